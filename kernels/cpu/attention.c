@@ -15,41 +15,17 @@
  * zeros. So a row's bits depend on the row and its list alone: not on the rows beside it, nor on
  * whether the parts were computed one after another or by several threads. With attn.dense:
  * attention-dense.c.
+ *
+ * Few queries of a sequence, as those of a text that grows, wait for memory, which gives a slot's
+ * key heads in a row several times as fast as one of them here and there: such a panel holds the
+ * queries of several key heads, and reads the rows of all of them first.
  */
 #include <math.h>
 
+#include "kernels/cpu/attention_panel.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/fetch.h"
-#include "kernels/cpu/transpose.h"
-#include DENSE /* tiled_product, where the level has tiles */
 
-/* A product's tile is ROWS x 2 registers, or for few queries FEW x WIDE, where the level has none
- * of its own (DENSE). QUERIES is a multiple of LANES. A row of scores is a line longer than a
- * chunk: else rows fight for the same cache sets. */
-enum {
-    CHUNK = 256,
-    BLOCK = 8,
-    QUERIES = 32,
-    ROWS = LANES == 16 ? 8 : 4,
-    FEW = 4,
-    WIDE = KEYS / LANES,
-    STRIDE = CHUNK + LINE
-};
-
-/* The result of one panel over some keys: max[QUERIES], sum[QUERIES], y[QUERIES, E']. */
-struct part {
-    float *max, *y;
-    double *sum;
-};
-
-struct panel {
-    size_t count;        /* queries */
-    size_t at[QUERIES];  /* where each begins in q and y */
-    int32_t *last;       /* [QUERIES] the last position that each query may see */
-    int32_t least, most; /* of last */
-    uint32_t *q;         /* [QUERIES, words of E], scaled */
-    struct part all;
-};
+enum { BLOCK = 8 /* panels that share the keys of a chunk */ };
 
 /* A worker's memory. */
 struct scratch {
@@ -141,170 +117,26 @@ static void pack_query(const struct side *d, const float *q, uint32_t *out)
     }
 }
 
-/* Idle queries, up to a whole tile, are zeros; nobody reads what they give. */
-static void pack_panel(const struct side *d, struct panel *p, size_t first, size_t count)
+/* Queries first .. first + each - 1 of so many key heads. Idle ones, up to a whole tile, are zeros;
+ * nobody reads what they give. */
+static void pack_panel(const struct side *d, struct panel *p, size_t first, size_t each,
+                       size_t heads)
 {
     const struct attn *a = d->a;
     size_t words = words_of(a->head_dim, d->pairs);
-    size_t row = d->row + first / d->group, head = first % d->group;
-    p->count = count;
+    p->count = each * heads;
+    p->heads = heads;
     p->least = INT32_MAX;
     p->most = INT32_MIN;
-    for (size_t i = 0; i < count; i++) {
-        p->at[i] = (row * a->heads + d->kh * d->group + head) * a->head_dim;
+    for (size_t i = 0; i < p->count; i++) {
+        size_t query = first + i % each, kh = d->kh + i / each, row = d->row + query / d->group;
+        p->at[i] = (row * a->heads + kh * d->group + query % d->group) * a->head_dim;
         pack_query(d, (const float *)a->q + p->at[i], p->q + i * words);
         p->last[i] = last_seen(a, a->pos[row]);
         p->least = p->last[i] < p->least ? p->last[i] : p->least;
         p->most = p->last[i] > p->most ? p->last[i] : p->most;
-        head = head + 1 < d->group ? head + 1 : 0;
-        row += head == 0;
     }
-    memset(p->q + count * words, 0, (QUERIES - count) * words * sizeof *p->q);
-}
-
-/* ---- one panel, one chunk ---- */
-
-/* out[rows, regs * LANES] = a[rows, K] m[K, regs * LANES], rows lda, ldm, ldo words apart. */
-INLINE void tile(const int rows, const int regs, const int pairs, float *out, size_t ldo,
-                 const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm, size_t K)
-{
-    vec sum[ROWS * WIDE];
-    for (int i = 0; i < rows * regs; i++)
-        sum[i] = (vec){0};
-    for (size_t k = 0; k < K; k++) {
-        for (int r = 0; r < rows; r++) {
-            uint32_t word;
-            memcpy(&word, a + (size_t)r * lda + k, sizeof word);
-            vecu x = splat_bits(word);
-            for (int g = 0; g < regs; g++) {
-                vecu y = load_bits(m + g * LANES);
-                vec *s = &sum[r * regs + g];
-                *s = pairs ? dot_bf16(*s, x, y) : *s + (vec)x * (vec)y;
-            }
-        }
-        m += ldm;
-    }
-    for (int r = 0; r < rows; r++)
-        for (int g = 0; g < regs; g++)
-            put(out + (size_t)r * ldo + g * LANES, sum[r * regs + g]);
-}
-
-/* out[rows, cols] = a[rows, K] m[K, cols] by tiles: whole ones, so both have idle rows or columns.
- * Few rows take wide tiles when the columns allow it. */
-INLINE void product(const int pairs, size_t rows, size_t cols, size_t K, float *out, size_t ldo,
-                    const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm)
-{
-    if (TILED && pairs) {
-        tiled_product(rows, cols, K, out, ldo, a, lda, m, ldm);
-        return;
-    }
-    if (rows <= FEW && cols % KEYS == 0) {
-        for (size_t c = 0; c < cols; c += KEYS)
-            tile(FEW, WIDE, pairs, out + c, ldo, a, lda, m + c, ldm, K);
-        return;
-    }
-    for (size_t c = 0; c < cols; c += 2 * LANES)
-        for (size_t r = 0; r < rows; r += ROWS)
-            tile(ROWS, 2, pairs, out + r * ldo + c, ldo, a + r * lda, lda, m + c, ldm, K);
-}
-
-/* The largest score, or the sum, of LANES rows, from those of their lanes. */
-INLINE vec row_largest(vecu v[LANES])
-{
-    transpose(v);
-    vec most = (vec)v[0];
-    for (int i = 1; i < LANES; i++)
-        most = vmax((vec)v[i], most);
-    return most;
-}
-
-INLINE void row_sums(vecu v[LANES], double *out)
-{
-    transpose(v);
-    vecd sum = {0};
-    for (int i = 0; i < LANES; i++)
-        sum += __builtin_convertvector((vec)v[i], vecd);
-    memcpy(out, &sum, sizeof sum);
-}
-
-/* The first position that a query may see, by the last one. */
-static int32_t first_seen(const struct attn *a, int32_t last)
-{
-    return a->window ? last - (int32_t)a->window + 1 : INT32_MIN;
-}
-
-/* Scores of keys that the query may not see become -inf. */
-static void hide(float *scores, const int32_t *slot_pos, size_t n, int32_t first, int32_t last)
-{
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES) {
-        veci at = (veci)load_bits(slot_pos + j), seen = (at >= first) & (at <= last);
-        put(scores + j, pick(seen, load(scores + j), splat(-INFINITY)));
-    }
-    for (; j < n; j++)
-        scores[j] = slot_pos[j] >= first && slot_pos[j] <= last ? scores[j] : -INFINITY;
-}
-
-/* LANES rows of scores[n] (n a multiple of LANES) to probabilities e^(s - max), in place, as words.
- * `rows` of them count. A lane is summed in float, the lanes in double. */
-INLINE void probabilities(const int pairs, float *scores, size_t rows, size_t n, float *max,
-                          double *sum)
-{
-    vecu v[LANES];
-    for (size_t r = 0; r < LANES; r++) {
-        vec most = splat(-INFINITY);
-        for (size_t j = 0; r < rows && j < n; j += LANES)
-            most = vmax(load(scores + r * STRIDE + j), most);
-        v[r] = (vecu)most;
-    }
-    put(max, row_largest(v));
-    for (size_t r = 0; r < LANES; r++) {
-        float *s = scores + r * STRIDE, base = max[r] == -INFINITY ? 0 : max[r];
-        vec total = {0};
-        for (size_t j = 0; r < rows && j < n; j += LANES) {
-            vec p = vexp(load(s + j) - base);
-            vech half = bf16_narrow(p);
-            total += p;
-            if (pairs)
-                memcpy(s + j / 2, &half, sizeof half);
-            else
-                put(s + j, p);
-        }
-        v[r] = (vecu)total;
-    }
-    row_sums(v, sum);
-}
-
-/* The part that the first n keys of a chunk make of panel p. */
-INLINE void panel_part(const int pairs, const struct side *d, const struct panel *p,
-                       const uint32_t *keys, const struct words *values, const int32_t *slot_pos,
-                       size_t n, int hidden, float *scores, const struct part *part)
-{
-    size_t E = d->a->head_dim, words = words_of(E, pairs), whole = up(n, LANES);
-    for (size_t j = 0; j < n; j += KEYS)
-        product(pairs, p->count, KEYS, words, scores + j, STRIDE, p->q, words,
-                keys + j * words, KEYS);
-    for (size_t i = 0; i < p->count; i++) {
-        if (hidden)
-            hide(scores + i * STRIDE, slot_pos, n, first_seen(d->a, p->last[i]), p->last[i]);
-        for (size_t j = n; j < whole; j++)
-            scores[i * STRIDE + j] = -INFINITY;
-    }
-    for (size_t i = 0; i < p->count; i += LANES)
-        probabilities(pairs, scores + i * STRIDE, p->count - i, whole, part->max + i,
-                      part->sum + i);
-    product(pairs, p->count, wide(E), pairs ? (n + 1) / 2 : n, part->y, wide(E),
-            (const uint32_t *)(const void *)scores, STRIDE, values->at, values->row);
-}
-
-static void run_part(const struct side *d, const struct panel *p, const uint32_t *keys,
-                     const struct words *values, const int32_t *slot_pos, size_t n, int hidden,
-                     float *scores, const struct part *part)
-{
-    if (BF16_DOT && d->pairs)
-        panel_part(1, d, p, keys, values, slot_pos, n, hidden, scores, part);
-    else
-        panel_part(0, d, p, keys, values, slot_pos, n, hidden, scores, part);
+    memset(p->q + p->count * words, 0, (QUERIES - p->count) * words * sizeof *p->q);
 }
 
 static void part_clear(const struct part *p, size_t E)
@@ -365,7 +197,7 @@ static void run_chunk(const struct side *d, struct scratch *w, size_t panels, si
         least = slot_pos[j] < least ? slot_pos[j] : least;
         most = slot_pos[j] > most ? slot_pos[j] : most;
     }
-    struct words values = {0};
+    struct chunk c = {.d = d, .first = first, .room_k = w->keys, .room_v = w->values};
     tiled_begin();
     for (size_t i = 0; i < panels; i++) {
         const struct panel *p = &w->panels[i];
@@ -375,15 +207,15 @@ static void run_chunk(const struct side *d, struct scratch *w, size_t panels, si
                 part_clear(into, E);
             continue;
         }
-        if (!values.at) {
+        if (panels > 1 && !c.shared) {
             CPU(fetch_keys)(d, first, n, w->keys);
-            values = CPU(fetch_values)(d, first, n, w->values);
+            c.values = CPU(fetch_values)(d, first, n, w->values);
+            c.shared = 1;
         }
-        size_t seen = n;
-        while (slot_pos[seen - 1] > p->most)
-            seen--;
-        run_part(d, p, w->keys, &values, slot_pos, seen,
-                 most > p->least || least < first_seen(d->a, p->most), w->scores, part);
+        c.n = n;
+        while (slot_pos[c.n - 1] > p->most)
+            c.n--;
+        run_part(&c, p, most > p->least || least < first_seen(d->a, p->most), w->scores, part);
         if (!into)
             merge(&p->all, part, p->count, E);
     }
@@ -393,41 +225,47 @@ static void run_chunk(const struct side *d, struct scratch *w, size_t panels, si
 struct job {
     const struct attn *a;
     float *work, *parts;
+    size_t heads;  /* of a block that has one panel; else 1 */
+    size_t groups; /* of so many heads, of a sequence */
     size_t blocks; /* of BLOCK panels, of the sequence that has most rows */
     size_t chunks; /* of the longest list, when split by keys */
 };
 
-static struct side side_of(const struct attn *a, size_t i)
+static struct side side_of(const struct job *j, size_t i)
 {
-    const struct attn_seq *s = &a->seqs[i / a->kv_heads];
+    const struct attn *a = j->a;
+    const struct attn_seq *s = &a->seqs[i / j->groups];
     return (struct side){.a = a,
                          .row = (size_t)s->row_begin,
                          .rows = (size_t)s->rows,
                          .n_slots = (size_t)s->n_slots,
                          .slots = a->slots + s->slot_begin,
                          .slot_pos = a->slot_pos + s->slot_begin,
-                         .kh = i % a->kv_heads,
+                         .kh = i % j->groups * j->heads,
                          .group = a->heads / a->kv_heads,
                          .pairs = BF16_DOT && a->half};
 }
 
-static size_t pack_block(const struct side *d, struct scratch *w, size_t block)
+static size_t pack_block(const struct job *j, const struct side *d, struct scratch *w,
+                         size_t block)
 {
-    size_t queries = d->rows * d->group, panels = 0;
+    size_t queries = d->rows * d->group, left = d->a->kv_heads - d->kh, panels = 0;
+    size_t heads = left < j->heads ? left : j->heads;
     for (size_t q = block * BLOCK * QUERIES; q < queries && panels < BLOCK; q += QUERIES)
-        pack_panel(d, &w->panels[panels++], q, queries - q < QUERIES ? queries - q : QUERIES);
+        pack_panel(d, &w->panels[panels++], q, queries - q < QUERIES ? queries - q : QUERIES,
+                   heads);
     return panels;
 }
 
-/* One task: a block of panels of one sequence and key head, all keys. */
+/* One task: a block of panels of one sequence and key head, or a panel of some heads, all keys. */
 static void blocks_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     const struct job *j = ctx;
     size_t E = j->a->head_dim;
     struct scratch w = scratch_at(j->work + worker * worker_floats(E), E);
     for (size_t i = begin; i < end; i++) {
-        struct side d = side_of(j->a, i / j->blocks);
-        size_t panels = pack_block(&d, &w, i % j->blocks);
+        struct side d = side_of(j, i / j->blocks);
+        size_t panels = pack_block(j, &d, &w, i % j->blocks);
         for (size_t p = 0; p < panels; p++)
             part_clear(&w.panels[p].all, E);
         for (size_t first = 0; panels && first < d.n_slots; first += CHUNK)
@@ -444,10 +282,10 @@ static void keys_part(void *ctx, size_t begin, size_t end, size_t worker)
     size_t E = j->a->head_dim;
     struct scratch w = scratch_at(j->work + worker * worker_floats(E), E);
     for (size_t i = begin; i < end; i++) {
-        struct side d = side_of(j->a, i / j->chunks);
+        struct side d = side_of(j, i / j->chunks);
         size_t first = i % j->chunks * CHUNK;
         struct part part = part_at(j->parts + i * part_floats(E));
-        if (first < d.n_slots && pack_block(&d, &w, 0))
+        if (first < d.n_slots && pack_block(j, &d, &w, 0))
             run_chunk(&d, &w, 1, first, &part);
     }
 }
@@ -457,8 +295,8 @@ static void merge_parts(const struct job *j, size_t sides)
     size_t E = j->a->head_dim;
     struct scratch w = scratch_at(j->work, E);
     for (size_t i = 0; i < sides; i++) {
-        struct side d = side_of(j->a, i);
-        if (!pack_block(&d, &w, 0))
+        struct side d = side_of(j, i);
+        if (!pack_block(j, &d, &w, 0))
             continue;
         part_clear(&w.panels[0].all, E);
         for (size_t c = 0; c < chunks_of(d.n_slots); c++) {
@@ -469,10 +307,24 @@ static void merge_parts(const struct job *j, size_t sides)
     }
 }
 
+/* Key heads for a panel of `queries` of each: as many as it has room for, and so few that threads
+ * have as much to do as each other. */
+static size_t panel_heads(const struct attn *a, size_t queries, size_t chunks, size_t threads)
+{
+    const int low = !TILED && queries <= FEW && wide(a->head_dim) % KEYS == 0;
+    size_t heads = (QUERIES - up(queries, low ? FEW : TALL)) / queries + 1;
+    for (heads = heads < a->kv_heads ? heads : a->kv_heads; heads > 1; heads = (heads + 1) / 2) {
+        size_t tasks = a->n_seqs * ((a->kv_heads + heads - 1) / heads) * chunks;
+        if (10 * tasks >= 9 * up(tasks, threads))
+            break;
+    }
+    return heads;
+}
+
 static void attention_tiled(struct backend *b, const struct attn *a, void *work)
 {
     size_t group = a->heads / a->kv_heads, E = a->head_dim, rows = 0, slots = 0, pairs = 0;
-    size_t threads = pool_threads(b->pool), sides = a->n_seqs * a->kv_heads;
+    size_t threads = pool_threads(b->pool);
     for (size_t s = 0; s < a->n_seqs; s++) {
         size_t r = (size_t)a->seqs[s].rows, n = (size_t)a->seqs[s].n_slots;
         rows = r > rows ? r : rows;
@@ -482,9 +334,15 @@ static void attention_tiled(struct backend *b, const struct attn *a, void *work)
     struct job j = {.a = a, .work = work, .parts = (float *)work + threads * worker_floats(E)};
     j.blocks = (rows * group + BLOCK * QUERIES - 1) / (BLOCK * QUERIES);
     j.chunks = chunks_of(slots);
-    int split = rows * group <= QUERIES && sides < 2 * threads && sides % threads && j.chunks > 1;
+    int few = rows * group <= QUERIES && rows;
+    int keys = few && j.chunks > 1 && a->n_seqs < 2 * threads && a->n_seqs % threads;
+    j.heads = few ? panel_heads(a, rows * group, keys ? j.chunks : 1, threads) : 1;
+    j.groups = (a->kv_heads + j.heads - 1) / j.heads;
+    size_t sides = a->n_seqs * j.groups;
+    int split = keys && sides < 2 * threads && sides % threads;
     size_t tasks = sides * (split ? j.chunks : j.blocks);
-    size_t products = 2 * pairs * a->heads * E / (tasks ? tasks : 1);
+    /* Keys are turned for few queries as for many, which counts for as much as they do. */
+    size_t products = (few ? 4 : 2) * pairs * a->heads * E / (tasks ? tasks : 1);
     pool_run(b->pool, tasks, grain(products), split ? keys_part : blocks_part, &j);
     if (split)
         merge_parts(&j, sides);

@@ -49,6 +49,8 @@ static const struct shape shapes[] = {
     {1, 4, 1, 64, 1, 700, MASK_CAUSAL, IN_ORDER, 300}, /* a chunk of keys and a half */
     {1, 4, 2, 33, 300, 600, MASK_CAUSAL, HOLES, 41},   /* most chunks are seen by no row */
     {3, 2, 2, 16, 5, 9, MASK_CAUSAL, IN_ORDER, 1},     /* each row sees itself */
+    {1, 12, 4, 64, 1, 1000, MASK_CAUSAL, BACKWARD, 0}, /* several key heads, split by keys */
+    {1, 30, 10, 24, 1, 1000, MASK_CAUSAL, HOLES, 0},   /* a full panel of them, and another one */
 };
 
 /* Everything that an attention reads, filled. */
