@@ -11,6 +11,7 @@ DRY         := $(findstring n,$(firstword -$(MAKEFLAGS)))
 MAKEFLAGS   += --no-builtin-rules
 export LC_ALL := C
 export TZ := UTC
+CPU := $(shell uname -m)
 
 -include local.mk
 include config.mk
@@ -27,12 +28,18 @@ SANITIZE_fuzz   := -fsanitize=fuzzer-no-link$(,)address$(,)undefined -fno-saniti
 SANITIZE := $(SANITIZE_$(SAN))
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 # What of it the compiler and the C library have: what they say of an empty program, if anything.
+# All is asked for at once, and by itself only where something is refused.
 refuses = $(shell printf '\043include <stdio.h>\n' | \
               $(CC) -Werror -O2 -fPIE $(1) -x c -c -o /dev/null - 2>&1 || echo no)
-known   = $(foreach f,$(1),$(if $(call refuses,$(f)),,$(f)))
-FORTIFY = -U_FORTIFY_SOURCE $(firstword $(call known,-D_FORTIFY_SOURCE=3) -D_FORTIFY_SOURCE=2)
-HARDEN  := $(if $(SAN),,$(FORTIFY)) -fstack-protector-strong -fPIE \
-           $(call known,-fstack-clash-protection -fcf-protection -mbranch-protection=standard)
+known   = $(if $(call refuses,$(1)),$(foreach f,$(1),$(if $(call refuses,$(f)),,$(f))),$(1))
+BRANCHES_x86_64  := -fcf-protection
+BRANCHES_aarch64 := -mbranch-protection=standard
+FORTIFY  := -D_FORTIFY_SOURCE=3
+wanted    = $(if $(SAN),,$(FORTIFY)) -fstack-clash-protection $(BRANCHES_$(CPU))
+hardened  = $(if $(SAN),,-U_FORTIFY_SOURCE $(or $(filter $(FORTIFY),$(1)),-D_FORTIFY_SOURCE=2)) \
+            -fstack-protector-strong -fPIE $(filter-out $(FORTIFY),$(1))
+# Found out once, when a rule that compiles needs it.
+HARDEN    = $(eval HARDEN := $(call hardened,$(call known,$(wanted))))$(HARDEN)
 # -g1: lines for sanitizers and profilers. What a debugger wants besides takes long to link.
 CFLAGS  ?= -O2 -g1
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(HARDEN) $(SANITIZE) -MMD -MP
@@ -77,7 +84,6 @@ COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || ech
 # What multiplies fastest is a file for each processor family (kernels/peak.h).
 PEAK_x86_64 := x86
 PEAK_aarch64 := arm
-CPU  := $(shell uname -m)
 PEAK := $(wildcard kernels/peak-$(or $(PEAK_$(CPU)),other).c)
 AMX  := $(wildcard kernels/amx-$(if $(filter x86_64,$(CPU)),x86,other).c)
 # Processes that train together, where there is an MPI (MPI= leaves it out).
@@ -109,7 +115,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/obj/flags.txt
 
 # -O3 and contraction into fused multiply-adds: the kernels' numbers are defined with FMA.
 # Level 3 of FORTIFY asks how large things are while the program runs: not between these loops.
-CPU_FLAGS      := -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno-psabi \
+CPU_FLAGS       = -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno-psabi \
     $(if $(findstring SOURCE=3,$(HARDEN)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 CPU_FLAGS_portable   :=
 CPU_FLAGS_neon       :=

@@ -11,7 +11,7 @@ STATIC  ?=
 # (amx needs avx512bf16 beside it.)
 CPU_LEVELS_x86_64  := amx avx512bf16 avx512 avx2
 CPU_LEVELS_aarch64 := neon
-CPU_LEVELS ?= $(CPU_LEVELS_$(shell uname -m))
+CPU_LEVELS ?= $(CPU_LEVELS_$(CPU))
 # Checkpoints; default is the embedded trio. (LTM=, a latent thought model, is the profile's.)
 LLADA ?= data/models/llada-demo
 LLAMA ?= data/models/llama-demo

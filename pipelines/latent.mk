@@ -20,7 +20,8 @@ LATENT_STEPS  ?= 12
 LATENT_AWARE  ?= 40
 LATENT_SCORED ?= 32
 LATENT        := $(R)/latent-ablation
-latent_turns   = $(foreach n,$(shell seq $(LATENT_TURNS)),$(LATENT)/$(1)-$(n).ndjson)
+LATENT_TURN   := $(shell seq $(LATENT_TURNS))
+latent_turns   = $(foreach n,$(LATENT_TURN),$(LATENT)/$(1)-$(n).ndjson)
 LATENT_BENCH  := $(call latent_turns,bench)
 
 $(LATENT_BENCH): $(LATENT)/bench-%.ndjson: $(BUILD)/tests/bench/bench | $(QUIET)
@@ -64,7 +65,7 @@ latent_flags_plain   :=
 latent_flags_loader  := --loaders 1
 latent_flags_loaders := --loaders 2
 latent_flags_again   := --checkpoint-every 1
-LATENT_TIMED := $(foreach n,$(shell seq $(LATENT_TURNS)),$(foreach w,plain loader loaders again,\
+LATENT_TIMED := $(foreach n,$(LATENT_TURN),$(foreach w,plain loader loaders again,\
     $(LATENT)/train-$(w)-$(n).ndjson))
 LATENT_TRAIN  = $(LATENT)/train-flags $(R)/stamp/model-LTM $(R)/stamp/tool-train-lm
 $(LATENT)/train-flags: FORCE

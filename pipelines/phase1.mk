@@ -3,8 +3,8 @@
 
 comma := ,
 # Launches of each system: what the profile begins with, or what refine has come to.
-launches_of = $(shell n=$$(cat $(R)/$(1)/refined 2>/dev/null || echo 0); \
-                  echo $$((n > $(2) ? n : $(2))))
+launches_of = $(if $(wildcard $(R)/$(1)/refined),$(shell n=$$(< $(R)/$(1)/refined); \
+                  echo $$((n > $(2) ? n : $(2)))),$(2))
 
 aa_SYSTEMS  := llama
 aa_STEPS    := 1
@@ -49,8 +49,9 @@ answers_TIMING   := --warmup 0 $(if $(FORCE),--force)
 answers_PROMPTS  := $(R)/prompts.ndjson
 
 # One sweep a length: every batch size, the first prompts only, exactly that many tokens from both.
-steps_for = $(shell for k in $(call split,$(SCALE_PER_STEP)); do echo $$(( ($(1) + k - 1) / k )); \
-    done | sort -nu | paste -sd $(comma))
+# (Indices of an array are sorted, and each is there once.)
+steps_for = $(shell for k in $(call split,$(SCALE_PER_STEP)); do n[($(1)+k-1)/k]=; done; \
+                IFS=$(comma); echo "$${!n[*]}")
 define scale_settings
 length-$(1)_SYSTEMS  := $(systems)
 length-$(1)_SWEEP    := $(call fitted,$(SCALE_LTM_STEPS))

@@ -13,7 +13,7 @@ shortest = map(select(.id)) | sort_by([.text, .prompt_ids, .messages] | tojson |
 $(R)/baseline/prompts.ndjson: $(R)/prompts.ndjson $(R)/baseline/flags
 	@jq -sc '$(shortest) | .[:$(BASELINE_PROMPTS)][]' $< > $@.tmp && mv $@.tmp $@
 
-BASELINE_STEPS = $(shell echo $$(( ($(BASELINE_LENGTH) + 3) / 4 )))
+BASELINE_STEPS := $(shell echo $$(( ($(BASELINE_LENGTH) + 3) / 4 )))
 define baseline
 $(R)/baseline/llada-$(1).ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/flags \
     $(R)/stamp/model-BASELINE_LLADA $(R)/stamp/tool-gen-llada | $(PIPE)

@@ -6,10 +6,9 @@ SLOWED := 1.05
 # Half of the zone that SAME means: how far launches are added (make refine).
 AA_PRECISION ?= 0.01
 
-AA_TWIN = $(foreach n,$(aa_NAMES),$(if $(filter 1 2,$(call quarter,$(n))),$(n)))
+# Those whose place among four is the second or the third: llama-001, 002, 005, 006 ...
+AA_TWIN = $(shell printf '%s\n' $(aa_NAMES) | awk -F - '$$NF % 4 == 1 || $$NF % 4 == 2')
 AA_SELF = $(filter-out $(AA_TWIN),$(aa_NAMES))
-# llama-007 -> 3: the launch's place among four
-quarter = $(shell echo $$((10#$(lastword $(subst -, ,$(1))) % 4)))
 named   = jq -c 'select(.kind == "generation") | .model = "$(1)" | .config += " as=$(1)" | \
     .point = (.point // .config) + "-$(1)"'
 
