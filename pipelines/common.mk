@@ -139,9 +139,10 @@ PLAIN = jq -Rr -f pipelines/plain.jq
 split = $(subst $(,), ,$(1))
 TIMING = --warmup $(WARMUP) --warmup-most $(WARMUP_MOST) --again $(AGAIN) $(if $(FORCE),--force)
 
-# $(call stamp,TEXT): writes it to $@ unless it is there already.
-stamp = @mkdir -p $(@D); printf '%s\n' $(call quoted,$(1)) | cmp -s - $@ || \
-    printf '%s\n' $(call quoted,$(1)) > $@
+# $(call stamp,TEXT): writes it to $@ unless it is there already. Every make asks dozens of times:
+# mostly no process is begun for it but the shell.
+stamp = @text=$(call quoted,$(1)); [ -f $@ ] && [ "$$(< $@)" = "$$text" ] || \
+    { mkdir -p $(@D); printf '%s\n' "$$text" > $@; }
 
 # $(alone) is put before what is timed, $(beside) before what would disturb it. With RUN, another
 # machine does the work and its scheduler keeps order. Records that failed do not stop the phases.
@@ -271,7 +272,7 @@ $(1)_FILES = $$($(1)_NAMES:%=$(R)/$(1)/launch/%.ndjson)
 endef
 
 $(R)/stamp/prices: FORCE
-	@mkdir -p $(@D); printf '%s\n' "$(PRICES)" | cmp -s - $@ || printf '%s\n' "$(PRICES)" > $@
+	$(call stamp,$(PRICES))
 
 # $(call metrics,NAME): metric records of a sweep, once its launches are known; why there are no
 # more launches (the schedule was carried out, or what refine found); ratios of the two systems, and
