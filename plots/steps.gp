@@ -1,15 +1,31 @@
 # steps.gp - latency (left) and quality (right, if there is any) against the denoising steps, or,
 # where a sweep runs along another axis, against the passes that were measured.
 panels = judged ? 2 : 1
-eval begin(narrow && judged ? 13 : 7.4)
+longest = 0; names = 0
+do for [k = 1:series_count] {
+    longest = strlen(series_name[k]) > longest ? strlen(series_name[k]) : longest
+    names = names + series_first[k]
+}
+key_columns = narrow ? (longest > 24 ? 1 : 2) : (longest > 24 ? 2 : 4)
+key_rows = int(ceil(names / (1.0 * key_columns)))
+eval begin((narrow && judged ? 13 : 7.4) + 0.45 * key_rows)
+key_x(i) = 0.08 + (i % key_columns) * 0.92 / key_columns
+key_y(i) = 0.7 + 1.3 * (key_rows - 1 - i / key_columns)
 set logscale x 2
 set xlabel work_label
 set bars small
 unset key
-stats $points using 1 nooutput name 'x'
-set xrange [x_min / 1.3 : x_max * 1.5]
+# No step at all (latents that were not fitted) has a place left of the fewest ones.
+stats $points using ($1 > 0) nooutput name 'any'
+stats $points using ($1 > 0 ? $1 : any_max > 0 ? NaN : 1) nooutput name 'x'
+stats $points using ($1 == 0) nooutput name 'zero'
+none = x_min / 2
+at(work) = work > 0 ? work : work == 0 ? none : NaN
+set xrange [(zero_max > 0 ? none : x_min) / 1.3 : x_max * 1.5]
+if (zero_max > 0) {set xtics add ('0' none)}
 set multiplot layout (narrow ? panels : 1), (narrow ? 1 : panels) \
-    margins char 9, char 2, char 3.4, char 2 spacing char 10, char 6
+    margins char 9, char 2, char (4 + 1.3 * key_rows), char 2 \
+    spacing char 10, char 6
 set title title
 array low[2] = [guide_cost_lo, guide_quality_lo]
 array mid[2] = [guide_cost, guide_quality]
@@ -32,43 +48,56 @@ do for [p = 1:panels] {
         if (quality_log) {set logscale y; eval log_tics('y', lo, hi)}
     }
     c = p == 1 ? 2 : 5
-    unset object 1; unset arrow 1; unset label 1
+    unset object 1; unset arrow 1; unset label
     if (ok(mid[p])) {
         set object 1 rectangle from graph 0, first low[p] to graph 1, first high[p] behind \
             fillcolor rgb '#D55E00' fillstyle transparent solid 0.15 noborder
         set arrow 1 from graph 0, first mid[p] to graph 1, first mid[p] nohead back \
             linecolor rgb '#D55E00' linewidth 1
-        # Below its line where there is no room above.
+        # Below its line where there is no room above; where curves rarely are: the cost of many
+        # steps is far above, the quality of some is below.
         from = p == 1 ? cost_lo : lo; to = p == 1 ? cost_hi : hi
-        at = !(to > from) ? 0.5 : (p == 1 || quality_log ? log(mid[p] / from) / log(to / from) : \
+        up = !(to > from) ? 0.5 : (p == 1 || quality_log ? log(mid[p] / from) / log(to / from) : \
             (mid[p] - from) / (to - from))
-        at = p == 2 && quality_lower ? 1 - at : at
-        set label 1 'LLaMA' at graph 0.02, first mid[p] offset 0, (at > 0.9 ? -0.8 : 0.6) \
-            textcolor rgb '#D55E00'
+        up = p == 2 && quality_lower ? 1 - up : up
+        set label 1 'LLaMA' at graph (p == 1 ? 0.98 : 0.7), first mid[p] right \
+            offset 0, (up > 0.9 ? -0.8 : 0.6) textcolor rgb '#D55E00'
     }
-    plot $launches using (p == 1 ? $1 : NaN):2 with points linecolor rgb '#9A9A9A' pointtype 7 \
+    if (p == 1) {
+        i = -1
+        do for [k = 1:series_count] {
+            if (series_first[k]) {
+                i = i + 1
+                set label i + 2 series_name[k] at screen key_x(i), char key_y(i) \
+                    offset 1.5, -0.25 point pointtype variant(series_kind[k], series_variant[k]) \
+                    linecolor rgb hue(series_kind[k], series_variant[k])
+            }
+        }
+    }
+    plot $launches using (p == 1 ? at($1) : NaN):2 with points linecolor rgb '#9A9A9A' pointtype 7 \
             pointsize 0.22, \
         for [k = 1:series_count] $points index k - 1 \
-            using (series_kind[k] == 1 ? NaN : $1):c with lines \
+            using (series_kind[k] == 1 ? NaN : at($1)):c with lines \
             linecolor rgb hue(series_kind[k], series_variant[k]) linewidth 1.2 \
             dashtype series_variant[k], \
         for [k = 1:series_count] $points index k - 1 \
-            using (series_kind[k] == 1 ? NaN : $1):c:1:1:c + 1:c + 2 with xyerrorbars \
+            using (series_kind[k] == 1 ? NaN : at($1)):c:(at($1)):(at($1)):c + 1:c + 2 \
+            with xyerrorbars \
             linecolor rgb hue(series_kind[k], series_variant[k]) linewidth 0.9 \
             pointtype 0 pointsize 0, \
         for [k = 1:series_count] $points index k - 1 \
-            using (series_kind[k] == 1 || (p == 1 && $8 != 0) ? NaN : $1):c with points \
+            using (series_kind[k] == 1 || (p == 1 && $8 != 0) ? NaN : at($1)):c with points \
             linecolor rgb hue(series_kind[k], series_variant[k]) \
             pointtype variant(series_kind[k], series_variant[k]) pointsize 0.45, \
         for [k = 1:series_count] $points index k - 1 \
-            using (p == 1 && $8 != 0 && series_kind[k] != 1 ? $1 : NaN):c with points \
+            using (p == 1 && $8 != 0 && series_kind[k] != 1 ? at($1) : NaN):c with points \
             linecolor rgb '#ffffff' pointtype variant(series_kind[k], series_variant[k]) \
             pointsize 0.5, \
         for [k = 1:series_count] $points index k - 1 \
-            using (p == 1 && $8 != 0 && series_kind[k] != 1 ? $1 : NaN):c with points \
+            using (p == 1 && $8 != 0 && series_kind[k] != 1 ? at($1) : NaN):c with points \
             linecolor rgb hue(series_kind[k], series_variant[k]) \
             pointtype hollow(series_kind[k], series_variant[k]) pointsize 0.5, \
-        $labels using (labelled ? $1 : NaN):(p == 1 ? $2 : $3):5:(rgb($4)) with labels \
+        $labels using (labelled ? at($1) : NaN):(p == 1 ? $2 : $3):5:(rgb($4)) with labels \
             offset character 0.8, -0.7 textcolor rgb variable
 }
 unset multiplot

@@ -39,13 +39,14 @@ static void put_launches(struct script *s, const struct config_table *c, double 
     script_table_end(s);
 }
 
-/* The value beside each point of a sweep whose axis is not what the figure runs over. */
+/* The value beside each point of a sweep whose axis is not what the figure runs over; methods are
+ * named by the key. */
 static void put_values(struct script *s, const struct config_table *c)
 {
     script_table(s, "labels", "work cost quality kind text");
     for (size_t i = 0; i < c->n; i++) {
         const struct config_row *k = &c->v[i];
-        int other = k->axis && strcmp(k->axis, "steps");
+        int other = k->axis && strcmp(k->axis, "steps") && !k->is_method;
         if (k->kind == CONFIG_DIFFUSION)
             script_row(s, "nnnnt", config_table_work(k, NULL), k->x.at, k->y.at, (double)k->kind,
                        other ? k->along : "");

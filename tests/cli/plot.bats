@@ -220,6 +220,17 @@ twice() {
     [ "$got" -eq $((want + 2)) ] # two panels, each with a last level
 }
 
+@test "no step at all has its place left of the fewest ones, and the key names every series" {
+    jq -c 'if .arch == "llada" then .arch = "ltm" | .paradigm = "latent" | .axis = "vi_steps"
+               | .vi_steps = (if .steps == 2 then 0 else .steps end) | .steps = null else . end
+           | select(.kind != "meta" and .kind != "end" and .kind != "crossover")' \
+        "$F"/plot-{metric,quality,front}.ndjson > t.ndjson
+    draw steps s.svg t.ndjson
+    ticks=$(grep -o '>[0-9.]\+<' s.svg | tr -d '<>\n')
+    [[ $ticks = *048163264*048163264 ]]
+    [ "$(grep -c '>llama-demo<' s.svg)" -eq 1 ]
+}
+
 @test "along another axis points stand at the passes that were measured, named by their values" {
     jq -c 'if .arch == "llada" then .passes = .steps | .threshold = (1 - 1 / .steps)
                | .axis = "threshold" | .unmask = "threshold" | .steps = null
