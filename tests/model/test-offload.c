@@ -284,7 +284,7 @@ static void test_numbers(void)
  * two layers, and what a pass works in. */
 static void test_long(struct backend *b)
 {
-    enum { SLOTS = 1200, DEEP = 16 };
+    enum { SLOTS = 1200, DEEP = 32 };
     struct checkpoint tiny = shape_of("synth:tiny-llama"), deep;
     struct config shape = tiny.config;
     struct precision p = {.dtype = "f32"};
