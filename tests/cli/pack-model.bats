@@ -132,9 +132,14 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     done
     mixed=$(nats "$T/m$(((small + large) / 2))")
     echo "nats: nf4 $(nats "$T/nf4"), mixed $mixed, int8 $(nats "$T/int8"), as it is $(nats $M)"
-    # Of 24 texts that it was not chosen by, differences of 0.0001 are chance.
     less "$mixed" "$(nats "$T/nf4")"
     less "$(nats "$T/m$large")" "$(nats "$T/nf4")"
+    # Its losses against int8's are of the size of what instructions round: 0.00019 more with those
+    # of AVX-512 BF16, where int8 is better than no quantization; so both are scored on one of them.
+    one=()
+    ! grep -qw avx2 /proc/cpuinfo || one=(--isa avx2)
+    less "$(nats "$T/m$large" "${one[@]}")" \
+        "$(nats "$T/int8" "${one[@]}" | awk '{ print $1 + 1e-4 }')"
     mv "$T/calibrate" "$T/texts"
     less "$(nats "$T/m$large")" "$(nats "$T/int8")"
     ids -m "$T/m$large" | jq -e '.[1] == "mixed"' > /dev/null
