@@ -139,18 +139,20 @@ static void uniform(const struct mix_unit *u, size_t *chosen, size_t n, size_t f
             chosen[i]--;
 }
 
-double mix_choose(struct mix_unit *units, size_t n, double budget)
+/* From `starts` uniform choices that fit, of most bytes first, the end that loses least. */
+static double choose(struct mix_unit *units, size_t n, double budget, size_t starts)
 {
     size_t *trial = mem_zero(n, sizeof *trial);
     double best = INFINITY, bytes = INFINITY;
     for (size_t i = 0; i < n; i++)
         for (size_t f = 1; f < MIX_FORMATS; f++)
             units[i].loss[f] = fmax(units[i].loss[f], units[i].loss[f - 1]);
-    for (size_t f = MIX_FORMATS; f-- > 0;) {
+    for (size_t f = 0; f < MIX_FORMATS && starts; f++) {
         uniform(units, trial, n, f);
         if (bytes_of(units, trial, n) > budget)
             continue;
         improve(units, trial, n, budget);
+        starts--;
         double loss = loss_of(units, trial, n);
         if (loss < best) {
             best = loss;
@@ -161,6 +163,16 @@ double mix_choose(struct mix_unit *units, size_t n, double budget)
     }
     free(trial);
     return bytes;
+}
+
+double mix_raise(struct mix_unit *units, size_t n, double budget)
+{
+    return choose(units, n, budget, 1);
+}
+
+double mix_choose(struct mix_unit *units, size_t n, double budget)
+{
+    return choose(units, n, budget, MIX_FORMATS);
 }
 
 void mix_apply(const struct mix_unit *units, size_t n, struct config *c)

@@ -1,11 +1,13 @@
-/* test-mix.c - a format for each part under a budget: the choice against every choice there is, and
- * what is measured of a trained model. */
+/* test-mix.c - a format for each part under a budget: the choice against every choice there is, by
+ * losses that texts hardly know, and what is measured of a trained model. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/checkpoint/mix.h"
+#include "lib/run/calibration.h"
 #include "tests/tap.h"
 
 static struct rng rng = {.seed = 31};
@@ -73,11 +75,28 @@ static int wastes(const struct mix_unit *u, size_t n, double left)
     return 0;
 }
 
+/* 1: mix_raise keeps to the budget, wastes nothing, and takes bits from no unit of the largest
+ * uniform choice that fits. */
+static int raises(const struct mix_unit *drawn, size_t n, double budget)
+{
+    struct mix_unit *u = mem_zero(n, sizeof *u);
+    double bytes;
+    size_t f = 0;
+    for (; uniform_loss(drawn, n, f, &bytes) >= 0 && bytes > budget; f++) {}
+    memcpy(u, drawn, n * sizeof *u);
+    double got = mix_raise(u, n, budget);
+    int good = got <= budget && fabs(got - sum(u, n, 1)) < 1e-9 && !wastes(u, n, budget - got);
+    for (size_t i = 0; i < n; i++)
+        good &= u[i].chosen <= f;
+    free(u);
+    return good;
+}
+
 static void choices(void)
 {
     enum { N = 9, TRIALS = 60 };
     struct mix_unit u[N];
-    int within = 1, full = 1, never_worse = 1, exact = 0, near = 1;
+    int within = 1, full = 1, never_worse = 1, exact = 0, near = 1, raised = 1;
     for (int t = 0; t < TRIALS; t++) {
         draw(u, N);
         double bytes, least;
@@ -90,11 +109,13 @@ static void choices(void)
             double loss = uniform_loss(u, N, f, &bytes);
             never_worse &= bytes > budget || sum(u, N, 0) <= loss + 1e-9;
         }
+        raised &= raises(u, N, budget);
         exact += sum(u, N, 0) <= best + 1e-9;
         near &= sum(u, N, 0) <= best + 0.25 * uniform_loss(u, N, 2, &bytes);
     }
     ok(within, "the budget holds, and the bytes are those of the choice");
     ok(full, "what is left of it is less than any change takes");
+    ok(raised, "none of the largest uniform choice that fits is given fewer bits by mix_raise");
     ok(never_worse, "no uniform choice that fits loses less");
     ok(exact > TRIALS / 3 && near, "%d of %d are the best there is, the others near", exact,
        TRIALS);
@@ -123,6 +144,88 @@ static void ends(void)
     mix_choose(u, N, most);
     ok(u[2].loss[1] >= 0 && u[2].loss[2] >= 0 && u[2].chosen == 0,
        "a measured gain of fewer bits is noise");
+}
+
+enum { PARTS_DRAWN = 9, TEXTS_DRAWN = 24 };
+
+/* Texts of one length that lose what `truth` says and noise; *units: the means over them. */
+static void draw_texts(struct calibration *c, const struct mix_unit *truth, double noise,
+                       struct mix_unit *units)
+{
+    c->n = TEXTS_DRAWN;
+    c->text = mem_zero(TEXTS_DRAWN, sizeof *c->text);
+    c->tokens = mem_zero(TEXTS_DRAWN, sizeof *c->tokens);
+    c->lost = mem_zero(TEXTS_DRAWN, sizeof *c->lost * PARTS_DRAWN * MIX_FORMATS);
+    memcpy(units, truth, PARTS_DRAWN * sizeof *units);
+    for (size_t u = 0; u < PARTS_DRAWN; u++)
+        for (size_t f = 1; f < MIX_FORMATS; f++) {
+            double sum = 0;
+            for (size_t i = 0; i < TEXTS_DRAWN; i++) {
+                double lost = 10 * (truth[u].loss[f] + noise * rng_normal(&rng));
+                c->lost[(i * PARTS_DRAWN + u) * MIX_FORMATS + f] = lost;
+                c->tokens[i] = 10;
+                sum += lost;
+            }
+            units[u].loss[f] = sum / (10 * TEXTS_DRAWN);
+        }
+}
+
+/* Of 200 draws of texts under a budget of int8 for all: how often some unit has nf4, and *lost: by
+ * how much more is then lost in truth than by int8 for all, in the mean. *chosen: in how many
+ * mix_choose would have. */
+static int trades(const struct mix_unit *truth, double noise, double *lost, int *chosen)
+{
+    int count = 0;
+    double bytes, uniform = uniform_loss(truth, PARTS_DRAWN, 1, &bytes);
+    *lost = 0, *chosen = 0;
+    for (int t = 0; t < 200; t++) {
+        struct calibration c = {0};
+        struct mix_unit u[PARTS_DRAWN];
+        struct interval gain;
+        int nf4 = 0, free_nf4 = 0;
+        draw_texts(&c, truth, noise, u);
+        calibration_choose(&c, u, PARTS_DRAWN, bytes, &gain);
+        for (size_t i = 0; i < PARTS_DRAWN; i++) {
+            nf4 |= u[i].chosen == 2;
+            *lost += (truth[i].loss[u[i].chosen] - uniform / PARTS_DRAWN) / 200;
+        }
+        mix_choose(u, PARTS_DRAWN, bytes);
+        for (size_t i = 0; i < PARTS_DRAWN; i++)
+            free_nf4 |= u[i].chosen == 2;
+        count += nf4, *chosen += free_nf4;
+        calibration_free(&c);
+    }
+    return count;
+}
+
+static void texts(void)
+{
+    struct mix_unit truth[PARTS_DRAWN];
+    double lost;
+    int chosen;
+    for (size_t i = 0; i < PARTS_DRAWN; i++)
+        truth[i] = (struct mix_unit){.bytes = {400, 202, 106}, .loss = {0, 1e-4, 4e-3}};
+    int took = trades(truth, 0.03, &lost, &chosen);
+    ok(chosen > 100 && took < 20, "equal parts in noise: %d of 200 take bits from one for another, "
+       "%d by the least sum of losses", took, chosen);
+    ok(lost < 2e-4, "which loses %.2g nats in truth", lost);
+    truth[4].loss[1] = 0.05, truth[4].loss[2] = 0.08;
+    for (size_t i = 5; i < PARTS_DRAWN; i++)
+        truth[i].loss[2] = 2e-4;
+    took = trades(truth, 0.01, &lost, &chosen);
+    ok(took > 150 && lost < -0.02, "a part that needs its bits has them in %d of 200: %.2g nats",
+       took, lost);
+    struct calibration one = {.n = 1, .text = mem_zero(1, sizeof *one.text),
+                              .tokens = mem_zero(1, sizeof(double)),
+                              .lost = mem_zero(PARTS_DRAWN * MIX_FORMATS, sizeof(double))};
+    struct interval gain;
+    one.tokens[0] = 10;
+    double bytes = 0, all = uniform_loss(truth, PARTS_DRAWN, 1, &bytes);
+    ok(calibration_choose(&one, truth, PARTS_DRAWN, bytes, &gain) <= bytes && isnan(gain.lo) &&
+           fabs(sum(truth, PARTS_DRAWN, 0) - all) < 1e-12, "one text is no evidence");
+    ok(isinf(calibration_choose(&one, truth, PARTS_DRAWN, PARTS_DRAWN * 100, &gain)),
+       "too small a budget is refused, texts or not");
+    calibration_free(&one);
 }
 
 static void listing(void)
@@ -161,6 +264,7 @@ int main(void)
 {
     choices();
     ends();
+    texts();
     listing();
     return tap_done();
 }
