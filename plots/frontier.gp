@@ -2,18 +2,8 @@
 # is one setting over the batch sizes.
 columns = narrow ? 1 : (panel_count < 3 ? panel_count : (panel_count == 4 ? 2 : 3))
 rows = int(ceil(panel_count / (1.0 * columns)))
-longest = 1
-names = 0
-do for [k = 1:series_count] {
-    longest = strlen(series_name[k]) > longest ? strlen(series_name[k]) : longest
-    if (series_first[k]) {names = names + 1}
-}
-names = names + 2
-key_columns = narrow ? (longest > 24 ? 1 : 2) : (longest > 24 ? (longest > 44 ? 2 : 3) : 4)
-key_rows = int(ceil(names / (1.0 * key_columns)))
+eval key_plan(2, 20)
 eval begin(rows * (narrow ? 7 : 7.6) + 0.45 * key_rows)
-key_x(i) = 0.06 + (i % key_columns) * 0.94 / key_columns
-key_y(i) = 0.7 + 1.3 * (key_rows - 1 - i / key_columns)
 # A parenthesis behind `dashtype` would begin a pattern.
 dash(k) = series_kind[k] == 1 ? 1 : series_variant[k]
 set logscale xy 2
@@ -32,19 +22,12 @@ do for [p = 1:panel_count] {
     if (p % columns == 1 || columns == 1) {set ylabel 'tokens per second of the device'}
     unset label
     if (p == 1) {
-        i = -1
-        do for [k = 1:series_count] {
-            if (series_first[k]) {
-                i = i + 1
-                set label i + 1 series_name[k] at screen key_x(i), char key_y(i) \
-                    offset 1, -0.2 point pointtype variant(series_kind[k], series_variant[k]) \
-                    linecolor rgb hue(series_kind[k], series_variant[k])
-            }
-        }
-        set label i + 2 'equal, measured' at screen key_x(i + 1), char key_y(i + 1) \
-            offset 1, -0.2 point pointtype 13 linecolor rgb '#202020'
-        set label i + 3 'equal, at the limits' at screen key_x(i + 2), char key_y(i + 2) \
-            offset 1, -0.2 point pointtype 12 linecolor rgb '#202020'
+        eval key_series(0, 1)
+        i = key_next
+        set label i + 1 'equal, measured' at screen key_x(i), char key_y(i) \
+            offset 1.5, -0.25 point pointtype 13 linecolor rgb '#202020'
+        set label i + 2 'equal, at the limits' at screen key_x(i + 1), char key_y(i + 1) \
+            offset 1.5, -0.25 point pointtype 12 linecolor rgb '#202020'
     }
     # The series of a panel stand together; labels that are all holes would crash gnuplot 5.4.
     from = 1; to = 0

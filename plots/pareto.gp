@@ -18,17 +18,7 @@ if (quality_lower) {set yrange [hi:lo]}
 if (quality_log) {set logscale y; eval log_tics('y', lo, hi)}
 set logscale x 2
 set bars small
-# The key is made of labels below the panels: a key of gnuplot's is no wider than one panel.
-longest = banded ? 31 : 22
-do for [k = 1:series_count] {
-    longest = strlen(series_name[k]) > longest ? strlen(series_name[k]) : longest
-}
-key_columns = narrow ? (longest > 24 ? 1 : 2) : (longest > 24 ? (longest > 30 ? 2 : 3) : 4)
-names = 1 + banded
-do for [k = 1:series_count] {if (series_first[k]) {names = names + 1}}
-key_rows = int(ceil(names / (1.0 * key_columns)))
-key_x(i) = 0.08 + (i % key_columns) * 0.92 / key_columns
-key_y(i) = 0.8 + 1.3 * (key_rows - 1 - i / key_columns)
+eval key_plan(1 + banded, banded ? 31 : 22)
 top = 2.2
 do for [p = 1:panel_count] {
     height = 2.2 + (strlen(note_good[p]) > 0) + (strlen(note_fast[p]) > 0)
@@ -67,22 +57,13 @@ do for [p = 1:panel_count] {
         set arrow 4 from screen key_x(0) - 0.03, char key_y(0) to screen key_x(0), char key_y(0) \
             nohead linecolor rgb '#9A9A9A' linewidth 1.6
         set label 1 'best within the budget' at screen key_x(0), char key_y(0) offset 0.8, 0
-        i = 0
         if (banded) {
-            i = 1
             set arrow 5 from screen key_x(1) - 0.03, char key_y(1) to screen key_x(1), \
                 char key_y(1) nohead linecolor rgb '#BBD9EB' linewidth 6
             set label 2 'LLaDA within the budget, 95 %' at screen key_x(1), char key_y(1) \
                 offset 0.8, 0
         }
-        do for [k = 1:series_count] {
-            if (series_first[k]) {
-                i = i + 1
-                set label i + 1 series_name[k] at screen key_x(i), char key_y(i) offset 1.5, -0.25 \
-                    point pointtype variant(series_kind[k], series_variant[k]) \
-                    linecolor rgb hue(series_kind[k], series_variant[k])
-            }
-        }
+        eval key_series(1 + banded, 2 + banded)
     }
     plot $band index p - 1 using 1:2:3 with filledcurves linecolor rgb '#0072B2' \
             fillstyle transparent solid 0.16 noborder, \

@@ -1,16 +1,8 @@
 # steps.gp - latency (left) and quality (right, if there is any) against the denoising steps, or,
 # where a sweep runs along another axis, against the passes that were measured.
 panels = judged ? 2 : 1
-longest = 0; names = 0
-do for [k = 1:series_count] {
-    longest = strlen(series_name[k]) > longest ? strlen(series_name[k]) : longest
-    names = names + series_first[k]
-}
-key_columns = narrow ? (longest > 24 ? 1 : 2) : (longest > 24 ? 2 : 4)
-key_rows = int(ceil(names / (1.0 * key_columns)))
+eval key_plan(0, 0)
 eval begin((narrow && judged ? 13 : 7.4) + 0.45 * key_rows)
-key_x(i) = 0.08 + (i % key_columns) * 0.92 / key_columns
-key_y(i) = 0.7 + 1.3 * (key_rows - 1 - i / key_columns)
 set logscale x 2
 set xlabel work_label
 set bars small
@@ -63,17 +55,7 @@ do for [p = 1:panels] {
         set label 1 'LLaMA' at graph (p == 1 ? 0.98 : 0.7), first mid[p] right \
             offset 0, (up > 0.9 ? -0.8 : 0.6) textcolor rgb '#D55E00'
     }
-    if (p == 1) {
-        i = -1
-        do for [k = 1:series_count] {
-            if (series_first[k]) {
-                i = i + 1
-                set label i + 2 series_name[k] at screen key_x(i), char key_y(i) \
-                    offset 1.5, -0.25 point pointtype variant(series_kind[k], series_variant[k]) \
-                    linecolor rgb hue(series_kind[k], series_variant[k])
-            }
-        }
-    }
+    if (p == 1) {eval key_series(0, 2)}
     plot $launches using (p == 1 ? at($1) : NaN):2 with points linecolor rgb '#9A9A9A' pointtype 7 \
             pointsize 0.22, \
         for [k = 1:series_count] $points index k - 1 \

@@ -50,3 +50,20 @@ log_tics(axis, lo, hi) = sprintf("set %stics (%.10g); do for [e=%d:%d] {do for [
     . "{tic = m * 10.0**e; if (tic >= %.10g && tic <= %.10g) " \
     . "{set %stics add (sprintf('%%g', tic) tic)}}}", \
     axis, lo / 1e6, int(floor(log10(lo))), int(ceil(log10(hi))), log_steps(lo, hi), lo, hi, axis)
+# A key below the panels, made of labels, since gnuplot's own is no wider than one panel.
+# eval key_plan(names, letters): key_rows for the series and so many other names, of which the
+# longest has so many letters. eval key_series(place, label): the series from a place on, as labels
+# from that one on; key_next is then the place behind them.
+key_x(i) = 0.08 + (i % key_columns) * 0.92 / key_columns
+key_y(i) = 0.8 + 1.3 * (key_rows - 1 - i / key_columns)
+key_plan(names, letters) = sprintf("key_names = %d; key_letters = %d; ", names, letters) \
+    . "do for [k = 1:series_count] {if (series_first[k]) {key_names = key_names + 1; " \
+    . "n = strlen(series_name[k]); key_letters = n > key_letters ? n : key_letters}}; " \
+    . "key_columns = narrow ? (key_letters > 24 ? 1 : 2) : (key_letters > 30 ? 2 : " \
+    . "(key_letters > 24 ? 3 : 4)); key_rows = int(ceil(key_names / (1.0 * key_columns)))"
+key_series(place, label) = sprintf("key_next = %d; ", place) \
+    . "do for [k = 1:series_count] {if (series_first[k]) {" \
+    . sprintf("set label key_next + %d series_name[k] ", label - place) \
+    . "at screen key_x(key_next), char key_y(key_next) offset 1.5, -0.25 " \
+    . "point pointtype variant(series_kind[k], series_variant[k]) " \
+    . "linecolor rgb hue(series_kind[k], series_variant[k]); key_next = key_next + 1}}"
