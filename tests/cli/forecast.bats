@@ -194,7 +194,7 @@ measured() {
     jq -sr -f pipelines/forecast-check.jq "$T/out" > "$T/table"
     cat "$T/table"
     grep '^|' "$T/table" | while IFS= read -r line; do # the page says what the target prints
-        grep -Fxq -- "$line" README.md || { echo "README.md lacks: $line"; exit 1; }
+        grep -Fxq -- "$line" data/measured/README.md || { echo "README.md lacks: $line"; exit 1; }
     done
     # the ratio of a rate is turned over: what is too optimistic is below 1
     jq -n '{schema: "crossover/1", kind: "forecast", run: "r", what: "check", modelled: true,
