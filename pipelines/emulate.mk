@@ -16,7 +16,7 @@ $(BUILD)/tests/tiles.a: $(foreach l,$(TILES),$(call level_obj,amx_$(l))) \
 	$(call say,ar $@)ar rcs $@ $^
 
 # The tests that compare levels run these too: tests/kernels/levels.h.
-TILED := $(foreach t,amx attention products quant,$(BUILD)/tests/kernels/test-$(t))
+TILED := $(foreach t,amx attention attention-back gemm products quant,$(BUILD)/tests/kernels/test-$(t))
 $(TILED): $(BUILD)/tests/tiles.a
 $(TILED): private LDLIBS := $(BUILD)/tests/tiles.a $(BUILD)/libcrossover.a $(LDLIBS)
 $(TILED:$(BUILD)/%=$(BUILD)/obj/%.o): private ALL_CFLAGS += $(TILES:%=-DHAVE_TILES_%) \

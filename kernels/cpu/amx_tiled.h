@@ -1,12 +1,20 @@
-/* amx_tiled.h - attention's products of bf16 pairs on tiles (amx.h). Queries, probabilities, turned
- * keys and values are rows of words as tiles want them, so nothing is packed but what is left of K.
+/* amx_tiled.h - products of bf16 pairs on tiles (amx.h) that are no product of a matrix of weights:
+ * attention's, where queries, probabilities, turned keys and values are rows of words as tiles want
+ * them, so nothing is packed but what is left of K; and those of gemm.c, which packs both factors.
  * The order of sums is that of amx_bf16.c; a word of zeros on either side changes no bit. */
 #ifndef KERNELS_CPU_AMX_TILED_H
 #define KERNELS_CPU_AMX_TILED_H
 
 #include "kernels/cpu/amx.h"
 
-enum { TILED = 1 };
+/* Rows of a strip of gemm.c; words of K that it multiplies at a time; bytes that stay in the second
+ * cache. */
+enum {
+    TILED = 1,
+    TILED_ROWS = TMM_ROWS,
+    TILED_STEP = TMM_CHUNK * TMM_BYTES / 4,
+    TILED_NEAR = TMM_NEAR
+};
 
 INLINE void tiled_begin(void) { amx_begin(TMM_ROWS); }
 INLINE void tiled_end(void) { tmm_release(); }
@@ -70,6 +78,25 @@ INLINE void tiled_product(size_t rows, size_t cols, size_t K, float *out, size_t
         tiled_rows(1, cols, K, out, ldo, a, lda, m, ldm);
     else
         tiled_rows(0, cols, K, out, ldo, a, lda, m, ldm);
+}
+
+/* sums[16, PANEL] = or += a b over whole tiles of K: a is tile by tile, a_next the 16 rows after it
+ * (their sums follow) or NULL, b [words][PANEL]. */
+INLINE void tiled_strips(float *sums, const uint32_t *a, const uint32_t *a_next, const uint32_t *b,
+                         size_t words, int more)
+{
+    const struct amx_block k = {.sums = sums,
+                                .fresh = !more,
+                                .a = (const char *)a,
+                                .a_next = (const char *)a_next,
+                                .height = TMM_ROWS,
+                                .step_bytes = TMM_ROWS * TMM_BYTES,
+                                .b = (const char *)b,
+                                .steps = words * 4 / TMM_BYTES};
+    if (a_next)
+        amx_multiply(0, 1, 1, &k);
+    else
+        amx_multiply(0, 0, 1, &k);
 }
 
 #endif

@@ -16,7 +16,8 @@
  * For each k one row of m is loaded, each a(i, k) is broadcast, and rows x 2 fused multiply-adds
  * run. Every output has one accumulator and k ascends, so the shape of the tile never shows in the
  * result. An element is a word: a float, or with attn_back.half, where the processor multiplies
- * them, a pair of bf16 that belong to an even k and the next.
+ * them, a pair of bf16 that belong to an even k and the next. Tiles of level amx multiply pairs of
+ * 32 rows at a time (amx_tiled.h); their rows of a lie along k, so those across are turned.
  */
 #include <math.h>
 
@@ -24,6 +25,13 @@
 #include "kernels/cpu/format.h"
 #include "kernels/cpu/softmax.h"
 #include "kernels/cpu/tile.h"
+#include "kernels/cpu/transpose.h"
+
+#include DENSE
+
+/* Rows of a product by tiles at once, and so many of these rows as make whole groups of P and dP;
+ * rows of words that tiles may read behind the last. */
+enum { PAIRED = BF16_DOT || TILED, AT_ONCE = 32, TOGETHER = 8, BEHIND = TILED ? AT_ONCE : 1 };
 
 static size_t padded(size_t n) { return (n + PANEL - 1) / PANEL * PANEL; }
 
@@ -76,14 +84,14 @@ struct head {
     const void *along, *across;
 };
 
-/* Scratch of one worker: k^T and v^T [E, n'] of words; P and dP [rows, n'], and pairs of them; and
- * how many keys each row sees, and which of these first ones it does not. `most` rows or keys there
- * is room for. */
+/* Scratch of one worker: k^T and v^T [E, n'] of words; P and dP [rows, n'], pairs of them, and
+ * these turned [n', rows']; and how many keys each row sees, and which of these first ones it does
+ * not. `most` rows or keys there is room for. */
 struct scratch {
     uint32_t *kt, *vt;
     struct head k, q, dy;
     float *p, *dp;
-    uint32_t *pairs;
+    uint32_t *pairs, *turned;
     int32_t *sees, *hidden; /* ascending */
     size_t np, Ep, rows, n, most;
     int half;
@@ -91,12 +99,12 @@ struct scratch {
 
 static size_t back_floats(size_t n, size_t E)
 {
-    return 2 * E * padded(n) + 6 * (n + 1) * padded(E) + 3 * (n + 1) * padded(n) +
-           2 * padded(n) + 64;
+    return 2 * E * padded(n) + 6 * (n + BEHIND) * padded(E) + 3 * (n + BEHIND) * padded(n) +
+           (TILED ? (padded(n) + BEHIND) * padded(n) : 0) + 2 * padded(n) + 64;
 }
 
-size_t CPU(attention_back_work)(const struct backend *b, size_t rows, size_t len, size_t heads,
-                                size_t head_dim)
+size_t OWN_CPU(attention_back_work)(const struct backend *b, size_t rows, size_t len, size_t heads,
+                                    size_t head_dim)
 {
     (void)rows, (void)heads;
     return pool_threads(b->pool) * back_floats(len, head_dim);
@@ -111,7 +119,7 @@ static struct scratch cut(float *base, size_t rows, size_t n, size_t E, int half
     w.kt = (uint32_t *)(void *)base;
     w.vt = w.kt + E * w.np;
     base += 2 * E * w.np;
-    for (int i = 0; i < 3; i++, base += 2 * (most + 1) * w.Ep) {
+    for (int i = 0; i < 3; i++, base += 2 * (most + BEHIND) * w.Ep) {
         heads[i]->x = base;
         heads[i]->along = half ? base + most * w.Ep : base;
         heads[i]->across = half ? base + most * w.Ep + most * w.Ep / 2 : base;
@@ -119,7 +127,8 @@ static struct scratch cut(float *base, size_t rows, size_t n, size_t E, int half
     w.p = base;
     w.dp = w.p + most * w.np;
     w.pairs = (uint32_t *)(void *)(w.dp + most * w.np);
-    w.sees = (int32_t *)(void *)(w.pairs + (most + 1) * w.np);
+    w.turned = w.pairs + (most + BEHIND) * w.np;
+    w.sees = (int32_t *)(void *)(w.turned + (TILED ? (padded(most) + BEHIND) * padded(most) : 0));
     w.hidden = w.sees + padded(most);
     return w;
 }
@@ -135,6 +144,16 @@ static size_t first_seeing(const struct scratch *w, size_t key)
     return row;
 }
 
+/* One or two tiles of 16 rows; a_k is 1. */
+static void tile_tiles(size_t rows, const struct tile *t)
+{
+    _Alignas(64) float sums[AT_ONCE * PANEL];
+    tiled_product(rows, PANEL, t->K, sums, PANEL, t->a, t->a_row, t->m, t->m_k);
+    for (size_t i = 0; i < rows; i++)
+        tile_store(t->c + i * t->ldc, load(sums + i * PANEL), load(sums + i * PANEL + LANES),
+                   t->cols, t->add);
+}
+
 /* c[M, N] (+)= a[M, K] m[K, N], the strides and pointers being those of `t`. Columns outside, rows
  * inside: a panel of m stays in the nearest cache for all rows. */
 static void product(const struct scratch *w, enum span span, size_t M, size_t N, size_t K,
@@ -142,9 +161,10 @@ static void product(const struct scratch *w, enum span span, size_t M, size_t N,
 {
     const struct tile all = t;
     const size_t of = w->half ? 2 : 1; /* elements in a word */
+    const size_t most = TILED && w->half ? AT_ONCE : TILE_ROWS;
     for (size_t j = 0; j < N; j += PANEL)
-        for (size_t i = 0; i < M; i += TILE_ROWS) {
-            size_t rows = M - i < TILE_ROWS ? M - i : TILE_ROWS, to = K;
+        for (size_t i = 0; i < M; i += most) {
+            size_t rows = M - i < most ? M - i : most, to = K;
             size_t from = span == SEEING_ROWS ? first_seeing(w, i) / of : 0;
             if (span == SEEN_KEYS)
                 to = (size_t)w->sees[i + rows - 1];
@@ -155,7 +175,7 @@ static void product(const struct scratch *w, enum span span, size_t M, size_t N,
             t.c = all.c + i * t.ldc + j;
             t.K = (to + of - 1) / of - from;
             t.cols = N - j < PANEL ? N - j : PANEL;
-            (w->half ? tile_pairs : tile_floats)(rows, &t);
+            (!w->half ? tile_floats : TILED ? tile_tiles : tile_pairs)(rows, &t);
         }
 }
 
@@ -206,7 +226,7 @@ INLINE void softmax_back(const struct scratch *w, size_t i, const int rows, size
     const float scale = (float)(1 / sqrt((double)E));
     const float *p = w->p + i * np;
     float *dp = w->dp + i * np;
-    double dot[TILE_ROWS] = {0};
+    double dot[(int)TILE_ROWS > TOGETHER ? (int)TILE_ROWS : TOGETHER] = {0};
     for (size_t j = 0; j < n; j++)
         for (int r = 0; r < rows; r++)
             dot[r] += (double)p[(size_t)r * np + j] * dp[(size_t)r * np + j];
@@ -221,27 +241,59 @@ INLINE void softmax_back(const struct scratch *w, size_t i, const int rows, size
 static void scores_back(const struct scratch *w, size_t E)
 {
     size_t i = 0;
-    for (; i + TILE_ROWS <= w->rows; i += TILE_ROWS)
+    for (; TILED && w->half && i + TOGETHER <= w->rows; i += TOGETHER)
+        softmax_back(w, i, TOGETHER, E);
+    for (; !(TILED && w->half) && i + TILE_ROWS <= w->rows; i += TILE_ROWS)
         softmax_back(w, i, TILE_ROWS, E);
     for (; i < w->rows; i++)
         softmax_back(w, i, 1, E);
 }
 
-/* P or dS as words across its rows, or along them. */
-static const void *across(const struct scratch *w, const float *p)
+/* Words of the pairs of rows, whole vectors. */
+static size_t turned_row(const struct scratch *w) { return up((w->rows + 1) / 2, LANES); }
+
+/* turned[n', rows'] = the pairs turned, zeros behind the last. */
+static void turn_pairs(const struct scratch *w)
 {
-    if (!w->half)
-        return p;
-    pair_across(w->pairs, p, w->rows, w->np);
-    return w->pairs;
+    const size_t rows = (w->rows + 1) / 2, ld = turned_row(w);
+    for (size_t i = 0; i < rows; i += LANES)
+        for (size_t j = 0; j < w->np; j += LANES) {
+            vecu v[LANES];
+            for (size_t r = 0; r < LANES; r++)
+                v[r] = i + r < rows ? load_bits(w->pairs + (i + r) * w->np + j) : (vecu){0};
+            transpose(v);
+            for (size_t r = 0; r < LANES; r++)
+                put_bits(w->turned + (j + r) * ld + i, v[r]);
+        }
 }
 
-static const void *along(const struct scratch *w, const float *p)
+/* P or dS, transposed, as the first factor of products over rows: words across rows... */
+static struct tile across(const struct scratch *w, const float *p)
 {
     if (!w->half)
-        return p;
+        return (struct tile){.a = p, .a_row = 1, .a_k = w->np};
+    pair_across(w->pairs, p, w->rows, w->np);
+    if (!TILED)
+        return (struct tile){.a = w->pairs, .a_row = 1, .a_k = w->np};
+    turn_pairs(w);
+    return (struct tile){.a = w->turned, .a_row = turned_row(w), .a_k = 1};
+}
+
+/* ...and as it is, over keys: words along them. */
+static struct tile along(const struct scratch *w, const float *p)
+{
+    if (!w->half)
+        return (struct tile){.a = p, .a_row = w->np, .a_k = 1};
     pair_along(w->pairs, p, w->rows, w->np);
-    return w->pairs;
+    return (struct tile){.a = w->pairs, .a_row = w->np / 2, .a_k = 1};
+}
+
+/* m[, E] of a head as the second factor, c with rows of ldc. */
+static struct tile by(struct tile a, const struct scratch *w, const void *m, float *c, size_t ldc,
+                      int add)
+{
+    a.m = m, a.m_k = w->Ep, a.c = c, a.ldc = ldc, a.add = add;
+    return a;
 }
 
 /* Query head h of a sequence; the first one of a key head overwrites dk and dv. */
@@ -255,18 +307,14 @@ static void one_head(const struct attn_back *a, const struct attn_seq *s, size_t
     load_head(w, &w->dy, a->dy + at, HE, rows, E);
     probabilities(w, E);
     product(w, SEEING_ROWS, n, E, rows,
-            (struct tile){.a = across(w, w->p), .a_row = 1, .a_k = w->np, .m = w->dy.across,
-                          .m_k = w->Ep, .c = a->dv + kat, .ldc = KE, .add = !first});
+            by(across(w, w->p), w, w->dy.across, a->dv + kat, KE, !first));
     product(w, SEEN_OUTPUTS, rows, w->np, E,
             (struct tile){.a = w->dy.along, .a_row = w->Ep / of, .a_k = 1, .m = w->vt,
                           .m_k = w->np, .c = w->dp, .ldc = w->np});
     scores_back(w, E);
-    product(w, SEEN_KEYS, rows, E, n,
-            (struct tile){.a = along(w, w->dp), .a_row = w->np / of, .a_k = 1, .m = w->k.across,
-                          .m_k = w->Ep, .c = a->dq + at, .ldc = HE});
+    product(w, SEEN_KEYS, rows, E, n, by(along(w, w->dp), w, w->k.across, a->dq + at, HE, 0));
     product(w, SEEING_ROWS, n, E, rows,
-            (struct tile){.a = across(w, w->dp), .a_row = 1, .a_k = w->np, .m = w->q.across,
-                          .m_k = w->Ep, .c = a->dk + kat, .ldc = KE, .add = !first});
+            by(across(w, w->dp), w, w->q.across, a->dk + kat, KE, !first));
 }
 
 struct job {
@@ -278,7 +326,7 @@ static void key_head(const struct attn_back *a, const struct attn_seq *s, size_t
 {
     size_t n = (size_t)s->n_slots, E = a->head_dim, KE = a->kv_heads * E;
     size_t group = a->heads / a->kv_heads, at = (size_t)s->slot_begin * KE + kh * E;
-    struct scratch w = cut(work, (size_t)s->rows, n, E, BF16_DOT && a->half);
+    struct scratch w = cut(work, (size_t)s->rows, n, E, PAIRED && a->half);
     for (size_t i = 0; i < w.rows; i++) {
         w.sees[i] = a->causal ? a->pos[(size_t)s->row_begin + i] + 1 : s->n_slots;
         w.hidden[i] = a->window ? w.sees[i] - (int32_t)a->window : 0;
@@ -296,11 +344,15 @@ static void key_heads(void *ctx, size_t begin, size_t end, size_t worker)
     const struct job *job = ctx;
     const struct attn_back *a = job->a;
     float *work = job->work + worker * back_floats(a->max_slots, a->head_dim);
+    if (a->half)
+        tiled_begin();
     for (size_t i = begin; i < end; i++)
         key_head(a, &a->seqs[i / a->kv_heads], i % a->kv_heads, work);
+    if (a->half)
+        tiled_end();
 }
 
-void CPU(attention_back)(struct backend *b, const struct attn_back *a, float *work)
+void OWN_CPU(attention_back)(struct backend *b, const struct attn_back *a, float *work)
 {
     struct job job = {a, work};
     pool_run(b->pool, a->n_seqs * a->kv_heads, 1, key_heads, &job);

@@ -39,8 +39,8 @@ void OWN_CPU(pack_rows)(void *packed, const float *x, const struct mat *w, size_
  * that of pack_rows. */
 void OWN_CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *w, size_t T,
                              size_t first, size_t n);
-void CPU(gemm)(struct backend *b, const struct gemm *g, size_t n, void *work);
-size_t CPU(gemm_work)(const struct backend *b, size_t M, size_t N, size_t K);
+void OWN_CPU(gemm)(struct backend *b, const struct gemm *g, size_t n, void *work);
+size_t OWN_CPU(gemm_work)(const struct backend *b, size_t M, size_t N, size_t K);
 
 void CPU(rmsnorm)(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
                   size_t T, size_t D, double eps);
@@ -80,9 +80,9 @@ void CPU(rmsnorm_back)(struct backend *b, float *dx, float *dg, const float *dy,
                        const float *g, size_t T, size_t D, double eps, float *work);
 void CPU(swiglu_back)(struct backend *b, float *dgate, float *dup, const float *dy,
                       const float *gate, const float *up, size_t n);
-void CPU(attention_back)(struct backend *b, const struct attn_back *a, float *work);
-size_t CPU(attention_back_work)(const struct backend *b, size_t rows, size_t len, size_t heads,
-                                size_t head_dim);
+void OWN_CPU(attention_back)(struct backend *b, const struct attn_back *a, float *work);
+size_t OWN_CPU(attention_back_work)(const struct backend *b, size_t rows, size_t len, size_t heads,
+                                    size_t head_dim);
 void CPU(shift_back)(struct backend *b, const struct shift_back *a);
 void CPU(squash_back)(struct backend *b, const struct squash_back *a);
 void CPU(heads_out_back)(struct backend *b, const struct heads_out_back *a);

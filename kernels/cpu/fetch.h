@@ -26,7 +26,6 @@ struct words {
 
 enum { KEYS = LANES == 16 ? 4 * LANES : 2 * LANES }; /* of a block of turned keys */
 
-INLINE size_t up(size_t n, size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 /* Words of a query or key, and of a row of values: E'. */
 INLINE size_t words_of(size_t E, int pairs) { return pairs ? (E + 1) / 2 : E; }
 INLINE size_t wide(size_t E) { return up(E, (size_t)2 * LANES); }

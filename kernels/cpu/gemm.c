@@ -8,10 +8,14 @@
  *
  * Both factors are first packed in strips of rows that lie as the tile reads them, [K][rows], from
  * whichever of the two strides is one; BF16 is rounded on this way, and where the processor
- * multiplies pairs (BF16_DOT), a word of a strip is a pair (k, k + 1). A cell is a few strips of a,
- * which stay in the second cache, by one strip of b, of which STEP words at a time stay in the
+ * multiplies pairs (PAIRED), a word of a strip is a pair (k, k + 1). A cell is a few strips of a,
+ * which stay in the second cache, by one strip of b, of which `step` words at a time stay in the
  * first; the sums wait in a buffer meanwhile. Each output is one sum over k in ascending order,
  * whoever owns the cell.
+ *
+ * On level amx (TILED) pairs are multiplied by tiles (amx_tiled.h): a strip of a has the rows of a
+ * tile and is one tile behind the other, [K / 16][rows][16] words; a strip of b is such tiles as it
+ * is, and words are padded with zeros to whole tiles. Two strips of a are multiplied at once.
  */
 #include <assert.h>
 
@@ -19,22 +23,41 @@
 #include "kernels/cpu/format.h"
 #include "kernels/cpu/transpose.h"
 
-enum { STEP = 192, CELL_STRIPS = 16, CELL_BYTES = 512 << 10, AHEAD = 128 };
+#include DENSE
+
+enum { PAIRED = BF16_DOT || TILED, CELL_STRIPS = 16, AHEAD = 128 };
+enum { MOST_ROWS = (int)TILED_ROWS > (int)TILE_ROWS ? (int)TILED_ROWS : (int)TILE_ROWS };
+
+/* How products of one dtype are cut: rows of a strip of a, strips of a at once; words of K at a
+ * time; bytes of the strips of a in a cell. */
+struct cutting {
+    int rows, at_once;
+    size_t step, cell;
+};
+static const struct cutting by_vectors = {TILE_ROWS, 1, 192, 512 << 10};
+static const struct cutting by_tiles = {TILED_ROWS, 2, TILED_STEP, TILED_NEAR};
 
 struct strips {
     struct factor of;
     size_t rows, K, words, count; /* words: of K; count: of strips */
     int width, bf16;              /* rows that a strip has room for */
+    int tiles;                    /* a strip is [words / LINE][width][LINE] */
     uint32_t *to;                 /* [count][words][width] */
 };
 
 struct job {
     const struct gemm *g;
+    const struct cutting *cut;
     struct strips a, b;
     size_t chunks; /* of a's strips */
 };
 
-static size_t words_of(size_t K, int bf16) { return bf16 && BF16_DOT ? (K + 1) / 2 : K; }
+static size_t words_of(size_t K, int bf16)
+{
+    size_t pairs = (K + 1) / 2;
+    return !bf16 || !PAIRED ? K : TILED ? up(pairs, LINE) : pairs;
+}
+
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Strips differ by at most one row. */
@@ -68,11 +91,11 @@ static size_t beyond(size_t n, size_t i) { return n > i ? n - i : 0; }
 INLINE vecu words_along(const float *x, size_t n, const int bf16)
 {
     __builtin_prefetch(x + AHEAD);
-    if (bf16 && BF16_DOT)
+    if (bf16 && PAIRED)
         __builtin_prefetch(x + AHEAD + LANES);
     if (!bf16)
         return (vecu)values_at(x, n);
-    if (!BF16_DOT)
+    if (!PAIRED)
         return bf16_round(values_at(x, n));
     vech pairs[2] = {bf16_narrow(values_at(x, n)),
                      bf16_narrow(values_at(n > LANES ? x + LANES : x, beyond(n, LANES)))};
@@ -84,13 +107,15 @@ INLINE vecu words_along(const float *x, size_t n, const int bf16)
 INLINE vecu words_across(const struct strips *s, size_t row, size_t word, const int width,
                          const int bf16)
 {
-    const size_t k = bf16 && BF16_DOT ? 2 * word : word, n = beyond(s->rows, row);
+    const size_t k = bf16 && PAIRED ? 2 * word : word, n = beyond(s->rows, row);
+    if (k >= s->K)
+        return (vecu){0};
     const float *x = n ? s->of.x + row + k * s->of.step : s->of.x;
     vec even = values_at(x, n);
     __builtin_prefetch(x + width + LANES - 1);
     if (!bf16)
         return (vecu)even;
-    if (!BF16_DOT)
+    if (!PAIRED)
         return bf16_round(even);
     vecu low = __builtin_convertvector(bf16_narrow(even), vecu);
     if (k + 1 >= s->K)
@@ -114,7 +139,7 @@ INLINE void put_words(uint32_t *out, vecu v, const int g, const int width)
 INLINE void pack_along(const struct strips *s, size_t strip, const int width, const int bf16)
 {
     const size_t first = first_row(s, strip), rows = rows_of(s, strip);
-    const size_t values = bf16 && BF16_DOT ? 2 : 1;
+    const size_t values = bf16 && PAIRED ? 2 : 1;
     for (int g = 0; g < width; g += LANES)
         for (size_t w = 0; w < s->words; w += LANES) {
             uint32_t *out = s->to + (strip * s->words + w) * (size_t)width;
@@ -152,12 +177,55 @@ INLINE void pack_as(const struct strips *s, size_t begin, size_t end, const int 
             pack_across(s, i * LINE, least(s->words, (i + 1) * LINE), width, bf16);
 }
 
+/* A strip as tiles, of rows that go along k: they lie so already. */
+static void tiles_along(const struct strips *s, size_t strip)
+{
+    const size_t first = first_row(s, strip), rows = rows_of(s, strip);
+    for (size_t w = 0; w < s->words; w += LINE)
+        for (size_t i = 0; i < TILED_ROWS; i++) {
+            uint32_t *out = s->to + (strip * s->words + w) * TILED_ROWS + i * LINE;
+            const float *x = s->of.x + (first + i) * s->of.row;
+            for (size_t c = w; c < w + LINE; c += LANES, out += LANES) {
+                size_t n = i < rows ? beyond(s->K, 2 * c) : 0;
+                put_bits(out, n ? words_along(x + 2 * c, n, 1) : (vecu){0});
+            }
+        }
+}
+
+/* Words w..w+LINE of all strips, of rows that lie side by side: turned in squares. */
+static void tiles_across(const struct strips *s, size_t w)
+{
+    for (size_t strip = 0; strip < s->count; strip++) {
+        uint32_t *tile = s->to + (strip * s->words + w) * TILED_ROWS;
+        for (size_t row = 0; row < TILED_ROWS; row += LANES)
+            for (size_t c = 0; c < LINE; c += LANES) {
+                vecu v[LANES];
+                for (size_t i = 0; i < LANES; i++)
+                    v[i] = words_across(s, first_row(s, strip) + row, w + c + i, TILED_ROWS, 1);
+                transpose(v);
+                for (size_t i = 0; i < LANES; i++)
+                    put_bits(tile + (row + i) * LINE + c, v[i]);
+            }
+    }
+}
+
+static void pack_tiles(const struct strips *s, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++)
+        if (s->of.step == 1)
+            tiles_along(s, i);
+        else
+            tiles_across(s, i * LINE);
+}
+
 /* Parts are strips, or LINE words of all strips: what lies together is read together. */
 static void pack_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
     const struct strips *s = ctx;
-    if (s->width == PANEL && s->bf16)
+    if (s->tiles)
+        pack_tiles(s, begin, end);
+    else if (s->width == PANEL && s->bf16)
         pack_as(s, begin, end, PANEL, 1);
     else if (s->width == PANEL)
         pack_as(s, begin, end, PANEL, 0);
@@ -251,23 +319,38 @@ static void store_tile(const struct job *j, size_t strip, size_t panel, const fl
     }
 }
 
+/* sums of `count` strips of a from strip i on, by a panel: n words from word w on. */
+static void multiply_strips(const struct job *j, size_t i, size_t count, size_t panel, size_t w,
+                            size_t n, float *sums)
+{
+    const struct strips *s = &j->a;
+    const uint32_t *a = s->to + (i * s->words + w) * (size_t)s->width;
+    const uint32_t *b = j->b.to + (panel * s->words + w) * PANEL;
+    if (s->tiles)
+        tiled_strips(sums, a, count > 1 ? a + s->words * TILED_ROWS : NULL, b, n, w > 0);
+    else if (s->bf16 && BF16_DOT)
+        tile_pairs(rows_of(s, i), sums, a, b, n, w > 0);
+    else
+        tile_floats(rows_of(s, i), sums, a, b, n, w > 0);
+}
+
 static void one_cell(const struct job *j, size_t chunk, size_t panel)
 {
-    _Alignas(64) float all[CELL_STRIPS * TILE_ROWS * PANEL];
-    const struct strips *a = &j->a, *b = &j->b;
+    _Alignas(64) float all[CELL_STRIPS * MOST_ROWS * PANEL];
+    const struct strips *a = &j->a;
     const size_t begin = a->count * chunk / j->chunks, end = a->count * (chunk + 1) / j->chunks;
-    const size_t steps = (a->words + STEP - 1) / STEP + !a->words;
+    const size_t unit = a->tiles ? LINE : 1, words = a->words / unit;
+    const size_t steps = up(a->words, j->cut->step) / j->cut->step + !words;
     for (size_t s = 0; s < steps; s++) {
-        size_t w = a->words * s / steps, n = a->words * (s + 1) / steps - w;
-        for (size_t i = begin; i < end; i++) {
-            float *sums = all + (i - begin) * TILE_ROWS * PANEL;
-            if (s + 1 == steps)
-                fetch_tile(j, i, panel);
-            (a->bf16 && BF16_DOT ? tile_pairs : tile_floats)(
-                rows_of(a, i), sums, a->to + (i * a->words + w) * TILE_ROWS,
-                b->to + (panel * b->words + w) * PANEL, n, s > 0);
-            if (s + 1 == steps)
-                store_tile(j, i, panel, sums);
+        size_t w = words * s / steps * unit, n = words * (s + 1) / steps * unit - w, count;
+        for (size_t i = begin; i < end; i += count) {
+            float *sums = all + (i - begin) * (size_t)a->width * PANEL;
+            count = least((size_t)j->cut->at_once, end - i);
+            for (size_t k = 0; k < count && s + 1 == steps; k++)
+                fetch_tile(j, i + k, panel);
+            multiply_strips(j, i, count, panel, w, n, sums);
+            for (size_t k = 0; k < count && s + 1 == steps; k++)
+                store_tile(j, i + k, panel, sums + k * (size_t)a->width * PANEL);
         }
     }
 }
@@ -276,16 +359,26 @@ static void cells(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
     const struct job *j = ctx;
+    if (j->a.tiles)
+        tiled_begin();
     for (size_t i = begin; i < end; i++)
         one_cell(j, i / j->b.count, i % j->b.count);
+    if (j->a.tiles)
+        tiled_end();
 }
 
 static struct strips strips_of(const struct gemm *g, struct factor of, size_t rows, int width,
                                void *to)
 {
     int bf16 = g->dtype == DTYPE_BF16;
-    return (struct strips){of, rows, g->K, words_of(g->K, bf16),
-                           (rows + (size_t)width - 1) / (size_t)width, width, bf16, to};
+    return (struct strips){.of = of,
+                           .rows = rows,
+                           .K = g->K,
+                           .words = words_of(g->K, bf16),
+                           .count = up(rows, (size_t)width) / (size_t)width,
+                           .width = width,
+                           .bf16 = bf16,
+                           .to = to};
 }
 
 static int same(const struct strips *s, const struct strips *t)
@@ -294,30 +387,37 @@ static int same(const struct strips *s, const struct strips *t)
            s->rows == t->rows && s->K == t->K && s->bf16 == t->bf16;
 }
 
-static size_t strips_bytes(size_t rows, size_t width, size_t K)
+static const struct cutting *cutting_of(enum dtype dtype)
 {
-    return memory_rounded((rows + width - 1) / width * width * K * sizeof(uint32_t));
+    return TILED && dtype == DTYPE_BF16 ? &by_tiles : &by_vectors;
+}
+
+static size_t strips_bytes(size_t rows, size_t width, size_t K, enum dtype dtype)
+{
+    return memory_rounded(up(rows, width) * words_of(K, dtype == DTYPE_BF16) * sizeof(uint32_t));
 }
 
 static void multiply(struct backend *b, struct job *j)
 {
-    size_t strip = TILE_ROWS * j->a.words * sizeof(uint32_t) + 1;
-    size_t most = least(CELL_STRIPS, CELL_BYTES / strip + 1);
+    size_t strip = (size_t)j->a.width * j->a.words * sizeof(uint32_t) + 1;
+    size_t most = least(CELL_STRIPS, j->cut->cell / strip + 1);
     j->chunks = (j->a.count + most - 1) / most;
     pool_run(b->pool, j->chunks * j->b.count, grain(most * strip * PANEL), cells, j);
 }
 
-void CPU(gemm)(struct backend *b, const struct gemm *g, size_t n, void *work)
+void OWN_CPU(gemm)(struct backend *b, const struct gemm *g, size_t n, void *work)
 {
     struct job last = {0};
     size_t beside = 0;
     for (size_t i = 0; i < n; i++) {
-        size_t bytes = strips_bytes(g[i].M, TILE_ROWS, g[i].K);
+        size_t rows = (size_t)cutting_of(g[i].dtype)->rows;
+        size_t bytes = strips_bytes(g[i].M, rows, g[i].K, g[i].dtype);
         beside = bytes > beside ? bytes : beside;
     }
     for (; n > 0; n--, g++) {
-        struct job j = {.g = g};
-        j.a = strips_of(g, g->a, g->M, TILE_ROWS, work);
+        struct job j = {.g = g, .cut = cutting_of(g->dtype)};
+        j.a = strips_of(g, g->a, g->M, j.cut->rows, work);
+        j.a.tiles = j.cut == &by_tiles;
         j.b = strips_of(g, g->b, g->N, PANEL, (char *)work + beside);
         if (!j.a.count || !j.b.count)
             continue;
@@ -330,8 +430,16 @@ void CPU(gemm)(struct backend *b, const struct gemm *g, size_t n, void *work)
     }
 }
 
-size_t CPU(gemm_work)(const struct backend *b, size_t M, size_t N, size_t K)
+/* Of either dtype. */
+size_t OWN_CPU(gemm_work)(const struct backend *b, size_t M, size_t N, size_t K)
 {
     (void)b;
-    return strips_bytes(M, TILE_ROWS, K) + strips_bytes(N, PANEL, K);
+    size_t most = 0;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        enum dtype dtype = bf16 ? DTYPE_BF16 : DTYPE_F32;
+        size_t bytes = strips_bytes(M, (size_t)cutting_of(dtype)->rows, K, dtype) +
+                       strips_bytes(N, PANEL, K, dtype);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
 }

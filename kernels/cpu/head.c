@@ -17,8 +17,6 @@
 
 enum { CHUNK = 1024, ROWS = 10 * TILE_ROWS, GROUP = 4 };
 
-static size_t up(size_t n, size_t m) { return (n + m - 1) / m * m; }
-
 struct part {
     double score, sum, weighted, target; /* best noisy score; sum e^(l-max); sum e^(l-max)(l-max) */
     float max, best, next, chosen;       /* of the softmax; two best logits; logit of `id` */

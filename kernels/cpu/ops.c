@@ -13,8 +13,8 @@
 static const struct train_ops train = {
     .rmsnorm_back = CPU(rmsnorm_back),
     .swiglu_back = CPU(swiglu_back),
-    .attention_back = CPU(attention_back),
-    .attention_back_work = CPU(attention_back_work),
+    .attention_back = OWN_CPU(attention_back),
+    .attention_back_work = OWN_CPU(attention_back_work),
     .spread = CPU(spread),
     .shift_back = CPU(shift_back),
     .squash_back = CPU(squash_back),
@@ -79,8 +79,8 @@ const struct ops OWN_CPU(ops) = {
     .removal = CPU(removal),
     .heads_out = CPU(heads_out),
     .train = &train,
-    .gemm = CPU(gemm),
-    .gemm_work = CPU(gemm_work),
+    .gemm = OWN_CPU(gemm),
+    .gemm_work = OWN_CPU(gemm_work),
     .rope = CPU(rope),
     .swiglu = CPU(swiglu),
 };

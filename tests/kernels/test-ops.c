@@ -82,64 +82,6 @@ static void matmul_case(struct backend *b, struct backend *ref, struct shape s, 
     free(x), free(w), free(y), free(z), free(e), free(f);
 }
 
-/* Two products that share a factor, from factors that lie either way, `plus` being nothing, the
- * output itself or something else; the columns between the rows of c stay what they were. */
-static void gemm_case(struct backend *b, struct backend *ref, struct shape s, enum dtype dtype)
-{
-    size_t ldc = s.N + 3, n = s.T * ldc;
-    float *x = draw(s.T * s.K + 1, 1), *w = draw(s.N * s.K + 1, 1), *v = draw(s.N * s.K + 1, 1);
-    float *plus = draw(n + 1, 1), *c = draw(2 * n + 1, 1), *d = mem_alloc((2 * n + 1) * sizeof *d);
-    void *work = mem_aligned(b->ops->gemm_work(b, s.T, s.N, s.K) + 64);
-    memcpy(d, c, 2 * n * sizeof *d);
-    for (int way = 0; way < 4; way++) {
-        struct factor a = way & 1 ? (struct factor){x, 1, s.T} : (struct factor){x, s.K, 1};
-        struct gemm g[2][2];
-        for (int i = 0; i < 4; i++) {
-            float *out = (i / 2 ? d : c) + (size_t)(i % 2) * n;
-            const float *from = i % 2 ? w : v;
-            g[i / 2][i % 2] = (struct gemm){
-                s.T, s.N, s.K, a,
-                way & 2 ? (struct factor){from, 1, s.N} : (struct factor){from, s.K, 1}, out,
-                i % 2 ? (way & 1 ? plus : NULL) : out, ldc, dtype};
-        }
-        b->ops->gemm(b, g[0], 2, work);
-        ref->ops->gemm(ref, g[1], 2, NULL);
-        ok(worst(c, d, 2 * n) < 3e-6, "%s gemm %zux%zux%zu dtype %d way %d", b->ops->level, s.T,
-           s.N, s.K, (int)dtype, way);
-    }
-    free(x), free(w), free(v), free(plus), free(c), free(d), free(work);
-}
-
-/* Of the shapes of training, cut in several cells and steps: the same bits at 1, 2 and 3 threads.
- */
-static void gemm_bits(const char *level, enum dtype dtype)
-{
-    enum { M = 230, N = 70, K = 421 };
-    float *x = draw(M * K, 1), *w = draw(N * K, 1), *y[3];
-    for (size_t threads = 1; threads <= 3; threads++) {
-        struct backend *b = open_level(level, threads);
-        float *out = y[threads - 1] = mem_alloc(M * N * sizeof(float));
-        void *work = mem_aligned(b->ops->gemm_work(b, M, N, K));
-        struct gemm g = {M, N, K, {x, 1, M}, {w, K, 1}, out, NULL, N, dtype};
-        b->ops->gemm(b, &g, 1, work);
-        free(work);
-        backend_close(b);
-    }
-    ok(!memcmp(y[0], y[1], M * N * sizeof(float)) && !memcmp(y[0], y[2], M * N * sizeof(float)),
-       "%s gemm dtype %d: same bits at 1, 2 and 3 threads", level, (int)dtype);
-    free(x), free(w), free(y[0]), free(y[1]), free(y[2]);
-}
-
-static void gemm_cases(struct backend *b, struct backend *ref, enum dtype dtype)
-{
-    const struct shape deep[] = {{40, 50, 801}, {3, 5, 0}, {0, 7, 9}};
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        gemm_case(b, ref, shapes[i], dtype);
-    for (size_t i = 0; i < sizeof deep / sizeof *deep; i++)
-        gemm_case(b, ref, deep[i], dtype);
-    gemm_bits(b->ops->level, dtype);
-}
-
 /* Sums of squares in parts, with more parts than values too. */
 static void squares_case(struct backend *b)
 {
@@ -344,8 +286,6 @@ static void all_ops(const char *level, size_t threads)
         matmul_case(b, ref, shapes[i], DTYPE_F32);
         matmul_case(b, ref, shapes[i], DTYPE_BF16);
     }
-    gemm_cases(b, ref, DTYPE_F32);
-    gemm_cases(b, ref, DTYPE_BF16);
     squares_case(b);
     row_cases(b, ref);
     for (size_t i = 0; i < sizeof attn_cases / sizeof *attn_cases; i++)

@@ -1,0 +1,131 @@
+/* The gradients of attention (struct attn_back of kernels/train.h) of every level of the cpu back
+ * end against ref: several sequences, rows that are fewer than their keys, causal, full and through
+ * a window, key heads that several query heads share; in fp32, and with what is multiplied rounded
+ * to bf16, which level amx multiplies by tiles (test-gemm.c); the same bits at 1, 2, 3 threads. */
+#include "kernels/train.h"
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
+#include "tests/emulate/tmm.h"
+#include "tests/kernels/levels.h"
+#include "tests/tap.h"
+
+enum { SEQS = 3, MOST = 400 };
+
+static struct rng rng = {.seed = 17};
+
+static float *draw(size_t n)
+{
+    float *x = mem_aligned((n + 1) * sizeof *x);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)rng_normal(&rng);
+    return x;
+}
+
+struct heads {
+    size_t kv, group, E;
+    int32_t rows[SEQS], slots[SEQS]; /* rows: the last ones of a sequence */
+    int causal;
+    size_t window;
+};
+static const struct heads shapes[] = {
+    {1, 1, 6, {1, 0, 0}, {1, 0, 0}, 1, 0},       {2, 2, 34, {7, 1, 40}, {7, 1, 40}, 1, 0},
+    {1, 3, 64, {70, 3, 9}, {70, 5, 33}, 1, 0},   {2, 1, 64, {33, 64, 2}, {65, 64, 2}, 1, 5},
+    {1, 2, 80, {50, 1, 20}, {100, 90, 20}, 1, 40}, {1, 1, 128, {40, 16, 3}, {40, 33, 3}, 1, 1},
+    {2, 2, 16, {37, 5, 1}, {3, 3, 3}, 0, 0},     {1, 2, 20, {130, 8, 0}, {130, 8, 2}, 0, 0}};
+
+/* What comes in, and dq, dk, dv of one back end, one after the other. */
+struct given {
+    struct attn_back a;
+    struct attn_seq seqs[SEQS];
+    int32_t pos[MOST];
+    float *in;
+    size_t rows, slots, outs;
+};
+
+static void prepare(struct given *g, const struct heads *h)
+{
+    *g = (struct given){0};
+    for (int i = 0; i < SEQS; i++) {
+        g->seqs[i] = (struct attn_seq){(int32_t)g->rows, h->rows[i], (int32_t)g->slots,
+                                       h->slots[i]};
+        for (int32_t r = 0; r < h->rows[i]; r++)
+            g->pos[g->rows + (size_t)r] = h->slots[i] - h->rows[i] + r;
+        g->rows += (size_t)h->rows[i];
+        g->slots += (size_t)h->slots[i];
+        size_t most = (size_t)(h->rows[i] > h->slots[i] ? h->rows[i] : h->slots[i]);
+        g->a.max_slots = most > g->a.max_slots ? most : g->a.max_slots;
+    }
+    size_t q = g->rows * h->kv * h->group * h->E, k = g->slots * h->kv * h->E;
+    g->outs = q + 2 * k;
+    g->in = draw(2 * q + 2 * k);
+    g->a.q = g->in, g->a.dy = g->in + q, g->a.k = g->in + 2 * q, g->a.v = g->in + 2 * q + k;
+    g->a.n_seqs = SEQS, g->a.pos = g->pos;
+    g->a.heads = h->kv * h->group, g->a.kv_heads = h->kv, g->a.head_dim = h->E;
+    g->a.causal = h->causal, g->a.window = h->window;
+}
+
+/* out[outs] by a table; what is asked for as work is enough, and may hold anything. */
+static int run(const struct ops *ops, size_t threads, struct given *g, int half, float *out)
+{
+    struct backend *b = levels_open(ops, threads);
+    struct attn_back a = g->a;
+    size_t q = g->rows * a.heads * a.head_dim, k = g->slots * a.kv_heads * a.head_dim;
+    size_t room = ops->train->attention_back_work(b, g->rows, a.max_slots, a.heads, a.head_dim);
+    float *work = mem_aligned((room + 16) * sizeof *work);
+    int kept = 1;
+    memset(work, 0xff, room * sizeof *work);
+    memset(out, 0xff, g->outs * sizeof *out);
+    for (size_t i = 0; i < 16; i++)
+        work[room + i] = 3;
+    a.seqs = g->seqs, a.half = half;
+    a.dq = out, a.dk = out + q, a.dv = out + q + k;
+    ops->train->attention_back(b, &a, work);
+    for (size_t i = 0; i < 16; i++)
+        kept &= work[room + i] == 3;
+    backend_close(b);
+    free(work);
+    return kept;
+}
+
+static void against_ref(const struct ops *ops, const struct heads *h, int half)
+{
+    struct given g;
+    prepare(&g, h);
+    float *y = draw(g.outs), *z = draw(g.outs), *two = draw(g.outs), *one = draw(g.outs);
+    int kept = run(ops, 3, &g, half, y) & run(ops, 2, &g, half, two) & run(ops, 1, &g, half, one);
+    run(&ops_ref, 1, &g, 0, z);
+    double far = worst(y, z, g.outs);
+    ok(far < (half ? 1e-2 : 5e-6) && kept,
+       "%s half %d: %zu rows, %zu heads of %zu, window %zu: off by %.1e", ops->level, half, g.rows,
+       g.a.heads, h->E, h->window, far);
+    ok(!memcmp(y, two, g.outs * sizeof *y) && !memcmp(y, one, g.outs * sizeof *y),
+       "%s half %d: %zu rows: the same bits at 1, 2 and 3 threads", ops->level, half, g.rows);
+    free(g.in), free(y), free(z), free(two), free(one);
+}
+
+static void all(const struct ops *ops)
+{
+    for (int half = 0; half < 2; half++) {
+        long before = tmm_products();
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+            against_ref(ops, &shapes[i], half);
+        int emulated = levels_tiles(ops) && ops != ops_cpu("amx");
+        ok((tmm_products() > before) == (emulated && half) && !tmm_open(),
+           "%s half %d: %ld products of emulated tiles, all of them released", ops->level, half,
+           tmm_products() - before);
+    }
+}
+
+int main(void)
+{
+    const struct ops *ops;
+    size_t ran = 0;
+    for (; (ops = levels_at(ran)); ran++)
+        all(ops);
+    if ((ops = levels_trapped()))
+        all(ops);
+    else if (!ops_cpu("amx"))
+        skip("level amx itself: not built here, or this processor lacks the level below it");
+    ok(ran > 0, "%zu instruction sets ran", ran);
+    return tap_done();
+}
