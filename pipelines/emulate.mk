@@ -3,6 +3,7 @@
 #
 #   build/tests/tiles.a                 levels amx_LEVEL: tiles in plain C (tests/emulate/tmm.c) on
 #                                       the vectors of that level
+#   build/tests/amx/                    tools that run level amx, each of its instructions a trap
 #   build/tests/libcrossover-cuda.so    the back end on the emulated device (tests/emulate)
 #   build/tests/cuda/test-*             tests of tests/cuda, linked with it
 TILES := portable $(filter avx512bf16,$(CPU_LEVELS))
@@ -21,6 +22,15 @@ $(TILED): $(BUILD)/tests/tiles.a
 $(TILED): private LDLIBS := $(BUILD)/tests/tiles.a $(BUILD)/libcrossover.a $(LDLIBS)
 $(TILED:$(BUILD)/%=$(BUILD)/obj/%.o): private ALL_CFLAGS += $(TILES:%=-DHAVE_TILES_%) \
     $(CPU_LEVELS:%=-DHAVE_CPU_%)
+
+# Tools with level amx's own code, its instructions trapping: tests/cli/amx.bats.
+TRAPPED := $(if $(filter amx,$(CPU_LEVELS)),$(addprefix $(BUILD)/tests/amx/,gen-llada gen-llama train-lm))
+$(TRAPPED): $(BUILD)/tests/amx/%: $(BUILD)/obj/tools/%.o $(BUILD)/obj/tests/emulate/amx_traps.o \
+    $(BUILD)/obj/tests/emulate/tmm.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
+	@mkdir -p $(@D)
+	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
+$(BUILD)/tests/amx/train-lm: private LDLIBS += $(if $(MPI),$(shell pkg-config --libs $(MPI)))
+test: $(if $(filter %/amx.bats,$(TEST_SH)),$(TRAPPED))
 
 ifeq ($(origin CXX),default)
 CXX := c++
