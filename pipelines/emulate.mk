@@ -17,14 +17,16 @@ $(BUILD)/tests/tiles.a: $(foreach l,$(TILES),$(call level_obj,amx_$(l))) \
 	$(call say,ar $@)ar rcs $@ $^
 
 # The tests that compare levels run these too: tests/kernels/levels.h.
-TILED := $(foreach t,amx attention attention-back gemm products quant,$(BUILD)/tests/kernels/test-$(t))
+TILED := amx attention attention-back gemm products quant
+TILED := $(TILED:%=$(BUILD)/tests/kernels/test-%)
 $(TILED): $(BUILD)/tests/tiles.a
 $(TILED): private LDLIBS := $(BUILD)/tests/tiles.a $(BUILD)/libcrossover.a $(LDLIBS)
 $(TILED:$(BUILD)/%=$(BUILD)/obj/%.o): private ALL_CFLAGS += $(TILES:%=-DHAVE_TILES_%) \
     $(CPU_LEVELS:%=-DHAVE_CPU_%)
 
 # Tools with level amx's own code, its instructions trapping: tests/cli/amx.bats.
-TRAPPED := $(if $(filter amx,$(CPU_LEVELS)),$(addprefix $(BUILD)/tests/amx/,gen-llada gen-llama train-lm))
+TRAPPED := $(if $(filter amx,$(CPU_LEVELS)),gen-llada gen-llama train-lm)
+TRAPPED := $(TRAPPED:%=$(BUILD)/tests/amx/%)
 $(TRAPPED): $(BUILD)/tests/amx/%: $(BUILD)/obj/tools/%.o $(BUILD)/obj/tests/emulate/amx_traps.o \
     $(BUILD)/obj/tests/emulate/tmm.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
