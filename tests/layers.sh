@@ -24,6 +24,27 @@ for room in $order; do
 done
 rm -rf "$scratch"/*
 mkdir -p "$scratch"/{tools,lib,kernels,tests}
+above=
+for room in head product layer attention weights device; do
+    if [ -n "$above" ]; then
+        plant kernels/cuda/$room/up.cu <<<"#include \"kernels/cuda/$above/thing.h\""
+        plant kernels/cuda/$above/down.cu <<<"#include \"kernels/cuda/$room/thing.h\""
+        caught "^kernels/cuda/$room/up.cu:1: kernels/cuda/$room must not include" \
+            "planted: kernels/cuda/$room includes $above" tests/house/layers "$scratch"
+        rm "$scratch/kernels/cuda/$room/up.cu"
+    fi
+    above=$room
+done
+plant kernels/cuda/open.cu <<<"#include \"kernels/cuda/head/thing.h\""
+plant kernels/cuda/device/under.cu <<<"#include \"kernels/cuda/cuda.h\""
+clean "the folders of kernels/cuda include down, the files beside them any and by any" \
+    tests/house/layers "$scratch"
+plant kernels/cuda/spare/thing.cu <<<"#include \"kernels/cuda/cuda.h\""
+caught "^kernels/cuda/spare/thing.cu:1: a room nobody drew: kernels/cuda/spare" \
+    "planted: a folder of kernels/cuda that nobody drew" tests/house/layers "$scratch"
+
+rm -rf "$scratch"/*
+mkdir -p "$scratch"/{tools,lib,kernels,tests}
 plant lib/decode/unmask/a.c <<<'#include "lib/run/point.h"'
 plant lib/checkpoint/families/b.h <<<'#  include "lib/network/network.h"'
 plant lib/stat/f.c <<<'#include "stat.h"'
@@ -114,6 +135,7 @@ void launch_rows(A *y)
 extern "C" int crossover_cuda_open(int x)
 END
 plant kernels/cuda/product.h <<<'int gemv(int x);'
+plant kernels/cuda/device/alloc.cu <<<'void cuda_alloc(int x)'
 clean "names that bear their module's pass" tests/house/prefixes "$scratch"
 plant lib/stat/bad.h <<<'int good_other(int x);'
 plant lib/stat/badly.h <<<'int badlyer(int x);'
@@ -125,11 +147,12 @@ plant kernels/ops.h <<<'int nowhere_open(int x);'
 plant kernels/cuda/rows.cu <<<'void norm_rows(int x)'
 plant kernels/cuda/many.cu <<<'extern "C" int single(int x)'
 plant kernels/cuda/dlsym.cu <<<'extern "C" int crossover_other(int x)'
+plant kernels/cuda/device/lent.cu <<<'void alloc_lent(int x)'
 for fault in lib/stat/bad.h:1:.good_other lib/stat/badly.h:1:.badlyer \
     lib/stat/bad-part.c:1:.thing_make lib/decode/unmask/order.c:1:.settle \
     kernels/some.c:1:.other_thing kernels/ops.h:1:.nowhere_open kernels/cuda/rows.cu:1:.norm_rows \
     lib/base/odd.c:1:.strange kernels/cuda/many.cu:1:.single \
-    kernels/cuda/dlsym.cu:1:.other; do
+    kernels/cuda/dlsym.cu:1:.other kernels/cuda/device/lent.cu:1:.alloc_lent; do
     caught "^$fault does not" "planted: $fault" tests/house/prefixes "$scratch"
 done
 
@@ -171,4 +194,16 @@ kernels/cpu kernels/avx2/cpu c
 kernels/cuda pic/kernels/cuda c
 kernels/cuda emulate/kernels/cuda cu
 END
+rm -rf "$scratch"/{lib,kernels,obj}
+gpu=kernels/cuda
+compiled $gpu/product/rise.cu $gpu/product/rise.o <<<'int low(int x);
+    int rise(int x) { return low(x); }'
+compiled $gpu/device/low.cu $gpu/device/low.o <<<'int low(int x) { return x; }'
+compiled $gpu/product/even.cu $gpu/product/even.o <<<'int even(int x) { return x; }'
+clean "folders of kernels/cuda that call one way pass" \
+    tests/house/circles "$scratch" "$scratch/obj"
+compiled $gpu/device/other.cu $gpu/device/other.o <<<'int even(int x);
+    int other(int x) { return even(x); }'
+caught "^circle of files:.* $gpu/device\\b" "planted: two folders of kernels/cuda in a circle" \
+    tests/house/circles "$scratch" "$scratch/obj"
 finish

@@ -76,6 +76,18 @@ int both(void);
 #endif
 #endif
 END
+plant kernels/cuda/device/both.h <<'END'
+#ifndef KERNELS_CUDA_DEVICE_BOTH_H
+#define KERNELS_CUDA_DEVICE_BOTH_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+int both_sides(void);
+#ifdef __cplusplus
+}
+#endif
+#endif
+END
 plant kernels/cuda/good.cuh <<'END'
 #ifndef KERNELS_CUDA_GOOD_CUH
 #define KERNELS_CUDA_GOOD_CUH
