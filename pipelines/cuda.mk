@@ -12,11 +12,15 @@ ifeq ($(CUDA)$(HAVE_CUDA),1)
 $(error CUDA=1: no nvcc in $(CUDA_HOME)/bin or on the PATH (set CUDA_HOME=, or NVCC=))
 endif
 
-CUDA_SO := $(BIN)/libcrossover-cuda.so
+CUDA_SO    := $(BIN)/libcrossover-cuda.so
+# What lies in the rooms of kernels/cuda.
+CUDA_FILES := $(wildcard kernels/cuda/*.* kernels/cuda/*/*.*)
+CUDA_SRC   := $(filter %.cu,$(CUDA_FILES))
+CUDA_C     := $(filter %.c,$(CUDA_FILES))
 # What of the rest of the library the object needs, compiled for a shared object.
-CUDA_BASE := $(wildcard kernels/cuda/*.c kernels/quant*.c) kernels/dtype.c lib/base/buf.c \
-             lib/base/clock.c lib/base/cpus.c lib/base/err.c lib/base/file.c lib/base/mem.c \
-             lib/base/out.c lib/base/plain.c lib/base/pool.c
+CUDA_BASE  := $(CUDA_C) $(wildcard kernels/quant*.c) kernels/dtype.c lib/base/buf.c \
+              lib/base/clock.c lib/base/cpus.c lib/base/err.c lib/base/file.c lib/base/mem.c \
+              lib/base/out.c lib/base/plain.c lib/base/pool.c
 
 PIC = $(BUILD)/obj/pic
 .PRECIOUS: $(PIC)/%.o
@@ -25,7 +29,6 @@ $(PIC)/%.o: %.c $(BUILD)/obj/flags.txt
 	$(call say,cc $< (shared))$(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -c $< -o $@
 
 ifneq ($(HAVE_CUDA),)
-CUDA_SRC  := $(wildcard kernels/cuda/*.cu)
 CUDA_OBJ  := $(CUDA_SRC:%.cu=$(BUILD)/obj/%.o)
 CUDA_KNOWN = $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
 CUDA_MAJOR = $(shell $(NVCC) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
@@ -52,6 +55,10 @@ $(BUILD)/obj/cuda-flags.txt: FORCE
 $(BUILD)/obj/%.o: %.cu $(BUILD)/obj/cuda-flags.txt
 	@mkdir -p $(@D)
 	$(call say,nvcc $<)$(NVCC) $(CUDA_FLAGS) -MMD -MF $(@:.o=.d) -c $< -o $@
+
+# What nvcc once wrote of headers that are gone keeps no object from being made.
+kernels/cuda/%.h: ;
+kernels/cuda/%.cuh: ;
 
 $(CUDA_SO): $(CUDA_OBJ) $(CUDA_BASE:%.c=$(PIC)/%.o)
 	@mkdir -p $(@D)

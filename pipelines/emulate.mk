@@ -42,7 +42,7 @@ HAVE_CXX := $(shell command -v $(CXX))
 EMULATE  := $(BUILD)/obj/emulate
 EMULATED := $(BUILD)/tests/libcrossover-cuda.so
 # library.cu looks for the vendor's library; tests/emulate has one of its own.
-EMULATE_SRC := $(filter-out kernels/cuda/library.cu,$(wildcard kernels/cuda/*.cu)) \
+EMULATE_SRC := $(filter-out kernels/cuda/library.cu,$(CUDA_SRC)) \
                $(wildcard tests/emulate/*.cu tests/emulate/*.cc)
 EMULATE_OBJ  = $(addprefix $(EMULATE)/,$(addsuffix .o,$(basename $(EMULATE_SRC))))
 # Off-boundary accesses fault on a GPU and not on every processor.
@@ -84,7 +84,7 @@ $(EMULATED): $(EMULATE_OBJ) $(patsubst %.c,$(PIC)/%.o,$(wildcard $(CUDA_BASE)))
 	$(call say,ld $@)$(CXX) -shared $(SANITIZE) $^ -o $@ \
 	    -Wl,--version-script=<(echo '{ global: crossover_cuda_open; local: *; };')
 
-$(BUILD)/libemulated.a: $(EMULATE_OBJ) $(patsubst %.c,$(PIC)/%.o,$(wildcard kernels/cuda/*.c))
+$(BUILD)/libemulated.a: $(EMULATE_OBJ) $(CUDA_C:%.c=$(PIC)/%.o)
 	@rm -f $@
 	$(call say,ar $@)ar rcs $@ $^
 

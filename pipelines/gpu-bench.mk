@@ -46,7 +46,7 @@ gpu-present: $(BIN)/gen-llama $(GPU_OUR_OBJECT) | gpu-jq
 # The code that is measured, without the commit. Of the device's part the sources count: what nvcc
 # makes of them is another file each time.
 GPU_CODE := $(or $(wildcard $(CROSSOVER_CUDA)),$(if $(HAVE_CUDA),$(BUILD)/obj/cuda-flags.txt \
-                 $(wildcard kernels/cuda/* kernels/*.h lib/base/*.h) $(CUDA_BASE)))
+                 $(CUDA_FILES) $(wildcard kernels/*.h lib/base/*.h) $(CUDA_BASE)))
 $(RESULTS)/gpu-%/code: $(ENGINE_OBJ) $(GPU_CODE)
 	@mkdir -p $(@D)
 	@sha256sum $^ | sha256sum > $@.tmp; cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@

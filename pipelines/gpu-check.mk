@@ -30,8 +30,7 @@ $(BUILD)/obj/gpu/%.o: tests/%.cu $(BUILD)/obj/cuda-flags.txt | gpu-present
 
 .PRECIOUS: $(BUILD)/obj/gpu/%.o $(BUILD)/gpu/% $(GPU_CHECK_OUT)/%.key
 $(BUILD)/gpu/%: $(BUILD)/obj/gpu/%.o $(CUDA_OBJ) \
-    $(patsubst %.c,$(PIC)/%.o,$(wildcard kernels/cuda/*.c)) $(BUILD)/libcrossover.a \
-    $(BUILD)/obj/lib/base/version.o
+    $(CUDA_C:%.c=$(PIC)/%.o) $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
 	$(call say,nvcc $@)$(NVCC) -cudart static $(CUDA_RPATH) $^ -o $@ $(GPU_LDLIBS)
 
