@@ -92,7 +92,7 @@ MPI  := $(shell for p in ompi-c mpich; do \
 LIB_SRC := $(filter-out lib/base/version.c kernels/peak-% kernels/amx-% lib/train/ranks-%, \
                $(wildcard lib/*/*.c lib/*/*/*.c kernels/*.c)) \
            $(wildcard lib/train/ranks-$(if $(MPI),mpi,none).c) $(PEAK) $(AMX) \
-           $(wildcard kernels/ref/*.c kernels/cuda/segments.c)
+           $(wildcard kernels/ref/*.c kernels/cuda/device/segments.c)
 # Levels named amx are products by tiles, and what runs through them; all else is that of a level
 # below, their base (kernels/cpu/level.h).
 AMX_SRC := $(wildcard kernels/cpu/amx*.c) \

@@ -1,5 +1,5 @@
 /* advance.h - from the answers of one pass to the rows of the next, where the pass ran: on the host
- * in plain C (advance.c), on a device without asking the host (cuda/advance.cu).
+ * in plain C (advance.c), on a device without asking the host (cuda/head/advance.cu).
  *
  * The host describes the first pass of a loop (struct rows) and the state of each text or canvas;
  * then it only enqueues `pass, advance, pass, advance...`, fetches copies of the states behind each

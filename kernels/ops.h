@@ -56,8 +56,8 @@ typedef void act; /* activations, in the format that backend.act names */
 /* Bytes, now and at most since the last reset. Same words as torch: requested = asked for,
  * allocated = handed out after rounding, reserved = obtained from the system. On ref and cpu each
  * block comes straight from the system, with a header, so reserved is allocated and 64 rounded up
- * to pages; on cuda blocks are cut from segments that stay reserved (kernels/cuda/segments.h).
- * requested <= allocated <= reserved. */
+ * to pages; on cuda blocks are cut from segments that stay reserved
+ * (kernels/cuda/device/segments.h). requested <= allocated <= reserved. */
 struct memory {
     size_t requested, allocated, reserved;
     size_t requested_peak, allocated_peak, reserved_peak;

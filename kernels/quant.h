@@ -24,7 +24,7 @@
  * 256 with one fp32 maximum each. Columns are a multiple of 64, so that no block spans two rows.
  * A product rounds x and the level to bf16 and keeps a in fp32. (Rounding the level is ours;
  * bitsandbytes rounds w' = level * a, or computes in the dtype of x.) A back end may round w' to
- * bf16 instead when there are many rows: CUDA does (kernels/cuda/large.cu), for its library.
+ * bf16 instead when there are many rows: CUDA does for its library (kernels/cuda/product/large.cu).
  *     y = sum_blocks a sum_k bf16(x_k) bf16(level[code_k]).
  *
  * NF4_F32: the same without double quantization: a in fp32. FP4: as NF4_F32 with 16 other levels, a

@@ -5,8 +5,8 @@
  * pass only those are kept that a block of rows asks for most. How many rows are chosen is known to
  * the host; which ones never leaves the back end.
  *
- * On the host host-reuse.c (ref and cpu), on a device cuda/reuse.cu. Scores are compared in double
- * there and in float here; equal vectors score exactly 1 on both. NaN counts as the least.
+ * On the host host-reuse.c (ref and cpu), on a device cuda/layer/reuse.cu. Scores are compared in
+ * double there and in float here; equal vectors score exactly 1 on both. NaN counts as the least.
  */
 #ifndef KERNELS_REUSE_H
 #define KERNELS_REUSE_H

@@ -42,7 +42,7 @@ HAVE_CXX := $(shell command -v $(CXX))
 EMULATE  := $(BUILD)/obj/emulate
 EMULATED := $(BUILD)/tests/libcrossover-cuda.so
 # library.cu looks for the vendor's library; tests/emulate has one of its own.
-EMULATE_SRC := $(filter-out kernels/cuda/library.cu,$(CUDA_SRC)) \
+EMULATE_SRC := $(filter-out kernels/cuda/product/library.cu,$(CUDA_SRC)) \
                $(wildcard tests/emulate/*.cu tests/emulate/*.cc)
 EMULATE_OBJ  = $(addprefix $(EMULATE)/,$(addsuffix .o,$(basename $(EMULATE_SRC))))
 # Off-boundary accesses fault on a GPU and not on every processor.

@@ -1,4 +1,4 @@
-/* cuda.h - what the files of this folder offer each other, and the one door to the outside. Each
+/* cuda.h - what the rooms of this folder offer each other, and the one door to the outside. Each
  * function named after an operation is that operation of kernels/ops.h, which documents it. C
  * linkage, so that C and CUDA C can meet here.
  */

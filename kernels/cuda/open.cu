@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/alloc.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/event.h"
-#include "kernels/cuda/gemm.h"
-#include "kernels/cuda/graph.h"
-#include "kernels/cuda/segments.h"
-#include "kernels/cuda/transfer.h"
+#include "kernels/cuda/device/alloc.h"
+#include "kernels/cuda/device/event.h"
+#include "kernels/cuda/device/graph.h"
+#include "kernels/cuda/device/segments.h"
+#include "kernels/cuda/device/transfer.h"
+#include "kernels/cuda/product/gemm.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 

@@ -7,8 +7,8 @@
 
 #include "lib/base/mem.h"
 
-/* What a device may lose between the blocks of its segments (kernels/cuda/segments.h): a share, and
- * one segment of each size that is hardly used. */
+/* What a device may lose between the blocks of its segments (kernels/cuda/device/segments.h): a
+ * share, and one segment of each size that is hardly used. */
 enum { LOST_SHARE = 32, LOST = 22 << 20 };
 
 void fit_add_idle(struct memory_estimate *m, const struct job *job, const struct settings *point,

@@ -403,7 +403,7 @@ EOF
             [ -e .out.tmp ] || continue           # or before the first
             lost=$((lost + 1))
             tail -n 1 .out.tmp | jq -e '.kind == "error" and .code == "internal" and .fatal and
-                (.where | test("kernels/cuda/[a-z_]+[.](cu|h):[0-9]+$")) and
+                (.where | test("kernels/cuda/[a-z_/]+[.](cu|h):[0-9]+$")) and
                 (.message | contains("(700)") and contains("the device is lost"))'
             jq -n --slurpfile schema "$SCHEMA" -f "$CHECK" .out.tmp
             records=$(jq -c 'select(.kind != "meta" and (.fatal | not))' .out.tmp | wc -l)

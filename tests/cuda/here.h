@@ -2,7 +2,7 @@
 #ifndef TESTS_CUDA_HERE_H
 #define TESTS_CUDA_HERE_H
 
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/device/runtime.h"
 
 static int attribute_here(enum cudaDeviceAttr name)
 {

@@ -3,8 +3,8 @@
 #ifndef TESTS_CUDA_PRODUCTS_FIXTURE_H
 #define TESTS_CUDA_PRODUCTS_FIXTURE_H
 
-#include "kernels/cuda/runtime.h"
-#include "kernels/cuda/slices.h"
+#include "kernels/cuda/device/runtime.h"
+#include "kernels/cuda/product/slices.h"
 #include "tests/cuda/rows-fixture.h"
 extern "C" {
 #include "kernels/ref/mat.h"

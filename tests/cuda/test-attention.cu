@@ -1,8 +1,8 @@
 /* Attention on the device against the reference: every kernel, mask and plan, lists of slots in any
  * order, rows that see nothing, splits; and the arithmetic of addresses and plans by itself. */
-#include "kernels/cuda/attention_plan.h"
+#include "kernels/cuda/attention/attention_plan.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/device/runtime.h"
 #include "kernels/host.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"

@@ -2,7 +2,7 @@
  * that is broken in any way is as good as none. */
 #include <unistd.h>
 
-#include "kernels/cuda/choices.h"
+#include "kernels/cuda/product/choices.h"
 #include "tests/tap.h"
 
 static char folder[] = "/tmp/choices-XXXXXX";

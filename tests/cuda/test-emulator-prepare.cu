@@ -1,13 +1,13 @@
 /* test-emulator-prepare.cu - between the start of a batch's clock and its end nothing is done that
  * is done once only: no algorithm is looked for, no graph is made or put on the device, and where
  * all passes are recorded no kernel is started by itself. */
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/device/runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/library.h"
+#include "kernels/cuda/product/library.h"
 #include "lib/base/mem.h"
 extern "C" { /* the library above the back end is C alone */
 #include "lib/decode/autoregress.h"

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/gemm.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/device/runtime.h"
+#include "kernels/cuda/product/gemm.h"
 #include "lib/base/mem.h"
 #include "tests/tap.h"
 

@@ -1,16 +1,16 @@
-/* test-gemm.cu - kernels/cuda/gemm.cu on the emulated library: which algorithm makes a product,
- * when they are timed, and what is remembered. The algorithms differ in time and in what they ask
- * for (tests/emulate/library.cu); how often each has run tells what gemm.cu did.
+/* test-gemm.cu - kernels/cuda/product/gemm.cu on the emulated library: which algorithm makes a
+ * product, when they are timed, and what is remembered. The algorithms differ in time and in what
+ * they ask for (tests/emulate/library.cu); how often each has run tells what gemm.cu did.
  */
-#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/product/gemm.h"
 
 #include <cublasLt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/cuda/choices.h"
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/product/choices.h"
 #include "lib/base/mem.h"
 #include "tests/tap.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/cuda/head.h"
+#include "kernels/cuda/head/head.h"
 #include "kernels/gumbel.h"
 #include "tests/cuda/rows-fixture.h"
 

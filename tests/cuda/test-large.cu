@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/slices.h"
+#include "kernels/cuda/product/slices.h"
 #include "tests/cuda/products-fixture.h"
 
 

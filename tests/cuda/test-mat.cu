@@ -1,7 +1,7 @@
 /* Matrices on the device: every byte of the block, from every source, against quant.c and layout.h;
  * chunks, and what happens when memory is short. */
-#include "kernels/cuda/layout.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/device/runtime.h"
+#include "kernels/cuda/weights/layout.h"
 #include "kernels/draw.h"
 #include "tests/cuda/rows-fixture.h"
 

@@ -2,8 +2,8 @@
  * random, and the order that is built on them: by the logarithms of the device. */
 #include <vector>
 
-#include "kernels/cuda/noise.cuh"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/device/runtime.h"
+#include "kernels/cuda/head/noise.cuh"
 #include "lib/base/rng.h"
 #include "tests/tap.h"
 

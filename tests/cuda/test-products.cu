@@ -10,7 +10,7 @@ extern "C" {
 extern const struct ops ops_ref;
 }
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/product.h"
+#include "kernels/cuda/product/product.h"
 #include "tests/cuda/here.h"
 
 enum { GUARD = 64 }; /* values behind an output that must stay as they are */

@@ -1,13 +1,13 @@
 /* test-runtime.cu - memory, transfers, records and events of the CUDA back end, on a device or the
  * emulated one. */
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/device/runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/transfer.h"
+#include "kernels/cuda/device/transfer.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "tests/tap.h"

@@ -1,13 +1,13 @@
 /* test-watch.cu - a device that stops answering ends the process (watch.h), on a device or the
  * emulated one: here a kernel that does not end, in a process of its own. */
-#include "kernels/cuda/watch.h"
+#include "kernels/cuda/device/watch.h"
 
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/device/runtime.h"
 #include "tests/tap.h"
 
 enum { WRONG = 99 };

@@ -1,5 +1,5 @@
-/* cublasLt.h - the part of cuBLASLt's interface that kernels/cuda/gemm.cu uses, with its names and
- * numbers; library.cu gives it a meaning on the CPU.
+/* cublasLt.h - the part of cuBLASLt's interface that kernels/cuda/product/gemm.cu uses, with its
+ * names and numbers; library.cu gives it a meaning on the CPU.
  *
  * Environment:
  *   EMULATE_LIBRARY=0        there is no such library

@@ -7,7 +7,7 @@
  * operands, m, k and leading dimensions multiples of 4), cublasLtMatmulAlgoGetHeuristic; PTX ISA,
  * cvt.rna.tf32.f32.
  */
-#include "kernels/cuda/library.h"
+#include "kernels/cuda/product/library.h"
 
 #include <string.h>
 #include <vector>

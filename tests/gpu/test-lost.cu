@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/device/runtime.h"
 #include "lib/base/mem.h"
 #include "tests/tap.h"
 

@@ -1,7 +1,7 @@
-/* test-plan.c - the plans of kernels/cuda/plan.h over thousands of shapes: every row of every
- * matrix lies in one tile, every group of K is walked over once, everything fits, and what matmul
- * sets aside is enough. */
-#include "kernels/cuda/plan.h"
+/* test-plan.c - the plans of kernels/cuda/weights/plan.h over thousands of shapes: every row of
+ * every matrix lies in one tile, every group of K is walked over once, everything fits, and what
+ * matmul sets aside is enough. */
+#include "kernels/cuda/weights/plan.h"
 
 #include "tests/tap.h"
 

@@ -2,7 +2,7 @@
  * space that has no memory behind it: it may hand out any address, but touch none. */
 #include <stdint.h>
 
-#include "kernels/cuda/segments.h"
+#include "kernels/cuda/device/segments.h"
 #include "tests/tap.h"
 
 enum { MIB = 1 << 20, SEGMENTS = 4096, LIVE = 600, ROUNDS = 60000 };

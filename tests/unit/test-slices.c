@@ -1,7 +1,7 @@
-/* test-slices.c - kernels/cuda/slices.h over thousands of shapes: slices and runs own every row
- * once, fit in what is set aside for them, and are as few as they may be; and where NF4's values
- * lie. */
-#include "kernels/cuda/slices.h"
+/* test-slices.c - kernels/cuda/product/slices.h over thousands of shapes: slices and runs own every
+ * row once, fit in what is set aside for them, and are as few as they may be; and where the values
+ * of NF4 lie. */
+#include "kernels/cuda/product/slices.h"
 
 #include "lib/base/pool.h"
 #include "tests/tap.h"

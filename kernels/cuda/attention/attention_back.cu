@@ -1,0 +1,334 @@
+/* attention_back.cu - the gradients of attention (struct attn_back of train.h), in fp32. With
+ * P = softmax(S), S = q k^T / sqrt(E), dP = dy v^T:
+ *
+ *     dS = P (dP - rowsum(P dP)) / sqrt(E),  dq = dS k,  dk = dS^T q,  dv = P^T dy
+ *
+ * P is never kept but made again, a tile at a time, from two numbers a query: the maximum of its
+ * scores and the inverse of their sum. One kernel owns queries: it finds those, rowsum(P dP), dq.
+ * The next owns keys: of the queries in ascending order it sums up dk and dv. So every output has
+ * one owner and one order. Keys that no query of a tile sees are left out; lanes read rows of
+ * an odd length, so that the same column of 32 rows lies in 32 banks.
+ * Source: Dao et al. 2022 (arXiv 2205.14135), appendix B.
+ */
+#include <assert.h>
+#include <math.h>
+
+#include "kernels/cuda/attention/attention_plan.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/device/runtime.h"
+#include "kernels/train.h"
+
+enum { KEYS = WARP, ROW_WARPS = 4, ROW_EACH = 4, ROW_QUERIES = ROW_WARPS * ROW_EACH };
+enum { KEY_WARPS = 8, KEY_EACH = KEYS / KEY_WARPS, KEY_QUERIES = 32 };
+enum { ROW_THREADS = ROW_WARPS * WARP, KEY_THREADS = KEY_WARPS * WARP };
+
+/* What a query leaves for the keys. */
+struct stats {
+    float most, inverse, pull;
+};
+
+struct back_job {
+    struct attn_back a;
+    struct stats *stats; /* [R * H] */
+    float scale;
+};
+
+/* Rows of an odd length for heads of E values. */
+HOST_DEVICE size_t odd(size_t E)
+{
+    return E + 1 - E % 2;
+}
+
+/* Positions first..last - 1 are what a row at `pos` sees of n keys. */
+DEVICE int sees_first(const struct attn_back &a, int32_t pos)
+{
+    return a.causal && a.window ? max(0, pos - (int32_t)a.window + 1) : 0;
+}
+
+DEVICE int sees_last(const struct attn_back &a, int32_t pos, int n)
+{
+    return a.causal ? min(n, pos + 1) : n;
+}
+
+/* Key head kh of keys first.. of a sequence as rows of odd(E) floats; zeros beyond the last one. */
+template <int WARPS>
+DEVICE void fetch_keys(float *to, const float *from, const struct attn_back &a,
+                       const struct attn_seq &s, size_t kh, int first)
+{
+    const size_t E = a.head_dim, row = odd(E);
+    for (int k = (int)(threadIdx.x / WARP); k < KEYS; k += WARPS)
+        for (size_t e = threadIdx.x % WARP; e < E; e += WARP) {
+            const size_t key = (size_t)(s.slot_begin + first + k);
+            to[(size_t)k * row + e] =
+                first + k < s.n_slots ? from[(key * a.kv_heads + kh) * E + e] : 0.0f;
+        }
+}
+
+/* Scores and dP of `N` queries, rows of E floats at q and dy, with this lane's key. */
+template <int N>
+DEVICE void score(float s[N], float d[N], const float *q, const float *dy, const float *key,
+                  const float *value, size_t E)
+{
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        s[i] = d[i] = 0;
+    for (size_t e = 0; e < E; e++) {
+        const float k = key[e], v = value[e];
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            s[i] = fmaf(q[(size_t)i * E + e], k, s[i]);
+            d[i] = fmaf(dy[(size_t)i * E + e], v, d[i]);
+        }
+    }
+}
+
+/* ---- queries ---- */
+
+struct row_shared {
+    size_t dy, keys, values, ds, end; /* floats from the queries on */
+};
+HOST_DEVICE struct row_shared row_shared_of(size_t E)
+{
+    struct row_shared s;
+    s.dy = ROW_QUERIES * E;
+    s.keys = 2 * s.dy;
+    s.values = s.keys + KEYS * odd(E);
+    s.ds = s.values + KEYS * odd(E);
+    s.end = s.ds + ROW_QUERIES * KEYS;
+    return s;
+}
+
+/* Block (kh, tile, sequence) owns dq and the stats of 16 queries of a key head, warp w four of
+ * them; a lane is a key while scores are made, and columns lane, lane + 32, ... of dq (VALUES of
+ * them) while those are summed. It goes over the keys twice. */
+template <int VALUES>
+static __global__ void __launch_bounds__(ROW_THREADS) rows_back(struct back_job j)
+{
+    SHARED(float, shared);
+    let_next_start();
+    wait_for_inputs();
+    const struct attn_back &a = j.a;
+    const struct attn_seq s = a.seqs[blockIdx.z];
+    const size_t E = a.head_dim, kh = blockIdx.x, group = a.heads / a.kv_heads;
+    const int first = (int)blockIdx.y * ROW_QUERIES, queries = s.rows * (int)group;
+    const int lane = (int)(threadIdx.x % WARP), warp = (int)(threadIdx.x / WARP) * ROW_EACH;
+    if (first >= queries)
+        return;
+    const struct row_shared at = row_shared_of(E);
+    const float *q = shared + (size_t)warp * E, *dy = q + at.dy;
+    float *ds = shared + at.ds + warp * KEYS;
+    size_t head[ROW_EACH];
+    int low[ROW_EACH], high[ROW_EACH];
+    float most[ROW_EACH], dq[ROW_EACH][VALUES] = {};
+    double sum[ROW_EACH] = {}, pull[ROW_EACH] = {};
+#pragma unroll
+    for (int i = 0; i < ROW_EACH; i++) {
+        const int query = min(first + warp + i, queries - 1);
+        head[i] = query_head((size_t)s.row_begin, (size_t)query, kh, a.heads, group);
+        low[i] = sees_first(a, a.pos[head[i] / a.heads]);
+        high[i] = sees_last(a, a.pos[head[i] / a.heads], s.n_slots);
+        most[i] = -INFINITY;
+        for (size_t e = (size_t)lane; e < E; e += WARP) {
+            shared[(size_t)(warp + i) * E + e] = a.q[head[i] * E + e];
+            shared[at.dy + (size_t)(warp + i) * E + e] = a.dy[head[i] * E + e];
+        }
+    }
+    const int last = min(first + ROW_QUERIES, queries) - 1;
+    const int begin = sees_first(a, a.pos[s.row_begin + first / (int)group]) / KEYS * KEYS;
+    const int end = sees_last(a, a.pos[s.row_begin + last / (int)group], s.n_slots);
+    for (int turn = 0; turn < 2; turn++) {
+        for (int chunk = begin; chunk < end; chunk += KEYS) {
+            __syncthreads();
+            fetch_keys<ROW_WARPS>(shared + at.keys, a.k, a, s, kh, chunk);
+            fetch_keys<ROW_WARPS>(shared + at.values, a.v, a, s, kh, chunk);
+            __syncthreads();
+            float x[ROW_EACH], d[ROW_EACH];
+            const size_t mine = (size_t)lane * odd(E);
+            score<ROW_EACH>(x, d, q, dy, shared + at.keys + mine, shared + at.values + mine, E);
+#pragma unroll
+            for (int i = 0; i < ROW_EACH; i++) {
+                const bool seen = chunk + lane >= low[i] && chunk + lane < high[i];
+                x[i] = seen ? x[i] * j.scale : -INFINITY;
+                if (turn) {
+                    const float p = expf(x[i] - most[i]) * (float)sum[i];
+                    ds[i * KEYS + lane] = p * (d[i] - (float)pull[i]) * j.scale;
+                    continue;
+                }
+                const float top = fmaxf(most[i], warp_max(x[i]));
+                const float base = top == -INFINITY ? 0.0f : top;
+                const float keep = expf(most[i] - base), p = expf(x[i] - base);
+                sum[i] = sum[i] * (double)keep + (double)warp_sum(p);
+                pull[i] = pull[i] * (double)keep + (double)warp_sum(p * d[i]);
+                most[i] = top;
+            }
+            __syncwarp();
+            for (int k = 0; turn && k < KEYS; k++)
+#pragma unroll
+                for (int v = 0; v < VALUES; v++) {
+                    const size_t e = (size_t)(lane + v * WARP);
+                    const float key = shared[at.keys + (size_t)k * odd(E) + (e < E ? e : 0)];
+#pragma unroll
+                    for (int i = 0; i < ROW_EACH; i++)
+                        dq[i][v] = fmaf(ds[i * KEYS + k], key, dq[i][v]);
+                }
+        }
+#pragma unroll
+        for (int i = 0; !turn && i < ROW_EACH; i++) { /* from sums to what P is multiplied by */
+            sum[i] = sum[i] > 0 ? 1 / sum[i] : 0;
+            pull[i] *= sum[i];
+            most[i] = most[i] == -INFINITY ? 0.0f : most[i];
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < ROW_EACH; i++) {
+        if (first + warp + i >= queries)
+            continue;
+        if (lane == 0)
+            j.stats[head[i]] = {most[i], (float)sum[i], (float)pull[i]};
+#pragma unroll
+        for (int v = 0; v < VALUES; v++)
+            if (lane + v * WARP < (int)E)
+                a.dq[head[i] * E + (size_t)(lane + v * WARP)] = dq[i][v];
+    }
+}
+
+/* ---- keys ---- */
+
+struct key_shared {
+    size_t values, q, dy, p, ds, end; /* floats from the keys on */
+};
+HOST_DEVICE struct key_shared key_shared_of(size_t E)
+{
+    struct key_shared s;
+    s.values = KEYS * odd(E);
+    s.q = 2 * s.values;
+    s.dy = s.q + KEY_QUERIES * E;
+    s.p = s.dy + KEY_QUERIES * E;
+    s.ds = s.p + KEY_QUERIES * KEYS;
+    s.end = s.ds + KEY_QUERIES * KEYS;
+    return s;
+}
+
+/* Queries first.. of the key head, as rows of E floats; zeros beyond the last one. */
+DEVICE void fetch_queries(float *q, float *dy, const struct attn_back &a, const struct attn_seq &s,
+                          size_t kh, int first, int queries)
+{
+    const size_t E = a.head_dim, group = a.heads / a.kv_heads;
+    for (int i = (int)(threadIdx.x / WARP); i < KEY_QUERIES; i += KEY_WARPS) {
+        const bool real = first + i < queries;
+        const size_t head = query_head((size_t)s.row_begin, (size_t)(real ? first + i : 0), kh,
+                                       a.heads, group);
+        for (size_t e = threadIdx.x % WARP; e < E; e += WARP) {
+            q[(size_t)i * E + e] = real ? a.q[head * E + e] : 0.0f;
+            dy[(size_t)i * E + e] = real ? a.dy[head * E + e] : 0.0f;
+        }
+    }
+}
+
+/* P and dS of four queries of this warp, first.. of the key head, with this lane's key. */
+DEVICE void probabilities(float *p, float *ds, const struct back_job &j, const struct attn_seq &s,
+                          size_t kh, int first, int queries, int key, const float x[KEY_EACH],
+                          const float d[KEY_EACH])
+{
+    const struct attn_back &a = j.a;
+    const size_t group = a.heads / a.kv_heads;
+#pragma unroll
+    for (int i = 0; i < KEY_EACH; i++) {
+        const bool real = first + i < queries;
+        const size_t head = query_head((size_t)s.row_begin, (size_t)(real ? first + i : 0), kh,
+                                       a.heads, group);
+        const struct stats t = j.stats[head];
+        const int32_t pos = a.pos[head / a.heads];
+        const bool seen = real && key >= sees_first(a, pos) && key < sees_last(a, pos, s.n_slots);
+        const float own = seen ? expf(x[i] * j.scale - t.most) * t.inverse : 0.0f;
+        p[i * KEYS] = own;
+        ds[i * KEYS] = own * (d[i] - t.pull) * j.scale;
+    }
+}
+
+/* Block (kh, tile, sequence) owns dk and dv of 32 keys. Warp w makes the scores of four of 32
+ * queries at a time, a lane being a key; then it owns four of the keys, a lane columns lane,
+ * lane + 32, ... (VALUES of them). */
+template <int VALUES>
+static __global__ void __launch_bounds__(KEY_THREADS) keys_back(struct back_job j)
+{
+    SHARED(float, shared);
+    let_next_start();
+    wait_for_inputs();
+    const struct attn_back &a = j.a;
+    const struct attn_seq s = a.seqs[blockIdx.z];
+    const size_t E = a.head_dim, kh = blockIdx.x, group = a.heads / a.kv_heads;
+    const int key = (int)blockIdx.y * KEYS, queries = s.rows * (int)group;
+    const int lane = (int)(threadIdx.x % WARP), warp = (int)(threadIdx.x / WARP) * KEY_EACH;
+    if (key >= s.n_slots)
+        return;
+    const struct key_shared at = key_shared_of(E);
+    const size_t mine = (size_t)lane * odd(E), own = (size_t)warp * E;
+    float dk[KEY_EACH][VALUES] = {}, dv[KEY_EACH][VALUES] = {};
+    fetch_keys<KEY_WARPS>(shared, a.k, a, s, kh, key);
+    fetch_keys<KEY_WARPS>(shared + at.values, a.v, a, s, kh, key);
+    for (int first = 0; first < queries; first += KEY_QUERIES) {
+        const int last = min(first + KEY_QUERIES, queries) - 1;
+        const int begin = sees_first(a, a.pos[s.row_begin + first / (int)group]);
+        const int end = sees_last(a, a.pos[s.row_begin + last / (int)group], s.n_slots);
+        if (end <= key || begin >= key + KEYS)
+            continue; /* nobody of them sees these keys */
+        __syncthreads();
+        fetch_queries(shared + at.q, shared + at.dy, a, s, kh, first, queries);
+        __syncthreads();
+        float x[KEY_EACH], d[KEY_EACH];
+        score<KEY_EACH>(x, d, shared + at.q + own, shared + at.dy + own, shared + mine,
+                        shared + at.values + mine, E);
+        probabilities(shared + at.p + warp * KEYS + lane, shared + at.ds + warp * KEYS + lane, j,
+                      s, kh, first + warp, queries, key + lane, x, d);
+        __syncthreads();
+        for (int i = 0; i < KEY_QUERIES; i++)
+#pragma unroll
+            for (int v = 0; v < VALUES; v++) {
+                const size_t e = (size_t)(lane + v * WARP);
+                const size_t column = (size_t)i * E + (e < E ? e : 0);
+                const float q = shared[at.q + column], dy = shared[at.dy + column];
+#pragma unroll
+                for (int k = 0; k < KEY_EACH; k++) {
+                    dk[k][v] = fmaf(shared[at.ds + i * KEYS + warp + k], q, dk[k][v]);
+                    dv[k][v] = fmaf(shared[at.p + i * KEYS + warp + k], dy, dv[k][v]);
+                }
+            }
+    }
+#pragma unroll
+    for (int k = 0; k < KEY_EACH; k++)
+#pragma unroll
+        for (int v = 0; v < VALUES; v++) {
+            const size_t e = (size_t)(lane + v * WARP);
+            const size_t to = (size_t)(s.slot_begin + key + warp + k);
+            if (key + warp + k >= s.n_slots || e >= E)
+                continue;
+            a.dk[(to * a.kv_heads + kh) * E + e] = dk[k][v];
+            a.dv[(to * a.kv_heads + kh) * E + e] = dv[k][v];
+        }
+}
+
+/* ---- the operation ---- */
+
+void cuda_attention_back(struct backend *b, const struct attn_back *a, float *work)
+{
+    struct range here("attention_back");
+    const size_t E = a->head_dim, group = a->heads / a->kv_heads;
+    const struct back_job j = {*a, (struct stats *)work, (float)(1 / sqrt((double)E))};
+    const dim3 rows((unsigned)a->kv_heads, blocks_of(a->max_slots * group, ROW_QUERIES),
+                    (unsigned)a->n_seqs);
+    const dim3 keys((unsigned)a->kv_heads, blocks_of(a->max_slots, KEYS), (unsigned)a->n_seqs);
+    assert(E <= ATTENTION_BACK_CUDA_MOST && rows.y < 65536 && a->n_seqs < 65536);
+    launch(b, E <= 64 ? rows_back<2> : rows_back<4>, rows, dim3(ROW_THREADS),
+           row_shared_of(E).end * sizeof(float), j);
+    launch(b, E <= 64 ? keys_back<2> : keys_back<4>, keys, dim3(KEY_THREADS),
+           key_shared_of(E).end * sizeof(float), j);
+}
+
+size_t cuda_attention_back_work(const struct backend *b, size_t rows, size_t len, size_t heads,
+                                size_t head_dim)
+{
+    (void)b, (void)len, (void)head_dim;
+    return rows * heads * sizeof(struct stats) / sizeof(float);
+}

@@ -1,0 +1,196 @@
+/* attention_dense.cu - attention that makes its scores (attn.dense): for so many heads at a time
+ *
+ *     work[h, t, s] = q k^T     then   work = softmax(work)     then   y = work v
+ *
+ * each a kernel, through the memory of the device. It is there to be measured beside attention.cu,
+ * which never has more than a tile of scores. Products are those of the matrix units where
+ * activations are bf16, with scores and probabilities kept in fp32, and fp32 where they are fp32.
+ */
+#include <assert.h>
+
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/device/runtime.h"
+
+enum {
+    DENSE_TILE = 64,             /* rows and columns of a block's outputs */
+    DENSE_WARPS = 4,             /* of a block, each with 16 of the rows */
+    DENSE_K = 32,                /* summed between two barriers */
+    DENSE_STRIDE = DENSE_K + 8   /* of a row in shared memory */
+};
+
+struct dense_job {
+    struct attn a;
+    float *scores; /* [heads, T, max_slots] */
+    size_t first, heads; /* of this turn */
+    float scale;
+};
+
+/* ---- products ---- */
+
+/* Outputs (g, 2q), (g, 2q + 1), (g + 8, 2q), (g + 8, 2q + 1) of 16 rows by 8 columns over DENSE_K
+ * values, lane = 4g + q. */
+DEVICE void dense_step(float sum[4], const float *x, const float *w)
+{
+    int g = lane_id() / 4, q = lane_id() % 4;
+    for (int k = 0; k < DENSE_K; k++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            sum[i] = fmaf(x[(g + i / 2 * 8) * DENSE_STRIDE + k],
+                          w[(2 * q + i % 2) * DENSE_STRIDE + k], sum[i]);
+}
+
+DEVICE void dense_step(float sum[4], const uint16_t *x, const uint16_t *w)
+{
+    int g = lane_id() / 4, q = lane_id() % 4;
+    const uint16_t *low = x + g * DENSE_STRIDE + 2 * q, *high = low + 8 * DENSE_STRIDE;
+    const uint16_t *column = w + g * DENSE_STRIDE + 2 * q;
+#pragma unroll
+    for (int k = 0; k < DENSE_K; k += 16) {
+        const uint32_t a[4] = {*(const uint32_t *)(low + k), *(const uint32_t *)(high + k),
+                               *(const uint32_t *)(low + k + 8), *(const uint32_t *)(high + k + 8)};
+        const uint32_t b[2] = {*(const uint32_t *)(column + k),
+                               *(const uint32_t *)(column + k + 8)};
+        multiply_bf16(sum, a, b);
+    }
+}
+
+DEVICE float *dense_row(const struct dense_job *j, size_t h, size_t row)
+{
+    return j->scores + (h * j->a.T + row) * j->a.max_slots;
+}
+
+/* Value e of key head kh of key `at` of a list. */
+DEVICE float dense_cached(const struct dense_job *j, const struct attn_seq *s, const void *cache,
+                          size_t kh, int at, int e)
+{
+    size_t slot = (size_t)j->a.slots[s->slot_begin + at];
+    size_t i = (slot * j->a.kv_heads + kh) * j->a.head_dim + (size_t)e;
+    return j->a.kv.dtype == DTYPE_F32 ? ((const float *)cache)[i]
+                                      : bf16_float(((const uint16_t *)cache)[i]);
+}
+
+/* Block (column tile, row tile, sequence and head) owns 64 x 64 of the scores or, VALUES, of y. */
+template <class A, bool VALUES>
+__global__ void __launch_bounds__(DENSE_WARPS *WARP) dense_product(struct dense_job j)
+{
+    SHARED(A, x);
+    let_next_start();
+    wait_for_inputs();
+    A *w = x + DENSE_TILE * DENSE_STRIDE;
+    struct attn_seq s = j.a.seqs[blockIdx.z / j.heads];
+    size_t h = blockIdx.z % j.heads, head = j.first + h, kh = head / (j.a.heads / j.a.kv_heads);
+    int E = (int)j.a.head_dim, row0 = (int)blockIdx.y * DENSE_TILE;
+    int column0 = (int)blockIdx.x * DENSE_TILE, columns = VALUES ? E : s.n_slots;
+    int K = VALUES ? s.n_slots : E;
+    if (row0 >= s.rows || column0 >= columns)
+        return;
+    float sum[DENSE_TILE / 8][4] = {};
+    for (int k0 = 0; k0 < K; k0 += DENSE_K) {
+        __syncthreads();
+        for (int i = (int)threadIdx.x; i < DENSE_TILE * DENSE_K; i += DENSE_WARPS * WARP) {
+            int r = i / DENSE_K, k = i % DENSE_K;
+            float v = 0;
+            if (row0 + r < s.rows && k0 + k < K) {
+                size_t row = (size_t)(s.row_begin + row0 + r);
+                v = VALUES ? dense_row(&j, h, row)[k0 + k]
+                           : act_float(((const A *)j.a.q)[(row * j.a.heads + head) * (size_t)E +
+                                                          (size_t)(k0 + k)]);
+            }
+            act_put(&x[r * DENSE_STRIDE + k], v);
+            r = VALUES ? i % DENSE_TILE : r; /* neighbours read neighbours */
+            k = VALUES ? i / DENSE_TILE : k;
+            v = 0;
+            if (column0 + r < columns && k0 + k < K)
+                v = VALUES ? dense_cached(&j, &s, j.a.kv.v, kh, k0 + k, column0 + r)
+                           : dense_cached(&j, &s, j.a.kv.k, kh, column0 + r, k0 + k);
+            act_put(&w[r * DENSE_STRIDE + k], v);
+        }
+        __syncthreads();
+#pragma unroll
+        for (int n = 0; n < DENSE_TILE / 8; n++)
+            dense_step(sum[n], x + warp_id() * 16 * DENSE_STRIDE, w + n * 8 * DENSE_STRIDE);
+    }
+#pragma unroll
+    for (int n = 0; n < DENSE_TILE / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int r = row0 + warp_id() * 16 + lane_id() / 4 + i / 2 * 8;
+            int column = column0 + n * 8 + lane_id() % 4 * 2 + i % 2;
+            if (r >= s.rows || column >= columns)
+                continue;
+            size_t row = (size_t)(s.row_begin + r);
+            if (VALUES)
+                act_put((A *)j.a.y + (row * j.a.heads + head) * (size_t)E + (size_t)column,
+                        sum[n][i]);
+            else
+                dense_row(&j, h, row)[column] = sum[n][i];
+        }
+}
+
+/* ---- probabilities ---- */
+
+/* Warp w of block (i, head, sequence) owns row i * DENSE_WARPS + w of the sequence; all zeros where
+ * it sees no key. */
+static __global__ void __launch_bounds__(DENSE_WARPS *WARP) dense_softmax(struct dense_job j)
+{
+    let_next_start();
+    wait_for_inputs();
+    struct attn_seq s = j.a.seqs[blockIdx.z];
+    int r = (int)blockIdx.x * DENSE_WARPS + warp_id();
+    if (r >= s.rows)
+        return;
+    size_t row = (size_t)(s.row_begin + r);
+    float *p = dense_row(&j, blockIdx.y, row), max = -INFINITY, sum = 0;
+    int32_t last = mask_last(j.a.mask, j.a.mask_block, j.a.pos[row]);
+    int32_t before = mask_before(j.a.window, last);
+    for (int k = lane_id(); k < s.n_slots; k += WARP) {
+        int32_t pos = j.a.slot_pos[s.slot_begin + k];
+        p[k] = pos <= last && pos > before ? p[k] * j.scale : -INFINITY;
+        max = fmaxf(max, p[k]);
+    }
+    max = warp_max(max);
+    float base = max == -INFINITY ? 0.0f : max;
+    for (int k = lane_id(); k < s.n_slots; k += WARP) {
+        p[k] = expf(p[k] - base);
+        sum += p[k];
+    }
+    sum = warp_sum(sum);
+    float inverse = sum == 0 ? 0.0f : 1.0f / sum;
+    for (int k = lane_id(); k < s.n_slots; k += WARP)
+        p[k] *= inverse;
+}
+
+/* ---- the operation ---- */
+
+template <class A> static void dense_turn(struct backend *b, const struct dense_job *j)
+{
+    const struct attn *a = &j->a;
+    const size_t shared = 2 * DENSE_TILE * DENSE_STRIDE * sizeof(A);
+    unsigned rows = (unsigned)ceil_div(a->max_rows, DENSE_TILE);
+    unsigned lists = (unsigned)(a->n_seqs * j->heads);
+    assert(rows < 65536 && lists < 65536 && j->heads < 65536 && a->n_seqs < 65536);
+    launch(b, dense_product<A, false>,
+           dim3((unsigned)ceil_div(a->max_slots, DENSE_TILE), rows, lists),
+           dim3(DENSE_WARPS * WARP), shared, *j);
+    launch(b, dense_softmax,
+           dim3((unsigned)ceil_div(a->max_rows, DENSE_WARPS), (unsigned)j->heads,
+                (unsigned)a->n_seqs),
+           dim3(DENSE_WARPS * WARP), 0, *j);
+    launch(b, dense_product<A, true>,
+           dim3((unsigned)ceil_div(a->head_dim, DENSE_TILE), rows, lists),
+           dim3(DENSE_WARPS * WARP), shared, *j);
+}
+
+void attention_dense(struct backend *b, const struct attn *a, void *work)
+{
+    struct dense_job j = {*a, (float *)work, 0, 0, (float)(1 / sqrt((double)a->head_dim))};
+    for (; j.first < a->heads; j.first += j.heads) {
+        j.heads = a->heads - j.first < a->dense ? a->heads - j.first : a->dense;
+        b->act == DTYPE_F32 ? dense_turn<float>(b, &j) : dense_turn<uint16_t>(b, &j);
+    }
+}
+
+size_t attention_dense_work(size_t T, size_t max_slots, size_t dense)
+{
+    return dense * T * max_slots * sizeof(float);
+}

@@ -1,0 +1,173 @@
+/* attention_exact.cu - attention in fp32, of any head dim, format of activations and of the cache:
+ * plain products and expf in a fixed order, for comparing with the other back ends, and for the
+ * shapes that the matrix units do not take.
+ *
+ * A block walks over its sequence's list in chunks of 32 keys, which it brings to shared memory as
+ * floats. A lane is a key while scores are made and a column of y while values are summed. Chunks
+ * count from the start of the list, and one that a query does not see adds exact zeros: a row's
+ * bits depend on the row and its list alone. Sums of probabilities are fp32 within a chunk, double
+ * beyond.
+ */
+#include <assert.h>
+
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/device/runtime.h"
+
+enum { EXACT_WARPS = 4, EXACT_QUERIES = 4, EXACT_BLOCK = EXACT_WARPS * EXACT_QUERIES };
+
+/* Shared memory of a block, in floats from the start: queries, keys (rows of an odd length, so that
+ * lanes reading the same column of 32 rows meet 32 banks), values, probabilities. */
+struct exact_shared {
+    size_t row, keys, values, probabilities, end;
+};
+HOST_DEVICE struct exact_shared exact_shared_of(size_t E)
+{
+    struct exact_shared s;
+    s.row = E + 1 - E % 2;
+    s.keys = EXACT_BLOCK * E;
+    s.values = s.keys + WARP * s.row;
+    s.probabilities = s.values + WARP * E;
+    s.end = s.probabilities + EXACT_BLOCK * WARP;
+    return s;
+}
+
+DEVICE float cached(const void *cache, enum dtype dtype, size_t i)
+{
+    return dtype == DTYPE_F32 ? ((const float *)cache)[i]
+                              : bf16_float(((const uint16_t *)cache)[i]);
+}
+
+/* Key head kh of keys first.. of a list as rows of floats; zeros beyond its end. Warp w brings rows
+ * w, w + 4, ... */
+DEVICE void exact_fetch(float *to, size_t row, const void *cache, const struct attn *a,
+                        const struct attn_seq *s, size_t kh, int first)
+{
+    size_t E = a->head_dim;
+    for (unsigned k = threadIdx.x / WARP; k < WARP; k += EXACT_WARPS) {
+        bool real = first + (int)k < s->n_slots;
+        size_t slot = real ? (size_t)a->slots[s->slot_begin + first + (int)k] : 0;
+        for (size_t e = threadIdx.x % WARP; e < E; e += WARP)
+            to[k * row + e] = real ? cached(cache, a->kv.dtype, (slot * a->kv_heads + kh) * E + e)
+                                   : 0.0f;
+    }
+}
+
+/* Probabilities of one query over a chunk, whose key `lane` has this score; brings max and sum up
+ * to date and answers by what y must be multiplied. */
+DEVICE float exact_softmax(float *p, float score, float *max, double *sum)
+{
+    float most = fmaxf(*max, warp_max(score));
+    float base = most == -INFINITY ? 0.0f : most, keep = expf(*max - base);
+    *p = expf(score - base);
+    *sum = *sum * (double)keep + (double)warp_sum(*p);
+    *max = most;
+    return keep;
+}
+
+/* Block (kh, tile, sequence) owns y of 16 queries of a key head, warp w four of them; lane l of it
+ * columns l, l + 32, ... (VALUES of them). */
+template <class A, int VALUES>
+__global__ void __launch_bounds__(EXACT_WARPS *WARP) attend_exact(struct attn a, float scale)
+{
+    SHARED(float, shared);
+    let_next_start();
+    wait_for_inputs();
+    struct attn_seq s = a.seqs[blockIdx.z];
+    size_t E = a.head_dim, kh = blockIdx.x, group = a.heads / a.kv_heads;
+    int first = (int)blockIdx.y * EXACT_BLOCK, queries = s.rows * (int)group;
+    if (first >= queries)
+        return;
+    int lane = (int)(threadIdx.x % WARP), warp = (int)(threadIdx.x / WARP);
+    struct exact_shared at = exact_shared_of(E);
+    float *q = shared + (size_t)(warp * EXACT_QUERIES) * E, *values = shared + at.values;
+    float *p = shared + at.probabilities + warp * EXACT_QUERIES * WARP;
+    float y[EXACT_QUERIES][VALUES], top[EXACT_QUERIES];
+    double sum[EXACT_QUERIES];
+    size_t head[EXACT_QUERIES];
+    int32_t last[EXACT_QUERIES], before[EXACT_QUERIES], most = INT32_MIN;
+    bool real[EXACT_QUERIES];
+#pragma unroll
+    for (int i = 0; i < EXACT_QUERIES; i++) {
+        int query = first + warp * EXACT_QUERIES + i;
+        real[i] = query < queries;
+        head[i] = query_head((size_t)s.row_begin, (size_t)min(query, queries - 1), kh, a.heads,
+                             group);
+        last[i] = mask_last(a.mask, a.mask_block, a.pos[head[i] / a.heads]);
+        before[i] = mask_before(a.window, last[i]);
+        top[i] = -INFINITY;
+        sum[i] = 0;
+        for (size_t e = (size_t)lane; e < E; e += WARP)
+            q[(size_t)i * E + e] = act_float(((const A *)a.q)[head[i] * E + e]);
+#pragma unroll
+        for (int v = 0; v < VALUES; v++)
+            y[i][v] = 0;
+    }
+    for (int i = 0; i < EXACT_BLOCK; i++) {
+        int row = s.row_begin + min(first + i, queries - 1) / (int)group;
+        most = max(most, mask_last(a.mask, a.mask_block, a.pos[row]));
+    }
+    for (int chunk = 0; chunk < s.n_slots; chunk += WARP) {
+        bool listed = chunk + lane < s.n_slots;
+        int32_t pos = listed ? a.slot_pos[s.slot_begin + chunk + lane] : INT32_MAX;
+        if (!__any_sync(EVERY_LANE, listed && pos <= most))
+            continue;
+        __syncthreads();
+        exact_fetch(shared + at.keys, at.row, a.kv.k, &a, &s, kh, chunk);
+        exact_fetch(values, E, a.kv.v, &a, &s, kh, chunk);
+        __syncthreads();
+        float score[EXACT_QUERIES] = {0};
+        const float *key = shared + at.keys + (size_t)lane * at.row;
+        for (size_t e = 0; e < E; e++)
+#pragma unroll
+            for (int i = 0; i < EXACT_QUERIES; i++)
+                score[i] = fmaf(q[(size_t)i * E + e], key[e], score[i]);
+#pragma unroll
+        for (int i = 0; i < EXACT_QUERIES; i++) {
+            bool seen = listed && pos <= last[i] && pos > before[i];
+            float x = seen ? score[i] * scale : -INFINITY;
+            float keep = exact_softmax(&p[i * WARP + lane], x, &top[i], &sum[i]);
+#pragma unroll
+            for (int v = 0; v < VALUES; v++)
+                y[i][v] *= keep;
+        }
+        __syncwarp();
+        for (int k = 0; k < WARP; k++)
+#pragma unroll
+            for (int v = 0; v < VALUES; v++) {
+                size_t e = (size_t)(lane + v * WARP);
+                float value = values[(size_t)k * E + (e < E ? e : 0)];
+#pragma unroll
+                for (int i = 0; i < EXACT_QUERIES; i++)
+                    y[i][v] = fmaf(p[i * WARP + k], value, y[i][v]);
+            }
+    }
+#pragma unroll
+    for (int i = 0; i < EXACT_QUERIES; i++) {
+        float inverse = sum[i] == 0 ? 0.0f : (float)(1 / sum[i]);
+#pragma unroll
+        for (int v = 0; v < VALUES; v++)
+            if (real[i] && lane + v * WARP < (int)E)
+                act_put((A *)a.y + head[i] * E + (size_t)(lane + v * WARP), y[i][v] * inverse);
+    }
+}
+
+template <class A> static void exact_launch(struct backend *b, const struct attn *a)
+{
+    size_t E = a->head_dim, queries = a->max_rows * (a->heads / a->kv_heads);
+    void (*kernel)(struct attn, float) = E <= 64    ? attend_exact<A, 2>
+                                         : E <= 128 ? attend_exact<A, 4>
+                                                    : attend_exact<A, 8>;
+    dim3 grid((unsigned)a->kv_heads, (unsigned)ceil_div(queries, EXACT_BLOCK),
+              (unsigned)a->n_seqs);
+    assert(E <= 256 && grid.y < 65536 && grid.z < 65536);
+    launch(b, kernel, grid, dim3(EXACT_WARPS * WARP), exact_shared_of(E).end * sizeof(float), *a,
+           (float)(1 / sqrt((double)E)));
+}
+
+void attention_exact(struct backend *b, const struct attn *a)
+{
+    if (b->act == DTYPE_F32)
+        exact_launch<float>(b, a);
+    else
+        exact_launch<uint16_t>(b, a);
+}

@@ -1,0 +1,374 @@
+/* attention_step.cuh - the steps of a block of the tiled kernel (attention_tile.cuh): which keys it
+ * must see, their copies, and one key tile: scores, mask, softmax, values. Fragments lie over the
+ * lanes as the matrix instruction wants them: lane l of a warp holds of a 16 x 8 tile the rows
+ * g = l / 4 and g + 8, columns 2 (l % 4) and the next.
+ */
+#ifndef KERNELS_CUDA_ATTENTION_ATTENTION_STEP_CUH
+#define KERNELS_CUDA_ATTENTION_ATTENTION_STEP_CUH
+
+#include "kernels/cuda/attention/attention_plan.h"
+#include "kernels/cuda/device.cuh"
+
+enum { TILE_THREADS = TILE_WARPS * WARP, COPY_ROWS = TILE_KEYS / TILE_WARPS };
+
+/* What a launch is given. */
+struct tile_job {
+    struct attn a;
+    float scale; /* c */
+    int tiles, splits;
+    float *part; /* attention_plan.h, "parts" */
+};
+
+/* Head dim; row tiles of a warp; warps over the queries (the others share the keys). */
+template <int E_, int M_, int WARPS_M, int STAGES_> struct tile_shape {
+    static constexpr int E = E_, M = M_, STAGES = STAGES_;
+    static constexpr int WARPS_N = TILE_WARPS / WARPS_M;
+    static constexpr int QUERIES = TILE_ROWS * M * WARPS_M;
+    static constexpr int KEYS = TILE_KEYS / WARPS_N; /* of a warp */
+    static constexpr int COLS = E / 8;               /* column tiles of y */
+    static constexpr int TILE = TILE_KEYS * E;       /* values of a stage */
+};
+
+/* The piece of the work that a block does; the same for all its threads. */
+struct tile_side {
+    const int32_t *slots, *slot_pos; /* of the sequence */
+    int32_t row_begin, n_slots;
+    int32_t least, most; /* of the last positions that its rows see */
+    int first, count;    /* queries */
+    int begin, end;      /* key tiles */
+    int split, used, kh, group;
+    bool all;            /* MASK_FULL: slot_pos is not looked at */
+};
+
+/* Key tiles of a warp yet to come: bit i is tile window + i. */
+struct tile_walk {
+    int window;
+    unsigned seen, whole; /* some query sees some key; every query sees every key */
+};
+
+template <class S> struct tile_sums {
+    float y[S::M][S::COLS][4];
+    float max[S::M][2], sum[S::M][2]; /* of rows g and g + 8 of a row tile; sum: of this lane */
+};
+
+DEVICE int lane_id(void)
+{
+    return (int)(threadIdx.x % WARP);
+}
+
+DEVICE int warp_id(void)
+{
+    return (int)(threadIdx.x / WARP);
+}
+
+template <class S> DEVICE int warp_first_query(void)
+{
+    return warp_id() / S::WARPS_N * TILE_ROWS * S::M;
+}
+
+template <class S> DEVICE int warp_first_key(void)
+{
+    return warp_id() % S::WARPS_N * S::KEYS;
+}
+
+/* Query of the block that this lane holds as row `half` of row tile m. */
+template <class S> DEVICE int lane_query(int m, int half)
+{
+    return warp_first_query<S>() + m * TILE_ROWS + half * 8 + lane_id() / 4;
+}
+
+/* Orders the copies and readings of those who share key tiles. */
+template <class S> DEVICE void tile_barrier(void)
+{
+    if (S::WARPS_N == 1)
+        __syncthreads();
+    else
+        __syncwarp();
+}
+
+/* ---- which block, which keys ---- */
+
+DEVICE int32_t row_last(const struct tile_job *j, const struct tile_side *d, int query)
+{
+    int row = d->row_begin + (d->first + query) / d->group;
+    return mask_last(j->a.mask, j->a.mask_block, j->a.pos[row]);
+}
+
+/* Fills d, which lies in shared memory: there it costs no registers. false: the block has nothing
+ * to do. The bounds are the host's, the numbers the device's. The last tiles of queries come first:
+ * behind a causal mask they are the longest. */
+template <class S> DEVICE bool tile_side_of(struct tile_side *d, const struct tile_job *j)
+{
+    struct attn_seq s = j->a.seqs[blockIdx.z];
+    int group = (int)(j->a.heads / j->a.kv_heads), split = (int)blockIdx.y % j->splits;
+    int first = (j->tiles - 1 - (int)blockIdx.y / j->splits) * S::QUERIES;
+    int count = min(s.rows * group - first, S::QUERIES);
+    int used = split_count(s.n_slots, j->splits, S::QUERIES);
+    if (count <= 0 || split >= used)
+        return false;
+    if (warp_id() == 0) {
+        int32_t least = INT32_MAX, most = INT32_MIN;
+        for (int i = lane_id() * group; i < count + group - 1; i += WARP * group) {
+            int row = s.row_begin + (first + min(i, count - 1)) / group;
+            int32_t last = mask_last(j->a.mask, j->a.mask_block, j->a.pos[row]);
+            least = min(least, last);
+            most = max(most, last);
+        }
+        for (int step = WARP / 2; step > 0; step /= 2) {
+            least = min(least, __shfl_xor_sync(EVERY_LANE, least, step));
+            most = max(most, __shfl_xor_sync(EVERY_LANE, most, step));
+        }
+        if (lane_id() == 0)
+            *d = {j->a.slots + s.slot_begin,
+                  j->a.slot_pos + s.slot_begin,
+                  s.row_begin,
+                  s.n_slots,
+                  least,
+                  most,
+                  first,
+                  count,
+                  split_begin(s.n_slots, used, split),
+                  split_begin(s.n_slots, used, split + 1),
+                  split,
+                  used,
+                  (int)blockIdx.x,
+                  group,
+                  j->a.mask == MASK_FULL};
+    }
+    __syncthreads();
+    return true;
+}
+
+/* Looks at the next 32 key tiles: at the keys of the warp, so warps that share keys agree. */
+template <class S> DEVICE void tile_look(struct tile_walk *w, const struct tile_side *d)
+{
+    int n = min(d->end - w->window, WARP), lane = lane_id();
+    w->whole = 0;
+#pragma unroll 4
+    for (int i = 0; i < n; i++) {
+        bool some = false, every = true;
+        for (int k = 0; k < S::KEYS; k += WARP) {
+            int key = (w->window + i) * TILE_KEYS + warp_first_key<S>() + k + lane % S::KEYS;
+            bool real = key < d->n_slots;
+            int32_t pos = real && !d->all ? __ldg(d->slot_pos + key) : INT32_MIN;
+            some |= real && pos <= d->most;
+            every &= real && pos <= d->least;
+        }
+        w->seen |= (unsigned)(__any_sync(EVERY_LANE, some) != 0) << i;
+        w->whole |= (unsigned)(__all_sync(EVERY_LANE, every) != 0) << i;
+    }
+}
+
+/* The next key tile that must be computed, times two, plus one when no key of it is hidden from
+ * anyone; -1: none is left. */
+template <class S> DEVICE int tile_next(struct tile_walk *w, const struct tile_side *d)
+{
+    while (!w->seen) {
+        if (d->end - w->window <= WARP)
+            return -1;
+        w->window += WARP;
+        tile_look<S>(w, d);
+    }
+    int i = __ffs((int)w->seen) - 1;
+    w->seen &= w->seen - 1;
+    return (w->window + i) * 2 + (int)(w->whole >> i & 1);
+}
+
+/* ---- copies ---- */
+
+/* Each warp copies 16 rows of a key tile; lane l keeps the slot of row l % 16, -1: none. */
+DEVICE int32_t tile_slot(const struct tile_side *d, int next)
+{
+    int key = next / 2 * TILE_KEYS + warp_id() * COPY_ROWS + lane_id() % COPY_ROWS;
+    return next >= 0 && key < d->n_slots ? __ldg(d->slots + key) : -1;
+}
+
+/* The 16 rows from `cache`; zeros for the keys beyond the list and the padding of the head: they
+ * meet probabilities of 0, and 0 times what lay there before might be NaN. */
+template <class S>
+DEVICE void tile_copy(uint16_t *to, const void *cache, const struct tile_job *j,
+                      const struct tile_side *d, int next, int32_t kept)
+{
+    constexpr int CHUNKS = S::E / TILE_CHUNK, ROWS = WARP / CHUNKS;
+    if (next >= 0) {
+        const uint16_t *from = (const uint16_t *)cache;
+        size_t E = j->a.head_dim, stride = j->a.kv_heads * E;
+        int row = lane_id() / CHUNKS, c = lane_id() % CHUNKS;
+        int place = tile_at(warp_id() * COPY_ROWS + row, c, S::E);
+#pragma unroll
+        for (int i = 0; i < COPY_ROWS / ROWS; i++) {
+            int32_t slot = __shfl_sync(EVERY_LANE, kept, i * ROWS + row);
+            bool valid = slot >= 0 && c * TILE_CHUNK < (int)E;
+            size_t at = valid ? (size_t)slot * stride + (size_t)d->kh * E + (size_t)c * TILE_CHUNK
+                              : 0;
+            copy_async(to + tile_down(place, i * ROWS, S::E), from + at, valid);
+        }
+    }
+    copy_async_close();
+}
+
+template <class S>
+DEVICE void tile_copy_queries(uint16_t *to, const struct tile_job *j, const struct tile_side *d)
+{
+    constexpr int CHUNKS = S::E / TILE_CHUNK;
+    const uint16_t *q = (const uint16_t *)j->a.q;
+    size_t E = j->a.head_dim;
+#pragma unroll 2
+    for (int i = (int)threadIdx.x; i < S::QUERIES * CHUNKS; i += TILE_THREADS) {
+        int row = i / CHUNKS, c = i % CHUNKS;
+        bool valid = row < d->count && c * TILE_CHUNK < (int)E;
+        size_t head = query_head((size_t)d->row_begin, (size_t)(d->first + row), (size_t)d->kh,
+                                 j->a.heads, (size_t)d->group);
+        size_t at = valid ? head * E + (size_t)c * TILE_CHUNK : 0;
+        copy_async(to + tile_at(row, c, S::E), q + at, valid);
+    }
+    copy_async_close();
+}
+
+/* ---- one key tile ---- */
+
+/* Queries that a warp keeps in registers: those of one row tile. Two would leave none for y. */
+template <class S> struct tile_queries {
+    uint32_t kept[S::M == 1 ? S::E / 16 : 1][4];
+};
+
+/* Columns 16 step.. of row tile m. */
+template <class S> DEVICE void load_queries(uint32_t r[4], const uint16_t *q, int m, int step)
+{
+    int row = warp_first_query<S>() + m * TILE_ROWS + lane_id() % 16;
+    load_matrices(r, q + tile_right(tile_at(row, lane_id() / 16, S::E), step * 2));
+}
+
+template <class S>
+DEVICE void tile_scores(float (&s)[S::M][S::KEYS / 8][4], const uint16_t *q,
+                        const struct tile_queries<S> &held, const uint16_t *keys)
+{
+    int lane = lane_id(), row = warp_first_key<S>() + lane % 8 + lane / 16 * 8;
+    int place = tile_at(row, lane / 8 % 2, S::E);
+#pragma unroll
+    for (int m = 0; m < S::M; m++)
+#pragma unroll
+        for (int n = 0; n < S::KEYS / 8; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                s[m][n][i] = 0;
+#pragma unroll
+    for (int step = 0; step < S::E / 16; step++) {
+        uint32_t a[S::M][4], b[4];
+#pragma unroll
+        for (int m = 0; m < S::M; m++)
+            if constexpr (S::M > 1)
+                load_queries<S>(a[m], q, m, step);
+#pragma unroll
+        for (int n = 0; n < S::KEYS / 8; n += 2) {
+            load_matrices(b, keys + tile_right(place, step * 2) + n * 8 * S::E);
+#pragma unroll
+            for (int m = 0; m < S::M; m++) {
+                const uint32_t *x = S::M > 1 ? a[m] : held.kept[S::M > 1 ? 0 : step];
+                multiply_bf16(s[m][n], x, b);
+                multiply_bf16(s[m][n + 1], x, b + 2);
+            }
+        }
+    }
+}
+
+/* Which scores of a tile are of keys beyond the list, or of those that a query may not see: bit
+ * 2 i + half for key column i of row g or g + 8. Found before there are scores, when registers are
+ * free for the positions. */
+template <class S>
+DEVICE void tile_find_hidden(uint32_t (&hidden)[S::M], const struct tile_side *d, int tile,
+                             const int32_t *last)
+{
+    int key = tile * TILE_KEYS + warp_first_key<S>() + lane_id() % 4 * 2;
+#pragma unroll
+    for (int m = 0; m < S::M; m++) {
+        int32_t first = last[lane_query<S>(m, 0)], second = last[lane_query<S>(m, 1)];
+        hidden[m] = 0;
+#pragma unroll 4
+        for (int i = 0; i < S::KEYS / 4; i++) {
+            int k = key + i / 2 * 8 + i % 2;
+            bool real = k < d->n_slots;
+            int32_t pos = real && !d->all ? __ldg(d->slot_pos + k) : INT32_MIN;
+            hidden[m] |= (uint32_t)(!real || pos > first) << 2 * i;
+            hidden[m] |= (uint32_t)(!real || pos > second) << (2 * i + 1);
+        }
+    }
+}
+
+/* Their scores become -inf. */
+template <class S>
+DEVICE void tile_hide(float (&s)[S::M][S::KEYS / 8][4], const uint32_t (&hidden)[S::M])
+{
+#pragma unroll
+    for (int m = 0; m < S::M; m++)
+#pragma unroll
+        for (int i = 0; i < S::KEYS / 2; i++)
+            if (hidden[m] >> i & 1)
+                s[m][i / 4][i % 2 * 2 + i / 2 % 2] = -INFINITY;
+}
+
+/* Scores to probabilities: p[m][n][half] are those of row g or g + 8, two columns. Maxima, sums and
+ * y are brought up to the new maximum. Rows lie over the four lanes of a quad. */
+template <class S>
+DEVICE void tile_softmax(uint32_t (&p)[S::M][S::KEYS / 8][2], struct tile_sums<S> &t,
+                         const float (&s)[S::M][S::KEYS / 8][4], float scale)
+{
+#pragma unroll
+    for (int i = 0; i < S::M * 2; i++) {
+        int m = i / 2, half = i % 2;
+        float most = t.max[m][half], sum = 0;
+#pragma unroll
+        for (int n = 0; n < S::KEYS / 8; n++)
+            most = fmaxf(most, fmaxf(s[m][n][2 * half], s[m][n][2 * half + 1]));
+        most = fmaxf(most, __shfl_xor_sync(EVERY_LANE, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(EVERY_LANE, most, 2));
+        float base = most == -INFINITY ? 0.0f : most * scale;
+        float keep = exp2_near(fmaf(t.max[m][half], scale, -base));
+#pragma unroll
+        for (int n = 0; n < S::KEYS / 8; n++) {
+            float low = exp2_near(fmaf(s[m][n][2 * half], scale, -base));
+            float high = exp2_near(fmaf(s[m][n][2 * half + 1], scale, -base));
+            p[m][n][half] = bf16_pair(low, high);
+            sum += low + high;
+        }
+        t.max[m][half] = most;
+        t.sum[m][half] = t.sum[m][half] * keep + sum;
+        /* Most tiles bring no new maximum: then keep is 1 everywhere, and y stays. */
+        if (__any_sync(EVERY_LANE, keep != 1.0f)) {
+#pragma unroll
+            for (int n = 0; n < S::COLS; n++) {
+                t.y[m][n][2 * half] *= keep;
+                t.y[m][n][2 * half + 1] *= keep;
+            }
+        }
+    }
+}
+
+/* y += p v. The lanes hold p as they must hold the left side of the product: two column tiles of
+ * scores are one step of it. */
+template <class S>
+DEVICE void tile_values(struct tile_sums<S> &t, const uint32_t (&p)[S::M][S::KEYS / 8][2],
+                        const uint16_t *values)
+{
+    int place = tile_at(warp_first_key<S>() + lane_id() % 16, lane_id() / 16, S::E);
+#pragma unroll
+    for (int step = 0; step < S::KEYS / 16; step++) {
+        uint32_t a[S::M][4], b[4];
+#pragma unroll
+        for (int m = 0; m < S::M; m++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                a[m][i] = p[m][step * 2 + i / 2][i % 2];
+#pragma unroll
+        for (int n = 0; n < S::COLS; n += 2) {
+            load_matrices_turned(b, values + tile_right(place, n) + step * 16 * S::E);
+#pragma unroll
+            for (int m = 0; m < S::M; m++) {
+                multiply_bf16(t.y[m][n], a[m], b);
+                multiply_bf16(t.y[m][n + 1], a[m], b + 2);
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,259 @@
+/* attention_tile.cuh - attention on the matrix units: one block, one tile of queries
+ * (attention_plan.h).
+ *
+ *     for each key tile that a query of the block may see:
+ *         s = q k^T               16 queries x 8 keys an instruction
+ *         p = 2^(c s - c max)     c = log2(e) / sqrt(E); max, sum and y are kept up with (online)
+ *         y = y 2^(c old - c max) + bf16(p) v
+ *
+ * Four warps, in one of two ways. Many queries: each warp has its own, all share the tile's keys,
+ * and __syncthreads orders the copies. Few queries: each warp has all of them and its own quarter
+ * of every key tile, which it alone copies and reads: no barrier but the warp's own, four chains of
+ * copies under way instead of one; the warps' sums are merged in their order at the end.
+ *
+ * Keys and values of the tiles ahead are on their way (copy_async) while one is computed: the
+ * groups of copies are closed in the order k0 v0 k1 v1 ..., and 2 (stages - 1) may be open at each
+ * of the two waits of a step. A buffer is filled again behind the barrier that follows its last
+ * reading.
+ *
+ * Numerics. Scores and sums are fp32. The exponent is base 2: one instruction of the machine, and c
+ * costs nothing, being part of a fused multiply-add. Probabilities are rounded to bf16 for the
+ * second product, which the models' own kernels do too; their sum is of the unrounded ones, so that
+ * the roundings average out. A maximum of -inf (no key seen yet) counts as 0 in the exponent:
+ * -inf - -inf would be NaN. Hidden keys have p = 0 exactly. NaN is never lost: the maximum skips
+ * it, the sum does not.
+ *
+ * Source: Milakov & Gimelshein 2018, algorithm 3; Dao 2023 (FlashAttention-2), algorithm 1.
+ */
+#ifndef KERNELS_CUDA_ATTENTION_ATTENTION_TILE_CUH
+#define KERNELS_CUDA_ATTENTION_ATTENTION_TILE_CUH
+
+#include "kernels/cuda/attention/attention_step.cuh"
+#include "kernels/cuda/device/runtime.h"
+
+/* ---- the result ---- */
+
+/* Warps that shared queries merge: each takes y of N of the column tiles over all of them, and the
+ * maxima and sums. `room`: where keys and values were; `rows`: where the queries were. */
+template <class S, int N>
+DEVICE void tile_merge(float (&y)[S::M][N][4], struct tile_sums<S> &t, float4 *room, float2 *rows)
+{
+    int lane = lane_id(), warp = warp_id();
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < S::M * S::COLS; i++) {
+        const float *z = t.y[i / S::COLS][i % S::COLS];
+        room[(warp * S::M * S::COLS + i) * WARP + lane] = make_float4(z[0], z[1], z[2], z[3]);
+    }
+#pragma unroll
+    for (int i = 0; i < S::M * 2; i++)
+        if (lane % 4 == 0)
+            rows[warp * S::QUERIES + lane_query<S>(i / 2, i % 2)] =
+                make_float2(t.max[i / 2][i % 2], t.sum[i / 2][i % 2]);
+    __syncthreads();
+#pragma unroll
+    for (int m = 0; m < S::M; m++) {
+        float weight[2][S::WARPS_N];
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const float2 *row = rows + lane_query<S>(m, half);
+            float most = -INFINITY, sum = 0;
+            for (int w = 0; w < S::WARPS_N; w++)
+                most = fmaxf(most, row[w * S::QUERIES].x);
+            float base = most == -INFINITY ? 0.0f : most;
+#pragma unroll
+            for (int w = 0; w < S::WARPS_N; w++) {
+                weight[half][w] = exp2_near(row[w * S::QUERIES].x - base);
+                sum += weight[half][w] * row[w * S::QUERIES].y;
+            }
+            t.max[m][half] = most;
+            t.sum[m][half] = sum;
+        }
+#pragma unroll
+        for (int n = 0; n < N; n++) {
+            int tile = m * S::COLS + warp * N + n;
+            float *z = y[m][n];
+            z[0] = z[1] = z[2] = z[3] = 0;
+#pragma unroll
+            for (int w = 0; w < S::WARPS_N; w++) {
+                float4 part = room[(w * S::M * S::COLS + tile) * WARP + lane];
+                z[0] += weight[0][w] * part.x;
+                z[1] += weight[0][w] * part.y;
+                z[2] += weight[1][w] * part.z;
+                z[3] += weight[1][w] * part.w;
+            }
+        }
+    }
+}
+
+/* Two column tiles of one row as bf16: neighbours swap halves, so that each lane writes 8 bytes
+ * and a quad 32 in a row. */
+DEVICE void put_pair(uint16_t *y, int col, int E, const float *z, const float *next, float inverse,
+                     bool valid)
+{
+    int odd = lane_id() % 2;
+    uint32_t even_word = bf16_pair(z[0] * inverse, z[1] * inverse);
+    uint32_t odd_word = bf16_pair(next[0] * inverse, next[1] * inverse);
+    uint32_t got = __shfl_xor_sync(EVERY_LANE, odd ? even_word : odd_word, 1);
+    col += odd * 8 + lane_id() % 4 / 2 * 4;
+    if (valid && col < E)
+        *(uint2 *)(y + col) = odd ? make_uint2(got, odd_word) : make_uint2(even_word, got);
+}
+
+/* Writes N column tiles from `tile` on of the warp's rows: y, or the part of a split. */
+template <class S, int N>
+DEVICE void tile_put(const struct tile_job *j, const struct tile_side *d,
+                     const float (&y)[S::M][N][4], const struct tile_sums<S> &t, int tile)
+{
+    int E = (int)j->a.head_dim, column = lane_id() % 4 * 2;
+    float *sums = j->part + part_sums((size_t)j->splits, j->a.T, j->a.heads, j->a.head_dim);
+#pragma unroll
+    for (int i = 0; i < S::M * 2; i++) {
+        int m = i / 2, half = i % 2, query = lane_query<S>(m, half);
+        bool valid = query < d->count;
+        float sum = t.sum[m][half], inverse = sum == 0 ? 0.0f : 1.0f / sum;
+        size_t head = query_head((size_t)d->row_begin, (size_t)(d->first + query), (size_t)d->kh,
+                                 j->a.heads, (size_t)d->group);
+        if (d->used == 1) {
+            uint16_t *row = (uint16_t *)j->a.y + head * (size_t)E;
+#pragma unroll
+            for (int n = 0; n < N; n += 2)
+                put_pair(row, (tile + n) * 8, E, y[m][n] + 2 * half, y[m][n + 1] + 2 * half,
+                         inverse, valid);
+        } else if (valid) {
+            size_t at = part_at((size_t)d->split, head, j->a.T, j->a.heads);
+            float *row = j->part + at * (size_t)E;
+#pragma unroll
+            for (int n = 0; n < N; n++)
+                if ((tile + n) * 8 < E)
+                    *(float2 *)(row + (tile + n) * 8 + column) =
+                        make_float2(y[m][n][2 * half], y[m][n][2 * half + 1]);
+            if (tile == 0 && column == 0)
+                *(float2 *)(sums + 2 * at) = make_float2(t.max[m][half], sum);
+        }
+    }
+}
+
+/* ---- the kernel ---- */
+
+template <class S>
+DEVICE void tile_begin(struct tile_sums<S> &t, int32_t *last, const struct tile_job *j,
+                       const struct tile_side *d)
+{
+    for (int i = (int)threadIdx.x; i < S::QUERIES; i += TILE_THREADS)
+        last[i] = row_last(j, d, min(i, d->count - 1));
+#pragma unroll
+    for (int m = 0; m < S::M; m++) {
+        t.max[m][0] = t.max[m][1] = -INFINITY;
+        t.sum[m][0] = t.sum[m][1] = 0;
+#pragma unroll
+        for (int n = 0; n < S::COLS; n++)
+            t.y[m][n][0] = t.y[m][n][1] = t.y[m][n][2] = t.y[m][n][3] = 0;
+    }
+}
+
+/* Sums over the quads, and maxima in units of log 2. */
+template <class S> DEVICE void tile_end(struct tile_sums<S> &t, float scale)
+{
+#pragma unroll
+    for (int i = 0; i < S::M * 2; i++) {
+        float *sum = &t.sum[i / 2][i % 2];
+        *sum += __shfl_xor_sync(EVERY_LANE, *sum, 1);
+        *sum += __shfl_xor_sync(EVERY_LANE, *sum, 2);
+        t.max[i / 2][i % 2] *= scale;
+    }
+}
+
+/* Block (kh, tile and split, sequence) owns y, or a part of it, of its tile of queries; a warp all
+ * columns of its own queries, or where warps share them a quarter of the columns. */
+template <class S>
+__global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT(S::QUERIES))
+    attend_tiles(struct tile_job j)
+{
+    SHARED(uint16_t, q);
+    let_next_start();
+    wait_for_inputs();
+    static_assert(sizeof(struct tile_side) <= SIDE_VALUES * sizeof(uint16_t), "SIDE_VALUES");
+    const struct tile_shared at = tile_shared_of(S::E, S::QUERIES, S::STAGES);
+    uint16_t *keys = q + at.keys, *values = q + at.values;
+    int32_t *last = (int32_t *)(q + at.last);
+    struct tile_side *d = (struct tile_side *)(q + at.side);
+    if (!tile_side_of<S>(d, &j))
+        return;
+    struct tile_walk walk = {d->begin - WARP, 0, 0};
+    int next[S::STAGES];
+    int32_t slot[S::STAGES];
+    tile_copy_queries<S>(q, &j, d);
+#pragma unroll
+    for (int i = 0; i < S::STAGES; i++) {
+        next[i] = tile_next<S>(&walk, d);
+        slot[i] = tile_slot(d, next[i]);
+        tile_copy<S>(keys + i * S::TILE, j.a.kv.k, &j, d, next[i], slot[i]);
+        if (i + 1 < S::STAGES)
+            tile_copy<S>(values + i * S::TILE, j.a.kv.v, &j, d, next[i], slot[i]);
+    }
+    struct tile_sums<S> t;
+    tile_begin<S>(t, last, &j, d);
+    copy_async_wait<2 * S::STAGES - 1>();
+    __syncthreads();
+    struct tile_queries<S> held;
+    if constexpr (S::M == 1)
+#pragma unroll
+        for (int i = 0; i < S::E / 16; i++)
+            load_queries<S>(held.kept[i], q, 0, i);
+    const bool idle = warp_first_query<S>() >= d->count;
+    for (int i = 0; next[0] >= 0; i++) {
+        uint32_t p[S::M][S::KEYS / 8][2];
+        int stage = i % S::STAGES;
+        copy_async_wait<2 * S::STAGES - 2>();
+        tile_barrier<S>();
+        tile_copy<S>(values + (i + S::STAGES - 1) % S::STAGES * S::TILE, j.a.kv.v, &j, d,
+                     next[S::STAGES - 1], slot[S::STAGES - 1]);
+        int after = tile_next<S>(&walk, d);
+        int32_t after_slot = tile_slot(d, after);
+        if (!idle) {
+            float s[S::M][S::KEYS / 8][4];
+            uint32_t hidden[S::M] = {0};
+            if (next[0] % 2 == 0)
+                tile_find_hidden<S>(hidden, d, next[0] / 2, last);
+            tile_scores<S>(s, q, held, keys + stage * S::TILE);
+            if (next[0] % 2 == 0)
+                tile_hide<S>(s, hidden);
+            tile_softmax<S>(p, t, s, j.scale);
+        }
+        copy_async_wait<2 * S::STAGES - 2>();
+        tile_barrier<S>();
+        tile_copy<S>(keys + stage * S::TILE, j.a.kv.k, &j, d, after, after_slot);
+        if (!idle)
+            tile_values<S>(t, p, values + stage * S::TILE);
+#pragma unroll
+        for (int k = 0; k + 1 < S::STAGES; k++) {
+            next[k] = next[k + 1];
+            slot[k] = slot[k + 1];
+        }
+        next[S::STAGES - 1] = after;
+        slot[S::STAGES - 1] = after_slot;
+    }
+    copy_async_wait<0>();
+    tile_end<S>(t, j.scale);
+    if constexpr (S::WARPS_N == 1) {
+        tile_put<S, S::COLS>(&j, d, t.y, t, 0);
+    } else {
+        float y[S::M][S::COLS / S::WARPS_N][4];
+        tile_merge<S, S::COLS / S::WARPS_N>(y, t, (float4 *)keys, (float2 *)q);
+        tile_put<S, S::COLS / S::WARPS_N>(&j, d, y, t, warp_id() * (S::COLS / S::WARPS_N));
+    }
+}
+
+template <class S>
+void tile_launch(struct backend *b, const struct tile_job *j, const struct attention_plan *p)
+{
+    dim3 grid((unsigned)j->a.kv_heads, (unsigned)(p->tiles * p->splits), (unsigned)j->a.n_seqs);
+    size_t shared = (size_t)tile_shared_of(S::E, S::QUERIES, S::STAGES).end;
+    /* Many rows are as fast as there are blocks on an SM (H100, 1024 rows: 72 us with all of it as
+     * shared memory, 114 us with the part), few as their keys come in. */
+    launch_in(b, S::WARPS_N == 1 ? SHARED_ALL : SHARED_PART, attend_tiles<S>, grid,
+              dim3(TILE_THREADS), shared * sizeof(uint16_t), *j);
+}
+
+#endif

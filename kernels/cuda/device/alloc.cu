@@ -1,0 +1,79 @@
+/* alloc.cu - memory of the device: segments (segments.h) of cudaMalloc, counted, cleared in the
+ * order of the stream. Invariant: a block that is given back goes to whoever asks next, who comes
+ * later on the same stream, so nothing has to be waited for; records of passes that worked on it
+ * are forgotten (graph.h).
+ */
+#include "kernels/cuda/device/alloc.h"
+
+#include <assert.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device/graph.h"
+#include "kernels/cuda/device/segments.h"
+#include "kernels/cuda/device/runtime.h"
+
+static void *get_segment(void *ctx, size_t bytes)
+{
+    const struct device *d = (const struct device *)ctx;
+    void *p = NULL;
+    waiting here(d, "alloc");
+    if (!CHECK_MEMORY(cudaMalloc(&p, bytes)))
+        return NULL;
+    block_given(d->stream, p, bytes);
+    return p;
+}
+
+static void give_segment(void *ctx, void *p, size_t bytes)
+{
+    (void)bytes;
+    waiting here((const struct device *)ctx, "free"); /* for whatever is under way */
+    CHECK(cudaFree(p));
+}
+
+struct segments *alloc_open(struct backend *b)
+{
+    struct segment_source source = {get_segment, give_segment, b->device};
+    return segments_new(&b->memory, source);
+}
+
+void *cuda_alloc(struct backend *b, size_t bytes, enum memory_kind kind)
+{
+    struct device *d = device_of(b);
+    assert(!graph_recording(b));
+    void *p = segments_alloc(d->segments, bytes, kind);
+    if (!p)
+        return NULL;
+    block_taken(d->stream, p, bytes);
+    CHECK(cudaMemsetAsync(p, 0, bytes, d->stream));
+    return p;
+}
+
+/* What is still under way may go on using the block: whoever gets it next comes later on the same
+ * stream. */
+void cuda_free(struct backend *b, void *p)
+{
+    struct device *d = device_of(b);
+    assert(!graph_recording(b));
+    if (!p)
+        return;
+    block_given(d->stream, p, segments_size(d->segments, p));
+    segments_free(d->segments, p);
+    graph_drop(b);
+}
+
+/* Waits for whatever is under way, as cudaFree does. */
+void cuda_trim(struct backend *b)
+{
+    assert(!graph_recording(b));
+    segments_trim(device_of(b)->segments);
+}
+
+void cuda_room(struct backend *b, size_t *available, size_t *total)
+{
+    const struct memory *m = &b->memory;
+    size_t cached = segments_cached(device_of(b)->segments);
+    CHECK(cudaMemGetInfo(available, total));
+    *available += cached;
+    if (m->cap && *available > m->cap - (m->reserved - cached))
+        *available = m->cap - (m->reserved - cached);
+}

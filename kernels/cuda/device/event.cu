@@ -1,0 +1,131 @@
+/* event.cu - events of the device, timed on the clock of the host.
+ *
+ * The time between two CUDA events comes from the device's own clock, as a float of milliseconds,
+ * which is exact to nanoseconds only over short times: so each event is measured from the one that
+ * was waited for before it, the base. The base's time on the host's clock is measured at open, and
+ * again from time to time while the device is idle and no event is pending (it would lie before the
+ * new base): an event recorded on an idle device is done between two readings of the host's clock.
+ * So the two clocks cannot drift apart. A reading that took longer than the drift can be by then is
+ * not used.
+ *
+ * Times never go back, and no event is later than the moment when the wait for it ended.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device/event.h"
+#include "kernels/cuda/device/runtime.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+enum {
+    EVENTS = 64,
+    TIES = 4,
+    TIE_AGAIN_NS = 1000000000,
+    DRIFT = 10000 /* the clocks run apart by one part in so many, or less */
+};
+
+struct events {
+    cudaEvent_t event[EVENTS]; /* event i is number i % EVENTS of these */
+    int64_t next;             /* the next event's number */
+    int64_t asked;            /* the first one that may still be waited for */
+    cudaEvent_t base;         /* done before all those that may still be waited for */
+    int64_t base_ns;          /* when that was */
+    int64_t tied_ns;          /* when base_ns was last settled by the host's clock */
+    int64_t apart_ns;         /* between the two looks at it then */
+    cudaEvent_t spare, best;  /* of tie() */
+};
+
+static void swap(cudaEvent_t *a, cudaEvent_t *b)
+{
+    cudaEvent_t kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* Makes an event of now the base, the device being idle: of several the one that lies between the
+ * closest two looks at the clock. */
+static void tie(struct backend *b)
+{
+    struct events *m = device_of(b)->events;
+    int64_t closest = INT64_MAX, begin = 0;
+    for (int i = 0; i < TIES; i++) {
+        int64_t before = clock_ns();
+        CHECK(cudaEventRecord(m->spare, device_of(b)->stream));
+        runtime_wait_event(b, m->spare, "event");
+        int64_t apart = clock_ns() - before;
+        if (apart < closest) {
+            closest = apart;
+            begin = before;
+            swap(&m->best, &m->spare);
+        }
+    }
+    if (closest > m->apart_ns + (begin - m->tied_ns) / DRIFT)
+        return;
+    swap(&m->base, &m->best);
+    m->base_ns = begin + closest / 2;
+    m->tied_ns = begin;
+    m->apart_ns = closest;
+}
+
+void event_open(struct backend *b)
+{
+    struct events *m = (struct events *)mem_zero(1, sizeof *m);
+    for (size_t i = 0; i < EVENTS; i++)
+        CHECK(cudaEventCreate(&m->event[i]));
+    CHECK(cudaEventCreate(&m->base));
+    CHECK(cudaEventCreate(&m->spare));
+    CHECK(cudaEventCreate(&m->best));
+    m->apart_ns = INT64_MAX / 2; /* nothing is known yet: any tie is better */
+    device_of(b)->events = m;
+    tie(b);
+}
+
+void event_close(struct backend *b)
+{
+    struct events *m = device_of(b)->events;
+    for (size_t i = 0; i < EVENTS; i++)
+        CHECK(cudaEventDestroy(m->event[i]));
+    CHECK(cudaEventDestroy(m->base));
+    CHECK(cudaEventDestroy(m->spare));
+    CHECK(cudaEventDestroy(m->best));
+    free(m);
+}
+
+int64_t cuda_event_record(struct backend *b)
+{
+    struct events *m = device_of(b)->events;
+    CHECK(cudaEventRecord(m->event[m->next % EVENTS], device_of(b)->stream));
+    return m->next++;
+}
+
+/* 1 when the device is done with all that it was given. */
+static int is_idle(struct backend *b)
+{
+    cudaError_t status = cudaStreamQuery(device_of(b)->stream);
+    if (status == cudaErrorNotReady) {
+        (void)cudaGetLastError(); /* an answer, not an error that somebody should find */
+        return 0;
+    }
+    runtime_check(status, "cudaStreamQuery", __FILE__, __LINE__);
+    return 1;
+}
+
+int64_t cuda_event_wait(struct backend *b, int64_t number)
+{
+    struct events *m = device_of(b)->events;
+    cudaEvent_t *event = &m->event[number % EVENTS];
+    float ms = 0;
+    assert(number >= m->asked && number < m->next && m->next - number <= EVENTS);
+    runtime_wait_event(b, *event, "event");
+    CHECK(cudaEventElapsedTime(&ms, m->base, *event));
+    int64_t now = clock_ns(), at = m->base_ns + (int64_t)((double)ms * 1e6);
+    at = at > now ? now : at < m->base_ns ? m->base_ns : at;
+    swap(&m->base, event);
+    m->base_ns = at;
+    m->asked = number + 1;
+    if (m->asked == m->next && now - m->tied_ns > TIE_AGAIN_NS && is_idle(b))
+        tie(b);
+    return at;
+}

@@ -1,0 +1,51 @@
+/* runtime.cu - calls of the runtime that fail, and waits; see runtime.h. Once a device has done
+ * something every failure but a want of memory ends the process: what it computes from then on
+ * cannot be trusted. Every wait is watched, so that a device that hangs is noticed.
+ */
+#include "kernels/cuda/device/runtime.h"
+
+#include <stdio.h>
+
+#include "lib/base/err.h"
+
+/* 1: after this error every call fails until the process ends (CUDA Runtime API, error types). */
+static int is_sticky(int status)
+{
+    enum { ECC = 214, ILLEGAL_ADDRESS = 700, TIMEOUT = 702, ASSERT = 710, STACK = 714,
+           LAUNCH_FAILURE = 719 };
+    return status == ECC || status == ILLEGAL_ADDRESS || status == TIMEOUT || status == ASSERT ||
+           (status >= STACK && status <= LAUNCH_FAILURE);
+}
+
+void runtime_check(cudaError_t status, const char *call, const char *file, int line)
+{
+    char text[512];
+    if (status == cudaSuccess)
+        return;
+    snprintf(text, sizeof text, "%.200s: %s (%d): %s%s", call, cudaGetErrorName(status),
+             (int)status, cudaGetErrorString(status),
+             is_sticky(status) ? "; the device is lost to this process, a restart may help" : "");
+    err_machine(file, line, text);
+}
+
+int runtime_check_memory(cudaError_t status, const char *call, const char *file, int line)
+{
+    if (status == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError(); /* the caller knows now; nobody else shall find it */
+        return 0;
+    }
+    runtime_check(status, call, file, line);
+    return 1;
+}
+
+void runtime_wait(const struct backend *b, const char *what)
+{
+    waiting here(device_of(b), what);
+    CHECK(cudaStreamSynchronize(device_of(b)->stream));
+}
+
+void runtime_wait_event(const struct backend *b, cudaEvent_t event, const char *what)
+{
+    waiting here(device_of(b), what);
+    CHECK(cudaEventSynchronize(event));
+}

@@ -1,0 +1,218 @@
+/* advance.cu - from pass to pass on the device: advance.h with threads. The results are those of
+ * kernels/advance.c.
+ *
+ * Texts: a thread a text. Canvases: a block a canvas, whose threads share what is many (answers,
+ * slots) while thread 0 does what is one after another, by the functions of advance.h. The tokens
+ * of the rows follow in a kernel of their own, since a row may read any canvas.
+ *
+ * Scores are compared n^2 times, on GPUs that have few units for doubles: so they are mapped onto
+ * whole numbers of the same order before.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/device/runtime.h"
+#include "kernels/cuda/head/advance.h"
+
+enum { TEXT_THREADS = 32, ROW_THREADS = 256 };
+
+/* ---- texts ---- */
+
+/* Thread i owns part i. */
+static __global__ void __launch_bounds__(TEXT_THREADS) advance_text(struct text_loop l)
+{
+    let_next_start();
+    wait_for_inputs();
+    size_t i = (size_t)blockIdx.x * TEXT_THREADS + threadIdx.x;
+    if (i < l.parts)
+        text_advance(&l, i);
+}
+
+void cuda_advance_texts(struct backend *b, const struct text_loop *l)
+{
+    struct range here("advance_texts");
+    launch(b, advance_text, dim3(blocks_of(l->parts, TEXT_THREADS)), dim3(TEXT_THREADS), 0, *l);
+}
+
+/* ---- canvases: what the block of a canvas does together ---- */
+
+/* Whole numbers that order as doubles do; both zeros are one. */
+DEVICE uint64_t ordered_bits(double x)
+{
+    uint64_t bits;
+    x += 0.0;
+    memcpy(&bits, &x, sizeof bits);
+    return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
+}
+
+/* 1 for every thread when some answer of the n is bad. */
+DEVICE bool any_bad(const struct head_row *answer, size_t n, struct sheet s)
+{
+    int bad = 0;
+    for (size_t k = threadIdx.x; k < n; k += CANVAS_THREADS)
+        bad |= answer[k].bad;
+    if (bad)
+        atomicMax(&s.sum[SUM_BAD], 1);
+    __syncthreads();
+    return s.sum[SUM_BAD];
+}
+
+/* What the answers from w0 on say; pick[]: their places, best first, of equals the lowest. Held ids
+ * come behind, with the probability that they have now. */
+DEVICE void sort_answers(const struct canvas_loop *l, const struct canvas_state *c, size_t w0,
+                         struct sheet s)
+{
+    size_t all = (size_t)c->wanted, n = all - (size_t)c->held;
+    for (size_t k = threadIdx.x; k < n; k += CANVAS_THREADS) {
+        struct reading a = canvas_read(l, c, w0 + k);
+        s.id[k] = a.id;
+        s.confidence[k] = a.confidence;
+        s.bits[k] = ordered_bits(canvas_score(l, w0 + k, a.confidence));
+    }
+    for (size_t k = n + threadIdx.x; k < all; k += CANVAS_THREADS)
+        s.confidence[k] = exp(l->answer[w0 + k].target_log_prob);
+    __syncthreads();
+    for (size_t k = threadIdx.x; k < n; k += CANVAS_THREADS) {
+        uint64_t mine = s.bits[k];
+        size_t rank = 0;
+        for (size_t j = 0; j < n; j++)
+            rank += s.bits[j] > mine || (s.bits[j] == mine && j < k);
+        s.pick[rank] = (int32_t)k;
+    }
+    __syncthreads();
+}
+
+/* Writes the ids that the rule takes, and masks over those that it revises; thread 0 asks the rule.
+ */
+DEVICE void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w0, struct sheet s)
+{
+    int written = 0;
+    sort_answers(l, c, w0, s);
+    if (threadIdx.x == 0) {
+        size_t backs;
+        s.sum[SUM_TAKES] = (int)canvas_takes(l, c, w0, s.confidence, s.pick, &backs);
+        s.sum[SUM_BACKS] = (int)backs;
+    }
+    __syncthreads();
+    for (int k = (int)threadIdx.x; k < s.sum[SUM_TAKES]; k += CANVAS_THREADS) {
+        int32_t at = s.pick[k];
+        l->token[l->asked[w0 + (size_t)at]] = s.id[at];
+        written += s.id[at] != l->mask;
+    }
+    const int32_t *back = s.pick + (c->wanted - c->held);
+    for (int k = (int)threadIdx.x; k < s.sum[SUM_BACKS]; k += CANVAS_THREADS)
+        l->token[l->asked[w0 + (size_t)back[k]]] = l->mask;
+    if (written)
+        atomicAdd(&s.sum[SUM_WRITTEN], written);
+    __syncthreads();
+}
+
+/* Counts the open slots up to the end of the block, into s.sum. */
+DEVICE void count_masks(const struct canvas_loop *l, const struct canvas_state *c, struct sheet s)
+{
+    int masks = 0, end = canvas_block_end(l, c);
+    for (int i = c->prompt + (int)threadIdx.x; i < end; i += CANVAS_THREADS)
+        masks += canvas_open(l, c, i);
+    if (masks)
+        atomicAdd(&s.sum[SUM_MASKS], masks);
+    __syncthreads();
+}
+
+/* As in kernels/advance.c. */
+DEVICE void ask_row(const struct canvas_loop *l, const struct canvas_state *c, size_t w, int slot,
+                    bool held)
+{
+    int32_t id = c->first + slot, row = slot < 0 ? 0 : held ? l->check_of[id] : l->row_of[id];
+    l->asked[w] = slot < 0 ? -1 : id;
+    l->rows.wanted[w] = row;
+    if (l->twin || l->compares)
+        l->rows.uncond[w] = canvas_beside(l, c, l->asked[w], row);
+    l->rows.key[w] = slot < 0 ? 0 : canvas_key(c, slot);
+    if (l->check_of)
+        l->target[w] = held ? l->token[id] : 0;
+}
+
+/* The masked slots from `first` up to the end of the block, in their order, or those that are held,
+ * get answers behind the `asked` that there are. Returns how many there are then. */
+DEVICE int ask_slots(const struct canvas_loop *l, const struct canvas_state *c, int first,
+                     bool held, size_t w0, int asked, struct sheet s)
+{
+    int end = canvas_block_end(l, c), all;
+    for (; first < end; first += CANVAS_THREADS, asked += all) {
+        int slot = first + (int)threadIdx.x;
+        bool yes = slot < end && (held ? canvas_held(l, c, slot) : canvas_open(l, c, slot));
+        int at = asked + block_below(yes, &all, s.votes);
+        if (yes && at < (int)l->capacity)
+            ask_row(l, c, w0 + (size_t)at, slot, held);
+    }
+    return asked;
+}
+
+/* advance_ask. */
+DEVICE void ask(const struct canvas_loop *l, struct canvas_state *c, size_t w0, struct sheet s)
+{
+    int open = 0, all = 0, behind = canvas_behind(l, c);
+    if (c->live && !behind) {
+        open = ask_slots(l, c, c->prompt, false, w0, 0, s);
+        all = l->check_of ? ask_slots(l, c, canvas_block_begin(l, c), true, w0, open, s) : open;
+    }
+    for (int at = all + (int)threadIdx.x; at < (int)l->capacity; at += CANVAS_THREADS)
+        ask_row(l, c, w0 + (size_t)at, -1, false);
+    c->wanted = all;
+    c->held = all - open;
+    c->stalled = behind || (size_t)all > l->capacity;
+}
+
+/* A block owns part i: its canvas, and rows capacity i .. of the next pass. */
+static __global__ void __launch_bounds__(CANVAS_THREADS) advance_canvas(struct canvas_loop l)
+{
+    SHARED(unsigned char, shared);
+    let_next_start();
+    wait_for_inputs();
+    struct sheet s = sheet_of(shared, l.capacity);
+    struct canvas_state *kept = &l.canvas[l.member[blockIdx.x]], c = *kept;
+    size_t w0 = blockIdx.x * l.capacity, n = (size_t)c.wanted;
+    if (threadIdx.x < SUMS)
+        s.sum[threadIdx.x] = 0;
+    __syncthreads();
+    bool counts = c.live && !c.stalled;
+    if (counts && any_bad(l.answer + w0, n, s)) {
+        c.live = 0;
+        c.bad = 1;
+    } else if (counts) {
+        commit(&l, &c, w0, s);
+        count_masks(&l, &c, s);
+        if (threadIdx.x == 0) {
+            canvas_settle(&l, &c, s.sum[SUM_MASKS]);
+            *s.state = c;
+        }
+        __syncthreads();
+        c = *s.state;
+    }
+    c.written = s.sum[SUM_WRITTEN];
+    c.remasked = s.sum[SUM_BACKS];
+    ask(&l, &c, w0, s);
+    if (threadIdx.x == 0)
+        *kept = c;
+}
+
+/* Thread t owns the token of row t. */
+static __global__ void __launch_bounds__(ROW_THREADS) renew_tokens(struct canvas_loop l)
+{
+    let_next_start();
+    wait_for_inputs();
+    size_t t = (size_t)blockIdx.x * ROW_THREADS + threadIdx.x;
+    if (t < l.T && l.origin[t] >= 0)
+        l.rows.token[t] = l.token[l.origin[t]];
+}
+
+void cuda_advance_canvases(struct backend *b, const struct canvas_loop *l)
+{
+    struct range here("advance_canvases");
+    size_t shared = sheet_bytes(l->capacity);
+    assert(shared <= device_of(b)->shared_max);
+    launch(b, advance_canvas, dim3((unsigned)l->parts), dim3(CANVAS_THREADS), shared, *l);
+    launch(b, renew_tokens, dim3(blocks_of(l->T, ROW_THREADS)), dim3(ROW_THREADS), 0, *l);
+}

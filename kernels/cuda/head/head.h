@@ -1,0 +1,72 @@
+/* head.h - how the head cuts its work: the vocabulary into chunks, whose logits lie in scratch one
+ * chunk at a time, and into pieces of 32 * each ids, each of which one warp reads and sums up in a
+ * `state`. A chunk is whole pieces, so piece i holds ids i * 32 * each and on, whatever the chunk.
+ */
+#ifndef KERNELS_CUDA_HEAD_HEAD_H
+#define KERNELS_CUDA_HEAD_HEAD_H
+
+#include "kernels/cuda/weights/layout.h"
+
+enum { HEAD_LANES = 32, HEAD_FEW = 4, HEAD_MANY = 16 }; /* lanes of a warp; ids of a lane */
+/* Logits of a chunk take no more bytes, those of its CFG twin included, unless one piece does. */
+enum { HEAD_SCRATCH = 32 << 20 };
+
+struct head_plan {
+    size_t chunk; /* ids, a multiple of 32 * each */
+    size_t each;  /* ids of a lane: HEAD_FEW or HEAD_MANY */
+};
+
+/* Pieces of n ids. */
+HOST_DEVICE size_t head_pieces(const struct head_plan *p, size_t n)
+{
+    return (n + HEAD_LANES * p->each - 1) / (HEAD_LANES * p->each);
+}
+
+/* sms: multiprocessors. Few rows are cut finely, so that every multiprocessor has warps to run;
+ * with many rows a warp takes more ids, which spreads the cost of closing a piece over them. dense:
+ * one chunk, all logits at once. */
+HOST_DEVICE struct head_plan head_plan_of(size_t R, size_t V, int guided, size_t dense, int sms)
+{
+    struct head_plan p = {0, HEAD_MANY};
+    if (R * head_pieces(&p, V) < 8 * (size_t)sms)
+        p.each = HEAD_FEW;
+    size_t piece = HEAD_LANES * p.each;
+    size_t most = HEAD_SCRATCH / (sizeof(float) * (guided ? 2 : 1) * R) / piece * piece;
+    size_t chunks = dense ? 1 : (V + (most ? most : piece) - 1) / (most ? most : piece);
+    p.chunk = layout_up((V + chunks - 1) / chunks, piece);
+    return p;
+}
+
+/* Where the parts of the scratch begin, in bytes: logits [R, chunk] at 0, the same of the CFG twin
+ * at `twin`, states [R, pieces of V] at `states`, what a product needs at `product`. */
+struct head_scratch {
+    size_t twin, states, product;
+};
+HOST_DEVICE struct head_scratch head_scratch_of(const struct head_plan *p, size_t R, size_t V,
+                                                int guided, size_t state)
+{
+    size_t logits = layout_up(R * p->chunk * sizeof(float), 256);
+    struct head_scratch s;
+    s.twin = logits;
+    s.states = guided ? 2 * logits : logits;
+    s.product = s.states + layout_up(R * head_pieces(p, V) * state, 256);
+    return s;
+}
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* cuda_head and its work by a given plan: the same answers by every plan, but for the rounding of
+ * sums. */
+void cuda_head_by(struct backend *b, const struct head_plan *plan, const struct mat *w,
+                  const act *x, const act *xu, size_t R, const struct head_query *q,
+                  struct head_row *out, float *logits, void *work);
+size_t cuda_head_by_work(const struct backend *b, const struct head_plan *plan, size_t R, size_t D,
+                         size_t V, int guided);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,314 @@
+/* reuse.cu - choosing rows on the device: reuse.h with threads. What host-reuse.c sorts is here a
+ * whole number for each row, the lower the sooner it is chosen; take_rows finds the one that is as
+ * many from the least as shall be chosen, bit by bit, and lists the rows up to it in their order.
+ *
+ * Scores are sums in fp32: a lane its own values in ascending order, then warp_sum. The three sums
+ * of a cosine go the same way, so that equal vectors give equal sums.
+ */
+#include <assert.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device/runtime.h"
+#include "kernels/cuda/values.cuh"
+
+enum { SCORE_WARPS = 8, TAKE_THREADS = 256, VALUE_THREADS = 256 };
+#define KEY_FIRST 0u          /* chosen before any other, and never */
+#define KEY_NEVER 0xffffffffu
+
+/* Whole numbers between the two that order as floats do; NaN is the first. */
+DEVICE uint32_t ordered_key(float x)
+{
+    uint32_t bits = __float_as_uint(x + 0.0f), key = bits >> 31 ? ~bits : bits | 0x80000000u;
+    return isnan(x) ? KEY_FIRST + 1 : min(max(key, KEY_FIRST + 1), KEY_NEVER - 1);
+}
+
+/* ---- choose: the scores ---- */
+
+/* Warp w of block (i, seq) owns row SCORE_WARPS i + w of the sequence: its key, and its kept
+ * values, which become new. A activations, C values of the cache. */
+template <class A, class C, int N>
+static __global__ void __launch_bounds__(SCORE_WARPS *WARP)
+score_drift(struct drift d, uint32_t *key)
+{
+    let_next_start();
+    wait_for_inputs();
+    struct attn_seq s = d.seqs[blockIdx.y];
+    struct share c = d.part[blockIdx.y];
+    int j = (int)(blockIdx.x * SCORE_WARPS + threadIdx.x / WARP);
+    if (j >= s.rows)
+        return;
+    size_t t = (size_t)(s.row_begin + j), first = threadIdx.x % WARP * N;
+    const A *v = (const A *)d.v + t * d.n;
+    C *kept = (C *)d.kept + (size_t)d.slot[t] * d.n;
+    float x[N], y[N], bias[N], dot = 0, now = 0, was = 0;
+    for (size_t i = first; i < d.n; i += WARP * N) {
+        values_load<N>(x, v + i);
+        values_load<N>(y, kept + i);
+        if (d.bias)
+            values_load<N>(bias, d.bias + i);
+        for (int k = 0; k < N; k++) {
+            x[k] = act_rounded<C>(act_rounded<A>(d.bias ? x[k] + bias[k] : x[k]));
+            dot = fmaf(x[k], y[k], dot);
+            now = fmaf(x[k], x[k], now);
+            was = fmaf(y[k], y[k], was);
+        }
+        values_store<N>(kept + i, x);
+    }
+    dot = warp_sum(dot);
+    now = warp_sum(now);
+    was = warp_sum(was);
+    double both = (double)now * was;
+    float score = both == 0 ? 0.0f : (float)((double)dot * fabs((double)dot) / both);
+    bool apart = j >= c.first && j < c.first + c.n;
+    if (threadIdx.x % WARP == 0)
+        key[t] = apart ? KEY_FIRST : ordered_key(score);
+}
+
+template <class A, class C>
+static void score_drift_as(struct backend *b, const struct drift *d, uint32_t *key)
+{
+    dim3 grid(blocks_of(d->max_rows, SCORE_WARPS), (unsigned)d->n_seqs);
+    int wide = values_wide(d->v, d->n, d->n, sizeof(A)) &&
+               values_wide(d->kept, d->n, d->n, sizeof(C)) &&
+               values_wide(d->bias, d->n, d->n, sizeof(float));
+    launch(b, wide ? score_drift<A, C, WIDE> : score_drift<A, C, 1>, grid,
+           dim3(SCORE_WARPS * WARP), 0, *d, key);
+}
+
+/* ---- the rows of the least keys ---- */
+
+/* The take-th least of the n keys; *equal = how many of that value are among the `take` least. */
+DEVICE uint32_t cut_of(const uint32_t *key, int n, int take, int *equal, float *shared)
+{
+    uint32_t cut = 0;
+    for (int bit = 31; bit >= 0; bit--) {
+        float mine = 0;
+        for (int j = (int)threadIdx.x; j < n; j += TAKE_THREADS)
+            mine += (key[j] ^ cut) >> bit == 0 ? 1.0f : 0.0f;
+        __syncthreads(); /* everybody has read the sums of the bit before */
+        int zeros = (int)block_sum(mine, shared);
+        if (take > zeros) {
+            take -= zeros;
+            cut |= 1u << bit;
+        }
+    }
+    *equal = take;
+    return cut;
+}
+
+/* Block i owns the list of sequence i: its rows of the least keys, from out on (`at_rows`: from its
+ * first row on), and the places of all its rows where they are wanted. */
+static __global__ void __launch_bounds__(TAKE_THREADS)
+take_rows(const uint32_t *key, const struct attn_seq *seqs, const struct share *part,
+          const int32_t *slot, const int32_t *pos, struct chosen to, bool at_rows)
+{
+    SHARED(int, shared);
+    let_next_start();
+    wait_for_inputs();
+    struct attn_seq s = seqs[blockIdx.x];
+    struct share c = part[blockIdx.x];
+    int out = at_rows ? s.row_begin : c.out, seen = 0, taken = 0, equal, all;
+    key += s.row_begin;
+    uint32_t cut = cut_of(key, s.rows, c.take, &equal, (float *)shared);
+    for (int first = 0; first < s.rows; first += TAKE_THREADS) {
+        int j = first + (int)threadIdx.x;
+        uint32_t mine = j < s.rows ? key[j] : KEY_NEVER;
+        bool same = j < s.rows && mine == cut;
+        int rank = seen + block_below(same, &all, shared);
+        seen += all;
+        bool yes = c.take > 0 && j < s.rows && (mine < cut || (same && rank < equal));
+        int at = out + taken + block_below(yes, &all, shared);
+        taken += all;
+        int row = s.row_begin + j;
+        if (yes) {
+            to.row[at] = row;
+            if (to.slot)
+                to.slot[at] = slot[row];
+            if (to.pos)
+                to.pos[at] = pos[row];
+        }
+        if (to.place && j < s.rows)
+            to.place[row] = yes ? at : -1;
+    }
+}
+
+static void take(struct backend *b, const uint32_t *key, const struct attn_seq *seqs,
+                 const struct share *part, size_t n_seqs, const int32_t *slot, const int32_t *pos,
+                 struct chosen to, bool at_rows)
+{
+    launch(b, take_rows, dim3((unsigned)n_seqs), dim3(TAKE_THREADS),
+           TAKE_THREADS / WARP * sizeof(float), key, seqs, part, slot, pos, to, at_rows);
+}
+
+void cuda_choose(struct backend *b, const struct drift *d, void *work)
+{
+    struct range here("choose");
+    uint32_t *key = (uint32_t *)work;
+    if (b->act == DTYPE_F32)
+        d->dtype == DTYPE_F32 ? score_drift_as<float, float>(b, d, key)
+                              : score_drift_as<float, uint16_t>(b, d, key);
+    else
+        d->dtype == DTYPE_F32 ? score_drift_as<uint16_t, float>(b, d, key)
+                              : score_drift_as<uint16_t, uint16_t>(b, d, key);
+    take(b, key, d->seqs, d->part, d->n_seqs, d->slot, d->pos, d->to, false);
+}
+
+/* ---- settle ---- */
+
+/* Thread (t, i) owns N values of row t of x and of what is kept for it. */
+template <class A, int N>
+static __global__ void __launch_bounds__(VALUE_THREADS) settle_rows(struct outputs o)
+{
+    let_next_start();
+    wait_for_inputs();
+    size_t t = blockIdx.x, i = ((size_t)blockIdx.y * VALUE_THREADS + threadIdx.x) * N;
+    if (i >= o.D)
+        return;
+    int place = o.place ? o.place[t] : (int)t;
+    A *x = (A *)o.x + t * o.D + i, *kept = (A *)o.kept + (size_t)o.slot[t] * o.D + i;
+    float was[N], with[N], added[N];
+    values_load<N>(was, x);
+    if (place >= 0) {
+        values_load<N>(with, (const A *)o.sum + (size_t)place * o.D + i);
+        for (int k = 0; k < N; k++)
+            added[k] = with[k] - was[k];
+        values_store<N>(kept, added);
+    } else {
+        values_load<N>(added, kept);
+        for (int k = 0; k < N; k++)
+            with[k] = was[k] + added[k];
+    }
+    values_store<N>(x, with);
+}
+
+template <class A> static void settle_as(struct backend *b, const struct outputs *o)
+{
+    int wide = values_wide(o->x, o->D, o->D, sizeof(A)) &&
+               values_wide(o->sum, o->D, o->D, sizeof(A)) &&
+               values_wide(o->kept, o->D, o->D, sizeof(A));
+    size_t each = wide ? WIDE : 1;
+    launch(b, wide ? settle_rows<A, WIDE> : settle_rows<A, 1>,
+           dim3((unsigned)o->T, blocks_of(o->D / each, VALUE_THREADS)), dim3(VALUE_THREADS), 0, *o);
+}
+
+void cuda_settle(struct backend *b, const struct outputs *o)
+{
+    struct range here("settle");
+    b->act == DTYPE_F32 ? settle_as<float>(b, o) : settle_as<uint16_t>(b, o);
+}
+
+/* ---- sift ---- */
+
+/* Thread (i, seq) owns asked[seq, i]: the sum of value i of a key head over the queries of the
+ * block's rows that read it. */
+template <class A>
+static __global__ void __launch_bounds__(VALUE_THREADS) add_queries(struct sift s, float *asked)
+{
+    let_next_start();
+    wait_for_inputs();
+    size_t E = s.head_dim, KE = s.kv_heads * E, group = s.heads / s.kv_heads;
+    size_t i = (size_t)blockIdx.x * VALUE_THREADS + threadIdx.x;
+    if (i >= KE)
+        return;
+    struct share c = s.part[blockIdx.y];
+    size_t first = (size_t)(s.seqs[blockIdx.y].row_begin + c.first);
+    float sum = 0;
+    for (size_t t = first; t < first + (size_t)c.n; t++)
+        for (size_t h = i / E * group; h < (i / E + 1) * group; h++)
+            sum += act_float(((const A *)s.q)[(t * s.heads + h) * E + i % E]);
+    asked[blockIdx.y * KE + i] = sum;
+}
+
+/* Warp w of block (i, seq) owns the score of row SCORE_WARPS i + w of the sequence. */
+template <class C>
+static __global__ void __launch_bounds__(SCORE_WARPS *WARP)
+score_keys(struct sift s, const float *asked, float *score)
+{
+    let_next_start();
+    wait_for_inputs();
+    struct attn_seq q = s.seqs[blockIdx.y];
+    int j = (int)(blockIdx.x * SCORE_WARPS + threadIdx.x / WARP);
+    if (j >= q.rows)
+        return;
+    size_t KE = s.kv_heads * s.head_dim, t = (size_t)(q.row_begin + j);
+    const C *k = (const C *)s.from.k + t * KE;
+    const float *wanted = asked + blockIdx.y * KE;
+    float sum = 0;
+    for (size_t i = threadIdx.x % WARP; i < KE; i += WARP)
+        sum = fmaf(wanted[i], act_float(k[i]), sum);
+    sum = warp_sum(sum);
+    if (threadIdx.x % WARP == 0)
+        score[t] = sum;
+}
+
+/* Thread (j, seq) owns the key of row j of the sequence: the largest score of it and its neighbours
+ * outside the block, most first. */
+static __global__ void __launch_bounds__(VALUE_THREADS)
+pool_scores(struct sift s, const float *score, uint32_t *key)
+{
+    let_next_start();
+    wait_for_inputs();
+    struct attn_seq q = s.seqs[blockIdx.y];
+    struct share c = s.part[blockIdx.y];
+    int j = (int)(blockIdx.x * VALUE_THREADS + threadIdx.x), end = c.first + c.n;
+    if (j >= q.rows)
+        return;
+    score += q.row_begin;
+    int before = j == end ? c.first - 1 : j - 1, behind = j + 1 == c.first ? end : j + 1;
+    float most = score[j];
+    if (before >= 0)
+        most = fmaxf(most, score[before]);
+    if (behind < q.rows)
+        most = fmaxf(most, score[behind]);
+    key[q.row_begin + j] = j >= c.first && j < end ? KEY_NEVER : ordered_key(-most);
+}
+
+/* Thread (j, seq, i) copies word i of the key and of the value of the j-th listed row. */
+template <class W>
+static __global__ void __launch_bounds__(VALUE_THREADS)
+copy_chosen(struct sift s, const int32_t *row, size_t words)
+{
+    let_next_start();
+    wait_for_inputs();
+    struct share c = s.part[blockIdx.y];
+    size_t i = (size_t)blockIdx.z * VALUE_THREADS + threadIdx.x;
+    if ((int)blockIdx.x >= c.take || i >= words)
+        return;
+    size_t from = (size_t)row[s.seqs[blockIdx.y].row_begin + (int)blockIdx.x] * words + i;
+    size_t to = (size_t)(c.out + (int)blockIdx.x) * words + i;
+    ((W *)s.to.k)[to] = ((const W *)s.from.k)[from];
+    ((W *)s.to.v)[to] = ((const W *)s.from.v)[from];
+}
+
+template <class W>
+static void copy_as(struct backend *b, const struct sift *s, const int32_t *row, size_t bytes)
+{
+    size_t words = bytes / sizeof(W);
+    launch(b, copy_chosen<W>,
+           dim3((unsigned)s->max_rows, (unsigned)s->n_seqs, blocks_of(words, VALUE_THREADS)),
+           dim3(VALUE_THREADS), 0, *s, row, words);
+}
+
+void cuda_sift(struct backend *b, const struct sift *s, void *work)
+{
+    struct range here("sift");
+    size_t KE = s->kv_heads * s->head_dim, bytes = KE * dtype_value_bytes(s->to.dtype);
+    float *asked = (float *)work, *score = asked + s->n_seqs * KE;
+    uint32_t *key = (uint32_t *)(score + s->T);
+    int32_t *row = (int32_t *)(key + s->T);
+    unsigned n = (unsigned)s->n_seqs;
+    assert(s->from.dtype == s->to.dtype);
+    launch(b, b->act == DTYPE_F32 ? add_queries<float> : add_queries<uint16_t>,
+           dim3(blocks_of(KE, VALUE_THREADS), n), dim3(VALUE_THREADS), 0, *s, asked);
+    launch(b, s->to.dtype == DTYPE_F32 ? score_keys<float> : score_keys<uint16_t>,
+           dim3(blocks_of(s->max_rows, SCORE_WARPS), n), dim3(SCORE_WARPS * WARP), 0, *s,
+           (const float *)asked, score);
+    launch(b, pool_scores, dim3(blocks_of(s->max_rows, VALUE_THREADS), n), dim3(VALUE_THREADS), 0,
+           *s, (const float *)score, key);
+    struct chosen to = {row, NULL, NULL, NULL};
+    take(b, key, s->seqs, s->part, s->n_seqs, NULL, NULL, to, true);
+    if (bytes % sizeof(uint4) == 0) /* slots begin at multiples of their size */
+        copy_as<uint4>(b, s, row, bytes);
+    else
+        copy_as<uint16_t>(b, s, row, bytes);
+}

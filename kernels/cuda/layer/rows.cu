@@ -1,0 +1,367 @@
+/* rows.cu - what happens to each row by itself: embedding, norm, rotation, gate.
+ *
+ * All of it moves memory and little else, so a thread takes 8 neighbouring values in 16-byte
+ * accesses where addresses and widths allow, and one value where they do not: the same arithmetic
+ * in the same order per value. Only the norm adds anything up: a thread its own values in ascending
+ * order, then block_sum.
+ */
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/weights/streamed.cuh"
+#include "kernels/cuda/weights/layout.h"
+#include "kernels/cuda/device/runtime.h"
+#include "kernels/cuda/values.cuh"
+
+enum { ROW_THREADS = 256, NORM_THREADS = 512 };
+
+/* ---- rows as they are ---- */
+
+/* Thread (t, i) copies word i of row row[t] (NULL: t). stride: words between rows of `from`. */
+template <class W>
+static __global__ void __launch_bounds__(ROW_THREADS)
+copy_rows(W *y, const W *from, size_t stride, const int32_t *row, size_t words)
+{
+    let_next_start();
+    wait_for_inputs();
+    size_t t = blockIdx.x, i = (size_t)blockIdx.y * ROW_THREADS + threadIdx.x;
+    if (i < words)
+        y[t * words + i] = from[(row ? (size_t)row[t] : t) * stride + i];
+}
+
+template <class W>
+static void launch_copy(struct backend *b, void *y, const void *from, size_t stride_bytes,
+                        const int32_t *row, size_t T, size_t row_bytes)
+{
+    size_t words = row_bytes / sizeof(W);
+    launch(b, copy_rows<W>, dim3((unsigned)T, blocks_of(words, ROW_THREADS)), dim3(ROW_THREADS), 0,
+           (W *)y, (const W *)from, stride_bytes / sizeof(W), row, words);
+}
+
+/* y[T] = rows of `value` bytes a value, without looking at them. */
+static void copy(struct backend *b, void *y, const void *from, size_t stride, const int32_t *row,
+                 size_t T, size_t n, size_t value)
+{
+    if (values_wide(y, n, n, value) && values_wide(from, n, stride, value))
+        launch_copy<uint4>(b, y, from, stride * value, row, T, n * value);
+    else if (value == sizeof(float))
+        launch_copy<float>(b, y, from, stride * value, row, T, n * value);
+    else
+        launch_copy<uint16_t>(b, y, from, stride * value, row, T, n * value);
+}
+
+/* ---- the embedding ---- */
+
+/* Value k of a row. */
+template <enum dtype D>
+DEVICE float element(const unsigned char *data, const struct layout *at, size_t row, size_t k)
+{
+    if constexpr (D == DTYPE_F32)
+        return reinterpret_cast<const float *>(data)[row * at->stride + k];
+    else if constexpr (D == DTYPE_F16)
+        return f16_float(reinterpret_cast<const uint16_t *>(data)[row * at->stride + k]);
+    else
+        return format<D>::element(data, at, row, k);
+}
+
+/* Thread (t, k) writes y[t, k]. */
+template <class A, enum dtype D>
+static __global__ void __launch_bounds__(ROW_THREADS)
+embed_rows(A *y, const unsigned char *data, struct layout at, const int32_t *token, size_t cols)
+{
+    let_next_start();
+    wait_for_inputs();
+    size_t t = blockIdx.x, k = (size_t)blockIdx.y * ROW_THREADS + threadIdx.x;
+    if (k < cols)
+        act_put(&y[t * cols + k], element<D>(data, &at, (size_t)token[t], k));
+}
+
+template <class A, enum dtype D>
+static void launch_embed(struct backend *b, act *y, const struct mat *w, const int32_t *token,
+                         size_t T)
+{
+    launch(b, embed_rows<A, D>, dim3((unsigned)T, blocks_of(w->cols, ROW_THREADS)),
+           dim3(ROW_THREADS), 0, (A *)y, (const unsigned char *)w->data,
+           layout_of(w->dtype, w->rows, w->cols), token, w->cols);
+}
+
+template <class A>
+static void embed_as(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T)
+{
+    switch (w->dtype) {
+    case DTYPE_F32: launch_embed<A, DTYPE_F32>(b, y, w, token, T); break;
+    case DTYPE_F16: launch_embed<A, DTYPE_F16>(b, y, w, token, T); break;
+    case DTYPE_BF16_F32: launch_embed<A, DTYPE_BF16>(b, y, w, token, T); break;
+#define EMBED(id, ...)                                                                             \
+    case DTYPE_##id: launch_embed<A, DTYPE_##id>(b, y, w, token, T); break;
+        STREAMED_FORMATS(EMBED)
+#undef EMBED
+    case DTYPES: break;
+    }
+}
+
+void cuda_embed(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T)
+{
+    int half = w->dtype == DTYPE_BF16 || w->dtype == DTYPE_BF16_F32;
+    size_t stride = layout_stride(w->dtype, w->cols);
+    if (b->act == DTYPE_F32 && w->dtype == DTYPE_F32)
+        copy(b, y, w->data, stride, token, T, w->cols, sizeof(float));
+    else if (b->act == DTYPE_BF16 && half)
+        copy(b, y, w->data, stride, token, T, w->cols, sizeof(uint16_t));
+    else if (b->act == DTYPE_F32)
+        embed_as<float>(b, y, w, token, T);
+    else
+        embed_as<uint16_t>(b, y, w, token, T);
+}
+
+/* ---- rotation ---- */
+
+/* Thread (t, j) writes the cosine and the sine of row t's angle j. */
+static __global__ void __launch_bounds__(ROW_THREADS)
+rope_angles(float *table, const int32_t *pos, const float *inv_freq, unsigned T, unsigned half)
+{
+    let_next_start();
+    wait_for_inputs();
+    unsigned i = blockIdx.x * ROW_THREADS + threadIdx.x, t = i / half, j = i % half;
+    if (t >= T)
+        return;
+    float angle = (float)pos[t] * inv_freq[j];
+    float *row = table + (size_t)t * 2 * half;
+    row[j] = (float)cos((double)angle);
+    row[half + j] = (float)sin((double)angle);
+}
+
+void cuda_rope_table(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
+                     size_t T, size_t E)
+{
+    launch(b, rope_angles, dim3(blocks_of(T * (E / 2), ROW_THREADS)), dim3(ROW_THREADS), 0, table,
+           pos, inv_freq, (unsigned)T, (unsigned)(E / 2));
+}
+
+/* The arguments of rotate_rows: A activations, C values of the cache. */
+template <class A, class C> struct rotation {
+    const float *table;  /* [T, E] */
+    A *q;
+    const A *from;       /* q as the product left it, rows from_ld apart; may be q itself */
+    const A *k, *v;      /* rows ld apart; NULL: keys are rotated where they lie, in the cache */
+    size_t from_ld, ld;
+    C *key, *value;      /* the cache */
+    const int32_t *slot;
+    size_t heads, kv_heads, half;
+};
+
+/* to[j..j+N) and its partner half a head on = from, rotated by row `table`. */
+template <int N, class A, class C>
+DEVICE void rotate(C *to, const A *from, const float *table, size_t half)
+{
+    float u[N], v[N], c[N], s[N], low[N], high[N];
+    values_load<N>(u, from);
+    values_load<N>(v, from + half);
+    values_load<N>(c, table);
+    values_load<N>(s, table + half);
+    for (int i = 0; i < N; i++) {
+        low[i] = u[i] * c[i] - v[i] * s[i];
+        high[i] = v[i] * c[i] + u[i] * s[i];
+    }
+    values_store<N>(to, low);
+    values_store<N>(to + half, high);
+}
+
+/* Thread (t, i) turns N neighbouring pairs of row t, of q while i is below their number and then of
+ * k, or copies N values of v. */
+template <class A, class C, int N>
+static __global__ void __launch_bounds__(ROW_THREADS) rotate_rows(struct rotation<A, C> r)
+{
+    let_next_start();
+    wait_for_inputs();
+    size_t t = blockIdx.x, i = ((size_t)blockIdx.y * ROW_THREADS + threadIdx.x) * N;
+    size_t q = r.heads * r.half, k = r.kv_heads * r.half, at = r.slot ? (size_t)r.slot[t] : t;
+    C *key = r.key + at * 2 * k;
+    const float *table = r.table + t * 2 * r.half;
+    if (i < q) {
+        size_t place = i / r.half * 2 * r.half + i % r.half;
+        rotate<N>(r.q + t * 2 * q + place, r.from + t * r.from_ld + place, table + i % r.half,
+                  r.half);
+    } else if (i < q + k) {
+        i -= q;
+        size_t place = i / r.half * 2 * r.half + i % r.half;
+        if (r.k)
+            rotate<N>(key + place, r.k + t * r.ld + place, table + i % r.half, r.half);
+        else
+            rotate<N>(key + place, key + place, table + i % r.half, r.half);
+    } else if (r.v && i < q + 3 * k) {
+        float v[N];
+        i -= q + k;
+        values_load<N>(v, r.v + t * r.ld + i);
+        values_store<N>(r.value + at * 2 * k + i, v);
+    }
+}
+
+template <class A, class C>
+static void rotate_as(struct backend *b, const struct qkv *a, const struct qkv_made *m, size_t T)
+{
+    size_t width = a->heads * a->head_dim;
+    struct rotation<A, C> r = {a->table,
+                               (A *)a->q,
+                               (const A *)(m->q ? m->q : a->q),
+                               (const A *)m->k,
+                               (const A *)m->v,
+                               m->q ? m->ld : width,
+                               m->ld,
+                               (C *)a->to.k,
+                               (C *)a->to.v,
+                               a->slot,
+                               a->heads,
+                               a->kv_heads,
+                               a->head_dim / 2};
+    size_t n = (r.heads + (r.v ? 3 : 1) * r.kv_heads) * r.half;
+    int wide = values_wide(r.table, r.half, r.half, sizeof(float)) &&
+               values_wide(r.q, r.half, r.half, sizeof(A)) &&
+               values_wide(r.from, r.half, r.from_ld, sizeof(A)) &&
+               values_wide(r.k, r.half, r.ld, sizeof(A)) &&
+               values_wide(r.v, r.half, r.ld, sizeof(A)) &&
+               values_wide(r.key, r.half, r.half, sizeof(C)) &&
+               values_wide(r.value, r.half, r.half, sizeof(C));
+    if (wide)
+        launch(b, rotate_rows<A, C, WIDE>, dim3((unsigned)T, blocks_of(n / WIDE, ROW_THREADS)),
+               dim3(ROW_THREADS), 0, r);
+    else
+        launch(b, rotate_rows<A, C, 1>, dim3((unsigned)T, blocks_of(n, ROW_THREADS)),
+               dim3(ROW_THREADS), 0, r);
+}
+
+void cuda_rotate_store(struct backend *b, const struct qkv *a, const struct qkv_made *m, size_t T)
+{
+    if (b->act == DTYPE_F32 && a->to.dtype == DTYPE_F32)
+        rotate_as<float, float>(b, a, m, T);
+    else if (b->act == DTYPE_F32)
+        rotate_as<float, uint16_t>(b, a, m, T);
+    else if (a->to.dtype == DTYPE_F32)
+        rotate_as<uint16_t, float>(b, a, m, T);
+    else
+        rotate_as<uint16_t, uint16_t>(b, a, m, T);
+}
+
+/* ---- norm ---- */
+
+/* A block owns row t of y; its threads take N neighbouring values each, block-wide strides apart.
+ * y may be x when row is NULL: a thread reads again only what it will write. */
+template <class A, int N>
+static __global__ void __launch_bounds__(NORM_THREADS)
+norm_rows(A *y, const A *x, const int32_t *row, const float *gain, size_t D, float eps)
+{
+    SHARED(float, shared);
+    float v[N], g[N], sum = 0;
+    let_next_start();
+    size_t t = blockIdx.x, first = threadIdx.x * N, step = (size_t)blockDim.x * N;
+    for (size_t k = first; k < D; k += step)
+        prefetch(gain + k); /* a weight: it may be asked for before the rest is there */
+    wait_for_inputs();
+    const A *from = x + (row ? (size_t)row[t] : t) * D;
+    for (size_t k = first; k < D; k += step) {
+        values_load<N>(v, from + k);
+        for (int i = 0; i < N; i++)
+            sum += v[i] * v[i];
+    }
+    float scale = 1 / sqrtf(block_sum(sum, shared) / (float)D + eps);
+    for (size_t k = first; k < D; k += step) {
+        values_load<N>(v, from + k);
+        values_load<N>(g, gain + k);
+        for (int i = 0; i < N; i++)
+            v[i] = act_rounded<A>(v[i] * scale) * g[i];
+        values_store<N>(y + t * D + k, v);
+    }
+}
+
+/* Threads for a row of n pieces: whole warps, no more than there is work for. */
+static unsigned norm_threads(size_t n)
+{
+    if (n >= NORM_THREADS)
+        return NORM_THREADS;
+    return blocks_of(n, WARP) * WARP;
+}
+
+template <class A>
+static void norm_as(struct backend *b, A *y, const A *x, const int32_t *row, const float *gain,
+                    size_t T, size_t D, float eps)
+{
+    int wide = values_wide(y, D, D, sizeof(A)) && values_wide(x, D, D, sizeof(A)) &&
+               values_wide(gain, D, D, sizeof(float));
+    unsigned threads = norm_threads(wide ? D / WIDE : D);
+    size_t shared = threads / WARP * sizeof(float);
+    if (wide)
+        launch(b, norm_rows<A, WIDE>, dim3((unsigned)T), dim3(threads), shared, y, x, row, gain, D,
+               eps);
+    else
+        launch(b, norm_rows<A, 1>, dim3((unsigned)T), dim3(threads), shared, y, x, row, gain, D,
+               eps);
+}
+
+void cuda_rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
+                  size_t T, size_t D, double eps)
+{
+    if (!gain)
+        copy(b, y, x, D, row, T, D, b->act == DTYPE_F32 ? sizeof(float) : sizeof(uint16_t));
+    else if (b->act == DTYPE_F32)
+        norm_as(b, (float *)y, (const float *)x, row, gain, T, D, (float)eps);
+    else
+        norm_as(b, (uint16_t *)y, (const uint16_t *)x, row, gain, T, D, (float)eps);
+}
+
+/* ---- gate ---- */
+
+/* silu(g) * u, as finish.cuh has it for few rows. */
+template <class A> DEVICE float gate_one(float g, float u)
+{
+    return act_rounded<A>(g / (1 + expf(-g))) * u; /* bf16 models keep silu's result, too */
+}
+
+/* Thread (t, i) writes y[t, i..i+N). */
+template <class A, int N>
+static __global__ void __launch_bounds__(ROW_THREADS)
+gate_rows(A *y, const A *gate, const A *up, size_t ld, size_t F)
+{
+    let_next_start();
+    wait_for_inputs();
+    size_t t = blockIdx.x, i = ((size_t)blockIdx.y * ROW_THREADS + threadIdx.x) * N;
+    float g[N], u[N];
+    if (i >= F)
+        return;
+    values_load<N>(g, gate + t * ld + i);
+    values_load<N>(u, up + t * ld + i);
+    for (int j = 0; j < N; j++)
+        g[j] = gate_one<A>(g[j], u[j]);
+    values_store<N>(y + t * F + i, g);
+}
+
+template <class A>
+static void gate_as(struct backend *b, A *y, const A *gate, const A *up, size_t ld, size_t T,
+                    size_t F)
+{
+    if (values_wide(y, F, F, sizeof(A)) && values_wide(gate, F, ld, sizeof(A)) &&
+        values_wide(up, F, ld, sizeof(A)))
+        launch(b, gate_rows<A, WIDE>, dim3((unsigned)T, blocks_of(F / WIDE, ROW_THREADS)),
+               dim3(ROW_THREADS), 0, y, gate, up, ld, F);
+    else
+        launch(b, gate_rows<A, 1>, dim3((unsigned)T, blocks_of(F, ROW_THREADS)), dim3(ROW_THREADS),
+               0, y, gate, up, ld, F);
+}
+
+void cuda_swiglu_rows(struct backend *b, act *y, const act *gate, const act *up, size_t ld,
+                      size_t T, size_t F)
+{
+    if (b->act == DTYPE_F32)
+        gate_as(b, (float *)y, (const float *)gate, (const float *)up, ld, T, F);
+    else
+        gate_as(b, (uint16_t *)y, (const uint16_t *)gate, (const uint16_t *)up, ld, T, F);
+}
+
+void cuda_swiglu(struct backend *b, act *y, const act *gate, const act *up, size_t n)
+{
+    enum { PIECE = 1 << 18 }; /* as a row: as many as fit the grid's first axis */
+    size_t whole = n / PIECE * PIECE, at = whole * (b->act == DTYPE_F32 ? 4 : 2);
+    struct range here("swiglu");
+    if (whole)
+        cuda_swiglu_rows(b, y, gate, up, PIECE, n / PIECE, PIECE);
+    if (n > whole)
+        cuda_swiglu_rows(b, (char *)y + at, (const char *)gate + at, (const char *)up + at,
+                         n - whole, 1, n - whole);
+}

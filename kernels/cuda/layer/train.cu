@@ -1,0 +1,193 @@
+/* train.cu - gradients of what happens to each row by itself (kernels/train.h): rotation, norm,
+ * gate, loss. Each output has one owner and each sum one order, so a fit repeats bit for bit.
+ */
+#include <assert.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/device/runtime.h"
+
+enum { THREADS = 256 };
+
+/* ---- rotation ---- */
+
+/* Thread i owns pair i of all heads of all rows. */
+static __global__ void __launch_bounds__(THREADS)
+rotate_pairs(float *x, const float *table, size_t pairs, size_t of_row, size_t half, float sign)
+{
+    let_next_start();
+    wait_for_inputs();
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x, j = i % half;
+    if (i >= pairs)
+        return;
+    const float *t = table + i / of_row * 2 * half;
+    float *p = x + i / half * 2 * half + j;
+    const float u = p[0], v = p[half], c = t[j], s = sign * t[half + j];
+    p[0] = u * c - v * s;
+    p[half] = v * c + u * s;
+}
+
+void cuda_rope(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
+               int sign)
+{
+    const size_t half = E / 2, pairs = T * heads * half;
+    assert(b->act == DTYPE_F32);
+    if (pairs)
+        launch(b, rotate_pairs, dim3(blocks_of(pairs, THREADS)), dim3(THREADS), 0, x, table, pairs,
+               heads * half, half, (float)sign);
+}
+
+/* ---- norm ---- */
+
+/* Block t owns row t: dx_d += s g_d dy_d - x_d s^3 mean_j(g_j dy_j x_j), s = (mean x^2 + eps)^-1/2.
+ */
+static __global__ void __launch_bounds__(THREADS)
+norm_back(float *dx, const float *dy, const float *x, const float *g, size_t D, float eps)
+{
+    SHARED(float, shared);
+    let_next_start();
+    wait_for_inputs();
+    const size_t at = (size_t)blockIdx.x * D;
+    float squares = 0, dot = 0;
+    for (size_t d = threadIdx.x; d < D; d += THREADS) {
+        const float v = x[at + d];
+        squares = fmaf(v, v, squares);
+        dot = fmaf(g[d] * dy[at + d], v, dot);
+    }
+    squares = block_sum(squares, shared);
+    dot = block_sum(dot, shared + THREADS / WARP);
+    const float s = 1.0f / sqrtf(squares / (float)D + eps);
+    const float pull = s * s * s * (dot / (float)D);
+    for (size_t d = threadIdx.x; d < D; d += THREADS)
+        dx[at + d] += s * g[d] * dy[at + d] - pull * x[at + d];
+}
+
+void cuda_rmsnorm_back(struct backend *b, float *dx, float *dg, const float *dy, const float *x,
+                       const float *g, size_t T, size_t D, double eps, float *work)
+{
+    (void)work;
+    assert(!dg);
+    if (T)
+        launch(b, norm_back, dim3((unsigned)T), dim3(THREADS), 2 * THREADS / WARP * sizeof(float),
+               dx, dy, x, g, D, (float)eps);
+}
+
+/* ---- gate ---- */
+
+/* Thread i owns value i: of y = g s(g) u, s the logistic. */
+static __global__ void __launch_bounds__(THREADS)
+gate_back(float *dgate, float *dup, const float *dy, const float *gate, const float *up, size_t n)
+{
+    let_next_start();
+    wait_for_inputs();
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= n)
+        return;
+    const float g = gate[i], u = up[i], d = dy[i], s = 1.0f / (1.0f + expf(-g));
+    dgate[i] = d * u * s * (1.0f + g * (1.0f - s));
+    dup[i] = d * g * s;
+}
+
+void cuda_swiglu_back(struct backend *b, float *dgate, float *dup, const float *dy,
+                      const float *gate, const float *up, size_t n)
+{
+    if (n)
+        launch(b, gate_back, dim3(blocks_of(n, THREADS)), dim3(THREADS), 0, dgate, dup, dy, gate,
+               up, n);
+}
+
+/* ---- rows back in their places ---- */
+
+/* Thread (t, d) owns y[t, d]. */
+static __global__ void __launch_bounds__(THREADS)
+spread_rows(float *y, const float *x, const int32_t *place, size_t D)
+{
+    let_next_start();
+    wait_for_inputs();
+    const size_t t = blockIdx.x, d = (size_t)blockIdx.y * THREADS + threadIdx.x;
+    const int32_t from = place[t];
+    if (d < D)
+        y[t * D + d] = from < 0 ? 0.0f : x[(size_t)from * D + d];
+}
+
+void cuda_spread(struct backend *b, float *y, const float *x, const int32_t *place, size_t T,
+                 size_t D)
+{
+    if (T)
+        launch(b, spread_rows, dim3((unsigned)T, blocks_of(D, THREADS)), dim3(THREADS), 0, y, x,
+               place, D);
+}
+
+/* ---- loss ---- */
+
+/* Sum over the block, for every thread; shared: a double a thread. */
+DEVICE double tree_sum(double x, double *shared)
+{
+    shared[threadIdx.x] = x;
+    __syncthreads();
+    for (unsigned half = THREADS / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half)
+            shared[threadIdx.x] += shared[threadIdx.x + half];
+        __syncthreads();
+    }
+    return shared[0];
+}
+
+DEVICE float block_max(float x, float *shared)
+{
+    x = warp_max(x);
+    if (threadIdx.x % WARP == 0)
+        shared[threadIdx.x / WARP] = x;
+    __syncthreads();
+    for (unsigned i = 0; i < THREADS / WARP; i++)
+        x = fmaxf(x, shared[i]);
+    return x;
+}
+
+struct loss_room {
+    double sums[THREADS];
+    float most[THREADS / WARP];
+};
+
+/* Block t owns row t of the logits, a thread every 256th of them: the row is read three times, and
+ * written once. */
+static __global__ void __launch_bounds__(THREADS)
+loss_rows(float *logits, const int32_t *target, const float *weight, size_t V, double *loss)
+{
+    SHARED(struct loss_room, room);
+    let_next_start();
+    wait_for_inputs();
+    float *l = logits + (size_t)blockIdx.x * V;
+    const float w = weight[blockIdx.x];
+    const size_t aim = (size_t)target[blockIdx.x];
+    if (w == 0) {
+        for (size_t v = threadIdx.x; v < V; v += THREADS)
+            l[v] = 0;
+        if (threadIdx.x == 0)
+            loss[blockIdx.x] = 0;
+        return;
+    }
+    float most = -INFINITY;
+    for (size_t v = threadIdx.x; v < V; v += THREADS)
+        most = fmaxf(most, l[v]);
+    most = block_max(most, room->most);
+    double sum = 0;
+    for (size_t v = threadIdx.x; v < V; v += THREADS)
+        sum += (double)expf(l[v] - most);
+    const float at = l[aim]; /* before anybody writes */
+    sum = tree_sum(sum, room->sums);
+    if (threadIdx.x == 0)
+        loss[blockIdx.x] = (double)w * (log(sum) + (double)most - (double)at);
+    const float scale = (float)((double)w / sum);
+    for (size_t v = threadIdx.x; v < V; v += THREADS)
+        l[v] = expf(l[v] - most) * scale - (v == aim ? w : 0.0f);
+}
+
+void cuda_cross_entropy(struct backend *b, float *logits, const int32_t *target,
+                        const float *weight, size_t T, size_t V, double *loss)
+{
+    struct range here("loss");
+    if (T)
+        launch(b, loss_rows, dim3((unsigned)T), dim3(THREADS), sizeof(struct loss_room), logits,
+               target, weight, V, loss);
+}

@@ -1,0 +1,145 @@
+/* wkv.cuh - a chunk of tokens of one head in shared memory, as wkv.cu and wkv_back.cu share it; the
+ * formulas are those of kernels/wkv.h. A block of THREADS threads has a head of a sequence. Thread
+ * (g, i) is i = thread % N, g = thread / N: it owns channel i of C / GROUPS tokens, or column i of
+ * N / GROUPS rows of the state. Heads of fewer than N channels have zeros beyond.
+ */
+#ifndef KERNELS_CUDA_LAYER_WKV_CUH
+#define KERNELS_CUDA_LAYER_WKV_CUH
+
+#include "kernels/cuda/device.cuh"
+#include "kernels/wkv.h"
+
+enum { N = WKV_CUDA_MOST, C = WKV_CHUNK, THREADS = 256, GROUPS = THREADS / N, PAIR_ROW = 2 * C };
+enum { TOKENS_EACH = C / GROUPS, ROWS_EACH = N / GROUPS, ACROSS = THREADS / C };
+static_assert(ACROSS == 16 && N / ACROSS == 4, "a token's channels lie over half a warp");
+
+struct chunk {
+    float r[C * N], a[C * N];
+    float keys[2 * C * N];   /* k, then b */
+    float values[2 * C * N]; /* v, then x */
+    float decay[C * N];      /* e^w; tokens beyond the last do not decay */
+    float bonus[N];          /* u */
+    float read[C * PAIR_ROW], solve[C * PAIR_ROW]; /* A^rk, A^rb; A^ak, A^ab */
+};
+
+/* The head of this block; at: struct wkv. */
+struct place {
+    size_t seq, head, E, first, rows, stride, state;
+};
+
+DEVICE struct place place_here(const struct wkv_rows &in, const int32_t *at)
+{
+    struct attn_seq s = in.seqs[blockIdx.y];
+    size_t E = in.head_dim, own = at ? (size_t)at[blockIdx.y] : blockIdx.y;
+    return {blockIdx.y, blockIdx.x, E, (size_t)s.row_begin, (size_t)s.rows, in.heads * E,
+            (own * in.heads + blockIdx.x) * E * E};
+}
+
+/* Tokens from `first` on, `most` of them at most. */
+DEVICE size_t tokens_from(const struct place &p, size_t first, size_t most)
+{
+    return p.rows - first < most ? p.rows - first : most;
+}
+
+/* Tokens first .. first + n - 1 of the sequence; zeros behind them. */
+template <bool SEVEN>
+DEVICE void chunk_load(struct chunk *c, const struct wkv_rows &in, const struct place &p,
+                       size_t first, size_t n)
+{
+    for (unsigned i = threadIdx.x; i < C * N; i += THREADS) {
+        size_t t = i / N, e = i % N, at = (p.first + first + t) * p.stride + p.head * p.E + e;
+        bool there = t < n && e < p.E;
+        c->r[i] = there ? in.r[at] : 0.0f;
+        c->keys[i] = there ? in.k[at] : 0.0f;
+        c->values[i] = there ? in.v[at] : 0.0f;
+        c->decay[i] = there ? expf(in.w[at]) : 1.0f;
+        if (SEVEN) {
+            c->a[i] = there ? in.a[at] : 0.0f;
+            c->keys[C * N + i] = there ? in.b[at] : 0.0f;
+        } else if (t == 0) {
+            c->bonus[e] = e < p.E ? in.u[p.head * p.E + e] : 0.0f;
+        }
+    }
+}
+
+/* The sum over half a warp. */
+DEVICE float half_sum(float x)
+{
+    for (int step = ACROSS / 2; step > 0; step /= 2)
+        x += __shfl_xor_sync(EVERY_LANE, x, step);
+    return x;
+}
+
+/* Half warp q has token q as the earlier one of all pairs, with four key channels a lane; k is its
+ * key, decayed on the way to t. column: of read and solve, 0 for k and C for b. */
+template <bool SEVEN> DEVICE void chunk_scores(struct chunk *c, unsigned column)
+{
+    const unsigned q = threadIdx.x / ACROSS, lane = threadIdx.x % ACROSS;
+    float k[4] = {0, 0, 0, 0};
+    for (unsigned t = 0; t < C; t++) {
+        float of_a = 0, of_r = 0;
+        for (unsigned i = 0; i < 4; i++) {
+            unsigned e = lane * 4 + i, at = t * N + e;
+            float before = k[i], own = c->keys[column * N + at];
+            k[i] = t == q ? own : before * c->decay[at];
+            if (SEVEN) {
+                of_a = fmaf(c->a[at], before, of_a);
+                of_r = fmaf(c->r[at], k[i], of_r);
+            } else {
+                of_r = fmaf(c->r[at], t == q ? own * c->bonus[e] : before, of_r);
+            }
+        }
+        of_r = half_sum(of_r);
+        if (SEVEN)
+            of_a = half_sum(of_a);
+        if (lane == 0) {
+            c->read[t * PAIR_ROW + column + q] = of_r;
+            if (SEVEN)
+                c->solve[t * PAIR_ROW + column + q] = of_a;
+        }
+    }
+}
+
+/* sum[m] += sum_k a[m, k] x[k, i] for this thread's tokens m, and a of `wide` columns. */
+DEVICE void add_product(float sum[TOKENS_EACH], const float *a, unsigned wide, const float *x,
+                        unsigned K)
+{
+    const unsigned i = threadIdx.x % N, first = threadIdx.x / N * TOKENS_EACH;
+    for (unsigned k = 0; k < K; k++) {
+        float y = x[k * N + i];
+        for (unsigned m = 0; m < TOKENS_EACH; m++)
+            sum[m] = fmaf(a[(first + m) * wide + k], y, sum[m]);
+    }
+}
+
+/* s[row, i] = s[row, i] * whole[row] + sum_q left[q, row] x[q, i] for this thread's rows. */
+DEVICE void add_outer(float *s, const float *whole, const float *left, const float *x, unsigned K)
+{
+    const unsigned i = threadIdx.x % N, first = threadIdx.x / N * ROWS_EACH;
+    float sum[ROWS_EACH];
+    for (unsigned m = 0; m < ROWS_EACH; m++)
+        sum[m] = whole ? s[(first + m) * N + i] * whole[first + m] : s[(first + m) * N + i];
+    for (unsigned q = 0; q < K; q++) {
+        float y = x[q * N + i];
+        for (unsigned m = 0; m < ROWS_EACH; m++)
+            sum[m] = fmaf(left[q * N + first + m], y, sum[m]);
+    }
+    for (unsigned m = 0; m < ROWS_EACH; m++)
+        s[(first + m) * N + i] = sum[m];
+}
+
+/* s[N, N] from a state, or zeros; and back. */
+DEVICE void state_load(float *s, const float *state, size_t E)
+{
+    for (unsigned i = threadIdx.x; i < N * N; i += THREADS)
+        s[i] = state && i / N < E && i % N < E ? state[i / N * E + i % N] : 0.0f;
+}
+
+DEVICE void state_store(float *state, const float *s, size_t E)
+{
+    for (unsigned i = threadIdx.x; i < N * N; i += THREADS)
+        if (i / N < E && i % N < E)
+            state[i / N * E + i % N] = s[i];
+}
+
+#endif

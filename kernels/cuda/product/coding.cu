@@ -1,0 +1,42 @@
+/* coding.cu - rows of x as codes, for formats whose products are of codes by codes (int8): a block
+ * encodes a row (encode_row.cuh) into `work`, where products, and the outputs that come after the
+ * exact sums, find codes, steps and marks of outliers.
+ */
+#include "kernels/cuda/product/product.h"
+
+enum { THREADS = 256 };
+
+/* Block t encodes row t. */
+static __global__ void __launch_bounds__(THREADS)
+encode_all(const uint16_t *x, uint32_t K, float limit, int8_t *code, uint32_t codes, float *step,
+           uint32_t *marks)
+{
+    SHARED(float, shared);
+    let_next_start();
+    wait_for_inputs();
+    size_t t = blockIdx.x;
+    encode_row(x + t * K, K, limit, code + t * codes, codes, step + t,
+               marks + t * marks_words(K), shared);
+}
+
+struct coding coding_at(void *work, size_t T, size_t K)
+{
+    struct coding c;
+    uint8_t *at = static_cast<uint8_t *>(work);
+    c.codes = (uint32_t)layout_up(K, 16);
+    size_t step = layout_up(T * c.codes, 256), marks = step + layout_up(T * sizeof(float), 256);
+    c.code = static_cast<int8_t *>(work);
+    c.step = reinterpret_cast<float *>(at + step);
+    c.marks = reinterpret_cast<uint32_t *>(at + marks);
+    c.bytes = marks + layout_up(T * marks_words((uint32_t)K) * sizeof(uint32_t), 256);
+    return c;
+}
+
+struct coded_rows coding_make(const struct backend *b, const struct coding *c, enum dtype dtype,
+                              const void *x, size_t T, size_t K)
+{
+    const uint16_t *rows = static_cast<const uint16_t *>(x);
+    launch(b, encode_all, dim3((unsigned)T), dim3(THREADS), THREADS / WARP * sizeof(float), rows,
+           (uint32_t)K, quant_outlier(dtype), c->code, c->codes, c->step, c->marks);
+    return {rows, c->step, c->marks, (uint32_t)K};
+}

@@ -1,0 +1,212 @@
+/* exact.cu - products of fp32 rows with F32, BF16_F32 and F16 weights, in fp32 throughout: for
+ * parity, and at memory speed for up to four rows; more rows read the weights again for every four.
+ *
+ * A warp owns two rows of W; a lane asks for its next eight 16-byte words before it uses the last
+ * eight: 4 KB a warp under way, and 16 warps on an SM make 64 KB, twice what 4.3 TB/s needs.
+ */
+#include "kernels/cuda/product/finish.cuh"
+#include "kernels/cuda/product/product.h"
+
+enum { PAIR_ROWS = 4, WARPS = 8, AHEAD = 4 };
+
+/* The values in 16 bytes of weights, as floats. */
+template <class W> struct word_of {
+    enum { N = 16 / sizeof(W) };
+};
+
+DEVICE void word_floats(float v[4], const float *, uint4 w)
+{
+    v[0] = __uint_as_float(w.x);
+    v[1] = __uint_as_float(w.y);
+    v[2] = __uint_as_float(w.z);
+    v[3] = __uint_as_float(w.w);
+}
+
+DEVICE void word_floats(float v[8], const uint16_t *, uint4 w)
+{
+    const uint32_t pair[4] = {w.x, w.y, w.z, w.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        v[2 * i] = bf16_low(pair[i]);
+        v[2 * i + 1] = bf16_high(pair[i]);
+    }
+}
+
+DEVICE void word_floats(float v[8], const half16 *, uint4 w)
+{
+    const uint32_t pair[4] = {w.x, w.y, w.z, w.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        v[2 * i] = f16_float((uint16_t)pair[i]);
+        v[2 * i + 1] = f16_float((uint16_t)(pair[i] >> 16));
+    }
+}
+
+/* A value of x as it meets such weights. */
+DEVICE float met(const float *, float x) { return x; }
+DEVICE float met(const uint16_t *, float x) { return x; }
+DEVICE float met(const half16 *, float x) { return f16_float(f16_of(x)); }
+
+/* Word u of a row of weights; zeros beyond K. Rows of floats that are no multiple of 16 bytes long
+ * are read value by value. */
+DEVICE uint4 row_word(const uint16_t *row, uint32_t u, uint32_t K)
+{
+    return u * 8 < K ? load_once(row + u * 8) : make_uint4(0, 0, 0, 0);
+}
+
+DEVICE uint4 row_word(const half16 *row, uint32_t u, uint32_t K)
+{
+    return row_word(&row->bits, u, K);
+}
+
+DEVICE uint4 row_word(const float *row, uint32_t u, uint32_t K)
+{
+    uint32_t k = u * 4;
+    if (k >= K)
+        return make_uint4(0, 0, 0, 0);
+    if (K % 4 == 0)
+        return load_once(row + k);
+    return make_uint4(__float_as_uint(row[k]), k + 1 < K ? __float_as_uint(row[k + 1]) : 0,
+                      k + 2 < K ? __float_as_uint(row[k + 2]) : 0,
+                      k + 3 < K ? __float_as_uint(row[k + 3]) : 0);
+}
+
+/* A warp's two rows of W: rows i of both halves of a tile. */
+template <class W> struct two_rows {
+    const W *row[2];
+    uint32_t K[2]; /* 0: no such row */
+};
+
+template <class W> DEVICE struct two_rows<W> rows_at(const struct job &j, uint32_t pair)
+{
+    struct two_rows<W> r = {{nullptr, nullptr}, {0, 0}};
+    if (pair / HALF >= job_tiles(&j))
+        return r;
+    struct tile tile = tile_at(&j, pair / HALF);
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        if (pair % HALF < tile.count[h]) {
+            const struct operand &m = j.w[tile.matrix[h]];
+            size_t row = m.begin + tile.row[h] + pair % HALF;
+            r.row[h] = reinterpret_cast<const W *>(m.code + row * j.stride);
+            r.K[h] = j.K;
+        }
+    return r;
+}
+
+/* sum[h][t] += one word of row h times x. */
+template <class W, int T>
+DEVICE void multiply_word(float sum[2][T], uint4 a, uint4 b, const float *x, uint32_t ld)
+{
+    const uint32_t N = word_of<W>::N;
+    float va[N], vb[N];
+    word_floats(va, static_cast<const W *>(nullptr), a);
+    word_floats(vb, static_cast<const W *>(nullptr), b);
+#pragma unroll
+    for (int t = 0; t < T; t++)
+#pragma unroll
+        for (uint32_t i = 0; i < N; i += 4) {
+            float4 v = *reinterpret_cast<const float4 *>(x + (uint32_t)t * ld + i);
+            sum[0][t] = fmaf(va[i], v.x, sum[0][t]);
+            sum[0][t] = fmaf(va[i + 1], v.y, sum[0][t]);
+            sum[0][t] = fmaf(va[i + 2], v.z, sum[0][t]);
+            sum[0][t] = fmaf(va[i + 3], v.w, sum[0][t]);
+            sum[1][t] = fmaf(vb[i], v.x, sum[1][t]);
+            sum[1][t] = fmaf(vb[i + 1], v.y, sum[1][t]);
+            sum[1][t] = fmaf(vb[i + 2], v.z, sum[1][t]);
+            sum[1][t] = fmaf(vb[i + 3], v.w, sum[1][t]);
+        }
+}
+
+/* Part of K from k on: sum[h][t] over `n` values of it, x from there on in shared memory. */
+template <class W, int T>
+DEVICE void multiply_rows(float sum[2][T], const struct two_rows<W> &r, uint32_t k, uint32_t n,
+                          const float *x, uint32_t ld)
+{
+    const uint32_t N = word_of<W>::N, lane = threadIdx.x % WARP, first = k / N;
+    uint32_t words = plan_up(n, N);
+    uint4 a[AHEAD], b[AHEAD];
+#pragma unroll
+    for (uint32_t u = 0; u < AHEAD; u++) {
+        uint32_t at = u * WARP + lane;
+        a[u] = row_word(r.row[0], first + at, at < words ? r.K[0] : 0);
+        b[u] = row_word(r.row[1], first + at, at < words ? r.K[1] : 0);
+    }
+    for (uint32_t base = 0; base < words; base += AHEAD * WARP)
+#pragma unroll
+        for (uint32_t u = 0; u < AHEAD; u++) {
+            uint32_t at = base + u * WARP + lane, next = at + AHEAD * WARP;
+            if (at < words)
+                multiply_word<W, T>(sum, a[u], b[u], x + at * N, ld);
+            a[u] = row_word(r.row[0], first + next, next < words ? r.K[0] : 0);
+            b[u] = row_word(r.row[1], first + next, next < words ? r.K[1] : 0);
+        }
+}
+
+/* Warp w of block (i, c) makes pair i * WARPS + w for rows c T .. of x; K in parts that fit. */
+template <class W, int T>
+__global__ void __launch_bounds__(WARPS *WARP)
+exact_pairs(struct job j, const float *x, uint32_t part)
+{
+    SHARED(float, shared);
+    let_next_start();
+    uint32_t pair = blockIdx.x * WARPS + threadIdx.x / WARP, first = blockIdx.y * T;
+    struct two_rows<W> r = rows_at<W>(j, pair);
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        if (threadIdx.x % WARP * word_of<W>::N < r.K[h])
+            prefetch(r.row[h] + threadIdx.x % WARP * word_of<W>::N);
+    wait_for_inputs();
+    uint32_t rows = min(j.T - first, (uint32_t)T);
+    float sum[2][T] = {};
+    for (uint32_t k = 0; k < j.K; k += part) {
+        uint32_t n = min(j.K - k, part), ld = plan_up(n, 8) * 8;
+        for (uint32_t t = 0; t < T; t++)
+            for (uint32_t i = threadIdx.x; i < ld; i += blockDim.x)
+                shared[t * ld + i] =
+                    i < n && t < rows
+                        ? met(static_cast<const W *>(nullptr), x[(size_t)(first + t) * j.K + k + i])
+                        : 0;
+        __syncthreads();
+        multiply_rows<W, T>(sum, r, k, n, shared, ld);
+        __syncthreads();
+    }
+    struct tile tile = tile_at(&j, min(pair / HALF, job_tiles(&j) - 1));
+    const struct coded_rows none = {nullptr, nullptr, nullptr, 0};
+#pragma unroll
+    for (uint32_t t = 0; t < T; t++) {
+        float a = warp_sum(sum[0][t]), b = warp_sum(sum[1][t]);
+        if (threadIdx.x % WARP == t && t < rows && pair / HALF < job_tiles(&j))
+            finish_pair<float>(j, tile, pair % HALF, first + t, none, a, b);
+    }
+}
+
+template <class W, int T>
+static void start(const struct backend *b, const struct job *j, const float *x)
+{
+    uint32_t most = (uint32_t)(device_of(b)->shared_max / 2 / (T * sizeof(float)) / 8 * 8);
+    uint32_t part = plan_least(plan_up(j->K, 8) * 8, most);
+    launch(b, exact_pairs<W, T>, dim3(plan_up(job_tiles(j) * HALF, WARPS), plan_up(j->T, T)),
+           dim3(WARPS * WARP), part * T * sizeof(float), *j, x, part);
+}
+
+template <class W> static void start_rows(const struct backend *b, const struct job *j,
+                                          const float *x)
+{
+    if (j->T == 1)
+        start<W, 1>(b, j, x);
+    else if (j->T == 2)
+        start<W, 2>(b, j, x);
+    else
+        start<W, PAIR_ROWS>(b, j, x);
+}
+
+void exact(const struct backend *b, const struct job *j, const float *x)
+{
+    if (j->dtype == DTYPE_F32)
+        start_rows<float>(b, j, x);
+    else if (j->dtype == DTYPE_F16)
+        start_rows<half16>(b, j, x);
+    else
+        start_rows<uint16_t>(b, j, x);
+}

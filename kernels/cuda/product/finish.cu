@@ -1,0 +1,90 @@
+/* finish.cu - what remains to be done when a product's sums were made by another kernel, in parts
+ * or by the library: the parts are added in their order, and sums become outputs (finish.cuh);
+ * rounded products are added to y.
+ */
+#include "kernels/cuda/product/finish.cuh"
+
+#include "kernels/cuda/product/product.h"
+#include "kernels/cuda/values.cuh"
+
+enum { THREADS = 256, PARTS_AT_ONCE = 4 };
+
+/* Thread (p, t) finishes pair p % 8 of tile p / 8 for row t: the parts are added in order. */
+template <class A, class Sum>
+__global__ void __launch_bounds__(THREADS)
+finish_sums(struct job j, struct coded_rows rows, const Sum *sums, uint32_t splits)
+{
+    let_next_start();
+    wait_for_inputs();
+    uint32_t p = blockIdx.x * THREADS + threadIdx.x, t = blockIdx.y;
+    if (p / HALF >= job_tiles(&j))
+        return;
+    struct tile tile = tile_at(&j, p / HALF);
+    uint32_t i = p % HALF;
+    size_t at[2];
+    for (int h = 0; h < 2; h++)
+        at[h] = (size_t)t * j.columns + j.w[tile.matrix[h]].column + tile.row[h] + i;
+    Sum sum[2] = {0, 0};
+    for (uint32_t s = 0; s < splits; s += PARTS_AT_ONCE) {
+        Sum part[PARTS_AT_ONCE][2]; /* all loads first: they wait for the cache together */
+#pragma unroll
+        for (uint32_t k = 0; k < PARTS_AT_ONCE; k++)
+            for (int h = 0; h < 2; h++)
+                part[k][h] = s + k < splits && i < tile.count[h]
+                                 ? sums[(size_t)(s + k) * j.T * j.columns + at[h]]
+                                 : 0;
+#pragma unroll
+        for (uint32_t k = 0; k < PARTS_AT_ONCE; k++)
+            for (int h = 0; h < 2; h++)
+                sum[h] += part[k][h];
+    }
+    finish_pair<A>(j, tile, i, t, rows, sum[0], sum[1]);
+}
+
+template <class A, class Sum>
+static void start(const struct backend *b, const struct job *j, const struct coded_rows *rows,
+                  const void *sums, uint32_t splits)
+{
+    launch(b, finish_sums<A, Sum>, dim3(plan_up(job_tiles(j) * HALF, THREADS), j->T), dim3(THREADS),
+           0, *j, *rows, static_cast<const Sum *>(sums), splits);
+}
+
+void finish(const struct backend *b, const struct job *j, const struct coded_rows *rows,
+            const void *sums, uint32_t splits)
+{
+    if (x_coded(j->dtype))
+        start<uint16_t, int32_t>(b, j, rows, sums, splits);
+    else if (dtype_info[j->dtype].unit == UNIT_F32)
+        start<float, float>(b, j, rows, sums, splits);
+    else
+        start<uint16_t, float>(b, j, rows, sums, splits);
+}
+
+/* Thread i adds values N i .. of a product, which is rounded already, to y. */
+template <int N>
+static __global__ void __launch_bounds__(THREADS)
+add_values(uint16_t *y, const uint16_t *product, size_t n)
+{
+    let_next_start();
+    wait_for_inputs();
+    size_t i = ((size_t)blockIdx.x * THREADS + threadIdx.x) * N;
+    float sum[N], part[N];
+    if (i >= n)
+        return;
+    values_load<N>(sum, y + i);
+    values_load<N>(part, product + i);
+    for (int k = 0; k < N; k++)
+        sum[k] += part[k];
+    values_store<N>(y + i, sum);
+}
+
+void finish_add(const struct backend *b, void *y, const void *product, size_t n)
+{
+    uint16_t *to = static_cast<uint16_t *>(y);
+    const uint16_t *from = static_cast<const uint16_t *>(product);
+    if (values_wide(to, n, n, sizeof *to) && values_wide(from, n, n, sizeof *from))
+        launch(b, add_values<WIDE>, dim3(blocks_of(n / WIDE, THREADS)), dim3(THREADS), 0, to, from,
+               n);
+    else
+        launch(b, add_values<1>, dim3(blocks_of(n, THREADS)), dim3(THREADS), 0, to, from, n);
+}

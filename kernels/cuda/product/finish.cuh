@@ -1,0 +1,99 @@
+/* finish.cuh - what becomes of two sums that belong together (plan.h, halves of a tile): rounded to
+ * `act` as a product, then added, gated, or rotated and put into the cache.
+ */
+#ifndef KERNELS_CUDA_PRODUCT_FINISH_CUH
+#define KERNELS_CUDA_PRODUCT_FINISH_CUH
+
+#include "kernels/cuda/product/encode_row.cuh"
+
+/* The value of a sum of products with one row of W. */
+DEVICE float sum_value(const struct job &j, const struct operand &w, uint32_t row,
+                       const struct coded_rows &, uint32_t, float sum)
+{
+    return j.dtype == DTYPE_FP8 ? __fmul_rn(sum, w.scale[w.begin + row] / FP8_TOP) : sum;
+}
+
+DEVICE float sum_value(const struct job &j, const struct operand &w, uint32_t row,
+                       const struct coded_rows &r, uint32_t t, int32_t sum)
+{
+    return int8_value(j, w, row, r, t, sum);
+}
+
+template <class A> DEVICE A *row_of(const struct job &j, uint32_t i, uint32_t row)
+{
+    return static_cast<A *>(j.y[i]) + (size_t)row * j.ldy[i];
+}
+
+DEVICE void cache_put(const struct job &j, uint32_t i, uint32_t t, uint32_t at, float value)
+{
+    uint32_t slot = j.slot ? (uint32_t)j.slot[t] : t;
+    if (j.cache_f32)
+        row_of<float>(j, i, slot)[at] = value;
+    else
+        row_of<uint16_t>(j, i, slot)[at] = bf16_of(value);
+}
+
+template <class A> DEVICE void finish_one(const struct job &j, uint32_t i, uint32_t t, uint32_t row,
+                                          float value)
+{
+    if (j.kind == JOB_FLOATS) {
+        row_of<float>(j, i, t)[row] = value;
+        return;
+    }
+    value = act_rounded<A>(value);
+    if (j.kind == JOB_QKV) {
+        cache_put(j, i, t, row, value);
+        return;
+    }
+    A *y = row_of<A>(j, i, t) + row;
+    act_put(y, j.add[i] ? act_float(*y) + value : value);
+}
+
+template <class A> DEVICE float gated_value(float gate, float up)
+{
+    gate = act_rounded<A>(gate);
+    return act_rounded<A>(gate / (1 + expf(-gate))) * act_rounded<A>(up);
+}
+
+template <class A>
+DEVICE void finish_rotated(const struct job &j, const struct tile &tile, uint32_t i, uint32_t t,
+                           float u, float v)
+{
+    uint32_t half = j.head_dim / 2, at = (tile.row[0] + i) % j.head_dim;
+    float c = j.table[(size_t)t * j.head_dim + at], s = j.table[(size_t)t * j.head_dim + half + at];
+    u = act_rounded<A>(u);
+    v = act_rounded<A>(v);
+    const float turned[2] = {act_rounded<A>(u * c - v * s), act_rounded<A>(v * c + u * s)};
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        if (tile.section == 0)
+            act_put(row_of<A>(j, 0, t) + tile.row[h] + i, turned[h]);
+        else
+            cache_put(j, 1, t, tile.row[h] + i, turned[h]);
+}
+
+/* Sums of rows i of both halves, for row t of x. */
+template <class A, class Sum>
+DEVICE void finish_pair(const struct job &j, const struct tile &tile, uint32_t i, uint32_t t,
+                        const struct coded_rows &r, Sum first, Sum second)
+{
+    float value[2] = {0, 0};
+    if (i < tile.count[0])
+        value[0] = sum_value(j, j.w[tile.matrix[0]], tile.row[0] + i, r, t, first);
+    if (i < tile.count[1])
+        value[1] = sum_value(j, j.w[tile.matrix[1]], tile.row[1] + i, r, t, second);
+    if (j.kind == JOB_GATED) {
+        if (i < tile.count[0])
+            act_put(row_of<A>(j, 0, t) + tile.row[0] + i, gated_value<A>(value[0], value[1]));
+    } else if (j.kind == JOB_QKV && tile.section < 2) {
+        if (i < tile.count[0])
+            finish_rotated<A>(j, tile, i, t, value[0], value[1]);
+    } else {
+        if (i < tile.count[0])
+            finish_one<A>(j, tile.section, t, tile.row[0] + i, value[0]);
+        if (i < tile.count[1])
+            finish_one<A>(j, tile.section, t, tile.row[1] + i, value[1]);
+    }
+}
+
+#endif

@@ -1,0 +1,405 @@
+/* gemm.cu - gemm.h by cuBLASLt (library.h): without it the own kernels do all the work (gemm_takes
+ * says 0).
+ *
+ * The library orders matrices by columns, so y[T, N] = x W^T is to it y' = W'^T x' with W' [K, N]
+ * and x' [K, T]. It proposes algorithms for a shape; when a shape is first asked for they are timed
+ * with the caller's own x and W, which are only read, and a y of our own, and the fastest is kept,
+ * in a file too (choices.h). Numbers of rows that lie near each other share a choice, so that not
+ * every length of a prompt must be timed. While operations are being recorded nothing is timed: the
+ * first run of a pass is always a direct one. Algorithms whose order of sums is not fixed are not
+ * considered, so a choice of algorithm is the only thing by which two processes can differ.
+ *
+ * The work space is one block, counted as activations, taken when first wanted. The y for timing is
+ * taken from the driver and given back at once; no counter sees it.
+ */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device/graph.h"
+#include "kernels/cuda/product/choices.h"
+#include "kernels/cuda/product/gemm.h"
+#include "kernels/cuda/product/library.h"
+#include "lib/base/mem.h"
+
+enum { CANDIDATES = 16, TIMED_RUNS = 5 };
+static const size_t workspace_bytes = (size_t)32 << 20;
+
+struct products {
+    struct library lib;
+    cublasLtHandle_t handle;
+    void *workspace;
+    int refused; /* 1: there was no memory for it */
+    struct choices choices;
+    char *path; /* of the file; NULL: nowhere */
+};
+
+/* Ends the process when the library fails at what it has taken: as any error of the device, and
+ * with the driver's words where it has some. */
+static void library_check(cublasStatus_t status, const char *call, const char *file, int line)
+{
+    char text[256];
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return;
+    runtime_check(cudaGetLastError(), call, file, line);
+    snprintf(text, sizeof text, "cuBLASLt: %.200s: status %d", call, static_cast<int>(status));
+    err_machine(file, line, text);
+}
+#define LIBRARY(call) library_check(call, #call, __FILE__, __LINE__)
+
+/* ---- one problem, as the library describes it ---- */
+
+struct problem {
+    cublasLtMatmulDesc_t what;
+    cublasLtMatrixLayout_t w, x, y;
+    int32_t one_s32, add_s32;
+    float one, add;
+    const void *alpha, *beta;
+};
+
+static cudaDataType_t value_type(enum gemm_job::gemm_type type, int output)
+{
+    switch (type) {
+    case gemm_job::GEMM_F32:
+    case gemm_job::GEMM_TF32: return CUDA_R_32F;
+    case gemm_job::GEMM_BF16: return CUDA_R_16BF;
+    case gemm_job::GEMM_BF16_F32: return output ? CUDA_R_32F : CUDA_R_16BF;
+    default: return output ? CUDA_R_32I : CUDA_R_8I;
+    }
+}
+
+static cublasComputeType_t compute_type(enum gemm_job::gemm_type type)
+{
+    return type == gemm_job::GEMM_S8     ? CUBLAS_COMPUTE_32I
+           : type == gemm_job::GEMM_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                         : CUBLAS_COMPUTE_32F;
+}
+
+/* 1: all values are floats. */
+static int is_float(enum gemm_job::gemm_type type)
+{
+    return value_type(type, 0) == CUDA_R_32F;
+}
+
+/* One of `batch` matrices, `step` values apart. */
+static void layout_batch(const struct library *l, cublasLtMatrixLayout_t m, int32_t batch,
+                         int64_t step)
+{
+    LIBRARY(l->MatrixLayoutSetAttribute(m, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
+                                        sizeof batch));
+    LIBRARY(l->MatrixLayoutSetAttribute(m, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step,
+                                        sizeof step));
+}
+
+static void problem_make(struct problem *p, const struct library *l, const struct gemm_job *j)
+{
+    int exact = j->type == gemm_job::GEMM_S8;
+    cudaDataType_t in = value_type(j->type, 0), out = value_type(j->type, 1);
+    cublasOperation_t turned = CUBLAS_OP_T;
+    LIBRARY(l->MatmulDescCreate(&p->what, compute_type(j->type),
+                                exact ? CUDA_R_32I : CUDA_R_32F));
+    LIBRARY(l->MatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_TRANSA, &turned,
+                                      sizeof turned));
+    LIBRARY(l->MatrixLayoutCreate(&p->w, in, j->K, j->N, (int64_t)j->ldw));
+    LIBRARY(l->MatrixLayoutCreate(&p->x, in, j->K, j->T, (int64_t)j->ldx));
+    LIBRARY(l->MatrixLayoutCreate(&p->y, out, j->N, j->T, (int64_t)j->ldy));
+    if (j->batch > 1) {
+        layout_batch(l, p->w, (int32_t)j->batch, (int64_t)j->step);
+        layout_batch(l, p->x, (int32_t)j->batch, 0);
+        layout_batch(l, p->y, (int32_t)j->batch, (int64_t)j->N);
+    }
+    p->one_s32 = 1;
+    p->add_s32 = j->add != 0;
+    p->one = 1;
+    p->add = j->add ? 1.0f : 0.0f;
+    p->alpha = exact ? static_cast<const void *>(&p->one_s32) : &p->one;
+    p->beta = exact ? static_cast<const void *>(&p->add_s32) : &p->add;
+}
+
+static void problem_free(struct problem *p, const struct library *l)
+{
+    LIBRARY(l->MatrixLayoutDestroy(p->y));
+    LIBRARY(l->MatrixLayoutDestroy(p->x));
+    LIBRARY(l->MatrixLayoutDestroy(p->w));
+    LIBRARY(l->MatmulDescDestroy(p->what));
+}
+
+static cublasStatus_t problem_run(const struct backend *b, const struct problem *p,
+                                  const struct gemm_job *j, void *y,
+                                  const cublasLtMatmulAlgo_t *algo)
+{
+    const struct products *g = device_of(b)->gemm;
+    return g->lib.Matmul(g->handle, p->what, p->alpha, j->w, p->w, j->x, p->x, p->beta, y, p->y, y,
+                         p->y, algo, g->workspace, g->workspace ? workspace_bytes : 0,
+                         device_of(b)->stream);
+}
+
+/* ---- choosing ---- */
+
+/* The largest power of two up to 256 that divides an address. */
+static uint32_t alignment(const void *p)
+{
+    uintptr_t lowest = reinterpret_cast<uintptr_t>(p) & (~reinterpret_cast<uintptr_t>(p) + 1);
+    return lowest == 0 || lowest > 256 ? 256 : static_cast<uint32_t>(lowest);
+}
+
+/* T up to the next of four steps in each doubling: those that share a choice. */
+static uint64_t rows_step(size_t T)
+{
+    size_t step = 1;
+    while (step * 8 < T)
+        step *= 2;
+    return (T + step - 1) / step * step;
+}
+
+static void key_of(uint64_t key[CHOICE_KEY], const struct gemm_job *j)
+{
+    uint64_t align = (uint64_t)alignment(j->w) << 32 | alignment(j->x) << 16 | alignment(j->y);
+    uint64_t batch = j->batch > 1 ? j->batch : 0;
+    const uint64_t all[CHOICE_KEY] = {(uint64_t)j->type, batch << 1 | (j->add != 0), align,
+                                      rows_step(j->T), j->N, j->K, j->ldy, j->ldx, j->ldw};
+    memcpy(key, all, sizeof all);
+}
+
+/* A sum whose parts meet in the order in which blocks end is not the same twice. */
+static int repeats(const struct library *l, const cublasLtMatmulAlgo_t *algo)
+{
+    uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_INPLACE;
+    size_t written;
+    return l->MatmulAlgoConfigGetAttribute(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme,
+                                           sizeof scheme, &written) == CUBLAS_STATUS_SUCCESS &&
+           (scheme == CUBLASLT_REDUCTION_SCHEME_NONE ||
+            scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+}
+
+/* Fills found[CANDIDATES] with what the library proposes, best guess first; returns how many. */
+static int propose(const struct products *g, const struct problem *p, const struct gemm_job *j,
+                   cublasLtMatmulHeuristicResult_t *found)
+{
+    const struct library *l = &g->lib;
+    cublasLtMatmulPreference_t wish;
+    uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; /* and none at all */
+    size_t bytes = g->workspace ? workspace_bytes : 0;
+    uint32_t align[3] = {alignment(j->w), alignment(j->x), alignment(j->y)};
+    LIBRARY(l->MatmulPreferenceCreate(&wish));
+    auto set = [&](cublasLtMatmulPreferenceAttributes_t what, const void *value, size_t size) {
+        LIBRARY(l->MatmulPreferenceSetAttribute(wish, what, value, size));
+    };
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &align[0], sizeof align[0]);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &align[1], sizeof align[1]);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &align[2], sizeof align[2]);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &align[2], sizeof align[2]);
+    int n = 0, kept = 0;
+    if (l->MatmulAlgoGetHeuristic(g->handle, p->what, p->w, p->x, p->y, p->y, wish, CANDIDATES,
+                                  found, &n) != CUBLAS_STATUS_SUCCESS)
+        n = 0;
+    for (int i = 0; i < n; i++)
+        if (found[i].state == CUBLAS_STATUS_SUCCESS && repeats(l, &found[i].algo))
+            found[kept++] = found[i];
+    LIBRARY(l->MatmulPreferenceDestroy(wish));
+    return kept;
+}
+
+static_assert(sizeof(cublasLtMatmulAlgo_t) == CHOICE_WORDS * sizeof(uint64_t), "as in the file");
+
+/* 1: the algorithm of a choice, which was made elsewhere, is one for this problem too. */
+static int still_good(const struct products *g, const struct problem *p, const struct choice *c)
+{
+    cublasLtMatmulAlgo_t algo;
+    cublasLtMatmulHeuristicResult_t result;
+    memcpy(&algo, c->algo, sizeof algo);
+    return g->lib.MatmulAlgoCheck(g->handle, p->what, p->w, p->x, p->y, p->y, &algo, &result) ==
+               CUBLAS_STATUS_SUCCESS &&
+           result.workspaceSize <= (g->workspace ? workspace_bytes : 0) && repeats(&g->lib, &algo);
+}
+
+/* Settles a choice that was read or is new, without running anything. */
+static void guess(const struct products *g, struct choice *c, const struct gemm_job *j)
+{
+    struct problem p;
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    static const uint64_t none[CHOICE_WORDS] = {0};
+    problem_make(&p, &g->lib, j);
+    if (memcmp(c->algo, none, sizeof none) != 0 && still_good(g, &p, c)) {
+        c->state = 2;
+    } else {
+        c->state = propose(g, &p, j, found) > 0 ? 1 : -1;
+        if (c->state == 1)
+            memcpy(c->algo, &found[0].algo, sizeof c->algo);
+    }
+    c->rows = j->T;
+    problem_free(&p, &g->lib);
+}
+
+/* Makes the choice one for these rows: where it was made with others and does not suit them, it
+ * becomes what the library proposes first. */
+static void suit_rows(const struct products *g, const struct problem *p, struct choice *c,
+                      const struct gemm_job *j)
+{
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    if (c->rows == j->T)
+        return;
+    if (!still_good(g, p, c) && propose(g, p, j, found) > 0) {
+        memcpy(c->algo, &found[0].algo, sizeof c->algo);
+        c->state = 3;
+    }
+    c->rows = j->T;
+}
+
+/* Milliseconds of TIMED_RUNS runs, or infinity. */
+static float time_one(const struct backend *b, const struct problem *p, const struct gemm_job *j,
+                      void *y, const cublasLtMatmulAlgo_t *algo, cudaEvent_t event[2])
+{
+    cudaStream_t stream = device_of(b)->stream;
+    float ms = 0;
+    if (problem_run(b, p, j, y, algo) != CUBLAS_STATUS_SUCCESS) /* the first one warms up */
+        return INFINITY;
+    CHECK(cudaEventRecord(event[0], stream));
+    for (int i = 0; i < TIMED_RUNS; i++)
+        LIBRARY(problem_run(b, p, j, y, algo));
+    CHECK(cudaEventRecord(event[1], stream));
+    runtime_wait_event(b, event[1], "matmul");
+    CHECK(cudaEventElapsedTime(&ms, event[0], event[1]));
+    return ms;
+}
+
+/* Runs every candidate; the first of the fastest is kept. Without memory for a y the guess is. When
+ * none can be run the library does not make this shape. */
+static void tune(const struct backend *b, struct choice *c, const struct gemm_job *j)
+{
+    struct products *g = device_of(b)->gemm;
+    struct problem p;
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    cudaEvent_t event[2];
+    void *y;
+    size_t value = j->type == gemm_job::GEMM_BF16 ? 2 : 4;
+    if (!CHECK_MEMORY(cudaMalloc(&y, j->T * j->ldy * value))) {
+        c->state = 3;
+        return;
+    }
+    CHECK(cudaMemsetAsync(y, 0, j->T * j->ldy * value, device_of(b)->stream));
+    CHECK(cudaEventCreate(&event[0]));
+    CHECK(cudaEventCreate(&event[1]));
+    problem_make(&p, &g->lib, j);
+    int n = propose(g, &p, j, found);
+    float best = INFINITY;
+    c->rows = j->T;
+    c->state = -1;
+    for (int i = 0; i < n; i++) {
+        float ms = time_one(b, &p, j, y, &found[i].algo, event);
+        if (ms < best) {
+            best = ms;
+            memcpy(c->algo, &found[i].algo, sizeof c->algo);
+            c->state = 2;
+        }
+    }
+    problem_free(&p, &g->lib);
+    CHECK(cudaEventDestroy(event[1]));
+    CHECK(cudaEventDestroy(event[0]));
+    CHECK(cudaFree(y));
+}
+
+/* At once, so that a process that is stopped has not timed in vain. What another process wrote
+ * meanwhile is kept. */
+static void keep_choices(struct products *g)
+{
+    if (!g->path)
+        return;
+    choices_read(&g->choices, g->path);
+    choices_write(&g->choices, g->path);
+}
+
+/* Settled and, where that is possible now, timed. */
+static struct choice *choice_of(const struct backend *b, const struct gemm_job *j)
+{
+    struct products *g = device_of(b)->gemm;
+    uint64_t key[CHOICE_KEY];
+    key_of(key, j);
+    struct choice *c = choices_find(&g->choices, key);
+    if (!c)
+        c = choices_add(&g->choices, key);
+    if (c->state == 0)
+        guess(g, c, j);
+    if (c->state == 1 && !graph_recording(b)) {
+        tune(b, c, j);
+        keep_choices(g);
+        c = choices_find(&g->choices, key); /* the table may have moved */
+    }
+    return c;
+}
+
+/* ---- the interface ---- */
+
+/* Before the first choice, so that all choices know what there is to work with. */
+static void take_workspace(struct backend *b)
+{
+    struct products *g = device_of(b)->gemm;
+    if (g->workspace || g->refused || graph_recording(b))
+        return;
+    g->workspace = cuda_alloc(b, workspace_bytes, MEMORY_ACTIVATIONS);
+    g->refused = !g->workspace;
+}
+
+int gemm_takes(const struct backend *b, const struct gemm_job *j)
+{
+    size_t grain = j->type == gemm_job::GEMM_S8 ? 16 : is_float(j->type) ? 1 : 8;
+    if (!device_of(b)->gemm || j->ldx % grain || j->ldw % grain)
+        return 0;
+    if (j->type == gemm_job::GEMM_S8 && (j->K % 16 || j->N % 16))
+        return 0;
+    if (grain > 1 && (alignment(j->x) < 16 || alignment(j->w) < 16 || j->step % grain))
+        return 0;
+    waiting here(device_of(b), "matmul"); /* as launch() does */
+    take_workspace(const_cast<struct backend *>(b));
+    return choice_of(b, j)->state > 0;
+}
+
+void gemm(struct backend *b, const struct gemm_job *j)
+{
+    struct problem p;
+    cublasLtMatmulAlgo_t algo;
+    waiting here(device_of(b), "matmul"); /* as launch() does */
+    struct choice *c = choice_of(b, j);
+    assert(c->state > 0); /* gemm_takes said so */
+    problem_make(&p, &device_of(b)->gemm->lib, j);
+    suit_rows(device_of(b)->gemm, &p, c, j);
+    memcpy(&algo, c->algo, sizeof algo);
+    LIBRARY(problem_run(b, &p, j, j->y, &algo));
+    problem_free(&p, &device_of(b)->gemm->lib);
+}
+
+void gemm_open(struct backend *b)
+{
+    struct device *d = device_of(b);
+    struct products *g = static_cast<struct products *>(mem_zero(1, sizeof *g));
+    d->gemm = nullptr;
+    if (library_open(&g->lib)) {
+        free(g);
+        return;
+    }
+    LIBRARY(g->lib.Create(&g->handle));
+    d->gemm = g;
+    size_t version = g->lib.GetVersion();
+    snprintf(b->library, sizeof b->library, "cuBLASLt %zu", version);
+    g->path = choices_path(b->name, version);
+    if (g->path)
+        choices_read(&g->choices, g->path);
+}
+
+void gemm_close(struct backend *b)
+{
+    struct products *g = device_of(b)->gemm;
+    if (!g)
+        return;
+    cuda_free(b, g->workspace);
+    LIBRARY(g->lib.Destroy(g->handle));
+    choices_free(&g->choices);
+    free(g->path);
+    free(g);
+    device_of(b)->gemm = nullptr;
+}

@@ -1,0 +1,36 @@
+/* gemm.h - large products by the vendor's library, cuBLASLt, one call each.
+ */
+#ifndef KERNELS_CUDA_PRODUCT_GEMM_H
+#define KERNELS_CUDA_PRODUCT_GEMM_H
+
+#include "kernels/cuda/device/runtime.h"
+
+/* y[T, N] (row stride ldy) = x[T, K] (ldx) W[N, K]^T (ldw), plus y when `add`; fp32 sums. With
+ * batch > 1 so many such products of one x: W of the next is `step` values on, its y N values, so
+ * that together they are [T, batch * N]. One call fills a device that one product would not. */
+struct gemm_job {
+    void *y;
+    const void *x, *w;
+    enum gemm_type {
+        GEMM_F32,      /* all F32, without tf32 */
+        GEMM_BF16,     /* all BF16 */
+        GEMM_BF16_F32, /* x, W BF16, y F32 */
+        GEMM_S8,       /* x, W int8, y int32; K, ldx, ldw, N multiples of 16 */
+        GEMM_TF32      /* all F32; what is multiplied may be rounded to 10 bits of mantissa */
+    } type;
+    size_t T, N, K, ldy, ldx, ldw;
+    int add;
+    uint32_t batch; /* 0: 1 */
+    size_t step;
+};
+/* 1: the library takes such a shape with these addresses; 0: use another kernel. What x and W hold
+ * does not matter yet, but they are read: a new shape is timed here. */
+int gemm_takes(const struct backend *b, const struct gemm_job *j);
+/* Only what was taken. */
+void gemm(struct backend *b, const struct gemm_job *j);
+
+/* Made at open, given back at close. */
+void gemm_open(struct backend *b);
+void gemm_close(struct backend *b);
+
+#endif

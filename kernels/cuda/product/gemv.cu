@@ -1,0 +1,131 @@
+/* gemv.cu - products for few rows (decoding): memory speed, one kernel, nothing in between.
+ *
+ * A block makes whole tiles, and its warps share K; their sums meet in shared memory in a fixed
+ * order. The first weights are asked for before wait_for_inputs(), so that they come while the
+ * kernel ahead ends and x is normalized and laid out: 4 KB a warp under way (stream.cuh) and as
+ * much again on its way to the second cache.
+ */
+#include "kernels/cuda/product/finish.cuh"
+#include "kernels/cuda/weights/streamed.cuh"
+#include "kernels/cuda/product/product.h"
+#include "kernels/cuda/weights/stream.cuh"
+
+/* Rows of x where format D wants them: bf16, or for INT8 their codes, with x, steps and marks. */
+template <enum dtype D>
+DEVICE struct coded_rows stage_all(uint8_t *shared, const struct gemv_room &room,
+                                   const struct job &j, const struct bf16_input &in,
+                                   uint32_t groups)
+{
+    uint32_t stride = x_stride(D, groups), bytes = groups * group_x_bytes(D);
+    uint32_t ldx = plan_up(j.K, 8) * 8, words = marks_words(j.K);
+    uint16_t *coded = reinterpret_cast<uint16_t *>(shared + room.coded);
+    float *step = reinterpret_cast<float *>(shared + room.step);
+    uint32_t *marks = reinterpret_cast<uint32_t *>(shared + room.marks);
+    const uint32_t at = x_coded(D) ? room.coded : room.x;
+    const uint32_t row_bytes = x_coded(D) ? ldx * 2 : stride;
+    const uint32_t units = x_coded(D) ? ldx / 8 : bytes / 16;
+    for (uint32_t t = 0; t < j.T; t++)
+        stage_row<D>(shared + at + t * row_bytes, in.x + (size_t)t * j.K, j.K, units);
+    copy_async_close();
+    copy_async_wait<0>();
+    for (uint32_t t = 0; in.gain && t < j.T; t++) {
+        float *scratch = reinterpret_cast<float *>(shared + room.scratch) + t % 2 * GEMV_WARPS;
+        norm_row<D>(shared + at + t * row_bytes, j.K, units, in, scratch);
+    }
+    __syncthreads();
+    for (uint32_t t = 0; x_coded(D) && t < j.T; t++) {
+        float *scratch = reinterpret_cast<float *>(shared + room.scratch) + t % 2 * GEMV_WARPS;
+        int8_t *code = reinterpret_cast<int8_t *>(shared + room.x + t * stride);
+        encode_row(coded + t * ldx, j.K, quant_outlier(D), code, bytes, step + t,
+                   marks + t * words, scratch);
+    }
+    return {coded, step, marks, ldx};
+}
+
+/* This warp's sums to to[row of the tile][GEMV_ROWS]. */
+template <class Sum> DEVICE void put_sums(Sum *to, const Sum sum[4])
+{
+    uint32_t g = threadIdx.x % WARP / 4, t = threadIdx.x % 4 * 2;
+#pragma unroll
+    for (uint32_t i = 0; i < 4; i++)
+        to[(g + i / 2 * HALF) * GEMV_ROWS + t + i % 2] = sum[i];
+}
+
+/* Thread (i, t) finishes rows i of both halves for row t of x. */
+template <class Sum>
+DEVICE void finish_tile(const struct job &j, const struct tile &tile, const struct coded_rows &rows,
+                        const Sum *sums, uint32_t warps)
+{
+    uint32_t i = threadIdx.x % HALF, t = threadIdx.x / HALF;
+    if (t >= j.T)
+        return;
+    Sum first = 0, second = 0;
+    for (uint32_t w = 0; w < warps; w++) {
+        const Sum *from = sums + w * TILE_ROWS * GEMV_ROWS + t;
+        first += from[i * GEMV_ROWS];
+        second += from[(i + HALF) * GEMV_ROWS];
+    }
+    finish_pair<uint16_t>(j, tile, i, t, rows, first, second);
+}
+
+/* Block i makes tiles i, i + gridDim.x ..; warp w of it adds groups w, w + warps .. of K. */
+template <enum dtype D>
+__global__ void __launch_bounds__(GEMV_WARPS *WARP, format_row(D).resident)
+gemv_tiles(struct job j, struct bf16_input in, struct gemv_room room, uint32_t groups,
+           typename format<D>::Tables tables)
+{
+    SHARED(uint8_t, shared);
+    typedef typename format<D>::Sum Sum;
+    let_next_start();
+    const uint32_t warps = blockDim.x / WARP, warp = threadIdx.x / WARP;
+    const struct walk walk = {gridDim.x, job_tiles(&j), warp, warps, groups};
+    struct stream<D> s;
+    stream_start<D>(&s, j, walk, blockIdx.x);
+    gain_prefetch(in.gain, j.K);
+    format<D>::prepare(shared + room.table, tables);
+    wait_for_inputs();
+    struct coded_rows rows = stage_all<D>(shared, room, j, in, groups);
+    __syncthreads();
+    typename format<D>::State state = format<D>::start(shared + room.table);
+    const struct x_view x = x_lane(shared + room.x, x_stride(D, groups), j.T);
+    Sum *sums = reinterpret_cast<Sum *>(shared + room.sums);
+    uint32_t turn = 0;
+    for (uint32_t tile = blockIdx.x; tile < walk.tiles; tile += gridDim.x) {
+        Sum sum[1][4] = {{0, 0, 0, 0}};
+#pragma unroll 1
+        for (uint32_t group = warp; group < groups; group += warps)
+            stream_step<D, 1>(&s, &state, sum, j, walk, x, 0);
+        Sum *here = sums + turn * warps * TILE_ROWS * GEMV_ROWS;
+        put_sums(here + warp * TILE_ROWS * GEMV_ROWS, sum[0]);
+        __syncthreads();
+        finish_tile(j, tile_at(&j, tile), rows, here, warps);
+        turn ^= 1; /* who is late still reads the other half; the next barrier lets all of it go */
+    }
+}
+
+template <enum dtype D>
+static void start(const struct backend *b, const struct job *j, const struct bf16_input *in,
+                  const struct gemv_plan *p)
+{
+    struct gemv_room room = gemv_room(D, j->T, j->K, p->warps);
+    typename format<D>::Tables tables;
+    tables_fill(&tables);
+    launch(b, gemv_tiles<D>, dim3(p->blocks), dim3(p->warps * WARP), room.bytes, *j, *in, room,
+           p->groups, tables);
+}
+
+int gemv(const struct backend *b, const struct job *j, const struct bf16_input *in)
+{
+    const struct device *d = device_of(b);
+    struct gemv_plan p = gemv_plan(j, (uint32_t)d->sms, d->shared_max);
+    if (!p.fits)
+        return 0;
+    switch (j->dtype) {
+#define START(id, ...)                                                                             \
+    case DTYPE_##id: start<DTYPE_##id>(b, j, in, &p); break;
+        STREAMED_FORMATS(START)
+#undef START
+    default: return 0;
+    }
+    return 1;
+}

@@ -1,0 +1,281 @@
+/* large.cu - products for many rows (prefill, whole canvases): by the library, with own kernels
+ * before and after it.
+ *
+ *     F32, BF16          straight (F32 as backend.tf32 says); gate, up, and k and v with slots by
+ *                        way of `work`; bf16 products that are added, too, for they are rounded
+ *                        before the sum is. Gate and up, and q, k and v of equal width, are one
+ *                        batch of products
+ *     INT8               codes of x, exact int32 sums, then scales and outliers (finish.cu)
+ *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu), for all rows of the call;
+ *                        fp32 sums of as many rows as there is room for, finish.cu
+ *
+ * 4 bits are widened to bf16(level * absmax), as bitsandbytes does it: the kernels for fewer rows
+ * round the level and keep absmax in fp32 (kernels/quant.h).
+ */
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/product/product.h"
+#include "kernels/cuda/product/slices.h"
+
+/* How matrices of floats are multiplied. */
+static enum gemm_job::gemm_type f32_type(const struct backend *b)
+{
+    return b->tf32 ? gemm_job::GEMM_TF32 : gemm_job::GEMM_F32;
+}
+
+static size_t value_bytes(enum gemm_job::gemm_type type)
+{
+    switch (type) {
+    case gemm_job::GEMM_F32:
+    case gemm_job::GEMM_TF32: return 4;
+    case gemm_job::GEMM_S8: return 1;
+    default: return 2;
+    }
+}
+
+static struct gemm_job gemm_of(const struct job *j, uint32_t i, enum gemm_job::gemm_type type,
+                               const void *x, size_t ldx, void *y, size_t ldy)
+{
+    const struct operand *w = &j->w[i];
+    return {y, x, w->code + (size_t)w->begin * j->stride, type, j->T, w->rows, j->K, ldy, ldx,
+            j->stride / value_bytes(type), 0, 0, 0};
+}
+
+static int takes_all(struct backend *b, const struct gemm_job *g, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!gemm_takes(b, &g[i]))
+            return 0;
+    return 1;
+}
+
+static void gemm_all(struct backend *b, const struct gemm_job *g, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        gemm(b, &g[i]);
+}
+
+/* 1: the product of k or v can write into the cache itself. */
+static int stored(const struct job *j)
+{
+    return !j->slot && j->cache_f32 == (j->dtype == DTYPE_F32);
+}
+
+/* What is left of qkv behind its three products: see cuda_rotate_store. */
+static void rotate_store(struct backend *b, const struct job *j, const struct qkv_made *m)
+{
+    struct qkv a = {};
+    a.table = j->table;
+    a.q = j->y[0];
+    a.to.k = j->y[1];
+    a.to.v = j->y[2];
+    a.to.dtype = j->cache_f32 ? DTYPE_F32 : DTYPE_BF16;
+    a.slot = j->slot;
+    a.heads = j->w[0].rows / j->head_dim;
+    a.kv_heads = j->w[1].rows / j->head_dim;
+    a.head_dim = j->head_dim;
+    cuda_rotate_store(b, &a, m, j->T);
+}
+
+/* What becomes of products that lie aside. */
+static void settle_aside(struct backend *b, const struct job *j, void *const out[MATRICES])
+{
+    const struct qkv_made there = {nullptr, nullptr, nullptr, j->w[1].rows};
+    const struct qkv_made aside = {nullptr, out[1], out[2], j->w[1].rows};
+    if (j->kind == JOB_GATED)
+        cuda_swiglu_rows(b, j->y[0], out[0], out[1], j->w[0].rows, j->T, j->w[0].rows);
+    if (j->kind == JOB_QKV)
+        rotate_store(b, j, stored(j) ? &there : &aside);
+    for (uint32_t i = 0; j->kind == JOB_ROWS && i < j->n; i++)
+        if (out[i] != j->y[i])
+            finish_add(b, j->y[i], out[i], (size_t)j->T * j->w[i].rows);
+}
+
+/* 1: product i goes to `work` first. */
+static int goes_aside(const struct job *j, uint32_t i)
+{
+    return j->kind == JOB_GATED || (j->kind == JOB_QKV && i > 0 && !stored(j)) ||
+           (j->kind == JOB_ROWS && j->add[i] && j->dtype == DTYPE_BF16);
+}
+
+/* Bytes from matrix i to the next one. */
+static ptrdiff_t step_to_next(const struct job *j, uint32_t i)
+{
+    const struct operand *w = &j->w[i], *next = &j->w[i + 1];
+    return next->code - w->code + ((ptrdiff_t)next->begin - w->begin) * (ptrdiff_t)j->stride;
+}
+
+/* 1: gate and up, or q, k and v, are equally large and equally far from each other. */
+static int is_batch(const struct job *j)
+{
+    int is = j->kind == JOB_GATED || j->kind == JOB_QKV;
+    for (uint32_t i = 0; i + 1 < j->n; i++)
+        is &= j->w[i].rows == j->w[i + 1].rows && step_to_next(j, i) == step_to_next(j, 0);
+    return is;
+}
+
+/* All matrices as one batch, their outputs beside each other in `work`, [T, columns], in the order
+ * of their addresses: several hundred rows then give every multiprocessor a tile. */
+static int large_batch(struct backend *b, const struct job *j, const void *x, void *work)
+{
+    enum gemm_job::gemm_type type = j->dtype == DTYPE_F32 ? f32_type(b) : gemm_job::GEMM_BF16;
+    size_t value = j->dtype == DTYPE_F32 ? 4 : 2, N = j->w[0].rows;
+    ptrdiff_t step = step_to_next(j, 0);
+    uint32_t first = step < 0 ? j->n - 1 : 0;
+    struct gemm_job g = gemm_of(j, first, type, x, j->K, work, j->columns);
+    g.batch = j->n;
+    g.step = (size_t)(step < 0 ? -step : step) / value;
+    if (!gemm_takes(b, &g))
+        return 0;
+    gemm(b, &g);
+    const uint8_t *part[MATRICES];
+    for (uint32_t i = 0; i < j->n; i++)
+        part[i] = static_cast<uint8_t *>(work) + (first ? first - i : i) * N * value;
+    if (j->kind == JOB_GATED) {
+        cuda_swiglu_rows(b, j->y[0], part[0], part[1], j->columns, j->T, N);
+        return 1;
+    }
+    const struct qkv_made m = {part[0], part[1], part[2], j->columns};
+    rotate_store(b, j, &m);
+    return 1;
+}
+
+/* Weights in the format of the activations. */
+static int large_straight(struct backend *b, const struct job *j, const void *x, void *work)
+{
+    enum gemm_job::gemm_type type = j->dtype == DTYPE_F32     ? f32_type(b)
+                                    : j->kind == JOB_FLOATS ? gemm_job::GEMM_BF16_F32
+                                                            : gemm_job::GEMM_BF16;
+    if (is_batch(j) && large_batch(b, j, x, work))
+        return 1;
+    size_t act_bytes = j->dtype == DTYPE_F32 ? 4 : 2;
+    uint8_t *free_at = static_cast<uint8_t *>(work);
+    void *out[MATRICES];
+    struct gemm_job g[MATRICES];
+    for (uint32_t i = 0; i < j->n; i++) {
+        int aside = goes_aside(j, i);
+        out[i] = aside ? free_at : j->y[i];
+        free_at += aside ? layout_up((size_t)j->T * j->w[i].rows * act_bytes, 256) : 0;
+        g[i] = gemm_of(j, i, type, x, j->K, out[i], aside ? j->w[i].rows : j->ldy[i]);
+        g[i].add = j->add[i] && !aside;
+    }
+    if (!takes_all(b, g, j->n))
+        return 0;
+    gemm_all(b, g, j->n);
+    settle_aside(b, j, out);
+    return 1;
+}
+
+static int large_int8(struct backend *b, const struct job *j, const void *x, void *work)
+{
+    struct coding c = coding_at(work, j->T, j->K);
+    int32_t *sums = reinterpret_cast<int32_t *>(static_cast<uint8_t *>(work) + c.bytes);
+    struct gemm_job g[MATRICES];
+    for (uint32_t i = 0; i < j->n; i++) {
+        g[i] = gemm_of(j, i, gemm_job::GEMM_S8, c.code, c.codes, sums + j->w[i].column,
+                       j->columns);
+        g[i].K = c.codes; /* the tails of both are zeros */
+    }
+    if (!takes_all(b, g, j->n))
+        return 0;
+    struct coded_rows rows = coding_make(b, &c, j->dtype, x, j->T, j->K);
+    gemm_all(b, g, j->n);
+    finish(b, j, &rows, sums, 1);
+    return 1;
+}
+
+/* ---- weights that are widened: slices outside, rows inside ---- */
+
+/* Part of a call: slice `s` of W, widened at `w`, and where the sums go. */
+struct slice {
+    struct job s;
+    uint8_t *w;
+    float *sums;
+};
+
+/* The products of rows first .. first+run of x with the slice. */
+static uint32_t slice_gemms(const struct slice *a, const struct job *run, const uint8_t *x,
+                            struct gemm_job g[MATRICES])
+{
+    const struct job *s = &a->s;
+    size_t value = widened_value(s->dtype);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (s->w[i].rows == 0)
+            continue;
+        g[n] = gemm_of(run, i, value == 2 ? gemm_job::GEMM_BF16_F32 : gemm_job::GEMM_F32, x, s->K,
+                       a->sums + s->w[i].column, s->columns);
+        g[n].w = a->w + (size_t)s->w[i].column * s->K * value;
+        g[n++].ldw = s->K;
+    }
+    return n;
+}
+
+static void slice_widen(struct backend *b, const struct slice *a)
+{
+    for (uint32_t i = 0; i < a->s.n; i++)
+        if (a->s.w[i].rows)
+            widen(b, a->w + (size_t)a->s.w[i].column * a->s.K * widened_value(a->s.dtype), &a->s,
+                  &a->s.w[i]);
+}
+
+/* All rows of x by one slice. ask: only whether the library takes it. */
+static int large_slice(struct backend *b, const struct slice *a, const void *x, int ask)
+{
+    const struct coded_rows none = {nullptr, nullptr, nullptr, 0};
+    uint32_t most = run_rows(&a->s);
+    if (!ask)
+        slice_widen(b, a);
+    for (uint32_t t = 0; t < a->s.T; t += most) {
+        struct job run = job_rows(&a->s, t, plan_least(most, a->s.T - t));
+        struct gemm_job g[MATRICES];
+        uint32_t n = slice_gemms(a, &run, static_cast<const uint8_t *>(x) +
+                                              (size_t)t * run.K * widened_value(run.dtype), g);
+        if (ask && !takes_all(b, g, n))
+            return 0;
+        if (ask)
+            continue;
+        gemm_all(b, g, n);
+        finish(b, &run, &none, a->sums, 1);
+    }
+    return 1;
+}
+
+static int all_slices(struct backend *b, const struct job *j, const void *x, void *work, int ask)
+{
+    for (uint32_t i = 0; i < (j->kind == JOB_GATED ? 1 : j->n); i++) {
+        uint32_t rows = j->w[i].rows, most = slice_rows(j, i);
+        for (uint32_t first = 0; first < rows; first += most) {
+            struct slice a = {job_slice(j, i, first, plan_least(most, rows - first)),
+                              static_cast<uint8_t *>(work), nullptr};
+            size_t copy = (size_t)a.s.columns * j->K * widened_value(j->dtype);
+            a.sums = reinterpret_cast<float *>(a.w + layout_up(copy, 256));
+            if (!large_slice(b, &a, x, ask))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+static int large_sliced(struct backend *b, const struct job *j, const void *x, void *work)
+{
+    if (j->K % 8 || !slices_fit(j) || !all_slices(b, j, x, work, 1))
+        return 0;
+    return all_slices(b, j, x, work, 0);
+}
+
+int large(struct backend *b, const struct job *j, const void *x, void *work)
+{
+    if (widens(j->dtype))
+        return large_sliced(b, j, x, work);
+    return x_coded(j->dtype) ? large_int8(b, j, x, work) : large_straight(b, j, x, work);
+}
+
+size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N)
+{
+    size_t tails = 4 * 256;
+    if (widens(dtype))
+        return slice_work(dtype, T, K, N);
+    if (x_coded(dtype))
+        return coding_at(nullptr, T, K).bytes + T * N * 4;
+    return T * N * dtype_value_bytes(dtype) + tails;
+}

@@ -1,0 +1,125 @@
+/* skinny.cu - products for some rows (a batch that decodes, a block that denoises): memory speed on
+ * the matrix units.
+ *
+ * x of all rows does not fit in shared memory, so a block keeps a part of K of it, a slab, and its
+ * warps stream their tiles of that part past it, without a barrier. The sums of the parts go to
+ * `work` and are added in order by finish.cu: few bytes beside the weights, and through the second
+ * cache. 16 warps on an SM have 64 KB under way (stream.cuh).
+ */
+#include <assert.h>
+
+#include "kernels/cuda/product/finish.cuh"
+#include "kernels/cuda/weights/streamed.cuh"
+#include "kernels/cuda/product/product.h"
+#include "kernels/cuda/weights/stream.cuh"
+
+/* The slab: words first .. first+n of each row of x; rows of INT8 are codes. Zeros beyond K. */
+template <enum dtype D>
+DEVICE void stage_slab(uint8_t *to, uint32_t stride, const void *rows, uint32_t ldx, uint32_t T,
+                       uint32_t K, uint32_t first, uint32_t n)
+{
+#pragma unroll 1 /* the first weights fill the registers */
+    for (uint32_t i = threadIdx.x; i < T * n; i += blockDim.x) {
+        uint32_t t = i / n, u = i % n, word = first + u;
+        uint8_t *at = to + t * stride + 16 * x_place(D, u);
+        if (x_coded(D))
+            copy_async(at, static_cast<const int8_t *>(rows) + (size_t)t * ldx + 16 * word,
+                       16 * word < ldx);
+        else if (K % 8 == 0)
+            copy_async(at, static_cast<const uint16_t *>(rows) + (size_t)t * ldx + 8 * word,
+                       8 * word < K);
+        else
+            *reinterpret_cast<uint4 *>(at) =
+                x_unit(static_cast<const uint16_t *>(rows) + (size_t)t * ldx, word, K);
+    }
+    copy_async_close();
+    copy_async_wait<0>();
+    __syncthreads();
+}
+
+/* Sums of a tile to sums[t][columns]: eight rows of W lie next to each other. */
+template <int NT, class Sum>
+DEVICE void put_tile(const struct job &j, const struct tile &tile, Sum *sums, const Sum (*sum)[4])
+{
+    uint32_t g = threadIdx.x % WARP / 4, q = threadIdx.x % 4;
+#pragma unroll
+    for (uint32_t h = 0; h < 2; h++) {
+        if (g >= tile.count[h])
+            continue;
+        Sum *to = sums + j.w[tile.matrix[h]].column + tile.row[h] + g;
+#pragma unroll
+        for (uint32_t i = 0; i < NT; i++)
+#pragma unroll
+            for (uint32_t e = 0; e < 2; e++) {
+                uint32_t t = 8 * i + 2 * q + e;
+                if (t < j.T)
+                    to[(size_t)t * j.columns] = sum[i][2 * h + e];
+            }
+    }
+}
+
+/* Block (c, s) adds part s of K; warp w of it makes tiles c + w gridDim.x, and on by all warps. */
+template <enum dtype D, int NT>
+__global__ void __launch_bounds__(SKINNY_WARPS *WARP, 1)
+skinny_tiles(struct job j, const void *rows, uint32_t ldx, typename format<D>::Sum *sums,
+             uint32_t part, uint32_t all, typename format<D>::Tables tables)
+{
+    SHARED(uint8_t, shared);
+    typedef typename format<D>::Sum Sum;
+    let_next_start();
+    const uint32_t from = blockIdx.y * part, to = min(from + part, all);
+    const struct walk walk = {gridDim.x * SKINNY_WARPS, job_tiles(&j), from, 1, to};
+    uint32_t tile = blockIdx.x + threadIdx.x / WARP * gridDim.x;
+    struct stream<D> s;
+    stream_start<D>(&s, j, walk, tile);
+    format<D>::prepare(shared, tables);
+    wait_for_inputs();
+    uint8_t *slab = shared + format_row(D).tables;
+    const uint32_t stride = x_stride(D, part), unit = group_x_bytes(D) / 16;
+    stage_slab<D>(slab, stride, rows, ldx, j.T, j.K, from * unit, (to - from) * unit);
+    typename format<D>::State state = format<D>::start(shared);
+    const struct x_view x = x_lane(slab, stride, HALF);
+    sums += (size_t)blockIdx.y * j.T * j.columns;
+    for (; tile < walk.tiles; tile += walk.tile_step) {
+        Sum sum[NT][4] = {};
+#pragma unroll 1
+        for (uint32_t group = from; group < to; group++)
+            stream_step<D, NT>(&s, &state, sum, j, walk, x, from);
+        put_tile<NT>(j, tile_at(&j, tile), sums, sum);
+    }
+}
+
+template <enum dtype D, int NT>
+static void start_rows(const struct backend *b, const struct job *j, const struct skinny_plan *p,
+                       const void *rows, size_t ldx, void *sums)
+{
+    typename format<D>::Tables tables;
+    tables_fill(&tables);
+    launch(b, skinny_tiles<D, NT>, dim3(p->crews, p->splits), dim3(SKINNY_WARPS * WARP), p->shared,
+           *j, rows, (uint32_t)ldx, static_cast<typename format<D>::Sum *>(sums), p->groups,
+           job_groups(D, j->K), tables);
+}
+
+template <enum dtype D>
+static void start(const struct backend *b, const struct job *j, const struct skinny_plan *p,
+                  const void *rows, size_t ldx, void *sums)
+{
+    switch (p->rows) {
+    case 8: start_rows<D, 1>(b, j, p, rows, ldx, sums); break;
+    case 16: start_rows<D, 2>(b, j, p, rows, ldx, sums); break;
+    case 32: start_rows<D, 4>(b, j, p, rows, ldx, sums); break;
+    default: start_rows<D, 8>(b, j, p, rows, ldx, sums); break;
+    }
+}
+
+void skinny(const struct backend *b, const struct job *j, const struct skinny_plan *p,
+            const void *rows, size_t ldx, void *sums)
+{
+    switch (j->dtype) {
+#define START(id, ...)                                                                             \
+    case DTYPE_##id: start<DTYPE_##id>(b, j, p, rows, ldx, sums); break;
+        STREAMED_FORMATS(START)
+#undef START
+    default: assert(!"streamed");
+    }
+}

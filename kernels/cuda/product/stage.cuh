@@ -1,0 +1,98 @@
+/* stage.cuh - rows of x into shared memory, in the order in which the lanes of a product want them
+ * (x_place), normalized on the way where the product has a gain.
+ */
+#ifndef KERNELS_CUDA_PRODUCT_STAGE_CUH
+#define KERNELS_CUDA_PRODUCT_STAGE_CUH
+
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/weights/plan.h"
+
+/* bf16 rows and what is to become of them: struct input, for kernels. */
+struct bf16_input {
+    const uint16_t *x; /* [T, K] */
+    const float *gain;
+    float eps;
+};
+
+/* Values 8u .. 8u+7 of a row at any address; zeros beyond K. */
+DEVICE uint4 x_unit(const uint16_t *row, uint32_t u, uint32_t K)
+{
+    uint32_t k = u * 8, pair[4];
+#pragma unroll
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t low = k + 2 * i < K ? row[k + 2 * i] : 0;
+        pair[i] = low | (k + 2 * i + 1 < K ? (uint32_t)row[k + 2 * i + 1] << 16 : 0);
+    }
+    return make_uint4(pair[0], pair[1], pair[2], pair[3]);
+}
+
+DEVICE float pair_squares(uint32_t pair)
+{
+    return bf16_low(pair) * bf16_low(pair) + bf16_high(pair) * bf16_high(pair);
+}
+
+/* Asks for the gain, which is a weight: it may stand before wait_for_inputs(). */
+DEVICE void gain_prefetch(const float *gain, uint32_t K)
+{
+    for (uint32_t k = threadIdx.x * WARP; gain && k < K; k += blockDim.x * WARP)
+        prefetch(gain + k); /* a line */
+}
+
+/* Gains k .. k+3; anything beyond K, where x is zero. */
+DEVICE float4 gain_four(const float *gain, uint32_t k, uint32_t K)
+{
+    if (K % 4 == 0 && reinterpret_cast<uintptr_t>(gain) % 16 == 0)
+        return k < K ? *reinterpret_cast<const float4 *>(gain + k) : make_float4(0, 0, 0, 0);
+    return make_float4(k < K ? gain[k] : 0, k + 1 < K ? gain[k + 1] : 0,
+                       k + 2 < K ? gain[k + 2] : 0, k + 3 < K ? gain[k + 3] : 0);
+}
+
+/* The quotient is rounded before the gain, the product again. */
+DEVICE uint32_t pair_normed(uint32_t pair, float scale, float low_gain, float high_gain)
+{
+    float low = act_rounded<uint16_t>(bf16_low(pair) * scale);
+    float high = act_rounded<uint16_t>(bf16_high(pair) * scale);
+    return bf16_pair(low * low_gain, high * high_gain);
+}
+
+/* By the whole block: asks for the `units` words of one row, each at to + 16 x_place(D, u). Nothing
+ * passes through registers, which are full of weights; all words of a thread are under way at once.
+ * They are there for the thread after copy_async_wait, for others after a barrier. */
+template <enum dtype D>
+DEVICE void stage_row(uint8_t *to, const uint16_t *row, uint32_t K, uint32_t units)
+{
+#pragma unroll 1
+    for (uint32_t u = threadIdx.x; u < units; u += blockDim.x) {
+        uint8_t *at = to + 16 * x_place(D, u);
+        if (K % 8 == 0) /* then every row begins at a multiple of 16 bytes */
+            copy_async(at, row + 8 * u, 8 * u < K);
+        else
+            *reinterpret_cast<uint4 *>(at) = x_unit(row, u, K);
+    }
+}
+
+/* Normalizes such a row: a thread the words that it asked for. shared: a float a warp. A barrier
+ * follows before others read. */
+template <enum dtype D>
+DEVICE void norm_row(uint8_t *to, uint32_t K, uint32_t units, const struct bf16_input &in,
+                     float *shared)
+{
+    float sum = 0;
+    for (uint32_t u = threadIdx.x; u < units; u += blockDim.x) {
+        uint4 v = *reinterpret_cast<const uint4 *>(to + 16 * x_place(D, u));
+        sum += pair_squares(v.x) + pair_squares(v.y) + pair_squares(v.z) + pair_squares(v.w);
+    }
+    float scale = 1 / sqrtf(block_sum(sum, shared) / (float)K + in.eps);
+#pragma unroll 1
+    for (uint32_t u = threadIdx.x; u < units; u += blockDim.x) {
+        uint4 *at = reinterpret_cast<uint4 *>(to + 16 * x_place(D, u)), v = *at;
+        float4 g = gain_four(in.gain, 8 * u, K), h = gain_four(in.gain, 8 * u + 4, K);
+        v.x = pair_normed(v.x, scale, g.x, g.y);
+        v.y = pair_normed(v.y, scale, g.z, g.w);
+        v.z = pair_normed(v.z, scale, h.x, h.y);
+        v.w = pair_normed(v.w, scale, h.z, h.w);
+        *at = v;
+    }
+}
+
+#endif

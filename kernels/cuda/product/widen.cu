@@ -1,0 +1,119 @@
+/* widen.cu - rows of weights as values that the library reads (slices.h), at the speed of memory:
+ * a thread makes eight values at a time, in stores of 16 bytes that a warp writes side by side.
+ */
+#include "kernels/cuda/product/product.h"
+#include "kernels/cuda/product/slices.h"
+#include "kernels/cuda/values.cuh"
+#include "kernels/cuda/weights/format_fp8.cuh"
+
+enum { THREADS = 256, UNITS_AHEAD = 4, BLOCKS_PER_SM = 6 };
+
+/* BF16_F32: exactly. */
+DEVICE void widen_eight(float *to, const uint8_t *from)
+{
+    float v[WIDE];
+    values_load<WIDE>(v, reinterpret_cast<const uint16_t *>(from));
+    values_store<WIDE>(to, v);
+}
+
+DEVICE void widen_eight(uint16_t *to, const uint8_t *from)
+{
+    format<DTYPE_FP8>::widen(to, from);
+}
+
+/* Thread (r, k) widens values k .. k+7 of row r; rows of `to` are K values, a multiple of 8. */
+template <class To>
+__global__ void __launch_bounds__(THREADS)
+widen_rows(To *to, const uint8_t *from, uint32_t stride, uint32_t K, uint32_t value_bytes)
+{
+    let_next_start();
+    wait_for_inputs();
+    uint32_t k = (blockIdx.y * THREADS + threadIdx.x) * WIDE;
+    size_t row = blockIdx.x;
+    if (k < K)
+        widen_eight(to + row * K + k, from + row * stride + k * value_bytes);
+}
+
+/* What a thread reads for a unit of a format of blocks. */
+struct block_read {
+    uint32_t codes;
+    float scale;
+    uint8_t absmax;
+};
+
+template <enum dtype D>
+DEVICE struct block_read block_load(const struct operand &w, size_t first, size_t u)
+{
+    const struct blocks_place at = blocks_place(first, u);
+    const uint32_t codes = *reinterpret_cast<const uint32_t *>(w.code + at.code);
+    if (D != DTYPE_NF4)
+        return {codes, w.scale[at.block], 0};
+    return {codes, w.scale[at.super], w.absmax[at.block]};
+}
+
+/* Thread i makes units i, i + all threads, .. of n: bf16(level * absmax). */
+template <enum dtype D>
+static __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+widen_blocks(uint4 *to, struct operand w, size_t first, size_t n)
+{
+    SHARED(float, level); /* 16, and 256 of the dynamic map */
+    float *dynamic = level + 16;
+    let_next_start();
+    for (uint32_t i = threadIdx.x; i < 256; i += THREADS)
+        dynamic[i] = dynamic_level_of(i);
+    if (threadIdx.x < 16)
+        level[threadIdx.x] = level_of(D, threadIdx.x);
+    __syncthreads();
+    wait_for_inputs();
+    const size_t all = (size_t)gridDim.x * THREADS;
+    const float offset = D == DTYPE_NF4 ? *w.offset : 0;
+    for (size_t u = (size_t)blockIdx.x * THREADS + threadIdx.x; u < n; u += UNITS_AHEAD * all) {
+        struct block_read read[UNITS_AHEAD]; /* all loads first */
+#pragma unroll
+        for (uint32_t i = 0; i < UNITS_AHEAD; i++)
+            if (u + i * all < n)
+                read[i] = block_load<D>(w, first, u + i * all);
+#pragma unroll
+        for (uint32_t i = 0; i < UNITS_AHEAD; i++) {
+            if (u + i * all >= n)
+                break;
+            float a = read[i].scale;
+            if (D == DTYPE_NF4)
+                a = __fadd_rn(offset, __fmul_rn(dynamic[read[i].absmax], a));
+            float v[BLOCKS_UNIT];
+#pragma unroll
+            for (uint32_t k = 0; k < BLOCKS_UNIT; k++)
+                v[k] = level[blocks_code(read[i].codes, k)] * a;
+            values_store<BLOCKS_UNIT>(reinterpret_cast<uint16_t *>(to + u + i * all), v);
+        }
+    }
+}
+
+template <enum dtype D>
+static void start_blocks(const struct backend *b, void *to, const struct job *j,
+                      const struct operand *w)
+{
+    size_t first = (size_t)w->begin * j->K, n = (size_t)w->rows * j->K / BLOCKS_UNIT;
+    unsigned most = (unsigned)device_of(b)->sms * BLOCKS_PER_SM;
+    unsigned blocks = blocks_of(n, THREADS * UNITS_AHEAD);
+    launch(b, widen_blocks<D>, dim3(blocks < most ? blocks : most), dim3(THREADS),
+           (16 + 256) * sizeof(float), static_cast<uint4 *>(to), *w, first, n);
+}
+
+void widen(const struct backend *b, void *to, const struct job *j, const struct operand *w)
+{
+    const uint8_t *from = w->code + (size_t)w->begin * j->stride;
+    dim3 grid(w->rows, plan_up(j->K, WIDE * THREADS));
+    if (j->dtype == DTYPE_NF4)
+        start_blocks<DTYPE_NF4>(b, to, j, w);
+    else if (j->dtype == DTYPE_NF4_F32)
+        start_blocks<DTYPE_NF4_F32>(b, to, j, w);
+    else if (j->dtype == DTYPE_FP4)
+        start_blocks<DTYPE_FP4>(b, to, j, w);
+    else if (j->dtype == DTYPE_FP8)
+        launch(b, widen_rows<uint16_t>, grid, dim3(THREADS), 0, static_cast<uint16_t *>(to), from,
+               j->stride, j->K, 1u);
+    else
+        launch(b, widen_rows<float>, grid, dim3(THREADS), 0, static_cast<float *>(to), from,
+               j->stride, j->K, 2u);
+}

@@ -1,0 +1,78 @@
+/* formats.h - what the kernels of kernels/cuda know of a format in numbers, besides its row in
+ * dtype_info[]: a row each, which a kernel for a given format folds into constants. The arithmetic
+ * of a format that is streamed is in format_NAME.cuh.
+ */
+#ifndef KERNELS_CUDA_WEIGHTS_FORMATS_H
+#define KERNELS_CUDA_WEIGHTS_FORMATS_H
+
+#include <stdint.h>
+
+#include "kernels/dtype.h"
+#include "lib/base/device.h"
+
+/* Rows of x that skinny.cu takes at a time. */
+enum { SKINNY_ROWS = 64 };
+/* The tables of formats of blocks in shared memory (format_blocks.cuh): 256 words for each lane and
+ * 256 for all. */
+enum { LEVELS_SHARED = 256 * 33 * 4 };
+
+/* How 16-byte words of x lie in shared memory (x_place in plan.h). */
+enum x_order { X_STRAIGHT, X_PAIRS, X_HALVES };
+
+struct format_row {
+    uint32_t chunk;      /* values in 64 bytes of a row; 0: only exact.cu reads the format */
+    uint32_t x_bytes;    /* of what meets a value: 4 x as it is, 2 bf16, 1 its codes */
+    enum x_order order;
+    uint32_t tables;     /* bytes of shared memory for tables */
+    uint32_t resident;   /* blocks of gemv.cu on an SM at most: as there are registers for */
+    uint32_t widened;    /* bytes of a value as the library gets it; 0: it reads what is stored */
+    uint32_t above;      /* more rows of x than this go to the library; why: slices.h */
+    uint32_t capability; /* compute capability that is needed, times 10; 0: any */
+};
+
+/*      format    chunk x  order       tables      resident widened above            capability */
+#define EXACT_FORMATS(ROW)                                                                         \
+    ROW(F32,      0,    4, X_STRAIGHT, 0,          0,       0,      8,               0)            \
+    ROW(BF16_F32, 0,    4, X_STRAIGHT, 0,          0,       4,      32,              0)            \
+    ROW(F16,      0,    4, X_STRAIGHT, 0,          0,       0,      UINT32_MAX,      0)
+#define STREAMED_FORMATS(ROW)                                                                      \
+    ROW(BF16,     32,   2, X_STRAIGHT, 0,          3,       0,      SKINNY_ROWS,     0)            \
+    ROW(INT8,     64,   1, X_STRAIGHT, 0,          3,       0,      SKINNY_ROWS,     0)            \
+    ROW(INT8_VECTOR, 64, 1, X_STRAIGHT, 0,         3,       0,      SKINNY_ROWS,     0)            \
+    ROW(FP8,      64,   2, X_PAIRS,    0,          3,       2,      2 * SKINNY_ROWS, 89)           \
+    ROW(NF4,      128,  2, X_HALVES,   LEVELS_SHARED, 2,    2,      2 * SKINNY_ROWS, 0)            \
+    ROW(NF4_F32,  128,  2, X_HALVES,   LEVELS_SHARED, 2,    2,      2 * SKINNY_ROWS, 0)            \
+    ROW(FP4,      128,  2, X_HALVES,   LEVELS_SHARED, 2,    2,      2 * SKINNY_ROWS, 0)
+/* (With three blocks on an SM formats of blocks would keep some of their values in memory. F16 is
+ * for parity, as exact.cu is: it never goes to the library.) */
+
+#ifdef __cplusplus
+#define FORMAT_FUNCTION HOST_DEVICE constexpr
+#else
+#define FORMAT_FUNCTION HOST_DEVICE
+#endif
+
+FORMAT_FUNCTION struct format_row format_row(enum dtype dtype)
+{
+    struct format_row row = {0, 0, X_STRAIGHT, 0, 0, 0, 0, 0};
+#define FORMAT_ROW(id, ...)                                                                        \
+    case DTYPE_##id: {                                                                             \
+        const struct format_row r = {__VA_ARGS__};                                                 \
+        row = r;                                                                                   \
+    } break;
+    switch (dtype) {
+        EXACT_FORMATS(FORMAT_ROW)
+        STREAMED_FORMATS(FORMAT_ROW)
+    case DTYPES: break;
+    }
+#undef FORMAT_ROW
+    return row;
+}
+
+/* 1: x meets such weights as codes. */
+FORMAT_FUNCTION int x_coded(enum dtype dtype)
+{
+    return format_row(dtype).x_bytes == 1;
+}
+
+#endif

@@ -1,0 +1,127 @@
+/* stream.cuh - weights on their way: a warp walks over groups of tiles (plan.h) with the loads of
+ * the next group always under way, across the ends of tiles too.
+ *
+ * In flight: 8 loads of 16 bytes a lane, 4 KB a warp; 16 warps on an SM make 64 KB, twice what 1 us
+ * at 4.3 TB/s over 132 SMs needs (33 KB).
+ */
+#ifndef KERNELS_CUDA_WEIGHTS_STREAM_CUH
+#define KERNELS_CUDA_WEIGHTS_STREAM_CUH
+
+#include "kernels/cuda/weights/fragments.cuh"
+
+/* Where a warp is: a tile, a group of its rows, and this lane's rows g and g + 8. */
+template <enum dtype D> struct place {
+    typename format<D>::Row known;
+    uint32_t tile, group;
+    const uint8_t *row[2]; /* from this lane's first byte on */
+    uint32_t end[2];       /* bytes of the row from there; 0: no row */
+};
+
+/* Which places a warp visits: groups from + every.. below `to`, of tiles in steps. */
+struct walk {
+    uint32_t tile_step, tiles, from, every, to;
+};
+
+template <enum dtype D>
+DEVICE void place_tile(struct place<D> *p, const struct job &j, const struct walk &w, uint32_t tile)
+{
+    uint32_t g = threadIdx.x % WARP / 4, at = threadIdx.x % 4 * 16;
+    *p = {};
+    struct tile t = {};
+    p->tile = tile;
+    p->group = w.from;
+    if (tile < w.tiles && w.from < w.to)
+        t = tile_at(&j, tile);
+    p->known = format<D>::row(j, t);
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        if (g < t.count[i]) {
+            const struct operand &m = j.w[t.matrix[i]];
+            p->row[i] = m.code + (size_t)(m.begin + t.row[i] + g) * j.stride + at;
+            p->end[i] = j.stride - min(at, j.stride);
+        }
+}
+
+template <enum dtype D>
+DEVICE void place_next(struct place<D> *p, const struct job &j, const struct walk &w)
+{
+    p->group += w.every;
+    if (p->group >= w.to)
+        place_tile<D>(p, j, w, p->tile + w.tile_step);
+}
+
+/* Two words of a lane, one of each of its rows. */
+struct words {
+    uint4 a, b;
+};
+
+template <enum dtype D> DEVICE uint4 place_word(const struct place<D> &p, int row, uint32_t at)
+{
+    return load_once_if(p.row[row] + at, at < p.end[row]);
+}
+
+template <enum dtype D> DEVICE struct words place_load(const struct place<D> &p, int u)
+{
+    uint32_t at = p.group * GROUP + (uint32_t)u * CHUNK;
+    return {place_word(p, 0, at), place_word(p, 1, at)};
+}
+
+/* Asks for the lines of a group: each lane for one of its 32. */
+template <enum dtype D> DEVICE void place_prefetch(const struct place<D> &p)
+{
+    uint32_t q = threadIdx.x % 4, at = p.group * GROUP + (q & 1) * 2 * CHUNK;
+    int row = q >= 2;
+    if (at < (row ? p.end[1] : p.end[0]))
+        prefetch((row ? p.row[1] : p.row[0]) + at);
+}
+
+template <enum dtype D> struct stream {
+    struct place<D> at;
+    struct words ring[RING];
+    typename format<D>::More more;
+};
+
+/* The loads of the first group. Weights only: it may stand before wait_for_inputs(). */
+template <enum dtype D>
+DEVICE void stream_start(struct stream<D> *s, const struct job &j, const struct walk &w,
+                         uint32_t tile)
+{
+    place_tile<D>(&s->at, j, w, tile);
+#pragma unroll
+    for (int u = 0; u < RING; u++)
+        s->ring[u] = place_load(s->at, u);
+    s->more = format<D>::more(j, s->at.known, s->at.group);
+    struct place<D> next = s->at;
+    place_next<D>(&next, j, w);
+    place_prefetch(next);
+}
+
+/* Adds the group where the stream is to the sums, and moves on: each word that is used gives its
+ * registers to one of the next group. x: from the row's first group in shared memory. */
+template <enum dtype D, int NT>
+DEVICE void stream_step(struct stream<D> *s, typename format<D>::State *state,
+                        typename format<D>::Sum (*sum)[4], const struct job &j,
+                        const struct walk &w, struct x_view x, uint32_t x_first)
+{
+    const uint32_t chunk = group_x_bytes(D) / RING;
+    x.at += (s->at.group - x_first) * group_x_bytes(D);
+    format<D>::begin(*state, s->more);
+    place_next<D>(&s->at, j, w);
+    s->more = format<D>::more(j, s->at.known, s->at.group);
+#pragma unroll
+    for (int u = 0; u < RING; u++) {
+        format<D>::template multiply<NT>(*state, sum, s->ring[u].a, s->ring[u].b, u, x);
+        s->ring[u] = place_load(s->at, u);
+        x.at += chunk;
+    }
+}
+
+/* The view of a lane: word 0 of row g, or of the last when there is none. What a lane without a row
+ * adds up goes into sums that nobody reads. */
+DEVICE struct x_view x_lane(const uint8_t *x, uint32_t stride, uint32_t rows)
+{
+    uint32_t lane = threadIdx.x % WARP;
+    return {x + min(lane / 4, rows - 1) * stride + lane % 4 * 16, stride};
+}
+
+#endif
