@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/along.h"
-#include "lib/analysis/forecast-record.h"
+#include "lib/analysis/forecast/along.h"
+#include "lib/analysis/forecast/record.h"
+#include "lib/analysis/measure/roof.h"
 #include "lib/analysis/origin.h"
-#include "lib/analysis/roof.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/opt.h"

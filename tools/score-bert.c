@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "lib/analysis/quality.h"
-#include "lib/analysis/responses.h"
+#include "lib/analysis/score/quality.h"
+#include "lib/analysis/score/responses.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/progress.h"

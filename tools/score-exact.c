@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/quality.h"
-#include "lib/analysis/responses.h"
+#include "lib/analysis/score/quality.h"
+#include "lib/analysis/score/responses.h"
 #include "lib/base/buf.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/quality.h"
-#include "lib/analysis/scores.h"
+#include "lib/analysis/score/quality.h"
+#include "lib/analysis/score/scores.h"
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
