@@ -9,9 +9,9 @@
 
 #include "lib/analysis/about.h"
 #include "lib/analysis/measure/measurement.h"
-#include "lib/base/log.h"
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/opt.h"
 #include "lib/base/mem.h"
-#include "lib/base/opt.h"
 #include "lib/base/plain.h"
 #include "lib/record/rec.h"
 #include "lib/record/take.h"

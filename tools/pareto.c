@@ -14,9 +14,9 @@
 #include "lib/analysis/points/field.h"
 #include "lib/analysis/points/points.h"
 #include "lib/analysis/points/scaling.h"
-#include "lib/base/log.h"
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/opt.h"
 #include "lib/base/mem.h"
-#include "lib/base/opt.h"
 #include "lib/record/rec.h"
 #include "lib/record/take.h"
 

@@ -13,7 +13,7 @@
 #include "lib/analysis/score/quality.h"
 #include "lib/analysis/score/responses.h"
 #include "lib/base/buf.h"
-#include "lib/base/log.h"
+#include "lib/base/cli/log.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/record/take.h"

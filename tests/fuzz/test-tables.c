@@ -4,7 +4,7 @@
 #include "lib/decode/commit_trace.h"
 #include "lib/decode/latent_file.h"
 #include "lib/run/methods.h"
-#include "lib/run/promptset.h"
+#include "lib/run/prompts/promptset.h"
 #include "tests/fuzz/fuzz.h"
 
 static int fuzz_seed(size_t i, struct buf *to)

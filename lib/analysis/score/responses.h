@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/cli/log.h"
 #include "lib/base/err.h"
-#include "lib/base/log.h"
 #include "lib/base/places.h"
 
 struct response_group { /* one configuration and workload */
