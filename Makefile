@@ -144,7 +144,7 @@ $(foreach l,portable $(CPU_LEVELS),\
 # Sums of many draws are most of what statistics take, and vectors of them are the same bits.
 $(BUILD)/obj/lib/stat/bootstrap.o: private ALL_CFLAGS += -O3
 # The loops that find the ceilings must not be what limits them.
-$(BUILD)/obj/lib/run/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
+$(BUILD)/obj/lib/run/probe/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
 $(BUILD)/obj/kernels/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16
 $(BUILD)/obj/kernels/ops.o: private ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
 

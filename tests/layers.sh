@@ -1,9 +1,9 @@
 # layers.sh - the rooms of the house: a file includes only its own room and those below it, no
-# modules include each other in a circle, no files call each other in one, and a global function
-# bears the name of its module.
+# modules and no files include each other in a circle, no files call each other in one, and a global
+# function bears the name of its module.
 . tests/house/tap.sh
 
-clean "every include points down, and no modules form a cycle" tests/house/layers .
+clean "every include points down, and no modules and no files form a cycle" tests/house/layers .
 clean "every global function bears the name of its module" tests/house/prefixes .
 objects=$(dirname "${BIN:-build/bin}")/obj
 clean "no files call each other in a circle" tests/house/circles . "$objects"
@@ -69,7 +69,11 @@ done
 plant lib/decode/unmask/rule.c <<<'#include "lib/decode/unmask.h"'
 plant lib/decode/unmask.c <<<'#include "lib/decode/rules.h"'
 plant lib/text/one.c <<<'#include "lib/text/one-part.h"'
-plant lib/text/one-part.h <<<'#include "lib/text/one.h"'
+plant lib/text/one-part.c <<<'#include "lib/text/one-part.h"'
+plant lib/text/one-whole.c <<<'#include "lib/text/one.h"'
+plant lib/text/inner.h <<<'#include "lib/text/one.h"'
+plant lib/text/inner/run.h <<<'#include "lib/text/inner.h"'
+plant lib/text/inner/inner.c <<<'#include "lib/text/inner/run.h"'
 plant lib/text/two.h <<<'#include "lib/text/one.h"'
 plant kernels/cuda/three.cu <<<'#include "kernels/cuda/three.cuh"'
 plant kernels/cuda/three.cuh <<<'#include "kernels/cuda/three.h"'
@@ -80,6 +84,14 @@ plant lib/text/one-other.c <<<'#include "lib/text/two.h"'
 caught 'cycle of modules: \(lib/text/one \)\?lib/text/two lib/text/one\( lib/text/two\)\?$' \
     "planted: a cycle of two modules" tests/house/layers "$scratch"
 rm "$scratch/lib/text/one-other.c"
+plant lib/text/one-part.h <<<'#include "lib/text/one.h"'
+caught 'cycle of files: lib/text/one lib/text/one-part lib/text/one$' \
+    "planted: a part that needs the whole, and the whole it" tests/house/layers "$scratch"
+rm "$scratch/lib/text/one-part.h"
+plant lib/text/inner.h <<<'#include "lib/text/inner/run.h"'
+caught 'cycle of modules: .*lib/text/inner/run' \
+    "planted: a public header that needs its inside" tests/house/layers "$scratch"
+rm "$scratch/lib/text/inner.h"
 plant lib/stat/a.h <<<'#include "lib/stat/b.h"'
 plant lib/stat/b.c <<<'#include "lib/stat/c.h"'
 plant lib/stat/c.h <<<'#include "lib/stat/a.h"'
@@ -119,6 +131,13 @@ int good_part(int x)
 END
 plant lib/decode/unmask/margin.c <<<'int unmask_margin(int x)'
 plant lib/decode/unmask/entropy.c <<<'int entropy_settle(int x)'
+plant lib/decode/walk.h <<<'int walk(int x);'
+plant lib/decode/walk/run.h <<<'int walk_step(int x);'
+plant lib/decode/walk/walk.c <<<'int walk(int x)'
+plant lib/decode/walk/step.c <<<'int walk_step(int x)'
+plant lib/text/cut.h <<<'int cut(int x);'
+plant lib/text/cut-all.c <<<'int cut(int x)'
+plant lib/text/cut/edge.c <<<'int edge_of(int x)'
 plant kernels/ops.h <<<'int backend_open(int x);'
 plant kernels/backend.c <<<'int backend_open(int x)'
 plant kernels/compose.c <<<'void host_qkv(int x)'
@@ -141,6 +160,8 @@ plant lib/stat/bad.h <<<'int good_other(int x);'
 plant lib/stat/badly.h <<<'int badlyer(int x);'
 plant lib/stat/bad-part.c <<<'struct thing *thing_make(int x)'
 plant lib/decode/unmask/order.c <<<'int settle(int x)'
+plant lib/decode/walk/hop.c <<<'int hop_far(int x)'
+plant lib/decode/walk/jump.h <<<'int jump(int x);'
 plant lib/base/odd.c <<<'__attribute__((noinline)) int strange(int x)'
 plant kernels/some.c <<<'size_t other_thing(int x)'
 plant kernels/ops.h <<<'int nowhere_open(int x);'
@@ -150,6 +171,7 @@ plant kernels/cuda/dlsym.cu <<<'extern "C" int crossover_other(int x)'
 plant kernels/cuda/device/lent.cu <<<'void alloc_lent(int x)'
 for fault in lib/stat/bad.h:1:.good_other lib/stat/badly.h:1:.badlyer \
     lib/stat/bad-part.c:1:.thing_make lib/decode/unmask/order.c:1:.settle \
+    lib/decode/walk/hop.c:1:.hop_far lib/decode/walk/jump.h:1:.jump \
     kernels/some.c:1:.other_thing kernels/ops.h:1:.nowhere_open kernels/cuda/rows.cu:1:.norm_rows \
     lib/base/odd.c:1:.strange kernels/cuda/many.cu:1:.single \
     kernels/cuda/dlsym.cu:1:.other kernels/cuda/device/lent.cu:1:.alloc_lent; do

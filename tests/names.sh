@@ -40,7 +40,7 @@ int other(void)
     set_text(p, "no_field_in_this_file");
 END
 plant lib/checkpoint/config-save.c <<<'    json_object_set_new(o, "hidden_size", v);'
-plant lib/text/dataset.c <<<'    json_object_get(o, "conversations");'
+plant lib/text/dataset/dataset.c <<<'    json_object_get(o, "conversations");'
 plant lib/report/page.c <<<'    json_object_set_new(o, "crossovers", v);'
 plant lib/analysis/runset.c <<<'    json_object_set_new(about, "length", v);'
 clean "known fields, and objects that are no records, pass" tests/house/fields "$scratch"

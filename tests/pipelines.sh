@@ -3,10 +3,11 @@
 . tests/house/tap.sh
 
 tree=$scratch/tree
-mkdir -p "$tree"/{tools,lib/base,data/corpus,plots}
+mkdir -p "$tree"/{tools,lib/base/cli,data/corpus,plots}
 cp -r Makefile config.mk pipelines "$tree"
 rm -f "$tree"/pipelines/{corpus,reference,models}.mk
-cp lib/base/version.c lib/base/opt.h "$tree/lib/base"
+cp lib/base/version.c "$tree/lib/base"
+cp lib/base/cli/opt.h "$tree/lib/base/cli"
 cp tests/house/stand-in "$tree"
 cp data/methods.ndjson "$tree/data"
 jq -c 'select(.option | . == "base" or . == "int8" or . == "nf4" or . == "lookup")' \

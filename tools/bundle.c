@@ -18,7 +18,7 @@
 #include "lib/base/file.h"
 #include "lib/base/folder.h"
 #include "lib/base/hash.h"
-#include "lib/base/log.h"
+#include "lib/base/cli/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
 #include "lib/base/archive/tarball.h"

@@ -12,13 +12,13 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/answers.h"
 #include "lib/analysis/contrast.h"
-#include "lib/analysis/noninferior.h"
-#include "lib/analysis/points.h"
-#include "lib/base/log.h"
+#include "lib/analysis/points/answers.h"
+#include "lib/analysis/points/points.h"
+#include "lib/analysis/verdict/noninferior.h"
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/opt.h"
 #include "lib/base/mem.h"
-#include "lib/base/opt.h"
 #include "lib/base/rng.h"
 #include "lib/record/rec.h"
 #include "lib/record/settings.h"

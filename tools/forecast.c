@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/along.h"
-#include "lib/analysis/forecast-record.h"
+#include "lib/analysis/forecast/along.h"
+#include "lib/analysis/forecast/record.h"
+#include "lib/analysis/measure/roof.h"
 #include "lib/analysis/origin.h"
-#include "lib/analysis/roof.h"
-#include "lib/base/log.h"
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/opt.h"
 #include "lib/base/mem.h"
-#include "lib/base/opt.h"
 #include "lib/base/share.h"
 #include "lib/decode/diffuse.h"
 #include "lib/record/rec.h"

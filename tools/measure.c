@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/measurement.h"
-#include "lib/base/log.h"
+#include "lib/analysis/measure/measurement.h"
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/opt.h"
 #include "lib/base/mem.h"
-#include "lib/base/opt.h"
 #include "lib/base/plain.h"
 #include "lib/record/rec.h"
 #include "lib/record/take.h"
@@ -296,7 +296,7 @@ static const char notes[] =
     "point is summed up 32 for each of its values.\n"
     "--dialects: the same events in the definitions of vLLM, AIPerf, genai-perf, GuideLLM and\n"
     "MLPerf (kind dialect), and the same answers by published rules of counting tokens (kind\n"
-    "audit), which differ several-fold; lib/analysis/dialect.h has the formulas and sources.\n"
+    "audit), which differ several-fold; formulas and sources: lib/analysis/measure/dialect.h.\n"
     "Headline: geometric mean of launch medians (of rates: sum over sum), with Student's interval\n"
     "of the logarithms; null below 5 launches, because the answers of a process share its luck.\n"
     "Percentiles need n = 29 (p90), 59 (p95), 299 (p99). steady: no launch drifts, or jumps at\n"

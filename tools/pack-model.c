@@ -15,10 +15,10 @@
 
 #include "lib/base/file.h"
 #include "lib/base/folder.h"
-#include "lib/base/log.h"
+#include "lib/base/cli/log.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
-#include "lib/run/calibration.h"
+#include "lib/run/probe/calibration.h"
 #include "lib/run/engine.h"
 #include "lib/decode/activity.h"
 #include "lib/checkpoint/manifest.h"

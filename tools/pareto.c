@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/attain.h"
-#include "lib/analysis/correct.h"
-#include "lib/analysis/crossing.h"
-#include "lib/analysis/field.h"
-#include "lib/analysis/points.h"
-#include "lib/analysis/scaling.h"
-#include "lib/base/log.h"
+#include "lib/analysis/points/attain.h"
+#include "lib/analysis/points/correct.h"
+#include "lib/analysis/points/crossing.h"
+#include "lib/analysis/points/field.h"
+#include "lib/analysis/points/points.h"
+#include "lib/analysis/points/scaling.h"
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/opt.h"
 #include "lib/base/mem.h"
-#include "lib/base/opt.h"
 #include "lib/record/rec.h"
 #include "lib/record/take.h"
 

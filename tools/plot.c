@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/base/log.h"
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/opt.h"
 #include "lib/base/mem.h"
-#include "lib/base/opt.h"
 #include "lib/base/out.h"
 #include "lib/figure/figure.h"
 

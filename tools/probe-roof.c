@@ -6,11 +6,11 @@
  */
 #include <stdio.h>
 
-#include "lib/base/log.h"
-#include "lib/base/opt.h"
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/opt.h"
 #include "lib/record/rec.h"
-#include "lib/run/ceiling.h"
 #include "lib/run/engine.h"
+#include "lib/run/probe/ceiling.h"
 
 static const char tool_name[] = "probe-roof";
 

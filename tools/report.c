@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "lib/base/file.h"
-#include "lib/base/log.h"
+#include "lib/base/cli/log.h"
 #include "lib/base/mem.h"
-#include "lib/base/opt.h"
+#include "lib/base/cli/opt.h"
 #include "lib/base/out.h"
 #include "lib/figure/figure.h"
 #include "lib/report/page.h"

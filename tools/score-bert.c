@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "lib/analysis/quality.h"
-#include "lib/analysis/responses.h"
-#include "lib/base/log.h"
+#include "lib/analysis/score/quality.h"
+#include "lib/analysis/score/responses.h"
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/progress.h"
 #include "lib/base/mem.h"
-#include "lib/base/progress.h"
 #include "lib/network/encoder.h"
 #include "lib/record/rec.h"
 #include "lib/record/take.h"

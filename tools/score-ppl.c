@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/quality.h"
-#include "lib/analysis/scores.h"
+#include "lib/analysis/score/quality.h"
+#include "lib/analysis/score/scores.h"
 #include "lib/base/hash.h"
-#include "lib/base/log.h"
+#include "lib/base/cli/log.h"
 #include "lib/base/mem.h"
-#include "lib/base/opt.h"
-#include "lib/base/progress.h"
+#include "lib/base/cli/opt.h"
+#include "lib/base/cli/progress.h"
 #include "lib/base/rng.h"
 #include "lib/record/resume.h"
 #include "lib/record/take.h"

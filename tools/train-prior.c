@@ -20,7 +20,7 @@
 #include "lib/base/file.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
-#include "lib/base/progress.h"
+#include "lib/base/cli/progress.h"
 #include "lib/base/rng.h"
 #include "kernels/finite.h"
 #include "lib/checkpoint/manifest.h"

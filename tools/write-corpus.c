@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/cli/opt.h"
 #include "lib/base/err.h"
-#include "lib/base/opt.h"
 #include "lib/base/out.h"
 #include "lib/train/corpus.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/record/processor.h"
+#include "lib/record/machine/processor.h"
 #include "lib/record/rec.h"
 
 static const char machine_mark[] = " machine", file_mark[] = " file";

@@ -11,7 +11,7 @@
 
 #include "kernels/draw.h"
 #include "kernels/ops.h"
-#include "lib/base/log.h"
+#include "lib/base/cli/log.h"
 #include "lib/checkpoint/family.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/checkpoint/safetensors.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/analysis/format.h"
-#include "lib/analysis/verdict.h"
+#include "lib/analysis/verdict/verdict.h"
 #include "lib/base/mem.h"
 #include "lib/figure/figure-axes.h"
 #include "lib/figure/figure.h"

@@ -12,7 +12,7 @@
 #include "lib/analysis/about.h"
 #include "lib/analysis/format.h"
 #include "lib/base/mem.h"
-#include "lib/record/processor.h"
+#include "lib/record/machine/processor.h"
 #include "lib/record/rec.h"
 
 const struct figure_type figure_types[] = {

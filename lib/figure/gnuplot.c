@@ -18,7 +18,7 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/share.h"
-#include "lib/base/opt.h"
+#include "lib/base/cli/opt.h"
 #include "lib/base/out.h"
 
 enum { SCRIPT_MAX = 1 << 20, TEXT_MAX = 1 << 22, FIGURE_MAX = 1 << 28 };

@@ -8,8 +8,8 @@
 #ifndef RECORD_OPTFILE_H
 #define RECORD_OPTFILE_H
 
+#include "lib/base/cli/opt.h"
 #include "lib/base/err.h"
-#include "lib/base/opt.h"
 #include "lib/record/settings.h"
 
 struct optfile { /* all zero at first */

@@ -15,7 +15,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
-#include "lib/record/machine.h"
+#include "lib/record/machine/machine.h"
 #include "lib/record/schema.h"
 
 static void must(int bad)

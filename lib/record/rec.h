@@ -19,9 +19,9 @@
 #include <stdio.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/cli/opt.h"
 #include "lib/base/err.h"
 #include "lib/base/hash.h"
-#include "lib/base/opt.h"
 #include "lib/base/out.h"
 #include "lib/record/numbers.h"
 #include "lib/record/resume.h"

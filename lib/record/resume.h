@@ -17,10 +17,10 @@
 #include <stdint.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/opt.h"
 #include "lib/base/err.h"
 #include "lib/base/hash.h"
-#include "lib/base/log.h"
-#include "lib/base/opt.h"
 #include "lib/base/out.h"
 #include "lib/record/kept.h"
 

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/cli/near.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
-#include "lib/base/near.h"
 #include "lib/base/plain.h"
 #include "lib/record/json.h"
 

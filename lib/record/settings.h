@@ -22,8 +22,8 @@
 #include <stdint.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/cli/opt.h"
 #include "lib/base/err.h"
-#include "lib/base/opt.h"
 
 enum setting_type { SETTING_INT, SETTING_REAL, SETTING_CHOICE, SETTING_FLAG };
 enum setting_traits {

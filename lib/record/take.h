@@ -5,7 +5,7 @@
 #ifndef RECORD_TAKE_H
 #define RECORD_TAKE_H
 
-#include "lib/base/log.h"
+#include "lib/base/cli/log.h"
 #include "lib/record/rec.h"
 
 /* The option that they all have, for their tables. */

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/doubts.h"
 #include "lib/analysis/format.h"
-#include "lib/analysis/verdict-best.h"
-#include "lib/analysis/verdict.h"
+#include "lib/analysis/verdict/best.h"
+#include "lib/analysis/verdict/doubts.h"
+#include "lib/analysis/verdict/verdict.h"
 #include "lib/record/rec.h"
 #include "lib/report/sections.h"
 

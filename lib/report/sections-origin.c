@@ -9,9 +9,9 @@
 
 #include "lib/base/mem.h"
 #include "lib/analysis/config_table.h"
-#include "lib/analysis/doubts.h"
 #include "lib/analysis/format.h"
-#include "lib/record/processor.h"
+#include "lib/analysis/verdict/doubts.h"
+#include "lib/record/machine/processor.h"
 #include "lib/record/rec.h"
 
 enum { MAX_COMMANDS = 60, MAX_ERRORS = 12 };

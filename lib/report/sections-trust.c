@@ -9,8 +9,8 @@
 
 #include "lib/analysis/about.h"
 #include "lib/analysis/config_table.h"
-#include "lib/analysis/doubts.h"
 #include "lib/analysis/format.h"
+#include "lib/analysis/verdict/doubts.h"
 #include "lib/record/rec.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))

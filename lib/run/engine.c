@@ -16,7 +16,7 @@
 #include "lib/checkpoint/manifest.h"
 #include "lib/checkpoint/origin.h"
 #include "lib/checkpoint/quantization.h"
-#include "lib/run/level_choice.h"
+#include "lib/run/probe/level_choice.h"
 #include "lib/run/saving.h"
 
 /* Which level runs is in the records; why it is not the one of AMX, nowhere else. */

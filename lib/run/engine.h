@@ -11,8 +11,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "lib/base/log.h"
-#include "lib/base/opt.h"
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/opt.h"
 #include "lib/network/network.h"
 
 struct engine {

@@ -2,10 +2,10 @@
 #ifndef RUN_EXPLAIN_H
 #define RUN_EXPLAIN_H
 
-#include "lib/base/log.h"
+#include "lib/base/cli/log.h"
 #include "lib/record/rec.h"
 #include "lib/run/job.h"
-#include "lib/run/promptset.h"
+#include "lib/run/prompts/promptset.h"
 
 /* A record of kind `plan` and a line on standard error for each point: bytes by kind of its
  * neediest batch, whether that fits, how many of its prompts fit together, and how far a

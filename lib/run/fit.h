@@ -7,7 +7,7 @@
 #define RUN_FIT_H
 
 #include "lib/run/job.h"
-#include "lib/run/prompt.h"
+#include "lib/run/prompts/prompt.h"
 
 struct fit {
     size_t batch;          /* prompts of the neediest batch; 0: there is none */

@@ -10,7 +10,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
-#include "lib/run/ceiling.h"
+#include "lib/run/probe/ceiling.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/decode/latent_file.h"
 

@@ -5,8 +5,8 @@
 #include "lib/run/monitor/gpu_monitor.h"
 #include "lib/run/monitor/host_monitor.h"
 #include "lib/run/job.h"
-#include "lib/run/prompt.h"
-#include "lib/run/slowdown.h"
+#include "lib/run/prompts/prompt.h"
+#include "lib/run/probe/slowdown.h"
 
 /* Where in the run a generation belongs. */
 struct generation_place {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lib/base/opt.h"
+#include "lib/base/cli/opt.h"
 #include "lib/decode/decoder.h"
 #include "lib/run/engine.h"
 #include "lib/run/plan.h"

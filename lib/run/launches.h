@@ -20,8 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/cli/opt.h"
 #include "lib/base/err.h"
-#include "lib/base/opt.h"
 #include "lib/decode/decoder.h"
 #include "lib/run/methods.h"
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/cli/near.h"
 #include "lib/base/mem.h"
-#include "lib/base/near.h"
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 

@@ -12,9 +12,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/resident.h"
-#include "lib/run/ceiling.h"
 #include "lib/run/fit.h"
 #include "lib/run/generation_record.h"
+#include "lib/run/probe/ceiling.h"
 #include "lib/run/session.h"
 #include "lib/run/steady.h"
 

@@ -9,7 +9,7 @@
 
 #include "lib/record/rec.h"
 #include "lib/run/job.h"
-#include "lib/run/prompt.h"
+#include "lib/run/prompts/prompt.h"
 
 enum { SELFCHECK_EVERY = 64 };
 

@@ -6,17 +6,17 @@
 #ifndef RUN_SESSION_H
 #define RUN_SESSION_H
 
-#include "lib/base/log.h"
-#include "lib/base/progress.h"
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/progress.h"
 #include "lib/decode/latent_file.h"
 #include "lib/record/rec.h"
 #include "lib/run/drafter.h"
 #include "lib/run/monitor/gpu_monitor.h"
 #include "lib/run/monitor/host_monitor.h"
 #include "lib/run/job.h"
-#include "lib/run/promptset.h"
+#include "lib/run/prompts/promptset.h"
 #include "lib/run/selfcheck.h"
-#include "lib/run/slowdown.h"
+#include "lib/run/probe/slowdown.h"
 #include "lib/run/watch/watch.h"
 
 struct session {

@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
+#include "lib/base/cli/opt.h"
 #include "lib/base/err.h"
-#include "lib/base/opt.h"
 
 /* Every option but those that change neither what is learned nor which batch comes next: where
  * things go, what is said, on how many threads, and those that a tool knows of itself, ended by

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/opt.h"
+#include "lib/base/cli/opt.h"
 #include "lib/run/engine.h"
-#include "lib/run/level_choice.h"
+#include "lib/run/probe/level_choice.h"
 #include "lib/checkpoint/synth.h"
 #include "tests/bench/card.h"
 

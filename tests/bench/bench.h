@@ -5,7 +5,7 @@
 #include <signal.h>
 
 #include "lib/record/rec.h"
-#include "lib/run/ceiling.h"
+#include "lib/run/probe/ceiling.h"
 #include "lib/network/cost.h"
 #include "lib/network/network.h"
 
@@ -43,7 +43,7 @@ void ceilings_refresh(struct bench *b, enum unit u);
 
 /* ---- data in memory of the back end; NULL: no memory ---- */
 
-/* See lib/run/random_values.h. */
+/* See lib/run/probe/random_values.h. */
 void *data_random(struct bench *b, size_t n, enum dtype dtype, enum memory_kind kind);
 void *data_sent(struct bench *b, const void *from, size_t bytes);
 void data_fill(struct bench *b, void *to, size_t n, enum dtype dtype);

@@ -1,5 +1,5 @@
 /* data.c - drawn values in the memory of the back end that is measured. */
-#include "lib/run/random_values.h"
+#include "lib/run/probe/random_values.h"
 #include "tests/bench/bench.h"
 
 static struct random_values drawn(const struct bench *b)

@@ -9,7 +9,7 @@
 #include "kernels/host.h"
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
-#include "lib/base/opt.h"
+#include "lib/base/cli/opt.h"
 #include "lib/base/out.h"
 #include "lib/checkpoint/safetensors.h"
 #include "lib/checkpoint/checkpoint.h"

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/cli/opt.h"
 #include "lib/base/mem.h"
-#include "lib/base/opt.h"
 #include "lib/base/out.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/role.h"

@@ -1,10 +1,10 @@
 /* test-tables.c - files of records that are somebody's input: machines, methods, prompts of a model
  * without a tokenizer, commit curves, latents. */
-#include "lib/analysis/hardware.h"
+#include "lib/analysis/forecast/hardware.h"
 #include "lib/decode/commit_trace.h"
 #include "lib/decode/latent_file.h"
 #include "lib/run/methods.h"
-#include "lib/run/promptset.h"
+#include "lib/run/prompts/promptset.h"
 #include "tests/fuzz/fuzz.h"
 
 static int fuzz_seed(size_t i, struct buf *to)

@@ -19,7 +19,7 @@
 #include <time.h>
 
 #include "lib/analysis/about.h"
-#include "lib/base/opt.h"
+#include "lib/base/cli/opt.h"
 #include "lib/record/rec.h"
 #include "tests/fuzz/schema.h"
 

@@ -7,7 +7,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/checkpoint/mix.h"
-#include "lib/run/calibration.h"
+#include "lib/run/probe/calibration.h"
 #include "tests/tap.h"
 
 static struct rng rng = {.seed = 31};

@@ -4,7 +4,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
-#include "lib/run/promptset.h"
+#include "lib/run/prompts/promptset.h"
 #include "tests/tap.h"
 
 static char folder[] = "/tmp/test-prompt-XXXXXX";

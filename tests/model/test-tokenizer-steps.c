@@ -3,7 +3,7 @@
  * as were the ids of 200000 random texts under each of these and under NFC: none differed. */
 #include <utf8proc.h>
 
-#include "lib/base/opt.h"
+#include "lib/base/cli/opt.h"
 #include "lib/text/tokenizer/nfc.h"
 #include "tests/model/tokenizer-fixture.h"
 

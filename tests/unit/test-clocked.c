@@ -10,8 +10,8 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
-#include "lib/run/ceiling.h"
-#include "lib/run/level_choice.h"
+#include "lib/run/probe/ceiling.h"
+#include "lib/run/probe/level_choice.h"
 #include "tests/files.h"
 #include "tests/tap.h"
 

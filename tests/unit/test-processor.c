@@ -8,8 +8,8 @@
 #include "lib/base/err.h"
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
-#include "lib/record/machine.h"
-#include "lib/record/processor.h"
+#include "lib/record/machine/machine.h"
+#include "lib/record/machine/processor.h"
 #include "lib/record/rec.h"
 #include "tests/tap.h"
 

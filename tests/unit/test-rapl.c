@@ -1,6 +1,6 @@
 /* Joules of the packages, out of a tree like /sys: sums, counters that begin anew, and every way in
  * which there are none. */
-#include "lib/record/rapl.h"
+#include "lib/record/machine/rapl.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "lib/base/rng.h"
 #include "lib/record/content.h"
 #include "lib/record/kept.h"
-#include "lib/record/machine.h"
+#include "lib/record/machine/machine.h"
 #include "lib/record/rec.h"
 #include "lib/record/repeats.h"
 #include "lib/record/sums.h"

@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "lib/record/nvml.h"
+#include "lib/record/machine/nvml.h"
 
 struct gpu_poll;
 /* NULL: n is, or there is no thread to be had. n is borrowed and must outlive the result. */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
-#include "lib/record/rapl.h"
+#include "lib/record/machine/rapl.h"
 
 struct host_state { /* seconds since the system began, and counts; NaN, -1: it does not tell */
     double now, pressure, stolen, busy, own;

@@ -5,7 +5,7 @@
 #ifndef RUN_WATCH_WATCH_H
 #define RUN_WATCH_WATCH_H
 
-#include "lib/base/progress.h"
+#include "lib/base/cli/progress.h"
 #include "lib/run/watch/commits.h"
 #include "lib/run/generation_record.h"
 #include "lib/run/job.h"

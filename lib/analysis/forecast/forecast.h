@@ -1,0 +1,50 @@
+/* forecast.h - how long a batch would take and what memory it would need on a machine that nobody
+ * has to have: every pass takes the longer of its arithmetic and its memory,
+ *
+ *     ns of a pass = max(flops / (mfu peak flops per s), bytes / (mbu peak bytes per s))
+ *
+ * with flops and bytes of lib/network/cost.h and the passes of the decoder: its schedule
+ * (lib/decode/schedule.h), its cache policy (lib/decode/cache). All under contract `fixed`: what a
+ * text says changes nothing.
+ * Source: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009).
+ */
+#ifndef ANALYSIS_FORECAST_FORECAST_H
+#define ANALYSIS_FORECAST_FORECAST_H
+
+#include "lib/analysis/forecast/fraction.h"
+#include "lib/analysis/forecast/hardware.h"
+#include "lib/decode/cache/cache.h"
+#include "lib/network/cost.h"
+
+/* A batch of equal prompts. */
+struct forecast_batch {
+    size_t batch, prompt, length; /* prompts; tokens of each; tokens that come */
+    size_t steps, block;          /* of a canvas: over all blocks, a multiple of their number */
+    enum caching cache;
+    struct cache_params kept;     /* of the policy */
+};
+/* What a machine reaches in the passes of a network. */
+struct forecast_reach { double flops_per_s, bytes_per_s; };
+struct forecast_reach forecast_reach(const struct hardware *h, const struct network *n,
+                                     const struct fraction *f);
+
+struct forecast_time {
+    double ns, first_ns;  /* the batch; its first pass */
+    double memory_ns;     /* of passes that memory bounds */
+    double passes, rows;  /* rows: of one prompt */
+    struct cost cost;
+};
+/* By the paradigm of the network, which need only be settled (network.h). */
+struct forecast_time forecast_time(const struct network *n, const struct forecast_batch *b,
+                                   const struct forecast_reach *r);
+/* The steps at which a canvas takes `ns`, linear between step counts that the blocks allow; -inf:
+ * even the fewest take longer; +inf: `b->length` steps take less. */
+double forecast_crossing(const struct network *n, const struct forecast_batch *b,
+                         const struct forecast_reach *r, double ns);
+
+/* Weights and cache as data, activations as this program's passes lay them out, without the scratch
+ * of operations and what a driver takes. Activations are bf16 on a GPU that computes in it. */
+struct memory_estimate forecast_memory(struct network *n, const struct forecast_batch *b,
+                                       int is_gpu);
+
+#endif

@@ -1,0 +1,67 @@
+/* roof.c - see roof.h. Of several ceilings of one kind the largest counts: a smaller one was
+ * disturbed. A share without its ceiling does not exist, and the reason says which one was looked
+ * for. */
+#include "lib/analysis/measure/roof.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "lib/analysis/origin.h"
+#include "lib/record/rec.h"
+
+int roof_take(struct roof *r, const json_t *record)
+{
+    if (strcmp(rec_kind(record), "roofline") || !json_is_true(json_object_get(record, "ceiling")))
+        return 0;
+    if (!r->list)
+        r->list = json_array();
+    json_array_append_new(r->list, json_deep_copy(record));
+    return 1;
+}
+
+/* On a GPU its name says where; on the host the machine (origin.h) and the number of threads. */
+static int same_place(const json_t *ceiling, const json_t *about)
+{
+    const char *a = rec_text(ceiling, "device_name"), *b = rec_text(about, "device_name");
+    if (a || b)
+        return a && b && !strcmp(a, b);
+    return origin_same_machine(ceiling, about) &&
+           rec_int(ceiling, "threads", -1) == rec_int(about, "threads", -2);
+}
+
+/* NaN: no ceiling; unit NULL: of any. Those of the record's own file come before others: a machine
+ * that is measured twice need not be as fast again. */
+static double most(const struct roof *r, const json_t *about, const char *key, const char *unit)
+{
+    double best[2] = {NAN, NAN}; /* of its file; of any */
+    size_t i;
+    const json_t *c;
+    json_array_foreach(r->list, i, c) {
+        const char *its = rec_text(c, "unit");
+        if (!same_place(c, about) || (unit && (!its || strcmp(its, unit))))
+            continue;
+        for (int k = !origin_same_file(c, about); k < 2; k++)
+            best[k] = fmax(best[k], rec_number(c, key)); /* fmax passes over NaN */
+    }
+    return isnan(best[0]) ? best[1] : best[0];
+}
+
+struct roof_limit roof_find(const struct roof *r, const json_t *about)
+{
+    const char *unit = rec_text(about, "flops_unit");
+    struct roof_limit limit = {NAN, NAN, NULL};
+    if (!unit)
+        limit.why = "the work was not counted";
+    else if (!r->list)
+        limit.why = "no ceilings in the input";
+    else if (isnan(limit.bytes_per_s = most(r, about, "bytes_per_s", NULL)))
+        limit.why = "no ceilings of this device and number of threads";
+    else if (isnan(limit.flops_per_s = most(r, about, "flops_per_s", unit)))
+        limit.flops_per_s = most(r, about, "flops_per_s", "f32");
+    return limit;
+}
+
+void roof_free(struct roof *r)
+{
+    json_decref(r->list);
+}

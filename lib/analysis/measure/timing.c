@@ -1,0 +1,405 @@
+/* timing.c - see timing.h. Every number is checked here, once, so that no time of 0, below 0, or of
+ * 1e308 can reach a division, and a record that contradicts itself (a first token after the last
+ * one) is bad as a whole: there is no telling which of its numbers is the wrong one. Nothing is
+ * computed: what a record does not say is NaN, and stays so until a metric says why. */
+#include "lib/analysis/measure/timing.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/about.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+
+static const double TIME_LIMIT = 9007199254740992.0; /* 2^53: what a record holds exactly */
+static const double WORK_LIMIT = 1e24; /* years of any machine */
+
+const char *const timing_memory_names[TIMING_MEMORY] = {
+    "weights_bytes", "kv_bytes", "activations_bytes", "requested_peak_bytes",
+    "allocated_peak_bytes", "reserved_peak_bytes", "device_peak_bytes",
+    "process_peak_bytes"};
+static const char *const memory_reasons[TIMING_MEMORY] = {
+    "weights_bytes_reason", "kv_bytes_reason", "activations_bytes_reason",
+    "requested_peak_bytes_reason", "allocated_peak_bytes_reason", "reserved_peak_bytes_reason",
+    "device_peak_bytes_reason", "process_peak_bytes_reason"};
+
+static int number(const json_t *r, const char *key, double lo, double hi, double *out,
+                  struct err *e)
+{
+    const json_t *v = json_object_get(r, key);
+    *out = NAN;
+    if (!v || json_is_null(v))
+        return 0;
+    *out = json_number_value(v);
+    if (!json_is_number(v))
+        return err_set(e, EXIT_BAD_DATA, "%s: expected a number from %.16g to %.16g, got %s", key,
+                       lo, hi, rec_type(v));
+    if (!(*out >= lo && *out <= hi))
+        return err_set(e, EXIT_BAD_DATA, "%s: expected a number from %.16g to %.16g, got %.16g",
+                       key, lo, hi, *out);
+    return 0;
+}
+
+/* A number of things. */
+static int count(const json_t *r, const char *key, double lo, double hi, double *out,
+                 struct err *e)
+{
+    if (number(r, key, lo, hi, out, e))
+        return -1;
+    return *out > floor(*out)
+               ? err_set(e, EXIT_BAD_DATA, "%s: expected a whole number, got %.16g", key, *out)
+               : 0;
+}
+
+/* A place: a whole number below 2^53, `otherwise` when absent. */
+static int place(const json_t *r, const char *key, int64_t otherwise, int64_t *out, struct err *e)
+{
+    const json_t *v = json_object_get(r, key);
+    *out = rec_int(r, key, otherwise);
+    int in_range = *out >= 0 && (double)*out <= TIME_LIMIT;
+    if (!v || json_is_null(v) || (json_is_integer(v) && in_range))
+        return 0;
+    return err_set(e, EXIT_BAD_DATA, "%s: expected a whole number from 0, got %s", key,
+                   !json_is_integer(v) ? (json_is_real(v) ? "another" : rec_type(v))
+                   : *out < 0          ? "one below"
+                                       : "one above 2^53");
+}
+
+/* *list: whole numbers from 0, or NULL when absent. A list that is in the record is copied, until
+ * the next one is asked for. */
+static int whole_list(struct timing *t, const json_t *r, const char *key,
+                      const struct numbers **list, struct err *e)
+{
+    const json_t *v = json_object_get(r, key), *one;
+    struct numbers *copy = &t->list;
+    size_t i;
+    *list = numbers_of(t->lists, key);
+    if (!*list && v && !json_is_null(v) && !json_is_array(v))
+        return err_set(e, EXIT_BAD_DATA, "%s: expected an array, got %s", key, rec_type(v));
+    if (!*list && json_is_array(v)) {
+        *list = copy;
+        copy->n = 0;
+        json_array_foreach(v, i, one) {
+            MEM_GROW(copy->v, copy->n, copy->cap);
+            copy->v[copy->n++] = json_is_integer(one) ? json_integer_value(one) : -1;
+        }
+    }
+    for (i = 0; *list && i < (*list)->n; i++)
+        if ((*list)->v[i] < 0)
+            return err_set(e, EXIT_BAD_DATA, "%s[%zu]: expected a whole number from 0", key, i);
+    return 0;
+}
+
+/* Room for n emissions. */
+static void make_room(struct timing *t, size_t n)
+{
+    if (n <= t->cap_emits)
+        return;
+    t->cap_emits = 2 * n;
+    t->emit_ns = mem_resize(t->emit_ns, t->cap_emits, sizeof *t->emit_ns);
+    t->emit_tokens = mem_resize(t->emit_tokens, t->cap_emits, sizeof *t->emit_tokens);
+}
+
+static int read_events(struct timing *t, const json_t *r, struct err *e)
+{
+    const json_t *at = json_object_get(r, "emit_ns");
+    const struct numbers *ns = numbers_of(t->lists, "emit_ns"), *k;
+    if (at && !json_is_null(at) && !json_is_array(at))
+        return err_set(e, EXIT_BAD_DATA, "emit_ns: expected an array, got %s", rec_type(at));
+    if (whole_list(t, r, "emit_tokens", &k, e))
+        return -1;
+    size_t n = ns ? ns->n : json_array_size(at), tokens = k ? k->n : 0;
+    if (n != tokens)
+        return err_set(e, EXIT_BAD_DATA, "emit_tokens: expected %zu entries like emit_ns, got %zu",
+                       n, tokens);
+    make_room(t, n);
+    t->n_emits = n;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *one = ns ? NULL : json_array_get(at, i);
+        t->emit_ns[i] = ns ? (double)ns->v[i] : json_number_value(one);
+        t->emit_tokens[i] = (double)k->v[i];
+        if (!(ns || json_is_number(one)) || !(t->emit_ns[i] >= (i ? t->emit_ns[i - 1] : 0)) ||
+            !(t->emit_ns[i] < TIME_LIMIT))
+            return err_set(e, EXIT_BAD_DATA, "emit_ns[%zu]: expected times that do not fall, got "
+                           "%.16g after %.16g", i, t->emit_ns[i], i ? t->emit_ns[i - 1] : 0);
+    }
+    return 0;
+}
+
+static int read_work(struct timing *t, const json_t *r, struct err *e)
+{
+    return number(r, "model_flops", 0, WORK_LIMIT, &t->model_flops, e) ||
+           number(r, "model_bytes", 0, WORK_LIMIT, &t->model_bytes, e) ||
+           number(r, "prefill_flops", 0, WORK_LIMIT, &t->prefill_flops, e) ||
+           number(r, "prefill_bytes", 0, WORK_LIMIT, &t->prefill_bytes, e) ||
+           number(r, "prefill_ns", 1, TIME_LIMIT, &t->prefill_ns, e);
+}
+
+/* What a counter that never falls says of the batch. */
+static int joules(struct timing *t, const char *of, double begin, double end, struct err *e)
+{
+    t->energy_j = end - begin;
+    return t->energy_j < 0 ? err_set(e, EXIT_BAD_DATA, "%s.energy_end_j: expected at least %.15g, "
+                                     "got %.15g", of, begin, end)
+                           : 0;
+}
+
+/* Joules of the packages of the processor, whose counters tick once a millisecond. */
+static int read_packages(struct timing *t, const json_t *host, struct err *e)
+{
+    double begin, end, ns;
+    if (number(host, "energy_begin_j", 0, TIME_LIMIT, &begin, e) ||
+        number(host, "energy_end_j", 0, TIME_LIMIT, &end, e) ||
+        number(host, "window_ns", 0, TIME_LIMIT, &ns, e))
+        return err_prefix(e, "host");
+    t->energy_ticks = ns / 1e6;
+    t->energy_whole = 1;
+    if (joules(t, "host", begin, end, e))
+        return -1;
+    t->energy_reason = isnan(t->energy_j) ? rec_text(host, "energy_j_reason") : NULL;
+    return 0;
+}
+
+static int read_gpu(struct timing *t, const json_t *gpu, struct err *e)
+{
+    double begin, end;
+    if (number(gpu, "energy_begin_j", 0, TIME_LIMIT, &begin, e) ||
+        number(gpu, "energy_end_j", 0, TIME_LIMIT, &end, e) ||
+        count(gpu, "energy_ticks", 0, TIME_LIMIT, &t->energy_ticks, e) ||
+        number(gpu, "power_integral_j", 0, TIME_LIMIT, &t->power_integral_j, e) ||
+        count(gpu, "samples", 0, TIME_LIMIT, &t->looks, e) ||
+        count(gpu, "power_capped_samples", 0, TIME_LIMIT, &t->capped, e))
+        return err_prefix(e, "gpu");
+    if (t->capped > t->looks)
+        return err_set(e, EXIT_BAD_DATA, "gpu.power_capped_samples: expected at most samples, "
+                       "%.16g, got %.16g", t->looks, t->capped);
+    t->energy_whole = 0;
+    t->energy_reason = NULL; /* of few ticks alone: launches may have enough */
+    return joules(t, "gpu", begin, end, e);
+}
+
+static int read_memory(struct timing *t, const json_t *m, struct err *e)
+{
+    for (int i = 0; i < TIMING_MEMORY; i++) {
+        t->memory_reason[i] = rec_text(m, memory_reasons[i]);
+        if (number(m, timing_memory_names[i], 0, TIME_LIMIT, &t->memory[i], e))
+            return -1;
+    }
+    return 0;
+}
+
+/* Which launch, which batch, and whether that was full. */
+static int read_place(struct timing *t, const json_t *r, struct err *e)
+{
+    double batch, filled;
+    if (place(r, "launch", 0, &t->launch, e) || place(r, "round", 0, &t->round, e) ||
+        place(r, "seq", 0, &t->seq, e) || place(r, "batch_id", -1, &t->batch_id, e) ||
+        count(r, "batch", 1, 1e9, &batch, e) || count(r, "batch_filled", 1, 1e9, &filled, e))
+        return -1;
+    if (filled > batch)
+        return err_set(e, EXIT_BAD_DATA, "batch_filled: expected at most batch, %.16g, got %.16g",
+                       batch, filled);
+    t->partial = filled < batch;
+    return 0;
+}
+
+/* `key` is no later, or no more, than `end`. */
+static int not_after(const char *key, double value, const char *end, double limit, struct err *e)
+{
+    if (!(value > limit))
+        return 0;
+    return err_set(e, EXIT_BAD_DATA, "%s: expected at most %s, %.16g, got %.16g", key, end, limit,
+                   value);
+}
+
+static int times_agree(struct timing *t, const json_t *r, struct err *e)
+{
+    double last = t->n_emits ? t->emit_ns[t->n_emits - 1] : NAN;
+    const struct numbers *steps;
+    if (not_after("ttft_ns", t->ttft_ns, "e2e_ns", t->e2e_ns, e) ||
+        not_after("ttft_commit_ns", t->ttft_commit_ns, "e2e_ns", t->e2e_ns, e) ||
+        not_after("ttf_block_ns", t->ttf_block_ns, "e2e_ns", t->e2e_ns, e) ||
+        not_after("emit_ns", last, "e2e_ns", t->e2e_ns, e) ||
+        not_after("e2e_ns", t->e2e_ns, "batch_ns", t->batch_ns, e) ||
+        not_after("prefill_ns", t->prefill_ns, "batch_ns", t->batch_ns, e) ||
+        not_after("prefill_flops", t->prefill_flops, "model_flops", t->model_flops, e) ||
+        not_after("prefill_bytes", t->prefill_bytes, "model_bytes", t->model_bytes, e) ||
+        whole_list(t, r, "step_ns", &steps, e))
+        return -1;
+    for (size_t i = 1; steps && i < steps->n; i++)
+        if (steps->v[i] < steps->v[i - 1])
+            return err_set(e, EXIT_BAD_DATA, "step_ns[%zu]: expected times that do not fall, got "
+                           "%lld after %lld", i, (long long)steps->v[i],
+                           (long long)steps->v[i - 1]);
+    return 0;
+}
+
+static int tokens_agree(struct timing *t, const json_t *r, struct err *e)
+{
+    const struct numbers *ids;
+    if (whole_list(t, r, "token_ids", &ids, e))
+        return -1;
+    if (ids && t->new_tokens != (double)ids->n) /* exact: counts */
+        return err_set(e, EXIT_BAD_DATA, "new_tokens: expected the length of token_ids, %zu, got "
+                       "%.16g", ids->n, t->new_tokens);
+    double sum = 0;
+    for (size_t i = 0; i < t->n_emits; i++)
+        sum += t->emit_tokens[i];
+    return not_after("tokens_to_eos", t->tokens_to_eos, "new_tokens", t->new_tokens, e) ||
+                   not_after("stop_tokens", t->stop_tokens, "new_tokens", t->new_tokens, e) ||
+                   not_after("emit_tokens", sum, "new_tokens", t->new_tokens, e)
+               ? -1
+               : 0;
+}
+
+static double words_of(const char *s, size_t n)
+{
+    size_t words = 0;
+    int before = 1; /* white space */
+    for (size_t i = 0; i < n; i++) {
+        int space = s[i] == ' ' || (s[i] >= '\t' && s[i] <= '\r');
+        words += before && !space;
+        before = space;
+    }
+    return (double)words;
+}
+
+/* The text before the first stop id. A record that has the whole text alone says so where nothing
+ * is behind a stop id. */
+static void read_text(struct timing *t, const json_t *r)
+{
+    const json_t *text = json_object_get(r, "text_to_eos");
+    if (!json_is_string(text) && !(t->tokens_to_eos < t->new_tokens))
+        text = json_object_get(r, "text");
+    size_t n = json_string_length(text);
+    int is = json_is_string(text);
+    t->text_bytes = is ? (double)n : NAN;
+    t->text_words = is ? words_of(json_string_value(text), n) : NAN;
+}
+
+static int read_numbers(struct timing *t, const json_t *r, struct err *e)
+{
+    if (read_place(t, r, e) || number(r, "e2e_ns", 1, TIME_LIMIT, &t->e2e_ns, e) ||
+        count(r, "new_tokens", 0, 1e9, &t->new_tokens, e) ||
+        count(r, "tokens_to_eos", 0, 1e9, &t->tokens_to_eos, e) ||
+        number(r, "batch_ns", 1, TIME_LIMIT, &t->batch_ns, e) ||
+        number(r, "ttft_ns", 0, TIME_LIMIT, &t->ttft_ns, e) ||
+        number(r, "ttft_commit_ns", 0, TIME_LIMIT, &t->ttft_commit_ns, e) ||
+        number(r, "ttf_block_ns", 0, TIME_LIMIT, &t->ttf_block_ns, e) ||
+        count(r, "canvas_positions", 0, TIME_LIMIT, &t->canvas_positions, e) ||
+        count(r, "denoise_steps", 0, TIME_LIMIT, &t->denoise_steps, e) ||
+        count(r, "committed_tokens", 0, TIME_LIMIT, &t->committed_tokens, e))
+        return -1;
+    if (count(r, "rows", 0, TIME_LIMIT, &t->rows, e) ||
+        number(r, "tokenize_ns", 0, TIME_LIMIT, &t->tokenize_ns, e) ||
+        number(r, "prepare_ns", 0, TIME_LIMIT, &t->prepare_ns, e) ||
+        count(r, "prompt_tokens", 0, 1e9, &t->prompt_tokens, e) ||
+        count(r, "stop_tokens", 0, 1e9, &t->stop_tokens, e) ||
+        count(r, "retokenized_tokens", 0, 1e9, &t->retokenized, e))
+        return -1;
+    const char *stop = rec_text(r, "stop");
+    t->stopped = stop && !strcmp(stop, "eos");
+    const json_t *steady = json_object_get(r, "warmup_steady");
+    t->warmup_steady = json_is_boolean(steady) ? json_is_true(steady) : -1;
+    const json_t *gpu = json_object_get(r, "gpu");
+    if (read_gpu(t, gpu, e) ||
+        (!json_is_object(gpu) && read_packages(t, json_object_get(r, "host"), e)))
+        return -1;
+    if (read_memory(t, json_object_get(r, "memory"), e))
+        return err_prefix(e, "memory");
+    if (isnan(t->e2e_ns) || isnan(t->new_tokens))
+        return err_set(e, EXIT_BAD_DATA, "%s: expected a number, got none",
+                       isnan(t->e2e_ns) ? "e2e_ns" : "new_tokens");
+    t->tokens_to_eos = isnan(t->tokens_to_eos) ? t->new_tokens : t->tokens_to_eos;
+    t->batch_ns = isnan(t->batch_ns) ? t->e2e_ns : t->batch_ns;
+    read_text(t, r);
+    return read_work(t, r, e) || read_events(t, r, e) || times_agree(t, r, e) ||
+                   tokens_agree(t, r, e)
+               ? -1
+               : 0;
+}
+
+enum timing_class timing_read(struct timing *t, const json_t *r, struct err *e)
+{
+    const json_t *id = json_object_get(r, "id"), *taint = json_object_get(r, "tainted");
+    const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
+    if (!json_is_string(id) && !json_is_integer(id)) {
+        err_set(e, EXIT_BAD_DATA, "id: expected a text, got %s", id ? "another type" : "none");
+        return TIMING_BAD;
+    }
+    if ((status && !strcmp(status, "oom")) || json_is_true(json_object_get(r, "batch_halved")))
+        return TIMING_OOM;
+    if (status && strcmp(status, "ok"))
+        return TIMING_FAILED;
+    if (phase && !strcmp(phase, "cold"))
+        return TIMING_COLD;
+    if (phase && !strcmp(phase, "warmup"))
+        return TIMING_WARMUP;
+    if (phase && strcmp(phase, "timed")) {
+        err_set(e, EXIT_BAD_DATA, "phase: expected cold, warmup or timed, got '%s'", phase);
+        return TIMING_BAD;
+    }
+    int tainted = json_is_true(taint) || json_array_size(taint) > 0 ||
+                  json_integer_value(taint) > 0;
+    return read_numbers(t, r, e) ? TIMING_BAD : tainted ? TIMING_TAINTED : TIMING_TIMED;
+}
+
+/* What was delivered is what the contract asks for, and the stop id is where it says. */
+static int verify_contract(const struct timing *t, const json_t *r, struct err *e)
+{
+    const char *contract = rec_text(r, "contract"), *stop = rec_text(r, "stop");
+    double length = about_length(r);
+    int may_end = !contract || !strcmp(contract, "answer"), ended = stop && !strcmp(stop, "eos");
+    if (contract && !isnan(length) && !(may_end && ended) &&
+        !(t->new_tokens >= length && t->new_tokens <= length))
+        return err_set(e, EXIT_BAD_DATA, "new_tokens: expected %.16g, the whole length (contract "
+                       "%s, stop %s), got %.16g", length, contract, stop ? stop : "null",
+                       t->new_tokens);
+    if (stop && !ended && (t->stop_tokens > 0 || t->tokens_to_eos < t->new_tokens))
+        return err_set(e, EXIT_BAD_DATA, "stop: expected eos, as stop_tokens or tokens_to_eos tell "
+                       "of a stop id, got %s", stop);
+    return 0;
+}
+
+int timing_verify(const struct timing *t, const json_t *r, struct err *e)
+{
+    if (verify_contract(t, r, e))
+        return -1;
+    const double *peak = t->memory + 3;
+    const json_t *holds = json_object_get(json_object_get(r, "memory"), "layers_hold");
+    if (peak[0] > peak[1] || peak[1] > peak[2])
+        return err_set(e, EXIT_BAD_DATA, "memory: expected requested <= allocated <= reserved, "
+                       "got peaks %.16g, %.16g, %.16g", peak[0], peak[1], peak[2]);
+    if (json_is_false(holds))
+        return err_set(e, EXIT_BAD_DATA, "memory: expected requested <= allocated <= reserved <= "
+                       "process, got layers_hold false");
+    return 0;
+}
+
+int timing_repeats(struct timing *t, json_t *outputs, const json_t *r)
+{
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a over the ids */
+    const json_t *id = json_object_get(r, "id");
+    const struct numbers *ids;
+    struct err none = {0}; /* they were read before */
+    if (!whole_list(t, r, "token_ids", &ids, &none))
+        for (size_t i = 0; ids && i < ids->n; i++)
+            h = (h ^ (uint64_t)ids->v[i]) * 0x100000001b3u;
+    char *key = json_is_string(id) ? mem_text(json_string_value(id))
+                                   : mem_format("%" JSON_INTEGER_FORMAT, json_integer_value(id));
+    const json_t *had = json_object_get(outputs, key);
+    int differs = had ? json_integer_value(had) != (json_int_t)(h >> 1) : -1;
+    if (!had)
+        json_object_set_new(outputs, key, json_integer((json_int_t)(h >> 1)));
+    free(key);
+    return differs;
+}
+
+void timing_free(struct timing *t)
+{
+    free(t->emit_ns);
+    free(t->emit_tokens);
+    free(t->list.v);
+    *t = (struct timing){0};
+}

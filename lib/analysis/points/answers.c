@@ -1,0 +1,172 @@
+/* answers.c - see answers.h.
+ *
+ * Answers are kept as they come and found by point, then by prompt; pairs are put into the order of
+ * the prompts' identities, so that the order of the records leaves no trace in what is drawn. */
+#include "lib/analysis/points/answers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/about.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+
+/* Answers of a point and workload: prompt -> place. Borrowed. */
+static json_t *answers_of(struct answers *a, const json_t *r)
+{
+    char *key = mem_format("%s\n%s", about_point(r), about_workload(r));
+    if (!a->index)
+        a->index = json_object();
+    json_t *list = json_object_get(a->index, key);
+    if (!list)
+        json_object_set_new(a->index, key, list = json_object());
+    free(key);
+    return list;
+}
+
+static int read_ids(struct answer *to, const json_t *list, struct err *e)
+{
+    size_t n = json_array_size(list);
+    int32_t *v = mem_zero(n, sizeof *v);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *id = json_array_get(list, i);
+        json_int_t value = json_integer_value(id);
+        if (!json_is_integer(id) || value < 0 || value > INT32_MAX) {
+            free(v);
+            return err_set(e, EXIT_BAD_DATA, "token_ids: expected integers from 0 to %d",
+                           INT32_MAX);
+        }
+        v[i] = (int32_t)value;
+    }
+    *to = (struct answer){v, mem_zero(n, sizeof *to->step), n, NAN};
+    return 0;
+}
+
+/* When each id could be read: what is emitted is emitted at the end of a pass. */
+static void read_steps(struct answer *to, const json_t *r)
+{
+    const json_t *when = json_object_get(r, "emit_ns"), *tokens = json_object_get(r, "emit_tokens");
+    const json_t *end = json_object_get(r, "step_ns");
+    size_t pass = 0, at = 0;
+    for (size_t i = 0; i < json_array_size(when); i++) {
+        json_int_t ns = json_integer_value(json_array_get(when, i));
+        json_int_t n = json_integer_value(json_array_get(tokens, i));
+        while (pass < json_array_size(end) &&
+               json_integer_value(json_array_get(end, pass)) < ns)
+            pass++;
+        for (; pass < json_array_size(end) && n > 0 && at < to->n; n--)
+            to->step[at++] = (int32_t)pass + 1;
+    }
+}
+
+/* The answer at a place of v, or behind its end. */
+static int keep(struct answers *a, size_t at, const json_t *r, const json_t *ids, struct err *e)
+{
+    struct answer got = {0};
+    if (read_ids(&got, ids, e))
+        return -1;
+    read_steps(&got, r);
+    got.seed = rec_number(r, "seed");
+    if (at == a->n) {
+        MEM_GROW(a->v, a->n, a->cap);
+        a->n++;
+    } else {
+        free(a->v[at].ids);
+        free(a->v[at].step);
+    }
+    a->v[at] = got;
+    return 0;
+}
+
+int answers_take(struct answers *a, const json_t *r, struct err *e)
+{
+    const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
+    const json_t *ids = json_object_get(r, "token_ids"), *id = json_object_get(r, "id");
+    if (strcmp(rec_kind(r), "generation"))
+        return 0;
+    if (!about_point(r) || (!json_is_string(id) && !json_is_integer(id)) || !json_is_array(ids))
+        return err_set(e, EXIT_BAD_DATA, "point, id, token_ids: expected texts and a list");
+    if ((status && strcmp(status, "ok")) || (phase && strcmp(phase, "timed")) ||
+        json_is_true(json_object_get(r, "weights_random")))
+        return 1;
+    json_t *list = answers_of(a, r);
+    char *key = json_dumps(id, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (!key)
+        err_machine(__FILE__, __LINE__, "no memory for a key");
+    const json_t *had = json_object_get(list, key);
+    size_t at = had ? (size_t)json_integer_value(had) : a->n;
+    int bad = 0;
+    if (!had || rec_number(r, "seed") < a->v[at].seed) {
+        bad = keep(a, at, r, ids, e);
+        if (!bad)
+            json_object_set_new(list, key, json_integer((json_int_t)at));
+    }
+    free(key);
+    return bad ? -1 : 1;
+}
+
+void answers_free(struct answers *a)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        free(a->v[i].ids);
+        free(a->v[i].step);
+    }
+    free(a->v);
+    json_decref(a->index);
+}
+
+static double step_at(const struct answer *a, size_t i)
+{
+    return i < a->n && a->step[i] ? (double)a->step[i] : (double)NAN;
+}
+
+static struct answers_pair pair_of(const char *prompt, const struct answer *x,
+                                   const struct answer *y)
+{
+    size_t both = x->n < y->n ? x->n : y->n, all = x->n < y->n ? y->n : x->n;
+    struct answers_pair p = {prompt, (double)all, (double)(all - both), NAN, NAN};
+    if (all > both)
+        p.first = (double)both + 1;
+    for (size_t i = both; i-- > 0;)
+        if (x->ids[i] != y->ids[i]) {
+            p.differing++;
+            p.first = (double)i + 1;
+        }
+    if (!isnan(p.first))
+        p.step = fmin(step_at(x, (size_t)p.first - 1), step_at(y, (size_t)p.first - 1));
+    return p;
+}
+
+static int by_prompt(const void *a, const void *b)
+{
+    return strcmp(((const struct answers_pair *)a)->prompt,
+                  ((const struct answers_pair *)b)->prompt);
+}
+
+static json_t *answers_at(const struct answers *a, const struct point *p)
+{
+    char *key = mem_format("%s\n%s", p->id, p->workload);
+    json_t *list = json_object_get(a->index, key);
+    free(key);
+    return list;
+}
+
+struct answers_pair *answers_pairs(const struct answers *a, const struct point *x,
+                                   const struct point *y, size_t *n)
+{
+    json_t *first = answers_at(a, x), *second = answers_at(a, y), *place;
+    struct answers_pair *list = mem_zero(json_object_size(first), sizeof *list);
+    const char *prompt;
+    *n = 0;
+    json_object_foreach(first, prompt, place) {
+        const json_t *other = json_object_get(second, prompt);
+        const struct answer *p = &a->v[json_integer_value(place)];
+        const struct answer *q = other ? &a->v[json_integer_value(other)] : NULL;
+        if (q && !(p->seed < q->seed) && !(p->seed > q->seed)) /* drawn alike, if it was drawn */
+            list[(*n)++] = pair_of(prompt, p, q);
+    }
+    if (*n)
+        qsort(list, *n, sizeof *list, by_prompt);
+    return list;
+}

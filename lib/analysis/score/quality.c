@@ -1,0 +1,98 @@
+/* quality.c - see quality.h. A quality carries the identity of its point and workload, so that it
+ * meets the metrics of the same measurement and no others. An interval that a single text cannot
+ * give is null with the reason. */
+#include "lib/analysis/score/quality.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+#include "lib/stat/bootstrap.h"
+
+enum { DRAWS = 2000, COPIED = 4 };
+
+/* Of the record that was scored; no `about` has them. */
+static const char *const copied[COPIED] = {"id", "seed", "task", "copies"};
+
+json_t *quality_of(const json_t *about, const json_t *r, const char *metric, const char *direction)
+{
+    json_t *q = json_copy((json_t *)(uintptr_t)about);
+    for (size_t i = 0; i < COPIED; i++) {
+        json_t *v = json_object_get(r, copied[i]);
+        if (v && !json_is_null(v))
+            json_object_set(q, copied[i], v);
+    }
+    json_object_set_new(q, "metric", json_string(metric));
+    json_object_set_new(q, "direction", json_string(direction));
+    return q;
+}
+
+void quality_said(struct buf *said, const json_t *about)
+{
+    const char *key;
+    json_t *v;
+    buf_clear(said);
+    json_object_foreach((json_t *)(uintptr_t)about, key, v)
+        rec_put(said, key, json_incref(v));
+}
+
+void quality_begin(struct buf *members, const struct buf *said, const json_t *r)
+{
+    buf_clear(members);
+    buf_put(members, said->data, said->len);
+    for (size_t i = 0; i < COPIED; i++) {
+        json_t *v = json_object_get(r, copied[i]);
+        if (v && !json_is_null(v))
+            rec_put(members, copied[i], json_incref(v));
+    }
+}
+
+int quality_write(struct rec_writer *w, struct buf *members, const char *metric,
+                  const char *direction, json_t *value, const char *why, struct err *e)
+{
+    size_t common = members->len;
+    rec_put_plain(members, "metric", metric);
+    rec_put_plain(members, "direction", direction);
+    rec_put(members, "value", value ? value : json_null());
+    if (!value)
+        rec_put_plain(members, "value_reason", why);
+    int bad = rec_write_members(w, "quality", members, e);
+    members->len = common;
+    return bad;
+}
+
+json_t *quality_summary(const json_t *about, const char *metric, const char *direction,
+                        struct interval v, int64_t n, int single, const char *why,
+                        const char *method)
+{
+    int wide = n > !single;
+    const char *narrow = n ? "n<2" : why;
+    json_t *q = json_copy((json_t *)(uintptr_t)about);
+    json_object_set_new(q, "metric", json_string(metric));
+    json_object_set_new(q, "summary", json_true());
+    rec_set_number(q, "value", v.value, why);
+    rec_set_number(q, "lo", wide ? v.lo : (double)NAN, narrow);
+    rec_set_number(q, "hi", wide ? v.hi : (double)NAN, narrow);
+    json_object_set_new(q, "level", json_real(0.95));
+    rec_set_int(q, "n", n);
+    json_object_set_new(q, "method", json_string(method));
+    json_object_set_new(q, "direction", json_string(direction));
+    return q;
+}
+
+json_t *quality_pooled(const json_t *about, const char *metric, const char *direction,
+                       const double *num, const double *den, size_t n,
+                       enum pooled_transform transform, uint64_t seed, const char *why,
+                       const char *method)
+{
+    const unsigned char has = 1;
+    double value, *draws = mem_zero(DRAWS, sizeof *draws);
+    double *work = mem_zero(2 * (n + 1), sizeof *work);
+    uint32_t *index = mem_zero(n, sizeof *index);
+    pooled_draws(num, den, &has, 1, n, transform, seed, DRAWS, &value, draws, index, work);
+    struct interval v = bootstrap_interval(value, draws, DRAWS, 0.95);
+    free(index);
+    free(work);
+    free(draws);
+    return quality_summary(about, metric, direction, v, (int64_t)n, 0, why, method);
+}

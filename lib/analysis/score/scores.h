@@ -1,0 +1,28 @@
+/* scores.h - scored texts of one configuration, kept for its summary. Sums are pooled over tokens
+ * and bytes, never averaged over texts; intervals resample texts. */
+#ifndef ANALYSIS_SCORE_SCORES_H
+#define ANALYSIS_SCORE_SCORES_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/record/rec.h"
+#include "lib/stat/diversity.h"
+
+struct score { double nats, tokens, bytes, variety[DIVERSITY_METRICS]; };
+struct scores {
+    json_t *about; /* what its records carry, and who judged; owned */
+    struct score *v;
+    size_t n, cap;
+    int64_t left_out; /* texts without a value */
+    int random;       /* weights are, so there is no value */
+};
+
+void scores_keep(struct scores *g, struct score v);
+/* Writes MODE_ppl, MODE_bits_per_byte and, where texts were judged, their variety. */
+int scores_write(const struct scores *g, const char *mode, uint64_t seed, struct rec_writer *out,
+                 struct err *e);
+void scores_free(struct scores *g);
+
+#endif

@@ -1,0 +1,60 @@
+/* log.c - messages on standard error; see log.h.
+ *
+ * A message is put together first and leaves in one call, so that the lines of tools that share a
+ * terminal do not mix. What it quotes may come from anywhere, so the whole of it is made plain.
+ */
+#include "lib/base/cli/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "lib/base/plain.h"
+
+static void say(const struct log *l, const char *mark, const char *format, va_list ap)
+{
+    char text[1200], clean[2 * sizeof text];
+    int n = snprintf(text, sizeof text, "%s: %s", l->tool, mark);
+    vsnprintf(text + n, sizeof text - (size_t)n, format, ap);
+    plain_text(clean, sizeof clean, text);
+    fprintf(stderr, "%s\n", clean);
+}
+
+void log_error(const struct log *l, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    say(l, "", format, ap);
+    va_end(ap);
+}
+
+void log_note(const struct log *l, const char *format, ...)
+{
+    if (l->level < 1)
+        return;
+    va_list ap;
+    va_start(ap, format);
+    say(l, "", format, ap);
+    va_end(ap);
+}
+
+void log_more(const struct log *l, const char *format, ...)
+{
+    if (l->level < 2)
+        return;
+    va_list ap;
+    va_start(ap, format);
+    say(l, "", format, ap);
+    va_end(ap);
+}
+
+void log_warn(const struct log *l, const char *code, const char *format, ...)
+{
+    if (l->level < 1)
+        return;
+    char mark[32];
+    snprintf(mark, sizeof mark, "warning %s: ", code);
+    va_list ap;
+    va_start(ap, format);
+    say(l, mark, format, ap);
+    va_end(ap);
+}

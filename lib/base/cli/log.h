@@ -1,0 +1,19 @@
+/* log.h - talk on standard error: data never goes there, talk never goes to standard output. Each
+ * message is one line; what would steer a terminal is written as \xNN (plain.h). */
+#ifndef BASE_CLI_LOG_H
+#define BASE_CLI_LOG_H
+
+/* Names the tool and the level: 0 errors only, 1 warnings and notes, 2 more. Call once in main. */
+struct log {
+    const char *tool;
+    int level;
+};
+/* What failed: said at every level. */
+void log_error(const struct log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void log_note(const struct log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void log_more(const struct log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A warning says what was seen and what to try; `code` like "W012" is stable. */
+void log_warn(const struct log *l, const char *code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

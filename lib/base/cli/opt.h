@@ -1,0 +1,121 @@
+/* opt.h - one table per tool gives its options, its --help and its range checks.
+ *
+ *     struct args a = {.steps = 128};
+ *     const struct opt options[] = {
+ *         {"steps", 's', OPT_INT, &a.steps, .lo = 1, .hi = 65536, .arg = "N", .help = "..."},
+ *         OPT_COMMON(a.common),
+ *         {0}};
+ *     const struct tool t = {"gen-llada", "masked diffusion: prompts in, generations out",
+ *                            "gen-llada -m org/model < prompts.ndjson\n", NULL, options};
+ *     int first = opt_parse(&t, argc, argv);   // argv[first..argc-1] are the operands
+ *
+ * No abbreviations, no bundled surprises: getopt_long does the scanning.
+ */
+#ifndef BASE_CLI_OPT_H
+#define BASE_CLI_OPT_H
+
+#include <stdint.h>
+
+struct err;
+
+enum opt_type {
+    OPT_FLAG,   /* int *: set to 1 */
+    OPT_INT,    /* int64_t *: decimal, lo..hi */
+    OPT_REAL,   /* double *: finite, lo..hi */
+    OPT_SWITCH, /* const char **: "on", or what --NAME=TEXT says */
+    OPT_WORD,   /* const char **: `choices`, which is one word; takes no value */
+    OPT_TEXT,   /* const char ** */
+    OPT_CHOICE, /* const char **: one of `choices` "a|b|c" */
+    OPT_BYTES,  /* int64_t *: with suffix K, M, G (powers of 1024), lo..hi */
+    OPT_HEADING /* a line in --help, nothing to parse: `help` */
+};
+
+struct opt {
+    const char *name; /* long form; the last row of the table is all zero */
+    int letter;       /* short form or 0 */
+    enum opt_type type;
+    void *to;
+    double lo, hi; /* inclusive; both 0: any value of the type */
+    const char *choices;
+    const char *arg; /* name of the value in --help */
+    const char *help;
+};
+
+struct tool {
+    const char *name, *about; /* "gen-llada", one sentence: in -> out */
+    const char *examples;     /* whole lines, each ended by \n; printed first */
+    const char *notes;        /* printed last: definitions, what is inside the clock; or NULL */
+    const struct opt *options;
+};
+
+/* Flags that mean the same in every tool. */
+struct common {
+    int64_t seed;         /* --seed N, default 0 */
+    int64_t limit;        /* --limit N records, default 0 = all */
+    const char *output;   /* -o FILE, default "-" */
+    const char *run;      /* --run NAME: the `run` field of every record */
+    const char *progress; /* auto | always | never */
+    int quiet, verbose, no_meta;
+};
+#define COMMON_DEFAULTS                                                                            \
+    {                                                                                              \
+        .output = "-", .run = "local", .progress = "auto"                                          \
+    }
+#define OPT_COMMON(c)                                                                              \
+    {.type = OPT_HEADING, .name = "", .help = "Common to all tools:"},                             \
+        {"output",    'o',           OPT_TEXT,                                                     \
+         &(c).output, .arg = "FILE", .help = "write here, not to standard output"},                \
+        {"seed",     0,                                                                            \
+         OPT_INT,    &(c).seed,                                                                    \
+         0,          9007199254740991.0,                                                           \
+         .arg = "N", .help = "seed of every random choice (0)"},                                   \
+        {"limit",    0,                                                                            \
+         OPT_INT,    &(c).limit,                                                                   \
+         0,          9007199254740991.0,                                                           \
+         .arg = "N", .help = "stop after N input records (0: all)"},                               \
+        {"run",         0,                                                                         \
+         OPT_TEXT,      &(c).run,                                                                  \
+         .arg = "NAME", .help = "name of the run, kept in each record"},                           \
+        {"no-meta", 0, OPT_FLAG, &(c).no_meta,                                                     \
+         .help = "no meta and end records (for golden tests)"},                                    \
+        {"progress",                                                                               \
+         0,                                                                                        \
+         OPT_CHOICE,                                                                               \
+         &(c).progress,                                                                            \
+         .choices = "auto|always|never",                                                           \
+         .arg = "WHEN",                                                                            \
+         .help = "progress line on standard error (auto)"},                                        \
+        {"quiet", 'q', OPT_FLAG, &(c).quiet, .help = "errors only"},                               \
+    {                                                                                              \
+        "verbose", 'v', OPT_FLAG, &(c).verbose, .help = "more on standard error"                   \
+    }
+
+/* Sets the option of that name as the command line would, for options that stand elsewhere: what
+ * opt_parse reads after that wins. A flag or a word takes on or off. Keeps `value` where the row's
+ * value is a text. -1: EXIT_BAD_USAGE, there is none (with the nearest name), or not this value. */
+int opt_set(const struct tool *t, const char *name, const char *value, struct err *e);
+
+/* Parses; prints and exits 0 on --help, --help-man, --help-completion and --version, exits 64 with
+ * one line on bad usage (name of the option, what was expected, what it got; an operand that is
+ * also the file of --output).
+ * Returns the index of the first operand. */
+int opt_parse(const struct tool *t, int argc, char **argv);
+
+/* The page that `option` names: "--help", "--help-man" (the same as a manual page, for man), or
+ * "--help-completion" (a bash script that completes the tool's options and their values). All come
+ * from the table of options. */
+void opt_print(const struct tool *t, const char *option);
+
+/* "tool: message (try 'tool --help')" and exit 64: for constraints between options. */
+_Noreturn void opt_usage(const struct tool *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Parses "16,32,64" into v[0..n-1] (each lo..hi). Returns n, or -1 (malformed, or more than max).
+ */
+int opt_list(const char *text, int64_t *v, int max, int64_t lo, int64_t hi);
+
+extern const char version_text[];   /* "1.0.0" */
+extern const char version_unicode[]; /* whose classes of characters tokenizers split by */
+extern const char version_commit[]; /* git commit, "+" when dirty, "unknown" without git */
+
+#endif

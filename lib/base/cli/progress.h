@@ -1,0 +1,25 @@
+/* progress.h - one line on standard error that says how far a tool is. */
+#ifndef BASE_CLI_PROGRESS_H
+#define BASE_CLI_PROGRESS_H
+
+#include <stdint.h>
+
+#include "lib/base/cli/log.h"
+
+/* A progress line "tool: 12/64 prompts, 3.1/s, 17 s left": on a terminal at most 5 a second and
+ * rewritten in place; with --progress=always a plain line at most every 30 s. */
+struct progress {
+    const struct log *log;
+    const char *unit;
+    int64_t total; /* 0: not known */
+    int mode;      /* 0 never, 1 terminal, 2 plain lines */
+    int64_t start_ns, last_ns;
+};
+void progress_start(struct progress *p, const struct log *l, const char *when, const char *unit,
+                    int64_t total);
+void progress_at(struct progress *p, int64_t done, const char *extra); /* extra may be NULL */
+/* Within a piece of work: `part` is what is done of it, in units. */
+void progress_within(struct progress *p, int64_t done, double part, const char *extra);
+void progress_end(struct progress *p); /* clears the line */
+
+#endif

@@ -1,0 +1,390 @@
+/* autoregress.c - see autoregress.h.
+ *
+ *     rows = of each text, the tokens that the cache does not hold yet: at first its whole prompt
+ *     a pass over rows (causal), wanted: the last row of each text
+ *     each answer is appended to its text, or ends it: kernels/advance.h, which also makes the rows
+ *     of the next pass, a token each
+ *
+ * A text that has ended leaves the batch at the next description, and one that waits takes its
+ * seat. Without a cache nothing is ever held, so each pass feeds everything; a filter wants whole
+ * rows of logits on the host, and guesses are made there: all three describe every pass anew.
+ */
+#include "lib/decode/autoregress.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/decode/autoregress/run.h"
+#include "lib/decode/loop.h"
+
+/* Guesses for a text in a pass, at most. */
+static size_t most_of(const struct autoregress *how)
+{
+    size_t most = how->lookup ? how->lookup : how->draft ? how->draft_tokens : 0;
+    return most < how->max_new ? most : how->max_new - 1;
+}
+
+static int filters(const struct run *r)
+{
+    return sample_needs_logits(&r->how->sample, r->writer.n->config.vocab);
+}
+
+/* Ids of the prompt that a seat has room for: when inputs wait for seats, of the longest. */
+static size_t prompt_room(const struct run *r, size_t seat)
+{
+    size_t most = r->in[seat].n;
+    for (size_t i = 0; r->seats < r->batch && i < r->batch; i++)
+        most = r->in[i].n > most ? r->in[i].n : most;
+    return most;
+}
+
+static struct texts texts_in(unsigned char *extra, size_t seats)
+{
+    struct text_state *state = (struct text_state *)(void *)extra;
+    return (struct texts){state, (int32_t *)(state + seats)};
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Of a reader that has `guesses` rows behind a text, `cached` or not, and starts with `more` ids
+ * behind a prompt. */
+static struct work_size size_of(const struct run *r, size_t guesses, int cached, size_t more)
+{
+    struct work_size s = {.seqs = r->seats, .wanted = r->seats * (1 + guesses),
+                          .cached = cached != 0, .how = r->how->variant};
+    for (size_t i = 0; i < r->seats; i++) {
+        size_t prompt = prompt_room(r, i), room = prompt + r->how->max_new;
+        s.rows += s.cached ? larger(prompt + more, 1 + guesses) : room;
+        s.listed += room;
+        s.slots = larger(s.slots, room);
+    }
+    s.extra = r->seats * (sizeof(struct text_state) + r->how->max_new * sizeof(int32_t));
+    return s;
+}
+
+static struct work_size writer_size(const struct run *r)
+{
+    struct work_size s = size_of(r, r->most, r->how->cache, 0);
+    s.logits = (size_t)filters(r);
+    return s;
+}
+
+/* A text is first drafted for when it has an id behind its prompt. */
+static struct work_size drafter_size(const struct run *r)
+{
+    return size_of(r, 0, 1, 1);
+}
+
+static struct memory_estimate estimate(const struct run *r)
+{
+    const struct work_size size = writer_size(r), guess = drafter_size(r);
+    struct memory_estimate m = estimate_of(r->writer.n, &size, size.cached ? size.listed : 0);
+    if (!r->drafter.n)
+        return m;
+    struct memory_estimate d = estimate_of(r->drafter.n, &guess, guess.listed);
+    return estimate_sum(&m, &d);
+}
+
+/* ---- seats ---- */
+
+/* The next input takes a seat. */
+static void admit(struct run *r, size_t seat)
+{
+    const struct generation_input *in = &r->in[r->admitted];
+    struct text_state *t = &r->writer.host.state[seat];
+    assert(in->n > 0);
+    *t = (struct text_state){.key = in->key, .first_slot = t->first_slot,
+                             .prompt = (int32_t)in->n, .len = (int32_t)in->n,
+                             .max = (int32_t)(in->n + r->how->max_new),
+                             .last = in->ids[in->n - 1], .live = 1};
+    r->who[seat] = r->admitted++;
+    r->writer.held[seat] = 0;
+    if (r->drafter.n)
+        r->drafter.held[seat] = 0;
+}
+
+static void seats_make(struct run *r)
+{
+    size_t slot = 0;
+    for (size_t i = 0; i < r->seats; i++) {
+        r->writer.host.state[i].first_slot = (int32_t)slot;
+        admit(r, i);
+        slot += prompt_room(r, i) + r->how->max_new;
+    }
+}
+
+/* The text of a seat has ended: its answer is complete. */
+static void leave(const struct run *r, size_t seat)
+{
+    const struct text_state *t = &r->writer.host.state[seat];
+    struct generation *g = &r->out[r->who[seat]];
+    generation_take(g, r->writer.host.ids + seat * r->how->max_new,
+                    g->bad ? 0 : (size_t)(t->len - t->prompt));
+    generation_close(g, &r->writer.n->config, t->met_stop);
+}
+
+/* Who waits takes the seats of those that have ended. */
+static void change_seats(struct run *r)
+{
+    for (size_t i = 0; i < r->seats && r->admitted < r->batch; i++)
+        if (!r->writer.host.state[i].live) {
+            leave(r, i);
+            admit(r, i);
+            r->out[r->who[i]].admit_ns = clock_ns() - r->trace->start_ns;
+        }
+}
+
+/* ---- memory ---- */
+
+static void loop_make(struct reader *w, const struct autoregress *how, int stops)
+{
+    struct text_loop *l = &w->plan.loop;
+    const struct index *t = &w->work->device;
+    memset(l, 0, sizeof *l); /* its bytes are part of a key */
+    l->member = t->member;
+    l->text = w->device.state;
+    l->out = w->device.ids;
+    l->max_new = how->max_new;
+    l->answer = w->work->answer;
+    l->rows = t->rows;
+    l->n_stop = stops ? generation_stops(&w->n->config, l->stop) : 0;
+}
+
+/* -1: memory of the back end short. */
+static int reader_make(struct reader *w, const struct run *r, const struct work_size *size,
+                       int stops)
+{
+    w->kv = size->cached ? &w->cache : NULL;
+    w->held = mem_zero(r->seats, sizeof *w->held);
+    w->cost_model = cost_model_of(w->n);
+    if (w->kv && kv_make(w->kv, w->n, size->listed))
+        return -1;
+    w->work = work_make(w->n, size);
+    if (!w->work)
+        return -1;
+    w->host = texts_in(w->work->host.extra, r->seats);
+    w->device = texts_in(w->work->device.extra, r->seats);
+    loop_make(w, r->how, stops);
+    return 0;
+}
+
+static void reader_free(struct reader *w)
+{
+    free(w->held);
+    work_free(w->work, w->n);
+    if (w->kv)
+        kv_free(w->kv, w->n);
+}
+
+/* -1: memory of the back end short. */
+static int run_make(struct run *r)
+{
+    const struct work_size size = writer_size(r), guess = drafter_size(r);
+    size_t vocab = r->writer.n->config.vocab;
+    r->who = mem_zero(r->seats, sizeof *r->who);
+    r->guesses = mem_zero(r->seats, sizeof *r->guesses);
+    r->guess = mem_zero(r->seats * r->most, sizeof *r->guess);
+    r->text = mem_zero(size.slots, sizeof *r->text);
+    if (size.logits || r->most) {
+        r->answer = mem_zero(size.wanted, sizeof *r->answer);
+        r->next = mem_zero(r->seats, sizeof *r->next);
+    }
+    if (size.logits) {
+        r->logits = mem_zero(size.wanted * vocab, sizeof *r->logits);
+        r->sort = mem_zero(vocab, sizeof *r->sort);
+    }
+    if (reader_make(&r->writer, r, &size, !r->how->ignore_eos) ||
+        (r->drafter.n && reader_make(&r->drafter, r, &guess, 0)))
+        return -1;
+    seats_make(r);
+    pass_write(r->writer.n, r->writer.work); /* describe() begins with what is there */
+    return 0;
+}
+
+static void run_free(struct run *r)
+{
+    free(r->who);
+    free(r->guess);
+    free(r->guesses);
+    free(r->text);
+    free(r->answer);
+    free(r->next);
+    free(r->logits);
+    free(r->sort);
+    reader_free(&r->writer);
+    if (r->drafter.n)
+        reader_free(&r->drafter);
+}
+
+/* ---- a pass ---- */
+
+/* Brings the ids of all texts to the host, where it does not write them itself. */
+static void read_ids(struct run *r)
+{
+    struct reader *w = &r->writer;
+    struct backend *b = w->n->backend;
+    if (!r->answer)
+        b->ops->read(b, w->host.ids, w->device.ids,
+                     r->seats * r->how->max_new * sizeof *w->host.ids);
+}
+
+static size_t describe(void *ctx)
+{
+    struct run *r = ctx;
+    read_ids(r);
+    change_seats(r);
+    if (r->most)
+        autoregress_guess(r);
+    size_t most = autoregress_describe(r);
+    return most && (!r->writer.kv || r->answer) ? 1 : most;
+}
+
+static void enqueue(void *ctx)
+{
+    struct run *r = ctx;
+    struct reader *w = &r->writer;
+    struct backend *b = w->n->backend;
+    if (r->answer) {
+        pass_run(w->n, w->kv, w->work, &w->plan.pass);
+        autoregress_take(r);
+    } else {
+        b->ops->run(b, &w->plan, sizeof w->plan, autoregress_step, w);
+    }
+    autoregress_step_on(w);
+}
+
+/* ---- what a pass left ---- */
+
+/* A pass has taken the text of a seat from *was to *now. */
+static void account(const struct run *r, size_t seat, const struct text_state *was,
+                    const struct text_state *now, int64_t ns)
+{
+    struct generation *g = &r->out[r->who[seat]];
+    int32_t rows = was->len - r->writer.held[seat] + r->guesses[seat];
+    int32_t tokens = now->len - was->len;
+    ns -= g->admit_ns;
+    generation_step(g, ns);
+    g->e2e_ns = ns;
+    g->rows += rows;
+    g->canvas_positions += rows;
+    g->bad = now->bad;
+    if (g->bad)
+        return;
+    g->drafted_tokens += r->guesses[seat];
+    g->accepted_tokens += tokens - !now->met_stop; /* the last answer is nobody's guess */
+    if (was->len == was->prompt)
+        g->first_commit_ns = g->first_block_ns = ns;
+    g->committed_tokens += tokens;
+    if (tokens)
+        generation_emit(g, ns, tokens);
+}
+
+/* What the pass that is settled now had to do, by the states before it. A text that has ended was
+ * one row of it; a pass in which all have is behind the end of the clock. */
+static void count(const struct run *r, int64_t ns)
+{
+    const struct reader *w = &r->writer;
+    struct batch_trace *trace = r->trace;
+    struct extent x = {0};
+    int live = 0;
+    for (size_t part = 0; part < w->plan.loop.parts; part++) {
+        size_t i = (size_t)w->work->host.member[part];
+        const struct text_state *t = &w->host.state[i];
+        int32_t rows = t->live ? t->len - w->held[i] + r->guesses[i] : 1;
+        live |= t->live;
+        x.wanted += 1 + r->guesses[i];
+        autoregress_count(w, &x, rows, t->len + r->guesses[i]);
+    }
+    if (!live)
+        return;
+    cost_add(&trace->cost, cost_of(&w->cost_model, &x));
+    if (w->kv && r->seats == r->batch && !trace->prefill_ns) {
+        trace->prefill = trace->cost;
+        trace->prefill_ns = ns;
+    }
+}
+
+/* What the caches hold of a text that is now `len` ids long: not the last one, and nothing that was
+ * guessed wrong. */
+static void hold(struct run *r, size_t seat, int32_t len)
+{
+    if (r->writer.kv)
+        r->writer.held[seat] = len - 1;
+    if (r->drafter.n && r->drafter.held[seat] >= len)
+        r->drafter.held[seat] = len - 1;
+}
+
+static int settle(void *ctx, const void *state, int64_t ns)
+{
+    struct run *r = ctx;
+    struct text_state *was = r->writer.host.state;
+    const struct text_state *now = state;
+    int ended = 0;
+    count(r, ns);
+    for (size_t i = 0; i < r->seats; i++)
+        if (was[i].live) {
+            account(r, i, &was[i], &now[i], ns);
+            hold(r, i, now[i].len);
+            ended |= !now[i].live;
+        }
+    if (r->how->observer && r->how->observer->closely) {
+        read_ids(r);
+        autoregress_observe(r, now, ns);
+    }
+    memcpy(was, now, r->seats * sizeof *now);
+    return ended;
+}
+
+static void finish(struct run *r)
+{
+    read_ids(r);
+    for (size_t i = 0; i < r->seats; i++)
+        if (!r->writer.host.state[i].live)
+            leave(r, i);
+}
+
+static struct run run_of(const struct network *n, const struct autoregress *how,
+                         const struct generation_input *in, size_t batch)
+{
+    size_t seats = how->alive && how->alive < batch ? how->alive : batch, most = most_of(how);
+    return (struct run){.how = how, .in = in, .batch = batch, .seats = seats, .most = most,
+                        .writer.n = n, .drafter.n = most && !how->lookup ? how->draft : NULL};
+}
+
+struct memory_estimate autoregress_estimate(const struct network *n, const struct autoregress *how,
+                               const struct generation_input *in, size_t batch)
+{
+    const struct run r = run_of(n, how, in, batch);
+    return estimate(&r);
+}
+
+void autoregress(const struct network *n, const struct autoregress *how,
+                 const struct generation_input *in, size_t batch, struct generation *out,
+                 struct batch_trace *trace)
+{
+    struct run r = run_of(n, how, in, batch);
+    r.out = out;
+    r.trace = trace;
+    trace->start_ns = clock_ns();
+    trace->estimate = estimate(&r);
+    int short_of_memory = run_make(&r);
+    if (!short_of_memory) {
+        const struct loop loop = {.backend = n->backend, .stop = how->stop,
+                                  .observer = how->observer, .state = r.writer.device.state,
+                                  .bytes = r.seats * sizeof *r.writer.device.state,
+                                  .describe = describe,
+                                  .prepare = how->prepare ? autoregress_prepare : NULL,
+                                  .enqueue = enqueue, .settle = settle, .ctx = &r};
+        short_of_memory = loop_run(&loop, trace);
+    }
+    if (!short_of_memory)
+        finish(&r);
+    generation_batch_end(n->backend, short_of_memory, out, batch, trace);
+    run_free(&r);
+}

@@ -1,0 +1,130 @@
+/* describe.c - what goes into a pass; see run.h. A reader is given of each text the ids that its
+ * cache does not hold yet: at first all of them, later the last one, and behind it what is guessed.
+ * Position p of a text lies in slot first_slot + p of the cache, so what a guess that turned out
+ * wrong left there is overwritten before anybody reads it.
+ */
+#include "lib/decode/autoregress/run.h"
+
+int32_t autoregress_id(const struct run *r, size_t seat, int32_t place)
+{
+    const struct texts *t = &r->writer.host;
+    int32_t prompt = t->state[seat].prompt;
+    return place < prompt ? r->in[r->who[seat]].ids[place]
+                          : t->ids[seat * r->how->max_new + (size_t)(place - prompt)];
+}
+
+void autoregress_begin(struct reader *w)
+{
+    pass_begin(&w->plan.pass, w->n, w->kv, w->work);
+    w->longest = 0;
+}
+
+/* Names all slots of a text from `listed` on: the cache's, or the `n` rows that it has from `row`
+ * on. */
+static void list_slots(const struct reader *w, const struct text_state *t, int32_t n, size_t row)
+{
+    const struct rows *x = &w->work->host.rows;
+    int32_t count = w->kv ? t->max : n, first = w->kv ? t->first_slot : (int32_t)row;
+    size_t listed = (size_t)t->first_slot;
+    for (int32_t p = 0; p < count; p++) {
+        x->slots[listed + (size_t)p] = first + p;
+        x->slot_pos[listed + (size_t)p] = p;
+    }
+}
+
+/* The next row of the pass: id `place` of a text. */
+static void add_row(struct reader *w, const struct text_state *t, int32_t place, int32_t id)
+{
+    const struct rows *x = &w->work->host.rows;
+    size_t row = w->plan.pass.T++;
+    x->token[row] = id;
+    x->pos[row] = place;
+    x->slot[row] = t->first_slot + place;
+}
+
+/* The answers to the last 1 + guesses rows are wanted, each with the draw that chooses the id
+ * behind it. */
+static void add_wanted(struct reader *w, const struct text_state *t, int32_t guesses)
+{
+    const struct rows *x = &w->work->host.rows;
+    struct pass *p = &w->plan.pass;
+    struct text_state at = *t;
+    for (int32_t k = 0; k <= guesses; k++, p->R++, at.len++) {
+        x->wanted[p->R] = (int32_t)p->T - 1 - guesses + k;
+        x->key[p->R] = text_key(&at);
+    }
+}
+
+/* A text's list of slots begins at its first slot: no other text's does. */
+void autoregress_add(struct run *r, struct reader *w, size_t seat, const int32_t *guess,
+                     int32_t guesses)
+{
+    struct pass *p = &w->plan.pass;
+    const struct text_state *t = &w->host.state[seat];
+    size_t part = p->n_seqs++, row = p->T;
+    int32_t n = t->len + guesses;
+    list_slots(w, t, n, row);
+    for (int32_t place = w->held[seat]; place < t->len; place++)
+        add_row(w, t, place, autoregress_id(r, seat, place));
+    for (int32_t k = 0; k < guesses; k++)
+        add_row(w, t, t->len + k, guess[k]);
+    add_wanted(w, t, guesses);
+    size_t rows = p->T - row;
+    w->work->host.rows.seqs[part] =
+        (struct attn_seq){(int32_t)row, (int32_t)rows, t->first_slot, n};
+    w->work->host.member[part] = (int32_t)seat;
+    p->max_rows = rows > p->max_rows ? rows : p->max_rows;
+    w->longest = (size_t)n > w->longest ? (size_t)n : w->longest;
+}
+
+void autoregress_send(const struct run *r, struct reader *w)
+{
+    struct pass *p = &w->plan.pass;
+    w->plan.loop.parts = p->n_seqs;
+    p->mask = MASK_CAUSAL;
+    p->max_slots = pass_slots(w->work, w->longest);
+    p->logits = w->work->size.logits != 0; /* then the host draws */
+    p->query = (struct head_query){.temperature = p->logits ? 0 : r->how->sample.temperature,
+                                   .seed = r->how->seed, .keys = w->work->device.rows.key};
+    pass_write(w->n, w->work);
+}
+
+void autoregress_step(void *ctx)
+{
+    const struct reader *w = ctx;
+    struct backend *b = w->n->backend;
+    pass_run(w->n, w->kv, w->work, &w->plan.pass);
+    b->ops->advance_texts(b, &w->plan.loop);
+}
+
+void autoregress_step_on(struct reader *w)
+{
+    struct pass *p = &w->plan.pass;
+    p->T = p->n_seqs;
+    p->max_rows = 1;
+    w->longest += w->longest < w->work->size.slots;
+    p->max_slots = pass_slots(w->work, w->longest);
+}
+
+void autoregress_count(const struct reader *w, struct extent *x, int32_t rows, int32_t len)
+{
+    cost_causal(x, rows, len);
+    x->read += w->kv ? len : 0;
+    x->written += w->kv ? rows : 0;
+}
+
+size_t autoregress_describe(struct run *r)
+{
+    struct reader *w = &r->writer;
+    int32_t most = 0;
+    autoregress_begin(w);
+    for (size_t i = 0; i < r->seats; i++) {
+        const struct text_state *t = &w->host.state[i];
+        if (!t->live)
+            continue;
+        autoregress_add(r, w, i, r->most ? r->guess + i * r->most : NULL, r->guesses[i]);
+        most = t->max - t->len > most ? t->max - t->len : most;
+    }
+    autoregress_send(r, w);
+    return (size_t)most;
+}

@@ -1,0 +1,162 @@
+/* draft.c - guesses, and how they become text; see run.h.
+ *
+ * A pass answers the last id of a text and each id that was guessed behind it, all with the draws
+ * that choose the ids at these places. The answers are taken one after another as long as the id
+ * that was guessed is the one that was chosen; the first other one is taken too, since it is the
+ * answer to a right text. So every id is chosen from the same logits with the same draw as without
+ * guesses, whatever these were: a guess can save a pass and change nothing. The model that drafts
+ * draws with the noise of the model that writes: where the two agree on the probabilities, they
+ * draw the same id.
+ */
+#include "lib/decode/autoregress/run.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "lib/decode/lookup.h"
+
+/* How many guesses a text has room for: the pass adds one more id than it takes guesses. */
+static size_t room_of(const struct run *r, const struct text_state *t)
+{
+    size_t left = (size_t)(t->max - t->len) - 1;
+    return t->live && t->len > t->prompt ? (left < r->most ? left : r->most) : 0;
+}
+
+static void look_up(struct run *r, size_t seat)
+{
+    const struct text_state *t = &r->writer.host.state[seat];
+    size_t most = room_of(r, t);
+    for (int32_t p = 0; most && p < t->len; p++)
+        r->text[p] = autoregress_id(r, seat, p);
+    r->guesses[seat] = most ? (int32_t)lookup_guess(r->text, (size_t)t->len, r->how->lookup_ngram,
+                                                    most, r->guess + seat * r->most)
+                            : 0;
+}
+
+/* What the pass of the drafter has to do. */
+static void count(const struct run *r)
+{
+    const struct reader *d = &r->drafter;
+    const struct pass *p = &d->plan.pass;
+    struct extent x = {.wanted = (double)p->R};
+    for (size_t part = 0; part < p->n_seqs; part++) {
+        size_t seat = (size_t)d->work->host.member[part];
+        const struct text_state *t = &d->host.state[seat];
+        int32_t rows = t->len - d->held[seat];
+        autoregress_count(d, &x, rows ? rows : 1, t->len); /* none: it has all of its own */
+    }
+    cost_add(&r->trace->cost, cost_of(&d->cost_model, &x));
+}
+
+/* As many passes of the drafter as the text with the most room takes guesses. A text that has all
+ * of its own stays in them, and nobody reads what it says. */
+static void draft(struct run *r, size_t passes)
+{
+    struct reader *d = &r->drafter;
+    struct backend *b = d->n->backend;
+    for (size_t k = 0; k < passes; k++) {
+        count(r);
+        if (k == 0) /* its rows are as many as guesses were right */
+            autoregress_step(d);
+        else
+            b->ops->run(b, &d->plan, sizeof d->plan, autoregress_step, d);
+        autoregress_step_on(d);
+        for (size_t part = 0; part < d->plan.pass.n_seqs; part++) {
+            size_t seat = (size_t)d->work->host.member[part];
+            struct text_state *t = &d->host.state[seat];
+            d->held[seat] = t->len;
+            t->len += t->len < t->max;
+        }
+    }
+    b->ops->read(b, d->host.state, d->device.state, r->seats * sizeof *d->host.state);
+    b->ops->read(b, d->host.ids, d->device.ids,
+                 r->seats * r->how->max_new * sizeof *d->host.ids);
+}
+
+/* The drafter goes on with each text as if its room for guesses were all that is left of it. */
+static void draft_all(struct run *r)
+{
+    struct reader *d = &r->drafter;
+    size_t passes = 0;
+    autoregress_begin(d);
+    for (size_t i = 0; i < r->seats; i++) {
+        const struct text_state *t = &r->writer.host.state[i];
+        size_t most = room_of(r, t);
+        d->host.state[i] = *t;
+        d->host.state[i].max = t->len + (int32_t)most;
+        if (most)
+            autoregress_add(r, d, i, NULL, 0);
+        passes = most > passes ? most : passes;
+    }
+    if (!passes)
+        return;
+    autoregress_send(r, d);
+    draft(r, passes);
+    for (size_t part = 0; part < d->plan.pass.n_seqs; part++) {
+        size_t i = (size_t)d->work->host.member[part];
+        int32_t len = r->writer.host.state[i].len, more = d->host.state[i].len - len;
+        const int32_t *ids = d->host.ids + i * r->how->max_new + (len - d->host.state[i].prompt);
+        for (int32_t k = 0; k < more; k++)
+            r->guess[i * r->most + (size_t)k] = ids[k];
+        r->guesses[i] = more;
+        d->held[i] = d->host.state[i].len - 1; /* the last guess was not read */
+    }
+}
+
+void autoregress_guess(struct run *r)
+{
+    for (size_t i = 0; i < r->seats; i++) {
+        r->guesses[i] = 0;
+        if (r->how->lookup)
+            look_up(r, i);
+    }
+    if (r->drafter.n)
+        draft_all(r);
+}
+
+/* ---- answers ---- */
+
+/* The answer becomes the id that is drawn on the host from its logits. */
+static void draw(const struct run *r, struct head_row *a, const float *logits, uint64_t key)
+{
+    int32_t id = sample_draw(logits, r->writer.n->config.vocab, &r->how->sample, r->how->seed, key,
+                             r->sort);
+    a->log_prob += (double)logits[id] - (double)logits[a->id];
+    a->prob = (float)exp(a->log_prob);
+    a->id = id;
+}
+
+static void sample(struct run *r)
+{
+    const struct reader *w = &r->writer;
+    size_t vocab = w->n->config.vocab, rows = w->plan.pass.R;
+    w->n->backend->ops->read(w->n->backend, r->logits, w->work->logits,
+                             rows * vocab * sizeof *r->logits);
+    for (size_t k = 0; k < rows; k++)
+        if (!r->answer[k].bad)
+            draw(r, &r->answer[k], r->logits + k * vocab, w->work->host.rows.key[k]);
+}
+
+void autoregress_take(struct run *r)
+{
+    const struct reader *w = &r->writer;
+    struct backend *b = w->n->backend;
+    struct text_loop l = w->plan.loop;
+    const struct head_row *a = r->answer;
+    b->ops->read(b, r->answer, w->work->answer, w->plan.pass.R * sizeof *r->answer);
+    if (r->logits)
+        sample(r);
+    l.text = r->next;
+    l.out = w->host.ids;
+    memcpy(r->next, w->host.state, r->seats * sizeof *r->next);
+    for (size_t part = 0; part < w->plan.pass.n_seqs; part++) {
+        int32_t i = w->work->host.member[part], k = 0;
+        const struct text_state *t = &r->next[i];
+        const int32_t *guess = r->most ? r->guess + (size_t)i * r->most : NULL;
+        text_take(&l, i, &a[k]);
+        while (t->live && k < r->guesses[i] && t->last == guess[k])
+            text_take(&l, i, &a[++k]);
+        a += 1 + r->guesses[i];
+    }
+    b->ops->write(b, w->device.state, r->next, r->seats * sizeof *r->next);
+}

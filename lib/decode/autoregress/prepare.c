@@ -1,0 +1,155 @@
+/* prepare.c - the kinds of passes that can come, each run once before the clock begins; see run.h.
+ * Some are made up for it: texts of other lengths, guesses that nobody made.
+ */
+#include "lib/decode/autoregress/run.h"
+
+#include <string.h>
+
+/* The pass as planned; without being recorded where it will not be. */
+static void prepare_pass(struct reader *w, int recorded)
+{
+    struct backend *b = w->n->backend;
+    if (recorded)
+        b->ops->prepare(b, &w->plan, sizeof w->plan, autoregress_step, w);
+    else
+        autoregress_step(w);
+}
+
+/* Passes of `parts` texts with a token each, from `first` ids of the longest up to `last`. */
+static void prepare_tokens(struct reader *w, int recorded, size_t parts, size_t first, size_t last)
+{
+    struct pass *p = &w->plan.pass;
+    p->T = p->R = p->n_seqs = w->plan.loop.parts = parts;
+    p->max_rows = 1;
+    for (size_t n = first; n <= last; n = p->max_slots + 1) {
+        p->max_slots = pass_slots(w->work, n);
+        prepare_pass(w, recorded);
+    }
+}
+
+/* A pass that comes as it is described: of its operations only the kernels are settled. */
+static void prepare_described(const struct run *r, struct reader *w)
+{
+    autoregress_send(r, w);
+    pass_run(w->n, w->kv, w->work, &w->plan.pass);
+}
+
+/* All texts with `more` ids behind the prompt. */
+static void grow(struct run *r, size_t more)
+{
+    for (size_t i = 0; i < r->seats; i++)
+        r->writer.host.state[i].len = r->writer.host.state[i].prompt + (int32_t)more;
+}
+
+/* Without a cache: as often as the rows have grown by an eighth. */
+static void prepare_growth(struct run *r)
+{
+    size_t last = r->how->max_new - 1, step;
+    for (size_t more = 0; more < last; ) {
+        step = r->writer.plan.pass.T / r->seats / 8;
+        more = last - more < step ? last : more + (step ? step : 1);
+        grow(r, more);
+        autoregress_describe(r);
+        pass_run(r->writer.n, r->writer.kv, r->writer.work, &r->writer.plan.pass);
+    }
+}
+
+static size_t eighth_more(size_t n)
+{
+    return n + (n < 8 ? 1 : n / 8);
+}
+
+/* A pass over the first texts with n rows in all, as the writer has them with guesses, and the
+ * drafter when guesses were right. */
+static void prepare_rows(struct run *r, struct reader *w, size_t n)
+{
+    int writes = w == &r->writer;
+    autoregress_begin(w);
+    for (size_t i = 0; i < r->seats && n; i++) {
+        struct text_state *t = &w->host.state[i];
+        size_t left = r->seats - i, rows = (n + left - 1) / left;
+        int32_t guesses = writes ? (int32_t)rows - 1 : 0;
+        *t = r->writer.host.state[i];
+        w->held[i] = t->len + guesses - (int32_t)rows;
+        autoregress_add(r, w, i, r->guess + i * r->most, guesses);
+        n -= rows;
+    }
+    prepare_described(r, w);
+}
+
+/* Passes with guesses, and those that make them: as often as their rows have grown by an eighth. */
+static void prepare_guesses(struct run *r, size_t shortest, size_t longest)
+{
+    struct reader *w = &r->writer, *d = &r->drafter;
+    const struct cost was = r->trace->cost;
+    const size_t held = r->seats * sizeof *w->held;
+    grow(r, 1);
+    for (size_t n = 1; w->kv && n <= r->seats * (1 + r->most); n = eighth_more(n))
+        prepare_rows(r, w, n);
+    memset(w->held, 0, held);
+    if (!d->n)
+        return;
+    for (size_t n = 1; n <= 2 * r->seats; n = eighth_more(n))
+        prepare_rows(r, d, n);
+    for (size_t n = r->seats; n > 0; n--)
+        prepare_tokens(d, 1, n, shortest + 2, longest + r->how->max_new - 1);
+    memset(d->held, 0, held);
+    autoregress_guess(r); /* reads all of the texts first */
+    memset(d->held, 0, held);
+    memset(r->guesses, 0, r->seats * sizeof *r->guesses);
+    r->trace->cost = was;
+}
+
+/* Prompts that join the tokens of the others: as often as their rows have grown by an eighth. The
+ * first seat has the longest of all for a while. */
+static void prepare_joining(struct run *r)
+{
+    struct reader *w = &r->writer;
+    struct text_state *t = &w->host.state[0];
+    const struct text_state first = *t;
+    size_t most = 0;
+    for (size_t i = 0; i < r->batch; i++)
+        most = r->in[i].n > r->in[most].n ? i : most;
+    grow(r, 1);
+    r->who[0] = most;
+    t->prompt = (int32_t)r->in[most].n;
+    t->max = t->prompt + (int32_t)r->how->max_new;
+    for (size_t n = 1; n <= r->in[most].n; n = eighth_more(n)) {
+        autoregress_begin(w);
+        t->len = (int32_t)n;
+        for (size_t i = 0; i < r->seats; i++) {
+            w->held[i] = i ? w->host.state[i].prompt : 0;
+            autoregress_add(r, w, i, NULL, 0);
+        }
+        prepare_described(r, w);
+    }
+    r->who[0] = 0;
+    *t = first;
+    memset(w->held, 0, r->seats * sizeof *w->held);
+}
+
+/* Each pass advances what is on the device, as far as it goes; at the end that is sent anew, with
+ * the first pass, in which nothing is guessed. */
+void autoregress_prepare(void *ctx)
+{
+    struct run *r = ctx;
+    struct reader *w = &r->writer;
+    size_t shortest = SIZE_MAX, longest = w->longest, most = r->how->max_new;
+    int recorded = w->kv && !r->answer;
+    for (size_t i = 0; i < r->seats; i++)
+        shortest = r->in[i].n < shortest ? r->in[i].n : shortest;
+    prepare_pass(w, recorded);
+    if (!w->kv)
+        prepare_growth(r);
+    else if (!r->most && most > 1)
+        prepare_tokens(w, recorded, r->seats, longest + 1, longest + most - 1);
+    for (size_t n = r->seats; !r->most && w->kv && w->plan.loop.n_stop && most > 2 && --n > 0;)
+        prepare_tokens(w, recorded, n, shortest + 2, longest + most - 1);
+    if (r->most)
+        prepare_guesses(r, shortest, longest);
+    if (r->seats < r->batch && w->kv)
+        prepare_joining(r);
+    grow(r, 0);
+    memset(w->host.ids, 0, r->seats * most * sizeof *w->host.ids);
+    autoregress_describe(r);
+}

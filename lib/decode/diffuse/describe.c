@@ -1,0 +1,454 @@
+/* describe.c - what goes into the passes of a batch of canvases: the rows that the cache policy
+ * names, the slots that are read, the answers that are wanted, and what is prepared of all that
+ * before the clock begins.
+ *
+ * Each part of a pass has room for the same number of answers, the capacity. Where passes are
+ * recorded it comes in steps of CAPACITY_STEP, and as long as a canvas has further blocks it has
+ * room for a whole one; elsewhere it is what the neediest canvas wants. Beyond the capacity (mask
+ * ids that were committed compete again) a canvas stalls, and is described anew.
+ */
+#include "lib/decode/diffuse/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+
+enum { CAPACITY_STEP = 32 };
+
+size_t diffuse_needs(const struct run *r, const struct canvas_state *c, size_t wanted)
+{
+    int recorded = r->n->backend->ops->depth > 1, last = (size_t)c->block + 1 == r->blocks;
+    return recorded && !last && wanted < r->how->block_length ? r->how->block_length : wanted;
+}
+
+size_t diffuse_capacity(const struct run *r, size_t most)
+{
+    size_t step = r->n->backend->ops->depth > 1 ? CAPACITY_STEP : 1;
+    size_t capacity = (most + step - 1) / step * step;
+    capacity = capacity < r->how->gen_length ? capacity : r->how->gen_length;
+    return capacity > r->least ? capacity : r->least;
+}
+
+/* What the layers choose of the rows that follow; the slots of the canvas begin at `slot`. */
+static void add_share(struct run *r, int32_t slot, size_t listed)
+{
+    struct pass *p = &r->plan.pass;
+    const struct index *x = &r->work->host;
+    const struct cache_part *a = &r->part;
+    int32_t take = (int32_t)(a->take || a->sifts ? a->take : a->n_rows);
+    struct share *share = &x->part[p->n_seqs];
+    if (r->policy->outputs) {
+        *share = (struct share){(int32_t)a->first, (int32_t)a->n, take, (int32_t)p->chosen};
+        x->some[p->n_seqs] = (struct attn_seq){share->out, take, (int32_t)listed,
+                                               (int32_t)a->n_keys};
+        p->chosen += (size_t)take;
+        p->max_chosen = (size_t)take > p->max_chosen ? (size_t)take : p->max_chosen;
+    } else if (a->sifts) {
+        *share = (struct share){(int32_t)a->first, (int32_t)a->n, take, slot};
+        p->sifts = 1;
+    }
+}
+
+/* A sequence of the pass: what the policy named of lane i. Its twin has the prompt masked.
+ * Returns the slots that it lists. */
+static size_t add_rows(struct run *r, size_t i, int twin, size_t listed)
+{
+    const struct canvas_state *c = &r->host.state[i];
+    struct pass *p = &r->plan.pass;
+    const struct rows *w = &r->work->host.rows;
+    const struct cache_part *a = &r->part;
+    int32_t row = (int32_t)p->T;
+    int32_t base = twin ? (int32_t)r->slots / 2 : 0;
+    int reads = r->kv && !a->sifts;
+    add_share(r, base + diffuse_slot(r, i, 0), listed);
+    for (size_t j = 0; j < a->n_rows; j++, p->T++) {
+        int32_t k = a->row[j], id = c->first + k, prompt = k < c->prompt;
+        w->token[p->T] = twin && prompt ? (int32_t)r->n->config.mask : r->host.token[id];
+        w->pos[p->T] = k;
+        r->host.origin[p->T] = prompt ? -1 : id;
+        if (!twin)
+            r->host.row_of[id] = (int32_t)p->T;
+        w->slot[p->T] = base + diffuse_slot(r, i, k + a->shift);
+    }
+    size_t keys = reads ? a->n_keys : a->n_rows;
+    for (size_t j = 0; j < keys; j++) {
+        w->slots[listed + j] = reads ? base + diffuse_slot(r, i, a->key[j]) : row + (int32_t)j;
+        w->slot_pos[listed + j] = reads ? a->key[j] : a->row[j];
+    }
+    w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows, (int32_t)listed,
+                                             (int32_t)keys};
+    p->max_rows = a->n_rows > p->max_rows ? a->n_rows : p->max_rows;
+    p->max_slots = keys > p->max_slots ? keys : p->max_slots;
+    return keys;
+}
+
+/* The canvas as the policy sees it: one that has ended and stays goes along with the slowest. */
+static struct canvas_state canvas_seen(const struct run *r, const struct canvas_state *c)
+{
+    struct canvas_state as = *c;
+    const struct canvas_state *slow = c->live ? c : NULL;
+    for (size_t i = 0; i < r->lanes && !c->live; i++) {
+        const struct canvas_state *o = &r->host.state[i];
+        if (o->live && (!slow || o->block < slow->block ||
+                        (o->block == slow->block && o->step < slow->step)))
+            slow = o;
+    }
+    size_t last = (r->how->gen_length + (size_t)c->shift - 1) / r->how->block_length;
+    as.block = (size_t)slow->block < last ? slow->block : (int32_t)last;
+    as.step = slow->step;
+    return as;
+}
+
+/* What the policy says of lane i now, as far as it exists, goes into r->part. Returns how many of
+ * the keys lie behind the block. */
+static int32_t ask_policy(struct run *r, size_t i)
+{
+    const struct canvas_state *c = &r->host.state[i];
+    const struct canvas_state as = canvas_seen(r, c);
+    int32_t begin = as.prompt - as.shift + as.block * (int32_t)r->how->block_length;
+    const struct cache_view v = {.canvas = &as,
+                                 .token = r->host.token + c->first,
+                                 .cached = r->cached + c->first,
+                                 .mask = (int32_t)r->n->config.mask,
+                                 .begin = begin > as.prompt ? begin : as.prompt,
+                                 .end = canvas_block_end(&r->plan.loop, &as),
+                                 .mask_block = (int32_t)r->n->config.attends_block,
+                                 .params = r->how->kept};
+    struct cache_part *a = &r->part;
+    *a = (struct cache_part){.row = a->row, .key = a->key};
+    r->policy->describe(&v, a);
+    if (r->policy->slots) /* whose keys are no positions */
+        return v.canvas->len - v.end;
+    return suffix_filter(&r->how->suffix, &v, r->suffix_seed, r->kv != NULL, a);
+}
+
+/* 1: the passes to come sift. */
+static int sifting(struct run *r)
+{
+    for (size_t i = 0; i < r->batch && r->policy->slots; i++)
+        if (r->host.state[i].live) {
+            ask_policy(r, i);
+            if (r->part.sifts)
+                return 1;
+        }
+    return 0;
+}
+
+/* Lane i joins the passes to come with what the policy says of it, or waits while others sift.
+ * Returns the slots that it lists. */
+static size_t join(struct run *r, size_t i, int sifts, size_t listed)
+{
+    struct canvas_loop *l = &r->plan.loop;
+    struct canvas_state *c = &r->host.state[i];
+    if (i % r->drafts)
+        diffuse_draft_inherit(r, i);
+    c->ahead = ask_policy(r, i);
+    r->span[i] = (struct extent){0};
+    if (r->part.sifts != sifts)
+        return 0;
+    cache_extent(r->policy, &r->part, (int32_t)r->n->config.attends_block, &r->span[i]);
+    r->serves = r->part.passes < r->serves ? r->part.passes : r->serves;
+    c->rows_block = c->block;
+    r->work->host.member[l->parts++] = (int32_t)i;
+    return add_rows(r, i, 0, listed);
+}
+
+static int any_live(const struct run *r)
+{
+    int live = 0;
+    for (size_t i = 0; i < r->lanes; i++)
+        live |= r->host.state[i].live;
+    return live;
+}
+
+/* The rows of the passes to come: of every lane that takes part what the policy names, and for
+ * CFG the same again with the prompts masked. */
+static void gather(struct run *r)
+{
+    struct canvas_loop *l = &r->plan.loop;
+    struct pass *p = &r->plan.pass;
+    const int32_t *member = r->work->host.member;
+    size_t listed = 0;
+    int all = r->how->stay && any_live(r), sifts = sifting(r);
+    for (size_t i = 0; i < r->ids; i++)
+        r->host.row_of[i] = r->host.check_of[i] = -1;
+    l->parts = 0;
+    r->serves = SIZE_MAX;
+    for (size_t i = 0; i < r->lanes; i++)
+        if (r->host.state[i].live || (all && i % r->drafts == 0)) {
+            listed += join(r, i, sifts, listed);
+            listed += r->shadows && r->host.state[i].live ? diffuse_shadow(r, i, listed) : 0;
+        }
+    l->twin = r->guided ? (int32_t)p->T : 0;
+    for (size_t i = 0; i < l->parts && r->guided; i++) {
+        ask_policy(r, (size_t)member[i]);
+        listed += add_rows(r, (size_t)member[i], 1, listed);
+    }
+    l->T = p->T;
+    p->chosen = p->chosen < p->T ? p->chosen : 0;
+    p->mask = r->n->config.attends;
+    p->mask_block = r->n->config.attends_block;
+    p->max_slots = pass_slots(r->work, p->max_slots);
+}
+
+static size_t count_open(const struct run *r, const struct canvas_state *c)
+{
+    const struct canvas_loop here = diffuse_loop_here(r);
+    size_t n = 0;
+    for (int32_t k = c->prompt; k < canvas_block_end(&here, c); k++)
+        n += (size_t)canvas_open(&here, c, k);
+    return n;
+}
+
+/* And with them the slots that a rule may revise. */
+static size_t count_asked(const struct run *r, const struct canvas_state *c)
+{
+    const struct canvas_loop here = diffuse_loop_here(r);
+    size_t n = 0;
+    for (int32_t k = c->prompt; k < canvas_block_end(&here, c); k++)
+        n += (size_t)canvas_held(&here, c, k);
+    return n + count_open(r, c);
+}
+
+/* What the neediest part needs. */
+static size_t capacity_now(const struct run *r)
+{
+    const struct canvas_loop *l = &r->plan.loop;
+    size_t most = 0;
+    for (size_t i = 0; i < l->parts; i++) {
+        const struct canvas_state *c = &r->host.state[r->work->host.member[i]];
+        size_t needed = c->live ? diffuse_needs(r, c, count_asked(r, c)) : 0;
+        most = needed > most ? needed : most;
+    }
+    return diffuse_capacity(r, most);
+}
+
+/* The rows that are asked about, `capacity` for each part. */
+static void ask(struct run *r, size_t capacity)
+{
+    r->plan.loop.capacity = capacity;
+    const struct canvas_loop here = diffuse_loop_here(r);
+    for (size_t i = 0; i < here.parts; i++)
+        advance_ask(&here, i);
+    r->plan.pass.R = here.parts * capacity;
+}
+
+/* Steps of the first format that are left: canvases that live have made the same number. */
+static size_t early_left(const struct run *r)
+{
+    for (size_t i = 0; r->how->early && i < r->lanes; i++) {
+        const struct canvas_state *c = &r->host.state[i];
+        if (c->live && (size_t)c->passes < r->how->early_steps)
+            return r->how->early_steps - (size_t)c->passes;
+    }
+    return 0;
+}
+
+/* Passes until the slowest canvas is full, if it does not end before, or until the policy is to be
+ * asked again. Behind each that answers drafts the host looks. */
+static size_t passes_left(const struct run *r)
+{
+    size_t block = r->how->block_length, left = 0;
+    if (r->block_steps < block)
+        block = r->block_steps;
+    size_t serves = r->drafts > 1 ? 1 : r->serves;
+    for (size_t i = 0; i < r->lanes; i++) {
+        const struct canvas_state *c = &r->host.state[i];
+        size_t its = c->live ? r->blocks * block - (size_t)c->passes : 0;
+        left = its > left ? its : left;
+    }
+    size_t early = early_left(r);
+    left = early && early < left ? early : left;
+    return left < serves ? left : serves;
+}
+
+/* A pass of the live canvases, but for the rows that it is asked about. */
+static void describe_pass(struct run *r)
+{
+    struct pass *p = &r->plan.pass;
+    const struct index *t = &r->work->device;
+    r->at = early_left(r) ? r->how->early : r->n;
+    r->cost_model = cost_model_of(r->at);
+    pass_begin(p, r->at, r->kv, r->work);
+    p->guided = r->guided;
+    p->query = (struct head_query){.temperature = r->how->temperature,
+                                   .gumbel = r->how->gumbel, .seed = r->how->seed,
+                                   .keys = t->rows.key, .cfg_scale = r->how->cfg_scale,
+                                   .ban = t->ban, .n_ban = r->n_ban,
+                                   .divergence = r->work->size.compared,
+                                   .quiet = t->quiet, .n_quiet = r->n_quiet,
+                                   .target = r->plan.loop.check_of ? t->target : NULL};
+    gather(r);
+}
+
+/* What the slots of the cache hold once a described pass has run. Later ones of this description
+ * may renew it, so what is noted is never newer than what is there. */
+static void note_rows(struct run *r)
+{
+    for (size_t k = 0; k < r->ids && r->kv; k++)
+        if (r->host.row_of[k] >= 0)
+            r->cached[k] = r->host.token[k];
+}
+
+/* The slots of the cache hold nothing yet. */
+static void forget(struct run *r)
+{
+    for (size_t k = 0; k < r->ids; k++)
+        r->cached[k] = -1;
+}
+
+size_t diffuse_describe(struct run *r)
+{
+    describe_pass(r);
+    ask(r, capacity_now(r));
+    pass_write(r->n, r->work);
+    note_rows(r);
+    return passes_left(r);
+}
+
+/* ---- a pass ---- */
+
+void diffuse_pass(void *ctx)
+{
+    const struct run *r = ctx;
+    struct backend *b = r->n->backend;
+    pass_run(r->at, r->kv, r->work, &r->plan.pass);
+    b->ops->advance_canvases(b, &r->plan.loop);
+}
+
+/* ---- before the clock ---- */
+
+/* The pass that asks about so many rows, from the start; a canvas that wants more only waits. */
+static void prepare_pass(struct run *r, size_t capacity, int recorded)
+{
+    struct backend *b = r->n->backend;
+    ask(r, capacity);
+    pass_write(r->n, r->work);
+    if (recorded)
+        b->ops->prepare(b, &r->plan, sizeof r->plan, diffuse_pass, r);
+    else
+        diffuse_pass(r);
+}
+
+/* With fewer and fewer lanes, whenever a sixteenth of the rows has gone. */
+static void prepare_fewer(struct run *r, size_t capacity, const struct canvas_state *at)
+{
+    size_t T = r->plan.pass.T;
+    for (size_t n = r->lanes; --n > 0;) {
+        r->host.state[n].live = 0;
+        describe_pass(r);
+        if (r->plan.pass.T > T - T / 16)
+            continue;
+        T = r->plan.pass.T;
+        prepare_pass(r, capacity, 0);
+    }
+    memcpy(r->host.state, at, r->lanes * sizeof *at);
+    describe_pass(r);
+}
+
+/* What diffuse_prepare has done so far. */
+struct acts {
+    int32_t id;         /* what is committed: no mask, and ends no text */
+    struct plan *plan;  /* [n] prepared */
+    size_t n, cap;
+    size_t fewest;      /* rows, of those that never come twice */
+    struct canvas_state *at; /* [lanes] as described */
+};
+
+static int seen(const struct acts *a, const struct plan *p)
+{
+    size_t i = 0;
+    while (i < a->n && memcmp(&a->plan[i], p, sizeof *p))
+        i++;
+    return i < a->n;
+}
+
+/* The passes as described. Rows that never come twice are not recorded: they run once where a
+ * sixteenth of them has gone, for the kernels and choices that their like share. */
+static void prepare_described(struct run *r, struct acts *a)
+{
+    size_t T = r->plan.pass.T, capacity = capacity_now(r);
+    int recorded = !r->policy->fleeting || T == (r->guided ? 2 * r->ids : r->ids);
+    int together = r->how->stay || ((r->how->rule == UNMASK_SCHEDULE ||
+                                     r->how->rule == UNMASK_REPLAY) && !r->how->stop_at_eos);
+    if (!recorded && T > a->fewest - a->fewest / 16)
+        return;
+    a->fewest = recorded ? a->fewest : T;
+    ask(r, capacity);
+    if (seen(a, &r->plan))
+        return;
+    MEM_GROW(a->plan, a->n, a->cap);
+    memcpy(&a->plan[a->n++], &r->plan, sizeof r->plan);
+    prepare_pass(r, capacity, recorded);
+    memcpy(a->at, r->host.state, r->lanes * sizeof *a->at);
+    if (recorded && r->batch > 1 && (!together || r->drafts > 1))
+        prepare_fewer(r, capacity, a->at);
+}
+
+/* A pass makes final what the schedule says, or a slot of each canvas. 1: those to come are to be
+ * described anew; see settle(). */
+static int act_out(struct run *r, const struct acts *a)
+{
+    const struct canvas_loop here = diffuse_loop_here(r);
+    size_t most = 0;
+    int stale = 0;
+    for (size_t i = 0; i < r->lanes; i += r->drafts) {
+        struct canvas_state *c = &r->host.state[i];
+        if (!c->live || canvas_behind(&here, c) || !(r->span[i].rows > 0))
+            continue;
+        int32_t takes = unmask_paced(here.rule) ? canvas_budget(&here, c) : 1;
+        for (int32_t k = c->prompt; takes > 0 && k < canvas_block_end(&here, c); k++)
+            if (canvas_open(&here, c, k)) {
+                r->host.token[c->first + k] = a->id;
+                takes--;
+            }
+        canvas_settle(&here, c, (int32_t)count_open(r, c));
+        size_t needed = c->live ? diffuse_needs(r, c, count_asked(r, c)) : 0;
+        most = needed > most ? needed : most;
+        stale |= (!c->live && !r->how->stay) || canvas_behind(&here, c);
+    }
+    return stale || !any_live(r) || diffuse_capacity(r, most) < here.capacity;
+}
+
+/* The passes of a description, those too that are under way when the first of them shows that it
+ * has to be made anew. */
+static void act_on(struct run *r, const struct acts *a)
+{
+    int stale = 0, more = r->n->backend->ops->depth;
+    for (size_t n = passes_left(r); n > 0 && more > 0; n--) {
+        stale |= act_out(r, a);
+        more -= stale;
+    }
+}
+
+/* Every description that canvases come to which commit by the schedule, or by other rules a slot at
+ * a time: acted out from the first pass to the last, each with all numbers of drafts. */
+void diffuse_prepare(void *ctx)
+{
+    struct run *r = ctx;
+    size_t states = r->lanes * sizeof *r->host.state, ids = r->ids * sizeof *r->host.token;
+    struct acts a = {.fewest = SIZE_MAX, .at = mem_alloc(states)};
+    struct canvas_state *state = memcpy(mem_alloc(states), r->host.state, states);
+    int32_t *token = memcpy(mem_alloc(ids), r->host.token, ids);
+    while (a.id == r->plan.loop.mask || is_stop(r->plan.loop.stop, r->plan.loop.n_stop, a.id))
+        a.id++;
+    forget(r);
+    while (any_live(r)) {
+        for (size_t each = r->drafts; each > 0; each--) {
+            diffuse_draft_guess(r, each);
+            describe_pass(r);
+            prepare_described(r, &a);
+        }
+        note_rows(r);
+        act_on(r, &a);
+    }
+    memcpy(r->host.state, state, states);
+    memcpy(r->host.token, token, ids);
+    forget(r);
+    diffuse_describe(r);
+    free(a.plan);
+    free(a.at);
+    free(state);
+    free(token);
+}

@@ -1,0 +1,198 @@
+/* draft.c - several steps of a canvas in one pass, and the ids stay what they are.
+ *
+ * A canvas has lanes D_1 .. D_d, states with tokens of their own. D_1 is where the canvas is; D_2
+ * what its next step comes to if the answers stay as they were, and so on, as long as answers are
+ * known: to the first state behind the block. One pass answers all of them, and every lane makes
+ * its own step, T_j = step(D_j), where the pass ran. Where T_j = D_j+1, the lane j + 1 was right to
+ * begin with, and T_j+1 is what two passes come to. So T_1 always counts, then each as long as all
+ * before it were foreseen; the canvas goes on from the last of these, and its answers make the next
+ * drafts. A draw depends on the number of the step, which a lane counts like a canvas.
+ *
+ * With a cache: each position has as many slots as lanes, its versions. A lane reads the version
+ * that the last lane up to itself computes in this pass, else the one that is kept; a layer's keys
+ * and values are all written before its attention, so that is what passes one after another read.
+ * Then the versions that the steps computed are those that are kept.
+ *
+ * Source: "Free Draft-and-Verification: Toward Lossless Parallel Decoding for Diffusion Large
+ * Language Models" (FreeDave), arXiv 2510.00294; here a draft is right when it is the same state.
+ */
+#include "lib/decode/diffuse/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+
+void diffuse_draft_make(struct run *r)
+{
+    struct draft *d = &r->draft;
+    size_t gen = r->how->gen_length, longest = 0;
+    if (r->drafts == 1)
+        return;
+    for (size_t i = 0; i < r->batch; i++)
+        longest = r->in[i].n + gen > longest ? r->in[i].n + gen : longest;
+    d->after = mem_zero(r->ids, sizeof *d->after);
+    d->answer = mem_zero(r->lanes * (gen > r->least ? gen : r->least), sizeof *d->answer);
+    d->version = mem_zero(r->ids, sizeof *d->version);
+    d->place = mem_zero(longest, sizeof *d->place);
+    d->known = mem_zero(gen, sizeof *d->known);
+    d->row_of = mem_zero(r->ids, sizeof *d->row_of);
+    d->asked = mem_zero(gen, sizeof *d->asked);
+    d->wanted = mem_zero(gen, sizeof *d->wanted);
+    d->key = mem_zero(gen, sizeof *d->key);
+}
+
+void diffuse_draft_free(struct run *r)
+{
+    struct draft *d = &r->draft;
+    free(d->after);
+    free(d->answer);
+    free(d->version);
+    free(d->place);
+    free(d->known);
+    free(d->row_of);
+    free(d->asked);
+    free(d->wanted);
+    free(d->key);
+}
+
+void diffuse_draft_read(struct run *r)
+{
+    struct backend *b = r->n->backend;
+    const struct draft *d = &r->draft;
+    if (r->drafts == 1)
+        return;
+    b->ops->read(b, d->after, r->device.token, r->ids * sizeof *d->after);
+    b->ops->read(b, d->answer, r->work->answer, r->plan.pass.R * sizeof *d->answer);
+}
+
+/* 1: what a lane has become is what the next one was. */
+static int foreseen(const struct run *r, const struct canvas_state *now, size_t lane)
+{
+    const struct canvas_state *is = &now[lane], *next = &r->host.state[lane + 1];
+    return is->live && next->live && is->block == next->block && is->step == next->step &&
+           !memcmp(is->kept, next->kept, sizeof is->kept) &&
+           !memcmp(r->draft.after + is->first, r->host.token + next->first,
+                   (size_t)is->len * sizeof *r->host.token);
+}
+
+size_t diffuse_draft_steps(const struct run *r, const struct canvas_state *now, size_t canvas)
+{
+    size_t steps = 1;
+    while (steps < r->drafts && foreseen(r, now, canvas * r->drafts + steps - 1))
+        steps++;
+    return steps;
+}
+
+/* ---- the slots of the cache ---- */
+
+/* The version of position p behind the first `lanes` of a canvas. */
+static int32_t version_of(const struct run *r, const struct canvas_state *c, size_t lanes,
+                          int32_t p)
+{
+    int32_t kept = r->draft.version[c->first + p];
+    while (--lanes > 0)
+        if (r->host.row_of[c->first + (int32_t)lanes * c->len + p] >= 0)
+            return (kept + (int32_t)lanes) % (int32_t)r->drafts;
+    return kept;
+}
+
+int32_t diffuse_slot(const struct run *r, size_t lane, int32_t p)
+{
+    size_t own = lane % r->drafts;
+    const struct canvas_state *c = &r->host.state[lane - own];
+    int32_t slot = r->slot[lane / r->drafts] + p;
+    return r->drafts > 1 ? slot + version_of(r, c, own + 1, p) * c->len : slot;
+}
+
+void diffuse_draft_inherit(struct run *r, size_t lane)
+{
+    const struct canvas_state *c = &r->host.state[lane], *from = c - 1;
+    for (int32_t p = 0; p < c->len; p++)
+        r->cached[c->first + p] = r->host.row_of[from->first + p] < 0
+                                      ? r->cached[from->first + p]
+                                      : r->host.token[from->first + p];
+}
+
+/* ---- new drafts ---- */
+
+/* A lane becomes the one before it. */
+static void copy_lane(struct run *r, struct canvas_state *c, const struct canvas_state *from)
+{
+    int32_t first = c->first;
+    *c = *from;
+    c->first = first;
+    memcpy(r->host.token + first, r->host.token + from->first,
+           (size_t)c->len * sizeof *r->host.token);
+}
+
+void diffuse_draft_guess(struct run *r, size_t each)
+{
+    for (size_t i = 0; i < r->lanes; i++)
+        if (i % r->drafts) {
+            copy_lane(r, &r->host.state[i], &r->host.state[i - 1]);
+            r->host.state[i].live &= i % r->drafts < each;
+        }
+}
+
+/* Notes where the answers lie that the pass gave to a lane. */
+static void place_answers(struct run *r, size_t lane)
+{
+    const struct canvas_state *c = &r->host.state[lane];
+    size_t part = 0;
+    for (int32_t p = 0; p < c->len; p++)
+        r->draft.place[p] = -1;
+    while ((size_t)r->work->host.member[part] != lane)
+        part++;
+    size_t w0 = part * r->plan.loop.capacity;
+    for (size_t w = w0; w < w0 + (size_t)c->wanted; w++)
+        r->draft.place[r->host.asked[w] - c->first] = (int32_t)w;
+}
+
+/* A lane becomes the one before it, one step further by the answers that are known. */
+static void draft_step(struct run *r, size_t lane)
+{
+    struct draft *d = &r->draft;
+    struct canvas_state *c = &r->host.state[lane];
+    int32_t first = c->first, member = (int32_t)lane;
+    copy_lane(r, c, c - 1);
+    for (int32_t p = 0; p < c->len; p++)
+        d->row_of[first + p] = d->place[p] < 0 ? -1 : 0;
+    struct canvas_loop l = diffuse_loop_here(r);
+    l.parts = 1;
+    l.capacity = r->how->gen_length;
+    l.member = &member;
+    l.row_of = d->row_of;
+    l.T = 0;
+    l.twin = 0;
+    l.answer = d->known;
+    l.asked = d->asked;
+    l.rows.wanted = d->wanted;
+    l.rows.key = d->key;
+    advance_ask(&l, 0);
+    for (int32_t w = 0; w < c->wanted; w++)
+        d->known[w] = d->answer[d->place[d->asked[w] - first]];
+    host_advance_canvases(r->n->backend, &l);
+}
+
+void diffuse_draft_follow(struct run *r, const struct canvas_state *now, size_t canvas,
+                          size_t steps)
+{
+    size_t lane = canvas * r->drafts, last = lane + steps - 1;
+    struct canvas_state *c = &r->host.state[lane];
+    int32_t first = c->first, block = r->host.state[last].block;
+    if (r->drafts == 1)
+        return;
+    for (int32_t p = 0; r->kv && p < c->len; p++)
+        r->draft.version[first + p] = version_of(r, c, steps, p);
+    memmove(r->cached + first, r->cached + now[last].first, (size_t)c->len * sizeof *r->cached);
+    place_answers(r, last);
+    *c = now[last];
+    c->first = first;
+    memcpy(r->host.token + first, r->draft.after + now[last].first,
+           (size_t)c->len * sizeof *r->host.token);
+    for (size_t k = 1; k < r->drafts; k++)
+        c[k].live = 0;
+    for (size_t k = 1; k < r->drafts && c[k - 1].live && c[k - 1].block == block; k++)
+        draft_step(r, lane + k);
+}

@@ -1,0 +1,54 @@
+/* loop.c - what follows the answers of a pass (kernels/advance.h), as data: on the arrays of the
+ * back end; or on those of the host, which can then say or make a step by itself, as it does for
+ * drafts and before the clock. */
+#include "lib/decode/diffuse/run.h"
+
+#include <string.h>
+
+#include "lib/base/rng.h"
+
+/* *l works on the arrays of x and c. */
+static void loop_on(struct canvas_loop *l, const struct index *x, const struct canvases *c)
+{
+    l->member = x->member;
+    l->canvas = c->state;
+    l->token = c->token;
+    l->row_of = c->row_of;
+    l->check_of = unmask_has(l->rule, UNMASK_REVISES) ? c->check_of : NULL;
+    l->slot = unmask_has(l->rule, UNMASK_KEEPS) ? c->slot : NULL;
+    l->asked = c->asked;
+    l->target = x->target;
+    l->origin = c->origin;
+    l->rows = x->rows;
+    l->budget = c->budget;
+}
+
+void diffuse_loop_make(struct run *r)
+{
+    const struct diffuse *how = r->how;
+    struct canvas_loop *l = &r->plan.loop;
+    memset(l, 0, sizeof *l); /* its bytes are part of a key */
+    l->rule = how->rule;
+    loop_on(l, &r->work->device, &r->device);
+    l->answer = r->work->answer;
+    l->gen_length = (int32_t)how->gen_length;
+    l->block_length = (int32_t)how->block_length;
+    l->block_steps = (int32_t)r->block_steps;
+    l->block_pace = how->replay || !diffuse_is_even(how) ? (int32_t)r->block_steps : 0;
+    l->mask = (int32_t)r->n->config.mask;
+    l->order = how->order;
+    l->rounding = how->confidence;
+    l->params = how->unmask;
+    l->order_seed = rng_derive(how->seed, "random remasking");
+    l->per_block = r->per_block;
+    l->compares = unmask_has(how->rule, UNMASK_COMPARES) != 0;
+    l->stop_at_eos = how->stop_at_eos;
+    l->n_stop = generation_stops(&r->n->config, l->stop);
+}
+
+struct canvas_loop diffuse_loop_here(const struct run *r)
+{
+    struct canvas_loop here = r->plan.loop;
+    loop_on(&here, &r->work->host, &r->host);
+    return here;
+}

@@ -1,0 +1,117 @@
+/* observe.c - what a pass changed, for an observer that looks closely (observer.h).
+ *
+ * Which ids the answers are about stands beside them on the back end; what follows the pass writes
+ * those of the next one in their place, so they are brought to the host before it.
+ * A change is a slot whose id differs before and after, whatever rule made it so.
+ */
+#include "lib/decode/diffuse/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+
+struct sight {
+    int32_t *before, *asked;  /* [ids] of the canvases; [R] which of them the answers are about */
+    struct head_row *answer;  /* [R] */
+    double *sure;             /* [gen_length] of each slot that the pass was asked about; NaN */
+    int32_t *slot, *again;    /* [gen_length] and so on: see struct observed */
+    double *confidence;
+};
+
+struct sight *diffuse_observe_make(const struct run *r)
+{
+    size_t gen = r->how->gen_length, most = r->work->size.wanted;
+    struct sight *s = mem_zero(1, sizeof *s);
+    s->before = mem_zero(r->ids, sizeof *s->before);
+    s->asked = mem_zero(most, sizeof *s->asked);
+    s->answer = mem_zero(most, sizeof *s->answer);
+    s->sure = mem_zero(gen, sizeof *s->sure);
+    s->slot = mem_zero(gen, sizeof *s->slot);
+    s->again = mem_zero(gen, sizeof *s->again);
+    s->confidence = mem_zero(gen, sizeof *s->confidence);
+    return s;
+}
+
+void diffuse_observe_free(struct sight *s)
+{
+    if (!s)
+        return;
+    free(s->before);
+    free(s->asked);
+    free(s->answer);
+    free(s->sure);
+    free(s->slot);
+    free(s->again);
+    free(s->confidence);
+    free(s);
+}
+
+void diffuse_observe_before(struct run *r)
+{
+    struct backend *b = r->n->backend;
+    struct sight *s = r->sight;
+    b->ops->read(b, s->asked, r->device.asked, r->plan.pass.R * sizeof *s->asked);
+    memcpy(s->before, r->host.token, r->ids * sizeof *s->before);
+}
+
+void diffuse_observe_after(struct run *r)
+{
+    struct backend *b = r->n->backend;
+    b->ops->read(b, r->sight->answer, r->work->answer,
+                 r->plan.pass.R * sizeof *r->sight->answer);
+}
+
+/* sure[slot] where a lane, which is part `part` of the pass, was given what stands there now. */
+static void be_sure(const struct run *r, size_t part, const struct canvas_state *was,
+                    const int32_t *ids)
+{
+    struct sight *s = r->sight;
+    int32_t first = was->first + was->prompt, gen = (int32_t)r->how->gen_length;
+    size_t w0 = part * r->plan.loop.capacity;
+    for (size_t w = w0; w < w0 + (size_t)was->wanted; w++) {
+        int32_t id = s->asked[w], slot = id - first;
+        if (id >= 0 && slot >= 0 && slot < gen && s->answer[w].id == ids[slot])
+            s->sure[slot] = (double)s->answer[w].prob;
+    }
+}
+
+static size_t part_of(const struct run *r, size_t i)
+{
+    size_t part = 0;
+    while ((size_t)r->work->host.member[part] != i)
+        part++;
+    return part;
+}
+
+void diffuse_observe(const struct run *r, size_t i, const struct canvas_state *now, size_t steps,
+                     int64_t ns)
+{
+    size_t lane = i * r->drafts;
+    const struct canvas_state *was = &r->host.state[lane];
+    struct sight *s = r->sight;
+    size_t first = (size_t)(was->first + was->prompt);
+    const int32_t *token = r->drafts > 1 ? r->draft.after : r->host.token;
+    const int32_t *ids = token + now->first + now->prompt;
+    struct observed o = {.input = r->who[i], .pass = r->out[r->who[i]].denoise_steps, .ns = ns,
+                         .ids = ids, .n = r->how->gen_length,
+                         .readable = (size_t)now->readable,
+                         .mask = (int32_t)r->n->config.mask, .slot = s->slot, .again = s->again,
+                         .confidence = s->confidence};
+    for (size_t k = 0; k < o.n; k++)
+        s->sure[k] = (double)NAN;
+    for (size_t k = 0; k < steps; k++)
+        be_sure(r, part_of(r, lane + k), &was[k], ids);
+    for (size_t k = 0; k < o.n; k++) {
+        if (o.ids[k] == s->before[first + k])
+            continue;
+        if (o.ids[k] == o.mask) {
+            s->again[o.reopened++] = (int32_t)k;
+        } else {
+            s->slot[o.commits] = (int32_t)k;
+            s->confidence[o.commits++] = s->sure[k];
+        }
+    }
+    r->how->observer->changed(r->how->observer->ctx, &o);
+}

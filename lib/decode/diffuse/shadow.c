@@ -1,0 +1,69 @@
+/* shadow.c - the shadow rows of a block, for rules that ask what an id is worth to who does not see
+ * it (kernels/unmask/wino.h).
+ *
+ * A shadow row is a mask at the position of a slot of the block. It reads all that the canvas's
+ * rows read but for the slot itself, and the shadow rows of the block; nobody else reads shadow
+ * rows. Attention knows lists of keys alone: so each shadow row is a sequence of its own, and no
+ * mask is needed. Their keys and values lie behind those of all canvases.
+ * Source: Hong et al. 2025, "Wide-In, Narrow-Out", arXiv 2507.18578, and the attention mask of
+ * LLaDA/decoding.py in github.com/Feng-Hong/WINO-DLLM.
+ */
+#include "lib/decode/diffuse/run.h"
+
+/* The first position of the block. A canvas that is full and stays in the passes has its last one.
+ */
+static int32_t block_of(const struct run *r, size_t i)
+{
+    const struct canvas_state *c = &r->host.state[i];
+    size_t block = (size_t)c->block < r->blocks ? (size_t)c->block : r->blocks - 1;
+    return c->prompt + (int32_t)(block * r->shadows);
+}
+
+/* The list of the shadow of position `hidden`; `own`: the slot of the block's first shadow. Returns
+ * its length. */
+static size_t list_keys(struct run *r, size_t i, int32_t hidden, int32_t own, size_t listed)
+{
+    const struct canvas_state *c = &r->host.state[i];
+    const struct rows *w = &r->work->host.rows;
+    const struct cache_part *a = &r->part;
+    const int32_t *at = r->kv ? a->key : a->row;
+    int32_t block = block_of(r, i);
+    size_t n = listed, keys = r->kv ? a->n_keys : a->n_rows;
+    for (size_t j = 0; j < keys; j++)
+        if (at[j] != hidden) {
+            w->slots[n] = r->kv ? r->slot[i] + at[j] : r->host.row_of[c->first + at[j]];
+            w->slot_pos[n++] = at[j];
+        }
+    for (int32_t j = 0; j < (int32_t)r->shadows; j++) {
+        w->slots[n] = own + j;
+        w->slot_pos[n++] = block + j;
+    }
+    return n - listed;
+}
+
+size_t diffuse_shadow(struct run *r, size_t i, size_t listed)
+{
+    struct pass *p = &r->plan.pass;
+    const struct rows *w = &r->work->host.rows;
+    const struct canvas_state *c = &r->host.state[i];
+    int32_t block = block_of(r, i);
+    size_t behind = (r->batch - i) * r->shadows;
+    int32_t own = (int32_t)(r->kv ? r->slots - behind : p->T);
+    size_t begin = listed, n = 0;
+    for (int32_t k = 0; k < (int32_t)r->shadows; k++, p->T++, listed += n) {
+        w->token[p->T] = (int32_t)r->n->config.mask;
+        w->pos[p->T] = block + k;
+        w->slot[p->T] = own + k;
+        r->host.origin[p->T] = -1;
+        r->host.check_of[c->first + block + k] = (int32_t)p->T;
+        n = list_keys(r, i, block + k, own, listed);
+        w->seqs[p->n_seqs++] = (struct attn_seq){(int32_t)p->T, 1, (int32_t)listed, (int32_t)n};
+        p->max_slots = n > p->max_slots ? n : p->max_slots;
+    }
+    struct extent *x = &r->shade[i];
+    *x = (struct extent){0};
+    cost_full(x, (double)r->shadows, (double)n);
+    x->read = r->kv ? (double)(r->shadows * n) : 0;
+    x->written = r->kv ? (double)r->shadows : 0;
+    return listed - begin;
+}

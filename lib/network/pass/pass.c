@@ -1,0 +1,359 @@
+/* pass.c - the operations of one pass, in order; see pass.h.
+ *
+ * What a pass is depends on struct pass and on the index arrays alone, and nothing is allocated or
+ * copied while it runs: a back end may record its operations once and repeat them for as long as
+ * struct pass stays the same, whatever the index arrays then hold.
+ */
+#include "lib/network/pass.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "lib/network/latent.h"
+#include "lib/network/pass/run.h"
+
+enum { SLOT_STEP = 256 };
+
+/* ---- description ---- */
+
+void pass_begin(struct pass *p, const struct network *n, const struct kv *kv, const struct work *w)
+{
+    memset(p, 0, sizeof *p);
+    p->network = n->identity;
+    p->block = w->block;
+    p->size = w->size;
+    if (kv) {
+        p->k = kv->k;
+        p->v = kv->v;
+        p->attn = kv->attn;
+        p->outside = kv->outside ? kv->outside->block : NULL;
+        p->kv_slots = kv->slots;
+        p->kv_dtype = kv->dtype;
+    }
+}
+
+size_t pass_slots(const struct work *w, size_t n)
+{
+    size_t step = (n + SLOT_STEP - 1) / SLOT_STEP * SLOT_STEP;
+    assert(n <= w->size.slots);
+    return step < w->size.slots ? step : w->size.slots;
+}
+
+void pass_list_rows(struct work *w, size_t T)
+{
+    const struct rows *r = &w->host.rows;
+    assert(T <= w->size.listed);
+    for (size_t t = 0; t < T; t++)
+        r->slots[t] = (int32_t)t;
+    memcpy(r->slot_pos, r->pos, T * sizeof *r->pos);
+}
+
+void pass_write(const struct network *n, struct work *w)
+{
+    n->backend->ops->write(n->backend, w->block, w->host.extra, w->index_bytes);
+}
+
+/* ---- a layer ---- */
+
+/* What layer l has changed of its keys and values, where they come from outside: rows slot[0..T),
+ * or all slots (NULL). */
+static void keep_rows(const struct network *n, size_t l, const struct kv *kv, const int32_t *slot,
+                      size_t T)
+{
+    const struct config *c = &n->config;
+    size_t row = c->kv_heads * c->head_dim * dtype_value_bytes(kv->dtype);
+    const struct store_rows r = {slot, slot ? T : kv->slots, row, kv->second};
+    offload_keep(kv->outside, l, &r);
+}
+
+/* The rows that a layer computes: of its pass, or the chosen ones. */
+struct layer_rows {
+    act *x; /* [T, D] their stream */
+    const int32_t *slot, *pos;
+    const struct attn_seq *seqs;
+    size_t T, max_rows;
+};
+
+/* The queries, keys and values of z, a tile of rows after the other; `to`, `slot` as in struct
+ * qkv. */
+static void qkv_block(const struct network *n, size_t l, const struct work *w,
+                      const struct layer_rows *z, struct cache to, const int32_t *slot)
+{
+    const struct config *c = &n->config;
+    const struct layer *y = &n->layer[l];
+    const size_t E = c->head_dim, kept = c->kv_heads * E * dtype_value_bytes(to.dtype);
+    for (size_t t = 0, N; t < z->T; t += N) {
+        N = pass_rows_at_once(n, w, t, z->T);
+        size_t at = slot ? 0 : t * kept;
+        const struct qkv qkv = {.in = {pass_row_at(n, z->x, t, c->width), y->attn_norm,
+                                       c->norm_eps},
+                                .wq = &y->q,
+                                .wk = &y->k,
+                                .wv = &y->v,
+                                .bias = {y->q_bias, y->k_bias, y->v_bias},
+                                .head_gain = {y->q_norm, y->k_norm},
+                                .table = w->table + t * E,
+                                .q = pass_row_at(n, w->q, t, c->heads * E),
+                                .to = {(char *)to.k + at, (char *)to.v + at, to.dtype},
+                                .slot = slot ? slot + t : NULL,
+                                .heads = c->heads,
+                                .kv_heads = c->kv_heads,
+                                .head_dim = E};
+        n->backend->ops->qkv(n->backend, &qkv, N, w->scratch);
+    }
+}
+
+static void attention_block(const struct network *n, size_t l, const struct kv *kv,
+                            const struct work *w, const struct pass *p, const struct layer_rows *z)
+{
+    const struct config *c = &n->config;
+    struct backend *b = n->backend;
+    const struct rows *r = &w->device.rows;
+    const int own = !kv || p->sifts; /* keys and values are not cached */
+    const struct cache to = own ? w->fresh : kv_layer(kv, n, l);
+    const struct attn attn = {.q = w->q,
+                              .y = w->y,
+                              .kv = to,
+                              .half = network_half(n),
+                              .pos = z->pos,
+                              .seqs = z->seqs,
+                              .slots = r->slots,
+                              .slot_pos = r->slot_pos,
+                              .n_seqs = p->n_seqs,
+                              .T = z->T,
+                              .max_rows = z->max_rows,
+                              .max_slots = p->max_slots,
+                              .heads = c->heads,
+                              .kv_heads = c->kv_heads,
+                              .head_dim = c->head_dim,
+                              .mask = p->mask,
+                              .mask_block = p->mask_block,
+                              .window = c->window,
+                              .dense = work_scores(n, &w->size)};
+    qkv_block(n, l, w, z, to, own ? NULL : z->slot);
+    if (!own)
+        keep_rows(n, l, kv, r->slot, p->T); /* and of all rows the values that chose them */
+    b->ops->attention(b, &attn, w->scratch);
+    pass_multiply(n, w, &n->layer[l].o, (struct input){.x = w->y}, z->x, 1, z->T);
+}
+
+/* w->gate = silu(in Wgate^T) * (in Wup^T), in one operation or in three. */
+static void gate_rows(const struct network *n, size_t l, const struct work *w, struct input in,
+                      size_t N)
+{
+    struct backend *b = n->backend;
+    const struct layer *y = &n->layer[l];
+    const struct product gate = {&y->gate, w->gate, 0}, up = {&y->up, w->up, 0};
+    if (!w->size.how.unfused) {
+        b->ops->gated(b, w->gate, in, &y->gate, &y->up, N, w->scratch);
+        return;
+    }
+    b->ops->matmul(b, &gate, 1, in, N, w->scratch);
+    b->ops->matmul(b, &up, 1, in, N, w->scratch);
+    b->ops->swiglu(b, w->gate, w->gate, w->up, N * n->config.ffn);
+}
+
+/* x += what the rows read of their latents. */
+static void cross_block(const struct network *n, size_t l, const struct kv *kv,
+                        const struct work *w, const struct pass *p)
+{
+    const struct config *c = &n->config;
+    struct backend *b = n->backend;
+    const struct layer *y = &n->layer[l];
+    struct attn attn = {.q = w->q,
+                        .y = w->y,
+                        .half = network_half(n),
+                        .pos = w->device.rows.pos,
+                        .seqs = w->device.cross,
+                        .n_seqs = p->n_seqs,
+                        .T = p->T,
+                        .max_rows = p->max_rows,
+                        .heads = c->heads,
+                        .kv_heads = c->kv_heads,
+                        .head_dim = c->head_dim,
+                        .mask = MASK_FULL,
+                        .dense = work_scores(n, &w->size)};
+    latent_read(kv->latents, n, l, &attn);
+    pass_multiply(n, w, &y->cross_q, (struct input){w->x, y->cross_norm, c->norm_eps}, w->q, 0,
+                  p->T);
+    b->ops->rope(b, w->q, w->table, p->T, c->heads, c->head_dim, 1);
+    b->ops->attention(b, &attn, w->scratch);
+    pass_multiply(n, w, &y->cross_o, (struct input){.x = w->y}, w->x, 1, p->T);
+}
+
+static void ffn_block(const struct network *n, size_t l, const struct work *w, act *x, size_t T)
+{
+    struct backend *b = n->backend;
+    const struct layer *y = &n->layer[l];
+    for (size_t t = 0, N; t < T; t += N) {
+        N = pass_rows_at_once(n, w, t, T);
+        act *rows = pass_row_at(n, x, t, n->config.width);
+        const struct product down = {&y->down, rows, 1};
+        gate_rows(n, l, w, (struct input){rows, y->ffn_norm, n->config.norm_eps}, N);
+        b->ops->matmul(b, &down, 1, (struct input){.x = w->gate}, N, w->scratch);
+    }
+}
+
+/* Of the keys and values that layer l has made, what is kept. */
+static void sift_layer(const struct network *n, size_t l, const struct kv *kv,
+                       const struct work *w, const struct pass *p)
+{
+    const struct config *c = &n->config;
+    const struct index *x = &w->device;
+    const struct sift s = {.q = w->q,
+                           .from = w->fresh,
+                           .to = kv_layer(kv, n, l),
+                           .seqs = x->rows.seqs,
+                           .part = x->part,
+                           .n_seqs = p->n_seqs,
+                           .T = p->T,
+                           .max_rows = p->max_rows,
+                           .heads = c->heads,
+                           .kv_heads = c->kv_heads,
+                           .head_dim = c->head_dim};
+    n->backend->ops->sift(n->backend, &s, w->scratch);
+    keep_rows(n, l, kv, NULL, 0);
+}
+
+static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
+                        const struct work *w, const struct pass *p)
+{
+    const struct rows *r = &w->device.rows;
+    const struct layer_rows all = {w->x, r->slot, r->pos, r->seqs, p->T, p->max_rows};
+    if (config_recurs(&n->config))
+        pass_mix(n, l, kv, w, p);
+    else
+        attention_block(n, l, kv, w, p, &all);
+    if (p->sifts)
+        sift_layer(n, l, kv, w, p);
+    if (w->size.latent)
+        cross_block(n, l, kv, w, p);
+    ffn_block(n, l, w, w->x, p->T);
+    if (n->hook)
+        n->hook->hear(n->hook->ctx, l, w->y, w->gate, p->T);
+}
+
+/* ---- a layer whose outputs are kept ---- */
+
+/* w->rows = the rows of layer l that are computed. The values of all of them are, to compare. */
+static void choose_rows(const struct network *n, size_t l, const struct kv *kv,
+                        const struct work *w, const struct pass *p)
+{
+    const struct config *c = &n->config;
+    const struct layer *y = &n->layer[l];
+    const struct index *x = &w->device;
+    struct backend *b = n->backend;
+    const struct cache to = kv_layer(kv, n, l);
+    const struct product v = {&y->v, w->q, 0}; /* no queries yet, and they are no narrower */
+    const struct drift d = {.v = w->q,
+                            .bias = y->v_bias,
+                            .kept = to.v,
+                            .dtype = to.dtype,
+                            .slot = x->rows.slot,
+                            .pos = x->rows.pos,
+                            .seqs = x->rows.seqs,
+                            .part = x->part,
+                            .n_seqs = p->n_seqs,
+                            .T = p->T,
+                            .max_rows = p->max_rows,
+                            .n = c->kv_heads * c->head_dim,
+                            .to = w->rows};
+    b->ops->matmul(b, &v, 1, (struct input){w->x, y->attn_norm, c->norm_eps}, p->T, w->scratch);
+    b->ops->choose(b, &d, w->scratch);
+    b->ops->rope_table(b, w->table, w->rows.pos, n->inv_freq, p->chosen, c->head_dim);
+}
+
+/* The stream of the rows that are computed, in w->sum; row NULL: all. */
+static void gather(const struct network *n, const struct work *w, const int32_t *row, size_t T)
+{
+    n->backend->ops->rmsnorm(n->backend, w->sum, w->x, row, NULL, T, n->config.width, 0);
+}
+
+/* w->x with the outputs of layer l: those of the rows in w->sum, and those that are kept. */
+static void settle(const struct network *n, size_t l, act *kept, const struct kv *kv,
+                   const struct work *w, const struct pass *p, int some)
+{
+    size_t D = n->config.width, value = dtype_value_bytes(n->backend->act);
+    const struct outputs o = {.x = w->x,
+                              .sum = w->sum,
+                              .kept = (char *)kept + l * kv->slots * D * value,
+                              .place = some ? w->rows.place : NULL,
+                              .slot = w->device.rows.slot,
+                              .T = p->T,
+                              .D = D};
+    n->backend->ops->settle(n->backend, &o);
+}
+
+/* The first layer computes all rows, as the authors' code of dLLM-Cache does: what its values say
+ * is only whether the token has changed. */
+static void kept_layer(const struct network *n, size_t l, const struct kv *kv,
+                       const struct work *w, const struct pass *p)
+{
+    const struct index *x = &w->device;
+    const struct rows *r = &x->rows;
+    const int some = l > 0 && p->chosen;
+    const struct layer_rows z =
+        some ? (struct layer_rows){w->sum, w->rows.slot, w->rows.pos, x->some, p->chosen,
+                                   p->max_chosen}
+             : (struct layer_rows){w->sum, r->slot, r->pos, r->seqs, p->T, p->max_rows};
+    const int32_t *row = some ? w->rows.row : NULL;
+    if (some)
+        choose_rows(n, l, kv, w, p);
+    gather(n, w, row, z.T);
+    attention_block(n, l, kv, w, p, &z);
+    settle(n, l, kv->attn, kv, w, p, some);
+    gather(n, w, row, z.T);
+    ffn_block(n, l, w, w->sum, z.T);
+    settle(n, l, kv->ffn, kv, w, p, some);
+}
+
+/* ---- from tokens to answers ---- */
+
+static void answer(const struct network *n, const struct work *w, const struct pass *p)
+{
+    const struct rows *r = &w->device.rows;
+    struct backend *b = n->backend;
+    const struct ops *ops = b->ops;
+    size_t D = n->config.width;
+    double eps = n->config.norm_eps;
+    ops->rmsnorm(b, w->wanted, w->x, r->wanted, n->norm, p->R, D, eps);
+    int compares = p->query.divergence != 0;
+    struct head_query query = p->query;
+    query.dense = w->size.how.dense_head;
+    if (p->guided)
+        ops->rmsnorm(b, w->uncond, w->x, r->uncond, n->norm, p->R, D, eps);
+    if (compares)
+        ops->rmsnorm(b, w->uncond, w->before, r->uncond, NULL, p->R, D, eps);
+    ops->head(b, &n->head, w->wanted, p->guided || compares ? w->uncond : NULL, p->R, &query,
+              w->answer, p->logits ? w->logits : NULL, w->scratch);
+    if (compares)
+        ops->rmsnorm(b, w->before, w->wanted, NULL, NULL, p->R, D, eps);
+}
+
+void pass_run(const struct network *n, const struct kv *kv, const struct work *w,
+              const struct pass *p)
+{
+    const struct config *c = &n->config;
+    struct backend *b = n->backend;
+    const struct rows *r = &w->device.rows;
+    assert((!p->chosen || (kv && kv->attn)) && (!p->sifts || w->size.sifted));
+    assert(!w->size.latent == !c->latents && (!c->latents || (kv && kv->latents && !kv->attn)));
+    assert(p->T <= w->size.rows && p->n_seqs <= w->size.seqs && p->R <= w->size.wanted);
+    assert(!config_recurs(c) || (kv && kv->state));
+    const struct offload *cache = kv ? kv->outside : NULL;
+    offload_begin(n->offload);
+    offload_begin(cache);
+    b->ops->embed(b, w->x, &n->embed, r->token, p->T);
+    b->ops->rope_table(b, w->table, r->pos, n->inv_freq, p->T, c->head_dim);
+    for (size_t l = 0; l < c->layers; l++) {
+        offload_enter(n->offload, l);
+        offload_enter(cache, l);
+        (kv && kv->attn ? kept_layer : whole_layer)(n, l, kv, w, p);
+        offload_leave(n->offload, l);
+        offload_leave(cache, l);
+    }
+    if (p->R)
+        answer(n, w, p);
+    offload_end(n->offload);
+    offload_end(cache);
+}

@@ -1,0 +1,124 @@
+/* machine.c - what this computer is; see machine.h.
+ *
+ * Read from the system's own files (/proc, /sys, uname); what is not there is null. The fingerprint
+ * keeps records of two machines apart, so nothing goes into it that changes between two runs on the
+ * same machine (load, clocks, free memory).
+ */
+#include "lib/record/machine/machine.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+#include "lib/base/hash.h"
+#include "lib/base/mem.h"
+#include "lib/record/machine/nvml.h"
+#include "lib/record/machine/processor.h"
+
+/* The value of the first "key : value" line of a file as JSON text, or JSON null. */
+static json_t *value_of(const char *path, const char *key)
+{
+    FILE *f = fopen(path, "r");
+    char line[512];
+    json_t *out = NULL;
+    while (f && !out && fgets(line, sizeof line, f)) {
+        char *colon = strchr(line, ':');
+        if (!colon || strncmp(line, key, strlen(key)))
+            continue;
+        char *v = colon + 1, *end = v + strlen(v);
+        while (isspace((unsigned char)*v))
+            v++;
+        while (end > v && isspace((unsigned char)end[-1]))
+            *--end = 0;
+        out = json_string(v);
+    }
+    if (f)
+        fclose(f);
+    return out ? out : json_null();
+}
+
+/* "NVIDIA H200, NVIDIA H200": from the driver's folder, which needs no driver call; some systems
+ * (containers, WSL) lack it, and there its library is asked. Null without a driver. */
+static json_t *gpus(void)
+{
+    const char *root = "/proc/driver/nvidia/gpus";
+    struct dirent **list = NULL;
+    int n = scandir(root, &list, NULL, alphasort);
+    struct buf names = {0};
+    for (int i = 0; i < n; i++) {
+        if (list[i]->d_name[0] != '.') {
+            char *path = mem_format("%s/%s/information", root, list[i]->d_name);
+            json_t *model = value_of(path, "Model");
+            if (json_is_string(model))
+                buf_format(&names, "%s%s", names.len ? ", " : "", json_string_value(model));
+            json_decref(model);
+            free(path);
+        }
+        free(list[i]);
+    }
+    free(list);
+    char *asked = names.len ? NULL : nvml_names();
+    const char *found = asked ? asked : names.data;
+    json_t *out = found ? json_string(found) : json_null();
+    free(asked);
+    buf_free(&names);
+    return out ? out : json_null();
+}
+
+/* "580.82.07": from the module, else from its library; null without a driver. */
+static json_t *driver(void)
+{
+    FILE *f = fopen("/sys/module/nvidia/version", "r");
+    char line[64] = "";
+    char *asked = NULL;
+    if (f) {
+        if (fscanf(f, "%63s", line) != 1)
+            line[0] = 0;
+        fclose(f);
+    }
+    if (!line[0])
+        asked = nvml_driver();
+    json_t *out = asked ? json_string(asked) : line[0] ? json_string(line) : NULL;
+    free(asked);
+    return out ? out : json_null();
+}
+
+json_t *machine_describe_below(const char *root)
+{
+    struct utsname u = {0};
+    (void)uname(&u);
+    char *kernel = mem_format("%s %s %s", u.sysname, u.release, u.machine);
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    json_t *m = processor_describe(root);
+    json_t *rest = json_pack("{s:I, s:I, s:s, s:s, s:o}", "cores",
+                             (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes",
+                             (json_int_t)pages * page, "kernel", kernel, "compiler", __VERSION__,
+                             "gpu", gpus());
+    free(kernel);
+    json_t *version = driver();
+    int bad = !m || !rest || json_object_update(m, rest);
+    json_decref(rest);
+    if (!bad && json_is_string(version)) /* machines without one keep their fingerprints */
+        json_object_set(m, "driver", version);
+    char *text = bad ? NULL : json_dumps(m, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text)
+        err_machine(__FILE__, __LINE__, "cannot describe the machine (out of memory)");
+    char hex[65];
+    hash_bytes(text, strlen(text), hex);
+    free(text);
+    hex[12] = 0;
+    json_object_set_new(m, "driver", version);
+    json_object_set_new(m, "fingerprint", json_string(hex));
+    return m;
+}
+
+json_t *machine_describe(void)
+{
+    return machine_describe_below("");
+}

@@ -1,0 +1,48 @@
+/* nvml.h - what the driver tells about a GPU while it works: clocks, power, energy, heat, memory.
+ *
+ * The driver's library (libnvidia-ml.so.1) is loaded at run time: nothing here is needed to build,
+ * and without it nvml_open answers NULL. Nothing is ever set.
+ */
+#ifndef RECORD_MACHINE_NVML_H
+#define RECORD_MACHINE_NVML_H
+
+#include <stdint.h>
+
+/* Why clocks were lowered: bits of nvml_state.reasons, by the driver's own numbers. */
+enum {
+    NVML_POWER_CAP = 0x4,
+    NVML_HW_SLOWDOWN = 0x8,
+    NVML_SW_THERMAL = 0x20,
+    NVML_HW_THERMAL = 0x40,
+    NVML_POWER_BRAKE = 0x80
+};
+
+/* -1: the driver does not say. */
+struct nvml_state {
+    int64_t sm_mhz, memory_mhz;
+    int64_t power_mw;      /* of the board, now; before driver 530 its mean over up to 1 s */
+    int64_t energy_mj;     /* of the board, since the driver was loaded; ticks every 20 to 100 ms */
+    int64_t temperature_c;
+    int64_t reasons;       /* bits above and others of the driver */
+    int64_t process_bytes; /* device memory of this process, by whatever means it was taken; -1 in
+                            * a container whose pids are not the host's */
+    int64_t used_bytes;    /* of the device, by everyone */
+    int64_t reserved_bytes; /* by driver and firmware; not in used_bytes. -1: the driver tells them
+                             * together (before 510), used_bytes holds both */
+    int64_t foreign;       /* processes that compute on it, but for one: this */
+    int64_t ecc_errors;    /* uncorrected, since the driver was loaded */
+};
+
+struct nvml;
+/* The GPU at a PCI address, "0000:18:00.0". NULL: no such GPU, or no driver. The caller's. */
+struct nvml *nvml_open(const char *address);
+void nvml_close(struct nvml *n); /* NULL is fine */
+void nvml_read(struct nvml *n, struct nvml_state *out); /* n NULL: all -1 */
+/* What changes from one moment to the next: all but processes and errors, which stay -1. */
+void nvml_glance(struct nvml *n, struct nvml_state *out);
+/* "580.82.07": the driver of the machine. NULL: none. The caller's. */
+char *nvml_driver(void);
+/* "NVIDIA H200, NVIDIA H200": every GPU of the machine. NULL: none, or no driver. The caller's. */
+char *nvml_names(void);
+
+#endif

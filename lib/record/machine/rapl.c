@@ -1,0 +1,284 @@
+/* rapl.c - see rapl.h. A package is a counter's last value and the joules counted up to it; each
+ * reading adds the difference, or, where the counter began anew, what was left of its range and
+ * what it has now. Readings of the caller and of the thread that looks for that take turns.
+ */
+#include "lib/record/machine/rapl.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <linux/perf_event.h>
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+
+struct package {
+    char *path;         /* of its counter; NULL: an event */
+    int event;          /* descriptor; -1 */
+    double last, range; /* of the counter: microjoules, or units of the event */
+    double unit, joule; /* joules of one; of all since the open */
+};
+
+struct rapl {
+    struct package package[RAPL_PACKAGES];
+    size_t n;
+    long look_ms;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    int watched, stop;
+};
+
+/* ---- files of the system ---- */
+
+/* The first line of FOLDER/NAME. -1: *e says why. */
+static int read_line(const char *folder, const char *name, char *line, int room, struct err *e)
+{
+    char *path = mem_format("%s/%s", folder, name);
+    FILE *f = fopen(path, "re");
+    int good = f && fgets(line, room, f);
+    if (!good)
+        err_set(e, EXIT_NO_INPUT, "%s: %s", path,
+                !f ? strerror(errno) : ferror(f) ? "cannot be read" : "is empty");
+    else
+        line[strcspn(line, "\n")] = 0;
+    if (f)
+        fclose(f);
+    free(path);
+    return good ? 0 : -1;
+}
+
+static int read_number(const char *folder, const char *name, double *v, struct err *e)
+{
+    char line[64], *end;
+    if (read_line(folder, name, line, sizeof line, e))
+        return -1;
+    *v = strtod(line, &end);
+    return end > line && !*end && isfinite(*v) && *v >= 0
+               ? 0
+               : err_set(e, EXIT_BAD_DATA, "%s/%s: expected a number not below 0, got '%s'", folder,
+                         name, line);
+}
+
+/* ---- powercap ---- */
+
+static int add_domain(struct rapl *r, const char *folder, struct err *e)
+{
+    struct package p = {.event = -1, .unit = 1e-6};
+    char name[64];
+    if (read_line(folder, "name", name, sizeof name, e))
+        return -1;
+    if (strncmp(name, "package-", 8) || r->n == RAPL_PACKAGES) /* "psys": packages and more */
+        return 0;
+    if (read_number(folder, "energy_uj", &p.last, e) ||
+        read_number(folder, "max_energy_range_uj", &p.range, e))
+        return -1;
+    p.path = mem_text(folder);
+    r->package[r->n++] = p;
+    return 0;
+}
+
+static void forget(struct rapl *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        free(r->package[i].path);
+        if (r->package[i].event >= 0)
+            close(r->package[i].event);
+    }
+    r->n = 0;
+}
+
+/* Domains of the first level: cores and memory lie below "intel-rapl:0". */
+static int open_powercap(struct rapl *r, const char *sys, struct err *e)
+{
+    char *pattern = mem_format("%s/class/powercap/intel-rapl:*", sys);
+    glob_t found = {0};
+    int bad = 0;
+    if (!glob(pattern, 0, NULL, &found))
+        for (size_t i = 0; !bad && i < found.gl_pathc; i++)
+            if (!strchr(strrchr(found.gl_pathv[i], '/') + sizeof "intel-rapl:", ':'))
+                bad = add_domain(r, found.gl_pathv[i], e);
+    globfree(&found);
+    if (bad)
+        forget(r); /* a sum of some packages would be none */
+    else if (!r->n)
+        err_set(e, EXIT_NO_DEVICE, "%s: no package", pattern);
+    free(pattern);
+    return r->n ? 0 : -1;
+}
+
+/* ---- performance events ---- */
+
+static int open_event(const char *folder, unsigned type, unsigned long long config, int cpu,
+                      struct err *e)
+{
+    struct perf_event_attr a = {.type = type, .size = sizeof a, .config = config};
+    long fd = syscall(SYS_perf_event_open, &a, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd < 0)
+        err_set(e, EXIT_NO_DEVICE, "%s/events/energy-pkg: %s", folder, strerror(errno));
+    return (int)fd;
+}
+
+/* The processors of a list like "0,18-19": one of each package. */
+static int open_packages(struct rapl *r, const char *folder, struct package like, unsigned type,
+                         unsigned long long config, char *list, struct err *e)
+{
+    char *rest = NULL;
+    for (char *s = strtok_r(list, ",", &rest); s; s = strtok_r(NULL, ",", &rest)) {
+        int first, last, n = sscanf(s, "%d-%d", &first, &last);
+        if (n < 1 || first < 0)
+            return err_set(e, EXIT_BAD_DATA, "%s/cpumask: expected processors, got '%s'", folder,
+                           s);
+        for (int cpu = first; cpu <= (n < 2 ? first : last) && r->n < RAPL_PACKAGES; cpu++) {
+            like.event = open_event(folder, type, config, cpu, e);
+            if (like.event < 0)
+                return -1;
+            r->package[r->n++] = like;
+        }
+    }
+    return 0;
+}
+
+static int open_perf(struct rapl *r, const char *sys, struct err *e)
+{
+    char *folder = mem_format("%s/bus/event_source/devices/power", sys), event[64], list[256];
+    struct package like = {.event = -1};
+    double type;
+    unsigned long long config = 0;
+    int bad = read_number(folder, "type", &type, e) ||
+              read_line(folder, "events/energy-pkg", event, sizeof event, e) ||
+              read_number(folder, "events/energy-pkg.scale", &like.unit, e) ||
+              read_line(folder, "cpumask", list, sizeof list, e);
+    if (!bad && sscanf(event, "event=%llx", &config) != 1)
+        bad = err_set(e, EXIT_BAD_DATA, "%s/events/energy-pkg: expected event=N, got '%s'", folder,
+                      event);
+    if (bad || open_packages(r, folder, like, (unsigned)type, config, list, e))
+        forget(r);
+    free(folder);
+    return r->n ? 0 : -1;
+}
+
+/* ---- readings ---- */
+
+/* The counter of a package now. -1: it cannot be read. */
+static int look(const struct package *p, double *v)
+{
+    uint64_t count;
+    if (p->path)
+        return read_number(p->path, "energy_uj", v, NULL);
+    if (read(p->event, &count, sizeof count) != sizeof count)
+        return -1;
+    *v = (double)count;
+    return 0;
+}
+
+static double joules_locked(struct rapl *r)
+{
+    double sum = 0, now;
+    for (size_t i = 0; i < r->n; i++) {
+        struct package *p = &r->package[i];
+        if (look(p, &now)) {
+            sum = NAN;
+            continue;
+        }
+        p->joule += p->unit * (now - p->last + (now < p->last ? p->range : 0));
+        p->last = now;
+        sum += p->joule;
+    }
+    return sum;
+}
+
+double rapl_joules(struct rapl *r)
+{
+    if (!r)
+        return NAN;
+    pthread_mutex_lock(&r->lock);
+    double sum = joules_locked(r);
+    pthread_mutex_unlock(&r->lock);
+    return sum;
+}
+
+static void *watch(void *ctx)
+{
+    struct rapl *r = ctx;
+    struct timespec t;
+    pthread_mutex_lock(&r->lock);
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    while (!r->stop) {
+        t.tv_sec += r->look_ms / 1000;
+        t.tv_nsec += r->look_ms % 1000 * 1000000;
+        t.tv_sec += t.tv_nsec / 1000000000;
+        t.tv_nsec %= 1000000000;
+        while (!r->stop && pthread_cond_timedwait(&r->wake, &r->lock, &t) != ETIMEDOUT)
+            continue;
+        joules_locked(r);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+/* 0: the thread runs. */
+static int start_watch(struct rapl *r)
+{
+    pthread_condattr_t monotonic;
+    sigset_t all, mine;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&r->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &mine);
+    r->watched = !pthread_create(&r->thread, NULL, watch, r);
+    pthread_sigmask(SIG_SETMASK, &mine, NULL);
+    return r->watched ? 0 : -1;
+}
+
+struct rapl *rapl_open(const char *sys, long look_ms, struct err *e)
+{
+    struct rapl *r = mem_zero(1, sizeof *r);
+    struct err powercap = {0}, perf = {0};
+    r->look_ms = look_ms;
+    pthread_mutex_init(&r->lock, NULL);
+    if (open_powercap(r, sys, &powercap) && open_perf(r, sys, &perf)) {
+        err_set(e, EXIT_NO_DEVICE, "no energy counter of the processor: %s; %s", powercap.text,
+                perf.text);
+    } else {
+        rapl_joules(r); /* events began at zero when they were opened */
+        if (!r->package->path || !start_watch(r))
+            return r;
+        err_set(e, EXIT_INTERNAL, "no thread to watch the energy counter: %s", strerror(errno));
+    }
+    rapl_close(r);
+    return NULL;
+}
+
+void rapl_close(struct rapl *r)
+{
+    if (!r)
+        return;
+    if (r->watched) {
+        pthread_mutex_lock(&r->lock);
+        r->stop = 1;
+        pthread_cond_signal(&r->wake);
+        pthread_mutex_unlock(&r->lock);
+        pthread_join(r->thread, NULL);
+        pthread_cond_destroy(&r->wake);
+    }
+    forget(r);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+const char *rapl_source(const struct rapl *r)
+{
+    return r->package->path ? "powercap" : "perf";
+}

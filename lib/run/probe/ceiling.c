@@ -1,0 +1,243 @@
+/* ceiling.c - see ceiling.h: the loops of the host, and the records of both. Each thread multiplies
+ * in registers, or reads its own part of an array larger than the caches, for a few milliseconds;
+ * of a loop the best pass counts, because a ceiling is what was possible once. Loops of all kinds
+ * take turns, so that a moment in which the machine is slow meets one loop of each.
+ */
+#include "lib/run/probe/ceiling.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+#include "lib/stat/stat.h"
+
+enum { LOOPS = 5, PASSES = 12, PASSES_AGAIN = 4, READ_PASSES = 10 };
+enum { ROUNDS = 200000, THREADS_MAX = 1024 };
+/* Read: 16 KiB ahead of what the sums need. */
+enum { AHEAD = 256, HUGE_PAGE = 2 << 20 };
+
+typedef uint64_t line __attribute__((vector_size(64)));
+
+struct spin {
+    const struct peak *peak;
+    size_t rounds;
+    unsigned char (*seed)[PEAK_SEED]; /* [threads] */
+};
+
+static void spin_part(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    const struct spin *s = ctx;
+    for (size_t i = begin; i < end; i++)
+        s->peak->loop(s->rounds, s->seed[worker]);
+}
+
+struct ceiling_reader {
+    void *block;
+    size_t bytes; /* of lines */
+    const line *lines;
+    unsigned char seed[THREADS_MAX][PEAK_SEED]; /* the sums: that they are made is all */
+};
+
+static void scan_part(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    struct ceiling_reader *s = ctx;
+    line a = {0}, b = a, c = a, d = a;
+    for (const line *p = s->lines + begin; p + 4 <= s->lines + end; p += 4) {
+        for (int i = 0; i < 4; i++)
+            __builtin_prefetch((const char *)(p + i) + 64 * AHEAD);
+        a ^= p[0];
+        b ^= p[1];
+        c ^= p[2];
+        d ^= p[3];
+    }
+    a ^= b ^ c ^ d;
+    memcpy(s->seed[worker], &a, sizeof a);
+}
+
+/* The quickest of several passes, in seconds. */
+static double best_pass(int passes, struct pool *pool, size_t n, pool_task *task, void *ctx)
+{
+    int64_t best = INT64_MAX;
+    for (int pass = 0; pass < passes; pass++) {
+        int64_t begin = clock_ns();
+        pool_run(pool, n, 1, task, ctx);
+        int64_t took = clock_ns() - begin;
+        best = took < best ? took : best;
+    }
+    return (double)best / 1e9;
+}
+
+struct ceiling_reader *ceiling_reader_open(size_t bytes, struct err *e)
+{
+    void *block = mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) {
+        err_set(e, EXIT_INTERNAL, "no memory: %zu bytes expected, to measure how fast they are "
+                "read", bytes + HUGE_PAGE);
+        return NULL;
+    }
+    line *lines = (line *)(((uintptr_t)block + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+    madvise(lines, bytes, MADV_HUGEPAGE); /* where there are none, small ones do */
+    memset(lines, 1, bytes);
+    struct ceiling_reader *r = mem_zero(1, sizeof *r);
+    r->block = block;
+    r->bytes = bytes;
+    r->lines = lines;
+    return r;
+}
+
+double ceiling_reader_bytes_per_s(struct ceiling_reader *r, struct pool *pool)
+{
+    size_t lines = r->bytes / sizeof *r->lines;
+    return (double)r->bytes / best_pass(READ_PASSES, pool, lines, scan_part, r);
+}
+
+void ceiling_reader_close(struct ceiling_reader *r)
+{
+    if (r)
+        munmap(r->block, r->bytes + HUGE_PAGE);
+    free(r);
+}
+
+static struct spin spin_new(const struct peak *p, size_t rounds)
+{
+    struct spin s = {p, rounds, mem_alloc(THREADS_MAX * sizeof *s.seed)};
+    memset(s.seed, 0x3c, THREADS_MAX * sizeof *s.seed); /* small numbers, read as whatever */
+    return s;
+}
+
+/* Operations a second of a loop; NULL: none, 0. */
+static double spin_rate(const struct peak *p, struct pool *pool, int passes)
+{
+    if (!p)
+        return 0;
+    size_t threads = pool_threads(pool);
+    struct spin s = spin_new(p, ROUNDS);
+    double took = best_pass(passes, pool, threads, spin_part, &s);
+    free(s.seed);
+    return p->operations * ROUNDS * (double)threads / took;
+}
+
+double ceiling_cores(struct pool *pool)
+{
+    enum { PAIRS = 15 };
+    const struct peak *p = peak_best(UNIT_F32);
+    const size_t threads = pool_threads(pool);
+    double ratio[PAIRS];
+    if (!p || threads < 2)
+        return NAN;
+    struct spin s = spin_new(p, 4 * ROUNDS); /* long beside waking a thread */
+    for (int i = 0; i < PAIRS; i++) {
+        double one = best_pass(1, pool, 1, spin_part, &s);
+        ratio[i] = (double)threads * one / best_pass(1, pool, threads, spin_part, &s);
+    }
+    free(s.seed);
+    return stat_median(ratio, PAIRS);
+}
+
+int ceiling_shared(double cores, size_t threads)
+{
+    return cores > 0 && cores < 0.6 * (double)threads;
+}
+
+/* The median of the loops, and how far they lie apart as a share of it. */
+static double middle(double rate[LOOPS], double *spread)
+{
+    double m = stat_median(rate, LOOPS); /* sorts them */
+    *spread = m > 0 ? (rate[LOOPS - 1] - rate[0]) / m : 0;
+    return m;
+}
+
+void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *r)
+{
+    double made[UNITS][LOOPS], bytes[LOOPS], cores[LOOPS];
+    *c = (struct ceilings){.threads = pool_threads(pool)};
+    for (int u = 0; u < UNITS; u++)
+        c->own[u] = peak_best((enum unit)u);
+    for (int i = 0; i < LOOPS; i++) {
+        for (int u = 0; u < UNITS; u++)
+            made[u][i] = spin_rate(c->own[u], pool, PASSES);
+        bytes[i] = ceiling_reader_bytes_per_s(r, pool);
+        cores[i] = ceiling_cores(pool);
+    }
+    for (int u = 0; u < UNITS; u++)
+        c->own_per_s[u] = middle(made[u], &c->operations_spread[u]);
+    c->bytes_per_s = middle(bytes, &c->bytes_spread);
+    c->cores = stat_median(cores, LOOPS);
+    ceiling_lift(c);
+}
+
+void ceiling_lift(struct ceilings *c)
+{
+    const struct ceilings own = *c;
+    for (int u = 0; u < UNITS; u++) {
+        int by = u; /* a unit's numbers are among those of the units before it */
+        for (int v = 0; v < u && own.own_per_s[u] > 0; v++)
+            by = own.own_per_s[v] > own.own_per_s[by] ? v : by;
+        c->by[u] = (enum unit)by;
+        c->operations_per_s[u] = own.own_per_s[by];
+        c->operations_spread[u] = own.operations_spread[by];
+    }
+}
+
+void ceiling_again(struct ceilings *c, struct pool *pool, struct ceiling_reader *r, enum unit u)
+{
+    double now = spin_rate(c->own[c->by[u]], pool, PASSES_AGAIN);
+    c->operations_per_s[u] = fmax(c->operations_per_s[u], now);
+    c->bytes_per_s = ceiling_reader_bytes_per_s(r, pool);
+}
+
+int ceiling_measure(struct ceilings *c, struct backend *b, struct err *e)
+{
+    if (*b->name)
+        return ceiling_device(c, b, e);
+    struct ceiling_reader *r = ceiling_reader_open(CEILING_ARRAY_BYTES, e);
+    if (!r)
+        return -1;
+    ceiling_host(c, b->pool, r);
+    ceiling_reader_close(r);
+    return 0;
+}
+
+/* What the host's own instruction for a unit makes where the roof is another's. */
+static void set_remark(json_t *record, const struct ceilings *c, enum unit u)
+{
+    char remark[160];
+    snprintf(remark, sizeof remark, "%s makes %.4g GOP/s here: its numbers are multiplied faster "
+             "as %s", c->own[u]->isa, c->own_per_s[u] / 1e9, dtype_unit_name(c->by[u]));
+    json_object_set_new(record, "remark", json_string(remark));
+}
+
+json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum unit u)
+{
+    static const char one_loop[] = "a device's are one series of calls";
+    char name[96];
+    int device = *b->name != 0;
+    if (device) /* the int8 product of a back end is more than its units do: it is named for that */
+        snprintf(name, sizeof name, "%s products, %zu x %zu x %zu",
+                 u == UNIT_INT8 ? "LLM.int8()" : dtype_unit_name(u), c->side[u], c->side[u],
+                 c->side[u]);
+    else
+        snprintf(name, sizeof name, "%s products, %zu thread%s", dtype_unit_name(u), c->threads,
+                 c->threads > 1 ? "s" : "");
+    json_t *r = json_pack("{s:s, s:b, s:s, s:s, s:s?, s:s, s:s?}", "name", name, "ceiling", 1,
+                          "unit", dtype_unit_name(u), "device", b->ops->name, "device_name",
+                          device ? b->name : NULL, "isa", device ? b->level : c->own[c->by[u]]->isa,
+                          "library", *b->library ? b->library : NULL);
+    if (!device)
+        rec_set_int(r, "threads", (int64_t)c->threads);
+    if (c->cores > 0)
+        rec_set_number(r, "effective_cores", c->cores, NULL);
+    if (!device && c->by[u] != u)
+        set_remark(r, c, u);
+    rec_set_number(r, "flops_per_s", c->operations_per_s[u], NULL);
+    rec_set_number(r, "flops_spread_ratio", device ? NAN : c->operations_spread[u], one_loop);
+    rec_set_number(r, "bytes_per_s", c->bytes_per_s, NULL);
+    rec_set_number(r, "bytes_spread_ratio", device ? NAN : c->bytes_spread, one_loop);
+    return r;
+}

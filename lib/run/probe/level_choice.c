@@ -1,0 +1,308 @@
+/* level_choice.c - see level_choice.h. The file of times is text that is the same, byte for byte,
+ * for the same times: what it is of, then a line for each format and level, and nothing behind.
+ *
+ *     crossover 1.0.0 0123456789ab
+ *     AMD EPYC 9655 26 2 1
+ *     avx512bf16 avx512 avx2
+ *     f32 avx512bf16 5120 71300
+ *     ...
+ *
+ * Levels take turns and of each the quickest of some rounds counts, so that what else the machine
+ * does in these milliseconds meets all of them, and mostly none.
+ */
+#include "lib/run/probe/level_choice.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/quant.h"
+#include "lib/base/cli/opt.h"
+#include "lib/base/clock.h"
+#include "lib/base/file.h"
+#include "lib/base/hash.h"
+#include "lib/base/mem.h"
+#include "lib/base/out.h"
+#include "lib/base/rng.h"
+#include "lib/record/machine/processor.h"
+#include "lib/record/rec.h"
+
+static const double noise = 0.05;
+
+/* The matrix, which the second level of any cache holds; the rows; and how long it may take. */
+enum { OUTPUTS = 128, INPUTS = 1024, FEW = 1, MANY = 64, FEW_CALLS = 4 };
+enum { ROUNDS = 16, ROUNDS_LEAST = 8, FORMAT_NS = 4000000 };
+
+/* ---- the clock ---- */
+
+struct trial {
+    const struct ops *ops;
+    struct mat w;
+    void *work;
+};
+
+/* -1: no memory. */
+static int open_trial(struct trial *r, struct backend *b, const char *level,
+                      const struct mat_source *s, enum dtype d)
+{
+    r->ops = b->ops = ops_cpu(level);
+    r->work = mem_aligned(b->ops->matmul_work(b, MANY, INPUTS, OUTPUTS));
+    return b->ops->mat_make(b, &r->w, s, d);
+}
+
+static void close_trial(struct trial *r, struct backend *b)
+{
+    if (r->w.data)
+        r->ops->mat_free(b, &r->w);
+    free(r->work);
+}
+
+/* *least becomes the time of one product, if that is less. */
+static void time_product(int64_t *least, struct trial *r, struct backend *b, const float *x,
+                         float *y, size_t rows)
+{
+    const struct product p = {&r->w, y, 0};
+    int64_t begin = clock_ns();
+    r->ops->matmul(b, &p, 1, (struct input){.x = x}, rows, r->work);
+    int64_t took = clock_ns() - begin;
+    took = took > 0 ? took : 1;
+    *least = *least && *least < took ? *least : took;
+}
+
+static void time_round(struct level_time *t, struct trial *r, struct backend *b, const float *x,
+                       float *y)
+{
+    b->ops = r->ops;
+    for (int i = 0; i < FEW_CALLS; i++)
+        time_product(&t->few_ns, r, b, x, y, FEW);
+    time_product(&t->many_ns, r, b, x, y, MANY);
+}
+
+/* values: of the matrix, and its beginning of the rows. -1: no memory. */
+static int time_format(struct level_times *t, struct backend *b, enum dtype d, const float *values,
+                       float *y)
+{
+    struct trial trial[LEVEL_CHOICE_MAX] = {0};
+    struct mat_source s = mat_floats(values, OUTPUTS, INPUTS);
+    struct codes q;
+    void *codes = dtype_info[d].quantized ? quant_make(&q, &s, d, b->pool) : NULL;
+    int bad = 0;
+    if (codes)
+        s.q = &q;
+    for (size_t i = 0; i < t->levels && !bad; i++)
+        bad = open_trial(&trial[i], b, t->level[i], &s, d);
+    int64_t begin = clock_ns();
+    for (int n = 0; n < ROUNDS && !bad; n++) {
+        if (n >= ROUNDS_LEAST && clock_ns() - begin > FORMAT_NS)
+            break;
+        for (size_t i = 0; i < t->levels; i++)
+            time_round(&t->of[d][i], &trial[i], b, values, y);
+    }
+    for (size_t i = 0; i < t->levels; i++)
+        close_trial(&trial[i], b);
+    free(codes);
+    return bad;
+}
+
+static int time_all(struct level_times *t)
+{
+    struct err e = {0};
+    struct backend *b = backend_open("cpu", t->level[0], 1, 0, &e);
+    float *values = mem_aligned((size_t)OUTPUTS * INPUTS * sizeof *values);
+    float *y = mem_aligned((size_t)MANY * OUTPUTS * sizeof *y);
+    int bad = b ? 0 : -1;
+    for (uint64_t i = 0; i < (uint64_t)OUTPUTS * INPUTS; i++)
+        values[i] = (float)(2 * rng_unit(rng_at(1, i, 0)) - 1);
+    for (int d = 0; d < DTYPES && !bad; d++)
+        if (!b->ops->refuses(b, (enum dtype)d, INPUTS))
+            bad = time_format(t, b, (enum dtype)d, values, y);
+    free(y);
+    free(values);
+    backend_close(b);
+    return bad;
+}
+
+/* ---- the file ---- */
+
+/* What the times are of; the caller's. */
+static char *header_of(const struct level_times *t)
+{
+    struct buf b = {0};
+    json_t *cpu = processor_describe("");
+    const char *name = rec_text(cpu, "cpu");
+    buf_format(&b, "crossover %s %s\n%s %lld %lld %lld\n", version_text, version_commit,
+               name ? name : "unknown", (long long)rec_int(cpu, "cpu_family", -1),
+               (long long)rec_int(cpu, "cpu_model", -1),
+               (long long)rec_int(cpu, "cpu_stepping", -1));
+    for (size_t i = 0; i < t->levels; i++)
+        buf_format(&b, "%s%s", t->level[i], i + 1 < t->levels ? " " : "\n");
+    json_decref(cpu);
+    return b.data;
+}
+
+/* The caller's. */
+static char *path_of(const char *folder, const char *header)
+{
+    char hex[65];
+    hash_bytes(header, strlen(header), hex);
+    return mem_format("%s/%.16s", folder, hex);
+}
+
+/* A number of nanoseconds that `behind` ends. */
+static int take_ns(const char **at, char behind, int64_t *ns)
+{
+    enum { MOST = 1000000000 };
+    char *end;
+    if (!isdigit((unsigned char)**at))
+        return -1;
+    long long v = strtoll(*at, &end, 10);
+    if (*end != behind || v > MOST)
+        return -1;
+    *ns = v;
+    *at = end + 1;
+    return 0;
+}
+
+static int take_line(const char **at, const char *format, const char *level, struct level_time *t)
+{
+    char *want = mem_format("%s %s ", format, level);
+    size_t n = strlen(want);
+    int bad = strncmp(*at, want, n) != 0;
+    free(want);
+    if (bad)
+        return -1;
+    *at += n;
+    return take_ns(at, ' ', &t->few_ns) || take_ns(at, '\n', &t->many_ns) ? -1 : 0;
+}
+
+static int take_lines(struct level_times *t, const char *text, const char *end)
+{
+    for (int d = 0; d < DTYPES; d++)
+        for (size_t i = 0; i < t->levels; i++)
+            if (take_line(&text, dtype_info[d].name, t->level[i], &t->of[d][i]))
+                return -1;
+    return text == end ? 0 : -1;
+}
+
+/* 1: the file has the times. */
+static int recall(struct level_times *t, const char *path, const char *header)
+{
+    enum { LIMIT = 1 << 16 };
+    struct buf b = {0};
+    struct level_times kept = *t;
+    size_t n = strlen(header);
+    int known = !file_read(path, LIMIT, &b, NULL) && !strncmp(b.data, header, n) &&
+                !take_lines(&kept, b.data + n, b.data + b.len);
+    if (known)
+        *t = kept;
+    buf_free(&b);
+    return known;
+}
+
+static void keep(const struct level_times *t, const char *path, const char *header)
+{
+    struct buf b = {0};
+    buf_text(&b, header);
+    for (int d = 0; d < DTYPES; d++)
+        for (size_t i = 0; i < t->levels; i++)
+            buf_format(&b, "%s %s %lld %lld\n", dtype_info[d].name, t->level[i],
+                       (long long)t->of[d][i].few_ns, (long long)t->of[d][i].many_ns);
+    if (!file_is_regular(path)) /* a pipe would be written to, and somebody waited for */
+        unlink(path);
+    (void)out_whole(path, b.data, b.len, NULL); /* not kept: the next run asks its clock again */
+    buf_free(&b);
+}
+
+/* The descriptor that holds the folder; -1: it cannot be held, or others do for too long. */
+static int hold(const char *folder)
+{
+    const struct timespec moment = {0, 5000000};
+    for (int i = 0; i < 100; i++) {
+        struct err e = {0};
+        int held = file_lock_folder(folder, &e);
+        if (held >= 0 || e.code != EXIT_BUSY)
+            return held;
+        nanosleep(&moment, NULL);
+    }
+    return -1;
+}
+
+int level_choice_times(struct level_times *t, const char *folder, level_choice_clock *clock)
+{
+    char *header = header_of(t), *path = folder ? path_of(folder, header) : NULL;
+    int known = path && recall(t, path, header), bad = 0;
+    if (!known) {
+        int lasts = path && !file_make_folder(folder, NULL), held = lasts ? hold(folder) : -1;
+        known = held >= 0 && recall(t, path, header);
+        bad = known ? 0 : clock(t);
+        if (lasts && !known && !bad)
+            keep(t, path, header);
+        if (held >= 0)
+            close(held);
+    }
+    free(path);
+    free(header);
+    return bad ? -1 : known;
+}
+
+/* ---- the choice ---- */
+
+static double mean_ns(const struct level_time *t)
+{
+    return sqrt((double)t->few_ns * (double)t->many_ns);
+}
+
+size_t level_choice_best(const struct level_time *t, size_t n)
+{
+    double least = INFINITY;
+    size_t i = 0;
+    for (size_t k = 0; k < n; k++)
+        least = fmin(least, mean_ns(&t[k]));
+    while (i + 1 < n && mean_ns(&t[i]) > least * (1 + noise))
+        i++;
+    return i;
+}
+
+/* All that can run here, but the last of the table: it is what is left where none else runs. */
+static void list_levels(struct level_times *t)
+{
+    const struct ops *ops;
+    while (t->levels < LEVEL_CHOICE_MAX && (ops = ops_cpu_at(t->levels)))
+        t->level[t->levels++] = ops->level;
+    if (t->levels > 1)
+        t->levels--;
+}
+
+static void say(const struct log *log, const struct level_times *t, enum dtype d, size_t chosen,
+                const char *source)
+{
+    struct buf b = {0};
+    for (size_t i = 0; i < t->levels; i++)
+        buf_format(&b, "%s%s %.1f %.1f", i ? ", " : "", t->level[i],
+                   (double)t->of[d][i].few_ns / 1e3, (double)t->of[d][i].many_ns / 1e3);
+    log_more(log, "isa %s for %s: a product with %d row and with %d takes, in us: %s (%s)",
+             t->level[chosen], dtype_info[d].name, FEW, MANY, b.data, source);
+    buf_free(&b);
+}
+
+void level_choice_use(struct backend *b, enum dtype dtype, const struct log *log)
+{
+    struct level_times t = {0};
+    if (strcmp(b->ops->name, "cpu"))
+        return;
+    list_levels(&t);
+    if (t.levels < 2)
+        return;
+    char *folder = file_cache_folder("levels");
+    int known = level_choice_times(&t, folder, time_all);
+    size_t i = known < 0 ? 0 : level_choice_best(t.of[dtype], t.levels);
+    b->ops = ops_cpu(t.level[i]);
+    snprintf(b->level, sizeof b->level, "%s", b->ops->level);
+    if (log && known >= 0)
+        say(log, &t, dtype, i, known ? "measured before" : "measured now");
+    free(folder);
+}

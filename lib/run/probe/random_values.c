@@ -1,0 +1,73 @@
+/* random_values.c - see random_values.h. Values are made once on the host, a few million of them,
+ * and repeated over the array: what is measured with them depends on their spread, not on their
+ * number.
+ */
+#include "lib/run/probe/random_values.h"
+
+#include <stdlib.h>
+
+#include "kernels/host.h"
+#include "lib/base/mem.h"
+#include "lib/network/network.h"
+#include "lib/checkpoint/synth.h"
+
+enum { STRETCH = 4 << 20 /* values that are drawn; then they come again */ };
+static const double table_std = 0.02; /* of synth_table */
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* n values in host memory, in their format. */
+static void *stretch(const struct random_values *d, size_t n, enum dtype dtype)
+{
+    const struct draw draw = {d->normal, d->seed, 0, 0};
+    float *x = mem_alloc(n * sizeof *x);
+    synth_floats(&draw, 0, n, x);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(x[i] / table_std);
+    if (dtype == DTYPE_F32)
+        return x;
+    uint16_t *half = mem_alloc(n * sizeof *half);
+    for (size_t i = 0; i < n; i++)
+        half[i] = bf16_of(x[i]);
+    free(x);
+    return half;
+}
+
+void random_values_fill(const struct random_values *d, void *to, size_t n, enum dtype dtype)
+{
+    const struct ops *ops = d->backend->ops;
+    size_t value = dtype_value_bytes(dtype), done = smaller(n, STRETCH);
+    void *first = stretch(d, done, dtype);
+    ops->write(d->backend, to, first, done * value);
+    free(first);
+    for (size_t more; done < n; done += more) {
+        more = smaller(done, n - done);
+        ops->copy(d->backend, (char *)to + done * value, to, more * value);
+    }
+}
+
+void *random_values_make(const struct random_values *d, size_t n, enum dtype dtype,
+                         enum memory_kind kind)
+{
+    void *p = d->backend->ops->alloc(d->backend, n * dtype_value_bytes(dtype), kind);
+    if (p)
+        random_values_fill(d, p, n, dtype);
+    return p;
+}
+
+static void draw_floats(const struct mat_source *s, size_t first, size_t count, float *out)
+{
+    synth_floats(s->draw, first * s->cols, count * s->cols, out);
+}
+
+int random_values_mat(const struct random_values *d, struct mat *m, size_t rows, size_t cols,
+                      enum dtype dtype,
+              size_t number)
+{
+    const struct draw draw = {d->normal, d->seed, 1, (uint32_t)number};
+    const struct mat_source s = {.rows = rows, .cols = cols, .floats = draw_floats, .draw = &draw};
+    return d->backend->ops->mat_make(d->backend, m, &s, dtype);
+}

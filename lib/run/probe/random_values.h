@@ -1,0 +1,27 @@
+/* random_values.h - drawn values in the memory of a back end, for measuring: normal with standard
+ * deviation 1, the same for a seed. (A few millions, again and again: zeros would flatter a device,
+ * which then takes less power.) */
+#ifndef RUN_PROBE_RANDOM_VALUES_H
+#define RUN_PROBE_RANDOM_VALUES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/ops.h"
+
+struct random_values {
+    struct backend *backend; /* borrowed */
+    const float *normal;     /* synth_table; borrowed */
+    uint64_t seed;
+};
+/* n values as F32 or BF16, the caller's; NULL: no memory. */
+void *random_values_make(const struct random_values *d, size_t n, enum dtype dtype,
+                         enum memory_kind kind);
+/* Overwrites n values. */
+void random_values_fill(const struct random_values *d, void *to, size_t n, enum dtype dtype);
+/* Matrix `number` of a shape. -1: no memory. */
+int random_values_mat(const struct random_values *d, struct mat *m, size_t rows, size_t cols,
+                      enum dtype dtype,
+              size_t number);
+
+#endif

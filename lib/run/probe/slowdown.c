@@ -1,0 +1,171 @@
+/* slowdown.c - see slowdown.h. The layers are those of a network of few layers and tokens, loaded
+ * and run like any other: what takes its time in the run takes it here.
+ */
+#include "lib/run/probe/slowdown.h"
+
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+#include "lib/network/forward.h"
+
+enum { FEW_TOKENS = 64, TRIES = 3, MORE_TRIES = 12, BLOCKS = 6, BLOCK_MOST = 64 << 20 };
+
+static int64_t now(struct backend *b)
+{
+    return b->ops->event_wait(b, b->ops->event_record(b));
+}
+
+/* ---- the store ---- */
+
+/* 0 and *rate; 0 and no rate: no memory. */
+static int time_store(const struct network *n, double *rate, struct err *e)
+{
+    struct backend *b = n->backend;
+    size_t layer = network_layer_bytes(n), bytes = layer < BLOCK_MOST ? layer : BLOCK_MOST;
+    struct store *s = b->ops->store_open(b, offload_folder(&n->wish), BLOCKS, bytes, e);
+    if (!s)
+        return -1;
+    unsigned char *p = b->ops->alloc(b, 2 * bytes + STORE_GRAIN, MEMORY_WEIGHTS);
+    unsigned char *first = p ? p + -(uintptr_t)p % STORE_GRAIN : NULL;
+    unsigned char *const slot[] = {first, first ? first + bytes : NULL};
+    int bad = 0;
+    for (size_t i = 0; i < BLOCKS && p && !bad; i++)
+        bad = b->ops->store_put(b, s, i, 0, first, bytes, e);
+    for (int i = 0; i < 2 && p && !bad; i++) /* the first touches the slots */
+        *rate = offload_rate(b, s, BLOCKS, bytes, slot);
+    b->ops->free(b, p);
+    b->ops->store_close(b, s);
+    return bad;
+}
+
+/* ---- a layer ---- */
+
+/* Seconds of a pass over the layers, at least; 0: no memory. The first pass settles what is settled
+ * once. One that is short beside what a machine with other guests loses at a time is tried more
+ * often, for a second at most. */
+static double time_pass(const struct network *n, size_t rows)
+{
+    int32_t *zero = mem_zero(rows, sizeof *zero), wanted = 0;
+    const struct forward_seq seq = {.rows = rows, .n_slots = rows};
+    const struct forward f = {.token = zero, .pos = zero, .seqs = &seq, .n_seqs = 1,
+                              .mask = MASK_FULL, .wanted = &wanted, .n_wanted = 1};
+    const struct work_size size = {.rows = rows, .seqs = 1, .slots = rows, .listed = rows,
+                                   .wanted = 1};
+    struct work *w = work_make(n, &size);
+    struct head_row out;
+    const double long_enough = 1, worth_more = 0.01;
+    double least = 0, all = 0;
+    for (int i = 0; w && least < long_enough && i <= MORE_TRIES &&
+                    (i <= TRIES || (least > worth_more && all < long_enough)); i++) {
+        int64_t begin = now(n->backend);
+        forward(n, NULL, w, &f, &out, NULL);
+        double s = (double)(now(n->backend) - begin) * 1e-9;
+        least = i == 0 || s < least ? s : least;
+        all += s;
+    }
+    work_free(w, n);
+    free(zero);
+    return least;
+}
+
+/* Layers that are timed together: more than the caches of a processor hold, so that each comes from
+ * memory as in the run, but no more than the run itself has there. */
+static size_t layers_timed(const struct network *n)
+{
+    enum { BEYOND_CACHES = 128 << 20, IN_SLOTS = 2 };
+    size_t wanted = BEYOND_CACHES / network_layer_bytes(n) + 1, L = n->config.layers;
+    size_t most = L - n->wish.layers + IN_SLOTS;
+    most = most < L ? most : L;
+    return wanted < most ? wanted : most;
+}
+
+/* What a pass takes over what its layers alone would, by what limits it: what it multiplies, or the
+ * bytes that it reads. */
+static double beside(const struct network *n, const struct extent *x)
+{
+    const struct cost_model t = cost_model_of(n);
+    const struct cost c = cost_of(&t, x);
+    double flops = c.flops / (t.row_flops * x->rows + t.pair_flops * x->rows * x->rows);
+    double bytes = c.bytes / t.block_bytes;
+    return bytes > flops ? bytes : flops;
+}
+
+/* The seconds of both kinds of passes; 0: no memory. As precise as the run: a network that is drawn
+ * would choose otherwise. A packed one is packed. */
+static void time_layers(struct slowdown *s, const struct network *n, const struct passes *x)
+{
+    const struct precision p = {.dtype = dtype_info[n->dtype].name,
+                                .kv = dtype_info[n->kv_dtype].name,
+                                .quant = n->config.quant != QUANT_NONE
+                                             ? NULL
+                                             : quantization_name(n->quant)};
+    struct config shape = n->config;
+    struct checkpoint c;
+    struct network some;
+    shape.layers = layers_timed(n);
+    shape.vocab = FEW_TOKENS;
+    const double times = (double)n->config.layers / (double)shape.layers;
+    checkpoint_draw(&c, &shape, 0);
+    if (!network_load(&some, n->backend, &c, &p, NULL)) {
+        s->whole_s = times * time_pass(&some, (size_t)x->whole.rows) * beside(n, &x->whole);
+        s->most_s = s->whole_s;
+        if (x->whole_share < 1)
+            s->most_s = times * time_pass(&some, (size_t)x->most.rows) * beside(n, &x->most);
+        network_free(&some);
+    }
+    checkpoint_close(&c);
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static void conclude(struct slowdown *s, double rate)
+{
+    const double w = s->whole_share;
+    s->bytes_per_s = rate;
+    s->stream_s = (double)s->bytes / rate;
+    s->compute_s = w * s->whole_s + (1 - w) * s->most_s;
+    s->ratio = (w * larger(s->whole_s, s->stream_s) + (1 - w) * larger(s->most_s, s->stream_s)) /
+               s->compute_s;
+}
+
+int slowdown_foresee(struct slowdown *s, const struct network *n,
+                     const struct memory_estimate *need, const struct passes *p, struct err *e)
+{
+    struct backend *b = n->backend;
+    double rate = 0;
+    *s = (struct slowdown){.bytes = need->outside, .kv_bytes = need->outside_kv,
+                           .whole_share = p->whole_share};
+    if (time_store(n, &rate, e))
+        return -1;
+    if (rate > 0)
+        time_layers(s, n, p);
+    if (b->ops->trim)
+        b->ops->trim(b);
+    memory_reset_peak(&b->memory);
+    s->known = s->whole_s > 0 && s->most_s > 0;
+    if (s->known)
+        conclude(s, rate);
+    return 0;
+}
+
+void slowdown_settle(struct slowdown *s, const struct network *n)
+{
+    if (s->known)
+        conclude(s, n->offload->bytes_per_s);
+}
+
+void slowdown_say(const struct slowdown *s, const struct network *n, const struct log *log)
+{
+    if (!s->known)
+        log_note(log, "%s: %zu of %zu layers are offloaded; there was no memory to find out how "
+                 "much slower that is", n->config.name, n->wish.layers, n->config.layers);
+    else
+        log_note(log, "%s: %zu of %zu layers are offloaded: a pass reads %.4g MB (%.4g of keys and "
+                 "values) at %.4g MB/s (measured), which takes %.3g s, while it computes for "
+                 "%.3g s (measured on layers): %.2f times as long", n->config.name, n->wish.layers,
+                 n->config.layers, (double)s->bytes * 1e-6, (double)s->kv_bytes * 1e-6,
+                 s->bytes_per_s * 1e-6, s->stream_s, s->compute_s, s->ratio);
+}
