@@ -95,9 +95,9 @@ LIB_SRC := $(filter-out lib/base/version.c kernels/peak-% kernels/amx-% lib/trai
            $(wildcard kernels/ref/*.c kernels/cuda/device/segments.c)
 # Levels named amx are products by tiles, and what runs through them; all else is that of a level
 # below, their base (kernels/cpu/level.h).
-AMX_SRC := $(wildcard kernels/cpu/amx*.c) \
-           $(patsubst %,kernels/cpu/%.c,attention attention-back gemm head ops)
-CPU_SRC := $(filter-out kernels/cpu/amx%,$(wildcard kernels/cpu/*.c))
+AMX_SRC := $(wildcard kernels/cpu/amx/*.c) $(patsubst %,kernels/cpu/%.c,gemm head ops \
+               attention/attention attention/attention-back)
+CPU_SRC := $(filter-out kernels/cpu/amx/%,$(wildcard kernels/cpu/*.c kernels/cpu/*/*.c))
 level_obj = $(patsubst kernels/%.c,$(BUILD)/obj/kernels/$(1)/%.o, \
                 $(if $(filter amx%,$(1)),$(AMX_SRC),$(CPU_SRC)))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) \
@@ -132,15 +132,15 @@ $(BUILD)/obj/kernels/$(1)/cpu/%.o: kernels/cpu/%.c $(BUILD)/obj/flags.txt
 	@mkdir -p $$(@D)
 	$$(call say,cc $$< ($(1)))\
 	    $(CC) $$(ALL_CFLAGS) $$(CPU_FLAGS) $$(CPU_FLAGS_$(1)) -DLEVEL=$(2) \
-	        -DISA='"kernels/cpu/isa_$(2).h"' \
+	        -DISA='"kernels/cpu/vectors/isa_$(2).h"' \
 	        $(if $(filter-out $(1),$(2)),-DOWN=$(1) -DTMM='"$(3)"' \
-	        -DDENSE='"kernels/cpu/amx_tiled.h"') -c $$< -o $$@
+	        -DDENSE='"kernels/cpu/amx/tiled.h"') -c $$< -o $$@
 # int8 sums are exact, and the few fp32 operations after them are to be the same at every level.
-$(BUILD)/obj/kernels/$(1)/cpu/format_int8.o $(BUILD)/obj/kernels/$(1)/cpu/amx_int8.o: \
+$(addprefix $(BUILD)/obj/kernels/$(1)/cpu/,format/format_int8.o amx/amx_int8.o): \
     private CPU_FLAGS += -ffp-contract=off
 endef
 $(foreach l,portable $(CPU_LEVELS),\
-    $(eval $(call cpu_level,$(l),$(or $(CPU_BASE_$(l)),$(l)),kernels/cpu/tmm.h)))
+    $(eval $(call cpu_level,$(l),$(or $(CPU_BASE_$(l)),$(l)),kernels/cpu/amx/tmm.h)))
 # Sums of many draws are most of what statistics take, and vectors of them are the same bits.
 $(BUILD)/obj/lib/stat/bootstrap.o: private ALL_CFLAGS += -O3
 # The loops that find the ceilings must not be what limits them.

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kernels/amx.h"
-#include "kernels/cpu/tmm.h"
+#include "kernels/cpu/amx/tmm.h"
 #include "kernels/peak.h"
 
 #define AMX         __attribute__((target("amx-tile,amx-bf16,amx-int8")))

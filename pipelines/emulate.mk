@@ -1,5 +1,5 @@
 # emulate.mk - what needs other hardware compiled for this one, so that `make test` runs it:
-# kernels/cuda without a GPU, and the tiles of kernels/cpu/amx*.c without AMX.
+# kernels/cuda without a GPU, and the tiles of kernels/cpu/amx without AMX.
 #
 #   build/tests/tiles.a                 levels amx_LEVEL: tiles in plain C (tests/emulate/tmm.c) on
 #                                       the vectors of that level

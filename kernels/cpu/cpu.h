@@ -1,4 +1,4 @@
-/* cpu.h - what the files of this folder offer each other and the table in ops.c. Each function is
+/* cpu.h - what the files of kernels/cpu offer each other and the table in ops.c. Each function is
  * the operation of the same name in kernels/ops.h, which documents it; OWN_CPU(): level.h. */
 #ifndef KERNELS_CPU_CPU_H
 #define KERNELS_CPU_CPU_H

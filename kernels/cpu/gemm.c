@@ -20,8 +20,8 @@
 #include <assert.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/format.h"
-#include "kernels/cpu/transpose.h"
+#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/vectors/transpose.h"
 
 #include DENSE
 

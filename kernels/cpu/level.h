@@ -1,10 +1,10 @@
 /* level.h - one source, several instruction sets.
  *
- * Each file of this folder is compiled once per instruction set (Makefile, CPU_LEVELS) with
- * -DLEVEL=x and -DISA="kernels/cpu/isa_x.h"; CPU(name) gives every function the level's own name,
- * and kernels/ops.c picks the best table at run time. Vectors are the compiler's: LANES floats
- * fill one register, and a matrix tile is TILE_ROWS x 2 registers of sums, which just fits the
- * register file.
+ * Each file of kernels/cpu is compiled once per instruction set (Makefile, CPU_LEVELS) with
+ * -DLEVEL=x and -DISA="kernels/cpu/vectors/isa_x.h"; CPU(name) gives every function the level's
+ * own name, and kernels/ops.c picks the best table at run time. Vectors are the compiler's: LANES
+ * floats fill one register, and a matrix tile is TILE_ROWS x 2 registers of sums, which just fits
+ * the register file.
  *
  * A level may be products only (amx.h): it has the vectors, the layouts and all other operations of
  * LEVEL, and its own functions are OWN_CPU(name). For the others OWN_CPU() is CPU(), and the dense
@@ -20,7 +20,7 @@
 #define CPU(name) CPU_NAME(LEVEL, name)
 #ifndef OWN
 #define OWN LEVEL
-#define DENSE "kernels/cpu/untiled.h"
+#define DENSE "kernels/cpu/amx/untiled.h"
 #endif
 #define OWN_CPU(name) CPU_NAME(OWN, name)
 

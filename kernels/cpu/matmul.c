@@ -12,7 +12,7 @@
  * not depend on who computes it.
  */
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/format.h"
+#include "kernels/cpu/format/format.h"
 #include "kernels/cpu/outputs.h"
 #include "kernels/host.h"
 

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "kernels/cpu/format.h"
+#include "kernels/cpu/format/format.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/host.h"
 #include "kernels/quant.h"

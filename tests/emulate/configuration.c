@@ -1,4 +1,4 @@
-/* configuration.c - does LDTILECFG see the whole configuration that kernels/cpu/tmm.h gives it?
+/* configuration.c - does LDTILECFG see the whole configuration that kernels/cpu/amx/tmm.h gives it?
  * Built and run by tests/tiles.sh at several levels of optimization. Compilers have been seen to
  * drop stores into a configuration whose reader they take for one of 8 bytes; -DLOST plants what
  * comes of that.
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "kernels/amx.h"
-#include "kernels/cpu/tmm.h"
+#include "kernels/cpu/amx/tmm.h"
 #include "tests/emulate/trap.h"
 
 static struct tmm_config seen;

@@ -1,4 +1,4 @@
-/* tmm.h - the instructions of kernels/cpu/tmm.h in plain C: kernels/cpu/amx*.c are compiled against
+/* tmm.h - the instructions of kernels/cpu/amx/tmm.h in plain C: kernels/cpu/amx is compiled against
  * it, so that their indexing is tested on any processor. Chunks, groups and stages are small here,
  * so that small matrices have several of each.
  *
@@ -12,7 +12,7 @@
 #ifndef TESTS_EMULATE_TMM_H
 #define TESTS_EMULATE_TMM_H
 
-#include "kernels/cpu/tmm_config.h"
+#include "kernels/cpu/amx/tmm_config.h"
 
 enum { TMM_CHUNK = 2, TMM_GROUP = 48, TMM_NEAR = 1 << 14 };
 

@@ -1,6 +1,6 @@
 /* wkv_back.cu - gradients of time mixing on the device, by chunks from the last to the first; the
- * formulas are those of kernels/cpu/wkv-back.c, the layout is that of wkv.cuh. The states at the
- * borders of chunks and x were computed again before (cuda_wkv_keep).
+ * formulas are those of kernels/cpu/mixing/wkv-back.c, the layout is that of wkv.cuh. The states at
+ * the borders of chunks and x were computed again before (cuda_wkv_keep).
  *
  * Where a sum runs along a row of shared memory that the lanes of a warp have different ones of,
  * each lane begins at another column, so that they read from different banks.

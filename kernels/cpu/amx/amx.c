@@ -1,0 +1,355 @@
+/* amx.c - products by tiles: how rows, K and panels are cut (amx.h), and who computes what.
+ *
+ * Threads own whole panels. Rows are packed once. When the rows of a group are more than the second
+ * cache holds, their K is cut in stages, each a loop over all panels, and a panel's sums wait in
+ * `partial` for the next stage; else they never leave the thread. Every loop ends with its tiles
+ * released. A matrix of a dtype without tiles is the level's below.
+ */
+#include "kernels/cpu/amx/amx.h"
+
+#include "kernels/cpu/outputs.h"
+#include "kernels/host.h"
+
+/* What the level below has for such matrices. */
+extern const struct ops CPU(ops);
+size_t CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N);
+size_t CPU(packed_bytes)(const struct mat *w, size_t T);
+size_t CPU(packed_most)(size_t T, size_t K);
+void CPU(pack_rows)(void *packed, const float *x, const struct mat *w, size_t T);
+void CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *w, size_t T,
+                         size_t first, size_t n);
+
+static const struct amx_format *const formats[DTYPES] = {
+    [DTYPE_BF16] = &OWN_CPU(amx_bf16),
+    [DTYPE_BF16_F32] = &OWN_CPU(amx_bf16_f32),
+    [DTYPE_INT8] = &OWN_CPU(amx_int8),
+    [DTYPE_INT8_VECTOR] = &OWN_CPU(amx_int8_vector),
+    [DTYPE_NF4] = &OWN_CPU(amx_blocks),
+    [DTYPE_NF4_F32] = &OWN_CPU(amx_blocks),
+    [DTYPE_FP4] = &OWN_CPU(amx_blocks),
+};
+
+static size_t cut(size_t n, size_t size) { return (n + size - 1) / size; }
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t panels(size_t n) { return cut(n, PANEL); }
+
+/* ---- rows ---- */
+
+static size_t first_tile(const struct amx_rows *r, size_t group)
+{
+    return r->tiles * group / r->groups;
+}
+
+static size_t values_bytes(const struct amx_rows *r)
+{
+    return r->tiles * r->steps * r->step_bytes;
+}
+
+/* Rows of the largest group. */
+static size_t group_rows(const struct amx_rows *r) { return cut(r->tiles, r->groups) * TMM_ROWS; }
+
+/* So many row tiles are more than the second cache holds. */
+static int too_many(const struct amx_rows *r, size_t tiles)
+{
+    return tiles * r->step_bytes * cut(r->steps, TMM_CHUNK) * TMM_CHUNK > TMM_NEAR;
+}
+
+/* Steps of a stage: as many chunks as stay near with the rows of a group, all stages about alike.
+ * Two row tiles are one stream through the weights whatever K is. */
+static size_t stage_of(const struct amx_rows *r)
+{
+    size_t tiles = cut(r->tiles, r->groups);
+    if (tiles <= 2 || !too_many(r, tiles))
+        return r->steps;
+    size_t chunks = TMM_NEAR / (tiles * r->step_bytes) / TMM_CHUNK;
+    size_t stages = cut(r->steps, (chunks ? chunks : 1) * TMM_CHUNK);
+    return cut(cut(r->steps, stages), TMM_CHUNK) * TMM_CHUNK;
+}
+
+/* `near`: K is cut in stages. */
+static struct amx_rows rows_of(enum dtype dtype, size_t T, size_t K, int near, void *work)
+{
+    const struct amx_format *f = formats[dtype];
+    struct amx_rows r = {.f = f,
+                         .T = T,
+                         .K = K,
+                         .height = least(T, TMM_ROWS),
+                         .tiles = cut(T, TMM_ROWS),
+                         .steps = cut(K, f->values),
+                         .a = work};
+    r.groups = cut(r.tiles, TMM_GROUP / TMM_ROWS);
+    r.step_bytes = r.height * TMM_BYTES * f->parts;
+    r.stage = near && T ? stage_of(&r) : r.steps;
+    r.side = work ? r.a + values_bytes(&r) : NULL;
+    return r;
+}
+
+static size_t rows_bytes(const struct amx_rows *r)
+{
+    return values_bytes(r) +
+           memory_rounded(r->tiles * (r->f->side_bytes + r->K * r->f->side_value_bytes));
+}
+
+char *OWN_CPU(amx_at)(const struct amx_rows *r, size_t tile, size_t step)
+{
+    size_t group = ((tile + 1) * r->groups - 1) / r->tiles;
+    size_t begin = first_tile(r, group), tiles = first_tile(r, group + 1) - begin;
+    size_t stage = step / r->stage * r->stage, steps = least(r->stage, r->steps - stage);
+    size_t before = begin * r->steps + tiles * stage + (tile - begin) * steps + (step - stage);
+    return r->a + before * r->step_bytes;
+}
+
+/* ---- a panel ---- */
+
+/* What two row tiles, the `nth` of n, ask for while they work on a chunk of `steps` steps: one
+ * stream goes on; of several each takes its share of the chunk that comes next, at `then`. */
+static void look_ahead(struct amx_block *k, const struct amx_format *f, const char *now,
+                       const char *then, size_t nth, size_t n)
+{
+    k->far = n > 1;
+    k->next.bytes = f->stored_bytes / n;
+    k->next.at = n > 1 ? then + nth * k->steps * k->next.bytes : now + f->distance;
+}
+
+/* sums[rows of the group, PANEL] (+)= the products of a stage, that of step s0. */
+static void panel_stage(struct amx_room *room, float *sums, const struct amx_rows *r, size_t group,
+                        size_t s0, const char *panel, size_t panel_bytes)
+{
+    const struct amx_format *f = r->f;
+    const size_t begin = first_tile(r, group), tiles = first_tile(r, group + 1) - begin;
+    const size_t end = least(s0 + r->stage, r->steps);
+    for (size_t s = s0; s < end; s += TMM_CHUNK) {
+        struct amx_block k = {.fresh = !s,
+                              .height = r->height,
+                              .step_bytes = r->step_bytes,
+                              .steps = least(TMM_CHUNK, end - s),
+                              .absmax = room->absmax,
+                              .scratch = room->scratch};
+        const char *now = panel + s * f->stored_bytes;
+        const char *then = s + k.steps < end ? now + k.steps * f->stored_bytes
+                                             : panel + panel_bytes + s0 * f->stored_bytes;
+        k.b = f->weights(room, panel, r->K, s, k.steps);
+        for (size_t t = 0; t < tiles; t += 2) {
+            k.sums = sums + t * TMM_ROWS * PANEL;
+            k.a = OWN_CPU(amx_at)(r, begin + t, s);
+            k.a_next = t + 1 < tiles ? OWN_CPU(amx_at)(r, begin + t + 1, s) : NULL;
+            look_ahead(&k, f, now, then, t / 2, cut(tiles, 2));
+            f->multiply(&k);
+        }
+    }
+}
+
+/* sums of a row tile become values. */
+static void finish(float *sums, const struct amx_rows *r, size_t tile, const char *panel)
+{
+    if (r->f->finish)
+        r->f->finish(sums, r, tile, panel);
+}
+
+/* ---- a product ---- */
+
+struct job {
+    struct amx_rows rows;
+    const struct product *products;
+    const struct mat *up; /* products[0] is its gate; or NULL */
+    size_t panels, panel_bytes; /* of all products; of each */
+    size_t group, step; /* the stage that runs, by its first step */
+    float *partial; /* [panels, rows of a group, PANEL], twice that with `up`; NULL: one stage */
+};
+
+/* Of panel i; `up` is 0 or 1. */
+static float *sums_of(const struct job *j, struct amx_room *room, size_t i, int up)
+{
+    size_t floats = group_rows(&j->rows) * PANEL;
+    return j->partial ? j->partial + ((up ? j->panels : 0) + i) * floats : room->sums[up];
+}
+
+/* The outputs of row tile `tile`, the sums of which are done. */
+static void store_tile(const struct job *j, const struct product *p, size_t panel, size_t tile,
+                       float *sums, float *up)
+{
+    size_t rows = amx_height(&j->rows, tile), N = p->w->rows, first = panel * PANEL;
+    float *y = (float *)p->y + tile * TMM_ROWS * N + first;
+    finish(sums, &j->rows, tile, (const char *)p->w->data + panel * j->panel_bytes);
+    if (j->up) {
+        finish(up, &j->rows, tile, (const char *)j->up->data + panel * j->panel_bytes);
+        for (size_t i = 0; i < rows * PANEL; i += LANES)
+            put(sums + i, silu(load(sums + i)) * load(up + i));
+    }
+    for (size_t i = 0; i < rows; i++)
+        store_row(y + i * N, sums + i * PANEL, least(PANEL, N - first), p->add);
+}
+
+/* Panel i of all. */
+static void one_panel(const struct job *j, struct amx_room *room, size_t i)
+{
+    const struct product *p = j->products;
+    const struct amx_rows *r = &j->rows;
+    size_t panel = i;
+    for (; panel >= panels(p->w->rows); p++)
+        panel -= panels(p->w->rows);
+    float *sums[] = {sums_of(j, room, i, 0), sums_of(j, room, i, j->up != NULL)};
+    const struct mat *w[] = {p->w, j->up};
+    for (int u = 0; u < (j->up ? 2 : 1); u++)
+        panel_stage(room, sums[u], r, j->group, j->step,
+                    (const char *)w[u]->data + panel * j->panel_bytes, j->panel_bytes);
+    if (j->step + r->stage < r->steps)
+        return;
+    size_t begin = first_tile(r, j->group), end = first_tile(r, j->group + 1);
+    for (size_t t = begin; t < end; t++) {
+        size_t at = (t - begin) * TMM_ROWS * PANEL;
+        store_tile(j, p, panel, t, sums[0] + at, sums[1] + at);
+    }
+}
+
+static void some_panels(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    const struct job *j = ctx;
+    struct amx_room room;
+    amx_begin(j->rows.height);
+    for (size_t i = begin; i < end; i++)
+        one_panel(j, &room, i);
+    tmm_release();
+}
+
+struct packing {
+    const struct amx_rows *rows;
+    const float *x;
+};
+
+static void some_tiles(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    const struct packing *p = ctx;
+    for (size_t i = begin; i < end; i++)
+        p->rows->f->pack(p->rows, i, p->x);
+}
+
+/* work: the rows normalized, the rows packed, `partial`. */
+static void run(struct backend *b, struct job *j, struct input in, size_t T, void *work)
+{
+    const struct mat *w = j->products[0].w;
+    char *packed = (char *)work + memory_rounded(T * w->cols * sizeof(float));
+    const float *x = in.x;
+    if (in.gain) {
+        CPU(rmsnorm)(b, work, in.x, NULL, in.gain, T, w->cols, in.eps);
+        x = work;
+    }
+    j->rows = rows_of(w->dtype, T, w->cols, 1, packed);
+    j->panel_bytes = CPU(format_of)(w->dtype)->panel_bytes(w->cols);
+    const struct amx_rows *r = &j->rows;
+    if (r->stage < r->steps)
+        j->partial = (float *)(void *)(packed + rows_bytes(r));
+    struct packing p = {r, x};
+    pool_run(b->pool, r->tiles, grain(r->height * r->K), some_tiles, &p);
+    for (j->group = 0; j->group < r->groups; j->group++)
+        for (j->step = 0; j->step < r->steps; j->step += r->stage)
+            pool_run(b->pool, j->panels, grain(least(T, TMM_GROUP) * r->K * PANEL), some_panels, j);
+}
+
+void OWN_CPU(matmul)(struct backend *b, const struct product *p, size_t n, struct input in,
+                     size_t T, void *work)
+{
+    struct job j = {.products = p};
+    if (!formats[p[0].w->dtype]) {
+        CPU(ops).matmul(b, p, n, in, T, work);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        j.panels += panels(p[i].w->rows);
+    if (T)
+        run(b, &j, in, T, work);
+}
+
+void OWN_CPU(gated)(struct backend *b, act *y, struct input in, const struct mat *gate,
+                    const struct mat *up, size_t T, void *work)
+{
+    struct product p = {gate, y, 0};
+    struct job j = {.products = &p, .up = up, .panels = panels(gate->rows)};
+    if (!formats[gate->dtype])
+        CPU(ops).gated(b, y, in, gate, up, T, work);
+    else if (T)
+        run(b, &j, in, T, work);
+}
+
+/* Packed rows and `partial` for N outputs, of any dtype with tiles, for T rows or fewer. */
+static size_t most_bytes(size_t T, size_t K, size_t N)
+{
+    size_t most = 0;
+    for (int d = 0; d < DTYPES; d++) {
+        if (!formats[d])
+            continue;
+        struct amx_rows r = rows_of((enum dtype)d, T, K, 0, NULL);
+        size_t tiles = least(r.tiles, TMM_GROUP / TMM_ROWS), bytes = rows_bytes(&r);
+        if (too_many(&r, tiles))
+            bytes += tiles * TMM_ROWS * (panels(N) + PRODUCTS_MAX) * PANEL * sizeof(float);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+size_t OWN_CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N)
+{
+    size_t below = CPU(matmul_work)(b, T, K, N);
+    size_t own = memory_rounded(T * K * sizeof(float)) + most_bytes(T, K, N) + host_qkv_bytes(T, N);
+    return own > below ? own : below;
+}
+
+/* ---- in two steps: for the head ---- */
+
+size_t OWN_CPU(packed_most)(size_t T, size_t K)
+{
+    size_t below = CPU(packed_most)(T, K), own = most_bytes(T, K, 0);
+    return own > below ? own : below;
+}
+
+static struct amx_rows whole_rows(const struct mat *w, size_t T, void *packed)
+{
+    return rows_of(w->dtype, T, w->cols, 0, packed);
+}
+
+size_t OWN_CPU(packed_bytes)(const struct mat *w, size_t T)
+{
+    if (!formats[w->dtype])
+        return CPU(packed_bytes)(w, T);
+    struct amx_rows r = whole_rows(w, T, NULL);
+    return rows_bytes(&r);
+}
+
+void OWN_CPU(pack_rows)(void *packed, const float *x, const struct mat *w, size_t T)
+{
+    if (!formats[w->dtype]) {
+        CPU(pack_rows)(packed, x, w, T);
+        return;
+    }
+    struct amx_rows r = whole_rows(w, T, packed);
+    struct packing p = {&r, x};
+    some_tiles(&p, 0, r.tiles, 0);
+}
+
+void OWN_CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *w, size_t T,
+                             size_t first, size_t n)
+{
+    if (!formats[w->dtype]) {
+        CPU(packed_product)(y, ldy, packed, w, T, first, n);
+        return;
+    }
+    struct amx_rows r = whole_rows(w, T, packed);
+    struct amx_room room;
+    const size_t bytes = CPU(format_of)(w->dtype)->panel_bytes(w->cols);
+    amx_begin(r.height);
+    for (size_t g = 0; g < r.groups; g++)
+        for (size_t j = 0; j < n; j += PANEL) {
+            const char *panel = (const char *)w->data + (first + j) / PANEL * bytes;
+            panel_stage(&room, room.sums[0], &r, g, 0, panel, bytes);
+            for (size_t t = first_tile(&r, g), t0 = t; t < first_tile(&r, g + 1); t++) {
+                float *sums = room.sums[0] + (t - t0) * TMM_ROWS * PANEL;
+                finish(sums, &r, t, panel);
+                for (size_t i = 0; i < amx_height(&r, t); i++)
+                    store_row(y + (t * TMM_ROWS + i) * ldy + j, sums + i * PANEL,
+                              least(PANEL, n - j), 0);
+            }
+        }
+    tmm_release();
+}

@@ -1,0 +1,95 @@
+/* amx_bf16.c - tiles of weights as bf16: activations rounded to bf16, or as they are.
+ *
+ * A panel of format_bf16.c is [K/2][PANEL] pairs: 16 rows of it are a step. Rows of x as pairs,
+ * [step][rows][64 bytes], are tiles already. A float is the sum of three bf16 exactly: each takes 8
+ * of its 24 bits, the nearest first; so BF16_F32 is three products with the same weights, and its
+ * sums are as exact as those of floats (ops.h), unless a part is below 2^-126 or a weight infinite.
+ *
+ * Sums: an instruction adds 16 products to each of two sums that begin at zero, even and odd k, k
+ * ascending, and their sum to the tile; all in fp32, to nearest even, fused, with subnormal numbers
+ * as zeros on the way in and out.
+ */
+#include "kernels/cpu/amx/amx.h"
+#include "kernels/host.h"
+
+enum { VALUES = TMM_BYTES / 2, THREE = 3 };
+
+/* One step of a row tile, values k.. of its rows, in so many parts. */
+static void pack_step(const struct amx_rows *r, size_t tile, const float *x, size_t k)
+{
+    float rest[TMM_ROWS * VALUES] = {0};
+    const size_t rows = amx_height(r, tile), n = r->K - k < VALUES ? r->K - k : VALUES;
+    char *out = OWN_CPU(amx_at)(r, tile, k / VALUES);
+    for (size_t i = 0; i < rows; i++)
+        memcpy(rest + i * VALUES, x + (tile * TMM_ROWS + i) * r->K + k, n * sizeof *rest);
+    for (size_t p = 0; p < r->f->parts; p++, out += r->height * TMM_BYTES) {
+        CPU(pack_pairs)(out, rest, VALUES, r->height, VALUES);
+        const uint16_t *part = (const uint16_t *)(const void *)out;
+        for (size_t i = 0; i < rows * VALUES && p + 1 < r->f->parts; i++) {
+            float left = rest[i] - bf16_float(part[i]);
+            rest[i] = left - left == 0 ? left : 0; /* what is not finite has no further part */
+        }
+    }
+}
+
+void OWN_CPU(amx_pack)(const struct amx_rows *r, size_t tile, const float *x)
+{
+    const size_t whole = amx_height(r, tile) == r->height && r->f->parts == 1 ? r->K / VALUES : 0;
+    for (size_t s = 0; s < whole; s += r->stage) {
+        size_t n = whole - s < r->stage ? whole - s : r->stage;
+        CPU(pack_pairs)(OWN_CPU(amx_at)(r, tile, s), x + tile * TMM_ROWS * r->K + s * VALUES, r->K,
+                        r->height, n * VALUES);
+    }
+    for (size_t k = whole * VALUES; k < r->K; k += VALUES)
+        pack_step(r, tile, x, k);
+}
+
+const void *OWN_CPU(amx_padded)(struct amx_room *room, const void *at, size_t there, size_t n)
+{
+    if (n * AMX_STEP <= there)
+        return at;
+    memcpy(room->weights, at, there);
+    memset((char *)room->weights + there, 0, n * AMX_STEP - there);
+    return room->weights;
+}
+
+static const void *weights(struct amx_room *room, const void *panel, size_t K, size_t s, size_t n)
+{
+    size_t bytes = (K + 1) / 2 * PANEL * sizeof(uint32_t), first = s * AMX_STEP;
+    return OWN_CPU(amx_padded)(room, (const char *)panel + first, bytes - first, n);
+}
+
+static void multiply(const struct amx_block *k)
+{
+    if (k->a_next)
+        amx_multiply(0, 1, 1, k);
+    else
+        amx_multiply(0, 0, 1, k);
+}
+
+static void multiply_parts(const struct amx_block *k)
+{
+    if (k->a_next)
+        amx_multiply(0, 1, THREE, k);
+    else
+        amx_multiply(0, 0, THREE, k);
+}
+
+const struct amx_format OWN_CPU(amx_bf16) = {
+    .values = VALUES,
+    .parts = 1,
+    .stored_bytes = AMX_STEP,
+    .distance = 8192,
+    .pack = OWN_CPU(amx_pack),
+    .weights = weights,
+    .multiply = multiply,
+};
+const struct amx_format OWN_CPU(amx_bf16_f32) = {
+    .values = VALUES,
+    .parts = THREE,
+    .stored_bytes = AMX_STEP,
+    .distance = 8192,
+    .pack = OWN_CPU(amx_pack),
+    .weights = weights,
+    .multiply = multiply_parts,
+};

@@ -1,0 +1,63 @@
+/* amx_blocks.c - tiles of blocks of 16 levels (kernels/quant.h): the levels of a chunk become pairs
+ * of bf16 in the nearest cache, once for all rows of a group, and multiply as those of amx_bf16.c
+ * do.
+ *
+ * Only a block of 64 values shares its absmax, so a block, which is two steps, has sums of its own:
+ * they begin at zero and, times absmax, are added to those of the row in fp32, blocks ascending. In
+ * cycles, 2 x 2 tiles: 128 of products, four stores 72, and 64 vectors to add.
+ */
+#include "kernels/cpu/amx/amx.h"
+#include "kernels/quant.h"
+
+enum { VALUES = TMM_BYTES / 2, STEPS = QUANT_BLOCK / VALUES /* of a block */ };
+
+static const void *weights(struct amx_room *room, const void *panel, size_t K, size_t s, size_t n)
+{
+    CPU(blocks_widen)(room->weights, panel, s * VALUES, n * VALUES, K);
+    CPU(blocks_absmax)(room->absmax, panel, s / STEPS, n / STEPS, K);
+    return room->weights;
+}
+
+/* sums[rows, PANEL] (+)= absmax[PANEL] * more */
+static void add_block(float *sums, const float *more, const float *absmax, size_t rows, int fresh)
+{
+    const vec a[] = {load(absmax), load(absmax + LANES)};
+    for (size_t i = 0; i < rows; i++, sums += PANEL, more += PANEL)
+        for (size_t h = 0; h < 2; h++) {
+            vec was = fresh ? (vec){0} : load(sums + h * LANES);
+            put(sums + h * LANES, was + a[h] * load(more + h * LANES));
+        }
+}
+
+INLINE void multiply_tiles(const int two, const struct amx_block *of)
+{
+    const struct amx_block k = *of; /* as in amx_multiply() */
+    for (size_t s = 0; s < k.steps; s += STEPS) {
+        amx_zero(two);
+        for (size_t i = s; i < s + STEPS; i++) {
+            amx_fetch(&k, i);
+            amx_step(0, two, 1, &k, i);
+        }
+        amx_store(two, k.scratch);
+        add_block(k.sums, k.scratch, k.absmax + s / STEPS * PANEL, k.height * (two ? 2 : 1),
+                  k.fresh && !s);
+    }
+}
+
+static void multiply(const struct amx_block *k)
+{
+    if (k->a_next)
+        multiply_tiles(1, k);
+    else
+        multiply_tiles(0, k);
+}
+
+const struct amx_format OWN_CPU(amx_blocks) = {
+    .values = VALUES,
+    .parts = 1,
+    .stored_bytes = VALUES / 2 * PANEL,
+    .distance = 16384,
+    .pack = OWN_CPU(amx_pack),
+    .weights = weights,
+    .multiply = multiply,
+};

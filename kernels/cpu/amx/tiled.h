@@ -1,0 +1,102 @@
+/* amx_tiled.h - products of bf16 pairs on tiles (amx.h) that are no product of a matrix of weights:
+ * attention's, where queries, probabilities, turned keys and values are rows of words as tiles want
+ * them, so nothing is packed but what is left of K; and those of gemm.c, which packs both factors.
+ * The order of sums is that of amx_bf16.c; a word of zeros on either side changes no bit. */
+#ifndef KERNELS_CPU_AMX_TILED_H
+#define KERNELS_CPU_AMX_TILED_H
+
+#include "kernels/cpu/amx/amx.h"
+
+/* Rows of a strip of gemm.c; words of K that it multiplies at a time; bytes that stay in the second
+ * cache. */
+enum {
+    TILED = 1,
+    TILED_ROWS = TMM_ROWS,
+    TILED_STEP = TMM_CHUNK * TMM_BYTES / 4,
+    TILED_NEAR = TMM_NEAR
+};
+
+INLINE void tiled_begin(void) { amx_begin(TMM_ROWS); }
+INLINE void tiled_end(void) { tmm_release(); }
+
+/* out[there, n] = from[there, n], `ld` words apart, and zeros to out[all, wide]. */
+INLINE void tiled_pad(uint32_t *out, size_t all, size_t wide, const uint32_t *from, size_t ld,
+                      size_t there, size_t n)
+{
+    memset(out, 0, all * wide * sizeof *out);
+    for (size_t i = 0; i < there; i++)
+        memcpy(out + i * wide, from + i * ld, n * sizeof *out);
+}
+
+INLINE void tiled_step(const int two, const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm)
+{
+    tmm_load(6, m, ldm * 4);
+    tmm_load(7, m + LANES, ldm * 4);
+    tmm_load(4, a, lda * 4);
+    if (two)
+        tmm_load(5, a + TMM_ROWS * lda, lda * 4);
+    tmm_bf16(0, 4, 6);
+    tmm_bf16(1, 4, 7);
+    if (two) {
+        tmm_bf16(2, 5, 6);
+        tmm_bf16(3, 5, 7);
+    }
+}
+
+INLINE void tiled_rows(const int two, size_t cols, size_t K, float *out, size_t ldo,
+                       const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm)
+{
+    enum { STEP = TMM_BYTES / 4 };
+    const size_t whole = K / STEP * STEP, rest = K - whole;
+    _Alignas(64) uint32_t a_rest[2 * TMM_ROWS * STEP], m_rest[STEP * PANEL];
+    if (rest)
+        tiled_pad(a_rest, two ? 2 * TMM_ROWS : TMM_ROWS, STEP, a + whole, lda,
+                  two ? 2 * TMM_ROWS : TMM_ROWS, rest);
+    for (size_t c = 0; c < cols; c += PANEL) {
+        amx_zero(two);
+        for (size_t k = 0; k < whole; k += STEP)
+            tiled_step(two, a + k, lda, m + k * ldm + c, ldm);
+        if (rest) {
+            tiled_pad(m_rest, STEP, PANEL, m + whole * ldm + c, ldm, rest, PANEL);
+            tiled_step(two, a_rest, STEP, m_rest, PANEL);
+        }
+        tmm_store(0, out + c, ldo * 4);
+        tmm_store(1, out + c + LANES, ldo * 4);
+        if (two) {
+            tmm_store(2, out + TMM_ROWS * ldo + c, ldo * 4);
+            tmm_store(3, out + TMM_ROWS * ldo + c + LANES, ldo * 4);
+        }
+    }
+}
+
+/* out[rows, cols] = a[rows, K] m[K, cols] over words of two bf16, whole tiles of 16 rows, 32 at
+ * most; cols is a multiple of PANEL. */
+INLINE void tiled_product(size_t rows, size_t cols, size_t K, float *out, size_t ldo,
+                          const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm)
+{
+    if (rows > TMM_ROWS)
+        tiled_rows(1, cols, K, out, ldo, a, lda, m, ldm);
+    else
+        tiled_rows(0, cols, K, out, ldo, a, lda, m, ldm);
+}
+
+/* sums[16, PANEL] = or += a b over whole tiles of K: a is tile by tile, a_next the 16 rows after it
+ * (their sums follow) or NULL, b [words][PANEL]. */
+INLINE void tiled_strips(float *sums, const uint32_t *a, const uint32_t *a_next, const uint32_t *b,
+                         size_t words, int more)
+{
+    const struct amx_block k = {.sums = sums,
+                                .fresh = !more,
+                                .a = (const char *)a,
+                                .a_next = (const char *)a_next,
+                                .height = TMM_ROWS,
+                                .step_bytes = TMM_ROWS * TMM_BYTES,
+                                .b = (const char *)b,
+                                .steps = words * 4 / TMM_BYTES};
+    if (a_next)
+        amx_multiply(0, 1, 1, &k);
+    else
+        amx_multiply(0, 0, 1, &k);
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* tmm.h - the eight instructions of AMX that products need, on tiles named by literals 0..7.
+ *
+ * They are assembly, because the compiler's own forms say too little: gcc 12 takes the argument of
+ * _tile_loadconfig for 8 bytes, so stores into the rest of a configuration may vanish before it is
+ * read, and its _tile_loadd may move above the stores that it should see. Here the whole
+ * configuration is an operand, and what reads or writes memory says so.
+ *
+ * tests/emulate/tmm.h has the same names in plain C, for machines without the instructions.
+ *
+ * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18, and
+ * volume 2 (LDTILECFG, TILELOADD, TDPBF16PS, TDPBSSD...).
+ */
+#ifndef KERNELS_CPU_TMM_H
+#define KERNELS_CPU_TMM_H
+
+#include "kernels/cpu/amx/tmm_config.h"
+
+/* How a product is cut for the caches of these processors (amx.h): steps of a chunk, whose weights
+ * take 32 of 48 KB nearest to a core; rows of a group; bytes of its activations that stay in the
+ * second cache of 2 MB. */
+enum { TMM_CHUNK = 16, TMM_GROUP = 256, TMM_NEAR = 1 << 20 };
+
+/* Tiles are a thread's: all instructions below want a configuration of the same thread. */
+static inline void tmm_configure(const struct tmm_config *c)
+{
+    __asm__ volatile("ldtilecfg %0" : : "m"(*c) : "memory");
+}
+
+/* Tiles and configuration are as if they had never been, which also spares whoever switches
+ * between threads 8 KB. */
+static inline void tmm_release(void)
+{
+    __asm__ volatile("tilerelease" : : : "memory");
+}
+
+#define TMM_TEXT(x) #x
+
+/* Tile t from, or to, rows that lie `stride` bytes apart. */
+#define tmm_load(t, from, stride)                                                              \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" TMM_TEXT(t)                                  \
+                     :                                                                         \
+                     : "r"((const void *)(from)), "r"((size_t)(stride))                        \
+                     : "memory")
+#define tmm_store(t, to, stride)                                                               \
+    __asm__ volatile("tilestored %%tmm" TMM_TEXT(t) ", (%0,%1,1)"                              \
+                     :                                                                         \
+                     : "r"((void *)(to)), "r"((size_t)(stride))                                \
+                     : "memory")
+#define tmm_zero(t) __asm__ volatile("tilezero %%tmm" TMM_TEXT(t) : :)
+
+#define TMM_PRODUCT(name, c, a, b)                                                             \
+    __asm__ volatile(name " %%tmm" TMM_TEXT(b) ", %%tmm" TMM_TEXT(a) ", %%tmm" TMM_TEXT(c) : :)
+/* c[rows, n] += a[rows, k] b[k, n] over pairs of bf16, sums as floats... */
+#define tmm_bf16(c, a, b) TMM_PRODUCT("tdpbf16ps", c, a, b)
+/* ...and over quadruples of int8, sums as int32. */
+#define tmm_int8(c, a, b) TMM_PRODUCT("tdpbssd", c, a, b)
+
+#endif

@@ -1,0 +1,137 @@
+/* fetch.c - rows of keys and values out of the cache, as attention.c multiplies them. Keys are
+ * transposed by squares of LANES x LANES words, so that the scores of LANES keys are one register
+ * and a score is a sum in one lane; values stay row by row, but for pairs of bf16. A row is found
+ * by its slot: neighbours in the list need not be neighbours in the cache.
+ */
+#include "kernels/cpu/attention/fetch.h"
+
+#include "kernels/cpu/vectors/transpose.h"
+
+/* Element 0 of this head's row of `cache` at a slot. */
+static const void *cache_row(const struct side *d, const void *cache, int32_t slot)
+{
+    size_t at = ((size_t)slot * d->a->kv_heads + d->kh) * d->a->head_dim;
+    return (const char *)cache + at * dtype_value_bytes(d->a->kv.dtype);
+}
+
+/* LANES values from e on of a cached row, as floats; zeros beyond the head. */
+INLINE vec load_values(enum dtype dtype, const void *row, size_t E, size_t e)
+{
+    if (dtype == DTYPE_F32)
+        return (vec)load_words(row, E * sizeof(float), e);
+    const uint16_t *from = (const uint16_t *)row + e;
+    if (e + LANES <= E)
+        return load_bf16(from);
+    uint16_t some[LANES] = {0};
+    if (e < E)
+        memcpy(some, from, (E - e) * sizeof *from);
+    return load_bf16(some);
+}
+
+/* What words are made of: floats, pairs of floats, pairs of bf16. */
+enum { FLOATS, ROUNDED, STORED };
+
+static int source(const struct side *d)
+{
+    return !d->pairs ? FLOATS : d->a->kv.dtype == DTYPE_F32 ? ROUNDED : STORED;
+}
+
+/* LANES keys or the n there are, turned: out[words of E, KEYS]. Pairs of bf16 stay as they are. */
+INLINE void turn_keys(const int from, const struct side *d, uint32_t *out, const int32_t *slots,
+                      size_t n)
+{
+    const struct attn *a = d->a;
+    const enum dtype dtype = from == ROUNDED ? DTYPE_F32 : a->kv.dtype;
+    const size_t E = a->head_dim, step = from == STORED ? 2 * LANES : LANES;
+    for (size_t e = 0; e < E; e += step) {
+        vecu v[LANES + 1];
+        v[LANES] = (vecu){0};
+        for (size_t j = 0; j < LANES; j++) { /* idle lanes: any key does */
+            const void *row = cache_row(d, a->kv.k, slots[j < n ? j : 0]);
+            v[j] = from == STORED ? load_words(row, 2 * E, e / 2)
+                                  : (vecu)load_values(dtype, row, E, e);
+        }
+        transpose(v);
+        if (from == STORED)
+            for (size_t w = 0; w < LANES && e + 2 * w < E; w++)
+                put_bits(out + (e / 2 + w) * KEYS, v[w]);
+        else if (from == ROUNDED)
+            for (size_t i = 0; i < LANES && e + i < E; i += 2)
+                put_bits(out + (e + i) / 2 * KEYS, bf16_pairs((vec)v[i], (vec)v[i + 1]));
+        else
+            for (size_t i = 0; i < LANES && e + i < E; i++)
+                put_bits(out + (e + i) * KEYS, v[i]);
+    }
+}
+
+void CPU(fetch_keys)(const struct side *d, size_t first, size_t n, uint32_t *out)
+{
+    size_t block = words_of(d->a->head_dim, d->pairs) * KEYS;
+    for (size_t j = 0; j < n; j += LANES) {
+        uint32_t *to = out + j / KEYS * block + j % KEYS;
+        const int32_t *slots = d->slots + first + j;
+        if (source(d) == FLOATS)
+            turn_keys(FLOATS, d, to, slots, n - j);
+        else if (source(d) == ROUNDED)
+            turn_keys(ROUNDED, d, to, slots, n - j);
+        else
+            turn_keys(STORED, d, to, slots, n - j);
+    }
+}
+
+static int in_order(const int32_t *slots, size_t n)
+{
+    int32_t wrong = 0;
+    for (size_t j = 1; j < n; j++)
+        wrong |= slots[j] - slots[0] - (int32_t)j;
+    return !wrong;
+}
+
+/* A row of E' words: values as floats. */
+static void copy_floats(const struct attn *a, uint32_t *out, const void *row)
+{
+    for (size_t e = 0; e < wide(a->head_dim); e += LANES)
+        put(((float *)(void *)out) + e, load_values(a->kv.dtype, row, a->head_dim, e));
+}
+
+/* A row of E' words: pairs of two rows of floats, of which the second may be missing. */
+static void round_pairs(size_t E, uint32_t *out, const float *even, const float *odd)
+{
+    for (size_t e = 0; e < wide(E); e += LANES) {
+        vec x = load_values(DTYPE_F32, even, E, e);
+        vec y = odd ? load_values(DTYPE_F32, odd, E, e) : splat(0);
+        put_bits(out + e, bf16_pairs(x, y));
+    }
+}
+
+/* The same of rows of bf16, two elements of each at a time. */
+static void zip_pairs(size_t E, uint32_t *out, const void *even, const void *odd)
+{
+    for (size_t w = 0; w < wide(E) / 2; w += LANES) {
+        vecu x = load_words(even, 2 * E, w), y = odd ? load_words(odd, 2 * E, w) : splat_bits(0);
+        vecu low = (x & 0xffffu) | y << 16, high = x >> 16 | (y & 0xffff0000u);
+        put_bits(out + 2 * w, zip_low(low, high));
+        put_bits(out + 2 * w + LANES, zip_high(low, high));
+    }
+}
+
+struct words CPU(fetch_values)(const struct side *d, size_t first, size_t n, uint32_t *copy)
+{
+    const struct attn *a = d->a;
+    const int32_t *slots = d->slots + first;
+    size_t E = a->head_dim;
+    if (!d->pairs && a->kv.dtype == DTYPE_F32 && E == wide(E) && in_order(slots, n))
+        return (struct words){cache_row(d, a->kv.v, slots[0]), a->kv_heads * E};
+    uint32_t *out = copy;
+    for (size_t j = 0; j < n; j += d->pairs ? 2 : 1, out += wide(E)) {
+        const void *even = cache_row(d, a->kv.v, slots[j]);
+        const void *odd = j + 1 < n ? cache_row(d, a->kv.v, slots[j + 1]) : NULL;
+        if (source(d) == FLOATS)
+            copy_floats(a, out, even);
+        else if (source(d) == ROUNDED)
+            round_pairs(E, out, even, odd);
+        else
+            zip_pairs(E, out, even, odd);
+    }
+    return (struct words){copy, wide(E)};
+}

@@ -1,0 +1,51 @@
+/* format_f32.c - weights and activations as floats.
+ *
+ * Panel: [K][PANEL], block and tile as in tile_wide.h. What is packed is copied, and no value
+ * changes.
+ */
+#include "kernels/cpu/format/format.h"
+
+static size_t panel_bytes(size_t K) { return K * PANEL * sizeof(float); }
+
+static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
+                       float *scratch)
+{
+    enum { STEP = 16 }; /* columns at a time: the lines being written stay in the nearest cache */
+    float *out = panel;
+    const float *w = s->f32 ? s->f32 + first * s->cols : scratch;
+    if (!s->f32)
+        s->floats(s, first, count, scratch);
+    for (size_t k0 = 0; k0 < s->cols; k0 += STEP) {
+        size_t k1 = s->cols - k0 < STEP ? s->cols : k0 + STEP;
+        for (size_t j = 0; j < count; j++)
+            for (size_t k = k0; k < k1; k++)
+                out[k * PANEL + j] = w[j * s->cols + k];
+        for (size_t k = k0; k < k1; k++)
+            memset(out + k * PANEL + count, 0, (PANEL - count) * sizeof *out);
+    }
+}
+
+static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size_t K)
+{
+    float *out = block;
+    for (size_t k = 0; k < K; k += LINE)
+        for (size_t i = 0; i < rows; i++, out += LINE)
+            if (K - k >= LINE) /* a copy of constant size is a few moves */
+                memcpy(out, x + i * ldx + k, LINE * sizeof *out);
+            else
+                memcpy(out, x + i * ldx + k, (K - k) * sizeof *out);
+}
+
+#define WEIGHT float
+#define WIDEN load
+#include "kernels/cpu/format/tile_wide.h"
+
+static void row(float *out, const void *panel, size_t j, size_t K)
+{
+    const float *w = panel;
+    for (size_t k = 0; k < K; k++)
+        out[k] = w[k * PANEL + j];
+}
+
+const struct format CPU(format_f32) = {panel_bytes, block_bytes, pack_panel,
+                                       pack_rows,   tile,        row, 8192};

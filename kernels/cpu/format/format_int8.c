@@ -1,0 +1,302 @@
+/* format_int8.c - LLM.int8() and int8-vector (kernels/quant.h): weights and activations as bytes,
+ * sums as exact integers, outliers of the activations in fp32 afterwards. What the two call an
+ * outlier is all that they differ in: the constant `limit` of the functions here.
+ *
+ * panel   step[PANEL] = scale / 127, start[PANEL] = what a sum starts from, then the codes as
+ *         [K/4][PANEL][4]: a register holds four consecutive k of LANES outputs.
+ * block   a header, the activations' codes as [K/4][rows] groups of INT8_WORDS 32-bit words, and
+ *         the columns in which some row has an outlier. The outliers themselves stay in x.
+ *
+ * Where the processor multiplies unsigned by signed bytes, activations are kept as code +
+ * INT8_BIAS, and a sum starts from -INT8_BIAS * sum of the output's codes, which takes the bias out
+ * again. Built without contraction (Makefile), so that the few fp32 operations are the same bits at
+ * every level and in ref.
+ */
+#include "kernels/cpu/format/format.h"
+#include "kernels/quant.h"
+
+struct block {
+    const float *x; /* the rows as they came */
+    size_t ldx;
+    size_t rows;
+    size_t n_outliers;
+    float step[TILE_ROWS]; /* scale / 127 of the rows */
+    /* words[K/4][rows][INT8_WORDS], outlier[n_outliers] */
+};
+enum { HEADER = (sizeof(struct block) + 63) / 64 * 64 };
+
+static size_t quads(size_t K) { return (K + 3) / 4; }
+static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static size_t panel_bytes(size_t K)
+{
+    return rounded(PANEL * (sizeof(float) + sizeof(int32_t)) + quads(K) * PANEL * 4);
+}
+
+static size_t words_bytes(size_t K)
+{
+    return rounded(quads(K) * TILE_ROWS * INT8_WORDS * sizeof(uint32_t));
+}
+
+static size_t block_bytes(size_t K)
+{
+    return rounded(HEADER + words_bytes(K) + K * sizeof(struct outlier));
+}
+
+static const uint32_t *words_of(const struct block *b)
+{
+    return (const uint32_t *)(const void *)((const char *)b + HEADER);
+}
+
+static struct outlier *outliers_of(const struct block *b, size_t K)
+{
+    return (struct outlier *)((uintptr_t)b + HEADER + words_bytes(K));
+}
+
+static int8_t *codes_of(void *panel)
+{
+    return (int8_t *)panel + PANEL * (sizeof(float) + sizeof(int32_t));
+}
+
+/* One output into its place in the panel. */
+static void pack_output(void *panel, size_t j, const int8_t *code, float scale, size_t K)
+{
+    float *step = panel;
+    int32_t *start = (int32_t *)(void *)(step + PANEL), sum = 0;
+    int8_t *out = codes_of(panel) + j * 4;
+    for (size_t k = 0; k < K; k++) {
+        out[k / 4 * PANEL * 4 + k % 4] = code[k];
+        sum += code[k];
+    }
+    step[j] = scale / 127;
+    /* in unsigned arithmetic: sums wrap on the way and come out right at the end */
+    start[j] = (int32_t)(0u - (uint32_t)INT8_BIAS * (uint32_t)sum);
+}
+
+static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
+                       float *scratch)
+{
+    size_t K = s->cols;
+    memset(panel, 0, panel_bytes(K));
+    if (s->q && dtype_info[s->q->dtype].unit == UNIT_INT8) { /* the two have the same codes */
+        const int8_t *code = s->q->code;
+        for (size_t j = 0; j < count; j++)
+            pack_output(panel, j, code + (first + j) * K, s->q->scale[first + j], K);
+        return;
+    }
+    int8_t *code = (int8_t *)(scratch + K);
+    for (size_t j = 0; j < count; j++) {
+        s->floats(s, first + j, 1, scratch);
+        float scale = quant_int8(scratch, K, code);
+        pack_output(panel, j, code, scale, K);
+    }
+}
+
+/* LANES values from x, zeros from `n` on. */
+INLINE vec load_some(const float *x, size_t n)
+{
+    if (n >= LANES)
+        return load(x);
+    float padded[LANES] = {0};
+    memcpy(padded, x, n * sizeof *x);
+    return load(padded);
+}
+
+INLINE vec magnitude(vec v) { return (vec)((vecu)v & 0x7fffffffu); }
+
+INLINE uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* max |x| of a row, of those below `limit` in bits. Magnitudes compare as their bits do, infinity
+ * and NaN on top. */
+static float largest(const float *x, size_t K, uint32_t limit)
+{
+    uint32_t top = 0;
+    float out;
+    for (size_t k = 0; k < K; k++) {
+        uint32_t bits = bits_of(x[k]) & 0x7fffffffu;
+        bits = bits < limit ? bits : 0;
+        top = bits > top ? bits : top;
+    }
+    memcpy(&out, &top, sizeof out);
+    return out;
+}
+
+float CPU(int8_scale)(const float *x, size_t K, float limit, int *outliers)
+{
+    float scale = largest(x, K, UINT32_MAX);
+    if (!(scale < limit)) {
+        *outliers = 1;
+        scale = largest(x, K, bits_of(limit));
+    }
+    return scale < QUANT_TINY ? 0 : scale;
+}
+
+size_t CPU(int8_outliers)(struct outlier *list, const float *x, size_t ldx, size_t rows, size_t K,
+                          float limit)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < K; k += LANES) {
+        vecu having = {0};
+        for (size_t i = 0; i < rows; i++) {
+            veci in = magnitude(load_some(x + i * ldx + k, K - k)) < limit;
+            having |= (vecu)~in & 1u << i;
+        }
+        if (any_of((veci)having))
+            for (size_t j = 0; j < LANES; j++)
+                if (having[j])
+                    list[n++] = (struct outlier){(uint32_t)(k + j), having[j]};
+    }
+    return n;
+}
+
+typedef int8_t bytes __attribute__((vector_size(LANES)));
+
+/* quant_int8_row() of quant.h for LANES values. */
+INLINE bytes coded(vec v, vec up, float limit)
+{
+    v = pick(magnitude(v) < limit, v, (vec){0});
+    /* beyond 1.5 * 2^23 floats are integers: to the nearest, ties to even */
+    v = (v * up + 12582912.0f) - 12582912.0f;
+    return __builtin_convertvector(__builtin_convertvector(v, veci), bytes);
+}
+
+INLINE vec up_of(float scale) { return splat(scale > 0 ? INT8_TOP / scale : 0); }
+
+void CPU(int8_codes)(int8_t *code, const float *x, size_t n, float scale, float limit)
+{
+    vec up = up_of(scale);
+    size_t k = 0;
+    for (; k + LANES <= n; k += LANES) {
+        bytes c = coded(load(x + k), up, limit);
+        memcpy(code + k, &c, sizeof c);
+    }
+    for (bytes c = coded(load_some(x + k, n - k), up, limit); k < n; k++)
+        code[k] = c[k % LANES];
+}
+
+/* The codes of LANES values into n words `next` apart. */
+INLINE void pack_lanes(uint32_t *words, size_t next, vec v, vec up, float limit, size_t n)
+{
+    union {
+        bytes all;
+        int8_t each[LANES];
+    } code = {coded(v, up, limit)};
+    for (size_t q = 0; q < n && q < LANES / 4; q++)
+        int8_words(words + q * next, code.each + 4 * q);
+}
+
+INLINE void pack_row(struct block *b, size_t i, float scale, size_t K, const float limit)
+{
+    const float *x = b->x + i * b->ldx;
+    uint32_t *words = (uint32_t *)(uintptr_t)words_of(b) + i * INT8_WORDS;
+    const size_t next = b->rows * INT8_WORDS, whole = K / LANES * LANES;
+    b->step[i] = scale / 127;
+    vec up = up_of(scale);
+    for (size_t k = 0; k < whole; k += LANES, words += LANES / 4 * next)
+        pack_lanes(words, next, load(x + k), up, limit, LANES / 4);
+    if (whole < K)
+        pack_lanes(words, next, load_some(x + whole, K - whole), up, limit, quads(K - whole));
+}
+
+INLINE void pack_limited(void *block, const float *x, size_t ldx, size_t rows, size_t K,
+                         const float limit)
+{
+    struct block *b = block;
+    *b = (struct block){.x = x, .ldx = ldx, .rows = rows};
+    int outliers = 0;
+    for (size_t i = 0; i < rows; i++)
+        pack_row(b, i, CPU(int8_scale)(x + i * ldx, K, limit, &outliers), K, limit);
+    if (outliers)
+        b->n_outliers = CPU(int8_outliers)(outliers_of(b, K), x, ldx, rows, K, limit);
+}
+
+static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size_t K)
+{
+    pack_limited(block, x, ldx, rows, K, INT8_OUTLIER);
+}
+
+static void pack_rows_vector(void *block, const float *x, size_t ldx, size_t rows, size_t K)
+{
+    pack_limited(block, x, ldx, rows, K, INFINITY);
+}
+
+void CPU(int8_add)(float *out, const struct outlier *list, size_t n, const float *x, size_t ldx,
+                   const void *panel)
+{
+    const float *step = panel;
+    const int8_t *codes = codes_of((void *)(uintptr_t)panel);
+    for (size_t o = 0; o < n; o++) {
+        size_t k = list[o].k;
+        const int8_t *quad = codes + k / 4 * PANEL * 4;
+        uint32_t shift = 24 - 8 * (uint32_t)(k % 4);
+        vec w[2];
+        for (int h = 0; h < 2; h++) {
+            veci code = (veci)(load_bits(quad + h * LANES * 4) << shift) >> 24;
+            w[h] = __builtin_convertvector(code, vec) * load(step + h * LANES);
+        }
+        for (uint32_t left = list[o].rows; left; left &= left - 1) {
+            size_t i = (size_t)__builtin_ctz(left);
+            float v = x[i * ldx + k], *y = out + i * PANEL;
+            put(y, load(y) + w[0] * v);
+            put(y + LANES, load(y + LANES) + w[1] * v);
+        }
+    }
+}
+
+INLINE void tile_rows(const int rows, float *out, const struct block *b, const void *panel,
+                      size_t K, struct ahead ahead)
+{
+    const float *step = panel;
+    const char *codes = (const char *)panel + PANEL * (sizeof(float) + sizeof(int32_t));
+    const uint32_t *x = words_of(b);
+    const size_t next = b->rows * INT8_WORDS, share = ahead.bytes / quads(K);
+    veci sum[TILE_ROWS][2];
+    for (int i = 0; i < rows; i++)
+        for (int h = 0; h < 2; h++)
+            sum[i][h] = (veci)load_bits(step + PANEL + h * LANES);
+    for (size_t q = quads(K); q > 0; q--) {
+        vecu lo = load_bits(codes), hi = load_bits(codes + LANES * 4);
+        for (int i = 0; i < rows; i++) {
+            sum[i][0] = dot_int8(sum[i][0], lo, x + i * INT8_WORDS);
+            sum[i][1] = dot_int8(sum[i][1], hi, x + i * INT8_WORDS);
+        }
+        fetch_ahead(ahead.at);
+        ahead.at += share;
+        codes += PANEL * 4;
+        x += next;
+    }
+    for (int i = 0; i < rows; i++)
+        for (int h = 0; h < 2; h++) {
+            vec scale = load(step + h * LANES) * b->step[i];
+            put(out + i * PANEL + h * LANES, __builtin_convertvector(sum[i][h], vec) * scale);
+        }
+}
+
+static void tile(float *out, const void *block, size_t rows, const void *panel, size_t K,
+                 struct ahead next)
+{
+    const struct block *b = block;
+#define KERNEL(n) tile_rows(n, out, b, panel, K, next)
+    WITH_ROWS(rows, KERNEL)
+#undef KERNEL
+    if (b->n_outliers)
+        CPU(int8_add)(out, outliers_of(b, K), b->n_outliers, b->x, b->ldx, panel);
+}
+
+static void row(float *out, const void *panel, size_t j, size_t K)
+{
+    const float *step = panel;
+    const int8_t *code = codes_of((void *)(uintptr_t)panel) + j * 4;
+    for (size_t k = 0; k < K; k++)
+        out[k] = code[k / 4 * PANEL * 4 + k % 4] * step[j];
+}
+
+const struct format CPU(format_int8) = {panel_bytes, block_bytes, pack_panel, pack_rows,
+                                        tile,        row,         8192};
+const struct format CPU(format_int8_vector) = {panel_bytes, block_bytes, pack_panel,
+                                               pack_rows_vector, tile, row, 8192};

@@ -1,0 +1,19 @@
+/* lanes.h - the lanes of LANES vectors added up, for an isa_*.h without instructions for it. */
+#ifndef KERNELS_CPU_LANES_H
+#define KERNELS_CPU_LANES_H
+
+#include "kernels/cpu/vectors/vector.h"
+
+/* Lane i: the sum of the lanes of v[i]; v is used up. After each round of zips half as many vectors
+ * hold the sums of twice as many. */
+INLINE vec add_lanes(vec v[LANES])
+{
+    for (int n = LANES / 2; n > 0; n /= 2)
+        for (int i = 0; i < n; i++) {
+            vecu x = (vecu)v[i], y = (vecu)v[i + n];
+            v[i] = (vec)zip_low(x, y) + (vec)zip_high(x, y);
+        }
+    return v[0];
+}
+
+#endif
