@@ -30,8 +30,8 @@
  * a chunk's sums add 4 loads and 4 stores, 110 to 1024. One row tile: 2 KB of weights a step are
  * 450 cycles at 15 GB/s a core, and two products at most 32: memory decides for every T <= 16.
  */
-#ifndef KERNELS_CPU_AMX_H
-#define KERNELS_CPU_AMX_H
+#ifndef KERNELS_CPU_AMX_AMX_H
+#define KERNELS_CPU_AMX_AMX_H
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/format/format.h"

@@ -10,8 +10,8 @@
  * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18, and
  * volume 2 (LDTILECFG, TILELOADD, TDPBF16PS, TDPBSSD...).
  */
-#ifndef KERNELS_CPU_TMM_H
-#define KERNELS_CPU_TMM_H
+#ifndef KERNELS_CPU_AMX_TMM_H
+#define KERNELS_CPU_AMX_TMM_H
 
 #include "kernels/cpu/amx/tmm_config.h"
 

@@ -1,6 +1,6 @@
 /* tmm_config.h - how the tiles of a thread are shaped: what LDTILECFG reads. */
-#ifndef KERNELS_CPU_TMM_CONFIG_H
-#define KERNELS_CPU_TMM_CONFIG_H
+#ifndef KERNELS_CPU_AMX_TMM_CONFIG_H
+#define KERNELS_CPU_AMX_TMM_CONFIG_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* untiled.h - products of attention and of gemm.c on a level without tiles: it has none. */
-#ifndef KERNELS_CPU_UNTILED_H
-#define KERNELS_CPU_UNTILED_H
+#ifndef KERNELS_CPU_AMX_UNTILED_H
+#define KERNELS_CPU_AMX_UNTILED_H
 
 #include "kernels/cpu/level.h"
 

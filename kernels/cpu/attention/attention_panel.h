@@ -1,6 +1,6 @@
 /* attention_panel.h - a panel of attention.c: what some queries make of a chunk of keys. */
-#ifndef KERNELS_CPU_ATTENTION_PANEL_H
-#define KERNELS_CPU_ATTENTION_PANEL_H
+#ifndef KERNELS_CPU_ATTENTION_ATTENTION_PANEL_H
+#define KERNELS_CPU_ATTENTION_ATTENTION_PANEL_H
 
 #include <math.h>
 

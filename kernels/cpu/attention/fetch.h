@@ -3,8 +3,8 @@
  * An element is a 32-bit word: a float, or with attn.half and a processor that multiplies them, a
  * pair of bf16: of neighbours in E for queries and keys, of neighbouring slots for values.
  */
-#ifndef KERNELS_CPU_FETCH_H
-#define KERNELS_CPU_FETCH_H
+#ifndef KERNELS_CPU_ATTENTION_FETCH_H
+#define KERNELS_CPU_ATTENTION_FETCH_H
 
 #include "kernels/cpu/level.h"
 #include "kernels/ops.h"

@@ -12,8 +12,8 @@
  * K is any number >= 1; formats pad inside. Every output has one accumulator (or a fixed set of
  * them) and an order of sums that depends on K alone: never on the rows beside it.
  */
-#ifndef KERNELS_CPU_FORMAT_H
-#define KERNELS_CPU_FORMAT_H
+#ifndef KERNELS_CPU_FORMAT_FORMAT_H
+#define KERNELS_CPU_FORMAT_FORMAT_H
 
 #include "kernels/cpu/level.h"
 #include "kernels/ops.h"

@@ -4,8 +4,8 @@
  * Block: floats [K/LINE][rows][LINE]. For each k the tile widens one row of the panel (2
  * registers), broadcasts the k-th value of each row, and runs rows x 2 fused multiply-adds.
  */
-#ifndef KERNELS_CPU_TILE_WIDE_H
-#define KERNELS_CPU_TILE_WIDE_H
+#ifndef KERNELS_CPU_FORMAT_TILE_WIDE_H
+#define KERNELS_CPU_FORMAT_TILE_WIDE_H
 
 static size_t block_bytes(size_t K)
 {

@@ -1,6 +1,6 @@
 /* mixing.h - parts of rows and sums over a head, as mixing.c and mixing-back.c share them. */
-#ifndef KERNELS_CPU_MIXING_H
-#define KERNELS_CPU_MIXING_H
+#ifndef KERNELS_CPU_MIXING_MIXING_H
+#define KERNELS_CPU_MIXING_MIXING_H
 
 #include <math.h>
 

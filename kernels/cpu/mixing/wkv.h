@@ -1,7 +1,7 @@
 /* wkv.h - a chunk of tokens of one head, as wkv.c and wkv-back.c share it; the formulas are those
  * of kernels/wkv.h. Rows are as wide as E rounded up to whole panels; what is beyond E is zeros. */
-#ifndef KERNELS_CPU_WKV_H
-#define KERNELS_CPU_WKV_H
+#ifndef KERNELS_CPU_MIXING_WKV_H
+#define KERNELS_CPU_MIXING_WKV_H
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/wkv.h"

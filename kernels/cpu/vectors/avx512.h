@@ -1,6 +1,6 @@
 /* avx512.h - the primitives that both AVX-512 levels share. */
-#ifndef KERNELS_CPU_AVX512_H
-#define KERNELS_CPU_AVX512_H
+#ifndef KERNELS_CPU_VECTORS_AVX512_H
+#define KERNELS_CPU_VECTORS_AVX512_H
 
 #include <immintrin.h>
 

@@ -1,7 +1,7 @@
 /* four_lanes.h - the primitives of vectors of four lanes, in the compiler's own vectors: what neon
  * and portable share. The level has said how many rows a tile has. */
-#ifndef KERNELS_CPU_FOUR_LANES_H
-#define KERNELS_CPU_FOUR_LANES_H
+#ifndef KERNELS_CPU_VECTORS_FOUR_LANES_H
+#define KERNELS_CPU_VECTORS_FOUR_LANES_H
 
 #include "kernels/cpu/vectors/vector.h"
 

@@ -1,6 +1,6 @@
 /* isa_avx2.h - AVX2 and FMA, 256-bit vectors, 16 registers. */
-#ifndef KERNELS_CPU_ISA_AVX2_H
-#define KERNELS_CPU_ISA_AVX2_H
+#ifndef KERNELS_CPU_VECTORS_ISA_AVX2_H
+#define KERNELS_CPU_VECTORS_ISA_AVX2_H
 
 enum { LANES = 8, TILE_ROWS = 6, BF16_DOT = 0 };
 #include "kernels/cpu/vectors/vector.h"

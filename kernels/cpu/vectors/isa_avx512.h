@@ -1,6 +1,6 @@
 /* isa_avx512.h - AVX-512 (F, BW, DQ, VL), 512-bit vectors, 32 registers. */
-#ifndef KERNELS_CPU_ISA_AVX512_H
-#define KERNELS_CPU_ISA_AVX512_H
+#ifndef KERNELS_CPU_VECTORS_ISA_AVX512_H
+#define KERNELS_CPU_VECTORS_ISA_AVX512_H
 
 enum { LANES = 16, TILE_ROWS = 12, BF16_DOT = 0 };
 #include "kernels/cpu/vectors/vector.h"

@@ -1,6 +1,6 @@
 /* isa_avx512bf16.h - AVX-512 with BF16, VNNI and VBMI, 512-bit vectors, 32 registers. */
-#ifndef KERNELS_CPU_ISA_AVX512BF16_H
-#define KERNELS_CPU_ISA_AVX512BF16_H
+#ifndef KERNELS_CPU_VECTORS_ISA_AVX512BF16_H
+#define KERNELS_CPU_VECTORS_ISA_AVX512BF16_H
 
 #include <immintrin.h>
 

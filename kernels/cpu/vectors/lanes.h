@@ -1,6 +1,6 @@
 /* lanes.h - the lanes of LANES vectors added up, for an isa_*.h without instructions for it. */
-#ifndef KERNELS_CPU_LANES_H
-#define KERNELS_CPU_LANES_H
+#ifndef KERNELS_CPU_VECTORS_LANES_H
+#define KERNELS_CPU_VECTORS_LANES_H
 
 #include "kernels/cpu/vectors/vector.h"
 

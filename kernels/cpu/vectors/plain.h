@@ -1,6 +1,6 @@
 /* plain.h - the plain form of the primitives, for an isa_*.h without instructions for them. */
-#ifndef KERNELS_CPU_PLAIN_H
-#define KERNELS_CPU_PLAIN_H
+#ifndef KERNELS_CPU_VECTORS_PLAIN_H
+#define KERNELS_CPU_VECTORS_PLAIN_H
 
 #include "kernels/cpu/vectors/vector.h"
 

@@ -1,6 +1,6 @@
 /* transpose.h - a square of words, turned in registers. */
-#ifndef KERNELS_CPU_TRANSPOSE_H
-#define KERNELS_CPU_TRANSPOSE_H
+#ifndef KERNELS_CPU_VECTORS_TRANSPOSE_H
+#define KERNELS_CPU_VECTORS_TRANSPOSE_H
 
 #include "kernels/cpu/level.h"
 

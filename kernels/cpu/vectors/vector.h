@@ -1,7 +1,7 @@
 /* vector.h - vectors of LANES lanes in the compiler's own notation; included by the isa_*.h that
  * says how many lanes there are. */
-#ifndef KERNELS_CPU_VECTOR_H
-#define KERNELS_CPU_VECTOR_H
+#ifndef KERNELS_CPU_VECTORS_VECTOR_H
+#define KERNELS_CPU_VECTORS_VECTOR_H
 
 #include <stddef.h>
 #include <stdint.h>
