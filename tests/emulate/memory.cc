@@ -31,6 +31,10 @@ static size_t rounded_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
+/* Memory of several of these is made of them: the first touch of every small page takes long, and
+ * so does protect(). They may be refused. */
+static const size_t HUGE_PAGE = 2 << 20;
+
 static size_t page()
 {
     return static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -90,6 +94,31 @@ static size_t taken()
     return sum;
 }
 
+/* An area without access for a block of so many bytes; a large one ends where a huge page does. */
+static bool map_area(struct area *a, size_t bytes)
+{
+    const size_t inner = rounded_up(bytes, page());
+    size_t spare = inner < HUGE_PAGE ? 0 : HUGE_PAGE;
+    a->bytes = bytes;
+    a->pages_bytes = inner + 2 * page();
+    a->device = device_index();
+    void *all = mmap(nullptr, a->pages_bytes + spare, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED)
+        return false;
+    a->pages = static_cast<unsigned char *>(all);
+    if (spare) {
+        size_t end = reinterpret_cast<uintptr_t>(a->pages) + page() + inner;
+        size_t before = rounded_up(end, HUGE_PAGE) - end, behind = HUGE_PAGE - before;
+        if (before)
+            munmap(a->pages, before);
+        a->pages += before;
+        munmap(a->pages + a->pages_bytes, behind);
+        madvise(a->pages, a->pages_bytes, MADV_HUGEPAGE);
+    }
+    return true;
+}
+
 static cudaError_t device_alloc(void **p, size_t bytes)
 {
     *p = nullptr;
@@ -99,13 +128,9 @@ static cudaError_t device_alloc(void **p, size_t bytes)
         return cudaSuccess;
     if (bytes > capacity() || rounded_up(bytes, 512) > capacity() - taken())
         return cudaErrorMemoryAllocation;
-    struct area a = {bytes, nullptr, rounded_up(bytes, page()) + 2 * page(), device_index()};
-    void *pages = mmap(nullptr, a.pages_bytes, PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (pages == MAP_FAILED)
+    struct area a;
+    if (!map_area(&a, bytes))
         return cudaErrorMemoryAllocation;
-    a.pages = static_cast<unsigned char *>(pages);
-    madvise(pages, a.pages_bytes, MADV_HUGEPAGE); /* or protect() takes long; it may be refused */
     protect(a, PROT_READ | PROT_WRITE);
     size_t inner = a.pages_bytes - 2 * page(), room = rounded_up(bytes, 512);
     unsigned char *first = a.pages + page();
@@ -210,8 +235,11 @@ static cudaError_t host_alloc(void **p, size_t bytes)
 {
     if (spoils_capture())
         return cudaErrorStreamCaptureUnsupported;
-    if (posix_memalign(p, 512, bytes))
+    bool large = bytes >= HUGE_PAGE;
+    if (posix_memalign(p, large ? HUGE_PAGE : 512, bytes))
         return cudaErrorMemoryAllocation;
+    if (large)
+        madvise(*p, bytes, MADV_HUGEPAGE);
     memset(*p, 0xff, bytes);
     pinned[static_cast<unsigned char *>(*p)] = {bytes, nullptr, 0, device_index()};
     return cudaSuccess;
