@@ -58,7 +58,8 @@ EMULATE_FLAGS = -std=c++17 -D_GNU_SOURCE -I. -Itests/emulate -O1 -g1 -Wall -Wext
     $(if $(filter thread,$(SAN)),-DWATCH_THREADS) -MMD -MP
 # What kernels run on, and the library, take far more time than kernels: they are optimized more.
 # ThreadSanitizer watches kernels, not what they run on (tests/emulate/sanitizers.h).
-EMULATE_FLAGS_cc := -O3 $(if $(filter thread,$(SAN)),-fno-sanitize=thread)
+EMULATE_FLAGS_cc := -O3 $(if $(SAN),,-fno-sanitize=alignment) \
+    $(if $(filter thread,$(SAN)),-fno-sanitize=thread)
 $(EMULATE)/tests/emulate/library.o: private EMULATE_FLAGS += -O3
 
 TEST_CU      := $(call SELECT,$(sort $(wildcard tests/cuda/test-*.cu)))

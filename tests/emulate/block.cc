@@ -1,9 +1,9 @@
 /* block.cc - the threads of a block: who runs, who waits for whom, and what is said when they wait
  * for ever.
  *
- * Invariant: a thread is running (self), in block.runnable or block.stopped, in exactly one
- * meeting, or has returned. A meeting is empty or waits for somebody: who completes it dissolves
- * it.
+ * Invariant: a thread is running (self), can run or is stopped (a bit of its warp), is in exactly
+ * one meeting, or has returned. A meeting is empty or waits for somebody: who completes it
+ * dissolves it. A thread has a fiber from its first turn until it returns.
  */
 #include "tests/emulate/block.h"
 
@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "tests/emulate/fiber.h"
-#include "tests/emulate/sanitizers.h"
 
 namespace emulate {
 
@@ -30,6 +29,7 @@ static std::vector<struct fiber *> idle; /* fibers that have no thread to run */
 static std::unique_ptr<struct block> brought_up; /* a block of the next kernel, or none */
 static std::vector<std::unique_ptr<struct block>> spare; /* ended: their memory is used again */
 static uint64_t lot;
+static void live();
 
 void fail(const char *format, ...)
 {
@@ -52,25 +52,90 @@ double setting(const char *name, double otherwise)
     return text && *text ? strtod(text, nullptr) : otherwise;
 }
 
-/* A number below n. Source: Steele, Lea, Flood 2014 (SplitMix). */
-static size_t draw(size_t n)
+/* 64 bits drawn by lot. Source: Steele, Lea, Flood 2014 (SplitMix). */
+static uint64_t bits()
 {
     uint64_t z = lot += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return static_cast<size_t>(static_cast<unsigned __int128>(z ^ z >> 31) * n >> 64);
+    return z ^ z >> 31;
+}
+
+/* A number below n. */
+static size_t draw(size_t n)
+{
+    return static_cast<size_t>(static_cast<unsigned __int128>(bits()) * n >> 64);
 }
 
 /* ---- whose turn it is ---- */
 
-/* Leaves the fiber that runs for a thread drawn by lot, or for the outside when none can run. */
+/* The first bit of a set that is not empty, from place `from` on and round. */
+static unsigned first_of(uint32_t set, unsigned from)
+{
+    from %= LANES;
+    uint32_t turned = set >> from | set << (-from % LANES);
+    return (static_cast<unsigned>(__builtin_ctz(turned)) + from) % LANES;
+}
+
+static uint32_t bit_of(const struct thread *t)
+{
+    return 1u << t->rank % LANES;
+}
+
+static struct warp *warp_of(const struct thread *t)
+{
+    return &t->block->warps[t->rank / LANES];
+}
+
+static void can_run(struct warp *w, uint32_t lanes)
+{
+    w->runnable |= lanes;
+    if (lanes)
+        w->block->ready |= 1u << w->rank;
+}
+
+/* From here on threads of another warp go on, or those of this one. */
+static void change_warps(struct block *b)
+{
+    if (b->ready)
+        b->turn = first_of(b->ready, static_cast<unsigned>(bits()));
+}
+
+/* A thread that can run, drawn by lot: of the warp that had the last turn, but once in a while, and
+ * when that one has none, of another. One warp is then far ahead of the others, which finds who
+ * leans on their being near, and the stacks that are in use are few. */
+static struct thread *next_of(struct block *b)
+{
+    enum { CHANGES = 64 }; /* one in so many */
+    uint64_t drawn = bits();
+    if (!b->warps[b->turn].runnable || !(drawn >> 32 & (CHANGES - 1)))
+        change_warps(b);
+    struct warp *w = &b->warps[b->turn];
+    unsigned lane = first_of(w->runnable, static_cast<unsigned>(drawn));
+    w->runnable &= ~(1u << lane);
+    if (!w->runnable)
+        b->ready &= ~(1u << b->turn);
+    return &b->threads[b->turn * LANES + lane];
+}
+
+static struct fiber *idle_fiber()
+{
+    if (idle.empty())
+        fiber_make(idle.emplace_back(&fibers.emplace_back()), live);
+    struct fiber *f = idle.back();
+    idle.pop_back();
+    return f;
+}
+
+/* Leaves the fiber that runs for a thread that can, or for the outside when none can. A thread that
+ * begins gets the fiber that was left last: that of one which has just returned goes on itself. */
 static void give_way(struct block *b, struct fiber *from)
 {
     struct fiber *to = b->outside;
-    if (!b->runnable.empty()) {
-        std::swap(b->runnable[draw(b->runnable.size())], b->runnable.back());
-        self = b->runnable.back();
-        b->runnable.pop_back();
+    if (b->ready) {
+        self = next_of(b);
+        if (!self->fiber)
+            self->fiber = idle_fiber();
         to = self->fiber;
     }
     if (to != from)
@@ -90,7 +155,8 @@ static void go_on(struct block *b)
 
 void pause()
 {
-    self->block->runnable.push_back(self);
+    can_run(warp_of(self), bit_of(self));
+    change_warps(self->block);
     give_way(self->block, self->fiber);
 }
 
@@ -105,42 +171,21 @@ static void live()
             fail("has returned without wait_for_inputs()");
         let_next_start();
         sanitizer_tell(&me->block->ends);
-        me->returned = true;
+        me->block->returned++;
+        if (!FIBERS_ARE_THREADS)
+            idle.push_back(me->fiber);
         give_way(me->block, me->fiber);
     }
 }
 
 /* ---- meetings ---- */
 
-/* self is in m; `all` of them make it complete. */
-static void wait_in(struct meeting *m, size_t all, void (*work)(void *brought[32]))
-{
-    struct thread *me = self;
-    me->waits_in = m;
-    if (m->n < all) {
-        give_way(me->block, me->fiber);
-        return;
-    }
-    if (work) {
-        void *brought[32] = {};
-        for (struct thread *t = m->here; t; t = t->before)
-            brought[t->rank % 32] = t->brings;
-        work(brought);
-    }
-    for (struct thread *t = m->here; t; t = t->before) {
-        t->waits_in = nullptr;
-        me->block->runnable.push_back(t);
-    }
-    m->here = nullptr;
-    m->n = 0;
-    give_way(me->block, me->fiber);
-}
-
 static bool same(const char *a, const char *b)
 {
     return a == b || !strcmp(a, b);
 }
 
+/* self comes to m, which has `here` already. */
 static void enter(struct meeting *m, uint32_t mask, const char *word, place at)
 {
     if (!m->here) {
@@ -150,44 +195,59 @@ static void enter(struct meeting *m, uint32_t mask, const char *word, place at)
     } else if (m->at.line != at.line || !same(m->word, word) || !same(m->at.file, at.file))
         fail("is at %s of %s:%d, where others wait at %s of %s:%d", word, at.file, at.line, m->word,
              m->at.file, m->at.line);
-    self->before = m->here;
-    m->here = self;
-    m->n++;
 }
 
 void barrier(place at)
 {
-    struct meeting *m = &self->block->of_all;
+    struct block *b = self->block;
+    struct meeting *m = &b->of_all;
     sanitizer_tell(m);
     enter(m, 0, "__syncthreads", at);
-    wait_in(m, self->block->threads.size(), nullptr);
+    if (++m->here == b->threads.size()) {
+        m->here = 0;
+        for (struct warp &w : b->warps)
+            can_run(&w, w.lanes);
+        change_warps(b);
+    }
+    give_way(b, self->fiber);
     sanitizer_learn(m);
 }
 
 /* The meeting of these lanes: the one that some of them are at, or a new one. Lanes of other masks
  * may be at others meanwhile. */
-static struct meeting *meeting_of(unsigned warp, uint32_t mask)
+static struct meeting *meeting_of(struct warp *w, uint32_t mask)
 {
-    struct meeting *first = &self->block->of_warp[warp * 32], *empty = nullptr;
-    for (struct meeting *m = first; m < first + 32; m++) {
-        if (m->here && m->mask == mask)
+    for (uint32_t open = w->open; open; open &= open - 1) {
+        struct meeting *m = &w->meetings[__builtin_ctz(open)];
+        if (m->mask == mask)
             return m;
-        if (!m->here && !empty)
-            empty = m; /* the first: there the others look first, too */
     }
-    return empty; /* there is one: each of the others keeps a lane, and this one is free */
+    return &w->meetings[__builtin_ctz(~w->open)]; /* each of the others keeps a lane, and ours is
+                                                   * free */
 }
 
-void meet(uint32_t mask, const char *word, place at, void *mine, void (*work)(void *brought[32]))
+void meet(uint32_t mask, const char *word, place at, void *mine, meeting_work *work)
 {
-    if (!(mask >> self->rank % 32 & 1))
+    struct warp *w = warp_of(self);
+    uint32_t me = bit_of(self);
+    if (!(mask & me))
         fail("is not in the mask %08x of its own %s, %s:%d", mask, word, at.file, at.line);
-    struct meeting *m = meeting_of(self->rank / 32, mask);
+    struct meeting *m = meeting_of(w, mask);
+    uint32_t number = 1u << (m - w->meetings);
     enter(m, mask, word, at);
-    self->brings = mine;
+    w->open |= number;
+    w->brings[self->rank % LANES] = mine;
     if (!work) /* __syncwarp: the other words order no memory */
         sanitizer_tell(m);
-    wait_in(m, static_cast<size_t>(__builtin_popcount(mask)), work);
+    m->here |= me;
+    if (m->here == mask) {
+        if (work)
+            work(w->brings, mask);
+        m->here = 0;
+        w->open &= ~number;
+        can_run(w, mask);
+    }
+    give_way(self->block, self->fiber);
     if (!work)
         sanitizer_learn(m);
 }
@@ -196,18 +256,20 @@ void meet(uint32_t mask, const char *word, place at, void *mine, void (*work)(vo
 static void explain(const struct block &b)
 {
     std::map<std::string, unsigned> waiting;
-    unsigned returned = 0;
-    for (const struct thread &t : b.threads) {
-        returned += t.returned;
-        if (t.waits_in)
-            waiting[std::string(t.waits_in->word) + " of " + t.waits_in->at.file + ":" +
-                    std::to_string(t.waits_in->at.line)]++;
-    }
+    auto count = [&waiting](const struct meeting &m, unsigned here) {
+        if (here)
+            waiting[std::string(m.word) + " of " + m.at.file + ":" + std::to_string(m.at.line)] +=
+                here;
+    };
+    count(b.of_all, b.of_all.here);
+    for (const struct warp &w : b.warps)
+        for (const struct meeting &m : w.meetings)
+            count(m, static_cast<unsigned>(__builtin_popcount(m.here)));
     std::string text;
     for (const auto &w : waiting)
         text += "; " + std::to_string(w.second) + " wait for ever at " + w.first;
-    fail("block (%u %u %u) of %zu threads: %u have returned%s", b.index.x, b.index.y, b.index.z,
-         b.threads.size(), returned, text.c_str());
+    fail("block (%u %u %u) of %zu threads: %zu have returned%s", b.index.x, b.index.y, b.index.z,
+         b.threads.size(), b.returned, text.c_str());
 }
 
 /* ---- shared memory, and copies into it ---- */
@@ -251,29 +313,40 @@ void copies_finish(unsigned groups_left)
 
 /* ---- grids ---- */
 
+/* What stays while a block is used again for blocks of the same size. */
+static void lay_out(struct block *b, dim3 dim)
+{
+    size_t n = static_cast<size_t>(dim.x) * dim.y * dim.z;
+    b->size = dim;
+    b->threads.resize(n);
+    b->warps.assign((n + LANES - 1) / LANES, {});
+    for (unsigned i = 0; i < n; i++) {
+        struct thread *t = &b->threads[i];
+        t->block = b;
+        t->rank = i;
+        t->index = {i % dim.x, i / dim.x % dim.y, i / dim.x / dim.y};
+        b->warps[i / LANES].lanes |= bit_of(t);
+    }
+    for (unsigned i = 0; i < b->warps.size(); i++) {
+        b->warps[i].block = b;
+        b->warps[i].rank = i;
+    }
+}
+
 static void make_threads(struct block *b)
 {
     dim3 dim = b->kernel->block;
-    size_t n = static_cast<size_t>(dim.x) * dim.y * dim.z;
-    b->threads.resize(n);
-    b->of_warp.resize((n + 31) / 32 * 32);
-    b->runnable.reserve(n);
-    b->stopped.reserve(n);
-    for (unsigned i = 0; i < n; i++) {
-        struct thread *t = &b->threads[i];
-        if (idle.empty())
-            fiber_make(idle.emplace_back(&fibers.emplace_back()), live);
-        std::vector<struct copy> copies = std::move(t->copies);
-        copies.clear();
-        *t = {};
-        t->copies = std::move(copies);
-        t->block = b;
-        t->fiber = idle.back();
-        t->rank = i;
-        t->index = {i % dim.x, i / dim.x % dim.y, i / dim.x / dim.y};
-        idle.pop_back();
-        b->runnable.push_back(t);
+    if (b->threads.empty() || dim.x != b->size.x || dim.y != b->size.y || dim.z != b->size.z)
+        lay_out(b, dim);
+    for (struct thread &t : b->threads) {
+        t.fiber = nullptr;
+        t.has_inputs = t.lets_next_start = false;
+        t.groups = 0;
+        t.copies.clear();
     }
+    for (struct warp &w : b->warps)
+        can_run(&w, w.lanes);
+    change_warps(b);
 }
 
 /* Shared memory of a block, as large as the kernel asked for and no larger. */
@@ -300,7 +373,7 @@ static std::unique_ptr<struct block> make_block(const struct kernel &k, size_t i
     b->index = {static_cast<unsigned>(i % k.grid.x), static_cast<unsigned>(i / k.grid.x % k.grid.y),
                 static_cast<unsigned>(i / k.grid.x / k.grid.y)};
     b->early = false;
-    b->letting = 0;
+    b->returned = b->letting = 0;
     b->next = nullptr;
     make_shared(b.get(), k.shared);
     make_threads(b.get());
@@ -322,8 +395,10 @@ static void bring_up(const struct kernel &k)
 void wait_for_inputs()
 {
     self->has_inputs = true;
-    (self->block->early ? self->block->stopped : self->block->runnable).push_back(self);
-    give_way(self->block, self->fiber);
+    if (self->block->early) {
+        warp_of(self)->stopped |= bit_of(self);
+        give_way(self->block, self->fiber);
+    }
     sanitizer_learn(&self->block->begins);
 }
 
@@ -344,15 +419,18 @@ static void finish(std::unique_ptr<struct block> b, const struct kernel *next)
     if (next && b->letting == b->threads.size())
         bring_up(*next);
     b->early = false;
-    b->runnable.insert(b->runnable.end(), b->stopped.begin(), b->stopped.end());
-    b->stopped.clear();
+    for (struct warp &w : b->warps) {
+        can_run(&w, w.stopped);
+        w.stopped = 0;
+    }
+    change_warps(b.get());
     go_on(b.get());
     sanitizer_learn(&b->ends);
-    for (const struct thread &t : b->threads) {
-        if (!t.returned)
-            explain(*b);
-        idle.push_back(t.fiber);
-    }
+    if (b->returned < b->threads.size())
+        explain(*b);
+    if (FIBERS_ARE_THREADS)
+        for (const struct thread &t : b->threads)
+            idle.push_back(t.fiber);
     spare.push_back(std::move(b));
 }
 

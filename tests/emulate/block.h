@@ -1,8 +1,10 @@
 /* block.h - a grid of threads on the CPU: what the words of emulate.cuh are made of.
  *
- * A thread of a block is a fiber. It runs until it must wait for others; then another one, drawn by
- * lot (EMULATE_SEED), goes on. So the lanes of a warp are never in step, and what works in every
- * order here does not lean on an order there. Blocks run one by one, in an order drawn by lot.
+ * A thread of a block runs until it must wait for others; then another one, drawn by lot
+ * (EMULATE_SEED), goes on: mostly one of its warp, so that some warps are far ahead of others. So
+ * the lanes of a warp are never in step, and what works in every order here does not lean on an
+ * order there. A thread gets a fiber when it begins, and the one that returns leaves it its own:
+ * where nobody waits nothing is switched. Blocks run one by one, in an order drawn by lot.
  *
  * A kernel that may overlap the one ahead does: when all threads ahead have let it start, and
  * before the last block ahead goes on, one of its blocks is brought up, as far as
@@ -44,14 +46,18 @@ struct kernel {
     std::function<void()> body;
 };
 
+enum { LANES = 32 }; /* threads of a warp */
+
 /* Threads that wait for each other at one word of one place. */
 struct meeting {
     const char *word;
     place at;
-    uint32_t mask;
-    struct thread *here; /* the last one to come, and by thread.before the others */
-    size_t n;
+    uint32_t mask; /* the lanes of a warp that meet ... */
+    uint32_t here; /* ... and those that have come; of a block, how many threads have */
 };
+
+/* Who completes a meeting does this for all of them: brought[lane], for the lanes of `mask`. */
+typedef void meeting_work(void *brought[LANES], uint32_t mask);
 
 struct copy {
     void *to;
@@ -61,15 +67,22 @@ struct copy {
 
 struct thread {
     struct block *block;
-    struct fiber *fiber;
+    struct fiber *fiber; /* NULL: it has not begun */
     uint3 index;
-    unsigned rank; /* in the block; lane rank % 32 of warp rank / 32 */
-    bool returned, has_inputs, lets_next_start;
-    struct meeting *waits_in; /* or NULL */
-    void *brings;             /* to a meeting */
-    struct thread *before;    /* it came there */
-    std::vector<copy> copies; /* asked for, not done */
+    unsigned rank; /* in the block; lane rank % LANES of warp rank / LANES */
+    bool has_inputs, lets_next_start;
     unsigned groups;          /* of copies that are closed */
+    std::vector<copy> copies; /* asked for, not done */
+};
+
+/* Sets of lanes are bits of a word. */
+struct warp {
+    struct block *block;
+    unsigned rank; /* in the block */
+    uint32_t lanes, runnable, stopped; /* stopped: at wait_for_inputs() */
+    uint32_t open; /* meetings where somebody waits */
+    struct meeting meetings[LANES];
+    void *brings[LANES]; /* to its meeting, each lane that is at one */
 };
 
 struct block {
@@ -77,16 +90,17 @@ struct block {
     uint3 index;
     unsigned char *shared;
     size_t shared_bytes;
+    dim3 size;
     std::vector<struct thread> threads;
-    std::vector<struct thread *> runnable;
-    std::vector<struct meeting> of_warp; /* 32 a warp */
+    std::vector<struct warp> warps;
+    uint32_t ready; /* warps with a thread that can run */
+    unsigned turn;  /* the warp that had the last one */
     struct meeting of_all;
-    struct fiber *outside; /* runs when no thread can */
-    bool early;            /* its threads stop at wait_for_inputs() ... */
-    std::vector<struct thread *> stopped;  /* ... and these have */
-    size_t letting;                        /* threads that let the next kernel start */
-    const struct kernel *next;             /* to be brought up when all do, or NULL */
-    char begins, ends;                     /* for ThreadSanitizer: places in time */
+    struct fiber *outside;     /* runs when no thread can */
+    bool early;                /* its threads stop at wait_for_inputs() */
+    size_t returned, letting;  /* threads that have; that let the next kernel start */
+    const struct kernel *next; /* to be brought up when all do, or NULL */
+    char begins, ends;         /* for ThreadSanitizer: places in time */
     ~block() { free(shared); }
 };
 
@@ -100,9 +114,8 @@ void pause();
 void wait_for_inputs();
 void let_next_start();
 void barrier(place at);
-/* The lanes of `mask` meet, each with something of its own; the last one does `work` for all of
- * them: brought[lane], NULL for lanes outside the mask. */
-void meet(uint32_t mask, const char *word, place at, void *mine, void (*work)(void *brought[32]));
+/* The lanes of `mask` meet, each with something of its own; the last one does `work`, or NULL. */
+void meet(uint32_t mask, const char *word, place at, void *mine, meeting_work *work);
 
 void copy_later(void *to, const void *from); /* 16 bytes; from NULL: zeros */
 void copies_finish(unsigned groups_left);

@@ -1,6 +1,4 @@
-/* fiber.cc - switching stacks by hand: the registers that a function must keep are pushed, the
- * stack pointer is exchanged, and those of the other stack are popped. The sanitizers are told.
- */
+/* fiber.cc - switching stacks by hand, and what the sanitizers are told of it. */
 #include "tests/emulate/fiber.h"
 
 #include <stdint.h>
@@ -10,23 +8,21 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/emulate/sanitizers.h"
-
 [[noreturn]] static void fail(const char *what)
 {
     fprintf(stderr, "emulate: %s\n", what);
     abort();
 }
 
-/* swap_stacks(&mine, other): FRAME words are what it pushes; word ENTRY of them is where it returns
- * to. */
-extern "C" void swap_stacks(void **mine, void *other);
+/* FRAME words are what fiber_swap_stacks() pushes; word ENTRY of them is where it returns to. */
 #if defined __x86_64__
 enum { FRAME = 8, ENTRY = 6 };
 asm(R"(
         .text
-        .type   swap_stacks, @function
-swap_stacks:
+        .globl  fiber_swap_stacks
+        .hidden fiber_swap_stacks
+        .type   fiber_swap_stacks, @function
+fiber_swap_stacks:
         pushq   %rbp
         pushq   %rbx
         pushq   %r12
@@ -42,14 +38,16 @@ swap_stacks:
         popq    %rbx
         popq    %rbp
         ret
-        .size   swap_stacks, .-swap_stacks
+        .size   fiber_swap_stacks, .-fiber_swap_stacks
 )");
 #elif defined __aarch64__
 enum { FRAME = 20, ENTRY = 11 };
 asm(R"(
         .text
-        .type   swap_stacks, %function
-swap_stacks:
+        .globl  fiber_swap_stacks
+        .hidden fiber_swap_stacks
+        .type   fiber_swap_stacks, %function
+fiber_swap_stacks:
         stp     x19, x20, [sp, #-160]!
         stp     x21, x22, [sp, #16]
         stp     x23, x24, [sp, #32]
@@ -74,24 +72,25 @@ swap_stacks:
         ldp     d14, d15, [sp, #144]
         ldp     x19, x20, [sp], #160
         ret
-        .size   swap_stacks, .-swap_stacks
+        .size   fiber_swap_stacks, .-fiber_swap_stacks
 )");
 #else
-#error "swap_stacks: a dozen lines for this processor are missing"
+#error "fiber_swap_stacks: a dozen lines for this processor are missing"
 #endif
 
 static const size_t STACK = 256 << 10;
 /* Stacks begin at all the cache lines of a page in turn: were it always the same one, what the
  * threads of a block have there would all fall into a few sets of the caches. */
 static const size_t LINE = 64, LINES = 64;
-static struct fiber *leaving, *coming;
+struct fiber *fiber_coming;
+static struct fiber *leaving;
 
 /* On the stack of `coming`, first thing. */
-static void arrive()
+void fiber_arrive()
 {
     const void *bottom = nullptr;
     size_t bytes = 0;
-    sanitizer_arrive(coming->fake, &bottom, &bytes);
+    sanitizer_arrive(fiber_coming->fake, &bottom, &bytes);
     if (!leaving->bytes) {
         leaving->stack = const_cast<void *>(bottom);
         leaving->bytes = bytes;
@@ -100,8 +99,9 @@ static void arrive()
 
 static void first_steps()
 {
-    arrive();
-    coming->run();
+    if (STACKS_ARE_WATCHED)
+        fiber_arrive();
+    fiber_coming->run();
     fail("a fiber has returned");
 }
 
@@ -124,14 +124,11 @@ void fiber_make(struct fiber *f, void (*run)(void))
     f->run = run;
 }
 
-void fiber_switch(struct fiber *from, struct fiber *to)
+void fiber_leave(struct fiber *from, struct fiber *to)
 {
     leaving = from;
-    coming = to;
     if (!from->trace)
         from->trace = sanitizer_thread_now();
     sanitizer_leave(&from->fake, to->stack, to->bytes);
     sanitizer_thread_go(to->trace);
-    swap_stacks(&from->at, to->at);
-    arrive();
 }

@@ -12,11 +12,13 @@
 #if defined __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+enum { ADDRESSES_ARE_WATCHED = 1 };
 #define sanitizer_leave __sanitizer_start_switch_fiber
 #define sanitizer_arrive __sanitizer_finish_switch_fiber
 #define sanitizer_close __asan_poison_memory_region
 #define sanitizer_open __asan_unpoison_memory_region
 #else
+enum { ADDRESSES_ARE_WATCHED = 0 };
 /* From one stack to the other. */
 static inline void sanitizer_leave(void **, const void *, size_t) {}
 static inline void sanitizer_arrive(void *, const void **, size_t *) {}
@@ -29,6 +31,8 @@ static inline void sanitizer_open(void *, size_t) {}
 #include <sanitizer/tsan_interface.h>
 extern "C" void __tsan_read_range(void *p, unsigned long bytes);
 extern "C" void __tsan_write_range(void *p, unsigned long bytes);
+/* A fiber is a thread to it: what two threads of a block did on one would be in order. */
+enum { FIBERS_ARE_THREADS = 1 };
 #define sanitizer_thread_new() __tsan_create_fiber(0)
 #define sanitizer_thread_now() __tsan_get_current_fiber()
 #define sanitizer_thread_go(t) __tsan_switch_to_fiber(t, __tsan_switch_to_fiber_no_sync)
@@ -37,6 +41,7 @@ extern "C" void __tsan_write_range(void *p, unsigned long bytes);
 #define sanitizer_reads(p, bytes) __tsan_read_range(const_cast<void *>(p), bytes)
 #define sanitizer_writes __tsan_write_range
 #else
+enum { FIBERS_ARE_THREADS = 0 };
 static inline void *sanitizer_thread_new()
 {
     return nullptr;
@@ -53,5 +58,8 @@ static inline void sanitizer_learn(void *) {}
 static inline void sanitizer_reads(const void *, size_t) {}
 static inline void sanitizer_writes(void *, size_t) {}
 #endif
+
+/* Somebody wants to know of every switch. */
+enum { STACKS_ARE_WATCHED = ADDRESSES_ARE_WATCHED || FIBERS_ARE_THREADS };
 
 #endif

@@ -15,16 +15,14 @@ struct shuffled {
     unsigned from;
 };
 
-static void do_shuffle(void *brought[32])
+static void do_shuffle(void *brought[LANES], uint32_t mask)
 {
-    for (int i = 0; i < 32; i++) {
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int i = __builtin_ctz(left);
         struct shuffled *mine = static_cast<struct shuffled *>(brought[i]);
-        if (!mine)
-            continue;
-        struct shuffled *other = static_cast<struct shuffled *>(brought[mine->from]);
-        if (!other)
+        if (!(mask >> mine->from & 1))
             fail("a shuffle lets lane %d read lane %u, which is not in its mask", i, mine->from);
-        mine->result = other->value;
+        mine->result = static_cast<struct shuffled *>(brought[mine->from])->value;
     }
 }
 
@@ -40,15 +38,14 @@ struct vote {
     uint32_t result;
 };
 
-static void do_ballot(void *brought[32])
+static void do_ballot(void *brought[LANES], uint32_t mask)
 {
     uint32_t all = 0;
-    for (int i = 0; i < 32; i++)
-        if (brought[i] && static_cast<struct vote *>(brought[i])->yes)
-            all |= 1u << i;
-    for (int i = 0; i < 32; i++)
-        if (brought[i])
-            static_cast<struct vote *>(brought[i])->result = all;
+    for (uint32_t left = mask; left; left &= left - 1)
+        if (static_cast<struct vote *>(brought[__builtin_ctz(left)])->yes)
+            all |= left & -left;
+    for (uint32_t left = mask; left; left &= left - 1)
+        static_cast<struct vote *>(brought[__builtin_ctz(left)])->result = all;
 }
 
 uint32_t ballot(uint32_t mask, bool yes, const char *word, place at)
@@ -65,7 +62,7 @@ struct matrix_row {
     bool turned;
 };
 
-static void do_load_matrices(void *brought[32])
+static void do_load_matrices(void *brought[LANES], uint32_t)
 {
     auto row = [brought](int i) { return static_cast<struct matrix_row *>(brought[i]); };
     for (int lane = 0; lane < 32; lane++)
@@ -96,12 +93,18 @@ template <class D> struct factors {
     const uint32_t *a, *b;
 };
 
+/* The columns of a row. */
+template <class D> struct columns {
+    typedef D all __attribute__((vector_size(8 * sizeof(D))));
+};
+
 template <class D, int per, class Value>
-static void do_multiply(void *brought[32], Value value)
+static void do_multiply(void *brought[LANES], Value value)
 {
     enum { K = 8 * per };
     auto lane = [brought](int i) { return static_cast<struct factors<D> *>(brought[i]); };
-    D a[16][K], b[K][8], d[16][8];
+    typename columns<D>::all b[K], d[16];
+    D a[16][K];
     for (int i = 0; i < 32; i++)
         for (int word = 0; word < 4; word++) {
             for (int at = 0; at < per; at++) {
@@ -114,8 +117,7 @@ static void do_multiply(void *brought[32], Value value)
         }
     for (int row = 0; row < 16; row++)
         for (int k = 0; k < K; k++)
-            for (int column = 0; column < 8; column++)
-                d[row][column] += a[row][k] * b[k][column];
+            d[row] += a[row][k] * b[k];
     for (int i = 0; i < 32; i++)
         for (int c = 0; c < 4; c++)
             lane(i)->d[c] = d[i / 4 + c / 2 * 8][i % 4 * 2 + c % 2];
@@ -124,7 +126,7 @@ static void do_multiply(void *brought[32], Value value)
 void multiply_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], place at)
 {
     struct factors<float> mine = {d, a, b};
-    meet(0xffffffffu, "multiply_bf16", at, &mine, [](void *brought[32]) {
+    meet(0xffffffffu, "multiply_bf16", at, &mine, [](void *brought[LANES], uint32_t) {
         do_multiply<float, 2>(brought, [](uint32_t word, int i) {
             uint32_t bits = word >> 16 * i << 16;
             float x;
@@ -137,7 +139,7 @@ void multiply_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], place a
 void multiply_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2], place at)
 {
     struct factors<int32_t> mine = {d, a, b};
-    meet(0xffffffffu, "multiply_s8", at, &mine, [](void *brought[32]) {
+    meet(0xffffffffu, "multiply_s8", at, &mine, [](void *brought[LANES], uint32_t) {
         do_multiply<int32_t, 4>(brought, [](uint32_t word, int i) {
             return static_cast<int32_t>(static_cast<int8_t>(word >> 8 * i));
         });
