@@ -78,16 +78,12 @@ template <class A> DEVICE float act_rounded(float x)
 
 DEVICE float warp_sum(float x)
 {
-    for (int step = WARP / 2; step > 0; step /= 2)
-        x += __shfl_xor_sync(EVERY_LANE, x, step);
-    return x;
+    return warp_fold(x, [](float a, float b) { return a + b; });
 }
 
 DEVICE float warp_max(float x)
 {
-    for (int step = WARP / 2; step > 0; step /= 2)
-        x = fmaxf(x, __shfl_xor_sync(EVERY_LANE, x, step));
-    return x;
+    return warp_fold(x, [](float a, float b) { return fmaxf(a, b); });
 }
 
 /* Sum over the block, for every thread; shared: blockDim.x / 32 floats that nobody uses before the

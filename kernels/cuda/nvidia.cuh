@@ -216,6 +216,17 @@ DEVICE void multiply_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+/* ---- lanes together ---- */
+
+/* x and that of all other lanes of each WIDTH neighbours under `op`, in every lane: lanes that are
+ * WIDTH / 2 apart, then WIDTH / 4 ..., op(own, other). */
+template <int WIDTH = 32, class T, class Op> DEVICE T warp_fold(T x, Op op)
+{
+    for (int step = WIDTH / 2; step > 0; step /= 2)
+        x = op(x, __shfl_xor_sync(0xffffffffu, x, step));
+    return x;
+}
+
 /* ---- numbers ---- */
 
 /* Two floats to bf16, to nearest, ties to even: `low` in the lower half. NaN stays NaN. */

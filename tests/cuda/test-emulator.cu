@@ -95,6 +95,34 @@ static void test_warps()
     ok(good[4] && good[5], "votes");
 }
 
+/* Each lane: warp_fold over the warp and over each half, as it is and by the shuffles that it is on
+ * a GPU. What is mine counts otherwise than what is not. */
+static __global__ void fold(float *y)
+{
+    wait_for_inputs();
+    auto op = [](float mine, float other) { return mine / 3 + other; };
+    float x = sqrtf(static_cast<float>(threadIdx.x)), whole = x, half = x;
+    for (int step = 16; step > 0; step /= 2)
+        whole = op(whole, __shfl_xor_sync(0xffffffffu, whole, step));
+    for (int step = 8; step > 0; step /= 2)
+        half = op(half, __shfl_xor_sync(0xffffffffu, half, step));
+    y[threadIdx.x * 4] = warp_fold(x, op);
+    y[threadIdx.x * 4 + 1] = whole;
+    y[threadIdx.x * 4 + 2] = warp_fold<16>(x, op);
+    y[threadIdx.x * 4 + 3] = half;
+}
+
+static void test_folds()
+{
+    array<float> y(64 * 4);
+    run(fold, dim3(1), dim3(64), 0, y.p);
+    std::vector<float> got = y.values();
+    int good = 1;
+    for (size_t i = 0; i < got.size(); i += 4)
+        good &= got[i] == got[i + 1] && got[i + 2] == got[i + 3] && got[i] != got[i + 2];
+    ok(good, "what lanes make together is what shuffles make of it, bit by bit");
+}
+
 /* Every thread adds one, and the last one of all tells how many came. */
 static __global__ void count(int *counter, int *last)
 {
@@ -132,6 +160,12 @@ static __global__ void lost_lanes()
 {
     wait_for_inputs();
     if (threadIdx.x < 16)
+        __shfl_xor_sync(0xffffffffu, 1, 16);
+}
+static __global__ void folds_alone()
+{
+    wait_for_inputs();
+    if (threadIdx.x < 16)
         warp_sum(1);
 }
 static __global__ void deaf_lane()
@@ -165,6 +199,8 @@ static void test_mistakes()
        "threads at different barriers");
     ok(dies([] { run(lost_lanes, dim3(1), dim3(32), 0); }, "16 wait for ever at __shfl_xor_sync"),
        "a shuffle without some lanes of its mask");
+    ok(dies([] { run(folds_alone, dim3(1), dim3(32), 0); }, "16 wait for ever at warp_fold"),
+       "half a warp where all lanes are wanted");
     ok(dies([] { run(deaf_lane, dim3(1), dim3(32), 0); }, "lane 20, which is not in its mask"),
        "a shuffle from a lane outside the mask");
     ok(dies([] { run(never_waits, dim3(1), dim3(1), 0); }, "without wait_for_inputs()"),
@@ -314,6 +350,7 @@ static void test_numbers()
 int main(void)
 {
     test_warps();
+    test_folds();
     test_grids();
     test_order();
     test_mistakes();

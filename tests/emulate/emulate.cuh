@@ -17,6 +17,7 @@
 
 #include "tests/emulate/block.h"
 #include "tests/emulate/cuda_api.h"
+#include "tests/emulate/sanitizers.h"
 #include "tests/emulate/stream.h"
 
 #define DEVICE [[maybe_unused]] static inline
@@ -235,6 +236,37 @@ SHUFFLE(__shfl_sync, int source, end - width + static_cast<unsigned>(source) % w
 SHUFFLE(__shfl_xor_sync, int bits, (lane ^ bits) < end ? lane ^ bits : lane)
 SHUFFLE(__shfl_down_sync, unsigned by, lane + by < end ? lane + by : lane)
 #undef SHUFFLE
+
+namespace emulate {
+template <class T, class Op> struct folded {
+    T x;
+    const Op *op;
+};
+
+/* What the shuffles of kernels/cuda/nvidia.cuh make of it, at one meeting in place of five. */
+template <int WIDTH, class T, class Op> UNWATCHED void do_fold(void *brought[LANES], uint32_t)
+{
+    T now[LANES], next[LANES];
+    auto lane = [brought](int i) { return static_cast<struct folded<T, Op> *>(brought[i]); };
+    const Op &op = *lane(0)->op;
+    for (int i = 0; i < LANES; i++)
+        now[i] = lane(i)->x;
+    for (int step = WIDTH / 2; step > 0; step /= 2) {
+        for (int i = 0; i < LANES; i++)
+            next[i] = op(now[i], now[i ^ step]);
+        memcpy(now, next, sizeof now);
+    }
+    for (int i = 0; i < LANES; i++)
+        lane(i)->x = now[i];
+}
+} // namespace emulate
+
+template <int WIDTH = 32, class T, class Op> DEVICE T warp_fold(T x, Op op, WHERE)
+{
+    struct emulate::folded<T, Op> mine = {x, &op};
+    emulate::meet(0xffffffffu, "warp_fold", at, &mine, emulate::do_fold<WIDTH, T, Op>);
+    return mine.x;
+}
 
 /* Any other thread may come between. */
 template <class T> DEVICE T atomicAdd(T *p, std::common_type_t<T> x)

@@ -40,8 +40,11 @@ enum { FIBERS_ARE_THREADS = 1 };
 #define sanitizer_learn __tsan_acquire
 #define sanitizer_reads(p, bytes) __tsan_read_range(const_cast<void *>(p), bytes)
 #define sanitizer_writes __tsan_write_range
+/* Before a function among kernels by which one lane does something for others. */
+#define UNWATCHED __attribute__((no_sanitize("thread")))
 #else
 enum { FIBERS_ARE_THREADS = 0 };
+#define UNWATCHED
 static inline void *sanitizer_thread_new()
 {
     return nullptr;

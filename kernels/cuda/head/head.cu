@@ -69,9 +69,7 @@ template <int N> DEVICE int32_t place(const struct piece<N> *p, int k)
 
 DEVICE int32_t lowest_of_warp(int32_t id)
 {
-    for (int step = WARP / 2; step > 0; step /= 2)
-        id = min(id, __shfl_xor_sync(EVERY_LANE, id, step));
-    return id;
+    return warp_fold(id, [](int32_t a, int32_t b) { return min(a, b); });
 }
 
 /* Reads the piece; twin: NULL, or where the logits without the condition lie. */

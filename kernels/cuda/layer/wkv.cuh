@@ -65,9 +65,7 @@ DEVICE void chunk_load(struct chunk *c, const struct wkv_rows &in, const struct 
 /* The sum over half a warp. */
 DEVICE float half_sum(float x)
 {
-    for (int step = ACROSS / 2; step > 0; step /= 2)
-        x += __shfl_xor_sync(EVERY_LANE, x, step);
-    return x;
+    return warp_fold<ACROSS>(x, [](float a, float b) { return a + b; });
 }
 
 /* Half warp q has token q as the earlier one of all pairs, with four key channels a lane; k is its

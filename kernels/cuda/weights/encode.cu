@@ -28,9 +28,7 @@ DEVICE float size_of(uint32_t bits)
 
 DEVICE uint32_t warp_most(uint32_t x)
 {
-    for (int step = WARP / 2; step > 0; step /= 2)
-        x = max(x, __shfl_xor_sync(EVERY_LANE, x, step));
-    return x;
+    return warp_fold(x, [](uint32_t a, uint32_t b) { return max(a, b); });
 }
 
 /* Of the whole block, for every thread; shared: ENCODE_THREADS / WARP words. */
