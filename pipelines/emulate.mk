@@ -27,7 +27,7 @@ $(TILED:$(BUILD)/%=$(BUILD)/obj/%.o): private ALL_CFLAGS += $(TILES:%=-DHAVE_TIL
 # Tools with level amx's own code, its instructions trapping: tests/cli/amx.bats.
 TRAPPED := $(if $(filter amx,$(CPU_LEVELS)),gen-llada gen-llama train-lm)
 TRAPPED := $(TRAPPED:%=$(BUILD)/tests/amx/%)
-$(TRAPPED): $(BUILD)/tests/amx/%: $(BUILD)/obj/tools/%.o $(BUILD)/obj/tests/emulate/amx_traps.o \
+$(BUILD)/tests/amx/%: $(BUILD)/obj/tools/%.o $(BUILD)/obj/tests/emulate/amx_traps.o \
     $(BUILD)/obj/tests/emulate/tmm.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
 	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
