@@ -146,7 +146,8 @@ INLINE void pack_along(const struct strips *s, size_t strip, const int width, co
             vecu v[LANES];
             for (size_t i = 0; i < LANES; i++) {
                 size_t row = (size_t)g + i, at = (first + row) * s->of.row + w * values;
-                v[i] = row < rows ? words_along(s->of.x + at, s->K - w * values, bf16) : (vecu){0};
+                size_t n = row < rows ? beyond(s->K, w * values) : 0;
+                v[i] = n ? words_along(s->of.x + at, n, bf16) : (vecu){0};
             }
             transpose(v);
             for (size_t i = 0, n = least(LANES, s->words - w); i < n; i++, out += width)
