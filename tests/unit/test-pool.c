@@ -199,10 +199,9 @@ static void test_oversubscribed(void)
 
 static void nest(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    (void)begin, (void)end;
+    (void)begin, (void)end, (void)worker;
     size_t v[64];
-    if (!worker)
-        pool_run(ctx, 64, 1, add, v);
+    pool_run(ctx, 64, 1, add, v);
 }
 
 static void test_nested(void)
