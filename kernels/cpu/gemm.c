@@ -13,7 +13,7 @@
  * first; the sums wait in a buffer meanwhile. Each output is one sum over k in ascending order,
  * whoever owns the cell.
  *
- * On level amx (TILED) pairs are multiplied by tiles (amx_tiled.h): a strip of a has the rows of a
+ * On level amx (TILED) pairs are multiplied by tiles (amx/tiled.h): a strip of a has the rows of a
  * tile and is one tile behind the other, [K / 16][rows][16] words; a strip of b is such tiles as it
  * is, and words are padded with zeros to whole tiles. Two strips of a are multiplied at once.
  */
@@ -31,8 +31,8 @@ enum { MOST_ROWS = (int)TILED_ROWS > (int)TILE_ROWS ? (int)TILED_ROWS : (int)TIL
 /* How products of one dtype are cut: rows of a strip of a, strips of a at once; words of K at a
  * time; bytes of the strips of a in a cell. */
 struct cutting {
-    int rows, at_once;
-    size_t step, cell;
+    int rows;
+    size_t at_once, step, cell;
 };
 static const struct cutting by_vectors = {TILE_ROWS, 1, 192, 512 << 10};
 static const struct cutting by_tiles = {TILED_ROWS, 2, TILED_STEP, TILED_NEAR};
@@ -346,7 +346,7 @@ static void one_cell(const struct job *j, size_t chunk, size_t panel)
         size_t w = words * s / steps * unit, n = words * (s + 1) / steps * unit - w, count;
         for (size_t i = begin; i < end; i += count) {
             float *sums = all + (i - begin) * (size_t)a->width * PANEL;
-            count = least((size_t)j->cut->at_once, end - i);
+            count = least(j->cut->at_once, end - i);
             for (size_t k = 0; k < count && s + 1 == steps; k++)
                 fetch_tile(j, i + k, panel);
             multiply_strips(j, i, count, panel, w, n, sums);

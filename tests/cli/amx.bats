@@ -57,8 +57,7 @@ FORMATS=("--dtype bf16" "--dtype auto" "--quant int8" "--quant nf4")
             --out "$T/$isa" "$T/corpus" > "$T/$isa.ndjson"
     done
     jq -ne --slurpfile a "$T/amx.ndjson" --slurpfile b "$T/avx512bf16.ndjson" '
-        def losses: map(.loss);
-        ($a | losses) as $a | ($b | losses) as $b |
+        ($a | map(.loss)) as $a | ($b | map(.loss)) as $b |
         ($a | length) >= 4 and ($a | length) == ($b | length) and
         ([$a, $b] | transpose | all((.[0] - .[1] | fabs) < 1e-3 * .[1])) and $a != $b'
 }

@@ -9,6 +9,7 @@
 
 #include "kernels/ops.h"
 #include "lib/base/mem.h"
+#include "lib/base/rng.h"
 #if defined HAVE_TILES_avx512bf16 && defined HAVE_CPU_amx
 #include "tests/emulate/tmm_trap.h"
 #define HAVE_TRAPS
@@ -86,6 +87,16 @@ static inline struct mat levels_mat(struct backend *b, const float *w, size_t N,
     if (b->ops->mat_make(b, &m, &s, dtype))
         exit(EXIT_FAILURE);
     return m;
+}
+
+/* n values, with NaN behind the last: what reads on there will show it. */
+static inline float *levels_draw(struct rng *rng, size_t n)
+{
+    float *x = mem_aligned((n + 1) * sizeof *x);
+    x[n] = NAN;
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)rng_normal(rng);
+    return x;
 }
 
 /* The largest difference, relative to the largest of y; infinite where one is NaN. */

@@ -12,13 +12,7 @@
 
 static struct rng rng = {.seed = 23};
 
-static float *draw(size_t n)
-{
-    float *x = mem_aligned(n * sizeof *x);
-    for (size_t i = 0; i < n; i++)
-        x[i] = (float)rng_normal(&rng);
-    return x;
-}
+static float *draw(size_t n) { return levels_draw(&rng, n); }
 
 /* Two matrices in one product and as gate and up, the outputs one after the other in y. */
 static void multiply(struct backend *b, float *y, const float *x, const float *w, const float *u,

@@ -12,13 +12,7 @@ static struct rng rng = {.seed = 11};
 static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_BF16_F32, DTYPE_F16};
 enum { OWN = sizeof dtypes / sizeof *dtypes, MATRICES = PRODUCTS_MAX };
 
-static float *draw(size_t n)
-{
-    float *x = mem_aligned(n * sizeof *x);
-    for (size_t i = 0; i < n; i++)
-        x[i] = (float)rng_normal(&rng);
-    return x;
-}
+static float *draw(size_t n) { return levels_draw(&rng, n); }
 
 static void *work_for(struct backend *b, size_t T, size_t K, size_t N)
 {

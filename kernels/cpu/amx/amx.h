@@ -1,6 +1,6 @@
-/* amx.h - level amx: products on tiles, those of attention too (amx_tiled.h). Layouts of matrices
- * and all other operations are those of the level below (LEVEL, format.h), whose panels are as
- * tiles want them.
+/* amx.h - level amx: products on tiles, those of attention and of training too (tiled.h). Layouts
+ * of matrices and all other operations are those of the level below (LEVEL, format.h), whose panels
+ * are as tiles want them.
  *
  * A tile is 16 rows of 64 bytes. One instruction multiplies 16 rows of activations by LANES columns
  * of weights over 16 words of K - a step: 32 bf16 or 64 int8 - and adds that to a tile of sums:

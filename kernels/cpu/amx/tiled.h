@@ -1,4 +1,4 @@
-/* amx_tiled.h - products of bf16 pairs on tiles (amx.h) that are no product of a matrix of weights:
+/* tiled.h - products of bf16 pairs on tiles (amx.h) that are no product of a matrix of weights:
  * attention's, where queries, probabilities, turned keys and values are rows of words as tiles want
  * them, so nothing is packed but what is left of K; and those of gemm.c, which packs both factors.
  * The order of sums is that of amx_bf16.c; a word of zeros on either side changes no bit. */

@@ -17,7 +17,7 @@
  * run. Every output has one accumulator and k ascends, so the shape of the tile never shows in the
  * result. An element is a word: a float, or with attn_back.half, where the processor multiplies
  * them, a pair of bf16 that belong to an even k and the next. Tiles of level amx multiply pairs of
- * 32 rows at a time (amx_tiled.h); their rows of a lie along k, so those across are turned.
+ * 32 rows at a time (amx/tiled.h); their rows of a lie along k, so those across are turned.
  */
 #include <math.h>
 
@@ -97,6 +97,8 @@ struct scratch {
     int half;
 };
 
+static int by_tiles(const struct scratch *w) { return TILED && w->half; }
+
 static size_t back_floats(size_t n, size_t E)
 {
     return 2 * E * padded(n) + 6 * (n + BEHIND) * padded(E) + 3 * (n + BEHIND) * padded(n) +
@@ -161,7 +163,7 @@ static void product(const struct scratch *w, enum span span, size_t M, size_t N,
 {
     const struct tile all = t;
     const size_t of = w->half ? 2 : 1; /* elements in a word */
-    const size_t most = TILED && w->half ? AT_ONCE : TILE_ROWS;
+    const size_t most = by_tiles(w) ? AT_ONCE : TILE_ROWS;
     for (size_t j = 0; j < N; j += PANEL)
         for (size_t i = 0; i < M; i += most) {
             size_t rows = M - i < most ? M - i : most, to = K;
@@ -175,7 +177,7 @@ static void product(const struct scratch *w, enum span span, size_t M, size_t N,
             t.c = all.c + i * t.ldc + j;
             t.K = (to + of - 1) / of - from;
             t.cols = N - j < PANEL ? N - j : PANEL;
-            (!w->half ? tile_floats : TILED ? tile_tiles : tile_pairs)(rows, &t);
+            (by_tiles(w) ? tile_tiles : w->half ? tile_pairs : tile_floats)(rows, &t);
         }
 }
 
@@ -241,9 +243,9 @@ INLINE void softmax_back(const struct scratch *w, size_t i, const int rows, size
 static void scores_back(const struct scratch *w, size_t E)
 {
     size_t i = 0;
-    for (; TILED && w->half && i + TOGETHER <= w->rows; i += TOGETHER)
+    for (; by_tiles(w) && i + TOGETHER <= w->rows; i += TOGETHER)
         softmax_back(w, i, TOGETHER, E);
-    for (; !(TILED && w->half) && i + TILE_ROWS <= w->rows; i += TILE_ROWS)
+    for (; !by_tiles(w) && i + TILE_ROWS <= w->rows; i += TILE_ROWS)
         softmax_back(w, i, TILE_ROWS, E);
     for (; i < w->rows; i++)
         softmax_back(w, i, 1, E);
