@@ -201,8 +201,8 @@ right() {
     [ "$status" -eq 65 ]
 }
 
-# metric CONFIG PARADIGM BATCH VALUES...: launches of e2e_ns, those of the two paradigms in turn, and
-# the same as times of one prompt
+# metric CONFIG PARADIGM BATCH VALUES...: launches of e2e_ns, those of the two paradigms in
+# turn, and the same as times of one prompt
 metric() {
     local config=$1 paradigm=$2 batch=$3
     shift 3
