@@ -68,8 +68,7 @@ $(foreach l,$(LENGTHS),$(eval $(call scale_settings,$(l))))
 $(foreach s,aa steps $(ANSWERED) $(SCALES),$(eval $(call sweep,$(s))))
 $(foreach s,aa steps $(SCALES),$(eval $(call metrics,$(s))))
 
-$(R)/stamp/timed: FORCE
-	$(call stamp,$(TIMED_PROMPTS) $(SCALE_PROMPTS))
+text-$(R)/stamp/timed = $(TIMED_PROMPTS) $(SCALE_PROMPTS)
 
 # The first of the prompts: so many as are timed in phase 4, and in phase 5.
 timed_COUNT := $(TIMED_PROMPTS)
@@ -106,17 +105,15 @@ $(R)/fitness.ndjson: FORCE | $(QUIET)
 	@jq -r .text $@
 	@[ -z '$(STRICT)' ] || jq -e .fit $@ > /dev/null
 
-$(R)/stamp/roof: FORCE
-	$(call stamp,$(ROOF_FLAGS))
+text-$(R)/stamp/roof = $(ROOF_FLAGS)
 
 # Where the generators run and as quiet as they: what `measure` holds their work against.
 $(R)/ceilings.ndjson: $(R)/stamp/roof $(R)/stamp/tool-probe-roof | $(PIPE)
 	$(call say,probe-roof)\
-	    $(alone) $(BIN)/probe-roof $(ROOF_FLAGS) -o $@
+	    $(once) $(alone) $(BIN)/probe-roof $(ROOF_FLAGS) -o $@
 
 # What is measured with what: data set and judge by name and hash, for the page.
-$(R)/stamp/workload: FORCE
-	$(call stamp,$(PROFILE) $(LLADA) $(LLAMA) $(LTM) $(JUDGE) / $(TOY) / $(TIMED_PROMPTS))
+text-$(R)/stamp/workload = $(PROFILE) $(LLADA) $(LLAMA) $(LTM) $(JUDGE) / $(TOY) / $(TIMED_PROMPTS)
 
 # the trainings that made the weights of a folder, where it says so
 trainings = $(or $(wildcard $(1)/training.ndjson),/dev/null)

@@ -6,7 +6,7 @@ SEALED = $(filter $(R)/%,$(R)/prompts.ndjson $(foreach s,aa steps $(ANSWERED) $(
     $(R)/steps/generations.ndjson $(TRACE) $(TOLD) $(FIGURE_FILES) $(PAGES) \
     $(R)/baseline/checkpoints.sha256)
 
-$(R)/crossover-$(PROFILE).tar.gz: $(SEALED) $(BIN)/bundle
+$(R)/crossover-$(PROFILE).tar.gz: $(SEALED) $(TOOL)-bundle
 	@$(BIN)/bundle --folder $(R) $(sort $(SEALED:$(R)/%=%)) -o $@
 
 # What a run keeps for those who repeat it, and such a file of an earlier run: the published one.
