@@ -32,6 +32,9 @@ override PROMPT_FILE := $(or $(PROMPTS_$(PROMPT_FILE)),$(PROMPT_FILE))
 PROMPTS         ?= 64
 # which prompts of the file: so many in all, or --per-task N of each task
 PROMPT_CHOICE   ?= --count $(PROMPTS)
+ifeq ($(origin PROMPTS) $(origin PROMPT_CHOICE),command line file)
+PROMPT_CHOICE   := --count $(PROMPTS)
+endif
 # of these the first that the launches of phase 4 time; then all are answered once more at each
 # point, and not timed, for the quality (empty: all are timed, and quality is of those answers)
 TIMED_PROMPTS   ?=
@@ -181,9 +184,9 @@ ENGINE_OBJ := $(filter-out $(foreach r,stat analysis figure report,$(BUILD)/obj/
 CHECKPOINTS := $(if $(filter-out $(READERS) tools install uninstall clean test fuzz all refine,\
                    $(or $(MAKECMDGOALS),tools)),\
                    LLADA LLAMA LTM JUDGE BERT BASELINE_LLADA BASELINE_LLAMA)
-$(foreach m,$(CHECKPOINTS),$(eval $(R)/stamp/model-$(m): $(shell pipelines/checkpoint '$($(m))' | \
-    cmp -s - $(R)/stamp/model-$(m) || echo FORCE)))
-$(CHECKPOINTS:%=$(R)/stamp/model-%): $(R)/stamp/model-%:
+$(foreach m,$(CHECKPOINTS),$(eval $(R)/stamp/model-$(m): $(shell \
+    [ "$$(pipelines/checkpoint '$($(m))')" = "$$(cat $(R)/stamp/model-$(m) 2>&1)" ] || echo FORCE)))
+$(CHECKPOINTS:%=$(R)/stamp/model-%): $(R)/stamp/model-%: | pipelines/checkpoint
 	@mkdir -p $(@D)
 	@pipelines/checkpoint '$($*)' > $@.tmp && mv $@.tmp $@
 

@@ -9,7 +9,7 @@ METHODS      ?=
 DECODING_LAUNCHES ?= $(LAUNCHES)
 
 # The named ones of the file, and the first of each system.
-$(R)/methods.ndjson: $(R)/stamp/methods $(METHODS_FILE)
+$(R)/methods.ndjson: $(R)/stamp/methods $(METHODS_FILE) pipelines/methods.jq
 	@jq -cn --arg names '$(METHODS)' -f pipelines/methods.jq $(METHODS_FILE) > $@.tmp
 	@mv $@.tmp $@
 
@@ -44,7 +44,7 @@ endef
 $(eval $(call by_method,decoding,$(METHODS_FILE)))
 $(eval $(call by_method,steps,$(R)/methods.ndjson))
 
-$(R)/decoding/generations.ndjson: $(decoding_FILES)
+$(R)/decoding/generations.ndjson: $(decoding_FILES) pipelines/distinct.jq
 	@jq -cn -f pipelines/distinct.jq $(decoding_FILES) > $@.tmp && mv $@.tmp $@
 
 $(R)/decoding/exact.ndjson: $(R)/decoding/generations.ndjson $(TOOL)-score-exact | $(QUIET)

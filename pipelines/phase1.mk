@@ -90,7 +90,7 @@ in_use   := awk -v hz="$$(getconf CLK_TCK)" \
 GOVERNOR := /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
 smi      := nvidia-smi -i "$${gpu%%,*}" --format=csv,noheader,nounits
 smi_asks := name,driver_version,temperature.gpu,memory.used,memory.total,clocks.sm,clocks.max.sm
-$(R)/fitness.ndjson: FORCE | $(QUIET)
+$(R)/fitness.ndjson: pipelines/fitness.jq FORCE | $(QUIET)
 	@mkdir -p $(@D)
 	@exec 9< $(QUIET); flock -s 9; gpu=$${CUDA_VISIBLE_DEVICES:-0}; \
 	state=$$($(smi) --query-gpu=$(smi_asks),clocks_event_reasons.active 2>/dev/null) || \

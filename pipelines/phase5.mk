@@ -12,9 +12,9 @@ $(RATIOS): $(SCALE) $(R)/stamp/precision $(TOOL)-compare | $(QUIET)
 	    $(beside) $(BIN)/compare $(ratio_flags) --stopped "$$(sort -u $(SCALE:metrics.ndjson=stopped) \
 	    | paste -sd ' ')" $(SCALE) -o $@
 
-$(R)/scale/generations.ndjson: $(foreach s,$(SCALES),$($(s)_FILES))
+$(R)/scale/generations.ndjson: $(foreach s,$(SCALES),$($(s)_FILES)) pipelines/distinct.jq
 	@mkdir -p $(@D)
-	@jq -cn -f pipelines/distinct.jq $^ > $@.tmp && mv $@.tmp $@
+	@jq -cn -f pipelines/distinct.jq $(filter %.ndjson,$^) > $@.tmp && mv $@.tmp $@
 
 $(R)/scale/judge.ndjson: $(R)/scale/generations.ndjson $(R)/stamp/model-JUDGE \
     $(R)/stamp/score $(R)/stamp/tool-score-ppl | $(PIPE) $(R)/judge.words

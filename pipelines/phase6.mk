@@ -52,7 +52,8 @@ paper: $(DRAWN:%=$(R)/paper/%.pdf) ## the figures as PDF, WIDTH=8.4 or 17.5 cm
 	@echo '$(CURDIR)/$(R)/paper'
 
 # How quiet the machine was before each launch, and when phase 1 looked.
-$(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES))
+$(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES)) \
+    | $(if $(filter phase1,$(GOALS)),$(R)/fitness.ndjson)
 	@for f in $^; do launch=$${f#$(R)/}; \
 	    sed -n "/\"kind\":\"fitness\"/s|}\$$|,\"sweep\":\"$${launch%%/*}\"}|p" $$f; \
 	 done > $@.tmp

@@ -3,6 +3,7 @@
 . tests/house/tap.sh
 
 tree=$scratch/tree
+house=$PWD/tests/house
 mkdir -p "$tree"/{tools,lib/base/cli,data/corpus,plots}
 cp -r Makefile config.mk pipelines "$tree"
 rm -f "$tree"/pipelines/{corpus,reference,models}.mk
@@ -83,6 +84,23 @@ jq -ne -f pipelines/passes.jq "$scratch/answers/llada-000.ndjson" \
 ok $? "others are told"
 again all
 did "a second run does nothing" ""
+again -n all
+[ "$status" -eq 0 ] && ! grep -q "build/bin\|^  cc" log && [ "$(wc -l <log)" -lt 30 ]
+ok $? "and make -n all names nothing of it but the summaries"
+again all COMMIT=other+
+did "nor does the same code of another commit, nor of a dirty tree" ""
+find results -path '*/stamp/*' -o -name settings -o -name points -o -name flags |
+    xargs -d '\n' touch
+again all
+[ "$status" -eq 0 ] && ! grep -q '^gen-\|^score-ppl\|^probe-roof' ran
+ok $? "touched stamps repeat nothing that is timed or scored by a model"
+cp -r results copied && rm -r results && mv copied results
+again -j2 all BUDGET_MINUTES=2
+[ "$status" -eq 0 ] && ! grep -q '^gen-\|^score-ppl\|^probe-roof' ran &&
+    grep -q 'kept: .*/steps/launch/llada-000.ndjson was made of the same' log
+ok $? "nor does a copy of the results, and it is said"
+again all BUDGET_MINUTES=2
+did "and once it is done nothing" ""
 jq -e '.prompt_file == "data/corpus/heldout.ndjson.gz" and .judge == "data/models/judge-demo" and
     (.prompt_file_sha256 | length) == 64 and .warning == null' \
     results/here/demo/workload.ndjson >/dev/null
@@ -205,17 +223,16 @@ again phase3 STEPS=2,4,8,16 AA_LAUNCHES=8
 did "more launches are added to those that are there" \
     "compare:1 gen-llama:2 measure:2 prep-prompts:1"
 again all STEPS=2,4,8,16 AA_LAUNCHES=6
-touch tools/pareto.c
+echo 'int more(void); int more(void) { return 1; }' >>tools/pareto.c
 again all STEPS=2,4,8,16
-did "touching pareto.c reruns from pareto on" "bundle:1 pareto:2 plot:8 report:3"
+did "other code in pareto.c reruns from pareto on" "bundle:1 pareto:2 plot:8 report:3"
 rm results/here/demo/figures/ratio.svg
 again figures STEPS=2,4,8,16
 did "a deleted figure is drawn again, alone" "plot:1"
 again all STEPS=2,4,8,16
 touch tools/gen-llada.c lib/base/nothing.c
 again phase4 STEPS=2,4,8,16
-did "compiling the same code again repeats no launch" \
-    "measure:1 pareto:1 plot:4 score-exact:1 score-text:1"
+did "compiling the same code again repeats nothing" ""
 echo 'int more(void); int more(void) { return 1; }' >>tools/gen-llada.c
 again phase2 STEPS=2,4,8,16
 did "other code in gen-llada repeats its generations, not those of gen-llama" \
@@ -230,8 +247,12 @@ again refine STEPS=2,4,8,16 BUDGET_MINUTES=0.08
     [ "$(cat results/here/demo/steps/stopped)" = budget ] && grep -q -- '--stopped budget' ran
 ok $? "refine adds launches until its minutes are over, and the records say so"
 [ "$status" -eq 0 ] || tail -n 20 log | sed 's/^/# /'
-rm more results/here/demo/*/ratios.ndjson
 refined=$(planned)
+again all STEPS=2,4,8,16 BUDGET_MINUTES=0.08
+[ "$status" -eq 0 ] && [ "$(planned)" = "$refined" ] &&
+    grep -q "refined steps before: $refined launches of each system, ended by budget" log
+ok $? "what has come to its end in as many minutes gets no more"
+rm more results/here/demo/*/ratios.ndjson
 again refine STEPS=2,4,8,16 BUDGET_MINUTES=2
 [ "$(planned)" = "$refined" ] && [ "$(cat results/here/demo/steps/stopped)" = precision ]
 ok $? "what is precise gets no more, and keeps what it has"
@@ -345,4 +366,16 @@ ok $? "make restore leaves the generators as they are"
 again extreme LEVEL=most
 [ "$status" -ne 0 ] && grep -q 'LEVEL=most: expected exact, mild, moderate or aggressive' log
 ok $? "a level that there is not is refused"
+rm local.mk
+for profile in demo quick; do
+    again -pnB --trace PROFILE=$profile phase{1,2,3,4,5,6,7} paper \
+        "results/here/$profile"/{stored,steps/suggest}.ndjson
+    "$house/prerequisites" results/here <log >missing
+    ok $? "whatever a recipe of $profile names is made before it"
+    sed 's/^/# /' missing
+done
+sed '/tables.tex:/s| results/here/quick/robust/isa.ndjson||' log |
+    "$house/prerequisites" results/here >missing
+[ "$(cat missing)" = "results/here/quick/tables.tex: results/here/quick/robust/isa.ndjson" ]
+ok $? "and a prerequisite that is not there is found"
 finish
