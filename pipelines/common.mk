@@ -155,14 +155,17 @@ beside  = pipelines/lenient flock -s $(QUIET)
 $(QUIET):
 	@mkdir -p $(@D) && touch $@
 
+# $(given) before a command whose records none may have: of no record it makes an empty file.
+given   = [ -s $< ] || { echo '    left out: no record in $<' >&2; : > $@; exit 0; };
+
 # $(once) before these: where the prerequisites hold what they held, what was made of them is kept.
 once    = MADE='$@' MADE_OF='$^' pipelines/once
 
-# The tools of a pipeline are all built before anything is timed.
+# The tools of a pipeline are all built, and the judge is there, before anything is timed.
 PIPE_TOOLS := prep-prompts gen-llada gen-llama $(if $(LTM),gen-ltm) probe-roof measure score-ppl \
               score-exact score-text \
               pareto compare plot report forecast bundle $(if $(BERT),score-bert)
-PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET)
+PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET) $(R)/stamp/judge
 
 # The code inside a tool as it was linked, without the commit and debug lines: $(TOOL)-NAME. It is
 # looked at when the tool was linked (seen-NAME), and written only when it is another one. (A recipe
@@ -181,7 +184,7 @@ ENGINE_OBJ := $(filter-out $(foreach r,stat analysis figure report,$(BUILD)/obj/
                 $(LIB_OBJ))
 
 # A checkpoint: its name and, for a folder, the hashes of its files.
-CHECKPOINTS := $(if $(filter-out $(READERS) tools install uninstall clean test fuzz all refine,\
+CHECKPOINTS := $(if $(filter-out $(READERS) tools install uninstall clean test fuzz all,\
                    $(or $(MAKECMDGOALS),tools)),\
                    LLADA LLAMA LTM JUDGE BERT BASELINE_LLADA BASELINE_LLAMA)
 $(foreach m,$(CHECKPOINTS),$(eval $(R)/stamp/model-$(m): $(shell \
@@ -251,7 +254,7 @@ $(R)/$(1)/launches.mk: $(R)/$(1)/schedule.ndjson
 	@mv $$@.tmp $$@
 
 ifneq ($(filter $(1),$(SWEEPS) $(if $(filter steps,$(SWEEPS)),$(ANSWERED))),)
--include $(R)/$(1)/launches.mk
+include $(R)/$(1)/launches.mk
 endif
 
 .PRECIOUS: $(R)/$(1)/launch/%.plan
@@ -339,7 +342,23 @@ endif
 OWNED := $(filter-out data/models/% synth:%,$(LLADA) $(LLAMA) $(LTM))
 TOY   := $(strip $(if $(OWNED),$(if $(filter data/corpus/%,$(PROMPT_FILE)),PROMPT_FILE) \
              $(if $(filter data/models/%,$(JUDGE)),JUDGE)))
-runs  := $(filter phase% all refine release-run $(whole),$(GOALS))
+runs  := $(filter phase% all refine refine-steps ready decoding ablation robustness quantizations \
+             exact pruning caps release-run $(whole),$(GOALS))
+# What make can know without running anything is said before anything runs, with the exit status
+# that a tool would have.
+unnamed := $(filter-out $(GIVEN),LLADA LLAMA)
+ifneq ($(and $(OWN),$(unnamed),$(if $(TOYS),,1),$(runs)),)
+$(error PROFILE=$(PROFILE) (64): expected checkpoints of your own, got no $(unnamed:%=%=). Give \
+$(unnamed:%=%=MODEL) and JUDGE=MODEL, a folder or a name in the Hugging Face cache each, or name \
+the demonstration's: $(foreach v,$(unnamed),$(v)=$($(v))))
+endif
+ifneq ($(if $(runs),$(filter-out $(PROMPTS_system) $(wildcard $(PROMPT_FILE)),$(PROMPT_FILE))),)
+$(error PROMPT_FILE=$(PROMPT_FILE) (66): no such file; expected a data set (JSONL, ShareGPT, \
+WikiText, text, plain or packed), or human, lists or system)
+endif
+ifneq ($(if $(runs),$(shell echo $$(( $(GEN_LENGTH) % $(BLOCK_LENGTH) )))),$(if $(runs),0))
+$(error GEN_LENGTH=$(GEN_LENGTH) (64): expected a multiple of BLOCK_LENGTH=$(BLOCK_LENGTH))
+endif
 ifneq ($(and $(OWN),$(TOY),$(if $(TOYS),,1),$(runs)),)
 $(error PROFILE=$(PROFILE) with $(OWNED): $(TOY) would be of the demonstration. Name a data set \
 with PROMPT_FILE=FILE (or human, system) and a third, larger model with JUDGE=MODEL; TOYS=1 goes \

@@ -11,7 +11,7 @@ QUANTS_ALL    ?= $(sort f16 int8 int8-vector nf4 nf4-f32 fp4 mixed $(QUANTS))
 QUANT_SHARE   ?= 0.4
 QUANT_TEXTS   ?= data/corpus/train.ndjson.gz
 QUANT_HEARD   ?= 32
-# prompts, other ones than those of the sweeps
+# prompts, other ones than those of the sweeps where there are so many
 QUANT_CHOICE  ?= --count $(LIKELIHOOD_PROMPTS)
 QUANT_STEPS   ?= $(lastword $(call split,$(STEPS)))
 QUANT_LENGTH  ?= $(GEN_LENGTH)
@@ -25,7 +25,7 @@ text-$(R)/quant/settings = \
 
 $(R)/quant/prompts.ndjson: $(PROMPT_FILE) $(R)/quant/settings $(R)/stamp/tool-prep-prompts | $(PIPE)
 	$(call say,prompts of quant)\
-	    $(once) $(BIN)/prep-prompts --seed $$(($(SEED) + 1)) $(QUANT_CHOICE) $(PROMPT_FEWER) \
+	    $(once) $(BIN)/prep-prompts --seed $$(($(SEED) + 1)) $(QUANT_CHOICE) --allow-fewer \
 	    $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
 
 # Answered is what has an answer to compare with; without any, one batch shows the memory.
@@ -73,14 +73,14 @@ $(R)/quant/llama-$(1).ndjson: $(R)/quant/questions.ndjson $(call quant_made,LLAM
 $(R)/quant/likelihood-llada-$(1).ndjson: $(R)/quant/references.ndjson \
     $(call quant_made,LLADA,$(1)) $(R)/stamp/tool-score-ppl | $(PIPE)
 	$$(call say,score-ppl llada $(1))\
-	    $$(once) $(beside) $(BIN)/score-ppl --mode elbo --samples $(QUANT_SAMPLES) \
+	    $$(given) $$(once) $(beside) $(BIN)/score-ppl --mode elbo --samples $(QUANT_SAMPLES) \
 	    $(call quant_of,LLADA,$(1)) --target reference --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
 
 $(R)/quant/likelihood-llama-$(1).ndjson: $(R)/quant/references.ndjson \
     $(call quant_made,LLAMA,$(1)) $(R)/stamp/tool-score-ppl | $(PIPE)
 	$$(call say,score-ppl llama $(1))\
-	    $$(once) $(beside) $(BIN)/score-ppl --mode nll $(call quant_of,LLAMA,$(1)) --target reference \
-	    --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
+	    $$(given) $$(once) $(beside) $(BIN)/score-ppl --mode nll $(call quant_of,LLAMA,$(1)) \
+	    --target reference --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
 endef
 $(foreach q,$(QUANT_EACH),$(eval $(call quant,$(q))))
 

@@ -104,7 +104,8 @@ $(A)/$(1)-$(2).ndjson: $(A)/questions.ndjson $(A)/settings \
 $(A)/likelihood-$(1)-$(2).ndjson: $(A)/$(call option_texts,$(1)).ndjson \
     $(A)/settings $(call option_made,$(1),$(2)) $(R)/stamp/tool-score-ppl | $(PIPE)
 	$$(call say,score-ppl $(1) $(2))\
-	    $$(once) $(beside) $(BIN)/score-ppl $(option_MODE_$(1)) -m $(call option_model,$(1),$(2)) \
+	    $$(given) $$(once) $(beside) $(BIN)/score-ppl $(option_MODE_$(1)) \
+	    -m $(call option_model,$(1),$(2)) \
 	    --target $(call option_target,$(1)) --seed $(SEED) $(SCORE_FLAGS) $(option_SCORE_$(2)) \
 	    $$< -o $$@ \
 	    $(call may_lack,$(2))

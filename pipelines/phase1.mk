@@ -138,3 +138,14 @@ $(R)/workload.ndjson: $(R)/prompts.ndjson $(R)/stamp/workload $(R)/stamp/model-J
 phase1: $(R)/fitness.ndjson $(R)/ceilings.ndjson $(R)/workload.ndjson $(R)/aa/launches.mk \
     $(R)/steps/launches.mk \
     $(SCALES:%=$(R)/%/launches.mk) ## design: machine, limits, fitness, schedules; seconds
+
+# What would end a run after launches is tried before the first: schedules are written, prompts
+# chosen, and the judge's files are read.
+$(R)/stamp/judge: $(R)/stamp/model-JUDGE $(TOOL)-prep-prompts
+	@echo '{"id":"p","text":"a"}' | \
+	    $(BIN)/prep-prompts -q --no-meta --count 1 --fits $(JUDGE) - -o $@.tmp && rm $@.tmp
+	@touch $@
+
+.PHONY: ready
+ready: $(foreach s,aa steps $(ANSWERED) $(SCALES),$(R)/$(s)/launches.mk) $(R)/prompts.ndjson \
+    $(R)/quant/prompts.ndjson $(R)/stamp/judge ## all that can be known before the launches

@@ -75,6 +75,7 @@ $(R)/steps/bert.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-BERT \
 
 # What the models themselves say of the reference answers: exact for LLaMA; for LLaDA a bound over
 # all orders, and one for each step count; for latents a bound by draws that no fit has seen.
+# Prompts without references have none of these (workload.jq says so).
 $(R)/likelihood/prompts.ndjson: $(R)/prompts.ndjson $(R)/stamp/likelihood
 	@mkdir -p $(@D)
 	@jq -c 'select(.reference != null)' $< | sed -n '1,$(LIKELIHOOD_PROMPTS)p' > $@.tmp
@@ -91,8 +92,8 @@ $(KSTEP): $(R)/stamp/model-LLADA
 $(LIKELIHOOD): $(R)/likelihood/%.ndjson: $(R)/likelihood/prompts.ndjson $(R)/stamp/score \
     $(R)/stamp/tool-score-ppl | $(PIPE)
 	$(call say,score-ppl $*)\
-	    $(once) $(beside) $(BIN)/score-ppl $(OF) --target reference --seed $(SEED) $(SCORE_FLAGS) \
-	    $< -o $@
+	    $(given) $(once) $(beside) $(BIN)/score-ppl $(OF) --target reference --seed $(SEED) \
+	    $(SCORE_FLAGS) $< -o $@
 
 # Of whole texts: the difference of two bounds is none.
 LATENT_BOUND := $(if $(LTM),$(R)/likelihood/elbo-ltm.ndjson)
@@ -102,7 +103,8 @@ $(R)/likelihood/texts.ndjson: $(R)/likelihood/prompts.ndjson
 $(R)/likelihood/elbo-ltm.ndjson: $(R)/likelihood/texts.ndjson $(R)/stamp/score \
     $(R)/stamp/model-LTM $(R)/stamp/tool-score-ppl | $(PIPE)
 	$(call say,score-ppl elbo-ltm)\
-	    $(once) $(beside) $(BIN)/score-ppl --mode elbo -m $(LTM) --vi-steps $(LIKELIHOOD_FIT) \
+	    $(given) $(once) $(beside) $(BIN)/score-ppl --mode elbo -m $(LTM) \
+	    --vi-steps $(LIKELIHOOD_FIT) \
 	    --samples $(LIKELIHOOD_SAMPLES) --seed $(SEED) $(SCORE_FLAGS) $< -o $@
 
 QUALITY := $(R)/steps/judge.ndjson $(R)/steps/exact.ndjson $(R)/steps/text.ndjson \

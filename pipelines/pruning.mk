@@ -83,8 +83,8 @@ $(R)/prune/$(1)/likelihood-$(2).ndjson: $(R)/prune/references.ndjson $(4) \
     $(R)/stamp/tool-score-ppl | $(PIPE)
 	@mkdir -p $$(@D)
 	$$(call say,score-ppl $(2))\
-	    $(beside) $(BIN)/score-ppl --mode $$(mode-$(1)) -m $(3) --target reference --seed $(SEED) \
-	    $(SCORE_FLAGS) $$< -o $$@
+	    $$(given) $(beside) $(BIN)/score-ppl --mode $$(mode-$(1)) -m $(3) --target reference \
+	    --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
 endef
 # $(call prune_system,SYSTEM)
 define prune_system

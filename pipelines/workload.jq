@@ -23,7 +23,9 @@ def counts: group_by(.task)[] | "\(.[0].task // "without task") \(length)";
         + "chosen by \($choice) with seed \($seed)"
         + (if (($timed | tonumber?) // length) < length
            then "; the first \($timed) are timed, all count for quality" else "" end)
-        + "; workload \($workload). Judge: \($judge)."),
+        + "; workload \($workload). Judge: \($judge)."
+        + (if any(.[]; .reference != null) then "" else
+           " No prompt has a reference: likelihoods of references are left out." end)),
  warning: (if $toy == "" then null else
      "Toys: " + ({"PROMPT_FILE": "the prompts are those of the demonstration",
                   "JUDGE": "the judge is the demonstration's small model",

@@ -4,7 +4,7 @@
 
 tree=$scratch/tree
 house=$PWD/tests/house
-mkdir -p "$tree"/{tools,lib/base/cli,data/corpus,plots}
+mkdir -p "$tree"/{tools,lib/base/cli,data/corpus,data/prompts,plots}
 cp -r Makefile config.mk pipelines "$tree"
 rm -f "$tree"/pipelines/{corpus,reference,models}.mk
 cp lib/base/version.c "$tree/lib/base"
@@ -37,6 +37,7 @@ for m in llama llada; do
 done
 echo '{"model":"ltm-demo","rows":1000000}' >"$tree/data/models/ltm-demo/training.ndjson"
 echo '{"model":"llada-demo","rows":3140000}' >>"$tree/data/models/llada-demo/training.ndjson"
+echo '{}' >"$tree/data/prompts/human.ndjson"
 for f in heldout lists train; do echo '{}' | gzip -n >"$tree/data/corpus/$f.ndjson.gz"; done
 cd "$tree" || exit 1
 
@@ -179,15 +180,52 @@ again phase4 PROFILE=h200 LLADA=org/large LLAMA=org/other PROMPT_FILE=system
 [ "$status" -ne 0 ] && [ -z "$ran" ] &&
     grep -q 'PROFILE=h200 with org/large org/other: JUDGE would be of the demonstration' log
 ok $? "a profile for own checkpoints asks for a judge before anything runs"
-again -n phase4 PROFILE=cpu LLADA=org/large JUDGE=org/judge
-grep -q 'PROFILE=cpu with org/large: PROMPT_FILE would be' log
+again -n phase4 PROFILE=cpu LLADA=org/large LLAMA=org/other JUDGE=org/judge
+grep -q 'PROFILE=cpu with org/large org/other: PROMPT_FILE would be' log
 ok $? "and for prompts"
-for given in "TOYS=1" "JUDGE=org/judge PROMPT_FILE=human" "LLADA=synth:llada-1b"; do
-    again -n results/here/cpu/prompts.ndjson PROFILE=cpu LLADA=org/large $given
-    grep -q 'would be of the demonstration' log
-    [ $? -eq 1 ]
+for given in "TOYS=1" "JUDGE=org/judge PROMPT_FILE=human" "LLADA=synth:llada-1b LLAMA=synth:x" \
+    "LLADA=data/models/llada-demo LLAMA=data/models/llama-demo"; do
+    again -n results/here/cpu/prompts.ndjson PROFILE=cpu LLADA=org/large LLAMA=org/other $given
+    [ "$status" -eq 0 ]
     ok $? "it does not with $given"
 done
+# refused TEXT PATTERN ARGUMENTS...: make ends before anything runs, with one line that has PATTERN.
+refused()
+{
+    local text=$1 pattern=$2
+    shift 2
+    again "$@"
+    [ "$status" -ne 0 ] && [ -z "$ran" ] && [ "$(wc -l <log)" -eq 1 ] && grep -q "$pattern" log
+    ok $? "$text"
+}
+refused "a profile for own checkpoints runs no toys that nobody named" \
+    'PROFILE=h200 (64): .* got no LLADA= LLAMA=. .* LLADA=data/models/llada-demo' all PROFILE=h200
+refused "nor one toy beside a checkpoint" 'PROFILE=cpu (64): .* got no LLAMA=.' \
+    phase1 PROFILE=cpu LLADA=org/large JUDGE=org/judge PROMPT_FILE=human
+refused "a data set that is not there is named, with what is expected" \
+    'PROMPT_FILE=no/where (66): no such file; expected a data set' all PROMPT_FILE=no/where
+refused "blocks that do not fill the answer are named as make calls them" \
+    'GEN_LENGTH=16 (64): expected a multiple of BLOCK_LENGTH=32' phase4 GEN_LENGTH=16
+again phase4 PROFILE=quick SEED=4 STEPS=bad
+[ "$status" -ne 0 ] && grep -q 'steps are bad' log && ! grep -q '^gen-' ran &&
+    ! grep -q 'No rule' log
+ok $? "what a schedule cannot hold is said before any launch, and nothing else"
+again -j2 all PROFILE=quick SEED=4 JUDGE=nowhere
+[ "$status" -ne 0 ] && ! grep -q '^gen-\|^probe-roof' ran
+ok $? "a judge that is not there is found before any launch"
+again -n results/here/demo/prompts.ndjson PROMPTS=4
+grep -q -- '--count 4 ' log
+ok $? "PROMPTS=4 are four, whatever the profile chooses"
+touch no-references
+again phase1 phase4 PROFILE=quick SEED=5
+rm no-references
+[ "$status" -eq 0 ] && [ "$(grep -c '^score-ppl' ran)" -eq 1 ] &&
+    grep -q '^score-ppl --mode judge' ran && [ -f results/here/quick/likelihood/nll.ndjson ] &&
+    grep -q 'No prompt has a reference: likelihoods of references are left out' log
+ok $? "prompts without references have no likelihoods, and it is said"
+jq -e '.text | test("the first 20 are timed")' results/here/demo/workload.ndjson >/dev/null &&
+    jq -e '.text | test("are timed") | not' results/here/quick/workload.ndjson >/dev/null
+ok $? "how many prompts are timed is said where not all are"
 again -n results/here/demo/prompts.ndjson PROMPT_FILE=lists
 grep -q 'data/corpus/lists.ndjson.gz -o results/here/demo/prompts.ndjson' log
 ok $? "PROMPT_FILE=lists are the lists of words"
@@ -212,7 +250,7 @@ again all
 launches=$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)
 rm results/here/demo/stamp/model-JUDGE
 again -j4 phase2 phase3
-did "what was looked at for another phase makes no launch again" ""
+did "what was looked at for another phase makes no launch again" "prep-prompts:1"
 again phase4 STEPS=2,4,8,16
 did "one more step count adds its launches only" \
     "gen-llada:4 measure:1 pareto:1 plot:4 prep-prompts:2 score-exact:1 score-ppl:2 \
@@ -348,7 +386,7 @@ pipelines/lenient sh -c 'exit 69'
 ok $? "what stops a phase keeps its exit status"
 again all PROFILE=cpu-8b
 did "drawn shapes: short sweeps of each format and batch, nothing of quality" \
-    "forecast:1 gen-llada:12 gen-llama:12 measure:4 prep-prompts:4 probe-roof:1"
+    "forecast:1 gen-llada:12 gen-llama:12 measure:4 prep-prompts:5 probe-roof:1"
 again all PROFILE=cpu-8b SHAPE_TO=256
 did "other step counts are forecast anew, nothing is measured again" "forecast:1"
 echo 'STEPS := 2,4' >local.mk
@@ -368,7 +406,7 @@ again extreme LEVEL=most
 ok $? "a level that there is not is refused"
 rm local.mk
 for profile in demo quick; do
-    again -pnB --trace PROFILE=$profile phase{1,2,3,4,5,6,7} paper \
+    again -pnB --trace PROFILE=$profile phase{1,2,3,4,5,6,7} ready \
         "results/here/$profile"/{stored,steps/suggest}.ndjson
     "$house/prerequisites" results/here <log >missing
     ok $? "whatever a recipe of $profile names is made before it"
