@@ -54,12 +54,13 @@ PRECISION       ?= 0.02
 BUDGET_MINUTES  ?= 30
 ROUNDS          ?= 1
 # warm-up batches of each point: at least, and at most until their times are steady
-WARMUP          ?= 2
+WARMUP          ?= 3
 WARMUP_MOST     ?= 8
 # how often a timed batch that the machine disturbed is run again
 AGAIN           ?= 3
 AA_LAUNCHES     ?= 12
 AA_LENGTH       ?= $(GEN_LENGTH)
+AA_STEPS        ?=
 SCALE_LENGTHS   ?= 128,512,1024,2048
 SCALE_BATCH     ?= 1,4,8,16,32
 SCALE_LAUNCHES  ?= 5
@@ -208,6 +209,22 @@ $(PROMPTS_system): | pipelines/system-text
 	$(call say,system-text)pipelines/system-text > $@.tmp
 	@mv $@.tmp $@
 
+# turns: the processes of a pair work prompt by prompt, one at a time; alone: one after the other,
+# where another machine does the work, or memory holds one model only (TURNS=).
+TURNS ?= 1
+way   := $(if $(and $(TURNS),$(if $(RUN),,1)),turns,alone)
+MODEL_llada := LLADA
+MODEL_llama := LLAMA
+MODEL_ltm   := LTM
+of_systems = $(foreach s,$(call split,$($(1)_SYSTEMS)),$(R)/$(1)/launch/$(s)-%$(2))
+# $(call generate,SWEEP,SYSTEM,MODEL)
+generate   = $(BIN)/gen-$(2) -m $($(3)) --schedule $$(@D)/$(2)-$$*.plan --launch $$$$((10\#$$*)) \
+    $($(1)_TIMING) --seed $(SEED) $(GEN_FLAGS) $($(3)_FLAGS) $($(1)_$(3)_FLAGS) $($(1)_PROMPTS) \
+    -o $$(@D)/$(2)-$$*.ndjson
+# $(once) looks at one file: it is not kept where the other of its pair is missing.
+whole_pair = for f in $(patsubst %.plan,%.ndjson,$(filter %.plan,$^)); do \
+    [ -f $$f ] || rm -f $@; done;
+
 # A sweep is a set of points for one system or several, cut into launches: fresh processes over
 # shuffled points. Its settings are the variables NAME_SYSTEMS, _STEPS, _BATCH, _LENGTH, _BLOCK,
 # _CONTRACT, _SWEEP (any settings of prep-prompts --schedule, as
@@ -220,7 +237,7 @@ $(PROMPTS_system): | pipelines/system-text
 #
 #   $(R)/NAME/schedule.ndjson -> launches.mk (their names) and launch/SYSTEM-NNN.plan
 #                             -> launch/SYSTEM-NNN.ndjson -> metrics.ndjson
-define sweep
+define planned
 $(1)_TIMING ?= $(TIMING)
 text-$(R)/$(1)/settings = \
     $$($(1)_SYSTEMS) $$($(1)_LENGTH) $$($(1)_BLOCK) $$($(1)_LAUNCHES) $$(ROUNDS) \
@@ -261,29 +278,23 @@ endif
 $(R)/$(1)/launch/%.plan: | $(R)/$(1)/launches.mk
 	@test -f $$@
 
-text-$(R)/$(1)/flags = $$($(1)_TIMING) $$(GEN_FLAGS) / $$(LLADA_FLAGS) $$($(1)_LLADA_FLAGS) / \
-    $$(LLAMA_FLAGS) $$($(1)_LLAMA_FLAGS) $$(if $$(LTM),/ $$(LTM_FLAGS) $$($(1)_LTM_FLAGS))
+text-$(R)/$(1)/flags = $$($(1)_TIMING) $$($(1)_WAY) $$(GEN_FLAGS) / $$(LLADA_FLAGS) \
+    $$($(1)_LLADA_FLAGS) / $$(LLAMA_FLAGS) $$($(1)_LLAMA_FLAGS) \
+    $$(if $$(LTM),/ $$(LTM_FLAGS) $$($(1)_LTM_FLAGS))
+endef
 
-$(R)/$(1)/launch/llada-%.ndjson: $(R)/$(1)/launch/llada-%.plan $(R)/$(1)/flags \
-    $($(1)_PROMPTS) $(R)/stamp/model-LLADA $(R)/stamp/tool-gen-llada | $(PIPE)
-	$$(call say,gen-llada $(1) $$*)\
-	    $$(once) $(alone) $(BIN)/gen-llada -m $(LLADA) --schedule $$< --launch $$$$((10#$$*)) \
-	    $($(1)_TIMING) --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS) $($(1)_LLADA_FLAGS) \
-	    $($(1)_PROMPTS) -o $$@
-
-$(R)/$(1)/launch/llama-%.ndjson: $(R)/$(1)/launch/llama-%.plan $(R)/$(1)/flags \
-    $($(1)_PROMPTS) $(R)/stamp/model-LLAMA $(R)/stamp/tool-gen-llama | $(PIPE)
-	$$(call say,gen-llama $(1) $$*)\
-	    $$(once) $(alone) $(BIN)/gen-llama -m $(LLAMA) --schedule $$< --launch $$$$((10#$$*)) \
-	    $($(1)_TIMING) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $($(1)_LLAMA_FLAGS) \
-	    $($(1)_PROMPTS) -o $$@
-
-$(R)/$(1)/launch/ltm-%.ndjson: $(R)/$(1)/launch/ltm-%.plan $(R)/$(1)/flags \
-    $($(1)_PROMPTS) $(R)/stamp/model-LTM $(R)/stamp/tool-gen-ltm | $(PIPE)
-	$$(call say,gen-ltm $(1) $$*)\
-	    $$(once) $(alone) $(BIN)/gen-ltm -m $(LTM) --schedule $$< --launch $$$$((10#$$*)) \
-	    $($(1)_TIMING) --seed $(SEED) $(GEN_FLAGS) $(LTM_FLAGS) $($(1)_LTM_FLAGS) \
-	    $($(1)_PROMPTS) -o $$@
+# The launches of one number are a pair: one of each system, side by side. What a rule with a
+# pattern makes, it makes at once.
+define launches
+$(call planned,$(1))
+$(1)_WAY ?= $(way)
+$(call of_systems,$(1),.ndjson): $(call of_systems,$(1),.plan) $(R)/$(1)/flags $($(1)_PROMPTS) \
+    $(foreach s,$(call split,$($(1)_SYSTEMS)),$(R)/stamp/model-$(MODEL_$(s)) \
+        $(R)/stamp/tool-gen-$(s)) | $(PIPE)
+	$$(call say,pair $$* of $(1))\
+	    $$(whole_pair) $$(once) $(alone) pipelines/side-by-side $$(@D) $(SEED) $$* $$($(1)_WAY) \
+	    $(foreach s,$(call split,$($(1)_SYSTEMS)),-- $(call generate,$(1),$(s),$(MODEL_$(s))))
+	@touch $(foreach s,$(call split,$($(1)_SYSTEMS)),$$(@D)/$(s)-$$*.ndjson)
 
 $(1)_FILES = $$($(1)_NAMES:%=$(R)/$(1)/launch/%.ndjson)
 endef
@@ -304,13 +315,11 @@ $(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(R)/$(1)/stopped \
 	    $(beside) $(BIN)/measure $($(1)_MEASURE) --verify $(PRICES) \
 	    --stopped "$$$$(cat $(R)/$(1)/stopped)" $$($(1)_FILES) $(R)/ceilings.ndjson -o $$@
 
-ifneq ($(1),aa)
 $(R)/$(1)/ratios.ndjson: $(R)/$(1)/metrics.ndjson $($(1)_ANSWERS) $(R)/stamp/precision \
     $(TOOL)-compare | $(QUIET)
 	$$(call say,compare $(1))\
 	    $(beside) $(BIN)/compare $(ratio_flags) --stopped "$$$$(cat $(R)/$(1)/stopped)" $$< \
 	    $($(1)_ANSWERS) -o $$@
-endif
 endef
 
 ratio_flags = --by paradigm --cost e2e_ns --precision $(PRECISION) \

@@ -30,7 +30,7 @@ decoding_LAUNCHES := $(DECODING_LAUNCHES)
 decoding_PROMPTS  := $(R)/prompts.ndjson
 decoding_ANSWERS  := $(R)/decoding/exact.ndjson
 decoding_METHODS  := $(METHODS_FILE)
-$(eval $(call sweep,decoding))
+$(eval $(call launches,decoding))
 $(eval $(call metrics,decoding))
 
 # $(call by_method,FOLDER,METHODS): exact.ndjson and by-method.ndjson of a sweep.

@@ -6,13 +6,13 @@ comma := ,
 launches_of = $(if $(wildcard $(R)/$(1)/refined),$(shell n=$$(< $(R)/$(1)/refined); \
                   echo $$((n > $(2) ? n : $(2)))),$(2))
 
-aa_SYSTEMS  := llama
-aa_STEPS    := 1
+aa_SYSTEMS  := llada,llama
+aa_STEPS    := $(or $(AA_STEPS),$(AA_LENGTH))
 aa_BATCH    := 1
 aa_LENGTH   := $(AA_LENGTH)
 aa_BLOCK    := $(AA_LENGTH)
 aa_LAUNCHES := $(call launches_of,aa,$(AA_LAUNCHES))
-aa_PROMPTS  := $(R)/prompts.ndjson
+aa_PROMPTS  := $(if $(TIMED_PROMPTS),$(R)/timed-prompts.ndjson,$(R)/prompts.ndjson)
 aa_CONTRACT := fixed
 
 # the third way is swept along the steps of its fit
@@ -45,6 +45,7 @@ answers_LENGTH   := $(steps_LENGTH)
 answers_BLOCK    := $(steps_BLOCK)
 answers_METHODS  := $(steps_METHODS)
 answers_LAUNCHES := 1
+answers_WAY      := alone
 answers_TIMING   := --warmup 0 $(if $(FORCE),--force)
 answers_PROMPTS  := $(R)/prompts.ndjson
 
@@ -65,8 +66,12 @@ length-$(1)_CONTRACT := fixed
 length-$(1)_METHODS  := $(if $(METHODS),$(R)/scale-methods.ndjson)
 endef
 $(foreach l,$(LENGTHS),$(eval $(call scale_settings,$(l))))
-$(foreach s,aa steps $(ANSWERED) $(SCALES),$(eval $(call sweep,$(s))))
-$(foreach s,aa steps $(SCALES),$(eval $(call metrics,$(s))))
+$(eval $(call planned,aa))
+# each model is three parties of a pair (phase 3)
+AA_PARTIES := self twin slow
+aa_FILES    = $(foreach p,$(AA_PARTIES),$(aa_NAMES:%=$(R)/aa/launch/%-$(p).ndjson))
+$(foreach s,steps $(ANSWERED) $(SCALES),$(eval $(call launches,$(s))))
+$(foreach s,steps $(SCALES),$(eval $(call metrics,$(s))))
 
 text-$(R)/stamp/timed = $(TIMED_PROMPTS) $(SCALE_PROMPTS)
 

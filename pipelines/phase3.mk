@@ -1,28 +1,36 @@
-# phase3.mk - harness: can it tell the same from the different? One model runs under two names, its
-# launches in turn as those of two systems are (A B B A ...): they must come out SAME. And once more
-# with the times of its records multiplied by a known factor, which must come out SLOWER: that tests
-# the resolution of the statistics, not the clock. LLaMA alone: it is the base of every ratio.
-SLOWED := 1.05
+# phase3.mk - harness: can it tell the same from the different? Each model runs as three parties of a
+# pair, in the design of the experiment: itself, a twin, and a slow twin that makes one pass in
+# twenty twice. The twin must come out SAME and the slow one SLOWER, by processor time and by the
+# wall clock.
+HANDICAP := 20
+SLOWED   := 1.05
 # Half of the zone that SAME means: how far launches are added (make refine).
 AA_PRECISION ?= 0.01
 
-# Those whose place among four is the second or the third: llama-001, 002, 005, 006 ...
-AA_TWIN = $(shell printf '%s\n' $(aa_NAMES) | awk -F - '$$NF % 4 == 1 || $$NF % 4 == 2')
-AA_SELF = $(filter-out $(AA_TWIN),$(aa_NAMES))
-named   = jq -c 'select(.kind == "generation") | .model = "$(1)" | .config += " as=$(1)" | \
+aa_party    = $(BIN)/gen-$(1) -m $($(2)) --schedule $< --launch $$((10\#$(lastword $(subst -, ,$*)))) \
+    $(TIMING) --seed $(SEED) $(GEN_FLAGS) $($(2)_FLAGS) $(aa_PROMPTS) -o $(@D)/$*-$(3).ndjson
+aa_parties  = -- $(call aa_party,$(1),$(2),self) -- $(call aa_party,$(1),$(2),twin) \
+    -- $(call aa_party,$(1),$(2),slow) --handicap $(HANDICAP)
+$(foreach p,$(AA_PARTIES),$(R)/aa/launch/%-$(p).ndjson): $(R)/aa/launch/%.plan $(aa_PROMPTS) \
+    $(R)/stamp/aa-flags \
+    $(foreach s,LLADA LLAMA,$(R)/stamp/model-$(s)) \
+    $(foreach s,llada llama,$(R)/stamp/tool-gen-$(s)) | $(PIPE)
+	$(call say,A/A $*)\
+	    $(alone) pipelines/side-by-side $(@D) $(SEED) $(lastword $(subst -, ,$*)) $(way) \
+	    $(call aa_parties,$(firstword $(subst -, ,$*)),$(MODEL_$(firstword $(subst -, ,$*))))
+	@touch $(AA_PARTIES:%=$(@D)/$*-%.ndjson)
+
+text-$(R)/stamp/aa-flags = $(TIMING) $(way) $(GEN_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS) $(HANDICAP)
+
+named    = jq -c 'select(.kind == "generation") | .model = "$(1)" | .config += " as=$(1)" | \
     .point = (.point // .config) + "-$(1)"'
+$(AA_PARTIES:%=$(R)/aa/%.ndjson): $(R)/aa/%.ndjson: $(aa_FILES)
+	@cat $(aa_NAMES:%=$(R)/aa/launch/%-$*.ndjson) | $(call named,$*) > $@.tmp && mv $@.tmp $@
 
-$(R)/aa/self.ndjson: $(aa_FILES)
-	@cat $(AA_SELF:%=$(R)/aa/launch/%.ndjson) | $(call named,self) > $@.tmp && mv $@.tmp $@
+$(R)/aa/stopped: $(R)/aa/schedule.ndjson
+	@$(once) sh -c 'echo launches > $@'
 
-$(R)/aa/twin.ndjson: $(aa_FILES)
-	@cat $(AA_TWIN:%=$(R)/aa/launch/%.ndjson) | $(call named,twin) > $@.tmp && mv $@.tmp $@
-
-$(R)/aa/slow.ndjson: $(aa_FILES)
-	@cat $(AA_TWIN:%=$(R)/aa/launch/%.ndjson) | $(call named,slow) | \
-	    jq -c '(.e2e_ns, .batch_ns | numbers) *= $(SLOWED)' > $@.tmp && mv $@.tmp $@
-
-$(R)/aa/both.ndjson: $(foreach n,self twin slow,$(R)/aa/$(n).ndjson) $(TOOL)-measure | $(QUIET)
+$(R)/aa/both.ndjson: $(AA_PARTIES:%=$(R)/aa/%.ndjson) $(TOOL)-measure | $(QUIET)
 	$(call say,measure A/A)$(beside) $(BIN)/measure $(filter %.ndjson,$^) -o $@
 
 text-$(R)/stamp/aa-precision = $(AA_PRECISION)
@@ -39,5 +47,5 @@ $(R)/aa/verdict.ndjson: $(R)/aa/ratios.ndjson pipelines/same.jq
 	@mv $@.tmp $@
 
 .PHONY: phase3
-phase3: $(R)/prompts.ndjson $(R)/aa/metrics.ndjson $(R)/aa/verdict.ndjson \
+phase3: $(R)/prompts.ndjson $(R)/aa/verdict.ndjson \
     ## harness: A/A test, AA_LAUNCHES=

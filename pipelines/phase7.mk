@@ -2,7 +2,7 @@
 # against stored ones. Of what the page was told of, files of the sources are known by the commit.
 SEALED = $(filter $(R)/%,$(R)/prompts.ndjson $(foreach s,aa steps $(ANSWERED) $(SCALES), \
     $(R)/$(s)/schedule.ndjson $($(s)_FILES)) \
-    $(foreach s,aa steps $(SCALES),$(R)/$(s)/metrics.ndjson) \
+    $(R)/aa/both.ndjson $(foreach s,steps $(SCALES),$(R)/$(s)/metrics.ndjson) \
     $(R)/steps/generations.ndjson $(TRACE) $(TOLD) $(FIGURE_FILES) $(PAGES) \
     $(R)/baseline/checkpoints.sha256)
 

@@ -22,7 +22,7 @@ shape-$(1)-$(2)_LLAMA_FLAGS := --quant $(1)
 endef
 $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),\
     $(eval $(call shape_settings,$(q),$(b)))))
-$(foreach s,$(SHAPES),$(eval $(call sweep,$(s))))
+$(foreach s,$(SHAPES),$(eval $(call launches,$(s))))
 $(foreach s,$(SHAPES),$(eval $(call metrics,$(s))))
 
 shape_prompt = {id: "p\($$p)", prompt_ids: [range($$n) | (7919 * . + 104729 * $$p) % 400 + 5]}

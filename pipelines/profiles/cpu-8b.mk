@@ -14,8 +14,10 @@ LLAMA       := synth:llama3-8b
 ALL         := shapes
 ALL_MAKES   := shapes.ndjson
 LAUNCHES    := 5
-WARMUP      := 0
-WARMUP_MOST := 0
+WARMUP      := 3
+WARMUP_MOST := 3
+# memory holds one model of 16 GB
+TURNS       :=
 AGAIN       := 1
 GEN_FLAGS   := --device cpu --dtype bf16
 SHAPE_FORMATS := none int8

@@ -3,8 +3,10 @@
 #
 # As cpu-8b, but 4, 8 and 16 steps are measured, and 32 to 128 are on the line through them.
 include pipelines/profiles/cpu-8b.mk
-WARMUP        := 1
-WARMUP_MOST   := 1
+WARMUP        := 3
+# turns were not tried on a GPU yet: two processes hold the device
+TURNS         :=
+WARMUP_MOST   := 3
 GEN_FLAGS     := --device cuda --dtype bf16
 SHAPE_FORMATS := none
 SHAPE_BATCH   := 1,8,32

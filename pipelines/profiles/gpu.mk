@@ -6,6 +6,8 @@ GEN_LENGTH    := 256
 BLOCK_LENGTH  := 32
 LAUNCHES      := 5
 WARMUP        := 3
+# turns were not tried on a GPU yet: two processes hold the device
+TURNS         :=
 SCALE_LENGTHS := 128,512,1024,2048
 SCALE_BATCH   := 1,4,8,16,32
 SCALE_PROMPTS := 32
