@@ -12,7 +12,9 @@
  * still whole. Its owner looks at it in every loop, so none is older than by one.
  *
  * A forward pass starts hundreds of short loops in a row. A worker therefore spins for a while
- * before it sleeps. He who sleeps says so before he looks for the last time, he who has news tells
+ * before it sleeps. Where others want the processors too, spinning is in vain and takes time from
+ * the one that is waited for; so after VAIN spins in a row without news the next SKIP waits sleep at
+ * once. He who sleeps says so before he looks for the last time, he who has news tells
  * them before he looks for a sleeper; in a sequentially consistent order one of them sees the
  * other.
  */
@@ -33,7 +35,8 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 
-enum { SPIN_NS = 100000, PAUSES = 32, MAX_THREADS = 1024, LINE = 64, ARITY = 4, NEAR = 8 };
+enum { SPIN_NS = 100000, PAUSES = 32, MAX_THREADS = 1024, LINE = 64, ARITY = 4, NEAR = 8,
+       VAIN = 4, SKIP = 64 };
 
 /* For a test that counts: `line`, which other threads use too, is read or written next; the word of
  * a gate is waited for. */
@@ -45,6 +48,7 @@ enum { SPIN_NS = 100000, PAUSES = 32, MAX_THREADS = 1024, LINE = 64, ARITY = 4, 
 /* Where one thread waits for a number. */
 struct gate {
     atomic_uint word, asleep;
+    unsigned vain, skip; /* the waiting thread's: spins in vain in a row; waits not to spin in */
 };
 
 struct job {
@@ -141,14 +145,21 @@ static inline int spin(const struct pool *p, struct gate *g, unsigned value)
         return 1;
     if (p->oversubscribed)
         return 0;
+    if (g->skip) {
+        g->skip--;
+        return 0;
+    }
     int64_t end = clock_ns() + SPIN_NS;
     do
         for (int i = 0; i < PAUSES; i++) {
-            if (atomic_load(&g->word) == value)
+            if (atomic_load(&g->word) == value) {
+                g->vain = 0;
                 return 1;
+            }
             relax();
         }
     while (clock_ns() < end);
+    g->skip = ++g->vain < VAIN ? 0 : SKIP;
     return 0;
 }
 

@@ -4,6 +4,8 @@ TIMED_PROMPTS := 20
 # so few prompts can tell no less
 MARGIN        := 0.1
 STEPS         := 2,4,8,16,32,64
+# so small models gain little by a second thread, and a busy machine disturbs one thread less
+GEN_FLAGS     := --threads 1
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
 METHODS       := dual-factor dual-threshold streaming

@@ -1,6 +1,8 @@
 # quick - does everything work: the embedded trio, in two minutes. Too few launches for intervals.
 PROMPT_CHOICE := --per-task 6
 STEPS         := 4,16,64
+# so small models gain little by a second thread, and a busy machine disturbs one thread less
+GEN_FLAGS     := --threads 1
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
 METHODS       := dual-factor
