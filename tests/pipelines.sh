@@ -219,8 +219,8 @@ ok $? "PROMPTS=4 are four, whatever the profile chooses"
 touch no-references
 again phase1 phase4 PROFILE=quick SEED=5
 rm no-references
-[ "$status" -eq 0 ] && [ "$(grep -c '^score-ppl' ran)" -eq 1 ] &&
-    grep -q '^score-ppl --mode judge' ran && [ -f results/here/quick/likelihood/nll.ndjson ] &&
+[ "$status" -eq 0 ] && ! grep -q '^score-ppl --mode [nek]' ran &&
+    [ -f results/here/quick/likelihood/nll.ndjson ] && [ -s results/here/quick/pareto.ndjson ] &&
     grep -q 'No prompt has a reference: likelihoods of references are left out' log
 ok $? "prompts without references have no likelihoods, and it is said"
 jq -e '.text | test("the first 20 are timed")' results/here/demo/workload.ndjson >/dev/null &&
