@@ -1,0 +1,97 @@
+/* conclude - the records of a run in, the sentences and numbers that it states out; or whether two
+ * runs state the same.
+ *
+ * Every claim is made once, of times paired by launch and prompt and of qualities tested against a
+ * declared margin (lib/analysis/claim). The page, make all and make replicate print claims.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/claim/claims.h"
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/opt.h"
+#include "lib/record/rec.h"
+
+struct args {
+    struct common common;
+    const char *quality, *contract, *clock;
+    int64_t batch;
+};
+
+struct conclude {
+    struct args a;
+    struct log log;
+    struct rec_writer out;
+    struct goal goal[GOALS_MAX];
+    struct finding_plan plan;
+};
+
+static void check(struct conclude *c, int bad, const struct err *e)
+{
+    if (!bad)
+        return;
+    rec_abandon(&c->out);
+    err_die("conclude", e);
+}
+
+/* Writes the claims of a run. Returns an exit code. */
+static int write_claims(struct conclude *c, const char *const *paths, size_t n)
+{
+    struct evidence evidence;
+    struct findings f;
+    struct err e = {0};
+    json_t *claim;
+    size_t i;
+    check(c, evidence_load(&evidence, paths, n, c->a.common.limit, &e), &e);
+    if (evidence.bad)
+        log_warn(&c->log, "W040", "%lld records are left out; the first: %s",
+                 (long long)evidence.bad, evidence.first_bad);
+    finding_all(&f, &evidence, &c->plan);
+    json_t *list = claims_of(&f, &c->plan);
+    json_array_foreach(list, i, claim)
+        check(c, rec_write(&c->out, "claim", json_incref(claim), &e), &e);
+    json_decref(list);
+    finding_free(&f);
+    evidence_free(&evidence);
+    return evidence.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
+}
+
+static const char examples[] =
+    "conclude metrics.ndjson judge.ndjson exact.ndjson > claims.ndjson\n"
+    "cat *.ndjson | conclude --quality sum:accuracy:0.05,story:judge_ppl:0.1\n";
+static const char notes[] =
+    "It reads times, metric, quality, crossover, check, fitness and method records in any order.\n";
+
+int main(int argc, char **argv)
+{
+    struct conclude c = {.a = {.common = COMMON_DEFAULTS, .quality = "judge_ppl:0.1",
+                               .contract = "answer", .clock = "auto", .batch = 1}};
+    const struct opt options[] = {
+        {"quality", 0, OPT_TEXT, &c.a.quality, .arg = "LIST",
+         .help = "goals TASK:METRIC:MARGIN,... or, of all prompts, METRIC:MARGIN (judge_ppl:0.1)"},
+        {"contract", 0, OPT_CHOICE, &c.a.contract, .choices = "answer|fixed",
+         .help = "points of this contract compete (answer)"},
+        {"batch", 0, OPT_INT, &c.a.batch, 1, 1e6, .arg = "N",
+         .help = "points of this batch size compete (1)"},
+        {"clock", 0, OPT_CHOICE, &c.a.clock, .choices = "auto|wall|cpu",
+         .help = "elapsed time, or that of all processors (auto)"},
+        OPT_COMMON(c.a.common),
+        {0}};
+    const struct tool tool = {"conclude", "records of a run in, claims out", examples, notes,
+                              options};
+    int first = opt_parse(&tool, argc, argv);
+    struct err e = {0};
+    c.log = (struct log){"conclude", c.a.common.quiet ? 0 : 1 + c.a.common.verbose};
+    int goals = goal_parse(c.a.quality, c.goal, &e);
+    if (goals < 0)
+        opt_usage(&tool, "%s", e.text);
+    c.plan = (struct finding_plan){c.goal, goals, c.a.contract, (double)c.a.batch,
+                                   !strcmp(c.a.clock, "auto")   ? -1
+                                   : !strcmp(c.a.clock, "wall") ? PAIRS_WALL
+                                                                : PAIRS_CPU};
+    check(&c, rec_open(&c.out, &c.a.common, "conclude", argc, argv, NULL, &e), &e);
+    int status = write_claims(&c, (const char *const *)argv + first, (size_t)(argc - first));
+    goal_free(c.goal, goals);
+    check(&c, rec_close(&c.out, "ok", &e), &e);
+    return status;
+}
