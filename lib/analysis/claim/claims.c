@@ -63,14 +63,16 @@ static void add_parity_crossing(json_t *list, const struct finding *g)
     const int met = g->state == FINDING_FROM, timed = met && !x->reason;
     const int cheap = timed && (x->verdict == RATIO_SAME || x->verdict == RATIO_BELOW);
     const int dear = timed && x->verdict == RATIO_ABOVE;
-    const struct interval at = {cheap ? g->at : (double)NAN, NAN, NAN};
+    const double none = NAN;
+    const struct interval at = {cheap ? g->at : none, cheap ? g->below : none,
+                                cheap ? g->at : none};
     json_t *c = statement_add(list, "crossing", "X_par", 1, cheap || dear || g->state == FINDING_WORSE);
     const char *why = !met    ? statement_never(g)
                       : !timed ? wording_reason(x->reason)
                       : dear   ? "as good only with more steps than are as fast"
                                : "faster or slower is undecided";
     statement_goal(c, g->goal);
-    statement_interval(c, &at, cheap ? "a step count that was measured" : why);
+    statement_interval(c, &at, cheap ? "as good at every step count measured" : why);
     json_object_set_new(c, "unit", json_string("steps"));
     json_object_set_new(c, "note", json_string(cheap ? "as good and no slower" : why));
 }
@@ -164,12 +166,15 @@ static void add_answers(json_t *list, const struct findings *f)
 
 static void add_first(json_t *list, const struct findings *f, const struct finding_plan *plan)
 {
-    struct buf question = {0}, answer = {0}, sure = {0};
+    struct buf question = {0}, machine = {0}, answer = {0}, sure = {0};
     json_t *tasks = json_array();
     wording_question(&question, f);
-    statement_text(statement_add(list, "question", NULL, 1, 1), "text", &question);
+    json_t *c = statement_add(list, "question", NULL, 1, 1);
+    statement_text(c, "text", &question);
+    wording_machine(&machine, f->evidence);
+    statement_text(c, "hardware", &machine);
     wording_answer(&answer, f);
-    json_t *c = statement_add(list, "answer", NULL, 1, wording_is_decided(f));
+    c = statement_add(list, "answer", NULL, 1, wording_is_decided(f));
     statement_text(c, "text", &answer);
     for (int i = 0; i < f->n; i++)
         json_array_append_new(tasks, json_string(f->v[i].goal->task ? f->v[i].goal->task : ""));

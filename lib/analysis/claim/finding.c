@@ -15,6 +15,14 @@ static const struct versus nothing = {{NAN, NAN, NAN}, RATIO_UNDECIDED, "not mea
 
 /* ---- times ---- */
 
+static int is_timed(const struct pairs_point *p, const char *task)
+{
+    for (size_t i = 0; i < p->prompts && task; i++)
+        if (p->task[i] && !strcmp(p->task[i], task))
+            return 1;
+    return !task;
+}
+
 static struct versus compare(const struct findings *f, const struct contender *llada,
                              const struct contender *llama, const char *task, size_t of)
 {
@@ -29,6 +37,10 @@ static struct versus compare(const struct findings *f, const struct contender *l
     if (!a || !b) {
         x.reason = !llama ? "no LLaMA was measured" : !llada ? "no such LLaDA was measured"
                                                              : "not timed";
+        return x;
+    }
+    if (!is_timed(a, task)) {
+        x.reason = "no prompt of the task was timed";
         return x;
     }
     struct paired p = pairs_ratio(a, b, &cells, 1 - 2 * ALPHA / (double)of);

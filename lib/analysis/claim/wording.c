@@ -132,7 +132,7 @@ const char *wording_reason(const char *reason)
 const char *wording_selftest(enum selftest is)
 {
     return is == SELFTEST_DIFFERS  ? "the self-test found a model unlike itself"
-           : is == SELFTEST_WIDE   ? "the self-test is too wide to decide"
+           : is == SELFTEST_WIDE   ? "the self-test is not narrow enough"
            : is == SELFTEST_MISSED ? "the self-test missed its handicap"
                                    : NULL;
 }
@@ -205,6 +205,8 @@ static void put_takes(struct buf *b, const struct versus *x, enum pairs_clock cl
     }
     buf_format(b, "takes %.*f times %s", decimals(x->x.value), x->x.value,
                clock == PAIRS_CPU ? "the processor time" : "as long");
+    if (x->verdict == RATIO_UNDECIDED)
+        buf_text(b, ", faster or slower undecided");
 }
 
 /* "LLaDA with 64 steps takes 21.0 times as long as LLaMA [19.1, 23.2]". */
@@ -225,7 +227,9 @@ static void put_time_alone(struct buf *b, const struct versus *x, enum pairs_clo
 static void put_rival(struct buf *b, const struct finding *g, const struct brevity *full)
 {
     const struct versus *x = &g->rival;
-    if (g->equal.reason || !x->comparisons || x->reason || x->verdict == g->equal.verdict)
+    const int wins = g->equal.verdict == RATIO_BELOW || g->equal.verdict == RATIO_SAME;
+    if (g->equal.reason || !wins || !x->comparisons || x->reason ||
+        x->verdict == g->equal.verdict)
         return;
     buf_format(b, ", but against LLaMA %s %.*f times", x->llama->name, decimals(x->x.value),
                x->x.value);
@@ -239,7 +243,7 @@ static void put_goal(struct buf *b, const struct finding *g, enum pairs_clock cl
 {
     const int timed = !g->equal.reason;
     if (g->state == FINDING_FROM && timed) {
-        buf_format(b, "LLaDA needs %.0f steps to ", g->at);
+        buf_format(b, "LLaDA needs %s%.0f steps to ", isnan(g->below) ? "at most " : "", g->at);
         put_as_well(b, g->goal, 0, full);
         buf_text(b, ", and then ");
         put_takes(b, &g->equal, clock, full);
@@ -268,12 +272,12 @@ static void put_next(struct buf *b, const struct finding *g, enum pairs_clock cl
 {
     const char *task = wording_task(g->goal);
     char *metric = wording_metric(g->goal);
-    buf_format(b, "; for %s", *task ? task : metric);
+    buf_format(b, "%s %s", b->len ? "; for" : "For", *task ? task : metric);
     free(metric);
     if (g->state != FINDING_UNTESTED)
         put_within(b, g->goal, full);
     if (g->state == FINDING_FROM)
-        buf_format(b, " it needs %.0f steps", g->at);
+        buf_format(b, " it needs %s%.0f steps", isnan(g->below) ? "at most " : "", g->at);
     else if (g->state == FINDING_UNTESTED)
         buf_format(b, " %s", is_random(g) ? "quality means nothing" : wording_reason(g->reason));
     else
@@ -344,7 +348,7 @@ static void put_clauses(struct buf *b, const struct findings *f, const struct br
     const struct finding *list[GOALS_MAX];
     int n = ordered(f, list), said = 0, left = 0;
     for (int i = 0; i < n; i++) {
-        if (i && is_random(list[i]) && is_random(list[0]))
+        if (i && list[i]->reason && list[0]->reason && !strcmp(list[i]->reason, list[0]->reason))
             continue;
         if (i >= full->goals)
             left++;
@@ -411,25 +415,31 @@ static const json_t *generator(const struct evidence *v)
     return last;
 }
 
+void wording_machine(struct buf *b, const struct evidence *v)
+{
+    const json_t *machine = json_object_get(generator(v), "machine");
+    const char *gpu = rec_text(json_object_get(machine, "gpu"), "name");
+    char *cpu = machine ? processor_name(machine) : NULL;
+    if (gpu || cpu)
+        buf_text(b, gpu ? gpu : cpu);
+    if (rec_number(machine, "cores") > 0)
+        buf_format(b, ", %.0f cores", rec_number(machine, "cores"));
+    free(cpu);
+}
+
 void wording_question(struct buf *b, const struct findings *f)
 {
     const struct contender *llada = contender_plain(&f->contenders, 1);
     const struct contender *llama = contender_plain(&f->contenders, 0);
     const json_t *run = generator(f->evidence), *machine = json_object_get(run, "machine");
     const char *start = rec_text(run, "start"), *print = rec_text(machine, "fingerprint");
-    char *cpu = machine ? processor_name(machine) : NULL;
-    const char *gpu = rec_text(json_object_get(machine, "gpu"), "name");
-    buf_format(b, "At how many steps does %s match %s, and is it then faster?",
+    buf_format(b, "At how many steps does %s match %s, and is it then faster? ",
                llada ? llada->name : "LLaDA", llama ? llama->name : "LLaMA");
-    if (gpu || cpu)
-        buf_format(b, " %s", gpu ? gpu : cpu);
-    if (rec_number(machine, "cores") > 0)
-        buf_format(b, ", %.0f cores", rec_number(machine, "cores"));
+    wording_machine(b, f->evidence);
     if (print)
         buf_format(b, " (%s)", print);
     if (start && strlen(start) >= 10)
         buf_format(b, ", %.10s", start);
-    free(cpu);
 }
 
 /* "llada-demo 1.00 [0.99, 1.01]" of one check. */

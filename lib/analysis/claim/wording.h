@@ -14,6 +14,7 @@ size_t wording_count(const char *text); /* words between spaces */
 int wording_is_decided(const struct findings *f);
 int wording_goal_is_decided(const struct finding *g);
 /* Each appends. */
+void wording_machine(struct buf *b, const struct evidence *v); /* "AMD EPYC (Zen 3), 2 cores" */
 void wording_question(struct buf *b, const struct findings *f);
 void wording_answer(struct buf *b, const struct findings *f);
 void wording_sure(struct buf *b, const struct findings *f);
