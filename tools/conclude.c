@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/analysis/claim/agreement.h"
-#include "lib/analysis/claim/claims.h"
+#include "lib/analysis/claim/conclusion.h"
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/opt.h"
 #include "lib/record/rec.h"
@@ -48,7 +48,7 @@ static int write_claims(struct conclude *c, const char *const *paths, size_t n)
         log_warn(&c->log, "W040", "%lld records are left out; the first: %s",
                  (long long)evidence.bad, evidence.first_bad);
     finding_all(&f, &evidence, &c->plan);
-    json_t *list = claims_of(&f, &c->plan);
+    json_t *list = conclusion_of(&f, &c->plan);
     json_array_foreach(list, i, claim)
         check(c, rec_write(&c->out, "claim", json_incref(claim), &e), &e);
     json_decref(list);

@@ -66,13 +66,22 @@ static void add_answer(struct evidence *v, const json_t *r, const char *point)
         json_object_set_new(of, id, json_string(hex));
 }
 
+/* 1: no record of the metric came before, or one of fewer answers, of equals the smaller value. */
+static int says_more(const json_t *r, const struct evidence *v, const char *point,
+                     const char *metric)
+{
+    const json_t *had = json_object_get(json_object_get(v->metrics, point), metric);
+    const int64_t n = rec_int(r, "n", 0), m = rec_int(had, "n", 0);
+    return !had || n > m || (n == m && rec_number(r, "value") < rec_number(had, "value"));
+}
+
 static void add_metric(struct evidence *v, const json_t *r, const char *point)
 {
     static const char *const used[] = {"memory_device_peak_bytes", "memory_allocated_peak_bytes",
                                        "memory_process_peak_bytes", "tokens_to_eos"};
     const char *metric = rec_text(r, "metric");
     for (size_t i = 0; metric && i < sizeof used / sizeof *used; i++)
-        if (!strcmp(metric, used[i]) && json_has(r, "value"))
+        if (!strcmp(metric, used[i]) && json_has(r, "value") && says_more(r, v, point, metric))
             json_object_set(object_in(v->metrics, point), metric, (json_t *)(uintptr_t)r);
 }
 
@@ -116,6 +125,19 @@ static void note_bad(struct evidence *v, const struct err *e)
         memcpy(v->first_bad, e->text, sizeof v->first_bad);
 }
 
+/* Two of several sets of prompts may have one place: of these both count, but for generations. */
+static int take_one(struct evidence *v, struct repeats *seen, const json_t *r, uint64_t content,
+                    struct err *bad)
+{
+    struct err place = {0};
+    int repeats = repeats_take(seen, r, content, &place);
+    if (repeats < 0 && !strcmp(rec_kind(r), "generation")) {
+        *bad = place;
+        return -1;
+    }
+    return repeats <= 0 && add_record(v, r, bad) ? -1 : 1;
+}
+
 /* -1: the medium failed. */
 static int read_all(struct evidence *v, struct rec_reader *in, int64_t limit, struct err *e)
 {
@@ -129,8 +151,7 @@ static int read_all(struct evidence *v, struct rec_reader *in, int64_t limit, st
         if (got == 0)
             break;
         if (got > 0) {
-            int repeats = repeats_take(&seen, r, rec_read_content(in), &bad);
-            got = repeats < 0 || (!repeats && add_record(v, r, &bad)) ? -1 : 1;
+            got = take_one(v, &seen, r, rec_read_content(in), &bad);
         }
         if (got < 0 && bad.code != EXIT_BAD_DATA)
             rc = err_set(e, bad.code, "%s", bad.text);

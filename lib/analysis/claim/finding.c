@@ -8,6 +8,7 @@
 #include "lib/analysis/pairs.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
+#include "lib/stat/simultaneous.h"
 
 static const double ALPHA = 0.025;
 static const struct versus nothing = {{NAN, NAN, NAN}, RATIO_UNDECIDED, "not measured", NULL, NULL,
@@ -43,7 +44,7 @@ static struct versus compare(const struct findings *f, const struct contender *l
         x.reason = "no prompt of the task was timed";
         return x;
     }
-    struct paired p = pairs_ratio(a, b, &cells, 1 - 2 * ALPHA / (double)of);
+    struct paired p = pairs_ratio(a, b, &cells, simultaneous_level(1 - 2 * ALPHA, of));
     x.x = (struct interval){p.ratio.value, p.ratio.lo, p.ratio.hi};
     x.reason = isnan(p.ratio.value) ? (p.ratio.reason ? p.ratio.reason : "not measured") : NULL;
     x.verdict = ratio_verdict(&p.ratio, RATIO_ZONE);

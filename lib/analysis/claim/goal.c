@@ -7,6 +7,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
+#include "lib/stat/asgood.h"
 #include "lib/stat/proportion.h"
 
 static int parse_one(char *text, struct goal *g, struct err *e)
@@ -55,66 +56,91 @@ void goal_free(struct goal *g, int n)
 
 /* ---- the test ---- */
 
-/* What a prompt's records add up to: the mean over its answers, of a perplexity the logarithm. */
-static double value_of(const struct goal *g, const json_t *sums)
+/* The sums of a point over the prompts that both points have, by prompt: a mean over the answers of a
+ * prompt. */
+struct side { double *num, *den; };
+
+static int put_side(const struct goal *g, const json_t *sums, struct side *s, size_t at)
 {
-    double sum = json_number_value(json_array_get(sums, 0));
-    double weight = json_number_value(json_array_get(sums, 1));
-    double answers = json_number_value(json_array_get(sums, 2));
-    double by = g->kind.weight == POOLED_BY_TOKEN ? weight : answers;
-    return by > 0 ? sum / by : (double)NAN;
+    const double answers = json_number_value(json_array_get(sums, 2));
+    s->num[at] = json_number_value(json_array_get(sums, 0)) / answers;
+    s->den[at] = g->kind.weight == POOLED_BY_TOKEN
+                     ? json_number_value(json_array_get(sums, 1)) / answers
+                     : 1;
+    return isfinite(s->num[at]) && s->den[at] > 0;
 }
 
-/* Fills a and b of the prompts that both have, in the order of their ids. */
+/* In the order of the records of `base`, which says nothing. */
 static size_t pair_up(const struct goal *g, const struct evidence *v, const json_t *base,
-                      const json_t *other, double *a, double *b)
+                      const json_t *other, struct side *a, struct side *b)
 {
     const char *id;
     json_t *sums;
     size_t n = 0;
     json_object_foreach((json_t *)(uintptr_t)base, id, sums) {
         const json_t *its = json_object_get(other, id);
-        if (!its || !evidence_is_of(v, id, g->task))
-            continue;
-        a[n] = value_of(g, sums);
-        b[n] = value_of(g, its);
-        n += isfinite(a[n]) && isfinite(b[n]);
+        if (its && evidence_is_of(v, id, g->task))
+            n += put_side(g, sums, a, n) && put_side(g, its, b, n);
     }
     return n;
 }
 
-static int are_shares(const double *a, const double *b, size_t n)
+static int are_shares(const double *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!(a[i] >= 0 && a[i] <= 1 && b[i] >= 0 && b[i] <= 1))
+        if (!(x[i] >= 0 && x[i] <= 1))
             return 0;
     return 1;
 }
 
-static void judge(struct good *t, const struct goal *g, double *a, double *b, size_t n,
-                  double level)
+/* The difference of two quotients of sums by Student's t on the prompts' parts in it (asgood.c). */
+static struct interval difference(const struct side *a, const struct side *b, size_t n,
+                                  double level, double *work)
+{
+    const double x = stat_sum(a->num, n) / stat_sum(a->den, n);
+    const double y = stat_sum(b->num, n) / stat_sum(b->den, n);
+    const double of_a = stat_mean(a->den, n), of_b = stat_mean(b->den, n);
+    for (size_t i = 0; i < n; i++)
+        work[i] = (b->num[i] - y * b->den[i]) / of_b - (a->num[i] - x * a->den[i]) / of_a;
+    struct interval v = stat_t(work, n, level);
+    return (struct interval){y - x, y - x + v.lo - v.value, y - x + v.hi - v.value};
+}
+
+static void measure(struct good *t, const struct goal *g, const struct side *a,
+                    const struct side *b, size_t n, double level, int binary, double *work)
 {
     const int higher = g->kind.higher != 0;
+    struct proportion_pairs p = proportion_count(a->num, b->num, n);
     t->is_ratio = g->kind.transform == POOLED_EXPONENTIAL;
-    t->base = stat_mean(a, n);
-    t->value = stat_mean(b, n);
-    if (!t->is_ratio && higher && are_shares(a, b, n)) {
-        struct proportion_pairs p = proportion_count(a, b, n);
-        t->effect = proportion_difference(&p, level);
-    } else {
-        for (size_t i = 0; i < n; i++)
-            b[i] -= a[i];
-        t->effect = stat_t(b, n, level);
-    }
+    t->effect = binary ? proportion_difference(&p, level) : difference(a, b, n, level, work);
+    t->base = stat_sum(a->num, n) / stat_sum(a->den, n);
+    t->value = stat_sum(b->num, n) / stat_sum(b->den, n);
     if (t->is_ratio) {
         t->effect = (struct interval){exp(t->effect.value), exp(t->effect.lo), exp(t->effect.hi)};
         t->base = exp(t->base);
         t->value = exp(t->value);
     }
-    double worst = pooled_worsened(t->base, &g->margin, higher);
+    const double worst = pooled_worsened(t->base, &g->margin, higher);
     t->limit = t->is_ratio ? worst / t->base : worst - t->base;
-    t->shown = higher ? t->effect.lo >= t->limit : t->effect.hi <= t->limit;
-    t->is_worse = higher ? t->effect.hi < t->limit : t->effect.lo > t->limit;
+}
+
+static void judge(struct good *t, const struct goal *g, const struct side *a, const struct side *b,
+                  size_t n, double alpha)
+{
+    double *work = mem_zero(2 * n, sizeof *work);
+    const int higher = g->kind.higher != 0;
+    const int binary = g->kind.transform == POOLED_PLAIN && higher && are_shares(a->num, n) &&
+                       are_shares(b->num, n);
+    const struct asgood_kind kind = {g->kind.transform, higher, binary};
+    const struct asgood p = asgood_test((struct asgood_side){b->num, b->den},
+                                        (struct asgood_side){a->num, a->den}, n, &kind,
+                                        &g->margin, work);
+    measure(t, g, a, b, n, 1 - 2 * alpha, binary, work);
+    t->shown = p.good <= alpha;
+    t->is_worse = p.worse <= alpha;
+    t->reason = isnan(p.good) ? "all prompts have the same quality" : NULL;
+    t->shown = t->reason ? -1 : t->shown;
+    free(work);
 }
 
 static int is_random(const struct evidence *v, const char *point)
@@ -130,18 +156,16 @@ struct good goal_test(const struct goal *g, const struct evidence *v, const char
     const json_t *y = point ? json_object_get(v->quality, point) : NULL;
     x = json_object_get(x, g->kind.source);
     y = json_object_get(y, g->kind.source);
-    size_t most = json_object_size(x);
-    double *a = mem_zero(most + 1, sizeof *a), *b = mem_zero(most + 1, sizeof *b);
-    t.prompts = pair_up(g, v, x, y, a, b);
+    size_t most = json_object_size(x) + 1;
+    double *room = mem_zero(4 * most, sizeof *room);
+    struct side a = {room, room + most}, b = {room + 2 * most, room + 3 * most};
+    t.prompts = pair_up(g, v, x, y, &a, &b);
     if (is_random(v, base) || is_random(v, point))
         t.reason = "random weights";
-    else if (t.prompts && t.prompts < GOAL_PROMPTS)
-        t.reason = "too few prompts";
-    else if (t.prompts) {
-        t.reason = NULL;
-        judge(&t, g, a, b, t.prompts, 1 - 2 * alpha);
-    }
-    free(a);
-    free(b);
+    else if (t.prompts && t.prompts < ASGOOD_LEAST)
+        t.reason = ASGOOD_FEW;
+    else if (t.prompts)
+        judge(&t, g, &a, &b, t.prompts, alpha);
+    free(room);
     return t;
 }

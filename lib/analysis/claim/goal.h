@@ -1,9 +1,5 @@
 /* goal.h - what a run is asked: is LLaDA as good as LLaMA at a task, by a metric, within a margin?
- * And the test that answers it for one point: non-inferiority on the prompts that both answered,
- * Tango's interval where answers are right or wrong, else Student's over prompts (of logarithms where
- * the quality is a perplexity).
- *
- * Source: Piaggio et al. 2012 (CONSORT for non-inferiority, JAMA 308:2594); Tango 1998.
+ * And the test that answers it for one point (lib/stat/asgood.h), on the prompts that both answered.
  */
 #ifndef ANALYSIS_CLAIM_GOAL_H
 #define ANALYSIS_CLAIM_GOAL_H
@@ -12,7 +8,7 @@
 #include "lib/stat/pooled.h"
 #include "lib/stat/stat.h"
 
-enum { GOALS_MAX = 8, GOAL_PROMPTS = 30 /* fewer prompts show nothing */ };
+enum { GOALS_MAX = 8 };
 
 struct goal {
     char *task, *metric; /* task NULL: all prompts; owned */

@@ -1,6 +1,6 @@
-/* claims.c - see claims.h. Each claim is made from struct findings alone, so no two can contradict
+/* conclusion.c - see conclusion.h. Each claim is made from struct findings alone, so no two can contradict
  * each other. */
-#include "lib/analysis/claim/claims.h"
+#include "lib/analysis/claim/conclusion.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -187,7 +187,7 @@ static void add_first(json_t *list, const struct findings *f, const struct findi
     statement_text(statement_add(list, "sure", NULL, 1, wording_is_decided(f)), "text", &sure);
 }
 
-json_t *claims_of(const struct findings *f, const struct finding_plan *plan)
+json_t *conclusion_of(const struct findings *f, const struct finding_plan *plan)
 {
     json_t *list = json_array();
     add_first(list, f, plan);
