@@ -1,4 +1,6 @@
-/* card.c - see card.h. A card without a value says why in its note. */
+/* card.c - see card.h. A card without a value says why in its note. Only a goal that is met has
+ * a time of equal quality, and the first that is met has the card; what the other goals take
+ * stands in its note. */
 #include "lib/analysis/claim/card.h"
 
 #include <math.h>

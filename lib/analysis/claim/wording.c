@@ -1,5 +1,7 @@
-/* wording.c - see wording.h. An answer is composed in full; where it is longer than 40 words it is
- * composed again with one part less, in the order of struct brevity. */
+/* wording.c - see wording.h. An answer is composed in full; where it is longer than 40 words it
+ * is composed again with one part less, in the order of the list `shorter`: first what is said
+ * elsewhere goes, then what makes the sentence complete, and never the step count or the
+ * verdict. */
 #include "lib/analysis/claim/wording.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* wording.h - the findings of a run in plain English. A number whose value is null is in no sentence;
- * a sentence that decides nothing says so and why. An answer has at most 40 words.
+/* wording.h - the findings of a run in plain English. A number whose value is null is in no
+ * sentence; a sentence that decides nothing says so and why. An answer has at most 40 words.
  */
 #ifndef ANALYSIS_CLAIM_WORDING_H
 #define ANALYSIS_CLAIM_WORDING_H
@@ -30,6 +30,7 @@ const char *wording_verb(const struct goal *g, int is_third); /* "answer", "answ
 char *wording_metric(const struct goal *g);                   /* "judge perplexity"; the caller's */
 /* "other work disturbed the timed launches": of a ratio that is null. Borrowed. */
 const char *wording_reason(const char *reason);
-const char *wording_selftest(enum selftest is);               /* why it did not pass; NULL: it did */
+/* Why it did not pass; NULL: it did, or there is none. Borrowed. */
+const char *wording_selftest(enum selftest is);
 
 #endif
