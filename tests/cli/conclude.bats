@@ -34,7 +34,10 @@ decided()
 {
     jq -se --argjson d "$1" 'map(select(.name == "answer").decided) == [$d]' claims.ndjson
 }
-sound() { jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" "$1"; }
+sound()
+{
+    jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" "$1"
+}
 claim() { jq -se "map(select($1)) | length == 1 and (.[0] | $2)" claims.ndjson; }
 # No sentence or note has a ratio: none is known.
 no_ratio()

@@ -24,7 +24,8 @@ struct agreement {
 };
 
 /* The claims of a file ("-": standard input) as an array. *edited: 1 when the stream is not as it
- * was written. NULL: there are none (EXIT_BAD_DATA), or it cannot be read. The caller's reference. */
+ * was written. NULL: there are none (EXIT_BAD_DATA), or it cannot be read. The caller's
+ * reference. */
 json_t *agreement_read(const char *path, int *edited, struct err *e);
 /* A check record for each stored claim that can be compared in principle, the last one the summary.
  * The caller's reference. */
