@@ -41,7 +41,8 @@ static void add_quality_crossing(json_t *list, const struct findings *f, const s
     json_t *c = statement_add(list, "crossing", "X_q", 1, g->state == FINDING_FROM ||
                                                     g->state == FINDING_WORSE);
     const json_t *r = crossover_of(f, g, "X_q");
-    const struct interval x = {g->at, g->below, g->at};
+    const double none = NAN;
+    const struct interval x = {g->at, isnan(g->at) ? none : g->below, g->at};
     struct buf note = {0};
     statement_goal(c, g->goal);
     statement_interval(c, &x, statement_never(g));

@@ -101,8 +101,8 @@ static void put_rate(struct buf *b, const struct findings *f)
 {
     buf_format(b, "at batch %.0f LLaDA makes ", f->batch);
     wording_times(b, &f->rate);
-    buf_format(b, " as many tokens a second as LLaMA, at %.3g tokens a step",
-               f->rate.llada->length / f->rate.llada->steps);
+    buf_text(b, " as many tokens a second as LLaMA, at ");
+    wording_pace(b, f->rate.llada);
 }
 
 static void add_scale_section(json_t *list, const struct findings *f)

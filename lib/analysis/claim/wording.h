@@ -24,6 +24,7 @@ void wording_sure(struct buf *b, const struct findings *f);
 void wording_times(struct buf *b, const struct versus *x);    /* "1.40 times [1.31, 1.50]" */
 /* "takes 1.40 times as long [1.31, 1.50]", by its clock and verdict. */
 void wording_takes(struct buf *b, const struct versus *x, enum pairs_clock clock);
+void wording_pace(struct buf *b, const struct contender *c);  /* "8 tokens a step" */
 void wording_margin(struct buf *b, const struct goal *g);     /* "accuracy within 5 points" */
 const char *wording_task(const struct goal *g);               /* "sums"; "" for all prompts */
 const char *wording_verb(const struct goal *g, int is_third); /* "answer", "answers" */
