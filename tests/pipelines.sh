@@ -192,6 +192,9 @@ again results/here/demo/steps/metrics.ndjson PRICE_HOUR=2
 [ "$(grep -c '^measure .*--currency EUR --price-hour 2 ' ran)" -eq 1 ] && [ "$(wc -l <ran)" -eq 1 ]
 ok $? "a price is measured anew, and nothing is generated for it"
 again all
+[ "$(tail -n 2 log | head -n 1)" = 'the answer' ] &&
+    [ "$(tail -n 1 log)" = "$PWD/results/here/demo/report.html" ]
+ok $? "make all ends with the answer and the path of the page"
 launches=$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)
 rm results/here/demo/stamp/model-JUDGE
 again -j4 phase2 phase3
@@ -208,7 +211,7 @@ did "more launches are added to those that are there" \
 again all STEPS=2,4,8,16 AA_LAUNCHES=6
 touch tools/pareto.c
 again all STEPS=2,4,8,16
-did "touching pareto.c reruns from pareto on" "bundle:1 pareto:2 plot:8 report:3"
+did "touching pareto.c reruns from pareto on" "bundle:1 conclude:1 pareto:2 plot:8 report:3"
 rm results/here/demo/figures/ratio.svg
 again figures STEPS=2,4,8,16
 did "a deleted figure is drawn again, alone" "plot:1"
