@@ -1,6 +1,6 @@
-/* wording-sure.c - the question of a run and how sure its answer is: who was measured where and when,
- * how many launches and prompts there are, what the self-test by the answer's clock found, and how
- * quiet the machine was before its launches. */
+/* wording-sure.c - the question of a run and how sure its answer is: who was measured where and
+ * when, how many launches and prompts there are, what the self-test by the answer's clock found, and
+ * how quiet the machine was before its launches. */
 #include "lib/analysis/claim/wording.h"
 
 #include <math.h>
@@ -55,7 +55,8 @@ void wording_question(struct buf *b, const struct findings *f)
 static void put_check(struct buf *b, const json_t *check)
 {
     const json_t *twin = json_object_get(check, "twin");
-    const char *model = rec_text(check, "model");
+    const char *model = rec_text(check, "model"), *system = rec_text(check, "system");
+    model = model ? model : system;
     struct versus x = {.x = {rec_number(twin, "value"), rec_number(twin, "lo"),
                              rec_number(twin, "hi")}};
     if (isnan(x.x.lo) || isnan(x.x.hi)) {
