@@ -1,6 +1,6 @@
 /* wording-sure.c - the question of a run and how sure its answer is: who was measured where and
- * when, how many launches and prompts there are, what the self-test by the answer's clock found, and
- * how quiet the machine was before its launches. */
+ * when, how many launches and prompts there are, what the self-test by the answer's clock found,
+ * and how quiet the machine was before its launches. */
 #include "lib/analysis/claim/wording.h"
 
 #include <math.h>
