@@ -23,7 +23,7 @@ fit_FROM         = $(filter %fits.ndjson,$(OPTION_TOLD))
 loss_FROM       := $(wildcard $(foreach m,$(LLADA) $(LLAMA) $(LTM),$(m)/loss.ndjson))
 
 define figure
-$(R)/figures/$(1).svg $(R)/figures/$(1).png: $$($(1)_FROM) $(BIN)/plot \
+$(R)/figures/$(1).svg $(R)/figures/$(1).png: $$($(1)_FROM) $(TOOL)-plot \
     $(wildcard plots/$(firstword $(subst -, ,$(1))).gp plots/style.gp) | $(QUIET)
 	@mkdir -p $$(@D)
 	$$(call say,plot $$(@F))\
@@ -52,7 +52,8 @@ paper: $(DRAWN:%=$(R)/paper/%.pdf) ## the figures as PDF, WIDTH=8.4 or 17.5 cm
 	@echo '$(CURDIR)/$(R)/paper'
 
 # How quiet the machine was before each launch, and when phase 1 looked.
-$(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES))
+$(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES)) \
+    | $(if $(filter phase1,$(GOALS)),$(R)/fitness.ndjson)
 	@for f in $^; do launch=$${f#$(R)/}; \
 	    sed -n "/\"kind\":\"fitness\"/s|}\$$|,\"sweep\":\"$${launch%%/*}\"}|p" $$f; \
 	 done > $@.tmp
@@ -70,12 +71,11 @@ EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 
 # words a minute of a reader, whom the page holds each point against
 READING_SPEED ?= 238
-$(R)/stamp/reader: FORCE
-	$(call stamp,$(READING_SPEED))
+text-$(R)/stamp/reader = $(READING_SPEED)
 
 # $(call page,FILE,FORMAT)
 define page
-$(R)/$(1): $$(TOLD) $(R)/judge.words $$(FIGURE_FILES) $(R)/stamp/reader $(BIN)/report | $(QUIET)
+$(R)/$(1): $$(TOLD) $(R)/judge.words $$(FIGURE_FILES) $(R)/stamp/reader $(TOOL)-report | $(QUIET)
 	$$(call say,report $(1))\
 	    $(beside) $(BIN)/report -q --format $(2) --figures $(R)/figures $$(EMBEDDED) \
 	    --remarks $(R)/judge.words --reading-speed $(READING_SPEED) $$(TOLD) -o $$@

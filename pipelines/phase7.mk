@@ -6,7 +6,7 @@ SEALED = $(filter $(R)/%,$(R)/prompts.ndjson $(foreach s,aa steps $(ANSWERED) $(
     $(R)/steps/generations.ndjson $(TRACE) $(TOLD) $(FIGURE_FILES) $(PAGES) \
     $(R)/baseline/checkpoints.sha256)
 
-$(R)/crossover-$(PROFILE).tar.gz: $(SEALED) $(BIN)/bundle
+$(R)/crossover-$(PROFILE).tar.gz: $(SEALED) $(TOOL)-bundle
 	@$(BIN)/bundle --folder $(R) $(sort $(SEALED:$(R)/%=%)) -o $@
 
 # What a run keeps for those who repeat it, and such a file of an earlier run: the published one.
@@ -40,6 +40,7 @@ release-run: ## all, then what make replicate compares with into data/PROFILE
 # say that another target is all that makes sense, and what it leaves.
 ALL_MAKES ?= report.html
 all: ## all seven phases and the report, refined
+	@$(if $(ALL),:,$(MAKE) --no-print-directory ready)
 	@$(MAKE) --no-print-directory $(or $(ALL),refine)
 	@$(if $(ALL),:,$(MAKE) --no-print-directory phase1 phase2 phase3 phase4 phase5 phase6 phase7)
 	@echo '$(CURDIR)/$(R)/$(ALL_MAKES)'
