@@ -443,7 +443,7 @@ load() {
       '[true,"cheaper_up_to",[4,8]]' ]
     [ "$(crossover X_batch '.at > 4.5 and .at < 6.2 and .lo < .at and .at < .hi' \
         < "$T/p")" = true ]
-    [ "$(crossover X_batch '[.cells[].ratio * 100 | round] == [24, 44, 80, 133, 200]' \
+    [ "$(crossover X_batch '[.cells[].ratio * 20 | round] == [5, 9, 16, 27, 40]' \
         < "$T/p")" = true ]
     jq -sr -f pipelines/scale.jq "$T/p" | grep -q '^X_batch .*: cheaper up to 5\.[0-9]'
     load | jq -c 'if .model == "llama" then .value /= 9 | .launch_values[].value /= 9 else . end' |
@@ -451,4 +451,58 @@ load() {
     [ "$(crossover X_batch '[.exists, .reason]' < "$T/p")" = \
       '[false,"dearer than LLaMA at every batch size measured"]' ]
     [ "$(load | grep '"batch":4,' | pareto | crossover X_batch .)" = "" ]
+}
+
+# times: a `times` record for each point of `sweep 300 ..`, of tasks sum and story; LLaDA takes a
+# tenth as long on a sum. DISTURBED: LLaMA has no undisturbed time in so many of six launches.
+times() {
+    jq -c --argjson disturbed "$1" 'select(.kind == "metric") | .value as $v | .arch as $a |
+        {schema, run, batch, config, model, arch, gen_length, max_new, steps, point, axis, series,
+         paradigm, kind: "times", ids: [range(10; 22) | "p\(.)"], disturbed_cells: 0,
+         tasks: [range(12) | if . % 2 == 0 then "sum" else "story" end], launches: [range(6)],
+         e2e_ns: [range(6) as $l | [range(12) as $p |
+             if $a == "llama" and $l < $disturbed then null else
+             $v * (if $a == "llada" and $p % 2 == 0 then 0.1 else 1 end) *
+             (1 + (($l * 5 + $p * 3 + $v) % 7 | floor) / 500) end]],
+         cpu_ns: [range(6) | [range(12) | null]]}'
+}
+
+@test "times come in pairs of prompt and launch: by task, and null where one side was disturbed" {
+    sweep 300 40 8 64 256 | jq -c 'if .kind == "quality" then
+        .task = (if (.id[1:] | tonumber) % 2 == 0 then "sum" else "story" end) else . end' \
+        > "$T/in"
+    { cat "$T/in"; times 0 < "$T/in"; } > "$T/all"
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq <(pareto "$T/all")
+    pareto --task story "$T/all" > "$T/story"
+    [ "$(crossover X_lat '[.exists, .task, .bracket]' < "$T/story" | sed 's/\.0//g')" = \
+      '[true,"story",[64,256]]' ]
+    [ "$(crossover X_lat '.method | contains("launches and prompts")' < "$T/story")" = true ]
+    pareto --task sum "$T/all" > "$T/sum"
+    [ "$(crossover X_lat '[.exists, .censored, .reason]' < "$T/sum")" = \
+      '[false,"above","cheaper than LLaMA at every step count measured"]' ]
+    [ "$(crossover X_q '[.exists, .at, .reason, .prompts]' < "$T/sum")" = \
+      '[null,null,"too few prompts",20]' ]
+    [ "$(jq -c 'select(.kind == "front" and .steps == 8) | .cost_ratio < 0.02' "$T/sum" |
+        sort -u)" = true ]
+    { cat "$T/in"; times 2 < "$T/in"; } | pareto > "$T/d"
+    [ "$(crossover X_lat '[.exists, .at, .lo, .reason]' < "$T/d")" = \
+      '[null,null,null,"disturbed"]' ]
+    [ "$(jq -c 'select(.kind == "front" and .steps == 8) | [.p_front, .p_front_reason]' "$T/d")" = \
+      '[null,"disturbed"]' ]
+}
+
+@test "one step count: tests and ratios at it, and nothing between" {
+    sweep 300 60 64 | pareto --margin 0 > "$T/p"
+    [ "$(crossover X_q '[.exists, .at, .bracket]' < "$T/p" | sed 's/\.0//g')" = \
+      '[true,64,[null,64]]' ]
+    [ "$(crossover X_lat '[.exists, .bracket]' < "$T/p" | sed 's/\.0//g')" = '[false,[64,null]]' ]
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/p"
+}
+
+@test "a sweep without a rival says on standard error what keeps it from one" {
+    sweep 300 30 8 64 | jq -c '.contract = (if .model == "llama" then "answer" else "fixed" end)' \
+        > "$T/in"
+    "$BIN/pareto" --no-meta "$T/in" 2>&1 > /dev/null | grep -q 'W034.*contract answer, this one fixed'
+    sed 's/"model":"llama"/"model":"llama","x":1/; /"arch":"llama"/d' "$T/in" |
+        "$BIN/pareto" --no-meta 2>&1 > /dev/null | grep -q 'W034.*no LLaMA is in the input'
 }
