@@ -43,15 +43,18 @@ void field_against(struct field *f, size_t base)
         f->cost_draw[d * f->n + base] = f->cost[base];
 }
 
-/* The plain LLaMA with enough launches; where there is none, any point with enough. */
+/* The plain LLaMA with enough launches, else any LLaMA: without its costs nothing has a place. Only
+ * where there is none, any point with enough launches. */
 static size_t base_of(const struct field *f)
 {
     size_t best = f->n;
-    int best_rank = POINTS_RANKS + 1;
+    int best_rank = 2 * POINTS_RANKS + 1;
     for (size_t i = 0; i < f->n; i++) {
         const struct point *p = field_point(f, i);
-        int rank = p->is_rival ? points_rank(field_point(f, 0), p) : POINTS_RANKS;
-        if (rank < best_rank && !isnan(f->ratio[i].ratio.lo)) {
+        int few = isnan(f->ratio[i].ratio.lo);
+        int rank = !p->is_rival ? 2 * POINTS_RANKS
+                                : points_rank(field_point(f, 0), p) + (few ? POINTS_RANKS : 0);
+        if (rank < best_rank && !isnan(p->cost) && (p->is_rival || !few)) {
             best = i;
             best_rank = rank;
         }
