@@ -155,13 +155,11 @@ $(BUILD)/obj/lib/train/ranks-mpi.o: private ALL_CFLAGS += \
 $(BIN)/train-lm: private LDLIBS += $(shell pkg-config --libs $(MPI))
 endif
 
-# Stamps, rewritten only when what they hold changes.
-$(BUILD)/obj/commit.txt: STAMP = $(COMMIT)
-$(BUILD)/obj/flags.txt: STAMP = $(CC) $(ALL_CFLAGS) $(CPU_FLAGS) \
+# A variable text-FILE makes FILE a stamp: a file with that text, written anew only when the text is
+# another one (the rules are at the end of this file).
+text-$(BUILD)/obj/commit.txt = $(COMMIT)
+text-$(BUILD)/obj/flags.txt = $(CC) $(ALL_CFLAGS) $(CPU_FLAGS) \
     $(foreach l,$(CPU_LEVELS),$(l) $(CPU_FLAGS_$(l)))
-$(BUILD)/obj/commit.txt $(BUILD)/obj/flags.txt: FORCE
-	@mkdir -p $(@D)
-	@echo '$(STAMP)' | cmp -s - $@ || echo '$(STAMP)' > $@
 $(BUILD)/obj/lib/base/version.o: private ALL_CFLAGS += -DCOMMIT='"$(COMMIT)"'
 $(BUILD)/obj/lib/base/version.o: $(BUILD)/obj/commit.txt
 
@@ -258,3 +256,16 @@ FORCE:
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 -include $(wildcard pipelines/*.mk)
+
+# Stamps. Whether a text is another one is known when make has read its files: a stamp that holds it
+# needs no command, and make -n names none.
+same = $(and $(findstring _$(1)_,_$(2)_),$(findstring _$(2)_,_$(1)_))
+# $(call stamp_rule,FILE,TEXT)
+define stamp_rule
+$(1): $(if $(call same,$(2),$(file <$(1))),,FORCE)
+	@mkdir -p $$(@D) && printf '%s\n' $(subst $$,$$$$,$(call quoted,$(2))) > $$@
+endef
+ifneq ($(WORK),)
+$(foreach v,$(filter text-%,$(.VARIABLES)),\
+    $(eval $(call stamp_rule,$(v:text-%=%),$(strip $($(v))))))
+endif

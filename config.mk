@@ -12,6 +12,8 @@ STATIC  ?=
 CPU_LEVELS_x86_64  := amx avx512bf16 avx512 avx2
 CPU_LEVELS_aarch64 := neon
 CPU_LEVELS ?= $(CPU_LEVELS_$(CPU))
+# Those of the checkpoints that somebody named, and not this file.
+GIVEN := $(foreach v,LLADA LLAMA JUDGE,$(if $(filter undefined,$(origin $(v))),,$(v)))
 # Checkpoints; default is the embedded trio. (LTM=, a latent thought model, is the profile's.)
 LLADA ?= data/models/llada-demo
 LLAMA ?= data/models/llama-demo

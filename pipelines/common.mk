@@ -32,6 +32,9 @@ override PROMPT_FILE := $(or $(PROMPTS_$(PROMPT_FILE)),$(PROMPT_FILE))
 PROMPTS         ?= 64
 # which prompts of the file: so many in all, or --per-task N of each task
 PROMPT_CHOICE   ?= --count $(PROMPTS)
+ifeq ($(origin PROMPTS) $(origin PROMPT_CHOICE),command line file)
+PROMPT_CHOICE   := --count $(PROMPTS)
+endif
 # of these the first that the launches of phase 4 time; then all are answered once more at each
 # point, and not timed, for the quality (empty: all are timed, and quality is of those answers)
 TIMED_PROMPTS   ?=
@@ -143,8 +146,8 @@ PLAIN = jq -Rr -f pipelines/plain.jq
 split = $(subst $(,), ,$(1))
 TIMING = --warmup $(WARMUP) --warmup-most $(WARMUP_MOST) --again $(AGAIN) $(if $(FORCE),--force)
 
-# $(call stamp,TEXT): writes it to $@ unless it is there already. Every make asks dozens of times:
-# mostly no process is begun for it but the shell.
+# $(call stamp,TEXT): the recipe of a stamp whose name is a pattern. All others are variables
+# text-FILE (Makefile).
 stamp = @text=$(call quoted,$(1)); [ -f $@ ] && [ "$$(< $@)" = "$$text" ] || \
     { mkdir -p $(@D); printf '%s\n' "$$text" > $@; }
 
@@ -156,36 +159,51 @@ beside  = pipelines/lenient flock -s $(QUIET)
 $(QUIET):
 	@mkdir -p $(@D) && touch $@
 
-# The tools of a pipeline are all built before anything is timed.
+# $(given) before a command whose records none may have: of no record it makes an empty file.
+given   = [ -s $< ] || { echo '    left out: no record in $<' >&2; : > $@; exit 0; };
+
+# $(once) before these: where the prerequisites hold what they held, what was made of them is kept.
+once    = MADE='$@' MADE_OF='$^' pipelines/once
+
+# The tools of a pipeline are all built, and the judge is there, before anything is timed.
 PIPE_TOOLS := prep-prompts gen-llada gen-llama $(if $(LTM),gen-ltm) probe-roof measure score-ppl \
               score-exact score-text \
               pareto compare plot report forecast bundle $(if $(BERT),score-bert)
-PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET)
+PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET) $(R)/stamp/judge
 
-# The code inside an expensive tool: its object and all that it may link, without the commit.
+# The code inside a tool as it was linked, without the commit and debug lines: $(TOOL)-NAME. It is
+# looked at when the tool was linked (seen-NAME), and written only when it is another one. (A recipe
+# of nothing but + lets make -n see that, too.)
+TOOL := $(R)/stamp/tool
+.PRECIOUS: $(R)/stamp/seen-%
+$(R)/stamp/seen-%: $(BIN)/%
+	@mkdir -p $(@D)
+	@objcopy --strip-all -R .note.gnu.build-id -R .crossover_commit $< $@.tmp
+	@sha256sum < $@.tmp | cmp -s - $(@D)/tool-$* || sha256sum < $@.tmp > $(@D)/tool-$*
+	@rm $@.tmp && touch $@
+$(R)/stamp/tool-%: $(R)/stamp/seen-% ; +
+
+# All that a generator may link.
 ENGINE_OBJ := $(filter-out $(foreach r,stat analysis figure report,$(BUILD)/obj/lib/$(r)/%), \
                 $(LIB_OBJ))
-$(R)/stamp/tool-%: $(BUILD)/obj/tools/%.o $(ENGINE_OBJ)
-	@mkdir -p $(@D)
-	@sha256sum $^ | sha256sum > $@.tmp; cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@
 
-# A checkpoint: its name and, for a folder, the hashes of its files (of large ones size and time).
-$(R)/stamp/model-%: FORCE
+# A checkpoint: its name and, for a folder, the hashes of its files.
+CHECKPOINTS := $(if $(filter-out $(READERS) tools install uninstall clean test fuzz all,\
+                   $(or $(MAKECMDGOALS),tools)),\
+                   LLADA LLAMA LTM JUDGE BERT BASELINE_LLADA BASELINE_LLAMA)
+$(foreach m,$(CHECKPOINTS),$(eval $(R)/stamp/model-$(m): $(shell \
+    [ "$$(pipelines/checkpoint '$($(m))')" = "$$(cat $(R)/stamp/model-$(m) 2>&1)" ] || echo FORCE)))
+$(CHECKPOINTS:%=$(R)/stamp/model-%): $(R)/stamp/model-%: | pipelines/checkpoint
 	@mkdir -p $(@D)
-	@{ echo '$($*)'; if [ ! -d '$($*)' ]; then :; \
-	   elif [ "$$(du -sLm '$($*)' | cut -f 1)" -lt 256 ]; \
-	   then cd '$($*)' && find -L . -type f | sort | xargs -d '\n' sha256sum; \
-	   else find -L '$($*)' -type f -printf '%P %s %T@\n' | sort; fi; } > $@.tmp
-	@cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@
+	@pipelines/checkpoint '$($*)' > $@.tmp && mv $@.tmp $@
 
 # Only prompts that all contestants can take with the longest answer to come.
 PROMPT_FITS = --fits $(LLADA),$(LLAMA)$(LTM:%=,%) --room $(GEN_LENGTH)
-$(R)/stamp/prompts: FORCE
-	$(call stamp,$(PROMPT_FILE) $(PROMPT_CHOICE) $(PROMPT_FLAGS) $(PROMPT_FITS) $(SEED))
+text-$(R)/stamp/prompts = $(PROMPT_FILE) $(PROMPT_CHOICE) $(PROMPT_FLAGS) $(PROMPT_FITS) $(SEED)
 
 $(R)/prompts.ndjson: $(PROMPT_FILE) $(R)/stamp/prompts $(R)/stamp/tool-prep-prompts | $(PIPE)
 	$(call say,prompts)\
-	    pipelines/lenient $(BIN)/prep-prompts --seed $(SEED) $(PROMPT_CHOICE) $(PROMPT_FITS) \
+	    $(once) pipelines/lenient $(BIN)/prep-prompts --seed $(SEED) $(PROMPT_CHOICE) $(PROMPT_FITS) \
 	    $(PROMPT_FEWER) $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
 
 # Made once for a machine; remove it to read the texts again.
@@ -208,12 +226,11 @@ $(PROMPTS_system): | pipelines/system-text
 #                             -> launch/SYSTEM-NNN.ndjson -> metrics.ndjson
 define sweep
 $(1)_TIMING ?= $(TIMING)
-$(R)/$(1)/settings: FORCE
-	$$(call stamp,$$($(1)_SYSTEMS) $$($(1)_LENGTH) $$($(1)_BLOCK) $$($(1)_LAUNCHES) $$(ROUNDS) \
-	    $$(SEED))
+text-$(R)/$(1)/settings = \
+    $$($(1)_SYSTEMS) $$($(1)_LENGTH) $$($(1)_BLOCK) $$($(1)_LAUNCHES) $$(ROUNDS) \
+    $$(SEED)
 
-$(R)/$(1)/points: FORCE
-	$$(call stamp,$$($(1)_STEPS) $$($(1)_BATCH) $$($(1)_CONTRACT) $$($(1)_SWEEP))
+text-$(R)/$(1)/points = $$($(1)_STEPS) $$($(1)_BATCH) $$($(1)_CONTRACT) $$($(1)_SWEEP)
 
 $(R)/$(1)/schedule.ndjson: $(R)/$(1)/settings $(R)/$(1)/points $($(1)_METHODS) \
     | $(BIN)/prep-prompts
@@ -224,7 +241,8 @@ $(R)/$(1)/schedule.ndjson: $(R)/$(1)/settings $(R)/$(1)/points $($(1)_METHODS) \
 	    --block-length $($(1)_BLOCK) --contract $($(1)_CONTRACT) $($(1)_SWEEP) \
 	    $($(1)_METHODS:%=--methods %) \
 	    --rounds $(ROUNDS) --seed $(SEED) \
-	    $$$$([ ! $$@ -nt $$< ] || echo --previous $$@.before) -o $$@
+	    $$$$([ ! $$@ -nt $$< ] && ! cmp -s $$< $$@.settings || echo --previous $$@.before) -o $$@
+	@cp $$< $$@.settings
 
 $(R)/$(1)/launches.mk: $(R)/$(1)/schedule.ndjson
 	@mkdir -p $$(@D)/launch
@@ -240,53 +258,51 @@ $(R)/$(1)/launches.mk: $(R)/$(1)/schedule.ndjson
 	@mv $$@.tmp $$@
 
 ifneq ($(filter $(1),$(SWEEPS) $(if $(filter steps,$(SWEEPS)),$(ANSWERED))),)
--include $(R)/$(1)/launches.mk
+include $(R)/$(1)/launches.mk
 endif
 
 .PRECIOUS: $(R)/$(1)/launch/%.plan
 $(R)/$(1)/launch/%.plan: | $(R)/$(1)/launches.mk
 	@test -f $$@
 
-$(R)/$(1)/flags: FORCE
-	$$(call stamp,$$($(1)_TIMING) $$(GEN_FLAGS) / $$(LLADA_FLAGS) $$($(1)_LLADA_FLAGS) / \
-	    $$(LLAMA_FLAGS) $$($(1)_LLAMA_FLAGS) $$(if $$(LTM),/ $$(LTM_FLAGS) $$($(1)_LTM_FLAGS)))
+text-$(R)/$(1)/flags = $$($(1)_TIMING) $$(GEN_FLAGS) / $$(LLADA_FLAGS) $$($(1)_LLADA_FLAGS) / \
+    $$(LLAMA_FLAGS) $$($(1)_LLAMA_FLAGS) $$(if $$(LTM),/ $$(LTM_FLAGS) $$($(1)_LTM_FLAGS))
 
 $(R)/$(1)/launch/llada-%.ndjson: $(R)/$(1)/launch/llada-%.plan $(R)/$(1)/flags \
     $($(1)_PROMPTS) $(R)/stamp/model-LLADA $(R)/stamp/tool-gen-llada | $(PIPE)
 	$$(call say,gen-llada $(1) $$*)\
-	    $(alone) $(BIN)/gen-llada -m $(LLADA) --schedule $$< --launch $$$$((10#$$*)) \
+	    $$(once) $(alone) $(BIN)/gen-llada -m $(LLADA) --schedule $$< --launch $$$$((10#$$*)) \
 	    $($(1)_TIMING) --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS) $($(1)_LLADA_FLAGS) \
 	    $($(1)_PROMPTS) -o $$@
 
 $(R)/$(1)/launch/llama-%.ndjson: $(R)/$(1)/launch/llama-%.plan $(R)/$(1)/flags \
     $($(1)_PROMPTS) $(R)/stamp/model-LLAMA $(R)/stamp/tool-gen-llama | $(PIPE)
 	$$(call say,gen-llama $(1) $$*)\
-	    $(alone) $(BIN)/gen-llama -m $(LLAMA) --schedule $$< --launch $$$$((10#$$*)) \
+	    $$(once) $(alone) $(BIN)/gen-llama -m $(LLAMA) --schedule $$< --launch $$$$((10#$$*)) \
 	    $($(1)_TIMING) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $($(1)_LLAMA_FLAGS) \
 	    $($(1)_PROMPTS) -o $$@
 
 $(R)/$(1)/launch/ltm-%.ndjson: $(R)/$(1)/launch/ltm-%.plan $(R)/$(1)/flags \
     $($(1)_PROMPTS) $(R)/stamp/model-LTM $(R)/stamp/tool-gen-ltm | $(PIPE)
 	$$(call say,gen-ltm $(1) $$*)\
-	    $(alone) $(BIN)/gen-ltm -m $(LTM) --schedule $$< --launch $$$$((10#$$*)) \
+	    $$(once) $(alone) $(BIN)/gen-ltm -m $(LTM) --schedule $$< --launch $$$$((10#$$*)) \
 	    $($(1)_TIMING) --seed $(SEED) $(GEN_FLAGS) $(LTM_FLAGS) $($(1)_LTM_FLAGS) \
 	    $($(1)_PROMPTS) -o $$@
 
 $(1)_FILES = $$($(1)_NAMES:%=$(R)/$(1)/launch/%.ndjson)
 endef
 
-$(R)/stamp/prices: FORCE
-	$(call stamp,$(PRICES))
+text-$(R)/stamp/prices = $(PRICES)
 
 # $(call metrics,NAME): metric records of a sweep, once its launches are known; why there are no
 # more launches (the schedule was carried out, or what refine found); ratios of the two systems, and
 # of what NAME_ANSWERS scores.
 define metrics
 $(R)/$(1)/stopped: $(R)/$(1)/schedule.ndjson
-	@echo launches > $$@
+	@$$(once) sh -c 'echo launches > $$@'
 
 $(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(R)/$(1)/stopped \
-    $(R)/stamp/prices $(BIN)/measure | $(QUIET)
+    $(R)/stamp/prices $(TOOL)-measure | $(QUIET)
 	@[ -n '$$($(1)_FILES)' ] || { echo 'no launches in $(R)/$(1)/schedule.ndjson' >&2; exit 65; }
 	$$(call say,measure $(1))\
 	    $(beside) $(BIN)/measure $($(1)_MEASURE) --verify $(PRICES) \
@@ -294,7 +310,7 @@ $(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(R)/$(1)/stopped \
 
 ifneq ($(1),aa)
 $(R)/$(1)/ratios.ndjson: $(R)/$(1)/metrics.ndjson $($(1)_ANSWERS) $(R)/stamp/precision \
-    $(BIN)/compare | $(QUIET)
+    $(TOOL)-compare | $(QUIET)
 	$$(call say,compare $(1))\
 	    $(beside) $(BIN)/compare $(ratio_flags) --stopped "$$$$(cat $(R)/$(1)/stopped)" $$< \
 	    $($(1)_ANSWERS) -o $$@
@@ -303,8 +319,7 @@ endef
 
 ratio_flags = --by paradigm --cost e2e_ns --precision $(PRECISION) \
     $(if $(MARGIN),--margin $(MARGIN))
-$(R)/stamp/precision: FORCE
-	$(call stamp,$(PRECISION) $(MARGIN))
+text-$(R)/stamp/precision = $(PRECISION) $(MARGIN)
 
 # Which schedules this call of make must know before it can name its targets.
 GOALS   := $(or $(MAKECMDGOALS),tools)
@@ -331,7 +346,23 @@ endif
 OWNED := $(filter-out data/models/% synth:%,$(LLADA) $(LLAMA) $(LTM))
 TOY   := $(strip $(if $(OWNED),$(if $(filter data/corpus/%,$(PROMPT_FILE)),PROMPT_FILE) \
              $(if $(filter data/models/%,$(JUDGE)),JUDGE)))
-runs  := $(filter phase% all refine release-run $(whole),$(GOALS))
+runs  := $(filter phase% all refine refine-steps ready decoding ablation robustness quantizations \
+             exact pruning caps release-run $(whole),$(GOALS))
+# What make can know without running anything is said before anything runs, with the exit status
+# that a tool would have.
+unnamed := $(filter-out $(GIVEN),LLADA LLAMA)
+ifneq ($(and $(OWN),$(unnamed),$(if $(TOYS),,1),$(runs)),)
+$(error PROFILE=$(PROFILE) (64): expected checkpoints of your own, got no $(unnamed:%=%=). Give \
+$(unnamed:%=%=MODEL) and JUDGE=MODEL, a folder or a name in the Hugging Face cache each, or name \
+the demonstration's: $(foreach v,$(unnamed),$(v)=$($(v))))
+endif
+ifneq ($(if $(runs),$(filter-out $(PROMPTS_system) $(wildcard $(PROMPT_FILE)),$(PROMPT_FILE))),)
+$(error PROMPT_FILE=$(PROMPT_FILE) (66): no such file; expected a data set (JSONL, ShareGPT, \
+WikiText, text, plain or packed), or human, lists or system)
+endif
+ifneq ($(if $(runs),$(shell echo $$(( $(GEN_LENGTH) % $(BLOCK_LENGTH) )))),$(if $(runs),0))
+$(error GEN_LENGTH=$(GEN_LENGTH) (64): expected a multiple of BLOCK_LENGTH=$(BLOCK_LENGTH))
+endif
 ifneq ($(and $(OWN),$(TOY),$(if $(TOYS),,1),$(runs)),)
 $(error PROFILE=$(PROFILE) with $(OWNED): $(TOY) would be of the demonstration. Name a data set \
 with PROMPT_FILE=FILE (or human, system) and a third, larger model with JUDGE=MODEL; TOYS=1 goes \

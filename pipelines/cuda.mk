@@ -47,10 +47,7 @@ CUDA_RPATH := -Xlinker -rpath$(,)$(CUDA_HOME)/lib64
 CUDA_LINK := -cudart static -Xcompiler -static-libstdc++$(,)-static-libgcc \
     -Xlinker --exclude-libs=ALL$(,)-z$(,)defs $(CUDA_RPATH)
 
-$(BUILD)/obj/cuda-flags.txt: STAMP = $(NVCC) $(CUDA_FLAGS)
-$(BUILD)/obj/cuda-flags.txt: FORCE
-	@mkdir -p $(@D)
-	@echo '$(STAMP)' | cmp -s - $@ || echo '$(STAMP)' > $@
+text-$(BUILD)/obj/cuda-flags.txt = $(NVCC) $(CUDA_FLAGS)
 
 $(BUILD)/obj/%.o: %.cu $(BUILD)/obj/cuda-flags.txt
 	@mkdir -p $(@D)

@@ -9,7 +9,7 @@ METHODS      ?=
 DECODING_LAUNCHES ?= $(LAUNCHES)
 
 # The named ones of the file, and the first of each system.
-$(R)/methods.ndjson: $(R)/stamp/methods $(METHODS_FILE)
+$(R)/methods.ndjson: $(R)/stamp/methods $(METHODS_FILE) pipelines/methods.jq
 	@jq -cn --arg names '$(METHODS)' -f pipelines/methods.jq $(METHODS_FILE) > $@.tmp
 	@mv $@.tmp $@
 
@@ -18,8 +18,7 @@ $(R)/scale-methods.ndjson: $(R)/methods.ndjson
 	@jq -c 'select(.method as $$m | "$(METHODS)" | split(" ") | index($$m))' $< > $@.tmp
 	@mv $@.tmp $@
 
-$(R)/stamp/methods: FORCE
-	$(call stamp,$(METHODS))
+text-$(R)/stamp/methods = $(METHODS)
 
 decoding_SYSTEMS  := llada,llama
 decoding_STEPS    := $(GEN_LENGTH)
@@ -37,7 +36,7 @@ $(eval $(call metrics,decoding))
 # $(call by_method,FOLDER,METHODS): exact.ndjson and by-method.ndjson of a sweep.
 define by_method
 $(R)/$(1)/by-method.ndjson: $(R)/$(1)/metrics.ndjson $(R)/$(1)/exact.ndjson $(2) \
-    $(BIN)/compare | $(QUIET)
+    $(TOOL)-compare | $(QUIET)
 	$$(call say,compare methods of $(1))\
 	    $(beside) $(BIN)/compare --methods $(2) --cost e2e_ns --seed $(SEED) \
 	    --precision $(PRECISION) $(R)/$(1)/metrics.ndjson $(R)/$(1)/exact.ndjson -o $$@
@@ -45,10 +44,10 @@ endef
 $(eval $(call by_method,decoding,$(METHODS_FILE)))
 $(eval $(call by_method,steps,$(R)/methods.ndjson))
 
-$(R)/decoding/generations.ndjson: $(decoding_FILES)
+$(R)/decoding/generations.ndjson: $(decoding_FILES) pipelines/distinct.jq
 	@jq -cn -f pipelines/distinct.jq $(decoding_FILES) > $@.tmp && mv $@.tmp $@
 
-$(R)/decoding/exact.ndjson: $(R)/decoding/generations.ndjson $(BIN)/score-exact | $(QUIET)
+$(R)/decoding/exact.ndjson: $(R)/decoding/generations.ndjson $(TOOL)-score-exact | $(QUIET)
 	$(call say,score-exact of decoding)\
 	    $(beside) $(BIN)/score-exact $< -o $@
 

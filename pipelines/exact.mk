@@ -9,9 +9,8 @@ EXACT_STEPS   ?= 8
 EXACT_FLAGS   ?=
 E             := $(R)/exact
 
-$(E)/settings: FORCE
-	$(call stamp,$(EXACT_PROMPTS) $(EXACT_LENGTH) $(EXACT_STEPS) $(EXACT_FLAGS) $(PROMPT_FILE) \
-	    $(PROMPT_FLAGS) $(SEED) / $(LLADA) $(LLAMA) $(JUDGE))
+text-$(E)/settings = $(EXACT_PROMPTS) $(EXACT_LENGTH) $(EXACT_STEPS) $(EXACT_FLAGS) $(PROMPT_FILE) \
+    $(PROMPT_FLAGS) $(SEED) / $(LLADA) $(LLAMA) $(JUDGE)
 
 $(E)/prompts.ndjson: $(PROMPT_FILE) $(E)/settings $(R)/stamp/tool-prep-prompts | $(PIPE)
 	$(call say,prompts of exact)\

@@ -34,24 +34,23 @@ LATENT_LONGS := $(LATENT)/long-on.ndjson $(LATENT)/long-off.ndjson
 $(LATENT_LONGS): $(LATENT)/long-%.ndjson: $(R)/prompts.ndjson $(LATENT)/long-flags \
     $(R)/stamp/model-LTM $(R)/stamp/tool-gen-ltm | $(PIPE)
 	$(call say,gen-ltm long answers cache $*)\
-	    $(alone) $(BIN)/gen-ltm -m $(LTM) --limit $(LATENT_LONG) --vi-steps 0 --cache $* \
+	    $(once) $(alone) $(BIN)/gen-ltm -m $(LTM) --limit $(LATENT_LONG) --vi-steps 0 --cache $* \
 	    --max-new $(LATENT_LENGTH) --contract fixed --repeat $(LATENT_$*) --warmup 1 \
 	    --seed $(SEED) $(GEN_FLAGS) $(LTM_FLAGS) $< -o $@
 
-$(LATENT)/long-flags: FORCE
-	$(call stamp,$(LATENT_LENGTH) $(LATENT_LONG) $(LATENT_on) $(LATENT_off) $(GEN_FLAGS) \
-	    $(LTM_FLAGS))
+text-$(LATENT)/long-flags = \
+    $(LATENT_LENGTH) $(LATENT_LONG) $(LATENT_on) $(LATENT_off) $(GEN_FLAGS) \
+    $(LTM_FLAGS)
 
 LATENT_MIXED := $(LATENT)/drawn-rwkv6.ndjson $(LATENT)/drawn-rwkv7.ndjson
-$(LATENT)/drawn-flags: FORCE
-	$(call stamp,$(LATENT_DRAWN) $(LATENT_TURNS) $(GEN_FLAGS))
+text-$(LATENT)/drawn-flags = $(LATENT_DRAWN) $(LATENT_TURNS) $(GEN_FLAGS)
 $(LATENT)/drawn-prompt.ndjson: | $(QUIET)
 	@mkdir -p $(@D)
 	@echo '{"id":"drawn","prompt_ids":[1,2,3,4,5,6,7,8]}' > $@
 $(LATENT_MIXED): $(LATENT)/drawn-%.ndjson: $(LATENT)/drawn-prompt.ndjson $(LATENT)/drawn-flags \
     $(R)/stamp/tool-gen-ltm | $(PIPE)
 	$(call say,gen-ltm ltm-l $*)\
-	    $(alone) $(BIN)/gen-ltm -m synth:ltm-l-$* --z zero --max-new $(LATENT_DRAWN) \
+	    $(once) $(alone) $(BIN)/gen-ltm -m synth:ltm-l-$* --z zero --max-new $(LATENT_DRAWN) \
 	    --contract fixed --repeat $(LATENT_TURNS) --warmup 1 --dtype bf16 --seed $(SEED) \
 	    $(GEN_FLAGS) $< -o $@
 
@@ -68,8 +67,7 @@ latent_flags_again   := --checkpoint-every 1
 LATENT_TIMED := $(foreach n,$(LATENT_TURN),$(foreach w,plain loader loaders again,\
     $(LATENT)/train-$(w)-$(n).ndjson))
 LATENT_TRAIN  = $(LATENT)/train-flags $(R)/stamp/model-LTM $(R)/stamp/tool-train-lm
-$(LATENT)/train-flags: FORCE
-	$(call stamp,$(LATENT_TEXT) $(LATENT_STEPS) $(LATENT_AWARE) $(LATENT_SCORED) $(SEED))
+text-$(LATENT)/train-flags = $(LATENT_TEXT) $(LATENT_STEPS) $(LATENT_AWARE) $(LATENT_SCORED) $(SEED)
 $(LATENT_TIMED): $(LATENT)/train-%.ndjson: $(LATENT_TRAIN) | $(PIPE) $(BIN)/train-lm
 	$(call say,train-lm $*)\
 	    $(call latent_train,$(latent_flags_$(firstword $(subst -, ,$*))) \
@@ -87,7 +85,7 @@ LATENT_BOUNDS := $(foreach b,none-int8 int8-int8 none-nf4 nf4-nf4,$(LATENT)/boun
 $(LATENT_BOUNDS): $(LATENT)/bound-%.ndjson: $(LATENT)/texts.ndjson $(LATENT_AWARES) \
     $(R)/stamp/tool-score-ppl | $(PIPE)
 	$(call say,score-ppl $*)\
-	    $(beside) $(BIN)/score-ppl --mode elbo --vi-steps 0 --samples $(QUANT_SAMPLES) \
+	    $(once) $(beside) $(BIN)/score-ppl --mode elbo --vi-steps 0 --samples $(QUANT_SAMPLES) \
 	    -m $(LATENT)/trained/qat-$(firstword $(subst -, ,$*)) --limit $(LATENT_SCORED) \
 	    --quant $(lastword $(subst -, ,$*)) --seed $(SEED) $(SCORE_FLAGS) $< -o $@
 
@@ -104,11 +102,10 @@ PRIOR_DRAWN ?= 128
 PRIOR_MODEL := $(if $(wildcard $(LTM)/prior.safetensors),$(LTM),$(LATENT)/with-prior)
 PRIOR_MADE  := $(if $(filter $(LTM),$(PRIOR_MODEL)),,$(LATENT)/train-prior.ndjson)
 
-$(LATENT)/prior-flags: FORCE
-	$(call stamp,$(PRIOR_TRAIN) $(SEED))
+text-$(LATENT)/prior-flags = $(PRIOR_TRAIN) $(SEED)
 
-$(LATENT)/worth-flags: FORCE
-	$(call stamp,$(PRIOR_BOUND) / $(PRIOR_DRAWN) $(ABLATION_LENGTH) $(GEN_FLAGS) / $(SCORE_FLAGS))
+text-$(LATENT)/worth-flags = \
+    $(PRIOR_BOUND) / $(PRIOR_DRAWN) $(ABLATION_LENGTH) $(GEN_FLAGS) / $(SCORE_FLAGS)
 
 $(LATENT)/train-prior.ndjson: $(LATENT)/prior-flags $(PRIOR_TEXT) $(R)/stamp/model-LTM \
     $(R)/stamp/tool-train-prior | $(BIN)/train-prior $(QUIET)
@@ -123,23 +120,23 @@ $(LATENT)/nothing.ndjson: $(LATENT)/worth-flags
 $(LATENT)/drawn.ndjson: $(LATENT)/nothing.ndjson $(PRIOR_MADE) $(R)/stamp/model-LTM \
     $(R)/stamp/tool-gen-ltm | $(PIPE)
 	$(call say,gen-ltm drawn latents)\
-	    $(alone) $(BIN)/gen-ltm -m $(PRIOR_MODEL) --z prior,dit --temperature 1 --batch 16 \
+	    $(once) $(alone) $(BIN)/gen-ltm -m $(PRIOR_MODEL) --z prior,dit --temperature 1 --batch 16 \
 	    --max-new $(ABLATION_LENGTH) --seed $(SEED) $(GEN_FLAGS) $< -o $@
 
 $(LATENT)/drawn-judge.ndjson: $(LATENT)/drawn.ndjson $(R)/stamp/model-JUDGE \
     $(R)/stamp/tool-score-ppl | $(PIPE)
 	$(call say,score-ppl drawn latents)\
-	    $(beside) $(BIN)/score-ppl -m $(JUDGE) --seed $(SEED) $(SCORE_FLAGS) $< -o $@
+	    $(once) $(beside) $(BIN)/score-ppl -m $(JUDGE) --seed $(SEED) $(SCORE_FLAGS) $< -o $@
 
 PRIOR_BOUNDS := $(LATENT)/bound-normal.ndjson $(LATENT)/bound-dit.ndjson
 $(PRIOR_BOUNDS): $(LATENT)/bound-%.ndjson: $(LATENT)/texts.ndjson $(LATENT)/worth-flags \
     $(PRIOR_MADE) $(R)/stamp/model-LTM $(R)/stamp/tool-score-ppl | $(PIPE)
 	$(call say,score-ppl prior $*)\
-	    $(beside) $(BIN)/score-ppl --mode elbo --prior $* -m $(PRIOR_MODEL) $(PRIOR_BOUND) \
+	    $(once) $(beside) $(BIN)/score-ppl --mode elbo --prior $* -m $(PRIOR_MODEL) $(PRIOR_BOUND) \
 	    --seed $(SEED) $(SCORE_FLAGS) $< -o $@
 
 $(LATENT)/prior.ndjson: $(LATENT)/drawn-judge.ndjson $(PRIOR_BOUNDS) pipelines/prior.jq \
-    $(BIN)/compare | $(QUIET)
+    $(TOOL)-compare | $(QUIET)
 	$(call say,compare priors)\
 	    jq -c -f pipelines/prior.jq $(filter %.ndjson,$^) | $(beside) $(BIN)/compare \
 	    --by option --base base --seed $(SEED) -o $@

@@ -11,21 +11,21 @@ QUANTS_ALL    ?= $(sort f16 int8 int8-vector nf4 nf4-f32 fp4 mixed $(QUANTS))
 QUANT_SHARE   ?= 0.4
 QUANT_TEXTS   ?= data/corpus/train.ndjson.gz
 QUANT_HEARD   ?= 32
-# prompts, other ones than those of the sweeps
+# prompts, other ones than those of the sweeps where there are so many
 QUANT_CHOICE  ?= --count $(LIKELIHOOD_PROMPTS)
 QUANT_STEPS   ?= $(lastword $(call split,$(STEPS)))
 QUANT_LENGTH  ?= $(GEN_LENGTH)
 QUANT_BATCH   ?= 8
 QUANT_SAMPLES ?= $(LIKELIHOOD_SAMPLES)
 
-$(R)/quant/settings: FORCE
-	$(call stamp,$(QUANT_CHOICE) $(QUANT_STEPS) $(QUANT_LENGTH) $(QUANT_BATCH) $(QUANT_SAMPLES) \
-	    $(BLOCK_LENGTH) $(PROMPT_FILE) $(PROMPT_FLAGS) $(SEED) / $(GEN_FLAGS) / $(LLADA_FLAGS) / \
-	    $(LLAMA_FLAGS) / $(SCORE_FLAGS))
+text-$(R)/quant/settings = \
+    $(QUANT_CHOICE) $(QUANT_STEPS) $(QUANT_LENGTH) $(QUANT_BATCH) $(QUANT_SAMPLES) \
+    $(BLOCK_LENGTH) $(PROMPT_FILE) $(PROMPT_FLAGS) $(SEED) / $(GEN_FLAGS) / $(LLADA_FLAGS) / \
+    $(LLAMA_FLAGS) / $(SCORE_FLAGS)
 
 $(R)/quant/prompts.ndjson: $(PROMPT_FILE) $(R)/quant/settings $(R)/stamp/tool-prep-prompts | $(PIPE)
 	$(call say,prompts of quant)\
-	    $(BIN)/prep-prompts --seed $$(($(SEED) + 1)) $(QUANT_CHOICE) $(PROMPT_FEWER) \
+	    $(once) $(BIN)/prep-prompts --seed $$(($(SEED) + 1)) $(QUANT_CHOICE) --allow-fewer \
 	    $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
 
 # Answered is what has an answer to compare with; without any, one batch shows the memory.
@@ -36,8 +36,7 @@ $(R)/quant/questions.ndjson: $(R)/quant/prompts.ndjson
 $(R)/quant/references.ndjson: $(R)/quant/prompts.ndjson
 	@jq -c 'select(.reference != null)' $< > $@.tmp && mv $@.tmp $@
 
-$(R)/quant/mixing: FORCE
-	$(call stamp,$(QUANT_SHARE) $(QUANT_TEXTS) $(QUANT_HEARD) $(SEED))
+text-$(R)/quant/mixing = $(QUANT_SHARE) $(QUANT_TEXTS) $(QUANT_HEARD) $(SEED)
 
 # $(call quant_mix,SYSTEM): its checkpoint as mixed.
 define quant_mix
@@ -61,45 +60,45 @@ define quant
 $(R)/quant/llada-$(1).ndjson: $(R)/quant/questions.ndjson $(call quant_made,LLADA,$(1)) \
     $(R)/stamp/tool-gen-llada | $(PIPE)
 	$$(call say,gen-llada $(1))\
-	    $(alone) $(BIN)/gen-llada $(call quant_of,LLADA,$(1)) --steps $(QUANT_STEPS) \
+	    $$(once) $(alone) $(BIN)/gen-llada $(call quant_of,LLADA,$(1)) --steps $(QUANT_STEPS) \
 	    --gen-length $(QUANT_LENGTH) --block-length $(BLOCK_LENGTH) --batch $(QUANT_BATCH) \
 	    --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS) $$< -o $$@
 
 $(R)/quant/llama-$(1).ndjson: $(R)/quant/questions.ndjson $(call quant_made,LLAMA,$(1)) \
     $(R)/stamp/tool-gen-llama | $(PIPE)
 	$$(call say,gen-llama $(1))\
-	    $(alone) $(BIN)/gen-llama $(call quant_of,LLAMA,$(1)) --max-new $(QUANT_LENGTH) \
+	    $$(once) $(alone) $(BIN)/gen-llama $(call quant_of,LLAMA,$(1)) --max-new $(QUANT_LENGTH) \
 	    --batch $(QUANT_BATCH) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $$< -o $$@
 
 $(R)/quant/likelihood-llada-$(1).ndjson: $(R)/quant/references.ndjson \
     $(call quant_made,LLADA,$(1)) $(R)/stamp/tool-score-ppl | $(PIPE)
 	$$(call say,score-ppl llada $(1))\
-	    $(beside) $(BIN)/score-ppl --mode elbo --samples $(QUANT_SAMPLES) \
+	    $$(given) $$(once) $(beside) $(BIN)/score-ppl --mode elbo --samples $(QUANT_SAMPLES) \
 	    $(call quant_of,LLADA,$(1)) --target reference --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
 
 $(R)/quant/likelihood-llama-$(1).ndjson: $(R)/quant/references.ndjson \
     $(call quant_made,LLAMA,$(1)) $(R)/stamp/tool-score-ppl | $(PIPE)
 	$$(call say,score-ppl llama $(1))\
-	    $(beside) $(BIN)/score-ppl --mode nll $(call quant_of,LLAMA,$(1)) --target reference \
-	    --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
+	    $$(given) $$(once) $(beside) $(BIN)/score-ppl --mode nll $(call quant_of,LLAMA,$(1)) \
+	    --target reference --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
 endef
 $(foreach q,$(QUANT_EACH),$(eval $(call quant,$(q))))
 
 quant_RUNS := $(foreach q,none $(QUANTS),$(R)/quant/llada-$(q).ndjson $(R)/quant/llama-$(q).ndjson)
 
-$(R)/quant/metrics.ndjson: $(quant_RUNS) $(BIN)/measure | $(QUIET)
+$(R)/quant/metrics.ndjson: $(quant_RUNS) $(TOOL)-measure | $(QUIET)
 	$(call say,measure quant)$(beside) $(BIN)/measure $(quant_RUNS) -o $@
 
-$(R)/quant/exact.ndjson: $(quant_RUNS) $(BIN)/score-exact | $(QUIET)
+$(R)/quant/exact.ndjson: $(quant_RUNS) $(TOOL)-score-exact | $(QUIET)
 	$(call say,score-exact quant)$(beside) $(BIN)/score-exact $(quant_RUNS) -o $@
 
 # With the answers themselves: how many differ, and where they part (robustness.mk has the rest).
 $(R)/quant/comparison.ndjson: $(R)/quant/metrics.ndjson $(R)/quant/exact.ndjson \
-    $(quant_RUNS:$(R)/quant/%=$(R)/quant/likelihood-%) $(quant_RUNS) $(BIN)/compare | $(QUIET)
+    $(quant_RUNS:$(R)/quant/%=$(R)/quant/likelihood-%) $(quant_RUNS) $(TOOL)-compare | $(QUIET)
 	$(call say,compare quant)\
 	    $(beside) $(BIN)/compare --by quant --seed $(SEED) $(filter %.ndjson,$^) -o $@
 
-$(R)/quant/time.ndjson: $(R)/quant/metrics.ndjson $(BIN)/compare | $(QUIET)
+$(R)/quant/time.ndjson: $(R)/quant/metrics.ndjson $(TOOL)-compare | $(QUIET)
 	$(call say,compare time of quant)\
 	    $(beside) $(BIN)/compare --by quant --cost norm_latency_ns_per_token $< -o $@
 
@@ -113,19 +112,19 @@ $(R)/quant/all.ndjson: $(quant_ALL)
 	    | .model = .arch | .config += " option=\($$o)" | .point = "\(.kind)-\(.arch)-\($$o)"' \
 	    $^ > $@.tmp && mv $@.tmp $@
 
-$(R)/quant/all-metrics.ndjson: $(R)/quant/all.ndjson $(BIN)/measure | $(QUIET)
+$(R)/quant/all-metrics.ndjson: $(R)/quant/all.ndjson $(TOOL)-measure | $(QUIET)
 	$(call say,measure all quant)$(beside) $(BIN)/measure $< -o $@
 
-$(R)/quant/all-exact.ndjson: $(R)/quant/all.ndjson $(BIN)/score-exact | $(QUIET)
+$(R)/quant/all-exact.ndjson: $(R)/quant/all.ndjson $(TOOL)-score-exact | $(QUIET)
 	$(call say,score-exact all quant)$(beside) $(BIN)/score-exact $< -o $@
 
 quant_by = $(BIN)/compare --by option --base none
 $(R)/quant/all-comparison.ndjson: $(R)/quant/all-metrics.ndjson $(R)/quant/all-exact.ndjson \
-    $(R)/quant/all.ndjson $(BIN)/compare | $(QUIET)
+    $(R)/quant/all.ndjson $(TOOL)-compare | $(QUIET)
 	$(call say,compare all quant)\
 	    $(beside) $(quant_by) --seed $(SEED) $(filter %.ndjson,$^) -o $@
 
-$(R)/quant/all-time.ndjson: $(R)/quant/all-metrics.ndjson $(BIN)/compare | $(QUIET)
+$(R)/quant/all-time.ndjson: $(R)/quant/all-metrics.ndjson $(TOOL)-compare | $(QUIET)
 	$(call say,compare time of all quant)\
 	    $(beside) $(quant_by) --cost norm_latency_ns_per_token $< -o $@
 

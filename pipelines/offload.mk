@@ -16,8 +16,8 @@ CAPS_TIMING ?= --warmup 0 --repeat 2 --again 2
 caps_gen_LLADA = $(BIN)/gen-llada -m $(LLADA) $(CAPS_LLADA)
 caps_gen_LLAMA = $(BIN)/gen-llama -m $(LLAMA) $(CAPS_LLAMA)
 
-$(R)/caps/settings: FORCE
-	$(call stamp,$(CAPS_ROWS) / $(CAPS_LLADA) / $(CAPS_LLAMA) / $(CAPS_FLAGS) / $(CAPS_TIMING))
+text-$(R)/caps/settings = \
+    $(CAPS_ROWS) / $(CAPS_LLADA) / $(CAPS_LLAMA) / $(CAPS_FLAGS) / $(CAPS_TIMING)
 
 $(R)/caps/prompt.ndjson: $(R)/caps/settings
 	@jq -nc --argjson n $(CAPS_ROWS) '1 as $$p | $(shape_prompt)' > $@.tmp && mv $@.tmp $@

@@ -38,13 +38,11 @@ ifneq ($(filter ablation $(ABLATED),$(GOALS)),)
 -include $(A)/options.mk
 endif
 
-$(A)/settings: FORCE
-	$(call stamp,$(ABLATION_STEPS) $(ABLATION_BATCH) $(ABLATION_LENGTH) $(ABLATION_BLOCK) \
-	    $(SEED) / $(ABLATION_TIMING) $(ABLATION_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS) \
-	    $(if $(filter ltm,$(ABLATION_SYSTEMS)),/ $(option_GEN_ltm)))
+text-$(A)/settings = $(ABLATION_STEPS) $(ABLATION_BATCH) $(ABLATION_LENGTH) $(ABLATION_BLOCK) \
+    $(SEED) / $(ABLATION_TIMING) $(ABLATION_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS) \
+    $(if $(filter ltm,$(ABLATION_SYSTEMS)),/ $(option_GEN_ltm))
 
-$(A)/prompts: FORCE
-	$(call stamp,$(ABLATION_PROMPTS))
+text-$(A)/prompts = $(ABLATION_PROMPTS)
 
 $(A)/questions.ndjson $(A)/references.ndjson: $(A)/%: $(R)/quant/% \
     $(A)/prompts
@@ -84,8 +82,7 @@ may_lack = || { code=$$$$?; case $$$$code in \
     69$(if $(option_NEEDS_$(1)),|64)) : > $$@ ;; *) exit $$$$code ;; esac; }
 
 define option_flags
-$(A)/flags-$(1): FORCE
-	$$(call stamp,$(option_FLAGS_$(1)) / $(option_PACK_$(1)) / $(option_SCORE_$(1)))
+text-$(A)/flags-$(1) = $(option_FLAGS_$(1)) / $(option_PACK_$(1)) / $(option_SCORE_$(1))
 endef
 
 # $(call option_rules,SYSTEM,OPTION): its checkpoint, if it has one of its own, its answers and its
@@ -102,12 +99,13 @@ $(A)/pack-$(1)-$(2).ndjson: $(A)/flags-$(2) \
 $(A)/$(1)-$(2).ndjson: $(A)/questions.ndjson $(A)/settings \
     $(call option_made,$(1),$(2)) $(R)/stamp/tool-gen-$(1) | $(PIPE)
 	$$(call say,gen-$(1) $(2))\
-	    $(alone) $(call option_run,$(1),$(2)) $$< -o $$@ $(call may_lack,$(2))
+	    $$(once) $(alone) $(call option_run,$(1),$(2)) $$< -o $$@ $(call may_lack,$(2))
 
 $(A)/likelihood-$(1)-$(2).ndjson: $(A)/$(call option_texts,$(1)).ndjson \
     $(A)/settings $(call option_made,$(1),$(2)) $(R)/stamp/tool-score-ppl | $(PIPE)
 	$$(call say,score-ppl $(1) $(2))\
-	    $(beside) $(BIN)/score-ppl $(option_MODE_$(1)) -m $(call option_model,$(1),$(2)) \
+	    $$(given) $$(once) $(beside) $(BIN)/score-ppl $(option_MODE_$(1)) \
+	    -m $(call option_model,$(1),$(2)) \
 	    --target $(call option_target,$(1)) --seed $(SEED) $(SCORE_FLAGS) $(option_SCORE_$(2)) \
 	    $$< -o $$@ \
 	    $(call may_lack,$(2))
@@ -119,7 +117,7 @@ $(A)/run/$(1)-$(2)-$(3).ndjson: $(A)/batch.ndjson \
     $(call option_made,$(1),$(2)) $(R)/stamp/tool-gen-$(1) | $(PIPE)
 	@mkdir -p $$(@D)
 	$$(call say,gen-$(1) $(2) $(3))\
-	    $(alone) $(call option_run,$(1),$(2)) --launch $(3) $(ABLATION_TIMING) $$< -o $$@ \
+	    $$(once) $(alone) $(call option_run,$(1),$(2)) --launch $(3) $(ABLATION_TIMING) $$< -o $$@ \
 	    $(call may_lack,$(2))
 endef
 
@@ -163,14 +161,14 @@ $(A)/answers.ndjson: $(OPTION_ANSWERS) $(A)/options.mk
 $(A)/likelihood.ndjson: $(OPTION_LIKELIHOOD) $(A)/options.mk
 	@$(call named_option,quality,,texts) $(OPTION_LIKELIHOOD) > $@.tmp && mv $@.tmp $@
 
-$(A)/metrics.ndjson: $(A)/timed.ndjson $(BIN)/measure | $(QUIET)
+$(A)/metrics.ndjson: $(A)/timed.ndjson $(TOOL)-measure | $(QUIET)
 	$(call say,measure ablation)$(beside) $(BIN)/measure $< -o $@
 
-$(A)/exact.ndjson: $(A)/answers.ndjson $(BIN)/score-exact | $(QUIET)
+$(A)/exact.ndjson: $(A)/answers.ndjson $(TOOL)-score-exact | $(QUIET)
 	$(call say,score-exact ablation)$(beside) $(BIN)/score-exact $< -o $@
 
 $(A)/comparison.ndjson: $(A)/metrics.ndjson $(A)/exact.ndjson \
-    $(A)/likelihood.ndjson $(A)/answers.ndjson $(BIN)/compare | $(QUIET)
+    $(A)/likelihood.ndjson $(A)/answers.ndjson $(TOOL)-compare | $(QUIET)
 	$(call say,compare ablation)\
 	    for base in $(firstword $(option_NAMES)) $(OPTION_BASES); do \
 	        $(beside) $(BIN)/compare --by option --base $$base --cost e2e_ns \
@@ -188,10 +186,9 @@ $(A)/outcomes.ndjson: $(A)/metrics.ndjson $(A)/comparison.ndjson $(ABLATION_MORE
 # Which model, level, batch and length a GPU of which size holds: planned, not measured.
 FIT_MODELS ?= synth:llada-8b,synth:llama3-8b,synth:llada3.2-1b,synth:llama3.2-1b
 FIT_GB     ?= 4,6,8,12,16,24,80
-$(R)/stamp/fits: FORCE
-	$(call stamp,$(FIT_MODELS) $(FIT_GB))
+text-$(R)/stamp/fits = $(FIT_MODELS) $(FIT_GB)
 
-$(R)/fits.ndjson: $(R)/stamp/fits $(BIN)/forecast | $(QUIET)
+$(R)/fits.ndjson: $(R)/stamp/fits $(TOOL)-forecast | $(QUIET)
 	$(call say,forecast --fit)\
 	    $(beside) $(BIN)/forecast --fit $(FIT_GB) -m $(FIT_MODELS) --batch 1,4,8,16,32 \
 	    --gen-length 128,512,2048 -o $@

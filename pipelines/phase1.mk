@@ -68,8 +68,7 @@ $(foreach l,$(LENGTHS),$(eval $(call scale_settings,$(l))))
 $(foreach s,aa steps $(ANSWERED) $(SCALES),$(eval $(call sweep,$(s))))
 $(foreach s,aa steps $(SCALES),$(eval $(call metrics,$(s))))
 
-$(R)/stamp/timed: FORCE
-	$(call stamp,$(TIMED_PROMPTS) $(SCALE_PROMPTS))
+text-$(R)/stamp/timed = $(TIMED_PROMPTS) $(SCALE_PROMPTS)
 
 # The first of the prompts: so many as are timed in phase 4, and in phase 5.
 timed_COUNT := $(TIMED_PROMPTS)
@@ -91,7 +90,7 @@ in_use   := awk -v hz="$$(getconf CLK_TCK)" \
 GOVERNOR := /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
 smi      := nvidia-smi -i "$${gpu%%,*}" --format=csv,noheader,nounits
 smi_asks := name,driver_version,temperature.gpu,memory.used,memory.total,clocks.sm,clocks.max.sm
-$(R)/fitness.ndjson: FORCE | $(QUIET)
+$(R)/fitness.ndjson: pipelines/fitness.jq FORCE | $(QUIET)
 	@mkdir -p $(@D)
 	@exec 9< $(QUIET); flock -s 9; gpu=$${CUDA_VISIBLE_DEVICES:-0}; \
 	state=$$($(smi) --query-gpu=$(smi_asks),clocks_event_reasons.active 2>/dev/null) || \
@@ -106,17 +105,15 @@ $(R)/fitness.ndjson: FORCE | $(QUIET)
 	@jq -r .text $@
 	@[ -z '$(STRICT)' ] || jq -e .fit $@ > /dev/null
 
-$(R)/stamp/roof: FORCE
-	$(call stamp,$(ROOF_FLAGS))
+text-$(R)/stamp/roof = $(ROOF_FLAGS)
 
 # Where the generators run and as quiet as they: what `measure` holds their work against.
 $(R)/ceilings.ndjson: $(R)/stamp/roof $(R)/stamp/tool-probe-roof | $(PIPE)
 	$(call say,probe-roof)\
-	    $(alone) $(BIN)/probe-roof $(ROOF_FLAGS) -o $@
+	    $(once) $(alone) $(BIN)/probe-roof $(ROOF_FLAGS) -o $@
 
 # What is measured with what: data set and judge by name and hash, for the page.
-$(R)/stamp/workload: FORCE
-	$(call stamp,$(PROFILE) $(LLADA) $(LLAMA) $(LTM) $(JUDGE) / $(TOY) / $(TIMED_PROMPTS))
+text-$(R)/stamp/workload = $(PROFILE) $(LLADA) $(LLAMA) $(LTM) $(JUDGE) / $(TOY) / $(TIMED_PROMPTS)
 
 # the trainings that made the weights of a folder, where it says so
 trainings = $(or $(wildcard $(1)/training.ndjson),/dev/null)
@@ -141,3 +138,14 @@ $(R)/workload.ndjson: $(R)/prompts.ndjson $(R)/stamp/workload $(R)/stamp/model-J
 phase1: $(R)/fitness.ndjson $(R)/ceilings.ndjson $(R)/workload.ndjson $(R)/aa/launches.mk \
     $(R)/steps/launches.mk \
     $(SCALES:%=$(R)/%/launches.mk) ## design: machine, limits, fitness, schedules; seconds
+
+# What would end a run after launches is tried before the first: schedules are written, prompts
+# chosen, and the judge's files are read.
+$(R)/stamp/judge: $(R)/stamp/model-JUDGE $(TOOL)-prep-prompts
+	@echo '{"id":"p","text":"a"}' | \
+	    $(BIN)/prep-prompts -q --no-meta --count 1 --fits $(JUDGE) - -o $@.tmp && rm $@.tmp
+	@touch $@
+
+.PHONY: ready
+ready: $(foreach s,aa steps $(ANSWERED) $(SCALES),$(R)/$(s)/launches.mk) $(R)/prompts.ndjson \
+    $(R)/quant/prompts.ndjson $(R)/stamp/judge ## all that can be known before the launches

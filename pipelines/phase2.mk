@@ -5,9 +5,9 @@ $(R)/baseline/checkpoints.sha256: $(foreach m,LLADA LLAMA JUDGE,$(R)/stamp/model
 	@mkdir -p $(@D)
 	@tail -n +1 $^ > $@.tmp && mv $@.tmp $@
 
-$(R)/baseline/flags: FORCE
-	$(call stamp,$(BASELINE_PROMPTS) $(BASELINE_LENGTH) $(BASELINE_DTYPE) $(LLADA_FLAGS) / \
-	    $(LLAMA_FLAGS))
+text-$(R)/baseline/flags = \
+    $(BASELINE_PROMPTS) $(BASELINE_LENGTH) $(BASELINE_DTYPE) $(LLADA_FLAGS) / \
+    $(LLAMA_FLAGS)
 
 shortest = map(select(.id)) | sort_by([.text, .prompt_ids, .messages] | tojson | length)
 $(R)/baseline/prompts.ndjson: $(R)/prompts.ndjson $(R)/baseline/flags
@@ -18,15 +18,15 @@ define baseline
 $(R)/baseline/llada-$(1).ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/flags \
     $(R)/stamp/model-BASELINE_LLADA $(R)/stamp/tool-gen-llada | $(PIPE)
 	$$(call say,gen-llada baseline on $(1))\
-	    $(alone) $(BIN)/gen-llada -m $(BASELINE_LLADA) --device $(1) --dtype $(BASELINE_DTYPE) \
-	    --gen-length $(BASELINE_LENGTH) --block-length $(BASELINE_LENGTH) \
+	    $$(once) $(alone) $(BIN)/gen-llada -m $(BASELINE_LLADA) --device $(1) \
+	    --dtype $(BASELINE_DTYPE) --gen-length $(BASELINE_LENGTH) --block-length $(BASELINE_LENGTH) \
 	    --steps $(BASELINE_STEPS) $(LLADA_FLAGS) $$< -o $$@
 
 $(R)/baseline/llama-$(1).ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/flags \
     $(R)/stamp/model-BASELINE_LLAMA $(R)/stamp/tool-gen-llama | $(PIPE)
 	$$(call say,gen-llama baseline on $(1))\
-	    $(alone) $(BIN)/gen-llama -m $(BASELINE_LLAMA) --device $(1) --dtype $(BASELINE_DTYPE) \
-	    --max-new $(BASELINE_LENGTH) $(LLAMA_FLAGS) $$< -o $$@
+	    $$(once) $(alone) $(BIN)/gen-llama -m $(BASELINE_LLAMA) --device $(1) \
+	    --dtype $(BASELINE_DTYPE) --max-new $(BASELINE_LENGTH) $(LLAMA_FLAGS) $$< -o $$@
 
 # Every other back end against the first.
 $(R)/baseline/agree-%-$(1).ndjson: $(R)/baseline/%-$(firstword $(BASELINE_DEVICES)).ndjson \
@@ -42,8 +42,7 @@ BASELINE := $(foreach d,$(wordlist 2,9,$(BASELINE_DEVICES)),$(R)/baseline/agree-
                                                             $(R)/baseline/agree-llama-$(d).ndjson)
 
 share_FLAGS = $(TIMING) $(SHARE_ROUNDS) $(GEN_LENGTH) $(BLOCK_LENGTH) $(SHARE_STEPS) $(GEN_FLAGS)
-$(R)/baseline/share-flags: FORCE
-	$(call stamp,$(share_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS))
+text-$(R)/baseline/share-flags = $(share_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS)
 
 SHARE_STEPS = $(firstword $(call split,$(STEPS)))
 LLADA_SHARE = --steps $(SHARE_STEPS) --gen-length $(GEN_LENGTH) --block-length $(BLOCK_LENGTH)
@@ -52,14 +51,14 @@ define share
 $(R)/baseline/share-$(1).ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/share-flags \
     $(R)/stamp/model-$(2) $(R)/stamp/tool-gen-$(1) | $(PIPE)
 	$$(call say,gen-$(1) share of the limits)\
-	    $(alone) $(BIN)/gen-$(1) -m $($(2)) $($(2)_SHARE) $(TIMING) \
+	    $$(once) $(alone) $(BIN)/gen-$(1) -m $($(2)) $($(2)_SHARE) $(TIMING) \
 	    --repeat $(SHARE_ROUNDS) --seed $(SEED) $(GEN_FLAGS) $($(2)_FLAGS) $$< -o $$@
 endef
 $(eval $(call share,llada,LLADA))
 $(eval $(call share,llama,LLAMA))
 
 $(R)/baseline/shares.ndjson: $(foreach s,llada llama,$(R)/baseline/share-$(s).ndjson) \
-    $(R)/ceilings.ndjson $(BIN)/measure | $(QUIET)
+    $(R)/ceilings.ndjson $(TOOL)-measure | $(QUIET)
 	$(call say,measure shares of the limits)\
 	    $(beside) $(BIN)/measure $(filter %.ndjson,$^) -o $@
 

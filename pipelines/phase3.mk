@@ -22,10 +22,12 @@ $(R)/aa/slow.ndjson: $(aa_FILES)
 	@cat $(AA_TWIN:%=$(R)/aa/launch/%.ndjson) | $(call named,slow) | \
 	    jq -c '(.e2e_ns, .batch_ns | numbers) *= $(SLOWED)' > $@.tmp && mv $@.tmp $@
 
-$(R)/aa/both.ndjson: $(foreach n,self twin slow,$(R)/aa/$(n).ndjson) $(BIN)/measure | $(QUIET)
+$(R)/aa/both.ndjson: $(foreach n,self twin slow,$(R)/aa/$(n).ndjson) $(TOOL)-measure | $(QUIET)
 	$(call say,measure A/A)$(beside) $(BIN)/measure $(filter %.ndjson,$^) -o $@
 
-$(R)/aa/ratios.ndjson: $(R)/aa/both.ndjson $(R)/aa/stopped $(BIN)/compare | $(QUIET)
+text-$(R)/stamp/aa-precision = $(AA_PRECISION)
+$(R)/aa/ratios.ndjson: $(R)/aa/both.ndjson $(R)/aa/stopped $(R)/stamp/aa-precision \
+    $(TOOL)-compare | $(QUIET)
 	$(call say,compare A/A)\
 	    $(beside) $(BIN)/compare --by model --base self --cost e2e_ns \
 	    --precision $(AA_PRECISION) --stopped "$$(cat $(R)/aa/stopped)" $< -o $@

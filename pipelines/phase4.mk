@@ -1,14 +1,12 @@
 # phase4.mk - quality against computation: the step sweep, its quality, the front, the crossover.
 
-$(R)/stamp/score: FORCE
-	$(call stamp,$(SCORE_FLAGS))
+text-$(R)/stamp/score = $(SCORE_FLAGS)
 
-$(R)/stamp/likelihood: FORCE
-	$(call stamp,$(LIKELIHOOD_PROMPTS) $(LIKELIHOOD_SAMPLES) $(LIKELIHOOD_ORDERS) $(SEED) \
-	    $(if $(LTM),$(LIKELIHOOD_FIT)))
+text-$(R)/stamp/likelihood = \
+    $(LIKELIHOOD_PROMPTS) $(LIKELIHOOD_SAMPLES) $(LIKELIHOOD_ORDERS) $(SEED) \
+    $(if $(LTM),$(LIKELIHOOD_FIT))
 
-$(R)/stamp/pareto: FORCE
-	$(call stamp,$(PARETO_FLAGS) $(MARGIN) $(SEED))
+text-$(R)/stamp/pareto = $(PARETO_FLAGS) $(MARGIN) $(SEED)
 
 # What quality is of: the answers to all prompts where only some are timed. One of each distinct
 # answer: repeats of a greedy answer are scored once.
@@ -43,40 +41,41 @@ $(R)/judge.words: $(foreach m,JUDGE $(judged),$(R)/stamp/model-$(m))
 
 # One answer from pass to pass, vanilla and by a rule that commits as it is sure: the passes of
 # TRACE_UNMASK, not their times. What drawn weights would commit is an invention.
-$(R)/stamp/trace: FORCE
-	$(call stamp,$(TRACE_UNMASK) $(GEN_LENGTH) $(BLOCK_LENGTH) $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS))
+text-$(R)/stamp/trace = \
+    $(TRACE_UNMASK) $(GEN_LENGTH) $(BLOCK_LENGTH) $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS)
 
 TRACE := $(if $(filter synth:%,$(LLADA)),,$(R)/steps/trace.ndjson)
 $(R)/steps/trace.ndjson: $(R)/prompts.ndjson $(R)/stamp/trace $(R)/stamp/model-LLADA \
     $(R)/stamp/tool-gen-llada | $(PIPE)
 	@mkdir -p $(@D)
 	$(call say,gen-llada trace)\
-	    $(alone) $(BIN)/gen-llada -m $(LLADA) --unmask $(TRACE_UNMASK) \
+	    $(once) $(alone) $(BIN)/gen-llada -m $(LLADA) --unmask $(TRACE_UNMASK) \
 	    --gen-length $(GEN_LENGTH) --block-length $(BLOCK_LENGTH) --limit 1 --seed $(SEED) \
 	    $(GEN_FLAGS) $(LLADA_FLAGS) --trace $@ $< -o /dev/null
 
 $(R)/steps/judge.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-JUDGE \
     $(R)/stamp/score $(R)/stamp/tool-score-ppl | $(PIPE) $(R)/judge.words
 	$(call say,score-ppl judge)\
-	    $(beside) $(BIN)/score-ppl --mode judge -m $(JUDGE) $(SCORE_FLAGS) $< -o $@
+	    $(once) $(beside) $(BIN)/score-ppl --mode judge -m $(JUDGE) $(SCORE_FLAGS) $< -o $@
 
-$(R)/steps/exact.ndjson: $(R)/steps/generations.ndjson $(BIN)/score-exact | $(QUIET)
+$(R)/steps/exact.ndjson: $(R)/steps/generations.ndjson $(TOOL)-score-exact | $(QUIET)
 	$(call say,score-exact)\
 	    $(beside) $(BIN)/score-exact $< -o $@
 
 # How near answers come to references, where prompts have any: in n-grams and words, and with
 # BERT=NAME in the vectors of an encoder.
-$(R)/steps/text.ndjson: $(R)/steps/generations.ndjson $(BIN)/score-text | $(QUIET)
+$(R)/steps/text.ndjson: $(R)/steps/generations.ndjson $(TOOL)-score-text | $(QUIET)
 	$(call say,score-text)\
 	    $(beside) $(BIN)/score-text $< -o $@
 
 $(R)/steps/bert.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-BERT \
     $(R)/stamp/tool-score-bert | $(PIPE)
 	$(call say,score-bert)\
-	    $(beside) $(BIN)/score-bert -m $(BERT) $< -o $@
+	    $(once) $(beside) $(BIN)/score-bert -m $(BERT) $< -o $@
 
 # What the models themselves say of the reference answers: exact for LLaMA; for LLaDA a bound over
 # all orders, and one for each step count; for latents a bound by draws that no fit has seen.
+# Prompts without references have none of these (workload.jq says so).
 $(R)/likelihood/prompts.ndjson: $(R)/prompts.ndjson $(R)/stamp/likelihood
 	@mkdir -p $(@D)
 	@jq -c 'select(.reference != null)' $< | sed -n '1,$(LIKELIHOOD_PROMPTS)p' > $@.tmp
@@ -93,8 +92,8 @@ $(KSTEP): $(R)/stamp/model-LLADA
 $(LIKELIHOOD): $(R)/likelihood/%.ndjson: $(R)/likelihood/prompts.ndjson $(R)/stamp/score \
     $(R)/stamp/tool-score-ppl | $(PIPE)
 	$(call say,score-ppl $*)\
-	    $(beside) $(BIN)/score-ppl $(OF) --target reference --seed $(SEED) $(SCORE_FLAGS) \
-	    $< -o $@
+	    $(given) $(once) $(beside) $(BIN)/score-ppl $(OF) --target reference --seed $(SEED) \
+	    $(SCORE_FLAGS) $< -o $@
 
 # Of whole texts: the difference of two bounds is none.
 LATENT_BOUND := $(if $(LTM),$(R)/likelihood/elbo-ltm.ndjson)
@@ -104,12 +103,13 @@ $(R)/likelihood/texts.ndjson: $(R)/likelihood/prompts.ndjson
 $(R)/likelihood/elbo-ltm.ndjson: $(R)/likelihood/texts.ndjson $(R)/stamp/score \
     $(R)/stamp/model-LTM $(R)/stamp/tool-score-ppl | $(PIPE)
 	$(call say,score-ppl elbo-ltm)\
-	    $(beside) $(BIN)/score-ppl --mode elbo -m $(LTM) --vi-steps $(LIKELIHOOD_FIT) \
+	    $(given) $(once) $(beside) $(BIN)/score-ppl --mode elbo -m $(LTM) \
+	    --vi-steps $(LIKELIHOOD_FIT) \
 	    --samples $(LIKELIHOOD_SAMPLES) --seed $(SEED) $(SCORE_FLAGS) $< -o $@
 
 SCORED := $(R)/steps/judge.ndjson $(R)/steps/exact.ndjson $(R)/steps/text.ndjson \
           $(if $(BERT),$(R)/steps/bert.ndjson)
-$(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(SCORED) $(R)/stamp/pareto $(BIN)/pareto | $(QUIET)
+$(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(SCORED) $(R)/stamp/pareto $(TOOL)-pareto | $(QUIET)
 	$(call say,pareto)\
 	    $(beside) $(BIN)/pareto $(pareto_flags) $(filter %.ndjson,$^) -o $@
 

@@ -7,26 +7,26 @@ SCALE := $(SCALES:%=$(R)/%/metrics.ndjson)
 
 # Every size is a ratio of the two systems; p values are adjusted over all sizes together.
 RATIOS := $(R)/ratios.ndjson
-$(RATIOS): $(SCALE) $(R)/stamp/precision $(BIN)/compare | $(QUIET)
+$(RATIOS): $(SCALE) $(R)/stamp/precision $(TOOL)-compare | $(QUIET)
 	$(call say,compare sizes)\
 	    $(beside) $(BIN)/compare $(ratio_flags) --stopped "$$(sort -u $(SCALE:metrics.ndjson=stopped) \
 	    | paste -sd ' ')" $(SCALE) -o $@
 
-$(R)/scale/generations.ndjson: $(foreach s,$(SCALES),$($(s)_FILES))
+$(R)/scale/generations.ndjson: $(foreach s,$(SCALES),$($(s)_FILES)) pipelines/distinct.jq
 	@mkdir -p $(@D)
-	@jq -cn -f pipelines/distinct.jq $^ > $@.tmp && mv $@.tmp $@
+	@jq -cn -f pipelines/distinct.jq $(filter %.ndjson,$^) > $@.tmp && mv $@.tmp $@
 
 $(R)/scale/judge.ndjson: $(R)/scale/generations.ndjson $(R)/stamp/model-JUDGE \
     $(R)/stamp/score $(R)/stamp/tool-score-ppl | $(PIPE) $(R)/judge.words
 	$(call say,score-ppl judge of scale)\
-	    $(beside) $(BIN)/score-ppl --mode judge -m $(JUDGE) $(SCORE_FLAGS) $< -o $@
+	    $(once) $(beside) $(BIN)/score-ppl --mode judge -m $(JUDGE) $(SCORE_FLAGS) $< -o $@
 
-$(R)/scale/exact.ndjson: $(R)/scale/generations.ndjson $(BIN)/score-exact | $(QUIET)
+$(R)/scale/exact.ndjson: $(R)/scale/generations.ndjson $(TOOL)-score-exact | $(QUIET)
 	$(call say,score-exact scale)\
 	    $(beside) $(BIN)/score-exact $< -o $@
 
 SCALE_SCORED := $(R)/scale/judge.ndjson $(R)/scale/exact.ndjson
-$(R)/scale/pareto.ndjson: $(SCALE) $(SCALE_SCORED) $(R)/stamp/pareto $(BIN)/pareto | $(QUIET)
+$(R)/scale/pareto.ndjson: $(SCALE) $(SCALE_SCORED) $(R)/stamp/pareto $(TOOL)-pareto | $(QUIET)
 	$(call say,pareto scale)\
 	    $(beside) $(BIN)/pareto $(pareto_flags) $(filter %.ndjson,$^) -o $@
 

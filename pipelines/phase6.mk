@@ -23,7 +23,7 @@ fit_FROM         = $(filter %fits.ndjson,$(OPTION_TOLD))
 loss_FROM       := $(wildcard $(foreach m,$(LLADA) $(LLAMA) $(LTM),$(m)/loss.ndjson))
 
 define figure
-$(R)/figures/$(1).svg $(R)/figures/$(1).png: $$($(1)_FROM) $(BIN)/plot \
+$(R)/figures/$(1).svg $(R)/figures/$(1).png: $$($(1)_FROM) $(TOOL)-plot \
     $(wildcard plots/$(firstword $(subst -, ,$(1))).gp plots/style.gp) | $(QUIET)
 	@mkdir -p $$(@D)
 	$$(call say,plot $$(@F))\
@@ -52,7 +52,8 @@ paper: $(DRAWN:%=$(R)/paper/%.pdf) ## the figures as PDF, WIDTH=8.4 or 17.5 cm
 	@echo '$(CURDIR)/$(R)/paper'
 
 # How quiet the machine was before each launch, and when phase 1 looked.
-$(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES))
+$(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES)) \
+    | $(if $(filter phase1,$(GOALS)),$(R)/fitness.ndjson)
 	@for f in $^; do launch=$${f#$(R)/}; \
 	    sed -n "/\"kind\":\"fitness\"/s|}\$$|,\"sweep\":\"$${launch%%/*}\"}|p" $$f; \
 	 done > $@.tmp
@@ -60,12 +61,11 @@ $(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES))
 	@mv $@.tmp $@
 
 # What the run states: the page, the last lines of make all and make replicate print it.
-$(R)/stamp/quality: FORCE
-	$(call stamp,$(QUALITY) $(CONTRACT))
+text-$(R)/stamp/quality = $(QUALITY) $(CONTRACT)
 
 $(R)/claims.ndjson: $(R)/steps/metrics.ndjson $(R)/steps/generations.ndjson $(SCORED) $(SCALE) \
     $(R)/pareto.ndjson $(R)/aa/verdict.ndjson $(R)/quiet.ndjson $(NAMED) $(R)/stamp/quality \
-    $(BIN)/conclude | $(QUIET)
+    $(TOOL)-conclude | $(QUIET)
 	$(call say,conclude)\
 	    $(beside) $(BIN)/conclude -q --quality '$(QUALITY)' \
 	    --contract $(firstword $(call split,$(CONTRACT))) $(filter %.ndjson,$^) -o $@
@@ -81,12 +81,11 @@ EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 
 # words a minute of a reader, whom the page holds each point against
 READING_SPEED ?= 238
-$(R)/stamp/reader: FORCE
-	$(call stamp,$(READING_SPEED))
+text-$(R)/stamp/reader = $(READING_SPEED)
 
 # $(call page,FILE,FORMAT)
 define page
-$(R)/$(1): $$(TOLD) $(R)/judge.words $$(FIGURE_FILES) $(R)/stamp/reader $(BIN)/report | $(QUIET)
+$(R)/$(1): $$(TOLD) $(R)/judge.words $$(FIGURE_FILES) $(R)/stamp/reader $(TOOL)-report | $(QUIET)
 	$$(call say,report $(1))\
 	    $(beside) $(BIN)/report -q --format $(2) --figures $(R)/figures $$(EMBEDDED) \
 	    --remarks $(R)/judge.words --reading-speed $(READING_SPEED) $$(TOLD) -o $$@

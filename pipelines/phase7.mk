@@ -7,7 +7,7 @@ SEALED = $(filter $(R)/%,$(R)/prompts.ndjson $(foreach s,aa steps $(ANSWERED) $(
     $(R)/steps/generations.ndjson $(TRACE) $(TOLD) $(FIGURE_FILES) $(PAGES) \
     $(R)/baseline/checkpoints.sha256)
 
-$(R)/crossover-$(PROFILE).tar.gz: $(SEALED) $(BIN)/bundle
+$(R)/crossover-$(PROFILE).tar.gz: $(SEALED) $(TOOL)-bundle
 	@$(BIN)/bundle --folder $(R) $(sort $(SEALED:$(R)/%=%)) -o $@
 
 # What a run keeps for those who repeat it: the claims alone, without who made them.
@@ -20,7 +20,7 @@ bundle phase7: $(R)/crossover-$(PROFILE).tar.gz ## a sealed bundle of the run; s
 	@echo 'bundle: $(CURDIR)/$<'
 
 # conclude: 0 agrees, 1 differs, 69 no time could be compared
-replicate: $(R)/claims.ndjson $(BIN)/conclude ## this run against a stored one (STORED=FILE)
+replicate: $(R)/claims.ndjson $(TOOL)-conclude ## this run against a stored one (STORED=FILE)
 	@[ -f '$(STORED)' ] || { echo 'STORED=$(STORED): no such file; expected the' \
 	    'stored.ndjson of a run' >&2; exit 66; }
 	@$(BIN)/conclude --against '$(STORED)' $< -o $(R)/replicate.ndjson
@@ -36,6 +36,7 @@ release-run: ## all, then what make replicate compares with into data/PROFILE
 # say that another target is all that makes sense, and what it leaves.
 ALL_MAKES ?= report.html
 all: ## all seven phases and the report, refined
+	@$(if $(ALL),:,$(MAKE) --no-print-directory ready)
 	@$(MAKE) --no-print-directory $(or $(ALL),refine)
 	@$(if $(ALL),:,$(MAKE) --no-print-directory phase1 phase2 phase3 phase4 phase5 phase6 phase7)
 	@$(if $(ALL),:,jq -r 'select(.name == "answer").text' $(R)/claims.ndjson | $(PLAIN))

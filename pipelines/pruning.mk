@@ -20,11 +20,9 @@ PRUNE_TRAIN_TEXTS ?= data/corpus/train.ndjson.gz data/corpus/train-lists.ndjson.
 
 prune_all  := $(foreach s,$(PRUNE_SCORES),$(foreach n,$(PRUNE_SHARES),$(s)-$(n)))
 prune_more := $(PRUNE_RECOVER:%=activation-%-trained)
-$(R)/prune/settings: FORCE
-	$(call stamp,$(PRUNE_PROMPTS) $(PRUNE_TEXTS) $(PRUNE_COUNT) $(SEED))
+text-$(R)/prune/settings = $(PRUNE_PROMPTS) $(PRUNE_TEXTS) $(PRUNE_COUNT) $(SEED)
 
-$(R)/prune/training: FORCE
-	$(call stamp,$(PRUNE_STEPS) $(PRUNE_TRAIN_TEXTS))
+text-$(R)/prune/training = $(PRUNE_STEPS) $(PRUNE_TRAIN_TEXTS)
 
 $(R)/prune/questions.ndjson: $(R)/quant/questions.ndjson $(R)/prune/settings
 	@sed -n '1,$(PRUNE_PROMPTS)p' $< > $@.tmp && mv $@.tmp $@
@@ -85,22 +83,22 @@ $(R)/prune/$(1)/likelihood-$(2).ndjson: $(R)/prune/references.ndjson $(4) \
     $(R)/stamp/tool-score-ppl | $(PIPE)
 	@mkdir -p $$(@D)
 	$$(call say,score-ppl $(2))\
-	    $(beside) $(BIN)/score-ppl --mode $$(mode-$(1)) -m $(3) --target reference --seed $(SEED) \
-	    $(SCORE_FLAGS) $$< -o $$@
+	    $$(given) $(beside) $(BIN)/score-ppl --mode $$(mode-$(1)) -m $(3) --target reference \
+	    --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
 endef
 # $(call prune_system,SYSTEM)
 define prune_system
 prune_$(1)_names := whole $(foreach n,$(prune_all) $(prune_more),$(call prune_name,$(1),$(n)))
 prune_$(1)_RUNS := $$(prune_$(1)_names:%=$(R)/prune/$(1)/%.ndjson)
 
-$(R)/prune/$(1)/metrics.ndjson: $$(prune_$(1)_RUNS) $(BIN)/measure | $(QUIET)
+$(R)/prune/$(1)/metrics.ndjson: $$(prune_$(1)_RUNS) $(TOOL)-measure | $(QUIET)
 	$$(call say,measure prune $(1))$(beside) $(BIN)/measure $$(prune_$(1)_RUNS) -o $$@
 
-$(R)/prune/$(1)/exact.ndjson: $$(prune_$(1)_RUNS) $(BIN)/score-exact | $(QUIET)
+$(R)/prune/$(1)/exact.ndjson: $$(prune_$(1)_RUNS) $(TOOL)-score-exact | $(QUIET)
 	$$(call say,score-exact prune $(1))$(beside) $(BIN)/score-exact $$(prune_$(1)_RUNS) -o $$@
 
 $(R)/prune/$(1)/comparison.ndjson: $(R)/prune/$(1)/metrics.ndjson $(R)/prune/$(1)/exact.ndjson \
-    $$(prune_$(1)_names:%=$(R)/prune/$(1)/likelihood-%.ndjson) $(BIN)/compare | $(QUIET)
+    $$(prune_$(1)_names:%=$(R)/prune/$(1)/likelihood-%.ndjson) $(TOOL)-compare | $(QUIET)
 	$$(call say,compare prune $(1))\
 	    $(beside) $(BIN)/compare --by model --base '$(call prune_base,$(1))' \
 	    --cost output_tokens_per_s --seed $(SEED) $$(filter %.ndjson,$$^) -o $$@
@@ -115,7 +113,7 @@ $(foreach y,LLADA LLAMA,$(eval $(call prune_run,$(y),whole,$($(y)),$(R)/stamp/mo
 
 PRUNING := $(foreach y,LLADA LLAMA,$(R)/prune/$(y)/comparison.ndjson \
     $(foreach n,$(prune_all) $(prune_more),$(call prune_model,$(y),$(n)).ndjson))
-$(R)/figures/pruning.svg $(R)/figures/pruning.png: $(PRUNING) $(BIN)/plot plots/pruning.gp \
+$(R)/figures/pruning.svg $(R)/figures/pruning.png: $(PRUNING) $(TOOL)-plot plots/pruning.gp \
     plots/style.gp | $(QUIET)
 	@mkdir -p $(@D)
 	$(call say,plot $(@F))\

@@ -12,8 +12,7 @@ ROBUST_batch   ?= 1 8
 # those of the instruction sets built here that this machine has
 ROBUST_isa     ?= portable $(CPU_LEVELS)
 
-$(R)/robust/settings: FORCE
-	$(call stamp,$(ROBUST_PROMPTS))
+text-$(R)/robust/settings = $(ROBUST_PROMPTS)
 
 $(R)/robust/questions.ndjson: $(R)/quant/questions.ndjson $(R)/robust/settings
 	@sed -n '1,$(ROBUST_PROMPTS)p' $< > $@.tmp && mv $@.tmp $@
@@ -31,7 +30,7 @@ define robust
 $(R)/robust/$(1)-$(2)-$(3).ndjson: $(R)/quant/$(1)-none.ndjson $(R)/robust/questions.ndjson
 	$$(call say,gen-$(1) $(2) $(3))\
 	    if [ "$$(call robust_base,$(2))" = $(3) ]; then : > $$@; else \
-	        $(alone) $$(robust_$(1)) --$(2) $(3) $(R)/robust/questions.ndjson -o $$@ || \
+	        $$(once) $(alone) $$(robust_$(1)) --$(2) $(3) $(R)/robust/questions.ndjson -o $$@ || \
 	            { code=$$$$?; [ $(2) = isa ] && [ $$$$code = 69 ] && : > $$@ || exit $$$$code; }; \
 	    fi
 endef
@@ -42,12 +41,12 @@ $(foreach s,llada llama,$(foreach v,$(ROBUST_$(1)),$(eval $(call robust,$(s),$(1
 robust_$(1)_RUNS := $(foreach s,llada llama,$(R)/quant/$(s)-none.ndjson \
     $(foreach v,$(ROBUST_$(1)),$(R)/robust/$(s)-$(1)-$(v).ndjson))
 
-$(R)/robust/exact-$(1).ndjson: $$(robust_$(1)_RUNS) $(BIN)/score-exact | $(QUIET)
+$(R)/robust/exact-$(1).ndjson: $$(robust_$(1)_RUNS) $(TOOL)-score-exact | $(QUIET)
 	$$(call say,score-exact $(1))\
 	    $(beside) $(BIN)/score-exact $$(robust_$(1)_RUNS) -o $$@
 
 $(R)/robust/$(1).ndjson: $$(robust_$(1)_RUNS) $(R)/robust/exact-$(1).ndjson \
-    $(BIN)/compare | $(QUIET)
+    $(TOOL)-compare | $(QUIET)
 	$$(call say,compare $(1))\
 	    if [ -z "$$$$(find $(R)/robust -name '*-$(1)-*.ndjson' -size +0)" ]; then : > $$@; else \
 	        $(beside) $(BIN)/compare --by $(1) --base "$$(call robust_base,$(1))" --seed $(SEED) \
@@ -58,7 +57,7 @@ $(foreach a,dtype batch isa,$(eval $(call robust_axis,$(a))))
 # Drawn weights choose between near equals: that their answers differ says nothing.
 ROBUST := $(if $(filter synth:%,$(LLADA) $(LLAMA)),,\
               $(foreach a,dtype batch isa,$(if $(ROBUST_$(a)),$(R)/robust/$(a).ndjson)))
-phase5 $(R)/report.html $(R)/report.md: $(ROBUST)
+phase5 $(R)/report.html $(R)/report.md $(R)/tables.tex: $(ROBUST)
 .PHONY: robustness
 robustness: $(ROBUST) $(QUANT) ## how far number formats, batches, instruction sets change answers
 	@jq -sr -f pipelines/robust.jq $(ROBUST) $(QUANT) | $(PLAIN)

@@ -26,18 +26,16 @@ $(foreach s,$(SHAPES),$(eval $(call sweep,$(s))))
 $(foreach s,$(SHAPES),$(eval $(call metrics,$(s))))
 
 shape_prompt = {id: "p\($$p)", prompt_ids: [range($$n) | (7919 * . + 104729 * $$p) % 400 + 5]}
-$(R)/stamp/shape-prompts: FORCE
-	$(call stamp,$(SHAPE_PROMPT))
+text-$(R)/stamp/shape-prompts = $(SHAPE_PROMPT)
 
 $(R)/shape-prompts-%.ndjson: $(R)/stamp/shape-prompts
 	@jq -nc --argjson n $(SHAPE_PROMPT) 'range($*) as $$p | $(shape_prompt)' > $@.tmp
 	@mv $@.tmp $@
 
-$(R)/stamp/shape-to: FORCE
-	$(call stamp,$(SHAPE_TO))
+text-$(R)/stamp/shape-to = $(SHAPE_TO)
 
 $(R)/shapes.ndjson: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/ceilings.ndjson $(R)/stamp/shape-to \
-    $(BIN)/forecast | $(QUIET)
+    $(TOOL)-forecast | $(QUIET)
 	$(call say,forecast along steps)\
 	    $(beside) $(BIN)/forecast --along-steps --steps $(SHAPE_TO) $(filter %.ndjson,$^) -o $@
 
@@ -58,7 +56,7 @@ measured: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/ceilings.ndjson $(R)/shapes.ndj
 # that are there; nothing is run.
 CHECKED := $(wildcard data/measured/*.ndjson)
 $(RESULTS)/forecast-check.ndjson: $(CHECKED) data/published.ndjson data/hardware.ndjson \
-    $(BIN)/forecast | $(QUIET)
+    $(TOOL)-forecast | $(QUIET)
 	$(call say,forecast --check)\
 	    $(beside) $(BIN)/forecast -q --check $(CHECKED) -o $@
 

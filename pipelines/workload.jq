@@ -21,9 +21,11 @@ def counts: group_by(.task)[] | "\(.[0].task // "without task") \(length)";
  toys: ($toy | split(" ")),
  text: ("Prompts: \(length) of \($file) (\([counts] | join(", ")); SHA-256 \($file_sha[0:12])), "
         + "chosen by \($choice) with seed \($seed)"
-        + (if ($timed | tonumber? // length) < length
+        + (if (($timed | tonumber?) // length) < length
            then "; the first \($timed) are timed, all count for quality" else "" end)
-        + "; workload \($workload). Judge: \($judge)."),
+        + "; workload \($workload). Judge: \($judge)."
+        + (if any(.[]; .reference != null) then "" else
+           " No prompt has a reference: likelihoods of references are left out." end)),
  warning: (if $toy == "" then null else
      "Toys: " + ({"PROMPT_FILE": "the prompts are those of the demonstration",
                   "JUDGE": "the judge is the demonstration's small model",

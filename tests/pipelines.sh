@@ -3,7 +3,8 @@
 . tests/house/tap.sh
 
 tree=$scratch/tree
-mkdir -p "$tree"/{tools,lib/base/cli,data/corpus,plots}
+house=$PWD/tests/house
+mkdir -p "$tree"/{tools,lib/base/cli,data/corpus,data/prompts,plots}
 cp -r Makefile config.mk pipelines "$tree"
 rm -f "$tree"/pipelines/{corpus,reference,models}.mk
 cp lib/base/version.c "$tree/lib/base"
@@ -36,6 +37,7 @@ for m in llama llada; do
 done
 echo '{"model":"ltm-demo","rows":1000000}' >"$tree/data/models/ltm-demo/training.ndjson"
 echo '{"model":"llada-demo","rows":3140000}' >>"$tree/data/models/llada-demo/training.ndjson"
+echo '{}' >"$tree/data/prompts/human.ndjson"
 for f in heldout lists train; do echo '{}' | gzip -n >"$tree/data/corpus/$f.ndjson.gz"; done
 cd "$tree" || exit 1
 
@@ -83,6 +85,23 @@ jq -ne -f pipelines/passes.jq "$scratch/answers/llada-000.ndjson" \
 ok $? "others are told"
 again all
 did "a second run does nothing" ""
+again -n all
+[ "$status" -eq 0 ] && ! grep -q "build/bin\|^  cc" log && [ "$(wc -l <log)" -lt 30 ]
+ok $? "and make -n all names nothing of it but the summaries"
+again all COMMIT=other+
+did "nor does the same code of another commit, nor of a dirty tree" ""
+find results -path '*/stamp/*' -o -name settings -o -name points -o -name flags |
+    xargs -d '\n' touch
+again all
+[ "$status" -eq 0 ] && ! grep -q '^gen-\|^score-ppl\|^probe-roof' ran
+ok $? "touched stamps repeat nothing that is timed or scored by a model"
+cp -r results copied && rm -r results && mv copied results
+again -j2 all BUDGET_MINUTES=2
+[ "$status" -eq 0 ] && ! grep -q '^gen-\|^score-ppl\|^probe-roof' ran &&
+    grep -q 'kept: .*/steps/launch/llada-000.ndjson was made of the same' log
+ok $? "nor does a copy of the results, and it is said"
+again all BUDGET_MINUTES=2
+did "and once it is done nothing" ""
 jq -e '.prompt_file == "data/corpus/heldout.ndjson.gz" and .judge == "data/models/judge-demo" and
     (.prompt_file_sha256 | length) == 64 and .warning == null' \
     results/here/demo/workload.ndjson >/dev/null
@@ -161,15 +180,52 @@ again phase4 PROFILE=h200 LLADA=org/large LLAMA=org/other PROMPT_FILE=system
 [ "$status" -ne 0 ] && [ -z "$ran" ] &&
     grep -q 'PROFILE=h200 with org/large org/other: JUDGE would be of the demonstration' log
 ok $? "a profile for own checkpoints asks for a judge before anything runs"
-again -n phase4 PROFILE=cpu LLADA=org/large JUDGE=org/judge
-grep -q 'PROFILE=cpu with org/large: PROMPT_FILE would be' log
+again -n phase4 PROFILE=cpu LLADA=org/large LLAMA=org/other JUDGE=org/judge
+grep -q 'PROFILE=cpu with org/large org/other: PROMPT_FILE would be' log
 ok $? "and for prompts"
-for given in "TOYS=1" "JUDGE=org/judge PROMPT_FILE=human" "LLADA=synth:llada-1b"; do
-    again -n results/here/cpu/prompts.ndjson PROFILE=cpu LLADA=org/large $given
-    grep -q 'would be of the demonstration' log
-    [ $? -eq 1 ]
+for given in "TOYS=1" "JUDGE=org/judge PROMPT_FILE=human" "LLADA=synth:llada-1b LLAMA=synth:x" \
+    "LLADA=data/models/llada-demo LLAMA=data/models/llama-demo"; do
+    again -n results/here/cpu/prompts.ndjson PROFILE=cpu LLADA=org/large LLAMA=org/other $given
+    [ "$status" -eq 0 ]
     ok $? "it does not with $given"
 done
+# refused TEXT PATTERN ARGUMENTS...: make ends before anything runs, with one line that has PATTERN.
+refused()
+{
+    local text=$1 pattern=$2
+    shift 2
+    again "$@"
+    [ "$status" -ne 0 ] && [ -z "$ran" ] && [ "$(wc -l <log)" -eq 1 ] && grep -q "$pattern" log
+    ok $? "$text"
+}
+refused "a profile for own checkpoints runs no toys that nobody named" \
+    'PROFILE=h200 (64): .* got no LLADA= LLAMA=. .* LLADA=data/models/llada-demo' all PROFILE=h200
+refused "nor one toy beside a checkpoint" 'PROFILE=cpu (64): .* got no LLAMA=.' \
+    phase1 PROFILE=cpu LLADA=org/large JUDGE=org/judge PROMPT_FILE=human
+refused "a data set that is not there is named, with what is expected" \
+    'PROMPT_FILE=no/where (66): no such file; expected a data set' all PROMPT_FILE=no/where
+refused "blocks that do not fill the answer are named as make calls them" \
+    'GEN_LENGTH=16 (64): expected a multiple of BLOCK_LENGTH=32' phase4 GEN_LENGTH=16
+again phase4 PROFILE=quick SEED=4 STEPS=bad
+[ "$status" -ne 0 ] && grep -q 'steps are bad' log && ! grep -q '^gen-' ran &&
+    ! grep -q 'No rule' log
+ok $? "what a schedule cannot hold is said before any launch, and nothing else"
+again -j2 all PROFILE=quick SEED=4 JUDGE=nowhere
+[ "$status" -ne 0 ] && ! grep -q '^gen-\|^probe-roof' ran
+ok $? "a judge that is not there is found before any launch"
+again -n results/here/demo/prompts.ndjson PROMPTS=4
+grep -q -- '--count 4 ' log
+ok $? "PROMPTS=4 are four, whatever the profile chooses"
+touch no-references
+again phase1 phase4 PROFILE=quick SEED=5
+rm no-references
+[ "$status" -eq 0 ] && [ "$(grep -c '^score-ppl' ran)" -eq 1 ] &&
+    grep -q '^score-ppl --mode judge' ran && [ -f results/here/quick/likelihood/nll.ndjson ] &&
+    grep -q 'No prompt has a reference: likelihoods of references are left out' log
+ok $? "prompts without references have no likelihoods, and it is said"
+jq -e '.text | test("the first 20 are timed")' results/here/demo/workload.ndjson >/dev/null &&
+    jq -e '.text | test("are timed") | not' results/here/quick/workload.ndjson >/dev/null
+ok $? "how many prompts are timed is said where not all are"
 again -n results/here/demo/prompts.ndjson PROMPT_FILE=lists
 grep -q 'data/corpus/lists.ndjson.gz -o results/here/demo/prompts.ndjson' log
 ok $? "PROMPT_FILE=lists are the lists of words"
@@ -198,7 +254,7 @@ ok $? "make all ends with the answer and the path of the page"
 launches=$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)
 rm results/here/demo/stamp/model-JUDGE
 again -j4 phase2 phase3
-did "what was looked at for another phase makes no launch again" ""
+did "what was looked at for another phase makes no launch again" "prep-prompts:1"
 again phase4 STEPS=2,4,8,16
 did "one more step count adds its launches only" \
     "gen-llada:4 measure:1 pareto:1 plot:4 prep-prompts:2 score-exact:1 score-ppl:2 \
@@ -209,17 +265,16 @@ again phase3 STEPS=2,4,8,16 AA_LAUNCHES=8
 did "more launches are added to those that are there" \
     "compare:1 gen-llama:2 measure:2 prep-prompts:1"
 again all STEPS=2,4,8,16 AA_LAUNCHES=6
-touch tools/pareto.c
+echo 'int more(void); int more(void) { return 1; }' >>tools/pareto.c
 again all STEPS=2,4,8,16
-did "touching pareto.c reruns from pareto on" "bundle:1 conclude:1 pareto:2 plot:8 report:3"
+did "other code in pareto.c reruns from pareto on" "bundle:1 conclude:1 pareto:2 plot:8 report:3"
 rm results/here/demo/figures/ratio.svg
 again figures STEPS=2,4,8,16
 did "a deleted figure is drawn again, alone" "plot:1"
 again all STEPS=2,4,8,16
 touch tools/gen-llada.c lib/base/nothing.c
 again phase4 STEPS=2,4,8,16
-did "compiling the same code again repeats no launch" \
-    "measure:1 pareto:1 plot:4 score-exact:1 score-text:1"
+did "compiling the same code again repeats nothing" ""
 echo 'int more(void); int more(void) { return 1; }' >>tools/gen-llada.c
 again phase2 STEPS=2,4,8,16
 did "other code in gen-llada repeats its generations, not those of gen-llama" \
@@ -234,8 +289,12 @@ again refine STEPS=2,4,8,16 BUDGET_MINUTES=0.08
     [ "$(cat results/here/demo/steps/stopped)" = budget ] && grep -q -- '--stopped budget' ran
 ok $? "refine adds launches until its minutes are over, and the records say so"
 [ "$status" -eq 0 ] || tail -n 20 log | sed 's/^/# /'
-rm more results/here/demo/*/ratios.ndjson
 refined=$(planned)
+again all STEPS=2,4,8,16 BUDGET_MINUTES=0.08
+[ "$status" -eq 0 ] && [ "$(planned)" = "$refined" ] &&
+    grep -q "refined steps before: $refined launches of each system, ended by budget" log
+ok $? "what has come to its end in as many minutes gets no more"
+rm more results/here/demo/*/ratios.ndjson
 again refine STEPS=2,4,8,16 BUDGET_MINUTES=2
 [ "$(planned)" = "$refined" ] && [ "$(cat results/here/demo/steps/stopped)" = precision ]
 ok $? "what is precise gets no more, and keeps what it has"
@@ -331,7 +390,7 @@ pipelines/lenient sh -c 'exit 69'
 ok $? "what stops a phase keeps its exit status"
 again all PROFILE=cpu-8b
 did "drawn shapes: short sweeps of each format and batch, nothing of quality" \
-    "forecast:1 gen-llada:12 gen-llama:12 measure:4 prep-prompts:4 probe-roof:1"
+    "forecast:1 gen-llada:12 gen-llama:12 measure:4 prep-prompts:5 probe-roof:1"
 again all PROFILE=cpu-8b SHAPE_TO=256
 did "other step counts are forecast anew, nothing is measured again" "forecast:1"
 echo 'STEPS := 2,4' >local.mk
@@ -349,4 +408,16 @@ ok $? "make restore leaves the generators as they are"
 again extreme LEVEL=most
 [ "$status" -ne 0 ] && grep -q 'LEVEL=most: expected exact, mild, moderate or aggressive' log
 ok $? "a level that there is not is refused"
+rm local.mk
+for profile in demo quick; do
+    again -pnB --trace PROFILE=$profile phase{1,2,3,4,5,6,7} ready \
+        "results/here/$profile"/{stored,steps/suggest}.ndjson
+    "$house/prerequisites" results/here <log >missing
+    ok $? "whatever a recipe of $profile names is made before it"
+    sed 's/^/# /' missing
+done
+sed '/tables.tex:/s| results/here/quick/robust/isa.ndjson||' log |
+    "$house/prerequisites" results/here >missing
+[ "$(cat missing)" = "results/here/quick/tables.tex: results/here/quick/robust/isa.ndjson" ]
+ok $? "and a prerequisite that is not there is found"
 finish

@@ -226,9 +226,9 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
 
 @test "asked for more than there is" {
     numbers 10 > all
-    fails 65 "asked for 1000 prompts, found 10" prep --no-meta --count 1000 all
+    fails 65 "asked for 1000 prompts, found 10 that fit (--allow-fewer, or make PROMPTS=10, takes" prep --no-meta --count 1000 all
     [ ! -s out ]
-    fails 65 "of task b" prep --no-meta --per-task 6 all
+    fails 65 "of task b, found 5 that fit (--allow-fewer, or make PROMPT_CHOICE=\"--per-task 5\"" prep --no-meta --per-task 6 all
     [ "$(prep --no-meta --count 1000 --allow-fewer all | wc -l)" -eq 10 ]
     [ "$(prep --no-meta --limit 3 all | ids)" = "n1 n2 n3" ]
     fails 65 "no prompts" prep --no-meta /dev/null
