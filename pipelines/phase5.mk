@@ -25,10 +25,10 @@ $(R)/scale/exact.ndjson: $(R)/scale/generations.ndjson $(TOOL)-score-exact | $(Q
 	$(call say,score-exact scale)\
 	    $(beside) $(BIN)/score-exact $< -o $@
 
-SCALE_QUALITY := $(R)/scale/judge.ndjson $(R)/scale/exact.ndjson
-$(R)/scale/pareto.ndjson: $(SCALE) $(SCALE_QUALITY) $(R)/stamp/pareto $(TOOL)-pareto | $(QUIET)
+SCALE_SCORED := $(R)/scale/judge.ndjson $(R)/scale/exact.ndjson
+$(R)/scale/pareto.ndjson: $(SCALE) $(SCALE_SCORED) $(R)/stamp/pareto $(TOOL)-pareto | $(QUIET)
 	$(call say,pareto scale)\
-	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
+	    $(beside) $(BIN)/pareto $(pareto_flags) $(filter %.ndjson,$^) -o $@
 
 .PHONY: phase5
 phase5: $(SCALE) $(RATIOS) $(R)/scale/pareto.ndjson $(QUANT) \

@@ -15,7 +15,7 @@ jq -c 'select(.option | . == "base" or . == "int8" or . == "nf4" or . == "lookup
     data/ablation.ndjson >"$tree/data/ablation.ndjson"
 echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
 tools='prep-prompts gen-llada gen-llama gen-ltm probe-roof measure score-ppl score-exact
-    score-text pareto compare plot report forecast bundle train-prior'
+    score-text pareto compare conclude plot report forecast bundle train-prior'
 for t in $tools; do
     cat >"$tree/tools/$t.c" <<'END'
 #include <unistd.h>
@@ -235,18 +235,22 @@ ok $? "make replicate without a stored run says what it wants"
 again release-run
 did "make release-run of a run that is there measures nothing" ""
 again replicate
-did "and make replicate agrees with it" "" && grep -q '^[1-9][0-9]* agree, 0 differ, ' log
-ok $? "it says how many numbers agree"
-sed -i 's/"p0":"[0-9]*-/"p0":"7-/' data/demo/stored.ndjson
+did "and make replicate holds it against what was stored" "conclude:1" &&
+    grep -q '^conclude --against data/demo/stored.ndjson results/here/demo/claims.ndjson ' ran
+ok $? "by its claims"
+echo '{"kind":"claim","name":"answer","text":"altered"}' >data/demo/stored.ndjson
 again replicate
-[ "$status" -ne 0 ] && grep -q '^DIFFERS .*token_ids' log
-ok $? "altered token ids fail make replicate"
+[ "$status" -ne 0 ]
+ok $? "an altered claim fails make replicate"
 again robustness
 did "what robustness compares was run by phase 5" ""
 again results/here/demo/steps/metrics.ndjson PRICE_HOUR=2
 [ "$(grep -c '^measure .*--currency EUR --price-hour 2 ' ran)" -eq 1 ] && [ "$(wc -l <ran)" -eq 1 ]
 ok $? "a price is measured anew, and nothing is generated for it"
 again all
+[ "$(tail -n 2 log | head -n 1)" = 'the answer' ] &&
+    [ "$(tail -n 1 log)" = "$PWD/results/here/demo/report.html" ]
+ok $? "make all ends with the answer and the path of the page"
 launches=$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)
 rm results/here/demo/stamp/model-JUDGE
 again -j4 phase2 phase3
@@ -263,7 +267,7 @@ did "more launches are added to those that are there" \
 again all STEPS=2,4,8,16 AA_LAUNCHES=6
 echo 'int more(void); int more(void) { return 1; }' >>tools/pareto.c
 again all STEPS=2,4,8,16
-did "other code in pareto.c reruns from pareto on" "bundle:1 pareto:2 plot:8 report:3"
+did "other code in pareto.c reruns from pareto on" "bundle:1 conclude:1 pareto:2 plot:8 report:3"
 rm results/here/demo/figures/ratio.svg
 again figures STEPS=2,4,8,16
 did "a deleted figure is drawn again, alone" "plot:1"

@@ -10,13 +10,15 @@
 
 #include "lib/analysis/points/attain.h"
 #include "lib/analysis/points/correct.h"
-#include "lib/analysis/points/crossing.h"
 #include "lib/analysis/points/field.h"
+#include "lib/analysis/points/meeting.h"
 #include "lib/analysis/points/points.h"
 #include "lib/analysis/points/scaling.h"
+#include "lib/analysis/verdict/noninferior.h"
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/opt.h"
 #include "lib/base/mem.h"
+#include "lib/base/rng.h"
 #include "lib/record/rec.h"
 #include "lib/record/take.h"
 
@@ -25,7 +27,7 @@ static const char default_qualities[] = "judge_ppl,accuracy,chrf,bertscore_f1";
 
 struct args {
     struct common common;
-    const char *cost, *quality, *margin, *axis, *octaves;
+    const char *cost, *quality, *margin, *axis, *octaves, *task;
     int64_t draws, max_failed;
     int suggest;
 };
@@ -40,7 +42,10 @@ struct pareto {
     struct field_quality quality[FIELD_QUALITIES];
     size_t n_qualities;
     struct field field; /* the points at hand */
-    double *work;       /* [6 * draws + 1] */
+    struct pairs times;
+    struct costs costs;
+    json_t *told;       /* reasons for no crossover: how many */
+    double *work;       /* [3 * draws + 1] */
 };
 
 /* ---- the front ---- */
@@ -57,6 +62,8 @@ static json_t *front_of(struct pareto *p, const struct field_board *b, size_t i,
         .cost_lo = pt->cost_lo, .cost_hi = pt->cost_hi, .quality = b->value[i],
         .quality_lo = b->n < 2 ? (double)NAN : q.lo, .quality_hi = b->n < 2 ? (double)NAN : q.hi,
         .share = share, .on = on, .draws = f->draws, .prompts = b->n,
+        .ratio = &f->ratio[i].ratio, .task = p->a.task,
+        .base = f->base < f->n ? field_point(f, f->base)->id : NULL,
         .excluded_prompts = b->left_out};
     for (size_t k = 0; k < f->n; k++)
         s.excluded_points += isnan(f->cost[k]) || isnan(b->value[k]) ? 1 : 0;
@@ -73,7 +80,7 @@ static int write_front(struct pareto *p, const struct field_board *b, struct err
     struct contest c = field_contest(f, b);
     contest_front(&c, draws_on, on, order);
     for (size_t i = 0; !bad && i < f->n; i++) {
-        if (isnan(f->cost[i]) || isnan(b->value[i]))
+        if (isnan(field_point(f, i)->cost) || isnan(b->value[i]))
             continue;
         json_t *j = front_of(p, b, i, (double)draws_on[i] / (double)f->draws, on[i]);
         bad = rec_write(&p->out, "front", j, e);
@@ -98,198 +105,92 @@ static int write_attained(struct pareto *p, const struct field_board *b, struct 
 
 /* ---- the crossovers ---- */
 
-static struct crossing_series series_of(const struct pareto *p, const struct contest_pair *x)
+/* Why there is none, each reason once with the sweeps that it keeps from one. */
+static void tell(struct pareto *p, const char *name, const json_t *record)
 {
-    return (struct crossing_series){field_point(&p->field, x->from), x->to - x->from};
+    const char *reason = rec_text(record, "reason");
+    if (!reason)
+        return;
+    char *key = mem_format("%s: %s", name, reason);
+    json_object_set_new(p->told, key,
+                        json_integer(json_integer_value(json_object_get(p->told, key)) + 1));
+    free(key);
 }
 
-/* Picks the reason by where the crossing lies. */
-static const char *reason_of(double at, const char *none, const char *below, const char *above)
+/* Steals the record. */
+static int write_crossing(struct pareto *p, json_t *j, struct err *e)
 {
-    return isnan(at) ? none : at <= -INFINITY ? below : at >= INFINITY ? above : NULL;
-}
-
-/* "dearer than LLaMA at every step count measured", or "... point measured" where the steps are not
- * what orders the series: of two static texts. */
-static const char *in_words(const struct crossing_series *s, const char *steps, const char *points)
-{
-    return s->v->work == POINTS_STEPS ? steps : points;
-}
-static const char *always_dearer(const struct crossing_series *s)
-{
-    return in_words(s, "dearer than LLaMA at every step count measured",
-                    "dearer than LLaMA at every point measured");
-}
-
-/* Steals `more`. */
-static int write_crossing(struct pareto *p, const struct contest_pair *x,
-                          const struct field_quality *q, const struct crossing *c, json_t *more,
-                          struct err *e)
-{
-    const struct field *f = &p->field;
-    const struct crossing_series s = series_of(p, x);
-    json_t *j = crossing_record(c, &s, x->rival < f->n ? field_point(f, x->rival) : NULL, LEVEL);
-    json_object_update(j, more);
-    json_decref(more);
-    json_object_set_new(j, "cost_metric", json_string(p->points.cost_metric));
-    if (q) {
-        json_object_set_new(j, "quality_metric", json_string(q->is.name));
-        json_object_set_new(j, "margin", json_real(q->margin.by));
-        json_object_set_new(j, "margin_relative", json_boolean(q->margin.relative));
-    }
-    rec_set_int(j, "draws", (int64_t)f->draws);
+    if (!json_is_false(json_object_get(j, "exists")))
+        tell(p, rec_text(j, "name"), j);
     return rec_write(&p->out, "crossover", j, e);
 }
 
-/* Why nothing that rests on the costs of a pair has an interval; NULL: it has one. */
-static const char *few_launches(const struct pareto *p, const struct contest_pair *x)
+static int write_suggest(struct pareto *p, const struct meeting *m, struct err *e)
 {
-    const struct crossing_series s = series_of(p, x);
-    const char *why = points_no_interval(field_point(&p->field, x->rival));
-    for (size_t i = 0; i < s.n && !why; i++)
-        why = isnan(s.v[i].cost) ? NULL : points_no_interval(&s.v[i]);
-    return why;
-}
-
-static int write_lat(struct pareto *p, const struct contest_pair *x,
-                     const struct contest_result *r, struct err *e)
-{
-    const struct crossing_series s = series_of(p, x);
-    struct crossing c = crossing_of("X_lat", &r->lat, few_launches(p, x));
-    c.method = r->line ? "least-absolute-deviations line, t draws over launches"
-               : in_words(&s, "isotonic, linear in steps, t draws over launches",
-                          "isotonic, linear in measured work, t draws over launches");
-    c.reason = reason_of(c.at, "no cost on one side", always_dearer(&s),
-                         in_words(&s, "cheaper than LLaMA at every step count measured",
-                                  "cheaper than LLaMA at every point measured"));
-    json_t *more = json_object();
-    rec_set_number(more, "residual_ratio", r->residual, "fewer than 3 points");
-    crossing_predict(more, &s, field_point(&p->field, x->rival), p->points.cost_metric);
-    return write_crossing(p, x, NULL, &c, more, e);
-}
-
-/* key and, where steps order the series, "noninferior_steps" or "steps_end" of before. */
-static void set_both(json_t *j, const struct crossing_series *s, const char *key,
-                     const char *steps_key, double value, const char *reason)
-{
-    rec_set_number(j, key, value, reason);
-    if (s->v->work == POINTS_STEPS)
-        rec_set_number(j, steps_key, value, reason);
-}
-
-static int write_parity(struct pareto *p, const struct contest_pair *x, const struct field_board *b,
-                        const struct contest_result *r, const struct crossing *q, struct err *e)
-{
-    const struct crossing_series s = series_of(p, x);
-    const char *few = b->n < 2 ? "n<2" : few_launches(p, x);
-    struct crossing c = crossing_of("X_par", &r->par, few);
-    c.method = "X_q where it is at most X_lat; bracket of X_q";
-    c.reason = isfinite(c.at)              ? NULL
-               : isnan(c.at)               ? (isnan(q->at) ? q->reason : "no cost on one side")
-               : r->q.at >= INFINITY       ? q->reason
-               : r->lat.at <= -INFINITY    ? always_dearer(&s)
-               : in_words(&s, "as good only at more steps than are as cheap",
-                          "as good only with more work than is as cheap");
-    const char *why = isnan(r->speedup.at) ? "cost or quality is missing" : "never as good";
-    json_t *more = json_object();
-    set_both(more, &s, "at_end", "steps_end", r->par_end, "does not exist");
-    rec_set_number(more, "speedup", r->speedup.at, why);
-    crossing_set(more, "speedup_lo", few ? (double)NAN : r->speedup.lo, few ? few : why);
-    crossing_set(more, "speedup_hi", few ? (double)NAN : r->speedup.hi, few ? few : why);
-    rec_set_int(more, "prompts", (int64_t)b->n);
-    return write_crossing(p, x, b->quality, &c, more, e);
-}
-
-static int write_quality(struct pareto *p, const struct contest_pair *x,
-                         const struct field_board *b, const struct contest_result *r, struct err *e)
-{
-    const struct crossing_series s = series_of(p, x);
-    struct crossing c = crossing_of("X_q", &r->q, b->n < 2 ? "n<2" : NULL);
-    c.method = in_words(&s, "isotonic, linear in log2 steps, prompts resampled in pairs",
-                        "isotonic, linear in log2 of measured work, prompts resampled in pairs");
-    c.reason = reason_of(c.at, "no quality on one side",
-                         in_words(&s, "as good as LLaMA at every step count measured",
-                                  "as good as LLaMA at every point measured"),
-                         in_words(&s, "as good as LLaMA at no step count measured",
-                                  "as good as LLaMA at no point measured"));
-    if (isnan(c.at) && (s.v->random || field_point(&p->field, x->rival)->random))
-        c.reason = "random weights";
-    json_t *more = json_object();
-    set_both(more, &s, "noninferior_at", "noninferior_steps", r->decided,
-             in_words(&s, "no step count is so beyond doubt", "no point is so beyond doubt"));
-    rec_set_int(more, "prompts", (int64_t)b->n);
-    return write_crossing(p, x, b->quality, &c, more, e) || write_parity(p, x, b, r, &c, e);
-}
-
-static int write_suggest(struct pareto *p, const struct contest_pair *x,
-                         const struct field_board *b, const struct contest_result *r,
-                         struct err *e)
-{
-    const struct crossing_series s = series_of(p, x);
+    const struct crossing_series s = meeting_series(m);
+    const struct field_board *b = m->board;
     struct contest_advice a;
-    contest_advise(r, b ? b->n : 0, s.v[0].at, s.v[s.n - 1].at, s.v->length,
+    contest_advise(&m->found, b ? b->n : 0, s.v[0].at, s.v[s.n - 1].at, s.v->length,
                    strtod(p->a.octaves, NULL), &a);
-    json_t *j = crossing_suggest(&s, field_point(&p->field, x->rival),
-                                 b ? b->quality->is.name : NULL, r, &a);
+    json_t *j = crossing_suggest(&s, field_point(&p->field, m->pair.rival),
+                                 b ? b->quality->is.name : NULL, &m->found, &a);
     return rec_write(&p->out, "suggest", j, e);
 }
 
 /* One sweep against one rival. */
-static int write_pair(struct pareto *p, struct contest_pair *x, struct err *e)
+static int write_pair(struct pareto *p, struct meeting *m, struct err *e)
 {
     const struct field *f = &p->field;
-    struct contest_result r;
-    struct contest c = field_contest(f, NULL);
-    contest_solve(&c, x, &r, p->work);
-    if (write_lat(p, x, &r, e))
-        return -1;
-    if (p->a.suggest && !f->n_boards && write_suggest(p, x, NULL, &r, e))
+    field_against(&p->field, m->pair.rival);
+    m->board = NULL;
+    meeting_solve(m, p->work);
+    if (write_crossing(p, meeting_latency(m), e) ||
+        (p->a.suggest && !f->n_boards && write_suggest(p, m, e)))
         return -1;
     for (size_t k = 0; k < f->n_boards; k++) {
-        const struct field_board *b = &f->board[k];
-        double *level = p->work + 5 * f->draws;
-        field_level(f, b, x->rival, level);
-        x->level = level;
-        c = field_contest(f, b);
-        contest_solve(&c, x, &r, p->work);
-        if (write_quality(p, x, b, &r, e) || (p->a.suggest && write_suggest(p, x, b, &r, e)))
+        m->board = &f->board[k];
+        meeting_solve(m, p->work);
+        if (write_crossing(p, meeting_quality(m), e) || write_crossing(p, meeting_parity(m), e) ||
+            (p->a.suggest && write_suggest(p, m, e)))
             return -1;
     }
     return 0;
 }
 
-/* A sweep that can meet nobody is a result too. */
-static int write_none(struct pareto *p, struct contest_pair *x, const char *reason, struct err *e)
+static int write_none(struct pareto *p, const struct meeting *m, const char *reason,
+                      struct err *e)
 {
-    const double no = NAN;
-    struct crossing c = {"X_lat", no, no, no, no, no, no, no, no, "none", reason, "none"};
-    int bad = write_crossing(p, x, NULL, &c, json_object(), e);
-    for (size_t k = 0; !bad && k < 2 * p->n_qualities; k++) {
-        c.name = k % 2 ? "X_par" : "X_q";
-        bad = write_crossing(p, x, &p->quality[k / 2], &c, json_object(), e);
-    }
+    int bad = rec_write(&p->out, "crossover", meeting_none(m, "X_lat", NULL, reason), e);
+    for (size_t k = 0; !bad && k < 2 * p->n_qualities; k++)
+        bad = rec_write(&p->out, "crossover", meeting_none(m, k % 2 ? "X_par" : "X_q",
+                                                           &p->quality[k / 2], reason), e);
     return bad;
 }
 
 /* The rivals are those of the best rank that there is: plain ones, of the sweep's number format. */
-static int write_sweep(struct pareto *p, struct contest_pair *x, struct err *e)
+static int write_sweep(struct pareto *p, struct meeting *m, struct err *e)
 {
     const struct field *f = &p->field;
-    const struct crossing_series s = series_of(p, x);
+    const struct crossing_series s = meeting_series(m);
     const char *obstacle = crossing_obstacle(&s);
     int any = 0;
     for (int rank = 0; rank < POINTS_RANKS && !any; rank++)
-        for (x->rival = 0; x->rival < f->n; x->rival++) {
-            if (field_rank(f, x->from, x->rival) != rank)
+        for (m->pair.rival = 0; m->pair.rival < f->n; m->pair.rival++) {
+            if (field_rank(f, m->pair.from, m->pair.rival) != rank)
                 continue;
             any = 1;
-            if (obstacle ? write_none(p, x, obstacle, e) : write_pair(p, x, e))
+            if (obstacle ? write_none(p, m, obstacle, e) : write_pair(p, m, e))
                 return -1;
         }
-    x->rival = f->n;
-    return any ? 0
-               : write_none(p, x, "no LLaMA configuration of this device, batch, length and "
-                            "contract", e);
+    m->pair.rival = f->n;
+    if (any && obstacle)
+        log_warn(&p->log, "W034", "%s: no crossover: %s", s.v->config, obstacle);
+    if (any)
+        return 0;
+    char *why = crossing_no_rival(&p->points, s.v);
+    log_warn(&p->log, "W034", "%s: no crossover: %s", s.v->config, why);
+    free(why);
+    return write_none(p, m, "no LLaMA configuration of this device, batch, length and contract", e);
 }
 
 static int write_field(struct pareto *p, struct err *e)
@@ -310,7 +211,8 @@ static int write_field(struct pareto *p, struct err *e)
             return err_set(e, EXIT_BAD_DATA, "%s: expected at most %d points in a series, got %zu",
                            first->config, CROSSOVER_MAX, end - i);
         if (first->is_diffusion && (end - i > 1 || !field_has_sweep(f)))
-            bad = write_sweep(p, &(struct contest_pair){.from = i, .to = end}, e);
+            bad = write_sweep(p, &(struct meeting){.field = &p->field,
+                                                   .pair = {.from = i, .to = end}}, e);
     }
     return bad;
 }
@@ -319,8 +221,7 @@ static int write_all(struct pareto *p, struct err *e)
 {
     int bad = 0;
     for (size_t from = 0; !bad && from < p->points.n; from += p->field.n) {
-        field_open(&p->field, &p->points, from, (size_t)p->a.draws, (uint64_t)p->a.common.seed,
-                   p->quality, p->n_qualities);
+        field_open(&p->field, &p->points, from, &p->costs, p->quality, p->n_qualities);
         bad = write_field(p, e);
         field_free(&p->field);
     }
@@ -330,8 +231,7 @@ static int write_all(struct pareto *p, struct err *e)
 /* What happens from one batch size, and one length, to the next. */
 static int write_scaling(struct pareto *p, struct err *e)
 {
-    json_t *list = scaling_records(&p->points, (size_t)p->a.draws, (uint64_t)p->a.common.seed,
-                                   LEVEL), *r;
+    json_t *list = scaling_records(&p->points, &p->costs), *r;
     size_t i;
     int bad = 0;
     json_array_foreach(list, i, r)
@@ -397,7 +297,8 @@ static int write_correct(struct pareto *p, struct err *e)
 static int take(void *ctx, const json_t *r, struct err *e)
 {
     struct pareto *p = ctx;
-    return correct_take(&p->correct, r, e) ? -1 : points_take(&p->points, r, e);
+    int times = pairs_take(&p->times, r, e);
+    return times ? times : correct_take(&p->correct, r, e) ? -1 : points_take(&p->points, r, e);
 }
 
 static const char examples[] =
@@ -417,8 +318,12 @@ static const char notes[] =
     "LLaMA in what follows is its plain point: what changes its speed alone, as --lookup, is as\n"
     "by default. Only where there is none it is another one; the front knows all of them.\n"
     "X_lat      where LLaDA costs as much as LLaMA (with less work: cheaper).\n"
-    "X_q        the least work at which its quality is worse by no more than --margin.\n"
-    "X_par      the least work at which both hold, with the speedup there.\n"
+    "X_q        the least work measured from which on its quality is shown to be worse by less\n"
+    "           than --margin: tests from the most work down, each at one-sided 2.5 %, until\n"
+    "           one fails; at least 30 prompts. `estimate`, [est_lo, est_hi]: between points.\n"
+    "X_par      X_q where that point is shown to cost no more, with the speedup there.\n"
+    "Costs are ratios to LLaMA of the same prompts and launches, none of them disturbed, from five\n"
+    "launches on (times records; of other costs launch values); else they are null, with the reason.\n"
     "X_batch    the batch size, X_length the length, at which a LLaDA setting costs as much as\n"
     "           LLaMA: along batch sizes with all else equal, along lengths with the same number\n"
     "           of tokens a step. direction: cheaper_up_to it, or cheaper_from it on.\n"
@@ -442,13 +347,16 @@ static void check(struct pareto *p, int bad, const struct err *e)
 int main(int argc, char **argv)
 {
     struct pareto p = {.a = {.common = COMMON_DEFAULTS, .cost = "e2e_ns", .octaves = "1",
-                             .draws = 2000}};
+                             .margin = NONINFERIOR_MARGIN, .draws = 2000}};
     const struct opt options[] = {
         {"cost", 0, OPT_TEXT, &p.a.cost, .arg = "METRIC", .help = "what is paid (e2e_ns)"},
         {"quality", 0, OPT_TEXT, &p.a.quality, .arg = "LIST",
          .help = "what is bought (judge_ppl,accuracy,chrf,bertscore_f1: those present)"},
         {"margin", 0, OPT_TEXT, &p.a.margin, .arg = "M",
-         .help = "loss that counts as equal: 0.02, 1%, or judge_ppl=1%,accuracy=0.02 (0)"},
+         .help = "loss that counts as equal: 0.02, 1%, or judge_ppl=1%,accuracy=0.02 ("
+                 NONINFERIOR_MARGIN ")"},
+        {"task", 0, OPT_TEXT, &p.a.task, .arg = "NAME",
+         .help = "qualities and times of the prompts of this task alone"},
         {"draws", 0, OPT_INT, &p.a.draws, 100, 100000, .arg = "N", .help = "resamples (2000)"},
         {"axis", 0, OPT_TEXT, &p.a.axis, .arg = "SETTING",
          .help = "what all sweeps run along (what each record says)"},
@@ -465,7 +373,9 @@ int main(int argc, char **argv)
     p.log = (struct log){"pareto", p.a.common.quiet ? 0 : 1 + p.a.common.verbose};
     p.points.cost_metric = p.a.cost;
     p.points.axis = p.a.axis;
-    p.work = mem_zero(6 * (size_t)p.a.draws + 1, sizeof *p.work);
+    p.points.task = p.a.task;
+    p.told = json_object();
+    p.work = mem_zero(3 * (size_t)p.a.draws + 1, sizeof *p.work);
     struct rec_reader *in = rec_read_open((const char *const *)argv + first,
                                           (size_t)(argc - first), &e);
     check(&p, !in || rec_open(&p.out, &p.a.common, "pareto", argc, argv, NULL, &e), &e);
@@ -475,17 +385,26 @@ int main(int argc, char **argv)
         check(&p, err_set(&e, EXIT_BAD_DATA, "no metric records of '%s' and no quality "
                           "records in the input", p.a.cost), &e);
     points_finish(&p.points);
+    p.costs = (struct costs){&p.times, p.a.cost, p.a.task, p.points.cost_higher, LEVEL,
+                             rng_derive((uint64_t)p.a.common.seed, "launches and prompts"),
+                             (size_t)p.a.draws};
     char *list = mem_text(p.a.quality ? p.a.quality : default_qualities);
     check(&p, check_axis(&p, &e) || choose_qualities(&p, list, &e) || write_all(&p, &e) ||
                   write_scaling(&p, &e) || write_correct(&p, &e), &e);
     if (p.points.set_aside)
         log_note(&p.log, "%zu measurements of points on fewer prompts than others of them left out",
                  p.points.set_aside);
+    const char *why;
+    json_t *times;
+    json_object_foreach(p.told, why, times)
+        log_note(&p.log, "%s (%lld times)", why, (long long)json_integer_value(times));
     if (p.points.dropped)
         log_note(&p.log, "%lld records without a value left out", (long long)p.points.dropped);
     int code = take_verdict(&p.seen, &p.log, p.a.max_failed);
     check(&p, rec_close(&p.out, code ? "failed" : "ok", &e), &e);
     points_free(&p.points);
+    pairs_free(&p.times);
+    json_decref(p.told);
     correct_free(&p.correct);
     free(list);
     free(p.work);

@@ -94,19 +94,6 @@ static void brackets(const struct parity_sweep *s, struct contest_result *r)
     for (size_t i = 0; i < s->n_quality; i++)
         over[i] = s->quality[i] - s->rival_quality;
     crossover_bracket(s->quality_steps, over, s->n_quality, &r->q.below, &r->q.above);
-    r->par.below = r->q.below;
-    r->par.above = r->q.above;
-}
-
-static double decided(const struct contest *c, const struct contest_pair *x, double *work)
-{
-    for (size_t i = x->from; c->good && i < x->to; i++) {
-        for (size_t d = 0; d < c->draws; d++)
-            work[d] = good_of(c, d)[i] - x->level[d];
-        if (bootstrap_interval(0, work, c->draws, LEVEL).lo > 0)
-            return c->steps[i];
-    }
-    return NAN;
 }
 
 void contest_solve(const struct contest *c, const struct contest_pair *x,
@@ -115,11 +102,10 @@ void contest_solve(const struct contest *c, const struct contest_pair *x,
     struct parity_sweep s;
     struct parity p;
     size_t n = c->draws;
-    double *lat = work, *q = work + n, *par = work + 2 * n, *speedup = work + 3 * n;
+    double *lat = work, *q = work + n;
     build(c, x, n, &s);
     parity_solve(&s, -1, &p);
-    *r = (struct contest_result){.lat.at = p.lat, .q.at = p.q, .par.at = p.par,
-                                 .speedup.at = p.speedup, .par_end = p.par_end,
+    *r = (struct contest_result){.lat.at = p.lat, .q.at = p.q,
                                  .residual = p.residual, .line = p.line};
     brackets(&s, r);
     for (size_t d = 0; d < n; d++) {
@@ -127,14 +113,9 @@ void contest_solve(const struct contest *c, const struct contest_pair *x,
         parity_solve(&s, r->line, &p);
         lat[d] = p.lat;
         q[d] = p.q;
-        par[d] = p.par;
-        speedup[d] = p.speedup;
     }
     judge(&r->lat, lat, n);
     judge(&r->q, q, n);
-    judge(&r->par, par, n);
-    judge(&r->speedup, speedup, n);
-    r->decided = decided(c, x, work + 4 * n);
 }
 
 /* Step counts that narrow one bracket. Returns how many. */

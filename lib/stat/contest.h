@@ -31,10 +31,8 @@ struct contest_pair { size_t from, to, rival; const double *level; };
 struct contest_verdict { double at, lo, hi, below, above, inside, p_below, p_above; };
 
 struct contest_result {
-    struct contest_verdict lat, q, par, speedup; /* parity.h */
-    double par_end, residual;
-    double decided; /* fewest measured steps whose quality is above the level with its whole 95 %
-                       interval; NaN: none */
+    struct contest_verdict lat, q; /* parity.h */
+    double residual;
     int line;
 };
 
@@ -43,18 +41,18 @@ enum { CONTEST_ADD = 32 };
 struct contest_advice {
     double steps[CONTEST_ADD]; /* ascending: they narrow a bracket that is open or too wide */
     size_t n;
-    double octaves; /* width of the interval of X_q, held inside the measured steps; NaN: none */
+    double octaves; /* width of the interval of q, held inside the measured steps; NaN: none */
     double prompts; /* that would narrow it as far as wished; NaN: no interval */
     double wanted;  /* width in octaves that is narrow enough */
     int at_least;   /* the interval is censored, so both are lower bounds */
 };
 /* prompts: measured ones, 0: no quality. first, last: measured steps. length (NaN: unknown): no
- * step count above it is useful. octaves: how narrow a bracket, and the interval of X_q, shall
+ * step count above it is useful. octaves: how narrow a bracket, and the interval of q, shall
  * become. */
 void contest_advise(const struct contest_result *r, size_t prompts, double first, double last,
                     double length, double octaves, struct contest_advice *a);
 
-/* work[5 * draws]. to - from <= CROSSOVER_MAX. */
+/* work[2 * draws]. to - from <= CROSSOVER_MAX. */
 void contest_solve(const struct contest *c, const struct contest_pair *x,
                    struct contest_result *r, double *work);
 

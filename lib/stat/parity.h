@@ -1,8 +1,7 @@
-/* parity.h - the three crossovers of a sweep over steps against one autoregressive point:
+/* parity.h - where a sweep over steps meets one autoregressive point, between measured steps:
  *
  *   X_lat   the steps at which the sweep costs as much            (below it the sweep is cheaper)
- *   X_q     the fewest steps at which its quality reaches the level (above it the sweep is as good)
- *   X_par   the fewest steps at which both hold; there are none when X_q > X_lat
+ *   q       the fewest steps at which its quality reaches the level: an estimate, no test (asgood.h)
  *
  * -INFINITY and INFINITY: outside the measured steps, on that side.
  */
@@ -21,9 +20,6 @@ struct parity_sweep {
 };
 struct parity {
     double lat, q;      /* NaN: nothing to read it from */
-    double par;         /* INFINITY: both never hold; NaN: lat or q unknown */
-    double par_end;     /* most steps at which both hold, within the measured ones */
-    double speedup;     /* rival cost / cost at X_q; -INFINITY when X_q is never reached */
     double residual;    /* of the cost line, largest relative */
     int line;           /* form of the cost fit */
 };

@@ -1,13 +1,12 @@
 # demo - the embedded trio on this machine: meant for ten minutes on two cores.
 PROMPT_CHOICE := --per-task 56
 TIMED_PROMPTS := 20
-# so few prompts can tell no less
-MARGIN        := 0.1
 STEPS         := 2,4,8,16,32,64
 # so small models gain little by a second thread, and a busy machine disturbs one thread less
 GEN_FLAGS     := --threads 1
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
+QUALITY       ?= sum:accuracy:0.05 story:judge_ppl:0.1
 METHODS       := dual-factor dual-threshold streaming
 LAUNCHES      := 5
 PRECISION     := 0.05

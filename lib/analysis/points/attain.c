@@ -12,14 +12,12 @@
 #include "lib/record/rec.h"
 #include "lib/stat/attainment.h"
 #include "lib/stat/bootstrap.h"
-#include "lib/stat/launch.h"
 
 enum { BUDGETS = 60 };
 
 /* The points of one paradigm, in one draw. */
 struct side {
     size_t n, *order;
-    int few; /* some point has too few launches for an interval */
     double *cost, *good;
     unsigned char *on;
 };
@@ -45,13 +43,11 @@ static void fill(struct side *s, const struct field *f, const struct field_board
     const double *cost = d < f->draws ? f->cost_draw + d * f->n : f->cost;
     const double *good = d < f->draws ? b->good_draw + d * f->n : b->good;
     s->n = 0;
-    s->few = 0;
     for (size_t i = 0; i < f->n; i++) {
         const struct point *p = field_point(f, i);
         int wanted = diffusion ? p->is_diffusion : p->is_rival;
         if (!wanted || isnan(f->cost[i]) || isnan(b->good[i]))
             continue;
-        s->few |= field_point(f, i)->n_launch < LAUNCH_LEAST;
         s->cost[s->n] = cost[i];
         s->good[s->n++] = good[i];
     }
@@ -82,6 +78,8 @@ static json_t *about_field(const struct field *f, const struct field_board *b, d
         rec_set_int(j, "gen_length", (int64_t)p->length);
     json_object_set_new(j, "cost_metric", json_string(f->points->cost_metric));
     json_object_set_new(j, "quality_metric", json_string(b->quality->is.name));
+    if (f->costs->task)
+        json_object_set_new(j, "task", json_string(f->costs->task));
     json_object_set_new(j, "level", json_real(level));
     rec_set_int(j, "draws", (int64_t)f->draws);
     return j;
@@ -96,12 +94,12 @@ static void widen(double *lo, double *hi, const double *v, size_t n)
 }
 
 static json_t *curve_point(const struct field *f, const struct field_board *b, double budget,
-                           double *best, double level, int few)
+                           double *best, double level)
 {
     struct interval mid = bootstrap_interval(0, best, f->draws, 0); /* sorts */
     struct interval v = bootstrap_interval(0, best, f->draws, level);
     int up = b->quality->is.higher;
-    double lo = few ? (double)NAN : up ? v.lo : v.hi, hi = few ? (double)NAN : up ? v.hi : v.lo;
+    double lo = up ? v.lo : v.hi, hi = up ? v.hi : v.lo;
     return json_pack("{s:f, s:o, s:o, s:o}", "cost", cost_said(f, budget), "lo",
                      quality_said(b, lo), "mid", quality_said(b, mid.lo), "hi",
                      quality_said(b, hi));
@@ -132,7 +130,7 @@ json_t *attain_curve(const struct field *f, const struct field_board *b, double 
     json_t *curve = json_array(), *j = about_field(f, b, level);
     for (size_t k = 0; k < BUDGETS; k++)
         json_array_append_new(curve, curve_point(f, b, budget_of(lo, hi, k), best + k * f->draws,
-                                                 level, s.few));
+                                                 level));
     json_object_set_new(j, "paradigm", json_string("masked_diffusion"));
     json_object_set_new(j, "curve", curve);
     free(best);
@@ -140,14 +138,14 @@ json_t *attain_curve(const struct field *f, const struct field_board *b, double 
     return j;
 }
 
-static json_t *share(double value, double *draw, size_t draws, double level, int few)
+static json_t *share(double value, double *draw, size_t draws, double level)
 {
     struct interval v = bootstrap_interval(value, draw, draws, level);
-    const char *why = few ? LAUNCH_FEW : "not enough draws";
+    const char *why = "not enough draws";
     json_t *o = json_object();
     rec_set_number(o, "value", v.value, NULL);
-    rec_set_number(o, "lo", few ? (double)NAN : v.lo, why);
-    rec_set_number(o, "hi", few ? (double)NAN : v.hi, why);
+    rec_set_number(o, "lo", v.lo, why);
+    rec_set_number(o, "hi", v.hi, why);
     return o;
 }
 
@@ -163,11 +161,9 @@ json_t *attain_volume(const struct field *f, const struct field_board *b, double
     struct side s = side_new(f->n);
     struct attainment_box box = {INFINITY, 0, -INFINITY, INFINITY};
     size_t there[2] = {0, 0};
-    int few = 0;
     for (int k = 0; k < 2; k++) {
         fill(&s, f, b, f->draws, k);
         there[k] = s.n;
-        few |= s.few;
         widen(&box.cost_best, &box.cost_worst, s.cost, s.n);
         widen(&box.good_worst, &box.good_best, s.good, s.n);
     }
@@ -186,9 +182,9 @@ json_t *attain_volume(const struct field *f, const struct field_board *b, double
         set_corner(j, "ideal", f, b, box.cost_best, box.good_best);
         set_corner(j, "reference", f, b, box.cost_worst, box.good_worst);
         json_object_set_new(j, "scale", json_string("log cost"));
-        json_object_set_new(j, "llada", share(v[1][f->draws], v[1], f->draws, level, few));
-        json_object_set_new(j, "llama", share(v[0][f->draws], v[0], f->draws, level, few));
-        json_object_set_new(j, "difference", share(diff[f->draws], diff, f->draws, level, few));
+        json_object_set_new(j, "llada", share(v[1][f->draws], v[1], f->draws, level));
+        json_object_set_new(j, "llama", share(v[0][f->draws], v[0], f->draws, level));
+        json_object_set_new(j, "difference", share(diff[f->draws], diff, f->draws, level));
     }
     free(v[0]);
     free(v[1]);

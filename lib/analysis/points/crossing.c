@@ -37,15 +37,6 @@ void crossing_set(json_t *j, const char *key, double value, const char *reason)
     free(name);
 }
 
-struct crossing crossing_of(const char *name, const struct contest_verdict *v, const char *missing)
-{
-    return (struct crossing){
-        .name = name, .at = v->at, .lo = missing ? (double)NAN : v->lo,
-        .hi = missing ? (double)NAN : v->hi, .below = v->below, .above = v->above,
-        .probability = v->inside, .p_below = v->p_below, .p_above = v->p_above,
-        .interval_reason = missing ? missing : "not enough draws"};
-}
-
 const char *crossing_obstacle(const struct crossing_series *s)
 {
     if (s->v->work != POINTS_NONE)
@@ -54,6 +45,46 @@ const char *crossing_obstacle(const struct crossing_series *s)
         if (isnan(s->v[i].passes) && isnan(s->v[i].rows))
             return "the passes of its points were not measured";
     return "all its points do the same work: no computation to read a crossover from";
+}
+
+/* Appends what `rival` has and `of` has not, unless b is NULL. Returns in how much they differ. */
+static int differ(const struct point *of, const struct point *rival, struct buf *b)
+{
+    static const char *const names[] = {"device", "batch", "length", "contract"};
+    const char *mine[] = {of->device, NULL, NULL, of->contract};
+    const char *its[] = {rival->device, NULL, NULL, rival->contract};
+    const double my[] = {0, of->batch, of->length, 0}, other[] = {0, rival->batch, rival->length, 0};
+    int n = 0;
+    for (int i = 0; i < 4; i++) {
+        if (mine[i] ? !strcmp(mine[i], its[i])
+                    : (isnan(my[i]) && isnan(other[i])) || (my[i] >= other[i] && my[i] <= other[i]))
+            continue;
+        const char *before = n++ ? "; " : "";
+        if (b && mine[i])
+            buf_format(b, "%sLLaMA has %s %s, this one %s", before, names[i],
+                       *its[i] ? its[i] : "not said", *mine[i] ? mine[i] : "not said");
+        else if (b)
+            buf_format(b, "%sLLaMA has %s %.0f, this one %.0f", before, names[i], other[i], my[i]);
+    }
+    return n;
+}
+
+char *crossing_no_rival(const struct points *all, const struct point *of)
+{
+    const struct point *nearest = NULL;
+    struct buf b = {0};
+    for (size_t i = 0; i < all->n; i++) {
+        const struct point *p = &all->v[i];
+        if (p->is_rival && (!nearest || differ(of, p, NULL) < differ(of, nearest, NULL)))
+            nearest = p;
+    }
+    if (!nearest)
+        buf_text(&b, "no LLaMA is in the input");
+    else
+        differ(of, nearest, &b);
+    char *text = mem_text(b.data);
+    buf_free(&b);
+    return text;
 }
 
 /* The value along the axis measured at this place of the order; where several points stand there,
@@ -102,7 +133,7 @@ json_t *crossing_record(const struct crossing *c, const struct crossing_series *
 {
     json_t *j = json_pack("{s:s}", "name", c->name);
     set_pair(j, s, llama);
-    json_object_set_new(j, "exists", json_boolean(c->reason == NULL));
+    json_object_set_new(j, "exists", c->exists < 0 ? json_null() : json_boolean(c->exists));
     json_object_set_new(j, "at", number_or_null(c->at));
     json_object_set_new(j, "steps", number_or_null(s->v->work == POINTS_STEPS ? c->at
                                                                              : (double)NAN));
@@ -153,6 +184,8 @@ static json_t *direction(int higher)
 json_t *crossing_front(const struct point *p, const struct standing *s, double level)
 {
     const char *class = s->share >= 0.95 ? "on" : s->share <= 0.05 ? "off" : "possible";
+    const char *why = s->ratio->reason;
+    int placed = !isnan(s->ratio->lo);
     json_t *j = json_copy(p->about);
     if (!json_object_get(j, "steps"))
         json_object_set_new(j, "steps", json_null());
@@ -171,9 +204,14 @@ json_t *crossing_front(const struct point *p, const struct standing *s, double l
     rec_set_number(j, "quality_hi", s->quality_hi, "n<2");
     json_object_set_new(j, "quality_direction", direction(s->quality_higher));
     json_object_set_new(j, "level", json_real(level));
-    rec_set_number(j, "p_front", s->share, NULL);
-    json_object_set_new(j, "class", json_string(class));
-    json_object_set_new(j, "on_front", json_boolean(s->on));
+    json_object_set_new(j, "cost_base", text_or_null(s->base));
+    rec_set_number(j, "cost_ratio", s->ratio->value, why);
+    rec_set_number(j, "cost_ratio_lo", s->ratio->lo, why);
+    rec_set_number(j, "cost_ratio_hi", s->ratio->hi, why);
+    rec_set_number(j, "p_front", placed ? s->share : (double)NAN, why);
+    json_object_set_new(j, "class", placed ? json_string(class) : json_null());
+    json_object_set_new(j, "on_front", placed ? json_boolean(s->on) : json_null());
+    json_object_set_new(j, "task", text_or_null(s->task));
     rec_set_int(j, "draws", (int64_t)s->draws);
     rec_set_int(j, "prompts", (int64_t)s->prompts);
     rec_set_int(j, "launches", (int64_t)p->n_launch);

@@ -13,6 +13,7 @@
 
 #include "lib/analysis/points/points.h"
 #include "lib/stat/contest.h"
+#include "lib/stat/ratio.h"
 
 struct crossing_series { const struct point *v; size_t n; }; /* the points of a sweep, in order */
 
@@ -22,15 +23,16 @@ struct crossing {
     double below, above;     /* bracket of measured points; NaN: open on that side */
     double probability, p_below, p_above; /* shares of draws: exists, censored below, above */
     const char *interval_reason; /* why lo and hi are NaN */
-    const char *reason;      /* why it does not exist; NULL: it does */
+    int exists;              /* 1, 0: it does not, -1: nobody can say */
+    const char *reason;      /* why it does not, or why nobody can say; NULL: it does */
     const char *method;
 };
-/* missing: why there is no interval; NULL: there is. */
-struct crossing crossing_of(const char *name, const struct contest_verdict *v, const char *missing);
-
 /* What keeps a series from having crossovers at all: nothing measured orders it, or all its points
  * do the same work. NULL: nothing. */
 const char *crossing_obstacle(const struct crossing_series *s);
+/* What the LLaMA that is nearest to suiting as a rival of `of` differs in: "LLaMA has contract
+ * answer, this one fixed". The caller's. */
+char *crossing_no_rival(const struct points *all, const struct point *of);
 
 /* {name, llada, llama, axis, series, over, ..., exists, at, steps, lo, hi, level, bracket,
  * censored, probability, ..., method, reason}; the caller's reference. llama NULL: there is no
@@ -44,9 +46,11 @@ struct standing { /* a point and its place against the front */
     double cost_lo, cost_hi, quality, quality_lo, quality_hi; /* NaN: no interval */
     double share; /* of draws in which it is on the front */
     int on;       /* it is on the measured one */
+    const struct ratio *ratio; /* of its cost to that of the point `base` */
+    const char *base, *task;   /* NULL: no point has enough launches; all tasks */
     size_t draws, prompts, excluded_points, excluded_prompts;
 };
-/* The members of a `front` record; the caller's reference. */
+/* The members of a `front` record; without a ratio it has no place. The caller's reference. */
 json_t *crossing_front(const struct point *p, const struct standing *s, double level);
 
 /* predicted_at: where the series would cost as much as the rival if every point took the least time

@@ -18,24 +18,48 @@ const struct point *field_point(const struct field *f, size_t i)
     return &f->points->v[f->from + i];
 }
 
-void field_draws(const struct point *pt, uint64_t seed, size_t draws, double *out, size_t stride)
+void field_against(struct field *f, size_t base)
 {
-    double *work = mem_zero(pt->n_launch, sizeof *work);
-    char *stream = mem_format("launch %s", pt->model);
-    bootstrap_cost(pt->cost, pt->launch, pt->n_launch, rng_derive(seed, stream), draws, out, stride,
-                   work);
-    free(stream);
-    free(work);
+    if (f->base == base)
+        return;
+    const struct point *of = field_point(f, base);
+    const double unit = f->points->cost_higher ? 1 / of->cost : of->cost;
+    size_t paired = 0;
+    f->base = base;
+    for (size_t i = 0; i < f->n; i++) {
+        if (i == base)
+            continue;
+        double *draw = f->cost_draw + i;
+        f->ratio[i] = costs_ratio(f->costs, of, field_point(f, i), draw, f->n);
+        const struct ratio *r = &f->ratio[i].ratio;
+        f->cost[i] = isnan(r->lo) ? (double)NAN : unit * r->value;
+        for (size_t d = 0; d < f->draws; d++)
+            draw[d * f->n] = unit * exp(draw[d * f->n]);
+        paired += isnan(r->lo) ? 0 : 1;
+    }
+    f->ratio[base] = costs_ratio(f->costs, of, of, NULL, 0); /* 1, or the reason for none */
+    f->cost[base] = paired || !isnan(f->ratio[base].ratio.lo) ? unit : (double)NAN;
+    for (size_t d = 0; d < f->draws; d++)
+        f->cost_draw[d * f->n + base] = f->cost[base];
 }
 
-static void draw_cost(struct field *f, size_t i)
+/* The plain LLaMA with enough launches, else any LLaMA: without its costs nothing has a place. Only
+ * where there is none, any point with enough launches. */
+static size_t base_of(const struct field *f)
 {
-    const struct point *pt = field_point(f, i);
-    field_draws(pt, f->seed, f->draws, f->cost_draw + i, f->n);
-    f->at[i] = pt->at;
-    f->cost[i] = f->points->cost_higher ? 1 / pt->cost : pt->cost;
-    for (size_t d = 0; f->points->cost_higher && d < f->draws; d++)
-        f->cost_draw[d * f->n + i] = 1 / f->cost_draw[d * f->n + i];
+    size_t best = f->n;
+    int best_rank = 2 * POINTS_RANKS + 1;
+    for (size_t i = 0; i < f->n; i++) {
+        const struct point *p = field_point(f, i);
+        int few = isnan(f->ratio[i].ratio.lo);
+        int rank = !p->is_rival ? 2 * POINTS_RANKS
+                                : points_rank(field_point(f, 0), p) + (few ? POINTS_RANKS : 0);
+        if (rank < best_rank && !isnan(p->cost) && (p->is_rival || !few)) {
+            best = i;
+            best_rank = rank;
+        }
+    }
+    return best;
 }
 
 /* Sums by prompt, over the prompts that all points with any have. */
@@ -57,7 +81,8 @@ static void fill_board(const struct field *f, struct field_board *b)
 
 static void make_board(const struct field *f, struct field_board *b, const struct field_quality *q)
 {
-    *b = (struct field_board){.quality = q};
+    *b = (struct field_board){.quality = q,
+                              .binary = points_is_binary(f->points, q->is.source)};
     fill_board(f, b);
     b->value = mem_zero(f->n, sizeof *b->value);
     b->draw = mem_zero(f->draws * f->n, sizeof *b->draw);
@@ -75,19 +100,30 @@ static void make_board(const struct field *f, struct field_board *b, const struc
         b->good_draw[i] = pooled_scale(b->draw[i], q->is.transform, q->is.higher);
 }
 
-void field_open(struct field *f, const struct points *points, size_t from, size_t draws,
-                uint64_t seed, const struct field_quality *qualities, size_t n)
+void field_open(struct field *f, const struct points *points, size_t from,
+                const struct costs *costs, const struct field_quality *qualities, size_t n)
 {
-    *f = (struct field){.points = points, .from = from, .n = 1, .draws = draws, .seed = seed,
-                        .n_boards = n};
+    *f = (struct field){.points = points, .from = from, .n = 1, .draws = costs->draws,
+                        .seed = costs->seed, .costs = costs, .n_boards = n};
     while (from + f->n < points->n &&
            points_same_group(&points->v[from], &points->v[from + f->n]))
         f->n++;
     f->at = mem_zero(f->n, sizeof *f->at);
     f->cost = mem_zero(f->n, sizeof *f->cost);
-    f->cost_draw = mem_zero(draws * f->n, sizeof *f->cost_draw);
-    for (size_t i = 0; i < f->n; i++)
-        draw_cost(f, i);
+    f->cost_draw = mem_zero(f->draws * f->n, sizeof *f->cost_draw);
+    f->ratio = mem_zero(f->n, sizeof *f->ratio);
+    for (size_t i = 0; i < f->n; i++) {
+        const struct point *p = field_point(f, i);
+        f->at[i] = p->at;
+        f->cost[i] = NAN;
+        f->ratio[i] = costs_ratio(costs, p, p, NULL, 0);
+    }
+    for (size_t i = 0; i < f->n * f->draws; i++)
+        f->cost_draw[i] = NAN;
+    f->base = f->n;
+    size_t base = base_of(f);
+    if (base < f->n)
+        field_against(f, base);
     for (size_t k = 0; k < n; k++)
         make_board(f, &f->board[k], &qualities[k]);
 }
@@ -107,6 +143,7 @@ void field_free(struct field *f)
     free(f->at);
     free(f->cost);
     free(f->cost_draw);
+    free(f->ratio);
 }
 
 struct contest field_contest(const struct field *f, const struct field_board *b)
@@ -127,7 +164,7 @@ struct interval field_quality_interval(const struct field *f, const struct field
                                        double *work)
 {
     const struct pooled_kind *k = &b->quality->is;
-    if (k->transform == POOLED_PLAIN && points_is_binary(f->points, k->source))
+    if (k->transform == POOLED_PLAIN && b->binary)
         return bootstrap_wilson(stat_sum(b->num + i * b->n, b->n), (double)b->n, LEVEL);
     return interval_of(f, b->value[i], b->draw, i, work);
 }

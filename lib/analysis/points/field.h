@@ -1,7 +1,7 @@
 /* field.h - the points that compete with each other (one device, batch size, length and contract)
  * as numbers: their cost and each of their qualities, as measured and in every draw: of the cost
- * over launches (bootstrap_cost), of the quality over prompts, the same prompts for all points, so
- * that models are compared in pairs.
+ * over launches and prompts, in pairs with one of the points, the base (costs.h), of the quality over
+ * prompts, the same prompts for all points. A point without such pairs has no cost here.
  */
 #ifndef ANALYSIS_POINTS_FIELD_H
 #define ANALYSIS_POINTS_FIELD_H
@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/analysis/points/costs.h"
 #include "lib/analysis/points/points.h"
 #include "lib/stat/contest.h"
 #include "lib/stat/pooled.h"
@@ -22,6 +23,7 @@ struct field_quality {
 };
 struct field_board { /* one quality over the points */
     const struct field_quality *quality;
+    int binary;              /* answers are right or wrong */
     size_t n;                /* prompts that every point with this quality has */
     size_t left_out;         /* prompts that only some have */
     unsigned char *has;      /* [points] */
@@ -35,19 +37,23 @@ struct field {
     size_t draws;
     uint64_t seed;
     double *at;              /* [n]: their place in their series */
-    double *cost, *cost_draw; /* [n], [draws][n]: lower is better (1 / cost when more is better) */
+    const struct costs *costs;
+    size_t base;             /* what costs are paired with; n: no point has enough launches */
+    struct paired *ratio;    /* [n]: of the cost to that of the base */
+    double *cost, *cost_draw; /* [n], [draws][n]: the cost of the base times the ratio, lower is
+                                 better (1 / cost when more is better); NaN: no ratio */
     struct field_board board[FIELD_QUALITIES];
     size_t n_boards;
 };
 
-/* The field that begins at points->v[from]. The qualities are borrowed. Released by field_free. */
-void field_open(struct field *f, const struct points *points, size_t from, size_t draws,
-                uint64_t seed, const struct field_quality *qualities, size_t n);
+/* The field that begins at points->v[from], its costs against the LLaMA that suits best. Costs and
+ * qualities are borrowed. Released by field_free. */
+void field_open(struct field *f, const struct points *points, size_t from,
+                const struct costs *costs, const struct field_quality *qualities, size_t n);
+/* Makes point `base` the one that costs are paired with. */
+void field_against(struct field *f, size_t base);
 void field_free(struct field *f);
 
-/* out[d * stride] = the cost of a point in draw d. Launches of one model move together, in every
- * field. */
-void field_draws(const struct point *p, uint64_t seed, size_t draws, double *out, size_t stride);
 const struct point *field_point(const struct field *f, size_t i);
 /* The contest over the cost and, unless b is NULL, a quality. Borrowed. */
 struct contest field_contest(const struct field *f, const struct field_board *b);

@@ -121,6 +121,7 @@ static int take_cost(struct points *all, const json_t *r, struct err *e)
     p->cost_hi = rec_number(r, "hi");
     p->passes = rec_number(r, "passes");
     p->rows = rec_number(r, "rows");
+    p->is_disturbed = json_is_true(json_object_get(r, "disturbed"));
     all->dropped += isnan(p->cost);
     p->n_launch = contrast_launches(r, &p->launch);
     p->disturbed = rec_int(r, "tainted", 0) > 0;
@@ -134,6 +135,8 @@ static int take_quality(struct points *all, const json_t *r, const char *metric,
         return err_set(e, EXIT_BAD_DATA, "id: expected a text, got none");
     if (points_check_quality(r, e))
         return -1;
+    if (all->task && (!rec_text(r, "task") || strcmp(rec_text(r, "task"), all->task)))
+        return 1;
     double copies = rec_number(r, "copies");
     struct point_row row = {.value = rec_number(r, "value"),
                             .tokens = rec_number(r, "scored_tokens"),
@@ -307,6 +310,7 @@ static void join(struct point *to, struct point *from)
         to->cost_hi = from->cost_hi;
         to->passes = from->passes;
         to->rows = from->rows;
+        to->is_disturbed = from->is_disturbed;
         from->launch = NULL;
     }
     if (!to->beside_launch) {
@@ -448,11 +452,6 @@ const json_t *points_value(const struct point *p)
 {
     const json_t *v = p->axis ? json_object_get(p->about, p->axis) : NULL;
     return v && !json_is_null(v) ? v : NULL;
-}
-
-const char *points_no_interval(const struct point *p)
-{
-    return p->n_launch < LAUNCH_LEAST ? LAUNCH_FEW : NULL;
 }
 
 void points_free(struct points *p)

@@ -39,6 +39,7 @@ struct point {
     int is_rival;             /* of those: neither denoised nor latent */
     int random;               /* weights are, so no quality counts */
     int is_plain;             /* about_is_plain */
+    int is_disturbed;         /* says the record of its cost */
     double batch, length, steps, passes, rows; /* NaN: not said */
     enum points_work work; /* what `at` is, the same in a series */
     double at;             /* NaN: not known */
@@ -62,6 +63,7 @@ struct point_row { /* one prompt's value */
 struct points {
     const char *cost_metric; /* set by the caller before the first record */
     const char *beside;      /* set likewise: another metric whose launches are wanted; NULL */
+    const char *task;        /* set likewise: qualities of this task alone; NULL: all */
     const char *axis;        /* set likewise: the axis of all series; NULL: each point's own */
     int cost_higher;         /* from the records: 1 when more is better */
     struct point *v;
@@ -105,8 +107,6 @@ enum { POINTS_RANKS = 4 };
 int points_rank(const struct point *of, const struct point *rival);
 /* The value along its axis; NULL: it has none. Borrowed. */
 const json_t *points_value(const struct point *p);
-/* Why its cost has no interval: too few launches; NULL: it has one. */
-const char *points_no_interval(const struct point *p);
 
 /* Place of a metric in `metrics`, n_metrics when it was not met. */
 size_t points_metric(const struct points *p, const char *name);

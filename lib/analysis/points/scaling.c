@@ -20,12 +20,13 @@
 
 enum along { ALONG_BATCH, ALONG_LENGTH };
 
-struct cell { const struct point *llada, *llama; double x; };
+struct cell { const struct point *llada, *llama; double x; struct ratio ratio; };
 struct track {
     enum along along;
     struct cell cell[CROSSOVER_MAX];
     size_t n;
-    double *y;   /* [draws + 1][n] log ratios, the measured ones last */
+    size_t known;  /* of them: with a ratio; these stand first */
+    double *y;   /* [draws + 1][known] log ratios, the measured ones last */
     double sign; /* 1: the ratio rises with the load; -1: it falls */
 };
 
@@ -84,31 +85,36 @@ static void find_track(struct track *t, const struct points *all, size_t first,
             t->n = 0;
             return;
         }
-        t->cell[t->n++] = (struct cell){p, rival,
-                                        t->along == ALONG_BATCH ? p->batch : p->length};
+        double x = t->along == ALONG_BATCH ? p->batch : p->length;
+        t->cell[t->n++] = (struct cell){.llada = p, .llama = rival, .x = x};
     }
     qsort(t->cell, t->n, sizeof *t->cell, by_x);
 }
 
 /* ---- draws ---- */
 
-static void fill_draws(struct track *t, const struct points *all, size_t draws, uint64_t seed)
+static int by_known(const void *a, const void *b)
 {
-    double *a = mem_zero(draws + 1, sizeof *a), *b = mem_zero(draws + 1, sizeof *b);
-    double flip = all->cost_higher ? -1 : 1;
-    t->y = mem_zero((draws + 1) * t->n, sizeof *t->y);
+    int x = isnan(((const struct cell *)a)->ratio.lo), y = isnan(((const struct cell *)b)->ratio.lo);
+    return x != y ? x - y : by_x(a, b);
+}
+
+static void fill_draws(struct track *t, const struct costs *c)
+{
+    t->known = 0;
     for (size_t i = 0; i < t->n; i++) {
-        field_draws(t->cell[i].llada, seed, draws, a, 1);
-        field_draws(t->cell[i].llama, seed, draws, b, 1);
-        a[draws] = t->cell[i].llada->cost;
-        b[draws] = t->cell[i].llama->cost;
-        for (size_t d = 0; d <= draws; d++)
-            t->y[d * t->n + i] = flip * log(a[d] / b[d]);
+        struct cell *cell = &t->cell[i];
+        cell->ratio = costs_ratio(c, cell->llama, cell->llada, NULL, 0).ratio;
+        t->known += isnan(cell->ratio.lo) ? 0 : 1;
     }
-    const double *measured = t->y + draws * t->n;
-    t->sign = measured[t->n - 1] >= measured[0] ? 1 : -1;
-    free(a);
-    free(b);
+    qsort(t->cell, t->n, sizeof *t->cell, by_known);
+    t->y = mem_zero((c->draws + 1) * t->known, sizeof *t->y);
+    for (size_t i = 0; i < t->known; i++) {
+        costs_ratio(c, t->cell[i].llama, t->cell[i].llada, t->y + i, t->known);
+        t->y[c->draws * t->known + i] = log(t->cell[i].ratio.value);
+    }
+    const double *measured = t->y + c->draws * t->known;
+    t->sign = !t->known || measured[t->known - 1] >= measured[0] ? 1 : -1;
 }
 
 /* The same log ratios if every point took the least time that the machine's limits allow. All NaN:
@@ -125,41 +131,29 @@ static void predict(const struct track *t, const struct points *all, double *y)
         y[i] = NAN;
 }
 
-static double meets(const struct track *t, const double *y)
+static double meets(const struct track *t, size_t n, const double *y)
 {
     double x[CROSSOVER_MAX], v[CROSSOVER_MAX];
-    for (size_t i = 0; i < t->n; i++) {
+    for (size_t i = 0; i < n; i++) {
         x[i] = log2(t->cell[i].x);
         v[i] = t->sign * y[i];
     }
-    double at = crossover_rise(x, v, t->n);
+    double at = crossover_rise(x, v, n);
     return isfinite(at) ? exp2(at) : at;
 }
 
 /* ---- records ---- */
 
-/* The ratio of one cell: what the draws spread around. */
-static struct ratio cell_ratio(const struct cell *c, int higher, double level)
-{
-    const struct point *a = higher ? c->llada : c->llama, *b = higher ? c->llama : c->llada;
-    double *work = mem_zero(a->n_launch + b->n_launch, sizeof *work);
-    struct ratio r = ratio_of(a->launch, a->n_launch, b->launch, b->n_launch, level, work);
-    free(work);
-    return r;
-}
-
-static json_t *cells_of(const struct track *t, const double *predicted, size_t draws, int higher,
-                        double level)
+static json_t *cells_of(const struct track *t, const double *predicted)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < t->n; i++) {
         const struct cell *c = &t->cell[i];
-        struct ratio r = cell_ratio(c, higher, level);
-        double ratio = isnan(r.value) ? exp(t->y[draws * t->n + i]) : r.value;
-        json_t *o = json_pack("{s:f, s:f, s:s, s:s}", "at", c->x, "ratio", ratio, "llada_point",
-                              c->llada->id, "llama_point", c->llama->id);
-        rec_set_number(o, "lo", r.lo, r.reason);
-        rec_set_number(o, "hi", r.hi, r.reason);
+        json_t *o = json_pack("{s:f, s:s, s:s}", "at", c->x, "llada_point", c->llada->id,
+                              "llama_point", c->llama->id);
+        rec_set_number(o, "ratio", c->ratio.value, c->ratio.reason);
+        rec_set_number(o, "lo", c->ratio.lo, c->ratio.reason);
+        rec_set_number(o, "hi", c->ratio.hi, c->ratio.reason);
         rec_set_number(o, "predicted_ratio", exp(predicted[i]),
                        "the shares of the machine's limits are not known");
         json_array_append_new(list, o);
@@ -167,21 +161,19 @@ static json_t *cells_of(const struct track *t, const double *predicted, size_t d
     return list;
 }
 
-/* Why the place has no interval; NULL: it has one. */
-static const char *few_launches(const struct track *t)
+/* Why too few cells are known for a place; NULL: there are two. */
+static const char *few_cells(const struct track *t)
 {
-    const char *why = NULL;
-    for (size_t i = 0; i < t->n && !why; i++) {
-        why = points_no_interval(t->cell[i].llada);
-        why = why ? why : points_no_interval(t->cell[i].llama);
-    }
-    return why;
+    int spread = t->known > 1 && t->cell[0].x < t->cell[t->known - 1].x;
+    return spread                ? NULL
+           : t->known == t->n ? "one load only"
+                              : t->cell[t->known].ratio.reason;
 }
 
 /* Why there is no crossing among the measured ones; NULL: there is. */
 static const char *reason_of(const struct track *t, double at, size_t draws)
 {
-    int cheaper = t->y[draws * t->n] < 0;
+    int cheaper = t->known && t->y[draws * t->known] < 0;
     static const char *const reasons[2][2] = {
         {"dearer than LLaMA at every batch size measured", "cheaper than LLaMA at every batch "
          "size measured"},
@@ -192,38 +184,37 @@ static const char *reason_of(const struct track *t, double at, size_t draws)
 
 static void set_place(json_t *j, const struct track *t, size_t draws, double level, double *work)
 {
-    const double *measured = t->y + draws * t->n;
-    double signed_y[CROSSOVER_MAX], x[CROSSOVER_MAX], below, above;
-    double at = meets(t, measured), inside = 0;
-    const char *reason = reason_of(t, at, draws);
+    const double *measured = t->y + draws * t->known;
+    double signed_y[CROSSOVER_MAX], x[CROSSOVER_MAX], below, above, inside = 0;
+    const char *few = few_cells(t);
+    double at = few ? (double)NAN : meets(t, t->known, measured);
+    const char *reason = few ? few : reason_of(t, at, draws);
     for (size_t d = 0; d < draws; d++) {
-        work[d] = meets(t, t->y + d * t->n);
+        work[d] = few ? (double)NAN : meets(t, t->known, t->y + d * t->known);
         inside += isfinite(work[d]) ? 1 : 0;
     }
     struct interval v = bootstrap_interval(at, work, draws, level);
-    for (size_t i = 0; i < t->n; i++) {
+    for (size_t i = 0; i < t->known; i++) {
         x[i] = t->cell[i].x;
         signed_y[i] = t->sign * measured[i];
     }
-    crossover_bracket(x, signed_y, t->n, &below, &above);
-    json_object_set_new(j, "exists", json_boolean(reason == NULL));
-    crossing_set(j, "at", at, "none");
-    const char *few = few_launches(t);
-    crossing_set(j, "lo", few ? (double)NAN : v.lo, few ? few : "not enough draws");
-    crossing_set(j, "hi", few ? (double)NAN : v.hi, few ? few : "not enough draws");
+    crossover_bracket(x, signed_y, few ? 0 : t->known, &below, &above);
+    json_object_set_new(j, "exists", few ? json_null() : json_boolean(reason == NULL));
+    crossing_set(j, "at", at, few);
+    crossing_set(j, "lo", v.lo, few ? few : "not enough draws");
+    crossing_set(j, "hi", v.hi, few ? few : "not enough draws");
     json_object_set_new(j, "bracket", json_pack("[o, o]",
                                                 isnan(below) ? json_null() : json_real(below),
                                                 isnan(above) ? json_null() : json_real(above)));
-    json_object_set_new(j, "probability", json_real(inside / (double)draws));
+    json_object_set_new(j, "probability", few ? json_null() : json_real(inside / (double)draws));
     json_object_set_new(j, "reason", reason ? json_string(reason) : json_null());
 }
 
-static json_t *record_of(const struct track *t, const struct points *all, size_t draws,
-                         double level)
+static json_t *record_of(const struct track *t, const struct points *all, const struct costs *c)
 {
     static const char *const copy[] = {"device", "contract", "dtype", "quant", "unmask", "cache"};
     const struct point *p = t->cell[0].llada;
-    double *work = mem_zero(draws + 1, sizeof *work), predicted[CROSSOVER_MAX];
+    double *work = mem_zero(c->draws + 1, sizeof *work), predicted[CROSSOVER_MAX];
     int batch = t->along == ALONG_BATCH;
     json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", batch ? "X_batch" : "X_length",
                           "llada", p->model, "llama", t->cell[0].llama->model, "over",
@@ -235,23 +226,25 @@ static json_t *record_of(const struct track *t, const struct points *all, size_t
     rec_set_number(j, "gen_length", batch ? p->length : (double)NAN, "what it runs along");
     rec_set_number(j, "steps", batch ? p->steps : (double)NAN, "not the same along it");
     rec_set_number(j, "tokens_per_step", p->length / p->steps, "no schedule of steps");
-    json_object_set_new(j, "direction", json_string(t->sign > 0 ? "cheaper_up_to"
-                                                                : "cheaper_from"));
-    set_place(j, t, draws, level, work);
-    json_object_set_new(j, "level", json_real(level));
+    if (!few_cells(t))
+        json_object_set_new(j, "direction", json_string(t->sign > 0 ? "cheaper_up_to"
+                                                                    : "cheaper_from"));
+    set_place(j, t, c->draws, c->level, work);
+    json_object_set_new(j, "level", json_real(c->level));
     predict(t, all, predicted);
-    crossing_set(j, "predicted_at", isnan(predicted[0]) ? (double)NAN : meets(t, predicted),
+    crossing_set(j, "predicted_at", isnan(predicted[0]) ? (double)NAN : meets(t, t->known, predicted),
                  "the shares of the machine's limits are not known");
-    json_object_set_new(j, "cells", cells_of(t, predicted, draws, all->cost_higher,
-                                                      level));
-    json_object_set_new(j, "method", json_string("monotone log ratio, linear in log2, t draws "
-                                                 "over launches"));
-    rec_set_int(j, "draws", (int64_t)draws);
+    json_object_set_new(j, "cells", cells_of(t, predicted));
+    json_object_set_new(j, "method", json_string(
+        costs_by_prompt(c) ? "monotone log ratio of pairs, linear in log2, t draws over launches "
+                             "and prompts"
+                           : "monotone log ratio of pairs, linear in log2, t draws over launches"));
+    rec_set_int(j, "draws", (int64_t)c->draws);
     free(work);
     return j;
 }
 
-json_t *scaling_records(const struct points *p, size_t draws, uint64_t seed, double level)
+json_t *scaling_records(const struct points *p, const struct costs *costs)
 {
     json_t *list = json_array();
     struct track *t = mem_zero(1, sizeof *t);
@@ -266,8 +259,8 @@ json_t *scaling_records(const struct points *p, size_t draws, uint64_t seed, dou
                 find_track(t, p, i, id);
             if (t->n < 2 || !(t->cell[0].x < t->cell[t->n - 1].x))
                 continue;
-            fill_draws(t, p, draws, seed);
-            json_array_append_new(list, record_of(t, p, draws, level));
+            fill_draws(t, costs);
+            json_array_append_new(list, record_of(t, p, costs));
             free(t->y);
         }
     }

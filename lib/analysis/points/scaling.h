@@ -12,14 +12,14 @@
 
 #include <jansson.h>
 
-#include "lib/analysis/points/points.h"
+#include "lib/analysis/points/costs.h"
 
 /* The members of one `crossover` record a track, named X_batch or X_length: direction
  * (cheaper_up_to: the diffusion model costs less below the crossover; cheaper_from: above it), at,
  * lo, hi, bracket, exists, censored, probability, cells [{at, ratio, lo, hi, llada_point,
  * llama_point, predicted_ratio}], and predicted_at: where both would meet if every point took the
- * least time that the machine's limits allow (points.h, roof). Draws are over launches, those of a
- * model together. An array; the caller's. */
-json_t *scaling_records(const struct points *p, size_t draws, uint64_t seed, double level);
+ * least time that the machine's limits allow (points.h, roof). A cell whose ratio has no interval
+ * (costs.h) is no part of the curve. An array; the caller's. */
+json_t *scaling_records(const struct points *p, const struct costs *costs);
 
 #endif
