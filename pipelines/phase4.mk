@@ -111,7 +111,7 @@ QUALITY := $(R)/steps/judge.ndjson $(R)/steps/exact.ndjson $(R)/steps/text.ndjso
            $(if $(BERT),$(R)/steps/bert.ndjson)
 $(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(QUALITY) $(R)/stamp/pareto $(TOOL)-pareto | $(QUIET)
 	$(call say,pareto)\
-	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
+	    $(beside) $(BIN)/pareto --seed $(SEED) $(if $(MARGIN),--margin $(MARGIN)) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
 
 .PHONY: phase4
 PASSES := $(ANSWERED:%=$(R)/%/passes.ndjson)

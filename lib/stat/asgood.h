@@ -1,5 +1,5 @@
 /* asgood.h - from how many steps on is a sweep as good as its rival? "As good" is a test: on the
- * same prompts the quality must be shown to be worse by less than a margin that was declared before.
+ * same prompts the quality must be shown to be worse by less than a margin, declared before.
  *
  * The tests are one fixed sequence. They begin at the most steps and go down, each at one-sided
  * 2.5 %, and end at the first that fails. So the chance that any step count is falsely called as

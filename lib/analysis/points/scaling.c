@@ -95,7 +95,8 @@ static void find_track(struct track *t, const struct points *all, size_t first,
 
 static int by_known(const void *a, const void *b)
 {
-    int x = isnan(((const struct cell *)a)->ratio.lo), y = isnan(((const struct cell *)b)->ratio.lo);
+    int x = isnan(((const struct cell *)a)->ratio.lo);
+    int y = isnan(((const struct cell *)b)->ratio.lo);
     return x != y ? x - y : by_x(a, b);
 }
 
