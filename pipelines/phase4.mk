@@ -6,7 +6,7 @@ text-$(R)/stamp/likelihood = \
     $(LIKELIHOOD_PROMPTS) $(LIKELIHOOD_SAMPLES) $(LIKELIHOOD_ORDERS) $(SEED) \
     $(if $(LTM),$(LIKELIHOOD_FIT))
 
-text-$(R)/stamp/pareto = $(PARETO_FLAGS) $(SEED)
+text-$(R)/stamp/pareto = $(PARETO_FLAGS) $(MARGIN) $(SEED)
 
 # What quality is of: the answers to all prompts where only some are timed. One of each distinct
 # answer: repeats of a greedy answer are scored once.
@@ -111,7 +111,8 @@ QUALITY := $(R)/steps/judge.ndjson $(R)/steps/exact.ndjson $(R)/steps/text.ndjso
            $(if $(BERT),$(R)/steps/bert.ndjson)
 $(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(QUALITY) $(R)/stamp/pareto $(TOOL)-pareto | $(QUIET)
 	$(call say,pareto)\
-	    $(beside) $(BIN)/pareto --seed $(SEED) $(if $(MARGIN),--margin $(MARGIN)) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
+	    $(beside) $(BIN)/pareto --seed $(SEED) $(if $(MARGIN),--margin $(MARGIN)) \
+	    $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
 
 .PHONY: phase4
 PASSES := $(ANSWERED:%=$(R)/%/passes.ndjson)

@@ -28,7 +28,8 @@ $(R)/scale/exact.ndjson: $(R)/scale/generations.ndjson $(TOOL)-score-exact | $(Q
 SCALE_QUALITY := $(R)/scale/judge.ndjson $(R)/scale/exact.ndjson
 $(R)/scale/pareto.ndjson: $(SCALE) $(SCALE_QUALITY) $(R)/stamp/pareto $(TOOL)-pareto | $(QUIET)
 	$(call say,pareto scale)\
-	    $(beside) $(BIN)/pareto --seed $(SEED) $(if $(MARGIN),--margin $(MARGIN)) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
+	    $(beside) $(BIN)/pareto --seed $(SEED) $(if $(MARGIN),--margin $(MARGIN)) \
+	    $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
 
 .PHONY: phase5
 phase5: $(SCALE) $(RATIOS) $(R)/scale/pareto.ndjson $(QUANT) \

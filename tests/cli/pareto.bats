@@ -50,7 +50,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
       true ]
     [ "$(crossover X_lat '.bracket' < "$T/p" | sed 's/\.0//g')" = "[64,128]" ]
     [ "$(crossover X_lat '.method | startswith("least-absolute")' < "$T/p")" = true ]
-    [ "$(crossover X_lat '.at == .estimate and .lo == .est_lo and .hi == .est_hi' < "$T/p")" = true ]
+    [ "$(crossover X_lat '[.at, .lo, .hi] == [.estimate, .est_lo, .est_hi]' < "$T/p")" = true ]
     [ "$(crossover X_q '.exists and .est_lo < 40 and 40 < .est_hi and .est_lo < .estimate
         and .estimate < .est_hi and .task == null' < "$T/p")" = true ]
     [ "$(crossover X_q '[.at, .lo, .hi, (.tests | map(.noninferior))]' < "$T/p" |

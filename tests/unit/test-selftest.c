@@ -451,8 +451,8 @@ int main(int argc, char **argv)
     while (argc > 2 && fault < FAULTS && strcmp(argv[2], fault_names[fault]))
         fault++;
     if (*end || !repetitions || repetitions > 1000000 || fault == FAULTS) {
-        fprintf(stderr, "test-selftest: expected a number of repetitions and none, pooled, blocked, "
-                        "raw or means\n");
+        fprintf(stderr, "test-selftest: expected a number of repetitions and none, pooled, "
+                        "blocked, raw or means\n");
         return 64;
     }
     return table(repetitions, fault);
