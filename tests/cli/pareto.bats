@@ -502,7 +502,8 @@ times() {
 @test "a sweep without a rival says on standard error what keeps it from one" {
     sweep 300 30 8 64 | jq -c '.contract = (if .model == "llama" then "answer" else "fixed" end)' \
         > "$T/in"
-    "$BIN/pareto" --no-meta "$T/in" 2>&1 > /dev/null | grep -q 'W034.*contract answer, this one fixed'
+    "$BIN/pareto" --no-meta "$T/in" 2>&1 > /dev/null |
+        grep -q 'W034.*contract answer, this one fixed'
     sed 's/"model":"llama"/"model":"llama","x":1/; /"arch":"llama"/d' "$T/in" |
         "$BIN/pareto" --no-meta 2>&1 > /dev/null | grep -q 'W034.*no LLaMA is in the input'
 }
