@@ -1,5 +1,5 @@
 /* asgood.h - from how many steps on is a sweep as good as its rival? "As good" is a test: on the
- * same prompts the quality must be shown to be worse by less than a margin that was declared before.
+ * same prompts the quality must be shown to be worse by less than a margin, declared before.
  *
  * The tests are one fixed sequence. They begin at the most steps and go down, each at one-sided
  * 2.5 %, and end at the first that fails. So the chance that any step count is falsely called as
@@ -7,7 +7,7 @@
  * the opposite question, "worse by more than the margin": what both leave holds the true place
  * with 95 %, without any assumption on the curve between step counts.
  *
- * Right or wrong answers: Tango's score test. Other qualities: Student's t on the prompts' parts in
+ * Right or wrong answers: Tango's score, less one prompt. Other qualities: Student's t on the prompts' parts in
  * the difference; of perplexities in that of their logarithms.
  *
  * Source: Maurer, Hothorn, Lehmacher 1995 (fixed sequences keep the level); Tango 1998 (Statistics

@@ -1,7 +1,7 @@
 /* parity.h - where a sweep over steps meets one autoregressive point, between measured steps:
  *
- *   X_lat   the steps at which the sweep costs as much            (below it the sweep is cheaper)
- *   q       the fewest steps at which its quality reaches the level: an estimate, no test (asgood.h)
+ *   X_lat   the steps at which the sweep costs as much (below it the sweep is cheaper)
+ *   q       the fewest steps at which its quality reaches the level: no test (asgood.h)
  *
  * -INFINITY and INFINITY: outside the measured steps, on that side.
  */

@@ -1,5 +1,6 @@
 /* simultaneous.c - see simultaneous.h. The chance that any of n intervals misses is at most the sum
- * of their chances, however the systems depend on each other. */
+ * of their chances, however the systems depend on each other.
+ */
 #include "lib/stat/simultaneous.h"
 
 #include <math.h>

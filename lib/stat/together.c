@@ -8,7 +8,7 @@
 
 #include "lib/base/rng.h"
 
-static const double MANY = 200; /* degrees of freedom, from which on it is the normal distribution */
+static const double MANY = 200; /* degrees of freedom: as good as normal */
 
 size_t together_work(const struct together *t)
 {

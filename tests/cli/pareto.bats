@@ -50,7 +50,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
       true ]
     [ "$(crossover X_lat '.bracket' < "$T/p" | sed 's/\.0//g')" = "[64,128]" ]
     [ "$(crossover X_lat '.method | startswith("least-absolute")' < "$T/p")" = true ]
-    [ "$(crossover X_lat '.at == .estimate and .lo == .est_lo and .hi == .est_hi' < "$T/p")" = true ]
+    [ "$(crossover X_lat '[.at, .lo, .hi] == [.estimate, .est_lo, .est_hi]' < "$T/p")" = true ]
     [ "$(crossover X_q '.exists and .est_lo < 40 and 40 < .est_hi and .est_lo < .estimate
         and .estimate < .est_hi and .task == null' < "$T/p")" = true ]
     [ "$(crossover X_q '[.at, .lo, .hi, (.tests | map(.noninferior))]' < "$T/p" |
@@ -502,7 +502,8 @@ times() {
 @test "a sweep without a rival says on standard error what keeps it from one" {
     sweep 300 30 8 64 | jq -c '.contract = (if .model == "llama" then "answer" else "fixed" end)' \
         > "$T/in"
-    "$BIN/pareto" --no-meta "$T/in" 2>&1 > /dev/null | grep -q 'W034.*contract answer, this one fixed'
+    "$BIN/pareto" --no-meta "$T/in" 2>&1 > /dev/null |
+        grep -q 'W034.*contract answer, this one fixed'
     sed 's/"model":"llama"/"model":"llama","x":1/; /"arch":"llama"/d' "$T/in" |
         "$BIN/pareto" --no-meta 2>&1 > /dev/null | grep -q 'W034.*no LLaMA is in the input'
 }

@@ -15,10 +15,12 @@
 #include <string.h>
 
 #include "lib/base/rng.h"
+#include "lib/stat/asgood.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/contest.h"
 #include "lib/stat/launch.h"
 #include "lib/stat/ratio.h"
+#include "lib/stat/simultaneous.h"
 #include "tests/tap.h"
 
 enum fault {
@@ -26,9 +28,10 @@ enum fault {
     POOLED, /* answers taken for independent, as if each were a launch */
     BLOCKED, /* all launches of A, then all of B */
     RAW,     /* p values of a grid as if each stood alone */
+    MEANS,   /* as good where the mean is, without a test */
     FAULTS
 };
-static const char *const fault_names[FAULTS] = {"none", "pooled", "blocked", "raw"};
+static const char *const fault_names[FAULTS] = {"none", "pooled", "blocked", "raw", "means"};
 
 enum { ANSWERS = 10, MOST = 200 };
 
@@ -237,7 +240,7 @@ static double jump_found(uint64_t seed, enum fault fault)
 
 /* ---- crossovers ---- */
 
-enum { STEPS = 6, RIVAL = STEPS, POINTS = STEPS + 1, DRAWS = 400, PROMPTS = 200 };
+enum { STEPS = 6, RIVAL = STEPS, POINTS = STEPS + 1, DRAWS = 400, PROMPTS_TESTED = 300 };
 static const double steps[POINTS] = {8, 16, 32, 64, 128, 256, 0};
 
 /* Costs 4 + 2 steps, the rival's is that at 50 steps: X_lat is 50. The points of a sweep share the
@@ -268,38 +271,92 @@ static double lat_covers(uint64_t seed, enum fault fault)
     return holds(r.lat.lo, r.lat.hi, 50);
 }
 
-/* Quality of prompt k at s steps: 0.5 log2 s, what the prompt adds for all, and noise; the rival's
- * is that at 30 steps. */
-static double quality_covers(uint64_t seed, enum fault fault)
+/* Right or wrong answers that no curve of the estimator describes: the chance of a right one at
+ * each step count. The rival is right with 0.85. A prompt is hard or easy for both. */
+enum shape { SATURATES, BENDS, NEAR_ONE, NEVER, SHAPES };
+static const double rival_share[SHAPES] = {0.85, 0.85, 0.97, 0.85};
+static const double shares[SHAPES][STEPS] = {{0.40, 0.70, 0.80, 0.80, 0.80, 0.80},
+                                             {0.10, 0.30, 0.799, 0.86, 0.86, 0.86},
+                                             {0.80, 0.90, 0.919, 0.95, 0.97, 0.97},
+                                             {0.50, 0.60, 0.70, 0.75, 0.78, 0.80}};
+/* With a margin of 5 points the first place that is as good; STEPS: none is. */
+static const size_t truth[SHAPES] = {STEPS, 3, 3, STEPS};
+
+/* A falsely early X_q, by 300 prompts. */
+static double falsely_good(uint64_t seed, enum fault fault, enum shape shape)
 {
-    static double value[PROMPTS][POINTS], draw[DRAWS * POINTS], cost_draw[DRAWS * POINTS];
-    static double work[5 * DRAWS];
-    double at[POINTS] = {0}, level[DRAWS + 1];
-    uint32_t index[PROMPTS];
-    struct rng r = {.seed = rng_derive(seed, "quality")};
-    (void)fault;
-    for (size_t k = 0; k < PROMPTS; k++) {
-        double shared = 2 * rng_normal(&r);
+    static double right[POINTS][PROMPTS_TESTED], one[PROMPTS_TESTED], work[2 * PROMPTS_TESTED];
+    const struct asgood_kind kind = {POOLED_PLAIN, 1, 1};
+    const struct pooled_margin margin = {0.05, 0};
+    struct asgood test[STEPS];
+    struct rng r = {.seed = rng_derive(seed, "answers")};
+    for (size_t k = 0; k < PROMPTS_TESTED; k++) {
+        double hard = rng_uniform(&r);
+        one[k] = 1;
         for (size_t i = 0; i < POINTS; i++) {
-            double good = 0.5 * log2(i == RIVAL ? 30 : steps[i]);
-            value[k][i] = good + shared + rng_normal(&r);
-            at[i] += value[k][i] / PROMPTS;
+            double own = rng_uniform(&r), mixed = rng_uniform(&r) < 0.6 ? hard : own;
+            right[i][k] = mixed < (i == RIVAL ? rival_share[shape] : shares[shape][i]);
         }
     }
-    memset(draw, 0, sizeof draw);
-    for (size_t d = 0; d < DRAWS; d++) {
-        bootstrap_draw(seed, d, PROMPTS, index);
-        for (size_t k = 0; k < PROMPTS; k++)
-            for (size_t i = 0; i < POINTS; i++)
-                draw[d * POINTS + i] += value[index[k]][i] / PROMPTS;
-        memcpy(cost_draw + d * POINTS, steps, sizeof steps);
-        level[d] = draw[d * POINTS + RIVAL];
+    for (size_t i = 0; i < STEPS; i++)
+        test[i] = asgood_test((struct asgood_side){right[i], one},
+                              (struct asgood_side){right[RIVAL], one}, PROMPTS_TESTED, &kind,
+                              &margin, work);
+    size_t first = asgood_sequence(test, STEPS).first;
+    for (size_t i = 0; fault == MEANS && i < STEPS; i++) /* as good where the mean is */
+        if (stat_mean(right[i], PROMPTS_TESTED) >= stat_mean(right[RIVAL], PROMPTS_TESTED) - 0.05) {
+            first = i;
+            break;
+        }
+    return first < truth[shape];
+}
+
+static double saturated_good(uint64_t seed, enum fault fault)
+{
+    return falsely_good(seed, fault, SATURATES);
+}
+
+static double bent_good(uint64_t seed, enum fault fault)
+{
+    return falsely_good(seed, fault, BENDS);
+}
+
+static double near_one_good(uint64_t seed, enum fault fault)
+{
+    return falsely_good(seed, fault, NEAR_ONE);
+}
+
+static double never_good(uint64_t seed, enum fault fault)
+{
+    return falsely_good(seed, fault, NEVER);
+}
+
+/* Nine methods, all 1.3 times as slow as the rival, ten launches of twelve prompts, heavy tails of
+ * launches (t with 3 degrees of freedom): does the interval of the fastest hold 1.3? */
+static double fastest_covers(uint64_t seed, enum fault fault)
+{
+    enum { METHODS = 9, LAUNCHES = 10, TEXTS = 12 };
+    double base[LAUNCHES * TEXTS], other[LAUNCHES * TEXTS], work[LAUNCHES * TEXTS + 64];
+    struct rng r = {.seed = rng_derive(seed, "fastest")};
+    struct paired best = {.ratio.value = INFINITY};
+    for (size_t i = 0; i < LAUNCHES * TEXTS; i++)
+        base[i] = exp(0.02 * rng_normal(&r));
+    for (int m = 0; m < METHODS; m++) {
+        for (size_t l = 0; l < LAUNCHES; l++) {
+            double chi = 0, luck = rng_normal(&r);
+            for (int k = 0; k < 3; k++)
+                chi += pow(rng_normal(&r), 2);
+            for (size_t p = 0; p < TEXTS; p++)
+                other[l * TEXTS + p] = 1.3 * exp(0.02 * luck / sqrt(chi / 3) +
+                                                 0.03 * rng_normal(&r));
+        }
+        struct paired_cells c = {LAUNCHES, TEXTS, base, other};
+        struct paired one = paired_ratio(&c, 0.95, work);
+        if (one.ratio.value < best.ratio.value)
+            best = one;
     }
-    level[DRAWS] = at[RIVAL];
-    struct contest c = {POINTS, DRAWS, steps, steps, cost_draw, at, draw};
-    struct contest_result x;
-    contest_solve(&c, &(struct contest_pair){0, STEPS, RIVAL, level}, &x, work);
-    return holds(x.q.lo, x.q.hi, 30);
+    struct ratio wide = simultaneous_ratio(&best, 0.95, fault == RAW ? 1 : METHODS);
+    return holds(wide.lo, wide.hi, 1.3);
 }
 
 /* ---- claims ---- */
@@ -328,7 +385,11 @@ static const struct claim {
     {"a steady launch is called unsteady", 0, 0.05, steady_alarm, 0.2, SOUND},
     {"a jump of 5 % within a launch is found", 0.95, 1, jump_found, 0.22, SOUND},
     {"interval of X_lat holds it, 8 launches", 0.93, 0.97, lat_covers, 0.22, SOUND},
-    {"interval of X_q holds it, 200 prompts", 0.93, 0.97, quality_covers, 0.22, SOUND},
+    {"saturated below the margin: called as good", 0, 0.025, saturated_good, 0.16, MEANS},
+    {"a curve that bends: X_q too early", 0, 0.025, bent_good, 0.16, MEANS},
+    {"shares near 1: X_q too early", 0, 0.025, near_one_good, 0.16, MEANS},
+    {"never as good: called as good", 0, 0.025, never_good, 0.16, MEANS},
+    {"the fastest of nine methods, heavy tails: held", 0.975, 1, fastest_covers, 0.1, RAW},
 };
 enum { CLAIMS = sizeof claims / sizeof *claims };
 
@@ -390,8 +451,8 @@ int main(int argc, char **argv)
     while (argc > 2 && fault < FAULTS && strcmp(argv[2], fault_names[fault]))
         fault++;
     if (*end || !repetitions || repetitions > 1000000 || fault == FAULTS) {
-        fprintf(stderr, "test-selftest: expected a number of repetitions and none, pooled, blocked "
-                        "or raw\n");
+        fprintf(stderr, "test-selftest: expected a number of repetitions and none, pooled, "
+                        "blocked, raw or means\n");
         return 64;
     }
     return table(repetitions, fault);

@@ -1,5 +1,6 @@
 /* costs.c - see costs.h. Launch values become a table of one prompt, so that launches find each
- * other, and ratios are made, in one way for all costs. */
+ * other, and ratios are made, in one way for all costs.
+ */
 #include "lib/analysis/points/costs.h"
 
 #include <math.h>

@@ -53,7 +53,8 @@ static int differ(const struct point *of, const struct point *rival, struct buf 
     static const char *const names[] = {"device", "batch", "length", "contract"};
     const char *mine[] = {of->device, NULL, NULL, of->contract};
     const char *its[] = {rival->device, NULL, NULL, rival->contract};
-    const double my[] = {0, of->batch, of->length, 0}, other[] = {0, rival->batch, rival->length, 0};
+    const double my[] = {0, of->batch, of->length, 0};
+    const double other[] = {0, rival->batch, rival->length, 0};
     int n = 0;
     for (int i = 0; i < 4; i++) {
         if (mine[i] ? !strcmp(mine[i], its[i])

@@ -1,7 +1,7 @@
 /* field.h - the points that compete with each other (one device, batch size, length and contract)
  * as numbers: their cost and each of their qualities, as measured and in every draw: of the cost
- * over launches and prompts, in pairs with one of the points, the base (costs.h), of the quality over
- * prompts, the same prompts for all points. A point without such pairs has no cost here.
+ * over launches and prompts, in pairs with one of the points, the base (costs.h), of the quality
+ * over prompts, the same prompts for all points. A point without such pairs has no cost here.
  */
 #ifndef ANALYSIS_POINTS_FIELD_H
 #define ANALYSIS_POINTS_FIELD_H

@@ -281,8 +281,8 @@ static void decide_parity(const struct meeting *m, struct crossing *c, const str
     c->exists = r->hi <= 1 ? 1 : r->lo > 1 ? 0 : -1;
     c->reason = c->exists > 0 ? NULL
                 : isnan(r->lo) ? r->reason
-                : c->exists < 0 ? "undecided: where it is as good its cost may be more or less than "
-                                  "LLaMA's"
+                : c->exists < 0 ? "undecided: where it is as good its cost may be more or less "
+                                  "than LLaMA's"
                 : in_words(m, "as good only at more steps than are as cheap",
                            "as good only with more work than is as cheap");
     if (c->exists <= 0) {

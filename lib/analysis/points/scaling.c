@@ -95,7 +95,8 @@ static void find_track(struct track *t, const struct points *all, size_t first,
 
 static int by_known(const void *a, const void *b)
 {
-    int x = isnan(((const struct cell *)a)->ratio.lo), y = isnan(((const struct cell *)b)->ratio.lo);
+    int x = isnan(((const struct cell *)a)->ratio.lo);
+    int y = isnan(((const struct cell *)b)->ratio.lo);
     return x != y ? x - y : by_x(a, b);
 }
 
@@ -232,7 +233,8 @@ static json_t *record_of(const struct track *t, const struct points *all, const 
     set_place(j, t, c->draws, c->level, work);
     json_object_set_new(j, "level", json_real(c->level));
     predict(t, all, predicted);
-    crossing_set(j, "predicted_at", isnan(predicted[0]) ? (double)NAN : meets(t, t->known, predicted),
+    crossing_set(j, "predicted_at", isnan(predicted[0]) ? (double)NAN
+                                                          : meets(t, t->known, predicted),
                  "the shares of the machine's limits are not known");
     json_object_set_new(j, "cells", cells_of(t, predicted));
     json_object_set_new(j, "method", json_string(
