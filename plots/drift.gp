@@ -9,5 +9,6 @@ set arrow 1 from graph 0, first 100 to graph 1, first 100 nohead back \
 plot for [k = 0:2] $points index k using 1:2 with points linecolor rgb colour(k) \
         pointtype point(k) pointsize 0.3, \
     for [k = 0:2] $trend index k using 1:2 with lines linecolor rgb colour(k) linewidth 1.6 \
-        title (kind_count[k + 1] > 0 ? kind_label[k + 1] : '')
+        title (kind_count[k + 1] > 0 ? kind_label[k + 1] : ''), \
+    for [i = 1:tips(1)] $tips index 0 using 1:2:5 @tip
 unset output

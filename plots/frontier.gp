@@ -63,7 +63,8 @@ do for [p = 1:panel_count] {
             pointsize variable pointtype variable linecolor rgb '#202020', \
         for [i = 1:(crossing_count[p] > 0)] $crossings index p - 1 \
             using ($1 / 1.05):5:4 with labels right offset character -0.3, 0 \
-            textcolor rgb '#202020'
+            textcolor rgb '#202020', \
+        for [i = 1:tips(p)] $tips index p - 1 using 1:2:5 @tip
 }
 unset multiplot
 unset output

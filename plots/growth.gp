@@ -26,5 +26,6 @@ plot for [k = 1:series_count] law(k, x) with lines dashtype dash(k) \
     for [k = 1:series_count] $points index k - 1 using 1:2 with points \
         linecolor rgb hue(series_kind[k], series_variant[k]) \
         pointtype variant(series_kind[k], series_variant[k]) \
-        pointsize (series_kind[k] == 1 ? 0.9 : 0.55) title series_name[k]
+        pointsize (series_kind[k] == 1 ? 0.9 : 0.55) title series_name[k], \
+    for [i = 1:tips(1)] $tips index 0 using 1:2:5 @tip
 unset output

@@ -39,5 +39,6 @@ plot for [k = 1:series_count] $points index k - 1 using (at($1, k)):2:(0):($3 - 
         with vectors heads size graph 0.006, 90 linecolor rgb fill[k] linewidth 1.2, \
     for [k = 1:series_count] $points index k - 1 using (at($1, k)):2 with points \
         linecolor rgb fill[k] pointtype (series_kind[k] == 1 ? 2 : 7) \
-        pointsize (series_kind[k] == 1 ? 0.9 : 0.6) title series_name[k]
+        pointsize (series_kind[k] == 1 ? 0.9 : 0.6) title series_name[k], \
+    for [i = 1:tips(1)] $tips index 0 using (at($1, $3)):2:5 @tip
 unset output

@@ -23,7 +23,8 @@ set xlabel 'times as fast'
 set arrow 1 from 1, graph 0 to 1, graph 1 nohead linecolor rgb grey dashtype 2 back
 plot $points using 9:1 with points pointtype 12 pointsize 0.7 linecolor rgb grey, \
     $points using 3:1:4:5:(rgb($2)) with xerrorbars pointtype 7 pointsize 0.5 linewidth 1 \
-        linecolor rgb variable
+        linecolor rgb variable, \
+    for [i = 1:tips(1)] $tips index 0 using 1:2:5 @tip
 unset arrow 1
 unset logscale x
 unset ytics
@@ -35,6 +36,7 @@ set rmargin at screen 0.98
 set xlabel (narrow ? 'accuracy, points' : 'change of the accuracy (points)')
 set arrow 2 from 0, graph 0 to 0, graph 1 nohead linecolor rgb grey dashtype 2 back
 plot $points using 6:1:7:8:(rgb($2)) with xerrorbars pointtype 7 pointsize 0.5 linewidth 1 \
-    linecolor rgb variable
+    linecolor rgb variable, \
+    for [i = 1:tips(2)] $tips index 1 using 1:2:5 @tip
 unset multiplot
 unset output

@@ -90,7 +90,8 @@ do for [p = 1:panel_count] {
             linecolor rgb hue(series_kind[k], series_variant[k]) \
             pointtype hollow(series_kind[k], series_variant[k]) pointsize 0.5, \
         $labels index p - 1 using 1:2:4:(rgb($3)) with labels offset character -1.3, 0.5 \
-            textcolor rgb variable
+            textcolor rgb variable, \
+        for [i = 1:tips(p)] $tips index p - 1 using 1:2:5 @tip
 }
 unset multiplot
 unset output

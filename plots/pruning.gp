@@ -55,7 +55,8 @@ do for [i = 1:2 * panel_count] {
         for [k = 1:series_count] $points index k - 1 \
             using (series_panel[k] == p ? $1 : NaN):c with points \
             linecolor rgb hue(0, series_variant[k]) pointtype variant(0, series_variant[k]) \
-            pointsize 0.6
+            pointsize 0.6, \
+        for [i = 1:tips(row == 1 ? p : p + 4)] $tips index p - (row == 1 ? 1 : -3) using 1:2:5 @tip
 }
 unset multiplot
 unset output

@@ -36,5 +36,6 @@ plot for [i=1:roof_count] roof(i, x) with lines linecolor rgb grey linewidth 1.4
     $points using 1:2:4:(rgb($3)) every 2::(x_records > 1) with labels left offset 1, 0.6 \
         textcolor rgb variable notitle, \
     for [k=0:(k_max > 1 ? 2 : 1)] keyentry with points pointtype point(k) pointsize 0.9 \
-        linecolor rgb rgb(k) title word('LLaDA LLaMA kernel', k + 1)
+        linecolor rgb rgb(k) title word('LLaDA LLaMA kernel', k + 1), \
+    for [i = 1:tips(1)] $tips index 0 using 1:2:5 @tip
 unset output

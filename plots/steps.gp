@@ -79,8 +79,9 @@ do for [p = 1:panels] {
             using (p == 1 && $8 != 0 && series_kind[k] != 1 ? at($1) : NaN):c with points \
             linecolor rgb hue(series_kind[k], series_variant[k]) \
             pointtype hollow(series_kind[k], series_variant[k]) pointsize 0.5, \
-        $labels using (labelled ? at($1) : NaN):(p == 1 ? $2 : $3):5:(rgb($4)) with labels \
-            offset character 0.8, -0.7 textcolor rgb variable
+        for [i = 1:labels > 0] $labels using (at($1)):(p == 1 ? $2 : $3):5:(rgb($4)) \
+            with labels offset character 0.8, -0.7 textcolor rgb variable, \
+        for [i = 1:tips(p)] $tips index p - 1 using (at($1)):2:5 @tip
 }
 unset multiplot
 unset output

@@ -40,6 +40,10 @@ set grid linecolor rgb faint linewidth 0.5 linetype 1
 set title offset 0,-0.6
 set format '%g'
 narrow = width_cm < 10
+# In an SVG the marks say their values: plot makes targets for a pointer of these labels. A mark is
+# for [i = 1:tips(p)] $tips index p - 1 using 1:2:5 @tip, a box of two corners has :("[") first.
+tips(p) = format eq 'svg' ? tip_count[p] : 0
+tip = "with labels hypertext point pointtype 7 pointsize 0.1 linecolor rgb '#FF000000'"
 set key noautotitle
 set style fill solid 1.0 noborder
 ok(x) = (x == x)

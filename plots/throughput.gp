@@ -45,5 +45,7 @@ plot for [k = 1:series_count] $points index k - 1 \
         using (at($1, k)):($5 != 0 ? $2 : NaN):(bar * 0.94) with boxes linecolor rgb fill[k] \
         fillstyle empty border linecolor rgb fill[k], \
     for [k = 1:series_count] $points index k - 1 using (at($1, k)):3:(0):($4 - $3) \
-        with vectors nohead linecolor rgb '#303030' linewidth 0.8
+        with vectors nohead linecolor rgb '#303030' linewidth 0.8, \
+    for [i = 1:tips(1)] $tips index 0 using (at($1, $3) - bar / 2):(0):('[') @tip, \
+    for [i = 1:tips(1)] $tips index 0 using (at($1, $3) + bar / 2):2:5 @tip
 unset output

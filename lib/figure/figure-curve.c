@@ -400,6 +400,9 @@ static void put_points(struct figure *f, const struct runset *s, const struct co
             script_row(out, "nnnnnnnnnt", k->x.at, k->x.lo, k->x.hi, k->y.at, k->y.lo, k->y.hi,
                        k->value, (double)k->disturbed, front_share(s, k, a->cost, a->quality),
                        k->config);
+            char *text = figure_axes_tip(a, k);
+            figure_tip(f, panel, k->x.at, k->y.at, NULL, "%s", text);
+            free(text);
             before = k;
         }
     }

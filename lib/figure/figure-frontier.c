@@ -243,6 +243,9 @@ static void put_curves(struct figure *f, const struct place *v, size_t n, const 
         int labelled = ends || begins || v[i].row->kind == CONFIG_AUTOREGRESSIVE;
         script_row(out, "nnnnn", v[i].user, v[i].device, v[i].row->batch,
                    (double)v[i].row->disturbed, (double)labelled);
+        figure_tip(f, panel, v[i].user, v[i].device, NULL,
+                   "%s, batch %.4g: %.4g tokens/s for a user, %.4g of the device", names[l.n - 1],
+                   v[i].row->batch, v[i].user, v[i].device);
     }
     script_table_end(out);
     series_put(out, &l);

@@ -96,6 +96,16 @@ static char *short_name(const struct config_row *c, const struct laws *l)
     return b.data;
 }
 
+static void put_point(struct figure *f, const struct config_row *c, double length, double bytes)
+{
+    struct buf b = {0};
+    format_value(&b, "memory_bytes", bytes);
+    script_row(&f->script, "nn", length, bytes);
+    figure_tip(f, 1, length, bytes, NULL, "%s, batch %.4g, %.0f tokens: %s beyond the weights",
+               c->name, c->batch, length, b.data);
+    buf_free(&b);
+}
+
 static void put_growth(struct figure *f, struct series *l, char **names, double (*fits)[SERIES_MAX],
                        const struct config_row *c, const struct growth *g)
 {
@@ -112,7 +122,7 @@ static void put_growth(struct figure *f, struct series *l, char **names, double 
     say_laws(f, c, &laws);
     series_open(&f->script, l, names[l->n], (double)c->kind, 1, 2);
     for (size_t i = 0; i < g->n; i++)
-        script_row(&f->script, "nn", g->length[i], g->bytes[i]);
+        put_point(f, c, g->length[i], g->bytes[i]);
 }
 
 void figure_growth(struct figure *f, const struct runset *s, const struct figure_request *q)

@@ -121,6 +121,25 @@ static struct row *find_rows(struct figure *f, const struct runset *s, size_t *n
     return v;
 }
 
+static void put_tips(struct figure *f, const struct row *r, double place, const char *base)
+{
+    struct buf b = {0};
+    buf_format(&b, "%s: %.3g", r->name, r->speed);
+    if (r->hi > r->lo)
+        buf_format(&b, " [%.3g, %.3g]", r->lo, r->hi);
+    buf_format(&b, " times as fast as %s", base);
+    if (isfinite(r->effect))
+        buf_format(&b, ", accuracy %+.3g", r->effect);
+    if (r->up > r->down)
+        buf_format(&b, " [%+.3g, %+.3g]", r->down, r->up);
+    buf_text(&b, isfinite(r->effect) ? " points" : "");
+    figure_tip(f, 1, r->speed, place, NULL, "%s", b.data);
+    figure_tip(f, 2, r->effect, place, NULL, "%s", b.data);
+    figure_tip(f, 1, r->published, place, NULL, "%s: %.3g times as fast, as published", r->name,
+               r->published);
+    buf_free(&b);
+}
+
 void figure_methods(struct figure *f, const struct runset *s, const struct figure_request *q)
 {
     (void)q;
@@ -140,6 +159,7 @@ void figure_methods(struct figure *f, const struct runset *s, const struct figur
         script_row(&f->script, "nnnnnnnnn", (double)(i + 1), (double)r->kind, r->speed,
                    isnan(r->lo) ? r->speed : r->lo, isnan(r->hi) ? r->speed : r->hi, r->effect,
                    r->down, r->up, r->published);
+        put_tips(f, r, (double)(i + 1), base_name(s, 0));
     }
     script_table_end(&f->script);
     script_texts(&f->script, "method_name", names, (int)n);
