@@ -48,7 +48,7 @@ do for [i = 1:2 * panel_count] {
     plot for [k = 1:series_count] $points index k - 1 \
             using (series_panel[k] == p ? $1 : NaN):c with lines \
             linecolor rgb hue(0, series_variant[k]) linewidth 1.2 \
-            dashtype series_variant[k], \
+            dashtype dash(k), \
         for [k = 1:series_count] $points index k - 1 \
             using (series_panel[k] == p ? $1 : NaN):c:c + 1:c + 2 with yerrorbars \
             linecolor rgb hue(0, series_variant[k]) linewidth 0.9 pointtype 0 pointsize 0, \

@@ -13,7 +13,7 @@
 #include "lib/analysis/format.h"
 #include "lib/record/rec.h"
 
-/* The colours of texts inside cells are no others': they do not change in the dark, nor do cells. */
+/* No other text has the colours of those inside cells: like cells they stay in the dark. */
 enum { MAX_SIDE = 16, MAX_MODELS = 8, WHITE = 0xFEFEFE, DARK = 0x181818 };
 enum mark { PLAIN, OOM, PARITY };
 

@@ -146,12 +146,14 @@ void figure_methods(struct figure *f, const struct runset *s, const struct figur
     size_t n;
     struct row *v = find_rows(f, s, &n);
     const char **names = mem_zero(n + 1, sizeof *names);
+    double *kinds = mem_zero(n + 1, sizeof *kinds);
     double lo = 1, hi = 1, least = 0, most = 0;
     script_table(&f->script, "points",
                  "place kind speedup lo hi accuracy_points points_lo points_hi published");
     for (size_t i = 0; i < n; i++) {
         const struct row *r = &v[i];
         names[i] = r->name;
+        kinds[i] = r->kind;
         lo = fmin(lo, isnan(r->lo) ? r->speed : r->lo);
         hi = fmax(hi, fmax(isnan(r->hi) ? r->speed : r->hi, r->published));
         least = fmin(least, r->down);
@@ -163,6 +165,7 @@ void figure_methods(struct figure *f, const struct runset *s, const struct figur
     }
     script_table_end(&f->script);
     script_texts(&f->script, "method_name", names, (int)n);
+    script_numbers(&f->script, "method_kind", kinds, (int)n);
     script_number(&f->script, "method_count", (double)n);
     script_number(&f->script, "speed_lo", lo);
     script_number(&f->script, "speed_hi", hi);
@@ -175,6 +178,7 @@ void figure_methods(struct figure *f, const struct runset *s, const struct figur
                base_name(s, 0), base_name(s, 0), base_name(s, 1));
     if (!n)
         f->why = "no comparison by method";
+    free(kinds);
     free(names);
     free(v);
 }

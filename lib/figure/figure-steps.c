@@ -111,6 +111,30 @@ static struct size choose_size(const struct config_table *c, const struct figure
     return z;
 }
 
+static int keep_none(const struct config_row *c, const void *ctx)
+{
+    (void)c;
+    (void)ctx;
+    return 0;
+}
+
+/* One place along the axis is no curve. */
+static void keep_curves(struct figure *f, struct config_table *c)
+{
+    double least = (double)NAN, most = (double)NAN;
+    for (size_t i = 0; i < c->n; i++) {
+        double work = config_table_work(&c->v[i], NULL);
+        if (c->v[i].kind != CONFIG_AUTOREGRESSIVE) {
+            least = fmin(least, work);
+            most = fmax(most, work);
+        }
+    }
+    if (!c->n || least < most)
+        return;
+    f->why = isnan(least) ? "no point says its denoising steps" : "measured at one step count only";
+    config_table_keep(c, keep_none, NULL);
+}
+
 void figure_steps(struct figure *f, const struct runset *s, const struct figure_request *q)
 {
     struct config_table c = {0};
@@ -120,6 +144,7 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
     const char *contract = figure_contract(&c, q, "answer");
     const struct size z = choose_size(&c, q);
     config_table_keep(&c, keep_size, &z);
+    keep_curves(f, &c);
     struct series l = {0};
     int judged = 0, measured = 0; /* measured: some sweep runs along another axis than steps */
     script_table(out, "points", "work cost cost_lo cost_hi quality quality_lo quality_hi disturbed "

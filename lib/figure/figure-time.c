@@ -239,7 +239,7 @@ void figure_drift(struct figure *f, const struct runset *s, const struct figure_
 
 /* ---- roofline ---- */
 
-enum { MAX_ROOFS = 8, MAX_NAMES = 12 /* more would cover each other */ };
+enum { MAX_ROOFS = 8, MAX_NAMES = 12 /* more would cover each other */, KERNEL = 3 };
 
 /* The ceilings at the most threads that any was measured with: one for each unit of arithmetic. */
 struct roofs {
@@ -347,7 +347,8 @@ void figure_roofline(struct figure *f, const struct runset *s, const struct figu
             out->skipped++;
             continue;
         }
-        script_row(out, "nnnt", x, y / 1e9, (double)config_table_kind(r), point_name(r, named));
+        double kind = rec_text(r, "kernel") ? KERNEL : (double)config_table_kind(r);
+        script_row(out, "nnnt", x, y / 1e9, kind, point_name(r, named));
         put_roof_tip(f, rec_text(r, "name"), x, y);
     }
     put_configs(f, &all, s);
@@ -360,6 +361,6 @@ void figure_roofline(struct figure *f, const struct runset *s, const struct figu
     figure_say(f, "Arithmetic reached against arithmetic done per byte read. The roofs are this "
                   "machine's own: memory bandwidth to the left, peak arithmetic to the right, for "
                   "each format that it multiplies. A point on its roof cannot be made faster "
-                  "without changing the work; one above it has its weights in a cache. Squares are "
-                  "single kernels.");
+                  "without changing the work; one above it has its weights in a cache. Hollow "
+                  "squares are single kernels.");
 }

@@ -170,7 +170,8 @@ int gnuplot_text(const struct buf *script, const char *type, struct buf *text, s
     buf_format(&whole, "set output '%s'\n", to);
     buf_put(&whole, script->data, script->len);
     int in = open_memory(from, &whole);
-    int bad = run(&(struct drawing){.script = from, .type = type}, e) || file_read(to, TEXT_MAX, text, e);
+    const struct drawing d = {.script = from, .type = type};
+    int bad = run(&d, e) || file_read(to, TEXT_MAX, text, e);
     close(in);
     close(out);
     buf_free(&whole);

@@ -1,4 +1,4 @@
-/* svg.h - a drawing of gnuplot made fit for a page: it says its values to a pointer, and its subject
+/* svg.h - a drawing of gnuplot made fit for a page: it says its values to a pointer and its subject
  * to a screen reader; its ids are its own, and it has a dark mode. */
 #ifndef FIGURE_SVG_H
 #define FIGURE_SVG_H
