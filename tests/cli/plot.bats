@@ -149,7 +149,8 @@ valid_svg() {
     done
     # a point of each curve, a bar of each series at each batch size, a cell of each size
     [ "$(grep -c '^<circle cx' pareto.svg)" -eq "$(numbers pareto.tsv points | wc -l)" ]
-    [ "$(grep -c '^<rect .*<title>' throughput.svg)" -eq "$(numbers throughput.tsv points | wc -l)" ]
+    bars=$(numbers throughput.tsv points | wc -l)
+    [ "$(grep -c '^<rect .*<title>' throughput.svg)" -eq "$bars" ]
     [ "$(grep -c '^<rect .*<title>' memory.svg)" -eq "$(numbers memory.tsv cells | wc -l)" ]
     grep -q '<title>llada-demo, 8 steps: end-to-end latency [0-9.]* \[[0-9.]*, [0-9.]*\] ms,' \
         pareto.svg
@@ -223,7 +224,8 @@ valid_svg() {
     draw frontier f.svg alone
     grep -q '^No data: .* a panel would hold a single point' f.txt
     # a panel of one point beside others is left out
-    jq -c 'select((.batch == 1 and .arch) or .arch == "llama")' "$F"/plot-{metric,quality}.ndjson > most
+    jq -c 'select((.batch == 1 and .arch) or .arch == "llama")' \
+        "$F"/plot-{metric,quality}.ndjson > most
     draw pareto m.svg most
     grep -q '^panel_count = 1$' m.gp
     grep -q 'would hold a single point: 1' m.txt
