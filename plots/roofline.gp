@@ -31,7 +31,7 @@ do for [i=1:roof_count] {
 }
 if (roof_count > 0) {
     # Above the slope no point can stand.
-    foot = sqrt(x_lo * knee_lo)
+    foot = knee_lo / 1.7
     set label roof_count + 1 sprintf('%.3g GB/s', roof_bytes[1]) at foot, roof(1, foot) right \
         offset -1, 0.6 textcolor rgb grey
 }
