@@ -96,8 +96,9 @@ static void put_option(struct page *p, const json_t *r)
         page_value(p, rec_number(r, bytes[i]), NAN, NAN, NULL);
     put_change(&memory, rec_number(r, "memory_ratio"), NAN, NAN, 1);
     cell_of(p, &memory);
-    put_change(&time, rec_number(r, "time_ratio"), rec_number(r, "time_lo"),
-               rec_number(r, "time_hi"), 1);
+    if (!isnan(rec_number(r, "time_lo"))) /* else of too few or of disturbed launches */
+        put_change(&time, rec_number(r, "time_ratio"), rec_number(r, "time_lo"),
+                   rec_number(r, "time_hi"), 1);
     cell_of(p, &time);
     page_value(p, rec_number(r, "output_tokens_per_s"), NAN, NAN, NULL);
     put_qualities(p, r);
@@ -165,7 +166,7 @@ void sections_ablation(struct page *p, const struct runset *s)
     size_t i;
     if (!json_array_size(list))
         return;
-    page_heading(p, "What each option saves and costs");
+    page_section(p, "options", "Options: savings and costs");
     page_table(p, "Every option alone, and every level of saving, against the base (the first "
                   "option) of the same system on the same prompts. Changes of peak memory, latency "
                   "and perplexity are relative, those of accuracy in points; intervals are over "

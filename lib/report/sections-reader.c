@@ -86,7 +86,7 @@ void sections_reader(struct page *p, const struct runset *s, double speed)
         if (isnan(c.v[i].y.at))
             continue;
         if (!said++) {
-            page_heading(p, "Beside a reader");
+            page_section(p, "reader", "Beside a reader");
             page_table(p, caption, sizeof columns / sizeof *columns, columns);
         }
         put_row(p, s, &c.v[i], speed);

@@ -153,7 +153,7 @@ void sections_words(struct page *p, const struct runset *s)
     const json_t *dialects = runset_kind(s, "dialect"), *audits = runset_kind(s, "audit");
     if (!json_array_size(dialects) && !json_array_size(audits))
         return;
-    page_heading(p, "In other benchmarks' words");
+    page_section(p, "words", "In other benchmarks' words");
     if (json_array_size(audits))
         put_audit(p, audits);
     if (json_array_size(dialects))

@@ -1,0 +1,288 @@
+/* front-time.c - see front.h: quality and time along the steps, and ways of decoding. Times of both
+ * models are held against each other by the records of comparisons alone, and only with an
+ * interval: one without was of too few or of disturbed launches. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/about.h"
+#include "lib/analysis/config_table.h"
+#include "lib/analysis/format.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+#include "lib/report/claims.h"
+#include "lib/report/front.h"
+#include "lib/report/sections.h"
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+enum { QUALITIES = 3 };
+
+/* ---- ratios ---- */
+
+/* The comparison of this point by that setting, in that metric; NULL. */
+static const json_t *find_comparison(const struct runset *s, const char *by, const char *point,
+                                     const char *metric)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "comparison"), i, r)
+        if (point && rec_is(r, "by", by) && rec_is(r, "point", point) &&
+            rec_is(r, "metric", metric) && !rec_is(r, "effect", "disagreement"))
+            return r;
+    return NULL;
+}
+
+/* Which clock stands in a column: that of the claims, where comparisons have it. */
+static const char *clock_of(const struct runset *s)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "comparison"), i, r)
+        if (claims_are_of_processor(s) && rec_is(r, "metric", "cpu_ns"))
+            return "cpu_ns";
+    return "e2e_ns";
+}
+
+static const char *ratio_title(const struct runset *s)
+{
+    return strcmp(clock_of(s), "cpu_ns") ? "Elapsed time / LLaMA’s" : "Processor time / LLaMA’s";
+}
+
+/* A ratio with its interval, or nothing. */
+static void put_ratio(struct page *p, const struct runset *s, const json_t *r)
+{
+    double v = rec_number(r, "value"), lo = rec_number(r, "lo"), hi = rec_number(r, "hi");
+    if (isnan(lo) || isnan(hi) || claims_times_are_null(s))
+        v = (double)NAN;
+    page_value(p, v, lo, hi, NULL);
+}
+
+/* ---- quality and time ---- */
+
+struct main_sweep { const char *contract, *series; double batch; };
+
+/* The sweep over steps that most points belong to, of the first contract and the least batch. */
+static struct main_sweep find_sweep(const struct config_table *c)
+{
+    struct main_sweep m = {NULL, NULL, (double)NAN};
+    size_t most = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct config_row *a = &c->v[i];
+        size_t n = 0;
+        if (a->kind != CONFIG_DIFFUSION || a->is_method || !a->axis || strcmp(a->axis, "steps") ||
+            (m.contract && (strcmp(a->contract, m.contract) || a->batch > m.batch)))
+            continue;
+        for (size_t k = i; k < c->n; k++)
+            n += config_table_together(a, &c->v[k]) ? 1 : 0;
+        if (n > most || !m.contract)
+            m = (struct main_sweep){a->contract, a->series, a->batch};
+        most = n > most ? n : most;
+    }
+    return m;
+}
+
+static int is_beside(const struct config_row *a, const struct main_sweep *m)
+{
+    return !strcmp(a->contract, m->contract) && !(a->batch < m->batch) && !(a->batch > m->batch);
+}
+
+/* A column of quality: the metric of a task that the profile declares, else of the run. */
+struct quality { const char *metric; const json_t *claim; char *title; };
+
+static size_t find_qualities(struct quality *q, const struct runset *s)
+{
+    static const char *const usual[] = {"accuracy", "judge_ppl"};
+    size_t n = 0, i;
+    const json_t *x, *r;
+    while (n < QUALITIES && (x = claims_equal_quality(s, n)) != NULL) {
+        const char *task = rec_text(x, "task"), *metric = rec_text(x, "quality_metric");
+        q[n++] = (struct quality){metric, x, mem_format("%s%s%s", format_metric_name(metric),
+                                                        task ? " of " : "", task ? task : "")};
+    }
+    for (size_t k = 0; !claims_equal_quality(s, 0) && k < COUNT(usual); k++)
+        json_array_foreach(runset_kind(s, "quality"), i, r)
+            if (rec_is(r, "metric", usual[k])) {
+                q[n++] = (struct quality){usual[k], NULL, mem_text(format_metric_name(usual[k]))};
+                break;
+            }
+    return n;
+}
+
+/* "shown for sum, not for story": by the claims of how many steps are as good. */
+static void put_shown(struct page *p, const struct quality *q, size_t n, double steps)
+{
+    struct buf b = {0};
+    for (size_t i = 0; i < n; i++) {
+        const char *task = rec_text(q[i].claim, "task");
+        double least = rec_number(q[i].claim, "value");
+        if (!q[i].claim || isnan(steps))
+            continue;
+        buf_format(&b, "%s%s%s%s", b.len ? ", " : "", steps >= least ? "shown" : "not shown",
+                   task ? " for " : "", task ? task : "");
+    }
+    page_cell(p, sections_dash(b.data));
+    buf_free(&b);
+}
+
+static void put_step(struct page *p, const struct runset *s, const struct config_row *a,
+                     const struct quality *q, size_t n)
+{
+    char *name = a->kind == CONFIG_DIFFUSION ? mem_format("%s, %s steps", a->model, a->along)
+                                             : mem_text(a->model);
+    page_cell(p, name);
+    page_count(p, a->passes);
+    page_value(p, a->y.at, a->y.lo, a->y.hi, NULL);
+    if (a->kind == CONFIG_DIFFUSION)
+        put_ratio(p, s, find_comparison(s, "paradigm", a->point, clock_of(s)));
+    else
+        page_count(p, 1);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *r = runset_find(s, "quality", a->point, q[i].metric);
+        page_value(p, rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), NULL);
+    }
+    put_shown(p, q, n, a->kind == CONFIG_DIFFUSION ? a->value : (double)NAN);
+    free(name);
+}
+
+static char *caption_of_quality(const struct quality *q, size_t n)
+{
+    struct buf b = {0};
+    buf_text(&b, "One answer at a time, to the end of its text. Times are those of this session. "
+                 "As good: shown by a test that the loss is smaller than a margin");
+    for (size_t i = 0; i < n && q[i].claim; i++) {
+        buf_text(&b, i ? "; " : " (");
+        claims_margin(&b, q[i].claim);
+    }
+    buf_text(&b, n && q[0].claim ? "). 95 % intervals in brackets." : ".");
+    return b.data;
+}
+
+void front_quality(struct page *p, const struct runset *s)
+{
+    struct config_table c = {0};
+    struct quality q[QUALITIES];
+    struct page_column columns[5 + QUALITIES] = {
+        {"Model", NULL}, {"Passes", ""}, {"Time for an answer", "e2e_ns"},
+        {ratio_title(s), "time_ratio"}};
+    config_table_metric(&c, s, "e2e_ns");
+    const struct main_sweep m = find_sweep(&c);
+    size_t n = m.contract ? find_qualities(q, s) : 0, rows = 0;
+    for (size_t i = 0; i < n; i++)
+        columns[4 + i] = (struct page_column){q[i].title, q[i].metric};
+    columns[4 + n] = (struct page_column){"As good as LLaMA", NULL};
+    char *caption = caption_of_quality(q, n);
+    if (m.contract)
+        page_table(p, caption, 5 + n, columns);
+    for (int diffusion = 0; m.contract && diffusion < 2; diffusion++)
+        for (size_t i = 0; i < c.n && rows < FRONT_ROWS; i++) {
+            const struct config_row *a = &c.v[i];
+            int is = diffusion ? a->series && m.series && !strcmp(a->series, m.series)
+                               : a->kind == CONFIG_AUTOREGRESSIVE && !a->is_method;
+            if (!is || !is_beside(a, &m))
+                continue;
+            put_step(p, s, a, q, n);
+            rows++;
+        }
+    if (m.contract)
+        page_table_end(p);
+    for (size_t i = 0; i < n; i++)
+        free(q[i].title);
+    free(caption);
+    config_table_free(&c);
+}
+
+/* ---- ways of decoding ---- */
+
+struct way {
+    const char *name, *point;
+    const json_t *like; /* a comparison with its base, or of which it is the base */
+    int is_base;
+    double time;
+};
+struct ways { struct way v[64]; size_t n; };
+
+static void add_way(struct ways *w, const struct runset *s, const json_t *r, int is_base)
+{
+    const char *point = rec_text(r, is_base ? "base_point" : "point");
+    const char *name = rec_text(r, is_base ? "base_setting" : "setting");
+    for (size_t i = 0; i < w->n; i++)
+        if (point && !strcmp(w->v[i].point, point))
+            return;
+    if (!point || !name || w->n == COUNT(w->v))
+        return;
+    const json_t *time = runset_find(s, "metric", point, "e2e_ns");
+    w->v[w->n++] = (struct way){name, point, r, is_base, rec_number(time, "value")};
+}
+
+static int by_time(const void *a, const void *b)
+{
+    double x = ((const struct way *)a)->time, y = ((const struct way *)b)->time;
+    return x < y ? -1 : x > y;
+}
+
+/* Right answers of the way, and what its change against its own base shows. */
+static void put_right(struct page *p, const struct way *w, const json_t *right)
+{
+    struct buf b = {0};
+    const json_t *good = json_object_get(right, "noninferior");
+    double lo = rec_number(right, "lo"), hi = rec_number(right, "hi");
+    page_value(p, rec_number(right, w->is_base ? "base_value" : "config_value"), (double)NAN,
+               (double)NAN, NULL);
+    if (!w->is_base && !isnan(lo) && !isnan(hi))
+        buf_format(&b, "%+.3g [%+.3g, %+.3g] points", 100 * rec_number(right, "value"), 100 * lo,
+                   100 * hi);
+    page_cell(p, w->is_base ? "is the base" : sections_dash(b.data));
+    page_cell(p, w->is_base || !right ? "–" : json_is_true(good) ? "shown" : "not shown");
+    buf_free(&b);
+}
+
+static void put_way(struct page *p, const struct runset *s, const struct way *w)
+{
+    const json_t *passes = runset_find(s, "metric", w->point, "passes");
+    const json_t *to_llama = find_comparison(s, "paradigm", w->point, clock_of(s));
+    const json_t *right = find_comparison(s, "method", rec_text(w->like, "point"), "accuracy");
+    const char *model = rec_text(w->like, "model");
+    char *name = mem_format("%s, %s", sections_dash(model), w->name);
+    page_cell(p, name);
+    page_count(p, rec_number(passes, "value"));
+    if (rec_is(w->like, "arch", "llama") && w->is_base)
+        page_count(p, 1);
+    else
+        put_ratio(p, s, rec_is(w->like, "arch", "llama")
+                            ? find_comparison(s, "method", w->point, clock_of(s)) : to_llama);
+    put_right(p, w, right);
+    free(name);
+}
+
+void front_decoding(struct page *p, const struct runset *s)
+{
+    const struct page_column columns[] = {
+        {"Way of decoding", NULL},     {"Passes", ""},         {ratio_title(s), "time_ratio"},
+        {"Right answers", "accuracy"}, {"Change [95 %]", NULL}, {"As good as its base", NULL}};
+    struct ways *w = mem_zero(1, sizeof *w);
+    double margin = (double)NAN;
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "comparison"), i, r) {
+        if (rec_is(r, "by", "method") && rec_is(r, "metric", "e2e_ns")) {
+            add_way(w, s, r, 1);
+            add_way(w, s, r, 0);
+        }
+        if (rec_is(r, "by", "method") && rec_is(r, "metric", "accuracy"))
+            margin = rec_number(r, "margin");
+    }
+    qsort(w->v, w->n, sizeof *w->v, by_time);
+    struct buf caption = {0};
+    buf_text(&caption, "The quickest first. Right answers: accuracy, over the prompts that the way "
+                       "and its own base both answered.");
+    if (!isnan(margin))
+        buf_format(&caption, " As good: shown within %.3g points.", 100 * margin);
+    if (w->n)
+        page_table(p, caption.data, COUNT(columns), columns);
+    for (i = 0; i < w->n && i < FRONT_ROWS; i++)
+        put_way(p, s, &w->v[i]);
+    if (w->n)
+        page_table_end(p);
+    buf_free(&caption);
+    free(w);
+}
