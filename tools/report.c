@@ -86,7 +86,13 @@ static int put_remarks(struct page *p, const char *path, struct err *e)
 static int fill_tables(struct page *p, const struct args *a, const struct runset *s,
                        const struct shelf *shelf, struct err *e)
 {
+    const char *slash = strrchr(a->common.output, '/');
+    const char *name = slash ? slash + 1 : a->common.output;
+    const struct page_link back = {strcmp(a->format, "all") || !strcmp(name, "-") ? "report.html"
+                                                                                  : name,
+                                   "the answer on one page"};
     page_begin(p, PAGE_TABLES, "All tables of this run");
+    page_links(p, "Back to", &back, 1);
     put_reading(p);
     sections_crossovers(p, s);
     sections_comparisons(p, s);
@@ -205,7 +211,7 @@ int main(int argc, char **argv)
         shelf_open(&shelf, a.figures, a.common.output, &e) ||
         fill_tables(&tables, &a, &set, &shelf, &e))
         err_die("report", &e);
-    front_fill(&front, &set, &shelf, a.title, a.embedded);
+    front_fill(&front, &set, &(const struct front){a.title, &shelf, &tables, a.embedded});
     if (write_pages(&a, &front, &tables, &e))
         err_die("report", &e);
     int code = set.bad ? EXIT_FAILED_RECORDS : EXIT_OK;

@@ -154,7 +154,7 @@ static void put_judge(struct page *p, const struct runset *s)
 
 void front_method(struct page *p, const struct runset *s, int embedded)
 {
-    static const struct page_column columns[] = {{"What", NULL}, {"How", NULL}};
+    static const struct page_column columns[] = {{"Part", NULL}, {"In this run", NULL}};
     const char *commit = json_string_value(runset_meta(s, "commit"));
     struct buf program = {0};
     page_table(p, "The experiment in short.", 2, columns);

@@ -10,7 +10,7 @@
 #include "lib/report/front.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
-enum { SYSTEMS = 4, VALUES = 16 };
+enum { SYSTEMS = 6, VALUES = 16 };
 
 static int is_equal(double a, double b)
 {
@@ -117,6 +117,23 @@ void front_scale(struct page *p, const struct runset *s)
     config_table_free(&c);
 }
 
+/* 1: a system before this one needs as much at every batch. */
+static int needs_as_another(const struct config_table *c, const struct systems *s, size_t i,
+                            double length)
+{
+    for (size_t k = 0; k < i; k++) {
+        int same = 1;
+        for (size_t r = 0; r < c->n; r++) {
+            const struct config_row *a = find_cell(c, s->v[i].name, c->v[r].batch, length);
+            const struct config_row *b = find_cell(c, s->v[k].name, c->v[r].batch, length);
+            same &= !a == !b && (!a || is_equal(a->y.at, b->y.at) || a->oom);
+        }
+        if (same)
+            return 1;
+    }
+    return 0;
+}
+
 static void put_layers(struct page *p, const struct runset *s, const struct config_row *a)
 {
     static const char *const layers[] = {"memory_weights_bytes", "memory_kv_bytes",
@@ -145,11 +162,14 @@ void front_memory(struct page *p, const struct runset *s)
     int n_lengths = config_table_values(&c, CONFIG_LENGTH, lengths, VALUES);
     double longest = n_lengths ? lengths[n_lengths - 1] : 0;
     char *caption = mem_format("Answers of exactly %.0f tokens. Memory repeats exactly, so it has "
-                               "no interval; layers have their peaks at different times.", longest);
+                               "no interval; a row also stands for ways of decoding that need as "
+                               "much. Layers have their peaks at different times.", longest);
     size_t rows = 0;
     page_table(p, caption, COUNT(columns), columns);
     for (size_t i = 0; i < all->n; i++)
         for (int k = 0; k < n_batches && rows < FRONT_ROWS; k++) {
+            if (needs_as_another(&c, all, i, longest))
+                break;
             const struct config_row *a = find_cell(&c, all->v[i].name, batches[k], longest);
             if (!a || isnan(a->y.at))
                 continue;

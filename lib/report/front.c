@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/format.h"
 #include "lib/record/rec.h"
 #include "lib/report/claims.h"
 
@@ -33,10 +32,16 @@ static const struct part parts[] = {
       {"tables.html#quantization", "quantization"}, {NULL, NULL}}},
     {"method", "How it was measured", {"drift"}, NULL,
      {{"tables.html#quiet", "how quiet it was, launch by launch"},
-      {"tables.html#threats", "what the numbers cannot say"},
+      {"tables.html#threats", "limits of these numbers"},
       {"tables.html#records", "records and commands"}}}};
 
 /* ---- the first screen ---- */
+
+/* A ratio as the sentences of claims have it: "0.60", "1.40", "21.0". */
+static void put_digits(struct buf *b, double v)
+{
+    buf_format(b, "%.*f", fabs(v) < 10 ? 2 : fabs(v) < 100 ? 1 : 0, v);
+}
 
 /* "1.40 ×" and "[1.31, 1.50]"; a value that is null: why. */
 static void put_card(struct page *p, const json_t *r)
@@ -47,16 +52,15 @@ static void put_card(struct page *p, const json_t *r)
     struct buf number = {0}, interval = {0};
     if (isnan(value)) {
         buf_text(&number, "not known");
-        buf_text(&interval, "");
     } else {
-        format_digits(&number, value);
-        buf_format(&number, " %s", !unit ? "" : strcmp(unit, "x") ? unit : "×");
+        put_digits(&number, value);
+        buf_format(&number, "\u00a0%s", !unit ? "" : strcmp(unit, "x") ? unit : "×");
     }
     if (!isnan(value) && !isnan(lo) && !isnan(hi)) {
         buf_text(&interval, "[");
-        format_digits(&interval, lo);
+        put_digits(&interval, lo);
         buf_text(&interval, ", ");
-        format_digits(&interval, hi);
+        put_digits(&interval, hi);
         buf_text(&interval, "]");
     }
     const struct page_card card = {title ? title : "", number.data,
@@ -104,37 +108,46 @@ static void put_first_screen(struct page *p, const struct runset *s, const struc
 
 /* ---- the sections ---- */
 
-static void put_part(struct page *p, const struct runset *s, const struct shelf *shelf,
-                     const struct part *part, int embedded)
+/* Links to those sections of the page of all tables that are there. */
+static void put_more(struct page *p, const struct page *tables, const struct part *part)
+{
+    struct page_link there[COUNT(part->more)];
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT(part->more) && part->more[i].href; i++)
+        if (page_has_section(tables, strchr(part->more[i].href, '#') + 1))
+            there[n++] = part->more[i];
+    if (n)
+        page_links(p, "In all tables:", there, n);
+}
+
+static void put_part(struct page *p, const struct runset *s, const struct front *f,
+                     const struct part *part)
 {
     const json_t *said = claims_find(s, "section", part->key);
-    size_t n = 0;
     page_section(p, part->key, part->title);
     if (said)
         page_sentence(p, claims_text(said));
     for (size_t i = 0; i < COUNT(part->figures) && part->figures[i]; i++)
-        if (shelf_has(shelf, part->figures[i])) {
-            shelf_put(p, shelf, part->figures[i], message_of(s, part->figures[i], part->key), 0);
+        if (shelf_has(f->shelf, part->figures[i])) {
+            shelf_put(p, f->shelf, part->figures[i], message_of(s, part->figures[i], part->key),
+                      0);
             break;
         }
     if (part->table)
         part->table(p, s);
     else
-        front_method(p, s, embedded);
-    while (n < COUNT(part->more) && part->more[n].href)
-        n++;
-    page_links(p, "In all tables:", part->more, n);
+        front_method(p, s, f->embedded);
+    put_more(p, f->tables, part);
 }
 
-void front_fill(struct page *p, const struct runset *s, const struct shelf *shelf,
-                const char *title, int embedded)
+void front_fill(struct page *p, const struct runset *s, const struct front *f)
 {
     static const struct page_link forms[] = {{"tables.html", "all tables"},
                                              {"tables.tex", "LaTeX"},
                                              {"tables.html#records", "the records beside it"}};
-    put_first_screen(p, s, shelf, title);
+    put_first_screen(p, s, f->shelf, f->title);
     for (size_t i = 0; i < COUNT(parts); i++)
-        put_part(p, s, shelf, &parts[i], embedded);
+        put_part(p, s, f, &parts[i]);
     page_links(p, "This page has further forms:", forms, COUNT(forms));
     page_end(p);
 }

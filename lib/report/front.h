@@ -10,9 +10,13 @@
 
 enum { FRONT_ROWS = 12 };
 
-/* title: the question where no claim says it. embedded: the models are the embedded ones. */
-void front_fill(struct page *p, const struct runset *s, const struct shelf *shelf,
-                const char *title, int embedded);
+struct front {
+    const char *title;        /* the question where no claim says it */
+    const struct shelf *shelf;
+    const struct page *tables; /* the page of all tables, for links to its sections */
+    int embedded;             /* the models are the embedded ones */
+};
+void front_fill(struct page *p, const struct runset *s, const struct front *f);
 
 /* The tables of the sections. Each writes none without records. */
 void front_quality(struct page *p, const struct runset *s);

@@ -72,8 +72,7 @@ void page_begin(struct page *p, enum page_kind kind, const char *title)
     if (kind == PAGE_TABLES) {
         buf_text(&p->html, "</header>\n<div class=\"filter\" hidden><label>Rows with the words "
                            "<input type=\"search\" id=\"words\"></label><span id=\"shown\" "
-                           "role=\"status\"></span></div>\n");
-        page_contents(p);
+                           "role=\"status\"></span></div>\n<main>\n");
     }
     buf_text(&p->md, "# ");
     escape_markdown(&p->md, title);
@@ -106,6 +105,8 @@ void page_end(struct page *p)
         buf_format(&p->html, "<script>%s</script>\n", look_script);
     buf_text(&p->html, "</body>\n</html>\n");
     struct buf whole = {0};
+    if (!p->contents_at) /* the sections are folded: they are the contents */
+        return;
     buf_put(&whole, p->html.data, p->contents_at);
     buf_text(&whole, p->contents.data ? p->contents.data : "");
     buf_put(&whole, p->html.data + p->contents_at, p->html.len - p->contents_at);
@@ -127,13 +128,17 @@ void page_free(struct page *p)
 /* Where the links to the sections go; the sections follow. */
 void page_contents(struct page *p)
 {
-    if (p->kind == PAGE_SHORT)
-        buf_text(&p->html, "</div>\n");
-    buf_text(&p->html, "<nav aria-label=\"Sections\">");
+    buf_text(&p->html, "</div>\n<nav aria-label=\"Sections\">");
     p->contents_at = p->html.len;
-    buf_text(&p->html, p->kind == PAGE_SHORT
-                           ? "<a href=\"tables.html\">All tables</a></nav>\n<main>\n"
-                           : "</nav>\n<main>\n");
+    buf_text(&p->html, "<a href=\"tables.html\">All tables</a></nav>\n<main>\n");
+}
+
+int page_has_section(const struct page *p, const char *id)
+{
+    char *start = mem_format("<section id=\"%s\"", id);
+    int has = p->html.data && strstr(p->html.data, start);
+    free(start);
+    return has;
 }
 
 void page_section(struct page *p, const char *id, const char *title)
@@ -214,6 +219,19 @@ void page_item(struct page *p, const char *format, ...)
     buf_char(&p->md, '\n');
 }
 
+/* A file beside the page, perhaps a section of it: FILE#ID. */
+static void put_link(struct buf *b, const char *href)
+{
+    const char *id = strchr(href, '#');
+    char *file = mem_format("%.*s", (int)(id ? (size_t)(id - href) : strlen(href)), href);
+    escape_link(b, file);
+    if (id)
+        buf_char(b, '#');
+    if (id)
+        escape_link(b, id + 1);
+    free(file);
+}
+
 void page_links(struct page *p, const char *before, const struct page_link *links, size_t n)
 {
     page_leave_list(p);
@@ -222,14 +240,14 @@ void page_links(struct page *p, const char *before, const struct page_link *link
     escape_markdown(&p->md, before);
     for (size_t i = 0; i < n; i++) {
         buf_text(&p->html, i ? " · <a href=\"" : " <a href=\"");
-        escape_link(&p->html, links[i].href);
+        put_link(&p->html, links[i].href);
         buf_text(&p->html, "\">");
         escape_html(&p->html, links[i].text);
         buf_text(&p->html, "</a>");
         buf_text(&p->md, i ? " · [" : " [");
         escape_markdown(&p->md, links[i].text);
         buf_text(&p->md, "](");
-        escape_link(&p->md, links[i].href);
+        put_link(&p->md, links[i].href);
         buf_char(&p->md, ')');
     }
     buf_text(&p->html, "</p>\n");
@@ -259,7 +277,7 @@ void page_sure(struct page *p, const char *text, int is_decided, const char *mor
 void page_card(struct page *p, const struct page_card *card)
 {
     int is_number = strchr("0123456789", card->value[0]) != NULL;
-    buf_text(&p->html, "<li><span>");
+    buf_text(&p->html, "<li tabindex=\"0\"><span>");
     escape_html(&p->html, card->title);
     buf_text(&p->html, is_number ? "</span><b>" : "</span><b class=\"none\">");
     escape_html(&p->html, card->value);

@@ -51,6 +51,7 @@ void page_free(struct page *p);
 
 /* Opens a section, and closes the one that is open. id: a plain word, for links; borrowed. */
 void page_section(struct page *p, const char *id, const char *title);
+int page_has_section(const struct page *p, const char *id);
 void page_text(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The sentence that a section says. */
 void page_sentence(struct page *p, const char *text);
@@ -58,7 +59,7 @@ void page_sentence(struct page *p, const char *text);
 void page_item(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Verbatim, one line. */
 void page_code(struct page *p, const char *text);
-/* "before A · B": links to files beside the page. */
+/* "before A · B": links to files beside the page, or to their sections (FILE#ID). */
 struct page_link { const char *href, *text; };
 void page_links(struct page *p, const char *before, const struct page_link *links, size_t n);
 

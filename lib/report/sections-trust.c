@@ -284,7 +284,7 @@ static void put_machine(struct page *p, const struct runset *s)
 void sections_threats(struct page *p, const struct runset *s, int embedded)
 {
     const json_t *metrics = runset_kind(s, "metric");
-    page_section(p, "threats", "What these numbers cannot say");
+    page_section(p, "threats", "Limits of these numbers");
     put_size(p, most_of(runset_kind(s, "quality"), "n"), most_of(metrics, "launches"));
     put_machine(p, s);
     if (has_random_weights(s))
