@@ -124,6 +124,9 @@ PARETO_FLAGS    ?=
 # The loss of quality up to which the page's first sentence calls an answer as good as LLaMA's,
 # declared before anything is measured. Not said: that of compare, 5 points of accuracy.
 MARGIN          ?=
+# The primary analysis, TASK:METRIC:MARGIN of each task or METRIC:MARGIN of all prompts: the margin
+# is a loss of quality that counts as none, absolute for shares, relative for perplexities.
+QUALITY         ?= judge_ppl:0.1
 # share of baseline prompts on which two back ends must give identical ids
 AGREE           ?= 0.75
 # STRICT=1: a machine unfit to measure, or an A/A test that does not come out SAME, is an error

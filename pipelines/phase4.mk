@@ -107,9 +107,9 @@ $(R)/likelihood/elbo-ltm.ndjson: $(R)/likelihood/texts.ndjson $(R)/stamp/score \
 	    $(beside) $(BIN)/score-ppl --mode elbo -m $(LTM) --vi-steps $(LIKELIHOOD_FIT) \
 	    --samples $(LIKELIHOOD_SAMPLES) --seed $(SEED) $(SCORE_FLAGS) $< -o $@
 
-QUALITY := $(R)/steps/judge.ndjson $(R)/steps/exact.ndjson $(R)/steps/text.ndjson \
-           $(if $(BERT),$(R)/steps/bert.ndjson)
-$(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(QUALITY) $(R)/stamp/pareto $(BIN)/pareto | $(QUIET)
+SCORED := $(R)/steps/judge.ndjson $(R)/steps/exact.ndjson $(R)/steps/text.ndjson \
+          $(if $(BERT),$(R)/steps/bert.ndjson)
+$(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(SCORED) $(R)/stamp/pareto $(BIN)/pareto | $(QUIET)
 	$(call say,pareto)\
 	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
 

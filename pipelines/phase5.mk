@@ -25,8 +25,8 @@ $(R)/scale/exact.ndjson: $(R)/scale/generations.ndjson $(BIN)/score-exact | $(QU
 	$(call say,score-exact scale)\
 	    $(beside) $(BIN)/score-exact $< -o $@
 
-SCALE_QUALITY := $(R)/scale/judge.ndjson $(R)/scale/exact.ndjson
-$(R)/scale/pareto.ndjson: $(SCALE) $(SCALE_QUALITY) $(R)/stamp/pareto $(BIN)/pareto | $(QUIET)
+SCALE_SCORED := $(R)/scale/judge.ndjson $(R)/scale/exact.ndjson
+$(R)/scale/pareto.ndjson: $(SCALE) $(SCALE_SCORED) $(R)/stamp/pareto $(BIN)/pareto | $(QUIET)
 	$(call say,pareto scale)\
 	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
 

@@ -5,9 +5,9 @@ FIGURES := pareto pareto-scale steps frontier throughput ratio memory growth kin
 
 # of methods by their names
 NAMED           := $(if $(METHODS),$(R)/methods.ndjson)
-pareto_FROM     := $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(QUALITY) $(NAMED)
-steps_FROM      := $(R)/steps/metrics.ndjson $(QUALITY) $(R)/pareto.ndjson $(NAMED)
-pareto-scale_FROM := $(R)/scale/pareto.ndjson $(SCALE) $(SCALE_QUALITY) $(NAMED)
+pareto_FROM     := $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(SCORED) $(NAMED)
+steps_FROM      := $(R)/steps/metrics.ndjson $(SCORED) $(R)/pareto.ndjson $(NAMED)
+pareto-scale_FROM := $(R)/scale/pareto.ndjson $(SCALE) $(SCALE_SCORED) $(NAMED)
 frontier_FROM   := $(SCALE) $(R)/scale/pareto.ndjson $(NAMED)
 throughput_FROM := $(SCALE) $(NAMED)
 memory_FROM     := $(SCALE) $(NAMED)
@@ -59,9 +59,20 @@ $(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES))
 	@cat $(R)/fitness.ndjson >> $@.tmp 2>/dev/null || :
 	@mv $@.tmp $@
 
-TOLD = $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/scale/pareto.ndjson \
-       $(R)/steps/metrics.ndjson $(QUALITY) $(SCALE) \
-       $(SCALE_QUALITY) $(QUANT) $(ROBUST) $(LIKELIHOOD) $(LATENT_BOUND) \
+# What the run states: the page, the last lines of make all and make replicate print it.
+$(R)/stamp/quality: FORCE
+	$(call stamp,$(QUALITY) $(CONTRACT))
+
+$(R)/claims.ndjson: $(R)/steps/metrics.ndjson $(R)/steps/generations.ndjson $(SCORED) $(SCALE) \
+    $(R)/pareto.ndjson $(R)/aa/verdict.ndjson $(R)/quiet.ndjson $(NAMED) $(R)/stamp/quality \
+    $(BIN)/conclude | $(QUIET)
+	$(call say,conclude)\
+	    $(beside) $(BIN)/conclude -q --quality '$(QUALITY)' --contract $(firstword $(call split,$(CONTRACT))) \
+	    $(filter %.ndjson,$^) -o $@
+
+TOLD = $(R)/claims.ndjson $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/scale/pareto.ndjson \
+       $(R)/steps/metrics.ndjson $(SCORED) $(SCALE) \
+       $(SCALE_SCORED) $(QUANT) $(ROBUST) $(LIKELIHOOD) $(LATENT_BOUND) \
        $(R)/steps/ratios.ndjson $(RATIOS) \
        $(R)/aa/verdict.ndjson $(PASSES) $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \
        $(R)/workload.ndjson $(R)/prompts.ndjson

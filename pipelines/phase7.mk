@@ -1,5 +1,5 @@
-# phase7.mk - reproducibility: one sealed archive (bundle --verify proves it), and new records
-# against stored ones. Of what the page was told of, files of the sources are known by the commit.
+# phase7.mk - reproducibility: one sealed archive (bundle --verify proves it), and what a run states
+# against what a stored one did. Of what the page was told of, files of the sources are known by the commit.
 SEALED = $(filter $(R)/%,$(R)/prompts.ndjson $(foreach s,aa steps $(ANSWERED) $(SCALES), \
     $(R)/$(s)/schedule.ndjson $($(s)_FILES)) \
     $(foreach s,aa steps $(SCALES),$(R)/$(s)/metrics.ndjson) \
@@ -9,25 +9,20 @@ SEALED = $(filter $(R)/%,$(R)/prompts.ndjson $(foreach s,aa steps $(ANSWERED) $(
 $(R)/crossover-$(PROFILE).tar.gz: $(SEALED) $(BIN)/bundle
 	@$(BIN)/bundle --folder $(R) $(sort $(SEALED:$(R)/%=%)) -o $@
 
-# What a run keeps for those who repeat it, and such a file of an earlier run: the published one.
+# What a run keeps for those who repeat it: the claims alone, without who made them.
 STORED ?= data/$(PROFILE)/stored.ndjson
-$(R)/stored.ndjson: $(R)/steps/metrics.ndjson $(QUALITY) $(R)/pareto.ndjson \
-    $(R)/steps/generations.ndjson pipelines/stored.jq
-	@{ head -qn 1 $(steps_FILES); cat $(filter %.ndjson,$^); } | \
-	    jq -nc -f pipelines/stored.jq > $@.tmp
-	@mv $@.tmp $@
+$(R)/stored.ndjson: $(R)/claims.ndjson
+	@grep '"kind":"claim"' $< > $@.tmp && mv $@.tmp $@
 
 .PHONY: bundle replicate release-run phase7
 bundle phase7: $(R)/crossover-$(PROFILE).tar.gz ## a sealed bundle of the run; seconds
 	@echo 'bundle: $(CURDIR)/$<'
 
-replicate: $(R)/stored.ndjson ## this run against a stored one (STORED=FILE)
+# conclude: 0 agrees, 1 differs, 69 no time could be compared
+replicate: $(R)/claims.ndjson $(BIN)/conclude ## what this run states against a stored one (STORED=FILE)
 	@[ -f '$(STORED)' ] || { echo 'STORED=$(STORED): no such file; expected the' \
 	    'stored.ndjson of a run' >&2; exit 66; }
-	@jq -sc -f pipelines/replicate.jq --slurpfile stored $(STORED) $< > $(R)/replicate.ndjson.tmp
-	@mv $(R)/replicate.ndjson.tmp $(R)/replicate.ndjson
-	@jq -sr -f pipelines/agreed.jq --arg stored '$(STORED)' $(R)/replicate.ndjson | $(PLAIN)
-	@jq -se 'map(.pass) | any and all(. != false)' $(R)/replicate.ndjson > /dev/null
+	@$(BIN)/conclude --against '$(STORED)' $< -o $(R)/replicate.ndjson
 
 release-run: ## all, then what make replicate compares with into data/PROFILE
 	@$(MAKE) --no-print-directory all
@@ -42,6 +37,7 @@ ALL_MAKES ?= report.html
 all: ## all seven phases and the report, refined
 	@$(MAKE) --no-print-directory $(or $(ALL),refine)
 	@$(if $(ALL),:,$(MAKE) --no-print-directory phase1 phase2 phase3 phase4 phase5 phase6 phase7)
+	@$(if $(ALL),:,jq -r 'select(.name == "answer").text' $(R)/claims.ndjson | $(PLAIN))
 	@echo '$(CURDIR)/$(R)/$(ALL_MAKES)'
 
 # What a run would do: points of every schedule, launches there and to come, and how long those take

@@ -2,7 +2,7 @@
 # added to STEPS and measured, until the intervals of the crossovers are narrower than half an
 # octave (a factor of 1.41), no step count lies between, or BUDGET_MINUTES are over. What was added
 # stays.
-$(R)/steps/suggest.ndjson: $(R)/steps/metrics.ndjson $(QUALITY) $(R)/stamp/pareto $(BIN)/pareto \
+$(R)/steps/suggest.ndjson: $(R)/steps/metrics.ndjson $(SCORED) $(R)/stamp/pareto $(BIN)/pareto \
     | $(QUIET)
 	$(call say,pareto --suggest)\
 	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) --suggest --octaves 0.5 \

@@ -14,7 +14,7 @@ jq -c 'select(.option | . == "base" or . == "int8" or . == "nf4" or . == "lookup
     data/ablation.ndjson >"$tree/data/ablation.ndjson"
 echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
 tools='prep-prompts gen-llada gen-llama gen-ltm probe-roof measure score-ppl score-exact
-    score-text pareto compare plot report forecast bundle train-prior'
+    score-text pareto compare conclude plot report forecast bundle train-prior'
 for t in $tools; do
     cat >"$tree/tools/$t.c" <<'END'
 #include <unistd.h>
@@ -179,12 +179,13 @@ ok $? "make replicate without a stored run says what it wants"
 again release-run
 did "make release-run of a run that is there measures nothing" ""
 again replicate
-did "and make replicate agrees with it" "" && grep -q '^[1-9][0-9]* agree, 0 differ, ' log
-ok $? "it says how many numbers agree"
-sed -i 's/"p0":"[0-9]*-/"p0":"7-/' data/demo/stored.ndjson
+did "and make replicate holds it against what was stored" "conclude:1" &&
+    grep -q '^conclude --against data/demo/stored.ndjson results/here/demo/claims.ndjson ' ran
+ok $? "by its claims"
+echo '{"kind":"claim","name":"answer","text":"altered"}' >data/demo/stored.ndjson
 again replicate
-[ "$status" -ne 0 ] && grep -q '^DIFFERS .*token_ids' log
-ok $? "altered token ids fail make replicate"
+[ "$status" -ne 0 ]
+ok $? "an altered claim fails make replicate"
 again robustness
 did "what robustness compares was run by phase 5" ""
 again results/here/demo/steps/metrics.ndjson PRICE_HOUR=2

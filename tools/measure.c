@@ -206,6 +206,9 @@ static int write_one(struct measure *m, struct measurement *c, struct err *e)
             bad |= rec_write(&m->out, "metric", j[f], e);
         else
             json_decref(j[f]);
+    json_t *times = measurement_times(c);
+    if (times)
+        bad |= rec_write(&m->out, "times", times, e);
     json_t *said = measurement_dialects(c), *r;
     size_t i;
     json_array_foreach(said, i, r)
@@ -297,6 +300,8 @@ static const char notes[] =
     "--dialects: the same events in the definitions of vLLM, AIPerf, genai-perf, GuideLLM and\n"
     "MLPerf (kind dialect), and the same answers by published rules of counting tokens (kind\n"
     "audit), which differ several-fold; formulas and sources: lib/analysis/measure/dialect.h.\n"
+    "Kind times: for each point the wall time and the processor time of each prompt in each launch,\n"
+    "which compare, pareto and conclude pair. A wall time that was disturbed is null.\n"
     "Headline: geometric mean of launch medians (of rates: sum over sum), with Student's interval\n"
     "of the logarithms; null below 5 launches, because the answers of a process share its luck.\n"
     "Percentiles need n = 29 (p90), 59 (p95), 299 (p99). steady: no launch drifts, or jumps at\n"

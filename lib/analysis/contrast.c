@@ -66,12 +66,12 @@ static void put_launches(json_t *j, const struct ratio *r, const struct contrast
 {
     size_t decide = ratio_deciding(r, RATIO_ZONE);
     int open = ratio_verdict(r, RATIO_ZONE) == RATIO_UNDECIDED;
-    const char *why = ratio_half(r) <= goal->precision ? "precision" : goal->stopped;
+    const char *why = r->half <= goal->precision ? "precision" : goal->stopped;
     rec_set_int(j, "launches", (int64_t)r->launches);
     rec_set_number(j, "launches_to_decide", open && decide ? (double)decide : (double)NAN,
                    open ? "the spread is not known" : "decided");
     rec_set_number(j, "precision", goal->precision, "none");
-    rec_set_number(j, "half_width", ratio_half(r), r->reason);
+    rec_set_number(j, "half_width", r->half, r->reason);
     rec_set_int(j, "launches_more", (int64_t)ratio_more(r, goal->precision));
     json_object_set_new(j, "stop_reason", why ? json_string(why) : json_null());
 }

@@ -46,6 +46,7 @@ static void judge(struct ratio *r, double mean, double se, double df)
     double half = stat_t_quantile(0.5 + r->level / 2, df) * se;
     r->lo = exp(mean - half);
     r->hi = exp(mean + half);
+    r->half = half;
     r->p = se > 0 ? stat_t_outside(mean / se, df) : fabs(mean) > 0 ? 0 : 1;
     r->reason = NULL;
 }
@@ -53,7 +54,9 @@ static void judge(struct ratio *r, double mean, double se, double df)
 struct ratio ratio_of(const struct launch_value *a, size_t n_a, const struct launch_value *b,
                       size_t n_b, double level, double *work)
 {
-    struct ratio r = {NAN, NAN, NAN, NAN, NAN, level, n_a < n_b ? n_a : n_b, 0, NULL, NULL};
+    struct ratio r = RATIO_NOTHING;
+    r.level = level;
+    r.launches = n_a < n_b ? n_a : n_b;
     double *x = work, *y = work + n_a;
     r.paired = are_pairs(a, n_a, b, n_b);
     r.method = r.paired ? "mean log ratio of paired launches, t interval"
@@ -92,11 +95,6 @@ enum ratio_verdict ratio_verdict(const struct ratio *r, double zone)
     return r->lo > 1 ? RATIO_ABOVE : r->hi < 1 ? RATIO_BELOW : RATIO_UNDECIDED;
 }
 
-double ratio_half(const struct ratio *r)
-{
-    return log(r->hi / r->lo) / 2;
-}
-
 /* Half-width at n launches of each side if the spread is as seen. */
 static double half_at(const struct ratio *r, size_t n)
 {
@@ -132,7 +130,7 @@ size_t ratio_more(const struct ratio *r, double goal)
     size_t n = r->launches;
     if (n < LAUNCH_LEAST)
         return LAUNCH_LEAST - n;
-    if (isnan(r->lo) || ratio_half(r) <= (n < RATIO_SURE ? goal / 2 : goal))
+    if (isnan(r->lo) || r->half <= (n < RATIO_SURE ? goal / 2 : goal))
         return 0; /* a value that has no logarithm gets none by more launches */
     size_t needed = needed_for(r, AIM * goal);
     needed = needed < RATIO_SURE ? RATIO_SURE : needed;

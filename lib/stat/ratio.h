@@ -18,6 +18,7 @@
 #ifndef STAT_RATIO_H
 #define STAT_RATIO_H
 
+#include <math.h>
 #include <stddef.h>
 
 #include "lib/stat/launch.h"
@@ -29,11 +30,15 @@ struct ratio {
     double value, lo, hi; /* of b to a; lo, hi NaN with `reason` */
     double p;             /* two-sided, against a ratio of 1; NaN with the interval */
     double sd;            /* of log ratios of launches; NaN below two launches of each */
+    double half;          /* half-width of the interval over launches alone, on the scale of logs
+                           * (0.02: +-2 %): what more launches narrow; NaN with the interval */
     double level;
     size_t launches;      /* of the side that has fewer */
     int paired;
     const char *method, *reason; /* static; reason NULL when the interval is there */
 };
+
+#define RATIO_NOTHING {NAN, NAN, NAN, NAN, NAN, NAN, NAN, 0, 0, NULL, NULL}
 
 /* a[n_a], b[n_b] ascend by launch. They are pairs when both have the same number and the i-th
  * launches stand beside each other in the schedule (numbers equal or one apart). Below
@@ -48,8 +53,6 @@ struct ratio ratio_of(const struct launch_value *a, size_t n_a, const struct lau
 enum ratio_verdict { RATIO_SAME, RATIO_ABOVE, RATIO_BELOW, RATIO_UNDECIDED };
 enum ratio_verdict ratio_verdict(const struct ratio *r, double zone);
 
-/* log(hi / lo) / 2: the half-width that precision is about (0.02: +-2 %); NaN without interval. */
-double ratio_half(const struct ratio *r);
 /* Launches of each side that would decide what is undecided: to lie inside the zone, or to exclude
  * 1, whichever is nearer. 0: not known. */
 size_t ratio_deciding(const struct ratio *r, double zone);

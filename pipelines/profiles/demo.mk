@@ -6,6 +6,7 @@ MARGIN        := 0.1
 STEPS         := 2,4,8,16,32,64
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
+QUALITY       ?= sum:accuracy:0.05 story:judge_ppl:0.1
 METHODS       := dual-factor dual-threshold streaming
 LAUNCHES      := 5
 PRECISION     := 0.05

@@ -3,6 +3,7 @@ PROMPT_CHOICE := --per-task 6
 STEPS         := 4,16,64
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
+QUALITY       ?= sum:accuracy:0.05 story:judge_ppl:0.1
 METHODS       := dual-factor
 LAUNCHES      := 2
 BUDGET_MINUTES := 0

@@ -8,7 +8,7 @@ setup_file() {
     cd "$BATS_TEST_DIRNAME/../.."
     export BIN="${BIN:-build/bin}" D="$BATS_FILE_TMPDIR/tree/results/here/demo"
     tests/house/tree "$BATS_FILE_TMPDIR/tree" "$BIN"
-    replica results/here/demo/stored.ndjson || { tail -n 20 "$BATS_FILE_TMPDIR/log"; return 1; }
+    replica results/here/demo/claims.ndjson || { tail -n 20 "$BATS_FILE_TMPDIR/log"; return 1; }
 }
 
 setup() { cd "$BATS_TEST_DIRNAME/../.."; }
@@ -20,15 +20,15 @@ replica() { # GOAL: of the points that are run again
         LAUNCHES=1 WARMUP=0 WARMUP_MOST=0 AGAIN=0 "$1" > "$BATS_FILE_TMPDIR/log" 2>&1
 }
 
-@test "the stored run of the demo comes out again: answers id by id, quality, memory" {
-    jq -c 'select(.what != "crossover")' "$D/stored.ndjson" > "$D/points" # they are of more points
-    mv "$D/points" "$D/stored.ndjson"
-    replica replicate || { grep DIFFERS "$BATS_FILE_TMPDIR/log"; return 1; }
-    grep -qE '^[1-9][0-9]* agree, 0 differ, ' "$BATS_FILE_TMPDIR/log"
+@test "the stored run of the demo comes out again: answers id by id, quality" {
+    # few launches and few points: no times, and what is of more points is not compared
+    jq -c 'select(.name == "answers" or .name == "quality")' data/demo/stored.ndjson > "$D/points"
+    run "$BIN/conclude" --no-meta --against "$D/points" "$D/claims.ndjson" -o "$D/replicate.ndjson"
+    echo "$output"
+    [ "$status" -eq 69 ]
+    jq -se 'map(select(.pass == false)) == []' "$D/replicate.ndjson"
     # of the same kind of machine every id is held, of another one quality by its intervals
-    jq -se 'map(select(.pass != null).config) | unique | length == 4' "$D/replicate.ndjson"
-    jq -se 'map(select(.metric == "token_ids")) | length == 4 and
-        all(.stored == "112 answers")' "$D/replicate.ndjson"
+    jq -se 'map(select(.pass)) | length >= 3' "$D/replicate.ndjson"
 }
 
 # summary SCORES METRIC ARCH STEPS FIELD

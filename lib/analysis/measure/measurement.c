@@ -184,6 +184,8 @@ enum timing_class measurement_take(struct measurement *c, const json_t *r, int v
     c->failed += class == TIMING_FAILED;
     if (has_numbers && class != TIMING_BAD && verify)
         note_repeat(c, timing_repeats(&w->timing, c->outputs, r), &w->timing);
+    if ((class == TIMING_TIMED || class == TIMING_TAINTED) && !w->timing.partial)
+        cells_add(&c->cells, &w->timing, r, class == TIMING_TAINTED);
     if (class == TIMING_TIMED)
         take_timed(c, w);
     if (class == TIMING_TAINTED)
@@ -309,6 +311,9 @@ static void take_disturbed(struct measurement *c)
     json_t *outputs = c->outputs;
     c->outputs = d->outputs;
     d->outputs = outputs;
+    struct cells none = c->cells;
+    c->cells = d->cells;
+    d->cells = none;
 }
 
 void measurement_finish(struct measurement *c, const struct roof *roof, const struct idle *idle,
@@ -461,6 +466,15 @@ json_t *measurement_metric(struct measurement *c, enum metric f, int verify,
     return j;
 }
 
+json_t *measurement_times(struct measurement *c)
+{
+    if (!c->cells.n)
+        return NULL;
+    json_t *j = json_copy(c->about);
+    cells_put(&c->cells, j);
+    return j;
+}
+
 static double seconds_of(const struct measurement *c)
 {
     double seconds = 0;
@@ -500,6 +514,7 @@ void measurement_free(struct measurement *c)
     }
     free(c->first.s);
     free(c->again.s);
+    cells_free(&c->cells);
     samples_free(&c->samples);
     batches_free(&c->batches);
     json_decref(c->about);

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "lib/analysis/measure/cells.h"
 #include "lib/analysis/measure/dialect.h"
 #include "lib/analysis/measure/idle.h"
 #include "lib/analysis/measure/metrics.h"
@@ -23,6 +24,7 @@ struct measurement_series { struct launch_sample *s; size_t n, cap; };
 struct measurement {
     json_t *about;   /* what its records carry (about.h); owned */
     json_t *outputs; /* of measurement_verify: "seed id" -> hash of its tokens; owned */
+    struct cells cells;                    /* disturbed answers are in it, too */
     struct samples samples;                /* of the metrics that samples_has() */
     struct measurement_series of[METRICS]; /* of those that neither answers nor batches have */
     struct batches batches;
@@ -63,6 +65,9 @@ enum timing_class measurement_take(struct measurement *m, const json_t *record, 
 /* After the last record: shares of the roof, joules, rates. */
 void measurement_finish(struct measurement *m, const struct roof *roof, const struct idle *idle,
                         struct measurement_work *w);
+/* The members of its `times` record, with what it is about; the caller's reference. NULL: no timed
+ * answer. */
+json_t *measurement_times(struct measurement *m);
 int measurement_has(const struct measurement *m, enum metric f); /* 1: it has values */
 /* One metric record; the caller's reference. */
 json_t *measurement_metric(struct measurement *m, enum metric f, int verify,

@@ -193,7 +193,7 @@ static int read_memory(struct timing *t, const json_t *m, struct err *e)
 static int read_place(struct timing *t, const json_t *r, struct err *e)
 {
     double batch, filled;
-    if (place(r, "launch", 0, &t->launch, e) || place(r, "round", 0, &t->round, e) ||
+    if (place(r, "launch", 0, &t->launch, e) || place(r, "pair", -1, &t->pair, e) || place(r, "round", 0, &t->round, e) ||
         place(r, "seq", 0, &t->seq, e) || place(r, "batch_id", -1, &t->batch_id, e) ||
         count(r, "batch", 1, 1e9, &batch, e) || count(r, "batch_filled", 1, 1e9, &filled, e))
         return -1;
@@ -292,6 +292,7 @@ static int read_numbers(struct timing *t, const json_t *r, struct err *e)
         count(r, "committed_tokens", 0, TIME_LIMIT, &t->committed_tokens, e))
         return -1;
     if (count(r, "rows", 0, TIME_LIMIT, &t->rows, e) ||
+        number(r, "cpu_ns", 0, TIME_LIMIT, &t->cpu_ns, e) ||
         number(r, "tokenize_ns", 0, TIME_LIMIT, &t->tokenize_ns, e) ||
         number(r, "prepare_ns", 0, TIME_LIMIT, &t->prepare_ns, e) ||
         count(r, "prompt_tokens", 0, 1e9, &t->prompt_tokens, e) ||

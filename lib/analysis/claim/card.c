@@ -1,0 +1,150 @@
+/* card.c - see card.h. A card without a value says why in its note. */
+#include "lib/analysis/claim/card.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "lib/analysis/claim/statement.h"
+#include "lib/analysis/claim/wording.h"
+#include "lib/analysis/format.h"
+#include "lib/record/rec.h"
+
+static void put_session(struct buf *b, const struct versus *x)
+{
+    if (isnan(x->ns[0]) || isnan(x->ns[1]))
+        return;
+    buf_text(b, "; in this session ");
+    format_value(b, "e2e_ns", x->ns[0]);
+    buf_text(b, " against ");
+    format_value(b, "e2e_ns", x->ns[1]);
+}
+
+/* " sums with 8 steps" of a goal that is met. */
+static void put_place(struct buf *b, const struct finding *g)
+{
+    const char *task = wording_task(g->goal);
+    buf_format(b, "%s%swith %.0f steps", task, *task ? " " : "", g->at);
+}
+
+static void put_rest(struct buf *b, const struct findings *f, const struct finding *first)
+{
+    for (int i = 0; i < f->n; i++) {
+        const struct finding *g = &f->v[i];
+        const char *task = wording_task(g->goal);
+        if (g == first || g->state == FINDING_UNTESTED)
+            continue;
+        buf_text(b, "; ");
+        if (g->state != FINDING_FROM) {
+            buf_format(b, "%s: not shown to be as good", *task ? task : g->goal->metric);
+            continue;
+        }
+        put_place(b, g);
+        if (g->equal.reason)
+            continue;
+        buf_text(b, " ");
+        wording_times(b, &g->equal);
+    }
+}
+
+/* Of the first goal that is met, else the first. */
+static void add_equal_card(json_t *list, const struct findings *f)
+{
+    const struct finding *g = f->n ? &f->v[0] : NULL;
+    for (int i = f->n - 1; i >= 0; i--)
+        if (f->v[i].state == FINDING_FROM)
+            g = &f->v[i];
+    struct versus x = g ? g->equal : f->vanilla;
+    struct buf note = {0};
+    if (!g || g->state != FINDING_FROM) {
+        x.reason = g ? statement_never(g) : "no quality was declared";
+        x.x = (struct interval){NAN, NAN, NAN};
+        x.verdict = RATIO_UNDECIDED;
+    }
+    json_t *c = statement_add(list, "card", "time_at_equal_quality", 1, statement_is_told(&x));
+    json_object_set_new(c, "title", json_string(f->clock == PAIRS_CPU
+        ? "Processor time for an answer of equal quality"
+        : "Time for an answer of equal quality"));
+    statement_versus(c, f, &x);
+    if (x.reason)
+        buf_text(&note, wording_reason(x.reason));
+    else {
+        buf_text(&note, "LLaMA's; ");
+        put_place(&note, g);
+        put_session(&note, &x);
+    }
+    if (!x.reason && g->rival.comparisons && !g->rival.reason) {
+        buf_format(&note, "; against LLaMA %s ", g->rival.llama->name);
+        wording_times(&note, &g->rival);
+    }
+    if (g)
+        put_rest(&note, f, g);
+    statement_text(c, "note", &note);
+}
+
+static void add_rate_card(json_t *list, const struct findings *f)
+{
+    const struct versus *x = &f->rate;
+    struct buf title = {0}, note = {0};
+    buf_text(&title, "Tokens a second");
+    if (f->batch > 1)
+        buf_format(&title, ", batch %.0f", f->batch);
+    json_t *c = statement_add(list, "card", "throughput", 0, statement_is_told(x));
+    statement_text(c, "title", &title);
+    statement_versus(c, f, x);
+    if (x->reason)
+        buf_text(&note, wording_reason(x->reason));
+    else
+        buf_format(&note, "LLaMA's; %.0f tokens from both, %.3g a step", x->llada->length,
+                   x->llada->length / x->llada->steps);
+    statement_text(c, "note", &note);
+}
+
+static void add_memory_card(json_t *list, const struct findings *f)
+{
+    const struct memory_found *m = &f->memory;
+    const struct interval x = {m->llada / m->llama, NAN, NAN};
+    struct buf note = {0};
+    json_t *c = statement_add(list, "card", "memory", 0, !m->reason);
+    json_object_set_new(c, "title", json_string("Peak memory"));
+    json_object_set_new(c, "task", json_null());
+    statement_interval(c, &x, m->reason ? m->reason : "the peak is the same in every launch");
+    json_object_set_new(c, "unit", json_string("x"));
+    if (m->reason)
+        buf_text(&note, m->reason);
+    else {
+        buf_text(&note, "LLaMA's; ");
+        statement_bytes(&note, f);
+    }
+    statement_text(c, "note", &note);
+}
+
+static void add_vanilla_card(json_t *list, const struct findings *f)
+{
+    const struct versus *x = &f->vanilla;
+    struct buf note = {0};
+    json_t *c = statement_add(list, "card", "vanilla", 1, statement_is_told(x));
+    json_object_set_new(c, "title", json_string("One token a step, as published"));
+    statement_versus(c, f, x);
+    if (x->reason)
+        buf_text(&note, wording_reason(x->reason));
+    else {
+        double text = evidence_metric(f->evidence, x->llada->point, "tokens_to_eos");
+        buf_format(&note, "LLaMA's; %.0f slots", x->llada->length);
+        if (text > 0)
+            buf_format(&note, ", mean text %.0f tokens", text);
+        put_session(&note, x);
+    }
+    if (f->grown.comparisons && !f->grown.reason) {
+        buf_text(&note, "; with --suffix grow ");
+        wording_times(&note, &f->grown);
+    }
+    statement_text(c, "note", &note);
+}
+
+void card_all(json_t *list, const struct findings *f)
+{
+    add_equal_card(list, f);
+    add_rate_card(list, f);
+    add_memory_card(list, f);
+    add_vanilla_card(list, f);
+}

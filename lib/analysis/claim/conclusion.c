@@ -1,0 +1,204 @@
+/* conclusion.c - see conclusion.h. Each claim is made from struct findings alone, so no two can contradict
+ * each other. */
+#include "lib/analysis/claim/conclusion.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/claim/card.h"
+#include "lib/analysis/claim/section.h"
+#include "lib/analysis/claim/statement.h"
+#include "lib/analysis/claim/wording.h"
+#include "lib/base/hash.h"
+#include "lib/base/mem.h"
+#include "lib/record/json.h"
+#include "lib/record/rec.h"
+
+/* ---- crossings ---- */
+
+/* The crossover record of plain LLaDA against plain LLaMA; NULL. */
+static const json_t *crossover_of(const struct findings *f, const struct finding *g,
+                                  const char *name)
+{
+    const struct contender *llada = contender_plain(&f->contenders, 1);
+    const char *series = llada ? rec_text(llada->about, "series") : NULL, *task = g->goal->task;
+    const json_t *r;
+    size_t i;
+    json_array_foreach(evidence_list(f->evidence, "crossover"), i, r) {
+        const char *its = rec_text(r, "task"), *metric = rec_text(r, "quality_metric");
+        if (rec_is(r, "name", name) && series && rec_is(r, "series", series) &&
+            (task ? its && !strcmp(its, task) : !its) &&
+            (!metric || !strcmp(metric, g->goal->metric)))
+            return r;
+    }
+    return NULL;
+}
+
+static void add_quality_crossing(json_t *list, const struct findings *f, const struct finding *g)
+{
+    json_t *c = statement_add(list, "crossing", "X_q", 1, g->state == FINDING_FROM ||
+                                                    g->state == FINDING_WORSE);
+    const json_t *r = crossover_of(f, g, "X_q");
+    const struct interval x = {g->at, g->below, g->at};
+    struct buf note = {0};
+    statement_goal(c, g->goal);
+    statement_interval(c, &x, statement_never(g));
+    if (!isnan(x.value) && isnan(x.lo))
+        json_object_set_new(c, "lo_reason", json_string("as good at every step count measured"));
+    json_object_set_new(c, "unit", json_string("steps"));
+    rec_set_number(c, "estimate", isnan(g->at) ? (double)NAN : rec_number(r, "estimate"),
+                   "not interpolated");
+    if (!isnan(g->at) && !isnan(g->below))
+        buf_format(&note, "%.0f steps are not shown to be as good; %.0f steps and more are", g->below,
+                   g->at);
+    else
+        buf_text(&note, isnan(g->at) ? statement_never(g) : "as good at every step count measured");
+    statement_text(c, "note", &note);
+}
+
+static void add_parity_crossing(json_t *list, const struct finding *g)
+{
+    const struct versus *x = &g->equal;
+    const int met = g->state == FINDING_FROM, timed = met && !x->reason;
+    const int cheap = timed && (x->verdict == RATIO_SAME || x->verdict == RATIO_BELOW);
+    const int dear = timed && x->verdict == RATIO_ABOVE;
+    const double none = NAN;
+    const struct interval at = {cheap ? g->at : none, cheap ? g->below : none,
+                                cheap ? g->at : none};
+    json_t *c = statement_add(list, "crossing", "X_par", 1, cheap || dear || g->state == FINDING_WORSE);
+    const char *why = !met    ? statement_never(g)
+                      : !timed ? wording_reason(x->reason)
+                      : dear   ? "as good only with more steps than are as fast"
+                               : "faster or slower is undecided";
+    statement_goal(c, g->goal);
+    statement_interval(c, &at, cheap ? "as good at every step count measured" : why);
+    json_object_set_new(c, "unit", json_string("steps"));
+    json_object_set_new(c, "note", json_string(cheap ? "as good and no slower" : why));
+}
+
+/* Only where it is of the clock that the answer is by. */
+static void add_latency_crossing(json_t *list, const struct findings *f, const struct finding *g)
+{
+    const json_t *r = crossover_of(f, g, "X_lat");
+    const char *cost = rec_text(r, "cost_metric");
+    if (!cost || strcmp(cost, pairs_clocks[f->clock]))
+        return;
+    const struct interval x = {rec_number(r, "at"), rec_number(r, "lo"), rec_number(r, "hi")};
+    json_t *c = statement_add(list, "crossing", "X_lat", 1, !isnan(x.value));
+    json_object_set_new(c, "task", statement_task(g->goal->task));
+    statement_interval(c, &x, rec_text(r, "reason"));
+    json_object_set_new(c, "unit", json_string("steps"));
+}
+
+/* ---- every ratio and quality ---- */
+
+static void add_quality(json_t *list, const struct finding *g, const struct tried *t, int primary,
+                        const char *key)
+{
+    json_t *c = statement_add(list, "quality", key, primary, t->good.shown > 0 || t->good.is_worse);
+    statement_goal(c, g->goal);
+    statement_interval(c, &t->good.effect, t->good.reason);
+    json_object_set_new(c, "unit", json_string(t->good.is_ratio ? "x" : g->goal->metric));
+    rec_set_flag(c, "shown", t->good.shown, t->good.reason);
+    rec_set_int(c, "prompts", (int64_t)t->good.prompts);
+    json_object_set_new(c, "llada", json_string(t->c->point));
+}
+
+static void add_ratio(json_t *list, const struct findings *f, const struct versus *x, int primary,
+                      const char *key)
+{
+    json_t *c = statement_add(list, "ratio", key, primary, statement_is_told(x));
+    statement_versus(c, f, x);
+}
+
+static void add_numbers(json_t *list, const struct findings *f, const struct finding *g)
+{
+    for (size_t i = 0; i < g->n_steps; i++) {
+        char *key = mem_format("%.0f steps", g->step[i].c->steps);
+        add_quality(list, g, &g->step[i], 1, key);
+        free(key);
+    }
+    for (size_t i = 0; i < g->n_ways; i++)
+        add_quality(list, g, &g->way[i], 1, g->way[i].c->name);
+    add_ratio(list, f, &g->equal, 1, "equal quality");
+    if (g->rival.comparisons)
+        add_ratio(list, f, &g->rival, 1, "equal quality, fastest LLaMA");
+    if (g->best_of >= 0)
+        add_ratio(list, f, &g->best, 1, "fastest way");
+}
+
+/* ---- marks of the answers ---- */
+
+static char *hardware_of(const json_t *about)
+{
+    static const char *const keys[] = {"device", "device_name", "isa", "library", "dtype",
+                                       "kv_dtype", "quant"};
+    struct buf b = {0};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *s = rec_text(about, keys[i]);
+        buf_format(&b, "%s%s", i ? " " : "", s ? s : "-");
+    }
+    return b.data;
+}
+
+static void add_answers(json_t *list, const struct findings *f)
+{
+    for (size_t i = 0; i < f->contenders.n; i++) {
+        const struct contender *x = &f->contenders.v[i];
+        json_t *of = json_object_get(f->evidence->answers, x->point);
+        struct buf b = {0};
+        char hex[65];
+        if (!json_object_size(of) || json_put(of, JSON_COMPACT | JSON_SORT_KEYS, &b))
+            continue;
+        json_t *c = statement_add(list, "answers", x->point, 0, 1);
+        hash_bytes(b.data, b.len, hex);
+        buf_free(&b);
+        rec_set_int(c, "prompts", (int64_t)json_object_size(of));
+        json_object_set_new(c, "sha256", json_string(hex));
+        char *hardware = hardware_of(x->about);
+        json_object_set_new(c, "hardware", json_string(hardware));
+        free(hardware);
+    }
+}
+
+/* ---- all ---- */
+
+static void add_first(json_t *list, const struct findings *f, const struct finding_plan *plan)
+{
+    struct buf question = {0}, machine = {0}, answer = {0}, sure = {0};
+    json_t *tasks = json_array();
+    wording_question(&question, f);
+    json_t *c = statement_add(list, "question", NULL, 1, 1);
+    statement_text(c, "text", &question);
+    wording_machine(&machine, f->evidence);
+    statement_text(c, "hardware", &machine);
+    wording_answer(&answer, f);
+    c = statement_add(list, "answer", NULL, 1, wording_is_decided(f));
+    statement_text(c, "text", &answer);
+    for (int i = 0; i < f->n; i++)
+        json_array_append_new(tasks, json_string(f->v[i].goal->task ? f->v[i].goal->task : ""));
+    json_object_set_new(c, "tasks", tasks);
+    json_object_set_new(c, "clock", json_string(statement_clock(f)));
+    if (plan->contract)
+        json_object_set_new(c, "contract", json_string(plan->contract));
+    rec_set_int(c, "batch", (int64_t)plan->batch);
+    wording_sure(&sure, f);
+    statement_text(statement_add(list, "sure", NULL, 1, wording_is_decided(f)), "text", &sure);
+}
+
+json_t *conclusion_of(const struct findings *f, const struct finding_plan *plan)
+{
+    json_t *list = json_array();
+    add_first(list, f, plan);
+    card_all(list, f);
+    section_all(list, f);
+    for (int i = 0; i < f->n; i++) {
+        add_quality_crossing(list, f, &f->v[i]);
+        add_latency_crossing(list, f, &f->v[i]);
+        add_parity_crossing(list, &f->v[i]);
+        add_numbers(list, f, &f->v[i]);
+    }
+    add_answers(list, f);
+    return list;
+}

@@ -1,0 +1,180 @@
+/* contender.c - see contender.h. */
+#include "lib/analysis/claim/contender.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/about.h"
+#include "lib/base/mem.h"
+#include "lib/decode/decoder.h"
+#include "lib/record/json.h"
+#include "lib/record/rec.h"
+#include "lib/run/methods.h"
+
+/* ---- plain ---- */
+
+/* Sizes of the experiment and what it draws with are no part of a sampler. */
+static int is_own(const struct setting *row)
+{
+    static const char *const names[] = {"temperature", "gumbel", "contract"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(row->name, names[i]))
+            return 1;
+    return row->type == SETTING_INT && strcmp(row->standard, "0") != 0;
+}
+
+static const struct settings_table *table_of(const json_t *about)
+{
+    for (size_t d = 0; decoders[d]; d++)
+        for (size_t i = 0; i < decoders[d]->table->n; i++)
+            if (decoders[d]->table->row[i].traits & SETTING_LENGTH &&
+                json_has(about, decoders[d]->table->row[i].name))
+                return decoders[d]->table;
+    return NULL;
+}
+
+static int departs(const struct setting *row, const json_t *about)
+{
+    const json_t *value = json_object_get(about, row->name);
+    return value && !json_is_null(value) && !is_own(row) && !about_is_default(row->name, value);
+}
+
+int contender_is_plain(const json_t *about)
+{
+    const struct settings_table *t = table_of(about);
+    for (size_t i = 0; t && i < t->n; i++)
+        if (departs(&t->row[i], about))
+            return 0;
+    return 1;
+}
+
+/* ---- names ---- */
+
+/* "cache=dual unmask=factor": what is not as by default. */
+static char *settings_name(const json_t *about)
+{
+    const struct settings_table *t = table_of(about);
+    struct buf b = {0};
+    for (size_t i = 0; t && i < t->n; i++) {
+        if (!departs(&t->row[i], about))
+            continue;
+        buf_format(&b, "%s%s=", b.len ? " " : "", t->row[i].name);
+        about_value(&b, json_object_get(about, t->row[i].name));
+    }
+    buf_text(&b, "");
+    return b.data;
+}
+
+static void name_one(struct contender *c, const struct methods *m)
+{
+    const char *model = rec_text(c->about, "model");
+    const struct method *its = methods_of(m, c->about);
+    c->name = c->is_plain ? mem_text(model ? model : "plain")
+              : its       ? mem_text(its->name)
+                          : settings_name(c->about);
+}
+
+/* Methods of which there are several points are told apart by the value along their axis. */
+static void tell_apart(struct contenders *c)
+{
+    char **names = mem_zero(c->n + 1, sizeof *names);
+    for (size_t i = 0; i < c->n; i++) {
+        int twins = 0;
+        const char *axis = rec_text(c->v[i].about, "axis");
+        for (size_t k = 0; k < c->n; k++)
+            twins += !c->v[i].is_plain && !strcmp(c->v[i].name, c->v[k].name);
+        struct buf b = {0};
+        about_value(&b, axis ? json_object_get(c->v[i].about, axis) : NULL);
+        names[i] = twins > 1 && b.len ? mem_format("%s %s", c->v[i].name, b.data)
+                                      : mem_text(c->v[i].name);
+        buf_free(&b);
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        free(c->v[i].name);
+        c->v[i].name = names[i];
+    }
+    free(names);
+}
+
+/* ---- choice ---- */
+
+static int in_order(const void *pa, const void *pb)
+{
+    const struct contender *a = pa, *b = pb;
+    int d = a->is_diffusion - b->is_diffusion;
+    d = d ? d : b->is_plain - a->is_plain;
+    d = d ? d : (b->steps > a->steps) - (b->steps < a->steps);
+    return d ? d : strcmp(a->point, b->point);
+}
+
+/* The length that most of them have, the greatest of equals. */
+static double usual_length(const struct contenders *c)
+{
+    double best = NAN;
+    size_t most = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        size_t n = 0;
+        for (size_t k = 0; k < c->n; k++)
+            n += !(c->v[k].length < c->v[i].length) && !(c->v[k].length > c->v[i].length);
+        if (n > most || (n == most && c->v[i].length > best)) {
+            most = n;
+            best = c->v[i].length;
+        }
+    }
+    return best;
+}
+
+static void keep_length(struct contenders *c)
+{
+    double length = usual_length(c);
+    size_t kept = 0;
+    for (size_t i = 0; i < c->n; i++)
+        if (!(c->v[i].length < length) && !(c->v[i].length > length))
+            c->v[kept++] = c->v[i];
+    c->n = kept;
+}
+
+void contender_find(struct contenders *c, const struct evidence *v, const char *contract,
+                    double batch)
+{
+    const char *point;
+    json_t *about;
+    struct methods m;
+    methods_gather(&m, evidence_list(v, "method"));
+    json_object_foreach(v->points, point, about) {
+        const char *its = rec_text(about, "contract");
+        const double b = rec_number(about, "batch");
+        const int kind = about_is_diffusion(about);
+        if (kind < 0 || (contract && its && strcmp(its, contract)) || b < batch || b > batch)
+            continue;
+        MEM_GROW(c->v, c->n, c->cap);
+        c->v[c->n++] = (struct contender){
+            .point = point, .about = about, .is_diffusion = kind,
+            .is_plain = contender_is_plain(about), .steps = rec_number(about, "steps"),
+            .length = about_length(about)};
+    }
+    keep_length(c);
+    if (c->n)
+        qsort(c->v, c->n, sizeof *c->v, in_order);
+    for (size_t i = 0; i < c->n; i++)
+        name_one(&c->v[i], &m);
+    tell_apart(c);
+    methods_free(&m);
+}
+
+void contender_free(struct contenders *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        free(c->v[i].name);
+    free(c->v);
+    *c = (struct contenders){0};
+}
+
+const struct contender *contender_plain(const struct contenders *c, int is_diffusion)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->v[i].is_diffusion == is_diffusion && c->v[i].is_plain)
+            return &c->v[i];
+    return NULL;
+}

@@ -1,0 +1,214 @@
+/* evidence.c - see evidence.h. Of a quality only the sums that its mean needs are kept, of an answer
+ * a hash, so that a run of many prompts fits. */
+#include "lib/analysis/claim/evidence.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/analysis/about.h"
+#include "lib/base/hash.h"
+#include "lib/record/json.h"
+#include "lib/record/rec.h"
+#include "lib/record/repeats.h"
+
+static json_t *object_in(json_t *o, const char *key)
+{
+    json_t *in = json_object_get(o, key);
+    if (!in)
+        json_object_set_new(o, key, in = json_object());
+    return in;
+}
+
+static void add_to_list(struct evidence *v, const char *kind, const json_t *r)
+{
+    json_t *list = json_object_get(v->kinds, kind);
+    if (!list)
+        json_object_set_new(v->kinds, kind, list = json_array());
+    json_array_append(list, (json_t *)(uintptr_t)r);
+}
+
+static void add_quality(struct evidence *v, const json_t *r, const char *point)
+{
+    const char *id = rec_text(r, "id"), *metric = rec_text(r, "metric");
+    const char *task = rec_text(r, "task");
+    const double value = rec_number(r, "value"), weight = rec_number(r, "scored_tokens");
+    if (json_is_true(json_object_get(r, "summary")) || !id || !metric)
+        return;
+    if (task)
+        json_object_set_new(v->tasks, id, json_string(task));
+    if (isnan(value))
+        return;
+    json_t *of = object_in(object_in(v->quality, point), metric), *had = json_object_get(of, id);
+    const double old = had ? json_number_value(json_array_get(had, 0)) : 0;
+    const double weighed = had ? json_number_value(json_array_get(had, 1)) : 0;
+    const double answers = had ? json_number_value(json_array_get(had, 2)) : 0;
+    json_object_set_new(of, id, json_pack("[f, f, f]", old + value,
+                                          weighed + (isnan(weight) ? 0 : weight), answers + 1));
+}
+
+/* Answers of one prompt are the same but where they are drawn: the first of several hashes counts,
+ * in the order of texts. */
+static void add_answer(struct evidence *v, const json_t *r, const char *point)
+{
+    const char *id = rec_text(r, "id"), *status = rec_text(r, "status");
+    struct buf b = {0};
+    char hex[65];
+    if (!id || (status && strcmp(status, "ok")) || about_is_drawn(r) ||
+        json_put(json_object_get(r, "token_ids"), JSON_COMPACT, &b))
+        return;
+    hash_bytes(b.data, b.len, hex);
+    buf_free(&b);
+    json_t *of = object_in(v->answers, point);
+    const char *had = rec_text(of, id);
+    if (!had || strcmp(hex, had) < 0)
+        json_object_set_new(of, id, json_string(hex));
+}
+
+/* 1: no record of the metric came before, or one of fewer answers, of equals the smaller value. */
+static int says_more(const json_t *r, const struct evidence *v, const char *point,
+                     const char *metric)
+{
+    const json_t *had = json_object_get(json_object_get(v->metrics, point), metric);
+    const int64_t n = rec_int(r, "n", 0), m = rec_int(had, "n", 0);
+    return !had || n > m || (n == m && rec_number(r, "value") < rec_number(had, "value"));
+}
+
+static void add_metric(struct evidence *v, const json_t *r, const char *point)
+{
+    static const char *const used[] = {"memory_device_peak_bytes", "memory_allocated_peak_bytes",
+                                       "memory_process_peak_bytes", "tokens_to_eos"};
+    const char *metric = rec_text(r, "metric");
+    for (size_t i = 0; metric && i < sizeof used / sizeof *used; i++)
+        if (!strcmp(metric, used[i]) && json_has(r, "value") && says_more(r, v, point, metric))
+            json_object_set(object_in(v->metrics, point), metric, (json_t *)(uintptr_t)r);
+}
+
+/* One of a kind that tools pass on counts once. */
+static void add_once(struct evidence *v, const char *kind, const json_t *r)
+{
+    const json_t *list = json_object_get(v->kinds, kind), *had;
+    size_t i;
+    json_array_foreach(list, i, had)
+        if (json_equal(had, r))
+            return;
+    add_to_list(v, kind, r);
+}
+
+static int add_record(struct evidence *v, const json_t *r, struct err *e)
+{
+    static const char *const lists[] = {"crossover", "check", "fitness", "method"};
+    const char *kind = rec_kind(r), *point = about_point(r);
+    const int of_point = !strcmp(kind, "times") || !strcmp(kind, "metric") ||
+                         !strcmp(kind, "quality") || !strcmp(kind, "generation");
+    if (of_point && point) {
+        about_add(object_in(v->points, point), r);
+        if (!strcmp(kind, "quality"))
+            add_quality(v, r, point);
+        else if (!strcmp(kind, "generation"))
+            add_answer(v, r, point);
+        else if (!strcmp(kind, "metric"))
+            add_metric(v, r, point);
+    }
+    if ((!strcmp(kind, "meta") || !strcmp(kind, "parent")) && json_has(r, "machine"))
+        add_to_list(v, "machine", r);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (!strcmp(kind, lists[i]))
+            add_once(v, kind, r);
+    return pairs_take(&v->times, r, e) < 0 ? -1 : 0;
+}
+
+static void note_bad(struct evidence *v, const struct err *e)
+{
+    if (!v->bad++)
+        memcpy(v->first_bad, e->text, sizeof v->first_bad);
+}
+
+/* Two of several sets of prompts may have one place: of these both count, but for generations. */
+static int take_one(struct evidence *v, struct repeats *seen, const json_t *r, uint64_t content,
+                    struct err *bad)
+{
+    struct err place = {0};
+    int repeats = repeats_take(seen, r, content, &place);
+    if (repeats < 0 && !strcmp(rec_kind(r), "generation")) {
+        *bad = place;
+        return -1;
+    }
+    return repeats <= 0 && add_record(v, r, bad) ? -1 : 1;
+}
+
+/* -1: the medium failed. */
+static int read_all(struct evidence *v, struct rec_reader *in, int64_t limit, struct err *e)
+{
+    struct repeats seen = {0};
+    int rc = 0;
+    rec_read_unchanging(in);
+    for (int64_t n = 0; !rc && (!limit || n < limit); n++) {
+        struct err bad = {0};
+        json_t *r = NULL;
+        int got = rec_read(in, &r, &bad);
+        if (got == 0)
+            break;
+        if (got > 0) {
+            got = take_one(v, &seen, r, rec_read_content(in), &bad);
+        }
+        if (got < 0 && bad.code != EXIT_BAD_DATA)
+            rc = err_set(e, bad.code, "%s", bad.text);
+        else if (got < 0)
+            note_bad(v, &bad);
+        json_decref(r);
+    }
+    repeats_free(&seen);
+    return rc;
+}
+
+int evidence_load(struct evidence *v, const char *const *paths, size_t n, int64_t limit,
+                  struct err *e)
+{
+    *v = (struct evidence){.points = json_object(), .quality = json_object(),
+                           .tasks = json_object(), .answers = json_object(),
+                           .metrics = json_object(), .kinds = json_object()};
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(paths[i], "-") && access(paths[i], R_OK))
+            return err_set(e, EXIT_NO_INPUT, "%s: %s", paths[i], strerror(errno));
+    struct rec_reader *in = rec_read_open(paths, n, e);
+    if (!in)
+        return -1;
+    int bad = read_all(v, in, limit, e);
+    rec_read_close(in);
+    return bad;
+}
+
+void evidence_free(struct evidence *v)
+{
+    pairs_free(&v->times);
+    json_decref(v->points);
+    json_decref(v->quality);
+    json_decref(v->tasks);
+    json_decref(v->answers);
+    json_decref(v->metrics);
+    json_decref(v->kinds);
+}
+
+const json_t *evidence_list(const struct evidence *v, const char *kind)
+{
+    return json_object_get(v->kinds, kind);
+}
+
+const json_t *evidence_about(const struct evidence *v, const char *point)
+{
+    return point ? json_object_get(v->points, point) : NULL;
+}
+
+double evidence_metric(const struct evidence *v, const char *point, const char *metric)
+{
+    const json_t *of = point ? json_object_get(v->metrics, point) : NULL;
+    return rec_number(json_object_get(of, metric), "value");
+}
+
+int evidence_is_of(const struct evidence *v, const char *id, const char *task)
+{
+    const char *is = rec_text(v->tasks, id);
+    return !task || (is && !strcmp(is, task));
+}

@@ -1,0 +1,39 @@
+/* evidence.h - the records of a run that claims are made of: times by prompt and launch, qualities by
+ * prompt, memory and rates by point, crossovers, self-tests, looks at the machine. The order of the
+ * records leaves no trace.
+ */
+#ifndef ANALYSIS_CLAIM_EVIDENCE_H
+#define ANALYSIS_CLAIM_EVIDENCE_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "lib/analysis/pairs.h"
+
+struct evidence {
+    struct pairs times;
+    json_t *points;   /* point -> what its records carry (about.h) */
+    json_t *quality;  /* point -> metric -> id -> [sum of values, sum of weights, answers] */
+    json_t *tasks;    /* id -> task */
+    json_t *answers;  /* point -> id -> hash of the token ids */
+    json_t *metrics;  /* point -> metric -> record */
+    json_t *kinds;    /* crossover, check, fitness, method, machine -> list of records */
+    int64_t bad;      /* records that could not be used */
+    char first_bad[1024];
+};
+
+/* Reads every path ("-": standard input; n = 0 the same). A broken record is counted in v->bad and
+ * passed over. -1: a file is missing (EXIT_NO_INPUT) or the medium failed. `limit` 0: all. */
+int evidence_load(struct evidence *v, const char *const *paths, size_t n, int64_t limit,
+                  struct err *e);
+void evidence_free(struct evidence *v);
+
+/* Borrowed; NULL: none. */
+const json_t *evidence_list(const struct evidence *v, const char *kind);
+const json_t *evidence_about(const struct evidence *v, const char *point);
+/* The value of a metric of a point; NaN. */
+double evidence_metric(const struct evidence *v, const char *point, const char *metric);
+/* 1: the prompt is of the task (NULL: every prompt is). */
+int evidence_is_of(const struct evidence *v, const char *id, const char *task);
+
+#endif

@@ -1,0 +1,10 @@
+/* section.h - a sentence for each section of the page, and for each figure its message.
+ */
+#ifndef ANALYSIS_CLAIM_SECTION_H
+#define ANALYSIS_CLAIM_SECTION_H
+
+#include "lib/analysis/claim/finding.h"
+
+void section_all(json_t *list, const struct findings *f);
+
+#endif

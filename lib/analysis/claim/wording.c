@@ -1,0 +1,518 @@
+/* wording.c - see wording.h. An answer is composed in full; where it is longer than 40 words it is
+ * composed again with one part less, in the order of struct brevity. */
+#include "lib/analysis/claim/wording.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/record/machine/processor.h"
+#include "lib/record/rec.h"
+
+size_t wording_count(const char *s)
+{
+    size_t n = 0;
+    for (; *s; s++)
+        n += *s != ' ' && (s[1] == ' ' || !s[1]);
+    return n;
+}
+
+/* ---- parts ---- */
+
+static int decimals(double x)
+{
+    return x < 9.995 ? 2 : x < 99.95 ? 1 : 0;
+}
+
+static void put_interval(struct buf *b, const struct versus *x)
+{
+    const int n = decimals(x->x.value);
+    buf_format(b, " [%.*f, %.*f]", n, x->x.lo, n, x->x.hi);
+}
+
+void wording_times(struct buf *b, const struct versus *x)
+{
+    buf_format(b, "%.*f times", decimals(x->x.value), x->x.value);
+    put_interval(b, x);
+}
+
+static const char *time_noun(enum pairs_clock clock)
+{
+    return clock == PAIRS_CPU ? "processor time" : "time";
+}
+
+void wording_takes(struct buf *b, const struct versus *x, enum pairs_clock clock)
+{
+    const int n = decimals(x->x.value);
+    if (x->verdict == RATIO_SAME) {
+        buf_format(b, "takes the same %s (", time_noun(clock));
+        wording_times(b, x);
+        buf_text(b, ")");
+        return;
+    }
+    buf_format(b, "takes %.*f times %s", n, x->x.value,
+               clock == PAIRS_CPU ? "the processor time" : "as long");
+    put_interval(b, x);
+    if (x->verdict == RATIO_UNDECIDED)
+        buf_text(b, ", faster or slower undecided");
+}
+
+struct task_words { const char *task, *plural, *verb, *third; };
+static const struct task_words tasks[] = {{"sum", "sums", "answer", "answers"},
+                                          {"story", "stories", "write", "writes"}};
+
+static const struct task_words *words_of(const struct goal *g)
+{
+    for (size_t i = 0; i < sizeof tasks / sizeof *tasks && g->task; i++)
+        if (!strcmp(tasks[i].task, g->task))
+            return &tasks[i];
+    return NULL;
+}
+
+const char *wording_task(const struct goal *g)
+{
+    const struct task_words *w = words_of(g);
+    return w ? w->plural : g->task ? g->task : "";
+}
+
+const char *wording_verb(const struct goal *g, int is_third)
+{
+    const struct task_words *w = words_of(g);
+    if (w)
+        return is_third ? w->third : w->verb;
+    if (g->kind.transform == POOLED_EXPONENTIAL)
+        return is_third ? "writes" : "write";
+    return is_third ? "answers" : "answer";
+}
+
+char *wording_metric(const struct goal *g)
+{
+    char *s = mem_text(!strcmp(g->metric, "judge_ppl") ? "judge perplexity"
+                       : !strcmp(g->metric, "ppl")     ? "perplexity"
+                                                       : g->metric);
+    for (char *c = s; *c; c++)
+        *c = *c == '_' ? ' ' : *c;
+    return s;
+}
+
+static void put_margin(struct buf *b, const struct goal *g)
+{
+    if (g->margin.relative)
+        buf_format(b, "%.4g %%", 100 * g->margin.by);
+    else
+        buf_format(b, "%.4g points", 100 * g->margin.by);
+}
+
+void wording_margin(struct buf *b, const struct goal *g)
+{
+    char *metric = wording_metric(g);
+    buf_format(b, "%s within ", metric);
+    put_margin(b, g);
+    free(metric);
+}
+
+const char *wording_reason(const char *reason)
+{
+    static const char *const says[][2] = {
+        {"disturbed", "other work disturbed the timed launches"},
+        {"fewer than 5 launches", "fewer than 5 launches were timed"},
+        {"too few prompts", "too few prompts were scored"},
+        {"not scored", "quality was not scored"},
+        {"not timed", "not both models were timed"},
+        {"no launches in common", "the two models were not timed together"},
+    };
+    for (size_t i = 0; i < sizeof says / sizeof *says && reason; i++)
+        if (!strcmp(reason, says[i][0]))
+            return says[i][1];
+    return reason ? reason : "";
+}
+
+const char *wording_selftest(enum selftest is)
+{
+    return is == SELFTEST_DIFFERS  ? "the self-test found a model unlike itself"
+           : is == SELFTEST_WIDE   ? "the self-test is not narrow enough"
+           : is == SELFTEST_MISSED ? "the self-test missed its handicap"
+                                   : NULL;
+}
+
+/* ---- what is decided ---- */
+
+int wording_goal_is_decided(const struct finding *g)
+{
+    return (g->state == FINDING_FROM || g->state == FINDING_WORSE) && !g->equal.reason &&
+           g->equal.verdict != RATIO_UNDECIDED;
+}
+
+static int is_random(const struct finding *g)
+{
+    return g->state == FINDING_UNTESTED && g->reason && !strcmp(g->reason, "random weights");
+}
+
+static int time_is_decided(const struct versus *x)
+{
+    return !x->reason && x->verdict != RATIO_UNDECIDED;
+}
+
+int wording_is_decided(const struct findings *f)
+{
+    int all = !wording_selftest(finding_selftest(f->evidence, f->clock));
+    for (int i = 0; i < f->n; i++)
+        all &= wording_goal_is_decided(&f->v[i]) ||
+               (is_random(&f->v[i]) && time_is_decided(&f->v[i].equal));
+    return f->n ? all : all && time_is_decided(&f->vanilla);
+}
+
+/* ---- the answer ---- */
+
+/* What an answer is made with; each 0 makes it shorter. */
+struct brevity { int way, machine, metric, goals, interval, margin; };
+static const struct brevity shorter[] = {
+    {1, 1, 1, 8, 1, 1}, {0, 1, 1, 8, 1, 1}, {0, 0, 1, 8, 1, 1}, {0, 0, 0, 8, 1, 1},
+    {0, 0, 0, 2, 1, 1}, {0, 0, 0, 2, 0, 1}, {0, 0, 0, 1, 1, 1}, {0, 0, 0, 1, 0, 0},
+};
+
+static void put_within(struct buf *b, const struct goal *g, const struct brevity *full)
+{
+    if (!full->margin)
+        return;
+    buf_text(b, " (");
+    if (full->metric)
+        wording_margin(b, g);
+    else {
+        buf_text(b, "within ");
+        put_margin(b, g);
+    }
+    buf_text(b, ")");
+}
+
+/* " answer sums as well as LLaMA (within 5 points)" after "to", or "answers ...". */
+static void put_as_well(struct buf *b, const struct goal *g, int is_third,
+                        const struct brevity *full)
+{
+    const char *task = wording_task(g);
+    buf_format(b, "%s%s%s as well as LLaMA", wording_verb(g, is_third), *task ? " " : "", task);
+    put_within(b, g, full);
+}
+
+static void put_takes(struct buf *b, const struct versus *x, enum pairs_clock clock,
+                      const struct brevity *full)
+{
+    if (full->interval) {
+        wording_takes(b, x, clock);
+        return;
+    }
+    buf_format(b, "takes %.*f times %s", decimals(x->x.value), x->x.value,
+               clock == PAIRS_CPU ? "the processor time" : "as long");
+    if (x->verdict == RATIO_UNDECIDED)
+        buf_text(b, ", faster or slower undecided");
+}
+
+/* "LLaDA with 64 steps takes 21.0 times as long as LLaMA [19.1, 23.2]". */
+static void put_time_alone(struct buf *b, const struct versus *x, enum pairs_clock clock)
+{
+    const int n = decimals(x->x.value);
+    buf_text(b, "LLaDA");
+    if (x->llada->steps > 0)
+        buf_format(b, " with %.0f steps", x->llada->steps);
+    buf_format(b, " takes %.*f times %s", n, x->x.value,
+               clock == PAIRS_CPU ? "LLaMA's processor time" : "as long as LLaMA");
+    put_interval(b, x);
+    if (x->verdict == RATIO_UNDECIDED)
+        buf_text(b, ", faster or slower undecided");
+}
+
+/* Where the fastest LLaMA makes another verdict of it than the plain one. */
+static void put_rival(struct buf *b, const struct finding *g, const struct brevity *full)
+{
+    const struct versus *x = &g->rival;
+    const int wins = g->equal.verdict == RATIO_BELOW || g->equal.verdict == RATIO_SAME;
+    if (g->equal.reason || !wins || !x->comparisons || x->reason ||
+        x->verdict == g->equal.verdict)
+        return;
+    buf_format(b, ", but against LLaMA %s %.*f times", x->llama->name, decimals(x->x.value),
+               x->x.value);
+    if (full->interval)
+        put_interval(b, x);
+}
+
+/* The first goal of an answer, whole. */
+static void put_goal(struct buf *b, const struct finding *g, enum pairs_clock clock,
+                     const struct brevity *full)
+{
+    const int timed = !g->equal.reason;
+    if (g->state == FINDING_FROM && timed) {
+        buf_format(b, "LLaDA needs %s%.0f steps to ", isnan(g->below) ? "at most " : "", g->at);
+        put_as_well(b, g->goal, 0, full);
+        buf_text(b, ", and then ");
+        put_takes(b, &g->equal, clock, full);
+        put_rival(b, g, full);
+        return;
+    }
+    if (g->state == FINDING_FROM) {
+        buf_text(b, "LLaDA ");
+        put_as_well(b, g->goal, 1, full);
+        buf_format(b, " from %.0f steps on", g->at);
+    } else if (g->state == FINDING_NOT_SHOWN || g->state == FINDING_WORSE) {
+        buf_text(b, g->state == FINDING_WORSE ? "LLaDA does not " : "LLaDA is not shown to ");
+        put_as_well(b, g->goal, 0, full);
+        buf_format(b, ", even with %.0f steps", g->timed->steps);
+        if (timed)
+            buf_format(b, "; it ");
+        if (timed)
+            put_takes(b, &g->equal, clock, full);
+    } else if (timed)
+        put_time_alone(b, &g->equal, clock);
+}
+
+/* A goal behind another one, in short. */
+static void put_next(struct buf *b, const struct finding *g, enum pairs_clock clock,
+                     const struct brevity *full)
+{
+    const char *task = wording_task(g->goal);
+    char *metric = wording_metric(g->goal);
+    buf_format(b, "%s %s", b->len ? "; for" : "For", *task ? task : metric);
+    free(metric);
+    if (g->state != FINDING_UNTESTED)
+        put_within(b, g->goal, full);
+    if (g->state == FINDING_FROM)
+        buf_format(b, " it needs %s%.0f steps", isnan(g->below) ? "at most " : "", g->at);
+    else if (g->state == FINDING_UNTESTED)
+        buf_format(b, " %s", is_random(g) ? "quality means nothing" : wording_reason(g->reason));
+    else
+        buf_format(b, " even %.0f steps are not %s", g->timed->steps,
+                   g->state == FINDING_WORSE ? "enough" : "shown to be enough");
+    if (g->state != FINDING_FROM || g->equal.reason)
+        return;
+    if (g->equal.verdict == RATIO_SAME)
+        buf_format(b, " and the same %s", time_noun(clock));
+    else
+        buf_format(b, " and takes %.*f times", decimals(g->equal.x.value), g->equal.x.value);
+    if (full->interval)
+        put_interval(b, &g->equal);
+    if (g->equal.verdict == RATIO_UNDECIDED)
+        buf_text(b, ", undecided");
+    put_rival(b, g, full);
+}
+
+static int state_order(const struct finding *g)
+{
+    return g->state == FINDING_UNTESTED ? 1 : 0;
+}
+
+/* Why nothing is decided, whole; NULL: a clause says it. */
+static char *obstacle(const struct findings *f)
+{
+    const struct finding *g = f->n ? &f->v[0] : NULL;
+    const struct versus *x = g ? &g->equal : &f->vanilla;
+    const char *selftest = wording_selftest(finding_selftest(f->evidence, f->clock));
+    const int has_llama = contender_plain(&f->contenders, 0) != NULL;
+    const int has_llada = contender_plain(&f->contenders, 1) != NULL;
+    if (!has_llama || !has_llada)
+        return mem_text(has_llada   ? "no LLaMA was measured beside LLaDA"
+                        : has_llama ? "no plain LLaDA was measured beside LLaMA"
+                                    : "neither LLaDA nor LLaMA was measured");
+    if (selftest)
+        return mem_text(selftest);
+    if (x->reason)
+        return mem_format("%s, so times are not compared", wording_reason(x->reason));
+    for (int i = 0; i < f->n; i++)
+        if (f->v[i].state == FINDING_UNTESTED && !is_random(&f->v[i]))
+            return mem_text(wording_reason(f->v[i].reason));
+    return NULL;
+}
+
+/* The goals in the order of the answer: what was tested before what was not. */
+static int ordered(const struct findings *f, const struct finding *list[GOALS_MAX])
+{
+    int n = 0;
+    for (int untested = 0; untested < 2; untested++)
+        for (int i = 0; i < f->n; i++)
+            if (state_order(&f->v[i]) == untested)
+                list[n++] = &f->v[i];
+    return n;
+}
+
+static void put_way(struct buf *b, const struct findings *f)
+{
+    const struct finding *g = &f->v[0];
+    if (f->n != 1 || g->best_of < 0 || g->best.reason || !wording_is_decided(f))
+        return;
+    buf_format(b, "; with %s ", g->best.llada->name);
+    wording_times(b, &g->best);
+}
+
+static void put_clauses(struct buf *b, const struct findings *f, const struct brevity *full)
+{
+    const struct finding *list[GOALS_MAX];
+    int n = ordered(f, list), said = 0, left = 0;
+    for (int i = 0; i < n; i++) {
+        if (i && list[i]->reason && list[0]->reason && !strcmp(list[i]->reason, list[0]->reason))
+            continue;
+        if (i >= full->goals)
+            left++;
+        else if (!said++)
+            put_goal(b, list[i], f->clock, full);
+        else
+            put_next(b, list[i], f->clock, full);
+    }
+    if (!n && !f->vanilla.reason)
+        put_time_alone(b, &f->vanilla, f->clock);
+    if (full->way && n)
+        put_way(b, f);
+    if (left)
+        buf_format(b, "; %d more %s below", left, left > 1 ? "tasks stand" : "task stands");
+}
+
+static void compose(struct buf *b, const struct findings *f, const struct brevity *full)
+{
+    struct buf clauses = {0};
+    char *why = obstacle(f);
+    const int decided = wording_is_decided(f);
+    if (contender_plain(&f->contenders, 0) && contender_plain(&f->contenders, 1))
+        put_clauses(&clauses, f, full);
+    if (!decided)
+        buf_format(b, "Undecided: %s%s", why ? why : "", why && clauses.len ? ". " : "");
+    else if (f->n && is_random(&f->v[0]))
+        buf_text(b, "With random weights quality means nothing. ");
+    else if (full->machine)
+        buf_text(b, "On this machine ");
+    if (clauses.len)
+        buf_text(b, clauses.data);
+    buf_text(b, ".");
+    buf_free(&clauses);
+    free(why);
+}
+
+void wording_answer(struct buf *b, const struct findings *f)
+{
+    struct buf text = {0};
+    for (size_t i = 0; i < sizeof shorter / sizeof *shorter; i++) {
+        buf_clear(&text);
+        compose(&text, f, &shorter[i]);
+        if (wording_count(text.data) <= WORDING_MOST)
+            break;
+    }
+    assert(wording_count(text.data) <= WORDING_MOST);
+    buf_text(b, text.data);
+    buf_free(&text);
+}
+
+/* ---- question and certainty ---- */
+
+/* The last generator that told its machine. */
+static const json_t *generator(const struct evidence *v)
+{
+    const json_t *r, *last = NULL;
+    size_t i;
+    json_array_foreach(evidence_list(v, "machine"), i, r) {
+        const char *tool = rec_text(r, "tool"), *start = rec_text(r, "start");
+        const char *best = rec_text(last, "start");
+        if (tool && start && !strncmp(tool, "gen-", 4) && (!best || strcmp(start, best) > 0))
+            last = r;
+    }
+    return last;
+}
+
+void wording_machine(struct buf *b, const struct evidence *v)
+{
+    const json_t *machine = json_object_get(generator(v), "machine");
+    const char *gpu = rec_text(json_object_get(machine, "gpu"), "name");
+    char *cpu = machine ? processor_name(machine) : NULL;
+    if (gpu || cpu)
+        buf_text(b, gpu ? gpu : cpu);
+    if (rec_number(machine, "cores") > 0)
+        buf_format(b, ", %.0f cores", rec_number(machine, "cores"));
+    free(cpu);
+}
+
+void wording_question(struct buf *b, const struct findings *f)
+{
+    const struct contender *llada = contender_plain(&f->contenders, 1);
+    const struct contender *llama = contender_plain(&f->contenders, 0);
+    const json_t *run = generator(f->evidence), *machine = json_object_get(run, "machine");
+    const char *start = rec_text(run, "start"), *print = rec_text(machine, "fingerprint");
+    buf_format(b, "At how many steps does %s match %s, and is it then faster? ",
+               llada ? llada->name : "LLaDA", llama ? llama->name : "LLaMA");
+    wording_machine(b, f->evidence);
+    if (print)
+        buf_format(b, " (%s)", print);
+    if (start && strlen(start) >= 10)
+        buf_format(b, ", %.10s", start);
+}
+
+/* "llada-demo 1.00 [0.99, 1.01]" of one check. */
+static void put_check(struct buf *b, const json_t *check)
+{
+    const json_t *twin = json_object_get(check, "twin");
+    const char *model = rec_text(check, "model");
+    struct versus x = {.x = {rec_number(twin, "value"), rec_number(twin, "lo"),
+                             rec_number(twin, "hi")}};
+    if (isnan(x.x.lo) || isnan(x.x.hi)) {
+        const char *why = rec_text(twin, "lo_reason");
+        buf_format(b, "%s%sno interval%s%s%s", model ? model : "", model ? " " : "",
+                   why ? " (" : "", why ? wording_reason(why) : "", why ? ")" : "");
+        return;
+    }
+    buf_format(b, "%s%s", model ? model : "", model ? " " : "");
+    buf_format(b, "%.2f [%.2f, %.2f]", x.x.value, x.x.lo, x.x.hi);
+}
+
+static void put_checks(struct buf *b, const struct findings *f)
+{
+    const char *why = wording_selftest(finding_selftest(f->evidence, f->clock));
+    const json_t *check;
+    size_t i;
+    int n = 0, found = 1;
+    double factor = NAN;
+    json_array_foreach(evidence_list(f->evidence, "check"), i, check) {
+        if (!finding_selftest_is(check, f->clock))
+            continue;
+        buf_text(b, n++ ? ", " : "the same model against itself: ");
+        put_check(b, check);
+        factor = rec_number(check, "factor");
+        found &= rec_is(check, "handicap", "FOUND");
+    }
+    if (!n)
+        buf_text(b, "no self-test by this clock");
+    else if (factor > 1)
+        buf_format(b, "; a handicap of %.3g %% was %s", 100 * (factor - 1),
+                   found ? "found" : "missed");
+    if (n && why)
+        buf_format(b, "; %s", why);
+}
+
+static void put_quiet(struct buf *b, const struct evidence *v)
+{
+    const json_t *look;
+    size_t i, looks = 0, fit = 0;
+    json_array_foreach(evidence_list(v, "fitness"), i, look) {
+        looks += json_object_get(look, "launch") != NULL;
+        fit += json_object_get(look, "launch") && json_is_true(json_object_get(look, "fit"));
+    }
+    if (looks)
+        buf_format(b, "; the machine was quiet before %zu of %zu launches", fit, looks);
+}
+
+void wording_sure(struct buf *b, const struct findings *f)
+{
+    const struct versus *x = f->n ? &f->v[0].equal : &f->vanilla;
+    size_t prompts = 0, launches = x->launches;
+    for (int i = 0; i < f->n; i++) {
+        prompts += f->v[i].n_steps ? f->v[i].step[0].good.prompts : 0;
+        if (!f->v[i].equal.reason && f->v[i].equal.launches < launches)
+            launches = f->v[i].equal.launches;
+    }
+    if (!x->reason)
+        buf_format(b, "%zu launches of both models, times by %s", launches,
+                   f->clock == PAIRS_CPU ? "processor time" : "the wall clock");
+    else
+        buf_format(b, "No times are compared: %s", wording_reason(x->reason));
+    if (prompts)
+        buf_format(b, "; %zu prompts scored", prompts);
+    buf_text(b, "; ");
+    put_checks(b, f);
+    put_quiet(b, f->evidence);
+    buf_text(b, ".");
+}

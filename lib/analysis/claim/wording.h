@@ -1,0 +1,35 @@
+/* wording.h - the findings of a run in plain English. A number whose value is null is in no sentence;
+ * a sentence that decides nothing says so and why. An answer has at most 40 words.
+ */
+#ifndef ANALYSIS_CLAIM_WORDING_H
+#define ANALYSIS_CLAIM_WORDING_H
+
+#include "lib/analysis/claim/finding.h"
+#include "lib/base/buf.h"
+
+enum { WORDING_MOST = 40 };
+size_t wording_count(const char *text); /* words between spaces */
+
+/* 1: everything that was asked is decided and the self-test passed. */
+int wording_is_decided(const struct findings *f);
+int wording_goal_is_decided(const struct finding *g);
+/* Each appends. */
+void wording_machine(struct buf *b, const struct evidence *v); /* "AMD EPYC (Zen 3), 2 cores" */
+void wording_question(struct buf *b, const struct findings *f);
+void wording_answer(struct buf *b, const struct findings *f);
+void wording_sure(struct buf *b, const struct findings *f);
+
+/* ---- parts, for notes and sections ---- */
+
+void wording_times(struct buf *b, const struct versus *x);    /* "1.40 times [1.31, 1.50]" */
+/* "takes 1.40 times as long [1.31, 1.50]", by its clock and verdict. */
+void wording_takes(struct buf *b, const struct versus *x, enum pairs_clock clock);
+void wording_margin(struct buf *b, const struct goal *g);     /* "accuracy within 5 points" */
+const char *wording_task(const struct goal *g);               /* "sums"; "" for all prompts */
+const char *wording_verb(const struct goal *g, int is_third); /* "answer", "answers" */
+char *wording_metric(const struct goal *g);                   /* "judge perplexity"; the caller's */
+/* "other work disturbed the timed launches": of a ratio that is null. Borrowed. */
+const char *wording_reason(const char *reason);
+const char *wording_selftest(enum selftest is);               /* why it did not pass; NULL: it did */
+
+#endif

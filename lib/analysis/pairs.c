@@ -1,0 +1,277 @@
+/* pairs.c - see pairs.h. */
+#include "lib/analysis/pairs.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/about.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+
+const char *const pairs_clocks[PAIRS_CLOCKS] = {"e2e_ns", "cpu_ns"};
+
+/* ---- records in ---- */
+
+static int read_names(struct pairs_point *p, const json_t *r, struct err *e)
+{
+    const json_t *ids = json_object_get(r, "ids"), *tasks = json_object_get(r, "tasks");
+    p->prompts = json_array_size(ids);
+    if (json_array_size(tasks) != p->prompts)
+        return err_set(e, EXIT_BAD_DATA, "tasks: expected %zu entries, one for each of ids, got %zu",
+                       p->prompts, json_array_size(tasks));
+    p->id = mem_zero(p->prompts, sizeof *p->id);
+    p->task = mem_zero(p->prompts, sizeof *p->task);
+    for (size_t i = 0; i < p->prompts; i++) {
+        p->id[i] = json_string_value(json_array_get(ids, i));
+        p->task[i] = json_string_value(json_array_get(tasks, i));
+        if (!p->id[i] || (i && strcmp(p->id[i - 1], p->id[i]) >= 0))
+            return err_set(e, EXIT_BAD_DATA, "ids[%zu]: expected a text behind the one before", i);
+    }
+    return 0;
+}
+
+static int read_launches(struct pairs_point *p, const json_t *r, struct err *e)
+{
+    const json_t *list = json_object_get(r, "launches");
+    p->launches = json_array_size(list);
+    p->launch = mem_zero(p->launches, sizeof *p->launch);
+    for (size_t i = 0; i < p->launches; i++) {
+        const json_t *one = json_array_get(list, i);
+        p->launch[i] = json_integer_value(one);
+        if (!json_is_integer(one) || p->launch[i] < 0 || (i && p->launch[i] <= p->launch[i - 1]))
+            return err_set(e, EXIT_BAD_DATA, "launches[%zu]: expected a number above the one before",
+                           i);
+    }
+    return 0;
+}
+
+static int read_times(struct pairs_point *p, const json_t *r, enum pairs_clock clock,
+                      struct err *e)
+{
+    const json_t *rows = json_object_get(r, pairs_clocks[clock]);
+    p->ns[clock] = mem_zero(p->launches * p->prompts, sizeof *p->ns[clock]);
+    if (json_array_size(rows) != p->launches)
+        return err_set(e, EXIT_BAD_DATA, "%s: expected %zu rows, one a launch, got %zu",
+                       pairs_clocks[clock], p->launches, json_array_size(rows));
+    for (size_t l = 0; l < p->launches; l++) {
+        const json_t *row = json_array_get(rows, l);
+        if (json_array_size(row) != p->prompts)
+            return err_set(e, EXIT_BAD_DATA, "%s[%zu]: expected %zu times, got %zu",
+                           pairs_clocks[clock], l, p->prompts, json_array_size(row));
+        for (size_t i = 0; i < p->prompts; i++) {
+            const json_t *one = json_array_get(row, i);
+            double ns = json_is_number(one) ? json_number_value(one) : (double)NAN;
+            if (!(json_is_null(one) || (ns >= 0 && ns < 1e18)))
+                return err_set(e, EXIT_BAD_DATA, "%s[%zu][%zu]: expected nanoseconds or null",
+                               pairs_clocks[clock], l, i);
+            p->ns[clock][l * p->prompts + i] = ns > 0 ? ns : (double)NAN;
+        }
+    }
+    return 0;
+}
+
+static void free_point(struct pairs_point *p)
+{
+    free(p->id);
+    free(p->task);
+    free(p->launch);
+    for (int i = 0; i < PAIRS_CLOCKS; i++)
+        free(p->ns[i]);
+    json_decref(p->record);
+}
+
+static int read_point(struct pairs_point *p, const json_t *r, struct err *e)
+{
+    if (!p->point)
+        return err_set(e, EXIT_BAD_DATA, "point, config: expected a text, got none");
+    return read_names(p, r, e) || read_launches(p, r, e) || read_times(p, r, PAIRS_WALL, e) ||
+                   read_times(p, r, PAIRS_CPU, e)
+               ? -1
+               : 0;
+}
+
+int pairs_take(struct pairs *p, const json_t *r, struct err *e)
+{
+    if (strcmp(rec_kind(r), "times"))
+        return 0;
+    struct pairs_point one = {.record = json_incref((json_t *)(uintptr_t)r),
+                              .point = about_point(r), .workload = about_workload(r)};
+    int bad = read_point(&one, r, e);
+    for (size_t i = 0; i < p->n && !bad; i++)
+        if (!strcmp(p->v[i].point, one.point) && !strcmp(p->v[i].workload, one.workload))
+            bad = err_set(e, EXIT_BAD_DATA, "times of point %s: expected one record, got two",
+                          one.point);
+    if (bad) {
+        free_point(&one);
+        return -1;
+    }
+    MEM_GROW(p->v, p->n, p->cap);
+    p->v[p->n++] = one;
+    return 1;
+}
+
+const struct pairs_point *pairs_find(const struct pairs *p, const char *point)
+{
+    const struct pairs_point *best = NULL;
+    for (size_t i = 0; i < p->n && point; i++)
+        if (!strcmp(p->v[i].point, point) && (!best || p->v[i].prompts > best->prompts))
+            best = &p->v[i];
+    return best;
+}
+
+void pairs_free(struct pairs *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        free_point(&p->v[i]);
+    free(p->v);
+    *p = (struct pairs){0};
+}
+
+/* ---- tables ---- */
+
+static int wanted(const struct pairs_of *of, const char *task)
+{
+    return !of->task || (task && !strcmp(task, of->task));
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The ids of the task that any point has, ascending. */
+static const char **ids_of(const struct pairs_point *const *v, size_t n, const struct pairs_of *of,
+                           size_t *count)
+{
+    const char **ids = NULL;
+    size_t all = 0, cap = 0, kept = 0;
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < v[k]->prompts; i++)
+            if (wanted(of, v[k]->task[i])) {
+                MEM_GROW(ids, all, cap);
+                ids[all++] = v[k]->id[i];
+            }
+    if (all)
+        qsort(ids, all, sizeof *ids, by_text);
+    for (size_t i = 0; i < all; i++)
+        if (!kept || strcmp(ids[kept - 1], ids[i]))
+            ids[kept++] = ids[i];
+    *count = kept;
+    return ids;
+}
+
+/* 1: some launch has the same number in the first point and another; one point has all. */
+static int share_numbers(const struct pairs_point *const *v, size_t n)
+{
+    for (size_t k = 1; k < n; k++)
+        for (size_t i = 0; i < v[k]->launches; i++)
+            if (bsearch(&v[k]->launch[i], v[0]->launch, v[0]->launches, sizeof(int64_t), by_number))
+                return 1;
+    return n < 2;
+}
+
+/* 1: the i-th launches of all points are neighbours in the schedule. */
+static int are_neighbours(const struct pairs_point *const *v, size_t n)
+{
+    for (size_t k = 1; k < n; k++) {
+        if (v[k]->launches != v[0]->launches)
+            return 0;
+        for (size_t i = 0; i < v[0]->launches; i++)
+            if (v[k]->launch[i] > v[0]->launch[i] + 1 || v[k]->launch[i] + 1 < v[0]->launch[i])
+                return 0;
+    }
+    return 1;
+}
+
+/* The numbers of the rows of the table, ascending. The caller's. */
+static int64_t *rows_of(const struct pairs_point *const *v, size_t n, int by_rank, size_t *count)
+{
+    int64_t *rows = NULL;
+    size_t all = 0, cap = 0, kept = 0;
+    for (size_t k = 0; k < (by_rank ? 1 : n); k++)
+        for (size_t i = 0; i < v[k]->launches; i++) {
+            MEM_GROW(rows, all, cap);
+            rows[all++] = by_rank ? (int64_t)i : v[k]->launch[i];
+        }
+    if (all)
+        qsort(rows, all, sizeof *rows, by_number);
+    for (size_t i = 0; i < all; i++)
+        if (!kept || rows[kept - 1] != rows[i])
+            rows[kept++] = rows[i];
+    *count = kept;
+    return rows;
+}
+
+double *pairs_table(const struct pairs_point *const *v, size_t n, const struct pairs_of *of,
+                    size_t *launches, size_t *prompts)
+{
+    const int by_rank = !share_numbers(v, n);
+    *launches = *prompts = 0;
+    if (by_rank && !are_neighbours(v, n))
+        return NULL;
+    const char **ids = ids_of(v, n, of, prompts);
+    int64_t *rows = rows_of(v, n, by_rank, launches);
+    const size_t cells = *launches * *prompts;
+    double *out = mem_zero(n * cells, sizeof *out);
+    for (size_t i = 0; i < n * cells; i++)
+        out[i] = NAN;
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < v[k]->prompts; i++) {
+            const char **at = bsearch(&v[k]->id[i], ids, *prompts, sizeof *ids, by_text);
+            for (size_t l = 0; l < v[k]->launches && at && wanted(of, v[k]->task[i]); l++) {
+                int64_t number = by_rank ? (int64_t)l : v[k]->launch[l];
+                const int64_t *row = bsearch(&number, rows, *launches, sizeof *rows, by_number);
+                out[k * cells + (size_t)(row - rows) * *prompts + (size_t)(at - ids)] =
+                    v[k]->ns[of->clock][l * v[k]->prompts + i];
+            }
+        }
+    free(ids);
+    free(rows);
+    return out;
+}
+
+struct paired pairs_ratio(const struct pairs_point *base, const struct pairs_point *other,
+                          const struct pairs_of *of, double level)
+{
+    const struct pairs_point *both[2] = {base, other};
+    struct paired_cells cells = {0};
+    double *table = base && other
+                        ? pairs_table(both, 2, of, &cells.launches, &cells.prompts)
+                        : NULL;
+    if (table) {
+        cells.base = table;
+        cells.other = table + cells.launches * cells.prompts;
+    }
+    double *work = mem_zero(paired_work(&cells), sizeof *work);
+    struct paired r = paired_ratio(&cells, level, work);
+    free(work);
+    free(table);
+    return r;
+}
+
+double pairs_mean(const struct pairs_point *p, const struct pairs_of *of)
+{
+    double total = 0;
+    size_t prompts = 0, without = 0;
+    for (size_t i = 0; p && i < p->prompts; i++) {
+        double sum = 0;
+        size_t n = 0;
+        for (size_t l = 0; l < p->launches && wanted(of, p->task[i]); l++) {
+            double ns = p->ns[of->clock][l * p->prompts + i];
+            sum += isnan(ns) ? 0 : log(ns);
+            n += isnan(ns) ? 0 : 1;
+        }
+        prompts += n ? 1 : 0;
+        without += !n && wanted(of, p->task[i]) ? 1 : 0;
+        total += n ? sum / (double)n : 0;
+    }
+    return prompts && without * 10 <= prompts + without ? exp(total / (double)prompts)
+                                                         : (double)NAN;
+}

@@ -1,0 +1,89 @@
+/* asgood.c - see asgood.h. A sum over a sum is no mean of prompts, but near its value it is one: of
+ * the prompts' parts (num - value * den) / mean den. These are what the t test is made of.
+ */
+#include "lib/stat/asgood.h"
+
+#include <math.h>
+
+#include "lib/stat/proportion.h"
+#include "lib/stat/stat.h"
+
+static const double LEVEL = 0.025;
+
+int asgood_is_shown(double p)
+{
+    return p <= LEVEL;
+}
+
+/* The worst quotient of sums that is as good as `rival`, and how much it moves with that. */
+struct limit { double at, slope; };
+
+static struct limit limit_of(double rival, const struct asgood_kind *k,
+                             const struct pooled_margin *m)
+{
+    double sign = k->higher ? -1 : 1;
+    if (k->transform == POOLED_EXPONENTIAL) {
+        double by = m->relative ? m->by : m->by * exp(-rival);
+        return (struct limit){rival + log1p(sign * by), m->relative ? 1 : 1 / (1 + sign * by)};
+    }
+    double unit = k->transform == POOLED_BITS ? log(2) : 1;
+    if (!m->relative)
+        return (struct limit){rival + sign * m->by * unit, 1};
+    return (struct limit){rival + sign * m->by * fabs(rival),
+                          1 + sign * m->by * (rival < 0 ? -1 : 1)};
+}
+
+static double quotient(struct asgood_side s, size_t n)
+{
+    return stat_sum(s.num, n) / stat_sum(s.den, n);
+}
+
+static void put_parts(struct asgood_side s, double value, size_t n, double weight, double *out)
+{
+    double mean = stat_sum(s.den, n) / (double)n;
+    for (size_t i = 0; i < n; i++)
+        out[i] += weight * (s.num[i] - value * s.den[i]) / mean;
+}
+
+/* Both p values of t standard errors above the limit. */
+static struct asgood tails(double t, double df)
+{
+    double outside = stat_t_outside(t, df) / 2, good = t > 0 ? outside : 1 - outside;
+    return (struct asgood){good, 1 - good};
+}
+
+static struct asgood score(struct asgood_side own, struct asgood_side rival, size_t n,
+                           const struct asgood_kind *k, const struct pooled_margin *m)
+{
+    struct proportion_pairs p = k->higher ? proportion_count(rival.num, own.num, n)
+                                          : proportion_count(own.num, rival.num, n);
+    double by = m->relative ? m->by * stat_mean(rival.num, n) : m->by;
+    return tails(proportion_above(&p, -by), INFINITY);
+}
+
+struct asgood asgood_test(struct asgood_side own, struct asgood_side rival, size_t n,
+                          const struct asgood_kind *k, const struct pooled_margin *m, double *work)
+{
+    if (n < ASGOOD_LEAST)
+        return (struct asgood){NAN, NAN};
+    if (k->binary)
+        return score(own, rival, n, k, m);
+    double a = quotient(own, n), b = quotient(rival, n), sign = k->higher ? 1 : -1;
+    struct limit limit = limit_of(b, k, m);
+    for (size_t i = 0; i < n; i++)
+        work[i] = 0;
+    put_parts(own, a, n, 1, work);
+    put_parts(rival, b, n, -limit.slope, work);
+    double se = stat_sd(work, n) / sqrt((double)n), t = sign * (a - limit.at) / se;
+    return se > 0 && isfinite(t) ? tails(t, (double)(n - 1)) : (struct asgood){NAN, NAN};
+}
+
+struct asgood_place asgood_sequence(const struct asgood *tests, size_t n)
+{
+    struct asgood_place at = {n, 0};
+    while (at.first > 0 && asgood_is_shown(tests[at.first - 1].good))
+        at.first--;
+    while (at.worse < n && asgood_is_shown(tests[at.worse].worse))
+        at.worse++;
+    return at;
+}

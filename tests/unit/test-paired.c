@@ -1,0 +1,126 @@
+/* test-paired.c - paired ratios: hand-made tables, and how often the interval holds the truth. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/rng.h"
+#include "lib/stat/paired.h"
+#include "tests/tap.h"
+
+enum { LAUNCHES = 6, PROMPTS = 10, CELLS = LAUNCHES * PROMPTS };
+
+static struct paired ratio_of_tables(const double *base, const double *other, size_t launches,
+                                     size_t prompts)
+{
+    const struct paired_cells c = {launches, prompts, base, other};
+    double *work = mem_zero(paired_work(&c), sizeof *work);
+    struct paired r = paired_ratio(&c, 0.95, work);
+    free(work);
+    return r;
+}
+
+static void fill(double *base, double *other, double ratio)
+{
+    for (size_t i = 0; i < CELLS; i++) {
+        base[i] = 1e6 * (double)(1 + i % PROMPTS);
+        other[i] = ratio * base[i];
+    }
+}
+
+static void test_values(void)
+{
+    double a[CELLS], b[CELLS];
+    fill(a, b, 1.5);
+    struct paired r = ratio_of_tables(a, b, LAUNCHES, PROMPTS);
+    ok(fabs(r.ratio.value - 1.5) < 1e-12 && r.ratio.hi - r.ratio.lo < 1e-9,
+           "equal ratios are their own mean, and have no width");
+    ok(r.ratio.launches == LAUNCHES && r.prompts == PROMPTS && r.pairs == CELLS &&
+               r.left_out == 0, "all cells are pairs");
+    for (size_t i = 0; i < CELLS; i++)
+        b[i] = a[i] * (i % PROMPTS < 5 ? 2 : 8);
+    r = ratio_of_tables(a, b, LAUNCHES, PROMPTS);
+    ok(fabs(r.ratio.value - 4) < 1e-12, "the geometric mean over prompts");
+    /* se = sd of log 2, log 8 (five each) over the root of ten */
+    double sd = log(2) * sqrt(10.0 / 9);
+    ok(fabs(r.se - sd / sqrt(10)) < 1e-12 && fabs(r.df - 9) < 1e-9 && r.ratio.half == 0,
+           "prompts that differ widen the interval; launches that agree do not");
+}
+
+/* One side of a slow prompt is missing in one launch: a mean of that launch would be faster. */
+static void test_missing(void)
+{
+    double a[CELLS], b[CELLS];
+    fill(a, b, 1);
+    for (size_t l = 0; l < LAUNCHES; l++)
+        b[l * PROMPTS + 9] *= 16;
+    b[9] = NAN;
+    struct paired r = ratio_of_tables(a, b, LAUNCHES, PROMPTS);
+    ok(fabs(log(r.ratio.value) - log(16) / 10) < 1e-12 && r.left_out == 1,
+           "a cell that one side lacks is left out, and the prompt keeps its weight");
+    for (size_t l = 0; l < LAUNCHES; l++)
+        for (size_t p = 0; p < 2; p++)
+            b[l * PROMPTS + p] = NAN;
+    r = ratio_of_tables(a, b, LAUNCHES, PROMPTS);
+    ok(isnan(r.ratio.value) && isnan(r.ratio.lo) && !strcmp(r.ratio.reason, PAIRED_DISTURBED),
+           "prompts that never have a pair: no value, since those that are left were chosen");
+}
+
+static void test_launches(void)
+{
+    double a[CELLS], b[CELLS];
+    fill(a, b, 1.2);
+    struct paired r = ratio_of_tables(a, b, 4, PROMPTS);
+    ok(isnan(r.ratio.value) && !strcmp(r.ratio.reason, LAUNCH_FEW), "four launches: null");
+    for (size_t l = 0; l < 2; l++)
+        for (size_t p = 0; p < 6; p++)
+            a[l * PROMPTS + p] = NAN;
+    r = ratio_of_tables(a, b, LAUNCHES, PROMPTS);
+    ok(isnan(r.ratio.value) && !strcmp(r.ratio.reason, PAIRED_DISTURBED),
+           "launches of which most is disturbed do not count: four are left");
+    r = ratio_of_tables(a, b, 0, 0);
+    ok(isnan(r.ratio.value) && !strcmp(r.ratio.reason, PAIRED_NONE), "no cells: null");
+}
+
+/* Crossed effects of launches, prompts and cells, some cells missing on one side. */
+static int holds(uint64_t seed, double launch_sd, double prompt_sd, double cell_sd)
+{
+    double a[CELLS], b[CELLS], prompt[PROMPTS];
+    struct rng r = {.seed = seed};
+    for (size_t p = 0; p < PROMPTS; p++)
+        prompt[p] = prompt_sd * rng_normal(&r);
+    for (size_t l = 0; l < LAUNCHES; l++) {
+        double launch = launch_sd * rng_normal(&r);
+        for (size_t p = 0; p < PROMPTS; p++) {
+            a[l * PROMPTS + p] = exp(cell_sd * rng_normal(&r));
+            b[l * PROMPTS + p] = exp(launch + prompt[p] + cell_sd * rng_normal(&r));
+            if (rng_uniform(&r) < 0.05)
+                b[l * PROMPTS + p] = NAN;
+        }
+    }
+    struct paired x = ratio_of_tables(a, b, LAUNCHES, PROMPTS);
+    return x.ratio.lo <= 1 && x.ratio.hi >= 1;
+}
+
+static void test_coverage(void)
+{
+    static const double world[][3] = {{0.1, 0.3, 0.05}, {0.1, 0, 0.05}, {0, 0.3, 0.05},
+                                      {0.05, 0.05, 0.2}, {0.3, 0.3, 0}};
+    enum { TURNS = 600 };
+    for (size_t w = 0; w < sizeof world / sizeof *world; w++) {
+        int held = 0;
+        for (uint64_t i = 0; i < TURNS; i++)
+            held += holds(1000 * w + i, world[w][0], world[w][1], world[w][2]);
+        double share = (double)held / TURNS;
+        ok(share > 0.925 && share < 0.999, "launches %g, prompts %g, cells %g: the interval "
+               "holds the truth in %.3f of worlds", world[w][0], world[w][1], world[w][2], share);
+    }
+}
+
+int main(void)
+{
+    test_values();
+    test_missing();
+    test_launches();
+    test_coverage();
+    return tap_done();
+}

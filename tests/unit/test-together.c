@@ -1,0 +1,62 @@
+/* test-together.c - draws of several ratios: their spread is that of their intervals, and what they
+ * have in common moves them together. */
+#include <math.h>
+
+#include "lib/base/rng.h"
+#include "lib/stat/bootstrap.h"
+#include "lib/stat/together.h"
+#include "tests/tap.h"
+
+enum { N = 4, L = 8, P = 12, DRAWS = 8000 };
+static double cells[N * L * P], draw[DRAWS * N], column[DRAWS], work[8192];
+
+static double *cell(int i, int l, int p)
+{
+    return &cells[(i * L + l) * P + p];
+}
+
+/* Systems 1 and 2 share the luck of their launches and prompts; the last one has no times. */
+static void fill(void)
+{
+    struct rng r = {.seed = 5};
+    for (int l = 0; l < L; l++) {
+        double shared = 0.1 * rng_normal(&r);
+        for (int p = 0; p < P; p++) {
+            double prompt = 0.2 * sin(3 * p);
+            *cell(0, l, p) = exp(0.01 * rng_normal(&r));
+            *cell(1, l, p) = 2 * exp(shared + prompt + 0.01 * rng_normal(&r));
+            *cell(2, l, p) = 3 * exp(shared + prompt + 0.01 * rng_normal(&r));
+            *cell(3, l, p) = NAN;
+        }
+    }
+}
+
+int main(void)
+{
+    struct together t = {N, L, P, cells};
+    struct paired r[N];
+    fill();
+    ok(together_work(&t) <= sizeof work / sizeof *work, "room");
+    together_draw(&t, 0, 0.95, 1, DRAWS, r, draw, work);
+    for (int i = 1; i < 3; i++) {
+        struct paired_cells c = {L, P, cells, cells + i * L * P};
+        struct paired alone = paired_ratio(&c, 0.95, work);
+        for (int d = 0; d < DRAWS; d++)
+            column[d] = exp(draw[d * N + i]);
+        struct interval v = bootstrap_interval(1, column, DRAWS, 0.95);
+        ok(fabs(log(v.hi / v.lo) / log(alone.ratio.hi / alone.ratio.lo) - 1) < 0.05,
+           "system %d: [%.3f, %.3f] of the draws, [%.3f, %.3f] of its interval", i, v.lo, v.hi,
+           alone.ratio.lo, alone.ratio.hi);
+    }
+    for (int d = 0; d < DRAWS; d++)
+        column[d] = draw[d * N + 2] - draw[d * N + 1];
+    struct interval v = bootstrap_interval(0, column, DRAWS, 0.95);
+    ok(v.hi - v.lo < 0.03, "what both have in common drops out of their difference: %.3f",
+       v.hi - v.lo);
+    ok(fabs(draw[0]) < 1e-15 && fabs(r[0].ratio.value - 1) < 1e-15, "the base is 1 to itself");
+    ok(isnan(draw[3]) && isnan(r[3].ratio.value) && r[3].ratio.reason, "no times, no draws");
+    t.launches = 4;
+    together_draw(&t, 0, 0.95, 1, 10, r, draw, work);
+    ok(isnan(draw[1]) && isnan(r[0].ratio.value), "four launches give none");
+    return tap_done();
+}

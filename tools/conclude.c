@@ -1,0 +1,145 @@
+/* conclude - the records of a run in, the sentences and numbers that it states out; or whether two
+ * runs state the same.
+ *
+ * Every claim is made once, of times paired by launch and prompt and of qualities tested against a
+ * declared margin (lib/analysis/claim). The page, make all and make replicate print claims.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/claim/agreement.h"
+#include "lib/analysis/claim/conclusion.h"
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/opt.h"
+#include "lib/record/rec.h"
+
+struct args {
+    struct common common;
+    const char *quality, *contract, *clock, *against;
+    int64_t batch;
+};
+
+struct conclude {
+    struct args a;
+    struct log log;
+    struct rec_writer out;
+    struct goal goal[GOALS_MAX];
+    struct finding_plan plan;
+};
+
+static void check(struct conclude *c, int bad, const struct err *e)
+{
+    if (!bad)
+        return;
+    rec_abandon(&c->out);
+    err_die("conclude", e);
+}
+
+/* Writes the claims of a run. Returns an exit code. */
+static int write_claims(struct conclude *c, const char *const *paths, size_t n)
+{
+    struct evidence evidence;
+    struct findings f;
+    struct err e = {0};
+    json_t *claim;
+    size_t i;
+    check(c, evidence_load(&evidence, paths, n, c->a.common.limit, &e), &e);
+    if (evidence.bad)
+        log_warn(&c->log, "W040", "%lld records are left out; the first: %s",
+                 (long long)evidence.bad, evidence.first_bad);
+    finding_all(&f, &evidence, &c->plan);
+    json_t *list = conclusion_of(&f, &c->plan);
+    json_array_foreach(list, i, claim)
+        check(c, rec_write(&c->out, "claim", json_incref(claim), &e), &e);
+    json_decref(list);
+    finding_free(&f);
+    evidence_free(&evidence);
+    return evidence.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
+}
+
+/* Writes what two runs agree in. Returns an exit code. */
+static int write_agreement(struct conclude *c, const char *path)
+{
+    struct agreement sum;
+    struct err e = {0};
+    int was_edited, now_edited;
+    size_t i;
+    json_t *r, *was = agreement_read(c->a.against, &was_edited, &e);
+    json_t *now = was ? agreement_read(path, &now_edited, &e) : NULL;
+    check(c, !now, &e);
+    if (was_edited || now_edited)
+        log_warn(&c->log, "W041", "%s: edited after it was written",
+                 was_edited ? c->a.against : path);
+    json_t *list = agreement_of(was, now, &sum);
+    json_array_foreach(list, i, r) {
+        if (i + 1 == json_array_size(list) || json_is_false(json_object_get(r, "pass")))
+            log_note(&c->log, "%s", rec_text(r, "text"));
+        check(c, rec_write(&c->out, "check", json_incref(r), &e), &e);
+    }
+    json_decref(list);
+    json_decref(was);
+    json_decref(now);
+    return sum.differed          ? EXIT_FAILED_RECORDS
+           : !sum.times_compared ? EXIT_NO_DEVICE /* 69: not available */
+                                 : EXIT_OK;
+}
+
+static const char examples[] =
+    "conclude metrics.ndjson judge.ndjson exact.ndjson > claims.ndjson\n"
+    "cat *.ndjson | conclude --quality sum:accuracy:0.05,story:judge_ppl:0.1\n"
+    "conclude --against data/demo/stored.ndjson claims.ndjson\n";
+static const char notes[] =
+    "It reads times, metric, quality, crossover, check, fitness, method and generation records in\n"
+    "any order. Every sentence and number that it writes is a claim record.\n"
+    "As good as: on the same prompts LLaDA's quality is shown (one-sided 2.5 %) to lose less than\n"
+    "the margin: absolute for shares of right answers, relative for perplexities. Step counts are\n"
+    "tested from the largest down; the first that is not shown ends the sequence. Fewer than 30\n"
+    "prompts show nothing. Of several ways the fastest is picked at the level over their number.\n"
+    "A time is a ratio to LLaMA's over pairs (launch, prompt) that nothing disturbed, with an\n"
+    "interval over launches and prompts; fewer than five such launches give none. FASTER and\n"
+    "SLOWER: the interval excludes 1. SAME: it lies within 2 % of 1. Else UNDECIDED.\n"
+    "--clock=auto is elapsed time where all goals have it undisturbed, else on a CPU the time of\n"
+    "all processors. An answer begins with Undecided where a time, a test or the self-test is.\n"
+    "--against compares two runs claim by claim. Sentences agree word by word. Ratios agree when\n"
+    "their intervals overlap or they are within a factor of 1.1 (2 on another kind of machine).\n"
+    "Exit 0: agrees; 1: something differs; 69: no time could be compared.\n";
+
+int main(int argc, char **argv)
+{
+    struct conclude c = {.a = {.common = COMMON_DEFAULTS, .quality = "judge_ppl:0.1",
+                               .contract = "answer", .clock = "auto", .batch = 1}};
+    const struct opt options[] = {
+        {"quality", 0, OPT_TEXT, &c.a.quality, .arg = "LIST",
+         .help = "goals TASK:METRIC:MARGIN,... or, of all prompts, METRIC:MARGIN (judge_ppl:0.1)"},
+        {"contract", 0, OPT_CHOICE, &c.a.contract, .choices = "answer|fixed",
+         .help = "points of this contract compete (answer)"},
+        {"batch", 0, OPT_INT, &c.a.batch, 1, 1e6, .arg = "N",
+         .help = "points of this batch size compete (1)"},
+        {"clock", 0, OPT_CHOICE, &c.a.clock, .choices = "auto|wall|cpu",
+         .help = "elapsed time, or that of all processors (auto)"},
+        {"against", 0, OPT_TEXT, &c.a.against, .arg = "FILE",
+         .help = "compare the claims of this stored run with those given"},
+        OPT_COMMON(c.a.common),
+        {0}};
+    const struct tool tool = {"conclude", "records of a run in, claims out", examples, notes,
+                              options};
+    int first = opt_parse(&tool, argc, argv);
+    struct err e = {0};
+    c.log = (struct log){"conclude", c.a.common.quiet ? 0 : 1 + c.a.common.verbose};
+    if (c.a.against && argc > first + 1)
+        opt_usage(&tool, "--against: expected one file of claims, got %d", argc - first);
+    int goals = goal_parse(c.a.quality, c.goal, &e);
+    if (goals < 0)
+        opt_usage(&tool, "%s", e.text);
+    c.plan = (struct finding_plan){c.goal, goals, c.a.contract, (double)c.a.batch,
+                                   !strcmp(c.a.clock, "auto")   ? -1
+                                   : !strcmp(c.a.clock, "wall") ? PAIRS_WALL
+                                                                : PAIRS_CPU};
+    check(&c, rec_open(&c.out, &c.a.common, "conclude", argc, argv, NULL, &e), &e);
+    const char *const *paths = (const char *const *)argv + first;
+    int status = c.a.against ? write_agreement(&c, argc > first ? paths[0] : "-")
+                             : write_claims(&c, paths, (size_t)(argc - first));
+    goal_free(c.goal, goals);
+    check(&c, rec_close(&c.out, "ok", &e), &e);
+    return status;
+}
