@@ -1,14 +1,13 @@
 /* look.c - see look.h. Colours are those of the figures (Okabe-Ito: told apart by colour-blind
- * readers and in grey). In the dark a figure is drawn in the inverse of its colours, turned back to
- * the same hue. Without the script every word is there. */
+ * readers and in grey); in the dark, figures bring their own. Without the script every word is
+ * there. */
 #include "lib/report/look.h"
 
 const char look_style[] =
     ":root{color-scheme:light dark;--ink:#1b1f24;--soft:#59636e;--line:#d8dee4;--back:#fff;"
     "--panel:#f6f8fa;--link:#0b63b0;--good:#1a7f37;--warn:#9a4f00}"
     "@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9aa4ae;--line:#30363d;"
-    "--back:#0d1117;--panel:#161b22;--link:#6cb6ff;--good:#4cc26a;--warn:#f0a35e}"
-    "figure svg,figure img{filter:invert(.93) hue-rotate(180deg)}}"
+    "--back:#0d1117;--panel:#161b22;--link:#6cb6ff;--good:#4cc26a;--warn:#f0a35e}}"
     "*{box-sizing:border-box}[hidden]{display:none!important}html{scroll-padding-top:3.4rem}"
     "body{margin:0 auto;max-width:1180px;padding:20px;font:16px/1.5 system-ui,sans-serif;"
     "color:var(--ink);background:var(--back)}"
@@ -19,7 +18,6 @@ const char look_style[] =
     "figcaption{font-weight:600;font-size:17px;line-height:1.35;margin-bottom:6px}"
     "figure svg,figure img{display:block;width:100%;height:auto;max-height:480px}"
     "figure img{object-fit:contain;object-position:left}"
-    "svg g>rect[fill=\"#ffffff\"]:first-child{fill:none}"
     ".narrow{display:none}"
     ".files,.more{color:var(--soft);font-size:14px;margin:6px 0 0}"
     ".files>*,.files summary{display:inline}.files>details[open]{display:block}"
@@ -50,8 +48,7 @@ const char look_style[] =
     ".draw.both .wide{display:none}.draw.both .narrow{display:block;min-width:0}"
     "th,td{padding:4px 7px}}"
     "@media print{nav,.files{display:none}body{max-width:none;padding:0}"
-    "figure,table{break-inside:avoid}section{break-inside:auto}"
-    "figure svg,figure img{filter:none}}";
+    "figure,table{break-inside:avoid}}";
 
 const char look_short[] =
     ".answer{font-size:27px;line-height:1.28;font-weight:650;margin:6px 0 8px;max-width:40em;"

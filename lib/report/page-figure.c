@@ -1,17 +1,36 @@
-/* page-figure.c - see page.h: figures. The drawing is put into the page, so that it takes the width
- * of the screen and its points say their values; it keeps no size of its own. */
+/* page-figure.c - see page.h: figures. A drawing that `plot` made fit for a page is put into it: it
+ * takes the width of the screen, its marks say their values, its ids are its own, and it has a dark
+ * mode. Any other is linked. */
 #include "lib/report/page.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/mem.h"
 #include "lib/report/escape.h"
+
+static const char fit[] = "class=\"figure-ink\""; /* what plot says of its drawings */
+
+/* 1 when the style of the drawing could load anything. */
+static int is_loading(const char *svg)
+{
+    for (const char *c = svg; (c = strcasestr(c, "<style")) != NULL; c++) {
+        const char *end = strcasestr(c, "</style>");
+        char *style = mem_format("%.*s", (int)(end ? (size_t)(end - c) : strlen(c)), c);
+        int loads = strcasestr(style, "url(") || strcasestr(style, "@import") || strchr(style, '\\');
+        free(style);
+        if (loads)
+            return 1;
+    }
+    return 0;
+}
 
 /* 1 when the drawing holds anything that a browser could run or load. */
 static int is_active(const char *svg)
 {
     static const char *const bad[] = {"<script", "<foreignobject", "javascript:", "<iframe",
-                                      "<!entity", "<style",        "@import"};
+                                      "<!entity"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (strcasestr(svg, bad[i]))
             return 1;
@@ -21,63 +40,36 @@ static int is_active(const char *svg)
             if (c[n] == '=')
                 return 1;
         }
-    return 0;
+    return is_loading(svg);
 }
 
-/* The root element without its size, named for those who do not see it. Returns what is behind. */
-static const char *put_root(struct buf *b, const char *svg, const char *name, const char *title)
+/* The drawing without the size and the name spaces that it has as a file. */
+static void put_svg(struct buf *b, const char *svg, const char *class)
 {
+    static const char *const dropped[] = {"width=", "height=", "xmlns=", "xmlns:xlink="};
     const char *c = svg + strlen("<svg"), *end = c + strcspn(c, ">");
-    buf_format(b, "<svg class=\"%s\" role=\"img\" preserveAspectRatio=\"xMinYMin meet\""
-                  " aria-label=\"", name);
-    escape_html(b, title);
-    buf_char(b, '"');
+    buf_format(b, "<svg class=\"%s\" preserveAspectRatio=\"xMinYMin meet\"", class);
     while (c < end) { /* attribute by attribute */
         size_t gap = strspn(c, " \t\r\n"), n = strcspn(c + gap, "=> \t\r\n");
-        const char *quoted = c + gap + n + 1;
-        if (c + gap >= end || c[gap + n] != '=' || (*quoted != '"' && *quoted != '\''))
+        const char *quoted = c + gap + n + 1, *close;
+        if (c[gap + n] != '=' || !(close = strchr(quoted + 1, *quoted)) || close > end)
             break;
-        const char *close = strchr(quoted + 1, *quoted);
-        if (!close || close > end)
-            break;
-        int is_size = (n == 5 && !strncmp(c + gap, "width", n)) ||
-                      (n == 6 && !strncmp(c + gap, "height", n));
-        if (!is_size) {
+        int keep = 1;
+        for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
+            keep &= strncmp(c + gap, dropped[i], strlen(dropped[i])) != 0;
+        if (keep) {
             buf_char(b, ' ');
             buf_put(b, c + gap, (size_t)(close + 1 - c) - gap);
         }
         c = close + 1;
     }
-    return *end ? end : svg;
-}
-
-/* Several figures share a page, and gnuplot gives them the same ids: id="x", #x and url(#x) get
- * the figure's name in front. Its plots are numbered anew in each panel and never referred to:
- * they get a number of the page. */
-static void put_svg(struct buf *b, const char *svg, const char *class, const char *name,
-                    const char *title)
-{
-    static const char *const before[] = {" id=\"", " id='", "href='#", "href=\"#", "url(#",
-                                         "aria-labelledby=\"", "aria-describedby=\""};
-    int plots = 0;
-    for (const char *c = put_root(b, svg, class, title); *c;) {
-        size_t n = 0;
-        for (size_t i = 0; !n && i < sizeof before / sizeof *before; i++)
-            if (!strncmp(c, before[i], strlen(before[i])))
-                n = strlen(before[i]);
-        buf_put(b, c, n ? n : 1);
-        c += n ? n : 1;
-        if (n && !strncmp(c, "gnuplot_plot_", strlen("gnuplot_plot_")))
-            buf_format(b, "%s-%d-", name, ++plots);
-        else if (n)
-            buf_format(b, "%s-", name);
-    }
+    buf_text(b, end);
 }
 
 static const char *drawing_of(const char *svg)
 {
     const char *start = svg ? strstr(svg, "<svg") : NULL;
-    return start && !is_active(start) ? start : NULL;
+    return start && strstr(start, fit) && !is_active(start) ? start : NULL;
 }
 
 static void put_drawing(struct buf *b, const struct page_picture *f)
@@ -85,7 +77,7 @@ static void put_drawing(struct buf *b, const struct page_picture *f)
     const char *wide = drawing_of(f->svg), *narrow = drawing_of(f->narrow);
     buf_format(b, "<div class=\"draw%s\">", wide && narrow ? " both" : "");
     if (wide) {
-        put_svg(b, wide, "wide", f->id, f->title);
+        put_svg(b, wide, "wide");
     } else {
         buf_text(b, "<img loading=\"lazy\" src=\"");
         escape_link(b, f->link);
@@ -93,12 +85,8 @@ static void put_drawing(struct buf *b, const struct page_picture *f)
         escape_html(b, f->title);
         buf_text(b, "\">");
     }
-    if (wide && narrow) {
-        char name[256];
-        strcpy(name, "narrow-");
-        strncat(name, f->id, sizeof name - sizeof "narrow-");
-        put_svg(b, narrow, "narrow", name, f->title);
-    }
+    if (wide && narrow)
+        put_svg(b, narrow, "narrow");
     buf_text(b, "</div>\n");
 }
 

@@ -91,11 +91,11 @@ void page_leave_list(struct page *p);
 void page_table_drop(struct page *p);
 
 /* A picture: what it says, what is to be known about it, and its files as links; NULL: not there.
- * svg, narrow: bytes of an SVG file, put into the HTML (XML prologue cut, ids made unique with
- * `id`); narrow is shown where a screen is narrow. svg NULL, or one that could run code: `link` is
- * shown. */
+ * svg, narrow: bytes of an SVG file that `plot` made, put into the HTML without its XML prologue;
+ * narrow is shown where a screen is narrow. svg NULL, one that plot did not make, or one that could
+ * run code: `link` is shown. */
 struct page_picture {
-    const char *id, *title, *about;
+    const char *title, *about;
     const char *svg, *narrow;
     const char *link, *data, *script;
     int is_lead; /* that of the first screen */

@@ -167,6 +167,8 @@ static void put_drift(struct page *p, const struct runset *s)
                           COUNT(columns), columns);
     for (size_t i = 0; i < all.n; i++) {
         const json_t *r = all.v[i].y.record;
+        if (isnan(all.v[i].y.at))
+            continue;
         page_cell(p, all.v[i].config);
         page_cell(p, yes_no(r, "steady"));
         page_cell(p, yes_no(r, "warmup_steady"));

@@ -116,20 +116,17 @@ static void put(struct page *p, const struct shelf *f, const char *name, const c
                 int is_lead, int is_inside)
 {
     struct buf svg = {0}, narrow = {0}, about = text_of(f, name, ".txt");
-    char *first = sentence_of(about.data, name), *id = mem_text(name);
+    char *first = sentence_of(about.data, name);
     char *link = link_of(f, name, ".svg"), *data = link_of(f, name, ".tsv");
     char *script = link_of(f, name, ".gp");
     if (is_inside) {
         svg = text_of(f, name, ".svg");
         narrow = text_of(f, name, "-narrow.svg");
     }
-    for (char *c = id; *c; c++) /* a word that is safe as an HTML id */
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-", *c))
-            *c = '-';
-    const struct page_picture picture = {id, title ? title : first, about.data, svg.data,
+    const struct page_picture picture = {title ? title : first, about.data, svg.data,
                                          narrow.data, link ? link : name, data, script, is_lead};
     page_figure(p, &picture);
-    char *const owned[] = {first, id, link, data, script};
+    char *const owned[] = {first, link, data, script};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
     buf_free(&svg);

@@ -115,7 +115,7 @@ load report
             | .judge_sha256 = ("0123456789abcdef" * 4)' "$F/plot-quality.ndjson" > judged
         report judged
         says "one language model, $j (SHA-256 0123456789ab...)"
-        [ "$(grep -c 'is one of the contestants' report.md)" -eq $count ]
+        [ "$(grep -c '^- The judge, .* is one of the contestants' report.md)" -eq $count ]
     done
 }
 
