@@ -1,4 +1,6 @@
-/* claims.c - see claims.h. */
+/* claims.c - see claims.h. A claim that is null because of the machine speaks of all times of the
+ * run: where one ratio cannot be told, no other of the same launches is printed beside it.
+ */
 #include "lib/report/claims.h"
 
 #include <math.h>

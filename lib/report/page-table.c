@@ -28,18 +28,6 @@ void page_table(struct page *p, const char *caption, size_t n, const struct page
     memcpy(p->columns, columns, n * sizeof *columns);
 }
 
-void page_table_drop(struct page *p)
-{
-    for (size_t i = 0; i < p->n_cells; i++)
-        free(p->cells[i].text);
-    free(p->cells);
-    free(p->caption);
-    free(p->folded);
-    p->cells = NULL;
-    p->caption = p->folded = NULL;
-    p->n_cells = p->cap_cells = p->n_columns = 0;
-}
-
 void page_table_folded(struct page *p, const char *summary, const char *caption, size_t n,
                        const struct page_column *columns)
 {

@@ -114,6 +114,18 @@ void page_end(struct page *p)
     p->html = whole;
 }
 
+void page_table_drop(struct page *p)
+{
+    for (size_t i = 0; i < p->n_cells; i++)
+        free(p->cells[i].text);
+    free(p->cells);
+    free(p->caption);
+    free(p->folded);
+    p->cells = NULL;
+    p->caption = p->folded = NULL;
+    p->n_cells = p->cap_cells = p->n_columns = 0;
+}
+
 void page_free(struct page *p)
 {
     buf_free(&p->html);
