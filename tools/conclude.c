@@ -110,15 +110,15 @@ int main(int argc, char **argv)
                                .contract = "answer", .clock = "auto", .batch = 1}};
     const struct opt options[] = {
         {"quality", 0, OPT_TEXT, &c.a.quality, .arg = "LIST",
-         .help = "goals TASK:METRIC:MARGIN,... or, of all prompts, METRIC:MARGIN (judge_ppl:0.1)"},
+         .help = "goals TASK:METRIC:MARGIN,... or METRIC:MARGIN (judge_ppl:0.1)"},
         {"contract", 0, OPT_CHOICE, &c.a.contract, .choices = "answer|fixed",
          .help = "points of this contract compete (answer)"},
         {"batch", 0, OPT_INT, &c.a.batch, 1, 1e6, .arg = "N",
          .help = "points of this batch size compete (1)"},
         {"clock", 0, OPT_CHOICE, &c.a.clock, .choices = "auto|wall|cpu",
-         .help = "elapsed time, or that of all processors (auto)"},
+         .help = "elapsed or processor time (auto)"},
         {"against", 0, OPT_TEXT, &c.a.against, .arg = "FILE",
-         .help = "compare the claims of this stored run with those given"},
+         .help = "compare claims with those of a stored run"},
         OPT_COMMON(c.a.common),
         {0}};
     const struct tool tool = {"conclude", "records of a run in, claims out", examples, notes,

@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/analysis/about.h"
 #include "lib/base/hash.h"
+#include "lib/base/mem.h"
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/record/repeats.h"
@@ -163,6 +165,43 @@ static int read_all(struct evidence *v, struct rec_reader *in, int64_t limit, st
     return rc;
 }
 
+/* ---- order ---- */
+
+struct sorted { char *text; json_t *record; };
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(((const struct sorted *)a)->text, ((const struct sorted *)b)->text);
+}
+
+/* The same list whatever the order of the input. */
+static json_t *sort_list(const json_t *list)
+{
+    const size_t n = json_array_size(list);
+    struct sorted *v = mem_zero(n + 1, sizeof *v);
+    json_t *out = json_array();
+    for (size_t i = 0; i < n; i++) {
+        v[i].record = json_array_get(list, i);
+        v[i].text = json_dumps(v[i].record, JSON_COMPACT | JSON_SORT_KEYS);
+    }
+    qsort(v, n, sizeof *v, by_text);
+    for (size_t i = 0; i < n; i++) {
+        json_array_append(out, v[i].record);
+        free(v[i].text);
+    }
+    free(v);
+    return out;
+}
+
+static void sort_lists(struct evidence *v)
+{
+    const char *kind;
+    json_t *list;
+    void *next;
+    json_object_foreach_safe(v->kinds, next, kind, list)
+        json_object_set_new(v->kinds, kind, sort_list(list));
+}
+
 int evidence_load(struct evidence *v, const char *const *paths, size_t n, int64_t limit,
                   struct err *e)
 {
@@ -177,6 +216,7 @@ int evidence_load(struct evidence *v, const char *const *paths, size_t n, int64_
         return -1;
     int bad = read_all(v, in, limit, e);
     rec_read_close(in);
+    sort_lists(v);
     return bad;
 }
 

@@ -1,0 +1,295 @@
+#!/usr/bin/env bats
+# conclude: what a run states, in plain words and in numbers that agree with each other; and whether
+# two runs state the same.
+
+setup()
+{
+    ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    BIN=$(cd "$ROOT" && realpath "${BIN:-build/bin}")
+    F=$ROOT/tests/fixtures
+    cd "$BATS_TEST_TMPDIR"
+}
+
+GOALS=sum:accuracy:0.05,story:judge_ppl:0.1
+
+# state CHANGES ARGUMENTS...: the claims of a synthetic run
+state()
+{
+    local o=$1
+    shift
+    jq -nc --argjson o "$o" -f "$F/claims-run.jq" > run.ndjson
+    "$BIN/conclude" --no-meta --quality "$GOALS" "$@" run.ndjson > claims.ndjson
+    jq -se 'map(select(.name == "answer").text | split(" ") | length) | . != [] and max <= 40' \
+        claims.ndjson
+}
+
+# says TEXT: the answer begins with it
+says() { jq -r 'select(.name == "answer").text' claims.ndjson | tee answer; grep -qF -- "$1" answer; }
+answer() { [ "$(jq -r 'select(.name == "answer").text' claims.ndjson | tee /dev/stderr)" = "$1" ]; }
+decided() { jq -se --argjson d "$1" 'map(select(.name == "answer").decided) == [$d]' claims.ndjson; }
+claim() { jq -se "map(select($1)) | length == 1 and (.[0] | $2)" claims.ndjson; }
+# No sentence or note has a ratio: none is known.
+no_ratio()
+{
+    ! jq -r 'select(.key != "memory") | .text // empty, .note // empty' claims.ndjson |
+        grep -E 'takes|times \[|[0-9] times'
+}
+
+@test "two tasks: steps, margin and time of each, in one sentence" {
+    state '{}'
+    answer "LLaDA needs 8 steps to answer sums as well as LLaMA (within 5 points), and then takes\
+ 1.40 times as long [1.40, 1.41]; for stories (within 10 %) it needs 16 steps and takes 2.80 times\
+ [2.79, 2.81]."
+    decided true
+    jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" claims.ndjson
+    diff claims.ndjson "$F/claims.ndjson"
+}
+
+@test "the order of records leaves no trace" {
+    state '{}'
+    cp claims.ndjson first
+    tac run.ndjson | "$BIN/conclude" --no-meta --quality "$GOALS" > claims.ndjson
+    diff first claims.ndjson
+}
+
+@test "one task: with the machine, the metric, and the fastest way" {
+    state '{}' --quality sum:accuracy:0.05
+    answer "On this machine LLaDA needs 8 steps to answer sums as well as LLaMA (accuracy within 5\
+ points), and then takes 1.40 times as long [1.40, 1.41]; with unmask=factor cache=dual 0.84 times\
+ [0.84, 0.84]."
+}
+
+@test "no tasks: all prompts" {
+    state '{"tasks": []}' --quality judge_ppl:0.1
+    says "LLaDA needs 16 steps to write as well as LLaMA (judge perplexity within 10 %), and then"
+    claim '.name == "crossing" and .key == "X_q"' '.task == null and .value == 16'
+}
+
+@test "sentences, cards and crossings of a run are made of the same numbers" {
+    state '{}'
+    claim '.key == "X_q" and .task == "sum"' '.value == 8 and .lo == 4 and .hi == 8'
+    claim '.key == "X_q" and .task == "story"' '.value == 16 and .lo == 8'
+    jq -se '(map(select(.key == "equal quality" and .task == "sum"))[0].value) as $v
+        | map(select(.key == "time_at_equal_quality"))[0].value == $v' claims.ndjson
+    # a rate is the inverse of a time, here of 16 times LLaMA's 64 tokens
+    claim '.key == "throughput"' '.value > 0.71 and .value < 0.72 and .verdict == "SLOWER"'
+    claim '.key == "memory" and .name == "card"' '.value > 1.05 and .value < 1.06 and .lo == null'
+    claim '.key == "vanilla"' '.value > 11 and (.note | test("64 slots, mean text 43 tokens"))'
+    claim '.key == "fastest way" and .task == "sum"' '.comparisons == 1 and .verdict == "FASTER"'
+}
+
+@test "LLaDA faster, the same, and faster than plain LLaMA alone" {
+    state '{"pace": 0.5}' --quality sum:accuracy:0.05
+    says "and then takes 0.50 times as long ["
+    decided true
+    state '{"pace": 1}' --quality sum:accuracy:0.05
+    says "and then takes the same time (1.00 times ["
+    says ", but against LLaMA lookup=4 1.11 times ["
+    decided true
+    state '{"pace": 1, "spread": 0.4}' --quality sum:accuracy:0.05
+    says "Undecided: LLaDA needs 8 steps"
+    says "faster or slower undecided"
+    decided false
+}
+
+@test "the lowest step count measured is an upper bound" {
+    state '{"right": [97, 97, 97, 97, 97, 97]}' --quality sum:accuracy:0.05
+    says "LLaDA needs at most 4 steps to answer sums"
+    claim '.key == "X_q"' '.value == 4 and .lo == null'
+}
+
+@test "never as good: worse, or not shown" {
+    state '{"right": [60, 60, 60, 60, 60, 97]}'
+    says "LLaDA does not answer sums as well as LLaMA (within 5 points), even with 64 steps; it takes"
+    decided true
+    claim '.key == "X_q" and .task == "sum"' '.value == null and .decided'
+    claim '.key == "time_at_equal_quality"' '.task == "story"'
+    state '{"right": [94, 94, 94, 60, 94, 97]}' --quality sum:accuracy:0.05
+    says "Undecided: LLaDA is not shown to answer sums as well as LLaMA (accuracy within 5 points)"
+    decided false
+    claim '.key == "time_at_equal_quality"' '.value == null and (.note | test("not shown"))'
+    claim '.key == "X_par"' '.value == null'
+}
+
+@test "a sequence ends at the first count that is not shown: what follows is not tested" {
+    state '{"right": [97, 60, 97, 97, 97, 97]}' --quality sum:accuracy:0.05
+    says "LLaDA needs 64 steps"
+    claim '.name == "quality" and .key == "16 steps"' '.shown == false'
+    claim '.name == "quality" and .key == "8 steps"' '.shown == null and (.shown_reason | length > 0)'
+}
+
+@test "other work: no time is stated anywhere, and why" {
+    state '{"disturbed": 0.7, "cpu": false}'
+    says "Undecided: other work disturbed the timed launches, so times are not compared. LLaDA\
+ answers sums as well as LLaMA (accuracy within 5 points) from 8 steps on"
+    decided false
+    no_ratio
+    jq -se 'map(select(.unit == "x" and .clock)) | length >= 5 and all(.value == null and .lo == null
+        and .hi == null and .value_reason == "disturbed")' claims.ndjson
+    state '{"launches": 4}'
+    says "Undecided: fewer than 5 launches were timed, so times are not compared."
+    no_ratio
+}
+
+@test "with processor time a disturbed run has an answer, and says by which clock" {
+    state '{"disturbed": 0.7}'
+    says "and then takes 1.40 times the processor time ["
+    decided true
+    jq -se 'map(select(.clock).clock) | unique == ["cpu"]' claims.ndjson
+    state '{"disturbed": 0.7}' --clock wall
+    says "Undecided: other work"
+    state '{}' --clock cpu
+    says "times the processor time"
+    # a GPU has no processor time of its own
+    state '{"disturbed": 0.7, "device": "cuda:0"}'
+    says "Undecided: other work"
+}
+
+@test "few prompts, no scores, random weights, one model" {
+    state '{"scored": 20}'
+    says "Undecided: too few prompts were scored. LLaDA with 64 steps takes 11.2 times as long as LLaMA"
+    claim '.key == "X_q" and .task == "sum"' '.value == null and (.value_reason | test("too few"))'
+    jq -se 'map(select(.name == "quality")) | all(.value == null and .shown == null)' claims.ndjson
+    state '{}' --quality other:accuracy:0.05
+    says "Undecided: no prompt of the task was timed"
+    state '{"random": true}'
+    answer "With random weights quality means nothing. LLaDA with 64 steps takes 11.2 times as long\
+ as LLaMA [11.2, 11.2]."
+    jq -se 'map(select(.quality_metric)) | all(.value == null)' claims.ndjson
+    state '{"llama": false}'
+    answer "Undecided: no LLaMA was measured beside LLaDA."
+    no_ratio
+    state '{"llada": false}'
+    answer "Undecided: no plain LLaDA was measured beside LLaMA."
+    no_ratio
+    echo '{"kind":"x"}' | "$BIN/conclude" --no-meta -q > claims.ndjson
+    answer "Undecided: neither LLaDA nor LLaMA was measured."
+}
+
+@test "a self-test that fails: the numbers stay, and the answer begins with Undecided" {
+    state '{"verdict": "DIFFERENT"}'
+    says "Undecided: the self-test found a model unlike itself. LLaDA needs 8 steps"
+    state '{"verdict": "UNDECIDED"}'
+    says "Undecided: the self-test is not narrow enough. LLaDA needs 8 steps"
+    state '{"handicap": "MISSED"}'
+    says "Undecided: the self-test missed its handicap. LLaDA needs 8 steps"
+    decided false
+    claim '.name == "sure"' '.text | test("a handicap of 5 % was missed")'
+    state '{"checks": false}'
+    decided true
+    claim '.name == "sure"' '.text | test("no self-test")'
+}
+
+@test "an answer has at most 40 words in every case" {
+    for task in '["sum", "story"]' '["a", "b", "c", "d"]'; do
+        goals=$(jq -nr --argjson t "$task" '$t | map("\(.):accuracy:0.05", "\(.):judge_ppl:0.1") | join(",")')
+        for right in 97 94 60; do
+            for change in '{}' '{"disturbed": 0.7, "cpu": false}' '{"verdict": "DIFFERENT"}' \
+                '{"spread": 0.4, "pace": 1}' '{"scored": 20}' '{"pace": 0.95, "disturbed": 0.7}'; do
+                state "$(jq -nc --argjson o "$change" --argjson t "$task" --argjson r "$right" \
+                    '$o + {tasks: $t, right: [$r, $r, $r, 60, $r, 97]}')" --quality "$goals"
+            done
+        done
+    done
+}
+
+@test "what is asked for in no sensible way is refused" {
+    for goals in sum: accuracy sum:accuracy:2 a:b:c:0.1 sum:accuracy:-1 sum:accuracy:x; do
+        run "$BIN/conclude" --quality "$goals" < /dev/null
+        [ "$status" -eq 64 ]
+    done
+    run "$BIN/conclude" no-such-file
+    [ "$status" -eq 66 ]
+    run "$BIN/conclude" --against no-such-file "$F/claims.ndjson"
+    [ "$status" -eq 66 ]
+    run "$BIN/conclude" --against "$F/measure-metric.ndjson" "$F/claims.ndjson"
+    [ "$status" -eq 65 ]
+}
+
+# ---- two runs ----
+
+# against STATUS: of then.ndjson and claims.ndjson
+against()
+{
+    run "$BIN/conclude" --no-meta --against then.ndjson claims.ndjson -o checks.ndjson
+    echo "$output"
+    [ "$status" -eq "$1" ]
+}
+alter() { jq -c "$1" claims.ndjson > then.ndjson; ! cmp -s then.ndjson claims.ndjson; }
+
+@test "a run agrees with itself and with another draw of its times" {
+    state '{}'
+    cp claims.ndjson then.ndjson
+    against 0
+    [[ $output == *"agrees: "*" 0 differ, "*" of "*" times compared"* ]]
+    jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" checks.ndjson
+    state '{"spread": 0.05, "pace": 1.43}'
+    against 0
+}
+
+@test "whatever is altered differs" {
+    state '{}'
+    alter 'if .name == "answer" then .text |= sub("needs 8"; "needs 4") else . end'
+    against 1
+    [[ $output == *"DIFFERS  answer: "* ]]
+    alter 'if .name == "answer" then .text |= sub("1.40 times"; "0.40 times") else . end'
+    against 1
+    alter 'if .name == "answer" then .text |= sub("sums"; "stories") else . end'
+    against 1
+    alter 'if .key == "X_par" and .task == "sum" then .value = 8 | .lo = 4 | .hi = 8 else . end'
+    against 1
+    [[ $output == *"DIFFERS  crossing X_par, sum: "* ]]
+    alter 'if .key == "X_q" and .task == "sum" then .value = 16 else . end'
+    against 1
+    alter 'if .key == "fastest way" and .task == "sum" then .value *= 1.3 else . end'
+    against 1
+    alter 'if .key == "vanilla" then .value *= 1.3 | .lo *= 1.3 | .hi *= 1.3 else . end'
+    against 1
+    alter 'if .name == "quality" and .key == "8 steps" then .value += 0.001 else . end'
+    against 1
+    alter 'if .name == "answers" then .sha256 |= sub("^."; "x") else . end'
+    against 1
+    [[ $output == *"DIFFERS  answers "* ]]
+}
+
+@test "an X_par that is there and altered differs" {
+    state '{"pace": 0.5}' --quality sum:accuracy:0.05
+    claim '.key == "X_par"' '.value == 8'
+    alter 'if .key == "X_par" then .value = 16 else . end'
+    against 1
+    alter 'if .key == "X_par" then .value = null | .lo = null | .hi = null else . end'
+    against 1
+}
+
+@test "a disturbed run compares no times and ends with 69" {
+    state '{}'
+    cp claims.ndjson then.ndjson
+    state '{"disturbed": 0.7, "cpu": false}'
+    against 69
+    [[ $output == *"not compared: "*" 0 differ, "*"; 0 of "[1-9]*" times compared" ]]
+    # nor does one that stored none
+    cp claims.ndjson then.ndjson
+    against 69
+    # what it says of quality still counts
+    state '{"disturbed": 0.7, "cpu": false, "right": [60, 60, 60, 60, 60, 97]}'
+    against 1
+}
+
+@test "on another kind of machine times have a wider factor, and ids may part" {
+    state '{}'
+    jq -c 'if .name == "question" then .hardware = "other" else . end
+        | if .name == "answers" then .hardware = "other" | .sha256 |= sub("^."; "x") else . end' \
+        claims.ndjson > then.ndjson
+    state '{"pace": 2}'
+    against 0
+    state '{"pace": 4}'
+    against 1
+}
+
+@test "a stored stream that was edited is compared all the same, with a warning" {
+    state '{}'
+    "$BIN/conclude" --quality "$GOALS" run.ndjson > claims.ndjson
+    sed 's/needs 8 steps/needs 4 steps/' claims.ndjson > then.ndjson
+    against 1
+    [[ $output == *"edited after it was written"* ]]
+}
