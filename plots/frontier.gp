@@ -4,8 +4,11 @@ columns = narrow ? 1 : (panel_count < 3 ? panel_count : (panel_count == 4 ? 2 : 
 rows = int(ceil(panel_count / (1.0 * columns)))
 eval key_plan(2, 20)
 eval begin(rows * (narrow ? 7 : 7.6) + 0.45 * key_rows)
-# A parenthesis behind `dashtype` would begin a pattern.
-dash(k) = series_kind[k] == 1 ? 1 : series_variant[k]
+# LLaDA's blue darkens from curve to curve of a sweep; methods look as everywhere.
+look(k) = series_fill[k]
+mark(k) = is_plain(k) ? 7 : variant(series_kind[k], series_number[k])
+open(k) = is_plain(k) ? 6 : hollow(series_kind[k], series_number[k])
+dash(k) = is_plain(k) || series_kind[k] == 1 ? 1 : series_number[k] % 5 + 1
 set logscale xy 2
 stats $points using 1 nooutput name 'x'
 set xrange [x_min / 2.2 : x_max * 1.7]
@@ -36,25 +39,25 @@ do for [p = 1:panel_count] {
     }
     plot for [k = from:to] $points index k - 1 \
             using 1:2 with lines \
-            linecolor rgb hue(series_kind[k], series_variant[k]) linewidth 1.2 \
+            linecolor rgb look(k) linewidth 1.2 \
             dashtype dash(k), \
         for [k = from:to] $points index k - 1 \
             using ($4 == 0 ? $1 : NaN):2 with points \
-            linecolor rgb hue(series_kind[k], series_variant[k]) \
-            pointtype variant(series_kind[k], series_variant[k]) \
+            linecolor rgb look(k) \
+            pointtype mark(k) \
             pointsize (series_kind[k] == 1 ? 0.9 : 0.5), \
         for [k = from:to] $points index k - 1 \
             using ($4 != 0 ? $1 : NaN):2 with points \
-            linecolor rgb '#ffffff' pointtype hollow(series_kind[k], series_variant[k]) + 1 \
-            pointsize 0.55, \
+            linecolor rgb '#ffffff' pointtype open(k) + 1 \
+            pointsize 0.65, \
         for [k = from:to] $points index k - 1 \
             using ($4 != 0 ? $1 : NaN):2 with points \
-            linecolor rgb hue(series_kind[k], series_variant[k]) \
-            pointtype hollow(series_kind[k], series_variant[k]) pointsize 0.55, \
+            linecolor rgb look(k) \
+            pointtype open(k) pointsize 0.65, \
         for [k = from:to] $points index k - 1 \
             using ($5 != 0 ? $1 : NaN):2:(sprintf('%g', $3)) with labels \
             left offset character 0.6, 0.5 \
-            textcolor rgb hue(series_kind[k], series_variant[k]), \
+            textcolor rgb look(k), \
         for [i = 1:(crossing_count[p] > 0)] $crossings index p - 1 \
             using ($3 != 0 ? $1 : NaN):2:($1 / 1.05 - $1):($5 - $2) with vectors nohead \
             linecolor rgb grey linewidth 0.7, \
@@ -63,7 +66,8 @@ do for [p = 1:panel_count] {
             pointsize variable pointtype variable linecolor rgb '#202020', \
         for [i = 1:(crossing_count[p] > 0)] $crossings index p - 1 \
             using ($1 / 1.05):5:4 with labels right offset character -0.3, 0 \
-            textcolor rgb '#202020'
+            textcolor rgb '#202020', \
+        for [i = 1:tips(p)] $tips index p - 1 using 1:2:5 @tip
 }
 unset multiplot
 unset output

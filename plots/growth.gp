@@ -20,11 +20,15 @@ set key at screen 0.02, char (0.4 + 1.3 * series_count) left top vertical maxrow
 set lmargin 12
 law(k, x) = fit_straight[k] == 1 ? fit_at[k] + fit_slope[k] * x \
     : exp(fit_at[k] + fit_slope[k] * log(x))
-dash(k) = series_kind[k] == 1 ? 1 : series_variant[k]
+# LLaDA's blue darkens from curve to curve of a sweep; methods look as everywhere.
+look(k) = series_fill[k]
+mark(k) = is_plain(k) ? 7 : variant(series_kind[k], series_number[k])
+open(k) = is_plain(k) ? 6 : hollow(series_kind[k], series_number[k])
 plot for [k = 1:series_count] law(k, x) with lines dashtype dash(k) \
-        linecolor rgb hue(series_kind[k], series_variant[k]) linewidth 1, \
+        linecolor rgb look(k) linewidth 1, \
     for [k = 1:series_count] $points index k - 1 using 1:2 with points \
-        linecolor rgb hue(series_kind[k], series_variant[k]) \
-        pointtype variant(series_kind[k], series_variant[k]) \
-        pointsize (series_kind[k] == 1 ? 0.9 : 0.55) title series_name[k]
+        linecolor rgb look(k) \
+        pointtype mark(k) \
+        pointsize (series_kind[k] == 1 ? 0.9 : 0.55) title series_name[k], \
+    for [i = 1:tips(1)] $tips index 0 using 1:2:5 @tip
 unset output

@@ -40,7 +40,9 @@ do for [p = 1:panel_count] {
         $cells index p - 1 \
             using ($5 == 1 ? $1 : NaN):2:($1 - 0.48):($1 + 0.48):($2 - 0.47):($2 + 0.47) \
             with boxxyerror linecolor rgb '#BBBBBB' fillstyle pattern 4 noborder, \
-        $cells index p - 1 using 1:2:(strcol(6)):4 with labels textcolor rgb variable
+        $cells index p - 1 using 1:2:(strcol(6)):4 with labels textcolor rgb variable, \
+        for [i = 1:tips(p)] $tips index p - 1 using 1:2:('[') @tip, \
+        for [i = 1:tips(p)] $tips index p - 1 using 3:4:5 @tip
 }
 unset multiplot
 unset output

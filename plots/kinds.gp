@@ -9,13 +9,10 @@ below = narrow || longest > 32
 key_columns = longest > (narrow ? 22 : 48) ? 1 : (narrow || longest > 32 ? 2 : 3)
 key_rows = int(ceil(series_count / (1.0 * key_columns)))
 eval begin(below ? 6 + 0.43 * key_rows : (series_count > 12 ? 1.5 + 0.46 * series_count : 7))
-llada = 0
-do for [k = 1:series_count] {if (series_kind[k] == 0) {llada = llada + 1}}
-array fill[series_count]
-do for [k = 1:series_count] {
-    fill[k] = series_kind[k] != 0 ? hue(series_kind[k], series_variant[k]) : \
-        hex(blue(llada > 1 ? (series_variant[k] - 1) / (llada - 1.0) : 0.6))
-}
+# LLaDA's blue darkens from point to point of a sweep; methods look as everywhere.
+look(k) = series_fill[k]
+mark(k) = is_plain(k) ? 7 : variant(series_kind[k], series_number[k])
+open(k) = is_plain(k) ? 6 : hollow(series_kind[k], series_number[k])
 wide = 0.8 / series_count
 at(i, k) = i + (k - (series_count + 1) / 2.0) * wide
 set grid noxtics
@@ -36,8 +33,9 @@ if (below) {
     set key outside right top vertical Left reverse samplen 0.8 spacing 1.2 width -1
 }
 plot for [k = 1:series_count] $points index k - 1 using (at($1, k)):2:(0):($3 - $2) \
-        with vectors heads size graph 0.006, 90 linecolor rgb fill[k] linewidth 1.2, \
+        with vectors heads size graph 0.006, 90 linecolor rgb look(k) linewidth 1.2, \
     for [k = 1:series_count] $points index k - 1 using (at($1, k)):2 with points \
-        linecolor rgb fill[k] pointtype (series_kind[k] == 1 ? 2 : 7) \
-        pointsize (series_kind[k] == 1 ? 0.9 : 0.6) title series_name[k]
+        linecolor rgb look(k) pointtype mark(k) \
+        pointsize (series_kind[k] == 1 ? 0.9 : 0.6) title series_name[k], \
+    for [i = 1:tips(1)] $tips index 0 using (at($1, $3)):2:5 @tip
 unset output

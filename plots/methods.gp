@@ -7,6 +7,10 @@ do for [k = 1:method_count] {
 }
 name_share = (narrow ? 0.0205 : 0.0115) * longest + 0.02
 middle = name_share + (1 - name_share) * 0.62
+method_number(k) = number(method_kind[k], method_name[k])
+method_look(k) = hue(method_kind[k], method_number(k))
+method_mark(k) = variant(method_kind[k], method_number(k))
+set bars small
 set multiplot
 set yrange [0.4:method_count + 0.6]
 set grid noytics
@@ -22,8 +26,9 @@ set rmargin at screen middle - 0.02
 set xlabel 'times as fast'
 set arrow 1 from 1, graph 0 to 1, graph 1 nohead linecolor rgb grey dashtype 2 back
 plot $points using 9:1 with points pointtype 12 pointsize 0.7 linecolor rgb grey, \
-    $points using 3:1:4:5:(rgb($2)) with xerrorbars pointtype 7 pointsize 0.5 linewidth 1 \
-        linecolor rgb variable
+    for [k = 1:method_count] $points using 3:1:4:5 every ::k - 1::k - 1 with xerrorbars \
+        pointtype method_mark(k) pointsize 0.6 linewidth 1 linecolor rgb method_look(k), \
+    for [i = 1:tips(1)] $tips index 0 using 1:2:5 @tip
 unset arrow 1
 unset logscale x
 unset ytics
@@ -34,7 +39,8 @@ set lmargin at screen middle + 0.02
 set rmargin at screen 0.98
 set xlabel (narrow ? 'accuracy, points' : 'change of the accuracy (points)')
 set arrow 2 from 0, graph 0 to 0, graph 1 nohead linecolor rgb grey dashtype 2 back
-plot $points using 6:1:7:8:(rgb($2)) with xerrorbars pointtype 7 pointsize 0.5 linewidth 1 \
-    linecolor rgb variable
+plot for [k = 1:method_count] $points using 6:1:7:8 every ::k - 1::k - 1 with xerrorbars \
+        pointtype method_mark(k) pointsize 0.6 linewidth 1 linecolor rgb method_look(k), \
+    for [i = 1:tips(2)] $tips index 1 using 1:2:5 @tip
 unset multiplot
 unset output

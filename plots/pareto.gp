@@ -1,6 +1,6 @@
 # pareto.gp - quality against latency, one panel a contract and batch size; better is up and to the
 # left. A sweep of LLaDA is a curve, LLaMA a crossed point with faint guides.
-columns = narrow ? 1 : (panel_count < 3 ? panel_count : (panel_count == 4 ? 2 : 3))
+columns = narrow || panel_count == 1 ? 1 : 2
 rows = int(ceil(panel_count / (1.0 * columns)))
 eval begin(rows * (narrow ? 7.4 : (columns > 1 ? 8 : 10)))
 stats $points using 5 nooutput name 'a'
@@ -70,27 +70,28 @@ do for [p = 1:panel_count] {
         $front index p - 1 using 1:2 with steps linecolor rgb '#9A9A9A' linewidth 1.6, \
         for [k = 1:series_count] $points index k - 1 \
             using (series_panel[k] == p ? $1 : NaN):4 with lines \
-            linecolor rgb hue(series_kind[k], series_variant[k]) linewidth 1.2 \
-            dashtype series_variant[k], \
+            linecolor rgb look(k) linewidth 1.2 \
+            dashtype dash(k), \
         for [k = 1:series_count] $points index k - 1 \
             using (series_panel[k] == p ? $1 : NaN):4:2:3:5:6 with xyerrorbars \
-            linecolor rgb hue(series_kind[k], series_variant[k]) linewidth 0.9 \
+            linecolor rgb look(k) linewidth 0.9 \
             pointtype 0 pointsize 0, \
         for [k = 1:series_count] $points index k - 1 \
             using (series_panel[k] == p && $8 == 0 ? $1 : NaN):4 with points \
-            linecolor rgb hue(series_kind[k], series_variant[k]) \
-            pointtype variant(series_kind[k], series_variant[k]) \
-            pointsize (series_kind[k] == 1 ? 0.9 : 0.45), \
+            linecolor rgb look(k) \
+            pointtype mark(k) \
+            pointsize (series_kind[k] == 1 ? 0.9 : 0.6), \
         for [k = 1:series_count] $points index k - 1 \
             using (series_panel[k] == p && $8 != 0 ? $1 : NaN):4 with points \
             linecolor rgb '#ffffff' \
-            pointtype hollow(series_kind[k], series_variant[k]) + 1 pointsize 0.5, \
+            pointtype open(k) + 1 pointsize 0.65, \
         for [k = 1:series_count] $points index k - 1 \
             using (series_panel[k] == p && $8 != 0 ? $1 : NaN):4 with points \
-            linecolor rgb hue(series_kind[k], series_variant[k]) \
-            pointtype hollow(series_kind[k], series_variant[k]) pointsize 0.5, \
+            linecolor rgb look(k) \
+            pointtype open(k) pointsize 0.65, \
         $labels index p - 1 using 1:2:4:(rgb($3)) with labels offset character -1.3, 0.5 \
-            textcolor rgb variable
+            textcolor rgb variable, \
+        for [i = 1:tips(p)] $tips index p - 1 using 1:2:5 @tip
 }
 unset multiplot
 unset output

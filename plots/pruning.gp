@@ -48,14 +48,15 @@ do for [i = 1:2 * panel_count] {
     plot for [k = 1:series_count] $points index k - 1 \
             using (series_panel[k] == p ? $1 : NaN):c with lines \
             linecolor rgb hue(0, series_variant[k]) linewidth 1.2 \
-            dashtype series_variant[k], \
+            dashtype dash(k), \
         for [k = 1:series_count] $points index k - 1 \
             using (series_panel[k] == p ? $1 : NaN):c:c + 1:c + 2 with yerrorbars \
             linecolor rgb hue(0, series_variant[k]) linewidth 0.9 pointtype 0 pointsize 0, \
         for [k = 1:series_count] $points index k - 1 \
             using (series_panel[k] == p ? $1 : NaN):c with points \
             linecolor rgb hue(0, series_variant[k]) pointtype variant(0, series_variant[k]) \
-            pointsize 0.6
+            pointsize 0.6, \
+        for [i = 1:tips(row == 1 ? p : p + 4)] $tips index p - (row == 1 ? 1 : -3) using 1:2:5 @tip
 }
 unset multiplot
 unset output

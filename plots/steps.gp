@@ -60,27 +60,28 @@ do for [p = 1:panels] {
             pointsize 0.22, \
         for [k = 1:series_count] $points index k - 1 \
             using (series_kind[k] == 1 ? NaN : at($1)):c with lines \
-            linecolor rgb hue(series_kind[k], series_variant[k]) linewidth 1.2 \
-            dashtype series_variant[k], \
+            linecolor rgb look(k) linewidth 1.2 \
+            dashtype dash(k), \
         for [k = 1:series_count] $points index k - 1 \
             using (series_kind[k] == 1 ? NaN : at($1)):c:(at($1)):(at($1)):c + 1:c + 2 \
             with xyerrorbars \
-            linecolor rgb hue(series_kind[k], series_variant[k]) linewidth 0.9 \
+            linecolor rgb look(k) linewidth 0.9 \
             pointtype 0 pointsize 0, \
         for [k = 1:series_count] $points index k - 1 \
             using (series_kind[k] == 1 || (p == 1 && $8 != 0) ? NaN : at($1)):c with points \
-            linecolor rgb hue(series_kind[k], series_variant[k]) \
-            pointtype variant(series_kind[k], series_variant[k]) pointsize 0.45, \
+            linecolor rgb look(k) \
+            pointtype mark(k) pointsize 0.6, \
         for [k = 1:series_count] $points index k - 1 \
             using (p == 1 && $8 != 0 && series_kind[k] != 1 ? at($1) : NaN):c with points \
-            linecolor rgb '#ffffff' pointtype variant(series_kind[k], series_variant[k]) \
-            pointsize 0.5, \
+            linecolor rgb '#ffffff' pointtype mark(k) \
+            pointsize 0.65, \
         for [k = 1:series_count] $points index k - 1 \
             using (p == 1 && $8 != 0 && series_kind[k] != 1 ? at($1) : NaN):c with points \
-            linecolor rgb hue(series_kind[k], series_variant[k]) \
-            pointtype hollow(series_kind[k], series_variant[k]) pointsize 0.5, \
-        $labels using (labelled ? at($1) : NaN):(p == 1 ? $2 : $3):5:(rgb($4)) with labels \
-            offset character 0.8, -0.7 textcolor rgb variable
+            linecolor rgb look(k) \
+            pointtype open(k) pointsize 0.65, \
+        for [i = 1:labels > 0] $labels using (at($1)):(p == 1 ? $2 : $3):5:(rgb($4)) \
+            with labels offset character 0.8, -0.7 textcolor rgb variable, \
+        for [i = 1:tips(p)] $tips index p - 1 using (at($1)):2:5 @tip
 }
 unset multiplot
 unset output

@@ -5,24 +5,67 @@
 set encoding utf8
 set datafile separator "\t"
 dumb = (format eq 'dumb')
-array kind_colour[3] = ['#0072B2', '#D55E00', '#202020']
-array kind_point[3] = [7, 2, 13]
+array kind_colour[4] = ['#0072B2', '#D55E00', '#202020', '#767676']
+array kind_point[4] = [7, 2, 13, 4] # LLaDA, LLaMA, the third way; a single kernel
 grey = '#767676'; faint = '#D9D9D9'
 colour(kind) = kind_colour[int(kind) + 1]
-rgb(kind) = kind == 0 ? 0x0072B2 : (kind == 1 ? 0xD55E00 : 0x202020)
+rgb(kind) = kind == 0 ? 0x0072B2 : (kind == 1 ? 0xD55E00 : (kind == 2 ? 0x202020 : 0x767676))
 point(kind) = kind_point[int(kind) + 1]
 # The first, second, ... series of a kind: filled shapes for LLaDA, crossed ones for LLaMA.
 shapes(kind) = kind == 1 ? '2 3 1 2 3' : (kind == 0 ? '7 5 9 13 11' : '13 9 5 11 7')
 variant(kind, n) = int(word(shapes(kind), int(n - 1) % 5 + 1))
 # The same drawn hollow: its time was taken while the machine was disturbed.
-hollow(kind, n) = kind == 1 ? 4 : variant(kind, n) - 1
+hollow(kind, n) = kind == 1 ? 14 : variant(kind, n) - 1
 hues(kind) = kind == 0 ? '#0072B2 #009E73 #CC79A7 #56B4E9 #7B3FA0 #4D4D4D #8C6D1F #004D43' : \
     (kind == 1 ? '#D55E00 #E69F00 #8A3D00 #A50F15' : '#202020 #8C6D1F #CC79A7 #767676')
-hue(kind, n) = word(hues(kind), int(n - 1) % words(hues(kind)) + 1)
+# The first is the plain sweep's alone; what comes after the last begins again behind it.
+hue(kind, n) = n < 2 ? word(hues(kind), 1) : \
+    word(hues(kind), int(n - 2) % (words(hues(kind)) - 1) + 2)
 shade(a, b, t) = int(a + (b - a) * t)
-# Blue from light (t = 0) to darker than LLaDA's (t = 1), for series that differ in steps.
-blue(t) = 65536 * shade(150, 0, t) + 256 * shade(205, 84, t) + shade(236, 140, t)
+# Blue from light (t = 0) to LLaDA's own (t = 1), for series that differ in steps.
+blue(t) = 65536 * shade(138, 0, t) + 256 * shade(198, 106, t) + shade(232, 168, t)
 hex(rgb) = sprintf('#%06X', rgb)
+
+# One table of methods: a method has one colour, shape and dash in every panel and figure, by its
+# place here. Its name is the last word of the series' name in front of a comma. Other series have
+# those of their variant.
+methods(kind) = kind == 1 ? ' plain lookup draft ' : ' ' \
+    . 'vanilla threshold factor entropy-bound hierarchical prophet credit slowfast ' \
+    . 'saber wino klass draft prefix dual prefix-threshold dual-threshold dual-factor ' \
+    . 'dual-draft half-steps cosine front vicinity-threshold delayed features ' \
+    . 'features-threshold sparse sparse-threshold streaming dpad '
+head(name) = strstrt(name, ',') > 0 ? substr(name, 1, strstrt(name, ',') - 1) : name
+last_word(name) = words(head(name)) > 0 ? word(head(name), words(head(name))) : ''
+at_char(kind, name) = kind == 2 ? 0 : strstrt(methods(kind), ' ' . last_word(name) . ' ')
+place(kind, name) = at_char(kind, name) < 1 ? 0 : \
+    words(substr(methods(kind), 1, at_char(kind, name))) + 1
+# What variant() and hue() take: 1 is the plain sweep; up to 36 no two look the same.
+number(kind, name) = place(kind, name) < 1 ? 1 : place(kind, name) + (kind == 0)
+if (!exists('series_count')) series_count = 0
+array series_number[series_count > 0 ? series_count : 1]
+array series_fill[series_count > 0 ? series_count : 1]
+is_plain(k) = series_kind[k] == 0 && place(0, series_name[k]) == 0
+any_method = 0; plain = 0
+do for [k = 1:series_count] {
+    any_method = any_method || place(series_kind[k], series_name[k]) > 0
+    plain = plain + is_plain(k)
+}
+seen = 0
+do for [k = 1:series_count] {
+    n = number(series_kind[k], series_name[k])
+    own = !exists('series_variant') || place(series_kind[k], series_name[k]) > 0 ? 1 \
+        : series_variant[k]
+    series_number[k] = n > 1 ? n : (own > 1 && any_method ? own + 29 : own)
+    series_fill[k] = is_plain(k) ? hex(blue(plain > 1 ? seen / (plain - 1.0) : 1)) \
+        : hue(series_kind[k], series_number[k])
+    seen = seen + is_plain(k)
+}
+look(k) = hue(series_kind[k], series_number[k])
+mark(k) = variant(series_kind[k], series_number[k])
+open(k) = hollow(series_kind[k], series_number[k])
+dash(k) = series_kind[k] == 1 ? 1 : (series_number[k] - 1) % 5 + 1
+# Models of one line each, in curves over time.
+kind_dash(kind) = kind == 0 ? 1 : (kind == 1 ? 2 : 4)
 # eval begin(height in cm): the terminal and the output file.
 if (!exists('letters')) letters = 'mono'
 begin(h) = dumb ? sprintf("set terminal dumb %s noenhanced size 110,%d", letters, int(3.2 * h)) : \
@@ -40,11 +83,15 @@ set grid linecolor rgb faint linewidth 0.5 linetype 1
 set title offset 0,-0.6
 set format '%g'
 narrow = width_cm < 10
+# In an SVG the marks say their values: plot makes targets for a pointer of these labels. A mark is
+# for [i = 1:tips(p)] $tips index p - 1 using 1:2:5 @tip, a box of two corners has :("[") first.
+tips(p) = format eq 'svg' ? tip_count[p] : 0
+tip = "with labels hypertext point pointtype 7 pointsize 0.1 linecolor rgb '#FF000000'"
 set key noautotitle
 set style fill solid 1.0 noborder
 ok(x) = (x == x)
 # Readable ticks on a logarithmic axis between lo and hi: eval log_tics('y', lo, hi).
-log_steps(lo, hi) = hi / lo > 60 ? '1 2 5' : (hi / lo > 6 ? '1 1.5 2 3 4 6 8' : \
+log_steps(lo, hi) = hi / lo > (narrow ? 6 : 60) ? '1 2 5' : (hi / lo > 6 ? '1 1.5 2 3 4 6 8' : \
     '1 1.2 1.4 1.6 1.8 2 2.5 3 3.5 4 5 6 7 8 9')
 log_tics(axis, lo, hi) = sprintf("set %stics (%.10g); do for [e=%d:%d] {do for [m in '%s'] " \
     . "{tic = m * 10.0**e; if (tic >= %.10g && tic <= %.10g) " \
@@ -54,16 +101,20 @@ log_tics(axis, lo, hi) = sprintf("set %stics (%.10g); do for [e=%d:%d] {do for [
 # eval key_plan(names, letters): key_rows for the series and so many other names, of which the
 # longest has so many letters. eval key_series(place, label): the series from a place on, as labels
 # from that one on; key_next is then the place behind them.
-key_x(i) = 0.08 + (i % key_columns) * 0.92 / key_columns
+key_x(i) = (dumb ? 0.08 : 0.06) + (i % key_columns) * 0.94 / key_columns
 key_y(i) = 0.8 + 1.3 * (key_rows - 1 - i / key_columns)
 key_plan(names, letters) = sprintf("key_names = %d; key_letters = %d; ", names, letters) \
     . "do for [k = 1:series_count] {if (series_first[k]) {key_names = key_names + 1; " \
     . "n = strlen(series_name[k]); key_letters = n > key_letters ? n : key_letters}}; " \
-    . "key_columns = narrow ? (key_letters > 24 ? 1 : 2) : (key_letters > 30 ? 2 : " \
-    . "(key_letters > 24 ? 3 : 4)); key_rows = int(ceil(key_names / (1.0 * key_columns)))"
+    . "key_columns = int(key_room / (key_letters + 5)); " \
+    . "key_columns = key_columns < 1 ? 1 : (key_columns > 4 ? 4 : key_columns); " \
+    . "key_columns = key_columns > key_names && key_names > 0 ? key_names : key_columns; " \
+    . "key_rows = int(ceil(key_names / (1.0 * key_columns)))"
+# So many letters of the widest font stand beside each other.
+key_room = width_cm * 5.9
+short(name) = strlen(name) > key_room - 5 ? substr(name, 1, int(key_room) - 6) . '…' : name
 key_series(place, label) = sprintf("key_next = %d; ", place) \
     . "do for [k = 1:series_count] {if (series_first[k]) {" \
-    . sprintf("set label key_next + %d series_name[k] ", label - place) \
+    . sprintf("set label key_next + %d short(series_name[k]) ", label - place) \
     . "at screen key_x(key_next), char key_y(key_next) offset 1.5, -0.25 " \
-    . "point pointtype variant(series_kind[k], series_variant[k]) " \
-    . "linecolor rgb hue(series_kind[k], series_variant[k]); key_next = key_next + 1}}"
+    . "point pointtype mark(k) linecolor rgb look(k); key_next = key_next + 1}}"

@@ -7,17 +7,6 @@ do for [k = 1:series_count] {
 key_columns = longest > 22 ? 1 : 2
 key_rows = int(ceil(series_count / (1.0 * key_columns)))
 eval begin(narrow ? 6 + 0.43 * key_rows : (series_count > 12 ? 1.5 + 0.46 * series_count : 7))
-llada = 0
-do for [k = 1:series_count] {if (series_kind[k] == 0) {llada = llada + 1}}
-array fill[series_count]
-seen = 0
-do for [k = 1:series_count] {
-    fill[k] = colour(series_kind[k])
-    if (series_kind[k] == 0) {
-        fill[k] = hex(blue(llada > 1 ? seen / (llada - 1.0) : 0.6))
-        seen = seen + 1
-    }
-}
 set bars small
 set grid noxtics
 set xrange [0.45:batch_count + 0.55]
@@ -39,11 +28,13 @@ set xlabel 'batch size'
 stats $points using 4 nooutput name 's'
 set yrange [0:1.08 * s_max]
 plot for [k = 1:series_count] $points index k - 1 \
-        using (at($1, k)):($5 == 0 ? $2 : NaN):(bar * 0.94) with boxes linecolor rgb fill[k] \
-        title series_name[k], \
+        using (at($1, k)):($5 == 0 ? $2 : NaN):(bar * 0.94) with boxes \
+        linecolor rgb series_fill[k] title series_name[k], \
     for [k = 1:series_count] $points index k - 1 \
-        using (at($1, k)):($5 != 0 ? $2 : NaN):(bar * 0.94) with boxes linecolor rgb fill[k] \
-        fillstyle empty border linecolor rgb fill[k], \
+        using (at($1, k)):($5 != 0 ? $2 : NaN):(bar * 0.94) with boxes \
+        linecolor rgb series_fill[k] fillstyle empty border linecolor rgb series_fill[k], \
     for [k = 1:series_count] $points index k - 1 using (at($1, k)):3:(0):($4 - $3) \
-        with vectors nohead linecolor rgb '#303030' linewidth 0.8
+        with vectors nohead linecolor rgb '#303030' linewidth 0.8, \
+    for [i = 1:tips(1)] $tips index 0 using (at($1, $3) - bar / 2):(0):('[') @tip, \
+    for [i = 1:tips(1)] $tips index 0 using (at($1, $3) + bar / 2):2:5 @tip
 unset output

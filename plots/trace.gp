@@ -62,7 +62,9 @@ do for [p = 1:panel_count] {
                 using (ok($4) ? $1 : NaN):2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5):4 \
                 with boxxyerror fillstyle solid noborder linecolor palette, \
             $again index p - 1 using 1:2 with points pointtype 2 pointsize 0.5 \
-                linecolor rgb '#D55E00' linewidth 1.2
+                linecolor rgb '#D55E00' linewidth 1.2, \
+            for [i = 1:tips(p)] $tips index p - 1 using 1:2:('[') @tip, \
+            for [i = 1:tips(p)] $tips index p - 1 using 3:4:5 @tip
     }
 }
 unset multiplot

@@ -16,9 +16,11 @@ do for [p = 1:panel_count] {
     }
     if (p == 1) {set key top right Left reverse samplen 2} else {unset key}
     plot for [k = 1:series_count] $points index k - 1 using 1:c with lines \
-            linecolor rgb colour(series_kind[k]) linewidth 1.1 title series_name[k], \
+            linecolor rgb colour(series_kind[k]) linewidth 1.1 \
+            dashtype kind_dash(series_kind[k]) title series_name[k], \
         for [k = 1:series_count] $points index k - 1 using 1:(c == 5 ? $6 : NaN) with lines \
-            linecolor rgb colour(series_kind[k]) dashtype 2 linewidth 1.1
+            linecolor rgb colour(series_kind[k]) dashtype 2 linewidth 1.1, \
+        for [i = 1:tips(p)] $tips index p - 1 using 1:2:5 @tip
 }
 unset multiplot
 unset output

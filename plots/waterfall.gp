@@ -25,7 +25,9 @@ do for [p = 1:panel_count] {
         $bars index p - 1 using ($1 < bar_records ? $1 + 0.31 : NaN):($2 + $3 + $4):(0.38):(0) \
             with vectors nohead linecolor rgb grey dashtype 2 linewidth 0.8 notitle, \
         $bars index p - 1 using 1:($2 + $3 + $4):($1 > 1 ? sprintf('%+.0f %%', $5) : '') \
-            with labels offset 0,0.6 notitle
+            with labels offset 0,0.6 notitle, \
+        for [i = 1:tips(p)] $tips index p - 1 using 1:2:('[') @tip, \
+        for [i = 1:tips(p)] $tips index p - 1 using 3:4:5 @tip
 }
 unset multiplot
 unset output

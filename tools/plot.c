@@ -3,6 +3,7 @@
  * What a picture shows is chosen by its name (lib/figure); how it looks is plots/NAME.gp. The
  * script that gnuplot gets is kept, so that a picture can be made again, and changed, by hand.
  */
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +17,20 @@
 
 struct args {
     struct common common;
-    const char *type, *width, *cost, *quality, *metric, *contract, *id, *colour;
+    const char *type, *width, *title, *cost, *quality, *metric, *contract, *id, *colour;
     int64_t batch, length;
     int terminal;
 };
+
+/* 363 pixels: what a screen of 400 leaves beside the margins of a page. */
+static const double PHONE_CM = 9.6;
 
 static const char notes[] =
     "FIG.svg is drawn by gnuplot; the suffix (svg, png, pdf) is the format. Beside it:\n"
     "  FIG.gp   the whole figure as one script: gnuplot -d FIG.gp draws it again\n"
     "  FIG.tsv  its data        FIG.txt  its caption, from the records\n"
+    "  FIG-narrow.svg  beside an SVG of two columns: the same, for the screen of a phone\n"
+    "In an SVG each mark says its values to a pointer, and colours follow the reader's dark mode.\n"
     "pareto wants metric and quality or front records, steps metric and quality, loss train,\n"
     "drift and kinds generation, trace commit, roofline roofline, methods comparison, metric and\n"
     "method records, pruning comparison and prune records, all others metric records, frontier,\n"
@@ -60,17 +66,48 @@ static int build_script(struct buf *out, const struct args *a, const struct figu
     return gnuplot_script(out, &f->script, parts, output, strtod(a->width, NULL), e);
 }
 
+/* The base name of a path, as an id of XML. The caller frees. */
+static char *id_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *id = mem_format("figure-%.*s", (int)(strlen(name) - strlen(suffix_of(name)) - 1), name);
+    for (char *c = id; *c; c++)
+        if (!isalnum((unsigned char)*c) || (unsigned char)*c > 127)
+            *c = '-';
+    return id;
+}
+
+/* Draws one file from a script; width_cm 0: the script's. */
+static int draw_one(const struct args *a, const struct figure *f, const char *gp, const char *path,
+                    double width_cm, struct err *e)
+{
+    const char *caption = f->caption.data, *end = strstr(caption, ". ");
+    char *id = id_of(path);
+    char *first = a->title ? mem_text(a->title)
+                           : mem_format("%.*s", (int)(end ? (size_t)(end - caption)
+                                                          : strlen(caption)), caption);
+    const struct svg_about about = {id, first, caption};
+    int bad = gnuplot_draw(gp, path, a->type, width_cm, &about, e);
+    free(first);
+    free(id);
+    return bad;
+}
+
 /* The figure last: when it is there, so is everything beside it. */
 static int draw_file(const struct args *a, struct figure *f, struct err *e)
 {
     const char *path = a->common.output;
     struct buf script = {0}, caption = {0};
     char *gp = beside(path, "gp");
+    char *narrow = mem_format("%.*s-narrow.svg", (int)(strlen(gp) - strlen(".gp")), gp);
+    int two = !strcmp(suffix_of(path), "svg") && !strcmp(a->width, "17.5");
     buf_format(&caption, "%s\n", f->caption.data);
     int bad = build_script(&script, a, f, path, e) || out_whole(gp, script.data, script.len, e) ||
               write_beside(path, "tsv", &f->script.table, e) ||
-              write_beside(path, "txt", &caption, e) || gnuplot_draw(gp, path, e);
+              write_beside(path, "txt", &caption, e) ||
+              (two && draw_one(a, f, gp, narrow, PHONE_CM, e)) || draw_one(a, f, gp, path, 0, e);
     free(gp);
+    free(narrow);
     buf_free(&script);
     buf_free(&caption);
     return bad ? -1 : 0;
@@ -87,7 +124,7 @@ static int draw_terminal(const struct args *a, struct figure *f, struct err *e)
 {
     struct buf script = {0}, text = {0};
     buf_format(&script, "letters = '%s'\n", in_colours(a) ? "ansi256" : "mono");
-    int bad = build_script(&script, a, f, NULL, e) || gnuplot_text(&script, &text, e);
+    int bad = build_script(&script, a, f, NULL, e) || gnuplot_text(&script, a->type, &text, e);
     if (!bad) {
         buf_format(&text, "%s\n", f->caption.data);
         bad = out_whole("-", text.data, text.len, e);
@@ -116,6 +153,7 @@ static int run(const struct args *a, const struct log *log, const char *const *p
     if (runset_load(&set, paths, n, a->common.limit, &e))
         err_die("plot", &e);
     const struct figure_request q = {a->cost, a->quality, a->metric, a->contract, a->id,
+                                     a->title,
                                      a->batch ? (double)a->batch : (double)NAN,
                                      a->length ? (double)a->length : (double)NAN};
     figure_build(&f, figure_find(a->type), &set, &q);
@@ -156,6 +194,8 @@ int main(int argc, char **argv)
          .help = "--term in colours (auto: on a terminal, unless NO_COLOR is set)"},
         {"width", 0, OPT_CHOICE, &a.width, .choices = "8.4|17.5", .arg = "CM",
          .help = "one column or two (17.5)"},
+        {"title", 0, OPT_TEXT, &a.title, .arg = "TEXT",
+         .help = "the figure's message: the title of the SVG, first in the caption"},
         {"cost", 0, OPT_TEXT, &a.cost, .arg = "METRIC", .help = "pareto, steps, ratio (e2e_ns)"},
         {"quality", 0, OPT_TEXT, &a.quality, .arg = "METRIC",
          .help = "pareto, steps (that of the front, else judge_ppl)"},

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/analysis/format.h"
@@ -59,4 +60,20 @@ void figure_axes_load(struct axes *a, struct figure *f, const struct runset *s,
     *a = (struct axes){f, cost, quality, cs.divide, qs.divide, log_y, cost_alone};
     config_table_keep(c, scale_cell, a);
     put_axes(&f->script, cost, cs, quality, qs, format_lower_is_better(quality, direction), log_y);
+}
+
+char *figure_axes_tip(const struct axes *a, const struct config_row *c)
+{
+    struct buf b = {0};
+    char *name = figure_row_name(c);
+    buf_format(&b, "%s: %s ", name, format_metric_name(a->cost));
+    figure_put_value(&b, a->cost, &c->x, a->divide_x);
+    if (isfinite(c->y.at)) {
+        buf_format(&b, ", %s ", format_metric_name(a->quality));
+        figure_put_value(&b, a->quality, &c->y, a->divide_y);
+    }
+    if (c->disturbed)
+        buf_text(&b, ", disturbed");
+    free(name);
+    return b.data;
 }

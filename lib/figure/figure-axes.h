@@ -15,5 +15,8 @@ struct axes {
  * script knows of these. */
 void figure_axes_load(struct axes *a, struct figure *f, const struct runset *s,
                       const struct figure_request *q, struct config_table *c, int cost_alone);
+/* "llada-demo, 8 steps: end-to-end latency 18.2 [17.9, 18.6] ms, accuracy 96 [93, 98] %". The
+ * caller frees. */
+char *figure_axes_tip(const struct axes *a, const struct config_row *c);
 
 #endif

@@ -20,17 +20,6 @@ static double place_of(const double *batches, int n, double batch)
     return i + 1;
 }
 
-/* Bars of one configuration family are one series over the batch sizes: model, settings, value. */
-static char *bar_name(const struct config_row *c)
-{
-    if (!*c->along || c->is_method)
-        return mem_text(c->name);
-    char *at = figure_point_name(c);
-    char *name = mem_format("%s, %s", c->name, at);
-    free(at);
-    return name;
-}
-
 static int keep_length(const struct config_row *c, const void *ctx)
 {
     const double *length = ctx;
@@ -51,6 +40,19 @@ static int compare_bars(const void *pa, const void *pb)
     return d ? d : (a->batch > b->batch) - (a->batch < b->batch);
 }
 
+/* The bar of a series: its place is (batch, number of the series). */
+static void put_tip(struct figure *f, const struct config_row *k, double place, int series)
+{
+    const double at[2] = {series, 0};
+    char *name = figure_row_name(k);
+    struct buf b = {0};
+    figure_put_value(&b, "tokens", &k->y, 1);
+    figure_tip(f, 1, place, k->y.at, at, "%s, batch %.4g: %s tokens/s%s", name, k->batch, b.data,
+               k->disturbed ? ", disturbed" : "");
+    buf_free(&b);
+    free(name);
+}
+
 static void put_bars(struct figure *f, const struct config_table *c, const double *batches, int n)
 {
     struct script *out = &f->script;
@@ -60,7 +62,7 @@ static void put_bars(struct figure *f, const struct config_table *c, const doubl
     script_table(out, "points", "batch_index rate lo hi disturbed");
     for (size_t i = 0; i < c->n; i++) {
         struct config_row *k = &c->v[i];
-        char *name = figure_scale(f, &k->y, 1, 0) ? bar_name(k) : NULL;
+        char *name = figure_scale(f, &k->y, 1, 0) ? figure_row_name(k) : NULL;
         int same = name && series && !strcmp(names[series - 1], name);
         if (!name || (!same && series == MAX_SERIES)) {
             free(name);
@@ -76,6 +78,7 @@ static void put_bars(struct figure *f, const struct config_table *c, const doubl
         }
         script_row(out, "nnnnn", place_of(batches, n, k->batch), k->y.at, k->y.lo, k->y.hi,
                    (double)k->disturbed);
+        put_tip(f, k, place_of(batches, n, k->batch), series);
     }
     script_table_end(out);
     script_texts(out, "series_name", (const char *const *)names, series);

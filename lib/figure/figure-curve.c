@@ -20,6 +20,7 @@ enum { MAX_PANELS = 12 };
 struct panels {
     const struct config_row *like[MAX_PANELS]; /* its first row */
     int n, others; /* rows of other lengths, or beyond the last panel */
+    int alone;     /* panels that would hold a single point */
 };
 
 static int is_like(const struct config_row *a, const struct config_row *b)
@@ -55,6 +56,14 @@ static double usual_length(const struct config_table *c, const char *contract)
     return best;
 }
 
+static int is_alone(const struct config_table *c, size_t i)
+{
+    for (size_t k = 0; k < c->n; k++)
+        if (k != i && is_like(&c->v[k], &c->v[i]))
+            return 0;
+    return 1;
+}
+
 /* Rows of a contract stand together, so its length is looked for once. */
 static void find_panels(struct panels *p, const struct config_table *c)
 {
@@ -63,7 +72,10 @@ static void find_panels(struct panels *p, const struct config_table *c)
     for (size_t i = 0; i < c->n; i++) {
         if (!i || strcmp(c->v[i].contract, c->v[i - 1].contract))
             length = usual_length(c, c->v[i].contract);
-        int wanted = figure_same(c->v[i].length, length);
+        int wanted = figure_same(c->v[i].length, length), alone = wanted && is_alone(c, i);
+        p->alone += alone;
+        if (alone)
+            continue;
         if (wanted && !panel_of(p, &c->v[i]) && p->n < MAX_PANELS)
             p->like[p->n++] = &c->v[i];
         p->others += !panel_of(p, &c->v[i]);
@@ -400,6 +412,9 @@ static void put_points(struct figure *f, const struct runset *s, const struct co
             script_row(out, "nnnnnnnnnt", k->x.at, k->x.lo, k->x.hi, k->y.at, k->y.lo, k->y.hi,
                        k->value, (double)k->disturbed, front_share(s, k, a->cost, a->quality),
                        k->config);
+            char *text = figure_axes_tip(a, k);
+            figure_tip(f, panel, k->x.at, k->y.at, NULL, "%s", text);
+            free(text);
             before = k;
         }
     }
@@ -436,6 +451,10 @@ void figure_pareto(struct figure *f, const struct runset *s, const struct figure
     if (banded)
         figure_say(f, "Blue band: the best quality that LLaDA attains within each budget, in 95 %% "
                       "of the draws of prompts and launches.");
+    if (panels.alone && !out->points)
+        f->why = "a panel would hold a single point";
+    else if (panels.alone)
+        figure_say(f, "Panels left out, which would hold a single point: %d.", panels.alone);
     if (panels.others)
         figure_say(f, "Points of other lengths are not shown: %d.", panels.others);
     free(axes);

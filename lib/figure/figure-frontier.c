@@ -243,6 +243,9 @@ static void put_curves(struct figure *f, const struct place *v, size_t n, const 
         int labelled = ends || begins || v[i].row->kind == CONFIG_AUTOREGRESSIVE;
         script_row(out, "nnnnn", v[i].user, v[i].device, v[i].row->batch,
                    (double)v[i].row->disturbed, (double)labelled);
+        figure_tip(f, panel, v[i].user, v[i].device, NULL,
+                   "%s, batch %.4g: %.4g tokens/s for a user, %.4g of the device", names[l.n - 1],
+                   v[i].row->batch, v[i].user, v[i].device);
     }
     script_table_end(out);
     series_put(out, &l);
@@ -270,9 +273,12 @@ void figure_frontier(struct figure *f, const struct runset *s, const struct figu
     qsort(v, n, sizeof *v, compare_places);
     double lengths[MAX_PANELS];
     int panels = 0;
-    for (size_t i = 0; i < n && panels < MAX_PANELS; i++)
-        if (!panel_of(lengths, panels, v[i].row->length))
+    for (size_t i = 0; i + 1 < n && panels < MAX_PANELS; i++) /* a panel has two points or more */
+        if (!panel_of(lengths, panels, v[i].row->length) &&
+            figure_same(v[i].row->length, v[i + 1].row->length))
             lengths[panels++] = v[i].row->length;
+    if (n && !panels)
+        f->why = "a panel would hold a single point";
     figure_say(f, "Tokens a second that one user gets (of an answer: its tokens over its latency) "
                   "against those of the whole device; up and to the right is better. Along a curve "
                   "the batch grows; its size stands beside the points. Contract: %s. Quality is "

@@ -13,7 +13,8 @@
 #include "lib/analysis/format.h"
 #include "lib/record/rec.h"
 
-enum { MAX_SIDE = 16, MAX_MODELS = 8, WHITE = 0xFFFFFF, DARK = 0x202020 };
+/* No other text has the colours of those inside cells: like cells they stay in the dark. */
+enum { MAX_SIDE = 16, MAX_MODELS = 8, WHITE = 0xFEFEFE, DARK = 0x181818 };
 enum mark { PLAIN, OOM, PARITY };
 
 /* One heat map, or several that share both axes and the colour scale. */
@@ -78,8 +79,19 @@ static double text_colour(const struct grid *g, double v, double lo, double hi)
     return light ? WHITE : DARK;
 }
 
-static void put_grid(struct script *s, const struct grid *g)
+/* "llada-demo; batch size 4; answer length (tokens) 64: 11.2 MiB" */
+static void put_tip(struct figure *f, const struct grid *g, int p, int r, int k)
 {
+    const double corner[2] = {k + 1.5, r + 1.5};
+    const char *panel = g->title[p] ? g->title[p] : "", *text = g->text[p][r][k];
+    figure_tip(f, p + 1, k + 0.5, r + 0.5, corner, "%s%s%s%s%s; %s %s: %s", panel,
+               *panel ? "; " : "", g->y_label, *g->y_label ? " " : "", g->row[r], g->x_label,
+               g->column[k], g->mark[p][r][k] == OOM ? "does not fit" : text);
+}
+
+static void put_grid(struct figure *f, const struct grid *g)
+{
+    struct script *s = &f->script;
     double lo, hi;
     grid_range(g, &lo, &hi);
     script_table(s, "cells", "column row value colour mark text");
@@ -95,6 +107,7 @@ static void put_grid(struct script *s, const struct grid *g)
                 script_row(s, "nnnnnt", (double)k + 1, (double)r + 1, v,
                            mark == OOM ? DARK : text_colour(g, v, lo, hi), (double)mark,
                            g->text[p][r][k]);
+                put_tip(f, g, p, r, k);
             }
     }
     script_next(s, 6);
@@ -215,7 +228,7 @@ void figure_memory(struct figure *f, const struct runset *s, const struct figure
         label_numbers(g->row, batches, n_batches);
         g->rows = n_batches;
     }
-    put_grid(&f->script, g);
+    put_grid(f, g);
     script_text(&f->script, "value_label", format_metric_name(metric));
     f->level = (double)NAN; /* no interval is shown */
     figure_say(f, "In each cell: %s, of the point of a sweep that needed most; the colour is its "
@@ -347,7 +360,7 @@ void figure_ratio(struct figure *f, const struct runset *s, const struct figure_
                        by_steps && n_lengths > 1 ? length : batch, by_steps ? step : length, k,
                        llama_for(&c, k));
     }
-    put_grid(&f->script, g);
+    put_grid(f, g);
     script_text(&f->script, "value_label", format_metric_name(cost));
     figure_say(f, "In each cell: %s of %s divided by that of LLaMA for the same batch and answer "
                   "length. Blue: LLaDA is faster, orange: LLaMA is; white is parity, and the "
@@ -411,7 +424,7 @@ void figure_fit(struct figure *f, const struct runset *s, const struct figure_re
         f->why = "no records of forecast --fit";
     g->x_label = "memory of the device (GB)";
     g->y_label = "level, tokens to come";
-    put_grid(&f->script, g);
+    put_grid(f, g);
     script_text(&f->script, "value_label", "batch size");
     f->level = (double)NAN; /* planned, without an interval */
     figure_say(f, "In each cell: the largest batch size, of those asked about, that fits a GPU of "

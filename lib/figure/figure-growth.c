@@ -54,7 +54,8 @@ static size_t gather(const struct config_table *c, size_t i, struct growth *g)
 
 struct laws {
     struct fit power, line; /* of the logarithms; of the values */
-    int straight;           /* the line misses by less */
+    int straight;           /* the line misses by less; two lengths give no other law */
+    size_t lengths;
 };
 
 static struct laws laws_of(const struct growth *g)
@@ -64,12 +65,13 @@ static struct laws laws_of(const struct growth *g)
         x[i] = log(g->length[i]);
         y[i] = log(g->bytes[i]);
     }
-    struct laws l = {fit_line(x, y, g->n, 0.95), fit_line(g->length, g->bytes, g->n, 0.95), 0};
+    struct laws l = {fit_line(x, y, g->n, 0.95), fit_line(g->length, g->bytes, g->n, 0.95), 0,
+                     g->n};
     for (size_t i = 0; i < g->n; i++) {
         by_power += fabs(exp(l.power.at + l.power.slope * x[i]) / g->bytes[i] - 1);
         by_line += fabs((l.line.at + l.line.slope * g->length[i]) / g->bytes[i] - 1);
     }
-    l.straight = by_line <= by_power;
+    l.straight = g->n < 3 || by_line <= by_power;
     return l;
 }
 
@@ -77,10 +79,9 @@ static struct laws laws_of(const struct growth *g)
 static void say_laws(struct figure *f, const struct config_row *c, const struct laws *l)
 {
     struct buf b = {0};
-    buf_format(&b, "%s, batch %.4g: exponent %.3g", c->name, c->batch, l->power.slope);
-    if (!isnan(l->power.lo))
-        buf_format(&b, " [%.3g, %.3g]", l->power.lo, l->power.hi);
-    buf_text(&b, ", ");
+    buf_format(&b, "%s, batch %.4g: ", c->name, c->batch);
+    if (l->lengths > 2)
+        buf_format(&b, "exponent %.3g [%.3g, %.3g], ", l->power.slope, l->power.lo, l->power.hi);
     format_interval(&b, "memory_bytes", l->line.slope, l->line.lo, l->line.hi);
     figure_say(f, "%s a token.", b.data);
     buf_free(&b);
@@ -90,10 +91,22 @@ static void say_laws(struct figure *f, const struct config_row *c, const struct 
 static char *short_name(const struct config_row *c, const struct laws *l)
 {
     struct buf b = {0};
-    buf_format(&b, "%s, batch %.4g: n^%.2g, ", c->name, c->batch, l->power.slope);
+    buf_format(&b, "%s, batch %.4g: ", c->name, c->batch);
+    if (l->lengths > 2)
+        buf_format(&b, "n^%.2g, ", l->power.slope);
     format_value(&b, "memory_bytes", l->line.slope);
     buf_text(&b, "/token");
     return b.data;
+}
+
+static void put_point(struct figure *f, const struct config_row *c, double length, double bytes)
+{
+    struct buf b = {0};
+    format_value(&b, "memory_bytes", bytes);
+    script_row(&f->script, "nn", length, bytes);
+    figure_tip(f, 1, length, bytes, NULL, "%s, batch %.4g, %.0f tokens: %s beyond the weights",
+               c->name, c->batch, length, b.data);
+    buf_free(&b);
 }
 
 static void put_growth(struct figure *f, struct series *l, char **names, double (*fits)[SERIES_MAX],
@@ -112,7 +125,7 @@ static void put_growth(struct figure *f, struct series *l, char **names, double 
     say_laws(f, c, &laws);
     series_open(&f->script, l, names[l->n], (double)c->kind, 1, 2);
     for (size_t i = 0; i < g->n; i++)
-        script_row(&f->script, "nn", g->length[i], g->bytes[i]);
+        put_point(f, c, g->length[i], g->bytes[i]);
 }
 
 void figure_growth(struct figure *f, const struct runset *s, const struct figure_request *q)
@@ -132,11 +145,11 @@ void figure_growth(struct figure *f, const struct runset *s, const struct figure
     char *names[SERIES_MAX];
     double fits[3][SERIES_MAX];
     figure_say(f, "%s less the weights against the length of the answer (n); of the points of a "
-                  "sweep that which needs most. By least squares: the exponent of a power of n "
-                  "(from the logarithms) and the bytes a token (of a straight line), with 95 %% "
-                  "intervals from three lengths on; drawn is what misses by less. The prompts and "
-                  "fixed buffers are in it too, so memory that is linear in the tokens has an "
-                  "exponent below 1.%s%s%s",
+                  "sweep that which needs most. By least squares: the bytes a token (of a "
+                  "straight line) and, from three lengths on, the exponent of a power of n (from "
+                  "the logarithms), with 95 %% intervals. Drawn is what misses by less. The "
+                  "prompts and fixed buffers are in it too, so memory that is linear in the tokens "
+                  "has an exponent below 1.%s%s%s",
                format_metric_name(metric), *contract ? " Contract: " : "", contract,
                *contract ? "." : "");
     script_table(&f->script, "points", "length bytes");

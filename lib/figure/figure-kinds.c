@@ -33,7 +33,8 @@ static int find_kinds(const struct runset *s, const char **kinds)
 }
 
 static void put_kind(struct figure *f, const struct runset *s, const struct config_row *c,
-                     const char *kind, double place, double *v, double *most)
+                     const char *kind, const char *name, int series, double place, double *v,
+                     double *most)
 {
     struct value drawn = {(double)NAN, (double)NAN, (double)NAN, NULL};
     const json_t *about = runset_config(s, c->point);
@@ -52,6 +53,11 @@ static void put_kind(struct figure *f, const struct runset *s, const struct conf
     if (!figure_scale(f, &drawn, 1, 1))
         return;
     script_row(&f->script, "nnnn", place, drawn.at, tail, (double)n);
+    const double at[2] = {series, 0};
+    char *most_text = isnan(tail) ? mem_text("") : mem_format(", 95th percentile %.4g ms", tail);
+    figure_tip(f, 1, place, drawn.at, at, "%s, %s: median %.4g ms%s, %zu answers", name, kind,
+               drawn.at, most_text, n);
+    free(most_text);
     *most = fmax(*most, fmax(drawn.at, tail));
     f->n_lo = fmin(f->n_lo, (double)n);
     f->n_hi = fmax(f->n_hi, (double)n);
@@ -106,7 +112,7 @@ void figure_kinds(struct figure *f, const struct runset *s, const struct figure_
         series_open(&f->script, &l, names[l.n], (double)c.v[i].kind, 1, 4);
         free(at);
         for (int k = 0; k < n; k++)
-            put_kind(f, s, &c.v[i], kinds[k], k + 1, v, &most);
+            put_kind(f, s, &c.v[i], kinds[k], names[l.n - 1], l.n, k + 1, v, &most);
     }
     script_next(&f->script, 4);
     script_table_end(&f->script);

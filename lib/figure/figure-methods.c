@@ -121,18 +121,39 @@ static struct row *find_rows(struct figure *f, const struct runset *s, size_t *n
     return v;
 }
 
+static void put_tips(struct figure *f, const struct row *r, double place, const char *base)
+{
+    struct buf b = {0};
+    buf_format(&b, "%s: %.3g", r->name, r->speed);
+    if (r->hi > r->lo)
+        buf_format(&b, " [%.3g, %.3g]", r->lo, r->hi);
+    buf_format(&b, " times as fast as %s", base);
+    if (isfinite(r->effect))
+        buf_format(&b, ", accuracy %+.3g", r->effect);
+    if (r->up > r->down)
+        buf_format(&b, " [%+.3g, %+.3g]", r->down, r->up);
+    buf_text(&b, isfinite(r->effect) ? " points" : "");
+    figure_tip(f, 1, r->speed, place, NULL, "%s", b.data);
+    figure_tip(f, 2, r->effect, place, NULL, "%s", b.data);
+    figure_tip(f, 1, r->published, place, NULL, "%s: %.3g times as fast, as published", r->name,
+               r->published);
+    buf_free(&b);
+}
+
 void figure_methods(struct figure *f, const struct runset *s, const struct figure_request *q)
 {
     (void)q;
     size_t n;
     struct row *v = find_rows(f, s, &n);
     const char **names = mem_zero(n + 1, sizeof *names);
+    double *kinds = mem_zero(n + 1, sizeof *kinds);
     double lo = 1, hi = 1, least = 0, most = 0;
     script_table(&f->script, "points",
                  "place kind speedup lo hi accuracy_points points_lo points_hi published");
     for (size_t i = 0; i < n; i++) {
         const struct row *r = &v[i];
         names[i] = r->name;
+        kinds[i] = r->kind;
         lo = fmin(lo, isnan(r->lo) ? r->speed : r->lo);
         hi = fmax(hi, fmax(isnan(r->hi) ? r->speed : r->hi, r->published));
         least = fmin(least, r->down);
@@ -140,9 +161,11 @@ void figure_methods(struct figure *f, const struct runset *s, const struct figur
         script_row(&f->script, "nnnnnnnnn", (double)(i + 1), (double)r->kind, r->speed,
                    isnan(r->lo) ? r->speed : r->lo, isnan(r->hi) ? r->speed : r->hi, r->effect,
                    r->down, r->up, r->published);
+        put_tips(f, r, (double)(i + 1), base_name(s, 0));
     }
     script_table_end(&f->script);
     script_texts(&f->script, "method_name", names, (int)n);
+    script_numbers(&f->script, "method_kind", kinds, (int)n);
     script_number(&f->script, "method_count", (double)n);
     script_number(&f->script, "speed_lo", lo);
     script_number(&f->script, "speed_hi", hi);
@@ -155,6 +178,7 @@ void figure_methods(struct figure *f, const struct runset *s, const struct figur
                base_name(s, 0), base_name(s, 0), base_name(s, 1));
     if (!n)
         f->why = "no comparison by method";
+    free(kinds);
     free(names);
     free(v);
 }

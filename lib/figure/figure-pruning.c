@@ -84,8 +84,21 @@ static struct row *find_rows(struct figure *f, const struct runset *s, size_t *n
     return v;
 }
 
-static void put_row(struct figure *f, const struct row *r)
+/* Perplexity above, accuracy below: a panel of each for every model. */
+static void put_tips(struct figure *f, const struct row *r, int system)
 {
+    char *name = r->score ? mem_format("%s%s", r->score, r->steps > 0 ? ", trained on" : "")
+                          : mem_text("whole");
+    figure_tip(f, system, r->removed, r->ppl.at, NULL, "%s, %.3g %% removed: perplexity x %.3g",
+               name, r->removed, r->ppl.at);
+    figure_tip(f, SYSTEMS_MAX + system, r->removed, r->accuracy.at, NULL,
+               "%s, %.3g %% removed: accuracy %+.3g points", name, r->removed, r->accuracy.at);
+    free(name);
+}
+
+static void put_row(struct figure *f, const struct row *r, int system)
+{
+    put_tips(f, r, system);
     script_row(&f->script, "nnnnnnn", r->removed, r->ppl.at, isnan(r->ppl.lo) ? r->ppl.at
                : r->ppl.lo, isnan(r->ppl.hi) ? r->ppl.at : r->ppl.hi, r->accuracy.at,
                r->accuracy.lo, r->accuracy.hi);
@@ -111,9 +124,9 @@ static void put_all(struct figure *f, struct series *l, const struct row *v, siz
                              COLUMNS))
                 return;
             if (!(r->steps > 0))
-                put_row(f, &whole);
+                put_row(f, &whole, (int)*n_systems);
         }
-        put_row(f, r);
+        put_row(f, r, (int)*n_systems);
     }
 }
 

@@ -47,13 +47,26 @@ static void put_values(struct script *s, const struct config_table *c)
     for (size_t i = 0; i < c->n; i++) {
         const struct config_row *k = &c->v[i];
         int other = k->axis && strcmp(k->axis, "steps") && !k->is_method;
-        if (k->kind == CONFIG_DIFFUSION)
+        if (k->kind == CONFIG_DIFFUSION && other)
             script_row(s, "nnnnt", config_table_work(k, NULL), k->x.at, k->y.at, (double)k->kind,
-                       other ? k->along : "");
+                       k->along);
     }
-    if (!s->points)
+    int labels = s->rows;
+    if (!labels)
         script_next(s, 5);
     script_table_end(s);
+    script_number(s, "labels", labels);
+}
+
+/* In both panels. The autoregressive one is a line there. */
+static void put_tip(struct figure *f, const struct axes *a, const struct config_row *k)
+{
+    if (k->kind == CONFIG_AUTOREGRESSIVE)
+        return;
+    char *text = figure_axes_tip(a, k);
+    figure_tip(f, 1, config_table_work(k, NULL), k->x.at, NULL, "%s", text);
+    figure_tip(f, 2, config_table_work(k, NULL), k->y.at, NULL, "%s", text);
+    free(text);
 }
 
 /* Where LLaMA stands: the figure's reference lines and bands. */
@@ -98,6 +111,30 @@ static struct size choose_size(const struct config_table *c, const struct figure
     return z;
 }
 
+static int keep_none(const struct config_row *c, const void *ctx)
+{
+    (void)c;
+    (void)ctx;
+    return 0;
+}
+
+/* One place along the axis is no curve. */
+static void keep_curves(struct figure *f, struct config_table *c)
+{
+    double least = (double)NAN, most = (double)NAN;
+    for (size_t i = 0; i < c->n; i++) {
+        double work = config_table_work(&c->v[i], NULL);
+        if (c->v[i].kind != CONFIG_AUTOREGRESSIVE) {
+            least = fmin(least, work);
+            most = fmax(most, work);
+        }
+    }
+    if (!c->n || least < most)
+        return;
+    f->why = isnan(least) ? "no point says its denoising steps" : "measured at one step count only";
+    config_table_keep(c, keep_none, NULL);
+}
+
 void figure_steps(struct figure *f, const struct runset *s, const struct figure_request *q)
 {
     struct config_table c = {0};
@@ -107,6 +144,7 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
     const char *contract = figure_contract(&c, q, "answer");
     const struct size z = choose_size(&c, q);
     config_table_keep(&c, keep_size, &z);
+    keep_curves(f, &c);
     struct series l = {0};
     int judged = 0, measured = 0; /* measured: some sweep runs along another axis than steps */
     script_table(out, "points", "work cost cost_lo cost_hi quality quality_lo quality_hi disturbed "
@@ -121,6 +159,7 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
         }
         script_row(out, "nnnnnnnnt", config_table_work(k, NULL), k->x.at, k->x.lo, k->x.hi,
                    k->y.at, k->y.lo, k->y.hi, (double)k->disturbed, k->config);
+        put_tip(f, &a, k);
     }
     script_table_end(out);
     put_launches(out, &c, a.divide_x);
@@ -132,7 +171,6 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
                              *contract ? what : "");
     script_text(out, "title", title);
     script_number(out, "judged", judged);
-    script_number(out, "labelled", measured);
     script_text(out, "work_label", measured ? "denoising passes" : "denoising steps");
     put_values(out, &c);
     figure_say(f, "Latency%s against the number of denoising %s, batch %.0f, %s. The horizontal "

@@ -61,6 +61,17 @@ static int fill_curves(struct figure *f, const struct runset *s, struct curve *l
     return n;
 }
 
+/* Each held-out score and every eighth mean says its values. */
+static void put_bin(struct figure *f, const struct curve *c, int b)
+{
+    double at = c->tokens[b] / c->count[b], loss = c->sum[b] / c->count[b];
+    double held = c->held_sum[b] / c->held_count[b];
+    script_row(&f->script, "nnn", at, loss, held);
+    if (b % 8 == 0)
+        figure_tip(f, 1, at, loss, NULL, "%s at %.4g: loss %.4g", c->model, at, loss);
+    figure_tip(f, 1, at, held, NULL, "%s at %.4g: %.4g on held-out documents", c->model, at, held);
+}
+
 void figure_loss(struct figure *f, const struct runset *s, const struct figure_request *q)
 {
     (void)q;
@@ -77,9 +88,7 @@ void figure_loss(struct figure *f, const struct runset *s, const struct figure_r
             script_next(out, 3);
         for (int b = 0; b < BINS; b++)
             if (list[i].count[b] > 0)
-                script_row(out, "nnn", list[i].tokens[b] / list[i].count[b],
-                           list[i].sum[b] / list[i].count[b],
-                           list[i].held_sum[b] / list[i].held_count[b]);
+                put_bin(f, &list[i], b);
     }
     script_table_end(out);
     script_texts(out, "series_name", names, n);
@@ -163,8 +172,10 @@ static struct sample *drift_samples(struct figure *f, const struct runset *s, si
 }
 
 /* Medians of equal stretches of the run, one line a kind. */
-static void put_trend(struct script *out, const struct sample *v, size_t n, double span)
+static void put_trend(struct figure *f, const struct sample *v, size_t n, double span)
 {
+    static const char *const names[] = {"LLaDA", "LLaMA", "latent thoughts"};
+    struct script *out = &f->script;
     double *bin = mem_alloc((n + 1) * sizeof *bin);
     script_table(out, "trend", "minutes percent");
     for (int kind = CONFIG_DIFFUSION; kind <= CONFIG_OTHER; kind++) {
@@ -177,7 +188,10 @@ static void put_trend(struct script *out, const struct sample *v, size_t n, doub
                 if (v[i].kind == kind && v[i].minutes >= lo &&
                     (v[i].minutes < hi || b == DRIFT_BINS - 1))
                     bin[k++] = v[i].percent;
-            script_row(out, "nn", (lo + hi) / 2, median(bin, k)); /* a hole breaks the line */
+            double at = (lo + hi) / 2, middle = median(bin, k);
+            script_row(out, "nn", at, middle); /* a hole breaks the line */
+            figure_tip(f, 1, at, middle, NULL, "%s at %.3g: %.0f %% of its median (%zu answers)",
+                       names[kind], at, middle, k);
         }
     }
     script_next(out, 2);
@@ -210,7 +224,7 @@ void figure_drift(struct figure *f, const struct runset *s, const struct figure_
     script_next(out, 2);
     script_table_end(out);
     if (n)
-        put_trend(out, v, n, span);
+        put_trend(f, v, n, span);
     script_numbers(out, "kind_count", counts, CONFIG_OTHER + 1);
     script_text(out, "x_label", clock ? "minutes since the first timed answer"
                                       : "order of measurement");
@@ -225,7 +239,7 @@ void figure_drift(struct figure *f, const struct runset *s, const struct figure_
 
 /* ---- roofline ---- */
 
-enum { MAX_ROOFS = 8, MAX_NAMES = 12 /* more would cover each other */ };
+enum { MAX_ROOFS = 8, MAX_NAMES = 12 /* more would cover each other */, KERNEL = 3 };
 
 /* The ceilings at the most threads that any was measured with: one for each unit of arithmetic. */
 struct roofs {
@@ -275,8 +289,15 @@ static int is_first(const struct config_table *all, size_t i)
     return 1;
 }
 
-static void put_configs(struct script *out, const struct config_table *all, const struct runset *s)
+static void put_roof_tip(struct figure *f, const char *name, double x, double y)
 {
+    figure_tip(f, 1, x, y / 1e9, NULL, "%s: %.3g GFLOP/s at %.3g FLOP per byte", name ? name : "",
+               y / 1e9, x);
+}
+
+static void put_configs(struct figure *f, const struct config_table *all, const struct runset *s)
+{
+    struct script *out = &f->script;
     for (size_t i = 0; i < all->n; i++) {
         const struct config_row *c = &all->v[i];
         double x, y;
@@ -284,6 +305,7 @@ static void put_configs(struct script *out, const struct config_table *all, cons
             continue;
         char *name = is_first(all, i) ? mem_format("batch %.0f", c->batch) : mem_text("");
         script_row(out, "nnnt", x, y / 1e9, (double)c->kind, name);
+        put_roof_tip(f, c->config, x, y);
         free(name);
     }
 }
@@ -321,13 +343,15 @@ void figure_roofline(struct figure *f, const struct runset *s, const struct figu
         if (json_is_true(json_object_get(r, "ceiling")))
             continue;
         double x = rec_number(r, "flops_per_byte"), y = rec_number(r, "flops_per_s");
-        if (gnuplot_drawable(x, 1) && gnuplot_drawable(y, 1))
-            script_row(out, "nnnt", x, y / 1e9, (double)config_table_kind(r),
-                       point_name(r, named));
-        else
+        if (!gnuplot_drawable(x, 1) || !gnuplot_drawable(y, 1)) {
             out->skipped++;
+            continue;
+        }
+        double kind = rec_text(r, "kernel") ? KERNEL : (double)config_table_kind(r);
+        script_row(out, "nnnt", x, y / 1e9, kind, point_name(r, named));
+        put_roof_tip(f, rec_text(r, "name"), x, y);
     }
-    put_configs(out, &all, s);
+    put_configs(f, &all, s);
     config_table_free(&all);
     script_table_end(out);
     script_numbers(out, "roof_flops", roofs.flops, roofs.n);
@@ -337,6 +361,6 @@ void figure_roofline(struct figure *f, const struct runset *s, const struct figu
     figure_say(f, "Arithmetic reached against arithmetic done per byte read. The roofs are this "
                   "machine's own: memory bandwidth to the left, peak arithmetic to the right, for "
                   "each format that it multiplies. A point on its roof cannot be made faster "
-                  "without changing the work; one above it has its weights in a cache. Squares are "
-                  "single kernels.");
+                  "without changing the work; one above it has its weights in a cache. Hollow "
+                  "squares are single kernels.");
 }

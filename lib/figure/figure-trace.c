@@ -16,7 +16,7 @@
 #include "lib/record/rec.h"
 #include "lib/stat/stat.h"
 
-enum { PANELS = 4, MOST = 1 << 16 /* slots, passes */ };
+enum { PANELS = 4, MOST = 1 << 16 /* slots, passes */, TIPS = 1024 };
 
 struct panel {
     const char *point, *config; /* borrowed */
@@ -27,6 +27,7 @@ struct panel {
     size_t n, cap;
     struct reopened { double slot, pass; } *again;
     size_t n_again, cap_again;
+    int place, tips; /* from 1; marks that a pointer finds so far */
 };
 
 /* ---- records ---- */
@@ -53,23 +54,35 @@ static int find_panels(const json_t *records, const char **id, struct panel *lis
             at++;
         if (at < n || n == PANELS)
             continue;
-        list[n++] = (struct panel){.point = about_point(r), .config = config ? config : "",
+        list[n] = (struct panel){.point = about_point(r), .config = config ? config : "",
                                    .slots = rec_int(r, "slot_count", 0),
-                                   .block = rec_int(r, "block_length", 0)};
+                                   .block = rec_int(r, "block_length", 0), .place = n + 1};
+        n++;
     }
     return n;
 }
 
 /* ---- one answer ---- */
 
+static void put_tip(struct figure *f, const struct panel *p, int64_t slot, double c)
+{
+    const double x = (double)slot, y = (double)p->since[slot], corner[2] = {x + 0.5, y + 0.5};
+    char *sure = isnan(c) ? mem_text("") : mem_format(", confidence %.2f", c);
+    figure_tip(f, p->place, x - 0.5, y - 0.5, corner, "slot %.0f: final in pass %.0f%s", x, y,
+               sure);
+    free(sure);
+}
+
 /* A slot was final up to pass `last`. */
-static void put_span(struct script *s, struct panel *p, int64_t slot, int64_t last)
+static void put_span(struct figure *f, struct panel *p, int64_t slot, int64_t last)
 {
     if (!p->since[slot])
         return;
     double c = p->confidence[slot];
     char digit[2] = {isnan(c) ? '?' : (char)('0' + (int)fmin(9, 10 * fmax(c, 0))), 0};
-    script_row(s, "nnnnt", (double)slot, (double)p->since[slot], (double)last, c, digit);
+    script_row(&f->script, "nnnnt", (double)slot, (double)p->since[slot], (double)last, c, digit);
+    if (p->tips++ < TIPS)
+        put_tip(f, p, slot, c);
     p->since[slot] = 0;
 }
 
@@ -90,7 +103,7 @@ static void take_commits(struct figure *f, struct panel *p, const json_t *r, int
             f->script.skipped++;
             continue;
         }
-        put_span(&f->script, p, slot, pass - 1); /* an id that was changed, not masked between */
+        put_span(f, p, slot, pass - 1); /* an id that was changed, not masked between */
         p->since[slot] = pass;
         p->tokens++;
         p->confidence[slot] = json_is_number(c) ? json_number_value(c) : (double)NAN;
@@ -110,7 +123,7 @@ static void take_masked(struct figure *f, struct panel *p, const json_t *r, int6
             f->script.skipped++;
             continue;
         }
-        put_span(&f->script, p, slot, pass - 1);
+        put_span(f, p, slot, pass - 1);
         MEM_GROW(p->again, p->n_again, p->cap_again);
         p->again[p->n_again++] = (struct reopened){(double)slot, (double)pass};
     }
@@ -137,7 +150,7 @@ static void put_panel(struct figure *f, struct panel *p, const json_t *records, 
         take_commits(f, p, r, pass);
     }
     for (int64_t slot = 0; slot < p->slots; slot++)
-        put_span(&f->script, p, slot, p->passes);
+        put_span(f, p, slot, p->passes);
     script_next(&f->script, 5);
 }
 

@@ -59,20 +59,36 @@ static int fill_lanes(struct figure *f, const struct runset *s, struct lane *lis
     return n;
 }
 
-static void put_lanes(struct script *out, const struct lane *list, int n)
+/* A panel for every drawn quantity, in this order; every tenth mean says its values. */
+static void put_tips(struct figure *f, const struct lane *c, int b, const int *drawn)
 {
+    static const char *const names[] = {"loss", "gradient norm", "tokens/s", "MB resident"};
+    double at = c->at[b] / c->records[b];
+    for (int q = LOSS, panel = 0; q < ALLOCATED && b % 10 == 0; q++) {
+        panel += drawn[q] || (q == RESIDENT && drawn[ALLOCATED]);
+        double v = c->sum[q][b] / c->count[q][b];
+        if (drawn[q])
+            figure_tip(f, panel, at, v, NULL, "%s at %.4g: %s %.4g", c->model, at, names[q], v);
+    }
+}
+
+static void put_lanes(struct figure *f, const struct lane *list, int n, const int *drawn)
+{
+    struct script *out = &f->script;
     script_table(out, "points", "seen loss grad_norm tokens_per_s process_mb allocated_mb");
     for (int i = 0; i < n; i++) {
         const struct lane *c = &list[i];
         if (i)
             script_next(out, 1 + QUANTITIES);
         for (int b = 0; b < BINS; b++)
-            if (c->records[b] > 0)
+            if (c->records[b] > 0) {
                 script_row(out, "nnnnnn", c->at[b] / c->records[b],
                            c->sum[LOSS][b] / c->count[LOSS][b], c->sum[NORM][b] / c->count[NORM][b],
                            c->sum[SPEED][b] / c->count[SPEED][b],
                            c->sum[RESIDENT][b] / c->count[RESIDENT][b],
                            c->sum[ALLOCATED][b] / c->count[ALLOCATED][b]);
+                put_tips(f, c, b, drawn);
+            }
     }
     script_table_end(out);
 }
@@ -107,7 +123,7 @@ void figure_training(struct figure *f, const struct runset *s, const struct figu
         names[i] = list[i].model;
         kinds[i] = list[i].kind;
     }
-    put_lanes(out, list, n);
+    put_lanes(f, list, n, drawn);
     put_panels(out, drawn);
     script_texts(out, "series_name", names, n);
     script_numbers(out, "series_kind", kinds, n);

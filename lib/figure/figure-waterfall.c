@@ -62,6 +62,17 @@ static double most_of(const struct stair *v, size_t n)
     return most;
 }
 
+static void put_tip(struct figure *f, const struct stair *s, int panel, double place,
+                    struct scale unit)
+{
+    static const double BAR = 0.31;
+    const double corner[2] = {place + BAR, whole_of(s) / unit.divide};
+    figure_tip(f, panel, place - BAR, 0, corner,
+               "%s, %s: %.4g %s (weights %.4g, cache %.4g, activations %.4g)", s->arch, s->option,
+               corner[1], unit.unit, s->bytes[0] / unit.divide, s->bytes[1] / unit.divide,
+               s->bytes[2] / unit.divide);
+}
+
 void figure_waterfall(struct figure *f, const struct runset *s, const struct figure_request *q)
 {
     (void)q;
@@ -83,6 +94,7 @@ void figure_waterfall(struct figure *f, const struct runset *s, const struct fig
         script_row(&f->script, "nnnnnt", (double)(i - first + 1), v[i].bytes[0] / unit.divide,
                    v[i].bytes[1] / unit.divide, v[i].bytes[2] / unit.divide,
                    100 * (whole_of(&v[i]) / whole_of(&v[first]) - 1), v[i].option);
+        put_tip(f, &v[i], panels, (double)(i - first + 1), unit);
     }
     script_table_end(&f->script);
     script_texts(&f->script, "panel_title", panel, panels);

@@ -60,6 +60,33 @@ const char *figure_plural(double n)
     return n >= 0.999 && n <= 1.001 ? "" : "s";
 }
 
+void figure_tip(struct figure *f, int panel, double x, double y, const double box[2],
+                const char *format, ...)
+{
+    char text[1024];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    script_tip(&f->script, panel, x, y, box, text);
+}
+
+void figure_put_value(struct buf *b, const char *metric, const struct value *v, double divide)
+{
+    int known = v->hi > v->lo && v->lo * FIGURE_FAR > 2 * v->at;
+    format_interval(b, metric, v->at * divide, known ? v->lo * divide : (double)NAN,
+                    v->hi * divide);
+}
+
+char *figure_row_name(const struct config_row *c)
+{
+    if (!*c->along || c->is_method)
+        return mem_text(c->name);
+    char *at = figure_point_name(c), *name = mem_format("%s, %s", c->name, at);
+    free(at);
+    return name;
+}
+
 char *figure_point_name(const struct config_row *c)
 {
     int steps = c->axis && !strcmp(c->axis, "steps");
@@ -259,6 +286,8 @@ void figure_build(struct figure *f, const struct figure_type *t, const struct ru
 {
     *f = (struct figure){.n_lo = (double)NAN, .n_hi = (double)NAN, .launches_lo = (double)NAN,
                          .launches_hi = (double)NAN, .level = (double)NAN};
+    if (q->title)
+        figure_say(f, "%s.", q->title);
     t->build(f, s, q);
     if (!f->script.points) {
         buf_clear(&f->caption);
@@ -270,6 +299,7 @@ void figure_build(struct figure *f, const struct figure_type *t, const struct ru
         script_text(&f->script, "figure_type", t->name);
         script_text(&f->script, "why", f->why ? f->why : "");
     }
+    script_tips_end(&f->script);
     say_facts(f, s);
 }
 

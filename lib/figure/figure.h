@@ -11,6 +11,7 @@
 
 struct figure_request {
     const char *cost, *quality, *metric, *contract, *id; /* NULL: chosen from the records */
+    const char *title; /* the figure's message, the first sentence of its caption; or NULL */
     double batch, length;                /* NaN: chosen from the records */
 };
 
@@ -46,6 +47,13 @@ enum { FIGURE_FAR = 1 << 20 };
 /* Scales a value in place and replaces missing ends by the value itself. 0 when it cannot be drawn
  * (it is then counted as skipped). */
 int figure_scale(struct figure *f, struct value *v, double divide, int log_axis);
+/* The text of a mark: its name, and what follows it as in "llada-demo, 8 steps: 18.2 ms". */
+void figure_tip(struct figure *f, int panel, double x, double y, const double box[2],
+                const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* "18.2 [17.9, 18.6] ms" of a value that was divided; the interval where there is one. */
+void figure_put_value(struct buf *b, const char *metric, const struct value *v, double divide);
+/* "llada-demo, 8 steps", "llama-demo". The caller frees. */
+char *figure_row_name(const struct config_row *c);
 /* "16 steps", "1 step", "threshold 0.9": a point of a sweep. The caller frees. */
 char *figure_point_name(const struct config_row *c);
 /* The axes of the sweeps in a table in words: "denoising steps, threshold". The caller frees. */

@@ -63,7 +63,7 @@ int gnuplot_script(struct buf *out, const struct script *s, const char *type, co
     script_exact(out, svg);
     free(svg);
     buf_format(out, "\nif (!exists('format')) format = '%s'", output ? "svg" : "dumb");
-    buf_format(out, "\nwidth_cm = %.10g\n", width_cm);
+    buf_format(out, "\nif (!exists('width_cm')) width_cm = %.10g\n", width_cm);
     if (s->settings.len)
         buf_text(out, s->settings.data);
     if (s->data.len)
@@ -78,6 +78,12 @@ int gnuplot_script(struct buf *out, const struct script *s, const char *type, co
 
 /* ---- running ---- */
 
+struct drawing {
+    const char *script, *output, *format; /* output NULL: as the script says */
+    const char *type;
+    double width_cm; /* 0: as the script says */
+};
+
 /* All of a pipe, at most 64 KiB of it kept, on one line. */
 static void read_all(int fd, struct buf *b)
 {
@@ -89,14 +95,27 @@ static void read_all(int fd, struct buf *b)
                 buf_char(b, chunk[i] == '\n' ? ' ' : chunk[i]);
 }
 
-/* Runs a script file; `output` and `format` override what it writes (output NULL: as the script
- * says). Its standard output is ours. */
-static int run(const char *script_path, const char *output, const char *format, struct err *e)
+static void set_failed(int status, const struct drawing *d, const struct buf *say, struct err *e)
 {
+    const char *message = say->len ? say->data : "no message";
+    if (WIFSIGNALED(status))
+        err_set(e, EXIT_INTERNAL, "gnuplot died of signal %d (%s) on a figure of type %s, %s: %s",
+                WTERMSIG(status), strsignal(WTERMSIG(status)), d->type, d->script, message);
+    else
+        err_set(e, EXIT_INTERNAL, "gnuplot failed on a figure of type %s, %s: %s", d->type,
+                d->script, message);
+}
+
+/* Runs a script. Its standard output is ours. */
+static int run(const struct drawing *d, struct err *e)
+{
+    const char *script_path = d->script, *output = d->output;
     struct buf say = {0}, set = {0};
     if (output) {
-        buf_format(&set, "format = '%s'; out = ", format);
+        buf_format(&set, "format = '%s'; out = ", d->format);
         script_exact(&set, output);
+        if (d->width_cm > 0)
+            buf_format(&set, "; width_cm = %.10g", d->width_cm);
     }
     /* -d: no user start-up file. A path that begins with '-' is not taken for an option. */
     char *path = mem_format("%s%s", *script_path == '-' ? "./" : "", script_path);
@@ -122,8 +141,7 @@ static int run(const char *script_path, const char *output, const char *format, 
         while (waitpid(child, &status, 0) < 0 && errno == EINTR)
             continue;
         if (status)
-            err_set(e, EXIT_INTERNAL, "gnuplot failed on %s: %s", script_path,
-                    say.len ? say.data : "no message");
+            set_failed(status, d, &say, e);
     }
     close(fd[0]);
     free(path);
@@ -144,7 +162,7 @@ static int open_memory(char path[32], const struct buf *holds)
     return fd;
 }
 
-int gnuplot_text(const struct buf *script, struct buf *text, struct err *e)
+int gnuplot_text(const struct buf *script, const char *type, struct buf *text, struct err *e)
 {
     char from[32], to[32];
     struct buf whole = {0};
@@ -152,7 +170,8 @@ int gnuplot_text(const struct buf *script, struct buf *text, struct err *e)
     buf_format(&whole, "set output '%s'\n", to);
     buf_put(&whole, script->data, script->len);
     int in = open_memory(from, &whole);
-    int bad = run(from, NULL, NULL, e) || file_read(to, TEXT_MAX, text, e);
+    const struct drawing d = {.script = from, .type = type};
+    int bad = run(&d, e) || file_read(to, TEXT_MAX, text, e);
     close(in);
     close(out);
     buf_free(&whole);
@@ -189,7 +208,8 @@ static int check_whole(const char *output, const struct format *format, const st
                    b->len);
 }
 
-int gnuplot_draw(const char *script_path, const char *output, struct err *e)
+int gnuplot_draw(const char *script_path, const char *output, const char *type, double width_cm,
+                 const struct svg_about *about, struct err *e)
 {
     const char *dot = strrchr(output, '.');
     const struct format *f = formats, *last = formats + sizeof formats / sizeof *formats - 1;
@@ -198,8 +218,11 @@ int gnuplot_draw(const char *script_path, const char *output, struct err *e)
     char to[32];
     struct buf figure = {0};
     int fd = open_memory(to, NULL);
-    int bad = run(script_path, to, f->name, e) || file_read(to, FIGURE_MAX, &figure, e) ||
+    const struct drawing d = {script_path, to, f->name, type, width_cm};
+    int bad = run(&d, e) || file_read(to, FIGURE_MAX, &figure, e) ||
               check_whole(output, f, &figure, e);
+    if (!bad && !strcmp(f->name, "svg"))
+        svg_finish(&figure, about);
     if (!bad && !strcmp(f->name, "pdf"))
         fix_pdf_date(&figure);
     bad = bad || out_whole(output, figure.data, figure.len, e);

@@ -11,6 +11,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/figure/script.h"
+#include "lib/figure/svg.h"
 
 /* 1 when gnuplot can draw v: finite, of sane magnitude, and positive if the axis is logarithmic. */
 int gnuplot_drawable(double v, int log_axis);
@@ -22,9 +23,11 @@ int gnuplot_script(struct buf *out, const struct script *s, const char *type, co
                    double width_cm, struct err *e);
 /* Appends what a script of the terminal draws to *text. -1 with gnuplot's message:
  * EXIT_INTERNAL. */
-int gnuplot_text(const struct buf *script, struct buf *text, struct err *e);
-/* Writes `output` by running a script file, in the format of the suffix (svg, png, pdf). Only a
- * whole figure gets the name: -1 also when it was cut short (EXIT_IO). */
-int gnuplot_draw(const char *script_path, const char *output, struct err *e);
+int gnuplot_text(const struct buf *script, const char *type, struct buf *text, struct err *e);
+/* Writes `output` by running a script file, in the format of the suffix (svg, png, pdf); an SVG is
+ * finished (svg.h). `type` names the figure in messages; width_cm 0: the width of the script. Only
+ * a whole figure gets the name: -1 also when it was cut short (EXIT_IO). */
+int gnuplot_draw(const char *script_path, const char *output, const char *type, double width_cm,
+                 const struct svg_about *about, struct err *e);
 
 #endif

@@ -11,7 +11,7 @@
 #include "lib/analysis/format.h"
 #include "lib/base/mem.h"
 
-enum { LABEL_CHARS = 60 };
+enum { LABEL_CHARS = 60, TIP_CHARS = 240 };
 
 static void put_number(struct buf *b, double v)
 {
@@ -95,9 +95,9 @@ void script_table(struct script *s, const char *name, const char *columns)
     s->rows = s->block = 0;
 }
 
-static void put_cell(struct buf *b, const char *text)
+static void put_cell(struct buf *b, const char *text, size_t max)
 {
-    char *clean = drawn_text(text, LABEL_CHARS);
+    char *clean = drawn_text(text, max);
     for (char *p = clean; *p; p++)
         if (*p == '"')
             *p = '\'';
@@ -117,7 +117,7 @@ void script_row(struct script *s, const char *types, ...)
         if (*t == 'n')
             put_number(&row, va_arg(ap, double));
         else
-            put_cell(&row, va_arg(ap, const char *));
+            put_cell(&row, va_arg(ap, const char *), LABEL_CHARS);
     }
     va_end(ap);
     buf_char(&row, '\n');
@@ -151,8 +151,38 @@ void script_table_end(struct script *s)
     s->rows = s->block = 0;
 }
 
+void script_tip(struct script *s, int panel, double x, double y, const double box[2],
+                const char *text)
+{
+    if (panel < 1 || panel > SCRIPT_PANELS || !isfinite(x) || !isfinite(y))
+        return;
+    struct buf *b = &s->tips[panel - 1];
+    buf_format(b, "%.10g\t%.10g\t", x, y);
+    put_number(b, box ? box[0] : (double)NAN);
+    buf_char(b, '\t');
+    put_number(b, box ? box[1] : (double)NAN);
+    buf_char(b, '\t');
+    put_cell(b, text, TIP_CHARS);
+    buf_char(b, '\n');
+}
+
+void script_tips_end(struct script *s)
+{
+    double count[SCRIPT_PANELS];
+    buf_text(&s->data, "\n# what a pointer shows: x y x2 y2 text\n$tips << EOD\n");
+    for (int p = 0; p < SCRIPT_PANELS; p++) {
+        count[p] = s->tips[p].len > 0;
+        buf_text(&s->data, p ? "\n\n" : "");
+        buf_text(&s->data, s->tips[p].len ? s->tips[p].data : "NaN\tNaN\tNaN\tNaN\t \n");
+    }
+    buf_text(&s->data, "EOD\n");
+    script_numbers(s, "tip_count", count, SCRIPT_PANELS);
+}
+
 void script_free(struct script *s)
 {
+    for (int p = 0; p < SCRIPT_PANELS; p++)
+        buf_free(&s->tips[p]);
     buf_free(&s->settings);
     buf_free(&s->data);
     buf_free(&s->table);
