@@ -48,9 +48,19 @@ static const char *ratio_title(const struct runset *s)
     return strcmp(clock_of(s), "cpu_ns") ? "Elapsed time / LLaMA’s" : "Processor time / LLaMA’s";
 }
 
-/* A ratio with its interval, or nothing. */
-static void put_ratio(struct page *p, const struct runset *s, const json_t *r)
+/* How long the point takes against LLaMA: as the claim about it says, for all tasks and by the same
+ * clock, else as the comparison does; with its interval, or nothing. */
+static void put_ratio(struct page *p, const struct runset *s, const char *point,
+                      const json_t *comparison)
 {
+    const char *clock = strcmp(clock_of(s), "cpu_ns") ? "wall" : "cpu";
+    const json_t *r = comparison, *claim;
+    size_t i;
+    json_array_foreach(runset_kind(s, "claim"), i, claim)
+        if (rec_is(claim, "clock", clock) && rec_is(claim, "unit", "x") && point &&
+            rec_is(claim, "llada", point) && !rec_text(claim, "task") &&
+            !rec_is(claim, "key", "throughput"))
+            r = claim;
     double v = rec_number(r, "value"), lo = rec_number(r, "lo"), hi = rec_number(r, "hi");
     if (isnan(lo) || isnan(hi) || claims_times_are_null(s))
         v = (double)NAN;
@@ -86,46 +96,51 @@ static int is_beside(const struct config_row *a, const struct main_sweep *m)
     return !strcmp(a->contract, m->contract) && !(a->batch < m->batch) && !(a->batch > m->batch);
 }
 
-/* A column of quality: the metric of a task that the profile declares, else of the run. */
-struct quality { const char *metric; const json_t *claim; char *title; };
+/* Appends a metric to the columns, once. */
+static size_t add_metric(const char **metrics, size_t n, const char *metric)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(metrics[i], metric))
+            return n;
+    if (n < QUALITIES)
+        metrics[n++] = metric;
+    return n;
+}
 
-static size_t find_qualities(struct quality *q, const struct runset *s)
+/* The columns of quality: the metrics that the profile declares, else those that most runs have. */
+static size_t find_metrics(const char **metrics, const struct runset *s)
 {
     static const char *const usual[] = {"accuracy", "judge_ppl"};
     size_t n = 0, i;
     const json_t *x, *r;
-    while (n < QUALITIES && (x = claims_equal_quality(s, n)) != NULL) {
-        const char *task = rec_text(x, "task"), *metric = rec_text(x, "quality_metric");
-        q[n++] = (struct quality){metric, x, mem_format("%s%s%s", format_metric_name(metric),
-                                                        task ? " of " : "", task ? task : "")};
-    }
+    for (i = 0; (x = claims_equal_quality(s, i)) != NULL; i++)
+        n = add_metric(metrics, n, rec_text(x, "quality_metric"));
     for (size_t k = 0; !claims_equal_quality(s, 0) && k < COUNT(usual); k++)
         json_array_foreach(runset_kind(s, "quality"), i, r)
-            if (rec_is(r, "metric", usual[k])) {
-                q[n++] = (struct quality){usual[k], NULL, mem_text(format_metric_name(usual[k]))};
-                break;
-            }
+            if (rec_is(r, "metric", usual[k]))
+                n = add_metric(metrics, n, usual[k]);
     return n;
 }
 
-/* "shown for sum, not for story": by the claims of how many steps are as good. */
-static void put_shown(struct page *p, const struct quality *q, size_t n, double steps)
+/* "shown", or "shown for sum, not shown for story": by the claims of how many steps are as good. */
+static void put_shown(struct page *p, const struct runset *s, double steps)
 {
     struct buf b = {0};
-    for (size_t i = 0; i < n; i++) {
-        const char *task = rec_text(q[i].claim, "task");
-        double least = rec_number(q[i].claim, "value");
-        if (!q[i].claim || isnan(steps))
-            continue;
-        buf_format(&b, "%s%s%s%s", b.len ? ", " : "", steps >= least ? "shown" : "not shown",
-                   task ? " for " : "", task ? task : "");
+    const json_t *x;
+    size_t n = 0, shown = 0;
+    for (; !isnan(steps) && (x = claims_equal_quality(s, n)) != NULL; n++) {
+        const char *task = rec_text(x, "task");
+        int is = steps >= rec_number(x, "value");
+        shown += is ? 1 : 0;
+        buf_format(&b, "%s%s%s%s", n ? ", " : "", is ? "shown" : "not shown", task ? " for " : "",
+                   task ? task : "");
     }
-    page_cell(p, sections_dash(b.data));
+    page_cell(p, !n ? "–" : shown == n ? "shown" : !shown ? "not shown" : b.data);
     buf_free(&b);
 }
 
 static void put_step(struct page *p, const struct runset *s, const struct config_row *a,
-                     const struct quality *q, size_t n)
+                     const char *const *metrics, size_t n)
 {
     char *name = a->kind == CONFIG_DIFFUSION ? mem_format("%s, %s steps", a->model, a->along)
                                              : mem_text(a->model);
@@ -133,61 +148,85 @@ static void put_step(struct page *p, const struct runset *s, const struct config
     page_count(p, a->passes);
     page_value(p, a->y.at, a->y.lo, a->y.hi, NULL);
     if (a->kind == CONFIG_DIFFUSION)
-        put_ratio(p, s, find_comparison(s, "paradigm", a->point, clock_of(s)));
+        put_ratio(p, s, a->point, find_comparison(s, "paradigm", a->point, clock_of(s)));
     else
         page_count(p, 1);
     for (size_t i = 0; i < n; i++) {
-        const json_t *r = runset_find(s, "quality", a->point, q[i].metric);
+        const json_t *r = runset_find(s, "quality", a->point, metrics[i]);
         page_value(p, rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), NULL);
     }
-    put_shown(p, q, n, a->kind == CONFIG_DIFFUSION ? a->value : (double)NAN);
+    put_shown(p, s, a->kind == CONFIG_DIFFUSION ? a->value : (double)NAN);
     free(name);
 }
 
-static char *caption_of_quality(const struct quality *q, size_t n)
+static char *caption_of_quality(const struct runset *s)
 {
     struct buf b = {0};
-    buf_text(&b, "One answer at a time, to the end of its text. Times are those of this session. "
-                 "As good: shown by a test that the loss is smaller than a margin");
-    for (size_t i = 0; i < n && q[i].claim; i++) {
-        buf_text(&b, i ? "; " : " (");
-        claims_margin(&b, q[i].claim);
+    const json_t *x;
+    buf_text(&b, "One answer at a time, to the end of its text, all tasks together. Times are those "
+                 "of this session; 95 % intervals in brackets.");
+    for (size_t i = 0; (x = claims_equal_quality(s, i)) != NULL; i++) {
+        buf_text(&b, i ? "; " : " As good: a test shows ");
+        claims_margin(&b, x);
     }
-    buf_text(&b, n && q[0].claim ? "). 95 % intervals in brackets." : ".");
+    buf_text(&b, claims_equal_quality(s, 0) ? "." : "");
     return b.data;
+}
+
+/* 1: the row of LLaMA's plain way, or of the sweep. */
+static int is_shown(const struct config_row *a, const struct main_sweep *m, int diffusion)
+{
+    int is = diffusion ? a->series && m->series && !strcmp(a->series, m->series)
+                       : a->kind == CONFIG_AUTOREGRESSIVE && !a->is_method;
+    return is && is_beside(a, m);
+}
+
+/* 1: of n rows, the k-th is among the `room` that are spread evenly, with the first and the last. */
+static int is_picked(size_t k, size_t n, size_t room)
+{
+    return n <= room || k == 0 || k * (room - 1) / (n - 1) > (k - 1) * (room - 1) / (n - 1);
+}
+
+static size_t count_shown(const struct config_table *c, const struct main_sweep *m, int diffusion)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++)
+        n += is_shown(&c->v[i], m, diffusion) ? 1 : 0;
+    return n;
+}
+
+static void put_steps(struct page *p, const struct runset *s, const struct config_table *c,
+                      const struct main_sweep *m)
+{
+    struct page_column columns[5 + QUALITIES] = {
+        {"Model", NULL}, {"Passes", ""}, {"Time for an answer", "e2e_ns"},
+        {ratio_title(s), "time_ratio"}};
+    const char *metrics[QUALITIES];
+    size_t n = find_metrics(metrics, s), room = FRONT_ROWS;
+    for (size_t i = 0; i < n; i++)
+        columns[4 + i] = (struct page_column){format_metric_name(metrics[i]), metrics[i]};
+    columns[4 + n] = (struct page_column){"As good as LLaMA", NULL};
+    char *caption = caption_of_quality(s);
+    page_table(p, caption, 5 + n, columns);
+    for (int diffusion = 0; diffusion < 2; diffusion++) {
+        size_t of = count_shown(c, m, diffusion), most = diffusion ? room : 2, k = 0;
+        for (size_t i = 0; i < c->n; i++)
+            if (is_shown(&c->v[i], m, diffusion) && is_picked(k++, of, most)) {
+                put_step(p, s, &c->v[i], metrics, n);
+                room--;
+            }
+    }
+    page_table_end(p);
+    free(caption);
 }
 
 void front_quality(struct page *p, const struct runset *s)
 {
     struct config_table c = {0};
-    struct quality q[QUALITIES];
-    struct page_column columns[5 + QUALITIES] = {
-        {"Model", NULL}, {"Passes", ""}, {"Time for an answer", "e2e_ns"},
-        {ratio_title(s), "time_ratio"}};
     config_table_metric(&c, s, "e2e_ns");
     const struct main_sweep m = find_sweep(&c);
-    size_t n = m.contract ? find_qualities(q, s) : 0, rows = 0;
-    for (size_t i = 0; i < n; i++)
-        columns[4 + i] = (struct page_column){q[i].title, q[i].metric};
-    columns[4 + n] = (struct page_column){"As good as LLaMA", NULL};
-    char *caption = caption_of_quality(q, n);
     if (m.contract)
-        page_table(p, caption, 5 + n, columns);
-    for (int diffusion = 0; m.contract && diffusion < 2; diffusion++)
-        for (size_t i = 0; i < c.n && rows < FRONT_ROWS; i++) {
-            const struct config_row *a = &c.v[i];
-            int is = diffusion ? a->series && m.series && !strcmp(a->series, m.series)
-                               : a->kind == CONFIG_AUTOREGRESSIVE && !a->is_method;
-            if (!is || !is_beside(a, &m))
-                continue;
-            put_step(p, s, a, q, n);
-            rows++;
-        }
-    if (m.contract)
-        page_table_end(p);
-    for (size_t i = 0; i < n; i++)
-        free(q[i].title);
-    free(caption);
+        put_steps(p, s, &c, &m);
     config_table_free(&c);
 }
 
@@ -292,8 +331,8 @@ static void put_way(struct page *p, const struct runset *s, const struct way *w)
     if (w->is_plain)
         page_count(p, 1);
     else
-        put_ratio(p, s, find_comparison(s, w->is_llama ? "method" : "paradigm", w->point,
-                                        clock_of(s)));
+        put_ratio(p, s, w->point, find_comparison(s, w->is_llama ? "method" : "paradigm",
+                                                  w->point, clock_of(s)));
     put_right(p, s, w);
     free(name);
 }

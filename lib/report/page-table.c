@@ -70,9 +70,7 @@ static void html_number(struct page *p, const struct page_column *c, const struc
     struct buf value = {0};
     struct scale scale = format_scale(c->metric, cell->value);
     format_value(&value, c->metric, cell->value);
-    buf_text(&p->html, "<s>");
     escape_html(&p->html, value.data);
-    buf_text(&p->html, "</s>");
     if (isfinite(cell->lo) && isfinite(cell->hi)) {
         buf_clear(&value);
         format_digits(&value, cell->lo / scale.divide);
@@ -110,9 +108,9 @@ static void html_table(struct page *p)
     }
     buf_text(&p->html, "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"");
     escape_html(&p->html, p->section ? p->section : "table");
-    buf_text(&p->html, "\"><table>\n<caption>");
+    buf_text(&p->html, "\"><table>\n<caption><span>");
     escape_html(&p->html, p->caption);
-    buf_text(&p->html, "</caption>\n<thead><tr>");
+    buf_text(&p->html, "</span></caption>\n<thead><tr>");
     for (size_t i = 0; i < p->n_columns; i++) {
         buf_text(&p->html, is_number(p, i) ? "<th scope=\"col\" class=\"n\">"
                                            : "<th scope=\"col\">");

@@ -165,8 +165,8 @@ static void put_ratios(struct page *p, const struct runset *s, const struct cont
     }
     page_table_end(p);
     if (null)
-        page_text(p, "%zu pairs of points have no ratio of %s: their launches are too few, or were "
-                     "disturbed.", null, of_text ? "text" : "times");
+        page_text(p, "Pairs of points without a ratio of %s, since their launches are too few or "
+                     "were disturbed: %zu.", of_text ? "text" : "times", null);
     free(ratio);
 }
 

@@ -29,7 +29,14 @@ setup_run() {
         touch "figures/$f.tsv" "figures/$f.gp"
     done
     sed 's/pareto-canvas/pareto-narrow-canvas/g' figures/pareto.svg > figures/pareto-narrow.svg
-    RUN=(metrics more ratios "$F"/plot-{quality,front}.ndjson "$F/claims.ndjson")
+    # of the claims, those numbers that the tests ask for
+    jq -c 'def is(v; lo; hi): .value = v | .lo = lo | .hi = hi;
+        if .name == "card" and .key == "time_at_equal_quality" then is(1.4; 1.31; 1.5)
+        elif .name == "card" and .key == "throughput" then is(0.6; 0.55; 0.65)
+        elif .name == "crossing" and .key == "X_q" then
+            if .task == "sum" then is(8; 4; 8) else is(16; 8; 16) end
+        else . end' "$F/claims.ndjson" > claims
+    RUN=(metrics more ratios "$F"/plot-{quality,front}.ndjson claims)
 }
 
 # told NAME [KEY]: the text of that claim, as HTML.
@@ -45,8 +52,8 @@ told() {
     grep -qF "<p class=\"answer\">$(told answer)</p>" report.html
     grep -qF "$(told sure)" report.html
     [ "$(grep -c '<li tabindex' report.html)" -eq 4 ]
-    says '1.41.*× *\[1.38, 1.44\]' report.html
-    says '0.59.*× *\[0.58, 0.61\]' report.html
+    says '1.40.*× *\[1.31, 1.50\]' report.html
+    says '0.60.*× *\[0.55, 0.65\]' report.html
     order='<h1>|class="answer"|class="sure"|class="cards"|figure class="lead"|<nav|<main>|'
     order+='id="quality"|id="decoding"|id="scale"|id="memory"|id="method"'
     grep -oE "$order" report.html > found
@@ -60,15 +67,15 @@ told() {
     jq -c 'if .name == "answer" then .decided = false | .text = "Undecided: it was noisy."
         elif .key == "time_at_equal_quality" then .value = null | .lo = null | .hi = null
             | .value_reason = "disturbed" | .lo_reason = .value_reason | .hi_reason = .value_reason
-        else . end' "$F/claims.ndjson" > undecided
+        else . end' claims > undecided
     report metrics more ratios undecided
     says 'Undecided: it was noisy.' report.html
     says 'Not decided:' report.html
     says 'not known *disturbed' report.html
     # a ratio that a claim calls null stands nowhere: not in a table of either page
-    lacks -q '<s>6.40</s>\|<s>3.20</s>' report.html tables.html
+    lacks -q '>6.40 <\|>3.20 <' report.html tables.html
     report "${RUN[@]}"
-    grep -q '<s>6.40</s>' tables.html
+    grep -q '>6.40 <' tables.html
 }
 
 @test "each section has one sentence, one figure, one table of at most twelve rows" {
@@ -85,8 +92,9 @@ told() {
     [ "$(rows report.html)" -gt 5 ]
     [ "$(rows tables.html)" -gt 12 ]
     # as good where the claim about equal quality says so
-    grep 'llada-demo, 4 steps' report.html | grep -q '>not shown for sum'
-    grep 'llada-demo, 8 steps' report.html | grep -q '>shown for sum'
+    grep 'llada-demo, 2 steps' report.html | grep -q '>not shown<'
+    grep -q '>shown for sum, not shown for story<' report.html
+    grep 'llada-demo, 64 steps' report.html | grep -q '>shown<'
     grep -q 'accuracy (exact match) of sum within 5 points' report.html
 }
 

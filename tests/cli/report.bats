@@ -39,7 +39,7 @@ load report
     jq -c '.lo = null | .hi = null' ratio > few
     report "${ALL[@]}" few
     lacks -q 'SLOWER' tables.html
-    says '1 pairs of points have no ratio of times'
+    says 'Pairs of points without a ratio of times, .*: 1[.]'
     jq -c 'select(.name == "card" and .clock) | .value = null | .value_reason = "disturbed"' \
         "$F/claims.ndjson" > disturbed
     report "${ALL[@]}" ratio disturbed
