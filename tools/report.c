@@ -13,6 +13,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/cli/opt.h"
 #include "lib/base/out.h"
+#include "lib/report/claims.h"
 #include "lib/report/front.h"
 #include "lib/report/page.h"
 #include "lib/record/rec.h"
@@ -57,12 +58,13 @@ static void put_reading(struct page *p)
                  "measured of that sweep.");
 }
 
-static void put_gallery(struct page *p, const struct shelf *shelf)
+static void put_gallery(struct page *p, const struct runset *s, const struct shelf *shelf)
 {
     if (shelf->n)
         page_section(p, "figures", "Figures");
     for (size_t i = 0; i < shelf->n; i++)
-        shelf_link(p, shelf, shelf->names[i]);
+        if (claims_allow_figure(s, shelf->names[i]))
+            shelf_link(p, shelf, shelf->names[i]);
 }
 
 /* Sentences of a file, one a line, among what the numbers cannot say. */
@@ -114,7 +116,7 @@ static int fill_tables(struct page *p, const struct args *a, const struct runset
         return -1;
     page_section(p, "failures", "Failures");
     sections_outcomes(p, s);
-    put_gallery(p, shelf);
+    put_gallery(p, s, shelf);
     page_section(p, "records", "Records and commands");
     sections_origin(p, s, a->common.output);
     page_end(p);

@@ -44,6 +44,15 @@ int claims_times_are_null(const struct runset *s)
     return 0;
 }
 
+int claims_allow_figure(const struct runset *s, const char *name)
+{
+    static const char *const ratios[] = {"methods", "ratio", "waterfall"};
+    for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++)
+        if (!strncmp(name, ratios[i], strlen(ratios[i])))
+            return !claims_times_are_null(s);
+    return 1;
+}
+
 int claims_are_of_processor(const struct runset *s)
 {
     size_t i;

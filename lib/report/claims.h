@@ -15,6 +15,8 @@ int claims_is_decided(const json_t *claim);
 /* 1: a claim about time is null because the launches were disturbed or too few: then no ratio of
  * times is printed anywhere on the page. */
 int claims_times_are_null(const struct runset *s);
+/* 0: the figure of that name draws ratios of times, and those are null. */
+int claims_allow_figure(const struct runset *s, const char *name);
 /* 1: the claims about time are of processor time. */
 int claims_are_of_processor(const struct runset *s);
 

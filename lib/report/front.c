@@ -128,7 +128,7 @@ static void put_part(struct page *p, const struct runset *s, const struct front 
     if (said)
         page_sentence(p, claims_text(said));
     for (size_t i = 0; i < COUNT(part->figures) && part->figures[i]; i++)
-        if (shelf_has(f->shelf, part->figures[i])) {
+        if (shelf_has(f->shelf, part->figures[i]) && claims_allow_figure(s, part->figures[i])) {
             shelf_put(p, f->shelf, part->figures[i], message_of(s, part->figures[i], part->key),
                       0);
             break;

@@ -136,7 +136,7 @@ static void put_all_claims(struct page *p, const json_t *list)
         {"Held to", NULL}, {"Measured [95 %]", NULL}, {"Outcome", NULL}};
     size_t i, k;
     const json_t *r, *c;
-    page_table_folded(p, "What was claimed, claim by claim",
+    page_table_folded(p, "Claims one by one",
                       "Rows are those of data/requirements.tsv. Held: the whole interval keeps the "
                       "bound; not held: none of it does; undecided: it holds the bound, or there "
                       "is none. Counters have no interval, their value decides.",

@@ -161,7 +161,7 @@ static void put_ceilings(struct page *p, const struct runset *s)
             continue;
         const char *library = rec_text(r, "library");
         if (!said++)
-            page_table(p, "What the machine can do at most, measured before the run: the shares "
+            page_table(p, "Ceilings of the machine, measured before the run: the shares "
                           "above are of these.", COUNT(columns), columns);
         struct buf b = {0};
         page_cell(p, sections_dash(rec_text(r, "name")));
@@ -249,7 +249,7 @@ void sections_tables(struct page *p, const struct runset *s)
                 rate + same, COUNT(rate) - (size_t)same);
     put_metrics(p, s, &all, "metric",
                 &(const struct heading){"limits", "Share of the machine's limits"},
-                "What the work needs on paper (matrices once a pass, the cache; multiplications "
+                "The need of the work on paper (matrices once a pass, the cache; multiplications "
                 "and additions of the rows computed), over its time, over what the machine can do. "
                 "Bandwidth above 100 %: the weights lie in a cache.",
                 share, COUNT(share));

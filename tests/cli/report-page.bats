@@ -68,14 +68,15 @@ told() {
         elif .key == "time_at_equal_quality" then .value = null | .lo = null | .hi = null
             | .value_reason = "disturbed" | .lo_reason = .value_reason | .hi_reason = .value_reason
         else . end' claims > undecided
-    report metrics more ratios undecided
+    report --figures figures metrics more ratios undecided
     says 'Undecided: it was noisy.' report.html
     says 'Not decided:' report.html
     says 'not known *disturbed' report.html
     # a ratio that a claim calls null stands nowhere: not in a table of either page
-    lacks -q '>6.40 <\|>3.20 <' report.html tables.html
-    report "${RUN[@]}"
+    lacks -q '>6.40 <\|>3.20 <\|methods.svg' report.html tables.html
+    report --figures figures "${RUN[@]}"
     grep -q '>6.40 <' tables.html
+    grep -q 'methods.svg' report.html
 }
 
 @test "each section has one sentence, one figure, one table of at most twelve rows" {

@@ -289,7 +289,7 @@ load report
     grep -qF '| llama-demo | 61.4 \[60, 63\] % | no ceilings in the input | 25 GB/s |' report.md
     grep -qE '^\| other \|.* 12\.5 % \|' report.md
     grep -qF '| peak | 90 | 18 | – |' report.md
-    says 'What the machine can do at most'
+    says 'Ceilings of the machine'
     # a point is no ceiling, and without ceilings there is no table of them
     lacks -qF '| LLaMA decode |' report.md
     # of a GPU it says whose products they are
@@ -301,7 +301,7 @@ load report
     grep -qF '90, theirs 13 |' report.md
     share '{}' > run
     report run
-    lacks -q 'What the machine can do at most' report.md
+    lacks -q 'Ceilings of the machine' report.md
 }
 
 @test "what embedded models can show is said when they are named, not by their names" {
