@@ -1,4 +1,6 @@
-/* front-method.c - see front.h: how it was measured, in a dozen facts of the records. */
+/* front-method.c - see front.h: how it was measured, in a dozen facts of the records. A fact that the
+ * records do not hold is left out: the rest stands among all tables.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
