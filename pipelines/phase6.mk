@@ -67,8 +67,8 @@ $(R)/claims.ndjson: $(R)/steps/metrics.ndjson $(R)/steps/generations.ndjson $(SC
     $(R)/pareto.ndjson $(R)/aa/verdict.ndjson $(R)/quiet.ndjson $(NAMED) $(R)/stamp/quality \
     $(BIN)/conclude | $(QUIET)
 	$(call say,conclude)\
-	    $(beside) $(BIN)/conclude -q --quality '$(QUALITY)' --contract $(firstword $(call split,$(CONTRACT))) \
-	    $(filter %.ndjson,$^) -o $@
+	    $(beside) $(BIN)/conclude -q --quality '$(QUALITY)' \
+	    --contract $(firstword $(call split,$(CONTRACT))) $(filter %.ndjson,$^) -o $@
 
 TOLD = $(R)/claims.ndjson $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/scale/pareto.ndjson \
        $(R)/steps/metrics.ndjson $(SCORED) $(SCALE) \

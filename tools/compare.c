@@ -3,8 +3,9 @@
  *
  * Points whose settings agree in all but BY belong together, and the one at which BY is as usual is
  * the base of the others. Qualities are pooled over the prompts that both have, and an interval
- * resamples these prompts, the same draw for both sides: what prompts have in common cancels. The
- * cost is a ratio over launches (lib/stat/ratio.h), and all ratios of a call are one grid.
+ * resamples these prompts, the same draw for both sides: what prompts have in common cancels. Times
+ * are compared prompt by prompt in the same launches (lib/analysis/pairs.h), other costs by launch
+ * (lib/stat/ratio.h). All ratios of a call by one clock are one grid.
  * One file because each number it writes is of the same couple of points.
  */
 #include <math.h>
@@ -13,6 +14,7 @@
 
 #include "lib/analysis/about.h"
 #include "lib/analysis/contrast.h"
+#include "lib/analysis/pairs.h"
 #include "lib/analysis/points/answers.h"
 #include "lib/analysis/points/points.h"
 #include "lib/analysis/verdict/noninferior.h"
@@ -57,16 +59,20 @@ struct compare {
     struct take seen;
     struct points points;
     struct answers answers;
+    struct pairs pairs;
     struct methods methods; /* of --methods; BY is then "method" */
     struct side *side; /* [points.n], after learn_sides */
     char *usual; /* value of BY at a base; NULL: only where there is none */
 };
 
-/* One configuration and its base. */
+/* One configuration and its base. The ratio of its cost; where that is time, also of processor
+ * time. */
+enum { COST, PROCESSOR, RATIOS };
 struct couple {
     const struct point *point, *base;
     const char *setting; /* "int8"; borrowed */
-    struct ratio cost;
+    struct ratio ratio[RATIOS];
+    double holm[RATIOS];
 };
 
 /* ---- couples ---- */
@@ -199,6 +205,21 @@ static json_t *about(const struct compare *c, const struct couple *k, const char
     return j;
 }
 
+/* Costs other than times are those of launches, and a launch that was disturbed is none. */
+static struct ratio launch_ratio(const struct point *base, const struct point *point)
+{
+    double *work = mem_zero(base->n_launch + point->n_launch, sizeof *work);
+    struct ratio r = ratio_of(base->launch, base->n_launch, point->launch, point->n_launch, LEVEL,
+                              work);
+    free(work);
+    if (base->disturbed || point->disturbed) {
+        r = (struct ratio)RATIO_NOTHING;
+        r.level = LEVEL;
+        r.reason = PAIRED_DISTURBED;
+    }
+    return r;
+}
+
 /* Where a token of one side is no token of the other, the text that they deliver a second. It rests
  * on the launches of the cost, and is neither a test nor a goal of its own. */
 static int write_text_rate(struct compare *c, const struct couple *k, struct err *e)
@@ -206,10 +227,10 @@ static int write_text_rate(struct compare *c, const struct couple *k, struct err
     const struct point *p = k->point, *b = k->base;
     if (!about_other_tokens(p->about, b->about) || isnan(p->beside) || isnan(b->beside))
         return 0;
-    double *work = mem_zero(p->n_beside + b->n_beside, sizeof *work);
-    struct ratio r = ratio_of(b->beside_launch, b->n_beside, p->beside_launch, p->n_beside, LEVEL,
-                              work);
-    free(work);
+    struct point base = *b, point = *p;
+    base.launch = b->beside_launch, base.n_launch = b->n_beside;
+    point.launch = p->beside_launch, point.n_launch = p->n_beside;
+    struct ratio r = launch_ratio(&base, &point);
     json_t *j = about(c, k, c->points.beside, "ratio");
     rec_set_number(j, "base_value", b->beside, "not measured");
     rec_set_number(j, "config_value", p->beside, "not measured");
@@ -226,20 +247,47 @@ static int is_bytes(const char *metric)
     return n > m && !strcmp(metric + n - m, "_bytes");
 }
 
-static int write_cost(struct compare *c, const struct couple *k, double holm, struct err *e)
+static int write_ratio(struct compare *c, const struct couple *k, const char *metric, int which,
+                       double base, double value, struct err *e)
 {
-    const struct ratio *r = &k->cost;
-    double base = k->base->cost, value = k->point->cost;
-    if (isnan(base) || isnan(value))
-        return 0;
-    json_t *j = about(c, k, c->a.cost, "ratio");
-    rec_set_number(j, "base_value", base, "not measured");
-    rec_set_number(j, "config_value", value, "not measured");
-    if (is_bytes(c->a.cost) || isnan(r->value)) /* maxima, and values without launches */
+    const struct ratio *r = &k->ratio[which];
+    json_t *j = about(c, k, metric, "ratio");
+    rec_set_number(j, "base_value", base, "not measured, or disturbed");
+    rec_set_number(j, "config_value", value, "not measured, or disturbed");
+    if (is_bytes(metric)) /* maxima */
         rec_set_number(j, "value", value / base, "the base has none");
     else
-        contrast_put(j, r, holm, &(struct contrast_goal){c->a.precision, c->a.stopped});
+        contrast_put(j, r, k->holm[which], &(struct contrast_goal){c->a.precision, c->a.stopped});
     return rec_write(&c->out, "comparison", j, e);
+}
+
+static int is_time(const struct compare *c)
+{
+    return !strcmp(c->a.cost, pairs_clocks[PAIRS_WALL]);
+}
+
+static const struct pairs_point *times_of(const struct compare *c, const struct point *p)
+{
+    return pairs_find(&c->pairs, p->id);
+}
+
+static int write_cost(struct compare *c, const struct couple *k, struct err *e)
+{
+    if (isnan(k->base->cost) || isnan(k->point->cost))
+        return 0;
+    if (!is_time(c))
+        return write_ratio(c, k, c->a.cost, COST, k->base->cost, k->point->cost, e);
+    for (enum pairs_clock clock = PAIRS_WALL; clock < PAIRS_CLOCKS; clock++) {
+        const struct pairs_of of = {clock, NULL};
+        double base = pairs_mean(times_of(c, k->base), &of);
+        double value = pairs_mean(times_of(c, k->point), &of);
+        if (clock == PAIRS_CPU && isnan(base) && isnan(value)) /* a device does the work */
+            continue;
+        if (write_ratio(c, k, pairs_clocks[clock], clock == PAIRS_WALL ? COST : PROCESSOR, base,
+                        value, e))
+            return -1;
+    }
+    return 0;
 }
 
 /* Perplexities are compared by their ratio, everything else by its difference. */
@@ -415,14 +463,23 @@ static int compare_answers(struct compare *c, const struct couple *k, struct err
     return bad;
 }
 
+static void find_ratios(const struct compare *c, struct couple *k)
+{
+    k->ratio[PROCESSOR] = (struct ratio)RATIO_NOTHING;
+    if (!is_time(c)) {
+        k->ratio[COST] = launch_ratio(k->base, k->point);
+        return;
+    }
+    const struct pairs_point *a = times_of(c, k->base), *b = times_of(c, k->point);
+    k->ratio[COST] = pairs_ratio(a, b, &(struct pairs_of){PAIRS_WALL, NULL}, LEVEL).ratio;
+    k->ratio[PROCESSOR] = pairs_ratio(a, b, &(struct pairs_of){PAIRS_CPU, NULL}, LEVEL).ratio;
+}
+
 /* Every point that is no base, with its base if it has one; how many. */
 static size_t find_couples(struct compare *c, struct couple *v)
 {
     struct points *p = &c->points;
-    size_t n = 0, most = 0;
-    for (size_t i = 0; i < p->n; i++)
-        most = p->v[i].n_launch > most ? p->v[i].n_launch : most;
-    double *work = mem_zero(2 * most, sizeof *work);
+    size_t n = 0;
     for (size_t i = 0; i < p->n; i++) {
         if (c->side[i].is_base || (c->methods.n && !c->side[i].method))
             continue;
@@ -433,30 +490,37 @@ static size_t find_couples(struct compare *c, struct couple *v)
                      k.point->config, c->a.by, c->usual ? c->usual : "not set");
             continue;
         }
-        k.cost = ratio_of(k.base->launch, k.base->n_launch, k.point->launch, k.point->n_launch,
-                          LEVEL, work);
+        find_ratios(c, &k);
         v[n++] = k;
     }
-    free(work);
     return n;
 }
 
-static int write_couples(struct compare *c, const struct couple *v, size_t n, struct err *e)
+/* Adjusts the p values of one clock for all couples. */
+static void adjust(struct couple *v, size_t n, int which)
 {
     double *p = mem_zero(2 * n, sizeof *p), *holm = p + n;
     size_t *order = mem_zero(n, sizeof *order);
-    int bad = 0;
     for (size_t i = 0; i < n; i++)
-        p[i] = v[i].cost.p;
+        p[i] = v[i].ratio[which].p;
     ratio_holm(p, n, holm, order);
+    for (size_t i = 0; i < n; i++)
+        v[i].holm[which] = holm[i];
+    free(order);
+    free(p);
+}
+
+static int write_couples(struct compare *c, struct couple *v, size_t n, struct err *e)
+{
+    int bad = 0;
+    for (int which = 0; which < RATIOS; which++)
+        adjust(v, n, which);
     for (size_t i = 0; i < n && !bad; i++) {
-        bad = write_cost(c, &v[i], holm[i], e) || write_text_rate(c, &v[i], e) ||
+        bad = write_cost(c, &v[i], e) || write_text_rate(c, &v[i], e) ||
               compare_answers(c, &v[i], e);
         for (size_t m = 0; !bad && m < c->points.n_metrics; m++)
             bad = compare_quality(c, &v[i], c->points.metrics[m], e);
     }
-    free(order);
-    free(p);
     return bad;
 }
 
@@ -476,7 +540,10 @@ static int write_all(struct compare *c, struct err *e)
 static int take(void *ctx, const json_t *r, struct err *e)
 {
     struct compare *c = ctx;
-    int got = answers_take(&c->answers, r, e);
+    int got = pairs_take(&c->pairs, r, e);
+    if (got)
+        return got;
+    got = answers_take(&c->answers, r, e);
     if (got > 0)
         points_meet(&c->points, r);
     return got ? got : points_take(&c->points, r, e);
@@ -513,8 +580,11 @@ static const char notes[] =
     "likewise; base_setting is its name. --by option (make ablation): against the point of --base\n"
     "of the same system, whatever settings the option changes. Where the two have other\n"
     "tokenizers, output_bytes_per_s beside the cost: tokens a second of one are not the other's.\n"
-    "The cost: exp(difference of the mean logs of launches), in pairs where launches stand beside\n"
-    "each other in the schedule, with Student's interval; null below 5 launches of each. verdict:\n"
+    "--cost e2e_ns: from `times` records. The ratio is the geometric mean over prompts of ratios\n"
+    "of the same prompt in the same launch, with an interval over launches and prompts. A pair of\n"
+    "which one side was disturbed does not count. Below 5 launches, or where over a tenth of the\n"
+    "prompts has no pair, it is null. A second record has processor time (cpu_ns). Other costs:\n"
+    "exp(difference of the mean logs of launches); null if a launch was disturbed. verdict:\n"
     "SAME when the whole interval lies within a factor of 1.02, else SLOWER or FASTER (MORE,\n"
     "LESS) when it excludes 1, else UNDECIDED with launches_to_decide. p is two-sided against 1,\n"
     "p_holm adjusted for all ratios of the call. launches_more: still to run until half_width,\n"
@@ -581,6 +651,7 @@ int main(int argc, char **argv)
     free(c.side);
     points_free(&c.points);
     answers_free(&c.answers);
+    pairs_free(&c.pairs);
     methods_free(&c.methods);
     free(c.usual);
     return code;

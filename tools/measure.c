@@ -300,7 +300,7 @@ static const char notes[] =
     "--dialects: the same events in the definitions of vLLM, AIPerf, genai-perf, GuideLLM and\n"
     "MLPerf (kind dialect), and the same answers by published rules of counting tokens (kind\n"
     "audit), which differ several-fold; formulas and sources: lib/analysis/measure/dialect.h.\n"
-    "Kind times: for each point the wall time and the processor time of each prompt in each launch,\n"
+    "Kind times: the wall time and the processor time of each prompt in each launch of a point,\n"
     "which compare, pareto and conclude pair. A wall time that was disturbed is null.\n"
     "Headline: geometric mean of launch medians (of rates: sum over sum), with Student's interval\n"
     "of the logarithms; null below 5 launches, because the answers of a process share its luck.\n"

@@ -72,7 +72,8 @@ static void put_launches(json_t *j, const struct ratio *r, const struct contrast
                    open ? "the spread is not known" : "decided");
     rec_set_number(j, "precision", goal->precision, "none");
     rec_set_number(j, "half_width", r->half, r->reason);
-    rec_set_int(j, "launches_more", (int64_t)ratio_more(r, goal->precision));
+    int hopeless = r->reason && strcmp(r->reason, LAUNCH_FEW); /* more would be disturbed, too */
+    rec_set_int(j, "launches_more", hopeless ? 0 : (int64_t)ratio_more(r, goal->precision));
     json_object_set_new(j, "stop_reason", why ? json_string(why) : json_null());
 }
 

@@ -1,4 +1,6 @@
-/* pairs.c - see pairs.h. */
+/* pairs.c - see pairs.h. A table of several points is laid out over all launches and prompts that
+ * any of them has; what a point lacks is NaN there, so nobody has to ask which point lacks what.
+ * Texts are borrowed from the records, which are kept. */
 #include "lib/analysis/pairs.h"
 
 #include <math.h>
@@ -18,7 +20,7 @@ static int read_names(struct pairs_point *p, const json_t *r, struct err *e)
     const json_t *ids = json_object_get(r, "ids"), *tasks = json_object_get(r, "tasks");
     p->prompts = json_array_size(ids);
     if (json_array_size(tasks) != p->prompts)
-        return err_set(e, EXIT_BAD_DATA, "tasks: expected %zu entries, one for each of ids, got %zu",
+        return err_set(e, EXIT_BAD_DATA, "tasks: expected %zu entries, as many as ids, got %zu",
                        p->prompts, json_array_size(tasks));
     p->id = mem_zero(p->prompts, sizeof *p->id);
     p->task = mem_zero(p->prompts, sizeof *p->task);
@@ -40,8 +42,8 @@ static int read_launches(struct pairs_point *p, const json_t *r, struct err *e)
         const json_t *one = json_array_get(list, i);
         p->launch[i] = json_integer_value(one);
         if (!json_is_integer(one) || p->launch[i] < 0 || (i && p->launch[i] <= p->launch[i - 1]))
-            return err_set(e, EXIT_BAD_DATA, "launches[%zu]: expected a number above the one before",
-                           i);
+            return err_set(e, EXIT_BAD_DATA, "launches[%zu]: expected a number above the one "
+                           "before", i);
     }
     return 0;
 }

@@ -46,7 +46,7 @@ double *pairs_table(const struct pairs_point *const *v, size_t n, const struct p
 /* `other` over `base`; either may be NULL: no times. */
 struct paired pairs_ratio(const struct pairs_point *base, const struct pairs_point *other,
                           const struct pairs_of *of, double level);
-/* The geometric mean over prompts of a point's times (each the geometric mean of its launches); NaN:
+/* The geometric mean over prompts of a point's times, each the geometric mean of its launches; NaN:
  * none, or more than a tenth of the prompts have no time. */
 double pairs_mean(const struct pairs_point *p, const struct pairs_of *of);
 void pairs_free(struct pairs *p);

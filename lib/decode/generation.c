@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
 enum { FIRST_ROOM = 16 };
@@ -85,6 +86,12 @@ void generation_take(struct generation *g, const int32_t *ids, size_t n)
         memcpy(g->ids, ids, n * sizeof *ids);
 }
 
+void generation_batch_begin(struct batch_trace *trace)
+{
+    trace->start_cpu_ns = clock_cpu_ns();
+    trace->start_ns = clock_ns();
+}
+
 void generation_batch_end(const struct backend *b, int short_of_memory, struct generation *out,
                           size_t batch, struct batch_trace *trace)
 {
@@ -93,6 +100,7 @@ void generation_batch_end(const struct backend *b, int short_of_memory, struct g
         if (out[i].admit_ns + out[i].e2e_ns > trace->makespan_ns)
             trace->makespan_ns = out[i].admit_ns + out[i].e2e_ns;
     }
+    trace->cpu_ns = clock_cpu_ns() - trace->start_cpu_ns;
     trace->memory = b->memory;
 }
 

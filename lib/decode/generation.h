@@ -59,7 +59,9 @@ void generation_free(struct generation *g);
 /* What a batch leaves beside its generations. */
 struct batch_trace {
     int64_t start_ns;     /* clock_ns() when the batch began */
+    int64_t start_cpu_ns; /* clock_cpu_ns() then */
     int64_t makespan_ns;  /* until the last token of the batch was final */
+    int64_t cpu_ns;       /* processor time of all threads from start_ns to the end of the batch */
     struct memory memory; /* at the end of the batch, its cache and activations still there */
     struct memory_estimate estimate;   /* what they should be */
     struct cost cost;     /* of all passes, at least */
@@ -68,6 +70,8 @@ struct batch_trace {
     int interrupted;      /* 1: *stop became non-zero; the generations are not complete */
 };
 
+/* The clocks of a batch begin now. */
+void generation_batch_begin(struct batch_trace *trace);
 /* Appends an event; ns since the batch began. */
 void generation_emit(struct generation *g, int64_t ns, int32_t tokens);
 void generation_step(struct generation *g, int64_t ns);

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
 struct in_flight {
@@ -83,6 +84,7 @@ int loop_run(const struct loop *l, struct batch_trace *trace)
     size_t most = l->describe(l->ctx);
     if (most && l->prepare && ops->prepare)
         l->prepare(l->ctx);
+    trace->start_cpu_ns = clock_cpu_ns();
     trace->start_ns = ops->event_wait(l->backend, ops->event_record(l->backend));
     while (most && !trace->interrupted) {
         passes(l, &r, most, trace);

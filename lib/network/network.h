@@ -64,6 +64,10 @@ struct layer_hook {
     void *ctx;
 };
 
+/* Every so many passes one runs twice, with the same result: a slow-down of known size, to test
+ * whether a measurement finds it. On a device that replays recorded passes it does nothing. */
+struct handicap { size_t every, passes; };
+
 struct network {
     struct config config;
     struct backend *backend; /* borrowed */
@@ -80,6 +84,7 @@ struct network {
     struct offload_wish kv_wish; /* those whose keys and values are, in caches made for it */
     struct offload *offload; /* those at work; NULL: none is outside */
     uint64_t identity;       /* of what is above: networks that differ there differ here */
+    struct handicap *handicap; /* NULL: none; borrowed */
     const struct layer_hook *hook; /* NULL: nobody hears; borrowed */
     int64_t huge_page_bytes; /* of the host's memory in huge pages with the weights loaded; -1: on a
                               * device, or the system does not tell */

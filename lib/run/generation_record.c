@@ -219,6 +219,16 @@ static void set_times(json_t *r, const struct job *job, const struct prompt *p,
                         g->n_commits ? list32(g->commit_tokens, g->n_commits) : json_null());
 }
 
+/* Where the processors do the work. */
+static void set_processor_time(json_t *r, const struct network *n, const struct generation *g,
+                               const struct batch_trace *trace)
+{
+    int told = !g->oom && !*n->backend->name;
+    set_known(r, "cpu_ns", trace->cpu_ns, told);
+    if (!told)
+        set_text(r, "cpu_ns_reason", g->oom ? "oom" : "a device does the work");
+}
+
 /* What latent thoughts cost and are worth. */
 static void set_latents(json_t *r, const struct generation *g, enum mixer mixer)
 {
@@ -329,6 +339,7 @@ json_t *generation_record(const struct job *job, const struct network *n,
     set_output(r, tokenizer, g);
     set_place(r, job, at);
     set_times(r, job, p, at, g, trace);
+    set_processor_time(r, n, g, trace);
     if (n->config.latents)
         set_latents(r, g, n->config.mixer);
     set_cost(r, n, trace);

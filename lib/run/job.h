@@ -19,6 +19,8 @@ struct job_args {
     const char *chat, *schedule, *commit_trace, *trace, *settings, *on_oom, *trim;
     const char *draft, *early_quant; /* a second network: drafter.h */
     const char *z_file;              /* latents of all prompts */
+    const char *turns, *party;       /* processes side by side: turns.h; NULL: alone */
+    int64_t handicap;                /* 0: none */
     int64_t warmup, warmup_most, again, repeat, launch, idle_ms, selfcheck;
     int parse_special, halve, fresh, force, stream, live, explain, keep_latents;
 };

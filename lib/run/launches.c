@@ -264,43 +264,64 @@ static int check_previous(const json_t *previous, json_int_t *last, struct err *
     return 0;
 }
 
-/* The points that new launches of a system run: the new ones, and a bridge of old ones when there
- * are both. NULL: nothing new. */
-static json_t *points_to_run(const struct launches *p, const json_t *previous, size_t system)
+/* The points of a system that earlier launches do not hold; empty: none is new. */
+static json_t *new_points(const struct launches *p, const json_t *old, size_t system)
 {
-    json_t *wanted = points_of(p, system);
-    json_t *old = old_points(previous, p->decoder[system]->table->system), *run = json_array();
+    json_t *wanted = points_of(p, system), *run = json_array();
     for (size_t i = 0; i < json_array_size(wanted); i++) {
         json_t *point = json_array_get(wanted, i);
         if (!holds(old, point) && !holds(run, point))
             must(json_array_append(run, point));
     }
-    size_t n = json_array_size(old);
-    if (n > 0 && json_array_size(run) > 0) {
-        uint32_t *order = mem_alloc(n * sizeof *order);
-        struct rng r = {rng_derive(p->seed, "bridge"), system, json_array_size(previous) * n};
-        for (size_t i = 0; i < n; i++)
-            order[i] = (uint32_t)i;
-        rng_shuffle(&r, order, n);
-        for (size_t i = 0; i < n && i < 2; i++) {
-            json_t *point = json_copy(json_array_get(old, order[i]));
-            must(json_object_set_new(point, "bridge", json_true()));
-            must(json_array_append_new(run, point));
-        }
-        free(order);
-    }
     json_decref(wanted);
-    json_decref(old);
-    if (json_array_size(run) > 0)
-        return run;
-    json_decref(run);
-    return NULL;
+    return run;
+}
+
+/* Adds up to `most` of the old points, drawn by lot and marked as a bridge. */
+static void add_bridge(const struct launches *p, json_t *run, const json_t *old, size_t system,
+                       size_t most, size_t earlier)
+{
+    size_t n = json_array_size(old);
+    uint32_t *order = mem_alloc(n * sizeof *order);
+    struct rng r = {rng_derive(p->seed, "bridge"), system, earlier * n};
+    for (size_t i = 0; i < n; i++)
+        order[i] = (uint32_t)i;
+    rng_shuffle(&r, order, n);
+    for (size_t i = 0; i < n && i < most; i++) {
+        json_t *point = json_copy(json_array_get(old, order[i]));
+        must(json_object_set_new(point, "bridge", json_true()));
+        must(json_array_append_new(run, point));
+    }
+    free(order);
+}
+
+/* What new launches run of each system: the new points and a bridge of old ones; a system without
+ * new points runs its old ones, so that the new points of the others have somebody to be compared
+ * with. 0: nothing is new. */
+static int points_to_run(const struct launches *p, const json_t *previous,
+                         json_t *points[LAUNCHES_SYSTEMS])
+{
+    enum { BRIDGE = 2 };
+    json_t *old[LAUNCHES_SYSTEMS];
+    size_t any = 0;
+    for (size_t s = 0; s < p->n_systems; s++) {
+        old[s] = old_points(previous, p->decoder[s]->table->system);
+        points[s] = new_points(p, old[s], s);
+        any += json_array_size(points[s]);
+    }
+    for (size_t s = 0; s < p->n_systems; s++) {
+        size_t most = json_array_size(points[s]) ? BRIDGE : json_array_size(old[s]);
+        if (any)
+            add_bridge(p, points[s], old[s], s, most, json_array_size(previous));
+        json_decref(old[s]);
+    }
+    return any > 0;
 }
 
 /* ---- launches ---- */
 
 static json_t *one_launch(const struct launches *p, json_int_t number, size_t system,
-                          const json_t *points)
+                          const json_t *points, size_t units)
 {
     char name[48];
     snprintf(name, sizeof name, "launch %lld", (long long)number);
@@ -321,9 +342,9 @@ static json_t *one_launch(const struct launches *p, json_int_t number, size_t sy
     }
     free(order);
     const char *name_of = p->decoder[system]->table->system;
-    json_t *launch = json_pack("{s:I, s:s, s:I, s:I, s:o}", "launch", number, "system", name_of,
-                               "seed", (json_int_t)seed, "rounds", (json_int_t)p->rounds,
-                               "points", list);
+    json_t *launch = json_pack("{s:I, s:s, s:I, s:I, s:I, s:o}", "launch", number, "system",
+                               name_of, "seed", (json_int_t)seed, "rounds",
+                               (json_int_t)p->rounds, "units", (json_int_t)units, "points", list);
     must(!launch);
     return launch;
 }
@@ -337,16 +358,14 @@ json_t *launches_schedule(const struct launches *p, const json_t *previous, stru
         json_decref(out);
         return NULL;
     }
+    int64_t launches = points_to_run(p, previous, points) ? p->launches : 0;
+    size_t units = 1;
     for (size_t s = 0; s < p->n_systems; s++)
-        points[s] = points_to_run(p, previous, s);
-    /* A B, then B A, ...; an extension goes on with the other order than the last turn had. */
-    int64_t first = (int64_t)(json_array_size(previous) / p->n_systems);
-    for (int64_t turn = first; turn < first + p->launches; turn++)
-        for (size_t i = 0; i < p->n_systems; i++) {
-            size_t s = turn % 2 ? p->n_systems - 1 - i : i;
-            if (points[s])
-                must(json_array_append_new(out, one_launch(p, ++number, s, points[s])));
-        }
+        units = json_array_size(points[s]) > units ? json_array_size(points[s]) : units;
+    for (int64_t i = 0; i < launches; i++, number++)
+        for (size_t s = 0; s < p->n_systems; s++)
+            if (json_array_size(points[s]))
+                must(json_array_append_new(out, one_launch(p, number + 1, s, points[s], units)));
     for (size_t s = 0; s < p->n_systems; s++)
         json_decref(points[s]);
     return out;

@@ -58,12 +58,13 @@ int launches_points(struct launches *p, const struct launches_given *g, const st
                     struct err *e);
 void launches_free(struct launches *p);
 
-/* Array of {launch, system, seed, rounds, points: [{round, ...point}, ...]} in the order to run. A
- * point holds the settings that were given.
+/* Array of {launch, system, seed, rounds, units, points: [{round, ...point}, ...]}. Launches of one
+ * number are a pair: one of each system, which run side by side (turns.h) on as many units of work.
+ * A point holds the settings that were given.
  * previous: array of launch records that ran or are planned, borrowed, or NULL: then only points
- * that are not in it get launches, whose numbers go on, and each of these launches repeats two old
- * points of its system (one when there is one), marked "bridge": true, so that a shift of the
- * machine between the two sessions can be seen and taken out. NULL (EXIT_BAD_DATA): previous is no
+ * that are not in it get launches, whose numbers go on. Each of these launches repeats two old
+ * points of its system (all of them when nothing is new of that system), marked "bridge": true, so
+ * that every pair has both systems and a shift of the machine between two sessions can be seen. NULL (EXIT_BAD_DATA): previous is no
  * schedule. The caller's reference. */
 json_t *launches_schedule(const struct launches *p, const json_t *previous, struct err *e);
 

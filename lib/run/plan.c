@@ -52,10 +52,12 @@ static int read_point(struct settings *p, const json_t *o, const char *where, st
 static int read_launch(struct plan *p, const struct settings *base, const json_t *o,
                        const char *where, struct err *e)
 {
-    int64_t rounds, seed = 0;
+    int64_t rounds, seed = 0, units = 0;
     const json_t *points = json_object_get(o, "points");
     size_t n = json_array_size(points);
     if (json_int(o, where, "rounds", 1, MAX_ROUNDS, &rounds, e) ||
+        (json_has(o, "units") &&
+         json_int(o, where, "units", 1, SETTINGS_POINTS, &units, e)) ||
         (json_has(o, "seed") && json_int(o, where, "seed", 0, INT64_C(1) << 53, &seed, e)))
         return -1;
     if (n < 1 || n > SETTINGS_POINTS)
@@ -64,6 +66,7 @@ static int read_launch(struct plan *p, const struct settings *base, const json_t
     p->point = mem_zero(n, sizeof *p->point);
     p->points = n;
     p->rounds = (size_t)rounds;
+    p->units = (size_t)units;
     p->seed = (uint64_t)seed;
     for (size_t i = 0; i < n; i++) {
         p->point[i] = *base;

@@ -3,7 +3,7 @@
  * From the command line: every combination of the lists that settings were given. From a schedule
  * file: one record
  *     {"kind":"launch","launch":K,"system":"llada"|"llama","seed":N,"rounds":R,
- *      "points":[{"steps":16,"batch":4,...}, ...]}
+ *      "units":U,"points":[{"steps":16,"batch":4,...}, ...]}
  * whose points are run in the order given, R times over. What a point does not say is what the
  * command line says.
  */
@@ -19,6 +19,7 @@
 struct plan {
     struct settings *point; /* owned */
     size_t points, rounds;
+    size_t units; /* parts of work on each prompt in turns: as many as the system of most points has */
     int64_t launch;
     uint64_t seed;
 };

@@ -11,6 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/rng.h"
 #include "lib/base/resident.h"
 #include "lib/run/fit.h"
 #include "lib/run/generation_record.h"
@@ -146,7 +147,7 @@ static int generate(struct session *s, const struct generation_place *at,
         note_memory(s, trace);
         check_given_back(s);
     } else {
-        trace->start_ns = clock_ns();
+        generation_batch_begin(trace);
         trace->memory = s->backend->memory;
     }
     if (s->timed)
@@ -336,25 +337,49 @@ static int64_t fitting(struct session *s, const struct settings *point, size_t r
     return n;
 }
 
+/* A point while it runs. */
+struct active {
+    const struct prompt **prompt; /* [fit]: those that its context holds; owned */
+    size_t fit, size;             /* prompts in a batch */
+    struct generation_place at;
+};
+
+static int open_active(struct session *s, const struct settings *point, size_t round,
+                       struct active *a, struct err *e)
+{
+    *a = (struct active){.prompt = mem_zero(s->prompts.n, sizeof *a->prompt),
+                         .at = {.point = point, .draft = drafter_at(&s->drafter, s->job, point),
+                                .phase = "timed", .round = (int64_t)round, .steady = -1}};
+    if (s->slowdown)
+        a->at.slowdown = &s->slowdown[point - s->job->plan->point];
+    int64_t fit = fitting(s, point, round, a->prompt, e);
+    if (fit < 0)
+        return -1;
+    a->fit = (size_t)fit;
+    a->size = fit_together(point, a->fit);
+    return a->fit && round == 0 ? warm_up(s, &a->at, a->prompt, a->fit, e) : 0;
+}
+
+/* The batches of prompts from..to-1. */
+static int run_batches(struct session *s, const struct active *a, size_t from, size_t to,
+                       struct err *e)
+{
+    int rc = 0;
+    to = to < a->fit ? to : a->fit;
+    for (size_t i = from, n; i < to && !rc && !session_stopped(s); i += n) {
+        n = to - i < a->size ? to - i : a->size;
+        rc = do_batch(s, a->at, a->prompt + i, n, e);
+    }
+    return rc;
+}
+
 static int run_point(struct session *s, const struct settings *point, size_t round,
                      struct err *e)
 {
-    const struct prompt **p = mem_zero(s->prompts.n, sizeof *p);
-    int64_t fit = fitting(s, point, round, p, e);
-    int rc = fit < 0 ? -1 : 0;
-    struct generation_place at = {.point = point,
-                                  .draft = drafter_at(&s->drafter, s->job, point),
-                                  .phase = "timed", .round = (int64_t)round, .steady = -1};
-    if (s->slowdown)
-        at.slowdown = &s->slowdown[point - s->job->plan->point];
-    if (fit > 0 && round == 0)
-        rc = warm_up(s, &at, p, (size_t)fit, e);
-    size_t size = fit_together(point, (size_t)fit);
-    for (size_t i = 0, n; i < (size_t)fit && fit > 0 && !rc && !session_stopped(s); i += n) {
-        n = (size_t)fit - i < size ? (size_t)fit - i : size;
-        rc = do_batch(s, at, p + i, n, e);
-    }
-    free(p);
+    struct active a;
+    int rc = open_active(s, point, round, &a, e);
+    rc = rc ? rc : run_batches(s, &a, 0, a.fit, e);
+    free(a.prompt);
     return rc;
 }
 
@@ -367,6 +392,71 @@ static int run_plan(struct session *s, struct err *e)
             if (session_stopped(s) || run_point(s, &plan->point[i], round, e))
                 return session_stopped(s) ? 0 : -1;
     return 0;
+}
+
+/* ---- in turn with other processes ---- */
+
+/* 1: it is this process's turn; 0: a signal came; -1. */
+static int my_turn(struct session *s, struct err *e)
+{
+    int rc = turns_wait(s->turns, s->job->stop, e);
+    return rc < 0 ? -1 : !rc;
+}
+
+/* One group of prompts: every party has as many units of work on it, each a point in an order of
+ * its own. A party of fewer points begins again with its first. */
+static int run_group(struct session *s, struct active *a, size_t group, size_t size, struct err *e)
+{
+    const struct plan *plan = s->job->plan;
+    const size_t n = plan->points, units = plan->units > n ? plan->units : n;
+    struct rng draw = {rng_derive(plan->seed, "turns"), group, 0};
+    uint32_t *order = mem_zero(n, sizeof *order);
+    int rc = 0, go = 1;
+    for (size_t i = 0; i < n; i++)
+        order[i] = (uint32_t)i;
+    rng_shuffle(&draw, order, n);
+    for (size_t u = 0; u < plan->rounds * units && go > 0 && !rc; u++) {
+        go = my_turn(s, e);
+        a[order[u % n]].at.round = (int64_t)(u / n);
+        rc = go > 0 ? run_batches(s, &a[order[u % n]], group * size, (group + 1) * size, e) : 0;
+        turns_pass(s->turns);
+    }
+    free(order);
+    return go < 0 ? -1 : rc;
+}
+
+/* Warm-ups of all points in one turn; then prompt by prompt. A group is the largest batch. */
+static int run_in_turn(struct session *s, struct active *a, struct err *e)
+{
+    const struct plan *plan = s->job->plan;
+    size_t size = 1, most = 0;
+    int rc = 0;
+    for (size_t i = 0; i < plan->points && !rc && !session_stopped(s); i++) {
+        rc = open_active(s, &plan->point[i], 0, &a[i], e);
+        size = a[i].size > size ? a[i].size : size;
+        most = a[i].fit > most ? a[i].fit : most;
+    }
+    turns_pass(s->turns);
+    for (size_t g = 0; g * size < most && !rc && !session_stopped(s); g++)
+        rc = run_group(s, a, g, size, e);
+    return rc;
+}
+
+static int run_all(struct session *s, struct err *e)
+{
+    const struct plan *plan = s->job->plan;
+    if (s->turns && my_turn(s, e) <= 0)
+        return session_stopped(s) ? 0 : -1;
+    if (write_fitness(s, e) || write_idle(s, "before", e))
+        return -1;
+    if (!s->turns)
+        return run_plan(s, e);
+    struct active *a = mem_zero(plan->points, sizeof *a);
+    int rc = run_in_turn(s, a, e);
+    for (size_t i = 0; i < plan->points; i++)
+        free(a[i].prompt);
+    free(a);
+    return rc;
 }
 
 static int64_t planned(const struct session *s)
@@ -389,7 +479,7 @@ int runner_run(const struct job *job, struct err *e)
         int shows = job->args->stream || job->args->live; /* on the same terminal */
         progress_start(&s.progress, &s.log, shows ? "never" : c->progress, "generations",
                        planned(&s));
-        bad = write_fitness(&s, e) || write_idle(&s, "before", e) || run_plan(&s, e) ? -1 : 0;
+        bad = run_all(&s, e) ? -1 : 0;
         if (!bad && s.loaded && !session_stopped(&s) &&
             selfcheck_last(&s.selfcheck, job, &s.network, &s.out, e))
             bad = fall(&s, e);

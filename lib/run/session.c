@@ -5,6 +5,7 @@
 #include "lib/run/session.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,17 @@ static int check_points(const struct job *job, const struct config *c, struct er
     return 0;
 }
 
+/* Which party of --party K/N this process is. */
+static int read_party(const struct job_args *a, size_t *party, size_t *parties, struct err *e)
+{
+    char end;
+    int fits = a->party && sscanf(a->party, "%2zu/%2zu%c", party, parties, &end) == 2 &&
+               *parties >= 2 && *parties <= TURNS_PARTIES && *party < *parties;
+    return fits ? 0
+                : err_set(e, EXIT_BAD_USAGE, "--party: expected K/N beside --turns, N from 2 to %d "
+                          "and K below N, got '%.20s'", TURNS_PARTIES, a->party ? a->party : "");
+}
+
 /* What the flags alone can tell. */
 static int check_flags(const struct job *job, struct err *e)
 {
@@ -46,6 +58,11 @@ static int check_flags(const struct job *job, struct err *e)
     if (engine_check_device(&a->engine, e) || engine_check_memory(&a->engine, e) ||
         watch_check(job, e))
         return -1;
+    size_t party, parties;
+    if ((a->turns || a->party) && read_party(a, &party, &parties, e))
+        return -1;
+    if (a->party && !a->turns)
+        return err_set(e, EXIT_BAD_USAGE, "--party: expected --turns FILE beside it");
     if (check_points(job, NULL, e))
         return -1;
     for (size_t i = 0; i < job->n_files; i++)
@@ -327,6 +344,21 @@ static int open_outputs(struct session *s, struct err *e)
     return bad ? -1 : 0;
 }
 
+/* Joins the processes that this one takes turns with; adds the handicap. */
+static int open_turns(struct session *s, struct err *e)
+{
+    const struct job_args *a = s->job->args;
+    size_t party, parties;
+    s->handicap = (struct handicap){(size_t)a->handicap, 0};
+    s->network.handicap = a->handicap ? &s->handicap : NULL;
+    if (!a->turns)
+        return 0;
+    if (read_party(a, &party, &parties, e))
+        return -1;
+    s->turns = turns_join(a->turns, party, parties, e);
+    return s->turns ? 0 : -1;
+}
+
 int session_open(struct session *s, struct err *e)
 {
     if (check_flags(s->job, e) || open_model(s, e) || read_prompts(s, e) ||
@@ -353,7 +385,10 @@ int session_open(struct session *s, struct err *e)
                        "timing alone; end them, or say --force", s->backend->name);
     if (job->note_signal)
         catch_signals(job->note_signal);
-    return write_faults(s, e) || load_weights(s, e) || (s->loaded && open_prior(s, e)) ? -1 : 0;
+    return write_faults(s, e) || load_weights(s, e) || (s->loaded && open_prior(s, e)) ||
+                   open_turns(s, e)
+               ? -1
+               : 0;
 }
 
 int session_close(struct session *s, int bad, struct err *e)
@@ -373,6 +408,7 @@ int session_close(struct session *s, int bad, struct err *e)
     } else if (s->writing) {
         rec_abandon(&s->out);
     }
+    turns_leave(s->turns);
     selfcheck_free(&s->selfcheck);
     dit_free(s->own.prior);
     latent_file_free(&s->latents);

@@ -16,6 +16,7 @@
 #include "lib/run/job.h"
 #include "lib/run/prompts/promptset.h"
 #include "lib/run/selfcheck.h"
+#include "lib/run/turns.h"
 #include "lib/run/probe/slowdown.h"
 #include "lib/run/watch/watch.h"
 
@@ -40,6 +41,8 @@ struct session {
     size_t load_allocated;       /* of the back end while loading, at most */
     size_t live;                 /* bytes that the last batch left in use; 0: none ran */
     int parted;                  /* 1: it was said that a batch runs in parts */
+    struct turns *turns;         /* NULL: this process works alone */
+    struct handicap handicap;    /* of --handicap */
     struct latent_file latents;  /* of --z-file */
     struct slowdown *slowdown;   /* [points]; NULL: no layer is outside */
     struct drafter drafter;

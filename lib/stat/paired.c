@@ -1,6 +1,6 @@
-/* paired.c - see paired.h. Each prompt has the same weight, however many launches it has pairs in;
- * so a residual is taken from the mean of its prompt, and a launch that lacks a slow prompt does not
- * look fast. */
+/* paired.c - see paired.h. Each prompt has the same weight, in however many launches it has pairs.
+ * A residual is therefore taken from the mean of its prompt, so that a launch that lacks a slow
+ * prompt does not look fast. */
 #include "lib/stat/paired.h"
 
 #include <math.h>

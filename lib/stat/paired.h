@@ -2,9 +2,9 @@
  * the same launches. A cell is one prompt in one launch. A cell counts only when both systems have
  * a time in it, so a disturbance of one side removes both.
  *
- * The value is the geometric mean over prompts of each prompt's ratio. Launches and prompts are both
- * samples. The variance is that of two crossed random effects: clusters by launch plus clusters by
- * prompt less what both count. Degrees of freedom are Satterthwaite's.
+ * The value is the geometric mean over prompts of each prompt's ratio. Launches and prompts are
+ * both samples. The variance is that of two crossed random effects: clusters by launch plus
+ * clusters by prompt less what both count. Degrees of freedom are Satterthwaite's.
  *
  *     log ratio of cell (l, p) = mean + launch l + prompt p + noise
  *

@@ -22,6 +22,18 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     diff <(digits "$T/out") <(digits $F/measure-metric.ndjson)
 }
 
+@test "times: a cell a prompt and launch, null where it was disturbed, repeats as one" {
+    { one '{id: "b", launch: 3, pair: 7, e2e_ns: 100, batch_ns: 100, cpu_ns: 20, task: "sum"}'
+      one '{id: "b", launch: 3, pair: 7, e2e_ns: 400, batch_ns: 400, cpu_ns: 80, task: "sum",
+            round: 1}'
+      one '{id: "a", launch: 3, pair: 7, e2e_ns: 900, batch_ns: 900, cpu_ns: 30, tainted: ["load"]}'
+      one '{id: "a", launch: 9, pair: 8, e2e_ns: 500, batch_ns: 500, cpu_ns: null}'; } |
+        measure | jq -c 'select(.kind == "times")' > "$T/m"
+    [ "$(jq -c '[.ids, .tasks, .launches, .e2e_ns, .cpu_ns, .disturbed_cells]' "$T/m")" = \
+        '[["a","b"],[null,"sum"],[7,8],[[null,200],[500,null]],[[30,40],[null,null]],1]' ]
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/m"
+}
+
 @test "the order of the records leaves no trace" {
     sort $F/measure-generation.ndjson > "$T/a"
     sort -r $F/measure-generation.ndjson > "$T/b"
@@ -217,7 +229,7 @@ END
     cat "$T/a" "$T/a" > "$T/twice"
     measure "$T/a" > "$T/x"
     "$BIN/measure" "$T/twice" > "$T/y" 2> "$T/err"
-    diff "$T/x" <(grep '"kind":"metric"' "$T/y")
+    diff "$T/x" <(grep -E '"kind":"(metric|times)"' "$T/y")
     [ "$(tail -n 1 "$T/y" | jq .repeats)" = 6 ]
     grep -q '6 identical records' "$T/err"
     run measure "$T/a" <(jq -c '.e2e_ns += 1' "$T/a")
@@ -268,7 +280,7 @@ END
         .contract == "answer" and .logits_eos_inf == false and .confidence_eos_eot_inf and
         .unmask == "threshold" and
         .axis == "threshold" and .series == "000000000002" and .paradigm == "masked_diffusion" and
-        .passes == 9 and .rows == 360)' "$T/m"
+        (.kind == "times" or (.passes == 9 and .rows == 360)))' "$T/m"
     [ "$(value passes value < "$T/m")" = 9 ]
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/m"
 }
@@ -504,7 +516,7 @@ WORK='flops_unit: "f32", threads: 2, model_flops: 4000, model_bytes: 3000, prefi
         "[6,8,11,41,7,16]" ]
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/m"
     measure "$T/m" > /dev/null 2>&1 || [ $? -eq 65 ]
-    one '{}' | measure | jq -se 'all(.kind == "metric")'
+    one '{}' | measure | jq -se 'all(.kind == "metric" or .kind == "times")'
 }
 
 @test "a small packed input of broken records makes no large output" {

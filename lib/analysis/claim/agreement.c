@@ -1,4 +1,6 @@
-/* agreement.c - see agreement.h. Every comparison answers 1 agrees, 0 differs, -1 not compared. */
+/* agreement.c - see agreement.h. Every comparison answers 1 agrees, 0 differs, -1 not compared.
+ * A value outside its own interval was altered, whatever the other run says; so the numbers of a
+ * sentence are read with the intervals behind them, and compared as ratios are. */
 #include "lib/analysis/claim/agreement.h"
 
 #include <math.h>

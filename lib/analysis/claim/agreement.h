@@ -1,8 +1,8 @@
 /* agreement.h - do two runs state the same? Claims are compared by name, key and task.
  *
- *   sentences    word by word; step counts have to be equal, other numbers are compared as ratios are
- *   ratios       each value lies in its own interval; the intervals overlap, or the values are within
- *                a factor of 1.1 (the same kind of machine) or 2 (another)
+ *   sentences    word by word; step counts have to be equal, other numbers agree as ratios do
+ *   ratios       each value lies in its own interval; the intervals overlap, or the values are
+ *                within a factor of 1.1 (the same kind of machine) or 2 (another)
  *   qualities    the intervals overlap; equal where the answers are the same ids
  *   step counts  the brackets overlap; equal where the answers are the same ids
  *   memory       within 2 % on the same kind of machine, else not compared
@@ -23,8 +23,9 @@ struct agreement {
     int64_t times, times_compared;      /* ratios of times that are stored, and compared */
 };
 
-/* The claims of a file ("-": standard input) as an array. *edited: 1 when the stream is not as it was
- * written. NULL: there are none (EXIT_BAD_DATA), or it cannot be read. The caller's reference. */
+/* The claims of a file ("-": standard input) as an array. *edited: 1 when the stream is not as it
+ * was written. NULL: there are none (EXIT_BAD_DATA), or it cannot be read. The caller's
+ * reference. */
 json_t *agreement_read(const char *path, int *edited, struct err *e);
 /* A check record for each stored claim that can be compared in principle, the last one the summary.
  * The caller's reference. */

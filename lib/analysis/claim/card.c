@@ -1,4 +1,6 @@
-/* card.c - see card.h. A card without a value says why in its note. */
+/* card.c - see card.h. A card without a value says why in its note. Only a goal that is met has
+ * a time of equal quality, and the first that is met has the card; what the other goals take
+ * stands in its note. */
 #include "lib/analysis/claim/card.h"
 
 #include <math.h>
@@ -93,9 +95,10 @@ static void add_rate_card(json_t *list, const struct findings *f)
     statement_versus(c, f, x);
     if (x->reason)
         buf_text(&note, wording_reason(x->reason));
-    else
-        buf_format(&note, "LLaMA's; %.0f tokens from both, %.3g a step", x->llada->length,
-                   x->llada->length / x->llada->steps);
+    else {
+        buf_format(&note, "LLaMA's; %.0f tokens from both, ", x->llada->length);
+        wording_pace(&note, x->llada);
+    }
     statement_text(c, "note", &note);
 }
 

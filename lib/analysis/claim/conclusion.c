@@ -1,5 +1,6 @@
-/* conclusion.c - see conclusion.h. Each claim is made from struct findings alone, so no two can contradict
- * each other. */
+/* conclusion.c - see conclusion.h. Each claim is made from struct findings alone, so no two can
+ * contradict each other: a crossing in quality is the place that the answer names, and parity is
+ * that place where the time is shown to be no longer than LLaMA's. */
 #include "lib/analysis/claim/conclusion.h"
 
 #include <math.h>
@@ -40,7 +41,8 @@ static void add_quality_crossing(json_t *list, const struct findings *f, const s
     json_t *c = statement_add(list, "crossing", "X_q", 1, g->state == FINDING_FROM ||
                                                     g->state == FINDING_WORSE);
     const json_t *r = crossover_of(f, g, "X_q");
-    const struct interval x = {g->at, g->below, g->at};
+    const double none = NAN;
+    const struct interval x = {g->at, isnan(g->at) ? none : g->below, g->at};
     struct buf note = {0};
     statement_goal(c, g->goal);
     statement_interval(c, &x, statement_never(g));
@@ -50,8 +52,8 @@ static void add_quality_crossing(json_t *list, const struct findings *f, const s
     rec_set_number(c, "estimate", isnan(g->at) ? (double)NAN : rec_number(r, "estimate"),
                    "not interpolated");
     if (!isnan(g->at) && !isnan(g->below))
-        buf_format(&note, "%.0f steps are not shown to be as good; %.0f steps and more are", g->below,
-                   g->at);
+        buf_format(&note, "%.0f steps are not shown to be as good; %.0f steps and more are",
+                   g->below, g->at);
     else
         buf_text(&note, isnan(g->at) ? statement_never(g) : "as good at every step count measured");
     statement_text(c, "note", &note);
@@ -66,7 +68,8 @@ static void add_parity_crossing(json_t *list, const struct finding *g)
     const double none = NAN;
     const struct interval at = {cheap ? g->at : none, cheap ? g->below : none,
                                 cheap ? g->at : none};
-    json_t *c = statement_add(list, "crossing", "X_par", 1, cheap || dear || g->state == FINDING_WORSE);
+    const int decided = cheap || dear || g->state == FINDING_WORSE;
+    json_t *c = statement_add(list, "crossing", "X_par", 1, decided);
     const char *why = !met    ? statement_never(g)
                       : !timed ? wording_reason(x->reason)
                       : dear   ? "as good only with more steps than are as fast"
@@ -94,9 +97,9 @@ static void add_latency_crossing(json_t *list, const struct findings *f, const s
 /* ---- every ratio and quality ---- */
 
 static void add_quality(json_t *list, const struct finding *g, const struct tried *t, int primary,
-                        const char *key)
+                        const char *of)
 {
-    json_t *c = statement_add(list, "quality", key, primary, t->good.shown > 0 || t->good.is_worse);
+    json_t *c = statement_add(list, "quality", of, primary, t->good.shown > 0 || t->good.is_worse);
     statement_goal(c, g->goal);
     statement_interval(c, &t->good.effect, t->good.reason);
     json_object_set_new(c, "unit", json_string(t->good.is_ratio ? "x" : g->goal->metric));
@@ -106,9 +109,9 @@ static void add_quality(json_t *list, const struct finding *g, const struct trie
 }
 
 static void add_ratio(json_t *list, const struct findings *f, const struct versus *x, int primary,
-                      const char *key)
+                      const char *of)
 {
-    json_t *c = statement_add(list, "ratio", key, primary, statement_is_told(x));
+    json_t *c = statement_add(list, "ratio", of, primary, statement_is_told(x));
     statement_versus(c, f, x);
 }
 

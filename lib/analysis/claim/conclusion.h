@@ -1,6 +1,6 @@
-/* conclusion.h - the findings of a run as records of kind claim: question, answer, certainty, cards,
- * sections, figures, crossings, ratios, qualities, and marks of the answers. The page, the last lines
- * of make all and make replicate print these and compute nothing.
+/* conclusion.h - the findings of a run as records of kind claim: question, answer, certainty,
+ * cards, sections, figures, crossings, ratios, qualities, and marks of the answers. The page, the
+ * last lines of make all and make replicate print these and compute nothing.
  */
 #ifndef ANALYSIS_CLAIM_CONCLUSION_H
 #define ANALYSIS_CLAIM_CONCLUSION_H

@@ -1,4 +1,6 @@
-/* contender.c - see contender.h. */
+/* contender.c - see contender.h. A sampler is plain where each of its settings is the default of
+ * the decoder's table, but for sizes and what it draws with; so a new setting needs nothing
+ * here. Other points are called by their method, or by the settings that are not defaults. */
 #include "lib/analysis/claim/contender.h"
 
 #include <math.h>

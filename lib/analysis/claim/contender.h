@@ -1,5 +1,5 @@
-/* contender.h - the points of a run that compete in its primary analysis: those of one contract, one
- * batch size and one length, each with the name that sentences call it by.
+/* contender.h - the points of a run that compete in its primary analysis: those of one contract,
+ * one batch size and one length, each with the name that sentences call it by.
  */
 #ifndef ANALYSIS_CLAIM_CONTENDER_H
 #define ANALYSIS_CLAIM_CONTENDER_H

@@ -1,5 +1,6 @@
-/* evidence.c - see evidence.h. Of a quality only the sums that its mean needs are kept, of an answer
- * a hash, so that a run of many prompts fits. */
+/* evidence.c - see evidence.h. Of a quality only the sums that its mean needs are kept, of an
+ * answer a hash, so that a run of many prompts fits. Lists are sorted when all is read, so the
+ * order of the input leaves no trace. */
 #include "lib/analysis/claim/evidence.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* evidence.h - the records of a run that claims are made of: times by prompt and launch, qualities by
- * prompt, memory and rates by point, crossovers, self-tests, looks at the machine. The order of the
- * records leaves no trace.
+/* evidence.h - the records of a run that claims are made of: times by prompt and launch, qualities
+ * by prompt, memory and rates by point, crossovers, self-tests, looks at the machine. The order of
+ * the records leaves no trace.
  */
 #ifndef ANALYSIS_CLAIM_EVIDENCE_H
 #define ANALYSIS_CLAIM_EVIDENCE_H

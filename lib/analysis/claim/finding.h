@@ -1,11 +1,11 @@
-/* finding.h - the numbers of a run's answer, each computed once: for each goal the least step count at
- * which plain LLaDA is shown to be as good as plain LLaMA, the time that it then takes, and the
- * fastest other way that is shown to be as good; and beside the goals what vanilla decoding, a large
- * batch and memory cost. All sentences are made of these.
+/* finding.h - the numbers of a run's answer, each computed once: for each goal the least step
+ * count at which plain LLaDA is shown to be as good as plain LLaMA, the time that it then takes,
+ * and the fastest other way that is shown to be as good; and beside the goals what vanilla
+ * decoding, a large batch and memory cost. All sentences are made of these.
  *
  * As good as is a fixed sequence: from the most steps down, each at one-sided 2.5 %, to the first
- * that is not shown. Where the fastest of several is picked, its tests and intervals are at the level
- * divided by their number (Bonferroni).
+ * that is not shown. Where the fastest of several is picked, its tests and intervals are at the
+ * level divided by their number (Bonferroni).
  */
 #ifndef ANALYSIS_CLAIM_FINDING_H
 #define ANALYSIS_CLAIM_FINDING_H

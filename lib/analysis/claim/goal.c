@@ -1,4 +1,6 @@
-/* goal.c - see goal.h. */
+/* goal.c - see goal.h. The test and the interval that is printed are of the same prompts and the
+ * same parts of them, so an interval that reaches beyond the margin is never called as good.
+ * Quality of a prompt that was answered several times is the mean of its answers. */
 #include "lib/analysis/claim/goal.h"
 
 #include <math.h>
@@ -56,8 +58,8 @@ void goal_free(struct goal *g, int n)
 
 /* ---- the test ---- */
 
-/* The sums of a point over the prompts that both points have, by prompt: a mean over the answers of a
- * prompt. */
+/* The sums of a point over the prompts that both points have, by prompt: a mean over the answers of
+ * a prompt. */
 struct side { double *num, *den; };
 
 static int put_side(const struct goal *g, const json_t *sums, struct side *s, size_t at)

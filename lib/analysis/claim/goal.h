@@ -1,5 +1,6 @@
 /* goal.h - what a run is asked: is LLaDA as good as LLaMA at a task, by a metric, within a margin?
- * And the test that answers it for one point (lib/stat/asgood.h), on the prompts that both answered.
+ * And the test that answers it for one point (lib/stat/asgood.h), on the prompts that both
+ * answered.
  */
 #ifndef ANALYSIS_CLAIM_GOAL_H
 #define ANALYSIS_CLAIM_GOAL_H

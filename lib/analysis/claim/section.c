@@ -1,4 +1,6 @@
-/* section.c - see section.h. */
+/* section.c - see section.h. A sentence joins what the goals found with semicolons. Where there
+ * is nothing to compare it says so; a figure then has a title that names what it shows and
+ * claims nothing. */
 #include "lib/analysis/claim/section.h"
 
 #include <math.h>
@@ -99,8 +101,8 @@ static void put_rate(struct buf *b, const struct findings *f)
 {
     buf_format(b, "at batch %.0f LLaDA makes ", f->batch);
     wording_times(b, &f->rate);
-    buf_format(b, " as many tokens a second as LLaMA, at %.3g tokens a step",
-               f->rate.llada->length / f->rate.llada->steps);
+    buf_text(b, " as many tokens a second as LLaMA, at ");
+    wording_pace(b, f->rate.llada);
 }
 
 static void add_scale_section(json_t *list, const struct findings *f)
@@ -138,13 +140,18 @@ static void add_method_section(json_t *list, const struct findings *f)
     if (x->reason)
         buf_format(&b, "No ratio of times is stated: %s.", wording_reason(x->reason));
     else
-        buf_format(&b, "Each ratio is the geometric mean over prompts of %zu paired launches, with a "
-                       "95 %% interval over launches and prompts, by %s.", x->launches,
+        buf_format(&b, "Each ratio is the geometric mean over prompts of %zu paired launches, "
+                       "with a 95 %% interval over launches and prompts, by %s.", x->launches,
                    f->clock == PAIRS_CPU ? "processor time" : "the wall clock");
     statement_sentence(statement_add(list, "section", "method", 0, !x->reason), &b);
 }
 
 /* ---- figures ---- */
+
+static void add_figure(json_t *list, const char *of, int primary, int decided, struct buf *text)
+{
+    statement_sentence(statement_add(list, "figure", of, primary, decided), text);
+}
 
 /* Sentences that a figure has as its title, without a full stop. */
 static void add_figures(json_t *list, const struct findings *f)
@@ -163,23 +170,23 @@ static void add_figures(json_t *list, const struct findings *f)
                    wording_verb(g->goal, 0), gap, task, g->timed->steps);
     else
         buf_text(&lead, "Quality against time: not tested");
-    statement_sentence(statement_add(list, "figure", "lead", 1, tested), &lead);
+    add_figure(list, "lead", 1, tested, &lead);
     if (g && g->best_of >= 0 && !g->best.reason) {
         buf_format(&ways, "The fastest way as good as LLaMA, %s, ", g->best.llada->name);
         wording_takes(&ways, &g->best, f->clock);
     } else
         buf_text(&ways, "Ways of decoding: none is shown to be as good and timed");
-    statement_sentence(statement_add(list, "figure", "methods", 1, g && statement_is_told(&g->best)), &ways);
+    add_figure(list, "methods", 1, g && statement_is_told(&g->best), &ways);
     if (f->rate.reason)
         buf_text(&rate, "Tokens a second by batch");
     else
         put_rate(&rate, f);
-    statement_sentence(statement_add(list, "figure", "throughput", 0, statement_is_told(&f->rate)), &rate);
+    add_figure(list, "throughput", 0, statement_is_told(&f->rate), &rate);
     if (f->memory.reason)
         buf_text(&memory, "Peak memory by batch and length");
     else
         put_memory(&memory, f);
-    statement_sentence(statement_add(list, "figure", "memory", 0, !f->memory.reason), &memory);
+    add_figure(list, "memory", 0, !f->memory.reason, &memory);
 }
 
 void section_all(json_t *list, const struct findings *f)

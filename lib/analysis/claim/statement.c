@@ -1,4 +1,6 @@
-/* statement.c - see statement.h. */
+/* statement.c - see statement.h. A value that is not there is null with its reason, and so are
+ * both ends of its interval; verdicts are words of the ratio's verdict, where above means that
+ * LLaDA takes longer than LLaMA. */
 #include "lib/analysis/claim/statement.h"
 
 #include <math.h>
@@ -13,12 +15,12 @@ json_t *statement_task(const char *s)
 }
 
 /* A claim in the list; borrowed. */
-json_t *statement_add(json_t *list, const char *name, const char *key, int primary, int decided)
+json_t *statement_add(json_t *list, const char *name, const char *of, int primary, int decided)
 {
     json_t *c = json_object();
     json_object_set_new(c, "name", json_string(name));
-    if (key)
-        json_object_set_new(c, "key", json_string(key));
+    if (of)
+        json_object_set_new(c, "key", json_string(of));
     json_object_set_new(c, "primary", json_boolean(primary));
     json_object_set_new(c, "decided", json_boolean(decided));
     json_array_append_new(list, c);
@@ -87,9 +89,9 @@ void statement_goal(json_t *c, const struct goal *g)
 const char *statement_never(const struct finding *g)
 {
     return g->state == FINDING_UNTESTED ? wording_reason(g->reason)
-           : g->state == FINDING_WORSE  ? "LLaDA is worse at every step count measured"
-                                        : "LLaDA is not shown to be as good at any step count "
-                                          "measured";
+           : g->state == FINDING_WORSE  ? "LLaDA is worse even with the most steps measured"
+                                        : "LLaDA is not shown to be as good even with the most "
+                                          "steps measured";
 }
 
 void statement_bytes(struct buf *b, const struct findings *f)

@@ -1,5 +1,5 @@
-/* statement.h - the members that claims share: a name, a text, a value with its interval or a reason,
- * the goal or the ratio that it is about.
+/* statement.h - the members that claims share: a name, a text, a value with its interval or a
+ * reason, the goal or the ratio that it is about.
  */
 #ifndef ANALYSIS_CLAIM_STATEMENT_H
 #define ANALYSIS_CLAIM_STATEMENT_H
@@ -7,10 +7,11 @@
 #include "lib/analysis/claim/finding.h"
 #include "lib/base/buf.h"
 
-/* Appends a claim to the list; borrowed. key NULL: there is one of that name. */
-json_t *statement_add(json_t *list, const char *name, const char *key, int primary, int decided);
-/* Sets what the buf holds, if anything, and gives the buf back. A sentence begins with a capital and
- * is the member `text`. */
+/* Appends a claim to the list; borrowed. `of` is its key; NULL: there is
+ * one of that name. */
+json_t *statement_add(json_t *list, const char *name, const char *of, int primary, int decided);
+/* Sets what the buf holds, if anything, and gives the buf back. A sentence begins with a capital
+ * and is the member `text`. */
 void statement_text(json_t *c, const char *key, struct buf *b);
 void statement_sentence(json_t *c, struct buf *b);
 /* value, lo, hi, or the reason. */

@@ -1,5 +1,7 @@
-/* wording.c - see wording.h. An answer is composed in full; where it is longer than 40 words it is
- * composed again with one part less, in the order of struct brevity. */
+/* wording.c - see wording.h. An answer is composed in full; where it is longer than 40 words it
+ * is composed again with one part less, in the order of the list `shorter`: first what is said
+ * elsewhere goes, then what makes the sentence complete, and never the step count or the
+ * verdict. */
 #include "lib/analysis/claim/wording.h"
 
 #include <assert.h>
@@ -23,7 +25,7 @@ size_t wording_count(const char *s)
 
 static int decimals(double x)
 {
-    return x < 9.995 ? 2 : x < 99.95 ? 1 : 0;
+    return x < 0.0995 ? 3 : x < 9.995 ? 2 : x < 99.95 ? 1 : 0;
 }
 
 static void put_interval(struct buf *b, const struct versus *x)
@@ -57,6 +59,15 @@ void wording_takes(struct buf *b, const struct versus *x, enum pairs_clock clock
     put_interval(b, x);
     if (x->verdict == RATIO_UNDECIDED)
         buf_text(b, ", faster or slower undecided");
+}
+
+void wording_pace(struct buf *b, const struct contender *c)
+{
+    const double pace = c->length / c->steps;
+    if (pace > 1)
+        buf_format(b, "%.3g tokens a step", pace);
+    else
+        buf_text(b, "one token a step");
 }
 
 struct task_words { const char *task, *plural, *verb, *third; };

@@ -1,5 +1,5 @@
-/* wording.h - the findings of a run in plain English. A number whose value is null is in no sentence;
- * a sentence that decides nothing says so and why. An answer has at most 40 words.
+/* wording.h - the findings of a run in plain English. A number whose value is null is in no
+ * sentence; a sentence that decides nothing says so and why. An answer has at most 40 words.
  */
 #ifndef ANALYSIS_CLAIM_WORDING_H
 #define ANALYSIS_CLAIM_WORDING_H
@@ -24,12 +24,14 @@ void wording_sure(struct buf *b, const struct findings *f);
 void wording_times(struct buf *b, const struct versus *x);    /* "1.40 times [1.31, 1.50]" */
 /* "takes 1.40 times as long [1.31, 1.50]", by its clock and verdict. */
 void wording_takes(struct buf *b, const struct versus *x, enum pairs_clock clock);
+void wording_pace(struct buf *b, const struct contender *c);  /* "8 tokens a step" */
 void wording_margin(struct buf *b, const struct goal *g);     /* "accuracy within 5 points" */
 const char *wording_task(const struct goal *g);               /* "sums"; "" for all prompts */
 const char *wording_verb(const struct goal *g, int is_third); /* "answer", "answers" */
 char *wording_metric(const struct goal *g);                   /* "judge perplexity"; the caller's */
 /* "other work disturbed the timed launches": of a ratio that is null. Borrowed. */
 const char *wording_reason(const char *reason);
-const char *wording_selftest(enum selftest is);               /* why it did not pass; NULL: it did */
+/* Why it did not pass; NULL: it did, or there is none. Borrowed. */
+const char *wording_selftest(enum selftest is);
 
 #endif

@@ -15,8 +15,11 @@
 static size_t place_of(const struct cells *c, int64_t launch, uint32_t id)
 {
     size_t at = (size_t)mix_bits((uint64_t)launch, id) & (c->slots - 1);
-    while (c->slot[at] && (c->v[c->slot[at] - 1].launch != launch || c->v[c->slot[at] - 1].id != id))
-        at = (at + 1) & (c->slots - 1);
+    for (; c->slot[at]; at = (at + 1) & (c->slots - 1)) {
+        const struct cell *v = &c->v[c->slot[at] - 1];
+        if (v->launch == launch && v->id == id)
+            break;
+    }
     return at;
 }
 
@@ -103,7 +106,7 @@ static int64_t *launches_of(const struct cells *c, size_t *n)
 
 static json_t *mean_of(double log_sum, uint32_t n)
 {
-    return n ? json_real(nearbyint(exp(log_sum / n))) : json_null();
+    return n ? json_integer((json_int_t)nearbyint(exp(log_sum / n))) : json_null();
 }
 
 /* One row a launch. */

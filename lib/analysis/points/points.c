@@ -123,6 +123,7 @@ static int take_cost(struct points *all, const json_t *r, struct err *e)
     p->rows = rec_number(r, "rows");
     all->dropped += isnan(p->cost);
     p->n_launch = contrast_launches(r, &p->launch);
+    p->disturbed = rec_int(r, "tainted", 0) > 0;
     return 1;
 }
 
@@ -302,6 +303,7 @@ static void join(struct point *to, struct point *from)
         to->n_launch = from->n_launch;
         to->cost = from->cost;
         to->cost_lo = from->cost_lo;
+        to->disturbed = from->disturbed;
         to->cost_hi = from->cost_hi;
         to->passes = from->passes;
         to->rows = from->rows;

@@ -46,6 +46,7 @@ struct point {
     double roof;           /* least time that the machine's limits allow / time taken; NaN */
     struct launch_value *launch; /* of the cost, ascending by launch; owned */
     size_t n_launch;
+    int disturbed;               /* some timed batch of its cost was */
     double beside;               /* the other metric: its value, NaN, and those of its launches */
     struct launch_value *beside_launch;
     size_t n_beside;

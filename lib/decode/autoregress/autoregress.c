@@ -371,7 +371,7 @@ void autoregress(const struct network *n, const struct autoregress *how,
     struct run r = run_of(n, how, in, batch);
     r.out = out;
     r.trace = trace;
-    trace->start_ns = clock_ns();
+    generation_batch_begin(trace);
     trace->estimate = estimate(&r);
     int short_of_memory = run_make(&r);
     if (!short_of_memory) {

@@ -472,7 +472,7 @@ void diffuse(const struct network *n, const struct diffuse *how,
     r.out = out;
     r.trace = trace;
     r.cost_model = cost_model_of(n);
-    trace->start_ns = clock_ns();
+    generation_batch_begin(trace);
     int short_of_memory = run_make(&r, &trace->estimate);
     if (!short_of_memory) {
         const struct loop loop = {.backend = n->backend, .stop = how->stop,

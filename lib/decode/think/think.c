@@ -363,7 +363,7 @@ void think(const struct network *n, const struct think *how, const struct genera
     int short_of_memory = make(&t);
     if (!short_of_memory && how->cache && n->backend->ops->prepare)
         prepare(&t);
-    trace->start_ns = clock_ns();
+    generation_batch_begin(trace);
     if (!short_of_memory) {
         write_texts(&t);
         finish(&t);

@@ -330,8 +330,8 @@ static void answer(const struct network *n, const struct work *w, const struct p
         ops->rmsnorm(b, w->before, w->wanted, NULL, NULL, p->R, D, eps);
 }
 
-void pass_run(const struct network *n, const struct kv *kv, const struct work *w,
-              const struct pass *p)
+static void run_once(const struct network *n, const struct kv *kv, const struct work *w,
+                     const struct pass *p)
 {
     const struct config *c = &n->config;
     struct backend *b = n->backend;
@@ -356,4 +356,13 @@ void pass_run(const struct network *n, const struct kv *kv, const struct work *w
         answer(n, w, p);
     offload_end(n->offload);
     offload_end(cache);
+}
+
+void pass_run(const struct network *n, const struct kv *kv, const struct work *w,
+              const struct pass *p)
+{
+    struct handicap *h = n->handicap;
+    run_once(n, kv, w, p);
+    if (h && ++h->passes % h->every == 0)
+        run_once(n, kv, w, p);
 }

@@ -1,0 +1,159 @@
+/* turns.c - see turns.h. The shared word counts turns; turn t belongs to party t modulo the number
+ * of parties. Waiting is a futex with a time limit, after which the party whose turn it is is
+ * looked at: one that has left is passed over, and one whose process is gone is an error. */
+#include "lib/run/turns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+
+enum { MAGIC = 0x74726e31, LOOK_MS = 100, JOIN_MS = 600000 };
+enum state { ABSENT, JOINING, PRESENT, GONE };
+
+struct shared {
+    _Atomic uint32_t magic, parties, turn;
+    struct { _Atomic uint32_t state; _Atomic int32_t pid; } party[TURNS_PARTIES];
+};
+
+struct turns {
+    struct shared *shared;
+    size_t party, parties;
+    int looks; /* for parties that have not joined */
+};
+
+static void futex(_Atomic uint32_t *word, int operation, uint32_t value)
+{
+    const struct timespec limit = {0, LOOK_MS * 1000000L};
+    syscall(SYS_futex, word, operation, value, &limit, NULL, 0);
+}
+
+/* The file, mapped; NULL: *e filled. */
+static struct shared *map_file(const char *path, struct err *e)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct stat st;
+    void *at = MAP_FAILED;
+    if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+        (st.st_size >= (off_t)sizeof(struct shared) ||
+         !ftruncate(fd, (off_t)sizeof(struct shared))))
+        at = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        err_set(e, EXIT_CANNOT_CREATE, "--turns %s: cannot be used: %s", path,
+                errno ? strerror(errno) : "expected a regular file");
+    if (fd >= 0)
+        close(fd);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+struct turns *turns_join(const char *path, size_t party, size_t parties, struct err *e)
+{
+    struct shared *s = map_file(path, e);
+    if (!s)
+        return NULL;
+    uint32_t magic = 0, number = 0, absent = ABSENT;
+    int fits = (atomic_compare_exchange_strong(&s->magic, &magic, MAGIC) || magic == MAGIC) &&
+               (atomic_compare_exchange_strong(&s->parties, &number, (uint32_t)parties) ||
+                number == parties);
+    if (!fits || !atomic_compare_exchange_strong(&s->party[party].state, &absent, JOINING)) {
+        munmap(s, sizeof *s);
+        err_set(e, EXIT_BAD_DATA, "--turns %s: expected a new file, got that of %s", path,
+                fits ? "a launch that had this party already" : "something else");
+        return NULL;
+    }
+    atomic_store(&s->party[party].pid, (int32_t)getpid());
+    atomic_store(&s->party[party].state, PRESENT);
+    struct turns *t = mem_zero(1, sizeof *t);
+    *t = (struct turns){s, party, parties, 0};
+    return t;
+}
+
+/* Gives turn `turn` to the next party, unless somebody did. */
+static void advance(struct shared *s, uint32_t turn)
+{
+    if (atomic_compare_exchange_strong(&s->turn, &turn, turn + 1))
+        futex(&s->turn, FUTEX_WAKE, INT32_MAX);
+}
+
+/* The first party that has not joined; `parties`: all have. */
+static size_t first_absent(const struct turns *t)
+{
+    size_t i = 0;
+    while (i < t->parties && atomic_load(&t->shared->party[i].state) >= PRESENT)
+        i++;
+    return i;
+}
+
+/* Sleeps until all parties have joined: loading a model would disturb those that work already. */
+static int wait_for_all(struct turns *t, const volatile sig_atomic_t *stop, struct err *e)
+{
+    size_t absent;
+    while ((absent = first_absent(t)) < t->parties) {
+        if (stop && *stop)
+            return 1;
+        if (t->looks++ == JOIN_MS / LOOK_MS)
+            return err_set(e, EXIT_NO_DEVICE, "--turns: party %zu of %zu did not join within %d s",
+                           absent, t->parties, JOIN_MS / 1000);
+        nanosleep(&(struct timespec){0, LOOK_MS * 1000000L}, NULL);
+    }
+    return 0;
+}
+
+/* 1: party `whose` has its turn, and its process is gone. */
+static int is_lost(const struct turns *t, size_t whose, uint32_t turn, int32_t *pid)
+{
+    struct shared *s = t->shared;
+    *pid = atomic_load(&s->party[whose].pid);
+    return atomic_load(&s->party[whose].state) == PRESENT && kill(*pid, 0) && errno == ESRCH &&
+           atomic_load(&s->turn) == turn;
+}
+
+int turns_wait(struct turns *t, const volatile sig_atomic_t *stop, struct err *e)
+{
+    struct shared *s = t->shared;
+    int rc = wait_for_all(t, stop, e);
+    while (!rc) {
+        uint32_t turn = atomic_load(&s->turn);
+        size_t whose = turn % t->parties;
+        int32_t pid;
+        if (whose == t->party)
+            return 0;
+        if (stop && *stop)
+            return 1;
+        if (atomic_load(&s->party[whose].state) == GONE)
+            advance(s, turn);
+        else if (is_lost(t, whose, turn, &pid))
+            rc = err_set(e, EXIT_NO_DEVICE, "--turns: process %d, which works side by side with "
+                         "this one, ended before its work was done", (int)pid);
+        else
+            futex(&s->turn, FUTEX_WAIT, turn);
+    }
+    return rc;
+}
+
+void turns_pass(struct turns *t)
+{
+    uint32_t turn = atomic_load(&t->shared->turn);
+    if (turn % t->parties == t->party)
+        advance(t->shared, turn);
+}
+
+void turns_leave(struct turns *t)
+{
+    if (!t)
+        return;
+    atomic_store(&t->shared->party[t->party].state, GONE);
+    turns_pass(t);
+    munmap(t->shared, sizeof *t->shared);
+    free(t);
+}
