@@ -144,10 +144,10 @@ void figure_growth(struct figure *f, const struct runset *s, const struct figure
     struct series l = {0};
     char *names[SERIES_MAX];
     double fits[3][SERIES_MAX];
-    figure_say(f, "%s less the weights against the length of the answer (n); of the points of a "
-                  "sweep that which needs most. By least squares: the bytes a token (of a "
-                  "straight line) and, from three lengths on, the exponent of a power of n (from "
-                  "the logarithms), with 95 %% intervals. Drawn is what misses by less. The "
+    figure_say(f, "Memory beyond the weights against the length of the answer (n). Metric: %s; of "
+                  "the points of a sweep that which needs most. By least squares: the bytes a token "
+                  "(of a straight line) and, from three lengths on, the exponent of a power of n "
+                  "(from the logarithms), with 95 %% intervals. Drawn is what misses by less. The "
                   "prompts and fixed buffers are in it too, so memory that is linear in the tokens "
                   "has an exponent below 1.%s%s%s",
                format_metric_name(metric), *contract ? " Contract: " : "", contract,

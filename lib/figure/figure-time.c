@@ -61,13 +61,13 @@ static int fill_curves(struct figure *f, const struct runset *s, struct curve *l
     return n;
 }
 
-/* Each held-out score and every eighth mean says its values. */
-static void put_bin(struct figure *f, const struct curve *c, int b)
+/* means: those before it. Each held-out score and every eighth mean says its values. */
+static void put_bin(struct figure *f, const struct curve *c, int b, int means)
 {
     double at = c->tokens[b] / c->count[b], loss = c->sum[b] / c->count[b];
     double held = c->held_sum[b] / c->held_count[b];
     script_row(&f->script, "nnn", at, loss, held);
-    if (b % 8 == 0)
+    if (means % 8 == 0)
         figure_tip(f, 1, at, loss, NULL, "%s at %.4g: loss %.4g", c->model, at, loss);
     figure_tip(f, 1, at, held, NULL, "%s at %.4g: %.4g on held-out documents", c->model, at, held);
 }
@@ -86,9 +86,9 @@ void figure_loss(struct figure *f, const struct runset *s, const struct figure_r
         kinds[i] = list[i].kind;
         if (i)
             script_next(out, 3);
-        for (int b = 0; b < BINS; b++)
+        for (int b = 0, means = 0; b < BINS; b++)
             if (list[i].count[b] > 0)
-                put_bin(f, &list[i], b);
+                put_bin(f, &list[i], b, means++);
     }
     script_table_end(out);
     script_texts(out, "series_name", names, n);

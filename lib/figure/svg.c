@@ -64,7 +64,7 @@ static void put_target(struct work *w, double x, double y)
         buf_format(&w->tips, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\">", left,
                    top, x + c->x - 2 * left, y + c->y - 2 * top);
     } else {
-        buf_format(&w->tips, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%g\">", x, y, REACH);
+        buf_format(&w->tips, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"%g\">", x, y, REACH);
     }
     const char *text = w->text.data ? w->text.data : "";
     buf_format(&w->tips, "<title>%s</title></%s>\n", text + strspn(text, " "),

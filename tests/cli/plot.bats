@@ -94,6 +94,12 @@ commits() {
         (of("steps=8"; 1; [7]; [1]; []) | .id = "b")'
 }
 
+# numbers FILE TABLE: the rows of a table of a figure
+numbers() { sed -n "/^# $2\$/,/^\$/p" "$1" | tail -n +3 | sed '/^$/d'; }
+
+# The places of what is drawn with points.
+marks() { grep -o "gpPt[0-9]*' transform='[^']*scale(2[^']*'" "$1" | sort; }
+
 valid_svg() {
     grep -q '</svg>' "$1"
     if command -v xmllint > /dev/null; then xmllint --noout "$1"; fi
@@ -117,6 +123,121 @@ valid_svg() {
     [ -z "$(find . -name '.*tmp*')" ]
 }
 
+@test "every mark says its values, and the drawing what it is, to those who do not see it" {
+    kinds > kinds.ndjson
+    both > both.ndjson
+    commits > trace.ndjson
+    watched > training.ndjson
+    for t in pareto steps throughput memory ratio frontier growth kinds trace loss training drift \
+        roofline; do
+        # shellcheck disable=SC2046
+        draw "$t" "$t.svg" $(records "$t")
+        for f in "$t" "$t-narrow"; do
+            valid_svg "$f.svg"
+            grep -q "<title id=\"figure-$f-title\">[A-Z]" "$f.svg"
+            grep -q "<desc id=\"figure-$f-desc\">[A-Z]" "$f.svg"
+            grep -q 'role="img"' "$f.svg"
+            lacks -q 'gnuplot\|onmouse\|<script' "$f.svg"
+            [ "$(grep -c '^<\(circle\|rect\) .*><title>.*[0-9].*</title>' "$f.svg")" -gt 1 ]
+            lacks "id=[\"'][^f]" "$f.svg" # each is the figure's own, and there once
+            [ -z "$(grep -o "id=[\"'][^\"']*" "$f.svg" | sort | uniq -d)" ]
+            # no text is smaller than nine pixels on a screen of 400
+            grep -o 'font-size="[0-9.]*' "$f.svg" | tr -d 'a-z="-' |
+                awk '$1 < 10 { bad = 1 } END { exit bad }'
+        done
+        grep -q '<svg width="36[0-9]"' "$t-narrow.svg"
+    done
+    # a point of each curve, a bar of each series at each batch size, a cell of each size
+    [ "$(grep -c '^<circle cx' pareto.svg)" -eq "$(numbers pareto.tsv points | wc -l)" ]
+    [ "$(grep -c '^<rect .*<title>' throughput.svg)" -eq "$(numbers throughput.tsv points | wc -l)" ]
+    [ "$(grep -c '^<rect .*<title>' memory.svg)" -eq "$(numbers memory.tsv cells | wc -l)" ]
+    grep -q '<title>llada-demo, 8 steps: end-to-end latency [0-9.]* \[[0-9.]*, [0-9.]*\] ms,' \
+        pareto.svg
+    [ ! -e narrow-narrow.svg ]
+    draw pareto one.svg --width 8.4 --title 'Eight steps are enough' $(records pareto)
+    [ ! -e one-narrow.svg ]
+    grep -q '>Eight steps are enough</title>' one.svg
+    grep -q '^Eight steps are enough\. ' one.txt
+}
+
+@test "a mark stands where gnuplot drew it" {
+    draw pareto p.svg $(records pareto)
+    # each target lies on a point: of LLaDA circles, of LLaMA crosses
+    grep '^<circle cx' p.svg | sed 's/.*cx="\([0-9.]*\)" cy="\([0-9.]*\)".*/\1 \2/' | sort > targets
+    grep -o "gpPt[16]' transform='translate([0-9.,]*" p.svg | sed 's/.*(//; s/,/ /' |
+        sort -u > drawn
+    [ -z "$(comm -23 targets drawn)" ]
+}
+
+@test "a drawing has other colours in the dark, and none that only a browser knows" {
+    draw throughput t.svg $(records throughput)
+    grep -q '@media screen and (prefers-color-scheme:dark)' t.svg
+    for c in ffffff 202020 d55e00; do
+        grep -q "\[fill=\"#$c\"\]{fill:" t.svg
+    done
+    sed '/^<style>/d' t.svg > bare
+    lacks -q 'var(' bare
+    lacks -q 'rgb(' bare
+}
+
+@test "a method looks the same whatever stands beside it" {
+    looks() { # NAME NAME: colour and shape of both
+        printf '%s\n' "format = 'svg'; width_cm = 17.5; series_count = 2" \
+            "array series_kind[2] = [0, 0]; array series_variant[2] = [1, 2]" \
+            "array series_name[2] = ['$1', '$2']" "load '$CROSSOVER_SHARE/plots/style.gp'" \
+            "print look(1), mark(1), look(2), mark(2)" > looks.gp
+        gnuplot -d looks.gp 2>&1
+    }
+    looks 'a wino' 'a dual-factor' > two
+    looks 'a' 'b dual-factor, batch 4' > other
+    [ "$(tail -n 1 two | cut -d ' ' -f 3,4)" = "$(tail -n 1 other | cut -d ' ' -f 3,4)" ]
+    [ "$(tail -n 1 two | cut -d ' ' -f 1,2)" != "$(tail -n 1 two | cut -d ' ' -f 3,4)" ]
+}
+
+@test "every method of data/methods.ndjson has a look of its own" {
+    for m in $(jq -r .method "$F/../../data/methods.ndjson"); do
+        sed -n '/^methods(kind)/,/^head(/p' "$CROSSOVER_SHARE/plots/style.gp" | grep -qw -e "$m"
+    done
+    printf '%s\n' "format = 'svg'; width_cm = 17.5; load '$CROSSOVER_SHARE/plots/style.gp'" \
+        "do for [n = 1:36] {print hue(0, n), variant(0, n)}" > looks.gp
+    gnuplot -d looks.gp 2> looks
+    [ "$(grep -c '^#' looks)" -eq 36 ]
+    [ -z "$(grep '^#' looks | sort | uniq -d)" ]
+}
+
+@test "one step count, one point: no crash, no figure, and why" {
+    for one in 2 8; do
+        jq -c --argjson n $one 'select(.arch == "llama" or .steps == $n)' \
+            "$F"/plot-{metric,quality,front}.ndjson > one
+        run -0 draw steps s.svg one
+        [[ $output == *W041* ]]
+        grep -q '^No data: .* measured at one step count only' s.txt
+        valid_svg s.svg
+        draw pareto p.svg one # two points
+        lacks -q '^No data' p.txt
+    done
+    jq -c 'select(.arch == "llada" and .steps == 8 and .batch == 1)' \
+        "$F"/plot-{metric,quality}.ndjson > alone
+    draw pareto a.svg alone
+    grep -q '^No data: .* a panel would hold a single point' a.txt
+    draw frontier f.svg alone
+    grep -q '^No data: .* a panel would hold a single point' f.txt
+    # a panel of one point beside others is left out
+    jq -c 'select((.batch == 1 and .arch) or .arch == "llama")' "$F"/plot-{metric,quality}.ndjson > most
+    draw pareto m.svg most
+    grep -q '^panel_count = 1$' m.gp
+    grep -q 'would hold a single point: 1' m.txt
+}
+
+@test "a gnuplot that dies is told with its signal and the type of the figure" {
+    mkdir fake
+    printf '#!/bin/sh\nkill -SEGV $$\n' > fake/gnuplot
+    chmod +x fake/gnuplot
+    PATH=$T/fake:$PATH run draw loss x.svg "$F/plot-train.ndjson"
+    [ "$status" -eq 70 ]
+    [[ $output == *"gnuplot died of signal 11 (Segmentation fault) on a figure of type loss"* ]]
+}
+
 @test "a training watched: means as the records have them, a panel for what any of them knows" {
     watched > training.ndjson
     draw training t.svg training.ndjson
@@ -135,15 +256,16 @@ valid_svg() {
 }
 
 @test "a disk that is full leaves no part of a figure under its name" {
+    mkdir fake
+    printf '#!/bin/sh\nulimit -f 12\nexec "%s" "$@"\n' "$(command -v gnuplot)" > fake/gnuplot
+    chmod +x fake/gnuplot
     for s in svg png pdf; do # gnuplot is silent about a file that it could not write whole
-        run -74 --separate-stderr bash -c 'ulimit -f 12; exec "$@"' - \
-            "$BIN/plot" --type ratio -o "full.$s" $(records ratio)
-        [ "${#stderr_lines[@]}" -eq 1 ] && [[ $stderr == *"full.$s: expected a whole $s"* ]]
+        PATH=$T/fake:$PATH run -74 --separate-stderr draw ratio "full.$s" $(records ratio)
+        [ "${#stderr_lines[@]}" -eq 1 ] && [[ $stderr == *"full"*".$s: expected a whole $s"* ]]
         [ ! -e "full.$s" ]
         draw ratio "full.$s" $(records ratio) # one that is there stays
         cp "full.$s" before
-        run -74 bash -c 'ulimit -f 12; exec "$@"' - \
-            "$BIN/plot" --type ratio -o "full.$s" $(records ratio)
+        PATH=$T/fake:$PATH run -74 draw ratio "full.$s" $(records ratio)
         cmp "full.$s" before
     done
     [ -z "$(find . -name '.*tmp*')" ]
@@ -163,27 +285,33 @@ valid_svg() {
     draw pareto a/pareto.svg $(records pareto)
     cp a/pareto.gp b/
     (cd b && gnuplot -d pareto.gp)
-    cmp a/pareto.svg b/pareto.svg
+    # the same marks, and the values of them
+    [ "$(marks a/pareto.svg)" = "$(marks b/pareto.svg)" ]
+    [ "$(grep -c 'showHypertext' b/pareto.svg)" -eq "$(grep -c '^<circle cx' a/pareto.svg)" ]
+    draw pareto a/pareto.png $(records pareto)
+    (cd b && gnuplot -d -e "format = 'png'; out = 'pareto.png'" pareto.gp)
+    cmp a/pareto.png b/pareto.png
 }
 
 # twice FORMAT: the figure, drawn in two different seconds
 twice() {
-    draw throughput "a.$1" $(records throughput)
+    mkdir -p a b
+    draw throughput "a/f.$1" $(records throughput)
     sleep 1.1
-    draw throughput "b.$1" $(records throughput)
+    draw throughput "b/f.$1" $(records throughput)
 }
 
 @test "SVG and PNG are the same bytes every time" {
     for s in svg png; do
         twice $s
-        cmp "a.$s" "b.$s"
+        cmp "a/f.$s" "b/f.$s"
     done
 }
 
 @test "and PDF, where cairo writes its date in clear" {
     twice pdf
-    grep -aq '/CreationDate (D:' a.pdf || skip "cairo 1.18 packs the date of a PDF away"
-    cmp a.pdf b.pdf
+    grep -aq '/CreationDate (D:' a/f.pdf || skip "cairo 1.18 packs the date of a PDF away"
+    cmp a/f.pdf b/f.pdf
 }
 
 @test "a file name may hold quotes, spaces and more" {
@@ -192,7 +320,7 @@ twice() {
         valid_svg "./$n.svg"
         mkdir again
         cp "./$n.gp" again/x.gp
-        (cd again && gnuplot -d x.gp && cmp "./$n.svg" "../$n.svg")
+        (cd again && gnuplot -d x.gp && [ "$(marks "./$n.svg")" = "$(marks "../$n.svg")" ])
         rm -r again
     done
 }
@@ -372,9 +500,6 @@ judged() {
         | .value = 0.5 | .direction = "higher" | del(.disturbed, .lo, .hi)' "$1"
 }
 
-# numbers FILE TABLE: the rows of a table of a figure
-numbers() { sed -n "/^# $2\$/,/^\$/p" "$1" | tail -n +3 | sed '/^$/d'; }
-
 @test "points with different things to deliver share no curve, no panel and no bar" {
     both > m.ndjson
     judged m.ndjson > q.ndjson
@@ -493,7 +618,8 @@ numbers() { sed -n "/^# $2\$/,/^\$/p" "$1" | tail -n +3 | sed '/^$/d'; }
     draw growth g.svg long.ndjson
     grep -q 'llada-x, batch 1: exponent 2 \[2, 2\]' g.txt
     grep -q 'llama-x, batch 1: exponent 1 \[1, 1\], 1 \[1, 1\] KiB a token' g.txt
-    grep -q 'llama-x, batch 4: exponent 1, 4 KiB a token' g.txt # two lengths: no interval
+    grep -q 'llama-x, batch 4: 4 KiB a token' g.txt # two lengths give no exponent
+    grep -q '>llama-x, batch 4: 4 KiB/token<' g.svg
     jq -c 'select((.max_new // .gen_length) == 32)' m.ndjson > one
     draw growth o.svg one
     grep -q 'at one length only' o.txt
