@@ -117,7 +117,7 @@ void front_scale(struct page *p, const struct runset *s)
     config_table_free(&c);
 }
 
-/* 1: a system before this one needs as much at every batch. */
+/* 1: a system before this one needs as much at every batch, but for half a percent. */
 static int needs_as_another(const struct config_table *c, const struct systems *s, size_t i,
                             double length)
 {
@@ -126,7 +126,7 @@ static int needs_as_another(const struct config_table *c, const struct systems *
         for (size_t r = 0; r < c->n; r++) {
             const struct config_row *a = find_cell(c, s->v[i].name, c->v[r].batch, length);
             const struct config_row *b = find_cell(c, s->v[k].name, c->v[r].batch, length);
-            same &= !a == !b && (!a || is_equal(a->y.at, b->y.at) || a->oom);
+            same &= !a == !b && (!a || a->oom || fabs(a->y.at - b->y.at) <= 0.005 * b->y.at);
         }
         if (same)
             return 1;
@@ -163,7 +163,7 @@ void front_memory(struct page *p, const struct runset *s)
     double longest = n_lengths ? lengths[n_lengths - 1] : 0;
     char *caption = mem_format("Answers of exactly %.0f tokens. Memory repeats exactly, so it has "
                                "no interval; a row also stands for ways of decoding that need as "
-                               "much. Layers have their peaks at different times.", longest);
+                               "much, but for half a percent. Layers have their peaks at different times.", longest);
     size_t rows = 0;
     page_table(p, caption, COUNT(columns), columns);
     for (size_t i = 0; i < all->n; i++)
