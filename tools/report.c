@@ -31,8 +31,8 @@ struct args {
 };
 
 static const char notes[] =
-    "-o X.html writes X.html, and beside it tables.html (every table, with its CSV), X.md (both as\n"
-    "Markdown) and tables.tex (booktabs, graphicx). --format writes one of these alone.\n"
+    "-o X.html writes X.html, and beside it tables.html (every table, with its CSV), X.md (both\n"
+    "as Markdown) and tables.tex (booktabs, graphicx). --format writes one of these alone.\n"
     "Sentences and numbers of the page are those of claims, which conclude makes. The page loads\n"
     "nothing: style and figures are inside. Beside DIR/FIG.svg its caption is FIG.txt, its data\n"
     "FIG.tsv, its script FIG.gp, and its variant for narrow screens FIG-narrow.svg. A section\n"

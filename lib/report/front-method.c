@@ -1,5 +1,6 @@
-/* front-method.c - see front.h: how it was measured, in a dozen facts of the records. A fact that the
- * records do not hold is left out: the rest stands among all tables.
+/* front-method.c - see front.h: how it was measured, in a dozen facts of the records.
+ *
+ * A fact that the records do not hold is left out. The rest stands among all tables.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
-/* front-size.c - see front.h: throughput by batch and length, and memory. A column is a system: the
- * autoregressive model, and LLaDA by how many tokens a step it makes, or by its way of decoding. */
+/* front-size.c - see front.h: throughput by batch and length, and memory.
+ *
+ * A column is a system: the autoregressive model, and LLaDA by how many tokens a step it makes, or
+ * by its way of decoding.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,7 +166,8 @@ void front_memory(struct page *p, const struct runset *s)
     double longest = n_lengths ? lengths[n_lengths - 1] : 0;
     char *caption = mem_format("Answers of exactly %.0f tokens. Memory repeats exactly, so it has "
                                "no interval; a row also stands for ways of decoding that need as "
-                               "much, but for half a percent. Layers have their peaks at different times.", longest);
+                               "much, but for half a percent. Layers have their peaks at "
+                               "different times.", longest);
     size_t rows = 0;
     page_table(p, caption, COUNT(columns), columns);
     for (size_t i = 0; i < all->n; i++)

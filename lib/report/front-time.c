@@ -45,7 +45,8 @@ static const char *clock_of(const struct runset *s)
 
 static const char *ratio_title(const struct runset *s)
 {
-    return strcmp(clock_of(s), "cpu_ns") ? "Elapsed time / LLaMA’s" : "Processor time / LLaMA’s";
+    return strcmp(clock_of(s), "cpu_ns") ? "Elapsed time / LLaMA’s"
+                                         : "Processor time / LLaMA’s";
 }
 
 /* How long the point takes against LLaMA: as the claim about it says, for all tasks and by the same
@@ -163,8 +164,8 @@ static char *caption_of_quality(const struct runset *s)
 {
     struct buf b = {0};
     const json_t *x;
-    buf_text(&b, "One answer at a time, to the end of its text, all tasks together. Times are those "
-                 "of this session; 95 % intervals in brackets.");
+    buf_text(&b, "One answer at a time, to the end of its text, all tasks together. Times are "
+                 "those of this session; 95 % intervals in brackets.");
     for (size_t i = 0; (x = claims_equal_quality(s, i)) != NULL; i++) {
         buf_text(&b, i ? "; " : " As good: a test shows ");
         claims_margin(&b, x);
@@ -181,7 +182,7 @@ static int is_shown(const struct config_row *a, const struct main_sweep *m, int 
     return is && is_beside(a, m);
 }
 
-/* 1: of n rows, the k-th is among the `room` that are spread evenly, with the first and the last. */
+/* 1: of n rows, the k-th is among the `room` spread evenly, with the first and the last. */
 static int is_picked(size_t k, size_t n, size_t room)
 {
     return n <= room || k == 0 || k * (room - 1) / (n - 1) > (k - 1) * (room - 1) / (n - 1);

@@ -1,4 +1,7 @@
-/* front.c - see front.h: the first screen, and the order of the sections. */
+/* front.c - see front.h: the first screen, and the order of the sections.
+ *
+ * Words come from claims, figures from the shelf, tables from front-*.c.
+ */
 #include "lib/report/front.h"
 
 #include <math.h>

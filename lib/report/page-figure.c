@@ -18,7 +18,8 @@ static int is_loading(const char *svg)
     for (const char *c = svg; (c = strcasestr(c, "<style")) != NULL; c++) {
         const char *end = strcasestr(c, "</style>");
         char *style = mem_format("%.*s", (int)(end ? (size_t)(end - c) : strlen(c)), c);
-        int loads = strcasestr(style, "url(") || strcasestr(style, "@import") || strchr(style, '\\');
+        int loads = strcasestr(style, "url(") || strcasestr(style, "@import") ||
+                    strchr(style, '\\');
         free(style);
         if (loads)
             return 1;

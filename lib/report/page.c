@@ -1,5 +1,6 @@
 /* page.c - see page.h. The forms are written side by side, so that none can say what the others do
- * not. A page runs no script but ours, named by its hash in the policy of the page. */
+ * not. A page runs no script but ours, named by its hash in the policy of the page.
+ */
 #include "lib/report/page.h"
 
 #include <stdarg.h>

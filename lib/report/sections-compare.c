@@ -112,7 +112,8 @@ static void put_rows(struct page *p, const json_t *list, int folded)
 
 /* What is held against LLaMA: LLaDA, or the third way. */
 struct contender { int latent; const char *name, *id, *heading; };
-static const struct contender denoised = {0, "LLaDA", "comparisons", "LLaDA against LLaMA at the same work"};
+static const struct contender denoised = {0, "LLaDA", "comparisons",
+                                          "LLaDA against LLaMA at the same work"};
 static const struct contender latent = {1, "LTM", "latent", "Latent thoughts against LLaMA"};
 
 /* Opens the section of a contender that any comparison is of. */

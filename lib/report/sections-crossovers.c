@@ -1,5 +1,6 @@
 /* sections-crossovers.c - see sections.h: every crossover that exists, why others do not, what to
- * measure next, and the volumes that both models dominate. */
+ * measure next, and the volumes that both models dominate.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

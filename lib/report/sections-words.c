@@ -99,8 +99,8 @@ static void put_dialects(struct page *p, const json_t *list)
     for (i = 0; i < c.n; i++)
         columns[3 + i] = (struct page_column){label_of(c.r[i]), ""};
     page_table_folded(p, "The same run as other benchmarks print it",
-                      "The same events as vLLM bench, AIPerf, genai-perf, GuideLLM and MLPerf print "
-                      "them: equal names mean different things.",
+                      "The same events as vLLM bench, AIPerf, genai-perf, GuideLLM and MLPerf "
+                      "print them: equal names mean different things.",
                       3 + c.n, columns);
     json_array_foreach(list, i, r)
         if (is_of(r, c.r[0]))

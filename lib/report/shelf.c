@@ -1,4 +1,6 @@
-/* shelf.c - see shelf.h. */
+/* shelf.c - see shelf.h. A figure whose caption begins with "No data" shows nothing and is left
+ * out; files beside a figure are linked only where they are.
+ */
 #include "lib/report/shelf.h"
 
 #include <dirent.h>

@@ -8,7 +8,7 @@
 
 struct shelf {
     const char *folder, *output; /* output: the page, for links; both borrowed */
-    char **names;                /* of the figures that show something, in the order of the report */
+    char **names;                /* of figures that show something, in the order of the report */
     size_t n;
 };
 /* folder NULL: an empty shelf. -1: it cannot be read. */
