@@ -121,12 +121,13 @@ PRICES           = $(if $(PRICE_KWH)$(PRICE_HOUR),--currency '$(CURRENCY)' \
 BERT            ?=
 # flags of pareto: margins, the cost
 PARETO_FLAGS    ?=
-# The loss of quality up to which the page's first sentence calls an answer as good as LLaMA's,
-# declared before anything is measured. Not said: that of compare, 5 points of accuracy.
-MARGIN          ?=
 # The primary analysis, TASK:METRIC:MARGIN of each task or METRIC:MARGIN of all prompts: the margin
 # is a loss of quality that counts as none, absolute for shares, relative for perplexities.
 QUALITY         ?= judge_ppl:0.1
+# The same for pareto and compare; of qualities that it does not name, 5 %.
+MARGIN          ?= 5%$(shell printf '%s\n' $(subst $(,), ,$(QUALITY)) | awk -F : \
+    '{ m = $$(NF - 1); v = $$NF; printf ",%s=%s", m, (m ~ /ppl$$/) ? 100 * v "%" : v }')
+pareto_flags     = --seed $(SEED) --margin '$(MARGIN)' $(PARETO_FLAGS)
 # share of baseline prompts on which two back ends must give identical ids
 AGREE           ?= 0.75
 # STRICT=1: a machine unfit to measure, or an A/A test that does not come out SAME, is an error

@@ -8,7 +8,7 @@ $(R)/stamp/likelihood: FORCE
 	    $(if $(LTM),$(LIKELIHOOD_FIT)))
 
 $(R)/stamp/pareto: FORCE
-	$(call stamp,$(PARETO_FLAGS) $(SEED))
+	$(call stamp,$(PARETO_FLAGS) $(MARGIN) $(SEED))
 
 # What quality is of: the answers to all prompts where only some are timed. One of each distinct
 # answer: repeats of a greedy answer are scored once.
@@ -111,7 +111,7 @@ SCORED := $(R)/steps/judge.ndjson $(R)/steps/exact.ndjson $(R)/steps/text.ndjson
           $(if $(BERT),$(R)/steps/bert.ndjson)
 $(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(SCORED) $(R)/stamp/pareto $(BIN)/pareto | $(QUIET)
 	$(call say,pareto)\
-	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
+	    $(beside) $(BIN)/pareto $(pareto_flags) $(filter %.ndjson,$^) -o $@
 
 .PHONY: phase4
 PASSES := $(ANSWERED:%=$(R)/%/passes.ndjson)

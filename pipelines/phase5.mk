@@ -28,7 +28,7 @@ $(R)/scale/exact.ndjson: $(R)/scale/generations.ndjson $(BIN)/score-exact | $(QU
 SCALE_SCORED := $(R)/scale/judge.ndjson $(R)/scale/exact.ndjson
 $(R)/scale/pareto.ndjson: $(SCALE) $(SCALE_SCORED) $(R)/stamp/pareto $(BIN)/pareto | $(QUIET)
 	$(call say,pareto scale)\
-	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) $(filter %.ndjson,$^) -o $@
+	    $(beside) $(BIN)/pareto $(pareto_flags) $(filter %.ndjson,$^) -o $@
 
 .PHONY: phase5
 phase5: $(SCALE) $(RATIOS) $(R)/scale/pareto.ndjson $(QUANT) \

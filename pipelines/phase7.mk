@@ -1,5 +1,6 @@
 # phase7.mk - reproducibility: one sealed archive (bundle --verify proves it), and what a run states
-# against what a stored one did. Of what the page was told of, files of the sources are known by the commit.
+# against what a stored one did. Of what the page was told of, files of the sources are known by the
+# commit.
 SEALED = $(filter $(R)/%,$(R)/prompts.ndjson $(foreach s,aa steps $(ANSWERED) $(SCALES), \
     $(R)/$(s)/schedule.ndjson $($(s)_FILES)) \
     $(foreach s,aa steps $(SCALES),$(R)/$(s)/metrics.ndjson) \
@@ -19,7 +20,7 @@ bundle phase7: $(R)/crossover-$(PROFILE).tar.gz ## a sealed bundle of the run; s
 	@echo 'bundle: $(CURDIR)/$<'
 
 # conclude: 0 agrees, 1 differs, 69 no time could be compared
-replicate: $(R)/claims.ndjson $(BIN)/conclude ## what this run states against a stored one (STORED=FILE)
+replicate: $(R)/claims.ndjson $(BIN)/conclude ## this run against a stored one (STORED=FILE)
 	@[ -f '$(STORED)' ] || { echo 'STORED=$(STORED): no such file; expected the' \
 	    'stored.ndjson of a run' >&2; exit 66; }
 	@$(BIN)/conclude --against '$(STORED)' $< -o $(R)/replicate.ndjson

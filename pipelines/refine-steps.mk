@@ -5,7 +5,7 @@
 $(R)/steps/suggest.ndjson: $(R)/steps/metrics.ndjson $(SCORED) $(R)/stamp/pareto $(BIN)/pareto \
     | $(QUIET)
 	$(call say,pareto --suggest)\
-	    $(beside) $(BIN)/pareto --seed $(SEED) $(PARETO_FLAGS) --suggest --octaves 0.5 \
+	    $(beside) $(BIN)/pareto $(pareto_flags) --suggest --octaves 0.5 \
 	    $(filter %.ndjson,$^) -o $@
 
 .PHONY: refine-steps

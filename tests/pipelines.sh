@@ -192,6 +192,9 @@ again results/here/demo/steps/metrics.ndjson PRICE_HOUR=2
 [ "$(grep -c '^measure .*--currency EUR --price-hour 2 ' ran)" -eq 1 ] && [ "$(wc -l <ran)" -eq 1 ]
 ok $? "a price is measured anew, and nothing is generated for it"
 again all
+[ "$(tail -n 2 log | head -n 1)" = 'the answer' ] &&
+    [ "$(tail -n 1 log)" = "$PWD/results/here/demo/report.html" ]
+ok $? "make all ends with the answer and the path of the page"
 launches=$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)
 rm results/here/demo/stamp/model-JUDGE
 again -j4 phase2 phase3

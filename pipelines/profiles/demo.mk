@@ -1,8 +1,6 @@
 # demo - the embedded trio on this machine: meant for ten minutes on two cores.
 PROMPT_CHOICE := --per-task 56
 TIMED_PROMPTS := 20
-# so few prompts can tell no less
-MARGIN        := 0.1
 STEPS         := 2,4,8,16,32,64
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32

@@ -238,6 +238,10 @@ alter() { jq -c "$1" claims.ndjson > then.ndjson; ! cmp -s then.ndjson claims.nd
     sound checks.ndjson
     state '{"spread": 0.15, "pace": 1.43}'
     against 0
+    # goals of one task are told apart
+    state '{}' --quality sum:accuracy:0.05,sum:judge_ppl:0.1
+    cp claims.ndjson then.ndjson
+    against 0
 }
 
 @test "whatever is altered differs" {

@@ -64,7 +64,7 @@ static const json_t *find(const json_t *list, const json_t *like)
     size_t i;
     json_array_foreach(list, i, c)
         if (same_text(c, like, "name") && same_text(c, like, "key") &&
-            same_text(c, like, "task"))
+            same_text(c, like, "task") && same_text(c, like, "quality_metric"))
             return c;
     return NULL;
 }

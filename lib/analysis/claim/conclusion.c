@@ -108,11 +108,14 @@ static void add_quality(json_t *list, const struct finding *g, const struct trie
     json_object_set_new(c, "llada", json_string(t->c->point));
 }
 
-static void add_ratio(json_t *list, const struct findings *f, const struct versus *x, int primary,
-                      const char *of)
+/* goal NULL: the ratio is of no goal, and exploratory. */
+static void add_ratio(json_t *list, const struct findings *f, const struct versus *x,
+                      const struct goal *goal, const char *of)
 {
-    json_t *c = statement_add(list, "ratio", of, primary, statement_is_told(x));
+    json_t *c = statement_add(list, "ratio", of, goal != NULL, statement_is_told(x));
     statement_versus(c, f, x);
+    if (goal)
+        json_object_set_new(c, "quality_metric", json_string(goal->metric));
 }
 
 static void add_numbers(json_t *list, const struct findings *f, const struct finding *g)
@@ -124,11 +127,34 @@ static void add_numbers(json_t *list, const struct findings *f, const struct fin
     }
     for (size_t i = 0; i < g->n_ways; i++)
         add_quality(list, g, &g->way[i], 1, g->way[i].c->name);
-    add_ratio(list, f, &g->equal, 1, "equal quality");
+    add_ratio(list, f, &g->equal, g->goal, "equal quality");
     if (g->rival.comparisons)
-        add_ratio(list, f, &g->rival, 1, "equal quality, fastest LLaMA");
+        add_ratio(list, f, &g->rival, g->goal, "equal quality, fastest LLaMA");
     if (g->best_of >= 0)
-        add_ratio(list, f, &g->best, 1, "fastest way");
+        add_ratio(list, f, &g->best, g->goal, "fastest way");
+}
+
+/* Every point of LLaDA against plain LLaMA, exploratory; what has no value is no row. */
+static void add_ratios(json_t *list, const struct findings *f, const char *task)
+{
+    const struct contender *llama = contender_plain(&f->contenders, 0);
+    for (size_t i = 0; i < f->contenders.n; i++) {
+        const struct contender *c = &f->contenders.v[i];
+        struct versus x = finding_ratio(f, c, llama, task, 1);
+        char *of = c->is_plain ? mem_format("%.0f steps", c->steps) : mem_text(c->name);
+        if (c->is_diffusion && !x.reason)
+            add_ratio(list, f, &x, NULL, of);
+        free(of);
+    }
+}
+
+static int is_first_of_task(const struct findings *f, int at)
+{
+    const char *task = f->v[at].goal->task;
+    for (int i = 0; i < at && task; i++)
+        if (f->v[i].goal->task && !strcmp(f->v[i].goal->task, task))
+            return 0;
+    return task != NULL;
 }
 
 /* ---- marks of the answers ---- */
@@ -202,6 +228,10 @@ json_t *conclusion_of(const struct findings *f, const struct finding_plan *plan)
         add_parity_crossing(list, &f->v[i]);
         add_numbers(list, f, &f->v[i]);
     }
+    add_ratios(list, f, NULL);
+    for (int i = 0; i < f->n; i++)
+        if (is_first_of_task(f, i))
+            add_ratios(list, f, f->v[i].goal->task);
     add_answers(list, f);
     return list;
 }

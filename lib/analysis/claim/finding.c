@@ -26,8 +26,8 @@ static int is_timed(const struct pairs_point *p, const char *task)
     return !task;
 }
 
-static struct versus compare(const struct findings *f, const struct contender *llada,
-                             const struct contender *llama, const char *task, size_t of)
+struct versus finding_ratio(const struct findings *f, const struct contender *llada,
+                            const struct contender *llama, const char *task, size_t of)
 {
     struct versus x = nothing;
     const struct pairs_of cells = {f->clock, task};
@@ -73,13 +73,13 @@ static struct versus against_fastest(const struct findings *f, const struct cont
     for (size_t i = 0; i < c->n && plain; i++) {
         if (c->v[i].is_diffusion || &c->v[i] == plain)
             continue;
-        struct versus x = compare(f, &c->v[i], plain, task, 1);
+        struct versus x = finding_ratio(f, &c->v[i], plain, task, 1);
         if (x.x.value < least) {
             least = x.x.value;
             fastest = &c->v[i];
         }
     }
-    return fastest ? compare(f, llada, fastest, task, others) : nothing;
+    return fastest ? finding_ratio(f, llada, fastest, task, others) : nothing;
 }
 
 /* ---- goals ---- */
@@ -140,7 +140,7 @@ static void take_ways(struct finding *g, const struct findings *f)
         g->way[g->n_ways++] = t;
         if (t.good.shown <= 0)
             continue;
-        struct versus x = compare(f, t.c, llama, g->goal->task, n);
+        struct versus x = finding_ratio(f, t.c, llama, g->goal->task, n);
         if (!g->n_shown++ || x.x.value < g->best.x.value || isnan(g->best.x.value)) {
             g->best = x;
             g->best_of = (int)g->n_ways - 1;
@@ -153,7 +153,7 @@ static void finding_of(struct finding *g, const struct findings *f, const struct
     *g = (struct finding){.goal = goal};
     take_steps(g, f);
     judge_steps(g, f);
-    g->equal = compare(f, g->timed, contender_plain(&f->contenders, 0), goal->task, 1);
+    g->equal = finding_ratio(f, g->timed, contender_plain(&f->contenders, 0), goal->task, 1);
     g->rival = against_fastest(f, g->timed, goal->task);
     take_ways(g, f);
 }
@@ -171,10 +171,10 @@ static void take_vanilla(struct findings *f)
             grown = &c->v[i];
     if (llada && llada->steps < llada->length)
         llada = NULL;
-    f->vanilla = compare(f, llada, llama, NULL, 1);
+    f->vanilla = finding_ratio(f, llada, llama, NULL, 1);
     if (!llada && llama)
         f->vanilla.reason = "one token a step was not measured";
-    f->grown = grown ? compare(f, grown, llama, NULL, 1) : nothing;
+    f->grown = grown ? finding_ratio(f, grown, llama, NULL, 1) : nothing;
 }
 
 /* Of plain LLaDA the point with so many tokens a step, else the next fewer, else the fewest. */
@@ -231,7 +231,7 @@ static void take_rate(struct findings *f)
         const struct contender *llada = at_pace(&f->batched, pace_of(f));
         if (llama && llada && pairs_find(&f->evidence->times, llama->point) &&
             pairs_find(&f->evidence->times, llada->point)) {
-            f->rate = inverse(compare(f, llada, llama, NULL, 1));
+            f->rate = inverse(finding_ratio(f, llada, llama, NULL, 1));
             f->batch = b;
             return;
         }

@@ -71,6 +71,10 @@ struct finding_plan {
 /* All points are borrowed from the evidence and the goals. */
 void finding_all(struct findings *f, const struct evidence *v, const struct finding_plan *plan);
 void finding_free(struct findings *f);
+/* `llada` against `llama` by the clock of f, where so many are looked at together; task NULL: all
+ * prompts. */
+struct versus finding_ratio(const struct findings *f, const struct contender *llada,
+                            const struct contender *llama, const char *task, size_t of);
 
 /* ---- the self-test ---- */
 

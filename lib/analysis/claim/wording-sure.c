@@ -1,0 +1,128 @@
+/* wording-sure.c - the question of a run and how sure its answer is: who was measured where and
+ * when, how many launches and prompts there are, what the self-test by the answer's clock found,
+ * and how quiet the machine was before its launches. */
+#include "lib/analysis/claim/wording.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/record/machine/processor.h"
+#include "lib/record/rec.h"
+
+/* The last generator that told its machine. */
+static const json_t *generator(const struct evidence *v)
+{
+    const json_t *r, *last = NULL;
+    size_t i;
+    json_array_foreach(evidence_list(v, "machine"), i, r) {
+        const char *tool = rec_text(r, "tool"), *start = rec_text(r, "start");
+        const char *best = rec_text(last, "start");
+        if (tool && start && !strncmp(tool, "gen-", 4) && (!best || strcmp(start, best) > 0))
+            last = r;
+    }
+    return last;
+}
+
+void wording_machine(struct buf *b, const struct evidence *v)
+{
+    const json_t *machine = json_object_get(generator(v), "machine");
+    const char *gpu = rec_text(json_object_get(machine, "gpu"), "name");
+    char *cpu = machine ? processor_name(machine) : NULL;
+    if (gpu || cpu)
+        buf_text(b, gpu ? gpu : cpu);
+    if (rec_number(machine, "cores") > 0)
+        buf_format(b, ", %.0f cores", rec_number(machine, "cores"));
+    free(cpu);
+}
+
+void wording_question(struct buf *b, const struct findings *f)
+{
+    const struct contender *llada = contender_plain(&f->contenders, 1);
+    const struct contender *llama = contender_plain(&f->contenders, 0);
+    const json_t *run = generator(f->evidence), *machine = json_object_get(run, "machine");
+    const char *start = rec_text(run, "start"), *print = rec_text(machine, "fingerprint");
+    buf_format(b, "At how many steps does %s match %s, and is it then faster? ",
+               llada ? llada->name : "LLaDA", llama ? llama->name : "LLaMA");
+    wording_machine(b, f->evidence);
+    if (print)
+        buf_format(b, " (%s)", print);
+    if (start && strlen(start) >= 10)
+        buf_format(b, ", %.10s", start);
+}
+
+/* "llada-demo 1.00 [0.99, 1.01]" of one check. */
+static void put_check(struct buf *b, const json_t *check)
+{
+    const json_t *twin = json_object_get(check, "twin");
+    const char *model = rec_text(check, "model"), *system = rec_text(check, "system");
+    model = model ? model : system;
+    struct versus x = {.x = {rec_number(twin, "value"), rec_number(twin, "lo"),
+                             rec_number(twin, "hi")}};
+    if (isnan(x.x.lo) || isnan(x.x.hi)) {
+        const char *why = rec_text(twin, "lo_reason");
+        buf_format(b, "%s%sno interval%s%s%s", model ? model : "", model ? " " : "",
+                   why ? " (" : "", why ? wording_reason(why) : "", why ? ")" : "");
+        return;
+    }
+    buf_format(b, "%s%s", model ? model : "", model ? " " : "");
+    buf_format(b, "%.2f [%.2f, %.2f]", x.x.value, x.x.lo, x.x.hi);
+}
+
+static void put_checks(struct buf *b, const struct findings *f)
+{
+    const char *why = wording_selftest(finding_selftest(f->evidence, f->clock));
+    const json_t *check;
+    size_t i;
+    int n = 0, found = 1;
+    double factor = NAN;
+    json_array_foreach(evidence_list(f->evidence, "check"), i, check) {
+        if (!finding_selftest_is(check, f->clock))
+            continue;
+        buf_text(b, n++ ? ", " : "the same model against itself: ");
+        put_check(b, check);
+        factor = rec_number(check, "factor");
+        found &= rec_is(check, "handicap", "FOUND");
+    }
+    if (!n)
+        buf_text(b, "no self-test by this clock");
+    else if (factor > 1)
+        buf_format(b, "; a handicap of %.3g %% was %s", 100 * (factor - 1),
+                   found ? "found" : "missed");
+    if (n && why)
+        buf_format(b, "; %s", why);
+}
+
+static void put_quiet(struct buf *b, const struct evidence *v)
+{
+    const json_t *look;
+    size_t i, looks = 0, fit = 0;
+    json_array_foreach(evidence_list(v, "fitness"), i, look) {
+        looks += json_object_get(look, "launch") != NULL;
+        fit += json_object_get(look, "launch") && json_is_true(json_object_get(look, "fit"));
+    }
+    if (looks)
+        buf_format(b, "; the machine was quiet before %zu of %zu launches", fit, looks);
+}
+
+void wording_sure(struct buf *b, const struct findings *f)
+{
+    const struct versus *x = f->n ? &f->v[0].equal : &f->vanilla;
+    size_t prompts = 0, launches = x->launches;
+    for (int i = 0; i < f->n; i++) {
+        prompts += f->v[i].n_steps ? f->v[i].step[0].good.prompts : 0;
+        if (!f->v[i].equal.reason && f->v[i].equal.launches < launches)
+            launches = f->v[i].equal.launches;
+    }
+    if (!x->reason)
+        buf_format(b, "%zu launches of both models, times by %s", launches,
+                   f->clock == PAIRS_CPU ? "processor time" : "the wall clock");
+    else
+        buf_format(b, "No times are compared: %s", wording_reason(x->reason));
+    if (prompts)
+        buf_format(b, "; %zu prompts scored", prompts);
+    buf_text(b, "; ");
+    put_checks(b, f);
+    put_quiet(b, f->evidence);
+    buf_text(b, ".");
+}
