@@ -83,17 +83,20 @@ EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 READING_SPEED ?= 238
 text-$(R)/stamp/reader = $(READING_SPEED)
 
-# $(call page,FILE,FORMAT)
+# The forms of the page, each from the same records: $(call page,FILE,FORMAT). What comes in files
+# of make that are read after this one asks for them by PAGES (robustness.mk).
+PAGES := $(R)/report.html $(R)/tables.html $(R)/report.md $(R)/tables.tex
+$(PAGES): $(TOLD) $(R)/judge.words $(FIGURE_FILES) $(R)/stamp/reader $(TOOL)-report | $(QUIET)
 define page
-$(R)/$(1): $$(TOLD) $(R)/judge.words $$(FIGURE_FILES) $(R)/stamp/reader $(TOOL)-report | $(QUIET)
+$(R)/$(1):
 	$$(call say,report $(1))\
 	    $(beside) $(BIN)/report -q --format $(2) --figures $(R)/figures $$(EMBEDDED) \
 	    --remarks $(R)/judge.words --reading-speed $(READING_SPEED) $$(TOLD) -o $$@
 endef
 $(eval $(call page,report.html,html))
+$(eval $(call page,tables.html,tables))
 $(eval $(call page,report.md,markdown))
 $(eval $(call page,tables.tex,latex))
 
-PAGES := $(R)/report.html $(R)/report.md $(R)/tables.tex
 report phase6: $(PAGES) ## report: figures, the page and its tables; seconds
 	@echo 'report: $(CURDIR)/$(R)/report.html'

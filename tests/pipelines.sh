@@ -267,7 +267,7 @@ did "more launches are added to those that are there" \
 again all STEPS=2,4,8,16 AA_LAUNCHES=6
 echo 'int more(void); int more(void) { return 1; }' >>tools/pareto.c
 again all STEPS=2,4,8,16
-did "other code in pareto.c reruns from pareto on" "bundle:1 conclude:1 pareto:2 plot:8 report:3"
+did "other code in pareto.c reruns from pareto on" "bundle:1 conclude:1 pareto:2 plot:8 report:4"
 rm results/here/demo/figures/ratio.svg
 again figures STEPS=2,4,8,16
 did "a deleted figure is drawn again, alone" "plot:1"

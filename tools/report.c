@@ -1,10 +1,10 @@
-/* report - all records of a run and its pictures in, one self-contained page and its Markdown twin
- * out.
+/* report - all records of a run and its pictures in; out a page that answers, and a page of all
+ * tables.
  *
- * The page is written by sections (lib/report/sections.h), each out of the same records; what
- * a section has no records for is left out, and no number is made here that is not in a record.
+ * The page that answers (lib/report/front.h) states claims (kind `claim`). The page of all tables
+ * is written by sections (lib/report/sections.h) out of the same records; a section without records
+ * is left out, and no number is made here that is not in a record.
  */
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,13 +13,15 @@
 #include "lib/base/mem.h"
 #include "lib/base/cli/opt.h"
 #include "lib/base/out.h"
-#include "lib/figure/figure.h"
+#include "lib/report/claims.h"
+#include "lib/report/front.h"
 #include "lib/report/page.h"
 #include "lib/record/rec.h"
 #include "lib/analysis/runset.h"
 #include "lib/report/sections.h"
+#include "lib/report/shelf.h"
 
-enum { SVG_MAX = 16 << 20, REMARKS_MAX = 1 << 16 };
+enum { REMARKS_MAX = 1 << 16 };
 
 struct args {
     struct common common;
@@ -29,88 +31,18 @@ struct args {
 };
 
 static const char notes[] =
-    "-o X.html writes X.html and its twin X.md; --format html or markdown writes that one alone,\n"
-    "latex the tables (booktabs, graphicx). Beside each table of the page lies its CSV.\n"
-    "With a self-test that did not pass, disturbed batches, an unfit machine or a cold start, the\n"
-    "page says UNDECIDED and why, above the answer.\n"
-    "The page loads nothing: style, figures and the script that sorts tables are inside. FIG.txt\n"
-    "beside a figure is its caption. A section without data is left out.\n";
-
-/* ---- figures ---- */
-
-static int is_svg(const struct dirent *d)
-{
-    size_t n = strlen(d->d_name);
-    return d->d_name[0] != '.' && n > 4 && !strcmp(d->d_name + n - 4, ".svg");
-}
-
-/* Place in the report: that of its type, then the others. */
-static size_t place_of(const char *name)
-{
-    size_t i = 0;
-    for (; figure_types[i].name; i++)
-        if (!strncmp(name, figure_types[i].name, strlen(figure_types[i].name)))
-            break;
-    return i;
-}
-
-static int by_place(const struct dirent **a, const struct dirent **b)
-{
-    size_t x = place_of((*a)->d_name), y = place_of((*b)->d_name);
-    return x != y ? (x < y ? -1 : 1) : strcmp((*a)->d_name, (*b)->d_name);
-}
-
-static void put_one_figure(struct page *p, const struct args *a, const char *name)
-{
-    char *path = mem_format("%s/%s", a->figures, name);
-    char *caption_path = mem_format("%.*stxt", (int)strlen(path) - 3, path);
-    char *id = mem_format("%.*s", (int)strlen(name) - 4, name);
-    char *link = sections_link(a->common.output, path);
-    struct buf svg = {0}, caption = {0};
-    struct err ignored = {0};
-    int got = !file_read(path, SVG_MAX, &svg, &ignored);
-    if (file_read(caption_path, 1 << 16, &caption, &ignored))
-        buf_text(&caption, id);
-    else if (caption.len && caption.data[caption.len - 1] == '\n')
-        caption.data[caption.len - 1] = 0;
-    for (char *c = id; *c; c++) /* a word that is safe as an HTML id */
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-", *c))
-            *c = '-';
-    page_figure(p, id, got ? svg.data : NULL, link, caption.data);
-    buf_free(&svg);
-    buf_free(&caption);
-    free(path);
-    free(caption_path);
-    free(id);
-    free(link);
-}
-
-static int put_figures(struct page *p, const struct args *a, struct err *e)
-{
-    struct dirent **list = NULL;
-    if (!a->figures)
-        return 0;
-    int n = scandir(a->figures, &list, is_svg, by_place);
-    if (n < 0)
-        return err_set(e, EXIT_NO_INPUT, "--figures %s: cannot be read", a->figures);
-    if (n)
-        page_heading(p, "Figures");
-    for (int i = 0; i < n; i++) {
-        put_one_figure(p, a, list[i]->d_name);
-        free(list[i]);
-    }
-    free(list);
-    if (n)
-        page_text(p, "Beside each figure lie its script (.gp, drawn again by gnuplot alone), "
-                     "its data (.tsv) and its caption (.txt).");
-    return 0;
-}
+    "-o X.html writes X.html, and beside it tables.html (every table, with its CSV), X.md (both\n"
+    "as Markdown) and tables.tex (booktabs, graphicx). --format writes one of these alone.\n"
+    "Sentences and numbers of the page are those of claims, which conclude makes. The page loads\n"
+    "nothing: style and figures are inside. Beside DIR/FIG.svg its caption is FIG.txt, its data\n"
+    "FIG.tsv, its script FIG.gp, and its variant for narrow screens FIG-narrow.svg. A section\n"
+    "without data is left out.\n";
 
 /* ---- the page ---- */
 
 static void put_reading(struct page *p)
 {
-    page_heading(p, "How to read this");
+    page_section(p, "reading", "How to read these tables");
     page_item(p, "A step is one pass of LLaDA over its whole canvas; more steps cost more time "
                  "and give better text. LLaMA writes one token a pass and has no such dial.");
     page_item(p, "Written a [b, c]: a value and its 95 %% interval, which would hold the true "
@@ -126,16 +58,13 @@ static void put_reading(struct page *p)
                  "measured of that sweep.");
 }
 
-static void put_data(struct page *p, const struct runset *s)
+static void put_gallery(struct page *p, const struct runset *s, const struct shelf *shelf)
 {
-    json_t *all = json_pack("{s:O*, s:O*, s:O*, s:O*}", "metric", runset_kind(s, "metric"),
-                            "quality", runset_kind(s, "quality"), "front", runset_kind(s, "front"),
-                            "crossover", runset_kind(s, "crossover"));
-    char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
-    if (text)
-        page_data(p, "records", text);
-    free(text);
-    json_decref(all);
+    if (shelf->n)
+        page_section(p, "figures", "Figures");
+    for (size_t i = 0; i < shelf->n; i++)
+        if (claims_allow_figure(s, shelf->names[i]))
+            shelf_link(p, shelf, shelf->names[i]);
 }
 
 /* Sentences of a file, one a line, among what the numbers cannot say. */
@@ -155,77 +84,109 @@ static int put_remarks(struct page *p, const char *path, struct err *e)
     return 0;
 }
 
-static int fill(struct page *p, const struct args *a, const struct runset *s, struct err *e)
+/* The page of all tables. */
+static int fill_tables(struct page *p, const struct args *a, const struct runset *s,
+                       const struct shelf *shelf, struct err *e)
 {
-    page_begin(p, a->title);
-    page_text(p, "The question: at how many denoising steps does the masked diffusion model "
-                 "LLaDA write as well as the autoregressive model LLaMA, and is it then faster "
-                 "or slower, and in how much memory?");
-    sections_answers(p, s);
+    const char *slash = strrchr(a->common.output, '/');
+    const char *name = slash ? slash + 1 : a->common.output;
+    const struct page_link back = {strcmp(a->format, "all") || !strcmp(name, "-") ? "report.html"
+                                                                                  : name,
+                                   "the answer on one page"};
+    page_begin(p, PAGE_TABLES, "All tables of this run");
+    page_links(p, "Back to", &back, 1);
+    put_reading(p);
     sections_crossovers(p, s);
-    page_heading(p, "Machine and models");
+    sections_comparisons(p, s);
+    sections_methods(p, s);
+    sections_tables(p, s);
+    sections_reader(p, s, a->reading_speed);
+    sections_words(p, s);
+    sections_ablation(p, s);
+    sections_robustness(p, s);
+    sections_texts(p, s);
+    page_section(p, "machine", "Machine and models");
     sections_machines(p, s);
     sections_models(p, s);
     sections_checks(p, s);
     sections_data(p, s);
     sections_fitness(p, s);
-    put_reading(p);
-    if (put_figures(p, a, e))
-        return -1;
-    sections_tables(p, s);
-    sections_reader(p, s, a->reading_speed);
-    sections_words(p, s);
-    sections_methods(p, s);
-    sections_comparisons(p, s);
-    sections_ablation(p, s);
-    sections_robustness(p, s);
-    sections_texts(p, s);
     sections_threats(p, s, a->embedded);
     if (put_remarks(p, a->remarks, e))
         return -1;
-    page_heading(p, "What went wrong");
+    page_section(p, "failures", "Failures");
     sections_outcomes(p, s);
-    page_heading(p, "Where the numbers come from");
+    put_gallery(p, s, shelf);
+    page_section(p, "records", "Records and commands");
     sections_origin(p, s, a->common.output);
-    put_data(p, s);
     page_end(p);
     return 0;
 }
 
 /* ---- files ---- */
 
-static int write_pages(const struct args *a, const struct page *p, struct err *e)
+/* The file `name` beside the page; NULL, with an error: it is the page itself. */
+static char *beside(const char *path, const char *name, struct err *e)
+{
+    const char *slash = strrchr(path, '/');
+    char *twin = mem_format("%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
+    if (!strcmp(twin, path) || file_same(twin, path)) {
+        free(twin);
+        err_set(e, EXIT_BAD_USAGE, "-o %s: expected another name ending in .html", path);
+        return NULL;
+    }
+    return twin;
+}
+
+static int write_beside(const char *path, const char *name, const struct buf *b, struct err *e)
+{
+    char *twin = beside(path, name, e);
+    int bad = !twin || out_whole(twin, b->data, b->len, e);
+    free(twin);
+    return bad;
+}
+
+/* Every form, each beside the page: "X.html" also has "X.md". */
+static int write_all(const char *path, const struct page *front, const struct page *tables,
+                     const struct buf *md, const struct buf *tex, struct err *e)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    char *twin = mem_format("%.*s.md", (int)(dot ? (size_t)(dot - name) : strlen(name)), name);
+    int bad = write_beside(path, twin, md, e) ||
+              write_beside(path, "tables.html", &tables->html, e) ||
+              write_beside(path, "tables.tex", tex, e) ||
+              out_whole(path, front->html.data, front->html.len, e);
+    free(twin);
+    return bad ? -1 : 0;
+}
+
+static int write_pages(const struct args *a, struct page *front, const struct page *tables,
+                       struct err *e)
 {
     const char *path = a->common.output;
-    int both = !strcmp(a->format, "both");
-    if (!strcmp(a->format, "markdown") || !strcmp(a->format, "latex")) {
-        const struct buf *b = *a->format == 'm' ? &p->md : &p->tex;
-        return out_whole(path, b->data, b->len, e);
-    }
-    if (both && strcmp(path, "-")) {
-        const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
-        int stem = (int)(dot && (!slash || dot > slash) ? (size_t)(dot - path) : strlen(path));
-        char *twin = mem_format("%.*s.md", stem, path);
-        int bad = file_same(twin, path) || !strcmp(twin, path)
-                      ? err_set(e, EXIT_BAD_USAGE, "-o %s: expected a name ending in .html", path)
-                      : out_whole(twin, p->md.data, p->md.len, e);
-        free(twin);
-        if (bad)
-            return -1;
-    }
-    return out_whole(path, p->html.data, p->html.len, e);
+    struct buf *md = &front->md, *tex = &front->tex;
+    const struct buf *one = !strcmp(a->format, "markdown") ? md
+                            : !strcmp(a->format, "latex")  ? tex
+                            : !strcmp(a->format, "tables") ? &tables->html
+                                                           : &front->html;
+    buf_put(md, tables->md.data, tables->md.len);
+    buf_put(tex, tables->tex.data, tables->tex.len);
+    if (!strcmp(a->format, "all") && strcmp(path, "-") != 0)
+        return write_all(path, front, tables, md, tex, e);
+    return out_whole(path, one->data, one->len, e);
 }
 
 int main(int argc, char **argv)
 {
-    struct args a = {.common = COMMON_DEFAULTS, .format = "both", .reading_speed = 238,
+    struct args a = {.common = COMMON_DEFAULTS, .format = "all", .reading_speed = 238,
                      .title = "LLaDA and LLaMA: quality, speed and memory"};
     const struct opt options[] = {
         {"figures", 0, OPT_TEXT, &a.figures, .arg = "DIR",
          .help = "folder of figures to show (*.svg)"},
         {"title", 0, OPT_TEXT, &a.title, .arg = "TEXT", .help = "title of the page"},
-        {"format", 0, OPT_CHOICE, &a.format, .choices = "both|html|markdown|latex", .arg = "FORMAT",
-         .help = "what to write (both)"},
+        {"format", 0, OPT_CHOICE, &a.format, .choices = "all|html|tables|markdown|latex",
+         .arg = "FORMAT", .help = "what to write (all)"},
         {"remarks", 0, OPT_TEXT, &a.remarks, .arg = "FILE",
          .help = "sentences, one a line, among what the numbers cannot say"},
         {"reading-speed", 0, OPT_REAL, &a.reading_speed, 1, 1e6, .arg = "WORDS",
@@ -243,18 +204,25 @@ int main(int argc, char **argv)
     const struct log log = {"report", a.common.quiet ? 0 : a.common.verbose ? 2 : 1};
     struct err e = {0};
     struct runset set;
-    struct page page = {0};
+    struct page front = {0}, tables = {0};
+    struct shelf shelf = {0};
     if (runset_load(&set, (const char *const *)argv + first, (size_t)(argc - first),
                     a.common.limit, &e) ||
         (!set.records && err_set(&e, EXIT_BAD_DATA, "no records in the input%s%s",
                                  set.bad ? ": " : "", set.first_bad)) ||
-        fill(&page, &a, &set, &e) || write_pages(&a, &page, &e))
+        shelf_open(&shelf, a.figures, a.common.output, &e) ||
+        fill_tables(&tables, &a, &set, &shelf, &e))
+        err_die("report", &e);
+    front_fill(&front, &set, &(const struct front){a.title, &shelf, &tables, a.embedded});
+    if (write_pages(&a, &front, &tables, &e))
         err_die("report", &e);
     int code = set.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
     if (set.bad)
         log_warn(&log, "W040", "%lld line(s) could not be read; the first: %s",
                  (long long)set.bad, set.first_bad);
-    page_free(&page);
+    shelf_close(&shelf);
+    page_free(&front);
+    page_free(&tables);
     runset_free(&set);
     log_note(&log, "%s", a.common.output);
     return code;

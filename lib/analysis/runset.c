@@ -23,7 +23,8 @@ static const char *const kept[] = {"metric", "quality", "front",    "crossover",
                                    "meta",   "parent",  "error",    "roofline",
                                    "check",  "comparison", "workload", "attainment",
                                    "hypervolume", "dialect", "audit", "method", "commit",
-                                   "ablation", "forecast", "prune"};
+                                   "ablation", "forecast", "prune",
+                                   "claim"};
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {

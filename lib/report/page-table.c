@@ -1,7 +1,6 @@
 /* page-table.c - see page.h: tables. One is kept until it is whole and then written in every form
  * from the same cells: the page, its twin, LaTeX (booktabs), and CSV inside a link. On a narrow
- * screen a row is a card, in which each cell bears the title of its column, so nothing scrolls
- * sideways. */
+ * screen a table moves sideways in a frame of its own, and the page does not. */
 #include "lib/report/page.h"
 
 #include <assert.h>
@@ -71,15 +70,15 @@ static void html_number(struct page *p, const struct page_column *c, const struc
     struct buf value = {0};
     struct scale scale = format_scale(c->metric, cell->value);
     format_value(&value, c->metric, cell->value);
-    buf_text(&p->html, "<span>");
     escape_html(&p->html, value.data);
-    buf_text(&p->html, "</span>");
     if (isfinite(cell->lo) && isfinite(cell->hi)) {
         buf_clear(&value);
         format_digits(&value, cell->lo / scale.divide);
         buf_text(&value, ", ");
         format_digits(&value, cell->hi / scale.divide);
-        buf_format(&p->html, " <i>[%s]</i>", value.data);
+        buf_text(&p->html, " <i>[");
+        escape_html(&p->html, value.data);
+        buf_text(&p->html, "]</i>");
     }
     buf_free(&value);
 }
@@ -88,31 +87,30 @@ static void html_cell(struct page *p, size_t i)
 {
     const struct page_column *c = &p->columns[i % p->n_columns];
     const struct page_cell *cell = &p->cells[i];
-    buf_text(&p->html, "<td data-label=\"");
-    escape_html(&p->html, c->title);
-    buf_char(&p->html, '"');
-    if (c->metric && isfinite(cell->value))
-        buf_format(&p->html, " class=\"n\" data-v=\"%.9g\"", cell->value);
-    else if (c->metric)
-        buf_text(&p->html, " class=\"n\" data-v=\"\"");
-    buf_text(&p->html, "><b>");
-    if (c->metric && isfinite(cell->value))
+    const char *end = i % p->n_columns ? "</td>" : "</th>"; /* the first cell names the row */
+    buf_text(&p->html, i % p->n_columns ? "<td" : "<th scope=\"row\"");
+    if (c->metric && isfinite(cell->value)) {
+        buf_format(&p->html, " data-v=\"%.9g\">", cell->value);
         html_number(p, c, cell);
-    else
+    } else {
+        buf_text(&p->html, c->metric ? " class=\"n\">" : ">");
         escape_html(&p->html, cell->text);
-    buf_text(&p->html, "</b></td>");
+    }
+    buf_text(&p->html, end);
 }
 
 static void html_table(struct page *p)
 {
     if (p->folded) {
-        buf_text(&p->html, "<details><summary>");
+        buf_text(&p->html, "<details class=\"more\"><summary>");
         escape_html(&p->html, p->folded);
         buf_text(&p->html, "</summary>");
     }
-    buf_text(&p->html, "<table>\n<caption>");
+    buf_text(&p->html, "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"");
+    escape_html(&p->html, p->section ? p->section : "table");
+    buf_text(&p->html, "\"><table>\n<caption><span>");
     escape_html(&p->html, p->caption);
-    buf_text(&p->html, "</caption>\n<thead><tr>");
+    buf_text(&p->html, "</span></caption>\n<thead><tr>");
     for (size_t i = 0; i < p->n_columns; i++) {
         buf_text(&p->html, is_number(p, i) ? "<th scope=\"col\" class=\"n\">"
                                            : "<th scope=\"col\">");
@@ -127,7 +125,7 @@ static void html_table(struct page *p)
         if ((i + 1) % p->n_columns == 0)
             buf_text(&p->html, "</tr>\n");
     }
-    buf_text(&p->html, "</tbody></table>\n");
+    buf_text(&p->html, "</tbody></table></div>\n");
 }
 
 /* ---- CSV ---- */
@@ -190,9 +188,10 @@ static void html_csv(struct page *p)
     csv_head(&csv, p, wide);
     for (size_t i = 0; i < p->n_cells; i += p->n_columns)
         csv_row(&csv, p, wide, i);
-    buf_format(&p->html, "<a class=\"csv\" download=\"table-%d.csv\" href=\"", p->tables);
+    const char *name = p->section ? p->section : "table";
+    buf_format(&p->html, "<p class=\"more\"><a download=\"%s-%d.csv\" href=\"", name, p->tables);
     escape_data_link(&p->html, "text/csv", csv.data);
-    buf_format(&p->html, "\">table-%d.csv</a>%s\n", p->tables, p->folded ? "</details>" : "");
+    buf_text(&p->html, "\">CSV</a></p>\n");
     buf_free(&csv);
 }
 
@@ -254,15 +253,46 @@ static void latex_table(struct page *p)
     } while (from < p->n_cells);
 }
 
+/* 1: columns of numbers are there, and this row has none of them. */
+static int is_null(const struct page *p, size_t from)
+{
+    int numbers = 0;
+    for (size_t i = 0; i < p->n_columns; i++) {
+        if (is_number(p, i) && isfinite(p->cells[from + i].value))
+            return 0;
+        numbers += is_number(p, i);
+    }
+    return numbers > 0;
+}
+
+static void drop_null_rows(struct page *p)
+{
+    size_t kept = 0;
+    for (size_t from = 0; from < p->n_cells; from += p->n_columns)
+        for (size_t i = from, null = (size_t)is_null(p, from); i < from + p->n_columns; i++) {
+            if (null)
+                free(p->cells[i].text);
+            else
+                p->cells[kept++] = p->cells[i];
+        }
+    p->n_cells = kept;
+}
+
 void page_table_end(struct page *p)
 {
     page_leave_list(p);
     while (p->n_cells % p->n_columns)
         page_cell(p, "");
-    p->tables++;
-    html_table(p);
-    html_csv(p);
-    markdown_table(p);
-    latex_table(p);
+    drop_null_rows(p);
+    if (p->n_cells) {
+        p->tables++;
+        html_table(p);
+        if (p->kind == PAGE_TABLES)
+            html_csv(p);
+        if (p->folded)
+            buf_text(&p->html, "</details>\n");
+        markdown_table(p);
+        latex_table(p);
+    }
     page_table_drop(p);
 }

@@ -1,10 +1,8 @@
-/* page.c - see page.h. Nothing is loaded from anywhere: style, script and figures are inside. The
- * one script that runs is ours, named by its hash in the policy of the page; all it does is sort
- * tables, and without it every word is there. The forms are written side by side, so that none can
- * say what the others do not. */
+/* page.c - see page.h. The forms are written side by side, so that none can say what the others do
+ * not. A page runs no script but ours, named by its hash in the policy of the page.
+ */
 #include "lib/report/page.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,67 +10,11 @@
 
 #include "lib/analysis/format.h"
 #include "lib/base/hash.h"
+#include "lib/base/mem.h"
 #include "lib/report/escape.h"
+#include "lib/report/look.h"
 
 enum { TEXT_MAX = ESCAPE_MAX };
-
-static const char style[] =
-    "body{font:16px/1.55 system-ui,sans-serif;color:#1c1c1c;background:#fff;max-width:62rem;"
-    "margin:0 auto;padding:1.5rem 1rem 4rem}"
-    "h1{font-size:1.7rem;line-height:1.2;margin:.5rem 0 1rem}"
-    "h2{font-size:1.25rem;margin:2.4rem 0 .6rem;border-bottom:1px solid #ddd;padding-bottom:.2rem}"
-    "h3{font-size:1.02rem;margin:1.6rem 0 .4rem}"
-    ".lead{font-size:1.1rem;border-left:4px solid #0072b2;background:#f1f7fb;padding:.8rem 1rem;"
-    "margin:1rem 0}"
-    "nav{font-size:.9rem;display:flex;flex-wrap:wrap;gap:.1rem 1rem}a{color:#005a8d}"
-    ".lead p{margin:.3rem 0}.undecided{border-color:#d55e00;background:#fdf3ec}"
-    ".undecided ul{margin:.3rem 0;padding-left:1.2rem}"
-    "table{border-collapse:collapse;font-size:.84rem;font-variant-numeric:tabular-nums;"
-    "margin:1rem 0 .2rem}"
-    "caption{text-align:left;caption-side:top;padding:0 0 .4rem;color:#444}"
-    "th,td{padding:.25rem .45rem;text-align:left;border-bottom:1px solid #e4e4e4;"
-    "vertical-align:top;overflow-wrap:break-word}"
-    "th{border-bottom:1.5px solid #555;vertical-align:bottom}"
-    "th:first-child,td:first-child{padding-left:0}.n{text-align:right}"
-    "td b{font-weight:inherit}td span{white-space:nowrap}"
-    "td i{white-space:nowrap;font-style:normal;color:#666}"
-    ".sorts th{cursor:pointer}th[aria-sort]::after{content:' \\25B4'}"
-    "th[aria-sort=descending]::after{content:' \\25BE'}"
-    "tbody tr:hover{background:#f6f6f6}.csv{font-size:.8rem}"
-    "details{margin:.4rem 0}summary{cursor:pointer;font-size:.84rem;color:#005a8d}"
-    "@media(max-width:40rem){body{padding:1rem .8rem 3rem}"
-    "table,caption,tbody,tr,td{display:block}"
-    "thead{display:none}.sorts thead{display:block;margin-bottom:.4rem}.sorts thead tr{display:"
-    "flex;flex-wrap:wrap;gap:.3rem}.sorts th{border:1px solid #bbb;border-radius:3px;"
-    "padding:.1rem .4rem;font-weight:400;font-size:.75rem}"
-    "tbody tr{border-bottom:1.5px solid #999;padding:.4rem 0}"
-    "td,td:first-child{border:0;padding:.1rem 0;display:flex;justify-content:space-between;"
-    "gap:1rem;text-align:right;flex-wrap:wrap}td:first-child{font-weight:600;text-align:left}"
-    "td::before{content:attr(data-label);color:#555;text-align:left;flex:0 1 auto}"
-    "td:first-child::before{display:none}td b{flex:1;overflow-wrap:anywhere}}"
-    "figure{margin:1.6rem 0}figure svg{max-width:100%;height:auto;display:block}"
-    "figcaption{font-size:.84rem;color:#444;margin-top:.5rem;max-width:46rem}"
-    "code{font:0.8rem/1.4 ui-monospace,monospace;background:#f5f5f5;padding:.1rem .3rem;"
-    "overflow-wrap:anywhere}"
-    "@media print{nav{display:none}body{max-width:none}figure,table{break-inside:avoid}}";
-
-/* A click on a head, or Enter on it, sorts the rows: numbers by `data-v`, missing ones last. */
-static const char script[] =
-    "document.querySelectorAll('table').forEach(function(t){"
-    "var heads=t.tHead.rows[0].cells,body=t.tBodies[0];t.classList.add('sorts');"
-    "Array.prototype.forEach.call(heads,function(h,k){"
-    "function key(r){var c=r.cells[k],v=c.getAttribute('data-v');"
-    "return v===null?c.textContent:v===''?NaN:+v}"
-    "function sort(){var up=h.getAttribute('aria-sort')!=='ascending',s=up?1:-1;"
-    "Array.prototype.forEach.call(heads,function(x){x.removeAttribute('aria-sort')});"
-    "h.setAttribute('aria-sort',up?'ascending':'descending');"
-    "Array.prototype.slice.call(body.rows).sort(function(a,b){var x=key(a),y=key(b);"
-    "if(typeof x==='string'||typeof y==='string')"
-    "return s*String(x).localeCompare(String(y),'en',{numeric:true});"
-    "if(x!==x||y!==y)return (x!==x)-(y!==y);return s*(x-y)})"
-    ".forEach(function(r){body.appendChild(r)})}"
-    "h.tabIndex=0;h.addEventListener('click',sort);h.addEventListener('keydown',function(e){"
-    "if(e.key==='Enter'||e.key===' '){e.preventDefault();sort()}})})});";
 
 /* ---- the frame ---- */
 
@@ -91,7 +33,7 @@ static void put_script_name(struct buf *b)
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     char hex[65];
     unsigned char v[33] = {0}; /* 32 bytes and one of padding */
-    hash_bytes(script, strlen(script), hex);
+    hash_bytes(look_script, strlen(look_script), hex);
     for (size_t i = 0; i < 32; i++) {
         const char pair[] = {hex[2 * i], hex[2 * i + 1], 0};
         v[i] = (unsigned char)strtoul(pair, NULL, 16);
@@ -105,37 +47,69 @@ static void put_script_name(struct buf *b)
     buf_text(b, "='");
 }
 
-void page_begin(struct page *p, const char *title)
+static void put_html_head(struct page *p, const char *title)
 {
     buf_text(&p->html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
                        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                       "style-src 'unsafe-inline'; img-src 'self' data:; script-src ");
-    put_script_name(&p->html);
+                       "style-src 'unsafe-inline'; img-src 'self' data:");
+    if (p->kind == PAGE_TABLES) {
+        buf_text(&p->html, "; script-src ");
+        put_script_name(&p->html);
+    }
     buf_text(&p->html, "\">\n<title>");
     escape_html(&p->html, title);
-    buf_format(&p->html, "</title>\n<style>%s</style>\n</head>\n<body>\n<h1>", style);
+    buf_format(&p->html, "</title>\n<style>%s%s</style>\n</head>\n<body%s>\n<header>\n<h1>",
+               look_style, p->kind == PAGE_TABLES ? look_tables : look_short,
+               p->kind == PAGE_TABLES ? " class=\"all\"" : "");
     escape_html(&p->html, title);
     buf_text(&p->html, "</h1>\n");
-    p->contents_at = p->html.len;
+}
+
+void page_begin(struct page *p, enum page_kind kind, const char *title)
+{
+    p->kind = kind;
+    put_html_head(p, title);
+    if (kind == PAGE_TABLES) {
+        buf_text(&p->html, "</header>\n<div class=\"filter\" hidden><label>Rows with the words "
+                           "<input type=\"search\" id=\"words\"></label><span id=\"shown\" "
+                           "role=\"status\"></span></div>\n<main>\n");
+    }
     buf_text(&p->md, "# ");
     escape_markdown(&p->md, title);
     buf_text(&p->md, "\n\n");
     buf_text(&p->tex, "% ");
     escape_latex(&p->tex, title);
+    buf_char(&p->tex, '\n');
+    if (kind == PAGE_TABLES) /* behind the short one, which says what they need */
+        return;
     buf_text(&p->tex,
-             "\n% \\usepackage[T1]{fontenc}\\usepackage{booktabs,graphicx}\n"
+             "% \\usepackage[T1]{fontenc}\\usepackage{booktabs,graphicx}\n"
              "\\providecommand{\\fitted}[1]{\\sbox0{#1}\\ifdim\\wd0>\\linewidth\n"
              "  \\resizebox{\\linewidth}{!}{\\usebox0}\\else\\usebox0\\fi}\n");
 }
 
-void page_end(struct page *p)
+static void leave_section(struct page *p)
 {
     page_leave_list(p);
-    buf_format(&p->html, "<script>%s</script>\n</body>\n</html>\n", script);
+    if (p->section)
+        buf_text(&p->html, p->kind == PAGE_TABLES ? "</details></section>\n" : "</section>\n");
+    free(p->section);
+    p->section = NULL;
+}
+
+void page_end(struct page *p)
+{
+    leave_section(p);
+    buf_text(&p->html, "</main>\n");
+    if (p->kind == PAGE_TABLES)
+        buf_format(&p->html, "<script>%s</script>\n", look_script);
+    buf_text(&p->html, "</body>\n</html>\n");
     struct buf whole = {0};
+    if (!p->contents_at) /* the sections are folded: they are the contents */
+        return;
     buf_put(&whole, p->html.data, p->contents_at);
-    buf_format(&whole, "<nav>%s</nav>\n", p->contents.data ? p->contents.data : "");
+    buf_text(&whole, p->contents.data ? p->contents.data : "");
     buf_put(&whole, p->html.data + p->contents_at, p->html.len - p->contents_at);
     buf_free(&p->html);
     p->html = whole;
@@ -159,29 +133,48 @@ void page_free(struct page *p)
     buf_free(&p->md);
     buf_free(&p->tex);
     buf_free(&p->contents);
+    free(p->section);
     page_table_drop(p);
     *p = (struct page){0};
 }
 
-/* ---- text ---- */
-
-void page_heading(struct page *p, const char *text)
+/* Where the links to the sections go; the sections follow. */
+void page_contents(struct page *p)
 {
-    page_leave_list(p);
-    p->headings++;
-    buf_format(&p->contents, "<a href=\"#part-%d\">", p->headings);
-    escape_html(&p->contents, text);
-    buf_text(&p->contents, "</a>");
-    buf_format(&p->html, "<h2 id=\"part-%d\">", p->headings);
-    escape_html(&p->html, text);
-    buf_text(&p->html, "</h2>\n");
+    buf_text(&p->html, "</div>\n<nav aria-label=\"Sections\">");
+    p->contents_at = p->html.len;
+    buf_text(&p->html, "<a href=\"tables.html\">All tables</a></nav>\n<main>\n");
+}
+
+int page_has_section(const struct page *p, const char *id)
+{
+    char *start = mem_format("<section id=\"%s\"", id);
+    int has = p->html.data && strstr(p->html.data, start);
+    free(start);
+    return has;
+}
+
+void page_section(struct page *p, const char *id, const char *title)
+{
+    leave_section(p);
+    p->section = mem_text(id);
+    p->sections++;
+    buf_format(&p->contents, "<a href=\"#%s\">", id);
+    escape_html(&p->contents, title);
+    buf_text(&p->contents, "</a> ");
+    buf_format(&p->html, "<section id=\"%s\" aria-labelledby=\"%s-title\">%s<h2 id=\"%s-title\">",
+               id, id, p->kind == PAGE_TABLES ? "<details><summary>" : "", id);
+    escape_html(&p->html, title);
+    buf_text(&p->html, p->kind == PAGE_TABLES ? "</h2></summary>\n" : "</h2>\n");
     buf_text(&p->md, "## ");
-    escape_markdown(&p->md, text);
+    escape_markdown(&p->md, title);
     buf_text(&p->md, "\n\n");
     buf_text(&p->tex, "\n% ");
-    escape_latex(&p->tex, text);
+    escape_latex(&p->tex, title);
     buf_char(&p->tex, '\n');
 }
+
+/* ---- text ---- */
 
 static void put_block(struct page *p, const char *open, const char *text, const char *close,
                       const char *md_open, const char *md_close)
@@ -205,41 +198,9 @@ void page_text(struct page *p, const char *format, ...)
     put_block(p, "<p>", text, "</p>\n", "", "\n\n");
 }
 
-void page_lead(struct page *p, const char *text, const char *const *doubts, size_t n)
+void page_sentence(struct page *p, const char *text)
 {
-    page_leave_list(p);
-    buf_format(&p->html, "<div class=\"lead%s\">", n ? " undecided" : "");
-    if (n) {
-        buf_text(&p->html, "<p>UNDECIDED:</p><ul>");
-        buf_text(&p->md, "UNDECIDED:\n\n");
-    }
-    for (size_t i = 0; i < n; i++) {
-        buf_text(&p->html, "<li>");
-        escape_html(&p->html, doubts[i]);
-        buf_text(&p->html, "</li>");
-        buf_text(&p->md, "- ");
-        escape_markdown(&p->md, doubts[i]);
-        buf_char(&p->md, '\n');
-    }
-    buf_text(&p->html, n ? "</ul><p>" : "<p><strong>");
-    buf_text(&p->md, n ? "\n" : "**");
-    escape_html(&p->html, text);
-    escape_markdown(&p->md, text);
-    buf_text(&p->html, n ? "</p>" : "</strong></p>");
-    buf_text(&p->md, n ? "\n\n" : "**\n\n");
-    buf_format(&p->tex, "%% %s", n ? "UNDECIDED. " : "");
-    escape_latex(&p->tex, text);
-    buf_char(&p->tex, '\n');
-}
-
-void page_lead_more(struct page *p, const char *text)
-{
-    put_block(p, "<p>", text, "</p>", "", "\n\n");
-}
-
-void page_lead_end(struct page *p)
-{
-    buf_text(&p->html, "</div>\n");
+    put_block(p, "<p class=\"said\">", text, "</p>\n", "", "\n\n");
 }
 
 void page_code(struct page *p, const char *text)
@@ -271,83 +232,90 @@ void page_item(struct page *p, const char *format, ...)
     buf_char(&p->md, '\n');
 }
 
-/* ---- figures and data ---- */
-
-/* 1 when the drawing holds anything that a browser could run or load. */
-static int is_active(const char *svg)
+/* A file beside the page, perhaps a section of it: FILE#ID. */
+static void put_link(struct buf *b, const char *href)
 {
-    static const char *const bad[] = {"<script", "<foreignobject", "javascript:", "<iframe",
-                                      "<!entity", "<style",        "@import"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        if (strcasestr(svg, bad[i]))
-            return 1;
-    for (const char *c = svg; (c = strcasestr(c, "on")) != NULL; c++) /* onload="..." */
-        if (c > svg && isspace((unsigned char)c[-1])) {
-            size_t n = strspn(c, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-            if (c[n] == '=')
-                return 1;
-        }
-    return 0;
+    const char *id = strchr(href, '#');
+    char *file = mem_format("%.*s", (int)(id ? (size_t)(id - href) : strlen(href)), href);
+    escape_link(b, file);
+    if (id)
+        buf_char(b, '#');
+    if (id)
+        escape_link(b, id + 1);
+    free(file);
 }
 
-/* Several figures share a page, and gnuplot gives them the same ids: id="x", #x and url(#x) get
- * the figure's name in front. Its plots are numbered anew in each panel and never referred to:
- * they get a number of the page. */
-static void put_svg(struct buf *b, const char *svg, const char *name)
-{
-    static const char *const before[] = {" id=\"", " id='", "xlink:href='#", "xlink:href=\"#",
-                                         "url(#"};
-    int plots = 0;
-    for (const char *c = svg; *c;) {
-        size_t n = 0;
-        for (size_t i = 0; !n && i < sizeof before / sizeof *before; i++)
-            if (!strncmp(c, before[i], strlen(before[i])))
-                n = strlen(before[i]);
-        buf_put(b, c, n ? n : 1);
-        c += n ? n : 1;
-        if (n && !strncmp(c, "gnuplot_plot_", strlen("gnuplot_plot_")))
-            buf_format(b, "%s-%d-", name, ++plots);
-        else if (n)
-            buf_format(b, "%s-", name);
-    }
-}
-
-void page_figure(struct page *p, const char *name, const char *svg, const char *link,
-                 const char *caption)
+void page_links(struct page *p, const char *before, const struct page_link *links, size_t n)
 {
     page_leave_list(p);
-    const char *start = svg ? strstr(svg, "<svg") : NULL;
-    buf_text(&p->html, "<figure>\n");
-    if (start && !is_active(start)) {
-        put_svg(&p->html, start, name);
-    } else {
-        buf_text(&p->html, "<img src=\"");
-        escape_link(&p->html, link);
-        buf_text(&p->html, "\" alt=\"");
-        escape_html(&p->html, name);
-        buf_text(&p->html, "\">\n");
+    buf_text(&p->html, "<p class=\"more\">");
+    escape_html(&p->html, before);
+    escape_markdown(&p->md, before);
+    for (size_t i = 0; i < n; i++) {
+        buf_text(&p->html, i ? " · <a href=\"" : " <a href=\"");
+        put_link(&p->html, links[i].href);
+        buf_text(&p->html, "\">");
+        escape_html(&p->html, links[i].text);
+        buf_text(&p->html, "</a>");
+        buf_text(&p->md, i ? " · [" : " [");
+        escape_markdown(&p->md, links[i].text);
+        buf_text(&p->md, "](");
+        put_link(&p->md, links[i].href);
+        buf_char(&p->md, ')');
     }
-    buf_text(&p->html, "<figcaption>");
-    escape_html(&p->html, caption);
-    buf_text(&p->html, "</figcaption>\n</figure>\n");
-    buf_text(&p->md, "![");
-    escape_markdown(&p->md, name);
-    buf_text(&p->md, "](");
-    escape_link(&p->md, link);
-    buf_text(&p->md, ")\n\n*");
-    escape_markdown(&p->md, caption);
-    buf_text(&p->md, "*\n\n");
+    buf_text(&p->html, "</p>\n");
+    buf_text(&p->md, "\n\n");
 }
 
-void page_data(struct page *p, const char *id, const char *json)
+/* ---- the first screen ---- */
+
+void page_answer(struct page *p, const char *text, int is_decided)
 {
-    page_leave_list(p);
-    buf_format(&p->html, "<script type=\"application/json\" id=\"%s\">", id);
-    for (const char *c = json; *c; c++) {
-        if (*c == '<') /* no </script> and no <!-- inside */
-            buf_text(&p->html, "\\u003c");
-        else
-            buf_char(&p->html, *c);
+    put_block(p, is_decided ? "<p class=\"answer\">" : "<p class=\"answer open\">", text, "</p>\n",
+              "**", "**\n\n");
+    buf_text(&p->tex, "% ");
+    escape_latex(&p->tex, text);
+    buf_char(&p->tex, '\n');
+}
+
+void page_sure(struct page *p, const char *text, int is_decided, const char *more)
+{
+    put_block(p, is_decided ? "<p class=\"sure\"><b>How sure:</b> "
+                            : "<p class=\"sure open\"><b>Not decided:</b> ",
+              text, "", is_decided ? "How sure: " : "Not decided: ", "\n\n");
+    buf_format(&p->html, " <a href=\"#%s\">How it was measured</a></p>\n</header>\n"
+                         "<div class=\"first\">\n<ul class=\"cards\">\n", more);
+}
+
+void page_card(struct page *p, const struct page_card *card)
+{
+    int is_number = strchr("0123456789", card->value[0]) != NULL;
+    buf_text(&p->html, "<li tabindex=\"0\"><span>");
+    escape_html(&p->html, card->title);
+    buf_text(&p->html, is_number ? "</span><b>" : "</span><b class=\"none\">");
+    escape_html(&p->html, card->value);
+    buf_text(&p->html, "</b>");
+    if (*card->interval) {
+        buf_text(&p->html, "<i>");
+        escape_html(&p->html, card->interval);
+        buf_text(&p->html, "</i>");
     }
-    buf_text(&p->html, "</script>\n");
+    buf_text(&p->html, "<span>");
+    escape_html(&p->html, card->note);
+    buf_text(&p->html, "</span></li>\n");
+    buf_text(&p->md, "- ");
+    escape_markdown(&p->md, card->title);
+    buf_text(&p->md, ": **");
+    escape_markdown(&p->md, card->value);
+    buf_text(&p->md, "** ");
+    escape_markdown(&p->md, card->interval);
+    buf_text(&p->md, " ");
+    escape_markdown(&p->md, card->note);
+    buf_char(&p->md, '\n');
+}
+
+void page_cards_end(struct page *p)
+{
+    buf_text(&p->html, "</ul>\n");
+    buf_char(&p->md, '\n');
 }

@@ -96,8 +96,9 @@ static void put_option(struct page *p, const json_t *r)
         page_value(p, rec_number(r, bytes[i]), NAN, NAN, NULL);
     put_change(&memory, rec_number(r, "memory_ratio"), NAN, NAN, 1);
     cell_of(p, &memory);
-    put_change(&time, rec_number(r, "time_ratio"), rec_number(r, "time_lo"),
-               rec_number(r, "time_hi"), 1);
+    if (!isnan(rec_number(r, "time_lo"))) /* else of too few or of disturbed launches */
+        put_change(&time, rec_number(r, "time_ratio"), rec_number(r, "time_lo"),
+                   rec_number(r, "time_hi"), 1);
     cell_of(p, &time);
     page_value(p, rec_number(r, "output_tokens_per_s"), NAN, NAN, NULL);
     put_qualities(p, r);
@@ -135,7 +136,7 @@ static void put_all_claims(struct page *p, const json_t *list)
         {"Held to", NULL}, {"Measured [95 %]", NULL}, {"Outcome", NULL}};
     size_t i, k;
     const json_t *r, *c;
-    page_table_folded(p, "What was claimed, claim by claim",
+    page_table_folded(p, "Claims one by one",
                       "Rows are those of data/requirements.tsv. Held: the whole interval keeps the "
                       "bound; not held: none of it does; undecided: it holds the bound, or there "
                       "is none. Counters have no interval, their value decides.",
@@ -165,7 +166,7 @@ void sections_ablation(struct page *p, const struct runset *s)
     size_t i;
     if (!json_array_size(list))
         return;
-    page_heading(p, "What each option saves and costs");
+    page_section(p, "options", "Options: savings and costs");
     page_table(p, "Every option alone, and every level of saving, against the base (the first "
                   "option) of the same system on the same prompts. Changes of peak memory, latency "
                   "and perplexity are relative, those of accuracy in points; intervals are over "

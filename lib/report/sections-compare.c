@@ -9,6 +9,7 @@
 #include "lib/base/mem.h"
 #include "lib/analysis/format.h"
 #include "lib/record/rec.h"
+#include "lib/report/claims.h"
 #include "lib/report/sections.h"
 
 /* The first comparison of this model and setting in one of the metrics a, b. */
@@ -110,13 +111,26 @@ static void put_rows(struct page *p, const json_t *list, int folded)
 }
 
 /* What is held against LLaMA: LLaDA, or the third way. */
-struct contender { int latent; const char *name, *heading; };
-static const struct contender denoised = {0, "LLaDA", "LLaDA against LLaMA at the same work"};
-static const struct contender latent = {1, "LTM", "Latent thoughts against LLaMA"};
+struct contender { int latent; const char *name, *id, *heading; };
+static const struct contender denoised = {0, "LLaDA", "comparisons",
+                                          "LLaDA against LLaMA at the same work"};
+static const struct contender latent = {1, "LTM", "latent", "Latent thoughts against LLaMA"};
 
-/* The two systems at points that do the same work: the ratio over launches and what it shows. */
-static void put_ratios(struct page *p, const json_t *list, const struct contender *who, int of_text,
-                       const char *caption)
+/* Opens the section of a contender that any comparison is of. */
+static void put_section(struct page *p, const struct runset *s, const struct contender *who)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "comparison"), i, r)
+        if (rec_is(r, "by", "paradigm") && rec_is(r, "setting", "latent") == who->latent &&
+            (!p->section || strcmp(p->section, who->id) != 0))
+            page_section(p, who->id, who->heading);
+}
+
+/* The two systems at points that do the same work: the ratio over launches and what it shows.
+ * Without an interval there is no ratio. */
+static void put_ratios(struct page *p, const struct runset *s, const struct contender *who,
+                       int of_text, const char *caption)
 {
     char *ratio = mem_format("%s / LLaMA [95 %%]", who->name);
     const struct page_column columns[] = {
@@ -127,17 +141,19 @@ static void put_ratios(struct page *p, const json_t *list, const struct contende
         {"p, adjusted", ""},
         {"Launches", ""}};
     static const char *const keys[] = {"config", "base_config"};
-    size_t i, said = 0;
+    size_t i, null = 0;
     const json_t *r;
-    json_array_foreach(list, i, r) {
+    put_section(p, s, who);
+    page_table(p, caption, of_text ? 4 : 6, columns);
+    json_array_foreach(runset_kind(s, "comparison"), i, r) {
         const char *metric = rec_text(r, "metric"), *verdict = rec_text(r, "verdict");
         if (!metric || !verdict || !rec_is(r, "by", "paradigm") ||
             rec_is(r, "metric", "output_bytes_per_s") != of_text ||
             rec_is(r, "setting", "latent") != who->latent)
             continue;
-        if (!said++) {
-            page_heading(p, of_text ? "Text a second at the same work" : who->heading);
-            page_table(p, caption, of_text ? 4 : 6, columns);
+        if (isnan(rec_number(r, "lo")) || claims_times_are_null(s)) {
+            null++;
+            continue;
         }
         for (size_t k = 0; k < 2; k++)
             page_cell(p, rec_text(r, keys[k]) ? rec_text(r, keys[k]) : "–");
@@ -148,24 +164,26 @@ static void put_ratios(struct page *p, const json_t *list, const struct contende
         page_count(p, rec_number(r, "p_holm"));
         page_count(p, (double)rec_int(r, "launches", 0));
     }
-    if (said)
-        page_table_end(p);
+    page_table_end(p);
+    if (null)
+        page_text(p, "Pairs of points without a ratio of %s, since their launches are too few or "
+                     "were disturbed: %zu.", of_text ? "text" : "times", null);
     free(ratio);
 }
 
-static void put_all_ratios(struct page *p, const json_t *list)
+static void put_all_ratios(struct page *p, const struct runset *s)
 {
-    put_ratios(p, list, &denoised, 0,
+    put_ratios(p, s, &denoised, 0,
                "Time of an answer of LLaDA over that of LLaMA, paired by launch. SAME: "
                "the whole interval lies within 2 % of 1; UNDECIDED: it holds 1 and "
                "more. p against equality, adjusted by Holm for all ratios of one sweep.");
-    put_ratios(p, list, &latent, 0,
-               "Time of an answer under latents that were fitted to its prompt first, over that of "
-               "LLaMA, paired by launch: vi_steps 0 fits nothing.");
-    put_ratios(p, list, &denoised, 1,
+    put_ratios(p, s, &denoised, 1,
                "Bytes of text a second, up to the end of the text, of LLaDA over those of LLaMA. "
                "The two have different tokenizers, so a token of one is not a token of the other, "
                "and tokens a second of both cannot be held against each other.");
+    put_ratios(p, s, &latent, 0,
+               "Time of an answer under latents that were fitted to its prompt first, over that of "
+               "LLaMA, paired by launch: vi_steps 0 fits nothing.");
 }
 
 void sections_comparisons(struct page *p, const struct runset *s)
@@ -180,12 +198,12 @@ void sections_comparisons(struct page *p, const struct runset *s)
     const json_t *list = runset_kind(s, "comparison"), *r;
     size_t i;
     int quantized = 0;
-    put_all_ratios(p, list);
+    put_all_ratios(p, s);
     json_array_foreach(list, i, r)
         quantized |= rec_is(r, "by", "quant") && !rec_is(r, "effect", "disagreement");
     if (!quantized)
         return;
-    page_heading(p, "What quantization costs and saves");
+    page_section(p, "quantization", "Quantization: costs and savings");
     page_table(p, "Each model as it is and with its matrices quantized, on the same prompts. "
                   "Perplexity is the model's own of the reference texts: exact for LLaMA, from the "
                   "bound for LLaDA. Intervals resample the prompts of both in pairs; a change "
@@ -252,7 +270,7 @@ void sections_robustness(struct page *p, const struct runset *s)
             !rec_is(r, "metric", "differing_answers_ratio"))
             continue;
         if (!said++) {
-            page_heading(p, "How far the same weights disagree");
+            page_section(p, "robustness", "How far the same weights disagree");
             page_table(p, "The same prompts and weights, with one setting changed: how many "
                           "answers and tokens come out otherwise, and where they part "
                           "(medians of answers that do). What differs by its number format "

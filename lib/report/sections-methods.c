@@ -8,6 +8,7 @@
 #include "lib/analysis/format.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
+#include "lib/report/claims.h"
 #include "lib/report/sections.h"
 
 static const json_t *find_method(const struct runset *s, const char *name)
@@ -93,8 +94,9 @@ static void put_method(struct page *p, const struct runset *s, const json_t *lis
     const char *name = rec_text(ratio, "setting"), *point = rec_text(ratio, "point");
     struct buf b = {0};
     put_metric(p, s, point ? point : "", "e2e_ns");
-    page_value(p, 1 / rec_number(ratio, "value"), 1 / rec_number(ratio, "hi"),
-               1 / rec_number(ratio, "lo"), NULL);
+    const double lo = claims_times_are_null(s) ? (double)NAN : rec_number(ratio, "lo");
+    page_value(p, isnan(lo) ? lo : 1 / rec_number(ratio, "value"), 1 / rec_number(ratio, "hi"),
+               1 / lo, NULL);
     put_accuracy(p, accuracy, "config_value");
     if (accuracy)
         buf_format(&b, "%+.3g [%+.3g, %+.3g] points", 100 * rec_number(accuracy, "value"),
@@ -176,7 +178,7 @@ void sections_methods(struct page *p, const struct runset *s)
         rows += is_row(r) ? 1 : 0;
     if (!rows)
         return;
-    page_heading(p, "Ways of decoding");
+    page_section(p, "decoding", "Ways of decoding");
     page_table(p, "Each method against the base of its model on the same prompts, one answer at a "
                   "time: the ratio over launches, and the share of right answers over the prompts "
                   "of both. What was published of a method is of another model on another machine, "

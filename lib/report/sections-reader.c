@@ -77,7 +77,7 @@ void sections_reader(struct page *p, const struct runset *s, double speed)
     int said = 0;
     config_table_metric(&c, s, "norm_latency_ns_per_word");
     char *caption = mem_format(
-        "What one reader gets of one answer, beside %.4g words a minute (238 is silent reading of "
+        "One answer as one reader gets it, beside %.4g words a minute (238 is silent reading of "
         "English: Brysbaert 2019, doi 10.1016/j.jml.2019.104047). Words are those of the texts "
         "measured, over the whole time of an answer; yes: all of the interval is at least so "
         "fast. Before the first token the reader waits, and in a gap the text stands still.",
@@ -86,7 +86,7 @@ void sections_reader(struct page *p, const struct runset *s, double speed)
         if (isnan(c.v[i].y.at))
             continue;
         if (!said++) {
-            page_heading(p, "Beside a reader");
+            page_section(p, "reader", "Beside a reader");
             page_table(p, caption, sizeof columns / sizeof *columns, columns);
         }
         put_row(p, s, &c.v[i], speed);

@@ -73,11 +73,13 @@ static void put_judge(struct page *p, const struct runset *s)
 void sections_data(struct page *p, const struct runset *s)
 {
     const json_t *prompts = runset_kind(s, "prompt"), *workloads = runset_kind(s, "workload"), *r;
+    static const char *const said[] = {"warning", "text", "training_text"};
     size_t i;
-    page_heading(p, "Prompts and judge");
+    page_section(p, "prompts", "Prompts and judge");
     json_array_foreach(workloads, i, r)
-        if (rec_text(r, "text"))
-            page_item(p, "%s", rec_text(r, "text"));
+        for (size_t k = 0; k < COUNT(said); k++)
+            if (rec_text(r, said[k]))
+                page_item(p, "%s", rec_text(r, said[k]));
     put_workloads(p, s);
     if (json_array_size(runset_kind(s, "quality")))
         put_judge(p, s);
@@ -165,6 +167,8 @@ static void put_drift(struct page *p, const struct runset *s)
                           COUNT(columns), columns);
     for (size_t i = 0; i < all.n; i++) {
         const json_t *r = all.v[i].y.record;
+        if (isnan(all.v[i].y.at))
+            continue;
         page_cell(p, all.v[i].config);
         page_cell(p, yes_no(r, "steady"));
         page_cell(p, yes_no(r, "warmup_steady"));
@@ -177,6 +181,16 @@ static void put_drift(struct page *p, const struct runset *s)
     config_table_free(&all);
 }
 
+/* What speaks against numbers of this run. */
+static void put_doubts(struct page *p, const struct runset *s)
+{
+    struct doubts doubts = {0};
+    doubts_find(&doubts, s, NULL);
+    for (size_t i = 0; i < doubts.n; i++)
+        page_item(p, "Doubt: %s", doubts.v[i]);
+    doubts_free(&doubts);
+}
+
 void sections_fitness(struct page *p, const struct runset *s)
 {
     struct doubts_fitness f = doubts_count(s, NULL);
@@ -184,7 +198,8 @@ void sections_fitness(struct page *p, const struct runset *s)
     const json_t *r;
     if (!f.points && !f.launches)
         return;
-    page_heading(p, "How quiet the machine was, and drift");
+    page_section(p, "quiet", "How quiet the machine was, and drift");
+    put_doubts(p, s);
     json_array_foreach(runset_kind(s, "fitness"), i, r)
         if (rec_text(r, "text"))
             page_item(p, "%s.", rec_text(r, "text"));
@@ -271,7 +286,7 @@ static void put_machine(struct page *p, const struct runset *s)
 void sections_threats(struct page *p, const struct runset *s, int embedded)
 {
     const json_t *metrics = runset_kind(s, "metric");
-    page_heading(p, "What these numbers cannot say");
+    page_section(p, "threats", "Limits of these numbers");
     put_size(p, most_of(runset_kind(s, "quality"), "n"), most_of(metrics, "launches"));
     put_machine(p, s);
     if (has_random_weights(s))

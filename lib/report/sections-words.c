@@ -98,9 +98,9 @@ static void put_dialects(struct page *p, const json_t *list)
     const json_t *r;
     for (i = 0; i < c.n; i++)
         columns[3 + i] = (struct page_column){label_of(c.r[i]), ""};
-    page_table_folded(p, "What other benchmarks would print",
-                      "What vLLM bench, AIPerf, genai-perf, GuideLLM and MLPerf would print of the "
-                      "same events: equal names mean different things.",
+    page_table_folded(p, "The same run as other benchmarks print it",
+                      "The same events as vLLM bench, AIPerf, genai-perf, GuideLLM and MLPerf "
+                      "print them: equal names mean different things.",
                       3 + c.n, columns);
     json_array_foreach(list, i, r)
         if (is_of(r, c.r[0]))
@@ -153,7 +153,7 @@ void sections_words(struct page *p, const struct runset *s)
     const json_t *dialects = runset_kind(s, "dialect"), *audits = runset_kind(s, "audit");
     if (!json_array_size(dialects) && !json_array_size(audits))
         return;
-    page_heading(p, "In other benchmarks' words");
+    page_section(p, "words", "In other benchmarks' words");
     if (json_array_size(audits))
         put_audit(p, audits);
     if (json_array_size(dialects))

@@ -78,11 +78,13 @@ static void put_columns(struct page *p, const struct runset *s, const struct con
     buf_free(&names);
 }
 
+struct heading { const char *id, *title; };
+
 /* One row a configuration, one column a metric; rows and columns without any value are left out.
  * More columns than a screen holds are folded away in tables of their own. heading NULL: that of
  * before. */
 static void put_shown(struct page *p, const struct runset *s, const struct config_table *all,
-                      const char *kind, const char *heading, const char *caption,
+                      const char *kind, const struct heading *heading, const char *caption,
                       const struct shown *list, size_t n)
 {
     struct shown *used = mem_zero(n, sizeof *used);
@@ -91,7 +93,7 @@ static void put_shown(struct page *p, const struct runset *s, const struct confi
         if (is_any(s, all, kind, &list[m]))
             used[columns++] = list[m];
     if (columns && heading)
-        page_heading(p, heading);
+        page_section(p, heading->id, heading->title);
     for (size_t from = 0; from < columns; from += MAX_COLUMNS)
         put_columns(p, s, all, kind, from ? "Further columns of the table above." : caption,
                     used + from, columns - from < MAX_COLUMNS ? columns - from : MAX_COLUMNS,
@@ -100,7 +102,7 @@ static void put_shown(struct page *p, const struct runset *s, const struct confi
 }
 
 static void put_metrics(struct page *p, const struct runset *s, const struct config_table *all,
-                        const char *kind, const char *heading, const char *caption,
+                        const char *kind, const struct heading *heading, const char *caption,
                         const char *const *metrics, size_t n)
 {
     struct shown *list = mem_zero(n, sizeof *list);
@@ -138,7 +140,7 @@ static void put_quality(struct page *p, const struct runset *s, const struct con
             metrics[at] = metrics[at - 1];
         metrics[at] = m;
     }
-    put_metrics(p, s, all, "quality", "Quality",
+    put_metrics(p, s, all, "quality", &(const struct heading){"quality", "Quality"},
                 "Quality with 95 % intervals over prompts. Perplexity alone rewards repetition, so "
                 "diversity stands beside it.",
                 metrics, n);
@@ -159,7 +161,7 @@ static void put_ceilings(struct page *p, const struct runset *s)
             continue;
         const char *library = rec_text(r, "library");
         if (!said++)
-            page_table(p, "What the machine can do at most, measured before the run: the shares "
+            page_table(p, "Ceilings of the machine, measured before the run: the shares "
                           "above are of these.", COUNT(columns), columns);
         struct buf b = {0};
         page_cell(p, sections_dash(rec_text(r, "name")));
@@ -226,7 +228,7 @@ void sections_tables(struct page *p, const struct runset *s)
     struct config_table all = {0};
     config_table_all(&all, s);
     put_quality(p, s, &all);
-    put_metrics(p, s, &all, "metric", "Latency",
+    put_metrics(p, s, &all, "metric", &(const struct heading){"latency", "Latency"},
                 "Latency of one answer: medians of launches with 95 % intervals. Lower is better.",
                 latency, COUNT(latency));
     put_shown(p, s, &all, "metric", NULL,
@@ -238,23 +240,24 @@ void sections_tables(struct page *p, const struct runset *s)
               "Percentiles over answers; none where there are too few answers to tell.",
               percentiles, COUNT(percentiles));
     int same = has_one_tokenizer(s, &all); /* then tokens say it all */
-    put_metrics(p, s, &all, "metric", "Throughput",
+    put_metrics(p, s, &all, "metric", &(const struct heading){"throughput", "Throughput"},
                 same ? "Tokens a second. To EOS counts what a reader gets; all slots counts also "
                        "what a canvas holds after the end of the text."
                      : "Text and tokens a second. To EOS counts what a reader gets; all slots "
                        "counts also what a canvas holds after the end of the text. The tokenizers "
                        "differ: across models only bytes a second can be compared.",
                 rate + same, COUNT(rate) - (size_t)same);
-    put_metrics(p, s, &all, "metric", "Share of the machine's limits",
-                "What the work needs on paper (matrices once a pass, the cache; multiplications "
+    put_metrics(p, s, &all, "metric",
+                &(const struct heading){"limits", "Share of the machine's limits"},
+                "The need of the work on paper (matrices once a pass, the cache; multiplications "
                 "and additions of the rows computed), over its time, over what the machine can do. "
                 "Bandwidth above 100 %: the weights lie in a cache.",
                 share, COUNT(share));
     put_ceilings(p, s);
-    put_metrics(p, s, &all, "metric", "Memory",
+    put_metrics(p, s, &all, "metric", &(const struct heading){"memory", "Memory"},
                 "Memory as the allocator saw it: requested <= allocated <= reserved <= process.",
                 memory, COUNT(memory));
-    put_metrics(p, s, &all, "metric", "Energy",
+    put_metrics(p, s, &all, "metric", &(const struct heading){"energy", "Energy"},
                 "Joules over the time of the batches: on a GPU of its board (NVML, excludes the "
                 "host), else of the processor's packages (RAPL, excludes memory, board and supply, "
                 "includes whatever else ran).",
@@ -275,7 +278,7 @@ void sections_texts(struct page *p, const struct runset *s)
         if (!text)
             continue;
         if (!said++)
-            page_heading(p, "What the texts look like");
+            page_section(p, "texts", "Some of the texts");
         char *head = format_cleaned(prompt, 120), *body = format_cleaned(text, 400);
         page_item(p, "%s: “%s” → “%s”", all.v[i].config, head, body);
         free(head);

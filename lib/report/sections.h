@@ -1,16 +1,12 @@
-/* sections.h - the parts of a report: what the records of a run say, written to a page. A part
- * without records writes nothing, or says that there are none. */
+/* sections.h - the page of all tables: what the records of a run say. A part without records writes
+ * nothing, or says that there are none. */
 #ifndef REPORT_SECTIONS_H
 #define REPORT_SECTIONS_H
 
 #include "lib/report/page.h"
 #include "lib/analysis/runset.h"
 
-/* The answer in a box, below what speaks against it, with what the contracts are and how far they
- * differ; one item for each further quality metric; how the answer moves with the load; what to
- * measure next. Toys among prompts and judge (kind `workload`) stand before the answer. */
-void sections_answers(struct page *p, const struct runset *s);
-/* All crossovers as a table. */
+/* Every crossover that exists, why others do not, and what to measure next. */
 void sections_crossovers(struct page *p, const struct runset *s);
 /* Quality, latency, throughput, share of the machine's limits and memory of every configuration. */
 void sections_tables(struct page *p, const struct runset *s);

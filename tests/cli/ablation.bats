@@ -259,7 +259,7 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
     grep -q 'lean' waterfall.tsv
     grep -q -- '-50' waterfall.tsv
     "$BIN/report" -q --format markdown outcomes fits -o page.md
-    grep -q 'What each option saves and costs' page.md
+    grep -q 'Options: savings and costs' page.md
     grep -q '| lean .*| 0 of 40, exact .*-50.* %.*2-18 held; 2-19 not held' page.md
     grep -q '| 2-18 | half | llada | lean | memory.* at most -50.* | held |' page.md
 }

@@ -97,7 +97,7 @@ run_of() {
         --contract answer --methods m --no-meta > plan
     "$BIN/gen-llada" -m synth:tiny-llada --schedule plan --launch 0 --warmup 0 --no-meta -q \
         prompt > made
-    "$BIN/gen-llama" -m synth:tiny-llama --schedule plan --launch 1 --warmup 0 --no-meta -q \
+    "$BIN/gen-llama" -m synth:tiny-llama --schedule plan --launch 0 --warmup 0 --no-meta -q \
         prompt >> made
     jq -c 'select(.kind == "generation") | del(.id, .memory, .host, .tainted, .text, .token_ids)
         | (if .arch == "llama" then [40, 10] elif .unmask == "schedule" then [80, 9]
@@ -106,6 +106,9 @@ run_of() {
         | . + {kind: "metric", metric: "e2e_ns", value: ($took * 1e6), lo: ($took * 0.9e6),
                hi: ($took * 1.1e6), n: 10, launches: 5, unit: "ns", direction: "lower",
                launch_values: [range(5) | {launch: ., value: (($took + . * 0.01) * 1e6)}]},
+          . + {kind: "times", ids: [range(10) | "p\(.)"], tasks: [range(10) | null],
+               launches: [range(5)], cpu_ns: [range(5) | [range(10) | null]], disturbed_cells: 0,
+               e2e_ns: [range(5) as $l | [range(10) | ($took + $l * 0.01) * 1e6 + .]]},
           (range(10) as $i | . + {kind: "quality", id: "p\($i)", metric: "accuracy",
                                   value: (if $i < $right then 1 else 0 end),
                                   direction: "higher"})' made
@@ -133,70 +136,23 @@ run_of() {
     grep -q 'dual-factor' f.svg
     [ "$(grep '^[0-9]' f.tsv | cut -f 3 | awk '{ printf "%.2g ", $1 }')" = "1 2 4 8 " ]
     "$BIN/report" -q --format markdown in by-method ratios m -o page.md
-    # 9 right of 10 against 10: nothing is shown, and the fastest is of no interest
-    tr -d '\\' < page.md > words
-    grep -qF "it is UNDECIDED whether any of 3 ways of decoding LLaDA answers as well as LLaMA\
- within 5 points of accuracy; the nearest (factor: -10 [-40, +21] points, 10 prompts), which about\
- 81 prompts would decide, takes " words
-    grep -q 'vanilla decoding takes 2.00.* times as long as plain LLaMA' page.md
+    # the short page: each way against plain LLaMA, the quickest first
+    sed -n '/^## Ways of decoding/,/^## /p;/^# All tables/q' page.md > part
+    [ "$(grep '^| synth' part | cut -d '|' -f 2 | tr -d ' \n')" = \
+        "synth:tiny-llada,dual-factorsynth:tiny-llada,factorsynth:tiny-llama,plainsynth:tiny-llada,vanilla" ]
+
+    grep -q '^| synth:tiny-llada, vanilla | .* | 2.00 .* | 90 % | .*10 .* points | not shown |' part
     grep -q '^| synth:tiny-llada | dual-factor |.*9.5 times, a card (to\\_eos)' page.md
     grep -q 'Fewer right answers than its base: dual-factor' page.md
     lacks -q '^| synth:tiny-llama | plain' page.md # with what is it to be compared?
-}
-
-@test "the first sentence names the fastest way that is shown to be as good" {
-    three > m
-    run_of > in
-    # prompts N FACTOR VANILLA: of N prompts LLaMA gets all right, these so many, dual-factor none
-    prompts() {
-        jq -c --argjson n "$1" --argjson factor "$2" --argjson vanilla "$3" '
-            if .kind != "quality" then . elif .id != "p0" then empty
-            else (if .arch == "llama" then $n elif .cache != "none" then 0
-                  elif .unmask == "factor" then $factor else $vanilla end) as $right
-                 | range($n) as $i | .id = "p\($i)" | .value = (if $i < $right then 1 else 0 end)
-            end' in > more
-        "$BIN/compare" --no-meta --by paradigm --cost e2e_ns more > ratios
-        "$BIN/compare" --no-meta --methods m --cost e2e_ns more > by-method
-        "$BIN/report" -q --format markdown more by-method ratios m -o page.md
-        tr -d '\\' < page.md > plain.md
-        grep -m 1 'At batch 1, contract answer' plain.md
-    }
-    prompts 200 199 198 > said
-    grep -qF "of 3 ways of decoding LLaDA the fastest that is shown to answer as well as LLaMA\
- within 5 points of accuracy (factor: -0.5 [" said
-    grep -q '200 prompts) takes 0.50.* times as long as the fastest of LLaMA (plain)' said
-    lacks UNDECIDED said
-    # the slower one is shown, the faster ones are not
-    prompts 200 185 200 > said
-    grep -qF 'within 5 points of accuracy (vanilla: +0 [' said
-    prompts 40 2 1 > said
-    grep -qF "none of 3 ways of decoding LLaDA answers as well as LLaMA within 5 points of\
- accuracy; the nearest (factor: -95 [" said
-    # of so many ways one passes by chance: 80 alike are enough for one, and not for each of three
-    prompts 80 80 80 > said
-    grep -q 'UNDECIDED.*which about [0-9]* prompts would decide' said
-    n=$(grep -o 'about [0-9]* prompts' said | tr -dc 0-9)
-    [ "$n" -gt 80 ]
-    prompts "$n" "$n" "$n" > said
-    grep -q 'the fastest that is shown.*(factor: ' said
-    # where its sweep is as good
-    jq -cn --slurpfile in in '$in | map(select(.unmask == "schedule" and .kind == "metric"))[0]
-        | {schema, kind: "crossover", run, name: "X_q", quality_metric: "accuracy", llada: .model,
-           llama: "l", batch, series, exists: false, at: null,
-           reason: "as good as LLaMA at no step count measured"}' > crossover
-    "$BIN/report" -q --format markdown more by-method ratios m crossover -o page.md
-    grep -qF '; by accuracy it is as good as LLaMA at no step count measured (X\_q).' page.md
-    # nobody scored
-    jq -c 'select(.kind == "metric")' in > more
-    "$BIN/report" -q --format markdown more m -o page.md
-    grep -q 'whether any way of decoding LLaDA answers as well as LLaMA is not known' page.md
 }
 
 @test "no table of the page is wider than it folds" {
     three > m
     run_of > in
     "$BIN/compare" --no-meta --methods m --cost e2e_ns in > by-method
-    "$BIN/report" -q --format markdown in by-method m -o page.md
+    jq -c 'if .kind == "metric" then ., (.metric = "passes" | .value = 3) else . end' in > more
+    "$BIN/report" -q --format markdown more by-method m -o page.md
     grep -q '^| Model | Method | Latency | Times as fast | Accuracy |' page.md
     grep -q '^| Model | Method | Tokens per second | Tokens per pass | Passes | Rows |' page.md
     [ "$(grep '^|' page.md | awk -F ' [|] ' '{ print NF }' | sort -n | tail -n 1)" -le 8 ]
@@ -229,7 +185,7 @@ run_of() {
     three > m
     run_of > in
     "$BIN/report" -q --format markdown in -o page.md
-    lacks -q 'fastest way of decoding' page.md
+    lacks -q 'Way of decoding' page.md
     "$BIN/plot" --type methods in -o f.svg
     grep -q 'no comparison by method' f.txt
 }

@@ -15,8 +15,8 @@ setup() {
 report() { "$BIN/report" -o report.html "$@"; }
 # A negated command cannot fail a test: this can.
 lacks() { if grep "$@"; then return 1; fi; }
-# says PATTERN: in the text of the page, without what is not read.
+# says PATTERN [PAGE]: in the text of the page of all tables, without what is not read.
 says() {
-    sed 's/<script.*<\/script>//; s/<[^>]*>/ /g' report.html | tr -s ' ' > words
+    sed 's/<script.*<\/script>//; s/<[^>]*>/ /g' "${2-tables.html}" | tr -s ' ' > words
     grep -q "$1" words
 }

@@ -10,9 +10,9 @@
 static const double LEVEL = 0.95, MOST = 1e7; /* prompts */
 
 /* Standard errors that the interval reaches on either side. */
-static double reach(size_t tests)
+static double reach(void)
 {
-    return stat_t_quantile(1 - (1 - LEVEL) / 2 / (double)tests, INFINITY);
+    return stat_t_quantile(1 - (1 - LEVEL) / 2, INFINITY);
 }
 
 /* On the scale on which errors are alike. */
@@ -22,9 +22,9 @@ static double scaled(const struct pooled_kind *k, double effect)
 }
 
 /* Prompts at which z is as far as an interval reaches. */
-static double needed(double z, size_t n, size_t tests)
+static double needed(double z, size_t n)
 {
-    return ceil((double)n * pow(reach(tests) / z, 2) - 1e-9);
+    return ceil((double)n * pow(reach() / z, 2) - 1e-9);
 }
 
 static double above(const struct pooled_kind *k, double limit, struct interval v,
@@ -32,7 +32,7 @@ static double above(const struct pooled_kind *k, double limit, struct interval v
 {
     if (pairs)
         return proportion_above(pairs, limit);
-    double error = (scaled(k, v.hi) - scaled(k, v.lo)) / 2 / reach(1);
+    double error = (scaled(k, v.hi) - scaled(k, v.lo)) / 2 / reach();
     double better = scaled(k, v.value) - scaled(k, limit);
     return error > 0 ? (k->higher ? better : -better) / error : NAN;
 }
@@ -45,7 +45,7 @@ void noninferior_put(json_t *r, const struct pooled_kind *k, const struct pooled
     double z = above(k, limit, v, pairs);
     int shown = isnan(z) ? -1 : (k->higher ? v.lo > limit : v.hi < limit);
     int worse = isnan(z) ? 0 : (k->higher ? v.hi < limit : v.lo > limit);
-    double tail = stat_t_outside(z, INFINITY) / 2, prompts = needed(z, n, 1);
+    double tail = stat_t_outside(z, INFINITY) / 2, prompts = needed(z, n);
     int open = shown == 0 && !worse;
     json_object_set_new(r, "margin", json_real(margin->by));
     json_object_set_new(r, "margin_relative", json_boolean(margin->relative));
@@ -54,15 +54,4 @@ void noninferior_put(json_t *r, const struct pooled_kind *k, const struct pooled
     int told = open && prompts > 0 && prompts < MOST;
     rec_set_number(r, "prompts_to_decide", told ? prompts : (double)NAN,
                    open ? "more than can be told" : isnan(z) ? "no spread is known" : "decided");
-}
-
-int noninferior_is_shown(double p)
-{
-    return p <= (1 - LEVEL) / 2;
-}
-
-double noninferior_prompts(double p, size_t n, size_t tests)
-{
-    double prompts = needed(stat_t_quantile(1 - p, INFINITY), n, p < 0.5 ? tests : 1);
-    return prompts < MOST ? prompts : NAN;
 }

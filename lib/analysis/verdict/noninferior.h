@@ -28,11 +28,5 @@
 void noninferior_put(json_t *r, const struct pooled_kind *k, const struct pooled_margin *margin,
                      double base, struct interval v, size_t n,
                      const struct proportion_pairs *pairs);
-/* 1: p, adjusted for all such tests that are looked at together, is enough to call it shown. */
-int noninferior_is_shown(double p);
-/* Prompts that would decide what has p_noninferior p at n prompts: to be shown as one of `tests`
- * that are adjusted together, or to be worse by more than the margin, whichever it is nearer to.
- * NaN: more than can be told. */
-double noninferior_prompts(double p, size_t n, size_t tests);
 
 #endif

@@ -1,15 +1,14 @@
-/* sections-answers.c - see sections.h: the answer, in a box with whatever speaks against it, and
- * all crossovers as a table. Of many crossovers only those of one batch size and contract become
- * sentences. */
+/* sections-crossovers.c - see sections.h: every crossover that exists, why others do not, what to
+ * measure next, and the volumes that both models dominate.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/analysis/about.h"
 #include "lib/analysis/format.h"
-#include "lib/analysis/verdict/best.h"
-#include "lib/analysis/verdict/doubts.h"
 #include "lib/analysis/verdict/verdict.h"
+#include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/report/sections.h"
 
@@ -34,90 +33,6 @@ static void put_suggestion(struct page *p, const json_t *r)
                   json_is_true(json_object_get(r, "prompts_at_least")) ? " or more" : "",
                   sections_dash(rec_text(r, "reason")));
     buf_free(&b);
-}
-
-/* What the answer rests on, when that is less than an answer should. */
-static void put_toys(struct buf *b, const struct runset *s)
-{
-    size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "workload"), i, r)
-        if (rec_text(r, "warning"))
-            buf_format(b, "%s ", rec_text(r, "warning"));
-}
-
-/* Who was trained on how much: a difference there is one of models, not of ways of generating. */
-static void put_training(struct page *p, const struct runset *s)
-{
-    size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "workload"), i, r)
-        if (rec_text(r, "training_text"))
-            page_lead_more(p, rec_text(r, "training_text"));
-}
-
-/* The box: what speaks against the answer, the answer, what it is made of, the contracts, what the
- * contestants were trained on. */
-static void put_box(struct page *p, const struct runset *s, const json_t *r)
-{
-    struct doubts doubts = {0};
-    struct buf lead = {0}, more = {0}, third = {0}, contracts = {0};
-    doubts_find(&doubts, s, r);
-    put_toys(&lead, s);
-    verdict_best(&lead, s);
-    if (r) {
-        verdict_answer(&lead, s, r);
-        verdict_parts(&more, s, r);
-        verdict_price(&more, s, r);
-    } else {
-        buf_text(&lead, "These records hold no crossover, so they do not answer the question yet: "
-                        "it takes the latency and the quality of LLaDA at several step counts and "
-                        "of LLaMA, and then pareto.");
-    }
-    verdict_third(&third, s);
-    verdict_contracts(&contracts, s, r);
-    page_lead(p, lead.data, (const char *const *)doubts.v, doubts.n);
-    if (more.len)
-        page_lead_more(p, more.data + 1);
-    if (third.len)
-        page_lead_more(p, third.data);
-    if (contracts.len)
-        page_lead_more(p, contracts.data);
-    put_training(p, s);
-    page_lead_end(p);
-    buf_free(&lead);
-    buf_free(&more);
-    buf_free(&third);
-    buf_free(&contracts);
-    doubts_free(&doubts);
-}
-
-/* The first headline leads; those of other qualities and series follow. */
-void sections_answers(struct page *p, const struct runset *s)
-{
-    json_t *list = verdict_headlines(s);
-    const json_t *first = json_array_get(list, 0), *r;
-    struct buf b = {0};
-    size_t i;
-    put_box(p, s, first);
-    for (i = 1; i < json_array_size(list); i++) {
-        buf_clear(&b);
-        verdict_answer(&b, s, json_array_get(list, i));
-        verdict_parts(&b, s, json_array_get(list, i));
-        verdict_price(&b, s, json_array_get(list, i));
-        page_item(p, "%s", b.data);
-    }
-    buf_clear(&b);
-    verdict_scale(&b, s, first);
-    if (b.len)
-        page_text(p, "%s", b.data);
-    json_array_foreach(runset_kind(s, "suggest"), i, r) {
-        const char *series = rec_text(r, "series"), *lead = rec_text(first, "series");
-        if (!first || !series || !lead || !strcmp(series, lead))
-            put_suggestion(p, r);
-    }
-    buf_free(&b);
-    json_decref(list);
 }
 
 static void put_bracket(struct page *p, const json_t *r)
@@ -155,7 +70,6 @@ static void put_crossover(struct page *p, const struct runset *s, const json_t *
 {
     struct buf b = {0};
     const char *quality = rec_text(r, "quality_metric"), *name = rec_text(r, "name");
-    int exists = json_is_true(json_object_get(r, "exists"));
     double batch = rec_number(r, "batch");
     page_cell(p, sections_dash(name));
     page_cell(p, sections_dash(rec_text(r, "contract")));
@@ -163,8 +77,7 @@ static void put_crossover(struct page *p, const struct runset *s, const json_t *
     page_count(p, isnan(batch) && (!name || strcmp(name, "X_batch")) ? 1 : batch);
     put_where(p, r);
     verdict_place(&b, s, r);
-    if (exists)
-        buf_format(&b, " %s", verdict_unit(r, 0));
+    buf_format(&b, " %s", verdict_unit(r, 0));
     verdict_predicted(&b, s, r);
     page_cell(p, b.data);
     put_bracket(p, r);
@@ -218,6 +131,29 @@ static void put_volumes(struct page *p, const struct runset *s)
         page_table_end(p);
 }
 
+/* "X_q: as good as LLaMA at no step count measured (12)": each reason once. */
+static void put_missing(struct page *p, const json_t *list)
+{
+    json_t *seen = json_object(), *n;
+    const char *text;
+    size_t i;
+    const json_t *r;
+    json_array_foreach(list, i, r) {
+        if (json_is_true(json_object_get(r, "exists")))
+            continue;
+        char *key = mem_format("%s: %s", sections_dash(rec_text(r, "name")),
+                               sections_dash(rec_text(r, "reason")));
+        json_object_set_new(seen, key,
+                            json_integer(json_integer_value(json_object_get(seen, key)) + 1));
+        free(key);
+    }
+    if (json_object_size(seen))
+        page_text(p, "Crossovers that do not exist, by reason, and how many:");
+    json_object_foreach(seen, text, n)
+        page_item(p, "%s (%lld)", text, (long long)json_integer_value(n));
+    json_decref(seen);
+}
+
 void sections_crossovers(struct page *p, const struct runset *s)
 {
     static const struct page_column columns[] = {
@@ -227,12 +163,18 @@ void sections_crossovers(struct page *p, const struct runset *s)
     size_t i;
     if (!json_array_size(list))
         return;
-    page_table(p, "The crossovers. X_lat: as fast as LLaMA; X_q: as good; X_par: both; X_batch, "
-                  "X_length: where the advantage in time changes hands as batch or length grow. "
-                  "Bracket: the measured points on either side, which need no interpolation.",
+    page_section(p, "crossovers", "Crossovers");
+    page_table(p, "Crossovers that exist. X_lat: as fast as LLaMA; X_q: as good; X_par: both; "
+                  "X_batch, X_length: where the advantage in time changes hands as batch or length "
+                  "grow. Bracket: the measured points on either side; the place between them is an "
+                  "estimate.",
                sizeof columns / sizeof *columns, columns);
     json_array_foreach(list, i, r)
-        put_crossover(p, s, r);
+        if (json_is_true(json_object_get(r, "exists")))
+            put_crossover(p, s, r);
     page_table_end(p);
+    put_missing(p, list);
     put_volumes(p, s);
+    json_array_foreach(runset_kind(s, "suggest"), i, r)
+        put_suggestion(p, r);
 }

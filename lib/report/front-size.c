@@ -1,0 +1,192 @@
+/* front-size.c - see front.h: throughput by batch and length, and memory.
+ *
+ * A column is a system: the autoregressive model, and LLaDA by how many tokens a step it makes, or
+ * by its way of decoding.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/config_table.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+#include "lib/report/front.h"
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+enum { SYSTEMS = 6, VALUES = 16 };
+
+static int is_equal(double a, double b)
+{
+    return !(a < b) && !(a > b) && !isnan(a) && !isnan(b);
+}
+
+/* "llama-demo", "llada-demo, 4 tokens a step", "llada-demo dual-factor". The caller frees. */
+static char *system_of(const struct config_row *a)
+{
+    if (a->kind != CONFIG_DIFFUSION || a->is_method || !a->axis || strcmp(a->axis, "steps"))
+        return mem_text(a->name);
+    double speed = a->length / a->value;
+    return mem_format("%s, %.3g token%s a step", a->model, speed, speed > 1 ? "s" : "");
+}
+
+struct system { char *name; enum config_kind kind; size_t cells; };
+struct systems { struct system v[64]; size_t n; };
+
+static int by_cells(const void *a, const void *b)
+{
+    const struct system *x = a, *y = b;
+    if (x->kind != y->kind) /* LLaMA first */
+        return x->kind == CONFIG_AUTOREGRESSIVE ? -1 : y->kind == CONFIG_AUTOREGRESSIVE;
+    return x->cells != y->cells ? (x->cells > y->cells ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+/* The systems of most cells; of the contract `fixed`, where both make the same number of tokens. */
+static void find_systems(struct systems *s, const struct config_table *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        char *name = system_of(&c->v[i]);
+        size_t at = 0;
+        while (at < s->n && strcmp(s->v[at].name, name) != 0)
+            at++;
+        if (at == COUNT(s->v) || at < s->n) {
+            free(name);
+        } else {
+            s->v[s->n++] = (struct system){name, c->v[i].kind, 0};
+        }
+        if (at < COUNT(s->v))
+            s->v[at].cells++;
+    }
+    qsort(s->v, s->n, sizeof *s->v, by_cells);
+}
+
+static void forget_systems(struct systems *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        free(s->v[i].name);
+}
+
+static int is_fixed(const struct config_row *a, const void *ctx)
+{
+    (void)ctx;
+    return !strcmp(a->contract, "fixed") && a->kind != CONFIG_OTHER;
+}
+
+static const struct config_row *find_cell(const struct config_table *c, const char *system,
+                                          double batch, double length)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        char *name = system_of(&c->v[i]);
+        int is = !strcmp(name, system) && is_equal(c->v[i].batch, batch) &&
+                 is_equal(c->v[i].length, length);
+        free(name);
+        if (is)
+            return &c->v[i];
+    }
+    return NULL;
+}
+
+void front_scale(struct page *p, const struct runset *s)
+{
+    struct page_column columns[2 + SYSTEMS] = {{"Tokens of an answer", NULL}, {"Batch", NULL}};
+    struct config_table c = {0};
+    struct systems *all = mem_zero(1, sizeof *all);
+    double batches[VALUES], lengths[VALUES];
+    config_table_metric(&c, s, "slot_tokens_per_s");
+    config_table_keep(&c, is_fixed, NULL);
+    find_systems(all, &c);
+    size_t n = all->n < SYSTEMS ? all->n : SYSTEMS, rows = 0;
+    int n_batches = config_table_values(&c, CONFIG_BATCH, batches, VALUES);
+    int n_lengths = config_table_values(&c, CONFIG_LENGTH, lengths, VALUES);
+    for (size_t i = 0; i < n; i++)
+        columns[2 + i] = (struct page_column){all->v[i].name, "slot_tokens_per_s"};
+    page_table(p, "Tokens a second of all answers of a batch together, exactly as many tokens from "
+                  "each model. Higher is better; 95 % intervals in brackets.", 2 + n, columns);
+    for (int l = 0; l < n_lengths; l++)
+        for (int k = 0; n && k < n_batches && rows < FRONT_ROWS; k++, rows++) {
+            char *length = mem_format("%.0f", lengths[l]), *batch = mem_format("%.0f", batches[k]);
+            page_cell(p, length);
+            page_cell(p, batch);
+            for (size_t i = 0; i < n; i++) {
+                const struct config_row *a = find_cell(&c, all->v[i].name, batches[k], lengths[l]);
+                page_value(p, a ? a->y.at : (double)NAN, a ? a->y.lo : (double)NAN,
+                           a ? a->y.hi : (double)NAN, a && a->oom ? "out of memory" : NULL);
+            }
+            free(length);
+            free(batch);
+        }
+    page_table_end(p);
+    forget_systems(all);
+    free(all);
+    config_table_free(&c);
+}
+
+/* 1: a system before this one needs as much at every batch, but for half a percent. */
+static int needs_as_another(const struct config_table *c, const struct systems *s, size_t i,
+                            double length)
+{
+    for (size_t k = 0; k < i; k++) {
+        int same = 1;
+        for (size_t r = 0; r < c->n; r++) {
+            const struct config_row *a = find_cell(c, s->v[i].name, c->v[r].batch, length);
+            const struct config_row *b = find_cell(c, s->v[k].name, c->v[r].batch, length);
+            same &= !a == !b && (!a || a->oom || fabs(a->y.at - b->y.at) <= 0.005 * b->y.at);
+        }
+        if (same)
+            return 1;
+    }
+    return 0;
+}
+
+static void put_layers(struct page *p, const struct runset *s, const struct config_row *a)
+{
+    static const char *const layers[] = {"memory_weights_bytes", "memory_kv_bytes",
+                                         "memory_activations_bytes",
+                                         "memory_allocated_peak_bytes"};
+    for (size_t i = 0; i < COUNT(layers); i++)
+        page_count(p, rec_number(runset_find(s, "metric", a->point, layers[i]), "value"));
+}
+
+void front_memory(struct page *p, const struct runset *s)
+{
+    static const struct page_column columns[] = {
+        {"Model", NULL},
+        {"Batch", NULL},
+        {"Weights", "memory_weights_bytes"},
+        {"Cache of keys and values", "memory_kv_bytes"},
+        {"Activations", "memory_activations_bytes"},
+        {"Peak, allocated", "memory_allocated_peak_bytes"}};
+    struct config_table c = {0};
+    struct systems *all = mem_zero(1, sizeof *all);
+    double batches[VALUES], lengths[VALUES];
+    config_table_metric(&c, s, "memory_allocated_peak_bytes");
+    config_table_keep(&c, is_fixed, NULL);
+    find_systems(all, &c);
+    int n_batches = config_table_values(&c, CONFIG_BATCH, batches, VALUES);
+    int n_lengths = config_table_values(&c, CONFIG_LENGTH, lengths, VALUES);
+    double longest = n_lengths ? lengths[n_lengths - 1] : 0;
+    char *caption = mem_format("Answers of exactly %.0f tokens. Memory repeats exactly, so it has "
+                               "no interval; a row also stands for ways of decoding that need as "
+                               "much, but for half a percent. Layers have their peaks at "
+                               "different times.", longest);
+    size_t rows = 0;
+    page_table(p, caption, COUNT(columns), columns);
+    for (size_t i = 0; i < all->n; i++)
+        for (int k = 0; k < n_batches && rows < FRONT_ROWS; k++) {
+            if (needs_as_another(&c, all, i, longest))
+                break;
+            const struct config_row *a = find_cell(&c, all->v[i].name, batches[k], longest);
+            if (!a || isnan(a->y.at))
+                continue;
+            char *batch = mem_format("%.0f", batches[k]);
+            page_cell(p, all->v[i].name);
+            page_cell(p, batch);
+            put_layers(p, s, a);
+            free(batch);
+            rows++;
+        }
+    page_table_end(p);
+    free(caption);
+    forget_systems(all);
+    free(all);
+    config_table_free(&c);
+}

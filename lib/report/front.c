@@ -1,0 +1,156 @@
+/* front.c - see front.h: the first screen, and the order of the sections.
+ *
+ * Words come from claims, figures from the shelf, tables from front-*.c.
+ */
+#include "lib/report/front.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/record/rec.h"
+#include "lib/report/claims.h"
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+struct part {
+    const char *key, *title;
+    const char *figures[4]; /* the first that is there is shown */
+    void (*table)(struct page *p, const struct runset *s); /* NULL: that of the method */
+    struct page_link more[3]; /* to the page of all tables */
+};
+static const char lead_figure[] = "pareto";
+static const struct part parts[] = {
+    {"quality", "Quality and time", {"steps"}, front_quality,
+     {{"tables.html#crossovers", "all crossovers"}, {"tables.html#quality", "every quality"},
+      {"tables.html#latency", "every latency"}}},
+    {"decoding", "Ways of decoding", {"methods", "waterfall"}, front_decoding,
+     {{"tables.html#decoding", "every way"}, {"tables.html#comparisons", "both contracts"},
+      {"tables.html#options", "every option"}}},
+    {"scale", "Batch and length", {"throughput", "ratio", "frontier"}, front_scale,
+     {{"tables.html#throughput", "every throughput"}, {"tables.html#comparisons", "ratios"},
+      {"tables.html#figures", "more figures"}}},
+    {"memory", "Memory", {"memory", "growth"}, front_memory,
+     {{"tables.html#memory", "every layer of memory"},
+      {"tables.html#quantization", "quantization"}, {NULL, NULL}}},
+    {"method", "How it was measured", {"drift"}, NULL,
+     {{"tables.html#quiet", "how quiet it was, launch by launch"},
+      {"tables.html#threats", "limits of these numbers"},
+      {"tables.html#records", "records and commands"}}}};
+
+/* ---- the first screen ---- */
+
+/* A ratio as the sentences of claims have it: "0.60", "1.40", "21.0". */
+static void put_digits(struct buf *b, double v)
+{
+    buf_format(b, "%.*f", fabs(v) < 10 ? 2 : fabs(v) < 100 ? 1 : 0, v);
+}
+
+/* "1.40 ×" and "[1.31, 1.50]"; a value that is null: why. */
+static void put_card(struct page *p, const json_t *r)
+{
+    const char *unit = rec_text(r, "unit"), *why = rec_text(r, "value_reason");
+    const char *title = rec_text(r, "title"), *note = rec_text(r, "note");
+    double value = rec_number(r, "value"), lo = rec_number(r, "lo"), hi = rec_number(r, "hi");
+    struct buf number = {0}, interval = {0};
+    if (isnan(value)) {
+        buf_text(&number, "not known");
+    } else {
+        put_digits(&number, value);
+        buf_format(&number, "\u00a0%s", !unit ? "" : strcmp(unit, "x") ? unit : "×");
+    }
+    if (!isnan(value) && !isnan(lo) && !isnan(hi)) {
+        buf_text(&interval, "[");
+        put_digits(&interval, lo);
+        buf_text(&interval, ", ");
+        put_digits(&interval, hi);
+        buf_text(&interval, "]");
+    }
+    const struct page_card card = {title ? title : "", number.data,
+                                   interval.data ? interval.data : "",
+                                   isnan(value) && why ? why : note ? note : ""};
+    page_card(p, &card);
+    buf_free(&number);
+    buf_free(&interval);
+}
+
+static void put_cards(struct page *p, const struct runset *s)
+{
+    static const char *const keys[] = {"time_at_equal_quality", "throughput", "memory", "vanilla"};
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        const json_t *r = claims_find(s, "card", keys[i]);
+        if (r)
+            put_card(p, r);
+    }
+    page_cards_end(p);
+}
+
+/* What the figure of that name says: its own claim, that of its section, else nothing. */
+static const char *message_of(const struct runset *s, const char *name, const char *key)
+{
+    const json_t *own = claims_find(s, "figure", name);
+    const json_t *r = own && strcmp(key, "lead") ? own : claims_find(s, "figure", key);
+    return r ? claims_text(r) : NULL;
+}
+
+static void put_first_screen(struct page *p, const struct runset *s, const struct shelf *shelf,
+                             const char *title)
+{
+    const json_t *question = claims_find(s, "question", NULL);
+    const json_t *answer = claims_find(s, "answer", NULL), *sure = claims_find(s, "sure", NULL);
+    page_begin(p, PAGE_SHORT, question ? claims_text(question) : title);
+    page_answer(p, answer ? claims_text(answer) : "Undecided: these records hold no claim, and so "
+                                                  "no answer.", claims_is_decided(answer));
+    page_sure(p, sure ? claims_text(sure) : "conclude makes claims of a run.",
+              claims_is_decided(answer), "method");
+    put_cards(p, s);
+    if (shelf_has(shelf, lead_figure))
+        shelf_put(p, shelf, lead_figure, message_of(s, lead_figure, "lead"), 1);
+    page_contents(p);
+}
+
+/* ---- the sections ---- */
+
+/* Links to those sections of the page of all tables that are there. */
+static void put_more(struct page *p, const struct page *tables, const struct part *part)
+{
+    struct page_link there[COUNT(part->more)];
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT(part->more) && part->more[i].href; i++)
+        if (page_has_section(tables, strchr(part->more[i].href, '#') + 1))
+            there[n++] = part->more[i];
+    if (n)
+        page_links(p, "In all tables:", there, n);
+}
+
+static void put_part(struct page *p, const struct runset *s, const struct front *f,
+                     const struct part *part)
+{
+    const json_t *said = claims_find(s, "section", part->key);
+    page_section(p, part->key, part->title);
+    if (said)
+        page_sentence(p, claims_text(said));
+    for (size_t i = 0; i < COUNT(part->figures) && part->figures[i]; i++)
+        if (shelf_has(f->shelf, part->figures[i]) && claims_allow_figure(s, part->figures[i])) {
+            shelf_put(p, f->shelf, part->figures[i], message_of(s, part->figures[i], part->key),
+                      0);
+            break;
+        }
+    if (part->table)
+        part->table(p, s);
+    else
+        front_method(p, s, f->embedded);
+    put_more(p, f->tables, part);
+}
+
+void front_fill(struct page *p, const struct runset *s, const struct front *f)
+{
+    static const struct page_link forms[] = {{"tables.html", "all tables"},
+                                             {"tables.tex", "LaTeX"},
+                                             {"tables.html#records", "the records beside it"}};
+    put_first_screen(p, s, f->shelf, f->title);
+    for (size_t i = 0; i < COUNT(parts); i++)
+        put_part(p, s, f, &parts[i]);
+    page_links(p, "This page has further forms:", forms, COUNT(forms));
+    page_end(p);
+}

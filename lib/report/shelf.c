@@ -1,0 +1,148 @@
+/* shelf.c - see shelf.h. A figure whose caption begins with "No data" shows nothing and is left
+ * out; files beside a figure are linked only where they are.
+ */
+#include "lib/report/shelf.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/figure/figure.h"
+#include "lib/report/sections.h"
+
+enum { SVG_MAX = 4 << 20, CAPTION_MAX = 1 << 16 };
+
+static int ends_in(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+    return n > m && !strcmp(s + n - m, end);
+}
+
+static int is_drawing(const struct dirent *d)
+{
+    return d->d_name[0] != '.' && ends_in(d->d_name, ".svg") && !ends_in(d->d_name, "-narrow.svg");
+}
+
+/* Place in the report: that of its type, then the others. */
+static size_t place_of(const char *name)
+{
+    size_t i = 0;
+    for (; figure_types[i].name; i++)
+        if (!strncmp(name, figure_types[i].name, strlen(figure_types[i].name)))
+            break;
+    return i;
+}
+
+static int by_place(const struct dirent **a, const struct dirent **b)
+{
+    size_t x = place_of((*a)->d_name), y = place_of((*b)->d_name);
+    return x != y ? (x < y ? -1 : 1) : strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* The contents of NAME and an ending, without the last line break; empty: no such file. */
+static struct buf text_of(const struct shelf *f, const char *name, const char *ending)
+{
+    char *path = mem_format("%s/%s%s", f->folder, name, ending);
+    struct buf b = {0};
+    struct err ignored = {0};
+    if (access(path, R_OK) || file_read(path, SVG_MAX, &b, &ignored))
+        buf_free(&b);
+    else if (b.len && b.data[b.len - 1] == '\n')
+        b.data[--b.len] = 0;
+    free(path);
+    return b;
+}
+
+int shelf_open(struct shelf *f, const char *folder, const char *output, struct err *e)
+{
+    struct dirent **list = NULL;
+    *f = (struct shelf){folder, output, NULL, 0};
+    if (!folder)
+        return 0;
+    int n = scandir(folder, &list, is_drawing, by_place);
+    if (n < 0)
+        return err_set(e, EXIT_NO_INPUT, "--figures %s: cannot be read", folder);
+    f->names = mem_zero((size_t)n + 1, sizeof *f->names);
+    for (int i = 0; i < n; i++) {
+        char *name = mem_format("%.*s", (int)strlen(list[i]->d_name) - 4, list[i]->d_name);
+        struct buf about = text_of(f, name, ".txt");
+        if (about.data && !strncmp(about.data, "No data", strlen("No data")))
+            free(name);
+        else
+            f->names[f->n++] = name;
+        buf_free(&about);
+        free(list[i]);
+    }
+    free(list);
+    return 0;
+}
+
+void shelf_close(struct shelf *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        free(f->names[i]);
+    free(f->names);
+    *f = (struct shelf){0};
+}
+
+int shelf_has(const struct shelf *f, const char *name)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (!strcmp(f->names[i], name))
+            return 1;
+    return 0;
+}
+
+/* The link to NAME and an ending; NULL: no such file. The caller frees. */
+static char *link_of(const struct shelf *f, const char *name, const char *ending)
+{
+    char *path = mem_format("%s/%s%s", f->folder, name, ending);
+    char *link = access(path, R_OK) ? NULL : sections_link(f->output, path);
+    free(path);
+    return link;
+}
+
+/* The first sentence of a caption. The caller frees. */
+static char *sentence_of(const char *caption, const char *name)
+{
+    const char *end = caption ? strstr(caption, ". ") : NULL;
+    return !caption || !*caption ? mem_text(name)
+           : end                 ? mem_format("%.*s", (int)(end - caption), caption)
+                                 : mem_text(caption);
+}
+
+static void put(struct page *p, const struct shelf *f, const char *name, const char *title,
+                int is_lead, int is_inside)
+{
+    struct buf svg = {0}, narrow = {0}, about = text_of(f, name, ".txt");
+    char *first = sentence_of(about.data, name);
+    char *link = link_of(f, name, ".svg"), *data = link_of(f, name, ".tsv");
+    char *script = link_of(f, name, ".gp");
+    if (is_inside) {
+        svg = text_of(f, name, ".svg");
+        narrow = text_of(f, name, "-narrow.svg");
+    }
+    const struct page_picture picture = {title ? title : first, about.data, svg.data,
+                                         narrow.data, link ? link : name, data, script, is_lead};
+    page_figure(p, &picture);
+    char *const owned[] = {first, link, data, script};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        free(owned[i]);
+    buf_free(&svg);
+    buf_free(&narrow);
+    buf_free(&about);
+}
+
+void shelf_put(struct page *p, const struct shelf *f, const char *name, const char *title,
+               int is_lead)
+{
+    put(p, f, name, title, is_lead, 1);
+}
+
+void shelf_link(struct page *p, const struct shelf *f, const char *name)
+{
+    put(p, f, name, NULL, 0, 0);
+}

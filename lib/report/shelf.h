@@ -1,0 +1,25 @@
+/* shelf.h - the figures of a run: a folder of drawings (NAME.svg), each with its data (.tsv), its
+ * script (.gp), its caption (.txt), and a variant for narrow screens (NAME-narrow.svg). */
+#ifndef REPORT_SHELF_H
+#define REPORT_SHELF_H
+
+#include "lib/base/err.h"
+#include "lib/report/page.h"
+
+struct shelf {
+    const char *folder, *output; /* output: the page, for links; both borrowed */
+    char **names;                /* of figures that show something, in the order of the report */
+    size_t n;
+};
+/* folder NULL: an empty shelf. -1: it cannot be read. */
+int shelf_open(struct shelf *f, const char *folder, const char *output, struct err *e);
+void shelf_close(struct shelf *f);
+
+int shelf_has(const struct shelf *f, const char *name);
+/* Puts the figure of that name on the page. title NULL: the first sentence of its caption. */
+void shelf_put(struct page *p, const struct shelf *f, const char *name, const char *title,
+               int is_lead);
+/* Links it as a picture, with its files. */
+void shelf_link(struct page *p, const struct shelf *f, const char *name);
+
+#endif
