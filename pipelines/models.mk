@@ -19,7 +19,7 @@
 TRAIN_PRECISION := f32
 TRAIN_TEXT := data/corpus/train.ndjson.gz
 LIST_TEXT  := data/corpus/train-lists.ndjson.gz
-VALID_TEXT := data/corpus/heldout.ndjson.gz
+VALID_TEXT := data/corpus/valid.ndjson.gz
 
 LLAMA_SHAPE := --arch llama --kv-heads 2 --ffn 832
 LLADA_SHAPE := --arch llada --kv-heads 2 --ffn 832

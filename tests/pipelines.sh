@@ -36,7 +36,7 @@ for m in llama llada; do
 done
 echo '{"model":"ltm-demo","rows":1000000}' >"$tree/data/models/ltm-demo/training.ndjson"
 echo '{"model":"llada-demo","rows":3140000}' >>"$tree/data/models/llada-demo/training.ndjson"
-for f in heldout lists train; do echo '{}' | gzip -n >"$tree/data/corpus/$f.ndjson.gz"; done
+for f in test test-lists valid train; do echo '{}' | gzip -n >"$tree/data/corpus/$f.ndjson.gz"; done
 cd "$tree" || exit 1
 
 # again ARGUMENTS...: runs make and leaves in $ran the tools that it ran, with their counts.
@@ -83,7 +83,7 @@ jq -ne -f pipelines/passes.jq "$scratch/answers/llada-000.ndjson" \
 ok $? "others are told"
 again all
 did "a second run does nothing" ""
-jq -e '.prompt_file == "data/corpus/heldout.ndjson.gz" and .judge == "data/models/judge-demo" and
+jq -e '.prompt_file == "data/corpus/test.ndjson.gz" and .judge == "data/models/judge-demo" and
     (.prompt_file_sha256 | length) == 64 and .warning == null' \
     results/here/demo/workload.ndjson >/dev/null
 ok $? "data set and judge are in a record"
