@@ -171,8 +171,12 @@ for given in "TOYS=1" "JUDGE=org/judge PROMPT_FILE=human" "LLADA=synth:llada-1b"
     ok $? "it does not with $given"
 done
 again -n results/here/demo/prompts.ndjson PROMPT_FILE=lists
-grep -q 'data/corpus/lists.ndjson.gz -o results/here/demo/prompts.ndjson' log
+grep -q 'data/corpus/test-lists.ndjson.gz -o results/here/demo/prompts.ndjson' log
 ok $? "PROMPT_FILE=lists are the lists of words"
+printf '{"id":"%s","text":"x","task":"%s"}\n' a sum b sum c story d sum e story |
+    jq -srj --argjson count 4 -f pipelines/first-of-each.jq | jq -sj 'map(.id) | add' |
+    grep -qx '"*abce"*'
+ok $? "as many of each task are timed, the first of each"
 again replicate
 [ "$status" -ne 0 ] && grep -q '^STORED=data/demo/stored.ndjson: no such file' log
 ok $? "make replicate without a stored run says what it wants"

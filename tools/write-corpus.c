@@ -132,7 +132,8 @@ static void write_records(const struct args *a, FILE *f)
 
 int main(int argc, char **argv)
 {
-    struct args a = {.part = "train", .count = 1000, .apart = 2000, .mix = 0.4, .common = COMMON_DEFAULTS};
+    struct args a = {.part = "train", .count = 1000, .apart = 2000, .mix = 0.4,
+                     .common = COMMON_DEFAULTS};
     const struct opt options[] = {
         {"part", 'p', OPT_CHOICE, &a.part, .choices = "train|valid|test", .arg = "PART",
          .help = "which part (train)"},

@@ -1,5 +1,5 @@
 # demo - the embedded trio on this machine: meant for ten minutes on two cores.
-PROMPT_CHOICE := --per-task 56
+PROMPT_CHOICE := --per-task 300
 TIMED_PROMPTS := 20
 # so few prompts can tell no less
 MARGIN        := 0.1

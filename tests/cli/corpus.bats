@@ -181,6 +181,27 @@ recited() {
     done
 }
 
+@test "all embedded models together take less than 30 MB" {
+    [ "$(cat data/models/*/* | wc -c)" -lt 30000000 ]
+}
+
+@test "the embedded pair has one beginning, and README says the rows of both" {
+    cmp <(head -n 1 data/models/llama-demo/training.ndjson) \
+        <(head -n 1 data/models/llada-demo/training.ndjson)
+    for m in llama llada; do
+        rows=$(jq .rows data/models/$m-demo/training.ndjson | awk '{ n += $1 } END {
+            printf "%.1f", n / 1e6 }')
+        tr '\n' ' ' < README.md | grep -q "$rows million rows"
+    done
+}
+
+@test "no training reads the test part" {
+    for f in data/models/*/loss*.ndjson; do
+        jq -se 'all(.argv // [] | any(test("corpus/test")) | not)' "$f"
+    done
+    ! grep -n 'corpus/test' pipelines/models.mk || false
+}
+
 @test "bad usage exits 64" {
     run "$BIN/write-corpus" --part middle
     [ "$status" -eq 64 ]
