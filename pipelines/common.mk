@@ -18,13 +18,13 @@ endif
 include pipelines/profiles/$(PROFILE).mk
 
 # What a profile may leave out.
-PROMPT_FILE     ?= data/corpus/heldout.ndjson.gz
+PROMPT_FILE     ?= data/corpus/test.ndjson.gz
 PROMPT_FLAGS    ?=
 # PROMPT_FILE=lists: lists of words to copy, reverse, shuffle, replace in; they show what is lost
 # where several words are committed at once
 # PROMPT_FILE=human: prompts written for this project, all of them where more are asked for;
 # PROMPT_FILE=system: paragraphs of manual pages and licences that are installed here
-PROMPTS_lists   := data/corpus/lists.ndjson.gz
+PROMPTS_lists   := data/corpus/test-lists.ndjson.gz
 PROMPTS_human   := data/prompts/human.ndjson
 PROMPTS_system  := $(RESULTS)/system.txt
 PROMPT_FEWER    := $(if $(filter human %/human.ndjson,$(PROMPT_FILE)),--allow-fewer)

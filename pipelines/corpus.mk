@@ -3,10 +3,12 @@
 # again.
 CORPUS_SEED    := 20260101
 CORPUS_TRAIN   := 24000
-CORPUS_HELDOUT := 2000
+CORPUS_VALID   := 2000
+CORPUS_TEST    := 1000
 CORPUS_MIX     := 0.4
 CORPUS_LISTS   := 24000
-CORPUS_LISTS_HELDOUT := 800
+CORPUS_LISTS_VALID := 800
+CORPUS_LISTS_TEST  := 1600
 CORPUS_DIR     := data/corpus
 
 # $(call write,FILE,FLAGS)
@@ -17,6 +19,10 @@ write = $(BIN)/write-corpus $(2) --seed $(CORPUS_SEED) | gzip -9n > $(CORPUS_DIR
 corpus: $(BIN)/write-corpus ## write data/corpus again from its seeds
 	@mkdir -p $(CORPUS_DIR)
 	$(call write,train,--part train --count $(CORPUS_TRAIN) --mix $(CORPUS_MIX))
-	$(call write,heldout,--part heldout --count $(CORPUS_HELDOUT) --mix $(CORPUS_MIX))
+	$(call write,valid,--part valid --count $(CORPUS_VALID) --mix $(CORPUS_MIX))
+	$(call write,test,--part test --count $(CORPUS_TEST) --mix $(CORPUS_MIX) \
+	    --apart $(CORPUS_VALID))
 	$(call write,train-lists,--part train --lists --count $(CORPUS_LISTS))
-	$(call write,lists,--part heldout --lists --count $(CORPUS_LISTS_HELDOUT))
+	$(call write,valid-lists,--part valid --lists --count $(CORPUS_LISTS_VALID))
+	$(call write,test-lists,--part test --lists --count $(CORPUS_LISTS_TEST) \
+	    --apart $(CORPUS_LISTS_VALID))

@@ -75,13 +75,13 @@ $(foreach s,steps $(SCALES),$(eval $(call metrics,$(s))))
 
 text-$(R)/stamp/timed = $(TIMED_PROMPTS) $(SCALE_PROMPTS)
 
-# The first of the prompts: so many as are timed in phase 4, and in phase 5.
+# So many of the prompts as are timed in phase 4, and in phase 5: as many of each task as there
+# are, the first of each.
 timed_COUNT := $(TIMED_PROMPTS)
 scale_COUNT := $(SCALE_PROMPTS)
 $(R)/timed-prompts.ndjson $(R)/scale-prompts.ndjson: $(R)/%-prompts.ndjson: $(R)/prompts.ndjson \
-    $(R)/stamp/timed
-	@jq -c 'select(.text != null or .prompt_ids != null or .messages != null)' $< | \
-	    sed -n '1,$($*_COUNT)p' > $@.tmp
+    $(R)/stamp/timed pipelines/first-of-each.jq
+	@jq -sc -f pipelines/first-of-each.jq --argjson count $($*_COUNT) $< > $@.tmp
 	@mv $@.tmp $@
 
 # Taken anew by every phase1, not a prerequisite of anything: load and clocks change by the minute,

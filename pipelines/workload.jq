@@ -22,7 +22,7 @@ def counts: group_by(.task)[] | "\(.[0].task // "without task") \(length)";
  text: ("Prompts: \(length) of \($file) (\([counts] | join(", ")); SHA-256 \($file_sha[0:12])), "
         + "chosen by \($choice) with seed \($seed)"
         + (if (($timed | tonumber?) // length) < length
-           then "; the first \($timed) are timed, all count for quality" else "" end)
+           then "; \($timed) are timed, as many of each task; all count for quality" else "" end)
         + "; workload \($workload). Judge: \($judge)."
         + (if any(.[]; .reference != null) then "" else
            " No prompt has a reference: likelihoods of references are left out." end)),

@@ -38,7 +38,7 @@ done
 echo '{"model":"ltm-demo","rows":1000000}' >"$tree/data/models/ltm-demo/training.ndjson"
 echo '{"model":"llada-demo","rows":3140000}' >>"$tree/data/models/llada-demo/training.ndjson"
 echo '{}' >"$tree/data/prompts/human.ndjson"
-for f in heldout lists train; do echo '{}' | gzip -n >"$tree/data/corpus/$f.ndjson.gz"; done
+for f in test test-lists valid train; do echo '{}' | gzip -n >"$tree/data/corpus/$f.ndjson.gz"; done
 cd "$tree" || exit 1
 
 # again ARGUMENTS...: runs make and leaves in $ran the tools that it ran, with their counts.
@@ -102,7 +102,7 @@ again -j2 all BUDGET_MINUTES=2
 ok $? "nor does a copy of the results, and it is said"
 again all BUDGET_MINUTES=2
 did "and once it is done nothing" ""
-jq -e '.prompt_file == "data/corpus/heldout.ndjson.gz" and .judge == "data/models/judge-demo" and
+jq -e '.prompt_file == "data/corpus/test.ndjson.gz" and .judge == "data/models/judge-demo" and
     (.prompt_file_sha256 | length) == 64 and .warning == null' \
     results/here/demo/workload.ndjson >/dev/null
 ok $? "data set and judge are in a record"
@@ -223,12 +223,16 @@ rm no-references
     [ -f results/here/quick/likelihood/nll.ndjson ] && [ -s results/here/quick/pareto.ndjson ] &&
     grep -q 'No prompt has a reference: likelihoods of references are left out' log
 ok $? "prompts without references have no likelihoods, and it is said"
-jq -e '.text | test("the first 20 are timed")' results/here/demo/workload.ndjson >/dev/null &&
+jq -e '.text | test("20 are timed")' results/here/demo/workload.ndjson >/dev/null &&
     jq -e '.text | test("are timed") | not' results/here/quick/workload.ndjson >/dev/null
 ok $? "how many prompts are timed is said where not all are"
 again -n results/here/demo/prompts.ndjson PROMPT_FILE=lists
-grep -q 'data/corpus/lists.ndjson.gz -o results/here/demo/prompts.ndjson' log
+grep -q 'data/corpus/test-lists.ndjson.gz -o results/here/demo/prompts.ndjson' log
 ok $? "PROMPT_FILE=lists are the lists of words"
+printf '{"id":"%s","text":"x","task":"%s"}\n' a sum b sum c story d sum e story |
+    jq -srj --argjson count 4 -f pipelines/first-of-each.jq | jq -sj 'map(.id) | add' |
+    grep -qx '"*abce"*'
+ok $? "as many of each task are timed, the first of each"
 again replicate
 [ "$status" -ne 0 ] && grep -q '^STORED=data/demo/stored.ndjson: no such file' log
 ok $? "make replicate without a stored run says what it wants"

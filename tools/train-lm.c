@@ -51,7 +51,7 @@ struct args {
 
 static const char examples[] =
     "train-lm --arch llada --out models/mine corpus.ndjson.gz > loss.ndjson\n"
-    "train-lm --arch llama --kv-heads 2 --ffn 832 --valid heldout.ndjson.gz --out m "
+    "train-lm --arch llama --kv-heads 2 --ffn 832 --valid valid.ndjson.gz --out m "
     "corpus.ndjson\n"
     "train-lm --arch ltm --latents 4 --vi-steps 8 --rows 1024 --out m corpus.ndjson\n"
     "train-lm --arch ltm --mixer rwkv6 --rank 16 --out m corpus.ndjson\n";

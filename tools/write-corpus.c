@@ -1,19 +1,23 @@
 /* write-corpus - a seed in, prompt records with references out: stories and worded sums, or lists.
  *
  * All text is written by this project: templates and word lists in lib/train/corpus-*.c, and
- * nothing from anywhere else. Record i depends on (seed, part, i) alone, so a longer corpus begins
- * with the shorter one. */
+ * nothing from anywhere else. A record depends on the seed, its part and those before it alone, so
+ * a longer corpus begins with the shorter one.
+ *
+ * What train may not have is drawn for valid and test. A record of test is drawn again until its
+ * key and its text are neither in valid, which is written again for that, nor in test before it. */
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/base/cli/opt.h"
 #include "lib/base/err.h"
 #include "lib/base/out.h"
+#include "lib/record/json.h"
 #include "lib/train/corpus.h"
 
 struct args {
     const char *part;
-    int64_t count;
+    int64_t count, apart;
     double mix;
     int lists;
     struct common common;
@@ -44,48 +48,111 @@ static void put_record(struct buf *b, const char *part, int64_t i, const struct 
     buf_text(b, "}\n");
 }
 
-static void write_records(const struct args *a, FILE *f)
+/* seed_word: what the numbers of a part derive from. */
+static const struct part {
+    const char *name, *seed_word;
+    int heldout;
+} parts[] = {{"train", "train", 0}, {"valid", "heldout", 1}, {"test", "test", 1}};
+
+static const struct part *part_named(const char *name)
 {
-    struct buf line = {0};
+    const struct part *p = parts;
+    while (strcmp(p->name, name)) p++;
+    return p;
+}
+
+static void draw(const struct args *a, const struct part *part, struct rng *r,
+                 struct corpus_record *c)
+{
+    if (a->lists)
+        corpus_list(r, part->heldout, c);
+    else if (rng_uniform(r) < a->mix)
+        corpus_sum(r, part->heldout, c);
+    else
+        corpus_story(r, part->heldout, c);
+}
+
+/* 1 when the key or the text of c is in `seen`; both are then. */
+static int was_seen(json_t *seen, const struct corpus_record *c)
+{
+    const int was = json_object_get(seen, c->key.data) || json_object_get(seen, c->text.data);
+    json_object_set_new(seen, c->key.data, json_true());
+    json_object_set_new(seen, c->text.data, json_true());
+    return was;
+}
+
+/* Calls keep() with n records of a part. seen: NULL, or what no record may have. */
+static void each_record(const struct args *a, const struct part *part, int64_t n, json_t *seen,
+                        void (*keep)(void *ctx, int64_t i, const struct corpus_record *c),
+                        void *ctx)
+{
     struct corpus_record c = {0};
-    const int heldout = !strcmp(a->part, "heldout");
-    char part[24];
-    snprintf(part, sizeof part, "%s%s", a->part, a->lists ? "-list" : "");
-    const uint64_t seed = rng_derive((uint64_t)a->common.seed, part);
-    for (int64_t i = 0; i < a->count; i++) {
+    char word[24];
+    snprintf(word, sizeof word, "%s%s", part->seed_word, a->lists ? "-list" : "");
+    const uint64_t seed = rng_derive((uint64_t)a->common.seed, word);
+    for (int64_t i = 0; i < n; i++) {
         struct rng r = {seed, (uint64_t)i, 0};
-        if (a->lists)
-            corpus_list(&r, heldout, &c);
-        else if (rng_uniform(&r) < a->mix)
-            corpus_sum(&r, heldout, &c);
-        else
-            corpus_story(&r, heldout, &c);
-        put_record(&line, part, i + 1, &c);
-        fwrite(line.data, 1, line.len, f); /* errors are seen when the output is committed */
+        do draw(a, part, &r, &c);
+        while (seen && was_seen(seen, &c));
+        keep(ctx, i, &c);
     }
     corpus_record_free(&c);
-    buf_free(&line);
+}
+
+static void remember(void *seen, int64_t i, const struct corpus_record *c)
+{
+    (void)i;
+    was_seen(seen, c);
+}
+
+struct sink {
+    FILE *f;
+    char part[24];
+    struct buf line;
+};
+
+/* Errors are seen when the output is committed. */
+static void write_record(void *ctx, int64_t i, const struct corpus_record *c)
+{
+    struct sink *s = ctx;
+    put_record(&s->line, s->part, i + 1, c);
+    fwrite(s->line.data, 1, s->line.len, s->f);
+}
+
+static void write_records(const struct args *a, FILE *f)
+{
+    struct sink s = {.f = f};
+    snprintf(s.part, sizeof s.part, "%s%s", a->part, a->lists ? "-list" : "");
+    json_t *seen = strcmp(a->part, "test") ? NULL : json_object();
+    if (seen) each_record(a, part_named("valid"), a->apart, NULL, remember, seen);
+    each_record(a, part_named(a->part), a->count, seen, write_record, &s);
+    json_decref(seen);
+    buf_free(&s.line);
 }
 
 int main(int argc, char **argv)
 {
-    struct args a = {.part = "train", .count = 1000, .mix = 0.4, .common = COMMON_DEFAULTS};
+    struct args a = {.part = "train", .count = 1000, .apart = 2000, .mix = 0.4,
+                     .common = COMMON_DEFAULTS};
     const struct opt options[] = {
-        {"part", 'p', OPT_CHOICE, &a.part, .choices = "train|heldout", .arg = "PART",
+        {"part", 'p', OPT_CHOICE, &a.part, .choices = "train|valid|test", .arg = "PART",
          .help = "which part (train)"},
         {"count", 'n', OPT_INT, &a.count, 1, 1e9, .arg = "N", .help = "records (1000)"},
         {"mix", 0, OPT_REAL, &a.mix, 0, 1, .arg = "F", .help = "share of sums (0.4)"},
         {"lists", 0, OPT_FLAG, &a.lists,
          .help = "lists of words (to copy, reverse, shuffle, replace in) in place of both"},
+        {"apart", 0, OPT_INT, &a.apart, 0, 1e9, .arg = "N",
+         .help = "test: shares nothing with the first N records of valid (2000)"},
         OPT_COMMON(a.common),
         {0}};
     const struct tool t = {
         "write-corpus", "a seed in, prompt records with references out: stories, sums, lists",
         "write-corpus --part train --count 24000 --seed 1 > train.ndjson\n"
-        "write-corpus --part heldout --lists --count 400 | gen-llama -m DIR | score-exact\n",
+        "write-corpus --part test --lists --count 400 | gen-llama -m DIR | score-exact\n",
         "The records are plain prompts, without meta and end. No operands of a sum, no\n"
-        "(name, object, place) of a story and no list are in both parts. An {answer in braces} is\n"
-        "right in any order.\n", options};
+        "(name, object, place) of a story and no list of valid or test are in train, nor those of\n"
+        "test in valid of the same seed and --mix; in test each of them comes once. An {answer in\n"
+        "braces} is right in any order.\n", options};
     if (opt_parse(&t, argc, argv) < argc) opt_usage(&t, "takes no operands");
     struct err e = {0};
     struct out o;

@@ -134,6 +134,14 @@ int corpus_is_heldout(const int *tuple, int n)
     return h % 10 == 0;
 }
 
+void corpus_key(const char *task, const int *tuple, int n, struct buf *key)
+{
+    buf_clear(key);
+    buf_text(key, task);
+    for (int i = 0; i < n; i++)
+        buf_format(key, " %d", tuple[i]);
+}
+
 const char *corpus_pick(struct rng *r, const char *const *list, size_t n)
 {
     return list[rng_below(r, n)];
@@ -155,4 +163,5 @@ void corpus_record_free(struct corpus_record *out)
     buf_free(&out->text);
     buf_free(&out->reference);
     buf_free(&out->answer);
+    buf_free(&out->key);
 }

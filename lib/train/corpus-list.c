@@ -6,7 +6,7 @@
  *     Put lamp for cup: drum, cup, kite.
  *      drum, lamp, kite
  * The tasks are those of ParallelBench (arXiv 2510.04767), the words are of the stories here.
- * A list belongs to the held-out part by its words in their order.
+ * A list is held out by its words in their order.
  */
 #include "lib/train/corpus.h"
 
@@ -107,6 +107,7 @@ void corpus_list(struct rng *r, int heldout, struct corpus_record *out)
     struct list l;
     do l = list_draw(r, t->repeats);
     while (corpus_is_heldout(l.word, l.n) != heldout);
+    corpus_key("list", l.word, l.n, &out->key);
     t->say(r, &l);
     struct buf words = {0};
     put_words(&words, l.word, l.n);

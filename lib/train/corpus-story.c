@@ -2,7 +2,7 @@
  * prompt; the continuation is drawn with the same facts, so that its nouns, pronouns and places
  * must agree with words far before them (and with each other: a hiding place that is guessed in
  * one sentence is where the thing is found in the next).
- * A story belongs to the held-out part by its (name, object, place) and by its whole prompt. */
+ * A story is held out by its (name, object, place) and by its whole prompt. */
 #include "lib/train/corpus.h"
 
 #include <string.h>
@@ -182,7 +182,7 @@ struct cast {
     const char *friend_name;
 };
 
-static struct cast cast_draw(struct rng *r, int heldout)
+static struct cast cast_draw(struct rng *r, int heldout, struct buf *key)
 {
     for (;;) {
         struct cast c = {.girl = (int)rng_below(r, 2), .friend_girl = (int)rng_below(r, 2),
@@ -193,6 +193,7 @@ static struct cast cast_draw(struct rng *r, int heldout)
         const int tuple[3] = {c.girl * 100 + c.name, c.thing, c.place};
         if (c.girl == c.friend_girl && c.name == friend_at) continue;
         c.friend_name = c.friend_girl ? girls[friend_at] : boys[friend_at];
+        corpus_key("story", tuple, 3, key);
         if (corpus_is_heldout(tuple, 3) == heldout) return c;
     }
 }
@@ -255,7 +256,7 @@ void corpus_story(struct rng *r, int heldout, struct corpus_record *out)
     buf_clear(&out->answer);
     int words, rest;
     do {
-        const struct cast c = cast_draw(r, heldout);
+        const struct cast c = cast_draw(r, heldout, &out->key);
         buf_clear(&out->text);
         buf_clear(&out->reference);
         write_story(r, &c, out);

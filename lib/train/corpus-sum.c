@@ -2,7 +2,7 @@
  * the prompt, and the reference does one step a sentence, in the order of the telling:
  *     Mia has 12 apples. She finds 7 more and then gives away 5. How many apples does Mia have?
  *      12 + 7 = 19. 19 - 5 = 14. Mia has 14 apples.
- * A sum belongs to the held-out part by its operands alone (12 + 7 and 7 + 12 are one). */
+ * A sum is held out by its operands alone (12 + 7 and 7 + 12 are one). */
 #include "lib/train/corpus.h"
 
 #include <stdio.h>
@@ -64,14 +64,22 @@ struct sum {
 };
 
 /* The tuple that decides the part: the operands, the first two in order when they are added. */
-static int sum_is_heldout(const struct sum *s)
+static int sum_tuple(const struct sum *s, int t[4])
 {
-    int t[4] = {s->first, s->change[0], s->change[1], s->change[2]};
+    t[0] = s->first;
+    memcpy(t + 1, s->change, sizeof s->change);
     if (t[1] > t[0]) {
         t[0] = s->change[0];
         t[1] = s->first;
     }
-    return corpus_is_heldout(t, 1 + s->count);
+    return 1 + s->count;
+}
+
+static int sum_is_heldout(const struct sum *s)
+{
+    int t[4];
+    const int n = sum_tuple(s, t);
+    return corpus_is_heldout(t, n);
 }
 
 static int below(struct rng *r, int n)
@@ -186,5 +194,7 @@ void corpus_sum(struct rng *r, int heldout, struct corpus_record *out)
     buf_clear(&out->answer);
     const struct sum s = below(r, 4) ? write_scene(r, heldout, slots, out)
                                      : write_pair(r, heldout, slots, out);
+    int t[4];
+    corpus_key(out->task, t, sum_tuple(&s, t), &out->key);
     buf_format(&out->answer, "%d", s.result);
 }

@@ -5,8 +5,9 @@
  * again, backwards, in any order, or with one word put for another.
  * All words were written for this project.
  *
- * The held-out part shares no (name, object, place) of a story, no operands of a sum and no list
- * with the training part: a tenth of them, chosen by a hash, belongs to it alone.
+ * What is held out shares no (name, object, place) of a story, no operands of a sum and no list
+ * with the training part: a tenth of them, chosen by a hash, is kept for it. Whoever wants several
+ * held-out parts compares the keys of their records.
  */
 #ifndef TRAIN_CORPUS_H
 #define TRAIN_CORPUS_H
@@ -36,16 +37,20 @@ struct corpus_record {
     const char *task;                    /* "story", "sum", "copy", ...; static */
     struct buf text, reference, answer;  /* answer is empty for stories, {in braces} where its
                                             words may come in any order; owned by the record */
+    struct buf key;                      /* what decides the part: operands, (name, object, place)
+                                            or list; equal keys, equal operands, and so on */
 };
 
-/* Fill *out anew from the numbers of *r. heldout: 0 training part, 1 held-out part. */
+/* Fill *out anew from the numbers of *r. heldout: 0 training part, 1 held out. */
 void corpus_story(struct rng *r, int heldout, struct corpus_record *out);
 void corpus_sum(struct rng *r, int heldout, struct corpus_record *out);
 void corpus_list(struct rng *r, int heldout, struct corpus_record *out);
 void corpus_record_free(struct corpus_record *out);
 
-/* 1 when the n numbers belong to the held-out part (about one tuple in ten), else 0. */
+/* 1 when the n numbers are held out (about one tuple in ten), else 0. */
 int corpus_is_heldout(const int *tuple, int n);
+/* Writes the n numbers of `task` to *key. */
+void corpus_key(const char *task, const int *tuple, int n, struct buf *key);
 
 /* One of n strings. */
 const char *corpus_pick(struct rng *r, const char *const *list, size_t n);

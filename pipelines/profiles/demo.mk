@@ -1,5 +1,5 @@
 # demo - the embedded trio on this machine: meant for ten minutes on two cores.
-PROMPT_CHOICE := --per-task 56
+PROMPT_CHOICE := --per-task 300
 TIMED_PROMPTS := 20
 STEPS         := 2,4,8,16,32,64
 # so small models gain little by a second thread, and a busy machine disturbs one thread less

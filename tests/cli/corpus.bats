@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The corpus is a function of its seed, its sums are right, and its two parts share nothing.
+# The corpus is a function of its seed, its sums are right, and its three parts share nothing.
 
 setup() {
     set -o pipefail
@@ -62,15 +62,70 @@ recompute() {
     [ -z "$(grep -E 'WRONG|BROKEN' "$T/tuples")" ]
 }
 
-@test "no operands and no prompt of a story are in both parts" {
-    for part in train heldout; do
-        "$BIN/write-corpus" --part $part --count 8000 --mix 0.5 --seed 11 > "$T/$part"
-        recompute "$T/$part" | sort -u > "$T/$part.tuples"
-        field "$T/$part" story text | sort -u > "$T/$part.texts"
-        [ "$(wc -l < "$T/$part.tuples")" -gt 300 ]
+# words LIST: that list of the stories as alternatives of a pattern
+words() {
+    sed -n "/char \*const $1\[\]/,/;/p" lib/train/corpus-story.c | grep -o '"[^"]*"' | tr -d '"' |
+        paste -sd '|'
+}
+
+# triples FILE: (name, object, place) of the stories whose prompts say all three, that of who comes
+# first ("Anna's blue mirror was broken" is not the story of Anna)
+triples() {
+    jq -r --arg who "$(words girls)|$(words boys)" --arg what "$(words things)" \
+        --arg where "$(words places)" 'select(.task == "story") |
+        [.text | select(test("was broken") | not) | sub("wooden box"; "") |
+         match("\\b(\($who))\\b", " (\($what))\\b", "\\b(\($where))\\b").captures[0].string] |
+        select(length == 3) | join(" ")' "$1"
+}
+
+# shared FILE FILE: what both hold: operands of sums, lists, (name, object, place), prompts
+shared() {
+    for f in "$1" "$2"; do
+        {
+            recompute "$f"
+            triples "$f"
+            jq -r 'select(.task != "sum") | .text' "$f"
+            jq -r 'select(.task != "sum" and .task != "story") | .text | sub("^.*: "; "")' "$f"
+        } | sort -u > "$f.keys"
     done
-    [ -z "$(comm -12 "$T/train.tuples" "$T/heldout.tuples")" ]
-    [ -z "$(comm -12 "$T/train.texts" "$T/heldout.texts")" ]
+    comm -12 "$1.keys" "$2.keys"
+}
+
+@test "no operands, no list, no (name, object, place) and no prompt are in two parts" {
+    for part in train valid test; do
+        count=2000
+        [ $part = train ] && count=8000
+        "$BIN/write-corpus" --part $part --count $count --mix 0.5 --seed 11 > "$T/$part"
+        "$BIN/write-corpus" --part $part --lists --count 1500 --seed 11 --apart 1500 >> "$T/$part"
+    done
+    [ -z "$(shared "$T/train" "$T/valid")" ]
+    [ -z "$(shared "$T/train" "$T/test")" ]
+    [ -z "$(shared "$T/valid" "$T/test")" ]
+    # the check sees sums, stories and lists that two parts share
+    "$BIN/write-corpus" --part test --count 1500 --mix 0.5 --seed 11 --apart 0 > "$T/near"
+    shared "$T/valid" "$T/near" > "$T/both"
+    [ "$(grep -c '^[0-9]' "$T/both")" -gt 10 ]
+    [ "$(grep -c '^[A-Z]' "$T/both")" -gt 0 ]
+    head -n 3 "$T/valid" >> "$T/train"
+    tail -n 3 "$T/valid" >> "$T/train"
+    [ "$(shared "$T/train" "$T/valid" | wc -l)" -gt 5 ]
+}
+
+@test "in the test part no operands and no prompt come twice" {
+    "$BIN/write-corpus" --part test --count 800 --seed 11 > "$T/a"
+    [ -z "$(recompute "$T/a" | sort | uniq -d)" ]
+    [ -z "$(jq -r .text "$T/a" | sort | uniq -d)" ]
+}
+
+@test "the committed parts share nothing" {
+    for part in train valid test; do
+        gzip -dc data/corpus/$part.ndjson.gz data/corpus/$part-lists.ndjson.gz > "$T/$part"
+    done
+    [ -z "$(shared "$T/train" "$T/valid")" ]
+    [ -z "$(shared "$T/train" "$T/test")" ]
+    [ -z "$(shared "$T/valid" "$T/test")" ]
+    # 300 prompts of every task can be asked for
+    [ "$(jq -r .task "$T/test" | sort | uniq -c | awk '$1 >= 300 { n++ } END { print n }')" = 6 ]
 }
 
 # recited: reads records of lists, does each task again, and prints what is wrong. An answer in
@@ -107,32 +162,44 @@ recited() {
         length > 300 and (map(select(.)) | length) < 30' "$T/a"
 }
 
-@test "no list is in both parts, and every word is one of the stories'" {
-    for part in train heldout; do
-        "$BIN/write-corpus" --lists --part $part --count 3000 --seed 11 |
-            jq -r '.text | sub("^.*: "; "")' | sort -u > "$T/$part"
-        [ "$(wc -l < "$T/$part")" -gt 1500 ]
-    done
-    [ -z "$(comm -12 "$T/train" "$T/heldout")" ]
+@test "every word of a list is one of the stories'" {
+    "$BIN/write-corpus" --lists --count 3000 --seed 11 |
+        jq -r '.text | sub("^.*: "; "")' > "$T/lists"
     "$BIN/write-corpus" --mix 0 --count 8000 | jq -r '.text + .reference' | grep -o '[a-z]*' |
         sort -u > "$T/words"
-    [ -z "$(cat "$T/train" "$T/heldout" | grep -o '[a-z]*' | sort -u | comm -23 - "$T/words")" ]
+    [ -z "$(grep -o '[a-z]*' "$T/lists" | sort -u | comm -23 - "$T/words")" ]
 }
 
 @test "the committed corpus is large enough and comes from the generator" {
     [ "$(gzip -dc data/corpus/train.ndjson.gz | jq -j '.text + .reference' | wc -c)" -gt 3000000 ]
-    [ "$(gzip -dc data/corpus/heldout.ndjson.gz | wc -l)" -eq 2000 ]
     seed=$(sed -n 's/^CORPUS_SEED *:= *//p' pipelines/corpus.mk)
-    for part in train heldout; do
+    for part in train valid test; do
         cmp <(gzip -dc data/corpus/$part.ndjson.gz | head -n 100) \
             <("$BIN/write-corpus" --part $part --count 100 --mix 0.4 --seed "$seed")
+        cmp <(gzip -dc data/corpus/$part-lists.ndjson.gz | head -n 100) \
+            <("$BIN/write-corpus" --part $part --lists --count 100 --seed "$seed" --apart 800)
     done
-    [ "$(gzip -dc data/corpus/train-lists.ndjson.gz | wc -l)" -eq 24000 ]
-    [ "$(gzip -dc data/corpus/lists.ndjson.gz | wc -l)" -eq 800 ]
-    for of in train:train-lists heldout:lists; do
-        cmp <(gzip -dc "data/corpus/${of#*:}.ndjson.gz" | head -n 100) \
-            <("$BIN/write-corpus" --part "${of%:*}" --lists --count 100 --seed "$seed")
+}
+
+@test "all embedded models together take less than 30 MB" {
+    [ "$(cat data/models/*/* | wc -c)" -lt 30000000 ]
+}
+
+@test "the embedded pair has one beginning, and README says the rows of both" {
+    cmp <(head -n 1 data/models/llama-demo/training.ndjson) \
+        <(head -n 1 data/models/llada-demo/training.ndjson)
+    for m in llama llada; do
+        rows=$(jq .rows data/models/$m-demo/training.ndjson | awk '{ n += $1 } END {
+            printf "%.1f", n / 1e6 }')
+        tr '\n' ' ' < README.md | grep -q "$rows million rows"
     done
+}
+
+@test "no training reads the test part" {
+    for f in data/models/*/loss*.ndjson; do
+        jq -se 'all(.argv // [] | any(test("corpus/test")) | not)' "$f"
+    done
+    ! grep -n 'corpus/test' pipelines/models.mk || false
 }
 
 @test "bad usage exits 64" {

@@ -11,7 +11,7 @@ setup() {
     export BIN LLADA=data/models/llada-demo LLAMA=data/models/llama-demo
     export JUDGE=data/models/judge-demo
     export EXACT_LENGTH=12 EXACT_STEPS=4
-    gzip -dc data/corpus/heldout.ndjson.gz | sed -n '1p;700p;1500p;1999p' > "$T/prompts"
+    gzip -dc data/corpus/valid.ndjson.gz | sed -n '1p;700p;1500p;1999p' > "$T/prompts"
     mkdir "$T/spool"
     export TMPDIR=$T/spool
 }
@@ -58,8 +58,8 @@ conforms() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq
     cat > "$T/bin/gen-llada" << END
 #!/bin/bash
 "$BIN/gen-llada" "\$@" | case " \$* " in
-*" --row-tile "*) jq -c 'if .id == "heldout-000700" then .token_ids[-1] += 1 else . end' ;;
-*" --threads 1 "*) jq -c 'if .id == "heldout-000700" then .status = "oom" else . end' ;;
+*" --row-tile "*) jq -c 'if .id == "valid-000700" then .token_ids[-1] += 1 else . end' ;;
+*" --threads 1 "*) jq -c 'if .id == "valid-000700" then .status = "oom" else . end' ;;
 *" --attention dense "*) jq -c '.token_ids[0] += 1' ;;
 *) cat ;;
 esac

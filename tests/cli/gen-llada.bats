@@ -258,7 +258,7 @@ END
 }
 
 @test "credit, slowfast, saber and wino: their settings, what comes back, what is refused" {
-    gzip -dc data/corpus/heldout.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
+    gzip -dc data/corpus/valid.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
     LLADA=("$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 32
            --block-length 16 --batch 3)
     "${LLADA[@]}" --unmask credit,slowfast,saber,wino --cache none,dual "$T/real" > "$T/out"
@@ -299,7 +299,7 @@ END
 }
 
 @test "commits of a trained model are recorded, and replayed on drawn weights" {
-    gzip -dc data/corpus/heldout.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
+    gzip -dc data/corpus/valid.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
     LLADA=("$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 32
            --block-length 16 --unmask threshold --threshold 0.6)
     "${LLADA[@]}" "$T/real" > "$T/trace"
@@ -330,7 +330,7 @@ END
 }
 
 @test "klass commits what is sure and stable" {
-    gzip -dc data/corpus/heldout.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
+    gzip -dc data/corpus/valid.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
     "$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 32 --block-length 16 \
         --unmask klass --kl-threshold 0,0.01 --kl-history 1 --batch 1,3 "$T/real" > "$T/out"
     jq -s -e 'length == 12 and all(.[]; .conf_threshold == 0.9 and .kl_history == 1) and
@@ -342,7 +342,7 @@ END
 }
 
 @test "drafts give the same ids in fewer passes" {
-    gzip -dc data/corpus/heldout.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
+    gzip -dc data/corpus/valid.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
     "$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 16 --block-length 8 \
         --cache none,dual --draft-steps 0,4 --batch 1,3 "$T/real" > "$T/out"
     jq -s -e 'length == 24 and all(group_by([.id, .cache])[]; map(.token_ids) | unique |
@@ -455,7 +455,7 @@ made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --blo
 }
 
 @test "a canvas that grows has fewer rows; who stays writes the same and costs the batch more" {
-    gzip -dc data/corpus/heldout.ndjson.gz | jq -c 'select(.id)' | sed -n '1,4p' > "$T/real"
+    gzip -dc data/corpus/valid.ndjson.gz | jq -c 'select(.id)' | sed -n '1,4p' > "$T/real"
     real() { "$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 64 \
         --block-length 8 --unmask threshold --contract answer --batch 4 "$@" "$T/real"; }
     real > "$T/all"

@@ -281,7 +281,7 @@ plan() {
     grep -q 'W110: .* and emulated device (host) has .*; it runs on the CPU, ' "$T/said"
     "${small[@]}" --on-oom cpu 2> "$T/said" | jq -se 'all(.device == "cuda")'
     [ ! -s "$T/said" ]
-    EMULATE_MEMORY=40000000 "$BIN/gen-llama" -m data/models/judge-demo --device cuda --dtype f32 \
+    EMULATE_MEMORY=32000000 "$BIN/gen-llama" -m data/models/llama-demo --device cuda --dtype f32 \
         --max-new 2 --no-meta --limit 1 --on-oom plan "$T/prompts" > "$T/out" 2> "$T/said"
     jq -se 'all(.status == "ok" and .device == "cuda" and .level != null and
         .memory.load_allocated_peak_bytes >= .memory.weights_bytes and

@@ -47,7 +47,8 @@ three() {
 
 # Ids of all methods on the embedded models, in f32, so that no near tie decides.
 ids_of_methods() { # FLAGS...
-    "$BIN/prep-prompts" -q --per-task 1 --seed 7 "$ROOT/data/corpus/heldout.ndjson.gz" -o prompts
+    gzip -dc "$ROOT/data/corpus/valid.ndjson.gz" |
+        jq -c 'select(.id == "valid-000512" or .id == "valid-001911")' > prompts
     "$BIN/prep-prompts" --schedule --steps 32 --gen-length 32 --block-length 16 --contract fixed \
         --launches 1 --methods "$ROOT/data/methods.ndjson" --no-meta > plan
     for s in llada llama; do

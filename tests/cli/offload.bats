@@ -327,7 +327,7 @@ apart() {
     }
     kept 0 gen-llada synth:tiny-llada --gen-length 8 --block-length 4 --steps 4 --cache dual
     kept 1 gen-llama data/models/llama-demo --max-new 4 --ignore-eos
-    EMULATE_MEMORY=40000000 "$BIN/gen-llama" -m data/models/judge-demo --device cuda --dtype f32 \
+    EMULATE_MEMORY=36000000 "$BIN/gen-llama" -m data/models/llama-demo --device cuda --dtype f32 \
         --max-new 1 --no-meta -q --device-map auto "$T/prompts" > "$T/out"
     jq -se 'all(.status == "ok" and .device == "cuda" and .offload_layers >= 3)' "$T/out"
 }

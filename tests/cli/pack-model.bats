@@ -14,7 +14,7 @@ pack() { "$BIN/pack-model" --no-meta "$@"; }
 
 # ids FLAGS...: the ids of four answers
 ids() {
-    "$BIN/prep-prompts" -q --per-task 2 --seed 1 data/corpus/heldout.ndjson.gz |
+    "$BIN/prep-prompts" -q --per-task 2 --seed 1 data/corpus/valid.ndjson.gz |
         "$BIN/gen-llama" -q --no-meta --max-new 24 "$@" | jq -c '[.token_ids, .quant]'
 }
 
@@ -93,7 +93,7 @@ refused() {
 }
 
 # texts SEED: worded sums and stories with what follows
-texts() { "$BIN/prep-prompts" -q --per-task 12 --seed "$1" data/corpus/heldout.ndjson.gz; }
+texts() { "$BIN/prep-prompts" -q --per-task 24 --seed "$1" data/corpus/valid.ndjson.gz; }
 
 # nats DIR FLAGS...: of the references of $T/texts, a token
 nats() {

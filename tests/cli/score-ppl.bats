@@ -5,7 +5,7 @@ bats_require_minimum_version 1.5.0
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
     export BIN="${BIN:-build/bin}" D="$BATS_FILE_TMPDIR"
-    "$BIN/prep-prompts" -q --count 2 --seed 1 data/corpus/heldout.ndjson.gz -o "$D/prompts"
+    "$BIN/prep-prompts" -q --count 2 --seed 1 data/corpus/valid.ndjson.gz -o "$D/prompts"
     "$BIN/gen-llama" -q -m data/models/llama-demo --max-new 8 --threads 1 "$D/prompts" -o "$D/llama"
 }
 
