@@ -7,8 +7,8 @@
  * the opposite question, "worse by more than the margin": what both leave holds the true place
  * with 95 %, without any assumption on the curve between step counts.
  *
- * Right or wrong answers: Tango's score, less one prompt. Other qualities: Student's t on the prompts' parts in
- * the difference; of perplexities in that of their logarithms.
+ * Right or wrong answers: Tango's score, less one prompt. Other qualities: Student's t on the
+ * prompts' parts in the difference; of perplexities in that of their logarithms.
  *
  * Source: Maurer, Hothorn, Lehmacher 1995 (fixed sequences keep the level); Tango 1998 (Statistics
  * in Medicine 17:891); Piaggio et al. 2012 (non-inferiority, JAMA 308:2594).
