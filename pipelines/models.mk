@@ -4,8 +4,8 @@
 #
 # Both contestants begin with the weights of a short training of the LLaMA-type (8.2 million rows),
 # as LLaDA 2.0 was made: a masked row teaches a fraction of what a row of next tokens does. Both
-# then see the same files: 16 % stories, 75 % sums, 9 % lists of what a training draws, the LLaDA-type in
-# stages, the LLaMA-type mixed.
+# then see the same files. Of what their trainings draw 16 % are stories, 75 % sums, 9 % lists; the
+# LLaDA-type sees them in stages, the LLaMA-type mixed.
 #
 # The fourth training of the LLaDA-type brings the arithmetic: in most of its rows the response is
 # given up to a random place (--cut), so that a result is asked for while its operands are seen. In

@@ -93,7 +93,7 @@ refused() {
 }
 
 # texts SEED: worded sums and stories with what follows
-texts() { "$BIN/prep-prompts" -q --per-task 24 --seed "$1" data/corpus/valid.ndjson.gz; }
+texts() { "$BIN/prep-prompts" -q --per-task 40 --seed "$1" data/corpus/valid.ndjson.gz; }
 
 # nats DIR FLAGS...: of the references of $T/texts, a token
 nats() {
