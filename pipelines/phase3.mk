@@ -1,5 +1,5 @@
-# phase3.mk - harness: can it tell the same from the different? Each model runs as three parties of a
-# pair, in the design of the experiment: itself, a twin, and a slow twin that makes one pass in
+# phase3.mk - harness: can it tell the same from the different? Each model runs as three parties of
+# a pair, in the design of the experiment: itself, a twin, and a slow twin that makes one pass in
 # twenty twice. The twin must come out SAME and the slow one SLOWER, by processor time and by the
 # wall clock.
 HANDICAP := 20
@@ -7,8 +7,9 @@ SLOWED   := 1.05
 # Half of the zone that SAME means: how far launches are added (make refine).
 AA_PRECISION ?= 0.01
 
-aa_party    = $(BIN)/gen-$(1) -m $($(2)) --schedule $< --launch $$((10\#$(lastword $(subst -, ,$*)))) \
-    $(TIMING) --seed $(SEED) $(GEN_FLAGS) $($(2)_FLAGS) $(aa_PROMPTS) -o $(@D)/$*-$(3).ndjson
+aa_party    = $(BIN)/gen-$(1) -m $($(2)) --schedule $< \
+    --launch $$((10\#$(lastword $(subst -, ,$*)))) $(TIMING) --seed $(SEED) \
+    $(GEN_FLAGS) $($(2)_FLAGS) $(aa_PROMPTS) -o $(@D)/$*-$(3).ndjson
 aa_parties  = -- $(call aa_party,$(1),$(2),self) -- $(call aa_party,$(1),$(2),twin) \
     -- $(call aa_party,$(1),$(2),slow) --handicap $(HANDICAP)
 $(foreach p,$(AA_PARTIES),$(R)/aa/launch/%-$(p).ndjson): $(R)/aa/launch/%.plan $(aa_PROMPTS) \
@@ -16,11 +17,13 @@ $(foreach p,$(AA_PARTIES),$(R)/aa/launch/%-$(p).ndjson): $(R)/aa/launch/%.plan $
     $(foreach s,LLADA LLAMA,$(R)/stamp/model-$(s)) \
     $(foreach s,llada llama,$(R)/stamp/tool-gen-$(s)) | $(PIPE)
 	$(call say,A/A $*)\
-	    $(alone) pipelines/side-by-side $(@D) $(SEED) $(lastword $(subst -, ,$*)) $(way) \
+	    $(call whole,$(AA_PARTIES:%=$(@D)/$*-%.ndjson)) \
+	    $(once) $(alone) pipelines/side-by-side $(@D) $(SEED) $(lastword $(subst -, ,$*)) $(way) \
 	    $(call aa_parties,$(firstword $(subst -, ,$*)),$(MODEL_$(firstword $(subst -, ,$*))))
 	@touch $(AA_PARTIES:%=$(@D)/$*-%.ndjson)
 
-text-$(R)/stamp/aa-flags = $(TIMING) $(way) $(GEN_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS) $(HANDICAP)
+text-$(R)/stamp/aa-flags = $(TIMING) $(way) $(GEN_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS) \
+    $(HANDICAP)
 
 named    = jq -c 'select(.kind == "generation") | .model = "$(1)" | .config += " as=$(1)" | \
     .point = (.point // .config) + "-$(1)"'

@@ -260,14 +260,14 @@ rm results/here/demo/stamp/model-JUDGE
 again -j4 phase2 phase3
 did "what was looked at for another phase makes no launch again" "prep-prompts:1"
 again phase4 STEPS=2,4,8,16
-did "one more step count adds its launches only" \
-    "gen-llada:4 measure:1 pareto:1 plot:4 prep-prompts:2 score-exact:1 score-ppl:2 \
-score-text:1"
-[ "$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)" -eq $((launches + 3)) ]
+did "one more step count adds its pairs only" \
+    "gen-llada:4 gen-llama:4 gen-ltm:4 measure:1 pareto:1 plot:4 prep-prompts:2 score-exact:1 \
+score-ppl:2 score-text:1"
+[ "$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)" -eq $((launches + 9)) ]
 ok $? "the launches of before are still there"
 again phase3 STEPS=2,4,8,16 AA_LAUNCHES=8
 did "more launches are added to those that are there" \
-    "compare:1 gen-llama:2 measure:2 prep-prompts:1"
+    "compare:1 gen-llada:6 gen-llama:6 measure:1 prep-prompts:1"
 again all STEPS=2,4,8,16 AA_LAUNCHES=6
 echo 'int more(void); int more(void) { return 1; }' >>tools/pareto.c
 again all STEPS=2,4,8,16
@@ -331,7 +331,7 @@ again -n phase5 STEPS=2,4,8,16
 [ "$status" -eq 0 ] && [ ! -s ran ]
 ok $? "make -n runs no tool"
 again plan STEPS=2,4,8,16
-grep -q 'steps: 12 launches, 12 done' log
+grep -q 'steps: 18 launches, 18 done' log
 ok $? "make plan counts launches"
 again phase2 LLAMA="x/q';touch X;'"
 [ "$status" -ne 0 ] && [ ! -e X ] && [ ! -s ran ] && [ "$(wc -l <log)" -eq 1 ] &&
@@ -370,7 +370,8 @@ ok $? "at the width of a column, by the type that its name begins with"
 echo 6 >steps-wanted
 again refine-steps STEPS=2,4,8,16 BUDGET_MINUTES=9
 did "refine-steps adds the step counts that are wanted, once" \
-    "gen-llada:4 measure:1 pareto:2 prep-prompts:2 score-exact:1 score-ppl:1 score-text:1"
+    "gen-llada:4 gen-llama:4 gen-ltm:4 measure:1 pareto:2 prep-prompts:2 score-exact:1 score-ppl:1 \
+score-text:1"
 [ "$(cat results/here/demo/steps/added.mk)" = 'STEPS_ADDED := 6' ] &&
     grep -q 'steps: 2,4,8,16,6, ended by precision' log
 ok $? "and keeps them for later calls"
@@ -400,14 +401,15 @@ did "other step counts are forecast anew, nothing is measured again" "forecast:1
 echo 'STEPS := 2,4' >local.mk
 flags() { env -i PATH="$PATH" make -s CPU_LEVELS= HARDEN= FP=here "$@" print-GEN_FLAGS; }
 again extreme
-[ "$status" -eq 0 ] && [ "$(flags)" = "--level aggressive" ] &&
-    [ "$(flags GEN_FLAGS='--threads 1')" = "--threads 1 --level aggressive" ]
+[ "$status" -eq 0 ] && [ "$(flags)" = "--threads 1 --level aggressive" ] &&
+    [ "$(flags GEN_FLAGS='--threads 3')" = "--threads 3 --level aggressive" ]
 ok $? "make extreme sets the level of both generators"
 again extreme LEVEL=moderate
-[ "$status" -eq 0 ] && [ "$(flags)" = "--level moderate" ] && [ "$(wc -l <local.mk)" -eq 2 ]
+[ "$status" -eq 0 ] && [ "$(flags)" = "--threads 1 --level moderate" ] &&
+    [ "$(wc -l <local.mk)" -eq 2 ]
 ok $? "or the one that is named"
 again restore
-[ "$status" -eq 0 ] && [ -z "$(flags)" ] && [ "$(cat local.mk)" = 'STEPS := 2,4' ]
+[ "$status" -eq 0 ] && [ "$(flags)" = "--threads 1" ] && [ "$(cat local.mk)" = 'STEPS := 2,4' ]
 ok $? "make restore leaves the generators as they are"
 again extreme LEVEL=most
 [ "$status" -ne 0 ] && grep -q 'LEVEL=most: expected exact, mild, moderate or aggressive' log

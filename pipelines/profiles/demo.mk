@@ -1,18 +1,19 @@
 # demo - the embedded trio on this machine: meant for ten minutes on two cores.
-PROMPT_CHOICE := --per-task 300
+PROMPT_CHOICE := --per-task 120
 TIMED_PROMPTS := 20
 STEPS         := 2,4,8,16,32,64
 # so small models gain little by a second thread, and a busy machine disturbs one thread less
 GEN_FLAGS     := --threads 1
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
-QUALITY       ?= sum:accuracy:0.05 story:judge_ppl:0.1
+# 120 prompts can show 10 points, and no less
+QUALITY       ?= sum:accuracy:0.1 story:judge_ppl:0.1
 METHODS       := dual-factor dual-threshold streaming
 LAUNCHES      := 5
 PRECISION     := 0.05
 BUDGET_MINUTES := 2
 WARMUP_MOST   := 3
-AA_LAUNCHES   := 12
+AA_LAUNCHES   := 10
 AA_LENGTH     := 32
 AA_STEPS      := 16
 SCALE_LENGTHS := 32,64
