@@ -225,8 +225,8 @@ of_systems = $(foreach s,$(call split,$($(1)_SYSTEMS)),$(R)/$(1)/launch/$(s)-%$(
 generate   = $(BIN)/gen-$(2) -m $($(3)) --schedule $$(@D)/$(2)-$$*.plan --launch $$$$((10\#$$*)) \
     $($(1)_TIMING) --seed $(SEED) $(GEN_FLAGS) $($(3)_FLAGS) $($(1)_$(3)_FLAGS) $($(1)_PROMPTS) \
     -o $$(@D)/$(2)-$$*.ndjson
-# $(call whole,FILES): $(once) looks at one file, which is not kept where one of FILES is missing.
-whole      = for f in $(1); do [ -f $$f ] || rm -f $@; done;
+# $(call complete,FILES): $(once) looks at one file. It is not kept where one of FILES is missing.
+complete   = for f in $(1); do [ -f $$f ] || rm -f $@; done;
 
 # A sweep is a set of points for one system or several, cut into launches: fresh processes over
 # shuffled points. Its settings are the variables NAME_SYSTEMS, _STEPS, _BATCH, _LENGTH, _BLOCK,
@@ -295,7 +295,7 @@ $(call of_systems,$(1),.ndjson): $(call of_systems,$(1),.plan) $(R)/$(1)/flags $
     $(foreach s,$(call split,$($(1)_SYSTEMS)),$(R)/stamp/model-$(MODEL_$(s)) \
         $(R)/stamp/tool-gen-$(s)) | $(PIPE)
 	$$(call say,pair $$* of $(1))\
-	    $$(call whole,$$(patsubst %.plan,%.ndjson,$$(filter %.plan,$$^))) \
+	    $$(call complete,$$(patsubst %.plan,%.ndjson,$$(filter %.plan,$$^))) \
 	    $$(once) $(alone) pipelines/side-by-side $$(@D) $(SEED) $$* $$($(1)_WAY) \
 	    $(foreach s,$(call split,$($(1)_SYSTEMS)),-- $(call generate,$(1),$(s),$(MODEL_$(s))))
 	@touch $(foreach s,$(call split,$($(1)_SYSTEMS)),$$(@D)/$(s)-$$*.ndjson)

@@ -17,7 +17,7 @@ $(foreach p,$(AA_PARTIES),$(R)/aa/launch/%-$(p).ndjson): $(R)/aa/launch/%.plan $
     $(foreach s,LLADA LLAMA,$(R)/stamp/model-$(s)) \
     $(foreach s,llada llama,$(R)/stamp/tool-gen-$(s)) | $(PIPE)
 	$(call say,A/A $*)\
-	    $(call whole,$(AA_PARTIES:%=$(@D)/$*-%.ndjson)) \
+	    $(call complete,$(AA_PARTIES:%=$(@D)/$*-%.ndjson)) \
 	    $(once) $(alone) pipelines/side-by-side $(@D) $(SEED) $(lastword $(subst -, ,$*)) $(way) \
 	    $(call aa_parties,$(firstword $(subst -, ,$*)),$(MODEL_$(firstword $(subst -, ,$*))))
 	@touch $(AA_PARTIES:%=$(@D)/$*-%.ndjson)

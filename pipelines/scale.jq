@@ -12,4 +12,5 @@ def end_of($side): .[$side] | if . == null then null else tenth end;
     then (.direction | gsub("_"; " "))
         + " \(.at | tenth) [\(end_of("lo") // "below"), \(end_of("hi") // "beyond")]"
     else "none, \(.reason)" end
-  + "; ratios " + ([.cells[] | "\(.at): \(.ratio * 100 | round / 100)"] | join(", "))
+  + "; ratios " + ([.cells[] | "\(.at): \(if .ratio then .ratio * 100 | round / 100
+                             else .ratio_reason // "none" end)"] | join(", "))

@@ -44,7 +44,7 @@ above() {
 }
 
 @test "both do what lists ask for, one token at a time" {
-    "$BIN/prep-prompts" -q --per-task 15 --seed 1 data/corpus/lists.ndjson.gz -o "$D/lists"
+    "$BIN/prep-prompts" -q --per-task 15 --seed 1 data/corpus/test-lists.ndjson.gz -o "$D/lists"
     { "$BIN/gen-llama" -q -m data/models/llama-demo --max-new 32 --batch 15 "$D/lists"
       "$BIN/gen-llada" -q -m data/models/llada-demo --gen-length 32 --steps 32 --batch 15 \
           "$D/lists"; } | "$BIN/score-exact" -q > "$D/listed"
