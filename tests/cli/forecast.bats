@@ -203,7 +203,9 @@ measured() {
     jq -s -e --argjson n "$stored" 'map(select(.metric == "steps" and .hardware == "measured" and
         .what == "check")) | length == $n and all(.[]; .ratio > 0)' "$T/out"
     favour='forecasts by data sheet favour LLaDA by [0-9]* %, at every crossover'
-    jq -r 'select(.what == "bias").text' "$T/out" | grep "^$favour"
+    said=$(jq -r 'select(.what == "bias").text' "$T/out" | grep -o "^$favour")
+    tr '\n' ' ' < README.md | grep -F "favour LLaDA by $(grep -o '[0-9]* %' <<< "$said") in the" \
+        > "$T/none"
     "$BIN/forecast" --check data/measured/*.ndjson 2>&1 > "$T/none" | grep "$favour"
     "$BIN/forecast" --hardware h200 data/measured/*.ndjson 2>&1 > "$T/grid" | grep "$favour"
     # the band of another card is that of the errors of this one

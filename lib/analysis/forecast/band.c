@@ -1,4 +1,6 @@
-/* band.c - see band.h. */
+/* band.c - see band.h. Errors are kept as the records that say them, so what is like a forecast is
+ * what has the same words in the same members; a forecast under measured ceilings says nothing of
+ * one by data sheet, which nobody reaches. */
 #include "lib/analysis/forecast/band.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* check.c - see check.h. */
+/* check.c - see check.h. The two points of a crossover that came as a record are looked for by what
+ * the record says: older files hold it beside times without their launches. It is passed over where
+ * the points are not there, or are of other models. */
 #include "lib/analysis/forecast/check.h"
 
 #include <math.h>
