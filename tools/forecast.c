@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/forecast/along.h"
-#include "lib/analysis/forecast/record.h"
-#include "lib/analysis/measure/roof.h"
+#include "lib/analysis/forecast/check.h"
 #include "lib/analysis/origin.h"
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/opt.h"
@@ -46,15 +44,8 @@ struct forecast {
     double stated[FRACTIONS];
     struct checkpoint model[MODELS_MOST];
     size_t n_models;
+    struct check check;    /* of all of these */
 };
-
-static int place_make(struct forecast *f, struct forecast_place *p, const struct checkpoint *c,
-                      const struct hardware *h, const struct precision *how,
-                      const struct fraction_point *without, struct err *e)
-{
-    return network_settle(&p->n, f->backend, c, how, e) ||
-           (forecast_place(p, h, &f->points, f->stated, without), 0);
-}
 
 /* ---- the grid ---- */
 
@@ -74,6 +65,12 @@ static struct values list_of(const char *option, const char *text)
     return l;
 }
 
+static int write_banded(struct forecast *f, json_t *r, const char *key, struct err *e)
+{
+    band_set(&f->check.band, r, key, key);
+    return rec_write(&f->out, "forecast", r, e);
+}
+
 /* All that is asked of one machine, one length and one batch size. */
 static int write_cell(struct forecast *f, struct forecast_place *places, struct forecast_batch b,
                       const struct values *steps, struct err *e)
@@ -85,13 +82,13 @@ static int write_cell(struct forecast *f, struct forecast_place *places, struct 
                                         .steps = b.steps, .cache = b.cache};
             const struct network *n = &places[i].n;
             if ((forecast_is_canvas(n) && diffuse_check(&how, &n->config, e)) ||
-                rec_write(&f->out, "forecast", forecast_point(&places[i], &b), e))
+                write_banded(f, forecast_point(&places[i], &b), "e2e_ns", e))
                 return -1;
         }
     for (size_t i = 0; i < f->n_models; i++)
         for (size_t k = 0; k < f->n_models; k++)
             if (forecast_is_canvas(&places[i].n) && !forecast_is_canvas(&places[k].n) &&
-                rec_write(&f->out, "forecast", forecast_crossover(&places[i], &places[k], &b), e))
+                write_banded(f, forecast_crossover(&places[i], &places[k], &b), "steps", e))
                 return -1;
     return 0;
 }
@@ -106,7 +103,7 @@ static int write_machine(struct forecast *f, const struct hardware *h, struct er
     while (strcmp(cache_policies[cache]->name, f->a.cache))
         cache++;
     for (size_t i = 0; i < f->n_models; i++)
-        if (place_make(f, &places[i], &f->model[i], h, &how, NULL, e))
+        if (check_place(&f->check, &places[i], &f->model[i], h, &how, NULL, e))
             return -1;
     for (size_t l = 0; l < length.n; l++)
         for (size_t k = 0; k < batch.n; k++) {
@@ -120,10 +117,13 @@ static int write_machine(struct forecast *f, const struct hardware *h, struct er
     return 0;
 }
 
+/* With the band of the errors that such forecasts have where the operands know better. */
 static int write_grid(struct forecast *f, struct err *e)
 {
     char *list = mem_text(f->a.hardware), *rest = NULL;
-    int bad = 0, all = !strcmp(list, "all");
+    f->check.out = NULL;
+    int bad = check_measured(&f->check, e) || check_bias(&f->check, e) ? -1 : 0;
+    int all = !strcmp(list, "all");
     for (size_t i = 0; all && !bad && i < f->table.n; i++)
         bad = write_machine(f, &f->table.v[i], e);
     for (char *s = all ? NULL : strtok_r(list, ",", &rest); s && !bad;
@@ -193,20 +193,6 @@ static int write_fits(struct forecast *f, struct err *e)
 
 /* ---- the check ---- */
 
-/* p NULL: no forecast is possible, and why. */
-static int write_check(struct forecast *f, struct forecast_place *p, const struct forecast_batch *b,
-                       const struct forecast_held *x, const char *why, struct err *e)
-{
-    json_t *r = forecast_check(p, b, x, why);
-    double value = rec_number(r, "value");
-    if (isnan(value))
-        log_note(&f->log, "%s %s: %.4g; no forecast: %s", x->name, x->metric, x->value, why);
-    else
-        log_note(&f->log, "%s %s (%s): forecast %.4g / %.4g = %.3g", x->name, x->metric,
-                 x->counting, value, x->value, value / x->value);
-    return rec_write(&f->out, "forecast", r, e);
-}
-
 static int check_published(struct forecast *f, const json_t *r, struct err *e)
 {
     const char *hardware = rec_text(r, "hardware"), *model = rec_text(r, "model");
@@ -222,14 +208,14 @@ static int check_published(struct forecast *f, const json_t *r, struct err *e)
         return err_set(e, EXIT_BAD_DATA, "expected name, source, model, metric, counting and a "
                        "value above 0");
     if (rec_int(r, "devices", 1) != 1)
-        return write_check(f, NULL, NULL, &x, "more than one device", e);
+        return check_write(&f->check, NULL, NULL, &x, "more than one device", e);
     if (!h)
-        return write_check(f, NULL, NULL, &x, "its hardware is not in the table", e);
+        return check_write(&f->check, NULL, NULL, &x, "its hardware is not in the table", e);
     if (strncmp(model, "synth:", 6) || checkpoint_open(&c, model, 0, NULL))
-        return write_check(f, NULL, NULL, &x, "this program has no such shape", e);
-    int bad = place_make(f, &p, &c, h, &how, NULL, e);
+        return check_write(&f->check, NULL, NULL, &x, "this program has no such shape", e);
+    int bad = check_place(&f->check, &p, &c, h, &how, NULL, e);
     const char *why = bad ? NULL : forecast_batch_of(r, &p.n, &b);
-    bad = bad || write_check(f, why ? NULL : &p, &b, &x, why, e) ? -1 : 0;
+    bad = bad || check_write(&f->check, why ? NULL : &p, &b, &x, why, e) ? -1 : 0;
     checkpoint_close(&c);
     return bad;
 }
@@ -250,70 +236,6 @@ static int read_published(struct forecast *f, struct err *e)
         rec_read_close(in);
     free(path);
     return got;
-}
-
-/* Under the ceilings of h. NULL: there are none, and why. */
-static int check_point(struct forecast *f, const struct checkpoint *c,
-                       const struct fraction_point *m, const struct hardware *h, const char *why,
-                       struct err *e)
-{
-    const struct precision how = {.dtype = rec_text(m->about, "dtype"),
-                                  .kv = rec_text(m->about, "kv_dtype"),
-                                  .quant = rec_text(m->about, "quant")};
-    const char *device = rec_text(m->about, "device_name"), *host = origin_machine(m->about);
-    const struct forecast_held x = {"measurement", rec_text(m->about, "config"),
-                                    device ? device : host ? host : "this program on a host",
-                                    "e2e_ns", "all_slots", m->e2e_ns, NULL};
-    struct forecast_place p;
-    struct forecast_batch b;
-    if (!h)
-        return write_check(f, NULL, NULL, &x, why, e);
-    if (place_make(f, &p, c, h, &how, m, e))
-        return -1;
-    json_t *r = json_deep_copy(m->about);
-    rec_set_int(r, "prompt_tokens", 1);
-    why = forecast_batch_of(r, &p.n, &b);
-    json_decref(r);
-    if (!why)
-        forecast_prompt(&p, &b, m->rows);
-    if (!why && !b.prompt)
-        why = "its rows are not those of its settings";
-    return write_check(f, why ? NULL : &p, &b, &x, why, e);
-}
-
-/* Under the ceilings that were measured, and, of a device of the table, under its data sheet. */
-static int check_twice(struct forecast *f, const struct checkpoint *c,
-                       const struct fraction_point *m, struct err *e)
-{
-    const struct roof_limit limit = roof_find(&f->roof, m->about);
-    const char *device = rec_text(m->about, "device_name");
-    const struct hardware *sheet = hardware_of_device(&f->table, device);
-    const struct hardware h = hardware_measured(limit.flops_per_s, limit.bytes_per_s);
-    const char *why = limit.why ? limit.why : isnan(limit.flops_per_s) ? "no ceiling" : NULL;
-    return check_point(f, c, m, why ? NULL : &h, why, e) ||
-           (sheet && check_point(f, c, m, sheet, NULL, e)) ? -1 : 0;
-}
-
-/* Every measured point of these models under contract fixed, by the fractions of others. */
-static int check_measured(struct forecast *f, struct err *e)
-{
-    size_t left_out = 0;
-    for (size_t i = 0; i < f->points.n; i++) {
-        const struct fraction_point *m = &f->points.v[i];
-        const char *contract = rec_text(m->about, "contract"), *model = rec_text(m->about, "model");
-        size_t k = 0;
-        while (k < f->n_models && (!model || strcmp(model, f->model[k].config.name)))
-            k++;
-        int fixed = contract && !strcmp(contract, "fixed");
-        if (k == f->n_models || !fixed || isnan(m->e2e_ns) || isnan(m->rows))
-            left_out++;
-        else if (check_twice(f, &f->model[k], m, e))
-            return -1;
-    }
-    if (left_out)
-        log_note(&f->log, "%zu measured points left out: of other models than -m, not under "
-                 "contract fixed, or without times", left_out);
-    return 0;
 }
 
 /* ---- along a sweep ---- */
@@ -338,12 +260,14 @@ static int write_along(struct forecast *f, struct err *e)
 
 static int take(void *ctx, const json_t *r, struct err *e)
 {
-    (void)e;
     struct forecast *f = ctx;
     json_t *mine = origin_mark(&f->origin, r, rec_where(f->in));
     int is_used = roof_take(&f->roof, mine) | fraction_take(&f->points, mine) |
                   along_take(&f->along, mine);
+    check_take(&f->check, mine);
     json_decref(mine);
+    if (!strcmp(rec_kind(r), "forecast") && rec_pass(&f->out, r, e))
+        return -1;
     return is_used;
 }
 
@@ -395,6 +319,11 @@ static const char notes[] =
     "of operations and what a driver takes. hardware_memory_bytes: as data sheets say, GB = 1e9.\n"
     "crossover: steps at which a canvas takes as long as the autoregressive text of the same\n"
     "length and batch, between step counts that the blocks allow; null outside, see `censored`.\n"
+    "lo and hi: the band of the errors that forecasts by data sheet had: the value / the largest\n"
+    "and the smallest forecast / measured, of crossovers or of times of that paradigm, number\n"
+    "format and form of machine, at the operands' measured points of -m. Null with a reason where\n"
+    "there are none. It lies beside the value where all errors are to one side; which side\n"
+    "crossovers err to is said on standard error.\n"
     "--fit: instead of all that, the memory on a GPU at each level of saving (--level of the\n"
     "generators; mild is left out where it changes nothing), cache none, and fits_gb, the least\n"
     "of the sizes, GB = 1e9, that holds needed_bytes: memory and what an allocator may lose\n"
@@ -408,10 +337,14 @@ static const char notes[] =
     "of a crossover they are of the launches of both models.\n"
     "--check: ratio = forecast / reference. Measured points (of -m, contract fixed) are forecast\n"
     "by the fractions of all other points (where there are several machines: of all others) and\n"
-    "the ceilings measured there; a device of the table by its data sheet, too. Published ones\n"
-    "(data/published.ndjson) from the table of hardware. `counting` says which tokens a published\n"
-    "rate counts: to_eos leaves out slots that a forecast counts. `assumed` names settings that\n"
-    "the publication does not state. What cannot be forecast is there with its reason.\n";
+    "the ceilings measured there; a device of the table by its data sheet, too. So are crossovers\n"
+    "(metric steps): records of --along-steps among the operands, and the sweeps there; a ratio\n"
+    "above 1 favours the canvas. what bias: geometric mean, spread (e to the standard deviation\n"
+    "of the logarithms), least and most of the ratios, by data sheet and under measured ceilings.\n"
+    "Published figures (data/published.ndjson) are forecast from the table. `counting`\n"
+    "says which tokens a published rate counts: to_eos leaves out slots that a forecast counts.\n"
+    "`assumed` names settings that the publication does not state. What cannot be forecast is\n"
+    "there with its reason.\n";
 
 static void check(struct forecast *f, int bad, const struct err *e)
 {
@@ -427,6 +360,7 @@ static void forecast_free(struct forecast *f)
         checkpoint_close(&f->model[i]);
     fraction_free(&f->points);
     along_free(&f->along);
+    check_free(&f->check);
     roof_free(&f->roof);
     origin_free(&f->origin);
     hardware_free(&f->table);
@@ -479,7 +413,7 @@ int main(int argc, char **argv)
     const struct tool tool = {"forecast", "shapes and data sheets in, modelled figures out",
                               examples, notes, options};
     int first = opt_parse(&tool, argc, argv);
-    struct take seen = {.anew = 1};
+    struct take seen = {.anew = 1, .also = "forecast"};
     struct err e = {0};
     f.log = (struct log){"forecast", f.a.common.quiet ? 0 : 1 + f.a.common.verbose};
     f.stated[FRACTION_MFU_TEXT] = f.stated[FRACTION_MFU_CANVAS] = f.a.mfu;
@@ -487,11 +421,14 @@ int main(int argc, char **argv)
     f.backend = backend_open("ref", NULL, 1, 0, &e);
     check(&f, !f.backend || hardware_read(&f.table, f.a.table, &e) || open_models(&f, &e) ||
               rec_open(&f.out, &f.a.common, "forecast", argc, argv, NULL, &e), &e);
+    f.check = (struct check){f.backend, &f.table, &f.roof, &f.points, &f.along, f.stated, f.model,
+                             f.n_models, f.log, &f.out, {0}, NULL};
     check(&f, read_records(&f, &seen, (const char *const *)argv + first, (size_t)(argc - first),
                            &e), &e);
     check(&f, f.a.along ? write_along(&f, &e)
               : f.a.fit   ? write_fits(&f, &e)
-              : f.a.check ? read_published(&f, &e) || check_measured(&f, &e)
+              : f.a.check ? read_published(&f, &e) || check_measured(&f.check, &e) ||
+                            check_bias(&f.check, &e)
                           : write_grid(&f, &e), &e);
     int code = take_verdict(&seen, &f.log, 0);
     check(&f, rec_close(&f.out, code ? "failed" : "ok", &e), &e);

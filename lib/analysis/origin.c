@@ -63,3 +63,11 @@ int origin_same_file(const json_t *a, const json_t *b)
 {
     return agrees(a, b, file_mark);
 }
+
+void origin_copy(json_t *to, const json_t *from)
+{
+    const char *const marks[] = {machine_mark, file_mark};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (json_object_get(from, marks[i]))
+            json_object_set(to, marks[i], json_object_get(from, marks[i]));
+}

@@ -14,6 +14,8 @@ struct origin {
  * or parent record begins another machine. The caller's reference. */
 json_t *origin_mark(struct origin *o, const json_t *record, const char *where);
 void origin_free(struct origin *o);
+/* Marks a record as another one is marked. */
+void origin_copy(json_t *to, const json_t *from);
 
 /* Of marked records; NULL: not marked. Borrowed. */
 const char *origin_machine(const json_t *record);

@@ -30,7 +30,7 @@ static int one(struct take *t, struct repeats *seen, struct rec_writer *out, tak
     t->failed += rec_failures(record);
     if (!strcmp(kind, "error"))
         return 0;
-    if (!is_known(kind))
+    if (!is_known(kind) && !(t->also && !strcmp(kind, t->also)))
         return rec_pass(out, record, e);
     if (t->anew && (!strcmp(kind, "meta") || !strcmp(kind, "parent"))) {
         const struct repeats fresh = {.dropped = seen->dropped};

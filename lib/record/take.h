@@ -22,6 +22,7 @@ struct take {
     int64_t repeats; /* identical records that came again and were left out */
     int anew;        /* the caller's: places begin anew with each meta or parent record, for tools
                       * that read several machines together */
+    const char *also; /* the caller's: a kind that it takes and others pass; NULL: none */
 };
 /* One record (borrowed): 1 used, 0 not of interest, -1 malformed (*e filled, EXIT_BAD_DATA) or too
  * much for this tool (EXIT_FAILED_RECORDS); after any other code the tool ends. */

@@ -193,14 +193,100 @@ measured() {
         "$T/out"
     jq -sr -f pipelines/forecast-check.jq "$T/out" > "$T/table"
     cat "$T/table"
-    grep '^|' "$T/table" | while IFS= read -r line; do # the page says what the target prints
-        grep -Fxq -- "$line" data/measured/README.md || { echo "README.md lacks: $line"; exit 1; }
+    tr -s ' \n' '  ' < data/measured/README.md > "$T/page"
+    grep '^[|-]' "$T/table" | while IFS= read -r line; do # the page says what the target prints
+        grep -Fq -- "$line" "$T/page" || { echo "README.md lacks: $line"; exit 1; }
     done
+    # every stored crossover is forecast, and the tool says to which side it errs
+    stored=$(jq -s 'map(select(.kind == "forecast" and .what == "crossover")) | length' \
+        data/measured/*.ndjson)
+    jq -s -e --argjson n "$stored" 'map(select(.metric == "steps" and .hardware == "measured" and
+        .what == "check")) | length == $n and all(.[]; .ratio > 0)' "$T/out"
+    favour='forecasts by data sheet favour LLaDA by [0-9]* %, at every crossover'
+    said=$(jq -r 'select(.what == "bias").text' "$T/out" | grep -o "^$favour")
+    tr '\n' ' ' < README.md | grep -F "favour LLaDA by $(grep -o '[0-9]* %' <<< "$said") in the" \
+        > "$T/none"
+    "$BIN/forecast" --check data/measured/*.ndjson 2>&1 > "$T/none" | grep "$favour"
+    "$BIN/forecast" --hardware h200 data/measured/*.ndjson 2>&1 > "$T/grid" | grep "$favour"
+    # the band of another card is that of the errors of this one
+    jq -s -e --slurpfile errors "$T/out" '[$errors[] | select(.hardware == "h100-sxm" and
+            .against == "measurement")] as $e |
+        def ratios($m; $p): [$e[] | select(.metric == $m and .paradigm == $p) | .ratio];
+        map(select(.hardware == "h200" and .what == "point" or .hardware == "h200" and
+            .what == "crossover" and .steps > 0)) | length >= 5 and all(.[];
+            (if .what == "point" then "e2e_ns" else "steps" end) as $m | .[$m] as $v |
+            ratios($m; .paradigm) as $r | ($v / ($r | max) / .lo - 1 | fabs) < 1e-9 and
+            ($v / ($r | min) / .hi - 1 | fabs) < 1e-9)' "$T/grid"
     # the ratio of a rate is turned over: what is too optimistic is below 1
     jq -n '{schema: "crossover/1", kind: "forecast", run: "r", what: "check", modelled: true,
         against: "publication", source: "S", metric: "output_tokens_per_s", ratio: 4,
         paradigm: "autoregressive", quant: "none"}' | jq -sr -f pipelines/forecast-check.jq |
         grep -Fx '| published: S | LLaMA | 1 | 0.25 | 0.25 | 0.25 |'
+}
+
+# crossing STEPS: a card, measured: a canvas of 8 slots at 4 and 8 steps, a text, equal at STEPS
+crossing() {
+    row sheet 4e9 1e9 '{device_name: "Card"}' > "$T/table"
+    jq -cn '{schema: "crossover/1", kind: "roofline", run: "r", name: "c", ceiling: true,
+        flops_per_s: 2e9, bytes_per_s: 5e8, unit: "f32", threads: 1, device_name: "Card"}'
+    more='{model: "synth:tiny-llada", gen_length: 8, block_length: 8, cache: "none",
+        device_name: "Card"}'
+    measured masked_diffusion s4 e2e_ns 4e6 52 "$more + {steps: 4}"
+    measured masked_diffusion s8 e2e_ns 8e6 104 "$more + {steps: 8}"
+    measured autoregressive t e2e_ns "${1}e6" 12 '{model: "synth:tiny-llama", max_new: 8,
+        device_name: "Card"}'
+    jq -cn --argjson s "$1" '{schema: "crossover/1", kind: "forecast", run: "r", what: "crossover",
+        modelled: true, model: "synth:tiny-llada", llama: "synth:tiny-llama", batch: 1,
+        dtype: "f32", quant: "none", threads: 1, contract: "fixed", cache: "none",
+        device_name: "Card", new_tokens: 8, measured_steps: [4, 8], disturbed: false, steps: $s}'
+}
+
+@test "a measured crossover is forecast, and to which side that errs is said as it is" {
+    both() { forecast -m synth:tiny-llada,synth:tiny-llama --hardware-table "$T/table" "$@"; }
+    crossing 5 > "$T/in"
+    both --check "$T/in" | jq -c 'select(.kind == "forecast")' > "$T/out"
+    sound "$T/out"
+    at=$(jq -s 'map(select(.what == "check" and .metric == "steps" and .hardware == "sheet"))[0] |
+        .value' "$T/out")
+    jq -s -e 'map(select(.what == "check" and .metric == "steps")) | map(.hardware) ==
+        ["measured", "sheet"] and all(.[]; .reference_value == 5 and
+            (.ratio * 5 / .value - 1 | fabs) < 1e-9)' "$T/out"
+    # the forecast is that of the grid
+    both --check --mfu 1 --mbu 1 "$T/in" |
+        jq -s 'map(select(.metric == "steps" and .what == "check" and .hardware == "sheet"))[0] |
+            .value' > "$T/checked"
+    both --hardware sheet --mfu 1 --mbu 1 --prompt 5 --gen-length 8 --steps 8 --dtype f32 "$T/in" |
+        jq -s -e --slurpfile at "$T/checked" 'map(select(.what == "crossover" and
+            .hardware == "sheet"))[0].steps == $at[0] and $at[0] > 1'
+    for side in "LLaDA 0.5" "LLaMA 2"; do # measured at a half and at twice what is forecast
+        read -r who times <<< "$side"
+        crossing "$(jq -n "$at * $times")" > "$T/in"
+        both --check "$T/in" | jq -s -e --arg w $who --argjson t $times '
+            map(select(.what == "bias" and .group == "crossovers" and .basis == "data sheet"))[0] |
+            .favours == $w and (.ratio * $t - 1 | fabs) < 1e-9 and .n == 1 and
+            .spread_ratio == null and (.text | test("favour \($w) by "))'
+    done
+    # two crossovers, of both sides
+    { crossing "$(jq -n "$at * 0.5")"; crossing "$(jq -n "$at * 2")" | tail -n 1; } > "$T/in"
+    both --check "$T/in" | jq -s -e 'map(select(.what == "bias" and .group == "crossovers" and
+        .basis == "data sheet"))[0] | .favours == null and (.ratio - 1 | fabs) < 1e-9 and
+        .least < 1 and .most > 1 and (.spread_ratio | log) > 0.9 and
+        (.text | test("now one, now the other"))'
+    # one on a disturbed machine is none
+    crossing 5 | jq -c 'if .what then .disturbed = true else . end' > "$T/in"
+    both --check "$T/in" | jq -s -e 'all(.[]; .metric != "steps")'
+}
+
+@test "a forecast without a check has no band, and says so" {
+    tiny --hardware both --prompt 5 --gen-length 8 --steps 4 > "$T/out"
+    sound "$T/out"
+    jq -s -e 'length == 3 and all(.[]; .lo == null and .hi == null and
+        (.lo_reason | test("^no (check|forecast)")))' "$T/out"
+    crossing 5 > "$T/in"
+    row host 1e9 1e9 '{form: "cpu"}' >> "$T/table"
+    forecast -m synth:tiny-llada,synth:tiny-llama --hardware-table "$T/table" --hardware host \
+        --dtype f32 "$T/in" | jq -s -e 'map(select(.what == "point")) | length > 1 and all(.[];
+            .lo == null and .lo_reason == "no forecast of this kind was checked")'
 }
 
 @test "the tables are sound, and every published figure has its forecast or a reason" {

@@ -85,6 +85,12 @@ size_t along_sweeps(const struct along *a)
     return n;
 }
 
+const json_t *along_record(const struct along *a, size_t k)
+{
+    const json_t *of[ALONG_STEPS];
+    return sweep(a, k, of) ? of[0] : NULL;
+}
+
 static double of_launch(const json_t *r, int64_t launch)
 {
     size_t i;

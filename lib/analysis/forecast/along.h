@@ -36,5 +36,7 @@ size_t along_sweeps(const struct along *a);
  * format (NULL: there is none). */
 json_t *along_point(const struct along *a, size_t k, int64_t steps);
 json_t *along_crossover(const struct along *a, size_t k);
+/* A record of sweep k; borrowed. */
+const json_t *along_record(const struct along *a, size_t k);
 
 #endif

@@ -181,6 +181,21 @@ double forecast_crossing(const struct network *n, const struct forecast_batch *b
     return (double)blocks * ((double)lo + part * (double)(hi - lo));
 }
 
+double forecast_meeting(const struct network *n, const struct forecast_batch *b,
+                        const struct forecast_reach *r, double ns)
+{
+    double at = forecast_crossing(n, b, r, ns);
+    struct forecast_batch few = *b, many = *b;
+    few.steps = b->length / b->block;
+    many.steps = b->length;
+    if (isfinite(at))
+        return at;
+    double least = (double)few.steps, most = (double)many.steps;
+    double least_ns = forecast_time(n, &few, r).ns, most_ns = forecast_time(n, &many, r).ns;
+    at = least + (ns - least_ns) / (most_ns - least_ns) * (most - least);
+    return at > 0 ? at : (double)NAN;
+}
+
 static double weights_of(const struct network *n)
 {
     const struct config *c = &n->config;

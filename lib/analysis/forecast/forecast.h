@@ -41,6 +41,10 @@ struct forecast_time forecast_time(const struct network *n, const struct forecas
  * even the fewest take longer; +inf: `b->length` steps take less. */
 double forecast_crossing(const struct network *n, const struct forecast_batch *b,
                          const struct forecast_reach *r, double ns);
+/* The same where no step count of the blocks reaches it: on the line through the fewest and the
+ * most steps, which is what measured step counts are continued by (along.h). NaN: below nought. */
+double forecast_meeting(const struct network *n, const struct forecast_batch *b,
+                        const struct forecast_reach *r, double ns);
 
 /* Weights and cache as data, activations as this program's passes lay them out, without the scratch
  * of operations and what a driver takes. Activations are bf16 on a GPU that computes in it. */

@@ -49,6 +49,8 @@ static json_t *record_of(const struct forecast_place *p, const char *what)
     set_text(r, "what", what);
     json_object_set_new(r, "modelled", json_true());
     set_text(r, "hardware", p->hardware->name);
+    if (strcmp(p->hardware->name, "measured"))
+        set_text(r, "form", p->hardware->is_gpu ? "gpu" : "cpu");
     set_text(r, "model", n->config.name);
     set_text(r, "paradigm", config_paradigm_name(n->config.paradigm));
     set_text(r, "dtype", dtype_info[n->dtype].name);
@@ -175,19 +177,8 @@ static double metric_of(const struct forecast_time *t, const struct forecast_bat
     return !strcmp(metric, "step_ns") ? t->ns / t->passes : !strcmp(metric, "e2e_ns") ? t->ns : NAN;
 }
 
-json_t *forecast_check(const struct forecast_place *p, const struct forecast_batch *b,
-                       const struct forecast_held *x, const char *why)
+static json_t *hold(json_t *r, const struct forecast_held *x, double value, const char *why)
 {
-    struct forecast_time t = {0};
-    double value = NAN;
-    json_t *r = p ? record_of(p, "check") : json_pack("{s:s, s:b}", "what", "check", "modelled", 1);
-    if (p) {
-        t = forecast_time(&p->n, b, &p->reach);
-        value = metric_of(&t, b, x->metric);
-        set_batch(r, &p->n, b);
-        if (forecast_is_canvas(&p->n))
-            rec_set_int(r, "steps", (int64_t)b->steps);
-    }
     set_text(r, "against", x->against);
     set_text(r, "name", x->name);
     set_text(r, "source", x->source);
@@ -198,6 +189,32 @@ json_t *forecast_check(const struct forecast_place *p, const struct forecast_bat
     rec_set_number(r, "value", value, why);
     rec_set_number(r, "ratio", value / x->value, why);
     return r;
+}
+
+json_t *forecast_check(const struct forecast_place *p, const struct forecast_batch *b,
+                       const struct forecast_held *x, const char *why)
+{
+    if (!p)
+        return hold(json_pack("{s:s, s:b}", "what", "check", "modelled", 1), x, NAN, why);
+    const struct forecast_time t = forecast_time(&p->n, b, &p->reach);
+    json_t *r = record_of(p, "check");
+    set_batch(r, &p->n, b);
+    if (forecast_is_canvas(&p->n))
+        rec_set_int(r, "steps", (int64_t)b->steps);
+    return hold(r, x, metric_of(&t, b, x->metric), why);
+}
+
+json_t *forecast_check_crossover(const struct forecast_place *canvas,
+                                 const struct forecast_place *text, const struct forecast_batch *b,
+                                 const struct forecast_held *x)
+{
+    double ns = forecast_time(&text->n, b, &text->reach).ns;
+    json_t *r = record_of(canvas, "check");
+    set_batch(r, &canvas->n, b);
+    set_text(r, "llama", text->n.config.name);
+    rec_set_number(r, "llama_e2e_ns", ns, NULL);
+    return hold(r, x, forecast_meeting(&canvas->n, b, &canvas->reach, ns),
+                "dearer than the autoregressive model at every step count");
 }
 
 static int cache_named(const char *name, enum caching *c)

@@ -35,6 +35,10 @@ struct forecast_held {
 /* p NULL: there is no forecast, and `why`. */
 json_t *forecast_check(const struct forecast_place *p, const struct forecast_batch *b,
                        const struct forecast_held *x, const char *why);
+/* The same of a crossover that was measured: forecast_meeting() of the two. */
+json_t *forecast_check_crossover(const struct forecast_place *canvas,
+                                 const struct forecast_place *text, const struct forecast_batch *b,
+                                 const struct forecast_held *x);
 
 /* *b = the settings of a record. Returns NULL, or why no forecast of it is possible (static). */
 const char *forecast_batch_of(const json_t *record, const struct network *n,
