@@ -1,6 +1,6 @@
 # same.jq - the verdict of the self-test in words, from comparisons of each model under three names:
-# a twin and a slow twin, both against itself. One record for each model and clock. The twin has to be
-# the SAME, and the slow one found SLOWER: one of its passes in twenty ran twice.
+# a twin and a slow twin, both against itself. One record for each model and clock. The twin has to
+# be the SAME, and the slow one found SLOWER: one of its passes in twenty ran twice.
 def round3: if . == null then "none" else . * 1000 | round / 1000 end;
 def side: {value, lo, hi, p, lo_reason, launches, method};
 map(select(.kind == "comparison" and .effect == "ratio" and

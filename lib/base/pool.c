@@ -12,9 +12,9 @@
  * still whole. Its owner looks at it in every loop, so none is older than by one.
  *
  * A forward pass starts hundreds of short loops in a row. A worker therefore spins for a while
- * before it sleeps. Where others want the processors too, spinning is in vain and takes time from
- * the one that is waited for; so after VAIN spins in a row without news the next SKIP waits sleep at
- * once. He who sleeps says so before he looks for the last time, he who has news tells
+ * before it sleeps. Where other processes want the processors, a spin takes time from the thread
+ * that it waits for: after VAIN spins in a row without news the next SKIP waits sleep at once.
+ * He who sleeps says so before he looks for the last time, he who has news tells
  * them before he looks for a sleeper; in a sequentially consistent order one of them sees the
  * other.
  */

@@ -64,8 +64,8 @@ void launches_free(struct launches *p);
  * previous: array of launch records that ran or are planned, borrowed, or NULL: then only points
  * that are not in it get launches, whose numbers go on. Each of these launches repeats two old
  * points of its system (all of them when nothing is new of that system), marked "bridge": true, so
- * that every pair has both systems and a shift of the machine between two sessions can be seen. NULL (EXIT_BAD_DATA): previous is no
- * schedule. The caller's reference. */
+ * that every pair has both systems and a shift of the machine between two sessions can be seen.
+ * NULL (EXIT_BAD_DATA): previous is no schedule. The caller's reference. */
 json_t *launches_schedule(const struct launches *p, const json_t *previous, struct err *e);
 
 #endif

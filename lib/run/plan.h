@@ -19,7 +19,7 @@
 struct plan {
     struct settings *point; /* owned */
     size_t points, rounds;
-    size_t units; /* parts of work on each prompt in turns: as many as the system of most points has */
+    size_t units; /* parts of work on each prompt in turns: the points of the system with most */
     int64_t launch;
     uint64_t seed;
 };

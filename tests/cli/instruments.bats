@@ -100,8 +100,9 @@ all() { # FILTER: true of every generation
     driver NVML_TICK_MS=300 -- --max-new 240 --limit 1
     all '.gpu | .energy_j == null and .energy_ticks > 0 and .energy_ticks < 100 and
         .energy_j_reason == "\(.energy_ticks) ticks of the counter: expected 100"'
-    "$BIN/measure" --no-meta "$T/all" | jq -se 'map(select(.metric // "" | test("energy|power_mean"))) |
-        length == 4 and all(.value == null and (.value_reason | type) == "string")'
+    "$BIN/measure" --no-meta "$T/all" | jq -se '
+        map(select(.metric // "" | test("energy|power_mean"))) | length == 4 and
+        all(.value == null and (.value_reason | type) == "string")'
 }
 
 @test "an idle card is watched as long as one asks" {
