@@ -160,9 +160,8 @@ static int computes(const struct naive *v, size_t s, size_t e, int pass, size_t 
         return full || pass < k->vicinity_warmup ||
                (p + (size_t)k->vicinity_before >= s && p < e + (size_t)k->vicinity_after);
     case CACHE_DELAYED:
-        return v->passes == 0 ||
-               (k->delayed_refresh && v->passes % k->delayed_refresh == 0) || v->fresh[p] ||
-               v->x[p] == v->n->config.mask;
+        return pass < 2 || (k->delayed_refresh && pass % k->delayed_refresh == 0) ||
+               v->fresh[p] || v->x[p] == v->n->config.mask;
     case CACHE_EXACT: /* the block before once more; at first the prompt; m = block_length */
         return p < e && (pass || !v->passes ? !v->passes || p >= s - s % m : p + b >= s - s % m);
     case CACHE_FEATURES: /* test-cache-layers.c has those two */
@@ -237,7 +236,7 @@ static void test_policy(const struct network *n, enum caching cache)
     char what[80];
     struct diffuse d = {.gen_length = 24, .block_length = 8, .steps = 12, .cache = cache,
                         .kept = {.vicinity_before = 3, .vicinity_after = 5, .vicinity_warmup = 2,
-                                 .delayed_refresh = 5},
+                                 .delayed_refresh = 3},
                         .prepare = 1, .seed = 5};
     snprintf(what, sizeof what, "%s, three blocks by schedule", name);
     same_as_naive(n, &d, what);

@@ -32,7 +32,8 @@
     PARAMETER(vicinity_warmup, INT, "vicinity", 1, 1 << 20, 4, "passes",                       \
               "of a block, the first ones, compute the whole canvas")                            \
     PARAMETER(delayed_refresh, INT, "delayed", 0, 1 << 20, 8, "passes",                        \
-              "compute the whole canvas at each N-th pass; 0: at the first only")                \
+              "compute the whole canvas at each N-th pass of a block, and at its first two; "      \
+              "0: at these only")                                                                \
     PARAMETER(prompt_refresh, INT, "features", 0, 1 << 20, 50, "passes",                         \
               "compute the prompt at each N-th pass; 0: at the first only")                      \
     PARAMETER(response_refresh, INT, "features", 0, 1 << 20, 7, "passes",                        \
