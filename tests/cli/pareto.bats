@@ -2,6 +2,7 @@
 # pareto: metric and quality records in; front, crossovers and suggestions out. The synthetic sweep
 # costs 10 + 4 s ms against 300 ms (they meet at 72.5 steps) and its perplexity meets that of the
 # rival at 40 steps.
+# One file because its tests share that sweep and the records it is made of.
 
 setup() {
     set -o pipefail
