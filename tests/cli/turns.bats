@@ -1,0 +1,63 @@
+#!/usr/bin/env bats
+# --turns: two generators work prompt by prompt, one at a time; pipelines/side-by-side runs a pair.
+
+setup() {
+    set -o pipefail
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    BIN=$(realpath "${BIN:-build/bin}")
+    T=$BATS_TEST_TMPDIR
+    printf '{"id":"%s","text":"Tom has %s apples."}\n' a 3 b 5 > "$T/prompts"
+    "$BIN/prep-prompts" --schedule --launches 1 --systems llada,llama --steps 2,4 --batch 1 \
+        --gen-length 8 --block-length 8 --no-meta --seed 1 -o "$T/schedule"
+}
+
+# party SYSTEM FLAGS...: the command of one party
+party() {
+    local system=$1
+    shift
+    echo "$BIN/gen-$system" -q -m "data/models/$system-demo" --threads 1 --schedule \
+        "$T/schedule" --launch 0 --warmup 1 "$T/prompts" -o "$T/$system" "$@"
+}
+
+timed() { jq -c 'select(.kind == "generation" and .phase == "timed")' "$T/$1"; }
+
+@test "both make as many units of work on each prompt, one at a time" {
+    # shellcheck disable=SC2046  # words
+    pipelines/side-by-side "$T" 1 0 turns -- $(party llada) -- $(party llama)
+    [ "$(timed llada | jq -r .id | paste -sd ' ')" = "a a b b" ]
+    [ "$(timed llama | jq -c '[.id, .round]' | paste -sd ' ')" = '["a",0] ["a",1] ["b",0] ["b",1]' ]
+    [ "$(timed llada | jq -s 'group_by(.id) | map(map(.steps) | sort) | unique | .[0] | tojson')" = \
+        '"[2,4]"' ]
+    timed llada | jq -se 'all(.cpu_ns > 0 and .cpu_ns < 1e10)'
+    [ ! -e "$T/turns-0.tmp" ]
+    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/llada"
+}
+
+@test "one after the other gives the same answers" {
+    # shellcheck disable=SC2046
+    pipelines/side-by-side "$T" 1 0 turns -- $(party llada) -- $(party llama)
+    timed llada | jq -c '[.id, .steps, .token_ids]' | sort > "$T/turns"
+    rm "$T/llada"
+    # shellcheck disable=SC2046
+    pipelines/side-by-side "$T" 1 0 alone -- $(party llada) -- $(party llama)
+    timed llada | jq -c '[.id, .steps, .token_ids]' | sort | cmp - "$T/turns"
+}
+
+@test "a party that fails ends the pair" {
+    # shellcheck disable=SC2046
+    run timeout 60 pipelines/side-by-side "$T" 1 0 turns -- $(party llada) -- $(party llama --bogus)
+    [ "$status" -eq 64 ]
+    [ ! -e "$T/llada" ] || ! grep -q '"status":"ok","kind":"end"' "$T/llada"
+    run -64 "$BIN/gen-llama" -m data/models/llama-demo --party 0/2 "$T/prompts"
+    [[ $output == *"expected --turns FILE beside it"* ]]
+    run -64 "$BIN/gen-llama" -m data/models/llama-demo --turns "$T/t" --party 2/2 "$T/prompts"
+    [[ $output == *"--party: expected K/N"* ]]
+}
+
+@test "a handicap makes passes twice and leaves the answers" {
+    answers() {
+        # shellcheck disable=SC2046
+        $(party llama "$@") && timed llama | jq -c .token_ids && rm "$T/llama"
+    }
+    [ "$(answers)" = "$(answers --handicap 2)" ]
+}
