@@ -5,5 +5,5 @@ REPETITIONS ?= 2000
 FIRST       ?= 1
 
 .PHONY: selftest
-selftest: $(BUILD)/tests/unit/test-selftest ## does the harness tell the truth? (REPETITIONS=2000, FIRST=1)
+selftest: $(BUILD)/tests/unit/test-selftest ## does the harness tell the truth? (REPETITIONS=2000)
 	@$< $(REPETITIONS) none $(FIRST)
