@@ -5,8 +5,8 @@
  * turns, over half of the run, or on one side alone. The worlds assume more than the estimators do:
  * launches may have heavy tails, and a prompt may go better in one launch than in another.
  */
-#ifndef TESTS_SELFTEST_WORLDS_H
-#define TESTS_SELFTEST_WORLDS_H
+#ifndef TESTS_UNIT_SELFTEST_WORLDS_H
+#define TESTS_UNIT_SELFTEST_WORLDS_H
 
 #include <jansson.h>
 #include <math.h>
