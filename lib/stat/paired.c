@@ -71,20 +71,29 @@ static double take_means(struct table *t, struct paired *r)
     return r->prompts ? total / (double)r->prompts : (double)NAN;
 }
 
-/* The variance of the mean by launches; fills part. */
-static double by_launch(struct table *t, const struct paired *r)
+/* The variance of the mean by launches and its degrees of freedom; fills part. A launch that lacks
+ * prompts has less weight: the residuals of the others are then too small by more than n / (n - 1),
+ * and their number counts for less. */
+static double by_launch(struct table *t, const struct paired *r, double *df)
 {
-    double squares = 0, n = (double)r->ratio.launches;
+    double squares = 0, second = 0, fourth = 0, n = (double)r->ratio.launches;
     for (size_t l = 0; l < t->launches; l++) {
+        double cells = 0;
         t->part[l] = 0;
         for (size_t p = 0; p < t->prompts; p++) {
             double x = t->d[l * t->prompts + p];
-            if (!isnan(x))
-                t->part[l] += (x - t->mean[p]) / t->count[p];
+            if (isnan(x))
+                continue;
+            t->part[l] += (x - t->mean[p]) / t->count[p];
+            cells++;
         }
+        double own = (1 - 1 / n) / (1 - cells / (double)r->pairs);
         t->part[l] /= (double)r->prompts;
-        squares += t->part[l] * t->part[l];
+        squares += own * own * t->part[l] * t->part[l];
+        second += cells * cells;
+        fourth += cells * cells * cells * cells;
     }
+    *df = second * second / fourth - 1;
     return n / (n - 1) * squares;
 }
 
@@ -115,13 +124,14 @@ static double by_cell(const struct table *t, const struct paired *r)
     return freedom > 0 ? squares / freedom / cells : 0;
 }
 
-static void judge(struct paired *p, double mean, double launch, double prompt, double cell)
+static void judge(struct paired *p, double mean, double launch, double df, double prompt,
+                  double cell)
 {
     struct ratio *r = &p->ratio;
     const double n = (double)r->launches, m = (double)p->prompts;
     double v = fmax(launch + prompt - cell, fmax(launch, prompt));
-    double parts = launch * launch / (n - 1) + (m > 1 ? prompt * prompt / (m - 1) : 0);
-    double least = m > 1 ? fmin(n, m) - 1 : n - 1;
+    double parts = launch * launch / df + (m > 1 ? prompt * prompt / (m - 1) : 0);
+    double least = m > 1 ? fmin(df, m - 1) : df;
     p->df = parts > 0 ? fmax(v * v / parts, least) : least;
     p->se = sqrt(v);
     double half = stat_t_quantile(0.5 + r->level / 2, p->df) * p->se;
@@ -130,7 +140,7 @@ static void judge(struct paired *p, double mean, double launch, double prompt, d
     r->hi = exp(mean + half);
     r->p = p->se > 0 ? stat_t_outside(mean / p->se, p->df) : fabs(mean) > 0 ? 0 : 1;
     r->sd = sqrt(launch * n);
-    r->half = stat_t_quantile(0.5 + r->level / 2, n - 1) * sqrt(launch);
+    r->half = stat_t_quantile(0.5 + r->level / 2, df) * sqrt(launch);
     r->reason = NULL;
 }
 
@@ -153,7 +163,7 @@ struct paired paired_ratio(const struct paired_cells *c, double level, double *w
     double mean = take_means(&t, &r);
     if ((double)(c->prompts - r.prompts) > SHARE_LOST * (double)c->prompts)
         return r;
-    double launch = by_launch(&t, &r);
-    judge(&r, mean, launch, by_prompt(&t, &r, mean), by_cell(&t, &r));
+    double df, launch = by_launch(&t, &r, &df);
+    judge(&r, mean, launch, df, by_prompt(&t, &r, mean), by_cell(&t, &r));
     return r;
 }

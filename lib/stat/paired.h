@@ -4,7 +4,8 @@
  *
  * The value is the geometric mean over prompts of each prompt's ratio. Launches and prompts are
  * both samples. The variance is that of two crossed random effects: clusters by launch plus
- * clusters by prompt less what both count. Degrees of freedom are Satterthwaite's.
+ * clusters by prompt less what both count. Degrees of freedom are Satterthwaite's; launches that
+ * lack prompts count for less in them.
  *
  *     log ratio of cell (l, p) = mean + launch l + prompt p + noise
  *

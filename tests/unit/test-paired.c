@@ -81,6 +81,25 @@ static void test_launches(void)
     ok(isnan(r.ratio.value) && !strcmp(r.ratio.reason, PAIRED_NONE), "no cells: null");
 }
 
+/* Launches that lack prompts count for less than whole ones: so do their degrees of freedom. */
+static void test_weights(void)
+{
+    double a[CELLS], b[CELLS];
+    struct rng r = {.seed = 3};
+    for (size_t k = 0; k < CELLS; k++) {
+        a[k] = 1;
+        b[k] = exp(0.1 * rng_normal(&r));
+    }
+    const double t = stat_t_quantile(0.975, LAUNCHES - 1);
+    struct ratio x = ratio_of_tables(a, b, LAUNCHES, PROMPTS).ratio;
+    ok(fabs(x.half * sqrt(LAUNCHES) / x.sd / t - 1) < 1e-12, "whole launches: t of one less");
+    for (size_t l = 0; l < LAUNCHES; l += 2)
+        for (size_t p = 0; p < PROMPTS / 2; p++)
+            b[l * PROMPTS + (l + p) % PROMPTS] = NAN;
+    x = ratio_of_tables(a, b, LAUNCHES, PROMPTS).ratio;
+    ok(x.half * sqrt(LAUNCHES) / x.sd > 1.02 * t, "half of them lack half of their prompts: wider");
+}
+
 /* Crossed effects of launches, prompts and cells, some cells missing on one side. */
 static int holds(uint64_t seed, double launch_sd, double prompt_sd, double cell_sd)
 {
@@ -121,6 +140,7 @@ int main(void)
     test_values();
     test_missing();
     test_launches();
+    test_weights();
     test_coverage();
     return tap_done();
 }

@@ -3,7 +3,9 @@
  *
  *     test-selftest               a few repetitions of each claim, as tests; and planted faults
  *                                 break the claims they belong to
- *     test-selftest 2000 [FAULT]  a table; exit 1 when a claim does not hold (make selftest)
+ *     test-selftest 2000 [FAULT [FIRST]]
+ *                                 a table; exit 1 when a claim does not hold (make selftest).
+ *                                 FIRST: the number of the first repetition (1)
  *
  * A world is launches of log-normal times: what a launch adds is shared by its answers, and the
  * machine may drift over the run. Every number is a function of the repetition, so a table repeats
@@ -16,22 +18,14 @@
 
 #include "lib/base/rng.h"
 #include "lib/stat/asgood.h"
-#include "lib/stat/bootstrap.h"
-#include "lib/stat/contest.h"
 #include "lib/stat/launch.h"
 #include "lib/stat/ratio.h"
 #include "lib/stat/simultaneous.h"
 #include "tests/tap.h"
+#include "tests/unit/selftest-worlds.h"
 
-enum fault {
-    SOUND,
-    POOLED, /* answers taken for independent, as if each were a launch */
-    BLOCKED, /* all launches of A, then all of B */
-    RAW,     /* p values of a grid as if each stood alone */
-    MEANS,   /* as good where the mean is, without a test */
-    FAULTS
-};
-static const char *const fault_names[FAULTS] = {"none", "pooled", "blocked", "raw", "means"};
+static const char *const fault_names[FAULTS] = {"none",  "pooled", "blocked", "raw",
+                                                "means", "abba",   "kept"};
 
 enum { ANSWERS = 10, MOST = 200 };
 
@@ -69,11 +63,6 @@ static struct ratio pair(uint64_t seed, double noise, double drift, double facto
     double work[2 * MOST];
     run_pair(&r, &(struct machine){noise, drift}, factor, n, fault, a, b);
     return ratio_of(a, n, b, n, 0.95, work);
-}
-
-static int holds(double lo, double hi, double truth)
-{
-    return lo <= truth && truth <= hi;
 }
 
 /* Five launches of ten answers, spread alike between and within. */
@@ -240,37 +229,6 @@ static double jump_found(uint64_t seed, enum fault fault)
 
 /* ---- crossovers ---- */
 
-enum { STEPS = 6, RIVAL = STEPS, POINTS = STEPS + 1, DRAWS = 400, PROMPTS_TESTED = 300 };
-static const double steps[POINTS] = {8, 16, 32, 64, 128, 256, 0};
-
-/* Costs 4 + 2 steps, the rival's is that at 50 steps: X_lat is 50. The points of a sweep share the
- * luck of their launches and have some of their own. */
-static double lat_covers(uint64_t seed, enum fault fault)
-{
-    static double draw[DRAWS * POINTS], work[5 * DRAWS];
-    struct launch_value v[8];
-    double cost[POINTS], scratch[8], logs[8];
-    size_t n = 8;
-    (void)fault;
-    for (size_t i = 0; i < POINTS; i++) {
-        double truth = 4 + 2 * (i == RIVAL ? 50 : steps[i]);
-        struct rng shared = {.seed = rng_derive(seed, i == RIVAL ? "rival" : "sweep")};
-        struct rng own = {.seed = rng_derive(seed, "own"), .stream = i};
-        for (size_t k = 0; k < n; k++) {
-            double luck = 0.02 * rng_normal(&shared) + 0.01 * rng_normal(&own);
-            v[k] = (struct launch_value){(int64_t)k, truth * exp(luck)};
-            logs[k] = v[k].value;
-        }
-        cost[i] = stat_log_t(logs, n, 0.95).value;
-        bootstrap_cost(cost[i], v, n, rng_derive(seed, i == RIVAL ? "launch b" : "launch a"), DRAWS,
-                       draw + i, POINTS, scratch);
-    }
-    struct contest c = {POINTS, DRAWS, steps, cost, draw, NULL, NULL};
-    struct contest_result r;
-    contest_solve(&c, &(struct contest_pair){0, STEPS, RIVAL, NULL}, &r, work);
-    return holds(r.lat.lo, r.lat.hi, 50);
-}
-
 /* Right or wrong answers that no curve of the estimator describes: the chance of a right one at
  * each step count. The rival is right with 0.85. A prompt is hard or easy for both. */
 enum shape { SATURATES, BENDS, NEAR_ONE, NEVER, SHAPES };
@@ -289,15 +247,9 @@ static double falsely_good(uint64_t seed, enum fault fault, enum shape shape)
     const struct asgood_kind kind = {POOLED_PLAIN, 1, 1};
     const struct pooled_margin margin = {0.05, 0};
     struct asgood test[STEPS];
-    struct rng r = {.seed = rng_derive(seed, "answers")};
-    for (size_t k = 0; k < PROMPTS_TESTED; k++) {
-        double hard = rng_uniform(&r);
+    answer(seed, shares[shape], rival_share[shape], right[0]);
+    for (size_t k = 0; k < PROMPTS_TESTED; k++)
         one[k] = 1;
-        for (size_t i = 0; i < POINTS; i++) {
-            double own = rng_uniform(&r), mixed = rng_uniform(&r) < 0.6 ? hard : own;
-            right[i][k] = mixed < (i == RIVAL ? rival_share[shape] : shares[shape][i]);
-        }
-    }
     for (size_t i = 0; i < STEPS; i++)
         test[i] = asgood_test((struct asgood_side){right[i], one},
                               (struct asgood_side){right[RIVAL], one}, PROMPTS_TESTED, &kind,
@@ -343,12 +295,9 @@ static double fastest_covers(uint64_t seed, enum fault fault)
         base[i] = exp(0.02 * rng_normal(&r));
     for (int m = 0; m < METHODS; m++) {
         for (size_t l = 0; l < LAUNCHES; l++) {
-            double chi = 0, luck = rng_normal(&r);
-            for (int k = 0; k < 3; k++)
-                chi += pow(rng_normal(&r), 2);
+            double luck = 0.02 * tailed(&r, 1);
             for (size_t p = 0; p < TEXTS; p++)
-                other[l * TEXTS + p] = 1.3 * exp(0.02 * luck / sqrt(chi / 3) +
-                                                 0.03 * rng_normal(&r));
+                other[l * TEXTS + p] = 1.3 * exp(luck + 0.03 * rng_normal(&r));
         }
         struct paired_cells c = {LAUNCHES, TEXTS, base, other};
         struct paired one = paired_ratio(&c, 0.95, work);
@@ -367,37 +316,59 @@ static const struct claim {
     event happens;
     double spread;  /* of one repetition, for fewer of them than 2000 */
     enum fault fault; /* breaks it; SOUND: none does */
+    uint64_t more;    /* times as many repetitions as 2000; 0 counts as 1 */
 } claims[] = {
-    {"interval of a time holds it, 5 launches", 0.93, 0.97, time_covers, 0.22, POOLED},
-    {"interval of a throughput holds it, 5 launches", 0.93, 0.97, rate_covers, 0.22, POOLED},
-    {"interval of a ratio holds it, 5 pairs", 0.93, 0.97, pairs_cover, 0.22, SOUND},
-    {"the same, 6 and 9 launches apart", 0.93, 0.97, welch_covers, 0.22, SOUND},
-    {"the same, 8 pairs, the machine drifts by 3 %", 0.93, 0.97, drift_covers, 0.22, BLOCKED},
-    {"the same, sampled until within 2 %, noise 1 %", 0.93, 0.97, soon_covers, 0.22, SOUND},
-    {"the same, sampled until within 2 %, noise 3 %", 0.93, 0.97, late_covers, 0.22, SOUND},
-    {"bias of a ratio in %, drift of 3 %", -0.05, 0.05, drift_bias, 0.32, BLOCKED},
-    {"A/A, 12 pairs, noise 1 %: SAME", 0.95, 1, same_is_same, 0.22, SOUND},
-    {"A/A, 5 pairs: FASTER or SLOWER", 0, 0.05, same_differs, 0.2, SOUND},
-    {"a handicap of 2 %, 12 pairs: SAME", 0, 0.04, edge_is_same, 0.16, SOUND},
-    {"a handicap of 2 %, 12 pairs: SLOWER", 0.95, 1, two_found, 0.22, SOUND},
-    {"a handicap of 5 %, 5 pairs: SLOWER", 0.95, 1, five_found, 0.22, SOUND},
-    {"12 ratios of nothing: one is found by Holm's p", 0, 0.06, grid_finds, 0.22, RAW},
-    {"a steady launch is called unsteady", 0, 0.05, steady_alarm, 0.2, SOUND},
-    {"a jump of 5 % within a launch is found", 0.95, 1, jump_found, 0.22, SOUND},
-    {"interval of X_lat holds it, 8 launches", 0.93, 0.97, lat_covers, 0.22, SOUND},
-    {"saturated below the margin: called as good", 0, 0.025, saturated_good, 0.16, MEANS},
-    {"a curve that bends: X_q too early", 0, 0.025, bent_good, 0.16, MEANS},
-    {"shares near 1: X_q too early", 0, 0.025, near_one_good, 0.16, MEANS},
-    {"never as good: called as good", 0, 0.025, never_good, 0.16, MEANS},
-    {"the fastest of nine methods, heavy tails: held", 0.975, 1, fastest_covers, 0.1, RAW},
+    {"interval of a time holds it, 5 launches", 0.93, 0.97, time_covers, 0.22, POOLED, 0},
+    {"interval of a throughput holds it, 5 launches", 0.93, 0.97, rate_covers, 0.22, POOLED, 0},
+    {"interval of a ratio holds it, 5 pairs", 0.93, 0.97, pairs_cover, 0.22, SOUND, 0},
+    {"the same, 6 and 9 launches apart", 0.93, 0.97, welch_covers, 0.22, SOUND, 0},
+    {"the same, 8 pairs, the machine drifts by 3 %", 0.93, 0.97, drift_covers, 0.22, BLOCKED, 0},
+    {"the same, sampled until within 2 %, noise 1 %", 0.93, 0.97, soon_covers, 0.22, SOUND, 0},
+    {"the same, sampled until within 2 %, noise 3 %", 0.93, 0.97, late_covers, 0.22, SOUND, 0},
+    {"bias of a ratio in %, drift of 3 %", -0.05, 0.05, drift_bias, 0.32, BLOCKED, 0},
+    {"A/A, 12 pairs, noise 1 %: SAME", 0.95, 1, same_is_same, 0.22, SOUND, 0},
+    {"A/A, 5 pairs: FASTER or SLOWER", 0, 0.05, same_differs, 0.2, SOUND, 0},
+    {"a handicap of 2 %, 12 pairs: SAME", 0, 0.04, edge_is_same, 0.16, SOUND, 0},
+    {"a handicap of 2 %, 12 pairs: SLOWER", 0.95, 1, two_found, 0.22, SOUND, 0},
+    {"a handicap of 5 %, 5 pairs: SLOWER", 0.95, 1, five_found, 0.22, SOUND, 0},
+    {"12 ratios of nothing: one is found by Holm's p", 0, 0.06, grid_finds, 0.22, RAW, 0},
+    {"a steady launch is called unsteady", 0, 0.05, steady_alarm, 0.2, SOUND, 0},
+    {"a jump of 5 % within a launch is found", 0.95, 1, jump_found, 0.22, SOUND, 0},
+    {"cells: ratio held, 8 launches of 20 prompts", 0.93, 0.97, crossed_covers, 0.22, POOLED, 0},
+    {"cells: ratio held, 5 launches of 20 prompts", 0.93, 0.97, few_cover, 0.22, POOLED, 0},
+    {"cells: the same, launches alone spread", 0.93, 0.97, noisy_covers, 0.22, POOLED, 0},
+    {"cells: the same, heavy tails of launches", 0.93, 0.97, heavy_covers, 0.22, POOLED, 0},
+    {"cells: the same, B hit in some and marked", 0.93, 0.97, hit_covers, 0.22, KEPT, 0},
+    {"cells: the same, a load over half of the run", 0.93, 0.97, loaded_covers, 0.22, BLOCKED, 0},
+    {"cells, A/A: FASTER or SLOWER", 0, 0.05, alike_differs, 0.2, POOLED, 0},
+    {"cells, A/A: the same, heavy tails", 0, 0.05, heavy_differs, 0.2, POOLED, 0},
+    {"cells, A/A: the same, a period of four turns", 0, 0.05, step_differs, 0.2, ABBA, 0},
+    {"cells, A/A: the same, B hit in some and marked", 0, 0.05, hit_differs, 0.2, KEPT, 60},
+    {"cells, A/A: the same, a load over half", 0, 0.05, loaded_differs, 0.2, BLOCKED, 0},
+    {"interval of X_lat holds it, 5 launches", 0.93, 0.97, lat5_covers, 0.22, POOLED, 0},
+    {"interval of X_lat holds it, 8 launches", 0.93, 0.97, lat8_covers, 0.22, SOUND, 0},
+    {"interval of X_lat holds it, 12 launches", 0.93, 0.97, lat12_covers, 0.22, SOUND, 0},
+    {"as good from 20 on: X_q below 32", 0, 0.025, early_20, 0.16, MEANS, 0},
+    {"the same: lo..hi of X_q holds 32 (95 % or more)", 0.95, 1, quality_covers, 0.22, MEANS, 0},
+    {"the same: est_lo..est_hi holds 20 (95 % or more)", 0.95, 1, estimate_covers, 0.22, MEANS, 0},
+    {"X_par claimed where it costs as much", 0, 0.025, parity_claimed, 0.16, POOLED, 0},
+    {"saturated below the margin: called as good", 0, 0.025, saturated_good, 0.16, MEANS, 0},
+    {"a curve that bends: X_q too early", 0, 0.025, bent_good, 0.16, MEANS, 0},
+    {"shares near 1: X_q too early", 0, 0.025, near_one_good, 0.16, MEANS, 0},
+    {"never as good: called as good", 0, 0.025, never_good, 0.16, MEANS, 0},
+    {"the fastest of nine methods, heavy tails: held", 0.975, 1, fastest_covers, 0.1, RAW, 0},
 };
 enum { CLAIMS = sizeof claims / sizeof *claims };
 
-static double mean_of(const struct claim *c, uint64_t repetitions, enum fault fault)
+/* How many, and the number of the first: others are other experiments. */
+struct trial { uint64_t first, repetitions; };
+
+static double mean_of(const struct claim *c, struct trial t, enum fault fault)
 {
+    const uint64_t repetitions = t.repetitions * (c->more && t.repetitions >= 2000 ? c->more : 1);
     double sum = 0;
     for (uint64_t i = 0; i < repetitions; i++)
-        sum += c->happens(i + 1, fault);
+        sum += c->happens(t.first + i, fault);
     return sum / (double)repetitions;
 }
 
@@ -409,51 +380,57 @@ static int is_within(const struct claim *c, double got, uint64_t repetitions)
     return c->lo - slack <= got && got <= c->hi + slack;
 }
 
-static int table(uint64_t repetitions, enum fault fault)
+static int table(struct trial t, enum fault fault)
 {
     int bad = 0;
-    printf("%-48s %15s %8s\n", "what", "expected", "got");
+    printf("%-50s %15s %8s\n", "what", "expected", "got");
     for (size_t i = 0; i < CLAIMS; i++) {
         const struct claim *c = &claims[i];
-        double got = mean_of(c, repetitions, fault);
-        int held = is_within(c, got, repetitions);
+        double got = mean_of(c, t, fault);
+        int held = is_within(c, got, t.repetitions);
         bad |= !held;
-        printf("%-48s %6.2f .. %5.2f %8.4f  %s\n", c->what, c->lo, c->hi, got,
+        printf("%-50s %6.2f .. %5.2f %8.4f  %s\n", c->what, c->lo, c->hi, got,
                held ? "ok" : "FAIL");
         fflush(stdout);
     }
     return bad;
 }
 
-static void test_claims(uint64_t repetitions)
+static void test_claims(struct trial t)
 {
     for (size_t i = 0; i < CLAIMS; i++) {
         const struct claim *c = &claims[i];
-        double got = mean_of(c, repetitions, SOUND);
-        ok(is_within(c, got, repetitions), "%s: %.3f", c->what, got);
+        double got = mean_of(c, t, SOUND);
+        ok(is_within(c, got, t.repetitions), "%s: %.3f", c->what, got);
         if (c->fault == SOUND)
             continue;
-        got = mean_of(c, repetitions, c->fault);
-        ok(!is_within(c, got, repetitions), "planted fault '%s' breaks it: %.3f",
+        got = mean_of(c, t, c->fault);
+        ok(!is_within(c, got, t.repetitions), "planted fault '%s' breaks it: %.3f",
            fault_names[c->fault], got);
     }
 }
 
 int main(int argc, char **argv)
 {
+    struct trial t = {1, 70};
+    enum fault fault = SOUND;
+    int bad = argc > 4;
     if (argc < 2) {
-        test_claims(100);
+        test_claims(t);
         return tap_done();
     }
-    char *end;
-    unsigned long long repetitions = strtoull(argv[1], &end, 10);
-    enum fault fault = SOUND;
+    for (int i = 1; i < argc && !bad; i += 2) {
+        char *end;
+        unsigned long long n = strtoull(argv[i], &end, 10);
+        bad = *end || !n || n > 1000000;
+        *(i == 1 ? &t.repetitions : &t.first) = n;
+    }
     while (argc > 2 && fault < FAULTS && strcmp(argv[2], fault_names[fault]))
         fault++;
-    if (*end || !repetitions || repetitions > 1000000 || fault == FAULTS) {
-        fprintf(stderr, "test-selftest: expected a number of repetitions and none, pooled, "
-                        "blocked, raw or means\n");
+    if (bad || fault == FAULTS) {
+        fprintf(stderr, "test-selftest: expected a number of repetitions; none, pooled, blocked, "
+                        "raw, means, abba or kept; the number of the first repetition\n");
         return 64;
     }
-    return table(repetitions, fault);
+    return table(t, fault);
 }
