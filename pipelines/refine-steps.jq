@@ -1,6 +1,6 @@
 # refine-steps.jq - step counts to add, as text: those that suggestions name for sweeps with a
 # crossover that is not known within half an octave, without those of $steps. Run with -nr.
-def vague: .lo == null or .hi == null or .hi > .lo * pow(2; 0.5);
+def vague: .est_lo == null or .est_hi == null or .est_hi > .est_lo * pow(2; 0.5);
 ($steps | split(",") | map(select(. != "") | tonumber)) as $known
 | [inputs] | (map(select(.kind == "crossover" and (.name == "X_lat" or .name == "X_q")))) as $places
 | [.[] | select(.kind == "suggest" and .axis == "steps") | . as $s

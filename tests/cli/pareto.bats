@@ -249,6 +249,11 @@ right() {
     [ "$(jq -c 'select(.kind == "suggest").steps' "$T/p")" = '[]' ]
 }
 
+@test "steps are refined where X_q lies between counts an octave apart" {
+    sweep 300 200 8 16 32 64 128 256 | pareto --margin 0 --suggest --octaves 0.5 > "$T/p"
+    [ "$(jq -nr -f pipelines/refine-steps.jq --arg steps 8,16,32,64,128,256 "$T/p")" = 45,91 ]
+}
+
 @test "the band of the best quality within a budget, and the hypervolumes" {
     sweep 300 60 8 16 32 64 128 256 | pareto > "$T/p"
     # every end is in order, better quality costs more, and the band holds what was measured
