@@ -332,10 +332,11 @@ static const char notes[] =
     "           mfu_ratio and mbu_ratio records. Measured apart from it, one side wastes more.\n"
     "j_per_correct, cost_per_correct   metric records: energy_j_per_request and cost_per_request\n"
     "           of measure over the accuracy, wherever the input has these.\n"
-    "Nothing is extrapolated: outside what was measured exists is false and `censored` tells the\n"
-    "side. `bracket` needs no model: the last point below, the first above. `probability`\n"
-    "is the share of draws in which the crossover exists. Fewer than 300 prompts seldom place X_q\n"
-    "better than a factor of three; --suggest tells how many would.\n";
+    "Nothing is extrapolated: a place outside what was measured is null, and `censored` tells the\n"
+    "side; exists is false where that is shown, null where it is undecided. `bracket`\n"
+    "needs no model: the last point below, the first above. `probability` is the share of draws\n"
+    "in which the crossover exists. Fewer than 300 prompts seldom place X_q better than a factor\n"
+    "of three; --suggest tells how many would.\n";
 
 static void check(struct pareto *p, int bad, const struct err *e)
 {
