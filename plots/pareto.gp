@@ -19,16 +19,10 @@ if (quality_log) {set logscale y; eval log_tics('y', lo, hi)}
 set logscale x 2
 set bars small
 eval key_plan(1 + banded, banded ? 31 : 22)
-top = 2.2
+set multiplot layout rows, columns margins char 9, char 2, char (4 + 1.3 * key_rows), char 2.2 \
+    spacing char 9, char 6.2
 do for [p = 1:panel_count] {
-    height = 2.2 + (strlen(note_good[p]) > 0) + (strlen(note_fast[p]) > 0)
-    top = height > top ? height : top
-}
-set multiplot layout rows, columns margins char 9, char 2, char (4 + 1.3 * key_rows), char top \
-    spacing char 9, char (top + 4)
-do for [p = 1:panel_count] {
-    notes = note_good[p] . (strlen(note_good[p]) && strlen(note_fast[p]) ? "\n" : '') . note_fast[p]
-    set title panel_title[p] . (strlen(notes) ? "\n" : '') . notes textcolor rgb '#202020'
+    set title panel_title[p] textcolor rgb '#202020'
     set xlabel cost_label
     set xrange [panel_lo[p] / 1.3 : panel_hi[p] * 1.5]
     unset ylabel

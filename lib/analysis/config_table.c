@@ -389,14 +389,6 @@ double config_table_work(const struct config_row *c, const char *over)
     return by_steps ? c->steps : over && !strcmp(over, "rows") ? c->rows : c->passes;
 }
 
-const char *config_table_name(const struct config_table *c, const char *series)
-{
-    for (size_t i = 0; i < c->n; i++)
-        if (series && !strcmp(c->v[i].series, series))
-            return c->v[i].name;
-    return NULL;
-}
-
 int config_table_together(const struct config_row *a, const struct config_row *b)
 {
     return !strcmp(a->series, b->series);

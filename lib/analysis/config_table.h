@@ -65,8 +65,6 @@ double config_table_usual(const struct config_table *c, enum config_field f);
  * NULL: steps where they are the axis, the value along it where neither denoises nor is
  * autoregressive (steps of a fit), else passes. NaN: not known. */
 double config_table_work(const struct config_row *c, const char *over);
-/* The name of a series as in the rows, or NULL. Borrowed from the table. */
-const char *config_table_name(const struct config_table *c, const char *series);
 /* 1: both are of one series. */
 int config_table_together(const struct config_row *a, const struct config_row *b);
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/format.h"
 #include "lib/analysis/verdict/verdict.h"
 #include "lib/base/mem.h"
 #include "lib/figure/figure-axes.h"
@@ -139,17 +138,17 @@ static double cost_at(const struct config_table *c, const char *series, const ch
     return below->x.at + t * (above->x.at - below->x.at);
 }
 
-/* The crossover of this name, quality and series in a panel; NULL: none. series NULL: any. */
-static const json_t *crossover_in(const struct runset *s, const struct config_row *like,
-                                  const char *name, const char *quality, const char *series)
+/* The X_q that a panel shows: the first that exists; NULL: there is none. */
+static const json_t *shown_crossover(const struct runset *s, const struct config_row *like,
+                                     const char *quality)
 {
-    size_t i;
     const json_t *r;
+    size_t i;
     json_array_foreach(runset_kind(s, "crossover"), i, r) {
-        const char *contract = rec_text(r, "contract"), *its = rec_text(r, "series");
+        const char *contract = rec_text(r, "contract"), *series = rec_text(r, "series");
         double length = rec_number(r, "gen_length");
-        if (verdict_find(s, name, like->batch, quality, its) == r &&
-            (!series || (its && !strcmp(series, its))) &&
+        if (series && json_is_true(json_object_get(r, "exists")) &&
+            verdict_find(s, "X_q", like->batch, quality, series) == r &&
             !strcmp(contract ? contract : "", like->contract) &&
             (isnan(length) || figure_same(length, like->length)))
             return r;
@@ -157,91 +156,25 @@ static const json_t *crossover_in(const struct runset *s, const struct config_ro
     return NULL;
 }
 
-/* The series that a panel tells of: the first that reaches LLaMA's quality, else the first;
- * NULL: there is none. */
-static const char *told_series(const struct runset *s, const struct config_row *like,
-                               const char *quality)
-{
-    const json_t *first = crossover_in(s, like, "X_q", quality, NULL), *r;
-    size_t i;
-    json_array_foreach(runset_kind(s, "crossover"), i, r) {
-        const char *series = rec_text(r, "series");
-        const json_t *q = series ? crossover_in(s, like, "X_q", quality, series) : NULL;
-        if (q && json_is_true(json_object_get(q, "exists")))
-            return series;
-    }
-    return rec_text(first, "series");
-}
-
-/* Its name, where a panel has several; "". */
-static const char *told_name(const struct config_table *c, const struct config_row *like,
-                             const char *series)
-{
-    const struct config_row *first = NULL;
-    for (size_t i = 0; i < c->n; i++) {
-        const struct config_row *k = &c->v[i];
-        if (k->kind != CONFIG_DIFFUSION || !is_like(k, like))
-            continue;
-        if (first && !config_table_together(first, k)) {
-            const char *name = config_table_name(c, series);
-            return name ? name : "";
-        }
-        first = first ? first : k;
-    }
-    return "";
-}
-
-/* "as good from 24.5 [17.2, 34.0] steps", or what else the record says. The caller frees. */
-static char *crossover_note(const struct runset *s, const json_t *r, const char *name,
-                            const char *before)
-{
-    struct buf b = {0};
-    if (r && *name)
-        buf_format(&b, "%s: ", name);
-    if (r && json_is_true(json_object_get(r, "exists"))) {
-        buf_text(&b, before);
-        verdict_place(&b, s, r);
-        buf_format(&b, " %s", verdict_unit(r, 0));
-        verdict_values(&b, r);
-    } else if (rec_text(r, "reason")) {
-        format_clean(&b, rec_text(r, "reason"), 60);
-    }
-    return b.data ? b.data : mem_text("");
-}
-
-static void put_crossovers(struct figure *f, const struct runset *s, const struct config_table *c,
+static void put_crossovers(struct script *out, const struct runset *s, const struct config_table *c,
                            const struct panels *panels, const char *quality)
 {
     int n = panels->n;
     double at[MAX_PANELS], lo[MAX_PANELS], hi[MAX_PANELS];
-    char *good[MAX_PANELS], *fast[MAX_PANELS];
     for (int p = 0; p < n; p++) {
         at[p] = lo[p] = hi[p] = (double)NAN;
-        const struct config_row *like = panels->like[p];
-        const char *series = told_series(s, like, quality);
-        const char *name = told_name(c, like, series);
-        const json_t *q = series ? crossover_in(s, like, "X_q", quality, series) : NULL;
-        const json_t *lat = series ? crossover_in(s, like, "X_lat", NULL, series) : NULL;
-        if (q && json_is_true(json_object_get(q, "exists"))) {
-            const char *over = rec_text(q, "over");
-            at[p] = cost_at(c, series, over, verdict_at(q));
-            lo[p] = rec_text(q, "lo_censored") ? 0 /* from the left edge */
-                                               : cost_at(c, series, over, rec_number(q, "lo"));
-            hi[p] = cost_at(c, series, over, rec_number(q, "hi"));
-        }
-        good[p] = crossover_note(s, q, name, "as good from ");
-        fast[p] = crossover_note(s, lat, "", "as fast up to ");
+        const json_t *q = shown_crossover(s, panels->like[p], quality);
+        if (!q)
+            continue;
+        const char *series = rec_text(q, "series"), *over = rec_text(q, "over");
+        at[p] = cost_at(c, series, over, verdict_at(q));
+        lo[p] = rec_text(q, "lo_censored") ? 0 /* from the left edge */
+                                           : cost_at(c, series, over, rec_number(q, "lo"));
+        hi[p] = cost_at(c, series, over, rec_number(q, "hi"));
     }
-    struct script *out = &f->script;
     script_numbers(out, "cross_at", at, n);
     script_numbers(out, "cross_lo", lo, n);
     script_numbers(out, "cross_hi", hi, n);
-    script_texts(out, "note_good", (const char *const *)good, n);
-    script_texts(out, "note_fast", (const char *const *)fast, n);
-    for (int p = 0; p < n; p++) {
-        free(good[p]);
-        free(fast[p]);
-    }
 }
 
 /* Where LLaMA stands in each panel: the figure's reference lines and bands. */
@@ -440,14 +373,14 @@ void figure_pareto(struct figure *f, const struct runset *s, const struct figure
         put_guides(out, &c, &panels);
         put_labels(out, &c, &panels);
         put_ranges(out, &c, &panels);
-        put_crossovers(f, s, &c, &panels, a.quality);
+        put_crossovers(out, s, &c, &panels, a.quality);
         put_titles(out, &panels);
     }
     figure_say(f, "Quality against latency; up and to the left is better. What stands beside "
                   "the points: %s; only points of one sweep are joined. The faint lines cross at "
                   "LLaMA. Grey steps: the best quality within each latency budget, without "
-                  "interpolation. Shaded upright: where LLaDA's quality equals LLaMA's, with the "
-                  "interval of that point.", axes);
+                  "interpolation. Upright line: the least work from which on LLaDA is shown to be "
+                  "as good as LLaMA; shaded: its interval.", axes);
     if (banded)
         figure_say(f, "Blue band: the best quality that LLaDA attains within each budget, in 95 %% "
                       "of the draws of prompts and launches.");

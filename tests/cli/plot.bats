@@ -161,6 +161,13 @@ valid_svg() {
     grep -q '^Eight steps are enough\. ' one.txt
 }
 
+@test "a panel of the lead figure says what it is, and leaves the answer to the page" {
+    draw pareto p.svg $(records pareto)
+    grep -q '>batch 1<' p.svg
+    grep -q '^array cross_at.*[0-9]' p.gp # where it is as good is drawn, not told
+    lacks -q 'as good from\|as fast up to\|dearer' p.svg
+}
+
 @test "a mark stands where gnuplot drew it" {
     draw pareto p.svg $(records pareto)
     # each target lies on a point: of LLaDA circles, of LLaMA crosses
