@@ -34,7 +34,11 @@ unset logscale x
 unset ytics
 reach = points_hi - points_lo > 2 ? points_hi - points_lo : 2
 set xrange [points_lo - 0.08 * reach:points_hi + 0.08 * reach]
-set xtics autofreq
+# ticks at 1, 2 or 5 times a power of ten, five letters for each at least
+tick = 1.16 * reach * 5 / ((0.96 - middle) * key_room)
+tens = 10**floor(log10(tick))
+tick = tens * (tick <= tens ? 1 : (tick <= 2 * tens ? 2 : (tick <= 5 * tens ? 5 : 10)))
+set xtics tick
 set lmargin at screen middle + 0.02
 set rmargin at screen 0.98
 set xlabel (narrow ? 'accuracy, points' : 'change of the accuracy (points)')

@@ -91,7 +91,8 @@ set key noautotitle
 set style fill solid 1.0 noborder
 ok(x) = (x == x)
 # Readable ticks on a logarithmic axis between lo and hi: eval log_tics('y', lo, hi).
-log_steps(lo, hi) = hi / lo > (narrow ? 6 : 60) ? '1 2 5' : (hi / lo > 6 ? '1 1.5 2 3 4 6 8' : \
+log_steps(lo, hi) = hi / lo > (narrow ? 6 : 60) ? '1 2 5' : \
+    (hi / lo > (narrow ? 2 : 6) ? '1 1.5 2 3 4 6 8' : \
     '1 1.2 1.4 1.6 1.8 2 2.5 3 3.5 4 5 6 7 8 9')
 log_tics(axis, lo, hi) = sprintf("set %stics (%.10g); do for [e=%d:%d] {do for [m in '%s'] " \
     . "{tic = m * 10.0**e; if (tic >= %.10g && tic <= %.10g) " \

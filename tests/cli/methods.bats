@@ -149,6 +149,26 @@ synth:tiny-llada,vanilla" ]
     lacks -q '^| synth:tiny-llama | plain' page.md # with what is it to be compared?
 }
 
+@test "the labels of the figure's ticks stand apart" {
+    three > m
+    run_of > in
+    "$BIN/compare" --no-meta --methods m --cost e2e_ns in |
+        jq -c 'if .setting == "factor" then .setting = "vicinity-threshold" else . end' > by-method
+    for far in 1 0.35; do # times as fast, up to 8 and up to 3
+        jq -c --argjson far $far 'if .metric == "e2e_ns" and .kind == "comparison"
+            then .value /= $far | .lo /= $far | .hi /= $far else . end' by-method > far
+        "$BIN/plot" --type methods in far -o f.svg
+        for f in f f-narrow; do # middle, height and text of each; 5.6 pixels a letter
+            sed -n 's/.*translate(\(.*\),\(.*\))".*anchor="middle">$/\2 \1/p; t next
+                b; :next; n; s/<[^>]*>//g; p' "$f.svg" | paste -d ' ' - - | sort -n -k 1,1 -k 2,2 |
+                awk '$3 !~ /^-?[0-9.]+$/ { next }
+                     $1 == y && $2 - x < 2.8 * (length($3) + letters) + 2 { bad = 1 }
+                     { y = $1; x = $2; letters = length($3); n++ }
+                     END { exit bad || n < 5 }'
+        done
+    done
+}
+
 @test "no table of the page is wider than it folds" {
     three > m
     run_of > in
