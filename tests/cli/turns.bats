@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # --turns: two generators work prompt by prompt, one at a time; pipelines/side-by-side runs a pair.
+bats_require_minimum_version 1.5.0
 
 setup() {
     set -o pipefail
