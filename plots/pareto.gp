@@ -2,7 +2,8 @@
 # left. A sweep of LLaDA is a curve, LLaMA a crossed point with faint guides.
 columns = narrow || panel_count == 1 ? 1 : 2
 rows = int(ceil(panel_count / (1.0 * columns)))
-eval begin(rows * (narrow ? 7.4 : (columns > 1 ? 8 : 10)))
+eval key_plan(1 + banded, banded ? 31 : 22)
+eval begin(rows * (narrow ? 7.4 : (columns > 1 ? 8 : 10)) + (narrow ? 0.45 * key_rows : 0))
 stats $points using 5 nooutput name 'a'
 stats $points using 6 nooutput name 'b'
 lo = a_min; hi = b_max
@@ -18,7 +19,6 @@ if (quality_lower) {set yrange [hi:lo]}
 if (quality_log) {set logscale y; eval log_tics('y', lo, hi)}
 set logscale x 2
 set bars small
-eval key_plan(1 + banded, banded ? 31 : 22)
 set multiplot layout rows, columns margins char 9, char 2, char (4 + 1.3 * key_rows), char 2.2 \
     spacing char 9, char 6.2
 do for [p = 1:panel_count] {

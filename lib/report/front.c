@@ -43,7 +43,8 @@ static const struct part parts[] = {
 /* A ratio as the sentences of claims have it: "0.60", "1.40", "21.0". */
 static void put_digits(struct buf *b, double v)
 {
-    buf_format(b, "%.*f", fabs(v) < 10 ? 2 : fabs(v) < 100 ? 1 : 0, v);
+    buf_format(b, "%.*f", fabs(v) < 0.1 ? 3 : fabs(v) < 10 ? 2 : fabs(v) < 100 ? 1 : 0,
+               v);
 }
 
 /* "1.40 ×" and "[1.31, 1.50]"; a value that is null: why. */
