@@ -84,8 +84,8 @@ rows() { jq -s 'map(.rows) | add' "data/models/$1/training.ndjson"; }
 
 @test "README says what the contestants were trained on, and the loss records agree" {
     million() { awk -v n="$(rows "$1")" 'BEGIN { printf "%.1f million", n / 1e6 }'; }
-    tr '\n' ' ' < README.md | grep -F "$(million llama-demo) rows of text for the LLaMA-type,\
- $(million llada-demo) for the LLaDA-type, its beginning included"
+    tr '\n' ' ' < README.md | grep -F "$(million llama-demo) rows for the LLaMA-type,\
+ $(million llada-demo) rows for the LLaDA-type"
     for m in llama llada judge; do
         own=$(jq -s "map(select(.model == \"$m-demo\").rows) | add" \
             "data/models/$m-demo/training.ndjson")
@@ -106,7 +106,7 @@ rows() { jq -s 'map(.rows) | add' "data/models/$1/training.ndjson"; }
     { "$BIN/score-ppl" -q --mode nll -m data/models/llama-demo "$D/texts"
       "$BIN/score-ppl" -q --mode elbo -m data/models/ltm-demo --vi-steps 0 --samples 8 "$D/texts"
     } | jq -se 'map(select(.summary and (.metric | endswith("bits_per_byte"))).value) |
-        length == 2 and .[1] > 0.95 * .[0] and .[1] < 1.2 * .[0]'
+        length == 2 and .[1] > 0.8 * .[0] and .[1] < 1.2 * .[0]' # LLaMA has read its text longer
     # a row of its training passed through it five times
     jq -se 'map(select(.kind == "train").tokens) | max == 420 * 1024' \
         data/models/ltm-demo/loss.ndjson
@@ -114,9 +114,9 @@ rows() { jq -s 'map(.rows) | add' "data/models/$1/training.ndjson"; }
         data/models/ltm-demo/training.ndjson
 }
 
-@test "the models stay under 40 MB together, the latent one under 9" {
+@test "the models stay under 30 MB together, the latent one under 9" {
     bytes=$(cat data/models/*/* | wc -c)
     echo "$bytes bytes"
-    [ "$bytes" -lt 40000000 ]
+    [ "$bytes" -lt 30000000 ]
     [ "$(cat data/models/ltm-demo/* | wc -c)" -lt 9000000 ]
 }
