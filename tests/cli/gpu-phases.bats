@@ -87,7 +87,8 @@ phases() { # GOAL [NAME=VALUE...]
 
 fit() { # NAME=VALUE...: phase1's word on a machine with that nvidia-smi
     rm -f $R/fitness.ndjson
-    env -i PATH="$PWD/smi:$PATH" "$@" make --no-print-directory CUDA=0 HARDEN= FP=here \
+    env -i PATH="$PWD/smi:$PATH" "$@" make --no-print-directory CUDA=0 CPU_LEVELS= CFLAGS=-O0 \
+        HARDEN= FP=here \
         PROFILE=h200 LLADA=synth:tiny-llada LLAMA=synth:tiny-llama $R/fitness.ndjson > log
     cat $R/fitness.ndjson
 }
