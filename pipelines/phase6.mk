@@ -22,13 +22,19 @@ waterfall_FROM   = $(filter %/ablation/outcomes.ndjson,$(OPTION_TOLD))
 fit_FROM         = $(filter %fits.ndjson,$(OPTION_TOLD))
 loss_FROM       := $(wildcard $(foreach m,$(LLADA) $(LLAMA) $(LTM),$(m)/loss.ndjson))
 
+# The figures of phase 4 show the quality that the answer is about: that of the first task.
+primary      := $(subst :, ,$(firstword $(subst $(,), ,$(QUALITY))))
+pareto_FLAGS := --quality $(word $(if $(word 3,$(primary)),2,1),$(primary))
+steps_FLAGS  := $(pareto_FLAGS)
+$(foreach f,pareto steps,$(R)/figures/$(f).svg $(R)/figures/$(f).png): $(R)/stamp/quality
+
 define figure
 $(R)/figures/$(1).svg $(R)/figures/$(1).png: $$($(1)_FROM) $(TOOL)-plot \
     $(wildcard plots/$(firstword $(subst -, ,$(1))).gp plots/style.gp) | $(QUIET)
 	@mkdir -p $$(@D)
 	$$(call say,plot $$(@F))\
 	    CROSSOVER_SHARE='$(CURDIR)' $(beside) $(BIN)/plot --type $(firstword $(subst -, ,$(1))) \
-	    $$($(1)_FROM) -o $$@
+	    $$($(1)_FLAGS) $$($(1)_FROM) -o $$@
 # One after the other: both leave the figure's script, data and caption beside them.
 $(R)/figures/$(1).svg: | $(R)/figures/$(1).png
 
@@ -36,7 +42,7 @@ $(R)/paper/$(1).pdf: $(R)/figures/$(1).svg
 	@mkdir -p $$(@D)
 	$$(call say,plot $$(@F))\
 	    CROSSOVER_SHARE='$(CURDIR)' $(beside) $(BIN)/plot --type $(firstword $(subst -, ,$(1))) \
-	    --width $(WIDTH) $$($(1)_FROM) -o $$@
+	    --width $(WIDTH) $$($(1)_FLAGS) $$($(1)_FROM) -o $$@
 endef
 # centimetres: a column (8.4), or the page (17.5)
 WIDTH ?= 8.4
