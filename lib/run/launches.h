@@ -1,10 +1,10 @@
 /* launches.h - the schedule of a timing run as data: which process measures which points, in which
  * order.
  *
- * A launch is one fresh process of one system. Launches go A B B A A B B A ... (of three systems
- * A B C C B A ...), so that a machine that warms up or is disturbed for a while touches all systems
- * alike; inside a launch every round
- * holds each point once, in a fresh random order (randomised complete blocks).
+ * A launch is one fresh process of one system. Launches of one number are a pair: one of each
+ * system, which run side by side, so that a machine that warms up or is disturbed for a while
+ * touches all systems alike. Inside a launch every round holds each point once, in a fresh random
+ * order (randomised complete blocks).
  *
  *     struct launches_given g = {0};
  *     launches_say(&g, "steps", "2,4,8");           a default of the tool

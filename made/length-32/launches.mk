@@ -1,3 +1,3 @@
 length-32_NAMES += llada-000
-length-32_NAMES += llama-001
-length-32_NAMES += ltm-002
+length-32_NAMES += llama-000
+length-32_NAMES += ltm-000

@@ -30,6 +30,9 @@ of() {
         | $r + {kind: "metric", metric: "e2e_ns", unit: "ns", direction: "lower", n: 40,
                 value: ($ms * 1e6), lo: null, hi: null, launches: 5,
                 launch_values: [range(5) | {launch: ., value: (($ms + . * $ms / 400) * 1e6)}]},
+          ($r + {kind: "times", ids: ["q"], tasks: [null], launches: [range(5)],
+                 e2e_ns: [range(5) | [($ms + . * $ms / 400) * 1e6]],
+                 cpu_ns: [range(5) | [null]], disturbed_cells: 0}),
           ("weights", "kv", "activations", "allocated_peak", "reserved_peak"
            | $r + {kind: "metric", metric: "memory_\(.)_bytes", unit: "bytes", direction: "lower",
                    n: 40, value: (if . == "kv" then 0 else $bytes end), lo: null, hi: null,

@@ -26,7 +26,8 @@ timed() { jq -c 'select(.kind == "generation" and .phase == "timed")' "$T/$1"; }
     # shellcheck disable=SC2046  # words
     pipelines/side-by-side "$T" 1 0 turns -- $(party llada) -- $(party llama)
     [ "$(timed llada | jq -r .id | paste -sd ' ')" = "a a b b" ]
-    [ "$(timed llama | jq -c '[.id, .round]' | paste -sd ' ')" = '["a",0] ["a",1] ["b",0] ["b",1]' ]
+    [ "$(timed llama | jq -c '[.id, .round]' | paste -sd ' ')" = \
+        '["a",0] ["a",1] ["b",0] ["b",1]' ]
     [ "$(timed llada | jq -s 'group_by(.id) | map(map(.steps) | sort) | unique | .[0] | tojson')" = \
         '"[2,4]"' ]
     timed llada | jq -se 'all(.cpu_ns > 0 and .cpu_ns < 1e10)'
