@@ -342,8 +342,8 @@ static const char NOTES[] =
     "  what each model is given, its chat template included.\n"
     "\n"
     "Schedule\n"
-    "  One record a launch: {launch, system, seed, rounds, units, points: [{round, ...}]}. Launches\n"
-    "  of one number are a pair. Each round of a launch holds each point once, shuffled anew. With\n"
+    "  One record a launch: {launch, system, seed, rounds, units, points: [{round, ...}]}.\n"
+    "  Launches of one number are a pair. Each round holds each point once, shuffled anew. With\n"
     "  --previous the old launches stay as they are; only points that they do not hold get new\n"
     "  launches, and each of these repeats two old points (\"bridge\": true).\n";
 
