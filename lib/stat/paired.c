@@ -106,7 +106,7 @@ static double by_prompt(const struct table *t, const struct paired *r, double me
     return n > 1 ? squares / (n * (n - 1)) : 0;
 }
 
-/* What both count: the noise of single cells. */
+/* The noise of single cells, which both of the others count. */
 static double by_cell(const struct table *t, const struct paired *r)
 {
     const double launches = (double)r->ratio.launches, prompts = (double)r->prompts;
