@@ -357,7 +357,7 @@ TOY   := $(strip $(if $(OWNED),$(if $(filter data/corpus/%,$(PROMPT_FILE)),PROMP
              $(if $(filter data/models/%,$(JUDGE)),JUDGE)))
 runs  := $(filter phase% all refine refine-steps ready decoding ablation robustness quantizations \
              exact pruning caps release-run $(whole),$(GOALS))
-# What make can know without running anything is said before anything runs, with the exit status
+# Errors that make can find without running anything are said before anything runs, with the status
 # that a tool would have.
 unnamed := $(filter-out $(GIVEN),LLADA LLAMA)
 ifneq ($(and $(OWN),$(unnamed),$(if $(TOYS),,1),$(runs)),)

@@ -86,7 +86,7 @@ static void put_cards(struct page *p, const struct runset *s)
     page_cards_end(p);
 }
 
-/* What the figure of that name says: its own claim, that of its section, else nothing. */
+/* The message of a figure: the text of its own claim, or of its section's claim, or NULL. */
 static const char *message_of(const struct runset *s, const char *name, const char *key)
 {
     const json_t *own = claims_find(s, "figure", name);

@@ -181,7 +181,7 @@ static void put_drift(struct page *p, const struct runset *s)
     config_table_free(&all);
 }
 
-/* What speaks against numbers of this run. */
+/* Writes the reasons to doubt numbers of this run. */
 static void put_doubts(struct page *p, const struct runset *s)
 {
     struct doubts doubts = {0};

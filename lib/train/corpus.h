@@ -5,7 +5,7 @@
  * again, backwards, in any order, or with one word put for another.
  * All words were written for this project.
  *
- * What is held out shares no (name, object, place) of a story, no operands of a sum and no list
+ * The held-out parts share no (name, object, place) of a story, no operands of a sum and no list
  * with the training part: a tenth of them, chosen by a hash, is kept for it. Whoever wants several
  * held-out parts compares the keys of their records.
  */

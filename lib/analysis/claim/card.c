@@ -48,7 +48,7 @@ static void put_rest(struct buf *b, const struct findings *f, const struct findi
     }
 }
 
-/* Of the first goal that is met, else the first. */
+/* Uses the first goal that is met; where none is met, the first goal. */
 static void add_equal_card(json_t *list, const struct findings *f)
 {
     const struct finding *g = f->n ? &f->v[0] : NULL;

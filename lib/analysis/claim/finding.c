@@ -177,7 +177,7 @@ static void take_vanilla(struct findings *f)
     f->grown = grown ? finding_ratio(f, grown, llama, NULL, 1) : nothing;
 }
 
-/* Of plain LLaDA the point with so many tokens a step, else the next fewer, else the fewest. */
+/* Plain LLaDA's point with so many tokens a step; else the next fewer; else the fewest. */
 static const struct contender *at_pace(const struct contenders *c, double per_step)
 {
     const struct contender *best = NULL;

@@ -176,7 +176,7 @@ int wording_is_decided(const struct findings *f)
 
 /* ---- the answer ---- */
 
-/* What an answer is made with; each 0 makes it shorter. */
+/* The parts of an answer; each 0 leaves a part out and makes the answer shorter. */
 struct brevity { int way, machine, metric, goals, interval, margin; };
 static const struct brevity shorter[] = {
     {1, 1, 1, 8, 1, 1}, {0, 1, 1, 8, 1, 1}, {0, 0, 1, 8, 1, 1}, {0, 0, 0, 8, 1, 1},

@@ -8,7 +8,7 @@
  *             margin, est_lo..est_hi holds that place with 95 % or more if quality rises with work
  *     X_par   X_q where that point is also shown to be no dearer than the rival
  *
- * What cannot be decided is `exists` null with its reason.
+ * A crossing that cannot be decided has `exists` null and a reason.
  */
 #ifndef ANALYSIS_POINTS_MEETING_H
 #define ANALYSIS_POINTS_MEETING_H
