@@ -23,11 +23,11 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
 }
 
 @test "times: a cell a prompt and launch, null where it was disturbed, repeats as one" {
-    { one '{id: "b", launch: 3, pair: 7, e2e_ns: 100, batch_ns: 100, cpu_ns: 20, task: "sum"}'
-      one '{id: "b", launch: 3, pair: 7, e2e_ns: 400, batch_ns: 400, cpu_ns: 80, task: "sum",
+    { one '{id: "b", launch: 7, e2e_ns: 100, batch_ns: 100, cpu_ns: 20, task: "sum"}'
+      one '{id: "b", launch: 7, e2e_ns: 400, batch_ns: 400, cpu_ns: 80, task: "sum",
             round: 1}'
-      one '{id: "a", launch: 3, pair: 7, e2e_ns: 900, batch_ns: 900, cpu_ns: 30, tainted: ["load"]}'
-      one '{id: "a", launch: 9, pair: 8, e2e_ns: 500, batch_ns: 500, cpu_ns: null}'; } |
+      one '{id: "a", launch: 7, e2e_ns: 900, batch_ns: 900, cpu_ns: 30, tainted: ["load"]}'
+      one '{id: "a", launch: 8, e2e_ns: 500, batch_ns: 500, cpu_ns: null}'; } |
         measure | jq -c 'select(.kind == "times")' > "$T/m"
     [ "$(jq -c '[.ids, .tasks, .launches, .e2e_ns, .cpu_ns, .disturbed_cells]' "$T/m")" = \
         '[["a","b"],[null,"sum"],[7,8],[[null,200],[500,null]],[[30,40],[null,null]],1]' ]

@@ -62,7 +62,7 @@ static uint32_t id_of(struct cells *c, const json_t *record)
 
 void cells_add(struct cells *c, const struct timing *t, const json_t *record, int disturbed)
 {
-    struct cell *v = cell_of(c, t->pair >= 0 ? t->pair : t->launch, id_of(c, record));
+    struct cell *v = cell_of(c, t->launch, id_of(c, record));
     if (!disturbed && t->e2e_ns > 0) {
         v->log_wall += log(t->e2e_ns);
         v->n_wall++;

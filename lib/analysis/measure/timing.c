@@ -193,9 +193,8 @@ static int read_memory(struct timing *t, const json_t *m, struct err *e)
 static int read_place(struct timing *t, const json_t *r, struct err *e)
 {
     double batch, filled;
-    if (place(r, "launch", 0, &t->launch, e) || place(r, "pair", -1, &t->pair, e) ||
-        place(r, "round", 0, &t->round, e) || place(r, "seq", 0, &t->seq, e) ||
-        place(r, "batch_id", -1, &t->batch_id, e) ||
+    if (place(r, "launch", 0, &t->launch, e) || place(r, "round", 0, &t->round, e) ||
+        place(r, "seq", 0, &t->seq, e) || place(r, "batch_id", -1, &t->batch_id, e) ||
         count(r, "batch", 1, 1e9, &batch, e) || count(r, "batch_filled", 1, 1e9, &filled, e))
         return -1;
     if (filled > batch)

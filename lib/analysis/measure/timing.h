@@ -27,7 +27,7 @@ extern const char *const timing_memory_names[TIMING_MEMORY];
 
 struct timing {
     const struct numbers_apart *lists; /* the caller's: those of the records, or NULL */
-    int64_t launch, pair, round, seq, batch_id; /* pair, batch_id -1: none */
+    int64_t launch, round, seq, batch_id; /* batch_id -1: none */
     double e2e_ns, batch_ns, ttft_ns, ttft_commit_ns, ttf_block_ns; /* batch_ns: e2e_ns if absent */
     double cpu_ns;                        /* processor time of the batch, all threads */
     double tokenize_ns, prepare_ns;       /* before the clock: of the prompt, of the batch */
