@@ -344,7 +344,8 @@ static json_t *one_launch(const struct launches *p, json_int_t number, size_t sy
     const char *name_of = p->decoder[system]->table->system;
     json_t *launch = json_pack("{s:I, s:s, s:I, s:I, s:I, s:o}", "launch", number, "system",
                                name_of, "seed", (json_int_t)seed, "rounds",
-                               (json_int_t)p->rounds, "units", (json_int_t)units, "points", list);
+                               (json_int_t)p->rounds, "units",
+                               (json_int_t)units * (json_int_t)p->rounds, "points", list);
     must(!launch);
     return launch;
 }

@@ -64,13 +64,17 @@ static int read_launch(struct plan *p, const struct settings *base, const json_t
         return err_set(e, EXIT_BAD_DATA, "%s: points: expected 1 to %d objects, got %zu", where,
                        SETTINGS_POINTS, n);
     p->point = mem_zero(n, sizeof *p->point);
+    p->round = mem_zero(n, sizeof *p->round);
     p->points = n;
-    p->rounds = (size_t)rounds;
+    p->rounds = json_has(json_array_get(points, 0), "round") ? 1 : (size_t)rounds;
     p->units = (size_t)units;
     p->seed = (uint64_t)seed;
     for (size_t i = 0; i < n; i++) {
         p->point[i] = *base;
-        if (read_point(&p->point[i], json_array_get(points, i), where, e))
+        const json_t *point = json_array_get(points, i);
+        if (read_point(&p->point[i], point, where, e) ||
+            (json_has(point, "round") &&
+             json_int(point, where, "round", 0, rounds - 1, &p->round[i], e)))
             return -1;
     }
     return 0;
@@ -125,5 +129,6 @@ int plan_read(struct plan *p, const struct settings_table *t, const char *const 
 void plan_free(struct plan *p)
 {
     free(p->point);
+    free(p->round);
     *p = (struct plan){0};
 }

@@ -4,7 +4,8 @@
  * file: one record
  *     {"kind":"launch","launch":K,"system":"llada"|"llama","seed":N,"rounds":R,
  *      "units":U,"points":[{"steps":16,"batch":4,...}, ...]}
- * whose points are run in the order given, R times over. What a point does not say is what the
+ * whose list holds the points of all R rounds in the order in which they run, each with its
+ * "round"; a list that tells no rounds is run R times over. What a point does not say is what the
  * command line says.
  */
 #ifndef RUN_PLAN_H
@@ -18,8 +19,9 @@
 
 struct plan {
     struct settings *point; /* owned */
-    size_t points, rounds;
-    size_t units; /* parts of work on each prompt in turns: the points of the system with most */
+    int64_t *round;         /* [points]: of a schedule, the round that each is in; NULL: 0; owned */
+    size_t points, rounds;  /* how often all of them are run */
+    size_t units; /* parts of work on each prompt in turns: as the system of most points has */
     int64_t launch;
     uint64_t seed;
 };

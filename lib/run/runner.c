@@ -383,13 +383,18 @@ static int run_point(struct session *s, const struct settings *point, size_t rou
     return rc;
 }
 
+static size_t round_of(const struct plan *p, size_t i)
+{
+    return p->round ? (size_t)p->round[i] : 0;
+}
+
 /* Rounds outside, points inside: a slow drift of the machine meets every setting alike. */
 static int run_plan(struct session *s, struct err *e)
 {
     const struct plan *plan = s->job->plan;
-    for (size_t round = 0; round < plan->rounds; round++)
+    for (size_t again = 0; again < plan->rounds; again++)
         for (size_t i = 0; i < plan->points; i++)
-            if (session_stopped(s) || run_point(s, &plan->point[i], round, e))
+            if (session_stopped(s) || run_point(s, &plan->point[i], again + round_of(plan, i), e))
                 return session_stopped(s) ? 0 : -1;
     return 0;
 }
@@ -417,8 +422,9 @@ static int run_group(struct session *s, struct active *a, size_t group, size_t s
     rng_shuffle(&draw, order, n);
     for (size_t u = 0; u < plan->rounds * units && go > 0 && !rc; u++) {
         go = my_turn(s, e);
-        a[order[u % n]].at.round = (int64_t)(u / n);
-        rc = go > 0 ? run_batches(s, &a[order[u % n]], group * size, (group + 1) * size, e) : 0;
+        size_t i = order[u % n];
+        a[i].at.round = (int64_t)(round_of(plan, i) + u / n);
+        rc = go > 0 ? run_batches(s, &a[i], group * size, (group + 1) * size, e) : 0;
         turns_pass(s->turns);
     }
     free(order);
@@ -432,7 +438,7 @@ static int run_in_turn(struct session *s, struct active *a, struct err *e)
     size_t size = 1, most = 0;
     int rc = 0;
     for (size_t i = 0; i < plan->points && !rc && !session_stopped(s); i++) {
-        rc = open_active(s, &plan->point[i], 0, &a[i], e);
+        rc = open_active(s, &plan->point[i], round_of(plan, i), &a[i], e);
         size = a[i].size > size ? a[i].size : size;
         most = a[i].fit > most ? a[i].fit : most;
     }
@@ -462,10 +468,10 @@ static int run_all(struct session *s, struct err *e)
 static int64_t planned(const struct session *s)
 {
     const struct plan *plan = s->job->plan;
-    int64_t n = 0;
+    size_t units = s->turns && plan->units > plan->points ? plan->units : plan->points;
+    int64_t n = (int64_t)(plan->rounds * units * s->prompts.n);
     for (size_t i = 0; i < plan->points; i++)
-        n += (int64_t)(plan->rounds * s->prompts.n) +
-             s->job->args->warmup * (int64_t)settings_count(&plan->point[i], "batch");
+        n += s->job->args->warmup * (int64_t)settings_count(&plan->point[i], "batch");
     return n;
 }
 

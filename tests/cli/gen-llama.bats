@@ -202,3 +202,11 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
         any(.attempt == 1) and (map(select(.tainted != [])) | length > 0)' "$T/busy"
     jq -se 'map(select(.kind == "fitness")) | .[0].fit == false and .[0].reasons != []' "$T/busy"
 }
+
+@test "the rounds of a schedule are run once each" {
+    "$BIN/prep-prompts" --schedule --systems llama --batch 1,2 --gen-length 8 --launches 1 \
+        --rounds 2 --no-meta -o "$T/schedule"
+    "${GEN[@]:0:3}" --schedule "$T/schedule" --launch 0 "$T/prompts" -o "$T/out"
+    jq -se 'map(select(.kind == "generation")) | group_by([.batch, .id]) | length == 6 and
+        all(map(.round) | sort == [0, 1])' "$T/out"
+}

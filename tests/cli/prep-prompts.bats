@@ -311,7 +311,7 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     prep --schedule --steps 2,4,8 --batch 1,4 --launches 4 --rounds 3 --seed 5 --no-meta |
         cmp - <(grep '"kind":"launch"' got)
     [ "$(jq -r 'select(.kind == "launch").seed' got | sort -u | wc -l)" -eq 4 ]
-    jq -se 'map(select(.kind == "launch")) | all(.units == 6)' got
+    jq -se 'map(select(.kind == "launch")) | all(.units == 18)' got
 }
 
 @test "three systems are in each pair, each along its own axis" {
