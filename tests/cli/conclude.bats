@@ -116,6 +116,8 @@ no_ratio()
     decided true
     claim '.key == "X_q" and .task == "sum"' '.value == null and .decided'
     claim '.key == "time_at_equal_quality"' '.task == "story"'
+    claim '.key == "largest step count"' '.task == "sum" and .value > 11'
+    claim '.key == "equal quality"' '.task == "story"'
     state '{"right": [94, 94, 94, 60, 94, 97]}' --quality sum:accuracy:0.05
     says "Undecided: LLaDA is not shown to answer sums as well as LLaMA (accuracy within 5 points)"
     decided false
@@ -169,6 +171,7 @@ no_ratio()
  as LLaMA [11.2, 11.4]."
     jq -se 'map(select(.name == "quality" or .name == "crossing") | select(.quality_metric)) |
         all(.value == null)' claims.ndjson
+    jq -se 'map(.key) | index("largest step count") and (index("equal quality") | not)' claims.ndjson
     state '{"llama": false}'
     answer "Undecided: no LLaMA was measured beside LLaDA."
     no_ratio

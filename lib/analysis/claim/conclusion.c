@@ -127,9 +127,11 @@ static void add_numbers(json_t *list, const struct findings *f, const struct fin
     }
     for (size_t i = 0; i < g->n_ways; i++)
         add_quality(list, g, &g->way[i], 1, g->way[i].c->name);
-    add_ratio(list, f, &g->equal, g->goal, "equal quality");
+    const int met = g->state == FINDING_FROM;
+    add_ratio(list, f, &g->equal, g->goal, met ? "equal quality" : "largest step count");
     if (g->rival.comparisons)
-        add_ratio(list, f, &g->rival, g->goal, "equal quality, fastest LLaMA");
+        add_ratio(list, f, &g->rival, g->goal, met ? "equal quality, fastest LLaMA"
+                                                   : "largest step count, fastest LLaMA");
     if (g->best_of >= 0)
         add_ratio(list, f, &g->best, g->goal, "fastest way");
 }
