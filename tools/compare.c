@@ -212,7 +212,7 @@ static struct ratio launch_ratio(const struct point *base, const struct point *p
     struct ratio r = ratio_of(base->launch, base->n_launch, point->launch, point->n_launch, LEVEL,
                               work);
     free(work);
-    if (base->disturbed || point->disturbed) {
+    if (base->is_disturbed || point->is_disturbed) {
         r = (struct ratio)RATIO_NOTHING;
         r.level = LEVEL;
         r.reason = PAIRED_DISTURBED;

@@ -121,10 +121,9 @@ static int take_cost(struct points *all, const json_t *r, struct err *e)
     p->cost_hi = rec_number(r, "hi");
     p->passes = rec_number(r, "passes");
     p->rows = rec_number(r, "rows");
-    p->is_disturbed = json_is_true(json_object_get(r, "disturbed"));
     all->dropped += isnan(p->cost);
     p->n_launch = contrast_launches(r, &p->launch);
-    p->disturbed = rec_int(r, "tainted", 0) > 0;
+    p->is_disturbed = json_is_true(json_object_get(r, "disturbed")) || rec_int(r, "tainted", 0) > 0;
     return 1;
 }
 
@@ -306,7 +305,6 @@ static void join(struct point *to, struct point *from)
         to->n_launch = from->n_launch;
         to->cost = from->cost;
         to->cost_lo = from->cost_lo;
-        to->disturbed = from->disturbed;
         to->cost_hi = from->cost_hi;
         to->passes = from->passes;
         to->rows = from->rows;

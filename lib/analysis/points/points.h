@@ -39,7 +39,6 @@ struct point {
     int is_rival;             /* of those: neither denoised nor latent */
     int random;               /* weights are, so no quality counts */
     int is_plain;             /* about_is_plain */
-    int is_disturbed;         /* says the record of its cost */
     double batch, length, steps, passes, rows; /* NaN: not said */
     enum points_work work; /* what `at` is, the same in a series */
     double at;             /* NaN: not known */
@@ -47,7 +46,7 @@ struct point {
     double roof;           /* least time that the machine's limits allow / time taken; NaN */
     struct launch_value *launch; /* of the cost, ascending by launch; owned */
     size_t n_launch;
-    int disturbed;               /* some timed batch of its cost was */
+    int is_disturbed;            /* some timed batch of its cost was */
     double beside;               /* the other metric: its value, NaN, and those of its launches */
     struct launch_value *beside_launch;
     size_t n_beside;
