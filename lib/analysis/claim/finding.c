@@ -10,7 +10,6 @@
 #include "lib/analysis/pairs.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
-#include "lib/stat/simultaneous.h"
 
 static const double ALPHA = 0.025;
 static const struct versus nothing = {{NAN, NAN, NAN}, RATIO_UNDECIDED, "not measured", NULL, NULL,
@@ -46,7 +45,7 @@ struct versus finding_ratio(const struct findings *f, const struct contender *ll
         x.reason = "no prompt of the task was timed";
         return x;
     }
-    struct paired p = pairs_ratio(a, b, &cells, simultaneous_level(1 - 2 * ALPHA, of));
+    struct paired p = pairs_ratio(a, b, &cells, ratio_level(1 - 2 * ALPHA, of));
     x.x = (struct interval){p.ratio.value, p.ratio.lo, p.ratio.hi};
     x.reason = isnan(p.ratio.value) ? (p.ratio.reason ? p.ratio.reason : "not measured") : NULL;
     x.verdict = ratio_verdict(&p.ratio, RATIO_ZONE);
