@@ -153,9 +153,8 @@ static int read_all(struct evidence *v, struct rec_reader *in, int64_t limit, st
         int got = rec_read(in, &r, &bad);
         if (got == 0)
             break;
-        if (got > 0) {
+        if (got > 0)
             got = take_one(v, &seen, r, rec_read_content(in), &bad);
-        }
         if (got < 0 && bad.code != EXIT_BAD_DATA)
             rc = err_set(e, bad.code, "%s", bad.text);
         else if (got < 0)

@@ -58,6 +58,11 @@ struct versus finding_ratio(const struct findings *f, const struct contender *ll
     return x;
 }
 
+int finding_is_told(const struct versus *x)
+{
+    return !x->reason && x->verdict != RATIO_UNDECIDED;
+}
+
 /* The fastest LLaMA beside the plain one, where any is faster. */
 static struct versus against_fastest(const struct findings *f, const struct contender *llada,
                                      const char *task)
@@ -324,7 +329,7 @@ void finding_free(struct findings *f)
 
 /* ---- the self-test ---- */
 
-enum selftest finding_selftest_of(const json_t *check)
+static enum selftest selftest_of(const json_t *check)
 {
     const char *verdict = rec_text(check, "verdict"), *handicap = rec_text(check, "handicap");
     if (verdict && !strcmp(verdict, "UNDECIDED"))
@@ -349,7 +354,7 @@ enum selftest finding_selftest(const struct evidence *v, enum pairs_clock clock)
     json_array_foreach(evidence_list(v, "check"), i, check) {
         if (!finding_selftest_is(check, clock))
             continue;
-        enum selftest is = finding_selftest_of(check);
+        enum selftest is = selftest_of(check);
         worst = worst == SELFTEST_NONE || is > SELFTEST_PASSED ? is : worst;
     }
     return worst;
