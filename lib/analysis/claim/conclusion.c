@@ -27,9 +27,9 @@ static const json_t *crossover_of(const struct findings *f, const struct finding
     const json_t *r;
     size_t i;
     json_array_foreach(evidence_list(f->evidence, "crossover"), i, r) {
-        const char *its = rec_text(r, "task"), *metric = rec_text(r, "quality_metric");
+        const char *metric = rec_text(r, "quality_metric");
         if (rec_is(r, "name", name) && series && rec_is(r, "series", series) &&
-            (task ? its && !strcmp(its, task) : !its) &&
+            (task ? rec_is(r, "task", task) : !rec_text(r, "task")) &&
             (!metric || !strcmp(metric, g->goal->metric)))
             return r;
     }

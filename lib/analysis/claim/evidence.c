@@ -249,6 +249,5 @@ double evidence_metric(const struct evidence *v, const char *point, const char *
 
 int evidence_is_of(const struct evidence *v, const char *id, const char *task)
 {
-    const char *is = rec_text(v->tasks, id);
-    return !task || (is && !strcmp(is, task));
+    return !task || rec_is(v->tasks, id, task);
 }

@@ -134,7 +134,7 @@ static int take_quality(struct points *all, const json_t *r, const char *metric,
         return err_set(e, EXIT_BAD_DATA, "id: expected a text, got none");
     if (points_check_quality(r, e))
         return -1;
-    if (all->task && (!rec_text(r, "task") || strcmp(rec_text(r, "task"), all->task)))
+    if (all->task && !rec_is(r, "task", all->task))
         return 1;
     double copies = rec_number(r, "copies");
     struct point_row row = {.value = rec_number(r, "value"),
