@@ -110,7 +110,7 @@ static void add_memory_card(json_t *list, const struct findings *f)
     json_t *c = statement_add(list, "card", "memory", 0, !m->reason);
     json_object_set_new(c, "title", json_string("Peak memory"));
     json_object_set_new(c, "task", json_null());
-    statement_interval(c, &x, m->reason ? m->reason : "the peak is the same in every launch");
+    statement_interval(c, &x, m->reason ? m->reason : "a peak has no interval");
     json_object_set_new(c, "unit", json_string("x"));
     if (m->reason)
         buf_text(&note, m->reason);
