@@ -63,8 +63,7 @@ static void add_parity_crossing(json_t *list, const struct finding *g)
 {
     const struct versus *x = &g->equal;
     const int met = g->state == FINDING_FROM, timed = met && !x->reason;
-    const int cheap = timed && (x->verdict == RATIO_SAME || x->verdict == RATIO_BELOW);
-    const int dear = timed && x->verdict == RATIO_ABOVE;
+    const int cheap = timed && x->x.hi <= 1, dear = timed && x->x.lo > 1;
     const double none = NAN;
     const struct interval at = {cheap ? g->at : none, cheap ? g->below : none,
                                 cheap ? g->at : none};
@@ -73,7 +72,7 @@ static void add_parity_crossing(json_t *list, const struct finding *g)
     const char *why = !met    ? statement_never(g)
                       : !timed ? wording_reason(x->reason)
                       : dear   ? "as good only with more steps than are as fast"
-                               : "faster or slower is undecided";
+                               : "where it is as good its time may be more or less than LLaMA's";
     statement_goal(c, g->goal);
     statement_interval(c, &at, cheap ? "as good at every step count measured" : why);
     json_object_set_new(c, "unit", json_string("steps"));
