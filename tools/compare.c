@@ -290,15 +290,12 @@ static int compare_quality(struct compare *c, const struct couple *k, const char
     struct pooled_kind kind = pooled_of(source);
     if (kind.higher < 0)
         kind.higher = p->higher[points_metric(p, source)];
-    enum points_weight weight = kind.weight == POOLED_BY_TOKEN  ? POINTS_BY_TOKEN
-                                : kind.weight == POOLED_BY_BYTE ? POINTS_BY_BYTE
-                                                                : POINTS_BY_PROMPT;
     const struct point *side[2] = {k->base, k->point};
     size_t ids = p->ids.n, left_out = 0, n = 0;
     double *num = mem_zero(2 * ids, sizeof *num), *den = mem_zero(2 * ids, sizeof *den);
     unsigned char *there = mem_zero(2 * ids, 1), has[2] = {0, 0};
     for (size_t s = 0; s < 2; s++)
-        points_pool(p, source, weight, (size_t)(side[s] - p->v), 1, num + s * ids, den + s * ids,
+        points_pool(p, source, kind.weight, (size_t)(side[s] - p->v), 1, num + s * ids, den + s * ids,
                     there + s * ids, has + s);
     if (has[0] && has[1])
         n = pooled_common(num, den, there, has, 2, ids, &left_out);

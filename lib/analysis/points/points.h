@@ -22,6 +22,7 @@
 #include "lib/base/err.h"
 #include "lib/base/places.h"
 #include "lib/stat/launch.h"
+#include "lib/stat/pooled.h"
 
 enum points_work { POINTS_STEPS, POINTS_PASSES, POINTS_ROWS, POINTS_NONE /* none orders them */ };
 extern const char *const points_work_names[]; /* "steps", "passes", "rows" */
@@ -113,12 +114,11 @@ size_t points_metric(const struct points *p, const char *name);
 /* 1: answers are right or wrong by this metric, so that a prompt has a share of right ones. */
 int points_is_binary(const struct points *p, const char *metric);
 
-enum points_weight { POINTS_BY_PROMPT, POINTS_BY_TOKEN, POINTS_BY_BYTE };
 /* The rows of a metric over the points from..from+n-1 into num, den, there[n][ids.n] and has[n],
  * all zero before: num / den is the mean of a prompt's answers, each as often as it was given, and
  * den 1 by prompt, else the weight of one of them. Rows without the weight and points of random
  * weights are left out. */
-void points_pool(const struct points *p, const char *metric, enum points_weight weight, size_t from,
+void points_pool(const struct points *p, const char *metric, enum pooled_weight weight, size_t from,
                  size_t n, double *num, double *den, unsigned char *there, unsigned char *has);
 void points_free(struct points *p);
 
