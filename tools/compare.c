@@ -37,11 +37,11 @@ struct args {
     int64_t draws, max_failed;
 };
 
-/* What an engine chooses by itself when another setting changes: a quantization brings formats. */
+/* Settings that an engine chooses by itself: a quantization brings formats. */
 static const char *const follows[] = {"dtype", "kv_dtype", "library"};
 enum { FOLLOWS = sizeof follows / sizeof *follows };
 
-/* What is asked of a point again and again, found out once. */
+/* Answers about a point that are needed again and again. */
 struct side {
     const struct method *method; /* NULL: none, or nobody asks for methods */
     char *setting; /* value of BY as text; "" when it has none */
@@ -248,7 +248,7 @@ static struct interval resample(const struct compare *c, const double *num, cons
     return v;
 }
 
-/* What was right at one side only, and how probable that is between equals. */
+/* Prompts that one side alone gets right, and how probable that is between equals. */
 static void set_test(json_t *j, const struct proportion_pairs *p)
 {
     rec_set_int(j, "only_base", (int64_t)p->at_first);
@@ -295,8 +295,8 @@ static int compare_quality(struct compare *c, const struct couple *k, const char
     double *num = mem_zero(2 * ids, sizeof *num), *den = mem_zero(2 * ids, sizeof *den);
     unsigned char *there = mem_zero(2 * ids, 1), has[2] = {0, 0};
     for (size_t s = 0; s < 2; s++)
-        points_pool(p, source, kind.weight, (size_t)(side[s] - p->v), 1, num + s * ids, den + s * ids,
-                    there + s * ids, has + s);
+        points_pool(p, source, kind.weight, (size_t)(side[s] - p->v), 1, num + s * ids,
+                    den + s * ids, there + s * ids, has + s);
     if (has[0] && has[1])
         n = pooled_common(num, den, there, has, 2, ids, &left_out);
     int bad = 0;
@@ -468,7 +468,7 @@ static const char notes[] =
     "noninferior: true where the whole interval is better than a loss of --margin, false where it\n"
     "is worse, else null with prompts_to_decide; p_noninferior is one-sided. The margin has to be\n"
     "declared before the data are seen: 5 points of accuracy, 5 % of the base's value of others.\n"
-    "Of generation records it says how far the answers disagree, whatever their quality:\n"
+    "From generation records it says how far the answers disagree, whatever their quality:\n"
     "  differing_answers_ratio   the share of answers that differ in any id\n"
     "  differing_ids_ratio       the share of ids that differ, of the longer answer\n"
     "  first_difference_tokens   where they part: the place of the first such id, from 1, the\n"

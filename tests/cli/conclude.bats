@@ -195,7 +195,8 @@ no_ratio()
  as LLaMA [11.2, 11.4]."
     jq -se 'map(select(.name == "quality" or .name == "crossing") | select(.quality_metric)) |
         all(.value == null)' claims.ndjson
-    jq -se 'map(.key) | index("largest step count") and (index("equal quality") | not)' claims.ndjson
+    jq -se 'map(.key) | index("largest step count") and (index("equal quality") | not)' \
+        claims.ndjson
     state '{"llama": false}'
     answer "Undecided: no LLaMA was measured beside LLaDA."
     no_ratio

@@ -28,7 +28,7 @@ static const char *const fault_names[FAULTS] = {"none",  "pooled", "blocked", "r
 
 enum { ANSWERS = 10, MOST = 200 };
 
-/* What happens in one repetition; the share of those in which it does is what is claimed. */
+/* 1: it happens in this repetition. A claim bounds the share of repetitions in which it does. */
 typedef double (*event)(uint64_t seed, enum fault fault);
 
 /* ---- launches ---- */

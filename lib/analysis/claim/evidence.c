@@ -1,5 +1,5 @@
-/* evidence.c - see evidence.h. Of a quality only the sums that its mean needs are kept, of an
- * answer a hash, so that a run of many prompts fits. Lists are sorted when all is read, so the
+/* evidence.c - see evidence.h. A run of many prompts fits, because a quality is kept as the
+ * sums that its mean needs, and an answer as a hash. Lists are sorted when all is read, so the
  * order of the input leaves no trace. */
 #include "lib/analysis/claim/evidence.h"
 

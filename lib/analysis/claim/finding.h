@@ -81,7 +81,8 @@ int finding_is_told(const struct versus *x);
 /* ---- the self-test ---- */
 
 enum selftest { SELFTEST_NONE, SELFTEST_PASSED, SELFTEST_DIFFERS, SELFTEST_WIDE, SELFTEST_MISSED };
-/* 1: the check record of a model against itself is about this clock. Records that name no clock are about elapsed time. */
+/* 1: the check record of a model against itself is about this clock. Records that name no clock are
+ * about elapsed time. */
 int finding_selftest_is(const json_t *check, enum pairs_clock clock);
 /* The worst of those of the clock. */
 enum selftest finding_selftest(const struct evidence *v, enum pairs_clock clock);

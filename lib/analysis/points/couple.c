@@ -1,5 +1,6 @@
-/* couple.c - see couple.h. A cost that one side lacks has no metric, so nobody writes it; a device
- * has no processor time of its own, so it has none of that either. */
+/* couple.c - see couple.h. A cost that one side lacks has no metric, so nobody writes it. Where a
+ * device does the work, processor time is such a cost. A point without the wall
+ * time of a metric record was not measured, by either clock. */
 #include "lib/analysis/points/couple.h"
 
 #include <math.h>

@@ -41,7 +41,7 @@ static int has_shape(const struct buf *shape, const json_t *r)
     return at == end;
 }
 
-/* What the record carries is added to the point, unless one that carries the same was the last. */
+/* Adds to the point what the record carries, unless the last one carried the same. */
 static void add_about(struct point *p, const json_t *r)
 {
     if (p->shape.len && has_shape(&p->shape, r))
@@ -296,7 +296,7 @@ static int is_shown_before(const struct point *a, const struct point *b)
     return n != m ? n > m : strcmp(a->workload, b->workload) < 0;
 }
 
-/* What records without a workload said of a point goes to the measurement that is shown. */
+/* Records without a workload are about the measurement of the point that is shown. */
 static void join(struct point *to, struct point *from)
 {
     about_add(to->about, from->about);
@@ -367,8 +367,8 @@ static double work_of(const struct point *p, enum points_work work)
     return work == POINTS_STEPS ? p->steps : work == POINTS_PASSES ? p->passes : p->rows;
 }
 
-/* What orders the series of p[i]: the first kind of work that is known of all its points and not
- * the same for all. */
+/* The work that orders the series of a point: the first kind that is known of all points of the
+ * series and not the same for all. */
 static enum points_work order_of(const struct points *p, const struct point *of)
 {
     int steps = of->axis && !strcmp(of->axis, "steps");

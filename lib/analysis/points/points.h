@@ -91,11 +91,11 @@ int points_check_cost(const json_t *record, struct err *e);
 int points_check_quality(const json_t *record, struct err *e);
 /* Makes a point of a record that has its settings but no number of ours: a generation. */
 void points_meet(struct points *p, const json_t *record);
-/* Of several workloads of a point keeps the one of most prompts (of equals the first by identity),
- * joins points to series and orders these, then puts everything into an order of its own: points by
+/* Keeps the workload of most prompts of each point (of equals the first by identity), joins points
+ * to series and orders these, then puts everything into an order of its own: points by
  * device, batch, length, model, axis, series, work. */
 void points_finish(struct points *p);
-/* Of points_finish: puts the rows into their order. */
+/* Puts the rows into their order, for points_finish. */
 void points_order(struct points *p);
 /* 1 when the points have one device, batch size, length and contract. */
 int points_same_group(const struct point *a, const struct point *b);
