@@ -530,7 +530,7 @@ int main(int argc, char **argv)
     struct pooled_margin margin;
     if (pooled_margin_parse(c.a.margin, "", &margin))
         opt_usage(&tool, "--margin: expected a number, a percentage, or a list NAME=NUMBER,... not "
-                  "below 0");
+                  "below 0, got '%s'", c.a.margin);
     if (c.a.methods && (c.a.by = "method", methods_read(&c.methods, c.a.methods, &e)))
         err_die(tool.name, &e);
     c.log = (struct log){tool.name, c.a.common.quiet ? 0 : 1 + c.a.common.verbose};

@@ -272,10 +272,12 @@ static int choose_qualities(struct pareto *p, char *list, struct err *e)
             log_warn(&p->log, "W032", "no quality records of '%s' for '%s'", q.is.source, s);
         else if (q.is.higher < 0 && (q.is.higher = p->points.higher[at]) < 0)
             return err_set(e, EXIT_BAD_DATA, "%s: its records do not say their direction", s);
-        if (p->n_qualities == FIELD_QUALITIES || pooled_margin_parse(p->a.margin, s, &q.margin))
-            return err_set(e, EXIT_BAD_USAGE, p->n_qualities == FIELD_QUALITIES
-                ? "--quality: too many" : "--margin: expected a number, a percentage, or a list "
-                "NAME=NUMBER,... not below 0");
+        if (p->n_qualities == FIELD_QUALITIES)
+            return err_set(e, EXIT_BAD_USAGE, "--quality: expected at most %d names, got '%s' too",
+                           FIELD_QUALITIES, s);
+        if (pooled_margin_parse(p->a.margin, s, &q.margin))
+            return err_set(e, EXIT_BAD_USAGE, "--margin: expected a number, a percentage, or a "
+                           "list NAME=NUMBER,... not below 0, got '%s'", p->a.margin);
         p->quality[p->n_qualities++] = q;
     }
     return 0;

@@ -39,8 +39,8 @@ int goal_parse(const char *text, struct goal goal[GOALS_MAX], struct err *e)
     char *copy = mem_text(text), *rest = NULL;
     int n = 0, bad = 0;
     for (char *s = strtok_r(copy, ", ", &rest); s && !bad; s = strtok_r(NULL, ", ", &rest)) {
-        bad = n == GOALS_MAX ? err_set(e, EXIT_BAD_USAGE, "--quality: expected at most %d",
-                                       GOALS_MAX)
+        bad = n == GOALS_MAX ? err_set(e, EXIT_BAD_USAGE, "--quality: expected at most %d goals, "
+                                       "got '%.200s'", GOALS_MAX, text)
                              : parse_one(s, &goal[n], e);
         n += !bad;
     }
