@@ -3,9 +3,8 @@
  *
  * Points whose settings agree in all but BY belong together, and the one at which BY is as usual is
  * the base of the others. Qualities are pooled over the prompts that both have, and an interval
- * resamples these prompts, the same draw for both sides: what prompts have in common cancels. Times
- * are compared prompt by prompt in the same launches (lib/analysis/pairs.h), other costs by launch
- * (lib/stat/ratio.h). All ratios of a call by one clock are one grid.
+ * resamples these prompts, the same draw for both sides: what prompts have in common cancels.
+ * Costs are compared by lib/analysis/points/couple.h.
  * One file because each number it writes is of the same couple of points.
  */
 #include <math.h>
@@ -13,9 +12,8 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/contrast.h"
-#include "lib/analysis/pairs.h"
 #include "lib/analysis/points/answers.h"
+#include "lib/analysis/points/couple.h"
 #include "lib/analysis/points/points.h"
 #include "lib/analysis/verdict/noninferior.h"
 #include "lib/base/cli/log.h"
@@ -29,7 +27,6 @@
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/pooled.h"
 #include "lib/stat/proportion.h"
-#include "lib/stat/ratio.h"
 
 static const double LEVEL = 0.95;
 
@@ -40,11 +37,11 @@ struct args {
     int64_t draws, max_failed;
 };
 
-/* What an engine chooses by itself when another setting changes: a quantization brings formats. */
+/* Settings that an engine chooses by itself: a quantization brings formats. */
 static const char *const follows[] = {"dtype", "kv_dtype", "library"};
 enum { FOLLOWS = sizeof follows / sizeof *follows };
 
-/* What is asked of a point again and again, found out once. */
+/* Answers about a point that are needed again and again. */
 struct side {
     const struct method *method; /* NULL: none, or nobody asks for methods */
     char *setting; /* value of BY as text; "" when it has none */
@@ -63,16 +60,6 @@ struct compare {
     struct methods methods; /* of --methods; BY is then "method" */
     struct side *side; /* [points.n], after learn_sides */
     char *usual; /* value of BY at a base; NULL: only where there is none */
-};
-
-/* One configuration and its base. The ratio of its cost; where that is time, also of processor
- * time. */
-enum { COST, PROCESSOR, RATIOS };
-struct couple {
-    const struct point *point, *base;
-    const char *setting; /* "int8"; borrowed */
-    struct ratio ratio[RATIOS];
-    double holm[RATIOS];
 };
 
 /* ---- couples ---- */
@@ -205,89 +192,34 @@ static json_t *about(const struct compare *c, const struct couple *k, const char
     return j;
 }
 
-/* Costs other than times are those of launches, and a launch that was disturbed is none. */
-static struct ratio launch_ratio(const struct point *base, const struct point *point)
-{
-    double *work = mem_zero(base->n_launch + point->n_launch, sizeof *work);
-    struct ratio r = ratio_of(base->launch, base->n_launch, point->launch, point->n_launch, LEVEL,
-                              work);
-    free(work);
-    if (base->disturbed || point->disturbed) {
-        r = (struct ratio)RATIO_NOTHING;
-        r.level = LEVEL;
-        r.reason = PAIRED_DISTURBED;
-    }
-    return r;
-}
-
-/* Where a token of one side is no token of the other, the text that they deliver a second. It rests
- * on the launches of the cost, and is neither a test nor a goal of its own. */
-static int write_text_rate(struct compare *c, const struct couple *k, struct err *e)
-{
-    const struct point *p = k->point, *b = k->base;
-    if (!about_other_tokens(p->about, b->about) || isnan(p->beside) || isnan(b->beside))
-        return 0;
-    struct point base = *b, point = *p;
-    base.launch = b->beside_launch, base.n_launch = b->n_beside;
-    point.launch = p->beside_launch, point.n_launch = p->n_beside;
-    struct ratio r = launch_ratio(&base, &point);
-    json_t *j = about(c, k, c->points.beside, "ratio");
-    rec_set_number(j, "base_value", b->beside, "not measured");
-    rec_set_number(j, "config_value", p->beside, "not measured");
-    contrast_put(j, &r, NAN, &(struct contrast_goal){c->a.precision, c->a.stopped});
-    rec_set_number(j, "p_holm", NAN, "beside the cost");
-    rec_set_int(j, "launches_more", 0);
-    return rec_write(&c->out, "comparison", j, e);
-}
-
-/* "memory_weights_bytes", and no rate. */
-static int is_bytes(const char *metric)
-{
-    size_t n = strlen(metric), m = strlen("_bytes");
-    return n > m && !strcmp(metric + n - m, "_bytes");
-}
-
-static int write_ratio(struct compare *c, const struct couple *k, const char *metric, int which,
-                       double base, double value, struct err *e)
-{
-    const struct ratio *r = &k->ratio[which];
-    json_t *j = about(c, k, metric, "ratio");
-    rec_set_number(j, "base_value", base, "not measured, or disturbed");
-    rec_set_number(j, "config_value", value, "not measured, or disturbed");
-    if (is_bytes(metric)) /* maxima */
-        rec_set_number(j, "value", value / base, "the base has none");
-    else
-        contrast_put(j, r, k->holm[which], &(struct contrast_goal){c->a.precision, c->a.stopped});
-    return rec_write(&c->out, "comparison", j, e);
-}
-
-static int is_time(const struct compare *c)
-{
-    return !strcmp(c->a.cost, pairs_clocks[PAIRS_WALL]);
-}
-
-static const struct pairs_point *times_of(const struct compare *c, const struct point *p)
-{
-    return pairs_find(&c->pairs, p->id);
-}
-
 static int write_cost(struct compare *c, const struct couple *k, struct err *e)
 {
-    if (isnan(k->base->cost) || isnan(k->point->cost))
-        return 0;
-    if (!is_time(c))
-        return write_ratio(c, k, c->a.cost, COST, k->base->cost, k->point->cost, e);
-    for (enum pairs_clock clock = PAIRS_WALL; clock < PAIRS_CLOCKS; clock++) {
-        const struct pairs_of of = {clock, NULL};
-        double base = pairs_mean(times_of(c, k->base), &of);
-        double value = pairs_mean(times_of(c, k->point), &of);
-        if (clock == PAIRS_CPU && isnan(base) && isnan(value)) /* a device does the work */
+    const struct contrast_goal goal = {c->a.precision, c->a.stopped};
+    for (int i = 0; i < COUPLE_COSTS; i++) {
+        const struct couple_cost *x = &k->cost[i];
+        if (!x->metric)
             continue;
-        if (write_ratio(c, k, pairs_clocks[clock], clock == PAIRS_WALL ? COST : PROCESSOR, base,
-                        value, e))
+        json_t *j = about(c, k, x->metric, "ratio");
+        couple_put(j, x, &goal);
+        if (rec_write(&c->out, "comparison", j, e))
             return -1;
     }
     return 0;
+}
+
+/* Where a token of one side is no token of the other, the text that they deliver a second: neither
+ * a test nor a goal of its own. */
+static int write_text_rate(struct compare *c, const struct couple *k, struct err *e)
+{
+    const struct contrast_goal goal = {c->a.precision, c->a.stopped};
+    const struct couple_cost x = couple_beside(k, &c->points, LEVEL);
+    if (!x.metric || !about_other_tokens(k->point->about, k->base->about))
+        return 0;
+    json_t *j = about(c, k, x.metric, "ratio");
+    couple_put(j, &x, &goal);
+    rec_set_number(j, "p_holm", NAN, "beside the cost");
+    rec_set_int(j, "launches_more", 0);
+    return rec_write(&c->out, "comparison", j, e);
 }
 
 /* Perplexities are compared by their ratio, everything else by its difference. */
@@ -316,7 +248,7 @@ static struct interval resample(const struct compare *c, const double *num, cons
     return v;
 }
 
-/* What was right at one side only, and how probable that is between equals. */
+/* Prompts that one side alone gets right, and how probable that is between equals. */
 static void set_test(json_t *j, const struct proportion_pairs *p)
 {
     rec_set_int(j, "only_base", (int64_t)p->at_first);
@@ -358,16 +290,13 @@ static int compare_quality(struct compare *c, const struct couple *k, const char
     struct pooled_kind kind = pooled_of(source);
     if (kind.higher < 0)
         kind.higher = p->higher[points_metric(p, source)];
-    enum points_weight weight = kind.weight == POOLED_BY_TOKEN  ? POINTS_BY_TOKEN
-                                : kind.weight == POOLED_BY_BYTE ? POINTS_BY_BYTE
-                                                                : POINTS_BY_PROMPT;
     const struct point *side[2] = {k->base, k->point};
     size_t ids = p->ids.n, left_out = 0, n = 0;
     double *num = mem_zero(2 * ids, sizeof *num), *den = mem_zero(2 * ids, sizeof *den);
     unsigned char *there = mem_zero(2 * ids, 1), has[2] = {0, 0};
     for (size_t s = 0; s < 2; s++)
-        points_pool(p, source, weight, (size_t)(side[s] - p->v), 1, num + s * ids, den + s * ids,
-                    there + s * ids, has + s);
+        points_pool(p, source, kind.weight, (size_t)(side[s] - p->v), 1, num + s * ids,
+                    den + s * ids, there + s * ids, has + s);
     if (has[0] && has[1])
         n = pooled_common(num, den, there, has, 2, ids, &left_out);
     int bad = 0;
@@ -463,19 +392,7 @@ static int compare_answers(struct compare *c, const struct couple *k, struct err
     return bad;
 }
 
-static void find_ratios(const struct compare *c, struct couple *k)
-{
-    k->ratio[PROCESSOR] = (struct ratio)RATIO_NOTHING;
-    if (!is_time(c)) {
-        k->ratio[COST] = launch_ratio(k->base, k->point);
-        return;
-    }
-    const struct pairs_point *a = times_of(c, k->base), *b = times_of(c, k->point);
-    k->ratio[COST] = pairs_ratio(a, b, &(struct pairs_of){PAIRS_WALL, NULL}, LEVEL).ratio;
-    k->ratio[PROCESSOR] = pairs_ratio(a, b, &(struct pairs_of){PAIRS_CPU, NULL}, LEVEL).ratio;
-}
-
-/* Every point that is no base, with its base if it has one; how many. */
+/* Every point that is no base, with its base if it has one, and their costs; how many. */
 static size_t find_couples(struct compare *c, struct couple *v)
 {
     struct points *p = &c->points;
@@ -490,31 +407,15 @@ static size_t find_couples(struct compare *c, struct couple *v)
                      k.point->config, c->a.by, c->usual ? c->usual : "not set");
             continue;
         }
-        find_ratios(c, &k);
         v[n++] = k;
     }
+    couple_find_costs(v, n, p, &c->pairs, LEVEL);
     return n;
 }
 
-/* Adjusts the p values of one clock for all couples. */
-static void adjust(struct couple *v, size_t n, int which)
-{
-    double *p = mem_zero(2 * n, sizeof *p), *holm = p + n;
-    size_t *order = mem_zero(n, sizeof *order);
-    for (size_t i = 0; i < n; i++)
-        p[i] = v[i].ratio[which].p;
-    ratio_holm(p, n, holm, order);
-    for (size_t i = 0; i < n; i++)
-        v[i].holm[which] = holm[i];
-    free(order);
-    free(p);
-}
-
-static int write_couples(struct compare *c, struct couple *v, size_t n, struct err *e)
+static int write_couples(struct compare *c, const struct couple *v, size_t n, struct err *e)
 {
     int bad = 0;
-    for (int which = 0; which < RATIOS; which++)
-        adjust(v, n, which);
     for (size_t i = 0; i < n && !bad; i++) {
         bad = write_cost(c, &v[i], e) || write_text_rate(c, &v[i], e) ||
               compare_answers(c, &v[i], e);
@@ -567,7 +468,7 @@ static const char notes[] =
     "noninferior: true where the whole interval is better than a loss of --margin, false where it\n"
     "is worse, else null with prompts_to_decide; p_noninferior is one-sided. The margin has to be\n"
     "declared before the data are seen: 5 points of accuracy, 5 % of the base's value of others.\n"
-    "Of generation records it says how far the answers disagree, whatever their quality:\n"
+    "From generation records it says how far the answers disagree, whatever their quality:\n"
     "  differing_answers_ratio   the share of answers that differ in any id\n"
     "  differing_ids_ratio       the share of ids that differ, of the longer answer\n"
     "  first_difference_tokens   where they part: the place of the first such id, from 1, the\n"
@@ -629,7 +530,7 @@ int main(int argc, char **argv)
     struct pooled_margin margin;
     if (pooled_margin_parse(c.a.margin, "", &margin))
         opt_usage(&tool, "--margin: expected a number, a percentage, or a list NAME=NUMBER,... not "
-                  "below 0");
+                  "below 0, got '%s'", c.a.margin);
     if (c.a.methods && (c.a.by = "method", methods_read(&c.methods, c.a.methods, &e)))
         err_die(tool.name, &e);
     c.log = (struct log){tool.name, c.a.common.quiet ? 0 : 1 + c.a.common.verbose};

@@ -94,7 +94,7 @@ static const char notes[] =
     "As good as: on the same prompts LLaDA's quality is shown (one-sided 2.5 %) to lose less than\n"
     "the margin: absolute for shares of right answers, relative for perplexities. Step counts are\n"
     "tested from the largest down; the first that is not shown ends the sequence. Fewer than 30\n"
-    "prompts show nothing. Of several ways the fastest is picked at the level over their number.\n"
+    "prompts show nothing. The fastest of N ways is picked at the level divided by N.\n"
     "A time is a ratio to LLaMA's over pairs (launch, prompt) that nothing disturbed, with an\n"
     "interval over launches and prompts; fewer than five such launches give none. FASTER and\n"
     "SLOWER: the interval excludes 1. SAME: it lies within 2 % of 1. Else UNDECIDED.\n"

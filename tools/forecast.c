@@ -1,7 +1,7 @@
 /* forecast - a model's shape and a data sheet in; latency, throughput, memory and the crossover on
  * that machine out, all of it modelled.
  *
- * What it multiplies data sheets by are shares of the limits that this program reached where it was
+ * It multiplies data sheets by shares of the limits: those that this program reached where it was
  * measured (metric records), or stated ones. A forecast is worth as much as --check says it is.
  */
 #include <math.h>
@@ -343,8 +343,8 @@ static const char notes[] =
     "of the logarithms), least and most of the ratios, by data sheet and under measured ceilings.\n"
     "Published figures (data/published.ndjson) are forecast from the table. `counting`\n"
     "says which tokens a published rate counts: to_eos leaves out slots that a forecast counts.\n"
-    "`assumed` names settings that the publication does not state. What cannot be forecast is\n"
-    "there with its reason.\n";
+    "`assumed` names settings that the publication does not state. A figure that cannot\n"
+    "be forecast is there with its reason.\n";
 
 static void check(struct forecast *f, int bad, const struct err *e)
 {

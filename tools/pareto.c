@@ -91,7 +91,7 @@ static int write_front(struct pareto *p, const struct field_board *b, struct err
     return bad;
 }
 
-/* What the points of the field achieve together. */
+/* The quality within each budget, and the volume, that the points of the field achieve together. */
 static int write_attained(struct pareto *p, const struct field_board *b, struct err *e)
 {
     json_t *curve = attain_curve(&p->field, b, LEVEL);
@@ -228,7 +228,7 @@ static int write_all(struct pareto *p, struct err *e)
     return bad;
 }
 
-/* What happens from one batch size, and one length, to the next. */
+/* Crossovers along batch sizes and along lengths. */
 static int write_scaling(struct pareto *p, struct err *e)
 {
     json_t *list = scaling_records(&p->points, &p->costs), *r;
@@ -240,8 +240,8 @@ static int write_scaling(struct pareto *p, struct err *e)
     return bad ? -1 : 0;
 }
 
-/* Points compete at one batch size and length, so these are no axes; and some point must have it.
- * */
+/* Points compete at one batch size and length, so these are no axes; some point must have the
+ * axis. */
 static int check_axis(const struct pareto *p, struct err *e)
 {
     static const char *const sizes[] = {"batch", "gen_length", "max_new"};
@@ -272,16 +272,18 @@ static int choose_qualities(struct pareto *p, char *list, struct err *e)
             log_warn(&p->log, "W032", "no quality records of '%s' for '%s'", q.is.source, s);
         else if (q.is.higher < 0 && (q.is.higher = p->points.higher[at]) < 0)
             return err_set(e, EXIT_BAD_DATA, "%s: its records do not say their direction", s);
-        if (p->n_qualities == FIELD_QUALITIES || pooled_margin_parse(p->a.margin, s, &q.margin))
-            return err_set(e, EXIT_BAD_USAGE, p->n_qualities == FIELD_QUALITIES
-                ? "--quality: too many" : "--margin: expected a number, a percentage, or a list "
-                "NAME=NUMBER,... not below 0");
+        if (p->n_qualities == FIELD_QUALITIES)
+            return err_set(e, EXIT_BAD_USAGE, "--quality: expected at most %d names, got '%s' too",
+                           FIELD_QUALITIES, s);
+        if (pooled_margin_parse(p->a.margin, s, &q.margin))
+            return err_set(e, EXIT_BAD_USAGE, "--margin: expected a number, a percentage, or a "
+                           "list NAME=NUMBER,... not below 0, got '%s'", p->a.margin);
         p->quality[p->n_qualities++] = q;
     }
     return 0;
 }
 
-/* What a right answer takes and costs. */
+/* Joules and money for a right answer. */
 static int write_correct(struct pareto *p, struct err *e)
 {
     json_t *list = correct_records(&p->correct, &p->points, (size_t)p->a.draws,
@@ -308,7 +310,7 @@ static const char notes[] =
     "A sweep is the points of a model that differ in one setting, their axis: --axis, or what\n"
     "each record says. Along it they are ordered by their computation: by steps where these are\n"
     "the axis, else by the passes (or rows) that were measured, in which `over`, `at`, `lo`, `hi`\n"
-    "and `bracket` then count. Of a point measured on several sets of prompts the largest counts.\n"
+    "and `bracket` then count. If a point has several sets of prompts, the largest counts.\n"
     "front      p_front is the share of draws in which the point is on the front: on from 0.95,\n"
     "           off to 0.05, else possible. No tolerance; equal points stay. Qualities have\n"
     "           Wilson's interval where answers are right or wrong, else that of the draws.\n"

@@ -105,8 +105,8 @@ static int by_place(const void *pa, const void *pb)
     return d ? d : compare_numbers(a->length, b->length); /* NaN: last */
 }
 
-/* What rows beside each other have: of each setting that is not their axis the first value and the
- * series that has it, and whether there are others. Two rows of different series with different
+/* The values that rows beside each other have of a setting that is not their axis: the first one,
+ * the series that has it, and whether there are others. Two rows of different series with different
  * values are there exactly if there are both: (v, s), (w, s) and (v, t) are such a pair, too. */
 struct spread { json_t *value, *series, *values, *several; };
 

@@ -38,7 +38,7 @@ struct config_table {
     size_t n, cap;
 };
 
-/* Of records that say the axis and the series of their point, as those of a front do, these count.
+/* Where records say the axis and the series of their point, as those of a front do, these count.
  *
  * Every configuration with its value of one metric in y; configurations that ran out of memory have
  * oom set. Sorted by contract, batch, kind, length, name,

@@ -17,7 +17,7 @@ void origin_free(struct origin *o);
 /* Marks a record as another one is marked. */
 void origin_copy(json_t *to, const json_t *from);
 
-/* Of marked records; NULL: not marked. Borrowed. */
+/* The machine of a marked record; NULL: it is not marked. Borrowed. */
 const char *origin_machine(const json_t *record);
 /* 1: both are of one machine, of one file, or neither is marked. */
 int origin_same_machine(const json_t *a, const json_t *b);

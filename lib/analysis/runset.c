@@ -128,7 +128,7 @@ static json_t *list_of(struct runset *s, const char *kind)
     return list;
 }
 
-/* Of prompts only where they come from and how many there are: {source, task, n}. */
+/* Counts prompts by where they come from: {source, task, n}. */
 static void add_prompt(struct runset *s, const json_t *r)
 {
     json_t *list = list_of(s, "prompt"), *of;

@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "lib/stat/proportion.h"
-#include "lib/stat/stat.h"
 
 static const double LEVEL = 0.025;
 
@@ -82,6 +81,18 @@ struct asgood asgood_test(struct asgood_side own, struct asgood_side rival, size
     put_parts(rival, b, n, -limit.slope, work);
     double se = stat_sd(work, n) / sqrt((double)n), t = sign * (a - limit.at) / se;
     return se > 0 && isfinite(t) ? tails(t, (double)(n - 1)) : (struct asgood){NAN, NAN};
+}
+
+struct interval asgood_difference(struct asgood_side own, struct asgood_side rival, size_t n,
+                                  double level, double *work)
+{
+    double a = quotient(own, n), b = quotient(rival, n);
+    for (size_t i = 0; i < n; i++)
+        work[i] = 0;
+    put_parts(own, a, n, 1, work);
+    put_parts(rival, b, n, -1, work);
+    struct interval v = stat_t(work, n, level);
+    return (struct interval){a - b, a - b + v.lo - v.value, a - b + v.hi - v.value};
 }
 
 struct asgood_place asgood_sequence(const struct asgood *tests, size_t n)

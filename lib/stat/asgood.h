@@ -19,6 +19,7 @@
 #include <stddef.h>
 
 #include "lib/stat/pooled.h"
+#include "lib/stat/stat.h"
 
 #define ASGOOD_FEW "too few prompts"
 enum { ASGOOD_LEAST = 30 }; /* prompts; with fewer nothing is tested */
@@ -37,6 +38,11 @@ struct asgood { double good; /* that it is worse by the margin or more */
 struct asgood asgood_test(struct asgood_side own, struct asgood_side rival, size_t n,
                           const struct asgood_kind *kind, const struct pooled_margin *margin,
                           double *work);
+
+/* The quotient of `own` less that of `rival`, before any transform, with the interval of the level
+ * by the parts that the t test is made of. work[n]. */
+struct interval asgood_difference(struct asgood_side own, struct asgood_side rival, size_t n,
+                                  double level, double *work);
 
 /* The tests of a sweep, steps ascending: places first..n-1 are shown to be as good (first n: none
  * is), places 0..worse-1 to be worse by more than the margin. */

@@ -36,7 +36,7 @@ struct contest_result {
     int line;
 };
 
-/* What to run next. */
+/* The points and prompts to run next. */
 enum { CONTEST_ADD = 32 };
 struct contest_advice {
     double steps[CONTEST_ADD]; /* ascending: they narrow a bracket that is open or too wide */

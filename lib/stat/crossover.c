@@ -59,22 +59,6 @@ void crossover_fit(struct crossover_cost *c, const double *steps, const double *
         stat_isotonic(c->cost, NULL, n, work);
 }
 
-double crossover_cost_at(const struct crossover_cost *c, double steps)
-{
-    if (!c->n)
-        return NAN;
-    steps = fmin(fmax(steps, c->steps[0]), c->steps[c->n - 1]);
-    if (c->line)
-        return c->a + c->b * steps;
-    size_t i = 1;
-    while (i < c->n && c->steps[i] < steps)
-        i++;
-    if (i >= c->n)
-        return c->cost[c->n - 1];
-    double share = (steps - c->steps[i - 1]) / (c->steps[i] - c->steps[i - 1]);
-    return c->cost[i - 1] + share * (c->cost[i] - c->cost[i - 1]);
-}
-
 double crossover_cost_meets(const struct crossover_cost *c, double level)
 {
     if (!c->n || isnan(level))

@@ -28,8 +28,6 @@ struct crossover_cost {
 /* line: 1 or 0 forces the form (bootstrap draws use that of the measured values); -1 decides it. */
 void crossover_fit(struct crossover_cost *c, const double *steps, const double *cost, size_t n,
                    int line);
-/* Cost at `steps`, which is held inside the measured range. NaN when empty. */
-double crossover_cost_at(const struct crossover_cost *c, double steps);
 /* Step count at which the cost reaches `level`: below it the sweep is cheaper. */
 double crossover_cost_meets(const struct crossover_cost *c, double level);
 

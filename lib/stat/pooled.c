@@ -69,8 +69,7 @@ size_t pooled_common(double *num, double *den, const unsigned char *there,
     return kept;
 }
 
-/* Of sums. */
-static double quotient(double value, double weight, enum pooled_transform transform)
+double pooled_value(double value, double weight, enum pooled_transform transform)
 {
     double mean = weight > 0 ? value / weight : (double)NAN;
     return transform == POOLED_EXPONENTIAL ? exp(mean)
@@ -140,7 +139,7 @@ void pooled_draws(const double *num, const double *den, const unsigned char *has
             bootstrap_sums(rows, width, width, d < draws ? index : NULL, n, sum);
         for (size_t i = 0; i < points; i++) {
             double weight = width > points ? sum[points + i] : (double)n;
-            double v = has[i] ? quotient(of[i], weight, transform) : (double)NAN;
+            double v = has[i] ? pooled_value(of[i], weight, transform) : (double)NAN;
             *(d < draws ? &draw[d * points + i] : &value[i]) = v;
         }
     }

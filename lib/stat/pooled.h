@@ -41,6 +41,9 @@ void pooled_draws(const double *num, const double *den, const unsigned char *has
                   size_t n, enum pooled_transform transform, uint64_t seed, size_t draws,
                   double *value, double *draw, uint32_t *index, double *work);
 
+/* transform(sum of values / sum of weights); NaN: no weight. */
+double pooled_value(double value, double weight, enum pooled_transform transform);
+
 /* The scale on which values are compared, higher is better: a perplexity by its logarithm. */
 double pooled_scale(double value, enum pooled_transform transform, int higher);
 /* The value at a place of that scale. */

@@ -157,3 +157,10 @@ void ratio_holm(const double *p, size_t n, double *adjusted, size_t *order)
         adjusted[order[k]] = most;
     }
 }
+
+/* The chance that any of n intervals misses is at most the sum of their chances, however the
+ * systems depend on each other. */
+double ratio_level(double level, size_t n)
+{
+    return n > 1 ? 1 - (1 - level) / (double)n : level;
+}

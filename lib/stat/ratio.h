@@ -11,9 +11,11 @@
  *     ratio_verdict(&r, RATIO_ZONE)             same, above, below or undecided
  *     ratio_more(&r, 0.02)                      launches still to run for +-2 %, 0: enough
  *     ratio_holm(p, n, adjusted, order)         p values of a whole grid
+ *     ratio_level(0.95, ways)                   level of each of several intervals
  *
  * Source: Kalibera and Jones ISMM'13 (effect sizes with intervals, the launch as the unit); Welch
- * 1947; Schuirmann 1987 (equivalence by an interval inside a zone); Holm 1979.
+ * 1947; Schuirmann 1987 (equivalence by an interval inside a zone); Holm 1979; Dunn 1961
+ * (Bonferroni's intervals, JASA 56:52).
  */
 #ifndef STAT_RATIO_H
 #define STAT_RATIO_H
@@ -65,5 +67,10 @@ size_t ratio_more(const struct ratio *r, double goal);
 
 /* adjusted[i] = p[i] after Holm's correction for all n that are not NaN. order[n] is work. */
 void ratio_holm(const double *p, size_t n, double *adjusted, size_t *order);
+
+/* The level of each of n intervals that all hold with `level`. The fastest of n systems was chosen
+ * by its luck too: its own 95 % interval misses the truth more than once in 20 times. One of this
+ * level does not. n 0 counts as 1. */
+double ratio_level(double level, size_t n);
 
 #endif

@@ -76,6 +76,27 @@ no_ratio()
     claim '.name == "crossing" and .key == "X_q"' '.task == null and .value == 16'
 }
 
+@test "a goal by bytes, by a metric of which less is better, and by answers that came again" {
+    state '{}'
+    # other JQ-CHANGES QUALITY...: the claims of the same run with other quality records
+    other()
+    {
+        jq -c "if .kind == \"quality\" then $1 else . end" run.ndjson |
+            "$BIN/conclude" --no-meta --quality "$2" > claims.ndjson
+    }
+    other '.scored_bytes = 160' story:judge_bits_per_byte:0.05
+    # (log2 1.6 - log2 1.4) / 4, and the noise of 160 prompts
+    claim '.name == "quality" and .key == "8 steps"' '.value > 0.046 and .value < 0.051 and
+        .lo < .value and .value < .hi and .prompts == 160'
+    other '.metric |= sub("accuracy"; "errors") | if .metric == "errors" then
+        .value = 1 - .value | .direction = "lower" else . end' sum:errors:0.05
+    claim '.key == "X_q"' '.value == 8 and .lo == 4'
+    # one right answer that came three times, beside a wrong one
+    other 'if .metric == "accuracy" then (.copies = 3, (.copies = 1 | .value = 0)) else . end' \
+        sum:accuracy:0.05
+    jq -r 'select(.key == "quality").text' claims.ndjson | grep -F 'accuracy 0.731 against 0.731'
+}
+
 @test "sentences, cards and crossings of a run are made of the same numbers" {
     state '{}'
     claim '.key == "X_q" and .task == "sum"' '.value == 8 and .lo == 4 and .hi == 8'
@@ -98,6 +119,9 @@ no_ratio()
     says "and then takes the same time (1.00 times ["
     says ", but against LLaMA lookup=4 1.11 times ["
     decided true
+    # the same within 2 % is not shown to be no slower
+    claim '.name == "ratio" and .key == "equal quality"' '.lo < 1 and 1 < .hi'
+    claim '.key == "X_par"' '.value == null and (.decided | not)'
     state '{"pace": 1, "spread": 0.5}' --quality sum:accuracy:0.05
     says "Undecided: LLaDA needs 8 steps"
     says "faster or slower undecided"
@@ -116,6 +140,8 @@ no_ratio()
     decided true
     claim '.key == "X_q" and .task == "sum"' '.value == null and .decided'
     claim '.key == "time_at_equal_quality"' '.task == "story"'
+    claim '.key == "largest step count"' '.task == "sum" and .value > 11'
+    claim '.key == "equal quality"' '.task == "story"'
     state '{"right": [94, 94, 94, 60, 94, 97]}' --quality sum:accuracy:0.05
     says "Undecided: LLaDA is not shown to answer sums as well as LLaMA (accuracy within 5 points)"
     decided false
@@ -169,6 +195,8 @@ no_ratio()
  as LLaMA [11.2, 11.4]."
     jq -se 'map(select(.name == "quality" or .name == "crossing") | select(.quality_metric)) |
         all(.value == null)' claims.ndjson
+    jq -se 'map(.key) | index("largest step count") and (index("equal quality") | not)' \
+        claims.ndjson
     state '{"llama": false}'
     answer "Undecided: no LLaMA was measured beside LLaDA."
     no_ratio

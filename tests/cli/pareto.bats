@@ -495,6 +495,11 @@ times() {
       '[null,null,null,"disturbed"]' ]
     [ "$(jq -c 'select(.kind == "front" and .steps == 8) | [.p_front, .p_front_reason]' "$T/d")" = \
       '[null,"disturbed"]' ]
+    # values of launches are no pairs where a batch of one side was disturbed
+    jq -c 'if .kind == "metric" and .arch == "llama" then .tainted = 1 else . end' "$T/in" |
+        pareto > "$T/v"
+    [ "$(crossover X_lat '[.exists, .at, .lo, .reason]' < "$T/v")" = \
+      '[null,null,null,"disturbed"]' ]
 }
 
 @test "one step count: tests and ratios at it, and nothing between" {

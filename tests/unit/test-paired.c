@@ -9,14 +9,20 @@
 
 enum { LAUNCHES = 6, PROMPTS = 10, CELLS = LAUNCHES * PROMPTS };
 
-static struct paired ratio_of_tables(const double *base, const double *other, size_t launches,
-                                     size_t prompts)
+static struct paired at_level(const double *base, const double *other, size_t launches,
+                              size_t prompts, double level)
 {
     const struct paired_cells c = {launches, prompts, base, other};
     double *work = mem_zero(paired_work(&c), sizeof *work);
-    struct paired r = paired_ratio(&c, 0.95, work);
+    struct paired r = paired_ratio(&c, level, work);
     free(work);
     return r;
+}
+
+static struct paired ratio_of_tables(const double *base, const double *other, size_t launches,
+                                     size_t prompts)
+{
+    return at_level(base, other, launches, prompts, 0.95);
 }
 
 static void fill(double *base, double *other, double ratio)
@@ -100,6 +106,27 @@ static void test_weights(void)
     ok(x.half * sqrt(LAUNCHES) / x.sd > 1.02 * t, "half of them lack half of their prompts: wider");
 }
 
+/* The interval of one system among nine: each has the level that all hold with 95 %. */
+static void test_level(void)
+{
+    static const double a[12] = {5, 6, 7, 5, 6, 7, 5, 6, 7, 5, 6, 7};
+    static const double b[12] = {6, 7, 9, 6, 8, 9, 6, 7, 8, 7, 8, 9};
+    const double level = ratio_level(0.95, 9);
+    ok(fabs(level - (1 - 0.05 / 9)) < 1e-15, "nine share one level");
+    ok(fabs(ratio_level(0.95, 1) - 0.95) < 1e-15 && fabs(ratio_level(0.95, 0) - 0.95) < 1e-15,
+           "one has it alone");
+    struct paired alone = at_level(a, b, 12, 1, 0.95), wide = at_level(a, b, 12, 1, level);
+    ok(wide.ratio.lo < alone.ratio.lo && alone.ratio.hi < wide.ratio.hi,
+           "the interval is wider: %g [%g, %g]", wide.ratio.value, wide.ratio.lo, wide.ratio.hi);
+    double half = stat_t_quantile(0.5 + level / 2, alone.df) * alone.se;
+    ok(fabs(wide.ratio.lo - alone.ratio.value * exp(-half)) < 1e-9 &&
+           fabs(wide.ratio.hi - alone.ratio.value * exp(half)) < 1e-9,
+           "by Student's t of that level: [%g, %g]", wide.ratio.lo, wide.ratio.hi);
+    struct paired few = at_level(a, b, 4, 3, level);
+    ok(isnan(few.ratio.lo) && isnan(few.ratio.hi) && few.ratio.reason,
+           "four launches have none at any level");
+}
+
 /* Crossed effects of launches, prompts and cells, some cells missing on one side. */
 static int holds(uint64_t seed, double launch_sd, double prompt_sd, double cell_sd)
 {
@@ -141,6 +168,7 @@ int main(void)
     test_missing();
     test_launches();
     test_weights();
+    test_level();
     test_coverage();
     return tap_done();
 }

@@ -14,7 +14,6 @@
 static const double SAME_MACHINE = 1.1, OTHER_MACHINE = 2, MEMORY = 1.02;
 
 struct both {
-    const json_t *was, *now; /* all claims */
     int same_machine, same_answers;
     double within;           /* factor between two times */
 };
@@ -202,24 +201,22 @@ static int compare_sentences(const char *a, const char *b, double factor)
     return same;
 }
 
-/* Two undecided sentences are compared where they name the same obstacle. */
-static int compare_texts(const struct both *b, const json_t *was, const json_t *now)
-{
-    const char *x = rec_text(was, "text"), *y = rec_text(now, "text");
-    const int decided = json_is_true(json_object_get(was, "decided")) &&
-                        json_is_true(json_object_get(now, "decided"));
-    if (!x || !y || !same_text(was, now, "clock"))
-        return -1;
-    int same = compare_sentences(x, y, b->within);
-    return same || decided ? same : -1;
-}
-
 /* ---- one claim ---- */
 
 static int are_decided(const json_t *was, const json_t *now)
 {
     return json_is_true(json_object_get(was, "decided")) &&
            json_is_true(json_object_get(now, "decided"));
+}
+
+/* Two undecided sentences are compared where they name the same obstacle. */
+static int compare_texts(const struct both *b, const json_t *was, const json_t *now)
+{
+    const char *x = rec_text(was, "text"), *y = rec_text(now, "text");
+    if (!x || !y || !same_text(was, now, "clock"))
+        return -1;
+    int same = compare_sentences(x, y, b->within);
+    return same || are_decided(was, now) ? same : -1;
 }
 
 /* Crossings: a place may be none; both are then decided, or they are not compared. */
@@ -360,7 +357,7 @@ static json_t *summary_of(const struct agreement *a)
 
 json_t *agreement_of(const json_t *was, const json_t *now, struct agreement *sum)
 {
-    struct both b = {.was = was, .now = now, .same_answers = are_answers_same(was, now)};
+    struct both b = {.same_answers = are_answers_same(was, now)};
     json_t *list = json_array(), *c;
     size_t i;
     *sum = (struct agreement){0};

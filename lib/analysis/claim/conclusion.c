@@ -27,9 +27,9 @@ static const json_t *crossover_of(const struct findings *f, const struct finding
     const json_t *r;
     size_t i;
     json_array_foreach(evidence_list(f->evidence, "crossover"), i, r) {
-        const char *its = rec_text(r, "task"), *metric = rec_text(r, "quality_metric");
+        const char *metric = rec_text(r, "quality_metric");
         if (rec_is(r, "name", name) && series && rec_is(r, "series", series) &&
-            (task ? its && !strcmp(its, task) : !its) &&
+            (task ? rec_is(r, "task", task) : !rec_text(r, "task")) &&
             (!metric || !strcmp(metric, g->goal->metric)))
             return r;
     }
@@ -63,8 +63,7 @@ static void add_parity_crossing(json_t *list, const struct finding *g)
 {
     const struct versus *x = &g->equal;
     const int met = g->state == FINDING_FROM, timed = met && !x->reason;
-    const int cheap = timed && (x->verdict == RATIO_SAME || x->verdict == RATIO_BELOW);
-    const int dear = timed && x->verdict == RATIO_ABOVE;
+    const int cheap = timed && x->x.hi <= 1, dear = timed && x->x.lo > 1;
     const double none = NAN;
     const struct interval at = {cheap ? g->at : none, cheap ? g->below : none,
                                 cheap ? g->at : none};
@@ -73,7 +72,7 @@ static void add_parity_crossing(json_t *list, const struct finding *g)
     const char *why = !met    ? statement_never(g)
                       : !timed ? wording_reason(x->reason)
                       : dear   ? "as good only with more steps than are as fast"
-                               : "faster or slower is undecided";
+                               : "where it is as good its time may be more or less than LLaMA's";
     statement_goal(c, g->goal);
     statement_interval(c, &at, cheap ? "as good at every step count measured" : why);
     json_object_set_new(c, "unit", json_string("steps"));
@@ -112,7 +111,7 @@ static void add_quality(json_t *list, const struct finding *g, const struct trie
 static void add_ratio(json_t *list, const struct findings *f, const struct versus *x,
                       const struct goal *goal, const char *of)
 {
-    json_t *c = statement_add(list, "ratio", of, goal != NULL, statement_is_told(x));
+    json_t *c = statement_add(list, "ratio", of, goal != NULL, finding_is_told(x));
     statement_versus(c, f, x);
     if (goal)
         json_object_set_new(c, "quality_metric", json_string(goal->metric));
@@ -127,9 +126,11 @@ static void add_numbers(json_t *list, const struct findings *f, const struct fin
     }
     for (size_t i = 0; i < g->n_ways; i++)
         add_quality(list, g, &g->way[i], 1, g->way[i].c->name);
-    add_ratio(list, f, &g->equal, g->goal, "equal quality");
+    const int met = g->state == FINDING_FROM;
+    add_ratio(list, f, &g->equal, g->goal, met ? "equal quality" : "largest step count");
     if (g->rival.comparisons)
-        add_ratio(list, f, &g->rival, g->goal, "equal quality, fastest LLaMA");
+        add_ratio(list, f, &g->rival, g->goal, met ? "equal quality, fastest LLaMA"
+                                                   : "largest step count, fastest LLaMA");
     if (g->best_of >= 0)
         add_ratio(list, f, &g->best, g->goal, "fastest way");
 }

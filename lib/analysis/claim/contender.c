@@ -42,7 +42,7 @@ static int departs(const struct setting *row, const json_t *about)
     return value && !json_is_null(value) && !is_own(row) && !about_is_default(row->name, value);
 }
 
-int contender_is_plain(const json_t *about)
+static int is_plain(const json_t *about)
 {
     const struct settings_table *t = table_of(about);
     for (size_t i = 0; t && i < t->n; i++)
@@ -153,7 +153,7 @@ void contender_find(struct contenders *c, const struct evidence *v, const char *
         MEM_GROW(c->v, c->n, c->cap);
         c->v[c->n++] = (struct contender){
             .point = point, .about = about, .is_diffusion = kind,
-            .is_plain = contender_is_plain(about), .steps = rec_number(about, "steps"),
+            .is_plain = is_plain(about), .steps = rec_number(about, "steps"),
             .length = about_length(about)};
     }
     keep_length(c);

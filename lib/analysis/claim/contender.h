@@ -26,7 +26,4 @@ void contender_free(struct contenders *c);
 /* The first plain one of a kind; NULL: none. */
 const struct contender *contender_plain(const struct contenders *c, int is_diffusion);
 
-/* 1: the settings of a decoder are its defaults but for sizes and steps. */
-int contender_is_plain(const json_t *about);
-
 #endif

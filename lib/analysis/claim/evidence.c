@@ -1,5 +1,5 @@
-/* evidence.c - see evidence.h. Of a quality only the sums that its mean needs are kept, of an
- * answer a hash, so that a run of many prompts fits. Lists are sorted when all is read, so the
+/* evidence.c - see evidence.h. A run of many prompts fits, because a quality is kept as the
+ * sums that its mean needs, and an answer as a hash. Lists are sorted when all is read, so the
  * order of the input leaves no trace. */
 #include "lib/analysis/claim/evidence.h"
 
@@ -32,23 +32,35 @@ static void add_to_list(struct evidence *v, const char *kind, const json_t *r)
     json_array_append(list, (json_t *)(uintptr_t)r);
 }
 
+double evidence_sum(const json_t *sums, int which)
+{
+    return json_number_value(json_array_get(sums, (size_t)which));
+}
+
 static void add_quality(struct evidence *v, const json_t *r, const char *point)
 {
     const char *id = rec_text(r, "id"), *metric = rec_text(r, "metric");
     const char *task = rec_text(r, "task");
-    const double value = rec_number(r, "value"), weight = rec_number(r, "scored_tokens");
+    const double value = rec_number(r, "value"), copies = rec_number(r, "copies");
+    const double n = copies > 0 ? copies : 1;
+    const double tokens = rec_number(r, "scored_tokens"), bytes = rec_number(r, "scored_bytes");
     if (json_is_true(json_object_get(r, "summary")) || !id || !metric)
         return;
     if (task)
         json_object_set_new(v->tasks, id, json_string(task));
     if (isnan(value))
         return;
+    if (rec_is(r, "direction", "lower"))
+        json_object_set_new(v->lower, metric, json_true());
+    if (!(value >= 0 && value <= 0) && !(value >= 1 && value <= 1))
+        json_object_set_new(v->graded, metric, json_true());
     json_t *of = object_in(object_in(v->quality, point), metric), *had = json_object_get(of, id);
-    const double old = had ? json_number_value(json_array_get(had, 0)) : 0;
-    const double weighed = had ? json_number_value(json_array_get(had, 1)) : 0;
-    const double answers = had ? json_number_value(json_array_get(had, 2)) : 0;
-    json_object_set_new(of, id, json_pack("[f, f, f]", old + value,
-                                          weighed + (isnan(weight) ? 0 : weight), answers + 1));
+    const double more[EVIDENCE_SUMS] = {value, isnan(tokens) ? 0 : tokens, isnan(bytes) ? 0 : bytes,
+                                        1};
+    json_t *sums = json_array();
+    for (int i = 0; i < EVIDENCE_SUMS; i++)
+        json_array_append_new(sums, json_real(evidence_sum(had, i) + n * more[i]));
+    json_object_set_new(of, id, sums);
 }
 
 /* Answers of one prompt are the same but where they are drawn: the first of several hashes counts,
@@ -153,9 +165,8 @@ static int read_all(struct evidence *v, struct rec_reader *in, int64_t limit, st
         int got = rec_read(in, &r, &bad);
         if (got == 0)
             break;
-        if (got > 0) {
+        if (got > 0)
             got = take_one(v, &seen, r, rec_read_content(in), &bad);
-        }
         if (got < 0 && bad.code != EXIT_BAD_DATA)
             rc = err_set(e, bad.code, "%s", bad.text);
         else if (got < 0)
@@ -207,6 +218,7 @@ int evidence_load(struct evidence *v, const char *const *paths, size_t n, int64_
                   struct err *e)
 {
     *v = (struct evidence){.points = json_object(), .quality = json_object(),
+                           .lower = json_object(), .graded = json_object(),
                            .tasks = json_object(), .answers = json_object(),
                            .metrics = json_object(), .kinds = json_object()};
     for (size_t i = 0; i < n; i++)
@@ -226,6 +238,8 @@ void evidence_free(struct evidence *v)
     pairs_free(&v->times);
     json_decref(v->points);
     json_decref(v->quality);
+    json_decref(v->lower);
+    json_decref(v->graded);
     json_decref(v->tasks);
     json_decref(v->answers);
     json_decref(v->metrics);
@@ -250,6 +264,5 @@ double evidence_metric(const struct evidence *v, const char *point, const char *
 
 int evidence_is_of(const struct evidence *v, const char *id, const char *task)
 {
-    const char *is = rec_text(v->tasks, id);
-    return !task || (is && !strcmp(is, task));
+    return !task || rec_is(v->tasks, id, task);
 }

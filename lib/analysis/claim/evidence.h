@@ -10,10 +10,14 @@
 
 #include "lib/analysis/pairs.h"
 
+enum { EVIDENCE_VALUES, EVIDENCE_TOKENS, EVIDENCE_BYTES, EVIDENCE_ANSWERS, EVIDENCE_SUMS };
+
 struct evidence {
     struct pairs times;
     json_t *points;   /* point -> what its records carry (about.h) */
-    json_t *quality;  /* point -> metric -> id -> [sum of values, sum of weights, answers] */
+    json_t *quality;  /* point -> metric -> id -> EVIDENCE_SUMS sums over its answers */
+    json_t *lower;    /* metric -> true: less of it is better */
+    json_t *graded;   /* metric -> true: some value is neither 0 nor 1 */
     json_t *tasks;    /* id -> task */
     json_t *answers;  /* point -> id -> hash of the token ids */
     json_t *metrics;  /* point -> metric -> record */
@@ -33,6 +37,8 @@ const json_t *evidence_list(const struct evidence *v, const char *kind);
 const json_t *evidence_about(const struct evidence *v, const char *point);
 /* The value of a metric of a point; NaN. */
 double evidence_metric(const struct evidence *v, const char *point, const char *metric);
+/* One of the sums of quality[point][metric][id]. */
+double evidence_sum(const json_t *sums, int which);
 /* 1: the prompt is of the task (NULL: every prompt is). */
 int evidence_is_of(const struct evidence *v, const char *id, const char *task);
 

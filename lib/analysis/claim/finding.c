@@ -10,7 +10,6 @@
 #include "lib/analysis/pairs.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
-#include "lib/stat/simultaneous.h"
 
 static const double ALPHA = 0.025;
 static const struct versus nothing = {{NAN, NAN, NAN}, RATIO_UNDECIDED, "not measured", NULL, NULL,
@@ -46,7 +45,7 @@ struct versus finding_ratio(const struct findings *f, const struct contender *ll
         x.reason = "no prompt of the task was timed";
         return x;
     }
-    struct paired p = pairs_ratio(a, b, &cells, simultaneous_level(1 - 2 * ALPHA, of));
+    struct paired p = pairs_ratio(a, b, &cells, ratio_level(1 - 2 * ALPHA, of));
     x.x = (struct interval){p.ratio.value, p.ratio.lo, p.ratio.hi};
     x.reason = isnan(p.ratio.value) ? (p.ratio.reason ? p.ratio.reason : "not measured") : NULL;
     x.verdict = ratio_verdict(&p.ratio, RATIO_ZONE);
@@ -57,6 +56,11 @@ struct versus finding_ratio(const struct findings *f, const struct contender *ll
         x.ns[1] = pairs_mean(a, &cells);
     }
     return x;
+}
+
+int finding_is_told(const struct versus *x)
+{
+    return !x->reason && x->verdict != RATIO_UNDECIDED;
 }
 
 /* The fastest LLaMA beside the plain one, where any is faster. */
@@ -325,7 +329,7 @@ void finding_free(struct findings *f)
 
 /* ---- the self-test ---- */
 
-enum selftest finding_selftest_of(const json_t *check)
+static enum selftest selftest_of(const json_t *check)
 {
     const char *verdict = rec_text(check, "verdict"), *handicap = rec_text(check, "handicap");
     if (verdict && !strcmp(verdict, "UNDECIDED"))
@@ -350,7 +354,7 @@ enum selftest finding_selftest(const struct evidence *v, enum pairs_clock clock)
     json_array_foreach(evidence_list(v, "check"), i, check) {
         if (!finding_selftest_is(check, clock))
             continue;
-        enum selftest is = finding_selftest_of(check);
+        enum selftest is = selftest_of(check);
         worst = worst == SELFTEST_NONE || is > SELFTEST_PASSED ? is : worst;
     }
     return worst;

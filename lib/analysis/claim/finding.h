@@ -75,13 +75,14 @@ void finding_free(struct findings *f);
  * prompts. */
 struct versus finding_ratio(const struct findings *f, const struct contender *llada,
                             const struct contender *llama, const char *task, size_t of);
+/* 1: the ratio is there and says faster, slower or the same. */
+int finding_is_told(const struct versus *x);
 
 /* ---- the self-test ---- */
 
 enum selftest { SELFTEST_NONE, SELFTEST_PASSED, SELFTEST_DIFFERS, SELFTEST_WIDE, SELFTEST_MISSED };
-/* One check record of a model against itself. */
-enum selftest finding_selftest_of(const json_t *check);
-/* 1: it is about this clock. Records that name no clock are about elapsed time. */
+/* 1: the check record of a model against itself is about this clock. Records that name no clock are
+ * about elapsed time. */
 int finding_selftest_is(const json_t *check, enum pairs_clock clock);
 /* The worst of those of the clock. */
 enum selftest finding_selftest(const struct evidence *v, enum pairs_clock clock);

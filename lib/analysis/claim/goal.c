@@ -39,8 +39,8 @@ int goal_parse(const char *text, struct goal goal[GOALS_MAX], struct err *e)
     char *copy = mem_text(text), *rest = NULL;
     int n = 0, bad = 0;
     for (char *s = strtok_r(copy, ", ", &rest); s && !bad; s = strtok_r(NULL, ", ", &rest)) {
-        bad = n == GOALS_MAX ? err_set(e, EXIT_BAD_USAGE, "--quality: expected at most %d",
-                                       GOALS_MAX)
+        bad = n == GOALS_MAX ? err_set(e, EXIT_BAD_USAGE, "--quality: expected at most %d goals, "
+                                       "got '%.200s'", GOALS_MAX, text)
                              : parse_one(s, &goal[n], e);
         n += !bad;
     }
@@ -60,21 +60,22 @@ void goal_free(struct goal *g, int n)
 
 /* The sums of a point over the prompts that both points have, by prompt: a mean over the answers of
  * a prompt. */
-struct side { double *num, *den; };
+struct room { double *num, *den; };
 
-static int put_side(const struct goal *g, const json_t *sums, struct side *s, size_t at)
+static int put_side(const struct goal *g, const json_t *sums, struct room *s, size_t at)
 {
-    const double answers = json_number_value(json_array_get(sums, 2));
-    s->num[at] = json_number_value(json_array_get(sums, 0)) / answers;
-    s->den[at] = g->kind.weight == POOLED_BY_TOKEN
-                     ? json_number_value(json_array_get(sums, 1)) / answers
-                     : 1;
+    static const int weights[] = {[POOLED_BY_PROMPT] = EVIDENCE_ANSWERS,
+                                  [POOLED_BY_TOKEN] = EVIDENCE_TOKENS,
+                                  [POOLED_BY_BYTE] = EVIDENCE_BYTES};
+    const double answers = evidence_sum(sums, EVIDENCE_ANSWERS);
+    s->num[at] = evidence_sum(sums, EVIDENCE_VALUES) / answers;
+    s->den[at] = evidence_sum(sums, weights[g->kind.weight]) / answers;
     return isfinite(s->num[at]) && s->den[at] > 0;
 }
 
 /* In the order of the records of `base`, which says nothing. */
 static size_t pair_up(const struct goal *g, const struct evidence *v, const json_t *base,
-                      const json_t *other, struct side *a, struct side *b)
+                      const json_t *other, struct room *a, struct room *b)
 {
     const char *id;
     json_t *sums;
@@ -87,61 +88,34 @@ static size_t pair_up(const struct goal *g, const struct evidence *v, const json
     return n;
 }
 
-static int are_shares(const double *x, size_t n)
+static void measure(struct good *t, const struct goal *g, const struct asgood_kind *k,
+                    struct asgood_side own, struct asgood_side rival, size_t n, double level,
+                    double *work)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!(x[i] >= 0 && x[i] <= 1))
-            return 0;
-    return 1;
+    const struct proportion_pairs p = proportion_count(rival.num, own.num, n);
+    const struct interval v = k->binary ? proportion_difference(&p, level)
+                                        : asgood_difference(own, rival, n, level, work);
+    const enum pooled_transform f = g->kind.transform;
+    t->is_ratio = f == POOLED_EXPONENTIAL;
+    t->effect = (struct interval){pooled_value(v.value, 1, f), pooled_value(v.lo, 1, f),
+                                  pooled_value(v.hi, 1, f)};
+    t->base = pooled_value(stat_sum(rival.num, n), stat_sum(rival.den, n), f);
+    t->value = pooled_value(stat_sum(own.num, n), stat_sum(own.den, n), f);
 }
 
-/* The difference of two quotients of sums by Student's t on the prompts' parts in it (asgood.c). */
-static struct interval difference(const struct side *a, const struct side *b, size_t n,
-                                  double level, double *work)
-{
-    const double x = stat_sum(a->num, n) / stat_sum(a->den, n);
-    const double y = stat_sum(b->num, n) / stat_sum(b->den, n);
-    const double of_a = stat_mean(a->den, n), of_b = stat_mean(b->den, n);
-    for (size_t i = 0; i < n; i++)
-        work[i] = (b->num[i] - y * b->den[i]) / of_b - (a->num[i] - x * a->den[i]) / of_a;
-    struct interval v = stat_t(work, n, level);
-    return (struct interval){y - x, y - x + v.lo - v.value, y - x + v.hi - v.value};
-}
-
-static void measure(struct good *t, const struct goal *g, const struct side *a,
-                    const struct side *b, size_t n, double level, int binary, double *work)
-{
-    const int higher = g->kind.higher != 0;
-    struct proportion_pairs p = proportion_count(a->num, b->num, n);
-    t->is_ratio = g->kind.transform == POOLED_EXPONENTIAL;
-    t->effect = binary ? proportion_difference(&p, level) : difference(a, b, n, level, work);
-    t->base = stat_sum(a->num, n) / stat_sum(a->den, n);
-    t->value = stat_sum(b->num, n) / stat_sum(b->den, n);
-    if (t->is_ratio) {
-        t->effect = (struct interval){exp(t->effect.value), exp(t->effect.lo), exp(t->effect.hi)};
-        t->base = exp(t->base);
-        t->value = exp(t->value);
-    }
-    const double worst = pooled_worsened(t->base, &g->margin, higher);
-    t->limit = t->is_ratio ? worst / t->base : worst - t->base;
-}
-
-static void judge(struct good *t, const struct goal *g, const struct side *a, const struct side *b,
-                  size_t n, double alpha)
+static void judge(struct good *t, const struct goal *g, const struct evidence *v,
+                  struct asgood_side own, struct asgood_side rival, size_t n, double alpha)
 {
     double *work = mem_zero(2 * n, sizeof *work);
-    const int higher = g->kind.higher != 0;
-    const int binary = g->kind.transform == POOLED_PLAIN && higher && are_shares(a->num, n) &&
-                       are_shares(b->num, n);
-    const struct asgood_kind kind = {g->kind.transform, higher, binary};
-    const struct asgood p = asgood_test((struct asgood_side){b->num, b->den},
-                                        (struct asgood_side){a->num, a->den}, n, &kind,
-                                        &g->margin, work);
-    measure(t, g, a, b, n, 1 - 2 * alpha, binary, work);
-    t->shown = p.good <= alpha;
+    const int lower = json_object_get(v->lower, g->kind.source) != NULL;
+    const struct asgood_kind kind = {
+        g->kind.transform, g->kind.higher < 0 ? !lower : g->kind.higher,
+        g->kind.transform == POOLED_PLAIN && !json_object_get(v->graded, g->kind.source)};
+    const struct asgood p = asgood_test(own, rival, n, &kind, &g->margin, work);
+    measure(t, g, &kind, own, rival, n, 1 - 2 * alpha, work);
     t->is_worse = p.worse <= alpha;
     t->reason = isnan(p.good) ? "all prompts have the same quality" : NULL;
-    t->shown = t->reason ? -1 : t->shown;
+    t->shown = t->reason ? -1 : p.good <= alpha;
     free(work);
 }
 
@@ -153,21 +127,22 @@ static int is_random(const struct evidence *v, const char *point)
 struct good goal_test(const struct goal *g, const struct evidence *v, const char *base,
                       const char *point, double alpha)
 {
-    struct good t = {{NAN, NAN, NAN}, NAN, NAN, NAN, 0, 0, -1, 0, "not scored"};
+    struct good t = {{NAN, NAN, NAN}, NAN, NAN, 0, 0, -1, 0, "not scored"};
     const json_t *x = base ? json_object_get(v->quality, base) : NULL;
     const json_t *y = point ? json_object_get(v->quality, point) : NULL;
     x = json_object_get(x, g->kind.source);
     y = json_object_get(y, g->kind.source);
     size_t most = json_object_size(x) + 1;
     double *room = mem_zero(4 * most, sizeof *room);
-    struct side a = {room, room + most}, b = {room + 2 * most, room + 3 * most};
+    struct room a = {room, room + most}, b = {room + 2 * most, room + 3 * most};
     t.prompts = pair_up(g, v, x, y, &a, &b);
     if (is_random(v, base) || is_random(v, point))
         t.reason = "random weights";
     else if (t.prompts && t.prompts < ASGOOD_LEAST)
         t.reason = ASGOOD_FEW;
     else if (t.prompts)
-        judge(&t, g, &a, &b, t.prompts, alpha);
+        judge(&t, g, v, (struct asgood_side){b.num, b.den}, (struct asgood_side){a.num, a.den},
+              t.prompts, alpha);
     free(room);
     return t;
 }

@@ -26,11 +26,10 @@ void goal_free(struct goal *g, int n);
 struct good {
     struct interval effect; /* a difference (shares) or a ratio (perplexities), at 1 - 2 alpha */
     double value, base;     /* both qualities on the same prompts; NaN: not known */
-    double limit;           /* the worst effect that counts as none */
     size_t prompts;
     int is_ratio;
     int shown;              /* 1 as good, 0 not shown, -1 not tested */
-    int is_worse;           /* 1: the whole interval is beyond the limit */
+    int is_worse;           /* 1: shown to be worse by more than the margin */
     const char *reason;     /* why it was not tested; static */
 };
 /* alpha: one-sided, 0.025 for a test by itself. */

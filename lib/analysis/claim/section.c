@@ -32,7 +32,7 @@ static void put_quality_of(struct buf *b, const struct finding *g)
 {
     const char *task = wording_task(g->goal);
     const struct tried *t = tried_of(g);
-    buf_format(b, "%s%s", *task ? task : "all prompts", ": ");
+    buf_format(b, "%s: ", *task ? task : "all prompts");
     if (g->state == FINDING_UNTESTED) {
         buf_format(b, "not tested, %s", wording_reason(g->reason));
         return;
@@ -89,7 +89,7 @@ static void add_decoding_section(json_t *list, const struct findings *f)
             continue;
         buf_text(&b, ways++ ? "; " : "");
         put_ways(&b, f, &f->v[i]);
-        decided &= statement_is_told(&f->v[i].best);
+        decided &= finding_is_told(&f->v[i].best);
     }
     if (!ways)
         buf_text(&b, "No other way of decoding was tested");
@@ -113,7 +113,7 @@ static void add_scale_section(json_t *list, const struct findings *f)
     else
         put_rate(&b, f);
     buf_text(&b, ".");
-    statement_sentence(statement_add(list, "section", "scale", 0, statement_is_told(&f->rate)), &b);
+    statement_sentence(statement_add(list, "section", "scale", 0, finding_is_told(&f->rate)), &b);
 }
 
 static void put_memory(struct buf *b, const struct findings *f)
@@ -176,12 +176,12 @@ static void add_figures(json_t *list, const struct findings *f)
         wording_takes(&ways, &g->best, f->clock);
     } else
         buf_text(&ways, "Ways of decoding: none is shown to be as good and timed");
-    add_figure(list, "methods", 1, g && statement_is_told(&g->best), &ways);
+    add_figure(list, "methods", 1, g && finding_is_told(&g->best), &ways);
     if (f->rate.reason)
         buf_text(&rate, "Tokens a second by batch");
     else
         put_rate(&rate, f);
-    add_figure(list, "throughput", 0, statement_is_told(&f->rate), &rate);
+    add_figure(list, "throughput", 0, finding_is_told(&f->rate), &rate);
     if (f->memory.reason)
         buf_text(&memory, "Peak memory by batch and length");
     else

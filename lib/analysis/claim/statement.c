@@ -73,11 +73,6 @@ void statement_versus(json_t *c, const struct findings *f, const struct versus *
     json_object_set_new(c, "llama", json_string(x->llama->point));
 }
 
-int statement_is_told(const struct versus *x)
-{
-    return !x->reason && x->verdict != RATIO_UNDECIDED;
-}
-
 void statement_goal(json_t *c, const struct goal *g)
 {
     json_object_set_new(c, "task", statement_task(g->task));

@@ -23,8 +23,6 @@ void statement_goal(json_t *c, const struct goal *g);
 json_t *statement_task(const char *task); /* null: all prompts; the caller's reference */
 
 const char *statement_clock(const struct findings *f); /* "cpu", "wall" */
-/* 1: the ratio is there and says faster, slower or the same. */
-int statement_is_told(const struct versus *x);
 /* Why a goal is not met. Borrowed. */
 const char *statement_never(const struct finding *g);
 /* "9.6 MB against 9.1 MB". */

@@ -11,8 +11,10 @@
 
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
+#include "lib/stat/asgood.h"
 
-size_t wording_count(const char *s)
+/* Words between spaces. */
+static size_t count_words(const char *s)
 {
     size_t n = 0;
     for (; *s; s++)
@@ -126,12 +128,12 @@ void wording_margin(struct buf *b, const struct goal *g)
 const char *wording_reason(const char *reason)
 {
     static const char *const says[][2] = {
-        {"disturbed", "other work disturbed the timed launches"},
-        {"fewer than 5 launches", "fewer than 5 launches were timed"},
-        {"too few prompts", "too few prompts were scored"},
+        {PAIRED_DISTURBED, "other work disturbed the timed launches"},
+        {LAUNCH_FEW, "fewer than 5 launches were timed"},
+        {ASGOOD_FEW, "too few prompts were scored"},
         {"not scored", "quality was not scored"},
         {"not timed", "not both models were timed"},
-        {"no launches in common", "the two models were not timed together"},
+        {PAIRED_NONE, "the two models were not timed together"},
     };
     for (size_t i = 0; i < sizeof says / sizeof *says && reason; i++)
         if (!strcmp(reason, says[i][0]))
@@ -149,10 +151,9 @@ const char *wording_selftest(enum selftest is)
 
 /* ---- what is decided ---- */
 
-int wording_goal_is_decided(const struct finding *g)
+static int goal_is_decided(const struct finding *g)
 {
-    return (g->state == FINDING_FROM || g->state == FINDING_WORSE) && !g->equal.reason &&
-           g->equal.verdict != RATIO_UNDECIDED;
+    return (g->state == FINDING_FROM || g->state == FINDING_WORSE) && finding_is_told(&g->equal);
 }
 
 static int is_random(const struct finding *g)
@@ -160,18 +161,13 @@ static int is_random(const struct finding *g)
     return g->state == FINDING_UNTESTED && g->reason && !strcmp(g->reason, "random weights");
 }
 
-static int time_is_decided(const struct versus *x)
-{
-    return !x->reason && x->verdict != RATIO_UNDECIDED;
-}
-
 int wording_is_decided(const struct findings *f)
 {
     int all = !wording_selftest(finding_selftest(f->evidence, f->clock));
     for (int i = 0; i < f->n; i++)
-        all &= wording_goal_is_decided(&f->v[i]) ||
-               (is_random(&f->v[i]) && time_is_decided(&f->v[i].equal));
-    return f->n ? all : all && time_is_decided(&f->vanilla);
+        all &= goal_is_decided(&f->v[i]) ||
+               (is_random(&f->v[i]) && finding_is_told(&f->v[i].equal));
+    return f->n ? all : all && finding_is_told(&f->vanilla);
 }
 
 /* ---- the answer ---- */
@@ -268,10 +264,10 @@ static void put_goal(struct buf *b, const struct finding *g, enum pairs_clock cl
         buf_text(b, g->state == FINDING_WORSE ? "LLaDA does not " : "LLaDA is not shown to ");
         put_as_well(b, g->goal, 0, full);
         buf_format(b, ", even with %.0f steps", g->timed->steps);
-        if (timed)
-            buf_format(b, "; it ");
-        if (timed)
+        if (timed) {
+            buf_text(b, "; it ");
             put_takes(b, &g->equal, clock, full);
+        }
     } else if (timed)
         put_time_alone(b, &g->equal, clock);
 }
@@ -306,11 +302,6 @@ static void put_next(struct buf *b, const struct finding *g, enum pairs_clock cl
     put_rival(b, g, full);
 }
 
-static int state_order(const struct finding *g)
-{
-    return g->state == FINDING_UNTESTED ? 1 : 0;
-}
-
 /* Why nothing is decided, whole; NULL: a clause says it. */
 static char *obstacle(const struct findings *f)
 {
@@ -339,7 +330,7 @@ static int ordered(const struct findings *f, const struct finding *list[GOALS_MA
     int n = 0;
     for (int untested = 0; untested < 2; untested++)
         for (int i = 0; i < f->n; i++)
-            if (state_order(&f->v[i]) == untested)
+            if ((f->v[i].state == FINDING_UNTESTED) == untested)
                 list[n++] = &f->v[i];
     return n;
 }
@@ -401,10 +392,10 @@ void wording_answer(struct buf *b, const struct findings *f)
     for (size_t i = 0; i < sizeof shorter / sizeof *shorter; i++) {
         buf_clear(&text);
         compose(&text, f, &shorter[i]);
-        if (wording_count(text.data) <= WORDING_MOST)
+        if (count_words(text.data) <= WORDING_MOST)
             break;
     }
-    assert(wording_count(text.data) <= WORDING_MOST);
+    assert(count_words(text.data) <= WORDING_MOST);
     buf_text(b, text.data);
     buf_free(&text);
 }

@@ -8,11 +8,9 @@
 #include "lib/base/buf.h"
 
 enum { WORDING_MOST = 40 };
-size_t wording_count(const char *text); /* words between spaces */
 
 /* 1: everything that was asked is decided and the self-test passed. */
 int wording_is_decided(const struct findings *f);
-int wording_goal_is_decided(const struct finding *g);
 /* Each appends. */
 void wording_machine(struct buf *b, const struct evidence *v); /* "AMD EPYC (Zen 3), 2 cores" */
 void wording_question(struct buf *b, const struct findings *f);

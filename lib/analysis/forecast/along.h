@@ -7,7 +7,7 @@
  * in all. So a few steps say what many take, and the residual shows where the line does not hold
  * (line_holds: no measured point is farther from it than CROSSOVER_RESIDUAL). Each launch has a
  * line of its own; the interval is that of their values, on the log scale, from five launches on,
- * and of a crossover it holds what the launches of the text differ in, too. What is asked of a line
+ * and of a crossover it holds what the launches of the text differ in, too. A reading of a line
  * more than two octaves beyond the measured step counts is flagged (is_far, beyond_ratio).
  */
 #ifndef ANALYSIS_FORECAST_ALONG_H
@@ -31,9 +31,9 @@ void along_free(struct along *a);
 
 /* Sweeps that have at least two step counts. */
 size_t along_sweeps(const struct along *a);
-/* Records of kind forecast, the caller's references. Of sweep k: what `steps` steps take; and the
- * steps at which that is what a text takes that is measured with the same batch, length and number
- * format (NULL: there is none). */
+/* Records of kind forecast about sweep k, the caller's references. The first says what `steps`
+ * steps take. The second says at how many steps that is what a text takes that is measured with the
+ * same batch, length and number format; NULL: there is none. */
 json_t *along_point(const struct along *a, size_t k, int64_t steps);
 json_t *along_crossover(const struct along *a, size_t k);
 /* A record of sweep k; borrowed. */

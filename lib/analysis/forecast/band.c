@@ -5,26 +5,19 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/stat/stat.h"
 
-static int is(const json_t *r, const char *key, const char *word)
-{
-    const char *s = rec_text(r, key);
-    return s && !strcmp(s, word);
-}
-
 static int is_by_sheet(const json_t *r)
 {
-    return !is(r, "hardware", "measured");
+    return !rec_is(r, "hardware", "measured");
 }
 
 void band_take(struct band *b, const json_t *r)
 {
-    if (!is(r, "against", "measurement") || !(rec_number(r, "ratio") > 0))
+    if (!rec_is(r, "against", "measurement") || !(rec_number(r, "ratio") > 0))
         return;
     if (!b->errors)
         b->errors = json_array();
@@ -41,10 +34,10 @@ void band_free(struct band *b)
 static int is_alike(const json_t *error, const json_t *r, const char *metric)
 {
     static const char *const same[] = {"paradigm", "flops_unit", "quant", "form"};
-    int alike = is_by_sheet(error) && is(error, "metric", metric);
+    int alike = is_by_sheet(error) && rec_is(error, "metric", metric);
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         const char *word = rec_text(r, same[i]);
-        alike = alike && word && is(error, same[i], word);
+        alike = alike && word && rec_is(error, same[i], word);
     }
     return alike;
 }
@@ -75,9 +68,9 @@ static int is_of(const json_t *error, enum band_group g, int by_sheet)
     if (is_by_sheet(error) != by_sheet)
         return 0;
     if (g == BAND_CROSSOVER)
-        return is(error, "metric", "steps");
-    return is(error, "metric", "e2e_ns") &&
-           is(error, "paradigm", "autoregressive") == (g == BAND_LLAMA);
+        return rec_is(error, "metric", "steps");
+    return rec_is(error, "metric", "e2e_ns") &&
+           rec_is(error, "paradigm", "autoregressive") == (g == BAND_LLAMA);
 }
 
 /* forecast / measured, of n errors; NaN spread: one alone. */

@@ -125,9 +125,8 @@ static int check_points(struct check *k, struct err *e)
     size_t left_out = 0;
     for (size_t i = 0; i < k->points->n; i++) {
         const struct fraction_point *m = &k->points->v[i];
-        const char *contract = rec_text(m->about, "contract");
         const struct checkpoint *c = model_of(k, m->about);
-        int fixed = contract && !strcmp(contract, "fixed");
+        int fixed = rec_is(m->about, "contract", "fixed");
         if (!c || !fixed || isnan(m->e2e_ns) || isnan(m->rows))
             left_out++;
         else if (check_point(k, c, m, 0, e) || check_point(k, c, m, 1, e))
@@ -158,8 +157,7 @@ static void keep(struct check *k, json_t *r)
 
 void check_take(struct check *k, const json_t *r)
 {
-    const char *what = rec_text(r, "what");
-    if (strcmp(rec_kind(r), "forecast") || !what || strcmp(what, "crossover") ||
+    if (strcmp(rec_kind(r), "forecast") || !rec_is(r, "what", "crossover") ||
         !json_object_get(r, "measured_steps") || !(rec_number(r, "steps") > 0))
         return;
     keep(k, json_deep_copy(r));
@@ -198,8 +196,7 @@ static const struct fraction_point *point_of(const struct check *k, const json_t
                                         "contract"};
     for (size_t i = 0; model && i < k->points->n; i++) {
         const struct fraction_point *m = &k->points->v[i];
-        const char *its = rec_text(m->about, "model");
-        int is = its && !strcmp(its, model) && origin_same_machine(m->about, x) &&
+        int is = rec_is(m->about, "model", model) && origin_same_machine(m->about, x) &&
                  fabs(about_length(m->about) - rec_number(x, "new_tokens")) < 0.5 &&
                  (is_canvas ? same(m->about, x, "cache") : about_is_plain(m->about));
         for (size_t a = 0; a < sizeof alike / sizeof *alike; a++)

@@ -23,7 +23,7 @@ struct forecast_batch {
     enum caching cache;
     struct cache_params kept;     /* of the policy */
 };
-/* What a machine reaches in the passes of a network. */
+/* The arithmetic and the bandwidth that a machine reaches in the passes of a network. */
 struct forecast_reach { double flops_per_s, bytes_per_s; };
 struct forecast_reach forecast_reach(const struct hardware *h, const struct network *n,
                                      const struct fraction *f);

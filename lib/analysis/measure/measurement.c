@@ -272,7 +272,7 @@ static double typical(struct measurement *c, enum metric f, struct measurement_w
     return v;
 }
 
-/* What joules and shares are of. */
+/* Joules and shares of the roof, from batches. */
 static void finish_batches(struct measurement *c, const struct roof *roof, const struct idle *idle)
 {
     const char *model = rec_text(c->about, "model"), *device = rec_text(c->about, "device_name");

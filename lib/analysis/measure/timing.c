@@ -136,7 +136,7 @@ static int read_work(struct timing *t, const json_t *r, struct err *e)
            number(r, "prefill_ns", 1, TIME_LIMIT, &t->prefill_ns, e);
 }
 
-/* What a counter that never falls says of the batch. */
+/* The joules of the batch by a counter that never falls. */
 static int joules(struct timing *t, const char *of, double begin, double end, struct err *e)
 {
     t->energy_j = end - begin;
@@ -346,7 +346,7 @@ enum timing_class timing_read(struct timing *t, const json_t *r, struct err *e)
     return read_numbers(t, r, e) ? TIMING_BAD : tainted ? TIMING_TAINTED : TIMING_TIMED;
 }
 
-/* What was delivered is what the contract asks for, and the stop id is where it says. */
+/* The answer is as long as the contract asks for, and the stop id is where it says. */
 static int verify_contract(const struct timing *t, const json_t *r, struct err *e)
 {
     const char *contract = rec_text(r, "contract"), *stop = rec_text(r, "stop");

@@ -47,7 +47,7 @@ struct timing {
     const char *energy_reason;            /* why there are none; borrowed from the record; NULL */
     double power_integral_j;              /* the same by power readings */
     double looks, capped;                 /* at the clocks; those of them under the power cap */
-    /* What the batch had to do at least, and its first pass, which holds the prompts. */
+    /* The least work of the batch, and of its first pass, which holds the prompts. */
     double model_flops, model_bytes, prefill_flops, prefill_bytes, prefill_ns;
     double *emit_ns, *emit_tokens;        /* [n_emits]; owned, kept from one record to the next */
     size_t n_emits, cap_emits;
@@ -59,8 +59,8 @@ struct timing {
  * batch_ns, times or joules that fall, token counts that do not fit token_ids, a part that is more
  * than its whole, a batch of none or of more than it holds. */
 enum timing_class timing_read(struct timing *t, const json_t *record, struct err *e);
-/* What instruments can get wrong without a fault of the record: requested <= allocated <= reserved,
- * layers_hold. -1: EXIT_BAD_DATA. */
+/* Checks numbers that instruments can get wrong without a fault of the record: requested <=
+ * allocated <= reserved, layers_hold. -1: EXIT_BAD_DATA. */
 int timing_verify(const struct timing *t, const json_t *record, struct err *e);
 /* Compares the tokens of a record that was read with those of an earlier one of the same id,
  * whatever their seeds: each launch has its own. `outputs`: an object that belongs to the

@@ -52,7 +52,7 @@ static size_t accuracy_of(const struct points *p, size_t i, uint64_t seed, size_
     double *num = mem_zero(ids, sizeof *num), *den = mem_zero(ids, sizeof *den);
     uint32_t *index = mem_zero(ids, sizeof *index);
     double *work = mem_zero(2 * (ids + 1), sizeof *work);
-    points_pool(p, "accuracy", POINTS_BY_PROMPT, i, 1, num, den, there, &has);
+    points_pool(p, "accuracy", POOLED_BY_PROMPT, i, 1, num, den, there, &has);
     if (has)
         n = pooled_common(num, den, there, &has, 1, ids, &left_out);
     if (n)

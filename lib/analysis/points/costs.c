@@ -36,7 +36,7 @@ static const struct pairs_point *values_of(const struct costs *c, const struct p
 {
     *v = (struct values){.id = "", .task = c->task};
     v->point = (struct pairs_point){.point = p->id, .workload = "", .prompts = 1,
-                                    .launches = p->is_disturbed ? 0 : p->n_launch,
+                                    .launches = p->n_launch,
                                     .id = &v->id, .task = &v->task};
     v->point.launch = mem_zero(p->n_launch, sizeof *v->point.launch);
     v->point.ns[PAIRS_WALL] = mem_zero(p->n_launch, sizeof *v->point.ns[PAIRS_WALL]);

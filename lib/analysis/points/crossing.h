@@ -27,11 +27,11 @@ struct crossing {
     const char *reason;      /* why it does not, or why nobody can say; NULL: it does */
     const char *method;
 };
-/* What keeps a series from having crossovers at all: nothing measured orders it, or all its points
- * do the same work. NULL: nothing. */
+/* Why a series can have no crossovers at all: nothing measured orders it, or all its points do the
+ * same work. NULL: it can. */
 const char *crossing_obstacle(const struct crossing_series *s);
-/* What the LLaMA that is nearest to suiting as a rival of `of` differs in: "LLaMA has contract
- * answer, this one fixed". The caller's. */
+/* How the LLaMA differs that is nearest to suiting as a rival of `of`: "LLaMA has contract answer,
+ * this one fixed". The caller's. */
 char *crossing_no_rival(const struct points *all, const struct point *of);
 
 /* {name, llada, llama, axis, series, over, ..., exists, at, steps, lo, hi, level, bracket,

@@ -66,15 +66,12 @@ static size_t base_of(const struct field *f)
 static void fill_board(const struct field *f, struct field_board *b)
 {
     const struct pooled_kind *k = &b->quality->is;
-    enum points_weight weight = k->weight == POOLED_BY_TOKEN  ? POINTS_BY_TOKEN
-                                : k->weight == POOLED_BY_BYTE ? POINTS_BY_BYTE
-                                                              : POINTS_BY_PROMPT;
     size_t ids = f->points->ids.n;
     unsigned char *there = mem_zero(f->n * ids, 1);
     b->num = mem_zero(f->n * ids, sizeof *b->num);
     b->den = mem_zero(f->n * ids, sizeof *b->den);
     b->has = mem_zero(f->n, 1);
-    points_pool(f->points, k->source, weight, f->from, f->n, b->num, b->den, there, b->has);
+    points_pool(f->points, k->source, k->weight, f->from, f->n, b->num, b->den, there, b->has);
     b->n = pooled_common(b->num, b->den, there, b->has, f->n, ids, &b->left_out);
     free(there);
 }

@@ -1,6 +1,6 @@
-/* meeting.c - see meeting.h. What is tested is tested at measured points; between them there is an
- * estimate only. A ratio that lacks its pairs leaves the point out, and where it is the rival's,
- * everything that rests on costs. */
+/* meeting.c - see meeting.h. Tests are made at measured points; between these there is an estimate
+ * only. A point whose ratio lacks its pairs is left out. Where the rival lacks them, everything
+ * that rests on costs is. */
 #include "lib/analysis/points/meeting.h"
 
 #include <math.h>

@@ -41,7 +41,7 @@ static int has_shape(const struct buf *shape, const json_t *r)
     return at == end;
 }
 
-/* What the record carries is added to the point, unless one that carries the same was the last. */
+/* Adds to the point what the record carries, unless the last one carried the same. */
 static void add_about(struct point *p, const json_t *r)
 {
     if (p->shape.len && has_shape(&p->shape, r))
@@ -121,10 +121,9 @@ static int take_cost(struct points *all, const json_t *r, struct err *e)
     p->cost_hi = rec_number(r, "hi");
     p->passes = rec_number(r, "passes");
     p->rows = rec_number(r, "rows");
-    p->is_disturbed = json_is_true(json_object_get(r, "disturbed"));
     all->dropped += isnan(p->cost);
     p->n_launch = contrast_launches(r, &p->launch);
-    p->disturbed = rec_int(r, "tainted", 0) > 0;
+    p->is_disturbed = json_is_true(json_object_get(r, "disturbed")) || rec_int(r, "tainted", 0) > 0;
     return 1;
 }
 
@@ -135,7 +134,7 @@ static int take_quality(struct points *all, const json_t *r, const char *metric,
         return err_set(e, EXIT_BAD_DATA, "id: expected a text, got none");
     if (points_check_quality(r, e))
         return -1;
-    if (all->task && (!rec_text(r, "task") || strcmp(rec_text(r, "task"), all->task)))
+    if (all->task && !rec_is(r, "task", all->task))
         return 1;
     double copies = rec_number(r, "copies");
     struct point_row row = {.value = rec_number(r, "value"),
@@ -297,7 +296,7 @@ static int is_shown_before(const struct point *a, const struct point *b)
     return n != m ? n > m : strcmp(a->workload, b->workload) < 0;
 }
 
-/* What records without a workload said of a point goes to the measurement that is shown. */
+/* Records without a workload are about the measurement of the point that is shown. */
 static void join(struct point *to, struct point *from)
 {
     about_add(to->about, from->about);
@@ -306,7 +305,6 @@ static void join(struct point *to, struct point *from)
         to->n_launch = from->n_launch;
         to->cost = from->cost;
         to->cost_lo = from->cost_lo;
-        to->disturbed = from->disturbed;
         to->cost_hi = from->cost_hi;
         to->passes = from->passes;
         to->rows = from->rows;
@@ -369,8 +367,8 @@ static double work_of(const struct point *p, enum points_work work)
     return work == POINTS_STEPS ? p->steps : work == POINTS_PASSES ? p->passes : p->rows;
 }
 
-/* What orders the series of p[i]: the first kind of work that is known of all its points and not
- * the same for all. */
+/* The work that orders the series of a point: the first kind that is known of all points of the
+ * series and not the same for all. */
 static enum points_work order_of(const struct points *p, const struct point *of)
 {
     int steps = of->axis && !strcmp(of->axis, "steps");

@@ -22,6 +22,7 @@
 #include "lib/base/err.h"
 #include "lib/base/places.h"
 #include "lib/stat/launch.h"
+#include "lib/stat/pooled.h"
 
 enum points_work { POINTS_STEPS, POINTS_PASSES, POINTS_ROWS, POINTS_NONE /* none orders them */ };
 extern const char *const points_work_names[]; /* "steps", "passes", "rows" */
@@ -39,7 +40,6 @@ struct point {
     int is_rival;             /* of those: neither denoised nor latent */
     int random;               /* weights are, so no quality counts */
     int is_plain;             /* about_is_plain */
-    int is_disturbed;         /* says the record of its cost */
     double batch, length, steps, passes, rows; /* NaN: not said */
     enum points_work work; /* what `at` is, the same in a series */
     double at;             /* NaN: not known */
@@ -47,7 +47,7 @@ struct point {
     double roof;           /* least time that the machine's limits allow / time taken; NaN */
     struct launch_value *launch; /* of the cost, ascending by launch; owned */
     size_t n_launch;
-    int disturbed;               /* some timed batch of its cost was */
+    int is_disturbed;            /* some timed batch of its cost was */
     double beside;               /* the other metric: its value, NaN, and those of its launches */
     struct launch_value *beside_launch;
     size_t n_beside;
@@ -91,11 +91,11 @@ int points_check_cost(const json_t *record, struct err *e);
 int points_check_quality(const json_t *record, struct err *e);
 /* Makes a point of a record that has its settings but no number of ours: a generation. */
 void points_meet(struct points *p, const json_t *record);
-/* Of several workloads of a point keeps the one of most prompts (of equals the first by identity),
- * joins points to series and orders these, then puts everything into an order of its own: points by
+/* Keeps the workload of most prompts of each point (of equals the first by identity), joins points
+ * to series and orders these, then puts everything into an order of its own: points by
  * device, batch, length, model, axis, series, work. */
 void points_finish(struct points *p);
-/* Of points_finish: puts the rows into their order. */
+/* Puts the rows into their order, for points_finish. */
 void points_order(struct points *p);
 /* 1 when the points have one device, batch size, length and contract. */
 int points_same_group(const struct point *a, const struct point *b);
@@ -114,12 +114,11 @@ size_t points_metric(const struct points *p, const char *name);
 /* 1: answers are right or wrong by this metric, so that a prompt has a share of right ones. */
 int points_is_binary(const struct points *p, const char *metric);
 
-enum points_weight { POINTS_BY_PROMPT, POINTS_BY_TOKEN, POINTS_BY_BYTE };
 /* The rows of a metric over the points from..from+n-1 into num, den, there[n][ids.n] and has[n],
  * all zero before: num / den is the mean of a prompt's answers, each as often as it was given, and
  * den 1 by prompt, else the weight of one of them. Rows without the weight and points of random
  * weights are left out. */
-void points_pool(const struct points *p, const char *metric, enum points_weight weight, size_t from,
+void points_pool(const struct points *p, const char *metric, enum pooled_weight weight, size_t from,
                  size_t n, double *num, double *den, unsigned char *there, unsigned char *has);
 void points_free(struct points *p);
 

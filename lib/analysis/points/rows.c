@@ -111,7 +111,7 @@ static size_t begin_of(const struct points *p, size_t metric, size_t point)
 
 /* A prompt counts once, however many answers to it were scored, so that launches are never taken
  * for prompts. */
-void points_pool(const struct points *p, const char *metric, enum points_weight weight, size_t from,
+void points_pool(const struct points *p, const char *metric, enum pooled_weight weight, size_t from,
                  size_t n, double *num, double *den, unsigned char *there, unsigned char *has)
 {
     size_t which = points_metric(p, metric);
@@ -119,8 +119,8 @@ void points_pool(const struct points *p, const char *metric, enum points_weight 
     size_t end = begin_of(p, which, from + n);
     for (size_t k = begin_of(p, which, from); k < end; k++) {
         const struct point_row *r = &p->rows[p->order[k]];
-        double w = weight == POINTS_BY_TOKEN  ? r->tokens
-                   : weight == POINTS_BY_BYTE ? r->bytes
+        double w = weight == POOLED_BY_TOKEN  ? r->tokens
+                   : weight == POOLED_BY_BYTE ? r->bytes
                                               : 1;
         if (!(w >= 0) || p->v[r->point].random)
             continue;

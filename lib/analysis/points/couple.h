@@ -1,0 +1,37 @@
+/* couple.h - two points and what one costs against the other, as `compare` writes it. Times are
+ * compared prompt by prompt in the same launches (lib/analysis/pairs.h), by both clocks; other
+ * costs launch by launch (lib/stat/ratio.h), where no launch was disturbed; peaks, which are
+ * maxima, have a ratio and no interval.
+ */
+#ifndef ANALYSIS_POINTS_COUPLE_H
+#define ANALYSIS_POINTS_COUPLE_H
+
+#include "lib/analysis/contrast.h"
+#include "lib/analysis/pairs.h"
+#include "lib/analysis/points/points.h"
+
+/* A cost of both and their ratio. */
+struct couple_cost {
+    const char *metric;   /* borrowed; NULL: they have none in common */
+    double base, value;   /* NaN: not measured, or disturbed */
+    struct ratio ratio;   /* of value to base */
+    double holm;          /* p adjusted for all couples; NaN: for none */
+};
+
+enum { COUPLE_COSTS = 2 }; /* the cost; where that is time, also processor time */
+struct couple {
+    const struct point *point, *base;
+    const char *setting; /* "int8"; borrowed */
+    struct couple_cost cost[COUPLE_COSTS];
+};
+
+/* Fills the costs of n couples of points of `all`. All ratios by one clock are one grid. */
+void couple_find_costs(struct couple *v, size_t n, const struct points *all,
+                       const struct pairs *times, double level);
+/* The metric beside the cost (points.h). It rests on the launches of the cost, so it is no test of
+ * its own. */
+struct couple_cost couple_beside(const struct couple *k, const struct points *all, double level);
+/* Sets both values, the ratio and how many launches are wanted in a record with `metric`. */
+void couple_put(json_t *record, const struct couple_cost *x, const struct contrast_goal *goal);
+
+#endif
