@@ -9,9 +9,11 @@ objects=$(dirname "${BIN:-build/bin}")/obj
 clean "no files call each other in a circle" tests/house/circles . "$objects"
 [ -e "$objects/lib/run/runner.o" ] && [ "$(find lib kernels -name '*.[ch]' | wc -l)" -gt 20 ]
 ok $? "there was something to look at"
+! nm "${BIN:-build/bin}/gen-llama" | grep -qi backprop
+ok $? "gen-llama links no gradient"
 
-order='tools lib/report lib/figure lib/analysis lib/run lib/decode lib/train lib/network
-    lib/checkpoint lib/text lib/record lib/stat kernels lib/base'
+order='tools lib/report lib/figure lib/analysis lib/run lib/latent lib/decode lib/train
+    lib/network lib/checkpoint lib/text lib/record lib/stat kernels lib/base'
 mkdir -p "$scratch"/{tools,lib,kernels,tests}
 above=
 for room in $order; do

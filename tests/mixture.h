@@ -1,4 +1,4 @@
-/* mixture.h - a law whose flow is known, for what holds the solvers of lib/decode/solver.h against
+/* mixture.h - a law whose flow is known, for what holds the solvers of lib/latent/solver.h against
  * it (test-solver.c, bench): four Gaussians on a line. What a noisy value was is its exact
  * posterior mean. Where the flow takes a point is exact, too: on a line no two paths cross, and the
  * law at one noise becomes that at another, so a point stays at its quantile. */
@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "lib/base/rng.h"
-#include "lib/decode/solver.h"
+#include "lib/latent/solver.h"
 
 enum { MIXTURE_MODES = 4 };
 static const double mixture_mode[MIXTURE_MODES] = {-1.35, -0.45, 0.45, 1.35}, mixture_width = 0.12;

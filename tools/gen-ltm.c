@@ -4,6 +4,7 @@
  * All that is particular to it is the decoder that is named here; options, points, batches and
  * records are those of every generator (lib/run/driver.h).
  */
+#include "lib/latent/think.h"
 #include "lib/run/driver.h"
 
 static volatile sig_atomic_t stop_signal;

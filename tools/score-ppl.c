@@ -24,7 +24,8 @@
 #include "lib/decode/generation.h"
 #include "lib/decode/scored_text.h"
 #include "lib/decode/likelihood.h"
-#include "lib/decode/prior.h"
+#include "lib/latent/latent_bound.h"
+#include "lib/latent/prior.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/text/tokenizer.h"
 #include "lib/stat/diversity.h"
@@ -235,14 +236,15 @@ static int estimate(struct scorer *s, const json_t *r, const struct scored_text 
     const char *id = rec_text(r, "id");
     uint64_t seed = (uint64_t)s->a.common.seed, key = rng_derive(0, id ? id : "");
     const struct network *n = &s->network;
-    const struct likelihood_fit fit = {(size_t)s->a.vi_steps, s->a.vi_rate, (size_t)s->a.samples,
-                                       !strcmp(s->a.mode, "iwae"), s->prior};
+    const struct latent_bound_how fit = {.steps = (size_t)s->a.vi_steps, .rate = s->a.vi_rate,
+                                         .samples = (size_t)s->a.samples,
+                                         .iwae = !strcmp(s->a.mode, "iwae"), .prior = s->prior};
     if (likelihood_kept(&s->out, r, l))
         return 0;
     if (!strcmp(s->a.mode, "nll"))
         return likelihood_nll(n, g->ids.v, g->ids.n, g->first, l, e);
     if (n->config.latents)
-        return likelihood_latent(n, g->ids.v, g->ids.n, g->first, &fit, seed, key, l, e);
+        return latent_bound(n, g->ids.v, g->ids.n, g->first, &fit, seed, key, l, e);
     if (!strcmp(s->a.mode, "elbo"))
         return likelihood_elbo(n, g->ids.v, g->ids.n, g->first, (size_t)s->a.samples, seed, key, l,
                                e);

@@ -25,7 +25,7 @@
 #include "kernels/finite.h"
 #include "lib/checkpoint/manifest.h"
 #include "lib/checkpoint/safetensors.h"
-#include "lib/decode/prior.h"
+#include "lib/latent/prior.h"
 #include "lib/network/latent.h"
 #include "lib/record/json.h"
 #include "lib/record/rec.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/decode/decoder.h"
 #include "lib/record/rec.h"
+#include "lib/run/decoders.h"
 #include "lib/run/engine.h"
 
 static const char *const models[] = {"model", "arch", "paradigm", "draft_model", "early_quant",

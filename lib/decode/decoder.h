@@ -10,8 +10,7 @@
 #include "lib/network/work.h"
 #include "lib/record/settings.h"
 
-struct dit;         /* lib/train/dit.h */
-struct latent_file; /* lib/decode/latent_file.h */
+struct latent_source; /* lib/latent/latent_source.h */
 
 /* What a batch is given beside its point. */
 struct decode_env {
@@ -22,9 +21,7 @@ struct decode_env {
     const struct network *draft; /* guesses for the model (autoregress.h), or is the model itself in
                                   * another format (diffuse.h); or NULL */
     const struct observer *observer; /* told of each pass; may be NULL */
-    struct dit *prior;               /* of points that draw latents of it; or NULL */
-    const struct latent_file *given; /* latents of all prompts, of points that read them; or NULL */
-    int keep;                        /* 1: generations hold their latents */
+    const struct latent_source *latents; /* beside fitted ones; NULL: none, and none is kept */
 };
 
 /* The passes of a batch are of two kinds: over all that there is (a prefill, whole canvases), and
@@ -62,11 +59,14 @@ struct decoder {
     int (*able)(const struct settings *s, const struct backend *b, struct err *e);
     int early; /* 1: decode_env.draft is the model itself, in the format of --early-quant */
     int latents; /* 1: it can read latents of a file, and keep them */
+    /* Opens what some of the points read beside the prompts (latent_source.prior), once the weights
+     * are loaded, and closes it. -1: EXIT_NO_INPUT, EXIT_BAD_DATA. NULL: no point reads any. */
+    int (*open_prior)(struct latent_source *s, const struct settings *point, size_t points,
+                      const char *folder, const struct config *c, struct backend *b,
+                      struct err *e);
+    void (*close_prior)(struct latent_source *s);
 };
-extern const struct decoder decoder_autoregress, decoder_diffuse, decoder_think;
-extern const struct decoder *const decoders[]; /* all of them, NULL last */
-/* The one whose table has this system, or NULL. */
-const struct decoder *decoder_of(const char *system);
+extern const struct decoder decoder_autoregress, decoder_diffuse;
 
 /* What a generator must deliver, in every table: `answer`, the text up to its end, where its clock
  * ends and it leaves the batch; or `fixed`, exactly so many tokens, whatever they say. Systems are

@@ -6,12 +6,6 @@
  *          an upper bound of -ln p(text), independent of any step count.
  *          Source: Nie et al. 2025, "Large Language Diffusion Models", equation 6 and the authors'
  *          get_log_likelihood.py (github.com/ML-GSAI/LLaDA).
- *          latent thoughts: -E_q ln p(text|z) + KL(q || p(z)), q fitted to the text and every draw
- *          independent of the fit (lib/train/posterior.h); an upper bound of -ln p(text). With a
- *          learned prior (lib/decode/prior.h), by a bound of -ln p(z): one all the same.
- *          Source: Kong et al. 2025 (arXiv 2502.01567), equation 4.
- *   iwae   latent thoughts: -ln of the mean over M draws of p(text|z) p(z) / q(z); an upper bound
- *          too, lower for larger M. Source: Burda et al. 2016 (arXiv 1509.00519).
  *   kstep  masked diffusion: -ln of the text under the sampler that reveals a random permutation in
  *          K groups; an upper bound for that sampler, lower for larger K.
  *
@@ -41,19 +35,6 @@ int likelihood_nll(const struct network *n, const int32_t *ids, size_t count, si
 int likelihood_elbo(const struct network *n, const int32_t *ids, size_t count, size_t first,
                     size_t samples, uint64_t seed, uint64_t key, struct likelihood *out,
                     struct err *e);
-struct dit;
-struct likelihood_fit {
-    size_t steps;   /* of the fit */
-    double rate;
-    size_t samples; /* draws */
-    int iwae;
-    struct dit *prior; /* elbo: of the bound, in place of N(0, I); NULL: that one */
-};
-/* elbo, or with `iwae` that, of a latent model: ids[1..) given ids[0]; no other part of a text has
- * a bound (EXIT_BAD_DATA). */
-int likelihood_latent(const struct network *n, const int32_t *ids, size_t count, size_t first,
-                      const struct likelihood_fit *how, uint64_t seed, uint64_t key,
-                      struct likelihood *out, struct err *e);
 /* Mean over `orders` permutations of K groups (the remainder goes to the earliest). */
 int likelihood_kstep(const struct network *n, const int32_t *ids, size_t count, size_t first,
                      size_t steps, size_t orders, uint64_t seed, uint64_t key,

@@ -12,7 +12,7 @@
 #include "lib/record/rec.h"
 #include "lib/run/probe/ceiling.h"
 #include "lib/checkpoint/quantization.h"
-#include "lib/decode/latent_file.h"
+#include "lib/latent/latent_source.h"
 
 static void set_text(json_t *r, const char *key, const char *value)
 {
@@ -106,7 +106,7 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
     const char *trace = job->replay ? job->replay->sha256 : NULL;
     set_text(about, "commit_trace", trace); /* no setting, and yet what passes depend on */
     const char *given = settings_find(p->table, "z") < p->table->n && settings_is(p, "z", "file")
-                            ? job->given->sha256 : NULL;
+                            ? job->latents->file.sha256 : NULL;
     set_text(about, "latent_file", given); /* likewise */
     settings_id(about, NULL, id);
     settings_id(about, axis, series);

@@ -33,8 +33,7 @@ struct job {
     const struct job_args *args;
     const struct plan *plan;
     const struct commit_trace *replay; /* NULL: none */
-    struct dit *prior;        /* of points that ask for it, once the weights are loaded */
-    const struct latent_file *given; /* NULL: none */
+    const struct latent_source *latents; /* NULL before session_open */
     const json_t *options;    /* of --settings; NULL: none */
     const char *const *files; /* prompts; n_files 0: standard input */
     size_t n_files;

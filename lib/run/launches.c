@@ -12,6 +12,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
+#include "lib/run/decoders.h"
 
 static const uint64_t SEED_MASK = ((uint64_t)1 << 53) - 1; /* integers that JSON readers keep */
 
@@ -147,7 +148,7 @@ int launches_systems(struct launches *p, const char *list, struct err *e)
     int bad = 0;
     p->n_systems = 0;
     for (char *s = strtok_r(names, ",", &rest); s && !bad; s = strtok_r(NULL, ",", &rest)) {
-        const struct decoder *d = decoder_of(s);
+        const struct decoder *d = decoders_find(s);
         size_t i = 0;
         while (i < p->n_systems && p->decoder[i] != d)
             i++;

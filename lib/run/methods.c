@@ -8,6 +8,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
+#include "lib/run/decoders.h"
 
 enum { MOST = 256 };
 
@@ -73,7 +74,7 @@ static int check(const struct methods *m, const struct method *now, const char *
 int methods_take(struct methods *m, json_t *record, const char *where, struct err *e)
 {
     const char *system = rec_text(record, "system");
-    struct method now = {system ? decoder_of(system) : NULL, rec_text(record, "method"),
+    struct method now = {system ? decoders_find(system) : NULL, rec_text(record, "method"),
                          record, json_object_get(record, "settings")};
     if (check(m, &now, system, where, e))
         return -1;

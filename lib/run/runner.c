@@ -136,10 +136,11 @@ static int generate(struct session *s, const struct generation_place *at,
         host_monitor_begin(&s->host);
     *trace = (struct batch_trace){0};
     if (s->loaded) {
-        const struct decode_env env = {!!strcmp(at->phase, "cold"), job->plan->seed, job->stop,
-                                       job->replay, at->draft,
-                                       watch_begin(&s->watch, &s->network, at, p, out, n),
-                                       job->prior, job->given, job->args->keep_latents};
+        const struct decode_env env = {
+            .prepare = !!strcmp(at->phase, "cold"), .seed = job->plan->seed, .stop = job->stop,
+            .replay = job->replay, .draft = at->draft,
+            .observer = watch_begin(&s->watch, &s->network, at, p, out, n),
+            .latents = job->latents};
         job->decoder->run(&s->network, at->point, &env, in, n, out, trace);
         bad = watch_end(&s->watch, e);
         fit_add_idle(&trace->estimate, job, at->point,

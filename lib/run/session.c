@@ -13,7 +13,6 @@
 #include "lib/base/file.h"
 #include "lib/base/nodes.h"
 #include "lib/base/resident.h"
-#include "lib/decode/prior.h"
 #include "lib/network/latent.h"
 #include "lib/record/resume.h"
 
@@ -74,10 +73,10 @@ static int check_flags(const struct job *job, struct err *e)
 /* A model that this decoder does not run, and which one does. */
 static int other_decoder(const struct job *job, const struct checkpoint *c, struct err *e)
 {
-    const char *other = "another tool";
-    for (size_t i = 0; decoders[i]; i++)
-        if (decoders[i]->paradigms >> c->config.paradigm & 1)
-            other = decoders[i]->tool;
+    const enum paradigm p = c->config.paradigm;
+    const char *other = p == PARADIGM_AUTOREGRESSIVE ? "gen-llama"
+                        : p == PARADIGM_LATENT       ? "gen-ltm"
+                                                     : "gen-llada";
     return err_set(e, EXIT_BAD_DATA, "%s: %s does not run %s models (try %s)",
                    job->args->engine.model, job->decoder->tool,
                    config_paradigm_name(c->config.paradigm), other);
@@ -153,8 +152,8 @@ static json_t *meta_extra(const struct session *s, struct err *e)
     json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
     if (s->job->replay)
         json_object_set_new(m, "commit_trace", json_string(s->job->replay->sha256));
-    if (s->job->given)
-        json_object_set_new(m, "latent_file", json_string(s->job->given->sha256));
+    if (s->latents.file.n)
+        json_object_set_new(m, "latent_file", json_string(s->latents.file.sha256));
     rec_set_int(m, "prompts", (int64_t)s->prompts.n);
     json_object_set_new(m, "chat", json_string(s->chat));
     json_object_set_new(b, "name", json_string(s->backend->ops->name));
@@ -207,35 +206,31 @@ static void settle_slowdown(struct session *s)
     }
 }
 
-/* Where a point draws latents of it, the prior in the model's folder. */
 static int open_prior(struct session *s, struct err *e)
 {
-    const struct plan *plan = s->job->plan;
-    for (size_t i = 0; i < plan->points && !s->own.prior; i++) {
-        const struct settings *point = &plan->point[i];
-        if (settings_find(point->table, "z") == point->table->n || !settings_is(point, "z", "dit"))
-            continue;
-        s->own.prior = prior_open(s->checkpoint.folder, &s->checkpoint.config, s->backend,
-                                  settings_count(point, "batch"), e);
-        if (!s->own.prior)
-            return -1;
-    }
-    return 0;
+    const struct job *job = s->job;
+    return job->decoder->open_prior
+               ? job->decoder->open_prior(&s->latents, job->plan->point, job->plan->points,
+                                          s->checkpoint.folder, &s->checkpoint.config, s->backend,
+                                          e)
+               : 0;
 }
 
-/* The latents that points read: every prompt has some. */
+/* Reads --z-file, which must hold latents of every prompt. */
 static int open_latents(struct session *s, struct err *e)
 {
     const char *path = s->job->args->z_file;
+    struct latent_file *file = &s->latents.file;
+    s->latents.keep = s->job->args->keep_latents;
+    s->own.latents = &s->latents;
     if (!path)
         return 0;
-    if (latent_file_read(&s->latents, path, latent_values(&s->checkpoint.config), e))
+    if (latent_file_read(file, path, latent_values(&s->checkpoint.config), e))
         return -1;
     for (size_t i = 0; i < s->prompts.n; i++)
-        if (!latent_file_find(&s->latents, s->prompts.v[i].input.key))
+        if (!latent_file_find(file, s->prompts.v[i].input.key))
             return err_set(e, EXIT_BAD_DATA, "%s: no latents of prompt '%.200s'", path,
                            s->prompts.v[i].id);
-    s->own.given = &s->latents;
     return 0;
 }
 
@@ -410,8 +405,9 @@ int session_close(struct session *s, int bad, struct err *e)
     }
     turns_leave(s->turns);
     selfcheck_free(&s->selfcheck);
-    dit_free(s->own.prior);
-    latent_file_free(&s->latents);
+    if (s->job->decoder->close_prior)
+        s->job->decoder->close_prior(&s->latents);
+    latent_file_free(&s->latents.file);
     if (s->loaded)
         network_free(&s->network);
     drafter_close(&s->drafter);

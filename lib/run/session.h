@@ -8,7 +8,7 @@
 
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/progress.h"
-#include "lib/decode/latent_file.h"
+#include "lib/latent/latent_source.h"
 #include "lib/record/rec.h"
 #include "lib/run/drafter.h"
 #include "lib/run/monitor/gpu_monitor.h"
@@ -43,7 +43,7 @@ struct session {
     int parted;                  /* 1: it was said that a batch runs in parts */
     struct turns *turns;         /* NULL: this process works alone */
     struct handicap handicap;    /* of --handicap */
-    struct latent_file latents;  /* of --z-file */
+    struct latent_source latents; /* of --z-file, --keep-latents and z=dit */
     struct slowdown *slowdown;   /* [points]; NULL: no layer is outside */
     struct drafter drafter;
     struct rec_writer out;

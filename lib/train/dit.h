@@ -11,7 +11,7 @@
  *
  * norm without gains, eps 1e-6; gelu by tanh; A and F begin at 0 (adaLN-Zero), so that a fresh one
  * is a linear map. It predicts v = alpha noise - s z of the cosine schedule, alpha = cos(pi t / 2),
- * s = sin(pi t / 2). Self-conditioning is left out: the solvers (lib/decode/solver.h) take the
+ * s = sin(pi t / 2). Self-conditioning is left out: the solvers (lib/latent/solver.h) take the
  * prediction for a function of x and t, and of nothing before.
  * Source: Peebles & Xie 2023 (DiT, arXiv 2212.09748), 3.2; Salimans & Ho 2022 (v, arXiv
  * 2202.00512); Lovelace et al. 2023 (latents of text, arXiv 2212.09462).

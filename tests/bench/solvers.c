@@ -1,4 +1,4 @@
-/* solvers.c - how far samples of each solver of lib/decode/solver.h are off after so many
+/* solvers.c - how far samples of each solver of lib/latent/solver.h are off after so many
  * evaluations of the model, on a mixture whose flow is known exactly (tests/mixture.h): nothing is
  * timed, an evaluation is what a solver costs. `fresh` is a sampler that draws fresh noise in place
  * of the predicted one at each step, as a public fork does; it ends nowhere near the flow's end, so

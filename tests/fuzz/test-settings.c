@@ -1,10 +1,10 @@
 /* test-settings.c - settings by anybody's hand: lists of an option, the members of a schedule's
  * point, files of options, and the schedule that a run is to go on with. The first byte says
  * which. */
-#include "lib/decode/decoder.h"
 #include "lib/record/json.h"
 #include "lib/record/optfile.h"
 #include "lib/record/rec.h"
+#include "lib/run/decoders.h"
 #include "lib/run/launches.h"
 #include "tests/fuzz/mutate.h"
 

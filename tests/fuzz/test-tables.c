@@ -2,7 +2,7 @@
  * without a tokenizer, commit curves, latents. */
 #include "lib/analysis/forecast/hardware.h"
 #include "lib/decode/commit_trace.h"
-#include "lib/decode/latent_file.h"
+#include "lib/latent/latent_file.h"
 #include "lib/run/methods.h"
 #include "lib/run/prompts/promptset.h"
 #include "tests/fuzz/fuzz.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/decode/decoder.h"
 #include "lib/record/json.h"
+#include "lib/run/decoders.h"
 #include "tests/tap.h"
 
 /* The row that `only` names: 1 when it is a choice that has all its words, or an integer that may

@@ -9,7 +9,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
-#include "lib/decode/prior.h"
+#include "lib/latent/prior.h"
 #include "lib/train/dit.h"
 #include "tests/tap.h"
 

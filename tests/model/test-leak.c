@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include "lib/latent/think.h"
 #include "tests/model/decoded.h"
 
 static long generations(const struct backend *b)

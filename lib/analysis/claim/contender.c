@@ -9,9 +9,9 @@
 
 #include "lib/analysis/about.h"
 #include "lib/base/mem.h"
-#include "lib/decode/decoder.h"
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
+#include "lib/run/decoders.h"
 #include "lib/run/methods.h"
 
 /* ---- plain ---- */

@@ -9,7 +9,7 @@
  *
  * Passes are described and answered on the host; on a device those that come again are recorded.
  */
-#include "lib/decode/think.h"
+#include "lib/latent/think.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
-#include "lib/decode/think/run.h"
+#include "lib/latent/think/run.h"
 
 static size_t larger(size_t a, size_t b)
 {
@@ -343,7 +343,7 @@ static void finish(struct thinking *t)
         struct generation *g = &t->out[i];
         g->decode_ns = g->e2e_ns - g->vi_ns;
         g->state_bytes = slot * x->ring + latent;
-        if (t->how->keep) {
+        if (t->how->latents && t->how->latents->keep) {
             g->latents = latents_of(t, i);
             g->n_latents = latent_values(c);
         }

@@ -4,7 +4,8 @@
  */
 #include "kernels/wkv.h"
 #include "lib/decode/decoder.h"
-#include "lib/decode/think.h"
+#include "lib/latent/prior.h"
+#include "lib/latent/think.h"
 
 enum { SHORT_TOKENS = 16, SHORT_STEPS = 4 /* of a self-check */ };
 enum { BOTH = SETTING_TEXT | SETTING_SPEED };
@@ -74,9 +75,7 @@ static struct think how_of(const struct settings *s, const struct decode_env *en
                   : settings_is(s, "z", "dit")     ? THINK_DIT
                   : settings_is(s, "z", "file")    ? THINK_FILE
                                                    : THINK_ZERO,
-        .prior = env->prior,
-        .given = env->given,
-        .keep = env->keep,
+        .latents = env->latents,
         .solver = solver_of(s),
         .vi_steps = settings_count(s, "vi_steps"),
         .vi_rate = settings_number(s, "vi_rate"),
@@ -143,6 +142,22 @@ static void shorten(struct settings *s)
     settings_say(s, "batch", 1);
 }
 
+static int open_prior(struct latent_source *l, const struct settings *point, size_t points,
+                      const char *folder, const struct config *c, struct backend *b,
+                      struct err *e)
+{
+    for (size_t i = 0; i < points && !l->prior; i++)
+        if (settings_is(&point[i], "z", "dit") &&
+            !(l->prior = prior_open(folder, c, b, settings_count(&point[i], "batch"), e)))
+            return -1;
+    return 0;
+}
+
+static void close_prior(struct latent_source *l)
+{
+    dit_free(l->prior);
+}
+
 const struct decoder decoder_think = {.tool = "gen-ltm",
                                       .paradigms = 1u << PARADIGM_LATENT,
                                       .table = &table,
@@ -153,4 +168,6 @@ const struct decoder decoder_think = {.tool = "gen-ltm",
                                       .estimate = estimate,
                                       .passes = passes,
                                       .run = run,
-                                      .shorten = shorten};
+                                      .shorten = shorten,
+                                      .open_prior = open_prior,
+                                      .close_prior = close_prior};

@@ -5,11 +5,11 @@
  * are the data, and the prior N(0, I), under which the model was trained, gives place to their law.
  * Source: Lovelace et al. 2023 (arXiv 2212.09462), 4, for the two stages.
  */
-#ifndef DECODE_PRIOR_H
-#define DECODE_PRIOR_H
+#ifndef LATENT_PRIOR_H
+#define LATENT_PRIOR_H
 
 #include "lib/checkpoint/config.h"
-#include "lib/decode/solver.h"
+#include "lib/latent/solver.h"
 #include "lib/train/dit.h"
 
 #define PRIOR_FILE "prior.safetensors" /* in the folder of the model */

@@ -1,7 +1,7 @@
 /* latent_file.c - see latent_file.h. Texts lie behind each other in the order of their records; a
  * record is proved whole before its text counts. Texts are found by their key one after the other:
  * a batch asks once for each, which is nothing beside a pass. */
-#include "lib/decode/latent_file.h"
+#include "lib/latent/latent_file.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -5,7 +5,7 @@
  *
  * with D the prediction that holds along the step. At the end of the grid s is 0 and x is D.
  */
-#include "lib/decode/solver.h"
+#include "lib/latent/solver.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,15 +1,15 @@
-/* likelihood-latent.c - bounds of a latent model; see likelihood.h. The posterior is fitted to the
- * very text that is scored, which makes the bound tight and leaves it one: its draws alone must be
- * others than those of the fit.
+/* latent_bound.c - see latent_bound.h. The posterior is fitted to the text that is scored, which
+ * makes the bound tight. It stays a bound because the scored draws are not those of the fit.
  */
+#include "lib/latent/latent_bound.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
-#include "lib/decode/likelihood.h"
-#include "lib/decode/prior.h"
+#include "lib/latent/prior.h"
 #include "lib/network/latent.h"
 #include "lib/stat/stat.h"
 #include "lib/train/posterior.h"
@@ -67,7 +67,7 @@ static void unmake(struct scoring *s)
 
 /* The bound under a learned prior: the mean over draws of -ln p(text|z) + ln q(z) - ln p(z). */
 static struct posterior_bound score_learned(struct scoring *s, const struct config *c,
-                                            const struct likelihood_fit *how, uint64_t seed,
+                                            const struct latent_bound_how *how, uint64_t seed,
                                             uint64_t key)
 {
     size_t n = how->samples;
@@ -86,9 +86,9 @@ static struct posterior_bound score_learned(struct scoring *s, const struct conf
     return (struct posterior_bound){stat_mean(s->work, n), stat_sd(s->work, n) / sqrt((double)n)};
 }
 
-int likelihood_latent(const struct network *n, const int32_t *ids, size_t count, size_t first,
-                      const struct likelihood_fit *how, uint64_t seed, uint64_t key,
-                      struct likelihood *out, struct err *e)
+int latent_bound(const struct network *n, const int32_t *ids, size_t count, size_t first,
+                 const struct latent_bound_how *how, uint64_t seed, uint64_t key,
+                 struct likelihood *out, struct err *e)
 {
     const struct posterior_fit fit = {how->steps, how->rate, rng_derive(seed, "latents")};
     struct scoring s = {0};

@@ -3,8 +3,8 @@
  *
  * A record's list holds the values of one text, [L, n, D] layer by layer, as the model reads them.
  */
-#ifndef DECODE_LATENT_FILE_H
-#define DECODE_LATENT_FILE_H
+#ifndef LATENT_FILE_H
+#define LATENT_FILE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* prior.c - see prior.h. The transformer predicts v at a time of the cosine schedule; a solver asks
  * for what x was before the noise at a lambda. tan(pi t / 2) = e^-lambda joins the two.
  */
-#include "lib/decode/prior.h"
+#include "lib/latent/prior.h"
 
 #include <math.h>
 #include <stdlib.h>

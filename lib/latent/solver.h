@@ -16,8 +16,8 @@
  *     adaptive  steps of order 2 whose distance from order 1 sets their length, row by row. Lu et
  *               al. 2022 (arXiv 2206.00927), appendix C, in the predictions of dpmpp
  */
-#ifndef DECODE_SOLVER_H
-#define DECODE_SOLVER_H
+#ifndef LATENT_SOLVER_H
+#define LATENT_SOLVER_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -9,7 +9,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
-#include "lib/decode/think/run.h"
+#include "lib/latent/prior.h"
+#include "lib/latent/think/run.h"
 
 static int fits(const struct think *how)
 {
@@ -46,8 +47,8 @@ struct memory_estimate think_fit_estimate(const struct network *n, const struct 
     struct memory_estimate m = {0};
     size_t rows = batch * fit_rows(how, in, batch);
     add(&m, &m.activations, posterior_bytes(&n->config, n->backend, batch));
-    if (how->source == THINK_DIT && how->prior)
-        m.activations += dit_bytes(how->prior); /* it is there already */
+    if (how->source == THINK_DIT && how->latents && how->latents->prior)
+        m.activations += dit_bytes(how->latents->prior); /* loaded before the batch */
     if (!fits(how))
         return m;
     add(&m, &m.weights, parameters_bytes(&n->config));
@@ -166,18 +167,19 @@ static void take_prior(struct thinking *t)
 static void take_learned(struct thinking *t)
 {
     const struct think *how = t->how;
-    prior_draw(how->prior, &t->n->config, &how->solver, rng_derive(how->seed, "latents"),
+    prior_draw(how->latents->prior, &t->n->config, &how->solver, rng_derive(how->seed, "latents"),
                t->fit.keys, t->batch, t->fit.state.z);
 }
 
 static void take_given(struct thinking *t)
 {
     const struct config *c = &t->n->config;
+    const struct latent_file *file = &t->how->latents->file;
     size_t each = latent_values(c);
     float *all = mem_alloc(t->batch * each * sizeof *all);
     for (size_t s = 0; s < t->batch; s++) {
-        const float *its = latent_file_find(t->how->given, t->fit.keys[s]);
-        assert(its && t->how->given->each == each);
+        const float *its = latent_file_find(file, t->fit.keys[s]);
+        assert(its && file->each == each);
         memcpy(all + s * each, its, each * sizeof *all);
     }
     prior_scatter(c, all, t->batch, t->fit.state.z);

@@ -13,13 +13,14 @@
  * Latents become keys and values once a fit.
  * Source: Kong et al. 2025 (arXiv 2502.01567), 3 and 4.
  */
-#ifndef DECODE_THINK_H
-#define DECODE_THINK_H
+#ifndef LATENT_THINK_H
+#define LATENT_THINK_H
 
+#include "lib/decode/decoder.h"
 #include "lib/decode/generation.h"
-#include "lib/decode/latent_file.h"
 #include "lib/decode/observer.h"
-#include "lib/decode/prior.h"
+#include "lib/latent/latent_source.h"
+#include "lib/latent/solver.h"
 #include "lib/network/network.h"
 #include "lib/network/work.h"
 
@@ -37,10 +38,9 @@ struct think {
     int cache;          /* 1: keys and values are kept; 0: every pass computes the whole text */
     int ignore_eos;     /* 1: a stop id is a token like any other */
     struct variant variant; /* of the passes over the text */
-    struct dit *prior;  /* of THINK_DIT, borrowed */
-    struct solver solver;
-    const struct latent_file *given; /* of THINK_FILE, with all texts in it; borrowed */
-    int keep;           /* 1: generations hold the latents that they were written under */
+    const struct latent_source *latents; /* the prior of THINK_DIT, the file of THINK_FILE;
+                                          * borrowed; NULL: none, and no latents are kept */
+    struct solver solver; /* of THINK_DIT */
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
     const struct observer *observer; /* told of each pass; may be NULL */
@@ -60,5 +60,7 @@ void think(const struct network *n, const struct think *how, const struct genera
 /* The memory that such a batch needs, by its shapes; of the prompts only their lengths count. */
 struct memory_estimate think_estimate(const struct network *n, const struct think *how,
                                       const struct generation_input *in, size_t batch);
+
+extern const struct decoder decoder_think;
 
 #endif

@@ -1,9 +1,9 @@
 /* run.h - a batch of texts at work: what think.c (its memory, its clock, its passes) and fit.c
  * (where the latents come from), which it calls, share. */
-#ifndef DECODE_THINK_RUN_H
-#define DECODE_THINK_RUN_H
+#ifndef LATENT_THINK_RUN_H
+#define LATENT_THINK_RUN_H
 
-#include "lib/decode/think.h"
+#include "lib/latent/think.h"
 #include "lib/network/cost.h"
 #include "lib/network/forward.h"
 #include "lib/network/kv.h"
