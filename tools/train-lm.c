@@ -3,7 +3,7 @@
  *
  * The state (values, moments, step, and a note of every option that matters) is saved as it goes
  * on, and a training that was interrupted resumes with the numbers it would have had: batches are a
- * function of seed and step (lib/train/training_batch.h).
+ * function of seed and step (lib/train/documents.h).
  *
  * Batches come from threads of their own (lib/train/loader.h); what a pass keeps for its way back,
  * and in which format it sees the weights, is said by options, too.
@@ -33,7 +33,7 @@
 #include "lib/train/loader.h"
 #include "lib/train/ranks.h"
 #include "lib/train/trainer.h"
-#include "lib/train/training_batch.h"
+#include "lib/train/documents.h"
 #include "lib/train/training_note.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/manifest.h"
@@ -160,7 +160,7 @@ struct run {
     struct config config;
     struct checkpoint from; /* --init */
     struct tokenizer *tokenizer;
-    struct training_batch corpus, valid;
+    struct documents corpus, valid;
     struct backend *backend;
     struct trainer *trainer;
     struct trainer_need need;
@@ -206,7 +206,7 @@ static int read_lessons(struct run *r, char **corpus, size_t n_corpus, struct er
 {
     char **texts;
     size_t n, unique;
-    if (training_batch_texts((const char *const *)corpus, n_corpus, r->a->common.limit,
+    if (documents_read((const char *const *)corpus, n_corpus, r->a->common.limit,
                              r->a->oversample, r->a->times, &texts, &n, &unique, e))
         return -1;
     log_note(&r->log, "%zu documents, %zu with repeats", unique, n);
@@ -214,15 +214,15 @@ static int read_lessons(struct run *r, char **corpus, size_t n_corpus, struct er
     uint64_t seed = rng_derive((uint64_t)r->a->common.seed, "batches");
     int bad = make_tokenizer(r, texts, unique, e);
     int64_t bos = config_denoises(c) ? -1 : c->bos;
-    bad = bad || training_batch_make(&r->corpus, r->tokenizer, texts, n, bos, c->eos[0], c->mask,
+    bad = bad || documents_make(&r->corpus, r->tokenizer, texts, n, bos, c->eos[0], c->mask,
                                      seed, e);
-    training_batch_texts_free(texts, n);
+    documents_free_texts(texts, n);
     if (!bad && r->a->valid) {
-        bad = training_batch_texts(&r->a->valid, 1, 0, NULL, 1, &texts, &n, &unique, e);
+        bad = documents_read(&r->a->valid, 1, 0, NULL, 1, &texts, &n, &unique, e);
         if (!bad) {
-            bad = training_batch_make(&r->valid, r->tokenizer, texts, n, bos, c->eos[0], c->mask,
+            bad = documents_make(&r->valid, r->tokenizer, texts, n, bos, c->eos[0], c->mask,
                                       1, e);
-            training_batch_texts_free(texts, n);
+            documents_free_texts(texts, n);
         }
     }
     r->corpus.whole = r->valid.whole = r->a->whole;
@@ -259,7 +259,7 @@ static json_t *note_of(const struct run *r)
                                            "init", "from", "ignore-config", "limit", NULL};
     char hex[65];
     json_t *note = training_note(r->options, harmless);
-    training_batch_hash(&r->corpus, hex);
+    documents_hash(&r->corpus, hex);
     json_object_set_new(note, "corpus", json_string(hex));
     json_object_set_new(note, "tokenizer", json_string(tokenizer_hash(r->tokenizer)));
     hash_weights(r, hex);
@@ -368,16 +368,16 @@ static int resume(struct run *r, struct err *e)
     return bad;
 }
 
-static void fill_from(const struct run *r, const struct training_batch *l, int64_t step,
+static void fill_from(const struct run *r, const struct documents *l, int64_t step,
                       struct train_batch *b)
 {
     const struct args *a = r->a;
     if (r->config.paradigm == PARADIGM_AUTOREGRESSIVE)
-        training_batch_next_token(l, step, (size_t)a->rows, (size_t)a->max_len, b);
+        documents_fill_next_token(l, step, (size_t)a->rows, (size_t)a->max_len, b);
     else if (r->config.paradigm == PARADIGM_LATENT)
-        training_batch_documents(l, step, (size_t)a->rows, (size_t)a->max_len, b);
+        documents_fill_whole(l, step, (size_t)a->rows, (size_t)a->max_len, b);
     else
-        training_batch_diffusion(l, step, (size_t)a->rows, (size_t)a->min_len, (size_t)a->max_len,
+        documents_fill_diffusion(l, step, (size_t)a->rows, (size_t)a->min_len, (size_t)a->max_len,
                                  b);
 }
 
@@ -528,8 +528,8 @@ static void close_run(struct run *r)
     if (r->a->init)
         checkpoint_close(&r->from);
     backend_close(r->backend);
-    training_batch_free(&r->corpus);
-    training_batch_free(&r->valid);
+    documents_free(&r->corpus);
+    documents_free(&r->valid);
     tokenizer_free(r->tokenizer);
     json_decref(r->note);
     train_batch_free(&r->batch);

@@ -31,7 +31,7 @@
 #include "lib/record/rec.h"
 #include "lib/run/engine.h"
 #include "lib/train/posterior.h"
-#include "lib/train/training_batch.h"
+#include "lib/train/documents.h"
 #include "lib/train/training_note.h"
 
 enum { HELD = 10 /* one in so many */ };
@@ -100,7 +100,7 @@ struct run {
     struct checkpoint model;
     struct backend *backend;
     struct network network;
-    struct training_batch corpus;
+    struct documents corpus;
     float *z;            /* [n, L n D] a draw of each posterior; the last ones are held out */
     double *kl, *log_q;  /* [n] to N(0, I); log q of the draw */
     size_t n, held, each;
@@ -122,7 +122,7 @@ static int make_note(struct run *r, struct err *e)
         json_array_append(hashes, json_object_get(file, "sha256"));
     json_t *note = r->note = training_note(r->options, harmless);
     json_object_set_new(note, "model", hashes);
-    training_batch_hash(&r->corpus, hex);
+    documents_hash(&r->corpus, hex);
     json_object_set_new(note, "corpus", json_string(hex));
     int bad = about ? 0 : -1;
     json_decref(about);
@@ -232,12 +232,12 @@ static int read_corpus(struct run *r, char **paths, size_t n_paths, struct err *
     char **texts;
     size_t n, unique;
     if (checkpoint_tokenizer(&r->model, &t, e) ||
-        training_batch_texts((const char *const *)paths, n_paths, r->a->common.limit, NULL, 1,
+        documents_read((const char *const *)paths, n_paths, r->a->common.limit, NULL, 1,
                                    &texts, &n, &unique, e))
         return -1;
-    int bad = training_batch_make(&r->corpus, t, texts, n, c->bos, c->eos[0], -1,
+    int bad = documents_make(&r->corpus, t, texts, n, c->bos, c->eos[0], -1,
                                   rng_derive((uint64_t)r->a->common.seed, "batches"), e);
-    training_batch_texts_free(texts, n);
+    documents_free_texts(texts, n);
     tokenizer_free(t);
     return bad;
 }
@@ -284,7 +284,7 @@ static int fit_all(struct run *r, struct err *e)
     progress_start(&p, &r->log, a->common.progress, "documents", a->count);
     int bad = 0;
     while (!bad && r->n < count) {
-        training_batch_documents(&r->corpus, r->batches++, rows, (size_t)a->max_len, &b);
+        documents_fill_whole(&r->corpus, r->batches++, rows, (size_t)a->max_len, &b);
         fit_batch(r, &q, t, &b, keys);
         if (r->batches % a->save == 0 || r->n == count)
             bad = save_fits(r, e);
@@ -424,7 +424,7 @@ static void close_run(struct run *r)
     network_free(&r->network);
     backend_close(r->backend);
     checkpoint_close(&r->model);
-    training_batch_free(&r->corpus);
+    documents_free(&r->corpus);
     json_decref(r->note);
     void *own[] = {r->z, r->kl, r->log_q, r->path, r->fits, r->state};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)

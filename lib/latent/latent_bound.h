@@ -1,7 +1,7 @@
 /* latent_bound.h - how probable a latent thought model finds a text, as a bound.
  *
- *   elbo   -E_q ln p(text|z) + KL(q || p(z)). q is fitted to the text, and every draw is independent
- *          of the fit (lib/train/posterior.h). With a learned prior (prior.h), -ln p(z) is replaced
+ *   elbo   -E_q ln p(text|z) + KL(q || p(z)). q is fitted to the text; every draw is independent of
+ *          the fit (lib/train/posterior.h). With a learned prior (prior.h), -ln p(z) is replaced
  *          by a bound of it, so the sum is still a bound.
  *          Source: Kong et al. 2025 (arXiv 2502.01567), equation 4.
  *   iwae   -ln of the mean over M draws of p(text|z) p(z) / q(z): lower for larger M.

@@ -4,7 +4,7 @@
  *     for (int64_t step = first; step < end; step++)
  *         trainer_loss(t, loader_next(l), 1);
  *
- * A batch is a function of its step alone (training_batch.h), so whoever makes it, and however many
+ * A batch is a function of its step alone (documents.h), so whoever makes it, and however many
  * make them, they are the same batches in the same order, and a training that begins at step N has
  * those that it would have had.
  */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/train/training_batch.h"
+#include "lib/train/documents.h"
 
 enum { STEPS = 16 };
 

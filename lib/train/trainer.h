@@ -5,7 +5,7 @@
  *     trainer_update(t, rate, 0.1, 1.0);
  *
  * Losses: next token (weight 1/count on every scored row, causal mask) and masked diffusion (weight
- * 2u/(p L B) on masked rows, see training_batch.h; full mask). Of a latent model it is -ELBO a
+ * 2u/(p L B) on masked rows, see documents.h; full mask). Of a latent model it is -ELBO a
  * token (weight 1 on every scored row): a posterior is fitted to each sequence first (the fast
  * loop, posterior.h), and the loss, with the gradients of the parameters, is that of a fresh draw
  * of it (the slow step).

@@ -2,7 +2,7 @@
  * of slots, a batch and a cache change no id; what is planned is what is taken. */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
-#include "lib/latent/think/run.h"
+#include "lib/latent/think/think_run.h"
 #include "tests/tap.h"
 
 enum { PROMPTS = 3, NEW = 14, LEN = 64 };

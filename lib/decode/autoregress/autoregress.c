@@ -17,7 +17,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/decode/autoregress/run.h"
+#include "lib/decode/autoregress/autoregress_run.h"
 #include "lib/decode/loop.h"
 
 /* Guesses for a text in a pass, at most. */
@@ -27,13 +27,13 @@ static size_t most_of(const struct autoregress *how)
     return most < how->max_new ? most : how->max_new - 1;
 }
 
-static int filters(const struct run *r)
+static int filters(const struct autoregress_run *r)
 {
     return sample_needs_logits(&r->how->sample, r->writer.n->config.vocab);
 }
 
 /* Ids of the prompt that a seat has room for: when inputs wait for seats, of the longest. */
-static size_t prompt_room(const struct run *r, size_t seat)
+static size_t prompt_room(const struct autoregress_run *r, size_t seat)
 {
     size_t most = r->in[seat].n;
     for (size_t i = 0; r->seats < r->batch && i < r->batch; i++)
@@ -54,7 +54,8 @@ static size_t larger(size_t a, size_t b)
 
 /* Of a reader that has `guesses` rows behind a text, `cached` or not, and starts with `more` ids
  * behind a prompt. */
-static struct work_size size_of(const struct run *r, size_t guesses, int cached, size_t more)
+static struct work_size size_of(const struct autoregress_run *r, size_t guesses, int cached,
+                                size_t more)
 {
     struct work_size s = {.seqs = r->seats, .wanted = r->seats * (1 + guesses),
                           .cached = cached != 0, .how = r->how->variant};
@@ -68,7 +69,7 @@ static struct work_size size_of(const struct run *r, size_t guesses, int cached,
     return s;
 }
 
-static struct work_size writer_size(const struct run *r)
+static struct work_size writer_size(const struct autoregress_run *r)
 {
     struct work_size s = size_of(r, r->most, r->how->cache, 0);
     s.logits = (size_t)filters(r);
@@ -76,12 +77,12 @@ static struct work_size writer_size(const struct run *r)
 }
 
 /* A text is first drafted for when it has an id behind its prompt. */
-static struct work_size drafter_size(const struct run *r)
+static struct work_size drafter_size(const struct autoregress_run *r)
 {
     return size_of(r, 0, 1, 1);
 }
 
-static struct memory_estimate estimate(const struct run *r)
+static struct memory_estimate estimate(const struct autoregress_run *r)
 {
     const struct work_size size = writer_size(r), guess = drafter_size(r);
     struct memory_estimate m = estimate_of(r->writer.n, &size, size.cached ? size.listed : 0);
@@ -94,7 +95,7 @@ static struct memory_estimate estimate(const struct run *r)
 /* ---- seats ---- */
 
 /* The next input takes a seat. */
-static void admit(struct run *r, size_t seat)
+static void admit(struct autoregress_run *r, size_t seat)
 {
     const struct generation_input *in = &r->in[r->admitted];
     struct text_state *t = &r->writer.host.state[seat];
@@ -109,7 +110,7 @@ static void admit(struct run *r, size_t seat)
         r->drafter.held[seat] = 0;
 }
 
-static void seats_make(struct run *r)
+static void seats_make(struct autoregress_run *r)
 {
     size_t slot = 0;
     for (size_t i = 0; i < r->seats; i++) {
@@ -120,7 +121,7 @@ static void seats_make(struct run *r)
 }
 
 /* The text of a seat has ended: its answer is complete. */
-static void leave(const struct run *r, size_t seat)
+static void leave(const struct autoregress_run *r, size_t seat)
 {
     const struct text_state *t = &r->writer.host.state[seat];
     struct generation *g = &r->out[r->who[seat]];
@@ -130,7 +131,7 @@ static void leave(const struct run *r, size_t seat)
 }
 
 /* Who waits takes the seats of those that have ended. */
-static void change_seats(struct run *r)
+static void change_seats(struct autoregress_run *r)
 {
     for (size_t i = 0; i < r->seats && r->admitted < r->batch; i++)
         if (!r->writer.host.state[i].live) {
@@ -157,8 +158,8 @@ static void loop_make(struct reader *w, const struct autoregress *how, int stops
 }
 
 /* -1: memory of the back end short. */
-static int reader_make(struct reader *w, const struct run *r, const struct work_size *size,
-                       int stops)
+static int reader_make(struct reader *w, const struct autoregress_run *r,
+                       const struct work_size *size, int stops)
 {
     w->kv = size->cached ? &w->cache : NULL;
     w->held = mem_zero(r->seats, sizeof *w->held);
@@ -183,7 +184,7 @@ static void reader_free(struct reader *w)
 }
 
 /* -1: memory of the back end short. */
-static int run_make(struct run *r)
+static int run_make(struct autoregress_run *r)
 {
     const struct work_size size = writer_size(r), guess = drafter_size(r);
     size_t vocab = r->writer.n->config.vocab;
@@ -207,7 +208,7 @@ static int run_make(struct run *r)
     return 0;
 }
 
-static void run_free(struct run *r)
+static void run_free(struct autoregress_run *r)
 {
     free(r->who);
     free(r->guess);
@@ -225,7 +226,7 @@ static void run_free(struct run *r)
 /* ---- a pass ---- */
 
 /* Brings the ids of all texts to the host, where it does not write them itself. */
-static void read_ids(struct run *r)
+static void read_ids(struct autoregress_run *r)
 {
     struct reader *w = &r->writer;
     struct backend *b = w->n->backend;
@@ -236,7 +237,7 @@ static void read_ids(struct run *r)
 
 static size_t describe(void *ctx)
 {
-    struct run *r = ctx;
+    struct autoregress_run *r = ctx;
     read_ids(r);
     change_seats(r);
     if (r->most)
@@ -247,7 +248,7 @@ static size_t describe(void *ctx)
 
 static void enqueue(void *ctx)
 {
-    struct run *r = ctx;
+    struct autoregress_run *r = ctx;
     struct reader *w = &r->writer;
     struct backend *b = w->n->backend;
     if (r->answer) {
@@ -262,7 +263,7 @@ static void enqueue(void *ctx)
 /* ---- what a pass left ---- */
 
 /* A pass has taken the text of a seat from *was to *now. */
-static void account(const struct run *r, size_t seat, const struct text_state *was,
+static void account(const struct autoregress_run *r, size_t seat, const struct text_state *was,
                     const struct text_state *now, int64_t ns)
 {
     struct generation *g = &r->out[r->who[seat]];
@@ -287,7 +288,7 @@ static void account(const struct run *r, size_t seat, const struct text_state *w
 
 /* What the pass that is settled now had to do, by the states before it. A text that has ended was
  * one row of it; a pass in which all have is behind the end of the clock. */
-static void count(const struct run *r, int64_t ns)
+static void count(const struct autoregress_run *r, int64_t ns)
 {
     const struct reader *w = &r->writer;
     struct batch_trace *trace = r->trace;
@@ -312,7 +313,7 @@ static void count(const struct run *r, int64_t ns)
 
 /* What the caches hold of a text that is now `len` ids long: not the last one, and nothing that was
  * guessed wrong. */
-static void hold(struct run *r, size_t seat, int32_t len)
+static void hold(struct autoregress_run *r, size_t seat, int32_t len)
 {
     if (r->writer.kv)
         r->writer.held[seat] = len - 1;
@@ -322,7 +323,7 @@ static void hold(struct run *r, size_t seat, int32_t len)
 
 static int settle(void *ctx, const void *state, int64_t ns)
 {
-    struct run *r = ctx;
+    struct autoregress_run *r = ctx;
     struct text_state *was = r->writer.host.state;
     const struct text_state *now = state;
     int ended = 0;
@@ -341,7 +342,7 @@ static int settle(void *ctx, const void *state, int64_t ns)
     return ended;
 }
 
-static void finish(struct run *r)
+static void finish(struct autoregress_run *r)
 {
     read_ids(r);
     for (size_t i = 0; i < r->seats; i++)
@@ -349,18 +350,19 @@ static void finish(struct run *r)
             leave(r, i);
 }
 
-static struct run run_of(const struct network *n, const struct autoregress *how,
+static struct autoregress_run run_of(const struct network *n, const struct autoregress *how,
                          const struct generation_input *in, size_t batch)
 {
     size_t seats = how->alive && how->alive < batch ? how->alive : batch, most = most_of(how);
-    return (struct run){.how = how, .in = in, .batch = batch, .seats = seats, .most = most,
-                        .writer.n = n, .drafter.n = most && !how->lookup ? how->draft : NULL};
+    return (struct autoregress_run){.how = how, .in = in, .batch = batch, .seats = seats,
+                                    .most = most, .writer.n = n,
+                                    .drafter.n = most && !how->lookup ? how->draft : NULL};
 }
 
 struct memory_estimate autoregress_estimate(const struct network *n, const struct autoregress *how,
                                const struct generation_input *in, size_t batch)
 {
-    const struct run r = run_of(n, how, in, batch);
+    const struct autoregress_run r = run_of(n, how, in, batch);
     return estimate(&r);
 }
 
@@ -368,7 +370,7 @@ void autoregress(const struct network *n, const struct autoregress *how,
                  const struct generation_input *in, size_t batch, struct generation *out,
                  struct batch_trace *trace)
 {
-    struct run r = run_of(n, how, in, batch);
+    struct autoregress_run r = run_of(n, how, in, batch);
     r.out = out;
     r.trace = trace;
     generation_batch_begin(trace);

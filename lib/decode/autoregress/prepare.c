@@ -1,7 +1,7 @@
-/* prepare.c - the kinds of passes that can come, each run once before the clock begins; see run.h.
- * Some are made up for it: texts of other lengths, guesses that nobody made.
+/* prepare.c - runs each kind of pass that can come once, before the clock begins; see
+ * autoregress_run.h. Some of these passes are invented: other text lengths, made-up guesses.
  */
-#include "lib/decode/autoregress/run.h"
+#include "lib/decode/autoregress/autoregress_run.h"
 
 #include <string.h>
 
@@ -28,21 +28,21 @@ static void prepare_tokens(struct reader *w, int recorded, size_t parts, size_t 
 }
 
 /* A pass that comes as it is described: of its operations only the kernels are settled. */
-static void prepare_described(const struct run *r, struct reader *w)
+static void prepare_described(const struct autoregress_run *r, struct reader *w)
 {
     autoregress_send(r, w);
     pass_run(w->n, w->kv, w->work, &w->plan.pass);
 }
 
 /* All texts with `more` ids behind the prompt. */
-static void grow(struct run *r, size_t more)
+static void grow(struct autoregress_run *r, size_t more)
 {
     for (size_t i = 0; i < r->seats; i++)
         r->writer.host.state[i].len = r->writer.host.state[i].prompt + (int32_t)more;
 }
 
 /* Without a cache: as often as the rows have grown by an eighth. */
-static void prepare_growth(struct run *r)
+static void prepare_growth(struct autoregress_run *r)
 {
     size_t last = r->how->max_new - 1, step;
     for (size_t more = 0; more < last; ) {
@@ -61,7 +61,7 @@ static size_t eighth_more(size_t n)
 
 /* A pass over the first texts with n rows in all, as the writer has them with guesses, and the
  * drafter when guesses were right. */
-static void prepare_rows(struct run *r, struct reader *w, size_t n)
+static void prepare_rows(struct autoregress_run *r, struct reader *w, size_t n)
 {
     int writes = w == &r->writer;
     autoregress_begin(w);
@@ -78,7 +78,7 @@ static void prepare_rows(struct run *r, struct reader *w, size_t n)
 }
 
 /* Passes with guesses, and those that make them: as often as their rows have grown by an eighth. */
-static void prepare_guesses(struct run *r, size_t shortest, size_t longest)
+static void prepare_guesses(struct autoregress_run *r, size_t shortest, size_t longest)
 {
     struct reader *w = &r->writer, *d = &r->drafter;
     const struct cost was = r->trace->cost;
@@ -102,7 +102,7 @@ static void prepare_guesses(struct run *r, size_t shortest, size_t longest)
 
 /* Prompts that join the tokens of the others: as often as their rows have grown by an eighth. The
  * first seat has the longest of all for a while. */
-static void prepare_joining(struct run *r)
+static void prepare_joining(struct autoregress_run *r)
 {
     struct reader *w = &r->writer;
     struct text_state *t = &w->host.state[0];
@@ -132,7 +132,7 @@ static void prepare_joining(struct run *r)
  * the first pass, in which nothing is guessed. */
 void autoregress_prepare(void *ctx)
 {
-    struct run *r = ctx;
+    struct autoregress_run *r = ctx;
     struct reader *w = &r->writer;
     size_t shortest = SIZE_MAX, longest = w->longest, most = r->how->max_new;
     int recorded = w->kv && !r->answer;

@@ -9,7 +9,7 @@
  *                   rules that revise: these may mask slots of the block again
  *
  * What follows the answers is kernels/advance.h, which also makes the rows of the next pass;
- * describe.c says what goes into the passes; here stands what their counters and clocks
+ * diffuse_describe.c says what goes into the passes; here stands what their counters and clocks
  * say. Each canvas walks through its blocks at its own pace, and a finished one leaves the batch
  * at the next description. A step that would commit nothing (more steps than masks) is not run: it
  * would change nothing.
@@ -17,7 +17,7 @@
  * Faithful to the official code: an answer may be the mask id itself. Its slot then counts as
  * masked and competes again, also in later blocks.
  */
-#include "lib/decode/diffuse/run.h"
+#include "lib/decode/diffuse/diffuse_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,12 +29,12 @@
 #include "lib/network/pass.h"
 
 /* Slots that the rule remembers something of. */
-static size_t slots_kept(const struct run *r)
+static size_t slots_kept(const struct diffuse_run *r)
 {
     return unmask_has(r->how->rule, UNMASK_KEEPS) ? r->ids : 0;
 }
 
-static struct canvases canvases_in(const struct run *r, unsigned char *extra)
+static struct canvases canvases_in(const struct diffuse_run *r, unsigned char *extra)
 {
     const struct work_size *size = &r->work->size;
     struct canvas_state *state = (struct canvas_state *)(void *)extra;
@@ -47,7 +47,7 @@ static struct canvases canvases_in(const struct run *r, unsigned char *extra)
 }
 
 /* Ids that a place has room for: when inputs wait for places, of the longest. */
-static size_t room_of(const struct run *r, size_t place)
+static size_t room_of(const struct diffuse_run *r, size_t place)
 {
     size_t most = r->in[place].n;
     for (size_t i = 0; r->batch < r->inputs && i < r->inputs; i++)
@@ -60,7 +60,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-static struct work_size size_of(const struct run *r)
+static struct work_size size_of(const struct diffuse_run *r)
 {
     size_t shadows = r->batch * r->shadows, rows = (r->guided ? 2 * r->ids : r->ids) + shadows;
     struct work_size s = {.rows = rows,
@@ -84,13 +84,14 @@ static struct work_size size_of(const struct run *r)
 }
 
 /* Slots of the first block that belong to the prompt. */
-static size_t shift_of(const struct run *r, const struct generation_input *in)
+static size_t shift_of(const struct diffuse_run *r, const struct generation_input *in)
 {
     return r->n->config.attends == MASK_BLOCK_CAUSAL ? in->n % r->how->block_length : 0;
 }
 
 /* A canvas of an input, whose ids begin at `first`. */
-static void begin(struct run *r, size_t lane, size_t first, const struct generation_input *in)
+static void begin(struct diffuse_run *r, size_t lane, size_t first,
+                  const struct generation_input *in)
 {
     size_t len = in->n + r->how->gen_length;
     int32_t *token = r->host.token + first;
@@ -108,7 +109,7 @@ static void begin(struct run *r, size_t lane, size_t first, const struct generat
         memset(r->host.slot + first, 0, len * sizeof *r->host.slot);
 }
 
-static void canvases_make(struct run *r)
+static void canvases_make(struct diffuse_run *r)
 {
     size_t first = 0;
     for (size_t i = 0; i < r->lanes; first += room_of(r, i / r->drafts), i++)
@@ -118,7 +119,7 @@ static void canvases_make(struct run *r)
 }
 
 /* The canvas of a place has ended: its answer is complete. */
-static void leave(const struct run *r, size_t place)
+static void leave(const struct diffuse_run *r, size_t place)
 {
     const struct canvas_state *c = &r->host.state[place * r->drafts];
     struct generation *g = &r->out[r->who[place]];
@@ -127,7 +128,7 @@ static void leave(const struct run *r, size_t place)
 }
 
 /* Who waits takes the places of those that have ended, whose ids the host has. */
-static void change_places(struct run *r)
+static void change_places(struct diffuse_run *r)
 {
     for (size_t i = 0; i < r->batch && r->admitted < r->inputs; i++)
         if (!r->host.state[i].live) {
@@ -139,7 +140,7 @@ static void change_places(struct run *r)
 }
 
 /* The passes of every canvas, from the trace. */
-static void replay_make(const struct run *r)
+static void replay_make(const struct diffuse_run *r)
 {
     size_t each = r->blocks * r->block_steps;
     for (size_t i = 0; i < r->batch; i++) {
@@ -159,7 +160,7 @@ static size_t *shares_of(const struct diffuse *how)
     return share;
 }
 
-static void budget_make(const struct run *r)
+static void budget_make(const struct diffuse_run *r)
 {
     if (r->how->replay) {
         replay_make(r);
@@ -194,7 +195,7 @@ static size_t steps_of(const struct diffuse *how)
 }
 
 /* Slots of canvas i in the cache. */
-static size_t slots_of(const struct run *r, size_t i)
+static size_t slots_of(const struct diffuse_run *r, size_t i)
 {
     const struct diffuse *how = r->how;
     size_t len = room_of(r, i);
@@ -204,7 +205,7 @@ static size_t slots_of(const struct run *r, size_t i)
                             : r->drafts * len;
 }
 
-static struct work_size run_count(struct run *r)
+static struct work_size run_count(struct diffuse_run *r)
 {
     const struct diffuse *how = r->how;
     size_t shifted = 0;
@@ -236,7 +237,7 @@ static struct work_size run_count(struct run *r)
 }
 
 /* -1: no memory. */
-static int cache_make(struct run *r)
+static int cache_make(struct diffuse_run *r)
 {
     size_t first = 0;
     r->slot = mem_alloc(r->batch * sizeof *r->slot);
@@ -252,7 +253,7 @@ static int cache_make(struct run *r)
 }
 
 /* Both formats are there. */
-static struct memory_estimate estimate(const struct run *r, const struct work_size *size)
+static struct memory_estimate estimate(const struct diffuse_run *r, const struct work_size *size)
 {
     struct memory_estimate m = estimate_of(r->n, size, r->slots);
     m.weights += r->how->early ? network_expected_bytes(r->how->early) : 0;
@@ -261,7 +262,7 @@ static struct memory_estimate estimate(const struct run *r, const struct work_si
 }
 
 /* -1: memory of the back end short. */
-static int run_make(struct run *r, struct memory_estimate *need)
+static int run_make(struct diffuse_run *r, struct memory_estimate *need)
 {
     const struct work_size size = run_count(r);
     *need = estimate(r, &size);
@@ -292,7 +293,7 @@ static int run_make(struct run *r, struct memory_estimate *need)
     return 0;
 }
 
-static void run_free(struct run *r)
+static void run_free(struct diffuse_run *r)
 {
     free(r->part.row);
     free(r->part.key);
@@ -311,7 +312,7 @@ static void run_free(struct run *r)
 /* ---- a pass ---- */
 
 /* Brings the ids of all canvases to the host, where it does not make them itself. */
-static void read_ids(struct run *r)
+static void read_ids(struct diffuse_run *r)
 {
     struct backend *b = r->n->backend;
     if (r->drafts > 1)
@@ -323,7 +324,7 @@ static void read_ids(struct run *r)
 
 static size_t describe(void *ctx)
 {
-    struct run *r = ctx;
+    struct diffuse_run *r = ctx;
     read_ids(r);
     change_places(r);
     return diffuse_describe(r);
@@ -331,7 +332,7 @@ static size_t describe(void *ctx)
 
 static void enqueue(void *ctx)
 {
-    struct run *r = ctx;
+    struct diffuse_run *r = ctx;
     struct backend *b = r->n->backend;
     if (r->sight)
         diffuse_observe_before(r);
@@ -341,7 +342,7 @@ static void enqueue(void *ctx)
 /* ---- what a pass left ---- */
 
 /* The rows of the lanes of canvas i; its drafts are counted. */
-static int64_t count_rows(const struct run *r, size_t i, struct generation *g)
+static int64_t count_rows(const struct diffuse_run *r, size_t i, struct generation *g)
 {
     int64_t rows = 0;
     for (size_t k = i * r->drafts; k < (i + 1) * r->drafts; k++)
@@ -353,8 +354,8 @@ static int64_t count_rows(const struct run *r, size_t i, struct generation *g)
 }
 
 /* A pass has taken canvas i so many steps further; `state` as for settle. */
-static void account(const struct run *r, size_t i, const struct canvas_state *state, size_t steps,
-                    int64_t ns)
+static void account(const struct diffuse_run *r, size_t i, const struct canvas_state *state,
+                    size_t steps, int64_t ns)
 {
     size_t lane = i * r->drafts;
     const struct canvas_state *was = &r->host.state[lane], *now = &state[lane + steps - 1];
@@ -386,7 +387,7 @@ static void account(const struct run *r, size_t i, const struct canvas_state *st
 
 /* What the pass that is settled now had to do, by the states before it. Canvases that have ended
  * were still in it; a pass in which all have is behind the end of the clock. */
-static void count(const struct run *r)
+static void count(const struct diffuse_run *r)
 {
     struct extent x = {0};
     int live = 0;
@@ -408,7 +409,7 @@ static void count(const struct run *r)
 
 static int settle(void *ctx, const void *state, int64_t ns)
 {
-    struct run *r = ctx;
+    struct diffuse_run *r = ctx;
     const struct canvas_state *now = state;
     int stale = r->drafts > 1, any_live = 0;
     size_t most = 0;
@@ -441,7 +442,7 @@ static int settle(void *ctx, const void *state, int64_t ns)
     return stale || !any_live || diffuse_capacity(r, most) < r->plan.loop.capacity;
 }
 
-static void finish(struct run *r)
+static void finish(struct diffuse_run *r)
 {
     read_ids(r);
     for (size_t i = 0; i < r->batch; i++)
@@ -449,17 +450,18 @@ static void finish(struct run *r)
             leave(r, i);
 }
 
-static struct run run_of(const struct network *n, const struct diffuse *how,
+static struct diffuse_run run_of(const struct network *n, const struct diffuse *how,
                          const struct generation_input *in, size_t inputs)
 {
     size_t places = how->alive && how->alive < inputs ? how->alive : inputs;
-    return (struct run){.n = n, .at = n, .how = how, .in = in, .inputs = inputs, .batch = places};
+    return (struct diffuse_run){
+        .n = n, .at = n, .how = how, .in = in, .inputs = inputs, .batch = places};
 }
 
 struct memory_estimate diffuse_estimate(const struct network *n, const struct diffuse *how,
                            const struct generation_input *in, size_t batch)
 {
-    struct run r = run_of(n, how, in, batch);
+    struct diffuse_run r = run_of(n, how, in, batch);
     const struct work_size size = run_count(&r);
     return estimate(&r, &size);
 }
@@ -468,7 +470,7 @@ void diffuse(const struct network *n, const struct diffuse *how,
              const struct generation_input *in, size_t batch, struct generation *out,
              struct batch_trace *trace)
 {
-    struct run r = run_of(n, how, in, batch);
+    struct diffuse_run r = run_of(n, how, in, batch);
     r.out = out;
     r.trace = trace;
     r.cost_model = cost_model_of(n);

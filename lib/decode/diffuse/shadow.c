@@ -8,11 +8,11 @@
  * Source: Hong et al. 2025, "Wide-In, Narrow-Out", arXiv 2507.18578, and the attention mask of
  * LLaDA/decoding.py in github.com/Feng-Hong/WINO-DLLM.
  */
-#include "lib/decode/diffuse/run.h"
+#include "lib/decode/diffuse/diffuse_run.h"
 
 /* The first position of the block. A canvas that is full and stays in the passes has its last one.
  */
-static int32_t block_of(const struct run *r, size_t i)
+static int32_t block_of(const struct diffuse_run *r, size_t i)
 {
     const struct canvas_state *c = &r->host.state[i];
     size_t block = (size_t)c->block < r->blocks ? (size_t)c->block : r->blocks - 1;
@@ -21,7 +21,7 @@ static int32_t block_of(const struct run *r, size_t i)
 
 /* The list of the shadow of position `hidden`; `own`: the slot of the block's first shadow. Returns
  * its length. */
-static size_t list_keys(struct run *r, size_t i, int32_t hidden, int32_t own, size_t listed)
+static size_t list_keys(struct diffuse_run *r, size_t i, int32_t hidden, int32_t own, size_t listed)
 {
     const struct canvas_state *c = &r->host.state[i];
     const struct rows *w = &r->work->host.rows;
@@ -41,7 +41,7 @@ static size_t list_keys(struct run *r, size_t i, int32_t hidden, int32_t own, si
     return n - listed;
 }
 
-size_t diffuse_shadow(struct run *r, size_t i, size_t listed)
+size_t diffuse_shadow(struct diffuse_run *r, size_t i, size_t listed)
 {
     struct pass *p = &r->plan.pass;
     const struct rows *w = &r->work->host.rows;

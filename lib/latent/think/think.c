@@ -18,7 +18,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
-#include "lib/latent/think/run.h"
+#include "lib/latent/think/think_run.h"
 
 static size_t larger(size_t a, size_t b)
 {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "lib/checkpoint/role.h"
-#include "lib/train/backprop/run.h"
+#include "lib/train/backprop/backprop_run.h"
 
 /* A batch on its way; key: all that settles its operations beside the index arrays, for ops.run. No
  * member of it has padding behind it. */

@@ -1,11 +1,11 @@
-/* parts.c - what layers and their ways back are made of: products, norms, rows that ask; see run.h.
- * For y = x W^T: dW = dy^T x and dx = dy W, all three through the strided gemm, so nothing is
- * transposed.
+/* parts.c - operations that all layers use, forward and backward: products, norms, rows that ask;
+ * see backprop_run.h. For y = x W^T: dW = dy^T x and dx = dy W. All three go through the strided
+ * gemm, so nothing is transposed.
  */
 #include <assert.h>
 
 #include "lib/checkpoint/role.h"
-#include "lib/train/backprop/run.h"
+#include "lib/train/backprop/backprop_run.h"
 
 enum { PRODUCTS = 6 }; /* that follow one another, at most */
 

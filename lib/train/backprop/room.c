@@ -1,10 +1,10 @@
-/* room.c - the memory of a way there and back; see run.h. The same function measures the block of
- * the back end and cuts it, so that both agree.
+/* room.c - the memory of a forward and backward pass; see backprop_run.h. One function both measures
+ * the block of the back end and cuts it, so that size and layout agree.
  */
 #include <stdlib.h>
 
 #include "lib/base/mem.h"
-#include "lib/train/backprop/run.h"
+#include "lib/train/backprop/backprop_run.h"
 
 enum { ALIGN = 256 };
 

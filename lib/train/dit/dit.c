@@ -1,5 +1,5 @@
 /* dit.c - see dit.h: the values of a transformer over latents, how they are trained and kept.
- * pass.c computes.
+ * dit_pass.c computes.
  */
 #include "lib/train/dit.h"
 
@@ -12,7 +12,7 @@
 #include "lib/base/rng.h"
 #include "lib/checkpoint/safetensors.h"
 #include "lib/record/json.h"
-#include "lib/train/dit/pass.h"
+#include "lib/train/dit/dit_pass.h"
 
 static const double pi = 3.14159265358979323846;
 

@@ -1,9 +1,9 @@
-/* mixing.c - time mixing of RWKV 6 and 7, there and back, by the lines of kernels/mixing.h; see
- * run.h. A text begins with the first row of its sequence, and every row goes through: those that
- * ask are taken where the mixer's output meets its last product.
+/* backprop_mixing.c - time mixing of RWKV 6 and 7, forward and backward, by the equations of
+ * kernels/mixing.h; see backprop_run.h. A text begins with the first row of its sequence. Every row
+ * goes through the mixer; rows that ask are picked where its output meets its last product.
  */
 #include "kernels/wkv.h"
-#include "lib/train/backprop/run.h"
+#include "lib/train/backprop/backprop_run.h"
 
 /* A low-rank part: y = f(x DOWN^T) UP^T, UP being the role behind DOWN but in the lanes of 6. */
 struct low_rank {

@@ -1,11 +1,11 @@
-/* describe.c - what goes into a pass; see run.h. A reader is given of each text the ids that its
- * cache does not hold yet: at first all of them, later the last one, and behind it what is guessed.
- * Position p of a text lies in slot first_slot + p of the cache, so what a guess that turned out
- * wrong left there is overwritten before anybody reads it.
+/* autoregress_describe.c - builds the next pass; see autoregress_run.h. The rows of a text are the
+ * ids that the reader's cache does not hold yet: first the whole prompt, later the last id, and
+ * after it the guesses. Position p of a text lies in slot first_slot + p of the cache. A rejected
+ * guess leaves keys and values in such a slot; they are overwritten before they are read.
  */
-#include "lib/decode/autoregress/run.h"
+#include "lib/decode/autoregress/autoregress_run.h"
 
-int32_t autoregress_id(const struct run *r, size_t seat, int32_t place)
+int32_t autoregress_id(const struct autoregress_run *r, size_t seat, int32_t place)
 {
     const struct texts *t = &r->writer.host;
     int32_t prompt = t->state[seat].prompt;
@@ -56,7 +56,7 @@ static void add_wanted(struct reader *w, const struct text_state *t, int32_t gue
 }
 
 /* A text's list of slots begins at its first slot: no other text's does. */
-void autoregress_add(struct run *r, struct reader *w, size_t seat, const int32_t *guess,
+void autoregress_add(struct autoregress_run *r, struct reader *w, size_t seat, const int32_t *guess,
                      int32_t guesses)
 {
     struct pass *p = &w->plan.pass;
@@ -77,7 +77,7 @@ void autoregress_add(struct run *r, struct reader *w, size_t seat, const int32_t
     w->longest = (size_t)n > w->longest ? (size_t)n : w->longest;
 }
 
-void autoregress_send(const struct run *r, struct reader *w)
+void autoregress_send(const struct autoregress_run *r, struct reader *w)
 {
     struct pass *p = &w->plan.pass;
     w->plan.loop.parts = p->n_seqs;
@@ -113,7 +113,7 @@ void autoregress_count(const struct reader *w, struct extent *x, int32_t rows, i
     x->written += w->kv ? rows : 0;
 }
 
-size_t autoregress_describe(struct run *r)
+size_t autoregress_describe(struct autoregress_run *r)
 {
     struct reader *w = &r->writer;
     int32_t most = 0;

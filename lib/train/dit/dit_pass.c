@@ -1,10 +1,10 @@
-/* pass.c - a transformer over latents, forward and back; see dit.h for what it computes.
+/* dit_pass.c - a transformer over latents, forward and back; see dit.h for what it computes.
  *
  * Forward keeps what the way back needs, and backward mirrors it line by line. Products go through
  * the gemm of the back end; the rest is a few values a latent, and a text has few latents, so it
  * stays plain loops. Proven against finite differences in tests/model/test-dit.c.
  */
-#include "lib/train/dit/pass.h"
+#include "lib/train/dit/dit_pass.h"
 
 #include <math.h>
 #include <string.h>

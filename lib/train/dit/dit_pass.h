@@ -1,5 +1,5 @@
-/* pass.h - of dit.c and pass.c alone: how a transformer over latents lies in memory, and its way
- * forward and back.
+/* dit_pass.h - memory layout, forward and backward pass of a transformer over latents; shared by
+ * dit.c and dit_pass.c only.
  */
 #ifndef TRAIN_DIT_PASS_H
 #define TRAIN_DIT_PASS_H

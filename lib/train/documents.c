@@ -1,9 +1,9 @@
-/* training_batch.c - which document stands where in the batch of a step; see training_batch.h.
+/* documents.c - which document stands where in the batch of a step; see documents.h.
  *
  * All draws are rng_at(seed, step, place): no state is carried from one step to the next, so a
  * training that was interrupted goes on with the batches that it would have had.
  */
-#include "lib/train/training_batch.h"
+#include "lib/train/documents.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void keep_pair(struct texts *t, const char *prompt, const char *answer)
     t->v[t->n++] = mem_text(answer);
 }
 
-int training_batch_texts(const char *const *paths, size_t n_paths, int64_t limit, const char *task,
+int documents_read(const char *const *paths, size_t n_paths, int64_t limit, const char *task,
                          int64_t times, char ***texts, size_t *n, size_t *unique, struct err *e)
 {
     struct rec_reader *r = rec_read_open(paths, n_paths, e);
@@ -54,26 +54,26 @@ int training_batch_texts(const char *const *paths, size_t n_paths, int64_t limit
     *unique = first.n / 2;
     for (size_t i = 0; i < again.n; i += 2)
         keep_pair(&first, again.v[i], again.v[i + 1]);
-    training_batch_texts_free(again.v, again.n / 2);
+    documents_free_texts(again.v, again.n / 2);
     *texts = first.v;
     *n = first.n / 2;
     if (got < 0)
-        training_batch_texts_free(*texts, *n);
+        documents_free_texts(*texts, *n);
     return got < 0 ? -1 : 0;
 }
 
-void training_batch_texts_free(char **texts, size_t n)
+void documents_free_texts(char **texts, size_t n)
 {
     for (size_t i = 0; i < 2 * n; i++)
         free(texts[i]);
     free(texts);
 }
 
-int training_batch_make(struct training_batch *l, const struct tokenizer *t, char *const *texts,
+int documents_make(struct documents *l, const struct tokenizer *t, char *const *texts,
                         size_t n, int64_t bos, int64_t eos, int64_t mask, uint64_t seed,
                         struct err *e)
 {
-    *l = (struct training_batch){.n = n, .bos = bos, .eos = eos, .mask = mask, .seed = seed};
+    *l = (struct documents){.n = n, .bos = bos, .eos = eos, .mask = mask, .seed = seed};
     l->begin = mem_alloc((n + 1) * sizeof *l->begin);
     l->answer = mem_alloc(n * sizeof *l->answer);
     uint32_t *order = mem_alloc(n * sizeof *order);
@@ -95,19 +95,19 @@ int training_batch_make(struct training_batch *l, const struct tokenizer *t, cha
     l->begin[n] = l->all.n;
     free(order);
     if (bad)
-        training_batch_free(l);
+        documents_free(l);
     return bad ? -1 : 0;
 }
 
-void training_batch_free(struct training_batch *l)
+void documents_free(struct documents *l)
 {
     ids_free(&l->all);
     free(l->begin);
     free(l->answer);
-    *l = (struct training_batch){0};
+    *l = (struct documents){0};
 }
 
-void training_batch_hash(const struct training_batch *l, char hex[65])
+void documents_hash(const struct documents *l, char hex[65])
 {
     struct hash *h = hash_new();
     hash_add(h, l->all.v, l->all.n * sizeof *l->all.v);
@@ -118,12 +118,12 @@ void training_batch_hash(const struct training_batch *l, char hex[65])
 }
 
 /* A number in 0..n-1 for a place of a step; the bias of the remainder is below 1e-13. */
-static size_t below(const struct training_batch *l, int64_t step, uint64_t place, size_t n)
+static size_t below(const struct documents *l, int64_t step, uint64_t place, size_t n)
 {
     return (size_t)(rng_at(l->seed, (uint64_t)step, place) % n);
 }
 
-void training_batch_next_token(const struct training_batch *l, int64_t step, size_t rows,
+void documents_fill_next_token(const struct documents *l, int64_t step, size_t rows,
                                size_t len, struct train_batch *b)
 {
     b->len = len;
@@ -140,14 +140,14 @@ void training_batch_next_token(const struct training_batch *l, int64_t step, siz
 }
 
 /* Tokens of the document that stands in place s of a step, cut to `most`. */
-static size_t length_of(const struct training_batch *l, int64_t step, size_t s, size_t most)
+static size_t length_of(const struct documents *l, int64_t step, size_t s, size_t most)
 {
     size_t doc = below(l, step, s, l->n), n = l->begin[doc + 1] - l->begin[doc];
     return n < most ? n : most;
 }
 
 /* The last token of a row has no target: it is the end, or what follows was cut. */
-void training_batch_documents(const struct training_batch *l, int64_t step, size_t rows,
+void documents_fill_whole(const struct documents *l, int64_t step, size_t rows,
                               size_t max_len, struct train_batch *b)
 {
     size_t seqs = 0, len = 0;
@@ -170,10 +170,10 @@ void training_batch_documents(const struct training_batch *l, int64_t step, size
     }
 }
 
-/* What of a row can be masked, see training_batch.h. */
+/* What of a row can be masked, see documents.h. */
 enum row_kind { ROW_WHOLE, ROW_CUT, ROW_RESPONSE };
 
-static enum row_kind row_kind(const struct training_batch *l, int64_t step, uint64_t place)
+static enum row_kind row_kind(const struct documents *l, int64_t step, uint64_t place)
 {
     double lot = rng_unit(rng_at(l->seed, (uint64_t)step, place));
     return lot < l->whole ? ROW_WHOLE : lot < l->whole + l->cut ? ROW_CUT : ROW_RESPONSE;
@@ -181,7 +181,7 @@ static enum row_kind row_kind(const struct training_batch *l, int64_t step, uint
 
 /* One document as a row of len tokens: prompt, response, EOS to the end. Returns the first token
  * that may be masked; the last eight always may. */
-static size_t fill_row(const struct training_batch *l, size_t doc, enum row_kind kind, size_t place,
+static size_t fill_row(const struct documents *l, size_t doc, enum row_kind kind, size_t place,
                        size_t len, int32_t *out)
 {
     size_t n = l->begin[doc + 1] - l->begin[doc], first = l->answer[doc] - l->begin[doc];
@@ -194,7 +194,7 @@ static size_t fill_row(const struct training_batch *l, size_t doc, enum row_kind
     return first < len - 8 ? first : len - 8;
 }
 
-void training_batch_diffusion(const struct training_batch *l, int64_t step, size_t rows,
+void documents_fill_diffusion(const struct documents *l, int64_t step, size_t rows,
                               size_t min_len, size_t max_len, struct train_batch *b)
 {
     enum { LENGTH = 1 << 20, SHIFT, DOC = 1 << 21, KIND = 1 << 22, CUT = 3 << 21, MASKS = 1 << 23 };

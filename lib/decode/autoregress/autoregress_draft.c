@@ -1,4 +1,4 @@
-/* draft.c - guesses, and how they become text; see run.h.
+/* autoregress_draft.c - guesses, and how they become text; see autoregress_run.h.
  *
  * A pass answers the last id of a text and each id that was guessed behind it, all with the draws
  * that choose the ids at these places. The answers are taken one after another as long as the id
@@ -8,7 +8,7 @@
  * draws with the noise of the model that writes: where the two agree on the probabilities, they
  * draw the same id.
  */
-#include "lib/decode/autoregress/run.h"
+#include "lib/decode/autoregress/autoregress_run.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,13 +16,13 @@
 #include "lib/decode/lookup.h"
 
 /* How many guesses a text has room for: the pass adds one more id than it takes guesses. */
-static size_t room_of(const struct run *r, const struct text_state *t)
+static size_t room_of(const struct autoregress_run *r, const struct text_state *t)
 {
     size_t left = (size_t)(t->max - t->len) - 1;
     return t->live && t->len > t->prompt ? (left < r->most ? left : r->most) : 0;
 }
 
-static void look_up(struct run *r, size_t seat)
+static void look_up(struct autoregress_run *r, size_t seat)
 {
     const struct text_state *t = &r->writer.host.state[seat];
     size_t most = room_of(r, t);
@@ -34,7 +34,7 @@ static void look_up(struct run *r, size_t seat)
 }
 
 /* What the pass of the drafter has to do. */
-static void count(const struct run *r)
+static void count(const struct autoregress_run *r)
 {
     const struct reader *d = &r->drafter;
     const struct pass *p = &d->plan.pass;
@@ -50,7 +50,7 @@ static void count(const struct run *r)
 
 /* As many passes of the drafter as the text with the most room takes guesses. A text that has all
  * of its own stays in them, and nobody reads what it says. */
-static void draft(struct run *r, size_t passes)
+static void draft(struct autoregress_run *r, size_t passes)
 {
     struct reader *d = &r->drafter;
     struct backend *b = d->n->backend;
@@ -74,7 +74,7 @@ static void draft(struct run *r, size_t passes)
 }
 
 /* The drafter goes on with each text as if its room for guesses were all that is left of it. */
-static void draft_all(struct run *r)
+static void draft_all(struct autoregress_run *r)
 {
     struct reader *d = &r->drafter;
     size_t passes = 0;
@@ -103,7 +103,7 @@ static void draft_all(struct run *r)
     }
 }
 
-void autoregress_guess(struct run *r)
+void autoregress_guess(struct autoregress_run *r)
 {
     for (size_t i = 0; i < r->seats; i++) {
         r->guesses[i] = 0;
@@ -117,7 +117,8 @@ void autoregress_guess(struct run *r)
 /* ---- answers ---- */
 
 /* The answer becomes the id that is drawn on the host from its logits. */
-static void draw(const struct run *r, struct head_row *a, const float *logits, uint64_t key)
+static void draw(const struct autoregress_run *r, struct head_row *a, const float *logits,
+                 uint64_t key)
 {
     int32_t id = sample_draw(logits, r->writer.n->config.vocab, &r->how->sample, r->how->seed, key,
                              r->sort);
@@ -126,7 +127,7 @@ static void draw(const struct run *r, struct head_row *a, const float *logits, u
     a->id = id;
 }
 
-static void sample(struct run *r)
+static void sample(struct autoregress_run *r)
 {
     const struct reader *w = &r->writer;
     size_t vocab = w->n->config.vocab, rows = w->plan.pass.R;
@@ -137,7 +138,7 @@ static void sample(struct run *r)
             draw(r, &r->answer[k], r->logits + k * vocab, w->work->host.rows.key[k]);
 }
 
-void autoregress_take(struct run *r)
+void autoregress_take(struct autoregress_run *r)
 {
     const struct reader *w = &r->writer;
     struct backend *b = w->n->backend;

@@ -1,4 +1,4 @@
-/* draft.c - several steps of a canvas in one pass, and the ids stay what they are.
+/* diffuse_draft.c - several steps of a canvas in one pass, and the ids stay what they are.
  *
  * A canvas has lanes D_1 .. D_d, states with tokens of their own. D_1 is where the canvas is; D_2
  * what its next step comes to if the answers stay as they were, and so on, as long as answers are
@@ -16,14 +16,14 @@
  * Source: "Free Draft-and-Verification: Toward Lossless Parallel Decoding for Diffusion Large
  * Language Models" (FreeDave), arXiv 2510.00294; here a draft is right when it is the same state.
  */
-#include "lib/decode/diffuse/run.h"
+#include "lib/decode/diffuse/diffuse_run.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
 
-void diffuse_draft_make(struct run *r)
+void diffuse_draft_make(struct diffuse_run *r)
 {
     struct draft *d = &r->draft;
     size_t gen = r->how->gen_length, longest = 0;
@@ -42,7 +42,7 @@ void diffuse_draft_make(struct run *r)
     d->key = mem_zero(gen, sizeof *d->key);
 }
 
-void diffuse_draft_free(struct run *r)
+void diffuse_draft_free(struct diffuse_run *r)
 {
     struct draft *d = &r->draft;
     free(d->after);
@@ -56,7 +56,7 @@ void diffuse_draft_free(struct run *r)
     free(d->key);
 }
 
-void diffuse_draft_read(struct run *r)
+void diffuse_draft_read(struct diffuse_run *r)
 {
     struct backend *b = r->n->backend;
     const struct draft *d = &r->draft;
@@ -67,7 +67,7 @@ void diffuse_draft_read(struct run *r)
 }
 
 /* 1: what a lane has become is what the next one was. */
-static int foreseen(const struct run *r, const struct canvas_state *now, size_t lane)
+static int foreseen(const struct diffuse_run *r, const struct canvas_state *now, size_t lane)
 {
     const struct canvas_state *is = &now[lane], *next = &r->host.state[lane + 1];
     return is->live && next->live && is->block == next->block && is->step == next->step &&
@@ -76,7 +76,8 @@ static int foreseen(const struct run *r, const struct canvas_state *now, size_t 
                    (size_t)is->len * sizeof *r->host.token);
 }
 
-size_t diffuse_draft_steps(const struct run *r, const struct canvas_state *now, size_t canvas)
+size_t diffuse_draft_steps(const struct diffuse_run *r, const struct canvas_state *now,
+                           size_t canvas)
 {
     size_t steps = 1;
     while (steps < r->drafts && foreseen(r, now, canvas * r->drafts + steps - 1))
@@ -87,7 +88,7 @@ size_t diffuse_draft_steps(const struct run *r, const struct canvas_state *now, 
 /* ---- the slots of the cache ---- */
 
 /* The version of position p behind the first `lanes` of a canvas. */
-static int32_t version_of(const struct run *r, const struct canvas_state *c, size_t lanes,
+static int32_t version_of(const struct diffuse_run *r, const struct canvas_state *c, size_t lanes,
                           int32_t p)
 {
     int32_t kept = r->draft.version[c->first + p];
@@ -97,7 +98,7 @@ static int32_t version_of(const struct run *r, const struct canvas_state *c, siz
     return kept;
 }
 
-int32_t diffuse_slot(const struct run *r, size_t lane, int32_t p)
+int32_t diffuse_slot(const struct diffuse_run *r, size_t lane, int32_t p)
 {
     size_t own = lane % r->drafts;
     const struct canvas_state *c = &r->host.state[lane - own];
@@ -105,7 +106,7 @@ int32_t diffuse_slot(const struct run *r, size_t lane, int32_t p)
     return r->drafts > 1 ? slot + version_of(r, c, own + 1, p) * c->len : slot;
 }
 
-void diffuse_draft_inherit(struct run *r, size_t lane)
+void diffuse_draft_inherit(struct diffuse_run *r, size_t lane)
 {
     const struct canvas_state *c = &r->host.state[lane], *from = c - 1;
     for (int32_t p = 0; p < c->len; p++)
@@ -117,7 +118,8 @@ void diffuse_draft_inherit(struct run *r, size_t lane)
 /* ---- new drafts ---- */
 
 /* A lane becomes the one before it. */
-static void copy_lane(struct run *r, struct canvas_state *c, const struct canvas_state *from)
+static void copy_lane(struct diffuse_run *r, struct canvas_state *c,
+                      const struct canvas_state *from)
 {
     int32_t first = c->first;
     *c = *from;
@@ -126,7 +128,7 @@ static void copy_lane(struct run *r, struct canvas_state *c, const struct canvas
            (size_t)c->len * sizeof *r->host.token);
 }
 
-void diffuse_draft_guess(struct run *r, size_t each)
+void diffuse_draft_guess(struct diffuse_run *r, size_t each)
 {
     for (size_t i = 0; i < r->lanes; i++)
         if (i % r->drafts) {
@@ -136,7 +138,7 @@ void diffuse_draft_guess(struct run *r, size_t each)
 }
 
 /* Notes where the answers lie that the pass gave to a lane. */
-static void place_answers(struct run *r, size_t lane)
+static void place_answers(struct diffuse_run *r, size_t lane)
 {
     const struct canvas_state *c = &r->host.state[lane];
     size_t part = 0;
@@ -150,7 +152,7 @@ static void place_answers(struct run *r, size_t lane)
 }
 
 /* A lane becomes the one before it, one step further by the answers that are known. */
-static void draft_step(struct run *r, size_t lane)
+static void draft_step(struct diffuse_run *r, size_t lane)
 {
     struct draft *d = &r->draft;
     struct canvas_state *c = &r->host.state[lane];
@@ -175,7 +177,7 @@ static void draft_step(struct run *r, size_t lane)
     host_advance_canvases(r->n->backend, &l);
 }
 
-void diffuse_draft_follow(struct run *r, const struct canvas_state *now, size_t canvas,
+void diffuse_draft_follow(struct diffuse_run *r, const struct canvas_state *now, size_t canvas,
                           size_t steps)
 {
     size_t lane = canvas * r->drafts, last = lane + steps - 1;

@@ -1,4 +1,4 @@
-/* training_batch.h - training batches: documents of prompt and response, drawn by (seed, step).
+/* documents.h - training batches: documents of prompt and response, drawn by (seed, step).
  *
  * A batch is a function of the step alone, so an interrupted training resumes with the same
  * numbers.
@@ -19,8 +19,8 @@
  * minimum, 4.
  * Source: LLaDA (arXiv 2502.09992) algorithms 1 and 2.
  */
-#ifndef TRAIN_TRAINING_BATCH_H
-#define TRAIN_TRAINING_BATCH_H
+#ifndef TRAIN_DOCUMENTS_H
+#define TRAIN_DOCUMENTS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,7 +29,7 @@
 #include "lib/text/tokenizer.h"
 #include "lib/train/backprop.h"
 
-struct training_batch {
+struct documents {
     struct ids all;         /* tokens of all documents, in shuffled order */
     size_t *begin, *answer; /* [n + 1] first token of each document; [n] first of its response */
     size_t n;
@@ -42,27 +42,27 @@ struct training_batch {
  * packed), one after the other, the first `limit` of them (0: all), and keeps their texts: 2n
  * strings (prompt, response, ...), owned by the caller. Documents of `task` (NULL: none) come
  * `times` times: after the first `unique` ones the repeats follow. */
-int training_batch_texts(const char *const *paths, size_t n_paths, int64_t limit, const char *task,
+int documents_read(const char *const *paths, size_t n_paths, int64_t limit, const char *task,
                          int64_t times, char ***texts, size_t *n, size_t *unique, struct err *e);
-void training_batch_texts_free(char **texts, size_t n);
+void documents_free_texts(char **texts, size_t n);
 
 /* Encodes n documents (2n texts) and shuffles them by seed. */
-int training_batch_make(struct training_batch *l, const struct tokenizer *t, char *const *texts,
+int documents_make(struct documents *l, const struct tokenizer *t, char *const *texts,
                         size_t n, int64_t bos, int64_t eos, int64_t mask, uint64_t seed,
                         struct err *e);
-void training_batch_free(struct training_batch *l);
+void documents_free(struct documents *l);
 /* SHA-256 of the tokens, their order and the documents' bounds. */
-void training_batch_hash(const struct training_batch *l, char hex[65]);
+void documents_hash(const struct documents *l, char hex[65]);
 
 /* Fills b (its arrays hold `rows` entries) for a step; sets b->seqs and b->len. */
-void training_batch_next_token(const struct training_batch *l, int64_t step, size_t rows,
+void documents_fill_next_token(const struct documents *l, int64_t step, size_t rows,
                                size_t len, struct train_batch *b);
 enum { TRAINING_ROW_LEAST = 16 };
 /* Rows of up to max_len, as many as `rows` tokens hold, but no more than if each were that long. */
-void training_batch_documents(const struct training_batch *l, int64_t step, size_t rows,
+void documents_fill_whole(const struct documents *l, int64_t step, size_t rows,
                               size_t max_len, struct train_batch *b);
 /* Row length is drawn from min_len..max_len (multiples of 8) for each step. */
-void training_batch_diffusion(const struct training_batch *l, int64_t step, size_t rows,
+void documents_fill_diffusion(const struct documents *l, int64_t step, size_t rows,
                               size_t min_len, size_t max_len, struct train_batch *b);
 
 #endif

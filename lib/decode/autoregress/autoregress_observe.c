@@ -1,15 +1,15 @@
-/* observe.c - what a pass added to the texts, for an observer that looks closely (observer.h). A
- * text takes the first answers of its part of the pass, one for each id that it got: where the host
- * took them they are here already, elsewhere they are fetched.
+/* autoregress_observe.c - reports the ids that a pass added, to an observer that looks closely
+ * (observer.h). A text takes the first answers of its part of the pass, one for each new id. The
+ * answers are on the host already when the host draws the tokens; otherwise they are fetched.
  */
-#include "lib/decode/autoregress/run.h"
+#include "lib/decode/autoregress/autoregress_run.h"
 
 #include <stdlib.h>
 
 #include "lib/base/mem.h"
 
 /* The text of a seat, which took the first of the answers a[]. */
-static void tell(const struct run *r, size_t seat, const struct text_state *now,
+static void tell(const struct autoregress_run *r, size_t seat, const struct text_state *now,
                  const struct head_row *a, int64_t ns)
 {
     const struct text_state *was = &r->writer.host.state[seat];
@@ -31,7 +31,7 @@ static void tell(const struct run *r, size_t seat, const struct text_state *now,
     free(confidence);
 }
 
-void autoregress_observe(struct run *r, const struct text_state *now, int64_t ns)
+void autoregress_observe(struct autoregress_run *r, const struct text_state *now, int64_t ns)
 {
     const struct reader *w = &r->writer;
     struct backend *b = w->n->backend;

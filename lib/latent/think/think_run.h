@@ -1,7 +1,7 @@
-/* run.h - a batch of texts at work: what think.c (its memory, its clock, its passes) and fit.c
- * (where the latents come from), which it calls, share. */
-#ifndef LATENT_THINK_RUN_H
-#define LATENT_THINK_RUN_H
+/* think_run.h - a batch of texts at work: the data that think.c (memory, clock, passes) and
+ * think_fit.c (latents), which it calls, share. */
+#ifndef THINK_RUN_H
+#define THINK_RUN_H
 
 #include "lib/latent/think.h"
 #include "lib/network/cost.h"
@@ -19,7 +19,7 @@ struct thought {           /* a text of the batch */
     int32_t *ids;          /* [most] */
 };
 
-/* What fits z (fit.c): prior and zero have the state alone. */
+/* What fits z (think_fit.c): prior and zero have the state alone. */
 struct fitting {
     struct posterior state;
     struct parameters *values; /* of the network, in fp32 */
@@ -62,7 +62,7 @@ static inline size_t think_seen(const struct thinking *t, size_t pos)
     return config_recurs(c) ? 0 : pos < c->window ? pos + 1 : c->window;
 }
 
-/* ---- fit.c ---- */
+/* ---- think_fit.c ---- */
 
 struct memory_estimate think_fit_estimate(const struct network *n, const struct think *how,
                                           const struct generation_input *in, size_t batch);

@@ -1,6 +1,11 @@
-/* run.h - a way there and back at work: what its files share. From the top: backprop.c (the pass)
- * and room.c (memory), mixing.c (a mixer that recurs), latent.c (attention to latents), parts.c
- * (what all are made of); each calls those below it. */
+/* backprop_run.h - a forward and backward pass at work: the data that its files share. Each file
+ * calls only the files below it:
+ *   backprop.c         the pass
+ *   room.c             memory
+ *   backprop_mixing.c  a mixer that recurs
+ *   backprop_latent.c  attention to latents
+ *   parts.c            operations that all of them use
+ */
 #ifndef TRAIN_BACKPROP_RUN_H
 #define TRAIN_BACKPROP_RUN_H
 
@@ -118,7 +123,7 @@ void backprop_spread_stream(struct backprop *t);
 /* x[n] = 0. */
 void backprop_clear(struct backprop *t, float *x, size_t n);
 
-/* ---- mixing.c ---- */
+/* ---- backprop_mixing.c ---- */
 
 /* y->mid = y->x of the rows `who` + what time mixing gives them. */
 void backprop_mix(struct backprop *t, struct layer_tape *y, size_t l, const struct askers *who,
@@ -132,7 +137,7 @@ void backprop_mix_tape(struct backprop *t, struct mixing_tape *m,
 void backprop_mix_room(struct backprop *t, float *(*room)(struct backprop *t, size_t n));
 size_t backprop_mix_work(const struct backprop *t);
 
-/* ---- latent.c ---- */
+/* ---- backprop_latent.c ---- */
 
 /* Latents in the batch. */
 static inline size_t backprop_latent_rows(const struct backprop *t, const struct train_batch *in)

@@ -1,5 +1,5 @@
-/* fit.c - where latents come from: fitted, drawn, given, or zero; see run.h. All are a state of
- * posterior.h: the prior is a posterior of mean 0 and variance 1.
+/* think_fit.c - makes the latents: fitted, drawn, read from a file, or zero; see think_run.h. All of
+ * them are states of posterior.h: the prior is a posterior of mean 0 and variance 1.
  */
 #include <assert.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/latent/prior.h"
-#include "lib/latent/think/run.h"
+#include "lib/latent/think/think_run.h"
 
 static int fits(const struct think *how)
 {

@@ -1,13 +1,13 @@
-/* describe.c - what goes into the passes of a batch of canvases: the rows that the cache policy
- * names, the slots that are read, the answers that are wanted, and what is prepared of all that
- * before the clock begins.
+/* diffuse_describe.c - builds the passes of a batch of canvases: the rows that the cache policy
+ * names, the slots that are read, the answers that are wanted. It also prepares, before the clock
+ * begins, the kinds of passes that can come.
  *
  * Each part of a pass has room for the same number of answers, the capacity. Where passes are
- * recorded it comes in steps of CAPACITY_STEP, and as long as a canvas has further blocks it has
- * room for a whole one; elsewhere it is what the neediest canvas wants. Beyond the capacity (mask
- * ids that were committed compete again) a canvas stalls, and is described anew.
+ * recorded, the capacity grows in steps of CAPACITY_STEP, and a canvas that has further blocks gets
+ * room for a whole block. Elsewhere the capacity is what the neediest canvas wants. A canvas that
+ * exceeds the capacity (committed mask ids compete again) stalls and is described anew.
  */
-#include "lib/decode/diffuse/run.h"
+#include "lib/decode/diffuse/diffuse_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +16,13 @@
 
 enum { CAPACITY_STEP = 32 };
 
-size_t diffuse_needs(const struct run *r, const struct canvas_state *c, size_t wanted)
+size_t diffuse_needs(const struct diffuse_run *r, const struct canvas_state *c, size_t wanted)
 {
     int recorded = r->n->backend->ops->depth > 1, last = (size_t)c->block + 1 == r->blocks;
     return recorded && !last && wanted < r->how->block_length ? r->how->block_length : wanted;
 }
 
-size_t diffuse_capacity(const struct run *r, size_t most)
+size_t diffuse_capacity(const struct diffuse_run *r, size_t most)
 {
     size_t step = r->n->backend->ops->depth > 1 ? CAPACITY_STEP : 1;
     size_t capacity = (most + step - 1) / step * step;
@@ -31,7 +31,7 @@ size_t diffuse_capacity(const struct run *r, size_t most)
 }
 
 /* What the layers choose of the rows that follow; the slots of the canvas begin at `slot`. */
-static void add_share(struct run *r, int32_t slot, size_t listed)
+static void add_share(struct diffuse_run *r, int32_t slot, size_t listed)
 {
     struct pass *p = &r->plan.pass;
     const struct index *x = &r->work->host;
@@ -52,7 +52,7 @@ static void add_share(struct run *r, int32_t slot, size_t listed)
 
 /* A sequence of the pass: what the policy named of lane i. Its twin has the prompt masked.
  * Returns the slots that it lists. */
-static size_t add_rows(struct run *r, size_t i, int twin, size_t listed)
+static size_t add_rows(struct diffuse_run *r, size_t i, int twin, size_t listed)
 {
     const struct canvas_state *c = &r->host.state[i];
     struct pass *p = &r->plan.pass;
@@ -84,7 +84,7 @@ static size_t add_rows(struct run *r, size_t i, int twin, size_t listed)
 }
 
 /* The canvas as the policy sees it: one that has ended and stays goes along with the slowest. */
-static struct canvas_state canvas_seen(const struct run *r, const struct canvas_state *c)
+static struct canvas_state canvas_seen(const struct diffuse_run *r, const struct canvas_state *c)
 {
     struct canvas_state as = *c;
     const struct canvas_state *slow = c->live ? c : NULL;
@@ -102,7 +102,7 @@ static struct canvas_state canvas_seen(const struct run *r, const struct canvas_
 
 /* What the policy says of lane i now, as far as it exists, goes into r->part. Returns how many of
  * the keys lie behind the block. */
-static int32_t ask_policy(struct run *r, size_t i)
+static int32_t ask_policy(struct diffuse_run *r, size_t i)
 {
     const struct canvas_state *c = &r->host.state[i];
     const struct canvas_state as = canvas_seen(r, c);
@@ -124,7 +124,7 @@ static int32_t ask_policy(struct run *r, size_t i)
 }
 
 /* 1: the passes to come sift. */
-static int sifting(struct run *r)
+static int sifting(struct diffuse_run *r)
 {
     for (size_t i = 0; i < r->batch && r->policy->slots; i++)
         if (r->host.state[i].live) {
@@ -137,7 +137,7 @@ static int sifting(struct run *r)
 
 /* Lane i joins the passes to come with what the policy says of it, or waits while others sift.
  * Returns the slots that it lists. */
-static size_t join(struct run *r, size_t i, int sifts, size_t listed)
+static size_t join(struct diffuse_run *r, size_t i, int sifts, size_t listed)
 {
     struct canvas_loop *l = &r->plan.loop;
     struct canvas_state *c = &r->host.state[i];
@@ -154,7 +154,7 @@ static size_t join(struct run *r, size_t i, int sifts, size_t listed)
     return add_rows(r, i, 0, listed);
 }
 
-static int any_live(const struct run *r)
+static int any_live(const struct diffuse_run *r)
 {
     int live = 0;
     for (size_t i = 0; i < r->lanes; i++)
@@ -164,7 +164,7 @@ static int any_live(const struct run *r)
 
 /* The rows of the passes to come: of every lane that takes part what the policy names, and for
  * CFG the same again with the prompts masked. */
-static void gather(struct run *r)
+static void gather(struct diffuse_run *r)
 {
     struct canvas_loop *l = &r->plan.loop;
     struct pass *p = &r->plan.pass;
@@ -192,7 +192,7 @@ static void gather(struct run *r)
     p->max_slots = pass_slots(r->work, p->max_slots);
 }
 
-static size_t count_open(const struct run *r, const struct canvas_state *c)
+static size_t count_open(const struct diffuse_run *r, const struct canvas_state *c)
 {
     const struct canvas_loop here = diffuse_loop_here(r);
     size_t n = 0;
@@ -202,7 +202,7 @@ static size_t count_open(const struct run *r, const struct canvas_state *c)
 }
 
 /* And with them the slots that a rule may revise. */
-static size_t count_asked(const struct run *r, const struct canvas_state *c)
+static size_t count_asked(const struct diffuse_run *r, const struct canvas_state *c)
 {
     const struct canvas_loop here = diffuse_loop_here(r);
     size_t n = 0;
@@ -212,7 +212,7 @@ static size_t count_asked(const struct run *r, const struct canvas_state *c)
 }
 
 /* What the neediest part needs. */
-static size_t capacity_now(const struct run *r)
+static size_t capacity_now(const struct diffuse_run *r)
 {
     const struct canvas_loop *l = &r->plan.loop;
     size_t most = 0;
@@ -225,7 +225,7 @@ static size_t capacity_now(const struct run *r)
 }
 
 /* The rows that are asked about, `capacity` for each part. */
-static void ask(struct run *r, size_t capacity)
+static void ask(struct diffuse_run *r, size_t capacity)
 {
     r->plan.loop.capacity = capacity;
     const struct canvas_loop here = diffuse_loop_here(r);
@@ -235,7 +235,7 @@ static void ask(struct run *r, size_t capacity)
 }
 
 /* Steps of the first format that are left: canvases that live have made the same number. */
-static size_t early_left(const struct run *r)
+static size_t early_left(const struct diffuse_run *r)
 {
     for (size_t i = 0; r->how->early && i < r->lanes; i++) {
         const struct canvas_state *c = &r->host.state[i];
@@ -247,7 +247,7 @@ static size_t early_left(const struct run *r)
 
 /* Passes until the slowest canvas is full, if it does not end before, or until the policy is to be
  * asked again. Behind each that answers drafts the host looks. */
-static size_t passes_left(const struct run *r)
+static size_t passes_left(const struct diffuse_run *r)
 {
     size_t block = r->how->block_length, left = 0;
     if (r->block_steps < block)
@@ -264,7 +264,7 @@ static size_t passes_left(const struct run *r)
 }
 
 /* A pass of the live canvases, but for the rows that it is asked about. */
-static void describe_pass(struct run *r)
+static void describe_pass(struct diffuse_run *r)
 {
     struct pass *p = &r->plan.pass;
     const struct index *t = &r->work->device;
@@ -284,7 +284,7 @@ static void describe_pass(struct run *r)
 
 /* What the slots of the cache hold once a described pass has run. Later ones of this description
  * may renew it, so what is noted is never newer than what is there. */
-static void note_rows(struct run *r)
+static void note_rows(struct diffuse_run *r)
 {
     for (size_t k = 0; k < r->ids && r->kv; k++)
         if (r->host.row_of[k] >= 0)
@@ -292,13 +292,13 @@ static void note_rows(struct run *r)
 }
 
 /* The slots of the cache hold nothing yet. */
-static void forget(struct run *r)
+static void forget(struct diffuse_run *r)
 {
     for (size_t k = 0; k < r->ids; k++)
         r->cached[k] = -1;
 }
 
-size_t diffuse_describe(struct run *r)
+size_t diffuse_describe(struct diffuse_run *r)
 {
     describe_pass(r);
     ask(r, capacity_now(r));
@@ -311,7 +311,7 @@ size_t diffuse_describe(struct run *r)
 
 void diffuse_pass(void *ctx)
 {
-    const struct run *r = ctx;
+    const struct diffuse_run *r = ctx;
     struct backend *b = r->n->backend;
     pass_run(r->at, r->kv, r->work, &r->plan.pass);
     b->ops->advance_canvases(b, &r->plan.loop);
@@ -320,7 +320,7 @@ void diffuse_pass(void *ctx)
 /* ---- before the clock ---- */
 
 /* The pass that asks about so many rows, from the start; a canvas that wants more only waits. */
-static void prepare_pass(struct run *r, size_t capacity, int recorded)
+static void prepare_pass(struct diffuse_run *r, size_t capacity, int recorded)
 {
     struct backend *b = r->n->backend;
     ask(r, capacity);
@@ -332,7 +332,7 @@ static void prepare_pass(struct run *r, size_t capacity, int recorded)
 }
 
 /* With fewer and fewer lanes, whenever a sixteenth of the rows has gone. */
-static void prepare_fewer(struct run *r, size_t capacity, const struct canvas_state *at)
+static void prepare_fewer(struct diffuse_run *r, size_t capacity, const struct canvas_state *at)
 {
     size_t T = r->plan.pass.T;
     for (size_t n = r->lanes; --n > 0;) {
@@ -350,13 +350,13 @@ static void prepare_fewer(struct run *r, size_t capacity, const struct canvas_st
 /* What diffuse_prepare has done so far. */
 struct acts {
     int32_t id;         /* what is committed: no mask, and ends no text */
-    struct plan *plan;  /* [n] prepared */
+    struct diffuse_plan *plan;  /* [n] prepared */
     size_t n, cap;
     size_t fewest;      /* rows, of those that never come twice */
     struct canvas_state *at; /* [lanes] as described */
 };
 
-static int seen(const struct acts *a, const struct plan *p)
+static int seen(const struct acts *a, const struct diffuse_plan *p)
 {
     size_t i = 0;
     while (i < a->n && memcmp(&a->plan[i], p, sizeof *p))
@@ -366,7 +366,7 @@ static int seen(const struct acts *a, const struct plan *p)
 
 /* The passes as described. Rows that never come twice are not recorded: they run once where a
  * sixteenth of them has gone, for the kernels and choices that their like share. */
-static void prepare_described(struct run *r, struct acts *a)
+static void prepare_described(struct diffuse_run *r, struct acts *a)
 {
     size_t T = r->plan.pass.T, capacity = capacity_now(r);
     int recorded = !r->policy->fleeting || T == (r->guided ? 2 * r->ids : r->ids);
@@ -388,7 +388,7 @@ static void prepare_described(struct run *r, struct acts *a)
 
 /* A pass makes final what the schedule says, or a slot of each canvas. 1: those to come are to be
  * described anew; see settle(). */
-static int act_out(struct run *r, const struct acts *a)
+static int act_out(struct diffuse_run *r, const struct acts *a)
 {
     const struct canvas_loop here = diffuse_loop_here(r);
     size_t most = 0;
@@ -413,7 +413,7 @@ static int act_out(struct run *r, const struct acts *a)
 
 /* The passes of a description, those too that are under way when the first of them shows that it
  * has to be made anew. */
-static void act_on(struct run *r, const struct acts *a)
+static void act_on(struct diffuse_run *r, const struct acts *a)
 {
     int stale = 0, more = r->n->backend->ops->depth;
     for (size_t n = passes_left(r); n > 0 && more > 0; n--) {
@@ -426,7 +426,7 @@ static void act_on(struct run *r, const struct acts *a)
  * a time: acted out from the first pass to the last, each with all numbers of drafts. */
 void diffuse_prepare(void *ctx)
 {
-    struct run *r = ctx;
+    struct diffuse_run *r = ctx;
     size_t states = r->lanes * sizeof *r->host.state, ids = r->ids * sizeof *r->host.token;
     struct acts a = {.fewest = SIZE_MAX, .at = mem_alloc(states)};
     struct canvas_state *state = memcpy(mem_alloc(states), r->host.state, states);

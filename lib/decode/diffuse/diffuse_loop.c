@@ -1,7 +1,7 @@
-/* loop.c - what follows the answers of a pass (kernels/advance.h), as data: on the arrays of the
- * back end; or on those of the host, which can then say or make a step by itself, as it does for
- * drafts and before the clock. */
-#include "lib/decode/diffuse/run.h"
+/* diffuse_loop.c - the data for what follows the answers of a pass (kernels/advance.h), on the arrays
+ * of the back end or on those of the host. With the host's arrays, the host itself can make a step;
+ * it does so for drafts and before the clock. */
+#include "lib/decode/diffuse/diffuse_run.h"
 
 #include <string.h>
 
@@ -23,7 +23,7 @@ static void loop_on(struct canvas_loop *l, const struct index *x, const struct c
     l->budget = c->budget;
 }
 
-void diffuse_loop_make(struct run *r)
+void diffuse_loop_make(struct diffuse_run *r)
 {
     const struct diffuse *how = r->how;
     struct canvas_loop *l = &r->plan.loop;
@@ -46,7 +46,7 @@ void diffuse_loop_make(struct run *r)
     l->n_stop = generation_stops(&r->n->config, l->stop);
 }
 
-struct canvas_loop diffuse_loop_here(const struct run *r)
+struct canvas_loop diffuse_loop_here(const struct diffuse_run *r)
 {
     struct canvas_loop here = r->plan.loop;
     loop_on(&here, &r->work->host, &r->host);

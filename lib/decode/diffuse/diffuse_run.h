@@ -1,9 +1,14 @@
-/* run.h - a batch of canvases at work: what its files share, from the top: diffuse.c (its memory,
- * its clock, what its passes left), describe.c (what goes into them, also before the clock),
- * observe.c (what an observer is told), shadow.c, draft.c and loop.c (what follows the answers).
- * Each calls those below it. */
-#ifndef DECODE_DIFFUSE_RUN_H
-#define DECODE_DIFFUSE_RUN_H
+/* diffuse_run.h - a batch of canvases at work: the data that its files share. Each file calls only
+ * the files below it:
+ *   diffuse.c           memory, clock, results of passes
+ *   diffuse_describe.c  the rows of a pass, and preparation before the clock
+ *   diffuse_observe.c   reports to an observer
+ *   shadow.c            shadow rows
+ *   diffuse_draft.c     drafted steps
+ *   diffuse_loop.c      what follows the answers of a pass
+ */
+#ifndef DIFFUSE_RUN_H
+#define DIFFUSE_RUN_H
 
 #include "lib/decode/diffuse.h"
 #include "lib/network/cost.h"
@@ -23,12 +28,12 @@ struct canvases {
 };
 
 /* All that settles a pass and what follows it: the key of ops.run. */
-struct plan {
+struct diffuse_plan {
     struct pass pass;
     struct canvas_loop loop;
 };
 
-/* What draft.c keeps, all of it on the host; nothing without drafts. */
+/* What diffuse_draft.c keeps, all of it on the host; nothing without drafts. */
 struct draft {
     int32_t *after;          /* [ids] what the last pass made of the tokens */
     struct head_row *answer; /* [wanted] its answers */
@@ -41,7 +46,7 @@ struct draft {
     uint64_t *key;           /* [gen_length] */
 };
 
-struct run {
+struct diffuse_run {
     const struct network *n, *at; /* at: of the passes that are described, n or how->early */
     const struct diffuse *how;
     const struct generation_input *in;
@@ -74,55 +79,56 @@ struct run {
     struct work *work;
     struct canvases host, device; /* the states as they were when the last pass was settled */
     struct cost_model cost_model;
-    struct plan plan;
+    struct diffuse_plan plan;
     struct draft draft;
     struct sight *sight;        /* of an observer that looks closely; else NULL */
 };
 
 /* Describes and sends the passes to come, by the ids that the host has. Returns how many. */
-size_t diffuse_describe(struct run *r);
-/* For struct loop, ctx a struct run. */
+size_t diffuse_describe(struct diffuse_run *r);
+/* For struct loop, ctx a struct diffuse_run. */
 void diffuse_prepare(void *ctx);
 /* A pass as described and what follows it, for ops.run. */
 void diffuse_pass(void *ctx);
 /* The answers that a live canvas needs room for when its next pass wants `wanted`. */
-size_t diffuse_needs(const struct run *r, const struct canvas_state *c, size_t wanted);
+size_t diffuse_needs(const struct diffuse_run *r, const struct canvas_state *c, size_t wanted);
 /* The capacity that has room for `most` answers. */
-size_t diffuse_capacity(const struct run *r, size_t most);
+size_t diffuse_capacity(const struct diffuse_run *r, size_t most);
 
 /* For an observer that looks closely: its room; around each pass; what the pass that took canvas i
  * to *now changed of it, when the host has the ids behind it. */
-struct sight *diffuse_observe_make(const struct run *r);
+struct sight *diffuse_observe_make(const struct diffuse_run *r);
 void diffuse_observe_free(struct sight *s); /* NULL: nothing */
-void diffuse_observe_before(struct run *r);
-void diffuse_observe_after(struct run *r);
-void diffuse_observe(const struct run *r, size_t i, const struct canvas_state *now, size_t steps,
-                     int64_t ns);
+void diffuse_observe_before(struct diffuse_run *r);
+void diffuse_observe_after(struct diffuse_run *r);
+void diffuse_observe(const struct diffuse_run *r, size_t i, const struct canvas_state *now,
+                     size_t steps, int64_t ns);
 
 /* The shadow rows of the block that canvas i is at, whose rows are in the pass as the last ones and
  * in r->part; their lists begin at `listed`. Returns the slots that they list. */
-size_t diffuse_shadow(struct run *r, size_t i, size_t listed);
+size_t diffuse_shadow(struct diffuse_run *r, size_t i, size_t listed);
 
-/* Drafts: see draft.c. */
-void diffuse_draft_make(struct run *r);
-void diffuse_draft_free(struct run *r);
+/* Drafts: see diffuse_draft.c. */
+void diffuse_draft_make(struct diffuse_run *r);
+void diffuse_draft_free(struct diffuse_run *r);
 /* What the pass that is settled left, beside its states. */
-void diffuse_draft_read(struct run *r);
+void diffuse_draft_read(struct diffuse_run *r);
 /* The steps that a canvas has made: `now` are the states of all lanes behind the pass. */
-size_t diffuse_draft_steps(const struct run *r, const struct canvas_state *now, size_t canvas);
+size_t diffuse_draft_steps(const struct diffuse_run *r, const struct canvas_state *now,
+                           size_t canvas);
 /* The canvas is where its `steps` have taken it, and has new drafts. */
-void diffuse_draft_follow(struct run *r, const struct canvas_state *now, size_t canvas,
+void diffuse_draft_follow(struct diffuse_run *r, const struct canvas_state *now, size_t canvas,
                           size_t steps);
 /* Of each canvas the first `each` lanes are in the passes, and the drafts are where it is. */
-void diffuse_draft_guess(struct run *r, size_t each);
+void diffuse_draft_guess(struct diffuse_run *r, size_t each);
 /* What a draft's cache holds: what the pass of the lane before it, which is described, leaves. */
-void diffuse_draft_inherit(struct run *r, size_t lane);
+void diffuse_draft_inherit(struct diffuse_run *r, size_t lane);
 /* The slot of the cache that holds position p as a lane sees it in the pass that is described. */
-int32_t diffuse_slot(const struct run *r, size_t lane, int32_t p);
+int32_t diffuse_slot(const struct diffuse_run *r, size_t lane, int32_t p);
 
 /* plan.loop, but for what each description says. */
-void diffuse_loop_make(struct run *r);
+void diffuse_loop_make(struct diffuse_run *r);
 /* It as it is now, on the arrays of the host. */
-struct canvas_loop diffuse_loop_here(const struct run *r);
+struct canvas_loop diffuse_loop_here(const struct diffuse_run *r);
 
 #endif

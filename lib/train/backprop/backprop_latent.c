@@ -1,10 +1,10 @@
-/* latent.c - attention to the latents of a layer, there and back; see run.h.
+/* backprop_latent.c - attention to the latents of a layer, there and back; see backprop_run.h.
  *
  * It is attention with a full mask, its keys and values made of z_l in place of the stream. Which
  * rows ask is as in the layer's other parts. That z is the batch's own, and no parameter, is all
  * that is particular: its gradient is dz_l = dk Wck + dv Wcv.
  */
-#include "lib/train/backprop/run.h"
+#include "lib/train/backprop/backprop_run.h"
 
 static const float *latents_of(const struct backprop *t, size_t l, size_t n)
 {

@@ -1,10 +1,10 @@
-/* observe.c - what a pass changed, for an observer that looks closely (observer.h).
+/* diffuse_observe.c - what a pass changed, for an observer that looks closely (observer.h).
  *
  * Which ids the answers are about stands beside them on the back end; what follows the pass writes
  * those of the next one in their place, so they are brought to the host before it.
  * A change is a slot whose id differs before and after, whatever rule made it so.
  */
-#include "lib/decode/diffuse/run.h"
+#include "lib/decode/diffuse/diffuse_run.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct sight {
     double *confidence;
 };
 
-struct sight *diffuse_observe_make(const struct run *r)
+struct sight *diffuse_observe_make(const struct diffuse_run *r)
 {
     size_t gen = r->how->gen_length, most = r->work->size.wanted;
     struct sight *s = mem_zero(1, sizeof *s);
@@ -48,7 +48,7 @@ void diffuse_observe_free(struct sight *s)
     free(s);
 }
 
-void diffuse_observe_before(struct run *r)
+void diffuse_observe_before(struct diffuse_run *r)
 {
     struct backend *b = r->n->backend;
     struct sight *s = r->sight;
@@ -56,7 +56,7 @@ void diffuse_observe_before(struct run *r)
     memcpy(s->before, r->host.token, r->ids * sizeof *s->before);
 }
 
-void diffuse_observe_after(struct run *r)
+void diffuse_observe_after(struct diffuse_run *r)
 {
     struct backend *b = r->n->backend;
     b->ops->read(b, r->sight->answer, r->work->answer,
@@ -64,7 +64,7 @@ void diffuse_observe_after(struct run *r)
 }
 
 /* sure[slot] where a lane, which is part `part` of the pass, was given what stands there now. */
-static void be_sure(const struct run *r, size_t part, const struct canvas_state *was,
+static void be_sure(const struct diffuse_run *r, size_t part, const struct canvas_state *was,
                     const int32_t *ids)
 {
     struct sight *s = r->sight;
@@ -77,7 +77,7 @@ static void be_sure(const struct run *r, size_t part, const struct canvas_state 
     }
 }
 
-static size_t part_of(const struct run *r, size_t i)
+static size_t part_of(const struct diffuse_run *r, size_t i)
 {
     size_t part = 0;
     while ((size_t)r->work->host.member[part] != i)
@@ -85,8 +85,8 @@ static size_t part_of(const struct run *r, size_t i)
     return part;
 }
 
-void diffuse_observe(const struct run *r, size_t i, const struct canvas_state *now, size_t steps,
-                     int64_t ns)
+void diffuse_observe(const struct diffuse_run *r, size_t i, const struct canvas_state *now,
+                     size_t steps, int64_t ns)
 {
     size_t lane = i * r->drafts;
     const struct canvas_state *was = &r->host.state[lane];

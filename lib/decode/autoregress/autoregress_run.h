@@ -1,9 +1,13 @@
-/* run.h - a batch of texts at work: what its files share. From the top: autoregress.c (its memory,
- * its clock, what its passes left), prepare.c (before the clock), observe.c (what an observer is
- * told), draft.c (what is guessed, and how guesses become text), describe.c (what goes into its
- * passes); each calls those below it. */
-#ifndef DECODE_AUTOREGRESS_RUN_H
-#define DECODE_AUTOREGRESS_RUN_H
+/* autoregress_run.h - a batch of texts at work: the data that its files share. Each file
+ * calls only the files below it:
+ *   autoregress.c           memory, clock, results of passes
+ *   prepare.c               passes before the clock
+ *   autoregress_observe.c   reports to an observer
+ *   autoregress_draft.c     guesses, and which of them become text
+ *   autoregress_describe.c  the rows of a pass
+ */
+#ifndef AUTOREGRESS_RUN_H
+#define AUTOREGRESS_RUN_H
 
 #include "lib/decode/autoregress.h"
 #include "lib/network/cost.h"
@@ -17,7 +21,7 @@ struct texts {
 };
 
 /* All that settles a pass and what follows it: the key of ops.run. */
-struct plan {
+struct autoregress_plan {
     struct pass pass;
     struct text_loop loop;
 };
@@ -30,12 +34,12 @@ struct reader {
     struct work *work;
     struct texts host, device; /* the states as they were when the last pass was settled */
     int32_t *held;             /* [seats] ids of a text whose keys and values the cache holds */
-    struct plan plan;
+    struct autoregress_plan plan;
     size_t longest;            /* ids of the longest text in the next pass */
 };
 
 /* A seat is a place in the batch; who[seat] is the input whose text has it. */
-struct run {
+struct autoregress_run {
     const struct autoregress *how;
     const struct generation_input *in;
     struct generation *out;
@@ -44,7 +48,7 @@ struct run {
     size_t *who, admitted;     /* [seats]; inputs that have or had a seat: the first ones */
     struct reader writer;      /* the model; its ids are the texts */
     struct reader drafter;     /* of what is guessed; n NULL: there is none */
-    /* Guesses (draft.c). */
+    /* Guesses (autoregress_draft.c). */
     size_t most;               /* of a text in a pass; 0: none are made */
     int32_t *guess;            /* [seats, most] */
     int32_t *guesses;          /* [seats] how many are in the next pass */
@@ -59,36 +63,36 @@ struct run {
 
 /* ---- prepare.c ---- */
 
-/* For struct loop, ctx a struct run. */
+/* For struct loop, ctx a struct autoregress_run. */
 void autoregress_prepare(void *ctx);
 
-/* ---- observe.c ---- */
+/* ---- autoregress_observe.c ---- */
 
 /* Tells an observer that looks closely what the pass that took the texts to *now added to them,
  * when the host has the ids behind it. */
-void autoregress_observe(struct run *r, const struct text_state *now, int64_t ns);
+void autoregress_observe(struct autoregress_run *r, const struct text_state *now, int64_t ns);
 
-/* ---- draft.c ---- */
+/* ---- autoregress_draft.c ---- */
 
 /* Guesses for the texts of the next pass: guess, guesses. */
-void autoregress_guess(struct run *r);
+void autoregress_guess(struct autoregress_run *r);
 /* Takes the answers of the pass that was run: `next`, which the back end is given as its states. */
-void autoregress_take(struct run *r);
+void autoregress_take(struct autoregress_run *r);
 
-/* ---- describe.c ---- */
+/* ---- autoregress_describe.c ---- */
 
 /* Describes and sends the writer's next pass, with the guesses that there are. Returns how many ids
  * a text may still get. */
-size_t autoregress_describe(struct run *r);
+size_t autoregress_describe(struct autoregress_run *r);
 /* Begins a pass of w; each text that is added brings what w does not hold of it and then its
  * guess[0..guesses), and asks for the answers to its last id and to each guess. */
 void autoregress_begin(struct reader *w);
-void autoregress_add(struct run *r, struct reader *w, size_t seat, const int32_t *guess,
+void autoregress_add(struct autoregress_run *r, struct reader *w, size_t seat, const int32_t *guess,
                      int32_t guesses);
 /* Settles and sends it. */
-void autoregress_send(const struct run *r, struct reader *w);
+void autoregress_send(const struct autoregress_run *r, struct reader *w);
 /* Id `place` of a text. */
-int32_t autoregress_id(const struct run *r, size_t seat, int32_t place);
+int32_t autoregress_id(const struct autoregress_run *r, size_t seat, int32_t place);
 /* The pass as it was sent, and what follows it on the back end; ctx a struct reader. */
 void autoregress_step(void *ctx);
 /* After that: the next pass, a token each. */
