@@ -1,5 +1,5 @@
-/* diffuse_loop.c - the data for what follows the answers of a pass (kernels/advance.h), on the arrays
- * of the back end or on those of the host. With the host's arrays, the host itself can make a step;
+/* diffuse_loop.c - the data for what follows the answers of a pass (kernels/advance.h), on the
+ * arrays of the back end or on those of the host. With the host's arrays, the host itself can make a step;
  * it does so for drafts and before the clock. */
 #include "lib/decode/diffuse/diffuse_run.h"
 
