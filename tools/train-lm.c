@@ -8,7 +8,7 @@
  * Batches come from threads of their own (lib/train/loader.h); what a pass keeps for its way back,
  * and in which format it sees the weights, is said by options, too.
  *
- * One file because all of it works on the one struct run below, and most of it is options.
+ * One file because all of it works on the one struct training below, and most of it is options.
  */
 #include <assert.h>
 #include <math.h>
@@ -152,7 +152,7 @@ static void options(struct opt *o, struct args *a)
     memcpy(o, table, sizeof table);
 }
 
-struct run {
+struct training {
     const struct args *a;
     const struct opt *options; /* the table that filled it */
     size_t rank; /* 0 alone writes */
@@ -173,7 +173,7 @@ struct run {
 
 /* Learns the tokenizer, or takes the one whose ids the weights of --init mean, and puts its ids
  * into the config. */
-static int make_tokenizer(struct run *r, char **texts, size_t n, struct err *e)
+static int make_tokenizer(struct training *r, char **texts, size_t n, struct err *e)
 {
     static const char *const special[] = {"<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>"};
     int masks = config_denoises(&r->config);
@@ -202,29 +202,24 @@ static int make_tokenizer(struct run *r, char **texts, size_t n, struct err *e)
     return 0;
 }
 
-static int read_lessons(struct run *r, char **corpus, size_t n_corpus, struct err *e)
+static int read_lessons(struct training *r, char **corpus, size_t n_corpus, struct err *e)
 {
     char **texts;
     size_t n, unique;
     if (documents_read((const char *const *)corpus, n_corpus, r->a->common.limit,
-                             r->a->oversample, r->a->times, &texts, &n, &unique, e))
+                       r->a->oversample, r->a->times, &texts, &n, &unique, e))
         return -1;
     log_note(&r->log, "%zu documents, %zu with repeats", unique, n);
     const struct config *c = &r->config;
     uint64_t seed = rng_derive((uint64_t)r->a->common.seed, "batches");
     int bad = make_tokenizer(r, texts, unique, e);
     int64_t bos = config_denoises(c) ? -1 : c->bos;
-    bad = bad || documents_make(&r->corpus, r->tokenizer, texts, n, bos, c->eos[0], c->mask,
-                                     seed, e);
+    bad = bad || documents_make(&r->corpus, r->tokenizer, texts, n, bos, c->eos[0], c->mask, seed,
+                                e);
     documents_free_texts(texts, n);
-    if (!bad && r->a->valid) {
-        bad = documents_read(&r->a->valid, 1, 0, NULL, 1, &texts, &n, &unique, e);
-        if (!bad) {
-            bad = documents_make(&r->valid, r->tokenizer, texts, n, bos, c->eos[0], c->mask,
-                                      1, e);
-            documents_free_texts(texts, n);
-        }
-    }
+    if (!bad && r->a->valid)
+        bad = documents_open(&r->valid, r->tokenizer, &r->a->valid, 1, 0, bos, c->eos[0], c->mask,
+                             1, e);
     r->corpus.whole = r->valid.whole = r->a->whole;
     r->corpus.cut = r->a->cut;
     if (!bad)
@@ -234,7 +229,7 @@ static int read_lessons(struct run *r, char **corpus, size_t n_corpus, struct er
 }
 
 /* SHA-256 of the weights that training begins with: drawn by the seed, or --init's. */
-static void hash_weights(const struct run *r, char hex[65])
+static void hash_weights(const struct training *r, char hex[65])
 {
     struct hash *h = hash_new();
     for (size_t l = 0; l < r->config.layers; l++)
@@ -250,7 +245,7 @@ static void hash_weights(const struct run *r, char hex[65])
 }
 
 /* What a state must agree in. */
-static json_t *note_of(const struct run *r)
+static json_t *note_of(const struct training *r)
 {
     static const char *const harmless[] = {"valid", "dtype", "checkpoint-every",
                                            "gradient-checkpointing", "loaders", "num-workers",
@@ -294,7 +289,7 @@ static void set_shape(struct config *c, const struct args *a, const struct confi
     c->window = c->paradigm == PARADIGM_LATENT && !config_recurs(c) ? (size_t)a->window : 0;
 }
 
-static int open_init(struct run *r, struct err *e)
+static int open_init(struct training *r, struct err *e)
 {
     const struct args *a = r->a;
     if (a->init && checkpoint_open_ignoring(&r->from, a->init, 0, a->ignore_config, e))
@@ -306,7 +301,7 @@ static int open_init(struct run *r, struct err *e)
 }
 
 /* The trainer, as the options want it, and what it takes. */
-static int make_trainer(struct run *r, struct err *e)
+static int make_trainer(struct training *r, struct err *e)
 {
     const struct args *a = r->a;
     const struct trainer_how how = {
@@ -329,7 +324,7 @@ static int make_trainer(struct run *r, struct err *e)
     return quant == QUANT_NONE ? 0 : trainer_quantize(r->trainer, quant, e);
 }
 
-static int start(struct run *r, char **corpus, size_t n_corpus, struct err *e)
+static int start(struct training *r, char **corpus, size_t n_corpus, struct err *e)
 {
     const struct args *a = r->a;
     const struct engine engine = {.device = "cpu", .isa = a->isa, .threads = a->threads};
@@ -351,7 +346,7 @@ static int start(struct run *r, char **corpus, size_t n_corpus, struct err *e)
 }
 
 /* Goes on from a former state when there is one and it belongs to the same command. */
-static int resume(struct run *r, struct err *e)
+static int resume(struct training *r, struct err *e)
 {
     int bad = 0;
     if (!r->rank && file_exists(r->state)) {
@@ -368,7 +363,7 @@ static int resume(struct run *r, struct err *e)
     return bad;
 }
 
-static void fill_from(const struct run *r, const struct documents *l, int64_t step,
+static void fill_from(const struct training *r, const struct documents *l, int64_t step,
                       struct train_batch *b)
 {
     const struct args *a = r->a;
@@ -383,12 +378,12 @@ static void fill_from(const struct run *r, const struct documents *l, int64_t st
 
 static void fill(const void *run, int64_t step, struct train_batch *b)
 {
-    const struct run *r = run;
+    const struct training *r = run;
     fill_from(r, &r->corpus, step, b);
 }
 
 /* Loss over eight fixed batches of the held-out records; NaN without them. */
-static double valid_loss(struct run *r)
+static double valid_loss(struct training *r)
 {
     enum { BATCHES = 8 };
     double sum = 0;
@@ -408,14 +403,14 @@ static double rate_at(const struct args *a, int64_t step)
     return a->rate * (0.05 + 0.95 * 0.5 * (1 + cos(3.141592653589793 * done)));
 }
 
-struct sums {
+struct step_sums {
     double loss, norm;
     int64_t n, tokens, begin_ns, waited_ns; /* waited: for batches, before */
 };
 
 /* Bytes as planned and as the back end counts them, and the resident set at most since the record
  * before. */
-static json_t *memory_of(struct run *r)
+static json_t *memory_of(struct training *r)
 {
     struct memory *m = &r->backend->memory;
     int64_t resident = resident_peak();
@@ -432,7 +427,8 @@ static json_t *memory_of(struct run *r)
     return o;
 }
 
-static int write_record(struct run *r, int64_t step, struct sums *s, double rate, struct err *e)
+static int write_record(struct training *r, int64_t step, struct step_sums *s, double rate,
+                        struct err *e)
 {
     int last = step == r->a->steps;
     double seconds = (double)(clock_ns() - s->begin_ns) * 1e-9;
@@ -455,11 +451,11 @@ static int write_record(struct run *r, int64_t step, struct sums *s, double rate
     rec_set_number(j, "tokens_per_s", (double)s->tokens / seconds, "");
     rec_set_number(j, "load_wait_ratio", waited / seconds, "");
     json_object_set_new(j, "memory", memory_of(r));
-    *s = (struct sums){.begin_ns = clock_ns(), .waited_ns = loader_waited_ns(r->loader)};
+    *s = (struct step_sums){.begin_ns = clock_ns(), .waited_ns = loader_waited_ns(r->loader)};
     return rec_write(&r->records, "train", j, e);
 }
 
-static int train(struct run *r, struct err *e)
+static int train(struct training *r, struct err *e)
 {
     const struct args *a = r->a;
     struct progress p;
@@ -468,7 +464,7 @@ static int train(struct run *r, struct err *e)
                             (size_t)a->loaders, e);
     if (!r->loader)
         return -1;
-    struct sums s = {.begin_ns = clock_ns()};
+    struct step_sums s = {.begin_ns = clock_ns()};
     progress_start(&p, &r->log, a->common.progress, "steps", a->steps);
     for (int64_t step = trainer_step(r->trainer); step < a->steps; step++) {
         const struct train_batch *batch = loader_next(r->loader);
@@ -504,7 +500,7 @@ static const float *values(void *ctx, enum role role, size_t layer)
     return trainer_values(ctx, role, layer);
 }
 
-static int finish(struct run *r, struct err *e)
+static int finish(struct training *r, struct err *e)
 {
     if (r->rank)
         return 0;
@@ -521,7 +517,7 @@ static int finish(struct run *r, struct err *e)
     return 0;
 }
 
-static void close_run(struct run *r)
+static void close_run(struct training *r)
 {
     loader_close(r->loader);
     trainer_free(r->trainer);
@@ -549,7 +545,7 @@ static void check(const struct tool *t, const struct args *a, int operands)
 }
 
 /* One of several processes: a part of every batch; only the first says and writes anything. */
-static void join(struct run *r, struct args *a)
+static void join(struct training *r, struct args *a)
 {
     struct err e = {0};
     if (ranks_join((size_t)a->ranks, &e))
@@ -585,7 +581,7 @@ int main(int argc, char **argv)
     check(&tool, &a, argc - first);
     a.init = a.from ? a.from : a.init;
     a.every = a.every || !a.checkpointing ? a.every : 1;
-    struct run r = {.a = &a, .options = table,
+    struct training r = {.a = &a, .options = table,
                     .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
     struct err e = {0};
     if (a.ranks > 1)

@@ -92,7 +92,7 @@ static void options(struct opt *o, struct args *a)
     memcpy(o, table, sizeof table);
 }
 
-struct run {
+struct prior_training {
     const struct args *a;
     const struct opt *options; /* the table that filled it */
     struct log log;
@@ -112,7 +112,7 @@ struct run {
 
 /* ---- states ---- */
 
-static int make_note(struct run *r, struct err *e)
+static int make_note(struct prior_training *r, struct err *e)
 {
     static const char *const harmless[] = {"model", "limit", "verify", NULL}; /* hashes tell */
     json_t *about = checkpoint_describe(&r->model, e), *file, *hashes = json_array();
@@ -138,7 +138,7 @@ static struct tensor flat(const char *name, const char *dtype, const void *data,
     return t;
 }
 
-static int save_fits(const struct run *r, struct err *e)
+static int save_fits(const struct prior_training *r, struct err *e)
 {
     json_t *note = json_copy(r->note);
     json_object_set_new(note, "documents", json_integer((json_int_t)r->n));
@@ -155,8 +155,8 @@ static int save_fits(const struct run *r, struct err *e)
     return bad;
 }
 
-static int take(const struct run *r, const struct tensors *f, const char *name, void *out,
-                size_t bytes, struct err *e)
+static int take(const struct prior_training *r, const struct tensors *f, const char *name,
+                void *out, size_t bytes, struct err *e)
 {
     const struct tensor *t = safetensors_find(f, name);
     if (!t || t->bytes != bytes)
@@ -165,7 +165,8 @@ static int take(const struct run *r, const struct tensors *f, const char *name, 
     return 0;
 }
 
-static int take_fits(struct run *r, const struct tensors *f, const json_t *note, struct err *e)
+static int take_fits(struct prior_training *r, const struct tensors *f, const json_t *note,
+                     struct err *e)
 {
     int64_t n;
     if (training_note_check(r->note, note, r->fits, e) ||
@@ -183,7 +184,7 @@ static int take_fits(struct run *r, const struct tensors *f, const json_t *note,
 
 /* Draws of a former run of the same command, where there are any. Without them a state of the prior
  * belongs to nothing. */
-static int restore_fits(struct run *r, struct err *e)
+static int restore_fits(struct prior_training *r, struct err *e)
 {
     if (!file_exists(r->fits)) {
         unlink(r->state);
@@ -203,7 +204,7 @@ static int restore_fits(struct run *r, struct err *e)
     return bad;
 }
 
-static int restore_prior(struct run *r, struct err *e)
+static int restore_prior(struct prior_training *r, struct err *e)
 {
     if (!file_exists(r->state))
         return 0;
@@ -225,25 +226,21 @@ static int restore_prior(struct run *r, struct err *e)
 
 /* ---- latents ---- */
 
-static int read_corpus(struct run *r, char **paths, size_t n_paths, struct err *e)
+static int read_corpus(struct prior_training *r, char **paths, size_t n_paths, struct err *e)
 {
     const struct config *c = &r->model.config;
     struct tokenizer *t;
-    char **texts;
-    size_t n, unique;
-    if (checkpoint_tokenizer(&r->model, &t, e) ||
-        documents_read((const char *const *)paths, n_paths, r->a->common.limit, NULL, 1,
-                                   &texts, &n, &unique, e))
+    if (checkpoint_tokenizer(&r->model, &t, e))
         return -1;
-    int bad = documents_make(&r->corpus, t, texts, n, c->bos, c->eos[0], -1,
-                                  rng_derive((uint64_t)r->a->common.seed, "batches"), e);
-    documents_free_texts(texts, n);
+    int bad = documents_open(&r->corpus, t, (const char *const *)paths, n_paths,
+                             r->a->common.limit, c->bos, c->eos[0], -1,
+                             rng_derive((uint64_t)r->a->common.seed, "batches"), e);
     tokenizer_free(t);
     return bad;
 }
 
 /* Fits the documents of a batch and keeps a draw of each. */
-static void fit_batch(struct run *r, struct posterior *q, struct backprop *t,
+static void fit_batch(struct prior_training *r, struct posterior *q, struct backprop *t,
                       struct train_batch *b, uint64_t *keys)
 {
     const struct posterior_fit fit = {(size_t)r->a->vi_steps, r->a->vi_rate,
@@ -265,7 +262,7 @@ static void fit_batch(struct run *r, struct posterior *q, struct backprop *t,
     r->n += take;
 }
 
-static int fit_all(struct run *r, struct err *e)
+static int fit_all(struct prior_training *r, struct err *e)
 {
     const struct args *a = r->a;
     size_t rows = (size_t)a->rows, most = rows / TRAINING_ROW_LEAST, count = (size_t)a->count;
@@ -301,7 +298,8 @@ static int fit_all(struct run *r, struct err *e)
 
 /* ---- the prior ---- */
 
-static int write_step(struct run *r, int64_t step, double loss, double norm, struct err *e)
+static int write_step(struct prior_training *r, int64_t step, double loss, double norm,
+                      struct err *e)
 {
     json_t *j = json_pack("{s:s, s:s, s:s, s:I}", "model", r->model.config.name, "arch", "dit",
                           "paradigm", config_paradigm_name(r->model.config.paradigm), "step",
@@ -311,7 +309,7 @@ static int write_step(struct run *r, int64_t step, double loss, double norm, str
     return rec_write(&r->records, "train", j, e);
 }
 
-static int train(struct run *r, struct err *e)
+static int train(struct prior_training *r, struct err *e)
 {
     const struct args *a = r->a;
     size_t n = r->n - r->held, batch = (size_t)a->batch;
@@ -346,7 +344,7 @@ static int train(struct run *r, struct err *e)
 }
 
 /* KL(q || p) = E[log q] - E[log p], one draw a document. */
-static int write_worth(struct run *r, struct err *e)
+static int write_worth(struct prior_training *r, struct err *e)
 {
     double normal = 0, log_q_sum = 0, held = (double)r->held;
     size_t first = r->n - r->held;
@@ -367,7 +365,7 @@ static int write_worth(struct run *r, struct err *e)
     return rec_write(&r->records, "prior", j, e);
 }
 
-static int save(struct run *r, struct err *e)
+static int save(struct prior_training *r, struct err *e)
 {
     const char *folder = r->model.folder;
     char *manifest = mem_format("%s/" MANIFEST, folder); /* of a prior that goes now */
@@ -385,7 +383,7 @@ static int save(struct run *r, struct err *e)
 /* ---- the run ---- */
 
 /* For the draws, with those that are there already. */
-static int make_room(struct run *r, struct err *e)
+static int make_room(struct prior_training *r, struct err *e)
 {
     size_t count = (size_t)r->a->count;
     r->z = mem_alloc(count * r->each * sizeof *r->z);
@@ -394,7 +392,7 @@ static int make_room(struct run *r, struct err *e)
     return restore_fits(r, e);
 }
 
-static int open_model(struct run *r, struct err *e)
+static int open_model(struct prior_training *r, struct err *e)
 {
     const struct engine *g = &r->a->engine;
     const struct config *c = &r->model.config;
@@ -418,7 +416,7 @@ static int open_model(struct run *r, struct err *e)
     return r->prior ? 0 : -1;
 }
 
-static void close_run(struct run *r)
+static void close_run(struct prior_training *r)
 {
     dit_free(r->prior);
     network_free(&r->network);
@@ -449,7 +447,7 @@ int main(int argc, char **argv)
         opt_usage(&tool, "expected -m MODEL, a corpus file, and --heads that divide --width");
     if (a.max_len > a.rows) /* no document would ever fit */
         opt_usage(&tool, "expected --max-len <= --rows");
-    struct run r = {.a = &a, .options = table,
+    struct prior_training r = {.a = &a, .options = table,
                     .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
     struct err e = {0};
     if (open_model(&r, &e) || read_corpus(&r, argv + first, (size_t)(argc - first), &e) ||

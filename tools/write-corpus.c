@@ -49,19 +49,19 @@ static void put_record(struct buf *b, const char *part, int64_t i, const struct 
 }
 
 /* seed_word: what the numbers of a part derive from. */
-static const struct part {
+static const struct corpus_part {
     const char *name, *seed_word;
     int heldout;
 } parts[] = {{"train", "train", 0}, {"valid", "heldout", 1}, {"test", "test", 1}};
 
-static const struct part *part_named(const char *name)
+static const struct corpus_part *part_named(const char *name)
 {
-    const struct part *p = parts;
+    const struct corpus_part *p = parts;
     while (strcmp(p->name, name)) p++;
     return p;
 }
 
-static void draw(const struct args *a, const struct part *part, struct rng *r,
+static void draw(const struct args *a, const struct corpus_part *part, struct rng *r,
                  struct corpus_record *c)
 {
     if (a->lists)
@@ -82,7 +82,8 @@ static int was_seen(json_t *seen, const struct corpus_record *c)
 }
 
 /* Calls keep() with n records of a part. seen: NULL, or what no record may have. */
-static void each_record(const struct args *a, const struct part *part, int64_t n, json_t *seen,
+static void each_record(const struct args *a, const struct corpus_part *part, int64_t n,
+                        json_t *seen,
                         void (*keep)(void *ctx, int64_t i, const struct corpus_record *c),
                         void *ctx)
 {

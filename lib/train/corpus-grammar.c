@@ -12,7 +12,7 @@
 
 #include "lib/base/mem.h"
 
-struct walk {
+struct expansion {
     struct rng *r;
     const struct corpus_slot *slots, *rules;
     struct buf *out;
@@ -25,16 +25,16 @@ static const char *find(const struct corpus_slot *s, const char *name, size_t n)
     return NULL;
 }
 
-static const char *lookup(const struct walk *w, const char *name, size_t n)
+static const char *lookup(const struct expansion *w, const char *name, size_t n)
 {
     const char *value = find(w->slots, name, n);
     return value ? value : find(w->rules, name, n);
 }
 
-static void walk_span(struct walk *w, const char *p, const char *end);
+static void walk_span(struct expansion *w, const char *p, const char *end);
 
 /* {name} or {Name}, without the braces. */
-static void walk_slot(struct walk *w, const char *name, size_t n)
+static void walk_slot(struct expansion *w, const char *name, size_t n)
 {
     char low[32];
     assert(n > 0 && n < sizeof low);
@@ -62,7 +62,7 @@ static const char *bracket_end(const char *p, int *count)
 }
 
 /* Alternative k of the bracket from p to end. */
-static void walk_choice(struct walk *w, const char *p, const char *end, int k)
+static void walk_choice(struct expansion *w, const char *p, const char *end, int k)
 {
     int depth = 0;
     const char *start = p;
@@ -78,7 +78,7 @@ static void walk_choice(struct walk *w, const char *p, const char *end, int k)
     }
 }
 
-static void walk_span(struct walk *w, const char *p, const char *end)
+static void walk_span(struct expansion *w, const char *p, const char *end)
 {
     while (p < end) {
         if (*p == '[') {
@@ -118,7 +118,7 @@ static void settle(struct buf *b, size_t start)
 void corpus_expand(struct rng *r, const char *text, const struct corpus_slot *slots,
                    const struct corpus_slot *rules, struct buf *out)
 {
-    struct walk w = {r, slots, rules, out};
+    struct expansion w = {r, slots, rules, out};
     const size_t start = out->len;
     walk_span(&w, text, text + strlen(text));
     if (out->len > start) settle(out, start);

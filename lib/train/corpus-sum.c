@@ -42,11 +42,11 @@ static const char *const tellings[3][2] = {
 };
 
 /* Sums of two amounts, told without a change. {n} before {k} in the text and in the sum. */
-struct pair {
+struct number_pair {
     const char *text, *closing;
     char sign;
 };
-static const struct pair pairs[] = {
+static const struct number_pair pairs[] = {
     {"{a} has {n} {items} and {b} has {k}. How many {items} do they have [together|in all]?",
      "They have {r} {items}.", '+'},
     {"{b} [gives|brings] {a} {n} {items}. {a} [already has|had] {k} before. How many {items} does "
@@ -59,12 +59,12 @@ static const struct pair pairs[] = {
      "{He} needs {r} more {items}.", '-'},
 };
 
-struct sum {
+struct worded_sum {
     int count, first, change[3], result; /* change < 0: taken away */
 };
 
 /* The tuple that decides the part: the operands, the first two in order when they are added. */
-static int sum_tuple(const struct sum *s, int t[4])
+static int sum_tuple(const struct worded_sum *s, int t[4])
 {
     t[0] = s->first;
     memcpy(t + 1, s->change, sizeof s->change);
@@ -75,7 +75,7 @@ static int sum_tuple(const struct sum *s, int t[4])
     return 1 + s->count;
 }
 
-static int sum_is_heldout(const struct sum *s)
+static int sum_is_heldout(const struct worded_sum *s)
 {
     int t[4];
     const int n = sum_tuple(s, t);
@@ -88,10 +88,10 @@ static int below(struct rng *r, int n)
 }
 
 /* First number 2..50, changes 2..20, every sum on the way 1..99, the last at least 2. */
-static struct sum sum_draw(struct rng *r, int heldout)
+static struct worded_sum sum_draw(struct rng *r, int heldout)
 {
     for (;;) {
-        struct sum s = {.count = 1 + below(r, 3), .first = 2 + below(r, 49)};
+        struct worded_sum s = {.count = 1 + below(r, 3), .first = 2 + below(r, 49)};
         int good = 1;
         s.result = s.first;
         for (int i = 0; i < s.count; i++) {
@@ -104,7 +104,7 @@ static struct sum sum_draw(struct rng *r, int heldout)
     }
 }
 
-static void write_steps(const struct sum *s, struct buf *out)
+static void write_steps(const struct worded_sum *s, struct buf *out)
 {
     int now = s->first;
     for (int i = 0; i < s->count; i++) {
@@ -114,11 +114,11 @@ static void write_steps(const struct sum *s, struct buf *out)
     }
 }
 
-static struct sum write_pair(struct rng *r, int heldout, const struct corpus_slot *slots,
+static struct worded_sum write_pair(struct rng *r, int heldout, const struct corpus_slot *slots,
                              struct corpus_record *out)
 {
-    const struct pair *p = &pairs[rng_below(r, COUNT(pairs))];
-    struct sum s;
+    const struct number_pair *p = &pairs[rng_below(r, COUNT(pairs))];
+    struct worded_sum s;
     do s = sum_draw(r, heldout);
     while (s.count != 1 || (s.change[0] < 0) != (p->sign == '-'));
     if (p->sign == '+' && below(r, 2)) { /* the small number first */
@@ -138,11 +138,11 @@ static struct sum write_pair(struct rng *r, int heldout, const struct corpus_slo
     return s;
 }
 
-static struct sum write_scene(struct rng *r, int heldout, const struct corpus_slot *slots,
+static struct worded_sum write_scene(struct rng *r, int heldout, const struct corpus_slot *slots,
                               struct corpus_record *out)
 {
     const struct scene *sc = &scenes[rng_below(r, COUNT(scenes))];
-    const struct sum s = sum_draw(r, heldout);
+    const struct worded_sum s = sum_draw(r, heldout);
     struct buf with[3] = {{0}}, without[3] = {{0}};
     char n[16], result[16];
     snprintf(n, sizeof n, "%d", s.first);
@@ -192,7 +192,7 @@ void corpus_sum(struct rng *r, int heldout, struct corpus_record *out)
     buf_clear(&out->text);
     buf_clear(&out->reference);
     buf_clear(&out->answer);
-    const struct sum s = below(r, 4) ? write_scene(r, heldout, slots, out)
+    const struct worded_sum s = below(r, 4) ? write_scene(r, heldout, slots, out)
                                      : write_pair(r, heldout, slots, out);
     int t[4];
     corpus_key(out->task, t, sum_tuple(&s, t), &out->key);

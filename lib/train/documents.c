@@ -29,7 +29,7 @@ static void keep_pair(struct texts *t, const char *prompt, const char *answer)
 }
 
 int documents_read(const char *const *paths, size_t n_paths, int64_t limit, const char *task,
-                         int64_t times, char ***texts, size_t *n, size_t *unique, struct err *e)
+                   int64_t times, char ***texts, size_t *n, size_t *unique, struct err *e)
 {
     struct rec_reader *r = rec_read_open(paths, n_paths, e);
     if (!r)
@@ -69,9 +69,8 @@ void documents_free_texts(char **texts, size_t n)
     free(texts);
 }
 
-int documents_make(struct documents *l, const struct tokenizer *t, char *const *texts,
-                        size_t n, int64_t bos, int64_t eos, int64_t mask, uint64_t seed,
-                        struct err *e)
+int documents_make(struct documents *l, const struct tokenizer *t, char *const *texts, size_t n,
+                   int64_t bos, int64_t eos, int64_t mask, uint64_t seed, struct err *e)
 {
     *l = (struct documents){.n = n, .bos = bos, .eos = eos, .mask = mask, .seed = seed};
     l->begin = mem_alloc((n + 1) * sizeof *l->begin);
@@ -97,6 +96,19 @@ int documents_make(struct documents *l, const struct tokenizer *t, char *const *
     if (bad)
         documents_free(l);
     return bad ? -1 : 0;
+}
+
+int documents_open(struct documents *l, const struct tokenizer *t, const char *const *paths,
+                   size_t n_paths, int64_t limit, int64_t bos, int64_t eos, int64_t mask,
+                   uint64_t seed, struct err *e)
+{
+    char **texts;
+    size_t n, unique;
+    if (documents_read(paths, n_paths, limit, NULL, 1, &texts, &n, &unique, e))
+        return -1;
+    int bad = documents_make(l, t, texts, n, bos, eos, mask, seed, e);
+    documents_free_texts(texts, n);
+    return bad;
 }
 
 void documents_free(struct documents *l)

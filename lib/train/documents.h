@@ -43,13 +43,16 @@ struct documents {
  * strings (prompt, response, ...), owned by the caller. Documents of `task` (NULL: none) come
  * `times` times: after the first `unique` ones the repeats follow. */
 int documents_read(const char *const *paths, size_t n_paths, int64_t limit, const char *task,
-                         int64_t times, char ***texts, size_t *n, size_t *unique, struct err *e);
+                   int64_t times, char ***texts, size_t *n, size_t *unique, struct err *e);
 void documents_free_texts(char **texts, size_t n);
 
 /* Encodes n documents (2n texts) and shuffles them by seed. */
-int documents_make(struct documents *l, const struct tokenizer *t, char *const *texts,
-                        size_t n, int64_t bos, int64_t eos, int64_t mask, uint64_t seed,
-                        struct err *e);
+int documents_make(struct documents *l, const struct tokenizer *t, char *const *texts, size_t n,
+                   int64_t bos, int64_t eos, int64_t mask, uint64_t seed, struct err *e);
+/* Both, each document once. */
+int documents_open(struct documents *l, const struct tokenizer *t, const char *const *paths,
+                   size_t n_paths, int64_t limit, int64_t bos, int64_t eos, int64_t mask,
+                   uint64_t seed, struct err *e);
 void documents_free(struct documents *l);
 /* SHA-256 of the tokens, their order and the documents' bounds. */
 void documents_hash(const struct documents *l, char hex[65]);

@@ -320,17 +320,17 @@ double dit_log_deviation(const struct dit *d)
 /* ---- as a file ---- */
 
 /* The arrays of a file; those from `average` on stand in every one. */
-struct part {
+struct dit_part {
     const char *name;
     float *data;
     size_t n;
 };
 enum { FILE_PARTS = 6, FILE_ALWAYS = 3 };
 
-static void parts_of(const struct dit *d, struct part list[FILE_PARTS])
+static void parts_of(const struct dit *d, struct dit_part list[FILE_PARTS])
 {
     size_t each = d->s.tokens * d->s.values;
-    const struct part all[FILE_PARTS] = {
+    const struct dit_part all[FILE_PARTS] = {
         {"average", d->average, d->n}, {"mean", d->mean, each},
         {"deviation", d->deviation, each}, {"values", d->w, d->n},
         {"moment_1", d->m1, d->n}, {"moment_2", d->m2, d->n}};
@@ -360,7 +360,7 @@ static json_t *note_of(const struct dit *d)
 
 int dit_save(const struct dit *d, const char *path, int whole, struct err *e)
 {
-    struct part part[FILE_PARTS];
+    struct dit_part part[FILE_PARTS];
     struct tensor list[FILE_PARTS + 1];
     size_t n = whole ? FILE_PARTS : FILE_ALWAYS;
     json_t *note = note_of(d);
@@ -421,7 +421,7 @@ static int check_size(const struct tensors *f, const char *path, const struct di
 
 static int read_parts(struct dit *d, const struct tensors *f, const char *path, struct err *e)
 {
-    struct part part[FILE_PARTS];
+    struct dit_part part[FILE_PARTS];
     parts_of(d, part);
     memcpy(d->w, safetensors_find(f, "average")->data, d->n * sizeof *d->w);
     for (size_t i = 0; i < FILE_PARTS; i++) {
