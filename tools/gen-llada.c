@@ -1,7 +1,7 @@
 /* gen-llada - prompt records in, generation records out, by masked diffusion (LLaDA).
  *
- * All that is particular to diffusion is the decoder that is named here; options, points, batches
- * and records are those of every generator (lib/run/driver.h).
+ * This file names the decoder; options, points, batches and records are shared by all generators
+ * (lib/run/driver.h).
  */
 #include "lib/run/driver.h"
 
@@ -23,21 +23,24 @@ static const char examples[] =
     "gen-llada -m data/models/llada-demo --schedule schedule.ndjson --launch 3 prompts.ndjson\n";
 
 static const char notes[] =
-    "A denoising step computes every position of prompt and canvas, unless --cache keeps some\n"
-    "or --suffix leaves some out (rows counts what was computed); steps that would commit\n"
-    "nothing (more steps than masks) are skipped. --unmask threshold and its like end a block\n"
-    "when it is full, so steps are none of their settings. --unmask saber and wino may mask\n"
-    "tokens of the block again (remasked_tokens): its slots are readable, and count as\n"
-    "emitted, when it is done; wino computes a row more for each of them. token_ids are all\n"
-    "slots of the canvas; with --stop-at-eos the readable ones. The text drops special tokens\n"
-    "and is not cut at the first of them. commit_tokens is how many slots each pass filled.\n"
-    "On drawn weights (synth:) an adaptive rule would commit at a pace of its own, and times\n"
-    "would mean nothing: --unmask replay --commit-trace FILE commits as many as the passes in\n"
-    "FILE did, records of one point of a trained model, block by block; each prompt takes the\n"
-    "curve that its id draws, and such records say replayed and the hash of FILE. Lists are\n"
-    "crossed: every combination is a point, run in this process. --admit continuous: one batch\n"
-    "of all prompts, --batch of them at once; the times of a prompt count from admit_ns, when it\n"
-    "joined.\n";
+    "A denoising step computes every position of the prompt and the canvas, except\n"
+    "those that --cache keeps or --suffix leaves out; the field rows counts\n"
+    "computed positions. Steps that would commit nothing (more steps than masks)\n"
+    "are skipped. Adaptive rules (--unmask threshold and others) end a block when\n"
+    "it is full and have no setting steps. --unmask saber and wino may mask tokens\n"
+    "of the block again (remasked_tokens); its slots become readable, and count as\n"
+    "emitted, when the block is done. wino computes one more row for each of them.\n"
+    "token_ids holds all slots of the canvas, with --stop-at-eos only the readable\n"
+    "ones. The text drops special tokens and is not cut at the first one.\n"
+    "commit_tokens counts the slots that each pass filled.\n"
+    "With random weights (synth:) an adaptive rule would commit at a meaningless\n"
+    "pace. --unmask replay --commit-trace FILE commits as many tokens per pass as\n"
+    "the records in FILE did, block by block. FILE holds records of one point of a\n"
+    "trained model; the id of a prompt draws one of them. Such records say replayed\n"
+    "and hold the hash of FILE.\n"
+    "Lists are crossed: every combination of settings is a point, run in this\n"
+    "process. --admit continuous: all prompts form one batch, --batch of them at a\n"
+    "time. The times of a prompt count from admit_ns, when it joined the batch.\n";
 
 int main(int argc, char **argv)
 {

@@ -1,7 +1,7 @@
-/* gen-llama - prompt records in, generation records out, left to right with a KV cache (LLaMA).
+/* gen-llama - prompt records in, generation records out, autoregressive with a KV cache (LLaMA).
  *
- * All that is particular to autoregression is the decoder that is named here; options, points,
- * batches and records are those of every generator (lib/run/driver.h).
+ * This file names the decoder; options, points, batches and records are shared by all generators
+ * (lib/run/driver.h).
  */
 #include "lib/run/driver.h"
 
@@ -21,18 +21,20 @@ static const char examples[] =
     "gen-llama -m DIR --draft SMALLER --draft-tokens 0,2,4 --batch 1,8 prompts.ndjson\n";
 
 static const char notes[] =
-    "The first pass computes all tokens of the prompts, each later one a token a text; a text\n"
-    "that ends leaves the batch. token_ids go up to and without the stop id; e2e_ns includes\n"
-    "the pass that found it. Filters in the order of Hugging Face: temperature, top-k, top-p;\n"
-    "unlike there, top-k is off unless asked for. Lists are crossed: every combination is a\n"
-    "point, run in this process.\n"
-    "--lookup and --draft guess tokens that one pass then verifies (speculative decoding). A\n"
-    "guess is taken where it is the token that would have been chosen, at a temperature too: the\n"
-    "text is the same without guesses (on a GPU but for rounding, as with another --batch). What\n"
-    "a pass adds is one event; new_tokens / passes are the tokens a pass. Making guesses is\n"
-    "inside the clock, and in model_flops; the weights and cache of --draft are in memory.\n"
-    "--admit continuous: one batch of all prompts, --batch of them at once; the times of a prompt\n"
-    "count from admit_ns, when it joined.\n";
+    "The first pass computes all tokens of the prompts; each later pass adds one\n"
+    "token to each text. A finished text leaves the batch. token_ids end before the\n"
+    "stop id; e2e_ns includes the pass that found it. Filters apply in the order of\n"
+    "Hugging Face: temperature, top-k, top-p. Unlike there, top-k is off by\n"
+    "default.\n"
+    "Lists are crossed: every combination of settings is a point, run in this\n"
+    "process. Speculative decoding: --lookup and --draft guess tokens that one pass\n"
+    "verifies. A guess is accepted only if it is the token that the model would\n"
+    "have chosen, also at a temperature, so the text does not change (on a GPU\n"
+    "rounding may differ, as with another --batch). The tokens that a pass adds are\n"
+    "one event; new_tokens / passes is tokens per pass. The clock and model_flops\n"
+    "include the guessing. The weights and the cache of --draft stay in memory.\n"
+    "--admit continuous: all prompts form one batch, --batch of them at a time. The\n"
+    "times of a prompt count from admit_ns, when it joined the batch.\n";
 
 int main(int argc, char **argv)
 {

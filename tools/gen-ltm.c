@@ -1,8 +1,8 @@
-/* gen-ltm - prompt records in, generation records out, left to right under latent thoughts that are
- * fitted to the prompt first (the latent thought model).
+/* gen-ltm - prompt records in, generation records out, autoregressive under latent thoughts that
+ * are first fitted to the prompt (latent thought model).
  *
- * All that is particular to it is the decoder that is named here; options, points, batches and
- * records are those of every generator (lib/run/driver.h).
+ * This file names the decoder; options, points, batches and records are shared by all generators
+ * (lib/run/driver.h).
  */
 #include "lib/latent/think.h"
 #include "lib/run/driver.h"
@@ -22,18 +22,22 @@ static const char examples[] =
     "gen-ltm -m synth:tiny-ltm --ignore-eos --warmup 2 --repeat 5 prompts.ndjson\n";
 
 static const char notes[] =
-    "First a posterior of the latents (mean and log variance, AdamW, fresh noise each step) is\n"
-    "fitted to the prompt, the weights as they are; then the answer is written a token a pass.\n"
-    "Fitting is inside the clock: ttft_ns holds it and the pass over the prompt; vi_ns is what\n"
-    "it took for the batch, decode_ns the rest of e2e_ns. passes and rows are those of decoding;\n"
-    "model_flops hold the fit too. elbo_nats bounds the prompt by one draw: score-ppl --mode\n"
-    "elbo draws more. A text keeps the keys and values of at most twice its window, or with\n"
-    "mixer rwkv6 or rwkv7 one state (state_bytes), so a token costs the same at every position.\n"
-    "After --refit N tokens the latents go on being fitted, to prompt and answer, and the text is\n"
-    "read again under them.\n"
-    "On a GPU the same gradients are made there, in fp32: --dtype f32, bf16-f32 or f16 and no\n"
-    "--quant; a step of a fit is recorded once and replayed. --z dit needs the processor.\n"
-    "Lists are crossed: every combination is a point, run in this process.\n";
+    "First a posterior of the latents (mean and log variance) is fitted to the\n"
+    "prompt by AdamW with fresh noise at each step; the weights do not change. Then\n"
+    "the answer is written, one token per pass. The clock includes the fit: ttft_ns\n"
+    "is the fit and the pass over the prompt, vi_ns the fit of the whole batch,\n"
+    "decode_ns the rest of e2e_ns. passes and rows count only decoding; model_flops\n"
+    "includes the fit. elbo_nats is a bound of the prompt by one draw; score-ppl\n"
+    "--mode elbo uses more draws.\n"
+    "A text keeps the keys and values of at most twice its window, or with mixer\n"
+    "rwkv6 or rwkv7 one state (state_bytes), so a token costs the same at every\n"
+    "position.\n"
+    "After each --refit N tokens the latents are fitted further, to prompt and\n"
+    "answer, and the text is read again under the new latents.\n"
+    "A GPU computes the gradients in fp32: this needs --dtype f32, bf16-f32 or f16\n"
+    "and no --quant. A step of a fit is recorded once and replayed. --z dit runs\n"
+    "only on the CPU. Lists are crossed: every combination of settings is a point,\n"
+    "run in this process.\n";
 
 int main(int argc, char **argv)
 {

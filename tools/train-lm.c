@@ -1,14 +1,13 @@
 /* train-lm - corpus records in, a small checkpoint in the Hugging Face layout and its loss curve
  * out.
  *
- * The state (values, moments, step, and a note of every option that matters) is saved as it goes
- * on, and a training that was interrupted resumes with the numbers it would have had: batches are a
- * function of seed and step (lib/train/documents.h).
+ * The state (values, moments, step, and a note of every option that matters) is saved during
+ * training. A resumed training computes the same numbers as an uninterrupted one, because a batch
+ * is a function of seed and step (lib/train/documents.h). Other threads prepare the batches
+ * (lib/train/loader.h).
  *
- * Batches come from threads of their own (lib/train/loader.h); what a pass keeps for its way back,
- * and in which format it sees the weights, is said by options, too.
- *
- * One file because all of it works on the one struct training below, and most of it is options.
+ * More than 500 lines because the options and the one struct training that they fill make up most
+ * of the file.
  */
 #include <assert.h>
 #include <math.h>
@@ -56,96 +55,113 @@ static const char examples[] =
     "train-lm --arch ltm --latents 4 --vi-steps 8 --rows 1024 --out m corpus.ndjson\n"
     "train-lm --arch ltm --mixer rwkv6 --rank 16 --out m corpus.ndjson\n";
 static const char notes[] =
-    "Learns a byte-level BPE tokenizer from the corpus (with --init and --from it is that of the\n"
-    "weights), then the network: AdamW (0.9, 0.95), linear warm-up and cosine decay to a\n"
-    "twentieth, gradients clipped by global norm. llama: next-token loss; llada: masked-diffusion\n"
-    "loss (uniform t, weight 1/t). Records {text, reference} are documents.\n"
-    "ltm: -ELBO a token. For each document a posterior of its latents is fitted by --vi-steps\n"
-    "steps, the network as it is, then one step of the network is made with a fresh draw of it;\n"
-    "a step costs about (2/3 vi-steps + 1) times that of a llama.\n"
-    "--precision bf16 rounds what a layer multiplies, there and back, to bf16 and is about twice\n"
-    "as fast where the processor multiplies bf16; weights, gradients, moments and all sums stay\n"
-    "f32. --checkpoint-every K keeps of K layers the input of the first and computes the rest\n"
-    "again on the way back: fewer bytes, one more pass, the same bits. --loss whole has logits of\n"
-    "all rows at once, to know what doing without saves. --qat computes with the weights that\n"
-    "pack-model --quant would make of them, and learns by them; what is written is not quantized.\n"
-    "--parts P takes a batch in P parts, --ranks N in N processes, summed up in one order.\n"
-    "Interrupted, it goes on from OUT/train.state with the same command. The same seed gives\n"
-    "the same bits on machines of one processor level, at any number of threads.\n";
+    "Each record {text, reference} is a document. First the tool learns a\n"
+    "byte-level BPE tokenizer from the corpus (--init and --from use the tokenizer\n"
+    "of their model). Then it trains the network: AdamW (0.9, 0.95), linear\n"
+    "warm-up, cosine decay to a twentieth of the peak rate, gradients clipped by\n"
+    "global norm.\n"
+    "Losses: llama next token; llada masked diffusion (uniform t, weight 1/t); ltm\n"
+    "-ELBO per token. For ltm each step first fits a posterior of every document's\n"
+    "latents by --vi-steps steps with the network fixed, then updates the network\n"
+    "with a fresh draw of the posterior. Such a step costs about (2/3 vi-steps + 1)\n"
+    "times a step of llama.\n"
+    "--precision bf16 rounds the factors of matrix products to bf16, forward and\n"
+    "backward. It is about twice as fast on processors that multiply bf16. Weights,\n"
+    "gradients, moments and sums stay f32.\n"
+    "--checkpoint-every K keeps only the input of every K-th layer and computes the\n"
+    "other layers again in the backward pass: less memory, one more pass, the same\n"
+    "bits. --loss whole holds the logits of all rows at once, to measure what\n"
+    "--loss fused saves. --qat trains with weights rounded as pack-model --quant\n"
+    "would round them. The checkpoint that is written is not quantized.\n"
+    "--parts P splits a batch into P parts; --ranks N splits it over N processes.\n"
+    "Both add the parts in the same order.\n"
+    "The same command resumes an interrupted training from OUT/train.state. The\n"
+    "same seed gives the same bits on machines with the same instruction set, with\n"
+    "any number of threads.\n";
 
 enum { OPTIONS_MOST = 64 };
 static void options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
         {"arch", 0, OPT_CHOICE, &a->arch, .choices = "llada|llama|ltm",
-         .help = "family (llada)"},
+         .help = "model family (llada)"},
         {"out", 0, OPT_TEXT, &a->out, .arg = "FOLDER",
-         .help = "where the checkpoint goes (needed)"},
+         .help = "folder of the checkpoint to write (required)"},
         {"valid", 0, OPT_TEXT, &a->valid, .arg = "FILE",
-         .help = "held-out records: validation loss"},
+         .help = "held-out records, for the validation loss"},
         {"init", 0, OPT_TEXT, &a->init, .arg = "MODEL",
-         .help = "begin with weights and tokenizer of this checkpoint (of any family)"},
+         .help = "start from the weights and tokenizer of this checkpoint, any family"},
         {"from", 0, OPT_TEXT, &a->from, .arg = "MODEL",
-         .help = "the same, and its family and shape are taken too: go on with a pruned model"},
+         .help = "as --init, with its family and shape too: retrain a pruned model"},
         IGNORE_CONFIG_OPTION(a->ignore_config),
         {"oversample", 0, OPT_TEXT, &a->oversample, .arg = "TASK",
-         .help = "documents of this task come --times times as often"},
-        {"times", 0, OPT_INT, &a->times, 1, 1000, .arg = "N", .help = "see --oversample (4)"},
+         .help = "repeat documents of this task --times times"},
+        {"times", 0, OPT_INT, &a->times, 1, 1000, .arg = "N",
+         .help = "copies of each document of --oversample (4)"},
         {"whole", 0, OPT_REAL, &a->whole, 0, 1, .arg = "R",
-         .help = "llada: share of rows masked anywhere, not in the response alone (0.5)"},
+         .help = "llada: share of rows whose prompt is masked too (0.5)"},
         {"cut", 0, OPT_REAL, &a->cut, 0, 1, .arg = "R",
-         .help = "llada: share of rows masked behind a random place of the response only (0)"},
-        {"vocab", 0, OPT_INT, &a->vocab, 300, 65536, .arg = "N", .help = "vocabulary (1024)"},
-        {"width", 0, OPT_INT, &a->width, 8, 4096, .arg = "N", .help = "width of the stream (256)"},
+         .help = "llada: share of rows masked only after a random place of the response (0)"},
+        {"vocab", 0, OPT_INT, &a->vocab, 300, 65536, .arg = "N", .help = "vocabulary size (1024)"},
+        {"width", 0, OPT_INT, &a->width, 8, 4096, .arg = "N",
+         .help = "width of the residual stream (256)"},
         {"layers", 0, OPT_INT, &a->layers, 1, 64, .arg = "N", .help = "layers (4)"},
         {"heads", 0, OPT_INT, &a->heads, 1, 64, .arg = "N", .help = "query heads (8)"},
-        {"kv-heads", 0, OPT_INT, &a->kv_heads, 1, 64, .arg = "N", .help = "key heads (8)"},
-        {"ffn", 0, OPT_INT, &a->ffn, 8, 16384, .arg = "N", .help = "width of the gate (704)"},
+        {"kv-heads", 0, OPT_INT, &a->kv_heads, 1, 64, .arg = "N",
+         .help = "key and value heads (8)"},
+        {"ffn", 0, OPT_INT, &a->ffn, 8, 16384, .arg = "N",
+         .help = "width of the feed-forward layer (704)"},
         {"context", 0, OPT_INT, &a->context, 16, 8192, .arg = "N",
-         .help = "longest sequence (512)"},
+         .help = "longest sequence in tokens (512)"},
         {"latents", 0, OPT_INT, &a->latents, 1, 4096, .arg = "N",
-         .help = "ltm: latent vectors a layer (4)"},
+         .help = "ltm: latent vectors per layer (4)"},
         {"window", 0, OPT_INT, &a->window, 1, 8192, .arg = "N",
-         .help = "ltm: tokens that a token sees, itself included (256)"},
+         .help = "ltm: attention window in tokens, including the token itself (256)"},
         {"mixer", 0, OPT_CHOICE, &a->mixer, .choices = "swa|rwkv6|rwkv7",
-         .help = "ltm: what moves between tokens: attention in the window, or time mixing (swa)"},
+         .help = "ltm: attention in the window (swa) or RWKV time mixing (swa)"},
         {"rank", 0, OPT_INT, &a->rank, 1, 4096, .arg = "N",
-         .help = "ltm: of the low-rank parts of rwkv6 and rwkv7 (32)"},
+         .help = "ltm: rank of the low-rank parts of rwkv6 and rwkv7 (32)"},
         {"vi-steps", 0, OPT_INT, &a->vi_steps, 0, 1000, .arg = "N",
-         .help = "ltm: steps of a posterior (16)"},
+         .help = "ltm: steps to fit a posterior (16)"},
         {"vi-rate", 0, OPT_REAL, &a->vi_rate, 1e-9, 10, .arg = "R",
-         .help = "ltm: their rate at first, a tenth of it at last (0.34)"},
-        {"tied", 0, OPT_FLAG, &a->tied, .help = "the head is the embedding"},
-        {"dtype", 0, OPT_CHOICE, &a->dtype, .choices = "F32|BF16", .help = "of the file (BF16)"},
+         .help = "ltm: first learning rate of a fit; it falls to a tenth (0.34)"},
+        {"tied", 0, OPT_FLAG, &a->tied, .help = "use the embedding as the output head"},
+        {"dtype", 0, OPT_CHOICE, &a->dtype, .choices = "F32|BF16",
+         .help = "number format of the written weights (BF16)"},
         {"steps", 0, OPT_INT, &a->steps, 1, 10000000, .arg = "N", .help = "updates (8000)"},
-        {"rows", 0, OPT_INT, &a->rows, 16, 65536, .arg = "N", .help = "tokens of a batch (2048)"},
-        {"min-len", 0, OPT_INT, &a->min_len, 16, 8192, .arg = "N", .help = "shortest row (72)"},
-        {"max-len", 0, OPT_INT, &a->max_len, 16, 8192, .arg = "N", .help = "longest row (128)"},
+        {"rows", 0, OPT_INT, &a->rows, 16, 65536, .arg = "N", .help = "tokens per batch (2048)"},
+        {"min-len", 0, OPT_INT, &a->min_len, 16, 8192, .arg = "N",
+         .help = "llada: shortest row in tokens (72)"},
+        {"max-len", 0, OPT_INT, &a->max_len, 16, 8192, .arg = "N",
+         .help = "longest row in tokens (128)"},
         {"rate", 0, OPT_REAL, &a->rate, 1e-9, 1, .arg = "R", .help = "peak learning rate (0.002)"},
         {"warmup", 0, OPT_REAL, &a->warmup, 0, 1e6, .arg = "N", .help = "warm-up steps (200)"},
         {"decay", 0, OPT_REAL, &a->decay, 0, 10, .arg = "R", .help = "weight decay (0.1)"},
-        {"clip", 0, OPT_REAL, &a->clip, 1e-6, 1e6, .arg = "R", .help = "gradient norm limit (1)"},
+        {"clip", 0, OPT_REAL, &a->clip, 1e-6, 1e6, .arg = "R",
+         .help = "limit of the gradient norm (1)"},
         {"precision", 0, OPT_CHOICE, &a->precision, .choices = "f32|bf16",
-         .help = "of what the layers multiply; values and sums are f32 (f32)"},
+         .help = "format of the factors in matrix products; sums are f32 (f32)"},
         {"checkpoint-every", 0, OPT_INT, &a->every, 0, 64, .arg = "K",
-         .help = "layers whose first alone keeps its input (0: all keep all)"},
+         .help = "keep activations of every K-th layer only; 0: of all (0)"},
         {"loss", 0, OPT_CHOICE, &a->loss, .choices = "fused|whole",
-         .help = "logits of a block of rows at a time, or of all rows (fused)"},
+         .help = "compute logits by blocks of rows, or for all rows at once (fused)"},
         {"qat", 0, OPT_CHOICE, &a->qat,
          .choices = "none|int8|int8-vector|fp8|nf4|nf4-f32|fp4",
-         .help = "learn with weights as this format has them (none)"},
+         .help = "train with weights rounded to this format (none)"},
         {"parts", 0, OPT_INT, &a->parts, 1, 1024, .arg = "P",
-         .help = "parts of a batch, one after the other: activations of one at a time (1)"},
+         .help = "split a batch into P parts, computed in turn to save memory (1)"},
         {"ranks", 0, OPT_INT, &a->ranks, 1, 1024, .arg = "N",
-         .help = "processes started by mpirun -n N, which take a part each: as --parts N (1)"},
+         .help = "processes started by mpirun -n N; each takes a part of a batch (1)"},
         {"loaders", 0, OPT_INT, &a->loaders, 0, 64, .arg = "N",
-         .help = "threads that make batches ahead; 0: none, the loop makes them (0)"},
+         .help = "threads that prepare batches; 0: the training loop does (0)"},
         {"num-workers", 0, OPT_INT, &a->loaders, 0, 64, .arg = "N", .help = "--loaders"},
         {"gradient-checkpointing", 0, OPT_FLAG, &a->checkpointing, .help = "--checkpoint-every 1"},
         ISA_OPTION(a->isa),
         THREADS_OPTION(a->threads),
-        {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N", .help = "steps a record (50)"},
-        {"save", 0, OPT_INT, &a->save, 1, 1000000, .arg = "N", .help = "steps a state (500)"},
+        {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N",
+         .help = "steps between two records (50)"},
+        {"save", 0, OPT_INT, &a->save, 1, 1000000, .arg = "N",
+         .help = "steps between two saves of the state (500)"},
         OPT_COMMON(a->common),
         {0}};
     static_assert(sizeof table <= OPTIONS_MOST * sizeof *table, "room for all");

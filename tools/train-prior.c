@@ -1,14 +1,14 @@
-/* train-prior - a latent thought model and texts in, the law of their latents out: a prior that
- * gen-ltm draws from (--z dit), and its loss curve.
+/* train-prior - a latent thought model and texts in, a learned prior of their latents out
+ * (gen-ltm --z dit draws from it), with its loss curve.
  *
- * First a posterior is fitted to each of --count documents, and one draw of it is kept; then a
- * transformer learns the law of these draws (lib/train/dit.h). Every tenth document is held out: by
- * them the record at the end says what the prior is worth beside N(0, I), both as bounds of
+ * First a posterior is fitted to each of --count documents and one draw of it is kept. Then a
+ * transformer learns the distribution of these draws (lib/train/dit.h). Every tenth document is
+ * held out: the last record compares the prior with N(0, I) on them, by bounds of
  * KL(q(z|x) || prior).
  *
- * Interrupted, it goes on with the numbers that it would have had: OUT.fits has the draws so far,
- * OUT.state the transformer, with its moments and its average. What a batch of documents or of
- * draws holds is a function of seed and step.
+ * A resumed run computes the same numbers as an uninterrupted one: OUT.fits holds the draws so far,
+ * OUT.state the transformer with its moments and its average, and a batch is a function of seed and
+ * step.
  */
 #include <assert.h>
 #include <math.h>
@@ -49,11 +49,12 @@ static const char examples[] =
     "train-prior -m models/ltm corpus.ndjson > loss.ndjson\n"
     "train-prior -m models/ltm --count 2000 --steps 3000 --out prior.safetensors corpus.ndjson\n";
 static const char notes[] =
-    "Documents are records {text, reference}. The prior predicts v of a cosine schedule, AdamW\n"
-    "with linear warm-up; what is kept is a running average of its weights. The record of kind\n"
-    "prior says for held-out documents the KL of their posteriors to N(0, I) and to the prior,\n"
-    "both in nats a document, the second as an upper bound. Interrupted, it goes on from\n"
-    "OUT.fits and OUT.state with the same command, to the same bits.\n";
+    "Each record {text, reference} is a document. The prior is a diffusion\n"
+    "transformer that predicts v of a cosine schedule, trained by AdamW with linear\n"
+    "warm-up. The file holds a running average of its weights. The record of kind\n"
+    "prior gives the KL of held-out posteriors to N(0, I) and to the prior, in nats\n"
+    "per document; the second is an upper bound. The same command resumes an\n"
+    "interrupted training from OUT.fits and OUT.state, with the same bits.\n";
 
 enum { OPTIONS_MOST = 56 };
 static void options(struct opt *o, struct args *a)
@@ -62,30 +63,34 @@ static void options(struct opt *o, struct args *a)
         ENGINE_OPTIONS(a->engine),
         {.type = OPT_HEADING, .name = "", .help = "Latents:"},
         {"count", 0, OPT_INT, &a->count, 2 * HELD, 1 << 24, .arg = "N",
-         .help = "documents (1000)"},
+         .help = "documents to fit (1000)"},
         {"vi-steps", 0, OPT_INT, &a->vi_steps, 1, 1000, .arg = "N",
-         .help = "steps of a posterior (16)"},
+         .help = "steps to fit a posterior (16)"},
         {"vi-rate", 0, OPT_REAL, &a->vi_rate, 1e-9, 10, .arg = "R",
-         .help = "their rate at first, a tenth of it at last (0.34)"},
+         .help = "first learning rate of a fit; it falls to a tenth (0.34)"},
         {"rows", 0, OPT_INT, &a->rows, 16, 65536, .arg = "N",
          .help = "tokens fitted together (1024)"},
-        {"max-len", 0, OPT_INT, &a->max_len, 16, 8192, .arg = "N", .help = "of a document (128)"},
+        {"max-len", 0, OPT_INT, &a->max_len, 16, 8192, .arg = "N",
+         .help = "longest document in tokens (128)"},
         {.type = OPT_HEADING, .name = "", .help = "Prior:"},
-        {"out", 0, OPT_TEXT, &a->out, .arg = "FILE", .help = "(MODEL/" PRIOR_FILE ")"},
-        {"width", 0, OPT_INT, &a->width, 8, 4096, .arg = "N", .help = "of its stream (96)"},
-        {"layers", 0, OPT_INT, &a->layers, 1, 64, .arg = "N", .help = "layers (3)"},
-        {"heads", 0, OPT_INT, &a->heads, 1, 64, .arg = "N", .help = "heads (4)"},
-        {"batch", 0, OPT_INT, &a->batch, 1, 65536, .arg = "N", .help = "samples a step (32)"},
+        {"out", 0, OPT_TEXT, &a->out, .arg = "FILE",
+         .help = "file to write (MODEL/" PRIOR_FILE ")"},
+        {"width", 0, OPT_INT, &a->width, 8, 4096, .arg = "N", .help = "width of the prior (96)"},
+        {"layers", 0, OPT_INT, &a->layers, 1, 64, .arg = "N", .help = "layers of the prior (3)"},
+        {"heads", 0, OPT_INT, &a->heads, 1, 64, .arg = "N",
+         .help = "attention heads of the prior (4)"},
+        {"batch", 0, OPT_INT, &a->batch, 1, 65536, .arg = "N", .help = "samples per step (32)"},
         {"steps", 0, OPT_INT, &a->steps, 1, 10000000, .arg = "N", .help = "updates (2000)"},
         {"rate", 0, OPT_REAL, &a->rate, 1e-9, 1, .arg = "R", .help = "learning rate (0.001)"},
         {"warmup", 0, OPT_REAL, &a->warmup, 1, 1e6, .arg = "N", .help = "warm-up steps (100)"},
         {"keep", 0, OPT_REAL, &a->keep, 0, 1, .arg = "R",
-         .help = "what the average keeps of itself at a step (0.995)"},
+         .help = "share of the old average kept at each step (0.995)"},
         {"bound-steps", 0, OPT_INT, &a->bound, 1, 100000, .arg = "N",
-         .help = "draws of the bound (200)"},
-        {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N", .help = "steps a record (50)"},
+         .help = "draws for the bound of the last record (200)"},
+        {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N",
+         .help = "steps between two records (50)"},
         {"save", 0, OPT_INT, &a->save, 1, 1000000, .arg = "N",
-         .help = "steps, or batches of documents, a state (200)"},
+         .help = "steps or batches of documents between two saves (200)"},
         OPT_COMMON(a->common),
         {0}};
     static_assert(sizeof table <= OPTIONS_MOST * sizeof *table, "room for all");
@@ -440,7 +445,7 @@ int main(int argc, char **argv)
     struct opt table[OPTIONS_MOST];
     options(table, &a);
     const struct tool tool = {"train-prior",
-                              "a latent thought model and texts in, the law of their latents out",
+                              "a latent thought model and texts in, a learned prior of the latents out",
                               examples, notes, table};
     int first = opt_parse(&tool, argc, argv);
     if (!a.engine.model || first == argc || a.width % a.heads)

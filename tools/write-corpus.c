@@ -1,11 +1,12 @@
 /* write-corpus - a seed in, prompt records with references out: stories and worded sums, or lists.
  *
- * All text is written by this project: templates and word lists in lib/train/corpus-*.c, and
- * nothing from anywhere else. A record depends on the seed, its part and those before it alone, so
- * a longer corpus begins with the shorter one.
+ * All templates and words were written for this project (lib/train/corpus-*.c). A record depends
+ * only on the seed, its part and the records before it, so a longer corpus begins with the shorter
+ * one.
  *
- * What train may not have is drawn for valid and test. A record of test is drawn again until its
- * key and its text are neither in valid, which is written again for that, nor in test before it. */
+ * The parts valid and test use keys that train never uses. A record of test is drawn again until
+ * its key and its text occur neither in valid, which is drawn once more for this check, nor earlier
+ * in test. */
 #include <stdio.h>
 #include <string.h>
 
@@ -48,7 +49,7 @@ static void put_record(struct buf *b, const char *part, int64_t i, const struct 
     buf_text(b, "}\n");
 }
 
-/* seed_word: what the numbers of a part derive from. */
+/* seed_word: the random numbers of a part derive from it. */
 static const struct corpus_part {
     const char *name, *seed_word;
     int heldout;
@@ -72,7 +73,7 @@ static void draw(const struct args *a, const struct corpus_part *part, struct rn
         corpus_story(r, part->heldout, c);
 }
 
-/* 1 when the key or the text of c is in `seen`; both are then. */
+/* 1 when the key or the text of c is in `seen`. Adds both to it. */
 static int was_seen(json_t *seen, const struct corpus_record *c)
 {
     const int was = json_object_get(seen, c->key.data) || json_object_get(seen, c->text.data);
@@ -81,7 +82,7 @@ static int was_seen(json_t *seen, const struct corpus_record *c)
     return was;
 }
 
-/* Calls keep() with n records of a part. seen: NULL, or what no record may have. */
+/* Calls keep() with n records of a part. seen: keys and texts to avoid, or NULL. */
 static void each_record(const struct args *a, const struct corpus_part *part, int64_t n,
                         json_t *seen,
                         void (*keep)(void *ctx, int64_t i, const struct corpus_record *c),
@@ -112,7 +113,7 @@ struct sink {
     struct buf line;
 };
 
-/* Errors are seen when the output is committed. */
+/* A write error is reported when the output is committed. */
 static void write_record(void *ctx, int64_t i, const struct corpus_record *c)
 {
     struct sink *s = ctx;
@@ -137,23 +138,24 @@ int main(int argc, char **argv)
                      .common = COMMON_DEFAULTS};
     const struct opt options[] = {
         {"part", 'p', OPT_CHOICE, &a.part, .choices = "train|valid|test", .arg = "PART",
-         .help = "which part (train)"},
-        {"count", 'n', OPT_INT, &a.count, 1, 1e9, .arg = "N", .help = "records (1000)"},
-        {"mix", 0, OPT_REAL, &a.mix, 0, 1, .arg = "F", .help = "share of sums (0.4)"},
+         .help = "part of the corpus (train)"},
+        {"count", 'n', OPT_INT, &a.count, 1, 1e9, .arg = "N", .help = "records to write (1000)"},
+        {"mix", 0, OPT_REAL, &a.mix, 0, 1, .arg = "F",
+         .help = "share of worded sums; the others are stories (0.4)"},
         {"lists", 0, OPT_FLAG, &a.lists,
-         .help = "lists of words (to copy, reverse, shuffle, replace in) in place of both"},
+         .help = "write list tasks instead: copy, reverse, shuffle, replace"},
         {"apart", 0, OPT_INT, &a.apart, 0, 1e9, .arg = "N",
-         .help = "test: shares nothing with the first N records of valid (2000)"},
+         .help = "test: avoid keys and texts of the first N records of valid (2000)"},
         OPT_COMMON(a.common),
         {0}};
     const struct tool t = {
         "write-corpus", "a seed in, prompt records with references out: stories, sums, lists",
         "write-corpus --part train --count 24000 --seed 1 > train.ndjson\n"
         "write-corpus --part test --lists --count 400 | gen-llama -m DIR | score-exact\n",
-        "The records are plain prompts, without meta and end. No operands of a sum, no\n"
-        "(name, object, place) of a story and no list of valid or test are in train, nor those of\n"
-        "test in valid of the same seed and --mix; in test each of them comes once. An {answer in\n"
-        "braces} is right in any order.\n", options};
+        "The records are plain prompts, without meta and end records. The key of a record is the\n"
+        "operands of a sum, the (name, object, place) of a story, or the list. No key of valid or\n"
+        "test occurs in train. With the same seed and --mix no key of test occurs in valid. Each\n"
+        "key occurs once in test. An {answer in braces} is right in any order.\n", options};
     if (opt_parse(&t, argc, argv) < argc) opt_usage(&t, "takes no operands");
     struct err e = {0};
     struct out o;
