@@ -445,7 +445,7 @@ int main(int argc, char **argv)
     struct opt table[OPTIONS_MOST];
     options(table, &a);
     const struct tool tool = {"train-prior",
-                              "a latent thought model and texts in, a learned prior of the latents out",
+                              "a latent model and texts in, a learned prior of their latents out",
                               examples, notes, table};
     int first = opt_parse(&tool, argc, argv);
     if (!a.engine.model || first == argc || a.width % a.heads)

@@ -1,8 +1,8 @@
-/* history.h - what made the weights of a checkpoint: FOLDER/training.ndjson, a line for each
- * training, oldest first, those of the checkpoint that it began with included:
+/* history.h - the training history of a checkpoint: FOLDER/training.ndjson, one line per training,
+ * oldest first, including the trainings of the checkpoint that it started from:
  *     {"model":"llada-demo","arch":"llada","steps":5000,"rows":10240000}
- * `rows` are tokens that went through the network and back; null where a beginning did not say. The
- * sum over the lines is what the weights have cost, and what two contestants are compared by. */
+ * `rows` counts the tokens of all forward and backward passes; null when it is unknown. The sum
+ * over the lines is the training cost by which two contestants are compared. */
 #ifndef TRAIN_HISTORY_H
 #define TRAIN_HISTORY_H
 
@@ -14,8 +14,9 @@
 
 struct history_line { const char *model, *arch; int64_t steps, rows; };
 
-/* Writes FOLDER/training.ndjson: the lines of the checkpoint in the folder `from` (NULL: from
- * nothing; it may be FOLDER itself), then the line of this training. -1: 65, 73, 74. */
+/* Writes FOLDER/training.ndjson: the lines of the checkpoint in folder `from` (NULL: none; it may
+ * be FOLDER itself), then the line of this training. -1: EXIT_BAD_DATA, EXIT_CANNOT_CREATE,
+ * EXIT_IO. */
 int history_write(const char *folder, const char *from, const struct history_line *of,
                   struct err *e);
 

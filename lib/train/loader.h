@@ -1,12 +1,12 @@
-/* loader.h - batches of a training, made by threads of their own before they are wanted.
+/* loader.h - training batches, prepared ahead by separate threads.
  *
  *     struct loader *l = loader_open(&how, rows, first, end, threads, &e);
  *     for (int64_t step = first; step < end; step++)
  *         trainer_loss(t, loader_next(l), 1);
  *
- * A batch is a function of its step alone (documents.h), so whoever makes it, and however many
- * make them, they are the same batches in the same order, and a training that begins at step N has
- * those that it would have had.
+ * A batch is a function of its step only (documents.h). The batches and their order are therefore
+ * the same with any number of threads, and a training that resumes at step N gets the batches of an
+ * uninterrupted one.
  */
 #ifndef TRAIN_LOADER_H
 #define TRAIN_LOADER_H
@@ -21,13 +21,13 @@ struct loader_work {
 };
 struct loader;
 
-/* threads 0: a batch is made when it is asked for. Else up to 2 threads of them wait ahead. NULL:
- * EXIT_INTERNAL, no thread. */
+/* threads 0: a batch is filled when it is asked for. Else up to 2 * threads batches are prepared
+ * ahead. NULL: EXIT_INTERNAL, no thread could be started. */
 struct loader *loader_open(const struct loader_work *work, size_t rows, int64_t first, int64_t end,
                            size_t threads, struct err *e);
 /* The batch of the next step; borrowed until the next call. There are end - first of them. */
 struct train_batch *loader_next(struct loader *l);
-/* How long loader_next() has taken so far: what training has waited for its data. */
+/* Total time inside loader_next(): the time that training waited for data. */
 int64_t loader_waited_ns(const struct loader *l);
 void loader_close(struct loader *l); /* NULL is fine */
 

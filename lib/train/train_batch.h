@@ -1,4 +1,4 @@
-/* train_batch.h - what a training step reads: tokens, their targets, what each of them counts. */
+/* train_batch.h - the input of a training step: tokens, targets and weights. */
 #ifndef TRAIN_TRAIN_BATCH_H
 #define TRAIN_TRAIN_BATCH_H
 
@@ -10,15 +10,15 @@ struct train_batch {
     size_t seqs, len;
     int32_t *token, *target; /* [seqs * len] */
     float *weight;           /* [seqs * len] */
-    /* Of a latent model, [L, seqs, n, D]: layer l's latents of every sequence; else NULL. Memory of
-     * the host, as all of a batch is. */
+    /* Latent models: [L, seqs, n, D], for each layer the latents of every sequence; else NULL. Like
+     * the other arrays, memory of the host. */
     const float *z;
-    int again; /* 1: all but z is as in the call before, and what it does not change is kept */
+    int again; /* 1: only z differs from the previous call; results without z are reused */
 };
 
-/* Room for so many rows, all zeros, and no sequence yet. The caller's. */
+/* A batch with zeroed arrays for `rows` rows and no sequence yet. The caller's. */
 struct train_batch train_batch_room(size_t rows);
-/* Frees token, target and weight; z is whose it is. */
+/* Frees token, target and weight, but not z. */
 void train_batch_free(struct train_batch *b);
 
 #endif
