@@ -1,7 +1,7 @@
-/* corpus-grammar.c - one recursive walk over a template; see corpus.h.
+/* corpus-grammar.c - expands a template recursively; see corpus.h.
  *
- * Text is copied, brackets choose, braces look up. The article ("a" or "an") is settled last, when
- * the letter after it is known. What is drawn depends on the numbers of *r in order, nothing else.
+ * Text is copied, brackets choose an alternative, braces look up a slot. The article ("a" or "an")
+ * is chosen last, when the letter after it is known. Draws depend only on the numbers of *r.
  */
 #include "lib/train/corpus.h"
 
@@ -49,7 +49,7 @@ static void walk_slot(struct expansion *w, const char *name, size_t n)
         w->out->data[start] = (char)toupper((unsigned char)w->out->data[start]);
 }
 
-/* The end of the bracket that was opened just before p, and the number of its alternatives. */
+/* The end of the bracket that opens before p; counts its alternatives. */
 static const char *bracket_end(const char *p, int *count)
 {
     int depth = 0;
@@ -97,7 +97,7 @@ static void walk_span(struct expansion *w, const char *p, const char *end)
     }
 }
 
-/* Puts the text from `start` on in order: a~ becomes an article, doubled spaces become one. */
+/* Cleans the text from `start` on: a~ becomes an article, double spaces become one. */
 static void settle(struct buf *b, size_t start)
 {
     char *copy = mem_alloc(b->len - start + 1);

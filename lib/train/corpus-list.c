@@ -1,12 +1,11 @@
-/* corpus-list.c - lists of words, to be said again, backwards, in any order, or with one word put
- * for another: what a response is follows from the prompt alone, so that whoever writes several of
- * its words at once can be seen to lose them. In three of the four every word is settled by the
- * prompt. In any order it is not: there a word depends on those that were chosen before, which
- * writers of several words at once do not see.
+/* corpus-list.c - list tasks: copy a list of words, reverse it, give it in any order, or replace
+ * one word. They show what a model loses when it writes several words at once. In three of the four
+ * the prompt determines every word. In any order it does not: a word depends on the words chosen
+ * before, which a model that writes several words at once does not see.
  *     Put lamp for cup: drum, cup, kite.
  *      drum, lamp, kite
- * The tasks are those of ParallelBench (arXiv 2510.04767), the words are of the stories here.
- * A list is held out by its words in their order.
+ * Tasks: ParallelBench (arXiv 2510.04767). Words: those of the stories. The key of a list is its
+ * words in order.
  */
 #include "lib/train/corpus.h"
 
@@ -21,7 +20,7 @@ static const char *const nouns[] = {
     "bread", "soup", "cake", "cheese", "honey", "corn", "pie", "fish", "rice", "jam", "meat",
     "dog", "cat", "bird", "rabbit", "fox", "goat", "duck", "horse", "mouse", "owl", "lamb", "hen"};
 
-/* n words; what stands in the response, and one word that is not among them. */
+/* n words, the words of the response, and one word that is not in the list. */
 struct list {
     int n, word[MOST], said[MOST], out, in;
 };
@@ -54,7 +53,7 @@ static void say_shuffled(struct rng *r, struct list *l)
     }
 }
 
-/* The word that goes out was drawn with the list, which may hold it more than once. */
+/* The word to replace was drawn with the list, which may contain it several times. */
 static void say_replaced(struct rng *r, struct list *l)
 {
     (void)r;
@@ -73,8 +72,8 @@ static const struct list_task {
     {"replace", "[Put {in} for {out}|Replace {out} by {in}]: {list}.", say_replaced, 1, 0},
 };
 
-/* Distinct words, and one more that comes in; with `repeats`, about a quarter of the
- * others become the one that goes out. */
+/* Draws distinct words and the new word; with `repeats`, about a quarter of the other words become
+ * the word to replace. */
 static struct list list_draw(struct rng *r, int repeats)
 {
     int order[COUNT(nouns)];

@@ -42,7 +42,7 @@ static const char *const jobs[] = {"baker", "farmer", "teacher", "doctor", "pain
 static const char *const parts[] = {"morning", "afternoon", "evening"};
 static const char *const skies[] = {"sunny", "cold", "windy", "warm", "rainy", "gray"};
 
-/* What is wrong with a beast, and what helps against it. */
+/* The trouble of an animal, and the cure. */
 static const char *const troubles[][2] = {
     {"was hungry", "gave it [a bowl of {food}|some {food}]"},
     {"was cold", "put a warm [cloth|coat] around it"},
@@ -54,7 +54,7 @@ static const char *const troubles[][2] = {
     {"was tied to a tree", "cut the rope with a knife"},
 };
 
-/* Rules: drawn anew wherever they stand. */
+/* Rules: drawn again at each use. */
 static const struct corpus_slot rules[] = {
     {"glad", "[happy|glad|very happy|proud|pleased]"},
     {"sad", "[sad|very sad|worried|unhappy]"},
@@ -198,7 +198,7 @@ static struct cast cast_draw(struct rng *r, int heldout, struct buf *key)
     }
 }
 
-/* Another of the list than `taken`. */
+/* A string of the list other than `taken`. */
 static const char *other(struct rng *r, const char *const *list, size_t n, const char *taken)
 {
     const char *x;
@@ -239,8 +239,8 @@ static void write_story(struct rng *r, const struct cast *c, struct corpus_recor
     buf_free(&to);
 }
 
-/* A prompt that leaves out the thing or the place could be met in both parts: the whole text has to
- * fall on the right side, too. */
+/* A prompt without the object or the place could occur in both parts, so the hash of the whole text
+ * must select the part too. */
 static int prompt_is_heldout(const struct corpus_record *out)
 {
     uint32_t h = 0;

@@ -1,8 +1,8 @@
-/* corpus-sum.c - worded sums. A scene says how things come and go; one to three changes are told in
- * the prompt, and the reference does one step a sentence, in the order of the telling:
+/* corpus-sum.c - worded sums. A scene tells how a number of things changes, one to three times; the
+ * reference works out one step per sentence, in the same order:
  *     Mia has 12 apples. She finds 7 more and then gives away 5. How many apples does Mia have?
  *      12 + 7 = 19. 19 - 5 = 14. Mia has 14 apples.
- * A sum is held out by its operands alone (12 + 7 and 7 + 12 are one). */
+ * The key of a sum is its operands (12 + 7 and 7 + 12 have the same key). */
 #include "lib/train/corpus.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static const char *const items[] = {"apples", "books", "shells", "coins", "stone
                                     "pens", "eggs", "nuts", "cups", "flowers", "buttons",
                                     "plums", "stamps", "balls", "cakes"};
 
-/* more, less: clauses with the number {k}; subject: what goes before them. */
+/* more, less: clauses with the number {k}; subject: the words before them. */
 struct scene {
     const char *start, *subject, *more, *less, *question, *closing;
 };
@@ -34,14 +34,14 @@ static const struct scene scenes[] = {
     {"{a} {keeps} {n} {items} in a [box|bag|basket].", "{he} ", "puts in {k} more",
      "takes out {k}", "How many {items} are left [inside|in it]?", "{r} {items} are left."},
 };
-/* How one, two or three clauses make sentences; {1} stands with the subject, {x1} without. */
+/* Sentences of one, two or three clauses; {1} is a clause with its subject, {x1} without. */
 static const char *const tellings[3][2] = {
     {"{S1}.", "Then {s1}."},
     {"{S1} and then {x2}.", "First {s1}. Then {s2}."},
     {"{S1}, {x2} and then {x3}.", "{S1}. Then {s2}. After that {s3}."},
 };
 
-/* Sums of two amounts, told without a change. {n} before {k} in the text and in the sum. */
+/* Sums of two amounts, without a change. {n} comes before {k} in text and sum. */
 struct number_pair {
     const char *text, *closing;
     char sign;
@@ -63,7 +63,7 @@ struct worded_sum {
     int count, first, change[3], result; /* change < 0: taken away */
 };
 
-/* The tuple that decides the part: the operands, the first two in order when they are added. */
+/* The key: the operands; when the first two are added, in ascending order. */
 static int sum_tuple(const struct worded_sum *s, int t[4])
 {
     t[0] = s->first;
@@ -87,7 +87,7 @@ static int below(struct rng *r, int n)
     return (int)rng_below(r, (uint64_t)n);
 }
 
-/* First number 2..50, changes 2..20, every sum on the way 1..99, the last at least 2. */
+/* First number 2..50, changes 2..20, every intermediate result 1..99, the last at least 2. */
 static struct worded_sum sum_draw(struct rng *r, int heldout)
 {
     for (;;) {

@@ -1,7 +1,7 @@
-/* documents.c - which document stands where in the batch of a step; see documents.h.
+/* documents.c - encodes a corpus and fills batches from it; see documents.h.
  *
- * All draws are rng_at(seed, step, place): no state is carried from one step to the next, so a
- * training that was interrupted goes on with the batches that it would have had.
+ * All draws are rng_at(seed, step, place). No state passes from one step to the next, so a resumed
+ * training gets the same batches.
  */
 #include "lib/train/documents.h"
 
@@ -129,7 +129,7 @@ void documents_hash(const struct documents *l, char hex[65])
     hash_free(h);
 }
 
-/* A number in 0..n-1 for a place of a step; the bias of the remainder is below 1e-13. */
+/* A random number in 0..n-1 for a place of a step; the bias of the remainder is below 1e-13. */
 static size_t below(const struct documents *l, int64_t step, uint64_t place, size_t n)
 {
     return (size_t)(rng_at(l->seed, (uint64_t)step, place) % n);
@@ -151,14 +151,14 @@ void documents_fill_next_token(const struct documents *l, int64_t step, size_t r
     }
 }
 
-/* Tokens of the document that stands in place s of a step, cut to `most`. */
+/* Length in tokens of the document in row s of a step, at most `most`. */
 static size_t length_of(const struct documents *l, int64_t step, size_t s, size_t most)
 {
     size_t doc = below(l, step, s, l->n), n = l->begin[doc + 1] - l->begin[doc];
     return n < most ? n : most;
 }
 
-/* The last token of a row has no target: it is the end, or what follows was cut. */
+/* The last token of a row has no target: it is EOS, or the document was cut there. */
 void documents_fill_whole(const struct documents *l, int64_t step, size_t rows,
                               size_t max_len, struct train_batch *b)
 {
@@ -182,7 +182,7 @@ void documents_fill_whole(const struct documents *l, int64_t step, size_t rows,
     }
 }
 
-/* What of a row can be masked, see documents.h. */
+/* The tokens of a row that can be masked, see documents.h. */
 enum row_kind { ROW_WHOLE, ROW_CUT, ROW_RESPONSE };
 
 static enum row_kind row_kind(const struct documents *l, int64_t step, uint64_t place)
@@ -191,8 +191,8 @@ static enum row_kind row_kind(const struct documents *l, int64_t step, uint64_t 
     return lot < l->whole ? ROW_WHOLE : lot < l->whole + l->cut ? ROW_CUT : ROW_RESPONSE;
 }
 
-/* One document as a row of len tokens: prompt, response, EOS to the end. Returns the first token
- * that may be masked; the last eight always may. */
+/* One document as a row of len tokens: prompt, response, padding of EOS. Returns the first token
+ * that can be masked; the last eight tokens always can. */
 static size_t fill_row(const struct documents *l, size_t doc, enum row_kind kind, size_t place,
                        size_t len, int32_t *out)
 {

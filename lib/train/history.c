@@ -1,7 +1,7 @@
 /* history.c - see history.h.
  *
- * The lines of the beginning are copied as they stand, whatever else they hold; a beginning that
- * has none is one line that does not know its rows, so that no sum is taken for the whole. */
+ * The lines of the starting checkpoint are copied unchanged. A starting checkpoint without a
+ * history becomes one line with rows null, so that no sum is mistaken for the total. */
 #include "lib/train/history.h"
 
 #include <jansson.h>

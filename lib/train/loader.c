@@ -1,6 +1,6 @@
-/* loader.c - see loader.h. Slots form a ring: the batch of step s lies in slot s % n. Threads take
- * steps in turn, and take none whose slot still holds a batch that was not given back. So step
- * taken - 1 is in use, steps taken .. made - 1 are made or being made, and made <= taken - 1 + n.
+/* loader.c - see loader.h. Slots form a ring: the batch of step s is in slot s % n. Threads take
+ * steps in order, but no step whose slot holds a batch still in use. Invariant: the batch of step
+ * taken - 1 is in use, steps taken .. made - 1 are ready or being filled, made <= taken - 1 + n.
  */
 #include "lib/train/loader.h"
 
@@ -14,7 +14,7 @@
 
 struct slot {
     struct train_batch batch;
-    int64_t holds; /* the step whose batch is whole; -1: none */
+    int64_t holds; /* the step whose batch is complete; -1: none */
 };
 
 struct loader {
@@ -23,10 +23,10 @@ struct loader {
     size_t n, threads;
     pthread_t *thread;
     int64_t end;
-    int64_t taken, made; /* the next step to be given out, to be made */
+    int64_t taken, made; /* the next step to hand out; the next step to fill */
     int stop;
     int64_t waited_ns;
-    pthread_mutex_t lock; /* of the three lines above but the last, and of what slots hold */
+    pthread_mutex_t lock; /* protects taken, made, stop and slot[].holds */
     pthread_cond_t room, ready;
 };
 
@@ -35,7 +35,7 @@ static struct slot *slot_of(const struct loader *l, int64_t step)
     return &l->slot[(size_t)step % l->n];
 }
 
-/* The batch that was given out last is in use until the next is asked for. */
+/* The batch handed out last stays in use until the next one is asked for. */
 static int is_full(const struct loader *l)
 {
     return l->made == l->end || l->made >= l->taken - 1 + (int64_t)l->n;
@@ -62,7 +62,7 @@ static void *make_batches(void *ctx)
     return NULL;
 }
 
-/* Signals are the main thread's. */
+/* Block signals: the main thread handles them. */
 static int start_threads(struct loader *l, size_t threads)
 {
     sigset_t all, before;
@@ -94,7 +94,7 @@ struct loader *loader_open(const struct loader_work *work, size_t rows, int64_t 
     pthread_cond_init(&l->ready, NULL);
     if (!start_threads(l, threads))
         return l;
-    err_set(e, EXIT_INTERNAL, "no thread to make batches with");
+    err_set(e, EXIT_INTERNAL, "no thread for batches could be started");
     loader_close(l);
     return NULL;
 }

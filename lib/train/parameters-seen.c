@@ -1,8 +1,8 @@
-/* parameters-seen.c - values as a format has them: quantization-aware training; see parameters.h.
+/* parameters-seen.c - rounds values to a format, for quantization-aware training; see parameters.h.
  *
- * A matrix is coded and decoded by the very functions that pack it in the end (kernels/quant.h), so
- * a pass of training computes with the weights that the packed model has. Codes live as long as one
- * matrix takes.
+ * The functions that pack a model (kernels/quant.h) encode and decode each matrix here, so training
+ * computes with exactly the weights of the packed model. Only the codes of one matrix exist at a
+ * time.
  */
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #include "lib/checkpoint/role.h"
 #include "lib/train/parameters.h"
 
-/* A tied head is the embedding, under that name. */
+/* A tied head is rounded as the embedding. */
 static enum role own_role(const struct parameters *p, enum role r)
 {
     return r == ROLE_HEAD && p->c.tied ? ROLE_EMBED : r;

@@ -1,8 +1,8 @@
 /* parameters.c - the parameters of a network in training and AdamW; see parameters.h.
  *
- * One flat array per kind (values, gradients, two moments), cut by role and layer, so that
- * clipping, updating and saving are single loops. A tied head has no part of its own: its offset is
- * the embedding's, and both gradients add up there.
+ * One flat array per kind (values, gradients, two moments), divided by role and layer, so that
+ * clipping, updating and saving are single loops. A tied head has the offset of the embedding, so
+ * both gradients are added there.
  */
 #include "lib/train/parameters.h"
 
@@ -18,7 +18,7 @@
 
 enum { FLAT = 4 /* values, gradients, moments */ };
 
-/* Values of a role in one layer; 0 when the network has none. */
+/* Number of values of a role in one layer; 0 when the network does not have the role. */
 static size_t value_count(const struct config *c, enum role r)
 {
     size_t rows, cols;
@@ -26,7 +26,7 @@ static size_t value_count(const struct config *c, enum role r)
     return role_layers(c, r) ? rows * cols : 0;
 }
 
-/* Offsets of every role; a tied head shares the embedding's. Returns the number of parameters. */
+/* Sets the offsets of all roles. Returns the number of parameters. */
 static size_t lay_out(struct parameters *p)
 {
     size_t n = 0;
@@ -44,10 +44,10 @@ static size_t lay_out(struct parameters *p)
     return n;
 }
 
-/* Standard deviation of a role at the start: 1/sqrt(inputs) keeps the size of what flows through,
- * so that attention can tell keys apart from the first step on; the projections into the stream are
- * smaller, or 2L of them would outgrow the embedding; the head begins with nearly equal logits;
- * low-rank parts begin with next to nothing (the authors' zeros, but that no tensor is all zeros).
+/* Standard deviation of a role at the start. 1/sqrt(inputs) keeps the scale of activations, so that
+ * attention can tell keys apart from the first step on. Projections into the stream are smaller,
+ * because 2L of them add up beside the embedding. The head starts with nearly equal logits.
+ * Low-rank parts start near zero: the authors use zeros, but here no tensor may be all zeros.
  */
 static double start_std(const struct config *c, enum role r)
 {
@@ -64,8 +64,8 @@ static double start_std(const struct config *c, enum role r)
     return adds ? even / sqrt(2.0 * (double)c->layers) : even;
 }
 
-/* Value i of a vector at the start: gains 1; those of a mixer as the authors' code has them, by
- * layer and channel. Source: Peng et al. 2024 (arXiv 2404.05892), 2025 (arXiv 2503.14456), and
+/* Value i of a vector at the start: gains are 1; vectors of a mixer depend on layer and channel, as
+ * in the authors' code. Source: Peng et al. 2024 (arXiv 2404.05892), 2025 (arXiv 2503.14456), and
  * https://github.com/BlinkDL/RWKV-LM. */
 static double start_value(const struct config *c, enum role r, size_t layer, size_t i)
 {

@@ -1,5 +1,5 @@
-/* posterior.c - see posterior.h. Texts lie side by side in every layer, so a text's part of an
- * array is L pieces of n D values; loops over them go through piece_at().
+/* posterior.c - see posterior.h. Arrays are [L, texts, n, D], so one text has L pieces of n D
+ * values; loops over them use piece_at().
  */
 #include "lib/train/posterior.h"
 
@@ -60,13 +60,13 @@ static size_t piece(const struct config *c)
     return c->latents * c->width;
 }
 
-/* Where layer l's values of a text begin, of `texts` side by side. */
+/* Index of the first value of a text in layer l. */
 static size_t piece_at(const struct config *c, size_t texts, size_t l, size_t text)
 {
     return (l * texts + text) * piece(c);
 }
 
-/* One text's normal numbers, by (seed, key, draw). */
+/* The normal numbers of one text, by (seed, key, draw). */
 static void draw_text(const struct posterior *p, float *out, uint64_t seed, uint64_t key,
                       uint64_t draw, size_t texts, size_t text)
 {
@@ -145,7 +145,7 @@ void posterior_run(struct posterior *p, struct backprop *t, struct train_batch *
         bound[s] += backprop_losses(t)[s];
 }
 
-/* ---- what it is worth ---- */
+/* ---- bounds ---- */
 
 double posterior_kl(const struct posterior *p, size_t texts, size_t text)
 {
@@ -195,7 +195,7 @@ static struct posterior_bound mean_of(const double *x, size_t n)
         mean, n > 1 ? sqrt(squares / (double)(n - 1) / (double)n) : (double)NAN};
 }
 
-/* -log of the mean of exp(x), and the error of that by the one of the mean. */
+/* -log of the mean of exp(x); its standard error follows from that of the mean. */
 static struct posterior_bound log_mean_of(double *x, size_t n)
 {
     double most = -INFINITY;

@@ -1,12 +1,12 @@
-/* ranks-mpi.c - see ranks.h. Rank 0 adds what the others send, one after the other, and sends the
- * sum to all: MPI_Allreduce may add in another order on another day. An error of MPI ends all
- * processes, which is its default, so no call is checked.
+/* ranks-mpi.c - see ranks.h. Rank 0 adds the arrays of the other ranks in order and sends the sum
+ * to all, because the order of MPI_Allreduce may change from run to run. No call is checked: by
+ * default an MPI error ends all processes.
  */
 #include <mpi.h>
 
 #include "lib/train/ranks.h"
 
-enum { PIECE = 1 << 24 /* floats a message; a count of MPI is an int */ };
+enum { PIECE = 1 << 24 /* floats per message; MPI counts are int */ };
 
 int ranks_join(size_t count, struct err *e)
 {
@@ -16,8 +16,8 @@ int ranks_join(size_t count, struct err *e)
     if ((size_t)all == count)
         return 0;
     MPI_Finalize();
-    return err_set(e, EXIT_BAD_USAGE, "--ranks %zu: expected as many processes, got %d: mpirun -n "
-                   "%zu starts them", count, all, count);
+    return err_set(e, EXIT_BAD_USAGE, "--ranks %zu: expected as many processes, got %d: start them "
+                   "with mpirun -n %zu", count, all, count);
 }
 
 size_t ranks_me(void)
@@ -36,7 +36,7 @@ void ranks_share(void *ctx, void *x, size_t bytes)
     }
 }
 
-/* What rank `from` has, one piece after the other, is added to g. */
+/* Adds the array of rank `from` to g, piece by piece. */
 static void add_from(int from, double *loss, float *g, size_t n, float *work)
 {
     double its;

@@ -1,5 +1,5 @@
-/* ranks-none.c - see ranks.h: of a build that found no MPI. Whoever asks for ranks is told so; what
- * one process does without them is all there is.
+/* ranks-none.c - see ranks.h; for a build without MPI. ranks_join() fails, and the other functions
+ * do what a single process needs.
  */
 #include "lib/train/ranks.h"
 

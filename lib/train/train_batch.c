@@ -1,5 +1,5 @@
-/* train_batch.c - room for a batch; see train_batch.h. How many sequences of which length lie in it
- * is said by whoever fills it, so one room serves steps of different lengths.
+/* train_batch.c - memory of a batch; see train_batch.h. The function that fills the batch sets the
+ * number and length of its sequences, so one batch serves steps of different lengths.
  */
 #include "lib/train/train_batch.h"
 

@@ -1,7 +1,7 @@
-/* trainer.c - parameters and their way back, as one thing; see trainer.h.
+/* trainer.c - parameters and their gradients as one object; see trainer.h.
  *
- * What a trainer knows of itself lies in parameters.c (values, moments, step); backprop.c only has
- * room for one batch. So saving the parameters saves the training.
+ * The whole state of a training is in the parameters (values, moments, step); backprop.c holds only
+ * one batch. So saving the parameters saves the training.
  */
 #include "lib/train/trainer.h"
 
@@ -18,20 +18,20 @@ struct trainer {
     struct parameters *parameters;
     struct backprop *backprop;
     struct trainer_how how; /* parts: at least 1 */
-    float *sum;             /* [n] with parts: the gradients of those before */
-    /* Of a latent model. */
+    float *sum;             /* [n] with parts: sum of the gradients of earlier parts */
+    /* For a latent model. */
     struct posterior posterior;
     struct posterior_fit fit;
     float *weight;  /* [rows] */
     uint64_t *keys; /* [seqs] */
 };
 
-static size_t most_seqs(size_t rows) /* that it can have latents for */
+static size_t most_seqs(size_t rows) /* of a batch of a latent model */
 {
     return rows / TRAINING_ROW_LEAST + 1;
 }
 
-/* Rows of a part, at most. */
+/* Most rows of a part. */
 static size_t part_rows(size_t rows, const struct trainer_how *how)
 {
     size_t part = how->parts > 1 ? rows / how->parts + how->longest : rows;
@@ -90,7 +90,7 @@ struct trainer *trainer_make_as(const struct config *c, struct backend *b, uint6
     t->keys = mem_zero(seqs, sizeof *t->keys);
     if (t->backprop && (!c->latents || !posterior_make(&t->posterior, &t->parameters->c, b, seqs)))
         return t;
-    err_set(e, EXIT_INTERNAL, "%s: out of memory for training it", c->name);
+    err_set(e, EXIT_INTERNAL, "%s: out of memory for training", c->name);
     trainer_free(t);
     return NULL;
 }
@@ -122,9 +122,9 @@ static size_t count_scored(const struct train_batch *b)
     return count;
 }
 
-/* Fast loop and slow step, of the sequences from `first` on of a batch that scores `count` rows.
- * What is drawn is the step's own: a training that goes on draws what it would have drawn; a loss
- * without gradients draws the same at every step. */
+/* The fast loop and the slow step, for the sequences from `first` on, of a batch that scores
+ * `count` rows. Draws depend on the step, so a resumed training draws the same numbers. A loss
+ * without gradients uses the same draws at every step. */
 static double latent_loss(struct trainer *t, const struct train_batch *batch, size_t first,
                           size_t count, enum backprop_of of)
 {
@@ -148,7 +148,7 @@ static double latent_loss(struct trainer *t, const struct train_batch *batch, si
     return backprop_loss(t->backprop, &in, of) + kl / (double)count;
 }
 
-/* Part p of a batch: as many sequences as any other, or one more. */
+/* Part p of a batch; the numbers of sequences of two parts differ by at most 1. */
 static double part_loss(struct trainer *t, const struct train_batch *batch, size_t p, size_t count,
                         enum backprop_of of)
 {

@@ -1,13 +1,13 @@
 /* backprop.c - the loss of a batch and its gradient, written by hand.
  *
- * Forward is the pass of lib/network that keeps what the way back needs; backward mirrors it line
- * by line. In the last layer only the rows with a target ask and go on: all others have no part in
- * the loss but as keys and values, and their terms would be zeros in every sum. Proven against
- * finite differences in tests/model/test-train.c.
+ * The forward pass is that of lib/network and keeps what the backward pass needs; the backward pass
+ * mirrors it line by line. In the last layer only the rows with a target are queries: the others
+ * affect the loss only as keys and values. Checked against finite differences in
+ * tests/model/test-train.c.
  *
- * Where the gradient of latents is all that is asked for, products that lead to weights are left
- * out, and the way back ends where the first layer reads its latents: what is below does not know
- * them.
+ * When only the gradient of latents is asked for, the products for gradients of weights are left
+ * out, and the backward pass ends where the first layer reads its latents, because nothing below
+ * depends on them.
  */
 #include <assert.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 #include "lib/checkpoint/role.h"
 #include "lib/train/backprop/backprop_run.h"
 
-/* A batch on its way; key: all that settles its operations beside the index arrays, for ops.run. No
- * member of it has padding behind it. */
+/* A batch in work. key: what decides its operations besides the index arrays, for ops.run; it has
+ * no padding. */
 struct batch_run {
     struct backprop *t;
     const struct train_batch *in;
@@ -31,9 +31,9 @@ static size_t latent_bytes(const struct backprop *t, const struct train_batch *i
     return t->c.layers * backprop_latent_rows(t, in) * t->c.width * sizeof(float);
 }
 
-/* ---- rows that ask ---- */
+/* ---- query rows ---- */
 
-/* Row i of the batch, at its position in sequence s, asks after those that asked so far. */
+/* Appends row i of the batch, in sequence s, to the query rows. */
 static void ask(struct askers *a, const struct train_batch *in, size_t i)
 {
     a->row[a->n] = (int32_t)i;
@@ -67,7 +67,7 @@ static void list_rows(struct lists *x, const struct train_batch *in)
     }
 }
 
-/* The rows of every sequence that ask, and its latents. */
+/* The query rows of every sequence, and its latents. */
 static void list_latents(const struct backprop *t, struct lists *x, const struct train_batch *in)
 {
     const size_t N = t->c.latents;
@@ -82,7 +82,7 @@ static void list_latents(const struct backprop *t, struct lists *x, const struct
                                                  (int32_t)(s * N), (int32_t)N};
 }
 
-/* All that a batch says but its latents goes to the back end. */
+/* Sends the batch to the back end, except its latents. */
 static void send_lists(struct backprop *t, const struct train_batch *in)
 {
     const struct ops *ops = t->b->ops;
@@ -149,7 +149,7 @@ static void attend(struct backprop *t, struct layer_tape *y, size_t l, const str
     backprop_multiply(t, &o, 1);
 }
 
-/* x + FFN(x) of layer l into `out`; NULL: up to what the way back reads. */
+/* out = x + FFN(x) of layer l; out NULL: computes only what the backward pass reads. */
 static void feed(struct backprop *t, struct layer_tape *y, size_t l, size_t T, float *out)
 {
     backprop_norm(t, y->n2, y->crossed, ROLE_FFN_NORM, l, T);
@@ -171,8 +171,8 @@ static void embed(struct backprop *t, const struct train_batch *in)
 
 static void run_layer(struct backprop *t, const struct train_batch *in, size_t l, float *out)
 {
-    /* What comes before the latents of the first layer is there when they alone are others, unless
-     * another layer has its tape now. */
+    /* When only the latents changed, the results before the first layer's latents are still there,
+     * unless another layer has used their tape since. */
     const int there = !l && in->again && t->how.every == t->c.layers;
     if (!there && config_recurs(&t->c))
         backprop_mix(t, &t->tape[l], l, askers_of(t, l), in);
@@ -191,8 +191,10 @@ static void run_layers(struct backprop *t, const struct train_batch *in)
         run_layer(t, in, l, l + 1 < t->c.layers ? t->tape[l + 1].x : t->top);
 }
 
-/* On the way back layer l is next: where it ends a part whose tapes others have since written, the
- * part is computed again from its kept input. The last part was written last. */
+/* Before the backward pass of layer l: when l is the last layer of a part whose tapes later parts
+ * have overwritten, computes the part again from its kept input. The last part is never
+ * overwritten.
+ */
 static void run_again(struct backprop *t, const struct train_batch *in, size_t l)
 {
     size_t every = t->how.every;
@@ -202,9 +204,9 @@ static void run_again(struct backprop *t, const struct train_batch *in, size_t l
         run_layer(t, in, i, i < l ? t->tape[i + 1].x : NULL);
 }
 
-/* The losses of the scored rows, t->logit_rows at a time: head, softmax, loss and the way back to
- * the stream of a block, before the logits of the next take their place. With a gradient, t->dx
- * receives that of the last stream. */
+/* The losses of the scored rows, by blocks of t->logit_rows: head, softmax, loss, and the gradient
+ * of the block's stream, before the next block overwrites the logits. With a gradient, t->dx
+ * receives the gradient of the last stream. */
 static void head_loss(struct backprop *t)
 {
     size_t R = t->at.scored.n, D = t->c.width, V = t->c.vocab, most = t->logit_rows;
@@ -300,7 +302,7 @@ static void embed_back(struct backprop *t, const struct train_batch *in)
 
 /* ---- a batch ---- */
 
-/* Operations alone, but for a host's gradients of parameters. */
+/* Only operations of the back end, except gradients of parameters on a host. */
 static void there_and_back(void *ctx)
 {
     const struct batch_run *r = ctx;
@@ -329,7 +331,7 @@ static void there_and_back(void *ctx)
         embed_back(t, in);
 }
 
-/* What is asked of a batch, sent; and what settles its operations. */
+/* Sends the batch; returns it with the key of its operations. */
 static struct batch_run ask_of(struct backprop *t, const struct train_batch *in,
                                enum backprop_of of)
 {
@@ -362,7 +364,7 @@ double backprop_loss(struct backprop *t, const struct train_batch *in, enum back
     return loss;
 }
 
-/* The first step of a fit, and those that come again. */
+/* The first step of a fit, and the later ones, which are replayed. */
 void backprop_prepare(struct backprop *t, struct train_batch *in)
 {
     for (in->again = 0; t->b->ops->prepare && in->again < 2; in->again++) {

@@ -1,8 +1,9 @@
-/* backprop_latent.c - attention to the latents of a layer, there and back; see backprop_run.h.
+/* backprop_latent.c - attention to the latents of a layer, forward and backward; see
+ * backprop_run.h.
  *
- * It is attention with a full mask, its keys and values made of z_l in place of the stream. Which
- * rows ask is as in the layer's other parts. That z is the batch's own, and no parameter, is all
- * that is particular: its gradient is dz_l = dk Wck + dv Wcv.
+ * It is attention with a full mask. Keys and values come from z_l instead of the stream; the query
+ * rows are those of the layer. z belongs to the batch and is no parameter; its gradient is
+ * dz_l = dk Wck + dv Wcv.
  */
 #include "lib/train/backprop/backprop_run.h"
 

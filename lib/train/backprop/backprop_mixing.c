@@ -1,11 +1,12 @@
 /* backprop_mixing.c - time mixing of RWKV 6 and 7, forward and backward, by the equations of
  * kernels/mixing.h; see backprop_run.h. A text begins with the first row of its sequence. Every row
- * goes through the mixer; rows that ask are picked where its output meets its last product.
+ * goes through the mixer; the query rows are picked before the last product.
  */
 #include "kernels/wkv.h"
 #include "lib/train/backprop/backprop_run.h"
 
-/* A low-rank part: y = f(x DOWN^T) UP^T, UP being the role behind DOWN but in the lanes of 6. */
+/* A low-rank part: y = f(x DOWN^T) UP^T. UP is the role after DOWN, except in the lanes of RWKV
+ * 6. */
 struct low_rank {
     enum role down, up;
     const float *x;
@@ -40,7 +41,7 @@ static void low_rank(struct backprop *t, size_t l, const struct low_rank *a)
     backprop_multiply(t, &up, 1);
 }
 
-/* From dy to dx, to which it is added where `adds`. */
+/* dx from dy; with `adds`, dx += . */
 static void low_rank_back(struct backprop *t, size_t l, const struct low_rank *a, const float *dy,
                           float *dx, int adds)
 {
@@ -56,7 +57,7 @@ static void low_rank_back(struct backprop *t, size_t l, const struct low_rank *a
     backprop_multiply(t, down, 2);
 }
 
-/* dy, the gradient of y = f(. + base), becomes that of what is in it. */
+/* Turns dy, the gradient of y = f(u + base), into the gradient of u. */
 static void bend_back(struct backprop *t, size_t l, float *dy, const float *y, enum role base,
                       enum squash_by by)
 {
@@ -64,7 +65,7 @@ static void bend_back(struct backprop *t, size_t l, float *dy, const float *y, e
     t->train->squash_back(t->b, &a);
 }
 
-/* ---- the parts of both versions ---- */
+/* ---- parts of both versions ---- */
 
 static struct low_rank decay_of(const struct layer_tape *y)
 {
@@ -90,7 +91,7 @@ static struct low_rank gate_of(const struct layer_tape *y)
                              y->mix.g, SQUASH_LOGISTIC};
 }
 
-/* What lane i of 6 adds to its share. */
+/* RWKV 6: the amount that lane i adds to its share. */
 static struct low_rank lerp_of(const struct layer_tape *y, size_t i)
 {
     return (struct low_rank){(enum role)(ROLE_LERP_DOWN_R + i), (enum role)(ROLE_LERP_UP_R + i),
@@ -111,7 +112,7 @@ static struct shift shift_of(struct backprop *t, const struct layer_tape *y, siz
     return s;
 }
 
-/* The mixture that the low-rank parts of 6 read. */
+/* RWKV 6: the mixture that the low-rank parts read. */
 static struct shift mixed_of(struct backprop *t, const struct layer_tape *y, size_t l,
                              const struct train_batch *in)
 {
@@ -131,7 +132,7 @@ static struct removal removal_of(struct backprop *t, const struct layer_tape *y,
                             .heads = t->c.heads, .head_dim = t->c.head_dim};
 }
 
-/* What time mixing and the bonus read of keys and values. */
+/* The keys and values that time mixing and the bonus read. */
 static struct wkv_rows rows_of(struct backprop *t, const struct layer_tape *y, size_t l,
                                const struct train_batch *in)
 {
@@ -156,7 +157,7 @@ static struct heads_out out_of(struct backprop *t, const struct layer_tape *y, s
                               .head_dim = t->c.head_dim};
 }
 
-/* ---- there ---- */
+/* ---- forward ---- */
 
 static void gates6(struct backprop *t, struct layer_tape *y, size_t l)
 {
@@ -200,13 +201,13 @@ static void shift(struct backprop *t, struct layer_tape *y, size_t l, const stru
     t->b->ops->shift(t->b, &lanes);
 }
 
-/* Values of the states of so many sequences, up to a line of the cache. */
+/* Floats for the states of `seqs` sequences, rounded up to a cache line. */
 static size_t states_of(const struct backprop *t, size_t seqs)
 {
     return (seqs * t->c.heads * t->c.head_dim * t->c.head_dim + 15) / 16 * 16;
 }
 
-/* From zeros, and the last states are nobody's. */
+/* States start at zero; the final states are not kept. */
 static void time_mixing(struct backprop *t, const struct wkv_rows *in, float *o)
 {
     const size_t n = states_of(t, in->n_seqs);
@@ -244,9 +245,9 @@ void backprop_mix(struct backprop *t, struct layer_tape *y, size_t l, const stru
     backprop_multiply(t, &o, 1);
 }
 
-/* ---- and back ---- */
+/* ---- backward ---- */
 
-/* t->dw and t->dg to their lanes. */
+/* Adds t->dw and t->dg to the gradients of their lanes. */
 static void gates6_back(struct backprop *t, const struct layer_tape *y, size_t l)
 {
     const struct low_rank decay = decay_of(y);
@@ -259,8 +260,9 @@ static void gates6_back(struct backprop *t, const struct layer_tape *y, size_t l
     backprop_multiply(t, g, 2);
 }
 
-/* t->dr, dk, dv, da, db of time mixing and t->dy behind the bonus become those of the projections;
- * and the gates' to their lanes. That of v comes to the lane last, by the projection. */
+/* Turns t->dr, dk, dv, da, db of time mixing and t->dy after the bonus into gradients of the
+ * projections, and passes those of the gates to their lanes. The gradient of v reaches its lane
+ * last, through the projection. */
 static void gates7_back(struct backprop *t, const struct layer_tape *y, size_t l,
                         const struct wkv_rows *in)
 {
@@ -286,7 +288,7 @@ static void gates7_back(struct backprop *t, const struct layer_tape *y, size_t l
     }
 }
 
-/* The lanes' gradients to the rows, and through the norm to t->dx. */
+/* From the gradients of the lanes to the rows, and through the norm to t->dx. */
 static void shift_back(struct backprop *t, const struct layer_tape *y, size_t l,
                        const struct train_batch *in)
 {
@@ -358,7 +360,7 @@ void backprop_mix_back(struct backprop *t, const struct layer_tape *y, size_t l,
     shift_back(t, y, l, in);
 }
 
-/* ---- room ---- */
+/* ---- memory ---- */
 
 void backprop_mix_tape(struct backprop *t, struct mixing_tape *m,
                        float *(*room)(struct backprop *t, size_t n))

@@ -7,7 +7,7 @@
 #include "lib/checkpoint/role.h"
 #include "lib/train/backprop/backprop_run.h"
 
-enum { PRODUCTS = 6 }; /* that follow one another, at most */
+enum { PRODUCTS = 6 }; /* most products of one call */
 
 float *backprop_values(struct backprop *t, enum role r, size_t l)
 {
@@ -91,7 +91,7 @@ void backprop_spread(struct backprop *t, float *out, const float *x, size_t wide
     t->train->spread(t->b, out, x, t->at.place, t->at.all.n, wide);
 }
 
-/* t->top was read last when the way back began. */
+/* t->top is free: it was last read before the backward pass. */
 void backprop_spread_stream(struct backprop *t)
 {
     size_t D = t->c.width;

@@ -15,8 +15,9 @@ static float *room(struct backprop *t, size_t n)
     return (float *)(void *)p;
 }
 
-/* What only the gradients of matrices read on the way back: layer l has it, or where nobody asks
- * for those all layers share that of the first. A mixer that recurs reads it for others, too. */
+/* An array that only gradients of matrices read. Each layer has its own, or, when nobody asks for
+ * those gradients, all layers share the array of the first. A mixer that recurs reads it for other
+ * gradients too. */
 static float *input_room(struct backprop *t, size_t l, float *first, size_t n)
 {
     return l && t->how.latents && !config_recurs(&t->c) ? first : room(t, n);
@@ -56,9 +57,9 @@ static void cut_layer(struct backprop *t, struct layer_tape *y, size_t l)
         backprop_mix_tape(t, &y->mix, room);
 }
 
-/* The first `every` layers have tapes, the others those of the layers `every` before them; the
- * first of each part has its own input. The values of the first layer are read by all others where
- * a mixer recurs (RWKV 7): nobody takes their place. */
+/* The first `every` layers have tapes; layer l + every uses the tape of layer l. The first layer of
+ * each part keeps its own input. With RWKV 7 all layers read the values of the first layer, so
+ * these are not shared. */
 static void cut_tape(struct backprop *t)
 {
     size_t every = t->how.every;
@@ -75,8 +76,8 @@ static void cut_tape(struct backprop *t)
     }
 }
 
-/* Bytes of work that the largest of the three products of any matrix needs: the head's have the
- * rows of a block. */
+/* Bytes of work for the largest of the three products of any matrix; products of the head have the
+ * rows of one block. */
 static size_t products_work(const struct backprop *t)
 {
     size_t most = 0, N = t->seqs * t->c.latents, all = t->rows > N ? t->rows : N;
@@ -109,7 +110,7 @@ static size_t scratch_floats(const struct backprop *t)
     return (forward > back ? forward : back) + 2 * T;
 }
 
-/* The part of a block at *at, from there on. */
+/* Cuts count * bytes from the block at *at and advances *at; block NULL: only advances. */
 static void *part(unsigned char *block, size_t *at, size_t count, size_t bytes)
 {
     void *p = block ? block + *at : NULL;
@@ -117,7 +118,7 @@ static void *part(unsigned char *block, size_t *at, size_t count, size_t bytes)
     return p;
 }
 
-/* Names the index arrays at the beginning of a block; NULL: only measures. Returns their bytes. */
+/* Cuts the index arrays from a block; block NULL: only measures. Returns their bytes. */
 static size_t cut_lists(const struct backprop *t, struct lists *x, unsigned char *block)
 {
     const size_t T = t->rows, N = t->seqs * t->c.latents;
@@ -137,7 +138,7 @@ static size_t cut_lists(const struct backprop *t, struct lists *x, unsigned char
     return at;
 }
 
-/* Names the parts of t->block; NULL: only measures. */
+/* Cuts the arrays from t->block; t->block NULL: only measures. */
 static void cut_all(struct backprop *t)
 {
     const struct config *c = &t->c;
@@ -168,7 +169,7 @@ static void cut_all(struct backprop *t)
     t->scratch = room(t, scratch_floats(t));
 }
 
-/* What the host has beside the block, and the rotation's frequencies. */
+/* Allocates memory of the host; writes the frequencies of the rotation. */
 static void make_host(struct backprop *t)
 {
     const struct config *c = &t->c;
