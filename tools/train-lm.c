@@ -170,8 +170,8 @@ static void options(struct opt *o, struct args *a)
 
 struct training {
     const struct args *a;
-    const struct opt *options; /* the table that filled it */
-    size_t rank; /* 0 alone writes */
+    const struct opt *options; /* the table that filled *a */
+    size_t rank; /* only rank 0 writes */
     struct log log;
     struct config config;
     struct checkpoint from; /* --init */
@@ -182,20 +182,19 @@ struct training {
     struct trainer_need need;
     struct rec_writer records;
     struct loader *loader;
-    struct train_batch batch; /* of held-out records */
+    struct train_batch batch; /* for held-out records */
     char *state;  /* OUT/train.state */
-    json_t *note; /* what must be equal for a state to fit */
+    json_t *note; /* a saved state must have an equal note */
 };
 
-/* Learns the tokenizer, or takes the one whose ids the weights of --init mean, and puts its ids
- * into the config. */
+/* Learns the tokenizer, or copies that of --init, and puts its special ids into the config. */
 static int make_tokenizer(struct training *r, char **texts, size_t n, struct err *e)
 {
     static const char *const special[] = {"<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>"};
     int masks = config_denoises(&r->config);
     const char *bos = masks ? NULL : special[0];
     if (r->rank)
-        ranks_wait(); /* for the one that learns it */
+        ranks_wait(); /* rank 0 makes it */
     else if (r->from.folder ? tokenizer_adopt(r->a->out, r->from.folder, bos, e)
                        : tokenizer_learn(r->a->out, (const char *const *)texts, 2 * n,
                                          (size_t)r->a->vocab, special, 3, bos, e))
@@ -244,7 +243,7 @@ static int read_lessons(struct training *r, char **corpus, size_t n_corpus, stru
     return bad;
 }
 
-/* SHA-256 of the weights that training begins with: drawn by the seed, or --init's. */
+/* SHA-256 of the starting weights: drawn by the seed, or those of --init. */
 static void hash_weights(const struct training *r, char hex[65])
 {
     struct hash *h = hash_new();
@@ -260,13 +259,13 @@ static void hash_weights(const struct training *r, char hex[65])
     hash_free(h);
 }
 
-/* What a state must agree in. */
+/* The settings and hashes that a saved state must share. */
 static json_t *note_of(const struct training *r)
 {
     static const char *const harmless[] = {"valid", "dtype", "checkpoint-every",
                                            "gradient-checkpointing", "loaders", "num-workers",
                                            "ranks",
-                                           /* the hashes tell: */
+                                           /* covered by the hashes: */
                                            "init", "from", "ignore-config", "limit", NULL};
     char hex[65];
     json_t *note = training_note(r->options, harmless);
@@ -278,7 +277,7 @@ static json_t *note_of(const struct training *r)
     return note;
 }
 
-/* With --from all that the network is stays; a packed one goes on as what its codes say. */
+/* With --from the whole shape is kept; a quantized model is trained from its decoded values. */
 static void set_shape(struct config *c, const struct args *a, const struct config *from)
 {
     if (a->from) {
@@ -316,7 +315,7 @@ static int open_init(struct training *r, struct err *e)
     return 0;
 }
 
-/* The trainer, as the options want it, and what it takes. */
+/* Makes the trainer that the options ask for; prints the memory it takes. */
 static int make_trainer(struct training *r, struct err *e)
 {
     const struct args *a = r->a;
@@ -361,7 +360,7 @@ static int start(struct training *r, char **corpus, size_t n_corpus, struct err 
     return 0;
 }
 
-/* Goes on from a former state when there is one and it belongs to the same command. */
+/* Resumes from a saved state if there is one. It must belong to the same command. */
 static int resume(struct training *r, struct err *e)
 {
     int bad = 0;
@@ -372,7 +371,7 @@ static int resume(struct training *r, struct err *e)
         bad = training_note_check(r->note, note, r->state, e);
         json_decref(note);
         if (!bad)
-            log_note(&r->log, "going on after step %lld", (long long)trainer_step(r->trainer));
+            log_note(&r->log, "resuming after step %lld", (long long)trainer_step(r->trainer));
     }
     if (!bad && r->a->ranks > 1)
         trainer_share(r->trainer, ranks_share, NULL);
@@ -421,11 +420,11 @@ static double rate_at(const struct args *a, int64_t step)
 
 struct step_sums {
     double loss, norm;
-    int64_t n, tokens, begin_ns, waited_ns; /* waited: for batches, before */
+    int64_t n, tokens, begin_ns, waited_ns; /* waited_ns: total wait for batches at begin_ns */
 };
 
-/* Bytes as planned and as the back end counts them, and the resident set at most since the record
- * before. */
+/* Bytes as planned, as the back end counts them, and the peak resident set since the previous
+ * record. */
 static json_t *memory_of(struct training *r)
 {
     struct memory *m = &r->backend->memory;
@@ -489,7 +488,7 @@ static int train(struct training *r, struct err *e)
         if (!isfinite(loss) || !isfinite(norm))
             return err_set(
                 e, EXIT_INTERNAL,
-                "step %lld: loss %g, gradient norm %g: lower --rate; %s keeps the last good "
+                "step %lld: loss %g, gradient norm %g: lower --rate; %s has the last good "
                 "state",
                 (long long)step, loss, norm, r->state);
         s.loss += loss;
@@ -523,7 +522,7 @@ static int finish(struct training *r, struct err *e)
     int64_t times = r->config.latents ? r->a->vi_steps + 1 : 1;
     const struct history_line line = {r->config.name, r->config.family->name, r->a->steps,
                                       r->a->steps * r->a->rows * times};
-    manifest_remove(r->a->out); /* of weights that go now */
+    manifest_remove(r->a->out); /* it lists the old weights */
     if (checkpoint_save(&r->config, r->a->out, r->a->dtype, values, r->trainer, e) ||
         history_write(r->a->out, r->a->init ? r->from.folder : NULL, &line, e) ||
         manifest_make(r->a->out, NULL, e))
@@ -551,16 +550,16 @@ static void close_run(struct training *r)
 static void check(const struct tool *t, const struct args *a, int operands)
 {
     if (!a->out || operands < 1 || (a->from && a->init))
-        opt_usage(t, "expected --out FOLDER, a corpus file, and of --init and --from one at most");
+        opt_usage(t, "expected --out FOLDER, a corpus file, and at most one of --init and --from");
     if (a->width % a->heads || a->width / a->heads % 2 || a->heads % a->kv_heads)
         opt_usage(t, "--heads must divide --width into even heads, --kv-heads must divide --heads");
     if (a->ranks > 1 && a->parts > 1 && a->parts != a->ranks)
-        opt_usage(t, "expected --parts or --ranks: a part is what a process takes");
+        opt_usage(t, "expected --parts or --ranks, not both: each process takes one part");
     if (a->min_len > a->max_len || a->max_len > a->rows)
         opt_usage(t, "expected --min-len <= --max-len <= --rows");
 }
 
-/* One of several processes: a part of every batch; only the first says and writes anything. */
+/* Joins the other processes. Each takes a part of every batch; only rank 0 prints and writes. */
 static void join(struct training *r, struct args *a)
 {
     struct err e = {0};

@@ -34,7 +34,7 @@
 #include "lib/train/documents.h"
 #include "lib/train/training_note.h"
 
-enum { HELD = 10 /* one in so many */ };
+enum { HELD = 10 /* one document in ten is held out */ };
 
 struct args {
     struct common common;
@@ -99,27 +99,27 @@ static void options(struct opt *o, struct args *a)
 
 struct prior_training {
     const struct args *a;
-    const struct opt *options; /* the table that filled it */
+    const struct opt *options; /* the table that filled *a */
     struct log log;
     struct rec_writer records;
     struct checkpoint model;
     struct backend *backend;
     struct network network;
     struct documents corpus;
-    float *z;            /* [n, L n D] a draw of each posterior; the last ones are held out */
-    double *kl, *log_q;  /* [n] to N(0, I); log q of the draw */
+    float *z;            /* [n, L n D] one draw per posterior; the last `held` are held out */
+    double *kl, *log_q;  /* [n] KL to N(0, I); log q of the draw */
     size_t n, held, each;
-    int64_t batches;     /* of documents, fitted so far */
+    int64_t batches;     /* of documents fitted so far */
     struct dit *prior;
     char *path, *fits, *state;
-    json_t *note;        /* what must be equal for a state to fit */
+    json_t *note;        /* saved states must have an equal note */
 };
 
 /* ---- states ---- */
 
 static int make_note(struct prior_training *r, struct err *e)
 {
-    static const char *const harmless[] = {"model", "limit", "verify", NULL}; /* hashes tell */
+    static const char *const harmless[] = {"model", "limit", "verify", NULL}; /* by hash */
     json_t *about = checkpoint_describe(&r->model, e), *file, *hashes = json_array();
     size_t i;
     char hex[65];
@@ -187,8 +187,8 @@ static int take_fits(struct prior_training *r, const struct tensors *f, const js
     return 0;
 }
 
-/* Draws of a former run of the same command, where there are any. Without them a state of the prior
- * belongs to nothing. */
+/* Reads the draws of an interrupted run of the same command, if there are any. Without them,
+ * removes the state of the prior, which fits no other draws. */
 static int restore_fits(struct prior_training *r, struct err *e)
 {
     if (!file_exists(r->fits)) {
@@ -205,7 +205,7 @@ static int restore_fits(struct prior_training *r, struct err *e)
     if (f)
         safetensors_close(f);
     if (!bad)
-        log_note(&r->log, "going on after %zu documents", r->n);
+        log_note(&r->log, "resuming after %zu documents", r->n);
     return bad;
 }
 
@@ -220,12 +220,12 @@ static int restore_prior(struct prior_training *r, struct err *e)
     if (s->tokens != mine->tokens || s->values != mine->values || s->width != mine->width ||
         s->layers != mine->layers || s->heads != mine->heads || dit_step(former) > r->a->steps) {
         dit_free(former);
-        return err_set(e, EXIT_BAD_DATA, "%s: of another shape: remove the file to begin anew",
-                       r->state);
+        return err_set(e, EXIT_BAD_DATA, "%s: expected the shape of this command: remove the "
+                       "file to start again", r->state);
     }
     dit_free(r->prior);
     r->prior = former;
-    log_note(&r->log, "going on after step %lld", (long long)dit_step(former));
+    log_note(&r->log, "resuming after step %lld", (long long)dit_step(former));
     return 0;
 }
 
@@ -244,7 +244,7 @@ static int read_corpus(struct prior_training *r, char **paths, size_t n_paths, s
     return bad;
 }
 
-/* Fits the documents of a batch and keeps a draw of each. */
+/* Fits the documents of a batch and keeps one draw of each. */
 static void fit_batch(struct prior_training *r, struct posterior *q, struct backprop *t,
                       struct train_batch *b, uint64_t *keys)
 {
@@ -348,7 +348,7 @@ static int train(struct prior_training *r, struct err *e)
     return bad;
 }
 
-/* KL(q || p) = E[log q] - E[log p], one draw a document. */
+/* KL(q || p) = E[log q] - E[log p], by one draw per document. */
 static int write_worth(struct prior_training *r, struct err *e)
 {
     double normal = 0, log_q_sum = 0, held = (double)r->held;
@@ -373,7 +373,7 @@ static int write_worth(struct prior_training *r, struct err *e)
 static int save(struct prior_training *r, struct err *e)
 {
     const char *folder = r->model.folder;
-    char *manifest = mem_format("%s/" MANIFEST, folder); /* of a prior that goes now */
+    char *manifest = mem_format("%s/" MANIFEST, folder); /* it lists the old prior */
     int bad = dit_save(r->prior, r->path, 0, e), listed = !r->a->out && !access(manifest, F_OK);
     if (!bad) {
         unlink(r->fits);
@@ -387,7 +387,7 @@ static int save(struct prior_training *r, struct err *e)
 
 /* ---- the run ---- */
 
-/* For the draws, with those that are there already. */
+/* Allocates the draws; reads those of an interrupted run. */
 static int make_room(struct prior_training *r, struct err *e)
 {
     size_t count = (size_t)r->a->count;
@@ -441,7 +441,7 @@ int main(int argc, char **argv)
                      .max_len = 128, .width = 96, .layers = 3, .heads = 4, .batch = 32,
                      .steps = 2000, .rate = 1e-3, .keep = 0.995, .warmup = 100, .bound = 200,
                      .report = 50, .save = 200};
-    a.engine.device = "cpu"; /* no card trains */
+    a.engine.device = "cpu"; /* no GPU can train */
     struct opt table[OPTIONS_MOST];
     options(table, &a);
     const struct tool tool = {"train-prior",
@@ -450,7 +450,7 @@ int main(int argc, char **argv)
     int first = opt_parse(&tool, argc, argv);
     if (!a.engine.model || first == argc || a.width % a.heads)
         opt_usage(&tool, "expected -m MODEL, a corpus file, and --heads that divide --width");
-    if (a.max_len > a.rows) /* no document would ever fit */
+    if (a.max_len > a.rows) /* else no document would fit */
         opt_usage(&tool, "expected --max-len <= --rows");
     struct prior_training r = {.a = &a, .options = table,
                     .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};

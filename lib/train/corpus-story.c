@@ -1,8 +1,8 @@
-/* corpus-story.c - short stories in simple English. The plot fixes who, what and where in the
- * prompt; the continuation is drawn with the same facts, so that its nouns, pronouns and places
- * must agree with words far before them (and with each other: a hiding place that is guessed in
- * one sentence is where the thing is found in the next).
- * A story is held out by its (name, object, place) and by its whole prompt. */
+/* corpus-story.c - short stories in simple English. The prompt fixes person, object and place; the
+ * continuation uses the same facts, so its nouns, pronouns and places must agree with words far
+ * before them, and with each other (a hiding place guessed in one sentence is where the object is
+ * found in the next). The key of a story is its (name, object, place); the hash of the whole prompt
+ * decides its part too. */
 #include "lib/train/corpus.h"
 
 #include <string.h>

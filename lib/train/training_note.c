@@ -58,7 +58,7 @@ int training_note_check(const json_t *mine, const json_t *its, const char *path,
         char *was = other ? json_dumps(other, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)) : NULL;
         char *now = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
         err_set(e, EXIT_BAD_DATA, "%s: belongs to a training with other settings: %s expected %s, "
-                "got %s: give the same, or remove the file to begin anew", path, key,
+                "got %s: use the same settings, or remove the file to start again", path, key,
                 was ? was : "nothing", now);
         free(was);
         free(now);

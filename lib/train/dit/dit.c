@@ -1,5 +1,5 @@
-/* dit.c - see dit.h: the values of a transformer over latents, how they are trained and kept.
- * dit_pass.c computes.
+/* dit.c - see dit.h: memory, training and files of a transformer over latents. dit_pass.c computes
+ * the passes.
  */
 #include "lib/train/dit.h"
 
@@ -16,11 +16,11 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* ---- room ---- */
+/* ---- memory ---- */
 
 enum { VALUES = 5 /* weights, gradients, moments, average */ };
 
-/* Places a linear layer behind what is placed already. */
+/* Places a linear layer after the layers placed so far. */
 static struct dit_linear place(size_t *at, size_t in, size_t out)
 {
     struct dit_linear l = {*at, *at + in * out, in, out};
@@ -46,7 +46,7 @@ static void lay_out(struct dit *d)
     d->n = at;
 }
 
-/* Cuts the arrays of a pass out of `base`; NULL: only counts. Returns how many floats. */
+/* Cuts the arrays of a pass from `base`; NULL: only counts. Returns the number of floats. */
 static size_t cut(struct dit *d, float *base)
 {
     size_t D = d->s.width, B = d->batch, T = B * d->s.tokens, at = 0;
@@ -80,7 +80,7 @@ static size_t cut(struct dit *d, float *base)
     return at;
 }
 
-/* Bytes of work for the neediest product of a linear layer over so many rows. */
+/* Bytes of work for the largest product of a linear layer over `rows` rows. */
 static size_t product_work(const struct dit *d, size_t rows, size_t in, size_t out)
 {
     const struct ops *ops = d->b->ops;
@@ -110,7 +110,7 @@ static void draw(const struct dit *d, const struct dit_linear *l, uint64_t seed)
         d->w[l->w + i] = (float)(rng_normal(&rng) / sqrt((double)l->in));
 }
 
-/* The modulations stay 0, and with them the gates. */
+/* The modulations stay 0, so the gates are 0 too. */
 static void draw_all(struct dit *d, uint64_t seed)
 {
     const struct dit_linear *own[] = {&d->in, &d->time1, &d->time2, &d->out};
@@ -185,7 +185,7 @@ void dit_free(struct dit *d)
 
 size_t dit_bytes(const struct dit *d)
 {
-    struct dit sized = *d; /* whose arrays cut() forgets */
+    struct dit sized = *d; /* a copy: cut() overwrites the pointers */
     struct dit_tape *tape = mem_zero(d->s.layers, sizeof *tape);
     sized.tape = tape;
     size_t room = cut(&sized, NULL) * sizeof(float);
@@ -242,7 +242,7 @@ double dit_loss(struct dit *d, const float *z, size_t n, uint64_t seed, uint64_t
     size_t each = d->s.tokens * d->s.values, all = n * each;
     struct rng rng = {seed, draw_at, 0};
     for (size_t b = 0; b < n; b++) {
-        /* one time in each n-th part of 0..1, so that a batch sees all of it */
+        /* one time in each n-th part of 0..1, so that a batch covers the interval */
         d->times[b] = ((double)b + rng_uniform(&rng)) / (double)n;
         double alpha = cos(pi * d->times[b] / 2), s = sin(pi * d->times[b] / 2);
         for (size_t i = b * each; i < (b + 1) * each; i++) {
@@ -279,7 +279,7 @@ double dit_update(struct dit *d, double rate, double clip, double keep)
     return norm;
 }
 
-/* ---- what it was trained on ---- */
+/* ---- mean and deviation of the training set ---- */
 
 void dit_standardize(struct dit *d, const float *z, size_t n)
 {
@@ -317,9 +317,9 @@ double dit_log_deviation(const struct dit *d)
     return sum;
 }
 
-/* ---- as a file ---- */
+/* ---- files ---- */
 
-/* The arrays of a file; those from `average` on stand in every one. */
+/* The arrays of a file. Every file has the first FILE_ALWAYS, a whole one has all. */
 struct dit_part {
     const char *name;
     float *data;
@@ -405,7 +405,7 @@ static int read_note(const struct tensors *f, const char *path, struct dit_shape
     return bad ? -1 : 0;
 }
 
-/* Before anything of that shape is allocated. */
+/* Checked before anything of that shape is allocated. */
 static int check_size(const struct tensors *f, const char *path, const struct dit_shape *s,
                       struct err *e)
 {

@@ -1,8 +1,8 @@
-/* dit_pass.c - a transformer over latents, forward and back; see dit.h for what it computes.
+/* dit_pass.c - a transformer over latents, forward and backward; see dit.h for the equations.
  *
- * Forward keeps what the way back needs, and backward mirrors it line by line. Products go through
- * the gemm of the back end; the rest is a few values a latent, and a text has few latents, so it
- * stays plain loops. Proven against finite differences in tests/model/test-dit.c.
+ * The forward pass keeps what the backward pass needs; the backward pass mirrors it line by line.
+ * Products use the gemm of the back end. The rest is plain loops, because a text has few latents.
+ * Checked against finite differences in tests/model/test-dit.c.
  */
 #include "lib/train/dit/dit_pass.h"
 
@@ -31,7 +31,7 @@ static void forward(const struct dit *d, const struct dit_linear *l, const float
     d->b->ops->gemm(d->b, &g, 1, d->work);
 }
 
-/* The gradients of W and bias and, where dx is not NULL, of x. */
+/* The gradients of W and bias, and of x unless dx is NULL. */
 static void back(const struct dit *d, const struct dit_linear *l, const float *x, size_t rows,
                  const float *dy, float *dx)
 {
@@ -98,9 +98,9 @@ static void gelu_back(const float *x, float *dx, size_t n)
     }
 }
 
-/* ---- a norm under shift and scale ---- */
+/* ---- norm with shift and scale ---- */
 
-/* mod: of sample b, shift [D] at mod + b * stride and scale [D] behind it. */
+/* mod: for sample b, shift [D] at mod + b * stride and scale [D] after it. */
 static void norm(const struct dit *d, struct dit_norm *z, const float *h, const float *mod,
                  size_t stride, size_t n)
 {
@@ -123,7 +123,7 @@ static void norm(const struct dit *d, struct dit_norm *z, const float *h, const 
     }
 }
 
-/* dh += the gradient of h, dmod += those of shift and scale, from the gradient of z->in. */
+/* dh += gradient of h, dmod += gradients of shift and scale, from the gradient of z->in. */
 static void norm_back(const struct dit *d, const struct dit_norm *z, const float *din,
                       const float *mod, float *dmod, size_t stride, size_t n, float *dh)
 {
@@ -172,7 +172,7 @@ static void gated_back(const struct dit *d, const float *dh, const float *out, c
 
 /* ---- attention among the latents of a sample ---- */
 
-/* Head h of latent t in qkv: part 0 q, 1 k, 2 v. */
+/* The values of head h, latent t in qkv; part: 0 q, 1 k, 2 v. */
 static float *part(const struct dit *d, float *qkv, size_t row, size_t h, int which)
 {
     size_t D = d->s.width;
@@ -221,7 +221,7 @@ static void attend(const struct dit *d, struct dit_tape *y, size_t n)
     }
 }
 
-/* dqkv, from the gradient of y. */
+/* dqkv from the gradient of y. */
 static void attend_back(const struct dit *d, struct dit_tape *y, size_t n, const float *dy,
                         float *dqkv)
 {
@@ -242,9 +242,9 @@ static void attend_back(const struct dit *d, struct dit_tape *y, size_t n, const
     }
 }
 
-/* ---- the whole ---- */
+/* ---- whole passes ---- */
 
-/* cact = silu(c) of the times; the model sees them in thousandths, as DiT's steps are counted. */
+/* cact = silu(c) of the times. Times are scaled by 1000, as DiT counts steps. */
 static void condition(struct dit *d, const double *times, size_t n)
 {
     size_t half = DIT_WAVES / 2, D = d->s.width;

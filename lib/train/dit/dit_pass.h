@@ -6,9 +6,9 @@
 
 #include "lib/train/dit.h"
 
-enum { DIT_WAVES = 256 }; /* of the embedding of the time */
+enum { DIT_WAVES = 256 }; /* values of the embedding of a time */
 
-/* y = x W^T + bias: where W [out, in] and the bias lie among the values. */
+/* y = x W^T + bias: offsets of W [out, in] and of the bias among the values. */
 struct dit_linear {
     size_t w, bias, in, out;
 };
@@ -16,7 +16,7 @@ struct dit_block {
     struct dit_linear mod, qkv, o, up, down;
 };
 
-/* What a norm and its modulation leave for the way back; T = n N rows. */
+/* Results of a norm and its modulation for the backward pass; T = n N rows. */
 struct dit_norm {
     float *hat, *inv; /* [T, D] normalized, [T] 1 / deviation */
     float *in;        /* [T, D] modulated */
@@ -24,7 +24,7 @@ struct dit_norm {
 struct dit_tape {
     float *mod; /* [n, 6D]: shift, scale, gate of attention, then of the ffn */
     struct dit_norm norm[2];
-    float *out[2]; /* [T, D] of attention and ffn, before the gate */
+    float *out[2]; /* [T, D] outputs of attention and ffn, before the gate */
     float *qkv, *share, *y; /* [T, 3D], softmax [n, H, N, N], [T, D] */
     float *up, *act;        /* [T, 4D] before and after gelu */
 };
@@ -32,29 +32,29 @@ struct dit_tape {
 struct dit {
     struct dit_shape s;
     struct backend *b;
-    size_t batch, n;                    /* samples at most; values */
+    size_t batch, n;                    /* most samples; values */
     float *w, *g, *m1, *m2, *average;   /* [n] */
-    float *mean, *deviation;            /* [N, Z] of what it was trained on */
+    float *mean, *deviation;            /* [N, Z] of the training set */
     int64_t step;
     struct dit_linear in, time1, time2, mod, out;
-    size_t position;                    /* of [N, D] among the values */
+    size_t position;                    /* offset of [N, D] among the values */
     struct dit_block *block;            /* [layers] */
     struct dit_tape *tape;              /* [layers] */
-    float *waves, *t1, *t1act, *c, *cact; /* [n, WAVES]; [n, D] the others */
+    float *waves, *t1, *t1act, *c, *cact; /* [n, WAVES]; the others [n, D] */
     float *top_mod;                     /* [n, 2D] */
     struct dit_norm top;
-    float *x, *v, *aim;                 /* [T, Z] noisy, predicted, to be predicted */
+    float *x, *v, *aim;                 /* [T, Z] noisy input, prediction, target */
     float *h;                           /* [T, D] the stream */
     float *dh, *dn, *dwide;             /* gradients: [T, D], [T, D], [T, 4D] */
     float *dmod, *dc, *dt;              /* [n, 6D], [n, D], [n, D] */
     double *times;                      /* [n] */
-    void *work;                         /* of gemm */
-    float *room;                        /* all of the arrays above */
+    void *work;                         /* scratch of gemm */
+    float *room;                        /* memory of all arrays above */
 };
 
-/* v = the prediction for x at times[n]. x may not be d->v. */
+/* v = the prediction for x at times[n]. x must not be d->v. */
 void dit_forward(struct dit *d, const float *x, const double *times, size_t n, float *v);
-/* d->g = the gradient, dv that of the last prediction, of d->x. */
+/* d->g = the gradient, given dv, the gradient of the last prediction (of d->x). */
 void dit_backward(struct dit *d, size_t n, const float *dv);
 
 #endif
