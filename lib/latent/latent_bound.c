@@ -14,7 +14,7 @@
 #include "lib/stat/stat.h"
 #include "lib/train/posterior.h"
 
-enum { PRIOR_DRAWS = 200 /* of -ln p(z) under a learned prior */ };
+enum { PRIOR_DRAWS = 200 /* for -ln p(z) under a learned prior */ };
 
 struct scoring {
     struct parameters *values;
@@ -27,8 +27,8 @@ struct scoring {
 static int check(const struct network *n, size_t count, size_t first, struct err *e)
 {
     if (first != 1)
-        return err_set(e, EXIT_BAD_DATA, "a bound of a text given another one: not of latent "
-                       "models: the difference of two bounds is none");
+        return err_set(e, EXIT_BAD_DATA, "a latent model has no bound of a text given "
+                       "another: the difference of two bounds is not a bound");
     if (count < 2 || count > n->config.context)
         return err_set(e, EXIT_BAD_DATA, "expected 2 to %zu ids, got %zu", n->config.context,
                        count);

@@ -1,6 +1,6 @@
-/* latent_file.c - see latent_file.h. Texts lie behind each other in the order of their records; a
- * record is proved whole before its text counts. Texts are found by their key one after the other:
- * a batch asks once for each, which is nothing beside a pass. */
+/* latent_file.c - see latent_file.h. Texts are stored in the order of their records; a record is
+ * checked completely before its text counts. A search compares the keys in order: a batch searches
+ * once per text, which costs little beside a pass. */
 #include "lib/latent/latent_file.h"
 
 #include <jansson.h>

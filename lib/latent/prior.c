@@ -1,5 +1,5 @@
-/* prior.c - see prior.h. The transformer predicts v at a time of the cosine schedule; a solver asks
- * for what x was before the noise at a lambda. tan(pi t / 2) = e^-lambda joins the two.
+/* prior.c - see prior.h. The transformer predicts v at a time t of the cosine schedule; a solver
+ * asks for x without the noise at a lambda. tan(pi t / 2) = e^-lambda relates the two.
  */
 #include "lib/latent/prior.h"
 
@@ -14,7 +14,7 @@ struct dit *prior_open(const char *folder, const struct config *c, struct backen
                        struct err *e)
 {
     if (!folder) {
-        err_set(e, EXIT_NO_INPUT, "%s: drawn weights have no " PRIOR_FILE, c->name);
+        err_set(e, EXIT_NO_INPUT, "%s: random weights have no " PRIOR_FILE, c->name);
         return NULL;
     }
     char *path = mem_format("%s/" PRIOR_FILE, folder);
@@ -47,7 +47,7 @@ static void predict(void *ctx, const float *x, double lambda, size_t rows, size_
     free(t);
 }
 
-/* Layer l of text s: from [L, texts, n D] at a, in [texts, L, n D] at b. */
+/* Layer l of text s: in [L, texts, n D] at index a, in [texts, L, n D] at index b. */
 static void move(const struct config *c, float *a, float *b, size_t texts, int back)
 {
     size_t one = c->latents * c->width;

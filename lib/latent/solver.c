@@ -1,9 +1,9 @@
-/* solver.c - see solver.h. All but edm walk in lambda, where the linear part of the flow is solved
- * exactly: from lambda_s to lambda_t
+/* solver.c - see solver.h. All solvers except edm step in lambda, where the linear part of the flow
+ * has an exact solution: from lambda_s to lambda_t
  *
  *     x_t = s_t / s_s x_s + alpha_t (1 - e^(lambda_s - lambda_t)) D
  *
- * with D the prediction that holds along the step. At the end of the grid s is 0 and x is D.
+ * where D is the prediction, constant along the step. At the end of the grid s is 0 and x is D.
  */
 #include "lib/latent/solver.h"
 
@@ -24,7 +24,7 @@ double solver_s(double lambda)
     return sqrt(1 / (1 + exp(2 * lambda)));
 }
 
-/* A run: x[n] and three arrays like it. */
+/* A solver at work: x[n] and three arrays of the same size. */
 struct flow {
     const struct solver *p;
     const struct denoiser *d;
@@ -38,7 +38,7 @@ static void predict(struct flow *f, const float *x, double lambda, float *x0)
     f->calls++;
 }
 
-/* to = the exact step from x at lambda a to lambda b, with the prediction D. to may be x. */
+/* to = x after the exact step from lambda a to lambda b with the prediction D. to may be x. */
 static void step(const struct flow *f, float *to, const float *x, const float *D, double a,
                  double b)
 {
@@ -54,16 +54,16 @@ static double place(const struct solver *p, size_t i, size_t n)
     return n > 1 ? a + (b - a) * (double)i / (double)(n - 1) : a;
 }
 
-/* lambda i of n, uniform in the time of the cosine schedule, where tan(pi t / 2) is sigma: with a
- * constant prediction most is lost at both ends, where this grid is closer. */
+/* lambda i of n, uniform in the time of the cosine schedule, where tan(pi t / 2) is sigma. The
+ * error of a constant prediction is largest at both ends, where this grid is denser. */
 static double place_in_time(const struct solver *p, size_t i, size_t n)
 {
     double a = atan(p->sigma_max), b = atan(p->sigma_min);
     return -log(tan(n > 1 ? a + (b - a) * (double)i / (double)(n - 1) : a));
 }
 
-/* The step of ddim with fresh noise of standard deviation `fresh`, which takes the place of as much
- * of the predicted one. */
+/* A step of ddim in which fresh noise of standard deviation `fresh` replaces as much of the
+ * predicted noise. */
 static void step_fresh(const struct flow *f, double a, double b, size_t i)
 {
     double alpha_a = solver_alpha(a), s_a = solver_s(a), alpha_b = solver_alpha(b);
@@ -107,7 +107,7 @@ static void dpmpp2m(struct flow *f)
     memcpy(f->x, f->now, f->n * sizeof *f->x);
 }
 
-/* f->now = dx/dsigma = (x - D) / sigma at x, which is x0 + sigma noise. */
+/* f->now = dx/dsigma = (x - D) / sigma, for x = x0 + sigma noise. */
 static void slope(struct flow *f, const float *x, double sigma, float *to)
 {
     double lambda = -log(sigma), alpha = solver_alpha(lambda);
@@ -118,13 +118,13 @@ static void slope(struct flow *f, const float *x, double sigma, float *to)
         to[j] = (float)((x[j] - to[j]) / sigma);
 }
 
-/* n steps of Heun, the last of them, to sigma 0, of Euler: 2 n - 1 calls. */
+/* n - 1 steps of Heun and a last one of Euler, to sigma 0: 2 n - 1 calls. */
 static void edm(struct flow *f)
 {
     const struct solver *p = f->p;
     size_t n = (p->evaluations + 1) / 2;
     double top = pow(p->sigma_max, 1 / p->rho), bottom = pow(p->sigma_min, 1 / p->rho);
-    float *at = f->before; /* the second slope is taken here, once the first has moved x */
+    float *at = f->before; /* the second slope, at x moved by the first */
     for (size_t j = 0; j < f->n; j++)
         f->x[j] = (float)(f->x[j] / solver_alpha(-log(p->sigma_max)));
     for (size_t i = 0; i < n; i++) {
@@ -143,8 +143,8 @@ static void edm(struct flow *f)
     }
 }
 
-/* Root mean square of the distance of the two orders in units of the tolerance; `low` of the step
- * before is x_prev of the rule. */
+/* Root mean square of the difference of the two orders in units of the tolerance; x_prev of the
+ * rule is `low` of the previous step. */
 static double distance(const struct solver *p, const float *low, const float *high,
                        const float *prev, size_t n)
 {
@@ -157,7 +157,7 @@ static double distance(const struct solver *p, const float *low, const float *hi
     return sqrt(sum / (double)n);
 }
 
-/* One row. low[n], prev[n]: room. */
+/* Solves one row. low[n], prev[n]: scratch. */
 static void adaptive_row(struct flow *f, float *low, float *prev)
 {
     const struct solver *p = f->p;

@@ -160,7 +160,7 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
     echo '{"id":"p","text":"one","reference":"two"}' > "$T/pair"
     run --separate-stderr "$BIN/score-ppl" --mode elbo --target reference -m "$D/m" "$T/pair"
     [ "$status" -ne 0 ]
-    [[ $stderr == *"the difference of two bounds is none"* ]]
+    [[ $stderr == *"the difference of two bounds is not a bound"* ]]
     sed 's/"swa"/"rwkv9"/' "$D/m/config.json" > "$T/config.json"
     cp "$D/m/model.safetensors" "$D/m/tokenizer.json" "$T"
     run -65 --separate-stderr "$BIN/gen-ltm" -m "$T" "$T/prompts"

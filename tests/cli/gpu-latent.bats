@@ -92,7 +92,7 @@ near() {
         [[ $stderr == *"latent thoughts are fitted in fp32 on a device: expected --dtype f32"* ]]
     done
     run -69 --separate-stderr gen swa cuda --z dit
-    [[ $stderr == *"--z dit: a learned prior is drawn from on the processor"* ]]
+    [[ $stderr == *"--z dit: a learned prior runs only on the CPU"* ]]
     cp -r "$D/swa" "$T/with"
     "$BIN/train-prior" -q --no-meta -m "$T/with" --count 20 --vi-steps 1 --width 32 --layers 1 \
         --steps 2 --threads 1 "$D/corpus" > "$T/prior"

@@ -1,6 +1,6 @@
-/* settings.c - latent thoughts as the runner sees them: the settings as data, and a point of them
- * as a struct think. What other decoders call their steps are here those of the fit: with more of
- * them an answer takes longer, and may be better.
+/* settings.c - the latent decoder as the runner sees it: its settings as data, and a point as a
+ * struct think. Its counterpart of denoising steps are the steps of the fit: more steps take longer
+ * and may give a better answer.
  */
 #include "kernels/wkv.h"
 #include "lib/decode/decoder.h"
@@ -55,7 +55,7 @@ static struct solver solver_of(const struct settings *s)
     return p;
 }
 
-/* In the order of the setting's words. */
+/* The enum has the order of the words of the setting. */
 _Static_assert(WKV_AUTO == 0 && WKV_RECURRENT == 1 && WKV_CHUNKED == 2, "--wkv");
 
 static struct variant variant_of(const struct settings *s)
@@ -106,8 +106,8 @@ static int able(const struct settings *s, const struct backend *b, struct err *e
 {
     if (!*b->name || !settings_is(s, "z", "dit"))
         return 0;
-    return err_set(e, EXIT_NO_DEVICE, "--z dit: a learned prior is drawn from on the processor: "
-                   "expected --device cpu, got %s", b->ops->name);
+    return err_set(e, EXIT_NO_DEVICE, "--z dit: a learned prior runs only on the CPU: expected "
+                   "--device cpu, got %s", b->ops->name);
 }
 
 static struct memory_estimate estimate(const struct network *n, const struct settings *s,
@@ -118,7 +118,7 @@ static struct memory_estimate estimate(const struct network *n, const struct set
     return think_estimate(n, &how, in, batch);
 }
 
-/* A token a text. */
+/* One token per text and pass. */
 static struct passes passes(const struct settings *s, const struct generation_input *in,
                             size_t batch)
 {

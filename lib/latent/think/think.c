@@ -1,13 +1,13 @@
 /* think.c - see think.h.
  *
  *     fit z to the prompts
- *     rows = of each text, up to a window of the ids that the cache does not hold yet (256 of them
- *            where it is a state, which has no window)
- *     a pass over the rows (causal, within the window, and all latents); wanted: the last id's row
- *     each answer is appended to its text, or ends it; after `refit` ids z is fitted anew, and
- *     what the cache holds of the text is forgotten: it was made under other thoughts
+ *     rows = for each text, up to a window of the ids that the cache does not hold yet (256 ids
+ *            with a mixer that recurs)
+ *     a pass over the rows (causal, within the window, and all latents); wanted: the last row
+ *     append each answer to its text, or end the text; after `refit` ids fit z again and drop the
+ *     cache of the text, which was computed with the old z
  *
- * Passes are described and answered on the host; on a device those that come again are recorded.
+ * The host describes each pass and takes its answers; a device records passes that repeat.
  */
 #include "lib/latent/think.h"
 
@@ -37,7 +37,7 @@ static int recurs(const struct thinking *t)
     return config_recurs(&t->n->config);
 }
 
-/* Rows of a text in a pass, at most. */
+/* Most rows of a text in a pass. */
 static size_t at_once(const struct thinking *t)
 {
     return recurs(t) ? READ_AT_ONCE : t->n->config.window;
@@ -52,7 +52,7 @@ static size_t ring_of(const struct thinking *t, size_t i)
 
 static struct work_size size_of(const struct thinking *t)
 {
-    const int again = !t->how->cache || t->how->refit; /* passes over whole texts come again */
+    const int again = !t->how->cache || t->how->refit; /* passes over whole texts repeat */
     struct work_size s = {.seqs = t->batch, .wanted = t->batch, .cached = 1, .latent = 1,
                           .how = t->how->variant};
     for (size_t i = 0; i < t->batch; i++) {
@@ -136,7 +136,7 @@ static void unmake(struct thinking *t)
 
 /* ---- a pass ---- */
 
-/* Rows from..to of text i join the pass, and what they see. */
+/* Adds rows from..to of text i to the pass, with the slots they see. */
 static void add_rows(struct thinking *t, size_t i, size_t from, size_t to, size_t *rows,
                      size_t *listed)
 {
@@ -155,8 +155,8 @@ static void add_rows(struct thinking *t, size_t i, size_t from, size_t to, size_
     }
 }
 
-/* 1: some prompt has more than a window left. The others wait with their last rows, so that all
- * answers begin in one pass and are due for a fit at once, whoever is in the batch. */
+/* 1: some prompt has more than a window left. The other texts then wait with their last rows, so
+ * that all answers start in one pass and need a refit together, whatever texts are in the batch. */
 static int is_reading(const struct thinking *t)
 {
     int reads = 0;
@@ -165,7 +165,7 @@ static int is_reading(const struct thinking *t)
     return reads;
 }
 
-/* The next pass over the live texts; a text whose last id is in it has an answer. */
+/* Describes the next pass over the live texts; a text whose last id is in it gets an answer. */
 static void describe(struct thinking *t)
 {
     size_t rows = 0, listed = 0, answers = 0;
@@ -204,8 +204,8 @@ static void count(struct thinking *t)
     cost_add(&t->trace->cost, cost_of(&t->cost_model, &x));
 }
 
-/* The first pass that writes a token to each text, before the clock. What it leaves in the cache is
- * in rows that are written before they are read. */
+/* Runs the first pass that gives each text a token, before the clock. It leaves its keys and values
+ * in slots that are written again before they are read. */
 static void prepare(struct thinking *t)
 {
     for (size_t i = 0; i < t->batch; i++)
@@ -216,9 +216,9 @@ static void prepare(struct thinking *t)
         t->text[i].held = 0;
 }
 
-/* ---- what a pass left ---- */
+/* ---- results of a pass ---- */
 
-/* Tells who looks closely of the id that a text got. */
+/* Tells an observer that looks closely the id that a text got. */
 static void tell(const struct thinking *t, size_t i, const struct head_row *a, int64_t ns)
 {
     const struct observer *o = t->how->observer;
@@ -233,7 +233,7 @@ static void tell(const struct thinking *t, size_t i, const struct head_row *a, i
         o->changed(o->ctx, &seen);
 }
 
-/* Text i takes an answer: its next id, or its end. */
+/* Gives text i an answer: its next id, or its end. */
 static void take(struct thinking *t, size_t i, const struct head_row *a, int64_t ns)
 {
     struct thought *x = &t->text[i];

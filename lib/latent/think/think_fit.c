@@ -17,7 +17,7 @@ static int fits(const struct think *how)
     return how->source == THINK_POSTERIOR && how->vi_steps > 0;
 }
 
-/* Ids of the longest text that a fit reads. */
+/* Ids of the longest text in a fit. */
 static size_t fit_rows(const struct think *how, const struct generation_input *in, size_t batch)
 {
     size_t longest = 0;
@@ -34,7 +34,7 @@ static void add(struct memory_estimate *m, size_t *kind, size_t bytes)
     m->reserved += memory_pages(memory_rounded(bytes));
 }
 
-/* The parameters stay as they are: nothing is kept for their gradients. */
+/* The parameters are fixed, so nothing is kept for their gradients. */
 static struct backprop_how back_of(const struct network *n)
 {
     return (struct backprop_how){.products = network_half(n) ? DTYPE_BF16 : DTYPE_F32,
@@ -57,8 +57,8 @@ struct memory_estimate think_fit_estimate(const struct network *n, const struct 
     return m;
 }
 
-/* The texts as they are, each token the target of the one before; what is behind a shorter one has
- * no target and is seen by none of its rows. */
+/* Lists the current texts; each token is the target of the one before. Padding after a shorter text
+ * has no target, and no row of the text sees it. */
 static void list_texts(struct thinking *t)
 {
     struct train_batch *b = &t->fit.texts;
@@ -116,9 +116,9 @@ void think_fit_free(struct thinking *t)
 
 /* ---- latents ---- */
 
-/* What a fit computes at least: a step is a pass and its way back to z, twice the products of the
- * rows and three times those of attention, and both ways of the latents; the values of the network
- * are read twice. */
+/* Counts the least operations of a fit. A step is a forward pass and a backward pass to z: twice
+ * the products of the rows, three times those of attention, and the latents forward and backward.
+ * It reads the values of the network twice. */
 static void count_fit(struct thinking *t)
 {
     const struct config *c = &t->n->config;
@@ -153,7 +153,7 @@ static void fit_texts(struct thinking *t)
         posterior_draw(&f->state, how.seed, f->keys, t->batch, POSTERIOR_FRESH + f->rounds);
 }
 
-/* Mean 0, and variance 1 or nothing drawn; both are all zeros. */
+/* Mean 0 and log variance 0; THINK_PRIOR draws from it, THINK_ZERO takes the mean. */
 static void take_prior(struct thinking *t)
 {
     size_t bytes = t->batch * latent_values(&t->n->config) * sizeof(float);

@@ -11,24 +11,24 @@
 #include "lib/train/posterior.h"
 
 struct thought {           /* a text of the batch */
-    size_t prompt, len, most; /* ids of the prompt; so far; at most */
-    size_t held;           /* whose keys and values the cache holds: the first ones */
-    size_t fitted;         /* ids that z was last fitted to */
-    size_t slot, ring;     /* position p lies in slot + p % ring; of a state the ring is 1 */
+    size_t prompt, len, most; /* ids of the prompt; current; maximum */
+    size_t held;           /* first ids whose keys and values the cache holds */
+    size_t fitted;         /* ids at the last fit of z */
+    size_t slot, ring;     /* position p is in slot + p % ring; with a state, ring is 1 */
     int live, met_stop;
     int32_t *ids;          /* [most] */
 };
 
-/* What fits z (think_fit.c): prior and zero have the state alone. */
+/* The fit of z (think_fit.c). Latents that are not fitted use only `state` and `used`. */
 struct fitting {
     struct posterior state;
-    struct parameters *values; /* of the network, in fp32 */
+    struct parameters *values; /* values of the network in fp32 */
     struct backprop *backprop;
     struct train_batch texts;
     uint64_t *keys;        /* [batch] */
     double *bound;         /* [batch] one-draw estimate of -ELBO */
     uint64_t rounds;       /* fits so far */
-    const float *used;     /* [L, batch, n, D] what the layers read: of state */
+    const float *used;     /* [L, batch, n, D] latents that the layers read; part of state */
 };
 
 struct thinking {
@@ -51,11 +51,11 @@ struct thinking {
     struct forward_seq *seqs;     /* [batch] */
     int32_t *wanted;              /* [batch] */
     uint64_t *key;                /* [batch] */
-    size_t *who;                  /* [batch] whose answer */
+    size_t *who;                  /* [batch] text of each answer */
     struct head_row *answer;      /* [batch] */
 };
 
-/* Positions before and at `pos` that its row attends to; 0 with a mixer that recurs. */
+/* Positions up to `pos` that its row attends to; 0 with a mixer that recurs. */
 static inline size_t think_seen(const struct thinking *t, size_t pos)
 {
     const struct config *c = &t->n->config;
@@ -68,7 +68,7 @@ struct memory_estimate think_fit_estimate(const struct network *n, const struct 
                                           const struct generation_input *in, size_t batch);
 int think_fit_make(struct thinking *t); /* -1: no memory */
 void think_fit_free(struct thinking *t);
-/* Makes the latents of all texts, or fits them anew, and sends them to the layers. */
+/* Makes or refits the latents of all texts, and sends them to the layers. */
 void think_fit(struct thinking *t);
 
 #endif
