@@ -1,6 +1,6 @@
-/* activity.c - see activity.h: sums of squares of what a network tells its hook, in double,
- * rows in order, so that they are the same at any number of threads. Which passes a text needs is
- * likelihood.c's affair; what it finds is thrown away. */
+/* activity.c - see activity.h. Adds the squares of the values that a network passes to its hook, in
+ * double and in the order of the rows, so that sums are the same with any number of threads.
+ * likelihood.c runs the passes; its results are discarded. */
 #include "lib/decode/activity.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static void hear(void *ctx, size_t layer, const act *heads, const act *hidden, s
     a->to->rows += layer ? 0 : (int64_t)T;
 }
 
-/* Runs one text; what it finds of its likelihood is of no interest. */
+/* Runs one text; its likelihood is discarded. */
 static int run_text(const struct network *n, const struct tokenizer *t, const json_t *r,
                     uint64_t seed, uint64_t key, struct err *e)
 {

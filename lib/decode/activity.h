@@ -1,9 +1,9 @@
-/* activity.h - how large the values are that a network computes inside, over texts: what the
- * score `activation` of lib/checkpoint/prune.h asks for.
+/* activity.h - how large the activations of a network are on given texts: input of the score
+ * `activation` of lib/checkpoint/prune.h.
  *
- * A text runs as its likelihood does (likelihood.h): once from left to right, or with
- * ACTIVITY_MASKS draws of masks for a diffusion model, which sees its own text half masked most
- * of the time. All rows of these passes count alike.
+ * A text runs as for its likelihood (likelihood.h): one causal pass, or ACTIVITY_MASKS passes with
+ * drawn masks for a diffusion model, which mostly sees half-masked text. All rows of these passes
+ * have the same weight.
  */
 #ifndef DECODE_ACTIVITY_H
 #define DECODE_ACTIVITY_H
@@ -15,13 +15,12 @@
 enum { ACTIVITY_MASKS = 8 };
 
 struct activity {
-    struct prune_values mean; /* of |y_h|^2 of each head and h_j^2 of each hidden unit; owned */
-    int64_t texts, rows;      /* records that were read; rows of all passes over them */
+    struct prune_values mean; /* sums of |y_h|^2 per head and h_j^2 per hidden unit; owned */
+    int64_t texts, rows;      /* records read; rows of all passes over them */
 };
-/* Runs the texts of an input, {text, reference} or {text} or {prompt_ids}, the first `limit` of
- * them (0: all), through a network on a back end of the host; other kinds of records pass by. -1:
- * EXIT_BAD_DATA (there is none, or one is broken: where), EXIT_IO, EXIT_FAILED_RECORDS (memory);
- * *c is freed. */
+/* Runs the first `limit` (0: all) texts of an input, {text, reference} or {text} or {prompt_ids},
+ * through a network on a back end of the host; skips other kinds of records. -1: EXIT_BAD_DATA (no
+ * text, or a broken record), EXIT_IO, EXIT_FAILED_RECORDS (memory); *c is freed then. */
 int activity_run(struct activity *c, struct network *n, const struct tokenizer *t,
                     struct rec_reader *in, int64_t limit, uint64_t seed, struct err *e);
 void activity_free(struct activity *c);

@@ -1,18 +1,17 @@
-/* autoregress.h - left to right, one token a pass, or several where they are guessed ahead: how
- * LLaMA writes.
+/* autoregress.h - autoregressive decoding (LLaMA): one token per pass, or several with guesses.
  *
- * Guesses (speculative decoding) are made by a rule or by a smaller model. One pass answers the
- * last id of a text and each guess behind it; the longest run of guesses that are what would have
- * been chosen anyway becomes text, and one more id. An id is chosen by argmax, or at a temperature
- * by argmax of logit + T * Gumbel noise, the noise being a function of (seed, key, index of the
- * token) alone: so what would have been chosen is known, and the text is, id by id, the one that is
- * written without guesses with the same seed, and distributed as the model says. That holds
- * wherever a result does not depend on the rows beside it (ref, cpu: kernels/ops.h); on a device
- * sums are rounded by the shape of a pass, as they are with other batch sizes.
- * A model that drafts draws with the same noise. It is accepted with the probability that the two
- * Gumbel-max draws agree, which is at least (1 - d) / (1 + d) for distributions at distance d in
- * total variation; the rejection rule of Leviathan and Chen reaches 1 - d, but draws other texts
- * than the model alone, and wants rows of probabilities of both models.
+ * Guesses (speculative decoding) come from a rule or from a smaller model. One pass computes the
+ * answers to the last id of a text and to each guess after it. Guesses are accepted up to the first
+ * that differs from the id that the model chooses; that id is added too. The model chooses by
+ * argmax, or at a temperature by argmax of logit + T * Gumbel noise, where the noise is a function
+ * of (seed, key, index of the token) only. So the text is, id by id, the text without guesses with
+ * the same seed, and is distributed as the model says. This holds where a result does not depend on
+ * the other rows (ref, cpu: kernels/ops.h). On a device rounding depends on the shape of a pass, as
+ * it does with other batch sizes.
+ * A draft model draws with the same noise. A guess is accepted with the probability that the two
+ * Gumbel-max draws agree: at least (1 - d) / (1 + d) for distributions at distance d in total
+ * variation. The rejection rule of Leviathan and Chen reaches 1 - d, but generates other texts than
+ * the model alone and needs rows of probabilities of both models.
  * Source: Leviathan, Kalman, Matias 2023 (arXiv 2211.17192); Chen et al. 2023 (arXiv 2302.01318);
  * the common noise: Daliri, Musco, Suresh 2024 (arXiv 2408.07978). */
 #ifndef DECODE_AUTOREGRESS_H
@@ -24,42 +23,41 @@
 #include "lib/decode/sample.h"
 
 struct autoregress {
-    size_t max_new;       /* tokens at most, >= 1 */
+    size_t max_new;       /* most tokens of an answer, >= 1 */
     struct sample sample;
-    int cache;            /* 1: K and V are kept; 0: every pass computes the whole text again */
-    int ignore_eos;       /* 1: a stop id is a token like any other */
-    size_t alive;         /* texts in a pass at most; 0: all */
-    size_t lookup;        /* guesses of lookup.h a text and pass, at most; 0: none */
+    int cache;            /* 1: keep K and V; 0: every pass computes the whole text again */
+    int ignore_eos;       /* 1: a stop id does not end the text */
+    size_t alive;         /* most texts in a pass; 0: all */
+    size_t lookup;        /* most guesses of lookup.h per text and pass; 0: none */
     size_t lookup_ngram;  /* >= 1 */
-    const struct network *draft; /* makes draft_tokens guesses in place of lookup; NULL: none. Of
-                                  * the same vocabulary, on the same back end */
+    const struct network *draft; /* makes draft_tokens guesses instead of lookup; NULL: none.
+                                  * Same vocabulary, same back end */
     size_t draft_tokens;
     struct variant variant; /* of the passes */
-    int prepare;          /* 1: its kinds of passes are prepared before the clock begins */
+    int prepare;          /* 1: run each kind of pass once before the clock begins */
     uint64_t seed;
-    const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
+    const volatile sig_atomic_t *stop; /* non-zero: stop after this pass; may be NULL */
     const struct observer *observer; /* told of each pass; may be NULL */
 };
 
-/* Writes `batch` texts together, `alive` of them at once. Prompts may differ in length: each has
- * positions from 0 and its own slots, there are no padding rows, and a text that ends leaves the
- * batch; the next one that waits takes its place, and its prompt goes into a pass with the tokens
- * of the others. out[i] (zero on entry) belongs to in[i]; the caller frees it (generation_free).
- * Every in[i].n >= 1, and in[i].n + max_new fits the context.
+/* Generates `batch` texts, `alive` of them at a time. Prompts may differ in length: each has
+ * positions from 0 and its own slots, and there are no padding rows. A finished text leaves the
+ * batch; the next waiting text takes its place, and its prompt shares a pass with the tokens of the
+ * others. out[i] (zero on entry) belongs to in[i]; the caller frees it (generation_free). Every
+ * in[i].n >= 1, and in[i].n + max_new fits the context.
  *
  * The clock begins when ids, cache and activations are in memory and, with `prepare`, each kind of
- * pass that can come has been run once, also those of fewer texts where some may end before others.
- * That changes nothing in what is written. Without a cache every pass is longer than the one before
- * and is of a kind of its own, and so may be one with guesses or a prompt that joins: only the
- * kernels and choices that they share are settled. An ended text's e2e_ns is the end of the pass
- * that made its last token or its stop id. The times of a text that had to wait count from
- * admit_ns, when its first pass was described. What one pass adds to a text is one event. Guessing
- * is inside the clock; the first pass of a text has no guesses. Memory short: out[i].oom for all.
- */
+ * pass that can come has been run once, including passes of fewer texts where some may end early.
+ * Preparing does not change the text. Without a cache each pass is longer than the one before and
+ * thus of its own kind; so may be a pass with guesses or with a joining prompt. For those, only the
+ * shared kernels and choices are prepared. e2e_ns of a text is the end of the pass that made its
+ * last token or its stop id. The times of a text that waited count from admit_ns, when its first
+ * pass was described. The tokens that one pass adds to a text are one event. The clock includes
+ * guessing; the first pass of a text has no guesses. Memory short: out[i].oom for all. */
 void autoregress(const struct network *n, const struct autoregress *how,
                  const struct generation_input *in, size_t batch, struct generation *out,
                  struct batch_trace *trace);
-/* The memory that such a batch needs, by its shapes; of the prompts only their lengths count. */
+/* The memory that such a batch needs, from its shapes; only the lengths of the prompts count. */
 struct memory_estimate autoregress_estimate(const struct network *n, const struct autoregress *how,
                                const struct generation_input *in, size_t batch);
 

@@ -1,6 +1,6 @@
-/* commit_trace.c - see commit_trace.h. All blocks lie behind each other in one array, so a file
- * with one long block among many short ones takes no more memory than its numbers. Invariant: the
- * passes of every block that is kept are above 0 and sum to block_length.
+/* commit_trace.c - see commit_trace.h. All blocks are stored one after the other in one array, so
+ * one long block among many short ones costs no extra memory. Invariant: the passes of every stored
+ * block are above 0 and sum to block_length.
  */
 #include "lib/decode/commit_trace.h"
 
@@ -24,7 +24,7 @@ static void end_of_block(struct commit_trace *t)
     t->steps = steps > t->steps ? steps : t->steps;
 }
 
-/* The blocks of a record. */
+/* Appends the blocks of a record. */
 static int take_list(struct commit_trace *t, const json_t *list, const char *where, struct err *e)
 {
     size_t i, sum = 0, begin = t->n, blocks = t->blocks;
@@ -34,7 +34,7 @@ static int take_list(struct commit_trace *t, const json_t *list, const char *whe
         json_int_t tokens = json_integer_value(v);
         if (!json_is_integer(v) || tokens < 0 || (size_t)tokens > t->block_length - sum)
             return err_set(e, EXIT_BAD_DATA, "%s: commit_tokens[%zu]: expected an integer from 0 "
-                           "to %zu, what is left of the block", where, i, t->block_length - sum);
+                           "to %zu, the rest of the block", where, i, t->block_length - sum);
         MEM_GROW(t->tokens, t->n, t->cap_tokens);
         t->tokens[t->n++] = (int32_t)tokens;
         sum += (size_t)tokens;
@@ -66,14 +66,14 @@ static int take(struct commit_trace *t, const json_t *r, char **point, const cha
         return 0;
     if (json_is_true(json_object_get(r, "weights_random")) ||
         json_is_true(json_object_get(r, "replayed")))
-        return err_set(e, EXIT_BAD_DATA, "%s: expected what a trained model committed, got a "
-                       "record of drawn weights or of a replay", where);
+        return err_set(e, EXIT_BAD_DATA, "%s: expected a record of a trained model, got one of "
+                       "random weights or of a replay", where);
     if (json_integer_value(json_object_get(r, "draft_steps")) > 1)
-        return err_set(e, EXIT_BAD_DATA, "%s: draft_steps: expected what passes without drafts "
-                       "committed, got some of %d states", where,
+        return err_set(e, EXIT_BAD_DATA, "%s: draft_steps: expected a record without drafted "
+                       "steps, got draft_steps %d", where,
                        (int)json_integer_value(json_object_get(r, "draft_steps")));
     if (json_integer_value(json_object_get(r, "remasked_tokens")) > 0)
-        return err_set(e, EXIT_BAD_DATA, "%s: expected passes whose tokens stay, got a rule that "
+        return err_set(e, EXIT_BAD_DATA, "%s: expected a rule whose tokens stay, got one that "
                        "masks tokens again: its passes cannot be replayed", where);
     if (json_int(r, where, "block_length", 1, BLOCK_MOST, &length, e))
         return -1;
@@ -130,7 +130,7 @@ int commit_trace_check(const struct commit_trace *t, const struct settings *poin
         return err_set(e, EXIT_BAD_USAGE, "--commit-trace FILE and --unmask replay: expected both "
                        "or neither");
     if (settings_count(point, "block_length") != t->block_length)
-        return err_set(e, EXIT_BAD_USAGE, "--block-length %zu: expected %zu, that of the commit "
+        return err_set(e, EXIT_BAD_USAGE, "--block-length %zu: expected %zu, as in the commit "
                        "trace", settings_count(point, "block_length"), t->block_length);
     return 0;
 }

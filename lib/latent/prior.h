@@ -26,7 +26,7 @@ void prior_draw(struct dit *d, const struct config *c, const struct solver *how,
  * over the n samples): solver_bound by `draws` draws plus dit_log_deviation. z is overwritten. */
 double prior_bound(struct dit *d, float *z, size_t n, size_t draws, uint64_t seed);
 
-/* z[texts][L n D] of a text together, from [L, texts, n D], and back. */
+/* Gather: out[texts][L n D], each text contiguous, from z[L, texts, n D]. Scatter: the inverse. */
 void prior_gather(const struct config *c, const float *z, size_t texts, float *out);
 void prior_scatter(const struct config *c, const float *z, size_t texts, float *out);
 
