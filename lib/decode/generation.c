@@ -1,6 +1,5 @@
-/* generation.c - see generation.h. A generation is filled event by event while its batch runs, and
- * closed once when it is over. Event lists grow by doubling at powers of two, so that the struct
- * needs no capacities. */
+/* generation.c - see generation.h. A generation receives events while its batch runs, and is closed
+ * once at the end. Event lists double at powers of two, so the struct needs no capacities. */
 #include "lib/decode/generation.h"
 
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 
 enum { FIRST_ROOM = 16 };
 
-/* The array with room for element n. */
+/* Returns the array, resized if needed so that element n fits. */
 static void *room_for(void *p, size_t n, size_t size)
 {
     if (n == 0)
@@ -46,8 +45,8 @@ int generation_refuses(const struct config *c, struct err *e)
                             : c->paradigm == PARADIGM_BLOCK_DIFFUSION ? MASK_BLOCK_CAUSAL
                                                                       : MASK_FULL;
     if (c->attends != wants || (wants == MASK_BLOCK_CAUSAL && c->attends_block == 0))
-        return err_set(e, EXIT_BAD_DATA, "%s: a %s model whose rows attend in another way: not "
-                       "supported", c->name, config_paradigm_name(c->paradigm));
+        return err_set(e, EXIT_BAD_DATA, "%s: this attention mask is not supported for a %s "
+                       "model", c->name, config_paradigm_name(c->paradigm));
     if (c->logit_shift != forward)
         return err_set(e, EXIT_BAD_DATA, "%s: a %s model whose answers are%s shifted by one "
                        "position: not supported yet", c->name, config_paradigm_name(c->paradigm),

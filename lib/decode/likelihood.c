@@ -1,6 +1,6 @@
-/* likelihood.c - see likelihood.h. Every estimator is a list of passes: some ids masked, some rows
- * wanted with their targets; only those rows meet the head. Passes of one text are run several at a
- * time, as sequences of one batch. */
+/* likelihood.c - see likelihood.h. Every estimator is a list of passes with some ids masked and
+ * some rows wanted with their targets; the head is computed only for those rows. Several passes of
+ * one text run together, as sequences of one batch. */
 #include "lib/decode/likelihood.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ enum { BATCH_ROWS = 1024 };
 struct batch {
     const struct network *n;
     struct work *work;
-    size_t count, most; /* ids of a pass; passes that fit */
+    size_t count, most; /* ids of a pass; most passes of a batch */
     size_t passes, wanted;
     int32_t *token, *pos, *row, *target;
     double *log_prob; /* [wanted], after run */
@@ -204,7 +204,7 @@ int likelihood_elbo(const struct network *n, const int32_t *ids, size_t count, s
     return bad;
 }
 
-/* One permutation as passes: in pass g the groups before g are shown and group g is scored. */
+/* Scores one permutation: in pass g the groups before g are visible and group g is scored. */
 static int one_order(struct batch *b, const int32_t *ids, size_t first, const uint32_t *order,
                      const size_t *group, size_t steps, double *nats, struct err *e)
 {

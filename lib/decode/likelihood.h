@@ -1,6 +1,6 @@
-/* likelihood.h - how probable a network finds a text.
+/* likelihood.h - the likelihood of a text under a network.
  *
- * ids[0..n) is prompt and text together; ids[first..n) is what is scored, given the rest.
+ * ids[0..n) is prompt and text together; ids[first..n) is scored, given the rest.
  *   nll    exact, autoregressive: sum over i of -ln p(ids[i] | ids[<i]).
  *   elbo   masked diffusion: E over l ~ U{1..L} and l masked positions of (L/l) sum_masked -ln p;
  *          an upper bound of -ln p(text), independent of any step count.
@@ -9,7 +9,8 @@
  *   kstep  masked diffusion: -ln of the text under the sampler that reveals a random permutation in
  *          K groups; an upper bound for that sampler, lower for larger K.
  *
- * An nll and a bound must never stand in one column without saying so.
+ * Never show an nll and a bound in one column without a label. Bounds of latent models are in
+ * lib/latent/latent_bound.h.
  */
 #ifndef DECODE_LIKELIHOOD_H
 #define DECODE_LIKELIHOOD_H
@@ -27,11 +28,11 @@ struct likelihood {
     size_t scored; /* tokens */
 };
 
-/* Longer than the context: windows of `context` ids that overlap by half; a token is scored in the
- * first window that holds it. first >= 1. */
+/* A text longer than the context is read in windows of `context` ids that overlap by half; a token
+ * is scored in the first window that holds it. first >= 1. */
 int likelihood_nll(const struct network *n, const int32_t *ids, size_t count, size_t first,
                    struct likelihood *out, struct err *e);
-/* `samples` masks with the official stratified l; drawn by (seed, key). */
+/* Draws `samples` masks by (seed, key), with l stratified as in the official code. */
 int likelihood_elbo(const struct network *n, const int32_t *ids, size_t count, size_t first,
                     size_t samples, uint64_t seed, uint64_t key, struct likelihood *out,
                     struct err *e);
@@ -40,8 +41,8 @@ int likelihood_kstep(const struct network *n, const int32_t *ids, size_t count, 
                      size_t steps, size_t orders, uint64_t seed, uint64_t key,
                      struct likelihood *out, struct err *e);
 
-/* What an earlier process found for the record `of`, when its quality record is the next one that
- * was kept (lib/record/resume.h): 1, else 0. */
+/* 1 and *out: an interrupted run already scored the record `of`, and its quality record is the next
+ * one kept (lib/record/resume.h). Else 0. */
 int likelihood_kept(struct rec_writer *w, const json_t *of, struct likelihood *out);
 
 #endif

@@ -1,9 +1,8 @@
-/* lookup.c - see lookup.h. One walk from the end of the text to its beginning: of all places that
- * end before the last id, the one that agrees with the end of the text longest is kept, of equals
- * the last. */
+/* lookup.c - see lookup.h. One scan from the end of the text to its start finds the earlier place
+ * that agrees longest with the end of the text; ties go to the last place. */
 #include "lib/decode/lookup.h"
 
-/* How many ids before `place` are those before n, at most `most`. */
+/* Number of ids, at most `most`, that agree before `place` and before n. */
 static size_t agreeing(const int32_t *ids, size_t n, size_t place, size_t most)
 {
     size_t same = 0;

@@ -1,5 +1,5 @@
-/* lookup.h - what comes next, guessed from the text alone: what came next when its end was read
- * before. Source: Saxena 2023 (prompt lookup decoding,
+/* lookup.h - guesses the next tokens from the text alone: those that followed an earlier occurrence
+ * of its last tokens. Source: Saxena 2023 (prompt lookup decoding,
  * https://github.com/apoorvumang/prompt-lookup-decoding). */
 #ifndef DECODE_LOOKUP_H
 #define DECODE_LOOKUP_H
@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* guess[0..most) = the ids that followed the last earlier place where the final `ngram` ids of the
- * text stand; where these stand nowhere, the final ngram - 1, and so on down to one. A place so
- * near the end that fewer than `most` ids follow goes on with what was guessed: the text is taken
- * to repeat. (Saxena takes the first place and ends with the text.)
- * ids [n], n >= 1, ngram >= 1. Returns `most`, or 0: the last id is new. */
+/* guess[0..most) = the ids after the last earlier occurrence of the final `ngram` ids of the text;
+ * if there is none, of the final ngram - 1 ids, and so on down to one. If fewer than `most` ids
+ * follow, the guess continues with its own ids, as if the text repeated. (Saxena takes the first
+ * occurrence and ends at the end of the text.) ids [n], n >= 1, ngram >= 1. Returns `most`, or 0:
+ * the last id is new. */
 size_t lookup_guess(const int32_t *ids, size_t n, size_t ngram, size_t most, int32_t *guess);
 
 #endif

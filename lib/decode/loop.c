@@ -1,6 +1,6 @@
-/* loop.c - see loop.h. Passes in flight form a ring: `first` is the oldest of `n`. A slot of the
- * ring owns the host memory into which the states behind its pass are copied, so a copy is looked
- * at while later passes run, and is never written before it was. */
+/* loop.c - see loop.h. Passes in flight form a ring; `first` is the oldest of `n`. Each slot of the
+ * ring owns host memory for a copy of the states after its pass. A copy is therefore read while
+ * later passes run, and is not overwritten before it was read. */
 #include "lib/decode/loop.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "lib/base/mem.h"
 
 struct in_flight {
-    void *copy;   /* of the states, a mirror */
-    int64_t event; /* over when the copy is there */
+    void *copy;   /* copy of the states on the host */
+    int64_t event; /* signalled when the copy is complete */
 };
 struct ring {
     struct in_flight *pass;
@@ -49,7 +49,7 @@ static void submit(const struct loop *l, struct ring *r)
     f->event = ops->event_record(l->backend);
 }
 
-/* Waits for the oldest pass. Returns when it was done. */
+/* Waits for the oldest pass. Returns the time of its end. */
 static int64_t retire(const struct loop *l, struct ring *r, const void **copy)
 {
     const struct in_flight *f = &r->pass[r->first];
@@ -59,7 +59,7 @@ static int64_t retire(const struct loop *l, struct ring *r, const void **copy)
     return l->backend->ops->event_wait(l->backend, f->event);
 }
 
-/* Up to `most` passes from one description. */
+/* Runs up to `most` passes from one description. */
 static void passes(const struct loop *l, struct ring *r, size_t most, struct batch_trace *trace)
 {
     int stale = 0;
@@ -92,7 +92,7 @@ int loop_run(const struct loop *l, struct batch_trace *trace)
     }
     const void *copy;
     while (r.n)
-        retire(l, &r, &copy); /* of an interrupted batch: nobody may write there any more */
+        retire(l, &r, &copy); /* after an interrupt: no copy may still be written */
     ring_free(l, &r);
     return 0;
 }

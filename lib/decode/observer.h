@@ -1,9 +1,9 @@
-/* observer.h - who looks on while a batch is generated. It is told of each pass between two passes,
- * and changes nothing in what is written.
+/* observer.h - callbacks while a batch is generated. They run between two passes and do not change
+ * the text.
  *
- * To look closely costs: what a pass changed is brought to the host and the next one waits for it,
- * so that times taken meanwhile are those of another program. Without `closely` only the end of
- * each pass is told, which costs a call.
+ * With `closely`, the changes of each pass are copied to the host and the next pass waits for the
+ * callback, so times are not those of a normal run. Without it, only the end of each pass is
+ * reported, at the cost of one call.
  */
 #ifndef DECODE_OBSERVER_H
 #define DECODE_OBSERVER_H
@@ -11,23 +11,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a pass changed of one answer; all of it borrowed until the call returns. */
+/* The changes of a pass to one answer; all pointers are borrowed until the call returns. */
 struct observed {
-    size_t input;             /* which of the batch */
-    int64_t pass;             /* of this answer, from 1 */
-    int64_t ns;               /* when it was done, since the batch began */
-    const int32_t *ids;       /* [n] as they are now: all slots of a canvas, all tokens of a text */
-    size_t n, readable;       /* slots; those before the first one that is not final */
-    int32_t mask;             /* the id of a slot that is not final; -1: there are none */
+    size_t input;             /* index of the answer in the batch */
+    int64_t pass;             /* pass of this answer, from 1 */
+    int64_t ns;               /* end of the pass, since the batch began */
+    const int32_t *ids;       /* [n] current ids: all slots of a canvas, all tokens of a text */
+    size_t n, readable;       /* slots; slots before the first that is not final */
+    int32_t mask;             /* the id of a slot that is not final; -1: none */
     size_t commits, reopened;
-    const int32_t *slot;      /* [commits] the slots that got an id, rising */
-    const double *confidence; /* [commits] the model's probability of it; NaN: it was not asked */
-    const int32_t *again;     /* [reopened] the slots that were masked again, rising */
+    const int32_t *slot;      /* [commits] slots that got an id, ascending */
+    const double *confidence; /* [commits] probability of the id; NaN: not computed */
+    const int32_t *again;     /* [reopened] slots masked again, ascending */
 };
 struct observer {
     int closely;
-    void (*changed)(void *ctx, const struct observed *o); /* closely alone: an answer in a pass */
-    void (*passed)(void *ctx);                            /* then, once: the pass is accounted */
+    void (*changed)(void *ctx, const struct observed *o); /* only if closely */
+    void (*passed)(void *ctx);                            /* then once, after the pass is counted */
     void *ctx;
 };
 

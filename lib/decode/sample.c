@@ -1,8 +1,8 @@
 /* sample.c - see sample.h.
  *
- * The ids lie in a max-heap (larger logit first, then lower id). Popping moves the best to the
- * end of the array, so the j-th most likely id is work[V - 1 - j]. Top-k and top-p only decide
- * how many are popped; a peaked distribution pops a handful of 128 thousand.
+ * The ids form a max-heap (larger logit first, then lower id). Popping moves the best id to the end
+ * of the array, so the j-th most likely id is work[V - 1 - j]. Top-k and top-p only decide how many
+ * ids are popped; with a peaked distribution a few of 128 thousand.
  */
 #include "lib/decode/sample.h"
 
@@ -95,7 +95,7 @@ static double noised(float logit, double temperature, uint64_t seed, uint64_t ke
 {
     if (!(temperature > 0))
         return (double)logit;
-    double u = rng_unit(rng_at(seed, key, (uint64_t)id)) + 0x1p-54; /* as the head: never 0 */
+    double u = rng_unit(rng_at(seed, key, (uint64_t)id)) + 0x1p-54; /* never 0, as in the head */
     return (double)logit + temperature * -log(-log(u));
 }
 
