@@ -42,7 +42,7 @@ END
 plant lib/checkpoint/config-save.c <<<'    json_object_set_new(o, "hidden_size", v);'
 plant lib/text/dataset/dataset.c <<<'    json_object_get(o, "conversations");'
 plant lib/report/page.c <<<'    json_object_set_new(o, "crossovers", v);'
-plant lib/analysis/runset.c <<<'    json_object_set_new(about, "length", v);'
+plant lib/analysis/records/runset.c <<<'    json_object_set_new(about, "length", v);'
 clean "known fields, and objects that are no records, pass" tests/house/fields "$scratch"
 
 faulty() # FIELD TEXT: the planted file, standard input, has the unknown field in its last line

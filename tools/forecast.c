@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/forecast/check.h"
-#include "lib/analysis/origin.h"
+#include "lib/analysis/forecast/backtest.h"
+#include "lib/analysis/records/provenance.h"
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/opt.h"
 #include "lib/base/mem.h"
@@ -40,11 +40,11 @@ struct forecast {
     struct fraction_points points;
     struct along along;
     struct rec_reader *in; /* of the operands, while they are read */
-    struct origin origin;  /* and of which machine they are */
+    struct provenance origin; /* and of which machine they are */
     double stated[FRACTIONS];
     struct checkpoint model[MODELS_MOST];
     size_t n_models;
-    struct check check;    /* of all of these */
+    struct backtest backtest; /* of all of these */
 };
 
 /* ---- the grid ---- */
@@ -67,7 +67,7 @@ static struct values list_of(const char *option, const char *text)
 
 static int write_banded(struct forecast *f, json_t *r, const char *key, struct err *e)
 {
-    band_set(&f->check.band, r, key, key);
+    band_set(&f->backtest.band, r, key, key);
     return rec_write(&f->out, "forecast", r, e);
 }
 
@@ -103,7 +103,7 @@ static int write_machine(struct forecast *f, const struct hardware *h, struct er
     while (strcmp(cache_policies[cache]->name, f->a.cache))
         cache++;
     for (size_t i = 0; i < f->n_models; i++)
-        if (check_place(&f->check, &places[i], &f->model[i], h, &how, NULL, e))
+        if (backtest_place(&f->backtest, &places[i], &f->model[i], h, &how, NULL, e))
             return -1;
     for (size_t l = 0; l < length.n; l++)
         for (size_t k = 0; k < batch.n; k++) {
@@ -121,8 +121,8 @@ static int write_machine(struct forecast *f, const struct hardware *h, struct er
 static int write_grid(struct forecast *f, struct err *e)
 {
     char *list = mem_text(f->a.hardware), *rest = NULL;
-    f->check.out = NULL;
-    int bad = check_measured(&f->check, e) || check_bias(&f->check, e) ? -1 : 0;
+    f->backtest.out = NULL;
+    int bad = backtest_measured(&f->backtest, e) || backtest_bias(&f->backtest, e) ? -1 : 0;
     int all = !strcmp(list, "all");
     for (size_t i = 0; all && !bad && i < f->table.n; i++)
         bad = write_machine(f, &f->table.v[i], e);
@@ -208,14 +208,14 @@ static int check_published(struct forecast *f, const json_t *r, struct err *e)
         return err_set(e, EXIT_BAD_DATA, "expected name, source, model, metric, counting and a "
                        "value above 0");
     if (rec_int(r, "devices", 1) != 1)
-        return check_write(&f->check, NULL, NULL, &x, "more than one device", e);
+        return backtest_write(&f->backtest, NULL, NULL, &x, "more than one device", e);
     if (!h)
-        return check_write(&f->check, NULL, NULL, &x, "its hardware is not in the table", e);
+        return backtest_write(&f->backtest, NULL, NULL, &x, "its hardware is not in the table", e);
     if (strncmp(model, "synth:", 6) || checkpoint_open(&c, model, 0, NULL))
-        return check_write(&f->check, NULL, NULL, &x, "this program has no such shape", e);
-    int bad = check_place(&f->check, &p, &c, h, &how, NULL, e);
+        return backtest_write(&f->backtest, NULL, NULL, &x, "this program has no such shape", e);
+    int bad = backtest_place(&f->backtest, &p, &c, h, &how, NULL, e);
     const char *why = bad ? NULL : forecast_batch_of(r, &p.n, &b);
-    bad = bad || check_write(&f->check, why ? NULL : &p, &b, &x, why, e) ? -1 : 0;
+    bad = bad || backtest_write(&f->backtest, why ? NULL : &p, &b, &x, why, e) ? -1 : 0;
     checkpoint_close(&c);
     return bad;
 }
@@ -261,10 +261,10 @@ static int write_along(struct forecast *f, struct err *e)
 static int take(void *ctx, const json_t *r, struct err *e)
 {
     struct forecast *f = ctx;
-    json_t *mine = origin_mark(&f->origin, r, rec_where(f->in));
+    json_t *mine = provenance_mark(&f->origin, r, rec_where(f->in));
     int is_used = roof_take(&f->roof, mine) | fraction_take(&f->points, mine) |
                   along_take(&f->along, mine);
-    check_take(&f->check, mine);
+    backtest_take(&f->backtest, mine);
     json_decref(mine);
     if (!strcmp(rec_kind(r), "forecast") && rec_pass(&f->out, r, e))
         return -1;
@@ -360,9 +360,9 @@ static void forecast_free(struct forecast *f)
         checkpoint_close(&f->model[i]);
     fraction_free(&f->points);
     along_free(&f->along);
-    check_free(&f->check);
+    backtest_free(&f->backtest);
     roof_free(&f->roof);
-    origin_free(&f->origin);
+    provenance_free(&f->origin);
     hardware_free(&f->table);
     backend_close(f->backend);
 }
@@ -421,14 +421,14 @@ int main(int argc, char **argv)
     f.backend = backend_open("ref", NULL, 1, 0, &e);
     check(&f, !f.backend || hardware_read(&f.table, f.a.table, &e) || open_models(&f, &e) ||
               rec_open(&f.out, &f.a.common, "forecast", argc, argv, NULL, &e), &e);
-    f.check = (struct check){f.backend, &f.table, &f.roof, &f.points, &f.along, f.stated, f.model,
-                             f.n_models, f.log, &f.out, {0}, NULL};
+    f.backtest = (struct backtest){f.backend, &f.table, &f.roof, &f.points, &f.along, f.stated,
+                                   f.model, f.n_models, f.log, &f.out, {0}, NULL};
     check(&f, read_records(&f, &seen, (const char *const *)argv + first, (size_t)(argc - first),
                            &e), &e);
     check(&f, f.a.along ? write_along(&f, &e)
               : f.a.fit   ? write_fits(&f, &e)
-              : f.a.check ? read_published(&f, &e) || check_measured(&f.check, &e) ||
-                            check_bias(&f.check, &e)
+              : f.a.check ? read_published(&f, &e) || backtest_measured(&f.backtest, &e) ||
+                            backtest_bias(&f.backtest, &e)
                           : write_grid(&f, &e), &e);
     int code = take_verdict(&seen, &f.log, 0);
     check(&f, rec_close(&f.out, code ? "failed" : "ok", &e), &e);

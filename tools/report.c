@@ -1,9 +1,9 @@
-/* report - all records of a run and its pictures in; out a page that answers, and a page of all
+/* report - all records of a run and its figures -> a main page with the answer, and a page with all
  * tables.
  *
- * The page that answers (lib/report/front.h) states claims (kind `claim`). The page of all tables
- * is written by sections (lib/report/sections.h) out of the same records; a section without records
- * is left out, and no number is made here that is not in a record.
+ * The main page (lib/report/overview.h) states claims (kind `claim`). The page of all tables comes
+ * from the same records (lib/report/sections.h). A section without records is left out. Every
+ * number is a number of a record.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,10 @@
 #include "lib/base/cli/opt.h"
 #include "lib/base/out.h"
 #include "lib/report/claims.h"
-#include "lib/report/front.h"
+#include "lib/report/overview.h"
 #include "lib/report/page.h"
 #include "lib/record/rec.h"
-#include "lib/analysis/runset.h"
+#include "lib/analysis/records/runset.h"
 #include "lib/report/sections.h"
 #include "lib/report/shelf.h"
 
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
         shelf_open(&shelf, a.figures, a.common.output, &e) ||
         fill_tables(&tables, &a, &set, &shelf, &e))
         err_die("report", &e);
-    front_fill(&front, &set, &(const struct front){a.title, &shelf, &tables, a.embedded});
+    overview_fill(&front, &set, &(const struct overview){a.title, &shelf, &tables, a.embedded});
     if (write_pages(&a, &front, &tables, &e))
         err_die("report", &e);
     int code = set.bad ? EXIT_FAILED_RECORDS : EXIT_OK;

@@ -2,7 +2,7 @@
 #ifndef ANALYSIS_CONFIG_TABLE_H
 #define ANALYSIS_CONFIG_TABLE_H
 
-#include "lib/analysis/runset.h"
+#include "lib/analysis/records/runset.h"
 
 enum config_kind { CONFIG_DIFFUSION, CONFIG_AUTOREGRESSIVE, CONFIG_OTHER /* latent too */ };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
 /* Cells that cannot be drawn are dropped. */
@@ -24,15 +24,15 @@ static int scale_cell(const struct config_row *c, const void *ctx)
     return a->cost_alone;
 }
 
-static void put_axes(struct script *s, const char *cost, struct scale cs, const char *quality,
-                     struct scale qs, int lower, int log_y)
+static void put_axes(struct script *s, const char *cost, struct display_scale cs,
+                     const char *quality, struct display_scale qs, int lower, int log_y)
 {
     struct buf b = {0};
-    buf_format(&b, "%s%s%s%s", format_metric_name(cost), *cs.unit ? " (" : "", cs.unit,
+    buf_format(&b, "%s%s%s%s", display_metric_name(cost), *cs.unit ? " (" : "", cs.unit,
                *cs.unit ? ")" : "");
     script_text(s, "cost_label", b.data);
     buf_clear(&b);
-    buf_format(&b, "%s%s%s%s", format_metric_name(quality), *qs.unit ? " (" : "", qs.unit,
+    buf_format(&b, "%s%s%s%s", display_metric_name(quality), *qs.unit ? " (" : "", qs.unit,
                *qs.unit ? ")" : "");
     script_text(s, "quality_label", b.data);
     script_number(s, "quality_lower", lower);
@@ -48,7 +48,7 @@ void figure_axes_load(struct axes *a, struct figure *f, const struct runset *s,
     double typical = (double)NAN; /* the smallest, so that no tick is a long fraction */
     for (size_t i = 0; i < c->n; i++)
         typical = fmin(typical, c->v[i].x.at);
-    struct scale cs = format_scale(cost, typical), qs = format_scale(quality, 1);
+    struct display_scale cs = display_scale(cost, typical), qs = display_scale(quality, 1);
     const char *direction = NULL;
     for (size_t i = 0; i < c->n && !direction; i++) {
         direction = rec_text(c->v[i].y.record, "quality_direction");
@@ -59,17 +59,17 @@ void figure_axes_load(struct axes *a, struct figure *f, const struct runset *s,
     int log_y = strstr(quality, "ppl") != NULL;
     *a = (struct axes){f, cost, quality, cs.divide, qs.divide, log_y, cost_alone};
     config_table_keep(c, scale_cell, a);
-    put_axes(&f->script, cost, cs, quality, qs, format_lower_is_better(quality, direction), log_y);
+    put_axes(&f->script, cost, cs, quality, qs, display_lower_is_better(quality, direction), log_y);
 }
 
 char *figure_axes_tip(const struct axes *a, const struct config_row *c)
 {
     struct buf b = {0};
     char *name = figure_row_name(c);
-    buf_format(&b, "%s: %s ", name, format_metric_name(a->cost));
+    buf_format(&b, "%s: %s ", name, display_metric_name(a->cost));
     figure_put_value(&b, a->cost, &c->x, a->divide_x);
     if (isfinite(c->y.at)) {
-        buf_format(&b, ", %s ", format_metric_name(a->quality));
+        buf_format(&b, ", %s ", display_metric_name(a->quality));
         figure_put_value(&b, a->quality, &c->y, a->divide_y);
     }
     if (c->disturbed)

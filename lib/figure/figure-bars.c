@@ -89,7 +89,7 @@ static void put_bars(struct figure *f, const struct config_table *c, const doubl
 }
 
 /* Under `fixed` every slot is an answer's, else what a reader gets. Returns the contract. */
-static const char *load(struct config_table *c, const struct runset *s,
+static const char *load_rows(struct config_table *c, const struct runset *s,
                         const struct figure_request *q, int *slots)
 {
     for (*slots = 1;; *slots = 0) {
@@ -105,7 +105,7 @@ void figure_throughput(struct figure *f, const struct runset *s, const struct fi
 {
     struct config_table c = {0};
     int slots;
-    const char *contract = load(&c, s, q, &slots);
+    const char *contract = load_rows(&c, s, q, &slots);
     double length = isnan(q->length) ? config_table_usual(&c, CONFIG_LENGTH) : q->length;
     config_table_keep(&c, keep_length, &length);
     if (c.n)

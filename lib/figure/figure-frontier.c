@@ -16,7 +16,7 @@
 enum { MAX_PANELS = 6 };
 static const double LINE_SHARE = 0.07; /* of a panel's height: a line of letters */
 
-struct place {
+struct frontier_point {
     const struct config_row *row;
     double pace; /* tokens a step; the value along another axis; 0: autoregressive */
     double user, device; /* tokens a second */
@@ -30,7 +30,7 @@ static int by_numbers(double a, double b)
 /* Length, model, setting, batch. */
 static int compare_places(const void *pa, const void *pb)
 {
-    const struct place *a = pa, *b = pb;
+    const struct frontier_point *a = pa, *b = pb;
     int o = by_numbers(a->row->length, b->row->length);
     o = o ? o : (int)b->row->kind - (int)a->row->kind; /* autoregressive ones first */
     o = o ? o : strcmp(a->row->name, b->row->name);
@@ -38,7 +38,7 @@ static int compare_places(const void *pa, const void *pb)
     return o ? o : by_numbers(a->row->batch, b->row->batch);
 }
 
-static int same_curve(const struct place *a, const struct place *b)
+static int same_curve(const struct frontier_point *a, const struct frontier_point *b)
 {
     return figure_same(a->row->length, b->row->length) && !strcmp(a->row->name, b->row->name) &&
            figure_same(a->pace, b->pace);
@@ -50,11 +50,11 @@ static double metric_of(const struct runset *s, const struct config_row *c, cons
 }
 
 /* Under `fixed` every slot counts, else what a reader gets. */
-static struct place place_of(const struct runset *s, const struct config_row *c)
+static struct frontier_point place_of(const struct runset *s, const struct config_row *c)
 {
     int fixed = strcmp(c->contract, "answer") != 0;
     int by_steps = c->axis && !strcmp(c->axis, "steps");
-    struct place p = {c, 0, 0, 0};
+    struct frontier_point p = {c, 0, 0, 0};
     p.pace = c->kind == CONFIG_AUTOREGRESSIVE ? 0 : by_steps ? c->length / c->steps : c->value;
     p.pace = isnan(p.pace) ? 0 : p.pace;
     p.user = fixed ? c->length / c->y.at * 1e9
@@ -63,7 +63,7 @@ static struct place place_of(const struct runset *s, const struct config_row *c)
     return p;
 }
 
-static char *curve_name(const struct place *p)
+static char *curve_name(const struct frontier_point *p)
 {
     const struct config_row *c = p->row;
     if (c->kind == CONFIG_AUTOREGRESSIVE || !c->axis || c->is_method)
@@ -82,11 +82,11 @@ static int panel_of(const double *lengths, int n, double length)
 }
 
 /* LLaMA's curve at a batch size, linear in the logarithms between its neighbours. 0: outside. */
-static int on_llama(const struct place *v, size_t n, double length, double batch, double *x,
-                    double *y)
+static int interpolate_llama(const struct frontier_point *v, size_t n, double length, double batch,
+                             double *x, double *y)
 {
     for (size_t i = 0; i + 1 < n; i++) {
-        const struct place *a = &v[i], *b = &v[i + 1];
+        const struct frontier_point *a = &v[i], *b = &v[i + 1];
         if (a->row->kind != CONFIG_AUTOREGRESSIVE || !same_curve(a, b) ||
             !figure_same(a->row->length, length) || batch < a->row->batch || batch > b->row->batch)
             continue;
@@ -136,17 +136,17 @@ static void add_mark(struct marks *m, double x, double y, char *text)
     m->v[m->n++] = (struct mark){x, y, y, text};
 }
 
-static void add_crossing(struct figure *f, const json_t *r, const struct place *v, size_t n,
-                         struct marks *to)
+static void add_crossing(struct figure *f, const json_t *r, const struct frontier_point *v,
+                         size_t n, struct marks *to)
 {
     double at = rec_number(r, "at"), predicted = rec_number(r, "predicted_at"), x, y;
     double length = rec_number(r, "gen_length"), pace = rec_number(r, "tokens_per_step");
-    if (!json_is_true(json_object_get(r, "exists")) || !on_llama(v, n, length, at, &x, &y))
+    if (!json_is_true(json_object_get(r, "exists")) || !interpolate_llama(v, n, length, at, &x, &y))
         return;
     add_mark(to, x, y, isnan(pace) ? mem_format("%.3g", at)
                                    : mem_format("%.3g (%.3g/step)", at, pace));
     say_crossing(f, r);
-    if (!isnan(predicted) && on_llama(v, n, length, predicted, &x, &y))
+    if (!isnan(predicted) && interpolate_llama(v, n, length, predicted, &x, &y))
         add_mark(to, x, y, NULL);
 }
 
@@ -196,8 +196,8 @@ static size_t put_marks(struct script *out, struct marks *m, const double ends[2
 
 /* One index a panel: the batch sizes at which both give the same, as measured and as predicted.
  * ends: of the upright axis. */
-static void put_crossings(struct figure *f, const struct runset *s, const struct place *v, size_t n,
-                          const double *lengths, int panels, const char *contract,
+static void put_crossings(struct figure *f, const struct runset *s, const struct frontier_point *v,
+                          size_t n, const double *lengths, int panels, const char *contract,
                           const double ends[2])
 {
     double count[MAX_PANELS];
@@ -221,8 +221,8 @@ static void put_crossings(struct figure *f, const struct runset *s, const struct
     script_numbers(&f->script, "crossing_count", count, panels);
 }
 
-static void put_curves(struct figure *f, const struct place *v, size_t n, const double *lengths,
-                       int panels)
+static void put_curves(struct figure *f, const struct frontier_point *v, size_t n,
+                       const double *lengths, int panels)
 {
     struct script *out = &f->script;
     struct series l = {0};
@@ -258,10 +258,10 @@ void figure_frontier(struct figure *f, const struct runset *s, const struct figu
     struct config_table c = {0};
     config_table_metric(&c, s, "e2e_ns");
     const char *contract = figure_contract(&c, q, "fixed");
-    struct place *v = mem_zero(c.n + 1, sizeof *v);
+    struct frontier_point *v = mem_zero(c.n + 1, sizeof *v);
     size_t n = 0;
     for (size_t i = 0; i < c.n; i++) {
-        struct place p = place_of(s, &c.v[i]);
+        struct frontier_point p = place_of(s, &c.v[i]);
         if (gnuplot_drawable(p.user, 1) && gnuplot_drawable(p.device, 1) &&
             (isnan(q->length) || figure_same(q->length, c.v[i].length))) {
             figure_used(f, &c.v[i].y);

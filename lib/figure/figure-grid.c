@@ -9,8 +9,8 @@
 #include "lib/base/mem.h"
 #include "lib/figure/figure.h"
 #include "lib/analysis/about.h"
-#include "lib/analysis/contrast.h"
-#include "lib/analysis/format.h"
+#include "lib/analysis/records/contrast.h"
+#include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
 /* No other text has the colours of those inside cells: like cells they stay in the dark. */
@@ -189,7 +189,7 @@ static void put_memory_cell(struct figure *f, struct grid *g, int p, int r, int 
     if (g->mark[p][r][k] == OOM || !figure_scale(f, &c->y, 1, 1) || log_v <= g->value[p][r][k])
         return;
     struct buf b = {0};
-    format_value(&b, metric, v);
+    display_value(&b, metric, v);
     g->value[p][r][k] = log_v;
     snprintf(g->text[p][r][k], sizeof g->text[p][r][k], "%s", b.data);
     buf_free(&b);
@@ -229,11 +229,11 @@ void figure_memory(struct figure *f, const struct runset *s, const struct figure
         g->rows = n_batches;
     }
     put_grid(f, g);
-    script_text(&f->script, "value_label", format_metric_name(metric));
+    script_text(&f->script, "value_label", display_metric_name(metric));
     f->level = (double)NAN; /* no interval is shown */
     figure_say(f, "In each cell: %s, of the point of a sweep that needed most; the colour is its "
                   "logarithm. Hatched (OOM): out of memory.%s%s%s",
-               format_metric_name(metric), *contract ? " Contract: " : "", contract,
+               display_metric_name(metric), *contract ? " Contract: " : "", contract,
                *contract ? "." : "");
     grid_free(g);
     config_table_free(&c);
@@ -275,7 +275,7 @@ static void put_ratio_cell(struct figure *f, struct grid *g, int p, int r, int k
     if (!figure_scale(f, &c->y, 1, 1))
         return;
     struct buf b = {0};
-    format_digits(&b, c->y.at);
+    display_digits(&b, c->y.at);
     g->value[p][r][k] = log2(c->y.at);
     g->mark[p][r][k] = parity ? PARITY : PLAIN;
     snprintf(g->text[p][r][k], sizeof g->text[p][r][k], "%s%s×%s", parity ? "~" : "", b.data,
@@ -361,12 +361,12 @@ void figure_ratio(struct figure *f, const struct runset *s, const struct figure_
                        llama_for(&c, k));
     }
     put_grid(f, g);
-    script_text(&f->script, "value_label", format_metric_name(cost));
+    script_text(&f->script, "value_label", display_metric_name(cost));
     figure_say(f, "In each cell: %s of %s divided by that of LLaMA for the same batch and answer "
                   "length. Blue: LLaDA is faster, orange: LLaMA is; white is parity, and the "
                   "colour is linear in the logarithm. ~ marks cells whose interval holds 1, "
                   "? those without an interval. Hatched (OOM): out of memory.%s%s%s",
-               format_metric_name(cost), *first ? first : "LLaDA", *contract ? " Contract: " : "",
+               display_metric_name(cost), *first ? first : "LLaDA", *contract ? " Contract: " : "",
                contract, *contract ? "." : "");
     free(first);
     grid_free(g);

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/base/mem.h"
 #include "lib/figure/figure.h"
 #include "lib/figure/series.h"
 #include "lib/record/rec.h"
-#include "lib/stat/fit.h"
+#include "lib/stat/trend.h"
 
 enum { MAX_LENGTHS = 64 };
 
@@ -36,7 +36,7 @@ static int is_beyond(const struct config_row *c, const void *ctx)
 }
 
 /* The rows from i on that are one curve; returns the place behind them. */
-static size_t gather(const struct config_table *c, size_t i, struct growth *g)
+static size_t gather_curve(const struct config_table *c, size_t i, struct growth *g)
 {
     const struct config_row *first = &c->v[i];
     g->n = 0;
@@ -53,7 +53,7 @@ static size_t gather(const struct config_table *c, size_t i, struct growth *g)
 }
 
 struct laws {
-    struct fit power, line; /* of the logarithms; of the values */
+    struct trend power, line; /* of the logarithms; of the values */
     int straight;           /* the line misses by less; two lengths give no other law */
     size_t lengths;
 };
@@ -65,7 +65,7 @@ static struct laws laws_of(const struct growth *g)
         x[i] = log(g->length[i]);
         y[i] = log(g->bytes[i]);
     }
-    struct laws l = {fit_line(x, y, g->n, 0.95), fit_line(g->length, g->bytes, g->n, 0.95), 0,
+    struct laws l = {trend_fit(x, y, g->n, 0.95), trend_fit(g->length, g->bytes, g->n, 0.95), 0,
                      g->n};
     for (size_t i = 0; i < g->n; i++) {
         by_power += fabs(exp(l.power.at + l.power.slope * x[i]) / g->bytes[i] - 1);
@@ -82,7 +82,7 @@ static void say_laws(struct figure *f, const struct config_row *c, const struct 
     buf_format(&b, "%s, batch %.4g: ", c->name, c->batch);
     if (l->lengths > 2)
         buf_format(&b, "exponent %.3g [%.3g, %.3g], ", l->power.slope, l->power.lo, l->power.hi);
-    format_interval(&b, "memory_bytes", l->line.slope, l->line.lo, l->line.hi);
+    display_interval(&b, "memory_bytes", l->line.slope, l->line.lo, l->line.hi);
     figure_say(f, "%s a token.", b.data);
     buf_free(&b);
 }
@@ -94,7 +94,7 @@ static char *short_name(const struct config_row *c, const struct laws *l)
     buf_format(&b, "%s, batch %.4g: ", c->name, c->batch);
     if (l->lengths > 2)
         buf_format(&b, "n^%.2g, ", l->power.slope);
-    format_value(&b, "memory_bytes", l->line.slope);
+    display_value(&b, "memory_bytes", l->line.slope);
     buf_text(&b, "/token");
     return b.data;
 }
@@ -102,7 +102,7 @@ static char *short_name(const struct config_row *c, const struct laws *l)
 static void put_point(struct figure *f, const struct config_row *c, double length, double bytes)
 {
     struct buf b = {0};
-    format_value(&b, "memory_bytes", bytes);
+    display_value(&b, "memory_bytes", bytes);
     script_row(&f->script, "nn", length, bytes);
     figure_tip(f, 1, length, bytes, NULL, "%s, batch %.4g, %.0f tokens: %s beyond the weights",
                c->name, c->batch, length, b.data);
@@ -117,7 +117,7 @@ static void put_growth(struct figure *f, struct series *l, char **names, double 
         return;
     }
     const struct laws laws = laws_of(g);
-    const struct fit *drawn = laws.straight ? &laws.line : &laws.power;
+    const struct trend *drawn = laws.straight ? &laws.line : &laws.power;
     fits[0][l->n] = drawn->at;
     fits[1][l->n] = drawn->slope;
     fits[2][l->n] = laws.straight;
@@ -150,11 +150,11 @@ void figure_growth(struct figure *f, const struct runset *s, const struct figure
                   "power of n (from the logarithms), with 95 %% intervals. Drawn is what misses "
                   "by less. The prompts and fixed buffers are in it too, so memory that is linear "
                   "in the tokens has an exponent below 1.%s%s%s",
-               format_metric_name(metric), *contract ? " Contract: " : "", contract,
+               display_metric_name(metric), *contract ? " Contract: " : "", contract,
                *contract ? "." : "");
     script_table(&f->script, "points", "length bytes");
     for (size_t i = 0, end; i < c.n; i = end) {
-        end = gather(&c, i, g);
+        end = gather_curve(&c, i, g);
         if (g->n > 1)
             put_growth(f, &l, names, fits, &c.v[i], g);
         else

@@ -63,17 +63,17 @@ static void put_kind(struct figure *f, const struct runset *s, const struct conf
     f->n_hi = fmax(f->n_hi, (double)n);
 }
 
-struct size { double batch, length; };
+struct kinds_size { double batch, length; };
 
 static int keep_size(const struct config_row *c, const void *ctx)
 {
-    const struct size *z = ctx;
+    const struct kinds_size *z = ctx;
     return figure_same(c->batch, z->batch) && figure_same(c->length, z->length);
 }
 
-static struct size choose_size(const struct config_table *c, const struct figure_request *q)
+static struct kinds_size choose_size(const struct config_table *c, const struct figure_request *q)
 {
-    struct size z = {q->batch, q->length};
+    struct kinds_size z = {q->batch, q->length};
     for (size_t i = 0; isnan(q->batch) && i < c->n; i++)
         z.batch = fmin(z.batch, c->v[i].batch);
     z.length = isnan(z.length) ? config_table_usual(c, CONFIG_LENGTH) : z.length;
@@ -97,7 +97,7 @@ void figure_kinds(struct figure *f, const struct runset *s, const struct figure_
     int n = find_kinds(s, kinds);
     config_table_all(&c, s);
     const char *contract = figure_contract(&c, q, "answer");
-    const struct size z = choose_size(&c, q);
+    const struct kinds_size z = choose_size(&c, q);
     config_table_keep(&c, keep_size, &z);
     if (c.n)
         qsort(c.v, c.n, sizeof *c.v, first_llama);

@@ -9,7 +9,7 @@
 #include "lib/figure/figure.h"
 #include "lib/record/rec.h"
 
-struct row {
+struct method_row {
     const char *name;
     int kind;                 /* of the colours: 0 LLaDA, 1 LLaMA */
     double speed, lo, hi;     /* times the base's; of LLaMA times that of LLaDA's base */
@@ -29,7 +29,7 @@ static int is_llama(const json_t *r)
 }
 
 /* The largest speed-up that was published of a method. */
-static double published(const struct runset *s, const char *name)
+static double published_speedup(const struct runset *s, const char *name)
 {
     const json_t *list = runset_kind(s, "method"), *r, *claim;
     double most = NAN;
@@ -80,48 +80,48 @@ static const char *base_name(const struct runset *s, int llama)
     return llama ? "plain" : "the base";
 }
 
-static struct row row_of(struct figure *f, const struct runset *s, const json_t *list,
-                         const json_t *r, double unit)
+static struct method_row row_of(struct figure *f, const struct runset *s, const json_t *list,
+                                const json_t *r, double unit)
 {
     const json_t *e = find_effect(list, r);
     struct value v = {rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), r};
     figure_used(f, &v);
-    return (struct row){.name = rec_text(r, "setting"), .kind = is_llama(r),
+    return (struct method_row){.name = rec_text(r, "setting"), .kind = is_llama(r),
                         .speed = unit / v.at, .lo = unit / v.hi, .hi = unit / v.lo,
                         .effect = 100 * rec_number(e, "value"), .down = 100 * rec_number(e, "lo"),
                         .up = 100 * rec_number(e, "hi"),
                         .published = is_llama(r) ? (double)NAN
-                                                 : published(s, rec_text(r, "setting"))};
+                                                 : published_speedup(s, rec_text(r, "setting"))};
 }
 
-static int faster(const void *pa, const void *pb)
+static int compare_speed(const void *pa, const void *pb)
 {
-    const struct row *a = pa, *b = pb;
+    const struct method_row *a = pa, *b = pb;
     int d = (a->speed > b->speed) - (a->speed < b->speed);
     return d ? d : strcmp(a->name, b->name);
 }
 
 /* The slowest first. The caller frees. */
-static struct row *find_rows(struct figure *f, const struct runset *s, size_t *n)
+static struct method_row *find_rows(struct figure *f, const struct runset *s, size_t *n)
 {
     const json_t *list = runset_kind(s, "comparison"), *r;
-    struct row *v = mem_zero(json_array_size(list) + 2, sizeof *v);
+    struct method_row *v = mem_zero(json_array_size(list) + 2, sizeof *v);
     double own = base_time(s, 0), other = base_time(s, 1);
     size_t i;
     *n = 0;
     if (!isnan(own))
-        v[(*n)++] = (struct row){base_name(s, 0), 0, 1, 1, 1, 0, 0, 0, NAN};
+        v[(*n)++] = (struct method_row){base_name(s, 0), 0, 1, 1, 1, 0, 0, 0, NAN};
     if (!isnan(own) && !isnan(other))
-        v[(*n)++] = (struct row){base_name(s, 1), 1, own / other, own / other, own / other,
+        v[(*n)++] = (struct method_row){base_name(s, 1), 1, own / other, own / other, own / other,
                                  NAN, NAN, NAN, NAN};
     json_array_foreach(list, i, r)
         if (is_ratio(r) && rec_number(r, "value") > 0 && !isnan(own))
             v[(*n)++] = row_of(f, s, list, r, is_llama(r) ? own / other : 1);
-    qsort(v, *n, sizeof *v, faster);
+    qsort(v, *n, sizeof *v, compare_speed);
     return v;
 }
 
-static void put_tips(struct figure *f, const struct row *r, double place, const char *base)
+static void put_tips(struct figure *f, const struct method_row *r, double place, const char *base)
 {
     struct buf b = {0};
     buf_format(&b, "%s: %.3g", r->name, r->speed);
@@ -144,14 +144,14 @@ void figure_methods(struct figure *f, const struct runset *s, const struct figur
 {
     (void)q;
     size_t n;
-    struct row *v = find_rows(f, s, &n);
+    struct method_row *v = find_rows(f, s, &n);
     const char **names = mem_zero(n + 1, sizeof *names);
     double *kinds = mem_zero(n + 1, sizeof *kinds);
     double lo = 1, hi = 1, least = 0, most = 0;
     script_table(&f->script, "points",
                  "place kind speedup lo hi accuracy_points points_lo points_hi published");
     for (size_t i = 0; i < n; i++) {
-        const struct row *r = &v[i];
+        const struct method_row *r = &v[i];
         names[i] = r->name;
         kinds[i] = r->kind;
         lo = fmin(lo, isnan(r->lo) ? r->speed : r->lo);

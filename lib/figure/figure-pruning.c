@@ -13,7 +13,7 @@
 
 enum { COLUMNS = 7, SYSTEMS_MAX = 4 };
 
-struct row {
+struct pruning_row {
     const char *system, *score; /* borrowed */
     double removed;             /* percent of the parameters */
     double steps;               /* of a training after it; 0: none */
@@ -51,7 +51,7 @@ static int rank_of(const char *score)
 
 static int compare_rows(const void *pa, const void *pb)
 {
-    const struct row *a = pa, *b = pb;
+    const struct pruning_row *a = pa, *b = pb;
     int d = strcmp(a->system, b->system);
     d = d ? d : (a->steps > b->steps) - (a->steps < b->steps);
     d = d ? d : rank_of(a->score) - rank_of(b->score);
@@ -60,15 +60,15 @@ static int compare_rows(const void *pa, const void *pb)
 }
 
 /* The caller frees. */
-static struct row *find_rows(struct figure *f, const struct runset *s, size_t *n)
+static struct pruning_row *find_rows(struct figure *f, const struct runset *s, size_t *n)
 {
     const json_t *list = runset_kind(s, "prune"), *r;
-    struct row *v = mem_zero(json_array_size(list) + 1, sizeof *v);
+    struct pruning_row *v = mem_zero(json_array_size(list) + 1, sizeof *v);
     size_t i;
     *n = 0;
     json_array_foreach(list, i, r) {
         const char *model = rec_text(r, "model"), *score = rec_text(r, "score");
-        struct row new = {.system = rec_text(r, "source_model"), .score = score,
+        struct pruning_row new = {.system = rec_text(r, "source_model"), .score = score,
                           .removed = 100 * rec_number(r, "removed_ratio"),
                           .steps = (double)rec_int(r, "recovery_steps", 0)};
         if (!model || !score || !new.system || isnan(new.removed))
@@ -85,7 +85,7 @@ static struct row *find_rows(struct figure *f, const struct runset *s, size_t *n
 }
 
 /* Perplexity above, accuracy below: a panel of each for every model. */
-static void put_tips(struct figure *f, const struct row *r, int system)
+static void put_tips(struct figure *f, const struct pruning_row *r, int system)
 {
     char *name = r->score ? mem_format("%s%s", r->score, r->steps > 0 ? ", trained on" : "")
                           : mem_text("whole");
@@ -96,7 +96,7 @@ static void put_tips(struct figure *f, const struct row *r, int system)
     free(name);
 }
 
-static void put_row(struct figure *f, const struct row *r, int system)
+static void put_row(struct figure *f, const struct pruning_row *r, int system)
 {
     put_tips(f, r, system);
     script_row(&f->script, "nnnnnnn", r->removed, r->ppl.at, isnan(r->ppl.lo) ? r->ppl.at
@@ -105,12 +105,12 @@ static void put_row(struct figure *f, const struct row *r, int system)
 }
 
 /* Curves of a score begin at the model that nothing was taken from. */
-static void put_all(struct figure *f, struct series *l, const struct row *v, size_t n,
+static void put_all(struct figure *f, struct series *l, const struct pruning_row *v, size_t n,
                     const char **systems, double *n_systems)
 {
-    static const struct row whole = {.ppl = {1, 1, 1, NULL}};
+    static const struct pruning_row whole = {.ppl = {1, 1, 1, NULL}};
     for (size_t i = 0; i < n; i++) {
-        const struct row *r = &v[i], *b = i ? r - 1 : NULL;
+        const struct pruning_row *r = &v[i], *b = i ? r - 1 : NULL;
         int other = !b || strcmp(b->system, r->system);
         if (other && *n_systems >= SYSTEMS_MAX)
             return;
@@ -134,7 +134,7 @@ void figure_pruning(struct figure *f, const struct runset *s, const struct figur
 {
     (void)q;
     size_t n;
-    struct row *v = find_rows(f, s, &n);
+    struct pruning_row *v = find_rows(f, s, &n);
     struct series l = {0};
     const char *systems[SYSTEMS_MAX] = {0};
     double n_systems = 0, steps = 0;

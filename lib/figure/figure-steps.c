@@ -12,11 +12,11 @@
 #include "lib/figure/series.h"
 #include "lib/record/rec.h"
 
-struct size { double batch, length; };
+struct sweep_size { double batch, length; };
 
 static int keep_size(const struct config_row *c, const void *ctx)
 {
-    const struct size *z = ctx;
+    const struct sweep_size *z = ctx;
     return figure_same(c->batch, z->batch) &&
            (isnan(z->length) || figure_same(c->length, z->length));
 }
@@ -100,9 +100,9 @@ static void put_range(struct script *s, const struct config_table *c)
 }
 
 /* The smallest batch and the usual length, unless others are asked for. */
-static struct size choose_size(const struct config_table *c, const struct figure_request *q)
+static struct sweep_size choose_size(const struct config_table *c, const struct figure_request *q)
 {
-    struct size z = {q->batch, q->length};
+    struct sweep_size z = {q->batch, q->length};
     if (isnan(z.batch) && !config_table_values(c, CONFIG_BATCH, &z.batch, 1))
         z.batch = 1;
     for (size_t i = 0; isnan(q->batch) && i < c->n; i++)
@@ -142,7 +142,7 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
     struct axes a;
     figure_axes_load(&a, f, s, q, &c, 1);
     const char *contract = figure_contract(&c, q, "answer");
-    const struct size z = choose_size(&c, q);
+    const struct sweep_size z = choose_size(&c, q);
     config_table_keep(&c, keep_size, &z);
     keep_curves(f, &c);
     struct series l = {0};

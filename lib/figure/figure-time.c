@@ -105,7 +105,7 @@ void figure_loss(struct figure *f, const struct runset *s, const struct figure_r
 
 /* ---- drift ---- */
 
-struct sample {
+struct drift_sample {
     double minutes, percent;
     int kind;
 };
@@ -134,8 +134,8 @@ static int compare_points(const void *a, const void *b)
 }
 
 /* Timed generations, grouped by configuration, as percent of their configuration's median. */
-static struct sample *drift_samples(struct figure *f, const struct runset *s, size_t *count,
-                                    int *clock)
+static struct drift_sample *drift_samples(struct figure *f, const struct runset *s, size_t *count,
+                                          int *clock)
 {
     size_t n = 0;
     const struct run_point **list = mem_alloc((s->n_points + 1) * sizeof(struct run_point *));
@@ -153,14 +153,14 @@ static struct sample *drift_samples(struct figure *f, const struct runset *s, si
     }
     if (n)
         qsort(list, n, sizeof(struct run_point *), compare_points);
-    struct sample *out = mem_alloc((n + 1) * sizeof *out);
+    struct drift_sample *out = mem_alloc((n + 1) * sizeof *out);
     double *values = mem_alloc((n + 1) * sizeof *values);
     for (size_t from = 0, to; from < n; from = to) {
         for (to = from; to < n && list[to]->about == list[from]->about; to++)
             values[to - from] = list[to]->e2e_s;
         double middle = median(values, to - from);
         for (size_t i = from; i < to; i++)
-            out[i] = (struct sample){*clock ? (list[i]->wall_s - first) / 60
+            out[i] = (struct drift_sample){*clock ? (list[i]->wall_s - first) / 60
                                             : (double)(list[i] - s->points),
                                      100 * list[i]->e2e_s / middle,
                                      (int)config_table_kind(list[i]->about)};
@@ -172,7 +172,7 @@ static struct sample *drift_samples(struct figure *f, const struct runset *s, si
 }
 
 /* Medians of equal stretches of the run, one line a kind. */
-static void put_trend(struct figure *f, const struct sample *v, size_t n, double span)
+static void put_trend(struct figure *f, const struct drift_sample *v, size_t n, double span)
 {
     static const char *const names[] = {"LLaDA", "LLaMA", "latent thoughts"};
     struct script *out = &f->script;
@@ -204,7 +204,7 @@ void figure_drift(struct figure *f, const struct runset *s, const struct figure_
     (void)q;
     size_t n;
     int clock;
-    struct sample *v = drift_samples(f, s, &n, &clock);
+    struct drift_sample *v = drift_samples(f, s, &n, &clock);
     struct script *out = &f->script;
     size_t every = n / MAX_POINTS + 1;
     double span = 0, counts[CONFIG_OTHER + 1] = {0};

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/base/mem.h"
 #include "lib/figure/figure.h"
 #include "lib/record/rec.h"
@@ -18,7 +18,7 @@
 
 enum { PANELS = 4, MOST = 1 << 16 /* slots, passes */, TIPS = 1024 };
 
-struct panel {
+struct trace_panel {
     const char *point, *config; /* borrowed */
     int64_t slots, block, passes, tokens;
     int64_t *since;             /* [slots] the pass that made it final; 0: masked */
@@ -39,7 +39,7 @@ static int is_drawable(const json_t *r)
 }
 
 /* The answer that is drawn. Its panels come in the order of the records. */
-static int find_panels(const json_t *records, const char **id, struct panel *list)
+static int find_panels(const json_t *records, const char **id, struct trace_panel *list)
 {
     size_t i;
     const json_t *r;
@@ -54,7 +54,7 @@ static int find_panels(const json_t *records, const char **id, struct panel *lis
             at++;
         if (at < n || n == PANELS)
             continue;
-        list[n] = (struct panel){.point = about_point(r), .config = config ? config : "",
+        list[n] = (struct trace_panel){.point = about_point(r), .config = config ? config : "",
                                    .slots = rec_int(r, "slot_count", 0),
                                    .block = rec_int(r, "block_length", 0), .place = n + 1};
         n++;
@@ -64,7 +64,7 @@ static int find_panels(const json_t *records, const char **id, struct panel *lis
 
 /* ---- one answer ---- */
 
-static void put_tip(struct figure *f, const struct panel *p, int64_t slot, double c)
+static void put_tip(struct figure *f, const struct trace_panel *p, int64_t slot, double c)
 {
     const double x = (double)slot, y = (double)p->since[slot], corner[2] = {x + 0.5, y + 0.5};
     char *sure = isnan(c) ? mem_text("") : mem_format(", confidence %.2f", c);
@@ -74,7 +74,7 @@ static void put_tip(struct figure *f, const struct panel *p, int64_t slot, doubl
 }
 
 /* A slot was final up to pass `last`. */
-static void put_span(struct figure *f, struct panel *p, int64_t slot, int64_t last)
+static void put_span(struct figure *f, struct trace_panel *p, int64_t slot, int64_t last)
 {
     if (!p->since[slot])
         return;
@@ -86,14 +86,14 @@ static void put_span(struct figure *f, struct panel *p, int64_t slot, int64_t la
     p->since[slot] = 0;
 }
 
-static int64_t slot_at(const json_t *list, size_t i, const struct panel *p)
+static int64_t slot_at(const json_t *list, size_t i, const struct trace_panel *p)
 {
     const json_t *v = json_array_get(list, i);
     json_int_t slot = json_is_integer(v) ? json_integer_value(v) : -1;
     return slot < p->slots ? (int64_t)slot : -1;
 }
 
-static void take_commits(struct figure *f, struct panel *p, const json_t *r, int64_t pass)
+static void take_commits(struct figure *f, struct trace_panel *p, const json_t *r, int64_t pass)
 {
     const json_t *slots = json_object_get(r, "slots"), *sure = json_object_get(r, "confidences");
     for (size_t i = 0; i < json_array_size(slots); i++) {
@@ -114,7 +114,7 @@ static void take_commits(struct figure *f, struct panel *p, const json_t *r, int
     }
 }
 
-static void take_masked(struct figure *f, struct panel *p, const json_t *r, int64_t pass)
+static void take_masked(struct figure *f, struct trace_panel *p, const json_t *r, int64_t pass)
 {
     const json_t *slots = json_object_get(r, "masked_slots");
     for (size_t i = 0; i < json_array_size(slots); i++) {
@@ -130,7 +130,8 @@ static void take_masked(struct figure *f, struct panel *p, const json_t *r, int6
 }
 
 /* The rows of a panel. A pass that is not after the one before belongs to another run. */
-static void put_panel(struct figure *f, struct panel *p, const json_t *records, const char *id)
+static void put_panel(struct figure *f, struct trace_panel *p, const json_t *records,
+                      const char *id)
 {
     size_t i;
     const json_t *r;
@@ -154,7 +155,7 @@ static void put_panel(struct figure *f, struct panel *p, const json_t *records, 
     script_next(&f->script, 5);
 }
 
-static void put_again(struct script *s, const struct panel *list, int n)
+static void put_again(struct script *s, const struct trace_panel *list, int n)
 {
     script_table(s, "again", "slot pass");
     for (int k = 0; k < n; k++) {
@@ -177,7 +178,7 @@ static int has_word(const char *text, const char *word, size_t n)
 
 /* The words of a panel's label that all panels have, or those that not all have; all
  * where there are none. The caller frees. */
-static char *words_of(const struct panel *list, int n, int k, int wanted)
+static char *words_of(const struct trace_panel *list, int n, int k, int wanted)
 {
     struct buf b = {0};
     for (const char *s = list[k].config; *s; s += strcspn(s, " "), s += strspn(s, " ")) {
@@ -193,17 +194,17 @@ static char *words_of(const struct panel *list, int n, int k, int wanted)
     return b.data ? b.data : mem_text(list[k].config);
 }
 
-static void say_shared(struct figure *f, const struct panel *list, int n)
+static void say_shared(struct figure *f, const struct trace_panel *list, int n)
 {
     if (n < 2)
         return;
-    char *words = words_of(list, n, 0, 1), *clean = format_cleaned(words, 200);
+    char *words = words_of(list, n, 0, 1), *clean = display_cleaned(words, 200);
     figure_say(f, "All panels: %s.", clean);
     free(clean);
     free(words);
 }
 
-static void say_panel(struct figure *f, struct panel *p, const char *name)
+static void say_panel(struct figure *f, struct trace_panel *p, const char *name)
 {
     char *sure = p->n ? mem_format(", median confidence %.2f", stat_median(p->all, p->n))
                       : mem_text("");
@@ -217,14 +218,14 @@ static void say_panel(struct figure *f, struct panel *p, const char *name)
 
 void figure_trace(struct figure *f, const struct runset *s, const struct figure_request *q)
 {
-    struct panel list[PANELS];
+    struct trace_panel list[PANELS];
     const json_t *records = runset_kind(s, "commit");
     const char *id = q->id;
     char *title[PANELS];
     double passes[PANELS], again[PANELS], most_slots = 1, most_passes = 1, reopened = 0;
     int n = find_panels(records, &id, list);
     f->why = n ? NULL : q->id ? "no commit record has the --id that was asked for" : NULL;
-    char *of = format_cleaned(id ? id : "", 60);
+    char *of = display_cleaned(id ? id : "", 60);
     if (n)
         figure_say(f, "What each pass made final of the answer to prompt %s: columns are slots, "
                       "passes run downwards. Light: masked; grey: final; coloured: the pass that "
@@ -236,13 +237,13 @@ void figure_trace(struct figure *f, const struct runset *s, const struct figure_
     script_table_end(&f->script);
     put_again(&f->script, list, n);
     for (int k = 0; k < n; k++) {
-        char *own = words_of(list, n, k, n == 1), *name = format_cleaned(own, 200);
+        char *own = words_of(list, n, k, n == 1), *name = display_cleaned(own, 200);
         passes[k] = (double)list[k].passes;
         most_slots = fmax(most_slots, (double)list[k].slots);
         most_passes = fmax(most_passes, passes[k]);
         again[k] = (double)list[k].n_again;
         reopened += again[k];
-        title[k] = format_cleaned(own, 40);
+        title[k] = display_cleaned(own, 40);
         say_panel(f, &list[k], name);
         free(name);
         free(own);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/base/mem.h"
 #include "lib/figure/figure.h"
 #include "lib/record/rec.h"
@@ -63,7 +63,7 @@ static double most_of(const struct stair *v, size_t n)
 }
 
 static void put_tip(struct figure *f, const struct stair *s, int panel, double place,
-                    struct scale unit)
+                    struct display_scale unit)
 {
     static const double BAR = 0.31;
     const double corner[2] = {place + BAR, whole_of(s) / unit.divide};
@@ -80,7 +80,7 @@ void figure_waterfall(struct figure *f, const struct runset *s, const struct fig
     struct stair *v = find_stairs(f, s, &n);
     const char *panel[PANELS_MOST];
     int panels = 0;
-    const struct scale unit = format_scale("memory_bytes", most_of(v, n));
+    const struct display_scale unit = display_scale("memory_bytes", most_of(v, n));
     script_table(&f->script, "bars", "place weights cache activations change option");
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || strcmp(v[i].arch, v[i - 1].arch)) {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/base/mem.h"
 #include "lib/record/machine/processor.h"
 #include "lib/record/rec.h"
@@ -74,8 +74,8 @@ void figure_tip(struct figure *f, int panel, double x, double y, const double bo
 void figure_put_value(struct buf *b, const char *metric, const struct value *v, double divide)
 {
     int known = v->hi > v->lo && v->lo * FIGURE_FAR > 2 * v->at;
-    format_interval(b, metric, v->at * divide, known ? v->lo * divide : (double)NAN,
-                    v->hi * divide);
+    display_interval(b, metric, v->at * divide, known ? v->lo * divide : (double)NAN,
+                     v->hi * divide);
 }
 
 char *figure_row_name(const struct config_row *c)

@@ -7,7 +7,7 @@
 #include "lib/base/buf.h"
 #include "lib/analysis/config_table.h"
 #include "lib/figure/gnuplot.h"
-#include "lib/analysis/runset.h"
+#include "lib/analysis/records/runset.h"
 
 struct figure_request {
     const char *cost, *quality, *metric, *contract, *id; /* NULL: chosen from the records */

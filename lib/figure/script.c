@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/base/mem.h"
 
 enum { LABEL_CHARS = 60, TIP_CHARS = 240 };
@@ -35,9 +35,9 @@ void script_exact(struct buf *b, const char *text)
 
 /* A text to be drawn, at most `max` characters. gnuplot writes "]]>" into SVG as it stands,
  * which XML forbids. The caller frees. */
-static char *drawn_text(const char *s, size_t max)
+static char *copy_drawable(const char *s, size_t max)
 {
-    char *clean = format_cleaned(s, max);
+    char *clean = display_cleaned(s, max);
     for (char *p = clean; (p = strstr(p, "]]>")) != NULL;)
         p[1] = ' ';
     return clean;
@@ -45,7 +45,7 @@ static char *drawn_text(const char *s, size_t max)
 
 static void put_quoted(struct buf *b, const char *s)
 {
-    char *text = drawn_text(s, 4096);
+    char *text = copy_drawable(s, 4096);
     script_exact(b, text);
     free(text);
 }
@@ -97,7 +97,7 @@ void script_table(struct script *s, const char *name, const char *columns)
 
 static void put_cell(struct buf *b, const char *text, size_t max)
 {
-    char *clean = drawn_text(text, max);
+    char *clean = copy_drawable(text, max);
     for (char *p = clean; *p; p++)
         if (*p == '"')
             *p = '\'';

@@ -16,7 +16,7 @@ static const double REACH = 7; /* pixels around a mark */
 
 struct corner { double x, y; };
 
-struct work {
+struct svg_rewrite {
     const struct svg_about *about;
     struct buf out, tips, text; /* text: that of the label whose place comes next */
     struct corner *corner;      /* first corners of boxes */
@@ -39,7 +39,7 @@ static void put_escaped(struct buf *b, const char *s)
 /* ---- marks ---- */
 
 /* 1 when the line opens a label; its text is kept. */
-static int take_label(struct work *w, const char *line, size_t n)
+static int take_label(struct svg_rewrite *w, const char *line, size_t n)
 {
     static const char open[] = "gnuplot_svg.showHypertext(evt,'", close[] = "')\" onmouseout=";
     const char *from = memmem(line, n, open, sizeof open - 1);
@@ -55,7 +55,7 @@ static int take_label(struct work *w, const char *line, size_t n)
     return 1;
 }
 
-static void put_target(struct work *w, double x, double y)
+static void put_target(struct svg_rewrite *w, double x, double y)
 {
     int boxed = w->used < w->corners;
     if (boxed) {
@@ -72,7 +72,7 @@ static void put_target(struct work *w, double x, double y)
 }
 
 /* The place of the label whose text was read. */
-static void take_place(struct work *w, const char *line, size_t n)
+static void take_place(struct svg_rewrite *w, const char *line, size_t n)
 {
     static const char key[] = "translate(";
     const char *at = memmem(line, n, key, sizeof key - 1);
@@ -105,7 +105,7 @@ static const struct rewrite {
 };
 
 /* Writes what the text at `s` becomes, and returns its length; 0: it stays. */
-static size_t rewrite(struct work *w, const char *s, size_t n)
+static size_t rewrite(struct svg_rewrite *w, const char *s, size_t n)
 {
     int r, g, b, len = 0;
     if (n > 4 && !strncmp(s, "rgb(", 4) &&
@@ -127,7 +127,7 @@ static size_t rewrite(struct work *w, const char *s, size_t n)
     return 0;
 }
 
-static void put_line(struct work *w, const char *line, size_t n)
+static void put_line(struct svg_rewrite *w, const char *line, size_t n)
 {
     int inside = 0;
     for (size_t i = 0; i < n;) {
@@ -157,7 +157,7 @@ static int drop_empty(struct buf *b, const char *line, size_t n)
     return 1;
 }
 
-static void take_line(struct work *w, const char *line, size_t n)
+static void take_line(struct svg_rewrite *w, const char *line, size_t n)
 {
     static const char layer[] = "<g id=\"gnuplot_plot_";
     while (n && strchr("\t ", *line)) {
@@ -220,7 +220,7 @@ static void put_head(struct buf *b, const struct svg_about *a, int width, int he
 
 /* The lines of the drawing itself, without the filters behind boxed text, of which there is none.
  */
-static void take_lines(struct work *w, const char *s)
+static void take_lines(struct svg_rewrite *w, const char *s)
 {
     int filter = 0;
     for (size_t n; *s; s += n + (s[n] != 0)) {
@@ -243,7 +243,7 @@ void svg_finish(struct buf *svg, const struct svg_about *about)
         return;
     for (const char *last; (last = strstr(end + 1, "\n</g>\n</svg>")) != NULL;)
         end = last;
-    struct work w = {.about = about};
+    struct svg_rewrite w = {.about = about};
     struct buf whole = {0};
     svg->data[end - svg->data] = 0;
     take_lines(&w, body);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
 const json_t *claims_find(const struct runset *s, const char *name, const char *key)
@@ -80,7 +80,7 @@ void claims_margin(struct buf *b, const json_t *x)
     const char *task = rec_text(x, "task"), *metric = rec_text(x, "quality_metric");
     double margin = rec_number(x, "margin");
     int is_share = metric && !strncmp(metric, "accuracy", strlen("accuracy"));
-    buf_text(b, metric ? format_metric_name(metric) : "quality");
+    buf_text(b, metric ? display_metric_name(metric) : "quality");
     buf_format(b, "%s%s", task ? " of " : "", task ? task : "");
     if (isnan(margin))
         return;
@@ -88,5 +88,5 @@ void claims_margin(struct buf *b, const json_t *x)
     if (json_is_true(json_object_get(x, "margin_relative")) || is_share)
         buf_format(b, "%.3g %s", 100 * margin, is_share ? "points" : "%");
     else
-        format_digits(b, margin);
+        display_digits(b, margin);
 }

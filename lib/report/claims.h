@@ -2,7 +2,7 @@
 #ifndef REPORT_CLAIMS_H
 #define REPORT_CLAIMS_H
 
-#include "lib/analysis/runset.h"
+#include "lib/analysis/records/runset.h"
 #include "lib/base/buf.h"
 
 /* The first claim of that name and key (NULL: any); NULL: there is none. Borrowed. */

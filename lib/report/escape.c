@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 
-struct word { const char *from, *to; };
+struct escape_pair { const char *from, *to; };
 
 /* Each character, or the word that stands for what begins there. */
-static void replace(struct buf *b, const char *s, const struct word *words)
+static void replace(struct buf *b, const char *s, const struct escape_pair *words)
 {
-    char *clean = format_cleaned(s, ESCAPE_MAX);
+    char *clean = display_cleaned(s, ESCAPE_MAX);
     for (const char *c = clean; *c;) {
-        const struct word *w = words;
+        const struct escape_pair *w = words;
         while (w->from && strncmp(c, w->from, strlen(w->from)))
             w++;
         if (w->from)
@@ -30,14 +30,14 @@ static void replace(struct buf *b, const char *s, const struct word *words)
 
 void escape_html(struct buf *b, const char *s)
 {
-    static const struct word words[] = {{"&", "&amp;"},  {"<", "&lt;"},  {">", "&gt;"},
+    static const struct escape_pair words[] = {{"&", "&amp;"},  {"<", "&lt;"},  {">", "&gt;"},
                                         {"\"", "&quot;"}, {"'", "&#39;"}, {NULL, NULL}};
     replace(b, s, words);
 }
 
 void escape_latex(struct buf *b, const char *s)
 {
-    static const struct word words[] = {
+    static const struct escape_pair words[] = {
         {"\\", "\\textbackslash{}"}, {"{", "\\{"},        {"}", "\\}"},
         {"$", "\\$"},                {"&", "\\&"},        {"#", "\\#"},
         {"%", "\\%"},                {"_", "\\_"},        {"^", "\\textasciicircum{}"},
@@ -54,7 +54,7 @@ void escape_latex(struct buf *b, const char *s)
 /* Every character that can mean something inside a line, and what can at its start. */
 void escape_markdown(struct buf *b, const char *s)
 {
-    char *clean = format_cleaned(s, ESCAPE_MAX);
+    char *clean = display_cleaned(s, ESCAPE_MAX);
     size_t digits = strspn(clean, "0123456789");
     for (const char *c = clean; *c; c++) {
         int inside = strchr("\\`*_[]<>|#&~$", *c) != NULL;
@@ -69,7 +69,7 @@ void escape_markdown(struct buf *b, const char *s)
 
 void escape_csv(struct buf *b, const char *s)
 {
-    char *clean = format_cleaned(s, ESCAPE_MAX);
+    char *clean = display_cleaned(s, ESCAPE_MAX);
     int quoted = strpbrk(clean, "\",") || *clean == ' ';
     if (quoted)
         buf_char(b, '"');
@@ -85,7 +85,7 @@ void escape_csv(struct buf *b, const char *s)
     free(clean);
 }
 
-static void percent(struct buf *b, const char *s, const char *safe)
+static void put_percent(struct buf *b, const char *s, const char *safe)
 {
     for (const unsigned char *c = (const unsigned char *)s; *c; c++) {
         if (isalnum(*c) || strchr(safe, *c))
@@ -97,11 +97,11 @@ static void percent(struct buf *b, const char *s, const char *safe)
 
 void escape_link(struct buf *b, const char *s)
 {
-    percent(b, s, "-._~/,=+@");
+    put_percent(b, s, "-._~/,=+@");
 }
 
 void escape_data_link(struct buf *b, const char *type, const char *bytes)
 {
     buf_format(b, "data:%s;charset=utf-8,", type);
-    percent(b, bytes, "-._~,");
+    put_percent(b, bytes, "-._~,");
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/base/mem.h"
 #include "lib/report/escape.h"
 
@@ -51,9 +51,9 @@ void page_value(struct page *p, double value, double lo, double hi, const char *
     const char *metric = p->columns[p->n_cells % p->n_columns].metric;
     struct buf b = {0};
     if (isnan(value) && why)
-        format_clean(&b, why, 40);
+        display_clean(&b, why, 40);
     else
-        format_interval(&b, metric ? metric : "", value, lo, hi);
+        display_interval(&b, metric ? metric : "", value, lo, hi);
     add(p, b.data ? b.data : mem_text(""), value, lo, hi);
 }
 
@@ -68,14 +68,14 @@ void page_count(struct page *p, double value)
 static void html_number(struct page *p, const struct page_column *c, const struct page_cell *cell)
 {
     struct buf value = {0};
-    struct scale scale = format_scale(c->metric, cell->value);
-    format_value(&value, c->metric, cell->value);
+    struct display_scale scale = display_scale(c->metric, cell->value);
+    display_value(&value, c->metric, cell->value);
     escape_html(&p->html, value.data);
     if (isfinite(cell->lo) && isfinite(cell->hi)) {
         buf_clear(&value);
-        format_digits(&value, cell->lo / scale.divide);
+        display_digits(&value, cell->lo / scale.divide);
         buf_text(&value, ", ");
-        format_digits(&value, cell->hi / scale.divide);
+        display_digits(&value, cell->hi / scale.divide);
         buf_text(&p->html, " <i>[");
         escape_html(&p->html, value.data);
         buf_text(&p->html, "]</i>");

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/report/escape.h"
@@ -209,7 +209,7 @@ void page_code(struct page *p, const char *text)
     buf_text(&p->html, "<p><code>");
     escape_html(&p->html, text);
     buf_text(&p->html, "</code></p>\n");
-    char *clean = format_cleaned(text, TEXT_MAX); /* four spaces: nothing inside is special */
+    char *clean = display_cleaned(text, TEXT_MAX); /* four spaces: nothing inside is special */
     buf_format(&p->md, "    %s\n\n", clean);
     free(clean);
 }

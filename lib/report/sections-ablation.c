@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/report/sections.h"
@@ -14,7 +14,7 @@ static void put_share(struct buf *b, double v, double none)
 {
     double p = 100 * (v - none);
     buf_text(b, p > 0 ? "+" : "");
-    format_digits(b, fabs(p) < 0.005 ? 0 : p); /* no -0 */
+    display_digits(b, fabs(p) < 0.005 ? 0 : p); /* no -0 */
 }
 
 /* "-53 [-54, -52] %": a ratio or a difference of shares as a change; nothing for NaN. */
@@ -34,7 +34,7 @@ static void put_change(struct buf *b, double value, double lo, double hi, double
 }
 
 /* Of a quality or a claim: 0 of differences, 1 of ratios. */
-static double no_change(const json_t *r)
+static double neutral_value(const json_t *r)
 {
     const char *effect = rec_text(r, "effect");
     return effect && !strcmp(effect, "difference") ? 0 : 1;
@@ -66,7 +66,7 @@ static void put_qualities(struct page *p, const json_t *r)
         const char *metric = rec_text(q, "metric");
         buf_format(&b, "%s%s ", i ? "; " : "", metric ? metric : "");
         put_change(&b, rec_number(q, "value"), rec_number(q, "lo"), rec_number(q, "hi"),
-                   no_change(q));
+                   neutral_value(q));
     }
     cell_of(p, &b);
 }
@@ -111,7 +111,7 @@ static void put_claim(struct page *p, const json_t *r, const json_t *c)
     struct buf b = {0};
     const char *metric = rec_text(c, "metric"), *why = rec_text(c, "outcome_reason");
     double most = rec_number(c, "most"), least = rec_number(c, "least");
-    double bound = isnan(most) ? least : most, none = no_change(c);
+    double bound = isnan(most) ? least : most, none = neutral_value(c);
     page_cell(p, sections_dash(rec_text(c, "row")));
     page_cell(p, sections_dash(rec_text(c, "text")));
     page_cell(p, sections_dash(rec_text(r, "arch")));
@@ -120,7 +120,7 @@ static void put_claim(struct page *p, const json_t *r, const json_t *c)
     if (rec_text(c, "effect"))
         put_change(&b, bound, NAN, NAN, none);
     else /* nobody measured whether it is a ratio */
-        format_digits(&b, bound);
+        display_digits(&b, bound);
     cell_of(p, &b);
     put_change(&b, rec_number(c, "value"), rec_number(c, "lo"), rec_number(c, "hi"), none);
     cell_of(p, &b);

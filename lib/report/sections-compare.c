@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 #include "lib/report/claims.h"
 #include "lib/report/sections.h"
@@ -31,9 +31,9 @@ static void put_change(struct page *p, const json_t *r, const char *metric)
 {
     struct buf b = {0};
     if (r) {
-        format_value(&b, metric, rec_number(r, "base_value"));
+        display_value(&b, metric, rec_number(r, "base_value"));
         buf_text(&b, " → ");
-        format_value(&b, metric, rec_number(r, "config_value"));
+        display_value(&b, metric, rec_number(r, "config_value"));
     }
     page_cell(p, b.len ? b.data : "–");
     buf_free(&b);
@@ -42,7 +42,7 @@ static void put_change(struct page *p, const json_t *r, const char *metric)
 static void put_signed(struct buf *b, double v)
 {
     buf_text(b, v > 0 ? "+" : "");
-    format_digits(b, v);
+    display_digits(b, v);
 }
 
 /* A ratio as "+1.2 [+0.4, +2.0] %", a difference of shares as "-1.6 [-4.7, +1.6] points". */
@@ -111,13 +111,13 @@ static void put_rows(struct page *p, const json_t *list, int folded)
 }
 
 /* What is held against LLaMA: LLaDA, or the third way. */
-struct contender { int latent; const char *name, *id, *heading; };
-static const struct contender denoised = {0, "LLaDA", "comparisons",
+struct compared_system { int latent; const char *name, *id, *heading; };
+static const struct compared_system denoised = {0, "LLaDA", "comparisons",
                                           "LLaDA against LLaMA at the same work"};
-static const struct contender latent = {1, "LTM", "latent", "Latent thoughts against LLaMA"};
+static const struct compared_system latent = {1, "LTM", "latent", "Latent thoughts against LLaMA"};
 
 /* Opens the section of a contender that any comparison is of. */
-static void put_section(struct page *p, const struct runset *s, const struct contender *who)
+static void put_section(struct page *p, const struct runset *s, const struct compared_system *who)
 {
     size_t i;
     const json_t *r;
@@ -129,7 +129,7 @@ static void put_section(struct page *p, const struct runset *s, const struct con
 
 /* The two systems at points that do the same work: the ratio over launches and what it shows.
  * Without an interval there is no ratio. */
-static void put_ratios(struct page *p, const struct runset *s, const struct contender *who,
+static void put_ratios(struct page *p, const struct runset *s, const struct compared_system *who,
                        int of_text, const char *caption)
 {
     char *ratio = mem_format("%s / LLaMA [95 %%]", who->name);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/analysis/verdict/verdict.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
@@ -42,7 +42,7 @@ static void put_bracket(struct page *p, const json_t *r)
     for (size_t i = 0; i < 2; i++) {
         const json_t *v = json_array_get(bracket, i);
         buf_text(&b, i ? ", " : "[");
-        format_digits(&b, json_is_number(v) ? json_number_value(v) : (double)NAN);
+        display_digits(&b, json_is_number(v) ? json_number_value(v) : (double)NAN);
     }
     buf_text(&b, "]");
     verdict_values(&b, r);
@@ -73,7 +73,7 @@ static void put_crossover(struct page *p, const struct runset *s, const json_t *
     double batch = rec_number(r, "batch");
     page_cell(p, sections_dash(name));
     page_cell(p, sections_dash(rec_text(r, "contract")));
-    page_cell(p, quality ? format_metric_name(quality) : "–");
+    page_cell(p, quality ? display_metric_name(quality) : "–");
     page_count(p, isnan(batch) && (!name || strcmp(name, "X_batch")) ? 1 : batch);
     put_where(p, r);
     verdict_place(&b, s, r);
@@ -94,9 +94,9 @@ static void put_corners(struct page *p, const json_t *r)
     for (size_t i = 0; i < 2; i++) {
         const json_t *corner = json_object_get(r, keys[i]);
         buf_text(&b, i ? " to " : "");
-        format_value(&b, cost ? cost : "", rec_number(corner, "cost"));
+        display_value(&b, cost ? cost : "", rec_number(corner, "cost"));
         buf_text(&b, ", ");
-        format_value(&b, quality ? quality : "", rec_number(corner, "quality"));
+        display_value(&b, quality ? quality : "", rec_number(corner, "quality"));
     }
     page_cell(p, b.data);
     buf_free(&b);
@@ -119,7 +119,7 @@ static void put_volumes(struct page *p, const struct runset *s)
     json_array_foreach(list, i, r) {
         const char *quality = rec_text(r, "quality_metric");
         page_cell(p, sections_dash(rec_text(r, "contract")));
-        page_cell(p, quality ? format_metric_name(quality) : "–");
+        page_cell(p, quality ? display_metric_name(quality) : "–");
         page_count(p, rec_number(r, "batch"));
         put_corners(p, r);
         for (size_t k = 0; k < 3; k++) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/report/claims.h"
@@ -72,7 +72,7 @@ static void put_accuracy(struct page *p, const json_t *accuracy, const char *sid
 {
     struct buf b = {0};
     if (accuracy)
-        format_value(&b, "accuracy", rec_number(accuracy, side));
+        display_value(&b, "accuracy", rec_number(accuracy, side));
     page_cell(p, b.len ? b.data : "–");
     buf_free(&b);
 }

@@ -21,7 +21,7 @@ static struct value words_of(const struct value *ns)
     return (struct value){MINUTE / ns->at, MINUTE / ns->hi, MINUTE / ns->lo, ns->record};
 }
 
-static const char *mark(const struct value *words, double speed)
+static const char *speed_mark(const struct value *words, double speed)
 {
     if (isnan(words->lo))
         return words->at >= speed ? "yes (no interval)" : "no (no interval)";
@@ -55,7 +55,7 @@ static void put_row(struct page *p, const struct runset *s, const struct config_
     const struct value words = words_of(&c->y);
     const json_t *token = runset_find(s, "metric", c->point, "norm_latency_ns_per_token");
     page_cell(p, c->config);
-    page_cell(p, mark(&words, speed));
+    page_cell(p, speed_mark(&words, speed));
     page_value(p, words.at, words.lo, words.hi, NULL);
     page_count(p, 1e9 / rec_number(token, "value"));
     put_metric(p, s, c->point, "ttft_ns");

@@ -9,7 +9,7 @@
 
 #include "lib/analysis/about.h"
 #include "lib/analysis/config_table.h"
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/analysis/verdict/doubts.h"
 #include "lib/record/rec.h"
 

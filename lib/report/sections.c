@@ -9,7 +9,7 @@
 
 #include "lib/analysis/about.h"
 #include "lib/analysis/config_table.h"
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
@@ -57,7 +57,7 @@ static void put_columns(struct page *p, const struct runset *s, const struct con
     struct page_column columns[MAX_COLUMNS + 1] = {{"Configuration", NULL}};
     struct buf names = {0};
     for (size_t k = 0; k < n; k++) {
-        const char *title = list[k].title ? list[k].title : format_metric_name(list[k].metric);
+        const char *title = list[k].title ? list[k].title : display_metric_name(list[k].metric);
         columns[k + 1] = (struct page_column){title, list[k].name ? list[k].name : list[k].metric};
         buf_format(&names, "%s%s", k ? ", " : "Further columns: ", title);
     }
@@ -279,7 +279,7 @@ void sections_texts(struct page *p, const struct runset *s)
             continue;
         if (!said++)
             page_section(p, "texts", "Some of the texts");
-        char *head = format_cleaned(prompt, 120), *body = format_cleaned(text, 400);
+        char *head = display_cleaned(prompt, 120), *body = display_cleaned(text, 400);
         page_item(p, "%s: “%s” → “%s”", all.v[i].config, head, body);
         free(head);
         free(body);

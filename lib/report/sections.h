@@ -4,7 +4,7 @@
 #define REPORT_SECTIONS_H
 
 #include "lib/report/page.h"
-#include "lib/analysis/runset.h"
+#include "lib/analysis/records/runset.h"
 
 /* Every crossover that exists, why others do not, and what to measure next. */
 void sections_crossovers(struct page *p, const struct runset *s);

@@ -17,14 +17,14 @@ double attainment_best(const double *cost, const double *good, size_t n, double 
     return best;
 }
 
-static double held(double share)
+static double clamp(double share)
 {
     return fmin(fmax(share, 0), 1);
 }
 
-static double across(const struct attainment_box *box, double cost)
+static double cost_place(const struct attainment_box *box, double cost)
 {
-    return held(log(cost / box->cost_best) / log(box->cost_worst / box->cost_best));
+    return clamp(log(cost / box->cost_best) / log(box->cost_worst / box->cost_best));
 }
 
 /* The member of the front behind `after` in order of cost; n: there is none. */
@@ -46,9 +46,9 @@ double attainment_volume(const double *cost, const double *good, size_t n,
     front_mark(cost, good, n, on, order);
     for (size_t i = next_member(cost, on, n, -INFINITY); i < n;) {
         size_t next = next_member(cost, on, n, cost[i]);
-        double right = next < n ? across(box, cost[next]) : 1;
-        double level = held((good[i] - box->good_worst) / height);
-        volume += (right - across(box, cost[i])) * level;
+        double right = next < n ? cost_place(box, cost[next]) : 1;
+        double level = clamp((good[i] - box->good_worst) / height);
+        volume += (right - cost_place(box, cost[i])) * level;
         i = next;
     }
     return volume;

@@ -27,7 +27,7 @@ int64_t batches_launch(const struct batches *b, size_t i)
 }
 
 /* Of launch, round and id. */
-static int order(const double *x, const double *y)
+static int compare_places(const double *x, const double *y)
 {
     for (int i = BATCHES_LAUNCH; i <= BATCHES_ID; i++)
         if (x[i] < y[i] || x[i] > y[i])
@@ -40,7 +40,7 @@ static int merge(struct batches_one *sum, const struct batches_one *one)
 {
     static const enum batches_member added[] = {BATCHES_TO_EOS, BATCHES_SLOTS, BATCHES_TEXT,
                                                 BATCHES_REQUESTS};
-    if (sum->of[BATCHES_ID] < 0 || order(sum->of, one->of))
+    if (sum->of[BATCHES_ID] < 0 || compare_places(sum->of, one->of))
         return 0;
     sum->of[BATCHES_NS] = fmax(sum->of[BATCHES_NS], one->of[BATCHES_NS]);
     for (size_t i = 0; i < sizeof added / sizeof *added; i++)
@@ -64,18 +64,18 @@ void batches_add(struct batches *b, const struct batches_one *request)
     b->open = 1;
 }
 
-struct place { double of[BATCHES_ID + 1]; size_t row; };
+struct batch_key { double of[BATCHES_ID + 1]; size_t row; };
 
 static int by_place(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
-    int d = order(x->of, y->of);
+    const struct batch_key *x = a, *y = b;
+    int d = compare_places(x->of, y->of);
     return d ? d : (x->row > y->row) - (x->row < y->row);
 }
 
-static struct place place_of(const struct batches *b, size_t row)
+static struct batch_key place_of(const struct batches *b, size_t row)
 {
-    struct place p = {.row = row};
+    struct batch_key p = {.row = row};
     for (int i = BATCHES_LAUNCH; i <= BATCHES_ID; i++)
         p.of[i] = column_at(&b->of[i], row);
     return p;
@@ -84,10 +84,10 @@ static struct place place_of(const struct batches *b, size_t row)
 /* 1: in order, and no batch comes twice. */
 static int is_in_order(const struct batches *b)
 {
-    struct place before = {.of = {-1, -1, -1}};
+    struct batch_key before = {.of = {-1, -1, -1}};
     for (size_t i = 0; i < b->n; i++) {
-        struct place here = place_of(b, i);
-        int d = order(before.of, here.of);
+        struct batch_key here = place_of(b, i);
+        int d = compare_places(before.of, here.of);
         if (d > 0 || (d == 0 && here.of[BATCHES_ID] >= 0))
             return 0;
         before = here;
@@ -100,7 +100,7 @@ void batches_finish(struct batches *b)
     close_last(b);
     if (is_in_order(b))
         return;
-    struct place *places = mem_zero(b->n, sizeof *places);
+    struct batch_key *places = mem_zero(b->n, sizeof *places);
     struct batches sorted = {0};
     for (size_t i = 0; i < b->n; i++)
         places[i] = place_of(b, i);

@@ -24,7 +24,7 @@ enum { BLOCK = 16, COLUMNS = 8 };
 enum { SPAN = 256, OFTEN = 255 };
 
 /* x % n, with most = UINT64_MAX / n. */
-static uint32_t rest(uint64_t x, uint64_t n, uint64_t most)
+static uint32_t remainder_of(uint64_t x, uint64_t n, uint64_t most)
 {
     uint64_t low = (uint64_t)(__extension__(unsigned __int128)x * most >> 64); /* by 2 at most */
     uint64_t r = x - low * n;
@@ -42,7 +42,7 @@ void bootstrap_draw(uint64_t seed, uint64_t draw, size_t n, uint32_t *index)
             x[k] = philox_at(seed, next + k, draw);
         for (size_t k = 0; k < BLOCK && i < n; k++)
             if (x[k] < limit)
-                index[i++] = rest(x[k], n, most);
+                index[i++] = remainder_of(x[k], n, most);
     }
 }
 
@@ -142,7 +142,7 @@ void bootstrap_weigh(const double *rows, size_t width, size_t from, const int16_
 }
 
 /* Residuals of the logarithms into x. 0: a value has none. */
-static int residuals(const struct launch_value *v, size_t n, double *x)
+static int take_residuals(const struct launch_value *v, size_t n, double *x)
 {
     for (size_t i = 0; i < n; i++) {
         if (!(v[i].value > 0))
@@ -172,7 +172,7 @@ static double step_along(const double *x, size_t n, uint64_t seed, uint64_t draw
 void bootstrap_cost(double value, const struct launch_value *launches, size_t n, uint64_t seed,
                     size_t draws, double *out, size_t stride, double *work)
 {
-    int moves = n > 1 && residuals(launches, n, work);
+    int moves = n > 1 && take_residuals(launches, n, work);
     for (size_t d = 0; d < draws; d++)
         out[d * stride] = moves ? value * exp(step_along(work, n, seed, d)) : value;
 }

@@ -119,8 +119,8 @@ void contest_solve(const struct contest *c, const struct contest_pair *x,
 }
 
 /* Step counts that narrow one bracket. Returns how many. */
-static size_t between(const struct contest_verdict *v, double length, double octaves, double *out,
-                      size_t max)
+static size_t split_bracket(const struct contest_verdict *v, double length, double octaves,
+                            double *out, size_t max)
 {
     if (isnan(v->below) && isnan(v->above))
         return 0;
@@ -139,8 +139,8 @@ void contest_advise(const struct contest_result *r, size_t prompts, double first
                     double length, double octaves, struct contest_advice *a)
 {
     double all[CONTEST_ADD], before = 0, lo = fmax(r->q.lo, first), hi = fmin(r->q.hi, last);
-    size_t n = between(&r->lat, length, octaves, all, CONTEST_ADD / 2);
-    n += prompts ? between(&r->q, length, octaves, all + n, CONTEST_ADD / 2) : 0;
+    size_t n = split_bracket(&r->lat, length, octaves, all, CONTEST_ADD / 2);
+    n += prompts ? split_bracket(&r->q, length, octaves, all + n, CONTEST_ADD / 2) : 0;
     a->wanted = octaves;
     for (a->n = 0;;) { /* ascending, each once; a handful */
         double next = INFINITY;

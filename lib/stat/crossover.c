@@ -10,7 +10,7 @@
 #include "lib/stat/stat.h"
 
 /* First x where non-decreasing y reaches zero. */
-static double first_zero(const double *x, const double *y, size_t n)
+static double find_zero(const double *x, const double *y, size_t n)
 {
     if (!n)
         return NAN;
@@ -32,7 +32,7 @@ double crossover_rise(const double *x, const double *y, size_t n)
     assert(n <= CROSSOVER_MAX);
     memcpy(fit, y, n * sizeof *y);
     stat_isotonic(fit, NULL, n, work);
-    return first_zero(x, fit, n);
+    return find_zero(x, fit, n);
 }
 
 static double line_residual(const struct crossover_cost *c)
@@ -70,7 +70,7 @@ double crossover_cost_meets(const struct crossover_cost *c, double level)
     double over[CROSSOVER_MAX];
     for (size_t i = 0; i < c->n; i++)
         over[i] = c->cost[i] - level;
-    return first_zero(c->steps, over, c->n);
+    return find_zero(c->steps, over, c->n);
 }
 
 void crossover_bracket(const double *x, const double *y, size_t n, double *below, double *above)

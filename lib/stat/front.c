@@ -10,7 +10,7 @@
 struct plane { const double *cost, *quality; };
 
 /* 1 when a comes after b: dearer, or as dear and worse, or equal and later. */
-static int after(const struct plane *p, size_t a, size_t b)
+static int is_after(const struct plane *p, size_t a, size_t b)
 {
     if (p->cost[a] != p->cost[b]) /* exact: sorting */
         return p->cost[a] > p->cost[b];
@@ -22,9 +22,9 @@ static int after(const struct plane *p, size_t a, size_t b)
 static void sift(const struct plane *p, size_t *order, size_t root, size_t n)
 {
     for (size_t child; (child = 2 * root + 1) < n; root = child) {
-        if (child + 1 < n && after(p, order[child + 1], order[child]))
+        if (child + 1 < n && is_after(p, order[child + 1], order[child]))
             child++;
-        if (!after(p, order[child], order[root]))
+        if (!is_after(p, order[child], order[root]))
             return;
         size_t t = order[child];
         order[child] = order[root];

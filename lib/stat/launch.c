@@ -181,7 +181,7 @@ static struct interval ratio(const struct launch_sample *s, size_t n, double *wo
 }
 
 /* Folds each launch into one sample of totals, in place. Returns the number of launches. */
-static size_t fold(struct launch_sample *s, size_t n, double *work)
+static size_t sum_launches(struct launch_sample *s, size_t n, double *work)
 {
     size_t m = 0;
     for (size_t i = 0, j; i < n; i = j) {
@@ -194,7 +194,7 @@ static size_t fold(struct launch_sample *s, size_t n, double *work)
     return m;
 }
 
-static void extremes(struct launch_summary *v, const struct launch_sample *s, size_t n)
+static void set_extremes(struct launch_summary *v, const struct launch_sample *s, size_t n)
 {
     v->min = INFINITY;
     v->max = -INFINITY;
@@ -226,7 +226,7 @@ struct launch_summary launch_summarize(enum launch_kind kind, struct launch_samp
         values[v.launches++].value = launch_value_of(kind, s + i, j - i, work);
     }
     if (kind != LAUNCH_RATIO)
-        extremes(&v, s, n);
+        set_extremes(&v, s, n);
     v.method = methods[kind][v.launches > 1];
     if (kind == LAUNCH_MAX) {
         v.at = (struct interval){v.max, NAN, NAN};
@@ -234,7 +234,7 @@ struct launch_summary launch_summarize(enum launch_kind kind, struct launch_samp
         return v;
     }
     if (kind == LAUNCH_RATIO) {
-        v.at = ratio(s, fold(s, n, work), work);
+        v.at = ratio(s, sum_launches(s, n, work), work);
     } else {
         for (size_t i = 0; i < v.launches; i++)
             work[i] = values[i].value;
@@ -273,7 +273,7 @@ double launch_percentile(enum launch_kind kind, struct launch_sample *s, size_t 
  * of the median, beyond what noise does at the best of all places (Bonferroni). At least a quarter
  * of the values, and no fewer than 4, lie on each side.
  * Source: Hawkins 1977 (the scan over all places of a shift). */
-static int jumps(const double *x, size_t n, double level, double median)
+static int has_jump(const double *x, size_t n, double level, double median)
 {
     size_t side = n / 4 > 4 ? n / 4 : 4, places = n - 2 * side + 1;
     double t = stat_t_quantile(1 - (1 - level) / 2 / (double)places, (double)(n - 2));
@@ -298,7 +298,7 @@ int launch_steady(const double *x, size_t n, double level, double *work)
     memcpy(work, x, n * sizeof *x);
     double median = stat_median(work, n), t = stat_t_quantile(0.5 + half / 2, (double)(n - 2));
     int drifts = fabs(slope) * (double)n >= 0.01 * fabs(median) && fabs(slope) > t * se;
-    return !drifts && !jumps(x, n, half, median);
+    return !drifts && !has_jump(x, n, half, median);
 }
 
 static int by_turn(const void *a, const void *b)

@@ -91,8 +91,8 @@ double pooled_unscale(double scaled, enum pooled_transform transform, int higher
 
 /* The sums of each prompt side by side: num of all points and then, unless all weights are 1, den.
  * Returns how many. */
-static size_t lay(const double *num, const double *den, const unsigned char *has, size_t points,
-                  size_t n, double *rows)
+static size_t lay_rows(const double *num, const double *den, const unsigned char *has,
+                       size_t points, size_t n, double *rows)
 {
     int ones = 1;
     for (size_t i = 0; i < points; i++)
@@ -126,7 +126,7 @@ void pooled_draws(const double *num, const double *den, const unsigned char *has
                   double *value, double *draw, uint32_t *index, double *work)
 {
     double *sum = work, *rows = work + 2 * points;
-    size_t width = lay(num, den, has, points, n, rows);
+    size_t width = lay_rows(num, den, has, points, n, rows);
     int whole = width == points && !bootstrap_whole(rows, width, n);
     if (whole)
         sum_whole(rows, points, n, seed, draws, draw, index,

@@ -96,7 +96,7 @@ enum ratio_verdict ratio_verdict(const struct ratio *r, double zone)
 }
 
 /* Half-width at n launches of each side if the spread is as seen. */
-static double half_at(const struct ratio *r, size_t n)
+static double half_width(const struct ratio *r, size_t n)
 {
     double df = (double)(n - 1) * (r->paired ? 1 : 2);
     return stat_t_quantile(0.5 + r->level / 2, df) * r->sd / sqrt((double)n);
@@ -111,7 +111,7 @@ static size_t needed_for(const struct ratio *r, double half)
     size_t lo = LAUNCH_LEAST, hi = RATIO_MOST;
     while (lo < hi) { /* the half-width falls with n */
         size_t mid = lo + (hi - lo) / 2;
-        if (half_at(r, mid) <= half)
+        if (half_width(r, mid) <= half)
             hi = mid;
         else
             lo = mid + 1;

@@ -46,7 +46,7 @@ double stat_sd(const double *x, size_t n)
 }
 
 /* Type 7 of Hyndman and Fan on sorted x: linear between the ranks; the usual median at 1/2. */
-static double at_quantile(const double *x, size_t n, double q)
+static double interpolate(const double *x, size_t n, double q)
 {
     double place = q * (double)(n - 1);
     size_t i = (size_t)place;
@@ -70,7 +70,7 @@ double stat_median(double *x, size_t n)
     if (!n)
         return NAN;
     sort(x, n);
-    return at_quantile(x, n, 0.5);
+    return interpolate(x, n, 0.5);
 }
 
 /* Continued fraction of the incomplete beta, by Lentz's method. Source: DLMF 8.17.22. */
@@ -170,7 +170,7 @@ struct interval stat_quantile(double *x, size_t n, double q, double level)
         return v;
     assert(q > 0 && q < 1 && level > 0 && level < 1);
     sort(x, n);
-    v.value = at_quantile(x, n, q);
+    v.value = interpolate(x, n, q);
     /* Ranks l..u (1-based) hold the quantile when l <= B < u: coverage P(B <= u-1) - P(B <= l-1).
      * Equal tails first; where one end is clipped by the sample, the other gives way. */
     double count = (double)n, tail = (1 - level) / 2;

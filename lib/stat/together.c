@@ -59,7 +59,7 @@ static void take_parts(const struct paired_cells *c, const struct paired *r, dou
 }
 
 /* 1 / root of a chi-square over its degrees of freedom. */
-static double spread(struct rng *r, double df)
+static double draw_scale(struct rng *r, double df)
 {
     double square = 0;
     if (df > MANY)
@@ -75,7 +75,7 @@ static void draw_one(const struct together *t, const struct paired *ratio, const
     const size_t n = t->launches + t->prompts;
     for (size_t k = 0; k < n; k++)
         weight[k] = rng_normal(r);
-    double wide = spread(r, df);
+    double wide = draw_scale(r, df);
     for (size_t i = 0; i < t->n; i++) {
         double sum = 0;
         for (size_t k = 0; k < n && !isnan(ratio[i].se); k++)

@@ -8,7 +8,7 @@
 #include "lib/base/rng.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/events.h"
-#include "lib/stat/fit.h"
+#include "lib/stat/trend.h"
 #include "lib/stat/launch.h"
 #include "lib/stat/pooled.h"
 #include "lib/stat/proportion.h"
@@ -430,13 +430,13 @@ static void test_proportions(void)
 static void test_fit(void)
 {
     const double x[] = {1, 2, 3, 4, 5}, y[] = {1.1, 1.9, 3.2, 3.9, 5.1};
-    struct fit f = fit_line(x, y, 5, 0.95);
+    struct trend f = trend_fit(x, y, 5, 0.95);
     ok(near(f.slope, 1, 1e-12) && near(f.at, 0.04, 1e-12), "least squares");
     ok(near(f.lo, 0.84409260836, 1e-9) && near(f.hi, 1.15590739164, 1e-9), "its t interval");
-    f = fit_line(x, y, 2, 0.95);
+    f = trend_fit(x, y, 2, 0.95);
     ok(near(f.slope, 0.8, 1e-12) && isnan(f.lo), "two points have a slope and no interval");
     const double same[] = {2, 2, 2};
-    ok(isnan(fit_line(same, y, 3, 0.95).slope), "one place has none");
+    ok(isnan(trend_fit(same, y, 3, 0.95).slope), "one place has none");
     double ppl = pooled_scale(8, POOLED_EXPONENTIAL, 0), plain = pooled_scale(0.5, POOLED_PLAIN, 1);
     ok(near(pooled_unscale(ppl, POOLED_EXPONENTIAL, 0), 8, 1e-12) &&
        near(pooled_unscale(plain, POOLED_PLAIN, 1), 0.5, 0), "a quality comes back from its scale");

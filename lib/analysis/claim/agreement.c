@@ -57,7 +57,7 @@ static int same_text(const json_t *a, const json_t *b, const char *key)
     return x && y ? !strcmp(x, y) : x == y;
 }
 
-static const json_t *find(const json_t *list, const json_t *like)
+static const json_t *find_like(const json_t *list, const json_t *like)
 {
     const json_t *c;
     size_t i;
@@ -68,7 +68,7 @@ static const json_t *find(const json_t *list, const json_t *like)
     return NULL;
 }
 
-static const json_t *named(const json_t *list, const char *name)
+static const json_t *find_named(const json_t *list, const char *name)
 {
     const json_t *c;
     size_t i;
@@ -85,7 +85,7 @@ static int are_answers_same(const json_t *was, const json_t *now)
     size_t i;
     int n = 0;
     json_array_foreach(was, i, c) {
-        const json_t *its = rec_is(c, "name", "answers") ? find(now, c) : NULL;
+        const json_t *its = rec_is(c, "name", "answers") ? find_like(now, c) : NULL;
         if (its && !same_text(c, its, "sha256"))
             return 0;
         n += its != NULL;
@@ -299,7 +299,7 @@ static int compare(const struct both *b, const json_t *was, const json_t *now)
 /* ---- records ---- */
 
 /* "1.40 [1.31, 1.50]", the text, or why there is none. */
-static void put_said(struct buf *b, const json_t *c)
+static void put_content(struct buf *b, const json_t *c)
 {
     const struct number x = number_of(c);
     const char *text = rec_text(c, "text"), *why = rec_text(c, "value_reason");
@@ -320,8 +320,8 @@ static json_t *check_of(const json_t *was, const json_t *now, int pass)
 {
     const char *key = rec_text(was, "key"), *task = rec_text(was, "task");
     struct buf text = {0}, then = {0}, after = {0};
-    put_said(&then, was);
-    put_said(&after, now);
+    put_content(&then, was);
+    put_content(&after, now);
     buf_format(&text, "%s  %s%s%s%s%s: %s then, %s now",
                pass < 0 ? "not compared" : pass ? "agrees" : "DIFFERS", rec_text(was, "name"),
                key ? " " : "", key ? key : "", task ? ", " : "", task ? task : "", then.data,
@@ -361,12 +361,13 @@ json_t *agreement_of(const json_t *was, const json_t *now, struct agreement *sum
     json_t *list = json_array(), *c;
     size_t i;
     *sum = (struct agreement){0};
-    b.same_machine = same_text(named(was, "question"), named(now, "question"), "hardware");
+    b.same_machine = same_text(find_named(was, "question"), find_named(now, "question"),
+                               "hardware");
     b.within = b.same_machine ? SAME_MACHINE : OTHER_MACHINE;
     json_array_foreach((json_t *)(uintptr_t)was, i, c) {
         if (!is_compared(c))
             continue;
-        const json_t *its = find(now, c);
+        const json_t *its = find_like(now, c);
         int pass = compare(&b, c, its);
         sum->agreed += pass > 0;
         sum->differed += pass == 0;

@@ -8,7 +8,7 @@
 
 #include "lib/analysis/claim/statement.h"
 #include "lib/analysis/claim/wording.h"
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
 static void put_session(struct buf *b, const struct versus *x)
@@ -16,9 +16,9 @@ static void put_session(struct buf *b, const struct versus *x)
     if (isnan(x->ns[0]) || isnan(x->ns[1]))
         return;
     buf_text(b, "; in this session ");
-    format_value(b, "e2e_ns", x->ns[0]);
+    display_value(b, "e2e_ns", x->ns[0]);
     buf_text(b, " against ");
-    format_value(b, "e2e_ns", x->ns[1]);
+    display_value(b, "e2e_ns", x->ns[1]);
 }
 
 /* " sums with 8 steps" of a goal that is met. */

@@ -36,7 +36,7 @@ static const struct settings_table *table_of(const json_t *about)
     return NULL;
 }
 
-static int departs(const struct setting *row, const json_t *about)
+static int is_changed(const struct setting *row, const json_t *about)
 {
     const json_t *value = json_object_get(about, row->name);
     return value && !json_is_null(value) && !is_own(row) && !about_is_default(row->name, value);
@@ -46,7 +46,7 @@ static int is_plain(const json_t *about)
 {
     const struct settings_table *t = table_of(about);
     for (size_t i = 0; t && i < t->n; i++)
-        if (departs(&t->row[i], about))
+        if (is_changed(&t->row[i], about))
             return 0;
     return 1;
 }
@@ -59,7 +59,7 @@ static char *settings_name(const json_t *about)
     const struct settings_table *t = table_of(about);
     struct buf b = {0};
     for (size_t i = 0; t && i < t->n; i++) {
-        if (!departs(&t->row[i], about))
+        if (!is_changed(&t->row[i], about))
             continue;
         buf_format(&b, "%s%s=", b.len ? " " : "", t->row[i].name);
         about_value(&b, json_object_get(about, t->row[i].name));
@@ -101,7 +101,7 @@ static void tell_apart(struct contenders *c)
 
 /* ---- choice ---- */
 
-static int in_order(const void *pa, const void *pb)
+static int compare_contenders(const void *pa, const void *pb)
 {
     const struct contender *a = pa, *b = pb;
     int d = a->is_diffusion - b->is_diffusion;
@@ -158,7 +158,7 @@ void contender_find(struct contenders *c, const struct evidence *v, const char *
     }
     keep_length(c);
     if (c->n)
-        qsort(c->v, c->n, sizeof *c->v, in_order);
+        qsort(c->v, c->n, sizeof *c->v, compare_contenders);
     for (size_t i = 0; i < c->n; i++)
         name_one(&c->v[i], &m);
     tell_apart(c);

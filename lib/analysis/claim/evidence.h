@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "lib/analysis/pairs.h"
+#include "lib/analysis/records/pairs.h"
 
 enum { EVIDENCE_VALUES, EVIDENCE_TOKENS, EVIDENCE_BYTES, EVIDENCE_ANSWERS, EVIDENCE_SUMS };
 

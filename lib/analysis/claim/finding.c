@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/pairs.h"
+#include "lib/analysis/records/pairs.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
@@ -64,7 +64,7 @@ int finding_is_told(const struct versus *x)
 }
 
 /* The fastest LLaMA beside the plain one, where any is faster. */
-static struct versus against_fastest(const struct findings *f, const struct contender *llada,
+static struct versus compare_with_fastest(const struct findings *f, const struct contender *llada,
                                      const char *task)
 {
     const struct contenders *c = &f->contenders;
@@ -158,7 +158,7 @@ static void finding_of(struct finding *g, const struct findings *f, const struct
     take_steps(g, f);
     judge_steps(g, f);
     g->equal = finding_ratio(f, g->timed, contender_plain(&f->contenders, 0), goal->task, 1);
-    g->rival = against_fastest(f, g->timed, goal->task);
+    g->rival = compare_with_fastest(f, g->timed, goal->task);
     take_ways(g, f);
 }
 
@@ -182,7 +182,7 @@ static void take_vanilla(struct findings *f)
 }
 
 /* Plain LLaDA's point with so many tokens a step; else the next fewer; else the fewest. */
-static const struct contender *at_pace(const struct contenders *c, double per_step)
+static const struct contender *find_pace(const struct contenders *c, double per_step)
 {
     const struct contender *best = NULL;
     for (size_t i = 0; i < c->n; i++) {
@@ -218,7 +218,7 @@ static double next_batch(const struct evidence *v, double limit)
 }
 
 /* A rate is the inverse of a time: of the same tokens from both, so of the contract "fixed". */
-static struct versus inverse(struct versus x)
+static struct versus invert(struct versus x)
 {
     x.x = (struct interval){1 / x.x.value, 1 / x.x.hi, 1 / x.x.lo};
     return x;
@@ -232,10 +232,10 @@ static void take_rate(struct findings *f)
     for (double b = next_batch(f->evidence, INFINITY); b > 1; b = next_batch(f->evidence, b)) {
         contender_find(&f->batched, f->evidence, "fixed", b);
         const struct contender *llama = contender_plain(&f->batched, 0);
-        const struct contender *llada = at_pace(&f->batched, pace_of(f));
+        const struct contender *llada = find_pace(&f->batched, pace_of(f));
         if (llama && llada && pairs_find(&f->evidence->times, llama->point) &&
             pairs_find(&f->evidence->times, llada->point)) {
-            f->rate = inverse(finding_ratio(f, llada, llama, NULL, 1));
+            f->rate = invert(finding_ratio(f, llada, llama, NULL, 1));
             f->batch = b;
             return;
         }

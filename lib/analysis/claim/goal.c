@@ -60,9 +60,9 @@ void goal_free(struct goal *g, int n)
 
 /* The sums of a point over the prompts that both points have, by prompt: a mean over the answers of
  * a prompt. */
-struct room { double *num, *den; };
+struct prompt_sums { double *num, *den; };
 
-static int put_side(const struct goal *g, const json_t *sums, struct room *s, size_t at)
+static int put_side(const struct goal *g, const json_t *sums, struct prompt_sums *s, size_t at)
 {
     static const int weights[] = {[POOLED_BY_PROMPT] = EVIDENCE_ANSWERS,
                                   [POOLED_BY_TOKEN] = EVIDENCE_TOKENS,
@@ -75,7 +75,7 @@ static int put_side(const struct goal *g, const json_t *sums, struct room *s, si
 
 /* In the order of the records of `base`, which says nothing. */
 static size_t pair_up(const struct goal *g, const struct evidence *v, const json_t *base,
-                      const json_t *other, struct room *a, struct room *b)
+                      const json_t *other, struct prompt_sums *a, struct prompt_sums *b)
 {
     const char *id;
     json_t *sums;
@@ -134,7 +134,7 @@ struct good goal_test(const struct goal *g, const struct evidence *v, const char
     y = json_object_get(y, g->kind.source);
     size_t most = json_object_size(x) + 1;
     double *room = mem_zero(4 * most, sizeof *room);
-    struct room a = {room, room + most}, b = {room + 2 * most, room + 3 * most};
+    struct prompt_sums a = {room, room + most}, b = {room + 2 * most, room + 3 * most};
     t.prompts = pair_up(g, v, x, y, &a, &b);
     if (is_random(v, base) || is_random(v, point))
         t.reason = "random weights";

@@ -8,7 +8,7 @@
 
 #include "lib/analysis/claim/statement.h"
 #include "lib/analysis/claim/wording.h"
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
 /* "accuracy 0.95 against 0.96, difference -0.01 [-0.03, 0.01]". */

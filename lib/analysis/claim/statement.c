@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "lib/analysis/claim/wording.h"
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
 json_t *statement_task(const char *s)
@@ -91,7 +91,7 @@ const char *statement_never(const struct finding *g)
 
 void statement_bytes(struct buf *b, const struct findings *f)
 {
-    format_value(b, f->memory.metric, f->memory.llada);
+    display_value(b, f->memory.metric, f->memory.llada);
     buf_text(b, " against ");
-    format_value(b, f->memory.metric, f->memory.llama);
+    display_value(b, f->memory.metric, f->memory.llama);
 }

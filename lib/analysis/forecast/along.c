@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/contrast.h"
-#include "lib/analysis/origin.h"
+#include "lib/analysis/records/contrast.h"
+#include "lib/analysis/records/provenance.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/stat/crossover.h"
@@ -27,7 +27,7 @@ static int is(const json_t *r, const char *key, const char *word)
 /* The array of the records of the same series, set of prompts and machine. */
 static json_t *sweep_of(struct along *a, const json_t *r)
 {
-    const char *machine = origin_machine(r);
+    const char *machine = provenance_machine(r);
     char *key = mem_format("%s\n%s\n%s", rec_text(r, "series"), about_workload(r),
                            machine ? machine : "");
     size_t place = places_of(&a->sweeps, key, strlen(key));
@@ -65,7 +65,7 @@ void along_free(struct along *a)
 }
 
 /* The points of sweep k of those that have two or more; 0: there are not so many. */
-static size_t sweep(const struct along *a, size_t k, const json_t *of[ALONG_STEPS])
+static size_t find_sweep(const struct along *a, size_t k, const json_t *of[ALONG_STEPS])
 {
     size_t i, n = 0;
     const json_t *list;
@@ -88,7 +88,7 @@ size_t along_sweeps(const struct along *a)
 const json_t *along_record(const struct along *a, size_t k)
 {
     const json_t *of[ALONG_STEPS];
-    return sweep(a, k, of) ? of[0] : NULL;
+    return find_sweep(a, k, of) ? of[0] : NULL;
 }
 
 static double of_launch(const json_t *r, int64_t launch)
@@ -186,7 +186,7 @@ json_t *along_point(const struct along *a, size_t k, int64_t steps)
 {
     const json_t *of[ALONG_STEPS];
     struct lines l;
-    size_t n = sweep(a, k, of);
+    size_t n = find_sweep(a, k, of);
     draw(&l, of, n);
     json_t *r = record_of("line", of, n, &l);
     double v[LAUNCHES_MOST];
@@ -215,7 +215,7 @@ static const json_t *rival_of(const struct along *a, const json_t *canvas)
     const json_t *r, *other = NULL;
     json_array_foreach(a->text, i, r) {
         double mine = about_length(r), its = about_length(canvas);
-        int same = mine >= its && mine <= its && origin_same_machine(r, canvas);
+        int same = mine >= its && mine <= its && provenance_same_machine(r, canvas);
         for (size_t k = 0; k < sizeof alike / sizeof *alike; k++) {
             const json_t *x = json_object_get(r, alike[k]), *y = json_object_get(canvas, alike[k]);
             same &= x == y || (x && y && json_equal(x, y));
@@ -254,7 +254,7 @@ json_t *along_crossover(const struct along *a, size_t k)
 {
     const json_t *of[ALONG_STEPS];
     struct lines l;
-    size_t n = sweep(a, k, of);
+    size_t n = find_sweep(a, k, of);
     const json_t *rival = rival_of(a, of[0]);
     if (!rival)
         return NULL;

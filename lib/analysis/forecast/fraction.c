@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/origin.h"
+#include "lib/analysis/records/provenance.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/stat/stat.h"
@@ -16,7 +16,7 @@
 static struct fraction_point *point_of(struct fraction_points *p, const json_t *r)
 {
     const char *point = about_point(r), *device = rec_text(r, "device_name");
-    const char *machine = origin_machine(r);
+    const char *machine = provenance_machine(r);
     char *id = mem_format("%s %s %s %lld %s", point ? point : "", about_workload(r),
                           device ? device : "", (long long)rec_int(r, "threads", -1),
                           machine ? machine : "");
@@ -62,7 +62,7 @@ void fraction_free(struct fraction_points *p)
 }
 
 /* What a point says of a fraction; NaN: nothing. */
-static double witness(const struct fraction_point *t, enum fraction_kind k)
+static double fraction_seen_at(const struct fraction_point *t, enum fraction_kind k)
 {
     int is_canvas = about_is_diffusion(t->about), by_memory = t->mbu > t->mfu;
     if (isnan(t->mbu) || isnan(t->mfu))
@@ -76,7 +76,7 @@ static double witness(const struct fraction_point *t, enum fraction_kind k)
 
 static int same_machine(const struct fraction_point *a, const struct fraction_point *b)
 {
-    return origin_same_machine(a->about, b->about);
+    return provenance_same_machine(a->about, b->about);
 }
 
 static int is_of_several(const struct fraction_points *p)
@@ -87,7 +87,7 @@ static int is_of_several(const struct fraction_points *p)
     return i < p->n;
 }
 
-static void settle(struct fraction *f, const struct fraction_points *p, enum unit unit,
+static void settle_one(struct fraction *f, const struct fraction_points *p, enum unit unit,
                    enum fraction_kind k, const struct fraction_point *without)
 {
     double *seen = mem_alloc((p->n + 1) * sizeof *seen);
@@ -95,7 +95,7 @@ static void settle(struct fraction *f, const struct fraction_points *p, enum uni
     int several = without && is_of_several(p);
     for (size_t i = 0; i < p->n; i++) {
         const char *its = rec_text(p->v[i].about, "flops_unit");
-        double v = witness(&p->v[i], k);
+        double v = fraction_seen_at(&p->v[i], k);
         if (&p->v[i] == without || (several && same_machine(&p->v[i], without)))
             continue;
         if (its && !strcmp(its, dtype_unit_name(unit)) && v > 0)
@@ -116,7 +116,7 @@ struct fraction fraction_of(const struct fraction_points *p, enum unit unit,
                          .from = {"assumed", "assumed", "assumed"}};
     for (int k = 0; k < FRACTIONS; k++) {
         if (isnan(stated[k])) {
-            settle(&f, p, unit, (enum fraction_kind)k, without);
+            settle_one(&f, p, unit, (enum fraction_kind)k, without);
         } else {
             f.is[k] = stated[k];
             f.from[k] = "stated";

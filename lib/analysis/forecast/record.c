@@ -177,7 +177,8 @@ static double metric_of(const struct forecast_time *t, const struct forecast_bat
     return !strcmp(metric, "step_ns") ? t->ns / t->passes : !strcmp(metric, "e2e_ns") ? t->ns : NAN;
 }
 
-static json_t *hold(json_t *r, const struct forecast_held *x, double value, const char *why)
+static json_t *put_reference(json_t *r, const struct forecast_held *x, double value,
+                             const char *why)
 {
     set_text(r, "against", x->against);
     set_text(r, "name", x->name);
@@ -195,13 +196,13 @@ json_t *forecast_check(const struct forecast_place *p, const struct forecast_bat
                        const struct forecast_held *x, const char *why)
 {
     if (!p)
-        return hold(json_pack("{s:s, s:b}", "what", "check", "modelled", 1), x, NAN, why);
+        return put_reference(json_pack("{s:s, s:b}", "what", "check", "modelled", 1), x, NAN, why);
     const struct forecast_time t = forecast_time(&p->n, b, &p->reach);
     json_t *r = record_of(p, "check");
     set_batch(r, &p->n, b);
     if (forecast_is_canvas(&p->n))
         rec_set_int(r, "steps", (int64_t)b->steps);
-    return hold(r, x, metric_of(&t, b, x->metric), why);
+    return put_reference(r, x, metric_of(&t, b, x->metric), why);
 }
 
 json_t *forecast_check_crossover(const struct forecast_place *canvas,
@@ -213,7 +214,7 @@ json_t *forecast_check_crossover(const struct forecast_place *canvas,
     set_batch(r, &canvas->n, b);
     set_text(r, "llama", text->n.config.name);
     rec_set_number(r, "llama_e2e_ns", ns, NULL);
-    return hold(r, x, forecast_meeting(&canvas->n, b, &canvas->reach, ns),
+    return put_reference(r, x, forecast_meeting(&canvas->n, b, &canvas->reach, ns),
                 "dearer than the autoregressive model at every step count");
 }
 
@@ -226,7 +227,7 @@ static int cache_named(const char *name, enum caching *c)
     return name ? -1 : 0;
 }
 
-static size_t whole(const json_t *r, const char *key)
+static size_t read_count(const json_t *r, const char *key)
 {
     int64_t v = rec_int(r, key, 0);
     return v > 0 && v <= TOKENS_MOST ? (size_t)v : 0;
@@ -245,9 +246,10 @@ static int is_other(const json_t *r, const char *name, const char *usual)
 
 const char *forecast_batch_of(const json_t *r, const struct network *n, struct forecast_batch *b)
 {
-    *b = (struct forecast_batch){whole(r, "batch"), whole(r, "prompt_tokens"),
-                                 (size_t)fmax(about_length(r), (double)whole(r, "new_tokens")),
-                                 whole(r, "steps"), whole(r, "block_length"), 0, cache_usual};
+    *b = (struct forecast_batch){read_count(r, "batch"), read_count(r, "prompt_tokens"),
+                                 (size_t)fmax(about_length(r), (double)read_count(r, "new_tokens")),
+                                 read_count(r, "steps"), read_count(r, "block_length"), 0,
+                                 cache_usual};
     if (!b->batch)
         return "its batch is not stated";
     if (!b->prompt || !b->length || b->length > TOKENS_MOST)

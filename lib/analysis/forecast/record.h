@@ -2,7 +2,7 @@
 #ifndef ANALYSIS_FORECAST_RECORD_H
 #define ANALYSIS_FORECAST_RECORD_H
 
-#include "lib/analysis/forecast/forecast.h"
+#include "lib/analysis/forecast/roofline_time.h"
 
 /* A shape as it runs on a machine. */
 struct forecast_place {

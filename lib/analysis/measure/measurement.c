@@ -233,7 +233,7 @@ int measurement_has(const struct measurement *c, enum metric f)
 }
 
 /* The samples of a metric, to be sorted: its own, or in w->series until the next call. */
-static struct measurement_series *series(struct measurement *c, enum metric f,
+static struct measurement_series *fill_series(struct measurement *c, enum metric f,
                                          struct measurement_work *w)
 {
     struct measurement_series *x = &w->series;
@@ -263,9 +263,9 @@ static struct launch_summary summarize(struct measurement_series *x, enum metric
 }
 
 /* The value of a metric alone. */
-static double typical(struct measurement *c, enum metric f, struct measurement_work *w)
+static double typical_value(struct measurement *c, enum metric f, struct measurement_work *w)
 {
-    struct measurement_series *x = series(c, f, w);
+    struct measurement_series *x = fill_series(c, f, w);
     struct launch_value *launch = NULL;
     double v = x->n ? summarize(x, f, &launch, w).at.value : NAN;
     free(launch);
@@ -329,7 +329,7 @@ void measurement_finish(struct measurement *c, const struct roof *roof, const st
     c->is_steady = launch_turns_steady(turns, c->samples.n, LEVEL, w->work);
     free(turns);
     for (size_t i = 0; i < WORKS; i++)
-        c->work[i] = typical(c, works[i], w);
+        c->work[i] = typical_value(c, works[i], w);
 }
 
 /* ---- metric records out ---- */
@@ -351,7 +351,7 @@ static void put_percentiles(struct measurement_work *w, json_t *j, enum launch_k
 static void put_values(struct measurement_work *w, struct measurement *c, enum metric f, json_t *j)
 {
     const struct metric_row *row = &metrics[f];
-    struct measurement_series *x = series(c, f, w);
+    struct measurement_series *x = fill_series(c, f, w);
     size_t requests = x->n < (size_t)c->timed ? x->n : (size_t)c->timed;
     struct launch_value *launch;
     struct launch_summary s = summarize(x, f, &launch, w);

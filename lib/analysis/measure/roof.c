@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "lib/analysis/origin.h"
+#include "lib/analysis/records/provenance.h"
 #include "lib/record/rec.h"
 
 int roof_take(struct roof *r, const json_t *record)
@@ -25,13 +25,14 @@ static int same_place(const json_t *ceiling, const json_t *about)
     const char *a = rec_text(ceiling, "device_name"), *b = rec_text(about, "device_name");
     if (a || b)
         return a && b && !strcmp(a, b);
-    return origin_same_machine(ceiling, about) &&
+    return provenance_same_machine(ceiling, about) &&
            rec_int(ceiling, "threads", -1) == rec_int(about, "threads", -2);
 }
 
 /* NaN: no ceiling; unit NULL: of any. Those of the record's own file come before others: a machine
  * that is measured twice need not be as fast again. */
-static double most(const struct roof *r, const json_t *about, const char *key, const char *unit)
+static double highest_ceiling(const struct roof *r, const json_t *about, const char *key,
+                              const char *unit)
 {
     double best[2] = {NAN, NAN}; /* of its file; of any */
     size_t i;
@@ -40,7 +41,7 @@ static double most(const struct roof *r, const json_t *about, const char *key, c
         const char *its = rec_text(c, "unit");
         if (!same_place(c, about) || (unit && (!its || strcmp(its, unit))))
             continue;
-        for (int k = !origin_same_file(c, about); k < 2; k++)
+        for (int k = !provenance_same_file(c, about); k < 2; k++)
             best[k] = fmax(best[k], rec_number(c, key)); /* fmax passes over NaN */
     }
     return isnan(best[0]) ? best[1] : best[0];
@@ -54,10 +55,10 @@ struct roof_limit roof_find(const struct roof *r, const json_t *about)
         limit.why = "the work was not counted";
     else if (!r->list)
         limit.why = "no ceilings in the input";
-    else if (isnan(limit.bytes_per_s = most(r, about, "bytes_per_s", NULL)))
+    else if (isnan(limit.bytes_per_s = highest_ceiling(r, about, "bytes_per_s", NULL)))
         limit.why = "no ceilings of this device and number of threads";
-    else if (isnan(limit.flops_per_s = most(r, about, "flops_per_s", unit)))
-        limit.flops_per_s = most(r, about, "flops_per_s", "f32");
+    else if (isnan(limit.flops_per_s = highest_ceiling(r, about, "flops_per_s", unit)))
+        limit.flops_per_s = highest_ceiling(r, about, "flops_per_s", "f32");
     return limit;
 }
 

@@ -53,7 +53,8 @@ static int count(const json_t *r, const char *key, double lo, double hi, double 
 }
 
 /* A place: a whole number below 2^53, `otherwise` when absent. */
-static int place(const json_t *r, const char *key, int64_t otherwise, int64_t *out, struct err *e)
+static int read_count(const json_t *r, const char *key, int64_t otherwise, int64_t *out,
+                      struct err *e)
 {
     const json_t *v = json_object_get(r, key);
     *out = rec_int(r, key, otherwise);
@@ -137,7 +138,7 @@ static int read_work(struct timing *t, const json_t *r, struct err *e)
 }
 
 /* The joules of the batch by a counter that never falls. */
-static int joules(struct timing *t, const char *of, double begin, double end, struct err *e)
+static int set_energy(struct timing *t, const char *of, double begin, double end, struct err *e)
 {
     t->energy_j = end - begin;
     return t->energy_j < 0 ? err_set(e, EXIT_BAD_DATA, "%s.energy_end_j: expected at least %.15g, "
@@ -155,7 +156,7 @@ static int read_packages(struct timing *t, const json_t *host, struct err *e)
         return err_prefix(e, "host");
     t->energy_ticks = ns / 1e6;
     t->energy_whole = 1;
-    if (joules(t, "host", begin, end, e))
+    if (set_energy(t, "host", begin, end, e))
         return -1;
     t->energy_reason = isnan(t->energy_j) ? rec_text(host, "energy_j_reason") : NULL;
     return 0;
@@ -176,7 +177,7 @@ static int read_gpu(struct timing *t, const json_t *gpu, struct err *e)
                        "%.16g, got %.16g", t->looks, t->capped);
     t->energy_whole = 0;
     t->energy_reason = NULL; /* of few ticks alone: launches may have enough */
-    return joules(t, "gpu", begin, end, e);
+    return set_energy(t, "gpu", begin, end, e);
 }
 
 static int read_memory(struct timing *t, const json_t *m, struct err *e)
@@ -193,8 +194,8 @@ static int read_memory(struct timing *t, const json_t *m, struct err *e)
 static int read_place(struct timing *t, const json_t *r, struct err *e)
 {
     double batch, filled;
-    if (place(r, "launch", 0, &t->launch, e) || place(r, "round", 0, &t->round, e) ||
-        place(r, "seq", 0, &t->seq, e) || place(r, "batch_id", -1, &t->batch_id, e) ||
+    if (read_count(r, "launch", 0, &t->launch, e) || read_count(r, "round", 0, &t->round, e) ||
+        read_count(r, "seq", 0, &t->seq, e) || read_count(r, "batch_id", -1, &t->batch_id, e) ||
         count(r, "batch", 1, 1e9, &batch, e) || count(r, "batch_filled", 1, 1e9, &filled, e))
         return -1;
     if (filled > batch)

@@ -61,7 +61,8 @@ static void read_steps(struct answer *to, const json_t *r)
 }
 
 /* The answer at a place of v, or behind its end. */
-static int keep(struct answers *a, size_t at, const json_t *r, const json_t *ids, struct err *e)
+static int keep_answer(struct answers *a, size_t at, const json_t *r, const json_t *ids,
+                       struct err *e)
 {
     struct answer got = {0};
     if (read_ids(&got, ids, e))
@@ -98,7 +99,7 @@ int answers_take(struct answers *a, const json_t *r, struct err *e)
     size_t at = had ? (size_t)json_integer_value(had) : a->n;
     int bad = 0;
     if (!had || rec_number(r, "seed") < a->v[at].seed) {
-        bad = keep(a, at, r, ids, e);
+        bad = keep_answer(a, at, r, ids, e);
         if (!bad)
             json_object_set_new(list, key, json_integer((json_int_t)at));
     }

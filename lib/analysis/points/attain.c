@@ -16,19 +16,20 @@
 enum { BUDGETS = 60 };
 
 /* The points of one paradigm, in one draw. */
-struct side {
+struct attain_side {
     size_t n, *order;
     double *cost, *good;
     unsigned char *on;
 };
 
-static struct side side_new(size_t n)
+static struct attain_side side_new(size_t n)
 {
-    return (struct side){.order = mem_zero(n, sizeof(size_t)), .cost = mem_zero(n, sizeof(double)),
-                         .good = mem_zero(n, sizeof(double)), .on = mem_zero(n, 1)};
+    return (struct attain_side){.order = mem_zero(n, sizeof(size_t)),
+                                .cost = mem_zero(n, sizeof(double)),
+                                .good = mem_zero(n, sizeof(double)), .on = mem_zero(n, 1)};
 }
 
-static void side_free(struct side *s)
+static void side_free(struct attain_side *s)
 {
     free(s->order);
     free(s->cost);
@@ -37,8 +38,8 @@ static void side_free(struct side *s)
 }
 
 /* Draw number `draws` is what was measured. */
-static void fill(struct side *s, const struct field *f, const struct field_board *b, size_t d,
-                 int diffusion)
+static void fill(struct attain_side *s, const struct field *f, const struct field_board *b,
+                 size_t d, int diffusion)
 {
     const double *cost = d < f->draws ? f->cost_draw + d * f->n : f->cost;
     const double *good = d < f->draws ? b->good_draw + d * f->n : b->good;
@@ -113,7 +114,7 @@ static double budget_of(double lo, double hi, size_t k)
 
 json_t *attain_curve(const struct field *f, const struct field_board *b, double level)
 {
-    struct side s = side_new(f->n);
+    struct attain_side s = side_new(f->n);
     double lo = INFINITY, hi = 0;
     fill(&s, f, b, f->draws, 1);
     widen(&lo, &hi, s.cost, s.n);
@@ -138,7 +139,7 @@ json_t *attain_curve(const struct field *f, const struct field_board *b, double 
     return j;
 }
 
-static json_t *share(double value, double *draw, size_t draws, double level)
+static json_t *share_record(double value, double *draw, size_t draws, double level)
 {
     struct interval v = bootstrap_interval(value, draw, draws, level);
     const char *why = "not enough draws";
@@ -158,7 +159,7 @@ static void set_corner(json_t *j, const char *key, const struct field *f,
 
 json_t *attain_volume(const struct field *f, const struct field_board *b, double level)
 {
-    struct side s = side_new(f->n);
+    struct attain_side s = side_new(f->n);
     struct attainment_box box = {INFINITY, 0, -INFINITY, INFINITY};
     size_t there[2] = {0, 0};
     for (int k = 0; k < 2; k++) {
@@ -182,9 +183,9 @@ json_t *attain_volume(const struct field *f, const struct field_board *b, double
         set_corner(j, "ideal", f, b, box.cost_best, box.good_best);
         set_corner(j, "reference", f, b, box.cost_worst, box.good_worst);
         json_object_set_new(j, "scale", json_string("log cost"));
-        json_object_set_new(j, "llada", share(v[1][f->draws], v[1], f->draws, level));
-        json_object_set_new(j, "llama", share(v[0][f->draws], v[0], f->draws, level));
-        json_object_set_new(j, "difference", share(diff[f->draws], diff, f->draws, level));
+        json_object_set_new(j, "llada", share_record(v[1][f->draws], v[1], f->draws, level));
+        json_object_set_new(j, "llama", share_record(v[0][f->draws], v[0], f->draws, level));
+        json_object_set_new(j, "difference", share_record(diff[f->draws], diff, f->draws, level));
     }
     free(v[0]);
     free(v[1]);

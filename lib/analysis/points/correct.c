@@ -89,7 +89,7 @@ static void divide(const json_t *r, uint64_t seed, size_t draws, double *draw)
 }
 
 /* Why there is none; NULL: there is one. Of n prompts the share `right` is. */
-static const char *why_none(const json_t *r, const struct point *p, size_t n, double right)
+static const char *find_reason(const json_t *r, const struct point *p, size_t n, double right)
 {
     const char *said = rec_text(r, "value_reason");
     return isnan(rec_number(r, "value")) ? said ? said : "its cost is not known"
@@ -105,7 +105,7 @@ static json_t *correct_record(const json_t *r, const struct points *p, size_t i,
 {
     double right = NAN, *draw = mem_zero(draws, sizeof *draw);
     size_t n = accuracy_of(p, i, seed, draws, &right, draw);
-    const char *why = why_none(r, &p->v[i], n, right), *unsure = rec_text(r, "lo_reason");
+    const char *why = find_reason(r, &p->v[i], n, right), *unsure = rec_text(r, "lo_reason");
     struct interval v = {why ? (double)NAN : rec_number(r, "value") / right, NAN, NAN};
     if (!why && !isnan(rec_number(r, "lo"))) {
         divide(r, seed, draws, draw);

@@ -26,15 +26,15 @@ int costs_by_prompt(const struct costs *c)
 }
 
 /* A point's launch values as a table of one prompt. */
-struct values {
+struct cost_values {
     const char *id, *task;
     struct pairs_point point;
 };
 
 static const struct pairs_point *values_of(const struct costs *c, const struct point *p,
-                                           struct values *v)
+                                           struct cost_values *v)
 {
-    *v = (struct values){.id = "", .task = c->task};
+    *v = (struct cost_values){.id = "", .task = c->task};
     v->point = (struct pairs_point){.point = p->id, .workload = "", .prompts = 1,
                                     .launches = p->n_launch,
                                     .id = &v->id, .task = &v->task};
@@ -48,7 +48,7 @@ static const struct pairs_point *values_of(const struct costs *c, const struct p
     return &v->point;
 }
 
-static void values_free(struct values *v)
+static void values_free(struct cost_values *v)
 {
     free(v->point.launch);
     free(v->point.ns[PAIRS_WALL]);
@@ -73,7 +73,8 @@ static struct paired draw_pair(const struct costs *c, const struct pairs_point *
     return r[1];
 }
 
-static struct paired none(const struct costs *c, const char *reason, double *draw, size_t stride)
+static struct paired refuse_ratio(const struct costs *c, const char *reason, double *draw,
+                                  size_t stride)
 {
     struct paired_cells nothing = {0};
     struct paired r = paired_ratio(&nothing, c->level, NULL);
@@ -87,18 +88,18 @@ struct paired costs_ratio(const struct costs *c, const struct point *base,
                           const struct point *other, double *draw, size_t stride)
 {
     enum pairs_clock clock = clock_of(c);
-    struct values v[2] = {{0}, {0}};
+    struct cost_values v[2] = {{0}, {0}};
     const struct pairs_point *both[2];
     int by_values = clock == PAIRS_CLOCKS;
     if (isnan(base->cost) || isnan(other->cost))
-        return none(c, "no cost on one side", draw, stride);
+        return refuse_ratio(c, "no cost on one side", draw, stride);
     if (by_values && (base->is_disturbed || other->is_disturbed))
-        return none(c, PAIRED_DISTURBED, draw, stride);
+        return refuse_ratio(c, PAIRED_DISTURBED, draw, stride);
     both[0] = by_values ? values_of(c, base, &v[0]) : pairs_find(c->times, base->id);
     both[1] = by_values ? values_of(c, other, &v[1]) : pairs_find(c->times, other->id);
     struct paired r = both[0] && both[1]
                           ? draw_pair(c, both, by_values ? PAIRS_WALL : clock, draw, stride)
-                          : none(c, PAIRED_NONE, draw, stride);
+                          : refuse_ratio(c, PAIRED_NONE, draw, stride);
     values_free(&v[0]);
     values_free(&v[1]);
     return r;

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "lib/analysis/pairs.h"
+#include "lib/analysis/records/pairs.h"
 #include "lib/analysis/points/points.h"
 
 struct costs {

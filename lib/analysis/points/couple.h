@@ -1,13 +1,13 @@
-/* couple.h - two points and what one costs against the other, as `compare` writes it. Times are
- * compared prompt by prompt in the same launches (lib/analysis/pairs.h), by both clocks; other
- * costs launch by launch (lib/stat/ratio.h), where no launch was disturbed; peaks, which are
- * maxima, have a ratio and no interval.
+/* couple.h - two points, and the costs of one relative to the other, as `compare` writes them.
+ * Times are compared prompt by prompt in the same launches (lib/analysis/records/pairs.h), by both
+ * clocks. Other costs are compared launch by launch (lib/stat/ratio.h) if no launch was disturbed.
+ * Memory peaks are maxima: they have a ratio and no interval.
  */
 #ifndef ANALYSIS_POINTS_COUPLE_H
 #define ANALYSIS_POINTS_COUPLE_H
 
-#include "lib/analysis/contrast.h"
-#include "lib/analysis/pairs.h"
+#include "lib/analysis/records/contrast.h"
+#include "lib/analysis/records/pairs.h"
 #include "lib/analysis/points/points.h"
 
 /* A cost of both and their ratio. */

@@ -177,7 +177,7 @@ void crossing_predict(json_t *j, const struct crossing_series *s, const struct p
     crossing_set(j, "predicted_at", meets, why);
 }
 
-static json_t *direction(int higher)
+static json_t *direction_name(int higher)
 {
     return json_string(higher ? "higher" : "lower");
 }
@@ -199,11 +199,11 @@ json_t *crossing_front(const struct point *p, const struct standing *s, double l
     rec_set_number(j, "cost", p->cost, NULL);
     rec_set_number(j, "cost_lo", s->cost_lo, "measured once");
     rec_set_number(j, "cost_hi", s->cost_hi, "measured once");
-    json_object_set_new(j, "cost_direction", direction(s->cost_higher));
+    json_object_set_new(j, "cost_direction", direction_name(s->cost_higher));
     rec_set_number(j, "quality", s->quality, NULL);
     rec_set_number(j, "quality_lo", s->quality_lo, "n<2");
     rec_set_number(j, "quality_hi", s->quality_hi, "n<2");
-    json_object_set_new(j, "quality_direction", direction(s->quality_higher));
+    json_object_set_new(j, "quality_direction", direction_name(s->quality_higher));
     json_object_set_new(j, "level", json_real(level));
     json_object_set_new(j, "cost_base", text_or_null(s->base));
     rec_set_number(j, "cost_ratio", s->ratio->value, why);

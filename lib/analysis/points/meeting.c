@@ -78,7 +78,7 @@ void meeting_solve(struct meeting *m, double *work)
 
 /* "... at every step count measured", or "... point measured" where the steps are not what orders
  * the series: of two static texts. */
-static const char *in_words(const struct meeting *m, const char *steps, const char *points)
+static const char *choose_words(const struct meeting *m, const char *steps, const char *points)
 {
     return meeting_series(m).v->work == POINTS_STEPS ? steps : points;
 }
@@ -135,7 +135,7 @@ static const char *no_ratio(const struct meeting *m)
 
 static const char *always_dearer(const struct meeting *m)
 {
-    return in_words(m, "dearer than LLaMA at every step count measured",
+    return choose_words(m, "dearer than LLaMA at every step count measured",
                     "dearer than LLaMA at every point measured");
 }
 
@@ -165,7 +165,7 @@ json_t *meeting_latency(const struct meeting *m)
         int sure = c.at < 0 ? v->hi <= -INFINITY : v->lo >= INFINITY;
         c.exists = sure ? 0 : -1;
         c.reason = c.at < 0 ? always_dearer(m)
-                            : in_words(m, "cheaper than LLaMA at every step count measured",
+                            : choose_words(m, "cheaper than LLaMA at every step count measured",
                                        "cheaper than LLaMA at every point measured");
         c.reason = sure ? c.reason : "undecided: the interval reaches into what was measured";
     }
@@ -220,11 +220,11 @@ static struct crossing quality_of(const struct meeting *m)
     c.exists = first < n ? 1 : worse == n ? 0 : -1;
     c.reason = first < n ? NULL
                : worse == n
-                   ? in_words(m, "worse than LLaMA by more than the margin at every step count "
-                                 "measured",
-                              "worse than LLaMA by more than the margin at every point measured")
-                   : in_words(m, "shown to be as good as LLaMA at no step count measured",
-                              "shown to be as good as LLaMA at no point measured");
+                   ? choose_words(
+                         m, "worse than LLaMA by more than the margin at every step count measured",
+                         "worse than LLaMA by more than the margin at every point measured")
+                   : choose_words(m, "shown to be as good as LLaMA at no step count measured",
+                                  "shown to be as good as LLaMA at no point measured");
     c.at = first < n ? m->at[first] : INFINITY;
     c.lo = worse < n ? m->at[worse] : INFINITY;
     c.hi = c.at;
@@ -283,7 +283,7 @@ static void decide_parity(const struct meeting *m, struct crossing *c, const str
                 : isnan(r->lo) ? r->reason
                 : c->exists < 0 ? "undecided: where it is as good its cost may be more or less "
                                   "than LLaMA's"
-                : in_words(m, "as good only at more steps than are as cheap",
+                : choose_words(m, "as good only at more steps than are as cheap",
                            "as good only with more work than is as cheap");
     if (c->exists <= 0) {
         c->lo = c->hi = NAN;

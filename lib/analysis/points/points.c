@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/contrast.h"
+#include "lib/analysis/records/contrast.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/record/settings.h"
@@ -80,7 +80,7 @@ static size_t find_id(struct points *p, const json_t *id)
     return places_of(&p->ids, text, strlen(text));
 }
 
-static int direction(const json_t *r)
+static int read_direction(const json_t *r)
 {
     const char *d = rec_text(r, "direction");
     return !d ? -1 : !strcmp(d, "higher") ? 1 : !strcmp(d, "lower") ? 0 : -1;
@@ -98,13 +98,13 @@ static size_t find_metric(struct points *p, const json_t *r, const char *name)
         p->metrics[p->n_metrics++] = mem_text(name);
     }
     if (p->higher[i] < 0)
-        p->higher[i] = direction(r);
+        p->higher[i] = read_direction(r);
     return i;
 }
 
 static int take_cost(struct points *all, const json_t *r, struct err *e)
 {
-    int higher = direction(r);
+    int higher = read_direction(r);
     if (higher < 0)
         return err_set(e, EXIT_BAD_DATA, "direction: expected lower or higher for '%s'",
                        all->cost_metric);
@@ -224,7 +224,7 @@ static char *series_of(const struct point *p, const char *axis)
     return mem_text(id);
 }
 
-static void describe(struct point *p, const char *axis)
+static void fill_settings(struct point *p, const char *axis)
 {
     p->id = about_point(p->about);
     p->config = text_or_empty(p->about, "config");
@@ -405,7 +405,7 @@ void points_finish(struct points *p)
 {
     size_t *first = mem_zero(p->n, sizeof *first);
     for (size_t i = 0; i < p->n; i++)
-        describe(&p->v[i], p->axis);
+        fill_settings(&p->v[i], p->axis);
     join_workloads(p, first);
     for (size_t i = 0; i < p->n; i++) {
         p->v[i].work = order_of(p, &p->v[i]);

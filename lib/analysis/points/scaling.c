@@ -20,10 +20,10 @@
 
 enum along { ALONG_BATCH, ALONG_LENGTH };
 
-struct cell { const struct point *llada, *llama; double x; struct ratio ratio; };
+struct scaling_cell { const struct point *llada, *llama; double x; struct ratio ratio; };
 struct track {
     enum along along;
-    struct cell cell[CROSSOVER_MAX];
+    struct scaling_cell cell[CROSSOVER_MAX];
     size_t n;
     size_t known;  /* of them: with a ratio; these stand first */
     double *y;   /* [draws + 1][known] log ratios, the measured ones last */
@@ -60,7 +60,7 @@ static const struct point *rival_of(const struct points *all, const struct point
 
 static int by_x(const void *a, const void *b)
 {
-    double x = ((const struct cell *)a)->x, y = ((const struct cell *)b)->x;
+    double x = ((const struct scaling_cell *)a)->x, y = ((const struct scaling_cell *)b)->x;
     return (x > y) - (x < y);
 }
 
@@ -86,17 +86,17 @@ static void find_track(struct track *t, const struct points *all, size_t first,
             return;
         }
         double x = t->along == ALONG_BATCH ? p->batch : p->length;
-        t->cell[t->n++] = (struct cell){.llada = p, .llama = rival, .x = x};
+        t->cell[t->n++] = (struct scaling_cell){.llada = p, .llama = rival, .x = x};
     }
     qsort(t->cell, t->n, sizeof *t->cell, by_x);
 }
 
 /* ---- draws ---- */
 
-static int by_known(const void *a, const void *b)
+static int compare_known(const void *a, const void *b)
 {
-    int x = isnan(((const struct cell *)a)->ratio.lo);
-    int y = isnan(((const struct cell *)b)->ratio.lo);
+    int x = isnan(((const struct scaling_cell *)a)->ratio.lo);
+    int y = isnan(((const struct scaling_cell *)b)->ratio.lo);
     return x != y ? x - y : by_x(a, b);
 }
 
@@ -104,11 +104,11 @@ static void fill_draws(struct track *t, const struct costs *c)
 {
     t->known = 0;
     for (size_t i = 0; i < t->n; i++) {
-        struct cell *cell = &t->cell[i];
+        struct scaling_cell *cell = &t->cell[i];
         cell->ratio = costs_ratio(c, cell->llama, cell->llada, NULL, 0).ratio;
         t->known += isnan(cell->ratio.lo) ? 0 : 1;
     }
-    qsort(t->cell, t->n, sizeof *t->cell, by_known);
+    qsort(t->cell, t->n, sizeof *t->cell, compare_known);
     t->y = mem_zero((c->draws + 1) * t->known, sizeof *t->y);
     for (size_t i = 0; i < t->known; i++) {
         costs_ratio(c, t->cell[i].llama, t->cell[i].llada, t->y + i, t->known);
@@ -149,7 +149,7 @@ static json_t *cells_of(const struct track *t, const double *predicted)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < t->n; i++) {
-        const struct cell *c = &t->cell[i];
+        const struct scaling_cell *c = &t->cell[i];
         json_t *o = json_pack("{s:f, s:s, s:s}", "at", c->x, "llada_point", c->llada->id,
                               "llama_point", c->llama->id);
         rec_set_number(o, "ratio", c->ratio.value, c->ratio.reason);

@@ -138,14 +138,14 @@ const char *responses_wanted_at(const struct response *of, size_t i)
                                                        : of->wanted);
 }
 
-static int by_about(const void *a, const void *b)
+static int compare_about(const void *a, const void *b)
 {
     return about_order(((const struct response_group *)a)->about,
                        ((const struct response_group *)b)->about);
 }
 
 /* Rows of one prompt become one, their mean; that of a prompt which has one row stays as it is. */
-static void fold(const struct responses *s, struct response_group *g)
+static void average_repeats(const struct responses *s, struct response_group *g)
 {
     uint32_t *row = mem_zero(s->ids.n, sizeof *row); /* of a prompt: its row + 1 */
     double *times = mem_zero(g->n, sizeof *times);
@@ -172,9 +172,9 @@ static void fold(const struct responses *s, struct response_group *g)
 void responses_finish(struct responses *s, const struct log *log)
 {
     for (size_t i = 0; i < s->n; i++)
-        fold(s, &s->group[i]);
+        average_repeats(s, &s->group[i]);
     if (s->n)
-        qsort(s->group, s->n, sizeof *s->group, by_about);
+        qsort(s->group, s->n, sizeof *s->group, compare_about);
     if (s->none + s->repeats + s->not_ok)
         log_note(log, "skipped: %lld without %s %s, %lld further rounds, %lld not timed or not ok",
                  (long long)s->none, *s->wanted == 'a' ? "an" : "a", s->wanted,
@@ -205,7 +205,7 @@ const char *responses_why(const struct response_group *g)
 }
 
 /* Groups that have as many texts, and room for the draws that are made at once. */
-struct together {
+struct drawn_texts {
     struct response_group *group[TOGETHER];
     size_t n, texts, width;
     uint32_t *index; /* [AT_ONCE][texts] */
@@ -213,7 +213,7 @@ struct together {
 };
 
 /* AT_ONCE draws from `first` on. */
-static void add_draws(const struct together *t, uint64_t seed, size_t first)
+static void add_draws(const struct drawn_texts *t, uint64_t seed, size_t first)
 {
     for (size_t d = 0; d < AT_ONCE; d++) {
         bootstrap_draw(seed, first + d, t->texts, t->index + d * t->texts);
@@ -233,7 +233,7 @@ static void add_draws(const struct together *t, uint64_t seed, size_t first)
 const double *responses_sums(struct responses *s, size_t group, uint64_t seed)
 {
     struct response_group *g = &s->group[group];
-    struct together t = {.texts = g->n, .width = s->width};
+    struct drawn_texts t = {.texts = g->n, .width = s->width};
     for (size_t i = 0; i < group; i++) {
         free(s->group[i].sums);
         s->group[i].sums = NULL;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
@@ -110,7 +110,7 @@ static void add_checks(struct doubts *d, const struct runset *s)
         const char *text = rec_text(r, "text"), *name = rec_text(r, "check");
         if (!doubts_is_failed(r))
             continue;
-        char *clean = format_cleaned(text ? text : name ? name : "", 600);
+        char *clean = display_cleaned(text ? text : name ? name : "", 600);
         add(d, "A self-test of the harness did not pass: %s.", clean);
         free(clean);
     }

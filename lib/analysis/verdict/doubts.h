@@ -4,7 +4,7 @@
 #ifndef ANALYSIS_VERDICT_DOUBTS_H
 #define ANALYSIS_VERDICT_DOUBTS_H
 
-#include "lib/analysis/runset.h"
+#include "lib/analysis/records/runset.h"
 
 struct doubts {
     char **v; /* owned */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
 static int is_same(const json_t *r, const char *key, const char *expected)
@@ -104,7 +104,7 @@ static int put_end(struct buf *b, const struct runset *s, const json_t *r, const
     const char *side = rec_text(r, censored);
     double v = rec_number(r, key);
     if (isfinite(v))
-        format_digits(b, v);
+        display_digits(b, v);
     else if (side && !strcmp(side, "below"))
         put_bound(b, '<', least);
     else if (side)
@@ -120,7 +120,7 @@ void verdict_place(struct buf *b, const struct runset *s, const json_t *crossove
         buf_text(b, "none");
         return;
     }
-    format_digits(b, verdict_at(crossover));
+    display_digits(b, verdict_at(crossover));
     struct buf lo = {0}, hi = {0};
     if (put_end(&lo, s, crossover, "lo", "lo_censored") &&
         put_end(&hi, s, crossover, "hi", "hi_censored"))

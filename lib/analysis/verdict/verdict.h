@@ -2,7 +2,7 @@
 #ifndef ANALYSIS_VERDICT_VERDICT_H
 #define ANALYSIS_VERDICT_VERDICT_H
 
-#include "lib/analysis/runset.h"
+#include "lib/analysis/records/runset.h"
 #include "lib/base/buf.h"
 
 /* The crossover `name` (X_lat, X_q, X_par) at this batch size and, when the record names one, this

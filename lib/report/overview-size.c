@@ -1,4 +1,4 @@
-/* front-size.c - see front.h: throughput by batch and length, and memory.
+/* overview-size.c - see overview.h: throughput by batch and length, and memory.
  *
  * A column is a system: the autoregressive model, and LLaDA by how many tokens a step it makes, or
  * by its way of decoding.
@@ -10,7 +10,7 @@
 #include "lib/analysis/config_table.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
-#include "lib/report/front.h"
+#include "lib/report/overview.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 enum { SYSTEMS = 6, VALUES = 16 };
@@ -85,7 +85,7 @@ static const struct config_row *find_cell(const struct config_table *c, const ch
     return NULL;
 }
 
-void front_scale(struct page *p, const struct runset *s)
+void overview_scale(struct page *p, const struct runset *s)
 {
     struct page_column columns[2 + SYSTEMS] = {{"Tokens of an answer", NULL}, {"Batch", NULL}};
     struct config_table c = {0};
@@ -102,7 +102,7 @@ void front_scale(struct page *p, const struct runset *s)
     page_table(p, "Tokens a second of all answers of a batch together, exactly as many tokens from "
                   "each model. Higher is better; 95 % intervals in brackets.", 2 + n, columns);
     for (int l = 0; l < n_lengths; l++)
-        for (int k = 0; n && k < n_batches && rows < FRONT_ROWS; k++, rows++) {
+        for (int k = 0; n && k < n_batches && rows < OVERVIEW_ROWS; k++, rows++) {
             char *length = mem_format("%.0f", lengths[l]), *batch = mem_format("%.0f", batches[k]);
             page_cell(p, length);
             page_cell(p, batch);
@@ -146,7 +146,7 @@ static void put_layers(struct page *p, const struct runset *s, const struct conf
         page_count(p, rec_number(runset_find(s, "metric", a->point, layers[i]), "value"));
 }
 
-void front_memory(struct page *p, const struct runset *s)
+void overview_memory(struct page *p, const struct runset *s)
 {
     static const struct page_column columns[] = {
         {"Model", NULL},
@@ -171,7 +171,7 @@ void front_memory(struct page *p, const struct runset *s)
     size_t rows = 0;
     page_table(p, caption, COUNT(columns), columns);
     for (size_t i = 0; i < all->n; i++)
-        for (int k = 0; k < n_batches && rows < FRONT_ROWS; k++) {
+        for (int k = 0; k < n_batches && rows < OVERVIEW_ROWS; k++) {
             if (needs_as_another(&c, all, i, longest))
                 break;
             const struct config_row *a = find_cell(&c, all->v[i].name, batches[k], longest);

@@ -1,4 +1,4 @@
-/* front-method.c - see front.h: how it was measured, in a dozen facts of the records.
+/* overview-method.c - see overview.h: how it was measured, in a dozen facts of the records.
  *
  * A fact that the records do not hold is left out. The rest stands among all tables.
  */
@@ -11,7 +11,7 @@
 #include "lib/record/machine/processor.h"
 #include "lib/record/rec.h"
 #include "lib/report/claims.h"
-#include "lib/report/front.h"
+#include "lib/report/overview.h"
 #include "lib/report/sections.h"
 
 /* A row, unless there is nothing to say. */
@@ -155,7 +155,7 @@ static void put_judge(struct page *p, const struct runset *s)
     put_fact(p, "Judge of perplexity", &b);
 }
 
-void front_method(struct page *p, const struct runset *s, int embedded)
+void overview_method(struct page *p, const struct runset *s, int embedded)
 {
     static const struct page_column columns[] = {{"Part", NULL}, {"In this run", NULL}};
     const char *commit = json_string_value(runset_meta(s, "commit"));

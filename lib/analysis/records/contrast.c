@@ -2,7 +2,7 @@
  *
  * A value that is not there is no launch; what is left is put in order, so that the order of a
  * record's list leaves no trace. */
-#include "lib/analysis/contrast.h"
+#include "lib/analysis/records/contrast.h"
 
 #include <math.h>
 #include <stdlib.h>

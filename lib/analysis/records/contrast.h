@@ -1,7 +1,7 @@
 /* contrast.h - metric records against each other: the values of their launches, and the ratio of
  * two (lib/stat/ratio.h), which is the same wherever it is printed or drawn. */
-#ifndef ANALYSIS_CONTRAST_H
-#define ANALYSIS_CONTRAST_H
+#ifndef ANALYSIS_RECORDS_CONTRAST_H
+#define ANALYSIS_RECORDS_CONTRAST_H
 
 #include <jansson.h>
 #include <stddef.h>

@@ -1,17 +1,17 @@
-/* front-time.c - see front.h: quality and time along the steps, and ways of decoding. Times of both
- * models are held against each other by the records of comparisons alone, and only with an
- * interval: one without was of too few or of disturbed launches. */
+/* overview-time.c - see overview.h: quality and time by steps, and the decoding methods. A ratio of
+ * times is shown only if a comparison record has it with an interval: without one there were too
+ * few launches, or they were disturbed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/analysis/about.h"
 #include "lib/analysis/config_table.h"
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/report/claims.h"
-#include "lib/report/front.h"
+#include "lib/report/overview.h"
 #include "lib/report/sections.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
@@ -203,9 +203,9 @@ static void put_steps(struct page *p, const struct runset *s, const struct confi
         {"Model", NULL}, {"Passes", ""}, {"Time for an answer", "e2e_ns"},
         {ratio_title(s), "time_ratio"}};
     const char *metrics[QUALITIES];
-    size_t n = find_metrics(metrics, s), room = FRONT_ROWS;
+    size_t n = find_metrics(metrics, s), room = OVERVIEW_ROWS;
     for (size_t i = 0; i < n; i++)
-        columns[4 + i] = (struct page_column){format_metric_name(metrics[i]), metrics[i]};
+        columns[4 + i] = (struct page_column){display_metric_name(metrics[i]), metrics[i]};
     columns[4 + n] = (struct page_column){"As good as LLaMA", NULL};
     char *caption = caption_of_quality(s);
     page_table(p, caption, 5 + n, columns);
@@ -221,7 +221,7 @@ static void put_steps(struct page *p, const struct runset *s, const struct confi
     free(caption);
 }
 
-void front_quality(struct page *p, const struct runset *s)
+void overview_quality(struct page *p, const struct runset *s)
 {
     struct config_table c = {0};
     config_table_metric(&c, s, "e2e_ns");
@@ -338,7 +338,7 @@ static void put_way(struct page *p, const struct runset *s, const struct way *w)
     free(name);
 }
 
-void front_decoding(struct page *p, const struct runset *s)
+void overview_decoding(struct page *p, const struct runset *s)
 {
     const struct page_column columns[] = {
         {"Way of decoding", NULL},     {"Passes", ""},            {ratio_title(s), "time_ratio"},
@@ -348,7 +348,7 @@ void front_decoding(struct page *p, const struct runset *s)
     page_table(p, "The quickest first. Right answers: accuracy (exact match) over the prompts that "
                   "both answered. As good: shown by a test within the margin of the section above. "
                   "95 % intervals in brackets.", COUNT(columns), columns);
-    for (size_t i = 0; i < w->n && i < FRONT_ROWS; i++)
+    for (size_t i = 0; i < w->n && i < OVERVIEW_ROWS; i++)
         put_way(p, s, &w->v[i]);
     page_table_end(p);
     free(w);

@@ -1,7 +1,7 @@
 /* pairs.c - see pairs.h. A table of several points is laid out over all launches and prompts that
  * any of them has; what a point lacks is NaN there, so nobody has to ask which point lacks what.
  * Texts are borrowed from the records, which are kept. */
-#include "lib/analysis/pairs.h"
+#include "lib/analysis/records/pairs.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -132,7 +132,7 @@ void pairs_free(struct pairs *p)
 
 /* ---- tables ---- */
 
-static int wanted(const struct pairs_of *of, const char *task)
+static int is_of_task(const struct pairs_of *of, const char *task)
 {
     return !of->task || (task && !strcmp(task, of->task));
 }
@@ -156,7 +156,7 @@ static const char **ids_of(const struct pairs_point *const *v, size_t n, const s
     size_t all = 0, cap = 0, kept = 0;
     for (size_t k = 0; k < n; k++)
         for (size_t i = 0; i < v[k]->prompts; i++)
-            if (wanted(of, v[k]->task[i])) {
+            if (is_of_task(of, v[k]->task[i])) {
                 MEM_GROW(ids, all, cap);
                 ids[all++] = v[k]->id[i];
             }
@@ -227,7 +227,7 @@ double *pairs_table(const struct pairs_point *const *v, size_t n, const struct p
     for (size_t k = 0; k < n; k++)
         for (size_t i = 0; i < v[k]->prompts; i++) {
             const char **at = bsearch(&v[k]->id[i], ids, *prompts, sizeof *ids, by_text);
-            for (size_t l = 0; l < v[k]->launches && at && wanted(of, v[k]->task[i]); l++) {
+            for (size_t l = 0; l < v[k]->launches && at && is_of_task(of, v[k]->task[i]); l++) {
                 int64_t number = by_rank ? (int64_t)l : v[k]->launch[l];
                 const int64_t *row = bsearch(&number, rows, *launches, sizeof *rows, by_number);
                 out[k * cells + (size_t)(row - rows) * *prompts + (size_t)(at - ids)] =
@@ -265,13 +265,13 @@ double pairs_mean(const struct pairs_point *p, const struct pairs_of *of)
     for (size_t i = 0; p && i < p->prompts; i++) {
         double sum = 0;
         size_t n = 0;
-        for (size_t l = 0; l < p->launches && wanted(of, p->task[i]); l++) {
+        for (size_t l = 0; l < p->launches && is_of_task(of, p->task[i]); l++) {
             double ns = p->ns[of->clock][l * p->prompts + i];
             sum += isnan(ns) ? 0 : log(ns);
             n += isnan(ns) ? 0 : 1;
         }
         prompts += n ? 1 : 0;
-        without += !n && wanted(of, p->task[i]) ? 1 : 0;
+        without += !n && is_of_task(of, p->task[i]) ? 1 : 0;
         total += n ? sum / (double)n : 0;
     }
     return prompts && without * 10 <= prompts + without ? exp(total / (double)prompts)

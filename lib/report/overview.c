@@ -1,8 +1,8 @@
-/* front.c - see front.h: the first screen, and the order of the sections.
+/* overview.c - see overview.h: the first screen, and the order of the sections.
  *
- * Words come from claims, figures from the shelf, tables from front-*.c.
+ * Words come from claims, figures from the shelf, tables from overview-*.c.
  */
-#include "lib/report/front.h"
+#include "lib/report/overview.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,24 +13,24 @@
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-struct part {
+struct overview_part {
     const char *key, *title;
     const char *figures[4]; /* the first that is there is shown */
     void (*table)(struct page *p, const struct runset *s); /* NULL: that of the method */
     struct page_link more[3]; /* to the page of all tables */
 };
 static const char lead_figure[] = "pareto";
-static const struct part parts[] = {
-    {"quality", "Quality and time", {"steps"}, front_quality,
+static const struct overview_part parts[] = {
+    {"quality", "Quality and time", {"steps"}, overview_quality,
      {{"tables.html#crossovers", "all crossovers"}, {"tables.html#quality", "every quality"},
       {"tables.html#latency", "every latency"}}},
-    {"decoding", "Ways of decoding", {"methods", "waterfall"}, front_decoding,
+    {"decoding", "Ways of decoding", {"methods", "waterfall"}, overview_decoding,
      {{"tables.html#decoding", "every way"}, {"tables.html#comparisons", "both contracts"},
       {"tables.html#options", "every option"}}},
-    {"scale", "Batch and length", {"throughput", "ratio", "frontier"}, front_scale,
+    {"scale", "Batch and length", {"throughput", "ratio", "frontier"}, overview_scale,
      {{"tables.html#throughput", "every throughput"}, {"tables.html#comparisons", "ratios"},
       {"tables.html#figures", "more figures"}}},
-    {"memory", "Memory", {"memory", "growth"}, front_memory,
+    {"memory", "Memory", {"memory", "growth"}, overview_memory,
      {{"tables.html#memory", "every layer of memory"},
       {"tables.html#quantization", "quantization"}, {NULL, NULL}}},
     {"method", "How it was measured", {"drift"}, NULL,
@@ -113,7 +113,7 @@ static void put_first_screen(struct page *p, const struct runset *s, const struc
 /* ---- the sections ---- */
 
 /* Links to those sections of the page of all tables that are there. */
-static void put_more(struct page *p, const struct page *tables, const struct part *part)
+static void put_more(struct page *p, const struct page *tables, const struct overview_part *part)
 {
     struct page_link there[COUNT(part->more)];
     size_t n = 0;
@@ -124,8 +124,8 @@ static void put_more(struct page *p, const struct page *tables, const struct par
         page_links(p, "In all tables:", there, n);
 }
 
-static void put_part(struct page *p, const struct runset *s, const struct front *f,
-                     const struct part *part)
+static void put_part(struct page *p, const struct runset *s, const struct overview *f,
+                     const struct overview_part *part)
 {
     const json_t *said = claims_find(s, "section", part->key);
     page_section(p, part->key, part->title);
@@ -140,11 +140,11 @@ static void put_part(struct page *p, const struct runset *s, const struct front 
     if (part->table)
         part->table(p, s);
     else
-        front_method(p, s, f->embedded);
+        overview_method(p, s, f->embedded);
     put_more(p, f->tables, part);
 }
 
-void front_fill(struct page *p, const struct runset *s, const struct front *f)
+void overview_fill(struct page *p, const struct runset *s, const struct overview *f)
 {
     static const struct page_link forms[] = {{"tables.html", "all tables"},
                                              {"tables.tex", "LaTeX"},

@@ -4,8 +4,8 @@
  * a generation only its point in time and the outcome are kept, and of a training record its
  * losses, so a million of them fit; prompts are counted by their source and task.
  */
-#ifndef ANALYSIS_RUNSET_H
-#define ANALYSIS_RUNSET_H
+#ifndef ANALYSIS_RECORDS_RUNSET_H
+#define ANALYSIS_RECORDS_RUNSET_H
 
 #include <jansson.h>
 #include <stdint.h>

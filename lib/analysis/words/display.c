@@ -1,7 +1,7 @@
-/* format.c - see format.h. One table gives each metric its English name; units follow from the
+/* display.c - see display.h. One table gives each metric its English name; units follow from the
  * suffix of the name, which is the rule of the records. What comes from records is never printed
  * as it stands: it may hold what a terminal or a page would obey. */
-#include "lib/analysis/format.h"
+#include "lib/analysis/words/display.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -75,7 +75,7 @@ static const struct {
     {"kstep_bits_per_byte", "bits per byte, at most (K steps)"},
 };
 
-const char *format_metric_name(const char *metric)
+const char *display_metric_name(const char *metric)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i].name, metric))
@@ -83,7 +83,7 @@ const char *format_metric_name(const char *metric)
     return metric;
 }
 
-int format_lower_is_better(const char *metric, const char *direction)
+int display_lower_is_better(const char *metric, const char *direction)
 {
     if (direction)
         return !strcmp(direction, "lower");
@@ -95,7 +95,7 @@ int format_lower_is_better(const char *metric, const char *direction)
     return 0;
 }
 
-void format_clean(struct buf *b, const char *s, size_t max)
+void display_clean(struct buf *b, const char *s, size_t max)
 {
     for (size_t chars = 0; s && *s; chars++) {
         if (chars == max) {
@@ -112,12 +112,12 @@ void format_clean(struct buf *b, const char *s, size_t max)
     }
 }
 
-char *format_cleaned(const char *s, size_t max)
+char *display_cleaned(const char *s, size_t max)
 {
     struct buf b = {0};
     buf_reserve(&b, 1);
     b.data[b.len] = 0;
-    format_clean(&b, s, max);
+    display_clean(&b, s, max);
     return b.data;
 }
 
@@ -127,34 +127,34 @@ static int ends_with(const char *s, const char *end)
     return n >= m && !strcmp(s + n - m, end);
 }
 
-struct scale format_scale(const char *metric, double typical)
+struct display_scale display_scale(const char *metric, double typical)
 {
     double v = fabs(typical);
     if (strstr(metric, "_ns"))
-        return v >= 1e9   ? (struct scale){1e9, "s"}
-               : v >= 1e6 ? (struct scale){1e6, "ms"}
-               : v >= 1e3 ? (struct scale){1e3, "µs"}
-                          : (struct scale){1, "ns"};
+        return v >= 1e9   ? (struct display_scale){1e9, "s"}
+               : v >= 1e6 ? (struct display_scale){1e6, "ms"}
+               : v >= 1e3 ? (struct display_scale){1e3, "µs"}
+                          : (struct display_scale){1, "ns"};
     if (ends_with(metric, "_bytes"))
-        return v >= 1024.0 * 1024 * 1024 ? (struct scale){1024.0 * 1024 * 1024, "GiB"}
-               : v >= 1024.0 * 1024      ? (struct scale){1024.0 * 1024, "MiB"}
-                                         : (struct scale){1024, "KiB"};
+        return v >= 1024.0 * 1024 * 1024 ? (struct display_scale){1024.0 * 1024 * 1024, "GiB"}
+               : v >= 1024.0 * 1024      ? (struct display_scale){1024.0 * 1024, "MiB"}
+                                         : (struct display_scale){1024, "KiB"};
     if (ends_with(metric, "_flops_per_s"))
-        return (struct scale){1e9, "GFLOP/s"};
+        return (struct display_scale){1e9, "GFLOP/s"};
     if (!strcmp(metric, "output_bytes_per_s"))
-        return (struct scale){1, "B/s"};
+        return (struct display_scale){1, "B/s"};
     if (ends_with(metric, "_bytes_per_s"))
-        return (struct scale){1e9, "GB/s"};
+        return (struct display_scale){1e9, "GB/s"};
     if (ends_with(metric, "_per_s"))
-        return (struct scale){1, "/s"};
+        return (struct display_scale){1, "/s"};
     if (!strncmp(metric, "accuracy", strlen("accuracy")) || ends_with(metric, "mfu_ratio") ||
         !strncmp(metric, "differing_", strlen("differing_")) ||
         ends_with(metric, "mbu_ratio"))
-        return (struct scale){0.01, "%"};
-    return (struct scale){1, ""};
+        return (struct display_scale){0.01, "%"};
+    return (struct display_scale){1, ""};
 }
 
-void format_digits(struct buf *b, double v)
+void display_digits(struct buf *b, double v)
 {
     double a = fabs(v);
     if (!isfinite(v))
@@ -167,22 +167,22 @@ void format_digits(struct buf *b, double v)
         buf_format(b, "%.*f", a >= 100 ? 0 : a >= 10 ? 1 : a >= 1 ? 2 : 3, v);
 }
 
-void format_value(struct buf *b, const char *metric, double value)
+void display_value(struct buf *b, const char *metric, double value)
 {
-    format_interval(b, metric, value, NAN, NAN);
+    display_interval(b, metric, value, NAN, NAN);
 }
 
-void format_interval(struct buf *b, const char *metric, double value, double lo, double hi)
+void display_interval(struct buf *b, const char *metric, double value, double lo, double hi)
 {
-    struct scale s = format_scale(metric, value);
-    format_digits(b, value / s.divide);
+    struct display_scale s = display_scale(metric, value);
+    display_digits(b, value / s.divide);
     if (!isfinite(value))
         return;
     if (isfinite(lo) && isfinite(hi)) {
         buf_text(b, " [");
-        format_digits(b, lo / s.divide);
+        display_digits(b, lo / s.divide);
         buf_text(b, ", ");
-        format_digits(b, hi / s.divide);
+        display_digits(b, hi / s.divide);
         buf_text(b, "]");
     }
     if (*s.unit)

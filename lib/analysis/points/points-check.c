@@ -1,6 +1,6 @@
-/* check.c - the numbers of a point's records, before anything is made of them; see points.h. A cost
- * of 1e308 is no cost, and its square no number: what is out of range ends with its record, so that
- * nothing behind here has to ask. */
+/* points-check.c - checks the numbers of a point's records as they come in; see points.h. A cost of
+ * 1e308 has no finite square. A number out of range refuses its record, so that later code needs no
+ * check of its own. */
 #include "lib/analysis/points/points.h"
 
 #include <string.h>

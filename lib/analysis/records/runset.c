@@ -1,7 +1,7 @@
 /* runset.c - see runset.h. One pass over the files; what a record means is decided by its kind, and
  * kinds that nobody here needs are counted and dropped. Which of several measurements of a point is
  * shown is decided when all are there, so the order of the files leaves no trace. */
-#include "lib/analysis/runset.h"
+#include "lib/analysis/records/runset.h"
 
 #include <errno.h>
 #include <math.h>
@@ -168,7 +168,7 @@ static void add_fitness(struct runset *s, json_t *r)
 }
 
 /* 1: a record of a kind that tools pass on, which came before. */
-static int came_before(struct runset *s, const char *kind, uint64_t content)
+static int note_content(struct runset *s, const char *kind, uint64_t content)
 {
     size_t met = s->met.n;
     if (strcmp(kind, "dialect") && strcmp(kind, "audit") && strcmp(kind, "check") &&
@@ -187,7 +187,7 @@ static void add_record(struct runset *s, json_t *r, uint64_t said, uint64_t cont
         add_generation(s, r, said);
         return;
     }
-    if (came_before(s, kind, content))
+    if (note_content(s, kind, content))
         return;
     if (!strcmp(kind, "prompt"))
         add_prompt(s, r);

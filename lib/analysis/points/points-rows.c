@@ -1,6 +1,6 @@
-/* rows.c - the values of a table of points, prompt by prompt; see points.h. There may be millions
- * of them: they stay where they were put, and their order is a list of places, made by counting how
- * many come before. */
+/* points-rows.c - the values of a table of points, prompt by prompt; see points.h. There may be
+ * millions of values. They stay where they were stored; their order is a list of indices, made by a
+ * counting sort. */
 #include "lib/analysis/points/points.h"
 
 #include <math.h>

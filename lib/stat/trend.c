@@ -1,15 +1,15 @@
-/* fit.c - see fit.h. Sums are of deviations from the means, so that large offsets cancel nothing;
- * a slope exists from two places on, what is known of it from three points on.
+/* trend.c - see trend.h. All sums are of deviations from the means, so that large offsets do not
+ * cancel digits. A slope needs two different x, its interval three points.
  */
-#include "lib/stat/fit.h"
+#include "lib/stat/trend.h"
 
 #include <math.h>
 
 #include "lib/stat/stat.h"
 
-struct fit fit_line(const double *x, const double *y, size_t n, double level)
+struct trend trend_fit(const double *x, const double *y, size_t n, double level)
 {
-    struct fit f = {NAN, NAN, NAN, NAN};
+    struct trend f = {NAN, NAN, NAN, NAN};
     double mx = stat_mean(x, n), my = stat_mean(y, n), xx = 0, xy = 0, rest = 0;
     for (size_t i = 0; i < n; i++) {
         xx += (x[i] - mx) * (x[i] - mx);

@@ -1,15 +1,15 @@
-/* forecast.h - how long a batch would take and what memory it would need on a machine that nobody
- * has to have: every pass takes the longer of its arithmetic and its memory,
+/* roofline_time.h - modelled time and memory of a batch on any machine, present or not. Each pass
+ * takes the longer of its arithmetic and its memory traffic:
  *
  *     ns of a pass = max(flops / (mfu peak flops per s), bytes / (mbu peak bytes per s))
  *
- * with flops and bytes of lib/network/cost.h and the passes of the decoder: its schedule
- * (lib/decode/schedule.h), its cache policy (lib/decode/cache). All under contract `fixed`: what a
- * text says changes nothing.
+ * flops and bytes come from lib/network/cost.h; the list of passes from the decoder's schedule
+ * (lib/decode/schedule.h) and cache policy (lib/decode/cache). The contract is `fixed`: the number
+ * of passes does not depend on the text.
  * Source: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009).
  */
-#ifndef ANALYSIS_FORECAST_FORECAST_H
-#define ANALYSIS_FORECAST_FORECAST_H
+#ifndef ANALYSIS_FORECAST_ROOFLINE_TIME_H
+#define ANALYSIS_FORECAST_ROOFLINE_TIME_H
 
 #include "lib/analysis/forecast/fraction.h"
 #include "lib/analysis/forecast/hardware.h"

@@ -8,8 +8,8 @@
  * no number is common, launches that stand beside each other in the schedule do (numbers one apart,
  * as many on both sides).
  */
-#ifndef ANALYSIS_PAIRS_H
-#define ANALYSIS_PAIRS_H
+#ifndef ANALYSIS_RECORDS_PAIRS_H
+#define ANALYSIS_RECORDS_PAIRS_H
 
 #include <jansson.h>
 #include <stddef.h>

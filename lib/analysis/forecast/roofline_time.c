@@ -1,7 +1,6 @@
-/* forecast.c - see forecast.h. The passes are walked through one by one, as the decoder would make
- * them, and each is priced by itself: that some of them wait for memory and others for arithmetic
- * is what decides between a cache and none. */
-#include "lib/analysis/forecast/forecast.h"
+/* roofline_time.c - see roofline_time.h. Every pass of the decoder is priced by itself, in order.
+ * Some passes are bound by memory and others by arithmetic: this decides whether a cache pays. */
+#include "lib/analysis/forecast/roofline_time.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -119,8 +118,9 @@ static void walk_on(struct canvas_walk *w, const struct forecast_batch *b, size_
 }
 
 /* Block after block, each by the schedule; a step that would commit nothing is not run. */
-static struct forecast_time canvases(const struct cost_model *m, const struct forecast_batch *b,
-                                     const struct forecast_reach *r)
+static struct forecast_time time_canvases(const struct cost_model *m,
+                                          const struct forecast_batch *b,
+                                          const struct forecast_reach *r)
 {
     size_t blocks = b->length / b->block, steps = b->steps / blocks;
     struct canvas_walk w = walk_make(b);
@@ -151,7 +151,7 @@ struct forecast_time forecast_time(const struct network *n, const struct forecas
                                    const struct forecast_reach *r)
 {
     const struct cost_model m = cost_model_of(n);
-    return !config_denoises(&n->config) ? texts(&m, b, r) : canvases(&m, b, r);
+    return !config_denoises(&n->config) ? texts(&m, b, r) : time_canvases(&m, b, r);
 }
 
 double forecast_crossing(const struct network *n, const struct forecast_batch *b,

@@ -1,26 +1,26 @@
-/* check.c - see check.h. The two points of a crossover that came as a record are looked for by what
- * the record says: older files hold it beside times without their launches. It is passed over where
- * the points are not there, or are of other models. */
-#include "lib/analysis/forecast/check.h"
+/* backtest.c - see backtest.h. A crossover record names its two points by their settings, because
+ * older files hold crossovers beside times without launches. A crossover is skipped when one of its
+ * points is missing or belongs to another model. */
+#include "lib/analysis/forecast/backtest.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/origin.h"
+#include "lib/analysis/records/provenance.h"
 #include "lib/base/mem.h"
 
-int check_place(const struct check *k, struct forecast_place *p, const struct checkpoint *c,
-                const struct hardware *h, const struct precision *how,
-                const struct fraction_point *without, struct err *e)
+int backtest_place(const struct backtest *k, struct forecast_place *p, const struct checkpoint *c,
+                   const struct hardware *h, const struct precision *how,
+                   const struct fraction_point *without, struct err *e)
 {
     return network_settle(&p->n, k->backend, c, how, e) ||
            (forecast_place(p, h, k->points, k->stated, without), 0);
 }
 
 /* r is the caller's no longer. */
-static int put(struct check *k, json_t *r, const struct forecast_held *x, struct err *e)
+static int put(struct backtest *k, json_t *r, const struct forecast_held *x, struct err *e)
 {
     double value = rec_number(r, "value");
     band_take(&k->band, r);
@@ -37,33 +37,35 @@ static int put(struct check *k, json_t *r, const struct forecast_held *x, struct
     return rec_write(k->out, "forecast", r, e);
 }
 
-int check_write(struct check *k, const struct forecast_place *p, const struct forecast_batch *b,
-                const struct forecast_held *x, const char *why, struct err *e)
+int backtest_write(struct backtest *k, const struct forecast_place *p,
+                   const struct forecast_batch *b, const struct forecast_held *x, const char *why,
+                   struct err *e)
 {
     return put(k, forecast_check(p, b, x, why), x, e);
 }
 
 /* ---- points ---- */
 
-static struct forecast_held held(const struct fraction_point *m, const char *name,
-                                 const char *metric, double value)
+static struct forecast_held reference_of(const struct fraction_point *m, const char *name,
+                                         const char *metric, double value)
 {
-    const char *device = rec_text(m->about, "device_name"), *host = origin_machine(m->about);
+    const char *device = rec_text(m->about, "device_name"), *host = provenance_machine(m->about);
     return (struct forecast_held){"measurement", name,
                                   device ? device : host ? host : "this program on a host",
                                   metric, "all_slots", value, NULL};
 }
 
 /* The place and the batch of m on h. -1: none is possible, and *why or *e. */
-static int settle(const struct check *k, const struct fraction_point *m,
-                  const struct checkpoint *c, const struct hardware *h, struct forecast_place *p,
-                  struct forecast_batch *b, const char **why, struct err *e)
+static int settle_point(const struct backtest *k, const struct fraction_point *m,
+                        const struct checkpoint *c, const struct hardware *h,
+                        struct forecast_place *p, struct forecast_batch *b, const char **why,
+                        struct err *e)
 {
     const struct precision how = {.dtype = rec_text(m->about, "dtype"),
                                   .kv = rec_text(m->about, "kv_dtype"),
                                   .quant = rec_text(m->about, "quant")};
     *why = NULL;
-    if (check_place(k, p, c, h, &how, m, e))
+    if (backtest_place(k, p, c, h, &how, m, e))
         return -1;
     json_t *r = json_deep_copy(m->about);
     rec_set_int(r, "prompt_tokens", 1);
@@ -77,8 +79,8 @@ static int settle(const struct check *k, const struct fraction_point *m,
 }
 
 /* The ceilings of a measured point: 0, those measured there, or 1, the data sheet of its device. */
-static const char *ceilings(const struct check *k, const struct fraction_point *m, int by_sheet,
-                            struct hardware *h)
+static const char *choose_ceilings(const struct backtest *k, const struct fraction_point *m,
+                                   int by_sheet, struct hardware *h)
 {
     const struct hardware *sheet =
         hardware_of_device(k->table, rec_text(m->about, "device_name"));
@@ -92,26 +94,27 @@ static const char *ceilings(const struct check *k, const struct fraction_point *
     return limit.why ? limit.why : isnan(limit.flops_per_s) ? "no ceiling" : NULL;
 }
 
-static int check_point(struct check *k, const struct checkpoint *c, const struct fraction_point *m,
-                       int by_sheet, struct err *e)
+static int check_point(struct backtest *k, const struct checkpoint *c,
+                       const struct fraction_point *m, int by_sheet, struct err *e)
 {
-    const struct forecast_held x = held(m, rec_text(m->about, "config"), "e2e_ns", m->e2e_ns);
+    const struct forecast_held x = reference_of(m, rec_text(m->about, "config"), "e2e_ns",
+                                                m->e2e_ns);
     struct hardware h;
     struct forecast_place p;
     struct forecast_batch b;
     struct err bad = {0};
-    const char *why = ceilings(k, m, by_sheet, &h);
+    const char *why = choose_ceilings(k, m, by_sheet, &h);
     if (why)
-        return by_sheet ? 0 : check_write(k, NULL, NULL, &x, why, e);
-    if (!settle(k, m, c, &h, &p, &b, &why, k->out ? e : &bad))
-        return check_write(k, &p, &b, &x, NULL, e);
+        return by_sheet ? 0 : backtest_write(k, NULL, NULL, &x, why, e);
+    if (!settle_point(k, m, c, &h, &p, &b, &why, k->out ? e : &bad))
+        return backtest_write(k, &p, &b, &x, NULL, e);
     if (!why)
         return k->out ? -1 : 0;
-    return check_write(k, NULL, NULL, &x, why, e);
+    return backtest_write(k, NULL, NULL, &x, why, e);
 }
 
 /* The model of that name of those that are asked about; NULL: none. */
-static const struct checkpoint *model_of(const struct check *k, const json_t *about)
+static const struct checkpoint *model_of(const struct backtest *k, const json_t *about)
 {
     const char *model = rec_text(about, "model");
     for (size_t i = 0; model && i < k->models; i++)
@@ -120,7 +123,7 @@ static const struct checkpoint *model_of(const struct check *k, const json_t *ab
     return NULL;
 }
 
-static int check_points(struct check *k, struct err *e)
+static int check_points(struct backtest *k, struct err *e)
 {
     size_t left_out = 0;
     for (size_t i = 0; i < k->points->n; i++) {
@@ -148,29 +151,29 @@ static int same(const json_t *a, const json_t *b, const char *key)
 }
 
 /* r is the caller's no longer. */
-static void keep(struct check *k, json_t *r)
+static void keep_crossover(struct backtest *k, json_t *r)
 {
     if (!k->crossovers)
         k->crossovers = json_array();
     json_array_append_new(k->crossovers, r);
 }
 
-void check_take(struct check *k, const json_t *r)
+void backtest_take(struct backtest *k, const json_t *r)
 {
     if (strcmp(rec_kind(r), "forecast") || !rec_is(r, "what", "crossover") ||
         !json_object_get(r, "measured_steps") || !(rec_number(r, "steps") > 0))
         return;
-    keep(k, json_deep_copy(r));
+    keep_crossover(k, json_deep_copy(r));
 }
 
-void check_free(struct check *k)
+void backtest_free(struct backtest *k)
 {
     json_decref(k->crossovers);
     band_free(&k->band);
 }
 
 /* The crossovers of the sweeps whose metric records are here, but for those that were taken. */
-static void take_sweeps(struct check *k)
+static void take_sweeps(struct backtest *k)
 {
     for (size_t s = 0; s < along_sweeps(k->along); s++) {
         json_t *x = along_crossover(k->along, s);
@@ -180,8 +183,8 @@ static void take_sweeps(struct check *k)
         json_array_foreach(k->crossovers, i, r)
             known |= same(r, x, "series") && same(r, x, "workload") && same(r, x, "llama_e2e_ns");
         if (!known) {
-            origin_copy(x, along_record(k->along, s));
-            keep(k, json_incref(x));
+            provenance_copy(x, along_record(k->along, s));
+            keep_crossover(k, json_incref(x));
         }
         json_decref(x);
     }
@@ -189,14 +192,14 @@ static void take_sweeps(struct check *k)
 
 /* The point of that model that a crossover was measured by; NULL: it is not here. Points of
  * disturbed machines are not among those that were taken. */
-static const struct fraction_point *point_of(const struct check *k, const json_t *x,
+static const struct fraction_point *point_of(const struct backtest *k, const json_t *x,
                                              const char *model, int is_canvas)
 {
     static const char *const alike[] = {"batch", "dtype", "quant", "device_name", "threads",
                                         "contract"};
     for (size_t i = 0; model && i < k->points->n; i++) {
         const struct fraction_point *m = &k->points->v[i];
-        int is = rec_is(m->about, "model", model) && origin_same_machine(m->about, x) &&
+        int is = rec_is(m->about, "model", model) && provenance_same_machine(m->about, x) &&
                  fabs(about_length(m->about) - rec_number(x, "new_tokens")) < 0.5 &&
                  (is_canvas ? same(m->about, x, "cache") : about_is_plain(m->about));
         for (size_t a = 0; a < sizeof alike / sizeof *alike; a++)
@@ -207,7 +210,7 @@ static const struct fraction_point *point_of(const struct check *k, const json_t
     return NULL;
 }
 
-static int check_crossover(struct check *k, const json_t *x, int by_sheet, struct err *e)
+static int check_crossover(struct backtest *k, const json_t *x, int by_sheet, struct err *e)
 {
     const char *text_model = rec_text(x, "llama");
     const struct fraction_point *m = point_of(k, x, rec_text(x, "model"), 1),
@@ -218,20 +221,20 @@ static int check_crossover(struct check *k, const json_t *x, int by_sheet, struc
     struct forecast_place canvas, text;
     struct forecast_batch b, its;
     struct err bad = {0};
-    const char *why;
-    if (!c || !d || ceilings(k, m, by_sheet, &h) || settle(k, t, d, &h, &text, &its, &why, &bad) ||
-        settle(k, m, c, &h, &canvas, &b, &why, &bad))
+    if (!c || !d || choose_ceilings(k, m, by_sheet, &h) ||
+        settle_point(k, t, d, &h, &text, &its, &why, &bad) ||
+        settle_point(k, m, c, &h, &canvas, &b, &why, &bad))
         return 0;
     char *name = mem_format("%s as long as %s, batch %zu", canvas.n.config.name, text_model,
                             b.batch);
-    const struct forecast_held held_x = held(m, name, "steps", rec_number(x, "steps"));
+    const struct forecast_held held_x = reference_of(m, name, "steps", rec_number(x, "steps"));
     b.prompt = its.prompt;
     int failed = put(k, forecast_check_crossover(&canvas, &text, &b, &held_x), &held_x, e);
     free(name);
     return failed;
 }
 
-int check_measured(struct check *k, struct err *e)
+int backtest_measured(struct backtest *k, struct err *e)
 {
     size_t i;
     const json_t *x;
@@ -245,7 +248,7 @@ int check_measured(struct check *k, struct err *e)
     return 0;
 }
 
-int check_bias(struct check *k, struct err *e)
+int backtest_bias(struct backtest *k, struct err *e)
 {
     for (int i = 0; i < 2 * BAND_GROUPS; i++) {
         json_t *r = band_bias(&k->band, (enum band_group)(i / 2), i % 2);

@@ -1,0 +1,50 @@
+/* backtest.h - forecasts compared with measured and with published values. Each comparison is a
+ * record. The errors against measurements make the error band (band.h) of other forecasts.
+ *
+ * A measured point is forecast with the shares (fraction.h) of the other points: once under the
+ * ceilings measured on its machine and, if its device is in the hardware table, once from the data
+ * sheet. A crossover is treated alike: its measured value is where the line through the steps of a
+ * sweep (along.h) meets the autoregressive time.
+ */
+#ifndef ANALYSIS_FORECAST_BACKTEST_H
+#define ANALYSIS_FORECAST_BACKTEST_H
+
+#include "lib/analysis/forecast/along.h"
+#include "lib/analysis/forecast/band.h"
+#include "lib/analysis/forecast/record.h"
+#include "lib/analysis/measure/roof.h"
+#include "lib/base/cli/log.h"
+#include "lib/record/rec.h"
+
+struct backtest { /* all but the last two are the caller's */
+    struct backend *backend;
+    const struct hardware_table *table;
+    const struct roof *roof;
+    const struct fraction_points *points;
+    const struct along *along;
+    const double *stated; /* [FRACTIONS] see fraction.h */
+    const struct checkpoint *model;
+    size_t models;
+    struct log log;
+    struct rec_writer *out; /* NULL: the band alone; what cannot be forecast is passed over */
+    struct band band;
+    json_t *crossovers; /* measured ones; NULL: none */
+};
+/* Keeps a crossover of measured steps (along.h), a record of kind forecast; others: not. */
+void backtest_take(struct backtest *k, const json_t *record);
+void backtest_free(struct backtest *k);
+
+/* Settles p->n of *c on h; `without`: see fraction_of(). */
+int backtest_place(const struct backtest *k, struct forecast_place *p, const struct checkpoint *c,
+                   const struct hardware *h, const struct precision *how,
+                   const struct fraction_point *without, struct err *e);
+/* One figure. p NULL: no forecast is possible, and why. */
+int backtest_write(struct backtest *k, const struct forecast_place *p,
+                   const struct forecast_batch *b, const struct forecast_held *x, const char *why,
+                   struct err *e);
+/* Every measured point and crossover of the models under contract fixed. */
+int backtest_measured(struct backtest *k, struct err *e);
+/* To which side all of these err: said, and written. */
+int backtest_bias(struct backtest *k, struct err *e);
+
+#endif

@@ -1,0 +1,28 @@
+/* overview.h - the main page: the first screen, then sections of one sentence, one figure and one
+ * table of at most OVERVIEW_ROWS rows each. All sentences and numbers come from claims and other
+ * records; none is computed here. */
+#ifndef REPORT_OVERVIEW_H
+#define REPORT_OVERVIEW_H
+
+#include "lib/analysis/records/runset.h"
+#include "lib/report/page.h"
+#include "lib/report/shelf.h"
+
+enum { OVERVIEW_ROWS = 12 };
+
+struct overview {
+    const char *title;        /* the question where no claim says it */
+    const struct shelf *shelf;
+    const struct page *tables; /* the page of all tables, for links to its sections */
+    int embedded;             /* the models are the embedded ones */
+};
+void overview_fill(struct page *p, const struct runset *s, const struct overview *f);
+
+/* The tables of the sections. Each writes none without records. */
+void overview_quality(struct page *p, const struct runset *s);
+void overview_decoding(struct page *p, const struct runset *s);
+void overview_scale(struct page *p, const struct runset *s);
+void overview_memory(struct page *p, const struct runset *s);
+void overview_method(struct page *p, const struct runset *s, int embedded);
+
+#endif
