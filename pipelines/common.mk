@@ -115,12 +115,6 @@ SCORE_FLAGS     ?=
 # what probe-roof probes: the device and the threads of the generators
 joined           = $(subst --threads ,--threads=,$(subst --device ,--device=,$(1)))
 ROOF_FLAGS      ?= $(filter --device=% --threads=%,$(call joined,$(GEN_FLAGS)))
-# what a kilowatt-hour and an hour of the machine cost, in CURRENCY: with either, cost metrics
-PRICE_KWH       ?=
-PRICE_HOUR      ?=
-CURRENCY        ?= EUR
-PRICES           = $(if $(PRICE_KWH)$(PRICE_HOUR),--currency '$(CURRENCY)' \
-                       $(PRICE_KWH:%=--price-kwh %) $(PRICE_HOUR:%=--price-hour %))
 # an encoder (BERT, RoBERTa): phase 4 scores answers with references by BERTScore, too
 BERT            ?=
 # flags of pareto: margins, the cost
@@ -303,8 +297,6 @@ $(call of_systems,$(1),.ndjson): $(call of_systems,$(1),.plan) $(R)/$(1)/flags $
 $(1)_FILES = $$($(1)_NAMES:%=$(R)/$(1)/launch/%.ndjson)
 endef
 
-text-$(R)/stamp/prices = $(PRICES)
-
 # $(call metrics,NAME): metric records of a sweep, once its launches are known; why there are no
 # more launches (the schedule was carried out, or what refine found); ratios of the two systems, and
 # of what NAME_ANSWERS scores.
@@ -313,10 +305,10 @@ $(R)/$(1)/stopped: $(R)/$(1)/schedule.ndjson
 	@$$(once) sh -c 'echo launches > $$@'
 
 $(R)/$(1)/metrics.ndjson: $($(1)_FILES) $(R)/ceilings.ndjson $(R)/$(1)/stopped \
-    $(R)/stamp/prices $(TOOL)-measure | $(QUIET)
+    $(TOOL)-measure | $(QUIET)
 	@[ -n '$$($(1)_FILES)' ] || { echo 'no launches in $(R)/$(1)/schedule.ndjson' >&2; exit 65; }
 	$$(call say,measure $(1))\
-	    $(beside) $(BIN)/measure $($(1)_MEASURE) --verify $(PRICES) \
+	    $(beside) $(BIN)/measure --verify \
 	    --stopped "$$$$(cat $(R)/$(1)/stopped)" $$($(1)_FILES) $(R)/ceilings.ndjson -o $$@
 
 $(R)/$(1)/ratios.ndjson: $(R)/$(1)/metrics.ndjson $($(1)_ANSWERS) $(R)/stamp/precision \

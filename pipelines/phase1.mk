@@ -24,8 +24,6 @@ steps_SYSTEMS  := $(systems)
 steps_STEPS    := $(STEPS)$(STEPS_ADDED:%=,%)
 steps_SWEEP     = $(SWEEP) $(call fitted,$(LTM_STEPS))
 steps_CONTRACT := $(CONTRACT)
-# beside our metrics what other benchmarks would print, and the tokens by their rules
-steps_MEASURE  := --dialects
 steps_BATCH    := 1
 steps_LENGTH   := $(GEN_LENGTH)
 steps_BLOCK    := $(BLOCK_LENGTH)

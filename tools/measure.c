@@ -25,8 +25,7 @@ struct args {
     struct common common;
     const char *stopped;
     int64_t max_failed;
-    int human, verify, dialects;
-    struct energy_price price;
+    int human, verify;
 };
 
 struct measure {
@@ -61,8 +60,7 @@ static struct measurement *find_new(struct measure *m, const json_t *r, struct e
     if (!at) {
         MEM_GROW(m->v, m->n, m->cap);
         measurement_open(&m->v[m->n], r);
-        m->v[m->n].price = m->a.price;
-        m->v[m->n++].speaks = m->a.dialects;
+        m->n++;
         json_object_set_new(m->index, key, json_integer((json_int_t)place));
     }
     free(key);
@@ -182,13 +180,6 @@ static void warn_of_more(const struct measure *m)
                  m->cold - POINTS_NAMED);
 }
 
-/* A cost is one of those metrics that need a price. */
-static int is_asked(const struct measure *m, int f)
-{
-    int is_cost = f >= ENERGY + ENERGY_COST_TOKEN && f < ENERGY + ENERGY_METRICS;
-    return !is_cost || !isnan(m->a.price.kwh) || !isnan(m->a.price.hour);
-}
-
 static int write_one(struct measure *m, struct measurement *c, struct err *e)
 {
     json_t *j[METRICS];
@@ -202,19 +193,10 @@ static int write_one(struct measure *m, struct measurement *c, struct err *e)
     if (m->a.human)
         say(c, j[E2E], j[TTFT], j[OUTPUT_RATE]);
     for (int f = 0; f < METRICS; f++)
-        if (is_asked(m, f))
-            bad |= rec_write(&m->out, "metric", j[f], e);
-        else
-            json_decref(j[f]);
+        bad |= rec_write(&m->out, "metric", j[f], e);
     json_t *times = measurement_times(c);
     if (times)
         bad |= rec_write(&m->out, "times", times, e);
-    json_t *said = measurement_dialects(c), *r;
-    size_t i;
-    json_array_foreach(said, i, r)
-        bad |= rec_write(&m->out, json_object_get(r, "tool") ? "dialect" : "audit", json_incref(r),
-                         e);
-    json_decref(said);
     warn(m, c);
     return bad;
 }
@@ -292,14 +274,9 @@ static const char notes[] =
     "                   that ran included. energy_net_*: less the power of the idle device. Null\n"
     "                   below 100 ticks in a launch, on a GPU also below 10 s and 5 batches;\n"
     "                   power_agrees: the sum of power readings comes within 5 %\n"
-    "  cost_per_token, cost_per_request   with --price-kwh, --price-hour: joules and hours times\n"
-    "                   these; what has no price costs nothing (pareto: cost_per_correct)\n"
     "  power_cap_ratio  looks at the card under its power cap / looks; such records do count\n"
     "Memory: about 100 bytes an answer and 4 a gap between emissions, and while a metric of a\n"
     "point is summed up 32 for each of its values.\n"
-    "--dialects: the same events in the definitions of vLLM, AIPerf, genai-perf, GuideLLM and\n"
-    "MLPerf (kind dialect), and the same answers by published rules of counting tokens (kind\n"
-    "audit), which differ several-fold; formulas and sources: lib/analysis/measure/dialect.h.\n"
     "Kind times: the wall time and the processor time of each prompt in each launch of a point,\n"
     "which compare, pareto and conclude pair. A wall time that was disturbed is null.\n"
     "Headline: geometric mean of launch medians (of rates: sum over sum), with Student's interval\n"
@@ -317,19 +294,11 @@ static void check(struct measure *m, int bad, const struct err *e)
 
 int main(int argc, char **argv)
 {
-    struct measure m = {.a = {.common = COMMON_DEFAULTS, .price = {NAN, NAN, "EUR"}}};
+    struct measure m = {.a = {.common = COMMON_DEFAULTS}};
     const struct opt options[] = {
         TAKE_OPTION(m.a.max_failed),
         {"verify", 0, OPT_FLAG, &m.a.verify,
          .help = "check also memory, lengths, stops, and that repeats are alike"},
-        {"dialects", 0, OPT_FLAG, &m.a.dialects,
-         .help = "also what other benchmarks would print, and other rules would count"},
-        {"price-kwh", 0, OPT_REAL, &m.a.price.kwh, 1e-9, 1e9, .arg = "X",
-         .help = "what a kilowatt-hour costs: also cost_per_token, cost_per_request"},
-        {"price-hour", 0, OPT_REAL, &m.a.price.hour, 1e-9, 1e9, .arg = "X",
-         .help = "what the machine costs an hour"},
-        {"currency", 0, OPT_TEXT, &m.a.price.currency, .arg = "TEXT",
-         .help = "of these prices: the unit of the costs (EUR)"},
         {"stopped", 0, OPT_TEXT, &m.a.stopped, .arg = "WHY",
          .help = "stop_reason of the records: precision, budget, launches, ... (null)"},
         {"human", 0, OPT_FLAG, &m.a.human, .help = "one line per configuration on standard error"},

@@ -283,7 +283,7 @@ static int choose_qualities(struct pareto *p, char *list, struct err *e)
     return 0;
 }
 
-/* Joules and money for a right answer. */
+/* Joules for a right answer. */
 static int write_correct(struct pareto *p, struct err *e)
 {
     json_t *list = correct_records(&p->correct, &p->points, (size_t)p->a.draws,
@@ -332,8 +332,8 @@ static const char notes[] =
     "           of tokens a step. direction: cheaper_up_to it, or cheaper_from it on.\n"
     "predicted_at  of latencies: the same place if every point ran at its roofline, from\n"
     "           mfu_ratio and mbu_ratio records. Measured apart from it, one side wastes more.\n"
-    "j_per_correct, cost_per_correct   metric records: energy_j_per_request and cost_per_request\n"
-    "           of measure over the accuracy, wherever the input has these.\n"
+    "j_per_correct   a metric record: energy_j_per_request of measure divided by the accuracy,\n"
+    "           if the input has both.\n"
     "Nothing is extrapolated: a place outside what was measured is null, and `censored` tells the\n"
     "side; exists is false where that is shown, null where it is undecided. `bracket`\n"
     "needs no model: the last point below, the first above. `probability` is the share of draws\n"

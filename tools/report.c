@@ -101,7 +101,6 @@ static int fill_tables(struct page *p, const struct args *a, const struct runset
     sections_methods(p, s);
     sections_tables(p, s);
     sections_reader(p, s, a->reading_speed);
-    sections_words(p, s);
     sections_ablation(p, s);
     sections_robustness(p, s);
     sections_texts(p, s);

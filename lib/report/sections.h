@@ -13,7 +13,6 @@ void sections_tables(struct page *p, const struct runset *s);
 /* Which configurations write at least as fast as somebody reads, `speed` words a minute. */
 void sections_reader(struct page *p, const struct runset *s, double speed);
 /* The run in other benchmarks' words, and its tokens by other rules of counting. */
-void sections_words(struct page *p, const struct runset *s);
 /* What quantization costs in quality and saves in memory (kind `comparison`). */
 void sections_comparisons(struct page *p, const struct runset *s);
 /* Ways of decoding against the base of their system (by "method"; kind `method` says what was

@@ -28,23 +28,13 @@ static size_t launch_at(const struct batches *b, size_t i, const char **why)
     return i;
 }
 
-static double cost_of(const struct energy_price *p, double joule, double s)
-{
-    return (isnan(p->kwh) ? 0 : p->kwh * joule / 3.6e6) + (isnan(p->hour) ? 0 : p->hour * s / 3600);
-}
-
-static struct launch_sample sample_of(enum energy_metric f, const struct energy_price *price,
-                                      const struct batches *b, size_t i)
+static struct launch_sample sample_of(enum energy_metric f, const struct batches *b, size_t i)
 {
     double s = batches_get(b, BATCHES_NS, i) * 1e-9, j = batches_get(b, BATCHES_J, i);
     double tokens = batches_get(b, BATCHES_TO_EOS, i);
     double requests = batches_get(b, BATCHES_REQUESTS, i);
     int64_t launch = batches_launch(b, i);
     switch (f) {
-    case ENERGY_COST_TOKEN:
-        return (struct launch_sample){launch, cost_of(price, j, s), tokens};
-    case ENERGY_COST_REQUEST:
-        return (struct launch_sample){launch, cost_of(price, j, s), requests};
     case ENERGY_NET_TOKEN:
         return (struct launch_sample){launch, j - batches_get(b, BATCHES_IDLE_W, i) * s, tokens};
     case ENERGY_REQUEST:
@@ -58,28 +48,22 @@ static struct launch_sample sample_of(enum energy_metric f, const struct energy_
     return (struct launch_sample){launch, j, tokens};
 }
 
-size_t energy_samples(enum energy_metric f, const struct energy_price *price,
-                      const struct batches *b, struct launch_sample *samples, const char **why)
+size_t energy_samples(enum energy_metric f, const struct batches *b,
+                      struct launch_sample *samples, const char **why)
 {
     size_t m = 0;
-    int is_cost = f == ENERGY_COST_TOKEN || f == ENERGY_COST_REQUEST;
-    int by_joule = !is_cost || !isnan(price->kwh);
     const char *missing = "no timed batches", *w;
     for (size_t i = 0, end; i < b->n; i = end) {
         end = launch_at(b, i, &w);
-        w = by_joule ? w : NULL;
         if (!w && f == ENERGY_NET_TOKEN && isnan(batches_get(b, BATCHES_IDLE_W, i)))
             w = "no idle baseline";
         missing = w ? w : missing;
         for (size_t k = i; k < end && !w; k++, m++)
             if (samples)
-                samples[m] = sample_of(f, price, b, k);
+                samples[m] = sample_of(f, b, k);
     }
-    int few = by_joule && m > 0 && m < LEAST_WINDOWS && !(batches_get(b, BATCHES_WHOLE, 0) > 0);
-    *why = is_cost && isnan(price->kwh) && isnan(price->hour) ? "no price"
-           : m == 0                                           ? missing
-           : few                                              ? "fewer than 5 batches"
-                                                              : NULL;
+    int few = m > 0 && m < LEAST_WINDOWS && !(batches_get(b, BATCHES_WHOLE, 0) > 0);
+    *why = m == 0 ? missing : few ? "fewer than 5 batches" : NULL;
     return *why ? 0 : m;
 }
 

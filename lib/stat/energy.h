@@ -1,11 +1,12 @@
-/* energy.h - joules over batches, of a GPU's board by the driver's counter, which ticks every 20 to
- * 100 ms and counts neither the host nor the supply, or of the processor's packages by theirs
- * (`whole`), which ticks every millisecond and counts all the time; and what they cost.
+/* energy.h - joules of batches.
  *
- * A launch counts when every batch of it knows its joules and the counter ticked 100 times in them:
- * a tick more or less is then 1 %. On a GPU, where the sensor sees a part of the time only and must
- * have met many phases of the work, they must have taken 10 s, and below five batches (windows)
- * nothing is said.
+ * The counter is that of the GPU board (the driver's: it ticks every 20 to 100 ms and excludes the
+ * host and the power supply), or that of the processor packages (RAPL: it ticks every millisecond
+ * and misses no time; `whole`).
+ *
+ * A launch counts if every batch of it has its joules and the counter ticked at least 100 times in
+ * them, so that one tick is at most 1 %. On a GPU the power sensor looks only a part of the time
+ * and must meet many phases of the work: a launch needs 10 s of work, a point five batches.
  * Source: Yang, Adamek, Armour, SC'24 (part-time power measurements); PETSc manual (ticks).
  */
 #ifndef STAT_ENERGY_H
@@ -13,33 +14,27 @@
 
 #include "lib/stat/batches.h"
 
-enum energy_metric { ENERGY_TOKEN, ENERGY_NET_TOKEN, ENERGY_REQUEST, ENERGY_POWER,
-                     ENERGY_COST_TOKEN, ENERGY_COST_REQUEST, ENERGY_METRICS };
+enum energy_metric { ENERGY_TOKEN, ENERGY_NET_TOKEN, ENERGY_REQUEST, ENERGY_POWER, ENERGY_METRICS };
 
-/* Of a kilowatt-hour, and of the machine for an hour, in `currency` (borrowed); NaN: none, and
- * nothing of the kind is paid. */
-struct energy_price { double kwh, hour; const char *currency; };
+/* Samples (value over weight) of finished batches for LAUNCH_RATIO, into samples[n]; NULL: only
+ * counted. Returns how many; 0: *why (static) says why there are none.
+ *   ENERGY_TOKEN       J / tokens up to the stop id
+ *   ENERGY_NET_TOKEN   (J - idle W * s) / tokens up to the stop id; only launches with an idle_w
+ *   ENERGY_REQUEST     J / requests
+ *   ENERGY_POWER       J / s, in W
+ */
+size_t energy_samples(enum energy_metric f, const struct batches *b,
+                      struct launch_sample *samples, const char **why);
 
-/* Samples for LAUNCH_RATIO from finished batches, in samples[n], or NULL; returns how many. 0: *why
- * (static).
- *   ENERGY_TOKEN       joules / tokens up to the stop id
- *   ENERGY_NET_TOKEN   joules less idle power times time / the same; launches that know idle_w
- *   ENERGY_REQUEST     joules / requests
- *   ENERGY_POWER       joules / seconds
- *   ENERGY_COST_TOKEN, ENERGY_COST_REQUEST   (kwh * joules / 3.6e6 + hour * seconds / 3600) / the
- *                      same. Where energy has no price, all launches count. */
-size_t energy_samples(enum energy_metric f, const struct energy_price *price,
-                      const struct batches *b, struct launch_sample *samples, const char **why);
-
-/* What the joules rest on, over the launches that count. */
+/* The quality of the measured joules, over the launches that count. */
 struct energy_basis {
-    size_t windows;
-    double ticks;
+    size_t windows;  /* batches */
+    double ticks;    /* of the counter */
     double idle_w;   /* mean over launches; NaN: some launch has none */
     double integral; /* integral of power readings / joules of the counter; NaN: no readings */
 };
 struct energy_basis energy_basis(const struct batches *b);
-/* 1: readings and counter agree within 5 %; 0: not; -1: there are no readings. */
+/* 1: |integral - 1| <= 0.05; 0: larger; -1: there are no readings. */
 int energy_agrees(const struct energy_basis *basis);
 
 #endif

@@ -82,21 +82,6 @@ package() { # HOST-MEMBERS: one batch of two answers, 0.2 s and 30 J
     [ "$status" -eq 65 ] && [[ "$output" = *"host.energy_end_j: expected at least 5, got 4"* ]]
 }
 
-@test "what a token and an answer cost: joules and hours, and neither without a price" {
-    # costs: 50 prices of a joule and one of a second, an answer 15 J and 0.1 s
-    package "{}" | measure --price-kwh 180000000 --price-hour 3600 --currency Taler > "$T/m"
-    [ "$(value cost_per_request value < "$T/m")" = 750.1 ]
-    [ "$(value cost_per_token value < "$T/m")" = 187.525 ]
-    [ "$(value cost_per_token unit < "$T/m")" = Taler ]
-    package '{energy_end_j: null}' | measure --price-hour 3600 > "$T/m"
-    [ "$(value cost_per_request value < "$T/m")" = 0.1 ]
-    [ "$(value cost_per_request price_kwh_reason < "$T/m")" = "not said" ]
-    package '{energy_end_j: null}' | measure --price-hour 3600 --price-kwh 1 |
-        reason cost_per_request "no energy counter"
-    package "{}" | measure > "$T/m"
-    [ -z "$(value cost_per_request value < "$T/m")" ]
-}
-
 @test "joules of the processor's packages, from counters that begin anew, or the reason for none" {
     printf '{"id":"p%d","prompt_ids":[5,6,7]}\n' 1 2 3 > "$T/prompts"
     GEN=("$BIN/gen-llama" -m synth:tiny-llama --ignore-eos -q)

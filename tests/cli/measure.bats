@@ -485,40 +485,6 @@ WORK='flops_unit: "f32", threads: 2, model_flops: 4000, model_bytes: 3000, prefi
     [ "$(jq -r .kind <<< "$output" | grep -c error)" -eq 8 ]
 }
 
-@test "rules of counting tokens stand over the same seconds, however many batches there are" {
-    for _ in 1 2 3; do one '{text_to_eos: "abcd", batch_ns: 1000}'; done |
-        measure --dialects > "$T/m"
-    rate=$(value output_tokens_per_s value < "$T/m")
-    jq -e --argjson r "$rate" 'select(.kind == "audit") | .rules[0].tokens_per_s / $r
-        | . > 0.999999 and . < 1.000001' "$T/m"
-}
-
-@test "--dialects: the same events in other definitions, the same answers by other rules" {
-    { one '{prompt_tokens: 10, tokens_to_eos: 5, new_tokens: 8, stop_tokens: 3, stop: "eos",
-            retokenized_tokens: 6, emit_ns: [100, 300, 700, 900], emit_tokens: [1, 3, 1, 3]}'
-      one '{prompt_tokens: 20, tokens_to_eos: 1, new_tokens: 8, stop_tokens: 2, stop: "eos",
-            retokenized_tokens: 1, emit_ns: [400], emit_tokens: [1]}'; } |
-        measure --dialects > "$T/m"
-    said() { # TOOL VALUE
-        jq -r --arg t "$1" --arg v "$2" 'select(.tool == $t) | .values[] | select(.name == $v)
-            | .value + 0' "$T/m"
-    }
-    [ "$(said vllm mean_ttft)" = 250 ]
-    [ "$(said vllm mean_tpot)" = 150 ]  # 600 / 4; one token has none
-    [ "$(said vllm mean_itl)" = 300 ]   # gaps 200 and 400
-    [ "$(said genai-perf mean_inter_token_latency | cut -c1-7)" = 233.333 ] # 200 / 3, 400 / 1
-    [ "$(said guidellm mean_tpot)" = 270 ] # 700 / 5, 400 / 1
-    [ "$(said guidellm mean_itl)" = 150 ]
-    [ "$(said aiperf p50_inter_chunk_latency)" = 300 ]
-    [ "$(said mlperf p90_tpot_endpoints)" = 150 ]
-    [ "$(said mlperf p99_ttft)" = 397 ]
-    [ "$(jq -c 'select(.kind == "audit") | [.rules[].tokens]' "$T/m" | sed 's/\.0//g')" = \
-        "[6,8,11,41,7,16]" ]
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/m"
-    measure "$T/m" > /dev/null 2>&1 || [ $? -eq 65 ]
-    one '{}' | measure | jq -se 'all(.kind == "metric" or .kind == "times")'
-}
-
 @test "a small packed input of broken records makes no large output" {
     for tool in measure score-exact "gen-llama -m synth:tiny-llama" \
         "score-ppl --mode nll -m synth:tiny-llama"; do

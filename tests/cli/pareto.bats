@@ -172,10 +172,10 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     grep -q '1 records without a value left out' "$T/err"
 }
 
-# costs VALUE MORE: what an answer costs in each of five launches; right N: N of ten answers are
+# costs VALUE MORE: joules of an answer in each of five launches; right N: N of ten answers are right
 costs() {
-    jq -cn --argjson v "$1" "{kind: \"metric\", metric: \"cost_per_request\", direction: \"lower\",
-        unit: \"EUR\", value: \$v, lo: (\$v * 0.9), hi: (\$v * 1.1), launches: 5, launch_values:
+    jq -cn --argjson v "$1" "{kind: \"metric\", metric: \"energy_j_per_request\", direction: \"lower\",
+        unit: \"j\", value: \$v, lo: (\$v * 0.9), hi: (\$v * 1.1), launches: 5, launch_values:
         [range(1; 6) | {launch: ., value: (\$v * (0.94 + . / 50))}]} + $2" | jq -c "$ABOUT"
 }
 right() {
@@ -183,17 +183,17 @@ right() {
         direction: "higher", value: (if . < $n then 1 else 0 end)}' | jq -c "$ABOUT"
 }
 
-@test "what a right answer costs, and why none does" {
+@test "joules of a right answer, or the reason for none" {
     ABOUT='{schema: "crossover/1", run: "r", batch: 1, config: "c", point: "a", model: "llama",
             arch: "llama", max_new: 64} + .'
     e2e() { costs 5 '{metric: "e2e_ns"}'; }
     { e2e; costs 4 '{}'; right 8; } | pareto > "$T/p"
-    jq -se 'map(select(.metric == "cost_per_correct"))[0] | .value == 5 and .unit == "EUR" and
+    jq -se 'map(select(.metric == "j_per_correct"))[0] | .value == 5 and .unit == "j" and
         .n == 10 and .launches == 5 and .lo > 3.9 and .lo < 4.6 and .hi > 5.5 and .hi < 9 and
         .direction == "lower"' "$T/p"
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/p"
     none() { # REASON < records
-        pareto | jq -se --arg why "$1" 'map(select(.metric == "cost_per_correct")) |
+        pareto | jq -se --arg why "$1" 'map(select(.metric == "j_per_correct")) |
             length == 1 and .[0].value == null and (.[0].value_reason | contains($why)) and
             .[0].lo == null'
     }
@@ -206,10 +206,10 @@ right() {
     # one launch has no interval; a single right answer may be missing from a draw
     ABOUT=${ABOUT%+ *weights*}
     { e2e; costs 4 '{lo: null, lo_reason: "one launch"}'; right 8; } | pareto |
-        jq -se 'map(select(.metric == "cost_per_correct"))[0] | .value == 5 and .lo == null and
+        jq -se 'map(select(.metric == "j_per_correct"))[0] | .value == 5 and .lo == null and
             .lo_reason == "one launch"'
     { e2e; costs 4 '{}'; right 1; } | pareto |
-        jq -se 'map(select(.metric == "cost_per_correct"))[0] | .value == 40 and .hi == null and
+        jq -se 'map(select(.metric == "j_per_correct"))[0] | .value == 40 and .hi == null and
             (.hi_reason | contains("no right answer")) and .lo > 8'
 }
 

@@ -11,7 +11,6 @@ static int near(double a, double b, double tolerance)
     return fabs(a - b) <= tolerance * fmax(1, fabs(b));
 }
 
-static const struct energy_price no_price = {NAN, NAN, NULL};
 
 struct row { double of[BATCHES_MEMBERS]; };
 
@@ -54,12 +53,12 @@ static struct batches batches_of(const struct row *b, size_t n)
 }
 
 /* energy_samples of these rows, asked twice: how many, and which. */
-static size_t samples_of(enum energy_metric f, const struct energy_price *price,
-                         const struct row *b, size_t n, struct launch_sample *s, const char **why)
+static size_t samples_of(enum energy_metric f, const struct row *b, size_t n,
+                         struct launch_sample *s, const char **why)
 {
     struct batches all = batches_of(b, n);
-    size_t m = energy_samples(f, price, &all, NULL, why);
-    ok(m == energy_samples(f, price, &all, s, why), "as many as were counted");
+    size_t m = energy_samples(f, &all, NULL, why);
+    ok(m == energy_samples(f, &all, s, why), "as many as were counted");
     batches_free(&all);
     return m;
 }
@@ -72,24 +71,17 @@ static struct energy_basis basis_of(const struct row *b, size_t n)
     return e;
 }
 
-static double energy_value_at(enum energy_metric f, double kwh, double hour, const struct row *b,
-                              size_t n)
+static double energy_value(enum energy_metric f, const struct row *b, size_t n)
 {
-    const struct energy_price price = {kwh, hour, "EUR"};
     struct launch_sample s[9];
     const char *why;
     double value = 0, weight = 0;
-    size_t m = samples_of(f, &price, b, n, s, &why);
+    size_t m = samples_of(f, b, n, s, &why);
     for (size_t i = 0; i < m; i++) {
         value += s[i].value;
         weight += s[i].weight;
     }
     return (m > 0) == !why ? value / weight : 1e300;
-}
-
-static double energy_value(enum energy_metric f, const struct row *b, size_t n)
-{
-    return energy_value_at(f, NAN, NAN, b, n);
 }
 
 static void test_energy(void)
@@ -103,44 +95,34 @@ static void test_energy(void)
            near(energy_value(ENERGY_REQUEST, b, n), 240, 1e-12) &&
            near(energy_value(ENERGY_POWER, b, n), 200, 1e-12),
        "joules a token, net, a request, a second: of launches long enough that know all");
-    ok(!samples_of(ENERGY_TOKEN, &no_price, b + 5, 1, s, &why) && strstr(why, "100 ticks"),
+    ok(!samples_of(ENERGY_TOKEN, b + 5, 1, s, &why) && strstr(why, "100 ticks"),
        "99 ticks are too few");
-    ok(!samples_of(ENERGY_TOKEN, &no_price, b + 6, 1, s, &why) && strstr(why, "10 s"),
+    ok(!samples_of(ENERGY_TOKEN, b + 6, 1, s, &why) && strstr(why, "10 s"),
        "so are 9 s");
-    ok(!samples_of(ENERGY_TOKEN, &no_price, b + 7, 2, s, &why) && strstr(why, "no tick"),
+    ok(!samples_of(ENERGY_TOKEN, b + 7, 2, s, &why) && strstr(why, "no tick"),
        "and a batch that does not know");
     b[3].of[BATCHES_NS] = 3.6e9;
     b[3].of[BATCHES_TICKS] = 60;
-    ok(!samples_of(ENERGY_TOKEN, &no_price, b, 4, s, &why) && strstr(why, "5 batches"),
+    ok(!samples_of(ENERGY_TOKEN, b, 4, s, &why) && strstr(why, "5 batches"),
        "four windows are too few");
     n = energy_case(b);
     b[0].of[BATCHES_IDLE_W] = NAN;
-    ok(!samples_of(ENERGY_NET_TOKEN, &no_price, b, 5, s, &why) && strstr(why, "idle") &&
-           samples_of(ENERGY_TOKEN, &no_price, b, n, s, &why) == 5,
+    ok(!samples_of(ENERGY_NET_TOKEN, b, 5, s, &why) && strstr(why, "idle") &&
+           samples_of(ENERGY_TOKEN, b, n, s, &why) == 5,
        "without an idle card there is no net");
 }
 
-/* 2400 J in 12 s, 50 tokens and 10 answers; prices of 3.6 for a kWh and 36 for an hour. */
-static void test_cost(void)
+/* A counter of the packages. */
+static void test_whole(void)
 {
     struct row b[9];
     struct launch_sample s[9];
     const char *why;
     size_t n = energy_case(b);
-    double both = 2400e-6 + 12 * 0.01;
-    ok(near(energy_value_at(ENERGY_COST_TOKEN, 3.6, 36, b, 5), both / 50, 1e-12) &&
-           near(energy_value_at(ENERGY_COST_REQUEST, 3.6, 36, b, n), both / 10, 1e-12) &&
-           near(energy_value_at(ENERGY_COST_REQUEST, 3.6, NAN, b, n), 2400e-6 / 10, 1e-12),
-       "energy and the hour cost, over the launches that know their joules");
-    ok(near(energy_value_at(ENERGY_COST_REQUEST, NAN, 36, b + 6, 1), 0.09 / 2, 1e-12),
-       "the hour alone asks for no joules");
-    ok(isnan(energy_value_at(ENERGY_COST_REQUEST, 3.6, 36, b + 6, 1)), "a price of energy does");
-    ok(!samples_of(ENERGY_COST_TOKEN, &no_price, b, 5, s, &why) && strstr(why, "price"),
-       "no price, no cost");
     for (size_t i = 0; i < n; i++)
         b[i].of[BATCHES_WHOLE] = 1;
-    ok(near(energy_value_at(ENERGY_REQUEST, NAN, NAN, b + 6, 1), 0.5, 1e-12) &&
-           !samples_of(ENERGY_TOKEN, &no_price, b + 5, 1, s, &why) && strstr(why, "100 ticks"),
+    ok(near(energy_value(ENERGY_REQUEST, b + 6, 1), 0.5, 1e-12) &&
+           !samples_of(ENERGY_TOKEN, b + 5, 1, s, &why) && strstr(why, "100 ticks"),
        "a counter that misses nothing needs its ticks, and neither 10 s nor five batches");
 }
 
@@ -164,7 +146,7 @@ static void test_energy_basis(void)
 int main(void)
 {
     test_energy();
-    test_cost();
+    test_whole();
     test_energy_basis();
     return tap_done();
 }

@@ -79,8 +79,6 @@ static void push_answer(struct measurement *c, struct measurement_work *w, struc
     for (size_t i = 0; i < gaps; i++)
         a->longest_gap = fmax(a->longest_gap, gap[i] * tokens[i]);
     samples_add(&c->samples, a, gap, tokens, gaps);
-    if (c->speaks)
-        dialect_take(&c->dialect, t, n);
 }
 
 static void push_memory(struct measurement *c, const struct timing *t)
@@ -164,8 +162,6 @@ static struct measurement *disturbed_of(struct measurement *c, const json_t *rec
     if (!c->disturbed) {
         c->disturbed = mem_zero(1, sizeof *c->disturbed);
         measurement_open(c->disturbed, record);
-        c->disturbed->speaks = c->speaks;
-        c->disturbed->price = c->price;
     }
     return c->disturbed;
 }
@@ -216,8 +212,7 @@ static int64_t of_batches(const struct measurement *c, enum metric f, struct lau
     default:
         return f < ENERGY || f >= MEMORY
                    ? -1
-                   : (int64_t)energy_samples((enum energy_metric)(f - ENERGY), &c->price, b, out,
-                                             &why);
+                   : (int64_t)energy_samples((enum energy_metric)(f - ENERGY), b, out, &why);
     }
 }
 
@@ -288,7 +283,7 @@ static void finish_batches(struct measurement *c, const struct roof *roof, const
         before = launch;
     }
     for (int f = 0; f < ENERGY_METRICS; f++)
-        energy_samples((enum energy_metric)f, &c->price, &c->batches, NULL, &c->no_energy[f]);
+        energy_samples((enum energy_metric)f, &c->batches, NULL, &c->no_energy[f]);
     c->basis = energy_basis(&c->batches);
 }
 
@@ -382,13 +377,12 @@ static const char *why_missing(const struct measurement *c, enum metric f)
 {
     int share = f >= MFU && f <= DECODE_MBU, energy = f >= ENERGY && f < MEMORY;
     int memory = f >= MEMORY && f < MEMORY + MEMORY_METRICS;
-    int unpaid = isnan(c->price.kwh) && f >= ENERGY + ENERGY_COST_TOKEN; /* joules are */
     return memory && c->memory_reason[f - MEMORY] ? c->memory_reason[f - MEMORY]
            : !c->timed && c->oom                  ? "oom"
            : !c->timed && c->partial              ? "no full batch"
            : !c->timed                            ? "no timed records"
            : share && c->roof.why                 ? c->roof.why
-           : energy && c->energy_reason && !unpaid ? c->energy_reason
+           : energy && c->energy_reason           ? c->energy_reason
            : energy                               ? c->no_energy[f - ENERGY]
                                                   : metrics[f].missing;
 }
@@ -406,12 +400,6 @@ static void describe_energy(const struct measurement *c, json_t *j)
     rec_set_number(j, "idle_power_w", b->idle_w, "no idle baseline");
     rec_set_number(j, "power_integral_ratio", b->integral, "no power readings");
     rec_set_flag(j, "power_agrees", energy_agrees(b), "no power readings");
-}
-
-static void describe_price(const struct energy_price *p, json_t *j)
-{
-    rec_set_number(j, "price_kwh", p->kwh, "not said");
-    rec_set_number(j, "price_hour", p->hour, "not said");
 }
 
 static void set_counts(const struct measurement *c, json_t *j)
@@ -432,12 +420,8 @@ json_t *measurement_metric(struct measurement *c, enum metric f, int verify,
     int is_energy = f >= ENERGY && f < ENERGY + ENERGY_METRICS;
     json_t *j = json_copy(c->about);
     json_object_set_new(j, "metric", json_string(row->name));
-    int is_cost = is_energy && f >= ENERGY + ENERGY_COST_TOKEN;
-    json_object_set_new(j, "unit", json_string(is_cost && c->price.currency ? c->price.currency
-                                                                            : row->unit));
+    json_object_set_new(j, "unit", json_string(row->unit));
     json_object_set_new(j, "direction", json_string(row->direction));
-    if (is_cost)
-        describe_price(&c->price, j);
     if (measurement_has(c, f)) {
         put_values(w, c, f, j);
         if (is_energy)
@@ -475,31 +459,6 @@ json_t *measurement_times(struct measurement *c)
     return j;
 }
 
-static double seconds_of(const struct measurement *c)
-{
-    double seconds = 0;
-    for (size_t i = 0; i < c->batches.n; i++)
-        seconds += batches_get(&c->batches, BATCHES_NS, i) / 1e9;
-    return seconds;
-}
-
-json_t *measurement_dialects(const struct measurement *c)
-{
-    json_t *all = json_array();
-    if (!c->speaks || !c->dialect.n)
-        return all;
-    json_t *said = dialect_records(&c->dialect, seconds_of(c)), *r;
-    json_array_append_new(said, dialect_audit(&c->dialect, seconds_of(c)));
-    size_t i;
-    json_array_foreach(said, i, r) {
-        json_t *o = json_copy(c->about);
-        json_object_update(o, r);
-        json_array_append_new(all, o);
-    }
-    json_decref(said);
-    return all;
-}
-
 void measurement_free(struct measurement *c)
 {
     for (int f = 0; f < METRICS; f++)
@@ -507,7 +466,6 @@ void measurement_free(struct measurement *c)
     for (int i = 0; i < MEMORY_METRICS; i++)
         free(c->memory_reason[i]);
     free(c->energy_reason);
-    dialect_free(&c->dialect);
     if (c->disturbed) {
         measurement_free(c->disturbed);
         free(c->disturbed);

@@ -11,7 +11,6 @@
 #include <jansson.h>
 
 #include "lib/analysis/measure/cells.h"
-#include "lib/analysis/measure/dialect.h"
 #include "lib/analysis/measure/idle.h"
 #include "lib/analysis/measure/metrics.h"
 #include "lib/analysis/measure/roof.h"
@@ -40,9 +39,6 @@ struct measurement {
     struct energy_basis basis;
     const char *no_energy[ENERGY_METRICS]; /* why there is none; static */
     char *energy_reason;   /* the same as the records say; NULL: they do not */
-    struct energy_price price; /* set by the caller at the open */
-    int speaks;            /* 1: also takes what dialect.h tells; set by the caller at the open */
-    struct dialect dialect;
     double work[2];        /* after measurement_finish: the typical PASSES and ROWS */
     int is_steady;         /* after measurement_finish: 1, 0, -1 undecided */
     int warmed;            /* 0: some launch was never warm; 1; -1: not said */
@@ -72,9 +68,6 @@ int measurement_has(const struct measurement *m, enum metric f); /* 1: it has va
 /* One metric record; the caller's reference. */
 json_t *measurement_metric(struct measurement *m, enum metric f, int verify,
                            struct measurement_work *w);
-/* The members of `dialect` records and of an `audit` record, with what they are about; the caller's
- * array. Empty unless it speaks. */
-json_t *measurement_dialects(const struct measurement *m);
 void measurement_free(struct measurement *m);
 void measurement_work_free(struct measurement_work *w);
 

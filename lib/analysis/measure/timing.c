@@ -297,8 +297,7 @@ static int read_numbers(struct timing *t, const json_t *r, struct err *e)
         number(r, "tokenize_ns", 0, TIME_LIMIT, &t->tokenize_ns, e) ||
         number(r, "prepare_ns", 0, TIME_LIMIT, &t->prepare_ns, e) ||
         count(r, "prompt_tokens", 0, 1e9, &t->prompt_tokens, e) ||
-        count(r, "stop_tokens", 0, 1e9, &t->stop_tokens, e) ||
-        count(r, "retokenized_tokens", 0, 1e9, &t->retokenized, e))
+        count(r, "stop_tokens", 0, 1e9, &t->stop_tokens, e))
         return -1;
     const char *stop = rec_text(r, "stop");
     t->stopped = stop && !strcmp(stop, "eos");

@@ -32,8 +32,7 @@ struct timing {
     double cpu_ns;                        /* processor time of the batch, all threads */
     double tokenize_ns, prepare_ns;       /* before the clock: of the prompt, of the batch */
     double new_tokens, tokens_to_eos;     /* all slots; before the first stop id */
-    double prompt_tokens, stop_tokens, retokenized; /* ids of the prompt; slots that hold a stop id;
-                                                     * ids of the text when encoded again */
+    double prompt_tokens, stop_tokens;    /* ids of the prompt; slots that hold a stop id */
     double stopped;                       /* 1: it ended at a stop id */
     double text_bytes;                    /* of the text before the first stop id, as UTF-8 */
     double text_words;                    /* of it: what white space separates, as wc -w */

@@ -1,6 +1,6 @@
-/* correct.c - see correct.h. The value is the one that the metric record has over the accuracy; in
- * every draw launches give the one and prompts the other. A draw without a right answer is
- * infinitely dear, and an interval that reaches it has no upper end.
+/* correct.c - see correct.h. Value = the metric record's value / the accuracy. Each bootstrap draw
+ * resamples the launches for the one and the prompts for the other. A draw without a right answer
+ * is infinitely expensive: an interval that reaches it has no upper end.
  */
 #include "lib/analysis/points/correct.h"
 
@@ -15,29 +15,17 @@
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/pooled.h"
 
-static const struct { const char *from, *name; } kinds[] = {
-    {"energy_j_per_request", "j_per_correct"}, {"cost_per_request", "cost_per_correct"}};
-
-static const char *name_of(const json_t *r)
-{
-    const char *metric = rec_text(r, "metric");
-    for (size_t i = 0; metric && i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(kinds[i].from, metric))
-            return kinds[i].name;
-    return NULL;
-}
-
 int correct_take(struct correct *c, const json_t *r, struct err *e)
 {
-    const char *name = strcmp(rec_kind(r), "metric") ? NULL : name_of(r);
-    const char *point = name ? about_point(r) : NULL;
+    int is_cost = !strcmp(rec_kind(r), "metric") && rec_is(r, "metric", "energy_j_per_request");
+    const char *point = is_cost ? about_point(r) : NULL;
     if (!point)
         return 0;
     if (points_check_cost(r, e))
         return -1;
     if (!c->costs)
         c->costs = json_object();
-    char *key = mem_format("%s\n%s\n%s", point, about_workload(r), name);
+    char *key = mem_format("%s\n%s", point, about_workload(r));
     json_object_set_new(c->costs, key, json_copy((json_t *)(uintptr_t)r));
     free(key);
     return 0;
@@ -88,7 +76,7 @@ static void divide(const json_t *r, uint64_t seed, size_t draws, double *draw)
     free(cost);
 }
 
-/* Why there is none; NULL: there is one. Of n prompts the share `right` is. */
+/* Why there is no value; NULL: there is one. `right`: the accuracy over n prompts. */
 static const char *find_reason(const json_t *r, const struct point *p, size_t n, double right)
 {
     const char *said = rec_text(r, "value_reason");
@@ -99,7 +87,7 @@ static const char *find_reason(const json_t *r, const struct point *p, size_t n,
                                          : NULL;
 }
 
-/* Of point i, out of the record of its cost. */
+/* The record of point i, from the record of its joules. */
 static json_t *correct_record(const json_t *r, const struct points *p, size_t i, size_t draws,
                               uint64_t seed, double level)
 {
@@ -114,7 +102,7 @@ static json_t *correct_record(const json_t *r, const struct points *p, size_t i,
     free(draw);
     const char *unit = rec_text(r, "unit"), *label = rec_text(r, "label");
     json_t *j = about_carried(r);
-    json_object_set_new(j, "metric", json_string(name_of(r)));
+    json_object_set_new(j, "metric", json_string("j_per_correct"));
     json_object_set_new(j, "unit", json_string(unit ? unit : ""));
     json_object_set_new(j, "direction", json_string("lower"));
     if (label)
@@ -134,14 +122,13 @@ json_t *correct_records(const struct correct *c, const struct points *p, size_t 
                         uint64_t seed, double level)
 {
     json_t *list = json_array();
-    for (size_t i = 0; c->costs && i < p->n; i++)
-        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-            char *key = mem_format("%s\n%s\n%s", p->v[i].id, p->v[i].workload, kinds[k].name);
-            const json_t *r = json_object_get(c->costs, key);
-            if (r)
-                json_array_append_new(list, correct_record(r, p, i, draws, seed, level));
-            free(key);
-        }
+    for (size_t i = 0; c->costs && i < p->n; i++) {
+        char *key = mem_format("%s\n%s", p->v[i].id, p->v[i].workload);
+        const json_t *r = json_object_get(c->costs, key);
+        if (r)
+            json_array_append_new(list, correct_record(r, p, i, draws, seed, level));
+        free(key);
+    }
     return list;
 }
 

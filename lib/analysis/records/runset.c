@@ -22,7 +22,7 @@ enum { SOURCES_MAX = 1000 }; /* kinds of prompts told apart */
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "roofline",
                                    "check",  "comparison", "workload", "attainment",
-                                   "hypervolume", "dialect", "audit", "method", "commit",
+                                   "hypervolume", "method", "commit",
                                    "ablation", "forecast", "prune",
                                    "claim"};
 
@@ -171,8 +171,7 @@ static void add_fitness(struct runset *s, json_t *r)
 static int note_content(struct runset *s, const char *kind, uint64_t content)
 {
     size_t met = s->met.n;
-    if (strcmp(kind, "dialect") && strcmp(kind, "audit") && strcmp(kind, "check") &&
-        strcmp(kind, "method") && strcmp(kind, "comparison"))
+    if (strcmp(kind, "check") && strcmp(kind, "method") && strcmp(kind, "comparison"))
         return 0;
     return places_of(&s->met, (const char *)&content, sizeof content) < met;
 }
