@@ -260,7 +260,8 @@ static void set_test(json_t *j, const struct proportion_pairs *p)
 /* The quality of base and point over n prompts; pairs NULL: it is not one of right and wrong. */
 static int write_effect(struct compare *c, const struct couple *k, const struct pooled_kind *kind,
                         const double value[2], struct interval v, size_t n, size_t left_out,
-                        const struct proportion_pairs *pairs, struct err *e)
+                        const struct proportion_pairs *pairs, const struct asgood *test,
+                        struct err *e)
 {
     int ratio = kind->transform == POOLED_EXPONENTIAL;
     json_t *j = about(c, k, kind->name, ratio ? "ratio" : "difference");
@@ -277,9 +278,23 @@ static int write_effect(struct compare *c, const struct couple *k, const struct 
         set_test(j, pairs);
     struct pooled_margin margin;
     pooled_margin_parse(c->a.margin, kind->name, &margin); /* main has tried it */
-    if (kind->higher >= 0 && (n > 1 || pairs))
-        noninferior_put(j, kind, &margin, value[0], v, n, pairs);
+    if (kind->higher >= 0)
+        noninferior_put(j, &margin, *test, n);
     return rec_write(&c->out, "comparison", j, e);
+}
+
+/* Is the point (num, den [1][n]) as good as the base ([0][n])? */
+static struct asgood test_quality(const struct compare *c, const struct pooled_kind *kind,
+                                  int is_binary, const double *num, const double *den, size_t n)
+{
+    const struct asgood_kind as = {kind->transform, kind->higher, is_binary};
+    struct pooled_margin margin;
+    double *work = mem_zero(2 * n, sizeof *work);
+    pooled_margin_parse(c->a.margin, kind->name, &margin); /* main has tried it */
+    struct asgood test = asgood_test((struct asgood_side){num + n, den + n},
+                                     (struct asgood_side){num, den}, n, &as, &margin, work);
+    free(work);
+    return test;
 }
 
 /* One quality of both, when both have prompts with it in common. */
@@ -308,7 +323,8 @@ static int compare_quality(struct compare *c, const struct couple *k, const char
         struct proportion_pairs pairs = proportion_count(num, num + n, n);
         if (is)
             v = proportion_difference(&pairs, LEVEL);
-        bad = write_effect(c, k, &kind, value, v, n, left_out, is ? &pairs : NULL, e);
+        const struct asgood test = test_quality(c, &kind, is, num, den, n);
+        bad = write_effect(c, k, &kind, value, v, n, left_out, is ? &pairs : NULL, &test, e);
     }
     free(num);
     free(den);

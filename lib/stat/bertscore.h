@@ -1,4 +1,4 @@
-/* bertscore.h - how far two texts agree in meaning, from one vector a token.
+/* bertscore.h - BERTScore: similarity of two texts in meaning, from one vector for each token.
  * Source: Zhang et al. 2020 (BERTScore, arXiv 1904.09675), section 3; bert_score 0.3.
  */
 #ifndef STAT_BERTSCORE_H
@@ -8,12 +8,13 @@
 
 struct bertscore { double precision, recall, f1; };
 
-/* Makes every vector of x[n][d] 1 long; one of zeros stays. */
+/* Divides every row of x[n][d] by its Euclidean length; a row of zeros stays. */
 void bertscore_normalize(float *x, size_t n, size_t d);
-/* Normalized vectors x[n][d] of a text and y[m][d] of what was wanted, the first and last of each
- * those of special tokens: these count as what others may match, and are not scored themselves.
- * precision: the mean over x of the largest x_i . y_j; recall: over y. All 0 when either text is
- * empty. work[m]. */
+/* x[n][d]: normalized vectors of a text; y[m][d]: of its reference. The first and last row of each
+ * are special tokens: other tokens may match them, but they are not scored.
+ *   precision = mean over x_i of max_j x_i . y_j      recall = mean over y_j of max_i x_i . y_j
+ *   f1 = 2 precision recall / (precision + recall)
+ * All 0 if either text is empty. work[m]. */
 struct bertscore bertscore_of(const float *x, size_t n, const float *y, size_t m, size_t d,
                               double *work);
 

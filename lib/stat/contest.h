@@ -1,6 +1,7 @@
-/* contest.h - points that compete in cost and quality, as measured and in every bootstrap draw: who
- * is on the front, and where a sweep meets a rival, each with its uncertainty. `steps` is whatever
- * computation orders the points of a sweep: denoising steps, measured passes, rows.
+/* contest.h - points that compete in cost and quality, as measured and in every bootstrap draw:
+ * which points are on the Pareto front, and where a sweep meets a rival, each with its uncertainty.
+ * `steps` is the number that orders the points of a sweep: denoising steps, measured passes or
+ * rows.
  */
 #ifndef STAT_CONTEST_H
 #define STAT_CONTEST_H
@@ -9,7 +10,7 @@
 
 #include "lib/stat/parity.h"
 
-/* All borrowed. NaN: the point has none. */
+/* All arrays are borrowed. NaN: the point lacks the number. */
 struct contest {
     size_t n, draws;
     const double *steps;            /* [n] */
@@ -17,42 +18,42 @@ struct contest {
     const double *good, *good_draw; /* [n], [draws][n]; higher is better; NULL: cost alone */
 };
 
-/* draws_on[i] = draws in which point i is on the front; on[i] = it is on the measured one. order[n]
- * is work. */
+/* on[i] = 1: point i is on the measured front (front.h); draws_on[i] = in how many draws it is on
+ * the front of the draw. order[n] is work. */
 void contest_front(const struct contest *c, size_t *draws_on, unsigned char *on, size_t *order);
 
-/* The sweep from..to-1 (steps not descending; points of the same steps count as one, their mean)
- * against the point `rival`, whose quality counts as
- * level[draws] (as measured) and level[d] (in draw d). */
+/* A sweep, points from..to-1 (steps do not descend; points with equal steps are averaged), against
+ * point `rival`. The quality to reach is level[d] in draw d and level[draws] as measured. */
 struct contest_pair { size_t from, to, rival; const double *level; };
 
-/* A number of steps (or a ratio) with its percentile interval; +-INFINITY: censored. below, above:
- * the bracket of measured steps, NaN: open. Shares of draws: finite, -INFINITY, INFINITY. */
+/* A number of steps, or a ratio, with its percentile interval; +-INFINITY: outside the measured
+ * range (censored). below, above: the measured steps on either side; NaN: none. inside, p_below,
+ * p_above: shares of draws that are finite, -INFINITY, INFINITY. */
 struct contest_verdict { double at, lo, hi, below, above, inside, p_below, p_above; };
 
 struct contest_result {
-    struct contest_verdict lat, q; /* parity.h */
+    struct contest_verdict lat, q; /* as in parity.h */
     double residual;
     int line;
 };
 
-/* The points and prompts to run next. */
+/* Advice which points and prompts to run next. */
 enum { CONTEST_ADD = 32 };
 struct contest_advice {
-    double steps[CONTEST_ADD]; /* ascending: they narrow a bracket that is open or too wide */
+    double steps[CONTEST_ADD]; /* ascending: step counts that narrow an open or wide bracket */
     size_t n;
-    double octaves; /* width of the interval of q, held inside the measured steps; NaN: none */
-    double prompts; /* that would narrow it as far as wished; NaN: no interval */
-    double wanted;  /* width in octaves that is narrow enough */
-    int at_least;   /* the interval is censored, so both are lower bounds */
+    double octaves; /* log2(hi / lo) of q, cut to the measured steps; NaN: no interval */
+    double prompts; /* prompts * max(1, octaves / wanted)^2; NaN: no interval */
+    double wanted;  /* the width in octaves that is narrow enough */
+    int at_least;   /* the interval is censored: octaves and prompts are lower bounds */
 };
-/* prompts: measured ones, 0: no quality. first, last: measured steps. length (NaN: unknown): no
- * step count above it is useful. octaves: how narrow a bracket, and the interval of q, shall
- * become. */
+/* prompts: measured ones; 0: no quality. first, last: measured steps. length: no step count above
+ * it is useful; NaN: not known. octaves: the wanted width of brackets and of the interval of q. */
 void contest_advise(const struct contest_result *r, size_t prompts, double first, double last,
                     double length, double octaves, struct contest_advice *a);
 
-/* work[2 * draws]. to - from <= CROSSOVER_MAX. */
+/* Solves parity.h for the measured values and for every draw. work[2 * draws]. to - from <=
+ * CROSSOVER_MAX. */
 void contest_solve(const struct contest *c, const struct contest_pair *x,
                    struct contest_result *r, double *work);
 

@@ -1,19 +1,20 @@
-/* diversity.h - what keeps a low perplexity honest: how varied a text is, over its token ids.
- * Source: Zheng et al. 2024 (arXiv 2409.02908): perplexity alone rewards repetition, so entropy
- * stands beside it; distinct n-grams: Li et al. 2016 (arXiv 1510.03055). */
+/* diversity.h - how varied a text is, from its token ids. A low perplexity alone rewards
+ * repetition, so these numbers stand beside it.
+ * Source: Zheng et al. 2024 (arXiv 2409.02908: entropy beside perplexity); Li et al. 2016 (arXiv
+ * 1510.03055: distinct n-grams). */
 #ifndef STAT_DIVERSITY_H
 #define STAT_DIVERSITY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Each needs n int32 of work. NaN when there is no n-gram. */
-double diversity_entropy(const int32_t *ids, size_t n, int32_t *work); /* unigram entropy, nats */
-/* Different n-grams / n-grams, gram = 1..4. work: gram * (n - gram + 1) ids. */
+/* -sum over ids of p ln p, p = count / n; nats. NaN when n = 0. work[n]. */
+double diversity_entropy(const int32_t *ids, size_t n, int32_t *work);
+/* Different n-grams / n-grams, gram = 1..4. NaN: there is none. work[gram * (n - gram + 1)]. */
 double diversity_distinct(const int32_t *ids, size_t n, size_t gram, int32_t *work);
 
-/* All of these, in this order: entropy, distinct 1-grams, distinct 2-grams, and the share of
- * 3-grams that were there before. work: 3 n ids. */
+/* In this order: entropy, distinct 1-grams, distinct 2-grams, and 1 - distinct 3-grams (the share
+ * of 3-grams that occurred before). work[3 n]. */
 enum { DIVERSITY_METRICS = 4 };
 extern const char *const diversity_names[DIVERSITY_METRICS]; /* as in records */
 void diversity_metrics(const int32_t *ids, size_t n, double value[DIVERSITY_METRICS],

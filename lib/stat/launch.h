@@ -1,8 +1,7 @@
-/* launch.h - summaries that respect the launch. A launch is one fresh process; repetitions in it
- * share its luck (addresses, clocks, heat), so the launch is the independent unit: with two or more
- * the headline is the geometric mean over launches, with one it is that launch's own value. From
- * five launches on it has an interval, Student's on the scale of logarithms: times, rates and bytes
- * are positive, so an interval that reaches below nought would be of no such thing.
+/* launch.h - a metric summarized over launches. A launch is one process. Its repetitions share its
+ * luck (addresses, clocks, temperature), so the launch is the independent unit. The value is the
+ * geometric mean over launches; from LAUNCH_LEAST launches on it has an interval: Student's t on
+ * the logarithms of the launch values, because times, rates and bytes are positive.
  *
  * Source: Georges et al. OOPSLA'07; Kalibera and Jones ISMM'13.
  */
@@ -17,6 +16,7 @@
 enum { LAUNCH_LEAST = 5 }; /* fewer launches give no interval */
 #define LAUNCH_FEW "fewer than 5 launches"
 
+/* The value of one launch. */
 enum launch_kind {
     LAUNCH_MEDIAN,   /* median of values */
     LAUNCH_WEIGHTED, /* median of values, each counted `weight` times */
@@ -33,27 +33,29 @@ struct launch_summary {
     const char *method, *reason; /* static; reason NULL when the interval is there */
 };
 
-/* Sorts the samples (so their order never matters; LAUNCH_RATIO folds them into launch totals) and
- * writes one value per launch, ascending, to values[n]. work[n]. n > 0. */
+/* Summarizes s[n], n > 0, and writes the values of the launches, ascending by launch, to values[n].
+ * Sorts s, so that the order of records changes no digit; LAUNCH_RATIO sums s by launch in place.
+ * The interval of LAUNCH_RATIO is that of a ratio of sums over launches. work[n]. */
 struct launch_summary launch_summarize(enum launch_kind kind, struct launch_sample *s, size_t n,
                                        struct launch_value *values, double *work);
 
-/* Quantile q of the values as the summary counts them (weighted for LAUNCH_WEIGHTED, otherwise each
- * once). NaN when so few requests cannot carry a 95 % interval for q. Sorts. work[n]. */
+/* Quantile q of the values of all launches together (weighted for LAUNCH_WEIGHTED). NaN below
+ * launch_needed(q, 0.95) requests. Sorts s. work[n]. */
 double launch_percentile(enum launch_kind kind, struct launch_sample *s, size_t n, size_t requests,
                          double q, double *work);
-/* Smallest n with a two-sided interval of `level` for quantile q: 1 - q^n - (1-q)^n >= level. */
+/* The smallest n with 1 - q^n - (1-q)^n >= level: fewer values give no distribution-free interval
+ * for quantile q. 29 for p90, 59 for p95, 299 for p99 at 0.95. */
 size_t launch_needed(double q, double level);
 
-/* A value with its place in time. */
+/* A value with its place in the run. */
 struct launch_turn { int64_t launch, round, seq; double value; };
-/* launch_steady over every launch, the level shared among them (Bonferroni): 0 when one drifts,
- * else 1 when one could be judged, else -1. Sorts. work[2 n]. */
+/* launch_steady() for every launch, with `level` shared among them (Bonferroni): 0 when one is not
+ * steady, else 1 when one could be judged, else -1. Sorts t. work[2 n]. */
 int launch_turns_steady(struct launch_turn *t, size_t n, double level, double *work);
 
-/* 1 steady, 0 not, -1 undecided (n < 8). x: one launch in the order it ran. Not steady: it drifts
- * (a line through it moves by 1 % or more over the window) or jumps (at some place, from one mean
- * to another that far away), beyond noise at `level` for both questions together. work[n]. */
+/* Is one launch steady? x[n] in the order of the run. 1 yes, 0 no, -1 undecided (n < 8). Not
+ * steady: a line through x changes by 1 % or more over the run, or the means before and after some
+ * place differ by 1 % or more, beyond noise at `level` for both questions together. work[n]. */
 int launch_steady(const double *x, size_t n, double level, double *work);
 
 #endif

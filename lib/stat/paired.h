@@ -1,13 +1,13 @@
-/* paired.h - how many times as long one system takes as another, from times of the same prompts in
- * the same launches. A cell is one prompt in one launch. A cell counts only when both systems have
- * a time in it, so a disturbance of one side removes both.
- *
- * The value is the geometric mean over prompts of each prompt's ratio. Launches and prompts are
- * both samples. The variance is that of two crossed random effects: clusters by launch plus
- * clusters by prompt less what both count. Degrees of freedom are Satterthwaite's; launches that
- * lack prompts count for less in them.
+/* paired.h - the ratio of the times of two systems, from the same prompts in the same launches. A
+ * cell is one prompt in one launch. A cell counts only if both systems have a time in it: a
+ * disturbance of one side removes both.
  *
  *     log ratio of cell (l, p) = mean + launch l + prompt p + noise
+ *
+ * The value is the geometric mean over prompts of each prompt's ratio. Launches and prompts are
+ * both samples, so the variance is that of two crossed random effects: clusters by launch, plus
+ * clusters by prompt, less the noise that both count. Degrees of freedom are Satterthwaite's; a
+ * launch that lacks prompts counts for less in them.
  *
  * Source: Owen 2007 (the pigeonhole bootstrap), section 4; Cameron, Gelbach, Miller 2011 (two-way
  * clusters); Satterthwaite 1946.
@@ -22,20 +22,20 @@
 #define PAIRED_DISTURBED "disturbed" /* too many cells lack an undisturbed time */
 #define PAIRED_NONE "no launches in common"
 
-/* [launches][prompts] each; NaN: no time. Both ascend alike. */
+/* Times [launches][prompts] of both systems, rows and columns in the same order; NaN: no time. */
 struct paired_cells { size_t launches, prompts; const double *base, *other; };
 
 struct paired {
-    struct ratio ratio;     /* of other to base; its `sd` and `half` are those of launches alone */
-    double se, df;          /* of the log of the ratio, launches and prompts together; NaN */
+    struct ratio ratio;     /* other / base; its `sd` and `half` are those of launches alone */
+    double se, df;          /* of the log ratio, launches and prompts together; NaN */
     size_t prompts, pairs;  /* that count */
-    size_t left_out;        /* cells that one side at least has and both have not */
+    size_t left_out;        /* cells that only one system has, or that do not count */
 };
 
-/* A launch counts when at least half of its cells are pairs. Below LAUNCH_LEAST such launches, or
- * where more than a tenth of the prompts have no pair, value and interval are NaN, with reason
- * LAUNCH_FEW where there are too few launches in all, else PAIRED_DISTURBED. One prompt alone gives
- * the interval over launches. work[paired_work(cells)]. */
+/* A launch counts when at least half of its cells are pairs. Value and interval are NaN with fewer
+ * than LAUNCH_LEAST such launches, or when over a tenth of the prompts has no pair; the reason is
+ * LAUNCH_FEW if there are too few launches at all, else PAIRED_DISTURBED. With one prompt the
+ * interval is over launches only. work[paired_work(cells)]. */
 struct paired paired_ratio(const struct paired_cells *cells, double level, double *work);
 size_t paired_work(const struct paired_cells *cells);
 

@@ -1,9 +1,10 @@
-/* parity.h - where a sweep over steps meets one autoregressive point, between measured steps:
+/* parity.h - where a sweep over steps meets one autoregressive point, between the measured steps:
  *
- *   X_lat   the steps at which the sweep costs as much (below it the sweep is cheaper)
- *   q       the fewest steps at which its quality reaches the level: no test (asgood.h)
+ *   X_lat   the step count at which the sweep costs as much as the point; fewer are cheaper
+ *   q       the fewest steps at which the quality of the sweep reaches that of the point; this is
+ *           an estimate, not a test (the test is asgood.h)
  *
- * -INFINITY and INFINITY: outside the measured steps, on that side.
+ * -INFINITY, INFINITY: below or above all measured steps.
  */
 #ifndef STAT_PARITY_H
 #define STAT_PARITY_H
@@ -16,15 +17,15 @@ struct parity_sweep {
     size_t n_cost, n_quality;   /* either may be 0 */
     double cost_steps[CROSSOVER_MAX], cost[CROSSOVER_MAX];       /* lower is better; steps ascend */
     double quality_steps[CROSSOVER_MAX], quality[CROSSOVER_MAX]; /* higher is better */
-    double rival_cost, rival_quality; /* NaN: none */
+    double rival_cost, rival_quality; /* of the autoregressive point; NaN: none */
 };
 struct parity {
-    double lat, q;      /* NaN: nothing to read it from */
-    double residual;    /* of the cost line, largest relative */
-    int line;           /* form of the cost fit */
+    double lat, q;      /* NaN: no data */
+    double residual;    /* crossover_cost.residual */
+    int line;           /* crossover_cost.line */
 };
 
-/* line: as in crossover_fit. */
+/* Cost: crossover_fit() with `line`, linear in steps. Quality: crossover_rise() in log2 steps. */
 void parity_solve(const struct parity_sweep *s, int line, struct parity *p);
 
 #endif

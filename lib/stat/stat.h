@@ -1,6 +1,6 @@
-/* stat.h - numbers about numbers. Every interval is 95 % unless said. Sums are compensated and
- * inputs are sorted first, so the order of records never changes a digit. Nothing allocates: `work`
- * is scratch of the stated size.
+/* stat.h - sums, quantiles, intervals and lines. Sums are compensated and inputs are sorted first,
+ * so the order of records changes no digit. Nothing allocates: `work` is scratch of the stated
+ * size. Results have the unit of x.
  */
 #ifndef STAT_STAT_H
 #define STAT_STAT_H
@@ -10,28 +10,31 @@
 
 struct interval { double value, lo, hi; }; /* lo, hi NaN: undefined for this n */
 
-double stat_sum(const double *x, size_t n);   /* Neumaier's compensated sum */
-double stat_mean(const double *x, size_t n);
-double stat_sd(const double *x, size_t n);    /* n - 1 in the denominator; NaN below 2 */
-double stat_median(double *x, size_t n);      /* sorts x */
-/* Quantile q with the distribution-free order-statistic interval (binomial ranks). NaN ends when n
- * is too small: median n < 6, p90 n < 29, p95 n < 59, p99 n < 299. Sorts x.
+/* Source: Neumaier 1974 (compensated sum). */
+double stat_sum(const double *x, size_t n);
+double stat_mean(const double *x, size_t n);  /* sum x / n; NaN: n = 0 */
+double stat_sd(const double *x, size_t n);    /* sqrt(sum (x - mean)^2 / (n - 1)); NaN below 2 */
+double stat_median(double *x, size_t n);      /* sorts x; NaN: n = 0 */
+/* Quantile q by type 7 of Hyndman and Fan, with the distribution-free interval between order
+ * statistics (binomial ranks). lo, hi NaN when n is too small: median n < 6, p90 n < 29, p95
+ * n < 59, p99 n < 299 at 0.95. Sorts x.
  * Source: Conover, Practical Nonparametric Statistics, 3rd ed., 3.2. */
 struct interval stat_quantile(double *x, size_t n, double q, double level);
-/* Mean with Student's t interval; NaN ends below 2. For launch means. */
+/* mean +- t_{n-1} sd / sqrt(n), t the two-sided quantile of `level`; lo, hi NaN below 2. */
 struct interval stat_t(const double *x, size_t n, double level);
-/* The same on the scale of logarithms: the geometric mean, and an interval that stays above nought.
- * Where a value is not above nought: the mean without an interval. Equal values are their own mean,
- * to the last bit. x becomes its logarithms. */
+/* The same of log x: the geometric mean and an interval above zero. If a value is not above zero:
+ * the mean without an interval. Equal values give exactly that value. x becomes its logarithms. */
 struct interval stat_log_t(double *x, size_t n, double level);
-double stat_t_quantile(double p, double df); /* df INFINITY: the normal distribution */
+/* Quantile p of Student's t; df INFINITY: of the normal distribution. */
+double stat_t_quantile(double p, double df);
 double stat_t_outside(double t, double df);  /* P(|T| > |t|) */
-/* Least-squares slope of x against 0..n-1 and its standard error (steady-state test). */
+/* Least-squares slope of x against 0..n-1 and its standard error. */
 void stat_slope(const double *x, size_t n, double *slope, double *se);
-/* Least-absolute-deviations line y = a + b x (exact, by weighted medians over pairs; n <= 4096). */
+/* The line y = a + b x of least absolute deviations; exact, by weighted medians over pairs;
+ * n <= 4096. */
 void stat_line(const double *x, const double *y, size_t n, double *a, double *b);
-/* Non-decreasing weighted isotonic fit (pool adjacent violators), in place. w NULL: all one.
- * work[2 n]. */
+/* The non-decreasing fit of y[n] with weights w (NULL: all 1) that minimizes sum w (y - fit)^2, in
+ * place. Source: Barlow et al. 1972 (pool adjacent violators). work[2 n]. */
 void stat_isotonic(double *y, const double *w, size_t n, double *work);
 
 #endif
