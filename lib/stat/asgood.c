@@ -1,5 +1,5 @@
-/* asgood.c - see asgood.h. A sum over a sum is no mean of prompts, but near its value it is one: of
- * the prompts' parts (num - value * den) / mean den. These are what the t test is made of.
+/* asgood.c - see asgood.h. A quotient of sums is not a mean over prompts, but near its value it
+ * behaves as one: of the parts (num - value * den) / mean den. The t test uses these parts.
  */
 #include "lib/stat/asgood.h"
 
@@ -14,7 +14,7 @@ int asgood_is_shown(double p)
     return p <= LEVEL;
 }
 
-/* The worst quotient of sums that is as good as `rival`, and how much it moves with that. */
+/* at: the worst quotient of sums that is as good as `rival`; slope: d at / d rival. */
 struct limit { double at, slope; };
 
 static struct limit limit_of(double rival, const struct asgood_kind *k,
@@ -44,15 +44,15 @@ static void put_parts(struct asgood_side s, double value, size_t n, double weigh
         out[i] += weight * (s.num[i] - value * s.den[i]) / mean;
 }
 
-/* Both p values of t standard errors above the limit. */
+/* The p values of an effect t standard errors above the limit. */
 static struct asgood tails(double t, double df)
 {
     double outside = stat_t_outside(t, df) / 2, good = t > 0 ? outside : 1 - outside;
     return (struct asgood){good, 1 - good};
 }
 
-/* Counts are whole numbers, and at its limit the score alone errs 3 times in 100: one prompt less
- * on either side keeps it below 2.5. */
+/* Counts are whole numbers, so at its limit the score alone errs 3 times in 100. One prompt less on
+ * either side keeps it below 2.5 in 100. */
 static struct asgood score(struct asgood_side own, struct asgood_side rival, size_t n,
                            const struct asgood_kind *k, const struct pooled_margin *m)
 {

@@ -1,6 +1,6 @@
-/* attainment.c - see attainment.h. The volume is a sum of columns: from each member of the front to
- * the next one in order of cost, as high as the member is good. Places are held inside the box
- * first, so that a draw that strays beyond the reference adds nothing and takes nothing.
+/* attainment.c - see attainment.h. The volume is a sum of columns: each goes from one member of the
+ * front to the next more expensive one and is as high as the quality of that member. Points are
+ * clamped into the box first, so a draw outside the box neither adds nor removes volume.
  */
 #include "lib/stat/attainment.h"
 
@@ -27,7 +27,7 @@ static double cost_place(const struct attainment_box *box, double cost)
     return clamp(log(cost / box->cost_best) / log(box->cost_worst / box->cost_best));
 }
 
-/* The member of the front behind `after` in order of cost; n: there is none. */
+/* The cheapest member of the front with a cost above `after`; n: there is none. */
 static size_t next_member(const double *cost, const unsigned char *on, size_t n, double after)
 {
     size_t next = n;

@@ -1,6 +1,6 @@
-/* batches.c - see batches.h. A batch is a row, and each member of it a column, in which what is the
- * same in all batches, or lies close together, takes next to nothing. Rows that did not come in
- * order are put into it by a list of their places, and merged on the way into new columns.
+/* batches.c - see batches.h. A batch is a row, each member a column (column.h); equal or close
+ * values take almost no memory. Rows that did not come in order are sorted by a list of their
+ * indices and merged while they are copied into new columns.
  */
 #include "lib/stat/batches.h"
 
@@ -26,7 +26,7 @@ int64_t batches_launch(const struct batches *b, size_t i)
     return (int64_t)batches_get(b, BATCHES_LAUNCH, i);
 }
 
-/* Of launch, round and id. */
+/* By launch, round and id. */
 static int compare_places(const double *x, const double *y)
 {
     for (int i = BATCHES_LAUNCH; i <= BATCHES_ID; i++)
@@ -35,7 +35,8 @@ static int compare_places(const double *x, const double *y)
     return 0;
 }
 
-/* `one` goes into *sum if it is of the same batch: 1. Whole numbers: exact in any order. */
+/* Adds `one` to *sum if both are of one batch; returns 1 then. The sums are of whole numbers, so
+ * their order does not matter. */
 static int merge(struct batches_one *sum, const struct batches_one *one)
 {
     static const enum batches_member added[] = {BATCHES_TO_EOS, BATCHES_SLOTS, BATCHES_TEXT,
@@ -81,7 +82,7 @@ static struct batch_key place_of(const struct batches *b, size_t row)
     return p;
 }
 
-/* 1: in order, and no batch comes twice. */
+/* 1: sorted, and every batch comes once. */
 static int is_in_order(const struct batches *b)
 {
     struct batch_key before = {.of = {-1, -1, -1}};
@@ -143,7 +144,7 @@ static double work_done(const struct batches *b, enum batches_share share, size_
     return NAN;
 }
 
-/* The time in which that was done. */
+/* The time of the work of work_done(), ns. */
 static double time_taken(const struct batches *b, enum batches_share share, size_t i)
 {
     double ns = batches_get(b, BATCHES_NS, i);
@@ -159,7 +160,7 @@ size_t batches_shares(const struct batches *b, enum batches_share share, double 
     size_t m = 0;
     for (size_t i = 0; i < b->n; i++) {
         double done = work_done(b, share, i), could = time_taken(b, share, i) / 1e9 * most;
-        if (isnan(done) || !(could > 0)) /* a text of one token has no other passes */
+        if (isnan(done) || !(could > 0)) /* NaN: a text of one token has no pass after the first */
             continue;
         if (samples)
             samples[m] = (struct launch_sample){batches_launch(b, i), done, could};

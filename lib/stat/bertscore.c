@@ -1,7 +1,5 @@
-/* bertscore.c - see bertscore.h.
- *
- * No weights by rarity and no rescaling: what the reference does unless told otherwise. Every
- * product of two vectors is made once and serves both means. */
+/* bertscore.c - see bertscore.h. As in the reference implementation by default, there are no idf
+ * weights and no rescaling. Every dot product is computed once and serves both means. */
 #include "lib/stat/bertscore.h"
 
 #include <math.h>

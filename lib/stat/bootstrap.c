@@ -1,13 +1,12 @@
 /* bootstrap.c - draws and their percentiles; see bootstrap.h.
  *
- * Draw d starts a random stream of its own, named by d, so draws may be made in any order. The ends
- * of an interval are order statistics and never mixed from two draws, because one of the two may be
- * infinite.
+ * Draw d has a random stream of its own, so draws may be made in any order. The ends of an interval
+ * are order statistics, never interpolated, because a neighbour may be infinite.
  *
- * Most of the time of a tool that has intervals goes into drawing places and adding what stands
- * there. So places are made a block at a time, by a product in place of a division, and sums of
- * several columns are made side by side: each still adds its numbers in the order of the draw.
- * Where order does not matter, products of counts and values are added, as integers of 32 bits.
+ * A tool that prints intervals spends most of its time here. So random indices are made a block at
+ * a time, with a multiplication in place of a division, and sums of several columns are made side
+ * by side; each column still adds in the order of the draw. Where the order does not matter (whole
+ * numbers), counts are multiplied with values, in 32-bit integers.
  */
 #include "lib/stat/bootstrap.h"
 
@@ -23,20 +22,21 @@ enum { BLOCK = 16, COLUMNS = 8 };
 /* A sum of SPAN products fits 32 bits: 255 * SPAN * 32767 < 2^31. */
 enum { SPAN = 256, OFTEN = 255 };
 
-/* x % n, with most = UINT64_MAX / n. */
+/* x % n for most = UINT64_MAX / n, without a division. */
 static uint32_t remainder_of(uint64_t x, uint64_t n, uint64_t most)
 {
-    uint64_t low = (uint64_t)(__extension__(unsigned __int128)x * most >> 64); /* by 2 at most */
+    uint64_t low = (uint64_t)(__extension__(unsigned __int128)x * most >> 64); /* 0 to 2 low */
     uint64_t r = x - low * n;
-    r -= n & -(uint64_t)(r >= n); /* no branch, which nobody could foresee */
+    r -= n & -(uint64_t)(r >= n); /* no branch: it could not be predicted */
     r -= n & -(uint64_t)(r >= n);
     return (uint32_t)r;
 }
 
-/* What rng_below gives, one after the other. */
+/* The same numbers as rng_below() gives one by one. */
 void bootstrap_draw(uint64_t seed, uint64_t draw, size_t n, uint32_t *index)
 {
-    uint64_t x[BLOCK], most = UINT64_MAX / (n ? n : 1), limit = most * n; /* no uneven tail */
+    /* values from `limit` on would favour small remainders */
+    uint64_t x[BLOCK], most = UINT64_MAX / (n ? n : 1), limit = most * n;
     for (uint64_t i = 0, next = 0; i < n; next += BLOCK) {
         for (uint64_t k = 0; k < BLOCK; k++)
             x[k] = philox_at(seed, next + k, draw);
@@ -46,7 +46,7 @@ void bootstrap_draw(uint64_t seed, uint64_t draw, size_t n, uint32_t *index)
     }
 }
 
-/* sum[from..from + columns - 1]; inlined, so that `columns` is known. */
+/* Computes sum[from..from + columns - 1]. Inlined, so that `columns` is a constant. */
 static inline void add(const double *rows, size_t width, const uint32_t *index, size_t n,
                        double *sum, size_t from, const size_t columns)
 {
@@ -98,7 +98,7 @@ size_t bootstrap_room(size_t n)
     return (n + SPAN - 1) / SPAN * SPAN;
 }
 
-/* That a place is drawn 256 times out of n is no more likely than n / 256!, so never. */
+/* An index drawn 256 times in one draw has a probability below n / 256!: it does not happen. */
 void bootstrap_count(const uint32_t *index, size_t n, int16_t *times)
 {
     memset(times, 0, bootstrap_room(n) * sizeof *times);
@@ -116,7 +116,7 @@ static int32_t dot(const int16_t *a, const int16_t *b)
     return sum;
 }
 
-/* The columns from..from + columns - 1 of rows at..at + SPAN - 1, each for itself. */
+/* Adds rows at..at + SPAN - 1 of the columns from..from + columns - 1 to the sums. */
 static void weigh(const double *rows, size_t width, size_t from, size_t columns,
                   const int16_t *times, size_t draws, size_t n, size_t at, double *sums)
 {
@@ -141,7 +141,7 @@ void bootstrap_weigh(const double *rows, size_t width, size_t from, const int16_
                   sums);
 }
 
-/* Residuals of the logarithms into x. 0: a value has none. */
+/* x[n] = log value - mean log value. Returns 0 if a value has no logarithm. */
 static int take_residuals(const struct launch_value *v, size_t n, double *x)
 {
     for (size_t i = 0; i < n; i++) {
@@ -155,13 +155,13 @@ static int take_residuals(const struct launch_value *v, size_t n, double *x)
     return 1;
 }
 
-/* A draw of Student's distribution along the residuals. */
+/* The move of the logarithm in one draw; see bootstrap_cost() in the header. */
 static double step_along(const double *x, size_t n, uint64_t seed, uint64_t draw)
 {
     struct rng r = {.seed = seed, .stream = draw};
     double sum = 0, square = 0;
     for (size_t i = 0; i < n; i++)
-        sum += rng_normal(&r) * x[i]; /* x adds up to 0, so the mean of the weights drops out */
+        sum += rng_normal(&r) * x[i]; /* x sums to 0, so the mean of the weights drops out */
     for (size_t i = 0; i + 1 < n; i++) {
         double z = rng_normal(&r);
         square += z * z;
@@ -208,7 +208,7 @@ struct interval bootstrap_wilson(double hits, double n, double level)
     double mid = (p + zz / (2 * n)) / (1 + zz / n);
     double half = z / (1 + zz / n) * sqrt(p * (1 - p) / n + zz / (4 * n * n));
     v.value = p;
-    v.lo = hits <= 0 ? 0 : mid - half; /* exact at the two ends, where rounding would stray */
+    v.lo = hits <= 0 ? 0 : mid - half; /* exact at 0 and n, where rounding would not be */
     v.hi = hits >= n ? 1 : mid + half;
     return v;
 }

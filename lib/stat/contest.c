@@ -1,8 +1,8 @@
 /* contest.c - fronts and crossovers, measured and in every draw; see contest.h.
  *
- * The same code reads the measured curves and those of a draw ("draw number `draws`" means the
- * measured ones), so that an interval is about exactly the number beside it. A draw in which a
- * crossing lies outside the measured steps counts as infinite, not as missing.
+ * One function reads the measured curves (draw number `draws`) and those of a draw, so an interval
+ * is about the same number as the value beside it. A draw whose crossing lies outside the measured
+ * steps counts as infinite, not as missing.
  */
 #include "lib/stat/contest.h"
 
@@ -35,8 +35,8 @@ void contest_front(const struct contest *c, size_t *draws_on, unsigned char *on,
     front_mark(c->cost, c->good, c->n, on, order);
 }
 
-/* Adds a point to a curve of n; one that stands where the last one does makes that their mean, so
- * that a curve has one value at each place. `same`: how many stand at the last place. */
+/* Adds a point to a curve of n points. A point with the x of the last one is averaged into it, so
+ * that each x has one value; *same counts the points averaged there. Returns the new n. */
 static size_t add_point(double *x, double *y, size_t n, double at, double value, double *same)
 {
     if (n && !(at > x[n - 1])) {
@@ -67,7 +67,7 @@ static void build(const struct contest *c, const struct contest_pair *x, size_t 
     }
 }
 
-/* Fills lo, hi and the shares; sorts draw. */
+/* Sets the interval and the shares of draws; sorts draw. */
 static void judge(struct contest_verdict *v, double *draw, size_t n)
 {
     size_t below = 0, above = 0, known = 0;
@@ -118,7 +118,7 @@ void contest_solve(const struct contest *c, const struct contest_pair *x,
     judge(&r->q, q, n);
 }
 
-/* Step counts that narrow one bracket. Returns how many. */
+/* Step counts that narrow the bracket of v, into out[]. Returns how many. */
 static size_t split_bracket(const struct contest_verdict *v, double length, double octaves,
                             double *out, size_t max)
 {
@@ -142,7 +142,7 @@ void contest_advise(const struct contest_result *r, size_t prompts, double first
     size_t n = split_bracket(&r->lat, length, octaves, all, CONTEST_ADD / 2);
     n += prompts ? split_bracket(&r->q, length, octaves, all + n, CONTEST_ADD / 2) : 0;
     a->wanted = octaves;
-    for (a->n = 0;;) { /* ascending, each once; a handful */
+    for (a->n = 0;;) { /* ascending, each once */
         double next = INFINITY;
         for (size_t i = 0; i < n; i++)
             if (all[i] > before && all[i] < next)
@@ -153,7 +153,7 @@ void contest_advise(const struct contest_result *r, size_t prompts, double first
     }
     int known = prompts > 1 && !isnan(r->q.lo) && lo < hi;
     a->octaves = known ? log2(hi / lo) : NAN;
-    double wider = fmax(1, a->octaves / octaves); /* the width falls like 1 / sqrt(n) */
+    double wider = fmax(1, a->octaves / octaves); /* the width falls as 1 / sqrt(n) */
     a->prompts = known ? ceil((double)prompts * wider * wider) : NAN;
     a->at_least = known && (isinf(r->q.lo) || isinf(r->q.hi));
 }

@@ -1,6 +1,5 @@
-/* crossover.c - meeting points of monotone curves; see crossover.h. Quality rises with steps and so
- * does cost, so both are made monotone before they are read: a single noisy dip then cannot
- * produce a second crossing. */
+/* crossover.c - where monotone curves meet a level; see crossover.h. Quality rises with steps, and
+ * so does cost. Both are made monotone first, so that one noisy dip makes no second crossing. */
 #include "lib/stat/crossover.h"
 
 #include <assert.h>
@@ -9,7 +8,7 @@
 
 #include "lib/stat/stat.h"
 
-/* First x where non-decreasing y reaches zero. */
+/* The first x where the non-decreasing y reaches zero, linear between points. */
 static double find_zero(const double *x, const double *y, size_t n)
 {
     if (!n)

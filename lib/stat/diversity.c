@@ -1,8 +1,5 @@
-/* diversity.c - how varied token ids are; see diversity.h.
- *
- * N-grams are counted by sorting them: no hash, so no collisions and the same sum in the same order
- * whatever the input, at O(n log n).
- */
+/* diversity.c - how varied token ids are; see diversity.h. N-grams are counted by sorting, O(n log
+ * n): there are no hash collisions, and the order of the sum does not depend on the input. */
 #include "lib/stat/diversity.h"
 
 #include <math.h>

@@ -1,8 +1,5 @@
-/* energy.c - joules over launches; see energy.h.
- *
- * One walk over the launches decides which of them count (launch_at), and every number uses that
- * same choice: so tokens, joules and seconds of one metric are always those of the same batches.
- */
+/* energy.c - joules over launches; see energy.h. launch_at() alone decides which launches count, so
+ * the tokens, joules and seconds of a metric are always those of the same batches. */
 #include "lib/stat/energy.h"
 
 #include <math.h>
@@ -10,7 +7,7 @@
 static const double LEAST_NS = 10e9, LEAST_TICKS = 100, LEAST_AGREEMENT = 0.05;
 enum { LEAST_WINDOWS = 5 };
 
-/* Where the launch that begins at batch i ends; *why: what keeps it from counting, or NULL. */
+/* The end of the launch that begins at batch i. *why: why it does not count; NULL: it counts. */
 static size_t launch_at(const struct batches *b, size_t i, const char **why)
 {
     double ns = 0, joule = 0, ticks = 0;

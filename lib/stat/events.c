@@ -1,8 +1,5 @@
-/* events.c - latency out of emission times; see events.h.
- *
- * Tokens that become readable at one moment are one event, however many they are: the gap before
- * them is shared by them. So a stream of single tokens and a block of 32 are read by one formula.
- */
+/* events.c - latencies from emission times; see events.h. Tokens that become readable together are
+ * one emission; they share the gap before it equally. */
 #include "lib/stat/events.h"
 
 #include <math.h>

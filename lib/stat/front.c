@@ -1,7 +1,6 @@
-/* front.c - one sweep from cheap to dear; see front.h. Points are sorted by cost, then best quality
- * first. A point is on the front when its quality beats everything cheaper and equals the best of
- * its own cost; that is all the definition says in two dimensions. The sort is a heap sort over
- * indices, so nothing is allocated and the worst case is n log n. */
+/* front.c - see front.h. Points are sorted by cost, then by quality from the best. A point is on
+ * the front if its quality beats that of all cheaper points and equals the best of its own cost.
+ * The sort is a heap sort of indices: it allocates nothing and its worst case is O(n log n). */
 #include "lib/stat/front.h"
 
 #include <math.h>
@@ -9,7 +8,7 @@
 
 struct plane { const double *cost, *quality; };
 
-/* 1 when a comes after b: dearer, or as dear and worse, or equal and later. */
+/* 1: a comes after b: more expensive; or as expensive and worse; or equal and later. */
 static int is_after(const struct plane *p, size_t a, size_t b)
 {
     if (p->cost[a] != p->cost[b]) /* exact: sorting */
@@ -55,7 +54,7 @@ void front_mark(const double *cost, const double *quality, size_t n, unsigned ch
             order[m++] = i;
     }
     sort(&p, order, m);
-    size_t best = SIZE_MAX; /* the point of highest quality so far, cheapest first */
+    size_t best = SIZE_MAX; /* the best point among the cheaper ones */
     for (size_t k = 0; k < m; k++) {
         size_t i = order[k];
         int better = best == SIZE_MAX || quality[i] > quality[best];

@@ -1,8 +1,8 @@
-/* launch.c - values of answers to values of launches to one number; see launch.h.
+/* launch.c - from values of answers to values of launches to one number; see launch.h.
  *
- * Every function sorts by value inside a launch before it adds, so that a permuted stream of
- * records gives the same bits. Answers of one launch are never taken for independent ones: they
- * would make an interval for 56 of 100 true values where it claims 95.
+ * Values are sorted within a launch before they are summed, so that a permuted stream of records
+ * gives the same bits. Answers of one launch are never treated as independent: an interval that
+ * does so holds the true value 56 times in 100, not 95.
  */
 #include "lib/stat/launch.h"
 
@@ -13,9 +13,9 @@
 
 static const double LEVEL = 0.95;
 
-/* ---- sorting: qsort asks for as much memory again, and calls back for each comparison ---- */
+/* ---- sorting: qsort would allocate n more and call back for each comparison ---- */
 
-/* 1: x stands before y: by launch where these count, then by value, then by weight. */
+/* 1: x comes before y: by launch (if `launches`), then by value, then by weight. */
 static inline int is_before(const struct launch_sample *x, const struct launch_sample *y,
                             int launches)
 {
@@ -60,8 +60,8 @@ static void insertion_sort(struct launch_sample *s, size_t n, int launches)
     }
 }
 
-/* Puts the middle one of the first, middle and last sample into the middle; all before it is no
- * larger, all behind no smaller. Returns where those begin that are not before it. */
+/* Partitions s around the median of its first, middle and last sample: none before the returned
+ * index is larger than the pivot, none from it on is smaller. */
 static size_t divide(struct launch_sample *s, size_t n, int launches)
 {
     size_t middle = n / 2, i = 0, k = n - 1;
@@ -83,7 +83,7 @@ static size_t divide(struct launch_sample *s, size_t n, int launches)
     }
 }
 
-/* Source: Musser 1997 (introsort): quicksort, and heapsort where that goes too deep. */
+/* Quicksort, which changes to heapsort when it goes too deep. Source: Musser 1997 (introsort). */
 static void quick_sort(struct launch_sample *s, size_t n, int launches, int depth)
 {
     enum { FEW = 16 };
@@ -99,7 +99,7 @@ static void quick_sort(struct launch_sample *s, size_t n, int launches, int dept
     insertion_sort(s, n, launches);
 }
 
-/* By value, in each launch or in all. */
+/* Sorts by value: within each launch (launches 1), or over all. */
 static void sort_samples(struct launch_sample *s, size_t n, int launches)
 {
     int depth = 0;
@@ -112,7 +112,7 @@ static void sort_samples(struct launch_sample *s, size_t n, int launches)
         quick_sort(s, n, launches, depth);
 }
 
-/* Quantile of sorted samples in which sample i stands weight[i] times. */
+/* Quantile q of sorted samples, sample i counted weight[i] times. */
 static double weighted_quantile(const struct launch_sample *s, size_t n, double q)
 {
     double total = 0, seen = 0;
@@ -159,8 +159,8 @@ static double launch_value_of(enum launch_kind kind, const struct launch_sample 
     return stat_median(work, n);
 }
 
-/* Ratio of sums over launches, with Student's interval of its logarithm: the standard error of the
- * ratio (residual_i = value_i - r weight_i) over the ratio.
+/* r = sum of values / sum of weights over launches, with the interval r exp(+-t se / r), where
+ * se = sqrt(n / (n - 1) sum (value_i - r weight_i)^2) / sum of weights.
  * Source: Cochran, Sampling Techniques, 3rd ed., 6.3 (without finite-population correction). */
 static struct interval ratio(const struct launch_sample *s, size_t n, double *work)
 {
@@ -180,7 +180,7 @@ static struct interval ratio(const struct launch_sample *s, size_t n, double *wo
     return v;
 }
 
-/* Folds each launch into one sample of totals, in place. Returns the number of launches. */
+/* Replaces the samples of each launch by their sums, in place. Returns the number of launches. */
 static size_t sum_launches(struct launch_sample *s, size_t n, double *work)
 {
     size_t m = 0;
@@ -189,7 +189,7 @@ static size_t sum_launches(struct launch_sample *s, size_t n, double *work)
             continue;
         struct launch_sample total = {.launch = s[i].launch};
         sums(s + i, j - i, work, &total.value, &total.weight);
-        s[m++] = total; /* m <= i: never over a sample still to be read */
+        s[m++] = total; /* m <= i: no unread sample is overwritten */
     }
     return m;
 }
@@ -204,7 +204,7 @@ static void set_extremes(struct launch_summary *v, const struct launch_sample *s
     }
 }
 
-static const char *const methods[][2] = { /* of one launch, of more */
+static const char *const methods[][2] = { /* for one launch, for several */
     [LAUNCH_MEDIAN] = {"median of one launch",
                        "geometric mean of launch medians, t interval of logs"},
     [LAUNCH_WEIGHTED] = {"token-weighted median of one launch",
@@ -269,16 +269,16 @@ double launch_percentile(enum launch_kind kind, struct launch_sample *s, size_t 
     return stat_quantile(work, n, q, LEVEL).value;
 }
 
-/* 1: the mean of the values before some place differs from that of those behind it by 1 % or more
- * of the median, beyond what noise does at the best of all places (Bonferroni). At least a quarter
- * of the values, and no fewer than 4, lie on each side.
+/* 1: at some place, the mean of the values before it differs from the mean after it by 1 % or more
+ * of the median, and beyond noise (Bonferroni over all places). On each side lie at least a quarter
+ * of the values and at least 4.
  * Source: Hawkins 1977 (the scan over all places of a shift). */
 static int has_jump(const double *x, size_t n, double level, double median)
 {
     size_t side = n / 4 > 4 ? n / 4 : 4, places = n - 2 * side + 1;
     double t = stat_t_quantile(1 - (1 - level) / 2 / (double)places, (double)(n - 2));
     double mean = stat_mean(x, n), all = pow(stat_sd(x, n), 2) * (double)(n - 1), before = 0;
-    for (size_t k = 1; k + side <= n; k++) { /* growing sums: n may be a million */
+    for (size_t k = 1; k + side <= n; k++) { /* running sums: n may be a million */
         double p = (double)k, q = (double)(n - k);
         before += x[k - 1] - mean;
         double shift = fabs(before) * (1 / p + 1 / q);

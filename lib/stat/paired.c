@@ -1,6 +1,6 @@
-/* paired.c - see paired.h. Each prompt has the same weight, in however many launches it has pairs.
- * A residual is therefore taken from the mean of its prompt, so that a launch that lacks a slow
- * prompt does not look fast. */
+/* paired.c - see paired.h. Every prompt has the same weight, in however many launches it has pairs.
+ * Residuals are taken from the mean of their prompt; else a launch that lacks a slow prompt would
+ * look fast. */
 #include "lib/stat/paired.h"
 
 #include <math.h>
@@ -8,12 +8,12 @@
 
 static const double SHARE_OF_LAUNCH = 0.5, SHARE_LOST = 0.1;
 
-/* The cells as log ratios, and what is known of each launch and prompt; all within `work`. */
+/* The log ratios of the cells with sums by launch and by prompt; all arrays lie in `work`. */
 struct table {
     size_t launches, prompts;
-    double *d;              /* [launches][prompts]: log ratio, NaN: no pair, or its launch is out */
+    double *d;              /* [launches][prompts]: log ratio; NaN: none, or its launch is out */
     double *mean, *count;   /* [prompts] */
-    double *part;           /* [launches]: its part of the mean, less the prompts' */
+    double *part;           /* [launches]: the launch's part of the mean, prompt means removed */
 };
 
 size_t paired_work(const struct paired_cells *c)
@@ -26,7 +26,7 @@ static int is_time(double x)
     return x > 0 && isfinite(x);
 }
 
-/* Fills d. Returns how many launches count. */
+/* Sets d. Returns how many launches count. */
 static size_t take_logs(struct table *t, const struct paired_cells *c, struct paired *r)
 {
     size_t counting = 0;
@@ -52,7 +52,7 @@ static size_t take_logs(struct table *t, const struct paired_cells *c, struct pa
     return counting;
 }
 
-/* Fills mean and count. Returns the mean over prompts. */
+/* Sets mean and count of the prompts. Returns the mean over prompts. */
 static double take_means(struct table *t, struct paired *r)
 {
     double total = 0;
@@ -71,9 +71,9 @@ static double take_means(struct table *t, struct paired *r)
     return r->prompts ? total / (double)r->prompts : (double)NAN;
 }
 
-/* The variance of the mean by launches and its degrees of freedom; fills part. A launch that lacks
- * prompts has less weight: the residuals of the others are then too small by more than n / (n - 1),
- * and their number counts for less. */
+/* The variance of the mean between launches, with its degrees of freedom; sets part. If launches
+ * lack prompts, the residuals of the others are too small by more than n / (n - 1): `own` corrects
+ * that, and df counts launches by their number of cells. */
 static double by_launch(struct table *t, const struct paired *r, double *df)
 {
     double squares = 0, second = 0, fourth = 0, n = (double)r->ratio.launches;
@@ -106,7 +106,7 @@ static double by_prompt(const struct table *t, const struct paired *r, double me
     return n > 1 ? squares / (n * (n - 1)) : 0;
 }
 
-/* The noise of single cells, which both of the others count. */
+/* The variance from the noise of cells, which the other two variances both contain. */
 static double by_cell(const struct table *t, const struct paired *r)
 {
     const double launches = (double)r->ratio.launches, prompts = (double)r->prompts;

@@ -1,13 +1,10 @@
-/* parity.c - see parity.h.
- *
- * Quality is read linear in log2 steps, cost linear in steps: the first grows by octaves of
- * computation, the second by passes.
- */
+/* parity.c - see parity.h. Quality is linear in log2 steps, cost linear in steps: quality grows
+ * with each doubling of the computation, cost with each pass. */
 #include "lib/stat/parity.h"
 
 #include <math.h>
 
-/* Where quality minus level reaches zero. */
+/* The step count where quality - level reaches zero. */
 static double quality_meets(const struct parity_sweep *s)
 {
     double x[CROSSOVER_MAX], y[CROSSOVER_MAX];

@@ -1,8 +1,8 @@
-/* pooled.c - qualities of a whole set of prompts; see pooled.h.
+/* pooled.c - qualities of a set of prompts; see pooled.h.
  *
- * A perplexity is exp(sum of nats / sum of tokens) over all prompts, not a mean of perplexities, so
- * sums are kept apart until the end. All points are drawn with the same prompts: what is compared
- * are differences on the same texts.
+ * A perplexity is exp(sum of nats / sum of tokens) over all prompts, not a mean of perplexities; so
+ * both sums are kept until the end. Every draw uses the same prompts for all points, because
+ * differences on the same texts are compared.
  */
 #include "lib/stat/pooled.h"
 
@@ -56,7 +56,7 @@ size_t pooled_common(double *num, double *den, const unsigned char *there,
         *left_out += any && !all;
         if (!any || !all)
             continue;
-        for (size_t i = 0; i < points; i++) { /* kept <= k: moves left within its row */
+        for (size_t i = 0; i < points; i++) { /* kept <= k: a value moves left in its row */
             num[i * prompts + kept] = num[i * prompts + k];
             den[i * prompts + kept] = den[i * prompts + k];
         }
@@ -89,8 +89,8 @@ double pooled_unscale(double scaled, enum pooled_transform transform, int higher
     return transform == POOLED_EXPONENTIAL ? exp(s) : s;
 }
 
-/* The sums of each prompt side by side: num of all points and then, unless all weights are 1, den.
- * Returns how many. */
+/* rows[n][width]: for each prompt num of all points, then den of all points unless every weight is
+ * 1. Returns width. */
 static size_t lay_rows(const double *num, const double *den, const unsigned char *has,
                        size_t points, size_t n, double *rows)
 {
@@ -105,8 +105,8 @@ static size_t lay_rows(const double *num, const double *den, const unsigned char
     return width;
 }
 
-/* The draws of rows[n][points], which are whole numbers and all have the weight 1, into
- * sum[draws][points]. times: room for as many whole numbers of 16 bits as `rows` has bytes. */
+/* sum[draws][points] of rows[n][points], which hold whole numbers of weight 1. times: scratch of as
+ * many bytes as rows. */
 static void sum_whole(const double *rows, size_t points, size_t n, uint64_t seed, size_t draws,
                       double *sum, uint32_t *index, int16_t *times)
 {
@@ -130,8 +130,8 @@ void pooled_draws(const double *num, const double *den, const unsigned char *has
     int whole = width == points && !bootstrap_whole(rows, width, n);
     if (whole)
         sum_whole(rows, points, n, seed, draws, draw, index,
-                  (int16_t *)(void *)(rows + points * n)); /* that half of the work is free */
-    for (size_t d = 0; d <= draws; d++) { /* the last: as measured */
+                  (int16_t *)(void *)(rows + points * n)); /* the half for weights is free */
+    for (size_t d = 0; d <= draws; d++) { /* d = draws: as measured */
         const double *of = whole && d < draws ? draw + d * points : sum;
         if (of == sum && d < draws)
             bootstrap_draw(seed, d, n, index);

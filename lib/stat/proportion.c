@@ -1,7 +1,6 @@
-/* proportion.c - see proportion.h.
- *
- * A score interval holds every difference that a test at the same level would not reject. The test
- * statistic falls as the difference that it supposes grows, so each end is found by bisection.
+/* proportion.c - see proportion.h. A score interval holds every difference that a test of the same
+ * level does not reject. The test statistic falls as the assumed difference grows, so each end is
+ * found by bisection.
  */
 #include "lib/stat/proportion.h"
 
@@ -28,7 +27,7 @@ double proportion_mcnemar(const struct proportion_pairs *p)
     return fmin(1, 2 * tail);
 }
 
-/* The chance that only the first is right is what fits best beside d. */
+/* only_first: the maximum-likelihood probability that only the first is right, given d. */
 double proportion_above(const struct proportion_pairs *p, double d)
 {
     double a = 2 * p->n, b = (2 * p->n - p->second + p->first) * d - p->second - p->first;
@@ -39,7 +38,7 @@ double proportion_above(const struct proportion_pairs *p, double d)
     return variance > 0 ? above / sqrt(variance) : above > 0 ? INFINITY : -INFINITY;
 }
 
-/* Between lo and hi, where the score passes z. */
+/* The difference between lo and hi at which the score equals z. */
 static double solve(const struct proportion_pairs *p, double lo, double hi, double z)
 {
     for (int i = 0; i < 60; i++) {

@@ -1,12 +1,11 @@
-/* ratio.c - see ratio.h. Pairs and independent launches end in the same three numbers: a mean log
- * ratio, its standard error and the degrees of freedom; interval and p are made of these in one
- * place. */
+/* ratio.c - see ratio.h. Paired and independent launches both give a mean log ratio, its standard
+ * error and degrees of freedom; one place makes interval and p from these three numbers. */
 #include "lib/stat/ratio.h"
 
 #include <math.h>
 #include <stdint.h>
 
-static const double AIM = 0.8; /* of the goal: whoever aims at the goal itself stops by luck */
+static const double AIM = 0.8; /* of the goal: a rule that aims at the goal itself stops by luck */
 
 static int are_pairs(const struct launch_value *a, size_t n_a, const struct launch_value *b,
                      size_t n_b)
@@ -20,7 +19,7 @@ static int are_pairs(const struct launch_value *a, size_t n_a, const struct laun
     return pairs;
 }
 
-/* Logarithms; 0 when one of the values has none. */
+/* The logarithms of the values. Returns 0 if a value has none. */
 static int logs(const struct launch_value *v, size_t n, double *out)
 {
     for (size_t i = 0; i < n; i++) {
@@ -31,7 +30,7 @@ static int logs(const struct launch_value *v, size_t n, double *out)
     return 1;
 }
 
-/* Mean, its standard error and the degrees of freedom of what lies in x (and, unpaired, y). */
+/* The mean, its standard error and degrees of freedom, from x (paired) or from x and y. */
 static void welch(const double *x, size_t n, const double *y, size_t m, double *se, double *df)
 {
     double u = pow(stat_sd(x, n), 2) / (double)n, v = pow(stat_sd(y, m), 2) / (double)m;
@@ -95,15 +94,15 @@ enum ratio_verdict ratio_verdict(const struct ratio *r, double zone)
     return r->lo > 1 ? RATIO_ABOVE : r->hi < 1 ? RATIO_BELOW : RATIO_UNDECIDED;
 }
 
-/* Half-width at n launches of each side if the spread is as seen. */
+/* The half-width at n launches of each side, with the spread seen so far. */
 static double half_width(const struct ratio *r, size_t n)
 {
     double df = (double)(n - 1) * (r->paired ? 1 : 2);
     return stat_t_quantile(0.5 + r->level / 2, df) * r->sd / sqrt((double)n);
 }
 
-/* Launches of each side at which the half-width, with the spread seen so far, is `half` on the
- * scale of logarithms; at least LAUNCH_LEAST, at most RATIO_MOST. 0: the spread is not known. */
+/* Launches of each side at which half_width() is `half` (on logarithms); from LAUNCH_LEAST to
+ * RATIO_MOST. 0: the spread is not known. */
 static size_t needed_for(const struct ratio *r, double half)
 {
     if (isnan(r->sd) || !(half > 0))
@@ -131,7 +130,7 @@ size_t ratio_more(const struct ratio *r, double goal)
     if (n < LAUNCH_LEAST)
         return LAUNCH_LEAST - n;
     if (isnan(r->lo) || r->half <= (n < RATIO_SURE ? goal / 2 : goal))
-        return 0; /* a value that has no logarithm gets none by more launches */
+        return 0; /* lo NaN: a value without a logarithm; more launches do not help */
     size_t needed = needed_for(r, AIM * goal);
     needed = needed < RATIO_SURE ? RATIO_SURE : needed;
     size_t more = needed > n ? needed - n : 1;
@@ -158,8 +157,7 @@ void ratio_holm(const double *p, size_t n, double *adjusted, size_t *order)
     }
 }
 
-/* The chance that any of n intervals misses is at most the sum of their chances, however the
- * systems depend on each other. */
+/* Bonferroni: the chance that any of n intervals misses is at most the sum of their chances. */
 double ratio_level(double level, size_t n)
 {
     return n > 1 ? 1 - (1 - level) / (double)n : level;

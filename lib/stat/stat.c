@@ -1,8 +1,8 @@
 /* stat.c - sums, intervals and lines; see stat.h.
  *
- * One special function carries all intervals: the regularised incomplete beta I_x(a, b). Student's
- * distribution is one of its values and so is the binomial distribution that ranks the order
- * statistics, so both are exact at any n without tables.
+ * One special function gives all intervals: the regularised incomplete beta I_x(a, b). Student's
+ * distribution and the binomial distribution (for ranks of order statistics) are values of it, so
+ * both are exact at any n without tables.
  */
 #include "lib/stat/stat.h"
 
@@ -45,7 +45,7 @@ double stat_sd(const double *x, size_t n)
     return sqrt(sum / (double)(n - 1));
 }
 
-/* Type 7 of Hyndman and Fan on sorted x: linear between the ranks; the usual median at 1/2. */
+/* Quantile q of sorted x by type 7 of Hyndman and Fan: linear between ranks. */
 static double interpolate(const double *x, size_t n, double q)
 {
     double place = q * (double)(n - 1);
@@ -55,7 +55,7 @@ static double interpolate(const double *x, size_t n, double q)
     return x[i] + (place - (double)i) * (x[i + 1] - x[i]);
 }
 
-/* qsort, but for what is in order already. */
+/* qsort, unless x is sorted already. */
 static void sort(double *x, size_t n)
 {
     size_t i = 1;
@@ -252,7 +252,7 @@ static int compare_rays(const void *a, const void *b)
     return (x->weight > y->weight) - (x->weight < y->weight);
 }
 
-/* Among the lines through point i, the one of least absolute deviation: its slope is the median of
+/* The line of least absolute deviations among those through point i: its slope is the median of
  * the slopes to the other points, each weighted by its distance in x. NaN: no other x. */
 static double best_slope(const double *x, const double *y, size_t n, size_t i)
 {
@@ -261,7 +261,7 @@ static double best_slope(const double *x, const double *y, size_t n, size_t i)
     double total = 0, sum = 0;
     for (size_t j = 0; j < n; j++) {
         double dx = x[j] - x[i];
-        if (dx == 0) /* exact: the same abscissa */
+        if (dx == 0) /* exact: the same x */
             continue;
         ray[m++] = (struct ray){(y[j] - y[i]) / dx, fabs(dx)};
         total += fabs(dx);
@@ -280,7 +280,7 @@ void stat_line(const double *x, const double *y, size_t n, double *a, double *b)
     assert(n <= LINE_MAX_POINTS);
     double best = INFINITY;
     *a = *b = NAN;
-    for (size_t i = 0; i < n; i++) { /* a best line passes through some point */
+    for (size_t i = 0; i < n; i++) { /* some best line passes through a point */
         double slope = best_slope(x, y, n, i), loss = 0;
         slope = isnan(slope) ? 0 : slope;
         for (size_t j = 0; j < n; j++)
@@ -295,7 +295,7 @@ void stat_line(const double *x, const double *y, size_t n, double *a, double *b)
 
 void stat_isotonic(double *y, const double *w, size_t n, double *work)
 {
-    double *weight = work, *end = work + n; /* of block k: its weight, one past its last point */
+    double *weight = work, *end = work + n; /* of block k: weight, one past its last point */
     size_t blocks = 0;
     for (size_t i = 0; i < n; i++) {
         y[blocks] = y[i];
@@ -310,7 +310,7 @@ void stat_isotonic(double *y, const double *w, size_t n, double *work)
             blocks--;
         }
     }
-    for (size_t i = n; i-- > 0;) { /* backwards: block k never lies behind point i */
+    for (size_t i = n; i-- > 0;) { /* backwards: block k never lies after point i */
         if (blocks > 1 && (double)i < end[blocks - 2])
             blocks--;
         y[i] = y[blocks - 1];

@@ -1,14 +1,14 @@
-/* together.c - see together.h. A log ratio is moved by normal weights of the launches and of the
- * prompts, the same for all systems, along the parts that these have in its mean. Launches and
- * prompts both hold the noise of single cells, so the sum is scaled to the standard error that
- * counts it once. */
+/* together.c - see together.h. A draw moves each log ratio by normal weights of launches and
+ * prompts, the same weights for all systems, times the parts of these launches and prompts in its
+ * mean. Launch parts and prompt parts both hold the noise of cells; so the sum is scaled to the
+ * standard error that counts this noise once. */
 #include "lib/stat/together.h"
 
 #include <math.h>
 
 #include "lib/base/rng.h"
 
-static const double MANY = 200; /* degrees of freedom: as good as normal */
+static const double MANY = 200; /* degrees of freedom; from here on normal */
 
 size_t together_work(const struct together *t)
 {
@@ -30,8 +30,8 @@ static double log_ratio(const struct paired_cells *c, size_t l, size_t p)
     return a > 0 && b > 0 && isfinite(a) && isfinite(b) ? log(b / a) : (double)NAN;
 }
 
-/* The parts of launches and prompts in the mean, part[launches + prompts], whose squares add up to
- * the variance. The launches that paired_ratio left out have too few pairs to matter here. */
+/* part[launches + prompts]: the parts of launches and prompts in the mean; their squares sum to the
+ * variance. Launches that paired_ratio() left out have too few pairs to matter here. */
 static void take_parts(const struct paired_cells *c, const struct paired *r, double *part)
 {
     double mean = log(r->ratio.value), n = (double)r->ratio.launches, m = (double)r->prompts;
@@ -58,7 +58,7 @@ static void take_parts(const struct paired_cells *c, const struct paired *r, dou
         part[k] *= squares > 0 ? r->se / sqrt(squares) : 0;
 }
 
-/* 1 / root of a chi-square over its degrees of freedom. */
+/* 1 / sqrt(chi-square / df). */
 static double draw_scale(struct rng *r, double df)
 {
     double square = 0;
@@ -84,7 +84,7 @@ static void draw_one(const struct together *t, const struct paired *ratio, const
     }
 }
 
-/* The base is 1 to itself, without a spread. */
+/* The base: ratio 1 to itself, no spread. */
 static void set_base(struct paired *ratio, size_t base, int any)
 {
     struct ratio *r = &ratio[base].ratio;
