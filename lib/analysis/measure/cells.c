@@ -1,6 +1,6 @@
-/* cells.c - see cells.h. Sums of logarithms are kept, in a hash table by launch and prompt; what is
- * written is in the order of the texts of the ids, so the order of the records leaves no trace but
- * in the last bit of a sum. */
+/* cells.c - see cells.h. Sums of logarithms are kept in a hash table by launch and prompt. The
+ * record is written in the order of the ids, so the order of the input changes at most the last bit
+ * of a sum. */
 #include "lib/analysis/measure/cells.h"
 
 #include <math.h>
@@ -88,7 +88,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The launches, ascending, each once. The caller's. */
+/* The launch numbers, ascending, each once. The caller frees. */
 static int64_t *launches_of(const struct cells *c, size_t *n)
 {
     int64_t *v = mem_zero(c->n, sizeof *v);
@@ -109,7 +109,7 @@ static json_t *mean_of(double log_sum, uint32_t n)
     return n ? json_integer((json_int_t)nearbyint(exp(log_sum / n))) : json_null();
 }
 
-/* One row a launch. */
+/* One row for each launch. */
 static void put_rows(const struct cells *c, const struct order *ids, const int64_t *launch,
                      size_t launches, json_t *record)
 {

@@ -1,7 +1,7 @@
-/* cells.h - the times of one point as a table: one cell a prompt and launch, for comparisons of the
- * same prompts in the same launches (lib/stat/paired.h). A prompt that a launch answers more than
- * once has one cell: the geometric mean. Launches of two systems that ran side by side share the
- * number of their pair.
+/* cells.h - the times of one point as a table with one cell for each prompt and launch, for
+ * comparisons of the same prompts in the same launches (lib/stat/paired.h). If a launch answers a
+ * prompt several times, the cell is the geometric mean. Launches of two systems that ran side by
+ * side have the same number: that of their pair.
  */
 #ifndef ANALYSIS_MEASURE_CELLS_H
 #define ANALYSIS_MEASURE_CELLS_H
@@ -13,19 +13,19 @@
 
 struct cell { int64_t launch; uint32_t id, n_wall, n_cpu; double log_wall, log_cpu; };
 struct cells { /* begins as zeroes */
-    struct places ids, tasks;   /* texts; the empty task: none */
-    uint32_t *task;             /* [ids.n]: of each prompt */
+    struct places ids, tasks;   /* texts; the empty text: no task */
+    uint32_t *task;             /* [ids.n]: place of the task of each prompt */
     size_t cap_task;
-    struct cell *v;             /* one a launch and prompt */
+    struct cell *v;             /* one for each launch and prompt */
     size_t n, cap;
-    uint32_t *slot;             /* [slots], a power of two: place in v + 1; 0: nothing */
+    uint32_t *slot;             /* [slots], a power of two: hash table, place in v + 1; 0: empty */
     size_t slots;
 };
 
-/* Takes a timed answer. A disturbed one has no wall time that counts, but processor time: other
- * processes do not add to it. */
+/* Takes a timed answer. disturbed 1: its wall time does not count, but its processor time does,
+ * because other processes do not add to that. */
 void cells_add(struct cells *c, const struct timing *t, const json_t *record, int disturbed);
-/* Adds ids, tasks, launches, e2e_ns, cpu_ns and disturbed_cells to `record`. */
+/* Sets ids, tasks, launches, e2e_ns, cpu_ns and disturbed_cells in `record`. */
 void cells_put(struct cells *c, json_t *record);
 void cells_free(struct cells *c);
 

@@ -1,6 +1,5 @@
-/* idle.c - see idle.h. The list is kept in order of watts, so that the sums are the same in
- * whatever order the records came. A device that others used while it was idle says nothing about
- * its idle power, and is left out. */
+/* idle.c - see idle.h. The list is sorted by watts, so that sums do not depend on the order of the
+ * records. */
 #include "lib/analysis/measure/idle.h"
 
 #include <math.h>

@@ -1,11 +1,11 @@
-/* measurement.c - see measurement.h. A sample is kept with its launch, because launches are what is
- * averaged; batches are merged from their requests when all are there. What is null says why: the
- * reason of the records goes before that of the registry.
+/* measurement.c - see measurement.h. A sample is kept with its launch, because metrics are averaged
+ * over launches. Batches are merged from their requests at the end. A null value has a reason: that
+ * of the records, else that of the registry (metrics.h).
  *
- * Tainted records, of batches that others on the machine disturbed, are kept apart. They count
- * where a point has nothing else: then its values are shown, and never an interval.
+ * Records of batches that were disturbed (tainted) are kept apart. They are used only if a point
+ * has no others: then values are shown without intervals.
  *
- * One file because what is taken, what stands in for it and what is written share one struct. */
+ * Over 500 lines: taking, replacing and writing share one struct. */
 #include "lib/analysis/measure/measurement.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@
 static const double LEVEL = 0.95;
 enum { WORKS = 2 };
 
-/* The work of an answer, which stands beside every metric: what orders the points of a sweep. */
+/* The work of an answer. It is in every metric record, because it orders the points of a sweep. */
 static const enum metric works[WORKS] = {PASSES, ROWS};
 
 _Static_assert((int)MEMORY_METRICS == (int)TIMING_MEMORY, "as the records have it");
@@ -42,8 +42,8 @@ static void push(struct measurement_series *x, int64_t launch, double value, dou
     x->s[x->n++] = (struct launch_sample){launch, value, weight};
 }
 
-/* Memory keeps one sample a launch: its maximum. Launches come one after the other, so the last one
- * is asked first. */
+/* Memory has one sample for each launch: the maximum. Records of a launch come together, so the
+ * search begins at the last launch. */
 static void push_peak(struct measurement_series *x, int64_t launch, double value)
 {
     size_t i = isnan(value) ? 0 : x->n;
@@ -55,7 +55,7 @@ static void push_peak(struct measurement_series *x, int64_t launch, double value
         push(x, launch, value, 1);
 }
 
-/* Room for n doubles in w->work. */
+/* Makes w->work hold n doubles. */
 static void make_room(struct measurement_work *w, size_t n)
 {
     if (n <= w->room)
@@ -65,7 +65,7 @@ static void make_room(struct measurement_work *w, size_t n)
     w->work = mem_zero(n, sizeof *w->work);
 }
 
-/* Takes an answer with its emissions, which it cuts. */
+/* Takes the emissions of an answer; cuts them at the stop id. */
 static void push_answer(struct measurement *c, struct measurement_work *w, struct samples_answer *a)
 {
     struct timing *t = &w->timing;
@@ -142,7 +142,7 @@ static double median_of(const struct measurement_series *x, struct measurement_w
     return x->n ? stat_median(w->work, x->n) : NAN;
 }
 
-/* Different outputs / ids. */
+/* Number of different outputs / number of ids. */
 static double distinct_of(const json_t *outputs)
 {
     json_t *seen = json_object(), *hash;
@@ -191,7 +191,8 @@ enum timing_class measurement_take(struct measurement *c, const json_t *r, int v
 
 /* ---- the numbers ---- */
 
-/* The metrics of batches: their samples, or how many if `out` is NULL; -1: it is another one. */
+/* Samples of a metric over batches into out (NULL: only counted). Returns how many; -1: the metric
+ * is not one of batches. */
 static int64_t of_batches(const struct measurement *c, enum metric f, struct launch_sample *out)
 {
     const struct batches *b = &c->batches;
@@ -227,7 +228,8 @@ int measurement_has(const struct measurement *c, enum metric f)
     return count(c, f) > 0;
 }
 
-/* The samples of a metric, to be sorted: its own, or in w->series until the next call. */
+/* The samples of a metric; the caller may sort them. They may lie in w->series: valid until the
+ * next call. */
 static struct measurement_series *fill_series(struct measurement *c, enum metric f,
                                          struct measurement_work *w)
 {
@@ -245,7 +247,7 @@ static struct measurement_series *fill_series(struct measurement *c, enum metric
     return x;
 }
 
-/* launch_summarize; *values is the caller's. */
+/* Calls launch_summarize(); the caller frees *values. */
 static struct launch_summary summarize(struct measurement_series *x, enum metric f,
                                        struct launch_value **values, struct measurement_work *w)
 {
@@ -267,7 +269,7 @@ static double typical_value(struct measurement *c, enum metric f, struct measure
     return v;
 }
 
-/* Joules and shares of the roof, from batches. */
+/* Sets joules and shares of the roofline, from the batches. */
 static void finish_batches(struct measurement *c, const struct roof *roof, const struct idle *idle)
 {
     const char *model = rec_text(c->about, "model"), *device = rec_text(c->about, "device_name");
@@ -287,7 +289,7 @@ static void finish_batches(struct measurement *c, const struct roof *roof, const
     c->basis = energy_basis(&c->batches);
 }
 
-/* Without a clean record the disturbed ones stand in. */
+/* Uses the disturbed records if no record is clean. */
 static void take_disturbed(struct measurement *c)
 {
     struct measurement *d = c->disturbed, had = *c;
@@ -329,7 +331,7 @@ void measurement_finish(struct measurement *c, const struct roof *roof, const st
 
 /* ---- metric records out ---- */
 
-/* Percentiles with the sample size each one needs. Sorts the series. */
+/* Sets each percentile that has enough samples (launch_needed()). Sorts the series. */
 static void put_percentiles(struct measurement_work *w, json_t *j, enum launch_kind kind,
                             struct measurement_series *x, size_t requests)
 {
@@ -387,7 +389,7 @@ static const char *why_missing(const struct measurement *c, enum metric f)
                                                   : metrics[f].missing;
 }
 
-/* On what joules rest. */
+/* Sets the members that say how the joules were measured. */
 static void describe_energy(const struct measurement *c, json_t *j)
 {
     const struct energy_basis *b = &c->basis;

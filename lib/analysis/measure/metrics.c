@@ -1,6 +1,5 @@
-/* metrics.c - see metrics.h. A metric that is null says why; "not recorded" is for what a
- * generation record may always lack. A new metric is a row here, its enumerator, and the line in
- * measurement.c that feeds it. */
+/* metrics.c - see metrics.h. "not recorded": a generation record may always lack the field. A new
+ * metric needs a row here, an enumerator, and in measurement.c a line that gives its samples. */
 #include "lib/analysis/measure/metrics.h"
 
 #include <stddef.h>

@@ -1,11 +1,11 @@
-/* metrics.h - the registry of what measure reports of a configuration. */
+/* metrics.h - the table of the metrics that measure writes for a configuration. */
 #ifndef ANALYSIS_MEASURE_METRICS_H
 #define ANALYSIS_MEASURE_METRICS_H
 
 #include "lib/stat/energy.h"
 #include "lib/stat/launch.h"
 
-enum { MEMORY_METRICS = 8 }; /* weights .. of the process, in the order of the table */
+enum { MEMORY_METRICS = 8 }; /* in the order of timing_memory_names */
 enum metric {
     E2E, TTFT, TTFT_COMMIT, TTF_BLOCK, TPOT, ITL, VISIBLE_GAP, LONGEST_GAP, TOKENIZE, PREPARE,
     NORM, NORM_WORD, OUTPUT_RATE, SLOT_RATE, TEXT_RATE, TO_EOS, EFFICIENCY,
@@ -18,8 +18,8 @@ enum metric {
 struct metric_row {
     const char *name, *unit, *direction; /* "lower" or "higher" is better */
     enum launch_kind kind;
-    const char *missing; /* why there may be none; NULL: lib/stat/energy.h says */
-    int any_batch;       /* 1: the same in a batch that is not full */
+    const char *missing; /* the reason of a null; NULL: energy_samples() gives it */
+    int any_batch;       /* 1: also taken from a batch that is not full */
 };
 extern const struct metric_row metrics[METRICS];
 

@@ -1,6 +1,5 @@
 /* roof.c - see roof.h. Of several ceilings of one kind the largest counts: a smaller one was
- * disturbed. A share without its ceiling does not exist, and the reason says which one was looked
- * for. */
+ * disturbed. Without a ceiling a share is null, with the missing ceiling as reason. */
 #include "lib/analysis/measure/roof.h"
 
 #include <math.h>
@@ -19,7 +18,8 @@ int roof_take(struct roof *r, const json_t *record)
     return 1;
 }
 
-/* On a GPU its name says where; on the host the machine (origin.h) and the number of threads. */
+/* 1: both ran on one device: the same GPU name; on the host the same machine (provenance.h) and
+ * number of threads. */
 static int same_place(const json_t *ceiling, const json_t *about)
 {
     const char *a = rec_text(ceiling, "device_name"), *b = rec_text(about, "device_name");
@@ -29,12 +29,12 @@ static int same_place(const json_t *ceiling, const json_t *about)
            rec_int(ceiling, "threads", -1) == rec_int(about, "threads", -2);
 }
 
-/* NaN: no ceiling; unit NULL: of any. Those of the record's own file come before others: a machine
- * that is measured twice need not be as fast again. */
+/* The largest ceiling `key`; unit NULL: of any unit. NaN: none. Ceilings of the record's own file
+ * come first: a machine need not be as fast at another time. */
 static double highest_ceiling(const struct roof *r, const json_t *about, const char *key,
                               const char *unit)
 {
-    double best[2] = {NAN, NAN}; /* of its file; of any */
+    double best[2] = {NAN, NAN}; /* of the same file; of any */
     size_t i;
     const json_t *c;
     json_array_foreach(r->list, i, c) {
@@ -42,7 +42,7 @@ static double highest_ceiling(const struct roof *r, const json_t *about, const c
         if (!same_place(c, about) || (unit && (!its || strcmp(its, unit))))
             continue;
         for (int k = !provenance_same_file(c, about); k < 2; k++)
-            best[k] = fmax(best[k], rec_number(c, key)); /* fmax passes over NaN */
+            best[k] = fmax(best[k], rec_number(c, key)); /* fmax ignores NaN */
     }
     return isnan(best[0]) ? best[1] : best[0];
 }

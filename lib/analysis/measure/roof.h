@@ -1,18 +1,18 @@
-/* roof.h - which ceilings hold for a configuration: those that were measured on the device, or with
- * the threads, that it ran on. */
+/* roof.h - the ceilings that hold for a configuration: those measured on its device, or with its
+ * threads on its processor. */
 #ifndef ANALYSIS_MEASURE_ROOF_H
 #define ANALYSIS_MEASURE_ROOF_H
 
 #include <jansson.h>
 
 struct roof {
-    json_t *list; /* roofline records with `ceiling` true; owned; NULL: none yet */
+    json_t *list; /* roofline records with `ceiling` true; owned; NULL: none */
 };
-/* 1: the record is a ceiling, and a copy is kept. */
+/* Keeps a copy of a ceiling record. 1: it was one. */
 int roof_take(struct roof *r, const json_t *record);
-/* The most bytes and flops a second for a record with device_name, threads and flops_unit; of its
- * file before those of others, where records are marked (origin.h). A unit that the processor has
- * no instruction for multiplies in f32. NaN with *why (static): none. */
+/* The ceilings for a record with device_name, threads and flops_unit. Ceilings of the record's own
+ * file are preferred, if records are marked (provenance.h). If the processor has no instruction for
+ * flops_unit, the f32 ceiling holds. NaN with why (static): no ceiling. */
 struct roof_limit {
     double bytes_per_s, flops_per_s;
     const char *why;

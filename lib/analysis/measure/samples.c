@@ -1,7 +1,6 @@
-/* samples.c - see samples.h. A gap is the nanoseconds between two emissions over the tokens of the
- * later one, both whole: these two are kept where the quotient comes out of them bit by bit, and
- * the gap as it is where not, so the form leaves no trace in any number. What follows from other
- * numbers of an answer is not kept.
+/* samples.c - see samples.h. A gap is ns between two emissions / tokens of the later one, both
+ * whole numbers. Both are kept if their quotient gives the gap bit for bit, else the gap itself: so
+ * storing changes no number. Values that follow from others are not stored.
  */
 #include "lib/analysis/measure/samples.h"
 
@@ -16,7 +15,7 @@ enum place {
     OF_CANVAS
 };
 
-/* The column of a metric, and what it is divided by; 0: there is none. */
+/* The column of a metric and its divisor; returns 0 if there is none. */
 static const struct { unsigned char value, by; } places[METRICS] = {
     [E2E] = {OF_E2E, 0}, [TTFT] = {OF_TTFT, 0}, [TTFT_COMMIT] = {OF_TTFT_COMMIT, 0},
     [TTF_BLOCK] = {OF_TTF_BLOCK, 0}, [TPOT] = {OF_TPOT, 0}, [LONGEST_GAP] = {OF_LONGEST_GAP, 0},
@@ -25,7 +24,7 @@ static const struct { unsigned char value, by; } places[METRICS] = {
     [TO_EOS] = {OF_TO_EOS, 0}, [EFFICIENCY] = {OF_COMMITTED, OF_CANVAS}, [PASSES] = {OF_STEPS, 0},
     [ROWS] = {OF_ROWS, 0}, [PER_STEP] = {OF_COMMITTED, OF_STEPS}};
 
-/* 1: kept as two whole numbers. */
+/* Stores the gap as two whole numbers; 0: that is not exact. */
 static int keep_gap(struct samples *s, double gap, double tokens)
 {
     double ns = nearbyint(gap * tokens), back = ns / tokens;
@@ -68,7 +67,7 @@ static int64_t launch_of(const struct samples *s, size_t i)
     return (int64_t)column_at(&s->of[OF_LAUNCH], i);
 }
 
-/* A gap as a sample of ITL, or of what a reader sees. */
+/* A gap as a sample of ITL (per token) or VISIBLE_GAP (per emission). */
 static struct launch_sample gap_sample(enum metric f, int64_t launch, double gap, double tokens)
 {
     return f == ITL ? (struct launch_sample){launch, gap, tokens}

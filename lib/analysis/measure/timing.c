@@ -1,7 +1,7 @@
-/* timing.c - see timing.h. Every number is checked here, once, so that no time of 0, below 0, or of
- * 1e308 can reach a division, and a record that contradicts itself (a first token after the last
- * one) is bad as a whole: there is no telling which of its numbers is the wrong one. Nothing is
- * computed: what a record does not say is NaN, and stays so until a metric says why. */
+/* timing.c - see timing.h. Every number is checked here once, so that no time of 0, below 0 or of
+ * 1e308 reaches a division. A record that contradicts itself is bad as a whole, because nobody can
+ * tell which of its numbers is wrong. Nothing is computed: an absent number stays NaN until a
+ * metric gives the reason. */
 #include "lib/analysis/measure/timing.h"
 
 #include <math.h>
@@ -12,8 +12,8 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
-static const double TIME_LIMIT = 9007199254740992.0; /* 2^53: what a record holds exactly */
-static const double WORK_LIMIT = 1e24; /* years of any machine */
+static const double TIME_LIMIT = 9007199254740992.0; /* 2^53: larger whole numbers are not exact */
+static const double WORK_LIMIT = 1e24; /* more than years of any machine */
 
 const char *const timing_memory_names[TIMING_MEMORY] = {
     "weights_bytes", "kv_bytes", "activations_bytes", "requested_peak_bytes",
@@ -41,7 +41,7 @@ static int number(const json_t *r, const char *key, double lo, double hi, double
     return 0;
 }
 
-/* A number of things. */
+/* A count. */
 static int count(const json_t *r, const char *key, double lo, double hi, double *out,
                  struct err *e)
 {
@@ -52,7 +52,7 @@ static int count(const json_t *r, const char *key, double lo, double hi, double 
                : 0;
 }
 
-/* A place: a whole number below 2^53, `otherwise` when absent. */
+/* A whole number from 0 to 2^53; `otherwise` when absent. */
 static int read_count(const json_t *r, const char *key, int64_t otherwise, int64_t *out,
                       struct err *e)
 {
@@ -67,8 +67,8 @@ static int read_count(const json_t *r, const char *key, int64_t otherwise, int64
                                        : "one above 2^53");
 }
 
-/* *list: whole numbers from 0, or NULL when absent. A list that is in the record is copied, until
- * the next one is asked for. */
+/* *list: whole numbers from 0, or NULL when absent. A list inside the record is copied; the copy is
+ * valid until the next call. */
 static int whole_list(struct timing *t, const json_t *r, const char *key,
                       const struct numbers **list, struct err *e)
 {
@@ -92,7 +92,7 @@ static int whole_list(struct timing *t, const json_t *r, const char *key,
     return 0;
 }
 
-/* Room for n emissions. */
+/* Makes the lists hold n emissions. */
 static void make_room(struct timing *t, size_t n)
 {
     if (n <= t->cap_emits)
@@ -137,7 +137,7 @@ static int read_work(struct timing *t, const json_t *r, struct err *e)
            number(r, "prefill_ns", 1, TIME_LIMIT, &t->prefill_ns, e);
 }
 
-/* The joules of the batch by a counter that never falls. */
+/* Joules of the batch: end - begin of a counter that must not fall. */
 static int set_energy(struct timing *t, const char *of, double begin, double end, struct err *e)
 {
     t->energy_j = end - begin;
@@ -146,7 +146,7 @@ static int set_energy(struct timing *t, const char *of, double begin, double end
                            : 0;
 }
 
-/* Joules of the packages of the processor, whose counters tick once a millisecond. */
+/* Joules of the processor packages; their counters tick once a millisecond. */
 static int read_packages(struct timing *t, const json_t *host, struct err *e)
 {
     double begin, end, ns;
@@ -176,7 +176,7 @@ static int read_gpu(struct timing *t, const json_t *gpu, struct err *e)
         return err_set(e, EXIT_BAD_DATA, "gpu.power_capped_samples: expected at most samples, "
                        "%.16g, got %.16g", t->looks, t->capped);
     t->energy_whole = 0;
-    t->energy_reason = NULL; /* of few ticks alone: launches may have enough */
+    t->energy_reason = NULL; /* few ticks in a batch are no reason: launches may have enough */
     return set_energy(t, "gpu", begin, end, e);
 }
 
@@ -190,7 +190,7 @@ static int read_memory(struct timing *t, const json_t *m, struct err *e)
     return 0;
 }
 
-/* Which launch, which batch, and whether that was full. */
+/* Reads launch, batch and whether the batch was full. */
 static int read_place(struct timing *t, const json_t *r, struct err *e)
 {
     double batch, filled;
@@ -205,7 +205,7 @@ static int read_place(struct timing *t, const json_t *r, struct err *e)
     return 0;
 }
 
-/* `key` is no later, or no more, than `end`. */
+/* -1: `key` is later, or more, than `end`. */
 static int not_after(const char *key, double value, const char *end, double limit, struct err *e)
 {
     if (!(value > limit))
@@ -257,7 +257,7 @@ static int tokens_agree(struct timing *t, const json_t *r, struct err *e)
 static double words_of(const char *s, size_t n)
 {
     size_t words = 0;
-    int before = 1; /* white space */
+    int before = 1; /* 1: the byte before is white space */
     for (size_t i = 0; i < n; i++) {
         int space = s[i] == ' ' || (s[i] >= '\t' && s[i] <= '\r');
         words += before && !space;
@@ -266,8 +266,8 @@ static double words_of(const char *s, size_t n)
     return (double)words;
 }
 
-/* The text before the first stop id. A record that has the whole text alone says so where nothing
- * is behind a stop id. */
+/* Sets the sizes of the text before the first stop id. A record with only the whole text has it if
+ * no token follows a stop id. */
 static void read_text(struct timing *t, const json_t *r)
 {
     const json_t *text = json_object_get(r, "text_to_eos");
@@ -346,7 +346,7 @@ enum timing_class timing_read(struct timing *t, const json_t *r, struct err *e)
     return read_numbers(t, r, e) ? TIMING_BAD : tainted ? TIMING_TAINTED : TIMING_TIMED;
 }
 
-/* The answer is as long as the contract asks for, and the stop id is where it says. */
+/* Checks that the answer has the length of its contract and a stop id where it says so. */
 static int verify_contract(const struct timing *t, const json_t *r, struct err *e)
 {
     const char *contract = rec_text(r, "contract"), *stop = rec_text(r, "stop");
@@ -383,7 +383,7 @@ int timing_repeats(struct timing *t, json_t *outputs, const json_t *r)
     uint64_t h = 0xcbf29ce484222325u; /* FNV-1a over the ids */
     const json_t *id = json_object_get(r, "id");
     const struct numbers *ids;
-    struct err none = {0}; /* they were read before */
+    struct err none = {0}; /* they were read without error before */
     if (!whole_list(t, r, "token_ids", &ids, &none))
         for (size_t i = 0; ids && i < ids->n; i++)
             h = (h ^ (uint64_t)ids->v[i]) * 0x100000001b3u;

@@ -1,6 +1,6 @@
-/* quality.c - see quality.h. A quality carries the identity of its point and workload, so that it
- * meets the metrics of the same measurement and no others. An interval that a single text cannot
- * give is null with the reason. */
+/* quality.c - see quality.h. A quality record carries its point and workload, so that it is joined
+ * with the metrics of the same measurement only. An interval that needs more texts is null with the
+ * reason. */
 #include "lib/analysis/score/quality.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 enum { DRAWS = 2000, COPIED = 4 };
 
-/* Of the record that was scored; no `about` has them. */
+/* Members of the scored record; `about` does not have them. */
 static const char *const copied[COPIED] = {"id", "seed", "task", "copies"};
 
 json_t *quality_of(const json_t *about, const json_t *r, const char *metric, const char *direction)

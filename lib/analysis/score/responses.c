@@ -1,6 +1,6 @@
-/* responses.c - see responses.h. Groups stand in the order in which they were met until the end, so
- * that a place stays what it is. A response of random weights is counted and not scored: that it is
- * wrong would be a statement about nothing. */
+/* responses.c - see responses.h. Groups keep the order in which they came until the end, so that
+ * their places stay valid. Responses of random weights are counted and not scored: a wrong answer
+ * of random weights tells nothing. */
 #include "lib/analysis/score/responses.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "lib/record/rec.h"
 #include "lib/stat/bootstrap.h"
 
-/* Groups that are drawn together, and draws of one after the other while its scores are near. */
+/* Groups drawn together; draws made in a row for one group, while its scores are in the cache. */
 enum { TOGETHER = 16, AT_ONCE = 20 };
 _Static_assert(RESPONSES_DRAWS % AT_ONCE == 0, "no draw is left over");
 
@@ -33,7 +33,7 @@ static struct response_group *find_group(struct responses *s, const json_t *r)
     return &s->group[place];
 }
 
-/* 1 when this id and seed were scored in the group before: another round of the same prompt. */
+/* 1: this id and seed were scored in the group before (another round of the same prompt). */
 static int is_repeat(struct responses *s, struct response_group *g, const json_t *r)
 {
     json_t *seed = json_object_get(r, "seed");
@@ -52,7 +52,7 @@ static int is_repeat(struct responses *s, struct response_group *g, const json_t
     return (before & bit) != 0;
 }
 
-/* Which prompt the record answers, and for how many generations it stands. */
+/* Sets the prompt of the record and its number of copies. */
 static void note_prompt(struct responses *s, struct response_group *g, const json_t *r)
 {
     buf_clear(&s->key);
@@ -61,7 +61,7 @@ static void note_prompt(struct responses *s, struct response_group *g, const jso
     g->times = (uint32_t)rec_int(r, "copies", 1);
 }
 
-/* What a quality repeats of its answer is as records have it. */
+/* Checks the members that a quality record copies from its answer. */
 static int check_copied(const json_t *r, struct err *e)
 {
     const json_t *task = json_object_get(r, "task"), *seed = json_object_get(r, "seed"),
@@ -144,10 +144,10 @@ static int compare_about(const void *a, const void *b)
                        ((const struct response_group *)b)->about);
 }
 
-/* Rows of one prompt become one, their mean; that of a prompt which has one row stays as it is. */
+/* Replaces the rows of each prompt by their mean; a single row stays as it is, bit for bit. */
 static void average_repeats(const struct responses *s, struct response_group *g)
 {
-    uint32_t *row = mem_zero(s->ids.n, sizeof *row); /* of a prompt: its row + 1 */
+    uint32_t *row = mem_zero(s->ids.n, sizeof *row); /* [prompt]: its row + 1 */
     double *times = mem_zero(g->n, sizeof *times);
     size_t n = 0;
     for (size_t i = 0; i < g->n; i++) {
@@ -204,7 +204,7 @@ const char *responses_why(const struct response_group *g)
     return g->unscored ? "random weights" : "n<1";
 }
 
-/* Groups that have as many texts, and room for the draws that are made at once. */
+/* Groups with equally many texts, and scratch for the draws made at once. */
 struct drawn_texts {
     struct response_group *group[TOGETHER];
     size_t n, texts, width;
@@ -212,7 +212,7 @@ struct drawn_texts {
     int16_t *times;  /* [AT_ONCE][bootstrap_room(texts)] */
 };
 
-/* AT_ONCE draws from `first` on. */
+/* Adds AT_ONCE draws, the first is `first`. */
 static void add_draws(const struct drawn_texts *t, uint64_t seed, size_t first)
 {
     for (size_t d = 0; d < AT_ONCE; d++) {

@@ -1,5 +1,5 @@
-/* scores.h - scored texts of one configuration, kept for its summary. Sums are pooled over tokens
- * and bytes, never averaged over texts; intervals resample texts. */
+/* scores.h - the scored texts of one configuration, kept for its summary. Sums are pooled over
+ * tokens and bytes, never averaged over texts; intervals resample texts. */
 #ifndef ANALYSIS_SCORE_SCORES_H
 #define ANALYSIS_SCORE_SCORES_H
 
@@ -12,15 +12,16 @@
 
 struct score { double nats, tokens, bytes, variety[DIVERSITY_METRICS]; };
 struct scores {
-    json_t *about; /* what its records carry, and who judged; owned */
+    json_t *about; /* settings of its records, and the judge; owned */
     struct score *v;
     size_t n, cap;
     int64_t left_out; /* texts without a value */
-    int random;       /* weights are, so there is no value */
+    int random;       /* 1: random weights, so there is no value */
 };
 
 void scores_keep(struct scores *g, struct score v);
-/* Writes MODE_ppl, MODE_bits_per_byte and, where texts were judged, their variety. */
+/* Writes MODE_ppl = exp(nats / tokens), MODE_bits_per_byte = nats / bytes / ln 2 and, with a judge,
+ * the diversity metrics. */
 int scores_write(const struct scores *g, const char *mode, uint64_t seed, struct rec_writer *out,
                  struct err *e);
 void scores_free(struct scores *g);
