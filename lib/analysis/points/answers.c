@@ -1,7 +1,5 @@
-/* answers.c - see answers.h.
- *
- * Answers are kept as they come and found by point, then by prompt; pairs are put into the order of
- * the prompts' identities, so that the order of the records leaves no trace in what is drawn. */
+/* answers.c - see answers.h. Answers are stored as they come and found by point and prompt. Pairs
+ * are sorted by prompt, so that the order of the records does not change the draws. */
 #include "lib/analysis/points/answers.h"
 
 #include <math.h>
@@ -12,7 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
-/* Answers of a point and workload: prompt -> place. Borrowed. */
+/* The answers of a point and workload: id -> place. Borrowed. */
 static json_t *answers_of(struct answers *a, const json_t *r)
 {
     char *key = mem_format("%s\n%s", about_point(r), about_workload(r));
@@ -43,7 +41,7 @@ static int read_ids(struct answer *to, const json_t *list, struct err *e)
     return 0;
 }
 
-/* When each id could be read: what is emitted is emitted at the end of a pass. */
+/* Sets the pass after which each id can be read: tokens are emitted at the end of a pass. */
 static void read_steps(struct answer *to, const json_t *r)
 {
     const json_t *when = json_object_get(r, "emit_ns"), *tokens = json_object_get(r, "emit_tokens");
@@ -60,7 +58,7 @@ static void read_steps(struct answer *to, const json_t *r)
     }
 }
 
-/* The answer at a place of v, or behind its end. */
+/* Stores the answer at place `at` of v; at = n appends. */
 static int keep_answer(struct answers *a, size_t at, const json_t *r, const json_t *ids,
                        struct err *e)
 {
@@ -164,7 +162,7 @@ struct answers_pair *answers_pairs(const struct answers *a, const struct point *
         const json_t *other = json_object_get(second, prompt);
         const struct answer *p = &a->v[json_integer_value(place)];
         const struct answer *q = other ? &a->v[json_integer_value(other)] : NULL;
-        if (q && !(p->seed < q->seed) && !(p->seed > q->seed)) /* drawn alike, if it was drawn */
+        if (q && !(p->seed < q->seed) && !(p->seed > q->seed)) /* the same seed, or none */
             list[(*n)++] = pair_of(prompt, p, q);
     }
     if (*n)

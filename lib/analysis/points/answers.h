@@ -1,10 +1,10 @@
-/* answers.h - the token ids of every answer, by point, so that two points can be asked how far they
- * agree prompt by prompt: what another number format, batch size or instruction set changes in what
- * is written, not only in how good it is.
+/* answers.h - the token ids of every answer, by point: how many prompts do two points answer with
+ * different tokens? This shows what another number format, batch size or instruction set changes in
+ * the text, beside its quality.
  *
- * Counted are timed records with status ok, each point, workload and id once, of several seeds the
- * smallest: the prompt is the unit, and the launches of a prompt are no further prompts. Not those
- * of random weights.
+ * Counted are timed records with status ok; each point, workload and id once. Of several seeds the
+ * smallest counts, because the prompt is the unit and other launches add no prompts. Answers of
+ * random weights are left out.
  */
 #ifndef ANALYSIS_POINTS_ANSWERS_H
 #define ANALYSIS_POINTS_ANSWERS_H
@@ -17,9 +17,9 @@
 
 struct answer {
     int32_t *ids;  /* [n] */
-    int32_t *step; /* [n] the pass, from 1, by which a reader has each; 0: not told */
+    int32_t *step; /* [n] the pass, from 1, after which each id can be read; 0: unknown */
     size_t n;
-    double seed; /* NaN: not said */
+    double seed; /* NaN: none */
 };
 struct answers {
     json_t *index; /* point and workload -> {id: place in v} */
@@ -27,19 +27,19 @@ struct answers {
     size_t n, cap;
 };
 
-/* 1: taken; 0: no generation; -1: its token_ids are none (EXIT_BAD_DATA). */
+/* 1: taken; 0: not a generation; -1: bad token_ids (EXIT_BAD_DATA). */
 int answers_take(struct answers *a, const json_t *record, struct err *e);
 void answers_free(struct answers *a);
 
 /* Two answers to one prompt. */
 struct answers_pair {
-    const char *prompt; /* identity; borrowed */
-    double ids;         /* of the longer one */
-    double differing;   /* places at which they differ, or only one has an id */
-    double first;       /* place of the first of them, from 1; NaN: none */
-    double step;        /* the pass by which a reader of either can have it; NaN: none, not told */
+    const char *prompt; /* id; borrowed */
+    double ids;         /* number of ids of the longer answer */
+    double differing;   /* positions where they differ or only one has an id */
+    double first;       /* the first such position, from 1; NaN: none */
+    double step;        /* the pass after which either can be read there; NaN: none, unknown */
 };
-/* The prompts that both points answered, in an order of their own; *n of them, the caller's. */
+/* The *n prompts that both points answered, sorted by id; the caller frees. */
 struct answers_pair *answers_pairs(const struct answers *a, const struct point *x,
                                    const struct point *y, size_t *n);
 

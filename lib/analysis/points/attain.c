@@ -1,6 +1,6 @@
 /* attain.c - see attain.h. The points of one paradigm are copied side by side for each draw, so
- * that what is computed of a draw is what is computed of the measured values. The box of the volume
- * is that of the measured values in every draw: only then do draws differ by their points alone.
+ * that a draw and the measured values are computed by the same code. The box of the volume is that
+ * of the measured values in every draw: so draws differ by their points alone.
  */
 #include "lib/analysis/points/attain.h"
 
@@ -15,7 +15,7 @@
 
 enum { BUDGETS = 60 };
 
-/* The points of one paradigm, in one draw. */
+/* The points of one paradigm in one draw. */
 struct attain_side {
     size_t n, *order;
     double *cost, *good;
@@ -37,7 +37,7 @@ static void side_free(struct attain_side *s)
     free(s->on);
 }
 
-/* Draw number `draws` is what was measured. */
+/* Copies draw d of a paradigm; d = draws: as measured. */
 static void fill(struct attain_side *s, const struct field *f, const struct field_board *b,
                  size_t d, int diffusion)
 {
@@ -66,7 +66,7 @@ static json_t *quality_said(const struct field_board *b, double good)
     return isfinite(v) ? json_real(v) : json_null();
 }
 
-/* Which field this is. */
+/* Sets the members that name the field. */
 static json_t *about_field(const struct field *f, const struct field_board *b, double level)
 {
     static const char *const copy[] = {"device", "batch", "contract"};
@@ -106,7 +106,8 @@ static json_t *curve_point(const struct field *f, const struct field_board *b, d
                      quality_said(b, hi));
 }
 
-/* Budgets evenly in the logarithm over the measured costs, and a tenth beyond them. */
+/* Budget k: evenly spaced in the logarithm from the least measured cost to a tenth above the
+ * most. */
 static double budget_of(double lo, double hi, size_t k)
 {
     return lo / 1.1 * pow(1.21 * hi / lo, (double)k / (BUDGETS - 1));

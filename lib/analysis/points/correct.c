@@ -31,7 +31,7 @@ int correct_take(struct correct *c, const json_t *r, struct err *e)
     return 0;
 }
 
-/* Accuracy of point i as measured and in draw[draws]; returns its prompts, 0: there is none. */
+/* Accuracy of point i as measured and in draw[draws]. Returns its prompts; 0: no accuracy. */
 static size_t accuracy_of(const struct points *p, size_t i, uint64_t seed, size_t draws,
                           double *value, double *draw)
 {
@@ -54,7 +54,7 @@ static size_t accuracy_of(const struct points *p, size_t i, uint64_t seed, size_
     return n;
 }
 
-/* draw[d] /= accuracy, with the cost of launches of that model as in every other draw. */
+/* draw[d] = joules in draw d / draw[d]. The launches of a model have the same draws everywhere. */
 static void divide(const json_t *r, uint64_t seed, size_t draws, double *draw)
 {
     const json_t *list = json_object_get(r, "launch_values");

@@ -1,5 +1,5 @@
-/* costs.c - see costs.h. Launch values become a table of one prompt, so that launches find each
- * other, and ratios are made, in one way for all costs.
+/* costs.c - see costs.h. Launch values are put into a table of one prompt, so that one function
+ * pairs launches and makes ratios for all costs.
  */
 #include "lib/analysis/points/costs.h"
 
@@ -11,7 +11,7 @@
 #include "lib/record/rec.h"
 #include "lib/stat/together.h"
 
-/* The clock of `times` records that the metric is read from; PAIRS_CLOCKS: none. */
+/* The clock of `times` records with this metric; PAIRS_CLOCKS: none. */
 static enum pairs_clock clock_of(const struct costs *c)
 {
     enum pairs_clock k = PAIRS_WALL;
@@ -25,7 +25,7 @@ int costs_by_prompt(const struct costs *c)
     return clock_of(c) < PAIRS_CLOCKS;
 }
 
-/* A point's launch values as a table of one prompt. */
+/* The launch values of a point as a table of one prompt. */
 struct cost_values {
     const char *id, *task;
     struct pairs_point point;

@@ -1,7 +1,7 @@
-/* costs.h - what points cost against each other, as ratios of pairs (lib/stat/paired.h) and in
- * draws. Times come from `times` records, prompt by prompt and launch by launch; any other cost,
- * and times of an input without such records, from the launch values of the metric records, in
- * pairs of launches. A disturbed or a single launch gives no ratio.
+/* costs.h - ratios of the costs of points, over pairs (lib/stat/paired.h), with draws. Times come
+ * from `times` records, by prompt and launch. Any other cost, and times without such records, come
+ * from the launch values of the metric records, paired by launch. A disturbed launch, or a single
+ * launch, gives no ratio.
  */
 #ifndef ANALYSIS_POINTS_COSTS_H
 #define ANALYSIS_POINTS_COSTS_H
@@ -14,18 +14,18 @@
 struct costs {
     const struct pairs *times;
     const char *metric;      /* the cost */
-    const char *task;        /* of these prompts alone; NULL: all */
-    int higher;              /* more is better: the ratio is that of 1 / cost */
+    const char *task;        /* only prompts of this task; NULL: all */
+    int higher;              /* 1: more is better; the ratio is that of 1 / cost */
     double level;
     uint64_t seed;           /* of the draws */
     size_t draws;
 };
 
-/* 1: the prompts are in the ratios, beside the launches. */
+/* 1: ratios are over prompts and launches; 0: over launches. */
 int costs_by_prompt(const struct costs *c);
-/* `other` over `base`; without an interval it has a reason. draw[d * stride]: its logarithm in draw
- * d, NaN without one; NULL: none is wanted. Points of the same launches and prompts move together.
- */
+/* The ratio other / base; a reason if it has no interval. draw[d * stride]: its logarithm in draw d
+ * (NaN without an interval); draw NULL: no draws. Points of the same launches and prompts move
+ * together. */
 struct paired costs_ratio(const struct costs *c, const struct point *base,
                           const struct point *other, double *draw, size_t stride);
 

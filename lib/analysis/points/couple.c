@@ -1,6 +1,6 @@
-/* couple.c - see couple.h. A cost that one side lacks has no metric, so nobody writes it. Where a
- * device does the work, processor time is such a cost. A point without the wall
- * time of a metric record was not measured, by either clock. */
+/* couple.c - see couple.h. A cost that one side lacks has no metric, and is not written: so for
+ * processor time when a GPU does the work. A point whose metric record has no wall time counts as
+ * not measured by either clock. */
 #include "lib/analysis/points/couple.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 static const struct couple_cost nothing = {NULL, NAN, NAN, RATIO_NOTHING, NAN};
 
-/* Launches in the order of base and point. */
+/* The ratio over launches; none if a launch was disturbed. */
 static struct ratio launch_ratio(const struct couple *k, const struct launch_value *base, size_t n,
                                  const struct launch_value *point, size_t m, double level)
 {
@@ -55,7 +55,7 @@ static void find_costs(struct couple *k, const struct points *all, const struct 
         launch_ratio(k, a->launch, a->n_launch, b->launch, b->n_launch, level), NAN};
 }
 
-/* Adjusts the p values of one cost for all couples. */
+/* Adjusts the p values of one cost over all couples. */
 static void adjust(struct couple *v, size_t n, int which)
 {
     double *p = mem_zero(2 * n, sizeof *p), *holm = p + n;
@@ -88,7 +88,7 @@ struct couple_cost couple_beside(const struct couple *k, const struct points *al
         launch_ratio(k, a->beside_launch, a->n_beside, b->beside_launch, b->n_beside, level), NAN};
 }
 
-/* "memory_weights_bytes", and no rate. */
+/* 1: an amount of bytes ("memory_weights_bytes"), not a rate. */
 static int is_bytes(const char *metric)
 {
     size_t n = strlen(metric), m = strlen("_bytes");

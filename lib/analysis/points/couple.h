@@ -10,28 +10,29 @@
 #include "lib/analysis/records/pairs.h"
 #include "lib/analysis/points/points.h"
 
-/* A cost of both and their ratio. */
+/* A cost of both points, and its ratio. */
 struct couple_cost {
-    const char *metric;   /* borrowed; NULL: they have none in common */
+    const char *metric;   /* borrowed; NULL: not both have it */
     double base, value;   /* NaN: not measured, or disturbed */
-    struct ratio ratio;   /* of value to base */
-    double holm;          /* p adjusted for all couples; NaN: for none */
+    struct ratio ratio;   /* value / base */
+    double holm;          /* p adjusted for all couples (Holm); NaN: none */
 };
 
-enum { COUPLE_COSTS = 2 }; /* the cost; where that is time, also processor time */
+enum { COUPLE_COSTS = 2 }; /* the cost; if that is time, also processor time */
 struct couple {
     const struct point *point, *base;
     const char *setting; /* "int8"; borrowed */
     struct couple_cost cost[COUPLE_COSTS];
 };
 
-/* Fills the costs of n couples of points of `all`. All ratios by one clock are one grid. */
+/* Sets the costs of n couples of points of `all`. p values are adjusted over all ratios by one
+ * clock. */
 void couple_find_costs(struct couple *v, size_t n, const struct points *all,
                        const struct pairs *times, double level);
-/* The metric beside the cost (points.h). It rests on the launches of the cost, so it is no test of
- * its own. */
+/* The ratio of the metric beside the cost (points.h). It uses the launches of the cost, so it is no
+ * further test. */
 struct couple_cost couple_beside(const struct couple *k, const struct points *all, double level);
-/* Sets both values, the ratio and how many launches are wanted in a record with `metric`. */
+/* Sets both values, the ratio and the wanted launches in a record that has `metric`. */
 void couple_put(json_t *record, const struct couple_cost *x, const struct contrast_goal *goal);
 
 #endif

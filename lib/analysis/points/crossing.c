@@ -1,6 +1,5 @@
-/* crossing.c - see crossing.h. Every record says along which axis its series runs and in what its
- * numbers count, so that no reader has to know how a series was made. A number that does not exist
- * is null with a reason or a side, never a value that stands for it. */
+/* crossing.c - see crossing.h. Every record names its axis and its unit, so that a reader need not
+ * know how the series was made. A number that does not exist is null with a reason or a side. */
 #include "lib/analysis/points/crossing.h"
 
 #include <math.h>
@@ -47,7 +46,8 @@ const char *crossing_obstacle(const struct crossing_series *s)
     return "all its points do the same work: no computation to read a crossover from";
 }
 
-/* Appends what `rival` has and `of` has not, unless b is NULL. Returns in how much they differ. */
+/* Appends the settings in which `rival` differs from `of` (b NULL: appends nothing). Returns how
+ * many. */
 static int differ(const struct point *of, const struct point *rival, struct buf *b)
 {
     static const char *const names[] = {"device", "batch", "length", "contract"};
@@ -88,8 +88,8 @@ char *crossing_no_rival(const struct points *all, const struct point *of)
     return text;
 }
 
-/* The value along the axis measured at this place of the order; where several points stand there,
- * that of the first or the last. */
+/* The value along the axis of the point measured at `at`; of several points there, that of the
+ * first or the last. */
 static json_t *value_at(const struct crossing_series *s, double at, int last)
 {
     const json_t *found = NULL;
@@ -110,7 +110,7 @@ static json_t *points_of(const struct crossing_series *s)
     return list;
 }
 
-/* Which two meet. */
+/* Sets the members that name the series and the rival. */
 static void set_pair(json_t *j, const struct crossing_series *s, const struct point *llama)
 {
     static const char *const copy[] = {"device", "batch", "gen_length", "contract"};
@@ -221,8 +221,8 @@ json_t *crossing_front(const struct point *p, const struct standing *s, double l
     return j;
 }
 
-/* The value halfway between those at the ends of a bracket that is too wide; nothing where there is
- * none, or the axis has no numbers. */
+/* Appends the value halfway between the ends of a bracket that is too wide; nothing if there is no
+ * bracket or the axis has no numbers. */
 static void add_between(json_t *values, const struct crossing_series *s,
                         const struct contest_verdict *v, double octaves)
 {

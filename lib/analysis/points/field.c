@@ -1,6 +1,6 @@
-/* field.c - see field.h. Streams of random numbers are named after what is drawn, so that neither
- * the number of points nor their order changes a draw. Everything lies as [draw][point]: a draw is
- * one row, and code that reads the measured values reads a draw in the same way. */
+/* field.c - see field.h. Random streams are named after what is drawn, so that neither the number
+ * nor the order of the points changes a draw. Arrays are [draw][point]: a draw is one row, read by
+ * the same code as the measured values. */
 #include "lib/analysis/points/field.h"
 
 #include <math.h>
@@ -37,14 +37,14 @@ void field_against(struct field *f, size_t base)
             draw[d * f->n] = unit * exp(draw[d * f->n]);
         paired += isnan(r->lo) ? 0 : 1;
     }
-    f->ratio[base] = costs_ratio(f->costs, of, of, NULL, 0); /* 1, or the reason for none */
+    f->ratio[base] = costs_ratio(f->costs, of, of, NULL, 0); /* 1, or a reason for none */
     f->cost[base] = paired || !isnan(f->ratio[base].ratio.lo) ? unit : (double)NAN;
     for (size_t d = 0; d < f->draws; d++)
         f->cost_draw[d * f->n + base] = f->cost[base];
 }
 
-/* The plain LLaMA with enough launches, else any LLaMA: without its costs nothing has a place. Only
- * where there is none, any point with enough launches. */
+/* The base: the plain LLaMA with enough launches, else any such LLaMA, else any point with enough
+ * launches. */
 static size_t base_of(const struct field *f)
 {
     size_t best = f->n;
@@ -62,7 +62,7 @@ static size_t base_of(const struct field *f)
     return best;
 }
 
-/* Sums by prompt, over the prompts that all points with any have. */
+/* Sets num and den by prompt, over the prompts that all points with the quality have. */
 static void fill_board(const struct field *f, struct field_board *b)
 {
     const struct pooled_kind *k = &b->quality->is;

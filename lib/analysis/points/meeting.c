@@ -1,6 +1,6 @@
-/* meeting.c - see meeting.h. Tests are made at measured points; between these there is an estimate
- * only. A point whose ratio lacks its pairs is left out. Where the rival lacks them, everything
- * that rests on costs is. */
+/* meeting.c - see meeting.h. Tests are made at measured points; between these there is only an
+ * estimate. A point without paired times is left out. If the rival has none, every place that needs
+ * costs is null. */
 #include "lib/analysis/points/meeting.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static struct asgood_side side_of(const struct field_board *b, size_t i)
     return (struct asgood_side){b->num + i * b->n, b->den + i * b->n};
 }
 
-/* Points of equal work are as good when all of them are. */
+/* Points of equal work share one test: the worse of their p values. */
 static void add_test(struct meeting *m, double at, struct asgood t)
 {
     if (m->n_tests && !(at > m->at[m->n_tests - 1])) {
@@ -76,8 +76,7 @@ void meeting_solve(struct meeting *m, double *work)
 
 /* ---- records ---- */
 
-/* "... at every step count measured", or "... point measured" where the steps are not what orders
- * the series: of two static texts. */
+/* `steps` if the series is ordered by steps, else `points`. Both are static. */
 static const char *choose_words(const struct meeting *m, const char *steps, const char *points)
 {
     return meeting_series(m).v->work == POINTS_STEPS ? steps : points;
@@ -119,7 +118,7 @@ json_t *meeting_none(const struct meeting *m, const char *name, const struct fie
     return record_of(m, &c, q);
 }
 
-/* Why nothing of the sweep has a ratio to the rival; NULL: something has. */
+/* Why no point of the sweep has a ratio to the rival; NULL: one has. */
 static const char *no_ratio(const struct meeting *m)
 {
     const struct field *f = m->field;
@@ -176,7 +175,7 @@ json_t *meeting_latency(const struct meeting *m)
     return j;
 }
 
-/* Why there is no test of the quality; NULL: there are some. */
+/* Why there is no test of the quality; NULL: there is one. */
 static const char *no_test(const struct meeting *m)
 {
     const struct point *first = meeting_series(m).v;
@@ -203,7 +202,7 @@ static json_t *tests_of(const struct meeting *m)
     return list;
 }
 
-/* The place of X_q. */
+/* Decides X_q. */
 static struct crossing quality_of(const struct meeting *m)
 {
     const double no = NAN;
@@ -251,7 +250,7 @@ json_t *meeting_quality(const struct meeting *m)
     return j;
 }
 
-/* The ratio of the cost to the rival's at the place `at`; of points of equal work the dearest. */
+/* The ratio of the cost to that of the rival at `at`; of points of equal work the largest. */
 static const struct ratio *ratio_at(const struct meeting *m, double at)
 {
     const struct field *f = m->field;
@@ -264,7 +263,7 @@ static const struct ratio *ratio_at(const struct meeting *m, double at)
     return found;
 }
 
-/* The most measured work up to which, from X_q on, every point is shown to be no dearer. */
+/* The most measured work up to which, from X_q on, every point is shown to cost no more. */
 static double end_of(const struct meeting *m)
 {
     double end = NAN;
@@ -292,7 +291,7 @@ static void decide_parity(const struct meeting *m, struct crossing *c, const str
     }
 }
 
-/* key and, where steps order the series, "steps_end" beside it. */
+/* Sets at_end and, if the series is ordered by steps, steps_end. */
 static void set_end(json_t *j, const struct meeting *m)
 {
     double end = m->board ? end_of(m) : (double)NAN;

@@ -8,10 +8,10 @@
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 
-/* Numbers whose ratios, squares and sums are numbers too; counts that are exact. */
+/* Range in which ratios, squares and sums are finite; the largest exact count. */
 static const double LEAST = 1e-60, MOST = 1e60, COUNTS = 9007199254740992.0;
 
-/* Absent and null are as good as a number in range. */
+/* -1: not a number in range. Absent and null are allowed. */
 static int check_number(const json_t *r, const char *key, double lo, double hi, struct err *e)
 {
     const json_t *v = json_object_get(r, key);
@@ -39,7 +39,7 @@ int points_check_cost(const json_t *r, struct err *e)
                    : 0;
 }
 
-/* A metric is called as fields are: it becomes part of what is written. */
+/* The name of a metric must look like a field name, because it becomes part of one. */
 static int check_name(const json_t *r, struct err *e)
 {
     const char *name = rec_text(r, "metric");

@@ -40,7 +40,7 @@ static size_t metric_of(const struct point_row *r)
     return r->metric;
 }
 
-/* The order by place, which is below `places`; rows of one place as they were. other: [n_rows]. */
+/* Stable counting sort of the order by a place below `places`. other: [n_rows]. */
 static void sort_by(struct points *p, place_fn *place, size_t places, uint32_t **other)
 {
     uint32_t *from = p->order, *to = *other;
@@ -74,7 +74,7 @@ static int by_value(const void *a, const void *b, void *rows)
     return o ? o : by_number(x->tokens, y->tokens);
 }
 
-/* Values of one place, which differ in their seeds, are added up as numbers are. */
+/* Sorts rows of one prompt (other seeds) by value, so that their sum is always the same. */
 void points_order(struct points *p)
 {
     uint32_t *other = mem_zero(p->n_rows, sizeof *other);
@@ -94,7 +94,7 @@ void points_order(struct points *p)
     }
 }
 
-/* The first place in the order at or behind this metric and point. */
+/* The first index of the order with at least this metric and point. */
 static size_t begin_of(const struct points *p, size_t metric, size_t point)
 {
     size_t lo = 0, hi = p->n_rows;
@@ -109,8 +109,7 @@ static size_t begin_of(const struct points *p, size_t metric, size_t point)
     return lo;
 }
 
-/* A prompt counts once, however many answers to it were scored, so that launches are never taken
- * for prompts. */
+/* A prompt counts once, however many of its answers were scored: launches are not prompts. */
 void points_pool(const struct points *p, const char *metric, enum pooled_weight weight, size_t from,
                  size_t n, double *num, double *den, unsigned char *there, unsigned char *has)
 {

@@ -1,6 +1,6 @@
-/* points.c - see points.h. While reading, places are given in order of arrival, and each workload
- * of a point is a point of its own; points_finish joins them, sorts points, ids and metrics, and
- * rewrites the places in the rows. A row of a point that was set aside has no place any more. */
+/* points.c - see points.h. While reading, places are in order of arrival, and each workload of a
+ * point is a point of its own. points_finish() joins workloads, sorts points, ids and metrics, and
+ * rewrites the places in the rows. */
 #include "lib/analysis/points/points.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ static int has_shape(const struct buf *shape, const json_t *r)
     return at == end;
 }
 
-/* Adds to the point what the record carries, unless the last one carried the same. */
+/* Adds the settings of the record to the point, unless the last record had the same members. */
 static void add_about(struct point *p, const json_t *r)
 {
     if (p->shape.len && has_shape(&p->shape, r))
@@ -51,7 +51,7 @@ static void add_about(struct point *p, const json_t *r)
     put_shape(&p->shape, r);
 }
 
-/* The point of this record's configuration and workload. */
+/* The point with the configuration and workload of the record; new if there is none. */
 static size_t find_point(struct points *p, const json_t *r)
 {
     buf_clear(&p->text);
@@ -110,7 +110,7 @@ static int take_cost(struct points *all, const json_t *r, struct err *e)
                        all->cost_metric);
     if (points_check_cost(r, e))
         return -1;
-    size_t place = find_point(all, r); /* first: it may move all->v */
+    size_t place = find_point(all, r); /* before other pointers are taken: it may move all->v */
     struct point *p = &all->v[place];
     if (p->launch)
         return err_set(e, EXIT_BAD_DATA, "a second '%s' record of '%s'", all->cost_metric,
@@ -158,7 +158,7 @@ static int take_quality(struct points *all, const json_t *r, const char *metric,
     return 1;
 }
 
-/* Where time goes by the roofline: the larger one of arithmetic and traffic. */
+/* Sets roof: the larger share of the ceilings, of arithmetic and of memory traffic. */
 static void take_roof(struct points *all, const json_t *r, const char *metric)
 {
     if ((strcmp(metric, "mfu_ratio") && strcmp(metric, "mbu_ratio")) || !about_point(r))
@@ -167,12 +167,12 @@ static void take_roof(struct points *all, const json_t *r, const char *metric)
     all->v[place].roof = fmax(all->v[place].roof, rec_number(r, "value"));
 }
 
-/* The metric beside the cost. */
+/* Takes the metric beside the cost. */
 static void take_beside(struct points *all, const json_t *r, const char *metric)
 {
     if (!all->beside || strcmp(metric, all->beside) || !about_point(r))
         return;
-    size_t place = find_point(all, r); /* which may move the points */
+    size_t place = find_point(all, r); /* it may move all->v */
     struct point *p = &all->v[place];
     free(p->beside_launch);
     p->beside = rec_number(r, "value");
@@ -208,8 +208,8 @@ static const char *text_or_empty(const json_t *r, const char *key)
     return s ? s : "";
 }
 
-/* Identity of the sweep along `axis`: what the records say, or made of the settings; a point that
- * is known by its label alone is a series of its own. */
+/* Sets the identity of the sweep along `axis`: that of the records, else made from the settings. A
+ * point that has only a label is a series of its own. */
 static char *series_of(const struct point *p, const char *axis)
 {
     const char *said = rec_text(p->about, "series"), *own = rec_text(p->about, "axis");
@@ -269,8 +269,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(**(const char **const *)a, **(const char **const *)b);
 }
 
-/* Sorts n things of `size` bytes at base by `order` (over pointers to them) and returns, for each
- * old place, the new one. */
+/* Sorts n items of `size` bytes at base by `order` (which gets pointers to them). Returns the new
+ * place of each old place. */
 static size_t *sort_places(void *base, size_t n, size_t size,
                            int (*order)(const void *, const void *))
 {
@@ -289,14 +289,14 @@ static size_t *sort_places(void *base, size_t n, size_t size,
     return place;
 }
 
-/* 1: the measurement a of a point is shown before b. */
+/* 1: measurement a of a point is preferred to b. */
 static int is_shown_before(const struct point *a, const struct point *b)
 {
     int64_t n = rec_int(a->about, "prompts", 0), m = rec_int(b->about, "prompts", 0);
     return n != m ? n > m : strcmp(a->workload, b->workload) < 0;
 }
 
-/* Records without a workload are about the measurement of the point that is shown. */
+/* Records without a workload belong to the preferred measurement of their point. */
 static void join(struct point *to, struct point *from)
 {
     about_add(to->about, from->about);
@@ -329,7 +329,7 @@ static void free_point(struct point *p)
     free(p->beside_launch);
 }
 
-/* place[i] = the point, among those kept, that the rows of point i belong to; n: none. */
+/* place[i] = the kept point that the rows of point i belong to; n: none. */
 static void join_workloads(struct points *p, size_t *place)
 {
     size_t *shown = mem_zero(p->n, sizeof *shown), kept = 0;
@@ -367,8 +367,8 @@ static double work_of(const struct point *p, enum points_work work)
     return work == POINTS_STEPS ? p->steps : work == POINTS_PASSES ? p->passes : p->rows;
 }
 
-/* The work that orders the series of a point: the first kind that is known of all points of the
- * series and not the same for all. */
+/* The work that orders a series: the first kind that all its points have and that differs between
+ * them. */
 static enum points_work order_of(const struct points *p, const struct point *of)
 {
     int steps = of->axis && !strcmp(of->axis, "steps");
@@ -390,7 +390,7 @@ static enum points_work order_of(const struct points *p, const struct point *of)
     return POINTS_NONE;
 }
 
-/* For each id its place in the order of their texts; the caller's. */
+/* The place of each id in the order of their texts; the caller frees. */
 static size_t *order_ids(const struct places *ids)
 {
     const char **text = mem_zero(ids->n, sizeof *text);

@@ -1,6 +1,6 @@
-/* scaling.c - see scaling.h. A track is found by its identity: the settings of its points without
- * those along which it runs. The direction is that of the measured ratios, from the least load to
- * the most, and is the same in every draw, so that an interval speaks of one crossing.
+/* scaling.c - see scaling.h. A track is found by the settings of its points without those along
+ * which it runs. The direction is that of the measured ratios, from the least load to the most, and
+ * the same in every draw: so an interval is about one crossing.
  */
 #include "lib/analysis/points/scaling.h"
 
@@ -25,8 +25,8 @@ struct track {
     enum along along;
     struct scaling_cell cell[CROSSOVER_MAX];
     size_t n;
-    size_t known;  /* of them: with a ratio; these stand first */
-    double *y;   /* [draws + 1][known] log ratios, the measured ones last */
+    size_t known;  /* cells with a ratio; they come first */
+    double *y;   /* [draws + 1][known] log ratios; the last row as measured */
     double sign; /* 1: the ratio rises with the load; -1: it falls */
 };
 
@@ -45,7 +45,7 @@ static void identity(const struct point *p, enum along along, char id[SETTINGS_I
     json_decref(settings);
 }
 
-/* The autoregressive point that p is held against; NULL: none was measured. */
+/* The autoregressive rival of p; NULL: none was measured. */
 static const struct point *rival_of(const struct points *all, const struct point *p)
 {
     const struct point *best = NULL;
@@ -69,7 +69,8 @@ static int is_candidate(const struct point *p)
     return p->is_diffusion && !isnan(p->cost);
 }
 
-/* The track that p begins: it is its first point. n 0: it begins none. id: of each candidate. */
+/* The track whose first point is p; n 0: p is the first of none. id: track identity of each
+ * point. */
 static void find_track(struct track *t, const struct points *all, size_t first,
                        char (*const id)[SETTINGS_ID])
 {
@@ -118,8 +119,7 @@ static void fill_draws(struct track *t, const struct costs *c)
     t->sign = !t->known || measured[t->known - 1] >= measured[0] ? 1 : -1;
 }
 
-/* The same log ratios if every point took the least time that the machine's limits allow. All NaN:
- * not known of all. */
+/* y: the log ratios if every point ran at its roofline. All NaN: unknown for some point. */
 static void predict(const struct track *t, const struct points *all, double *y)
 {
     double known = strcmp(all->cost_metric, "e2e_ns") ? NAN : 0;
@@ -162,7 +162,7 @@ static json_t *cells_of(const struct track *t, const double *predicted)
     return list;
 }
 
-/* Why too few cells are known for a place; NULL: there are two. */
+/* Why there are fewer than two cells with a ratio; NULL: there are two. */
 static const char *few_cells(const struct track *t)
 {
     int spread = t->known > 1 && t->cell[0].x < t->cell[t->known - 1].x;
@@ -171,7 +171,7 @@ static const char *few_cells(const struct track *t)
                               : t->cell[t->known].ratio.reason;
 }
 
-/* Why there is no crossing among the measured ones; NULL: there is. */
+/* Why there is no crossing within the measured range; NULL: there is. */
 static const char *reason_of(const struct track *t, double at, size_t draws)
 {
     int cheaper = t->known && t->y[draws * t->known] < 0;
