@@ -1,6 +1,6 @@
-/* agreement.c - see agreement.h. Every comparison answers 1 agrees, 0 differs, -1 not compared.
- * A value outside its own interval was altered, whatever the other run says; so the numbers of a
- * sentence are read with the intervals behind them, and compared as ratios are. */
+/* agreement.c - see agreement.h. Every comparison returns 1 agrees, 0 differs, -1 not compared. A
+ * value outside its own interval was altered, whatever the other run says. So the numbers in a
+ * sentence are read with the intervals after them and compared like ratios. */
 #include "lib/analysis/claim/agreement.h"
 
 #include <math.h>
@@ -15,10 +15,10 @@ static const double SAME_MACHINE = 1.1, OTHER_MACHINE = 2, MEMORY = 1.02;
 
 struct both {
     int same_machine, same_answers;
-    double within;           /* factor between two times */
+    double within;           /* largest factor between two times */
 };
 
-/* ---- claims in ---- */
+/* ---- reading ---- */
 
 json_t *agreement_read(const char *path, int *edited, struct err *e)
 {
@@ -78,7 +78,7 @@ static const json_t *find_named(const json_t *list, const char *name)
     return NULL;
 }
 
-/* 1: both have marks of answers, and all that both have are equal. */
+/* 1: both have hashes of answers, and all common ones are equal. */
 static int are_answers_same(const json_t *was, const json_t *now)
 {
     const json_t *c;
@@ -102,10 +102,10 @@ static struct number number_of(const json_t *c)
     return (struct number){rec_number(c, "value"), rec_number(c, "lo"), rec_number(c, "hi")};
 }
 
-/* A value outside its own interval was altered. */
+/* 0: the value is outside its own interval, so it was altered. */
 static int is_sound(const struct number *x)
 {
-    const double slack = 1e-9 + 0.01 * fabs(x->v); /* of what is rounded in a sentence */
+    const double slack = 1e-9 + 0.01 * fabs(x->v); /* for rounding in sentences */
     return !(x->v < x->lo - slack) && !(x->v > x->hi + slack);
 }
 
@@ -119,7 +119,7 @@ static int overlaps(const struct number *x, const struct number *y)
     return x->lo <= y->hi && y->lo <= x->hi;
 }
 
-/* 1: two differences about nought agree, to 2 points. */
+/* 1: two differences close to zero agree within 2 points. */
 static int is_near(const struct number *x, const struct number *y)
 {
     return is_sound(x) && is_sound(y) && fabs(x->v) < 0.1 && fabs(x->v - y->v) <= 0.02;
@@ -134,7 +134,7 @@ static int agree(const struct number *x, const struct number *y, double factor)
 /* ---- sentences ---- */
 
 enum { NUMBERS = 64 };
-/* A sentence with # for each number but step counts, and those numbers. */
+/* A sentence with # in place of each number except step counts, and these numbers. */
 struct sentence { struct buf words; struct number number[NUMBERS]; size_t n; };
 
 static int is_step_count(const char *behind)
@@ -149,7 +149,8 @@ static void put_number(struct sentence *s, double v)
     buf_char(&s->words, '#');
 }
 
-/* "[1.31, 1.50]" is the interval of the number before it. Returns what is behind it, or NULL. */
+/* Reads "[1.31, 1.50]", the interval of the number before it. Returns the text after it, or
+ * NULL. */
 static const char *take_interval(struct sentence *s, const char *at)
 {
     char *end;
@@ -209,7 +210,7 @@ static int are_decided(const json_t *was, const json_t *now)
            json_is_true(json_object_get(now, "decided"));
 }
 
-/* Two undecided sentences are compared where they name the same obstacle. */
+/* Two undecided sentences agree if they are equal; else they are not compared. */
 static int compare_texts(const struct both *b, const json_t *was, const json_t *now)
 {
     const char *x = rec_text(was, "text"), *y = rec_text(now, "text");
@@ -219,7 +220,7 @@ static int compare_texts(const struct both *b, const json_t *was, const json_t *
     return same || are_decided(was, now) ? same : -1;
 }
 
-/* Crossings: a place may be none; both are then decided, or they are not compared. */
+/* A crossing may have no place; it is compared only if both runs decided it. */
 static int compare_places(const struct both *b, const json_t *was, const json_t *now)
 {
     const struct number x = number_of(was), y = number_of(now);
@@ -298,7 +299,7 @@ static int compare(const struct both *b, const json_t *was, const json_t *now)
 
 /* ---- records ---- */
 
-/* "1.40 [1.31, 1.50]", the text, or why there is none. */
+/* Appends "1.40 [1.31, 1.50]", the text, or the reason of a null. */
 static void put_content(struct buf *b, const json_t *c)
 {
     const struct number x = number_of(c);

@@ -1,6 +1,5 @@
-/* card.c - see card.h. A card without a value says why in its note. Only a goal that is met has
- * a time of equal quality, and the first that is met has the card; what the other goals take
- * stands in its note. */
+/* card.c - see card.h. A card without a value has the reason in its note. Time at equal quality is
+ * that of the first goal that is met; the other goals stand in its note. */
 #include "lib/analysis/claim/card.h"
 
 #include <math.h>
@@ -21,7 +20,7 @@ static void put_session(struct buf *b, const struct versus *x)
     display_value(b, "e2e_ns", x->ns[1]);
 }
 
-/* " sums with 8 steps" of a goal that is met. */
+/* Appends "sums with 8 steps"; the goal is met. */
 static void put_place(struct buf *b, const struct finding *g)
 {
     const char *task = wording_task(g->goal);
@@ -48,7 +47,7 @@ static void put_rest(struct buf *b, const struct findings *f, const struct findi
     }
 }
 
-/* Uses the first goal that is met; where none is met, the first goal. */
+/* The card of the first goal that is met; if none is met, of the first goal. */
 static void add_equal_card(json_t *list, const struct findings *f)
 {
     const struct finding *g = f->n ? &f->v[0] : NULL;

@@ -1,5 +1,5 @@
-/* card.h - the four numbers that stand beside the answer: the time of equal quality, tokens a
- * second at the largest batch, peak memory, and what one token a step costs.
+/* card.h - the four numbers beside the answer: time at equal quality, tokens a second at the
+ * largest batch, peak memory, and the time with one token a step.
  */
 #ifndef ANALYSIS_CLAIM_CARD_H
 #define ANALYSIS_CLAIM_CARD_H

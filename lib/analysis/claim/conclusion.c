@@ -1,6 +1,6 @@
-/* conclusion.c - see conclusion.h. Each claim is made from struct findings alone, so no two can
- * contradict each other: a crossing in quality is the place that the answer names, and parity is
- * that place where the time is shown to be no longer than LLaMA's. */
+/* conclusion.c - see conclusion.h. Each claim is made from struct findings alone, so that no two
+ * claims contradict each other: the crossing in quality is the place that the answer names, and
+ * parity is that place if the time there is shown to be no longer than that of LLaMA. */
 #include "lib/analysis/claim/conclusion.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@
 
 /* ---- crossings ---- */
 
-/* The crossover record of plain LLaDA against plain LLaMA; NULL. */
+/* The crossover record of plain LLaDA against plain LLaMA; NULL: none. */
 static const json_t *crossover_of(const struct findings *f, const struct finding *g,
                                   const char *name)
 {
@@ -79,7 +79,7 @@ static void add_parity_crossing(json_t *list, const struct finding *g)
     json_object_set_new(c, "note", json_string(cheap ? "as good and no slower" : why));
 }
 
-/* Only where it is of the clock that the answer is by. */
+/* Only if the record is by the clock of the answer. */
 static void add_latency_crossing(json_t *list, const struct findings *f, const struct finding *g)
 {
     const json_t *r = crossover_of(f, g, "X_lat");
@@ -107,7 +107,7 @@ static void add_quality(json_t *list, const struct finding *g, const struct trie
     json_object_set_new(c, "llada", json_string(t->c->point));
 }
 
-/* goal NULL: the ratio is of no goal, and exploratory. */
+/* goal NULL: the ratio belongs to no goal and is exploratory. */
 static void add_ratio(json_t *list, const struct findings *f, const struct versus *x,
                       const struct goal *goal, const char *of)
 {
@@ -135,7 +135,7 @@ static void add_numbers(json_t *list, const struct findings *f, const struct fin
         add_ratio(list, f, &g->best, g->goal, "fastest way");
 }
 
-/* Every point of LLaDA against plain LLaMA, exploratory; what has no value is no row. */
+/* Every LLaDA point against plain LLaMA, exploratory; ratios without a value are left out. */
 static void add_ratios(json_t *list, const struct findings *f, const char *task)
 {
     const struct contender *llama = contender_plain(&f->contenders, 0);
@@ -158,7 +158,7 @@ static int is_first_of_task(const struct findings *f, int at)
     return task != NULL;
 }
 
-/* ---- marks of the answers ---- */
+/* ---- hashes of the answers ---- */
 
 static char *hardware_of(const json_t *about)
 {

@@ -1,13 +1,13 @@
 /* conclusion.h - the findings of a run as records of kind claim: question, answer, certainty,
- * cards, sections, figures, crossings, ratios, qualities, and marks of the answers. The page, the
- * last lines of make all and make replicate print these and compute nothing.
+ * cards, sections, figures, crossings, ratios, qualities, and hashes of the answers. The page,
+ * `make all` and `make replicate` print these and compute nothing.
  */
 #ifndef ANALYSIS_CLAIM_CONCLUSION_H
 #define ANALYSIS_CLAIM_CONCLUSION_H
 
 #include "lib/analysis/claim/finding.h"
 
-/* An array of the members of each claim, in the order of a page. The caller's reference. */
+/* The members of each claim, as an array in the order of the page. The caller's reference. */
 json_t *conclusion_of(const struct findings *f, const struct finding_plan *plan);
 
 #endif

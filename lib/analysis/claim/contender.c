@@ -1,6 +1,6 @@
-/* contender.c - see contender.h. A sampler is plain where each of its settings is the default of
- * the decoder's table, but for sizes and what it draws with; so a new setting needs nothing
- * here. Other points are called by their method, or by the settings that are not defaults. */
+/* contender.c - see contender.h. A sampler is plain if all its settings are the defaults of the
+ * settings table, except sizes and sampling settings; so a new setting needs no change here. Other
+ * points are named by their method, or by their changed settings. */
 #include "lib/analysis/claim/contender.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 
 /* ---- plain ---- */
 
-/* Sizes of the experiment and what it draws with are no part of a sampler. */
+/* 1: a size of the experiment or a sampling setting, not part of the sampler. */
 static int is_own(const struct setting *row)
 {
     static const char *const names[] = {"temperature", "gumbel", "contract"};
@@ -53,7 +53,7 @@ static int is_plain(const json_t *about)
 
 /* ---- names ---- */
 
-/* "cache=dual unmask=factor": what is not as by default. */
+/* The changed settings: "cache=dual unmask=factor". The caller frees. */
 static char *settings_name(const json_t *about)
 {
     const struct settings_table *t = table_of(about);
@@ -77,7 +77,7 @@ static void name_one(struct contender *c, const struct methods *m)
                           : settings_name(c->about);
 }
 
-/* Methods of which there are several points are told apart by the value along their axis. */
+/* Appends the value of the axis to the names of methods with several points. */
 static void tell_apart(struct contenders *c)
 {
     char **names = mem_zero(c->n + 1, sizeof *names);
@@ -110,7 +110,7 @@ static int compare_contenders(const void *pa, const void *pb)
     return d ? d : strcmp(a->point, b->point);
 }
 
-/* The length that most of them have, the greatest of equals. */
+/* The most frequent length, the largest of equals. */
 static double usual_length(const struct contenders *c)
 {
     double best = NAN;

@@ -1,5 +1,5 @@
-/* contender.h - the points of a run that compete in its primary analysis: those of one contract,
- * one batch size and one length, each with the name that sentences call it by.
+/* contender.h - the points of a run that compete in its primary analysis (one contract, one batch
+ * size, one length), each with its name in sentences.
  */
 #ifndef ANALYSIS_CLAIM_CONTENDER_H
 #define ANALYSIS_CLAIM_CONTENDER_H
@@ -9,21 +9,21 @@
 struct contender {
     const char *point;    /* borrowed from the evidence */
     const json_t *about;  /* borrowed */
-    char *name;           /* of a method "dual-factor"; plain: the model; owned */
+    char *name;           /* name of the method ("dual-factor"); plain: of the model; owned */
     int is_diffusion;     /* else autoregressive */
-    int is_plain;         /* the sampler as published: no cache, one rule, nothing guessed */
-    double steps, length; /* NaN: not said */
+    int is_plain;         /* 1: the published sampler: no cache, default rule, no speculation */
+    double steps, length; /* NaN: unknown */
 };
 struct contenders {
-    struct contender *v; /* LLaMA first; plain ones first, from the most steps to the least */
+    struct contender *v; /* LLaMA first, plain ones first, from the most steps to the fewest */
     size_t n, cap;
 };
 
-/* contract NULL: any. Latent models compete elsewhere. */
+/* Finds the contenders; contract NULL: any. Latent models are left out. */
 void contender_find(struct contenders *c, const struct evidence *v, const char *contract,
                     double batch);
 void contender_free(struct contenders *c);
-/* The first plain one of a kind; NULL: none. */
+/* The first plain contender of a kind (with the most steps); NULL: none. */
 const struct contender *contender_plain(const struct contenders *c, int is_diffusion);
 
 #endif

@@ -1,6 +1,6 @@
-/* evidence.c - see evidence.h. A run of many prompts fits, because a quality is kept as the
- * sums that its mean needs, and an answer as a hash. Lists are sorted when all is read, so the
- * order of the input leaves no trace. */
+/* evidence.c - see evidence.h. Of a quality only the sums for its mean are kept, of an answer its
+ * hash, so that a run of many prompts fits. Lists are sorted at the end, so the order of the input
+ * does not matter. */
 #include "lib/analysis/claim/evidence.h"
 
 #include <errno.h>
@@ -63,8 +63,8 @@ static void add_quality(struct evidence *v, const json_t *r, const char *point)
     json_object_set_new(of, id, sums);
 }
 
-/* Answers of one prompt are the same but where they are drawn: the first of several hashes counts,
- * in the order of texts. */
+/* Without sampling, all answers to a prompt are equal. If hashes differ, the first in text order is
+ * kept. */
 static void add_answer(struct evidence *v, const json_t *r, const char *point)
 {
     const char *id = rec_text(r, "id"), *status = rec_text(r, "status");
@@ -81,7 +81,8 @@ static void add_answer(struct evidence *v, const json_t *r, const char *point)
         json_object_set_new(of, id, json_string(hex));
 }
 
-/* 1: no record of the metric came before, or one of fewer answers, of equals the smaller value. */
+/* 1: r replaces the stored record of the metric: it has more answers, or as many and a smaller
+ * value. */
 static int says_more(const json_t *r, const struct evidence *v, const char *point,
                      const char *metric)
 {
@@ -100,7 +101,7 @@ static void add_metric(struct evidence *v, const json_t *r, const char *point)
             json_object_set(object_in(v->metrics, point), metric, (json_t *)(uintptr_t)r);
 }
 
-/* One of a kind that tools pass on counts once. */
+/* Adds a record of a kind that tools pass on, unless it came before. */
 static void add_once(struct evidence *v, const char *kind, const json_t *r)
 {
     const json_t *list = json_object_get(v->kinds, kind), *had;
@@ -140,7 +141,7 @@ static void note_bad(struct evidence *v, const struct err *e)
         memcpy(v->first_bad, e->text, sizeof v->first_bad);
 }
 
-/* Two of several sets of prompts may have one place: of these both count, but for generations. */
+/* Records of several prompt sets may have the same place; both count, except generations. */
 static int take_one(struct evidence *v, struct repeats *seen, const json_t *r, uint64_t content,
                     struct err *bad)
 {
@@ -153,7 +154,7 @@ static int take_one(struct evidence *v, struct repeats *seen, const json_t *r, u
     return repeats <= 0 && add_record(v, r, bad) ? -1 : 1;
 }
 
-/* -1: the medium failed. */
+/* -1: reading failed. */
 static int read_all(struct evidence *v, struct rec_reader *in, int64_t limit, struct err *e)
 {
     struct repeats seen = {0};
@@ -186,7 +187,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(((const struct sorted *)a)->text, ((const struct sorted *)b)->text);
 }
 
-/* The same list whatever the order of the input. */
+/* A sorted copy of the list. The caller's reference. */
 static json_t *sort_list(const json_t *list)
 {
     const size_t n = json_array_size(list);

@@ -1,6 +1,6 @@
-/* evidence.h - the records of a run that claims are made of: times by prompt and launch, qualities
- * by prompt, memory and rates by point, crossovers, self-tests, looks at the machine. The order of
- * the records leaves no trace.
+/* evidence.h - the records of a run from which claims are made: times by prompt and launch,
+ * qualities by prompt, memory by point, crossovers, self-tests, fitness checks. The order of the
+ * records does not matter.
  */
 #ifndef ANALYSIS_CLAIM_EVIDENCE_H
 #define ANALYSIS_CLAIM_EVIDENCE_H
@@ -14,9 +14,9 @@ enum { EVIDENCE_VALUES, EVIDENCE_TOKENS, EVIDENCE_BYTES, EVIDENCE_ANSWERS, EVIDE
 
 struct evidence {
     struct pairs times;
-    json_t *points;   /* point -> what its records carry (about.h) */
+    json_t *points;   /* point -> settings of its records (about.h) */
     json_t *quality;  /* point -> metric -> id -> EVIDENCE_SUMS sums over its answers */
-    json_t *lower;    /* metric -> true: less of it is better */
+    json_t *lower;    /* metric -> true: less is better */
     json_t *graded;   /* metric -> true: some value is neither 0 nor 1 */
     json_t *tasks;    /* id -> task */
     json_t *answers;  /* point -> id -> hash of the token ids */
@@ -26,8 +26,9 @@ struct evidence {
     char first_bad[1024];
 };
 
-/* Reads every path ("-": standard input; n = 0 the same). A broken record is counted in v->bad and
- * passed over. -1: a file is missing (EXIT_NO_INPUT) or the medium failed. `limit` 0: all. */
+/* Reads every path ("-": standard input; n = 0: standard input). A broken record is counted in
+ * v->bad and skipped. -1: a file is missing (EXIT_NO_INPUT) or reading failed. limit 0: all
+ * records. */
 int evidence_load(struct evidence *v, const char *const *paths, size_t n, int64_t limit,
                   struct err *e);
 void evidence_free(struct evidence *v);
@@ -35,11 +36,11 @@ void evidence_free(struct evidence *v);
 /* Borrowed; NULL: none. */
 const json_t *evidence_list(const struct evidence *v, const char *kind);
 const json_t *evidence_about(const struct evidence *v, const char *point);
-/* The value of a metric of a point; NaN. */
+/* The value of a metric of a point; NaN: none. */
 double evidence_metric(const struct evidence *v, const char *point, const char *metric);
 /* One of the sums of quality[point][metric][id]. */
 double evidence_sum(const json_t *sums, int which);
-/* 1: the prompt is of the task (NULL: every prompt is). */
+/* 1: the prompt belongs to the task (NULL: every prompt does). */
 int evidence_is_of(const struct evidence *v, const char *id, const char *task);
 
 #endif

@@ -1,6 +1,6 @@
-/* finding.c - see finding.h. All is computed by one clock, so that no two numbers of a run are
- * of different kinds of time. Where the clock is left open, elapsed time is computed first, and
- * processor time only where a goal lacks the other or its self-test failed. */
+/* finding.c - see finding.h. All numbers are by one clock, so that no two of them mix kinds of
+ * time. If the plan leaves the clock open, wall time is computed first, and processor time only if
+ * a goal has no wall time or its self-test failed. */
 #include "lib/analysis/claim/finding.h"
 
 #include <math.h>
@@ -63,7 +63,7 @@ int finding_is_told(const struct versus *x)
     return !x->reason && x->verdict != RATIO_UNDECIDED;
 }
 
-/* The fastest LLaMA beside the plain one, where any is faster. */
+/* llada against the fastest LLaMA that is faster than the plain one; `nothing` if none is. */
 static struct versus compare_with_fastest(const struct findings *f, const struct contender *llada,
                                      const char *task)
 {
@@ -115,7 +115,7 @@ static void judge_steps(struct finding *g, const struct findings *f)
         n++;
     g->below = n < g->n_steps ? g->step[n].c->steps : (double)NAN;
     g->state = n ? FINDING_FROM : g->step[0].good.is_worse ? FINDING_WORSE : FINDING_NOT_SHOWN;
-    for (size_t i = n + 1; i < g->n_steps; i++) { /* what a sequence has not come to */
+    for (size_t i = n + 1; i < g->n_steps; i++) { /* not reached by the sequence */
         g->step[i].good.shown = -1;
         g->step[i].good.reason = "more steps are not shown to be as good";
     }
@@ -181,7 +181,7 @@ static void take_vanilla(struct findings *f)
     f->grown = grown ? finding_ratio(f, grown, llama, NULL, 1) : nothing;
 }
 
-/* Plain LLaDA's point with so many tokens a step; else the next fewer; else the fewest. */
+/* The plain LLaDA point with the most tokens a step up to per_step; if none, with most steps. */
 static const struct contender *find_pace(const struct contenders *c, double per_step)
 {
     const struct contender *best = NULL;
@@ -190,7 +190,7 @@ static const struct contender *find_pace(const struct contenders *c, double per_
         if (!x->is_diffusion || !x->is_plain)
             continue;
         if (!best || x->length / x->steps <= per_step * (1 + 1e-9))
-            best = x; /* the most steps come first */
+            best = x; /* points are sorted from the most steps down */
     }
     return best;
 }
@@ -203,7 +203,7 @@ static double pace_of(const struct findings *f)
     return 1;
 }
 
-/* The largest batch below `limit` of any point; NaN: none above 1. */
+/* The largest batch size of any point below `limit` and above 1; NaN: none. */
 static double next_batch(const struct evidence *v, double limit)
 {
     const char *point;
@@ -217,7 +217,8 @@ static double next_batch(const struct evidence *v, double limit)
     return best;
 }
 
-/* A rate is the inverse of a time: of the same tokens from both, so of the contract "fixed". */
+/* The ratio of rates is the inverse ratio of times, because both write equally many tokens
+ * (contract `fixed`). */
 static struct versus invert(struct versus x)
 {
     x.x = (struct interval){1 / x.x.value, 1 / x.x.hi, 1 / x.x.lo};
@@ -284,7 +285,7 @@ static void free_goals(struct findings *f)
     f->n = 0;
 }
 
-/* How many of the primary times are there. */
+/* The number of primary ratios that have a value. */
 static int times_there(const struct findings *f)
 {
     int n = !f->vanilla.reason;

@@ -1,6 +1,6 @@
-/* goal.c - see goal.h. The test and the interval that is printed are of the same prompts and the
- * same parts of them, so an interval that reaches beyond the margin is never called as good.
- * Quality of a prompt that was answered several times is the mean of its answers. */
+/* goal.c - see goal.h. The test and the printed interval use the same prompts and the same parts of
+ * them, so an interval that reaches beyond the margin is never called as good. The quality of a
+ * prompt with several answers is their mean. */
 #include "lib/analysis/claim/goal.h"
 
 #include <math.h>
@@ -58,8 +58,7 @@ void goal_free(struct goal *g, int n)
 
 /* ---- the test ---- */
 
-/* The sums of a point over the prompts that both points have, by prompt: a mean over the answers of
- * a prompt. */
+/* num and den of a point for each common prompt: means over the answers of the prompt. */
 struct prompt_sums { double *num, *den; };
 
 static int put_side(const struct goal *g, const json_t *sums, struct prompt_sums *s, size_t at)
@@ -73,7 +72,7 @@ static int put_side(const struct goal *g, const json_t *sums, struct prompt_sums
     return isfinite(s->num[at]) && s->den[at] > 0;
 }
 
-/* In the order of the records of `base`, which says nothing. */
+/* Sets the common prompts in the order of the records of `base`. Returns how many. */
 static size_t pair_up(const struct goal *g, const struct evidence *v, const json_t *base,
                       const json_t *other, struct prompt_sums *a, struct prompt_sums *b)
 {

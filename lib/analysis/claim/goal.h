@@ -1,5 +1,5 @@
-/* goal.h - what a run is asked: is LLaDA as good as LLaMA at a task, by a metric, within a margin?
- * And the test that answers it for one point (lib/stat/asgood.h), on the prompts that both
+/* goal.h - the question of a run: is LLaDA as good as LLaMA at a task, by a metric, within a
+ * margin? And the test that answers it for one point (lib/stat/asgood.h), on the prompts that both
  * answered.
  */
 #ifndef ANALYSIS_CLAIM_GOAL_H
@@ -14,25 +14,25 @@ enum { GOALS_MAX = 8 };
 struct goal {
     char *task, *metric; /* task NULL: all prompts; owned */
     struct pooled_kind kind;
-    struct pooled_margin margin; /* absolute of shares, relative of perplexities */
+    struct pooled_margin margin; /* absolute for shares, relative for perplexities */
 };
 
-/* "sum:accuracy:0.05,story:judge_ppl:0.1" or, of all prompts, "judge_ppl:0.1"; commas or spaces.
- * Returns how many goals, or -1 (EXIT_BAD_USAGE). */
+/* Reads "sum:accuracy:0.05,story:judge_ppl:0.1" or, for all prompts, "judge_ppl:0.1"; separated by
+ * commas or spaces. Returns how many goals, or -1 (EXIT_BAD_USAGE). */
 int goal_parse(const char *text, struct goal goal[GOALS_MAX], struct err *e);
 void goal_free(struct goal *g, int n);
 
-/* The quality of `point` against that of `base`. */
+/* The quality of a point against that of its base. */
 struct good {
     struct interval effect; /* a difference (shares) or a ratio (perplexities), at 1 - 2 alpha */
-    double value, base;     /* both qualities on the same prompts; NaN: not known */
+    double value, base;     /* both qualities on the same prompts; NaN: unknown */
     size_t prompts;
     int is_ratio;
     int shown;              /* 1 as good, 0 not shown, -1 not tested */
     int is_worse;           /* 1: shown to be worse by more than the margin */
     const char *reason;     /* why it was not tested; static */
 };
-/* alpha: one-sided, 0.025 for a test by itself. */
+/* alpha: one-sided level; 0.025 for a single test. */
 struct good goal_test(const struct goal *g, const struct evidence *v, const char *base,
                       const char *point, double alpha);
 

@@ -1,6 +1,5 @@
-/* section.c - see section.h. A sentence joins what the goals found with semicolons. Where there
- * is nothing to compare it says so; a figure then has a title that names what it shows and
- * claims nothing. */
+/* section.c - see section.h. A sentence joins the findings of the goals with semicolons. If there
+ * is nothing to compare, the sentence says so, and the title of a figure only names its content. */
 #include "lib/analysis/claim/section.h"
 
 #include <math.h>
@@ -11,7 +10,7 @@
 #include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
-/* "accuracy 0.95 against 0.96, difference -0.01 [-0.03, 0.01]". */
+/* Appends "accuracy 0.95 against 0.96, difference -0.01 [-0.03, 0.01]". */
 static void put_quality(struct buf *b, const struct goal *g, const struct good *t)
 {
     char *metric = wording_metric(g);
@@ -153,7 +152,7 @@ static void add_figure(json_t *list, const char *of, int primary, int decided, s
     statement_sentence(statement_add(list, "figure", of, primary, decided), text);
 }
 
-/* Sentences that a figure has as its title, without a full stop. */
+/* Titles of figures: sentences without a full stop. */
 static void add_figures(json_t *list, const struct findings *f)
 {
     struct buf lead = {0}, ways = {0}, rate = {0}, memory = {0};

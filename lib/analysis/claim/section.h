@@ -1,4 +1,4 @@
-/* section.h - a sentence for each section of the page, and for each figure its message.
+/* section.h - one sentence for each section of the page, and a title for each figure.
  */
 #ifndef ANALYSIS_CLAIM_SECTION_H
 #define ANALYSIS_CLAIM_SECTION_H

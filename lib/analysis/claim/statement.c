@@ -1,6 +1,6 @@
-/* statement.c - see statement.h. A value that is not there is null with its reason, and so are
- * both ends of its interval; verdicts are words of the ratio's verdict, where above means that
- * LLaDA takes longer than LLaMA. */
+/* statement.c - see statement.h. An unknown value is null with its reason, and so are both ends of
+ * its interval. Verdicts are those of the ratio: SLOWER means that LLaDA takes longer than
+ * LLaMA. */
 #include "lib/analysis/claim/statement.h"
 
 #include <math.h>
@@ -14,7 +14,6 @@ json_t *statement_task(const char *s)
     return s ? json_string(s) : json_null();
 }
 
-/* A claim in the list; borrowed. */
 json_t *statement_add(json_t *list, const char *name, const char *of, int primary, int decided)
 {
     json_t *c = json_object();
@@ -27,7 +26,6 @@ json_t *statement_add(json_t *list, const char *name, const char *of, int primar
     return c;
 }
 
-/* Sets a text that a buf holds, and gives the buf back. */
 void statement_text(json_t *c, const char *key, struct buf *b)
 {
     if (b->len)

@@ -1,6 +1,5 @@
-/* wording-sure.c - the question of a run and how sure its answer is: who was measured where and
- * when, how many launches and prompts there are, what the self-test by the answer's clock found,
- * and how quiet the machine was before its launches. */
+/* wording-sure.c - the question of a run, and how certain its answer is: machine and date, launches
+ * and prompts, the self-test by the clock of the answer, and how quiet the machine was. */
 #include "lib/analysis/claim/wording.h"
 
 #include <math.h>
@@ -10,7 +9,7 @@
 #include "lib/record/machine/processor.h"
 #include "lib/record/rec.h"
 
-/* The last generator that told its machine. */
+/* The latest generator record with a machine. */
 static const json_t *generator(const struct evidence *v)
 {
     const json_t *r, *last = NULL;
@@ -51,7 +50,7 @@ void wording_question(struct buf *b, const struct findings *f)
         buf_format(b, ", %.10s", start);
 }
 
-/* "llada-demo 1.00 [0.99, 1.01]" of one check. */
+/* Appends "llada-demo 1.00 [0.99, 1.01]" for one self-test. */
 static void put_check(struct buf *b, const json_t *check)
 {
     const json_t *twin = json_object_get(check, "twin");

@@ -1,7 +1,6 @@
-/* wording.c - see wording.h. An answer is composed in full; where it is longer than 40 words it
- * is composed again with one part less, in the order of the list `shorter`: first what is said
- * elsewhere goes, then what makes the sentence complete, and never the step count or the
- * verdict. */
+/* wording.c - see wording.h. The answer is composed in full. If it has more than WORDING_MOST
+ * words, it is composed again with the next row of `shorter`, which leaves out one more part: first
+ * what other sentences say too, then details, never the step count or the verdict. */
 #include "lib/analysis/claim/wording.h"
 
 #include <assert.h>
@@ -13,7 +12,7 @@
 #include "lib/record/rec.h"
 #include "lib/stat/asgood.h"
 
-/* Words between spaces. */
+/* The number of words, separated by spaces. */
 static size_t count_words(const char *s)
 {
     size_t n = 0;
@@ -172,7 +171,7 @@ int wording_is_decided(const struct findings *f)
 
 /* ---- the answer ---- */
 
-/* The parts of an answer; each 0 leaves a part out and makes the answer shorter. */
+/* The parts of an answer; 0 leaves a part out. goals: how many. */
 struct brevity { int way, machine, metric, goals, interval, margin; };
 static const struct brevity shorter[] = {
     {1, 1, 1, 8, 1, 1}, {0, 1, 1, 8, 1, 1}, {0, 0, 1, 8, 1, 1}, {0, 0, 0, 8, 1, 1},
@@ -193,7 +192,7 @@ static void put_within(struct buf *b, const struct goal *g, const struct brevity
     buf_text(b, ")");
 }
 
-/* " answer sums as well as LLaMA (within 5 points)" after "to", or "answers ...". */
+/* Appends "answer sums as well as LLaMA (within 5 points)"; is_third: "answers ...". */
 static void put_as_well(struct buf *b, const struct goal *g, int is_third,
                         const struct brevity *full)
 {
@@ -215,7 +214,7 @@ static void put_takes(struct buf *b, const struct versus *x, enum pairs_clock cl
         buf_text(b, ", faster or slower undecided");
 }
 
-/* "LLaDA with 64 steps takes 21.0 times as long as LLaMA [19.1, 23.2]". */
+/* Appends "LLaDA with 64 steps takes 21.0 times as long as LLaMA [19.1, 23.2]". */
 static void put_time_alone(struct buf *b, const struct versus *x, enum pairs_clock clock)
 {
     const int n = decimals(x->x.value);
@@ -229,7 +228,7 @@ static void put_time_alone(struct buf *b, const struct versus *x, enum pairs_clo
         buf_text(b, ", faster or slower undecided");
 }
 
-/* Where the fastest LLaMA makes another verdict of it than the plain one. */
+/* Appends the ratio to the fastest LLaMA, if its verdict is another than that to plain LLaMA. */
 static void put_rival(struct buf *b, const struct finding *g, const struct brevity *full)
 {
     const struct versus *x = &g->rival;
@@ -243,7 +242,7 @@ static void put_rival(struct buf *b, const struct finding *g, const struct brevi
         put_interval(b, x);
 }
 
-/* The first goal of an answer, whole. */
+/* Appends the first goal of an answer, as a full sentence. */
 static void put_goal(struct buf *b, const struct finding *g, enum pairs_clock clock,
                      const struct brevity *full)
 {
@@ -272,7 +271,7 @@ static void put_goal(struct buf *b, const struct finding *g, enum pairs_clock cl
         put_time_alone(b, &g->equal, clock);
 }
 
-/* A goal behind another one, in short. */
+/* Appends a further goal, in short form. */
 static void put_next(struct buf *b, const struct finding *g, enum pairs_clock clock,
                      const struct brevity *full)
 {
@@ -302,7 +301,7 @@ static void put_next(struct buf *b, const struct finding *g, enum pairs_clock cl
     put_rival(b, g, full);
 }
 
-/* Why nothing is decided, whole; NULL: a clause says it. */
+/* Why nothing is decided, as a sentence; NULL: another clause says it. The caller frees. */
 static char *obstacle(const struct findings *f)
 {
     const struct finding *g = f->n ? &f->v[0] : NULL;
@@ -324,7 +323,7 @@ static char *obstacle(const struct findings *f)
     return NULL;
 }
 
-/* The goals in the order of the answer: what was tested before what was not. */
+/* The goals in the order of the answer: tested ones first. Returns how many. */
 static int ordered(const struct findings *f, const struct finding *list[GOALS_MAX])
 {
     int n = 0;

@@ -1,5 +1,6 @@
 /* wording.h - the findings of a run in plain English. A number whose value is null is in no
- * sentence; a sentence that decides nothing says so and why. An answer has at most 40 words.
+ * sentence. A sentence that decides nothing gives the reason. An answer has at most WORDING_MOST
+ * words.
  */
 #ifndef ANALYSIS_CLAIM_WORDING_H
 #define ANALYSIS_CLAIM_WORDING_H
@@ -9,9 +10,9 @@
 
 enum { WORDING_MOST = 40 };
 
-/* 1: everything that was asked is decided and the self-test passed. */
+/* 1: every goal is decided and the self-test passed. */
 int wording_is_decided(const struct findings *f);
-/* Each appends. */
+/* Each function appends. */
 void wording_machine(struct buf *b, const struct evidence *v); /* "AMD EPYC (Zen 3), 2 cores" */
 void wording_question(struct buf *b, const struct findings *f);
 void wording_answer(struct buf *b, const struct findings *f);
@@ -20,16 +21,16 @@ void wording_sure(struct buf *b, const struct findings *f);
 /* ---- parts, for notes and sections ---- */
 
 void wording_times(struct buf *b, const struct versus *x);    /* "1.40 times [1.31, 1.50]" */
-/* "takes 1.40 times as long [1.31, 1.50]", by its clock and verdict. */
+/* "takes 1.40 times as long [1.31, 1.50]"; the words depend on clock and verdict. */
 void wording_takes(struct buf *b, const struct versus *x, enum pairs_clock clock);
 void wording_pace(struct buf *b, const struct contender *c);  /* "8 tokens a step" */
 void wording_margin(struct buf *b, const struct goal *g);     /* "accuracy within 5 points" */
 const char *wording_task(const struct goal *g);               /* "sums"; "" for all prompts */
 const char *wording_verb(const struct goal *g, int is_third); /* "answer", "answers" */
-char *wording_metric(const struct goal *g);                   /* "judge perplexity"; the caller's */
-/* "other work disturbed the timed launches": of a ratio that is null. Borrowed. */
+char *wording_metric(const struct goal *g); /* "judge perplexity"; the caller frees */
+/* The reason of a null ratio in words, "other work disturbed the timed launches". Borrowed. */
 const char *wording_reason(const char *reason);
-/* Why it did not pass; NULL: it did, or there is none. Borrowed. */
+/* Why the self-test did not pass; NULL: it passed, or there is none. Static. */
 const char *wording_selftest(enum selftest is);
 
 #endif

@@ -1,7 +1,5 @@
-/* contrast.c - see contrast.h.
- *
- * A value that is not there is no launch; what is left is put in order, so that the order of a
- * record's list leaves no trace. */
+/* contrast.c - see contrast.h. A null value is not a launch. Values are sorted, so that their order
+ * in the record does not matter. */
 #include "lib/analysis/records/contrast.h"
 
 #include <math.h>
@@ -48,7 +46,7 @@ struct ratio contrast_ratio(const json_t *base, const json_t *record)
     return r;
 }
 
-/* FASTER and SLOWER speak of time; of joules the ratio itself does. */
+/* The verdict word: FASTER and SLOWER for times, LESS and MORE for other costs. */
 static const char *verdict_of(const char *metric, const struct ratio *r)
 {
     int rate = strstr(metric, "_per_s") != NULL, time = strstr(metric, "_ns") != NULL;
@@ -61,7 +59,7 @@ static const char *verdict_of(const char *metric, const struct ratio *r)
     return "UNDECIDED";
 }
 
-/* How many launches would say more: to decide, and to come under the goal. */
+/* Sets the launches that would decide, and those that would reach the goal. */
 static void put_launches(json_t *j, const struct ratio *r, const struct contrast_goal *goal)
 {
     size_t decide = ratio_deciding(r, RATIO_ZONE);
@@ -72,7 +70,7 @@ static void put_launches(json_t *j, const struct ratio *r, const struct contrast
                    open ? "the spread is not known" : "decided");
     rec_set_number(j, "precision", goal->precision, "none");
     rec_set_number(j, "half_width", r->half, r->reason);
-    int hopeless = r->reason && strcmp(r->reason, LAUNCH_FEW); /* more would be disturbed, too */
+    int hopeless = r->reason && strcmp(r->reason, LAUNCH_FEW); /* more launches do not help */
     rec_set_int(j, "launches_more", hopeless ? 0 : (int64_t)ratio_more(r, goal->precision));
     json_object_set_new(j, "stop_reason", why ? json_string(why) : json_null());
 }

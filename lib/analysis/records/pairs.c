@@ -1,6 +1,5 @@
-/* pairs.c - see pairs.h. A table of several points is laid out over all launches and prompts that
- * any of them has; what a point lacks is NaN there, so nobody has to ask which point lacks what.
- * Texts are borrowed from the records, which are kept. */
+/* pairs.c - see pairs.h. A table of several points covers all launches and prompts that any of them
+ * has; a missing cell is NaN. Texts are borrowed from the records, which are kept. */
 #include "lib/analysis/records/pairs.h"
 
 #include <math.h>
@@ -148,7 +147,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The ids of the task that any point has, ascending. */
+/* The ids of the task in any of the points, ascending. */
 static const char **ids_of(const struct pairs_point *const *v, size_t n, const struct pairs_of *of,
                            size_t *count)
 {
@@ -169,7 +168,7 @@ static const char **ids_of(const struct pairs_point *const *v, size_t n, const s
     return ids;
 }
 
-/* 1: some launch has the same number in the first point and another; one point has all. */
+/* 1: the points have launch numbers in common (a single point: always). */
 static int share_numbers(const struct pairs_point *const *v, size_t n)
 {
     for (size_t k = 1; k < n; k++)
@@ -179,7 +178,7 @@ static int share_numbers(const struct pairs_point *const *v, size_t n)
     return n < 2;
 }
 
-/* 1: the i-th launches of all points are neighbours in the schedule. */
+/* 1: the i-th launches of all points are neighbours in the schedule (numbers one apart). */
 static int are_neighbours(const struct pairs_point *const *v, size_t n)
 {
     for (size_t k = 1; k < n; k++) {
@@ -192,7 +191,7 @@ static int are_neighbours(const struct pairs_point *const *v, size_t n)
     return 1;
 }
 
-/* The numbers of the rows of the table, ascending. The caller's. */
+/* The launch numbers of the rows of the table, ascending. The caller frees. */
 static int64_t *rows_of(const struct pairs_point *const *v, size_t n, int by_rank, size_t *count)
 {
     int64_t *rows = NULL;

@@ -32,7 +32,7 @@ json_t *provenance_mark(struct provenance *o, const json_t *record, const char *
     json_t *r = json_copy((json_t *)(uintptr_t)record);
     if (o->machine)
         json_object_set_new(r, machine_mark, json_string(o->machine));
-    if (line) /* a name that is no UTF-8 is no mark */
+    if (line) /* a name that is not UTF-8 gives no mark */
         json_object_set_new(r, file_mark, json_stringn(where, (size_t)(line - where)));
     return r;
 }

@@ -1,6 +1,6 @@
-/* runset.c - see runset.h. One pass over the files; what a record means is decided by its kind, and
- * kinds that nobody here needs are counted and dropped. Which of several measurements of a point is
- * shown is decided when all are there, so the order of the files leaves no trace. */
+/* runset.c - see runset.h. The files are read once. The kind of a record decides what is kept;
+ * kinds that no reader needs are counted and dropped. Which of several measurements of a point is
+ * shown is decided at the end, so the order of the files does not matter. */
 #include "lib/analysis/records/runset.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "lib/record/rec.h"
 #include "lib/record/repeats.h"
 
-enum { SOURCES_MAX = 1000 }; /* kinds of prompts told apart */
+enum { SOURCES_MAX = 1000 }; /* kinds of prompts that are counted apart */
 
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "roofline",
@@ -59,7 +59,7 @@ static double wall_time(const char *text)
     return end ? (double)timegm(&tm) : (double)NAN;
 }
 
-/* One copy of each text, however many generations have it. */
+/* The one stored copy of a text. */
 static const char *text_once(struct runset *s, const char *text)
 {
     if (!text)
@@ -69,8 +69,8 @@ static const char *text_once(struct runset *s, const char *text)
     return json_string_value(json_object_get(s->texts, text));
 }
 
-/* about_config of a generation, which adds nothing where one said the same of its point before:
- * `said` is one hash of that. */
+/* about_config() of a generation. If an earlier generation had the same settings (hash `said`),
+ * there is nothing to add. */
 static json_t *about_generation(struct runset *s, const json_t *r, uint64_t said)
 {
     struct run_known *known = &s->known[said % RUNSET_KNOWN];
@@ -128,7 +128,7 @@ static json_t *list_of(struct runset *s, const char *kind)
     return list;
 }
 
-/* Counts prompts by where they come from: {source, task, n}. */
+/* Counts prompts by source and task: {source, task, n}. */
 static void add_prompt(struct runset *s, const json_t *r)
 {
     json_t *list = list_of(s, "prompt"), *of;
@@ -146,8 +146,8 @@ static void add_prompt(struct runset *s, const json_t *r)
                                               "n", 1));
 }
 
-/* Tools pass these records on, so one may come by several ways: it counts once, as the copy that
- * says most. */
+/* Tools pass these records on, so a record may come several times. The copy with most members is
+ * kept. */
 static void add_fitness(struct runset *s, json_t *r)
 {
     static const char *const keys[] = {"launch", "fit", "host", "text"};
@@ -167,7 +167,7 @@ static void add_fitness(struct runset *s, json_t *r)
         json_array_set(list, place, r);
 }
 
-/* 1: a record of a kind that tools pass on, which came before. */
+/* 1: a record of a kind that tools pass on, and it came before. */
 static int note_content(struct runset *s, const char *kind, uint64_t content)
 {
     size_t met = s->met.n;
@@ -203,14 +203,14 @@ static void add_record(struct runset *s, json_t *r, uint64_t said, uint64_t cont
             if (strcmp(kind, "comparison") && strcmp(kind, "commit") &&
                 strcmp(kind, "ablation") && strcmp(kind, "forecast") &&
                 strcmp(kind, "prune"))
-                /* of configurations that other records tell of */
+                /* only points that other records name */
                 about_config(s, r);
             json_array_append(list_of(s, kind), r);
         }
 }
 
-/* Whether a record counts. Generations in the place of others cannot; of metrics and qualities the
- * better one will be chosen when all are there. */
+/* 1: the record counts. A generation at the place of another one does not; of metrics and qualities
+ * the preferred one is chosen at the end. */
 static int is_new(struct runset *s, struct repeats *seen, const json_t *r,
                   uint64_t content, struct err *line)
 {
@@ -232,7 +232,7 @@ static int load_source(struct runset *s, struct repeats *seen, const char *path,
     if (!reader)
         return -1;
     rec_read_about(reader, names);
-    rec_read_numbers(reader); /* of which none is looked at */
+    rec_read_numbers(reader); /* number lists are not needed */
     int got = 0;
     s->wall_s = (double)NAN;
     while (!limit || s->records < limit) {
@@ -261,7 +261,7 @@ static int load_source(struct runset *s, struct repeats *seen, const char *path,
     return got < 0 && e->code ? -1 : 0;
 }
 
-/* Prompts, answers, workload: 1 when a is shown before b. */
+/* 1: a is preferred to b: more prompts, then more answers, then the first workload. */
 static int is_shown_before(const json_t *a, const json_t *b)
 {
     static const char *const counts[] = {"prompts", "timed", "n"};
@@ -273,13 +273,13 @@ static int is_shown_before(const json_t *a, const json_t *b)
     return strcmp(about_workload(a), about_workload(b)) < 0;
 }
 
-/* By what runset_find looks for a record; the caller's. */
+/* The key by which runset_find() finds a record; the caller frees. */
 static char *find_key(const char *point, const char *metric)
 {
     return mem_format("%s\n%s", point ? point : "", metric ? metric : "");
 }
 
-/* Leaves one record of each point and metric of a kind, and counts the points that had more. */
+/* Keeps one record for each point and metric of a kind; counts the points that had more. */
 static void choose(struct runset *s, const char *kind)
 {
     json_t *shown = json_object(), *several = json_object(), *list = json_array(), *r;

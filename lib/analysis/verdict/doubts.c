@@ -1,7 +1,7 @@
-/* doubts.c - see doubts.h. A batch that was disturbed is run again, so a few are no doubt; more
- * than a tenth of launches or batches are, since then what counts was chosen by its quiet. Of
- * points that hold still one in twenty is taken for one that drifts, so more than a quarter are a
- * doubt. What other points suffered is told below the answer, not above it. */
+/* doubts.c - see doubts.h. A disturbed batch is run again, so a few disturbed batches are no doubt.
+ * More than a tenth of the launches or batches is one: then the quiet ones were selected. Of points
+ * that do not drift, one in twenty is called drifting; so more than a quarter is a doubt. Points
+ * outside the headline raise no doubt. */
 #include "lib/analysis/verdict/doubts.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ int doubts_is_failed(const json_t *check)
                                        is_not(check, "handicap", "FOUND");
 }
 
-/* What `measure --verify` found of the answers to the prompts of a point. */
+/* Counts what `measure --verify` found in the answers of a point. */
 static void count_answers(struct doubts_fitness *f, const json_t *r)
 {
     double prompts = rec_number(r, "prompts");
@@ -39,7 +39,7 @@ static void count_answers(struct doubts_fitness *f, const json_t *r)
     f->alike += !random && prompts > 3 && rec_number(r, "distinct_ratio") * prompts < 1.5;
 }
 
-/* 1: the point was measured against the others of the headline. */
+/* 1: the point competes with the points of the headline. */
 static int competes(const json_t *r, const json_t *headline)
 {
     const char *contract = rec_text(headline, "contract");

@@ -1,6 +1,6 @@
-/* doubts.h - what keeps a run from answering, whatever its numbers are: a self-test that did not
- * pass, batches that the machine disturbed, a machine that was not quiet, a warm-up that never
- * became steady, times that drift, answers that no sound run gives. Each is a sentence. */
+/* doubts.h - reasons not to trust the answer of a run, each as a sentence: a self-test that did not
+ * pass, disturbed batches, a busy machine, a warm-up that never became steady, times that drift,
+ * answers that no sound run gives. */
 #ifndef ANALYSIS_VERDICT_DOUBTS_H
 #define ANALYSIS_VERDICT_DOUBTS_H
 
@@ -10,25 +10,29 @@ struct doubts {
     char **v; /* owned */
     size_t n, cap;
 };
-/* About the points that compete with the crossover `headline` (NULL: all). Begins as zeroes;
- * released by doubts_free. */
+/* Finds the doubts about the points that compete with the crossover `headline` (NULL: all points).
+ * *d begins as zeroes; released by doubts_free. */
 void doubts_find(struct doubts *d, const struct runset *s, const json_t *headline);
 void doubts_free(struct doubts *d);
 
-/* 1: a check that failed or could not decide. */
+/* 1: the check failed or is undecided. */
 int doubts_is_failed(const json_t *check);
 
-/* How quiet the machine was: looks before launches and how many were not fit; answers timed and
- * tainted; points, those with tainted answers alone, those never warm, those that drift; those
- * whose repeats differ though nothing is drawn, whose prompts all have one answer, whose repeats
- * are quicker. What share of the arithmetic of one thread alone each made beside the others, before
- * launches: least and most; 0: nobody looked. */
+/* How quiet the machine was.
+ *   launches, unfit     checks before launches; those that found the machine unfit
+ *   batches, tainted    timed answers; disturbed ones
+ *   points, disturbed, cold, drifts   points; with disturbed answers only; never warm; drifting
+ *   unlike, alike, cached   points whose repeats differ although nothing is drawn; whose prompts
+ *                       all have one answer; whose repeats are faster
+ *   share_least, share_most   arithmetic of a thread beside the others / alone, before launches;
+ *                       0: not checked */
 struct doubts_fitness {
     int64_t launches, unfit, batches, tainted, points, disturbed, cold, drifts;
     int64_t unlike, alike, cached;
     double share_least, share_most;
 };
-/* 1: the host moved the processors of the machine between cores that are shared and own ones. */
+/* 1: share_least and share_most tell that the virtual processors moved between shared and own
+ * cores. */
 int doubts_cores_moved(const struct doubts_fitness *f);
 struct doubts_fitness doubts_count(const struct runset *s, const json_t *headline);
 

@@ -16,7 +16,9 @@ static double count_prompts(double p, size_t n)
 
 void noninferior_put(json_t *r, const struct pooled_margin *margin, struct asgood test, size_t n)
 {
-    const char *why = n < ASGOOD_LEAST ? ASGOOD_FEW : isnan(test.good) ? "no spread is known" : NULL;
+    const char *why = n < ASGOOD_LEAST   ? ASGOOD_FEW
+                      : isnan(test.good) ? "no spread is known"
+                                         : NULL;
     int shown = asgood_is_shown(test.good) ? 1 : asgood_is_shown(test.worse) ? 0 : -1;
     double prompts = why ? (double)NAN : count_prompts(test.good, n);
     int is_open = !why && shown < 0;

@@ -1,6 +1,5 @@
-/* verdict.c - see verdict.h. A crossover that does not exist is an answer like any other, and a
- * bound is never written as if it were a value. A crossover speaks of its own series alone: what
- * was measured of others says nothing about where it ends. */
+/* verdict.c - see verdict.h. "none" is a result like any other, and a bound is never written like a
+ * value. A range is that of the crossover's own series. */
 #include "lib/analysis/verdict/verdict.h"
 
 #include <math.h>
@@ -65,7 +64,7 @@ const char *verdict_unit(const json_t *r, int is_long)
                                      : "rows computed";
 }
 
-/* Least and most work measured of the series. */
+/* The least and the most measured work of the series. */
 static void range_of(const struct runset *s, const json_t *r, double *least, double *most)
 {
     const char *series = rec_text(r, "series"), *point;

@@ -1,27 +1,27 @@
-/* verdict.h - where crossover records place a crossover, in words. */
+/* verdict.h - the place of a crossover, from crossover records, in words. */
 #ifndef ANALYSIS_VERDICT_VERDICT_H
 #define ANALYSIS_VERDICT_VERDICT_H
 
 #include "lib/analysis/records/runset.h"
 #include "lib/base/buf.h"
 
-/* The crossover `name` (X_lat, X_q, X_par) at this batch size and, when the record names one, this
- * quality metric; `series` NULL: any, else that one. NULL: none. Borrowed. */
+/* The crossover record `name` (X_lat, X_q, X_par) at this batch size, of this quality metric if the
+ * record names one, and of this series (NULL: any). NULL: none. Borrowed. */
 const json_t *verdict_find(const struct runset *s, const char *name, double batch,
                            const char *quality, const char *series);
 
-/* Where it lies, in the unit that verdict_unit names; NaN: nowhere. */
+/* The place, in the unit of verdict_unit(); NaN: none. */
 double verdict_at(const json_t *crossover);
-/* Appends "24.5 [17.2, 34.0]"; an end outside what was measured of the series itself is "<2" or
- * ">64"; "none". */
+/* Appends "24.5 [17.2, 34.0]"; an end outside the measured range of the series is "<2" or ">64"; no
+ * place: "none". */
 void verdict_place(struct buf *b, const struct runset *s, const json_t *crossover);
-/* Appends where an X_lat would lie by the roofline, " (28.1 if both ran at their rooflines)";
- * nothing where the record does not say. Far from the measured place one of the two wastes more. */
+/* Appends the predicted place of an X_lat, " (28.1 if both ran at their rooflines)"; nothing if the
+ * record has none. If it is far from the measured place, one of the two uses the machine worse. */
 void verdict_predicted(struct buf *b, const struct runset *s, const json_t *crossover);
 /* "steps", "passes", "rows"; long: "denoising steps", ... */
 const char *verdict_unit(const json_t *crossover, int is_long);
-/* Appends where that is along the axis, when the axis is not what the place counts:
- * " (threshold 0.9)", " (threshold 0.8 to 0.9)", " (threshold up to 0.5)"; else nothing. */
+/* Appends the values of the axis at the place, if the axis is not its unit: " (threshold 0.9)",
+ * " (threshold 0.8 to 0.9)", " (threshold up to 0.5)"; else nothing. */
 void verdict_values(struct buf *b, const json_t *crossover);
 
 #endif

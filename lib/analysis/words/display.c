@@ -1,6 +1,6 @@
-/* display.c - see display.h. One table gives each metric its English name; units follow from the
- * suffix of the name, which is the rule of the records. What comes from records is never printed
- * as it stands: it may hold what a terminal or a page would obey. */
+/* display.c - see display.h. One table has the English name of each metric; units follow from the
+ * suffix of the name. Texts of records are cleaned before they are printed, because a terminal or a
+ * page could obey what they contain. */
 #include "lib/analysis/words/display.h"
 
 #include <math.h>
