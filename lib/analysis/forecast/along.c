@@ -1,6 +1,6 @@
-/* along.c - see along.h. A sweep is the records of one series and set of prompts; only launches
- * that measured every step count of it have a line, so that no line rests on other points than the
- * next. */
+/* along.c - see along.h. A sweep is the records of one series and set of prompts. Only a launch
+ * that measured every step count of the sweep has a line, so that all lines rest on the same
+ * points. */
 #include "lib/analysis/forecast/along.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static int is(const json_t *r, const char *key, const char *word)
     return s && !strcmp(s, word);
 }
 
-/* The array of the records of the same series, set of prompts and machine. */
+/* The sweep (series, set of prompts and machine) that the record belongs to. */
 static json_t *sweep_of(struct along *a, const json_t *r)
 {
     const char *machine = provenance_machine(r);
@@ -64,7 +64,8 @@ void along_free(struct along *a)
     places_free(&a->sweeps);
 }
 
-/* The points of sweep k of those that have two or more; 0: there are not so many. */
+/* The points of the k-th sweep with two or more points, into of[]. Returns how many; 0: there is no
+ * such sweep. */
 static size_t find_sweep(const struct along *a, size_t k, const json_t *of[ALONG_STEPS])
 {
     size_t i, n = 0;
@@ -101,7 +102,7 @@ static double of_launch(const json_t *r, int64_t launch)
     return NAN;
 }
 
-/* The lines of the launches, and how far the worst of their points is from its line. */
+/* The lines of the launches, and the largest distance of a point from its line. */
 struct lines {
     double a[LAUNCHES_MOST], b[LAUNCHES_MOST], residual;
     int64_t launch[LAUNCHES_MOST];
@@ -154,7 +155,7 @@ static json_t *record_of(const char *what, const json_t *const *of, size_t n, co
     return r;
 }
 
-/* Whether the line holds where it was measured, and how far beyond that it is asked. */
+/* Sets line_holds, and how far `at` lies outside the measured step counts. */
 static void set_trust(json_t *r, double steps)
 {
     double residual = rec_number(r, "residual_ratio"), least = INFINITY, most = 0;
@@ -171,7 +172,7 @@ static void set_trust(json_t *r, double steps)
     json_object_set_new(r, "is_far", json_boolean(beyond > ALONG_FAR));
 }
 
-/* A value with its interval, unless a point is of a disturbed machine. */
+/* Sets the value with its interval; no interval if a point was disturbed. */
 static void set_value(json_t *r, const char *key, const struct interval *v, const char *few)
 {
     int disturbed = json_is_true(json_object_get(r, "disturbed"));
@@ -206,7 +207,7 @@ json_t *along_point(const struct along *a, size_t k, int64_t steps)
     return r;
 }
 
-/* A text that does the same work, a plain one before others. */
+/* The autoregressive record with the same work, a plain one before others. */
 static const json_t *rival_of(const struct along *a, const json_t *canvas)
 {
     static const char *const alike[] = {"batch", "workload", "dtype", "quant", "device_name",
@@ -227,9 +228,9 @@ static const json_t *rival_of(const struct along *a, const json_t *canvas)
     return other;
 }
 
-/* Where the line of each launch meets the rival, and where the mean line meets each launch of the
- * rival: what either varies by is in the interval, and what they share in it cancels where their
- * launches stand in pairs. So it is the ratio of the first to the inverse of the second. */
+/* The crossover as a ratio: where the line of each launch meets the mean rival, over the inverse of
+ * where the mean line meets each launch of the rival. So the interval holds the spread of both
+ * sides, and what paired launches share cancels. */
 static struct ratio meet(const struct lines *l, const json_t *rival, double ns)
 {
     struct launch_value *text, meets[LAUNCHES_MOST];

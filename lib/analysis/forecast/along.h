@@ -1,14 +1,13 @@
-/* along.h - times of a step sweep that nobody ran, from a few step counts that were measured.
+/* along.h - the time of a step count that was not run, from a few measured step counts of a sweep:
  *
  *     ns(steps) = a + b steps
  *
- * Where every pass computes the whole canvas (cache none) and the schedule is uniform that is no
- * approximation: passes differ in the masks that the head answers, length (steps + 1) / 2 of them
- * in all. So a few steps say what many take, and the residual shows where the line does not hold
- * (line_holds: no measured point is farther from it than CROSSOVER_RESIDUAL). Each launch has a
- * line of its own; the interval is that of their values, on the log scale, from five launches on,
- * and of a crossover it holds what the launches of the text differ in, too. A reading of a line
- * more than two octaves beyond the measured step counts is flagged (is_far, beyond_ratio).
+ * If every pass computes the whole canvas (cache none) and the schedule is uniform, this is exact:
+ * passes differ only in the masked positions that the head computes, length (steps + 1) / 2 in all.
+ * line_holds is true if no measured point is farther from the line than CROSSOVER_RESIDUAL. Each
+ * launch has a line of its own. From five launches on there is an interval, over the values of the
+ * launches on logarithms; that of a crossover also holds the spread of the autoregressive launches.
+ * A value more than two octaves outside the measured step counts is flagged (is_far, beyond_ratio).
  */
 #ifndef ANALYSIS_FORECAST_ALONG_H
 #define ANALYSIS_FORECAST_ALONG_H
@@ -19,24 +18,24 @@
 #include "lib/base/places.h"
 
 enum { ALONG_STEPS = 64 };
-struct along {     /* e2e_ns records that it took, owned; begins as zeroes */
-    json_t *canvas; /* an array of sweeps, each an array */
+struct along {     /* the e2e_ns records that were taken, owned; begins as zeroes */
+    json_t *canvas; /* array of sweeps, each an array of records */
     json_t *text;
-    struct places sweeps; /* what makes a sweep: its place in `canvas` */
+    struct places sweeps; /* identity of a sweep -> its place in `canvas` */
 };
-/* 1: an e2e_ns record with values of launches, under contract fixed, of an autoregressive model or
- * of a schedule without a cache. */
+/* Takes an e2e_ns record with launch values, under contract fixed, of an autoregressive model or of
+ * a schedule without a cache; 1: it was one. */
 int along_take(struct along *a, const json_t *record);
 void along_free(struct along *a);
 
-/* Sweeps that have at least two step counts. */
+/* The number of sweeps with at least two step counts. */
 size_t along_sweeps(const struct along *a);
-/* Records of kind forecast about sweep k, the caller's references. The first says what `steps`
- * steps take. The second says at how many steps that is what a text takes that is measured with the
- * same batch, length and number format; NULL: there is none. */
+/* Records of kind forecast about sweep k; the caller's references. along_point(): the time of
+ * `steps` steps. along_crossover(): the steps at which the sweep takes as long as the
+ * autoregressive point with the same batch, length and number format; NULL: no such point. */
 json_t *along_point(const struct along *a, size_t k, int64_t steps);
 json_t *along_crossover(const struct along *a, size_t k);
-/* A record of sweep k; borrowed. */
+/* The first record of sweep k; borrowed. */
 const json_t *along_record(const struct along *a, size_t k);
 
 #endif

@@ -19,7 +19,7 @@ int backtest_place(const struct backtest *k, struct forecast_place *p, const str
            (forecast_place(p, h, k->points, k->stated, without), 0);
 }
 
-/* r is the caller's no longer. */
+/* Takes over the reference of r. */
 static int put(struct backtest *k, json_t *r, const struct forecast_held *x, struct err *e)
 {
     double value = rec_number(r, "value");
@@ -55,7 +55,7 @@ static struct forecast_held reference_of(const struct fraction_point *m, const c
                                   metric, "all_slots", value, NULL};
 }
 
-/* The place and the batch of m on h. -1: none is possible, and *why or *e. */
+/* Sets place and batch of point m on h. -1: not possible, with *why or *e. */
 static int settle_point(const struct backtest *k, const struct fraction_point *m,
                         const struct checkpoint *c, const struct hardware *h,
                         struct forecast_place *p, struct forecast_batch *b, const char **why,
@@ -78,7 +78,8 @@ static int settle_point(const struct backtest *k, const struct fraction_point *m
     return *why ? -1 : 0;
 }
 
-/* The ceilings of a measured point: 0, those measured there, or 1, the data sheet of its device. */
+/* Sets *h: the ceilings measured for the point, or (by_sheet) the data sheet of its device. Returns
+ * NULL, or why there are none (static). */
 static const char *choose_ceilings(const struct backtest *k, const struct fraction_point *m,
                                    int by_sheet, struct hardware *h)
 {
@@ -113,7 +114,7 @@ static int check_point(struct backtest *k, const struct checkpoint *c,
     return backtest_write(k, NULL, NULL, &x, why, e);
 }
 
-/* The model of that name of those that are asked about; NULL: none. */
+/* The checkpoint of the record's model; NULL: it was not given. */
 static const struct checkpoint *model_of(const struct backtest *k, const json_t *about)
 {
     const char *model = rec_text(about, "model");
@@ -150,7 +151,7 @@ static int same(const json_t *a, const json_t *b, const char *key)
            (x && y && json_equal(x, y));
 }
 
-/* r is the caller's no longer. */
+/* Takes over the reference of r. */
 static void keep_crossover(struct backtest *k, json_t *r)
 {
     if (!k->crossovers)
@@ -172,7 +173,7 @@ void backtest_free(struct backtest *k)
     band_free(&k->band);
 }
 
-/* The crossovers of the sweeps whose metric records are here, but for those that were taken. */
+/* Adds the crossovers of the sweeps in the input that did not come as records. */
 static void take_sweeps(struct backtest *k)
 {
     for (size_t s = 0; s < along_sweeps(k->along); s++) {
@@ -190,8 +191,7 @@ static void take_sweeps(struct backtest *k)
     }
 }
 
-/* The point of that model that a crossover was measured by; NULL: it is not here. Points of
- * disturbed machines are not among those that were taken. */
+/* The point of the model that belongs to the crossover; NULL: not in the input, or disturbed. */
 static const struct fraction_point *point_of(const struct backtest *k, const json_t *x,
                                              const char *model, int is_canvas)
 {

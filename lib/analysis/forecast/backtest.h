@@ -16,7 +16,7 @@
 #include "lib/base/cli/log.h"
 #include "lib/record/rec.h"
 
-struct backtest { /* all but the last two are the caller's */
+struct backtest { /* all but the last two belong to the caller */
     struct backend *backend;
     const struct hardware_table *table;
     const struct roof *roof;
@@ -26,25 +26,25 @@ struct backtest { /* all but the last two are the caller's */
     const struct checkpoint *model;
     size_t models;
     struct log log;
-    struct rec_writer *out; /* NULL: the band alone; what cannot be forecast is passed over */
+    struct rec_writer *out; /* NULL: only the band; points without a forecast are skipped */
     struct band band;
-    json_t *crossovers; /* measured ones; NULL: none */
+    json_t *crossovers; /* measured crossovers; NULL: none */
 };
-/* Keeps a crossover of measured steps (along.h), a record of kind forecast; others: not. */
+/* Keeps a forecast record that is a crossover of measured steps (along.h); ignores others. */
 void backtest_take(struct backtest *k, const json_t *record);
 void backtest_free(struct backtest *k);
 
-/* Settles p->n of *c on h; `without`: see fraction_of(). */
+/* Sets *p: network p->n of checkpoint *c on hardware h. without: see fraction_of(). */
 int backtest_place(const struct backtest *k, struct forecast_place *p, const struct checkpoint *c,
                    const struct hardware *h, const struct precision *how,
                    const struct fraction_point *without, struct err *e);
-/* One figure. p NULL: no forecast is possible, and why. */
+/* Writes one comparison. p NULL: there is no forecast, for the reason `why`. */
 int backtest_write(struct backtest *k, const struct forecast_place *p,
                    const struct forecast_batch *b, const struct forecast_held *x, const char *why,
                    struct err *e);
-/* Every measured point and crossover of the models under contract fixed. */
+/* Compares every measured point and crossover of the models under contract fixed. */
 int backtest_measured(struct backtest *k, struct err *e);
-/* To which side all of these err: said, and written. */
+/* Writes the direction in which the forecasts err, and logs it. */
 int backtest_bias(struct backtest *k, struct err *e);
 
 #endif

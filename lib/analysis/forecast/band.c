@@ -1,6 +1,5 @@
-/* band.c - see band.h. Errors are kept as the records that say them, so what is like a forecast is
- * what has the same words in the same members; a forecast under measured ceilings says nothing of
- * one by data sheet, which nobody reaches. */
+/* band.c - see band.h. Errors are kept as records and matched by their members. Errors under
+ * measured ceilings tell nothing about forecasts by data sheet, which no program reaches. */
 #include "lib/analysis/forecast/band.h"
 
 #include <math.h>
@@ -73,7 +72,7 @@ static int is_of(const json_t *error, enum band_group g, int by_sheet)
            rec_is(error, "paradigm", "autoregressive") == (g == BAND_LLAMA);
 }
 
-/* forecast / measured, of n errors; NaN spread: one alone. */
+/* forecast / measured over n errors; spread NaN: a single error. */
 struct bias { double ratio, spread, least, most; size_t n; };
 
 static char *text_of(enum band_group g, const char *basis, const char *favours,

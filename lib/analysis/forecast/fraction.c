@@ -1,6 +1,5 @@
-/* fraction.c - see fraction.h. Records of one point come one a metric and are joined by the point
- * and its prompts; which of its shares counts is decided when all of them are known, so the order
- * of the records leaves no trace. */
+/* fraction.c - see fraction.h. The metric records of a point are joined by point and prompts. Its
+ * shares are chosen when all records are read, so their order does not matter. */
 #include "lib/analysis/forecast/fraction.h"
 
 #include <math.h>
@@ -61,7 +60,7 @@ void fraction_free(struct fraction_points *p)
     free(p->v);
 }
 
-/* What a point says of a fraction; NaN: nothing. */
+/* The share of kind k that the point gives; NaN: none. */
 static double fraction_seen_at(const struct fraction_point *t, enum fraction_kind k)
 {
     int is_canvas = about_is_diffusion(t->about), by_memory = t->mbu > t->mfu;

@@ -1,12 +1,12 @@
-/* fraction.h - which share of a machine's limits this program reaches: what a forecast multiplies
- * a data sheet by.
+/* fraction.h - the shares of a machine's ceilings that this program reaches; forecasts multiply a
+ * data sheet by them.
  *
- *     mfu  flops a second / the most there are, in passes that arithmetic bounds; of each paradigm
- *     mbu  bytes a second / the most there are, in passes that memory bounds
+ *     mfu  flops a second / ceiling, in passes bound by arithmetic; for each paradigm
+ *     mbu  bytes a second / ceiling, in passes bound by memory
  *
- * Stated, or out of metric records: a point bears witness of the limit that it came nearer to, an
- * autoregressive one of mfu by its first pass (prefill_mfu_ratio) and, if memory bounds it, of mbu
- * by the others (decode_mbu_ratio). Of several witnesses the median counts.
+ * They are stated, or come from metric records. A point gives the share of the ceiling that it came
+ * closer to. An autoregressive point gives mfu of its first pass (prefill_mfu_ratio) and, if memory
+ * bounds it, mbu of the other passes (decode_mbu_ratio). Of several points the median is used.
  */
 #ifndef ANALYSIS_FORECAST_FRACTION_H
 #define ANALYSIS_FORECAST_FRACTION_H
@@ -20,16 +20,16 @@ enum fraction_kind { FRACTION_MFU_TEXT, FRACTION_MFU_CANVAS, FRACTION_MBU, FRACT
 #define FRACTION_MFU_ASSUMED 0.6
 #define FRACTION_MBU_ASSUMED 0.8
 
-struct fraction_point { /* a point and what it measured; NaN: not */
+struct fraction_point { /* a point with its measurements; NaN: none */
     json_t *about;      /* one of its records; owned */
-    char *id;           /* what tells it from others; owned */
+    char *id;           /* identity; owned */
     double mfu, mbu, prefill_mfu, decode_mbu, e2e_ns, rows, passes;
 };
 struct fraction_points {
     struct fraction_point *v; /* owned */
     size_t n, cap;
 };
-/* 1: a metric record of use. Records of disturbed machines and without a value are not. */
+/* Takes a metric record; 1: it was of use. Disturbed records and nulls are not. */
 int fraction_take(struct fraction_points *p, const json_t *record);
 void fraction_free(struct fraction_points *p);
 
@@ -38,8 +38,9 @@ struct fraction {
     const char *from[FRACTIONS]; /* "stated", "measured", "assumed" */
     size_t witnesses[FRACTIONS];
 };
-/* For products of that unit; stated[] NaN: not. `without`: a point that bears no witness, nor,
- * where the points are of several machines (origin.h), do others of its machine; NULL: all do. */
+/* The shares for products of `unit`; stated[] NaN: not stated. without: a point that does not
+ * count; if points are of several machines (provenance.h), no point of its machine counts. NULL:
+ * all count. */
 struct fraction fraction_of(const struct fraction_points *p, enum unit unit,
                             const double stated[FRACTIONS], const struct fraction_point *without);
 

@@ -1,6 +1,5 @@
-/* hardware.c - see hardware.h. A row is checked before it counts: a forecast divides by what it
- * says. Rows are few and are looked for one by one; a unit without a rate of its own has that of
- * f32. */
+/* hardware.c - see hardware.h. Every row is checked, because forecasts divide by its numbers. Rows
+ * are few and are searched one by one. A unit without a rate has that of f32. */
 #include "lib/analysis/forecast/hardware.h"
 
 #include <math.h>

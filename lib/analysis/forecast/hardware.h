@@ -1,4 +1,4 @@
-/* hardware.h - what machines can do at most: a table of data sheets, data/hardware.ndjson. */
+/* hardware.h - ceilings of machines: a table of data sheets, data/hardware.ndjson. */
 #ifndef ANALYSIS_FORECAST_HARDWARE_H
 #define ANALYSIS_FORECAST_HARDWARE_H
 
@@ -9,24 +9,24 @@
 
 struct hardware {
     char name[64];
-    char device[64];            /* as its driver calls it; "": not said */
+    char device[64];            /* name that its driver gives; "": unknown */
     int is_gpu;
-    double flops_per_s[UNITS];  /* dense; a unit that the processor lacks multiplies in f32 */
+    double flops_per_s[UNITS];  /* dense; a unit that the processor lacks has the f32 rate */
     double bytes_per_s;
-    double memory_bytes;        /* NaN: not said */
+    double memory_bytes;        /* NaN: unknown */
 };
 struct hardware_table {
     struct hardware *v; /* owned */
     size_t n;
 };
-/* path NULL: the table that comes with the program. -1: EXIT_NO_INPUT, EXIT_BAD_DATA (a line that
- * is no machine, a name that comes twice). */
+/* Reads a table; path NULL: the embedded one. -1: EXIT_NO_INPUT, EXIT_BAD_DATA (a bad line, or a
+ * name that occurs twice). */
 int hardware_read(struct hardware_table *t, const char *path, struct err *e);
-/* The machine of that name; NULL: none. */
+/* The machine with this name; NULL: none. */
 const struct hardware *hardware_find(const struct hardware_table *t, const char *name);
-/* The machine whose driver calls it that; NULL: none, or device is NULL. */
+/* The machine with this device name; NULL: none, or device is NULL. */
 const struct hardware *hardware_of_device(const struct hardware_table *t, const char *device);
-/* The same rate for every unit: what was measured, for one format. */
+/* A machine with measured ceilings; every unit has the same rate. */
 struct hardware hardware_measured(double flops_per_s, double bytes_per_s);
 void hardware_free(struct hardware_table *t);
 

@@ -1,7 +1,5 @@
-/* record.c - see record.h.
- *
- * Whatever leaves here says `modelled`, and from which fractions: a record of a forecast must not
- * pass for one of a measurement, wherever it is copied to. */
+/* record.c - see record.h. Every record says `modelled` and names its shares, so that a forecast
+ * cannot be taken for a measurement wherever it is copied. */
 #include "lib/analysis/forecast/record.h"
 
 #include <math.h>
@@ -83,7 +81,7 @@ static void set_batch(json_t *r, const struct network *n, const struct forecast_
         rec_set_int(r, "block_length", (int64_t)b->block);
 }
 
-/* NULL: the batch can run there. */
+/* Why the batch cannot run there; NULL: it can. */
 static const char *obstacle(const struct forecast_place *p, const struct forecast_batch *b,
                             double bytes)
 {
@@ -233,7 +231,7 @@ static size_t read_count(const json_t *r, const char *key)
     return v > 0 && v <= TOKENS_MOST ? (size_t)v : 0;
 }
 
-/* 1: the record has the setting, and not at `usual`. */
+/* 1: the record has the setting with a value other than `usual`. */
 static int is_other(const json_t *r, const char *name, const char *usual)
 {
     const char *word = rec_text(r, name);

@@ -42,7 +42,7 @@ static struct extent times(struct extent x, size_t batch)
     return all;
 }
 
-/* The prompt, then a token a pass. */
+/* Autoregressive: the prompt, then one token in each pass. */
 static struct forecast_time texts(const struct cost_model *m, const struct forecast_batch *b,
                                   const struct forecast_reach *r)
 {
@@ -58,13 +58,13 @@ static struct forecast_time texts(const struct cost_model *m, const struct forec
     return t;
 }
 
-/* A canvas whose masks, id 0, are filled from left to right with id 1. */
+/* A canvas whose masks (id 0) are filled from left to right with id 1. */
 struct canvas_walk {
     const struct cache_policy *policy;
     struct canvas_state canvas;
     int32_t *token, *cached; /* [canvas.len] see struct cache_view */
     struct cache_part part;
-    size_t left; /* passes that the part still serves */
+    size_t left; /* passes until the part is computed again */
 };
 
 static struct canvas_walk walk_make(const struct forecast_batch *b)
@@ -106,7 +106,7 @@ static void ask_policy(struct canvas_walk *w, const struct forecast_batch *b)
         w->cached[w->part.row[j]] = w->token[w->part.row[j]];
 }
 
-/* A pass of a block that has so many masks has made `taken` final. */
+/* Commits `taken` positions of a block after a pass. */
 static void walk_on(struct canvas_walk *w, const struct forecast_batch *b, size_t masks,
                     size_t taken)
 {
@@ -117,7 +117,7 @@ static void walk_on(struct canvas_walk *w, const struct forecast_batch *b, size_
     w->left--;
 }
 
-/* Block after block, each by the schedule; a step that would commit nothing is not run. */
+/* Diffusion: block after block by the schedule; a step that commits nothing is not run. */
 static struct forecast_time time_canvases(const struct cost_model *m,
                                           const struct forecast_batch *b,
                                           const struct forecast_reach *r)

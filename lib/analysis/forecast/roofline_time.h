@@ -18,36 +18,36 @@
 
 /* A batch of equal prompts. */
 struct forecast_batch {
-    size_t batch, prompt, length; /* prompts; tokens of each; tokens that come */
-    size_t steps, block;          /* of a canvas: over all blocks, a multiple of their number */
+    size_t batch, prompt, length; /* prompts; tokens of a prompt; generated tokens */
+    size_t steps, block;          /* diffusion: steps over all blocks, a multiple of their number */
     enum caching cache;
-    struct cache_params kept;     /* of the policy */
+    struct cache_params kept;     /* parameters of the cache policy */
 };
-/* The arithmetic and the bandwidth that a machine reaches in the passes of a network. */
+/* The arithmetic and the bandwidth that a machine reaches: shares times ceilings. */
 struct forecast_reach { double flops_per_s, bytes_per_s; };
 struct forecast_reach forecast_reach(const struct hardware *h, const struct network *n,
                                      const struct fraction *f);
 
 struct forecast_time {
-    double ns, first_ns;  /* the batch; its first pass */
-    double memory_ns;     /* of passes that memory bounds */
+    double ns, first_ns;  /* of the batch; of its first pass */
+    double memory_ns;     /* of passes bound by memory */
     double passes, rows;  /* rows: of one prompt */
     struct cost cost;
 };
-/* By the paradigm of the network, which need only be settled (network.h). */
+/* The time of a batch, by the paradigm of the network. *n needs only be settled (network.h). */
 struct forecast_time forecast_time(const struct network *n, const struct forecast_batch *b,
                                    const struct forecast_reach *r);
-/* The steps at which a canvas takes `ns`, linear between step counts that the blocks allow; -inf:
- * even the fewest take longer; +inf: `b->length` steps take less. */
+/* The steps at which a diffusion batch takes `ns`, linear between the step counts that its blocks
+ * allow; -inf: the fewest steps take longer; +inf: `b->length` steps take less. */
 double forecast_crossing(const struct network *n, const struct forecast_batch *b,
                          const struct forecast_reach *r, double ns);
-/* The same where no step count of the blocks reaches it: on the line through the fewest and the
- * most steps, which is what measured step counts are continued by (along.h). NaN: below nought. */
+/* The same on the line through the fewest and the most steps, as along.h continues measured step
+ * counts. NaN: below zero. */
 double forecast_meeting(const struct network *n, const struct forecast_batch *b,
                         const struct forecast_reach *r, double ns);
 
-/* Weights and cache as data, activations as this program's passes lay them out, without the scratch
- * of operations and what a driver takes. Activations are bf16 on a GPU that computes in it. */
+/* Bytes of weights, cache and activations as this program lays them out, without scratch of
+ * operations and memory of the driver. Activations are bf16 on a GPU with bf16 arithmetic. */
 struct memory_estimate forecast_memory(struct network *n, const struct forecast_batch *b,
                                        int is_gpu);
 
