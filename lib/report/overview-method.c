@@ -1,7 +1,5 @@
-/* overview-method.c - see overview.h: how it was measured, in a dozen facts of the records.
- *
- * A fact that the records do not hold is left out. The rest stands among all tables.
- */
+/* overview-method.c - see overview.h: the experiment in a dozen facts. A fact that the records lack
+ * is left out. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +12,7 @@
 #include "lib/report/overview.h"
 #include "lib/report/sections.h"
 
-/* A row, unless there is nothing to say. */
+/* Puts a row unless value is empty; frees value. */
 static void put_fact(struct page *p, const char *what, struct buf *value)
 {
     if (value->len) {
@@ -39,7 +37,7 @@ static void put_machine(struct page *p, const struct runset *s)
     free(cpu);
 }
 
-/* "llada-demo, llama-demo (cpu, bf16-f32)". */
+/* "llada-demo (cpu, bf16); llama-demo (cpu, bf16)". */
 static void put_models(struct page *p, const struct runset *s, int embedded)
 {
     struct buf b = {0};
@@ -57,7 +55,7 @@ static void put_models(struct page *p, const struct runset *s, int embedded)
     }
     json_decref(seen);
     if (b.len && embedded)
-        buf_text(&b, ". These are small models for demonstration: the numbers say nothing about "
+        buf_text(&b, ". These are small demonstration models: the numbers tell nothing about "
                      "LLaDA 8B and LLaMA 3 8B");
     put_fact(p, "Models", &b);
 }
@@ -100,7 +98,7 @@ static void put_launches(struct page *p, const struct runset *s)
         timed += (double)rec_int(r, "timed", 0);
     }
     if (timed > 0)
-        buf_format(&b, "at most %.0f of a point; %.0f timed answers in all, after %.0f of warm-up",
+        buf_format(&b, "at most %.0f for each point; %.0f timed answers, %.0f warm-up answers",
                    most, timed, warmups);
     put_fact(p, "Launches", &b);
 }
@@ -116,7 +114,7 @@ static void put_checks(struct page *p, const struct runset *s)
                        rec_text(r, "text"));
         put_fact(p, "Self-test", &b);
         if (rec_is(r, "check", "same"))
-            return; /* others stand among all tables */
+            return; /* other checks are on the page of all tables */
     }
 }
 
@@ -132,10 +130,10 @@ static void put_quiet(struct page *p, const struct runset *s)
                    (long long)f.tainted, (long long)f.batches, (long long)f.drifts,
                    (long long)f.points);
     if (f.share_most > 0)
-        buf_format(&cores, "beside the others each thread made %.2f to %.2f of the arithmetic that "
-                           "one makes alone", f.share_least, f.share_most);
+        buf_format(&cores, "with all threads busy, each thread reached %.2f to %.2f of the "
+                           "arithmetic of a thread alone", f.share_least, f.share_most);
     put_fact(p, "Machine before launches", &looks);
-    put_fact(p, "Disturbed by others", &tainted);
+    put_fact(p, "Disturbed by other work", &tainted);
     put_fact(p, "Cores", &cores);
 }
 
@@ -148,8 +146,8 @@ static void put_judge(struct page *p, const struct runset *s)
         const char *judge = rec_text(r, "judge"), *model = rec_text(r, "model");
         if (!judge)
             continue;
-        buf_format(&b, "%s, one language model%s", judge,
-                   model && !strcmp(model, judge) ? ", which is one of the contestants" : "");
+        buf_format(&b, "%s, a single language model%s", judge,
+                   model && !strcmp(model, judge) ? ", which is also a contestant" : "");
         break;
     }
     put_fact(p, "Judge of perplexity", &b);
@@ -170,7 +168,7 @@ void overview_method(struct page *p, const struct runset *s, int embedded)
     put_quiet(p, s);
     put_judge(p, s);
     if (commit)
-        buf_format(&program, "crossover %s, commit %s, from %s on",
+        buf_format(&program, "crossover %s, commit %s; first record %s",
                    sections_dash(json_string_value(runset_meta(s, "version"))), commit,
                    sections_dash(json_string_value(runset_meta(s, "start"))));
     put_fact(p, "Program", &program);

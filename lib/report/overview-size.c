@@ -1,8 +1,6 @@
-/* overview-size.c - see overview.h: throughput by batch and length, and memory.
- *
- * A column is a system: the autoregressive model, and LLaDA by how many tokens a step it makes, or
- * by its way of decoding.
- */
+/* overview-size.c - see overview.h: throughput by batch and length, and memory. A column is a
+ * system: the autoregressive model, LLaDA with a number of tokens a step, or LLaDA with a
+ * method. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +18,8 @@ static int is_equal(double a, double b)
     return !(a < b) && !(a > b) && !isnan(a) && !isnan(b);
 }
 
-/* "llama-demo", "llada-demo, 4 tokens a step", "llada-demo dual-factor". The caller frees. */
+/* The name of the system of a row: "llama-demo", "llada-demo, 4 tokens a step", "llada-demo
+ * dual-factor". The caller frees. */
 static char *system_of(const struct config_row *a)
 {
     if (a->kind != CONFIG_DIFFUSION || a->is_method || !a->axis || strcmp(a->axis, "steps"))
@@ -40,7 +39,7 @@ static int by_cells(const void *a, const void *b)
     return x->cells != y->cells ? (x->cells > y->cells ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-/* The systems of most cells; of the contract `fixed`, where both make the same number of tokens. */
+/* Finds the systems; LLaMA first, then by number of cells. */
 static void find_systems(struct systems *s, const struct config_table *c)
 {
     for (size_t i = 0; i < c->n; i++) {
@@ -99,8 +98,8 @@ void overview_scale(struct page *p, const struct runset *s)
     int n_lengths = config_table_values(&c, CONFIG_LENGTH, lengths, VALUES);
     for (size_t i = 0; i < n; i++)
         columns[2 + i] = (struct page_column){all->v[i].name, "slot_tokens_per_s"};
-    page_table(p, "Tokens a second of all answers of a batch together, exactly as many tokens from "
-                  "each model. Higher is better; 95 % intervals in brackets.", 2 + n, columns);
+    page_table(p, "Tokens a second of a whole batch. Both models write exactly the same number of "
+                  "tokens. Higher is better; 95 % intervals in brackets.", 2 + n, columns);
     for (int l = 0; l < n_lengths; l++)
         for (int k = 0; n && k < n_batches && rows < OVERVIEW_ROWS; k++, rows++) {
             char *length = mem_format("%.0f", lengths[l]), *batch = mem_format("%.0f", batches[k]);
@@ -120,7 +119,7 @@ void overview_scale(struct page *p, const struct runset *s)
     config_table_free(&c);
 }
 
-/* 1: a system before this one needs as much at every batch, but for half a percent. */
+/* 1: an earlier system needs the same memory at every batch, within 0.5 %. */
 static int needs_as_another(const struct config_table *c, const struct systems *s, size_t i,
                             double length)
 {
@@ -152,7 +151,7 @@ void overview_memory(struct page *p, const struct runset *s)
         {"Model", NULL},
         {"Batch", NULL},
         {"Weights", "memory_weights_bytes"},
-        {"Cache of keys and values", "memory_kv_bytes"},
+        {"KV cache", "memory_kv_bytes"},
         {"Activations", "memory_activations_bytes"},
         {"Peak, allocated", "memory_allocated_peak_bytes"}};
     struct config_table c = {0};
@@ -164,10 +163,10 @@ void overview_memory(struct page *p, const struct runset *s)
     int n_batches = config_table_values(&c, CONFIG_BATCH, batches, VALUES);
     int n_lengths = config_table_values(&c, CONFIG_LENGTH, lengths, VALUES);
     double longest = n_lengths ? lengths[n_lengths - 1] : 0;
-    char *caption = mem_format("Answers of exactly %.0f tokens. Memory repeats exactly, so it has "
-                               "no interval; a row also stands for ways of decoding that need as "
-                               "much, but for half a percent. Layers have their peaks at "
-                               "different times.", longest);
+    char *caption = mem_format("Answers of exactly %.0f tokens. Memory is the same in every "
+                               "launch, so it has no interval. Methods with the same memory within "
+                               "0.5 %% share one row. The parts peak at different times, so they "
+                               "do not add up to the peak.", longest);
     size_t rows = 0;
     page_table(p, caption, COUNT(columns), columns);
     for (size_t i = 0; i < all->n; i++)

@@ -19,7 +19,7 @@ enum { QUALITIES = 3 };
 
 /* ---- ratios ---- */
 
-/* The comparison of this point by that setting, in that metric; NULL. */
+/* The comparison record of the point by a setting, of a metric; NULL: none. */
 static const json_t *find_comparison(const struct runset *s, const char *by, const char *point,
                                      const char *metric)
 {
@@ -32,7 +32,7 @@ static const json_t *find_comparison(const struct runset *s, const char *by, con
     return NULL;
 }
 
-/* Which clock stands in a column: that of the claims, where comparisons have it. */
+/* The clock of a column: that of the claims, if the comparisons have it. */
 static const char *clock_of(const struct runset *s)
 {
     size_t i;
@@ -49,8 +49,8 @@ static const char *ratio_title(const struct runset *s)
                                          : "Processor time / LLaMA’s";
 }
 
-/* How long the point takes against LLaMA: as the claim about it says, for all tasks and by the same
- * clock, else as the comparison does; with its interval, or nothing. */
+/* Puts the ratio of the point's time to that of LLaMA: of the claim for all tasks by this clock,
+ * else of the comparison. Without an interval the cell is empty. */
 static void put_ratio(struct page *p, const struct runset *s, const char *point,
                       const json_t *comparison)
 {
@@ -72,7 +72,7 @@ static void put_ratio(struct page *p, const struct runset *s, const char *point,
 
 struct main_sweep { const char *contract, *series; double batch; };
 
-/* The sweep over steps that most points belong to, of the first contract and the least batch. */
+/* The sweep over steps with most points, of the first contract and the smallest batch. */
 static struct main_sweep find_sweep(const struct config_table *c)
 {
     struct main_sweep m = {NULL, NULL, (double)NAN};
@@ -97,7 +97,7 @@ static int is_beside(const struct config_row *a, const struct main_sweep *m)
     return !strcmp(a->contract, m->contract) && !(a->batch < m->batch) && !(a->batch > m->batch);
 }
 
-/* Appends a metric to the columns, once. */
+/* Appends a metric to the columns unless it is there. */
 static size_t add_metric(const char **metrics, size_t n, const char *metric)
 {
     for (size_t i = 0; i < n; i++)
@@ -108,7 +108,7 @@ static size_t add_metric(const char **metrics, size_t n, const char *metric)
     return n;
 }
 
-/* The columns of quality: the metrics that the profile declares, else those that most runs have. */
+/* The quality columns: the metrics of the goals, else accuracy and judge perplexity. */
 static size_t find_metrics(const char **metrics, const struct runset *s)
 {
     static const char *const usual[] = {"accuracy", "judge_ppl"};
@@ -123,7 +123,7 @@ static size_t find_metrics(const char **metrics, const struct runset *s)
     return n;
 }
 
-/* "shown", or "shown for sum, not shown for story": by the claims of how many steps are as good. */
+/* Puts "shown", or "shown for sum, not shown for story", by the X_q claims. */
 static void put_shown(struct page *p, const struct runset *s, double steps)
 {
     struct buf b = {0};
@@ -164,17 +164,17 @@ static char *caption_of_quality(const struct runset *s)
 {
     struct buf b = {0};
     const json_t *x;
-    buf_text(&b, "One answer at a time, to the end of its text, all tasks together. Times are "
-                 "those of this session; 95 % intervals in brackets.");
+    buf_text(&b, "Batch size 1, answers to the end of their text, all tasks together. Times are "
+                 "of this run; 95 % intervals in brackets.");
     for (size_t i = 0; (x = claims_equal_quality(s, i)) != NULL; i++) {
-        buf_text(&b, i ? "; " : " As good: a test shows ");
+        buf_text(&b, i ? "; " : " As good as LLaMA: a test shows ");
         claims_margin(&b, x);
     }
     buf_text(&b, claims_equal_quality(s, 0) ? "." : "");
     return b.data;
 }
 
-/* 1: the row of LLaMA's plain way, or of the sweep. */
+/* 1: a row of plain LLaMA (diffusion 0) or of the sweep (diffusion 1). */
 static int is_shown(const struct config_row *a, const struct main_sweep *m, int diffusion)
 {
     int is = diffusion ? a->series && m->series && !strcmp(a->series, m->series)
@@ -182,7 +182,7 @@ static int is_shown(const struct config_row *a, const struct main_sweep *m, int 
     return is && is_beside(a, m);
 }
 
-/* 1: of n rows, the k-th is among the `room` spread evenly, with the first and the last. */
+/* 1: row k of n is among `room` evenly spaced rows, which include the first and the last. */
 static int is_picked(size_t k, size_t n, size_t room)
 {
     return n <= room || k == 0 || k * (room - 1) / (n - 1) > (k - 1) * (room - 1) / (n - 1);
@@ -231,16 +231,16 @@ void overview_quality(struct page *p, const struct runset *s)
     config_table_free(&c);
 }
 
-/* ---- ways of decoding ---- */
+/* ---- decoding methods ---- */
 
 struct way {
     const char *model, *name, *point;
-    int is_llama, is_plain; /* is_plain: the base of LLaMA, which all are held against */
+    int is_llama, is_plain; /* is_plain: plain LLaMA, the base of all ratios */
     double time;
 };
 struct ways { struct way v[64]; size_t n; };
 
-/* The point that the comparison is of, or its base. */
+/* Adds the point of a comparison, or its base. */
 static void add_way(struct ways *w, const struct runset *s, const json_t *r, int is_base,
                     const char *name)
 {
@@ -263,7 +263,7 @@ static int by_time(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Every method and its base, and the point of LLaMA that LLaDA's are held against. */
+/* Finds every method, its base, and the LLaMA point that LLaDA is compared with. */
 static void find_ways(struct ways *w, const struct runset *s)
 {
     const json_t *r;
@@ -279,7 +279,7 @@ static void find_ways(struct ways *w, const struct runset *s)
     qsort(w->v, w->n, sizeof *w->v, by_time);
 }
 
-/* Right answers of LLaMA's plain way, from any comparison with it; NaN. */
+/* Accuracy of plain LLaMA, from any comparison with it; NaN: none. */
 static double right_of_plain(const struct runset *s, const char *point)
 {
     size_t i;
@@ -291,8 +291,8 @@ static double right_of_plain(const struct runset *s, const char *point)
     return (double)NAN;
 }
 
-/* Whether the way is shown to be as good: by the claim about it, else by the comparison where that
- * has the margin of the claims. */
+/* Is the method shown to be as good? By its claim, else by its comparison if that has the margin of
+ * the claims. */
 static const char *shown_of(const struct runset *s, const char *point, const json_t *right)
 {
     double margin = rec_number(right, "margin"), claimed = margin;
@@ -341,13 +341,13 @@ static void put_way(struct page *p, const struct runset *s, const struct way *w)
 void overview_decoding(struct page *p, const struct runset *s)
 {
     const struct page_column columns[] = {
-        {"Way of decoding", NULL},     {"Passes", ""},            {ratio_title(s), "time_ratio"},
-        {"Right answers", "accuracy"}, {"Against LLaMA’s", NULL}, {"As good as LLaMA", NULL}};
+        {"Method", NULL},         {"Passes", ""},                {ratio_title(s), "time_ratio"},
+        {"Accuracy", "accuracy"}, {"Accuracy − LLaMA’s", NULL}, {"As good as LLaMA", NULL}};
     struct ways *w = mem_zero(1, sizeof *w);
     find_ways(w, s);
-    page_table(p, "The quickest first. Right answers: accuracy (exact match) over the prompts that "
-                  "both answered. As good: shown by a test within the margin of the section above. "
-                  "95 % intervals in brackets.", COUNT(columns), columns);
+    page_table(p, "Fastest first. Accuracy: exact match, over the prompts that both systems "
+                  "answered. As good as LLaMA: shown by a test of accuracy, within the margin of "
+                  "the section above. 95 % intervals in brackets.", COUNT(columns), columns);
     for (size_t i = 0; i < w->n && i < OVERVIEW_ROWS; i++)
         put_way(p, s, &w->v[i]);
     page_table_end(p);

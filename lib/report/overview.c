@@ -1,7 +1,5 @@
-/* overview.c - see overview.h: the first screen, and the order of the sections.
- *
- * Words come from claims, figures from the shelf, tables from overview-*.c.
- */
+/* overview.c - see overview.h: the first screen, and the order of the sections. Sentences come from
+ * claims, figures from the shelf, tables from overview-*.c. */
 #include "lib/report/overview.h"
 
 #include <math.h>
@@ -15,39 +13,39 @@
 
 struct overview_part {
     const char *key, *title;
-    const char *figures[4]; /* the first that is there is shown */
-    void (*table)(struct page *p, const struct runset *s); /* NULL: that of the method */
-    struct page_link more[3]; /* to the page of all tables */
+    const char *figures[4]; /* the first one that exists is shown */
+    void (*table)(struct page *p, const struct runset *s); /* NULL: overview_method() */
+    struct page_link more[3]; /* links to the page of all tables */
 };
 static const char lead_figure[] = "pareto";
 static const struct overview_part parts[] = {
     {"quality", "Quality and time", {"steps"}, overview_quality,
-     {{"tables.html#crossovers", "all crossovers"}, {"tables.html#quality", "every quality"},
-      {"tables.html#latency", "every latency"}}},
-    {"decoding", "Ways of decoding", {"methods", "waterfall"}, overview_decoding,
-     {{"tables.html#decoding", "every way"}, {"tables.html#comparisons", "both contracts"},
-      {"tables.html#options", "every option"}}},
+     {{"tables.html#crossovers", "all crossovers"}, {"tables.html#quality", "all qualities"},
+      {"tables.html#latency", "all latencies"}}},
+    {"decoding", "Decoding methods", {"methods", "waterfall"}, overview_decoding,
+     {{"tables.html#decoding", "all methods"}, {"tables.html#comparisons", "both contracts"},
+      {"tables.html#options", "all options"}}},
     {"scale", "Batch and length", {"throughput", "ratio", "frontier"}, overview_scale,
-     {{"tables.html#throughput", "every throughput"}, {"tables.html#comparisons", "ratios"},
+     {{"tables.html#throughput", "all throughputs"}, {"tables.html#comparisons", "ratios"},
       {"tables.html#figures", "more figures"}}},
     {"memory", "Memory", {"memory", "growth"}, overview_memory,
-     {{"tables.html#memory", "every layer of memory"},
+     {{"tables.html#memory", "all parts of memory"},
       {"tables.html#quantization", "quantization"}, {NULL, NULL}}},
     {"method", "How it was measured", {"drift"}, NULL,
-     {{"tables.html#quiet", "how quiet it was, launch by launch"},
+     {{"tables.html#quiet", "machine state, launch by launch"},
       {"tables.html#threats", "limits of these numbers"},
       {"tables.html#records", "records and commands"}}}};
 
 /* ---- the first screen ---- */
 
-/* A ratio as the sentences of claims have it: "0.60", "1.40", "21.0". */
+/* Appends a ratio as the sentences of claims do: "0.60", "1.40", "21.0". */
 static void put_digits(struct buf *b, double v)
 {
     buf_format(b, "%.*f", fabs(v) < 0.1 ? 3 : fabs(v) < 10 ? 2 : fabs(v) < 100 ? 1 : 0,
                v);
 }
 
-/* "1.40 ×" and "[1.31, 1.50]"; a value that is null: why. */
+/* A card: "1.40 ×" and "[1.31, 1.50]"; a null value has its reason. */
 static void put_card(struct page *p, const json_t *r)
 {
     const char *unit = rec_text(r, "unit"), *why = rec_text(r, "value_reason");
@@ -55,7 +53,7 @@ static void put_card(struct page *p, const json_t *r)
     double value = rec_number(r, "value"), lo = rec_number(r, "lo"), hi = rec_number(r, "hi");
     struct buf number = {0}, interval = {0};
     if (isnan(value)) {
-        buf_text(&number, "not known");
+        buf_text(&number, "unknown");
     } else {
         put_digits(&number, value);
         buf_format(&number, "\u00a0%s", !unit ? "" : strcmp(unit, "x") ? unit : "×");
@@ -86,7 +84,7 @@ static void put_cards(struct page *p, const struct runset *s)
     page_cards_end(p);
 }
 
-/* The message of a figure: the text of its own claim, or of its section's claim, or NULL. */
+/* The title of a figure: the text of its own claim, else of the claim `key`; NULL: none. */
 static const char *message_of(const struct runset *s, const char *name, const char *key)
 {
     const json_t *own = claims_find(s, "figure", name);
@@ -100,9 +98,9 @@ static void put_first_screen(struct page *p, const struct runset *s, const struc
     const json_t *question = claims_find(s, "question", NULL);
     const json_t *answer = claims_find(s, "answer", NULL), *sure = claims_find(s, "sure", NULL);
     page_begin(p, PAGE_SHORT, question ? claims_text(question) : title);
-    page_answer(p, answer ? claims_text(answer) : "Undecided: these records hold no claim, and so "
-                                                  "no answer.", claims_is_decided(answer));
-    page_sure(p, sure ? claims_text(sure) : "conclude makes claims of a run.",
+    page_answer(p, answer ? claims_text(answer) : "Undecided: these records have no claims, so "
+                                                  "there is no answer.", claims_is_decided(answer));
+    page_sure(p, sure ? claims_text(sure) : "The tool conclude writes the claims of a run.",
               claims_is_decided(answer), "method");
     put_cards(p, s);
     if (shelf_has(shelf, lead_figure))
@@ -112,7 +110,7 @@ static void put_first_screen(struct page *p, const struct runset *s, const struc
 
 /* ---- the sections ---- */
 
-/* Links to those sections of the page of all tables that are there. */
+/* Links to sections of the page of all tables; only those that exist. */
 static void put_more(struct page *p, const struct page *tables, const struct overview_part *part)
 {
     struct page_link there[COUNT(part->more)];
@@ -148,10 +146,10 @@ void overview_fill(struct page *p, const struct runset *s, const struct overview
 {
     static const struct page_link forms[] = {{"tables.html", "all tables"},
                                              {"tables.tex", "LaTeX"},
-                                             {"tables.html#records", "the records beside it"}};
+                                             {"tables.html#records", "records"}};
     put_first_screen(p, s, f->shelf, f->title);
     for (size_t i = 0; i < COUNT(parts); i++)
         put_part(p, s, f, &parts[i]);
-    page_links(p, "This page has further forms:", forms, COUNT(forms));
+    page_links(p, "Other forms of this page:", forms, COUNT(forms));
     page_end(p);
 }

@@ -1,6 +1,5 @@
 /* sections-ablation.c - see sections.h: options and levels of saving, each alone against the base
- * on the same prompts (kind `ablation`): what it takes, what it changes, and what had been claimed
- * of it. */
+ * on the same prompts (kind `ablation`): their effects, and the outcome of claims about them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,8 @@ static void put_share(struct buf *b, double v, double none)
     display_digits(b, fabs(p) < 0.005 ? 0 : p); /* no -0 */
 }
 
-/* "-53 [-54, -52] %": a ratio or a difference of shares as a change; nothing for NaN. */
+/* Appends a ratio (none 1) or a difference (none 0) as a change: "-53 [-54, -52] %"; NaN:
+ * nothing. */
 static void put_change(struct buf *b, double value, double lo, double hi, double none)
 {
     if (isnan(value))
@@ -33,7 +33,7 @@ static void put_change(struct buf *b, double value, double lo, double hi, double
     buf_text(b, none > 0 ? " %" : " points");
 }
 
-/* Of a quality or a claim: 0 of differences, 1 of ratios. */
+/* The value of no change: 0 of a difference, 1 of a ratio. */
 static double neutral_value(const json_t *r)
 {
     const char *effect = rec_text(r, "effect");
@@ -53,7 +53,7 @@ static void put_answers(struct page *p, const json_t *r)
     if (!isnan(n) && !isnan(differ))
         buf_format(&b, "%.0f of %.0f%s", differ, n,
                    !json_is_true(json_object_get(r, "exact")) ? ""
-                   : differ > 0 ? ", and none may" : ", exact");
+                   : differ > 0 ? ", but the option is exact" : ", exact");
     cell_of(p, &b);
 }
 
@@ -96,7 +96,7 @@ static void put_option(struct page *p, const json_t *r)
         page_value(p, rec_number(r, bytes[i]), NAN, NAN, NULL);
     put_change(&memory, rec_number(r, "memory_ratio"), NAN, NAN, 1);
     cell_of(p, &memory);
-    if (!isnan(rec_number(r, "time_lo"))) /* else of too few or of disturbed launches */
+    if (!isnan(rec_number(r, "time_lo"))) /* else launches are too few or disturbed */
         put_change(&time, rec_number(r, "time_ratio"), rec_number(r, "time_lo"),
                    rec_number(r, "time_hi"), 1);
     cell_of(p, &time);
@@ -105,7 +105,7 @@ static void put_option(struct page *p, const json_t *r)
     put_claims(p, r);
 }
 
-/* One claim of one system: what was said, what was measured. */
+/* A claim about one system, with the measured effect. */
 static void put_claim(struct page *p, const json_t *r, const json_t *c)
 {
     struct buf b = {0};
@@ -119,7 +119,7 @@ static void put_claim(struct page *p, const json_t *r, const json_t *c)
     buf_format(&b, "%s %s ", sections_dash(metric), isnan(most) ? "at least" : "at most");
     if (rec_text(c, "effect"))
         put_change(&b, bound, NAN, NAN, none);
-    else /* nobody measured whether it is a ratio */
+    else /* not measured, so not known whether it is a ratio */
         display_digits(&b, bound);
     cell_of(p, &b);
     put_change(&b, rec_number(c, "value"), rec_number(c, "lo"), rec_number(c, "hi"), none);
@@ -133,13 +133,14 @@ static void put_all_claims(struct page *p, const json_t *list)
 {
     static const struct page_column columns[] = {
         {"Row", NULL}, {"Claim", NULL}, {"System", NULL}, {"Option", NULL},
-        {"Held to", NULL}, {"Measured [95 %]", NULL}, {"Outcome", NULL}};
+        {"Claimed bound", NULL}, {"Measured [95 %]", NULL}, {"Outcome", NULL}};
     size_t i, k;
     const json_t *r, *c;
     page_table_folded(p, "Claims one by one",
-                      "Rows are those of data/requirements.tsv. Held: the whole interval keeps the "
-                      "bound; not held: none of it does; undecided: it holds the bound, or there "
-                      "is none. Counters have no interval, their value decides.",
+                      "Rows are those of data/requirements.tsv. Held: the whole interval is within "
+                      "the bound. Not held: the whole interval is outside. Undecided: the interval "
+                      "contains the bound, or there is none. Counters have no interval: their "
+                      "value decides.",
                       sizeof columns / sizeof *columns, columns);
     json_array_foreach(list, i, r)
         json_array_foreach(json_object_get(r, "claims"), k, c)
@@ -167,11 +168,11 @@ void sections_ablation(struct page *p, const struct runset *s)
     if (!json_array_size(list))
         return;
     page_section(p, "options", "Options: savings and costs");
-    page_table(p, "Every option alone, and every level of saving, against the base (the first "
-                  "option) of the same system on the same prompts. Changes of peak memory, latency "
-                  "and perplexity are relative, those of accuracy in points; intervals are over "
-                  "launches and over prompts in pairs. Perplexity is the model's own of the "
-                  "reference texts.",
+    page_table(p, "Every option alone, and every level of saving, against the base (the first row) "
+                  "of the same system on the same prompts. Changes of peak memory, latency and "
+                  "perplexity are relative, changes of accuracy in points; intervals are over "
+                  "launches and over paired prompts. Perplexity: of the reference texts under the "
+                  "model itself.",
                sizeof columns / sizeof *columns, columns);
     json_array_foreach(list, i, r)
         put_option(p, r);

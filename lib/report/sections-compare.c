@@ -1,7 +1,6 @@
-/* sections-compare.c - see sections.h: what one setting costs and how far it changes the answers,
- * from the comparison records: one row
- * for each model and setting, put together from its memory, its perplexity and its accuracy. A
- * change stands with its interval, so that a reader sees whether it is a finding. */
+/* sections-compare.c - see sections.h: LLaDA against LLaMA at equal work, costs of quantization,
+ * and differences between answers, from comparison records. A row joins the records of one model
+ * and setting. Every change has its interval. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,7 @@ static const json_t *find(const json_t *list, const json_t *like, const char *a,
     return NULL;
 }
 
-/* "7.48 MB → 2.45 MB" */
+/* Puts "7.48 MB → 2.45 MB". */
 static void put_change(struct page *p, const json_t *r, const char *metric)
 {
     struct buf b = {0};
@@ -45,7 +44,7 @@ static void put_signed(struct buf *b, double v)
     display_digits(b, v);
 }
 
-/* A ratio as "+1.2 [+0.4, +2.0] %", a difference of shares as "-1.6 [-4.7, +1.6] points". */
+/* Puts a ratio as "+1.2 [+0.4, +2.0] %", a difference of shares as "-1.6 [-4.7, +1.6] points". */
 static void put_effect(struct page *p, const json_t *r)
 {
     struct buf b = {0};
@@ -110,13 +109,13 @@ static void put_rows(struct page *p, const json_t *list, int folded)
     json_decref(seen);
 }
 
-/* What is held against LLaMA: LLaDA, or the third way. */
+/* The system that is compared with LLaMA: LLaDA, or the latent thought model. */
 struct compared_system { int latent; const char *name, *id, *heading; };
 static const struct compared_system denoised = {0, "LLaDA", "comparisons",
                                           "LLaDA against LLaMA at the same work"};
 static const struct compared_system latent = {1, "LTM", "latent", "Latent thoughts against LLaMA"};
 
-/* Opens the section of a contender that any comparison is of. */
+/* Opens the section of a system if there is a comparison of it. */
 static void put_section(struct page *p, const struct runset *s, const struct compared_system *who)
 {
     size_t i;
@@ -127,8 +126,8 @@ static void put_section(struct page *p, const struct runset *s, const struct com
             page_section(p, who->id, who->heading);
 }
 
-/* The two systems at points that do the same work: the ratio over launches and what it shows.
- * Without an interval there is no ratio. */
+/* Ratios of the two systems at points of equal work, with verdicts. Ratios without an interval are
+ * counted, not shown. */
 static void put_ratios(struct page *p, const struct runset *s, const struct compared_system *who,
                        int of_text, const char *caption)
 {
@@ -166,24 +165,23 @@ static void put_ratios(struct page *p, const struct runset *s, const struct comp
     }
     page_table_end(p);
     if (null)
-        page_text(p, "Pairs of points without a ratio of %s, since their launches are too few or "
-                     "were disturbed: %zu.", of_text ? "text" : "times", null);
+        page_text(p, "%zu further pairs of points have no ratio of %s: their launches are too few "
+                     "or were disturbed.", null, of_text ? "text" : "times");
     free(ratio);
 }
 
 static void put_all_ratios(struct page *p, const struct runset *s)
 {
     put_ratios(p, s, &denoised, 0,
-               "Time of an answer of LLaDA over that of LLaMA, paired by launch. SAME: "
-               "the whole interval lies within 2 % of 1; UNDECIDED: it holds 1 and "
-               "more. p against equality, adjusted by Holm for all ratios of one sweep.");
+               "Time of an answer of LLaDA / time of LLaMA, paired by launch. SAME: the whole "
+               "interval lies within 2 % of 1. UNDECIDED: the interval contains 1 and is wider. "
+               "p: against a ratio of 1, adjusted by Holm for all ratios of one sweep.");
     put_ratios(p, s, &denoised, 1,
-               "Bytes of text a second, up to the end of the text, of LLaDA over those of LLaMA. "
-               "The two have different tokenizers, so a token of one is not a token of the other, "
-               "and tokens a second of both cannot be held against each other.");
+               "Bytes of text a second (up to the end of the text) of LLaDA / those of LLaMA. The "
+               "tokenizers differ, so tokens a second cannot be compared.");
     put_ratios(p, s, &latent, 0,
-               "Time of an answer under latents that were fitted to its prompt first, over that of "
-               "LLaMA, paired by launch: vi_steps 0 fits nothing.");
+               "Time of an answer of the latent thought model (with the fit of its latents) / time "
+               "of LLaMA, paired by launch. vi_steps 0: no fit.");
 }
 
 void sections_comparisons(struct page *p, const struct runset *s)
@@ -204,12 +202,12 @@ void sections_comparisons(struct page *p, const struct runset *s)
     if (!quantized)
         return;
     page_section(p, "quantization", "Quantization: costs and savings");
-    page_table(p, "Each model as it is and with its matrices quantized, on the same prompts. "
-                  "Perplexity is the model's own of the reference texts: exact for LLaMA, from the "
-                  "bound for LLaDA. Intervals resample the prompts of both in pairs; a change "
-                  "whose interval holds 0 is no finding. Prompts: texts scored / answers matched. "
-                  "Time a token is that of an answer over its tokens, the median of one process "
-                  "that is not repeated: an order of magnitude, without an interval.",
+    page_table(p, "Each model with and without quantized matrices, on the same prompts. "
+                  "Perplexity: of the reference texts under the model itself; exact for LLaMA, "
+                  "from the bound for LLaDA. Intervals resample prompts in pairs; a change whose "
+                  "interval contains 0 is not a finding. Prompts: scored texts / matched answers. "
+                  "Time a token: time of an answer / its tokens, the median of a single launch, "
+                  "so without an interval.",
                sizeof columns / sizeof *columns, columns);
     put_rows(p, list, 0);
     page_table_folded(p, "Further columns: Perplexity, Accuracy",
@@ -219,7 +217,7 @@ void sections_comparisons(struct page *p, const struct runset *s)
 
 /* ---- robustness ---- */
 
-/* What is said of this pair of configurations in a metric; NULL. */
+/* The comparison of the same two configurations in a metric; NULL: none. */
 static const json_t *find_other(const json_t *list, const json_t *like, const char *metric,
                                 const char *effect)
 {
@@ -259,7 +257,7 @@ void sections_robustness(struct page *p, const struct runset *s)
         {"Answers that differ", "differing_answers_ratio"},
         {"Tokens that differ", "differing_ids_ratio"},
         {"First token that differs", "first_difference_tokens"},
-        {"Step of it", "first_difference_steps"},
+        {"Step of that token", "first_difference_steps"},
         {"Accuracy [95 %]", NULL},
         {"Answers", ""}};
     const json_t *list = runset_kind(s, "comparison"), *r;
@@ -270,11 +268,11 @@ void sections_robustness(struct page *p, const struct runset *s)
             !rec_is(r, "metric", "differing_answers_ratio"))
             continue;
         if (!said++) {
-            page_section(p, "robustness", "How far the same weights disagree");
-            page_table(p, "The same prompts and weights, with one setting changed: how many "
-                          "answers and tokens come out otherwise, and where they part "
-                          "(medians of answers that do). What differs by its number format "
-                          "alone is no finding about the models.",
+            page_section(p, "robustness", "Differences between answers of the same weights");
+            page_table(p, "The same prompts and weights with one setting changed: the share of "
+                          "answers and tokens that differ, and the first difference (median "
+                          "over differing answers). A difference that a number format alone "
+                          "causes is not a finding about the models.",
                        sizeof columns / sizeof *columns, columns);
         }
         put_pair(p, list, r);

@@ -1,6 +1,5 @@
-/* sections-crossovers.c - see sections.h: every crossover that exists, why others do not, what to
- * measure next, and the volumes that both models dominate.
- */
+/* sections-crossovers.c - see sections.h: crossovers that exist, reasons of those that do not,
+ * hypervolumes, and advice what to measure. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 #include "lib/record/rec.h"
 #include "lib/report/sections.h"
 
-/* What to measure next, when there is anything. */
+/* Puts the advice of a suggest record, if it has any. */
 static void put_suggestion(struct page *p, const json_t *r)
 {
     const json_t *values = json_object_get(r, "values");
@@ -25,11 +24,11 @@ static void put_suggestion(struct page *p, const json_t *r)
         about_value(&b, json_array_get(values, i));
     }
     if (b.len)
-        page_text(p, "To narrow the answer, measure %s%s: %s.",
+        page_text(p, "To narrow the interval, measure %s%s: %s.",
                   about_axis_name(axis ? axis : "steps"), b.data,
                   sections_dash(rec_text(r, "reason")));
     else if (rec_number(r, "octaves") > 1 && !isnan(prompts))
-        page_text(p, "To narrow the answer, measure with %.0f prompts%s: %s.", prompts,
+        page_text(p, "To narrow the interval, measure with %.0f prompts%s: %s.", prompts,
                   json_is_true(json_object_get(r, "prompts_at_least")) ? " or more" : "",
                   sections_dash(rec_text(r, "reason")));
     buf_free(&b);
@@ -50,7 +49,7 @@ static void put_bracket(struct page *p, const json_t *r)
     buf_free(&b);
 }
 
-/* What of it stays the same along it: "32 tokens, 4 a step", "... unmask factor, cache dual". */
+/* Puts what is constant along the crossover: "32 tokens, 4 a step", "unmask factor, cache dual". */
 static void put_where(struct page *p, const json_t *r)
 {
     double length = rec_number(r, "gen_length"), speed = rec_number(r, "tokens_per_step");
@@ -85,7 +84,7 @@ static void put_crossover(struct page *p, const struct runset *s, const json_t *
     buf_free(&b);
 }
 
-/* "20 ms, 1 to 80 ms, 0.5": the corners of the box. */
+/* Puts the corners of the box: "20 ms, 1 to 80 ms, 0.5". */
 static void put_corners(struct page *p, const json_t *r)
 {
     static const char *const keys[] = {"ideal", "reference"};
@@ -112,9 +111,9 @@ static void put_volumes(struct page *p, const struct runset *s)
     size_t i;
     if (json_array_size(list))
         page_table_folded(p, "Hypervolume",
-                          "Share of the box between the best and the worst cost (by its logarithm) "
-                          "and quality measured that the points of each model dominate. Another "
-                          "box would give other shares.",
+                          "Share of the box between the best and the worst measured cost "
+                          "(logarithmic) and quality that the points of a model dominate. The "
+                          "shares depend on the box.",
                           sizeof columns / sizeof *columns, columns);
     json_array_foreach(list, i, r) {
         const char *quality = rec_text(r, "quality_metric");
@@ -131,7 +130,7 @@ static void put_volumes(struct page *p, const struct runset *s)
         page_table_end(p);
 }
 
-/* "X_q: as good as LLaMA at no step count measured (12)": each reason once. */
+/* "X_q: as good as LLaMA at no step count measured (12)": each reason once, with its count. */
 static void put_missing(struct page *p, const json_t *list)
 {
     json_t *seen = json_object(), *n;
@@ -148,7 +147,7 @@ static void put_missing(struct page *p, const json_t *list)
         free(key);
     }
     if (json_object_size(seen))
-        page_text(p, "Crossovers that do not exist, by reason, and how many:");
+        page_text(p, "Crossovers without a place, by reason (count):");
     json_object_foreach(seen, text, n)
         page_item(p, "%s (%lld)", text, (long long)json_integer_value(n));
     json_decref(seen);
@@ -158,16 +157,16 @@ void sections_crossovers(struct page *p, const struct runset *s)
 {
     static const struct page_column columns[] = {
         {"Crossover", NULL}, {"Contract", NULL},     {"Quality", NULL}, {"Batch", ""},
-        {"At", NULL},        {"Place [95 %]", NULL}, {"Bracket", NULL}, {"Probability", ""}};
+        {"Setting", NULL},   {"Place [95 %]", NULL}, {"Bracket", NULL}, {"Probability", ""}};
     const json_t *list = runset_kind(s, "crossover"), *r;
     size_t i;
     if (!json_array_size(list))
         return;
     page_section(p, "crossovers", "Crossovers");
-    page_table(p, "Crossovers that exist. X_lat: as fast as LLaMA; X_q: as good; X_par: both; "
-                  "X_batch, X_length: where the advantage in time changes hands as batch or length "
-                  "grow. Bracket: the measured points on either side; the place between them is an "
-                  "estimate.",
+    page_table(p, "Crossovers that exist. X_lat: LLaDA is as fast as LLaMA; X_q: as good by the "
+                  "quality; X_par: both. X_batch, X_length: the batch size or length at which both "
+                  "are equally fast. Bracket: the measured points on both sides; the place between "
+                  "them is an estimate.",
                sizeof columns / sizeof *columns, columns);
     json_array_foreach(list, i, r)
         if (json_is_true(json_object_get(r, "exists")))

@@ -1,6 +1,6 @@
-/* sections-methods.c - see sections.h: ways of decoding side by side. A row is a method; what it
- * costs comes from metric records of its point, what it changes from comparisons with the base of
- * its system, what others have published of it from the file of the methods. */
+/* sections-methods.c - see sections.h: decoding methods side by side. A row is a method: its costs
+ * from metric records of its point, its changes from comparisons with the base of its model, its
+ * published speed-ups from data/methods.ndjson. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static const json_t *find_method(const struct runset *s, const char *name)
     return NULL;
 }
 
-/* What a comparison of the same two points says of a metric. */
+/* The comparison of the same two points in a metric; NULL: none. */
 static const json_t *find_other(const json_t *list, const json_t *like, const char *metric)
 {
     size_t i;
@@ -41,7 +41,7 @@ static void put_metric(struct page *p, const struct runset *s, const char *point
     page_value(p, rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), NULL);
 }
 
-/* "8.1 times, GSM8K (to_eos)" of every claim. */
+/* Puts "8.1 times, GSM8K (to_eos)" for every published speed-up. */
 static void put_published(struct page *p, const json_t *method)
 {
     struct buf b = {0};
@@ -59,7 +59,7 @@ static void put_published(struct page *p, const json_t *method)
     buf_free(&b);
 }
 
-/* What a point takes beside its time. */
+/* Puts the costs of a point other than time. */
 static void put_costs(struct page *p, const struct runset *s, const char *point)
 {
     static const char *const costs[] = {"output_tokens_per_s", "tokens_per_step", "passes", "rows",
@@ -112,7 +112,7 @@ static int is_row(const json_t *r)
            rec_is(r, "metric", "e2e_ns");
 }
 
-/* What lost against its base, plainly: slower beyond doubt, or fewer right answers beyond doubt. */
+/* Names the methods whose whole interval is slower, or less accurate, than their base. */
 static void say_losers(struct page *p, const json_t *list)
 {
     struct buf slow = {0}, wrong = {0};
@@ -126,14 +126,14 @@ static void say_losers(struct page *p, const json_t *list)
         if (name && rec_number(accuracy, "hi") < 0)
             buf_format(&wrong, "%s%s", wrong.len ? ", " : "", name);
     }
-    page_text(p, "Slower than its base: %s. Fewer right answers than its base: %s. (Only where the "
-                 "whole interval says so.)", slow.len ? slow.data : "none",
+    page_text(p, "Slower than the base by the whole interval: %s. Less accurate than the base by "
+                 "the whole interval: %s.", slow.len ? slow.data : "none",
               wrong.len ? wrong.data : "none");
     buf_free(&slow);
     buf_free(&wrong);
 }
 
-/* A row for each base and each method: what it takes and changes, or what else it takes. */
+/* A row for each base and each method; folded 1: the further columns. */
 static void put_rows(struct page *p, const struct runset *s, int folded)
 {
     static const char *const points[] = {"base_point", "point"};
@@ -143,7 +143,7 @@ static void put_rows(struct page *p, const struct runset *s, int folded)
     json_t *bases = json_object();
     json_array_foreach(list, i, r) {
         const char *base = rec_text(r, "base_point");
-        int from = !base || json_object_get(bases, base); /* a base that was met, or none */
+        int from = !base || json_object_get(bases, base); /* 1: the base is done, or none */
         for (int k = from; is_row(r) && k < 2; k++) {
             page_cell(p, sections_dash(rec_text(r, "model")));
             page_cell(p, sections_dash(rec_text(r, names[k])));
@@ -162,7 +162,7 @@ void sections_methods(struct page *p, const struct runset *s)
 {
     static const struct page_column columns[] = {
         {"Model", NULL},       {"Method", NULL},   {"Latency", "e2e_ns"},
-        {"Times as fast", ""}, {"Accuracy", NULL}, {"Change [95 %]", NULL},
+        {"Speed-up", ""},      {"Accuracy", NULL}, {"Change of accuracy [95 %]", NULL},
         {"Published speed-up", NULL}};
     static const struct page_column more[] = {
         {"Model", NULL},
@@ -178,11 +178,12 @@ void sections_methods(struct page *p, const struct runset *s)
         rows += is_row(r) ? 1 : 0;
     if (!rows)
         return;
-    page_section(p, "decoding", "Ways of decoding");
-    page_table(p, "Each method against the base of its model on the same prompts, one answer at a "
-                  "time: the ratio over launches, and the share of right answers over the prompts "
-                  "of both. What was published of a method is of another model on another machine, "
-                  "in tokens counted as said.", sizeof columns / sizeof *columns, columns);
+    page_section(p, "decoding", "Decoding methods");
+    page_table(p, "Each method against the base of its model on the same prompts, batch size 1. "
+                  "Speed-up: latency of the base / latency of the method, over launches. Accuracy: "
+                  "exact match over the common prompts. Published speed-ups are of another model "
+                  "on another machine, with tokens counted as in parentheses.",
+                  sizeof columns / sizeof *columns, columns);
     put_rows(p, s, 0);
     page_table_end(p);
     page_table_folded(p, "Further columns: tokens, passes, rows, memory",

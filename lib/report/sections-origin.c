@@ -1,6 +1,5 @@
-/* sections-origin.c - see sections.h: machines, models, checks, failures, files and commands: what
- * a reader needs to trust the numbers or to make them again. Nothing is summed up in words that the
- * records do not hold. */
+/* sections-origin.c - see sections.h: machines, models, checks, failures, files and commands. Every
+ * sentence is a fact of the records. */
 #include "lib/report/sections.h"
 
 #include <math.h>
@@ -31,7 +30,7 @@ static void put_machine(struct page *p, const json_t *m, int measured)
     free(cpu);
 }
 
-/* Each machine once: first those of tools that measure where they run, then those of others. */
+/* Each machine once: first those that were measured, then those of the analysis. */
 void sections_machines(struct page *p, const struct runset *s)
 {
     static const char *const kinds[] = {"meta", "parent"};
@@ -53,13 +52,13 @@ void sections_machines(struct page *p, const struct runset *s)
     if (!measured)
         measured = json_object_size(seen);
     if (measured > 1)
-        page_item(p, "The records come from %zu machines: latencies of different machines must not "
-                     "be compared.",
+        page_item(p, "The records come from %zu machines: do not compare latencies of different "
+                     "machines.",
                   measured);
     json_decref(seen);
 }
 
-/* 1: another configuration of that model says where it ran; this one, of a scorer, does not. */
+/* 1: this configuration (of a scorer) has no device, and another one of the model has. */
 static int is_said_elsewhere(const struct runset *s, const json_t *about)
 {
     const char *config, *model = sections_dash(rec_text(about, "model"));
@@ -112,7 +111,7 @@ void sections_checks(struct page *p, const struct runset *s)
     }
 }
 
-/* ---- what went wrong, and where it all comes from ---- */
+/* ---- failures, files, commands ---- */
 
 void sections_outcomes(struct page *p, const struct runset *s)
 {
@@ -132,22 +131,22 @@ void sections_outcomes(struct page *p, const struct runset *s)
         const json_t *m = runset_find(s, "metric", point, "e2e_ns");
         int counted = json_object_get(about, keys[0]) || json_object_get(about, keys[1]) ||
                       json_object_get(about, keys[2]);
-        for (size_t k = 0; k < 3; k++) { /* measure counted them when generations are not here */
+        for (size_t k = 0; k < 3; k++) { /* without generations: the counts of measure */
             if (!counted && m)
                 json_object_set_new(about, keys[k], json_integer(rec_int(m, keys[k], 0)));
             sum[k] += rec_int(about, keys[k], 0);
         }
     }
-    page_text(p, "%lld answers are behind these numbers; %lld ran out of memory, %lld timed out or "
-                 "were interrupted; %lld error records; %lld lines could not be read.",
+    page_text(p, "These numbers are from %lld answers. %lld answers ran out of memory, %lld timed "
+                 "out or were interrupted. %lld error records; %lld unreadable lines.",
               (long long)sum[0], (long long)sum[1], (long long)sum[2], (long long)errors,
               (long long)s->bad);
     if (s->repeats + s->set_aside)
-        page_text(p, "%lld records came again and count once; %lld points were also measured on "
-                     "fewer prompts, which is not shown.",
+        page_text(p, "%lld records occur twice and count once. %lld measurements of points on "
+                     "fewer prompts are not shown.",
                   (long long)s->repeats, (long long)s->set_aside);
     if (sum[1] + sum[2]) {
-        page_table(p, "Configurations with answers that did not end well.", 4, columns);
+        page_table(p, "Configurations with failed answers.", 4, columns);
         json_object_foreach(s->configs, point, about) {
             if (rec_int(about, keys[1], 0) + rec_int(about, keys[2], 0) == 0)
                 continue;
@@ -196,7 +195,7 @@ void sections_origin(struct page *p, const struct runset *s, const char *output)
     static const struct page_column columns[] = {
         {"File", NULL}, {"Records", ""}, {"SHA-256", NULL}};
     const char *commit = json_string_value(runset_meta(s, "commit"));
-    page_table(p, "The files of records this page was made from.", 3, columns);
+    page_table(p, "Record files of this page.", 3, columns);
     for (size_t i = 0; i < s->n_sources; i++) {
         char *path = sections_link(output, s->sources[i].path);
         page_cell(p, strcmp(s->sources[i].path, "-") ? path : "standard input");
@@ -206,13 +205,13 @@ void sections_origin(struct page *p, const struct runset *s, const char *output)
     }
     page_table_end(p);
     if (commit)
-        page_text(p, "The records were written by crossover %s, commit %s, from %s on.",
+        page_text(p, "The records were written by crossover %s, commit %s; the first at %s.",
                   sections_dash(json_string_value(runset_meta(s, "version"))), commit,
                   sections_dash(json_string_value(runset_meta(s, "start"))));
     put_commands(p, s);
 }
 
-/* ---- the way to a file ---- */
+/* ---- relative paths ---- */
 
 char *sections_link(const char *from, const char *to)
 {
@@ -222,7 +221,7 @@ char *sections_link(const char *from, const char *to)
     char *a = realpath(folder, NULL), *b = realpath(to, NULL);
     free(folder);
     struct buf out = {0};
-    size_t same = 0; /* end of the last folder that both are in */
+    size_t same = 0; /* end of the last common folder */
     for (size_t i = 0; a && b; i++) {
         if ((a[i] == '/' || !a[i]) && (b[i] == '/' || !b[i]))
             same = i;

@@ -1,9 +1,7 @@
-/* sections-reader.c - see sections.h: each configuration beside a reader.
- *
- * Words are counted in the texts that were measured, so nothing is assumed of a tokenizer, and the
- * time of an answer is all of it, from the prompt on: what appears at once has no infinite speed.
- * How long the reader waits for the first word, and the text stands still at most, are beside it.
- */
+/* sections-reader.c - see sections.h: the writing speed of each configuration beside the speed of a
+ * reader. Words are counted in the measured texts, so no tokenizer is assumed. The time of an
+ * answer counts from the prompt, so text that appears at once has no infinite speed. Time to the
+ * first token and the longest gap stand beside it. */
 #include "lib/report/sections.h"
 
 #include <math.h>
@@ -15,7 +13,7 @@
 
 static const double MINUTE = 60e9; /* ns */
 
-/* Words a minute: the less time for a word, the more. */
+/* Words a minute from ns a word; the ends of the interval swap. */
 static struct value words_of(const struct value *ns)
 {
     return (struct value){MINUTE / ns->at, MINUTE / ns->hi, MINUTE / ns->lo, ns->record};
@@ -36,7 +34,7 @@ static void put_metric(struct page *p, const struct runset *s, const char *point
                rec_text(r, "value_reason"));
 }
 
-/* What it ran on: the device, or the processor with its threads. */
+/* Puts the device, or the processor with its threads. */
 static void put_machine(struct page *p, const struct runset *s, const char *point)
 {
     const json_t *about = runset_config(s, point);
@@ -69,24 +67,24 @@ void sections_reader(struct page *p, const struct runset *s, double speed)
         {"Configuration", NULL},
         {"As fast as a reader", NULL},
         {"words a minute", "words_per_min"},
-        {"its tokens a second", "reader_tokens_per_s"},
+        {"tokens a second", "reader_tokens_per_s"},
         {"time to first readable token", "ttft_ns"},
-        {"longest gap of an answer", "longest_gap_ns"},
+        {"longest gap in an answer", "longest_gap_ns"},
         {"Machine", NULL}};
     struct config_table c = {0};
     int said = 0;
     config_table_metric(&c, s, "norm_latency_ns_per_word");
     char *caption = mem_format(
-        "One answer as one reader gets it, beside %.4g words a minute (238 is silent reading of "
-        "English: Brysbaert 2019, doi 10.1016/j.jml.2019.104047). Words are those of the texts "
-        "measured, over the whole time of an answer; yes: all of the interval is at least so "
-        "fast. Before the first token the reader waits, and in a gap the text stands still.",
+        "Writing speed of a single answer beside a reader of %.4g words a minute (238: silent "
+        "reading of English, Brysbaert 2019, doi 10.1016/j.jml.2019.104047). Words of the measured "
+        "texts / whole time of an answer; yes: the whole interval is at least as fast. Gap: time "
+        "without a visible change.",
         speed);
     for (size_t i = 0; i < c.n; i++) {
         if (isnan(c.v[i].y.at))
             continue;
         if (!said++) {
-            page_section(p, "reader", "Beside a reader");
+            page_section(p, "reader", "Writing speed beside a reader");
             page_table(p, caption, sizeof columns / sizeof *columns, columns);
         }
         put_row(p, s, &c.v[i], speed);

@@ -1,6 +1,5 @@
-/* sections-trust.c - see sections.h: what the numbers rest on (prompts, judge, how quiet the
- * machine was, whether times held still) and what they cannot say. Each threat is a fact of the
- * records. */
+/* sections-trust.c - see sections.h: prompts, judge, state of the machine, drift, and limits of the
+ * numbers. Each limit is a fact of the records. */
 #include "lib/report/sections.h"
 
 #include <math.h>
@@ -39,7 +38,7 @@ static void put_sources(struct page *p, const json_t *list)
     static const struct page_column columns[] = {{"Source", NULL}, {"Task", NULL}, {"Prompts", ""}};
     size_t i;
     const json_t *r;
-    page_table(p, "Where the prompts come from.", COUNT(columns), columns);
+    page_table(p, "Sources of the prompts.", COUNT(columns), columns);
     json_array_foreach(list, i, r) {
         page_cell(p, sections_dash(rec_text(r, "source")));
         page_cell(p, sections_dash(rec_text(r, "task")));
@@ -48,7 +47,7 @@ static void put_sources(struct page *p, const json_t *list)
     page_table_end(p);
 }
 
-/* Who judged, and that it judged itself. */
+/* Names the judge; warns if it is a contestant. */
 static void put_judge(struct page *p, const struct runset *s)
 {
     const char *judge = NULL, *sum = NULL;
@@ -61,13 +60,12 @@ static void put_judge(struct page *p, const struct runset *s)
         sum = sum ? sum : rec_text(r, "judge_sha256");
         contests |= name && model && !strcmp(name, model);
     }
-    page_item(p, "Judge perplexity is the opinion of one language model%s%s%s%.12s%s; look at "
-                 "accuracy and diversity beside it.",
+    page_item(p, "Judge perplexity is the perplexity of the texts under one language model"
+                 "%s%s%s%.12s%s; compare it with accuracy and diversity.",
               judge ? ", " : "", judge ? judge : "", sum ? " (SHA-256 " : "", sum ? sum : "",
               sum ? "...)" : "");
     if (contests)
-        page_item(p, "The judge, %s, is one of the contestants: what it thinks of its own texts is "
-                     "no third opinion.", judge);
+        page_item(p, "The judge, %s, is also a contestant: it favours its own texts.", judge);
 }
 
 void sections_data(struct page *p, const struct runset *s)
@@ -86,11 +84,10 @@ void sections_data(struct page *p, const struct runset *s)
     if (json_array_size(prompts))
         put_sources(p, prompts);
     else if (!json_array_size(workloads))
-        page_item(p, "The prompts are not among these records, so where they come from is not "
-                     "said.");
+        page_item(p, "The prompts are not among these records, so their source is unknown.");
 }
 
-/* ---- how quiet it was ---- */
+/* ---- state of the machine ---- */
 
 static void put_reasons(struct page *p, const json_t *r)
 {
@@ -106,13 +103,15 @@ static void put_reasons(struct page *p, const json_t *r)
 static void put_looks(struct page *p, const struct runset *s)
 {
     static const struct page_column columns[] = {
-        {"Sweep", NULL},      {"Launch", ""},          {"Fit", NULL},
-        {"Why not", NULL},    {"Others, cores", ""},   {"Waited for a core", ""},
-        {"Taken by the host", ""}, {"Switched away", ""}, {"Effective cores", ""}};
+        {"Sweep", NULL},         {"Launch", ""},            {"Fit to measure", NULL},
+        {"Reasons", NULL},       {"Cores of others", ""},   {"Waited for a core", ""},
+        {"Stolen by host", ""},  {"Preempted", ""},         {"Effective cores", ""}};
     size_t i;
     const json_t *r;
-    page_table_folded(p, "Look by look", "The machine before the first batch of each launch, with "
-                                         "nothing to do but what others do.",
+    page_table_folded(p, "Checks before each launch",
+                      "The machine before the first batch of each launch, while the run itself is "
+                      "idle. Cores of others: processors used by other processes. Waited, stolen: "
+                      "shares of the time. Preempted: involuntary switches.",
                       COUNT(columns), columns);
     json_array_foreach(runset_kind(s, "fitness"), i, r) {
         const json_t *host = json_object_get(r, "host");
@@ -131,7 +130,7 @@ static void put_looks(struct page *p, const struct runset *s)
     page_table_end(p);
 }
 
-/* Least and most of the launches, and how far they lie apart. */
+/* The least and the largest launch value, and their ratio. */
 static void put_range(struct page *p, const json_t *r)
 {
     double least = (double)NAN, most = (double)NAN;
@@ -156,14 +155,15 @@ static void put_drift(struct page *p, const struct runset *s)
 {
     static const struct page_column columns[] = {
         {"Configuration", NULL}, {"Steady", NULL},    {"Warm", NULL}, {"Disturbed", ""},
-        {"Least", "e2e_ns"},     {"Most", "e2e_ns_most"}, {"Most / least", ""}, {"Ended by", NULL}};
+        {"Minimum", "e2e_ns"},   {"Maximum", "e2e_ns_most"}, {"Maximum / minimum", ""},
+        {"Stopped by", NULL}};
     struct config_table all = {0};
     config_table_metric(&all, s, "e2e_ns");
     if (all.n)
         page_table_folded(p, "Point by point",
-                          "End-to-end latency of each point: steady, no launch drifts over its "
-                          "batches; warm, every launch was before its first timed batch; "
-                          "disturbed, answers left out; least and most of the launches.",
+                          "End-to-end latency of each point. Steady: no launch drifts over its "
+                          "batches. Warm: every launch was steady before its first timed batch. "
+                          "Disturbed: answers left out. Minimum and maximum over launches.",
                           COUNT(columns), columns);
     for (size_t i = 0; i < all.n; i++) {
         const json_t *r = all.v[i].y.record;
@@ -181,7 +181,7 @@ static void put_drift(struct page *p, const struct runset *s)
     config_table_free(&all);
 }
 
-/* Writes the reasons to doubt numbers of this run. */
+/* Writes the doubts about this run. */
 static void put_doubts(struct page *p, const struct runset *s)
 {
     struct doubts doubts = {0};
@@ -198,7 +198,7 @@ void sections_fitness(struct page *p, const struct runset *s)
     const json_t *r;
     if (!f.points && !f.launches)
         return;
-    page_section(p, "quiet", "How quiet the machine was, and drift");
+    page_section(p, "quiet", "State of the machine, and drift");
     put_doubts(p, s);
     json_array_foreach(runset_kind(s, "fitness"), i, r)
         if (rec_text(r, "text"))
@@ -207,11 +207,11 @@ void sections_fitness(struct page *p, const struct runset *s)
         page_item(p, "The machine was fit to measure before %lld of %lld launches.",
                   (long long)(f.launches - f.unfit), (long long)f.launches);
     if (f.share_most > 0)
-        page_item(p, "Before launches each thread made, beside the others, %.2f to %.2f of the "
-                     "arithmetic that one makes alone.", f.share_least, f.share_most);
+        page_item(p, "Before launches, with all threads busy, each thread reached %.2f to %.2f of "
+                     "the arithmetic of a thread alone.", f.share_least, f.share_most);
     if (f.batches)
-        page_item(p, "%lld of %lld timed answers were disturbed; %lld of %lld points have no "
-                     "other; %lld were not warm; %lld drift over their batches.",
+        page_item(p, "%lld of %lld timed answers were disturbed. %lld of %lld points have only "
+                     "disturbed answers, %lld were not warm, %lld drift over their batches.",
                   (long long)f.tainted, (long long)f.batches, (long long)f.disturbed,
                   (long long)f.points, (long long)f.cold, (long long)f.drifts);
     if (f.launches)
@@ -254,33 +254,33 @@ static int has_random_weights(const struct runset *s)
 static void put_size(struct page *p, double prompts, double launches)
 {
     if (prompts > 0)
-        page_item(p, "Quality rests on at most %.0f prompts%s: differences smaller than the "
-                     "intervals are not findings.",
+        page_item(p, "Quality is measured on at most %.0f prompts%s: a difference whose interval "
+                     "contains zero is not a finding.",
                   prompts, prompts < FEW_PROMPTS ? ", which are few" : "");
     if (launches > 0)
-        page_item(p, "Times rest on at most %.0f launch%s of the programs%s.", launches,
+        page_item(p, "Times are measured in at most %.0f launch%s%s.", launches,
                   launches > 1 ? "es" : "",
-                  launches < FEW_LAUNCHES ? ", too few to know how much launches differ" : "");
+                  launches < FEW_LAUNCHES ? ", too few to know the spread between launches" : "");
 }
 
 static void put_machine(struct page *p, const struct runset *s)
 {
     struct doubts_fitness f = doubts_count(s, NULL);
-    page_item(p, "They hold for the machine named above and for these builds; another machine "
-                 "moves the two models by different factors.");
+    page_item(p, "The numbers hold for this machine and these builds; on another machine the "
+                 "times of the two models change by different factors.");
     if (f.tainted)
-        page_item(p, "Something else ran on the machine during %lld of %lld timed answers.",
+        page_item(p, "Other work ran on the machine during %lld of %lld timed answers.",
                   (long long)f.tainted, (long long)f.batches);
     if (doubts_cores_moved(&f))
-        page_item(p, "Beside the others each thread made %.2f of the arithmetic that one makes "
-                     "alone before some launches, and %.2f before others: processors of this "
-                     "machine share a core now and then, and work that is bound by arithmetic "
-                     "takes longer then.", f.share_least, f.share_most);
+        page_item(p, "With all threads busy, each thread reached %.2f of the arithmetic of a "
+                     "thread alone before some launches, and %.2f before others: processors of "
+                     "this machine sometimes share a core, and then work that is bound by "
+                     "arithmetic takes longer.", f.share_least, f.share_most);
     if (f.drifts)
         page_item(p, "Times drift over the batches of %lld of %lld points.", (long long)f.drifts,
                   (long long)f.points);
     if (f.points && !json_array_size(runset_kind(s, "check")))
-        page_item(p, "No self-test of the harness is among these records.");
+        page_item(p, "These records have no self-test of the harness.");
 }
 
 void sections_threats(struct page *p, const struct runset *s, int embedded)
@@ -290,14 +290,14 @@ void sections_threats(struct page *p, const struct runset *s, int embedded)
     put_size(p, most_of(runset_kind(s, "quality"), "n"), most_of(metrics, "launches"));
     put_machine(p, s);
     if (has_random_weights(s))
-        page_item(p, "Weights were drawn at random: times and memory are those of the shapes, and "
-                     "there is no quality to speak of.");
+        page_item(p, "The weights are random: times and memory are those of the shapes, and "
+                     "quality has no meaning.");
     if (is_said(metrics, "modelled"))
-        page_item(p, "Some numbers were not measured but modelled, and are marked so.");
+        page_item(p, "Some numbers are modelled, not measured; they are marked.");
     if (is_said(metrics, "replayed"))
-        page_item(p, "Some adaptive methods were replayed from the commits of another model.");
+        page_item(p, "Some adaptive methods replay the commits of another model.");
     if (embedded)
-        page_item(p, "The models are the embedded demonstration models, a few million parameters "
-                     "trained on simple stories, sums and lists. They show the method; they say "
+        page_item(p, "The models are the embedded demonstration models: a few million parameters, "
+                     "trained on simple stories, sums and lists. They show the method; they tell "
                      "nothing about LLaDA 8B and LLaMA 3 8B.");
 }

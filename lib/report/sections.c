@@ -1,6 +1,5 @@
-/* sections.c - see sections.h: the tables and the texts. Numbers are printed with their interval
- * and their unit or not at all; a value that is null says why; columns that do not fit are folded
- * away. */
+/* sections.c - see sections.h: tables of metrics, and texts. A number is printed with its unit and
+ * interval, or not at all; a null value has its reason. Further columns are folded. */
 #include "lib/report/sections.h"
 
 #include <math.h>
@@ -23,9 +22,9 @@ const char *sections_dash(const char *s)
 
 /* ---- tables of metrics ---- */
 
-struct shown { /* a column: a metric's value with its interval, or another field of its record */
+struct shown { /* a column: the value of a metric with its interval, or another field */
     const char *metric, *field; /* field NULL: the value */
-    const char *name, *title;   /* of the column, when it is not the metric itself */
+    const char *name, *title;   /* of the column; NULL: those of the metric */
 };
 
 static int is_any(const struct runset *s, const struct config_table *all, const char *kind,
@@ -49,7 +48,7 @@ static void put_field(struct page *p, const json_t *r, const struct shown *c)
     free(key);
 }
 
-/* One table of at most MAX_COLUMNS of them. Rows without any value are left out. */
+/* A table of at most MAX_COLUMNS columns; rows without a value are left out. */
 static void put_columns(struct page *p, const struct runset *s, const struct config_table *all,
                         const char *kind, const char *caption, const struct shown *list, size_t n,
                         int folded)
@@ -80,9 +79,9 @@ static void put_columns(struct page *p, const struct runset *s, const struct con
 
 struct heading { const char *id, *title; };
 
-/* One row a configuration, one column a metric; rows and columns without any value are left out.
- * More columns than a screen holds are folded away in tables of their own. heading NULL: that of
- * before. */
+/* Tables with a row for each configuration and a column for each metric; rows and columns without a
+ * value are left out. Columns from MAX_COLUMNS on are in folded tables. heading NULL: no new
+ * section. */
 static void put_shown(struct page *p, const struct runset *s, const struct config_table *all,
                       const char *kind, const struct heading *heading, const char *caption,
                       const struct shown *list, size_t n)
@@ -112,7 +111,7 @@ static void put_metrics(struct page *p, const struct runset *s, const struct con
     free(list);
 }
 
-/* Place of a quality in its table: what decides before what explains. */
+/* Order of the quality columns: accuracy first, diversity last. */
 static size_t rank_of(const char *metric)
 {
     static const char *const first[] = {"accuracy", "judge_ppl", "judge_bits_per_byte",
@@ -141,8 +140,8 @@ static void put_quality(struct page *p, const struct runset *s, const struct con
         metrics[at] = m;
     }
     put_metrics(p, s, all, "quality", &(const struct heading){"quality", "Quality"},
-                "Quality with 95 % intervals over prompts. Perplexity alone rewards repetition, so "
-                "diversity stands beside it.",
+                "Quality with 95 % intervals over prompts. A low perplexity alone rewards "
+                "repetition, so the diversity of the texts stands beside it.",
                 metrics, n);
     free(metrics);
 }
@@ -161,15 +160,15 @@ static void put_ceilings(struct page *p, const struct runset *s)
             continue;
         const char *library = rec_text(r, "library");
         if (!said++)
-            page_table(p, "Ceilings of the machine, measured before the run: the shares "
-                          "above are of these.", COUNT(columns), columns);
+            page_table(p, "Ceilings of the machine, measured before the run. The shares "
+                          "above are relative to them.", COUNT(columns), columns);
         struct buf b = {0};
         page_cell(p, sections_dash(rec_text(r, "name")));
         page_count(p, rec_number(r, "flops_per_s") / 1e9);
         page_count(p, rec_number(r, "bytes_per_s") / 1e9);
         buf_text(&b, sections_dash(rec_text(r, "isa")));
         if (rec_text(r, "device_name"))
-            buf_format(&b, ", %s", library ? library : "no library of the vendor: too low");
+            buf_format(&b, ", %s", library ? library : "without the vendor library: too low");
         page_cell(p, b.data);
         buf_free(&b);
     }
@@ -196,16 +195,16 @@ void sections_tables(struct page *p, const struct runset *s)
         "tpot_ns",      "tokenize_ns", "norm_latency_ns_per_token", "prepare_ns"};
     static const struct shown gaps[] = {
         {.metric = "itl_ns"},
-        {"itl_ns", "p95", "itl_ns_p95", "its p95"},
+        {"itl_ns", "p95", "itl_ns_p95", "inter-token latency, p95"},
         {.metric = "visible_gap_ns"},
-        {"visible_gap_ns", "p95", "visible_gap_ns_p95", "its p95"},
-        {"longest_gap_ns", NULL, NULL, "longest gap of an answer"},
-        {"longest_gap_ns", "max", "longest_gap_ns_max", "longest of all"}};
+        {"visible_gap_ns", "p95", "visible_gap_ns_p95", "gap, p95"},
+        {"longest_gap_ns", NULL, NULL, "longest gap in an answer, median"},
+        {"longest_gap_ns", "max", "longest_gap_ns_max", "longest gap, maximum"}};
     static const struct shown percentiles[] = {
         {"e2e_ns", "p90", "e2e_ns_p90", "latency, p90"},
         {"e2e_ns", "p95", "e2e_ns_p95", "latency, p95"},
         {"e2e_ns", "p99", "e2e_ns_p99", "latency, p99"},
-        {"e2e_ns", "max", "e2e_ns_max", "latency, most"},
+        {"e2e_ns", "max", "e2e_ns_max", "latency, maximum"},
         {"ttft_ns", "p90", "ttft_ns_p90", "first token, p90"},
         {"ttft_ns", "p95", "ttft_ns_p95", "first token, p95"},
         {"ttft_ns", "p99", "ttft_ns_p99", "first token, p99"}};
@@ -231,35 +230,37 @@ void sections_tables(struct page *p, const struct runset *s)
                 "Latency of one answer: medians of launches with 95 % intervals. Lower is better.",
                 latency, COUNT(latency));
     put_shown(p, s, &all, "metric", NULL,
-              "Between tokens. Inter-token latency spreads a step over the tokens that it made "
-              "final; the gap between visible changes is what a reader sees: the text stands still "
-              "for that long. Medians with intervals, percentiles over all gaps.",
+              "Time between tokens. Inter-token latency divides the time of a step by the tokens "
+              "that it made final. The gap is the time between two visible changes of the text. "
+              "Medians with 95 % intervals; percentiles over all gaps.",
               gaps, COUNT(gaps));
     put_shown(p, s, &all, "metric", NULL,
-              "Percentiles over answers; none where there are too few answers to tell.",
+              "Percentiles over answers; a percentile that needs more answers is left out.",
               percentiles, COUNT(percentiles));
-    int same = has_one_tokenizer(s, &all); /* then tokens say it all */
+    int same = has_one_tokenizer(s, &all); /* then bytes a second are not needed */
     put_metrics(p, s, &all, "metric", &(const struct heading){"throughput", "Throughput"},
-                same ? "Tokens a second. To EOS counts what a reader gets; all slots counts also "
-                       "what a canvas holds after the end of the text."
-                     : "Text and tokens a second. To EOS counts what a reader gets; all slots "
-                       "counts also what a canvas holds after the end of the text. The tokenizers "
-                       "differ: across models only bytes a second can be compared.",
+                same ? "Tokens a second. \"To EOS\" counts tokens up to the end of the text; \"all "
+                       "slots\" also counts the canvas after it."
+                     : "Text and tokens a second. \"To EOS\" counts tokens up to the end of the "
+                       "text; \"all slots\" also counts the canvas after it. The tokenizers "
+                       "differ: only bytes a second can be compared between the models.",
                 rate + same, COUNT(rate) - (size_t)same);
     put_metrics(p, s, &all, "metric",
                 &(const struct heading){"limits", "Share of the machine's limits"},
-                "The need of the work on paper (matrices once a pass, the cache; multiplications "
-                "and additions of the rows computed), over its time, over what the machine can do. "
-                "Bandwidth above 100 %: the weights lie in a cache.",
+                "The least work of an answer (bytes: every matrix once a pass, and the KV cache; "
+                "flops: multiplications and additions of the computed rows), divided by its time "
+                "and by the ceiling of the machine. Bandwidth above 100 %: the weights fit in a "
+                "processor cache.",
                 share, COUNT(share));
     put_ceilings(p, s);
     put_metrics(p, s, &all, "metric", &(const struct heading){"memory", "Memory"},
-                "Memory as the allocator saw it: requested <= allocated <= reserved <= process.",
+                "Memory by the counters of the allocator: requested <= allocated <= reserved <= "
+                "process.",
                 memory, COUNT(memory));
     put_metrics(p, s, &all, "metric", &(const struct heading){"energy", "Energy"},
-                "Joules over the time of the batches: on a GPU of its board (NVML, excludes the "
-                "host), else of the processor's packages (RAPL, excludes memory, board and supply, "
-                "includes whatever else ran).",
+                "Joules during the batches: of the GPU board (NVML, without the host), or of the "
+                "processor packages (RAPL, without memory, board and power supply, with all other "
+                "work on the machine).",
                 energy, COUNT(energy));
     config_table_free(&all);
 }
@@ -277,7 +278,7 @@ void sections_texts(struct page *p, const struct runset *s)
         if (!text)
             continue;
         if (!said++)
-            page_section(p, "texts", "Some of the texts");
+            page_section(p, "texts", "Sample texts");
         char *head = display_cleaned(prompt, 120), *body = display_cleaned(text, 400);
         page_item(p, "%s: “%s” → “%s”", all.v[i].config, head, body);
         free(head);
