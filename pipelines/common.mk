@@ -161,8 +161,8 @@ given   = [ -s $< ] || { echo '    left out: no record in $<' >&2; : > $@; exit 
 once    = MADE='$@' MADE_OF='$^' pipelines/once
 
 # The tools of a pipeline are all built, and the judge is there, before anything is timed.
-PIPE_TOOLS := prep-prompts gen-llada gen-llama $(if $(LTM),gen-ltm) probe-roof measure score-ppl \
-              score-exact score-text \
+PIPE_TOOLS := prep-prompts schedule gen-llada gen-llama $(if $(LTM),gen-ltm) probe-roof \
+              measure score-ppl score-exact score-text \
               pareto compare plot report forecast bundle $(if $(BERT),score-bert)
 PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET) $(R)/stamp/judge
 
@@ -224,9 +224,9 @@ complete   = for f in $(1); do [ -f $$f ] || rm -f $@; done;
 
 # A sweep is a set of points for one system or several, cut into launches: fresh processes over
 # shuffled points. Its settings are the variables NAME_SYSTEMS, _STEPS, _BATCH, _LENGTH, _BLOCK,
-# _CONTRACT, _SWEEP (any settings of prep-prompts --schedule, as
+# _CONTRACT, _SWEEP (any settings of `schedule`, as
 # "--unmask threshold --threshold 0.7,0.9"), _METHODS (a file of them, run too),
-# _LAUNCHES, _PROMPTS, _TIMING, _LLADA_FLAGS, _LLAMA_FLAGS, _LTM_FLAGS. prep-prompts writes the
+# _LAUNCHES, _PROMPTS, _TIMING, _LLADA_FLAGS, _LLAMA_FLAGS, _LTM_FLAGS. `schedule` writes the
 # schedule.
 # While only the points change, what an earlier schedule held stays as it was: a new point adds
 # launches and repeats none. With other settings it is written afresh, and launches that come out
@@ -243,10 +243,10 @@ text-$(R)/$(1)/settings = \
 text-$(R)/$(1)/points = $$($(1)_STEPS) $$($(1)_BATCH) $$($(1)_CONTRACT) $$($(1)_SWEEP)
 
 $(R)/$(1)/schedule.ndjson: $(R)/$(1)/settings $(R)/$(1)/points $($(1)_METHODS) \
-    | $(BIN)/prep-prompts
+    | $(BIN)/schedule
 	@if [ -f $$@ ]; then cp -p $$@ $$@.before; fi
 	$$(call say,schedule of $(1))\
-	    $(BIN)/prep-prompts --schedule --launches $($(1)_LAUNCHES) --systems $($(1)_SYSTEMS) \
+	    $(BIN)/schedule --launches $($(1)_LAUNCHES) --systems $($(1)_SYSTEMS) \
 	    --steps $($(1)_STEPS) --batch $($(1)_BATCH) --gen-length $($(1)_LENGTH) \
 	    --block-length $($(1)_BLOCK) --contract $($(1)_CONTRACT) $($(1)_SWEEP) \
 	    $($(1)_METHODS:%=--methods %) \

@@ -3,7 +3,7 @@
 #
 # Prompts are ids, as many as a batch has: with equal lengths and contract fixed every prompt is the
 # same work, so more of them would say nothing more. Nor would more steps: a pass computes the whole
-# canvas, so time is a line in the steps (lib/analysis/forecast/along.h). A few short sweeps are
+# canvas, so time is a line in the steps (lib/forecast/along.h). A few short sweeps are
 # measured, SHAPE_STEPS, the last of them a check of the line through the others (residual_ratio),
 # and the times of SHAPE_TO are records of kind forecast, modelled, with what they rest on.
 #

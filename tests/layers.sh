@@ -1,19 +1,28 @@
-# layers.sh - the rooms of the house: a file includes only its own room and those below it, no
-# modules and no files include each other in a circle, no files call each other in one, and a global
-# function bears the name of its module.
+# layers.sh - the rooms of the house: a file includes only its own room and those below it, what
+# reads records neither includes nor links what runs models, no modules and no files include each
+# other in a circle, no files call each other in one, and a global function bears the name of its
+# module.
 . tests/house/tap.sh
 
 clean "every include points down, and no modules and no files form a cycle" tests/house/layers .
 clean "every global function bears the name of its module" tests/house/prefixes .
 objects=$(dirname "${BIN:-build/bin}")/obj
 clean "no files call each other in a circle" tests/house/circles . "$objects"
+bin=${BIN:-build/bin}
+analysis=$(printf "$bin/%s " bundle compare conclude measure pareto plot report schedule \
+    score-exact score-text)
+# shellcheck disable=SC2086
+clean "a tool that reads records links no kernel, decoder, gradient or network" \
+    tests/house/links "$objects" $analysis
+[ "$(tests/house/links "$objects" "$bin/gen-llada" | wc -l)" -gt 100 ]
+ok $? "gen-llada links them"
 [ -e "$objects/lib/run/runner.o" ] && [ "$(find lib kernels -name '*.[ch]' | wc -l)" -gt 20 ]
 ok $? "there was something to look at"
 ! nm "${BIN:-build/bin}/gen-llama" | grep -qi backprop
 ok $? "gen-llama links no gradient"
 
-order='tools lib/report lib/figure lib/analysis lib/run lib/latent lib/decode lib/train
-    lib/network lib/checkpoint lib/text lib/record lib/stat kernels lib/base'
+order='tools lib/forecast lib/report lib/figure lib/analysis lib/run lib/latent lib/decode lib/train
+    lib/network lib/checkpoint lib/text lib/setting lib/record lib/stat kernels lib/base'
 mkdir -p "$scratch"/{tools,lib,kernels,tests}
 above=
 for room in $order; do
@@ -56,7 +65,12 @@ plant tools/h.c <<<'#include "tests/tap.h"'
 plant kernels/cuda/i.cu <<<'#include "tests/emulate/emulate.cuh"'
 plant kernels/cuda/j.cuh <<<'#include "lib/record/json.h"'
 plant kernels/cuda/k.cc <<<'#include "lib/network/network.h"'
-for fault in lib/decode/unmask/a.c lib/checkpoint/families/b.h lib/stat/f.c lib/extra/g.c \
+plant lib/analysis/l.c <<<'#include "lib/run/methods.h"'
+plant lib/report/m.c <<<'#include "lib/network/cost.h"'
+plant lib/figure/n.h <<<'#include "kernels/dtype.h"'
+plant lib/setting/o.c <<<'#include "lib/decode/decoder.h"'
+for fault in lib/analysis/l.c lib/report/m.c lib/figure/n.h lib/setting/o.c \
+    lib/decode/unmask/a.c lib/checkpoint/families/b.h lib/stat/f.c lib/extra/g.c \
     lib/base/e.h tools/h.c kernels/cuda/i.cu kernels/cuda/j.cuh kernels/cuda/k.cc; do
     caught "^$fault:1: " "planted: $fault" tests/house/layers "$scratch"
 done
@@ -65,7 +79,7 @@ rm -rf "$scratch"/*
 mkdir -p "$scratch"/{tools,lib,kernels,tests}
 above=
 for room in $order; do
-    [ -z "$above" ] || plant "$above/good.c" <<<"#include \"$room/good.h\""
+    [ -z "$above" ] || [ "$room" = lib/run ] || plant "$above/good.c" <<<"#include \"$room/good.h\""
     above=$room
 done
 plant lib/decode/unmask/rule.c <<<'#include "lib/decode/unmask.h"'
@@ -77,6 +91,8 @@ plant lib/text/inner.h <<<'#include "lib/text/one.h"'
 plant lib/text/inner/run.h <<<'#include "lib/text/inner.h"'
 plant lib/text/inner/inner.c <<<'#include "lib/text/inner/run.h"'
 plant lib/text/two.h <<<'#include "lib/text/one.h"'
+plant lib/forecast/four.c <<<'#include "lib/network/cost.h"'
+plant lib/analysis/five.c <<<'#include "lib/setting/system.h"'
 plant kernels/cuda/three.cu <<<'#include "kernels/cuda/three.cuh"'
 plant kernels/cuda/three.cuh <<<'#include "kernels/cuda/three.h"'
 plant tests/unit/test-two.c <<<'#include "lib/text/two.h"'
@@ -230,4 +246,14 @@ compiled $gpu/device/other.cu $gpu/device/other.o <<<'int even(int x);
     int other(int x) { return even(x); }'
 caught "^circle of files:.* $gpu/device\\b" "planted: two folders of kernels/cuda in a circle" \
     tests/house/circles "$scratch" "$scratch/obj"
+rm -rf "$scratch"/*
+compiled lib/decode/walk.c lib/decode/walk.o <<<'int walk(void); int walk(void) { return 1; }'
+compiled tools/read.c tools/read.o <<<'int main(void) { return 0; }'
+compiled tools/run.c tools/run.o <<<'int walk(void); int main(void) { return walk(); }'
+${CC:-cc} -o "$scratch/read" "$scratch/obj/tools/read.o"
+${CC:-cc} -o "$scratch/run" "$scratch/obj/tools/run.o" "$scratch/obj/lib/decode/walk.o"
+clean "a tool that links nothing of lib/decode passes" \
+    tests/house/links "$scratch/obj" "$scratch/read"
+caught "^run: links walk of .*lib/decode/walk.o" "planted: a tool that links a decoder" \
+    tests/house/links "$scratch/obj" "$scratch/run"
 finish

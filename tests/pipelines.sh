@@ -14,8 +14,8 @@ cp data/methods.ndjson "$tree/data"
 jq -c 'select(.option | . == "base" or . == "int8" or . == "nf4" or . == "lookup")' \
     data/ablation.ndjson >"$tree/data/ablation.ndjson"
 echo 'int nothing(void); int nothing(void) { return 0; }' >"$tree/lib/base/nothing.c"
-tools='prep-prompts gen-llada gen-llama gen-ltm probe-roof measure score-ppl score-exact
-    score-text pareto compare conclude plot report forecast bundle train-prior'
+tools='prep-prompts schedule gen-llada gen-llama gen-ltm probe-roof measure score-ppl
+    score-exact score-text pareto compare conclude plot report forecast bundle train-prior'
 for t in $tools; do
     cat >"$tree/tools/$t.c" <<'END'
 #include <unistd.h>
@@ -112,7 +112,7 @@ jq -e '(.training_text |
         {model: "llada-demo", rows: 5140000}, {model: "ltm-demo", rows: 1000000}]' \
     results/here/demo/workload.ndjson >/dev/null
 ok $? "and what the contestants were trained on, beginnings included"
-grep -q '^prep-prompts --schedule .*--systems llada,llama,ltm .*--vi-steps 0,2,4' first-ran &&
+grep -q '^schedule .*--systems llada,llama,ltm .*--vi-steps 0,2,4' first-ran &&
     grep -q '^gen-ltm -m data/models/ltm-demo --schedule .*steps/launch/ltm-' first-ran &&
     grep -q '^gen-ltm .*length-64/launch/ltm-' first-ran &&
     grep -q '^score-ppl --mode elbo -m data/models/ltm-demo .*elbo-ltm' first-ran
@@ -122,7 +122,7 @@ again phase4 PROFILE=quick LTM=
     grep -q -- '--systems llada,llama --' ran
 ok $? "LTM= leaves it out"
 again decoding PROFILE=quick
-grep -q '^prep-prompts .*--methods data/methods.ndjson' ran && grep -q '^compare --methods' ran &&
+grep -q '^schedule .*--methods data/methods.ndjson' ran && grep -q '^compare --methods' ran &&
     grep -q '^plot --type methods' ran
 ok $? "make decoding runs every method, compares and draws them"
 [ "$(jq -r .method results/here/demo/methods.ndjson | paste -sd ' ')" = \

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/forecast/backtest.h"
+#include "lib/forecast/backtest.h"
 #include "lib/analysis/records/provenance.h"
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/opt.h"
@@ -367,7 +367,7 @@ static void forecast_free(struct forecast *f)
     backend_close(f->backend);
 }
 
-#define CACHE_WORD(ENUM, name) "|" #name
+#define CACHE_WORD(ENUM, name, traits) "|" #name
 static const char caches[] = CACHE_POLICIES(CACHE_WORD);
 
 int main(int argc, char **argv)

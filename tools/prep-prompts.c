@@ -1,6 +1,5 @@
-/* prep-prompts - data sets in, prompt records out; or the schedule of a run.
- * Formats are defined in lib/text/dataset.h, the choice of prompts in choice.h, the schedule
- * in launches.h. */
+/* prep-prompts - data sets in, prompt records out. Formats are defined in lib/text/dataset.h, the
+ * choice of prompts in lib/text/choice.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,6 @@
 #include "lib/checkpoint/hub.h"
 #include "lib/run/prompts/contexts.h"
 #include "lib/run/engine.h"
-#include "lib/run/launches.h"
 #include "lib/record/rec.h"
 #include "lib/text/tokenizer.h"
 
@@ -30,10 +28,6 @@ struct args {
     const char *ignore_config;
     int64_t count, per_task, room, token_range[2];
     int allow_fewer, skip_broken;
-    int schedule;
-    const char *systems, *previous, *methods;
-    struct launches_given given;
-    struct launches plan;
 };
 
 struct prep {
@@ -210,7 +204,7 @@ static void open_all(struct prep *w, int argc, char **argv, int first, struct er
         err_die(TOOL, e);
 }
 
-static int run_prompts(const struct args *a, int argc, char **argv, int first)
+static int run(const struct args *a, int argc, char **argv, int first)
 {
     struct err e = {0};
     struct prep w = {.args = a, .ids = json_object()};
@@ -259,61 +253,12 @@ static int run_prompts(const struct args *a, int argc, char **argv, int first)
     return w.out.failed ? EXIT_FAILED_RECORDS : EXIT_OK;
 }
 
-/* ---- schedule ---- */
-
-/* The launch records of an earlier schedule; other kinds are not kept. */
-static json_t *read_previous(const char *path, struct err *e)
-{
-    json_t *list = json_array(), *record;
-    struct rec_reader *r = rec_read_open(&path, 1, e);
-    int got = r ? 1 : -1;
-    while (got > 0 && (got = rec_read(r, &record, e)) > 0) {
-        if (!strcmp(rec_kind(record), "launch"))
-            json_array_append(list, record);
-        json_decref(record);
-    }
-    rec_read_close(r);
-    if (got == 0 && json_array_size(list) == 0)
-        got = err_set(e, EXIT_BAD_DATA, "%s: no launch records", path);
-    if (got == 0)
-        return list;
-    json_decref(list);
-    return NULL;
-}
-
-static int run_schedule(const struct args *a, int argc, char **argv)
-{
-    struct err e = {0};
-    struct rec_writer out;
-    json_t *previous = a->previous ? read_previous(a->previous, &e) : json_array();
-    json_t *fresh = previous ? launches_schedule(&a->plan, previous, &e) : NULL;
-    if (!fresh && a->previous)
-        err_prefix(&e, "--previous");
-    if (!fresh || rec_open(&out, &a->common, TOOL, argc, argv, NULL, &e))
-        err_die(TOOL, &e);
-    int bad = 0;
-    for (size_t i = 0; i < json_array_size(previous) && !bad; i++)
-        bad = rec_pass(&out, json_array_get(previous, i), &e);
-    for (size_t i = 0; i < json_array_size(fresh) && !bad; i++)
-        bad = rec_write(&out, "launch", json_incref(json_array_get(fresh, i)), &e);
-    json_decref(previous);
-    json_decref(fresh);
-    if (bad)
-        rec_abandon(&out);
-    if (bad || rec_close(&out, "ok", &e))
-        err_die(TOOL, &e);
-    return EXIT_OK;
-}
-
 /* ---- options ---- */
 
 static const char EXAMPLES[] =
     "prep-prompts --count 64 ShareGPT_V3.json > prompts.ndjson\n"
     "prep-prompts --count 64 -e '*wiki.test.raw' wikitext-2-raw-v1.zip\n"
-    "prep-prompts --format jsonl --field question --tokens 32:64 -m org/model gsm8k.jsonl\n"
-    "prep-prompts --schedule --steps 4,16,64 --launches 8 > schedule.ndjson\n"
-    "prep-prompts --schedule --steps 4,16,32,64 --previous schedule.ndjson > longer.ndjson\n"
-    "prep-prompts --schedule --steps 64 --methods data/methods.ndjson > methods-schedule.ndjson\n";
+    "prep-prompts --format jsonl --field question --tokens 32:64 -m org/model gsm8k.jsonl\n";
 
 static const char NOTES[] =
     "Formats (auto looks at the first record or line)\n"
@@ -339,28 +284,9 @@ static const char NOTES[] =
     "  name and the position; an id that is there twice is an error. A broken record (not JSON,\n"
     "  not UTF-8, a NUL byte, a missing field) becomes an error record and the exit status 1.\n"
     "  --tokens counts the text alone, without what a chat template or a BOS adds; --fits counts\n"
-    "  what each model is given, its chat template included.\n"
-    "\n"
-    "Schedule\n"
-    "  One record a launch: {launch, system, seed, rounds, units, points: [{round, ...}]}.\n"
-    "  Launches of one number are a pair. Each round holds each point once, shuffled anew. With\n"
-    "  --previous the old launches stay as they are; only points that they do not hold get new\n"
-    "  launches, and each of these repeats two old points (\"bridge\": true).\n";
+    "  what each model is given, its chat template included.\n";
 
 #define HUGE_INT 9007199254740991.0
-
-static void check_schedule(const struct tool *t, struct args *a)
-{
-    struct launches *p = &a->plan;
-    p->seed = (uint64_t)a->common.seed;
-    struct err e = {0};
-    struct methods m = {0};
-    if (a->methods && methods_read(&m, a->methods, &e))
-        err_die(TOOL, &e);
-    if (launches_systems(p, a->systems, &e) || launches_points(p, &a->given, &m, &e))
-        opt_usage(t, "%s", e.text);
-    methods_free(&m);
-}
 
 static void check_split(const struct tool *t, struct args *a)
 {
@@ -373,7 +299,7 @@ static void check_split(const struct tool *t, struct args *a)
         opt_usage(t, "--split: expected none, half or a number of words, got '%s'", a->split);
 }
 
-static void check_prompts(const struct tool *t, struct args *a, int argc, char **argv, int first)
+static void check(const struct tool *t, struct args *a, int argc, char **argv, int first)
 {
     check_split(t, a);
     if (!a->tokens != !a->tokenizer)
@@ -406,88 +332,52 @@ static void check_prompts(const struct tool *t, struct args *a, int argc, char *
     {name, letter, OPT_INT, to, 1, HUGE_INT, .arg = "N", .help = text}
 #define FLAG(name, to, text) {name, 0, OPT_FLAG, to, .help = text}
 
-/* The tool's own options, then those of the settings, then the common ones. */
-static struct opt *join(const struct opt *own, size_t n_own, struct launches_given *given,
-                        const struct opt *last, size_t n_last, struct settings_texts *texts)
-{
-    struct opt *settings;
-    size_t n = launches_options(given, &settings, texts);
-    struct opt *all = mem_zero(n_own + 1 + n + n_last, sizeof *all);
-    memcpy(all, own, n_own * sizeof *all);
-    all[n_own] = (struct opt){.type = OPT_HEADING, .name = "",
-                              .help = "Settings of the points; a list runs each, crosswise (here "
-                                      "--steps 2,4,8,16,32,64,\n--gen-length 64 and "
-                                      "--block-length 32 unless said):"};
-    memcpy(all + n_own + 1, settings, n * sizeof *all);
-    memcpy(all + n_own + 1 + n, last, n_last * sizeof *all);
-    free(settings);
-    return all;
-}
-
 int main(int argc, char **argv)
 {
     struct args a = {
         .common = COMMON_DEFAULTS,
         .data = {.format = "auto", .max_line = 64 << 20, .min_turns = 2},
-        .systems = "llada,llama", .plan = {.launches = 5, .rounds = 1},
     };
-    launches_say(&a.given, "steps", "2,4,8,16,32,64");
-    launches_say(&a.given, "gen_length", "64");
-    launches_say(&a.given, "block_length", "32");
-    launches_say(&a.given, "batch", "1");
     struct dataset_options *d = &a.data;
-    const struct opt own[] = {
-        {"format", 'f', OPT_CHOICE, &d->format, .choices = FORMATS, .help = "of the files (auto)"},
-        TEXT("member", 'e', &d->member, "GLOB", "member of an archive"),
+    const struct opt options[] = {
+        {"format", 'f', OPT_CHOICE, &d->format, .choices = FORMATS,
+         .help = "format of the files; auto looks at the first record or line (auto)"},
+        TEXT("member", 'e', &d->member, "GLOB", "file to read from an archive"),
         COUNT("count", 'n', &a.count, "choose N prompts (all)"),
         COUNT("per-task", 0, &a.per_task, "choose N prompts of each task"),
-        FLAG("allow-fewer", &a.allow_fewer, "fewer than --count are no error"),
-        TEXT("tokens", 't', &a.tokens, "LO:HI", "only prompts of LO to HI tokens, inclusive"),
-        TEXT("tokenizer", 'm', &a.tokenizer, "MODEL", "whose tokens: folder or hub name"),
+        FLAG("allow-fewer", &a.allow_fewer, "accept fewer prompts than --count"),
+        TEXT("tokens", 't', &a.tokens, "LO:HI",
+             "choose only prompts of LO to HI tokens, inclusive; needs --tokenizer"),
+        TEXT("tokenizer", 'm', &a.tokenizer, "MODEL",
+             "tokenizer that --tokens counts with: folder or hub name"),
         TEXT("fits", 0, &a.fits, "MODEL[,MODEL...]",
-             "only prompts that, with --room, fit the context of these models"),
+             "choose only prompts that fit the context of these models, with --room to spare"),
         IGNORE_CONFIG_OPTION(a.ignore_config),
-        COUNT("room", 0, &a.room, "--fits: tokens to come, at most (0)"),
+        COUNT("room", 0, &a.room, "tokens that --fits reserves for the answer (0)"),
         TEXT("split", 0, &a.split, "none|half|N",
-             "words of a paragraph that are the text (wikitext: half, text: none)"),
-        COUNT("min-turns", 0, &d->min_turns, "sharegpt: turns of a conversation, at least (2)"),
+             "words of a paragraph that become the prompt; the rest is the reference (wikitext: "
+             "half, text: none)"),
+        COUNT("min-turns", 0, &d->min_turns, "sharegpt: skip conversations with fewer turns (2)"),
         TEXT("field", 0, &d->text_field, "NAME",
-             "jsonl: the prompt (text, prompt, question or instruction)"),
-        TEXT("reference-field", 0, &d->reference_field, "NAME", "jsonl: a good response "
-             "(reference, canonical_solution, completion, response or output)"),
-        TEXT("answer-field", 0, &d->answer_field, "NAME", "jsonl: the exact answer (answer)"),
-        TEXT("id-field", 0, &d->id_field, "NAME", "jsonl: the id (id or task_id)"),
-        TEXT("task-field", 0, &d->task_field, "NAME", "jsonl: the kind of task (task)"),
-        FLAG("renumber", &d->renumber, "ids from the position, even where the data have some"),
-        FLAG("skip-broken", &a.skip_broken, "no error records and exit 0 for broken ones"),
+             "jsonl: field with the prompt (text, prompt, question or instruction)"),
+        TEXT("reference-field", 0, &d->reference_field, "NAME",
+             "jsonl: field with a good response (reference, canonical_solution, completion, "
+             "response or output)"),
+        TEXT("answer-field", 0, &d->answer_field, "NAME",
+             "jsonl: field with the exact answer (answer)"),
+        TEXT("id-field", 0, &d->id_field, "NAME", "jsonl: field with the id (id or task_id)"),
+        TEXT("task-field", 0, &d->task_field, "NAME",
+             "jsonl: field with the kind of task (task)"),
+        FLAG("renumber", &d->renumber, "make ids from the position, even if the data has ids"),
+        FLAG("skip-broken", &a.skip_broken,
+             "leave broken records out: no error records, exit status 0"),
         {"max-bytes", 0, OPT_BYTES, &d->max_bytes, 1, HUGE_INT, .arg = "BYTES",
-         .help = "refuse data that unpack to more (8G when packed)"},
+         .help = "refuse data larger than this when unpacked (packed data: 8G)"},
         {"max-line", 0, OPT_BYTES, &d->max_line, 1, 1 << 30, .arg = "BYTES",
          .help = "longest object, line or paragraph (64M)"},
-        {.type = OPT_HEADING, .name = "", .help = "Schedule of launches, in place of prompts:"},
-        FLAG("schedule", &a.schedule, "write launch records"),
-        COUNT("launches", 0, &a.plan.launches, "launches of each system (5)"),
-        COUNT("rounds", 0, &a.plan.rounds, "rounds over the points inside a launch (1)"),
-        TEXT("systems", 0, &a.systems, "LIST", "in this order: llada, llama, ltm (llada,llama)"),
-        TEXT("previous", 0, &a.previous, "FILE", "a schedule to extend"),
-        TEXT("methods", 0, &a.methods, "FILE", "run these ways of decoding, too"),
-    };
-    const struct opt last[] = {OPT_COMMON(a.common), {0}};
-    struct settings_texts texts = {0};
-    struct opt *options = join(own, sizeof own / sizeof *own, &a.given, last,
-                               sizeof last / sizeof *last, &texts);
-    const struct tool t = {TOOL, "data sets in, prompt records out; or the schedule of a run",
-                           EXAMPLES, NOTES, options};
+        OPT_COMMON(a.common), {0}};
+    const struct tool t = {TOOL, "data sets in, prompt records out", EXAMPLES, NOTES, options};
     int first = opt_parse(&t, argc, argv);
-    if (a.schedule && first < argc)
-        opt_usage(&t, "--schedule takes no files, got '%s'", argv[first]);
-    if (a.schedule)
-        check_schedule(&t, &a);
-    else
-        check_prompts(&t, &a, argc, argv, first);
-    settings_texts_free(&texts);
-    free(options);
-    int code = a.schedule ? run_schedule(&a, argc, argv) : run_prompts(&a, argc, argv, first);
-    launches_free(&a.plan);
-    return code;
+    check(&t, &a, argc, argv, first);
+    return run(&a, argc, argv, first);
 }

@@ -1,7 +1,7 @@
 /* table.h - the orders in which the answers of a denoising step come into question. One order = one
  * file here, and one row.
  *
- * All names and choices above are made from these rows (lib/decode/diffuse/settings.c); host and
+ * All names and choices above are made from these rows (lib/setting/system_llada.c); host and
  * device compile the same source.
  */
 #ifndef KERNELS_ORDER_TABLE_H

@@ -2,7 +2,7 @@
  * one row for it, and one for each of its parameters.
  *
  * All names, choices, options and record fields above are made from these rows
- * (lib/decode/diffuse/settings.c); host and device compile the same source.
+ * (lib/setting/system_llada.c); host and device compile the same source.
  */
 #ifndef KERNELS_UNMASK_TABLE_H
 #define KERNELS_UNMASK_TABLE_H

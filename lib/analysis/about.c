@@ -4,13 +4,12 @@
 #include "lib/analysis/about.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
-#include "lib/run/decoders.h"
-#include "lib/run/engine.h"
+#include "lib/setting/engine_facts.h"
+#include "lib/setting/system.h"
 
 static const char *const models[] = {"model", "arch", "paradigm", "draft_model", "early_quant",
                                      "commit_trace", "latent_file", "option", NULL};
@@ -39,11 +38,12 @@ static void copy_all(json_t *to, const json_t *from, const char *const *keys, in
 static void copy_settings(json_t *to, const json_t *from, int nulls)
 {
     copy_all(to, from, models, nulls);
-    copy_all(to, from, engine_facts, nulls);
+    for (const struct engine_fact *f = engine_facts; f->name; f++)
+        copy(to, from, f->name, nulls);
     copy_all(to, from, scoring, 0);
-    for (size_t d = 0; decoders[d]; d++)
-        for (size_t i = 0; i < decoders[d]->table->n; i++)
-            copy(to, from, decoders[d]->table->row[i].name, nulls);
+    for (size_t d = 0; systems[d]; d++)
+        for (size_t i = 0; i < systems[d]->n; i++)
+            copy(to, from, systems[d]->row[i].name, nulls);
 }
 
 static size_t put_names(const char **to, const char *const *from)
@@ -56,19 +56,23 @@ static size_t put_names(const char **to, const char *const *from)
 
 const char **about_names(void)
 {
-    const char *const *const lists[] = {labels, models, engine_facts, scoring};
+    const char *const *const lists[] = {labels, models, scoring};
     size_t n = 1, at = 0;
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
         for (size_t i = 0; lists[k][i]; i++)
             n++;
-    for (size_t d = 0; decoders[d]; d++)
-        n += decoders[d]->table->n;
+    for (size_t d = 0; systems[d]; d++)
+        n += systems[d]->n;
+    for (const struct engine_fact *f = engine_facts; f->name; f++)
+        n++;
     const char **all = mem_zero(n, sizeof *all);
+    for (const struct engine_fact *f = engine_facts; f->name; f++)
+        all[at++] = f->name;
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
         at += put_names(all + at, lists[k]);
-    for (size_t d = 0; decoders[d]; d++)
-        for (size_t i = 0; i < decoders[d]->table->n; i++)
-            all[at++] = decoders[d]->table->row[i].name;
+    for (size_t d = 0; systems[d]; d++)
+        for (size_t i = 0; i < systems[d]->n; i++)
+            all[at++] = systems[d]->row[i].name;
     return all;
 }
 
@@ -130,12 +134,13 @@ static const char *first_differing(const json_t *a, const json_t *b, const char 
 int about_check(const json_t *about, const json_t *r, struct err *e)
 {
     const char *key = first_differing(about, r, models);
-    key = key ? key : first_differing(about, r, engine_facts);
+    for (const struct engine_fact *f = engine_facts; !key && f->name; f++)
+        key = agrees(about, r, f->name) ? NULL : f->name;
     key = key ? key : first_differing(about, r, scoring);
-    for (size_t d = 0; !key && decoders[d]; d++)
-        for (size_t i = 0; !key && i < decoders[d]->table->n; i++)
-            if (!agrees(about, r, decoders[d]->table->row[i].name))
-                key = decoders[d]->table->row[i].name;
+    for (size_t d = 0; !key && systems[d]; d++)
+        for (size_t i = 0; !key && i < systems[d]->n; i++)
+            if (!agrees(about, r, systems[d]->row[i].name))
+                key = systems[d]->row[i].name;
     return key ? err_set(e, EXIT_BAD_DATA, "%s: config '%s' has two values of it", key,
                          rec_text(about, "config"))
                : 0;
@@ -210,10 +215,10 @@ int about_is_drawn(const json_t *r)
 double about_length(const json_t *r)
 {
     double v = NAN;
-    for (size_t d = 0; decoders[d]; d++)
-        for (size_t i = 0; i < decoders[d]->table->n; i++)
-            if (isnan(v) && decoders[d]->table->row[i].traits & SETTING_LENGTH)
-                v = rec_number(r, decoders[d]->table->row[i].name);
+    for (size_t d = 0; systems[d]; d++)
+        for (size_t i = 0; i < systems[d]->n; i++)
+            if (isnan(v) && systems[d]->row[i].traits & SETTING_LENGTH)
+                v = rec_number(r, systems[d]->row[i].name);
     return v;
 }
 
@@ -235,34 +240,26 @@ const char *about_axis_name(const char *axis)
 /* The fields of a table's settings by default. The caller's reference. */
 static json_t *defaults_of(const struct settings_table *t)
 {
-    const char *given[SETTINGS_MAX] = {0};
-    struct settings *point = NULL;
-    struct err e = {0};
-    size_t n;
+    const struct settings point = settings_default(t);
     json_t *o = json_object();
-    if (!settings_cross(t, given, &point, &n, &e))
-        settings_put(point, o);
-    free(point);
+    settings_put(&point, o);
     return o;
 }
 
 json_t *about_default(const char *setting)
 {
-    for (size_t d = 0; decoders[d]; d++) {
-        const struct settings_table *t = decoders[d]->table;
+    for (size_t d = 0; systems[d]; d++) {
+        const struct settings_table *t = systems[d];
         if (settings_find(t, setting) == t->n)
             continue;
         json_t *o = defaults_of(t), *v = json_incref(json_object_get(o, setting));
         json_decref(o);
         return v;
     }
-    if (!strcmp(setting, "offload_layers") || !strcmp(setting, "offload_kv_layers"))
-        return json_integer(0);
-    if (!strcmp(setting, "tf32"))
-        return json_string("off");
-    if (!strcmp(setting, "prior"))
-        return json_string("normal");
-    return strcmp(setting, "quant") && strcmp(setting, "numa") ? NULL : json_string("none");
+    for (const struct engine_fact *f = engine_facts; f->name; f++)
+        if (!strcmp(setting, f->name))
+            return f->standard ? json_loads(f->standard, JSON_DECODE_ANY, NULL) : NULL;
+    return strcmp(setting, "prior") ? NULL : json_string("normal"); /* of score-ppl */
 }
 
 int about_is_default(const char *setting, const json_t *value)
@@ -271,8 +268,8 @@ int about_is_default(const char *setting, const json_t *value)
     int same = 0;
     buf_text(&b, "");
     about_value(&b, value);
-    for (size_t d = 0; decoders[d] && !same; d++) {
-        const struct settings_table *t = decoders[d]->table;
+    for (size_t d = 0; systems[d] && !same; d++) {
+        const struct settings_table *t = systems[d];
         size_t row = settings_find(t, setting);
         const char *standard = row < t->n ? t->row[row].standard : NULL;
         same = standard && !strcmp(b.data, standard);
@@ -297,11 +294,6 @@ static int departs(const struct settings_table *t, const json_t *r)
 
 int about_is_plain(const json_t *r)
 {
-    for (size_t d = 0; decoders[d]; d++)
-        for (size_t i = 0; i < decoders[d]->table->n; i++) {
-            const struct setting *row = &decoders[d]->table->row[i];
-            if (row->traits & SETTING_LENGTH && is_said(r, row->name)) /* it is of this decoder */
-                return !departs(decoders[d]->table, r);
-        }
-    return 1;
+    const struct settings_table *t = system_of_record(r);
+    return !t || !departs(t, r);
 }

@@ -1,8 +1,8 @@
 /* about.h - what a record says about how its answer was made: the settings that are the identity of
  * a point, and the facts that go with them from one record to the next.
  *
- * Which settings there are is read from the tables of the decoders and the list of the engine's
- * facts: a new setting needs nothing here.
+ * The names of settings come from the tables of the systems and the list of engine facts
+ * (lib/setting): a new setting needs no change here.
  */
 #ifndef ANALYSIS_ABOUT_H
 #define ANALYSIS_ABOUT_H

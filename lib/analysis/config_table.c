@@ -14,7 +14,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/places.h"
 #include "lib/record/rec.h"
-#include "lib/run/methods.h"
+#include "lib/setting/methods.h"
 
 enum config_kind config_table_kind_of(int is_diffusion)
 {

@@ -12,7 +12,7 @@
 #include "lib/record/filehash.h"
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
-#include "lib/record/settings.h"
+#include "lib/setting/settings.h"
 
 enum { BLOCK_MOST = 1 << 20 };
 

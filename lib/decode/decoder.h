@@ -8,7 +8,7 @@
 #include "lib/decode/generation.h"
 #include "lib/decode/observer.h"
 #include "lib/network/work.h"
-#include "lib/record/settings.h"
+#include "lib/setting/settings.h"
 
 struct latent_source; /* lib/latent/latent_source.h */
 
@@ -37,8 +37,8 @@ struct decoder {
     const struct settings_table *table;  /* table->system: its name in schedules */
     /* Tokens that a point adds to a prompt at most. */
     size_t (*extent)(const struct settings *s);
-    /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that the point breaks. c: the model, or
-     * NULL when it is not known yet. */
+    /* 0, or -1 with EXIT_BAD_USAGE naming what the point demands of the model and does not get;
+     * NULL: any model will do. What it demands of no model: settings_check(). */
     int (*check)(const struct settings *s, const struct config *c, struct err *e);
     /* What a batch takes; of the prompts only their lengths count. */
     struct memory_estimate (*estimate)(const struct network *n, const struct settings *s,
@@ -68,40 +68,7 @@ struct decoder {
 };
 extern const struct decoder decoder_autoregress, decoder_diffuse;
 
-/* What a generator must deliver, in every table: `answer`, the text up to its end, where its clock
- * ends and it leaves the batch; or `fixed`, exactly so many tokens, whatever they say. Systems are
- * compared under one contract: an early end is an advantage of the text, not of the system. */
-#define DECODER_CONTRACT_ROW(standard)                                                          \
-    {"contract", 0, SETTING_CHOICE, 0, 0, "answer|fixed", standard, NULL, "contract", NULL,     \
-     SETTING_SWEPT | SETTING_TEXT | SETTING_SPEED | SETTING_SHOWN,                              \
-     "answer: to the end of the text; fixed: always the whole length"}
-
-/* Who is in a batch, in every table. */
-#define DECODER_ADMIT_ROW                                                                       \
-    {"admit", 0, SETTING_CHOICE, 0, 0, "static|continuous", "static", NULL, "admit", NULL,     \
-     SETTING_SWEPT | SETTING_SPEED,                                                             \
-     "continuous: a prompt joins the batch when another one ends; static: all begin together"}
-
-/* What is always on, and can be left out to see what it saves (struct variant), in every table. */
-#define DECODER_VARIANT_ROWS                                                                    \
-    {"attention", 0, SETTING_CHOICE, 0, 0, "tiled|dense|sliced", "tiled", NULL, "attention",    \
-     NULL, SETTING_SWEPT | SETTING_SPEED,                                                       \
-     "tiled: scores never exist but for a tile; dense: all of a layer do; sliced: those of "    \
-     "some heads at a time"},                                                                   \
-    {"attention_heads", 0, SETTING_INT, 1, 1 << 20, NULL, "1", "heads", "attention_heads",      \
-     "attention=sliced", SETTING_SWEPT | SETTING_SPEED, "at a time, with all scores"},          \
-    {"ffn", 0, SETTING_CHOICE, 0, 0, "fused|unfused", "fused", NULL, "ffn", NULL,               \
-     SETTING_SWEPT | SETTING_SPEED,                                                             \
-     "unfused: gate and up are products by themselves, with their results in memory"},          \
-    {"head", 0, SETTING_CHOICE, 0, 0, "streamed|dense", "streamed", NULL, "head", NULL,         \
-     SETTING_SWEPT | SETTING_SPEED,                                                             \
-     "dense: logits of all rows by all ids exist before one of them is looked at"},
-/* Of these rows. */
+/* The optimisations that the ablation switches of a point leave out. */
 struct variant decoder_variant(const struct settings *s);
-
-/* The row that every table has, the innermost one. */
-#define DECODER_BATCH_ROW                                                                       \
-    {"batch", 0, SETTING_INT, 1, 1 << 20, NULL, "1", "prompts", "batch", NULL,                 \
-     SETTING_SWEPT | SETTING_SPEED | SETTING_SHOWN, "prompts generated together"}
 
 #endif

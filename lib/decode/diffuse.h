@@ -15,11 +15,6 @@
 #include "lib/decode/suffix.h"
 #include "lib/network/work.h"
 
-/* The rows for which the head computes answers: the slots that can be committed, or, as simpler
- * samplers do, all slots of a block, or all ids of the canvas. The answers used are the same. */
-#define HEAD_ROWS_CHOICES "masked|block|canvas"
-enum head_rows { HEAD_ROWS_MASKED, HEAD_ROWS_BLOCK, HEAD_ROWS_CANVAS };
-
 struct diffuse {
     size_t gen_length;    /* slots of the canvas; a multiple of block_length */
     size_t block_length;
@@ -56,8 +51,6 @@ struct diffuse {
     const struct observer *observer; /* told of each pass; may be NULL */
 };
 
-/* 1: the rule has the setting `steps`; a replay has the steps of its trace. */
-int diffuse_has_steps(enum unmask rule);
 /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *how breaks. c NULL: the model is not
  * known yet. */
 int diffuse_check(const struct diffuse *how, const struct config *c, struct err *e);

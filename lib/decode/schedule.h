@@ -15,14 +15,7 @@
 
 #include <stddef.h>
 
-/* PACE(enumerator, name) */
-#define SCHEDULE_PACES(PACE) \
-    PACE(UNIFORM, uniform)   \
-    PACE(COSINE, cosine)     \
-    PACE(FRONT, front)
-#define SCHEDULE_ENUMERATOR(ENUM, name) SCHEDULE_##ENUM,
-enum pace { SCHEDULE_PACES(SCHEDULE_ENUMERATOR) SCHEDULE_COUNT };
-#undef SCHEDULE_ENUMERATOR
+#include "lib/setting/choices.h"
 
 /* budget[0..steps-1] for m masked positions; sums to m. Steps beyond m get 0, those before at least
  * 1. */

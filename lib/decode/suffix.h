@@ -17,17 +17,6 @@
 
 #include "lib/decode/cache/cache.h"
 
-/* WORD(enumerator, name) */
-#define SUFFIX_KINDS(WORD) \
-    WORD(ALL, all)         \
-    WORD(WINDOW, window)   \
-    WORD(DROPOUT, dropout) \
-    WORD(GROW, grow)
-
-#define SUFFIX_ENUMERATOR(ENUM, name) SUFFIX_##ENUM,
-enum suffix_kind { SUFFIX_KINDS(SUFFIX_ENUMERATOR) SUFFIX_COUNT };
-#undef SUFFIX_ENUMERATOR
-
 struct suffix {
     enum suffix_kind kind;
     int32_t window;      /* slots */

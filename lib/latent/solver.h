@@ -21,8 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SOLVERS "ddim|dpmpp2m|edm|adaptive" /* the names of enum solver_kind */
-enum solver_kind { SOLVER_DDIM, SOLVER_DPMPP2M, SOLVER_EDM, SOLVER_ADAPTIVE };
+#include "lib/setting/choices.h"
+
 struct solver {
     enum solver_kind kind;
     size_t evaluations;          /* of the model, per row; edm: the odd number at or below

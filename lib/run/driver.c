@@ -8,7 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/record/optfile.h"
+#include "lib/setting/optfile.h"
 #include "lib/record/resume.h"
 #include "lib/run/saving.h"
 #include "lib/run/runner.h"

@@ -278,11 +278,6 @@ void engine_level(const struct engine *g, struct backend *b, const struct checkp
     level_choice_use(b, quantization_dtype(n.quant, &n.config, ROLE_Q, 0, n.dtype), log);
 }
 
-const char *const engine_facts[] = {"device", "device_name", "isa", "library", "dtype",
-                                    "kv_dtype", "quant", "threads", "numa", "graphs", "alloc",
-                                    "tf32", "row_tile", "offload_layers", "offload_kv_layers",
-                                    NULL};
-
 int engine_is_tf32(const struct network *n)
 {
     return n->backend->tf32 && n->dtype == DTYPE_F32;

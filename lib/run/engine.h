@@ -117,11 +117,10 @@ int engine_settle(const struct engine *g, struct network *n, struct backend *b,
 int engine_load(const struct engine *g, struct network *n, struct backend *b,
                 const struct checkpoint *c, struct err *e);
 
-/* For records: sets all engine_facts: what ran, not what was asked. device_name and library are
- * null on a host; numa is not there unless weights lie on several nodes in turn, offload_layers not
- * unless some are outside, offload_kv_layers not unless it is another number, and graphs, alloc,
- * tf32 and row_tile not where they are as usual. */
-extern const char *const engine_facts[]; /* names, NULL last */
+/* Sets the fields engine_facts[] (lib/setting/engine_facts.h) of a record: what ran, not what was
+ * asked. device_name and library are null on a host. numa is set only if weights lie on several
+ * nodes in turn, offload_layers only if layers are outside, offload_kv_layers only if it differs
+ * from offload_layers; graphs, alloc, tf32 and row_tile only if they are not as usual. */
 void engine_describe(json_t *record, const struct network *n);
 /* 1: --tf32 on is said, on a device whose library may then round products of this network. */
 int engine_is_tf32(const struct network *n);

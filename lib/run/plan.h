@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
-#include "lib/record/settings.h"
+#include "lib/setting/settings.h"
 
 struct plan {
     struct settings *point; /* owned */

@@ -27,13 +27,16 @@ int session_stopped(const struct session *s)
     return s->job->stop && *s->job->stop;
 }
 
-/* c NULL: before the model is known. */
+/* c NULL: the model is not known yet. */
 static int check_points(const struct job *job, const struct config *c, struct err *e)
 {
-    for (size_t i = 0; i < job->plan->points; i++)
-        if (job->decoder->check(&job->plan->point[i], c, e))
-            return -1;
-    return 0;
+    int (*check)(const struct settings *, const struct config *, struct err *) = job->decoder->check;
+    int bad = 0;
+    for (size_t i = 0; i < job->plan->points && !bad; i++) {
+        const struct settings *point = &job->plan->point[i];
+        bad = !c ? settings_check(point, e) : check ? check(point, c, e) : 0;
+    }
+    return bad;
 }
 
 /* Which party of --party K/N this process is. */

@@ -243,7 +243,7 @@ END
 }
 
 @test "a schedule names any setting, and refuses what is none" {
-    "$BIN/prep-prompts" --schedule --systems llada --launches 1 --gen-length 8 --block-length 8 \
+    "$BIN/schedule" --systems llada --launches 1 --gen-length 8 --block-length 8 \
         --unmask threshold,factor --threshold 0.5,0.9 --no-meta > "$T/schedule"
     jq -s -e '.[0].points | length == 3 and all(.[]; has("steps") | not)' "$T/schedule"
     "${GEN[@]}" --schedule "$T/schedule" --no-meta "$T/prompts" > "$T/out"

@@ -204,7 +204,7 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
 }
 
 @test "the rounds of a schedule are run once each" {
-    "$BIN/prep-prompts" --schedule --systems llama --batch 1,2 --gen-length 8 --launches 1 \
+    "$BIN/schedule" --systems llama --batch 1,2 --gen-length 8 --launches 1 \
         --rounds 2 --no-meta -o "$T/schedule"
     "${GEN[@]:0:3}" --schedule "$T/schedule" --launch 0 "$T/prompts" -o "$T/out"
     jq -se 'map(select(.kind == "generation")) | group_by([.batch, .id]) | length == 6 and

@@ -35,7 +35,7 @@ three() {
 @test "every record of data/methods.ndjson is a method, and each is a point of its own" {
     jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" \
         "$ROOT/data/methods.ndjson"
-    "$BIN/prep-prompts" --schedule --steps 64 --gen-length 64 --block-length 32 --launches 1 \
+    "$BIN/schedule" --steps 64 --gen-length 64 --block-length 32 --launches 1 \
         --methods "$ROOT/data/methods.ndjson" --no-meta > plan
     for s in llada llama; do
         [ "$(jq -s --arg s $s 'map(select(.system == $s))[0].points | length' plan)" -eq \
@@ -49,7 +49,7 @@ three() {
 ids_of_methods() { # FLAGS...
     gzip -dc "$ROOT/data/corpus/valid.ndjson.gz" |
         jq -c 'select(.id == "valid-000512" or .id == "valid-001911")' > prompts
-    "$BIN/prep-prompts" --schedule --steps 32 --gen-length 32 --block-length 16 --contract fixed \
+    "$BIN/schedule" --steps 32 --gen-length 32 --block-length 16 --contract fixed \
         --launches 1 --methods "$ROOT/data/methods.ndjson" --no-meta > plan
     for s in llada llama; do
         "$BIN/gen-$s" -q --no-meta -m "$ROOT/data/models/$s-demo" --dtype f32 --schedule plan \
@@ -65,7 +65,7 @@ ids_of_methods() { # FLAGS...
 
 @test "a method is its settings and what is given of all others" {
     three > m
-    "$BIN/prep-prompts" --schedule --steps 4,16 --gen-length 16 --block-length 8 --batch 1,2 \
+    "$BIN/schedule" --steps 4,16 --gen-length 16 --block-length 8 --batch 1,2 \
         --launches 1 --methods m --no-meta > plan
     # steps 4 and 16, which is vanilla too; two more methods; each at two batch sizes
     jq -es 'map(select(.system == "llada"))[0].points
@@ -77,16 +77,16 @@ ids_of_methods() { # FLAGS...
 @test "what is no method is refused" {
     method a llada '{"unmask":"factor"}' > m
     cat m m > twice
-    fails 65 "'a' is there twice" "$BIN/prep-prompts" --schedule --methods twice
+    fails 65 "'a' is there twice" "$BIN/schedule" --methods twice
     method a llada '{"unmaks":"factor"}' > m
-    fails 65 "'unmaks' is no setting of llada" "$BIN/prep-prompts" --schedule --methods m
+    fails 65 "'unmaks' is no setting of llada" "$BIN/schedule" --methods m
     method a llada '{"unmask":"magic"}' > m
-    fails 65 unmask "$BIN/prep-prompts" --schedule --methods m
+    fails 65 unmask "$BIN/schedule" --methods m
     method a gpt '{}' > m
-    fails 65 "'gpt' is none" "$BIN/prep-prompts" --schedule --methods m
+    fails 65 "'gpt' is none" "$BIN/schedule" --methods m
     echo '{"kind":"metric"}' > m
-    fails 65 "no methods" "$BIN/prep-prompts" --schedule --methods m
-    fails 66 nowhere "$BIN/prep-prompts" --schedule --methods nowhere
+    fails 65 "no methods" "$BIN/schedule" --methods m
+    fails 66 nowhere "$BIN/schedule" --methods nowhere
 }
 
 # Metrics and answers of three LLaDA methods and of LLaMA, five launches of 10 prompts: factor is 4
@@ -94,7 +94,7 @@ ids_of_methods() { # FLAGS...
 # are those of generations.
 run_of() {
     echo '{"id":"p0","text":"one two"}' > prompt
-    "$BIN/prep-prompts" --schedule --steps 16 --gen-length 16 --block-length 8 --launches 1 \
+    "$BIN/schedule" --steps 16 --gen-length 16 --block-length 8 --launches 1 \
         --contract answer --methods m --no-meta > plan
     "$BIN/gen-llada" -m synth:tiny-llada --schedule plan --launch 0 --warmup 0 --no-meta -q \
         prompt > made

@@ -8,7 +8,7 @@ setup() {
     BIN=$(realpath "${BIN:-build/bin}")
     T=$BATS_TEST_TMPDIR
     printf '{"id":"%s","text":"Tom has %s apples."}\n' a 3 b 5 > "$T/prompts"
-    "$BIN/prep-prompts" --schedule --launches 1 --systems llada,llama --steps 2,4 --batch 1 \
+    "$BIN/schedule" --launches 1 --systems llada,llama --steps 2,4 --batch 1 \
         --gen-length 8 --block-length 8 --no-meta --seed 1 -o "$T/schedule"
 }
 

@@ -102,7 +102,7 @@ no() { # CODE WORDS COMMAND...
 }
 
 @test "what cannot be looked at is refused in one line that says what to do" {
-    "$BIN/prep-prompts" --schedule --systems llada --launches 1 --gen-length 32 --no-meta \
+    "$BIN/schedule" --systems llada --launches 1 --gen-length 32 --no-meta \
         > "$T/schedule"
     SHORT=("$BIN/gen-llada" -m synth:tiny-llada)
     for flag in "--trace $T/t" --stream --live; do

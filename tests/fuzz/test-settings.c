@@ -2,10 +2,10 @@
  * point, files of options, and the schedule that a run is to go on with. The first byte says
  * which. */
 #include "lib/record/json.h"
-#include "lib/record/optfile.h"
 #include "lib/record/rec.h"
-#include "lib/run/decoders.h"
-#include "lib/run/launches.h"
+#include "lib/setting/launches.h"
+#include "lib/setting/optfile.h"
+#include "lib/setting/system.h"
 #include "tests/fuzz/mutate.h"
 
 static int fuzz_seed(size_t i, struct buf *to)
@@ -57,9 +57,9 @@ static void use(const struct settings *s)
 static const struct settings_table *table_of(size_t i)
 {
     size_t n = 0;
-    while (decoders[n])
+    while (systems[n])
         n++;
-    return decoders[i % n]->table;
+    return systems[i % n];
 }
 
 /* Lines NAME=LIST, crossed in every table. */
@@ -70,8 +70,8 @@ static void as_lists(const char *bytes, size_t n)
     buf_put(&all, bytes, n);
     buf_char(&all, '\n');
     mutate_split(&all, &l);
-    for (size_t d = 0; decoders[d]; d++) {
-        const struct settings_table *t = decoders[d]->table;
+    for (size_t d = 0; systems[d]; d++) {
+        const struct settings_table *t = systems[d];
         const char *given[SETTINGS_MAX] = {0};
         struct settings *point = NULL;
         struct err e = {0};

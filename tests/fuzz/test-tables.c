@@ -1,9 +1,9 @@
 /* test-tables.c - files of records that are somebody's input: machines, methods, prompts of a model
  * without a tokenizer, commit curves, latents. */
-#include "lib/analysis/forecast/hardware.h"
+#include "lib/forecast/hardware.h"
 #include "lib/decode/commit_trace.h"
 #include "lib/latent/latent_file.h"
-#include "lib/run/methods.h"
+#include "lib/setting/methods.h"
 #include "lib/run/prompts/promptset.h"
 #include "tests/fuzz/fuzz.h"
 

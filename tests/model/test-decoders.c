@@ -1,11 +1,17 @@
 /* test-decoders.c - the tables of settings of all decoders: each row is sound, its default is one
  * that the decoder accepts, and data/record.schema.json describes the field that it becomes. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "lib/decode/cache/cache.h"
+#include "lib/decode/decoder.h"
+#include "lib/latent/think.h"
 #include "lib/record/json.h"
-#include "lib/run/decoders.h"
+#include "lib/setting/diffusion.h"
+#include "lib/setting/system.h"
 #include "tests/tap.h"
+
+static const struct decoder *const decoders[] = {&decoder_autoregress, &decoder_diffuse,
+                                                 &decoder_think}; /* in the order of systems[] */
 
 /* The row that `only` names: 1 when it is a choice that has all its words, or an integer that may
  * be 0. */
@@ -32,9 +38,8 @@ static int only_holds(const struct settings_table *t, const char *only)
     return 1;
 }
 
-static void test_rows(const struct decoder *d)
+static void test_rows(const struct settings_table *t)
 {
-    const struct settings_table *t = d->table;
     size_t lengths = 0, unique = 1, labelled = 1, only = 1, explained = 1;
     for (size_t i = 0; i < t->n; i++) {
         const struct setting *r = &t->row[i];
@@ -52,20 +57,29 @@ static void test_rows(const struct decoder *d)
        t->system);
 }
 
-static void test_defaults(const struct decoder *d)
+static void test_defaults(const struct decoder *d, const struct settings_table *t)
 {
-    const char *given[SETTINGS_MAX] = {0};
-    struct settings *p = NULL;
     struct err e = {0};
-    size_t n = 0;
-    int bad = settings_cross(d->table, given, &p, &n, &e) || n != 1 || d->check(p, NULL, &e);
-    ok(!bad, "%s: the defaults are a point that can be run %s", d->table->system, e.text);
-    if (!bad) {
-        d->shorten(p);
-        ok(!d->check(p, NULL, &e) && settings_count(p, "batch") == 1 && d->extent(p) <= 128,
-           "%s: so is the short point of a self-check", d->table->system);
+    struct settings p = settings_default(t);
+    ok(d->table == t, "%s: its decoder is at its place", t->system);
+    ok(!settings_check(&p, &e), "%s: the defaults are a point that can be run %s", t->system,
+       e.text);
+    d->shorten(&p);
+    ok(!settings_check(&p, &e) && settings_count(&p, "batch") == 1 && d->extent(&p) <= 128,
+       "%s: so is the short point of a self-check", t->system);
+}
+
+/* The traits of lib/setting/choices.h are those of the policies themselves. */
+static void test_cache_traits(void)
+{
+    int same = 1;
+    for (int i = 0; i < CACHE_COUNT; i++) {
+        const struct cache_policy *p = cache_policies[i];
+        same &= !p->outputs == !diffusion_cache_has((enum caching)i, CACHE_OUTPUTS) &&
+                !p->slots == !diffusion_cache_has((enum caching)i, CACHE_SIFTS) &&
+                !strcmp(p->name, diffusion_cache_name((enum caching)i));
     }
-    free(p);
+    ok(same, "cache policies have the traits that their rows say");
 }
 
 static int has_type(const json_t *type, const char *name)
@@ -125,11 +139,12 @@ int main(void)
     const json_t *properties = json_object_get(
         json_object_get(json_object_get(schema, "definitions"), "generation"), "properties");
     ok(properties != NULL, "the schema is there %s", e.text);
-    for (size_t d = 0; decoders[d]; d++) {
-        test_rows(decoders[d]);
-        test_defaults(decoders[d]);
-        test_schema(properties, decoders[d]->table);
+    for (size_t i = 0; systems[i]; i++) {
+        test_rows(systems[i]);
+        test_defaults(decoders[i], systems[i]);
+        test_schema(properties, systems[i]);
     }
+    test_cache_traits();
     test_planted(properties);
     json_decref(schema);
     return tap_done();

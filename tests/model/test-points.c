@@ -9,7 +9,7 @@ static void refused(const char *options, const char *because)
 {
     struct err e = {0};
     struct settings s = decoded_point(&decoder_diffuse, options);
-    int bad = decoder_diffuse.check(&s, NULL, &e);
+    int bad = settings_check(&s, &e);
     ok(!bad == !because && (!because || (e.code == EXIT_BAD_USAGE && strstr(e.text, because))),
        "%s: %s", options, bad ? e.text : "accepted");
 }
@@ -51,7 +51,7 @@ static void test_shorten(void)
     decoder_diffuse.shorten(&s);
     ok(settings_count(&s, "gen_length") == 16 && settings_count(&s, "block_length") == 16 &&
            settings_count(&s, "steps") == 8 && settings_count(&s, "batch") == 1 &&
-           !decoder_diffuse.check(&s, NULL, NULL) && decoder_diffuse.extent(&s) == 16,
+           !settings_check(&s, NULL) && decoder_diffuse.extent(&s) == 16,
        "a canvas becomes one block with its share of the steps");
     s = decoded_point(&decoder_diffuse,
                       "gen_length=64 block_length=16 steps=2 unmask=threshold batch=4");

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/record/settings.h"
+#include "lib/setting/settings.h"
 #include "tests/tap.h"
 
 enum { STEPS, GEN, BLOCK, RULE, THRESHOLD, FLAG, BATCH, ROWS };
@@ -25,8 +25,9 @@ static const struct setting rows[ROWS] = {
     [BATCH] = {"batch", 0, SETTING_INT, 1, 64, NULL, "1", NULL, "batch", NULL,
                SETTING_SHOWN, "prompts together"},
 };
-static const struct settings_table table = {"test", rows, ROWS,
-                                            {"by-threshold", "rule", "threshold"}};
+static const struct settings_table table = {
+    .system = "test", .row = rows, .n = ROWS,
+    .alias = {.option = "by-threshold", .row = "rule", .word = "threshold"}};
 
 static char *label_of(const struct settings *s)
 {

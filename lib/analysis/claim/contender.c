@@ -11,8 +11,8 @@
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
-#include "lib/run/decoders.h"
-#include "lib/run/methods.h"
+#include "lib/setting/methods.h"
+#include "lib/setting/system.h"
 
 /* ---- plain ---- */
 
@@ -26,16 +26,6 @@ static int is_own(const struct setting *row)
     return row->type == SETTING_INT && strcmp(row->standard, "0") != 0;
 }
 
-static const struct settings_table *table_of(const json_t *about)
-{
-    for (size_t d = 0; decoders[d]; d++)
-        for (size_t i = 0; i < decoders[d]->table->n; i++)
-            if (decoders[d]->table->row[i].traits & SETTING_LENGTH &&
-                json_has(about, decoders[d]->table->row[i].name))
-                return decoders[d]->table;
-    return NULL;
-}
-
 static int is_changed(const struct setting *row, const json_t *about)
 {
     const json_t *value = json_object_get(about, row->name);
@@ -44,7 +34,7 @@ static int is_changed(const struct setting *row, const json_t *about)
 
 static int is_plain(const json_t *about)
 {
-    const struct settings_table *t = table_of(about);
+    const struct settings_table *t = system_of_record(about);
     for (size_t i = 0; t && i < t->n; i++)
         if (is_changed(&t->row[i], about))
             return 0;
@@ -56,7 +46,7 @@ static int is_plain(const json_t *about)
 /* The changed settings: "cache=dual unmask=factor". The caller frees. */
 static char *settings_name(const json_t *about)
 {
-    const struct settings_table *t = table_of(about);
+    const struct settings_table *t = system_of_record(about);
     struct buf b = {0};
     for (size_t i = 0; t && i < t->n; i++) {
         if (!is_changed(&t->row[i], about))

@@ -11,7 +11,7 @@
 #include "lib/analysis/records/contrast.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
-#include "lib/record/settings.h"
+#include "lib/setting/settings.h"
 
 const char *const points_work_names[] = {"steps", "passes", "rows"};
 

@@ -13,7 +13,7 @@
 #include "lib/analysis/points/field.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
-#include "lib/record/settings.h"
+#include "lib/setting/settings.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/crossover.h"
 #include "lib/stat/ratio.h"

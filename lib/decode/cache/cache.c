@@ -1,11 +1,11 @@
-/* cache.c - the table of the policies, from the rows of cache.h, and what they share. A policy is
+/* cache.c - the table of the policies, from the rows of choices.h, and what they share. A policy is
  * asked on the host, once a description and canvas, so it may be plain C over lists: nothing of it
  * runs between two passes. */
 #include "lib/decode/cache/cache.h"
 
 #include <math.h>
 
-#define CACHE_ADDRESS(ENUM, name) &cache_##name,
+#define CACHE_ADDRESS(ENUM, name, traits) &cache_##name,
 const struct cache_policy *const cache_policies[] = {CACHE_POLICIES(CACHE_ADDRESS)};
 
 #define CACHE_USUAL(name, type, policies, least, most, standard, unit, meaning) .name = standard,

@@ -1,5 +1,6 @@
 /* cache.h - which rows of a canvas a pass computes, and which keys and values it reads: the
- * policies of --cache. One policy = one file here, one row, and one for each of its parameters.
+ * policies of --cache. One policy = one file here, one row in lib/setting/choices.h, and one row
+ * there for each of its parameters.
  *
  * The host describes passes; several in a row may run from one description. A policy is asked at
  * each description, for each canvas by itself, and says how many passes what it describes serves.
@@ -10,44 +11,7 @@
 
 #include "kernels/advance.h"
 #include "lib/network/cost.h"
-
-/* POLICY(enumerator, name) */
-#define CACHE_POLICIES(POLICY) \
-    POLICY(NONE, none)         \
-    POLICY(PREFIX, prefix)     \
-    POLICY(DUAL, dual)         \
-    POLICY(VICINITY, vicinity) \
-    POLICY(DELAYED, delayed)   \
-    POLICY(EXACT, exact)       \
-    POLICY(FEATURES, features) \
-    POLICY(SPARSE, sparse)
-/* PARAMETER(name, type INT or REAL, policies, least, most, default, unit, meaning) */
-#define CACHE_PARAMETERS(PARAMETER)                                                              \
-    PARAMETER(refresh, INT, "prefix|dual|vicinity", 0, 1 << 20, 0, "passes",                   \
-              "compute the whole canvas at each N-th pass of a block; 0: at its first only")     \
-    PARAMETER(vicinity_before, INT, "vicinity", 0, 1 << 20, 16, "slots",                       \
-              "positions before the block that are computed with it")                            \
-    PARAMETER(vicinity_after, INT, "vicinity", 0, 1 << 20, 16, "slots",                        \
-              "positions after the block that are computed with it")                             \
-    PARAMETER(vicinity_warmup, INT, "vicinity", 1, 1 << 20, 4, "passes",                       \
-              "of a block, the first ones, compute the whole canvas")                            \
-    PARAMETER(delayed_refresh, INT, "delayed", 0, 1 << 20, 8, "passes",                        \
-              "compute the whole canvas at each N-th pass of a block, and at its first two; "      \
-              "0: at these only")                                                                \
-    PARAMETER(prompt_refresh, INT, "features", 0, 1 << 20, 50, "passes",                         \
-              "compute the prompt at each N-th pass; 0: at the first only")                      \
-    PARAMETER(response_refresh, INT, "features", 0, 1 << 20, 7, "passes",                        \
-              "compute all slots at each N-th pass; 0: at the first only")                       \
-    PARAMETER(update, REAL, "features", 0, 1, 0.25, NULL,                                        \
-              "share of the slots that other passes compute: those that changed most")           \
-    PARAMETER(keep, REAL, "sparse", 0, 1, 0.5, NULL,                                             \
-              "share of the keys and values around a block that is kept")                        \
-    PARAMETER(keep_delay, INT, "sparse", 0, 1 << 20, 1, "passes",                                \
-              "of a block that come before the one that decides what is kept")
-
-#define CACHE_ENUMERATOR(ENUM, name) CACHE_##ENUM,
-enum caching { CACHE_POLICIES(CACHE_ENUMERATOR) CACHE_COUNT };
-#undef CACHE_ENUMERATOR
+#include "lib/setting/choices.h"
 
 #define CACHE_INT int32_t /* the types of parameters */
 #define CACHE_REAL double
@@ -101,7 +65,7 @@ struct cache_policy {
 };
 extern const struct cache_policy *const cache_policies[]; /* [CACHE_COUNT] */
 
-#define CACHE_DECLARATION(ENUM, name) extern const struct cache_policy cache_##name;
+#define CACHE_DECLARATION(ENUM, name, traits) extern const struct cache_policy cache_##name;
 CACHE_POLICIES(CACHE_DECLARATION)
 #undef CACHE_DECLARATION
 

@@ -27,6 +27,7 @@
 #include "lib/base/rng.h"
 #include "lib/decode/loop.h"
 #include "lib/network/pass.h"
+#include "lib/setting/diffusion.h"
 
 /* Slots that the rule remembers something of. */
 static size_t slots_kept(const struct diffuse_run *r)
@@ -154,7 +155,7 @@ static size_t *shares_of(const struct diffuse *how)
 {
     size_t blocks = how->gen_length / how->block_length;
     size_t *share = mem_zero(blocks, sizeof *share);
-    if (diffuse_has_steps(how->rule))
+    if (diffusion_has_steps(how->rule))
         schedule_blocks(how->steps, blocks, how->block_length,
                         diffuse_is_even(how) ? 1 : how->block_decay, share);
     return share;
@@ -169,10 +170,11 @@ static void budget_make(const struct diffuse_run *r)
     const struct diffuse *how = r->how;
     size_t *budget = mem_alloc(r->block_steps * sizeof *budget), *share = shares_of(how);
     size_t last = how->gen_length / how->block_length - 1;
+    const int has_steps = diffusion_has_steps(how->rule);
     for (size_t b = 0; b * r->block_steps < r->budgets; b++) {
-        size_t steps = diffuse_has_steps(how->rule) ? share[b < last ? b : last] : r->block_steps;
-        schedule_budget(diffuse_has_steps(how->rule) ? how->pace : SCHEDULE_UNIFORM,
-                        how->block_length, steps, budget);
+        size_t steps = has_steps ? share[b < last ? b : last] : r->block_steps;
+        schedule_budget(has_steps ? how->pace : SCHEDULE_UNIFORM, how->block_length, steps,
+                        budget);
         for (size_t i = 0; i < r->block_steps; i++)
             r->host.budget[b * r->block_steps + i] = i < steps ? (int32_t)budget[i] : 0;
     }
@@ -185,7 +187,7 @@ static size_t steps_of(const struct diffuse *how)
 {
     if (how->replay)
         return how->replay->steps;
-    if (!diffuse_has_steps(how->rule))
+    if (!diffusion_has_steps(how->rule))
         return how->block_length;
     size_t *share = shares_of(how), most = 0;
     for (size_t b = 0; b < how->gen_length / how->block_length; b++)

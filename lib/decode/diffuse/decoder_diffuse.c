@@ -1,0 +1,133 @@
+/* decoder_diffuse.c - masked diffusion as the runner sees it: a point of its settings
+ * (lib/setting/system_llada.c) as a struct diffuse.
+ */
+#include "lib/decode/decoder.h"
+#include "lib/decode/diffuse.h"
+#include "lib/setting/diffusion.h"
+#include "lib/setting/system.h"
+
+enum { DIFFUSES = 1 << PARADIGM_MASKED_DIFFUSION | 1 << PARADIGM_BLOCK_DIFFUSION };
+
+static int flag(const struct settings *s, const char *name)
+{
+    return settings_number(s, name) != 0;
+}
+
+static struct diffuse how_of(const struct settings *s)
+{
+#define GIVEN(name, ...) .name = settings_number(s, #name),
+#define MEMBER(name, type, ...) .name = (CACHE_##type)settings_number(s, #name),
+    return (struct diffuse){
+        .gen_length = settings_count(s, "gen_length"),
+        .block_length = settings_count(s, "block_length"),
+        .steps = settings_count(s, "steps"),
+        .pace = (enum pace)settings_number(s, "pace"),
+        .block_decay = settings_number(s, "block_decay"),
+        .temperature = settings_number(s, "temperature"),
+        .cfg_scale = settings_number(s, "cfg_scale"),
+        .order = diffusion_order(s),
+        .rule = (enum unmask)settings_number(s, "unmask"),
+        .unmask = {UNMASK_PARAMETERS(GIVEN) UNMASK_REFINEMENTS(GIVEN)},
+        .cache = (enum caching)settings_number(s, "cache"),
+        .kept = {CACHE_PARAMETERS(MEMBER)},
+        .suffix = {(enum suffix_kind)settings_number(s, "suffix"),
+                   (int32_t)settings_number(s, "suffix_window"),
+                   settings_number(s, "suffix_sigma"), settings_number(s, "suffix_scale")},
+        .stay = settings_is(s, "leave", "off"),
+        .alive = diffusion_alive(s),
+        .draft = settings_count(s, "draft_steps"),
+        .early_steps = settings_count(s, "early_steps"),
+        .variant = decoder_variant(s),
+        .head_rows = (enum head_rows)settings_number(s, "head_rows"),
+        .gumbel = (enum gumbel)settings_number(s, "gumbel"),
+        .confidence = (enum rounding)settings_number(s, "confidence_dtype"),
+        .logits_eos_inf = flag(s, "logits_eos_inf"),
+        .confidence_eos_eot_inf = flag(s, "confidence_eos_eot_inf"),
+        .stop_at_eos = settings_is(s, "contract", "answer")};
+#undef GIVEN
+}
+
+static size_t extent(const struct settings *s)
+{
+    return settings_count(s, "gen_length");
+}
+
+static int check(const struct settings *s, const struct config *c, struct err *e)
+{
+    const struct diffuse how = how_of(s);
+    return diffuse_check(&how, c, e);
+}
+
+static struct memory_estimate estimate(const struct network *n, const struct settings *s,
+                                       const struct decode_env *env,
+                                       const struct generation_input *in, size_t batch)
+{
+    struct diffuse how = how_of(s);
+    how.early = how.early_steps ? env->draft : NULL;
+    return diffuse_estimate(n, &how, in, batch);
+}
+
+/* Half of a block is masked. With a cache, the first pass of a block is over the whole canvas; the
+ * others are over the block, or over the half of the slots that is behind it on the average. A rule
+ * that needs fewer steps than --steps says is foreseen as if it needed them. */
+static struct passes passes(const struct settings *s, const struct generation_input *in,
+                            size_t batch)
+{
+    double twins = settings_number(s, "cfg_scale") > 0 ? 2 : 1;
+    double block = (double)settings_count(s, "block_length");
+    double slots = (double)settings_count(s, "gen_length");
+    double steps = (double)settings_count(s, "steps");
+    double behind = settings_is(s, "cache", "prefix") ? (slots + block) / 2 : block;
+    int cached = !settings_is(s, "cache", "none");
+    struct passes p = {.whole_share = cached && steps > slots / block ? slots / block / steps : 1};
+    for (size_t i = 0; i < batch; i++) {
+        double len = (double)in[i].n + slots;
+        cost_full(&p.whole, twins * len, len);
+        cost_full(&p.most, twins * behind, len);
+        p.most.read += twins * len;
+    }
+    p.whole.wanted = p.most.wanted = (double)batch * block / 2;
+    return p;
+}
+
+static void run(const struct network *n, const struct settings *s, const struct decode_env *env,
+                const struct generation_input *in, size_t batch, struct generation *out,
+                struct batch_trace *trace)
+{
+    struct diffuse how = how_of(s);
+    how.prepare = env->prepare;
+    how.seed = env->seed;
+    how.stop = env->stop;
+    how.observer = env->observer;
+    how.replay = env->replay;
+    how.early = how.early_steps ? env->draft : NULL;
+    diffuse(n, &how, in, batch, out, trace);
+}
+
+/* One block, and its share of the steps. */
+static void shorten(struct settings *s)
+{
+    size_t gen = settings_count(s, "gen_length"), block = settings_count(s, "block_length");
+    settings_say(s, "batch", 1);
+    struct settings whole = *s;
+    if (gen % block == 0) {
+        settings_say(s, "steps", (double)(settings_count(s, "steps") / (gen / block)));
+        settings_say(s, "gen_length", (double)block);
+        settings_say(s, "block_length", (double)block);
+    }
+    if (settings_check(s, NULL))
+        *s = whole;
+}
+
+const struct decoder decoder_diffuse = {.tool = "gen-llada",
+                                        .paradigms = DIFFUSES,
+                                        .table = &system_llada,
+                                        .extent = extent,
+                                        .check = check,
+                                        .estimate = estimate,
+                                        .passes = passes,
+                                        .run = run,
+                                        .shorten = shorten,
+                                        .replays = 1,
+                                        .drafts = "early_steps",
+                                        .early = 1};

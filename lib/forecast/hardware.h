@@ -1,0 +1,33 @@
+/* hardware.h - ceilings of machines: a table of data sheets, data/hardware.ndjson. */
+#ifndef FORECAST_HARDWARE_H
+#define FORECAST_HARDWARE_H
+
+#include <jansson.h>
+
+#include "kernels/dtype.h"
+#include "lib/base/err.h"
+
+struct hardware {
+    char name[64];
+    char device[64];            /* name that its driver gives; "": unknown */
+    int is_gpu;
+    double flops_per_s[UNITS];  /* dense; a unit that the processor lacks has the f32 rate */
+    double bytes_per_s;
+    double memory_bytes;        /* NaN: unknown */
+};
+struct hardware_table {
+    struct hardware *v; /* owned */
+    size_t n;
+};
+/* Reads a table; path NULL: the embedded one. -1: EXIT_NO_INPUT, EXIT_BAD_DATA (a bad line, or a
+ * name that occurs twice). */
+int hardware_read(struct hardware_table *t, const char *path, struct err *e);
+/* The machine with this name; NULL: none. */
+const struct hardware *hardware_find(const struct hardware_table *t, const char *name);
+/* The machine with this device name; NULL: none, or device is NULL. */
+const struct hardware *hardware_of_device(const struct hardware_table *t, const char *device);
+/* A machine with measured ceilings; every unit has the same rate. */
+struct hardware hardware_measured(double flops_per_s, double bytes_per_s);
+void hardware_free(struct hardware_table *t);
+
+#endif

@@ -1,0 +1,167 @@
+/* diffusion.c - see diffusion.h. Messages name settings as people write them. */
+#include "lib/setting/diffusion.h"
+
+int diffusion_has_steps(enum unmask rule)
+{
+    return unmask_paced(rule) && rule != UNMASK_REPLAY;
+}
+
+int diffusion_is_even(enum unmask rule, double block_decay)
+{
+    return rule != UNMASK_SCHEDULE || !(block_decay > 0) ||
+           (block_decay >= 1 && block_decay <= 1);
+}
+
+const char *diffusion_cache_name(enum caching cache)
+{
+#define CACHE_NAME(ENUM, name, traits) #name,
+    static const char *const names[] = {CACHE_POLICIES(CACHE_NAME)};
+#undef CACHE_NAME
+    return names[cache];
+}
+
+int diffusion_cache_has(enum caching cache, int traits)
+{
+#define CACHE_TRAITS(ENUM, name, its_traits) its_traits,
+    static const int has[] = {CACHE_POLICIES(CACHE_TRAITS)};
+#undef CACHE_TRAITS
+    return (has[cache] & traits) != 0;
+}
+
+enum order diffusion_order(const struct settings *s)
+{
+    return settings_is(s, "remasking", "random") ? ORDER_RANDOM
+                                                 : (enum order)settings_number(s, "order");
+}
+
+size_t diffusion_alive(const struct settings *s)
+{
+    return settings_is(s, "admit", "continuous") ? settings_count(s, "batch") : 0;
+}
+
+/* ---- constraints ---- */
+
+static int check_steps(const struct diffusion *d, struct err *e)
+{
+    size_t blocks = d->gen_length / d->block_length;
+    int even = diffusion_is_even(d->rule, d->block_decay);
+    if (even ? d->steps == 0 || d->steps % blocks : d->steps < blocks)
+        return err_set(e, EXIT_BAD_USAGE, "steps %zu must be %s the number of blocks, "
+                       "gen-length / block-length = %zu", d->steps,
+                       even ? "a multiple of" : "at least", blocks);
+    return 0;
+}
+
+static int check_lengths(const struct diffusion *d, struct err *e)
+{
+    size_t gen = d->gen_length, block = d->block_length;
+    if (gen == 0 || block == 0)
+        return err_set(e, EXIT_BAD_USAGE,
+                       "gen-length, block-length: expected at least 1, got %zu, %zu", gen, block);
+    if (gen % block)
+        return err_set(e, EXIT_BAD_USAGE,
+                       "gen-length %zu must be a multiple of block-length %zu", gen, block);
+    return diffusion_has_steps(d->rule) ? check_steps(d, e) : 0;
+}
+
+static int check_rule(const struct diffusion *d, struct err *e)
+{
+    if (!unmask_paced(d->rule) && d->order == ORDER_RANDOM)
+        return err_set(e, EXIT_BAD_USAGE, "remasking random goes with unmask schedule only");
+    if (d->rule == UNMASK_REPLAY && d->stop_at_eos)
+        return err_set(e, EXIT_BAD_USAGE, "unmask replay goes with contract fixed only: the text "
+                       "of the trace has its end, not this one");
+    if (d->rule == UNMASK_CREDIT && d->temperature > 0)
+        return err_set(e, EXIT_BAD_USAGE, "unmask credit goes with temperature 0 only, got %g: "
+                       "credits go to the best token, not to a drawn one", d->temperature);
+    return 0;
+}
+
+/* Rules with shadow rows. */
+static int check_shadows(const struct diffusion *d, struct err *e)
+{
+    if (!unmask_has(d->rule, UNMASK_SHADOWS))
+        return 0;
+    if (d->cfg_scale > 0)
+        return err_set(e, EXIT_BAD_USAGE, "unmask wino goes with cfg-scale 0 only, got %g: its "
+                       "shadow rows have no unconditional twins", d->cfg_scale);
+    if (diffusion_cache_has(d->cache, CACHE_IN_LAYERS))
+        return err_set(e, EXIT_BAD_USAGE, "unmask wino does not go with cache %s: what is kept "
+                       "inside the layers is of no shadow row", diffusion_cache_name(d->cache));
+    return 0;
+}
+
+/* Rules that compare answers with those of the pass before. */
+static int check_compared(const struct diffusion *d, struct err *e)
+{
+    if (!unmask_has(d->rule, UNMASK_COMPARES))
+        return 0;
+    if (d->cfg_scale > 0)
+        return err_set(e, EXIT_BAD_USAGE, "unmask klass goes with cfg-scale 0 only, got %g: it "
+                       "compares answers with those of the pass before", d->cfg_scale);
+    if (diffusion_cache_has(d->cache, CACHE_SIFTS))
+        return err_set(e, EXIT_BAD_USAGE, "unmask klass does not go with cache %s: while others "
+                       "sift, a text has no pass before", diffusion_cache_name(d->cache));
+    return 0;
+}
+
+/* Drafted steps need a step that the answers alone decide, and a cache of positions. */
+static int check_drafts(const struct diffusion *d, struct err *e)
+{
+    if (d->draft <= 1)
+        return 0;
+    if (d->rule == UNMASK_REPLAY)
+        return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with unmask replay: how "
+                       "many drafts hold is settled by the text, and a replay has none", d->draft);
+    if (unmask_has(d->rule, UNMASK_KEEPS | UNMASK_REVISES))
+        return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with a rule that remembers "
+                       "answers or masks slots again: its steps cannot be foreseen", d->draft);
+    if (diffusion_cache_has(d->cache, CACHE_IN_LAYERS))
+        return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with cache %s: what is kept "
+                       "inside the layers is of one state", d->draft,
+                       diffusion_cache_name(d->cache));
+    return 0;
+}
+
+/* A waiting prompt takes the place of a canvas that leaves the batch; the passes that it will take
+ * are unknown. */
+static int check_admit(const struct diffusion *d, struct err *e)
+{
+    if (!d->alive)
+        return 0;
+    if (d->stay)
+        return err_set(e, EXIT_BAD_USAGE, "admit continuous goes with leave on only: who stays "
+                       "leaves no place");
+    if (d->draft > 1 || d->rule == UNMASK_REPLAY)
+        return err_set(e, EXIT_BAD_USAGE, "admit continuous: expected draft-steps 0 and no unmask "
+                       "replay, got draft-steps %zu%s", d->draft,
+                       d->rule == UNMASK_REPLAY ? " and unmask replay" : "");
+    return 0;
+}
+
+/* All canvases of a pass are at the same step. */
+static int check_early(const struct diffusion *d, struct err *e)
+{
+    if (!d->early_steps || (d->draft < 2 && !d->alive))
+        return 0;
+    return err_set(e, EXIT_BAD_USAGE, "early-steps %zu: expected admit static and draft-steps 0: "
+                   "all canvases of a pass are computed in one format", d->early_steps);
+}
+
+/* Policies that work inside the layers see the whole canvas. */
+static int check_layers(const struct diffusion *d, struct err *e)
+{
+    if (diffusion_cache_has(d->cache, CACHE_IN_LAYERS) && d->suffix != SUFFIX_ALL)
+        return err_set(e, EXIT_BAD_USAGE, "cache %s goes with suffix all only",
+                       diffusion_cache_name(d->cache));
+    return 0;
+}
+
+int diffusion_check(const struct diffusion *d, struct err *e)
+{
+    return check_lengths(d, e) || check_rule(d, e) || check_shadows(d, e) ||
+                   check_compared(d, e) || check_drafts(d, e) || check_admit(d, e) ||
+                   check_early(d, e) || check_layers(d, e)
+               ? -1
+               : 0;
+}

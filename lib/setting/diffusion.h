@@ -1,0 +1,38 @@
+/* diffusion.h - what the settings of masked diffusion demand of each other. No model is needed: a
+ * schedule is refused before one is loaded. What they demand of a model, diffuse_check() knows. */
+#ifndef SETTING_DIFFUSION_H
+#define SETTING_DIFFUSION_H
+
+#include "kernels/order/table.h"
+#include "kernels/unmask/table.h"
+#include "lib/base/err.h"
+#include "lib/setting/choices.h"
+#include "lib/setting/settings.h"
+
+/* The settings that constrain each other; names as in struct diffuse (lib/decode/diffuse.h). */
+struct diffusion {
+    size_t gen_length, block_length, steps;
+    double block_decay, temperature, cfg_scale;
+    enum order order;
+    enum unmask rule;
+    enum caching cache;
+    enum suffix_kind suffix;
+    size_t alive, draft, early_steps;
+    int stay, stop_at_eos;
+};
+/* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *d breaks. */
+int diffusion_check(const struct diffusion *d, struct err *e);
+
+/* 1: the steps of a block are its budget: --steps applies. A replay has the steps of its trace. */
+int diffusion_has_steps(enum unmask rule);
+/* 1: all blocks have the same steps. */
+int diffusion_is_even(enum unmask rule, double block_decay);
+/* Name of a cache policy; 1: it has one of the traits (enum cache_trait). */
+const char *diffusion_cache_name(enum caching cache);
+int diffusion_cache_has(enum caching cache, int traits);
+
+/* Values of a point that two settings make together. alive: canvases in a pass at most; 0: all. */
+enum order diffusion_order(const struct settings *s);
+size_t diffusion_alive(const struct settings *s);
+
+#endif

@@ -1,0 +1,22 @@
+/* engine_facts.c - see engine_facts.h. */
+#include "lib/setting/engine_facts.h"
+
+#include <stddef.h>
+
+const struct engine_fact engine_facts[] = {
+    {"device", NULL},
+    {"device_name", NULL},
+    {"isa", NULL},
+    {"library", NULL},
+    {"dtype", NULL},
+    {"kv_dtype", NULL},
+    {"quant", "\"none\""},
+    {"threads", NULL},
+    {"numa", "\"none\""},
+    {"graphs", NULL},
+    {"alloc", NULL},
+    {"tf32", "\"off\""},
+    {"row_tile", NULL},
+    {"offload_layers", "0"},
+    {"offload_kv_layers", "0"},
+    {NULL, NULL}};

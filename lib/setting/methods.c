@@ -1,0 +1,186 @@
+/* methods.c - see methods.h. A point is of a method when reading the method's settings over those
+ * that are the experiment's gives the same point again; so a method is never a label that somebody
+ * has to carry along, and cannot be wrong. */
+#include "lib/setting/methods.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+
+enum { MOST = 256 };
+
+/* 1: some method of the system names the setting. */
+static int is_named(const struct methods *m, const struct settings_table *t, const char *setting)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (m->v[i].table == t && json_object_get(m->v[i].settings, setting))
+            return 1;
+    return 0;
+}
+
+/* 1: the experiment says it where the method does not. */
+static int is_given(const struct methods *m, const struct settings_table *t,
+                    const struct setting *row)
+{
+    return row->traits & SETTING_SHOWN || !is_named(m, t, row->name);
+}
+
+/* ---- reading ---- */
+
+static const char *stranger(const struct settings_table *t, json_t *settings)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(settings, key, value)
+        if (settings_find(t, key) == t->n)
+            return key;
+    return NULL;
+}
+
+static int check(const struct methods *m, const struct method *now, const char *system,
+                 const char *where, struct err *e)
+{
+    if (!now->name || !system || !json_is_object(now->settings))
+        return err_set(e, EXIT_BAD_DATA, "%s: expected method and system (texts) and settings (an "
+                       "object)", where);
+    if (!now->table)
+        return err_set(e, EXIT_BAD_DATA, "%s: system: '%.40s' is none", where, system);
+    for (size_t i = 0; i < m->n; i++)
+        if (!strcmp(m->v[i].name, now->name))
+            return err_set(e, EXIT_BAD_DATA, "%s: method '%.100s' is there twice", where,
+                           now->name);
+    const char *key = stranger(now->table, now->settings);
+    if (key)
+        return err_set(e, EXIT_BAD_DATA, "%s: settings: '%.100s' is no setting of %s", where, key,
+                       system);
+    struct settings s = settings_default(now->table);
+    return settings_read(&s, now->settings, where, e);
+}
+
+int methods_take(struct methods *m, json_t *record, const char *where, struct err *e)
+{
+    const char *system = rec_text(record, "system");
+    struct method now = {system ? system_named(system) : NULL, rec_text(record, "method"),
+                         record, json_object_get(record, "settings")};
+    if (check(m, &now, system, where, e))
+        return -1;
+    if (m->n == MOST)
+        return err_set(e, EXIT_BAD_DATA, "%s: expected at most %d methods", where, MOST);
+    m->v = mem_resize(m->v, m->n + 1, sizeof *m->v);
+    now.record = json_incref(record);
+    m->v[m->n++] = now;
+    return 0;
+}
+
+int methods_read(struct methods *m, const char *path, struct err *e)
+{
+    *m = (struct methods){0};
+    struct rec_reader *r = rec_read_open(&path, 1, e);
+    json_t *record;
+    int got = r ? 1 : -1;
+    while (got > 0 && (got = rec_read(r, &record, e)) > 0) {
+        if (!strcmp(rec_kind(record), "method") && methods_take(m, record, rec_where(r), e))
+            got = -1;
+        json_decref(record);
+    }
+    rec_read_close(r);
+    if (got == 0 && m->n == 0)
+        got = err_set(e, EXIT_BAD_DATA, "%s: no methods", path);
+    if (got < 0)
+        methods_free(m);
+    return got;
+}
+
+void methods_gather(struct methods *m, const json_t *records)
+{
+    size_t i;
+    json_t *r;
+    *m = (struct methods){0};
+    json_array_foreach(records, i, r) {
+        struct err e = {0};
+        methods_take(m, r, "methods", &e);
+    }
+}
+
+void methods_free(struct methods *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        json_decref(m->v[i].record);
+    free(m->v);
+    *m = (struct methods){0};
+}
+
+/* ---- which method is it ---- */
+
+static int agrees(const json_t *a, const json_t *b)
+{
+    int none_a = !a || json_is_null(a), none_b = !b || json_is_null(b);
+    if (none_a || none_b)
+        return none_a && none_b;
+    return json_is_number(a) && json_is_number(b) ? json_number_value(a) == json_number_value(b)
+                                                  : json_equal(a, b);
+}
+
+/* The settings of the experiment, then the method's: are they the record's? */
+static int is_of(const struct methods *m, const struct method *of, const json_t *record)
+{
+    const struct settings_table *t = of->table;
+    struct settings s = settings_default(t);
+    struct err e = {0};
+    json_t *given = json_object(), *made = json_object();
+    for (size_t i = 0; i < t->n; i++) {
+        json_t *value = json_object_get(record, t->row[i].name);
+        if (value && is_given(m, of->table, &t->row[i]))
+            json_object_set(given, t->row[i].name, value);
+    }
+    int is = !settings_read(&s, given, "", &e) && !settings_read(&s, of->settings, "", &e);
+    if (is)
+        settings_put(&s, made);
+    for (size_t i = 0; i < t->n && is; i++)
+        is = agrees(json_object_get(made, t->row[i].name),
+                    json_object_get(record, t->row[i].name));
+    json_decref(given);
+    json_decref(made);
+    return is;
+}
+
+const struct method *methods_of(const struct methods *m, const json_t *record)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        const struct setting *length = system_length(m->v[i].table);
+        const json_t *its = json_object_get(record, length->name);
+        if (its && !json_is_null(its) && is_of(m, &m->v[i], record))
+            return &m->v[i];
+    }
+    return NULL;
+}
+
+int methods_is_base(const struct methods *m, const struct method *of)
+{
+    for (size_t i = 0; of && i < m->n; i++)
+        if (m->v[i].table == of->table)
+            return &m->v[i] == of;
+    return 0;
+}
+
+/* ---- what it runs ---- */
+
+int methods_points(const struct method *m, const char *const *given, struct settings **point,
+                   size_t *n, struct err *e)
+{
+    const struct settings_table *t = m->table;
+    const char *rest[SETTINGS_MAX] = {0};
+    for (size_t i = 0; i < t->n; i++)
+        rest[i] = json_object_get(m->settings, t->row[i].name) ? NULL : given[i];
+    if (settings_cross(t, rest, point, n, e))
+        return -1;
+    int bad = 0;
+    for (size_t i = 0; i < *n && !bad; i++)
+        bad = settings_read(&(*point)[i], m->settings, m->name, e) ||
+              settings_check(&(*point)[i], e);
+    if (bad)
+        free(*point);
+    return bad ? -1 : 0;
+}

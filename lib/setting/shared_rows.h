@@ -1,0 +1,66 @@
+/* shared_rows.h - rows that several tables of settings have. */
+#ifndef SETTING_SHARED_ROWS_H
+#define SETTING_SHARED_ROWS_H
+
+#include "lib/setting/settings.h"
+
+/* Traits of a setting that takes a list and changes the answers, or only their time and memory. What
+ * changes the answers may change the number of passes, so it counts for the speed too. */
+enum {
+    SWEPT_TEXT = SETTING_SWEPT | SETTING_TEXT | SETTING_SPEED,
+    SWEPT_SPEED = SETTING_SWEPT | SETTING_SPEED,
+    LIMIT = 1 << 20 /* of counts */
+};
+
+/* What a generator must deliver. Under `answer` the clock of an answer ends, and the answer leaves
+ * the batch, at the end of the text; `fixed` always delivers the whole length. Systems are compared
+ * under one contract: an early end is an advantage of the text, not of the system. */
+#define CONTRACT_ROW(default_word)                                                                 \
+    {.name = "contract", .type = SETTING_CHOICE, .choices = "answer|fixed",                        \
+     .standard = default_word, .label = "contract", .traits = SWEPT_TEXT | SETTING_SHOWN,          \
+     .help = "answer: stop at the end of the text; fixed: always generate the whole length"}
+
+#define ADMIT_ROW                                                                                  \
+    {.name = "admit", .type = SETTING_CHOICE, .choices = "static|continuous",                      \
+     .standard = "static", .label = "admit", .traits = SWEPT_SPEED,                                \
+     .help = "static: all prompts of a batch start together; continuous: a prompt joins the "      \
+             "batch when another one ends"}
+
+/* Ablation switches: each leaves out one optimisation, to measure what it saves (struct variant in
+ * lib/network). */
+#define VARIANT_ROWS                                                                               \
+    {.name = "attention", .type = SETTING_CHOICE, .choices = "tiled|dense|sliced",                 \
+     .standard = "tiled", .label = "attention", .traits = SWEPT_SPEED,                             \
+     .help = "attention scores in memory: tiled, those of one tile; dense, all of a layer; "       \
+             "sliced, all of some heads"},                                                         \
+    {.name = "attention_heads", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "1",        \
+     .unit = "heads", .label = "attention_heads", .only = "attention=sliced",                      \
+     .traits = SWEPT_SPEED, .help = "heads computed at a time"},                                   \
+    {.name = "ffn", .type = SETTING_CHOICE, .choices = "fused|unfused", .standard = "fused",       \
+     .label = "ffn", .traits = SWEPT_SPEED,                                                        \
+     .help = "unfused: compute gate and up as two products whose results go through memory"},      \
+    {.name = "head", .type = SETTING_CHOICE, .choices = "streamed|dense",                          \
+     .standard = "streamed", .label = "head", .traits = SWEPT_SPEED,                               \
+     .help = "dense: write the logits of all rows and ids to memory before reading any"}
+
+/* The innermost row of every table. */
+#define BATCH_ROW                                                                                  \
+    {.name = "batch", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "1",                  \
+     .unit = "prompts", .label = "batch", .traits = SWEPT_SPEED | SETTING_SHOWN,                   \
+     .help = "prompts generated together"}
+
+/* The rows of an autoregressive generator. */
+#define MAX_NEW_ROW                                                                                \
+    {.name = "max_new", .letter = 'n', .type = SETTING_INT, .lo = 1, .hi = LIMIT,                  \
+     .standard = "128", .unit = "tokens", .label = "max_new",                                      \
+     .traits = SWEPT_TEXT | SETTING_SHOWN | SETTING_LENGTH,                                        \
+     .help = "generate at most this many tokens"}
+#define TEMPERATURE_ROW(meaning)                                                                   \
+    {.name = "temperature", .type = SETTING_REAL, .hi = 1000, .standard = "0", .label = "temp",    \
+     .traits = SWEPT_TEXT, .help = meaning}
+#define KV_CACHE_ROW                                                                               \
+    {.name = "cache", .type = SETTING_CHOICE, .choices = "on|off", .standard = "on",               \
+     .label = "cache", .traits = SWEPT_SPEED,                                                      \
+     .help = "keep keys and values, or compute all positions again for each token"}
+
+#endif

@@ -1,0 +1,35 @@
+/* system.c - see system.h. The order of the list is that of the options of `schedule`, and decides
+ * which table comes first where two have a row of one name. */
+#include "lib/setting/system.h"
+
+#include <assert.h>
+#include <string.h>
+
+const struct settings_table *const systems[] = {&system_llama, &system_llada, &system_ltm, NULL};
+
+const struct settings_table *system_named(const char *name)
+{
+    size_t i = 0;
+    while (systems[i] && strcmp(systems[i]->system, name))
+        i++;
+    return systems[i];
+}
+
+const struct setting *system_length(const struct settings_table *t)
+{
+    size_t i = 0;
+    while (i < t->n && !(t->row[i].traits & SETTING_LENGTH))
+        i++;
+    assert(i < t->n);
+    return &t->row[i];
+}
+
+const struct settings_table *system_of_record(const json_t *record)
+{
+    for (size_t i = 0; systems[i]; i++) {
+        const json_t *value = json_object_get(record, system_length(systems[i])->name);
+        if (value && !json_is_null(value))
+            return systems[i];
+    }
+    return NULL;
+}

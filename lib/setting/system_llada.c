@@ -1,0 +1,139 @@
+/* system_llada.c - the settings of masked diffusion (gen-llada).
+ *
+ * The words of order, unmask, pace, cache and suffix, and the rows of the parameters of rules and
+ * cache policies, come from their lists: the place of a word is its enumerator. */
+#include "kernels/advance.h"
+#include "kernels/gumbel.h"
+#include "lib/setting/choices.h"
+#include "lib/setting/diffusion.h"
+#include "lib/setting/shared_rows.h"
+#include "lib/setting/system.h"
+
+/* "|a|b|c", of which the first character is skipped. */
+#define WORD(ENUM, name) "|" #name
+#define RULE_WORD(ENUM, name, traits, taken) WORD(ENUM, name)
+#define POLICY_WORD(ENUM, name, traits) WORD(ENUM, name)
+#define CHOICES(list) (&list[1])
+static const char orders[] = ORDERS_OF_ANSWERS(WORD), rules[] = UNMASK_RULES(RULE_WORD),
+                  policies[] = CACHE_POLICIES(POLICY_WORD), suffixes[] = SUFFIX_KINDS(WORD),
+                  paces[] = SCHEDULE_PACES(WORD);
+
+#define RULE_ROW(rule_name, rule, least, most, default_value, meaning, more_traits)             \
+    {.name = #rule_name, .type = SETTING_REAL, .lo = least, .hi = most,                         \
+     .standard = default_value, .label = #rule_name, .only = "unmask=" #rule,                   \
+     .traits = SWEPT_TEXT | (more_traits), .help = meaning},
+#define PARAMETER(name, rule, least, most, default_value, meaning)                              \
+    RULE_ROW(name, rule, least, most, default_value, meaning, SETTING_AXIS)
+#define REFINEMENT(name, rule, least, most, default_value, meaning)                             \
+    RULE_ROW(name, rule, least, most, default_value, meaning, 0)
+#define CACHE_ROW(row_name, row_type, its_policies, least, most, default_value, its_unit, meaning) \
+    {.name = #row_name, .type = SETTING_##row_type, .lo = least, .hi = most,                    \
+     .standard = #default_value, .unit = its_unit, .label = #row_name,                          \
+     .only = "cache=" its_policies, .traits = SWEPT_TEXT, .help = meaning},
+
+static const struct setting rows[] = {
+    {.name = "steps", .letter = 's', .type = SETTING_INT, .lo = 1, .hi = LIMIT,
+     .standard = "gen_length", .unit = "steps", .label = "steps", .only = "unmask=schedule|prophet",
+     .traits = SWEPT_TEXT | SETTING_SHOWN | SETTING_AXIS,
+     .help = "denoising steps, all blocks together"},
+    {.name = "gen_length", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "128",
+     .unit = "tokens", .label = "gen", .traits = SWEPT_TEXT | SETTING_SHOWN | SETTING_LENGTH,
+     .help = "tokens generated after the prompt"},
+    {.name = "block_length", .type = SETTING_INT, .lo = 1, .hi = LIMIT,
+     .standard = "gen_length", .unit = "tokens", .label = "block",
+     .traits = SWEPT_TEXT | SETTING_SHOWN,
+     .help = "tokens of a block; one block is filled before the next begins"},
+    {.name = "cfg_scale", .type = SETTING_REAL, .hi = 1000, .standard = "0", .label = "cfg",
+     .traits = SWEPT_TEXT, .help = "classifier-free guidance; doubles the work; 0: off"},
+    TEMPERATURE_ROW("0: take the most likely token; above 0: add Gumbel noise to the logits"),
+    {.name = "gumbel", .type = SETTING_CHOICE, .choices = GUMBEL_CHOICES, .standard = "f64",
+     .label = "gumbel", .only = "temperature>0", .traits = SWEPT_TEXT,
+     .help = "noise in double; in float, which fails in the tails and for large logits; in float "
+             "that keeps them (f32x)"},
+    {.name = "remasking", .type = SETTING_CHOICE, .choices = "low_confidence|random",
+     .standard = "low_confidence", .label = "remask", .traits = SWEPT_TEXT,
+     .help = "which positions stay masked after a step"},
+    {.name = "order", .type = SETTING_CHOICE, .choices = CHOICES(orders),
+     .standard = "confidence", .label = "order", .only = "remasking=low_confidence",
+     .traits = SWEPT_TEXT, .help = "measure that ranks positions; the best are committed first"},
+    {.name = "confidence_dtype", .type = SETTING_CHOICE, .choices = ROUNDING_CHOICES,
+     .standard = "f64", .label = "confidence", .traits = SWEPT_TEXT,
+     .help = "precision in which token confidences are compared; bf16: as in the authors' code "
+             "since 2025"},
+    {.name = "unmask", .type = SETTING_CHOICE, .choices = CHOICES(rules), .standard = "schedule",
+     .label = "unmask", .traits = SWEPT_TEXT,
+     .help = "rule that decides how many tokens a step commits"},
+    UNMASK_PARAMETERS(PARAMETER)
+    UNMASK_REFINEMENTS(REFINEMENT)
+    {.name = "pace", .type = SETTING_CHOICE, .choices = CHOICES(paces), .standard = "uniform",
+     .label = "pace", .only = "unmask=schedule|prophet", .traits = SWEPT_TEXT,
+     .help = "tokens per step of a block: equal; few at first (cosine); many at first (front)"},
+    {.name = "block_decay", .type = SETTING_REAL, .lo = 0.01, .hi = 100, .standard = "1",
+     .label = "block_decay", .only = "unmask=schedule", .traits = SWEPT_TEXT,
+     .help = "steps of a block divided by those of the block before; the sum stays --steps; "
+             "1: equal"},
+    {.name = "cache", .type = SETTING_CHOICE, .choices = CHOICES(policies), .standard = "none",
+     .label = "cache", .traits = SWEPT_TEXT,
+     .help = "policy that decides which positions a pass computes and what it keeps"},
+    CACHE_PARAMETERS(CACHE_ROW)
+    {.name = "suffix", .type = SETTING_CHOICE, .choices = CHOICES(suffixes), .standard = "all",
+     .label = "suffix", .traits = SWEPT_TEXT,
+     .help = "masked positions after the block that a pass sees: all; the next ones; a random "
+             "part of the next ones; none (grow)"},
+    {.name = "suffix_window", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "256",
+     .unit = "slots", .label = "suffix_window", .only = "suffix=window|dropout",
+     .traits = SWEPT_TEXT, .help = "masked positions kept after the block"},
+    {.name = "suffix_sigma", .type = SETTING_REAL, .hi = 1000, .standard = "4",
+     .label = "suffix_sigma", .only = "suffix=dropout", .traits = SWEPT_TEXT,
+     .help = "end of the window in standard deviations of the Gaussian density"},
+    {.name = "suffix_scale", .type = SETTING_REAL, .hi = 1000, .standard = "2",
+     .label = "suffix_scale", .only = "suffix=dropout", .traits = SWEPT_TEXT,
+     .help = "factor on that density, which is the probability that a position is kept"},
+    {.name = "leave", .type = SETTING_CHOICE, .choices = "on|off", .standard = "on",
+     .label = "leave", .traits = SWEPT_SPEED,
+     .help = "on: a finished text leaves the batch; off: it stays until all of the batch finish"},
+    {.name = "draft_steps", .type = SETTING_INT, .hi = 64, .standard = "0", .unit = "steps",
+     .label = "draft_steps", .traits = SWEPT_SPEED,
+     .help = "states computed in one pass: the current one and those that the next steps may "
+             "reach; same ids, fewer and larger passes (FreeDave); 0: off"},
+    {.name = "early_steps", .type = SETTING_INT, .hi = LIMIT, .standard = "0", .unit = "steps",
+     .label = "early_steps", .traits = SWEPT_TEXT,
+     .help = "first steps that compute in the format of --early-quant; 0: none"},
+    VARIANT_ROWS,
+    {.name = "head_rows", .type = SETTING_CHOICE, .choices = HEAD_ROWS_CHOICES,
+     .standard = "masked", .label = "head_rows", .traits = SWEPT_SPEED,
+     .help = "positions with logits: those that can be committed; as many as a block has; all of "
+             "the canvas"},
+    {.name = "logits_eos_inf", .type = SETTING_FLAG, .standard = "off", .label = "logits-eos-inf",
+     .traits = SWEPT_TEXT, .help = "never choose the end-of-text token"},
+    {.name = "confidence_eos_eot_inf", .type = SETTING_FLAG, .standard = "off",
+     .label = "confidence-eos-eot-inf", .traits = SWEPT_TEXT,
+     .help = "commit end-of-text and end-of-turn tokens last"},
+    CONTRACT_ROW("fixed"),
+    ADMIT_ROW,
+    BATCH_ROW};
+
+static int check(const struct settings *s, struct err *e)
+{
+    const struct diffusion d = {
+        .gen_length = settings_count(s, "gen_length"),
+        .block_length = settings_count(s, "block_length"),
+        .steps = settings_count(s, "steps"),
+        .block_decay = settings_number(s, "block_decay"),
+        .temperature = settings_number(s, "temperature"),
+        .cfg_scale = settings_number(s, "cfg_scale"),
+        .order = diffusion_order(s),
+        .rule = (enum unmask)settings_number(s, "unmask"),
+        .cache = (enum caching)settings_number(s, "cache"),
+        .suffix = (enum suffix_kind)settings_number(s, "suffix"),
+        .stay = settings_is(s, "leave", "off"),
+        .alive = diffusion_alive(s),
+        .draft = settings_count(s, "draft_steps"),
+        .early_steps = settings_count(s, "early_steps"),
+        .stop_at_eos = settings_is(s, "contract", "answer")};
+    return diffusion_check(&d, e);
+}
+
+const struct settings_table system_llada = {
+    .system = "llada", .row = rows, .n = sizeof rows / sizeof *rows,
+    .alias = {.option = "stop-at-eos", .row = "contract", .word = "answer"}, .check = check};

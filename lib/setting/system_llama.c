@@ -1,0 +1,42 @@
+/* system_llama.c - the settings of autoregressive decoding (gen-llama). */
+#include "lib/setting/shared_rows.h"
+#include "lib/setting/system.h"
+
+enum { GUESSES = 64 /* tokens guessed for a text in one pass, at most */ };
+
+static const struct setting rows[] = {
+    MAX_NEW_ROW,
+    TEMPERATURE_ROW("0: take the most likely token; above 0: sample"),
+    {.name = "top_k", .type = SETTING_INT, .hi = 1 << 24, .standard = "0", .unit = "tokens",
+     .label = "top_k", .traits = SWEPT_TEXT,
+     .help = "sample from the K most likely tokens, ties included; 0: from all"},
+    {.name = "top_p", .type = SETTING_REAL, .lo = 1e-9, .hi = 1, .standard = "1",
+     .label = "top_p", .traits = SWEPT_TEXT,
+     .help = "sample from the most likely tokens that hold this probability; 1: from all"},
+    CONTRACT_ROW("answer"),
+    KV_CACHE_ROW,
+    {.name = "lookup", .type = SETTING_INT, .hi = GUESSES, .standard = "0", .unit = "tokens",
+     .label = "lookup", .traits = SWEPT_SPEED,
+     .help = "guess up to this many tokens per pass by looking up the text so far; 0: off"},
+    {.name = "lookup_ngram", .type = SETTING_INT, .lo = 1, .hi = 16, .standard = "3",
+     .unit = "tokens", .label = "ngram", .only = "lookup>0", .traits = SWEPT_SPEED,
+     .help = "look up where the last N tokens stood before; if nowhere, fewer, down to 1"},
+    {.name = "draft_tokens", .type = SETTING_INT, .hi = GUESSES, .standard = "0",
+     .unit = "tokens", .label = "draft_tokens", .traits = SWEPT_SPEED,
+     .help = "tokens that the --draft model guesses per pass; with --draft the default is 4"},
+    VARIANT_ROWS,
+    ADMIT_ROW,
+    BATCH_ROW};
+
+static int check(const struct settings *s, struct err *e)
+{
+    if (settings_count(s, "lookup") && settings_count(s, "draft_tokens"))
+        return err_set(e, EXIT_BAD_USAGE, "lookup %zu and draft_tokens %zu: expected one of them "
+                       "to be 0: a pass takes guesses of one kind", settings_count(s, "lookup"),
+                       settings_count(s, "draft_tokens"));
+    return 0;
+}
+
+const struct settings_table system_llama = {
+    .system = "llama", .row = rows, .n = sizeof rows / sizeof *rows,
+    .alias = {.option = "ignore-eos", .row = "contract", .word = "fixed"}, .check = check};

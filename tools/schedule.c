@@ -1,0 +1,152 @@
+/* schedule - settings in, the points and launches of a run out (lib/setting/launches.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/opt.h"
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+#include "lib/setting/launches.h"
+
+struct args {
+    struct common common;
+    const char *systems, *previous, *methods;
+    struct launches_given given;
+    struct launches plan;
+};
+
+static const char TOOL[] = "schedule";
+
+/* The launch records of an earlier schedule; other kinds are not kept. */
+static json_t *read_previous(const char *path, struct err *e)
+{
+    json_t *list = json_array(), *record;
+    struct rec_reader *r = rec_read_open(&path, 1, e);
+    int got = r ? 1 : -1;
+    while (got > 0 && (got = rec_read(r, &record, e)) > 0) {
+        if (!strcmp(rec_kind(record), "launch"))
+            json_array_append(list, record);
+        json_decref(record);
+    }
+    rec_read_close(r);
+    if (got == 0 && json_array_size(list) == 0)
+        got = err_set(e, EXIT_BAD_DATA, "%s: no launch records", path);
+    if (got == 0)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+static int write_all(struct rec_writer *out, const json_t *previous, const json_t *fresh,
+                     struct err *e)
+{
+    int bad = 0;
+    for (size_t i = 0; i < json_array_size(previous) && !bad; i++)
+        bad = rec_pass(out, json_array_get(previous, i), e);
+    for (size_t i = 0; i < json_array_size(fresh) && !bad; i++)
+        bad = rec_write(out, "launch", json_incref(json_array_get(fresh, i)), e);
+    return bad;
+}
+
+static int run(const struct args *a, int argc, char **argv)
+{
+    struct err e = {0};
+    struct rec_writer out;
+    json_t *previous = a->previous ? read_previous(a->previous, &e) : json_array();
+    json_t *fresh = previous ? launches_schedule(&a->plan, previous, &e) : NULL;
+    if (!fresh && a->previous)
+        err_prefix(&e, "--previous");
+    if (!fresh || rec_open(&out, &a->common, TOOL, argc, argv, NULL, &e))
+        err_die(TOOL, &e);
+    int bad = write_all(&out, previous, fresh, &e);
+    json_decref(previous);
+    json_decref(fresh);
+    if (bad)
+        rec_abandon(&out);
+    if (bad || rec_close(&out, "ok", &e))
+        err_die(TOOL, &e);
+    return EXIT_OK;
+}
+
+static const char EXAMPLES[] =
+    "schedule --steps 4,16,64 --launches 8 > schedule.ndjson\n"
+    "schedule --steps 4,16,32,64 --previous schedule.ndjson > longer.ndjson\n"
+    "schedule --steps 64 --methods data/methods.ndjson > methods-schedule.ndjson\n";
+
+static const char NOTES[] =
+    "One record per launch: {launch, system, seed, rounds, units, points: [{round, ...}]}. A\n"
+    "generator runs it with --schedule FILE --launch K. Launches with the same number are a pair:\n"
+    "one of each system. Each round holds each point once, in a new random order.\n"
+    "\n"
+    "With --previous the old launches stay as they are. Only points that they do not hold get\n"
+    "new launches. Each new launch also repeats two old points (\"bridge\": true), so that a\n"
+    "change of the machine between two sessions can be seen.\n";
+
+/* The tool's own options, then those of the settings, then the common ones. */
+static struct opt *join(const struct opt *own, size_t n_own, struct launches_given *given,
+                        const struct opt *last, size_t n_last, struct settings_texts *texts)
+{
+    struct opt *settings;
+    size_t n = launches_options(given, &settings, texts);
+    struct opt *all = mem_zero(n_own + 1 + n + n_last, sizeof *all);
+    memcpy(all, own, n_own * sizeof *all);
+    all[n_own] = (struct opt){.type = OPT_HEADING, .name = "",
+                              .help = "Settings of the points. A list runs each value; several "
+                                      "lists run all combinations\n(here --steps 2,4,8,16,32,64, "
+                                      "--gen-length 64 and --block-length 32 unless given):"};
+    memcpy(all + n_own + 1, settings, n * sizeof *all);
+    memcpy(all + n_own + 1 + n, last, n_last * sizeof *all);
+    free(settings);
+    return all;
+}
+
+static void check(const struct tool *t, struct args *a)
+{
+    struct launches *p = &a->plan;
+    p->seed = (uint64_t)a->common.seed;
+    struct err e = {0};
+    struct methods m = {0};
+    if (a->methods && methods_read(&m, a->methods, &e))
+        err_die(TOOL, &e);
+    if (launches_systems(p, a->systems, &e) || launches_points(p, &a->given, &m, &e))
+        opt_usage(t, "%s", e.text);
+    methods_free(&m);
+}
+
+#define HUGE_INT 9007199254740991.0
+
+int main(int argc, char **argv)
+{
+    struct args a = {.common = COMMON_DEFAULTS, .systems = "llada,llama",
+                     .plan = {.launches = 5, .rounds = 1}};
+    launches_say(&a.given, "steps", "2,4,8,16,32,64");
+    launches_say(&a.given, "gen_length", "64");
+    launches_say(&a.given, "block_length", "32");
+    launches_say(&a.given, "batch", "1");
+    const struct opt own[] = {
+        {"launches", 0, OPT_INT, &a.plan.launches, 1, HUGE_INT, .arg = "N",
+         .help = "launches (fresh processes) of each system (5)"},
+        {"rounds", 0, OPT_INT, &a.plan.rounds, 1, HUGE_INT, .arg = "N",
+         .help = "rounds over all points in a launch (1)"},
+        {"systems", 0, OPT_TEXT, &a.systems, .arg = "LIST",
+         .help = "systems in the order of their first turn: llada, llama, ltm (llada,llama)"},
+        {"previous", 0, OPT_TEXT, &a.previous, .arg = "FILE", .help = "schedule to extend"},
+        {"methods", 0, OPT_TEXT, &a.methods, .arg = "FILE",
+         .help = "also run the decoding methods of this file"}};
+    const struct opt last[] = {OPT_COMMON(a.common), {0}};
+    struct settings_texts texts = {0};
+    struct opt *options = join(own, sizeof own / sizeof *own, &a.given, last,
+                               sizeof last / sizeof *last, &texts);
+    const struct tool t = {TOOL, "settings in, the points and launches of a run out", EXAMPLES,
+                           NOTES, options};
+    int first = opt_parse(&t, argc, argv);
+    if (first < argc)
+        opt_usage(&t, "expected no files, got '%s'", argv[first]);
+    check(&t, &a);
+    settings_texts_free(&texts);
+    free(options);
+    int code = run(&a, argc, argv);
+    launches_free(&a.plan);
+    return code;
+}
