@@ -18,11 +18,22 @@ struct decode_env {
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: leave after this pass; may be NULL */
     const struct commit_trace *replay; /* of points that replay one (commit_trace_check); or NULL */
-    const struct network *draft; /* guesses for the model (autoregress.h), or is the model itself in
-                                  * another format (diffuse.h); or NULL */
+    const struct network *companion; /* a second network: a draft model that guesses tokens
+                                      * (autoregress.h), or the model itself in another format
+                                      * (diffuse.h); or NULL */
     const struct observer *observer; /* told of each pass; may be NULL */
     const struct latent_source *latents; /* beside fitted ones; NULL: none, and none is kept */
 };
+
+/* Values of options that only some decoders have; NULL: not given. */
+struct decoder_extras {
+    const char *draft;        /* folder of a draft model */
+    const char *early_quant;  /* format of the first steps */
+    const char *commit_trace; /* file with the passes to replay */
+    const char *z_file;       /* file with the latents to read */
+    int keep_latents;         /* 1: records hold the latents */
+};
+enum { DECODER_EXTRAS = 4 };
 
 /* The passes of a batch are of two kinds: over all that there is (a prefill, whole canvases), and
  * as most of the others are. */
@@ -53,12 +64,13 @@ struct decoder {
     /* Shortens a point for the self-check: one prompt a batch, and few tokens where the method
      * allows it. */
     void (*shorten)(struct settings *s);
-    int replays; /* 1: it can replay a commit trace */
-    const char *drafts; /* the setting that asks for decode_env.draft; NULL: none does */
+    /* Appends the options of this decoder alone, at most DECODER_EXTRAS; returns how many. NULL: it
+     * has none. */
+    size_t (*extra_options)(struct decoder_extras *to, struct opt *options);
+    const char *companion_setting; /* asks for decode_env.companion; NULL: no setting does */
+    int companion_is_model;        /* 1: it is the model itself, in the format of --early-quant */
     /* 0, or -1 with EXIT_NO_DEVICE: the back end has not what the point needs. NULL: any will do */
     int (*able)(const struct settings *s, const struct backend *b, struct err *e);
-    int early; /* 1: decode_env.draft is the model itself, in the format of --early-quant */
-    int latents; /* 1: it can read latents of a file, and keep them */
     /* Opens what some of the points read beside the prompts (latent_source.prior), once the weights
      * are loaded, and closes it. -1: EXIT_NO_INPUT, EXIT_BAD_DATA. NULL: no point reads any. */
     int (*open_prior)(struct latent_source *s, const struct settings *point, size_t points,

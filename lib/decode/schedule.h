@@ -15,7 +15,7 @@
 
 #include <stddef.h>
 
-#include "lib/setting/choices.h"
+#include "lib/setting/words.h"
 
 /* budget[0..steps-1] for m masked positions; sums to m. Steps beyond m get 0, those before at least
  * 1. */

@@ -9,7 +9,7 @@
 #include "lib/analysis/about.h"
 #include "lib/decode/diffuse.h"
 #include "lib/record/rec.h"
-#include "lib/run/fit.h"
+#include "lib/run/memory_fit.h"
 
 enum { TOKENS_MOST = 1 << 20 };
 
@@ -143,7 +143,7 @@ json_t *forecast_fit(struct network *n, const struct forecast_batch *b, const ch
                      const int64_t *gb, size_t sizes)
 {
     const struct memory_estimate m = forecast_memory(n, b, 1);
-    const size_t bytes = estimate_bytes(&m), needed = fit_on_device(bytes);
+    const size_t bytes = estimate_bytes(&m), needed = memory_fit_on_device(bytes);
     int is_long = b->prompt + b->length > n->config.context;
     json_t *r = json_pack("{s:s, s:b, s:s, s:s}", "what", "fit", "modelled", 1, "model",
                           n->config.name, "level", level), *all = json_array();

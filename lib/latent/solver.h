@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lib/setting/choices.h"
+#include "lib/setting/words.h"
 
 struct solver {
     enum solver_kind kind;

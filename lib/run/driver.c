@@ -5,6 +5,7 @@
 #include "lib/run/driver.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -173,39 +174,17 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
     const struct opt shared[] = {DRIVER_OPTIONS(*a, &given[settings_find(t, "attention")]),
                                  OPT_COMMON(a->common), {0}};
     const size_t n = sizeof shared / sizeof *shared;
-    struct opt *options = mem_zero(5 + d->decoder->table->n + n, sizeof *options);
+    struct opt *options = mem_zero(1 + t->n + SETTINGS_ALIASES + DECODER_EXTRAS + n,
+                                   sizeof *options);
     options[0] = (struct opt){.type = OPT_HEADING, .name = "",
-                              .help = "Decoding (a list, as in --batch 1,4, runs each; several "
-                                      "lists are crossed):"};
+                              .help = "Decoding (a list, as in --batch 1,4, runs each value; "
+                                      "several lists run\nall combinations):"};
     struct settings_texts texts = {0};
-    size_t at = 1 + settings_options(d->decoder->table, given, options + 1, &texts);
-    at += settings_alias_option(d->decoder->table, given, options + at, &texts);
-    const size_t cache = settings_find(t, "cache");
-    for (size_t i = 0; i < n; i++) {
-        options[at++] = shared[i];
-        if (!strcmp(shared[i].name ? shared[i].name : "", "cache-precision") &&
-            !strcmp(t->row[cache].choices, "on|off"))
-            options[at++] = (struct opt){"use-kv-cache", 0, OPT_CHOICE, &given[cache],
-                                         .choices = "on|off", .help = "--cache"};
-        if (d->decoder->replays && shared[i].to == &a->schedule)
-            options[at++] = (struct opt){
-                "commit-trace", 0, OPT_TEXT, &a->commit_trace, .arg = "FILE",
-                .help = "generation records whose commit_tokens --unmask replay goes by"};
-        if (d->decoder->latents && shared[i].to == &a->schedule) {
-            options[at++] = (struct opt){"z-file", 0, OPT_TEXT, &a->z_file, .arg = "FILE",
-                                         .help = "records with the latents that --z file reads"};
-            options[at++] = (struct opt){"keep-latents", 0, OPT_FLAG, &a->keep_latents,
-                                         .help = "records hold the latents, for --z-file"};
-        }
-        if (d->decoder->drafts && !d->decoder->early && shared[i].to == &a->engine.model)
-            options[at++] = (struct opt){
-                "draft", 0, OPT_TEXT, &a->draft, .arg = "MODEL",
-                .help = "a smaller model of the same tokenizer, which guesses the next tokens"};
-        if (d->decoder->early && shared[i].to == &a->engine.threads)
-            options[at++] = (struct opt){
-                "early-quant", 0, OPT_CHOICE, &a->early_quant, .choices = "none|" DTYPE_QUANTIZED,
-                .help = "--quant of the first --early-steps steps; both are in memory then"};
-    }
+    size_t at = 1 + settings_options(t, given, options + 1, &texts);
+    at += settings_alias_options(t, given, options + at, &texts);
+    if (d->decoder->extra_options)
+        at += d->decoder->extra_options(&a->extras, options + at);
+    memcpy(options + at, shared, sizeof shared);
     char *all = mem_format("%s%s%s", d->notes, notes, memory_notes);
     const struct tool tool = {d->decoder->tool, d->about, d->examples, all, options};
     int first = parse_all(&tool, a, file, argc, argv, e);
@@ -215,43 +194,46 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
     return first;
 }
 
-/* *t = the trace that the points go by. -1: it cannot be read, or they do not want it. */
-static int read_trace(struct commit_trace *t, const struct job_args *a, const struct plan *plan,
-                      struct err *e)
+/* *t = the trace that the points replay. -1: it cannot be read, or no point asks for it. */
+static int read_trace(struct commit_trace *t, const struct job_args *a,
+                      const struct run_plan *plan, struct err *e)
 {
-    if (a->commit_trace && commit_trace_read(t, a->commit_trace, e))
+    const char *path = a->extras.commit_trace;
+    if (path && commit_trace_read(t, path, e))
         return -1;
     for (size_t i = 0; i < plan->points; i++)
-        if (commit_trace_check(a->commit_trace ? t : NULL, &plan->point[i], e))
+        if (commit_trace_check(path ? t : NULL, &plan->point[i], e))
             return -1;
     return 0;
 }
 
-/* The points that want --draft or --early-quant have it: -1 (EXIT_BAD_USAGE). */
-static int check_draft(const struct driver *d, const struct job_args *a, const struct plan *plan,
-                       struct err *e)
+/* --draft or --early-quant is there exactly if a point asks for it: else -1 (EXIT_BAD_USAGE). */
+static int check_companion(const struct driver *d, const struct job_args *a,
+                           const struct run_plan *plan, struct err *e)
 {
-    const char *setting = d->decoder->drafts;
+    const char *setting = d->decoder->companion_setting;
     int wanted = 0;
     for (size_t i = 0; setting && i < plan->points; i++)
         wanted |= settings_count(&plan->point[i], setting) > 0;
-    if (!setting || wanted == (a->draft || a->early_quant))
+    if (!setting || wanted == (a->extras.draft || a->extras.early_quant))
         return 0;
-    const int early = d->decoder->early;
+    const int early = d->decoder->companion_is_model;
     return wanted ? err_set(e, EXIT_BAD_USAGE, "%s above 0: expected %s beside it", setting,
                             early ? "--early-quant FORMAT" : "--draft MODEL")
                   : err_set(e, EXIT_BAD_USAGE, "%s: expected a point with %s above 0",
                             early ? "--early-quant" : "--draft", setting);
 }
 
-/* The points that read latents have --z-file: -1 (EXIT_BAD_USAGE). */
-static int check_latents(const struct driver *d, const struct job_args *a, const struct plan *plan,
-                         struct err *e)
+/* --z-file is there exactly if a point reads it: else -1 (EXIT_BAD_USAGE). */
+static int check_latents(const struct job_args *a, const struct run_plan *plan, struct err *e)
 {
-    int read = 0;
-    for (size_t i = 0; d->decoder->latents && i < plan->points; i++)
-        read |= settings_is(&plan->point[i], "z", "file");
-    return read == (a->z_file != NULL) ? 0
+    int wanted = 0;
+    for (size_t i = 0; i < plan->points; i++) {
+        const struct settings *point = &plan->point[i];
+        wanted |= settings_find(point->table, "z") < point->table->n &&
+                  settings_is(point, "z", "file");
+    }
+    return wanted == (a->extras.z_file != NULL) ? 0
                : err_set(e, EXIT_BAD_USAGE, "--z file and --z-file FILE: expected both or neither");
 }
 
@@ -262,30 +244,30 @@ int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
     const char *given[SETTINGS_MAX] = {0};
     const struct settings_table *t = d->decoder->table;
     struct optfile file = {0};
-    struct plan plan = {0};
+    struct run_plan plan = {0};
     int first = parse(d, &a, given, &file, argc, argv, e);
     if (first < 0) {
         optfile_free(&file);
         return err_code(e);
     }
-    if (a.draft && !given[settings_find(t, d->decoder->drafts)])
-        given[settings_find(t, d->decoder->drafts)] = "4";
-    int bad = a.schedule ? plan_read(&plan, t, given, a.schedule, a.launch, e)
-                         : plan_cross(&plan, t, given, (size_t)a.repeat,
+    if (a.extras.draft && !given[settings_find(t, d->decoder->companion_setting)])
+        given[settings_find(t, d->decoder->companion_setting)] = "4";
+    int bad = a.schedule ? run_plan_read(&plan, t, given, a.schedule, a.launch, e)
+                         : run_plan_cross(&plan, t, given, (size_t)a.repeat,
                                       (uint64_t)a.common.seed, e);
     if (bad && a.settings)
         err_prefix(e, "with --settings %s", a.settings);
     plan.launch = a.launch;
     struct commit_trace trace = {0};
-    bad = bad || check_draft(d, &a, &plan, e) || check_latents(d, &a, &plan, e) ||
+    bad = bad || check_companion(d, &a, &plan, e) || check_latents(&a, &plan, e) ||
           read_trace(&trace, &a, &plan, e) ? -1 : 0;
     const struct job job = {.decoder = d->decoder, .args = &a, .plan = &plan,
-                            .replay = a.commit_trace ? &trace : NULL, .options = file.object,
+                            .replay = a.extras.commit_trace ? &trace : NULL, .options = file.object,
                             .files = (const char *const *)argv + first,
                             .n_files = (size_t)(argc - first), .argc = argc, .argv = argv,
                             .process_ns = begin, .stop = d->stop, .note_signal = d->note_signal};
     int code = bad ? err_code(e) : runner_run(&job, e);
-    plan_free(&plan);
+    run_plan_free(&plan);
     commit_trace_free(&trace);
     optfile_free(&file);
     return code;

@@ -86,7 +86,7 @@ static void list_isas(char *text, size_t room)
         n += (size_t)snprintf(text + n, room - n, "%s%s", i ? ", " : "", ops->level);
 }
 
-static int said(const char *option, const char *word)
+static int is_word(const char *option, const char *word)
 {
     return option && !strcmp(option, word);
 }
@@ -100,9 +100,9 @@ int engine_open(const struct engine *g, struct backend **b, struct err *e)
         return -1;
     *b = backend_open(g->device, isa, (size_t)g->threads, (size_t)g->mem_cap, &why);
     if (*b) {
-        (*b)->memory.direct = *(*b)->name && said(g->alloc, "direct");
-        (*b)->unrecorded = *(*b)->name && said(g->graphs, "off");
-        (*b)->tf32 = *(*b)->library && said(g->tf32, "on");
+        (*b)->memory.direct = *(*b)->name && is_word(g->alloc, "direct");
+        (*b)->unrecorded = *(*b)->name && is_word(g->graphs, "off");
+        (*b)->tf32 = *(*b)->library && is_word(g->tf32, "on");
         return 0;
     }
     if (*why.text)
@@ -126,7 +126,7 @@ void engine_place(const struct engine *g, struct backend *b, const struct log *l
 }
 
 /* Formats have names of their own in torch, which --cache-precision takes. */
-static const char *own_name(const char *name)
+static const char *find_own_name(const char *name)
 {
     static const char *const names[][2] = {{"bfloat16", "bf16"}, {"float32", "f32"}};
     for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
@@ -170,7 +170,7 @@ static int check_map(const char *option, const char *map, struct err *e)
 
 int engine_check_memory(const struct engine *g, struct err *e)
 {
-    if (said(g->kv_dtype, "float16"))
+    if (is_word(g->kv_dtype, "float16"))
         return err_set(e, EXIT_BAD_USAGE, "--cache-precision float16: keys and values are kept as "
                        "bfloat16 or float32: fp16 has no room above 65504, and takes as many bytes "
                        "as bfloat16");
@@ -200,7 +200,7 @@ static int kv_apart(const struct engine *g)
 struct precision engine_precision(const struct engine *g, const struct config *c)
 {
     const struct saving *l = saving_named(g->level);
-    struct precision p = {.dtype = g->dtype, .kv = own_name(g->kv_dtype), .quant = g->quant,
+    struct precision p = {.dtype = g->dtype, .kv = find_own_name(g->kv_dtype), .quant = g->quant,
                           .offload = wish_of(g, g->device_map, g->offload, c),
                           .offload_kv = wish_of(g, g->kv_map, g->offload_kv, c),
                           .kv_apart = kv_apart(g)};

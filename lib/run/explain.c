@@ -12,7 +12,7 @@
 #include "lib/base/pool.h"
 #include "lib/base/rng.h"
 #include "lib/checkpoint/quantization.h"
-#include "lib/run/fit.h"
+#include "lib/run/memory_fit.h"
 #include "lib/run/generation_record.h"
 
 /* 1: noise and confidences are what they are in double. */
@@ -65,23 +65,24 @@ static double weights_error(const struct network *n)
 }
 
 /* The largest batch that fits, as a run with --on-oom plan comes to it; 0: not one prompt. */
-static size_t halved(const struct job *job, const struct network *n, const struct network *draft,
-                     const struct settings *point, const struct promptset *prompts)
+static size_t find_largest_batch(const struct job *job, const struct network *n,
+                                 const struct network *companion, const struct settings *point,
+                                 const struct promptset *prompts)
 {
-    size_t size = fit_together(point, prompts->n);
+    size_t size = memory_fit_together(point, prompts->n);
     for (size = size < prompts->n ? size : prompts->n; size; size = size > 1 ? size - size / 2 : 0)
-        if (fit_point(job, n, draft, point, prompts->v, prompts->n, size).fits)
+        if (memory_fit_for_point(job, n, companion, point, prompts->v, prompts->n, size).fits)
             break;
     return size;
 }
 
 static json_t *record_of(const struct job *job, const struct network *n,
-                         const struct generation_place *at, const struct fit *f, size_t fits,
+                         const struct generation_place *at, const struct memory_fit *f, size_t fits,
                          double error)
 {
     const struct memory_estimate *m = &f->need;
     const char *level = job->args->engine.level;
-    const struct network *early = job->decoder->early ? at->draft : NULL;
+    const struct network *early = job->decoder->companion_is_model ? at->companion : NULL;
     json_t *r = generation_record_about(job, n, at);
     json_object_set_new(r, "level", level ? json_string(level) : json_null());
     json_object_set_new(r, "exact", json_boolean(is_exact(n, early, m, at->point)));
@@ -100,7 +101,7 @@ static json_t *record_of(const struct job *job, const struct network *n,
     return r;
 }
 
-static void say(const struct log *log, json_t *r, const struct fit *f, size_t fits)
+static void say(const struct log *log, json_t *r, const struct memory_fit *f, size_t fits)
 {
     const struct memory_estimate *m = &f->need;
     const char *config = rec_text(r, "config");
@@ -119,7 +120,7 @@ static void say(const struct log *log, json_t *r, const struct fit *f, size_t fi
                  (double)estimate_bytes(m) * 1e-6, (double)f->available * 1e-6, fits, f->batch);
 }
 
-static int tell_slowdown(const struct network *n, const struct fit *f, json_t *r,
+static int tell_slowdown(const struct network *n, const struct memory_fit *f, json_t *r,
                          const struct log *log, struct err *e)
 {
     struct slowdown s;
@@ -130,7 +131,7 @@ static int tell_slowdown(const struct network *n, const struct fit *f, json_t *r
     return 0;
 }
 
-int explain_write(const struct job *job, const struct network *n, const struct network *draft,
+int explain_write(const struct job *job, const struct network *n, const struct network *companion,
                   const struct promptset *prompts, struct rec_writer *out, const struct log *log,
                   struct err *e)
 {
@@ -144,10 +145,11 @@ int explain_write(const struct job *job, const struct network *n, const struct n
                  quantization_name(n->quant), 100 * error);
     for (size_t i = 0; i < job->plan->points; i++) {
         const struct settings *point = &job->plan->point[i];
-        int drafts = draft && settings_count(point, job->decoder->drafts);
-        const struct generation_place at = {.point = point, .draft = drafts ? draft : NULL};
-        struct fit f = fit_point(job, n, draft, point, prompts->v, prompts->n, prompts->n);
-        size_t fits = f.fits ? f.batch : halved(job, n, draft, point, prompts);
+        int uses = companion && settings_count(point, job->decoder->companion_setting);
+        const struct generation_place at = {.point = point, .companion = uses ? companion : NULL};
+        struct memory_fit f = memory_fit_for_point(job, n, companion, point, prompts->v,
+                                                   prompts->n, prompts->n);
+        size_t fits = f.fits ? f.batch : find_largest_batch(job, n, companion, point, prompts);
         json_t *r = record_of(job, n, &at, &f, fits, error);
         say(log, r, &f, fits);
         if (network_offloads(n) && f.batch && tell_slowdown(n, &f, r, log, e)) {

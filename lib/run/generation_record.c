@@ -54,10 +54,10 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
     struct buf b = {0};
     buf_text(&b, n->config.name);
     settings_label(at->point, &b);
-    if (at->draft && job->decoder->early)
-        buf_format(&b, " early=%s", quantization_name(at->draft->quant));
-    else if (at->draft)
-        buf_format(&b, " draft=%s", at->draft->config.name);
+    if (at->companion && job->decoder->companion_is_model)
+        buf_format(&b, " early=%s", quantization_name(at->companion->quant));
+    else if (at->companion)
+        buf_format(&b, " draft=%s", at->companion->config.name);
     if (p.quant && strcmp(p.quant, "none"))
         buf_format(&b, " quant=%s", p.quant);
     if (strcmp(g->dtype, "auto"))
@@ -97,10 +97,11 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
     set_text(about, "model", n->config.name);
     set_text(about, "arch", n->config.family->name);
     set_text(about, "paradigm", config_paradigm_name(n->config.paradigm));
+    const int is_model = job->decoder->companion_is_model;
     set_text(about, "draft_model",
-             at->draft && !job->decoder->early ? at->draft->config.name : NULL);
-    if (at->draft && job->decoder->early)
-        set_text(about, "early_quant", quantization_name(at->draft->quant));
+             at->companion && !is_model ? at->companion->config.name : NULL);
+    if (at->companion && is_model)
+        set_text(about, "early_quant", quantization_name(at->companion->quant));
     engine_describe(about, n);
     settings_put(p, about);
     const char *trace = job->replay ? job->replay->sha256 : NULL;

@@ -11,7 +11,7 @@
 /* Where in the run a generation belongs. */
 struct generation_place {
     const struct settings *point;
-    const struct network *draft; /* guesses at this point; NULL: none does */
+    const struct network *companion; /* guesses at this point; NULL: none does */
     const char *phase;        /* cold | warmup | timed */
     int64_t round, seq, batch_id;
     size_t filled;            /* prompts in this batch: less than the batch in the last one */

@@ -11,18 +11,17 @@
 #include "lib/base/cli/opt.h"
 #include "lib/decode/decoder.h"
 #include "lib/run/engine.h"
-#include "lib/run/plan.h"
+#include "lib/run/run_plan.h"
 
 struct job_args {
     struct common common;
     struct engine engine;
-    const char *chat, *schedule, *commit_trace, *trace, *settings, *on_oom, *trim;
-    const char *draft, *early_quant; /* a second network: drafter.h */
-    const char *z_file;              /* latents of all prompts */
+    struct decoder_extras extras;
+    const char *chat, *schedule, *trace, *settings, *on_oom, *trim;
     const char *turns, *party;       /* processes side by side: turns.h; NULL: alone */
     int64_t handicap;                /* 0: none */
     int64_t warmup, warmup_most, again, repeat, launch, idle_ms, selfcheck;
-    int parse_special, halve, fresh, force, stream, live, explain, keep_latents;
+    int parse_special, halve, fresh, force, stream, live, explain;
 };
 #define JOB_DEFAULTS                                                                            \
     {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .chat = "auto", .repeat = 1,         \
@@ -31,7 +30,7 @@ struct job_args {
 struct job {
     const struct decoder *decoder;
     const struct job_args *args;
-    const struct plan *plan;
+    const struct run_plan *plan;
     const struct commit_trace *replay; /* NULL: none */
     const struct latent_source *latents; /* NULL before session_open */
     const json_t *options;    /* of --settings; NULL: none */

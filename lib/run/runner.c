@@ -13,7 +13,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/base/resident.h"
-#include "lib/run/fit.h"
+#include "lib/run/memory_fit.h"
 #include "lib/run/generation_record.h"
 #include "lib/run/probe/ceiling.h"
 #include "lib/run/session.h"
@@ -138,13 +138,13 @@ static int generate(struct session *s, const struct generation_place *at,
     if (s->loaded) {
         const struct decode_env env = {
             .prepare = !!strcmp(at->phase, "cold"), .seed = job->plan->seed, .stop = job->stop,
-            .replay = job->replay, .draft = at->draft,
-            .observer = watch_begin(&s->watch, &s->network, at, p, out, n),
+            .replay = job->replay, .companion = at->companion,
+            .observer = watcher_begin(&s->watch, &s->network, at, p, out, n),
             .latents = job->latents};
         job->decoder->run(&s->network, at->point, &env, in, n, out, trace);
-        bad = watch_end(&s->watch, e);
-        fit_add_idle(&trace->estimate, job, at->point,
-                     s->drafter.loaded ? &s->drafter.network : NULL);
+        bad = watcher_end(&s->watch, e);
+        memory_fit_add_idle(&trace->estimate, job, at->point,
+                     s->companion.loaded ? &s->companion.network : NULL);
         note_memory(s, trace);
         check_given_back(s);
     } else {
@@ -183,7 +183,7 @@ static int run_batch(struct session *s, struct generation_place at, const struct
     int64_t begin = clock_ns();
     at.batch_id = s->batch_id;
     at.seq = s->seq;
-    at.watched = watch_is_close(s->job);
+    at.watched = watcher_is_close(s->job);
     int rc = generate(s, &at, p, n, out, &trace, e);
     at.prepare_ns = trace.start_ns - begin;
     *ns = trace.makespan_ns;
@@ -249,7 +249,8 @@ static int take_over(struct session *s, const struct prompt *p, struct err *e)
 
 /* A batch whose records an earlier process wrote, all of them: 1. Else 0, and those there are of it
  * are dropped; or -1. */
-static int batch_kept(struct session *s, const struct prompt *const *p, size_t n, struct err *e)
+static int take_kept_batch(struct session *s, const struct prompt *const *p, size_t n,
+                           struct err *e)
 {
     int64_t batch_id = s->batch_id;
     if (rec_kept_left(&s->out) < (int64_t)n)
@@ -266,7 +267,7 @@ static int batch_kept(struct session *s, const struct prompt *const *p, size_t n
 }
 
 /* The self-check failed: its error record is the last that the run leaves. */
-static int fall(struct session *s, const struct err *what)
+static int end_failed_check(struct session *s, const struct err *what)
 {
     struct err ignored = {0};
     rec_fatal(&s->out, what, "self-check", &ignored);
@@ -277,7 +278,7 @@ static int fall(struct session *s, const struct err *what)
 static int do_batch(struct session *s, struct generation_place at, const struct prompt *const *p,
                     size_t n, struct err *e)
 {
-    int kept = batch_kept(s, p, n, e);
+    int kept = take_kept_batch(s, p, n, e);
     if (kept)
         return kept < 0 ? -1 : 0;
     if (s->loaded)
@@ -286,7 +287,7 @@ static int do_batch(struct session *s, struct generation_place at, const struct 
         return -1;
     if (s->loaded && !session_stopped(s) &&
         selfcheck_after(&s->selfcheck, s->job, &s->network, &s->out, e))
-        return fall(s, e);
+        return end_failed_check(s, e);
     return 0;
 }
 
@@ -317,8 +318,8 @@ static int warm_up(struct session *s, struct generation_place *at, const struct 
 
 /* The prompts that fit the context with what the point adds; the others get an error record in the
  * first round. Returns how many fit, or -1. */
-static int64_t fitting(struct session *s, const struct settings *point, size_t round,
-                       const struct prompt **p, struct err *e)
+static int64_t list_fitting(struct session *s, const struct settings *point, size_t round,
+                            const struct prompt **p, struct err *e)
 {
     size_t extent = s->job->decoder->extent(point), context = s->checkpoint.config.context;
     int64_t n = 0;
@@ -349,15 +350,16 @@ static int open_active(struct session *s, const struct settings *point, size_t r
                        struct active *a, struct err *e)
 {
     *a = (struct active){.prompt = mem_zero(s->prompts.n, sizeof *a->prompt),
-                         .at = {.point = point, .draft = drafter_at(&s->drafter, s->job, point),
+                         .at = {.point = point,
+                                .companion = companion_at(&s->companion, s->job, point),
                                 .phase = "timed", .round = (int64_t)round, .steady = -1}};
     if (s->slowdown)
         a->at.slowdown = &s->slowdown[point - s->job->plan->point];
-    int64_t fit = fitting(s, point, round, a->prompt, e);
+    int64_t fit = list_fitting(s, point, round, a->prompt, e);
     if (fit < 0)
         return -1;
     a->fit = (size_t)fit;
-    a->size = fit_together(point, a->fit);
+    a->size = memory_fit_together(point, a->fit);
     return a->fit && round == 0 ? warm_up(s, &a->at, a->prompt, a->fit, e) : 0;
 }
 
@@ -384,7 +386,7 @@ static int run_point(struct session *s, const struct settings *point, size_t rou
     return rc;
 }
 
-static size_t round_of(const struct plan *p, size_t i)
+static size_t round_of(const struct run_plan *p, size_t i)
 {
     return p->round ? (size_t)p->round[i] : 0;
 }
@@ -392,7 +394,7 @@ static size_t round_of(const struct plan *p, size_t i)
 /* Rounds outside, points inside: a slow drift of the machine meets every setting alike. */
 static int run_plan(struct session *s, struct err *e)
 {
-    const struct plan *plan = s->job->plan;
+    const struct run_plan *plan = s->job->plan;
     for (size_t again = 0; again < plan->rounds; again++)
         for (size_t i = 0; i < plan->points; i++)
             if (session_stopped(s) || run_point(s, &plan->point[i], again + round_of(plan, i), e))
@@ -413,7 +415,7 @@ static int my_turn(struct session *s, struct err *e)
  * its own. A party of fewer points begins again with its first. */
 static int run_group(struct session *s, struct active *a, size_t group, size_t size, struct err *e)
 {
-    const struct plan *plan = s->job->plan;
+    const struct run_plan *plan = s->job->plan;
     const size_t n = plan->points, units = plan->units > n ? plan->units : n;
     struct rng draw = {rng_derive(plan->seed, "turns"), group, 0};
     uint32_t *order = mem_zero(n, sizeof *order);
@@ -435,7 +437,7 @@ static int run_group(struct session *s, struct active *a, size_t group, size_t s
 /* Warm-ups of all points in one turn; then prompt by prompt. A group is the largest batch. */
 static int run_in_turn(struct session *s, struct active *a, struct err *e)
 {
-    const struct plan *plan = s->job->plan;
+    const struct run_plan *plan = s->job->plan;
     size_t size = 1, most = 0;
     int rc = 0;
     for (size_t i = 0; i < plan->points && !rc && !session_stopped(s); i++) {
@@ -451,7 +453,7 @@ static int run_in_turn(struct session *s, struct active *a, struct err *e)
 
 static int run_all(struct session *s, struct err *e)
 {
-    const struct plan *plan = s->job->plan;
+    const struct run_plan *plan = s->job->plan;
     if (s->turns && my_turn(s, e) <= 0)
         return session_stopped(s) ? 0 : -1;
     if (write_fitness(s, e) || write_idle(s, "before", e))
@@ -466,9 +468,9 @@ static int run_all(struct session *s, struct err *e)
     return rc;
 }
 
-static int64_t planned(const struct session *s)
+static int64_t count_answers(const struct session *s)
 {
-    const struct plan *plan = s->job->plan;
+    const struct run_plan *plan = s->job->plan;
     size_t units = s->turns && plan->units > plan->points ? plan->units : plan->points;
     int64_t n = (int64_t)(plan->rounds * units * s->prompts.n);
     for (size_t i = 0; i < plan->points; i++)
@@ -485,11 +487,11 @@ int runner_run(const struct job *job, struct err *e)
     if (!bad && !job->args->explain) {
         int shows = job->args->stream || job->args->live; /* on the same terminal */
         progress_start(&s.progress, &s.log, shows ? "never" : c->progress, "generations",
-                       planned(&s));
+                       count_answers(&s));
         bad = run_all(&s, e) ? -1 : 0;
         if (!bad && s.loaded && !session_stopped(&s) &&
             selfcheck_last(&s.selfcheck, job, &s.network, &s.out, e))
-            bad = fall(&s, e);
+            bad = end_failed_check(&s, e);
         bad = bad || write_idle(&s, "after", e) ? -1 : 0;
         progress_end(&s.progress);
     }

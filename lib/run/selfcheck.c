@@ -28,8 +28,8 @@ static int generate(const struct selfcheck *c, const struct job *job, const stru
 }
 
 /* After a batch: its memory is taken, and what is recorded of it stays as it is. */
-static void learn(struct selfcheck *c, const struct job *job, const struct network *n,
-                  struct rec_writer *out)
+static void keep_ids(struct selfcheck *c, const struct job *job, const struct network *n,
+                     struct rec_writer *out)
 {
     struct generation g;
     if (generate(c, job, n, &g) && !g.bad && g.n) {
@@ -43,8 +43,8 @@ static void learn(struct selfcheck *c, const struct job *job, const struct netwo
     generation_free(&g);
 }
 
-static int differs(const struct selfcheck *c, const struct generation *g, struct rec_writer *out,
-                   struct err *e)
+static int compare_ids(const struct selfcheck *c, const struct generation *g,
+                       struct rec_writer *out, struct err *e)
 {
     size_t i = 0;
     while (i < g->n && i < c->n && g->ids[i] == c->ids[i])
@@ -56,8 +56,8 @@ static int differs(const struct selfcheck *c, const struct generation *g, struct
                    c->prompt->id, (long long)c->since, g->bad ? "NaN" : "other ids", i);
 }
 
-static int look(struct selfcheck *c, const struct job *job, const struct network *n,
-                struct rec_writer *out, struct err *e)
+static int check_ids(struct selfcheck *c, const struct job *job, const struct network *n,
+                     struct rec_writer *out, struct err *e)
 {
     struct generation g;
     int bad = 0;
@@ -68,7 +68,7 @@ static int look(struct selfcheck *c, const struct job *job, const struct network
             c->since = 0;
         }
     }
-    bad = bad ? differs(c, &g, out, e) : 0;
+    bad = bad ? compare_ids(c, &g, out, e) : 0;
     generation_free(&g);
     return bad;
 }
@@ -82,20 +82,20 @@ void selfcheck_before(struct selfcheck *c, const struct job *job, const struct n
         c->point = *point;
         job->decoder->shorten(&c->point);
     } else if (c->every && !c->ids) {
-        learn(c, job, n, out);
+        keep_ids(c, job, n, out);
     }
 }
 
 int selfcheck_after(struct selfcheck *c, const struct job *job, const struct network *n,
                     struct rec_writer *out, struct err *e)
 {
-    return c->ids && ++c->since >= c->every ? look(c, job, n, out, e) : 0;
+    return c->ids && ++c->since >= c->every ? check_ids(c, job, n, out, e) : 0;
 }
 
 int selfcheck_last(struct selfcheck *c, const struct job *job, const struct network *n,
                    struct rec_writer *out, struct err *e)
 {
-    return c->ids && c->since ? look(c, job, n, out, e) : 0;
+    return c->ids && c->since ? check_ids(c, job, n, out, e) : 0;
 }
 
 void selfcheck_free(struct selfcheck *c)

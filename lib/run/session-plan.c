@@ -13,40 +13,39 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/run/explain.h"
-#include "lib/run/fit.h"
+#include "lib/run/memory_fit.h"
 #include "lib/run/saving.h"
 #include "lib/run/session.h"
 
-/* *n and *draft = what would be loaded. -1: it cannot be had. */
-static int settle(const struct session *s, struct network *n, struct network *draft,
-                  struct err *e)
+/* *n and *companion = the networks that would be loaded. -1: they cannot be. */
+static int settle_networks(const struct session *s, struct network *n, struct network *companion,
+                           struct err *e)
 {
-    return (s->drafter.asked && drafter_settle(&s->drafter, s->job, s->backend, draft, e)) ||
-                   engine_settle(&s->job->args->engine, n, s->backend, &s->checkpoint, e)
-               ? -1
-               : 0;
+    if (s->companion.asked && companion_settle(&s->companion, s->job, s->backend, companion, e))
+        return -1;
+    return engine_settle(&s->job->args->engine, n, s->backend, &s->checkpoint, e);
 }
 
 /* How the run stands as its engine is set now, with batches as they were asked for or each prompt
  * alone. -1: it cannot be had so. */
-static int look(const struct session *s, int alone, struct fit *f)
+static int estimate_run(const struct session *s, int alone, struct memory_fit *f)
 {
-    struct network n, draft;
+    struct network n, companion;
     engine_level(&s->job->args->engine, s->backend, &s->checkpoint, NULL); /* whose scratch it is */
-    if (settle(s, &n, &draft, NULL))
+    if (settle_networks(s, &n, &companion, NULL))
         return -1;
-    *f = (alone ? fit_alone : fit_batches)(s->job, &n, s->drafter.asked ? &draft : NULL,
-                                           s->prompts.v, s->prompts.n);
+    *f = (alone ? memory_fit_for_longest : memory_fit_for_batches)(
+        s->job, &n, s->companion.asked ? &companion : NULL, s->prompts.v, s->prompts.n);
     return 0;
 }
 
 void session_foresee(struct session *s)
 {
-    struct network n, draft;
-    if (settle(s, &n, &draft, NULL))
+    struct network n, companion;
+    if (settle_networks(s, &n, &companion, NULL))
         return;
-    char *lacks = fit_lacks(s->job, &n, s->drafter.asked ? &draft : NULL, s->prompts.v,
-                            s->prompts.n);
+    char *lacks = memory_fit_refusal(s->job, &n, s->companion.asked ? &companion : NULL,
+                                     s->prompts.v, s->prompts.n);
     if (lacks)
         log_warn(&s->log, "W105", "%s: %s; try a smaller --dtype, --quant or shorter texts, or "
                  "--on-oom plan", n.config.name, lacks);
@@ -55,7 +54,7 @@ void session_foresee(struct session *s)
 
 /* Where layers go outside, a share of a host's memory is left for what is not the model: its
  * programs, prompts and records. */
-static int fits_well(const struct fit *f, const struct backend *b)
+static int fits_well(const struct memory_fit *f, const struct backend *b)
 {
     enum { BESIDE_SHARE = 64 };
     return f->fits && (b->name[0] || f->bytes + f->bytes / BESIDE_SHARE <= f->available);
@@ -66,9 +65,9 @@ static int put_some(struct session *s, size_t *outside, int alone)
 {
     enum { IN_SLOTS = 2 }; /* so many outside save nothing */
     size_t layers = s->checkpoint.config.layers;
-    struct fit f;
+    struct memory_fit f;
     for (*outside = 0; *outside <= layers; *outside += *outside ? 1 : IN_SLOTS + 1)
-        if (!look(s, alone, &f) && fits_well(&f, s->backend))
+        if (!estimate_run(s, alone, &f) && fits_well(&f, s->backend))
             return 1;
     *outside = 0;
     return 0;
@@ -87,19 +86,19 @@ static int put_outside(struct session *s, int alone, int plan)
 
 /* The first level from the one asked for on at which each point fits with one prompt, or the last
  * one with layers outside. Where nothing does, all stays. */
-static void climb_down(struct session *s, const struct fit *asked)
+static void climb_down(struct session *s, const struct memory_fit *asked)
 {
     struct engine *g = &s->args.engine;
     const char *level = g->level, *name = s->checkpoint.config.name;
     const struct saving *l = saving_named(level);
-    struct fit f = *asked;
+    struct memory_fit f = *asked;
     while (!f.fits && (l = saving_next(l))) {
         g->level = l->name;
-        if (look(s, 1, &f))
+        if (estimate_run(s, 1, &f))
             f.fits = 0;
     }
     int outside = !f.fits && put_outside(s, 1, 1);
-    char *lacks = fit_text(asked, s->job, s->backend);
+    char *lacks = memory_fit_explain(asked, s->job, s->backend);
     if (outside)
         log_warn(&s->log, "W110", "%s: %s; it runs at level %s with %s%zu of %zu layers offloaded "
                  "(--on-oom plan)", name, lacks, g->level,
@@ -130,22 +129,22 @@ static void map_layers(struct session *s)
 static void plan(struct session *s)
 {
     struct backend *b = s->backend;
-    struct fit f;
+    struct memory_fit f;
     size_t total;
     s->args.halve = 1;
     if (!b->name[0] && !b->memory.cap)
         b->ops->room(b, &b->memory.cap, &total);
-    if (!look(s, 1, &f) && !f.fits)
+    if (!estimate_run(s, 1, &f) && !f.fits)
         climb_down(s, &f);
 }
 
 /* From a device that is too small to the processor. */
 static int move(struct session *s, struct err *e)
 {
-    struct fit f;
-    if (!s->backend->name[0] || look(s, 1, &f) || f.fits)
+    struct memory_fit f;
+    if (!s->backend->name[0] || estimate_run(s, 1, &f) || f.fits)
         return 0;
-    char *lacks = fit_text(&f, s->job, s->backend);
+    char *lacks = memory_fit_explain(&f, s->job, s->backend);
     log_warn(&s->log, "W110", "%s: %s; it runs on the CPU, whose times its records hold (--on-oom "
              "cpu)", s->checkpoint.config.name, lacks);
     free(lacks);
@@ -196,14 +195,17 @@ int session_plan(struct session *s, struct err *e)
 
 int session_slowdown(struct session *s, struct err *e)
 {
-    const struct plan *plan = s->job->plan;
-    struct network n, draft;
-    if (settle(s, &n, &draft, NULL) || !network_offloads(&n)) /* loading refuses what cannot be */
+    const struct run_plan *plan = s->job->plan;
+    struct network n, companion;
+    if (settle_networks(s, &n, &companion, NULL)) /* loading will say why */
+        return 0;
+    if (!network_offloads(&n))
         return 0;
     s->slowdown = mem_zero(plan->points, sizeof *s->slowdown);
     for (size_t i = 0; i < plan->points; i++) {
-        struct fit f = fit_point(s->job, &n, s->drafter.asked ? &draft : NULL, &plan->point[i],
-                                 s->prompts.v, s->prompts.n, s->prompts.n);
+        struct memory_fit f = memory_fit_for_point(
+            s->job, &n, s->companion.asked ? &companion : NULL, &plan->point[i], s->prompts.v,
+            s->prompts.n, s->prompts.n);
         if (f.batch && slowdown_foresee(&s->slowdown[i], &n, &f.need, &f.passes, e))
             return -1;
         if (f.batch)
@@ -215,11 +217,11 @@ int session_slowdown(struct session *s, struct err *e)
 int session_explain(struct session *s, struct err *e)
 {
     const struct job *job = s->job;
-    struct network n, draft;
-    if (settle(s, &n, &draft, e) ||
+    struct network n, companion;
+    if (settle_networks(s, &n, &companion, e) ||
         rec_open(&s->out, &job->args->common, job->decoder->tool, job->argc, job->argv, NULL, e))
         return -1;
     s->writing = 1;
-    return explain_write(job, &n, s->drafter.asked ? &draft : NULL, &s->prompts, &s->out, &s->log,
-                         e);
+    return explain_write(job, &n, s->companion.asked ? &companion : NULL, &s->prompts, &s->out,
+                         &s->log, e);
 }

@@ -30,11 +30,11 @@ int session_stopped(const struct session *s)
 /* c NULL: the model is not known yet. */
 static int check_points(const struct job *job, const struct config *c, struct err *e)
 {
-    int (*check)(const struct settings *, const struct config *, struct err *) = job->decoder->check;
+    const struct decoder *d = job->decoder;
     int bad = 0;
     for (size_t i = 0; i < job->plan->points && !bad; i++) {
         const struct settings *point = &job->plan->point[i];
-        bad = !c ? settings_check(point, e) : check ? check(point, c, e) : 0;
+        bad = !c ? settings_check(point, e) : d->check ? d->check(point, c, e) : 0;
     }
     return bad;
 }
@@ -58,7 +58,7 @@ static int check_flags(const struct job *job, struct err *e)
         return err_set(e, EXIT_BAD_USAGE, "-m MODEL is needed (try '%s --help')",
                        job->decoder->tool);
     if (engine_check_device(&a->engine, e) || engine_check_memory(&a->engine, e) ||
-        watch_check(job, e))
+        watcher_check(job, e))
         return -1;
     size_t party, parties;
     if ((a->turns || a->party) && read_party(a, &party, &parties, e))
@@ -108,7 +108,7 @@ static int open_model(struct session *s, struct err *e)
     if (job->args->engine.check_finite && checkpoint_check_values(c, e))
         return -1;
     return checkpoint_tokenizer(c, &s->tokenizer, e) ||
-                   drafter_open(&s->drafter, job, c, s->tokenizer, &s->log, e)
+                   companion_open(&s->companion, job, c, s->tokenizer, &s->log, e)
                ? -1
                : 0;
 }
@@ -135,17 +135,17 @@ static int read_prompts(struct session *s, struct err *e)
 /* NULL: a file of the checkpoint cannot be read. */
 static json_t *meta_extra(const struct session *s, struct err *e)
 {
-    json_t *about = checkpoint_describe(&s->checkpoint, e), *draft = NULL;
-    if (about && s->job->args->draft)
-        draft = checkpoint_describe(&s->drafter.checkpoint, e);
-    if (!about || (s->job->args->draft && !draft)) {
+    json_t *about = checkpoint_describe(&s->checkpoint, e), *companion = NULL;
+    if (about && s->job->args->extras.draft)
+        companion = checkpoint_describe(&s->companion.checkpoint, e);
+    if (!about || (s->job->args->extras.draft && !companion)) {
         json_decref(about);
         return NULL;
     }
     json_t *m = json_object(), *b = json_object();
     json_object_set_new(m, "checkpoint", about);
-    if (draft)
-        json_object_set_new(m, "draft_model", draft);
+    if (companion)
+        json_object_set_new(m, "draft_model", companion);
     if (s->job->options) /* as the arguments: what is said there is part of the work */
         json_object_set_new(m, "options", json_deep_copy(s->job->options));
     if (s->job->args->engine.level)
@@ -183,13 +183,13 @@ static void warn_library(const struct session *s)
 static int load_all(struct session *s, struct err *e)
 {
     const struct engine *g = &s->job->args->engine;
-    if (!drafter_load(&s->drafter, s->job, s->backend, e)) {
+    if (!companion_load(&s->companion, s->job, s->backend, e)) {
         int bad = engine_load(g, &s->network, s->backend, &s->checkpoint, e);
-        if (!bad && !drafter_agrees(&s->drafter, s->backend, e))
+        if (!bad && !companion_agrees(&s->companion, s->backend, e))
             return 0;
         if (!bad)
             network_free(&s->network);
-        drafter_unload(&s->drafter);
+        companion_unload(&s->companion);
         return -1;
     }
     struct err ignored = {0};
@@ -222,9 +222,9 @@ static int open_prior(struct session *s, struct err *e)
 /* Reads --z-file, which must hold latents of every prompt. */
 static int open_latents(struct session *s, struct err *e)
 {
-    const char *path = s->job->args->z_file;
+    const char *path = s->job->args->extras.z_file;
     struct latent_file *file = &s->latents.file;
-    s->latents.keep = s->job->args->keep_latents;
+    s->latents.keep = s->job->args->extras.keep_latents;
     s->own.latents = &s->latents;
     if (!path)
         return 0;
@@ -318,7 +318,7 @@ static int is_timed(const struct job *job)
 }
 
 /* Why its records must be of one process: a launch is the unit of time. NULL: they need not. */
-static const char *one_process(const struct job *job)
+static const char *why_one_process(const struct job *job)
 {
     return is_timed(job)      ? "a launch that is timed is one process"
            : job->args->trace ? "a trace holds the passes of one process"
@@ -329,11 +329,11 @@ static const char *one_process(const struct job *job)
 static int open_outputs(struct session *s, struct err *e)
 {
     const struct job *job = s->job;
-    struct resume_wish wish = {&s->log, job->args->fresh, one_process(job)};
+    struct resume_wish wish = {&s->log, job->args->fresh, why_one_process(job)};
     json_t *extra = meta_extra(s, e);
     if (!extra)
         return -1;
-    int bad = watch_open(&s->watch, job, &s->checkpoint.config, s->tokenizer, s->prompts.n,
+    int bad = watcher_open(&s->watch, job, &s->checkpoint.config, s->tokenizer, s->prompts.n,
                          &s->progress, extra, e) ||
               rec_open_work(&s->out, &job->args->common, &wish, job->decoder->tool, job->argc,
                             job->argv, json_incref(extra), e);
@@ -396,7 +396,7 @@ int session_close(struct session *s, int bad, struct err *e)
     const char *status = session_stopped(s)                  ? "interrupted"
                          : s->worst == EXIT_INTERNAL ? "failed"
                                                      : "ok";
-    bad = watch_close(&s->watch, bad ? NULL : status, e) || bad ? -1 : 0;
+    bad = watcher_close(&s->watch, bad ? NULL : status, e) || bad ? -1 : 0;
     if (s->writing && !bad && session_stopped(s) && rec_lasts(&s->out)) {
         log_note(&s->log, "stopped; the same command goes on after %lld records",
                  (long long)(s->out.records + rec_kept_left(&s->out)));
@@ -413,7 +413,7 @@ int session_close(struct session *s, int bad, struct err *e)
     latent_file_free(&s->latents.file);
     if (s->loaded)
         network_free(&s->network);
-    drafter_close(&s->drafter);
+    companion_close(&s->companion);
     free(s->slowdown);
     gpu_monitor_close(&s->monitor);
     host_monitor_close(&s->host);

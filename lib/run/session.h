@@ -10,7 +10,7 @@
 #include "lib/base/cli/progress.h"
 #include "lib/latent/latent_source.h"
 #include "lib/record/rec.h"
-#include "lib/run/drafter.h"
+#include "lib/run/companion.h"
 #include "lib/run/monitor/gpu_monitor.h"
 #include "lib/run/monitor/host_monitor.h"
 #include "lib/run/job.h"
@@ -18,7 +18,7 @@
 #include "lib/run/selfcheck.h"
 #include "lib/run/turns.h"
 #include "lib/run/probe/slowdown.h"
-#include "lib/run/watch/watch.h"
+#include "lib/run/watch/watcher.h"
 
 struct session {
     const struct job *job;       /* as it is run: what was asked, or `own` */
@@ -45,12 +45,12 @@ struct session {
     struct handicap handicap;    /* of --handicap */
     struct latent_source latents; /* of --z-file, --keep-latents and z=dit */
     struct slowdown *slowdown;   /* [points]; NULL: no layer is outside */
-    struct drafter drafter;
+    struct companion companion;
     struct rec_writer out;
     int writing;
     struct selfcheck selfcheck;
     struct progress progress;
-    struct watch watch;
+    struct watcher watch;
     int64_t seq, batch_id;
     int worst;                   /* exit code so far */
     int64_t said;                /* prompts that failed: the first are named on standard error */

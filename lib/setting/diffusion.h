@@ -6,7 +6,7 @@
 #include "kernels/order/table.h"
 #include "kernels/unmask/table.h"
 #include "lib/base/err.h"
-#include "lib/setting/choices.h"
+#include "lib/setting/words.h"
 #include "lib/setting/settings.h"
 
 /* The settings that constrain each other; names as in struct diffuse (lib/decode/diffuse.h). */

@@ -1,5 +1,5 @@
-/* engine_facts.h - where and how precisely a model ran: fields of records that belong to the identity
- * of a point and are no settings of a decoder. lib/run/engine.c writes them. */
+/* engine_facts.h - where and how precisely a model ran: fields of records that belong to the
+ * identity of a point and are no settings of a decoder. lib/run/engine.c writes them. */
 #ifndef SETTING_ENGINE_FACTS_H
 #define SETTING_ENGINE_FACTS_H
 

@@ -165,17 +165,31 @@ size_t settings_options(const struct settings_table *t, const char **given, stru
     return t->n;
 }
 
-size_t settings_alias_option(const struct settings_table *t, const char **given,
-                             struct opt *options, struct settings_texts *texts)
+static struct opt alias_option(const struct settings_table *t, const struct settings_alias *a,
+                               const char **given, struct settings_texts *texts)
 {
-    const struct settings_alias *a = &t->alias;
-    if (!a->option)
-        return 0;
-    options[0] = (struct opt){.name = a->option, .type = OPT_WORD,
-                              .to = &given[settings_find(t, a->row)], .choices = a->word,
-                              .help = settings_texts_keep(texts, mem_format("--%s %s", a->row,
-                                                                            a->word))};
-    return 1;
+    const size_t row = settings_find(t, a->row);
+    char own[SETTINGS_WORD];
+    option_of(&t->row[row], own);
+    if (a->word)
+        return (struct opt){.name = a->option, .type = OPT_WORD, .to = &given[row],
+                            .choices = a->word,
+                            .help = settings_texts_keep(texts, mem_format("--%s %s", own,
+                                                                          a->word))};
+    return (struct opt){.name = a->option, .type = OPT_TEXT, .to = &given[row],
+                        .arg = value_name(&t->row[row], texts),
+                        .help = settings_texts_keep(texts, mem_format("--%s", own))};
+}
+
+size_t settings_alias_options(const struct settings_table *t, const char **given,
+                              struct opt *options, struct settings_texts *texts)
+{
+    size_t n = 0;
+    for (const struct settings_alias *a = t->alias; a && a->option; a++, n++) {
+        assert(n < SETTINGS_ALIASES);
+        options[n] = alias_option(t, a, given, texts);
+    }
+    return n;
 }
 
 /* ---- points ---- */

@@ -48,7 +48,8 @@ struct setting {
     unsigned traits;
     const char *help;     /* without the default, which is added */
 };
-/* An option without a value that says one word of a choice row: --stop-at-eos, contract answer. */
+/* Another option for a row. With the word of a choice it takes no value: --stop-at-eos for
+ * --contract answer. word NULL: it takes a value, as the row's own option does. */
 struct settings_alias {
     const char *option, *row, *word;
 };
@@ -58,13 +59,13 @@ struct settings_table {
     const char *system; /* in schedules: "llada", "llama" */
     const struct setting *row;
     size_t n;           /* <= SETTINGS_MAX */
-    struct settings_alias alias; /* option NULL: none */
+    const struct settings_alias *alias; /* option NULL last; NULL: none */
     /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that settings of a point break, whatever
      * the model; NULL: there is none. */
     int (*check)(const struct settings *point, struct err *e);
 };
 enum { SETTINGS_MAX = 64, SETTINGS_POINTS = 4096, SETTINGS_ID = 13 /* 12 hex digits and NUL */,
-       SETTINGS_WORD = 40 };
+       SETTINGS_WORD = 40, SETTINGS_ALIASES = 4 };
 
 struct settings { /* a point */
     const struct settings_table *table;
@@ -88,9 +89,9 @@ char *settings_texts_keep(struct settings_texts *t, char *text);
  * command line gives row i, else stays. Returns how many; options must have room for n rows. */
 size_t settings_options(const struct settings_table *t, const char **given, struct opt *options,
                         struct settings_texts *texts);
-/* Appends the option of the table's alias, if it has one. Returns how many. */
-size_t settings_alias_option(const struct settings_table *t, const char **given,
-                             struct opt *options, struct settings_texts *texts);
+/* Appends the options of the table's aliases, at most SETTINGS_ALIASES. Returns how many. */
+size_t settings_alias_options(const struct settings_table *t, const char **given,
+                              struct opt *options, struct settings_texts *texts);
 
 /* ---- points ---- */
 

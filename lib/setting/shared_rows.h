@@ -4,8 +4,8 @@
 
 #include "lib/setting/settings.h"
 
-/* Traits of a setting that takes a list and changes the answers, or only their time and memory. What
- * changes the answers may change the number of passes, so it counts for the speed too. */
+/* Traits of a setting that takes a list and changes the answers, or only their time and memory.
+ * What changes the answers may change the number of passes, so it counts for the speed too. */
 enum {
     SWEPT_TEXT = SETTING_SWEPT | SETTING_TEXT | SETTING_SPEED,
     SWEPT_SPEED = SETTING_SWEPT | SETTING_SPEED,

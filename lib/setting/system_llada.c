@@ -4,7 +4,7 @@
  * cache policies, come from their lists: the place of a word is its enumerator. */
 #include "kernels/advance.h"
 #include "kernels/gumbel.h"
-#include "lib/setting/choices.h"
+#include "lib/setting/words.h"
 #include "lib/setting/diffusion.h"
 #include "lib/setting/shared_rows.h"
 #include "lib/setting/system.h"
@@ -134,6 +134,12 @@ static int check(const struct settings *s, struct err *e)
     return diffusion_check(&d, e);
 }
 
-const struct settings_table system_llada = {
-    .system = "llada", .row = rows, .n = sizeof rows / sizeof *rows,
-    .alias = {.option = "stop-at-eos", .row = "contract", .word = "answer"}, .check = check};
+static const struct settings_alias aliases[] = {
+    {"stop-at-eos", "contract", "answer"},
+    {NULL, NULL, NULL}};
+
+const struct settings_table system_llada = {.system = "llada",
+                                            .row = rows,
+                                            .n = sizeof rows / sizeof *rows,
+                                            .alias = aliases,
+                                            .check = check};

@@ -37,6 +37,14 @@ static int check(const struct settings *s, struct err *e)
     return 0;
 }
 
-const struct settings_table system_llama = {
-    .system = "llama", .row = rows, .n = sizeof rows / sizeof *rows,
-    .alias = {.option = "ignore-eos", .row = "contract", .word = "fixed"}, .check = check};
+static const struct settings_alias aliases[] = {
+    {"ignore-eos", "contract", "fixed"},
+    {"use-kv-cache", "cache", NULL},
+    {"gen-length", "max_new", NULL},
+    {NULL, NULL, NULL}};
+
+const struct settings_table system_llama = {.system = "llama",
+                                            .row = rows,
+                                            .n = sizeof rows / sizeof *rows,
+                                            .alias = aliases,
+                                            .check = check};

@@ -1,6 +1,6 @@
 /* system_ltm.c - the settings of the latent thought model (gen-ltm). The steps of its fit take the
  * place of denoising steps: more of them take longer, and may give a better answer. */
-#include "lib/setting/choices.h"
+#include "lib/setting/words.h"
 #include "lib/setting/shared_rows.h"
 #include "lib/setting/system.h"
 
@@ -40,6 +40,13 @@ static const struct setting rows[] = {
     VARIANT_ROWS,
     BATCH_ROW};
 
-const struct settings_table system_ltm = {
-    .system = "ltm", .row = rows, .n = sizeof rows / sizeof *rows,
-    .alias = {.option = "ignore-eos", .row = "contract", .word = "fixed"}};
+static const struct settings_alias aliases[] = {
+    {"ignore-eos", "contract", "fixed"},
+    {"use-kv-cache", "cache", NULL},
+    {"gen-length", "max_new", NULL},
+    {NULL, NULL, NULL}};
+
+const struct settings_table system_ltm = {.system = "ltm",
+                                          .row = rows,
+                                          .n = sizeof rows / sizeof *rows,
+                                          .alias = aliases};

@@ -69,7 +69,7 @@ static void test_defaults(const struct decoder *d, const struct settings_table *
        "%s: so is the short point of a self-check", t->system);
 }
 
-/* The traits of lib/setting/choices.h are those of the policies themselves. */
+/* The traits of lib/setting/words.h are those of the policies themselves. */
 static void test_cache_traits(void)
 {
     int same = 1;

@@ -40,14 +40,14 @@ static int generate(const char *output, int64_t every, int from)
         struct job_args a = JOB_DEFAULTS;
         const char *given[SETTINGS_MAX] = {0};
         struct decoder odd = decoder_autoregress;
-        struct plan plan = {0};
+        struct run_plan plan = {0};
         struct err e = {0};
         odd.tool = "odd";
         odd.run = run;
         given[settings_find(odd.table, "max_new")] = "20";
         given[settings_find(odd.table, "batch")] = "2";
         given[settings_find(odd.table, "contract")] = "fixed";
-        if (plan_cross(&plan, odd.table, given, 1, 0, &e))
+        if (run_plan_cross(&plan, odd.table, given, 1, 0, &e))
             _exit(98);
         a.common.output = output;
         a.common.quiet = 1;
@@ -61,7 +61,7 @@ static int generate(const char *output, int64_t every, int from)
         if (!freopen("/dev/null", "w", stderr))
             _exit(99);
         int code = runner_run(&job, &e);
-        plan_free(&plan);
+        run_plan_free(&plan);
         free(argv[0]);
         free(prompts);
         _exit(code);

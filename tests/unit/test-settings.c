@@ -25,9 +25,10 @@ static const struct setting rows[ROWS] = {
     [BATCH] = {"batch", 0, SETTING_INT, 1, 64, NULL, "1", NULL, "batch", NULL,
                SETTING_SHOWN, "prompts together"},
 };
+static const struct settings_alias aliases[] = {{"by-threshold", "rule", "threshold"},
+                                                {NULL, NULL, NULL}};
 static const struct settings_table table = {
-    .system = "test", .row = rows, .n = ROWS,
-    .alias = {.option = "by-threshold", .row = "rule", .word = "threshold"}};
+    .system = "test", .row = rows, .n = ROWS, .alias = aliases};
 
 static char *label_of(const struct settings *s)
 {
@@ -148,7 +149,7 @@ static void test_options(void)
     ok(!strcmp(given[FLAG], "off,on"), "a flag takes a list");
     char alias[] = "--by-threshold";
     char *word_of_rule[] = {word, alias, NULL};
-    ok(settings_alias_option(&table, given, o + ROWS, &texts) == 1, "an alias is an option");
+    ok(settings_alias_options(&table, given, o + ROWS, &texts) == 1, "an alias is an option");
     opt_parse(&tool, 2, word_of_rule);
     ok(!strcmp(given[RULE], "threshold"), "that says its word");
     settings_texts_free(&texts);

@@ -20,7 +20,7 @@ static struct autoregress how_of(const struct settings *s, const struct decode_e
         .lookup = settings_count(s, "lookup"),
         .lookup_ngram = settings_count(s, "lookup_ngram"),
         .draft_tokens = settings_count(s, "draft_tokens"),
-        .draft = settings_count(s, "draft_tokens") ? env->draft : NULL,
+        .draft = settings_count(s, "draft_tokens") ? env->companion : NULL,
         .variant = decoder_variant(s),
         .prepare = env->prepare,
         .seed = env->seed,
@@ -78,6 +78,14 @@ static void shorten(struct settings *s)
     settings_say(s, "batch", 1);
 }
 
+static size_t extra_options(struct decoder_extras *to, struct opt *options)
+{
+    options[0] = (struct opt){
+        .name = "draft", .type = OPT_TEXT, .to = &to->draft, .arg = "MODEL",
+        .help = "smaller model with the same tokenizer that guesses the next tokens"};
+    return 1;
+}
+
 const struct decoder decoder_autoregress = {.tool = "gen-llama",
                                             .paradigms = 1u << PARADIGM_AUTOREGRESSIVE,
                                             .table = &system_llama,
@@ -86,4 +94,5 @@ const struct decoder decoder_autoregress = {.tool = "gen-llama",
                                             .passes = passes,
                                             .run = run,
                                             .shorten = shorten,
-                                            .drafts = "draft_tokens"};
+                                            .extra_options = extra_options,
+                                            .companion_setting = "draft_tokens"};

@@ -1,4 +1,4 @@
-/* cache.c - the table of the policies, from the rows of choices.h, and what they share. A policy is
+/* cache.c - the table of the policies, from the rows of words.h, and what they share. A policy is
  * asked on the host, once a description and canvas, so it may be plain C over lists: nothing of it
  * runs between two passes. */
 #include "lib/decode/cache/cache.h"

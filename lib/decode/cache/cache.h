@@ -1,5 +1,5 @@
 /* cache.h - which rows of a canvas a pass computes, and which keys and values it reads: the
- * policies of --cache. One policy = one file here, one row in lib/setting/choices.h, and one row
+ * policies of --cache. One policy = one file here, one row in lib/setting/words.h, and one row
  * there for each of its parameters.
  *
  * The host describes passes; several in a row may run from one description. A policy is asked at
@@ -11,7 +11,7 @@
 
 #include "kernels/advance.h"
 #include "lib/network/cost.h"
-#include "lib/setting/choices.h"
+#include "lib/setting/words.h"
 
 #define CACHE_INT int32_t /* the types of parameters */
 #define CACHE_REAL double

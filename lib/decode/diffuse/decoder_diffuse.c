@@ -1,6 +1,7 @@
 /* decoder_diffuse.c - masked diffusion as the runner sees it: a point of its settings
  * (lib/setting/system_llada.c) as a struct diffuse.
  */
+#include "kernels/dtype.h"
 #include "lib/decode/decoder.h"
 #include "lib/decode/diffuse.h"
 #include "lib/setting/diffusion.h"
@@ -63,7 +64,7 @@ static struct memory_estimate estimate(const struct network *n, const struct set
                                        const struct generation_input *in, size_t batch)
 {
     struct diffuse how = how_of(s);
-    how.early = how.early_steps ? env->draft : NULL;
+    how.early = how.early_steps ? env->companion : NULL;
     return diffuse_estimate(n, &how, in, batch);
 }
 
@@ -100,7 +101,7 @@ static void run(const struct network *n, const struct settings *s, const struct 
     how.stop = env->stop;
     how.observer = env->observer;
     how.replay = env->replay;
-    how.early = how.early_steps ? env->draft : NULL;
+    how.early = how.early_steps ? env->companion : NULL;
     diffuse(n, &how, in, batch, out, trace);
 }
 
@@ -119,6 +120,18 @@ static void shorten(struct settings *s)
         *s = whole;
 }
 
+static size_t extra_options(struct decoder_extras *to, struct opt *options)
+{
+    options[0] = (struct opt){
+        .name = "commit-trace", .type = OPT_TEXT, .to = &to->commit_trace, .arg = "FILE",
+        .help = "generation records whose commit_tokens --unmask replay repeats"};
+    options[1] = (struct opt){
+        .name = "early-quant", .type = OPT_CHOICE, .to = &to->early_quant,
+        .choices = "none|" DTYPE_QUANTIZED,
+        .help = "--quant of the first --early-steps steps; both formats are in memory"};
+    return 2;
+}
+
 const struct decoder decoder_diffuse = {.tool = "gen-llada",
                                         .paradigms = DIFFUSES,
                                         .table = &system_llada,
@@ -128,6 +141,6 @@ const struct decoder decoder_diffuse = {.tool = "gen-llada",
                                         .passes = passes,
                                         .run = run,
                                         .shorten = shorten,
-                                        .replays = 1,
-                                        .drafts = "early_steps",
-                                        .early = 1};
+                                        .extra_options = extra_options,
+                                        .companion_setting = "early_steps",
+                                        .companion_is_model = 1};

@@ -122,10 +122,19 @@ static void close_prior(struct latent_source *l)
     dit_free(l->prior);
 }
 
+static size_t extra_options(struct decoder_extras *to, struct opt *options)
+{
+    options[0] = (struct opt){.name = "z-file", .type = OPT_TEXT, .to = &to->z_file,
+                              .arg = "FILE", .help = "records with the latents for --z file"};
+    options[1] = (struct opt){.name = "keep-latents", .type = OPT_FLAG, .to = &to->keep_latents,
+                              .help = "write the latents into the records, for --z-file"};
+    return 2;
+}
+
 const struct decoder decoder_think = {.tool = "gen-ltm",
                                       .paradigms = 1u << PARADIGM_LATENT,
                                       .table = &system_ltm,
-                                      .latents = 1,
+                                      .extra_options = extra_options,
                                       .extent = extent,
                                       .check = check,
                                       .able = able,

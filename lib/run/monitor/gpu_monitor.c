@@ -36,7 +36,7 @@ int64_t gpu_monitor_foreign(const struct gpu_monitor *g)
     return now.foreign;
 }
 
-static void rest(int64_t ns)
+static void sleep_ns(int64_t ns)
 {
     struct timespec t = {ns / 1000000000, ns % 1000000000};
     while (nanosleep(&t, &t) && errno == EINTR)
@@ -47,7 +47,7 @@ void gpu_monitor_begin(struct gpu_monitor *g)
 {
     int64_t most = g->batch_ns / 10 < PAUSE_NS ? g->batch_ns / 10 : PAUSE_NS;
     if (g->poll && most > 0)
-        rest((int64_t)rng_below(&g->pause, (uint64_t)most));
+        sleep_ns((int64_t)rng_below(&g->pause, (uint64_t)most));
     nvml_read(g->nvml, &g->begin);
     g->resident_reset = resident_reset();
 }
@@ -173,7 +173,7 @@ void gpu_monitor_put(const struct gpu_monitor *g, json_t *record)
 }
 
 /* What the system says this process held in the batch: of a host, its peak resident set. */
-static int64_t process_peak(const struct gpu_monitor *g)
+static int64_t find_process_peak(const struct gpu_monitor *g)
 {
     return g->gpu ? most(g->begin.process_bytes, g->end.process_bytes, g->seen.process_peak_bytes)
                   : g->resident_peak;
@@ -181,7 +181,7 @@ static int64_t process_peak(const struct gpu_monitor *g)
 
 int gpu_monitor_layers(const struct gpu_monitor *g, const struct memory *m)
 {
-    int64_t process = process_peak(g);
+    int64_t process = find_process_peak(g);
     if (m->requested > m->allocated || m->allocated > m->reserved ||
         m->requested_peak > m->allocated_peak || m->allocated_peak > m->reserved_peak)
         return 0;
@@ -192,7 +192,7 @@ int gpu_monitor_layers(const struct gpu_monitor *g, const struct memory *m)
 
 void gpu_monitor_put_memory(const struct gpu_monitor *g, const struct memory *m, json_t *memory)
 {
-    int64_t process = process_peak(g);
+    int64_t process = find_process_peak(g);
     int holds = gpu_monitor_layers(g, m);
     set_known(memory, "device_peak_bytes",
               g->gpu ? most(g->begin.used_bytes, g->end.used_bytes, g->seen.used_peak_bytes)
@@ -226,7 +226,7 @@ json_t *gpu_monitor_idle(struct gpu_monitor *g, const char *when, int64_t ms)
     gpu_poll_settle(g->poll);
     struct gpu_poll_seen seen;
     int64_t begin = clock_ns();
-    rest(ms * 1000000);
+    sleep_ns(ms * 1000000);
     int64_t end = clock_ns();
     gpu_poll_take(g->poll, begin, end, &seen);
     json_t *o = json_object();

@@ -78,7 +78,7 @@ static int score(const struct calibration *c, const struct network *n, double *e
 }
 
 /* What text i loses with unit u in format f. */
-static double *lost(const struct calibration *c, size_t i, size_t units, size_t u, size_t f)
+static double *loss_at(const struct calibration *c, size_t i, size_t units, size_t u, size_t f)
 {
     return &c->lost[(i * units + u) * MIX_FORMATS + f];
 }
@@ -101,7 +101,7 @@ static int measure(struct calibration *c, struct network *n, const struct checkp
                 return -1;
             u->loss[f] = nats - *dense;
             for (size_t i = 0; i < c->n; i++)
-                *lost(c, i, count, k, f) = each[1][i] - each[0][i];
+                *loss_at(c, i, count, k, f) = each[1][i] - each[0][i];
         }
         if (network_part(n, model, u->part, u->layer, QUANT_NONE, e))
             return -1;
@@ -126,8 +126,8 @@ int calibration_measure(struct calibration *c, struct network *n, const struct c
 /* ---- the choice ---- */
 
 /* Losses of all units over every second text, those of `half`. */
-static void half_losses(const struct calibration *c, size_t half, struct mix_unit *units,
-                        size_t count)
+static void sum_half_losses(const struct calibration *c, size_t half, struct mix_unit *units,
+                            size_t count)
 {
     double tokens = 0;
     for (size_t i = half; i < c->n; i += 2)
@@ -136,7 +136,7 @@ static void half_losses(const struct calibration *c, size_t half, struct mix_uni
         for (size_t f = 1; f < MIX_FORMATS; f++) {
             double sum = 0;
             for (size_t i = half; i < c->n; i += 2)
-                sum += *lost(c, i, count, u, f);
+                sum += *loss_at(c, i, count, u, f);
             units[u].loss[f] = sum / tokens;
         }
 }
@@ -147,7 +147,7 @@ static void judge(const struct calibration *c, size_t half, const struct mix_uni
 {
     for (size_t i = 1 - half; i < c->n; i += 2)
         for (size_t u = 0; u < count; u++)
-            gain[i] += sign * *lost(c, i, count, u, units[u].chosen);
+            gain[i] += sign * *loss_at(c, i, count, u, units[u].chosen);
 }
 
 double calibration_choose(const struct calibration *c, struct mix_unit *units, size_t count,
@@ -158,7 +158,7 @@ double calibration_choose(const struct calibration *c, struct mix_unit *units, s
     double mean = stat_mean(c->tokens, c->n);
     for (size_t half = 0; half < 2 && c->n > 1; half++) {
         memcpy(trial, units, count * sizeof *trial);
-        half_losses(c, half, trial, count);
+        sum_half_losses(c, half, trial, count);
         if (!isfinite(mix_raise(trial, count, budget)))
             break;
         judge(c, half, trial, count, 1, each);

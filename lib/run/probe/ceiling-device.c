@@ -18,7 +18,8 @@ static const size_t copy_most = (size_t)2 << 30;
 static const double moment_s = 0.005, most_s = 0.3;
 
 /* Seconds of the quickest of n calls behind each other. */
-static double quickest(struct backend *b, void (*call)(const void *ctx), const void *ctx, size_t n)
+static double time_quickest(struct backend *b, void (*call)(const void *ctx), const void *ctx,
+                            size_t n)
 {
     int64_t mark[CALLS + 1];
     for (size_t i = 0; i < n; i++) {
@@ -39,12 +40,12 @@ static double quickest(struct backend *b, void (*call)(const void *ctx), const v
  * takes a moment, or when it is the `last` size. */
 static double time_call(struct backend *b, void (*call)(const void *ctx), const void *ctx, int last)
 {
-    quickest(b, call, ctx, 1);
-    double took = quickest(b, call, ctx, 1);
+    time_quickest(b, call, ctx, 1);
+    double took = time_quickest(b, call, ctx, 1);
     if (took < moment_s && !last)
         return took;
     double fit = fmin(fmax(most_s / fmax(took, 1e-9), CALLS_LEAST), CALLS);
-    return fmin(took, quickest(b, call, ctx, (size_t)fit));
+    return fmin(took, time_quickest(b, call, ctx, (size_t)fit));
 }
 
 struct copying {

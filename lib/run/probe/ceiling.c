@@ -60,7 +60,7 @@ static void scan_part(void *ctx, size_t begin, size_t end, size_t worker)
 }
 
 /* The quickest of several passes, in seconds. */
-static double best_pass(int passes, struct pool *pool, size_t n, pool_task *task, void *ctx)
+static double time_best_pass(int passes, struct pool *pool, size_t n, pool_task *task, void *ctx)
 {
     int64_t best = INT64_MAX;
     for (int pass = 0; pass < passes; pass++) {
@@ -94,7 +94,7 @@ struct ceiling_reader *ceiling_reader_open(size_t bytes, struct err *e)
 double ceiling_reader_bytes_per_s(struct ceiling_reader *r, struct pool *pool)
 {
     size_t lines = r->bytes / sizeof *r->lines;
-    return (double)r->bytes / best_pass(READ_PASSES, pool, lines, scan_part, r);
+    return (double)r->bytes / time_best_pass(READ_PASSES, pool, lines, scan_part, r);
 }
 
 void ceiling_reader_close(struct ceiling_reader *r)
@@ -118,7 +118,7 @@ static double spin_rate(const struct peak *p, struct pool *pool, int passes)
         return 0;
     size_t threads = pool_threads(pool);
     struct spin s = spin_new(p, ROUNDS);
-    double took = best_pass(passes, pool, threads, spin_part, &s);
+    double took = time_best_pass(passes, pool, threads, spin_part, &s);
     free(s.seed);
     return p->operations * ROUNDS * (double)threads / took;
 }
@@ -133,8 +133,8 @@ double ceiling_cores(struct pool *pool)
         return NAN;
     struct spin s = spin_new(p, 4 * ROUNDS); /* long beside waking a thread */
     for (int i = 0; i < PAIRS; i++) {
-        double one = best_pass(1, pool, 1, spin_part, &s);
-        ratio[i] = (double)threads * one / best_pass(1, pool, threads, spin_part, &s);
+        double one = time_best_pass(1, pool, 1, spin_part, &s);
+        ratio[i] = (double)threads * one / time_best_pass(1, pool, threads, spin_part, &s);
     }
     free(s.seed);
     return stat_median(ratio, PAIRS);
@@ -146,7 +146,7 @@ int ceiling_shared(double cores, size_t threads)
 }
 
 /* The median of the loops, and how far they lie apart as a share of it. */
-static double middle(double rate[LOOPS], double *spread)
+static double median_rate(double rate[LOOPS], double *spread)
 {
     double m = stat_median(rate, LOOPS); /* sorts them */
     *spread = m > 0 ? (rate[LOOPS - 1] - rate[0]) / m : 0;
@@ -166,8 +166,8 @@ void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *
         cores[i] = ceiling_cores(pool);
     }
     for (int u = 0; u < UNITS; u++)
-        c->own_per_s[u] = middle(made[u], &c->operations_spread[u]);
-    c->bytes_per_s = middle(bytes, &c->bytes_spread);
+        c->own_per_s[u] = median_rate(made[u], &c->operations_spread[u]);
+    c->bytes_per_s = median_rate(bytes, &c->bytes_spread);
     c->cores = stat_median(cores, LOOPS);
     ceiling_lift(c);
 }

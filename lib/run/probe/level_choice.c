@@ -189,7 +189,7 @@ static int take_lines(struct level_times *t, const char *text, const char *end)
 }
 
 /* 1: the file has the times. */
-static int recall(struct level_times *t, const char *path, const char *header)
+static int read_times(struct level_times *t, const char *path, const char *header)
 {
     enum { LIMIT = 1 << 16 };
     struct buf b = {0};
@@ -203,7 +203,7 @@ static int recall(struct level_times *t, const char *path, const char *header)
     return known;
 }
 
-static void keep(const struct level_times *t, const char *path, const char *header)
+static void write_times(const struct level_times *t, const char *path, const char *header)
 {
     struct buf b = {0};
     buf_text(&b, header);
@@ -218,7 +218,7 @@ static void keep(const struct level_times *t, const char *path, const char *head
 }
 
 /* The descriptor that holds the folder; -1: it cannot be held, or others do for too long. */
-static int hold(const char *folder)
+static int lock_folder(const char *folder)
 {
     const struct timespec moment = {0, 5000000};
     for (int i = 0; i < 100; i++) {
@@ -234,13 +234,14 @@ static int hold(const char *folder)
 int level_choice_times(struct level_times *t, const char *folder, level_choice_clock *clock)
 {
     char *header = header_of(t), *path = folder ? path_of(folder, header) : NULL;
-    int known = path && recall(t, path, header), bad = 0;
+    int known = path && read_times(t, path, header), bad = 0;
     if (!known) {
-        int lasts = path && !file_make_folder(folder, NULL), held = lasts ? hold(folder) : -1;
-        known = held >= 0 && recall(t, path, header);
+        int lasts = path && !file_make_folder(folder, NULL);
+        int held = lasts ? lock_folder(folder) : -1;
+        known = held >= 0 && read_times(t, path, header);
         bad = known ? 0 : clock(t);
         if (lasts && !known && !bad)
-            keep(t, path, header);
+            write_times(t, path, header);
         if (held >= 0)
             close(held);
     }

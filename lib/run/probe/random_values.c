@@ -64,8 +64,7 @@ static void draw_floats(const struct mat_source *s, size_t first, size_t count, 
 }
 
 int random_values_mat(const struct random_values *d, struct mat *m, size_t rows, size_t cols,
-                      enum dtype dtype,
-              size_t number)
+                      enum dtype dtype, size_t number)
 {
     const struct draw draw = {d->normal, d->seed, 1, (uint32_t)number};
     const struct mat_source s = {.rows = rows, .cols = cols, .floats = draw_floats, .draw = &draw};

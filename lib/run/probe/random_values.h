@@ -21,7 +21,6 @@ void *random_values_make(const struct random_values *d, size_t n, enum dtype dty
 void random_values_fill(const struct random_values *d, void *to, size_t n, enum dtype dtype);
 /* Matrix `number` of a shape. -1: no memory. */
 int random_values_mat(const struct random_values *d, struct mat *m, size_t rows, size_t cols,
-                      enum dtype dtype,
-              size_t number);
+                      enum dtype dtype, size_t number);
 
 #endif

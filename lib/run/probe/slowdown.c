@@ -10,7 +10,7 @@
 
 enum { FEW_TOKENS = 64, TRIES = 3, MORE_TRIES = 12, BLOCKS = 6, BLOCK_MOST = 64 << 20 };
 
-static int64_t now(struct backend *b)
+static int64_t read_clock(struct backend *b)
 {
     return b->ops->event_wait(b, b->ops->event_record(b));
 }
@@ -57,9 +57,9 @@ static double time_pass(const struct network *n, size_t rows)
     double least = 0, all = 0;
     for (int i = 0; w && least < long_enough && i <= MORE_TRIES &&
                     (i <= TRIES || (least > worth_more && all < long_enough)); i++) {
-        int64_t begin = now(n->backend);
+        int64_t begin = read_clock(n->backend);
         forward(n, NULL, w, &f, &out, NULL);
-        double s = (double)(now(n->backend) - begin) * 1e-9;
+        double s = (double)(read_clock(n->backend) - begin) * 1e-9;
         least = i == 0 || s < least ? s : least;
         all += s;
     }
@@ -70,7 +70,7 @@ static double time_pass(const struct network *n, size_t rows)
 
 /* Layers that are timed together: more than the caches of a processor hold, so that each comes from
  * memory as in the run, but no more than the run itself has there. */
-static size_t layers_timed(const struct network *n)
+static size_t count_timed_layers(const struct network *n)
 {
     enum { BEYOND_CACHES = 128 << 20, IN_SLOTS = 2 };
     size_t wanted = BEYOND_CACHES / network_layer_bytes(n) + 1, L = n->config.layers;
@@ -81,7 +81,7 @@ static size_t layers_timed(const struct network *n)
 
 /* What a pass takes over what its layers alone would, by what limits it: what it multiplies, or the
  * bytes that it reads. */
-static double beside(const struct network *n, const struct extent *x)
+static double rest_of_pass(const struct network *n, const struct extent *x)
 {
     const struct cost_model t = cost_model_of(n);
     const struct cost c = cost_of(&t, x);
@@ -102,15 +102,15 @@ static void time_layers(struct slowdown *s, const struct network *n, const struc
     struct config shape = n->config;
     struct checkpoint c;
     struct network some;
-    shape.layers = layers_timed(n);
+    shape.layers = count_timed_layers(n);
     shape.vocab = FEW_TOKENS;
     const double times = (double)n->config.layers / (double)shape.layers;
     checkpoint_draw(&c, &shape, 0);
     if (!network_load(&some, n->backend, &c, &p, NULL)) {
-        s->whole_s = times * time_pass(&some, (size_t)x->whole.rows) * beside(n, &x->whole);
+        s->whole_s = times * time_pass(&some, (size_t)x->whole.rows) * rest_of_pass(n, &x->whole);
         s->most_s = s->whole_s;
         if (x->whole_share < 1)
-            s->most_s = times * time_pass(&some, (size_t)x->most.rows) * beside(n, &x->most);
+            s->most_s = times * time_pass(&some, (size_t)x->most.rows) * rest_of_pass(n, &x->most);
         network_free(&some);
     }
     checkpoint_close(&c);

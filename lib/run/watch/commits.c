@@ -24,7 +24,7 @@ static json_t *list_of(const int32_t *v, size_t n)
     return a;
 }
 
-static json_t *fields(const char *id, json_t *about, const struct observed *o)
+static json_t *make_record(const char *id, json_t *about, const struct observed *o)
 {
     json_t *r = json_object(), *ids = json_array(), *sure = json_array();
     for (size_t i = 0; i < o->commits; i++) {
@@ -46,7 +46,7 @@ static json_t *fields(const char *id, json_t *about, const struct observed *o)
 void commits_put(struct commits *c, const char *id, json_t *about, const struct observed *o)
 {
     if (c->writing && !c->err.code && (o->commits || o->reopened))
-        rec_write(&c->out, "commit", fields(id, about, o), &c->err);
+        rec_write(&c->out, "commit", make_record(id, about, o), &c->err);
 }
 
 int commits_check(const struct commits *c, struct err *e)

@@ -90,7 +90,7 @@ static void put_text(struct pen *p, int style, const char *s, size_t n)
 
 /* ---- what a frame says ---- */
 
-static size_t finals(const struct live *l)
+static size_t count_final(const struct live *l)
 {
     size_t n = 0;
     for (size_t k = 0; k < l->n; k++)
@@ -99,9 +99,9 @@ static size_t finals(const struct live *l)
 }
 
 /* The caller frees. */
-static char *counters(const struct live *l)
+static char *write_counters(const struct live *l)
 {
-    size_t n = finals(l);
+    size_t n = count_final(l);
     return mem_format("%s %s: pass %lld, %zu/%zu tokens, %.2g a pass, %.1f s", l->tool, l->name,
                       (long long)l->pass, n, l->slots,
                       l->pass ? (double)n / (double)l->pass : 0.0, (double)l->ns * 1e-9);
@@ -231,7 +231,7 @@ static void draw(struct live *l)
     struct pen above = {.out = &out, .columns = columns, .style = -1, .colours = l->colours,
                         .is_one_line = 1};
     struct pen p = {.out = &text, .columns = columns, .style = -1, .colours = l->colours};
-    char *counts = counters(l);
+    char *counts = write_counters(l);
     put_text(&above, -1, counts, strlen(counts));
     free(counts);
     end_line(&above);
@@ -286,7 +286,7 @@ void live_show(struct live *l)
 {
     int64_t now = clock_ns();
     if (!l->terminal) {
-        char *counts = counters(l);
+        char *counts = write_counters(l);
         fprintf(stderr, "%s\n", counts);
         free(counts);
     } else if (!l->drawn_ns || now - l->drawn_ns >= FRAME_NS) {

@@ -1,10 +1,10 @@
-/* choices.h - words of settings that decoders know as enumerators. One list gives the choices of an
+/* words.h - words of settings that decoders know as enumerators. One list gives the choices of an
  * option (system_llada.c) and the enumerators, so the place of a word is its enumerator.
  *
  * The lists of orders and unmasking rules are in kernels/order/table.h and kernels/unmask/table.h.
  */
-#ifndef SETTING_CHOICES_H
-#define SETTING_CHOICES_H
+#ifndef SETTING_WORDS_H
+#define SETTING_WORDS_H
 
 /* ---- cache policies (lib/decode/cache) ---- */
 

@@ -1,9 +1,9 @@
-/* watch.h - who looks on while batches are generated: the observer that a session hands to its
+/* watcher.h - who looks on while batches are generated: the observer that a session hands to its
  * decoder. It moves the progress line within a batch, and with --trace, --stream or --live it looks
  * closely (observer.h): then nothing may be timed, and the records say `watched` where they say
  * what their times are worth. */
-#ifndef RUN_WATCH_WATCH_H
-#define RUN_WATCH_WATCH_H
+#ifndef RUN_WATCH_WATCHER_H
+#define RUN_WATCH_WATCHER_H
 
 #include "lib/base/cli/progress.h"
 #include "lib/run/watch/commits.h"
@@ -12,7 +12,7 @@
 #include "lib/run/watch/live.h"
 #include "lib/run/watch/stream.h"
 
-struct watch {
+struct watcher {
     struct observer observer;
     const struct job *job;
     struct progress *progress;
@@ -29,20 +29,20 @@ struct watch {
 };
 
 /* What the flags alone can tell. -1: EXIT_BAD_USAGE. */
-int watch_check(const struct job *job, struct err *e);
-int watch_is_close(const struct job *job);
+int watcher_check(const struct job *job, struct err *e);
+int watcher_is_close(const struct job *job);
 /* extra: of the run's meta record, borrowed. -1: a text cannot be shown without a tokenizer
  * (EXIT_BAD_DATA), the trace cannot be written. */
-int watch_open(struct watch *w, const struct job *job, const struct config *c,
-               const struct tokenizer *tokenizer, size_t prompts, struct progress *progress,
-               json_t *extra, struct err *e);
+int watcher_open(struct watcher *w, const struct job *job, const struct config *c,
+                 const struct tokenizer *tokenizer, size_t prompts, struct progress *progress,
+                 json_t *extra, struct err *e);
 /* Around a batch: out[n] belongs to prompt[n] and fills meanwhile. -1: a record was not written. */
-const struct observer *watch_begin(struct watch *w, const struct network *n,
-                                   const struct generation_place *at,
-                                   const struct prompt *const *prompt,
-                                   const struct generation *out, size_t count);
-int watch_end(struct watch *w, struct err *e);
+const struct observer *watcher_begin(struct watcher *w, const struct network *n,
+                                     const struct generation_place *at,
+                                     const struct prompt *const *prompt,
+                                     const struct generation *out, size_t count);
+int watcher_end(struct watcher *w, struct err *e);
 /* status as of rec_close; NULL: the trace is dropped. */
-int watch_close(struct watch *w, const char *status, struct err *e);
+int watcher_close(struct watcher *w, const char *status, struct err *e);
 
 #endif

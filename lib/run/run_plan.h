@@ -1,4 +1,4 @@
-/* plan.h - the points that a generator process runs, in which order: its launch.
+/* run_plan.h - the points that a generator process runs, in which order: its launch.
  *
  * From the command line: every combination of the lists that settings were given. From a schedule
  * file: one record
@@ -8,8 +8,8 @@
  * "round"; a list that tells no rounds is run R times over. What a point does not say is what the
  * command line says.
  */
-#ifndef RUN_PLAN_H
-#define RUN_PLAN_H
+#ifndef RUN_RUN_PLAN_H
+#define RUN_RUN_PLAN_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@
 #include "lib/base/err.h"
 #include "lib/setting/settings.h"
 
-struct plan {
+struct run_plan {
     struct settings *point; /* owned */
     int64_t *round;         /* [points]: of a schedule, the round that each is in; NULL: 0; owned */
     size_t points, rounds;  /* how often all of them are run */
@@ -27,12 +27,12 @@ struct plan {
 };
 
 /* All combinations of the lists given[] (settings.h). -1: EXIT_BAD_USAGE naming the option. */
-int plan_cross(struct plan *p, const struct settings_table *t, const char *const *given,
-               size_t rounds, uint64_t seed, struct err *e);
+int run_plan_cross(struct run_plan *p, const struct settings_table *t, const char *const *given,
+                   size_t rounds, uint64_t seed, struct err *e);
 /* Launch `launch` of the table's system in the schedule file. -1: EXIT_BAD_USAGE (a list where one
  * value is due), EXIT_NO_INPUT, EXIT_BAD_DATA. */
-int plan_read(struct plan *p, const struct settings_table *t, const char *const *given,
-              const char *path, int64_t launch, struct err *e);
-void plan_free(struct plan *p);
+int run_plan_read(struct run_plan *p, const struct settings_table *t, const char *const *given,
+                  const char *path, int64_t launch, struct err *e);
+void run_plan_free(struct run_plan *p);
 
 #endif

@@ -1,8 +1,8 @@
-/* plan.c - see plan.h. A plan from options and a plan from a file are the same list of points, so
- * that one loop runs both. A launch record names the members of a point that the schedule settles;
- * each point begins as what the command line says.
+/* run_plan.c - see run_plan.h. A plan from options and a plan from a file are the same list of
+ * points, so one loop runs both. Each point begins with the settings of the command line; a launch
+ * record overwrites those that it names.
  */
-#include "lib/run/plan.h"
+#include "lib/run/run_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,10 @@
 
 enum { MAX_ROUNDS = 1 << 20 };
 
-int plan_cross(struct plan *p, const struct settings_table *t, const char *const *given,
-               size_t rounds, uint64_t seed, struct err *e)
+int run_plan_cross(struct run_plan *p, const struct settings_table *t, const char *const *given,
+                   size_t rounds, uint64_t seed, struct err *e)
 {
-    *p = (struct plan){.rounds = rounds, .seed = seed};
+    *p = (struct run_plan){.rounds = rounds, .seed = seed};
     return settings_cross(t, given, &p->point, &p->points, e);
 }
 
@@ -49,7 +49,7 @@ static int read_point(struct settings *p, const json_t *o, const char *where, st
     return settings_read(p, o, where, e);
 }
 
-static int read_launch(struct plan *p, const struct settings *base, const json_t *o,
+static int read_launch(struct run_plan *p, const struct settings *base, const json_t *o,
                        const char *where, struct err *e)
 {
     int64_t rounds, seed = 0, units = 0;
@@ -88,7 +88,7 @@ static int is_wanted(const json_t *o, int64_t launch, const char *system)
 }
 
 /* 1: found, 0: the file has no such launch, -1. */
-static int find_launch(struct plan *p, const struct settings *base, struct rec_reader *r,
+static int find_launch(struct run_plan *p, const struct settings *base, struct rec_reader *r,
                        struct err *e)
 {
     json_t *o = NULL;
@@ -103,12 +103,12 @@ static int find_launch(struct plan *p, const struct settings *base, struct rec_r
     return found ? 1 : got;
 }
 
-int plan_read(struct plan *p, const struct settings_table *t, const char *const *given,
-              const char *path, int64_t launch, struct err *e)
+int run_plan_read(struct run_plan *p, const struct settings_table *t, const char *const *given,
+                  const char *path, int64_t launch, struct err *e)
 {
     struct settings *base;
     size_t n;
-    *p = (struct plan){.launch = launch};
+    *p = (struct run_plan){.launch = launch};
     if (settings_cross(t, given, &base, &n, e))
         return -1;
     struct rec_reader *r = NULL;
@@ -120,15 +120,15 @@ int plan_read(struct plan *p, const struct settings_table *t, const char *const 
     free(base);
     if (got > 0)
         return 0;
-    plan_free(p);
+    run_plan_free(p);
     return got < 0 ? -1
                    : err_set(e, EXIT_BAD_DATA, "%s: no launch record %lld for system %s", path,
                              (long long)launch, t->system);
 }
 
-void plan_free(struct plan *p)
+void run_plan_free(struct run_plan *p)
 {
     free(p->point);
     free(p->round);
-    *p = (struct plan){0};
+    *p = (struct run_plan){0};
 }

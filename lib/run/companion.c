@@ -1,8 +1,8 @@
-/* drafter.c - see drafter.h. It takes all flags of the engine but -m, so that both models run on
- * one back end in one precision. Its ids go to the other model and come from there: so the two
- * vocabularies are held against each other id by id before anything is loaded.
+/* companion.c - see companion.h. The companion gets all engine flags but -m, so that both models
+ * run on one back end in one precision. Token ids pass from one model to the other, so their
+ * vocabularies are compared id by id before anything is loaded.
  */
-#include "lib/run/drafter.h"
+#include "lib/run/companion.h"
 
 #include <string.h>
 
@@ -11,19 +11,19 @@
 static struct engine engine_of(const struct job *job)
 {
     struct engine g = job->args->engine;
-    g.model = job->args->early_quant ? g.model : job->args->draft;
+    g.model = job->args->extras.early_quant ? g.model : job->args->extras.draft;
     g.pruned = NULL;
-    g.quant = job->args->early_quant ? job->args->early_quant : g.quant;
+    g.quant = job->args->extras.early_quant ? job->args->extras.early_quant : g.quant;
     g.device_map = g.kv_map = NULL; /* it guesses to be quick */
     g.offload = g.offload_kv = 0;
     return g;
 }
 
 /* -1: a token of one of them is not the same token of the other. */
-static int same_ids(const struct drafter *d, const struct job *job, const struct checkpoint *c,
+static int same_ids(const struct companion *d, const struct job *job, const struct checkpoint *c,
                     const struct tokenizer *own, struct err *e)
 {
-    const char *name = job->args->draft;
+    const char *name = job->args->extras.draft;
     struct tokenizer *its;
     char differs[TOKENIZER_DIFFERS];
     if (d->checkpoint.config.vocab != c->config.vocab)
@@ -43,8 +43,8 @@ static int same_ids(const struct drafter *d, const struct job *job, const struct
     return bad;
 }
 
-int drafter_open(struct drafter *d, const struct job *job, const struct checkpoint *c,
-                 const struct tokenizer *own, const struct log *log, struct err *e)
+int companion_open(struct companion *d, const struct job *job, const struct checkpoint *c,
+                   const struct tokenizer *own, const struct log *log, struct err *e)
 {
     const struct engine g = engine_of(job);
     if (!g.model)
@@ -52,7 +52,7 @@ int drafter_open(struct drafter *d, const struct job *job, const struct checkpoi
     d->asked = 1;
     if (engine_checkpoint(&g, (uint64_t)job->args->common.seed, &d->checkpoint, log, e))
         return -1;
-    if (job->args->early_quant)
+    if (job->args->extras.early_quant)
         return 0;
     const struct config *config = &d->checkpoint.config;
     if (config->paradigm != PARADIGM_AUTOREGRESSIVE)
@@ -64,14 +64,14 @@ int drafter_open(struct drafter *d, const struct job *job, const struct checkpoi
     return same_ids(d, job, c, own, e);
 }
 
-int drafter_settle(const struct drafter *d, const struct job *job, struct backend *b,
-                   struct network *n, struct err *e)
+int companion_settle(const struct companion *d, const struct job *job, struct backend *b,
+                     struct network *n, struct err *e)
 {
     const struct engine g = engine_of(job);
     return engine_settle(&g, n, b, &d->checkpoint, e);
 }
 
-int drafter_load(struct drafter *d, const struct job *job, struct backend *b, struct err *e)
+int companion_load(struct companion *d, const struct job *job, struct backend *b, struct err *e)
 {
     const struct engine g = engine_of(job);
     if (!d->asked)
@@ -81,7 +81,7 @@ int drafter_load(struct drafter *d, const struct job *job, struct backend *b, st
     return d->loaded ? 0 : -1;
 }
 
-int drafter_agrees(const struct drafter *d, const struct backend *b, struct err *e)
+int companion_agrees(const struct companion *d, const struct backend *b, struct err *e)
 {
     if (!d->loaded || d->act == b->act)
         return 0;
@@ -91,24 +91,24 @@ int drafter_agrees(const struct drafter *d, const struct backend *b, struct err 
                    dtype_info[d->act].name, dtype_info[b->act].name);
 }
 
-void drafter_unload(struct drafter *d)
+void companion_unload(struct companion *d)
 {
     if (d->loaded)
         network_free(&d->network);
     d->loaded = 0;
 }
 
-void drafter_close(struct drafter *d)
+void companion_close(struct companion *d)
 {
-    drafter_unload(d);
+    companion_unload(d);
     if (d->asked)
         checkpoint_close(&d->checkpoint);
     d->asked = 0;
 }
 
-const struct network *drafter_at(const struct drafter *d, const struct job *job,
-                                 const struct settings *point)
+const struct network *companion_at(const struct companion *d, const struct job *job,
+                                   const struct settings *point)
 {
-    const char *setting = job->decoder->drafts;
+    const char *setting = job->decoder->companion_setting;
     return d->loaded && setting && settings_count(point, setting) ? &d->network : NULL;
 }

@@ -1,8 +1,8 @@
-/* watch.c - see watch.h. Between two passes there is nobody to hand an error to, so what could not
- * be written is told at the end of the batch. All that is shown of a pass is shown after it is
- * accounted: what out[] says is then true.
+/* watcher.c - see watcher.h. Between two passes no caller can take an error, so a failed write is
+ * reported at the end of the batch. A pass is shown after it is accounted for: out[] is then up to
+ * date.
  */
-#include "lib/run/watch/watch.h"
+#include "lib/run/watch/watcher.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 
-int watch_is_close(const struct job *job)
+int watcher_is_close(const struct job *job)
 {
     const struct job_args *a = job->args;
     return a->trace || a->stream || a->live;
@@ -42,11 +42,11 @@ static int check_alone(const struct settings *point, const char *flag, struct er
     return 0;
 }
 
-int watch_check(const struct job *job, struct err *e)
+int watcher_check(const struct job *job, struct err *e)
 {
     const struct job_args *a = job->args;
     const char *flag = a->trace ? "--trace" : a->stream ? "--stream" : "--live";
-    if (!watch_is_close(job))
+    if (!watcher_is_close(job))
         return 0;
     if (a->schedule || a->warmup || a->warmup_most || a->repeat > 1)
         return err_set(e, EXIT_BAD_USAGE, "%s: expected no --schedule, --warmup or --repeat: every "
@@ -62,9 +62,9 @@ int watch_check(const struct job *job, struct err *e)
 
 /* ---- what decoders tell ---- */
 
-static void changed(void *ctx, const struct observed *o)
+static void show_pass(void *ctx, const struct observed *o)
 {
-    struct watch *w = ctx;
+    struct watcher *w = ctx;
     if (w->job->args->stream)
         stream_grow(&w->stream, o->ids, o->readable);
     if (w->job->args->live)
@@ -72,9 +72,9 @@ static void changed(void *ctx, const struct observed *o)
     commits_put(&w->commits, w->prompt[o->input]->id, w->about, o);
 }
 
-static void passed(void *ctx)
+static void show_progress(void *ctx)
 {
-    struct watch *w = ctx;
+    struct watcher *w = ctx;
     int64_t passes = 0, tokens = 0;
     size_t most = w->n * w->job->decoder->extent(w->at->point);
     char extra[96];
@@ -95,17 +95,17 @@ static void passed(void *ctx)
 
 /* ---- batches ---- */
 
-const struct observer *watch_begin(struct watch *w, const struct network *n,
-                                   const struct generation_place *at,
-                                   const struct prompt *const *prompt,
-                                   const struct generation *out, size_t count)
+const struct observer *watcher_begin(struct watcher *w, const struct network *n,
+                                     const struct generation_place *at,
+                                     const struct prompt *const *prompt,
+                                     const struct generation *out, size_t count)
 {
     const struct job_args *a = w->job->args;
     w->at = at;
     w->prompt = prompt;
     w->out = out;
     w->n = count;
-    if (!watch_is_close(w->job))
+    if (!watcher_is_close(w->job))
         return &w->observer;
     json_t *about = generation_record_about(w->job, n, at);
     const char *config = rec_text(about, "config");
@@ -125,9 +125,9 @@ const struct observer *watch_begin(struct watch *w, const struct network *n,
     return &w->observer;
 }
 
-int watch_end(struct watch *w, struct err *e)
+int watcher_end(struct watcher *w, struct err *e)
 {
-    if (!watch_is_close(w->job))
+    if (!watcher_is_close(w->job))
         return 0;
     if (w->job->args->stream)
         stream_end(&w->stream);
@@ -140,14 +140,15 @@ int watch_end(struct watch *w, struct err *e)
 
 /* ---- a session ---- */
 
-int watch_open(struct watch *w, const struct job *job, const struct config *c,
-               const struct tokenizer *tokenizer, size_t prompts, struct progress *progress,
-               json_t *extra, struct err *e)
+int watcher_open(struct watcher *w, const struct job *job, const struct config *c,
+                 const struct tokenizer *tokenizer, size_t prompts, struct progress *progress,
+                 json_t *extra, struct err *e)
 {
     const struct job_args *a = job->args;
-    *w = (struct watch){.observer = {watch_is_close(job), changed, passed, w}, .job = job,
-                        .progress = progress,
-                        .several = prompts > 1 || job->plan->points > 1};
+    *w = (struct watcher){.observer = {watcher_is_close(job), show_pass, show_progress, w},
+                          .job = job,
+                          .progress = progress,
+                          .several = prompts > 1 || job->plan->points > 1};
     if (a->stream && !tokenizer)
         return err_set(e, EXIT_BAD_DATA, "%s: --stream: expected a model with a tokenizer, got "
                        "none: there is no text (--live shows ids)", c->name);
@@ -160,7 +161,7 @@ int watch_open(struct watch *w, const struct job *job, const struct config *c,
                                     job->argc, job->argv, extra, e);
 }
 
-int watch_close(struct watch *w, const char *status, struct err *e)
+int watcher_close(struct watcher *w, const char *status, struct err *e)
 {
     stream_free(&w->stream);
     live_free(&w->live);

@@ -1,0 +1,35 @@
+/* companion.h - the second network of a run: the --draft model, which guesses tokens
+ * (lib/decode/autoregress.h), or the model itself in the format of --early-quant
+ * (lib/decode/diffuse.h). */
+#ifndef RUN_COMPANION_H
+#define RUN_COMPANION_H
+
+#include "lib/run/job.h"
+#include "lib/text/tokenizer.h"
+
+struct companion {
+    struct checkpoint checkpoint;
+    struct network network;
+    int asked;      /* 1: the options ask for a companion */
+    int loaded;     /* 1: its weights are in the memory of the back end */
+    enum dtype act; /* format of its activations, once loaded */
+};
+/* Opens the companion if the options ask for one. A --draft model must be autoregressive, and its
+ * ids must mean the same tokens as those of *c with the tokenizer `own` (NULL: none). -1:
+ * EXIT_NO_INPUT, EXIT_BAD_DATA with the difference. */
+int companion_open(struct companion *d, const struct job *job, const struct checkpoint *c,
+                   const struct tokenizer *own, const struct log *log, struct err *e);
+/* Settles or loads it in the formats that the flags of the job set for both models. -1: as
+ * engine_settle and engine_load. */
+int companion_settle(const struct companion *d, const struct job *job, struct backend *b,
+                     struct network *n, struct err *e);
+int companion_load(struct companion *d, const struct job *job, struct backend *b, struct err *e);
+void companion_unload(struct companion *d);
+/* After both are loaded: -1 (EXIT_BAD_USAGE) if their activations differ in format. */
+int companion_agrees(const struct companion *d, const struct backend *b, struct err *e);
+void companion_close(struct companion *d);
+/* The companion if the point uses it, else NULL. */
+const struct network *companion_at(const struct companion *d, const struct job *job,
+                                   const struct settings *point);
+
+#endif

@@ -1,0 +1,162 @@
+/* memory_fit.c - see memory_fit.h. Estimates of batches are compared with the memory that is free.
+ * Libraries may take more memory where there is some. That is left out here, so a refusal is always
+ * right.
+ */
+#include "lib/run/memory_fit.h"
+
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+
+/* What a device may lose between the blocks of its segments (kernels/cuda/device/segments.h): a
+ * share, and one hardly used segment of each size. */
+enum { LOST_SHARE = 32, LOST = 22 << 20 };
+
+void memory_fit_add_idle(struct memory_estimate *m, const struct job *job,
+                         const struct settings *point, const struct network *companion)
+{
+    if (!companion || settings_count(point, job->decoder->companion_setting))
+        return;
+    m->weights += network_expected_bytes(companion);
+    m->reserved += network_expected_pages(companion);
+}
+
+/* A host hands out whole pages; a device cuts blocks from segments. */
+static size_t count_bytes(const struct backend *b, const struct memory_estimate *m)
+{
+    return b->name[0] ? estimate_bytes(m) : m->reserved;
+}
+
+static struct memory_fit estimate_batch(const struct job *job, const struct network *n,
+                                        const struct network *companion,
+                                        const struct settings *point,
+                                        const struct generation_input *in, size_t batch)
+{
+    const struct decode_env env = {.companion = companion};
+    struct memory_fit f = {.batch = batch, .extent = job->decoder->extent(point),
+                           .need = job->decoder->estimate(n, point, &env, in, batch),
+                           .passes = job->decoder->passes(point, in, batch)};
+    for (size_t i = 0; i < batch; i++)
+        f.tokens = in[i].n > f.tokens ? in[i].n : f.tokens;
+    memory_fit_add_idle(&f.need, job, point, companion);
+    f.bytes = count_bytes(n->backend, &f.need);
+    return f;
+}
+
+size_t memory_fit_on_device(size_t bytes)
+{
+    return bytes + bytes / LOST_SHARE + LOST;
+}
+
+static struct memory_fit compare_with_free_memory(struct memory_fit f, struct backend *b)
+{
+    b->ops->room(b, &f.available, &f.total);
+    if (!b->name[0] && b->memory.cap && b->memory.cap < f.total)
+        f.total = b->memory.cap;
+    f.lacks = f.bytes > f.available;
+    f.fits = (b->name[0] ? memory_fit_on_device(f.bytes) : f.bytes) <= f.available;
+    return f;
+}
+
+static void keep_neediest(struct memory_fit *most, const struct memory_fit *one)
+{
+    if (!most->batch || one->bytes > most->bytes)
+        *most = *one;
+}
+
+/* The prompts that fit the context with the tokens that the point adds, *n_inputs of them. The
+ * caller's. */
+static struct generation_input *list_inputs(const struct job *job, const struct network *n,
+                                            const struct settings *point, const struct prompt *p,
+                                            size_t n_prompts, size_t *n_inputs)
+{
+    struct generation_input *in = mem_zero(n_prompts, sizeof *in);
+    size_t extent = job->decoder->extent(point);
+    *n_inputs = 0;
+    for (size_t i = 0; i < n_prompts; i++)
+        if (p[i].input.n + extent <= n->config.context)
+            in[(*n_inputs)++] = p[i].input;
+    return in;
+}
+
+size_t memory_fit_together(const struct settings *point, size_t n)
+{
+    int has_row = settings_find(point->table, "admit") < point->table->n;
+    return has_row && settings_is(point, "admit", "continuous") ? n
+                                                                : settings_count(point, "batch");
+}
+
+struct memory_fit memory_fit_for_point(const struct job *job, const struct network *n,
+                                       const struct network *companion,
+                                       const struct settings *point, const struct prompt *prompts,
+                                       size_t n_prompts, size_t at_most)
+{
+    struct memory_fit most = {0};
+    size_t inputs, size;
+    struct generation_input *in = list_inputs(job, n, point, prompts, n_prompts, &inputs);
+    size_t together = memory_fit_together(point, inputs);
+    together = together < at_most ? together : at_most;
+    for (size_t i = 0; i < inputs; i += size) {
+        size = inputs - i < together ? inputs - i : together;
+        struct memory_fit one = estimate_batch(job, n, companion, point, in + i, size);
+        keep_neediest(&most, &one);
+    }
+    free(in);
+    return compare_with_free_memory(most, n->backend);
+}
+
+struct memory_fit memory_fit_for_batches(const struct job *job, const struct network *n,
+                                         const struct network *companion,
+                                         const struct prompt *prompts, size_t n_prompts)
+{
+    struct memory_fit most = {0};
+    for (size_t i = 0; i < job->plan->points; i++) {
+        struct memory_fit one = memory_fit_for_point(job, n, companion, &job->plan->point[i],
+                                                     prompts, n_prompts, n_prompts);
+        keep_neediest(&most, &one);
+    }
+    return most;
+}
+
+struct memory_fit memory_fit_for_longest(const struct job *job, const struct network *n,
+                                         const struct network *companion,
+                                         const struct prompt *prompts, size_t n_prompts)
+{
+    struct memory_fit most = {0};
+    for (size_t i = 0; i < job->plan->points; i++) {
+        const struct settings *point = &job->plan->point[i];
+        size_t inputs, longest = 0;
+        struct generation_input *in = list_inputs(job, n, point, prompts, n_prompts, &inputs);
+        for (size_t k = 1; k < inputs; k++)
+            longest = in[k].n > in[longest].n ? k : longest;
+        if (inputs) {
+            struct memory_fit one = estimate_batch(job, n, companion, point, in + longest, 1);
+            keep_neediest(&most, &one);
+        }
+        free(in);
+    }
+    return compare_with_free_memory(most, n->backend);
+}
+
+char *memory_fit_explain(const struct memory_fit *f, const struct job *job,
+                         const struct backend *b)
+{
+    const struct memory_estimate *p = &f->need;
+    return mem_format("a prompt of %zu tokens and %zu to come need %zu bytes (%zu of weights, %zu "
+                      "of cache, %zu of activations) and %s has %zu free of %zu", f->tokens,
+                      f->extent, estimate_bytes(p), p->weights, p->kv, p->activations,
+                      b->name[0]                  ? b->name
+                      : job->args->engine.mem_cap ? "--mem-cap"
+                                                  : "this machine",
+                      f->available, f->total);
+}
+
+char *memory_fit_refusal(const struct job *job, const struct network *n,
+                         const struct network *companion, const struct prompt *prompts,
+                         size_t n_prompts)
+{
+    const struct backend *b = n->backend;
+    struct memory_fit f = memory_fit_for_longest(job, n, companion, prompts, n_prompts);
+    int loading_says = (b->name[0] || b->memory.cap) && f.need.weights > f.available;
+    return !f.lacks || loading_says ? NULL : memory_fit_explain(&f, job, b);
+}
