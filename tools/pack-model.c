@@ -109,7 +109,7 @@ static void say_sizes(const struct packer *p)
 {
     const struct config *from = &p->checkpoint.config, *to = &p->prune.config;
     if ((p->a.heads > 0 && to->heads == from->heads) || (p->a.ffn > 0 && to->ffn == from->ffn))
-        log_warn(&p->log, "W112", "a share is less than the least that can go: of %zu heads in %zu "
+        log_warn(&p->log, "W115", "a share is less than the least that can go: of %zu heads in %zu "
                  "groups %zu stay, of %zu hidden units %zu", from->heads, from->kv_heads, to->heads,
                  from->ffn, to->ffn);
 }

@@ -220,7 +220,7 @@ static int run(const struct args *a, int argc, char **argv, int first)
         bad = bad || read_set(&w, w.sets[i], &p, &e);
         passed_over += dataset_passed_over(w.sets[i]);
         if (!bad && dataset_note(w.sets[i]))
-            log_warn(&w.log, "W102", "%s", dataset_note(w.sets[i]));
+            log_warn(&w.log, "W117", "%s", dataset_note(w.sets[i]));
         dataset_close(w.sets[i]);
     }
     progress_end(&p);
@@ -247,7 +247,7 @@ static int run(const struct args *a, int argc, char **argv, int first)
         log_note(&w.log, "%lld prompts left out: with %lld tokens to come they do not fit %s",
                  (long long)w.too_long, (long long)a->room, a->fits);
     if (w.broken)
-        log_warn(&w.log, "W101", "%lld broken records%s", (long long)w.broken,
+        log_warn(&w.log, "W116", "%lld broken records%s", (long long)w.broken,
                  a->skip_broken ? " left out"
                                 : " became error records (--skip-broken leaves them out)");
     return w.out.failed ? EXIT_FAILED_RECORDS : EXIT_OK;

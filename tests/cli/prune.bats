@@ -101,7 +101,7 @@ END
 @test "a share that is less than one head or unit is said" {
     run -0 --separate-stderr pack --prune-heads 0.1 --prune-ffn 0.001 --prune-score l2 -m $LLAMA \
         --out "$T/new"
-    [[ $stderr == *"W112"*"of 8 heads in 2 groups 8 stay, of 832 hidden units 832"* ]]
+    [[ $stderr == *"W115"*"of 8 heads in 2 groups 8 stay, of 832 hidden units 832"* ]]
 }
 
 @test "pruned and quantized in one call; the same on any number of threads" {
