@@ -1,6 +1,5 @@
-/* driver.c - see driver.h. The option table is put together here: first the rows of the decoder's
- * settings, each of which may take a list, then the flags of the runner. A generator has no option
- * of its own besides.
+/* driver.c - see driver.h. The table of options is put together here: the rows of the decoder's
+ * settings, each of which may take a list; its aliases and extra options; the flags of the runner.
  */
 #include "lib/run/driver.h"
 
@@ -15,90 +14,108 @@
 #include "lib/run/runner.h"
 
 static const char notes[] =
-    "Inside the clock (t0 of every *_ns field but start_ns): from the moment when the ids of the\n"
-    "batch are in memory and its cache and activations are allocated, to the end of the pass\n"
-    "that makes the last token final. Outside: reading, tokenizing, loading, decoding text,\n"
-    "writing. Phases: cold = first batch of the process when --warmup is given, warmup = the\n"
-    "other warm-up batches, timed = the rounds. start_ns counts from the start of the process.\n"
-    "tokenize_ns: making a prompt's ids; prepare_ns: from the ids of a batch to its clock.\n"
-    "Warm-up: one batch of prompts again and again. It is steady when the better of the last two\n"
-    "times is at most 2 % below the best before, and 5 % above it: warmup_steady.\n"
-    "Where anything is timed the host is watched too: a batch in which tasks waited for a\n"
-    "processor for 5 % of the time, others took 5 % of a processor or 2 % was stolen by other\n"
-    "guests, or the processor was slowed by heat, is `tainted`, and so is one preempted 50 times\n"
-    "a second on a system that does not tell how long tasks waited. --again runs it again at\n"
-    "once; in all, 8 batches and a quarter.\n"
-    "On a GPU each kind of pass that a warmup or timed batch can come to is tried before its\n"
-    "clock: choosing kernels and recording graphs is inside the clock of the cold batch alone.\n"
-    "--halve: for texts, not for times. Halves say batch_halved, and measure counts them as oom\n"
-    "of the batch asked for; batch_filled is what ran together.\n"
-    "Memory: bytes in use, and at most in the batch. device_peak_bytes, process_peak_bytes: of\n"
-    "a host the peak resident set in the batch (null where the system does not count it anew),\n"
-    "on a GPU what the driver told during the batch. gpu: what a thread saw of the card every\n"
-    "20 ms of it; records of kind idle: the card at rest.\n"
-    "model_flops, model_bytes: the least that the passes of a batch need, as measure --help and\n"
-    "the schema define them.\n"
-    "Random draws depend on (seed, prompt id, step, position), not on batch or threads.\n"
-    "synth: models have no tokenizer: words of a prompt are hashed to ids, text is null.\n"
+    "Clock: the clock of a batch starts when its token ids are in memory and its\n"
+    "cache and activations are allocated. It ends with the pass that makes the last\n"
+    "token final. Every *_ns field counts from this start, except start_ns, which\n"
+    "counts from the start of the process. Reading, tokenizing, loading, decoding\n"
+    "text and writing are outside the clock. tokenize_ns: time to make the ids of a\n"
+    "prompt. prepare_ns: from the ids of a batch to its clock.\n"
+    "Phases: cold: first batch of the process, if --warmup is given; warmup: the\n"
+    "other warm-up batches; timed: the rounds. Warm-up repeats one batch of\n"
+    "prompts. It is steady (warmup_steady) when the better of the last two times is\n"
+    "at most 2 % below the best time before and at most 5 % above it.\n"
+    "Disturbed batches: while a run is timed the host is watched. A batch is\n"
+    "`tainted` if tasks waited for a processor for 5 % of the time, other processes\n"
+    "took 5 % of a processor, other guests stole 2 %, or heat slowed the processor;\n"
+    "also if it was preempted 50 times a second on a system that does not report\n"
+    "waiting. --again repeats such a batch at once, in all at most 8 batches and a\n"
+    "quarter of the run.\n"
+    "GPU: before its clock starts, each kind of pass of a warmup or timed batch is\n"
+    "tried once: choosing kernels and recording graphs is inside the clock of the\n"
+    "cold batch only. `gpu` holds what a thread read from the card every 20 ms;\n"
+    "records of kind idle show the card at rest.\n"
+    "Memory: fields hold the bytes in use and the peak in the batch.\n"
+    "device_peak_bytes and process_peak_bytes: on a host the peak resident set in\n"
+    "the batch (null if the system cannot reset it), on a GPU the peak that the\n"
+    "driver reported. load_peak_bytes: the largest resident set until loading\n"
+    "ended. planned_bytes: the estimate for the batch. alloc_calls: blocks\n"
+    "allocated in it. fragmentation_ratio: peak reserved / peak requested.\n"
+    "--halve is for texts, not for times: records of halves say batch_halved,\n"
+    "measure counts them as oom of the requested batch, and batch_filled is the\n"
+    "number that ran together.\n"
+    "model_flops, model_bytes: the least work of the passes of a batch, defined in\n"
+    "measure --help and in the schema.\n"
+    "Random draws depend on (seed, prompt id, step, position), not on batch or\n"
+    "threads.\n"
+    "synth: models have no tokenizer: the words of a prompt are hashed to ids, text\n"
+    "is null.\n"
     RESUME_NOTES
-    "What is timed (--warmup, --schedule, --repeat) is one process, so it always starts anew.\n"
-    "Who looks on (--trace, --stream, --live) makes every pass wait: ids are the same, times are\n"
-    "not those of the model, and records are `tainted` watched.\n"
-    "Self-check: a short generation of the first prompt, outside the clock, alone, before the\n"
-    "2nd timed batch, after each N and at the end; other ids than the first time: exit 70.\n"
-    "Exit: 0 done; 1 with error or oom records; 64 usage; 65 bad data: none of the prompts is\n"
-    "good, or they were cut; 66 no input; 69 no device; 70 NaN in the logits, a lost device, a\n"
-    "failed self-check; 73, 74 output; 129, 130, 143 interrupted.\n";
+    "A timed run (--warmup, --schedule, --repeat) is one process, so it always\n"
+    "starts again.\n"
+    "Watching (--trace, --stream, --live) slows every pass but does not change the\n"
+    "ids; records are `tainted` watched.\n"
+    "Self-check: a short generation of the first prompt, alone and outside the\n"
+    "clock, before the 2nd timed batch, after every N batches and at the end. If\n"
+    "its ids change: exit 70.\n"
+    "Exit: 0 done; 1 with error or oom records; 64 usage; 65 bad data: no usable\n"
+    "prompt, or the input was cut; 66 no input; 69 no device; 70 NaN in the logits,\n"
+    "a lost device or a failed self-check; 73, 74 output; 129, 130, 143\n"
+    "interrupted.\n";
 
 static const char memory_notes[] =
-    "Levels of --level: exact switches nothing on (attention and head in tiles are always on and\n"
-    "change no bit); mild: --kv-dtype bf16 --row-tile 512; moderate: that and --quant int8;\n"
-    "aggressive: that and --quant nf4, and what --pruned names in place of -m (never by a plan:\n"
-    "it is another model). An option that is said wins over its level. (--isa has\n"
-    "other levels: those are instruction sets.)\n"
-    "What is always on can be left out to see what it saves: --attention dense or sliced, --ffn\n"
-    "unfused, --head dense, --head-rows, --graphs off, --alloc direct. Ids stay as they are, but\n"
-    "where sums in another order decide a tie: dense attention, and all of them on a GPU.\n"
-    "--tf32 on is no such switch: products in fp32 of more than 8 rows then round what they\n"
-    "multiply, so ids may change. Records say so, and without it nothing is ever rounded so.\n"
-    "--on-oom plan gives way in this order: a batch that does not fit what is free, or --mem-cap,\n"
-    "runs in halves, as with --halve; where one prompt alone does not fit, the run takes the\n"
-    "first level from the one asked for on at which it does; where none does, the last one, with\n"
-    "keys and values of as few layers offloaded as it takes, or, where those will not do, as\n"
-    "few layers with theirs, unless --device-map was said. Steps and lengths stay.\n"
-    "cpu: on the processor, where the device is too small. Each is said on standard error, and\n"
-    "`level`, `device` and `offload_layers` of the records are what ran.\n"
-    "--device-map N: N layers stay in memory, the others lie packed in a store (a file; for a GPU\n"
-    "memory of the host) and come into one of two slots while others compute, and so do their\n"
-    "keys and values, of which the rows that a pass makes go back. The tokens are the same.\n"
-    "--kv-map N: keys and values of N layers stay, wherever the matrices are: for a long context\n"
-    "beside a model that fits. auto, of either map: keys and values first, where they will do.\n"
-    "The layers outside lie evenly between the others; first:N and last:N keep those at one\n"
-    "end. What a pass then reads, how fast the store was and how much slower that makes a pass is\n"
-    "said before; offload_wait_ns of a record is how long its batch waited for layers.\n"
-    "--explain writes a record of kind plan a point: bytes by kind, and whether they fit.\n"
-    "planned_bytes of a generation is the same sum for its batch; alloc_calls: blocks taken in\n"
-    "it; fragmentation_ratio: reserved / requested, of the peaks;\n"
-    "load_peak_bytes: the resident set up to the end of loading, at most.\n"
-    "--settings FILE: an object of options, {\"steps\": [8, 16], \"quant\": \"int8\"}, by their\n"
-    "names or those of record fields, in any case.\n";
+    "Memory levels (--level). exact: nothing is switched on; mild: --kv-dtype bf16\n"
+    "--row-tile 512; moderate: also --quant int8; aggressive: --quant nf4 in its\n"
+    "place, and --pruned instead of -m (a plan never does that: it is another\n"
+    "model). An option that is given overrides its level. Attention and output\n"
+    "layer always work in tiles, which changes no bit. (Levels of --isa are\n"
+    "instruction sets.)\n"
+    "Ablation switches: --attention dense or sliced, --ffn unfused, --head dense,\n"
+    "--head-rows, --graphs off, --alloc direct. Each turns off an optimisation that\n"
+    "is always on, to measure what it saves. Ids stay the same, except where\n"
+    "another order of sums decides a tie: with dense attention, and with all\n"
+    "switches on a GPU. --tf32 on is no such switch: fp32 products of more than 8\n"
+    "rows then round their inputs, so ids may change; records say so.\n"
+    "--on-oom plan tries, in this order: run a batch that does not fit in free\n"
+    "memory or --mem-cap as two halves (--halve); if one prompt does not fit, use\n"
+    "the first --level from the given one on that fits; if none does, use the last\n"
+    "level and offload the keys and values of as few layers as needed, or else as\n"
+    "few whole layers as needed, unless --device-map is given. Steps and lengths\n"
+    "stay. --on-oom cpu: run on the CPU if the device is too small. Each change is\n"
+    "printed, and `level`, `device` and `offload_layers` of the records are what\n"
+    "ran.\n"
+    "--device-map N keeps N layers in memory. The others lie packed in a store (a\n"
+    "file; for a GPU host memory) and are loaded into one of two slots while other\n"
+    "layers compute; so are their keys and values, and new rows are written back.\n"
+    "The tokens are the same.\n"
+    "--kv-map N keeps the keys and values of N layers, wherever the matrices are:\n"
+    "for a long context with a model that fits. auto offloads keys and values\n"
+    "first, if that is enough. The offloaded layers are spread evenly; first:N and\n"
+    "last:N keep the layers of one end. The bytes that a pass reads, the speed of\n"
+    "the store and the predicted slow-down are printed before the run.\n"
+    "offload_wait_ns: the time that a batch waited for layers.\n"
+    "--explain writes a record of kind plan for each point: bytes by kind, and\n"
+    "whether they fit.\n"
+    "--settings FILE: a JSON object of options, {\"steps\": [8, 16], \"quant\":\n"
+    "\"int8\"}, named as options or as record fields, in any case.\n";
 
 #define DRIVER_OPTIONS(g, attention_word)                                                       \
     ENGINE_OPTIONS((g).engine),                                                                 \
     {.type = OPT_HEADING, .name = "", .help = "When memory is short:"},                         \
-    {"level", 0, OPT_CHOICE, &(g).engine.level, .choices = SAVING_CHOICES,                       \
-     .help = "options that save memory, by one word"},                                          \
+    {"level", 0, OPT_CHOICE, &(g).engine.level, .choices = SAVING_CHOICES,                      \
+     .help = "set of options that save memory (see below)"},                                    \
     {"pruned", 0, OPT_TEXT, &(g).engine.pruned, .arg = "MODEL",                                 \
-     .help = "what pack-model --prune-heads, --prune-ffn made of -m: --level aggressive runs it"}, \
+     .help = "pruned copy of -m (pack-model --prune-heads, --prune-ffn) that --level "          \
+             "aggressive runs"},                                                                \
     {"on-oom", 0, OPT_CHOICE, &(g).on_oom, .choices = "fail|plan|cpu",                          \
-     .help = "what is too large: a record, or at a level that fits, or on the CPU (fail)"},      \
+     .help = "if memory is short: write oom records, find a level that fits, or use the CPU "   \
+             "(fail)"},                                                                         \
     OFFLOAD_OPTIONS((g).engine),                                                                \
     {"halve", 0, OPT_FLAG, &(g).halve,                                                          \
-     .help = "run a batch that memory is short for as two halves, down to one prompt"},         \
+     .help = "run a batch that does not fit as two halves, down to one prompt"},                \
     {"trim", 0, OPT_CHOICE, &(g).trim, .choices = "batch|off",                                  \
-     .help = "give freed memory back to the system before each batch, or keep it (batch)"},     \
+     .help = "return freed memory to the system before each batch, or keep it (batch)"},        \
     {"explain", 0, OPT_FLAG, &(g).explain,                                                      \
-     .help = "load nothing: say what the run would take, and whether it fits"},                 \
+     .help = "load nothing: print the memory that the run needs, and whether it fits"},         \
     {"optimized-gpu-memory", 0, OPT_WORD, &(g).on_oom, .choices = "plan",                       \
      .help = "--on-oom plan"},                                                                  \
     {"apply-all", 0, OPT_WORD, &(g).engine.level, .choices = "aggressive",                      \
@@ -106,54 +123,54 @@ static const char memory_notes[] =
     {"load-in-8bit", 0, OPT_WORD, &(g).engine.quant, .choices = "int8",                         \
      .help = "--quant int8"},                                                                   \
     {"load-in-4bit", 0, OPT_WORD, &(g).engine.quant, .choices = "nf4", .help = "--quant nf4"},  \
-    {"enable-flash-attention", 0, OPT_WORD, attention_word, .choices = "tiled",                  \
+    {"enable-flash-attention", 0, OPT_WORD, attention_word, .choices = "tiled",                 \
      .help = "--attention tiled"},                                                              \
-    {"enable-attention-slicing", 0, OPT_WORD, attention_word, .choices = "sliced",               \
+    {"enable-attention-slicing", 0, OPT_WORD, attention_word, .choices = "sliced",              \
      .help = "--attention sliced"},                                                             \
     {"cache-precision", 0, OPT_CHOICE, &(g).engine.kv_dtype,                                    \
      .choices = "bfloat16|float32|float16",                                                     \
-     .help = "--kv-dtype, by torch's names (float16 is refused)"},                              \
+     .help = "--kv-dtype with torch names (float16 is refused)"},                               \
     {"compile", 0, OPT_CHOICE, &(g).engine.graphs, .choices = "on|off", .help = "--graphs"},    \
     {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                      \
-    {"chat", 0, OPT_CHOICE, &(g).chat, .choices = CHAT_CHOICES,                                  \
-     .help = "chat template (auto: what the model's own chat_template says, or none)"},          \
+    {"chat", 0, OPT_CHOICE, &(g).chat, .choices = CHAT_CHOICES,                                 \
+     .help = "chat template (auto: the one that the model's chat_template names, or none)"},    \
     {"parse-special", 0, OPT_FLAG, &(g).parse_special,                                          \
-     .help = "special-token texts inside prompts mean the tokens"},                             \
-    {.type = OPT_HEADING, .name = "", .help = "What is run:"},                                  \
+     .help = "read names of special tokens in prompts as these tokens"},                        \
+    {.type = OPT_HEADING, .name = "", .help = "Run:"},                                          \
     {"settings", 0, OPT_TEXT, &(g).settings, .arg = "FILE",                                     \
-     .help = "options from a JSON object; those of the command line win"},                      \
+     .help = "options from a JSON object; the command line overrides them"},                    \
     {"warmup", 0, OPT_INT, &(g).warmup, 0, 1000000, .arg = "N",                                 \
-     .help = "warm-up batches before each setting, at least (0)"},                              \
+     .help = "run at least N warm-up batches before each point (0)"},                           \
     {"warmup-most", 0, OPT_INT, &(g).warmup_most, 0, 1000000, .arg = "N",                       \
-     .help = "and further ones, up to N, until their times are steady (as --warmup)"},          \
+     .help = "run up to N warm-up batches, until times are steady (as --warmup)"},              \
     {"repeat", 0, OPT_INT, &(g).repeat, 1, 1000000, .arg = "N",                                 \
      .help = "rounds over all prompts (1)"},                                                    \
     {"again", 0, OPT_INT, &(g).again, 0, 1000, .arg = "N",                                      \
-     .help = "run a timed batch that was disturbed again, up to N times (0)"},             \
+     .help = "repeat a disturbed timed batch up to N times (0)"},                               \
     {"schedule", 0, OPT_TEXT, &(g).schedule, .arg = "FILE",                                     \
-     .help = "settings and rounds from a launch record instead"},                               \
+     .help = "take settings and rounds from a launch record of `schedule`"},                    \
     {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                              \
-     .help = "number of this process in its run; of its record in --schedule (0)"},             \
+     .help = "number of this process in its run and of its record in --schedule (0)"},          \
     {"turns", 0, OPT_TEXT, &(g).turns, .arg = "FILE",                                           \
-     .help = "work in turn with other processes, prompt by prompt, through a new FILE"},         \
+     .help = "take turns with other processes after each prompt, through a new FILE"},          \
     {"party", 0, OPT_TEXT, &(g).party, .arg = "K/N",                                            \
-     .help = "with --turns: this process is party K (0..N-1) of N"},                             \
+     .help = "this process is party K (0..N-1) of the N that take --turns"},                    \
     {"handicap", 0, OPT_INT, &(g).handicap, 0, 1000000, .arg = "N",                             \
-     .help = "run every N-th pass twice: a slow-down of known size, to test a harness (0)"},     \
+     .help = "run every N-th pass twice: a known slow-down, to test a harness (0)"},            \
     {"idle-ms", 0, OPT_INT, &(g).idle_ms, 0, 600000, .arg = "N",                                \
-     .help = "watch the idle device so long before and after all batches (500)"},               \
-    {"self-check", 0, OPT_INT, &(g).selfcheck, 0, 1000000000, .arg = "N",                      \
-     .help = "look whether the device still says the same each N batches (64; host 0)"},        \
+     .help = "milliseconds to watch the idle device before and after all batches (500)"},       \
+    {"self-check", 0, OPT_INT, &(g).selfcheck, 0, 1000000000, .arg = "N",                       \
+     .help = "check every N batches that the device still gives the same ids (64; host 0)"},    \
     {"force", 0, OPT_FLAG, &(g).force,                                                          \
-     .help = "time on a GPU that other processes compute on, too"},                             \
+     .help = "run timed batches on a GPU that other processes are using"},                      \
     RESUME_OPTION((g).fresh),                                                                   \
-    {.type = OPT_HEADING, .name = "", .help = "To look on (nothing is timed then):"},           \
+    {.type = OPT_HEADING, .name = "", .help = "Watching (only in runs that are not timed):"},   \
     {"trace", 0, OPT_TEXT, &(g).trace, .arg = "FILE",                                           \
-     .help = "write what each pass makes final, and how sure it is, as commit records"},        \
+     .help = "write a commit record for each pass: tokens made final, and their confidence"},   \
     {"stream", 0, OPT_FLAG, &(g).stream,                                                        \
-     .help = "the text on standard error as it becomes readable (--batch 1)"},                  \
+     .help = "print the text on standard error as it becomes readable (--batch 1)"},            \
     {"live", 0, OPT_FLAG, &(g).live,                                                            \
-     .help = "the answer in the terminal, drawn after each pass (--batch 1)"}
+     .help = "draw the answer in the terminal after each pass (--batch 1)"}
 
 /* The command line, and below it what --settings says. Returns the index of the first operand, or
  * -1. */
@@ -174,13 +191,15 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
     const struct opt shared[] = {DRIVER_OPTIONS(*a, &given[settings_find(t, "attention")]),
                                  OPT_COMMON(a->common), {0}};
     const size_t n = sizeof shared / sizeof *shared;
-    struct opt *options = mem_zero(1 + t->n + SETTINGS_ALIASES + DECODER_EXTRAS + n,
+    struct opt *options = mem_zero(2 + t->n + SETTINGS_ALIASES + DECODER_EXTRAS + n,
                                    sizeof *options);
     options[0] = (struct opt){.type = OPT_HEADING, .name = "",
                               .help = "Decoding (a list, as in --batch 1,4, runs each value; "
                                       "several lists run\nall combinations):"};
     struct settings_texts texts = {0};
     size_t at = 1 + settings_options(t, given, options + 1, &texts);
+    options[at++] = (struct opt){.type = OPT_HEADING, .name = "",
+                                 .help = "Other names of these options, and inputs for them:"};
     at += settings_alias_options(t, given, options + at, &texts);
     if (d->decoder->extra_options)
         at += d->decoder->extra_options(&a->extras, options + at);

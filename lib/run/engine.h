@@ -30,26 +30,26 @@ struct engine {
      .alloc = "pool", .tf32 = "off", .row_tile = -1}
 #define ISA_OPTION(to)                                                                          \
     {"isa", 0, OPT_TEXT, &(to), .arg = "auto|amx|avx512bf16|avx512|avx2|neon|portable",         \
-     .help = "instruction set of the CPU back end (auto: the quickest that it has)"}
+     .help = "instruction set of the CPU back end (auto: the fastest one, by a short trial)"}
 #define THREADS_OPTION(to)                                                                      \
     {"threads", 0, OPT_INT, &(to), 0, 1024, .arg = "N",                                         \
-     .help = "threads (0: one for each physical core that we may use)"}
+     .help = "CPU threads (0: one for each physical core that is available)"}
 #define NUMA_OPTION(to)                                                                         \
     {"numa", 0, OPT_CHOICE, &(to), .choices = "none|interleave",                                \
-     .help = "where weights lie on a host with several memory nodes: near the thread that "     \
-             "multiplies them most (none), or on all nodes in turn"}
+     .help = "on a host with several memory nodes: put weights near the thread that uses them " \
+             "most (none), or on all nodes in turn"}
 #define IGNORE_CONFIG_OPTION(to)                                                                \
     {"ignore-config", 0, OPT_TEXT, &(to), .arg = "KEY[,KEY...]",                                \
-     .help = "unknown keys of config.json that do not change the network"}
+     .help = "accept these unknown keys of config.json, which do not change the network"}
 #define OFFLOAD_OPTIONS(g)                                                                      \
     {"device-map", 0, OPT_TEXT, &(g).device_map, .arg = "all|auto|[first:|last:]N",             \
-     .help = "layers that stay in memory; the others come from a store in each pass, with the " \
-             "same tokens (all; auto: as many as fit)"},                                        \
+     .help = "layers kept in memory; the others are read from a store in each pass; same "      \
+             "tokens (all; auto: as many as fit)"},                                             \
     {"kv-map", 0, OPT_TEXT, &(g).kv_map, .arg = "all|auto|[first:|last:]N",                     \
-     .help = "layers whose keys and values stay in memory, with the same tokens (those whose "  \
-             "matrices do; all; auto: as many as fit)"},                                        \
+     .help = "layers whose keys and values are kept in memory; same tokens (as --device-map; "  \
+             "auto: as many as fit)"},                                                          \
     {"offload-dir", 0, OPT_TEXT, &(g).offload_dir, .arg = "DIR",                                \
-     .help = "where the CPU keeps those: a file without a name ($TMPDIR, else /var/tmp)"}
+     .help = "folder for the store of the CPU, a nameless file ($TMPDIR, else /var/tmp)"}
 #define ENGINE_OPTIONS(g)                                                                       \
     {.type = OPT_HEADING, .name = "", .help = "Model and machine:"},                            \
     {"model", 'm', OPT_TEXT, &(g).model, .arg = "MODEL",                                        \
@@ -59,29 +59,28 @@ struct engine {
      .help = "back end (auto: a usable GPU, else the CPU)"},                                    \
     ISA_OPTION((g).isa),                                                                        \
     {"dtype", 0, OPT_CHOICE, &(g).dtype, .choices = "auto|f32|bf16|bf16-f32|f16",               \
-     .help = "matrices and products (auto: as exact as the checkpoint; on a GPU bf16)"},        \
+     .help = "format of matrices and products (auto: as exact as the checkpoint; GPU: bf16)"},  \
     {"kv-dtype", 0, OPT_CHOICE, &(g).kv_dtype, .choices = "auto|f32|bf16",                      \
-     .help = "key/value cache (auto: bf16 with dtype bf16 or a quantization, else f32)"},       \
+     .help = "format of the key/value cache (auto: bf16 with --dtype bf16 or --quant, else f32)"}, \
     {"quant", 0, OPT_CHOICE, &(g).quant, .choices = "none|" DTYPE_QUANTIZED,                    \
-     .help = "quantize the matrices (none; a packed checkpoint stays as it is)"},               \
+     .help = "quantize the matrices (none; a packed checkpoint keeps its format)"},             \
     THREADS_OPTION((g).threads),                                                                \
     NUMA_OPTION((g).numa),                                                                      \
     {"graphs", 0, OPT_CHOICE, &(g).graphs, .choices = "on|off",                                 \
-     .help = "on a GPU: record each kind of pass once and replay it, or start each kernel (on)"}, \
+     .help = "GPU: record each kind of pass once and replay it, or start each kernel (on)"},    \
     {"alloc", 0, OPT_CHOICE, &(g).alloc, .choices = "pool|direct",                              \
-     .help = "on a GPU: keep freed memory for what comes next, or ask the driver each time "    \
-             "(pool)"},                                                                         \
+     .help = "GPU: keep freed memory for later, or ask the driver each time (pool)"},           \
     {"tf32", 0, OPT_CHOICE, &(g).tf32, .choices = "on|off",                                     \
-     .help = "on a GPU with --dtype f32: products of many rows round what they multiply to 10 " \
-             "bits of mantissa (off: fp32 is fp32)"},                                            \
+     .help = "GPU with --dtype f32: round inputs of products of many rows to 10 bits of "       \
+             "mantissa, or not at all (off)"},                                                  \
     {"row-tile", 0, OPT_INT, &(g).row_tile, 0, 1 << 20, .arg = "N",                             \
-     .help = "rows that the products of a layer work on at once, in eights (0: all)"},          \
+     .help = "rows that the products of a layer compute at a time, a multiple of 8 (0: all)"},  \
     {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",              \
-     .help = "memory of the model at most, K/M/G (0: no cap)"},                                 \
+     .help = "limit on the memory of the model, with K, M or G (0: none)"},                     \
     {"verify", 0, OPT_FLAG, &(g).verify,                                                        \
-     .help = "first hold the model's files against its SHA256SUMS (pack-model --manifest)"},    \
+     .help = "check the model's files against its SHA256SUMS (pack-model --manifest)"},         \
     {"check-finite", 0, OPT_FLAG, &(g).check_finite,                                            \
-     .help = "first read all weights: refuse layers of zeros, and name NaN before loading"}
+     .help = "read all weights first: refuse NaN and layers of zeros"}
 
 /* Opens -m, or --pruned at a level that has it, passing over --ignore-config, says on standard
  * error what is odd about it, and obeys --verify. -1: EXIT_BAD_DATA, too: nothing of --pruned is

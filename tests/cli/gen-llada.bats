@@ -213,7 +213,7 @@ END
 @test "help begins with examples and says what is inside the clock" {
     "$BIN/gen-llada" --help > "$T/help"
     [ "$(sed -n 3p "$T/help")" = "Examples:" ]
-    grep -q "Inside the clock" "$T/help"
+    grep -q "^Clock: the clock of a batch starts when" "$T/help"
 }
 
 @test "any setting is swept by a list, crosswise, in one process; what does not count is no point" {

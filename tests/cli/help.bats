@@ -30,7 +30,7 @@ options() { "$BIN/$1" --help | grep -oE '^ +(-[a-z], )?--[a-z0-9-]+' | grep -oE 
 
 @test "a long list of values stands whole in the help" {
     "$BIN/gen-llada" --help > help
-    tr -d ' \n' < help | grep -qE -- '--unmask=schedule[|][a-z_|]*wino[a-z_|]*\[,\.\.\.\]whichrule'
+    tr -d ' \n' < help | grep -qE -- '--unmask=schedule[|][a-z_|]*wino[a-z_|]*\[,\.\.\.\]rulethatdecides'
     grep -qE -- '--unmask=schedule.*[|]$' help # in several lines
 }
 
@@ -59,7 +59,7 @@ options() { "$BIN/$1" --help | grep -oE '^ +(-[a-z], )?--[a-z0-9-]+' | grep -oE 
 
 # The settings that a generator's help lists, and those that a record has: between what ran and what
 # the run was.
-in_help() { sed -n '/^Decoding/,/^Model and machine/p' "$1" |
+in_help() { sed -n '/^Decoding/,/^Other names/p' "$1" |
     sed -nE 's/^ +(-[a-z], )?--([a-z0-9-]+)(=|\[=).*/\2/p' | tr - _ | sort; }
 in_record()
 {
