@@ -28,7 +28,7 @@ static int same_ids(const struct companion *d, const struct job *job, const stru
     char differs[TOKENIZER_DIFFERS];
     if (d->checkpoint.config.vocab != c->config.vocab)
         return err_set(e, EXIT_BAD_DATA, "--draft %s: its vocabulary has %zu ids: expected the %zu "
-                       "of %s, whose texts it is to go on with", name, d->checkpoint.config.vocab,
+                       "of %s, whose texts it continues", name, d->checkpoint.config.vocab,
                        c->config.vocab, c->config.name);
     if (checkpoint_tokenizer(&d->checkpoint, &its, e))
         return -1;
@@ -37,7 +37,7 @@ static int same_ids(const struct companion *d, const struct job *job, const stru
         bad = err_set(e, EXIT_BAD_DATA, "--draft %s: it has %s tokenizer: expected that of %s",
                       name, its ? "a" : "no", c->config.name);
     else if (own && tokenizer_differs(its, own, differs))
-        bad = err_set(e, EXIT_BAD_DATA, "--draft %s: its tokenizer is another than that of %s: %s",
+        bad = err_set(e, EXIT_BAD_DATA, "--draft %s: its tokenizer differs from that of %s: %s",
                       name, c->config.name, differs);
     tokenizer_free(its);
     return bad;
@@ -85,9 +85,8 @@ int companion_agrees(const struct companion *d, const struct backend *b, struct 
 {
     if (!d->loaded || d->act == b->act)
         return 0;
-    return err_set(e, EXIT_BAD_USAGE, "%s beside the other model: its activations are %s here, "
-                   "those of that %s: expected the same; say --dtype for both",
-                   d->checkpoint.config.name,
+    return err_set(e, EXIT_BAD_USAGE, "%s: its activations are %s, those of the other model %s: "
+                   "expected one format; set --dtype for both", d->checkpoint.config.name,
                    dtype_info[d->act].name, dtype_info[b->act].name);
 }
 

@@ -25,7 +25,7 @@ static void say_level(const struct engine *g, const struct log *log)
     const char *refused = amx_refused();
     if (refused && !strcmp(g->isa, "auto") && strncmp(g->device, "cuda", 4) &&
         strcmp(g->device, "ref"))
-        log_more(log, "level amx is left out: %s", refused);
+        log_more(log, "--isa auto does not try amx: %s", refused);
 }
 
 /* 1: the level runs what --pruned names. */
@@ -42,7 +42,7 @@ static int check_pruned(const struct engine *g, const struct checkpoint *c, stru
     json_decref(origin);
     return pruned ? 0
                   : err_set(e, EXIT_BAD_DATA, "--pruned %s: expected a checkpoint that pack-model "
-                            "--prune-heads or --prune-ffn made: nothing of it is pruned",
+                            "--prune-heads or --prune-ffn made: this one is not pruned",
                             g->pruned);
 }
 
@@ -57,7 +57,7 @@ int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkp
         return -1;
     }
     if (g->pruned && !pruned)
-        log_note(log, "--pruned %s is for --level aggressive: it is not run", g->pruned);
+        log_note(log, "--pruned %s is not used: it needs --level aggressive", g->pruned);
     checkpoint_say(c, log);
     say_level(g, log);
     return g->verify ? manifest_verify(c, e) : 0;
@@ -121,8 +121,8 @@ void engine_place(const struct engine *g, struct backend *b, const struct log *l
     b->interleave = !*b->name && nodes_count() > 1;
     if (!b->interleave)
         log_note(log, "--numa interleave changes nothing: %s",
-                 *b->name ? "weights are on a device" : "one memory node is here, or the system "
-                 "forbids to ask");
+                 *b->name ? "weights are on a device" : "this host has one memory node, or the "
+                 "system does not show them");
 }
 
 /* Formats have names of their own in torch, which --cache-precision takes. */

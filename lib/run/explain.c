@@ -141,7 +141,7 @@ int explain_write(const struct job *job, const struct network *n, const struct n
              n->config.name, b->name[0] ? b->name : b->ops->name, dtype_info[n->dtype].name,
              quantization_name(n->quant), dtype_info[n->kv_dtype].name);
     if (error > 0)
-        log_note(log, "%s: weights change by %.2g %% of their size, and so do answers",
+        log_note(log, "%s changes weights by %.2g %% of their size, and thus the answers",
                  quantization_name(n->quant), 100 * error);
     for (size_t i = 0; i < job->plan->points; i++) {
         const struct settings *point = &job->plan->point[i];

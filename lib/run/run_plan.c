@@ -112,9 +112,8 @@ int run_plan_read(struct run_plan *p, const struct settings_table *t, const char
     if (settings_cross(t, given, &base, &n, e))
         return -1;
     struct rec_reader *r = NULL;
-    int got = n > 1 ? err_set(e, EXIT_BAD_USAGE,
-                              "--schedule says what is run: expected one value of each setting on "
-                              "the command line, got %zu combinations", n)
+    int got = n > 1 ? err_set(e, EXIT_BAD_USAGE, "--schedule sets the points: expected one value "
+                              "of each setting on the command line, got %zu combinations", n)
                     : (r = rec_read_open(&path, 1, e)) ? find_launch(p, base, r, e) : -1;
     rec_read_close(r);
     free(base);

@@ -80,8 +80,8 @@ static void write_cores(struct session *s, json_t *o)
     rec_set_number(o, "effective_cores", cores,
                    *s->backend->name ? "a GPU does the work" : "one thread");
     if (ceiling_shared(cores, threads))
-        log_more(&s->log, "%zu threads make %.2f times the arithmetic of one: processors of this "
-                 "machine share a core", threads, cores);
+        log_more(&s->log, "%zu threads do %.2f times the arithmetic of one: processors of this "
+                 "machine share cores", threads, cores);
 }
 
 /* Is the host quiet while this process does nothing? */
@@ -94,8 +94,8 @@ static int write_fitness(struct session *s, struct err *e)
     rec_set_int(o, "launch", s->job->plan->launch);
     write_cores(s, o);
     if (!json_is_true(json_object_get(o, "fit")))
-        log_warn(&s->log, "W108", "something else runs on this machine: batches that it disturbs "
-                 "are `tainted`");
+        log_warn(&s->log, "W108", "other processes are running on this machine: batches that they "
+                 "disturb are marked `tainted`");
     return rec_write(&s->out, "fitness", o, e);
 }
 
@@ -112,9 +112,8 @@ static void check_given_back(struct session *s)
 {
     size_t now = s->backend->memory.requested;
     if (s->live && now > s->live)
-        log_warn(&s->log, "W111", "batch %lld: %zu bytes were not given back: a defect of this "
-                 "program; end it before memory is short, and report the command",
-                 (long long)s->batch_id, now - s->live);
+        log_warn(&s->log, "W111", "memory leak: batch %lld left %zu bytes allocated. This is a "
+                 "bug: please report the command line.", (long long)s->batch_id, now - s->live);
     s->live = now;
 }
 
@@ -155,8 +154,8 @@ static int generate(struct session *s, const struct generation_place *at,
         host_monitor_end(&s->host);
     gpu_monitor_end(&s->monitor, trace);
     if (gpu_monitor_layers(&s->monitor, &trace->memory) == 0)
-        log_warn(&s->log, "W102", "batch %lld: memory breaks requested <= allocated <= reserved "
-                 "<= process", (long long)s->batch_id);
+        log_warn(&s->log, "W102", "batch %lld: memory counters do not satisfy requested <= "
+                 "allocated <= reserved <= process", (long long)s->batch_id);
     for (size_t i = 0; i < n; i++)
         out[i].oom |= !s->loaded;
     free(in);
@@ -168,8 +167,8 @@ static void say_parts(struct session *s, size_t n, size_t half)
     if (s->parted || strcmp(s->job->args->on_oom, "plan"))
         log_more(&s->log, "%zu prompts do not fit together: %zu and %zu", n, half, n - half);
     else
-        log_note(&s->log, "%zu prompts do not fit together: they run as %zu and %zu, and others "
-                 "likewise (batch_halved in their records)", n, half, n - half);
+        log_note(&s->log, "%zu prompts do not fit together: they and later batches run as halves, "
+                 "here %zu and %zu (batch_halved in their records)", n, half, n - half);
     s->parted = 1;
 }
 
@@ -240,8 +239,9 @@ static int take_over(struct session *s, const struct prompt *p, struct err *e)
     } else if (kept && kept_is(kept, KEPT_KIND, "error") && kept_is(kept, KEPT_WHERE, p->where)) {
         session_worse(s, EXIT_INTERNAL); /* NaN is all that a batch has errors for */
     } else {
-        return err_set(e, EXIT_BAD_DATA, "%s: its work file has another record where prompt "
-                       "'%.200s' is due (--fresh starts anew)", s->job->args->common.output, p->id);
+        return err_set(e, EXIT_BAD_DATA, "%s: its work file has another record at the place of "
+                       "prompt '%.200s' (--fresh starts again)", s->job->args->common.output,
+                       p->id);
     }
     rec_keep(&s->out);
     return 0;
@@ -330,9 +330,8 @@ static int64_t list_fitting(struct session *s, const struct settings *point, siz
             continue;
         }
         struct err over = {0};
-        err_set(&over, EXIT_FAILED_RECORDS,
-                "prompt '%.200s': %zu tokens and %zu to come: expected at most %zu, the context",
-                one->id, one->input.n, extent, context);
+        err_set(&over, EXIT_FAILED_RECORDS, "prompt '%.200s': %zu tokens and %zu to generate: "
+                "expected at most %zu, the context", one->id, one->input.n, extent, context);
         if (round == 0 && session_error(s, &over, one, e))
             return -1;
     }

@@ -51,9 +51,10 @@ static int compare_ids(const struct selfcheck *c, const struct generation *g,
         i++;
     rec_revert(out);
     return err_set(e, EXIT_INTERNAL, "self-check: prompt '%.200s', generated again after %lld "
-                   "batches, gives %s from token %zu on: neither the device nor what it said since "
-                   "is to be believed; a restart may help (--self-check 0 does not look)",
-                   c->prompt->id, (long long)c->since, g->bad ? "NaN" : "other ids", i);
+                   "batches, gives %s from token %zu on: the device has become unreliable, and so "
+                   "are the records since then; a restart may help (--self-check 0 turns this "
+                   "check off)", c->prompt->id, (long long)c->since, g->bad ? "NaN" : "other ids",
+                   i);
 }
 
 static int check_ids(struct selfcheck *c, const struct job *job, const struct network *n,

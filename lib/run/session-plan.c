@@ -120,7 +120,7 @@ static void map_layers(struct session *s)
     const struct engine *g = &s->args.engine;
     int layers = engine_maps_itself(g->device_map), kv = engine_maps_itself(g->kv_map);
     if ((layers || kv) && !put_outside(s, 0, 0) && !put_outside(s, 1, 0))
-        log_warn(&s->log, "W112", "%s: it does not fit with all %s offloaded either (%s auto)",
+        log_warn(&s->log, "W112", "%s: it does not fit even with all %s offloaded (%s auto)",
                  s->checkpoint.config.name, layers ? "layers" : "keys and values",
                  layers ? "--device-map" : "--kv-map");
 }
@@ -145,8 +145,8 @@ static int move(struct session *s, struct err *e)
     if (!s->backend->name[0] || estimate_run(s, 1, &f) || f.fits)
         return 0;
     char *lacks = memory_fit_explain(&f, s->job, s->backend);
-    log_warn(&s->log, "W110", "%s: %s; it runs on the CPU, whose times its records hold (--on-oom "
-             "cpu)", s->checkpoint.config.name, lacks);
+    log_warn(&s->log, "W110", "%s: %s; it runs on the CPU, and records hold the times of the CPU "
+             "(--on-oom cpu)", s->checkpoint.config.name, lacks);
     free(lacks);
     backend_close(s->backend);
     s->backend = NULL;
@@ -161,8 +161,8 @@ static void doubt_folder(const struct session *s)
     const char *folder = offload_folder(&p.offload);
     size_t outside = p.offload.layers + (p.kv_apart ? p.offload_kv.layers : 0);
     if (outside && !s->backend->name[0] && file_in_memory(folder))
-        log_warn(&s->log, "W113", "%s: layers are kept there, and it lies in memory itself: what "
-                 "is offloaded saves none (--offload-dir names another folder)", folder);
+        log_warn(&s->log, "W113", "%s: this folder for offloaded layers is in memory itself, so "
+                 "offloading saves nothing (choose another one with --offload-dir)", folder);
 }
 
 /* What the note of the slow-down does not tell apart. */

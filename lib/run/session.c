@@ -55,7 +55,7 @@ static int check_flags(const struct job *job, struct err *e)
 {
     const struct job_args *a = job->args;
     if (!a->engine.model)
-        return err_set(e, EXIT_BAD_USAGE, "-m MODEL is needed (try '%s --help')",
+        return err_set(e, EXIT_BAD_USAGE, "expected -m MODEL (try '%s --help')",
                        job->decoder->tool);
     if (engine_check_device(&a->engine, e) || engine_check_memory(&a->engine, e) ||
         watcher_check(job, e))
@@ -69,7 +69,7 @@ static int check_flags(const struct job *job, struct err *e)
         return -1;
     for (size_t i = 0; i < job->n_files; i++)
         if (strcmp(a->common.output, "-") && file_same(job->files[i], a->common.output))
-            return err_set(e, EXIT_BAD_USAGE, "%s is input and output", job->files[i]);
+            return err_set(e, EXIT_BAD_USAGE, "%s is both input and output", job->files[i]);
     return 0;
 }
 
@@ -175,7 +175,7 @@ static json_t *meta_extra(const struct session *s, struct err *e)
 static void warn_library(const struct session *s)
 {
     if (!strncmp(s->backend->ops->name, "cuda", 4) && !*s->backend->library)
-        log_warn(&s->log, "W104", "no cuBLASLt was found: products of many rows run on kernels "
+        log_warn(&s->log, "W104", "cuBLASLt was not found: products of many rows run on kernels "
                  "that are several times slower; put libcublasLt.so on LD_LIBRARY_PATH");
 }
 
@@ -253,7 +253,7 @@ static int load_weights(struct session *s, struct err *e)
         return -1;
     }
     if (!s->loaded) {
-        log_warn(&s->log, "W101", "the weights do not fit: %s; every record will say oom",
+        log_warn(&s->log, "W101", "the weights do not fit: %s; every record will have status oom",
                  load.text);
         return 0;
     }
@@ -379,8 +379,8 @@ int session_open(struct session *s, struct err *e)
     if (s->timed)
         host_monitor_open(&s->host);
     if (s->timed && !job->args->force && gpu_monitor_foreign(&s->monitor) > 0)
-        return err_set(e, EXIT_BUSY, "%s: other processes compute on this GPU: expected it for the "
-                       "timing alone; end them, or say --force", s->backend->name);
+        return err_set(e, EXIT_BUSY, "%s: other processes are using this GPU: a timed run needs it "
+                       "alone; end them, or use --force", s->backend->name);
     if (job->note_signal)
         catch_signals(job->note_signal);
     return write_faults(s, e) || load_weights(s, e) || (s->loaded && open_prior(s, e)) ||
@@ -398,7 +398,7 @@ int session_close(struct session *s, int bad, struct err *e)
                                                      : "ok";
     bad = watcher_close(&s->watch, bad ? NULL : status, e) || bad ? -1 : 0;
     if (s->writing && !bad && session_stopped(s) && rec_lasts(&s->out)) {
-        log_note(&s->log, "stopped; the same command goes on after %lld records",
+        log_note(&s->log, "stopped; the same command continues after %lld records",
                  (long long)(s->out.records + rec_kept_left(&s->out)));
         rec_abandon(&s->out);
     } else if (s->writing && !bad) {

@@ -68,7 +68,7 @@ struct turns *turns_join(const char *path, size_t party, size_t parties, struct 
     if (!fits || !atomic_compare_exchange_strong(&s->party[party].state, &absent, JOINING)) {
         munmap(s, sizeof *s);
         err_set(e, EXIT_BAD_DATA, "--turns %s: expected a new file, got that of %s", path,
-                fits ? "a launch that had this party already" : "something else");
+                fits ? "a launch that already has this party" : "something else");
         return NULL;
     }
     atomic_store(&s->party[party].pid, (int32_t)getpid());
@@ -133,8 +133,8 @@ int turns_wait(struct turns *t, const volatile sig_atomic_t *stop, struct err *e
         if (atomic_load(&s->party[whose].state) == GONE)
             advance(s, turn);
         else if (is_lost(t, whose, turn, &pid))
-            rc = err_set(e, EXIT_NO_DEVICE, "--turns: process %d, which works side by side with "
-                         "this one, ended before its work was done", (int)pid);
+            rc = err_set(e, EXIT_NO_DEVICE, "--turns: process %d, which takes turns with this one, "
+                         "ended before its work was done", (int)pid);
         else
             futex(&s->turn, FUTEX_WAIT, turn);
     }

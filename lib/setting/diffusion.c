@@ -69,8 +69,8 @@ static int check_rule(const struct diffusion *d, struct err *e)
     if (!unmask_paced(d->rule) && d->order == ORDER_RANDOM)
         return err_set(e, EXIT_BAD_USAGE, "remasking random goes with unmask schedule only");
     if (d->rule == UNMASK_REPLAY && d->stop_at_eos)
-        return err_set(e, EXIT_BAD_USAGE, "unmask replay goes with contract fixed only: the text "
-                       "of the trace has its end, not this one");
+        return err_set(e, EXIT_BAD_USAGE, "unmask replay goes with contract fixed only: the trace "
+                       "ends where its own text ended");
     if (d->rule == UNMASK_CREDIT && d->temperature > 0)
         return err_set(e, EXIT_BAD_USAGE, "unmask credit goes with temperature 0 only, got %g: "
                        "credits go to the best token, not to a drawn one", d->temperature);
@@ -86,8 +86,8 @@ static int check_shadows(const struct diffusion *d, struct err *e)
         return err_set(e, EXIT_BAD_USAGE, "unmask wino goes with cfg-scale 0 only, got %g: its "
                        "shadow rows have no unconditional twins", d->cfg_scale);
     if (diffusion_cache_has(d->cache, CACHE_IN_LAYERS))
-        return err_set(e, EXIT_BAD_USAGE, "unmask wino does not go with cache %s: what is kept "
-                       "inside the layers is of no shadow row", diffusion_cache_name(d->cache));
+        return err_set(e, EXIT_BAD_USAGE, "unmask wino does not go with cache %s: it keeps nothing "
+                       "for shadow rows inside the layers", diffusion_cache_name(d->cache));
     return 0;
 }
 
@@ -100,8 +100,9 @@ static int check_compared(const struct diffusion *d, struct err *e)
         return err_set(e, EXIT_BAD_USAGE, "unmask klass goes with cfg-scale 0 only, got %g: it "
                        "compares answers with those of the pass before", d->cfg_scale);
     if (diffusion_cache_has(d->cache, CACHE_SIFTS))
-        return err_set(e, EXIT_BAD_USAGE, "unmask klass does not go with cache %s: while others "
-                       "sift, a text has no pass before", diffusion_cache_name(d->cache));
+        return err_set(e, EXIT_BAD_USAGE, "unmask klass does not go with cache %s: a pass that "
+                       "selects keys for other texts leaves a text without a pass before",
+                       diffusion_cache_name(d->cache));
     return 0;
 }
 
@@ -111,15 +112,15 @@ static int check_drafts(const struct diffusion *d, struct err *e)
     if (d->draft <= 1)
         return 0;
     if (d->rule == UNMASK_REPLAY)
-        return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with unmask replay: how "
-                       "many drafts hold is settled by the text, and a replay has none", d->draft);
+        return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with unmask replay: the "
+                       "text decides how many drafted steps hold, and a replay has no text",
+                       d->draft);
     if (unmask_has(d->rule, UNMASK_KEEPS | UNMASK_REVISES))
         return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with a rule that remembers "
                        "answers or masks slots again: its steps cannot be foreseen", d->draft);
     if (diffusion_cache_has(d->cache, CACHE_IN_LAYERS))
-        return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with cache %s: what is kept "
-                       "inside the layers is of one state", d->draft,
-                       diffusion_cache_name(d->cache));
+        return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with cache %s: it keeps one "
+                       "state only inside the layers", d->draft, diffusion_cache_name(d->cache));
     return 0;
 }
 
@@ -130,8 +131,8 @@ static int check_admit(const struct diffusion *d, struct err *e)
     if (!d->alive)
         return 0;
     if (d->stay)
-        return err_set(e, EXIT_BAD_USAGE, "admit continuous goes with leave on only: who stays "
-                       "leaves no place");
+        return err_set(e, EXIT_BAD_USAGE, "admit continuous goes with leave on only: a finished "
+                       "text that stays leaves no place");
     if (d->draft > 1 || d->rule == UNMASK_REPLAY)
         return err_set(e, EXIT_BAD_USAGE, "admit continuous: expected draft-steps 0 and no unmask "
                        "replay, got draft-steps %zu%s", d->draft,

@@ -242,7 +242,7 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
     jq -e '.exact and .weights_error_ratio == 0' "$T/out"
     plan --level moderate | jq -e '.exact == false and .weights_error_ratio > 0.005 and
         .weights_error_ratio < 0.012'
-    grep -q 'int8: weights change by .* % of their size, and so do answers' "$T/said"
+    grep -q 'int8 changes weights by .* % of their size, and thus the answers' "$T/said"
     plan --level aggressive | jq -e '.exact == false and .weights_error_ratio > 0.085 and
         .weights_error_ratio < 0.1'
 }

@@ -38,7 +38,7 @@ isas() { # those that run here, from the message that lists them
     [[ "$stderr" == "gen-llama: --isa amx: the CPU back end has "*": the "*AMX* ]]
     run --separate-stderr "${GEN[@]}" -v "$T/prompt"
     [ "$status" -eq 0 ]
-    [[ "$stderr" == *"level amx is left out: the "*AMX* ]]
+    [[ "$stderr" == *"--isa auto does not try amx: the "*AMX* ]]
     run --separate-stderr "${GEN[@]}" "$T/prompt"
     [[ "$stderr" != *amx* ]]
 }

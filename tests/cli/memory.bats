@@ -100,7 +100,7 @@ refused() {
     [ "$(weights "$T/out")" -lt "$(weights "$T/whole")" ]
     "${LLAMA[@]}" --max-new 2 --level moderate --pruned "$T/pruned" --no-meta "$T/prompts" \
         > "$T/out" 2> "$T/said"
-    grep -q -- "--pruned $T/pruned is for --level aggressive: it is not run" "$T/said"
+    grep -q -- "--pruned $T/pruned is not used: it needs --level aggressive" "$T/said"
     refused 65 "expected a checkpoint that pack-model --prune-heads or --prune-ffn made" \
         "${LLAMA[@]}" --level aggressive --pruned data/models/judge-demo "$T/prompts"
 }

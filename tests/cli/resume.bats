@@ -331,7 +331,7 @@ same_as_whole() {
     kill -TERM $!
     ends 143 $!
     [ ! -e out ]
-    grep -q "stopped; the same command goes on after [0-9]* records" err
+    grep -q "stopped; the same command continues after [0-9]* records" err
     [ -z "$(tail -c 1 .out.tmp)" ]
     run -0 --separate-stderr "${words[@]}"
     [[ $stderr == *"goes on after "* ]]

@@ -118,7 +118,7 @@ no() { # CODE WORDS COMMAND...
     no 64 "expected --admit static" "${TINY_AR[@]}" --stream --admit continuous "$T/prompts"
     no 64 "another file" "${TINY[@]}" --trace - "$T/prompts"
     no 64 "another file" "${TINY[@]}" --trace "$T/o" -o "$T/o" "$T/prompts"
-    no 64 "is input and --trace" "${TINY[@]}" --trace "$T/prompts" "$T/prompts"
+    no 64 "is both input and --trace" "${TINY[@]}" --trace "$T/prompts" "$T/prompts"
     no 65 "--stream: expected a model with a tokenizer" "${TINY[@]}" --stream "$T/prompts"
     [ -z "$output" ]
     no 73 "absent" "${TINY[@]}" --trace "$T/absent/t" "$T/prompts"

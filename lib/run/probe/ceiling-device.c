@@ -151,6 +151,7 @@ int ceiling_device(struct ceilings *c, struct backend *b, struct err *e)
             measure_products(c, &d, (enum unit)u, dtypes[u]);
     free(normal);
     if (!(c->bytes_per_s > 0) || !(c->operations_per_s[UNIT_F32] > 0))
-        return err_set(e, EXIT_NO_DEVICE, "%s: not enough free memory for its ceilings", b->name);
+        return err_set(e, EXIT_NO_DEVICE, "%s: not enough free memory to measure its ceilings",
+                       b->name);
     return 0;
 }

@@ -160,8 +160,8 @@ void slowdown_settle(struct slowdown *s, const struct network *n)
 void slowdown_say(const struct slowdown *s, const struct network *n, const struct log *log)
 {
     if (!s->known)
-        log_note(log, "%s: %zu of %zu layers are offloaded; there was no memory to find out how "
-                 "much slower that is", n->config.name, n->wish.layers, n->config.layers);
+        log_note(log, "%s: %zu of %zu layers are offloaded; there is not enough memory to predict "
+                 "the slow-down", n->config.name, n->wish.layers, n->config.layers);
     else
         log_note(log, "%s: %zu of %zu layers are offloaded: a pass reads %.4g MB (%.4g of keys and "
                  "values) at %.4g MB/s (measured), which takes %.3g s, while it computes for "

@@ -141,7 +141,7 @@ static int check_ids(const struct config *c, struct ids *ids, struct err *e)
     if (!config_denoises(c) && !ids->n && c->bos >= 0)
         ids_push(ids, (int32_t)c->bos);
     if (!config_denoises(c) && !ids->n)
-        return err_set(e, EXIT_FAILED_RECORDS, "empty prompt: no token to begin with");
+        return err_set(e, EXIT_FAILED_RECORDS, "the prompt has no tokens");
     for (size_t i = 0; i < ids->n; i++) {
         if (ids->v[i] < 0 || (size_t)ids->v[i] >= c->vocab)
             return err_set(e, EXIT_BAD_DATA, "token %zu has id %d: expected below %zu", i,

@@ -34,7 +34,7 @@ static int check_id(struct places *seen, const char *id, struct err *e)
     if (n > MAX_ID_BYTES)
         return err_set(e, EXIT_BAD_DATA, "id: expected at most %d bytes, got %zu", MAX_ID_BYTES, n);
     if (places_of(seen, id, n) < met)
-        return err_set(e, EXIT_BAD_DATA, "id '%.200s' again: expected every id once", id);
+        return err_set(e, EXIT_BAD_DATA, "id '%.200s' occurs twice: expected each id once", id);
     return 0;
 }
 

@@ -21,11 +21,11 @@ static int check_trace(const struct job *job, struct err *e)
 {
     const char *trace = job->args->trace, *output = job->args->common.output;
     if (!strcmp(trace, output) || file_same(trace, output))
-        return err_set(e, EXIT_BAD_USAGE, "--trace %s: expected another file than that of the "
-                       "generations (-o)", trace);
+        return err_set(e, EXIT_BAD_USAGE, "--trace %s: expected a file other than -o, which holds "
+                       "the generations", trace);
     for (size_t i = 0; i < job->n_files; i++)
         if (file_same(job->files[i], trace))
-            return err_set(e, EXIT_BAD_USAGE, "%s is input and --trace", trace);
+            return err_set(e, EXIT_BAD_USAGE, "%s is both input and --trace", trace);
     return 0;
 }
 
@@ -33,12 +33,12 @@ static int check_alone(const struct settings *point, const char *flag, struct er
 {
     size_t batch = settings_count(point, "batch");
     if (batch > 1)
-        return err_set(e, EXIT_BAD_USAGE, "%s: expected --batch 1, got %zu: one answer at a time "
-                       "can be looked at", flag, batch);
+        return err_set(e, EXIT_BAD_USAGE, "%s: expected --batch 1, got %zu: only one answer at a "
+                       "time can be watched", flag, batch);
     if (settings_find(point->table, "admit") < point->table->n &&
         settings_is(point, "admit", "continuous"))
-        return err_set(e, EXIT_BAD_USAGE, "%s: expected --admit static, got continuous: one answer "
-                       "at a time can be looked at", flag);
+        return err_set(e, EXIT_BAD_USAGE, "%s: expected --admit static, got continuous: only one "
+                       "answer at a time can be watched", flag);
     return 0;
 }
 
@@ -49,8 +49,8 @@ int watcher_check(const struct job *job, struct err *e)
     if (!watcher_is_close(job))
         return 0;
     if (a->schedule || a->warmup || a->warmup_most || a->repeat > 1)
-        return err_set(e, EXIT_BAD_USAGE, "%s: expected no --schedule, --warmup or --repeat: every "
-                       "pass waits for who looks on, so nothing can be timed", flag);
+        return err_set(e, EXIT_BAD_USAGE, "%s: expected no --schedule, --warmup or --repeat: "
+                       "watching slows every pass, so a watched run cannot be timed", flag);
     if (a->stream && a->live)
         return err_set(e, EXIT_BAD_USAGE, "--stream and --live: expected one of them: both write "
                        "the answer to standard error");
