@@ -1,5 +1,5 @@
-/* driver.h - a generator as a tool: its options, from the settings of its decoder and the flags
- * that all generators share, and the run that they ask for.
+/* driver.h - the main function of a generator: parses its options (settings of the decoder, and
+ * flags that all generators share) and runs them.
  */
 #ifndef RUN_DRIVER_H
 #define RUN_DRIVER_H
@@ -11,12 +11,12 @@
 
 struct driver {
     const struct decoder *decoder;
-    const char *about, *examples, *notes;  /* of --help; notes: what is special to the decoder */
-    const volatile sig_atomic_t *stop;     /* the signal that came, or 0 */
+    const char *about, *examples, *notes;  /* for --help; notes: those of this decoder */
+    const volatile sig_atomic_t *stop;     /* the last signal received, or 0 */
     void (*note_signal)(int);              /* stores its argument in *stop */
 };
-/* Parses (opt_parse ends the process on --help and bad usage), runs. Returns the exit code; e->code
- * is set when there is something to say. */
+/* Parses the options (opt_parse ends the process on --help and bad usage) and runs. Returns the
+ * exit code; e->code is set if there is a message. */
 int driver_run(const struct driver *d, int argc, char **argv, struct err *e);
 
 #endif

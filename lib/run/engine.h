@@ -1,5 +1,5 @@
-/* engine.h - the flags that say which model runs where and how precisely, the same in every tool
- * that runs one.
+/* engine.h - options that select the model, the device and the formats; every tool that runs a
+ * model has them.
  *
  *     struct args { struct common common; struct engine engine; ... };
  *     struct args a = {.engine = ENGINE_DEFAULTS};
@@ -17,12 +17,12 @@
 
 struct engine {
     const char *model, *ignore_config, *device, *isa, *dtype, *numa;
-    const char *graphs, *alloc, *tf32;    /* NULL: as usual */
-    const char *kv_dtype, *quant, *level, *pruned; /* NULL: not said */
-    const char *device_map, *kv_map, *offload_dir; /* NULL: not said */
-    size_t offload, offload_kv; /* layers that a map that is auto, or a plan, puts outside, and
-                                 * those whose keys and values alone it does */
-    int64_t threads, mem_cap, row_tile;   /* row_tile -1: not said */
+    const char *graphs, *alloc, *tf32;    /* NULL: default */
+    const char *kv_dtype, *quant, *level, *pruned; /* NULL: not given */
+    const char *device_map, *kv_map, *offload_dir; /* NULL: not given */
+    size_t offload, offload_kv; /* layers that a map `auto` or a plan offloads; layers of which it
+                                 * offloads only keys and values */
+    int64_t threads, mem_cap, row_tile;   /* row_tile -1: not given */
     int check_finite, verify;
 };
 #define ENGINE_DEFAULTS                                                                         \
@@ -82,32 +82,34 @@ struct engine {
     {"check-finite", 0, OPT_FLAG, &(g).check_finite,                                            \
      .help = "read all weights first: refuse NaN and layers of zeros"}
 
-/* Opens -m, or --pruned at a level that has it, passing over --ignore-config, says on standard
- * error what is odd about it, and obeys --verify. -1: EXIT_BAD_DATA, too: nothing of --pruned is
- * pruned. */
+/* Opens -m, or --pruned at a level that uses it, ignoring the keys of --ignore-config. Prints what
+ * is unusual about the checkpoint and checks its files (--verify). -1: also EXIT_BAD_DATA, if the
+ * checkpoint of --pruned is not pruned. */
 int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
                       const struct log *log, struct err *e);
-/* Opens --device with --isa on --threads threads, --graphs, --alloc and --tf32; the
- * caller's (backend_close). -1: EXIT_BAD_USAGE
- * when there can be no such device, EXIT_NO_DEVICE when there is none here, saying what is. */
+/* Opens the back end that --device, --isa, --threads, --graphs, --alloc and --tf32 ask for; the
+ * caller's (backend_close). -1: EXIT_BAD_USAGE (no such device exists), EXIT_NO_DEVICE (this
+ * machine has none; the message names what it has). */
 int engine_open(const struct engine *g, struct backend **b, struct err *e);
-int engine_check_device(const struct engine *g, struct err *e); /* the first of these alone */
-/* With --isa auto: level_choice_use for what the network of a checkpoint multiplies. For a back end
- * that is just open. */
+/* Checks --device alone. -1: EXIT_BAD_USAGE. */
+int engine_check_device(const struct engine *g, struct err *e);
+/* With --isa auto: level_choice_use for the format that the network multiplies. The back end must
+ * not hold matrices yet. */
 void engine_level(const struct engine *g, struct backend *b, const struct checkpoint *c,
                   const struct log *log);
-/* -1 (EXIT_BAD_USAGE): what --device-map, --kv-map or --cache-precision asks for cannot be had. */
+/* -1 (EXIT_BAD_USAGE): --device-map, --kv-map or --cache-precision has an invalid value. */
 int engine_check_memory(const struct engine *g, struct err *e);
-/* 1: how many layers stay is up to the memory at hand. map: what one of them says, or NULL. */
+/* 1: the map (value of --device-map or --kv-map, or NULL) is auto: free memory decides how many
+ * layers stay. */
 int engine_maps_itself(const char *map);
-/* Obeys --numa on a back end without weights, and says where that changes nothing. */
+/* Applies --numa to a back end without weights; prints a note where it has no effect. */
 void engine_place(const struct engine *g, struct backend *b, const struct log *log);
-/* Likewise --row-tile and --level, 0: all rows at once. */
+/* Rows of a tile by --row-tile or --level; 0: all rows at once. */
 size_t engine_row_tile(const struct engine *g);
-/* What --dtype, --kv-dtype, --quant, --device-map and --kv-map say and, where they say nothing,
- * --level. A checkpoint that is packed stays as it is, whatever the level. */
+/* Formats and maps by --dtype, --kv-dtype, --quant, --device-map and --kv-map; those not given, by
+ * --level. A packed checkpoint keeps its format at every level. */
 struct precision engine_precision(const struct engine *g, const struct config *c);
-/* One line: what --level has switched on. */
+/* Prints one line: the options that --level has switched on. */
 void engine_say_saving(const struct engine *g, const struct config *c, const struct log *log);
 /* network_settle with engine_precision. */
 int engine_settle(const struct engine *g, struct network *n, struct backend *b,
@@ -121,7 +123,7 @@ int engine_load(const struct engine *g, struct network *n, struct backend *b,
  * nodes in turn, offload_layers only if layers are outside, offload_kv_layers only if it differs
  * from offload_layers; graphs, alloc, tf32 and row_tile only if they are not as usual. */
 void engine_describe(json_t *record, const struct network *n);
-/* 1: --tf32 on is said, on a device whose library may then round products of this network. */
+/* 1: --tf32 on is in effect: the library of this device may round products of this network. */
 int engine_is_tf32(const struct network *n);
 
 #endif

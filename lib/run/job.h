@@ -1,5 +1,5 @@
-/* job.h - what a generator process was asked to do: its flags, its plan, its prompts. Shared by the
- * parts of the runner (runner.h), which include nothing of each other for it.
+/* job.h - the task of a generator process: its options, its plan, its prompts. The parts of the
+ * runner share it.
  */
 #ifndef RUN_JOB_H
 #define RUN_JOB_H
@@ -18,8 +18,8 @@ struct job_args {
     struct engine engine;
     struct decoder_extras extras;
     const char *chat, *schedule, *trace, *settings, *on_oom, *trim;
-    const char *turns, *party;       /* processes side by side: turns.h; NULL: alone */
-    int64_t handicap;                /* 0: none */
+    const char *turns, *party;       /* turns with other processes (turns.h); NULL: alone */
+    int64_t handicap;                /* run every N-th pass twice; 0: none */
     int64_t warmup, warmup_most, again, repeat, launch, idle_ms, selfcheck;
     int parse_special, halve, fresh, force, stream, live, explain;
 };

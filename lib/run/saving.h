@@ -1,5 +1,5 @@
-/* saving.h - levels of saving memory: what --level says in one word. The ladder that a plan climbs
- * down (lib/run/session-plan.c) is the same table, from the top.
+/* saving.h - the levels of --level: sets of options that save memory. --on-oom plan tries them in
+ * order (lib/run/session-plan.c).
  */
 #ifndef RUN_SAVING_H
 #define RUN_SAVING_H
@@ -10,13 +10,13 @@
 
 struct saving {
     const char *name;
-    const char *kv, *quant; /* of --kv-dtype and --quant; NULL: as without a level */
-    size_t row_tile;        /* of --row-tile */
-    int pruned;             /* the checkpoint of --pruned, if one is named, in place of -m */
+    const char *kv, *quant; /* values of --kv-dtype and --quant; NULL: unchanged */
+    size_t row_tile;        /* value of --row-tile */
+    int pruned;             /* 1: run the checkpoint of --pruned, if given, instead of -m */
 };
-/* NULL: no level, or none of that name. */
+/* The level of that name; NULL: there is none, or name is NULL. */
 const struct saving *saving_named(const char *name);
-/* The one that takes less than l (NULL: the first); NULL: there is none. */
+/* The level after l, which needs less memory (l NULL: the first); NULL: l is the last. */
 const struct saving *saving_next(const struct saving *l);
 
 #endif

@@ -1,8 +1,8 @@
-/* selfcheck.h - is the device still the one that it was? A short generation, alone and outside the
- * clock, is made again now and then and must give the same ids: a device that fails silently, or a
- * kernel that wrote where it should not, shows there first.
+/* selfcheck.h - checks during a run that the device still computes the same. A short generation,
+ * alone and outside the clock, is repeated now and then and must give the same ids. A device that
+ * fails silently, or a kernel that writes outside its memory, is found this way.
  *
- * The prompt is the first of the run, its point the first one as its decoder shortens it.
+ * It uses the first prompt of the run and its first point, shortened by the decoder.
  */
 #ifndef RUN_SELFCHECK_H
 #define RUN_SELFCHECK_H
@@ -14,27 +14,27 @@
 enum { SELFCHECK_EVERY = 64 };
 
 struct selfcheck {
-    int64_t every;        /* batches from one to the next; 0: none */
-    int64_t since;        /* batches since the last */
-    const struct prompt *prompt; /* borrowed; NULL: there was none yet */
+    int64_t every;        /* batches between two checks; 0: no checks */
+    int64_t since;        /* batches since the last check */
+    const struct prompt *prompt; /* borrowed; NULL: no batch ran yet */
     struct settings point;
-    int32_t *ids;         /* [n] what the first gave; NULL: not yet made */
+    int32_t *ids;         /* [n] ids of the first check; NULL: not run yet */
     size_t n;
 };
 
 /* every < 0: SELFCHECK_EVERY on a device, none on the host. */
 void selfcheck_start(struct selfcheck *c, int64_t every, const struct backend *b);
-/* Before a batch of `point`, p its first prompt. The first is remembered; before the second, when
- * there is more to come, what it gives is learnt. Short of memory, NaN, no ids: no self-check. */
+/* Call before a batch of `point`; p: its first prompt. The first call stores point and prompt. The
+ * second call, which shows that the run has more batches, generates the expected ids. If that
+ * fails (memory, NaN, no ids) the run has no self-check. */
 void selfcheck_before(struct selfcheck *c, const struct job *job, const struct network *n,
                       const struct settings *point, const struct prompt *p,
                       struct rec_writer *out);
-/* After a batch: makes it again when that is due. -1 (EXIT_INTERNAL): other ids; nothing that this
- * device says can be believed, and what a work file was given since the last good one is cut off.
- */
+/* Call after a batch: repeats the check when it is due. -1 (EXIT_INTERNAL): the ids differ. The
+ * device cannot be trusted then; records since the last good check are cut from the work file. */
 int selfcheck_after(struct selfcheck *c, const struct job *job, const struct network *n,
                     struct rec_writer *out, struct err *e);
-/* After all batches: once more, when there were any since. -1 as above. */
+/* Call after all batches: checks once more if batches ran since the last check. -1 as above. */
 int selfcheck_last(struct selfcheck *c, const struct job *job, const struct network *n,
                    struct rec_writer *out, struct err *e);
 void selfcheck_free(struct selfcheck *c);

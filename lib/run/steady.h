@@ -1,9 +1,9 @@
-/* steady.h - when a warm-up is over: not after a number of batches, but when their times have
- * stopped falling and have not begun to rise.
+/* steady.h - decides when a warm-up is over: when batch times have stopped falling and are not
+ * rising.
  *
- * With the times of equal batches in the order they ran: the better of the last two is no more than
- * 2 % below the best before (nothing is gained any more) and no more than 5 % above it (clocks are
- * not falling). The better of two, so that a single disturbance decides nothing.
+ * Given the times of equal batches in order: the better of the last two is at most 2 % below the
+ * best before (no more gain) and at most 5 % above it (clocks are not falling). Two are compared so
+ * that one disturbed batch does not decide.
  */
 #ifndef RUN_STEADY_H
 #define RUN_STEADY_H
@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STEADY_LEAST = 3 }; /* batches before which nothing is steady */
+enum { STEADY_LEAST = 3 }; /* batches that are needed at least */
 
-/* 1: steady after ns[0..n-1]. */
+/* 1: batch times ns[0..n-1] have become steady. */
 int steady_reached(const int64_t *ns, size_t n);
 
 #endif

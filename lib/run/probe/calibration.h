@@ -1,14 +1,14 @@
-/* calibration.h - how much likelihood a network loses with one of its parts quantized: the measured
- * losses of mix.h, and whether texts are enough to choose by them.
+/* calibration.h - measures how much likelihood a network loses when one part is quantized (the
+ * losses of mix.h), and whether there are enough texts to choose formats by these losses.
  *
- * A text costs an autoregressive model its exact nll, a diffusion model the bound over some masks,
- * the same ones in every measurement. loss = (nats with the part quantized - nats without) /
- * tokens.
+ * The cost of a text is the exact nll of an autoregressive model, or the bound of a diffusion model
+ * over some masks, which are the same in every measurement. loss = (nats with the part quantized -
+ * nats without) / tokens.
  *
- * Losses of parts are small beside their scatter from text to text, and the least of many sums
- * looks better on the texts that chose it than on others. So bits are taken from one part for
- * another only where that pays on texts that had no say: half of the texts choose, the other half
- * judge, and the halves change places.
+ * Losses of parts are small compared with their scatter over texts, and the smallest of many sums
+ * looks better on the texts that chose it than on others. So a choice by losses is used only if it
+ * is better on texts that did not take part: half of the texts choose, the other half judge, and
+ * then the halves swap.
  * Source: Stone 1974, "Cross-validatory choice and assessment of statistical predictions".
  */
 #ifndef RUN_PROBE_CALIBRATION_H
@@ -23,27 +23,28 @@
 struct calibration {
     struct scored_text *text;
     size_t n, cap;
-    size_t samples; /* masks a text, of a diffusion model */
+    size_t samples; /* masks per text of a diffusion model */
     uint64_t seed;
-    double *lost;   /* [n][units][MIX_FORMATS], of calibration_measure: nats that a text loses */
-    double *tokens; /* [n] scored */
+    double *lost;   /* [n][units][MIX_FORMATS] nats that a text loses (calibration_measure) */
+    double *tokens; /* [n] scored tokens */
 };
 
-/* The first `most` records (0: all) with a text or prompt_ids of the files (standard input when n
- * is 0). With `reference` it is what is scored, given the text. -1: a file is missing or broken, or
- * has none. */
+/* Reads up to `most` (0: all) records with a text or prompt_ids from the files (standard input if n
+ * is 0). If a record has a reference, the reference is scored given the text. -1: a file is missing
+ * or broken, or there is no record. */
 int calibration_read(struct calibration *c, const char *const *files, size_t n, int64_t most,
                      const struct checkpoint *model, const struct tokenizer *t, struct err *e);
 void calibration_free(struct calibration *c);
 
-/* Losses of all units, one network pass a text for each unit and format. n: loaded from `model`,
- * nothing of it quantized, and so again afterwards. *dense: nats a token as it is. -1: *e. */
+/* Measures the losses of all units: one pass per text, unit and format. n: loaded from `model` and
+ * not quantized; it is unchanged afterwards. *dense: nats per token without quantization. -1: *e.
+ */
 int calibration_measure(struct calibration *c, struct network *n,
                         const struct checkpoint *model, struct mix_unit *units, double *dense,
                         struct progress *progress, struct err *e);
-/* mix_choose, if what it chooses by half of the texts loses less on the others than what mix_raise
- * does, at 95 %; else mix_raise. *gain: what it gains there, nats a token, with its interval (90 %
- * on both sides); 0 where both choose the same. Returns the bytes as they do. */
+/* Chooses formats by mix_choose if its choice from half of the texts loses less on the other half
+ * than that of mix_raise, at 95 %; else by mix_raise. *gain: nats per token that mix_choose saves
+ * there, with a two-sided 90 % interval; 0 if both choose the same. Returns their bytes. */
 double calibration_choose(const struct calibration *c, struct mix_unit *units, size_t count,
                           double budget, struct interval *gain);
 

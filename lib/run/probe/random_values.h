@@ -1,6 +1,6 @@
-/* random_values.h - drawn values in the memory of a back end, for measuring: normal with standard
- * deviation 1, the same for a seed. (A few millions, again and again: zeros would flatter a device,
- * which then takes less power.) */
+/* random_values.h - random values in the memory of a back end, for measurements: normal with
+ * standard deviation 1, the same for a seed. A few million values are repeated. (With zeros a
+ * device takes less power and looks faster.) */
 #ifndef RUN_PROBE_RANDOM_VALUES_H
 #define RUN_PROBE_RANDOM_VALUES_H
 
@@ -14,7 +14,7 @@ struct random_values {
     const float *normal;     /* synth_table; borrowed */
     uint64_t seed;
 };
-/* n values as F32 or BF16, the caller's; NULL: no memory. */
+/* n values as F32 or BF16; the caller's. NULL: no memory. */
 void *random_values_make(const struct random_values *d, size_t n, enum dtype dtype,
                          enum memory_kind kind);
 /* Overwrites n values. */

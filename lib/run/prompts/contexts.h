@@ -1,5 +1,5 @@
-/* contexts.h - models whose context prompts must fit, so that none is chosen which a generator
- * would have to refuse.
+/* contexts.h - checks that prompts fit the context of given models, so that no generator has to
+ * refuse a chosen prompt.
  */
 #ifndef RUN_PROMPTS_CONTEXTS_H
 #define RUN_PROMPTS_CONTEXTS_H
@@ -11,7 +11,7 @@
 #include "lib/run/prompts/prompt.h"
 
 enum { CONTEXTS_MAX = 8 };
-struct contexts { /* all zero: no model, everything fits */
+struct contexts { /* all zero: no model, every prompt fits */
     struct {
         struct checkpoint checkpoint;
         struct tokenizer *tokenizer; /* NULL: none */
@@ -19,12 +19,12 @@ struct contexts { /* all zero: no model, everything fits */
     } model[CONTEXTS_MAX];
     size_t n;
 };
-/* names: models as -m takes them, separated by commas; ignore: what --ignore-config says, or NULL.
- * Weights are not read. -1: a model that is not there or broken, or too many (EXIT_BAD_USAGE).
- * contexts_close is due all the same. */
+/* names: models as for -m, separated by commas; ignore: value of --ignore-config, or NULL. Weights
+ * are not read. -1: a model is missing or broken, or there are too many (EXIT_BAD_USAGE); call
+ * contexts_close also then. */
 int contexts_open(struct contexts *c, const char *names, const char *ignore, struct err *e);
-/* 1: every model can take the prompt record (borrowed), its chat template included, with `room`
- * tokens to come. What is no prompt to a model does not fit it. */
+/* 1: the prompt record (borrowed) with its chat template and `room` tokens fits every model. An
+ * invalid prompt does not fit. */
 int contexts_fit(const struct contexts *c, const json_t *prompt, size_t room);
 void contexts_close(struct contexts *c);
 

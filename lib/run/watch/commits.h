@@ -1,5 +1,5 @@
-/* commits.h - a stream of its own with what each pass made final (--trace): records of kind
- * `commit`, one for each pass and prompt that changed a slot. */
+/* commits.h - the trace of --trace: one record of kind `commit` for each pass and prompt that
+ * changed a slot, in a stream of its own. */
 #ifndef RUN_WATCH_COMMITS_H
 #define RUN_WATCH_COMMITS_H
 
@@ -11,17 +11,17 @@
 struct commits {
     struct rec_writer out;
     int writing;
-    struct err err;      /* the first thing that could not be written */
+    struct err err;      /* the first failed write */
 };
 
-/* Writes to `path`, else as the records of the run; `extra` of their meta is borrowed. */
+/* Opens the stream at `path`, with the options of the run. extra: for its meta record; borrowed. */
 int commits_open(struct commits *c, const struct common *of_run, const char *path,
                  const char *tool, int argc, char **argv, json_t *extra, struct err *e);
-/* `about`: config, point, block_length and slot_count of the record, borrowed. */
+/* about: config, point, block_length and slot_count for the record; borrowed. */
 void commits_put(struct commits *c, const char *id, json_t *about, const struct observed *o);
-/* -1: c->err is due, and is *e now. */
+/* -1: a write has failed; *e = c->err. */
 int commits_check(const struct commits *c, struct err *e);
-/* status as of rec_close; NULL: the stream is dropped. */
+/* status: as for rec_close; NULL: discards the stream. */
 int commits_close(struct commits *c, const char *status, struct err *e);
 
 #endif

@@ -1,5 +1,6 @@
-/* live.h - an answer drawn in the terminal while it is made (--live): what is final in the colour
- * of its confidence, what is masked as a block; elsewhere a line for each pass. */
+/* live.h - draws the answer in the terminal while it is generated (--live). The colour of a final
+ * token shows its confidence; a masked slot is a block. If standard error is no terminal: a line
+ * for each pass. */
 #ifndef RUN_WATCH_LIVE_H
 #define RUN_WATCH_LIVE_H
 
@@ -10,22 +11,22 @@ struct live {
     const char *tool;
     const struct tokenizer *tokenizer; /* NULL: ids are shown */
     int terminal, colours;
-    /* the answer at work */
-    char *name;              /* of its prompt, as it may stand on a terminal */
-    size_t slots, n;         /* at most; so far */
-    int32_t *ids, mask;      /* [slots] as they are */
-    double *confidence;      /* [slots] at the commit; NaN: not known, or masked */
-    int64_t *since;          /* [slots] the pass of the commit; 0: none */
+    /* the current answer */
+    char *name;              /* id of its prompt, safe to print on a terminal */
+    size_t slots, n;         /* capacity; slots so far */
+    int32_t *ids, mask;      /* [slots] current ids */
+    double *confidence;      /* [slots] at the commit; NaN: unknown or masked */
+    int64_t *since;          /* [slots] pass of the commit; 0: not committed */
     int64_t pass, ns;
-    /* what is on the screen */
-    size_t rows, columns;    /* lines of the last frame, 0: none; of which width */
+    /* the screen */
+    size_t rows, columns;    /* lines of the last frame, 0: none; its width */
     int64_t drawn_ns;
 };
 
 void live_open(struct live *l, const char *tool, const struct tokenizer *tokenizer);
 void live_begin(struct live *l, const char *id, size_t slots);
 void live_change(struct live *l, const struct observed *o);
-void live_show(struct live *l); /* after each pass: draws, at most 20 times a second */
+void live_show(struct live *l); /* call after each pass; draws at most 20 times a second */
 void live_end(struct live *l);  /* the last frame stays */
 void live_free(struct live *l);
 

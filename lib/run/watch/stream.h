@@ -1,5 +1,5 @@
-/* stream.h - an answer on standard error while it grows (--stream): the text that can be read, to
- * its end, never half a character. */
+/* stream.h - prints the answer on standard error while it grows (--stream): the readable text from
+ * the start, in whole characters. */
 #ifndef RUN_WATCH_STREAM_H
 #define RUN_WATCH_STREAM_H
 
@@ -11,19 +11,19 @@
 struct stream {
     const struct tokenizer *tokenizer;
     int32_t stop[ADVANCE_STOPS], n_stop; /* ids that end a text */
-    size_t said;     /* tokens of the answer that were taken */
-    int ended, any;  /* a stop id was readable; answers so far */
-    struct buf held; /* bytes of a character that is not whole yet */
+    size_t said;     /* tokens of the answer printed so far */
+    int ended, any;  /* ended: a stop id was read; any: answers so far */
+    struct buf held; /* bytes of an incomplete character */
 };
 
-/* A new answer; `heading`: a line above it, or NULL. */
+/* Starts an answer. heading: a line above it, or NULL. */
 void stream_begin(struct stream *s, const char *heading);
-/* What of ids[0..readable) was not said yet. */
+/* Prints the part of ids[0..readable) that is new. */
 void stream_grow(struct stream *s, const int32_t *ids, size_t readable);
-void stream_end(struct stream *s); /* what was held back, and the end of the line */
+void stream_end(struct stream *s); /* prints held bytes and ends the line */
 void stream_free(struct stream *s);
-/* The next bytes of a text, as they may stand on a terminal: characters that are whole are appended
- * to *out, the beginning of one is kept in *held. `last`: nothing follows. */
+/* Appends the next bytes of a text to *out, made safe for a terminal. An incomplete character stays
+ * in *held until its other bytes come; `last`: no more bytes will come. */
 void stream_text(struct buf *held, const char *bytes, size_t n, int last, struct buf *out);
 
 #endif

@@ -1,7 +1,6 @@
-/* watcher.h - who looks on while batches are generated: the observer that a session hands to its
- * decoder. It moves the progress line within a batch, and with --trace, --stream or --live it looks
- * closely (observer.h): then nothing may be timed, and the records say `watched` where they say
- * what their times are worth. */
+/* watcher.h - the observer that a session gives to its decoder. It moves the progress line within a
+ * batch. With --trace, --stream or --live it watches every pass closely (observer.h): such a run
+ * cannot be timed, and its records are `tainted` watched. */
 #ifndef RUN_WATCH_WATCHER_H
 #define RUN_WATCH_WATCHER_H
 
@@ -19,30 +18,30 @@ struct watcher {
     struct commits commits;
     struct stream stream;
     struct live live;
-    int several; /* prompts or points: a stream has headings */
-    /* the batch at work */
+    int several; /* 1: several prompts or points, so a stream has headings */
+    /* the current batch */
     const struct generation_place *at;
     const struct prompt *const *prompt;
     const struct generation *out;
     size_t n;
-    json_t *about; /* config, point and so on of its commit records */
+    json_t *about; /* config, point and so on for commit records */
 };
 
-/* What the flags alone can tell. -1: EXIT_BAD_USAGE. */
+/* Checks the options. -1: EXIT_BAD_USAGE. watcher_is_close: 1 if they watch passes closely. */
 int watcher_check(const struct job *job, struct err *e);
 int watcher_is_close(const struct job *job);
-/* extra: of the run's meta record, borrowed. -1: a text cannot be shown without a tokenizer
- * (EXIT_BAD_DATA), the trace cannot be written. */
+/* extra: for the meta record of the trace; borrowed. -1: --stream without a tokenizer
+ * (EXIT_BAD_DATA), or the trace cannot be written. */
 int watcher_open(struct watcher *w, const struct job *job, const struct config *c,
                  const struct tokenizer *tokenizer, size_t prompts, struct progress *progress,
                  json_t *extra, struct err *e);
-/* Around a batch: out[n] belongs to prompt[n] and fills meanwhile. -1: a record was not written. */
+/* Call around a batch: out[i] belongs to prompt[i] and grows meanwhile. -1: a write failed. */
 const struct observer *watcher_begin(struct watcher *w, const struct network *n,
                                      const struct generation_place *at,
                                      const struct prompt *const *prompt,
                                      const struct generation *out, size_t count);
 int watcher_end(struct watcher *w, struct err *e);
-/* status as of rec_close; NULL: the trace is dropped. */
+/* status: as for rec_close; NULL: discards the trace. */
 int watcher_close(struct watcher *w, const char *status, struct err *e);
 
 #endif
