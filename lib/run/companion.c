@@ -14,12 +14,12 @@ static struct engine engine_of(const struct job *job)
     g.model = job->args->extras.early_quant ? g.model : job->args->extras.draft;
     g.pruned = NULL;
     g.quant = job->args->extras.early_quant ? job->args->extras.early_quant : g.quant;
-    g.device_map = g.kv_map = NULL; /* it guesses to be quick */
+    g.device_map = g.kv_map = NULL; /* offloading would make its guesses slow */
     g.offload = g.offload_kv = 0;
     return g;
 }
 
-/* -1: a token of one of them is not the same token of the other. */
+/* -1 (EXIT_BAD_DATA): an id means different tokens in the two models. */
 static int same_ids(const struct companion *d, const struct job *job, const struct checkpoint *c,
                     const struct tokenizer *own, struct err *e)
 {

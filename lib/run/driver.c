@@ -172,8 +172,8 @@ static const char memory_notes[] =
     {"live", 0, OPT_FLAG, &(g).live,                                                            \
      .help = "draw the answer in the terminal after each pass (--batch 1)"}
 
-/* The command line, and below it what --settings says. Returns the index of the first operand, or
- * -1. */
+/* Parses the command line, then --settings, then the command line again, which so overrides the
+ * file. Returns the index of the first operand, or -1. */
 static int parse_all(const struct tool *t, const struct job_args *a, struct optfile *file,
                      int argc, char **argv, struct err *e)
 {

@@ -1,5 +1,5 @@
-/* engine.c - see engine.h. What was asked for (flags) and what runs (a network on a back end) are
- * kept apart: records say the second, so that `auto` means the same as the name of what it chose.
+/* engine.c - see engine.h. Options and what runs (a network on a back end) are kept apart. Records
+ * hold what runs, so `auto` gives the same record as the name of its choice.
  */
 #include "lib/run/engine.h"
 
@@ -19,7 +19,7 @@
 #include "lib/run/probe/level_choice.h"
 #include "lib/run/saving.h"
 
-/* Which level runs is in the records; why it is not the one of AMX, nowhere else. */
+/* Records hold the level that runs; only this note tells why it is not amx. */
 static void say_level(const struct engine *g, const struct log *log)
 {
     const char *refused = amx_refused();
@@ -28,7 +28,7 @@ static void say_level(const struct engine *g, const struct log *log)
         log_more(log, "--isa auto does not try amx: %s", refused);
 }
 
-/* 1: the level runs what --pruned names. */
+/* 1: the level runs the checkpoint of --pruned. */
 static int takes_pruned(const struct engine *g)
 {
     const struct saving *l = saving_named(g->level);
@@ -125,7 +125,7 @@ void engine_place(const struct engine *g, struct backend *b, const struct log *l
                  "system does not show them");
 }
 
-/* Formats have names of their own in torch, which --cache-precision takes. */
+/* The name of a format whose torch name --cache-precision takes. */
 static const char *find_own_name(const char *name)
 {
     static const char *const names[][2] = {{"bfloat16", "bf16"}, {"float32", "f32"}};
@@ -137,7 +137,8 @@ static const char *find_own_name(const char *name)
 
 /* ---- layers outside ---- */
 
-/* Of "[first:|last:]N" the number, and which end stays. -1: it is none of these. */
+/* Reads "[first:|last:]N": the number of layers that stay, and which are outside. -1: other text.
+ */
 static int read_map(const char *text, size_t *stay, enum offload_order *outside)
 {
     char *end;
@@ -178,7 +179,7 @@ int engine_check_memory(const struct engine *g, struct err *e)
                                                                                              : 0;
 }
 
-/* `chosen`: how many are outside where the map says no number. */
+/* chosen: layers outside if the map has no number. */
 static struct offload_wish wish_of(const struct engine *g, const char *map, size_t chosen,
                                    const struct config *c)
 {
@@ -189,8 +190,8 @@ static struct offload_wish wish_of(const struct engine *g, const char *map, size
     return w;
 }
 
-/* 1: keys and values do not go where the matrices of their layer go. Where both maps are auto, they
- * do unless they are enough. */
+/* 1: keys and values are offloaded separately from the matrices of their layer. If both maps are
+ * auto, only when keys and values alone are enough. */
 static int kv_apart(const struct engine *g)
 {
     int both = engine_maps_itself(g->device_map) && engine_maps_itself(g->kv_map);
@@ -213,13 +214,14 @@ struct precision engine_precision(const struct engine *g, const struct config *c
 
 size_t engine_row_tile(const struct engine *g)
 {
-    enum { EIGHT = 8 }; /* rows begin where the widest accesses of a device may */
+    enum { EIGHT = 8 }; /* rows aligned for the widest accesses of a device */
     const struct saving *l = saving_named(g->level);
     size_t rows = g->row_tile >= 0 ? (size_t)g->row_tile : l ? l->row_tile : 0;
     return (rows + EIGHT - 1) / EIGHT * EIGHT;
 }
 
-/* Appends " --OPTION VALUE" as far as the level has it: it is in force, or another one was said. */
+/* Appends " --OPTION VALUE" if the level sets the option, and whether another value overrides it.
+ */
 static void put_switch(struct buf *b, const char *option, const char *value, const char *said,
                        const char *in_force)
 {
@@ -274,7 +276,7 @@ void engine_level(const struct engine *g, struct backend *b, const struct checkp
 {
     struct network n;
     if (strcmp(g->isa, "auto") || engine_settle(g, &n, b, c, NULL))
-        return; /* what cannot be settled, loading refuses */
+        return; /* loading reports the error */
     level_choice_use(b, quantization_dtype(n.quant, &n.config, ROLE_Q, 0, n.dtype), log);
 }
 

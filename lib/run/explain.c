@@ -1,6 +1,6 @@
-/* explain.c - see explain.h. The numbers are those that the run itself is held against
- * (`planned_bytes` of its records): estimates of the very batches that it would make. What a
- * quantization is expected to change is told by the format itself, of normally distributed weights.
+/* explain.c - see explain.h. The numbers are the estimates of the batches that the run would make:
+ * its records repeat them as `planned_bytes`. The error of a quantization is computed by the format
+ * itself on normally distributed weights.
  */
 #include "lib/run/explain.h"
 
@@ -15,7 +15,7 @@
 #include "lib/run/memory_fit.h"
 #include "lib/run/generation_record.h"
 
-/* 1: noise and confidences are what they are in double. */
+/* 1: noise and confidences are computed in double. */
 static int is_double(const struct settings *point)
 {
     static const char *const kinds[] = {"gumbel", "confidence_dtype"};
@@ -28,7 +28,7 @@ static int is_double(const struct settings *point)
     return yes;
 }
 
-/* 1: nothing is switched on that changes a bit of what the checkpoint computes in its dtype. */
+/* 1: no option changes a bit of what the checkpoint computes in its dtype. */
 static int is_exact(const struct network *n, const struct network *early,
                     const struct memory_estimate *m, const struct settings *point)
 {
@@ -37,7 +37,7 @@ static int is_exact(const struct network *n, const struct network *early,
            (n->kv_dtype == kv || !m->kv) && is_double(point) && !engine_is_tf32(n);
 }
 
-/* Root of sum (w - w')^2 / sum w^2, w' = w in the format of the blocks; 0: that is none. */
+/* Root of sum (w - w')^2 / sum w^2, w' = w in the format of the blocks; 0: not quantized. */
 static double weights_error(const struct network *n)
 {
     enum { ROWS = 64, COLS = 4096 };
@@ -64,7 +64,7 @@ static double weights_error(const struct network *n)
     return sqrt(far / size);
 }
 
-/* The largest batch that fits, as a run with --on-oom plan comes to it; 0: not one prompt. */
+/* The largest batch that fits, halving as --on-oom plan does; 0: not even one prompt. */
 static size_t find_largest_batch(const struct job *job, const struct network *n,
                                  const struct network *companion, const struct settings *point,
                                  const struct promptset *prompts)

@@ -1,6 +1,5 @@
-/* generation_record.c - see generation_record.h. Fields stand in the order in which a reader wants
- * them: who, with which settings, what came out, when, in how much memory. What was not measured is
- * null. */
+/* generation_record.c - see generation_record.h. Order of the fields: model, settings, answer,
+ * times, memory. A value that was not measured is null. */
 #include "lib/run/generation_record.h"
 
 #include <math.h>
@@ -45,7 +44,7 @@ static json_t *list64(const int64_t *v, size_t n)
     return a;
 }
 
-/* The label that people see. What the engine was asked for stands in it where it was asked. */
+/* The label for people. It names engine options only if they were given. */
 static void set_config(json_t *r, const struct job *job, const struct network *n,
                        const struct generation_place *at)
 {
@@ -86,7 +85,7 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
     buf_free(&b);
 }
 
-/* What ran with which settings, and the identity of that: all but the seed and the prompts. */
+/* Model, settings and identity: all but the seed and the prompts. */
 static void set_point(json_t *r, const struct job *job, const struct network *n,
                       const struct generation_place *at)
 {
@@ -105,7 +104,7 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
     engine_describe(about, n);
     settings_put(p, about);
     const char *trace = job->replay ? job->replay->sha256 : NULL;
-    set_text(about, "commit_trace", trace); /* no setting, and yet what passes depend on */
+    set_text(about, "commit_trace", trace); /* no setting, but passes depend on it */
     const char *given = settings_find(p->table, "z") < p->table->n && settings_is(p, "z", "file")
                             ? job->latents->file.sha256 : NULL;
     set_text(about, "latent_file", given); /* likewise */
@@ -138,7 +137,7 @@ static void set_prompt(json_t *r, const struct prompt *p)
     set_size(r, "prompt_tokens", p->input.n);
 }
 
-/* Ids of the text when it is encoded again, as some count tokens. */
+/* Number of ids when the text is encoded again: some tools count tokens this way. */
 static void set_again(json_t *r, const struct tokenizer *tokenizer, const struct buf *text)
 {
     struct ids ids = {0};
@@ -220,7 +219,7 @@ static void set_times(json_t *r, const struct job *job, const struct prompt *p,
                         g->n_commits ? list32(g->commit_tokens, g->n_commits) : json_null());
 }
 
-/* Where the processors do the work. */
+/* Only for runs on the CPU. */
 static void set_processor_time(json_t *r, const struct network *n, const struct generation *g,
                                const struct batch_trace *trace)
 {
@@ -230,7 +229,7 @@ static void set_processor_time(json_t *r, const struct network *n, const struct 
         set_text(r, "cpu_ns_reason", g->oom ? "oom" : "a device does the work");
 }
 
-/* What latent thoughts cost and are worth. */
+/* Cost and bound of latent thoughts. */
 static void set_latents(json_t *r, const struct generation *g, enum mixer mixer)
 {
     set_text(r, "mixer", config_mixer_name(mixer));
@@ -247,8 +246,7 @@ static void set_latents(json_t *r, const struct generation *g, enum mixer mixer)
         json_object_set_new(r, "latents", list);
 }
 
-/* What the passes of the batch had to do at least. Counts of a long run exceed 2^53, so they are no
- * integers. */
+/* The least work of the passes of the batch. Real numbers: counts of a long run exceed 2^53. */
 static void set_cost(json_t *r, const struct network *n, const struct batch_trace *trace)
 {
     int ran = trace->cost.flops > 0, split = ran && trace->prefill_ns > 0;
@@ -274,7 +272,7 @@ void generation_record_put_offload(json_t *r, const struct network *n, const str
                    "no memory to find it out");
 }
 
-/* How long layers were waited for. */
+/* Time that the batch waited for offloaded layers. */
 static void set_wait(json_t *r, const struct network *n, const struct batch_trace *trace)
 {
     if (network_offloads(n))

@@ -21,7 +21,7 @@ int run_plan_cross(struct run_plan *p, const struct settings_table *t, const cha
     return settings_cross(t, given, &p->point, &p->points, e);
 }
 
-/* A member of a point that says something and is neither a setting nor its place in the launch. */
+/* The first member of a point that is neither a setting nor its place in the launch; NULL: none. */
 static const char *stranger(const struct settings_table *t, const json_t *o)
 {
     const char *key;
@@ -87,7 +87,7 @@ static int is_wanted(const json_t *o, int64_t launch, const char *system)
            (!its || !strcmp(its, system));
 }
 
-/* 1: found, 0: the file has no such launch, -1. */
+/* 1: found; 0: the file has no such launch; -1: *e. */
 static int find_launch(struct run_plan *p, const struct settings *base, struct rec_reader *r,
                        struct err *e)
 {

@@ -1,7 +1,6 @@
-/* runner.c - see runner.h. The loops over rounds, points and batches. A failure belongs to one
- * prompt (an error record) or to one batch (oom records), and the run goes on; the worst of them is
- * the exit code. Records that an earlier process left are taken over batch by batch, in the same
- * order.
+/* runner.c - see runner.h. Loops over rounds, points and batches. A failure costs one prompt (an
+ * error record) or one batch (oom records), and the run continues; the worst failure is the exit
+ * code. Records of an interrupted process are taken over batch by batch, in the same order.
  */
 #include "lib/run/runner.h"
 
@@ -19,7 +18,7 @@
 #include "lib/run/session.h"
 #include "lib/run/steady.h"
 
-/* What a batch took beside the weights, and should have taken. */
+/* Logs the memory of a batch without the weights, and its estimate. */
 static void note_memory(const struct session *s, const struct batch_trace *t)
 {
     const size_t *kind = t->memory.kind;
@@ -52,9 +51,8 @@ static int write_generation(struct session *s, const struct prompt *p, struct ge
                      e);
 }
 
-/* What the card, or the processors that compute in its place, take with the model loaded and
- * nothing to do. Joules are of one process, so where
- * another may go on there is none. */
+/* Writes the power of the idle GPU, or of the processors, with the model loaded. Energy belongs to
+ * one process: there is no such record if another process may continue the run. */
 static int write_idle(struct session *s, const char *when, struct err *e)
 {
     int wanted = s->loaded && !session_stopped(s) && !rec_lasts(&s->out);
@@ -71,7 +69,7 @@ static int write_idle(struct session *s, const char *when, struct err *e)
     return rec_write(&s->out, "idle", o, e);
 }
 
-/* What its threads are worth just now, where they do the work. */
+/* Measures how many cores the threads are worth at present; only for runs on the CPU. */
 static void write_cores(struct session *s, json_t *o)
 {
     const size_t threads = pool_threads(s->backend->pool);
@@ -84,7 +82,7 @@ static void write_cores(struct session *s, json_t *o)
                  "machine share cores", threads, cores);
 }
 
-/* Is the host quiet while this process does nothing? */
+/* Writes whether the host is quiet while this process is idle. */
 static int write_fitness(struct session *s, struct err *e)
 {
     enum { LOOK_MS = 300 };
@@ -99,7 +97,7 @@ static int write_fitness(struct session *s, struct err *e)
     return rec_write(&s->out, "fitness", o, e);
 }
 
-/* What an earlier batch needed is not of this one. */
+/* Otherwise this batch would show the memory of an earlier one. */
 static void trim(struct session *s)
 {
     if (s->backend->ops->trim)
@@ -107,7 +105,7 @@ static void trim(struct session *s)
     resident_trim();
 }
 
-/* A batch gives back all that it took: what is in use after it is what was after the first. */
+/* A batch must free all its memory: bytes in use are the same after every batch. */
 static void check_given_back(struct session *s)
 {
     size_t now = s->backend->memory.requested;
@@ -117,7 +115,7 @@ static void check_given_back(struct session *s)
     s->live = now;
 }
 
-/* Generates n prompts together: out[n], *trace. -1: what was looked at cannot be written. */
+/* Generates n prompts together: out[n], *trace. -1: the trace cannot be written. */
 static int generate(struct session *s, const struct generation_place *at,
                     const struct prompt *const *p, size_t n, struct generation *out,
                     struct batch_trace *trace, struct err *e)
@@ -172,8 +170,8 @@ static void say_parts(struct session *s, size_t n, size_t half)
     s->parted = 1;
 }
 
-/* Generates n prompts together and writes their records; with --halve as two batches, one after the
- * other, where memory is short. *ns: its makespan. */
+/* Generates n prompts together and writes their records; with --halve as two batches in sequence if
+ * they do not fit. *ns: time of the batch. */
 static int run_batch(struct session *s, struct generation_place at, const struct prompt *const *p,
                      size_t n, int64_t *ns, struct err *e)
 {
@@ -207,8 +205,9 @@ static int run_batch(struct session *s, struct generation_place at, const struct
     return rc || session_stopped(s) ? rc : run_batch(s, at, p + half, n - half, ns, e);
 }
 
-/* run_batch, and again while host or card disturb it: its records are tainted, those of the last
- * time may be. A machine that is never quiet must not keep a run from its end. */
+/* Runs a batch, and repeats it while host or GPU disturb it. Records of the repeated runs are
+ * tainted, those of the last run may be. The number of repeats is limited, so that a run ends on a
+ * machine that is never quiet. */
 static int run_undisturbed(struct session *s, struct generation_place at,
                            const struct prompt *const *p, size_t n, struct err *e)
 {
@@ -225,7 +224,7 @@ static int run_undisturbed(struct session *s, struct generation_place at,
     return rc;
 }
 
-/* A record of an earlier process stands where this batch would put one for p: 0, or -1. */
+/* Takes over the next record of an earlier process, which must be the one of p. -1: it is not. */
 static int take_over(struct session *s, const struct prompt *p, struct err *e)
 {
     const struct kept *kept = rec_kept(&s->out);
@@ -237,7 +236,7 @@ static int take_over(struct session *s, const struct prompt *p, struct err *e)
             s->batch_id = batch_id + 1;
         s->seq++;
     } else if (kept && kept_is(kept, KEPT_KIND, "error") && kept_is(kept, KEPT_WHERE, p->where)) {
-        session_worse(s, EXIT_INTERNAL); /* NaN is all that a batch has errors for */
+        session_worse(s, EXIT_INTERNAL); /* NaN is the only error of a batch */
     } else {
         return err_set(e, EXIT_BAD_DATA, "%s: its work file has another record at the place of "
                        "prompt '%.200s' (--fresh starts again)", s->job->args->common.output,
@@ -247,8 +246,8 @@ static int take_over(struct session *s, const struct prompt *p, struct err *e)
     return 0;
 }
 
-/* A batch whose records an earlier process wrote, all of them: 1. Else 0, and those there are of it
- * are dropped; or -1. */
+/* 1: takes over a batch whose records an earlier process has written completely. 0: it has not, and
+ * the records that exist are dropped. -1: *e. */
 static int take_kept_batch(struct session *s, const struct prompt *const *p, size_t n,
                            struct err *e)
 {
@@ -256,17 +255,17 @@ static int take_kept_batch(struct session *s, const struct prompt *const *p, siz
     if (rec_kept_left(&s->out) < (int64_t)n)
         return rec_drop_kept(&s->out, e);
     for (size_t i = 0; i < n; i++) {
-        __builtin_prefetch(p[i + 1 < n ? i + 1 : i]->id); /* memory is what this waits for */
+        __builtin_prefetch(p[i + 1 < n ? i + 1 : i]->id); /* this loop waits for memory */
         if (take_over(s, p[i], e))
             return -1;
     }
-    if (s->batch_id == batch_id) /* errors only */
+    if (s->batch_id == batch_id) /* it held only errors */
         s->batch_id++;
     progress_at(&s->progress, s->seq, NULL);
     return 1;
 }
 
-/* The self-check failed: its error record is the last that the run leaves. */
+/* Writes the error record of a failed self-check, the last record of the run. Returns -1. */
 static int end_failed_check(struct session *s, const struct err *what)
 {
     struct err ignored = {0};
@@ -274,7 +273,7 @@ static int end_failed_check(struct session *s, const struct err *what)
     return -1;
 }
 
-/* run_batch, unless it was done; then what must be seen to between batches. */
+/* Runs a batch unless an earlier process did, with the checks between batches. */
 static int do_batch(struct session *s, struct generation_place at, const struct prompt *const *p,
                     size_t n, struct err *e)
 {
@@ -291,8 +290,8 @@ static int do_batch(struct session *s, struct generation_place at, const struct 
     return 0;
 }
 
-/* Batches that let caches, clocks and page tables settle: the first one of the prompts, again and
- * again, so that its times can be compared. What a cold batch took says nothing of the others. */
+/* Warm-up lets caches, clocks and page tables settle. It repeats the first batch, so that times can
+ * be compared. The time of a cold batch is not compared. */
 static int warm_up(struct session *s, struct generation_place *at, const struct prompt *const *p,
                    size_t n, struct err *e)
 {
@@ -316,8 +315,8 @@ static int warm_up(struct session *s, struct generation_place *at, const struct 
     return rc;
 }
 
-/* The prompts that fit the context with what the point adds; the others get an error record in the
- * first round. Returns how many fit, or -1. */
+/* Lists the prompts that fit the context with the tokens that the point adds; the others get an
+ * error record in the first round. Returns their number, or -1. */
 static int64_t list_fitting(struct session *s, const struct settings *point, size_t round,
                             const struct prompt **p, struct err *e)
 {
@@ -338,9 +337,9 @@ static int64_t list_fitting(struct session *s, const struct settings *point, siz
     return n;
 }
 
-/* A point while it runs. */
+/* A point that is running. */
 struct active {
-    const struct prompt **prompt; /* [fit]: those that its context holds; owned */
+    const struct prompt **prompt; /* [fit] prompts that fit the context; owned */
     size_t fit, size;             /* prompts in a batch */
     struct generation_place at;
 };
@@ -390,7 +389,7 @@ static size_t round_of(const struct run_plan *p, size_t i)
     return p->round ? (size_t)p->round[i] : 0;
 }
 
-/* Rounds outside, points inside: a slow drift of the machine meets every setting alike. */
+/* Rounds outside, points inside: a slow drift of the machine affects all points alike. */
 static int run_plan(struct session *s, struct err *e)
 {
     const struct run_plan *plan = s->job->plan;
@@ -403,15 +402,15 @@ static int run_plan(struct session *s, struct err *e)
 
 /* ---- in turn with other processes ---- */
 
-/* 1: it is this process's turn; 0: a signal came; -1. */
+/* 1: it is the turn of this process; 0: a signal was received; -1: *e. */
 static int my_turn(struct session *s, struct err *e)
 {
     int rc = turns_wait(s->turns, s->job->stop, e);
     return rc < 0 ? -1 : !rc;
 }
 
-/* One group of prompts: every party has as many units of work on it, each a point in an order of
- * its own. A party of fewer points begins again with its first. */
+/* Runs one group of prompts in turns. Every party has the same number of turns, one point in each;
+ * a party with fewer points starts again with its first point. */
 static int run_group(struct session *s, struct active *a, size_t group, size_t size, struct err *e)
 {
     const struct run_plan *plan = s->job->plan;
@@ -433,7 +432,8 @@ static int run_group(struct session *s, struct active *a, size_t group, size_t s
     return go < 0 ? -1 : rc;
 }
 
-/* Warm-ups of all points in one turn; then prompt by prompt. A group is the largest batch. */
+/* Warms up all points in one turn, then takes a turn per group of prompts. A group is the largest
+ * batch. */
 static int run_in_turn(struct session *s, struct active *a, struct err *e)
 {
     const struct run_plan *plan = s->job->plan;

@@ -1,16 +1,15 @@
-/* saving.c - see saving.h. A level is a row: options that have values of their own, which a value
- * that was said wins over. What changes no bit and costs no time is always on and stands in no row:
- * attention over tiles of keys (online softmax), and the head over tiles of the vocabulary, for the
- * rows that are wanted, without a matrix of logits. So `exact` switches nothing on. Row tiles
- * change no bit either, but read the weights again for each: they stand where memory counts. A
- * pruned checkpoint is another model: the last level runs it where one was named, and a plan, which
- * would run what nobody asked for, does not.
+/* saving.c - see saving.h. A level is a row of default values for options; a given option overrides
+ * it. Savings that change no bit and cost no time are always on and in no row: attention over tiles
+ * of keys (online softmax), and the head over tiles of the vocabulary for the wanted rows only,
+ * without a matrix of logits. So `exact` switches nothing on. Row tiles change no bit, but each
+ * tile reads the weights again, so only the other levels have them. A pruned checkpoint is another
+ * model: the last level runs it if --pruned names one; --on-oom plan never does.
  */
 #include "lib/run/saving.h"
 
 #include <string.h>
 
-enum { TILE = 512 }; /* rows; with so many the arithmetic of a tile outweighs reading the weights */
+enum { TILE = 512 }; /* rows; enough that a tile computes longer than it reads weights */
 static const struct saving list[] = {
     {"exact", NULL, NULL, 0, 0},
     {"mild", "bf16", NULL, TILE, 0},

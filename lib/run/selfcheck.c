@@ -1,6 +1,6 @@
-/* selfcheck.c - see selfcheck.h. The first batch of a run only names the prompt; the generation
- * that later ones are held against is made before the second, so that a run of one batch pays
- * nothing. A work file is marked at each good look, and goes back to the last mark when one fails.
+/* selfcheck.c - see selfcheck.h. The first batch of a run only sets the prompt. The expected ids
+ * are generated before the second batch, so that a run of one batch costs nothing more. Each good
+ * check marks the work file; a failed check cuts it back to the last mark.
  */
 #include "lib/run/selfcheck.h"
 
@@ -15,7 +15,7 @@ void selfcheck_start(struct selfcheck *c, int64_t every, const struct backend *b
     *c = (struct selfcheck){.every = every >= 0 ? every : b->address[0] ? SELFCHECK_EVERY : 0};
 }
 
-/* 1: *g is the generation, to be freed; 0: memory was short, or the run is being stopped. */
+/* 1: *g holds the generation, to be freed; 0: no memory, or the run was stopped. */
 static int generate(const struct selfcheck *c, const struct job *job, const struct network *n,
                     struct generation *g)
 {
@@ -27,7 +27,7 @@ static int generate(const struct selfcheck *c, const struct job *job, const stru
     return !trace.interrupted && !g->oom;
 }
 
-/* After a batch: its memory is taken, and what is recorded of it stays as it is. */
+/* Runs between batches, so that the memory in their records does not change. */
 static void keep_ids(struct selfcheck *c, const struct job *job, const struct network *n,
                      struct rec_writer *out)
 {

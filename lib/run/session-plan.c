@@ -1,11 +1,10 @@
-/* session-plan.c - what a session does about memory before it loads anything: it says what will not
- * fit, explains, and, where --on-oom asks for it, makes the run one that fits.
+/* session-plan.c - the memory of a session before anything is loaded: warns of runs that do not
+ * fit, writes --explain, and changes the run with --on-oom so that it fits.
  *
- * The order in which a run gives way is fixed: first how many prompts run together, down to one
- * (runner.c, which halves), then the levels one after the other (saving.h), then the layers whose
- * keys and values stay in memory (lib/network/offload.h), where those alone will do, else the
- * layers that stay with their keys and values, then nothing. Steps, lengths and options that were
- * said stay: a run that would answer another question is no answer.
+ * Order of the changes: first fewer prompts together, down to one (runner.c halves batches); then
+ * the levels one after the other (saving.h); then keys and values of some layers are offloaded
+ * (lib/network/offload.h) if that is enough, else whole layers. Steps, lengths and given options
+ * never change: the run would answer another question.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +25,12 @@ static int settle_networks(const struct session *s, struct network *n, struct ne
     return engine_settle(&s->job->args->engine, n, s->backend, &s->checkpoint, e);
 }
 
-/* How the run stands as its engine is set now, with batches as they were asked for or each prompt
- * alone. -1: it cannot be had so. */
+/* *f = the memory of the run with the present engine options, with whole batches or each prompt
+ * alone. -1: the networks cannot be loaded so. */
 static int estimate_run(const struct session *s, int alone, struct memory_fit *f)
 {
     struct network n, companion;
-    engine_level(&s->job->args->engine, s->backend, &s->checkpoint, NULL); /* whose scratch it is */
+    engine_level(&s->job->args->engine, s->backend, &s->checkpoint, NULL); /* sets its scratch */
     if (settle_networks(s, &n, &companion, NULL))
         return -1;
     *f = (alone ? memory_fit_for_longest : memory_fit_for_batches)(
@@ -52,41 +51,43 @@ void session_foresee(struct session *s)
     free(lacks);
 }
 
-/* Where layers go outside, a share of a host's memory is left for what is not the model: its
- * programs, prompts and records. */
-static int fits_well(const struct memory_fit *f, const struct backend *b)
+/* With offloaded layers a share of a host's memory must stay free for programs, prompts and
+ * records.
+ */
+static int fits_with_reserve(const struct memory_fit *f, const struct backend *b)
 {
     enum { BESIDE_SHARE = 64 };
     return f->fits && (b->name[0] || f->bytes + f->bytes / BESIDE_SHARE <= f->available);
 }
 
-/* *outside = as few layers as the run fits with. 0: it does not, however many; then none is. */
-static int put_some(struct session *s, size_t *outside, int alone)
+/* *outside = the fewest offloaded layers with which the run fits. 0: it never fits; *outside is 0
+ * then. */
+static int offload_fewest(struct session *s, size_t *outside, int alone)
 {
-    enum { IN_SLOTS = 2 }; /* so many outside save nothing */
+    enum { IN_SLOTS = 2 }; /* these stay in memory, so offloading so few saves nothing */
     size_t layers = s->checkpoint.config.layers;
     struct memory_fit f;
     for (*outside = 0; *outside <= layers; *outside += *outside ? 1 : IN_SLOTS + 1)
-        if (!estimate_run(s, alone, &f) && fits_well(&f, s->backend))
+        if (!estimate_run(s, alone, &f) && fits_with_reserve(&f, s->backend))
             return 1;
     *outside = 0;
     return 0;
 }
 
-/* Keys and values of some layers, or some layers with theirs, as far as that was not said; `plan`:
- * nor asked for. 0: that is not enough. */
-static int put_outside(struct session *s, int alone, int plan)
+/* Offloads keys and values of some layers, or else whole layers, unless the options set these maps.
+ * plan: maps that are not given count as auto. 0: that is not enough. */
+static int offload_layers_or_kv(struct session *s, int alone, int plan)
 {
     struct engine *g = &s->args.engine;
     int layers = engine_maps_itself(g->device_map) || (plan && !g->device_map);
     int kv = g->kv_map ? engine_maps_itself(g->kv_map) : layers;
-    return (kv && put_some(s, &g->offload_kv, alone)) ||
-           (layers && put_some(s, &g->offload, alone));
+    return (kv && offload_fewest(s, &g->offload_kv, alone)) ||
+           (layers && offload_fewest(s, &g->offload, alone));
 }
 
-/* The first level from the one asked for on at which each point fits with one prompt, or the last
- * one with layers outside. Where nothing does, all stays. */
-static void climb_down(struct session *s, const struct memory_fit *asked)
+/* Sets the first level, from the given one on, at which each point fits with one prompt; else the
+ * last level with offloaded layers. If nothing fits, no option changes. */
+static void choose_level(struct session *s, const struct memory_fit *asked)
 {
     struct engine *g = &s->args.engine;
     const char *level = g->level, *name = s->checkpoint.config.name;
@@ -97,7 +98,7 @@ static void climb_down(struct session *s, const struct memory_fit *asked)
         if (estimate_run(s, 1, &f))
             f.fits = 0;
     }
-    int outside = !f.fits && put_outside(s, 1, 1);
+    int outside = !f.fits && offload_layers_or_kv(s, 1, 1);
     char *lacks = memory_fit_explain(asked, s->job, s->backend);
     if (outside)
         log_warn(&s->log, "W110", "%s: %s; it runs at level %s with %s%zu of %zu layers offloaded "
@@ -114,18 +115,18 @@ static void climb_down(struct session *s, const struct memory_fit *asked)
     free(lacks);
 }
 
-/* A map that is auto: with batches as asked for if that can be, else so that each prompt fits. */
+/* Settles maps that are auto: so that whole batches fit, or else each prompt alone. */
 static void map_layers(struct session *s)
 {
     const struct engine *g = &s->args.engine;
     int layers = engine_maps_itself(g->device_map), kv = engine_maps_itself(g->kv_map);
-    if ((layers || kv) && !put_outside(s, 0, 0) && !put_outside(s, 1, 0))
+    if ((layers || kv) && !offload_layers_or_kv(s, 0, 0) && !offload_layers_or_kv(s, 1, 0))
         log_warn(&s->log, "W112", "%s: it does not fit even with all %s offloaded (%s auto)",
                  s->checkpoint.config.name, layers ? "layers" : "keys and values",
                  layers ? "--device-map" : "--kv-map");
 }
 
-/* A host has no limit of its own: what is free now is one. */
+/* A host has no limit of its own: use the memory that is free now. */
 static void plan(struct session *s)
 {
     struct backend *b = s->backend;
@@ -135,10 +136,10 @@ static void plan(struct session *s)
     if (!b->name[0] && !b->memory.cap)
         b->ops->room(b, &b->memory.cap, &total);
     if (!estimate_run(s, 1, &f) && !f.fits)
-        climb_down(s, &f);
+        choose_level(s, &f);
 }
 
-/* From a device that is too small to the processor. */
+/* Moves the run from a device that is too small to the CPU. */
 static int move(struct session *s, struct err *e)
 {
     struct memory_fit f;
@@ -154,7 +155,7 @@ static int move(struct session *s, struct err *e)
     return engine_open(&s->args.engine, &s->backend, e);
 }
 
-/* What is kept in memory after all saves none. */
+/* Warns if the store of offloaded layers is itself in memory. */
 static void doubt_folder(const struct session *s)
 {
     const struct precision p = engine_precision(&s->args.engine, &s->checkpoint.config);
@@ -165,7 +166,7 @@ static void doubt_folder(const struct session *s)
                  "offloading saves nothing (choose another one with --offload-dir)", folder);
 }
 
-/* What the note of the slow-down does not tell apart. */
+/* Prints how many layers are offloaded, if keys and values differ from matrices. */
 static void say_kv_map(const struct session *s)
 {
     const struct precision p = engine_precision(&s->args.engine, &s->checkpoint.config);

@@ -1,6 +1,6 @@
-/* session.c - see session.h. Settings are checked first, because they cost nothing; then what must
- * be read (checkpoint, prompts), then what must be had (device, output, memory for the weights).
- * Memory too short for the weights is a result, not a refusal: the run goes on without them.
+/* session.c - see session.h. Order: settings are checked first, because that costs nothing; then
+ * checkpoint and prompts are read; then device, output and memory for the weights are opened. If
+ * the weights do not fit, the run continues without them: its records say oom.
  */
 #include "lib/run/session.h"
 
@@ -18,7 +18,7 @@
 
 void session_worse(struct session *s, int code)
 {
-    if (code > s->worst) /* 0 < failed records < no good prompt < internal */
+    if (code > s->worst) /* order: 0, failed records, no good prompt, internal */
         s->worst = code;
 }
 
@@ -50,7 +50,7 @@ static int read_party(const struct job_args *a, size_t *party, size_t *parties, 
                           "and K below N, got '%.20s'", TURNS_PARTIES, a->party ? a->party : "");
 }
 
-/* What the flags alone can tell. */
+/* Checks that need only the options. */
 static int check_flags(const struct job *job, struct err *e)
 {
     const struct job_args *a = job->args;
@@ -85,7 +85,7 @@ static int other_decoder(const struct job *job, const struct checkpoint *c, stru
                    config_paradigm_name(c->config.paradigm), other);
 }
 
-/* What the points need of the device. */
+/* -1: the device cannot run some point. */
 static int check_device(const struct session *s, struct err *e)
 {
     const struct job *job = s->job;
@@ -132,7 +132,7 @@ static int read_prompts(struct session *s, struct err *e)
     return 0;
 }
 
-/* NULL: a file of the checkpoint cannot be read. */
+/* The fields of the meta record. NULL: a file of the checkpoint cannot be read. */
 static json_t *meta_extra(const struct session *s, struct err *e)
 {
     json_t *about = checkpoint_describe(&s->checkpoint, e), *companion = NULL;
@@ -146,7 +146,7 @@ static json_t *meta_extra(const struct session *s, struct err *e)
     json_object_set_new(m, "checkpoint", about);
     if (companion)
         json_object_set_new(m, "draft_model", companion);
-    if (s->job->options) /* as the arguments: what is said there is part of the work */
+    if (s->job->options) /* as the arguments are: they are part of the work */
         json_object_set_new(m, "options", json_deep_copy(s->job->options));
     if (s->job->args->engine.level)
         json_object_set_new(m, "level", json_string(s->job->args->engine.level));
@@ -171,7 +171,7 @@ static json_t *meta_extra(const struct session *s, struct err *e)
     return m;
 }
 
-/* Numbers of a device without its library would accuse the device. */
+/* Otherwise a missing library would look like a slow device. */
 static void warn_library(const struct session *s)
 {
     if (!strncmp(s->backend->ops->name, "cuda", 4) && !*s->backend->library)
@@ -179,7 +179,7 @@ static void warn_library(const struct session *s)
                  "that are several times slower; put libcublasLt.so on LD_LIBRARY_PATH");
 }
 
-/* The weights of all networks, or of none: -1, and the network says what was wanted. */
+/* Loads the weights of all networks or of none. -1: the network holds the bytes that it needs. */
 static int load_all(struct session *s, struct err *e)
 {
     const struct engine *g = &s->job->args->engine;
@@ -197,8 +197,8 @@ static int load_all(struct session *s, struct err *e)
     return -1;
 }
 
-/* The filled store may be of another speed than what was tried of it before. Those of caches are
- * filled in each pass. */
+/* Measures the filled store: its speed may differ from the trial. Stores of caches are filled in
+ * each pass. */
 static void settle_slowdown(struct session *s)
 {
     for (size_t i = 0; s->slowdown && s->network.offload && i < s->job->plan->points; i++) {
@@ -237,7 +237,7 @@ static int open_latents(struct session *s, struct err *e)
     return 0;
 }
 
-/* Memory too short for the weights is a result, not a failure: the records say oom. */
+/* If the weights do not fit, the run continues and its records say oom. */
 static int load_weights(struct session *s, struct err *e)
 {
     struct err load = {0};
@@ -267,7 +267,7 @@ static int load_weights(struct session *s, struct err *e)
     return 0;
 }
 
-/* What failed is an error record; here it is said. */
+/* Prints the first errors; each is an error record too. */
 static struct err note_failure(struct session *s, const struct err *what, const char *where)
 {
     struct err shown = *what;
@@ -304,7 +304,7 @@ static int write_faults(struct session *s, struct err *e)
 
 static void catch_signals(void (*note)(int))
 {
-    struct sigaction once = {.sa_flags = (int)SA_RESETHAND}; /* a second signal ends at once */
+    struct sigaction once = {.sa_flags = (int)SA_RESETHAND}; /* a second one ends at once */
     once.sa_handler = note;
     sigaction(SIGINT, &once, NULL);
     sigaction(SIGTERM, &once, NULL);
@@ -317,7 +317,7 @@ static int is_timed(const struct job *job)
     return a->schedule || a->warmup || a->repeat > 1;
 }
 
-/* Why its records must be of one process: a launch is the unit of time. NULL: they need not. */
+/* Why all records must come from one process, or NULL: they need not. */
 static const char *why_one_process(const struct job *job)
 {
     return is_timed(job)      ? "a launch that is timed is one process"
@@ -325,7 +325,7 @@ static const char *why_one_process(const struct job *job)
                               : NULL;
 }
 
-/* The records, and what is shown and kept while they are made. */
+/* Opens the records, and the outputs of --trace, --stream and --live. */
 static int open_outputs(struct session *s, struct err *e)
 {
     const struct job *job = s->job;

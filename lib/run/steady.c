@@ -1,5 +1,5 @@
-/* steady.c - see steady.h. A rule on minima: noise on a machine only ever adds time, so the least
- * of a few equal batches is the steadiest thing that can be said of them.
+/* steady.c - see steady.h. The rule compares minima: noise only adds time, so the minimum of a few
+ * equal batches varies least.
  */
 #include "lib/run/steady.h"
 

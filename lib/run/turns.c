@@ -1,6 +1,6 @@
 /* turns.c - see turns.h. The shared word counts turns; turn t belongs to party t modulo the number
- * of parties. Waiting is a futex with a time limit, after which the party whose turn it is is
- * looked at: one that has left is passed over, and one whose process is gone is an error. */
+ * of parties. A party waits on a futex with a time limit and then checks the party whose turn it
+ * is: a party that has left is skipped, a process that is gone is an error. */
 #include "lib/run/turns.h"
 
 #include <errno.h>
@@ -78,7 +78,7 @@ struct turns *turns_join(const char *path, size_t party, size_t parties, struct 
     return t;
 }
 
-/* Gives turn `turn` to the next party, unless somebody did. */
+/* Gives turn `turn` to the next party, unless another process did. */
 static void advance(struct shared *s, uint32_t turn)
 {
     if (atomic_compare_exchange_strong(&s->turn, &turn, turn + 1))
@@ -94,7 +94,7 @@ static size_t first_absent(const struct turns *t)
     return i;
 }
 
-/* Sleeps until all parties have joined: loading a model would disturb those that work already. */
+/* Sleeps until all parties have joined: loading a model would disturb parties that already work. */
 static int wait_for_all(struct turns *t, const volatile sig_atomic_t *stop, struct err *e)
 {
     size_t absent;

@@ -1,5 +1,6 @@
-/* gpu_monitor.c - see gpu_monitor.h. What stands in a record was seen by the poll while the batch
- * ran; only what no batch changes (processes, errors, memory held) is also asked before and after.
+/* gpu_monitor.c - see gpu_monitor.h. Values of a record were read by the polling thread while the
+ * batch ran. Only values that a batch does not change (processes, errors, memory held) are also
+ * read before and after it.
  */
 #include "lib/run/monitor/gpu_monitor.h"
 
@@ -84,7 +85,7 @@ static int64_t most(int64_t a, int64_t b, int64_t c)
     return m > c ? m : c;
 }
 
-/* Joules of the batch, when the counter has ticked often enough to know them. */
+/* Energy of the batch in J; NaN: too few ticks of the counter. */
 static void put_energy(const struct gpu_monitor *g, json_t *o)
 {
     const struct gpu_poll_seen *s = &g->seen;
@@ -104,8 +105,8 @@ static void put_energy(const struct gpu_monitor *g, json_t *o)
                    few_ticks ? (double)NAN : s->energy_end_j - s->energy_begin_j, why);
 }
 
-/* Why the times of a batch say more about the moment than about the model. The readings just before
- * and after count when none fell into it. */
+/* The reasons why a batch is tainted. Without a reading inside the batch, those just before and
+ * after count. */
 static json_t *taints(const struct gpu_monitor *g)
 {
     static const struct {
@@ -172,7 +173,7 @@ void gpu_monitor_put(const struct gpu_monitor *g, json_t *record)
     json_object_set_new(record, "tainted", taints(g));
 }
 
-/* What the system says this process held in the batch: of a host, its peak resident set. */
+/* Peak bytes of this process in the batch; on a host its peak resident set. */
 static int64_t find_process_peak(const struct gpu_monitor *g)
 {
     return g->gpu ? most(g->begin.process_bytes, g->end.process_bytes, g->seen.process_peak_bytes)
@@ -205,7 +206,8 @@ void gpu_monitor_put_memory(const struct gpu_monitor *g, const struct memory *m,
     rec_set_flag(memory, "layers_hold", holds, "the driver does not tell what a process holds");
 }
 
-/* Power of an idle card: by the counter where its ticks lie on both sides, else by the readings. */
+/* Power of the idle GPU: by the energy counter if it ticked before and after, else by the readings.
+ */
 static void put_idle(const struct gpu_poll_seen *s, int64_t ns, json_t *o)
 {
     double counted = (s->energy_end_j - s->energy_begin_j) / ((double)ns * 1e-9);

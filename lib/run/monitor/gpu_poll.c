@@ -1,6 +1,6 @@
-/* gpu_poll.c - see gpu_poll.h. The readings are a list in order of time, guarded by one lock that
- * is never held over a call of the driver. A reading whose energy is not that of the one before is
- * a tick. */
+/* gpu_poll.c - see gpu_poll.h. The readings are a list in order of time, guarded by one lock, which
+ * is never held during a call of the driver. A reading with another energy than the one before is a
+ * tick. */
 #include "lib/run/monitor/gpu_poll.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@
 
 enum { READ_EVERY = 50 }; /* lists of processes take up to 11 ms */
 static const int64_t TICK_WAIT_NS = 150000000; /* longer than any driver's tick */
-static const int64_t LOOK_WAIT_NS = 2000000000; /* a driver that is stuck must not stop the run */
+static const int64_t LOOK_WAIT_NS = 2000000000; /* a stuck driver must not stop the run */
 
 struct reading {
     int64_t ns;
@@ -30,7 +30,7 @@ struct gpu_poll {
     int64_t period_ns;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t news, wake; /* a reading was added; the thread shall end */
+    pthread_cond_t news, wake; /* a reading was added; the thread must end */
     int stop, ticks;           /* ticks: the counter is known to tick */
     struct reading *v;
     size_t n, cap;
@@ -75,7 +75,7 @@ static void *watch(void *ctx)
             nvml_read(s->nvml, &x.at);
         pthread_mutex_lock(&s->lock);
         add(s, x);
-        for (next += s->period_ns; next < monotonic_ns();) /* late: skip, never catch up */
+        for (next += s->period_ns; next < monotonic_ns();) /* late: skip readings */
             next += s->period_ns;
         while (!s->stop && wait_until(s, &s->wake, next) != ETIMEDOUT)
             continue;
@@ -136,7 +136,7 @@ static void widen(int64_t *least, int64_t *most, int64_t v)
         *most = v;
 }
 
-/* One reading inside. */
+/* Adds one reading to the summary. */
 static void take_reading(struct gpu_poll_seen *out, const struct nvml_state *at)
 {
     out->samples++;
@@ -153,8 +153,8 @@ static void take_reading(struct gpu_poll_seen *out, const struct nvml_state *at)
     widen(NULL, &out->foreign, at->foreign);
 }
 
-/* Mean clock, and power: a reading stands for the time since the one before. NaN when they do not
- * cover all of it. */
+/* Mean clock and power: a reading counts for the time since the reading before. NaN if readings do
+ * not cover the whole time. */
 static void take_means(struct gpu_poll_seen *out, const struct reading *v, size_t n, int64_t begin,
                        int64_t end)
 {
@@ -179,7 +179,7 @@ static void take_means(struct gpu_poll_seen *out, const struct reading *v, size_
     }
 }
 
-/* Joules of the counter at a moment, on the line between the ticks around it. */
+/* The counter in J at a moment, interpolated between the ticks around it. */
 static double energy_at(const struct reading *v, size_t n, int64_t ns)
 {
     const struct reading *before = NULL, *after = NULL;
@@ -219,7 +219,7 @@ static void summarize(const struct reading *v, size_t n, int64_t begin, int64_t 
                                 (v[i].tick && v[i].ns > begin && v[i].ns <= end);
 }
 
-/* Keeps the last tick up to `end` and what followed it. */
+/* Drops readings before the last tick up to `end`. */
 static void forget(struct gpu_poll *s, int64_t end)
 {
     size_t keep = 0;

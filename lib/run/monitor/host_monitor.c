@@ -1,6 +1,6 @@
-/* host_monitor.c - see host_monitor.h. All is read just before and just after a batch, outside its
- * clock: /proc/pressure/cpu counts microseconds, /proc/stat ticks of mostly 10 ms, getrusage() the
- * switches of this process. A system that lacks one of them is judged by the others.
+/* host_monitor.c - see host_monitor.h. Counters are read just before and after a batch, outside its
+ * clock: /proc/pressure/cpu in microseconds, /proc/stat in ticks of mostly 10 ms, getrusage() for
+ * the switches of this process. If a system lacks one of them, the others decide.
  */
 #include "lib/run/monitor/host_monitor.h"
 
@@ -16,15 +16,15 @@
 #include "lib/base/clock.h"
 #include "lib/record/rec.h"
 
-/* Above these shares of the time, for more than so many seconds, a batch does not count. */
+/* A batch is tainted above these shares of its time, if longer than these seconds. */
 static const double MOST_PRESSURE = 0.05, LEAST_PRESSURE_S = 0.002;
 static const double MOST_STOLEN = 0.02, MOST_OTHERS = 0.05, LEAST_TICKS_S = 0.045;
-/* Switches a second, where the system does not tell the pressure: how often is not how long. A
- * kernel thread that looks after the pages of a large process may come ninety times a second, and
- * take 0.2 % of its time. */
+/* Limit on switches per second, used if the system has no pressure counter: the number of switches
+ * is not their time. A kernel thread for the pages of a large process may switch in ninety times a
+ * second and take 0.2 % of the time. */
 static const double MOST_PREEMPTED = 50;
 enum { LEAST_PREEMPTED = 10 };
-/* Fewer ticks of the energy counter than this are no measurement. */
+/* Least ticks of the energy counter for a measurement. */
 static const double LEAST_TICKS = 100;
 
 /* ---- readings ---- */
@@ -150,7 +150,7 @@ static void append_names(json_t *list, unsigned taints)
             json_array_append_new(list, json_string(names[i]));
 }
 
-/* Joules of the packages, when the counter has ticked often enough to know them. */
+/* Energy of the packages in J; NaN: too few ticks of the counter. */
 static void put_energy(const struct host_monitor *h, json_t *o)
 {
     const struct host_seen *s = &h->seen;
@@ -193,7 +193,7 @@ void host_monitor_put(const struct host_monitor *h, json_t *record)
     append_names(list, host_monitor_taints(&h->seen));
 }
 
-/* Sees what the host does while this process does nothing. */
+/* Watches the host while this process is idle. */
 static void watch(struct host_monitor *h, int64_t ms)
 {
     struct timespec t = {ms / 1000, ms % 1000 * 1000000};

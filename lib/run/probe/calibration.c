@@ -1,5 +1,5 @@
-/* calibration.c - see calibration.h. A part is quantized in place, scored and put back, so that
- * beside the network one part at most is in memory. Losses of texts are 24 bytes a text and part.
+/* calibration.c - see calibration.h. A part is quantized in place, scored and restored, so memory
+ * holds the network and one part. Losses take 24 bytes per text and part.
  */
 #include "lib/run/probe/calibration.h"
 
@@ -10,7 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/decode/likelihood.h"
 
-/* 1: taken; 0: no text. */
+/* 1: read; 0: the record has no text. */
 static int take(struct calibration *c, const json_t *r, const struct checkpoint *model,
                 const struct tokenizer *t, struct err *e)
 {
@@ -57,7 +57,7 @@ void calibration_free(struct calibration *c)
     free(c->tokens);
 }
 
-/* Nats of each text, and their sum a token. */
+/* Nats of each text, and their sum per token. */
 static int score(const struct calibration *c, const struct network *n, double *each, double *nats,
                  struct err *e)
 {
@@ -77,7 +77,7 @@ static int score(const struct calibration *c, const struct network *n, double *e
     return 0;
 }
 
-/* What text i loses with unit u in format f. */
+/* Nats that text i loses with unit u in format f. */
 static double *loss_at(const struct calibration *c, size_t i, size_t units, size_t u, size_t f)
 {
     return &c->lost[(i * units + u) * MIX_FORMATS + f];
@@ -125,7 +125,7 @@ int calibration_measure(struct calibration *c, struct network *n, const struct c
 
 /* ---- the choice ---- */
 
-/* Losses of all units over every second text, those of `half`. */
+/* Losses of all units over every second text, from text `half` on. */
 static void sum_half_losses(const struct calibration *c, size_t half, struct mix_unit *units,
                             size_t count)
 {
@@ -141,7 +141,7 @@ static void sum_half_losses(const struct calibration *c, size_t half, struct mix
         }
 }
 
-/* Adds sign times what each text of the other half loses by what was chosen. */
+/* Adds sign * the loss of each text of the other half under the chosen formats. */
 static void judge(const struct calibration *c, size_t half, const struct mix_unit *units,
                   size_t count, double sign, double *gain)
 {

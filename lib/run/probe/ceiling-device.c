@@ -1,9 +1,9 @@
-/* ceiling-device.c - what a device can do at most: the quickest of some large copies, and of some
- * large products for each unit.
+/* ceiling-device.c - the largest rates of a device: the fastest of several large copies, and of
+ * several large products for each unit.
  *
- * Both grow until one takes a moment, or memory ends: so a small device is measured too. All values
- * are drawn. Calls are timed by the device's own marks; several are enqueued before the first is
- * asked for, so that nobody measures how fast the host enqueues.
+ * Sizes grow until one call takes long enough, or memory ends, so small devices are measured too.
+ * All values are random. Calls are timed by events of the device; several are enqueued before the
+ * first result is read, so that the speed of enqueuing is not measured.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ enum { COPY_LEAST = 1 << 20, SIDE_LEAST = 256, SIDE_MOST = 8192, CALLS = 32, CAL
 static const size_t copy_most = (size_t)2 << 30;
 static const double moment_s = 0.005, most_s = 0.3;
 
-/* Seconds of the quickest of n calls behind each other. */
+/* Seconds of the fastest of n calls in sequence. */
 static double time_quickest(struct backend *b, void (*call)(const void *ctx), const void *ctx,
                             size_t n)
 {
@@ -36,8 +36,8 @@ static double time_quickest(struct backend *b, void (*call)(const void *ctx), co
     return (double)best / 1e9;
 }
 
-/* Seconds of one call, after a first one that does not count; of the quickest of many when that
- * takes a moment, or when it is the `last` size. */
+/* Seconds of one call, after a first call that is not counted; of the fastest of many calls if one
+ * takes long enough, or at the `last` size. */
 static double time_call(struct backend *b, void (*call)(const void *ctx), const void *ctx, int last)
 {
     time_quickest(b, call, ctx, 1);

@@ -1,7 +1,7 @@
-/* ceiling.c - see ceiling.h: the loops of the host, and the records of both. Each thread multiplies
- * in registers, or reads its own part of an array larger than the caches, for a few milliseconds;
- * of a loop the best pass counts, because a ceiling is what was possible once. Loops of all kinds
- * take turns, so that a moment in which the machine is slow meets one loop of each.
+/* ceiling.c - see ceiling.h: the loops of the host, and the records of host and device. Each thread
+ * multiplies in registers, or reads its own part of an array larger than the caches, for a few
+ * milliseconds. The best pass of a loop counts: a rate that was reached once is possible. Loops of
+ * all kinds take turns, so that a slow moment of the machine affects one loop of each kind.
  */
 #include "lib/run/probe/ceiling.h"
 
@@ -18,7 +18,7 @@
 
 enum { LOOPS = 5, PASSES = 12, PASSES_AGAIN = 4, READ_PASSES = 10 };
 enum { ROUNDS = 200000, THREADS_MAX = 1024 };
-/* Read: 16 KiB ahead of what the sums need. */
+/* Prefetch 16 KiB ahead of the sums. */
 enum { AHEAD = 256, HUGE_PAGE = 2 << 20 };
 
 typedef uint64_t line __attribute__((vector_size(64)));
@@ -38,9 +38,9 @@ static void spin_part(void *ctx, size_t begin, size_t end, size_t worker)
 
 struct ceiling_reader {
     void *block;
-    size_t bytes; /* of lines */
+    size_t bytes; /* cache lines */
     const line *lines;
-    unsigned char seed[THREADS_MAX][PEAK_SEED]; /* the sums: that they are made is all */
+    unsigned char seed[THREADS_MAX][PEAK_SEED]; /* keeps the sums in use */
 };
 
 static void scan_part(void *ctx, size_t begin, size_t end, size_t worker)
@@ -59,7 +59,7 @@ static void scan_part(void *ctx, size_t begin, size_t end, size_t worker)
     memcpy(s->seed[worker], &a, sizeof a);
 }
 
-/* The quickest of several passes, in seconds. */
+/* The fastest of several passes, in seconds. */
 static double time_best_pass(int passes, struct pool *pool, size_t n, pool_task *task, void *ctx)
 {
     int64_t best = INT64_MAX;
@@ -82,7 +82,7 @@ struct ceiling_reader *ceiling_reader_open(size_t bytes, struct err *e)
         return NULL;
     }
     line *lines = (line *)(((uintptr_t)block + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
-    madvise(lines, bytes, MADV_HUGEPAGE); /* where there are none, small ones do */
+    madvise(lines, bytes, MADV_HUGEPAGE); /* small pages will do */
     memset(lines, 1, bytes);
     struct ceiling_reader *r = mem_zero(1, sizeof *r);
     r->block = block;
@@ -107,11 +107,11 @@ void ceiling_reader_close(struct ceiling_reader *r)
 static struct spin spin_new(const struct peak *p, size_t rounds)
 {
     struct spin s = {p, rounds, mem_alloc(THREADS_MAX * sizeof *s.seed)};
-    memset(s.seed, 0x3c, THREADS_MAX * sizeof *s.seed); /* small numbers, read as whatever */
+    memset(s.seed, 0x3c, THREADS_MAX * sizeof *s.seed); /* small numbers in every format */
     return s;
 }
 
-/* Operations a second of a loop; NULL: none, 0. */
+/* Operations per second of a loop; NULL: 0. */
 static double spin_rate(const struct peak *p, struct pool *pool, int passes)
 {
     if (!p)
@@ -131,7 +131,7 @@ double ceiling_cores(struct pool *pool)
     double ratio[PAIRS];
     if (!p || threads < 2)
         return NAN;
-    struct spin s = spin_new(p, 4 * ROUNDS); /* long beside waking a thread */
+    struct spin s = spin_new(p, 4 * ROUNDS); /* long compared with waking a thread */
     for (int i = 0; i < PAIRS; i++) {
         double one = time_best_pass(1, pool, 1, spin_part, &s);
         ratio[i] = (double)threads * one / time_best_pass(1, pool, threads, spin_part, &s);
@@ -145,7 +145,7 @@ int ceiling_shared(double cores, size_t threads)
     return cores > 0 && cores < 0.6 * (double)threads;
 }
 
-/* The median of the loops, and how far they lie apart as a share of it. */
+/* The median of the loops; *spread: (largest - smallest) / median. */
 static double median_rate(double rate[LOOPS], double *spread)
 {
     double m = stat_median(rate, LOOPS); /* sorts them */
@@ -176,7 +176,7 @@ void ceiling_lift(struct ceilings *c)
 {
     const struct ceilings own = *c;
     for (int u = 0; u < UNITS; u++) {
-        int by = u; /* a unit's numbers are among those of the units before it */
+        int by = u; /* the units before it hold its numbers too */
         for (int v = 0; v < u && own.own_per_s[u] > 0; v++)
             by = own.own_per_s[v] > own.own_per_s[by] ? v : by;
         c->by[u] = (enum unit)by;
@@ -204,7 +204,7 @@ int ceiling_measure(struct ceilings *c, struct backend *b, struct err *e)
     return 0;
 }
 
-/* What the host's own instruction for a unit makes where the roof is another's. */
+/* The rate of the unit's own instruction, if another one sets the ceiling. */
 static void set_remark(json_t *record, const struct ceilings *c, enum unit u)
 {
     char remark[160];
@@ -218,7 +218,7 @@ json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum u
     static const char one_loop[] = "a device's are one series of calls";
     char name[96];
     int device = *b->name != 0;
-    if (device) /* the int8 product of a back end is more than its units do: it is named for that */
+    if (device) /* int8 is all of LLM.int8() there */
         snprintf(name, sizeof name, "%s products, %zu x %zu x %zu",
                  u == UNIT_INT8 ? "LLM.int8()" : dtype_unit_name(u), c->side[u], c->side[u],
                  c->side[u]);

@@ -1,5 +1,5 @@
-/* level_choice.c - see level_choice.h. The file of times is text that is the same, byte for byte,
- * for the same times: what it is of, then a line for each format and level, and nothing behind.
+/* level_choice.c - see level_choice.h. The file of times is text, the same byte for byte for the
+ * same times: version, processor and levels, then a line for each format and level.
  *
  *     crossover 1.0.0 0123456789ab
  *     AMD EPYC 9655 26 2 1
@@ -7,8 +7,8 @@
  *     f32 avx512bf16 5120 71300
  *     ...
  *
- * Levels take turns and of each the quickest of some rounds counts, so that what else the machine
- * does in these milliseconds meets all of them, and mostly none.
+ * Levels take turns, and the fastest of several rounds counts, so that other work of the machine
+ * affects all levels alike, and mostly none.
  */
 #include "lib/run/probe/level_choice.h"
 
@@ -33,7 +33,7 @@
 
 static const double noise = 0.05;
 
-/* The matrix, which the second level of any cache holds; the rows; and how long it may take. */
+/* The matrix fits any second-level cache; rows; time limit. */
 enum { OUTPUTS = 128, INPUTS = 1024, FEW = 1, MANY = 64, FEW_CALLS = 4 };
 enum { ROUNDS = 16, ROUNDS_LEAST = 8, FORMAT_NS = 4000000 };
 
@@ -61,7 +61,7 @@ static void close_trial(struct trial *r, struct backend *b)
     free(r->work);
 }
 
-/* *least becomes the time of one product, if that is less. */
+/* Lowers *least to the time of one product. */
 static void time_product(int64_t *least, struct trial *r, struct backend *b, const float *x,
                          float *y, size_t rows)
 {
@@ -82,7 +82,7 @@ static void time_round(struct level_time *t, struct trial *r, struct backend *b,
     time_product(&t->many_ns, r, b, x, y, MANY);
 }
 
-/* values: of the matrix, and its beginning of the rows. -1: no memory. */
+/* values: of the matrix; the rows are its beginning. -1: no memory. */
 static int time_format(struct level_times *t, struct backend *b, enum dtype d, const float *values,
                        float *y)
 {
@@ -128,7 +128,7 @@ static int time_all(struct level_times *t)
 
 /* ---- the file ---- */
 
-/* What the times are of; the caller's. */
+/* The first lines of the file: version, processor, levels. The caller's. */
 static char *header_of(const struct level_times *t)
 {
     struct buf b = {0};
@@ -152,7 +152,7 @@ static char *path_of(const char *folder, const char *header)
     return mem_format("%s/%.16s", folder, hex);
 }
 
-/* A number of nanoseconds that `behind` ends. */
+/* Reads nanoseconds that end with `behind`. */
 static int take_ns(const char **at, char behind, int64_t *ns)
 {
     enum { MOST = 1000000000 };
@@ -211,13 +211,13 @@ static void write_times(const struct level_times *t, const char *path, const cha
         for (size_t i = 0; i < t->levels; i++)
             buf_format(&b, "%s %s %lld %lld\n", dtype_info[d].name, t->level[i],
                        (long long)t->of[d][i].few_ns, (long long)t->of[d][i].many_ns);
-    if (!file_is_regular(path)) /* a pipe would be written to, and somebody waited for */
+    if (!file_is_regular(path)) /* a pipe would block */
         unlink(path);
-    (void)out_whole(path, b.data, b.len, NULL); /* not kept: the next run asks its clock again */
+    (void)out_whole(path, b.data, b.len, NULL); /* if it fails, the next run measures again */
     buf_free(&b);
 }
 
-/* The descriptor that holds the folder; -1: it cannot be held, or others do for too long. */
+/* The descriptor of the locked folder; -1: no lock, or another process holds it too long. */
 static int lock_folder(const char *folder)
 {
     const struct timespec moment = {0, 5000000};
@@ -268,7 +268,7 @@ size_t level_choice_best(const struct level_time *t, size_t n)
     return i;
 }
 
-/* All that can run here, but the last of the table: it is what is left where none else runs. */
+/* All levels that can run here but the last one, which is for machines that run no other. */
 static void list_levels(struct level_times *t)
 {
     const struct ops *ops;

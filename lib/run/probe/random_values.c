@@ -1,6 +1,5 @@
-/* random_values.c - see random_values.h. Values are made once on the host, a few million of them,
- * and repeated over the array: what is measured with them depends on their spread, not on their
- * number.
+/* random_values.c - see random_values.h. A few million values are drawn once on the host and
+ * repeated over the array: measurements depend on their spread, not on their number.
  */
 #include "lib/run/probe/random_values.h"
 
@@ -11,7 +10,7 @@
 #include "lib/network/network.h"
 #include "lib/checkpoint/synth.h"
 
-enum { STRETCH = 4 << 20 /* values that are drawn; then they come again */ };
+enum { STRETCH = 4 << 20 /* values drawn before they repeat */ };
 static const double table_std = 0.02; /* of synth_table */
 
 static size_t smaller(size_t a, size_t b)

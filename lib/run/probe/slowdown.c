@@ -1,5 +1,5 @@
-/* slowdown.c - see slowdown.h. The layers are those of a network of few layers and tokens, loaded
- * and run like any other: what takes its time in the run takes it here.
+/* slowdown.c - see slowdown.h. A network of few layers and tokens is loaded and run like any other,
+ * so its layers take the time that they take in the run.
  */
 #include "lib/run/probe/slowdown.h"
 
@@ -17,7 +17,7 @@ static int64_t read_clock(struct backend *b)
 
 /* ---- the store ---- */
 
-/* 0 and *rate; 0 and no rate: no memory. */
+/* Returns 0; *rate is not set if there is no memory. */
 static int time_store(const struct network *n, double *rate, struct err *e)
 {
     struct backend *b = n->backend;
@@ -31,7 +31,7 @@ static int time_store(const struct network *n, double *rate, struct err *e)
     int bad = 0;
     for (size_t i = 0; i < BLOCKS && p && !bad; i++)
         bad = b->ops->store_put(b, s, i, 0, first, bytes, e);
-    for (int i = 0; i < 2 && p && !bad; i++) /* the first touches the slots */
+    for (int i = 0; i < 2 && p && !bad; i++) /* the first round touches the slots */
         *rate = offload_rate(b, s, BLOCKS, bytes, slot);
     b->ops->free(b, p);
     b->ops->store_close(b, s);
@@ -40,9 +40,9 @@ static int time_store(const struct network *n, double *rate, struct err *e)
 
 /* ---- a layer ---- */
 
-/* Seconds of a pass over the layers, at least; 0: no memory. The first pass settles what is settled
- * once. One that is short beside what a machine with other guests loses at a time is tried more
- * often, for a second at most. */
+/* Least seconds of a pass over the layers; 0: no memory. The first pass does the work that is done
+ * once. Passes that are short compared with interruptions by other guests are repeated, for a
+ * second at most. */
 static double time_pass(const struct network *n, size_t rows)
 {
     int32_t *zero = mem_zero(rows, sizeof *zero), wanted = 0;
@@ -68,8 +68,8 @@ static double time_pass(const struct network *n, size_t rows)
     return least;
 }
 
-/* Layers that are timed together: more than the caches of a processor hold, so that each comes from
- * memory as in the run, but no more than the run itself has there. */
+/* The number of layers that are timed together: more than the caches of a processor hold, so that
+ * each comes from memory as in the run, but no more than the run keeps in memory. */
 static size_t count_timed_layers(const struct network *n)
 {
     enum { BEYOND_CACHES = 128 << 20, IN_SLOTS = 2 };
@@ -79,8 +79,7 @@ static size_t count_timed_layers(const struct network *n)
     return wanted < most ? wanted : most;
 }
 
-/* What a pass takes over what its layers alone would, by what limits it: what it multiplies, or the
- * bytes that it reads. */
+/* Work of a pass divided by that of its layers alone: in flops or in bytes, whichever is larger. */
 static double rest_of_pass(const struct network *n, const struct extent *x)
 {
     const struct cost_model t = cost_model_of(n);
@@ -90,8 +89,8 @@ static double rest_of_pass(const struct network *n, const struct extent *x)
     return bytes > flops ? bytes : flops;
 }
 
-/* The seconds of both kinds of passes; 0: no memory. As precise as the run: a network that is drawn
- * would choose otherwise. A packed one is packed. */
+/* Times both kinds of passes; 0 s: no memory. Formats are those of the run, since a network with
+ * random weights would choose others; a packed checkpoint stays packed. */
 static void time_layers(struct slowdown *s, const struct network *n, const struct passes *x)
 {
     const struct precision p = {.dtype = dtype_info[n->dtype].name,

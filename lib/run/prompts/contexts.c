@@ -1,5 +1,5 @@
-/* contexts.c - see contexts.h. A prompt is encoded just as the generator of a model will do it
- * (prompt.h), because templates and post-processors add tokens that a plain count would miss.
+/* contexts.c - see contexts.h. A prompt is encoded as the generator will encode it (prompt.h),
+ * because templates and post-processors add tokens.
  */
 #include "lib/run/prompts/contexts.h"
 

@@ -1,6 +1,5 @@
-/* prompt.c - see prompt.h. A record has one of three forms, and all of them end as ids that are
- * checked in one place: inside the vocabulary, no mask id, not empty where a model needs a token to
- * begin with. Text of special tokens is taken literally unless the caller says otherwise.
+/* prompt.c - see prompt.h. A record has one of three forms. All become ids that are checked in one
+ * place: inside the vocabulary, no mask id, and not empty if the model needs a first token.
  */
 #include "lib/run/prompts/prompt.h"
 
@@ -11,7 +10,7 @@
 #include "lib/base/rng.h"
 #include "lib/record/json.h"
 
-enum { SOME_IDS = 256 }; /* room to begin with */
+enum { SOME_IDS = 256 }; /* initial capacity */
 
 static int is_special_id(const struct config *c, int64_t id)
 {
@@ -54,7 +53,7 @@ static int encode_chat(const struct prompt_encoder *c, const struct chat_message
     return chat_encode(c->chat, c->tokenizer, m, n, c->parse_special, out, e);
 }
 
-/* A user's text, or the contents of messages joined by blank lines, without a template. */
+/* The text of a user, or the messages joined by blank lines, without a template. */
 static int encode_plain(const struct prompt_encoder *c, const char *text, struct ids *out,
                         struct err *e)
 {
@@ -202,7 +201,7 @@ int prompt_make(struct prompt *p, json_t *record, const char *where,
     }
     const json_t *text = json_object_get(record, "text");
     if (json_has(record, "prompt_ids") && json_is_string(text)) {
-        free(p->text); /* prompt_ids of a text that is there too: show that text */
+        free(p->text); /* a record with prompt_ids may also hold the text */
         p->text = mem_text(json_string_value(text));
     }
     ids.v = mem_resize(ids.v, ids.n, sizeof *ids.v); /* there may be a million prompts */

@@ -1,6 +1,6 @@
-/* promptset.c - see promptset.h. A bad prompt costs itself only: it is kept as a fault, which the
- * runner writes as an error record, and the others are read on. The hash covers every prompt record
- * in its canonical form, bad ones too: it names what was asked, not what could be answered.
+/* promptset.c - see promptset.h. A bad prompt does not stop the run: it is kept as a fault, which
+ * the runner writes as an error record. The hash covers every prompt record in canonical form, also
+ * bad ones: it identifies the input, not the part that could be answered.
  */
 #include "lib/run/prompts/promptset.h"
 
@@ -16,7 +16,7 @@
 
 enum { MAX_ID_BYTES = 4096 };
 
-/* Takes the id. */
+/* The id is stolen. */
 static void add_fault(struct promptset *s, const char *where, json_t *id, const struct err *err)
 {
     if (s->faults == REC_BAD_KEPT) {
@@ -47,7 +47,7 @@ static void hash_record(struct hash *h, const json_t *record, struct buf *line)
     hash_add(h, line->data, line->len);
 }
 
-/* Takes the record. */
+/* The record is stolen. */
 static void add_record(struct promptset *s, json_t *record, const char *where,
                        const struct prompt_encoder *encoder, struct places *seen)
 {

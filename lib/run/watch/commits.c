@@ -1,5 +1,5 @@
-/* commits.c - see commits.h. Records are written between two passes, where nobody can be handed an
- * error: the first one is kept, and asked for when the batch is over. Nothing is written after it.
+/* commits.c - see commits.h. Records are written between two passes, where no caller can take an
+ * error. So the first error is kept for commits_check after the batch; nothing is written after it.
  */
 #include "lib/run/watch/commits.h"
 

@@ -1,8 +1,8 @@
-/* live.c - see live.h. A frame is put together in memory and leaves in one write: up to the first
- * line of the one before, each line with what was behind it cleared, the rest of the screen
- * cleared. The cursor is hidden within that write alone, so whatever ends the process leaves it
- * shown. No line reaches the last column, where terminals differ; an answer that is higher than the
- * terminal is shown around its first masked slot. Only the sequences of ECMA-48 and 256 colours.
+/* live.c - see live.h. A frame is built in memory and written in one write: cursor up to the first
+ * line of the last frame, each line with the rest of it cleared, the rest of the screen cleared.
+ * The cursor is hidden only within that write, so it is visible whatever ends the process. No line
+ * reaches the last column, where terminals differ. An answer that is higher than the terminal is
+ * shown around its first masked slot. Uses only sequences of ECMA-48 and 256 colours.
  */
 #include "lib/run/watch/live.h"
 
@@ -22,8 +22,8 @@
 
 enum { FRAME_NS = 50000000, ABOVE = 2 /* lines above the text */ };
 
-/* Confidence from `least` on has this colour of the 256: orange to blue, which the colour-blind
- * tell apart. */
+/* The colour (of 256) for confidences from `least` on: orange to blue, which colour-blind people
+ * can tell apart. */
 static const struct shade {
     double least;
     int colour;
@@ -36,10 +36,10 @@ enum { SHADES = sizeof shades / sizeof *shades, DIM = 244, NEWEST = 1 << 10 };
 
 struct pen {
     struct buf *out;
-    size_t column, columns; /* written of this line; room */
-    int style, colours;     /* style: a colour, NEWEST with it; -1: none */
-    int is_one_line;        /* what does not fit is left out, not wrapped */
-    size_t lines, place;    /* whole ones; the line of the first mask */
+    size_t column, columns; /* columns written; columns available */
+    int style, colours;     /* style: a colour, or NEWEST with a colour; -1: none */
+    int is_one_line;        /* cut, not wrapped */
+    size_t lines, place;    /* complete lines; the line of the first mask */
     int placed;
 };
 
@@ -61,7 +61,7 @@ static void end_line(struct pen *p)
     p->lines++;
 }
 
-/* A character, or what stands for one: n bytes that take `columns`. */
+/* Appends a character or its substitute: n bytes, `columns` wide. */
 static void put_sign(struct pen *p, int style, const char *s, size_t n, size_t columns)
 {
     if (p->column + columns > p->columns) {
@@ -128,7 +128,7 @@ static void put_legend(const struct live *l, struct pen *p)
     end_line(p);
 }
 
-/* The characters of *held that are whole; all of it when `last`. */
+/* Appends the complete characters of *held, or all of it if `last`. */
 static void put_held(struct pen *p, int style, struct buf *held, int last)
 {
     size_t ready = last ? held->len : held->len ? utf8_whole(held->data, held->len) : 0;
@@ -190,7 +190,7 @@ static void look_at_terminal(size_t *columns, size_t *lines)
     *lines = *lines > ABOVE + 2 ? *lines - ABOVE - 1 : 1;
 }
 
-/* Of the lines of a text at most `room`, those around line `place`. Returns how many. */
+/* Cuts a text to at most `room` lines, around line `place`. Returns their number. */
 static size_t put_window(struct buf *out, const struct buf *text, const struct pen *p, size_t room)
 {
     size_t all = p->lines, middle = p->placed ? p->place : all;
@@ -213,7 +213,7 @@ static void write_all(const struct buf *b)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return; /* nobody looks on any more */
+            return; /* the terminal is gone */
         done += (size_t)n;
     }
 }
@@ -226,7 +226,7 @@ static void draw(struct live *l)
     buf_text(&out, "\033[?25l");
     if (l->rows && columns == l->columns)
         buf_format(&out, "\r\033[%zuA", l->rows);
-    else if (l->rows) /* a terminal of another width has broken the lines anew */
+    else if (l->rows) /* a new width has wrapped the old lines */
         buf_text(&out, "\033[H\033[2J");
     struct pen above = {.out = &out, .columns = columns, .style = -1, .colours = l->colours,
                         .is_one_line = 1};
@@ -298,7 +298,7 @@ void live_show(struct live *l)
 void live_end(struct live *l)
 {
     for (size_t k = 0; k < l->n; k++)
-        l->since[k] = -1; /* nothing is new any more */
+        l->since[k] = -1; /* no slot is the newest any more */
     if (l->terminal && l->n)
         draw(l);
 }

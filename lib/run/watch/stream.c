@@ -1,7 +1,7 @@
-/* stream.c - see stream.h. Tokens are bytes, and a token may end within a character: what is not
- * whole waits for the next one. What was said cannot be taken back, so only the readable prefix is,
- * whose slots are final. A text of a model is not ours: what would steer the terminal is written
- * as \xNN, but for the ends of lines and tabs.
+/* stream.c - see stream.h. Tokens are bytes, and a token may end inside a character: an incomplete
+ * character waits for the next token. Printed text cannot be taken back, so only the readable
+ * prefix is printed, whose slots are final. Text of a model is not trusted: control characters are
+ * printed as \xNN, except line ends and tabs.
  */
 #include "lib/run/watch/stream.h"
 
