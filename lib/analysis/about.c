@@ -1,6 +1,5 @@
-/* about.c - see about.h. The identity of a point is made of all settings that count there, so two
- * records are of one point exactly when these agree; what else a record carries (its label, its
- * workload) describes the point and is no part of it. */
+/* about.c - see about.h. The identity of a point is made of all settings that count. Two records
+ * are of one point exactly if these are equal; label and workload are not part of it. */
 #include "lib/analysis/about.h"
 
 #include <math.h>
@@ -14,11 +13,11 @@
 static const char *const models[] = {"model", "arch", "paradigm", "draft_model", "early_quant",
                                      "commit_trace", "latent_file", "option", NULL};
 
-/* Of score-ppl where it scores given texts: there these are what makes a point. */
+/* Options of score-ppl that identify a point when it scores given texts. */
 static const char *const scoring[] = {"mode", "target", "elbo_samples", "kstep_orders", "prior",
                                       NULL};
 
-/* Beside the settings: how a point is called and drawn, and what its numbers are of. */
+/* Fields beside the settings: names of a point, and units of its numbers. */
 static const char *const labels[] = {"config", "point", "axis", "series", "workload", "prompts",
                                      "weights_random", "replayed", "flops_unit", "tokenizer", NULL};
 
@@ -114,7 +113,7 @@ static int is_said(const json_t *r, const char *key)
     return v && !json_is_null(v);
 }
 
-/* 1: both have the same value, or neither has one. */
+/* 1: both have the same value, or both have none. */
 static int agrees(const json_t *a, const json_t *b, const char *key)
 {
     const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
@@ -123,7 +122,7 @@ static int agrees(const json_t *a, const json_t *b, const char *key)
     return x == y || json_equal(x, y);
 }
 
-/* The first of the keys in which they do not agree, or NULL. */
+/* The first key in which they differ, or NULL. */
 static const char *first_differing(const json_t *a, const json_t *b, const char *const *keys)
 {
     while (*keys && agrees(a, b, *keys))
@@ -278,7 +277,7 @@ int about_is_default(const char *setting, const json_t *value)
     return same;
 }
 
-/* The record has a value in the table that is not the default, of a setting of speed alone. */
+/* 1: a speed-only setting of the table is not at its default in the record. */
 static int departs(const struct settings_table *t, const json_t *r)
 {
     json_t *standard = defaults_of(t);

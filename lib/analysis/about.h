@@ -1,5 +1,5 @@
-/* about.h - what a record says about how its answer was made: the settings that are the identity of
- * a point, and the facts that go with them from one record to the next.
+/* about.h - how the answer of a record was made: the settings that identify a point, and the facts
+ * that derived records repeat.
  *
  * The names of settings come from the tables of the systems and the list of engine facts
  * (lib/setting): a new setting needs no change here.
@@ -12,54 +12,52 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
-/* The settings of a record that are not null: what settings_id() makes `point` and `series` of. The
+/* The settings of a record that are not null: settings_id() makes `point` and `series` of them. The
  * caller's reference. */
 json_t *about_of(const json_t *record);
-/* The settings, null where they do not count, and config, point, series, axis, workload, prompts,
- * weights_random, flops_unit, tokenizer as far as the record has them: what records made of it
- * repeat. The caller's reference. */
+/* The fields that derived records repeat: the settings (null if they do not count), and config,
+ * point, series, axis, workload, prompts, weights_random, flops_unit, tokenizer if the record has
+ * them. The caller's reference. */
 json_t *about_carried(const json_t *record);
-/* The names of all that may be in it, NULL behind them; the caller frees the list. */
+/* The names of all these fields, NULL last; the caller frees the list. */
 const char **about_names(void);
-/* Adds to `about` what the record carries and `about` does not say yet. */
+/* Adds to `about` the fields of the record that it lacks. */
 void about_add(json_t *about, const json_t *record);
-/* Sets point, axis (NULL: none) and series of a record that has all its settings. */
+/* Sets point, axis (may be NULL) and series of a record that has all its settings. */
 void about_identify(json_t *record, const char *axis);
-/* -1 (EXIT_BAD_DATA): a setting has another value in the record. */
+/* -1 (EXIT_BAD_DATA): a setting of the record differs. */
 int about_check(const json_t *about, const json_t *record, struct err *e);
-/* Order of a report: model, batch, length, the value along the axis, then label and identity. */
+/* Order of rows in a report: model, batch, length, value along the axis, label, identity. */
 int about_order(const json_t *a, const json_t *b);
 
-/* Identity of the point: `point`, or in records without it the text of `config`, which nobody
- * parses. NULL: neither is there. */
+/* Identity of the point: `point`, or the label `config` in records without it; NULL: neither. */
 const char *about_point(const json_t *record);
-/* Identity of the set of prompts; "": not said. */
+/* Identity of the set of prompts; "": unknown. */
 const char *about_workload(const json_t *record);
-/* 1: both say which tokenizer they have, and it is not the same: their tokens are other units. */
+/* 1: both name their tokenizers, and these differ: tokens are not comparable. */
 int about_other_tokens(const json_t *a, const json_t *b);
-/* 1: made by denoising, by `paradigm` (in records older than that field, by `arch`); 0:
- * autoregressive; -1: neither, or not said. */
+/* 1: diffusion, by `paradigm` (by `arch` in records without that field); 0: autoregressive; -1:
+ * neither, or unknown. */
 int about_is_diffusion(const json_t *record);
-/* 1: made under latents that were fitted or drawn first. */
+/* 1: a latent thought model. */
 int about_is_latent(const json_t *record);
-/* 1: its answer is drawn, so that another seed gives another one: at a temperature, in an order
- * left to chance, or under latents, whose fits and draws begin with noise. */
+/* 1: the answer depends on the seed: temperature above 0, random order, or latents, whose fits and
+ * draws start with noise. */
 int about_is_drawn(const json_t *record);
-/* 1: all settings that change the speed alone, and are no size of the experiment, are as by
- * default: nothing was guessed, none joined a batch that ran. */
+/* 1 if every speed-only setting but sizes of the experiment has its default (no speculative
+ * decoding, no continuous batching). */
 int about_is_plain(const json_t *record);
-/* Tokens of an answer at most: the setting that is the length in the table of its decoder; NaN. */
+/* Most tokens of an answer: the setting with SETTING_LENGTH; NaN: unknown. */
 double about_length(const json_t *record);
-/* A value along an axis as people write it: 16, 0.9, dual, on; "" for null. */
+/* Appends a value along an axis: 16, 0.9, dual, on; nothing for null. */
 void about_value(struct buf *b, const json_t *value);
 /* "denoising steps" for steps; any other setting by its name. Borrowed. */
 const char *about_axis_name(const char *axis);
-/* The value that a setting has unless told otherwise, as records have it: of the decoders' tables,
- * "none" for quant and numa, 0 for offload_layers. The caller's reference; NULL: no table has it.
- */
+/* The default of a setting as records hold it: from the tables of the systems, or of engine facts.
+ * The caller's reference; NULL: no table has it. */
 json_t *about_default(const char *setting);
-/* 1: the value is the one that a row of these tables names, also where the setting does not count
- * by default: about_default has null then. */
+/* 1: the value is the default in a row of these tables, also for a setting that does not count by
+ * default, for which about_default() is null. */
 int about_is_default(const char *setting, const json_t *value);
 
 #endif

@@ -1,7 +1,7 @@
-/* config_table.c - see config_table.h. The key of everything is the identity of the point; whatever
- * else is known about a configuration comes from the records that carry it. A name says no more
- * than it takes to tell series apart: which settings these are follows from the rows that are
- * there. A default is left out: of two series that differ in a setting one has another value.
+/* config_table.c - see config_table.h. The key of a configuration is the identity of its point; all
+ * else comes from the records that carry it. A name holds only the settings that tell the series of
+ * the table apart, and no defaults: of two series that differ in a setting, one is not at its
+ * default.
  */
 #include "lib/analysis/config_table.h"
 
@@ -29,7 +29,7 @@ enum config_kind config_table_kind(const json_t *record)
 
 /* ---- rows ---- */
 
-/* A number of the record itself, else of what is known about its configuration. */
+/* A number of the record, or else of its configuration. */
 static double known(const json_t *record, const json_t *about, const char *key)
 {
     double v = rec_number(record, key);
@@ -89,7 +89,8 @@ static int compare_numbers(double a, double b)
 
 /* ---- names ---- */
 
-/* Rows of a model at one size and contract. One without a length is beside those of any. */
+/* 1: rows of one model, size and contract, so that they are compared. A row without a length
+ * matches any length. */
 static int compare_places(const struct config_row *a, const struct config_row *b)
 {
     int d = strcmp(a->model, b->model);
@@ -105,9 +106,9 @@ static int by_place(const void *pa, const void *pb)
     return d ? d : compare_numbers(a->length, b->length); /* NaN: last */
 }
 
-/* The values that rows beside each other have of a setting that is not their axis: the first one,
- * the series that has it, and whether there are others. Two rows of different series with different
- * values are there exactly if there are both: (v, s), (w, s) and (v, t) are such a pair, too. */
+/* Values of a setting, which is not the axis, in rows that are compared: the first value, its
+ * series, and whether there are other values and other series. If there are both, two rows of
+ * different series have different values: (v, s), (w, s) and (v, t) contain such a pair, too. */
 struct spread { json_t *value, *series, *values, *several; };
 
 static void add_to_spread(struct spread *d, const struct config_row *row, const struct runset *s)
@@ -131,7 +132,7 @@ static void add_to_spread(struct spread *d, const struct config_row *row, const 
     json_decref(settings);
 }
 
-/* Adds to `keys` what tells apart rows[0..n-1] and `others`, which are beside each other. */
+/* Adds to `keys` the settings that tell apart rows[0..n-1] and `others`, which are compared. */
 static void tell(json_t *keys, const struct config_row *const *rows, size_t n,
                  const struct config_row *const *others, size_t m, const struct runset *s)
 {
@@ -149,9 +150,8 @@ static void tell(json_t *keys, const struct config_row *const *rows, size_t n,
     json_decref(d.several);
 }
 
-/* {model: {setting: true}}: the settings that tell apart rows of a model anywhere in the table,
- * which are of other sweeps and beside each other. A model's rows are then named alike at every
- * size. */
+/* {model: {setting: true}}: the settings that tell apart compared rows of different sweeps of a
+ * model anywhere in the table. So the rows of a model have the same kind of name at every size. */
 static json_t *telling(const struct config_table *c, const struct runset *s)
 {
     json_t *models = json_object();
@@ -180,13 +180,13 @@ static json_t *telling(const struct config_table *c, const struct runset *s)
     return models;
 }
 
-/* its[i] = the method that all rows of the series of c->v[i] are, other than the first of its
- * system; NULL: none. */
+/* its[i] = the method of all rows of the series of c->v[i], except the first method of its system;
+ * NULL: none. */
 static void find_methods(const struct config_table *c, const struct methods *m,
                          const struct runset *s, const struct method **its)
 {
     struct places series = {0};
-    const struct method **of = mem_zero(c->n, sizeof *of); /* a series; NULL: of several */
+    const struct method **of = mem_zero(c->n, sizeof *of); /* method of a series; NULL: several */
     size_t *place = mem_zero(c->n, sizeof *place);
     for (size_t i = 0, known = 0; i < c->n; i++, known = series.n) {
         const struct method *is = methods_of(m, runset_config(s, c->v[i].point));
@@ -200,7 +200,7 @@ static void find_methods(const struct config_table *c, const struct methods *m,
     free(place);
 }
 
-/* Appends " cache=dual" for each of these keys that is not at its default. */
+/* Appends " cache=dual" for each key that is not at its default. */
 static void put_settings(struct buf *b, const struct config_row *row, const json_t *keys,
                          const struct runset *s)
 {

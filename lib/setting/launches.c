@@ -1,7 +1,5 @@
-/* launches.c - the schedule of a run; see launches.h.
- *
- * Every random choice is a function of (seed, launch number, round), so an extended schedule and
- * the one that it extends never share or disturb each other's numbers.
+/* launches.c - see launches.h. Every random choice is a function of (seed, launch number, round),
+ * so extending a schedule changes no launch that it already holds.
  */
 #include "lib/setting/launches.h"
 
@@ -13,7 +11,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 
-static const uint64_t SEED_MASK = ((uint64_t)1 << 53) - 1; /* integers that JSON readers keep */
+static const uint64_t SEED_MASK = ((uint64_t)1 << 53) - 1; /* exact in every JSON reader */
 
 static void must(int bad)
 {
@@ -37,13 +35,13 @@ static int same_words(const char *a, const char *b)
     return a == b || (a && b && !strcmp(a, b));
 }
 
-/* Two tables mean the same by a name; where it is not said, each has its own default. */
+/* 1: two rows take the same values; their defaults may differ. */
 static int alike(const struct setting *a, const struct setting *b)
 {
     return a->type == b->type && same_words(a->choices, b->choices);
 }
 
-/* 1: every table with a row of this name means the same by it. */
+/* 1: all tables with a row of this name have the same values for it. */
 static int is_shared(const struct setting *r)
 {
     int shared = 1;
@@ -55,7 +53,7 @@ static int is_shared(const struct setting *r)
     return shared;
 }
 
-/* 1: an earlier table has had the row's option. */
+/* 1: the option of the row was made for an earlier table. */
 static int was_said(size_t d, const struct setting *r)
 {
     for (size_t i = 0; i < d; i++)
@@ -89,7 +87,7 @@ size_t launches_options(struct launches_given *g, struct opt **options,
     return n;
 }
 
-/* What the table of systems[d] was given: an option that several share was parsed into the first.
+/* Texts of the rows of systems[d]: an option that tables share was parsed into the first of them.
  */
 static void gather(const struct launches_given *g, size_t d, const char **given)
 {
@@ -104,7 +102,7 @@ static void gather(const struct launches_given *g, size_t d, const char **given)
     }
 }
 
-/* The list that some system's length was given. */
+/* The list given as the length of some system, or NULL. */
 static const char *length_of(const struct launches_given *g)
 {
     for (size_t d = 0; systems[d]; d++)
@@ -123,7 +121,7 @@ static void add_point(struct launches *p, size_t s, const struct settings *point
     p->point[s][p->points[s]++] = *point;
 }
 
-/* Appends what a system's methods run and nothing else does. */
+/* Appends the points of a system's methods that are not there yet. */
 static int add_methods(struct launches *p, size_t s, const struct methods *m,
                        const char *const *given, struct err *e)
 {
@@ -193,7 +191,7 @@ void launches_free(struct launches *p)
     *p = (struct launches){0};
 }
 
-/* The points of a system, as a schedule says them. */
+/* The points of a system as JSON. */
 static json_t *points_of(const struct launches *p, size_t system)
 {
     json_t *points = json_array();
@@ -204,7 +202,7 @@ static json_t *points_of(const struct launches *p, size_t system)
 
 /* ---- what was there before ---- */
 
-/* A point without what belongs to its place in a launch. The caller's reference. */
+/* A point without round and bridge. The caller's reference. */
 static json_t *bare(const json_t *point)
 {
     json_t *p = json_deep_copy(point);
@@ -241,8 +239,8 @@ static json_t *old_points(const json_t *previous, const char *system)
     return all;
 }
 
-/* Checks the records; *last becomes the largest launch number, -1 without any. */
-static const json_int_t LAST = (json_int_t)1 << 52; /* with those after it below 2^53 */
+/* Checks the records. *last = the largest launch number, or -1. */
+static const json_int_t LAST = (json_int_t)1 << 52; /* so that later numbers stay below 2^53 */
 
 static int check_previous(const json_t *previous, json_int_t *last, struct err *e)
 {
@@ -264,7 +262,7 @@ static int check_previous(const json_t *previous, json_int_t *last, struct err *
     return 0;
 }
 
-/* The points of a system that earlier launches do not hold; empty: none is new. */
+/* The points of a system that earlier launches do not hold. */
 static json_t *new_points(const struct launches *p, const json_t *old, size_t system)
 {
     json_t *wanted = points_of(p, system), *run = json_array();
@@ -277,7 +275,7 @@ static json_t *new_points(const struct launches *p, const json_t *old, size_t sy
     return run;
 }
 
-/* Adds up to `most` of the old points, drawn by lot and marked as a bridge. */
+/* Adds up to `most` random old points, marked as a bridge. */
 static void add_bridge(const struct launches *p, json_t *run, const json_t *old, size_t system,
                        size_t most, size_t earlier)
 {
@@ -295,9 +293,9 @@ static void add_bridge(const struct launches *p, json_t *run, const json_t *old,
     free(order);
 }
 
-/* What new launches run of each system: the new points and a bridge of old ones; a system without
- * new points runs its old ones, so that the new points of the others have somebody to be compared
- * with. 0: nothing is new. */
+/* Sets the points of new launches: the new points of each system and a bridge of old ones. A system
+ * without new points repeats all its old ones, for comparison with the other systems. 0: no system
+ * has a new point. */
 static int points_to_run(const struct launches *p, const json_t *previous,
                          json_t *points[LAUNCHES_SYSTEMS])
 {

@@ -1,10 +1,10 @@
-/* launches.h - the schedule of a timing run as data: which process measures which points, in which
- * order.
+/* launches.h - the schedule of a timing run as data: the processes, their points and the order of
+ * the points.
  *
- * A launch is one fresh process of one system. Launches of one number are a pair: one of each
- * system, which run side by side, so that a machine that warms up or is disturbed for a while
- * touches all systems alike. Inside a launch every round holds each point once, in a fresh random
- * order (randomised complete blocks).
+ * A launch is one fresh process of one system. Launches with the same number are a pair: one of
+ * each system. They run side by side, so that a machine that warms up or is disturbed affects all
+ * systems alike. In a launch every round holds each point once, in a new random order (randomised
+ * complete blocks).
  *
  *     struct launches_given g = {0};
  *     launches_say(&g, "steps", "2,4,8");           a default of the tool
@@ -25,16 +25,16 @@
 #include "lib/setting/system.h"
 #include "lib/setting/methods.h"
 
-enum { LAUNCHES_SYSTEMS = 4 }; /* room for systems[]; systems of a schedule */
+enum { LAUNCHES_SYSTEMS = 4 }; /* most entries of systems[] */
 
-/* What the command line gives the rows of each decoder, by the places in systems[]. */
+/* Texts that the command line gives the rows of systems[i]: text[i][row], or NULL. */
 struct launches_given {
     const char *text[LAUNCHES_SYSTEMS][SETTINGS_MAX];
 };
-/* Gives a list to the row of that name in every table that has it. */
+/* Sets the text of the row of that name in every table that has it. */
 void launches_say(struct launches_given *g, const char *name, const char *list);
-/* Appends an option for each setting: one for all tables that mean the same by a name, else one for
- * each system, as --llama-cache. Returns how many; *options and the texts are the caller's to
+/* *options = an option for each setting: one for all tables that have the same row, else one for
+ * each system (--llama-cache). Returns their number; *options and the texts are the caller's to
  * free. */
 size_t launches_options(struct launches_given *g, struct opt **options,
                         struct settings_texts *texts);
@@ -47,25 +47,24 @@ struct launches {
     int64_t launches, rounds;         /* launches: of each system */
     uint64_t seed;
 };
-/* table[] = those of a list of systems ("llada,llama,ltm"). -1 (EXIT_BAD_USAGE): a name that is
- * none or is there twice. */
+/* table[] = the tables of a list of systems ("llada,llama,ltm"). -1 (EXIT_BAD_USAGE): an unknown or
+ * repeated name. */
 int launches_systems(struct launches *p, const char *list, struct err *e);
-/* point[i] = all combinations of what the system of table[i] was given, and each of its methods
- * (m may be NULL) with what is given beside its own settings. Where the length of one
- * system (SETTING_LENGTH) was not given, it is that of another. -1 (EXIT_BAD_USAGE): a list is
- * malformed, or settings contradict each other. */
+/* point[i] = all combinations of the lists given to table[i], and each method of the system (m may
+ * be NULL) with the lists of the settings that it does not name. A length (SETTING_LENGTH) that is
+ * not given is that of another system. -1 (EXIT_BAD_USAGE): an invalid list, or settings that
+ * contradict each other. */
 int launches_points(struct launches *p, const struct launches_given *g, const struct methods *m,
                     struct err *e);
 void launches_free(struct launches *p);
 
-/* Array of {launch, system, seed, rounds, units, points: [{round, ...point}, ...]}. Launches of one
- * number are a pair: one of each system, which run side by side (turns.h) on as many units of work.
- * A point holds the settings that were given.
- * previous: array of launch records that ran or are planned, borrowed, or NULL: then only points
- * that are not in it get launches, whose numbers go on. Each of these launches repeats two old
- * points of its system (all of them when nothing is new of that system), marked "bridge": true, so
- * that every pair has both systems and a shift of the machine between two sessions can be seen.
- * NULL (EXIT_BAD_DATA): previous is no schedule. The caller's reference. */
+/* Array of {launch, system, seed, rounds, units, points: [{round, ...point}, ...]}; the caller's
+ * reference. The launches of a pair run side by side (turns.h) and have the same number of units. A
+ * point holds the settings that were given. previous (borrowed, may be NULL): launch records that
+ * ran or are planned. Then only points that they do not hold get launches, with higher numbers.
+ * Each new launch also repeats two old points of its system, or all if the system has no new point,
+ * marked "bridge": true. So every pair has both systems, and a change of the machine between two
+ * sessions can be seen. NULL (EXIT_BAD_DATA): previous is no schedule. */
 json_t *launches_schedule(const struct launches *p, const json_t *previous, struct err *e);
 
 #endif

@@ -1,6 +1,6 @@
-/* methods.c - see methods.h. A point is of a method when reading the method's settings over those
- * that are the experiment's gives the same point again; so a method is never a label that somebody
- * has to carry along, and cannot be wrong. */
+/* methods.c - see methods.h. A point belongs to a method if its free settings, overwritten by the
+ * settings of the method, give the same point again. So no record carries the name of its method,
+ * and none can carry a wrong one. */
 #include "lib/setting/methods.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { MOST = 256 };
 
-/* 1: some method of the system names the setting. */
+/* 1: a method of the system names the setting. */
 static int is_named(const struct methods *m, const struct settings_table *t, const char *setting)
 {
     for (size_t i = 0; i < m->n; i++)
@@ -20,7 +20,7 @@ static int is_named(const struct methods *m, const struct settings_table *t, con
     return 0;
 }
 
-/* 1: the experiment says it where the method does not. */
+/* 1: the setting is free for methods that do not name it. */
 static int is_given(const struct methods *m, const struct settings_table *t,
                     const struct setting *row)
 {
@@ -123,7 +123,7 @@ static int agrees(const json_t *a, const json_t *b)
                                                   : json_equal(a, b);
 }
 
-/* The settings of the experiment, then the method's: are they the record's? */
+/* 1: the free settings of the record, then those of the method, give the record. */
 static int is_of(const struct methods *m, const struct method *of, const json_t *record)
 {
     const struct settings_table *t = of->table;

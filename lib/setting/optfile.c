@@ -1,6 +1,6 @@
-/* optfile.c - see optfile.h. A value becomes the text that the command line would hold, and goes
- * the way of all options, so that a file can say nothing that a command line cannot, and is refused
- * in the same words. The file is not trusted: it is small, strict JSON, one level deep.
+/* optfile.c - see optfile.h. A value becomes the text that the command line would hold and is
+ * parsed like it, so a file allows the same values and gives the same errors. The file is not
+ * trusted: it must be small, strict JSON, one level deep.
  */
 #include "lib/setting/optfile.h"
 
@@ -13,7 +13,7 @@
 
 enum { OPTFILE_MOST = 1 << 20, NAME_MOST = 64 };
 
-/* Appends a value that is no list. -1: it is none that an option could have. */
+/* Appends a value that is no list. -1: no option takes such a value. */
 static int put_scalar(struct buf *b, const json_t *v)
 {
     const char *text = json_string_value(v);
@@ -46,7 +46,7 @@ static int put_value(struct buf *b, const json_t *v)
     return n ? 0 : -1;
 }
 
-/* The option that a member names. */
+/* The name of the option that a member sets. */
 static void name_of(const char *key, char name[NAME_MOST])
 {
     size_t n = 0;

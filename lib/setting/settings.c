@@ -21,7 +21,7 @@ enum { MAX_LIST = 64, EXPECTED = 512 };
 
 /* ---- words separated by a character ---- */
 
-/* Place of word[0..n) among the words of `list`, -1: not there. */
+/* Index of word[0..n) among the words of `list`; -1: none. */
 static int place_of(const char *list, char separator, const char *word, size_t n)
 {
     for (int i = 0; list; i++) {
@@ -62,7 +62,7 @@ static size_t row_of(const struct settings *s, const char *name)
     return i;
 }
 
-/* The row whose value a row takes unless told otherwise; n: its default is a value. */
+/* The row whose value is the default of row i; n: its default is a value of its own. */
 static size_t followed(const struct settings_table *t, size_t i)
 {
     const char *standard = t->row[i].standard;
@@ -77,7 +77,7 @@ static void option_of(const struct setting *r, char name[SETTINGS_WORD])
         *c = *c == '_' ? '-' : *c;
 }
 
-/* text[0..n) as a value of the row. -1: it is none. */
+/* *v = text[0..n) as a value of the row. -1: it is no such value. */
 static int parse_value(const struct setting *r, const char *text, size_t n, double *v)
 {
     char word[SETTINGS_WORD], *end;
@@ -237,8 +237,8 @@ static int is_said(const struct settings *s, size_t row)
     return (int)(s->said >> row & 1);
 }
 
-/* The rows that follow another one and were not said take its value. Chains are followed too, to
- * their end: a table without a circle has no longer one than it has rows. */
+/* Rows whose default is another row, and that were not given, take its value. Chains are followed
+ * to their end: without a circle they are not longer than the table. */
 static void follow(struct settings *s)
 {
     int moved = 1;
@@ -264,13 +264,13 @@ int settings_same(const struct settings *a, const struct settings *b)
     return 1;
 }
 
-/* What a row was given. */
+/* Values given to a row. */
 struct list {
     double v[MAX_LIST];
     size_t n;
 };
 
-/* What a value of the row may be, in words. */
+/* Writes the values that a row takes. */
 static void expected_of(const struct setting *r, char what[EXPECTED])
 {
     char lo[PLAIN_NUMBER], hi[PLAIN_NUMBER];
@@ -282,7 +282,7 @@ static void expected_of(const struct setting *r, char what[EXPECTED])
                  plain_number(hi, r->hi), r->unit ? " " : "", r->unit ? r->unit : "");
 }
 
-/* The choice that word[0..n) may have meant. */
+/* Writes the choice nearest to word[0..n), for "did you mean". */
 static const char *hint_of(const struct setting *r, const char *word, size_t n,
                            char hint[NEAR_HINT])
 {
@@ -293,7 +293,7 @@ static const char *hint_of(const struct setting *r, const char *word, size_t n,
     return near_hint(&near, "", hint);
 }
 
-/* All that was given is quoted; wrong[0..n) is the part of it that is no value. */
+/* Quotes the whole text; wrong[0..n) is the part that is no value. */
 static int bad_option(const struct setting *r, const char *given, const char *wrong, size_t n,
                       struct err *e)
 {
@@ -379,7 +379,7 @@ int settings_check(const struct settings *s, struct err *e)
     return s->table->check ? s->table->check(s, e) : 0;
 }
 
-/* A member of a point: a number, a word, a boolean. */
+/* *v = a member of a point: a number, a word or a boolean. -1: another value. */
 static int read_member(const struct setting *r, const json_t *value, double *v)
 {
     const char *word = json_string_value(value);

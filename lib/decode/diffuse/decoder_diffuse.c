@@ -68,9 +68,9 @@ static struct memory_estimate estimate(const struct network *n, const struct set
     return diffuse_estimate(n, &how, in, batch);
 }
 
-/* Half of a block is masked. With a cache, the first pass of a block is over the whole canvas; the
- * others are over the block, or over the half of the slots that is behind it on the average. A rule
- * that needs fewer steps than --steps says is foreseen as if it needed them. */
+/* On average half of a block is masked. With a cache the first pass of a block computes the whole
+ * canvas; the others compute the block, or with a prefix cache also the slots after it, half of all
+ * on average. Rules that need fewer steps than --steps are estimated with --steps. */
 static struct passes passes(const struct settings *s, const struct generation_input *in,
                             size_t batch)
 {
@@ -105,7 +105,7 @@ static void run(const struct network *n, const struct settings *s, const struct 
     diffuse(n, &how, in, batch, out, trace);
 }
 
-/* One block, and its share of the steps. */
+/* One block with its share of the steps. */
 static void shorten(struct settings *s)
 {
     size_t gen = settings_count(s, "gen_length"), block = settings_count(s, "block_length");
