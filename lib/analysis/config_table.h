@@ -67,6 +67,7 @@ double config_table_work(const struct config_row *c, const char *over);
 int config_table_together(const struct config_row *a, const struct config_row *b);
 
 enum config_kind config_table_kind(const json_t *record);
-enum config_kind config_table_kind_of(int is_diffusion); /* the kind for a value of about_is_diffusion() */
+/* The kind for a value of about_is_diffusion(). */
+enum config_kind config_table_kind_of(int is_diffusion);
 
 #endif
