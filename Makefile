@@ -80,7 +80,8 @@ say = $(if $(V),,@echo '  $(1)';)
 
 COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || echo unknown)
 
-# Everything in lib/ and kernels/ is one archive; kernels/cpu is compiled once per instruction set.
+# Everything in lib/ and kernels/ is one archive, and what reads records another; kernels/cpu is
+# compiled once per instruction set.
 # What multiplies fastest is a file for each processor family (kernels/peak.h).
 PEAK_x86_64 := x86
 PEAK_aarch64 := arm
@@ -103,6 +104,10 @@ level_obj = $(patsubst kernels/%.c,$(BUILD)/obj/kernels/$(1)/%.o, \
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) \
            $(foreach l,portable $(CPU_LEVELS),$(call level_obj,$(l)))
 TOOLS   := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
+# Tools that read and write records and run no model: no kernel or decoder is in their archive.
+RECORD_TOOLS := bundle compare conclude measure pareto plot report schedule score-exact score-text
+RECORD_ROOMS := report figure analysis text setting record stat base
+RECORD_OBJ   := $(filter $(foreach r,$(RECORD_ROOMS),$(BUILD)/obj/lib/$(r)/%),$(LIB_OBJ))
 
 .PHONY: tools
 tools: $(TOOLS:%=$(BIN)/%) ## build the tools (build/bin)
@@ -167,7 +172,15 @@ $(BUILD)/libcrossover.a: $(LIB_OBJ)
 	@rm -f $@
 	$(call say,ar $@)ar rcs $@ $^
 
+$(BUILD)/librecords.a: $(RECORD_OBJ)
+	@rm -f $@
+	$(call say,ar $@)ar rcs $@ $^
+
 $(BIN)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
+	@mkdir -p $(@D)
+	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
+$(RECORD_TOOLS:%=$(BIN)/%): $(BIN)/%: $(BUILD)/obj/tools/%.o $(BUILD)/librecords.a \
+    $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
 	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
 

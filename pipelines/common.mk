@@ -178,9 +178,9 @@ $(R)/stamp/seen-%: $(BIN)/%
 	@rm $@.tmp && touch $@
 $(R)/stamp/tool-%: $(R)/stamp/seen-% ; +
 
-# All that a generator may link.
-ENGINE_OBJ := $(filter-out $(foreach r,stat analysis figure report,$(BUILD)/obj/lib/$(r)/%), \
-                $(LIB_OBJ))
+# The rooms that a generator links.
+ENGINE_OBJ := $(filter $(BUILD)/obj/kernels/% $(foreach r,run latent decode train network \
+                checkpoint text setting record base,$(BUILD)/obj/lib/$(r)/%),$(LIB_OBJ))
 
 # A checkpoint: its name and, for a folder, the hashes of its files.
 CHECKPOINTS := $(if $(filter-out $(READERS) tools install uninstall clean test fuzz all,\

@@ -9,8 +9,7 @@ clean "every global function bears the name of its module" tests/house/prefixes 
 objects=$(dirname "${BIN:-build/bin}")/obj
 clean "no files call each other in a circle" tests/house/circles . "$objects"
 bin=${BIN:-build/bin}
-analysis=$(printf "$bin/%s " bundle compare conclude measure pareto plot report schedule \
-    score-exact score-text)
+analysis=$(make -s print-RECORD_TOOLS | xargs -n 1 printf "$bin/%s ")
 # shellcheck disable=SC2086
 clean "a tool that reads records links no kernel, decoder, gradient or network" \
     tests/house/links "$objects" $analysis
