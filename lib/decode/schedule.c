@@ -1,7 +1,7 @@
-/* schedule.c - see schedule.h. A schedule is a table of budgets, made once a batch and read on
- * host and device alike; its sum is the block, so no step is left over and no slot. The remainder
- * of equal shares goes to the earliest steps, as in LLaDA's get_num_transfer_tokens: early steps
- * see the fewest tokens, and still they commit the most.
+/* schedule.c - see schedule.h. A schedule is a table of budgets, made once per batch and read on
+ * host and device. It sums to the block, so no step and no slot is left over. The remainder of
+ * equal shares goes to the earliest steps, as in LLaDA's get_num_transfer_tokens, although early
+ * steps see the fewest tokens.
  */
 #include "lib/decode/schedule.h"
 
@@ -19,8 +19,8 @@ void schedule_uniform(size_t m, size_t steps, size_t *budget)
 
 /* ---- largest remainders ---- */
 
-/* The entry whose quota is most above what it has, or with sign -1 most below, of those that have
- * not come to `bound`; of equals the first. */
+/* Among the entries that have not reached `bound`, the one whose quota is most above its share, or
+ * with sign -1 most below; ties go to the first. */
 static size_t neediest(const double *quota, const size_t *share, size_t n, int sign, size_t bound)
 {
     size_t best = n;
@@ -36,8 +36,8 @@ static size_t neediest(const double *quota, const size_t *share, size_t n, int s
     return best;
 }
 
-/* share[0..n-1] in proportion to the weights, which become the quotas; sums to total, which lies
- * between n least and n most. */
+/* Fills share[0..n-1] in proportion to the weights, which it turns into quotas. The shares sum to
+ * total, which must be between n * least and n * most. */
 static void apportion(size_t total, double *weight, size_t n, size_t least, size_t most,
                       size_t *share)
 {
@@ -72,7 +72,7 @@ static double weight_of(enum pace pace, size_t i, size_t steps)
 
 void schedule_budget(enum pace pace, size_t m, size_t steps, size_t *budget)
 {
-    size_t n = steps < m ? steps : m; /* steps that commit something */
+    size_t n = steps < m ? steps : m; /* steps that commit a token */
     if (pace == SCHEDULE_UNIFORM || n == 0) {
         schedule_uniform(m, steps, budget);
         return;

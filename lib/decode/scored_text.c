@@ -1,6 +1,6 @@
-/* scored_text.c - see scored_text.h. Prompt and text are encoded apart and joined, so that the
- * border between them is a border of tokens: a text's likelihood never depends on how its first
- * letters would merge with the prompt's last. */
+/* scored_text.c - see scored_text.h. Prompt and text are encoded separately and joined, so that the
+ * likelihood of a text never depends on how its first letters would merge with the last ones of the
+ * prompt. */
 #include "lib/decode/scored_text.h"
 
 #include <string.h>

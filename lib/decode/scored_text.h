@@ -1,5 +1,4 @@
-/* scored_text.h - a text whose likelihood is asked: the ids of a record, and which of them are
- * scored. */
+/* scored_text.h - a text to score: the ids of a record, and which of them are scored. */
 #ifndef DECODE_SCORED_TEXT_H
 #define DECODE_SCORED_TEXT_H
 
@@ -12,17 +11,17 @@
 struct scored_text {
     struct ids ids; /* owned; freed with ids_free */
     size_t first;   /* ids[first..] are scored */
-    size_t bytes;   /* of the scored text; 0: no text */
+    size_t bytes;   /* bytes of the scored text; 0: no text */
 };
 
-/* prompt with the post-processor, then text without it; *first is where the text begins, at
- * least 1. */
+/* Encodes the prompt with the post-processor, then the text without it; *first: the first id of the
+ * text, at least 1. */
 int scored_text_pair(const struct tokenizer *t, const char *prompt, const char *text,
                      struct ids *ids, size_t *first, struct err *e);
 
-/* {prompt_ids}, or {text} with the tokenizer's own post-processor: scored from the second id on, or
- * from the first when `all` (a diffusion model needs no start). With `reference`: {text,
- * reference}, the reference is scored given the text. -1: EXIT_BAD_DATA. */
+/* From {prompt_ids}, or {text} with the tokenizer's own post-processor: scored from the second id
+ * on, or from the first if `all` (a diffusion model needs no start). With `reference`, from {text,
+ * reference}: the reference is scored given the text. -1: EXIT_BAD_DATA. */
 int scored_text_read(struct scored_text *g, const json_t *record, const struct config *c,
                const struct tokenizer *t, int all, int reference, struct err *e);
 

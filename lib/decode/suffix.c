@@ -1,5 +1,5 @@
-/* suffix.c - see suffix.h. Whether a position exists is a function of the block and the position
- * alone, so that a policy may be asked as often as it likes, and all passes of a block agree.
+/* suffix.c - see suffix.h. Whether a position exists depends only on the block and the position, so
+ * all passes of a block agree.
  */
 #include "lib/decode/suffix.h"
 
@@ -14,7 +14,7 @@ static double density(const struct suffix *s, int32_t distance)
     return s->scale / root_two_pi * exp(-x * x / 2);
 }
 
-/* [0, 1), of position p in the passes of the block. */
+/* A random number in [0, 1) for position p in the passes of the block. */
 static double draw(const struct cache_view *v, uint64_t seed, int32_t p)
 {
     const struct canvas_state *c = v->canvas;
@@ -37,7 +37,7 @@ int suffix_keeps(const struct suffix *s, const struct cache_view *v, uint64_t se
     return 0;
 }
 
-/* What exists of a list, in place. Returns how many. */
+/* Keeps the existing positions of a list, in place. Returns their number. */
 static size_t left_of(const struct suffix *s, const struct cache_view *v, uint64_t seed,
                       int32_t *list, size_t n)
 {

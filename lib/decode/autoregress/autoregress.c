@@ -1,13 +1,13 @@
 /* autoregress.c - see autoregress.h.
  *
- *     rows = of each text, the tokens that the cache does not hold yet: at first its whole prompt
- *     a pass over rows (causal), wanted: the last row of each text
- *     each answer is appended to its text, or ends it: kernels/advance.h, which also makes the rows
- *     of the next pass, a token each
+ *     rows = for each text, the tokens that the cache does not hold yet: first its whole prompt
+ *     a pass over the rows (causal); wanted: the last row of each text
+ *     kernels/advance.h appends each answer to its text, or ends the text, and makes the rows of the
+ *     next pass, one token each
  *
- * A text that has ended leaves the batch at the next description, and one that waits takes its
- * seat. Without a cache nothing is ever held, so each pass feeds everything; a filter wants whole
- * rows of logits on the host, and guesses are made there: all three describe every pass anew.
+ * A finished text leaves the batch at the next description, and a waiting one takes its seat. Three
+ * cases describe every pass anew: without a cache each pass reads all tokens; a filter needs whole
+ * rows of logits on the host; guesses are made on the host.
  */
 #include "lib/decode/autoregress.h"
 
@@ -20,7 +20,7 @@
 #include "lib/decode/autoregress/autoregress_run.h"
 #include "lib/decode/loop.h"
 
-/* Guesses for a text in a pass, at most. */
+/* Most guesses for a text in a pass. */
 static size_t most_of(const struct autoregress *how)
 {
     size_t most = how->lookup ? how->lookup : how->draft ? how->draft_tokens : 0;
@@ -32,7 +32,7 @@ static int filters(const struct autoregress_run *r)
     return sample_needs_logits(&r->how->sample, r->writer.n->config.vocab);
 }
 
-/* Ids of the prompt that a seat has room for: when inputs wait for seats, of the longest. */
+/* Most prompt ids of a seat: when inputs wait for seats, those of the longest prompt. */
 static size_t prompt_room(const struct autoregress_run *r, size_t seat)
 {
     size_t most = r->in[seat].n;
@@ -52,8 +52,8 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Of a reader that has `guesses` rows behind a text, `cached` or not, and starts with `more` ids
- * behind a prompt. */
+/* The size of a pass of a reader with `guesses` rows after each text, `cached` or not, that starts
+ * with `more` ids after a prompt. */
 static struct work_size size_of(const struct autoregress_run *r, size_t guesses, int cached,
                                 size_t more)
 {
@@ -76,7 +76,7 @@ static struct work_size writer_size(const struct autoregress_run *r)
     return s;
 }
 
-/* A text is first drafted for when it has an id behind its prompt. */
+/* The drafter starts when a text has an id after its prompt. */
 static struct work_size drafter_size(const struct autoregress_run *r)
 {
     return size_of(r, 0, 1, 1);
@@ -94,7 +94,7 @@ static struct memory_estimate estimate(const struct autoregress_run *r)
 
 /* ---- seats ---- */
 
-/* The next input takes a seat. */
+/* Gives a seat to the next input. */
 static void admit(struct autoregress_run *r, size_t seat)
 {
     const struct generation_input *in = &r->in[r->admitted];
@@ -120,7 +120,7 @@ static void seats_make(struct autoregress_run *r)
     }
 }
 
-/* The text of a seat has ended: its answer is complete. */
+/* Completes the answer of a seat whose text has ended. */
 static void leave(const struct autoregress_run *r, size_t seat)
 {
     const struct text_state *t = &r->writer.host.state[seat];
@@ -130,7 +130,7 @@ static void leave(const struct autoregress_run *r, size_t seat)
     generation_close(g, &r->writer.n->config, t->met_stop);
 }
 
-/* Who waits takes the seats of those that have ended. */
+/* Gives the seats of finished texts to waiting inputs. */
 static void change_seats(struct autoregress_run *r)
 {
     for (size_t i = 0; i < r->seats && r->admitted < r->batch; i++)
@@ -147,7 +147,7 @@ static void loop_make(struct reader *w, const struct autoregress *how, int stops
 {
     struct text_loop *l = &w->plan.loop;
     const struct index *t = &w->work->device;
-    memset(l, 0, sizeof *l); /* its bytes are part of a key */
+    memset(l, 0, sizeof *l); /* zeroes padding: its bytes are part of a key */
     l->member = t->member;
     l->text = w->device.state;
     l->out = w->device.ids;
@@ -204,7 +204,7 @@ static int run_make(struct autoregress_run *r)
         (r->drafter.n && reader_make(&r->drafter, r, &guess, 0)))
         return -1;
     seats_make(r);
-    pass_write(r->writer.n, r->writer.work); /* describe() begins with what is there */
+    pass_write(r->writer.n, r->writer.work); /* describe() starts from these states */
     return 0;
 }
 
@@ -225,7 +225,7 @@ static void run_free(struct autoregress_run *r)
 
 /* ---- a pass ---- */
 
-/* Brings the ids of all texts to the host, where it does not write them itself. */
+/* Copies the ids of all texts to the host, unless the host writes them. */
 static void read_ids(struct autoregress_run *r)
 {
     struct reader *w = &r->writer;
@@ -260,9 +260,9 @@ static void enqueue(void *ctx)
     autoregress_step_on(w);
 }
 
-/* ---- what a pass left ---- */
+/* ---- results of a pass ---- */
 
-/* A pass has taken the text of a seat from *was to *now. */
+/* Records that a pass took the text of a seat from *was to *now. */
 static void account(const struct autoregress_run *r, size_t seat, const struct text_state *was,
                     const struct text_state *now, int64_t ns)
 {
@@ -278,7 +278,7 @@ static void account(const struct autoregress_run *r, size_t seat, const struct t
     if (g->bad)
         return;
     g->drafted_tokens += r->guesses[seat];
-    g->accepted_tokens += tokens - !now->met_stop; /* the last answer is nobody's guess */
+    g->accepted_tokens += tokens - !now->met_stop; /* the last answer was not guessed */
     if (was->len == was->prompt)
         g->first_commit_ns = g->first_block_ns = ns;
     g->committed_tokens += tokens;
@@ -286,8 +286,8 @@ static void account(const struct autoregress_run *r, size_t seat, const struct t
         generation_emit(g, ns, tokens);
 }
 
-/* What the pass that is settled now had to do, by the states before it. A text that has ended was
- * one row of it; a pass in which all have is behind the end of the clock. */
+/* Counts the work of the pass that is settled now, by the states before it. A finished text was one
+ * row of it; a pass in which all texts had finished is after the end of the clock. */
 static void count(const struct autoregress_run *r, int64_t ns)
 {
     const struct reader *w = &r->writer;
@@ -311,8 +311,7 @@ static void count(const struct autoregress_run *r, int64_t ns)
     }
 }
 
-/* What the caches hold of a text that is now `len` ids long: not the last one, and nothing that was
- * guessed wrong. */
+/* Sets what the caches hold of a text of `len` ids: not the last id, and no wrong guess. */
 static void hold(struct autoregress_run *r, size_t seat, int32_t len)
 {
     if (r->writer.kv)

@@ -19,8 +19,7 @@ void autoregress_begin(struct reader *w)
     w->longest = 0;
 }
 
-/* Names all slots of a text from `listed` on: the cache's, or the `n` rows that it has from `row`
- * on. */
+/* Lists the slots of a text from `listed` on: those of the cache, or its `n` rows from `row` on. */
 static void list_slots(const struct reader *w, const struct text_state *t, int32_t n, size_t row)
 {
     const struct rows *x = &w->work->host.rows;
@@ -32,7 +31,7 @@ static void list_slots(const struct reader *w, const struct text_state *t, int32
     }
 }
 
-/* The next row of the pass: id `place` of a text. */
+/* Appends a row to the pass: id `place` of a text. */
 static void add_row(struct reader *w, const struct text_state *t, int32_t place, int32_t id)
 {
     const struct rows *x = &w->work->host.rows;
@@ -42,8 +41,7 @@ static void add_row(struct reader *w, const struct text_state *t, int32_t place,
     x->slot[row] = t->first_slot + place;
 }
 
-/* The answers to the last 1 + guesses rows are wanted, each with the draw that chooses the id
- * behind it. */
+/* Wants the answers to the last 1 + guesses rows, each with the draw that chooses the next id. */
 static void add_wanted(struct reader *w, const struct text_state *t, int32_t guesses)
 {
     const struct rows *x = &w->work->host.rows;
@@ -55,7 +53,7 @@ static void add_wanted(struct reader *w, const struct text_state *t, int32_t gue
     }
 }
 
-/* A text's list of slots begins at its first slot: no other text's does. */
+/* The list of slots of a text begins at its first slot, which no other list does. */
 void autoregress_add(struct autoregress_run *r, struct reader *w, size_t seat, const int32_t *guess,
                      int32_t guesses)
 {
@@ -83,7 +81,7 @@ void autoregress_send(const struct autoregress_run *r, struct reader *w)
     w->plan.loop.parts = p->n_seqs;
     p->mask = MASK_CAUSAL;
     p->max_slots = pass_slots(w->work, w->longest);
-    p->logits = w->work->size.logits != 0; /* then the host draws */
+    p->logits = w->work->size.logits != 0; /* with a filter the host draws */
     p->query = (struct head_query){.temperature = p->logits ? 0 : r->how->sample.temperature,
                                    .seed = r->how->seed, .keys = w->work->device.rows.key};
     pass_write(w->n, w->work);

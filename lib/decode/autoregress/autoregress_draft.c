@@ -1,12 +1,11 @@
 /* autoregress_draft.c - guesses, and how they become text; see autoregress_run.h.
  *
- * A pass answers the last id of a text and each id that was guessed behind it, all with the draws
- * that choose the ids at these places. The answers are taken one after another as long as the id
- * that was guessed is the one that was chosen; the first other one is taken too, since it is the
- * answer to a right text. So every id is chosen from the same logits with the same draw as without
- * guesses, whatever these were: a guess can save a pass and change nothing. The model that drafts
- * draws with the noise of the model that writes: where the two agree on the probabilities, they
- * draw the same id.
+ * A pass computes answers to the last id of a text and to each guess after it, with the draws that
+ * choose the ids at these places. Answers are taken in order while each equals its guess; the first
+ * answer that differs is taken too, because the text before it is right. So every id is chosen from
+ * the same logits with the same draw as without guesses: a guess can save a pass but cannot change
+ * the text. The draft model draws with the noise of the main model, so where their probabilities
+ * agree, they draw the same id.
  */
 #include "lib/decode/autoregress/autoregress_run.h"
 
@@ -15,7 +14,7 @@
 
 #include "lib/decode/lookup.h"
 
-/* How many guesses a text has room for: the pass adds one more id than it takes guesses. */
+/* Most guesses for a text: a pass adds one more id than it accepts guesses. */
 static size_t room_of(const struct autoregress_run *r, const struct text_state *t)
 {
     size_t left = (size_t)(t->max - t->len) - 1;
@@ -33,7 +32,7 @@ static void look_up(struct autoregress_run *r, size_t seat)
                             : 0;
 }
 
-/* What the pass of the drafter has to do. */
+/* Counts the work of a pass of the drafter. */
 static void count(const struct autoregress_run *r)
 {
     const struct reader *d = &r->drafter;
@@ -43,20 +42,20 @@ static void count(const struct autoregress_run *r)
         size_t seat = (size_t)d->work->host.member[part];
         const struct text_state *t = &d->host.state[seat];
         int32_t rows = t->len - d->held[seat];
-        autoregress_count(d, &x, rows ? rows : 1, t->len); /* none: it has all of its own */
+        autoregress_count(d, &x, rows ? rows : 1, t->len); /* none: it already has all its guesses */
     }
     cost_add(&r->trace->cost, cost_of(&d->cost_model, &x));
 }
 
-/* As many passes of the drafter as the text with the most room takes guesses. A text that has all
- * of its own stays in them, and nobody reads what it says. */
+/* Runs the drafter as often as the text with the most guesses needs. A text with fewer guesses
+ * stays in the passes; its further answers are not read. */
 static void draft(struct autoregress_run *r, size_t passes)
 {
     struct reader *d = &r->drafter;
     struct backend *b = d->n->backend;
     for (size_t k = 0; k < passes; k++) {
         count(r);
-        if (k == 0) /* its rows are as many as guesses were right */
+        if (k == 0) /* its rows depend on the accepted guesses */
             autoregress_step(d);
         else
             b->ops->run(b, &d->plan, sizeof d->plan, autoregress_step, d);
@@ -73,7 +72,7 @@ static void draft(struct autoregress_run *r, size_t passes)
                  r->seats * r->how->max_new * sizeof *d->host.ids);
 }
 
-/* The drafter goes on with each text as if its room for guesses were all that is left of it. */
+/* Starts the drafter on each text, which ends for it after the most guesses of the text. */
 static void draft_all(struct autoregress_run *r)
 {
     struct reader *d = &r->drafter;
@@ -99,7 +98,7 @@ static void draft_all(struct autoregress_run *r)
         for (int32_t k = 0; k < more; k++)
             r->guess[i * r->most + (size_t)k] = ids[k];
         r->guesses[i] = more;
-        d->held[i] = d->host.state[i].len - 1; /* the last guess was not read */
+        d->held[i] = d->host.state[i].len - 1; /* the drafter has not read its last guess */
     }
 }
 
@@ -116,7 +115,7 @@ void autoregress_guess(struct autoregress_run *r)
 
 /* ---- answers ---- */
 
-/* The answer becomes the id that is drawn on the host from its logits. */
+/* Replaces the answer by the id that the host draws from its logits. */
 static void draw(const struct autoregress_run *r, struct head_row *a, const float *logits,
                  uint64_t key)
 {

@@ -8,7 +8,7 @@
 
 #include "lib/base/mem.h"
 
-/* The text of a seat, which took the first of the answers a[]. */
+/* Reports the text of a seat, which took the first of the answers a[]. */
 static void tell(const struct autoregress_run *r, size_t seat, const struct text_state *now,
                  const struct head_row *a, int64_t ns)
 {

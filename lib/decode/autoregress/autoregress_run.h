@@ -14,26 +14,26 @@
 #include "lib/network/kv.h"
 #include "lib/network/pass.h"
 
-/* What advances from pass to pass. */
+/* The state that advances from pass to pass. */
 struct texts {
     struct text_state *state; /* [seats] */
     int32_t *ids;             /* [seats, max_new] */
 };
 
-/* All that settles a pass and what follows it: the key of ops.run. */
+/* Everything that determines a pass and the step after it: the key of ops.run. */
 struct autoregress_plan {
     struct pass pass;
     struct text_loop loop;
 };
 
-/* A network that reads the texts: what its cache holds of them, and its next pass. */
+/* A network that reads the texts, with its cache and its next pass. */
 struct reader {
     const struct network *n;
     struct cost_model cost_model;
     struct kv cache, *kv;      /* kv: the cache, or NULL without one */
     struct work *work;
-    struct texts host, device; /* the states as they were when the last pass was settled */
-    int32_t *held;             /* [seats] ids of a text whose keys and values the cache holds */
+    struct texts host, device; /* the states when the last pass was settled */
+    int32_t *held;             /* [seats] first ids of each text that the cache holds */
     struct autoregress_plan plan;
     size_t longest;            /* ids of the longest text in the next pass */
 };
@@ -45,16 +45,16 @@ struct autoregress_run {
     struct generation *out;
     struct batch_trace *trace;
     size_t batch, seats;
-    size_t *who, admitted;     /* [seats]; inputs that have or had a seat: the first ones */
+    size_t *who, admitted;     /* [seats]; number of inputs that have or had a seat */
     struct reader writer;      /* the model; its ids are the texts */
-    struct reader drafter;     /* of what is guessed; n NULL: there is none */
+    struct reader drafter;     /* the draft model; n NULL: none */
     /* Guesses (autoregress_draft.c). */
-    size_t most;               /* of a text in a pass; 0: none are made */
+    size_t most;               /* most guesses of a text in a pass; 0: no guesses */
     int32_t *guess;            /* [seats, most] */
-    int32_t *guesses;          /* [seats] how many are in the next pass */
+    int32_t *guesses;          /* [seats] number in the next pass */
     int32_t *text;             /* scratch: a whole text */
-    /* Where the host takes the answers, because a filter wants rows of logits or there are guesses:
-     * what is read back, and the states that come of it. Else answer is NULL. */
+    /* When the host takes the answers, for a filter or for guesses: the data read back, and the
+     * states that result. Else answer is NULL. */
     struct head_row *answer;   /* [seats (1 + most)] */
     float *logits;             /* [seats (1 + most), V], NULL without a filter */
     int32_t *sort;             /* [V] */
@@ -68,36 +68,36 @@ void autoregress_prepare(void *ctx);
 
 /* ---- autoregress_observe.c ---- */
 
-/* Tells an observer that looks closely what the pass that took the texts to *now added to them,
- * when the host has the ids behind it. */
+/* Reports to an observer that looks closely the ids added by the pass that led to *now; the host
+ * has these ids. */
 void autoregress_observe(struct autoregress_run *r, const struct text_state *now, int64_t ns);
 
 /* ---- autoregress_draft.c ---- */
 
-/* Guesses for the texts of the next pass: guess, guesses. */
+/* Fills guess and guesses for the next pass. */
 void autoregress_guess(struct autoregress_run *r);
-/* Takes the answers of the pass that was run: `next`, which the back end is given as its states. */
+/* Takes the answers of the last pass into `next` and writes it as the states of the back end. */
 void autoregress_take(struct autoregress_run *r);
 
 /* ---- autoregress_describe.c ---- */
 
-/* Describes and sends the writer's next pass, with the guesses that there are. Returns how many ids
- * a text may still get. */
+/* Describes and sends the next pass of the writer, with the current guesses. Returns the most ids
+ * that a text may still get. */
 size_t autoregress_describe(struct autoregress_run *r);
-/* Begins a pass of w; each text that is added brings what w does not hold of it and then its
- * guess[0..guesses), and asks for the answers to its last id and to each guess. */
+/* Begin a pass of w; add a text to it: the ids that w does not hold and guess[0..guesses), with the
+ * answers to its last id and to each guess wanted. */
 void autoregress_begin(struct reader *w);
 void autoregress_add(struct autoregress_run *r, struct reader *w, size_t seat, const int32_t *guess,
                      int32_t guesses);
-/* Settles and sends it. */
+/* Completes and sends the pass. */
 void autoregress_send(const struct autoregress_run *r, struct reader *w);
 /* Id `place` of a text. */
 int32_t autoregress_id(const struct autoregress_run *r, size_t seat, int32_t place);
-/* The pass as it was sent, and what follows it on the back end; ctx a struct reader. */
+/* Runs the pass that was sent, and the step after it; ctx is a struct reader. */
 void autoregress_step(void *ctx);
-/* After that: the next pass, a token each. */
+/* Then updates the reader for the next pass of one token per text. */
 void autoregress_step_on(struct reader *w);
-/* What the rows of a text in a pass add to its extent: `rows` at the end of `len`. */
+/* Adds to *x the rows of a text in a pass: the last `rows` of `len` ids. */
 void autoregress_count(const struct reader *w, struct extent *x, int32_t rows, int32_t len);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* The pass as planned; without being recorded where it will not be. */
+/* Prepares the pass as described; `recorded` 0: runs it without recording. */
 static void prepare_pass(struct reader *w, int recorded)
 {
     struct backend *b = w->n->backend;
@@ -15,7 +15,8 @@ static void prepare_pass(struct reader *w, int recorded)
         autoregress_step(w);
 }
 
-/* Passes of `parts` texts with a token each, from `first` ids of the longest up to `last`. */
+/* Prepares passes of `parts` texts with one token each, for `first` to `last` ids of the
+ * longest. */
 static void prepare_tokens(struct reader *w, int recorded, size_t parts, size_t first, size_t last)
 {
     struct pass *p = &w->plan.pass;
@@ -27,21 +28,21 @@ static void prepare_tokens(struct reader *w, int recorded, size_t parts, size_t 
     }
 }
 
-/* A pass that comes as it is described: of its operations only the kernels are settled. */
+/* Prepares a pass that will not repeat: only the kernels of its operations. */
 static void prepare_described(const struct autoregress_run *r, struct reader *w)
 {
     autoregress_send(r, w);
     pass_run(w->n, w->kv, w->work, &w->plan.pass);
 }
 
-/* All texts with `more` ids behind the prompt. */
+/* Describes all texts with `more` ids after the prompt. */
 static void grow(struct autoregress_run *r, size_t more)
 {
     for (size_t i = 0; i < r->seats; i++)
         r->writer.host.state[i].len = r->writer.host.state[i].prompt + (int32_t)more;
 }
 
-/* Without a cache: as often as the rows have grown by an eighth. */
+/* Without a cache: once for each growth of the rows by an eighth. */
 static void prepare_growth(struct autoregress_run *r)
 {
     size_t last = r->how->max_new - 1, step;
@@ -59,8 +60,8 @@ static size_t eighth_more(size_t n)
     return n + (n < 8 ? 1 : n / 8);
 }
 
-/* A pass over the first texts with n rows in all, as the writer has them with guesses, and the
- * drafter when guesses were right. */
+/* Prepares a pass over the first texts with n rows in all: of the writer with guesses, or of the
+ * drafter after accepted guesses. */
 static void prepare_rows(struct autoregress_run *r, struct reader *w, size_t n)
 {
     int writes = w == &r->writer;
@@ -77,7 +78,8 @@ static void prepare_rows(struct autoregress_run *r, struct reader *w, size_t n)
     prepare_described(r, w);
 }
 
-/* Passes with guesses, and those that make them: as often as their rows have grown by an eighth. */
+/* Prepares passes that verify guesses and passes that make them, per growth of rows by an
+ * eighth. */
 static void prepare_guesses(struct autoregress_run *r, size_t shortest, size_t longest)
 {
     struct reader *w = &r->writer, *d = &r->drafter;
@@ -94,14 +96,14 @@ static void prepare_guesses(struct autoregress_run *r, size_t shortest, size_t l
     for (size_t n = r->seats; n > 0; n--)
         prepare_tokens(d, 1, n, shortest + 2, longest + r->how->max_new - 1);
     memset(d->held, 0, held);
-    autoregress_guess(r); /* reads all of the texts first */
+    autoregress_guess(r); /* first reads the whole texts */
     memset(d->held, 0, held);
     memset(r->guesses, 0, r->seats * sizeof *r->guesses);
     r->trace->cost = was;
 }
 
-/* Prompts that join the tokens of the others: as often as their rows have grown by an eighth. The
- * first seat has the longest of all for a while. */
+/* Prepares passes in which a prompt joins the tokens of the others, per growth of the rows by an
+ * eighth. Meanwhile the first seat has the longest prompt. */
 static void prepare_joining(struct autoregress_run *r)
 {
     struct reader *w = &r->writer;
@@ -128,8 +130,8 @@ static void prepare_joining(struct autoregress_run *r)
     memset(w->held, 0, r->seats * sizeof *w->held);
 }
 
-/* Each pass advances what is on the device, as far as it goes; at the end that is sent anew, with
- * the first pass, in which nothing is guessed. */
+/* Each prepared pass advances the states on the device; at the end they are sent again, with the
+ * first pass, which has no guesses. */
 void autoregress_prepare(void *ctx)
 {
     struct autoregress_run *r = ctx;

@@ -1,6 +1,6 @@
-/* cache.c - the table of the policies, from the rows of words.h, and what they share. A policy is
- * asked on the host, once a description and canvas, so it may be plain C over lists: nothing of it
- * runs between two passes. */
+/* cache.c - the table of the policies, from the rows of words.h, and their common functions. A
+ * policy is asked on the host, once per description and canvas, so plain C over lists is fast
+ * enough: none of it runs between two passes. */
 #include "lib/decode/cache/cache.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ const struct cache_policy *const cache_policies[] = {CACHE_POLICIES(CACHE_ADDRES
 #define CACHE_USUAL(name, type, policies, least, most, standard, unit, meaning) .name = standard,
 const struct cache_params cache_usual = {CACHE_PARAMETERS(CACHE_USUAL)};
 
-/* Pairs of a row and a key that it sees under a block-causal mask. */
+/* Number of pairs of a row and a key that it sees under a block-causal mask. */
 static double pairs_seen(const int32_t *row, size_t rows, const int32_t *key, size_t keys,
                          int32_t block)
 {

@@ -1,13 +1,13 @@
-/* delayed.c - the keys and values of a token are kept from the pass after the one that committed
- * it: that is when they have changed most.
+/* delayed.c - keeps the keys and values of a token from the pass after the one that committed it,
+ * because they change most between the two.
  *
- * Each block begins anew: its first two passes compute the whole canvas, for the tokens that the
- * first commits are kept as the second makes them. A later pass computes the masks of the whole
- * canvas and the tokens that the pass before made final, and reads what is kept of all others;
- * each delayed_refresh-th pass of a block computes everything. Which rows these are is known when
- * the pass before is over, so each pass is described by itself.
- * Source: Ma et al. 2025, "dKV-Cache", arXiv 2505.15781 (dKV-Cache-Decode), and the authors' code
- * (github.com/horseee/dKV-Cache; on LLaDA each 8th pass is whole).
+ * The first two passes of each block compute the whole canvas: tokens committed by the first are
+ * kept as the second computes them. A later pass computes the masks of the whole canvas and the
+ * tokens committed by the pass before, and reads the kept keys and values of all others. Each
+ * delayed_refresh-th pass of a block computes everything. The rows are known only after the pass
+ * before, so each pass has its own description. Source: Ma et al. 2025, "dKV-Cache", arXiv
+ * 2505.15781 (dKV-Cache-Decode), and the authors' code (github.com/horseee/dKV-Cache; on LLaDA each
+ * 8th pass is whole).
  */
 #include "lib/decode/cache/cache.h"
 

@@ -1,8 +1,8 @@
-/* dual.c - the keys and values before and after the block are kept while it is filled.
+/* dual.c - keeps the keys and values before and after the block while it is filled.
  *
- * The first pass of a block computes the whole canvas, commits like any other, and leaves the keys
- * and values of every position in its slot. The others compute the block alone and read all that
- * is around it as it was, until a refresh. Queries of such a pass: the length of a block.
+ * The first pass of a block computes the whole canvas, commits like any other pass, and stores the
+ * keys and values of every position. The other passes compute only the block and read the stored
+ * keys and values around it, until a refresh. Queries of such a pass: the length of a block.
  * Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, section 3.2 (dual cache); the refresh
  * within a block: "dInfer", arXiv 2510.08666.
  */

@@ -1,12 +1,12 @@
-/* exact.c - block-causal models: what is before the block never changes again, so its keys and
- * values are kept for good, and answers are those of no cache at all.
+/* exact.c - for block-causal models: positions before the block never change again, so their keys
+ * and values are kept, and answers equal those without a cache.
  *
- * A pass computes the blocks of the mask in which the canvas's block lies and reads what is before
- * them. When something before was committed after its keys and values were made, its block of the
- * mask and all behind it are computed once more: at first the prompt, later the block before.
- * Invariant: what lies before the computed rows was computed when all that it sees was final.
- * Source: Arriola et al. 2025, "Block Diffusion", arXiv 2503.09573, section 3; Wu et al. 2025,
- * "Fast-dLLM v2", arXiv 2509.26328 (block-level cache).
+ * A pass computes the blocks of the mask that contain the block of the canvas, and reads the keys
+ * and values before them. When a position before was committed after its keys and values were
+ * computed, its block of the mask and all later ones are computed again: first the prompt, later
+ * the block before. Invariant: positions before the computed rows were computed when everything
+ * that they see was final. Source: Arriola et al. 2025, "Block Diffusion", arXiv 2503.09573,
+ * section 3; Wu et al. 2025, "Fast-dLLM v2", arXiv 2509.26328 (block-level cache).
  */
 #include "lib/decode/cache/cache.h"
 

@@ -1,27 +1,27 @@
-/* features.c - keys, values and the outputs of attention and of the gated layer are kept for every
- * position; between refreshes a pass computes the slots that have changed most, layer by layer.
+/* features.c - keeps keys, values and the outputs of attention and of the feed-forward layer for
+ * every position; between refreshes a pass computes the slots that changed most, layer by layer.
  *
  * Each `prompt_refresh`-th pass of a canvas computes its prompt, each `response_refresh`-th all its
- * slots. In other passes a layer computes the values of all slots, which are kept, and compares
- * them with those before; the share `update` of the slots, rounded up, whose values are least alike
- * (cosine; of equals the lowest) get new keys and outputs, and the stream of the others goes on
- * with the outputs that are kept. Nobody needs the stream of the prompt then: its keys and values
- * are kept. As in the authors' code the first layer always computes all slots.
+ * slots. In other passes a layer computes the values of all slots, keeps them, and compares them
+ * with the previous values. The share `update` of the slots (rounded up) with the least similar
+ * values (cosine; ties go to the lowest) get new keys and outputs; the stream of the others
+ * continues with the kept outputs. The stream of the prompt is not needed then, because its keys
+ * and values are kept. As in the authors' code, the first layer always computes all slots.
  *
- * What is kept is the difference that an output made to the stream. So passes that compute
- * everything are those of the policy none, bit for bit.
- * Source: Liu et al. 2025, "dLLM-Cache", arXiv 2506.06295, section 3, and the authors' code
- * (github.com/maomaocun/dLLM-cache), which rounds the share down.
+ * A kept output is the difference that it added to the stream, so passes that compute everything
+ * are those of the policy none, bit for bit. Source: Liu et al. 2025, "dLLM-Cache", arXiv
+ * 2506.06295, section 3, and the authors' code (github.com/maomaocun/dLLM-cache), which rounds the
+ * share down.
  */
 #include "lib/decode/cache/cache.h"
 
-/* 1: it is the turn of this pass, as of each k-th (0: of the first alone). */
+/* 1: this pass is due, as each k-th is (k 0: only the first). */
 static int due(int32_t pass, int32_t k)
 {
     return k ? pass % k == 0 : pass == 0;
 }
 
-/* Passes from this one on that are all due, or all not. */
+/* Number of passes from this one on that are all due, or all not due. */
 static size_t alike(int32_t pass, int32_t k)
 {
     if (k == 1 || (!k && pass))

@@ -1,5 +1,5 @@
-/* none.c - every pass computes the whole canvas, and nothing is kept: the official sampler.
- * So a description serves until the canvases that are in it change.
+/* none.c - every pass computes the whole canvas, and nothing is kept: the official sampler. A
+ * description serves until the set of canvases changes.
  * Source: Nie et al. 2025, "Large Language Diffusion Models", algorithms 4 and 5. */
 #include "lib/decode/cache/cache.h"
 

@@ -1,11 +1,10 @@
-/* prefix.c - the keys and values before the block are kept while it is filled.
+/* prefix.c - keeps the keys and values before the block while it is filled.
  *
- * The first pass of a block computes the whole canvas, commits like any other, and leaves the keys
- * and values of every position in its slot. The others compute the block and all that comes after
- * it, and read what is before as it was, until a refresh. Queries of such a pass: len - start of
- * the block.
- * Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, section 3.2 (prefix cache); the refresh
- * within a block: "dInfer", arXiv 2510.08666.
+ * The first pass of a block computes the whole canvas, commits like any other pass, and stores the
+ * keys and values of every position. The other passes compute the block and everything after it,
+ * and read the stored keys and values before it, until a refresh. Queries of such a pass: len -
+ * start of the block. Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, section 3.2 (prefix
+ * cache); the refresh within a block: "dInfer", arXiv 2510.08666.
  */
 #include "lib/decode/cache/cache.h"
 

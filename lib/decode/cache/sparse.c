@@ -1,19 +1,19 @@
-/* sparse.c - of the keys and values around a block only those are kept that the block asks for.
+/* sparse.c - keeps only the keys and values around a block that the block attends to most.
  *
- * The first passes of a block, keep_delay and one more, compute the whole canvas and keep nothing
- * but this: each layer scores every position outside the block by the mean over its queries and
- * heads of q k, lets the largest of three neighbours count, and keeps the keys and values of the
- * share `keep` that scores most (rounded up; of equals the lowest). The others compute the block
- * alone and read it and what is kept. So the cache holds that share of a canvas and a block, in
- * every layer, and the keys and values of a whole pass exist for one layer at a time.
+ * The first keep_delay + 1 passes of a block compute the whole canvas. In them each layer scores
+ * every position outside the block by the mean of q k over the queries of the block and the heads,
+ * takes the maximum over three neighbours, and keeps the keys and values of the share `keep` with
+ * the highest scores (rounded up; ties go to the lowest). The other passes compute only the block
+ * and read it and the kept positions. So the cache holds that share of a canvas plus a block in
+ * every layer; keys and values of a whole pass exist for one layer at a time.
  *
- * The authors' default is one pass of delay. Without delay, and with all kept, this is dual.
+ * The authors' default is a delay of one pass. Without delay, and with all kept, this is dual.
  * Source: Song et al. 2025, "Sparse-dLLM", arXiv 2508.02558, section 3, and the authors' code
  * (github.com/OpenMOSS/Sparse-dLLM), which rounds the share down.
  */
 #include "lib/decode/cache/cache.h"
 
-/* Kept slots, then those of the block. */
+/* Kept slots, then the slots of the block. */
 static size_t slots(const struct cache_params *p, size_t len, size_t block_length)
 {
     return cache_share(p->keep, len - block_length) + block_length;
@@ -29,7 +29,7 @@ static void describe_whole(const struct cache_view *v, int32_t kept, struct cach
     part->passes = (size_t)(v->params.keep_delay - v->canvas->step) + 1;
 }
 
-/* The slots in the order of their positions, when all are kept. */
+/* When all are kept: the slots in the order of their positions. */
 static void describe_block(const struct cache_view *v, int32_t kept, struct cache_part *part)
 {
     int32_t before = kept < v->begin ? kept : v->begin, block = v->end - v->begin;

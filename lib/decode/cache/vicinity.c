@@ -1,10 +1,10 @@
-/* vicinity.c - as dual, but what lies near the block is computed with it.
+/* vicinity.c - as dual, but positions near the block are computed with it.
  *
- * The first passes of a block (vicinity_warmup) compute the whole canvas: what a block commits
- * first changes the rest most. The others compute the block, vicinity_before positions before it
- * and vicinity_after behind it, and read all that is around them as it was, until a refresh. With a
- * warmup of 1 and nothing around the block this is dual.
- * Source: "dInfer", arXiv 2510.08666 (vicinity KV-cache refresh; 16, 16 and 4 in its code).
+ * The first vicinity_warmup passes of a block compute the whole canvas, because the first commits
+ * of a block change the rest most. The other passes compute the block, vicinity_before positions
+ * before it and vicinity_after after it, and read the stored keys and values around them, until a
+ * refresh. With a warmup of 1 and no positions around the block this is dual. Source: "dInfer",
+ * arXiv 2510.08666 (vicinity KV-cache refresh; 16, 16 and 4 in its code).
  */
 #include "lib/decode/cache/cache.h"
 

@@ -2,20 +2,19 @@
  *
  *     canvas = prompt, then gen_length masks
  *     for each block, for each of its steps:
- *         answers = a pass over the rows that the cache policy names, wanted: the masked slots up
+ *         answers = a pass over the rows that the cache policy names; wanted: the masked slots up
  *                   to the end of the block
- *         score of an answer = what the order says of it (its probability, a random number...)
- *         commit the answers that the unmask rule picks; a committed slot never changes, but for
+ *         score of an answer = given by the order (its probability, a random number...)
+ *         commit the answers that the unmask rule picks; a committed slot never changes, except by
  *                   rules that revise: these may mask slots of the block again
  *
- * What follows the answers is kernels/advance.h, which also makes the rows of the next pass;
- * diffuse_describe.c says what goes into the passes; here stands what their counters and clocks
- * say. Each canvas walks through its blocks at its own pace, and a finished one leaves the batch
- * at the next description. A step that would commit nothing (more steps than masks) is not run: it
- * would change nothing.
+ * kernels/advance.h handles the answers and makes the rows of the next pass; diffuse_describe.c
+ * builds the passes; this file keeps counters and clocks. Each canvas goes through its blocks at
+ * its own pace, and a finished one leaves the batch at the next description. A step that would
+ * commit nothing (more steps than masks) is not run, because it would change nothing.
  *
- * Faithful to the official code: an answer may be the mask id itself. Its slot then counts as
- * masked and competes again, also in later blocks.
+ * As in the official code, an answer may be the mask id itself. Its slot then counts as masked and
+ * competes again, also in later blocks.
  */
 #include "lib/decode/diffuse/diffuse_run.h"
 
@@ -29,7 +28,7 @@
 #include "lib/network/pass.h"
 #include "lib/setting/diffusion.h"
 
-/* Slots that the rule remembers something of. */
+/* Number of slots that the rule remembers. */
 static size_t slots_kept(const struct diffuse_run *r)
 {
     return unmask_has(r->how->rule, UNMASK_KEEPS) ? r->ids : 0;
@@ -47,7 +46,7 @@ static struct canvases canvases_in(const struct diffuse_run *r, unsigned char *e
                              asked, origin, budget};
 }
 
-/* Ids that a place has room for: when inputs wait for places, of the longest. */
+/* Most ids of a place: when inputs wait for places, those of the longest input. */
 static size_t room_of(const struct diffuse_run *r, size_t place)
 {
     size_t most = r->in[place].n;
@@ -84,13 +83,13 @@ static struct work_size size_of(const struct diffuse_run *r)
     return s;
 }
 
-/* Slots of the first block that belong to the prompt. */
+/* Positions of the first block that belong to the prompt. */
 static size_t shift_of(const struct diffuse_run *r, const struct generation_input *in)
 {
     return r->n->config.attends == MASK_BLOCK_CAUSAL ? in->n % r->how->block_length : 0;
 }
 
-/* A canvas of an input, whose ids begin at `first`. */
+/* Starts the canvas of an input; its ids begin at `first`. */
 static void begin(struct diffuse_run *r, size_t lane, size_t first,
                   const struct generation_input *in)
 {
@@ -119,7 +118,7 @@ static void canvases_make(struct diffuse_run *r)
         r->who[i] = r->admitted++;
 }
 
-/* The canvas of a place has ended: its answer is complete. */
+/* Completes the answer of a place whose canvas has ended. */
 static void leave(const struct diffuse_run *r, size_t place)
 {
     const struct canvas_state *c = &r->host.state[place * r->drafts];
@@ -128,7 +127,7 @@ static void leave(const struct diffuse_run *r, size_t place)
     generation_close(g, &r->n->config, 0);
 }
 
-/* Who waits takes the places of those that have ended, whose ids the host has. */
+/* Gives the places of finished canvases, whose ids are on the host, to waiting inputs. */
 static void change_places(struct diffuse_run *r)
 {
     for (size_t i = 0; i < r->batch && r->admitted < r->inputs; i++)
@@ -140,7 +139,7 @@ static void change_places(struct diffuse_run *r)
         }
 }
 
-/* The passes of every canvas, from the trace. */
+/* Fills the budgets of every canvas from the trace. */
 static void replay_make(const struct diffuse_run *r)
 {
     size_t each = r->blocks * r->block_steps;
@@ -150,7 +149,7 @@ static void replay_make(const struct diffuse_run *r)
     }
 }
 
-/* The steps of each block, of a schedule that has steps; what a canvas has beyond, as the last. */
+/* Steps of each block, for a rule with steps; a block beyond them gets the steps of the last. */
 static size_t *shares_of(const struct diffuse *how)
 {
     size_t blocks = how->gen_length / how->block_length;
@@ -182,7 +181,7 @@ static void budget_make(const struct diffuse_run *r)
     free(budget);
 }
 
-/* Of the block that has most. */
+/* Steps of the block with the most steps. */
 static size_t steps_of(const struct diffuse *how)
 {
     if (how->replay)
@@ -225,7 +224,7 @@ static struct work_size run_count(struct diffuse_run *r)
     r->policy = cache_policies[how->cache];
     r->shadows = unmask_has(how->rule, UNMASK_SHADOWS) ? how->block_length : 0;
     r->per_block = r->policy->per_block || how->suffix.kind != SUFFIX_ALL || r->shadows > 0 ||
-                   how->unmask.threshold_decay > 0; /* it counts what is ahead of the block */
+                   how->unmask.threshold_decay > 0; /* it depends on the slots before the block */
     r->guided = how->cfg_scale > 0;
     r->blocks = how->gen_length / how->block_length + (shifted > 0);
     r->block_steps = steps_of(how);
@@ -254,7 +253,7 @@ static int cache_make(struct diffuse_run *r)
                : 0;
 }
 
-/* Both formats are there. */
+/* The weights in both formats count. */
 static struct memory_estimate estimate(const struct diffuse_run *r, const struct work_size *size)
 {
     struct memory_estimate m = estimate_of(r->n, size, r->slots);
@@ -291,7 +290,7 @@ static int run_make(struct diffuse_run *r, struct memory_estimate *need)
     diffuse_loop_make(r);
     if (r->how->observer && r->how->observer->closely)
         r->sight = diffuse_observe_make(r);
-    pass_write(r->n, r->work); /* describe() begins with what is there */
+    pass_write(r->n, r->work); /* describe() starts from these states */
     return 0;
 }
 
@@ -313,7 +312,7 @@ static void run_free(struct diffuse_run *r)
 
 /* ---- a pass ---- */
 
-/* Brings the ids of all canvases to the host, where it does not make them itself. */
+/* Copies the ids of all canvases to the host, unless the host makes them. */
 static void read_ids(struct diffuse_run *r)
 {
     struct backend *b = r->n->backend;
@@ -341,9 +340,9 @@ static void enqueue(void *ctx)
     b->ops->run(b, &r->plan, sizeof r->plan, diffuse_pass, r);
 }
 
-/* ---- what a pass left ---- */
+/* ---- results of a pass ---- */
 
-/* The rows of the lanes of canvas i; its drafts are counted. */
+/* Rows of the lanes of canvas i; counts its drafts. */
 static int64_t count_rows(const struct diffuse_run *r, size_t i, struct generation *g)
 {
     int64_t rows = 0;
@@ -355,7 +354,7 @@ static int64_t count_rows(const struct diffuse_run *r, size_t i, struct generati
     return rows;
 }
 
-/* A pass has taken canvas i so many steps further; `state` as for settle. */
+/* Records that a pass took canvas i `steps` steps further; `state` as for settle. */
 static void account(const struct diffuse_run *r, size_t i, const struct canvas_state *state,
                     size_t steps, int64_t ns)
 {
@@ -387,14 +386,14 @@ static void account(const struct diffuse_run *r, size_t i, const struct canvas_s
         generation_emit(g, ns, now->readable - was->readable);
 }
 
-/* What the pass that is settled now had to do, by the states before it. Canvases that have ended
- * were still in it; a pass in which all have is behind the end of the clock. */
+/* Counts the work of the pass that is settled now, by the states before it. Finished canvases were
+ * still in it; a pass in which all had finished is after the end of the clock. */
 static void count(const struct diffuse_run *r)
 {
     struct extent x = {0};
     int live = 0;
     size_t capacity = r->plan.loop.capacity, twins = r->guided ? 2 : 1;
-    size_t heads = twins + r->work->size.compared; /* rows that the head reads of an answer */
+    size_t heads = twins + r->work->size.compared; /* rows of the head per answer */
     for (size_t i = 0; i < r->plan.loop.parts; i++) {
         size_t part = (size_t)r->work->host.member[i];
         const struct canvas_state *c = &r->host.state[part];
@@ -429,7 +428,7 @@ static int settle(void *ctx, const void *state, int64_t ns)
             continue;
         size_t steps = diffuse_draft_steps(r, now, i);
         const struct canvas_state *is = &now[i * r->drafts + steps - 1];
-        if (!was->stalled) /* else the pass counted for nothing */
+        if (!was->stalled) /* a stalled canvas made no step */
             account(r, i, now, steps, ns);
         if (!was->stalled && r->sight && !is->bad)
             diffuse_observe(r, i, is, steps, ns);

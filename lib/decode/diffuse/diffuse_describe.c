@@ -30,7 +30,7 @@ size_t diffuse_capacity(const struct diffuse_run *r, size_t most)
     return capacity > r->least ? capacity : r->least;
 }
 
-/* What the layers choose of the rows that follow; the slots of the canvas begin at `slot`. */
+/* The choice that layers make among the rows of a part; the slots of the canvas begin at `slot`. */
 static void add_share(struct diffuse_run *r, int32_t slot, size_t listed)
 {
     struct pass *p = &r->plan.pass;
@@ -50,8 +50,8 @@ static void add_share(struct diffuse_run *r, int32_t slot, size_t listed)
     }
 }
 
-/* A sequence of the pass: what the policy named of lane i. Its twin has the prompt masked.
- * Returns the slots that it lists. */
+/* Adds a sequence to the pass: the rows that the policy names for lane i. Its twin has the prompt
+ * masked. Returns the number of slots listed. */
 static size_t add_rows(struct diffuse_run *r, size_t i, int twin, size_t listed)
 {
     const struct canvas_state *c = &r->host.state[i];
@@ -83,7 +83,7 @@ static size_t add_rows(struct diffuse_run *r, size_t i, int twin, size_t listed)
     return keys;
 }
 
-/* The canvas as the policy sees it: one that has ended and stays goes along with the slowest. */
+/* The canvas as the policy sees it; a finished canvas that stays is in the block of the slowest. */
 static struct canvas_state canvas_seen(const struct diffuse_run *r, const struct canvas_state *c)
 {
     struct canvas_state as = *c;
@@ -100,8 +100,8 @@ static struct canvas_state canvas_seen(const struct diffuse_run *r, const struct
     return as;
 }
 
-/* What the policy says of lane i now, as far as it exists, goes into r->part. Returns how many of
- * the keys lie behind the block. */
+/* Asks the policy about lane i and removes positions that the suffix leaves out; result in r->part.
+ * Returns the number of keys after the block. */
 static int32_t ask_policy(struct diffuse_run *r, size_t i)
 {
     const struct canvas_state *c = &r->host.state[i];
@@ -118,12 +118,12 @@ static int32_t ask_policy(struct diffuse_run *r, size_t i)
     struct cache_part *a = &r->part;
     *a = (struct cache_part){.row = a->row, .key = a->key};
     r->policy->describe(&v, a);
-    if (r->policy->slots) /* whose keys are no positions */
+    if (r->policy->slots) /* keys are slots, not positions */
         return v.canvas->len - v.end;
     return suffix_filter(&r->how->suffix, &v, r->suffix_seed, r->kv != NULL, a);
 }
 
-/* 1: the passes to come sift. */
+/* 1: the next passes sift. */
 static int sifting(struct diffuse_run *r)
 {
     for (size_t i = 0; i < r->batch && r->policy->slots; i++)
@@ -135,8 +135,8 @@ static int sifting(struct diffuse_run *r)
     return 0;
 }
 
-/* Lane i joins the passes to come with what the policy says of it, or waits while others sift.
- * Returns the slots that it lists. */
+/* Adds lane i to the next passes, or lets it wait while others sift. Returns the number of slots
+ * listed. */
 static size_t join(struct diffuse_run *r, size_t i, int sifts, size_t listed)
 {
     struct canvas_loop *l = &r->plan.loop;
@@ -162,8 +162,8 @@ static int any_live(const struct diffuse_run *r)
     return live;
 }
 
-/* The rows of the passes to come: of every lane that takes part what the policy names, and for
- * CFG the same again with the prompts masked. */
+/* Describes the rows of the next passes: for every lane that takes part the rows that the policy
+ * names, and for CFG the same rows with masked prompts. */
 static void gather(struct diffuse_run *r)
 {
     struct canvas_loop *l = &r->plan.loop;
@@ -201,7 +201,7 @@ static size_t count_open(const struct diffuse_run *r, const struct canvas_state 
     return n;
 }
 
-/* And with them the slots that a rule may revise. */
+/* Adds the slots that a rule may revise. */
 static size_t count_asked(const struct diffuse_run *r, const struct canvas_state *c)
 {
     const struct canvas_loop here = diffuse_loop_here(r);
@@ -211,7 +211,7 @@ static size_t count_asked(const struct diffuse_run *r, const struct canvas_state
     return n + count_open(r, c);
 }
 
-/* What the neediest part needs. */
+/* Answers of the part that needs most. */
 static size_t capacity_now(const struct diffuse_run *r)
 {
     const struct canvas_loop *l = &r->plan.loop;
@@ -224,7 +224,7 @@ static size_t capacity_now(const struct diffuse_run *r)
     return diffuse_capacity(r, most);
 }
 
-/* The rows that are asked about, `capacity` for each part. */
+/* Lists the wanted rows, `capacity` for each part. */
 static void ask(struct diffuse_run *r, size_t capacity)
 {
     r->plan.loop.capacity = capacity;
@@ -234,7 +234,7 @@ static void ask(struct diffuse_run *r, size_t capacity)
     r->plan.pass.R = here.parts * capacity;
 }
 
-/* Steps of the first format that are left: canvases that live have made the same number. */
+/* Remaining steps in the early format; all live canvases have made the same number. */
 static size_t early_left(const struct diffuse_run *r)
 {
     for (size_t i = 0; r->how->early && i < r->lanes; i++) {
@@ -245,8 +245,8 @@ static size_t early_left(const struct diffuse_run *r)
     return 0;
 }
 
-/* Passes until the slowest canvas is full, if it does not end before, or until the policy is to be
- * asked again. Behind each that answers drafts the host looks. */
+/* Passes until the slowest canvas is full (it may end earlier) or until the policy must be asked
+ * again. With drafts it is one, because the host looks at the result of each pass. */
 static size_t passes_left(const struct diffuse_run *r)
 {
     size_t block = r->how->block_length, left = 0;
@@ -263,7 +263,7 @@ static size_t passes_left(const struct diffuse_run *r)
     return left < serves ? left : serves;
 }
 
-/* A pass of the live canvases, but for the rows that it is asked about. */
+/* Describes a pass of the live canvases, except the wanted rows. */
 static void describe_pass(struct diffuse_run *r)
 {
     struct pass *p = &r->plan.pass;
@@ -282,8 +282,8 @@ static void describe_pass(struct diffuse_run *r)
     gather(r);
 }
 
-/* What the slots of the cache hold once a described pass has run. Later ones of this description
- * may renew it, so what is noted is never newer than what is there. */
+/* Notes the contents of the cache after a described pass. Later passes of the description may renew
+ * them, so the notes are never newer than the contents. */
 static void note_rows(struct diffuse_run *r)
 {
     for (size_t k = 0; k < r->ids && r->kv; k++)
@@ -291,7 +291,7 @@ static void note_rows(struct diffuse_run *r)
             r->cached[k] = r->host.token[k];
 }
 
-/* The slots of the cache hold nothing yet. */
+/* Marks all slots of the cache as empty. */
 static void forget(struct diffuse_run *r)
 {
     for (size_t k = 0; k < r->ids; k++)
@@ -319,7 +319,7 @@ void diffuse_pass(void *ctx)
 
 /* ---- before the clock ---- */
 
-/* The pass that asks about so many rows, from the start; a canvas that wants more only waits. */
+/* Prepares the pass with so many wanted rows; a canvas that wants more only waits. */
 static void prepare_pass(struct diffuse_run *r, size_t capacity, int recorded)
 {
     struct backend *b = r->n->backend;
@@ -331,7 +331,7 @@ static void prepare_pass(struct diffuse_run *r, size_t capacity, int recorded)
         diffuse_pass(r);
 }
 
-/* With fewer and fewer lanes, whenever a sixteenth of the rows has gone. */
+/* Prepares passes with fewer and fewer lanes, per decrease of the rows by a sixteenth. */
 static void prepare_fewer(struct diffuse_run *r, size_t capacity, const struct canvas_state *at)
 {
     size_t T = r->plan.pass.T;
@@ -347,12 +347,12 @@ static void prepare_fewer(struct diffuse_run *r, size_t capacity, const struct c
     describe_pass(r);
 }
 
-/* What diffuse_prepare has done so far. */
+/* State of diffuse_prepare. */
 struct acts {
-    int32_t id;         /* what is committed: no mask, and ends no text */
+    int32_t id;         /* the committed id: no mask and no stop id */
     struct diffuse_plan *plan;  /* [n] prepared */
     size_t n, cap;
-    size_t fewest;      /* rows, of those that never come twice */
+    size_t fewest;      /* rows of the last pass that does not repeat */
     struct canvas_state *at; /* [lanes] as described */
 };
 
@@ -364,8 +364,8 @@ static int seen(const struct acts *a, const struct diffuse_plan *p)
     return i < a->n;
 }
 
-/* The passes as described. Rows that never come twice are not recorded: they run once where a
- * sixteenth of them has gone, for the kernels and choices that their like share. */
+/* Prepares the passes as described. Rows that do not repeat are not recorded; they run once per
+ * decrease by a sixteenth, for the kernels and choices that similar passes share. */
 static void prepare_described(struct diffuse_run *r, struct acts *a)
 {
     size_t T = r->plan.pass.T, capacity = capacity_now(r);
@@ -386,8 +386,8 @@ static void prepare_described(struct diffuse_run *r, struct acts *a)
         prepare_fewer(r, capacity, a->at);
 }
 
-/* A pass makes final what the schedule says, or a slot of each canvas. 1: those to come are to be
- * described anew; see settle(). */
+/* Simulates a pass: commits what the schedule says, or one slot of each canvas. 1: the next passes
+ * must be described again; see settle(). */
 static int act_out(struct diffuse_run *r, const struct acts *a)
 {
     const struct canvas_loop here = diffuse_loop_here(r);
@@ -411,8 +411,8 @@ static int act_out(struct diffuse_run *r, const struct acts *a)
     return stale || !any_live(r) || diffuse_capacity(r, most) < here.capacity;
 }
 
-/* The passes of a description, those too that are under way when the first of them shows that it
- * has to be made anew. */
+/* Prepares the passes of a description, including those in flight when the first one shows that a
+ * new description is needed. */
 static void act_on(struct diffuse_run *r, const struct acts *a)
 {
     int stale = 0, more = r->n->backend->ops->depth;
@@ -422,8 +422,8 @@ static void act_on(struct diffuse_run *r, const struct acts *a)
     }
 }
 
-/* Every description that canvases come to which commit by the schedule, or by other rules a slot at
- * a time: acted out from the first pass to the last, each with all numbers of drafts. */
+/* Prepares every description that canvases reach when they commit by the schedule, or with other
+ * rules one slot at a time: simulates all passes, each with all numbers of drafts. */
 void diffuse_prepare(void *ctx)
 {
     struct diffuse_run *r = ctx;

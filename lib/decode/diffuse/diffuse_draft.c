@@ -1,17 +1,18 @@
-/* diffuse_draft.c - several steps of a canvas in one pass, and the ids stay what they are.
+/* diffuse_draft.c - several steps of a canvas in one pass, with the same ids as single steps.
  *
- * A canvas has lanes D_1 .. D_d, states with tokens of their own. D_1 is where the canvas is; D_2
- * what its next step comes to if the answers stay as they were, and so on, as long as answers are
- * known: to the first state behind the block. One pass answers all of them, and every lane makes
- * its own step, T_j = step(D_j), where the pass ran. Where T_j = D_j+1, the lane j + 1 was right to
- * begin with, and T_j+1 is what two passes come to. So T_1 always counts, then each as long as all
- * before it were foreseen; the canvas goes on from the last of these, and its answers make the next
- * drafts. A draw depends on the number of the step, which a lane counts like a canvas.
+ * A canvas has lanes D_1 .. D_d, states with their own tokens. D_1 is the state of the canvas. D_2
+ * is the state after the next step if the answers stay the same, and so on as long as answers are
+ * known, up to the first state after the block. One pass answers all lanes, and every lane makes
+ * its step T_j = step(D_j) on the back end. If T_j = D_j+1, lane j + 1 started from the right
+ * state, and T_j+1 is the state after one more pass. So T_1 always counts, and each next T_j as
+ * long as all states before it were predicted right. The canvas continues from the last of these,
+ * and its answers make the next drafts. A draw depends on the number of the step, which lanes count
+ * as canvases do.
  *
- * With a cache: each position has as many slots as lanes, its versions. A lane reads the version
- * that the last lane up to itself computes in this pass, else the one that is kept; a layer's keys
- * and values are all written before its attention, so that is what passes one after another read.
- * Then the versions that the steps computed are those that are kept.
+ * With a cache each position has one slot per lane, its versions. A lane reads the version that the
+ * last lane up to itself computes in this pass, else the kept one. All keys and values of a layer
+ * are written before its attention, so lanes read what consecutive passes would read. Afterwards
+ * the versions that the accepted steps computed are kept.
  *
  * Source: "Free Draft-and-Verification: Toward Lossless Parallel Decoding for Diffusion Large
  * Language Models" (FreeDave), arXiv 2510.00294; here a draft is right when it is the same state.
@@ -66,7 +67,7 @@ void diffuse_draft_read(struct diffuse_run *r)
     b->ops->read(b, d->answer, r->work->answer, r->plan.pass.R * sizeof *d->answer);
 }
 
-/* 1: what a lane has become is what the next one was. */
+/* 1: the new state of a lane equals the state of the next one before the pass. */
 static int foreseen(const struct diffuse_run *r, const struct canvas_state *now, size_t lane)
 {
     const struct canvas_state *is = &now[lane], *next = &r->host.state[lane + 1];
@@ -87,7 +88,7 @@ size_t diffuse_draft_steps(const struct diffuse_run *r, const struct canvas_stat
 
 /* ---- the slots of the cache ---- */
 
-/* The version of position p behind the first `lanes` of a canvas. */
+/* The version of position p after the first `lanes` lanes of a canvas. */
 static int32_t version_of(const struct diffuse_run *r, const struct canvas_state *c, size_t lanes,
                           int32_t p)
 {
@@ -117,7 +118,7 @@ void diffuse_draft_inherit(struct diffuse_run *r, size_t lane)
 
 /* ---- new drafts ---- */
 
-/* A lane becomes the one before it. */
+/* Copies a lane from the one before it. */
 static void copy_lane(struct diffuse_run *r, struct canvas_state *c,
                       const struct canvas_state *from)
 {
@@ -137,7 +138,7 @@ void diffuse_draft_guess(struct diffuse_run *r, size_t each)
         }
 }
 
-/* Notes where the answers lie that the pass gave to a lane. */
+/* Notes the places of the answers that the pass gave to a lane. */
 static void place_answers(struct diffuse_run *r, size_t lane)
 {
     const struct canvas_state *c = &r->host.state[lane];
@@ -151,7 +152,7 @@ static void place_answers(struct diffuse_run *r, size_t lane)
         r->draft.place[r->host.asked[w] - c->first] = (int32_t)w;
 }
 
-/* A lane becomes the one before it, one step further by the answers that are known. */
+/* Sets a lane to the state of the one before it, advanced one step by the known answers. */
 static void draft_step(struct diffuse_run *r, size_t lane)
 {
     struct draft *d = &r->draft;

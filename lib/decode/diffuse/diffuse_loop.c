@@ -1,13 +1,13 @@
 /* diffuse_loop.c - the data for what follows the answers of a pass (kernels/advance.h), on the
- * arrays of the back end or on those of the host. With the host's arrays, the host itself can make a step;
- * it does so for drafts and before the clock. */
+ * arrays of the back end or on those of the host. With the host's arrays, the host itself can make
+ * a step; it does so for drafts and before the clock. */
 #include "lib/decode/diffuse/diffuse_run.h"
 
 #include <string.h>
 
 #include "lib/base/rng.h"
 
-/* *l works on the arrays of x and c. */
+/* Points *l to the arrays of x and c. */
 static void loop_on(struct canvas_loop *l, const struct index *x, const struct canvases *c)
 {
     l->member = x->member;
@@ -27,7 +27,7 @@ void diffuse_loop_make(struct diffuse_run *r)
 {
     const struct diffuse *how = r->how;
     struct canvas_loop *l = &r->plan.loop;
-    memset(l, 0, sizeof *l); /* its bytes are part of a key */
+    memset(l, 0, sizeof *l); /* zeroes padding: its bytes are part of a key */
     l->rule = how->rule;
     loop_on(l, &r->work->device, &r->device);
     l->answer = r->work->answer;

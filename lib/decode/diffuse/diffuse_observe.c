@@ -1,8 +1,8 @@
-/* diffuse_observe.c - what a pass changed, for an observer that looks closely (observer.h).
+/* diffuse_observe.c - reports the changes of a pass to an observer that looks closely (observer.h).
  *
- * Which ids the answers are about stands beside them on the back end; what follows the pass writes
- * those of the next one in their place, so they are brought to the host before it.
- * A change is a slot whose id differs before and after, whatever rule made it so.
+ * The back end stores beside the answers the ids that they are for; the step after the pass
+ * overwrites them with those of the next pass, so they are copied to the host first. A change is a
+ * slot whose id differs before and after, whatever the rule.
  */
 #include "lib/decode/diffuse/diffuse_run.h"
 
@@ -13,9 +13,9 @@
 #include "lib/base/mem.h"
 
 struct sight {
-    int32_t *before, *asked;  /* [ids] of the canvases; [R] which of them the answers are about */
+    int32_t *before, *asked;  /* [ids] of the canvases; [R] the index of each answer in them */
     struct head_row *answer;  /* [R] */
-    double *sure;             /* [gen_length] of each slot that the pass was asked about; NaN */
+    double *sure;             /* [gen_length] confidence of each answered slot; else NaN */
     int32_t *slot, *again;    /* [gen_length] and so on: see struct observed */
     double *confidence;
 };
@@ -63,7 +63,7 @@ void diffuse_observe_after(struct diffuse_run *r)
                  r->plan.pass.R * sizeof *r->sight->answer);
 }
 
-/* sure[slot] where a lane, which is part `part` of the pass, was given what stands there now. */
+/* Sets sure[slot] where a lane, part `part` of the pass, was answered with the current id. */
 static void be_sure(const struct diffuse_run *r, size_t part, const struct canvas_state *was,
                     const int32_t *ids)
 {

@@ -1,5 +1,5 @@
-/* rules.c - what the settings of a diffusion demand of the model, and the ids that they suppress.
- * Both are pure: tests ask them without a network. */
+/* rules.c - checks settings against the model, and lists the ids that settings suppress. Neither
+ * needs a network, so tests call them directly. */
 #include "lib/decode/diffuse.h"
 #include "lib/setting/diffusion.h"
 
@@ -20,8 +20,8 @@ static int check_settings(const struct diffuse *how, struct err *e)
     return diffusion_check(&d, e);
 }
 
-/* Shadow rows, and policies that work inside the layers, see all positions. A causal policy keeps
- * what later blocks cannot change. */
+/* Shadow rows, and policies that work inside the layers, need a full mask. A causal policy needs a
+ * block-causal mask: it keeps values that later blocks must not change. */
 static int check_mask(const struct diffuse *how, const struct config *c, struct err *e)
 {
     const struct cache_policy *p = cache_policies[how->cache];
@@ -43,10 +43,10 @@ int diffuse_check(const struct diffuse *how, const struct config *c, struct err 
     return check_settings(how, e) || (c && check_mask(how, c, e)) ? -1 : 0;
 }
 
-/* The official options act at two places. logits_eos_inf removes eos before anything is chosen.
- * confidence_eos_eot_inf acts after the choice, on the softmax that gives the confidence; in the
- * official code it reaches eos only at temperature 0, where noised and plain logits are one tensor,
- * and end-of-turn always. A removed answer has confidence 0: it comes last. */
+/* The official options act at two places. logits_eos_inf removes eos before the choice.
+ * confidence_eos_eot_inf acts after the choice, on the softmax for the confidence. In the official
+ * code it always affects end-of-turn, but eos only at temperature 0, where noised and plain logits
+ * are one tensor. A removed answer has confidence 0, so it comes last. */
 size_t diffuse_banned(const struct diffuse *how, const struct config *c, int32_t *ids)
 {
     size_t n = 0;

@@ -1,17 +1,16 @@
-/* shadow.c - the shadow rows of a block, for rules that ask what an id is worth to who does not see
- * it (kernels/unmask/wino.h).
+/* shadow.c - the shadow rows of a block, for rules that need the probability of an id when its slot
+ * is hidden (kernels/unmask/wino.h).
  *
- * A shadow row is a mask at the position of a slot of the block. It reads all that the canvas's
- * rows read but for the slot itself, and the shadow rows of the block; nobody else reads shadow
- * rows. Attention knows lists of keys alone: so each shadow row is a sequence of its own, and no
- * mask is needed. Their keys and values lie behind those of all canvases.
- * Source: Hong et al. 2025, "Wide-In, Narrow-Out", arXiv 2507.18578, and the attention mask of
- * LLaDA/decoding.py in github.com/Feng-Hong/WINO-DLLM.
+ * A shadow row is a mask at the position of a slot of the block. It reads the keys that the rows of
+ * the canvas read, except that slot, and the shadow rows of the block; only shadow rows read shadow
+ * rows. Attention takes lists of keys, so each shadow row is a sequence of its own and needs no
+ * mask. Their keys and values are stored after those of all canvases. Source: Hong et al. 2025,
+ * "Wide-In, Narrow-Out", arXiv 2507.18578, and the attention mask of LLaDA/decoding.py in
+ * github.com/Feng-Hong/WINO-DLLM.
  */
 #include "lib/decode/diffuse/diffuse_run.h"
 
-/* The first position of the block. A canvas that is full and stays in the passes has its last one.
- */
+/* The first position of the block; the last block when a full canvas stays in the passes. */
 static int32_t block_of(const struct diffuse_run *r, size_t i)
 {
     const struct canvas_state *c = &r->host.state[i];
@@ -19,8 +18,8 @@ static int32_t block_of(const struct diffuse_run *r, size_t i)
     return c->prompt + (int32_t)(block * r->shadows);
 }
 
-/* The list of the shadow of position `hidden`; `own`: the slot of the block's first shadow. Returns
- * its length. */
+/* Lists the keys of the shadow row of position `hidden`; `own`: slot of the first shadow row of the
+ * block. Returns their number. */
 static size_t list_keys(struct diffuse_run *r, size_t i, int32_t hidden, int32_t own, size_t listed)
 {
     const struct canvas_state *c = &r->host.state[i];
