@@ -2,8 +2,8 @@
  *
  *     rows = for each text, the tokens that the cache does not hold yet: first its whole prompt
  *     a pass over the rows (causal); wanted: the last row of each text
- *     kernels/advance.h appends each answer to its text, or ends the text, and makes the rows of the
- *     next pass, one token each
+ *     kernels/advance.h appends each answer to its text, or ends the text, and makes the rows of
+ *     the next pass, one token each
  *
  * A finished text leaves the batch at the next description, and a waiting one takes its seat. Three
  * cases describe every pass anew: without a cache each pass reads all tokens; a filter needs whole

@@ -42,7 +42,7 @@ static void count(const struct autoregress_run *r)
         size_t seat = (size_t)d->work->host.member[part];
         const struct text_state *t = &d->host.state[seat];
         int32_t rows = t->len - d->held[seat];
-        autoregress_count(d, &x, rows ? rows : 1, t->len); /* none: it already has all its guesses */
+        autoregress_count(d, &x, rows ? rows : 1, t->len); /* none: no guess is left */
     }
     cost_add(&r->trace->cost, cost_of(&d->cost_model, &x));
 }

@@ -224,7 +224,7 @@ static struct work_size run_count(struct diffuse_run *r)
     r->policy = cache_policies[how->cache];
     r->shadows = unmask_has(how->rule, UNMASK_SHADOWS) ? how->block_length : 0;
     r->per_block = r->policy->per_block || how->suffix.kind != SUFFIX_ALL || r->shadows > 0 ||
-                   how->unmask.threshold_decay > 0; /* it depends on the slots before the block */
+                   how->unmask.threshold_decay > 0; /* it counts masked slots after the block */
     r->guided = how->cfg_scale > 0;
     r->blocks = how->gen_length / how->block_length + (shifted > 0);
     r->block_steps = steps_of(how);
