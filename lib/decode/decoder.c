@@ -1,4 +1,4 @@
-/* decoder.c - the rows of settings that all decoders share, as the struct that passes take. */
+/* decoder.c - see decoder.h. */
 #include "lib/decode/decoder.h"
 
 struct variant decoder_variant(const struct settings *s)

@@ -11,7 +11,7 @@
 #include "lib/decode/commit_trace.h"
 #include "lib/decode/generation.h"
 #include "lib/decode/observer.h"
-#include "lib/decode/schedule.h"
+#include "lib/decode/pace.h"
 #include "lib/decode/suffix.h"
 #include "lib/network/work.h"
 

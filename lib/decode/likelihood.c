@@ -9,7 +9,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
-#include "lib/decode/schedule.h"
+#include "lib/decode/pace.h"
 #include "lib/network/forward.h"
 
 enum { BATCH_ROWS = 1024 };
@@ -240,7 +240,7 @@ int likelihood_kstep(const struct network *n, const int32_t *ids, size_t count, 
     uint32_t *order = mem_alloc(L * sizeof *order);
     size_t *group = mem_alloc(steps * sizeof *group);
     double *value = mem_zero(orders, sizeof *value);
-    schedule_uniform(L, steps, group);
+    pace_uniform(L, steps, group);
     int bad = 0;
     for (size_t o = 0; o < orders && !bad; o++) {
         permute(order, L, seed, key, o);

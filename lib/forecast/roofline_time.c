@@ -9,7 +9,7 @@
 #include "lib/checkpoint/quantization.h"
 #include "lib/decode/autoregress.h"
 #include "lib/decode/diffuse.h"
-#include "lib/decode/schedule.h"
+#include "lib/decode/pace.h"
 
 struct forecast_reach forecast_reach(const struct hardware *h, const struct network *n,
                                      const struct fraction *f)
@@ -126,7 +126,7 @@ static struct forecast_time time_canvases(const struct cost_model *m,
     struct canvas_walk w = walk_make(b);
     size_t *budget = mem_alloc(steps * sizeof *budget);
     struct forecast_time t = {0};
-    schedule_uniform(b->block, steps, budget);
+    pace_uniform(b->block, steps, budget);
     for (; (size_t)w.canvas.block < blocks; w.canvas.block++) {
         size_t masks = b->block;
         w.left = w.policy->per_block ? 0 : w.left;

@@ -4,7 +4,7 @@
  *     ns of a pass = max(flops / (mfu peak flops per s), bytes / (mbu peak bytes per s))
  *
  * flops and bytes come from lib/network/cost.h; the list of passes from the decoder's schedule
- * (lib/decode/schedule.h) and cache policy (lib/decode/cache). The contract is `fixed`: the number
+ * (lib/decode/pace.h) and cache policy (lib/decode/cache). The contract is `fixed`: the number
  * of passes does not depend on the text.
  * Source: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009).
  */

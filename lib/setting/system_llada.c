@@ -16,7 +16,7 @@
 #define CHOICES(list) (&list[1])
 static const char orders[] = ORDERS_OF_ANSWERS(WORD), rules[] = UNMASK_RULES(RULE_WORD),
                   policies[] = CACHE_POLICIES(POLICY_WORD), suffixes[] = SUFFIX_KINDS(WORD),
-                  paces[] = SCHEDULE_PACES(WORD);
+                  paces[] = PACES(WORD);
 
 #define RULE_ROW(rule_name, rule, least, most, default_value, meaning, more_traits)             \
     {.name = #rule_name, .type = SETTING_REAL, .lo = least, .hi = most,                         \

@@ -63,16 +63,16 @@ enum caching { CACHE_POLICIES(CACHE_ENUMERATOR) CACHE_COUNT };
 enum suffix_kind { SUFFIX_KINDS(SUFFIX_ENUMERATOR) SUFFIX_COUNT };
 #undef SUFFIX_ENUMERATOR
 
-/* ---- steps of a block (lib/decode/schedule.h) ---- */
+/* ---- steps of a block (lib/decode/pace.h) ---- */
 
 /* PACE(enumerator, name) */
-#define SCHEDULE_PACES(PACE) \
+#define PACES(PACE) \
     PACE(UNIFORM, uniform)   \
     PACE(COSINE, cosine)     \
     PACE(FRONT, front)
-#define SCHEDULE_ENUMERATOR(ENUM, name) SCHEDULE_##ENUM,
-enum pace { SCHEDULE_PACES(SCHEDULE_ENUMERATOR) SCHEDULE_COUNT };
-#undef SCHEDULE_ENUMERATOR
+#define PACE_ENUMERATOR(ENUM, name) PACE_##ENUM,
+enum pace { PACES(PACE_ENUMERATOR) PACE_COUNT };
+#undef PACE_ENUMERATOR
 
 /* ---- rows of the output layer ---- */
 

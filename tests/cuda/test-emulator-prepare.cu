@@ -325,7 +325,7 @@ static void test_described(struct backend *b)
     check_described("a window of the suffix", &n, &host, how, 0);
     how.suffix.kind = SUFFIX_GROW;
     how.block_decay = 0.5;
-    how.pace = SCHEDULE_COSINE;
+    how.pace = PACE_COSINE;
     check_described("a canvas that grows, in fewer and fewer steps", &n, &host, how, 0);
     (how = usual).rule = UNMASK_THRESHOLD;
     how.unmask.threshold = 0.0032;

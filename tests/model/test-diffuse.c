@@ -4,7 +4,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/diffuse.h"
-#include "lib/decode/schedule.h"
+#include "lib/decode/pace.h"
 #include "lib/network/forward.h"
 #include "tests/model/decoded.h"
 
@@ -87,7 +87,7 @@ static void official(const struct network *n, const struct diffuse *d,
     for (size_t i = 0; i < len; i++)
         x[i] = i < P ? in->ids[i] : (int32_t)n->config.mask;
     for (size_t b = 0; b < blocks; b++) {
-        schedule_uniform(d->block_length, S, transfer);
+        pace_uniform(d->block_length, S, transfer);
         for (size_t i = 0; i < S; i++) {
             int32_t x0[LEN];
             double c[LEN];

@@ -3,7 +3,7 @@
 #include "kernels/advance.h"
 #include "lib/decode/cache/cache.h"
 #include "lib/decode/decoder.h"
-#include "lib/decode/schedule.h"
+#include "lib/decode/pace.h"
 #include "lib/decode/suffix.h"
 #include "tests/tap.h"
 
@@ -217,12 +217,12 @@ static void test_words(void)
     const char *const suffixes[SUFFIX_COUNT] = {[SUFFIX_ALL] = "all", [SUFFIX_WINDOW] = "window",
                                                 [SUFFIX_DROPOUT] = "dropout",
                                                 [SUFFIX_GROW] = "grow"};
-    const char *const paces[SCHEDULE_COUNT] = {[SCHEDULE_UNIFORM] = "uniform",
-                                               [SCHEDULE_COSINE] = "cosine",
-                                               [SCHEDULE_FRONT] = "front"};
+    const char *const paces[PACE_COUNT] = {[PACE_UNIFORM] = "uniform",
+                                               [PACE_COSINE] = "cosine",
+                                               [PACE_FRONT] = "front"};
     words("cache", policies, CACHE_COUNT);
     words("suffix", suffixes, SUFFIX_COUNT);
-    words("pace", paces, SCHEDULE_COUNT);
+    words("pace", paces, PACE_COUNT);
 }
 
 int main(void)

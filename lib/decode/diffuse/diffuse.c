@@ -155,7 +155,7 @@ static size_t *shares_of(const struct diffuse *how)
     size_t blocks = how->gen_length / how->block_length;
     size_t *share = mem_zero(blocks, sizeof *share);
     if (diffusion_has_steps(how->rule))
-        schedule_blocks(how->steps, blocks, how->block_length,
+        pace_blocks(how->steps, blocks, how->block_length,
                         diffuse_is_even(how) ? 1 : how->block_decay, share);
     return share;
 }
@@ -172,7 +172,7 @@ static void budget_make(const struct diffuse_run *r)
     const int has_steps = diffusion_has_steps(how->rule);
     for (size_t b = 0; b * r->block_steps < r->budgets; b++) {
         size_t steps = has_steps ? share[b < last ? b : last] : r->block_steps;
-        schedule_budget(has_steps ? how->pace : SCHEDULE_UNIFORM, how->block_length, steps,
+        pace_budget(has_steps ? how->pace : PACE_UNIFORM, how->block_length, steps,
                         budget);
         for (size_t i = 0; i < r->block_steps; i++)
             r->host.budget[b * r->block_steps + i] = i < steps ? (int32_t)budget[i] : 0;

@@ -1,9 +1,9 @@
-/* schedule.c - see schedule.h. A schedule is a table of budgets, made once per batch and read on
+/* pace.c - see pace.h. A schedule is a table of budgets, made once per batch and read on
  * host and device. It sums to the block, so no step and no slot is left over. The remainder of
  * equal shares goes to the earliest steps, as in LLaDA's get_num_transfer_tokens, although early
  * steps see the fewest tokens.
  */
-#include "lib/decode/schedule.h"
+#include "lib/decode/pace.h"
 
 #include <assert.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 
 #include "lib/base/mem.h"
 
-void schedule_uniform(size_t m, size_t steps, size_t *budget)
+void pace_uniform(size_t m, size_t steps, size_t *budget)
 {
     for (size_t i = 0; i < steps; i++)
         budget[i] = m / steps + (i < m % steps);
@@ -62,19 +62,19 @@ static double weight_of(enum pace pace, size_t i, size_t steps)
     const double right_angle = 1.5707963267948966;
     double at = (double)i / (double)steps, next = (double)(i + 1) / (double)steps;
     switch (pace) {
-    case SCHEDULE_COSINE: return cos(right_angle * at) - cos(right_angle * next);
-    case SCHEDULE_FRONT: return steps > 1 ? 1.5 - (double)i / (double)(steps - 1) : 1;
-    case SCHEDULE_UNIFORM:
-    case SCHEDULE_COUNT: break;
+    case PACE_COSINE: return cos(right_angle * at) - cos(right_angle * next);
+    case PACE_FRONT: return steps > 1 ? 1.5 - (double)i / (double)(steps - 1) : 1;
+    case PACE_UNIFORM:
+    case PACE_COUNT: break;
     }
     return 1;
 }
 
-void schedule_budget(enum pace pace, size_t m, size_t steps, size_t *budget)
+void pace_budget(enum pace pace, size_t m, size_t steps, size_t *budget)
 {
     size_t n = steps < m ? steps : m; /* steps that commit a token */
-    if (pace == SCHEDULE_UNIFORM || n == 0) {
-        schedule_uniform(m, steps, budget);
+    if (pace == PACE_UNIFORM || n == 0) {
+        pace_uniform(m, steps, budget);
         return;
     }
     double *weight = mem_alloc(n * sizeof *weight);
@@ -86,7 +86,7 @@ void schedule_budget(enum pace pace, size_t m, size_t steps, size_t *budget)
     free(weight);
 }
 
-void schedule_blocks(size_t steps, size_t blocks, size_t most, double decay, size_t *share)
+void pace_blocks(size_t steps, size_t blocks, size_t most, double decay, size_t *share)
 {
     size_t alike = (steps + blocks - 1) / blocks;
     double *weight = mem_alloc(blocks * sizeof *weight);

@@ -1,21 +1,21 @@
 /* How the masks of a block are shared out among its steps, and steps among blocks. */
-#include "lib/decode/schedule.h"
+#include "lib/decode/pace.h"
 #include "tests/tap.h"
 
 static void test_schedule(void)
 {
     size_t b[8];
-    schedule_uniform(8, 3, b);
+    pace_uniform(8, 3, b);
     ok(b[0] == 3 && b[1] == 3 && b[2] == 2, "8 masks in 3 steps: the remainder comes first");
-    schedule_uniform(3, 5, b);
+    pace_uniform(3, 5, b);
     ok(b[0] == 1 && b[1] == 1 && b[2] == 1 && b[3] == 0 && b[4] == 0, "3 masks in 5 steps");
-    schedule_uniform(0, 2, b);
+    pace_uniform(0, 2, b);
     ok(b[0] == 0 && b[1] == 0, "no masks");
     int sums = 1;
     for (size_t m = 0; m < 40; m++)
         for (size_t steps = 1; steps <= 8; steps++) {
             size_t sum = 0;
-            schedule_uniform(m, steps, b);
+            pace_uniform(m, steps, b);
             for (size_t i = 0; i < steps; i++)
                 sum += b[i];
             sums &= sum == m;
@@ -27,7 +27,7 @@ static void test_schedule(void)
 static const char *budget(enum pace pace, size_t m, size_t steps, char text[80])
 {
     size_t b[32], at = 0;
-    schedule_budget(pace, m, steps, b);
+    pace_budget(pace, m, steps, b);
     for (size_t i = 0; i < steps; i++)
         at += (size_t)snprintf(text + at, 80 - at, i ? " %zu" : "%zu", b[i]);
     return text;
@@ -38,23 +38,23 @@ static const char *budget(enum pace pace, size_t m, size_t steps, char text[80])
 static void test_paces(void)
 {
     char text[80];
-    ok(!strcmp(budget(SCHEDULE_COSINE, 16, 8, text), "1 1 1 2 2 3 3 3"), "cosine: %s", text);
-    ok(!strcmp(budget(SCHEDULE_COSINE, 128, 16, text), "1 2 3 4 5 7 8 8 9 10 11 11 12 12 12 13"),
+    ok(!strcmp(budget(PACE_COSINE, 16, 8, text), "1 1 1 2 2 3 3 3"), "cosine: %s", text);
+    ok(!strcmp(budget(PACE_COSINE, 128, 16, text), "1 2 3 4 5 7 8 8 9 10 11 11 12 12 12 13"),
        "cosine of 128 in 16: %s", text);
-    ok(!strcmp(budget(SCHEDULE_FRONT, 16, 8, text), "3 3 2 2 2 2 1 1"), "front: %s", text);
-    ok(!strcmp(budget(SCHEDULE_FRONT, 5, 1, text), "5"), "front, one step: %s", text);
-    ok(!strcmp(budget(SCHEDULE_FRONT, 3, 5, text), "1 1 1 0 0"), "more steps than masks: %s", text);
+    ok(!strcmp(budget(PACE_FRONT, 16, 8, text), "3 3 2 2 2 2 1 1"), "front: %s", text);
+    ok(!strcmp(budget(PACE_FRONT, 5, 1, text), "5"), "front, one step: %s", text);
+    ok(!strcmp(budget(PACE_FRONT, 3, 5, text), "1 1 1 0 0"), "more steps than masks: %s", text);
     int sums = 1, ordered = 1;
-    for (int pace = 0; pace < SCHEDULE_COUNT; pace++)
+    for (int pace = 0; pace < PACE_COUNT; pace++)
         for (size_t m = 0; m < 60; m++)
             for (size_t steps = 1, b[16]; steps <= 16; steps++) {
                 size_t sum = 0;
-                schedule_budget((enum pace)pace, m, steps, b);
+                pace_budget((enum pace)pace, m, steps, b);
                 for (size_t i = 0; i < steps; i++) {
                     sum += b[i];
                     sums &= b[i] > 0 || sum == m;
                     if (i > 0 && i < m)
-                        ordered &= pace == SCHEDULE_COSINE ? b[i] >= b[i - 1] : b[i] <= b[i - 1];
+                        ordered &= pace == PACE_COSINE ? b[i] >= b[i - 1] : b[i] <= b[i - 1];
                 }
                 sums &= sum == m;
             }
@@ -64,17 +64,17 @@ static void test_paces(void)
 static void test_blocks(void)
 {
     size_t s[5];
-    schedule_blocks(32, 4, 16, 0.5, s); /* quotas 17.1 8.5 4.3 2.1 */
+    pace_blocks(32, 4, 16, 0.5, s); /* quotas 17.1 8.5 4.3 2.1 */
     ok(s[0] == 16 && s[1] == 9 && s[2] == 5 && s[3] == 2, "steps of blocks: %zu %zu %zu %zu", s[0],
        s[1], s[2], s[3]);
-    schedule_blocks(16, 5, 8, 0.01, s);
+    pace_blocks(16, 5, 8, 0.01, s);
     ok(s[0] == 8 && s[1] + s[2] + s[3] + s[4] == 8 && s[4] >= 1, "none without a step");
-    schedule_blocks(10, 4, 16, 2, s);
+    pace_blocks(10, 4, 16, 2, s);
     ok(s[0] == 1 && s[1] == 1 && s[2] == 3 && s[3] == 5, "a decay above 1 grows");
     int sums = 1, alike = 1;
     for (size_t steps = 5; steps < 200; steps++)
         for (int d = 1; d <= 20; d++) {
-            schedule_blocks(steps, 5, 16, 0.1 * d, s);
+            pace_blocks(steps, 5, 16, 0.1 * d, s);
             sums &= s[0] + s[1] + s[2] + s[3] + s[4] == steps && s[0] && s[4];
             for (size_t i = 0; i < 5 && d == 10; i++)
                 alike &= s[i] == steps / 5 + (i < steps % 5);

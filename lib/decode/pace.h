@@ -1,0 +1,31 @@
+/* pace.h - how many positions are committed at each step of a block, and how many steps each block
+ * has. Every budget sums exactly to its total: shares are apportioned by largest remainders, each
+ * between a minimum and a maximum.
+ *
+ *     uniform  n[i] = floor(m/S), plus 1 for the first (m mod S) steps
+ *     cosine   shares cos(pi i / 2S) - cos(pi (i+1) / 2S): few at first, many at last
+ *     front    shares that fall linearly from 1.5 to 0.5: many at first, few at last
+ *
+ * Source: uniform: get_num_transfer_tokens in generate.py of https://github.com/ML-GSAI/LLaDA;
+ * cosine: Chang et al. 2022, "MaskGIT", arXiv 2202.04200, section 3.3; front: the adaptive schedule
+ * of LLaDA GUI, whose rounding missed the sum. Largest remainders: Hamilton's apportionment.
+ */
+#ifndef DECODE_PACE_H
+#define DECODE_PACE_H
+
+#include <stddef.h>
+
+#include "lib/setting/words.h"
+
+/* budget[0..steps-1] for m masked positions; sums to m. The first m steps get at least 1, steps
+ * beyond m get 0. */
+void pace_budget(enum pace pace, size_t m, size_t steps, size_t *budget);
+/* pace_budget of the uniform pace. */
+void pace_uniform(size_t m, size_t steps, size_t *budget);
+/* share[0..blocks-1]: distributes `steps` >= blocks steps in proportion to decay^block. Shares sum
+ * to steps; each is at least 1 and at most `most` (slots of a block), or at most the equal share
+ * when that is larger. decay > 0; 1: the first (steps mod blocks) blocks have one more than the
+ * others. */
+void pace_blocks(size_t steps, size_t blocks, size_t most, double decay, size_t *share);
+
+#endif
