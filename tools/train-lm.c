@@ -217,7 +217,7 @@ static int make_tokenizer(struct training *r, char **texts, size_t n, struct err
     return 0;
 }
 
-static int read_lessons(struct training *r, char **corpus, size_t n_corpus, struct err *e)
+static int read_corpus(struct training *r, char **corpus, size_t n_corpus, struct err *e)
 {
     char **texts;
     size_t n, unique;
@@ -345,7 +345,7 @@ static int start(struct training *r, char **corpus, size_t n_corpus, struct err 
     const struct engine engine = {.device = "cpu", .isa = a->isa, .threads = a->threads};
     if (engine_open(&engine, &r->backend, e) || file_make_folder(a->out, e) ||
         (!r->rank && file_lock_folder(a->out, e) < 0) || open_init(r, e) ||
-        read_lessons(r, corpus, n_corpus, e))
+        read_corpus(r, corpus, n_corpus, e))
         return -1;
     const char *slash = strrchr(a->out, '/');
     snprintf(r->config.name, sizeof r->config.name, "%.63s", slash ? slash + 1 : a->out);

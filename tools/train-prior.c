@@ -349,7 +349,7 @@ static int train(struct prior_training *r, struct err *e)
 }
 
 /* KL(q || p) = E[log q] - E[log p], by one draw per document. */
-static int write_worth(struct prior_training *r, struct err *e)
+static int write_gain(struct prior_training *r, struct err *e)
 {
     double normal = 0, log_q_sum = 0, held = (double)r->held;
     size_t first = r->n - r->held;
@@ -461,7 +461,7 @@ int main(int argc, char **argv)
         err_die(tool.name, &e);
     int bad = fit_all(&r, &e);
     r.held = r.n / HELD;
-    bad = bad || train(&r, &e) || write_worth(&r, &e) || save(&r, &e);
+    bad = bad || train(&r, &e) || write_gain(&r, &e) || save(&r, &e);
     bad = bad || rec_close(&r.records, "ok", &e);
     if (bad)
         rec_abandon(&r.records);

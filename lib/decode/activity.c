@@ -14,7 +14,7 @@ struct hearing {
     struct activity *to;
 };
 
-static void hear(void *ctx, size_t layer, const act *heads, const act *hidden, size_t T)
+static void add_squares(void *ctx, size_t layer, const act *heads, const act *hidden, size_t T)
 {
     const struct hearing *a = ctx;
     const struct config *c = a->config;
@@ -71,7 +71,7 @@ int activity_run(struct activity *c, struct network *n, const struct tokenizer *
 {
     const struct config *f = &n->config;
     struct hearing a = {f, c};
-    const struct layer_hook hook = {hear, &a};
+    const struct layer_hook hook = {add_squares, &a};
     *c = (struct activity){.mean = prune_values_make(f)};
     n->hook = &hook;
     int bad = run_all(c, n, t, in, limit, rng_derive(seed, "activity"), e);

@@ -3,7 +3,7 @@
 #include "lib/decode/lookup.h"
 
 /* Number of ids, at most `most`, that agree before `place` and before n. */
-static size_t agreeing(const int32_t *ids, size_t n, size_t place, size_t most)
+static size_t count_agreeing(const int32_t *ids, size_t n, size_t place, size_t most)
 {
     size_t same = 0;
     while (same < most && same < place && ids[place - 1 - same] == ids[n - 1 - same])
@@ -15,7 +15,7 @@ size_t lookup_guess(const int32_t *ids, size_t n, size_t ngram, size_t most, int
 {
     size_t best = 0, from = 0;
     for (size_t place = n - 1; place > 0 && best < ngram; place--) {
-        size_t same = agreeing(ids, n, place, ngram);
+        size_t same = count_agreeing(ids, n, place, ngram);
         if (same > best) {
             best = same;
             from = place;

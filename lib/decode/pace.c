@@ -21,7 +21,8 @@ void pace_uniform(size_t m, size_t steps, size_t *budget)
 
 /* Among the entries that have not reached `bound`, the one whose quota is most above its share, or
  * with sign -1 most below; ties go to the first. */
-static size_t neediest(const double *quota, const size_t *share, size_t n, int sign, size_t bound)
+static size_t find_neediest(const double *quota, const size_t *share, size_t n, int sign,
+                            size_t bound)
 {
     size_t best = n;
     double most = -INFINITY;
@@ -52,9 +53,9 @@ static void apportion(size_t total, double *weight, size_t n, size_t least, size
         given += share[i];
     }
     for (; given < total; given++)
-        share[neediest(weight, share, n, 1, most)]++;
+        share[find_neediest(weight, share, n, 1, most)]++;
     for (; given > total; given--)
-        share[neediest(weight, share, n, -1, least)]--;
+        share[find_neediest(weight, share, n, -1, least)]--;
 }
 
 static double weight_of(enum pace pace, size_t i, size_t steps)

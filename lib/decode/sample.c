@@ -16,7 +16,7 @@ struct heap {
     size_t n, all;
 };
 
-static int before(const float *logits, int32_t a, int32_t b)
+static int is_before(const float *logits, int32_t a, int32_t b)
 {
     return logits[a] > logits[b] || (!(logits[a] < logits[b]) && a < b);
 }
@@ -33,7 +33,7 @@ static void sift_down(struct heap *h, size_t i)
     for (;;) {
         size_t best = i;
         for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < h->n; child++)
-            if (before(h->logits, h->v[child], h->v[best]))
+            if (is_before(h->logits, h->v[child], h->v[best]))
                 best = child;
         if (best == i)
             return;
@@ -53,7 +53,7 @@ static struct heap heap_make(const float *logits, size_t V, int32_t *work)
 }
 
 /* The j-th most likely id, j counted from 0 and asked for in ascending order. */
-static int32_t ranked(struct heap *h, size_t j)
+static int32_t id_of_rank(struct heap *h, size_t j)
 {
     while (h->all - h->n <= j) {
         swap(&h->v[0], &h->v[--h->n]);
@@ -66,8 +66,8 @@ static size_t keep_top_k(struct heap *h, size_t k)
 {
     if (k == 0 || k >= h->all)
         return h->all;
-    float last = h->logits[ranked(h, k - 1)];
-    while (k < h->all && h->logits[ranked(h, k)] >= last)
+    float last = h->logits[id_of_rank(h, k - 1)];
+    while (k < h->all && h->logits[id_of_rank(h, k)] >= last)
         k++;
     return k;
 }
@@ -76,22 +76,22 @@ static size_t keep_top_p(struct heap *h, size_t kept, const struct sample *s)
 {
     if (s->top_p >= 1)
         return kept;
-    double max = h->logits[ranked(h, 0)], total = 0, mass = 0;
+    double max = h->logits[id_of_rank(h, 0)], total = 0, mass = 0;
     if (kept == h->all)
         for (size_t i = 0; i < h->all; i++)
             total += exp((h->logits[i] - max) / s->temperature);
     else
         for (size_t j = 0; j < kept; j++)
-            total += exp((h->logits[ranked(h, j)] - max) / s->temperature);
+            total += exp((h->logits[id_of_rank(h, j)] - max) / s->temperature);
     for (size_t j = 0; j < kept; j++) {
         if (j > 0 && mass >= s->top_p * total)
             return j;
-        mass += exp((h->logits[ranked(h, j)] - max) / s->temperature);
+        mass += exp((h->logits[id_of_rank(h, j)] - max) / s->temperature);
     }
     return kept;
 }
 
-static double noised(float logit, double temperature, uint64_t seed, uint64_t key, int32_t id)
+static double add_noise(float logit, double temperature, uint64_t seed, uint64_t key, int32_t id)
 {
     if (!(temperature > 0))
         return (double)logit;
@@ -117,8 +117,8 @@ int32_t sample_draw(const float *logits, size_t V, const struct sample *s, uint6
     int32_t best = -1;
     double best_score = 0;
     for (size_t j = 0; j < kept; j++) {
-        int32_t id = filtered ? ranked(&h, j) : (int32_t)j;
-        double score = noised(logits[id], s->temperature, seed, key, id);
+        int32_t id = filtered ? id_of_rank(&h, j) : (int32_t)j;
+        double score = add_noise(logits[id], s->temperature, seed, key, id);
         if (best < 0 || score > best_score || (!(score < best_score) && id < best)) {
             best = id;
             best_score = score;

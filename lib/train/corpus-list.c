@@ -30,22 +30,22 @@ static int below(struct rng *r, int n)
     return (int)rng_below(r, (uint64_t)n);
 }
 
-static void say_same(struct rng *r, struct list *l)
+static void write_copy(struct rng *r, struct list *l)
 {
     (void)r;
     memcpy(l->said, l->word, sizeof l->said);
 }
 
-static void say_backwards(struct rng *r, struct list *l)
+static void write_reversed(struct rng *r, struct list *l)
 {
     (void)r;
     for (int i = 0; i < l->n; i++)
         l->said[i] = l->word[l->n - 1 - i];
 }
 
-static void say_shuffled(struct rng *r, struct list *l)
+static void write_shuffled(struct rng *r, struct list *l)
 {
-    say_same(r, l);
+    write_copy(r, l);
     for (int i = l->n - 1; i > 0; i--) {
         const int k = below(r, i + 1), word = l->said[i];
         l->said[i] = l->said[k];
@@ -54,7 +54,7 @@ static void say_shuffled(struct rng *r, struct list *l)
 }
 
 /* The word to replace was drawn with the list, which may contain it several times. */
-static void say_replaced(struct rng *r, struct list *l)
+static void write_replaced(struct rng *r, struct list *l)
 {
     (void)r;
     for (int i = 0; i < l->n; i++)
@@ -66,10 +66,10 @@ static const struct list_task {
     void (*say)(struct rng *r, struct list *l);
     int repeats, any_order;
 } tasks[] = {
-    {"copy", "[Say again|Copy the words]: {list}.", say_same, 0, 0},
-    {"reverse", "[From last to first|Say backwards]: {list}.", say_backwards, 0, 0},
-    {"shuffle", "[In any order|Mix the words]: {list}.", say_shuffled, 0, 1},
-    {"replace", "[Put {in} for {out}|Replace {out} by {in}]: {list}.", say_replaced, 1, 0},
+    {"copy", "[Say again|Copy the words]: {list}.", write_copy, 0, 0},
+    {"reverse", "[From last to first|Say backwards]: {list}.", write_reversed, 0, 0},
+    {"shuffle", "[In any order|Mix the words]: {list}.", write_shuffled, 0, 1},
+    {"replace", "[Put {in} for {out}|Replace {out} by {in}]: {list}.", write_replaced, 1, 0},
 };
 
 /* Draws distinct words and the new word; with `repeats`, about a quarter of the other words become

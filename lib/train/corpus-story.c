@@ -199,7 +199,7 @@ static struct cast cast_draw(struct rng *r, int heldout, struct buf *key)
 }
 
 /* A string of the list other than `taken`. */
-static const char *other(struct rng *r, const char *const *list, size_t n, const char *taken)
+static const char *pick_other(struct rng *r, const char *const *list, size_t n, const char *taken)
 {
     const char *x;
     do x = corpus_pick(r, list, n);
@@ -225,8 +225,8 @@ static void write_story(struct rng *r, const struct cast *c, struct corpus_recor
         {"bhis", c->friend_girl ? "her" : "his"}, {"bhim", c->friend_girl ? "her" : "him"},
         {"khe", aunt ? "she" : "he"}, {"kind", kind}, {"thing", thing}, {"obj", obj.data},
         {"at", at}, {"to", to.data}, {"spot", spot},
-        {"wrong", other(r, spots, COUNT(spots), spot)}, {"beast", beast},
-        {"beast2", other(r, beasts, COUNT(beasts), beast)}, {"pet", PICK(r, pets)},
+        {"wrong", pick_other(r, spots, COUNT(spots), spot)}, {"beast", beast},
+        {"beast2", pick_other(r, beasts, COUNT(beasts), beast)}, {"pet", PICK(r, pets)},
         {"food", PICK(r, foods)}, {"kin", family}, {"job", PICK(r, jobs)},
         {"part", PICK(r, parts)}, {"sky", PICK(r, skies)}, {"trouble", trouble[0]},
         {"cure", trouble[1]}, {"they", "they"}, {"soonly", "[soon|before long]"},

@@ -312,7 +312,7 @@ static void count(const struct autoregress_run *r, int64_t ns)
 }
 
 /* Sets what the caches hold of a text of `len` ids: not the last id, and no wrong guess. */
-static void hold(struct autoregress_run *r, size_t seat, int32_t len)
+static void set_held(struct autoregress_run *r, size_t seat, int32_t len)
 {
     if (r->writer.kv)
         r->writer.held[seat] = len - 1;
@@ -330,7 +330,7 @@ static int settle(void *ctx, const void *state, int64_t ns)
     for (size_t i = 0; i < r->seats; i++)
         if (was[i].live) {
             account(r, i, &was[i], &now[i], ns);
-            hold(r, i, now[i].len);
+            set_held(r, i, now[i].len);
             ended |= !now[i].live;
         }
     if (r->how->observer && r->how->observer->closely) {

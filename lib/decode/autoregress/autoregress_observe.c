@@ -9,8 +9,8 @@
 #include "lib/base/mem.h"
 
 /* Reports the text of a seat, which took the first of the answers a[]. */
-static void tell(const struct autoregress_run *r, size_t seat, const struct text_state *now,
-                 const struct head_row *a, int64_t ns)
+static void report(const struct autoregress_run *r, size_t seat, const struct text_state *now,
+                   const struct head_row *a, int64_t ns)
 {
     const struct text_state *was = &r->writer.host.state[seat];
     int32_t more = now->len - was->len;
@@ -43,7 +43,7 @@ void autoregress_observe(struct autoregress_run *r, const struct text_state *now
     for (size_t part = 0; part < w->plan.loop.parts; part++) {
         size_t seat = (size_t)w->work->host.member[part];
         if (w->host.state[seat].live && !now[seat].bad)
-            tell(r, seat, &now[seat], a, ns);
+            report(r, seat, &now[seat], a, ns);
         a += 1 + r->guesses[seat];
     }
     free(own);

@@ -16,26 +16,27 @@
 #include "lib/decode/cache/cache.h"
 
 /* 1: this pass is due, as each k-th is (k 0: only the first). */
-static int due(int32_t pass, int32_t k)
+static int is_due(int32_t pass, int32_t k)
 {
     return k ? pass % k == 0 : pass == 0;
 }
 
 /* Number of passes from this one on that are all due, or all not due. */
-static size_t alike(int32_t pass, int32_t k)
+static size_t count_alike(int32_t pass, int32_t k)
 {
     if (k == 1 || (!k && pass))
         return SIZE_MAX;
-    return due(pass, k) ? 1 : (size_t)(k - pass % k);
+    return is_due(pass, k) ? 1 : (size_t)(k - pass % k);
 }
 
 static void describe(const struct cache_view *v, struct cache_part *part)
 {
     const struct canvas_state *c = v->canvas;
     const struct cache_params *p = &v->params;
-    int prompt = due(c->passes, p->prompt_refresh), all = due(c->passes, p->response_refresh);
+    int prompt = is_due(c->passes, p->prompt_refresh), all = is_due(c->passes, p->response_refresh);
     size_t slots = (size_t)(c->len - c->prompt), some = cache_share(p->update, slots);
-    size_t a = alike(c->passes, p->prompt_refresh), b = alike(c->passes, p->response_refresh);
+    size_t a = count_alike(c->passes, p->prompt_refresh);
+    size_t b = count_alike(c->passes, p->response_refresh);
     part->n_rows = cache_list(part->row, prompt ? 0 : c->prompt, c->len);
     part->n_keys = cache_list(part->key, 0, c->len);
     part->n = prompt ? (size_t)c->prompt : 0;

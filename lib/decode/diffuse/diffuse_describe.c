@@ -356,7 +356,7 @@ struct acts {
     struct canvas_state *at; /* [lanes] as described */
 };
 
-static int seen(const struct acts *a, const struct diffuse_plan *p)
+static int is_prepared(const struct acts *a, const struct diffuse_plan *p)
 {
     size_t i = 0;
     while (i < a->n && memcmp(&a->plan[i], p, sizeof *p))
@@ -376,7 +376,7 @@ static void prepare_described(struct diffuse_run *r, struct acts *a)
         return;
     a->fewest = recorded ? a->fewest : T;
     ask(r, capacity);
-    if (seen(a, &r->plan))
+    if (is_prepared(a, &r->plan))
         return;
     MEM_GROW(a->plan, a->n, a->cap);
     memcpy(&a->plan[a->n++], &r->plan, sizeof r->plan);
@@ -388,7 +388,7 @@ static void prepare_described(struct diffuse_run *r, struct acts *a)
 
 /* Simulates a pass: commits what the schedule says, or one slot of each canvas. 1: the next passes
  * must be described again; see settle(). */
-static int act_out(struct diffuse_run *r, const struct acts *a)
+static int simulate(struct diffuse_run *r, const struct acts *a)
 {
     const struct canvas_loop here = diffuse_loop_here(r);
     size_t most = 0;
@@ -413,11 +413,11 @@ static int act_out(struct diffuse_run *r, const struct acts *a)
 
 /* Prepares the passes of a description, including those in flight when the first one shows that a
  * new description is needed. */
-static void act_on(struct diffuse_run *r, const struct acts *a)
+static void simulate_all(struct diffuse_run *r, const struct acts *a)
 {
     int stale = 0, more = r->n->backend->ops->depth;
     for (size_t n = passes_left(r); n > 0 && more > 0; n--) {
-        stale |= act_out(r, a);
+        stale |= simulate(r, a);
         more -= stale;
     }
 }
@@ -441,7 +441,7 @@ void diffuse_prepare(void *ctx)
             prepare_described(r, &a);
         }
         note_rows(r);
-        act_on(r, &a);
+        simulate_all(r, &a);
     }
     memcpy(r->host.state, state, states);
     memcpy(r->host.token, token, ids);

@@ -68,7 +68,7 @@ void diffuse_draft_read(struct diffuse_run *r)
 }
 
 /* 1: the new state of a lane equals the state of the next one before the pass. */
-static int foreseen(const struct diffuse_run *r, const struct canvas_state *now, size_t lane)
+static int is_predicted(const struct diffuse_run *r, const struct canvas_state *now, size_t lane)
 {
     const struct canvas_state *is = &now[lane], *next = &r->host.state[lane + 1];
     return is->live && next->live && is->block == next->block && is->step == next->step &&
@@ -81,7 +81,7 @@ size_t diffuse_draft_steps(const struct diffuse_run *r, const struct canvas_stat
                            size_t canvas)
 {
     size_t steps = 1;
-    while (steps < r->drafts && foreseen(r, now, canvas * r->drafts + steps - 1))
+    while (steps < r->drafts && is_predicted(r, now, canvas * r->drafts + steps - 1))
         steps++;
     return steps;
 }

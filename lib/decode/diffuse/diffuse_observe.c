@@ -64,8 +64,8 @@ void diffuse_observe_after(struct diffuse_run *r)
 }
 
 /* Sets sure[slot] where a lane, part `part` of the pass, was answered with the current id. */
-static void be_sure(const struct diffuse_run *r, size_t part, const struct canvas_state *was,
-                    const int32_t *ids)
+static void note_confidence(const struct diffuse_run *r, size_t part,
+                            const struct canvas_state *was, const int32_t *ids)
 {
     struct sight *s = r->sight;
     int32_t first = was->first + was->prompt, gen = (int32_t)r->how->gen_length;
@@ -102,7 +102,7 @@ void diffuse_observe(const struct diffuse_run *r, size_t i, const struct canvas_
     for (size_t k = 0; k < o.n; k++)
         s->sure[k] = (double)NAN;
     for (size_t k = 0; k < steps; k++)
-        be_sure(r, part_of(r, lane + k), &was[k], ids);
+        note_confidence(r, part_of(r, lane + k), &was[k], ids);
     for (size_t k = 0; k < o.n; k++) {
         if (o.ids[k] == s->before[first + k])
             continue;

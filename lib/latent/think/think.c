@@ -219,7 +219,7 @@ static void prepare(struct thinking *t)
 /* ---- results of a pass ---- */
 
 /* Tells an observer that looks closely the id that a text got. */
-static void tell(const struct thinking *t, size_t i, const struct head_row *a, int64_t ns)
+static void report(const struct thinking *t, size_t i, const struct head_row *a, int64_t ns)
 {
     const struct observer *o = t->how->observer;
     const struct thought *x = &t->text[i];
@@ -253,7 +253,7 @@ static void take(struct thinking *t, size_t i, const struct head_row *a, int64_t
         x->held = 0;
     g->committed_tokens++;
     generation_emit(g, ns, 1);
-    tell(t, i, a, ns);
+    report(t, i, a, ns);
 }
 
 static void account(struct thinking *t, int64_t ns)

@@ -186,7 +186,7 @@ static void take_given(struct thinking *t)
     free(all);
 }
 
-static void note_worth(struct thinking *t, int64_t ns)
+static void note_bounds(struct thinking *t, int64_t ns)
 {
     const struct fitting *f = &t->fit;
     for (size_t s = 0; s < t->batch; s++) {
@@ -220,5 +220,5 @@ void think_fit(struct thinking *t)
     size_t one = c->latents * c->width;
     for (size_t s = 0; s < t->batch; s++)
         latent_set(&t->latents, t->n, s, z + s * one, t->batch * one);
-    note_worth(t, clock_ns() - begin);
+    note_bounds(t, clock_ns() - begin);
 }

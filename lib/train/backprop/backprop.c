@@ -303,7 +303,7 @@ static void embed_back(struct backprop *t, const struct train_batch *in)
 /* ---- a batch ---- */
 
 /* Only operations of the back end, except gradients of parameters on a host. */
-static void there_and_back(void *ctx)
+static void run_both_ways(void *ctx)
 {
     const struct batch_run *r = ctx;
     struct backprop *t = r->t;
@@ -353,7 +353,7 @@ double backprop_loss(struct backprop *t, const struct train_batch *in, enum back
     const double *row = (const double *)(const void *)t->answers;
     const int wants = t->c.latents && of != BACKPROP_LOSS;
     double loss = 0;
-    t->b->ops->run(t->b, &r.key, sizeof r.key, there_and_back, &r);
+    t->b->ops->run(t->b, &r.key, sizeof r.key, run_both_ways, &r);
     t->b->ops->read(t->b, t->answers, t->row_loss,
                     wants ? dz + latent_bytes(t, in) : R * sizeof *row);
     memset(t->loss, 0, in->seqs * sizeof *t->loss);
@@ -369,7 +369,7 @@ void backprop_prepare(struct backprop *t, struct train_batch *in)
 {
     for (in->again = 0; t->b->ops->prepare && in->again < 2; in->again++) {
         struct batch_run r = ask_of(t, in, BACKPROP_LATENTS);
-        t->b->ops->prepare(t->b, &r.key, sizeof r.key, there_and_back, &r);
+        t->b->ops->prepare(t->b, &r.key, sizeof r.key, run_both_ways, &r);
     }
     in->again = 0;
 }

@@ -193,8 +193,8 @@ static size_t logit_rows(const struct config *c, size_t rows, const struct backp
     return how->whole_loss || rows < n ? rows : n;
 }
 
-static struct backprop *measured(const struct config *c, struct backend *b, size_t rows,
-                                 size_t seqs, const struct backprop_how *how)
+static struct backprop *measure_room(const struct config *c, struct backend *b, size_t rows,
+                                     size_t seqs, const struct backprop_how *how)
 {
     struct backprop *t = mem_zero(1, sizeof *t);
     *t = (struct backprop){.c = *c, .b = b, .train = b->ops->train, .rows = rows,
@@ -210,7 +210,7 @@ static struct backprop *measured(const struct config *c, struct backend *b, size
 size_t backprop_bytes(const struct config *c, struct backend *b, size_t rows, size_t seqs,
                       const struct backprop_how *how)
 {
-    struct backprop *t = measured(c, b, rows, seqs, how);
+    struct backprop *t = measure_room(c, b, rows, seqs, how);
     size_t bytes = t->bytes;
     free(t->tape);
     free(t);
@@ -226,7 +226,7 @@ struct backprop *backprop_make(struct parameters *p, size_t rows, size_t seqs,
 struct backprop *backprop_make_as(struct parameters *p, size_t rows, size_t seqs,
                                   const struct backprop_how *how)
 {
-    struct backprop *t = measured(&p->c, p->b, rows, seqs, how);
+    struct backprop *t = measure_room(&p->c, p->b, rows, seqs, how);
     t->parameters = p;
     t->block = p->b->ops->alloc(p->b, t->bytes, MEMORY_ACTIVATIONS);
     if (!t->block) {

@@ -32,8 +32,8 @@ static void forward(const struct dit *d, const struct dit_linear *l, const float
 }
 
 /* The gradients of W and bias, and of x unless dx is NULL. */
-static void back(const struct dit *d, const struct dit_linear *l, const float *x, size_t rows,
-                 const float *dy, float *dx)
+static void linear_back(const struct dit *d, const struct dit_linear *l, const float *x,
+                        size_t rows, const float *dy, float *dx)
 {
     float *bias = d->g + l->bias;
     const struct gemm g[2] = {{.M = l->out,
@@ -148,8 +148,8 @@ static void norm_back(const struct dit *d, const struct dit_norm *z, const float
 }
 
 /* h += gate * out */
-static void gated(const struct dit *d, float *h, const float *out, const float *gate,
-                  size_t stride, size_t n)
+static void add_gated(const struct dit *d, float *h, const float *out, const float *gate,
+                      size_t stride, size_t n)
 {
     size_t D = d->s.width;
     for (size_t r = 0; r < n * d->s.tokens; r++)
@@ -270,12 +270,12 @@ static void layer(struct dit *d, size_t l, size_t n)
     forward(d, &w->qkv, y->norm[0].in, T, y->qkv);
     attend(d, y, n);
     forward(d, &w->o, y->y, T, y->out[0]);
-    gated(d, d->h, y->out[0], y->mod + 2 * D, stride, n);
+    add_gated(d, d->h, y->out[0], y->mod + 2 * D, stride, n);
     norm(d, &y->norm[1], d->h, y->mod + 3 * D, stride, n);
     forward(d, &w->up, y->norm[1].in, T, y->up);
     gelu(y->up, y->act, T * 4 * D);
     forward(d, &w->down, y->act, T, y->out[1]);
-    gated(d, d->h, y->out[1], y->mod + 5 * D, stride, n);
+    add_gated(d, d->h, y->out[1], y->mod + 5 * D, stride, n);
 }
 
 static void layer_back(struct dit *d, size_t l, size_t n)
@@ -285,17 +285,17 @@ static void layer_back(struct dit *d, size_t l, size_t n)
     size_t D = d->s.width, T = n * d->s.tokens, stride = 6 * D;
     memset(d->dmod, 0, n * stride * sizeof *d->dmod);
     gated_back(d, d->dh, y->out[1], y->mod + 5 * D, d->dmod + 5 * D, stride, n, d->dn);
-    back(d, &w->down, y->act, T, d->dn, d->dwide);
+    linear_back(d, &w->down, y->act, T, d->dn, d->dwide);
     gelu_back(y->up, d->dwide, T * 4 * D);
-    back(d, &w->up, y->norm[1].in, T, d->dwide, d->dn);
+    linear_back(d, &w->up, y->norm[1].in, T, d->dwide, d->dn);
     norm_back(d, &y->norm[1], d->dn, y->mod + 3 * D, d->dmod + 3 * D, stride, n, d->dh);
     gated_back(d, d->dh, y->out[0], y->mod + 2 * D, d->dmod + 2 * D, stride, n, d->dn);
-    back(d, &w->o, y->y, T, d->dn, d->dwide);
+    linear_back(d, &w->o, y->y, T, d->dn, d->dwide);
     float *dqkv = d->dwide + T * D;
     attend_back(d, y, n, d->dwide, dqkv);
-    back(d, &w->qkv, y->norm[0].in, T, dqkv, d->dn);
+    linear_back(d, &w->qkv, y->norm[0].in, T, dqkv, d->dn);
     norm_back(d, &y->norm[0], d->dn, y->mod, d->dmod, stride, n, d->dh);
-    back(d, &w->mod, d->cact, n, d->dmod, d->dt);
+    linear_back(d, &w->mod, d->cact, n, d->dmod, d->dt);
     add(d->dc, 1, d->dt, n * D);
 }
 
@@ -318,17 +318,17 @@ void dit_backward(struct dit *d, size_t n, const float *dv)
     size_t D = d->s.width, N = d->s.tokens, T = n * N;
     memset(d->dh, 0, T * D * sizeof *d->dh);
     memset(d->dmod, 0, n * 2 * D * sizeof *d->dmod);
-    back(d, &d->out, d->top.in, T, dv, d->dn);
+    linear_back(d, &d->out, d->top.in, T, dv, d->dn);
     norm_back(d, &d->top, d->dn, d->top_mod, d->dmod, 2 * D, n, d->dh);
-    back(d, &d->mod, d->cact, n, d->dmod, d->dc);
+    linear_back(d, &d->mod, d->cact, n, d->dmod, d->dc);
     for (size_t l = d->s.layers; l--;)
         layer_back(d, l, n);
-    back(d, &d->in, d->x, T, d->dh, NULL);
+    linear_back(d, &d->in, d->x, T, d->dh, NULL);
     memset(d->g + d->position, 0, N * D * sizeof *d->g);
     for (size_t b = 0; b < n; b++)
         add(d->g + d->position, 1, d->dh + b * N * D, N * D);
     silu_back(d->c, d->dc, n * D);
-    back(d, &d->time2, d->t1act, n, d->dc, d->dt);
+    linear_back(d, &d->time2, d->t1act, n, d->dc, d->dt);
     silu_back(d->t1, d->dt, n * D);
-    back(d, &d->time1, d->waves, n, d->dt, NULL);
+    linear_back(d, &d->time1, d->waves, n, d->dt, NULL);
 }
