@@ -1,7 +1,7 @@
-/* mixture.h - a law whose flow is known, for what holds the solvers of lib/latent/solver.h against
- * it (test-solver.c, bench): four Gaussians on a line. What a noisy value was is its exact
- * posterior mean. Where the flow takes a point is exact, too: on a line no two paths cross, and the
- * law at one noise becomes that at another, so a point stays at its quantile. */
+/* mixture.h - a distribution with a known flow, to test the solvers of lib/latent/solver.h
+ * (test-solver.c, bench): four Gaussians on a line. The denoised value is the exact posterior mean.
+ * The end of the flow of a point is exact too: paths on a line do not cross, and the distribution
+ * at one noise level becomes that at another, so a point keeps its quantile. */
 #ifndef TESTS_MIXTURE_H
 #define TESTS_MIXTURE_H
 

@@ -1,8 +1,8 @@
-/* solvers.c - how far samples of each solver of lib/latent/solver.h are off after so many
- * evaluations of the model, on a mixture whose flow is known exactly (tests/mixture.h): nothing is
- * timed, an evaluation is what a solver costs. `fresh` is a sampler that draws fresh noise in place
- * of the predicted one at each step, as a public fork does; it ends nowhere near the flow's end, so
- * that only the width of its modes says anything. Another --seed, another noise. */
+/* solvers.c - the error of the samples of each solver of lib/latent/solver.h after a number of
+ * evaluations of the model, on a mixture whose flow is known exactly (tests/mixture.h). Nothing is
+ * timed: the cost of a solver is its evaluations. `fresh` is a sampler that replaces the predicted
+ * noise by fresh noise at each step, as a public fork does; it does not follow the flow, so only
+ * the width of its modes is meaningful. Another --seed gives other noise. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

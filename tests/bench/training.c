@@ -1,11 +1,10 @@
-/* training.c - what a training step does without: activations of layers that are computed again
- * (--checkpoint-every), logits of all rows at once (--loss). Bytes are those that the back end was
- * asked for, and time is that of a loss with its gradient, both beside the step that keeps
- * everything. Where one thing is saved and the other is not, the ratio says how much that is
- * worth.
+/* training.c - savings in a training step: activations of layers that are computed again
+ * (--checkpoint-every), logits by blocks of rows (--loss). It reports the bytes asked of the back
+ * end and the time of a loss with its gradient, both relative to the step that keeps everything. A
+ * ratio shows the worth of one saving without the other.
  *
- * At the size of a small language model bytes alone are of interest, and a step takes minutes:
- * bench_activations says what the back end would be asked for, by the function that asks. */
+ * At the size of a small language model a step takes minutes, so only bytes are reported:
+ * bench_activations computes them with the function that also allocates. */
 #include <stdio.h>
 
 #include "lib/base/rng.h"

@@ -1,5 +1,5 @@
-/* whole.c - what is not a matter of passes: the memory that a canvas takes at most, and the speed
- * at which weights are loaded. */
+/* whole.c - measurements that are not about single passes: the peak memory of a canvas, and the
+ * speed of loading weights. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* test-emulator-prepare.cu - between the start of a batch's clock and its end nothing is done that
- * is done once only: no algorithm is looked for, no graph is made or put on the device, and where
- * all passes are recorded no kernel is started by itself. */
+/* test-emulator-prepare.cu - no one-time work happens between the start and the end of the clock of
+ * a batch: no search for an algorithm, no graph made or uploaded, and where all passes are recorded
+ * no kernel launched by itself. */
 #include "kernels/cuda/device/runtime.h"
 
 #include <stdlib.h>

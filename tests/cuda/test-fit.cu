@@ -1,6 +1,6 @@
-/* Fitting latents on the device: gradients of whole networks against the reference, every mixer,
- * texts of unequal length; steps are replayed, not made again, and replayed or not a fit has the
- * same bits. */
+/* Fitting latents on the device: gradients of whole networks against the reference, with every
+ * mixer and texts of unequal length; steps are replayed instead of recorded again, and a fit has
+ * the same bits with and without replay. */
 extern "C" {
 #include "lib/network/network.h"
 #include "lib/train/posterior.h"

@@ -1,5 +1,5 @@
-/* test-tables.c - files of records that are somebody's input: machines, methods, prompts of a model
- * without a tokenizer, commit curves, latents. */
+/* test-tables.c - record files that users supply: machines, methods, prompts of a model without a
+ * tokenizer, commit curves, latents. */
 #include "lib/forecast/hardware.h"
 #include "lib/decode/commit_trace.h"
 #include "lib/latent/latent_file.h"

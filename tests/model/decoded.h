@@ -1,4 +1,4 @@
-/* decoded.h - a small network on the host that acts as a device does, and prompts for it. */
+/* decoded.h - a small network on a host back end that behaves like a device, and prompts for it. */
 #ifndef TESTS_MODEL_DECODED_H
 #define TESTS_MODEL_DECODED_H
 

@@ -1,5 +1,5 @@
-/* test-activity.c - what a network computes inside, over texts: heard by the right part, in mean
- * squares; and that origin.json, which tells what a pruning removed, is not believed blindly. */
+/* test-activity.c - activations of a network over texts: mean squares reach the right part; and
+ * origin.json, which names what a pruning removed, is checked before it is used. */
 #include "lib/checkpoint/origin.h"
 #include "lib/decode/activity.h"
 #include "tests/files.h"

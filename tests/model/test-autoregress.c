@@ -1,4 +1,4 @@
-/* Left-to-right generation against a naive loop that computes the whole text for every token. */
+/* Autoregressive generation against a naive loop that computes the whole text for every token. */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/autoregress.h"

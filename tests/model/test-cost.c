@@ -1,6 +1,7 @@
-/* What passes must do at least, against numbers counted by hand.
+/* The least cost of passes, against numbers counted by hand.
  *
- * tiny-llama: D 64, L 2, H 4, K 2, E 16, F 160, V 512, in f32. Values of the blocks' matrices:
+ * tiny-llama: D 64, L 2, H 4, K 2, E 16, F 160, V 512, in f32. Values of the matrices in the
+ * layers:
  *     2 (2 x 64 x 64 + 2 x 64 x 32 + 3 x 64 x 160) = 86016
  * so a row is 172032 flops, a pair 4 x 2 x 64 = 512, an answer 2 x 512 x 64 = 65536; the matrices
  * are 344064 bytes, the head 131072, a slot 2 x 2 x 32 x 4 = 512. tiny-llada has K 4: a row is

@@ -1,5 +1,5 @@
 /* The sampler against the official algorithm written out naively: all logits of all positions at
- * every step, also at steps that commit nothing. Source: the authors' generate.py
+ * every step, including steps that commit nothing. Source: the authors' generate.py
  * (github.com/ML-GSAI/LLaDA). */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"

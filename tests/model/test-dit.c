@@ -1,6 +1,6 @@
-/* test-dit.c - the transformer over latents: its gradient against finite differences, what it keeps
- * in a file, that bad files are refused, that it learns a law (two clusters come out of noise
- * through a solver as two clusters), and what its bound says of a law.
+/* test-dit.c - the transformer over latents: its gradient against finite differences; its files,
+ * and the refusal of broken ones; it learns a distribution (two clusters come out of noise through
+ * a solver as two clusters); and its bound of a known distribution.
  */
 #include <math.h>
 #include <stdlib.h>

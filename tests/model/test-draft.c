@@ -1,6 +1,6 @@
-/* Drafts change nothing but the passes: random prompts, rules, orders, caches, lengths, batches and
- * seeds, each with drafts and without. What drafts answer is random here too (the weights are
- * drawn), and yet enough of them are right for the chain to be walked. */
+/* Drafted steps change only the number of passes: random prompts, rules, orders, caches, lengths,
+ * batches and seeds, each with and without drafts. The weights are random, so answers to drafts are
+ * too, but enough drafts are right to test several steps in one pass. */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/diffuse.h"

@@ -1,5 +1,5 @@
-/* test-families.c - the table of families is whole; what is saved of each shape is loaded; what the
- * fields can say and nothing here computes is refused; RoPE against a double-precision definition.
+/* test-families.c - the table of families is complete; a saved checkpoint of each shape loads;
+ * fields that nothing here computes are refused; RoPE agrees with a definition in double precision.
  */
 #include "lib/checkpoint/family.h"
 #include "lib/checkpoint/synth.h"

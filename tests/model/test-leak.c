@@ -1,7 +1,7 @@
-/* test-leak.c - many generations one after the other: each takes as many blocks of the back end as
- * the one before and gives all of them back, and the memory of the process does not grow.
- * GENERATIONS=10000 in the environment makes as many of each kind (200; on the emulated device,
- * which is slow, a tenth of them): make leak. */
+/* test-leak.c - many generations in a row: each takes as many blocks of the back end as the one
+ * before and returns all of them, and the memory of the process does not grow. GENERATIONS=10000 in
+ * the environment sets the number of each kind (200; a tenth of that on the slow emulated device):
+ * make leak. */
 #include <malloc.h>
 #include <unistd.h>
 

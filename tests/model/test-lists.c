@@ -1,4 +1,4 @@
-/* What the policies of --cache and --suffix name, on canvases made by hand. */
+/* The lists that the policies of --cache and --suffix make, on canvases written by hand. */
 #include <math.h>
 
 #include "lib/decode/suffix.h"

@@ -1,5 +1,5 @@
-/* Gradients of networks that mix by RWKV 6 and 7, in fp32, against differences of what their papers
- * define, in double (naive-mixing.h), where a step as small as it has to be says something still.
+/* Gradients of RWKV 6 and 7 networks in fp32 against finite differences of the papers' definitions
+ * in double (naive-mixing.h), where the small step that is needed still has precision.
  */
 #include <math.h>
 

@@ -1,6 +1,6 @@
-/* RWKV 6 and 7 as mixers of a network: what their papers define (naive-mixing.h) against the
- * network (all rows at once, and one after the other, in both forms) and the forward pass of
- * training, on cpu and on ref, with weights that went through a checkpoint. */
+/* RWKV 6 and 7 as mixers of a network: the papers' definitions (naive-mixing.h) against the network
+ * (all rows at once, and one by one, in both forms) and the forward pass of training, on cpu and
+ * ref, with weights that went through a checkpoint. */
 #include <math.h>
 
 #include "kernels/wkv.h"

@@ -1,5 +1,5 @@
-/* The one forward pass: cpu agrees with ref; a cache, a batch or a subset of rows changes nothing;
- * likelihoods agree with sums made by hand. */
+/* The forward pass: cpu agrees with ref; a cache, a batch or a subset of rows does not change
+ * results; likelihoods agree with sums made by hand. */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/likelihood.h"

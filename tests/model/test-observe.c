@@ -1,6 +1,6 @@
-/* What an observer that looks closely is told: the changes of every pass, put together, are the
- * answer; each confidence is the softmax of a plain pass over what was there before; nothing that
- * is written depends on being looked at, whatever is under way meanwhile. */
+/* Reports to an observer that looks closely: the changes of all passes together are the answer;
+ * each confidence is the softmax of a plain pass over the state before; observing does not change
+ * the answer, whatever passes are in flight. */
 #include "lib/base/mem.h"
 #include "lib/decode/autoregress.h"
 #include "lib/decode/diffuse.h"

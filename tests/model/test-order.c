@@ -1,4 +1,4 @@
-/* The orders of the answers, on answers made by hand, and the words that people choose them by. */
+/* The orders of the answers, on answers made by hand, and the names by which users choose them. */
 #include "kernels/advance.h"
 #include "lib/base/rng.h"
 #include "lib/decode/decoder.h"

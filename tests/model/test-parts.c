@@ -1,7 +1,7 @@
-/* A batch in parts: one trainer after the other part, or a trainer each, in the order of their
- * numbers, learn the same bits; the loss is that of the whole batch but for the order of sums; and
- * one part's activations are all that is there. Trainers that share are threads here, processes in
- * lib/train/ranks.h. */
+/* A batch in parts: one trainer that computes the parts in turn, and one trainer per part summed in
+ * the order of their numbers, learn the same bits; the loss equals that of the whole batch up to
+ * the order of sums; only the activations of one part exist at a time. Trainers that share are
+ * threads here, processes in lib/train/ranks.h. */
 #include <pthread.h>
 
 #include "tests/model/trained.h"

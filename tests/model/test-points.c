@@ -1,5 +1,5 @@
-/* Points of the decoders: what they refuse, which settings count where, and that a point run by its
- * decoder is the inner generator with these values. */
+/* Points of the decoders: which ones are refused, where each setting has an effect, and that a
+ * decoder runs a point as the inner generator with the same values. */
 #include "lib/decode/autoregress.h"
 #include "lib/decode/decoder.h"
 #include "lib/decode/diffuse.h"

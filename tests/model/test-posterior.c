@@ -1,6 +1,7 @@
-/* Posteriors of latents: a bound that is one on a model whose likelihood is known, and one that is
- * not when the fit's own noise scores it; a text's numbers are its own; and a trained latent model
- * knows more with its latents than without, or with another text's. */
+/* Posteriors of latents: the estimate is a bound on a model with a known likelihood, and is none
+ * when the noise of the fit scores it; the numbers of a text do not depend on other texts; a
+ * trained latent model predicts better with the latents of a text than without, or with those of
+ * another text. */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/train/posterior.h"

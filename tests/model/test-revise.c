@@ -1,6 +1,6 @@
 /* Rules that mask tokens again. WINO against its released loop written out naively, every logit of
- * canvas and shadow rows at every step; what records and events say of such rules; with every
- * cache, in batches, several passes under way. Source: LLaDA/decoding.py of
+ * canvas and shadow rows at every step; the records and events of such rules; with every cache, in
+ * batches, several passes in flight. Source: LLaDA/decoding.py of
  * github.com/Feng-Hong/WINO-DLLM. */
 #include <assert.h>
 

@@ -1,4 +1,4 @@
-/* Drawing a token: filters in Hugging Face's order, ties, and the distribution itself. */
+/* Drawing a token: filters in the order of Hugging Face, ties, and the distribution of draws. */
 #include "lib/decode/sample.h"
 #include "tests/tap.h"
 

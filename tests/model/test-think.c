@@ -1,5 +1,5 @@
-/* Writing under latent thoughts: the network with its cache computes what training computes; a ring
- * of slots, a batch and a cache change no id; what is planned is what is taken. */
+/* Generating with a latent model: the network with its cache computes what training computes; a
+ * ring of slots, a batch and a cache do not change ids; memory is as planned. */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/latent/think/think_run.h"

@@ -1,5 +1,5 @@
-/* The rules of unmasking that look at one pass, on confidences made by hand; the words that people
- * choose rules by. Those that remember are in test-unmask-kept.c. */
+/* The unmask rules that look at one pass, on confidences made by hand; the names by which users
+ * choose rules. Rules that remember earlier passes are in test-unmask-kept.c. */
 #include "kernels/advance.h"
 #include "lib/decode/cache/cache.h"
 #include "lib/decode/decoder.h"

@@ -1,4 +1,4 @@
-/* trained.h - small networks that learn in no time, of every family and mixer; their batches. */
+/* trained.h - small networks of every family and mixer that train quickly, and batches for them. */
 #ifndef TESTS_MODEL_TRAINED_H
 #define TESTS_MODEL_TRAINED_H
 

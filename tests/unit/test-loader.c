@@ -1,5 +1,5 @@
-/* The batches of a training and their order, whoever makes them: with no thread, one and many, from
- * any step on, slow makers before quick ones; and never more of them ahead than there is room. */
+/* Training batches and their order are the same with no thread, one and many, from any first step,
+ * with slow fills before quick ones; no more batches are prepared ahead than there is room for. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>

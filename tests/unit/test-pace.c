@@ -1,4 +1,4 @@
-/* How the masks of a block are shared out among its steps, and steps among blocks. */
+/* How the masks of a block are shared among its steps, and steps among blocks. */
 #include "lib/decode/pace.h"
 #include "tests/tap.h"
 
