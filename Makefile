@@ -1,4 +1,4 @@
-# Makefile - builds the tools, runs the tests, and (pipelines/*.mk) the seven phases.
+# Makefile - builds the tools, runs the tests, and (pipelines/) the seven phases.
 #
 #   make            the tools, in build/bin
 #   make all        all seven phases and the report     make phase4   one phase
@@ -69,7 +69,7 @@ ifneq ($(filter-out tools install uninstall clean,$(WORK)),)
 $(call plain,,$(CURDIR),move this folder)
 endif
 ifneq ($(if $(DRY),,$(filter-out $(CROSSOVER_HELD),$(firstword $(WORK:%=$(CURDIR))))),)
-HOLDER := $(shell pipelines/holder '.$(subst /,-,$(BUILD)).tmp' $$PPID)
+HOLDER := $(shell pipelines/bin/holder '.$(subst /,-,$(BUILD)).tmp' $$PPID)
 $(if $(HOLDER),$(error $(BUILD): busy (75): make is at work here, process $(HOLDER); wait for it))
 endif
 export CROSSOVER_HELD := $(CURDIR)
@@ -197,7 +197,7 @@ TEST_C    := $(call SELECT,$(sort $(wildcard $(foreach d,$(TEST_IN),tests/$(d)/t
 TEST_SH   := $(call SELECT,$(sort $(wildcard tests/*.sh tests/cli/*.sh tests/cli/*.bats)))
 TEST_PROG := $(TEST_C:%.c=$(BUILD)/%)
 HELPERS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fixtures/*.c)) \
-             $(if $(wildcard pipelines/reference.mk),$(BUILD)/tests/reference \
+             $(if $(wildcard pipelines/build/reference.mk),$(BUILD)/tests/reference \
                  $(BUILD)/tests/make-checkpoint)
 
 .PHONY: test style install uninstall clean help all
@@ -250,7 +250,7 @@ clean: ## remove everything built (results stay)
 	rm -rf build build-san build-santhread build-sanfuzz
 
 help: ## this list
-	@sed -e ':a' -e '/\\$$/N; s/\\\n//; ta' Makefile pipelines/*.mk | \
+	@sed -e ':a' -e '/\\$$/N; s/\\\n//; ta' Makefile $(PIPELINES) | \
 	    awk -F ':.*## ' '/^[a-z0-9% -]+:.*## / { n = split($$1, target, " "); \
 	        for (i = 1; i <= n; i++) printf "  %-14s %s\n", target[i], $$2 }' | sort -u
 	@echo '  print-NAME     the value of a make variable'
@@ -268,7 +268,13 @@ print-%:
 FORCE:
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
--include $(wildcard pipelines/*.mk)
+# Settings and stamps first, then what else can be built, the experiments, and the phases, which
+# name files of all of these.
+PIPELINES := pipelines/phase/common.mk \
+             $(sort $(wildcard pipelines/build/*.mk)) \
+             $(sort $(wildcard pipelines/experiment/*/*.mk)) \
+             $(filter-out %/common.mk,$(sort $(wildcard pipelines/phase/*.mk)))
+include $(PIPELINES)
 
 # Stamps. Whether a text is another one is known when make has read its files: a stamp that holds it
 # needs no command, and make -n names none.

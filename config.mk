@@ -21,7 +21,7 @@ JUDGE ?= data/models/judge-demo
 PROFILE ?= demo
 # Put in front of generator commands, for example RUN="srun --gpus=1".
 RUN ?=
-# CUDA=auto: the CUDA back end is built when nvcc is found (pipelines/cuda.mk); 1: it must be; 0: it
-# is not. CUDA_HOME=, CUDA_ARCH="90a" and NVCC= are honoured.
+# CUDA=auto: the CUDA back end is built when nvcc is found (pipelines/build/cuda.mk); 1: it must
+# be; 0: it is not. CUDA_HOME=, CUDA_ARCH="90a" and NVCC= are honoured.
 # NVCC="nvcc -ccbin g++-11" names the host compiler, where nvcc does not know the usual one.
 CUDA ?= auto

@@ -6,7 +6,7 @@ tree=$scratch/tree
 house=$PWD/tests/house
 mkdir -p "$tree"/{tools,lib/base/cli,data/corpus,data/prompts,plots}
 cp -r Makefile config.mk pipelines "$tree"
-rm -f "$tree"/pipelines/{corpus,reference,models}.mk
+rm -rf "$tree"/pipelines/{build/reference.mk,experiment/models}
 cp lib/base/version.c "$tree/lib/base"
 cp lib/base/cli/opt.h "$tree/lib/base/cli"
 cp tests/house/stand-in "$tree"
@@ -80,7 +80,7 @@ ok $? "all prompts are answered once, some of them timed: with the same ids"
 mkdir -p "$scratch/answers"
 sed 's/"token_ids":\[/&7,/' results/here/demo/answers/launch/llada-000.ndjson \
     >"$scratch/answers/llada-000.ndjson"
-jq -ne -f pipelines/passes.jq "$scratch/answers/llada-000.ndjson" \
+jq -ne -f pipelines/phase/passes.jq "$scratch/answers/llada-000.ndjson" \
     results/here/demo/steps/launch/llada-000.ndjson | grep -q '"pass": false'
 ok $? "others are told"
 again all
@@ -230,7 +230,7 @@ again -n results/here/demo/prompts.ndjson PROMPT_FILE=lists
 grep -q 'data/corpus/test-lists.ndjson.gz -o results/here/demo/prompts.ndjson' log
 ok $? "PROMPT_FILE=lists are the lists of words"
 printf '{"id":"%s","text":"x","task":"%s"}\n' a sum b sum c story d sum e story |
-    jq -srj --argjson count 4 -f pipelines/first-of-each.jq | jq -sj 'map(.id) | add' |
+    jq -srj --argjson count 4 -f pipelines/phase/first-of-each.jq | jq -sj 'map(.id) | add' |
     grep -qx '"*abce"*'
 ok $? "as many of each task are timed, the first of each"
 again replicate
@@ -387,8 +387,8 @@ again phase4 STEPS=2,4,8,16,32,64
 [ "$status" -ne 0 ]
 ok $? "bad data do"
 rm -f status
-pipelines/lenient sh -c 'exit 69'
-[ $? -eq 69 ] && pipelines/lenient sh -c 'exit 1'
+pipelines/bin/lenient sh -c 'exit 69'
+[ $? -eq 69 ] && pipelines/bin/lenient sh -c 'exit 1'
 ok $? "what stops a phase keeps its exit status"
 again all PROFILE=cpu-8b
 did "drawn shapes: short sweeps of each format and batch, nothing of quality" \

@@ -53,12 +53,12 @@ URIs: http://deb.debian.org/debian
 Suites: bookworm
 END
 cp "$list" "$scratch/before"
-pipelines/snapshot "" "$scratch/etc" && cmp -s "$list" "$scratch/before" &&
-    pipelines/snapshot 1 "$scratch/etc" && [ "$(grep -c '^URIs: ' "$list")" -eq 1 ] &&
+pipelines/bin/snapshot "" "$scratch/etc" && cmp -s "$list" "$scratch/before" &&
+    pipelines/bin/snapshot 1 "$scratch/etc" && [ "$(grep -c '^URIs: ' "$list")" -eq 1 ] &&
     grep -qx 'URIs: http://snapshot.debian.org/archive/debian/20250520T000000Z' "$list" &&
     grep -q Check-Valid-Until "$scratch/etc/apt.conf.d/snapshot" &&
-    cp "$list" "$scratch/before" && pipelines/snapshot 1 "$scratch/etc" &&
-    cmp -s "$list" "$scratch/before" && pipelines/snapshot 1 "$scratch/none"
+    cp "$list" "$scratch/before" && pipelines/bin/snapshot 1 "$scratch/etc" &&
+    cmp -s "$list" "$scratch/before" && pipelines/bin/snapshot 1 "$scratch/none"
 ok $? "packages come from the archive of the image's day, once; elsewhere nothing is done"
 mkdir "$scratch/bin"
 for t in bash sed cat dirname uname printf env; do ln -s "$(type -P $t)" "$scratch/bin/$t"; done

@@ -424,7 +424,11 @@ JOBS=after,full,block,gap,memory,load
 {"model":"llada-8b","dtype":"bf16","work":"block 32 after 1000","took_ns":4600000,"peer_ratio":0.9}
 {"dtype":"bf16","work":"load","load_bytes_per_s":null,"load_bytes_per_s_reason":"no checkpoint"}
 EOF
-    goals() { jq -nr --slurpfile goals "$goals" "$@" -f "$ROOT/pipelines/goals.jq" bench.ndjson; }
+    goals()
+    {
+        jq -nr --slurpfile goals "$goals" "$@" -f "$ROOT/pipelines/experiment/gpu/goals.jq" \
+            bench.ndjson
+    }
     goals > table
     [ "$(wc -l < table)" -eq "$(jq '.goals | length' "$goals")" ]
     line() { grep -qE "^$1 +$2\$" table; }

@@ -320,7 +320,7 @@ stream() {
     jq -se '.[0].kind == "meta" and .[0].tool == "measure" and
         (map(select(.kind == "parent")) | length == 1 and .[0].tool == "gen-llama" and
             .[0].machine.fingerprint == "aaaaaaaaaaaa")' "$T/m"
-    jq -sc -f pipelines/measured.jq "$T/m" > "$T/kept"
+    jq -sc -f pipelines/experiment/shapes/measured.jq "$T/m" > "$T/kept"
     jq -se --slurpfile m "$T/m" 'all(.[0, 1]; .kind == "parent") and .[1].tool == "measure" and
         .[1].machine.fingerprint == "aaaaaaaaaaaa" and
         .[1].analysis_machine == $m[0].machine and
@@ -328,7 +328,8 @@ stream() {
         "$T/kept"
     # measured where it was made: one machine
     jq -c --slurpfile m "$T/m" 'if .kind == "parent" then .machine = $m[0].machine else . end' \
-        "$T/m" | jq -sc -f pipelines/measured.jq | jq -se 'any(.tool == "measure" and
+        "$T/m" | jq -sc -f pipelines/experiment/shapes/measured.jq |
+        jq -se 'any(.tool == "measure" and
             .machine != null) and all(has("analysis_machine") | not)'
 }
 

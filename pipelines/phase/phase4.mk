@@ -11,14 +11,15 @@ text-$(R)/stamp/pareto = $(PARETO_FLAGS) $(MARGIN) $(SEED)
 # What quality is of: the answers to all prompts where only some are timed. One of each distinct
 # answer: repeats of a greedy answer are scored once.
 QUALITY_OF = $(if $(ANSWERED),$(answers_FILES),$(steps_FILES))
-$(R)/steps/generations.ndjson: $(QUALITY_OF) $(firstword $(steps_FILES)) pipelines/distinct.jq
-	@jq -cn -f pipelines/distinct.jq $(if $(ANSWERED),--slurpfile timed <(grep -m 1 \
+$(R)/steps/generations.ndjson: $(QUALITY_OF) $(firstword $(steps_FILES)) \
+    pipelines/phase/distinct.jq
+	@jq -cn -f pipelines/phase/distinct.jq $(if $(ANSWERED),--slurpfile timed <(grep -m 1 \
 	    '"kind":"generation"' $(firstword $(steps_FILES)))) $(QUALITY_OF) > $@.tmp && mv $@.tmp $@
 
 # Those that were timed and those that were not have to be the same. Latents are drawn anew in each
 # launch.
-$(R)/answers/passes.ndjson: $(answers_FILES) $(steps_FILES) pipelines/passes.jq
-	@jq -nc -f pipelines/passes.jq $(foreach f,$(answers_FILES) $(steps_FILES),\
+$(R)/answers/passes.ndjson: $(answers_FILES) $(steps_FILES) pipelines/phase/passes.jq
+	@jq -nc -f pipelines/phase/passes.jq $(foreach f,$(answers_FILES) $(steps_FILES),\
 	    $(if $(findstring /ltm-,$(f)),,$(f))) > $@.tmp && mv $@.tmp $@
 	@jq -r .text $@
 
@@ -118,6 +119,6 @@ PASSES := $(ANSWERED:%=$(R)/%/passes.ndjson)
 PHASE4 := $(R)/pareto.ndjson $(PASSES) $(LIKELIHOOD) $(LATENT_BOUND) \
           $(R)/figures/pareto.svg $(R)/figures/steps.svg
 phase4: $(PHASE4) ## quality by steps, front, crossover: STEPS= SWEEP= LAUNCHES=; most of the time
-	@jq -sr -f pipelines/summary.jq $(R)/steps/metrics.ndjson $(R)/steps/judge.ndjson \
+	@jq -sr -f pipelines/phase/summary.jq $(R)/steps/metrics.ndjson $(R)/steps/judge.ndjson \
 	    $(R)/pareto.ndjson | $(PLAIN)
 	@sed 's/^/WARNING: /' $(R)/judge.words | $(PLAIN)

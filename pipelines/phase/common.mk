@@ -6,7 +6,7 @@
 
 # The machine: another one, other results.
 ifndef FP
-FP := $(shell pipelines/machine)
+FP := $(shell pipelines/bin/machine)
 endif
 RESULTS := results/$(FP)
 R       := $(RESULTS)/$(PROFILE)
@@ -82,6 +82,12 @@ LIKELIHOOD_SAMPLES ?= 128
 LIKELIHOOD_ORDERS ?= 4
 # steps at which the K-step likelihood bound is taken
 KSTEPS          ?= $(STEPS)
+# how experiments in many small runs generate (make quantizations, robustness, ablation, pruning),
+# and the masks that their likelihood bounds draw
+QUANT_STEPS     ?= $(lastword $(call split,$(STEPS)))
+QUANT_LENGTH    ?= $(GEN_LENGTH)
+QUANT_BATCH     ?= 8
+QUANT_SAMPLES   ?= $(LIKELIHOOD_SAMPLES)
 # what make shapes measures: number formats, batches, tokens, step counts; and the step counts that
 # are said by them
 SHAPE_FORMATS   ?= none int8
@@ -136,7 +142,7 @@ FORCE           ?=
 $(foreach v,PROMPT_FILE BASELINE_LLADA BASELINE_LLAMA,$(call plain,$(v)=,$($(v))))
 
 # What lines that quote records pass on their way to a terminal.
-PLAIN = jq -Rr -f pipelines/plain.jq
+PLAIN = jq -Rr -f pipelines/phase/plain.jq
 
 split = $(subst $(,), ,$(1))
 TIMING = --warmup $(WARMUP) --warmup-most $(WARMUP_MOST) --again $(AGAIN) $(if $(FORCE),--force)
@@ -149,8 +155,8 @@ stamp = @text=$(call quoted,$(1)); [ -f $@ ] && [ "$$(< $@)" = "$$text" ] || \
 # $(alone) is put before what is timed, $(beside) before what would disturb it. With RUN, another
 # machine does the work and its scheduler keeps order. Records that failed do not stop the phases.
 QUIET  := $(RESULTS)/.quiet
-alone   = pipelines/lenient $(if $(RUN),$(RUN),flock -x $(QUIET))
-beside  = pipelines/lenient flock -s $(QUIET)
+alone   = pipelines/bin/lenient $(if $(RUN),$(RUN),flock -x $(QUIET))
+beside  = pipelines/bin/lenient flock -s $(QUIET)
 $(QUIET):
 	@mkdir -p $(@D) && touch $@
 
@@ -158,7 +164,7 @@ $(QUIET):
 given   = [ -s $< ] || { echo '    left out: no record in $<' >&2; : > $@; exit 0; };
 
 # $(once) before these: where the prerequisites hold what they held, what was made of them is kept.
-once    = MADE='$@' MADE_OF='$^' pipelines/once
+once    = MADE='$@' MADE_OF='$^' pipelines/bin/once
 
 # The tools of a pipeline are all built, and the judge is there, before anything is timed.
 PIPE_TOOLS := prep-prompts schedule gen-llada gen-llama $(if $(LTM),gen-ltm) probe-roof \
@@ -187,10 +193,11 @@ CHECKPOINTS := $(if $(filter-out $(READERS) tools install uninstall clean test f
                    $(or $(MAKECMDGOALS),tools)),\
                    LLADA LLAMA LTM JUDGE BERT BASELINE_LLADA BASELINE_LLAMA)
 $(foreach m,$(CHECKPOINTS),$(eval $(R)/stamp/model-$(m): $(shell \
-    [ "$$(pipelines/checkpoint '$($(m))')" = "$$(cat $(R)/stamp/model-$(m) 2>&1)" ] || echo FORCE)))
-$(CHECKPOINTS:%=$(R)/stamp/model-%): $(R)/stamp/model-%: | pipelines/checkpoint
+    [ "$$(pipelines/bin/checkpoint '$($(m))')" = "$$(cat $(R)/stamp/model-$(m) 2>&1)" ] || \
+    echo FORCE)))
+$(CHECKPOINTS:%=$(R)/stamp/model-%): $(R)/stamp/model-%: | pipelines/bin/checkpoint
 	@mkdir -p $(@D)
-	@pipelines/checkpoint '$($*)' > $@.tmp && mv $@.tmp $@
+	@pipelines/bin/checkpoint '$($*)' > $@.tmp && mv $@.tmp $@
 
 # Only prompts that all contestants can take with the longest answer to come.
 PROMPT_FITS = --fits $(LLADA),$(LLAMA)$(LTM:%=,%) --room $(GEN_LENGTH)
@@ -198,13 +205,13 @@ text-$(R)/stamp/prompts = $(PROMPT_FILE) $(PROMPT_CHOICE) $(PROMPT_FLAGS) $(PROM
 
 $(R)/prompts.ndjson: $(PROMPT_FILE) $(R)/stamp/prompts $(R)/stamp/tool-prep-prompts | $(PIPE)
 	$(call say,prompts)\
-	    $(once) pipelines/lenient $(BIN)/prep-prompts --seed $(SEED) $(PROMPT_CHOICE) $(PROMPT_FITS) \
-	    $(PROMPT_FEWER) $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
+	    $(once) pipelines/bin/lenient $(BIN)/prep-prompts --seed $(SEED) \
+	    $(PROMPT_CHOICE) $(PROMPT_FITS) $(PROMPT_FEWER) $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
 
 # Made once for a machine; remove it to read the texts again.
-$(PROMPTS_system): | pipelines/system-text
+$(PROMPTS_system): | pipelines/bin/system-text
 	@mkdir -p $(@D)
-	$(call say,system-text)pipelines/system-text > $@.tmp
+	$(call say,system-text)pipelines/bin/system-text > $@.tmp
 	@mv $@.tmp $@
 
 # turns: the processes of a pair work prompt by prompt, one at a time; alone: one after the other,
@@ -290,7 +297,7 @@ $(call of_systems,$(1),.ndjson): $(call of_systems,$(1),.plan) $(R)/$(1)/flags $
         $(R)/stamp/tool-gen-$(s)) | $(PIPE)
 	$$(call say,pair $$* of $(1))\
 	    $$(call complete,$$(patsubst %.plan,%.ndjson,$$(filter %.plan,$$^))) \
-	    $$(once) $(alone) pipelines/side-by-side $$(@D) $(SEED) $$* $$($(1)_WAY) \
+	    $$(once) $(alone) pipelines/bin/side-by-side $$(@D) $(SEED) $$* $$($(1)_WAY) \
 	    $(foreach s,$(call split,$($(1)_SYSTEMS)),-- $(call generate,$(1),$(s),$(MODEL_$(s))))
 	@touch $(foreach s,$(call split,$($(1)_SYSTEMS)),$$(@D)/$(s)-$$*.ndjson)
 

@@ -30,10 +30,10 @@ $(R)/baseline/llama-$(1).ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/flag
 
 # Every other back end against the first.
 $(R)/baseline/agree-%-$(1).ndjson: $(R)/baseline/%-$(firstword $(BASELINE_DEVICES)).ndjson \
-    $(R)/baseline/%-$(1).ndjson pipelines/agree.jq
-	@jq -nc -f pipelines/agree.jq --slurpfile a $$(word 1,$$^) --slurpfile b $$(word 2,$$^) \
-	    --arg arch $$* --arg first $(firstword $(BASELINE_DEVICES)) --arg second $(1) \
-	    --arg least $(AGREE) > $$@.tmp
+    $(R)/baseline/%-$(1).ndjson pipelines/phase/agree.jq
+	@jq -nc -f pipelines/phase/agree.jq --slurpfile a $$(word 1,$$^) \
+	    --slurpfile b $$(word 2,$$^) --arg arch $$* \
+	    --arg first $(firstword $(BASELINE_DEVICES)) --arg second $(1) --arg least $(AGREE) > $$@.tmp
 	@jq -r .text $$@.tmp | $(PLAIN)
 	@jq -e .pass $$@.tmp > /dev/null && mv $$@.tmp $$@
 endef
@@ -65,4 +65,4 @@ $(R)/baseline/shares.ndjson: $(foreach s,llada llama,$(R)/baseline/share-$(s).nd
 PHASE2 := $(R)/baseline/checkpoints.sha256 $(BASELINE) $(R)/baseline/shares.ndjson
 .PHONY: phase2
 phase2: $(PHASE2) ## baselines: checkpoints, back ends agree, limits; few prompts
-	@jq -sr -f pipelines/roof.jq $(R)/baseline/shares.ndjson | $(PLAIN)
+	@jq -sr -f pipelines/phase/roof.jq $(R)/baseline/shares.ndjson | $(PLAIN)

@@ -18,7 +18,8 @@ $(foreach p,$(AA_PARTIES),$(R)/aa/launch/%-$(p).ndjson): $(R)/aa/launch/%.plan $
     $(foreach s,llada llama,$(R)/stamp/tool-gen-$(s)) | $(PIPE)
 	$(call say,A/A $*)\
 	    $(call complete,$(AA_PARTIES:%=$(@D)/$*-%.ndjson)) \
-	    $(once) $(alone) pipelines/side-by-side $(@D) $(SEED) $(lastword $(subst -, ,$*)) $(way) \
+	    $(once) $(alone) pipelines/bin/side-by-side $(@D) $(SEED) \
+	    $(lastword $(subst -, ,$*)) $(way) \
 	    $(call aa_parties,$(firstword $(subst -, ,$*)),$(MODEL_$(firstword $(subst -, ,$*))))
 	@touch $(AA_PARTIES:%=$(@D)/$*-%.ndjson)
 
@@ -43,8 +44,8 @@ $(R)/aa/ratios.ndjson: $(R)/aa/both.ndjson $(R)/aa/stopped $(R)/stamp/aa-precisi
 	    $(beside) $(BIN)/compare --by model --base self --cost e2e_ns \
 	    --precision $(AA_PRECISION) --stopped "$$(cat $(R)/aa/stopped)" $< -o $@
 
-$(R)/aa/verdict.ndjson: $(R)/aa/ratios.ndjson pipelines/same.jq
-	@jq -sc -f pipelines/same.jq --arg factor $(SLOWED) $< > $@.tmp
+$(R)/aa/verdict.ndjson: $(R)/aa/ratios.ndjson pipelines/phase/same.jq
+	@jq -sc -f pipelines/phase/same.jq --arg factor $(SLOWED) $< > $@.tmp
 	@jq -r .text $@.tmp
 	@[ -z '$(STRICT)' ] || jq -e .pass $@.tmp > /dev/null
 	@mv $@.tmp $@

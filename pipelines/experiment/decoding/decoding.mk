@@ -9,8 +9,9 @@ METHODS      ?=
 DECODING_LAUNCHES ?= $(LAUNCHES)
 
 # The named ones of the file, and the first of each system.
-$(R)/methods.ndjson: $(R)/stamp/methods $(METHODS_FILE) pipelines/methods.jq
-	@jq -cn --arg names '$(METHODS)' -f pipelines/methods.jq $(METHODS_FILE) > $@.tmp
+$(R)/methods.ndjson: $(R)/stamp/methods $(METHODS_FILE) pipelines/experiment/decoding/methods.jq
+	@jq -cn --arg names '$(METHODS)' -f pipelines/experiment/decoding/methods.jq \
+	    $(METHODS_FILE) > $@.tmp
 	@mv $@.tmp $@
 
 # Phase 5 has as many tokens a step as its profile says: the named ones alone.
@@ -44,8 +45,8 @@ endef
 $(eval $(call by_method,decoding,$(METHODS_FILE)))
 $(eval $(call by_method,steps,$(R)/methods.ndjson))
 
-$(R)/decoding/generations.ndjson: $(decoding_FILES) pipelines/distinct.jq
-	@jq -cn -f pipelines/distinct.jq $(decoding_FILES) > $@.tmp && mv $@.tmp $@
+$(R)/decoding/generations.ndjson: $(decoding_FILES) pipelines/phase/distinct.jq
+	@jq -cn -f pipelines/phase/distinct.jq $(decoding_FILES) > $@.tmp && mv $@.tmp $@
 
 $(R)/decoding/exact.ndjson: $(R)/decoding/generations.ndjson $(TOOL)-score-exact | $(QUIET)
 	$(call say,score-exact of decoding)\
@@ -59,4 +60,4 @@ BY_METHOD = $(if $(filter $(DECODED) decoding,$(GOALS)),$(DECODING),\
 
 .PHONY: decoding
 decoding: $(DECODING) $(R)/figures/methods.svg ## every way of decoding: speed and accuracy
-	@jq -r -n -f pipelines/decoding.jq $(DECODING) | $(PLAIN)
+	@jq -r -n -f pipelines/experiment/decoding/decoding.jq $(DECODING) | $(PLAIN)

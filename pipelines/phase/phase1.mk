@@ -78,8 +78,8 @@ text-$(R)/stamp/timed = $(TIMED_PROMPTS) $(SCALE_PROMPTS)
 timed_COUNT := $(TIMED_PROMPTS)
 scale_COUNT := $(SCALE_PROMPTS)
 $(R)/timed-prompts.ndjson $(R)/scale-prompts.ndjson: $(R)/%-prompts.ndjson: $(R)/prompts.ndjson \
-    $(R)/stamp/timed pipelines/first-of-each.jq
-	@jq -sc -f pipelines/first-of-each.jq --argjson count $($*_COUNT) $< > $@.tmp
+    $(R)/stamp/timed pipelines/phase/first-of-each.jq
+	@jq -sc -f pipelines/phase/first-of-each.jq --argjson count $($*_COUNT) $< > $@.tmp
 	@mv $@.tmp $@
 
 # Taken anew by every phase1, not a prerequisite of anything: load and clocks change by the minute,
@@ -93,14 +93,14 @@ in_use   := awk -v hz="$$(getconf CLK_TCK)" \
 GOVERNOR := /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
 smi      := nvidia-smi -i "$${gpu%%,*}" --format=csv,noheader,nounits
 smi_asks := name,driver_version,temperature.gpu,memory.used,memory.total,clocks.sm,clocks.max.sm
-$(R)/fitness.ndjson: pipelines/fitness.jq FORCE | $(QUIET)
+$(R)/fitness.ndjson: pipelines/phase/fitness.jq FORCE | $(QUIET)
 	@mkdir -p $(@D)
 	@exec 9< $(QUIET); flock -s 9; gpu=$${CUDA_VISIBLE_DEVICES:-0}; \
 	state=$$($(smi) --query-gpu=$(smi_asks),clocks_event_reasons.active 2>/dev/null) || \
 	state=$$($(smi) --query-gpu=$(smi_asks),clocks_throttle_reasons.active 2>/dev/null) || \
 	state=; \
 	others=$$($(smi) --query-compute-apps=pid 2>/dev/null) || others=; \
-	jq -nc -f pipelines/fitness.jq --arg fp '$(FP)' --arg cores "$$(nproc)" \
+	jq -nc -f pipelines/phase/fitness.jq --arg fp '$(FP)' --arg cores "$$(nproc)" \
 	    --arg load "$$({ head -n 1 /proc/stat; sleep 1; head -n 1 /proc/stat; } | $(in_use))" \
 	    --arg governor "$$(cat $(GOVERNOR) 2>/dev/null)" \
 	    --arg gpu "$$state" --arg others "$$others" > $@.tmp
@@ -121,10 +121,10 @@ text-$(R)/stamp/workload = $(PROFILE) $(LLADA) $(LLAMA) $(LTM) $(JUDGE) / $(TOY)
 # the trainings that made the weights of a folder, where it says so
 trainings = $(or $(wildcard $(1)/training.ndjson),/dev/null)
 $(R)/workload.ndjson: $(R)/prompts.ndjson $(R)/stamp/workload $(R)/stamp/model-JUDGE \
-    pipelines/workload.jq \
+    pipelines/phase/workload.jq \
     $(wildcard $(foreach m,$(LLADA) $(LLAMA) $(LTM),$(m)/training.ndjson))
 	@{ jq -cS 'select(.kind == "prompt" or .kind == null)' $< > $@.prompts; \
-	jq -sc -f pipelines/workload.jq --arg profile '$(PROFILE)' --arg file '$(PROMPT_FILE)' \
+	jq -sc -f pipelines/phase/workload.jq --arg profile '$(PROFILE)' --arg file '$(PROMPT_FILE)' \
 	    --arg file_sha "$$(sha256sum < $(PROMPT_FILE) | cut -c 1-64)" --arg seed '$(SEED)' \
 	    --arg choice '$(PROMPT_CHOICE)' --arg timed '$(TIMED_PROMPTS)' \
 	    --arg workload "$$(sha256sum < $@.prompts | cut -c 1-12)" \

@@ -17,17 +17,18 @@ $(E)/prompts.ndjson: $(PROMPT_FILE) $(E)/settings $(R)/stamp/tool-prep-prompts |
 	    $(BIN)/prep-prompts --seed $(SEED) --count $(EXACT_PROMPTS) --fits $(LLADA),$(LLAMA) \
 	    --room $(EXACT_LENGTH) $(PROMPT_FEWER) $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
 
-$(E)/exactness.ndjson: data/exact.ndjson $(E)/prompts.ndjson pipelines/exact pipelines/exact.jq \
+$(E)/exactness.ndjson: data/exact.ndjson $(E)/prompts.ndjson pipelines/bin/exact \
+    pipelines/experiment/exact/exact.jq \
     $(foreach m,LLADA LLAMA JUDGE,$(R)/stamp/model-$(m)) \
     $(foreach t,gen-llada gen-llama,$(R)/stamp/tool-$(t)) | $(PIPE)
 	$(call say,exact)\
 	    $(beside) env BIN='$(BIN)' LLADA='$(LLADA)' LLAMA='$(LLAMA)' JUDGE='$(JUDGE)' \
 	    EXACT_LENGTH=$(EXACT_LENGTH) EXACT_STEPS=$(EXACT_STEPS) \
-	    pipelines/exact $< $(E)/prompts.ndjson $(E)/run $(EXACT_FLAGS) > $@.tmp && mv $@.tmp $@
+	    pipelines/bin/exact $< $(E)/prompts.ndjson $(E)/run $(EXACT_FLAGS) > $@.tmp && mv $@.tmp $@
 
 .PHONY: exact keep-exact
 exact: $(E)/exactness.ndjson ## what claims to change no token, on EXACT_PROMPTS=200 generations
-	@jq -nr -f pipelines/exactness.jq $< | $(PLAIN)
+	@jq -nr -f pipelines/experiment/exact/exactness.jq $< | $(PLAIN)
 
 keep-exact: $(E)/exactness.ndjson ## keep what make exact found in data/PROFILE
 	@mkdir -p data/$(PROFILE) && cp $< data/$(PROFILE)/exactness.ndjson

@@ -25,9 +25,9 @@ $(R)/caps/prompt.ndjson: $(R)/caps/settings
 # $(call caps_run,SYSTEM,CAP)
 define caps_run
 $(R)/caps/$(1)-$(2).ndjson: $(R)/caps/prompt.ndjson $(R)/stamp/model-$(1) \
-    $(R)/stamp/tool-gen-llada $(R)/stamp/tool-gen-llama pipelines/within | $(PIPE)
+    $(R)/stamp/tool-gen-llada $(R)/stamp/tool-gen-llama pipelines/bin/within | $(PIPE)
 	$$(call say,$(1) $(2))\
-	    $(alone) $(if $(filter whole,$(2)),,pipelines/within \
+	    $(alone) $(if $(filter whole,$(2)),,pipelines/bin/within \
 	        $$$$(( $$$$(numfmt --from=iec $(2)) * 9 / 8 )) $$(@:.ndjson=.group)) \
 	    $$(caps_gen_$(1)) $(CAPS_FLAGS) $(CAPS_TIMING) --launch 0 \
 	    $(if $(filter whole,$(2)),,--mem-cap $(2) --quant none --device-map auto) $$< -o $$@
@@ -35,13 +35,13 @@ endef
 $(foreach y,LLADA LLAMA,$(foreach c,whole $(CAPS),$(eval $(call caps_run,$(y),$(c)))))
 CAPS_RUNS := $(foreach y,LLADA LLAMA,$(foreach c,whole $(CAPS),$(R)/caps/$(y)-$(c).ndjson))
 
-$(R)/caps/caps.ndjson: $(CAPS_RUNS) pipelines/caps.jq
+$(R)/caps/caps.ndjson: $(CAPS_RUNS) pipelines/experiment/offload/caps.jq
 	@for y in LLADA LLAMA; do for c in $(CAPS); do \
 	    jq -nc --arg cap $$c --argjson bytes $$(numfmt --from=iec $$c) \
 	        --slurpfile group $(R)/caps/$$y-$$c.group --slurpfile whole $(R)/caps/$$y-whole.ndjson \
-	        --slurpfile run $(R)/caps/$$y-$$c.ndjson -f pipelines/caps.jq; \
+	        --slurpfile run $(R)/caps/$$y-$$c.ndjson -f pipelines/experiment/offload/caps.jq; \
 	done; done > $@.tmp && mv $@.tmp $@
 
 .PHONY: caps
 caps: $(R)/caps/caps.ndjson ## models in less memory than they take: peaks, slow-down, as foretold?
-	@jq -r -f pipelines/caps-said.jq $<
+	@jq -r -f pipelines/experiment/offload/caps-said.jq $<

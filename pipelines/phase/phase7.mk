@@ -48,7 +48,7 @@ all: ## all seven phases and the report, refined
 plan: $(foreach s,aa steps $(ANSWERED) $(SCALES),$(R)/$(s)/launches.mk) \
     ## launches and time still to run
 	@for s in aa steps $(ANSWERED) $(SCALES); do \
-	    find $(R)/$$s/launch -name '*.ndjson' -exec cat {} + | jq -nr -f pipelines/plan.jq \
+	    find $(R)/$$s/launch -name '*.ndjson' -exec cat {} + | jq -nr -f pipelines/phase/plan.jq \
 	        --arg sweep $$s --arg plans $$(find $(R)/$$s/launch -name '*.plan' | wc -l) \
 	        --arg done $$(find $(R)/$$s/launch -name '*.ndjson' | wc -l); \
 	done
@@ -63,5 +63,5 @@ FOUND = $(firstword $(wildcard $(R)/ablation/outcomes.ndjson data/demo/outcomes.
     $(firstword $(wildcard $(R)/exact/exactness.ndjson data/demo/exactness.ndjson))
 .PHONY: requirements
 requirements: ## what the comparison has to deliver: where it is, its test, its state, its verdict
-	@{ $(if $(FOUND),jq -nr -f pipelines/found.jq $(FOUND);) \
-	    cat data/verdicts.tsv data/requirements.tsv; } | awk -f pipelines/requirements.awk
+	@{ $(if $(FOUND),jq -nr -f pipelines/phase/found.jq $(FOUND);) \
+	    cat data/verdicts.tsv data/requirements.tsv; } | awk -f pipelines/phase/requirements.awk

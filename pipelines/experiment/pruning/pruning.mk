@@ -123,4 +123,4 @@ $(R)/figures/pruning.svg: | $(R)/figures/pruning.png
 .PHONY: pruning
 pruning: $(PRUNING) $(R)/figures/pruning.svg \
     ## what pruning costs: PRUNE_SHARES= PRUNE_SCORES= PRUNE_STEPS=
-	@jq -sr -f pipelines/pruning.jq $(PRUNING) | $(PLAIN)
+	@jq -sr -f pipelines/experiment/pruning/pruning.jq $(PRUNING) | $(PLAIN)

@@ -1,4 +1,4 @@
-# options.mk - ablation: every option of data/ablation.ndjson alone, and every level of saving, on
+# ablation.mk - ablation: every option of data/ablation.ndjson alone, and every level of saving, on
 # both contestants, against the base (its first row) on the same prompts: memory by kind, latency,
 # throughput, quality with paired intervals, and whether what was claimed of it held. Launches are
 # fresh processes in turn: base and options one after the other, then the same backwards, and so on.
@@ -30,9 +30,9 @@ ABLATION_TIMING   ?= --warmup 1 --warmup-most 2 --again $(AGAIN) $(if $(FORCE),-
 # the base has no level
 ABLATION_FLAGS    := $(filter-out --level $(LEVEL),$(GEN_FLAGS))
 
-$(A)/options.mk: $(OPTIONS_FILE) pipelines/options.jq
+$(A)/options.mk: $(OPTIONS_FILE) pipelines/experiment/ablation/options.jq
 	@mkdir -p $(@D)
-	@jq -nr -f pipelines/options.jq $< > $@.tmp && mv $@.tmp $@
+	@jq -nr -f pipelines/experiment/ablation/options.jq $< > $@.tmp && mv $@.tmp $@
 
 ifneq ($(filter ablation $(ABLATED),$(GOALS)),)
 -include $(A)/options.mk
@@ -176,9 +176,9 @@ $(A)/comparison.ndjson: $(A)/metrics.ndjson $(A)/exact.ndjson \
 	    done > $@.tmp && mv $@.tmp $@
 
 # What no option of a generator shows is measured elsewhere (latent.mk).
-$(A)/outcomes.ndjson: $(A)/metrics.ndjson $(A)/comparison.ndjson $(ABLATION_MORE) \
-    $(OPTIONS_FILE) pipelines/ablation.jq
-	@jq -cn -f pipelines/ablation.jq --slurpfile options $(OPTIONS_FILE) \
+$(A)/outcomes.ndjson: $(A)/metrics.ndjson $(A)/comparison.ndjson \
+    $(OPTIONS_FILE) pipelines/experiment/ablation/ablation.jq
+	@jq -cn -f pipelines/experiment/ablation/ablation.jq --slurpfile options $(OPTIONS_FILE) \
 	    --arg systems '$(ABLATION_SYSTEMS)' \
 	    $(filter-out $(OPTIONS_FILE),$(filter %.ndjson,$^)) > $@.tmp
 	@mv $@.tmp $@
@@ -202,10 +202,10 @@ OPTION_TOLD := $(if $(filter ablation $(ABLATED),$(GOALS)),\
 ablation: $(A)/outcomes.ndjson \
     $(if $(filter ablation,$(ABLATION)),$(R)/figures/waterfall.svg $(R)/figures/fit.svg) \
     ## every option alone: memory, time, quality, and whether claims held
-	@jq -nr -f pipelines/outcomes.jq $(A)/outcomes.ndjson | $(PLAIN)
+	@jq -nr -f pipelines/experiment/ablation/outcomes.jq $(A)/outcomes.ndjson | $(PLAIN)
 
 fits: $(R)/fits.ndjson ## which model, level, batch and length fit which GPU; planned
-	@jq -nr -f pipelines/fits.jq $< | $(PLAIN)
+	@jq -nr -f pipelines/experiment/ablation/fits.jq $< | $(PLAIN)
 
 # What was found is kept, for make requirements (make outcomes ABLATION=latent-ablation, too).
 OUTCOMES ?= data/$(PROFILE)/$(if $(filter latent-%,$(ABLATION)),latent-)outcomes.ndjson

@@ -57,7 +57,6 @@ $(foreach a,dtype batch isa,$(eval $(call robust_axis,$(a))))
 # Drawn weights choose between near equals: that their answers differ says nothing.
 ROBUST := $(if $(filter synth:%,$(LLADA) $(LLAMA)),,\
               $(foreach a,dtype batch isa,$(if $(ROBUST_$(a)),$(R)/robust/$(a).ndjson)))
-phase5 $(PAGES): $(ROBUST)
 .PHONY: robustness
 robustness: $(ROBUST) $(QUANT) ## how far number formats, batches, instruction sets change answers
-	@jq -sr -f pipelines/robust.jq $(ROBUST) $(QUANT) | $(PLAIN)
+	@jq -sr -f pipelines/experiment/robustness/robust.jq $(ROBUST) $(QUANT) | $(PLAIN)

@@ -90,8 +90,8 @@ $(LATENT_BOUNDS): $(LATENT)/bound-%.ndjson: $(LATENT)/texts.ndjson $(LATENT_AWAR
 	    --quant $(lastword $(subst -, ,$*)) --seed $(SEED) $(SCORE_FLAGS) $< -o $@
 
 LATENT_ALL := $(LATENT_BENCH) $(LATENT_LONGS) $(LATENT_MIXED) $(LATENT_TIMED) $(LATENT_BOUNDS)
-$(LATENT)/elsewhere.ndjson: $(LATENT_ALL) pipelines/latent.jq
-	@jq -sc -f pipelines/latent.jq $(LATENT_ALL) > $@.tmp && mv $@.tmp $@
+$(LATENT)/elsewhere.ndjson: $(LATENT_ALL) pipelines/experiment/latent/latent.jq
+	@jq -sc -f pipelines/experiment/latent/latent.jq $(LATENT_ALL) > $@.tmp && mv $@.tmp $@
 
 # A prior is learned here, in a copy of the model, unless it has one; of a model that is a folder.
 # By it and by N(0, I): the bound of given texts, and texts written from nothing, judged.
@@ -135,14 +135,15 @@ $(PRIOR_BOUNDS): $(LATENT)/bound-%.ndjson: $(LATENT)/texts.ndjson $(LATENT)/wort
 	    $(once) $(beside) $(BIN)/score-ppl --mode elbo --prior $* -m $(PRIOR_MODEL) $(PRIOR_BOUND) \
 	    --seed $(SEED) $(SCORE_FLAGS) $< -o $@
 
-$(LATENT)/prior.ndjson: $(LATENT)/drawn-judge.ndjson $(PRIOR_BOUNDS) pipelines/prior.jq \
-    $(TOOL)-compare | $(QUIET)
+$(LATENT)/prior.ndjson: $(LATENT)/drawn-judge.ndjson $(PRIOR_BOUNDS) \
+    pipelines/experiment/latent/prior.jq $(TOOL)-compare | $(QUIET)
 	$(call say,compare priors)\
-	    jq -c -f pipelines/prior.jq $(filter %.ndjson,$^) | $(beside) $(BIN)/compare \
-	    --by option --base base --seed $(SEED) -o $@
+	    jq -c -f pipelines/experiment/latent/prior.jq $(filter %.ndjson,$^) | \
+	    $(beside) $(BIN)/compare --by option --base base --seed $(SEED) -o $@
 
 ABLATION_MORE := $(if $(filter latent-%,$(ABLATION)),$(LATENT)/elsewhere.ndjson \
                  $(if $(wildcard $(LTM)/config.json),$(LATENT)/prior.ndjson))
+$(A)/outcomes.ndjson: $(ABLATION_MORE)
 
 .PHONY: latent-ablation
 latent-ablation: ## every option of the latent thought model, its kernels, and whether claims held

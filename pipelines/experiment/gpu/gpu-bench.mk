@@ -146,8 +146,9 @@ gpu-bench-parts: $(patsubst %/peer.ndjson,%/peer.json,$(GPU_BENCH_NAMES:%=$(GPU_
 gpu-goals: $(GPU_OUT)/code | gpu-jq ## the goals of a GPU, as far as measured
 	@find $(GPU_OUT) -name '*.ndjson' ! -newer $< -printf 'OF OTHER CODE: %f\n'
 	@jq -nr --slurpfile goals data/gpu-goals.json \
-	    --slurpfile peer $(or $(wildcard $(GPU_OUT)/peer.json),/dev/null) -f pipelines/goals.jq \
-	    /dev/null $(wildcard $(GPU_OUT)/*.ndjson) | tee $(GPU_OUT)/goals.txt
+	    --slurpfile peer $(or $(wildcard $(GPU_OUT)/peer.json),/dev/null) \
+	    -f pipelines/experiment/gpu/goals.jq /dev/null $(wildcard $(GPU_OUT)/*.ndjson) | \
+	    tee $(GPU_OUT)/goals.txt
 
 # Every part has ceilings; one of each is drawn.
 gpu_roofs = [inputs | select(.kind == "roofline")] | (map(select(.ceiling)) | unique_by(.unit)[]), \

@@ -4,4 +4,5 @@
 # harm that `make selftest` would not show. What is reached stays: later calls begin with it.
 .PHONY: refine
 refine: | $(PIPE) ## more launches, until ratios are precise or BUDGET_MINUTES are over
-	@MAKE='$(MAKE) --no-print-directory' pipelines/refine $(R) $(BUDGET_MINUTES) aa steps $(SCALES)
+	@MAKE='$(MAKE) --no-print-directory' pipelines/bin/refine $(R) $(BUDGET_MINUTES) \
+	    aa steps $(SCALES)

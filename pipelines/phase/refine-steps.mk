@@ -10,5 +10,5 @@ $(R)/steps/suggest.ndjson: $(R)/steps/metrics.ndjson $(SCORED) $(R)/stamp/pareto
 
 .PHONY: refine-steps
 refine-steps: | $(PIPE) ## more step counts, until crossovers lie within half an octave
-	@MAKE='$(MAKE) --no-print-directory' pipelines/refine-steps $(R) $(steps_STEPS) \
+	@MAKE='$(MAKE) --no-print-directory' pipelines/bin/refine-steps $(R) $(steps_STEPS) \
 	    $(BUDGET_MINUTES)

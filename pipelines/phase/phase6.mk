@@ -89,8 +89,7 @@ EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 READING_SPEED ?= 238
 text-$(R)/stamp/reader = $(READING_SPEED)
 
-# The forms of the page, each from the same records: $(call page,FILE,FORMAT). What comes in files
-# of make that are read after this one asks for them by PAGES (robustness.mk).
+# The forms of the page, each from the same records: $(call page,FILE,FORMAT).
 PAGES := $(R)/report.html $(R)/tables.html $(R)/report.md $(R)/tables.tex
 $(PAGES): $(TOLD) $(R)/judge.words $(FIGURE_FILES) $(R)/stamp/reader $(TOOL)-report | $(QUIET)
 define page

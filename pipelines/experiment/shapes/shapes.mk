@@ -41,7 +41,7 @@ $(R)/shapes.ndjson: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/ceilings.ndjson $(R)/
 
 .PHONY: shapes
 shapes: $(R)/shapes.ndjson ## speed and memory of two shapes with drawn weights (PROFILE=cpu-8b)
-	@jq -r -f pipelines/shapes.jq $<
+	@jq -r -f pipelines/experiment/shapes/shapes.jq $<
 
 # What of it is worth keeping, with machine and commit inside.
 MEASURED ?= data/measured/$(PROFILE)-$(FP).ndjson
@@ -49,7 +49,8 @@ MEASURED ?= data/measured/$(PROFILE)-$(FP).ndjson
 measured: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/ceilings.ndjson $(R)/shapes.ndjson ## keep it \
     in data/measured
 	@mkdir -p $(dir $(MEASURED))
-	@jq -sc -f pipelines/measured.jq $^ > $(MEASURED).tmp && mv $(MEASURED).tmp $(MEASURED)
+	@jq -sc -f pipelines/experiment/shapes/measured.jq $^ > $(MEASURED).tmp
+	@mv $(MEASURED).tmp $(MEASURED)
 	@echo '$(MEASURED)'
 
 # What a forecast is worth: its errors against all that was measured and published, from records
@@ -62,4 +63,4 @@ $(RESULTS)/forecast-check.ndjson: $(CHECKED) data/published.ndjson data/hardware
 
 .PHONY: forecast-check
 forecast-check: $(RESULTS)/forecast-check.ndjson ## the errors of forecast where they are known
-	@jq -sr -f pipelines/forecast-check.jq $<
+	@jq -sr -f pipelines/experiment/shapes/forecast-check.jq $<

@@ -12,9 +12,9 @@ $(RATIOS): $(SCALE) $(R)/stamp/precision $(TOOL)-compare | $(QUIET)
 	    $(beside) $(BIN)/compare $(ratio_flags) --stopped "$$(sort -u $(SCALE:metrics.ndjson=stopped) \
 	    | paste -sd ' ')" $(SCALE) -o $@
 
-$(R)/scale/generations.ndjson: $(foreach s,$(SCALES),$($(s)_FILES)) pipelines/distinct.jq
+$(R)/scale/generations.ndjson: $(foreach s,$(SCALES),$($(s)_FILES)) pipelines/phase/distinct.jq
 	@mkdir -p $(@D)
-	@jq -cn -f pipelines/distinct.jq $(filter %.ndjson,$^) > $@.tmp && mv $@.tmp $@
+	@jq -cn -f pipelines/phase/distinct.jq $(filter %.ndjson,$^) > $@.tmp && mv $@.tmp $@
 
 $(R)/scale/judge.ndjson: $(R)/scale/generations.ndjson $(R)/stamp/model-JUDGE \
     $(R)/stamp/score $(R)/stamp/tool-score-ppl | $(PIPE) $(R)/judge.words
@@ -31,7 +31,7 @@ $(R)/scale/pareto.ndjson: $(SCALE) $(SCALE_SCORED) $(R)/stamp/pareto $(TOOL)-par
 	    $(beside) $(BIN)/pareto $(pareto_flags) $(filter %.ndjson,$^) -o $@
 
 .PHONY: phase5
-phase5: $(SCALE) $(RATIOS) $(R)/scale/pareto.ndjson $(QUANT) \
+phase5: $(SCALE) $(RATIOS) $(R)/scale/pareto.ndjson $(QUANT) $(ROBUST) \
     $(foreach f,throughput memory ratio,$(R)/figures/$(f).svg) \
     ## scale: SCALE_BATCH= SCALE_LENGTHS= QUANTS=
-	@jq -sr -f pipelines/scale.jq $(R)/scale/pareto.ndjson | $(PLAIN)
+	@jq -sr -f pipelines/phase/scale.jq $(R)/scale/pareto.ndjson | $(PLAIN)

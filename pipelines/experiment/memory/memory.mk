@@ -13,10 +13,6 @@ QUANT_TEXTS   ?= data/corpus/train.ndjson.gz
 QUANT_HEARD   ?= 32
 # prompts, other ones than those of the sweeps where there are so many
 QUANT_CHOICE  ?= --count $(LIKELIHOOD_PROMPTS)
-QUANT_STEPS   ?= $(lastword $(call split,$(STEPS)))
-QUANT_LENGTH  ?= $(GEN_LENGTH)
-QUANT_BATCH   ?= 8
-QUANT_SAMPLES ?= $(LIKELIHOOD_SAMPLES)
 
 text-$(R)/quant/settings = \
     $(QUANT_CHOICE) $(QUANT_STEPS) $(QUANT_LENGTH) $(QUANT_BATCH) $(QUANT_SAMPLES) \
@@ -134,7 +130,7 @@ QUANT := $(if $(QUANTS),$(R)/quant/comparison.ndjson $(R)/quant/time.ndjson)
 .PHONY: quantizations
 quantizations: $(R)/quant/all-comparison.ndjson $(R)/quant/all-time.ndjson \
     ## every number format beside the others: QUANTS_ALL=
-	@jq -sr -f pipelines/quantizations.jq $^
+	@jq -sr -f pipelines/experiment/memory/quantizations.jq $^
 
 # The level of both generators in all that follows, kept in local.mk.
 .PHONY: extreme restore
