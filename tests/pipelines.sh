@@ -132,9 +132,15 @@ again phase4 PROFILE=quick METHODS=magic
 [ "$status" -ne 0 ] && [ -z "$ran" ] && grep -q 'METHODS: magic: expected names of vanilla' log
 ok $? "a method that nobody knows is refused before anything runs"
 again report PROFILE=quick
+[ "$status" -eq 0 ] && ! grep -q '^report .*decoding/' ran
+ok $? "the page shows them only where PAGE names them"
+again report PROFILE=quick PAGE=decoding
 grep -q '^report .*quick/decoding/by-method.ndjson' ran
-ok $? "and then they are part of the page"
-again bundle PROFILE=quick
+ok $? "PAGE=decoding: they are part of the page"
+again -n report PROFILE=quick PAGE=magic
+[ "$status" -ne 0 ] && grep -q 'PAGE=magic (64): expected a list of decoding' log
+ok $? "an unknown name in PAGE is an error"
+again bundle PROFILE=quick PAGE=decoding
 [ "$status" -eq 0 ] && grep -q '^bundle .*decoding/by-method.ndjson' ran &&
     ! grep -q '^bundle .*data/methods' ran
 ok $? "and of the bundle, which holds files of the run alone"
@@ -160,9 +166,12 @@ again ablation PROFILE=quick ABLATION_LAUNCHES=5
 rm status
 [ "$status" -eq 0 ] && [ ! -s results/here/quick/ablation/run/llama-int8-5.ndjson ]
 ok $? "what this machine cannot run is left out"
-again report PROFILE=quick
+again report PROFILE=quick PAGE=ablation
 grep -q '^report .*quick/ablation/outcomes.ndjson' ran
-ok $? "and the page tells what was found"
+ok $? "and with PAGE=ablation the page shows the outcomes"
+again -n report PROFILE=quick PAGE=latent-ablation
+[ "$status" -eq 0 ]
+ok $? "an experiment on the page may still be to come"
 again ablation PROFILE=quick ABLATION=latent-ablation ABLATION_MORE=
 [ "$status" -eq 0 ] && [ "$(grep -c '^gen-ltm.*--launch' ran)" -eq 3 ] &&
     [ "$(grep -c '^gen-ll' ran)" -eq 0 ] && ! grep -q '^plot' ran &&
@@ -239,8 +248,8 @@ ok $? "make replicate without a stored run says what it wants"
 again release-run
 did "make release-run of a run that is there measures nothing" ""
 again replicate
-did "and make replicate holds it against what was stored" "conclude:1" &&
-    grep -q '^conclude --against data/demo/stored.ndjson results/here/demo/claims.ndjson ' ran
+did "and make replicate holds it against what was stored" "compare:1" &&
+    grep -q '^compare --stored data/demo/stored.ndjson results/here/demo/claims.ndjson ' ran
 ok $? "by its claims"
 echo '{"kind":"claim","name":"answer","text":"altered"}' >data/demo/stored.ndjson
 again replicate

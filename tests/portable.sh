@@ -70,4 +70,14 @@ unnamed=$(for p in gcc g++ make pkg-config libjansson-dev libarchive-dev gnuplot
 done)
 [ $status -eq 1 ] && [ -z "$unnamed" ]
 ok $? "every package that a machine lacks is named by bootstrap --check"
+for t in make gcc; do
+    printf '#!/bin/sh\necho ran >>%s\n' "$scratch/ran" >"$scratch/bin/$t"
+    chmod +x "$scratch/bin/$t"
+done
+said=$(PATH=$scratch/bin "$(type -P sh)" ./bootstrap --help 2>&1)
+[ $? -eq 0 ] && [[ $said == *"Usage: ./bootstrap"*--check* ]] && [ ! -e "$scratch/ran" ]
+ok $? "bootstrap --help prints the usage and runs nothing"
+said=$(PATH=$scratch/bin "$(type -P sh)" ./bootstrap --chekc 2>&1)
+[ $? -eq 64 ] && [[ $said == *"unknown option '--chekc'"* ]] && [ ! -e "$scratch/ran" ]
+ok $? "and an unknown option is an error, 64"
 finish

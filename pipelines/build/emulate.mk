@@ -1,4 +1,4 @@
-# emulate.mk - what needs other hardware compiled for this one, so that `make test` runs it:
+# emulate.mk - code for other hardware, compiled for this machine so that make test runs it:
 # kernels/cuda without a GPU, and the tiles of kernels/cpu/amx without AMX.
 #
 #   build/tests/tiles.a                 levels amx_LEVEL: tiles in plain C (tests/emulate/tmm.c) on
@@ -13,8 +13,8 @@ $(BUILD)/obj/tests/emulate/tmm.o: private ALL_CFLAGS += $(CPU_FLAGS)
 $(BUILD)/tests/tiles.a: $(foreach l,$(TILES),$(call level_obj,amx_$(l))) \
     $(BUILD)/obj/tests/emulate/tmm.o
 	@mkdir -p $(@D)
-	@rm -f $@
-	$(call say,ar $@)ar rcs $@ $^
+	@rm -f $@.tmp
+	$(call say,ar $@)ar rcs $@.tmp $^ && mv $@.tmp $@
 
 # The tests that compare levels run these too: tests/kernels/levels.h.
 TILED := amx attention attention-back gemm products quant
@@ -30,7 +30,7 @@ TRAPPED := $(TRAPPED:%=$(BUILD)/tests/amx/%)
 $(BUILD)/tests/amx/%: $(BUILD)/obj/tools/%.o $(BUILD)/obj/tests/emulate/amx_traps.o \
     $(BUILD)/obj/tests/emulate/tmm.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
-	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
+	$(link)
 $(BUILD)/tests/amx/train-lm: private LDLIBS += $(if $(MPI),$(shell pkg-config --libs $(MPI)))
 test: $(if $(filter %/amx.bats,$(TEST_SH)),$(TRAPPED))
 
@@ -45,7 +45,7 @@ EMULATED := $(BUILD)/tests/libcrossover-cuda.so
 EMULATE_SRC := $(filter-out kernels/cuda/product/library.cu,$(CUDA_SRC)) \
                $(wildcard tests/emulate/*.cu tests/emulate/*.cc)
 EMULATE_OBJ  = $(addprefix $(EMULATE)/,$(addsuffix .o,$(basename $(EMULATE_SRC))))
-# Off-boundary accesses fault on a GPU and not on every processor.
+# Unaligned accesses fault on a GPU, but not on every processor.
 EMULATE_TRAPS := $(if $(SAN),,-fsanitize=alignment -fsanitize-undefined-trap-on-error)
 # The vectors of this machine; above all fmaf is one instruction and no call. Nothing is contracted,
 # so that the numbers are the same without.
@@ -56,8 +56,9 @@ EMULATE_FLAGS = -std=c++17 -D_GNU_SOURCE -I. -Itests/emulate -O1 -g1 -Wall -Wext
     -Wno-unknown-pragmas -ffp-contract=off -fPIC -fvisibility=hidden \
     -DPLATFORM='"tests/emulate/emulate.cuh"' $(EMULATE_ISA) $(EMULATE_TRAPS) $(SANITIZE) \
     $(if $(filter thread,$(SAN)),-DWATCH_THREADS) -MMD -MP
-# What kernels run on, and the library, take far more time than kernels: they are optimized more.
-# ThreadSanitizer watches kernels, not what they run on (tests/emulate/sanitizers.h).
+# The emulated device and its library take far more time than the kernels, so they are optimized
+# more. ThreadSanitizer watches the kernels and not the emulated device
+# (tests/emulate/sanitizers.h).
 EMULATE_FLAGS_cc := -O3 $(if $(SAN),,-fno-sanitize=alignment) \
     $(if $(filter thread,$(SAN)),-fno-sanitize=thread)
 $(EMULATE)/tests/emulate/library.o: private EMULATE_FLAGS += -O3
@@ -82,25 +83,26 @@ $(foreach suffix,cu cc,$(eval $(call emulate_rule,$(suffix))))
 
 $(EMULATED): $(EMULATE_OBJ) $(patsubst %.c,$(PIC)/%.o,$(wildcard $(CUDA_BASE)))
 	@mkdir -p $(@D)
-	$(call say,ld $@)$(CXX) -shared $(SANITIZE) $^ -o $@ \
-	    -Wl,--version-script=<(echo '{ global: crossover_cuda_open; local: *; };')
+	$(call say,ld $@)$(CXX) -shared $(SANITIZE) $^ -o $@.tmp \
+	    -Wl,--version-script=<(echo '{ global: crossover_cuda_open; local: *; };') && mv $@.tmp $@
 
 $(BUILD)/libemulated.a: $(EMULATE_OBJ) $(CUDA_C:%.c=$(PIC)/%.o)
-	@rm -f $@
-	$(call say,ar $@)ar rcs $@ $^
+	@rm -f $@.tmp
+	$(call say,ar $@)ar rcs $@.tmp $^ && mv $@.tmp $@
 
 .PRECIOUS: $(EMULATE)/%.o $(BUILD)/tests/cuda/%
 $(BUILD)/tests/cuda/%: $(EMULATE)/tests/cuda/%.o $(BUILD)/libemulated.a $(BUILD)/libcrossover.a \
     $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
-	$(call say,ld $@)$(CXX) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
+	$(call say,ld $@)$(CXX) $(SANITIZE) $(LDFLAGS) $^ -o $@.tmp $(LDLIBS) && mv $@.tmp $@
 
 TEST_PROG += $(TEST_CU_PROG)
 test: $(TEST_CU_PROG) $(if $(strip $(TEST_SH))$(filter %/test-leak,$(TEST_PROG)),$(EMULATED))
 endif
 
+# generations of each kind in make leak
 GENERATIONS ?= 10000
 .PHONY: leak
 leak: $(BUILD)/tests/model/test-leak $(if $(HAVE_CXX),$(EMULATED)) \
-    ## GENERATIONS=10000 of each kind, one after the other: what was taken is given back
+    ##develop find memory leaks in GENERATIONS=10000 generations of each kind
 	@GENERATIONS=$(GENERATIONS) TESTBIN='$(abspath $(BUILD))/tests' $<

@@ -5,8 +5,8 @@ REFERENCE_CC = $(CC) -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(SANITIZE)
 $(BUILD)/tests/reference: tests/reference/reference.c tests/reference/model.c \
                           tests/reference/model.h config.mk
 	@mkdir -p $(@D)
-	$(REFERENCE_CC) $(filter %.c,$^) -o $@ $(shell $(PKG) --libs jansson) -lm
+	$(REFERENCE_CC) $(filter %.c,$^) -o $@.tmp $(shell $(PKG) --libs jansson) -lm && mv $@.tmp $@
 
 $(BUILD)/tests/make-checkpoint: tests/reference/make-checkpoint.c config.mk
 	@mkdir -p $(@D)
-	$(REFERENCE_CC) $(filter %.c,$^) -o $@ $(shell $(PKG) --libs jansson) -lm
+	$(REFERENCE_CC) $(filter %.c,$^) -o $@.tmp $(shell $(PKG) --libs jansson) -lm && mv $@.tmp $@

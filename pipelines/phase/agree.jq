@@ -1,5 +1,5 @@
-# agree.jq - on how many prompts do two files of generations hold the same ids? Arguments: $a, $b
-# (the files, slurped), $arch, $first, $second (devices), $least (smallest share that passes).
+# agree.jq - counts the prompts on which two files of generations have the same ids. Arguments: $a,
+# $b (the files, slurped), $arch, $first, $second (devices), $least (smallest share that passes).
 def answers: [.[] | select(.kind == "generation" and .phase != "warmup")];
 ($a | answers) as $x
 | ($b | answers | map({key: .id, value: .token_ids}) | from_entries) as $y

@@ -1,7 +1,7 @@
-# distinct.jq - of timed generations that ended well, one of each (point, prompt, answer), and for
-# how many it stands: `copies`. Answers that are drawn anew in every launch are several of a prompt.
-# Where other prompts were timed than these, $timed is one answer of those: quality joins times by
-# the workload.
+# distinct.jq - selects one of each (point, prompt, answer) of the timed generations without an
+# error; `copies` says how many it stands for. A prompt whose answers are drawn anew in each launch
+# has several. Where the timed prompts are others, $timed is one of their answers, because quality
+# joins times by the workload.
 reduce (inputs | select(.kind == "generation" and .phase == "timed")
         | select(.status == "ok" or .status == null)) as $g
     ({first: {}, n: {}};

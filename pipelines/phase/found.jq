@@ -1,5 +1,5 @@
-# found.jq - what make ablation found of each claim, and make exact of all cases: row, tab, words.
-# Inputs: records of kind ablation and exactness (run with -nr).
+# found.jq - the outcome of each claim of make ablation, and of all cases of make exact: row, tab,
+# words. Inputs: records of kind ablation and exactness; run with -nr.
 def percent(none): (. - none) * 1000 | round / 10
     | if . > 0 then "+\(.)" else "\(.)" end;
 def exact: map(select(.claimed and .answers)) | select(. != [])

@@ -1,6 +1,5 @@
-# passes.jq - answers that were timed and answers that quality is of, of the same prompts at the
-# same points: they have to be the same ids. Inputs (-n): files of generations, those of the quality
-# (in a folder answers/) first.
+# passes.jq - checks that timed and untimed answers to the same prompts at the same points have the
+# same ids. Inputs (-n): files of generations, first the untimed ones (in a folder answers/).
 reduce (inputs | select(.kind == "generation" and .phase == "timed")
         | select(.status == "ok" or .status == null)) as $g
     ({of: {}, n: 0, same: 0};

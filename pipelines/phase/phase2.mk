@@ -1,6 +1,6 @@
-# phase2.mk - baselines: what the checkpoints are, that the back ends tell the same story (the first
-# of BASELINE_DEVICES against the others, on the shortest prompts, with sums in f32), and which
-# share of the machine's limits both contestants reach, run as the sweeps run them.
+# phase2.mk - baselines: what the checkpoints are, whether the devices agree (the first one of
+# BASELINE_DEVICES against the others, on the shortest prompts, with sums in f32), and the share of
+# the machine's limits that both models reach with the settings of the sweeps.
 $(R)/baseline/checkpoints.sha256: $(foreach m,LLADA LLAMA JUDGE,$(R)/stamp/model-$(m))
 	@mkdir -p $(@D)
 	@tail -n +1 $^ > $@.tmp && mv $@.tmp $@
@@ -28,7 +28,7 @@ $(R)/baseline/llama-$(1).ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/flag
 	    $$(once) $(alone) $(BIN)/gen-llama -m $(BASELINE_LLAMA) --device $(1) \
 	    --dtype $(BASELINE_DTYPE) --max-new $(BASELINE_LENGTH) $(LLAMA_FLAGS) $$< -o $$@
 
-# Every other back end against the first.
+# Compares each other device with the first one.
 $(R)/baseline/agree-%-$(1).ndjson: $(R)/baseline/%-$(firstword $(BASELINE_DEVICES)).ndjson \
     $(R)/baseline/%-$(1).ndjson pipelines/phase/agree.jq
 	@jq -nc -f pipelines/phase/agree.jq --slurpfile a $$(word 1,$$^) \
@@ -64,5 +64,5 @@ $(R)/baseline/shares.ndjson: $(foreach s,llada llama,$(R)/baseline/share-$(s).nd
 
 PHASE2 := $(R)/baseline/checkpoints.sha256 $(BASELINE) $(R)/baseline/shares.ndjson
 .PHONY: phase2
-phase2: $(PHASE2) ## baselines: checkpoints, back ends agree, limits; few prompts
+phase2: $(PHASE2) ##run checkpoints, agreement of devices, share of the limits; seconds
 	@jq -sr -f pipelines/phase/roof.jq $(R)/baseline/shares.ndjson | $(PLAIN)

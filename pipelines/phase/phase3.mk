@@ -1,11 +1,23 @@
-# phase3.mk - harness: can it tell the same from the different? Each model runs as three parties of
-# a pair, in the design of the experiment: itself, a twin, and a slow twin that makes one pass in
-# twenty twice. The twin must come out SAME and the slow one SLOWER, by processor time and by the
-# wall clock.
+# phase3.mk - harness: can it tell equal from different? Each model runs as three parties, in the
+# design of the experiment: itself, a twin, and a slow twin that computes one pass in twenty twice.
+# The twin must come out SAME and the slow twin SLOWER, by processor time and by the wall clock.
+#
+# The commands of the schedule are in sweep.mk; those of the launches are here.
+SWEPT       += aa
+aa_SYSTEMS  := llada,llama
+aa_STEPS    := $(or $(AA_STEPS),$(AA_LENGTH))
+aa_BATCH    := 1
+aa_LENGTH   := $(AA_LENGTH)
+aa_BLOCK    := $(AA_LENGTH)
+aa_CONTRACT := fixed
+aa_LAUNCHES := $(call launches_of,aa,$(AA_LAUNCHES))
+aa_PROMPTS  := $(timed_prompts)
+AA_PARTIES  := self twin slow
+aa_FILES    := $(foreach p,$(AA_PARTIES),$(aa_NAMES:%=$(R)/aa/launch/%-$(p).ndjson))
+
+# every 20th pass runs twice: 1.05 times the work
 HANDICAP := 20
 SLOWED   := 1.05
-# Half of the zone that SAME means: how far launches are added (make refine).
-AA_PRECISION ?= 0.01
 
 aa_party    = $(BIN)/gen-$(1) -m $($(2)) --schedule $< \
     --launch $$((10\#$(lastword $(subst -, ,$*)))) $(TIMING) --seed $(SEED) \
@@ -31,9 +43,6 @@ named    = jq -c 'select(.kind == "generation") | .model = "$(1)" | .config += "
 $(AA_PARTIES:%=$(R)/aa/%.ndjson): $(R)/aa/%.ndjson: $(aa_FILES)
 	@cat $(aa_NAMES:%=$(R)/aa/launch/%-$*.ndjson) | $(call named,$*) > $@.tmp && mv $@.tmp $@
 
-$(R)/aa/stopped: $(R)/aa/schedule.ndjson
-	@$(once) sh -c 'echo launches > $@'
-
 $(R)/aa/both.ndjson: $(AA_PARTIES:%=$(R)/aa/%.ndjson) $(TOOL)-measure | $(QUIET)
 	$(call say,measure A/A)$(beside) $(BIN)/measure $(filter %.ndjson,$^) -o $@
 
@@ -44,12 +53,13 @@ $(R)/aa/ratios.ndjson: $(R)/aa/both.ndjson $(R)/aa/stopped $(R)/stamp/aa-precisi
 	    $(beside) $(BIN)/compare --by model --base self --cost e2e_ns \
 	    --precision $(AA_PRECISION) --stopped "$$(cat $(R)/aa/stopped)" $< -o $@
 
-$(R)/aa/verdict.ndjson: $(R)/aa/ratios.ndjson pipelines/phase/same.jq
-	@jq -sc -f pipelines/phase/same.jq --arg factor $(SLOWED) $< > $@.tmp
-	@jq -r .text $@.tmp
-	@[ -z '$(STRICT)' ] || jq -e .pass $@.tmp > /dev/null
+$(R)/aa/verdict.ndjson: $(R)/aa/ratios.ndjson $(TOOL)-compare | $(QUIET)
+	$(call say,compare self-test)\
+	    $(beside) $(BIN)/compare --self-test $(SLOWED) $< -o $@.tmp
+	@jq -r '.text // empty' $@.tmp
+	@[ -z '$(STRICT)' ] || jq -se 'map(select(.kind == "check")) | all(.pass)' $@.tmp > /dev/null
 	@mv $@.tmp $@
 
 .PHONY: phase3
 phase3: $(R)/prompts.ndjson $(R)/aa/verdict.ndjson \
-    ## harness: A/A test, AA_LAUNCHES=
+    ##run self-test: equal models must be SAME, a slow twin SLOWER

@@ -1,4 +1,33 @@
 # phase4.mk - quality against computation: the step sweep, its quality, the front, the crossover.
+#
+# The sweep is called steps: sweep.mk has the commands that generate and measure it, here are its
+# settings and what becomes of its answers.
+SWEPT          += steps $(ANSWERED)
+steps_SYSTEMS  := $(systems)
+steps_STEPS    := $(STEPS)$(STEPS_ADDED:%=,%)
+steps_SWEEP     = $(SWEEP) $(call fitted,$(LTM_STEPS))
+steps_CONTRACT := $(CONTRACT)
+steps_BATCH    := 1
+steps_LENGTH   := $(GEN_LENGTH)
+steps_BLOCK    := $(BLOCK_LENGTH)
+steps_METHODS  := $(if $(METHODS),$(R)/methods.ndjson)
+steps_LAUNCHES := $(call launches_of,steps,$(LAUNCHES))
+steps_PROMPTS  := $(timed_prompts)
+steps_ANSWERS  := $(if $(METHODS)$(LTM),$(R)/steps/exact.ndjson)
+
+# The same points once more with TIMED_PROMPTS: on all prompts, untimed.
+answers_SYSTEMS  := $(steps_SYSTEMS)
+answers_STEPS    := $(steps_STEPS)
+answers_SWEEP     = $(steps_SWEEP)
+answers_CONTRACT := $(steps_CONTRACT)
+answers_BATCH    := $(steps_BATCH)
+answers_LENGTH   := $(steps_LENGTH)
+answers_BLOCK    := $(steps_BLOCK)
+answers_METHODS  := $(steps_METHODS)
+answers_LAUNCHES := 1
+answers_PROMPTS  := $(R)/prompts.ndjson
+answers_WAY      := alone
+answers_TIMING   := --warmup 0 $(if $(FORCE),--force)
 
 text-$(R)/stamp/score = $(SCORE_FLAGS)
 
@@ -8,23 +37,22 @@ text-$(R)/stamp/likelihood = \
 
 text-$(R)/stamp/pareto = $(PARETO_FLAGS) $(MARGIN) $(SEED)
 
-# What quality is of: the answers to all prompts where only some are timed. One of each distinct
-# answer: repeats of a greedy answer are scored once.
+# The answers that quality is computed from, each distinct answer once: repeats of a greedy answer
+# have the same score.
 QUALITY_OF = $(if $(ANSWERED),$(answers_FILES),$(steps_FILES))
 $(R)/steps/generations.ndjson: $(QUALITY_OF) $(firstword $(steps_FILES)) \
     pipelines/phase/distinct.jq
 	@jq -cn -f pipelines/phase/distinct.jq $(if $(ANSWERED),--slurpfile timed <(grep -m 1 \
 	    '"kind":"generation"' $(firstword $(steps_FILES)))) $(QUALITY_OF) > $@.tmp && mv $@.tmp $@
 
-# Those that were timed and those that were not have to be the same. Latents are drawn anew in each
-# launch.
+# Timed and untimed answers must be the same. (Latents are drawn anew in each launch.)
 $(R)/answers/passes.ndjson: $(answers_FILES) $(steps_FILES) pipelines/phase/passes.jq
 	@jq -nc -f pipelines/phase/passes.jq $(foreach f,$(answers_FILES) $(steps_FILES),\
 	    $(if $(findstring /ltm-,$(f)),,$(f))) > $@.tmp && mv $@.tmp $@
 	@jq -r .text $@
 
-# A judge has to be a third one, and no smaller than those it judges: said aloud where it is not.
-# The stamp of a checkpoint is its name and the hashes of its files.
+# The judge must be a third model, and no smaller than the models it judges; else a warning. (The
+# stamp of a checkpoint is its name and the hashes of its files.)
 small_judge = $(if $(filter %/judge-demo,$(JUDGE)),\
                   $(filter-out data/models/%-demo,$(LLADA) $(LLAMA) $(LTM)))
 judged      = LLADA LLAMA $(if $(LTM),LTM)
@@ -40,8 +68,8 @@ $(R)/judge.words: $(foreach m,JUDGE $(judged),$(R)/stamp/model-$(m))
 	@mv $@.tmp $@
 	@sed 's/^/WARNING: /' $@ | $(PLAIN) >&2
 
-# One answer from pass to pass, vanilla and by a rule that commits as it is sure: the passes of
-# TRACE_UNMASK, not their times. What drawn weights would commit is an invention.
+# One answer from pass to pass, by each rule of TRACE_UNMASK. (With drawn weights it would mean
+# nothing.)
 text-$(R)/stamp/trace = \
     $(TRACE_UNMASK) $(GEN_LENGTH) $(BLOCK_LENGTH) $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS)
 
@@ -63,8 +91,8 @@ $(R)/steps/exact.ndjson: $(R)/steps/generations.ndjson $(TOOL)-score-exact | $(Q
 	$(call say,score-exact)\
 	    $(beside) $(BIN)/score-exact $< -o $@
 
-# How near answers come to references, where prompts have any: in n-grams and words, and with
-# BERT=NAME in the vectors of an encoder.
+# How close answers are to the references of the prompts: by n-grams and words, and with BERT=NAME
+# by the vectors of an encoder.
 $(R)/steps/text.ndjson: $(R)/steps/generations.ndjson $(TOOL)-score-text | $(QUIET)
 	$(call say,score-text)\
 	    $(beside) $(BIN)/score-text $< -o $@
@@ -74,9 +102,9 @@ $(R)/steps/bert.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-BERT \
 	$(call say,score-bert)\
 	    $(once) $(beside) $(BIN)/score-bert -m $(BERT) $< -o $@
 
-# What the models themselves say of the reference answers: exact for LLaMA; for LLaDA a bound over
-# all orders, and one for each step count; for latents a bound by draws that no fit has seen.
-# Prompts without references have none of these (workload.jq says so).
+# Likelihoods of the reference answers: exact for LLaMA; for LLaDA a bound over all orders, and one
+# for each step count; for the latent model a bound by draws that its fit has not seen. Prompts
+# without references have none.
 $(R)/likelihood/prompts.ndjson: $(R)/prompts.ndjson $(R)/stamp/likelihood
 	@mkdir -p $(@D)
 	@jq -c 'select(.reference != null)' $< | sed -n '1,$(LIKELIHOOD_PROMPTS)p' > $@.tmp
@@ -96,7 +124,7 @@ $(LIKELIHOOD): $(R)/likelihood/%.ndjson: $(R)/likelihood/prompts.ndjson $(R)/sta
 	    $(given) $(once) $(beside) $(BIN)/score-ppl $(OF) --target reference --seed $(SEED) \
 	    $(SCORE_FLAGS) $< -o $@
 
-# Of whole texts: the difference of two bounds is none.
+# The latent model's bound is that of whole texts, because the difference of two bounds is no bound.
 LATENT_BOUND := $(if $(LTM),$(R)/likelihood/elbo-ltm.ndjson)
 $(R)/likelihood/texts.ndjson: $(R)/likelihood/prompts.ndjson
 	@jq -c '.text += .reference' $< > $@.tmp && mv $@.tmp $@
@@ -118,7 +146,7 @@ $(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(SCORED) $(R)/stamp/pareto $(TOOL
 PASSES := $(ANSWERED:%=$(R)/%/passes.ndjson)
 PHASE4 := $(R)/pareto.ndjson $(PASSES) $(LIKELIHOOD) $(LATENT_BOUND) \
           $(R)/figures/pareto.svg $(R)/figures/steps.svg
-phase4: $(PHASE4) ## quality by steps, front, crossover: STEPS= SWEEP= LAUNCHES=; most of the time
+phase4: $(PHASE4) ##run quality and speed by steps, front, crossover; most of the time
 	@jq -sr -f pipelines/phase/summary.jq $(R)/steps/metrics.ndjson $(R)/steps/judge.ndjson \
 	    $(R)/pareto.ndjson | $(PLAIN)
 	@sed 's/^/WARNING: /' $(R)/judge.words | $(PLAIN)

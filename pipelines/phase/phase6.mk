@@ -1,9 +1,9 @@
-# phase6.mk - the figures, each from its own records, and the page that tells the story.
-# A figure is of the type that its name begins with.
+# phase6.mk - the figures, each from its own records, and the report.
+# The first word of a figure's name is its type.
 FIGURES := pareto pareto-scale steps frontier throughput ratio memory growth kinds trace roofline \
            drift loss methods waterfall fit
 
-# of methods by their names
+# the names of methods
 NAMED           := $(if $(METHODS),$(R)/methods.ndjson)
 pareto_FROM     := $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(SCORED) $(NAMED)
 steps_FROM      := $(R)/steps/metrics.ndjson $(SCORED) $(R)/pareto.ndjson $(NAMED)
@@ -22,7 +22,7 @@ waterfall_FROM   = $(filter %/ablation/outcomes.ndjson,$(OPTION_TOLD))
 fit_FROM         = $(filter %fits.ndjson,$(OPTION_TOLD))
 loss_FROM       := $(wildcard $(foreach m,$(LLADA) $(LLAMA) $(LTM),$(m)/loss.ndjson))
 
-# The figures of phase 4 show the quality that the answer is about: that of the first task.
+# The figures of phase 4 show the quality of the primary analysis.
 primary      := $(subst :, ,$(firstword $(subst $(,), ,$(QUALITY))))
 pareto_FLAGS := --quality $(word $(if $(word 3,$(primary)),2,1),$(primary))
 steps_FLAGS  := $(pareto_FLAGS)
@@ -44,20 +44,20 @@ $(R)/paper/$(1).pdf: $(R)/figures/$(1).svg
 	    CROSSOVER_SHARE='$(CURDIR)' $(beside) $(BIN)/plot --type $(firstword $(subst -, ,$(1))) \
 	    --width $(WIDTH) $$($(1)_FLAGS) $$($(1)_FROM) -o $$@
 endef
-# centimetres: a column (8.4), or the page (17.5)
-WIDTH ?= 8.4
 $(foreach f,$(FIGURES),$(eval $(call figure,$(f))))
 
-# A loss curve is there only for checkpoints that were trained here, a trace for none of drawn
-# weights.
+# Only figures that have records: a loss curve needs a checkpoint that was trained here, a trace
+# needs weights that were not drawn. Without a run there is none.
 DRAWN := $(foreach f,$(FIGURES),$(if $($(f)_FROM),$(f)))
 FIGURE_FILES = $(foreach f,$(DRAWN),$(R)/figures/$(f).svg $(R)/figures/$(f).png)
-.PHONY: figures paper report phase6
-figures: $(FIGURE_FILES) ## only the figures (no models needed when records are there)
-paper: $(DRAWN:%=$(R)/paper/%.pdf) ## the figures as PDF, WIDTH=8.4 or 17.5 cm
+.PHONY: figures paper report phase6 no-records
+no-records:
+	@echo 'no records in $(R): make phase4 phase5 writes them' >&2; exit 66
+figures: $(if $(HAS_RECORDS),$(FIGURE_FILES),no-records) ##look draw the figures of a run again
+paper: $(if $(HAS_RECORDS),$(DRAWN:%=$(R)/paper/%.pdf),no-records) ##look draw the figures as PDF
 	@echo '$(CURDIR)/$(R)/paper'
 
-# How quiet the machine was before each launch, and when phase 1 looked.
+# How quiet the machine was before each launch, and during phase 1.
 $(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES)) \
     | $(if $(filter phase1,$(GOALS)),$(R)/fitness.ndjson)
 	@for f in $^; do launch=$${f#$(R)/}; \
@@ -66,7 +66,7 @@ $(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES)) \
 	@cat $(R)/fitness.ndjson >> $@.tmp 2>/dev/null || :
 	@mv $@.tmp $@
 
-# What the run states: the page, the last lines of make all and make replicate print it.
+# The claims of the run, which the page, make all and make replicate print.
 text-$(R)/stamp/quality = $(QUALITY) $(CONTRACT)
 
 $(R)/claims.ndjson: $(R)/steps/metrics.ndjson $(R)/steps/generations.ndjson $(SCORED) $(SCALE) \
@@ -82,14 +82,12 @@ TOLD = $(R)/claims.ndjson $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/sc
        $(R)/steps/ratios.ndjson $(RATIOS) \
        $(R)/aa/verdict.ndjson $(PASSES) $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \
        $(R)/workload.ndjson $(R)/prompts.ndjson
-# The page says of the embedded models what they can show.
+# With the embedded models the page adds what they can show.
 EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 
-# words a minute of a reader, whom the page holds each point against
-READING_SPEED ?= 238
 text-$(R)/stamp/reader = $(READING_SPEED)
 
-# The forms of the page, each from the same records: $(call page,FILE,FORMAT).
+# The forms of the page, all from the same records: $(call page,FILE,FORMAT).
 PAGES := $(R)/report.html $(R)/tables.html $(R)/report.md $(R)/tables.tex
 $(PAGES): $(TOLD) $(R)/judge.words $(FIGURE_FILES) $(R)/stamp/reader $(TOOL)-report | $(QUIET)
 define page
@@ -103,5 +101,5 @@ $(eval $(call page,tables.html,tables))
 $(eval $(call page,report.md,markdown))
 $(eval $(call page,tables.tex,latex))
 
-report phase6: $(PAGES) ## report: figures, the page and its tables; seconds
+report phase6: $(PAGES) ##run figures, the page and its tables (PAGE=decoding,ablation); seconds
 	@echo 'report: $(CURDIR)/$(R)/report.html'

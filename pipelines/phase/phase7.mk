@@ -1,6 +1,6 @@
-# phase7.mk - reproducibility: one sealed archive (bundle --verify proves it), and what a run states
-# against what a stored one did. Of what the page was told of, files of the sources are known by the
-# commit.
+# phase7.mk - reproducibility: one sealed archive (bundle --verify proves it), and the claims of
+# this run against those of a stored run. Files of the repository are not sealed: the commit names
+# them.
 SEALED = $(filter $(R)/%,$(R)/prompts.ndjson $(foreach s,aa steps $(ANSWERED) $(SCALES), \
     $(R)/$(s)/schedule.ndjson $($(s)_FILES)) \
     $(R)/aa/both.ndjson $(foreach s,steps $(SCALES),$(R)/$(s)/metrics.ndjson) \
@@ -10,58 +10,60 @@ SEALED = $(filter $(R)/%,$(R)/prompts.ndjson $(foreach s,aa steps $(ANSWERED) $(
 $(R)/crossover-$(PROFILE).tar.gz: $(SEALED) $(TOOL)-bundle
 	@$(BIN)/bundle --folder $(R) $(sort $(SEALED:$(R)/%=%)) -o $@
 
-# What a run keeps for those who repeat it: the claims alone, without who made them.
-STORED ?= data/$(PROFILE)/stored.ndjson
+# The claims of a run, for others who repeat it.
 $(R)/stored.ndjson: $(R)/claims.ndjson
 	@grep '"kind":"claim"' $< > $@.tmp && mv $@.tmp $@
 
 .PHONY: bundle replicate release-run phase7
-bundle phase7: $(R)/crossover-$(PROFILE).tar.gz ## a sealed bundle of the run; seconds
+bundle phase7: $(R)/crossover-$(PROFILE).tar.gz ##run seal the run in one archive; seconds
 	@echo 'bundle: $(CURDIR)/$<'
 
-# conclude: 0 agrees, 1 differs, 69 no time could be compared
-replicate: $(R)/claims.ndjson $(TOOL)-conclude ## this run against a stored one (STORED=FILE)
+# compare --stored: 0 agrees, 1 differs, 69 no time could be compared
+replicate: $(R)/claims.ndjson $(TOOL)-compare ##run compare this run with a stored run (STORED=FILE)
 	@[ -f '$(STORED)' ] || { echo 'STORED=$(STORED): no such file; expected the' \
 	    'stored.ndjson of a run' >&2; exit 66; }
-	@$(BIN)/conclude --against '$(STORED)' $< -o $(R)/replicate.ndjson
+	@$(BIN)/compare --stored '$(STORED)' $< -o $(R)/replicate.ndjson
 
-release-run: ## all, then what make replicate compares with into data/PROFILE
+release-run: ##develop make all, and store its claims in data/PROFILE
 	@$(MAKE) --no-print-directory all
 	@$(MAKE) --no-print-directory $(R)/stored.ndjson $(R)/figures/pareto.svg
 	@mkdir -p data/$(PROFILE)
 	@cp $(R)/stored.ndjson $(R)/figures/pareto.svg data/$(PROFILE)/
 	@echo 'stored: data/$(PROFILE)/stored.ndjson, data/$(PROFILE)/pareto.svg'
 
-# The launches that refine adds are known to make only when it reads its files again. A profile may
-# say that another target is all that makes sense, and what it leaves.
-ALL_MAKES ?= report.html
-all: ## all seven phases and the report, refined
+# refine adds launches, which make knows only when it reads its files again. A profile may replace
+# the phases by another target (ALL), whose result is the file ALL_MAKES.
+all: ##run all seven phases, more launches until ratios are precise, the report
 	@$(if $(ALL),:,$(MAKE) --no-print-directory ready)
 	@$(MAKE) --no-print-directory $(or $(ALL),refine)
 	@$(if $(ALL),:,$(MAKE) --no-print-directory phase1 phase2 phase3 phase4 phase5 phase6 phase7)
 	@$(if $(ALL),:,jq -r 'select(.name == "answer").text' $(R)/claims.ndjson | $(PLAIN))
-	@echo '$(CURDIR)/$(R)/$(ALL_MAKES)'
+	@echo '$(CURDIR)/$(R)/$(or $(ALL_MAKES),report.html)'
 
-# What a run would do: points of every schedule, launches there and to come, and how long those take
-# at the speed of the ones that are there.
+# Launches of each sweep, there and still to run, and how long those take at the speed of the
+# others. It reads the schedules that are there; without one the settings say how many launches
+# there will be. $(call planned,SWEEP)
+planned = $$(( $(words $(call split,$($(1)_SYSTEMS))) * $($(1)_LAUNCHES) ))
+renewed = $(if $(call same,$(strip $(text-$(R)/$(1)/settings) $(text-$(R)/$(1)/points)),\
+              $(file <$(R)/$(1)/settings) $(file <$(R)/$(1)/points)),,the settings have changed)
+plan_of = { find $(R)/$(1)/launch -name '*.ndjson' -exec cat {} + 2>/dev/null || :; } | \
+    jq -nr -f pipelines/phase/plan.jq --arg sweep $(1) --arg planned $(planned) \
+        --arg plans "$$(find $(R)/$(1)/launch -name '*.plan' 2>/dev/null | wc -l)" \
+        --arg done "$$(find $(R)/$(1)/launch -name '*.ndjson' 2>/dev/null | wc -l)" \
+        --arg renewed '$(renewed)'
 .PHONY: plan
-plan: $(foreach s,aa steps $(ANSWERED) $(SCALES),$(R)/$(s)/launches.mk) \
-    ## launches and time still to run
-	@for s in aa steps $(ANSWERED) $(SCALES); do \
-	    find $(R)/$$s/launch -name '*.ndjson' -exec cat {} + | jq -nr -f pipelines/phase/plan.jq \
-	        --arg sweep $$s --arg plans $$(find $(R)/$$s/launch -name '*.plan' | wc -l) \
-	        --arg done $$(find $(R)/$$s/launch -name '*.ndjson' | wc -l); \
-	done
+plan: ##look launches that are there, launches to run, and their time
+	@$(foreach s,aa steps $(ANSWERED) $(SCALES),$(call plan_of,$(s));)
 
 .PHONY: container-check
-container-check: ## build the Dockerfile line by line in a chroot: root, a Debian mirror; minutes
+container-check: ##develop run the Dockerfile in a chroot; needs root and a Debian mirror; minutes
 	@tests/house/container . $(CONTAINER_BASE)
 
-# What make ablation and make exact found of claims, here or when it was kept.
+# The outcomes of make ablation and make exact: of this run, or the stored ones.
 FOUND = $(firstword $(wildcard $(R)/ablation/outcomes.ndjson data/demo/outcomes.ndjson)) \
     $(firstword $(wildcard $(R)/latent-ablation/outcomes.ndjson data/demo/latent-outcomes.ndjson)) \
     $(firstword $(wildcard $(R)/exact/exactness.ndjson data/demo/exactness.ndjson))
 .PHONY: requirements
-requirements: ## what the comparison has to deliver: where it is, its test, its state, its verdict
+requirements: ##look every requirement with its files, its test, its state and its verdict
 	@{ $(if $(FOUND),jq -nr -f pipelines/phase/found.jq $(FOUND);) \
 	    cat data/verdicts.tsv data/requirements.tsv; } | awk -f pipelines/phase/requirements.awk

@@ -9,6 +9,6 @@ $(R)/steps/suggest.ndjson: $(R)/steps/metrics.ndjson $(SCORED) $(R)/stamp/pareto
 	    $(filter %.ndjson,$^) -o $@
 
 .PHONY: refine-steps
-refine-steps: | $(PIPE) ## more step counts, until crossovers lie within half an octave
+refine-steps: | $(PIPE) ##run more step counts until the crossovers are precise
 	@MAKE='$(MAKE) --no-print-directory' pipelines/bin/refine-steps $(R) $(steps_STEPS) \
 	    $(BUDGET_MINUTES)

@@ -3,6 +3,6 @@
 # BUDGET_MINUTES are over. What stops it is a half-width, never a significance, so looking does no
 # harm that `make selftest` would not show. What is reached stays: later calls begin with it.
 .PHONY: refine
-refine: | $(PIPE) ## more launches, until ratios are precise or BUDGET_MINUTES are over
+refine: | $(PIPE) ##run more launches until ratios are precise or BUDGET_MINUTES are over
 	@MAKE='$(MAKE) --no-print-directory' pipelines/bin/refine $(R) $(BUDGET_MINUTES) \
 	    aa steps $(SCALES)

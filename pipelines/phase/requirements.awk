@@ -1,6 +1,5 @@
-# requirements.awk - make requirements: what was found of claims (two columns), verdicts (three) and
-# the rows themselves (six), in this order, as text. A verdict that is measured is told by what was
-# found.
+# requirements.awk - make requirements as text: reads outcomes (two columns), verdicts (three) and
+# the rows themselves (six), in this order. The outcomes tell a verdict "measured".
 BEGIN { FS = "\t"; n = split("held,not held,undecided,not applicable", outcome, ",") }
 /^#/ { next }
 NF == 2 {

@@ -1,5 +1,5 @@
-# scale.jq - where the advantage changes hands from one batch size, or length, to the next: a line
-# for each X_batch and X_length. Input is what pareto says of the sweeps of phase 5; run with -sr.
+# scale.jq - phase 5 as text: the batch size and the length at which the faster model changes, one
+# line for each X_batch and X_length. Inputs: the records of pareto; run with -sr.
 def tenth: . * 10 | round / 10;
 def end_of($side): .[$side] | if . == null then null else tenth end;
 .[] | select(.kind == "crossover" and (.name == "X_batch" or .name == "X_length"))

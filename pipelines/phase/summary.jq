@@ -1,5 +1,5 @@
-# summary.jq - what the sweeps found: a line for each point (latency, passes where these are no step
-# count, peak memory, quality or why there is none), then the crossovers. Inputs are the records of
+# summary.jq - phase 4 as text: one line for each point (latency, passes where they are not the step
+# count, peak memory, quality or why there is none), then the crossovers. Inputs: the records of
 # metrics, quality and pareto; run with -sr.
 def tenth: if type == "number" then . * 10 | round / 10 else . end;
 def end_of($side): .[$side] | tenth // (if $side == "lo" then "below" else "beyond" end);

@@ -50,10 +50,7 @@ run_of() {
     } > "$T/in"
     "$BIN/compare" -q --no-meta --by option --base base --cost e2e_ns "$T/in" > "$T/comparison"
     conforms "$T/comparison"
-    jq -cn -f pipelines/experiment/ablation/ablation.jq --arg systems "llada llama" \
-        --slurpfile options "$T/options" \
-        "$T/in" "$T/comparison" \
-        > "$T/outcomes"
+    "$BIN/compare" -q --no-meta --claims "$T/options" "$T/in" "$T/comparison" > "$T/outcomes"
     conforms "$T/outcomes"
 }
 
@@ -121,9 +118,7 @@ four() {
           '{"against": "noise"}'
     } > "$T/options"
     conforms "$T/options"
-    jq -cn -f pipelines/experiment/ablation/ablation.jq --arg systems llada \
-        --slurpfile options "$T/options" "$T/in" \
-        "$T/comparison" > "$T/outcomes"
+    "$BIN/compare" -q --no-meta --claims "$T/options" "$T/in" "$T/comparison" > "$T/outcomes"
     conforms "$T/outcomes"
     jq -se '.[2].against == "noise" and (.[1] | has("against") | not) and
         (.[2].time_ratio - 0.75) * (.[2].time_ratio - 0.75) < 1e-9 and .[1].time_ratio > 1.9 and
@@ -299,7 +294,9 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
             | {kind: "quality", id: $id, metric: "elbo_nats", quant: "int8", model: "x/qat-\($how)",
                scored_tokens: 10, value: (50 - (if $how == "none" then 0 elif $id == "a" then 1
                                                 else 3 end))})' |
-        jq -sc -f pipelines/experiment/latent/latent.jq > "$T/effects"
+        jq -sc -f pipelines/experiment/latent/latent.jq > "$T/samples"
+    conforms "$T/samples"
+    "$BIN/compare" -q --no-meta --samples "$T/samples" > "$T/effects"
     conforms "$T/effects"
     jq -se 'def near($x): . - $x | . < 1e-9 and . > -1e-9; map({(.metric): .}) | add |
         .rwkv6_late_early_ratio.value == (64 - 49) / (16 - 9) and
@@ -324,9 +321,7 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
       claim long-answers '[{"row":"3-14","text":"t","metric":"cache_32_ratio","least":10}]'
     } > "$T/options"
     conforms "$T/options"
-    jq -cn -f pipelines/experiment/ablation/ablation.jq --arg systems ltm \
-        --slurpfile options "$T/options" \
-        "$T/effects" > "$T/outcomes"
+    "$BIN/compare" -q --no-meta --claims "$T/options" "$T/effects" > "$T/outcomes"
     conforms "$T/outcomes"
     jq -se 'map({(.option): [.claims[].outcome]}) | add ==
         {wkv: ["held", "not held", "not applicable"], "long-answers": ["not held"]}' "$T/outcomes"

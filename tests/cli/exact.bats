@@ -53,7 +53,7 @@ conforms() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq
     jq -c 'select(.case | IN("row-tile", "attention-dense", "threads"))' data/exact.ndjson \
         > "$T/cases"
     mkdir "$T/bin"
-    cp -s "$BIN/gen-llama" "$T/bin"
+    cp -s "$BIN/gen-llama" "$BIN/compare" "$T/bin"
     # the last id of one prompt is another one where rows are tiled; an answer is missing where
     # there is one thread
     cat > "$T/bin/gen-llada" << END

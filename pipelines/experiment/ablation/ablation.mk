@@ -1,31 +1,40 @@
-# ablation.mk - ablation: every option of data/ablation.ndjson alone, and every level of saving, on
-# both contestants, against the base (its first row) on the same prompts: memory by kind, latency,
-# throughput, quality with paired intervals, and whether what was claimed of it held. Launches are
-# fresh processes in turn: base and options one after the other, then the same backwards, and so on.
-# A new option is a line of the file.
+# ablation.mk - make ablation: every option of data/ablation.ndjson alone, and every memory level,
+# on both models, against the base (the first line of the file) on the same prompts: memory by kind,
+# latency, throughput, quality with paired intervals, and whether the claims of the file hold.
+# Launches are fresh processes in turn: the base and the options in order, then backwards, and so
+# on. To add an option, add a line to the file.
 #
-# What is timed is one batch in each launch; what quality is of, ABLATION_PROMPTS answers, is made
-# once and not timed.
+# One batch of each launch is timed. The quality comes from ABLATION_PROMPTS untimed answers.
 #
 #   $(A)/run/SYSTEM-OPTION-LAUNCH.ndjson -> timed.ndjson -> metrics.ndjson
 #   $(A)/SYSTEM-OPTION.ndjson -> answers.ndjson -> exact.ndjson
 #       -> comparison.ndjson -> outcomes.ndjson -> figures/waterfall.svg, the page
 #
-# ABLATION=latent-ablation is the same of the latent thought model, in a folder of its own.
+# ABLATION=latent-ablation does the same with the latent thought model, in a folder of its own.
+
+# folder of the results: ablation or latent-ablation
 ABLATION          ?= ablation
+# models: llada llama, or ltm
 ABLATION_SYSTEMS  ?= $(if $(filter latent-%,$(ABLATION)),ltm,llada llama)
 A                 := $(R)/$(ABLATION)
 OPTIONS_FILE      := data/ablation.ndjson
+# number of prompts
 ABLATION_PROMPTS  ?= 64
+# launches of each option
 ABLATION_LAUNCHES ?= $(LAUNCHES)
+# batch size
 ABLATION_BATCH    ?= $(QUANT_BATCH)
+# denoising steps
 ABLATION_STEPS    ?= $(QUANT_STEPS)
+# tokens to generate
 ABLATION_LENGTH   ?= $(QUANT_LENGTH)
+# tokens of a LLaDA block
 ABLATION_BLOCK    ?= $(BLOCK_LENGTH)
-# what pack-model judges parts by
+# texts that pack-model calibrates on
 ABLATION_TEXTS    ?= data/corpus/train.ndjson.gz
-# steps of a fit, of the latent thought model
+# steps of a fit of the latent thought model
 ABLATION_FIT      ?= 16
+# warm-up and repeats
 ABLATION_TIMING   ?= --warmup 1 --warmup-most 2 --again $(AGAIN) $(if $(FORCE),--force)
 # the base has no level
 ABLATION_FLAGS    := $(filter-out --level $(LEVEL),$(GEN_FLAGS))
@@ -35,7 +44,11 @@ $(A)/options.mk: $(OPTIONS_FILE) pipelines/experiment/ablation/options.jq
 	@jq -nr -f pipelines/experiment/ablation/options.jq $< > $@.tmp && mv $@.tmp $@
 
 ifneq ($(filter ablation $(ABLATED),$(GOALS)),)
--include $(A)/options.mk
+ifeq ($(LOOKS),)
+include $(A)/options.mk
+else
+$(if $(wildcard $(A)/options.mk),$(eval $(file <$(A)/options.mk)))
+endif
 endif
 
 text-$(A)/settings = $(ABLATION_STEPS) $(ABLATION_BATCH) $(ABLATION_LENGTH) $(ABLATION_BLOCK) \
@@ -51,7 +64,7 @@ $(A)/questions.ndjson $(A)/references.ndjson: $(A)/%: $(R)/quant/% \
 $(A)/batch.ndjson: $(A)/questions.ndjson $(A)/settings
 	@sed -n '1,$(ABLATION_BATCH)p' $< > $@.tmp && mv $@.tmp $@
 
-# Of latents the bound is of the whole text: a difference of two bounds is none.
+# The bound of a latent model is that of the whole text: the difference of two bounds is no bound.
 $(A)/texts.ndjson: $(A)/references.ndjson
 	@jq -c '.text += .reference' $< > $@.tmp && mv $@.tmp $@
 option_TEXTS_ltm   := texts
@@ -69,15 +82,15 @@ option_MODE_llada   = --mode elbo --samples $(QUANT_SAMPLES)
 option_MODE_llama  := --mode nll
 option_MODEL_llada := LLADA
 option_MODEL_llama := LLAMA
-# what is run: the contestant, or what pack-model makes of it
+# the checkpoint: the model itself, or the one that pack-model makes of it
 option_model = $(if $(option_PACK_$(2)),$(A)/model/$(1)-$(2),$($(option_MODEL_$(1))))
 option_made  = $(if $(option_PACK_$(2)),$(A)/pack-$(1)-$(2).ndjson) \
     $(A)/flags-$(2) $(R)/stamp/model-$(option_MODEL_$(1))
 option_run   = $(BIN)/gen-$(1) -m $(call option_model,$(1),$(2)) $(option_GEN_$(1)) \
     --contract answer --batch $(ABLATION_BATCH) --seed $(SEED) $(ABLATION_FLAGS) \
     $(option_FLAGS_$(2))
-# What this machine cannot run (69) leaves an empty file; so does what is bad usage here (64) of an
-# option that says what it needs.
+# An option that this machine cannot run (69) leaves an empty file; so does a usage error (64) of an
+# option with `needs`.
 may_lack = || { code=$$$$?; case $$$$code in \
     69$(if $(option_NEEDS_$(1)),|64)) : > $$@ ;; *) exit $$$$code ;; esac; }
 
@@ -85,7 +98,7 @@ define option_flags
 text-$(A)/flags-$(1) = $(option_FLAGS_$(1)) / $(option_PACK_$(1)) / $(option_SCORE_$(1))
 endef
 
-# $(call option_rules,SYSTEM,OPTION): its checkpoint, if it has one of its own, its answers and its
+# $(call option_rules,SYSTEM,OPTION): its checkpoint, if it needs its own, its answers, its
 # likelihood.
 define option_rules
 $(A)/pack-$(1)-$(2).ndjson: $(A)/flags-$(2) \
@@ -121,13 +134,13 @@ $(A)/run/$(1)-$(2)-$(3).ndjson: $(A)/batch.ndjson \
 	    $(call may_lack,$(2))
 endef
 
-# Words of a list the other way round.
+# the words of a list in reverse order
 backwards = $(if $(1),$(call backwards,$(wordlist 2,$(words $(1)),$(1))) $(firstword $(1)))
 system_of = $(firstword $(subst -, ,$(1)))
 option_of = $(patsubst $(call system_of,$(1))-%,%,$(1))
 OPTION_PAIRS := $(foreach o,$(option_NAMES),\
     $(foreach s,$(filter $(ABLATION_SYSTEMS),$(option_SYSTEMS_$(o))),$(s)-$(o)))
-# what options are held against besides the first
+# bases other than the first option
 OPTION_BASES := $(sort $(foreach b,$(option_AGAINST),$(if $(filter %-$(b),$(OPTION_PAIRS)),$(b))))
 OPTION_BACK  := $(call backwards,$(OPTION_PAIRS))
 OPTION_TURNS := $(if $(option_NAMES),$(shell seq $(ABLATION_LAUNCHES)))
@@ -135,7 +148,7 @@ OPTION_RUNS  := $(foreach n,$(OPTION_TURNS),\
     $(foreach p,$(if $(filter %1 %3 %5 %7 %9,$(n)),$(OPTION_PAIRS),$(OPTION_BACK)),\
         $(A)/run/$(p)-$(n).ndjson))
 OPTION_ANSWERS := $(OPTION_PAIRS:%=$(A)/%.ndjson)
-# An option that says nothing for score-ppl has the likelihood of the base.
+# An option without flags for score-ppl has the likelihood of the base.
 option_scored = $(option_SCORE_$(1))$(option_PACK_$(1))$(filter $(firstword $(option_NAMES)),$(1))
 OPTION_LIKELIHOOD := $(foreach p,$(OPTION_PAIRS),\
     $(if $(call option_scored,$(call option_of,$(p))),$(A)/likelihood-$(p).ndjson))
@@ -145,8 +158,8 @@ $(foreach p,$(OPTION_PAIRS),\
 $(foreach n,$(OPTION_TURNS),$(foreach p,$(OPTION_PAIRS),\
     $(eval $(call option_launch,$(call system_of,$(p)),$(call option_of,$(p)),$(n)))))
 
-# $(call named_option,KIND,TAIL): records say whose they are by the names of their files. Answers
-# that are timed and those that are not are of two sets of prompts, so they are two points.
+# $(call named_option,KIND,TAIL,POINTS): the name of a file says the option of its records. Timed
+# and untimed answers have different prompts, so they are different points.
 named_option = jq -c '\
     (input_filename | capture("(llada|llama|ltm)-(?<o>[^/]+?)$(2)[.]ndjson$$").o) as $$o \
     | select(.kind == "$(1)") | .option = $$o | .config += " option=\($$o)" \
@@ -175,16 +188,18 @@ $(A)/comparison.ndjson: $(A)/metrics.ndjson $(A)/exact.ndjson \
 	            --precision $(PRECISION) --seed $(SEED) $(filter %.ndjson,$^); \
 	    done > $@.tmp && mv $@.tmp $@
 
-# What no option of a generator shows is measured elsewhere (latent.mk).
+# latent.mk adds effects that no option of a generator shows.
 $(A)/outcomes.ndjson: $(A)/metrics.ndjson $(A)/comparison.ndjson \
-    $(OPTIONS_FILE) pipelines/experiment/ablation/ablation.jq
-	@jq -cn -f pipelines/experiment/ablation/ablation.jq --slurpfile options $(OPTIONS_FILE) \
-	    --arg systems '$(ABLATION_SYSTEMS)' \
-	    $(filter-out $(OPTIONS_FILE),$(filter %.ndjson,$^)) > $@.tmp
-	@mv $@.tmp $@
+    $(OPTIONS_FILE) $(TOOL)-compare | $(QUIET)
+	$(call say,compare claims)\
+	    $(beside) $(BIN)/compare --claims $(OPTIONS_FILE) \
+	    $(filter-out $(OPTIONS_FILE),$(filter %.ndjson,$^)) -o $@
 
-# Which model, level, batch and length a GPU of which size holds: planned, not measured.
+# Which model, memory level, batch size and length fit a GPU of which size: planned, not measured.
+
+# models
 FIT_MODELS ?= synth:llada-8b,synth:llama3-8b,synth:llada3.2-1b,synth:llama3.2-1b
+# sizes of the GPU memory in GB
 FIT_GB     ?= 4,6,8,12,16,24,80
 text-$(R)/stamp/fits = $(FIT_MODELS) $(FIT_GB)
 
@@ -193,23 +208,30 @@ $(R)/fits.ndjson: $(R)/stamp/fits $(TOOL)-forecast | $(QUIET)
 	    $(beside) $(BIN)/forecast --fit $(FIT_GB) -m $(FIT_MODELS) --batch 1,4,8,16,32 \
 	    --gen-length 128,512,2048 -o $@
 
-# The page tells of the options where they were run.
+# The options on the page: with PAGE=ablation, and while make ablation draws its figures.
 OPTION_TOLD := $(if $(filter ablation $(ABLATED),$(GOALS)),\
                    $(A)/outcomes.ndjson $(R)/fits.ndjson) \
-               $(filter-out $(A)/%,$(wildcard $(R)/latent-ablation/outcomes.ndjson))
+               $(if $(filter latent-ablation,$(PAGED)),\
+                   $(filter-out $(A)/%,$(R)/latent-ablation/outcomes.ndjson))
+ifneq ($(ABLATION),latent-ablation)
+$(R)/latent-ablation/outcomes.ndjson:
+	@echo 'PAGE=latent-ablation: expected $@; make latent-ablation writes it' >&2; exit 66
+endif
 
 .PHONY: ablation fits
 ablation: $(A)/outcomes.ndjson \
     $(if $(filter ablation,$(ABLATION)),$(R)/figures/waterfall.svg $(R)/figures/fit.svg) \
-    ## every option alone: memory, time, quality, and whether claims held
+    ##run every option alone: memory, time, quality, claims
 	@jq -nr -f pipelines/experiment/ablation/outcomes.jq $(A)/outcomes.ndjson | $(PLAIN)
 
-fits: $(R)/fits.ndjson ## which model, level, batch and length fit which GPU; planned
+fits: $(R)/fits.ndjson ##look which model, level, batch and length fit which GPU (planned)
 	@jq -nr -f pipelines/experiment/ablation/fits.jq $< | $(PLAIN)
 
-# What was found is kept, for make requirements (make outcomes ABLATION=latent-ablation, too).
+# Stored outcomes are for make requirements (also make outcomes ABLATION=latent-ablation).
+
+# file that make outcomes writes
 OUTCOMES ?= data/$(PROFILE)/$(if $(filter latent-%,$(ABLATION)),latent-)outcomes.ndjson
 .PHONY: outcomes
-outcomes: $(A)/outcomes.ndjson ## keep what make ablation found in data/PROFILE
+outcomes: $(A)/outcomes.ndjson ##develop store the outcomes of make ablation in data/PROFILE
 	@mkdir -p $(dir $(OUTCOMES))
 	@cp $< $(OUTCOMES) && echo '$(OUTCOMES)'

@@ -1,5 +1,5 @@
-# fits.jq - which batch a GPU holds: a line a model, level and length, with the largest batch for
-# each size. Inputs: records of kind forecast, what fit (-nr).
+# fits.jq - make fits as text: for each model, level and length the largest batch that a GPU of each
+# size holds. Inputs: records of kind forecast, what fit; run with -nr.
 [inputs | select(.kind == "forecast" and .what == "fit")]
 | group_by(.model)[] | group_by(-.memory_weights_bytes)[] | group_by(.new_tokens)[]
 | .[0] as $f | . as $all

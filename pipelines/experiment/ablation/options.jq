@@ -1,6 +1,6 @@
-# options.jq - data/ablation.ndjson as variables of make: option_NAMES, and of each its systems and
-# flags; without those whose figures come from elsewhere. Run with -nr. What could mean something to
-# make or a shell is refused.
+# options.jq - data/ablation.ndjson as variables of make: option_NAMES, and the systems and flags of
+# each option. Options whose effects come from elsewhere are left out. Characters that make or a
+# shell would interpret are an error. Run with -nr.
 def plain: if test("^[A-Za-z0-9 ._:,=+-]*$") then . else
     "data/ablation.ndjson: '\(.)': expected letters, digits and . _ : , = + -\n" | halt_error(65)
     end;

@@ -1,5 +1,6 @@
-# outcomes.jq - what make ablation found, as text: a line an option and system, its claims below;
-# answers that changed where none may are errors (exit 5). Inputs: records of kind ablation (-nr).
+# outcomes.jq - make ablation as text: one line for each option and system, its claims below.
+# Answers that changed where none may are an error (exit 5). Inputs: records of kind ablation; run
+# with -nr.
 def two: if type != "number" then "-" elif . == 0 then "0"
     else (1 - (fabs | log10 | floor)) as $n | if $n > 0 then . * pow(10; $n) | round / pow(10; $n)
          else round end end;
@@ -9,7 +10,7 @@ def signed(none): if .lo == null then .value - none | percent
     else "\(.value - none | percent) [\(.lo - none | percent), \(.hi - none | percent)]" end;
 def bytes: if type != "number" then "-" elif . >= 1e9 then "\(. / 1e9 | two) GB"
     else "\(. / 1e5 | round / 10) MB" end;
-# what no change is
+# the value of an effect without a change
 def none: if .effect == "difference" then 0 else 1 end;
 def quality: "\(.metric) \(signed(none))";
 def line: "\(.arch) \(.option)\(if .flags == "" then "" else " (\(.flags))" end)"

@@ -1,4 +1,4 @@
-# bench.mk - make bench: the ceilings of this machine, and how near to them kernels and models come.
+# bench.mk - make bench: the limits of this machine, and how close kernels and models come to them.
 #
 #   make bench                                    ceilings, kernels, models of the small shapes
 #   make bench BENCH=models BENCH_SHAPES=small,1b BENCH_DTYPES=bf16,int8 BENCH_REPEAT=5
@@ -6,19 +6,28 @@
 #   make bench BENCH=training                    bytes and time of steps that compute layers again
 #   make bench BENCH=activations                 bytes at the size of a small language model
 #   make bench BENCH=solvers                     error against evaluations of solvers of latents
-#   make bench BENCH=tools BENCH_STREAM=10G      how fast the tools read records; below TMPDIR
+#   make bench BENCH=tools BENCH_STREAM=10G      how fast the tools read records (in TMPDIR)
 #   make bench BENCH_PEER='COMMAND'              another engine beside ours: data/peers/README.md
 #
-# When llama-bench is on the PATH (and llama-batched-bench, llama-diffusion-cli), it is run on files
-# of the same shapes, in turn with ours: the peer column. No peer is ever needed, and one that fails
-# or takes longer than BENCH_LIMIT seconds is named once. A GPU: gpu-bench.mk.
+# When llama-bench is on the PATH (and llama-batched-bench, llama-diffusion-cli), it runs on files
+# of the same shapes, in turn with ours: the peer column. No peer is needed; a peer that fails or
+# takes longer than BENCH_LIMIT seconds is named once. gpu-bench.mk does the same on a GPU.
+
+# parts: ceilings, kernels, models, growth, tools, wkv, training, activations, solvers
 BENCH        ?= ceilings,kernels,models,growth,tools
+# shapes of the models
 BENCH_SHAPES ?= small
+# number formats of the weights
 BENCH_DTYPES ?= f32,bf16,int8,nf4
+# repeats of a measurement
 BENCH_REPEAT ?= 3
+# bytes of records that the tools read
 BENCH_STREAM ?= 16M
+# seconds that a peer may take
 BENCH_LIMIT  ?= 900
+# command of another engine
 BENCH_PEER   ?=
+# more options of the bench
 BENCH_FLAGS  ?=
 
 BENCH_LIB := $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
@@ -34,7 +43,7 @@ $(BUILD)/tests/bench/write-gguf: $(GGUF_OBJ) $(BENCH_LIB)
 $(BUILD)/tests/bench/write-checkpoint: $(WRITE_OBJ) $(BENCH_LIB)
 $(BENCH_PROG):
 	@mkdir -p $(@D)
-	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
+	$(link)
 
 # The files of the peer: SHAPE.TYPE.gguf. Large; make clean removes them.
 PEER_DIR   := $(BUILD)/peer
@@ -57,7 +66,7 @@ BENCH_NEEDS := $(firstword $(BENCH_PROG)) $(BIN)/plot $(if $(PEER),$(PEER_FILES)
     $(if $(findstring tools,$(BENCH)),$(BIN)/measure $(BIN)/score-exact $(BIN)/score-text \
         $(BIN)/report $(BIN)/pareto $(BIN)/compare)
 .PHONY: bench
-bench: $(BENCH_NEEDS) ## ceilings, kernels, models of this machine (BENCH=, BENCH_SHAPES=small,1b)
+bench: $(BENCH_NEEDS) ##run limits of this machine, speed of kernels and models (BENCH=)
 	@mkdir -p $(BENCH_OUT)
 	flock -x $(QUIET) $< --only $(BENCH) --shapes $(BENCH_SHAPES) --dtypes $(BENCH_DTYPES) \
 	    --repeat $(BENCH_REPEAT) --bin $(BIN) --stream $(BENCH_STREAM) --peer-limit $(BENCH_LIMIT) \

@@ -4,8 +4,7 @@
 #
 #   $(R)/decoding/metrics.ndjson, exact.ndjson -> comparison.ndjson -> figures/methods.svg
 METHODS_FILE := data/methods.ndjson
-# methods that phases 4 and 5 run beside their step counts, by name
-METHODS      ?=
+# launches of each method
 DECODING_LAUNCHES ?= $(LAUNCHES)
 
 # The named ones of the file, and the first of each system.
@@ -31,8 +30,7 @@ decoding_LAUNCHES := $(DECODING_LAUNCHES)
 decoding_PROMPTS  := $(R)/prompts.ndjson
 decoding_ANSWERS  := $(R)/decoding/exact.ndjson
 decoding_METHODS  := $(METHODS_FILE)
-$(eval $(call launches,decoding))
-$(eval $(call metrics,decoding))
+SWEPT             += decoding
 
 # $(call by_method,FOLDER,METHODS): exact.ndjson and by-method.ndjson of a sweep.
 define by_method
@@ -59,5 +57,5 @@ BY_METHOD = $(if $(filter $(DECODED) decoding,$(GOALS)),$(DECODING),\
               $(if $(METHODS),$(R)/steps/by-method.ndjson $(R)/methods.ndjson))
 
 .PHONY: decoding
-decoding: $(DECODING) $(R)/figures/methods.svg ## every way of decoding: speed and accuracy
+decoding: $(DECODING) $(R)/figures/methods.svg ##run speed and accuracy of every decoding method
 	@jq -r -n -f pipelines/experiment/decoding/decoding.jq $(DECODING) | $(PLAIN)

@@ -1,5 +1,5 @@
-# methods.jq - the methods of a file that $names names, and the first of each system, with which the
-# others are compared. Run with -n.
+# methods.jq - selects the methods of a file that $names names, and the first of each system, their
+# base. Run with -n.
 ($names | split(" ") | map(select(. != ""))) as $wanted
 | [inputs | select(.kind == "method")] as $all
 | ($wanted - ($all | map(.method))) as $unknown

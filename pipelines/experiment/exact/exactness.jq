@@ -1,5 +1,5 @@
-# exactness.jq - what make exact found, as text; a token that differs where none may, or nothing
-# compared, is an error (exit 5). Inputs: records of kind exactness (run with -nr).
+# exactness.jq - make exact as text. A changed token of a case that may change none is an error
+# (exit 5), and so is an empty comparison. Inputs: records of kind exactness; run with -nr.
 [inputs | select(.kind == "exactness")]
 | (.[] | "\(.arch) \(.case) (\(.flags)): "
     + (if .outcome_reason then .outcome_reason else

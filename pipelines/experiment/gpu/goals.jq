@@ -1,6 +1,6 @@
-# goals.jq - goals beside what bench measured, a line each: the verdict, what, the goal, the value.
-# Inputs are the records of all parts; run with -nr, --slurpfile goals data/gpu-goals.json, and
-# where there is one --slurpfile peer LINES of another engine.
+# goals.jq - make gpu-goals as text: one line for each goal with the verdict, the goal and the
+# measured value. Inputs: the records of all parts; run with -nr, --slurpfile goals
+# data/gpu-goals.json, and, where there is another engine, --slurpfile peer with its lines.
 def left($n): . + " " * ([$n - length, 0] | max);
 def right($n): " " * ([$n - length, 0] | max) + .;
 def round_off: if fabs < 100 then . * 100 | round / 100 else . * 10 | round / 10 end | tostring;
@@ -9,7 +9,7 @@ def agrees($of): . as $r
   | all($of | to_entries[]; .value as $v | $r[.key] as $has
         | if ($v | type) == "array" then $v | index([$has]) else $has == $v end);
 
-# Beside our rate, the ratio to that of the peer's line about the same work.
+# our rate / the rate of the other engine for the same work
 def with_peer: . as $r
   | (if .tokens_per_s and .peer_ratio == null then
        [$ARGS.named.peer // [] | .[] | select(.work == $r.work

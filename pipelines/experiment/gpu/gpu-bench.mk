@@ -1,30 +1,41 @@
-# gpu-bench.mk - make gpu-bench: what a GPU can do at most, how near to it kernels and 8B models
-# come, and the goals of data/gpu-goals.json beside what was measured.
+# gpu-bench.mk - make gpu-bench: the limits of a GPU, how close kernels and 8B models come to them,
+# and the goals of data/gpu-goals.json beside the measurements.
 #
 #   make gpu-bench
 #   make gpu-bench GPU_DEVICE=cuda:1 GPU_SHAPES=1b GPU_DTYPES=bf16 GPU_PARTS=models GPU_JOBS=after
-#   make gpu-bench GPU_MODEL=org/model      also: how fast its weights are loaded
+#   make gpu-bench GPU_MODEL=org/model      also how fast its weights are loaded
 #   make gpu-bench GPU_MODEL=build/checkpoint/llama3-8b    drawn weights, written first
-#   make gpu-bench GPU_PEER='COMMAND'       with a peer column
-#   make gpu-goals                          the goals beside what is there so far
+#   make gpu-bench GPU_PEER='COMMAND'       with another engine in a column of its own
+#   make gpu-goals                          the goals beside the records that are there
 #
 # Each part is a process and a file of its own, gpu-bench/PART.ndjson below the machine's results.
-# The first ones answer most goals; kernels come last. A part that is there is not run again while
-# its settings and the code are the same, so that a run which was cut goes on where it was. What a
-# part had when it was cut, failed, or took longer than GPU_LIMIT seconds is PART.open.ndjson.
+# The first parts answer most goals; kernels come last. A part is not run again while its settings
+# and the code are the same, so an interrupted run continues. The records of a part that was
+# interrupted, failed, or took longer than GPU_LIMIT seconds are in PART.open.ndjson.
 #
-# COMMAND is run once, when nothing of ours is on the device, and prints a JSON object a line:
-# data/peers/README.md. Without a usable device: one line and 69 ("Error 69"; make itself ends with
-# 2, as always).
+# COMMAND runs once, when the device is free, and prints a JSON object a line
+# (data/peers/README.md). Without a usable device make prints one line and "Error 69" (its own exit
+# status is 2, as always).
+
+# device
 GPU_DEVICE ?= cuda
+# what to measure: ceilings, kernels, models
 GPU_PARTS  ?= ceilings,kernels,models
+# shapes of the models
 GPU_SHAPES ?= 8b,1b
+# number formats of the weights
 GPU_DTYPES ?= bf16,int8,nf4,fp8,f32
+# measurements of a model
 GPU_JOBS   ?= after,full,block,gap,memory,load
+# repeats of a measurement
 GPU_REPEAT ?= 3
+# seconds that one part may take
 GPU_LIMIT  ?= 900
+# checkpoint whose loading is timed
 GPU_MODEL  ?=
+# command of another engine
 GPU_PEER   ?=
+# more options of the bench
 GPU_BENCH_FLAGS ?=
 
 # The object that was built here, unless the environment names another.
@@ -33,8 +44,7 @@ GPU_OUR_OBJECT := $(if $(CROSSOVER_CUDA),,$(if $(HAVE_CUDA),$(CUDA_SO)))
 GPU_WITH    = $(if $(GPU_OBJECT),CROSSOVER_CUDA='$(GPU_OBJECT)')
 GPU_OUT     = $(RESULTS)/gpu-bench
 
-# What both gpu-bench and gpu-check need: jq, and a device. Nothing else is compiled or begun where
-# there is none.
+# gpu-bench and gpu-check need jq and a device. Without them nothing else is compiled or started.
 .PHONY: gpu-jq gpu-present
 gpu-jq:
 	@command -v jq > /dev/null || \
@@ -69,7 +79,7 @@ define gpu_part
 endef
 gpu_limit = timeout --foreground -k 30 $(GPU_LIMIT)
 # $(call gpu_all,FOLDER,TARGET): makes every part it can, one after the other, and leaves in
-# $$status whether all are there. When stopped, too, what follows is said.
+# $$status whether all are there. The commands behind it run even when make is stopped.
 gpu_all = trap : TERM INT HUP; mkdir -p $(1); : > $(1)/failed; status=0; \
     $(MAKE) -k -j1 --no-print-directory $(2) || status=$$?
 gpu_failed = [ ! -s $(1)/failed ] || { echo 'Not done:'; sed 's/^/  /' $(1)/failed; } >&2
@@ -98,7 +108,7 @@ gpu_chosen = $(if $(filter $(1),$(call split,$(GPU_PARTS))),$(2))
 GPU_BENCH_NAMES := $(call gpu_chosen,ceilings,ceilings) \
     $(call gpu_chosen,models,$(GPU_MODELS)) $(call gpu_chosen,kernels,$(GPU_KERNELS))
 
-# What bench is told for a part: the words of its name say it.
+# the options of bench for a part, from the words of its name
 gpu_types = $(or $(filter bf16,$(GPU_TYPES)),$(firstword $(GPU_TYPES) f32))
 gpu_jobs  = $(subst $(gpu_space),$(,),$(strip $(if $(word 3,$(1)),$(GPU_MORE),$(if \
     $(filter $(firstword $(1))-$(word 2,$(1)),$(GPU_NARROW:%=$(GPU_FIRST)-%)),$(GPU_AFTER),\
@@ -128,7 +138,8 @@ $(BUILD)/checkpoint/%: | $(BUILD)/tests/bench/write-checkpoint
 	$(call say,write-checkpoint $*)$(BUILD)/tests/bench/write-checkpoint --shape $* $@
 $(GPU_OUT)/load.ndjson: | $(filter $(BUILD)/checkpoint/%,$(GPU_MODEL))
 
-# What another engine does is joined to ours where the goals are printed: it may come at any time.
+# The records of another engine are joined to ours when the goals are printed, so they may come
+# later.
 $(GPU_OUT)/peer.key: FORCE
 	$(call stamp,$(subst ','\'',$(GPU_PEER)))
 $(GPU_OUT)/peer.json: gpu_command = $(firstword $(BENCH_PROG)) --only peer \
@@ -138,12 +149,12 @@ $(GPU_OUT)/peer.json: gpu_command = $(firstword $(BENCH_PROG)) --only peer \
 $(GPU_OUT)/peer.json: $(GPU_OUT)/peer.key | $(QUIET) $(firstword $(BENCH_PROG))
 	$(gpu_part)
 
-# ---- what it came to ----
+# ---- results ----
 
 .PHONY: gpu-bench gpu-bench-parts gpu-goals
 gpu-bench-parts: $(patsubst %/peer.ndjson,%/peer.json,$(GPU_BENCH_NAMES:%=$(GPU_OUT)/%.ndjson))
 
-gpu-goals: $(GPU_OUT)/code | gpu-jq ## the goals of a GPU, as far as measured
+gpu-goals: $(GPU_OUT)/code | gpu-jq ##look the goals for a GPU beside what make gpu-bench measured
 	@find $(GPU_OUT) -name '*.ndjson' ! -newer $< -printf 'OF OTHER CODE: %f\n'
 	@jq -nr --slurpfile goals data/gpu-goals.json \
 	    --slurpfile peer $(or $(wildcard $(GPU_OUT)/peer.json),/dev/null) \
@@ -156,7 +167,8 @@ gpu_roofs = [inputs | select(.kind == "roofline")] | (map(select(.ceiling)) | un
 gpu_picture = jq -nc '$(gpu_roofs)' $(GPU_OUT)/*.ndjson | \
     CROSSOVER_SHARE='$(CURDIR)' $(BIN)/plot --type roofline -o $(GPU_OUT)/roofline.svg
 
-gpu-bench: gpu-present $(firstword $(BENCH_PROG)) $(BIN)/plot ## a GPU, its ceilings and goals
+gpu-bench: gpu-present $(firstword $(BENCH_PROG)) $(BIN)/plot \
+    ##run limits of a GPU, speed of kernels and models, goals
 	@$(call gpu_all,$(GPU_OUT),gpu-bench-parts); \
 	 $(MAKE) --no-print-directory gpu-goals; \
 	 if ! ls $(GPU_OUT)/*.ndjson > /dev/null 2>&1; then :; \

@@ -4,11 +4,14 @@
 #   make gpu-check QUICK=1         fewer prompts, runs and tools
 #   make gpu-check GPU_DEVICE=cuda:1 GPU_CHECK=identity,repeat,sanitize-memcheck GPU_LIMIT=300
 #
-# What is checked: tests/gpu/check. As in gpu-bench each part has a file of its own, gpu-check/PART,
-# below the machine's results, and one that has passed is not run again while code and settings are
-# the same; a part of sanitize is one program under one tool. GPU_LIMIT: seconds for one program.
-# Without a usable device: one line and 69 ("Error 69"; make itself ends with 2, as always).
+# tests/gpu/check has the checks. As in gpu-bench each part has a file of its own, gpu-check/PART,
+# below the machine's results, and a part that has passed is not run again while code and settings
+# are the same. A part of sanitize is one program under one tool. GPU_LIMIT: seconds of one program.
+# Without a usable device make prints one line and "Error 69" (its own exit status is 2, as always).
+
+# 1: fewer prompts, runs and tools
 QUICK     ?=
+# checks to run; sanitize-TOOL: one tool of compute-sanitizer
 GPU_CHECK ?= tests,identity,tolerance,batch,repeat,sanitize
 
 # Tests of tests/cuda run on any device, but for those of the emulated device itself and of calls
@@ -21,7 +24,7 @@ GPU_TEST_PROG := $(if $(HAVE_CUDA),$(GPU_TEST_CU:tests/%.cu=$(BUILD)/gpu/%))
 GPU_CHECK_TOOLS := $(BIN)/gen-llama $(BIN)/gen-llada $(BIN)/gen-ltm $(BIN)/score-ppl
 GPU_CHECK_OUT = $(RESULTS)/gpu-check
 
-# Past nvcc, which would look for code of devices in them.
+# -Xlinker: nvcc would search these libraries for device code.
 GPU_LDLIBS = $(addprefix -Xlinker ,$(filter -l% -L% -B%,$(subst -Wl$(,),,$(LDLIBS))))
 
 $(BUILD)/obj/gpu/%.o: tests/%.cu $(BUILD)/obj/cuda-flags.txt | gpu-present
@@ -32,7 +35,8 @@ $(BUILD)/obj/gpu/%.o: tests/%.cu $(BUILD)/obj/cuda-flags.txt | gpu-present
 $(BUILD)/gpu/%: $(BUILD)/obj/gpu/%.o $(CUDA_OBJ) \
     $(CUDA_C:%.c=$(PIC)/%.o) $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
-	$(call say,nvcc $@)$(NVCC) -cudart static $(CUDA_RPATH) $^ -o $@ $(GPU_LDLIBS)
+	$(call say,nvcc $@)$(NVCC) -cudart static $(CUDA_RPATH) $^ -o $@.tmp $(GPU_LDLIBS) && \
+	    mv $@.tmp $@
 
 # sanitize, or sanitize-TOOL: a part for each program, sanitize-TOOL-PROGRAM; where there is nothing
 # to run one part says so. Programs whose kernels fail on purpose, or that have none, are not for
@@ -68,7 +72,8 @@ gpu_count = def n($$v): map(select(. == $$v)) | length; [inputs.pass] | \
 
 .PHONY: gpu-check gpu-check-parts
 gpu-check-parts: $(GPU_CHECK_NAMES:%=$(GPU_CHECK_OUT)/%.ndjson)
-gpu-check: gpu-present $(GPU_CHECK_TOOLS) $(GPU_TEST_PROG) ## the CUDA back end on a device
+gpu-check: gpu-present $(GPU_CHECK_TOOLS) $(GPU_TEST_PROG) \
+    ##develop test the CUDA back end on a device (QUICK=1)
 	@$(call gpu_all,$(GPU_CHECK_OUT),gpu-check-parts); \
 	 for p in $(GPU_CHECK_NAMES:%=$(GPU_CHECK_OUT)/%); do \
 	    for f in $$p.ndjson $$p.open.ndjson; do [ ! -f $$f ] || cat $$f; done; done | \

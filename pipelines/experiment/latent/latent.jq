@@ -1,6 +1,6 @@
-# latent.jq - what is measured of the third way beside the options of its generator (latent.mk), as
-# comparisons by option for ablation.jq: a value with Student's interval over turns or texts, or a
-# count of bytes. Run with -sc.
+# latent.jq - what latent.mk measures of the latent thought model besides the options of its
+# generator: samples records (values by turn or text, or one count of bytes) for compare --samples,
+# which computes their means and intervals. Run with -sc.
 #
 #   wkv6/7_chunked_ratio            a call for each token / the chunked form, over 2,048 tokens
 #   wkv6/7_recurrent_ratio          a call for each token / all tokens in one call
@@ -10,29 +10,21 @@
 #                                   cache; MIXER_late_early_ratio: of shape ltm-l with time mixing
 #   loaders_N_ratio                 tokens a second of a training with N threads that make batches /
 #                                   with none; again_ratio: with layers computed again / without
-#   memory_SAVED_ratio              activations of a training that keeps all / that saves; training
-#                                   _8gib_ratio: all that it takes, of 8 GiB
-#   SOLVER_N_distance               of samples after N evaluations from where the flow leads
-#   qat_FORMAT_ratio                perplexity, by the bound, in the format, of as long a training
-#                                   that was aware of it / that was not
-def t95: [12.71, 4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26][. - 2] // 2.1;
-def interval: length as $n | (add / $n) as $m
-    | if $n < 2 then {value: $m, lo: null, hi: null, n: $n}
-      else (map((. - $m) * (. - $m)) | add / ($n - 1) / $n | sqrt) as $s
-           | {value: $m, lo: ($m - ($n | t95) * $s), hi: ($m + ($n | t95) * $s), n: $n} end;
-def told($option; $metric): {schema: "crossover/1", kind: "comparison", run: "local", by: "option",
-       arch: "ltm", model: "ltm", config: $option, base_config: "base", setting: $option,
-       metric: $metric, config_value: .value}
-    + (if $metric | endswith("_distance") then {effect: "difference", base_value: 0}
-       else {effect: "ratio", base_value: 1} end) + .;
-def effect($option; $metric): select(length > 0) | interval | told($option; $metric);
-def settled($option; $metric): select(. != null) | {value: ., lo: ., hi: ., n: 1}
-    | told($option; $metric);
+#   memory_SAVED_ratio              activations of a training that keeps all / that saves;
+#                                   training_8gib_ratio: memory of a training / 8 GiB
+#   SOLVER_N_distance               distance of samples after N evaluations from the end of the flow
+#   qat_FORMAT_ratio                perplexity in the format, by the bound, after a training in the
+#                                   format / after an equal training without it
+def samples($option; $metric): select(length > 0)
+    | {schema: "crossover/1", kind: "samples", run: "local", arch: "ltm", option: $option,
+       metric: $metric, values: .};
+def counted($option; $metric): select(. != null) | [.] | samples($option; $metric)
+    | .counted = true;
 
 def wkv($kernel; $form; $ratio; $metric):
     map(select(.kernel == $kernel and .form == $form and .sequences == 1))
     | ([.[].rows | select(. <= 2048)] | max) as $most
-    | map(select(.rows == $most) | .[$ratio] | values) | effect("wkv"; "\($kernel)_\($metric)");
+    | map(select(.rows == $most) | .[$ratio] | values) | samples("wkv"; "\($kernel)_\($metric)");
 
 def answers($cache): map(select(.kind == "generation" and .phase == "timed" and .cache == $cache
     and .weights_random != true));
@@ -66,24 +58,23 @@ def bound($trained; $format): map(select(.kind == "quality" and .id and .metric 
  | ($on | map(.step_ns | length) | min) as $all
  | ((32, 128, $all | select(. <= $all)) as $n
     | [$on[] | . as $a | $off[] | select(key == ($a | key)) | reached($n) / ($a | reached($n))]
-    | effect("long-answers"; "cache_\($n)_ratio")),
-   ([$on[] | late_early] | effect("long-answers"; "late_early_ratio"))),
+    | samples("long-answers"; "cache_\($n)_ratio")),
+   ([$on[] | late_early] | samples("long-answers"; "late_early_ratio"))),
 (("rwkv6", "rwkv7") as $mixer
  | map(select(.kind == "generation" and .phase == "timed" and .weights_random == true and
               .mixer == $mixer) | late_early)
- | effect("long-answers"; "\($mixer)_late_early_ratio")),
+ | samples("long-answers"; "\($mixer)_late_early_ratio")),
 (rates(0; 0) as $base
- | ((1, 2) as $n | rates($n; 0) | over($base) | effect("loaders"; "loaders_\($n)_ratio")),
-   (rates(0; 1) | over($base) | effect("checkpointing"; "again_ratio"))),
+ | ((1, 2) as $n | rates($n; 0) | over($base) | samples("loaders"; "loaders_\($n)_ratio")),
+   (rates(0; 1) | over($base) | samples("checkpointing"; "again_ratio"))),
 (kept(0; "whole") as $all | kept(1; "fused") as $least
  | (["again", 1, "whole"], ["fused", 0, "fused"], ["both", 1, "fused"]) as [$name, $every, $form]
- | kept($every; $form).memory_ratio | settled("checkpointing"; "memory_\($name)_ratio")),
+ | kept($every; $form).memory_ratio | counted("checkpointing"; "memory_\($name)_ratio")),
 (kept(1; "fused") | select(.) | (.activations_bytes + .weights_bytes) / 8 / 1073741824
- | settled("checkpointing"; "training_8gib_ratio")),
+ | counted("checkpointing"; "training_8gib_ratio")),
 (map(select(.kind == "solver" and .flow_distance)) | group_by([.solver, .evaluations])[]
  | .[0] as $s | map(.flow_distance)
- | effect("solvers"; "\($s.solver)_\($s.evaluations)_distance")),
+ | samples("solvers"; "\($s.solver)_\($s.evaluations)_distance")),
 (("int8", "nf4") as $format | bound($format; $format) as $aware | bound("none"; $format) as $not
- | [$aware | keys[] | select($not[.]) | $aware[.] - $not[.]] | select(length > 1) | interval
- | {value: (.value | exp), lo: (.lo | exp), hi: (.hi | exp), n}
- | told("qat"; "qat_\($format)_ratio"))
+ | [$aware | keys[] | select($not[.]) | $aware[.] - $not[.]] | select(length > 1)
+ | samples("qat"; "qat_\($format)_ratio") | .log = true)

@@ -1,24 +1,41 @@
-# latent.mk - make latent-ablation: the latent thought model (LTM) by the options of
-# data/ablation.ndjson, as make ablation does it, and what no option of a generator shows: time
-# mixing in its forms, what a token costs along a long answer with a cache and without, what a
-# learned prior of the latents is worth beside N(0, I), solvers of latents by evaluations, and
-# trainings: threads that make batches, layers that are computed again, formats learned with.
+# latent.mk - make latent-ablation: make ablation for the latent thought model (LTM), and the
+# effects that no option of its generator shows: time mixing in its forms, the time of a token along
+# a long answer with and without a cache, a learned prior of the latents against N(0, I), solvers of
+# latents by evaluations, and trainings (threads that make batches, layers that are computed again,
+# formats).
+
+# turns of the bench and of the trainings
 LATENT_TURNS  ?= 5
-# rows of up to 4,096 tokens at the width of a small network; seconds a point
+# shapes of the bench: rows of up to 4,096 tokens at the width of a small network
 LATENT_SHAPES ?= small
+# seconds of a point of the bench
 LATENT_POINT  ?= 0.05
+# tokens of a long answer
 LATENT_LENGTH ?= 384
+# number of long answers
 LATENT_LONG   ?= 2
-# rounds of long answers: without a cache they take long
+# rounds of long answers with a cache
 LATENT_on     ?= 10
+# rounds of long answers without a cache, which take long
 LATENT_off    ?= 3
-# answers of shape ltm-l with time mixing, in tokens; drawn weights
+# tokens of an answer of shape ltm-l with time mixing and drawn weights
 LATENT_DRAWN  ?= 256
-# trainings of LTM: of a few steps that are timed, and of some that learn with a format
+# texts of the trainings
 LATENT_TEXT   ?= data/corpus/train.ndjson.gz
+# steps of a timed training
 LATENT_STEPS  ?= 12
+# steps of a training in a number format
 LATENT_AWARE  ?= 40
+# texts whose likelihood bound is computed after such a training
 LATENT_SCORED ?= 32
+# texts that the prior is learned from
+PRIOR_TEXT    ?= data/corpus/train.ndjson.gz
+# options of train-prior
+PRIOR_TRAIN   ?= --count 1000 --vi-steps 4 --vi-rate 0.2 --width 64 --layers 2 --steps 1500
+# options of score-ppl for the bound under each prior
+PRIOR_BOUND   ?= --vi-steps 4 --vi-rate 0.2 --samples 8
+# texts generated from nothing under each prior
+PRIOR_DRAWN   ?= 128
 LATENT        := $(R)/latent-ablation
 LATENT_TURN   := $(shell seq $(LATENT_TURNS))
 latent_turns   = $(foreach n,$(LATENT_TURN),$(LATENT)/$(1)-$(n).ndjson)
@@ -54,8 +71,7 @@ $(LATENT_MIXED): $(LATENT)/drawn-%.ndjson: $(LATENT)/drawn-prompt.ndjson $(LATEN
 	    --contract fixed --repeat $(LATENT_TURNS) --warmup 1 --dtype bf16 --seed $(SEED) \
 	    $(GEN_FLAGS) $< -o $@
 
-# $(call latent_train,FLAGS,FOLDER): a training of LTM from where it stands, in a folder of its own
-# that is not gone on with.
+# $(call latent_train,FLAGS,FOLDER): trains LTM on from its weights, in a folder that is not reused.
 latent_train = rm -rf $(2); mkdir -p $(2); \
     $(alone) $(BIN)/train-lm --from $(LTM) --vi-steps 1 --rows 512 --min-len 64 --max-len 112 \
     --limit 2000 --warmup 4 --rate 0.0003 --seed $(SEED) $(1) --out $(2) $(LATENT_TEXT) -q -o $@
@@ -80,7 +96,7 @@ $(LATENT_AWARES): $(LATENT)/aware-%.ndjson: $(LATENT_TRAIN) | $(PIPE) $(BIN)/tra
 	    $(call latent_train,--qat $* --steps $(LATENT_AWARE) --report $(LATENT_AWARE),\
 	        $(LATENT)/trained/qat-$*)
 
-# How good what was learned with a format (FORMAT-FORMAT), or without (none-FORMAT), is in it.
+# The bound in a format after a training in the format (FORMAT-FORMAT) or without it (none-FORMAT).
 LATENT_BOUNDS := $(foreach b,none-int8 int8-int8 none-nf4 nf4-nf4,$(LATENT)/bound-$(b).ndjson)
 $(LATENT_BOUNDS): $(LATENT)/bound-%.ndjson: $(LATENT)/texts.ndjson $(LATENT_AWARES) \
     $(R)/stamp/tool-score-ppl | $(PIPE)
@@ -90,15 +106,15 @@ $(LATENT_BOUNDS): $(LATENT)/bound-%.ndjson: $(LATENT)/texts.ndjson $(LATENT_AWAR
 	    --quant $(lastword $(subst -, ,$*)) --seed $(SEED) $(SCORE_FLAGS) $< -o $@
 
 LATENT_ALL := $(LATENT_BENCH) $(LATENT_LONGS) $(LATENT_MIXED) $(LATENT_TIMED) $(LATENT_BOUNDS)
-$(LATENT)/elsewhere.ndjson: $(LATENT_ALL) pipelines/experiment/latent/latent.jq
-	@jq -sc -f pipelines/experiment/latent/latent.jq $(LATENT_ALL) > $@.tmp && mv $@.tmp $@
+$(LATENT)/elsewhere.ndjson: $(LATENT_ALL) pipelines/experiment/latent/latent.jq $(TOOL)-compare \
+    | $(QUIET)
+	$(call say,compare samples)\
+	    jq -sc -f pipelines/experiment/latent/latent.jq $(LATENT_ALL) | \
+	    $(beside) $(BIN)/compare --samples -o $@
 
-# A prior is learned here, in a copy of the model, unless it has one; of a model that is a folder.
-# By it and by N(0, I): the bound of given texts, and texts written from nothing, judged.
-PRIOR_TEXT  ?= data/corpus/train.ndjson.gz
-PRIOR_TRAIN ?= --count 1000 --vi-steps 4 --vi-rate 0.2 --width 64 --layers 2 --steps 1500
-PRIOR_BOUND ?= --vi-steps 4 --vi-rate 0.2 --samples 8
-PRIOR_DRAWN ?= 128
+# The prior is learned in a copy of the model, unless the model has one; the model must be a folder.
+# Under the learned prior and under N(0, I): the bound of given texts, and the judge perplexity of
+# texts generated from nothing.
 PRIOR_MODEL := $(if $(wildcard $(LTM)/prior.safetensors),$(LTM),$(LATENT)/with-prior)
 PRIOR_MADE  := $(if $(filter $(LTM),$(PRIOR_MODEL)),,$(LATENT)/train-prior.ndjson)
 
@@ -146,6 +162,6 @@ ABLATION_MORE := $(if $(filter latent-%,$(ABLATION)),$(LATENT)/elsewhere.ndjson 
 $(A)/outcomes.ndjson: $(ABLATION_MORE)
 
 .PHONY: latent-ablation
-latent-ablation: ## every option of the latent thought model, its kernels, and whether claims held
+latent-ablation: ##run make ablation for the latent thought model
 	@[ -n '$(LTM)' ] || { echo 'LTM=: expected a latent thought model' >&2; exit 64; }
 	@$(MAKE) --no-print-directory ablation ABLATION=latent-ablation

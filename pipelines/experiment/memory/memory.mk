@@ -1,17 +1,21 @@
-# memory.mk - memory techniques: what quantization costs in quality and saves in memory and time.
-# Each contestant as it is and with its matrices in each of QUANTS, on the same prompts: likelihoods
-# of the references and answers are compared prompt by prompt. Part of phase 5. `make quantizations`
-# does the same for QUANTS_ALL, which take longer: f16 is --dtype f16, mixed a packed checkpoint
-# with a format for each part of each layer, in QUANT_SHARE of the bytes.
+# memory.mk - what quantization costs in quality and saves in memory and time: each model as it is
+# and with its matrices in each format of QUANTS, on the same prompts. Likelihoods of the references
+# and answers are compared prompt by prompt. Part of phase 5. make quantizations does the same for
+# QUANTS_ALL, which takes longer: f16 is --dtype f16, mixed is a packed checkpoint with a format for
+# each part of each layer.
 #
 #   $(R)/quant/SYSTEM-QUANT.ndjson, likelihood-SYSTEM-QUANT.ndjson -> comparison.ndjson, time.ndjson
 #                                  of QUANTS_ALL, by option: all.ndjson -> all-comparison, all-time
-QUANTS        ?= int8 nf4
+
+# formats of make quantizations
 QUANTS_ALL    ?= $(sort f16 int8 int8-vector nf4 nf4-f32 fp4 mixed $(QUANTS))
+# bytes of the format mixed, as a share of the whole checkpoint
 QUANT_SHARE   ?= 0.4
+# texts that the format mixed is calibrated on
 QUANT_TEXTS   ?= data/corpus/train.ndjson.gz
+# number of these texts
 QUANT_HEARD   ?= 32
-# prompts, other ones than those of the sweeps where there are so many
+# options of prep-prompts that choose the prompts; another seed than that of the sweeps
 QUANT_CHOICE  ?= --count $(LIKELIHOOD_PROMPTS)
 
 text-$(R)/quant/settings = \
@@ -24,7 +28,7 @@ $(R)/quant/prompts.ndjson: $(PROMPT_FILE) $(R)/quant/settings $(R)/stamp/tool-pr
 	    $(once) $(BIN)/prep-prompts --seed $$(($(SEED) + 1)) $(QUANT_CHOICE) --allow-fewer \
 	    $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
 
-# Answered is what has an answer to compare with; without any, one batch shows the memory.
+# Prompts with a reference answer; without any, one batch, to measure the memory.
 $(R)/quant/questions.ndjson: $(R)/quant/prompts.ndjson
 	@jq -sc 'map(select(.id)) | ((map(select(.answer)) | select(. != [])) // .[:$(QUANT_BATCH)])[]' \
 	    $< > $@.tmp && mv $@.tmp $@
@@ -34,7 +38,7 @@ $(R)/quant/references.ndjson: $(R)/quant/prompts.ndjson
 
 text-$(R)/quant/mixing = $(QUANT_SHARE) $(QUANT_TEXTS) $(QUANT_HEARD) $(SEED)
 
-# $(call quant_mix,SYSTEM): its checkpoint as mixed.
+# $(call quant_mix,SYSTEM): its checkpoint in the format mixed.
 define quant_mix
 $(R)/quant/pack-$(1).ndjson: $(R)/quant/mixing $(R)/stamp/model-$(1) $(R)/stamp/tool-pack-model \
     | $(PIPE) $(BIN)/pack-model
@@ -46,7 +50,7 @@ $(R)/quant/pack-$(1).ndjson: $(R)/quant/mixing $(R)/stamp/model-$(1) $(R)/stamp/
 endef
 $(foreach y,LLADA LLAMA,$(eval $(call quant_mix,$(y))))
 
-# $(call quant_of,SYSTEM,FORMAT): the flags that say it; quant_made: what is run.
+# $(call quant_of,SYSTEM,FORMAT): the flags of a format; quant_made: the files that it needs.
 quant_of   = -m $(if $(filter mixed,$(2)),$(R)/quant/model/$(1),$($(1))) \
     $(if $(filter f16,$(2)),--dtype f16,$(if $(filter mixed,$(2)),,--quant $(2)))
 quant_made = $(R)/stamp/model-$(1) $(if $(filter mixed,$(2)),$(R)/quant/pack-$(1).ndjson)
@@ -88,7 +92,7 @@ $(R)/quant/metrics.ndjson: $(quant_RUNS) $(TOOL)-measure | $(QUIET)
 $(R)/quant/exact.ndjson: $(quant_RUNS) $(TOOL)-score-exact | $(QUIET)
 	$(call say,score-exact quant)$(beside) $(BIN)/score-exact $(quant_RUNS) -o $@
 
-# With the answers themselves: how many differ, and where they part (robustness.mk has the rest).
+# With the answers: how many differ, and where they part.
 $(R)/quant/comparison.ndjson: $(R)/quant/metrics.ndjson $(R)/quant/exact.ndjson \
     $(quant_RUNS:$(R)/quant/%=$(R)/quant/likelihood-%) $(quant_RUNS) $(TOOL)-compare | $(QUIET)
 	$(call say,compare quant)\
@@ -98,8 +102,8 @@ $(R)/quant/time.ndjson: $(R)/quant/metrics.ndjson $(TOOL)-compare | $(QUIET)
 	$(call say,compare time of quant)\
 	    $(beside) $(BIN)/compare --by quant --cost norm_latency_ns_per_token $< -o $@
 
-# What differs is not always the quantization, so that of QUANTS_ALL it is told as an option: the
-# name of the file.
+# The formats of QUANTS_ALL differ in more than the setting quant, so the name of the file becomes
+# an option, and records are compared by option.
 quant_ALL := $(foreach q,none $(QUANTS_ALL),$(foreach s,llada llama likelihood-llada \
                  likelihood-llama,$(R)/quant/$(s)-$(q).ndjson))
 $(R)/quant/all.ndjson: $(quant_ALL)
@@ -129,15 +133,15 @@ QUANT := $(if $(QUANTS),$(R)/quant/comparison.ndjson $(R)/quant/time.ndjson)
 
 .PHONY: quantizations
 quantizations: $(R)/quant/all-comparison.ndjson $(R)/quant/all-time.ndjson \
-    ## every number format beside the others: QUANTS_ALL=
+    ##run bytes, time and quality of every number format (QUANTS_ALL=)
 	@jq -sr -f pipelines/experiment/memory/quantizations.jq $^
 
-# The level of both generators in all that follows, kept in local.mk.
+# local.mk keeps the level of the generators for all later runs.
 .PHONY: extreme restore
-extreme: ## from now on both models run at --level aggressive (LEVEL=moderate: at that one)
+extreme: ##run save memory in all later runs: --level aggressive (LEVEL=moderate)
 	@touch local.mk && sed -i '/^LEVEL := /d' local.mk
 	@echo 'LEVEL := $(if $(findstring command,$(origin LEVEL)),$(LEVEL),aggressive)' >> local.mk
 
-restore: ## both models run as they are again; what make pruning made of them goes
+restore: ##run undo make extreme; remove pruned models
 	@touch local.mk && sed -i '/^LEVEL := /d' local.mk
 	@rm -rf $(RESULTS)/*/prune/models

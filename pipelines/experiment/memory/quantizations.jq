@@ -1,5 +1,6 @@
-# The comparisons of `make quantizations`, a line for each system and format: bytes of weights, time
-# a token, perplexity and its change in percent, accuracy; "-" for what was not measured.
+# quantizations.jq - make quantizations as text: for each system and format the bytes of weights,
+# the time of a token, perplexity and its change in percent, accuracy; "-" where nothing was
+# measured. Inputs: comparison records; run with -sr.
 def digits($n): if . == null then "-" else . * pow(10; $n) | round / pow(10; $n) end;
 map(select(.kind == "comparison" and .by == "option")) | group_by([.arch, .setting])[]
 | (map(select(.effect != "disagreement") | {key: .metric, value: .}) | from_entries) as $m

@@ -16,7 +16,7 @@ write = $(BIN)/write-corpus $(2) --seed $(CORPUS_SEED) | gzip -9n > $(CORPUS_DIR
         mv $(CORPUS_DIR)/.$(1).tmp $(CORPUS_DIR)/$(1).ndjson.gz
 
 .PHONY: corpus
-corpus: $(BIN)/write-corpus ## write data/corpus again from its seeds
+corpus: $(BIN)/write-corpus ##develop write data/corpus again from its seeds
 	@mkdir -p $(CORPUS_DIR)
 	$(call write,train,--part train --count $(CORPUS_TRAIN) --mix $(CORPUS_MIX))
 	$(call write,valid,--part valid --count $(CORPUS_VALID) --mix $(CORPUS_MIX))

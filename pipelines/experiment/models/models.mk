@@ -1,15 +1,14 @@
-# models.mk - trains the embedded models again: two contestants of one shape on the same text, a
-# larger judge that neither of them is, and a latent thought model. An interrupted training goes on
-# where it stood.
+# models.mk - trains the embedded models again: a LLaDA-type and a LLaMA-type of one shape on the
+# same text, a larger judge, and a latent thought model. An interrupted training continues.
 #
-# Both contestants begin with the weights of a short training of the LLaMA-type (8.2 million rows),
-# as LLaDA 2.0 was made: a masked row teaches a fraction of what a row of next tokens does. Both
-# then see the same files. Of what their trainings draw 16 % are stories, 75 % sums, 9 % lists; the
-# LLaDA-type sees them in stages, the LLaMA-type mixed.
+# Both begin with the weights of a short training of the LLaMA-type (8.2 million rows), as LLaDA 2.0
+# does, because a masked row teaches less than a row of next tokens. Both then see the same files:
+# 16 % of the drawn rows are stories, 75 % sums, 9 % lists. The LLaDA-type sees them in stages, the
+# LLaMA-type mixed.
 #
 # The fourth training of the LLaDA-type brings the arithmetic: in most of its rows the response is
 # given up to a random place (--cut), so that a result is asked for while its operands are seen. In
-# the next two it learns lists in short rows; what it lost of the sums comes back in the last.
+# the next two it learns lists in short rows, and the last one restores the sums.
 #
 # The trainings are validated by the valid part of the corpus; settings are chosen by it, too. No
 # training and no choice reads the test part. Rows stand in training.ndjson of each model.
@@ -36,7 +35,7 @@ train = $(alone) $(BIN)/train-lm $(1) --precision $(TRAIN_PRECISION) --valid $(V
 TRAININGS := train-llama-first train-llada-demo train-llama-second train-llama-demo \
              train-judge-demo train-ltm-demo
 .PHONY: models $(TRAININGS)
-models: $(TRAININGS) ## train the embedded models again
+models: $(TRAININGS) ##develop train the embedded models again
 $(TRAININGS): $(TRAIN_TEXT) $(LIST_TEXT) $(VALID_TEXT) $(BIN)/train-lm | $(QUIET)
 
 train-llama-first:

@@ -1,5 +1,5 @@
-# caps.jq - one run within a cap beside the same run whole: memory by the counters and by the
-# control group, time of the passes, and what was foretold of it.
+# caps.jq - a run under a memory limit beside the same run without one: memory by the counters and
+# by the control group, time of the passes, and the predicted slow-down.
 def passes: map(select(.kind == "generation")) | last;
 ($run | passes) as $r | ($whole | passes) as $w
 | ($r.batch_ns / $w.batch_ns) as $measured

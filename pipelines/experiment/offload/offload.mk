@@ -1,16 +1,22 @@
-# offload.mk - models in less memory than their weights take: each contestant whole, then within
-# each of CAPS (--mem-cap, --device-map auto, nothing quantized), in a control group that has an
-# eighth more, so that its peak is a measurement and no limit. What was foretold of the time is held
-# against what it took. `make caps PROFILE=cpu-8b` takes the 8B shapes (a run draws 16 GB of
-# weights, and writes what is outside to TMPDIR: --offload-dir).
+# offload.mk - models in less memory than their weights need: each model whole, then under each
+# limit of CAPS (--mem-cap, --device-map auto, nothing quantized), in a control group with an eighth
+# more, so that the group measures the peak and does not limit it. The predicted time is compared
+# with the measured time. make caps PROFILE=cpu-8b runs the 8B shapes (a run draws 16 GB of weights,
+# and writes the layers that do not fit to TMPDIR: --offload-dir).
 #
 #   $(R)/caps/SYSTEM-CAP.ndjson, .group -> $(R)/caps/caps.ndjson
+
+# memory limits
 CAPS       ?= 8G 6G 4G
+# tokens of the prompt
 CAPS_ROWS  ?= 64
+# options of gen-llada
 CAPS_LLADA ?= --gen-length 64 --block-length 64 --steps 2
+# options of gen-llama
 CAPS_LLAMA ?= --max-new 6 --ignore-eos
+# options of both
 CAPS_FLAGS ?= --device cpu --dtype bf16
-# the last round counts; a run of several is watched, and what was disturbed runs again
+# rounds, of which the last counts, and repeats of disturbed batches
 CAPS_TIMING ?= --warmup 0 --repeat 2 --again 2
 
 caps_gen_LLADA = $(BIN)/gen-llada -m $(LLADA) $(CAPS_LLADA)
@@ -43,5 +49,6 @@ $(R)/caps/caps.ndjson: $(CAPS_RUNS) pipelines/experiment/offload/caps.jq
 	done; done > $@.tmp && mv $@.tmp $@
 
 .PHONY: caps
-caps: $(R)/caps/caps.ndjson ## models in less memory than they take: peaks, slow-down, as foretold?
+caps: $(R)/caps/caps.ndjson \
+    ##run models under a memory limit: peak and slow-down against the prediction
 	@jq -r -f pipelines/experiment/offload/caps-said.jq $<

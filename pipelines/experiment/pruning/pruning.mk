@@ -1,21 +1,27 @@
-# pruning.mk - what pruning costs: each contestant without shares of its heads and hidden units, by
-# each score, against itself whole, on the prompts of memory.mk: likelihood of the references,
-# accuracy of the answers (both in pairs of prompts), bytes and tokens a second. By one of the
-# scores a model is trained on for a while after it lost a share. Not part of `make all`: it makes
-# and runs dozens of models.
+# pruning.mk - what pruning costs: each model without a share of its heads and hidden units, chosen
+# by each score, against the whole model, on the prompts of memory.mk: likelihood of the references
+# and accuracy of the answers (paired by prompt), bytes, tokens a second. With one of the scores the
+# pruned model is trained on for a while. Not part of make all: it makes and runs dozens of models.
 #
 #   $(R)/prune/models/NAME/, NAME.ndjson      pack-model (NAME: MODEL-SCORE-SHARE)
 #   $(R)/prune/SYSTEM/NAME.ndjson, likelihood-NAME.ndjson -> comparison.ndjson
 #   -> $(R)/figures/pruning.svg
+
+# shares of the heads and hidden units to remove
 PRUNE_SHARES ?= 0.1 0.2 0.3 0.5
+# scores of pack-model that choose what is removed
 PRUNE_SCORES ?= first l2 gate activation
+# number of prompts
 PRUNE_PROMPTS ?= 64
-# texts whose activations count, so many of them: other ones than those of the measurement
+# texts whose activations are the score; not those of the measurement
 PRUNE_TEXTS  ?= data/corpus/train.ndjson.gz
+# number of these texts
 PRUNE_COUNT  ?= 64
-# and what is trained on: MODEL-activation-SHARE for so many steps; empty: nothing is
+# shares after which the model pruned by activation is trained on (0.3; own models: none)
 PRUNE_RECOVER ?= $(if $(OWNED),,0.3)
+# steps of this training
 PRUNE_STEPS  ?= 200
+# texts of this training
 PRUNE_TRAIN_TEXTS ?= data/corpus/train.ndjson.gz data/corpus/train-lists.ndjson.gz
 
 prune_all  := $(foreach s,$(PRUNE_SCORES),$(foreach n,$(PRUNE_SHARES),$(s)-$(n)))
@@ -38,7 +44,7 @@ gen-LLADA = $(BIN)/gen-llada --steps $(QUANT_STEPS) --gen-length $(QUANT_LENGTH)
 gen-LLAMA = $(BIN)/gen-llama --max-new $(QUANT_LENGTH) $(LLAMA_FLAGS)
 mode-LLADA = elbo --samples $(QUANT_SAMPLES)
 mode-LLAMA = nll
-# What the embedded models were trained by last, with a lower peak.
+# the options of the last training of the embedded models, with a lower peak of the learning rate
 train-LLADA = --rate 0.0003 --min-len 40 --max-len 88 --oversample sum --times 6 --whole 0.1 \
     --cut 0.6
 train-LLAMA = --rate 0.0003 --oversample sum --times 3
@@ -122,5 +128,5 @@ $(R)/figures/pruning.svg: | $(R)/figures/pruning.png
 
 .PHONY: pruning
 pruning: $(PRUNING) $(R)/figures/pruning.svg \
-    ## what pruning costs: PRUNE_SHARES= PRUNE_SCORES= PRUNE_STEPS=
+    ##run quality, speed and bytes of pruned models (PRUNE_SHARES=)
 	@jq -sr -f pipelines/experiment/pruning/pruning.jq $(PRUNING) | $(PLAIN)

@@ -1,15 +1,18 @@
-# robustness.mk - how far answers are those of the weights, and how far those of the arithmetic: the
-# same prompts in other number formats, batch sizes and instruction sets. The runs of memory.mk
-# without a quantization are the base; the first ROBUST_PROMPTS of its questions are answered again
-# with one setting changed, and compared prompt by prompt: what share of answers and of their ids
-# differ, where they part, and what that does to the accuracy. What quantizations do is compared in
-# memory.mk. Part of phase 5.
+# robustness.mk - how much of an answer depends on the arithmetic: the same prompts in other number
+# formats, batch sizes and instruction sets. The unquantized runs of memory.mk are the base; the
+# first ROBUST_PROMPTS of its questions are answered again with one setting changed, and compared
+# prompt by prompt: the share of answers and of ids that differ, where they part, and the accuracy.
+# Part of phase 5. (memory.mk compares quantizations.)
 #
 #   $(R)/robust/SYSTEM-AXIS-VALUE.ndjson -> exact-AXIS.ndjson -> AXIS.ndjson (AXIS: dtype batch isa)
+
+# number of prompts
 ROBUST_PROMPTS ?= 16
+# number formats
 ROBUST_dtype   ?= f32 bf16
+# batch sizes
 ROBUST_batch   ?= 1 8
-# those of the instruction sets built here that this machine has
+# instruction sets; those that this machine lacks are left out
 ROBUST_isa     ?= portable $(CPU_LEVELS)
 
 text-$(R)/robust/settings = $(ROBUST_PROMPTS)
@@ -21,11 +24,11 @@ robust_llada = $(BIN)/gen-llada -m $(LLADA) --steps $(QUANT_STEPS) --gen-length 
     --block-length $(BLOCK_LENGTH) --batch $(QUANT_BATCH) --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS)
 robust_llama = $(BIN)/gen-llama -m $(LLAMA) --max-new $(QUANT_LENGTH) \
     --batch $(QUANT_BATCH) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS)
-# the value that the base has
+# the value of the base
 robust_base = $$(jq -nr 'first(inputs | select(.kind == "generation")).$(1)' $<)
 
-# $(call robust,SYSTEM,AXIS,VALUE): an empty file where the base has that value already, or where
-# this machine lacks the instruction set (69), as the generator then says.
+# $(call robust,SYSTEM,AXIS,VALUE): answers with this value. The file is empty where the base has
+# the value already, or where the machine lacks the instruction set (69).
 define robust
 $(R)/robust/$(1)-$(2)-$(3).ndjson: $(R)/quant/$(1)-none.ndjson $(R)/robust/questions.ndjson
 	$$(call say,gen-$(1) $(2) $(3))\
@@ -35,7 +38,7 @@ $(R)/robust/$(1)-$(2)-$(3).ndjson: $(R)/quant/$(1)-none.ndjson $(R)/robust/quest
 	    fi
 endef
 
-# $(call robust_axis,AXIS): against the base, where anything differs from it.
+# $(call robust_axis,AXIS): comparisons with the base, unless every value is that of the base.
 define robust_axis
 $(foreach s,llada llama,$(foreach v,$(ROBUST_$(1)),$(eval $(call robust,$(s),$(1),$(v)))))
 robust_$(1)_RUNS := $(foreach s,llada llama,$(R)/quant/$(s)-none.ndjson \
@@ -54,9 +57,9 @@ $(R)/robust/$(1).ndjson: $$(robust_$(1)_RUNS) $(R)/robust/exact-$(1).ndjson \
 endef
 $(foreach a,dtype batch isa,$(eval $(call robust_axis,$(a))))
 
-# Drawn weights choose between near equals: that their answers differ says nothing.
+# Drawn weights choose between near equals, so differences of their answers mean nothing.
 ROBUST := $(if $(filter synth:%,$(LLADA) $(LLAMA)),,\
               $(foreach a,dtype batch isa,$(if $(ROBUST_$(a)),$(R)/robust/$(a).ndjson)))
 .PHONY: robustness
-robustness: $(ROBUST) $(QUANT) ## how far number formats, batches, instruction sets change answers
+robustness: $(ROBUST) $(QUANT) ##run changes of answers by format, batch, instruction set
 	@jq -sr -f pipelines/experiment/robustness/robust.jq $(ROBUST) $(QUANT) | $(PLAIN)

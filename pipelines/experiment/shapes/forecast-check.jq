@@ -1,8 +1,8 @@
-# forecast-check.jq - the errors of `forecast --check` as a table (slurped, -r): for each machine
-# that was measured and each source that published, how many figures there are and where forecast /
-# figure lies. A rate that is forecast too high and a time that is forecast too low are both
-# optimism, so ratios of rates are turned over: above 1, the forecast is too slow. Then crossovers,
-# whose ratio above 1 favours LLaDA, and to which side forecasts err.
+# forecast-check.jq - the errors of forecast --check as a table: for each measured machine and each
+# published source the number of figures and forecast / figure. Ratios of rates are inverted,
+# because a rate forecast too high and a time forecast too low both are optimism: above 1 the
+# forecast is too slow. Then crossovers, whose ratio above 1 favours LLaDA, and the side to which
+# forecasts err. Run with -sr.
 def three: if . >= 100 then round else . * 100 | round / 100 end;
 def slower: if .metric | test("_per_s$") then 1 / .ratio else .ratio end;
 def median: sort | if length % 2 == 1 then .[length / 2 | floor]

@@ -1,5 +1,6 @@
-# shapes.jq - what a batch takes at each step count, and where the two are alike: a line a record of
-# kind forecast, from make shapes (run with -r). What the line cannot carry is said behind it.
+# shapes.jq - make shapes as text: the time of a batch at each step count, and the step count at
+# which both models take the same time; doubts about the line stand behind. Inputs: records of kind
+# forecast; run with -r.
 def seconds: if . then . / 1e5 | round / 10000 else "?" end;
 def tenth: if . then . * 10 | round / 10 else "?" end;
 def doubts: [(select(.line_holds == false)

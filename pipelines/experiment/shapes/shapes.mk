@@ -1,13 +1,15 @@
-# shapes.mk - how fast two shapes are and what memory they take, whatever their weights: the sweep
-# of a profile whose models are drawn (synth:), where quality is null and passes are alike.
+# shapes.mk - speed and memory of two shapes with drawn weights (synth:). Their quality is null.
 #
-# Prompts are ids, as many as a batch has: with equal lengths and contract fixed every prompt is the
-# same work, so more of them would say nothing more. Nor would more steps: a pass computes the whole
-# canvas, so time is a line in the steps (lib/forecast/along.h). A few short sweeps are
-# measured, SHAPE_STEPS, the last of them a check of the line through the others (residual_ratio),
-# and the times of SHAPE_TO are records of kind forecast, modelled, with what they rest on.
+# Prompts are token ids, as many as a batch holds. With equal lengths and contract fixed every
+# prompt is the same work, so more prompts would add nothing. More steps would not either: each pass
+# computes the whole canvas, so time is a line in the steps (lib/forecast/along.h). The
+# step counts of SHAPE_STEPS are measured, the last of them to check the line through the others
+# (residual_ratio); the times at the step counts of SHAPE_TO are modelled, records of kind forecast.
 #
 #   $(R)/shape-FORMAT-BATCH/metrics.ndjson -> $(R)/shapes.ndjson
+
+# file that make measured writes
+MEASURED      ?= data/measured/$(PROFILE)-$(FP).ndjson
 define shape_settings
 shape-$(1)-$(2)_SYSTEMS  := llada,llama
 shape-$(1)-$(2)_STEPS    := $(SHAPE_STEPS)
@@ -22,8 +24,7 @@ shape-$(1)-$(2)_LLAMA_FLAGS := --quant $(1)
 endef
 $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),\
     $(eval $(call shape_settings,$(q),$(b)))))
-$(foreach s,$(SHAPES),$(eval $(call launches,$(s))))
-$(foreach s,$(SHAPES),$(eval $(call metrics,$(s))))
+SWEPT += $(SHAPES)
 
 shape_prompt = {id: "p\($$p)", prompt_ids: [range($$n) | (7919 * . + 104729 * $$p) % 400 + 5]}
 text-$(R)/stamp/shape-prompts = $(SHAPE_PROMPT)
@@ -40,21 +41,19 @@ $(R)/shapes.ndjson: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/ceilings.ndjson $(R)/
 	    $(beside) $(BIN)/forecast --along-steps --steps $(SHAPE_TO) $(filter %.ndjson,$^) -o $@
 
 .PHONY: shapes
-shapes: $(R)/shapes.ndjson ## speed and memory of two shapes with drawn weights (PROFILE=cpu-8b)
+shapes: $(R)/shapes.ndjson ##run speed and memory of the 8B shapes (PROFILE=cpu-8b)
 	@jq -r -f pipelines/experiment/shapes/shapes.jq $<
 
-# What of it is worth keeping, with machine and commit inside.
-MEASURED ?= data/measured/$(PROFILE)-$(FP).ndjson
+# The records worth keeping, with the machine and the commit.
 .PHONY: measured
-measured: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/ceilings.ndjson $(R)/shapes.ndjson ## keep it \
-    in data/measured
+measured: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/ceilings.ndjson $(R)/shapes.ndjson \
+    ##develop store the records of make shapes in data/measured
 	@mkdir -p $(dir $(MEASURED))
 	@jq -sc -f pipelines/experiment/shapes/measured.jq $^ > $(MEASURED).tmp
 	@mv $(MEASURED).tmp $(MEASURED)
 	@echo '$(MEASURED)'
 
-# What a forecast is worth: its errors against all that was measured and published, from records
-# that are there; nothing is run.
+# The errors of forecast against all stored measurements and published numbers; runs nothing.
 CHECKED := $(wildcard data/measured/*.ndjson)
 $(RESULTS)/forecast-check.ndjson: $(CHECKED) data/published.ndjson data/hardware.ndjson \
     $(TOOL)-forecast | $(QUIET)
@@ -62,5 +61,6 @@ $(RESULTS)/forecast-check.ndjson: $(CHECKED) data/published.ndjson data/hardware
 	    $(beside) $(BIN)/forecast -q --check $(CHECKED) -o $@
 
 .PHONY: forecast-check
-forecast-check: $(RESULTS)/forecast-check.ndjson ## the errors of forecast where they are known
+forecast-check: $(RESULTS)/forecast-check.ndjson \
+    ##look the errors of forecast against measurements
 	@jq -sr -f pipelines/experiment/shapes/forecast-check.jq $<
