@@ -16,7 +16,7 @@ sh "$scratch/planted" | awk '/^  MUTE=1/ { getline; if ($0 ~ /^ *$/) found = 1 }
 ok $? "planted: a setting without a comment is found"
 sed -n '/^### config.mk/,$p' pipelines/README.md >"$scratch/page"
 pipelines/bin/settings --markdown | diff - "$scratch/page" >"$scratch/diff"
-ok $? "pipelines/README.md has the same settings (pipelines/bin/settings --markdown)"
+ok $? "pipelines/README.md has the same settings"
 sed -n '1,10s/^/# /p' "$scratch/diff"
 
 mkdir "$scratch/tree"
