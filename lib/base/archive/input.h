@@ -2,9 +2,8 @@
  * member of a .zip, .tar, .tar.gz...
  *
  * The magic is sniffed here and exactly one filter is appended: libarchive's automatic mode unpacks
- * nested gzip without end. Nothing is ever extracted by name. A zip whose central directory says
- * something else than its members (zip.h) is refused; through a pipe, where that directory comes
- * last, only the members themselves are believed.
+ * nested gzip without end. Nothing is ever extracted by name. libarchive checks the CRC of a zip's
+ * member.
  */
 #ifndef BASE_ARCHIVE_INPUT_H
 #define BASE_ARCHIVE_INPUT_H
