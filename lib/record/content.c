@@ -1,6 +1,4 @@
-/* content.c - see content.h. Members are added up, so that their order does not count, and so that
- * a record of which some members are new need not be read as a whole (quick-again.c).
- */
+/* content.c - see content.h. The hashes of members are added, so their order does not count. */
 #include "lib/record/content.h"
 
 #include <string.h>
@@ -48,25 +46,13 @@ uint64_t content_of(const json_t *v)
     }
 }
 
-uint64_t content_of_numbers(const struct numbers *l)
-{
-    uint64_t h = JSON_ARRAY;
-    for (size_t i = 0; i < l->n; i++)
-        h = mix_bits(h, mix_bits(JSON_INTEGER, (uint64_t)l->v[i]));
-    return mix_bits(h, l->n);
-}
-
-uint64_t content_of_member(const char *key, size_t n, uint64_t value)
-{
-    return n == 3 && !memcmp(key, "run", 3) ? 0 : of_member(key, n, value);
-}
-
 uint64_t content_of_record(const json_t *record)
 {
     const char *key;
     const json_t *v;
     uint64_t sum = 0;
     json_object_foreach((json_t *)(uintptr_t)record, key, v)
-        sum += content_of_member(key, strlen(key), content_of(v));
+        if (strcmp(key, "run"))
+            sum += of_member(key, strlen(key), content_of(v));
     return sum;
 }

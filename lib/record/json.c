@@ -11,7 +11,6 @@
 #include "lib/base/buf.h"
 #include "lib/base/file.h"
 #include "lib/base/plain.h"
-#include "lib/record/quick.h"
 
 enum { PARSE_FLAGS = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL };
 
@@ -62,8 +61,7 @@ int json_put(const json_t *v, size_t flags, struct buf *to)
 
 json_t *json_strict(const char *bytes, size_t n, json_error_t *why)
 {
-    json_t *j = quick_object(bytes, n);
-    return j ? j : json_loadb(bytes, n, PARSE_FLAGS, why);
+    return json_loadb(bytes, n, PARSE_FLAGS, why);
 }
 
 json_t *json_bytes(const char *bytes, size_t n, const char *where, struct err *e)

@@ -23,7 +23,7 @@ json_t *json_file(const char *path, size_t limit, struct err *e);
 /* The same from memory; `where` names it in messages. */
 json_t *json_bytes(const char *bytes, size_t n, const char *where, struct err *e);
 
-/* json_loadb, strict and faster; integers beyond 64 bits are errors. */
+/* json_loadb, strict; integers beyond 64 bits are errors. */
 json_t *json_strict(const char *bytes, size_t n, json_error_t *why);
 
 /* Appends it as text, with jansson's flags. -1: it is none. */

@@ -13,10 +13,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/archive/input.h"
 #include "lib/base/mem.h"
-#include "lib/record/content.h"
 #include "lib/record/json.h"
-#include "lib/record/numbers.h"
-#include "lib/record/quick.h"
 #include "lib/record/schema.h"
 
 enum { LINE_MAX_BYTES = 64 << 20, BLOCK = 1 << 18 };
@@ -34,10 +31,6 @@ struct rec_reader {
     /* The span from `meta` (or the start of the file) on. */
     struct hash *hash;
     int64_t records;
-    int unchanging;         /* rec_read_unchanging */
-    struct quick_again last; /* the records before, if so */
-    struct numbers_apart own, numbers; /* lists of a record that is not ordinary; of any */
-    uint64_t content, said; /* rec_read_content, rec_read_said */
     json_t *inputs; /* [{path, sha256}] of the spans that ended well */
     int open; /* a `meta` was seen and no `end` yet */
     int unsound;
@@ -82,8 +75,6 @@ void rec_read_close(struct rec_reader *r)
     free(r->where);
     free(r->block);
     buf_free(&r->text);
-    quick_again_free(&r->last);
-    numbers_free(&r->own);
     hash_free(r->hash);
     json_decref(r->inputs);
     free(r);
@@ -153,66 +144,6 @@ static int is_blank(const struct buf *b)
     return 1;
 }
 
-void rec_read_unchanging(struct rec_reader *r)
-{
-    r->unchanging = 1;
-}
-
-const struct numbers_apart *rec_read_numbers(struct rec_reader *r)
-{
-    r->unchanging = r->last.apart = 1;
-    return &r->numbers;
-}
-
-void rec_read_about(struct rec_reader *r, const char *const *names)
-{
-    r->unchanging = 1;
-    r->last.names = names;
-}
-
-uint64_t rec_read_said(const struct rec_reader *r)
-{
-    return r->said;
-}
-
-uint64_t rec_read_content(const struct rec_reader *r)
-{
-    return r->content;
-}
-
-/* The line by jansson, if need be. */
-static json_t *parse_other(struct rec_reader *r, json_error_t *why)
-{
-    json_t *j = json_strict(r->text.data, r->text.len, why);
-    r->content = r->unchanging ? content_of_record(j) : 0;
-    r->said = 0;
-    r->numbers.apart = r->last.apart && rec_is(j, "kind", "generation");
-    if (r->numbers.apart) {
-        numbers_take_out(&r->own, j);
-        r->numbers = r->own;
-        r->numbers.apart = 1;
-    }
-    return j;
-}
-
-/* The line as JSON; NULL: *why. Lists are kept apart of generation records alone: one of another
- * kind that has such a list is read once more. */
-static json_t *parse_text(struct rec_reader *r, json_error_t *why)
-{
-    const char *text = r->text.data;
-    json_t *j = r->unchanging ? quick_again(&r->last, text, r->text.len) : NULL;
-    if (!j)
-        return parse_other(r, why);
-    r->content = quick_content(&r->last);
-    r->said = quick_said(&r->last);
-    if (!r->last.apart)
-        return json_incref(j);
-    r->numbers = *quick_lists(&r->last);
-    r->numbers.apart = rec_is(j, "kind", "generation");
-    return r->numbers.apart || !numbers_any(&r->numbers) ? json_incref(j)
-                                                         : json_strict(text, r->text.len, why);
-}
-
 /* The line as an object of a schema that we know. NULL: *e filled. */
 static json_t *parse_line(struct rec_reader *r, struct err *e)
 {
@@ -224,7 +155,7 @@ static json_t *parse_line(struct rec_reader *r, struct err *e)
         err_set(e, EXIT_BAD_DATA, "a NUL byte in the line; expected one JSON object a line");
     if (e->code)
         return NULL;
-    json_t *j = parse_text(r, &je);
+    json_t *j = json_strict(t->data, t->len, &je);
     if (!j) {
         err_set(e, EXIT_BAD_DATA, "not a JSON object: %s (byte %d)", je.text, je.position);
         return NULL;

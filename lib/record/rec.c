@@ -44,11 +44,6 @@ static int write_all(int fd, const char *p, size_t n)
     return 0;
 }
 
-static int dump(const json_t *v, struct buf *to)
-{
-    return json_put(v, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15), to);
-}
-
 /* A record and its line feed. */
 static int write_line(struct rec_writer *w, const struct buf *line, struct err *e)
 {
@@ -71,7 +66,7 @@ static int write_line(struct rec_writer *w, const struct buf *line, struct err *
 static int write_record(struct rec_writer *w, const json_t *record, struct err *e)
 {
     struct buf line = {0};
-    int bad = dump(record, &line)
+    int bad = json_put(record, JSON_COMPACT | JSON_REAL_PRECISION(15), &line)
                   ? err_set(e, EXIT_INTERNAL, "a record of kind '%s' cannot be written as JSON",
                             rec_kind(record))
                   : 0;
@@ -154,18 +149,18 @@ int rec_open_work(struct rec_writer *w, const struct common *c, const struct res
     return bad;
 }
 
-/* errors: those that an error record stands for. */
-static void count(struct rec_writer *w, int64_t errors, int failed)
+static void count(struct rec_writer *w, const json_t *record)
 {
+    const char *status = rec_text(record, "status");
+    int64_t errors = rec_failures(record);
     w->records++;
-    w->failed += errors ? errors : failed;
+    w->failed += errors ? errors : status && strcmp(status, "ok");
 }
 
 /* Counts and writes a record that is neither `meta` nor `end`. */
 static int write_counted(struct rec_writer *w, const json_t *record, struct err *e)
 {
-    const char *status = rec_text(record, "status");
-    count(w, rec_failures(record), status && strcmp(status, "ok"));
+    count(w, record);
     return write_record(w, record, e);
 }
 
@@ -176,45 +171,6 @@ int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err
         return err_set(e, EXIT_INTERNAL, "a record of kind '%s' could not be built", kind);
     int bad = write_counted(w, r, e);
     json_decref(r);
-    return bad;
-}
-
-static void put_key(struct buf *members, const char *key)
-{
-    buf_text(members, members->len ? ",\"" : "\"");
-    buf_text(members, key);
-    buf_text(members, "\":");
-}
-
-void rec_put_plain(struct buf *members, const char *key, const char *text)
-{
-    put_key(members, key);
-    buf_char(members, '"');
-    buf_text(members, text);
-    buf_char(members, '"');
-}
-
-void rec_put(struct buf *members, const char *key, json_t *value)
-{
-    put_key(members, key);
-    must(!value || dump(value, members));
-    json_decref(value);
-}
-
-int rec_write_members(struct rec_writer *w, const char *kind, const struct buf *members,
-                      struct err *e)
-{
-    struct buf line = {0};
-    buf_reserve(&line, members->len + 256);
-    buf_text(&line, "{\"schema\":\"" RECORD_SCHEMA "\"");
-    rec_put_plain(&line, "kind", kind);
-    rec_put(&line, "run", json_string(w->run));
-    buf_char(&line, ',');
-    buf_put(&line, members->data, members->len);
-    buf_text(&line, "}\n");
-    count(w, 0, 0);
-    int bad = write_line(w, &line, e);
-    buf_free(&line);
     return bad;
 }
 
@@ -356,27 +312,24 @@ int64_t rec_kept_left(const struct rec_writer *w)
     return resume_left(w->work);
 }
 
-const struct kept *rec_kept(struct rec_writer *w)
+const json_t *rec_kept(const struct rec_writer *w)
 {
     return resume_next(w->work);
 }
 
-const struct kept *rec_kept_of(struct rec_writer *w, const char *kind, const json_t *of)
+const json_t *rec_kept_of(const struct rec_writer *w, const char *kind, const json_t *of)
 {
-    const struct kept *k = rec_kept(w);
-    int same = k && kept_is(k, KEPT_KIND, kind) &&
-               kept_equals(k, KEPT_ID, json_object_get(of, "id"));
+    const json_t *k = rec_kept(w), *id = json_object_get(of, "id");
+    int same = k && id && rec_is(k, "kind", kind) && json_equal(json_object_get(k, "id"), id);
     return same ? k : NULL;
 }
 
 void rec_keep(struct rec_writer *w)
 {
-    const struct kept *k = rec_kept(w);
+    const json_t *k = rec_kept(w);
     if (!k)
         return;
-    int is_error = kept_is(k, KEPT_KIND, "error");
-    int64_t errors = is_error ? rec_failures_of(kept_int(k, KEPT_MORE, 1)) : 0;
-    count(w, errors, *k->json[KEPT_STATUS] == '"' && !kept_is(k, KEPT_STATUS, "ok"));
+    count(w, k);
     resume_take(w->work);
 }
 

@@ -23,7 +23,6 @@
 #include "lib/base/err.h"
 #include "lib/base/hash.h"
 #include "lib/base/out.h"
-#include "lib/record/numbers.h"
 #include "lib/record/resume.h"
 
 enum {
@@ -50,13 +49,6 @@ int rec_open(struct rec_writer *w, const struct common *c, const char *tool, int
              char **argv, json_t *extra, struct err *e);
 /* Writes {schema, kind, run, members of `fields`}; steals `fields`. A `run` inside fields wins. */
 int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err *e);
-/* The same of members that are JSON text already: for records that say much of what the one before
- * said. None of them is schema, kind, run or status. rec_put adds one (of a plain name; steals the
- * value) as rec_write would write it. */
-int rec_write_members(struct rec_writer *w, const char *kind, const struct buf *members,
-                      struct err *e);
-void rec_put(struct buf *members, const char *key, json_t *value);
-void rec_put_plain(struct buf *members, const char *key, const char *text); /* no sign to escape */
 /* Writes a record that came in, unchanged (borrowed); but a `meta` becomes kind "parent" and an
  * `end` is left out, because every stream has one of its own. */
 int rec_pass(struct rec_writer *w, const json_t *record, struct err *e);
@@ -91,9 +83,9 @@ int rec_open_work(struct rec_writer *w, const struct common *c, const struct res
                   const char *tool, int argc, char **argv, json_t *extra, struct err *e);
 
 int64_t rec_kept_left(const struct rec_writer *w);  /* records that were kept and not taken over */
-const struct kept *rec_kept(struct rec_writer *w);  /* the next of them, borrowed; NULL: none */
+const json_t *rec_kept(const struct rec_writer *w); /* the next of them, borrowed; NULL: none */
 /* rec_kept, if that is of this kind and has the id of the record `of`; else NULL. */
-const struct kept *rec_kept_of(struct rec_writer *w, const char *kind, const json_t *of);
+const json_t *rec_kept_of(const struct rec_writer *w, const char *kind, const json_t *of);
 void rec_keep(struct rec_writer *w);                /* takes it over, when there is one */
 int rec_drop_kept(struct rec_writer *w, struct err *e); /* cuts off those that are left */
 /* 1: what rec_abandon leaves can be resumed. */
@@ -117,18 +109,6 @@ struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err 
  * was read since `meta` is EXIT_BAD_DATA, and so is a `meta` without an `end`: the stream was cut.
  * Each meta ... end is verified on its own, so streams may be concatenated. */
 int rec_read(struct rec_reader *r, json_t **record, struct err *e);
-/* The caller promises to change no record: what a record has as the one before had it is then not
- * read again. */
-void rec_read_unchanging(struct rec_reader *r);
-/* The same, and of generation records the lists of numbers_names that hold whole numbers are not in
- * the record but there: borrowed, of the last record until the next one is read. */
-const struct numbers_apart *rec_read_numbers(struct rec_reader *r);
-/* One hash of the members of these names (ended by NULL; borrowed): records that have the same one
- * say the same in them. 0: it is not known. */
-void rec_read_about(struct rec_reader *r, const char *const *names);
-uint64_t rec_read_said(const struct rec_reader *r);
-/* content_of_record of the last record, with all its lists; of a reader of records unchanged. */
-uint64_t rec_read_content(const struct rec_reader *r);
 const char *rec_where(struct rec_reader *r); /* "FILE:LINE" of the last record; borrowed */
 /* [{path, sha256}] of the streams read to their end: from `meta` on the hash that their `end` has,
  * of lines without these the hash of the lines. The caller's reference. */

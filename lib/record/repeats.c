@@ -70,13 +70,13 @@ static int refuse(const json_t *r, struct err *e)
                    "give each process its own --launch", config ? config : "?");
 }
 
-int repeats_take(struct repeats *s, const json_t *r, uint64_t content, struct err *e)
+int repeats_take(struct repeats *s, const json_t *r, struct err *e)
 {
     const char *const *members = place_of(rec_kind(r));
     if (!members)
         return 0;
     make_room(s);
-    struct repeats_seen is = {hash_place(r, members), content};
+    struct repeats_seen is = {hash_place(r, members), content_of_record(r)};
     struct repeats_seen *had = find(s->seen, s->cap, is.place);
     if (!had->place) {
         *had = is;

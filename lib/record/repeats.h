@@ -20,9 +20,9 @@ struct repeats { /* begins as zeroes */
     size_t n, cap;
     int64_t dropped;           /* repeats met */
 };
-/* content: content_of_record, which the reader knows. 0: new, or of no place; 1: the same as an
- * earlier one; -1: another one has its place (EXIT_BAD_DATA). */
-int repeats_take(struct repeats *r, const json_t *record, uint64_t content, struct err *e);
+/* 0: new, or of no place; 1: the same as an earlier one; -1: another one has its place
+ * (EXIT_BAD_DATA). */
+int repeats_take(struct repeats *r, const json_t *record, struct err *e);
 void repeats_free(struct repeats *r);
 
 #endif

@@ -22,7 +22,6 @@
 #include "lib/base/err.h"
 #include "lib/base/hash.h"
 #include "lib/base/out.h"
-#include "lib/record/kept.h"
 
 #define RESUME_OPTION(to)                                                                       \
     {"fresh", 0, OPT_FLAG, &(to),                                                               \
@@ -54,7 +53,7 @@ int resume_goes_on(const struct resume *r);  /* 1: records are kept, after their
 int resume_went_on(const struct resume *r);  /* 1: some were taken over */
 int resume_is_lasting(const struct resume *r); /* 1: another process may go on */
 int64_t resume_left(const struct resume *r); /* records that were kept and not taken over */
-const struct kept *resume_next(struct resume *r); /* the next of them, borrowed; NULL: none */
+const json_t *resume_next(const struct resume *r); /* the next of them, borrowed; NULL: none */
 void resume_take(struct resume *r); /* takes it over */
 /* The next kept record must be this line (with its line feed). Takes it over. */
 int resume_match(struct resume *r, const struct buf *line, struct err *e);

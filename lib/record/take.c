@@ -24,7 +24,7 @@ static int is_known(const char *kind)
 
 /* -1 with bad->code: malformed; -1 without: *e filled. */
 static int one(struct take *t, struct repeats *seen, struct rec_writer *out, take_fn *fn, void *ctx,
-               const json_t *record, uint64_t content, struct err *bad, struct err *e)
+               const json_t *record, struct err *bad, struct err *e)
 {
     const char *kind = rec_kind(record);
     t->failed += rec_failures(record);
@@ -37,7 +37,7 @@ static int one(struct take *t, struct repeats *seen, struct rec_writer *out, tak
         repeats_free(seen);
         *seen = fresh;
     }
-    int got = repeats_take(seen, record, content, bad);
+    int got = repeats_take(seen, record, bad);
     t->unsound |= got < 0;
     if (got == 0 && (got = fn(ctx, record, bad)) > 0)
         t->taken++;
@@ -64,15 +64,13 @@ int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, cons
 {
     struct repeats seen = {0};
     int rc = 0;
-    rec_read_unchanging(in);
     while (!rc && (!limit || t->taken < limit)) {
         struct err bad = {0};
         json_t *record;
         int got = rec_read(in, &record, &bad);
         if (got == 0)
             break;
-        int failed = got < 0 || one(t, &seen, out, fn, ctx, record, rec_read_content(in),
-                                    &bad, e);
+        int failed = got < 0 || one(t, &seen, out, fn, ctx, record, &bad, e);
         if (failed && (bad.code == EXIT_BAD_DATA || bad.code == EXIT_FAILED_RECORDS))
             rc = note_bad(t, in, out, log, record, &bad, e);
         else if (failed)
