@@ -9,7 +9,7 @@
 
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
-#include "lib/base/mix.h"
+#include "lib/base/hash64.h"
 
 static int is_at(const struct places *p, size_t place, const char *text, size_t n)
 {
@@ -20,7 +20,7 @@ static int is_at(const struct places *p, size_t place, const char *text, size_t 
 /* The slot that holds the text, or where it would be. */
 static uint32_t *find(const struct places *p, const char *text, size_t n)
 {
-    size_t i = mix_text(0, text, n) & (p->slots - 1);
+    size_t i = hash64_text(0, text, n) & (p->slots - 1);
     while (p->slot[i] && !is_at(p, p->slot[i] - 1, text, n))
         i = (i + 1) & (p->slots - 1);
     return &p->slot[i];

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "lib/base/mix.h"
+#include "lib/base/hash64.h"
 
 static uint64_t of_member(const char *key, size_t n, uint64_t value)
 {
-    return mix_bits(mix_text(0, key, n), value);
+    return hash64_bits(hash64_text(0, key, n), value);
 }
 
 static uint64_t of_object(const json_t *o)
@@ -17,7 +17,7 @@ static uint64_t of_object(const json_t *o)
     uint64_t sum = 0;
     json_object_foreach((json_t *)(uintptr_t)o, key, v)
         sum += of_member(key, strlen(key), content_of(v));
-    return mix_bits(JSON_OBJECT, sum);
+    return hash64_bits(JSON_OBJECT, sum);
 }
 
 uint64_t content_of(const json_t *v)
@@ -31,18 +31,18 @@ uint64_t content_of(const json_t *v)
         return of_object(v);
     case JSON_ARRAY:
         json_array_foreach(v, i, one)
-            h = mix_bits(h, content_of(one));
-        return mix_bits(h, json_array_size(v));
+            h = hash64_bits(h, content_of(one));
+        return hash64_bits(h, json_array_size(v));
     case JSON_STRING:
-        return mix_text(h, json_string_value(v), json_string_length(v));
+        return hash64_text(h, json_string_value(v), json_string_length(v));
     case JSON_INTEGER:
-        return mix_bits(h, (uint64_t)json_integer_value(v));
+        return hash64_bits(h, (uint64_t)json_integer_value(v));
     case JSON_REAL:
         x = json_real_value(v);
         memcpy(&bits, &x, sizeof bits);
-        return mix_bits(h, bits);
+        return hash64_bits(h, bits);
     default:
-        return mix_bits(h, 0);
+        return hash64_bits(h, 0);
     }
 }
 

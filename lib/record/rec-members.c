@@ -47,14 +47,10 @@ const char *rec_kind(const json_t *record)
     return kind ? kind : "";
 }
 
-int64_t rec_failures_of(int64_t more)
-{
-    return more < 1 || more > MORE_MAX ? 1 : more;
-}
-
 int64_t rec_failures(const json_t *record)
 {
-    return strcmp(rec_kind(record), "error") ? 0 : rec_failures_of(rec_int(record, "more", 1));
+    int64_t more = rec_int(record, "more", 1);
+    return strcmp(rec_kind(record), "error") ? 0 : more < 1 || more > MORE_MAX ? 1 : more;
 }
 
 double rec_number(const json_t *record, const char *key)

@@ -121,7 +121,6 @@ void rec_read_close(struct rec_reader *r);
 
 const char *rec_kind(const json_t *record);                   /* "" when absent; borrowed */
 int64_t rec_failures(const json_t *record); /* how many an error record stands for; others: 0 */
-int64_t rec_failures_of(int64_t more);      /* the same of its member `more`; 1: it has none */
 const char *rec_type(const json_t *v); /* for messages: "a text", ..., "nothing"; a constant */
 const char *rec_text(const json_t *record, const char *key);  /* NULL when absent or not a string */
 int rec_is(const json_t *record, const char *key, const char *text); /* 1: it is that text */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/base/mix.h"
+#include "lib/base/hash64.h"
 #include "lib/record/content.h"
 #include "lib/record/rec.h"
 
@@ -29,10 +29,10 @@ static const char *const *place_of(const char *kind)
 static uint64_t hash_place(const json_t *r, const char *const *members)
 {
     uint64_t h = content_of(json_object_get(r, "kind"));
-    h = mix_bits(h, content_of(json_object_get(r, rec_text(r, "point") ? "point" : "config")));
-    h = mix_bits(h, content_of(json_object_get(r, "workload")));
+    h = hash64_bits(h, content_of(json_object_get(r, rec_text(r, "point") ? "point" : "config")));
+    h = hash64_bits(h, content_of(json_object_get(r, "workload")));
     for (; *members; members++)
-        h = mix_bits(h, content_of(json_object_get(r, *members)));
+        h = hash64_bits(h, content_of(json_object_get(r, *members)));
     return h ? h : 1;
 }
 

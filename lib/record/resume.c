@@ -123,8 +123,8 @@ struct finding {
     char *fatal;                 /* what the process died of, or NULL */
 };
 
-/* Adds the record in r->line to the hash of the lines before it. 1: it matches its sum; 0: it has no
- * sum; -1: *e. */
+/* Adds the record in r->line to the hash of the lines before it. 1: it matches its sum; 0: there is
+ * no sum; -1: *e. */
 static int prove(struct resume *r, struct hash *proof, const struct finding *f, struct err *e)
 {
     int same = sums_prove(&r->sums, proof, &r->line, f->records + 2);

@@ -1,6 +1,5 @@
-/* sums.c - sums of lines, at fixed places in their file; see sums.h. All sums have one length. A sum
- * that a power failure cut or filled with zeros does not have the form of one, and counts as absent.
- */
+/* sums.c - sums of lines, at fixed places in their file; see sums.h. All sums have one length. A
+ * power failure may leave a sum cut or full of zeros: such a sum counts as absent. */
 #include "lib/record/sums.h"
 
 #include <errno.h>

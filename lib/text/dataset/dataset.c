@@ -14,7 +14,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
-#include "lib/text/dataset/json.h"
+#include "lib/text/dataset/object.h"
 #include "lib/base/archive/input.h"
 #include "lib/text/split.h"
 

@@ -1,6 +1,6 @@
-/* json.h - the inside of dataset.h: one JSON text of a data set as a prompt. */
-#ifndef TEXT_DATASET_JSON_H
-#define TEXT_DATASET_JSON_H
+/* object.h - the inside of dataset.h: one JSON text of a data set as a prompt. */
+#ifndef TEXT_DATASET_OBJECT_H
+#define TEXT_DATASET_OBJECT_H
 
 #include <jansson.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
-/* manifest.c - writing SHA256SUMS and holding files against it; see manifest.h.
+/* checksums.c - writing SHA256SUMS and holding files against it; see checksums.h.
  *
  * Only files that the checkpoint reads are opened, by the names that it knows: whatever else a
  * manifest lists, and by whatever path, is not touched. A hash that was remembered proves nothing
  * about the bytes of today, so verifying reads them anew.
  */
-#include "lib/checkpoint/manifest.h"
+#include "lib/checkpoint/checksums.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
-#include "lib/checkpoint/origin.h"
+#include "lib/checkpoint/provenance.h"
 #include "lib/record/filehash.h"
 
 enum { MOST_BYTES = 4 << 20, DIGITS = 64 };
@@ -40,12 +40,12 @@ static int write_lines(const char *path, const json_t *files, struct err *e)
     return out_commit(&o, e);
 }
 
-int manifest_write(const struct checkpoint *c, struct err *e)
+int checksums_write(const struct checkpoint *c, struct err *e)
 {
     if (!c->folder)
         return err_set(e, EXIT_BAD_USAGE, "%s: is drawn: there are no files to list",
                        c->config.name);
-    char *path = mem_format("%s/" MANIFEST, c->folder);
+    char *path = mem_format("%s/" CHECKSUMS, c->folder);
     int there = file_exists(path);
     json_t *about = there ? NULL : checkpoint_describe(c, e);
     int bad = there ? err_set(e, EXIT_CANNOT_CREATE, "%s: is there already: --verify holds the "
@@ -56,19 +56,19 @@ int manifest_write(const struct checkpoint *c, struct err *e)
     return bad ? -1 : 0;
 }
 
-int manifest_make(const char *folder, const char *ignore, struct err *e)
+int checksums_make(const char *folder, const char *ignore, struct err *e)
 {
     struct checkpoint c;
     if (checkpoint_open_ignoring(&c, folder, 0, ignore, e))
         return -1;
-    int bad = manifest_write(&c, e);
+    int bad = checksums_write(&c, e);
     checkpoint_close(&c);
     return bad;
 }
 
-void manifest_remove(const char *folder)
+void checksums_remove(const char *folder)
 {
-    static const char *const stale[] = {MANIFEST, ORIGIN};
+    static const char *const stale[] = {CHECKSUMS, PROVENANCE};
     for (size_t i = 0; i < 2; i++) {
         char *path = mem_format("%s/%s", folder, stale[i]);
         unlink(path);
@@ -135,16 +135,16 @@ static int verify_file(const char *path, const json_t *list, const char *manifes
         return -1;
     if (!strcasecmp(want, hex))
         return 0;
-    return err_set(e, EXIT_BAD_DATA, "%s: SHA-256 expected %s (" MANIFEST "), got %s: the file is "
+    return err_set(e, EXIT_BAD_DATA, "%s: SHA-256 expected %s (" CHECKSUMS "), got %s: the file is "
                    "damaged or was changed: fetch it again", path, want, hex);
 }
 
-int manifest_verify(const struct checkpoint *c, struct err *e)
+int checksums_verify(const struct checkpoint *c, struct err *e)
 {
     if (!c->folder)
         return err_set(e, EXIT_BAD_USAGE, "--verify: %s is drawn: there are no files",
                        c->config.name);
-    char *path = mem_format("%s/" MANIFEST, c->folder), *file;
+    char *path = mem_format("%s/" CHECKSUMS, c->folder), *file;
     json_t *list = read_manifest(path, c, e);
     int bad = list ? 0 : -1;
     for (size_t i = 0; !bad && (file = checkpoint_file(c, i)); i++) {
