@@ -1,7 +1,7 @@
 /* places.c - see places.h.
  *
- * A table with open addressing, at most three quarters full. Texts that hash alike are compared, so
- * places are exact. */
+ * A table with open addressing, at most three quarters full. Texts with equal hashes are compared,
+ * so a hash collision does no harm. */
 #include "lib/base/places.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static int is_at(const struct places *p, size_t place, const char *text, size_t 
     return t->n == n && !memcmp(p->bytes.data + t->from, text, n);
 }
 
-/* The slot that holds the text, or where it would be. */
+/* The slot of the text, or the free slot for it. */
 static uint32_t *find(const struct places *p, const char *text, size_t n)
 {
     size_t i = hash64_text(0, text, n) & (p->slots - 1);

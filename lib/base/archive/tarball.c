@@ -1,7 +1,6 @@
 /* tarball.c - see tarball.h.
  *
- * gzip is unpacked by stage.h, which proves its sums and the limit, and libarchive reads tar alone
- * from that.
+ * stage.h unpacks gzip and checks its CRC and the limit; libarchive reads only the tar.
  */
 #include "lib/base/archive/tarball.h"
 
@@ -19,7 +18,7 @@
 struct tarball {
     struct chain chain;
     struct archive *a;
-    int64_t total, limit; /* bytes of members: holes of sparse ones are not in the chain */
+    int64_t total, limit; /* bytes of members; the chain does not count holes of sparse members */
     char block[1 << 16];
 };
 
