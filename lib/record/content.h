@@ -1,6 +1,5 @@
-/* content.h - a hash of 64 bits of what a record says, made of values and not of bytes: the order
- * of members, white space and escapes do not count. Not SHA-256: its chance of a collision is said
- * where it is used.
+/* content.h - a 64-bit hash of the values of a record: the order of members, white space and
+ * escapes do not count. It is not cryptographic; callers state the chance of a collision.
  */
 #ifndef RECORD_CONTENT_H
 #define RECORD_CONTENT_H

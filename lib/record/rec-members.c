@@ -1,7 +1,7 @@
-/* rec-members.c - members of a record, one at a time in and out; see rec.h.
+/* rec-members.c - reading and writing members of a record; see rec.h.
  *
  * Reading never fails: a member that is absent or of another type is NULL, NaN or the caller's
- * value. Writing a number that is not finite writes null and, beside it, the reason.
+ * value. A number that is not finite is written as null, with the reason beside it.
  */
 #include "lib/record/rec.h"
 

@@ -1,7 +1,7 @@
 /* rec.c - records out; see rec.h. Reading is rec-read.c, members are rec-members.c.
  *
- * A record is serialised into one buffer and leaves in one write(2), so that `tail -f` sees whole
- * lines and a killed tool leaves at most one torn line. The SHA-256 in the `end` record is of the
+ * A record is serialised into one buffer and written by one write(2): `tail -f` shows whole lines,
+ * and a killed tool leaves at most one torn line. The SHA-256 in the `end` record is of the
  * lines from `meta` on, each as its bytes and one line feed.
  */
 #include "lib/record/rec.h"
@@ -24,8 +24,8 @@ static void must(int bad)
         err_machine(__FILE__, __LINE__, "cannot build a record (out of memory, or not UTF-8)");
 }
 
-/* All bytes, or -1. A reader that went away ends the process as it ends every filter, also when the
- * parent left SIGPIPE ignored. */
+/* Writes all bytes, or -1. When the reader of a pipe has gone, SIGPIPE ends the process like every
+ * filter, also if the parent ignored SIGPIPE. */
 static int write_all(int fd, const char *p, size_t n)
 {
     while (n > 0) {
@@ -44,7 +44,7 @@ static int write_all(int fd, const char *p, size_t n)
     return 0;
 }
 
-/* A record and its line feed. */
+/* Writes a record with its line feed, or takes over the kept one that must be equal. */
 static int write_line(struct rec_writer *w, const struct buf *line, struct err *e)
 {
     int kept = resume_goes_on(w->work);
@@ -89,7 +89,7 @@ static json_t *envelope(const struct rec_writer *w, const char *kind, json_t *fi
     return r;
 }
 
-/* File names, and messages that quote them, may be any bytes: those that are no text become ?. */
+/* A text that may not be UTF-8 (a file name): its bytes above 127 then become '?'. */
 static json_t *text_member(const char *s)
 {
     json_t *v = json_string(s);
@@ -168,7 +168,7 @@ int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err
 {
     json_t *r = envelope(w, kind, fields);
     if (!r)
-        return err_set(e, EXIT_INTERNAL, "a record of kind '%s' could not be built", kind);
+        return err_set(e, EXIT_INTERNAL, "a record of kind '%s' cannot be built", kind);
     int bad = write_counted(w, r, e);
     json_decref(r);
     return bad;
@@ -224,7 +224,7 @@ int rec_bad(struct rec_writer *w, const struct err *what, const char *where, con
     return w->bad++ < REC_BAD_KEPT ? rec_error(w, what, where, id, e) : 0;
 }
 
-/* The broken records that were only counted. */
+/* One error record for the broken records that were only counted. */
 static int write_more(struct rec_writer *w, struct err *e)
 {
     int64_t more = w->bad - REC_BAD_KEPT;
@@ -244,7 +244,7 @@ int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, s
     return rec_write(w, "error", fields, e);
 }
 
-/* What proved a work file that is none any more. */
+/* Removes the sums of a work file that no longer exists. */
 static void remove_sums(char *path)
 {
     if (path)
@@ -252,7 +252,7 @@ static void remove_sums(char *path)
     free(path);
 }
 
-/* What is left of a writer whose output and work file are closed. */
+/* Frees a writer whose output and work file are closed. */
 static void free_writer(struct rec_writer *w)
 {
     w->work = NULL;
@@ -305,7 +305,7 @@ void rec_abandon(struct rec_writer *w)
     free_writer(w);
 }
 
-/* ---- what an earlier process left ---- */
+/* ---- records that an earlier process left ---- */
 
 int64_t rec_kept_left(const struct rec_writer *w)
 {

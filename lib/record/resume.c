@@ -25,21 +25,21 @@
 enum { BLOCK = 1 << 20 };
 
 struct resume {
-    struct err_witness witness; /* first: hear() comes from it to the rest */
+    struct err_witness witness; /* first member: hear() casts it to the whole */
     FILE *f;           /* of the output */
     char *path;        /* of the output, for messages */
     const char *run;
-    int lasting;       /* 1: another process may go on */
+    int lasting;       /* 1: another process may resume */
     int64_t left, at;  /* kept records not taken over; byte at which the first of them begins */
     int64_t number;    /* its line in the file */
     json_t *next;      /* the first of them; NULL: none, or it cannot be read */
     struct buf line, meta; /* its line, and that of the meta record, without line feed */
     struct hash *hash; /* of meta and the records taken over; NULL: the writer has it */
     int64_t marked, marked_lines, synced_ns;
-    struct sums sums;  /* none when nobody goes on */
+    struct sums sums;  /* none unless lasting */
 };
 
-/* The next line without its line feed: 1. 0: the end. -1: what is left has no line feed. */
+/* Reads a line without its line feed. 1: a line; 0: the end; -1: the rest has no line feed. */
 static int get_line(FILE *f, struct buf *b)
 {
     errno = 0;
@@ -74,7 +74,7 @@ static const char *kind_of(const json_t *record)
 
 /* ---- is it the same work? ---- */
 
-/* Words that change what is said, not what is done. */
+/* 1: an option that changes messages, not results. */
 static int is_talk(const char *word)
 {
     static const char *const talk[] = {"--fresh", "-q", "--quiet", "-v", "--verbose",
@@ -85,12 +85,12 @@ static int is_talk(const char *word)
     return 0;
 }
 
-/* What a meta record says of the work. The caller's. */
+/* The members of a meta record that identify the work. The caller's. */
 static json_t *work_of(const json_t *meta)
 {
     json_t *m = json_copy((json_t *)(uintptr_t)meta), *words = json_array();
     const json_t *argv = json_object_get(meta, "argv");
-    for (size_t i = 1; i < json_array_size(argv); i++) { /* 0: where the program lies */
+    for (size_t i = 1; i < json_array_size(argv); i++) { /* 0: path of the program */
         json_t *word = json_array_get(argv, i);
         if (!json_is_string(word) || !is_talk(json_string_value(word)))
             json_array_append(words, word);
@@ -100,7 +100,7 @@ static json_t *work_of(const json_t *meta)
     return m;
 }
 
-/* Appends the members in which they differ, "argv, commit". */
+/* Appends the names of the members that differ, "argv, commit". */
 static void add_differing(const json_t *a, const json_t *b, struct buf *names)
 {
     const char *key;
@@ -115,12 +115,12 @@ static void add_differing(const json_t *a, const json_t *b, struct buf *names)
     json_decref(y);
 }
 
-/* ---- what is there ---- */
+/* ---- records in the file ---- */
 
 struct finding {
     int64_t records, first, end; /* whole records; where the first begins, where the last ends */
     size_t torn;                 /* bytes behind them without a line feed */
-    char *fatal;                 /* what the process died of, or NULL */
+    char *fatal;                 /* message of the error that ended the process, or NULL */
 };
 
 /* Adds the record in r->line to the hash of the lines before it. 1: it matches its sum; 0: there is
@@ -135,8 +135,8 @@ static int prove(struct resume *r, struct hash *proof, const struct finding *f, 
     return same;
 }
 
-/* Reads the record in r->line. 1: there may be more; 0: it and all behind it goes; -1: damaged. */
-static int look_at(struct resume *r, struct finding *f, struct err *e)
+/* Parses the record in r->line. 1: keep it; 0: drop it and the rest; -1: damaged, *e. */
+static int check_record(struct resume *r, struct finding *f, struct err *e)
 {
     json_t *j = parse(&r->line);
     const char *kind = j ? kind_of(j) : "meta";
@@ -168,14 +168,14 @@ static int64_t size_of(int fd)
 }
 
 /* Finds the records after the meta record, which was read and proven. */
-static int look(struct resume *r, struct finding *f, struct err *e)
+static int find_records(struct resume *r, struct finding *f, struct err *e)
 {
     int more = 1;
     struct hash *proof = hash_new();
     hash_add(proof, r->meta.data, r->meta.len);
     hash_add(proof, "\n", 1);
     f->first = f->end = ftello(r->f);
-    while (more > 0 && (more = get_line(r->f, &r->line)) > 0 && (more = look_at(r, f, e)) > 0 &&
+    while (more > 0 && (more = get_line(r->f, &r->line)) > 0 && (more = check_record(r, f, e)) > 0 &&
            (more = prove(r, proof, f, e)) > 0) {
         f->records++;
         f->end = ftello(r->f);
@@ -189,7 +189,7 @@ static int look(struct resume *r, struct finding *f, struct err *e)
     return 0;
 }
 
-static void say(const struct resume *r, const struct log *log, const struct finding *f)
+static void note_kept(const struct resume *r, const struct log *log, const struct finding *f)
 {
     char torn[64] = "";
     if (f->torn)
@@ -199,7 +199,7 @@ static void say(const struct resume *r, const struct log *log, const struct find
              f->fatal ? f->fatal : "");
 }
 
-/* Why nothing is kept, to be freed; NULL: the work is the same, and *f is filled, or *e. */
+/* Why nothing is kept (the caller's); NULL: the work is the same, and *f or *e is filled. */
 static char *compare(struct resume *r, const json_t *meta, const struct resume_wish *wish,
                      struct finding *f, struct err *e)
 {
@@ -220,11 +220,11 @@ static char *compare(struct resume *r, const json_t *meta, const struct resume_w
     if (!why && sums_prove(&r->sums, r->hash, &r->meta, 1) <= 0)
         why = mem_format("%s does not vouch for it", r->sums.path);
     if (!why)
-        look(r, f, e);
+        find_records(r, f, e);
     return why;
 }
 
-/* ---- the last words ---- */
+/* ---- the fatal error record ---- */
 
 struct words {
     char text[4096];
@@ -237,7 +237,7 @@ static void put(struct words *w, const char *s)
         w->text[w->n++] = *s++;
 }
 
-/* s as a JSON string, as far as there is room for it and what comes behind it. */
+/* Appends s as a JSON string, cut to leave room for the rest of the record. */
 static void put_string(struct words *w, const char *s)
 {
     static const char hex[] = "0123456789abcdef";
@@ -264,13 +264,13 @@ static void hear(struct err_witness *self, int code, const char *where, const ch
     put(&w, ",\"where\":");
     put_string(&w, where);
     put(&w, ",\"fatal\":true}\n");
-    if (write(fileno(r->f), w.text, w.n) > 0) /* torn or not at all: the next process copes */
+    if (write(fileno(r->f), w.text, w.n) > 0) /* the next process drops it, torn or whole */
         (void)fsync(fileno(r->f));
 }
 
 /* ---- opening ---- */
 
-/* Keeps so many lines, which end at byte `at`. */
+/* Cuts the file after `lines` lines, at byte `at`. */
 static int cut(struct resume *r, int64_t at, int64_t lines, struct err *e)
 {
     r->left = 0;
@@ -298,7 +298,7 @@ static int find(struct resume *r, const json_t *meta, const struct resume_wish *
                  r->path, why);
     int cannot = cut(r, f.records ? f.end : 0, f.records ? f.records + 1 : 0, e);
     if (!cannot && f.records)
-        say(r, wish->log, &f);
+        note_kept(r, wish->log, &f);
     if (!cannot && f.records && fseeko(r->f, (off_t)f.first, SEEK_SET))
         cannot = unreadable(r, e);
     if (!f.records) {

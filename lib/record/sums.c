@@ -29,8 +29,8 @@ void sums_format(const struct hash *h, char sum[SUMS_BYTES + 1])
     strcpy(sum + SUMS_BYTES - 1, "\n");
 }
 
-/* 1: sum number `number` is in the file and has the form of one. */
-static int get(const struct sums *s, int64_t number, char sum[SUMS_BYTES + 1])
+/* Reads sum number `number`. 1: it is there, in the form of a sum. */
+static int read_sum(const struct sums *s, int64_t number, char sum[SUMS_BYTES + 1])
 {
     const off_t at = (off_t)(number - 1) * SUMS_BYTES;
     sum[SUMS_BYTES] = 0;
@@ -42,7 +42,7 @@ static int get(const struct sums *s, int64_t number, char sum[SUMS_BYTES + 1])
 static int compare(const struct sums *s, const struct hash *h, int64_t number)
 {
     char is[SUMS_BYTES + 1], was[SUMS_BYTES + 1];
-    if (!get(s, number, was))
+    if (!read_sum(s, number, was))
         return 0;
     sums_format(h, is);
     return strcmp(is, was) ? -1 : 1;
@@ -66,7 +66,7 @@ int sums_add(struct sums *s, const struct hash *h, struct err *e)
     if (s->fd < 0)
         return 0;
     sums_format(h, sum);
-    errno = ENOSPC; /* when only a part is written */
+    errno = ENOSPC; /* for a short write */
     if (pwrite(s->fd, sum, SUMS_BYTES, (off_t)s->lines++ * SUMS_BYTES) == SUMS_BYTES)
         return 0;
     return err_set(e, EXIT_IO, "%s: cannot write: %s", s->path, strerror(errno));
