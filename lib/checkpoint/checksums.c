@@ -1,8 +1,7 @@
-/* checksums.c - writing SHA256SUMS and holding files against it; see checksums.h.
+/* checksums.c - writes SHA256SUMS and compares files with it; see checksums.h.
  *
- * Only files that the checkpoint reads are opened, by the names that it knows: whatever else a
- * manifest lists, and by whatever path, is not touched. A hash that was remembered proves nothing
- * about the bytes of today, so verifying reads them anew.
+ * Only the files that the checkpoint itself reads are opened; other names in SHA256SUMS are
+ * ignored. Verifying reads every byte again: a cached hash does not show the present contents.
  */
 #include "lib/checkpoint/checksums.h"
 
@@ -78,7 +77,7 @@ void checksums_remove(const char *folder)
 
 /* ---- reading ---- */
 
-/* One line of sha256sum, "<64 digits>  NAME" or "<64 digits> *NAME". Its name, or NULL. */
+/* Parses a line "<64 digits>  NAME" or "<64 digits> *NAME". Returns the name, or NULL. */
 static char *parse(char *line)
 {
     if (strspn(line, "0123456789abcdefABCDEF") != DIGITS || line[DIGITS] != ' ' ||
