@@ -1,13 +1,13 @@
-/* chat.c - the templates as rows of one table: which special tokens stand where, what text is
- * between them, and whether white space goes off the ends of roles and contents.
+/* chat.c - the table of chat templates: special tokens, the text between them, and whether roles
+ * and contents are trimmed.
  *
- * A prompt is written down piece by piece: special tokens as ids, and the text between two of them
- * encoded at once, as a tokenizer does that cuts special tokens out first. The date in the system
- * block of LLaMA 3.1 is the constant of the published template, because a prompt that changes
- * overnight cannot be compared.
+ * A prompt is built piece by piece: special tokens as ids, and the text between two of them encoded
+ * in one call, as by a tokenizer that cuts special tokens out first. The date in the system block
+ * of LLaMA 3.1 is the constant of the published template, because prompts of different days could
+ * not be compared otherwise.
  *
- * A published template says the same as a row when all that it can write (jinja.h) is the row's, in
- * pieces that may come in any order, and when nothing of the row is missing.
+ * A published template equals a row when everything that it can write (jinja.h) is in the row, in
+ * any order, and nothing of the row is missing.
  */
 #include "lib/text/chat.h"
 

@@ -1,6 +1,6 @@
-/* choice.c - see choice.h. A group collects up to twice its count, is then sorted and cut: that
- * is O(log count) a record, and memory for 2 x count. The largest key left is the bound that
- * later records must stay under. */
+/* choice.c - see choice.h. A group collects up to 2 x count records, then is sorted and cut to
+ * count: O(log count) per record. The largest key that is left is the upper bound for later
+ * records. */
 #include "lib/text/choice.h"
 
 #include <stdlib.h>

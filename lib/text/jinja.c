@@ -1,11 +1,11 @@
 /* jinja.c - a scanner of templates, not an interpreter: see jinja.h.
  *
- * White space around tags goes as transformers has Jinja take it off (trim_blocks, lstrip_blocks).
- * A condition is decided only where it asks for what a plain conversation lacks; it is no, yes or
- * perhaps (Kleene's three values), and the branch of a perhaps is read like that of a yes. What the
- * scanner does not know (filters, functions, macros) is named and refused: a template is followed
- * to its end or not at all. Nothing here recurses deeper than NESTED_MAX.
- * One file because every part of it works on the one state of a scan.
+ * White space around tags is removed as in transformers (trim_blocks, lstrip_blocks). A condition
+ * is no, yes or perhaps (Kleene's three values); it is decided only if it asks for a feature that a
+ * plain conversation lacks. The branches of yes and perhaps are read. Unknown filters, functions
+ * and macros are refused by name, so a template is read to its end or not at all. Recursion is
+ * limited by NESTED_MAX.
+ * One file because all parts share the state of a scan.
  */
 #include "lib/text/jinja.h"
 

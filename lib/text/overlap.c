@@ -1,10 +1,9 @@
 /* overlap.c - see overlap.h.
  *
- * N-grams of n characters are told apart by the n-gram of n - 1 that they begin with and by their
- * last character: as one number, which is looked up among those of the wanted text. So each order
- * costs one step for each place of either text, and places where the shorter n-gram is not wanted
- * drop out. Words are numbers that are equal when the words are. Tables compare what they hash, so
- * nothing collides.
+ * An n-gram is identified by the number of its first n - 1 characters and its last character, which
+ * together form a key into the n-grams of the reference. So each order costs one step per place of
+ * either text, and a place whose shorter n-gram is not in the reference drops out. Words become
+ * numbers. Tables compare keys, so hash collisions do no harm.
  */
 #include "lib/text/overlap.h"
 

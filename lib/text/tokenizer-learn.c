@@ -1,9 +1,9 @@
-/* tokenizer-learn.c - a byte-level BPE tokenizer from texts.
+/* tokenizer-learn.c - learns a byte-level BPE tokenizer from texts.
  *
- * Words are counted once; then the most frequent pair of neighbouring pieces is joined, again and
- * again. Each pair knows its count and the words it was seen in, so a join touches only these.
- * The heap is lazy: an entry that shows an outdated count is put back with the true one. Ties go to
- * the pair whose (left, right) bytes come first, so the result depends on the texts alone.
+ * Words are counted once. Then the most frequent pair of neighbouring pieces is merged, repeatedly.
+ * Each pair has its count and its words, so a merge visits only these words. The heap is lazy: an
+ * entry with an old count is put back with the true one. Ties go to the pair whose (left, right)
+ * bytes come first, so the result depends only on the texts.
  * Source: Sennrich, Haddow, Birch, "Neural machine translation of rare words with subword units",
  * ACL 2016, algorithm 1. */
 #include <jansson.h>

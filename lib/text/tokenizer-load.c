@@ -1,11 +1,11 @@
 /* tokenizer-load.c - tokenizer.json into a struct tokenizer.
  *
- * A setting that would change the ids and is unknown here is refused, and printed. Ids: the
- * vocabulary and the added tokens together fill 0..largest id of the vocabulary without a gap or a
- * clash; above that only added tokens stand, and may leave gaps, as published files do. truncation
- * and padding are not read: they belong to a caller, and Hugging Face sets them anew per call.
+ * An unknown setting that could change ids is refused, and the message prints it. The vocabulary
+ * and the added tokens must fill 0..largest id of the vocabulary without gap or clash; larger ids
+ * are added tokens, with gaps allowed, as in published files. truncation and padding are not read:
+ * Hugging Face sets them per call.
  *
- * One file because it reads one document, whose parts are checked against each other. */
+ * One file because the parts of the document are checked against each other. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* wordpiece.c - see wordpiece.h.
  *
- * The vocabulary is an object from pieces to ids, pieces inside a word with "##" in front, as in
- * the files. A word of more than 100 characters, or one that no pieces cover, is [UNK] as a whole.
+ * The vocabulary maps pieces to ids; a piece inside a word begins with "##", as in the files. A
+ * word of more than 100 characters, or one that no pieces cover, becomes one [UNK].
  */
 #include "lib/text/wordpiece.h"
 

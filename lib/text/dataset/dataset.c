@@ -1,9 +1,9 @@
-/* dataset.c - prompts out of files; see dataset.h for what each format means.
+/* dataset.c - prompts from files; see dataset.h for the formats.
  *
  * One loop: the next unit (a JSON text or a paragraph) is cut from the stream, turned into an
- * object {id?, text, ...}, and finished with id and source. The number in a made-up id counts
- * units, so it does not depend on what is chosen. A table is refused: each of its rows would be a
- * line of some paragraph.
+ * object {id?, text, ...}, and finished with id and source. A generated id has the number of
+ * its unit, so it does not depend on the choice of records. A table is refused: its rows would
+ * become lines of paragraphs.
  */
 #include "lib/text/dataset.h"
 

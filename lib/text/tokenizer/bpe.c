@@ -1,9 +1,9 @@
-/* bpe.c - words to ids by byte-pair merges; see bpe.h.
+/* bpe.c - byte-pair merges of words into ids; see bpe.h.
  *
- * Rule: of all neighbouring pairs that have a merge, the one of lowest rank, leftmost among equals,
- * is joined; again until none is left. Most words are pieces themselves: one look-up tells, because
- * bpe_finish has merged every piece once. Short words are scanned for their best pair; long ones
- * keep a linked list and a heap of (rank, place), so a million equal letters cost n log n.
+ * Rule: merge the neighbouring pair of lowest rank, the leftmost on a tie, until no pair has a
+ * merge. Most words are pieces themselves: one look-up finds them, because bpe_finish has merged
+ * every piece once. A short word is scanned for its best pair. A long word has a linked list and a
+ * heap of (rank, place), so a million equal letters cost n log n.
  */
 #include "lib/text/tokenizer/bpe.h"
 

@@ -1,8 +1,8 @@
-/* cutter.c - the texts that are tokens by themselves; see cutter.h.
+/* cutter.c - finds added tokens; see cutter.h.
  *
- * A trie of bytes; at each place where some token can begin, the longest one that is there wins.
- * Rules of Hugging Face's AddedVocabulary: single_word wants no word character on either side,
- * lstrip and rstrip swallow the white space next to the token.
+ * A trie of bytes: at each place where a token can begin, the longest match is taken. Rules of
+ * Hugging Face's AddedVocabulary: single_word requires no word character on either side; lstrip and
+ * rstrip include the white space next to the token.
  */
 #include "lib/text/tokenizer/cutter.h"
 

@@ -1,10 +1,10 @@
 /* nfc.c - composition to NFC in linear time; see nfc.h.
  *
- * utf8proc knows the tables. Its own reordering of combining marks is a bubble sort, quadratic on a
- * long run of them, so the runs are sorted here and only composition is left to it. Most of a text
- * cannot change: only the spans around characters from U+0300 on are worked on. What is newer than
- * Unicode 9 stays as it is, as in Hugging Face's tokenizers, whose tables end there; by Unicode's
- * stability policy the rest is the same in every version, so nothing depends on utf8proc's.
+ * utf8proc has the tables. It reorders combining marks by bubble sort, which is quadratic on a long
+ * run, so runs are sorted here and utf8proc only composes. Most of a text cannot change: only spans
+ * around characters from U+0300 on are processed. Characters newer than Unicode 9 stay unchanged,
+ * as in Hugging Face's tokenizers, whose tables end there. By Unicode's stability policy the rest
+ * is equal in every version, so results do not depend on the version of utf8proc.
  */
 #include "lib/text/tokenizer/nfc.h"
 

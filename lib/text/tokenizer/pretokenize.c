@@ -1,11 +1,11 @@
-/* pretokenize.c - text cut into words by the patterns of the file; see pretokenize.h.
+/* pretokenize.c - cuts a text into words by patterns; see pretokenize.h.
  *
- * PCRE2 with its just-in-time compiler matches; where that is not to be had, or its stack does not
- * suffice, its interpreter does, with the same result. The patterns were written for Oniguruma, so
- * what means something else there is rewritten (\s has no U+180E, ^ and $ work on lines, \w takes
- * marks) or refused (sets inside sets, \h). Each piece is its own subject: look-ahead sees nothing
- * beyond it. What is matched is the text's shadow: the same bytes, but for characters that PCRE2's
- * tables may not know, whose place utf8_stand_in() takes; words are cut from the text itself.
+ * PCRE2 matches with its just-in-time compiler, or with its interpreter where the compiler is
+ * missing or its stack is too small; results are the same. The patterns were written for Oniguruma,
+ * so constructs with another meaning there are rewritten (\s without U+180E, ^ and $ match at
+ * lines, \w includes marks) or refused (sets inside sets, \h). Look-ahead does not see beyond a
+ * piece. Patterns match a copy of the text in which utf8_stand_in() replaces characters that
+ * PCRE2's tables may lack; words are cut from the text itself.
  */
 #include "lib/text/tokenizer/pretokenize.h"
 
