@@ -48,7 +48,7 @@ static const char *const read_always[] = {
     "quantization",  "quantization_config", NULL,
 };
 
-static int listed(const char *const *list, const char *key)
+static int is_listed(const char *const *list, const char *key)
 {
     for (; list && *list; list++)
         if (!strcmp(*list, key))
@@ -65,7 +65,8 @@ static int is_read(const struct family *f, const char *key)
     for (const struct family_fixed *x = f->fixed; x->key; x++)
         if (!strcmp(x->key, key))
             return 1;
-    return !strcmp(key, f->tied_key) || listed(read_always, key) || listed(f->finished, key) ||
+    return !strcmp(key, f->tied_key) || is_listed(read_always, key) ||
+           is_listed(f->finished, key) ||
            (config_denoises(&f->start) && !strcmp(key, "mask_token_id"));
 }
 
@@ -80,7 +81,7 @@ int family_refuse(const struct family_source *s, const char *key, const char *ex
 }
 
 /* 1: the key is in the list "KEY,KEY". */
-static int named_in(const char *list, const char *key)
+static int is_in_list(const char *list, const char *key)
 {
     size_t n = strlen(key);
     for (; list; list = (list = strchr(list, ',')) ? list + 1 : NULL)
@@ -103,7 +104,7 @@ static int refuse_unknown(const struct family_source *s, const struct buf *keys)
     json_object_foreach((json_t *)s->json, key, v) {
         if (values.len >= SHOWN)
             break;
-        if (json_is_null(v) || !named_in(keys->data, key))
+        if (json_is_null(v) || !is_in_list(keys->data, key))
             continue;
         char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII |
                                        JSON_REAL_PRECISION(15));
@@ -134,12 +135,12 @@ static int sort_keys(const struct family_source *s, const struct family *f,
     json_t *v;
     int bad = 0;
     json_object_foreach((json_t *)s->json, key, v) {
-        int asked = named_in(x->ignore, key);
+        int asked = is_in_list(x->ignore, key);
         if (json_is_null(v) || bad)
             continue;
         if (is_read(f, key))
             bad = asked ? refuse_ignoring(s, key) : 0;
-        else if (listed(harmless, key) || listed(f->ignored, key))
+        else if (is_listed(harmless, key) || is_listed(f->ignored, key))
             add_name(&harmless_keys, ", ", key);
         else
             add_name(asked ? &ignored : &unknown, ",", *key ? key : "\"\"");
@@ -264,7 +265,7 @@ static int read_rope(struct config *c, const struct family_source *s, const char
         bad = family_refuse(s, key, "null or an object");
     else
         json_object_foreach((json_t *)in.json, member, v)
-            if (!bad && !json_is_null(v) && !listed(members, member))
+            if (!bad && !json_is_null(v) && !is_listed(members, member))
                 bad = family_refuse(&in, member, "no such key: it is not supported");
     const char *type_key = json_has(in.json, "rope_type") ? "rope_type" : "type";
     if (!bad && json_has(in.json, type_key))
@@ -376,7 +377,7 @@ static void list_families(char *text, size_t bytes, int types)
 static int answers(const struct family *f, const char *architecture)
 {
     return architecture && (!strcmp(architecture, f->architecture) ||
-                            listed(f->aliases, architecture));
+                            is_listed(f->aliases, architecture));
 }
 
 /* The family of the file. NULL: refused. */

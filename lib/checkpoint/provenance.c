@@ -1,6 +1,6 @@
-/* provenance.c - see provenance.h. The file that is read may be anybody's: its indices are used only
- * after a check that they ascend and lie within the network. It lists the removed parts, because
- * they are fewer than those that stay. */
+/* provenance.c - see provenance.h. The file that is read may be anybody's: its indices are used
+ * only after a check that they ascend and lie within the network. It lists the removed parts,
+ * because they are fewer than those that stay. */
 #include "lib/checkpoint/provenance.h"
 
 #include <stdlib.h>
@@ -163,7 +163,7 @@ int provenance_pruning(const json_t *origin, const struct config *c, struct prun
 }
 
 /* The SHA-256 that a list of files has for a name, or NULL. */
-static const char *listed(const json_t *files, const char *name)
+static const char *find_hash(const json_t *files, const char *name)
 {
     size_t i;
     json_t *f;
@@ -182,7 +182,7 @@ int provenance_verify(const json_t *origin, const struct checkpoint *source, str
     size_t n = 0;
     int bad = 0;
     for (; !bad && (path = checkpoint_file(source, n)); n++) {
-        const char *want = listed(files, strrchr(path, '/') + 1);
+        const char *want = find_hash(files, strrchr(path, '/') + 1);
         bad = filehash_anew(path, FILEHASH_LARGE, hex, e);
         if (!bad && (!want || strcmp(want, hex)))
             bad = err_set(e, EXIT_BAD_DATA, "%s: SHA-256 expected %.64s (" PROVENANCE "), got %s: "

@@ -67,7 +67,7 @@ static int read_all(int fd, void *to, size_t n, off_t at)
 }
 
 /* The probable format of a file that is not safetensors. */
-static const char *guess(const unsigned char b[8])
+static const char *guess_format(const unsigned char b[8])
 {
     return !memcmp(b, "GGUF", 4)       ? " (this is a GGUF file; use the original checkpoint)"
            : !memcmp(b, "PK\3\4", 4)   ? " (this is a PyTorch or zip file; use *.safetensors)"
@@ -87,7 +87,7 @@ static int read_header(const struct file *f, char **text, size_t *n, struct err 
     uint64_t length = little_endian(first);
     if (length > HEADER_MAX_BYTES)
         return err_set(e, EXIT_BAD_DATA, "%s: header length %llu is above the limit of %d%s",
-                       f->path, (unsigned long long)length, HEADER_MAX_BYTES, guess(first));
+                       f->path, (unsigned long long)length, HEADER_MAX_BYTES, guess_format(first));
     if (length > f->size - 8)
         return err_set(e, EXIT_BAD_DATA, "%s: file is %zu bytes, header needs %llu", f->path,
                        f->size, (unsigned long long)length + 8);
@@ -153,7 +153,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* The file that holds a tensor of the set. */
-static const struct file *home(const struct tensors *t, const struct tensor *x)
+static const struct file *file_of(const struct tensors *t, const struct tensor *x)
 {
     return &t->files[t->file_of[x - t->list]];
 }
@@ -169,8 +169,8 @@ static int sort_names(struct tensors *t, struct err *e)
     for (size_t i = 1; i < t->count; i++)
         if (!strcmp(t->sorted[i - 1]->name, t->sorted[i]->name))
             return err_set(e, EXIT_BAD_DATA, "tensor \"%.200s\" is in two files: %s and %s",
-                           t->sorted[i]->name, home(t, t->sorted[i - 1])->path,
-                           home(t, t->sorted[i])->path);
+                           t->sorted[i]->name, file_of(t, t->sorted[i - 1])->path,
+                           file_of(t, t->sorted[i])->path);
     return 0;
 }
 
@@ -309,7 +309,7 @@ static int check_map(struct tensors *t, const json_t *map, const char *index, st
     size_t lost = 0;
     json_t *v;
     for (size_t i = 0; i < t->count; i++) {
-        const char *path = home(t, &t->list[i])->path, *file = strrchr(path, '/') + 1;
+        const char *path = file_of(t, &t->list[i])->path, *file = strrchr(path, '/') + 1;
         const char *said = json_string_value(json_object_get(map, t->list[i].name));
         if (!said || strcmp(said, file))
             return err_set(e, EXIT_BAD_DATA, "%s: tensor \"%.200s\" is in %s, the index says %s",

@@ -110,8 +110,8 @@ const char *json_shown(const json_t *v, char text[JSON_SHOWN])
     return text;
 }
 
-static int unexpected(const json_t *o, const char *where, const char *key, const char *expected,
-                      struct err *e)
+static int refuse_value(const json_t *o, const char *where, const char *key, const char *expected,
+                        struct err *e)
 {
     char got[JSON_SHOWN];
     if (!json_is_object(o))
@@ -128,7 +128,7 @@ int json_int(const json_t *o, const char *where, const char *key, int64_t lo, in
         char expected[80];
         snprintf(expected, sizeof expected, "integer from %lld to %lld", (long long)lo,
                  (long long)hi);
-        return unexpected(o, where, key, expected, e);
+        return refuse_value(o, where, key, expected, e);
     }
     *out = json_integer_value(v);
     return 0;
@@ -143,7 +143,7 @@ int json_number(const json_t *o, const char *where, const char *key, double lo, 
         char expected[80], from[PLAIN_NUMBER], to[PLAIN_NUMBER];
         snprintf(expected, sizeof expected, "number from %s to %s", plain_number(from, lo),
                  plain_number(to, hi));
-        return unexpected(o, where, key, expected, e);
+        return refuse_value(o, where, key, expected, e);
     }
     *out = x;
     return 0;
@@ -153,7 +153,7 @@ int json_flag(const json_t *o, const char *where, const char *key, int *out, str
 {
     const json_t *v = json_object_get(o, key);
     if (!json_is_boolean(v))
-        return unexpected(o, where, key, "true or false", e);
+        return refuse_value(o, where, key, "true or false", e);
     *out = json_is_true(v);
     return 0;
 }
@@ -163,9 +163,9 @@ int json_text(const json_t *o, const char *where, const char *key, const char **
 {
     const json_t *v = json_object_get(o, key);
     if (!json_is_string(v))
-        return unexpected(o, where, key, "a string", e);
+        return refuse_value(o, where, key, "a string", e);
     if (strlen(json_string_value(v)) != json_string_length(v))
-        return unexpected(o, where, key, "a string without NUL", e);
+        return refuse_value(o, where, key, "a string without NUL", e);
     *out = json_string_value(v);
     return 0;
 }

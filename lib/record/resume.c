@@ -175,8 +175,8 @@ static int find_records(struct resume *r, struct finding *f, struct err *e)
     hash_add(proof, r->meta.data, r->meta.len);
     hash_add(proof, "\n", 1);
     f->first = f->end = ftello(r->f);
-    while (more > 0 && (more = get_line(r->f, &r->line)) > 0 && (more = check_record(r, f, e)) > 0 &&
-           (more = prove(r, proof, f, e)) > 0) {
+    while (more > 0 && (more = get_line(r->f, &r->line)) > 0 &&
+           (more = check_record(r, f, e)) > 0 && (more = prove(r, proof, f, e)) > 0) {
         f->records++;
         f->end = ftello(r->f);
     }
@@ -381,7 +381,7 @@ int resume_seal(struct resume *r, const struct hash *h, struct err *e)
 
 /* ---- taking over ---- */
 
-static int changed(const struct resume *r, struct err *e)
+static int fail_changed(const struct resume *r, struct err *e)
 {
     return err_set(e, EXIT_IO, "%s: its work file changed while it was read", r->path);
 }
@@ -399,7 +399,7 @@ void resume_take(struct resume *r)
 int resume_match(struct resume *r, const struct buf *line, struct err *e)
 {
     if (!r->next)
-        return changed(r, e);
+        return fail_changed(r, e);
     if (r->line.len + 1 != line->len || memcmp(r->line.data, line->data, r->line.len))
         return err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file is not the record that "
                        "belongs there (--fresh starts anew)", r->path, (long long)r->number);
@@ -431,7 +431,7 @@ int resume_hash(struct resume *r, struct hash **h, struct err *e)
     hash_free(*h);
     *h = r->hash;
     r->hash = NULL;
-    return sums_fit(&r->sums, *h, r->number - 1) ? 0 : changed(r, e);
+    return sums_fit(&r->sums, *h, r->number - 1) ? 0 : fail_changed(r, e);
 }
 
 int resume_is_lasting(const struct resume *r)

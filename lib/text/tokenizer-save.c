@@ -51,7 +51,7 @@ int tokenizer_save(const char *folder, json_t *j, struct err *e)
 
 int tokenizer_adopt(const char *folder, const char *from, const char *bos, struct err *e)
 {
-    struct tokenizer *t = tokenizer_load(from, e); /* proves the file */
+    struct tokenizer *t = tokenizer_load(from, e); /* checks the file */
     if (!t)
         return -1;
     const int32_t id = bos ? tokenizer_id(t, bos) : 0;

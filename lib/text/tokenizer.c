@@ -68,7 +68,7 @@ static int add_words(struct walk *k, const char *s, size_t n, struct err *e)
     return pretokenize_run(&k->t->split, &k->split, s, n, e);
 }
 
-/* Tokens that c finds are pushed, between() gets the rest. */
+/* Pushes the tokens that c finds; between() gets the rest. */
 static int cut_up(struct walk *k, const struct cutter *c, const char *s, size_t n,
                   int (*between)(struct walk *, const char *, size_t, struct err *),
                   struct err *e)

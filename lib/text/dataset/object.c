@@ -71,7 +71,7 @@ json_t *dataset_as_text(json_t *v)
 
 /* ---- JSON formats ---- */
 
-/* Text of a turn of a conversation and, in *speaker, who says it. */
+/* Text of a turn of a conversation; *speaker: its speaker. */
 static json_t *turn(const json_t *turns, size_t i, const char **speaker)
 {
     const json_t *t = json_array_get(turns, i);
@@ -117,7 +117,7 @@ static const char ALPACA[] =
     "context. Write a response that appropriately completes the request.\n\n"
     "### Instruction:\n%s\n\n### Input:\n%s\n\n### Response:";
 
-/* An instruction with its answer beside it: `text` of such rows, where there is one, is both. */
+/* 1: a row with an instruction and an answer; its `text`, if any, contains both. */
 static int is_instruction(const json_t *o)
 {
     return first_of(o, "instruction") && first_of(o, "output|response");
@@ -142,7 +142,7 @@ static void put_answer(json_t *out, json_t *answer)
     (void)dataset_put(out, "answer", a, n);
 }
 
-/* The instruction o with its input, as Alpaca puts them to a model. */
+/* The instruction o and its input in Alpaca's prompt form. */
 static void put_alpaca(json_t *out, const json_t *o, const json_t *input)
 {
     const char *instruction = json_string_value(json_object_get(o, "instruction"));
@@ -200,7 +200,7 @@ static int check_ids(const json_t *ids, struct err *e)
     return 0;
 }
 
-/* Messages that end with the assistant's answer are cut before it: it is the reference. */
+/* Moves the assistant's last message, if any, to the reference. */
 static int cut_answer(json_t *out, struct err *e)
 {
     json_t *messages = json_object_get(out, "messages");
