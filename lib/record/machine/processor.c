@@ -200,8 +200,8 @@ json_t *processor_describe(const char *root)
     char *known = words ? flags_of(words) : NULL, *caches = caches_of(root);
     step += step >= 0 && variant > 0 ? 16 * variant : 0;
     json_t *p = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "cpu",
-                          text_of(find_value(all, name)), "cpu_vendor", text_of(maker), "cpu_family",
-                          number_of(of), "cpu_model", number_of(is), "cpu_stepping",
+                          text_of(find_value(all, name)), "cpu_vendor", text_of(maker),
+                          "cpu_family", number_of(of), "cpu_model", number_of(is), "cpu_stepping",
                           number_of(step), "cpu_flags", text_of(known), "cpu_caches",
                           text_of(caches), "microarchitecture", text_of(kind_of(maker, of, is)));
     free(known);
