@@ -21,13 +21,13 @@ FROM $BASE AS built
 ARG SNAPSHOT
 WORKDIR /crossover
 COPY . .
-RUN pipelines/snapshot "$SNAPSHOT" && ./bootstrap tools
+RUN pipelines/bin/snapshot "$SNAPSHOT" && ./bootstrap tools
 
 FROM $RUN_BASE
 ARG SNAPSHOT
 WORKDIR /crossover
 COPY --from=built /crossover .
-RUN pipelines/snapshot "$SNAPSHOT" && ./bootstrap tools && rm -rf /var/lib/apt/lists/*
+RUN pipelines/bin/snapshot "$SNAPSHOT" && ./bootstrap tools && rm -rf /var/lib/apt/lists/*
 ENV HF_HOME=/models
 ENTRYPOINT ["make"]
 CMD ["all"]

@@ -1,4 +1,4 @@
-# Makefile - builds the tools, runs the tests, and (pipelines/*.mk) the seven phases.
+# Makefile - builds the tools, runs the tests, and (pipelines/) the seven phases.
 #
 #   make            the tools, in build/bin
 #   make all        all seven phases and the report     make phase4   one phase
@@ -27,8 +27,8 @@ SANITIZE_thread := -fsanitize=thread
 SANITIZE_fuzz   := -fsanitize=fuzzer-no-link$(,)address$(,)undefined -fno-sanitize-recover=all
 SANITIZE := $(SANITIZE_$(SAN))
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
-# What of it the compiler and the C library have: what they say of an empty program, if anything.
-# All is asked for at once, and by itself only where something is refused.
+# $(call known,FLAGS): those that the compiler and the C library accept for an empty program. All
+# are tried at once; each is tried alone only when that fails.
 refuses = $(shell printf '\043include <stdio.h>\n' | \
               $(CC) -Werror -O2 -fPIE $(1) -x c -c -o /dev/null - 2>&1 || echo no)
 known   = $(if $(call refuses,$(1)),$(foreach f,$(1),$(if $(call refuses,$(f)),,$(f))),$(1))
@@ -38,64 +38,64 @@ FORTIFY  := -D_FORTIFY_SOURCE=3
 wanted    = $(if $(SAN),,$(FORTIFY)) -fstack-clash-protection $(BRANCHES_$(CPU))
 hardened  = $(if $(SAN),,-U_FORTIFY_SOURCE $(or $(filter $(FORTIFY),$(1)),-D_FORTIFY_SOURCE=2)) \
             -fstack-protector-strong -fPIE $(filter-out $(FORTIFY),$(1))
-# Found out once, when a rule that compiles needs it.
+# Computed once, when the first rule that compiles needs it.
 HARDEN    = $(eval HARDEN := $(call hardened,$(call known,$(wanted))))$(HARDEN)
-# -g1: lines for sanitizers and profilers. What a debugger wants besides takes long to link.
+# options of the compiler; -g1 has line numbers and links faster than -g
 CFLAGS  ?= -O2 -g1
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(HARDEN) $(SANITIZE) -MMD -MP
 LIBS    := jansson libpcre2-8 libutf8proc libarchive zlib libcrypto
 PKG     := pkg-config $(if $(STATIC),--static)
-# libarchive writes xar by libxml2, and does not say what that needs: ICU, which is C++.
+# libarchive needs libxml2 (for xar), whose own needs it does not name: ICU, which is C++.
 LDLIBS  := $(if $(STATIC),-Wl$(,)-Bstatic) $(shell $(PKG) --libs $(LIBS) 2>/dev/null) \
            $(if $(STATIC),$(filter-out -lm,$(shell $(PKG) --libs libxml-2.0)) -lstdc++) \
            $(if $(STATIC),-Wl$(,)-Bdynamic) -lm -lpthread -ldl
 LDFLAGS += -pie -Wl,-z,relro,-z,now
 
-# Names that the shell or make would take apart are refused. $(call plain,WHAT,TEXT,MORE): TEXT has
-# none of their signs.
+# $(call plain,WHAT,TEXT,MORE): an error where TEXT has characters that the shell or make would
+# interpret. MORE says what to do.
 hash   := \#
 quote  := '
 SIGNS  := $(quote) " ` \ ; & | < > * ? ! $(hash) $$ ( ) [ ] { }
 signs   = $(strip $(foreach c,$(SIGNS),$(findstring $(c),$(1))) $(if $(word 2,$(1)),spaces))
 plain   = $(if $(call signs,$(2)),$(error $(1)$(2): a name with $(call signs,$(2)) in it would be \
-              taken apart by the shell or make: $(or $(3),rename or link it)))
+              interpreted by the shell or make: $(or $(3),rename it or make a link)))
 quoted  = '$(subst $(quote),$(quote)\$(quote)$(quote),$(1))'
 $(foreach v,LLADA LLAMA LTM JUDGE STORED PREFIX DESTDIR,$(call plain,$(v)=,$($(v))))
 
-# One make at a time works in a folder; those that it calls itself belong to it.
-READERS := help style print-%
+# Only one make at a time works in a folder; the makes that it calls belong to it.
+READERS := help settings style print-%
 WORK    := $(filter-out $(READERS),$(or $(MAKECMDGOALS),tools))
 ifneq ($(filter-out tools install uninstall clean,$(WORK)),)
 $(call plain,,$(CURDIR),move this folder)
 endif
 ifneq ($(if $(DRY),,$(filter-out $(CROSSOVER_HELD),$(firstword $(WORK:%=$(CURDIR))))),)
-HOLDER := $(shell pipelines/holder '.$(subst /,-,$(BUILD)).tmp' $$PPID)
+HOLDER := $(shell pipelines/bin/holder '.$(subst /,-,$(BUILD)).tmp' $$PPID)
 $(if $(HOLDER),$(error $(BUILD): busy (75): make is at work here, process $(HOLDER); wait for it))
 endif
 export CROSSOVER_HELD := $(CURDIR)
 
-# One line a file; V=1 shows the commands.
+# One line for each file that is made; V=1 shows the commands.
 V :=
 say = $(if $(V),,@echo '  $(1)';)
 
 COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || echo unknown)
 
-# Everything in lib/ and kernels/ is one archive, and what reads records another; kernels/cpu is
-# compiled once per instruction set.
-# What multiplies fastest is a file for each processor family (kernels/peak.h).
+# lib/ and kernels/ are one archive, and the rooms that know only records are another; kernels/cpu is
+# compiled once for each instruction set. The fastest multiplication is a file for each processor
+# family (kernels/peak.h).
 PEAK_x86_64 := x86
 PEAK_aarch64 := arm
 PEAK := $(wildcard kernels/peak-$(or $(PEAK_$(CPU)),other).c)
 AMX  := $(wildcard kernels/amx-$(if $(filter x86_64,$(CPU)),x86,other).c)
-# Processes that train together, where there is an MPI (MPI= leaves it out).
+# Training on several processes needs an MPI; MPI= leaves it out.
 MPI  := $(shell for p in ompi-c mpich; do \
             pkg-config --exists $$p 2>/dev/null && echo $$p && break; done)
 LIB_SRC := $(filter-out lib/base/version.c kernels/peak-% kernels/amx-% lib/train/ranks-%, \
                $(wildcard lib/*/*.c lib/*/*/*.c kernels/*.c)) \
            $(wildcard lib/train/ranks-$(if $(MPI),mpi,none).c) $(PEAK) $(AMX) \
            $(wildcard kernels/ref/*.c kernels/cuda/device/segments.c)
-# Levels named amx are products by tiles, and what runs through them; all else is that of a level
-# below, their base (kernels/cpu/level.h).
+# The level amx has its own products by tiles and what calls them; everything else is that of a
+# lower level, its base (kernels/cpu/level.h).
 AMX_SRC := $(wildcard kernels/cpu/amx/*.c) $(patsubst %,kernels/cpu/%.c,gemm head ops \
                attention/attention attention/attention-back)
 CPU_SRC := $(filter-out kernels/cpu/amx/%,$(wildcard kernels/cpu/*.c kernels/cpu/*/*.c))
@@ -110,17 +110,17 @@ RECORD_ROOMS := report figure analysis text setting record stat base
 RECORD_OBJ   := $(filter $(foreach r,$(RECORD_ROOMS),$(BUILD)/obj/lib/$(r)/%),$(LIB_OBJ))
 
 .PHONY: tools
-tools: $(TOOLS:%=$(BIN)/%) ## build the tools (build/bin)
+tools: $(TOOLS:%=$(BIN)/%) ##build the tools, in build/bin
 
-# What only rules with patterns make stays; .SECONDARY would do it too, but then a file that is
-# there and new enough is made again whenever something that it depends on was looked at before.
+# Keep files that only pattern rules make. (.SECONDARY would do it, too, but then a file that is new
+# enough is made again when one of its prerequisites was checked before.)
 .PRECIOUS: $(BUILD)/obj/%.o $(BIN)/% $(BUILD)/tests/%
 $(BUILD)/obj/%.o: %.c $(BUILD)/obj/flags.txt
 	@mkdir -p $(@D)
 	$(call say,cc $<)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
-# -O3 and contraction into fused multiply-adds: the kernels' numbers are defined with FMA.
-# Level 3 of FORTIFY asks how large things are while the program runs: not between these loops.
+# -O3, and contraction into fused multiply-adds, because the results of the kernels are defined with
+# FMA. Level 3 of FORTIFY checks sizes at run time, which these loops do not need.
 CPU_FLAGS       = -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno-psabi \
     $(if $(findstring SOURCE=3,$(HARDEN)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 CPU_FLAGS_portable   :=
@@ -130,8 +130,8 @@ CPU_FLAGS_avx512     := -march=x86-64-v4 -mprefer-vector-width=512
 CPU_FLAGS_avx512bf16 := $(CPU_FLAGS_avx512) -mavx512bf16 -mavx512vnni -mavx512vbmi
 CPU_FLAGS_amx        := $(CPU_FLAGS_avx512bf16) -mamx-tile -mamx-bf16 -mamx-int8
 CPU_BASE_amx         := avx512bf16
-# $(call cpu_level,NAME,LEVEL,TMM): NAME is LEVEL itself, or has it as its base and the
-# instructions of its tiles from TMM.
+# $(call cpu_level,NAME,LEVEL,TMM): the rule of level NAME. LEVEL is NAME, or its base; then TMM has
+# the instructions of its tiles.
 define cpu_level
 $(BUILD)/obj/kernels/$(1)/cpu/%.o: kernels/cpu/%.c $(BUILD)/obj/flags.txt
 	@mkdir -p $$(@D)
@@ -140,28 +140,28 @@ $(BUILD)/obj/kernels/$(1)/cpu/%.o: kernels/cpu/%.c $(BUILD)/obj/flags.txt
 	        -DISA='"kernels/cpu/vectors/isa_$(2).h"' \
 	        $(if $(filter-out $(1),$(2)),-DOWN=$(1) -DTMM='"$(3)"' \
 	        -DDENSE='"kernels/cpu/amx/tiled.h"') -c $$< -o $$@
-# int8 sums are exact, and the few fp32 operations after them are to be the same at every level.
+# int8 sums are exact, and the few fp32 operations after them must be the same at every level.
 $(addprefix $(BUILD)/obj/kernels/$(1)/cpu/,format/format_int8.o amx/amx_int8.o): \
     private CPU_FLAGS += -ffp-contract=off
 endef
 $(foreach l,portable $(CPU_LEVELS),\
     $(eval $(call cpu_level,$(l),$(or $(CPU_BASE_$(l)),$(l)),kernels/cpu/amx/tmm.h)))
-# Sums of many draws are most of what statistics take, and vectors of them are the same bits.
+# Most time of the statistics is in sums of many draws; vectors give the same bits.
 $(BUILD)/obj/lib/stat/bootstrap.o: private ALL_CFLAGS += -O3
-# The loops that find the ceilings must not be what limits them.
+# The loops that probe the limits of the machine must not be limited by the compiler.
 $(BUILD)/obj/lib/run/probe/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
 $(BUILD)/obj/kernels/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16
 $(BUILD)/obj/kernels/ops.o: private ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
 
-# The header of MPI is not ours to warn of.
+# -isystem: no warnings in the header of MPI.
 ifneq ($(MPI),)
 $(BUILD)/obj/lib/train/ranks-mpi.o: private ALL_CFLAGS += \
     $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I $(MPI)))
 $(BIN)/train-lm: private LDLIBS += $(shell pkg-config --libs $(MPI))
 endif
 
-# A variable text-FILE makes FILE a stamp: a file with that text, written anew only when the text is
-# another one (the rules are at the end of this file).
+# A variable text-FILE makes FILE a stamp: a file with that text, written again only when the text
+# changes (the rules are at the end of this file).
 text-$(BUILD)/obj/commit.txt = $(COMMIT)
 text-$(BUILD)/obj/flags.txt = $(CC) $(ALL_CFLAGS) $(CPU_FLAGS) \
     $(foreach l,$(CPU_LEVELS),$(l) $(CPU_FLAGS_$(l)))
@@ -169,26 +169,28 @@ $(BUILD)/obj/lib/base/version.o: private ALL_CFLAGS += -DCOMMIT='"$(COMMIT)"'
 $(BUILD)/obj/lib/base/version.o: $(BUILD)/obj/commit.txt
 
 $(BUILD)/libcrossover.a: $(LIB_OBJ)
-	@rm -f $@
-	$(call say,ar $@)ar rcs $@ $^
+	@rm -f $@.tmp
+	$(call say,ar $@)ar rcs $@.tmp $^ && mv $@.tmp $@
 
 $(BUILD)/librecords.a: $(RECORD_OBJ)
-	@rm -f $@
-	$(call say,ar $@)ar rcs $@ $^
+	@rm -f $@.tmp
+	$(call say,ar $@)ar rcs $@.tmp $^ && mv $@.tmp $@
 
+# Programs are linked under another name, so that an interrupted make leaves none half written.
+link = $(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@.tmp $(LDLIBS) && mv $@.tmp $@
 $(BIN)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
-	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
+	$(link)
 $(RECORD_TOOLS:%=$(BIN)/%): $(BIN)/%: $(BUILD)/obj/tools/%.o $(BUILD)/librecords.a \
     $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
-	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
+	$(link)
 
 # Tests in C: tests/{unit,kernels,model,fuzz}/test-*.c are TAP programs, tests/fixtures/*.c helpers
 # of the shell tests. T=word runs only the tests whose path contains it.
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
-	$(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@ $(LDLIBS)
+	$(link)
 
 T         :=
 SELECT     = $(if $(T),$(foreach t,$(1),$(if $(findstring $(T),$(t)),$(t))),$(1))
@@ -197,21 +199,22 @@ TEST_C    := $(call SELECT,$(sort $(wildcard $(foreach d,$(TEST_IN),tests/$(d)/t
 TEST_SH   := $(call SELECT,$(sort $(wildcard tests/*.sh tests/cli/*.sh tests/cli/*.bats)))
 TEST_PROG := $(TEST_C:%.c=$(BUILD)/%)
 HELPERS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fixtures/*.c)) \
-             $(if $(wildcard pipelines/reference.mk),$(BUILD)/tests/reference \
+             $(if $(wildcard pipelines/build/reference.mk),$(BUILD)/tests/reference \
                  $(BUILD)/tests/make-checkpoint)
 
-.PHONY: test style install uninstall clean help all
-test: $(TEST_PROG) $(if $(strip $(TEST_SH)),$(TOOLS:%=$(BIN)/%) $(HELPERS)) ## tests (T=word, SAN=1)
+.PHONY: test style install uninstall clean help settings all
+test: $(TEST_PROG) $(if $(strip $(TEST_SH)),$(TOOLS:%=$(BIN)/%) $(HELPERS)) \
+    ##develop run the tests (T=WORD: some; SAN=1)
 	@BUILD='$(BUILD)' BIN='$(abspath $(BIN))' TESTBIN='$(abspath $(BUILD))/tests' \
 	    tests/run $(TEST_PROG) $(TEST_SH)
 
-# A target of tests/fuzz as clang's libFuzzer drives it, in a build of its own (SAN=fuzz). What it
-# finds stays in that build: finds/TARGET-crash-...; what led there, in corpus/TARGET.
+# Runs a target of tests/fuzz under clang's libFuzzer, in a build folder of its own (SAN=fuzz),
+# which keeps crashes (finds/TARGET-crash-...) and the inputs that led there (corpus/TARGET).
 FUZZ_S    := 60
 FUZZ      := build-sanfuzz
 FUZZED    := $(patsubst tests/fuzz/test-%.c,%,$(wildcard tests/fuzz/test-*.c))
 .PHONY: fuzz
-fuzz: ## look for bytes that a reader trips over (T=TARGET, FUZZ_S=60; needs clang)
+fuzz: ##develop search for input that breaks a reader (T=TARGET, FUZZ_S=60; needs clang)
 	@$(if $(filter $(T),$(FUZZED)),,echo "fuzz: T=$(T): expected one of: $(FUZZED)" >&2; exit 64)
 	@echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
 	    clang -fsanitize=fuzzer -x c -o /dev/null - || { \
@@ -227,7 +230,7 @@ $(BUILD)/obj/tests/fuzz/search-%.o: tests/fuzz/test-%.c $(BUILD)/obj/flags.txt
 	$(call say,cc $< (search))$(CC) $(ALL_CFLAGS) -DFUZZ_SEARCH -c $< -o $@
 $(BUILD)/tests/fuzz/search-%: private SANITIZE += -fsanitize=fuzzer
 
-style: ## budgets of the source: lengths of functions, files and lines
+style: ##develop lengths of functions, files and lines against their limits
 	@tests/house/budgets .
 
 bindir  := $(DESTDIR)$(PREFIX)/bin
@@ -235,31 +238,30 @@ datadir := $(DESTDIR)$(PREFIX)/share/crossover
 mandir  := $(DESTDIR)$(PREFIX)/share/man/man1
 compdir := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 SHARED   = $(wildcard plots/*.gp data/*.json data/*.ndjson)
-install: tools ## install tools, manual pages and completion below PREFIX (DESTDIR is honoured)
+install: tools ##build install tools, manual pages and completion (PREFIX=, DESTDIR=)
 	install -d '$(bindir)' '$(datadir)/plots' '$(datadir)/data' '$(mandir)' '$(compdir)'
 	install -m 755 $(TOOLS:%=$(BIN)/%) '$(bindir)'
 	for t in $(TOOLS); do $(BIN)/$$t --help-man > "$(mandir)/$$t.1"; \
 	    $(BIN)/$$t --help-completion > "$(compdir)/$$t"; done
 	for f in $(SHARED) README.md LICENSE; do install -D -m 644 "$$f" "$(datadir)/$$f"; done
 
-uninstall: ## remove what install put there
+uninstall: ##build remove the installed files
 	rm -f $(TOOLS:%='$(bindir)'/%) $(TOOLS:%='$(mandir)'/%.1) $(TOOLS:%='$(compdir)'/%)
 	rm -rf '$(datadir)' '$(DESTDIR)$(PREFIX)/lib/crossover'
 
-clean: ## remove everything built (results stay)
+clean: ##build remove everything that was built; results stay
 	rm -rf build build-san build-santhread build-sanfuzz
 
-help: ## this list
-	@sed -e ':a' -e '/\\$$/N; s/\\\n//; ta' Makefile pipelines/*.mk | \
-	    awk -F ':.*## ' '/^[a-z0-9% -]+:.*## / { n = split($$1, target, " "); \
-	        for (i = 1; i <= n; i++) printf "  %-14s %s\n", target[i], $$2 }' | sort -u
-	@echo '  print-NAME     the value of a make variable'
-	@echo 'Profiles (PROFILE=, files of pipelines/profiles):'
+help: ##look print this list
+	@pipelines/bin/targets Makefile $(PIPELINES)
+	@echo 'Profiles (PROFILE=NAME, files of pipelines/profiles):'
 	@sed -sn '1s/^# \([^ ]*\) - \([^.]*\).*/\1 \2/p' pipelines/profiles/*.mk | \
-	    while read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
-	@echo '  Those of GPUs want LLADA=, LLAMA= and JUDGE=; make plan says how long the rest takes.'
-	@echo 'Settings (config.mk): PROFILE=$(PROFILE) LLADA=$(LLADA)'
-	@echo '  LLAMA=$(LLAMA) JUDGE=$(JUDGE) SAN= T= RUN='
+	    while read -r name text; do printf '  %-16s %s\n' "$$name" "$$text"; done
+	@echo 'Settings: make TARGET NAME=VALUE; make settings prints all of them.'
+	@echo '  Profiles of GPUs need LLADA=, LLAMA= and JUDGE=: a folder or a Hugging Face name each.'
+
+settings: ##look print every setting with its default and its meaning
+	@pipelines/bin/settings
 
 print-%:
 	@echo $(call quoted,$($*))
@@ -268,10 +270,16 @@ print-%:
 FORCE:
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
--include $(wildcard pipelines/*.mk)
+# Settings and stamps come first, then other things to build, the experiments, and the phases, which
+# name files of all of these; last the commands of the sweeps that these have named.
+PIPELINES := pipelines/phase/common.mk $(sort $(wildcard pipelines/build/*.mk \
+                 pipelines/experiment/*/*.mk)) \
+             $(filter-out %/common.mk %/settings.mk %/sweep.mk,$(sort $(wildcard \
+                 pipelines/phase/*.mk))) pipelines/phase/sweep.mk
+include $(PIPELINES)
 
-# Stamps. Whether a text is another one is known when make has read its files: a stamp that holds it
-# needs no command, and make -n names none.
+# Stamps. make knows after reading its files whether a text has changed: a stamp that is up to date
+# needs no command, and make -n prints none.
 same = $(and $(findstring _$(1)_,_$(2)_),$(findstring _$(2)_,_$(1)_))
 # $(call stamp_rule,FILE,TEXT)
 define stamp_rule

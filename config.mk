@@ -1,27 +1,33 @@
-# config.mk - settings of this machine and this user; everything else is in the Makefile.
+# config.mk - settings of the build; make settings prints those of the experiments, too. A file
+# local.mk (not committed) can set any of them for one machine.
+
+# C compiler
 CC      ?= cc
+# folder to install to
 PREFIX  ?= /usr/local
+# folder put before PREFIX when a package is built
 DESTDIR ?=
-# SAN=1: address and undefined-behaviour sanitizers; SAN=thread: ThreadSanitizer.
+# sanitizers: 1 (address and undefined behaviour), thread, or fuzz (for make fuzz); each has a build
+# folder of its own
 SAN     ?=
-# STATIC=1: link jansson, PCRE2, utf8proc, libarchive... statically. Archives of what libarchive
-# needs must be there too (Debian: libacl1-dev, liblz4-dev, libzstd-dev, libxml2-dev).
+# 1: link the libraries statically. The archives of libarchive's own libraries are needed, too
+# (Debian: libacl1-dev, liblz4-dev, libzstd-dev, libxml2-dev)
 STATIC  ?=
-# Instruction sets of kernels/cpu beside the portable one, each compiled from the same source.
-# (amx needs avx512bf16 beside it.)
 CPU_LEVELS_x86_64  := amx avx512bf16 avx512 avx2
 CPU_LEVELS_aarch64 := neon
+# instruction sets that kernels/cpu is compiled for besides the portable C; amx needs avx512bf16
 CPU_LEVELS ?= $(CPU_LEVELS_$(CPU))
-# Those of the checkpoints that somebody named, and not this file.
+# checkpoints that the user named, as against those that this file names
 GIVEN := $(foreach v,LLADA LLAMA JUDGE,$(if $(filter undefined,$(origin $(v))),,$(v)))
-# Checkpoints; default is the embedded trio. (LTM=, a latent thought model, is the profile's.)
+# LLaDA checkpoint: a folder, a name in the Hugging Face cache, or synth:llada-8b
 LLADA ?= data/models/llada-demo
+# LLaMA checkpoint
 LLAMA ?= data/models/llama-demo
+# checkpoint of the judge, a third model, larger than both
 JUDGE ?= data/models/judge-demo
+# settings of a run: a file of pipelines/profiles
 PROFILE ?= demo
-# Put in front of generator commands, for example RUN="srun --gpus=1".
+# command put before the generator commands, such as "srun --gpus=1"
 RUN ?=
-# CUDA=auto: the CUDA back end is built when nvcc is found (pipelines/cuda.mk); 1: it must be; 0: it
-# is not. CUDA_HOME=, CUDA_ARCH="90a" and NVCC= are honoured.
-# NVCC="nvcc -ccbin g++-11" names the host compiler, where nvcc does not know the usual one.
+# CUDA back end: auto (built when nvcc is found), 1 (required) or 0 (left out)
 CUDA ?= auto

@@ -6,7 +6,7 @@ tree=$scratch/tree
 house=$PWD/tests/house
 mkdir -p "$tree"/{tools,lib/base/cli,data/corpus,data/prompts,plots}
 cp -r Makefile config.mk pipelines "$tree"
-rm -f "$tree"/pipelines/{corpus,reference,models}.mk
+rm -rf "$tree"/pipelines/{build/reference.mk,experiment/models}
 cp lib/base/version.c "$tree/lib/base"
 cp lib/base/cli/opt.h "$tree/lib/base/cli"
 cp tests/house/stand-in "$tree"
@@ -80,7 +80,7 @@ ok $? "all prompts are answered once, some of them timed: with the same ids"
 mkdir -p "$scratch/answers"
 sed 's/"token_ids":\[/&7,/' results/here/demo/answers/launch/llada-000.ndjson \
     >"$scratch/answers/llada-000.ndjson"
-jq -ne -f pipelines/passes.jq "$scratch/answers/llada-000.ndjson" \
+jq -ne -f pipelines/phase/passes.jq "$scratch/answers/llada-000.ndjson" \
     results/here/demo/steps/launch/llada-000.ndjson | grep -q '"pass": false'
 ok $? "others are told"
 again all
@@ -132,9 +132,15 @@ again phase4 PROFILE=quick METHODS=magic
 [ "$status" -ne 0 ] && [ -z "$ran" ] && grep -q 'METHODS: magic: expected names of vanilla' log
 ok $? "a method that nobody knows is refused before anything runs"
 again report PROFILE=quick
+[ "$status" -eq 0 ] && ! grep -q '^report .*decoding/' ran
+ok $? "the page shows them only where PAGE names them"
+again report PROFILE=quick PAGE=decoding
 grep -q '^report .*quick/decoding/by-method.ndjson' ran
-ok $? "and then they are part of the page"
-again bundle PROFILE=quick
+ok $? "PAGE=decoding: they are part of the page"
+again -n report PROFILE=quick PAGE=magic
+[ "$status" -ne 0 ] && grep -q 'PAGE=magic (64): expected a list of decoding' log
+ok $? "an unknown name in PAGE is an error"
+again bundle PROFILE=quick PAGE=decoding
 [ "$status" -eq 0 ] && grep -q '^bundle .*decoding/by-method.ndjson' ran &&
     ! grep -q '^bundle .*data/methods' ran
 ok $? "and of the bundle, which holds files of the run alone"
@@ -160,9 +166,12 @@ again ablation PROFILE=quick ABLATION_LAUNCHES=5
 rm status
 [ "$status" -eq 0 ] && [ ! -s results/here/quick/ablation/run/llama-int8-5.ndjson ]
 ok $? "what this machine cannot run is left out"
-again report PROFILE=quick
+again report PROFILE=quick PAGE=ablation
 grep -q '^report .*quick/ablation/outcomes.ndjson' ran
-ok $? "and the page tells what was found"
+ok $? "and with PAGE=ablation the page shows the outcomes"
+again -n report PROFILE=quick PAGE=latent-ablation
+[ "$status" -eq 0 ]
+ok $? "an experiment on the page may still be to come"
 again ablation PROFILE=quick ABLATION=latent-ablation ABLATION_MORE=
 [ "$status" -eq 0 ] && [ "$(grep -c '^gen-ltm.*--launch' ran)" -eq 3 ] &&
     [ "$(grep -c '^gen-ll' ran)" -eq 0 ] && ! grep -q '^plot' ran &&
@@ -230,7 +239,7 @@ again -n results/here/demo/prompts.ndjson PROMPT_FILE=lists
 grep -q 'data/corpus/test-lists.ndjson.gz -o results/here/demo/prompts.ndjson' log
 ok $? "PROMPT_FILE=lists are the lists of words"
 printf '{"id":"%s","text":"x","task":"%s"}\n' a sum b sum c story d sum e story |
-    jq -srj --argjson count 4 -f pipelines/first-of-each.jq | jq -sj 'map(.id) | add' |
+    jq -srj --argjson count 4 -f pipelines/phase/first-of-each.jq | jq -sj 'map(.id) | add' |
     grep -qx '"*abce"*'
 ok $? "as many of each task are timed, the first of each"
 again replicate
@@ -239,8 +248,8 @@ ok $? "make replicate without a stored run says what it wants"
 again release-run
 did "make release-run of a run that is there measures nothing" ""
 again replicate
-did "and make replicate holds it against what was stored" "conclude:1" &&
-    grep -q '^conclude --against data/demo/stored.ndjson results/here/demo/claims.ndjson ' ran
+did "and make replicate holds it against what was stored" "compare:1" &&
+    grep -q '^compare --stored data/demo/stored.ndjson results/here/demo/claims.ndjson ' ran
 ok $? "by its claims"
 echo '{"kind":"claim","name":"answer","text":"altered"}' >data/demo/stored.ndjson
 again replicate
@@ -387,8 +396,8 @@ again phase4 STEPS=2,4,8,16,32,64
 [ "$status" -ne 0 ]
 ok $? "bad data do"
 rm -f status
-pipelines/lenient sh -c 'exit 69'
-[ $? -eq 69 ] && pipelines/lenient sh -c 'exit 1'
+pipelines/bin/lenient sh -c 'exit 69'
+[ $? -eq 69 ] && pipelines/bin/lenient sh -c 'exit 1'
 ok $? "what stops a phase keeps its exit status"
 again all PROFILE=cpu-8b
 did "drawn shapes: short sweeps of each format and batch, nothing of quality" \

@@ -53,12 +53,12 @@ URIs: http://deb.debian.org/debian
 Suites: bookworm
 END
 cp "$list" "$scratch/before"
-pipelines/snapshot "" "$scratch/etc" && cmp -s "$list" "$scratch/before" &&
-    pipelines/snapshot 1 "$scratch/etc" && [ "$(grep -c '^URIs: ' "$list")" -eq 1 ] &&
+pipelines/bin/snapshot "" "$scratch/etc" && cmp -s "$list" "$scratch/before" &&
+    pipelines/bin/snapshot 1 "$scratch/etc" && [ "$(grep -c '^URIs: ' "$list")" -eq 1 ] &&
     grep -qx 'URIs: http://snapshot.debian.org/archive/debian/20250520T000000Z' "$list" &&
     grep -q Check-Valid-Until "$scratch/etc/apt.conf.d/snapshot" &&
-    cp "$list" "$scratch/before" && pipelines/snapshot 1 "$scratch/etc" &&
-    cmp -s "$list" "$scratch/before" && pipelines/snapshot 1 "$scratch/none"
+    cp "$list" "$scratch/before" && pipelines/bin/snapshot 1 "$scratch/etc" &&
+    cmp -s "$list" "$scratch/before" && pipelines/bin/snapshot 1 "$scratch/none"
 ok $? "packages come from the archive of the image's day, once; elsewhere nothing is done"
 mkdir "$scratch/bin"
 for t in bash sed cat dirname uname printf env; do ln -s "$(type -P $t)" "$scratch/bin/$t"; done
@@ -70,4 +70,14 @@ unnamed=$(for p in gcc g++ make pkg-config libjansson-dev libarchive-dev gnuplot
 done)
 [ $status -eq 1 ] && [ -z "$unnamed" ]
 ok $? "every package that a machine lacks is named by bootstrap --check"
+for t in make gcc; do
+    printf '#!/bin/sh\necho ran >>%s\n' "$scratch/ran" >"$scratch/bin/$t"
+    chmod +x "$scratch/bin/$t"
+done
+said=$(PATH=$scratch/bin "$(type -P sh)" ./bootstrap --help 2>&1)
+[ $? -eq 0 ] && [[ $said == *"Usage: ./bootstrap"*--check* ]] && [ ! -e "$scratch/ran" ]
+ok $? "bootstrap --help prints the usage and runs nothing"
+said=$(PATH=$scratch/bin "$(type -P sh)" ./bootstrap --chekc 2>&1)
+[ $? -eq 64 ] && [[ $said == *"unknown option '--chekc'"* ]] && [ ! -e "$scratch/ran" ]
+ok $? "and an unknown option is an error, 64"
 finish

@@ -1,5 +1,6 @@
 /* compare - quality and metric records of configurations that differ in one setting in, what the
- * setting costs out: paired differences with intervals, ratios with a verdict.
+ * setting costs out: paired differences with intervals, ratios with a verdict. Or records and claims
+ * about them in, whether the claims hold out (lib/analysis/verdict/judge.h).
  *
  * Points whose settings agree in all but BY belong together, and the one at which BY is as usual is
  * the base of the others. Qualities are pooled over the prompts that both have, and an interval
@@ -15,6 +16,7 @@
 #include "lib/analysis/points/answers.h"
 #include "lib/analysis/points/couple.h"
 #include "lib/analysis/points/points.h"
+#include "lib/analysis/verdict/judge.h"
 #include "lib/analysis/verdict/noninferior.h"
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/opt.h"
@@ -471,7 +473,9 @@ static const char examples[] =
     "cat quality-*.ndjson | compare --by dtype --base f32\n"
     "compare --by paradigm --cost e2e_ns metrics.ndjson > ratios.ndjson\n"
     "cat generations-*.ndjson | compare --by batch\n"
-    "compare --methods data/methods.ndjson --cost e2e_ns metrics.ndjson quality.ndjson\n";
+    "compare --methods data/methods.ndjson --cost e2e_ns metrics.ndjson quality.ndjson\n"
+    "compare --claims data/ablation.ndjson metrics.ndjson comparison.ndjson > outcomes.ndjson\n"
+    "compare --stored data/demo/stored.ndjson claims.ndjson\n";
 static const char notes[] =
     "A point is compared with its base: the one that has the same settings but BY, which there is\n"
     "--base, or as by default, or not said. Number formats that the engine then chose may differ\n"
@@ -505,7 +509,19 @@ static const char notes[] =
     "SAME when the whole interval lies within a factor of 1.02, else SLOWER or FASTER (MORE,\n"
     "LESS) when it excludes 1, else UNDECIDED with launches_to_decide. p is two-sided against 1,\n"
     "p_holm adjusted for all ratios of the call. launches_more: still to run until half_width,\n"
-    "that of the log ratio, is under --precision; stop_reason is then \"precision\".\n";
+    "that of the log ratio, is under --precision; stop_reason is then \"precision\".\n"
+    "These modes judge records that are there:\n"
+    "  --claims FILE       metric and comparison records by option: a claim of FILE about an option\n"
+    "                      is held where the whole interval keeps its bound, not held where no part\n"
+    "                      does, else undecided; not applicable where nothing was measured\n"
+    "  --exact FILE        generation records of make exact: a case of FILE is held where all answers\n"
+    "                      have the ids of the base\n"
+    "  --stored FILE       claim records: sentences agree word by word, ratios where their intervals\n"
+    "                      overlap or they are within a factor of 1.1 (2 on another kind of\n"
+    "                      machine). Exit 0: agrees; 1: differs; 69: no time could be compared\n"
+    "  --self-test FACTOR  comparison records of a twin and of a twin that is slower by FACTOR: pass\n"
+    "                      where they are SAME and SLOWER\n"
+    "  --samples           samples records: the mean of their values with Student's interval\n";
 
 static void check(struct compare *c, int bad, const struct err *e)
 {
@@ -515,8 +531,49 @@ static void check(struct compare *c, int bad, const struct err *e)
     err_die("compare", e);
 }
 
+/* Writes verdicts about the records that are there. Returns an exit code. */
+static int judge_all(struct compare *c, const struct judge *j, int argc, char **argv, int first)
+{
+    struct err e = {0};
+    check(c, rec_open(&c->out, &c->a.common, "compare", argc, argv, NULL, &e), &e);
+    int code = judge_run(j, (const char *const *)argv + first, (size_t)(argc - first), &c->out,
+                         &c->log, &e);
+    check(c, code < 0, &e);
+    check(c, rec_close(&c->out, "ok", &e), &e);
+    return code;
+}
+
+/* Writes what the setting costs. Returns an exit code. */
+static int compare_all(struct compare *c, int argc, char **argv, int first)
+{
+    struct err e = {0};
+    c->points.cost_metric = c->a.cost;
+    c->points.beside = "output_bytes_per_s";
+    struct rec_reader *in = rec_read_open((const char *const *)argv + first,
+                                          (size_t)(argc - first), &e);
+    check(c, !in || rec_open(&c->out, &c->a.common, "compare", argc, argv, NULL, &e), &e);
+    check(c, take_all(&c->seen, in, &c->out, &c->log, c->a.common.limit, take, c, &e), &e);
+    rec_read_close(in);
+    points_finish(&c->points);
+    c->usual = usual_of(&c->a);
+    learn_sides(c);
+    check(c, write_all(c, &e), &e);
+    int code = take_verdict(&c->seen, &c->log, c->a.max_failed);
+    check(c, rec_close(&c->out, code ? "failed" : "ok", &e), &e);
+    for (size_t i = 0; i < c->points.n; i++)
+        free(c->side[i].setting);
+    free(c->side);
+    points_free(&c->points);
+    answers_free(&c->answers);
+    pairs_free(&c->pairs);
+    methods_free(&c->methods);
+    free(c->usual);
+    return code;
+}
+
 int main(int argc, char **argv)
 {
+    struct judge judge = {0};
     struct compare c = {.a = {.common = COMMON_DEFAULTS, .by = "quant", .draws = 2000,
                               .cost = "memory_weights_bytes", .precision = 0.02,
                               .margin = NONINFERIOR_MARGIN}};
@@ -536,6 +593,15 @@ int main(int argc, char **argv)
         {"margin", 0, OPT_TEXT, &c.a.margin, .arg = "M",
          .help = "loss of quality that counts as none (5%,accuracy=0.05)"},
         {"draws", 0, OPT_INT, &c.a.draws, 100, 100000, .arg = "N", .help = "resamples (2000)"},
+        {"claims", 0, OPT_TEXT, &judge.claims, .arg = "FILE",
+         .help = "judge the claims of an ablation (data/ablation.ndjson)"},
+        {"exact", 0, OPT_TEXT, &judge.exact, .arg = "FILE",
+         .help = "judge which flags change a token (data/exact.ndjson)"},
+        {"stored", 0, OPT_TEXT, &judge.stored, .arg = "FILE",
+         .help = "compare the claims of a run with those of a stored run"},
+        {"self-test", 0, OPT_REAL, &judge.self_test, 1, 10, .arg = "FACTOR",
+         .help = "judge the A/A test with this handicap"},
+        {"samples", 0, OPT_FLAG, &judge.samples, .help = "means of samples, with intervals"},
         TAKE_OPTION(c.a.max_failed),
         OPT_COMMON(c.a.common),
         {0}};
@@ -550,26 +616,9 @@ int main(int argc, char **argv)
     if (c.a.methods && (c.a.by = "method", methods_read(&c.methods, c.a.methods, &e)))
         err_die(tool.name, &e);
     c.log = (struct log){tool.name, c.a.common.quiet ? 0 : 1 + c.a.common.verbose};
-    c.points.cost_metric = c.a.cost;
-    c.points.beside = "output_bytes_per_s";
-    struct rec_reader *in = rec_read_open((const char *const *)argv + first,
-                                          (size_t)(argc - first), &e);
-    check(&c, !in || rec_open(&c.out, &c.a.common, tool.name, argc, argv, NULL, &e), &e);
-    check(&c, take_all(&c.seen, in, &c.out, &c.log, c.a.common.limit, take, &c, &e), &e);
-    rec_read_close(in);
-    points_finish(&c.points);
-    c.usual = usual_of(&c.a);
-    learn_sides(&c);
-    check(&c, write_all(&c, &e), &e);
-    int code = take_verdict(&c.seen, &c.log, c.a.max_failed);
-    check(&c, rec_close(&c.out, code ? "failed" : "ok", &e), &e);
-    for (size_t i = 0; i < c.points.n; i++)
-        free(c.side[i].setting);
-    free(c.side);
-    points_free(&c.points);
-    answers_free(&c.answers);
-    pairs_free(&c.pairs);
-    methods_free(&c.methods);
-    free(c.usual);
-    return code;
+    if (judge_count(&judge) > 1)
+        opt_usage(&tool, "--claims, --exact, --stored, --self-test, --samples: expected one of "
+                  "them, got %d", judge_count(&judge));
+    return judge_count(&judge) ? judge_all(&c, &judge, argc, argv, first)
+                               : compare_all(&c, argc, argv, first);
 }

@@ -1,5 +1,4 @@
-/* conclude - the records of a run in, the sentences and numbers that it states out; or whether two
- * runs state the same.
+/* conclude - the records of a run in, the sentences and numbers that it states out.
  *
  * Every claim is made once, of times paired by launch and prompt and of qualities tested against a
  * declared margin (lib/analysis/claim). The page, make all and make replicate print claims.
@@ -7,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/claim/agreement.h"
 #include "lib/analysis/claim/conclusion.h"
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/opt.h"
@@ -15,7 +13,7 @@
 
 struct args {
     struct common common;
-    const char *quality, *contract, *clock, *against;
+    const char *quality, *contract, *clock;
     int64_t batch;
 };
 
@@ -57,37 +55,9 @@ static int write_claims(struct conclude *c, const char *const *paths, size_t n)
     return evidence.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
 }
 
-/* Writes what two runs agree in. Returns an exit code. */
-static int write_agreement(struct conclude *c, const char *path)
-{
-    struct agreement sum;
-    struct err e = {0};
-    int was_edited, now_edited;
-    size_t i;
-    json_t *r, *was = agreement_read(c->a.against, &was_edited, &e);
-    json_t *now = was ? agreement_read(path, &now_edited, &e) : NULL;
-    check(c, !now, &e);
-    if (was_edited || now_edited)
-        log_warn(&c->log, "W041", "%s: edited after it was written",
-                 was_edited ? c->a.against : path);
-    json_t *list = agreement_of(was, now, &sum);
-    json_array_foreach(list, i, r) {
-        if (i + 1 == json_array_size(list) || json_is_false(json_object_get(r, "pass")))
-            log_note(&c->log, "%s", rec_text(r, "text"));
-        check(c, rec_write(&c->out, "check", json_incref(r), &e), &e);
-    }
-    json_decref(list);
-    json_decref(was);
-    json_decref(now);
-    return sum.differed          ? EXIT_FAILED_RECORDS
-           : !sum.times_compared ? EXIT_NO_DEVICE /* 69: not available */
-                                 : EXIT_OK;
-}
-
 static const char examples[] =
     "conclude metrics.ndjson judge.ndjson exact.ndjson > claims.ndjson\n"
-    "cat *.ndjson | conclude --quality sum:accuracy:0.05,story:judge_ppl:0.1\n"
-    "conclude --against data/demo/stored.ndjson claims.ndjson\n";
+    "cat *.ndjson | conclude --quality sum:accuracy:0.05,story:judge_ppl:0.1\n";
 static const char notes[] =
     "It reads times, metric, quality, crossover, check, fitness, method and generation records in\n"
     "any order. Every sentence and number that it writes is a claim record.\n"
@@ -100,9 +70,7 @@ static const char notes[] =
     "SLOWER: the interval excludes 1. SAME: it lies within 2 % of 1. Else UNDECIDED.\n"
     "--clock=auto is elapsed time where all goals have it undisturbed, else on a CPU the time of\n"
     "all processors. An answer begins with Undecided where a time, a test or the self-test is.\n"
-    "--against compares two runs claim by claim. Sentences agree word by word. Ratios agree when\n"
-    "their intervals overlap or they are within a factor of 1.1 (2 on another kind of machine).\n"
-    "Exit 0: agrees; 1: something differs; 69: no time could be compared.\n";
+    "compare --stored FILE compares the claims of two runs.\n";
 
 int main(int argc, char **argv)
 {
@@ -117,8 +85,6 @@ int main(int argc, char **argv)
          .help = "points of this batch size compete (1)"},
         {"clock", 0, OPT_CHOICE, &c.a.clock, .choices = "auto|wall|cpu",
          .help = "elapsed or processor time (auto)"},
-        {"against", 0, OPT_TEXT, &c.a.against, .arg = "FILE",
-         .help = "compare claims with those of a stored run"},
         OPT_COMMON(c.a.common),
         {0}};
     const struct tool tool = {"conclude", "records of a run in, claims out", examples, notes,
@@ -126,8 +92,6 @@ int main(int argc, char **argv)
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     c.log = (struct log){"conclude", c.a.common.quiet ? 0 : 1 + c.a.common.verbose};
-    if (c.a.against && argc > first + 1)
-        opt_usage(&tool, "--against: expected one file of claims, got %d", argc - first);
     int goals = goal_parse(c.a.quality, c.goal, &e);
     if (goals < 0)
         opt_usage(&tool, "%s", e.text);
@@ -136,9 +100,7 @@ int main(int argc, char **argv)
                                    : !strcmp(c.a.clock, "wall") ? PAIRS_WALL
                                                                 : PAIRS_CPU};
     check(&c, rec_open(&c.out, &c.a.common, "conclude", argc, argv, NULL, &e), &e);
-    const char *const *paths = (const char *const *)argv + first;
-    int status = c.a.against ? write_agreement(&c, argc > first ? paths[0] : "-")
-                             : write_claims(&c, paths, (size_t)(argc - first));
+    int status = write_claims(&c, (const char *const *)argv + first, (size_t)(argc - first));
     goal_free(c.goal, goals);
     check(&c, rec_close(&c.out, "ok", &e), &e);
     return status;

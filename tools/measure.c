@@ -17,7 +17,6 @@
 #include "lib/record/take.h"
 
 enum {
-    KNOWN = 64,
     POINTS_NAMED = 3 /* in a warning that many may deserve; the records say it of each */
 };
 
@@ -37,8 +36,6 @@ struct measure {
     struct roof roof;
     struct idle idle;
     json_t *index;          /* point and workload -> place in v */
-    const struct rec_reader *in;
-    struct { uint64_t said; size_t place; } known[KNOWN]; /* of what records said of their point */
     char *machine, *other;  /* fingerprints: of the first stream; of one that differs, or NULL */
     int has_origin;         /* the meta record of a generator is in the output */
     struct measurement_work work;
@@ -46,8 +43,9 @@ struct measure {
     size_t drifting, cold; /* points whose times were not steady, in launches and warm-ups */
 };
 
-/* find() of a record that may be the first to say what it says of its point. */
-static struct measurement *find_new(struct measure *m, const json_t *r, struct err *e)
+/* The measurement that a record belongs to, made when new. NULL: *e filled; another device or model
+ * under one name makes the whole input unsound. */
+static struct measurement *find(struct measure *m, const json_t *r, struct err *e)
 {
     const char *point = about_point(r);
     if (!point) {
@@ -68,21 +66,6 @@ static struct measurement *find_new(struct measure *m, const json_t *r, struct e
         return &m->v[place];
     m->seen.unsound = 1;
     return NULL;
-}
-
-/* The measurement that a record belongs to, made when new. NULL: *e filled; another device or model
- * under one name makes the whole input unsound. */
-static struct measurement *find(struct measure *m, const json_t *r, struct err *e)
-{
-    uint64_t said = rec_read_said(m->in);
-    if (said && m->known[said % KNOWN].said == said)
-        return &m->v[m->known[said % KNOWN].place];
-    struct measurement *found = find_new(m, r, e);
-    if (found) {
-        m->known[said % KNOWN].said = said;
-        m->known[said % KNOWN].place = (size_t)(found - m->v);
-    }
-    return found;
 }
 
 /* Records are measured where somebody reads them, which need not be where they were made: the meta
@@ -314,13 +297,8 @@ int main(int argc, char **argv)
                                           (size_t)(argc - first), &e);
     check(&m, !in, &e);
     check(&m, rec_open(&m.out, &m.a.common, "measure", argc, argv, NULL, &e), &e);
-    const char **names = about_names();
-    m.in = in;
-    rec_read_about(in, names);
-    m.work.timing.lists = rec_read_numbers(in);
     check(&m, take_all(&m.seen, in, &m.out, &m.log, m.a.common.limit, take, &m, &e), &e);
     rec_read_close(in);
-    free(names);
     check(&m, check_input(&m, &e), &e);
     if (m.n)
         qsort(m.v, m.n, sizeof *m.v, by_about);

@@ -223,7 +223,6 @@ int main(int argc, char **argv)
     load(&s, &tool, &e);
     check(&s, rec_open(&s.out, &s.common, tool.name, argc, argv, NULL, &e), &e);
     progress_start(&s.progress, &s.log, s.common.progress, "texts", s.common.limit);
-    rec_read_numbers(in); /* of which none is looked at */
     check(&s, take_all(&s.seen, in, &s.out, &s.log, s.common.limit, take, &s, &e), &e);
     progress_end(&s.progress);
     rec_read_close(in);

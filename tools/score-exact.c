@@ -29,7 +29,7 @@ struct scorer {
     struct rec_writer out;
     struct take seen;
     struct responses responses;
-    struct buf answer, found, members; /* members: of the record at hand */
+    struct buf answer, found;
     char *task[TASKS]; /* those that were met, as their metrics say them; owned */
     size_t tasks;
     int64_t more_tasks; /* responses of others */
@@ -224,8 +224,7 @@ static int score(struct scorer *s, const json_t *r, const struct response *of, c
         kept[RULE] = rule;
         kept[TASK] = (double)task_of(s, r);
     }
-    quality_begin(&s->members, &of->group->said, r);
-    return quality_write(&s->out, &s->members, "accuracy", "higher",
+    return quality_write(&s->out, of->group->about, r, "accuracy", "higher",
                          of->random ? NULL : json_integer(right), "random weights", e);
 }
 
@@ -320,7 +319,6 @@ int main(int argc, char **argv)
                                           (size_t)(argc - first), &e);
     check(&s, !in, &e);
     check(&s, rec_open(&s.out, &s.a.common, "score-exact", argc, argv, NULL, &e), &e);
-    rec_read_numbers(in); /* of which none is looked at */
     check(&s, take_all(&s.seen, in, &s.out, &s.log, s.a.common.limit, take, &s, &e), &e);
     rec_read_close(in);
     if (!s.seen.taken && !s.seen.bad)
@@ -336,7 +334,6 @@ int main(int argc, char **argv)
     responses_free(&s.responses);
     buf_free(&s.answer);
     buf_free(&s.found);
-    buf_free(&s.members);
     for (size_t i = 0; i < s.tasks; i++)
         free(s.task[i]);
     return code;

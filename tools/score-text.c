@@ -24,7 +24,6 @@ struct scorer {
     struct rec_writer out;
     struct take seen;
     struct responses responses;
-    struct buf members; /* of the record at hand */
 };
 
 /* v[WIDTH] of a response: of several references the best for each metric. */
@@ -62,9 +61,8 @@ static int take(void *ctx, const json_t *r, struct err *e)
     double *kept = of.random ? NULL : responses_keep(&s->responses, of.group);
     for (int k = 0; kept && k < WIDTH; k++)
         kept[k] = v[k];
-    quality_begin(&s->members, &of.group->said, r);
     for (int k = 0; k < METRICS; k++)
-        if (quality_write(&s->out, &s->members, names[k], "higher",
+        if (quality_write(&s->out, of.group->about, r, names[k], "higher",
                           of.random ? NULL : json_real(v[k]), "random weights", e))
             return -1;
     return 1;
@@ -136,7 +134,6 @@ int main(int argc, char **argv)
                                           (size_t)(argc - first), &e);
     check(&s, !in, &e);
     check(&s, rec_open(&s.out, &s.common, tool.name, argc, argv, NULL, &e), &e);
-    rec_read_numbers(in); /* of which none is looked at */
     check(&s, take_all(&s.seen, in, &s.out, &s.log, s.common.limit, take, &s, &e), &e);
     rec_read_close(in);
     if (!s.seen.taken && !s.seen.bad)
@@ -147,6 +144,5 @@ int main(int argc, char **argv)
     int code = take_verdict(&s.seen, &s.log, s.max_failed);
     check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
     responses_free(&s.responses);
-    buf_free(&s.members);
     return code;
 }

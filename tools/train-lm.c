@@ -35,7 +35,7 @@
 #include "lib/train/documents.h"
 #include "lib/train/training_note.h"
 #include "lib/checkpoint/checkpoint.h"
-#include "lib/checkpoint/manifest.h"
+#include "lib/checkpoint/checksums.h"
 
 struct args {
     struct common common;
@@ -522,10 +522,10 @@ static int finish(struct training *r, struct err *e)
     int64_t times = r->config.latents ? r->a->vi_steps + 1 : 1;
     const struct history_line line = {r->config.name, r->config.family->name, r->a->steps,
                                       r->a->steps * r->a->rows * times};
-    manifest_remove(r->a->out); /* it lists the old weights */
+    checksums_remove(r->a->out); /* it lists the old weights */
     if (checkpoint_save(&r->config, r->a->out, r->a->dtype, values, r->trainer, e) ||
         history_write(r->a->out, r->a->init ? r->from.folder : NULL, &line, e) ||
-        manifest_make(r->a->out, NULL, e))
+        checksums_make(r->a->out, NULL, e))
         return -1;
     unlink(r->state);
     log_note(&r->log, "%s: %zu parameters written", r->a->out, config_parameters(&r->config));

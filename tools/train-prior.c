@@ -23,7 +23,7 @@
 #include "lib/base/cli/progress.h"
 #include "lib/base/rng.h"
 #include "kernels/finite.h"
-#include "lib/checkpoint/manifest.h"
+#include "lib/checkpoint/checksums.h"
 #include "lib/checkpoint/safetensors.h"
 #include "lib/latent/prior.h"
 #include "lib/network/latent.h"
@@ -373,14 +373,14 @@ static int write_gain(struct prior_training *r, struct err *e)
 static int save(struct prior_training *r, struct err *e)
 {
     const char *folder = r->model.folder;
-    char *manifest = mem_format("%s/" MANIFEST, folder); /* it lists the old prior */
+    char *manifest = mem_format("%s/" CHECKSUMS, folder); /* it lists the old prior */
     int bad = dit_save(r->prior, r->path, 0, e), listed = !r->a->out && !access(manifest, F_OK);
     if (!bad) {
         unlink(r->fits);
         unlink(r->state);
     }
     if (!bad && listed)
-        bad = unlink(manifest) || manifest_make(folder, NULL, e);
+        bad = unlink(manifest) || checksums_make(folder, NULL, e);
     free(manifest);
     return bad;
 }

@@ -1,7 +1,7 @@
 /* buf.c - growable bytes; see buf.h.
  *
- * Capacity doubles, so n appends cost O(n). A NUL stands behind the last byte after every call that
- * appends, so that `data` can be read as a C string.
+ * Capacity doubles, so n appends cost O(n). Every append writes a NUL after the last byte, so
+ * `data` can be read as a C string.
  */
 #include "lib/base/buf.h"
 

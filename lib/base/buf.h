@@ -1,4 +1,4 @@
-/* buf.h - a growable run of bytes, always ended by a NUL that does not count.
+/* buf.h - a growable array of bytes. A NUL follows the last byte; `len` does not count it.
  *
  *     struct buf b = {0};
  *     buf_format(&b, "%d", 7);
@@ -21,6 +21,6 @@ void buf_text(struct buf *b, const char *s);
 void buf_char(struct buf *b, char c);
 void buf_format(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buf_clear(struct buf *b); /* length 0, memory kept */
-void buf_free(struct buf *b);  /* memory given back, *b all zero */
+void buf_free(struct buf *b);  /* frees the memory; *b becomes all zero */
 
 #endif

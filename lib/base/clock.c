@@ -1,7 +1,6 @@
 /* clock.c - the time; see clock.h.
  *
- * CLOCK_MONOTONIC_RAW is not slewed by NTP, so two durations are in the same unit, whatever the
- * network said of the time between them.
+ * NTP does not adjust the rate of CLOCK_MONOTONIC_RAW, so all durations are in the same unit.
  */
 #include "lib/base/clock.h"
 

@@ -1,4 +1,4 @@
-/* clock.h - time. Durations come from the monotonic clock; wall time is for humans only. */
+/* clock.h - time. Durations come from the monotonic clock; wall time is only for people. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

@@ -1,8 +1,8 @@
 /* cpus.c - processors, cores and quotas of this process; see cpus.h.
  *
- * What cannot be read counts as absent: a system without /sys has as many cores as processors, one
- * without control groups has no quota. Quotas are asked of our group and of every group above it,
- * because the smallest of them binds.
+ * A file that cannot be read counts as absent: without /sys there are as many cores as processors,
+ * without control groups there is no quota. Our group and every group above it may have a quota;
+ * the smallest one limits us.
  */
 #include "lib/base/cpus.h"
 
@@ -25,7 +25,7 @@ static double number_in(const char *path, double otherwise)
     return got == 1 ? v : otherwise;
 }
 
-/* A core is known by the lowest processor of its list of siblings ("0,64" or "0-1"). */
+/* The number of a core is the lowest processor in its list of siblings ("0,64" or "0-1"). */
 static size_t core_of(const char *topology, size_t cpu)
 {
     char *path = mem_format("%s/cpu%zu/topology/thread_siblings_list", topology, cpu);
@@ -39,7 +39,7 @@ void cpus_find(struct cpus *c, const char *topology)
     cpu_set_t allowed;
     *c = (struct cpus){0};
     if (sched_getaffinity(0, sizeof allowed, &allowed)) {
-        long online = sysconf(_SC_NPROCESSORS_ONLN); /* more processors than a cpu_set_t holds */
+        long online = sysconf(_SC_NPROCESSORS_ONLN); /* a cpu_set_t holds fewer processors */
         c->n = c->cores = online > 0 ? (size_t)online : 1;
         return;
     }
@@ -65,8 +65,8 @@ void cpus_free(struct cpus *c)
     *c = (struct cpus){0};
 }
 
-/* Quota of one group: both numbers in one file (version 2: "max" when there is none) or in two
- * (version 1: -1 when there is none). INFINITY: none. */
+/* Quota of one group, in processors; INFINITY: none. Version 2 has both numbers in one file ("max":
+ * no quota), version 1 has two files (-1: no quota). */
 static double quota_of(const char *folder)
 {
     char *max = mem_format("%s/cpu.max", folder), *used = mem_format("%s/cpu.cfs_quota_us", folder),
@@ -87,8 +87,8 @@ static double quota_of(const char *folder)
     return quota > 0 && period > 0 ? quota / period : (double)INFINITY;
 }
 
-/* The smallest quota from a group up to the root. Inside a container the path may be the host's:
- * then its folders do not exist, and the walk ends at the container's own root. */
+/* The smallest quota from a group up to the root. Inside a container the path may be the host's,
+ * whose folders do not exist there: then the container's root alone counts. */
 static double quota_above(const char *mount, const char *controller, char *group)
 {
     double least = INFINITY;

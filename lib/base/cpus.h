@@ -1,5 +1,5 @@
-/* cpus.h - the processors that this process may use: its affinity mask, the physical cores behind
- * it, and the share of time that its control groups grant. */
+/* cpus.h - the processors that this process may use: its affinity mask, their physical cores, and
+ * the CPU time that its control groups allow. */
 #ifndef BASE_CPUS_H
 #define BASE_CPUS_H
 
@@ -8,15 +8,15 @@
 
 struct cpus {
     size_t n;        /* processors in the affinity mask of the calling thread */
-    size_t cores;    /* physical cores that they belong to; processors when the system is silent */
+    size_t cores;    /* their physical cores; = n where the system does not report cores */
     cpu_set_t *core; /* [cores] the allowed processors of each, owned; NULL: mask not readable */
 };
 /* topology: "/sys/devices/system/cpu". */
 void cpus_find(struct cpus *c, const char *topology);
 void cpus_free(struct cpus *c);
 
-/* Processors that the quotas of our control group and of all above it grant, rounded up; 0: no
- * quota. groups: "/proc/self/cgroup"; mount: "/sys/fs/cgroup". Version 2 (cpu.max) and version 1
+/* Smallest CPU quota of our control group and all groups above it, in processors, rounded up; 0:
+ * no quota. groups: "/proc/self/cgroup"; mount: "/sys/fs/cgroup". Version 2 (cpu.max) and version 1
  * (cpu.cfs_quota_us). Source: Linux, Documentation/admin-guide/cgroup-v2.rst,
  * scheduler/sched-bwc.rst. */
 size_t cpus_quota(const char *groups, const char *mount);

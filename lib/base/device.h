@@ -1,5 +1,5 @@
-/* device.h - the one word that C and CUDA C do not share: a function marked HOST_DEVICE is compiled
- * for both, so that its arithmetic can be tested on the host. */
+/* device.h - HOST_DEVICE marks a function that C and CUDA C both compile, so that the host can test
+ * the arithmetic of the device. */
 #ifndef BASE_DEVICE_H
 #define BASE_DEVICE_H
 

@@ -1,8 +1,8 @@
 /* err.c - error texts; see err.h.
  *
- * Every text is made plain (plain.h), so that a hostile name of a file or a tensor cannot paint the
- * terminal or break a line. The first error that is set stays: what fails after it is a
- * consequence.
+ * Every text is made printable (plain.h), so that a hostile file or tensor name cannot send escape
+ * sequences to the terminal or break the line. The first error stays, because later failures are
+ * its consequences.
  */
 #include "lib/base/err.h"
 
@@ -47,7 +47,7 @@ int err_prefix(struct err *e, const char *format, ...)
 int err_code(struct err *e)
 {
     if (!e->code)
-        err_set(e, EXIT_INTERNAL, "failed without saying why: a fault of the program, please "
+        err_set(e, EXIT_INTERNAL, "failed without an error message: this is a bug, please "
                 "report it");
     return e->code;
 }
@@ -61,7 +61,7 @@ _Noreturn void err_die(const char *tool, const struct err *e)
     exit(code);
 }
 
-/* Of the process, as standard error is: whoever fails knows nobody to hand this through. */
+/* Global, like standard error: no caller can hand it to the code that fails. */
 static struct err_witness *own, **place = &own;
 
 struct err_witness **err_witness(void)
@@ -78,7 +78,7 @@ void err_share(struct err_witness **other)
 static _Noreturn void leave(const char *file, int line, const char *what, int code)
 {
     char where[256], clean[512];
-    struct err_witness *w = __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL); /* is told once */
+    struct err_witness *w = __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL); /* once */
     plain_text(clean, sizeof clean, what);
     fprintf(stderr, "crossover: %s:%d: %s\n", file, line, clean);
     snprintf(where, sizeof where, "%s:%d", file, line);

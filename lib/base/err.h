@@ -1,4 +1,4 @@
-/* err.h - how a library says that data is wrong.
+/* err.h - errors: how a library reports bad data, and how a process ends.
  *
  * A function that can meet bad data returns 0 (good) or -1 (bad) and fills a caller's `struct err`.
  * Libraries never print and never exit; a tool prints `text` and leaves with `code`.
@@ -16,7 +16,7 @@ extern "C" {
 /* Exit codes of every tool (sysexits numbering; README, "Exit codes"). */
 enum exit_code {
     EXIT_OK = 0,
-    EXIT_FAILED_RECORDS = 1, /* done, but some records carry an error */
+    EXIT_FAILED_RECORDS = 1, /* finished, but some records failed */
     EXIT_BAD_USAGE = 64,
     EXIT_BAD_DATA = 65,
     EXIT_NO_INPUT = 66,
@@ -29,40 +29,40 @@ enum exit_code {
 
 struct err {
     int code;        /* an exit_code; 0 = nothing went wrong */
-    char text[1024]; /* one line, plain (plain.h): what, where, expected, got */
+    char text[1024]; /* one printable line (plain.h): what, where, expected, got */
 };
 
-/* Fills *e (the first error wins: a later call leaves an earlier one in place) and returns -1, so
+/* Fills *e (the first error stays: a later call changes nothing) and returns -1, so
  * that `return err_set(e, EXIT_BAD_DATA, ...)` is the whole error path. e may be NULL. */
 int err_set(struct err *e, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Puts "where: " in front of the text of *e. Returns -1. */
 int err_prefix(struct err *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The exit code of a failure, never 0: one that nobody explained is EXIT_INTERNAL, and *e says so.
- * The one place where an error becomes an exit code. */
+/* The exit code of a failure, never 0. An error without code becomes EXIT_INTERNAL, with a text.
+ * Only this function turns an error into an exit code. */
 int err_code(struct err *e);
 
 /* For tools only: prints "tool: text" and exits with err_code(). */
 void err_die(const char *tool, const struct err *e) __attribute__((noreturn));
 
-/* The machine failed (no host memory, a broken invariant of the system): prints and exits 70, at
- * once: it may be called from inside a library that holds its locks. */
+/* The machine failed (no host memory, a broken invariant of the system): prints, and exits with 70
+ * by _exit, because the caller may be inside a library that holds its locks. */
 void err_machine(const char *file, int line, const char *what) __attribute__((noreturn));
-/* The same where it is a file that cannot be read or written, in the middle of work: exits 74. */
+/* The same for a file that fails in the middle of work: exits with 74. */
 void err_file(const char *file, int line, const char *what) __attribute__((noreturn));
 
-/* Who is told why before one of these ends the process, `where` as "FILE:LINE". It may be called by
- * any thread, inside a library that holds its locks: it allocates nothing and waits for nobody. */
+/* A callback before err_machine or err_file ends the process; `where`: "FILE:LINE". Any thread may
+ * call it, also inside a library that holds its locks: it must not allocate or wait. */
 struct err_witness {
     void (*hear)(struct err_witness *w, int code, const char *where, const char *what);
 };
-/* The place of the one witness of the process; at first it holds NULL, nobody. An object with an
- * err.c of its own takes the place of the program that loaded it by err_share (NULL: keeps its). */
+/* Pointer to the one witness of the process; NULL at first. A shared object with its own err.c
+ * calls err_share to use the pointer of the program that loaded it (NULL: it keeps its own). */
 struct err_witness **err_witness(void);
 void err_share(struct err_witness **place);
 
-/* The code for a call that failed with errno: EXIT_INTERNAL for want of memory, else `otherwise`.
+/* The code for a call that failed with errno: EXIT_INTERNAL when memory is short, else `otherwise`.
  */
 int err_reason(int otherwise);
 

@@ -1,8 +1,8 @@
-/* file.c - whole files, folders, and questions about paths; see file.h.
+/* file.c - whole files, folders, and tests of paths; see file.h.
  *
- * A file that is read is a snapshot or an error: its size and time of modification are compared
- * before and after. Files of /proc say that they hold 0 bytes, so a size of 0 is not believed.
- * A pipe under a file's name is refused at once: to open it would wait for a writer for ever.
+ * A read returns a consistent file or an error: size and time of modification are compared before
+ * and after. Files in /proc report a size of 0, so a size of 0 is not compared. A pipe is refused,
+ * because opening it would wait for a writer.
  */
 #include "lib/base/file.h"
 
@@ -18,7 +18,7 @@
 
 #include "lib/base/mem.h"
 
-/* All of f, up to one chunk more than `limit`. -1: errno says why. */
+/* All of f, up to one chunk more than `limit`. -1: errno is set. */
 static int read_stream(FILE *f, size_t limit, struct buf *b)
 {
     enum { CHUNK = 1 << 16 };
@@ -32,11 +32,11 @@ static int read_stream(FILE *f, size_t limit, struct buf *b)
     return ferror(f) ? -1 : 0;
 }
 
-/* A regular file has as many bytes as were read, and was not written since it was opened. */
-static int unchanged(FILE *f, const struct stat *before, size_t n)
+/* 1: the file has n bytes, and nobody wrote to it since it was opened. */
+static int is_unchanged(FILE *f, const struct stat *before, size_t n)
 {
     struct stat now;
-    if (!S_ISREG(before->st_mode) || before->st_size == 0) /* files of /proc say 0 */
+    if (!S_ISREG(before->st_mode) || before->st_size == 0) /* 0: a file in /proc */
         return 1;
     return !fstat(fileno(f), &now) && (size_t)now.st_size == n &&
            now.st_mtim.tv_sec == before->st_mtim.tv_sec &&
@@ -63,7 +63,7 @@ int file_read(const char *path, size_t limit, struct buf *b, struct err *e)
                       b->len - already, strerror(errno));
     else if (b->len > limit)
         bad = err_set(e, EXIT_BAD_DATA, "%s: larger than the limit of %zu bytes", path, limit);
-    else if (!unchanged(f, &before, b->len - already))
+    else if (!is_unchanged(f, &before, b->len - already))
         bad = err_set(e, EXIT_IO, "%s: changed while reading", path);
     fclose(f);
     return bad;
@@ -126,7 +126,7 @@ int file_lock_folder(const char *path, struct err *e)
     if (!flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
         return fd;
     close(fd);
-    return err_set(e, EXIT_BUSY, "%s: another process is at work in this folder", path);
+    return err_set(e, EXIT_BUSY, "%s: another process works in this folder", path);
 }
 
 char *file_cache_folder(const char *what)

@@ -1,6 +1,5 @@
-/* folder.c - see folder.h. A folder cannot be written in place and seen whole, so it is filled
- * under a name that nobody reads and renamed; rename() refuses a target with files in it, so
- * nothing is ever written over. */
+/* folder.c - see folder.h. Files go to a temporary folder, which is renamed when all are complete.
+ * rename() refuses a target that has files, so nothing is overwritten. */
 #include "lib/base/folder.h"
 
 #include <dirent.h>
@@ -43,7 +42,7 @@ static void clear(const char *folder)
 {
     DIR *d = opendir(folder);
     for (struct dirent *x; d && (x = readdir(d));)
-        unlinkat(dirfd(d), x->d_name, 0); /* refuses folders, "." and ".." among them */
+        unlinkat(dirfd(d), x->d_name, 0); /* does not remove folders, including "." and ".." */
     if (d)
         closedir(d);
 }
@@ -74,7 +73,7 @@ int folder_commit(struct folder *f, struct err *e)
         close_folder(f);
         return 0;
     }
-    err_set(e, EXIT_CANNOT_CREATE, "%s: cannot be renamed to %s: %s", f->temp, f->path,
+    err_set(e, EXIT_CANNOT_CREATE, "%s: cannot rename to %s: %s", f->temp, f->path,
             strerror(errno));
     folder_abandon(f);
     return -1;

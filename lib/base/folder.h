@@ -1,23 +1,23 @@
-/* folder.h - a folder of files that appears whole or not at all: out.h for more than one file. */
+/* folder.h - an output folder that appears complete or not at all (out.h does this for a file). */
 #ifndef BASE_FOLDER_H
 #define BASE_FOLDER_H
 
 #include "lib/base/err.h"
 
-/* "a/b" is filled as "a/.b.tmp", locked against a second writer. What a killed process left under
- * that name is removed: its files, not folders in it. */
+/* Files of "a/b" are written to "a/.b.tmp", which is locked against a second writer. Files that a
+ * killed process left there are removed, folders are not. */
 struct folder {
-    char *path, *temp; /* owned; temp is where files go */
+    char *path, *temp; /* owned; files are written to temp */
     int lock;
 };
-/* -1 (EXIT_CANNOT_CREATE, the option that names it in the message): it is there and has files. */
+/* -1: EXIT_CANNOT_CREATE, the folder exists and has files; the message names `option`. */
 int folder_check_new(const char *path, const char *option, struct err *e);
-/* Neither the folder nor its place needs to be there. -1: EXIT_CANNOT_CREATE, EXIT_BUSY; nothing is
- * left to be freed. */
+/* Creates the temporary folder and the parents of `path`. -1: EXIT_CANNOT_CREATE, EXIT_BUSY;
+ * nothing is left to be freed. */
 int folder_begin(struct folder *f, const char *path, struct err *e);
-/* Renames: the folder must be absent or empty. -1: EXIT_CANNOT_CREATE, and what was filled is
- * removed. */
+/* Renames temp to path, which must be absent or empty. -1: EXIT_CANNOT_CREATE, and temp is removed.
+ */
 int folder_commit(struct folder *f, struct err *e);
-void folder_abandon(struct folder *f); /* removes what was filled */
+void folder_abandon(struct folder *f); /* removes temp */
 
 #endif

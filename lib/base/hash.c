@@ -1,7 +1,7 @@
 /* hash.c - SHA-256; see hash.h.
  *
  * libcrypto uses the processor's SHA instructions when there are any: hashing 16 GB of weights then
- * costs seconds. Its older interface is used, for its newer one keeps the chaining value to itself.
+ * costs seconds. Its older interface is used: a copy of its state is a plain assignment.
  */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "lib/base/hash.h"
@@ -25,22 +25,14 @@ struct hash *hash_new(void)
     return h;
 }
 
-struct hash *hash_copy(const struct hash *h)
-{
-    struct hash *copy = mem_alloc(sizeof *copy);
-    *copy = *h;
-    return copy;
-}
-
 void hash_add(struct hash *h, const void *bytes, size_t n)
 {
     SHA256_Update(&h->ctx, bytes, n);
 }
 
-static const char digits[] = "0123456789abcdef";
-
 void hash_hex(const struct hash *h, char hex[65])
 {
+    static const char digits[] = "0123456789abcdef";
     unsigned char digest[SHA256_DIGEST_LENGTH];
     struct hash copy = *h;
     SHA256_Final(digest, &copy.ctx);
@@ -54,34 +46,6 @@ void hash_hex(const struct hash *h, char hex[65])
 void hash_free(struct hash *h)
 {
     free(h);
-}
-
-/* ---- where it stands ---- */
-
-int64_t hash_bytes_added(const struct hash *h)
-{
-    return (int64_t)(((uint64_t)h->ctx.Nh << 32 | h->ctx.Nl) / 8);
-}
-
-void hash_state(const struct hash *h, char hex[65])
-{
-    for (int i = 0; i < 64; i++)
-        hex[i] = digits[h->ctx.h[i / 8] >> (28 - 4 * (i % 8)) & 15];
-    hex[64] = 0;
-}
-
-struct hash *hash_resume(const char *hex, int64_t added)
-{
-    if (strspn(hex, digits) != 64 || hex[64])
-        return NULL;
-    struct hash *h = hash_new();
-    for (int i = 0; i < 64; i++) {
-        const unsigned digit = (unsigned)(strchr(digits, hex[i]) - digits);
-        h->ctx.h[i / 8] = h->ctx.h[i / 8] << 4 | digit;
-    }
-    h->ctx.Nl = (SHA_LONG)((uint64_t)added << 3);
-    h->ctx.Nh = (SHA_LONG)((uint64_t)added >> 29);
-    return h;
 }
 
 /* ---- files and memory ---- */

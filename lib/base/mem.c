@@ -1,8 +1,7 @@
-/* mem.c - allocation that succeeds or ends the process; see mem.h.
+/* mem.c - allocations that end the process when they fail; see mem.h.
  *
- * A program that has lost an allocation in the middle of a measurement has no honest result to
- * give, and error paths that nobody can test would be everywhere: so host memory is never "short".
- * (Device memory is: that is an ordinary answer of the back end.)
+ * A measurement that ran out of host memory has no valid result, and error paths for it would be
+ * everywhere and untested. Device memory is different: the back end reports when it is short.
  */
 #include "lib/base/mem.h"
 
@@ -13,7 +12,7 @@
 
 #include "lib/base/err.h"
 
-static void *checked(void *p)
+static void *check(void *p)
 {
     if (!p)
         err_machine(__FILE__, __LINE__, "out of host memory");
@@ -22,12 +21,12 @@ static void *checked(void *p)
 
 void *mem_alloc(size_t bytes)
 {
-    return checked(malloc(bytes ? bytes : 1));
+    return check(malloc(bytes ? bytes : 1));
 }
 
 void *mem_zero(size_t count, size_t size)
 {
-    return checked(calloc(count ? count : 1, size ? size : 1));
+    return check(calloc(count ? count : 1, size ? size : 1));
 }
 
 void *mem_resize(void *p, size_t count, size_t size)
@@ -35,12 +34,12 @@ void *mem_resize(void *p, size_t count, size_t size)
     size_t bytes;
     if (mem_size_mul(count, size, &bytes))
         err_machine(__FILE__, __LINE__, "size overflow");
-    return checked(realloc(p, bytes ? bytes : 1));
+    return check(realloc(p, bytes ? bytes : 1));
 }
 
 char *mem_text(const char *s)
 {
-    return checked(strdup(s));
+    return check(strdup(s));
 }
 
 char *mem_format(const char *format, ...)
@@ -50,7 +49,7 @@ char *mem_format(const char *format, ...)
     va_start(ap, format);
     int n = vasprintf(&text, format, ap);
     va_end(ap);
-    return checked(n < 0 ? NULL : text);
+    return check(n < 0 ? NULL : text);
 }
 
 void *mem_aligned(size_t bytes)
@@ -59,7 +58,7 @@ void *mem_aligned(size_t bytes)
     if (mem_size_add(bytes, 63, &padded))
         err_machine(__FILE__, __LINE__, "size overflow");
     padded &= ~(size_t)63;
-    return checked(aligned_alloc(64, padded ? padded : 64));
+    return check(aligned_alloc(64, padded ? padded : 64));
 }
 
 int mem_size_mul(size_t a, size_t b, size_t *out)

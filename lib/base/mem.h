@@ -1,4 +1,4 @@
-/* mem.h - memory that is there or the process ends, and arithmetic on sizes that cannot wrap. */
+/* mem.h - allocations that end the process when they fail; sizes with overflow checks. */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H
 

@@ -1,7 +1,6 @@
-/* nodes.c - see nodes.h. Two system calls are all that is needed, so libnuma is not: the nodes are
- * those that our group of processors and memory (cpuset) leaves us, and a range of addresses gets
- * its policy before its first page is touched. Containers may forbid both calls: then there is one
- * node.
+/* nodes.c - see nodes.h. Two system calls replace libnuma. The nodes are those of our cpuset. A
+ * range of addresses gets its policy before its first page is touched. A container may forbid both
+ * calls: then there is one node.
  * Source: Linux, get_mempolicy(2), mbind(2).
  */
 #include "lib/base/nodes.h"
@@ -11,10 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { WORD = 8 * sizeof(unsigned long), WORDS = 1024 / WORD /* as many as Linux can have */ };
+enum { WORD = 8 * sizeof(unsigned long), WORDS = 1024 / WORD /* the most that Linux supports */ };
 
-/* 0: mask[WORDS] has a bit for each node. */
-static int allowed(unsigned long *mask)
+/* Sets a bit in mask[WORDS] for each node. -1: the system refuses. */
+static int find_nodes(unsigned long *mask)
 {
     memset(mask, 0, WORDS * sizeof *mask);
     return syscall(SYS_get_mempolicy, NULL, mask, (unsigned long)WORDS * WORD, NULL,
@@ -25,7 +24,7 @@ size_t nodes_count(void)
 {
     unsigned long mask[WORDS];
     size_t n = 0;
-    for (size_t i = allowed(mask) ? WORDS : 0; i < WORDS; i++)
+    for (size_t i = find_nodes(mask) ? WORDS : 0; i < WORDS; i++)
         n += (size_t)__builtin_popcountl(mask[i]);
     return n ? n : 1;
 }
@@ -33,6 +32,6 @@ size_t nodes_count(void)
 int nodes_interleave(void *p, size_t bytes)
 {
     unsigned long mask[WORDS];
-    return allowed(mask) || syscall(SYS_mbind, p, bytes, (unsigned long)MPOL_INTERLEAVE, mask,
+    return find_nodes(mask) || syscall(SYS_mbind, p, bytes, (unsigned long)MPOL_INTERLEAVE, mask,
                                     (unsigned long)WORDS * WORD + 1, 0ul) ? -1 : 0;
 }

@@ -8,10 +8,10 @@
 extern "C" {
 #endif
 
-/* How many they are; 1 also where the system does not tell. */
+/* Their number; 1 where the system does not report it. */
 size_t nodes_count(void);
-/* The pages of p[0..bytes) that nobody has touched yet will lie on all these nodes, in turn. `p` is
- * at a page. -1: the system refuses. */
+/* Pages of p[0..bytes) that are touched from now on are placed on the nodes in turn. `p` begins a
+ * page. -1: the system refuses. */
 int nodes_interleave(void *p, size_t bytes);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
-/* out.c - an output that appears whole or not at all; see out.h.
+/* out.c - an output file that appears complete or not at all; see out.h.
  *
- * Write, flush, fsync, rename, fsync the folder: after a power cut the old file or the new one is
- * there, never half of one. The temporary file is locked (fcntl) before it is emptied, and after
- * the lock its name is looked up again: the writer before us may just have renamed it.
+ * Write, flush, fsync, rename, fsync the folder: after a power cut there is the old file or the new
+ * one, never half of one. The temporary file is locked (fcntl) before it is emptied. After locking,
+ * its name is looked up again: another writer may just have renamed it.
  */
 #include "lib/base/out.h"
 
@@ -26,15 +26,15 @@ static char *folder_of(const char *path, const char **name)
     return slash == path ? mem_text("/") : mem_format("%.*s", (int)(slash - path), path);
 }
 
-/* A device or a pipe is written, never replaced. */
+/* 1: a device or a pipe, which is written and never replaced. */
 static int is_special(const char *path)
 {
     struct stat s;
     return !stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
 }
 
-/* Nobody else may write the file of descriptor fd: 0, or -1 with the process that does. A file
- * system without locks grants them all. */
+/* Locks the file of descriptor fd against other writers. -1: EXIT_BUSY, with the process that holds
+ * the lock. A file system without locks never refuses. */
 static int lock(int fd, const char *path, struct err *e)
 {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -45,14 +45,14 @@ static int lock(int fd, const char *path, struct err *e)
     return err_set(e, EXIT_BUSY, "%s: already being written by process %ld", path, (long)l.l_pid);
 }
 
-/* The file of the descriptor still has that name: its last writer has not just renamed it. */
-static int still_there(int fd, const char *temp)
+/* 1: the file of the descriptor still has that name; its last writer has not just renamed it. */
+static int is_still_there(int fd, const char *temp)
 {
     struct stat a, b;
     return !fstat(fd, &a) && !lstat(temp, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* A locked file under the temporary name, emptied unless it is `kept`, or -1. */
+/* Opens and locks the temporary file, and empties it unless `kept`. -1: *e. */
 static int open_temp(const char *temp, const char *path, int kept, struct err *e)
 {
     int how = kept ? O_RDWR | O_APPEND : O_WRONLY;
@@ -64,7 +64,7 @@ static int open_temp(const char *temp, const char *path, int kept, struct err *e
             close(fd);
             return -1;
         }
-        if (!still_there(fd, temp)) {
+        if (!is_still_there(fd, temp)) {
             close(fd);
             continue;
         }
@@ -75,7 +75,7 @@ static int open_temp(const char *temp, const char *path, int kept, struct err *e
         close(fd);
         return -1;
     }
-    return err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create: %s is taken away again and again",
+    return err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create: another process keeps renaming %s",
                    path, temp);
 }
 
@@ -126,7 +126,7 @@ static void sync_folder(const char *path)
     char *folder = folder_of(path, &name);
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
-        (void)fsync(fd); /* not every file system can; the rename itself is done */
+        (void)fsync(fd); /* not every file system can; the rename is done already */
         close(fd);
     }
     free(folder);

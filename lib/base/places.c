@@ -1,7 +1,7 @@
 /* places.c - see places.h.
  *
- * A table with open addressing, at most three quarters full. Texts that hash alike are compared, so
- * places are exact. */
+ * A table with open addressing, at most three quarters full. Texts with equal hashes are compared,
+ * so a hash collision does no harm. */
 #include "lib/base/places.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
-#include "lib/base/mix.h"
+#include "lib/base/hash64.h"
 
 static int is_at(const struct places *p, size_t place, const char *text, size_t n)
 {
@@ -17,10 +17,10 @@ static int is_at(const struct places *p, size_t place, const char *text, size_t 
     return t->n == n && !memcmp(p->bytes.data + t->from, text, n);
 }
 
-/* The slot that holds the text, or where it would be. */
+/* The slot of the text, or the free slot for it. */
 static uint32_t *find(const struct places *p, const char *text, size_t n)
 {
-    size_t i = mix_text(0, text, n) & (p->slots - 1);
+    size_t i = hash64_text(0, text, n) & (p->slots - 1);
     while (p->slot[i] && !is_at(p, p->slot[i] - 1, text, n))
         i = (i + 1) & (p->slots - 1);
     return &p->slot[i];

@@ -1,8 +1,8 @@
 /* plain.c - see plain.h.
  *
  * A terminal obeys escape sequences, also those that begin with the single character U+009B, and a
- * mark of direction lets a line read as what it does not say. So what is not known to be a letter
- * or sign of well-formed UTF-8 is written byte by byte in ASCII; nothing is dropped in silence.
+ * mark of writing direction can reorder a line. Everything that is not a printable character of
+ * well-formed UTF-8 is therefore written byte by byte in ASCII; nothing is dropped.
  */
 #include "lib/base/plain.h"
 
@@ -62,7 +62,7 @@ void plain_text(char *dst, size_t size, const char *src)
 
 const char *plain_number(char dst[PLAIN_NUMBER], double v)
 {
-    int whole = fabs(v) <= 9007199254740992.0 && v == floor(v); /* exact: a whole number */
+    int whole = fabs(v) <= 9007199254740992.0 && v == floor(v); /* whole, and exact in a double */
     snprintf(dst, PLAIN_NUMBER, whole ? "%.0f" : "%.15g", v);
     return dst;
 }

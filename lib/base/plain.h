@@ -1,5 +1,4 @@
-/* plain.h - texts that are not ours, as they may stand on a terminal; numbers as a reader expects
- * them. */
+/* plain.h - foreign texts made safe to print on a terminal; numbers in messages. */
 #ifndef BASE_PLAIN_H
 #define BASE_PLAIN_H
 
@@ -9,16 +8,16 @@
 extern "C" {
 #endif
 
-/* Length in bytes of what stands at s (not its end): a character of UTF-8, or one byte that begins
- * none. *shown: it may stand on a terminal or a page. That is no control character (C0, DEL, C1),
- * separator of lines, mark of writing direction (Unicode, UAX #9), surrogate or noncharacter. */
+/* Length in bytes of the UTF-8 character at s (not its end); 1 for a byte that begins none. *shown:
+ * 1 when it is safe to print: no control character (C0, DEL, C1), line separator, mark of writing
+ * direction (Unicode, UAX #9), surrogate or noncharacter. */
 size_t plain_next(const char *s, int *shown);
 
-/* src into dst[size], at most; every byte that may not be shown becomes \xNN, so that what it gives
- * is left as it is by a second call. Cut between characters. */
+/* Copies src to dst[size], cut between characters; a byte that is not safe to print becomes \xNN. A
+ * second call changes nothing. */
 void plain_text(char *dst, size_t size, const char *src);
 
-/* A number for a message: whole ones up to 2^53 in full, others with 15 digits. Returns dst. */
+/* A number for a message: whole numbers up to 2^53 in full, others with 15 digits. Returns dst. */
 enum { PLAIN_NUMBER = 32 };
 const char *plain_number(char dst[PLAIN_NUMBER], double v);
 

@@ -1,22 +1,21 @@
 /* pool.c - pthread pool; see pool.h. The caller is worker 0.
  *
- * Workers stand in a tree: w tells workers ARITY w + 1 .. ARITY w + ARITY what the loop is, and
- * they tell w when they and all below them are through. So no line is written by more than ARITY
- * others, there is no lock and no counter of all, and a loop begins and ends after about
- * log(threads) messages (tests/unit/test-pool-steps.c counts them).
+ * The workers form a tree: worker w sends the loop to workers ARITY w + 1 .. ARITY w + ARITY, and
+ * they report to w when they and all workers below them have finished. So at most ARITY workers
+ * write to one cache line, there is no lock and no shared counter, and a loop starts and ends after
+ * about log(threads) messages (tests/unit/test-pool-steps.c counts them).
  *
- * Each worker has a lane, its share of the loop. It takes half of what is left there, again and
- * again, and then helps others in the same way, near neighbours first and then ever farther ones: a
- * worker that the machine holds up, or whose memory is slower just now, leaves part of its lane to
- * those that are ready. The word of a lane says of which loop it is; of an older one, the lane is
- * still whole. Its owner looks at it in every loop, so none is older than by one.
+ * A lane is a worker's share of the loop. A worker takes half of the rest of its lane, again and
+ * again. Then it takes from other lanes in the same way, near neighbours first: a worker that is
+ * delayed loses part of its lane to those that are ready. The word of a lane names its loop. A word
+ * of the loop before means that nobody has taken from the lane yet; the owner updates it in every
+ * loop, so it is never older.
  *
- * A forward pass starts hundreds of short loops in a row. A worker therefore spins for a while
- * before it sleeps. Where other processes want the processors, a spin takes time from the thread
- * that it waits for: after VAIN spins in a row without news the next SKIP waits sleep at once.
- * He who sleeps says so before he looks for the last time, he who has news tells
- * them before he looks for a sleeper; in a sequentially consistent order one of them sees the
- * other.
+ * A forward pass starts hundreds of short loops in a row, so a worker spins for a while before it
+ * sleeps. On a busy machine a spin takes time from the thread that it waits for: after VAIN spins
+ * in a row without success the next SKIP waits sleep at once.
+ * A waiter sets `asleep` before its last check; a waker stores the value before it reads `asleep`.
+ * In a sequentially consistent order at least one of them sees the other.
  */
 #include "lib/base/pool.h"
 
@@ -38,31 +37,31 @@
 enum { SPIN_NS = 100000, PAUSES = 32, MAX_THREADS = 1024, LINE = 64, ARITY = 4, NEAR = 8,
        VAIN = 4, SKIP = 64 };
 
-/* For a test that counts: `line`, which other threads use too, is read or written next; the word of
- * a gate is waited for. */
+/* Hooks for a test that counts: the next statement reads or writes the shared cache line `line`, or
+ * waits for the word of a gate. */
 #ifndef POOL_TOUCH
 #define POOL_TOUCH(line) ((void)0)
 #define POOL_AWAIT(gate, value) ((void)0)
 #endif
 
-/* Where one thread waits for a number. */
+/* A word for which one thread waits until it has a value. */
 struct gate {
     atomic_uint word, asleep;
-    unsigned vain, skip; /* the waiting thread's: spins in vain in a row; waits not to spin in */
+    unsigned vain, skip; /* of the waiting thread: failed spins in a row; waits to sleep at once */
 };
 
 struct job {
     pool_task *task; /* NULL: the pool ends */
     void *ctx;
-    size_t n, grain, lanes; /* lanes: those that are not empty */
+    size_t n, grain, lanes; /* lanes: the lanes that are not empty */
 };
 
-/* What belongs to a worker: a line for each direction of news, and one for its lane. */
+/* The data of a worker: one cache line for each direction of messages, and one for its lane. */
 struct seat {
-    _Alignas(LINE) struct gate go; /* the number of the loop, told from above */
+    _Alignas(LINE) struct gate go; /* the number of the loop, from above */
     struct job job;                /* that loop, written before its number */
-    _Alignas(LINE) struct gate back; /* how often workers right below came back, in all loops */
-    _Alignas(LINE) atomic_uint_fast64_t lane; /* loop << 32 | first index that nobody has taken */
+    _Alignas(LINE) struct gate back; /* how many reports came from below, over all loops */
+    _Alignas(LINE) atomic_uint_fast64_t lane; /* loop << 32 | first free index */
 };
 
 struct pool {
@@ -70,7 +69,7 @@ struct pool {
     int oversubscribed; /* more threads than processors: never spin */
     pthread_t *handles; /* [threads - 1] */
     struct seat *seats; /* [threads] */
-    _Alignas(LINE) unsigned loop; /* the caller's: the number of the last one, which may wrap */
+    _Alignas(LINE) unsigned loop; /* the caller's: number of the last loop; it may wrap */
     atomic_int busy;              /* a loop runs */
 };
 
@@ -85,15 +84,15 @@ struct range {
     size_t first, end;
 };
 
-/* Where a worker's lane begins, and that of the one before it ends. All that are not empty are
- * equally long, but for one index: the longest one says how long a loop takes. */
+/* First index of a worker's lane, and end of the lane before. Lanes that are not empty differ by at
+ * most one index in length, because the longest lane decides how long the loop takes. */
 static size_t lane_begin(const struct pool *p, const struct job *j, size_t worker)
 {
     size_t before = (j->lanes * worker + p->threads - 1) / p->threads;
     return j->n * before / j->lanes;
 }
 
-/* Takes half of what is left in a lane, rounded up, and all where half were less than a grain; 0:
+/* Takes half of the rest of a lane, rounded up, or all of it when half is less than a grain. 0:
  * nothing is left. */
 static int take(atomic_uint_fast64_t *lane, struct range all, size_t grain, unsigned loop,
                 struct range *part)
@@ -126,7 +125,7 @@ static void run_lanes(struct pool *p, size_t worker, unsigned loop, const struct
 
 /* ---- gates ---- */
 
-/* What a processor wants to be told in a loop that waits, where there is such a thing. */
+/* The pause hint for a spin loop, on processors that have one. */
 static inline void relax(void)
 {
 #ifdef __has_builtin
@@ -138,7 +137,7 @@ static inline void relax(void)
 #endif
 }
 
-/* 1 as soon as the gate has the value; 0 when it had not for some time. */
+/* 1 as soon as the gate has the value; 0 after some time without it. */
 static inline int spin(const struct pool *p, struct gate *g, unsigned value)
 {
     if (atomic_load(&g->word) == value)
@@ -180,7 +179,7 @@ static void await(const struct pool *p, struct gate *g, unsigned value)
     atomic_store(&g->asleep, 0);
 }
 
-/* After the word was changed. */
+/* Wakes the sleeper after the word was changed. */
 static void wake(struct gate *g)
 {
     if (atomic_load(&g->asleep))
@@ -189,14 +188,14 @@ static void wake(struct gate *g)
 
 /* ---- the tree ---- */
 
-/* Right below a worker are workers first_below(w) .. first_below(w + 1) - 1. */
+/* Children of a worker in the tree: first_below(w) .. first_below(w + 1) - 1. */
 static size_t first_below(const struct pool *p, size_t worker)
 {
     size_t first = p->arity * worker + 1;
     return first < p->threads ? first : p->threads;
 }
 
-/* What the gate `back` of a worker shows when all below it came back from the loop. */
+/* Value of the gate `back` when all children have reported this loop. */
 static unsigned all_back(const struct pool *p, size_t worker, unsigned loop)
 {
     return loop * (unsigned)(first_below(p, worker + 1) - first_below(p, worker));
@@ -214,7 +213,7 @@ static void send_below(struct pool *p, size_t worker, unsigned loop, const struc
         wake(&p->seats[i].go);
 }
 
-/* Runs a loop together with all below, and returns when they are through. */
+/* Runs a loop together with all workers below, and returns when they have finished. */
 static void run_tree(struct pool *p, size_t worker, unsigned loop, const struct job *j)
 {
     send_below(p, worker, loop, j);
@@ -225,7 +224,7 @@ static void run_tree(struct pool *p, size_t worker, unsigned loop, const struct 
         await(p, &p->seats[worker].back, all_back(p, worker, loop));
 }
 
-/* The last one below a worker wakes it. */
+/* Reports to the parent; the last child wakes it. */
 static void come_back(struct pool *p, size_t worker, unsigned loop)
 {
     size_t above = (worker - 1) / p->arity;
@@ -252,8 +251,8 @@ static void *worker_main(void *arg)
 
 /* ---- threads ---- */
 
-/* Starts a worker, bound to `core` unless that is NULL. A system that forbids the binding runs it
- * anywhere. */
+/* Starts a worker, bound to `core` unless that is NULL. If the system refuses the binding, the
+ * worker runs on any core. */
 static void start_worker(struct pool *p, size_t worker, const cpu_set_t *core)
 {
     struct start *s = mem_alloc(sizeof *s);
@@ -269,8 +268,8 @@ static void start_worker(struct pool *p, size_t worker, const cpu_set_t *core)
     pthread_attr_destroy(&attr);
 }
 
-/* Moves the caller to a core. It is not kept there: its mask is also that of threads and processes
- * that it will start, and of the next pool. */
+/* Moves the caller to a core without binding it: threads, processes and pools that it starts later
+ * inherit its mask. */
 static void move_to(const cpu_set_t *core)
 {
     cpu_set_t mask;
@@ -278,7 +277,7 @@ static void move_to(const cpu_set_t *core)
         sched_setaffinity(0, sizeof mask, &mask);
 }
 
-/* Threads are bound only when they fill all cores that we have: with fewer, two processes of ours
+/* Threads are bound only when they fill all cores of this process: with fewer, two such processes
  * would choose the same cores and leave others idle. */
 static void start_workers(struct pool *p, const struct cpus *c, size_t quota)
 {

@@ -1,10 +1,10 @@
-/* resident.c - the peak of the resident set from Linux's /proc: writing 5 to clear_refs sets the
- * kernel's high-water mark to what is resident at that moment, and VmHWM in status is that mark.
- * Huge pages are the sum over all mappings, in smaps_rollup. Without these files there is no
- * answer, rather than one that belongs to an earlier moment.
+/* resident.c - the peak of the resident set, from Linux's /proc: writing 5 to clear_refs sets the
+ * kernel's high-water mark to the present resident set, and VmHWM in status is that mark. Huge
+ * pages are summed over all mappings in smaps_rollup. Without these files the answer is "not
+ * known", not a peak of an earlier moment.
  *
- * Free memory is MemAvailable, for what is cached of files gives way; a container has less: each
- * control group from ours up to the root may have a limit, which counts the same way.
+ * Free memory is MemAvailable, because the kernel can drop cached files. A container may have less:
+ * each control group from ours up to the root may have a limit, which counts in the same way.
  */
 #include "lib/base/resident.h"
 
@@ -35,7 +35,7 @@ int resident_reset(void)
     return close(fd) || bad ? -1 : 0;
 }
 
-/* The number behind `name` at the begin of a line of the file; -1: there is none. */
+/* The number after `name` at the start of a line of the file; -1: none. */
 static int64_t number_of(const char *path, const char *name)
 {
     char line[256], *end;
@@ -52,7 +52,7 @@ static int64_t number_of(const char *path, const char *name)
     return v;
 }
 
-/* The number of kibibytes behind `name` ("VmHWM:") in a file of /proc, in bytes; -1: none. */
+/* The kibibytes after `name` ("VmHWM:") in a file of /proc, in bytes; -1: none. */
 static int64_t bytes_in(const char *path, const char *name)
 {
     int64_t kib = number_of(path, name);
@@ -67,8 +67,7 @@ static int64_t group_number(const char *folder, const char *file, const char *na
     return number_of(path, name);
 }
 
-/* Version 2, where all controllers have the same groups, and version 1, where that of memory has
- * its own. */
+/* Version 2 has one hierarchy for all controllers, version 1 has one for memory. */
 static const struct groups {
     const char *controller; /* in /proc/self/cgroup */
     const char *folder, *limit, *used, *files;
@@ -77,7 +76,7 @@ static const struct groups {
     {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
      "total_inactive_file "}};
 
-/* The limit of one control group, where it has one ("max" is no number). */
+/* Applies the limit of one control group, if it has one ("max": none). */
 static void narrow(const struct groups *v, const char *folder, int64_t *available, int64_t *total)
 {
     int64_t most = group_number(folder, v->limit, "");
@@ -91,7 +90,7 @@ static void narrow(const struct groups *v, const char *folder, int64_t *availabl
     *total = most < *total ? most : *total;
 }
 
-/* Of a line "4:cpu,memory:/a/b" the path, where it names the controller; else NULL. */
+/* The path in a line "4:cpu,memory:/a/b" if it names the controller; else NULL. */
 static char *path_of(char *line, const char *controller)
 {
     char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL, *rest;
@@ -124,7 +123,7 @@ static int group_of(const struct groups *v, const char *root, char folder[PATH_M
     return n > 0 && n < PATH_MOST ? 0 : -1;
 }
 
-/* Of our group and those above it. A container may not see its own path, but its root. */
+/* Applies the limits of our group and those above it. A container may see only its root. */
 static void narrow_all(const struct groups *v, const char *root, int64_t *available,
                        int64_t *total)
 {

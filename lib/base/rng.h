@@ -1,8 +1,8 @@
-/* rng.h - counter-based random numbers: a number is a function of (seed, where), not of history.
+/* rng.h - counter-based random numbers: a function of (seed, place), not of earlier draws.
  *
- * Philox4x32-10 (philox.h) maps a 128-bit counter and a 64-bit key to 128 random bits. Because the
- * counter names the place (sample, step, position, vocabulary id), an interrupted run that resumes,
- * a batch of another size or another back end draws the same numbers.
+ * Philox4x32-10 (philox.h) maps a 128-bit counter and a 64-bit key to 128 random bits. The
+ * counter names the place (sample, step, position, vocabulary id), so a resumed run, another batch
+ * size and another back end draw the same numbers.
  * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
  */
 #ifndef BASE_RNG_H
@@ -21,10 +21,10 @@ uint64_t rng_at(uint64_t seed, uint64_t a, uint64_t b);
 /* A double in [0, 1) with 53 random bits, from 64 random bits. */
 double rng_unit(uint64_t bits);
 
-/* A new seed for a named part of the work: independent streams from one user seed. */
+/* A seed for a named part of the work; different names give independent streams. */
 uint64_t rng_derive(uint64_t seed, const char *name);
 
-/* A sequence, for code that has no natural place name. */
+/* A sequence, for code without a natural place. */
 struct rng {
     uint64_t seed, stream, next;
 };

@@ -1,6 +1,6 @@
-/* share.c - see share.h. The executable finds its files wherever its folder was moved to; who asks
- * for others says so in the environment, which therefore comes first. What is there may be of any
- * kind: whoever opens it says what is wrong with it. */
+/* share.c - see share.h. The environment comes first, because the user set it on purpose. The place
+ * beside the executable works wherever the folder is moved. Whether the file can be read is checked
+ * by the code that opens it. */
 #include "lib/base/share.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* checkpoint-chat.c - the chat template beside the weights, wherever its publisher put it:
- * chat_template.jinja, else chat_template of tokenizer_config.json, else chat_template.json.
+/* checkpoint-chat.c - finds the chat template of a checkpoint: chat_template.jinja, else
+ * chat_template of tokenizer_config.json, else chat_template.json.
  *
- * A template comes alone or as a list of named ones, of which "default" is the one for a plain
- * conversation. Something else under that name is no reason to refuse the model: it is said.
+ * A file has one template or a list of named templates, of which "default" is for plain
+ * conversations. A value of another type does not refuse the model: a warning reports it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void take(struct checkpoint_chat *c, const json_t *text)
     c->source.n = json_string_length(text);
 }
 
-/* A text, or a list of {name, template}. 0: there is neither it nor a fault. */
+/* Takes a text or a list of {name, template}. 0: neither it nor a fault is there. */
 static int take_member(struct checkpoint_chat *c, const json_t *o)
 {
     const json_t *v = json_object_get(o, "chat_template"), *one, *text = NULL;

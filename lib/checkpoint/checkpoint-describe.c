@@ -1,9 +1,8 @@
-/* checkpoint-describe.c - what a checkpoint is: for meta records its family, its shapes, and the
- * SHA-256 of each file; for standard error what is odd about it.
+/* checkpoint-describe.c - describes a checkpoint: family, shapes and the SHA-256 of each file for
+ * meta records; warnings and notes for standard error.
  *
- * The Hugging Face cache names its large blobs by their SHA-256, and others are remembered
- * (lib/record/filehash.h), so 16 GB need not be read at every start; the record says where each
- * hash comes from.
+ * The Hugging Face cache names its large blobs by their SHA-256, and other hashes are cached
+ * (lib/record/filehash.h), so a start does not read 16 GB. The record has the source of each hash.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 #include "lib/record/filehash.h"
 #include "lib/checkpoint/checkpoint.h"
 
-/* The SHA-256 that the blob behind a link is named by. 0: it is not. */
+/* The SHA-256 in the name of the blob that a link points to. 0: none. */
 static int hash_in_name(const char *path, char hex[65])
 {
     char *real = realpath(path, NULL);
@@ -56,7 +55,7 @@ char *checkpoint_file(const struct checkpoint *c, size_t i)
     for (size_t k = 0; c->folder && k < sizeof small / sizeof *small; k++) {
         char *path = mem_format("%s/%s", c->folder, small[k]);
         int there = !(access(path, F_OK) && errno == ENOENT);
-        there &= !file_exists(path) || file_is_regular(path); /* else whoever reads it refuses */
+        there &= !file_exists(path) || file_is_regular(path); /* the reader refuses other files */
         if (there && i-- == 0)
             return path;
         free(path);

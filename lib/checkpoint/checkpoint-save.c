@@ -1,7 +1,6 @@
 /* checkpoint-save.c - writes a checkpoint in its family's own names.
  *
- * The weights come first and config.json last, so that a folder with a config is a whole
- * checkpoint.
+ * The weights come first and config.json last, so a folder with a config is complete.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +31,7 @@ static void narrow(unsigned char *to, const float *from, size_t n, int bf16)
     }
 }
 
-/* One row of the file: name, shape, and a copy of the values, all the list's. */
+/* Adds a tensor: name, shape, and a copy of the values; the list owns them. */
 static void add_tensor(struct tensor *t, const struct config *c, enum role r, size_t layer,
                        const char *dtype, const float *values)
 {
@@ -63,7 +62,7 @@ int checkpoint_save(const struct config *c, const char *folder, const char *dtyp
     for (int r = 0; r < ROLE_COUNT; r++)
         for (size_t l = 0; l < role_layers(c, (enum role)r) && !(r == ROLE_HEAD && c->tied); l++)
             add_tensor(&list[n++], c, (enum role)r, l, dtype, weights(ctx, (enum role)r, l));
-    json_t *metadata = json_pack("{s:s}", "format", "pt"); /* what transformers looks for */
+    json_t *metadata = json_pack("{s:s}", "format", "pt"); /* transformers requires it */
     char *path = mem_format("%s/model.safetensors", folder);
     int bad = safetensors_write(path, list, n, metadata, e) || family_save(c, folder, e);
     json_decref(metadata);

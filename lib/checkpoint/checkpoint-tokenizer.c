@@ -1,7 +1,7 @@
-/* checkpoint-tokenizer.c - the tokenizer beside the weights, and whether both belong together.
+/* checkpoint-tokenizer.c - opens the tokenizer beside the weights and checks that they fit.
  *
- * A folder without tokenizer.json is a checkpoint all the same; one whose ids go beyond the
- * embedding is not, since such a prompt would read outside of it.
+ * tokenizer.json may be missing. A tokenizer with ids outside the embedding is refused, because a
+ * prompt would read outside it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ int checkpoint_tokenizer(const struct checkpoint *c, struct tokenizer **out, str
     if (!c->folder)
         return 0;
     char *path = mem_format("%s/tokenizer.json", c->folder);
-    int none = access(path, F_OK) && errno == ENOENT; /* what else is wrong, loading will tell */
+    int none = access(path, F_OK) && errno == ENOENT; /* loading reports other errors */
     free(path);
     if (none)
         return 0;

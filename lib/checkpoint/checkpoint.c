@@ -1,8 +1,8 @@
-/* checkpoint.c - from a name to proved tensors, and from a role to its values.
+/* checkpoint.c - opens a checkpoint by name, and reads the values of a role.
  *
- * config.json says which tensors there must be and of what shape; the safetensors headers say what
- * there is. Both must say the same, in both directions, before a byte of weights is used: nothing
- * is ever sized by one and filled by the other.
+ * config.json implies the tensors and their shapes; the safetensors headers list those that exist.
+ * Both must agree exactly before any weight is used: no buffer gets its size from one and its
+ * contents from the other.
  */
 #include "lib/checkpoint/checkpoint.h"
 
@@ -26,7 +26,7 @@ static size_t place(const struct checkpoint *c, enum role r, size_t layer)
     return (size_t)r * c->config.layers + (role_per_layer(r) ? layer : 0);
 }
 
-/* Shape and dtype of one tensor against its role. */
+/* Checks shape and dtype of a tensor against its role. */
 static int check_tensor(const struct checkpoint *c, enum role r, const struct tensor *t,
                         struct err *e)
 {
@@ -41,7 +41,7 @@ static int check_tensor(const struct checkpoint *c, enum role r, const struct te
     return 0;
 }
 
-/* The codes of a quantized role; a tied head is the embedding and is not stored again. */
+/* Finds the codes of a quantized role; a tied head is the embedding and not stored again. */
 static int find_codes(struct checkpoint *c, const char *name, enum dtype d, enum role r,
                       size_t layer, unsigned char *used, struct err *e)
 {
@@ -56,7 +56,7 @@ static int find_codes(struct checkpoint *c, const char *name, enum dtype d, enum
     return bad;
 }
 
-/* The tensor of a role; a tied head is the embedding, stored twice or not. */
+/* Finds the tensor of a role; a tied head is the embedding, stored once or twice. */
 static int find_role(struct checkpoint *c, const struct family_naming *names, enum role r,
                      size_t layer, unsigned char *used, struct err *e)
 {
@@ -83,7 +83,7 @@ static int find_role(struct checkpoint *c, const struct family_naming *names, en
     return 0;
 }
 
-/* A buffer that the config already says: of the rotation, of the causal mask. */
+/* 1: a buffer that follows from the config: of the rotation, of the causal mask. */
 static int is_buffer(const char *name)
 {
     static const char *const tails[] = {"rotary_emb.inv_freq", "rotary_emb.original_inv_freq",
@@ -98,7 +98,7 @@ static int is_buffer(const char *name)
     return 0;
 }
 
-/* 1 when `t` is the bias of a weight that has a role, and nothing but zeros. */
+/* 1: `t` is the bias of a weight that has a role, and all zeros. */
 static int is_zero_bias(const struct checkpoint *c, const struct tensor *t,
                         const unsigned char *used)
 {
@@ -114,7 +114,7 @@ static int is_zero_bias(const struct checkpoint *c, const struct tensor *t,
     return zeros == t->bytes && weight && used[weight - safetensors_at(c->tensors, 0)];
 }
 
-/* Which of the family's namings the files follow: whose embedding is there, or else its own. */
+/* The naming of the files, by their embedding; else the family's own. */
 static const struct family_naming *find_naming(const struct checkpoint *c)
 {
     const struct family_naming *const *n = c->config.family->naming;
@@ -127,7 +127,7 @@ static const struct family_naming *find_naming(const struct checkpoint *c)
     return n[0];
 }
 
-/* Fills c->role; every tensor has a role, every role a tensor. */
+/* Fills c->role. -1: a role without tensor, or a tensor without role. */
 static int find_roles(struct checkpoint *c, struct err *e)
 {
     const struct family_naming *names = find_naming(c);
@@ -156,7 +156,7 @@ static int find_roles(struct checkpoint *c, struct err *e)
 static int read_chat_tokens(struct config *c, const char *folder, struct err *e)
 {
     char *path = mem_format("%s/tokenizer.json", folder);
-    int none = c->chat == CHAT_NONE || /* what else is wrong, reading will tell */
+    int none = c->chat == CHAT_NONE || /* reading reports other errors */
                (access(path, F_OK) && errno == ENOENT);
     json_t *j = none ? NULL : json_file(path, TOKENIZER_MAX_BYTES, e), *token;
     int bad = none || j ? 0 : -1;
@@ -172,7 +172,7 @@ static int read_chat_tokens(struct config *c, const char *folder, struct err *e)
     return bad;
 }
 
-/* Folder, config, tensors, roles, in this order: what is cheap to refuse is refused first. */
+/* Opens folder, config, tensors, roles, in this order: cheap checks come first. */
 static int open_files(struct checkpoint *c, const char *name, struct err *e)
 {
     c->folder = hub_folder(name, e);
@@ -182,7 +182,7 @@ static int open_files(struct checkpoint *c, const char *name, struct err *e)
     return !c->tensors || find_roles(c, e) ? -1 : read_chat_tokens(&c->config, c->folder, e);
 }
 
-/* How the matrices of a synth: checkpoint are drawn; a tied head as the embedding. */
+/* Sets the seeds of the matrices of synth:; a tied head has that of the embedding. */
 static void draw_all(struct checkpoint *c, uint64_t seed)
 {
     c->config.synth_seed = seed;
@@ -272,7 +272,7 @@ const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, 
     return c->role ? c->role[place(c, r, layer)] : NULL;
 }
 
-/* The stored values when they can be read in place. A file may put them at an odd address. */
+/* The stored values if they can be read in place; NULL: unaligned. */
 static const uint16_t *in_place(const struct tensor *t)
 {
     if (!t || strcmp(t->dtype, "BF16") || (uintptr_t)t->data % _Alignof(uint16_t))
@@ -328,7 +328,7 @@ int checkpoint_check_tensor(const struct checkpoint *c, enum role r, size_t laye
         bad = check_chunk(c, t, v, n * cols, i * cols, &zero, e);
     }
     free(v);
-    if (!bad && zero && (role_is_norm(r) || !role_is_vector(r))) /* a bias may be none */
+    if (!bad && zero && (role_is_norm(r) || !role_is_vector(r))) /* a bias may be all zeros */
         bad = err_set(e, EXIT_BAD_DATA, "%s: tensor %s: every value is zero", c->folder, t->name);
     return bad;
 }

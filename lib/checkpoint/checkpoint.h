@@ -1,8 +1,8 @@
-/* checkpoint.h - a model on disk: config, proved tensors in their roles, tokenizer folder.
+/* checkpoint.h - a model on disk: its config, its checked tensors by role, its tokenizer folder.
  *
- * The roles (role.h) hide what each family calls its tensors.
- * At open every expected tensor is there with the exact shape, and none is left over that could
- * change a result: ignored are buffers that the config already says, and biases of zeros.
+ * Roles (role.h) hide the tensor names of each family. checkpoint_open checks that every expected
+ * tensor exists with its exact shape, and that no other tensor could change a result: only buffers
+ * that follow from the config, and biases of zeros, are ignored.
  */
 #ifndef CHECKPOINT_CHECKPOINT_H
 #define CHECKPOINT_CHECKPOINT_H
@@ -22,63 +22,62 @@ struct checkpoint {
     struct config config;
     char *folder;            /* NULL for synth: */
     struct tensors *tensors; /* NULL for synth: */
-    struct family_extras extras; /* keys of config.json that were passed over */
+    struct family_extras extras; /* ignored keys of config.json */
     const struct tensor **role; /* [ROLE_COUNT * L], internal; NULL for synth: */
-    struct codes *codes;     /* [ROLE_COUNT * L] when packed, else NULL; scale NULL: not codes */
+    struct codes *codes;     /* [ROLE_COUNT * L] when packed, else NULL; scale NULL: no codes */
     float *normal;           /* of synth_table, for synth:, else NULL */
-    struct draw *draw;       /* [ROLE_COUNT * L] how each matrix of synth: is drawn, else NULL */
+    struct draw *draw;       /* [ROLE_COUNT * L] seeds of the matrices of synth:, else NULL */
 };
 
 /* name: folder, org/name[@rev] in the cache, or synth:SHAPE. */
 int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed, struct err *e);
-/* The same, with keys "KEY,KEY" of config.json that it does not know passed over (family.h). */
+/* The same, ignoring the unknown keys "KEY,KEY" of config.json (family.h). */
 int checkpoint_open_ignoring(struct checkpoint *c, const char *name, uint64_t synth_seed,
                              const char *keys, struct err *e);
-/* *c = drawn weights of any shape, as synth: has them. */
+/* *c = random weights of any shape, as of synth:. */
 void checkpoint_draw(struct checkpoint *c, const struct config *shape, uint64_t seed);
-/* What is odd and does no harm: a warning or a note each. */
+/* Logs harmless oddities: a warning or a note each. */
 void checkpoint_say(const struct checkpoint *c, const struct log *log);
-/* The stored tensor in a role; layer is ignored where there are none. NULL for synth. */
+/* The stored tensor of a role; layer is ignored for roles outside the layers. NULL for synth. */
 const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, size_t layer);
 /* Widens rows x cols values of any stored dtype (F32, F16, BF16, codes) to float. For synth
  * checkpoints the values are drawn: normal, std 0.02 (gains of norms: ones), a function of (seed,
  * role, layer, index). */
 void checkpoint_floats(const struct checkpoint *c, enum role r, size_t layer, float *out);
-/* One matrix of an open checkpoint, and it as the source of mat_make, which reads *w and the
- * checkpoint as long as it is used: bf16 values straight from the mapped file where they are
- * aligned, the codes of a packed matrix, any rows as floats on demand, from several threads at
- * once. */
+/* A matrix of an open checkpoint as a source for mat_make, which borrows *w and the checkpoint. It
+ * gives bf16 values directly from the mapped file where they are aligned, the codes of a packed
+ * matrix, or any rows as floats. Threads may use it at the same time. */
 struct weight {
     const struct checkpoint *checkpoint;
     enum role role;
     size_t layer;
 };
 struct mat_source checkpoint_source(const struct weight *w);
-/* Tells the system that the file's part that holds a matrix will be read soon, in whole, or (need
- * 0) is done with: then it leaves our address space but stays in the page cache. */
+/* need 1: asks the system to read the file range of a matrix ahead. need 0: drops the range from
+ * our address space; it stays in the page cache. */
 void checkpoint_advise(const struct weight *w, int need);
-/* -1 (EXIT_BAD_DATA) at the first NaN, infinity or matrix of zeros, named: reads every weight. */
+/* Reads every weight. -1 (EXIT_BAD_DATA): a NaN, an infinity or a matrix of zeros; *e names it. */
 int checkpoint_check_values(const struct checkpoint *c, struct err *e);
 int checkpoint_check_tensor(const struct checkpoint *c, enum role r, size_t layer, struct err *e);
-/* "F32", "F16" or "BF16": the dtype of the matrices ("F32" when they differ, "BF16" for synth), for
- * a packed checkpoint that of the matrices that were packed. */
+/* The dtype of the matrices, before packing: "F32", "F16" or "BF16" ("F32" when they differ, "BF16"
+ * for synth). */
 const char *checkpoint_dtype(const struct checkpoint *c);
 /* *out = the tokenizer of tokenizer.json, the caller's; NULL when there is none, as for synth:.
- * -1: it is broken, or has ids that the embedding lacks (EXIT_BAD_DATA). */
+ * -1 (EXIT_BAD_DATA): it is broken, or has ids outside the embedding. */
 int checkpoint_tokenizer(const struct checkpoint *c, struct tokenizer **out, struct err *e);
-/* The path of the i-th file that the model is read from, the caller's; NULL: there are no more. */
+/* Path of the i-th file of the model, the caller's; NULL: there are no more. */
 char *checkpoint_file(const struct checkpoint *c, size_t i);
-/* The chat template that the checkpoint comes with, for chat_choose; none for synth:. Sets all of
- * *out; checkpoint_chat_free is due, also after -1: a file that cannot be read or is not JSON. */
+/* *out = the chat template of the checkpoint, for chat_choose; none for synth:. -1: a file cannot
+ * be read, or is not JSON. Call checkpoint_chat_free in any case. */
 struct checkpoint_chat {
-    struct chat_source source; /* borrows from what follows */
+    struct chat_source source; /* borrows from the members below */
     char *path;
     struct buf text;           /* of chat_template.jinja */
     json_t *config, *processor; /* tokenizer_config.json, chat_template.json */
 };
 int checkpoint_chat(const struct checkpoint *c, struct checkpoint_chat *out, struct err *e);
 void checkpoint_chat_free(struct checkpoint_chat *c);
-/* Names and SHA-256 of the files, shapes, parameters: for meta records. The caller's reference.
+/* Names and SHA-256 of the files, shapes, parameters, for meta records. The caller's reference.
  * NULL: a file cannot be read (EXIT_NO_INPUT, EXIT_IO). */
 json_t *checkpoint_describe(const struct checkpoint *c, struct err *e);
 void checkpoint_close(struct checkpoint *c);

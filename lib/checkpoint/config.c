@@ -1,8 +1,7 @@
-/* config.c - what follows from a shape alone: how many parameters it has, and how fast its
- * positions turn.
+/* config.c - parameter counts and rotary frequencies of a shape.
  *
- * The frequencies are computed in fp32, step by step as the published models did in training: their
- * last bits are part of the weights' meaning.
+ * The frequencies are computed in fp32, in the same steps as in the training of the published
+ * models: the weights depend on their last bits.
  */
 #include "lib/checkpoint/config.h"
 
@@ -36,7 +35,7 @@ size_t config_state(const struct config *c)
     return c->heads * c->head_dim * c->head_dim + c->width;
 }
 
-/* What the mixer of a layer has beside r, k, v and o. */
+/* Parameters of a layer's mixer without r, k, v and o. */
 static size_t mixer_parameters(const struct config *c)
 {
     size_t D = c->width, q = c->heads * c->head_dim, low = c->rank * (D + q);

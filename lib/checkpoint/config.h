@@ -1,7 +1,7 @@
-/* config.h - the shape of a network and the switches of its block, whatever file they come from.
+/* config.h - the shape of a network and the switches of its block.
  *
- * One block serves every family (lib/network/network.h); what a family does otherwise is a member
- * here. Who fills it: family_load from config.json, synth_config for -m synth:NAME.
+ * One block serves all families (lib/network/network.h); members here say where a family differs.
+ * family_load fills it from config.json, synth_config for -m synth:NAME.
  */
 #ifndef CHECKPOINT_CONFIG_H
 #define CHECKPOINT_CONFIG_H
@@ -12,32 +12,33 @@
 #include "kernels/ops.h"
 #include "lib/text/chat.h"
 
-/* How a model writes: from left to right; all masks of a canvas by and by; a block of masks after
- * the other, each seeing the blocks before it; or from left to right under latent thoughts that are
- * fitted first (families/ltm.c). */
+/* How a model generates: left to right; by filling the masks of a canvas; block by block, where a
+ * block sees the blocks before it; or left to right with latent vectors that are fitted first
+ * (families/ltm.c). */
 enum paradigm { PARADIGM_AUTOREGRESSIVE, PARADIGM_MASKED_DIFFUSION, PARADIGM_BLOCK_DIFFUSION,
                 PARADIGM_LATENT };
-/* "autoregressive", "masked_diffusion", "block_diffusion", "latent": what records call it. */
+/* "autoregressive", "masked_diffusion", "block_diffusion", "latent": its name in records. */
 const char *config_paradigm_name(enum paradigm p);
 
-/* How a layer moves what is said between tokens: attention, or a recurrence of fixed state
- * (kernels/wkv.h). */
+/* How a layer mixes tokens: attention, or a recurrence with a state of fixed size (kernels/wkv.h).
+ */
 enum mixer { MIXER_ATTENTION, MIXER_RWKV6, MIXER_RWKV7, MIXERS };
 
-/* A quantization is named by the format of the blocks' matrices (quantization.h), or is one of its
- * own for each part of each layer, as config.mix says. */
+/* A quantization has the name of the format of the blocks' matrices (quantization.h); under
+ * QUANT_MIXED each part of each layer has its own format, in config.mix. */
 #define QUANT_NONE DTYPE_F32
 #define QUANT_MIXED DTYPES
 enum { CONFIG_MAX_EOS = 32, CONFIG_MAX_LAYERS = 1024 };
-/* What of a network has one format under QUANT_MIXED: q, k, v and o of a layer; gate, up and down
- * of it; the head (with the embedding when tied), which counts as a part of layer 0. */
+/* The parts that have a format of their own under QUANT_MIXED: q, k, v and o of a layer; gate, up
+ * and down of a layer; the head (with the embedding when tied), which counts as a part of layer 0.
+ */
 enum part { PART_ATTENTION, PART_FFN, PART_HEAD, LAYER_PARTS };
 
 struct family; /* family.h */
 struct config {
-    const struct family *family; /* which layout, for its name and for saving; borrowed */
+    const struct family *family; /* its layout, for the name and for saving; borrowed */
     enum paradigm paradigm;
-    enum chat chat;       /* the usual template of the family; its end of a turn is eot */
+    enum chat chat;       /* the family's usual template; eot ends a turn */
     char name[64];        /* last part of the folder or cache name, or "synth:..." */
     size_t width;         /* D */
     size_t layers;        /* L */
@@ -46,43 +47,43 @@ struct config {
     size_t head_dim;      /* E, even; H E need not be D */
     size_t ffn;           /* F */
     size_t vocab;         /* V: rows of the embedding and of the head */
-    size_t context;       /* longest sequence the model was made for */
+    size_t context;       /* longest sequence that the model supports */
     int tied;             /* the head is the embedding */
     int qkv_bias;         /* 1: q, k and v have a bias (o has none) */
     int qk_norm;          /* 1: each head's q and k go through an RMSNorm before the rotation */
     int logit_shift;      /* 1: the answer for position i is the output at i-1; 0: at i */
     enum mask attends;    /* which keys a row sees */
     size_t attends_block; /* B of MASK_BLOCK_CAUSAL, else 0 */
-    size_t window;        /* with MASK_CAUSAL: a row sees so many positions; 0: all up to its own */
+    size_t window;        /* with MASK_CAUSAL: positions that a row sees; 0: all up to its own */
     enum mixer mixer;
     size_t rank;          /* R of the low-rank parts of RWKV; 0: none */
-    size_t latents;       /* n: latent vectors [D] that each layer reads besides; 0: none */
+    size_t latents;       /* n: latent vectors [D] that each layer also reads; 0: none */
     double norm_eps;
     double rope_theta;
-    size_t rope_dims;     /* of a head, the first ones, are rotated: E, or fewer (partial rotary) */
+    size_t rope_dims;     /* first dims of a head that are rotated: E, or fewer (partial rotary) */
     int rope_llama3;      /* 1: the four numbers below apply (rope_type llama3) */
     double rope_factor, rope_low_freq, rope_high_freq, rope_original_context;
-    int64_t bos, pad, mask, eot; /* -1: none. mask >= 0 where it denoises */
+    int64_t bos, pad, mask, eot; /* -1: none. mask >= 0 for a denoiser */
     int64_t eos[CONFIG_MAX_EOS];
     size_t n_eos;
-    enum dtype quant;     /* of the stored matrices: not none when pack-model wrote them */
-    char source_dtype[8]; /* and then: of the matrices it packed, "F32", "F16" or "BF16" */
+    enum dtype quant;     /* of the stored matrices; QUANT_NONE unless pack-model wrote them */
+    char source_dtype[8]; /* then their dtype before packing: "F32", "F16" or "BF16" */
     uint8_t mix[CONFIG_MAX_LAYERS][LAYER_PARTS]; /* under QUANT_MIXED: the enum dtype of a part, or
-                                                  * QUANT_NONE: it stays */
+                                                  * QUANT_NONE: not quantized */
     uint64_t synth_seed;
-    int synth;            /* 1: weights are drawn, not read; every quality field is null */
+    int synth;            /* 1: weights are random; every quality field is null */
 };
 
-/* 1: it fills in masks, so it has a mask token and ends with an eos; 0: left to right. */
+/* 1: it fills masks (and has a mask token and an eos); 0: it writes left to right. */
 int config_denoises(const struct config *c);
 
 const char *config_mixer_name(enum mixer m); /* "swa", "rwkv6", "rwkv7": of a latent model */
-/* 1: the mixer keeps a state a text, in place of keys and values. Then K = H. */
+/* 1: the mixer keeps a state per text instead of keys and values. Then K = H. */
 int config_recurs(const struct config *c);
 /* fp32 values of that state in a layer: H E^2 of the recurrence, D of the row before. */
 size_t config_state(const struct config *c);
 
-/* Parameters that a forward pass reads (embedding counted once when tied), and all of them. */
+/* Parameters that a forward pass reads (a tied embedding counts once), and all parameters. */
 size_t config_parameters(const struct config *c);
 
 /* inv_freq[j], j = 0 .. E/2-1, fp32: theta^(-2j/E), rescaled when rope_llama3.

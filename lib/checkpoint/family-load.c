@@ -1,9 +1,9 @@
-/* family-load.c - config.json by the tables of its family.
+/* family-load.c - reads config.json by the tables of its family.
  *
- * The family is found by architectures[0], since types are shared by layouts that differ, and by
- * model_type where no architecture is named. Then every key is looked at once: it is a row of
- * `numbers`, a row of `fixed`, read by the code below or by the family itself, known to change no
- * result, or null; what is left is refused, unless the caller answers for it by name.
+ * architectures[0] selects the family, because different layouts share a model_type; model_type
+ * selects it where no architecture is given. Then every key must be one of these: a row of
+ * `numbers` or `fixed`, a key that the code below or the family reads, a key that changes no
+ * result, null, or a key that the caller ignores by name. Other keys are refused.
  */
 #include "lib/checkpoint/family.h"
 
@@ -33,7 +33,7 @@ static const char *const harmless[] = {
     "torchscript", "use_bfloat16", "tf_legacy_loss", "gradient_checkpointing", "prefix",
     "chunk_size_feed_forward", "pruned_heads", "cross_attention_hidden_size",
     "tie_encoder_decoder", "decoder_start_token_id", "sep_token_id",
-    /* how to generate: flags of the generators say it here */
+    /* how to generate: set by flags of the generators instead */
     "max_length", "min_length", "max_new_tokens", "do_sample", "early_stopping", "num_beams",
     "num_beam_groups", "diversity_penalty", "temperature", "top_k", "top_p", "typical_p",
     "repetition_penalty", "length_penalty", "no_repeat_ngram_size",
@@ -48,7 +48,7 @@ static const char *const read_always[] = {
     "quantization",  "quantization_config", NULL,
 };
 
-static int listed(const char *const *list, const char *key)
+static int is_listed(const char *const *list, const char *key)
 {
     for (; list && *list; list++)
         if (!strcmp(*list, key))
@@ -56,7 +56,7 @@ static int listed(const char *const *list, const char *key)
     return 0;
 }
 
-/* Is the key's value looked at? */
+/* 1: the value of the key is read. */
 static int is_read(const struct family *f, const char *key)
 {
     for (const struct family_number *n = f->numbers; n->key; n++)
@@ -65,7 +65,8 @@ static int is_read(const struct family *f, const char *key)
     for (const struct family_fixed *x = f->fixed; x->key; x++)
         if (!strcmp(x->key, key))
             return 1;
-    return !strcmp(key, f->tied_key) || listed(read_always, key) || listed(f->finished, key) ||
+    return !strcmp(key, f->tied_key) || is_listed(read_always, key) ||
+           is_listed(f->finished, key) ||
            (config_denoises(&f->start) && !strcmp(key, "mask_token_id"));
 }
 
@@ -79,8 +80,8 @@ int family_refuse(const struct family_source *s, const char *key, const char *ex
     return -1;
 }
 
-/* Is the key one of "KEY,KEY"? */
-static int named_in(const char *list, const char *key)
+/* 1: the key is in the list "KEY,KEY". */
+static int is_in_list(const char *list, const char *key)
 {
     size_t n = strlen(key);
     for (; list; list = (list = strchr(list, ',')) ? list + 1 : NULL)
@@ -94,8 +95,7 @@ static void add_name(struct buf *list, const char *between, const char *key)
     buf_format(list, "%s%s", list->len ? between : "", key);
 }
 
-/* Keys that nobody knows, all of them in one message, as far as it goes: each may be what makes the
- * network another. */
+/* Refuses unknown keys, as many as fit one message: each may change the network. */
 static int refuse_unknown(const struct family_source *s, const struct buf *keys)
 {
     struct buf values = {0};
@@ -104,7 +104,7 @@ static int refuse_unknown(const struct family_source *s, const struct buf *keys)
     json_object_foreach((json_t *)s->json, key, v) {
         if (values.len >= SHOWN)
             break;
-        if (json_is_null(v) || !named_in(keys->data, key))
+        if (json_is_null(v) || !is_in_list(keys->data, key))
             continue;
         char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII |
                                        JSON_REAL_PRECISION(15));
@@ -119,14 +119,14 @@ static int refuse_unknown(const struct family_source *s, const struct buf *keys)
     return -1;
 }
 
-/* Who is to be ignored must be a key that nobody reads. */
+/* Refuses to ignore a key that is read. */
 static int refuse_ignoring(const struct family_source *s, const char *key)
 {
     return err_set(s->e, EXIT_BAD_USAGE, "--ignore-config: expected a key of %s that this program "
                    "does not know, got %.100s, which it reads", s->path, key);
 }
 
-/* Each key to its kind. */
+/* Sorts the keys into read, harmless, ignored and unknown. */
 static int sort_keys(const struct family_source *s, const struct family *f,
                      struct family_extras *x)
 {
@@ -135,12 +135,12 @@ static int sort_keys(const struct family_source *s, const struct family *f,
     json_t *v;
     int bad = 0;
     json_object_foreach((json_t *)s->json, key, v) {
-        int asked = named_in(x->ignore, key);
+        int asked = is_in_list(x->ignore, key);
         if (json_is_null(v) || bad)
             continue;
         if (is_read(f, key))
             bad = asked ? refuse_ignoring(s, key) : 0;
-        else if (listed(harmless, key) || listed(f->ignored, key))
+        else if (is_listed(harmless, key) || is_listed(f->ignored, key))
             add_name(&harmless_keys, ", ", key);
         else
             add_name(asked ? &ignored : &unknown, ",", *key ? key : "\"\"");
@@ -177,7 +177,7 @@ static int read_numbers(struct config *c, const struct family_source *s,
     return 0;
 }
 
-/* 1 when two JSON values are the same, a number being one whether written 1 or 1.0. */
+/* 1: two JSON values are equal; 1 equals 1.0. */
 static int same_value(const json_t *a, const json_t *b)
 {
     if (json_is_number(a) && json_is_number(b))
@@ -210,7 +210,7 @@ static int read_id(const struct config *c, const struct family_source *s, const 
                : 0;
 }
 
-/* The first conversions of LLaMA write -1 for none. */
+/* Early conversions of LLaMA write -1 for none. */
 static int read_pad(struct config *c, const struct family_source *s)
 {
     const json_t *v = json_object_get(s->json, "pad_token_id");
@@ -220,7 +220,7 @@ static int read_pad(struct config *c, const struct family_source *s)
     return 0;
 }
 
-/* One id, or a list of them; replaces what was read before. */
+/* One id, or a list of them; replaces the ids read before. */
 static int read_eos(struct config *c, const struct family_source *s)
 {
     const json_t *v = json_object_get(s->json, "eos_token_id");
@@ -245,7 +245,7 @@ static int read_ids(struct config *c, const struct family_source *s)
     return read_id(c, s, "bos_token_id", &c->bos) || read_pad(c, s) || read_eos(c, s) ? -1 : 0;
 }
 
-/* Members of rope_scaling or rope_parameters: nothing, type "default", or type "llama3". */
+/* Reads rope_scaling or rope_parameters: absent, type "default", or type "llama3". */
 static int read_rope(struct config *c, const struct family_source *s, const char *key)
 {
     static const char *const members[] = {
@@ -265,7 +265,7 @@ static int read_rope(struct config *c, const struct family_source *s, const char
         bad = family_refuse(s, key, "null or an object");
     else
         json_object_foreach((json_t *)in.json, member, v)
-            if (!bad && !json_is_null(v) && !listed(members, member))
+            if (!bad && !json_is_null(v) && !is_listed(members, member))
                 bad = family_refuse(&in, member, "no such key: it is not supported");
     const char *type_key = json_has(in.json, "rope_type") ? "rope_type" : "type";
     if (!bad && json_has(in.json, type_key))
@@ -298,7 +298,7 @@ static const char *key_of(const struct family *f, size_t offset)
     return k->key;
 }
 
-/* Head counts and sizes that follow from others, and how they must fit. */
+/* Computes head counts and sizes that follow from others, and checks that they fit. */
 static int settle_shape(struct config *c, const struct family_source *s)
 {
     const char *heads_key = key_of(c->family, FAMILY_AT(heads));
@@ -326,7 +326,7 @@ static int settle_shape(struct config *c, const struct family_source *s)
     return 0;
 }
 
-/* Norm, rotation, tied head: required where the family has no default. */
+/* Reads norm, rotation, tied head: required where the family has no default. */
 static int read_block(struct config *c, const struct family_source *s)
 {
     const char *tied = c->family->tied_key;
@@ -344,7 +344,7 @@ static int read_block(struct config *c, const struct family_source *s)
     return settle_shape(c, s);
 }
 
-/* One kind of attention for all layers is all there is. */
+/* Refuses layers with different kinds of attention. */
 static int check_layer_types(const struct family_source *s)
 {
     static const char expected[] =
@@ -377,10 +377,10 @@ static void list_families(char *text, size_t bytes, int types)
 static int answers(const struct family *f, const char *architecture)
 {
     return architecture && (!strcmp(architecture, f->architecture) ||
-                            listed(f->aliases, architecture));
+                            is_listed(f->aliases, architecture));
 }
 
-/* The family that the file names. NULL: refused. */
+/* The family of the file. NULL: refused. */
 static const struct family *find_family(const struct family_source *s)
 {
     const json_t *list = json_object_get(s->json, "architectures");
@@ -426,7 +426,7 @@ static int load_family(struct config *c, const struct family_source *s, struct f
     return quantization_read(c, s->json, s->path, s->e);
 }
 
-/* generation_config.json: its eos list is the one that generation obeys. */
+/* Reads the eos list of generation_config.json, which takes precedence in generation. */
 static int load_generation(struct config *c, const char *folder, struct err *e)
 {
     char *path = mem_format("%s/generation_config.json", folder);
@@ -445,7 +445,7 @@ static int load_generation(struct config *c, const char *folder, struct err *e)
 }
 
 /* "a/llada-demo/" -> "llada-demo"; a snapshot of the cache -> the name of its repository. Bytes
- * that would need quoting become '_': the name is part of the records' `config`. */
+ * that need quoting become '_', because the name is part of `config` in records. */
 static void name_from(char name[64], const char *folder)
 {
     char *real = realpath(folder, NULL), *base = real ? strrchr(real, '/') : NULL;

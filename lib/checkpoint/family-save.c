@@ -1,8 +1,6 @@
-/* family-save.c - writes config.json by the tables that family-load.c reads it by, complete enough
- * that it and the publishers' own code read the same network from it.
- *
- * What the keys of a family cannot say is refused before a file is touched: a shape must not get
- * lost in silence.
+/* family-save.c - writes config.json by the same tables that family-load.c reads, so that this
+ * project and the publishers' code read the same network. A shape that the keys of the family
+ * cannot express is refused before a file is written.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -52,7 +50,7 @@ static size_t number_of(const struct config *c, const struct family_number *k)
     return v;
 }
 
-/* What may be absent and is not said by others: head_dim, where heads do not fill the width. */
+/* 1: an optional key that is needed here: head_dim, where H E is not D. */
 static int must_say(const struct config *c, const struct family_number *k)
 {
     return k->offset == FAMILY_AT(head_dim) && c->width != c->heads * c->head_dim;

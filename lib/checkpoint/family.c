@@ -1,6 +1,5 @@
-/* family.c - the table of families, and what several of them have in common: the names and keys of
- * the Hugging Face layout. Who reads and writes config.json by these tables: family-load.c and
- * family-save.c.
+/* family.c - the table of families, and the names and keys of the Hugging Face layout, which
+ * several of them share. family-load.c reads config.json by these tables, family-save.c writes it.
  */
 #include "lib/checkpoint/family.h"
 

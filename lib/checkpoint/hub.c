@@ -1,7 +1,7 @@
-/* hub.c - names of checkpoints resolved in the local cache.
+/* hub.c - finds checkpoints by name in the local cache.
  *
  * The cache of huggingface_hub holds, per repository, refs/NAME (a commit hash) and snapshots/HASH/
- * (links into blobs/). This file looks names up in it and never talks to a network.
+ * (links into blobs/). This file uses no network.
  * Source: huggingface_hub, "Manage your cache" (huggingface.co/docs/huggingface_hub).
  */
 #include "lib/checkpoint/hub.h"
@@ -40,7 +40,7 @@ static char *cache_root(void)
 }
 
 /* "org/name" or "name", no part empty or made of dots. */
-static int repository_good(const char *s)
+static int is_repository(const char *s)
 {
     const char *slash = strchr(s, '/');
     size_t n = strlen(s), first = slash ? (size_t)(slash - s) : n;
@@ -51,13 +51,13 @@ static int repository_good(const char *s)
     return !slash || !strchr(slash + 1, '/');
 }
 
-static int revision_good(const char *s)
+static int is_revision(const char *s)
 {
     size_t n = strlen(s);
     return n > 0 && n < 200 && strspn(s, NAME_BYTES "/") == n && !strstr(s, "..") && *s != '/';
 }
 
-/* What refs/REV says, when it is a commit hash; else REV itself. The caller frees. */
+/* The commit hash in refs/REV, else REV itself. The caller frees. */
 static char *commit_of(const char *repository, const char *revision)
 {
     struct buf b = {0};
@@ -72,7 +72,7 @@ static char *commit_of(const char *repository, const char *revision)
     return commit ? commit : mem_text(revision);
 }
 
-/* -1 with the first file of a snapshot whose link leads nowhere. */
+/* -1: a link of the snapshot is broken; *e names the first. */
 static int check_complete(const char *folder, const char *repository, struct err *e)
 {
     DIR *d = opendir(folder);
@@ -131,7 +131,7 @@ char *hub_folder(const char *name, struct err *e)
     char *root = cache_root();
     if (at)
         *at++ = 0;
-    if (!repository_good(repository) || (at && !revision_good(at)))
+    if (!is_repository(repository) || (at && !is_revision(at)))
         err_set(e, EXIT_NO_INPUT,
                 "%s: no such folder, and not a name of the form org/name[@revision]", name);
     else if (!root)
@@ -143,8 +143,8 @@ char *hub_folder(const char *name, struct err *e)
     return folder;
 }
 
-/* Is `path` (resolved) below `root` (which gets resolved)? */
-static int below(const char *path, const char *root)
+/* 1: `path` (resolved) is below `root` (resolved here). */
+static int is_below(const char *path, const char *root)
 {
     char *r = realpath(root, NULL);
     size_t n = r ? strlen(r) : 0;
@@ -158,7 +158,7 @@ int hub_contains(const char *folder, const char *path)
     char *to = realpath(path, NULL), *real = realpath(folder, NULL), *up = NULL;
     if ((!to || !real) && errno == ENOMEM)
         err_machine(__FILE__, __LINE__, "out of host memory");
-    int yes = to && real && below(to, real);
+    int yes = to && real && is_below(to, real);
     char *slash = real ? strrchr(real, '/') : NULL;
     if (to && slash && !yes) {
         *slash = 0;
@@ -166,10 +166,10 @@ int hub_contains(const char *folder, const char *path)
         if (parent && !strcmp(parent, "/snapshots")) {
             *parent = 0;
             up = mem_format("%s/blobs", real);
-            yes = below(to, up);
+            yes = is_below(to, up);
             free(up);
             up = mem_format("%s/../blobs", real);
-            yes = yes || below(to, up);
+            yes = yes || is_below(to, up);
             free(up);
         }
     }

@@ -1,4 +1,4 @@
-/* hub.h - where checkpoints lie: a folder, or a name in the local Hugging Face cache. */
+/* hub.h - finds checkpoints: a folder, or a name in the local Hugging Face cache. */
 #ifndef CHECKPOINT_HUB_H
 #define CHECKPOINT_HUB_H
 
@@ -9,7 +9,7 @@
  * ~/.cache/huggingface/hub. NULL: EXIT_NO_INPUT with the `hf download` line to run. The caller
  * frees. Never downloads. */
 char *hub_folder(const char *name, struct err *e);
-/* 1: a link of the folder leads within it, or from a snapshot of the cache into its blobs. */
+/* 1: a link of the folder points inside it, or from a snapshot of the cache to its blobs. */
 int hub_contains(const char *folder, const char *path);
 
 #endif

@@ -1,5 +1,5 @@
-/* mix.c - see mix.h. Units are few (two a layer) and so are formats, so that every step looks at
- * all changes there are. Invariant: the bytes of the choice never exceed the budget.
+/* mix.c - see mix.h. There are few units (two per layer) and few formats, so every step tries all
+ * changes. Invariant: the bytes of the choice never exceed the budget.
  */
 #include "lib/checkpoint/mix.h"
 
@@ -106,7 +106,7 @@ static double loss_of(const struct mix_unit *u, const size_t *chosen, size_t n)
     return sum;
 }
 
-/* The best change within `room` bytes: of unit *at to format *to. 0: none fits. */
+/* Finds the best change within `room` bytes: unit *at to format *to. 0: none fits. */
 static int best_change(const struct mix_unit *u, const size_t *chosen, size_t n, double room,
                        size_t *at, size_t *to)
 {
@@ -131,15 +131,15 @@ static void improve(const struct mix_unit *u, size_t *chosen, size_t n, double b
         chosen[at] = to;
 }
 
-/* Every unit in format f, or in the next of more bytes that it can have. */
-static void uniform(const struct mix_unit *u, size_t *chosen, size_t n, size_t f)
+/* Puts every unit in format f, or in the next larger one that fits the unit. */
+static void choose_uniform(const struct mix_unit *u, size_t *chosen, size_t n, size_t f)
 {
     for (size_t i = 0; i < n; i++)
         for (chosen[i] = f; chosen[i] > 0 && !isfinite(u[i].bytes[chosen[i]]);)
             chosen[i]--;
 }
 
-/* From `starts` uniform choices that fit, of most bytes first, the end that loses least. */
+/* The result with the least loss from `starts` uniform choices that fit, largest first. */
 static double choose(struct mix_unit *units, size_t n, double budget, size_t starts)
 {
     size_t *trial = mem_zero(n, sizeof *trial);
@@ -148,7 +148,7 @@ static double choose(struct mix_unit *units, size_t n, double budget, size_t sta
         for (size_t f = 1; f < MIX_FORMATS; f++)
             units[i].loss[f] = fmax(units[i].loss[f], units[i].loss[f - 1]);
     for (size_t f = 0; f < MIX_FORMATS && starts; f++) {
-        uniform(units, trial, n, f);
+        choose_uniform(units, trial, n, f);
         if (bytes_of(units, trial, n) > budget)
             continue;
         improve(units, trial, n, budget);

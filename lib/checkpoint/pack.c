@@ -1,9 +1,8 @@
-/* pack.c - a checkpoint written again, pruned and its matrices as codes.
+/* pack.c - writes a checkpoint with pruned and quantized matrices.
  *
- * The header of the new file follows from the shapes alone, so it is written first, and then one
- * matrix after the other: read, turned into codes, compared with what the codes say, written,
- * forgotten. What is not quantized goes from file to file as it lies there, or the rows or columns
- * of it that are kept.
+ * The header of the new file depends only on shapes, so it is written first. Then each matrix is
+ * read, quantized, compared with its codes, written and freed. A tensor that is not quantized is
+ * copied, or its kept rows or columns are.
  */
 #include "lib/checkpoint/pack.h"
 
@@ -22,8 +21,8 @@ enum { CONFIG_MAX_BYTES = 4 << 20, SMALL_FILE_MAX = 128 << 20 };
 
 struct packing {
     const struct checkpoint *c;
-    struct config config; /* of what is written */
-    const struct prune *prune; /* NULL: nothing goes */
+    struct config config; /* of the new checkpoint */
+    const struct prune *prune; /* NULL: no pruning */
     enum dtype quant;
     struct pool *pool;
     struct pack_role *role;
@@ -38,7 +37,7 @@ static int is_stored(const struct checkpoint *c, enum role r)
     return !(r == ROLE_HEAD && c->config.tied);
 }
 
-/* Of a tensor that is no codes. */
+/* Bytes of a value of a tensor that is not quantized. */
 static size_t value_bytes(const struct packing *p, enum role r, const struct tensor *t)
 {
     size_t rows, cols;
@@ -48,7 +47,7 @@ static size_t value_bytes(const struct packing *p, enum role r, const struct ten
 
 /* ---- the list ---- */
 
-/* Lists what the tensor of a role becomes, and counts it. */
+/* Lists the new tensors of a role, and counts them. */
 static void list_role(struct packing *p, enum role r, size_t layer)
 {
     const struct tensor *t = checkpoint_tensor(p->c, r, layer);
@@ -156,14 +155,14 @@ static void write_codes(struct packing *p, const struct codes *q, const struct m
         write_bytes(p, part[i], dtype_part_bytes(q->dtype, (enum codes_part)i, s->rows, s->cols));
 }
 
-/* ---- what is kept of a matrix ---- */
+/* ---- the kept rows and columns of a matrix ---- */
 
 struct kept {
     struct weight from;
     struct prune_cut cut;
 };
 
-/* mat_source.floats of it. */
+/* mat_source.floats of the kept part. */
 static void kept_floats(const struct mat_source *s, size_t first, size_t count, float *out)
 {
     const struct kept *k = s->ctx;
@@ -187,7 +186,7 @@ static struct mat_source kept_source(const struct packing *p, const struct kept 
     return s;
 }
 
-/* Its values as they lie in the file. */
+/* Copies the kept values in the dtype of the file. */
 static void write_kept(struct packing *p, const struct kept *k)
 {
     const struct tensor *t = checkpoint_tensor(p->c, k->from.role, k->from.layer);
@@ -230,7 +229,7 @@ static int write_role(struct packing *p, enum role r, size_t layer, struct err *
     return bad;
 }
 
-/* Every tensor. A write that fails ends it, for out_commit to report. */
+/* Writes every tensor; stops after a failed write, which out_commit reports. */
 static int write_data(struct packing *p, struct err *e)
 {
     const struct config *c = &p->c->config;

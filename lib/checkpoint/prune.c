@@ -9,7 +9,7 @@
 
 #include "lib/base/mem.h"
 
-static const double ROUNDING = 1e-9; /* 0.3 of 10 is 3, whatever a double makes of it */
+static const double ROUNDING = 1e-9; /* so that 0.3 of 10 is 3 in doubles */
 enum { UNIT = 64, UNITS_LEAST = 8 };
 
 /* ---- how much ---- */
@@ -148,7 +148,7 @@ void prune_values_free(struct prune_values *v)
 
 /* ---- where ---- */
 
-/* The list of what a dimension runs along, and how many values an entry of it is. */
+/* The list for a dimension, and the number of values per entry. */
 static const size_t *list_of(const struct prune *p, enum role_along s, size_t layer, size_t *unit)
 {
     const struct config *c = &p->config;

@@ -1,7 +1,7 @@
-/* quantization-codes.c - how a packed checkpoint stores a quantized matrix, and the way back.
+/* quantization-codes.c - the tensors of a quantized matrix in a packed checkpoint.
  *
- * Each of its tensors is proved like any other before a code is used. Scales are copied, for they
- * lie at any address in the file, and looked at: all of them are numbers.
+ * Each tensor is checked before a code is used. Scales are copied, because they may be unaligned in
+ * the file, and checked for NaN.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "lib/checkpoint/quantization.h"
 #include "lib/checkpoint/role.h"
 
-/* Part p of a matrix, whose name is the caller's; rank 0: there is none. */
+/* Part p of a matrix; its name is the caller's; rank 0: there is none. */
 static struct tensor part(const char *name, enum dtype d, enum codes_part p, size_t rows,
                           size_t cols)
 {
@@ -38,7 +38,7 @@ size_t quantization_parts(struct tensor list[PARTS], const char *name, enum dtyp
     return n;
 }
 
-/* The stored tensor that is as expected, marked as used. NULL: *e filled. */
+/* Finds the stored tensor of the expected shape and marks it as used. NULL: *e filled. */
 static const struct tensor *take_part(const struct tensors *set, const char *folder,
                                       const struct tensor *want, unsigned char *used,
                                       struct err *e)
@@ -61,7 +61,7 @@ static const struct tensor *take_part(const struct tensors *set, const char *fol
     return t;
 }
 
-/* Copies fp32 values, all of them numbers and, for scales, none below 0. NULL: *e filled. */
+/* Copies fp32 values. NULL: one is NaN or below `least`; *e filled. */
 static float *take_floats(const struct tensor *t, const char *folder, float least, struct err *e)
 {
     size_t n = t->bytes / sizeof(float);
@@ -77,7 +77,7 @@ static float *take_floats(const struct tensor *t, const char *folder, float leas
     return v;
 }
 
-/* Puts one part, which is in the file, where it belongs in q. */
+/* Stores one part of the file in q. */
 static int open_part(struct codes *q, enum codes_part p, const struct tensor *t, const char *folder,
                      struct err *e)
 {

@@ -1,7 +1,7 @@
-/* quantization.c - which roles a quantization takes, and what config.json says of it.
+/* quantization.c - the roles that a quantization covers, and its member in config.json.
  *
- * The member of config.json names all that a reader must agree on, block sizes included; a file
- * that says anything else is not ours and is refused.
+ * The member contains everything that a reader must know, including block sizes. A file with other
+ * values is not ours and is refused.
  */
 #include "lib/checkpoint/quantization.h"
 
@@ -52,7 +52,7 @@ enum dtype quantization_dtype(enum dtype q, const struct config *c, enum role r,
     return d == QUANT_NONE ? dense : d;
 }
 
-/* Whether a matrix of some shape fits its format in each layer. */
+/* Checks that the matrix of a role fits its format in each layer. */
 static int check_role(enum dtype q, const struct config *c, enum role r, struct err *e)
 {
     size_t rows, cols;
@@ -120,7 +120,7 @@ json_t *quantization_json(const struct config *c)
     return o;
 }
 
-/* method and source_dtype, in any order with whatever else. */
+/* Reads method and source_dtype. */
 static int read_texts(struct config *c, const json_t *o, const char *where, struct err *e)
 {
     static const char *const dtypes[] = {"F32", "F16", "BF16"};
@@ -143,7 +143,7 @@ static int read_texts(struct config *c, const json_t *o, const char *where, stru
                    where, dtype);
 }
 
-/* The format that a member of `o` names. The head takes those that are their own head's. */
+/* Reads the format in a member of `o`. Not every format suits the head. */
 static int read_part(struct config *c, const json_t *o, const char *where, size_t layer,
                      enum part p, struct err *e)
 {
@@ -160,7 +160,7 @@ static int read_part(struct config *c, const json_t *o, const char *where, size_
     return 0;
 }
 
-/* head and layers of a mix: one entry a layer of the network. */
+/* Reads head and layers of a mix, with one entry per layer of the network. */
 static int read_mix(struct config *c, const json_t *o, const char *where, struct err *e)
 {
     const json_t *layers = json_object_get(o, "layers");
@@ -179,7 +179,7 @@ static int read_mix(struct config *c, const json_t *o, const char *where, struct
     return bad ? -1 : 0;
 }
 
-/* What others write, by name. */
+/* Refuses the formats of other tools, by name. */
 static int refuse_foreign(const json_t *config, const char *path, struct err *e)
 {
     const json_t *mlx = json_object_get(config, "quantization");

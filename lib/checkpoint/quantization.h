@@ -1,14 +1,14 @@
-/* quantization.h - which matrices of a network a quantization turns into codes, and how the
- * config.json of a packed checkpoint says so.
+/* quantization.h - the matrices that a quantization turns into codes, and the description of it in
+ * the config.json of a packed checkpoint.
  *
- *     int8, int8-vector, fp8  every matrix; the embedding only when it is the head too (tied)
+ *     int8, int8-vector, fp8  every matrix; the embedding only when tied to the head
  *     nf4, nf4-f32, fp4       the matrices of the blocks; the head, and the embedding when tied, in
  *                             int8
- *     mixed                   each part of each layer in a format of its own, or as it was
- *                             (config.h: QUANT_MIXED); only pack-model --budget makes it
+ *     mixed                   each part of each layer in its own format, or not quantized
+ *                             (config.h: QUANT_MIXED); only pack-model --budget writes it
  *
- * Norms, biases and an untied embedding, of which a pass reads single rows, stay as they are. The
- * formats themselves: kernels/quant.h.
+ * Norms, biases and an untied embedding (a pass reads only some of its rows) are not quantized. The
+ * formats are in kernels/quant.h.
  */
 #ifndef CHECKPOINT_QUANTIZATION_H
 #define CHECKPOINT_QUANTIZATION_H
@@ -19,25 +19,25 @@
 #include "lib/checkpoint/role.h"
 #include "lib/checkpoint/safetensors.h"
 
-/* Of a quantization, by the format of the blocks' matrices: its name, or "none". */
+/* The name of a quantization, "none" included. */
 const char *quantization_name(enum dtype q);
-/* *q = the one of that name. -1: there is none. */
+/* *q = the quantization of that name. -1: there is none. */
 int quantization_named(const char *name, enum dtype *q);
 
-/* How the matrix in a role of a layer is kept: a quantized format, or `dense` when it stays. */
+/* The format of the matrix in a role of a layer; `dense`: it is not quantized. */
 enum dtype quantization_dtype(enum dtype q, const struct config *c, enum role r, size_t layer,
                               enum dtype dense);
-/* The part that a role belongs to; LAYER_PARTS: none, it always stays. */
+/* The part of a role; LAYER_PARTS: none, it is never quantized. */
 enum part quantization_part(const struct config *c, enum role r);
 const char *quantization_part_name(enum part p); /* "attention", "ffn", "head" */
-/* -1 (EXIT_BAD_DATA, named): a matrix does not fit the format: 4 bits take rows of whole blocks. */
+/* -1 (EXIT_BAD_DATA): a matrix does not fit: 4-bit formats need rows of whole blocks. */
 int quantization_check(enum dtype q, const struct config *c, struct err *e);
-/* What a model is loaded as: `asked` of a command line for a checkpoint of any kind. A packed one
- * stays as it is packed, which "none" or its own name ask for. -1 (EXIT_BAD_USAGE): another. */
+/* The format to load a model in, for --quant `asked`. A packed checkpoint keeps its format: `asked`
+ * must be "none" or that format. -1 (EXIT_BAD_USAGE): it is another. */
 int quantization_resolve(const struct config *c, enum dtype asked, enum dtype *q, struct err *e);
 
-/* The tensors that keep the matrix `name` [N, K] as codes, in the order of the file: the parts of
- * d's row in dtype_info[] (kernels/dtype.h), that is
+/* The tensors that store the matrix `name` [N, K] as codes, in file order: the parts of d's row in
+ * dtype_info[] (kernels/dtype.h):
  *     INT8  NAME I8 [N, K]; NAME.scale F32 [N]
  *     FP8   NAME F8_E4M3 [N, K]; NAME.scale F32 [N]
  *     NF4   NAME U8 [N, K/2]; NAME.absmax U8 [N, K/64]; NAME.absmax.scale F32 [ceil(N K/64/256)];
@@ -46,17 +46,17 @@ int quantization_resolve(const struct config *c, enum dtype asked, enum dtype *q
  * Returns how many; their names are the caller's, data NULL. */
 size_t quantization_parts(struct tensor list[PARTS], const char *name, enum dtype d, size_t rows,
                           size_t cols);
-/* *q = the matrix `name` as quantization_parts lists it, from the tensors of a folder, each part
- * marked in used[]. Codes stay in the mapped file, scales are q's. -1 (EXIT_BAD_DATA): a part is
- * missing, of another dtype or shape, or a scale is no number; quantization_close(q) is due all the
- * same. */
+/* *q = the matrix `name` from the tensors of a folder, in the parts of quantization_parts; marks
+ * them in used[]. Codes stay in the mapped file; q owns the scales. -1 (EXIT_BAD_DATA): a part is
+ * missing, has another dtype or shape, or a scale is NaN. Call quantization_close(q) in any case.
+ */
 int quantization_open(struct codes *q, const struct tensors *set, const char *folder,
                       const char *name, enum dtype d, size_t rows, size_t cols,
                       unsigned char *used, struct err *e);
 void quantization_close(struct codes *q);
 
-/* The member `quantization` of config.json: method, source_dtype, the sizes of blocks and, of the
- * method mixed, the formats by name, "none" for what stays:
+/* The member `quantization` of config.json: method, source_dtype, block sizes and, for the method
+ * mixed, the name of each format ("none": not quantized):
  *     "head": "int8", "layers": [{"attention": "int8", "ffn": "nf4"}, ...]
  * -1: EXIT_BAD_DATA naming the member. */
 int quantization_read(struct config *c, const json_t *config, const char *path, struct err *e);

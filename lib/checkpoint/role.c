@@ -1,6 +1,6 @@
-/* role.c - one row a role: its name for people, whether each layer has one, what kind of tensor it
- * is, and which two sizes of a config are its shape. Every question about a role is answered from
- * that row, so that a new tensor of the block is a new row here and a name in the families.
+/* role.c - the table of roles: name, kind of tensor, whether each layer has one, and the two sizes
+ * of its shape. All functions read this table, so a new tensor of the block needs a row here and a
+ * name in the families.
  */
 #include "lib/checkpoint/role.h"
 
@@ -11,7 +11,7 @@ struct row {
     int per_layer;
     enum kind kind;
     enum role_along rows, cols;
-    int mixers; /* 1 << enum mixer of those that have it; 0: it is not a mixer's */
+    int mixers; /* 1 << enum mixer for each mixer that has it; 0: it belongs to no mixer */
 };
 static const struct row table[ROLE_COUNT] = {
     [ROLE_EMBED] = {"embed", 0, MATRIX, ALONG_VOCAB, ALONG_WIDTH, 0},

@@ -1,14 +1,14 @@
-/* role.h - the tensors of the network by what they are for, and the shape of each under a config.
+/* role.h - the roles of tensors in a network, and the shape of each under a config.
  *
- * A role is the same for every family; what a file calls it is the family's (family.h). Roles that
- * a network does not have count no layers, so that loops over all roles need not ask.
+ * Roles are the same for every family; the family has their names in files (family.h). A role that
+ * a network lacks has 0 layers, so loops over all roles need no test.
  */
 #ifndef CHECKPOINT_ROLE_H
 #define CHECKPOINT_ROLE_H
 
 #include "lib/checkpoint/config.h"
 
-/* New ones go to the end: drawn weights (synth.h) depend on a role's number. */
+/* Add new roles at the end: random weights (synth.h) depend on the number of a role. */
 enum role {
     ROLE_EMBED,     /* [V, D] */
     ROLE_ATTN_NORM, /* [D] */
@@ -27,27 +27,27 @@ enum role {
     ROLE_V_BIAS,    /* [K*E], the same */
     ROLE_Q_NORM,    /* [E], with config.qk_norm */
     ROLE_K_NORM,    /* [E], the same */
-    ROLE_CROSS_NORM, /* [D], with config.latents: what reads them */
+    ROLE_CROSS_NORM, /* [D], with config.latents: cross-attention to them */
     ROLE_CROSS_Q,    /* [H*E, D], the same */
     ROLE_CROSS_K,    /* [K*E, D], the same, of the latents */
     ROLE_CROSS_V,    /* [K*E, D], the same */
     ROLE_CROSS_O,    /* [D, H*E], the same */
-    /* With a mixer of RWKV 6 or 7 (kernels/mixing.h), Q being the projection of r: what a lane
-     * mixes of the row before, in the order of enum lane, */
+    /* With a mixer of RWKV 6 or 7 (kernels/mixing.h), where Q is the projection of r: the share of
+     * the previous row in each lane, in the order of enum lane */
     ROLE_SHIFT_R, ROLE_SHIFT_W, ROLE_SHIFT_K, ROLE_SHIFT_V, ROLE_SHIFT_G, /* [D] */
     ROLE_SHIFT_A,    /* [D], of 7 */
-    ROLE_SHIFT_X,    /* [D], of 6: what the low-rank parts of the lanes read */
+    ROLE_SHIFT_X,    /* [D], of 6: input of the low-rank parts of the lanes */
     ROLE_DECAY,      /* [H*E] w_0 */
     ROLE_BONUS,      /* [H*E] u of 6, r_k of 7 */
     ROLE_HEADS_GAIN, /* [H*E] of GroupNorm */
     ROLE_HEADS_BIAS, /* [H*E] */
     ROLE_RATE, ROLE_FIRST, ROLE_KEY_SCALE, ROLE_KEY_RATE, /* [H*E] a_0, v_0, k_k, k_a of 7 */
-    /* what a lane of 6 adds to its share: [R, D] and [D, R], */
+    /* addition to the share of a lane of 6: [R, D] and [D, R] */
     ROLE_LERP_DOWN_R, ROLE_LERP_DOWN_W, ROLE_LERP_DOWN_K, ROLE_LERP_DOWN_V, ROLE_LERP_DOWN_G,
     ROLE_LERP_UP_R, ROLE_LERP_UP_W, ROLE_LERP_UP_K, ROLE_LERP_UP_V, ROLE_LERP_UP_G,
     ROLE_MIX_GATE,   /* [H*E, D], of 6 */
-    /* and low-rank parts, [R, D] and [H*E, R]: of the decay, and of 7 alone. Those of v_first are
-     * there in all layers, and nobody reads the first layer's, as in the authors' checkpoints. */
+    /* low-rank parts, [R, D] and [H*E, R]: of the decay; the others only of 7. All layers have
+     * those of v_first, but the first layer's are not read, as in the authors' checkpoints. */
     ROLE_DECAY_DOWN, ROLE_DECAY_UP, ROLE_RATE_DOWN, ROLE_RATE_UP, ROLE_FIRST_DOWN, ROLE_FIRST_UP,
     ROLE_GATE_DOWN, ROLE_GATE_UP,
     ROLE_COUNT
@@ -59,20 +59,20 @@ enum {
     MIXING_VECTORS = MIXING_MATRIX - MIXING_VECTOR,
     MIXING_MATRICES = ROLE_COUNT - MIXING_MATRIX
 };
-/* What a mixture of a row and the one before it is for. */
+/* The uses of a mixture of a row and the previous row. */
 enum lane { LANE_R, LANE_W, LANE_K, LANE_V, LANE_G, LANE_A, LANES_OF_6 = LANE_A, LANES_OF_7 };
 const char *role_name(enum role r); /* "embed", "q", ... for messages */
 
 /* Rows and columns (columns = 1 for a vector) of a role under a config. */
 void role_shape(const struct config *c, enum role r, size_t *rows, size_t *cols);
-/* What its rows and columns run along: nothing, D, F, V, H*E, K*E, E or R. */
+/* The dimension of its rows and columns: none, D, F, V, H*E, K*E, E or R. */
 enum role_along {
     ALONG_ONE, ALONG_WIDTH, ALONG_FFN, ALONG_VOCAB, ALONG_QUERY, ALONG_KEY, ALONG_HEAD, ALONG_RANK
 };
 enum role_along role_rows(enum role r);
 enum role_along role_cols(enum role r);
 int role_is_norm(enum role r);   /* 1: a gain, whose neutral value is 1 */
-int role_is_vector(enum role r); /* 1: a gain or a bias: one dimension, kept in fp32 */
+int role_is_vector(enum role r); /* 1: a gain or a bias: one dimension, in fp32 */
 int role_is_low_rank(enum role r); /* 1: a matrix of R rows or columns */
 int role_per_layer(enum role r); /* 1: one per layer */
 /* Layers of a role: L, 1 when it is not per layer, 0 when the network has none. */

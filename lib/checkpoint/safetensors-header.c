@@ -1,12 +1,11 @@
-/* safetensors-header.c - the header of a file, parsed and proved in one go.
+/* safetensors-header.c - parses and checks the header of a file in one pass.
  *
  * The grammar is three levels deep and fixed: { name: {dtype, shape, data_offsets}, ... } and one
- * map of strings called __metadata__. A scanner made for it needs no tree, no recursion and no
- * memory beyond the tensors, so a hostile header costs at most time linear in its length, and
- * whatever it does not expect it refuses, with the byte offset. Names are compared after
- * unescaping.
+ * map of strings called __metadata__. This scanner needs no tree, no recursion and no memory
+ * beyond the tensors, so a hostile header costs at most time linear in its length. Everything
+ * unexpected is refused with its byte offset. Names are compared after unescaping.
  *
- * Source: huggingface/safetensors README "Format", and reliability rules stricter than it: no
+ * Source: huggingface/safetensors README "Format", and stricter rules of this project: no
  * unknown field, no duplicate of any kind, no empty name or NUL in a name, rank and dimensions
  * bounded.
  */
@@ -51,7 +50,7 @@ static void skip_space(struct scan *s)
         s->p++;
 }
 
-/* Space, one punctuation byte, space. */
+/* Skips space, the byte c, and space. 1: c was there. */
 static int take(struct scan *s, char c)
 {
     char expected[] = {'\'', c, '\'', 0};
@@ -269,7 +268,7 @@ static int take_field(struct scan *s, struct tensor *t, size_t offsets[2], int *
     return 0;
 }
 
-/* Shape x dtype = offsets, offsets inside the data. */
+/* Checks that shape x dtype = offsets, and that offsets are inside the data. */
 static int prove_range(struct scan *s, struct tensor *t, const size_t offsets[2])
 {
     const char *why;
@@ -398,7 +397,7 @@ static int prove_names(struct scan *s)
     return twice ? -1 : 0;
 }
 
-/* By place; an empty tensor before the one that begins where it does. */
+/* By offset; an empty tensor comes before another one at the same offset. */
 static int compare_place(const void *a, const void *b)
 {
     const struct tensor *x = a, *y = b;
@@ -407,7 +406,7 @@ static int compare_place(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* The tensors cover the data: first at 0, each where the last one ended, the last at the end. */
+/* Checks that tensors cover the data: first at 0, each after the one before, last at the end. */
 static int prove_cover(struct scan *s)
 {
     size_t at = 0;

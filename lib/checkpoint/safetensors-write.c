@@ -1,7 +1,7 @@
-/* safetensors-write.c - the writing half: what it writes, the strict reader accepts.
+/* safetensors-write.c - writes files that the strict reader accepts.
  *
- * The header follows from names, shapes and dtypes alone and is padded with spaces to a multiple of
- * 8, as other writers do, so that data lie aligned.
+ * The header depends only on names, shapes and dtypes. Spaces pad it to a multiple of 8, as in
+ * other writers, to align the data.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* safetensors.c - files and folders of tensors, opened and proved; an index and its shards are
- * proved against each other, tensor by tensor.
+/* safetensors.c - opens and checks files and folders of tensors; an index and its shards are
+ * compared tensor by tensor.
  *
- * A file is opened once, measured with fstat, its header read and proved, its data mapped. A
- * mapping of a file that was cut short reads as zeros or kills the process, so the exact size is
- * proved here and again by safetensors_unchanged, on the same descriptor.
+ * A file is opened once: fstat gives its size, the header is read and checked, the data are mapped.
+ * Reading a mapping of a truncated file gives zeros or kills the process, so the exact size is
+ * checked here, and again in safetensors_unchanged on the same descriptor.
  */
 #include "lib/checkpoint/safetensors.h"
 
@@ -38,7 +38,7 @@ struct tensors {
     size_t *file_of;              /* [count] index into files */
     size_t count;
     const struct tensor **sorted; /* [count] by name */
-    char *note;                   /* what is odd and does no harm, or NULL */
+    char *note;                   /* harmless oddities, or NULL */
 };
 
 static uint64_t little_endian(const unsigned char b[8])
@@ -56,7 +56,7 @@ static int read_all(int fd, void *to, size_t n, off_t at)
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0) {
-            errno = got ? errno : ESTALE; /* shorter than fstat said: it changed since */
+            errno = got ? errno : ESTALE; /* shorter than the size by fstat: it changed */
             return -1;
         }
         p += got;
@@ -66,8 +66,8 @@ static int read_all(int fd, void *to, size_t n, off_t at)
     return 0;
 }
 
-/* What a file that is not safetensors probably is. */
-static const char *guess(const unsigned char b[8])
+/* The probable format of a file that is not safetensors. */
+static const char *guess_format(const unsigned char b[8])
 {
     return !memcmp(b, "GGUF", 4)       ? " (this is a GGUF file; use the original checkpoint)"
            : !memcmp(b, "PK\3\4", 4)   ? " (this is a PyTorch or zip file; use *.safetensors)"
@@ -87,7 +87,7 @@ static int read_header(const struct file *f, char **text, size_t *n, struct err 
     uint64_t length = little_endian(first);
     if (length > HEADER_MAX_BYTES)
         return err_set(e, EXIT_BAD_DATA, "%s: header length %llu is above the limit of %d%s",
-                       f->path, (unsigned long long)length, HEADER_MAX_BYTES, guess(first));
+                       f->path, (unsigned long long)length, HEADER_MAX_BYTES, guess_format(first));
     if (length > f->size - 8)
         return err_set(e, EXIT_BAD_DATA, "%s: file is %zu bytes, header needs %llu", f->path,
                        f->size, (unsigned long long)length + 8);
@@ -153,12 +153,12 @@ static int by_name(const void *a, const void *b)
 }
 
 /* The file that holds a tensor of the set. */
-static const struct file *home(const struct tensors *t, const struct tensor *x)
+static const struct file *file_of(const struct tensors *t, const struct tensor *x)
 {
     return &t->files[t->file_of[x - t->list]];
 }
 
-/* Makes names findable; a name in two files is an error. */
+/* Sorts the names; a name in two files is an error. */
 static int sort_names(struct tensors *t, struct err *e)
 {
     t->sorted = mem_alloc(t->count * sizeof *t->sorted);
@@ -169,8 +169,8 @@ static int sort_names(struct tensors *t, struct err *e)
     for (size_t i = 1; i < t->count; i++)
         if (!strcmp(t->sorted[i - 1]->name, t->sorted[i]->name))
             return err_set(e, EXIT_BAD_DATA, "tensor \"%.200s\" is in two files: %s and %s",
-                           t->sorted[i]->name, home(t, t->sorted[i - 1])->path,
-                           home(t, t->sorted[i])->path);
+                           t->sorted[i]->name, file_of(t, t->sorted[i - 1])->path,
+                           file_of(t, t->sorted[i])->path);
     return 0;
 }
 
@@ -194,8 +194,8 @@ struct tensors *safetensors_open_file(const char *path, struct err *e)
     return NULL;
 }
 
-/* A name that cannot leave its folder. */
-static int shard_name_good(const char *s, size_t n)
+/* 1: the name stays inside its folder. */
+static int is_shard_name(const char *s, size_t n)
 {
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     return n > 0 && n <= SHARD_NAME_MAX && strspn(s, good) == n && strcmp(s, ".") &&
@@ -242,7 +242,7 @@ static int series_parse(const char *name, size_t *prefix, unsigned *part, unsign
     return 1;
 }
 
-/* The shards are a whole series N-of-M, and the folder holds no other member of it. */
+/* Checks that the shards are a complete series N-of-M, and that the folder has no other member. */
 static int check_series(const json_t *shards, const char *folder, const char *index, struct err *e)
 {
     const char *first = json_object_iter_key(json_object_iter((json_t *)shards)), *name;
@@ -279,7 +279,7 @@ static json_t *shard_names(const json_t *map, const char *index, struct err *e)
     const char *tensor;
     json_object_foreach((json_t *)map, tensor, v) {
         const char *s = json_string_value(v);
-        if (!s || !shard_name_good(s, json_string_length(v))) {
+        if (!s || !is_shard_name(s, json_string_length(v))) {
             err_set(e, EXIT_BAD_DATA,
                     "%s: tensor \"%.200s\": expected a shard name of letters, digits, . _ -, got "
                     "\"%.100s\"", index, tensor, s ? s : "not a string");
@@ -292,7 +292,7 @@ static json_t *shard_names(const json_t *map, const char *index, struct err *e)
     return names;
 }
 
-/* One more thing that is odd and does no harm. */
+/* Adds a harmless oddity to the note. */
 static void add_note(struct tensors *t, char *text)
 {
     char *before = t->note;
@@ -301,15 +301,15 @@ static void add_note(struct tensors *t, char *text)
     free(text);
 }
 
-/* Index and files say the same: every tensor in exactly the shard named. What only the index has is
- * noted: were it needed, it would be missed by its role. */
+/* Checks that every tensor is in the shard that the index names. A name only in the index is noted:
+ * if the network needed the tensor, its role would report it. */
 static int check_map(struct tensors *t, const json_t *map, const char *index, struct err *e)
 {
     const char *name, *first = NULL;
     size_t lost = 0;
     json_t *v;
     for (size_t i = 0; i < t->count; i++) {
-        const char *path = home(t, &t->list[i])->path, *file = strrchr(path, '/') + 1;
+        const char *path = file_of(t, &t->list[i])->path, *file = strrchr(path, '/') + 1;
         const char *said = json_string_value(json_object_get(map, t->list[i].name));
         if (!said || strcmp(said, file))
             return err_set(e, EXIT_BAD_DATA, "%s: tensor \"%.200s\" is in %s, the index says %s",
@@ -328,14 +328,14 @@ static int check_map(struct tensors *t, const json_t *map, const char *index, st
     return 0;
 }
 
-/* total_size is a hint for who downloads, and exporters get it wrong: what it says is compared, and
- * what is wrong is only noted. */
+/* total_size is a hint for downloads, and exporters write wrong values: a difference is only noted.
+ */
 static void note_total(struct tensors *t, const json_t *index, const char *path)
 {
     const json_t *said = json_object_get(json_object_get(index, "metadata"), "total_size");
     size_t sum = 0;
     for (size_t i = 0; i < t->count; i++)
-        sum += t->list[i].bytes; /* each is inside a mapped file: cannot wrap */
+        sum += t->list[i].bytes; /* cannot wrap: each is inside a mapped file */
     if (json_is_number(said) && json_number_value(said) == (double)sum)
         return;
     char *got = said ? json_dumps(said, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
@@ -369,7 +369,7 @@ static int load_index(struct tensors *t, const char *folder, const char *path, s
     return bad ? -1 : 0;
 }
 
-/* Why a folder holds no checkpoint. */
+/* Sets *e: why a folder has no checkpoint. */
 static void say_none(const char *folder, struct err *e)
 {
     const char *found = "";

@@ -1,7 +1,7 @@
-/* safetensors.h - tensors in files, proved before they are used.
+/* safetensors.h - tensors in files, checked before they are used.
  *
- * Format: u64 little-endian header length N, JSON header, data. Every rule of the format and the
- * stricter ones of this project hold after a successful open: offsets cover the data without hole
+ * Format: u64 little-endian header length N, JSON header, data. After a successful open
+ * all rules of the format and some stricter ones hold: offsets cover the data without hole
  * or overlap, shape x dtype = byte range, file size = 8 + N + last end, no duplicate names. A
  * folder may hold one model.safetensors or the shards named by model.safetensors.index.json.
  */
@@ -24,22 +24,23 @@ struct tensors *safetensors_open_folder(const char *folder, struct err *e);
 size_t safetensors_count(const struct tensors *t);
 const struct tensor *safetensors_at(const struct tensors *t, size_t i);
 const struct tensor *safetensors_find(const struct tensors *t, const char *name); /* NULL: none */
-/* What is odd in the index and does no harm (total_size, a name without a tensor), or NULL; the
- * set's. */
+/* A note on harmless oddities in the index (total_size, a name without a tensor), or NULL; owned by
+ * the set. */
 const char *safetensors_note(const struct tensors *t);
-/* The files, for provenance. */
+/* The files, for meta records. */
 size_t safetensors_files(const struct tensors *t);
 const char *safetensors_file(const struct tensors *t, size_t i);
-/* -1 (EXIT_IO, "changed while reading") when a file's size or time is no longer as it was. */
+/* -1 (EXIT_IO, "changed while reading"): the size or time of a file changed since it was opened. */
 int safetensors_unchanged(const struct tensors *t, struct err *e);
 void safetensors_close(struct tensors *t);
 
-/* Writing, into one file: rows in the order given. `metadata` string -> string, borrowed, or NULL.
+/* Writes one file, with the tensors in the given order. `metadata` string -> string, borrowed, or
+ * NULL.
  */
 int safetensors_write(const char *path, const struct tensor *list, size_t n, const json_t *metadata,
                   struct err *e);
-/* The same for data that do not lie in memory together: opens the file and writes its header; then
- * the caller writes the bytes of every tensor to o->f, in order, and commits. */
+/* The same for data that do not fit in memory: opens the file and writes its header. The caller
+ * then writes the bytes of every tensor to o->f, in order, and commits. */
 int safetensors_begin(struct out *o, const char *path, const struct tensor *list, size_t n,
                   const json_t *metadata, struct err *e);
 

@@ -1,6 +1,5 @@
-/* synth.c - shapes from the tables of the families, and what their weights are drawn from: the
- * quantiles of one normal, so that a weight is a table's entry picked by kernels/draw.h, a function
- * of (seed, role, layer, index) alone.
+/* synth.c - shapes from the tables of the families, and the table of normal quantiles for random
+ * weights. kernels/draw.h picks an entry as a function of (seed, role, layer, index) alone.
  */
 #include "lib/checkpoint/synth.h"
 

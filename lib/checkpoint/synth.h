@@ -1,5 +1,5 @@
-/* synth.h - models without files, for -m synth:NAME: a shape of a family, and weights that are
- * drawn instead of read. Speed and memory are those of such a model, and its texts mean nothing.
+/* synth.h - models without files, for -m synth:NAME: a shape of a family with random weights. Speed
+ * and memory are those of a real model of that shape; its texts have no meaning.
  */
 #ifndef CHECKPOINT_SYNTH_H
 #define CHECKPOINT_SYNTH_H
@@ -11,11 +11,11 @@
 #include "lib/base/err.h"
 #include "lib/checkpoint/config.h"
 
-/* *c = the shape of that name in the families' tables (family.h), for example "llada-8b",
+/* *c = the shape of that name in the tables of the families (family.h), for example "llada-8b",
  * "llama3.2-1b", "tiny-qwen3". -1: EXIT_BAD_USAGE, and the message lists the names. */
 int synth_config(struct config *c, const char *name, struct err *e);
 
-/* [DRAW_QUANTILES] values of a normal with standard deviation 0.02: its quantiles at
+/* [DRAW_QUANTILES] quantiles of a normal with standard deviation 0.02, at
  * (i + 1/2) / 65536. The caller's to free(). */
 float *synth_table(void);
 /* out[i], i < n: weights first + i of a matrix. */

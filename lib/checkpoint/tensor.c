@@ -1,5 +1,5 @@
-/* tensor.c - one tensor of a file; see tensor.h. Whatever a header says of it is hostile until its
- * bytes are counted here; values are copied, since nothing aligns them.
+/* tensor.c - one tensor of a file; see tensor.h. A header is not trusted until its sizes are
+ * checked here. Values are copied, because the file does not align them.
  */
 #include "lib/checkpoint/tensor.h"
 

@@ -1,4 +1,4 @@
-/* tensor.h - a tensor of a file: its name, format and shape, and its values where they lie. */
+/* tensor.h - a tensor of a file: name, dtype, shape, and its values in the mapped file. */
 #ifndef CHECKPOINT_TENSOR_H
 #define CHECKPOINT_TENSOR_H
 
@@ -13,7 +13,7 @@ struct tensor {
     char dtype[16];      /* "F32", "BF16", "F16", ... as in the file */
     size_t rank, shape[TENSOR_MAX_RANK];
     size_t bytes;
-    const unsigned char *data; /* into the mapping, any alignment: copy with memcpy */
+    const unsigned char *data; /* in the mapping, with any alignment: use memcpy */
 };
 
 /* Bits of one element of a dtype, 0: no such dtype. Source: safetensors tensor.rs, `Dtype`. */
@@ -22,7 +22,7 @@ unsigned tensor_dtype_bits(const char *dtype);
  * large, or a fraction of a byte; *why says which. */
 int tensor_bytes(const char *dtype, const size_t *shape, size_t rank, size_t *bytes,
                  const char **why);
-/* -1 (EXIT_BAD_DATA): a tensor of the folder has another shape than config.json makes expect. */
+/* -1 (EXIT_BAD_DATA): the shape of the tensor differs from the one that config.json implies. */
 int tensor_check_shape(const char *folder, const struct tensor *t, const size_t *want, size_t rank,
                        struct err *e);
 /* Widens n values of an F32, F16 or BF16 tensor, from value `first` on. */

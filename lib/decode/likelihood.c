@@ -257,11 +257,11 @@ int likelihood_kstep(const struct network *n, const int32_t *ids, size_t count, 
 
 int likelihood_kept(struct rec_writer *w, const json_t *of, struct likelihood *out)
 {
-    const struct kept *q = rec_kept_of(w, "quality", of);
-    double nats = q ? kept_number(q, KEPT_VALUE) : (double)NAN;
+    const json_t *q = rec_kept_of(w, "quality", of);
+    double nats = q ? rec_number(q, "value") : (double)NAN;
     if (isnan(nats))
         return 0;
-    *out = (struct likelihood){.nats = nats, .se = kept_number(q, KEPT_VALUE_SE),
-                               .scored = (size_t)kept_int(q, KEPT_SCORED_TOKENS, 0)};
+    *out = (struct likelihood){.nats = nats, .se = rec_number(q, "value_se"),
+                               .scored = (size_t)rec_int(q, "scored_tokens", 0)};
     return 1;
 }

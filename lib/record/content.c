@@ -1,15 +1,13 @@
-/* content.c - see content.h. Members are added up, so that their order does not count, and so that
- * a record of which some members are new need not be read as a whole (quick-again.c).
- */
+/* content.c - see content.h. The hashes of members are added, so their order does not count. */
 #include "lib/record/content.h"
 
 #include <string.h>
 
-#include "lib/base/mix.h"
+#include "lib/base/hash64.h"
 
 static uint64_t of_member(const char *key, size_t n, uint64_t value)
 {
-    return mix_bits(mix_text(0, key, n), value);
+    return hash64_bits(hash64_text(0, key, n), value);
 }
 
 static uint64_t of_object(const json_t *o)
@@ -19,7 +17,7 @@ static uint64_t of_object(const json_t *o)
     uint64_t sum = 0;
     json_object_foreach((json_t *)(uintptr_t)o, key, v)
         sum += of_member(key, strlen(key), content_of(v));
-    return mix_bits(JSON_OBJECT, sum);
+    return hash64_bits(JSON_OBJECT, sum);
 }
 
 uint64_t content_of(const json_t *v)
@@ -33,32 +31,19 @@ uint64_t content_of(const json_t *v)
         return of_object(v);
     case JSON_ARRAY:
         json_array_foreach(v, i, one)
-            h = mix_bits(h, content_of(one));
-        return mix_bits(h, json_array_size(v));
+            h = hash64_bits(h, content_of(one));
+        return hash64_bits(h, json_array_size(v));
     case JSON_STRING:
-        return mix_text(h, json_string_value(v), json_string_length(v));
+        return hash64_text(h, json_string_value(v), json_string_length(v));
     case JSON_INTEGER:
-        return mix_bits(h, (uint64_t)json_integer_value(v));
+        return hash64_bits(h, (uint64_t)json_integer_value(v));
     case JSON_REAL:
         x = json_real_value(v);
         memcpy(&bits, &x, sizeof bits);
-        return mix_bits(h, bits);
+        return hash64_bits(h, bits);
     default:
-        return mix_bits(h, 0);
+        return hash64_bits(h, 0);
     }
-}
-
-uint64_t content_of_numbers(const struct numbers *l)
-{
-    uint64_t h = JSON_ARRAY;
-    for (size_t i = 0; i < l->n; i++)
-        h = mix_bits(h, mix_bits(JSON_INTEGER, (uint64_t)l->v[i]));
-    return mix_bits(h, l->n);
-}
-
-uint64_t content_of_member(const char *key, size_t n, uint64_t value)
-{
-    return n == 3 && !memcmp(key, "run", 3) ? 0 : of_member(key, n, value);
 }
 
 uint64_t content_of_record(const json_t *record)
@@ -67,6 +52,7 @@ uint64_t content_of_record(const json_t *record)
     const json_t *v;
     uint64_t sum = 0;
     json_object_foreach((json_t *)(uintptr_t)record, key, v)
-        sum += content_of_member(key, strlen(key), content_of(v));
+        if (strcmp(key, "run"))
+            sum += of_member(key, strlen(key), content_of(v));
     return sum;
 }

@@ -1,7 +1,7 @@
-/* filehash.c - hashes of large files, remembered; see filehash.h.
+/* filehash.c - cached hashes of large files; see filehash.h.
  *
- * One small file for each hash, named by path and identity of what was hashed, holds its 64 digits.
- * That it is missing, broken or cannot be written is never an error: then the file is read again.
+ * The cache has one small file per hash, named by the path and identity of the hashed file. A
+ * cache file that is missing, broken or not writable is no error: the file is hashed again.
  */
 #include "lib/record/filehash.h"
 
@@ -17,7 +17,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
 
-/* Everything that tells this state of this file from all others. */
+/* Text that is different for each file and each state of it. */
 static char *identity(const char *path, const struct stat *s)
 {
     char *real = realpath(path, NULL);
@@ -31,7 +31,7 @@ static char *identity(const char *path, const struct stat *s)
     return text;
 }
 
-/* The file that holds the hash, the caller's; NULL: none can. */
+/* Path of the cache file, the caller's; NULL: there is no cache. */
 static char *store_path(const char *id)
 {
     char key[65], *folder = file_cache_folder("sha256");
@@ -70,7 +70,7 @@ static int is_settled(const struct stat *s, time_t now)
     return now - s->st_ctim.tv_sec > FILEHASH_AGE_S && now - s->st_mtim.tv_sec > FILEHASH_AGE_S;
 }
 
-/* recalls: what is remembered will do. */
+/* recalls: 1: a cached hash is accepted. */
 static int find(const char *path, size_t large, int recalls, char hex[65], struct err *e)
 {
     struct stat before, after;

@@ -11,7 +11,6 @@
 #include "lib/base/buf.h"
 #include "lib/base/file.h"
 #include "lib/base/plain.h"
-#include "lib/record/quick.h"
 
 enum { PARSE_FLAGS = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL };
 
@@ -25,8 +24,8 @@ static size_t number_length(const char *p, const char *end, int *whole)
     return (size_t)(q - p);
 }
 
-/* Copies a JSON text, and writes ".0" after each integer of 19 digits or more (2^63 has 19): those
- * are the only ones that can be too big, and none of them is a size or an id. */
+/* Copies a JSON text, and writes ".0" after each integer of 19 digits or more (2^63 has 19): only
+ * those can be too big, and no size or id has so many digits. */
 static void big_integers_to_reals(const char *bytes, size_t n, struct buf *out)
 {
     const char *p = bytes, *end = bytes + n;
@@ -62,8 +61,7 @@ int json_put(const json_t *v, size_t flags, struct buf *to)
 
 json_t *json_strict(const char *bytes, size_t n, json_error_t *why)
 {
-    json_t *j = quick_object(bytes, n);
-    return j ? j : json_loadb(bytes, n, PARSE_FLAGS, why);
+    return json_loadb(bytes, n, PARSE_FLAGS, why);
 }
 
 json_t *json_bytes(const char *bytes, size_t n, const char *where, struct err *e)
@@ -112,8 +110,8 @@ const char *json_shown(const json_t *v, char text[JSON_SHOWN])
     return text;
 }
 
-static int unexpected(const json_t *o, const char *where, const char *key, const char *expected,
-                      struct err *e)
+static int refuse_value(const json_t *o, const char *where, const char *key, const char *expected,
+                        struct err *e)
 {
     char got[JSON_SHOWN];
     if (!json_is_object(o))
@@ -130,7 +128,7 @@ int json_int(const json_t *o, const char *where, const char *key, int64_t lo, in
         char expected[80];
         snprintf(expected, sizeof expected, "integer from %lld to %lld", (long long)lo,
                  (long long)hi);
-        return unexpected(o, where, key, expected, e);
+        return refuse_value(o, where, key, expected, e);
     }
     *out = json_integer_value(v);
     return 0;
@@ -145,7 +143,7 @@ int json_number(const json_t *o, const char *where, const char *key, double lo, 
         char expected[80], from[PLAIN_NUMBER], to[PLAIN_NUMBER];
         snprintf(expected, sizeof expected, "number from %s to %s", plain_number(from, lo),
                  plain_number(to, hi));
-        return unexpected(o, where, key, expected, e);
+        return refuse_value(o, where, key, expected, e);
     }
     *out = x;
     return 0;
@@ -155,7 +153,7 @@ int json_flag(const json_t *o, const char *where, const char *key, int *out, str
 {
     const json_t *v = json_object_get(o, key);
     if (!json_is_boolean(v))
-        return unexpected(o, where, key, "true or false", e);
+        return refuse_value(o, where, key, "true or false", e);
     *out = json_is_true(v);
     return 0;
 }
@@ -165,9 +163,9 @@ int json_text(const json_t *o, const char *where, const char *key, const char **
 {
     const json_t *v = json_object_get(o, key);
     if (!json_is_string(v))
-        return unexpected(o, where, key, "a string", e);
+        return refuse_value(o, where, key, "a string", e);
     if (strlen(json_string_value(v)) != json_string_length(v))
-        return unexpected(o, where, key, "a string without NUL", e);
+        return refuse_value(o, where, key, "a string without NUL", e);
     *out = json_string_value(v);
     return 0;
 }

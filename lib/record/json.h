@@ -1,4 +1,4 @@
-/* json.h - strict JSON files and typed, range-checked look-ups with messages that name the place.
+/* json.h - strict JSON files, and typed, range-checked look-ups whose messages name the place.
  *
  * jansson parses; duplicate keys, NaN, bad UTF-8 and trailing text are errors. Integers
  * beyond 64 bits (the 31-digit model_max_length of Hugging Face files) become reals; all others are
@@ -23,10 +23,10 @@ json_t *json_file(const char *path, size_t limit, struct err *e);
 /* The same from memory; `where` names it in messages. */
 json_t *json_bytes(const char *bytes, size_t n, const char *where, struct err *e);
 
-/* json_loadb, strict and faster; integers beyond 64 bits are errors. */
+/* json_loadb, strict; integers beyond 64 bits are errors. */
 json_t *json_strict(const char *bytes, size_t n, json_error_t *why);
 
-/* Appends it as text, with jansson's flags. -1: it is none. */
+/* Appends v as text, with jansson's flags. -1: v is no JSON value. */
 int json_put(const json_t *v, size_t flags, struct buf *to);
 
 /* Required members. -1 with "where: KEY: expected integer from LO to HI, got ...". */
@@ -38,7 +38,7 @@ int json_flag(const json_t *o, const char *where, const char *key, int *out, str
 /* *out is borrowed from o. */
 int json_text(const json_t *o, const char *where, const char *key, const char **out,
               struct err *e);
-/* A value, or that there is none (NULL), as short JSON text for a message. Returns text. */
+/* A value (NULL: "nothing") as short JSON text for a message. Returns text. */
 enum { JSON_SHOWN = 80 };
 const char *json_shown(const json_t *v, char text[JSON_SHOWN]);
 /* 1 when the member is there and not null. */

@@ -1,9 +1,8 @@
 /* lineage.c - see lineage.h.
  *
- * Two sets grow while files are read: hashes that are there (files and streams) and hashes that
- * were named. Only lines that begin as `meta`, `parent` and `end` records of ours do are parsed;
- * of every line the bytes are hashed as the writer did, so that an `end` is proved and not
- * believed.
+ * Two sets grow while files are read: hashes that are present (files and streams) and hashes that
+ * are named. Only lines that begin like our `meta`, `parent` and `end` records are parsed. All
+ * lines are hashed as the writer did, to check the hash in `end`.
  */
 #include "lib/record/lineage.h"
 
@@ -52,7 +51,7 @@ void lineage_file(struct lineage *l, const char hex[65])
     json_object_set_new(l->there, hex, json_true());
 }
 
-/* The list of inputs of a record, as hashes that are wanted. */
+/* Adds the inputs of a record to the named hashes. */
 static void note_inputs(struct lineage *l, const char *name, const json_t *record)
 {
     size_t i;
@@ -82,7 +81,7 @@ static int check_end(struct lineage *l, const char *name, const json_t *end, str
     return 0;
 }
 
-/* The line begins as a record of this kind does. */
+/* 1: the line begins like a record of this kind. */
 static int is_kind(const struct buf *line, const char *kind)
 {
     char head[64];

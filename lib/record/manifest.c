@@ -1,7 +1,7 @@
 /* manifest.c - see manifest.h.
  *
- * Names are judged when they come in, from a command line as from an
- * archive, so nothing behind this module has to ask again; that they ascend makes each unique.
+ * Every name is checked when it enters, from a command line or an archive, so no other module has
+ * to check it again. Names ascend, so each is unique.
  */
 #include "lib/record/manifest.h"
 
@@ -109,7 +109,7 @@ static int take_line(struct manifest *m, char *line, struct err *e)
         return err_prefix(e, "%s", MANIFEST_NAME);
     memcpy(m->v[m->n - 1].hex, hex, 65);
     if (m->n > 1 && by_name(&m->v[m->n - 2], &m->v[m->n - 1]) >= 0)
-        return err_set(e, EXIT_BAD_DATA, "%s: '%s' is there twice, or out of order", MANIFEST_NAME,
+        return err_set(e, EXIT_BAD_DATA, "%s: '%s' is listed twice or out of order", MANIFEST_NAME,
                        name);
     return 0;
 }

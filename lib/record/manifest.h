@@ -1,11 +1,11 @@
 /* manifest.h - the list of the files of a bundle, with their hashes, as `sha256sum -c` reads it.
  *
  *     # sealed by bundle; sha256sum -c reads it
- *     # outside HEX  PATH          what records were made from and what is not in the bundle
- *     HEX  NAME                    a file; names in order, each once
+ *     # outside HEX  PATH          an input of the records that is not in the bundle
+ *     HEX  NAME                    a file; names ascend, each once
  *
- * A name is a path below one folder on any system: printable ASCII, no empty part, no "..". One
- * that is not is never accepted, so whoever opens names of a manifest stays below that folder.
+ * A name is a path below one folder on any system: printable ASCII, no empty part, no "..". Other
+ * names are refused, so a program that opens names of a manifest stays below that folder.
  */
 #ifndef RECORD_MANIFEST_H
 #define RECORD_MANIFEST_H
@@ -31,14 +31,14 @@ struct manifest {
 
 void manifest_start(struct manifest *m);
 void manifest_free(struct manifest *m);
-/* -1 (EXIT_BAD_DATA): not a name as above, or MANIFEST_NAME itself. */
+/* -1 (EXIT_BAD_DATA): not a valid name, or MANIFEST_NAME itself. */
 int manifest_check_name(const char *name, struct err *e);
-/* Adds a file, its hash still empty. -1: its name, or more than MANIFEST_FILES. */
+/* Adds a file with an empty hash. -1: bad name, or more than MANIFEST_FILES files. */
 int manifest_add(struct manifest *m, const char *name, struct err *e);
-/* Puts the names in order, each once. */
+/* Sorts the names and drops repeats. */
 void manifest_sort(struct manifest *m);
 void manifest_print(const struct manifest *m, struct buf *text);
-/* Reads what manifest_print wrote; the text is changed. -1 (EXIT_BAD_DATA): another text. */
+/* Reads the text of manifest_print, and changes it. -1 (EXIT_BAD_DATA): it is another text. */
 int manifest_parse(struct manifest *m, struct buf *text, struct err *e);
 
 #endif

@@ -1,7 +1,7 @@
-/* rec-members.c - members of a record, one at a time in and out; see rec.h.
+/* rec-members.c - reading and writing members of a record; see rec.h.
  *
  * Reading never fails: a member that is absent or of another type is NULL, NaN or the caller's
- * value. Writing a number that is not finite writes null and, beside it, the reason.
+ * value. A number that is not finite is written as null, with the reason beside it.
  */
 #include "lib/record/rec.h"
 
@@ -47,14 +47,10 @@ const char *rec_kind(const json_t *record)
     return kind ? kind : "";
 }
 
-int64_t rec_failures_of(int64_t more)
-{
-    return more < 1 || more > MORE_MAX ? 1 : more;
-}
-
 int64_t rec_failures(const json_t *record)
 {
-    return strcmp(rec_kind(record), "error") ? 0 : rec_failures_of(rec_int(record, "more", 1));
+    int64_t more = rec_int(record, "more", 1);
+    return strcmp(rec_kind(record), "error") ? 0 : more < 1 || more > MORE_MAX ? 1 : more;
 }
 
 double rec_number(const json_t *record, const char *key)

@@ -1,9 +1,9 @@
-/* rec-read.c - records in; see rec.h.
+/* rec-read.c - reading records; see rec.h.
  *
- * A line is cut by hand with a limit (a parser that pulls from the stream would lose its place
- * after an error), then parsed. What is there of a live stream is taken, and no more waited for.
- * The lines between `meta` and `end` are hashed as the writer did: a line counts as its bytes
- * without line end and one line feed, so that a file whose line ends were converted still verifies.
+ * A line is read first, up to a limit, and then parsed: a parser that reads from the stream would
+ * lose its place after an error. A live stream is read without waiting for a full block.
+ * The lines between `meta` and `end` are hashed as the writer did: the bytes without the line end,
+ * and one line feed. So a file with converted line ends still verifies.
  */
 #include "lib/record/rec.h"
 
@@ -13,10 +13,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/archive/input.h"
 #include "lib/base/mem.h"
-#include "lib/record/content.h"
 #include "lib/record/json.h"
-#include "lib/record/numbers.h"
-#include "lib/record/quick.h"
 #include "lib/record/schema.h"
 
 enum { LINE_MAX_BYTES = 64 << 20, BLOCK = 1 << 18 };
@@ -28,16 +25,12 @@ struct rec_reader {
     char *block;       /* [BLOCK] of the file; block_at..block_n-1 is still to be read */
     size_t block_at, block_n;
     struct buf text;   /* the line */
-    char *where;       /* "FILE:LINE", made when somebody asks */
-    int64_t where_line; /* the line that it has; 0: not made yet */
+    char *where;       /* "FILE:LINE", made on request */
+    int64_t where_line; /* its line; 0: not made yet */
     int64_t last_line; /* the last line with something in it; 0: none in this file */
     /* The span from `meta` (or the start of the file) on. */
     struct hash *hash;
     int64_t records;
-    int unchanging;         /* rec_read_unchanging */
-    struct quick_again last; /* the records before, if so */
-    struct numbers_apart own, numbers; /* lists of a record that is not ordinary; of any */
-    uint64_t content, said; /* rec_read_content, rec_read_said */
     json_t *inputs; /* [{path, sha256}] of the spans that ended well */
     int open; /* a `meta` was seen and no `end` yet */
     int unsound;
@@ -82,8 +75,6 @@ void rec_read_close(struct rec_reader *r)
     free(r->where);
     free(r->block);
     buf_free(&r->text);
-    quick_again_free(&r->last);
-    numbers_free(&r->own);
     hash_free(r->hash);
     json_decref(r->inputs);
     free(r);
@@ -111,7 +102,7 @@ int rec_read_unsound(const struct rec_reader *r)
     return r->unsound;
 }
 
-/* More of the file into r->block. 0: its end, or an error. */
+/* Reads more of the file into r->block. 0: its end, or an error. */
 static int refill(struct rec_reader *r, struct input *in)
 {
     ssize_t got = input_read(in, r->block, BLOCK);
@@ -120,8 +111,8 @@ static int refill(struct rec_reader *r, struct input *in)
     return got > 0;
 }
 
-/* The next line without its end into r->text. 1: a line; 0: end of file; -1: longer than the limit
- * (it is read to its end and dropped). */
+/* Reads the next line, without its end, into r->text. 1: a line; 0: end of file; -1: the line is
+ * longer than the limit (it is read to its end and dropped). */
 static int next_line(struct rec_reader *r, struct input *in)
 {
     int any = 0, too_long = 0;
@@ -138,7 +129,7 @@ static int next_line(struct rec_reader *r, struct input *in)
         if (!too_long)
             buf_put(&r->text, from, n);
     }
-    if (!any || (!end && input_failed(in))) /* a line that an error cut is no line */
+    if (!any || (!end && input_failed(in))) /* cut by an error: no line */
         return 0;
     if (r->text.len && r->text.data[r->text.len - 1] == '\r')
         r->text.data[--r->text.len] = 0;
@@ -153,67 +144,7 @@ static int is_blank(const struct buf *b)
     return 1;
 }
 
-void rec_read_unchanging(struct rec_reader *r)
-{
-    r->unchanging = 1;
-}
-
-const struct numbers_apart *rec_read_numbers(struct rec_reader *r)
-{
-    r->unchanging = r->last.apart = 1;
-    return &r->numbers;
-}
-
-void rec_read_about(struct rec_reader *r, const char *const *names)
-{
-    r->unchanging = 1;
-    r->last.names = names;
-}
-
-uint64_t rec_read_said(const struct rec_reader *r)
-{
-    return r->said;
-}
-
-uint64_t rec_read_content(const struct rec_reader *r)
-{
-    return r->content;
-}
-
-/* The line by jansson, if need be. */
-static json_t *parse_other(struct rec_reader *r, json_error_t *why)
-{
-    json_t *j = json_strict(r->text.data, r->text.len, why);
-    r->content = r->unchanging ? content_of_record(j) : 0;
-    r->said = 0;
-    r->numbers.apart = r->last.apart && rec_is(j, "kind", "generation");
-    if (r->numbers.apart) {
-        numbers_take_out(&r->own, j);
-        r->numbers = r->own;
-        r->numbers.apart = 1;
-    }
-    return j;
-}
-
-/* The line as JSON; NULL: *why. Lists are kept apart of generation records alone: one of another
- * kind that has such a list is read once more. */
-static json_t *parse_text(struct rec_reader *r, json_error_t *why)
-{
-    const char *text = r->text.data;
-    json_t *j = r->unchanging ? quick_again(&r->last, text, r->text.len) : NULL;
-    if (!j)
-        return parse_other(r, why);
-    r->content = quick_content(&r->last);
-    r->said = quick_said(&r->last);
-    if (!r->last.apart)
-        return json_incref(j);
-    r->numbers = *quick_lists(&r->last);
-    r->numbers.apart = rec_is(j, "kind", "generation");
-    return r->numbers.apart || !numbers_any(&r->numbers) ? json_incref(j)
-                                                         : json_strict(text, r->text.len, why);
-}
-
-/* The line as an object of a schema that we know. NULL: *e filled. */
+/* Parses the line as an object of a known schema. NULL: *e filled. */
 static json_t *parse_line(struct rec_reader *r, struct err *e)
 {
     const struct buf *t = &r->text;
@@ -224,7 +155,7 @@ static json_t *parse_line(struct rec_reader *r, struct err *e)
         err_set(e, EXIT_BAD_DATA, "a NUL byte in the line; expected one JSON object a line");
     if (e->code)
         return NULL;
-    json_t *j = parse_text(r, &je);
+    json_t *j = json_strict(t->data, t->len, &je);
     if (!j) {
         err_set(e, EXIT_BAD_DATA, "not a JSON object: %s (byte %d)", je.text, je.position);
         return NULL;
@@ -259,7 +190,7 @@ static int check_end(const struct rec_reader *r, const json_t *end, struct err *
     return 0;
 }
 
-/* What was read since the span began is one of the inputs. */
+/* Adds the span that ends here to the inputs. */
 static void note_input(struct rec_reader *r)
 {
     char hex[65];
@@ -270,7 +201,7 @@ static void note_input(struct rec_reader *r)
                                                hex));
 }
 
-/* Keeps the books of meta .. end. -1: an `end` that does not match. */
+/* Updates count and hash between meta and end. -1: an `end` that does not match. */
 static int account(struct rec_reader *r, const json_t *record, struct err *e)
 {
     const char *kind = rec_kind(record);
@@ -295,11 +226,11 @@ static int account(struct rec_reader *r, const json_t *record, struct err *e)
     return bad;
 }
 
-/* Ends the current file. -1: it was broken, or its stream has no `end`. */
+/* Ends the current file. -1: it is broken, or its stream has no `end`. */
 static int finish_file(struct rec_reader *r, struct err *e)
 {
     struct input *in = r->in[r->at];
-    const char *where = rec_where(r); /* while the file has a name */
+    const char *where = rec_where(r); /* before the file is closed */
     int bad = input_check(in, e);
     if (!bad && r->open)
         bad = err_set(e, EXIT_BAD_DATA, "%s: no end record after %lld records: the stream was cut",

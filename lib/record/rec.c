@@ -1,7 +1,7 @@
 /* rec.c - records out; see rec.h. Reading is rec-read.c, members are rec-members.c.
  *
- * A record is serialised into one buffer and leaves in one write(2), so that `tail -f` sees whole
- * lines and a killed tool leaves at most one torn line. The SHA-256 in the `end` record is of the
+ * A record is serialised into one buffer and written by one write(2): `tail -f` shows whole lines,
+ * and a killed tool leaves at most one torn line. The SHA-256 in the `end` record is of the
  * lines from `meta` on, each as its bytes and one line feed.
  */
 #include "lib/record/rec.h"
@@ -24,8 +24,8 @@ static void must(int bad)
         err_machine(__FILE__, __LINE__, "cannot build a record (out of memory, or not UTF-8)");
 }
 
-/* All bytes, or -1. A reader that went away ends the process as it ends every filter, also when the
- * parent left SIGPIPE ignored. */
+/* Writes all bytes, or -1. When the reader of a pipe has gone, SIGPIPE ends the process like every
+ * filter, also if the parent ignored SIGPIPE. */
 static int write_all(int fd, const char *p, size_t n)
 {
     while (n > 0) {
@@ -44,12 +44,7 @@ static int write_all(int fd, const char *p, size_t n)
     return 0;
 }
 
-static int dump(const json_t *v, struct buf *to)
-{
-    return json_put(v, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15), to);
-}
-
-/* A record and its line feed. */
+/* Writes a record with its line feed, or takes over the kept one that must be equal. */
 static int write_line(struct rec_writer *w, const struct buf *line, struct err *e)
 {
     int kept = resume_goes_on(w->work);
@@ -71,7 +66,7 @@ static int write_line(struct rec_writer *w, const struct buf *line, struct err *
 static int write_record(struct rec_writer *w, const json_t *record, struct err *e)
 {
     struct buf line = {0};
-    int bad = dump(record, &line)
+    int bad = json_put(record, JSON_COMPACT | JSON_REAL_PRECISION(15), &line)
                   ? err_set(e, EXIT_INTERNAL, "a record of kind '%s' cannot be written as JSON",
                             rec_kind(record))
                   : 0;
@@ -94,7 +89,7 @@ static json_t *envelope(const struct rec_writer *w, const char *kind, json_t *fi
     return r;
 }
 
-/* File names, and messages that quote them, may be any bytes: those that are no text become ?. */
+/* A text that may not be UTF-8 (a file name): its bytes above 127 then become '?'. */
 static json_t *text_member(const char *s)
 {
     json_t *v = json_string(s);
@@ -154,18 +149,18 @@ int rec_open_work(struct rec_writer *w, const struct common *c, const struct res
     return bad;
 }
 
-/* errors: those that an error record stands for. */
-static void count(struct rec_writer *w, int64_t errors, int failed)
+static void count(struct rec_writer *w, const json_t *record)
 {
+    const char *status = rec_text(record, "status");
+    int64_t errors = rec_failures(record);
     w->records++;
-    w->failed += errors ? errors : failed;
+    w->failed += errors ? errors : status && strcmp(status, "ok");
 }
 
 /* Counts and writes a record that is neither `meta` nor `end`. */
 static int write_counted(struct rec_writer *w, const json_t *record, struct err *e)
 {
-    const char *status = rec_text(record, "status");
-    count(w, rec_failures(record), status && strcmp(status, "ok"));
+    count(w, record);
     return write_record(w, record, e);
 }
 
@@ -173,48 +168,9 @@ int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err
 {
     json_t *r = envelope(w, kind, fields);
     if (!r)
-        return err_set(e, EXIT_INTERNAL, "a record of kind '%s' could not be built", kind);
+        return err_set(e, EXIT_INTERNAL, "a record of kind '%s' cannot be built", kind);
     int bad = write_counted(w, r, e);
     json_decref(r);
-    return bad;
-}
-
-static void put_key(struct buf *members, const char *key)
-{
-    buf_text(members, members->len ? ",\"" : "\"");
-    buf_text(members, key);
-    buf_text(members, "\":");
-}
-
-void rec_put_plain(struct buf *members, const char *key, const char *text)
-{
-    put_key(members, key);
-    buf_char(members, '"');
-    buf_text(members, text);
-    buf_char(members, '"');
-}
-
-void rec_put(struct buf *members, const char *key, json_t *value)
-{
-    put_key(members, key);
-    must(!value || dump(value, members));
-    json_decref(value);
-}
-
-int rec_write_members(struct rec_writer *w, const char *kind, const struct buf *members,
-                      struct err *e)
-{
-    struct buf line = {0};
-    buf_reserve(&line, members->len + 256);
-    buf_text(&line, "{\"schema\":\"" RECORD_SCHEMA "\"");
-    rec_put_plain(&line, "kind", kind);
-    rec_put(&line, "run", json_string(w->run));
-    buf_char(&line, ',');
-    buf_put(&line, members->data, members->len);
-    buf_text(&line, "}\n");
-    count(w, 0, 0);
-    int bad = write_line(w, &line, e);
-    buf_free(&line);
     return bad;
 }
 
@@ -268,7 +224,7 @@ int rec_bad(struct rec_writer *w, const struct err *what, const char *where, con
     return w->bad++ < REC_BAD_KEPT ? rec_error(w, what, where, id, e) : 0;
 }
 
-/* The broken records that were only counted. */
+/* One error record for the broken records that were only counted. */
 static int write_more(struct rec_writer *w, struct err *e)
 {
     int64_t more = w->bad - REC_BAD_KEPT;
@@ -288,7 +244,7 @@ int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, s
     return rec_write(w, "error", fields, e);
 }
 
-/* What proved a work file that is none any more. */
+/* Removes the sums of a work file that no longer exists. */
 static void remove_sums(char *path)
 {
     if (path)
@@ -296,7 +252,7 @@ static void remove_sums(char *path)
     free(path);
 }
 
-/* What is left of a writer whose output and work file are closed. */
+/* Frees a writer whose output and work file are closed. */
 static void free_writer(struct rec_writer *w)
 {
     w->work = NULL;
@@ -349,34 +305,31 @@ void rec_abandon(struct rec_writer *w)
     free_writer(w);
 }
 
-/* ---- what an earlier process left ---- */
+/* ---- records that an earlier process left ---- */
 
 int64_t rec_kept_left(const struct rec_writer *w)
 {
     return resume_left(w->work);
 }
 
-const struct kept *rec_kept(struct rec_writer *w)
+const json_t *rec_kept(const struct rec_writer *w)
 {
     return resume_next(w->work);
 }
 
-const struct kept *rec_kept_of(struct rec_writer *w, const char *kind, const json_t *of)
+const json_t *rec_kept_of(const struct rec_writer *w, const char *kind, const json_t *of)
 {
-    const struct kept *k = rec_kept(w);
-    int same = k && kept_is(k, KEPT_KIND, kind) &&
-               kept_equals(k, KEPT_ID, json_object_get(of, "id"));
+    const json_t *k = rec_kept(w), *id = json_object_get(of, "id");
+    int same = k && id && rec_is(k, "kind", kind) && json_equal(json_object_get(k, "id"), id);
     return same ? k : NULL;
 }
 
 void rec_keep(struct rec_writer *w)
 {
-    const struct kept *k = rec_kept(w);
+    const json_t *k = rec_kept(w);
     if (!k)
         return;
-    int is_error = kept_is(k, KEPT_KIND, "error");
-    int64_t errors = is_error ? rec_failures_of(kept_int(k, KEPT_MORE, 1)) : 0;
-    count(w, errors, *k->json[KEPT_STATUS] == '"' && !kept_is(k, KEPT_STATUS, "ok"));
+    count(w, k);
     resume_take(w->work);
 }
 

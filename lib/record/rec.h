@@ -1,10 +1,10 @@
 /* rec.h - streams of records: NDJSON in and out, one JSON object a line.
  *
- * Writing: every record gets `schema`, `kind`, `run` first; is one write(2); feeds a running
- * SHA-256 that the closing `end` record carries. Reading: strict JSON, lines of at most 64 MiB,
- * CRLF and blank lines accepted, a byte order mark refused. Unknown kinds and fields are the
- * caller's to pass through. Texts may hold U+0000 (json_string_length). Numbers are written with
- * 15 significant digits (a float survives exactly).
+ * Writing: every record begins with `schema`, `kind`, `run`; is one write(2); and is added to the
+ * SHA-256 that the closing `end` record has. Reading: strict JSON, lines of at most 64 MiB,
+ * CRLF and blank lines accepted, a byte order mark refused. The caller passes
+ * unknown kinds and fields through. Texts may hold U+0000 (json_string_length). Numbers are written
+ * with 15 significant digits (a float survives exactly).
  *
  *     struct rec_writer w;
  *     rec_open(&w, &a.common, "measure", argc, argv, &e);
@@ -23,24 +23,23 @@
 #include "lib/base/err.h"
 #include "lib/base/hash.h"
 #include "lib/base/out.h"
-#include "lib/record/numbers.h"
 #include "lib/record/resume.h"
 
 enum {
     REC_BAD_KEPT = 100, /* broken records of an input that become error records */
-    REC_BAD_SAID = 5    /* those that tools name on standard error */
+    REC_BAD_SAID = 5    /* of them, those that tools print on standard error */
 };
 struct rec_writer {
     struct out out;
     const char *run;
     struct hash *hash;
     int64_t records, failed; /* failed: error records and records whose status is not ok */
-    int64_t repeats; /* records of the input that came again and were left out; for `end` */
-    int64_t bad;     /* broken records of the input: of rec_bad, and those that a caller adds */
+    int64_t repeats; /* repeated records of the input that were left out; for `end` */
+    int64_t bad;     /* broken records of the input: counted by rec_bad and by the caller */
     int no_meta;
     int broken; /* a write failed: nothing is written after it */
-    json_t *inputs;  /* rec_read_inputs of what was read, for `end`; owned; NULL: not said */
-    struct resume *work; /* of rec_open_work, when it has a work file; else NULL */
+    json_t *inputs;  /* rec_read_inputs of the input, for `end`; owned; NULL: none */
+    struct resume *work; /* the work file of rec_open_work; NULL: none */
 };
 
 /* Opens common->output and, unless --no-meta, writes the `meta` record: tool, version, commit,
@@ -50,57 +49,50 @@ int rec_open(struct rec_writer *w, const struct common *c, const char *tool, int
              char **argv, json_t *extra, struct err *e);
 /* Writes {schema, kind, run, members of `fields`}; steals `fields`. A `run` inside fields wins. */
 int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err *e);
-/* The same of members that are JSON text already: for records that say much of what the one before
- * said. None of them is schema, kind, run or status. rec_put adds one (of a plain name; steals the
- * value) as rec_write would write it. */
-int rec_write_members(struct rec_writer *w, const char *kind, const struct buf *members,
-                      struct err *e);
-void rec_put(struct buf *members, const char *key, json_t *value);
-void rec_put_plain(struct buf *members, const char *key, const char *text); /* no sign to escape */
-/* Writes a record that came in, unchanged (borrowed); but a `meta` becomes kind "parent" and an
- * `end` is left out, because every stream has one of its own. */
+/* Writes a record of the input unchanged (borrowed). But a `meta` becomes kind "parent" and an
+ * `end` is left out, because every stream has its own. */
 int rec_pass(struct rec_writer *w, const json_t *record, struct err *e);
 /* Writes {"kind":"error", code, message, where, id}; counts it as failed. `where` e.g. "line 12";
  * `id` (borrowed) of the record that failed, NULL: it has none. */
 int rec_error(struct rec_writer *w, const struct err *what, const char *where, const json_t *id,
               struct err *e);
-/* rec_error of a broken record of the input, however many there are: after the first REC_BAD_KEPT
- * they are only counted, and rec_close writes one error record, with `more`, for them. */
+/* rec_error for a broken record of the input. After the first REC_BAD_KEPT they are only counted;
+ * rec_close writes one error record for these, with their number as `more`. */
 int rec_bad(struct rec_writer *w, const struct err *what, const char *where, const json_t *id,
             struct err *e);
-/* rec_error of what ends the process, marked "fatal": a process that goes on drops it. */
+/* rec_error for the error that ends the process, marked "fatal"; resuming drops this record. */
 int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, struct err *e);
-/* Writes `end` {records, failed, sha256, status "ok"|"interrupted"|"failed", and resumed: true when
- * an earlier process wrote some of it, repeats and inputs when there were any}, then commits. */
+/* Writes `end` {records, failed, sha256, status "ok"|"interrupted"|"failed"}, then commits. `end`
+ * also has resumed: true if an earlier process wrote a part, and repeats and inputs if any. */
 int rec_close(struct rec_writer *w, const char *status, struct err *e);
-/* Drops an unfinished output file, or leaves it to the next process (rec_lasts). */
+/* Removes an unfinished output file, or keeps it for the next process (rec_lasts). */
 void rec_abandon(struct rec_writer *w);
 
 /* ---- a stream that an interrupted process may have begun (resume.h) ----
  *
- * Work that is done again from the start takes over the records that are there already:
+ * The tool walks through its work from the start, and takes over the records that exist already:
  *
- *     rec_kept(&w), rec_keep(&w)         one that cannot be made again (it has times)
- *     rec_write, rec_error, rec_pass     one that can: it must be the same, byte for byte, and is
- *                                        not written twice
+ *     rec_kept(&w), rec_keep(&w)         a record that cannot be computed again (it has times)
+ *     rec_write, rec_error, rec_pass     a record that can: the new one must be equal, byte for
+ *                                        byte, and is not written twice
  */
 
-/* rec_open with a work file. Without one (standard output, a device) it is rec_open. A process that
- * dies in err_machine leaves {"kind":"error", ..., "fatal":true} in the file, synced. */
+/* rec_open with a work file; standard output and devices have none. A process that ends in
+ * err_machine writes {"kind":"error", ..., "fatal":true} to the file and syncs it. */
 int rec_open_work(struct rec_writer *w, const struct common *c, const struct resume_wish *wish,
                   const char *tool, int argc, char **argv, json_t *extra, struct err *e);
 
-int64_t rec_kept_left(const struct rec_writer *w);  /* records that were kept and not taken over */
-const struct kept *rec_kept(struct rec_writer *w);  /* the next of them, borrowed; NULL: none */
+int64_t rec_kept_left(const struct rec_writer *w);  /* kept records that are not taken over yet */
+const json_t *rec_kept(const struct rec_writer *w); /* the next of them, borrowed; NULL: none */
 /* rec_kept, if that is of this kind and has the id of the record `of`; else NULL. */
-const struct kept *rec_kept_of(struct rec_writer *w, const char *kind, const json_t *of);
-void rec_keep(struct rec_writer *w);                /* takes it over, when there is one */
-int rec_drop_kept(struct rec_writer *w, struct err *e); /* cuts off those that are left */
-/* 1: what rec_abandon leaves can be resumed. */
+const json_t *rec_kept_of(const struct rec_writer *w, const char *kind, const json_t *of);
+void rec_keep(struct rec_writer *w);                /* takes it over, if there is one */
+int rec_drop_kept(struct rec_writer *w, struct err *e); /* cuts the rest off */
+/* 1: rec_abandon leaves a file that can be resumed. */
 int rec_lasts(const struct rec_writer *w);
-/* After a batch: what was written is on the medium, if the last time is a second ago. */
+/* After a batch: syncs the file to disk, at most once a second. */
 int rec_sync(struct rec_writer *w, struct err *e);
-/* What was written up to here is known to be good / what came since is not, and is cut off. */
+/* rec_mark: all records so far are good. rec_revert: cuts off the records since the last mark. */
 void rec_mark(struct rec_writer *w);
 void rec_revert(struct rec_writer *w);
 
@@ -112,36 +104,23 @@ struct rec_reader; /* one or more inputs, read in order */
  * read, so a missing one is EXIT_NO_INPUT before any output. .gz and .zst inputs are unpacked. */
 struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err *e);
 /* 1: *record is the next object (caller's reference); 0: end; -1: *e filled ("FILE:LINE: ...").
- * After -1 with EXIT_BAD_DATA the reader is still usable: the next call goes on with the next line.
- * `meta` and `end` records are returned too. An `end` whose count or SHA-256 does not match what
- * was read since `meta` is EXIT_BAD_DATA, and so is a `meta` without an `end`: the stream was cut.
- * Each meta ... end is verified on its own, so streams may be concatenated. */
+ * After -1 with EXIT_BAD_DATA the next call reads the next line. `meta` and `end` records are
+ * returned too. EXIT_BAD_DATA also when the count or SHA-256 of an `end` does not match the lines
+ * since `meta`, or when a `meta` has no `end`: the stream was cut. Each meta ... end is checked on
+ * its own, so streams may be concatenated. */
 int rec_read(struct rec_reader *r, json_t **record, struct err *e);
-/* The caller promises to change no record: what a record has as the one before had it is then not
- * read again. */
-void rec_read_unchanging(struct rec_reader *r);
-/* The same, and of generation records the lists of numbers_names that hold whole numbers are not in
- * the record but there: borrowed, of the last record until the next one is read. */
-const struct numbers_apart *rec_read_numbers(struct rec_reader *r);
-/* One hash of the members of these names (ended by NULL; borrowed): records that have the same one
- * say the same in them. 0: it is not known. */
-void rec_read_about(struct rec_reader *r, const char *const *names);
-uint64_t rec_read_said(const struct rec_reader *r);
-/* content_of_record of the last record, with all its lists; of a reader of records unchanged. */
-uint64_t rec_read_content(const struct rec_reader *r);
 const char *rec_where(struct rec_reader *r); /* "FILE:LINE" of the last record; borrowed */
-/* [{path, sha256}] of the streams read to their end: from `meta` on the hash that their `end` has,
- * of lines without these the hash of the lines. The caller's reference. */
+/* [{path, sha256}] of the streams that were read to their end: the hash in `end`, or the hash of
+ * the lines where there is no `meta` and `end`. The caller's reference. */
 json_t *rec_read_inputs(const struct rec_reader *r);
-/* 1: an input was cut or edited (an `end` that is wrong or missing, data that break off). */
+/* 1: an input was cut or edited (a wrong or missing `end`, or data that stop early). */
 int rec_read_unsound(const struct rec_reader *r);
 void rec_read_close(struct rec_reader *r);
 
 /* ---- members of a record ---- */
 
 const char *rec_kind(const json_t *record);                   /* "" when absent; borrowed */
-int64_t rec_failures(const json_t *record); /* how many an error record stands for; others: 0 */
-int64_t rec_failures_of(int64_t more);      /* the same of its member `more`; 1: it has none */
+int64_t rec_failures(const json_t *record); /* number that an error record stands for; others: 0 */
 const char *rec_type(const json_t *v); /* for messages: "a text", ..., "nothing"; a constant */
 const char *rec_text(const json_t *record, const char *key);  /* NULL when absent or not a string */
 int rec_is(const json_t *record, const char *key, const char *text); /* 1: it is that text */
@@ -154,7 +133,7 @@ void rec_set_int(json_t *record, const char *key, int64_t value);
 void rec_set_flag(json_t *record, const char *key, int flag, const char *reason);
 /* A number as it is read back from a record. */
 double rec_as_written(double value);
-/* [{path, sha256}], or NULL: one is no regular file (or there is none: standard input). -1: *e. */
+/* [{path, sha256}]; NULL: one is no regular file, or n = 0 (standard input). -1: *e. */
 int rec_inputs(const char *const *paths, size_t n, json_t **list, struct err *e);
 
 #endif

@@ -1,7 +1,7 @@
-/* repeats.c - see repeats.h. Of each record only two hashes of 64 bits are kept, so ten million
- * fit: of its place, by which it is found, and of its content (content.h). Among a million records
- * that two places have one hash is as likely as 3 in 10^8, and would be said, for their contents
- * differ. Which members are the place of a record is one list for each kind.
+/* repeats.c - see repeats.h. Two 64-bit hashes are stored per record: of its place and of its
+ * content (content.h). Among a million records the chance that two places have one hash is 3 in
+ * 10^8; their contents differ, so the tool reports it as an error. A list per kind names the
+ * members that are the place of a record.
  */
 #include "lib/record/repeats.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/base/mix.h"
+#include "lib/base/hash64.h"
 #include "lib/record/content.h"
 #include "lib/record/rec.h"
 
@@ -29,14 +29,14 @@ static const char *const *place_of(const char *kind)
 static uint64_t hash_place(const json_t *r, const char *const *members)
 {
     uint64_t h = content_of(json_object_get(r, "kind"));
-    h = mix_bits(h, content_of(json_object_get(r, rec_text(r, "point") ? "point" : "config")));
-    h = mix_bits(h, content_of(json_object_get(r, "workload")));
+    h = hash64_bits(h, content_of(json_object_get(r, rec_text(r, "point") ? "point" : "config")));
+    h = hash64_bits(h, content_of(json_object_get(r, "workload")));
     for (; *members; members++)
-        h = mix_bits(h, content_of(json_object_get(r, *members)));
+        h = hash64_bits(h, content_of(json_object_get(r, *members)));
     return h ? h : 1;
 }
 
-/* Where a place stands in a table of `cap`, a power of two, or where it would. */
+/* The entry of a place in a table of `cap` (a power of two), or the free entry for it. */
 static struct repeats_seen *find(struct repeats_seen *seen, size_t cap, uint64_t place)
 {
     size_t i = place & (cap - 1);
@@ -45,7 +45,7 @@ static struct repeats_seen *find(struct repeats_seen *seen, size_t cap, uint64_t
     return &seen[i];
 }
 
-/* Room for one more: at most three quarters are taken. */
+/* Makes room for one more; at most three quarters of the table are in use. */
 static void make_room(struct repeats *s)
 {
     if (4 * (s->n + 1) <= 3 * s->cap)
@@ -70,13 +70,13 @@ static int refuse(const json_t *r, struct err *e)
                    "give each process its own --launch", config ? config : "?");
 }
 
-int repeats_take(struct repeats *s, const json_t *r, uint64_t content, struct err *e)
+int repeats_take(struct repeats *s, const json_t *r, struct err *e)
 {
     const char *const *members = place_of(rec_kind(r));
     if (!members)
         return 0;
     make_room(s);
-    struct repeats_seen is = {hash_place(r, members), content};
+    struct repeats_seen is = {hash_place(r, members), content_of_record(r)};
     struct repeats_seen *had = find(s->seen, s->cap, is.place);
     if (!had->place) {
         *had = is;

@@ -1,6 +1,5 @@
-/* repeats.h - one rule for records that come more than once, for all tools that reduce records: a
- * record that is the same as an earlier one is left out and counted; one that claims the place of
- * an earlier one and says something else is refused.
+/* repeats.h - repeated records, in all tools that reduce records: a record equal to an earlier one
+ * is left out and counted; a different record in the place of an earlier one is refused.
  *
  * The place of a `generation` is its point, workload, phase, launch, round, seq and id; that of a
  * `metric` its point, workload and metric; that of a `quality` these and its id and seed. Other
@@ -14,15 +13,15 @@
 
 #include "lib/base/err.h"
 
-struct repeats_seen { uint64_t place, content; }; /* hashes; place 0: nothing */
+struct repeats_seen { uint64_t place, content; }; /* hashes; place 0: unused */
 struct repeats { /* begins as zeroes */
-    struct repeats_seen *seen; /* [cap], of which n are taken: 21 to 43 bytes a record */
+    struct repeats_seen *seen; /* [cap], n in use: 21 to 43 bytes a record */
     size_t n, cap;
-    int64_t dropped;           /* repeats met */
+    int64_t dropped;           /* repeats that were left out */
 };
-/* content: content_of_record, which the reader knows. 0: new, or of no place; 1: the same as an
- * earlier one; -1: another one has its place (EXIT_BAD_DATA). */
-int repeats_take(struct repeats *r, const json_t *record, uint64_t content, struct err *e);
+/* 0: new, or its kind has no place; 1: equal to an earlier one; -1 (EXIT_BAD_DATA): a different
+ * record has its place. */
+int repeats_take(struct repeats *r, const json_t *record, struct err *e);
 void repeats_free(struct repeats *r);
 
 #endif

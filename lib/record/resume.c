@@ -1,12 +1,12 @@
 /* resume.c - the records that an earlier process left; see resume.h.
  *
- * The file is read, and written behind what is there, through its one descriptor: closing any other
- * one would give up the lock. It is read once, and nothing is done with a record before all that
- * are kept are proven. A record counts once its line feed is there; everything from the first line
- * without one is cut off before anything is written.
- * A line that its sum (sums.h) does not fit was changed by somebody else; one that has none,
- * because the power failed before the sum was on the medium, is made again.
- * One file because every part of it moves through the one work file that it has open.
+ * The work file is read twice: first all of it, to check each line against its sum (sums.h); then
+ * record by record, as the tool takes them over. The hash of the second reading must end at the sum
+ * of the last record taken over. Reading and appending use one descriptor: closing a second one
+ * would release the lock.
+ * A record is complete when its line feed is there; the file is cut at the first incomplete line.
+ * A line that does not match its sum was changed by somebody else. A line without a sum (the power
+ * failed before the sum reached the disk) is computed again.
  */
 #include "lib/record/resume.h"
 
@@ -25,23 +25,21 @@
 enum { BLOCK = 1 << 20 };
 
 struct resume {
-    struct err_witness witness; /* first: hear() comes from it to the rest */
+    struct err_witness witness; /* first member: hear() casts it to the whole */
     FILE *f;           /* of the output */
     char *path;        /* of the output, for messages */
     const char *run;
-    int lasting;       /* 1: another process may go on */
-    int64_t left, at;  /* kept records not taken over, and where the first of them begins */
+    int lasting;       /* 1: another process may resume */
+    int64_t left, at;  /* kept records not taken over; byte at which the first of them begins */
     int64_t number;    /* its line in the file */
-    struct kept_list list;
-    struct kept next;  /* the first of them, when there is one left */
-    struct buf line, meta; /* without line feed */
-    int behind;        /* 1: records were kept, and the writer's hash is not told of them yet */
-    struct hash *proof; /* of all that is kept; NULL: the sums have it */
+    json_t *next;      /* the first of them; NULL: none, or it cannot be read */
+    struct buf line, meta; /* its line, and that of the meta record, without line feed */
+    struct hash *hash; /* of meta and the records taken over; NULL: the writer has it */
     int64_t marked, marked_lines, synced_ns;
-    struct sums sums;  /* none when nobody goes on */
+    struct sums sums;  /* none unless lasting */
 };
 
-/* The next line without its line feed: 1. 0: the end. -1: what is left has no line feed. */
+/* Reads a line without its line feed. 1: a line; 0: the end; -1: the rest has no line feed. */
 static int get_line(FILE *f, struct buf *b)
 {
     errno = 0;
@@ -76,7 +74,7 @@ static const char *kind_of(const json_t *record)
 
 /* ---- is it the same work? ---- */
 
-/* Words that change what is said, not what is done. */
+/* 1: an option that changes messages, not results. */
 static int is_talk(const char *word)
 {
     static const char *const talk[] = {"--fresh", "-q", "--quiet", "-v", "--verbose",
@@ -87,12 +85,12 @@ static int is_talk(const char *word)
     return 0;
 }
 
-/* What a meta record says of the work. The caller's. */
+/* The members of a meta record that identify the work. The caller's. */
 static json_t *work_of(const json_t *meta)
 {
     json_t *m = json_copy((json_t *)(uintptr_t)meta), *words = json_array();
     const json_t *argv = json_object_get(meta, "argv");
-    for (size_t i = 1; i < json_array_size(argv); i++) { /* 0: where the program lies */
+    for (size_t i = 1; i < json_array_size(argv); i++) { /* 0: path of the program */
         json_t *word = json_array_get(argv, i);
         if (!json_is_string(word) || !is_talk(json_string_value(word)))
             json_array_append(words, word);
@@ -102,7 +100,7 @@ static json_t *work_of(const json_t *meta)
     return m;
 }
 
-/* Appends the members in which they differ, "argv, commit". */
+/* Appends the names of the members that differ, "argv, commit". */
 static void add_differing(const json_t *a, const json_t *b, struct buf *names)
 {
     const char *key;
@@ -117,22 +115,19 @@ static void add_differing(const json_t *a, const json_t *b, struct buf *names)
     json_decref(y);
 }
 
-/* ---- what is there ---- */
+/* ---- records in the file ---- */
 
 struct finding {
     int64_t records, first, end; /* whole records; where the first begins, where the last ends */
     size_t torn;                 /* bytes behind them without a line feed */
-    char *fatal;                 /* what the process died of, or NULL */
+    char *fatal;                 /* message of the error that ended the process, or NULL */
 };
 
-/* The line in r->line, which is a record: 1, as it was written; 0: it goes; -1. */
-static int look_twice(struct resume *r, const struct finding *f, struct err *e)
+/* Adds the record in r->line to the hash of the lines before it. 1: it matches its sum; 0: there is
+ * no sum; -1: *e. */
+static int prove(struct resume *r, struct hash *proof, const struct finding *f, struct err *e)
 {
-    int same = sums_prove(&r->sums, r->proof, &r->line, f->records + 2);
-    if (!same) { /* the line is in it, and is not kept */
-        hash_free(r->proof);
-        r->proof = NULL;
-    }
+    int same = sums_prove(&r->sums, proof, &r->line, f->records + 2);
     if (same < 0)
         err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file was changed: the SHA-256 up to "
                 "there is not the one that was written (--fresh starts anew)", r->path,
@@ -140,8 +135,8 @@ static int look_twice(struct resume *r, const struct finding *f, struct err *e)
     return same;
 }
 
-/* Reads the record in r->line. 1: there may be more; 0: it and all behind it goes; -1: damaged. */
-static int look_at(struct resume *r, struct finding *f, struct err *e)
+/* Parses the record in r->line. 1: keep it; 0: drop it and the rest; -1: damaged, *e. */
+static int check_record(struct resume *r, struct finding *f, struct err *e)
 {
     json_t *j = parse(&r->line);
     const char *kind = j ? kind_of(j) : "meta";
@@ -172,34 +167,29 @@ static int64_t size_of(int fd)
     return fstat(fd, &s) ? 0 : (int64_t)s.st_size;
 }
 
-/* Finds the records behind the meta record, which was read and is in r->proof: most of them at
- * once, and those whose sum does not fit one by one, so that it is known which. */
-static int look(struct resume *r, struct finding *f, struct err *e)
+/* Finds the records after the meta record, which was read and proven. */
+static int find_records(struct resume *r, struct finding *f, struct err *e)
 {
     int more = 1;
+    struct hash *proof = hash_new();
+    hash_add(proof, r->meta.data, r->meta.len);
+    hash_add(proof, "\n", 1);
     f->first = f->end = ftello(r->f);
-    if (f->first < 0)
-        return unreadable(r, e);
-    kept_prove(&r->list, &r->sums, fileno(r->f), &r->proof);
-    f->records = r->list.records;
-    f->end = hash_bytes_added(r->proof);
-    if (fseeko(r->f, (off_t)f->end, SEEK_SET))
-        return unreadable(r, e);
-    while (more > 0 && (more = get_line(r->f, &r->line)) > 0 && (more = look_at(r, f, e)) > 0 &&
-           (more = look_twice(r, f, e)) > 0) {
-        kept_add(&r->list, r->line.data, r->line.len);
+    while (more > 0 && (more = get_line(r->f, &r->line)) > 0 &&
+           (more = check_record(r, f, e)) > 0 && (more = prove(r, proof, f, e)) > 0) {
         f->records++;
         f->end = ftello(r->f);
     }
+    hash_free(proof);
     if (e->code)
         return -1;
-    if (ferror(r->f) || f->end < 0)
+    if (ferror(r->f) || f->first < 0 || f->end < 0)
         return unreadable(r, e);
     f->torn = more < 0 ? r->line.len : 0;
     return 0;
 }
 
-static void say(const struct resume *r, const struct log *log, const struct finding *f)
+static void note_kept(const struct resume *r, const struct log *log, const struct finding *f)
 {
     char torn[64] = "";
     if (f->torn)
@@ -209,7 +199,7 @@ static void say(const struct resume *r, const struct log *log, const struct find
              f->fatal ? f->fatal : "");
 }
 
-/* Why nothing is kept, to be freed; NULL: the work is the same, and *f is filled, or *e. */
+/* Why nothing is kept (the caller's); NULL: the work is the same, and *f or *e is filled. */
 static char *compare(struct resume *r, const json_t *meta, const struct resume_wish *wish,
                      struct finding *f, struct err *e)
 {
@@ -226,15 +216,15 @@ static char *compare(struct resume *r, const json_t *meta, const struct resume_w
     if (names.len)
         why = mem_format("it is of other work (%s)", names.data);
     buf_free(&names);
-    r->proof = hash_new();
-    if (!why && sums_prove(&r->sums, r->proof, &r->meta, 1) <= 0)
+    r->hash = hash_new();
+    if (!why && sums_prove(&r->sums, r->hash, &r->meta, 1) <= 0)
         why = mem_format("%s does not vouch for it", r->sums.path);
     if (!why)
-        look(r, f, e);
+        find_records(r, f, e);
     return why;
 }
 
-/* ---- the last words ---- */
+/* ---- the fatal error record ---- */
 
 struct words {
     char text[4096];
@@ -247,7 +237,7 @@ static void put(struct words *w, const char *s)
         w->text[w->n++] = *s++;
 }
 
-/* s as a JSON string, as far as there is room for it and what comes behind it. */
+/* Appends s as a JSON string, cut to leave room for the rest of the record. */
 static void put_string(struct words *w, const char *s)
 {
     static const char hex[] = "0123456789abcdef";
@@ -274,19 +264,26 @@ static void hear(struct err_witness *self, int code, const char *where, const ch
     put(&w, ",\"where\":");
     put_string(&w, where);
     put(&w, ",\"fatal\":true}\n");
-    if (write(fileno(r->f), w.text, w.n) > 0) /* torn or not at all: the next process copes */
+    if (write(fileno(r->f), w.text, w.n) > 0) /* the next process drops it, torn or whole */
         (void)fsync(fileno(r->f));
 }
 
 /* ---- opening ---- */
 
-/* Keeps so many lines, which end at byte `at`. */
+/* Cuts the file after `lines` lines, at byte `at`. */
 static int cut(struct resume *r, int64_t at, int64_t lines, struct err *e)
 {
     r->left = 0;
     if (!ftruncate(fileno(r->f), at) && !sums_cut(&r->sums, lines))
         return 0;
     return err_set(e, EXIT_IO, "%s: cannot cut its work file: %s", r->path, strerror(errno));
+}
+
+/* Reads the record at r->at. */
+static void read_next(struct resume *r)
+{
+    json_decref(r->next);
+    r->next = r->left > 0 && get_line(r->f, &r->line) > 0 ? parse(&r->line) : NULL;
 }
 
 static int find(struct resume *r, const json_t *meta, const struct resume_wish *wish, struct err *e)
@@ -301,11 +298,17 @@ static int find(struct resume *r, const json_t *meta, const struct resume_wish *
                  r->path, why);
     int cannot = cut(r, f.records ? f.end : 0, f.records ? f.records + 1 : 0, e);
     if (!cannot && f.records)
-        say(r, wish->log, &f);
-    kept_next(&r->list, &r->next);
+        note_kept(r, wish->log, &f);
+    if (!cannot && f.records && fseeko(r->f, (off_t)f.first, SEEK_SET))
+        cannot = unreadable(r, e);
+    if (!f.records) {
+        hash_free(r->hash);
+        r->hash = NULL;
+    }
     r->left = f.records;
     r->at = f.first;
-    r->behind = f.records > 0;
+    if (!cannot)
+        read_next(r);
     free(why);
     free(f.fatal);
     return cannot;
@@ -355,10 +358,10 @@ void resume_free(struct resume *r)
         return;
     if (*err_witness() == &r->witness)
         *err_witness() = NULL;
-    kept_free(&r->list);
+    json_decref(r->next);
     buf_free(&r->line);
     buf_free(&r->meta);
-    hash_free(r->proof);
+    hash_free(r->hash);
     sums_close(&r->sums);
     free(r->path);
     free(r);
@@ -378,28 +381,26 @@ int resume_seal(struct resume *r, const struct hash *h, struct err *e)
 
 /* ---- taking over ---- */
 
-static int changed(const struct resume *r, struct err *e)
+static int fail_changed(const struct resume *r, struct err *e)
 {
     return err_set(e, EXIT_IO, "%s: its work file changed while it was read", r->path);
 }
 
 void resume_take(struct resume *r)
 {
+    hash_add(r->hash, r->line.data, r->line.len);
+    hash_add(r->hash, "\n", 1);
     r->left--;
     r->number++;
-    r->at += (int64_t)r->next.bytes;
-    if (!kept_next(&r->list, &r->next))
-        kept_free(&r->list);
+    r->at += (int64_t)r->line.len + 1;
+    read_next(r);
 }
 
 int resume_match(struct resume *r, const struct buf *line, struct err *e)
 {
-    int same = r->next.bytes == line->len;
-    buf_clear(&r->line);
-    buf_reserve(&r->line, line->len);
-    if (same && pread(fileno(r->f), r->line.data, line->len, (off_t)r->at) != (ssize_t)line->len)
-        return changed(r, e);
-    if (!same || memcmp(r->line.data, line->data, line->len))
+    if (!r->next)
+        return fail_changed(r, e);
+    if (r->line.len + 1 != line->len || memcmp(r->line.data, line->data, r->line.len))
         return err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file is not the record that "
                        "belongs there (--fresh starts anew)", r->path, (long long)r->number);
     resume_take(r);
@@ -411,32 +412,26 @@ int64_t resume_left(const struct resume *r)
     return r ? r->left : 0;
 }
 
-const struct kept *resume_next(struct resume *r)
+const json_t *resume_next(const struct resume *r)
 {
-    return resume_goes_on(r) ? &r->next : NULL;
+    return resume_goes_on(r) ? r->next : NULL;
 }
 
 int resume_drop(struct resume *r, struct err *e)
 {
     if (!resume_left(r))
         return 0;
-    hash_free(r->proof); /* it is of what is cut off, too */
-    r->proof = NULL;
     return cut(r, r->at, r->number - 1, e);
 }
 
 int resume_hash(struct resume *r, struct hash **h, struct err *e)
 {
-    if (!r || !r->behind)
+    if (!r || !r->hash || r->left)
         return 0;
-    r->behind = 0;
     hash_free(*h);
-    *h = r->proof ? r->proof : sums_hash(&r->sums, r->number - 1, fileno(r->f));
-    r->proof = NULL;
-    if (*h && hash_bytes_added(*h) == r->at)
-        return 0;
-    return err_set(e, EXIT_BAD_DATA, "%s: the sum of line %lld of its work file is damaged "
-                   "(--fresh starts anew)", r->path, (long long)r->number - 1);
+    *h = r->hash;
+    r->hash = NULL;
+    return sums_fit(&r->sums, *h, r->number - 1) ? 0 : fail_changed(r, e);
 }
 
 int resume_is_lasting(const struct resume *r)

@@ -1,14 +1,13 @@
-/* resume.h - the work file of a run: what an interrupted process leaves to the next one.
+/* resume.h - the work file of a run, from which a process resumes interrupted work.
  *
- * A tool that opens its output with rec_open_work (rec.h) writes each record to the temporary file
- * beside it, whole or not at all. The next process with the same work finds them there. It goes
- * through its own work from the start and, instead of doing a piece again, takes over its records.
+ * A tool that opens its output with rec_open_work (rec.h) writes each finished record to the
+ * temporary file of the output. The next process with the same work reads these records. It walks
+ * through its work from the start, and takes over a record instead of computing it again.
  *
- * Same work: the `meta` records agree in all but the start and how much is said on standard error.
- * A last line without line feed is cut off, and so are an `end` and the fatal error record with
- * which a process died. A damaged line before the last is EXIT_BAD_DATA, for nobody knows what it
- * was, and so is one that was changed since it was written: .NAME.tmp.sha256 holds the running
- * SHA-256 after each line.
+ * Same work: the `meta` records agree in everything but the start time and the options for messages
+ * on standard error. A last line without line feed is cut off, and so are an `end` and a fatal
+ * error record. A damaged or changed line is EXIT_BAD_DATA: .NAME.tmp.sha256 holds the SHA-256 of
+ * the file up to each line.
  */
 #ifndef RECORD_RESUME_H
 #define RECORD_RESUME_H
@@ -22,51 +21,50 @@
 #include "lib/base/err.h"
 #include "lib/base/hash.h"
 #include "lib/base/out.h"
-#include "lib/record/kept.h"
 
 #define RESUME_OPTION(to)                                                                       \
     {"fresh", 0, OPT_FLAG, &(to),                                                               \
      .help = "with -o: start anew, whatever an interrupted process left"}
 #define RESUME_NOTES                                                                            \
-    "With -o FILE what is finished outlives the process in .FILE.tmp, however it ends; the same\n" \
-    "command goes on behind it, with the records of a run that was not interrupted, but for\n"   \
-    "times. With other words, model, machine or input it starts anew, and says so; a work file\n" \
-    "that was changed by hand is refused.\n"
+    "With -o FILE finished records survive a crash in .FILE.tmp. The same command goes on after\n" \
+    "them; apart from times the result is that of an uninterrupted run. With other\n"            \
+    "options, model, machine or input it starts anew, and says so. A work file that somebody\n"  \
+    "changed is refused.\n"
 
-/* What a tool wants of a work file that is there. */
+/* How a tool treats an existing work file. */
 struct resume_wish {
-    const struct log *log; /* told what is kept, or why nothing is */
+    const struct log *log; /* gets a note about the kept records, or why there are none */
     int fresh;             /* 1: start anew */
-    const char *whole;     /* why the records must all be of one process, or NULL: they need not */
+    const char *whole;     /* why one process must write all records; NULL: it need not */
 };
 struct resume; /* one work file, open for this process alone */
 
-/* Opens the output and finds what can be kept. *r NULL: there is no work file. */
+/* Opens the output and finds the records to keep. *r NULL: there is no work file. */
 int resume_open(struct resume **r, struct out *o, const struct common *c, const json_t *meta,
                 const struct resume_wish *wish, struct err *e);
 void resume_free(struct resume *r);
-/* resume_free when nobody goes on. The file to remove once the output has its name, or is gone; the
- * caller's, or NULL. */
+/* resume_free when the work file is no longer needed. Returns the path of its sums, to be removed
+ * after the output was renamed or removed; the caller's, or NULL. */
 char *resume_end(struct resume *r);
 
-/* In all that follows r may be NULL: no work file, nothing kept. */
+/* In the functions below r may be NULL: no work file, nothing kept. */
 int resume_goes_on(const struct resume *r);  /* 1: records are kept, after their meta */
 int resume_went_on(const struct resume *r);  /* 1: some were taken over */
-int resume_is_lasting(const struct resume *r); /* 1: another process may go on */
-int64_t resume_left(const struct resume *r); /* records that were kept and not taken over */
-const struct kept *resume_next(struct resume *r); /* the next of them, borrowed; NULL: none */
+int resume_is_lasting(const struct resume *r); /* 1: another process may resume */
+int64_t resume_left(const struct resume *r); /* kept records that are not taken over yet */
+const json_t *resume_next(const struct resume *r); /* the next of them, borrowed; NULL: none */
 void resume_take(struct resume *r); /* takes it over */
 /* The next kept record must be this line (with its line feed). Takes it over. */
 int resume_match(struct resume *r, const struct buf *line, struct err *e);
-int resume_drop(struct resume *r, struct err *e); /* cuts off those that are left */
-/* When none is left: *h, the caller's, becomes the hash of meta and all that was taken over. Later
- * calls change nothing. */
+int resume_drop(struct resume *r, struct err *e); /* cuts the rest off */
+/* When no kept record is left: *h (the caller's) becomes the hash of meta and the records that were
+ * taken over. Later calls change nothing. -1: the file was changed since resume_open. */
 int resume_hash(struct resume *r, struct hash **h, struct err *e);
-/* Before a line is written: the hash up to its end, so that the next process can prove it. */
+/* Writes the sum of a line before the line: the hash up to its end. */
 int resume_seal(struct resume *r, const struct hash *h, struct err *e);
-/* What was written is on the medium, if the last time is a second ago. */
+/* Syncs the files to disk, at most once a second. */
 int resume_sync(struct resume *r, struct err *e);
-/* What was written up to here is known to be good / what came since is not, and is cut off. */
+/* resume_mark: all records so far are good. resume_revert: cuts off the records since the mark. */
 void resume_mark(struct resume *r);
 void resume_revert(struct resume *r);
 

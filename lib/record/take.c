@@ -1,8 +1,5 @@
-/* take.c - the loop over records that every reducing tool has; see take.h.
- *
- * A record that is bad costs itself alone: it becomes an error record in the output, is counted,
- * and the next one is read. Only a medium or an output that fails stops the loop. Of a record that
- * comes again the repeat is left out (repeats.h).
+/* take.c - the reading loop of the tools that reduce records; see take.h. Only an input or output
+ * that fails ends the loop.
  */
 #include "lib/record/take.h"
 
@@ -23,8 +20,8 @@ static int is_known(const char *kind)
 }
 
 /* -1 with bad->code: malformed; -1 without: *e filled. */
-static int one(struct take *t, struct repeats *seen, struct rec_writer *out, take_fn *fn, void *ctx,
-               const json_t *record, uint64_t content, struct err *bad, struct err *e)
+static int take_one(struct take *t, struct repeats *seen, struct rec_writer *out, take_fn *fn,
+                    void *ctx, const json_t *record, struct err *bad, struct err *e)
 {
     const char *kind = rec_kind(record);
     t->failed += rec_failures(record);
@@ -37,14 +34,14 @@ static int one(struct take *t, struct repeats *seen, struct rec_writer *out, tak
         repeats_free(seen);
         *seen = fresh;
     }
-    int got = repeats_take(seen, record, content, bad);
+    int got = repeats_take(seen, record, bad);
     t->unsound |= got < 0;
     if (got == 0 && (got = fn(ctx, record, bad)) > 0)
         t->taken++;
     return got < 0 ? -1 : 0;
 }
 
-/* A malformed line or record: an error record of ours. */
+/* Writes an error record for a malformed line or record. */
 static int note_bad(struct take *t, struct rec_reader *in, struct rec_writer *out,
                     const struct log *log, const json_t *record, const struct err *bad,
                     struct err *e)
@@ -64,19 +61,17 @@ int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, cons
 {
     struct repeats seen = {0};
     int rc = 0;
-    rec_read_unchanging(in);
     while (!rc && (!limit || t->taken < limit)) {
         struct err bad = {0};
         json_t *record;
         int got = rec_read(in, &record, &bad);
         if (got == 0)
             break;
-        int failed = got < 0 || one(t, &seen, out, fn, ctx, record, rec_read_content(in),
-                                    &bad, e);
+        int failed = got < 0 || take_one(t, &seen, out, fn, ctx, record, &bad, e);
         if (failed && (bad.code == EXIT_BAD_DATA || bad.code == EXIT_FAILED_RECORDS))
             rc = note_bad(t, in, out, log, record, &bad, e);
         else if (failed)
-            rc = err_set(e, bad.code, "%s", bad.text); /* unless one() filled it */
+            rc = err_set(e, bad.code, "%s", bad.text); /* unless take_one() filled it */
         json_decref(record);
     }
     t->unsound |= rec_read_unsound(in);
@@ -90,8 +85,7 @@ int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, cons
 int take_verdict(const struct take *t, const struct log *log, int64_t max_failed)
 {
     if (t->repeats)
-        log_note(log, "%lld identical records came again and were left out",
-                 (long long)t->repeats);
+        log_note(log, "%lld identical records were left out", (long long)t->repeats);
     if (t->bad > REC_BAD_SAID)
         log_error(log, "and %lld more bad records like these", (long long)(t->bad - REC_BAD_SAID));
     if (t->failed <= max_failed)

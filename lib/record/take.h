@@ -1,6 +1,6 @@
-/* take.h - the reading loop of the tools that reduce records: bad lines become error records and
- * the stream goes on, kinds that nobody knows pass through, failures are counted, and no record
- * counts twice (repeats.h).
+/* take.h - the reading loop of the tools that reduce records. A bad line becomes an error record,
+ * and reading continues; unknown kinds pass through; failures are counted; repeated records are
+ * left out (repeats.h).
  */
 #ifndef RECORD_TAKE_H
 #define RECORD_TAKE_H
@@ -8,34 +8,34 @@
 #include "lib/base/cli/log.h"
 #include "lib/record/rec.h"
 
-/* The option that they all have, for their tables. */
+/* An option of all these tools, for their tables. */
 #define TAKE_OPTION(to)                                                                         \
     {"max-failed", 0, OPT_INT, &(to), 0, 1e15, .arg = "N",                                      \
-     .help = "exit 0 with up to N failed records (0), else 1; 65: none is good, or it is cut"}
+     .help = "exit 0 if at most N records failed (0), else 1; 65: no good record, or input cut"}
 
 struct take {
     int64_t taken;  /* records that the tool used */
     int64_t failed; /* error records met, malformed lines and records */
     int64_t bad;    /* the malformed ones among them */
-    int64_t unable; /* among them too: sound, but too much for this tool or its memory */
-    int unsound;    /* the input as a whole is: cut, edited, or two answers in one place */
-    int64_t repeats; /* identical records that came again and were left out */
-    int anew;        /* the caller's: places begin anew with each meta or parent record, for tools
+    int64_t unable; /* also among them: valid, but too large for this tool or its memory */
+    int unsound;    /* 1: the input was cut or edited, or has two answers in one place */
+    int64_t repeats; /* repeated records that were left out */
+    int anew;        /* the caller's: 1: a meta or parent record forgets all places, for tools
                       * that read several machines together */
-    const char *also; /* the caller's: a kind that it takes and others pass; NULL: none */
+    const char *also; /* the caller's: one more kind that this tool takes; NULL: none */
 };
-/* One record (borrowed): 1 used, 0 not of interest, -1 malformed (*e filled, EXIT_BAD_DATA) or too
- * much for this tool (EXIT_FAILED_RECORDS); after any other code the tool ends. */
+/* Takes one record (borrowed). 1: used; 0: not of interest; -1: malformed (*e filled,
+ * EXIT_BAD_DATA) or too large for this tool (EXIT_FAILED_RECORDS); any other code ends the tool. */
 typedef int take_fn(void *ctx, const json_t *record, struct err *e);
 
 /* Reads to the end or until `limit` records (0: all) were used. A malformed one is written to `out`
- * as an error record (rec_bad), and the first REC_BAD_SAID of them are said in `log`, whatever its
- * level. -1: nothing more can be read or written. */
+ * as an error record (rec_bad); the first REC_BAD_SAID of them are also logged, at every log level.
+ * -1: nothing more can be read or written. */
 int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, const struct log *log,
              int64_t limit, take_fn *fn, void *ctx, struct err *e);
 
-/* Notes the repeats. Exit code after --max-failed: 0; 1, some records failed; 65, none is sound, or
- * the input as a whole is not. */
+/* Logs the repeats. Returns the exit code after --max-failed: 0; 1: some records failed; 65: no
+ * record is good, or the input was cut or edited. */
 int take_verdict(const struct take *t, const struct log *log, int64_t max_failed);
 
 #endif

@@ -13,8 +13,8 @@
 #include "lib/base/buf.h"
 #include "lib/base/nodes.h"
 #include "lib/record/rec.h"
-#include "lib/checkpoint/manifest.h"
-#include "lib/checkpoint/origin.h"
+#include "lib/checkpoint/checksums.h"
+#include "lib/checkpoint/provenance.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/run/probe/level_choice.h"
 #include "lib/run/saving.h"
@@ -37,8 +37,8 @@ static int takes_pruned(const struct engine *g)
 
 static int check_pruned(const struct engine *g, const struct checkpoint *c, struct err *e)
 {
-    json_t *origin = c->folder ? origin_read(c->folder, NULL) : NULL;
-    int pruned = origin_is_pruned(origin);
+    json_t *origin = c->folder ? provenance_read(c->folder, NULL) : NULL;
+    int pruned = provenance_is_pruned(origin);
     json_decref(origin);
     return pruned ? 0
                   : err_set(e, EXIT_BAD_DATA, "--pruned %s: expected a checkpoint that pack-model "
@@ -60,7 +60,7 @@ int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkp
         log_note(log, "--pruned %s is not used: it needs --level aggressive", g->pruned);
     checkpoint_say(c, log);
     say_level(g, log);
-    return g->verify ? manifest_verify(c, e) : 0;
+    return g->verify ? checksums_verify(c, e) : 0;
 }
 
 int engine_check_device(const struct engine *g, struct err *e)

@@ -227,15 +227,15 @@ static int run_undisturbed(struct session *s, struct generation_place at,
 /* Takes over the next record of an earlier process, which must be the one of p. -1: it is not. */
 static int take_over(struct session *s, const struct prompt *p, struct err *e)
 {
-    const struct kept *kept = rec_kept(&s->out);
-    if (kept && kept_is(kept, KEPT_KIND, "generation") && kept_is(kept, KEPT_ID, p->id) &&
-        kept_int(kept, KEPT_SEQ, -1) == s->seq) {
-        int64_t batch_id = kept_int(kept, KEPT_BATCH_ID, -1);
-        session_worse(s, kept_is(kept, KEPT_STATUS, "ok") ? EXIT_OK : EXIT_FAILED_RECORDS);
+    const json_t *kept = rec_kept(&s->out);
+    if (kept && rec_is(kept, "kind", "generation") && rec_is(kept, "id", p->id) &&
+        rec_int(kept, "seq", -1) == s->seq) {
+        int64_t batch_id = rec_int(kept, "batch_id", -1);
+        session_worse(s, rec_is(kept, "status", "ok") ? EXIT_OK : EXIT_FAILED_RECORDS);
         if (batch_id >= s->batch_id)
             s->batch_id = batch_id + 1;
         s->seq++;
-    } else if (kept && kept_is(kept, KEPT_KIND, "error") && kept_is(kept, KEPT_WHERE, p->where)) {
+    } else if (kept && rec_is(kept, "kind", "error") && rec_is(kept, "where", p->where)) {
         session_worse(s, EXIT_INTERNAL); /* NaN is the only error of a batch */
     } else {
         return err_set(e, EXIT_BAD_DATA, "%s: its work file has another record at the place of "
@@ -254,11 +254,9 @@ static int take_kept_batch(struct session *s, const struct prompt *const *p, siz
     int64_t batch_id = s->batch_id;
     if (rec_kept_left(&s->out) < (int64_t)n)
         return rec_drop_kept(&s->out, e);
-    for (size_t i = 0; i < n; i++) {
-        __builtin_prefetch(p[i + 1 < n ? i + 1 : i]->id); /* this loop waits for memory */
+    for (size_t i = 0; i < n; i++)
         if (take_over(s, p[i], e))
             return -1;
-    }
     if (s->batch_id == batch_id) /* it held only errors */
         s->batch_id++;
     progress_at(&s->progress, s->seq, NULL);

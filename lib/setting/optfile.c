@@ -65,8 +65,8 @@ static int set_member(const struct tool *t, const char *path, const char *key, c
     if (json_is_null(v))
         return 0;
     if (!strcmp(name, "settings"))
-        return err_set(e, EXIT_BAD_DATA, "%s: %s: expected an option, got a file of them: it can "
-                       "name no other", path, key);
+        return err_set(e, EXIT_BAD_DATA, "%s: %s: not allowed here: a settings file cannot name "
+                       "another one", path, key);
     if (put_value(&text, v)) {
         buf_free(&text);
         return err_set(e, EXIT_BAD_DATA, "%s: %.64s: expected a text, a number, true, false or a "

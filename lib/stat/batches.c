@@ -1,7 +1,4 @@
-/* batches.c - see batches.h. A batch is a row, each member a column (column.h); equal or close
- * values take almost no memory. Rows that did not come in order are sorted by a list of their
- * indices and merged while they are copied into new columns.
- */
+/* batches.c - see batches.h. Rows that did not come in order are sorted and merged again. */
 #include "lib/stat/batches.h"
 
 #include <math.h>
@@ -11,14 +8,15 @@
 
 static void put_row(struct batches *b, const struct batches_one *row)
 {
-    for (size_t i = 0; i < BATCHES_IDLE_W; i++)
-        column_add(&b->of[i], row->of[i]);
-    b->n++;
+    MEM_GROW(b->row, b->n, b->cap);
+    b->row[b->n++] = *row;
 }
 
 double batches_get(const struct batches *b, enum batches_member of, size_t i)
 {
-    return i < b->of[of].n ? column_at(&b->of[of], i) : (double)NAN;
+    if (of == BATCHES_IDLE_W)
+        return i < b->n_idle ? b->idle_w[i] : (double)NAN;
+    return i < b->n ? b->row[i].of[of] : (double)NAN;
 }
 
 int64_t batches_launch(const struct batches *b, size_t i)
@@ -65,33 +63,21 @@ void batches_add(struct batches *b, const struct batches_one *request)
     b->open = 1;
 }
 
-struct batch_key { double of[BATCHES_ID + 1]; size_t row; };
-
-static int by_place(const void *a, const void *b)
+/* Rows of one batch stay in the order in which they came. */
+static int by_batch(const void *a, const void *b)
 {
-    const struct batch_key *x = a, *y = b;
-    int d = compare_places(x->of, y->of);
-    return d ? d : (x->row > y->row) - (x->row < y->row);
-}
-
-static struct batch_key place_of(const struct batches *b, size_t row)
-{
-    struct batch_key p = {.row = row};
-    for (int i = BATCHES_LAUNCH; i <= BATCHES_ID; i++)
-        p.of[i] = column_at(&b->of[i], row);
-    return p;
+    const struct batches_one *const *x = a, *const *y = b;
+    int d = compare_places((*x)->of, (*y)->of);
+    return d ? d : (*x > *y) - (*x < *y);
 }
 
 /* 1: sorted, and every batch comes once. */
 static int is_in_order(const struct batches *b)
 {
-    struct batch_key before = {.of = {-1, -1, -1}};
-    for (size_t i = 0; i < b->n; i++) {
-        struct batch_key here = place_of(b, i);
-        int d = compare_places(before.of, here.of);
-        if (d > 0 || (d == 0 && here.of[BATCHES_ID] >= 0))
+    for (size_t i = 1; i < b->n; i++) {
+        int d = compare_places(b->row[i - 1].of, b->row[i].of);
+        if (d > 0 || (d == 0 && b->row[i].of[BATCHES_ID] >= 0))
             return 0;
-        before = here;
     }
     return 1;
 }
@@ -101,32 +87,29 @@ void batches_finish(struct batches *b)
     close_last(b);
     if (is_in_order(b))
         return;
-    struct batch_key *places = mem_zero(b->n, sizeof *places);
+    const struct batches_one **rows = mem_zero(b->n, sizeof *rows);
     struct batches sorted = {0};
     for (size_t i = 0; i < b->n; i++)
-        places[i] = place_of(b, i);
-    qsort(places, b->n, sizeof *places, by_place);
-    for (size_t i = 0; i < b->n; i++) {
-        struct batches_one one;
-        for (size_t k = 0; k < BATCHES_IDLE_W; k++)
-            one.of[k] = column_at(&b->of[k], places[i].row);
-        batches_add(&sorted, &one);
-    }
+        rows[i] = &b->row[i];
+    qsort(rows, b->n, sizeof *rows, by_batch);
+    for (size_t i = 0; i < b->n; i++)
+        batches_add(&sorted, rows[i]);
     close_last(&sorted);
-    free(places);
+    free(rows);
     batches_free(b);
     *b = sorted;
 }
 
 void batches_add_idle(struct batches *b, double watts)
 {
-    column_add(&b->of[BATCHES_IDLE_W], watts);
+    MEM_GROW(b->idle_w, b->n_idle, b->cap_idle);
+    b->idle_w[b->n_idle++] = watts;
 }
 
 void batches_free(struct batches *b)
 {
-    for (size_t i = 0; i < BATCHES_MEMBERS; i++)
-        column_free(&b->of[i]);
+    free(b->row);
+    free(b->idle_w);
     *b = (struct batches){0};
 }
 

@@ -1,5 +1,5 @@
-/* batches.h - the batches of one point, merged from their requests and stored compactly (column.h),
- * and their arithmetic and memory traffic as shares of a machine's ceilings. NaN: not known.
+/* batches.h - the batches of one point, merged from their requests, and their arithmetic and memory
+ * traffic as shares of a machine's ceilings. NaN: not known.
  */
 #ifndef STAT_BATCHES_H
 #define STAT_BATCHES_H
@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lib/base/column.h"
 #include "lib/stat/launch.h"
 
 enum batches_member {
@@ -29,10 +28,11 @@ enum batches_member {
 };
 struct batches_one { double of[BATCHES_IDLE_W]; };
 struct batches { /* begins as zeroes */
-    struct column of[BATCHES_MEMBERS];
+    struct batches_one *row; /* [n]: merged; owned */
+    double *idle_w;          /* [n_idle]; owned */
     struct batches_one last; /* not yet stored: most requests of a batch come one after another */
     int open;
-    size_t n; /* merged */
+    size_t n, cap, n_idle, cap_idle;
 };
 
 /* Takes a request. Requests with the same launch, round and id become one batch: its makespan is

@@ -1,13 +1,13 @@
-/* chat.c - the templates as rows of one table: which special tokens stand where, what text is
- * between them, and whether white space goes off the ends of roles and contents.
+/* chat.c - the table of chat templates: special tokens, the text between them, and whether roles
+ * and contents are trimmed.
  *
- * A prompt is written down piece by piece: special tokens as ids, and the text between two of them
- * encoded at once, as a tokenizer does that cuts special tokens out first. The date in the system
- * block of LLaMA 3.1 is the constant of the published template, because a prompt that changes
- * overnight cannot be compared.
+ * A prompt is built piece by piece: special tokens as ids, and the text between two of them encoded
+ * in one call, as by a tokenizer that cuts special tokens out first. The date in the system block
+ * of LLaMA 3.1 is the constant of the published template, because prompts of different days could
+ * not be compared otherwise.
  *
- * A published template says the same as a row when all that it can write (jinja.h) is the row's, in
- * pieces that may come in any order, and when nothing of the row is missing.
+ * A published template equals a row when everything that it can write (jinja.h) is in the row, in
+ * any order, and nothing of the row is missing.
  */
 #include "lib/text/chat.h"
 
@@ -22,11 +22,11 @@ struct template {
     const char *bos;                /* token at the beginning, or NULL */
     const char *header, *role_end;  /* tokens around a role; role_end NULL: text alone follows it */
     const char *gap;                /* text between role and content */
-    const char *end, *after;        /* token behind a content, and text behind that */
+    const char *end, *after;        /* token after a content, and text after that */
     int trims;
-    const char *system;             /* how a system block begins that is always there, or NULL */
+    const char *system;             /* beginning of the fixed system block, or NULL */
     const char *otherwise;          /* the system text when the caller gives none, or NULL */
-    const char *words[2];           /* of those two, as a published template has them */
+    const char *words[2];           /* both, as published templates spell them */
 };
 #define HEADERS "<|start_header_id|>", "<|end_header_id|>", "\n\n", "<|eot_id|>", ""
 #define IM "<|im_start|>", NULL, "\n", "<|im_end|>", "\n"
@@ -61,7 +61,7 @@ const char *chat_end(enum chat kind)
 }
 
 /* First token of the template that the tokenizer lacks; NULL: it has all. */
-static const char *lacking(enum chat kind, const struct tokenizer *t)
+static const char *find_lacking(enum chat kind, const struct tokenizer *t)
 {
     const struct template *w = &templates[kind];
     const char *need[] = {w->bos, w->header, w->role_end, w->end};
@@ -71,7 +71,7 @@ static const char *lacking(enum chat kind, const struct tokenizer *t)
     return NULL;
 }
 
-/* EXIT_BAD_USAGE, with all names. */
+/* Sets EXIT_BAD_USAGE; the message lists all names. */
 static int refuse_name(const char *name, struct err *e)
 {
     char list[160] = "auto";
@@ -83,13 +83,13 @@ static int refuse_name(const char *name, struct err *e)
     return err_set(e, EXIT_BAD_USAGE, "--chat: expected %s, got \"%s\"", list, name);
 }
 
-/* ---- which row a published template is ---- */
+/* ---- matching a published template with a row ---- */
 
-/* What of a row was met in a template. */
+/* Parts of a row that a template was seen to write. */
 enum { MET_BOS = 1, MET_TURN = 2, MET_ANSWER = 4, MET_END = 8, MET_WORDS = 16 /* and 32 */ };
 struct match {
-    size_t len;  /* of the text that is the row's; all of it, or what follows is foreign */
-    int in_turn; /* 1: behind a header, where a value is a content */
+    size_t len;  /* length of the text that matches the row; the rest differs */
+    int in_turn; /* 1: after a header, where a value is a content */
     unsigned met;
 };
 
@@ -116,7 +116,7 @@ static size_t header_at(const struct template *w, const char *s, unsigned *met)
     return n + role + end + gap;
 }
 
-/* Length of the piece of the row that s begins with, which is noted; 0: none. */
+/* Length of the piece of the row at s, which is noted in *m; 0: none. */
 static size_t piece_at(const struct template *w, const char *s, struct match *m)
 {
     size_t n = header_at(w, s, &m->met);
@@ -150,8 +150,8 @@ static struct match match(const struct template *w, const char *text)
     return m;
 }
 
-/* What of the row the template lacks, in words; NULL: nothing. */
-static const char *missing(const struct template *w, const struct match *m, int trims)
+/* A word for the part of the row that the template lacks; NULL: none. */
+static const char *find_missing(const struct template *w, const struct match *m, int trims)
 {
     if (!(m->met & MET_TURN))
         return w->header;
@@ -181,13 +181,13 @@ static void tell(const char *what, const char *s, struct err *why)
     int n = *s != 0;
     while (n && n < MOST && s[n] && s[n] != JINJA_VALUE && strncmp(s + n, "<|", 2) != 0)
         n++;
-    while (n > 1 && ((unsigned char)s[n] & 0xc0) == 0x80) /* not within a character */
+    while (n > 1 && ((unsigned char)s[n] & 0xc0) == 0x80) /* not inside a character */
         n--;
     err_set(why, EXIT_BAD_DATA, "it %s \"%.*s\"", what, n, s);
 }
 
-/* Which row a template says. CHAT_NONE: none; *why tells the difference from the row that goes
- * along furthest, which is *nearest if the template has its tokens at all. */
+/* The row that a template equals. CHAT_NONE: none; *why has the difference from the row with the
+ * longest match, which is *nearest if the template has its tokens. */
 static enum chat recognize(const struct chat_source *own, enum chat *nearest, struct err *why)
 {
     struct jinja_written w;
@@ -197,7 +197,7 @@ static enum chat recognize(const struct chat_source *own, enum chat *nearest, st
     const char *text = w.text.data ? w.text.data : "";
     for (int k = CHAT_NONE + 1; !bad && !found && k < CHAT_COUNT; k++) {
         struct match m = match(&templates[k], text);
-        if (!text[m.len] && !missing(&templates[k], &m, w.trims))
+        if (!text[m.len] && !find_missing(&templates[k], &m, w.trims))
             found = (enum chat)k;
         if (far == CHAT_NONE || m.len > best.len)
             best = m, far = (enum chat)k;
@@ -207,21 +207,21 @@ static enum chat recognize(const struct chat_source *own, enum chat *nearest, st
     if (!bad && !found && text[best.len])
         tell("writes", text + best.len, why);
     else if (!bad && !found)
-        tell("lacks", missing(&templates[far], &best, w.trims), why);
+        tell("lacks", find_missing(&templates[far], &best, w.trims), why);
     jinja_free(&w);
     return found;
 }
 
-/* ---- which row is applied ---- */
+/* ---- choosing a row ---- */
 
-/* --chat auto, with what is to be said about it. */
+/* --chat auto, with the message about it. */
 static void choose_own(const struct chat_source *own, enum chat family, const char *model,
                        const struct tokenizer *t, struct chat_choice *to)
 {
     struct err why = {0};
     enum chat nearest = CHAT_NONE;
     if (!own->text && !*own->fault) {
-        if (family && !lacking(family, t))
+        if (family && !find_lacking(family, t))
             err_set(&to->said, EXIT_OK, "%s: no chat template: the checkpoint has none (a "
                      "base model?); --chat %s applies one", model, chat_name(family));
         return;
@@ -229,7 +229,7 @@ static void choose_own(const struct chat_source *own, enum chat family, const ch
     if (*own->fault)
         err_set(&why, EXIT_BAD_DATA, "%s", own->fault);
     enum chat kind = *own->fault ? CHAT_NONE : recognize(own, &nearest, &why);
-    const char *none = kind ? lacking(kind, t) : NULL;
+    const char *none = kind ? find_lacking(kind, t) : NULL;
     to->unknown = !kind;
     if (!kind)
         err_set(&to->said, EXIT_OK, "%s: a chat template that is not known here: %s; "
@@ -258,7 +258,7 @@ int chat_choose(const char *name, const struct chat_source *own, enum chat famil
         out->kind = (enum chat)k;
         if (k != CHAT_NONE)
             err_set(&out->said, EXIT_OK, "%s: chat template %s (--chat)", model, name);
-        const char *none = lacking(out->kind, t);
+        const char *none = find_lacking(out->kind, t);
         return none ? err_set(e, EXIT_BAD_DATA,
                               "%s: chat template %s: expected special token %s in tokenizer.json,"
                               " got none (a base model? try --chat none)", model, name, none)
@@ -267,17 +267,17 @@ int chat_choose(const char *name, const struct chat_source *own, enum chat famil
     return refuse_name(name, e);
 }
 
-/* Writes a template down. */
+/* Builds the ids of a prompt. */
 struct pen {
     const struct template *w;
-    struct buf text; /* what follows the last special token */
+    struct buf text; /* text after the last special token */
     const struct tokenizer *t;
     struct ids *ids;
     int flags, bad;
     struct err *e;
 };
 
-/* The text since the last special token becomes ids. */
+/* Encodes the text since the last special token. */
 static void flush(struct pen *p)
 {
     if (p->text.len && !p->bad)
@@ -294,8 +294,8 @@ static void put_special(struct pen *p, const char *token)
     ids_push(p->ids, tokenizer_id(p->t, token));
 }
 
-/* Jinja's trim: white space off both ends, Unicode's included. Text that is not UTF-8 is kept;
- * encoding will refuse it with the place. */
+/* Jinja's trim: removes white space, also Unicode's, at both ends. Invalid UTF-8 is kept; encoding
+ * refuses it with its offset. */
 static void put_trimmed(struct pen *p, const char *s)
 {
     size_t n = strlen(s), begin = 0, end = 0, len;
@@ -312,7 +312,7 @@ static void put_trimmed(struct pen *p, const char *s)
         buf_put(&p->text, s + begin, end - begin);
 }
 
-/* A role or a content, as the template wants it. */
+/* A role or a content, trimmed if the template does. */
 static void put_words(struct pen *p, const char *s)
 {
     if (p->w->trims)

@@ -1,14 +1,14 @@
-/* chat.h - chat templates: how messages become one prompt. A template holds its own BOS, so the
- * post-processor has no part in it.
+/* chat.h - chat templates: they turn messages into one prompt. A template contains BOS, so the
+ * tokenizer's post-processor is not used.
  *
  *     LLaMA 3, LLaDA   BOS, then for each message
  *                      <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>
- *     LLaMA 3.1, 3.2   the same behind a system block that is always there, with a fixed date
- *     ChatML           <|im_start|>ROLE\nCONTENT<|im_end|>\n; chatml-bos: behind LLaMA 3's BOS
- *     Qwen 2, 2.5, SmolLM2   ChatML, and a system message of their own where none is given
+ *     LLaMA 3.1, 3.2   the same after a fixed system block, with a fixed date
+ *     ChatML           <|im_start|>ROLE\nCONTENT<|im_end|>\n; chatml-bos: after LLaMA 3's BOS
+ *     Qwen 2, 2.5, SmolLM2   ChatML, with their own system message when none is given
  *
- * Source: the templates in the publishers' tokenizer_config.json. They are programs; one that comes
- * with a checkpoint is not run, but held against those above.
+ * Source: the templates in the publishers' tokenizer_config.json. They are programs. The
+ * template of a checkpoint is not run, but compared with those above.
  */
 #ifndef TEXT_CHAT_H
 #define TEXT_CHAT_H
@@ -22,26 +22,26 @@ enum chat { CHAT_NONE, CHAT_LLAMA3, CHAT_LLAMA31, CHAT_LLADA, CHAT_CHATML, CHAT_
     "auto|none|llama3|llama3.1|llada|chatml|chatml-bos|qwen2|qwen2.5|smollm2"
 const char *chat_name(enum chat kind); /* "llama3"; "none" */
 
-/* The special token behind a content. NULL for CHAT_NONE. */
+/* The special token after a content. NULL for CHAT_NONE. */
 const char *chat_end(enum chat kind);
 
-/* The template that a checkpoint comes with: Jinja, n bytes; NULL: none. All borrowed. */
+/* The template of a checkpoint: Jinja, n bytes; NULL: none. All borrowed. */
 struct chat_source {
     const char *text;
     size_t n;
-    const char *bos, *eos; /* what its bos_token and eos_token mean, NULL: nothing */
+    const char *bos, *eos; /* texts of bos_token and eos_token; NULL: none */
     const char *where;     /* the file, for messages */
-    const char *fault;     /* why what is there is no template; "": it is one, or none is there */
+    const char *fault;     /* why the value is no template; "": it is one, or there is none */
 };
 struct chat_choice {
     enum chat kind;
-    int unknown;     /* 1: the checkpoint has a template, which is none of ours: a warning */
-    struct err said; /* its text: what to say about it on standard error; "": nothing */
+    int unknown;     /* 1: the checkpoint has a template that is not in our table: a warning */
+    struct err said; /* its text: a message for standard error; "": none */
 };
-/* --chat NAME -> template. auto: the one that the checkpoint's own says; none when it has no
- * template, or one that we do not know, or whose tokens its tokenizer lacks. family: the one to
- * name when there is no own; `model` names the checkpoint in messages. -1: unknown name
- * (EXIT_BAD_USAGE), or the tokenizer lacks the named template's tokens (EXIT_BAD_DATA). */
+/* --chat NAME -> template. auto: the template of the checkpoint; none when it has none, when it is
+ * unknown, or when the tokenizer lacks its tokens. family: the template to recommend when the
+ * checkpoint has none; `model` names the checkpoint in messages. -1: unknown name (EXIT_BAD_USAGE),
+ * or the tokenizer lacks the named template's tokens (EXIT_BAD_DATA). */
 int chat_choose(const char *name, const struct chat_source *own, enum chat family,
                 const char *model, const struct tokenizer *t, struct chat_choice *out,
                 struct err *e);

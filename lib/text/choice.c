@@ -1,6 +1,6 @@
-/* choice.c - see choice.h. A group collects up to twice its count, is then sorted and cut: that
- * is O(log count) a record, and memory for 2 x count. The largest key left is the bound that
- * later records must stay under. */
+/* choice.c - see choice.h. A group collects up to 2 x count records, then is sorted and cut to
+ * count: O(log count) per record. The largest key that is left is the upper bound for later
+ * records. */
 #include "lib/text/choice.h"
 
 #include <stdlib.h>
@@ -70,8 +70,8 @@ void choice_add(struct choice *c, const char *task, json_t *record)
         keep_smallest(g, (size_t)c->count);
 }
 
-/* How many there are, and how to say to the tool or to make that they suffice. */
-static int too_few(const struct choice *c, const struct choice_group *g, struct err *e)
+/* Sets *e: how many records there are, and the option that accepts fewer. */
+static int refuse_too_few(const struct choice *c, const struct choice_group *g, struct err *e)
 {
     if (g->task[0])
         return err_set(e, EXIT_BAD_DATA, "asked for %lld prompts of task %s, found %zu that fit "
@@ -92,7 +92,7 @@ int choice_finish(struct choice *c, int allow_fewer, struct err *e)
         struct choice_group *g = &c->groups[i];
         keep_smallest(g, (size_t)c->count);
         if ((int64_t)g->n < c->count && !allow_fewer)
-            bad = too_few(c, g, e) != 0;
+            bad = refuse_too_few(c, g, e) != 0;
         for (size_t k = 0; k < g->n; k++) {
             MEM_GROW(c->v, c->n, cap);
             c->v[c->n++] = g->v[k];

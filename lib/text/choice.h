@@ -1,8 +1,8 @@
-/* choice.h - N records out of many, by a keyed hash of their id.
+/* choice.h - draws N records out of many, by a keyed hash of their id.
  *
- * The records with the smallest hash of (seed, id) are chosen. Whether one is chosen depends on its
- * own id alone, and on others only as rivals: appending to a data set replaces few of them, and
- * reordering it none. With tasks, N are chosen of each.
+ * The records with the smallest hash of (seed, id) are chosen. A hash depends
+ * only on the seed and the record's id: appending to a data set replaces few chosen records, and
+ * reordering it replaces none. With tasks, N records of each are chosen.
  *
  *     struct choice c = {.count = 64, .seed = 7};
  *     if (choice_open(&c, "sum", id)) choice_add(&c, "sum", record);
@@ -36,7 +36,7 @@ struct choice {
     size_t n;
 };
 
-/* 0 when a record with this id can no longer be chosen, so that its costly checks may be spared. */
+/* 0: a record with this id can no longer be chosen, so the caller may skip costly checks. */
 int choice_open(const struct choice *c, const char *task, const char *id);
 /* Takes the record (stolen); its `id` is a text. task: "" for one group. */
 void choice_add(struct choice *c, const char *task, json_t *record);

@@ -4,19 +4,20 @@
  *     while ((r = dataset_next(d, &prompt, &e)) != 0) ...   // prompt: {id, text, reference, ...}
  *     dataset_close(d);
  *
- * What becomes a prompt:
+ * The prompt in each format:
  *   sharegpt  array or NDJSON of {id, conversations: [{from, value}]}: at least min_turns turns,
  *             the first by human or user; turn 1 is the text, turn 2 the reference.
  *   wikitext  a line that is neither blank nor a "= heading =" is a paragraph; its first words
- *             are the text, the rest, from the space on, the reference.
- *   text      a run of lines without a blank one is a paragraph, and the text.
- *   jsonl     one object each; named fields. An instruction with an `input` becomes the prompt of
+ *             are the text; the rest, from the space on, is the reference.
+ *   text      lines up to a blank line are a paragraph, which is the text.
+ *   jsonl     one object per prompt, with named fields. An instruction with an `input` becomes the
+ * prompt of
  *             Alpaca (Taori et al. 2023), and "SOURCE:alpaca-input" its source.
- *   prompts   records that are prompts already: all their fields are kept. Messages that end with
- *             the assistant's answer are cut before it, and it is the reference.
+ *   prompts   prompt records: all their fields are kept. If the last message is the assistant's
+ *             answer, it becomes the reference.
  * An answer "... #### 42" (GSM8K) becomes reference and answer. Tables (CSV, TSV) are refused.
  * A byte order mark at the start is skipped; line ends may be \r\n; any other byte of a text stays
- * as it is. U+0000 and invalid UTF-8 break the record they stand in, and no other.
+ * as it is. U+0000 and invalid UTF-8 break only the record that contains them.
  */
 #ifndef TEXT_DATASET_H
 #define TEXT_DATASET_H
@@ -41,7 +42,7 @@ struct dataset_options {
     int64_t split_words;   /* words of the text when a paragraph is cut; DATASET_HALF: half of them;
                             * DATASET_NO_SPLIT: not cut */
     int split_set;         /* 0: half for wikitext, not cut for text */
-    int renumber;          /* ids from the position, whatever the data say */
+    int renumber;          /* 1: ids are positions, even if the data have ids */
 };
 
 struct dataset; /* one open file */
@@ -50,10 +51,10 @@ struct dataset; /* one open file */
 struct dataset *dataset_open(const char *path, const struct dataset_options *o, struct err *e);
 /* 1: *prompt is {id, text | prompt_ids | messages, reference?, answer?, task?, source} (the
  * caller's reference); 0: end. -1 with EXIT_BAD_DATA: one record is broken ("NAME:LINE: ..."), go
- * on; after any other code, or when dataset_broken, stop. Rows without text, or without the wanted
- * turns, are passed over. */
+ * on; stop after any other code, or when dataset_broken. Rows without text, or without the wanted
+ * turns, are skipped. */
 int dataset_next(struct dataset *d, json_t **prompt, struct err *e);
-int dataset_broken(const struct dataset *d);       /* 1: the input: cut, a table, too large */
+int dataset_broken(const struct dataset *d);       /* 1: the input is cut, a table, or too large */
 const json_t *dataset_id(const struct dataset *d); /* of the last broken record; NULL; borrowed */
 const char *dataset_name(const struct dataset *d); /* path or path:member; borrowed */
 const char *dataset_note(const struct dataset *d); /* as input_note */

@@ -1,6 +1,6 @@
-/* ids.c - token ids that grow; see ids.h.
+/* ids.c - a growing list of token ids; see ids.h.
  *
- * Capacity doubles, so n pushes cost O(n); an empty list owns nothing, so that {0} is one.
+ * Capacity doubles, so n pushes cost O(n); {0} is an empty list.
  */
 #include "lib/text/ids.h"
 

@@ -1,11 +1,11 @@
 /* jinja.c - a scanner of templates, not an interpreter: see jinja.h.
  *
- * White space around tags goes as transformers has Jinja take it off (trim_blocks, lstrip_blocks).
- * A condition is decided only where it asks for what a plain conversation lacks; it is no, yes or
- * perhaps (Kleene's three values), and the branch of a perhaps is read like that of a yes. What the
- * scanner does not know (filters, functions, macros) is named and refused: a template is followed
- * to its end or not at all. Nothing here recurses deeper than NESTED_MAX.
- * One file because every part of it works on the one state of a scan.
+ * White space around tags is removed as in transformers (trim_blocks, lstrip_blocks). A condition
+ * is no, yes or perhaps (Kleene's three values); it is decided only if it asks for a feature that a
+ * plain conversation lacks. The branches of yes and perhaps are read. Unknown filters, functions
+ * and macros are refused by name, so a template is read to its end or not at all. Recursion is
+ * limited by NESTED_MAX.
+ * One file because all parts share the state of a scan.
  */
 #include "lib/text/jinja.h"
 
@@ -17,26 +17,26 @@
 enum { WORDS_MAX = 1024, NESTED_MAX = 64, SET_MAX = 64 };
 enum { NO, PERHAPS, YES };
 
-/* kind: s string (its inside), w word, 1 number, = ==, ! !=, : one equals sign; else the sign. */
+/* kind: s string (without quotes), w word, 1 number, = for ==, ! for !=, : for =; else the sign. */
 struct token {
     char kind;
     const char *s;
     size_t n;
 };
 struct branch {
-    int around, taken; /* is what is around it read; was a condition before yes */
+    int around, taken; /* 1: the text around it is read; 1: an earlier condition was yes */
 };
 struct scan {
     const char *text;
     size_t n, at;
     const char *bos, *eos;
-    struct token tag[WORDS_MAX]; /* the words of the tag at hand */
+    struct token tag[WORDS_MAX]; /* the words of this tag */
     size_t words;
     struct branch open[NESTED_MAX];
     size_t depth;
-    int live;                  /* 1: what is read can be written */
-    struct token set[SET_MAX];  /* names that the template gives a value of its own */
-    struct token made[SET_MAX]; /* those whose value has text, which is read there */
+    int live;                  /* 1: the text here can be written */
+    struct token set[SET_MAX];  /* names that the template sets */
+    struct token made[SET_MAX]; /* those whose value has text, which was read there */
     size_t n_set, n_made;
     struct jinja_written *to;
     struct err *why;
@@ -73,7 +73,7 @@ static int is_any(const struct token *t, const char *const *words)
 
 /* ---- words of a tag ---- */
 
-/* The token at s->at, which is moved behind it. */
+/* Reads the token at s->at and moves past it. */
 static int read_token(struct scan *s, struct token *t)
 {
     const char *p = s->text + s->at, *end = s->text + s->n, *q = p + 1;
@@ -98,7 +98,7 @@ static int read_token(struct scan *s, struct token *t)
     return 0;
 }
 
-/* Reads to the end of a tag that closes with `c` and a brace; *cut: it takes off what follows. */
+/* Reads to the end of a tag that closes with `c` and a brace; *cut: it trims the text after it. */
 static int read_tag(struct scan *s, char c, int *cut)
 {
     size_t braces = 0;
@@ -127,8 +127,8 @@ static int read_tag(struct scan *s, char c, int *cut)
 
 /* ---- conditions ---- */
 
-/* 1: a name or text that stands for what a plain conversation lacks, unless the template itself
- * gives the name a value. */
+/* 1: a name or text of a feature that a plain conversation lacks, unless the template sets the
+ * name. */
 static int is_lacking(const struct scan *s, const struct token *t)
 {
     static const char *const parts[] = {"tool", "ipython", "document", "think", "reasoning"};
@@ -159,8 +159,8 @@ static int at_end(const struct condition *c)
     return !t->kind || t->kind == ')' || is(t, "and") || is(t, "or");
 }
 
-/* A comparison, test or name. What is lacking is not there, not in anything and equal to nothing:
- * no, or yes when the words negate it an odd number of times. */
+/* A comparison, test or name. A lacking feature is undefined, in nothing and equal to nothing: no,
+ * or yes after an odd number of negations. */
 static int decide_plain(struct condition *c)
 {
     static const char *const negations[] = {"not", "none", "None", "undefined", NULL};
@@ -172,7 +172,7 @@ static int decide_plain(struct condition *c)
         inner += t->kind == '(' || t->kind == '[';
         inner -= inner && (t->kind == ')' || t->kind == ']');
         lacks |= word && is_lacking(c->s, t);
-        late |= is(t, "last_query_index"); /* answers behind the last question: there are none */
+        late |= is(t, "last_query_index"); /* answers after the last question: none */
         negated ^= !inner && (t->kind == '!' || is_any(t, negations));
         number |= !inner && t->kind == '1';
         open |= !inner && (t->kind == '=' || t->kind == '<' || is(t, "else"));
@@ -197,7 +197,7 @@ static int decide_one(struct condition *c)
         v = decide(c);
         c->depth--;
         c->at += peek(c)->kind == ')';
-        if (!at_end(c)) { /* a value in brackets, and something is done with it */
+        if (!at_end(c)) { /* a value in brackets that is used further */
             decide_plain(c);
             v = PERHAPS;
         }
@@ -229,7 +229,7 @@ static int decide(struct condition *c)
     return v;
 }
 
-/* The condition behind the first word of a tag. */
+/* The condition after the first word of a tag. */
 static int decide_tag(const struct scan *s)
 {
     struct condition c = {.s = s, .at = 1, .end = s->words};
@@ -237,7 +237,7 @@ static int decide_tag(const struct scan *s)
     return c.at == c.end ? v : PERHAPS;
 }
 
-/* ---- what is written ---- */
+/* ---- text that is written ---- */
 
 static void put_value(struct scan *s)
 {
@@ -263,7 +263,7 @@ static void put_string(struct scan *s, const struct token *t)
     }
 }
 
-/* Behind the bracket that closes the one at word i. */
+/* Index after the bracket that closes the one at word i. */
 static size_t skip_brackets(const struct scan *s, size_t i)
 {
     size_t depth = 0;
@@ -275,8 +275,8 @@ static size_t skip_brackets(const struct scan *s, size_t i)
     return i;
 }
 
-/* A filter (behind |), a method (behind a dot) or a function: known ones only. Returns the words
- * it takes, 0: it is not known. */
+/* A known filter (after |), method (after a dot) or function. Returns its number of words; 0: it is
+ * not known. */
 static size_t take_call(struct scan *s, size_t i, const char *const *known)
 {
     static const char *const trims[] = {"trim", "strip", NULL};
@@ -293,7 +293,7 @@ static size_t take_call(struct scan *s, size_t i, const char *const *known)
     return next - i;
 }
 
-/* The word at i is a name: what it writes. */
+/* Appends the text of the name at i. */
 static size_t put_name(struct scan *s, size_t i)
 {
     static const char *const filters[] = {"trim", "string", "safe", "length", NULL};
@@ -329,7 +329,7 @@ static int is_compared(const struct scan *s, size_t i)
            (b && (b->kind == '=' || b->kind == '!' || is(b, "in") || is(b, "not")));
 }
 
-/* What the words from i on can write. */
+/* Appends the text that the words from i on can write. */
 static int put_expression(struct scan *s, size_t i)
 {
     size_t step;
@@ -352,7 +352,7 @@ static int put_expression(struct scan *s, size_t i)
 
 /* ---- statements ---- */
 
-/* Names that get a value of the template's own: what they stand for may be there. */
+/* Notes names that the template sets, so they are no lacking features. */
 static int note_set(struct scan *s)
 {
     static const char *const nothing[] = {"none", "None", "false", "False", NULL};
@@ -368,7 +368,7 @@ static int note_set(struct scan *s)
     return 0;
 }
 
-/* What a name is given counts as written there, if there is text in it. */
+/* The text of a value counts as written where a name is set to it. */
 static int do_set(struct scan *s)
 {
     size_t i = 1, before = s->to->text.len;
@@ -443,8 +443,8 @@ static size_t find_tag(const struct scan *s)
     return i + 1 < s->n ? i : s->n;
 }
 
-/* The text up to the tag at `to`, less what the tags around it take off. before: the kind of the
- * tag in front ('-': it takes off all white space), 0: none. */
+/* The text up to the tag at `to`, trimmed by the tags around it. before: the kind of the tag in
+ * front ('-': it trims all white space), 0: none. */
 static void put_between(struct scan *s, size_t to, char before)
 {
     size_t from = s->at, end = to;

@@ -1,10 +1,9 @@
 /* overlap.c - see overlap.h.
  *
- * N-grams of n characters are told apart by the n-gram of n - 1 that they begin with and by their
- * last character: as one number, which is looked up among those of the wanted text. So each order
- * costs one step for each place of either text, and places where the shorter n-gram is not wanted
- * drop out. Words are numbers that are equal when the words are. Tables compare what they hash, so
- * nothing collides.
+ * An n-gram is identified by the number of its first n - 1 characters and its last character, which
+ * together form a key into the n-grams of the reference. So each order costs one step per place of
+ * either text, and a place whose shorter n-gram is not in the reference drops out. Words become
+ * numbers. Tables compare keys, so hash collisions do no harm.
  */
 #include "lib/text/overlap.h"
 
@@ -21,8 +20,8 @@
 
 /* ---- characters ---- */
 
-/* A text without its white space, and at each place the n-gram that begins there: its number among
- * those of the wanted text. */
+/* A text without white space; gram: for each place the number of its n-gram among those of the
+ * reference. */
 struct chars {
     uint32_t *code, *gram; /* [n] */
     size_t n;
@@ -43,12 +42,12 @@ static struct chars chars_of(const char *s)
     return c;
 }
 
-/* The n-grams of the wanted text: found by the shorter one that they begin with and by their last
- * character. left: how often one comes there, less how often the other text had it. */
+/* The n-grams of the reference, by the n-gram of their first n - 1 characters and the last
+ * character. left: its count there minus its count in the other text so far. */
 struct gram { uint64_t made_of; uint32_t number, left; }; /* made_of 0: nothing */
 struct grams { struct gram *slot; size_t slots; };        /* a power of two */
 
-/* The n-gram of these parts, or where it would be. */
+/* The slot of the n-gram of these parts, or the free slot for it. */
 static struct gram *find(const struct grams *g, uint32_t begin, uint32_t code)
 {
     uint64_t made_of = (uint64_t)begin << 32 | (code + 1);
@@ -58,7 +57,7 @@ static struct gram *find(const struct grams *g, uint32_t begin, uint32_t code)
     return &g->slot[i];
 }
 
-/* Goes from the n-grams of `order` - 1 characters of the wanted text to those of one more. */
+/* Extends the n-grams of the reference from `order` - 1 to `order` characters. */
 static void lengthen(struct grams *g, struct chars *wanted, size_t order)
 {
     uint32_t met = 0;
@@ -73,8 +72,8 @@ static void lengthen(struct grams *g, struct chars *wanted, size_t order)
     }
 }
 
-/* N-grams that both have, each as often as the one that has it less. at[*n]: the places of the text
- * whose n-gram of one character less is wanted; those stay whose longer one is, too. */
+/* Number of common n-grams, each counted as often as in the text that has fewer. at[*n]: places of
+ * the text whose shorter n-gram is in the reference; keeps those whose longer one is, too. */
 static size_t in_both(const struct grams *g, struct chars *text, size_t order, uint32_t *at,
                       size_t *n)
 {
@@ -136,8 +135,8 @@ double overlap_chrf(const double grams[OVERLAP_GRAMS])
 
 /* ---- words ---- */
 
-/* Words one after the other, each ended by a NUL. Makes room for them first: a character may grow
- * from two bytes to three when it becomes a small letter. */
+/* Writes the words, each ended by a NUL. It reserves space first: a lower-case character may have
+ * three bytes where the upper-case one has two. */
 typedef void cut_fn(const char *s, struct buf *words);
 
 static void put(struct buf *words, int c)
@@ -164,7 +163,7 @@ static void cut_ascii(const char *s, struct buf *words)
     end_word(words);
 }
 
-/* Ends a run of letters and digits that began at `from`; an article goes, and parts words. */
+/* Ends a run of letters and digits that began at `from`; drops an article. */
 static void end_run(struct buf *words, size_t from)
 {
     static const char *const articles[] = {"a", "an", "the"};
@@ -205,7 +204,7 @@ static void cut_squad(const char *s, struct buf *words)
     end_word(words);
 }
 
-/* A pair of texts as numbers of words: the same word, the same number, below `met`. */
+/* Two texts as numbers of words: equal words have equal numbers, below `met`. */
 struct pair {
     uint32_t *v[2];
     size_t n[2], met;
@@ -253,7 +252,7 @@ static int read_pair(struct pair *p, cut_fn *cut, const char *text, const char *
                          "%zu", OVERLAP_WORDS, most);
 }
 
-/* F1 from what both have of each; frees the pair. */
+/* F1 from the number of common words; frees the pair. */
 static double finish(struct pair *p, size_t both)
 {
     free(p->v[0]);
@@ -261,8 +260,8 @@ static double finish(struct pair *p, size_t both)
     return both ? 2 * (double)both / (double)(p->n[0] + p->n[1]) : 0;
 }
 
-/* One row further in the table of the longest common subsequence, 64 columns a word: row has a 0
- * where the length rises. match: columns with the word of this row; cleared.
+/* The next row in the table of the longest common subsequence, 64 columns per word: a 0 in `row`
+ * means that the length rises there. match: columns with the word of this row; cleared.
  * Source: Hyyro 2004 (Bit-parallel LCS-length computation revisited), after Crochemore et al. 2001.
  */
 static void next_row(uint64_t *row, uint64_t *match, size_t n)
@@ -282,7 +281,7 @@ static size_t subsequence(const struct pair *p)
     size_t n = p->n[0], words = n / 64 + 1, longest = 0;
     uint64_t *row = mem_alloc(words * sizeof *row), *match = mem_zero(words, sizeof *match);
     uint32_t *last = mem_zero(p->met, sizeof *last); /* place of a word in the text, plus 1 */
-    uint32_t *before = mem_alloc(n * sizeof *before); /* the same of that word before a place */
+    uint32_t *before = mem_alloc(n * sizeof *before); /* of each place: that before */
     memset(row, 0xFF, words * sizeof *row);
     for (size_t i = 0; i < n; i++) {
         before[i] = last[p->v[0][i]];

@@ -1,8 +1,8 @@
 /* split.c - JSON texts out of a stream by counting brackets; see split.h.
  *
- * Only quotes, backslashes and brackets are looked at. Where valid JSON cannot go on (a raw newline
- * in a string, a bracket of the wrong kind, a '{' that follows neither ':' nor ',' nor '['), the
- * text ends: the parser will refuse it, and the next object is found again.
+ * Only quotes, backslashes and brackets are examined. Where valid JSON cannot continue (a raw
+ * newline in a string, a bracket of the wrong kind, a '{' that follows neither ':' nor ',' nor
+ * '['), the text ends: the parser will refuse it, and the next object can be found.
  */
 #include "lib/text/split.h"
 

@@ -1,6 +1,6 @@
 /* split.h - cuts a stream into JSON texts without parsing: an array of objects, NDJSON and
- * concatenated objects all give one object at a time, in constant memory, and a broken object costs
- * that object only. */
+ * concatenated objects all give one object at a time, in constant memory. A broken object does not
+ * affect the next one. */
 #ifndef TEXT_SPLIT_H
 #define TEXT_SPLIT_H
 
@@ -14,7 +14,7 @@ struct split {
     FILE *f;
     size_t limit;    /* bytes of one object */
     int64_t line;    /* line where the last object began, from 1 */
-    int64_t at;      /* line where reading stands */
+    int64_t at;      /* line of the reading position */
     int started, depth_array;
 };
 void split_start(struct split *s, FILE *f, size_t limit);

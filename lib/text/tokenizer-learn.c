@@ -1,9 +1,9 @@
-/* tokenizer-learn.c - a byte-level BPE tokenizer from texts.
+/* tokenizer-learn.c - learns a byte-level BPE tokenizer from texts.
  *
- * Words are counted once; then the most frequent pair of neighbouring pieces is joined, again and
- * again. Each pair knows its count and the words it was seen in, so a join touches only these.
- * The heap is lazy: an entry that shows an outdated count is put back with the true one. Ties go to
- * the pair whose (left, right) bytes come first, so the result depends on the texts alone.
+ * Words are counted once. Then the most frequent pair of neighbouring pieces is merged, repeatedly.
+ * Each pair has its count and its words, so a merge visits only these words. The heap is lazy: an
+ * entry with an old count is put back with the true one. Ties go to the pair whose (left, right)
+ * bytes come first, so the result depends only on the texts.
  * Source: Sennrich, Haddow, Birch, "Neural machine translation of rare words with subword units",
  * ACL 2016, algorithm 1. */
 #include <jansson.h>
@@ -26,9 +26,9 @@ struct word {
 struct pair {
     int32_t left, right;
     int64_t count;
-    uint32_t *words; /* owned; may repeat a word, may name one that has lost the pair */
+    uint32_t *words; /* owned; may repeat a word, or have one without the pair */
     size_t n, cap;
-    size_t touched; /* number of the join that last raised the count */
+    size_t touched; /* number of the last merge that raised the count */
 };
 struct entry {
     int64_t count;
@@ -47,7 +47,7 @@ struct learn {
     size_t pair_mask;
     struct entry *heap;
     size_t n_heap, cap_heap;
-    size_t *raised; /* pairs whose count rose in this join */
+    size_t *raised; /* pairs whose count rose in this merge */
     size_t n_raised, cap_raised;
     struct buf piece_bytes;
     struct piece *pieces;
@@ -135,7 +135,7 @@ static int count_words(struct learn *l, const char *const *texts, size_t n,
 
 /* ---- pieces and pairs ---- */
 
-/* Id of left+right, new or (when other joins made the same text) old. */
+/* Id of left+right: new, or old if another merge made the same text. */
 static int32_t join_pieces(struct learn *l, int32_t left, int32_t right)
 {
     const struct piece x = l->pieces[left], y = l->pieces[right];
@@ -154,8 +154,8 @@ static int32_t join_pieces(struct learn *l, int32_t left, int32_t right)
     return (int32_t)l->n_pieces - 1;
 }
 
-/* The 256 bytes in the order of their characters, as published files have them; symbols become ids
- * of these. */
+/* Adds the 256 bytes in the order of their characters, as in published files; symbols become their
+ * ids. */
 static void start_pieces(struct learn *l)
 {
     int32_t id_of[256];
@@ -201,7 +201,7 @@ static struct pair *pair_of(struct learn *l, int32_t left, int32_t right)
     return &l->pairs[l->n_pairs - 1];
 }
 
-/* One more place (of `join`) where word w has the pair. */
+/* Counts one more place of the pair in word w, in merge `join`. */
 static void raise_pair(struct learn *l, int32_t left, int32_t right, size_t w, size_t join)
 {
     struct pair *p = pair_of(l, left, right);
@@ -227,8 +227,8 @@ static int compare_pieces(const struct learn *l, int32_t a, int32_t b)
     return c ? c : (x->len > y->len) - (x->len < y->len);
 }
 
-/* Does x come before y? */
-static int sooner(const struct learn *l, struct entry x, struct entry y)
+/* 1: x comes before y. */
+static int is_before(const struct learn *l, struct entry x, struct entry y)
 {
     if (x.count != y.count)
         return x.count > y.count;
@@ -242,7 +242,7 @@ static void heap_push(struct learn *l, size_t pair)
     MEM_GROW(l->heap, l->n_heap, l->cap_heap);
     struct entry x = {l->pairs[pair].count, pair};
     size_t i = l->n_heap++;
-    for (; i > 0 && sooner(l, x, l->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i > 0 && is_before(l, x, l->heap[(i - 1) / 2]); i = (i - 1) / 2)
         l->heap[i] = l->heap[(i - 1) / 2];
     l->heap[i] = x;
 }
@@ -252,8 +252,8 @@ static struct entry heap_pop(struct learn *l)
     struct entry top = l->heap[0], x = l->heap[--l->n_heap];
     size_t i = 0;
     for (size_t k; (k = 2 * i + 1) < l->n_heap; i = k) {
-        k += k + 1 < l->n_heap && sooner(l, l->heap[k + 1], l->heap[k]);
-        if (!sooner(l, l->heap[k], x))
+        k += k + 1 < l->n_heap && is_before(l, l->heap[k + 1], l->heap[k]);
+        if (!is_before(l, l->heap[k], x))
             break;
         l->heap[i] = l->heap[k];
     }
@@ -368,7 +368,7 @@ static void learn_free(struct learn *l)
 
 /* ---- the file ---- */
 
-static const char *spelled(const struct learn *l, int32_t id, struct buf *b)
+static const char *spell(const struct learn *l, int32_t id, struct buf *b)
 {
     alphabet_piece(l->piece_bytes.data + l->pieces[id].at, l->pieces[id].len, b);
     return b->data;
@@ -380,13 +380,13 @@ static json_t *model_json(const struct learn *l)
     struct buf b = {0};
     for (size_t i = 0; i < l->n_pieces; i++) {
         buf_clear(&b);
-        json_object_set_new(vocab, spelled(l, (int32_t)i, &b), json_integer((json_int_t)i));
+        json_object_set_new(vocab, spell(l, (int32_t)i, &b), json_integer((json_int_t)i));
     }
     for (size_t i = 0; i < l->n_merges; i++) {
         buf_clear(&b);
-        spelled(l, l->merges[i].left, &b);
+        spell(l, l->merges[i].left, &b);
         buf_char(&b, ' ');
-        json_array_append_new(merges, json_string(spelled(l, l->merges[i].right, &b)));
+        json_array_append_new(merges, json_string(spell(l, l->merges[i].right, &b)));
     }
     buf_free(&b);
     return json_pack("{s:s,s:n,s:n,s:n,s:n,s:b,s:b,s:b,s:o,s:o}", "type", "BPE", "dropout",
@@ -418,7 +418,7 @@ static json_t *file_json(const struct learn *l, const char *const *special, size
                      "decoder", tokenizer_byte_level(), "model", model_json(l));
 }
 
-/* Each special token once, none empty, bos among them. */
+/* Checks that special tokens are unique and not empty, and that bos is one. */
 static int check_special(const char *const *special, size_t n, const char *bos, struct err *e)
 {
     int found = !bos;

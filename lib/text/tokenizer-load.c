@@ -1,11 +1,11 @@
 /* tokenizer-load.c - tokenizer.json into a struct tokenizer.
  *
- * A setting that would change the ids and is unknown here is refused, and printed. Ids: the
- * vocabulary and the added tokens together fill 0..largest id of the vocabulary without a gap or a
- * clash; above that only added tokens stand, and may leave gaps, as published files do. truncation
- * and padding are not read: they belong to a caller, and Hugging Face sets them anew per call.
+ * An unknown setting that could change ids is refused, and the message prints it. The vocabulary
+ * and the added tokens must fill 0..largest id of the vocabulary without gap or clash; larger ids
+ * are added tokens, with gaps allowed, as in published files. truncation and padding are not read:
+ * Hugging Face sets them per call.
  *
- * One file because it reads one document, whose parts are checked against each other. */
+ * One file because the parts of the document are checked against each other. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,14 +60,14 @@ static const char *type_of(const json_t *j)
     return type ? type : "";
 }
 
-/* The text, NULL: it is none, or holds a NUL, behind which nobody here would look. */
+/* The text; NULL: no text, or one with a NUL, where C strings would end. */
 static const char *text_of(const json_t *j)
 {
     const char *text = json_string_value(j);
     return text && strlen(text) == json_string_length(j) ? text : NULL;
 }
 
-/* A member that is there and neither null, false, 0 nor "". */
+/* 1: the member exists and is not null, false, 0 or "". */
 static int is_set(const json_t *j, const char *key)
 {
     const json_t *v = json_object_get(j, key);
@@ -205,7 +205,7 @@ static int32_t vocab_id(const struct load *l, const char *piece)
     return id ? (int32_t)json_integer_value(id) : -1;
 }
 
-/* The two parts of a merge, NUL-ended one after the other in b. -1: not two. */
+/* Writes the two parts of a merge to b, each ended by a NUL. -1: not two. */
 static int merge_parts(const json_t *j, struct buf *b, const char **right)
 {
     const char *text = text_of(j);
@@ -290,7 +290,7 @@ static int load_model(struct load *l, const json_t *model, const json_t *added)
     return 0;
 }
 
-/* ---- the other parts; each may be a Sequence of such ---- */
+/* ---- the other parts; each may be a Sequence ---- */
 
 static int load_normalizer(const struct load *l, const json_t *j)
 {
@@ -309,7 +309,7 @@ static int load_normalizer(const struct load *l, const json_t *j)
     return 0;
 }
 
-/* "behavior" in *how. -1: none that is known. */
+/* Reads "behavior" into *how. -1: unknown. */
 static int behavior_of(const json_t *j, const char *absent, enum pretokenize_how *how)
 {
     static const char *const names[] = {"Isolated", "Contiguous", "MergedWithPrevious",
@@ -324,7 +324,7 @@ static int behavior_of(const json_t *j, const char *absent, enum pretokenize_how
     return -1;
 }
 
-/* "invert" swaps matches and gaps, which for pieces that are all kept apart is no change. */
+/* "invert" swaps matches and gaps; that changes nothing when both become pieces. */
 static int load_split(const struct load *l, const json_t *j)
 {
     const json_t *p = json_object_get(json_object_get(j, "pattern"), "Regex");
@@ -338,7 +338,7 @@ static int load_split(const struct load *l, const json_t *j)
     return pretokenize_add(&l->t->split, rule, l->path, l->e);
 }
 
-/* last: nothing looks at the bytes' alphabet after it. */
+/* last: 1: no later step reads the byte alphabet. */
 static int load_byte_level(const struct load *l, const json_t *j, int last)
 {
     int prefix = !json_object_get(j, "add_prefix_space") || is_set(j, "add_prefix_space");
@@ -401,7 +401,7 @@ static int template_token(const struct load *l, const json_t *special, const jso
     return 0;
 }
 
-/* "single": ids before and after the one Sequence A. What an earlier template put stays inside. */
+/* "single": ids before and after the one Sequence A. The ids of an earlier template stay inside. */
 static int load_template(const struct load *l, const json_t *j)
 {
     const json_t *single = json_object_get(j, "single");
@@ -476,7 +476,7 @@ static int refuse_sentencepiece(const struct load *l, const json_t *j)
                    l->path, fallback ? "model: byte_fallback" : "pre_tokenizer: Metaspace");
 }
 
-/* ByteLevel, alone or as the one member of a Sequence. */
+/* ByteLevel, alone or as the only member of a Sequence. */
 static int load_decoder(const struct load *l, const json_t *j)
 {
     const json_t *list = json_object_get(j, "decoders"), *one = j;

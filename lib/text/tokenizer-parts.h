@@ -1,4 +1,4 @@
-/* tokenizer-parts.h - the inside of a tokenizer; only lib/text/tokenizer*.c include it.
+/* tokenizer-parts.h - the struct tokenizer; private to lib/text/tokenizer*.c.
  *
  *     text -> cutter (added tokens) -> NFC -> pretokenize (words) -> bpe (ids)
  */
@@ -21,21 +21,21 @@ struct tokenizer {
     int nfc;
     struct added *added;
     size_t n_added;
-    struct cutter raw, normal; /* tokens cut from the text before and after NFC */
-    struct ids front, back;    /* what the post-processor puts around */
+    struct cutter raw, normal; /* added tokens that are cut out before and after NFC */
+    struct ids front, back;    /* ids that the post-processor adds */
     char hash[65];
 };
 /* Fills raw and normal from the added tokens. */
 void tokenizer_cutters(struct tokenizer *t);
-/* Calls word() for each word between the added tokens: what tokenizer_encode would merge. */
+/* Calls word() for each word between the added tokens, the units of merging. */
 int tokenizer_words(const struct tokenizer *t, const char *text, size_t n, pretokenize_word *word,
                     void *ctx, struct err *e);
 
-/* What tokenizer.json says, as it is written here; the caller's references. bos: the special token,
- * with its id, that is put in front of a text, or NULL. */
+/* The contents of tokenizer.json as this project writes it; the caller's references. bos: special
+ * token to put before a text, with its id, or NULL. */
 json_t *tokenizer_byte_level(void);
 json_t *tokenizer_template(const char *bos, int64_t id);
-/* Writes folder/tokenizer.json. j NULL: a text in it was not UTF-8. -1: 65, 73, 74. */
+/* Writes folder/tokenizer.json. j NULL: a text was not UTF-8. -1: 65, 73, 74. */
 int tokenizer_save(const char *folder, json_t *j, struct err *e);
 
 #endif

@@ -1,6 +1,5 @@
-/* tokenizer-save.c - tokenizer.json as it is written here, and one model's file taken over for
- * another: pieces and ids stay, so that weights go on meaning them, and only what is put in front
- * of a text is the new model's own. */
+/* tokenizer-save.c - writes tokenizer.json, also as a copy of another model's file: pieces and ids
+ * stay, because the weights depend on them; only the post-processor changes. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +51,7 @@ int tokenizer_save(const char *folder, json_t *j, struct err *e)
 
 int tokenizer_adopt(const char *folder, const char *from, const char *bos, struct err *e)
 {
-    struct tokenizer *t = tokenizer_load(from, e); /* proves the file */
+    struct tokenizer *t = tokenizer_load(from, e); /* checks the file */
     if (!t)
         return -1;
     const int32_t id = bos ? tokenizer_id(t, bos) : 0;

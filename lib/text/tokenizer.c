@@ -1,9 +1,8 @@
-/* tokenizer.c - see tokenizer.h: the way of a text through the rooms of tokenizer-parts.h.
+/* tokenizer.c - encoding and decoding; see tokenizer.h.
  *
- * Order, as Hugging Face's: tokens with normalized=false are cut out of the raw text; what lies
- * between is normalized, and tokens with normalized=true are cut out of that; what is still between
- * is split into words; words become ids. A tokenizer does not change after loading, so any number
- * of threads may use one. */
+ * The order is Hugging Face's: cut tokens with normalized=false out of the raw text; normalize the
+ * rest and cut tokens with normalized=true out of it; split the rest into words; merge each word
+ * into ids. A tokenizer does not change after loading, so any number of threads may use it. */
 #include "lib/text/tokenizer.h"
 
 #include <stdio.h>
@@ -69,7 +68,7 @@ static int add_words(struct walk *k, const char *s, size_t n, struct err *e)
     return pretokenize_run(&k->t->split, &k->split, s, n, e);
 }
 
-/* Tokens that c finds are pushed, between() gets the rest. */
+/* Pushes the tokens that c finds; between() gets the rest. */
 static int cut_up(struct walk *k, const struct cutter *c, const char *s, size_t n,
                   int (*between)(struct walk *, const char *, size_t, struct err *),
                   struct err *e)

@@ -1,15 +1,16 @@
-/* tokenizer.h - text to ids and back, as tokenizer.json says.
+/* tokenizer.h - text to ids and back, by tokenizer.json.
  *
- * Supported, because the two families and plain GPT-2-type files need it: model BPE (byte-level;
+ * Supported, for the families here and plain GPT-2-type files: model BPE (byte-level;
  * merges as "a b" or ["a","b"]; ignore_merges), normalizer null or NFC (or a Sequence of such),
  * pre_tokenizer ByteLevel (use_regex true or false, add_prefix_space) or Sequence[Split(Regex,
  * Isolated), ByteLevel], any pattern that PCRE2 compiles; added tokens; post_processor null,
  * ByteLevel, RobertaProcessing, TemplateProcessing, or a Sequence of ByteLevel and the last;
- * decoder ByteLevel. Anything else is refused and printed. Encoding is O(n log n) for any input.
+ * decoder ByteLevel. Anything else is refused, and the message prints it. Encoding is O(n log n)
+ * for any input.
  *
- * What a letter, a digit or a mark is comes from the tables of PCRE2 and utf8proc. A character that
- * an older Unicode does not have (Hugging Face's own tables differ by release, too) is no letter
- * there, so its word may be cut elsewhere.
+ * The tables of PCRE2 and utf8proc define letters, digits and marks. An older table does not have
+ * newer characters, so it may cut their words elsewhere. (Hugging Face's tables differ by release,
+ * too.)
  */
 #ifndef TEXT_TOKENIZER_H
 #define TEXT_TOKENIZER_H
@@ -33,17 +34,17 @@ enum { ENCODE_SPECIAL = 1, /* apply the post-processor (BOS...) */
 /* Appends to *out. text: n bytes of valid UTF-8 (else EXIT_BAD_DATA with the byte offset). */
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, int flags,
                      struct ids *out, struct err *e);
-/* Appends the bytes that the ids stand for, which may begin and end within a character. Special
+/* Appends the bytes of the ids, which may begin and end inside a character. Special
  * tokens are dropped when skip_special. Ids without a piece give nothing. */
 void tokenizer_bytes(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
                      struct buf *out);
-/* The same as a text: half characters become U+FFFD. */
+/* The same as valid UTF-8: incomplete characters become U+FFFD. */
 void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
                       struct buf *out);
 /* Id of an exact piece or added token; -1: none. */
 int32_t tokenizer_id(const struct tokenizer *t, const char *piece);
 int tokenizer_is_special(const struct tokenizer *t, int32_t id);
-/* 1: some id is another token in b than in a, or stands in one of them only; `what` says it. */
+/* 1: an id has different tokens in a and b, or is in only one; `what` has a message. */
 enum { TOKENIZER_DIFFERS = 256 };
 int tokenizer_differs(const struct tokenizer *a, const struct tokenizer *b,
                       char what[TOKENIZER_DIFFERS]);
@@ -52,14 +53,14 @@ const char *tokenizer_hash(const struct tokenizer *t);
 
 /* Learns a byte-level BPE tokenizer from texts and writes folder/tokenizer.json with LLaDA's
  * pre-tokenizer pattern (one digit a piece), NFC, and the given special tokens after the merges.
- * bos: the special token that the post-processor puts in front, or NULL. Ties: the pair that is
- * first in byte order. vocab counts everything. -1: 64 (vocab, names), 65 (texts too short or not
+ * bos: the special token that the post-processor puts in front, or NULL. Ties: the pair first in
+ * byte order. vocab includes the special tokens. -1: 64 (vocab, names), 65 (texts too short or not
  * UTF-8), 73, 74. */
 int tokenizer_learn(const char *folder, const char *const *texts, size_t n_texts, size_t vocab,
                     const char *const *special, size_t n_special, const char *bos,
                     struct err *e);
-/* Writes folder/tokenizer.json: the one of the folder `from`, whose post-processor becomes that of
- * tokenizer_learn for bos. The folders may be one. -1: 65 (no such token, what tokenizer_load
+/* Writes folder/tokenizer.json: that of the folder `from`, with the post-processor of
+ * tokenizer_learn for bos. The folders may be the same. -1: 65 (no such token, what tokenizer_load
  * refuses), 66, 73, 74. */
 int tokenizer_adopt(const char *folder, const char *from, const char *bos, struct err *e);
 

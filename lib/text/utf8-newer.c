@@ -1,11 +1,11 @@
-/* utf8-newer.c - stand-ins for the characters of Unicode 15.0 to 16.0, which libraries with older
- * tables take for unassigned.
+/* utf8-newer.c - stand-ins for the characters of Unicode 15.0 to 16.0, which are unassigned in
+ * older tables.
  *
- * A stand-in has the general category and the length in UTF-8 of what it stands for, was there in
- * Unicode 14 and is the nearest such, so that a pattern matches a text with stand-ins where it
- * would match the text itself with tables of Unicode 16, those of Oniguruma in Hugging Face's
- * tokenizers 0.23. With newer tables nothing changes. Invariant: rows ascend and do not overlap.
- * Source: Unicode character database, DerivedAge.txt and UnicodeData.txt through utf8-newer.awk.
+ * A stand-in is the nearest character of Unicode 14 with the same general category and the same
+ * length in UTF-8. So a pattern matches a text with stand-ins where it would match the text itself
+ * with tables of Unicode 16, those of Oniguruma in Hugging Face's tokenizers 0.23. With newer
+ * tables nothing changes. Invariant: rows ascend and do not overlap. Source: Unicode character
+ * database, DerivedAge.txt and UnicodeData.txt through utf8-newer.awk.
  */
 #include "lib/text/utf8.h"
 

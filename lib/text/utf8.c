@@ -1,7 +1,7 @@
 /* utf8.c - characters of UTF-8 texts; see utf8.h.
  *
- * Validity is decided by the ranges of Unicode's table 3-7 (no overlong form, no surrogate, nothing
- * above U+10FFFF); the classes of characters are utf8proc's, those of new ones their stand-ins'.
+ * Validity follows the ranges of Unicode's table 3-7 (no overlong form, no surrogate, nothing above
+ * U+10FFFF). Classes come from utf8proc; newer characters have the class of their stand-ins.
  */
 #include "lib/text/utf8.h"
 

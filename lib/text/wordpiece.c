@@ -1,7 +1,7 @@
 /* wordpiece.c - see wordpiece.h.
  *
- * The vocabulary is an object from pieces to ids, pieces inside a word with "##" in front, as in
- * the files. A word of more than 100 characters, or one that no pieces cover, is [UNK] as a whole.
+ * The vocabulary maps pieces to ids; a piece inside a word begins with "##", as in the files. A
+ * word of more than 100 characters, or one that no pieces cover, becomes one [UNK].
  */
 #include "lib/text/wordpiece.h"
 
@@ -17,7 +17,7 @@
 #include "lib/text/utf8.h"
 
 enum { FILE_LIMIT = 64 << 20, WORD_CHARACTERS = 100, ID_LIMIT = 1 << 24 };
-static const char inside[] = "##"; /* in front of a piece that begins no word */
+static const char inside[] = "##"; /* before a piece inside a word */
 
 struct wordpiece {
     json_t *vocab; /* piece -> id */
@@ -38,7 +38,7 @@ static int find(const struct wordpiece *w, const char *where, const char *piece,
     return 0;
 }
 
-/* Looks at every id of the vocabulary and finds the special ones. */
+/* Checks every id of the vocabulary and finds the special ones. */
 static int check(struct wordpiece *w, const char *where, struct err *e)
 {
     const char *piece;
@@ -63,7 +63,7 @@ static int is_text(const json_t *o, const char *key, const char *wanted)
     return got && !strcmp(got, wanted);
 }
 
-/* strip_accents as it says, or where it says nothing as lower-casing. */
+/* strip_accents; its default is lower-casing. */
 static void set_case(struct wordpiece *w, int lower, const json_t *strip)
 {
     w->lower = lower;
@@ -174,7 +174,7 @@ static int is_punctuation(uint32_t c)
     return k >= UTF8PROC_CATEGORY_PC && k <= UTF8PROC_CATEGORY_PO;
 }
 
-/* Control, format, private, unassigned: what is left out. */
+/* 1: control, format, private, unassigned: the character is removed. */
 static int is_other(uint32_t c)
 {
     utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
@@ -196,8 +196,9 @@ static int is_chinese(uint32_t c)
 
 /* ---- words ---- */
 
-/* The longest piece that begins at s[0..n-1]: its length, or 0. */
-static size_t longest(const struct wordpiece *w, const char *s, size_t n, int first, int32_t *id)
+/* Length of the longest piece at the start of s[0..n-1], or 0. */
+static size_t find_longest(const struct wordpiece *w, const char *s, size_t n, int first,
+                           int32_t *id)
 {
     char key[4 * WORD_CHARACTERS + sizeof inside];
     size_t front = first ? 0 : sizeof inside - 1;
@@ -222,7 +223,7 @@ static void end_word(const struct wordpiece *w, struct buf *word, struct ids *ou
     int covered = characters <= WORD_CHARACTERS;
     for (size_t i = 0, n; covered && i < word->len; i += n) {
         int32_t id = 0;
-        n = longest(w, word->data + i, word->len - i, !i, &id);
+        n = find_longest(w, word->data + i, word->len - i, !i, &id);
         covered = n > 0;
         if (covered)
             ids_push(out, id);

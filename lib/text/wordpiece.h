@@ -1,7 +1,7 @@
-/* wordpiece.h - text to ids as BERT does it, from tokenizer.json or from vocab.txt.
+/* wordpiece.h - text to ids as in BERT, by tokenizer.json or vocab.txt.
  *
- * Text is cleaned of control characters, lower-cased and stripped of accents where the files say
- * so, cut at white space, punctuation and Chinese characters, and each word is covered from the
+ * Control characters are removed; the text is lower-cased and accents are removed if the files say
+ * so. It is cut at white space, punctuation and Chinese characters. Each word is covered from the
  * left by the longest pieces of the vocabulary. Texts of special tokens are ordinary text.
  * Source: Devlin et al. 2019 (arXiv 1810.04805), section 3; google-research/bert, tokenization.py.
  */
@@ -14,7 +14,7 @@
 struct wordpiece;
 
 /* folder/tokenizer.json of model type WordPiece, or folder/vocab.txt, one piece a line, with
- * do_lower_case and strip_accents of tokenizer_config.json (lower-cased where that is not said).
+ * do_lower_case (default: true) and strip_accents of tokenizer_config.json.
  * NULL: 65 / 66. */
 struct wordpiece *wordpiece_load(const char *folder, struct err *e);
 void wordpiece_free(struct wordpiece *w);

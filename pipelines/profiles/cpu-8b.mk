@@ -1,14 +1,15 @@
-# cpu-8b - the shapes of LLaDA 8B and LLaMA 3 8B with drawn weights on a processor: speed and memory
-# are real, quality is null. `make all PROFILE=cpu-8b`: 16 GB in bf16 (24 GB are enough), then int8.
+# cpu-8b - the 8B shapes with drawn weights on a processor: hours. Speed and memory are real,
+# quality is null. make all PROFILE=cpu-8b needs 24 GB of memory: 16 GB of weights in bf16, then
+# int8.
 #
-# 128 tokens of prompt and 128 to come, batch 1 and 4. A pass of 256 rows takes seconds, one of 1024
-# a minute and more without AMX, and passes are alike: what is measured are 1, 2 and 4 steps, seven
-# passes in place of 240, and 16 to 128 steps are on the line through them, marked `modelled`, with
-# the interval of five launches and the residual of the line. One prompt a place of the batch
-# suffices, as the work does not depend on it. Batches of this length need no warm-up.
-# One launch draws the weights once (45 s) and runs all points of its system. On two cores of an
-# Emerald Rapids server about two hours in bf16 and int8 together, most of it bf16 at batch 4:
-# SHAPE_BATCH=1 takes half of one.
+# 128 tokens of prompt, 128 tokens to generate, batch sizes 1 and 4. A pass of 256 rows takes
+# seconds, a pass of 1024 rows takes a minute or more without AMX, and all passes take the same
+# time. So 1, 2 and 4 steps are measured (7 passes instead of 240); the times of 16 to 128 steps lie
+# on the line through them, are marked `modelled`, and have the interval of five launches and the
+# residual of the line. One prompt for each place of the batch is enough, because the work does not
+# depend on the prompt. Batches of this length need no warm-up. A launch draws the weights once (45
+# s) and runs all points of its model. Two cores of an Emerald Rapids server take about two hours
+# for bf16 and int8, most of it for bf16 at batch 4; SHAPE_BATCH=1 takes half an hour.
 LLADA       := synth:llada-8b
 LLAMA       := synth:llama3-8b
 ALL         := shapes
@@ -16,7 +17,7 @@ ALL_MAKES   := shapes.ndjson
 LAUNCHES    := 5
 WARMUP      := 3
 WARMUP_MOST := 3
-# memory holds one model of 16 GB
+# the memory holds only one model of 16 GB at a time
 TURNS       :=
 AGAIN       := 1
 GEN_FLAGS   := --device cpu --dtype bf16

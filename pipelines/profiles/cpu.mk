@@ -1,4 +1,4 @@
-# cpu - checkpoints of a billion parameters or so on a processor: hours.
+# cpu - checkpoints of about a billion parameters on a processor: hours.
 OWN           := 1
 PROMPTS       := 32
 STEPS         := 16,32,64,128

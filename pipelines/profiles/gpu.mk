@@ -1,4 +1,4 @@
-# gpu - one GPU of 80 GB or more, 8B checkpoints in bf16. What the profiles of single cards share.
+# gpu - one GPU of 80 GB or more, 8B checkpoints in bf16. The profiles of cards include this file.
 OWN           := 1
 PROMPTS       := 128
 STEPS         := 16,32,64,128,256
@@ -6,7 +6,7 @@ GEN_LENGTH    := 256
 BLOCK_LENGTH  := 32
 LAUNCHES      := 5
 WARMUP        := 3
-# turns were not tried on a GPU yet: two processes hold the device
+# turns need two processes on the device, which was not tried yet
 TURNS         :=
 SCALE_LENGTHS := 128,512,1024,2048
 SCALE_BATCH   := 1,4,8,16,32
@@ -16,8 +16,9 @@ SCORE_FLAGS   := --device cuda --dtype bf16
 QUANTS        := int8 nf4 fp8
 ROBUST_isa    :=
 
-# The CPU computes a few ids too: bf16 matrices (half the memory) with f32 sums and activations on
-# both sides, where only a near tie may part them. Of drawn weights a smaller shape says as much.
+# Phase 2 compares a few ids with the CPU: bf16 matrices (half the memory) with f32 sums and
+# activations on both devices, so that ids differ only after a near tie. Drawn weights use a smaller
+# shape.
 BASELINE_DEVICES := cpu cuda
 BASELINE_DTYPE   := bf16-f32
 BASELINE_PROMPTS := 4

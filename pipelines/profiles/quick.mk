@@ -1,7 +1,8 @@
-# quick - does everything work: the embedded trio, in two minutes. Too few launches for intervals.
+# quick - a test that everything works: the embedded models, two minutes. Too few launches for
+# intervals.
 PROMPT_CHOICE := --per-task 6
 STEPS         := 4,16,64
-# so small models gain little by a second thread, and a busy machine disturbs one thread less
+# small models gain little from a second thread, and one thread is disturbed less
 GEN_FLAGS     := --threads 1
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
@@ -24,7 +25,7 @@ QUANT_CHOICE  := --per-task 6
 QUANT_STEPS   := 4
 QUANT_SAMPLES := 4
 ABLATION_BATCH := 6
-# the embedded latent thought model beside the embedded two
+# the embedded latent thought model, too
 LTM           ?= $(if $(filter-out data/models/%,$(LLADA) $(LLAMA)),,data/models/ltm-demo)
 LTM_STEPS     := 0,4
 SCALE_LTM_STEPS := 4

@@ -1,5 +1,5 @@
-# rtx4090 - one NVIDIA RTX 4090 (24 GB), 8B checkpoints in bf16: 16 GB of weights. What goes beside
-# them is small; larger batches may end in oom, which is a result.
+# rtx4090 - one NVIDIA RTX 4090 (24 GB), 8B checkpoints in bf16. 16 GB are weights, so larger
+# batches may run out of memory, which is a result.
 include pipelines/profiles/gpu.mk
 PROMPTS       := 64
 SCALE_LENGTHS := 128,512,1024

@@ -324,7 +324,7 @@ static const char jobs_text[] =
     "The part tools: measure, score-exact, score-text, report and pareto over records, by bytes a\n"
     "second of processor time, peak resident memory (looked at every 5 ms), and the shares of\n"
     "reading, hashing and parsing, which are those of three readers of the same bytes in this\n"
-    "process; below 75 MB/s the row says which share is the largest.\n"
+    "process; below 40 MB/s the row says which share is the largest.\n"
     "The part training: a loss with its gradient over 1024 rows (tiny: 64), with layers computed\n"
     "again and with logits of all rows at once: bytes of the activations, and time.\n"
     "The part activations: the bytes of a latent thought model of 12 layers, 768 wide, with 50258\n"

@@ -50,9 +50,7 @@ run_of() {
     } > "$T/in"
     "$BIN/compare" -q --no-meta --by option --base base --cost e2e_ns "$T/in" > "$T/comparison"
     conforms "$T/comparison"
-    jq -cn -f pipelines/ablation.jq --arg systems "llada llama" --slurpfile options "$T/options" \
-        "$T/in" "$T/comparison" \
-        > "$T/outcomes"
+    "$BIN/compare" -q --no-meta --claims "$T/options" "$T/in" "$T/comparison" > "$T/outcomes"
     conforms "$T/outcomes"
 }
 
@@ -98,12 +96,13 @@ four() {
           and ($o.other.time_ratio - 0.5) * ($o.other.time_ratio - 0.5) < 1e-9
           and $o.base.time_ratio == null and $o.base.e2e_ns == 1e8 and $o.base.claims == []
           and $o.absent.not_run_reason != null' "$T/outcomes"
-    jq -nr -f pipelines/outcomes.jq "$T/outcomes" > "$T/said"
+    jq -nr -f pipelines/experiment/ablation/outcomes.jq "$T/outcomes" > "$T/said"
     grep -q '^    2-19 not held: less (memory_weights_bytes -50 %)$' "$T/said"
     grep -q '^llada elsewhere (--elsewhere): it needs a GPU$' "$T/said"
     grep -q '^llada absent (--absent): it needs what this machine lacks$' "$T/said"
     [ "$(tail -n 1 "$T/said")" = "claims: 3 held, 4 not applicable, 3 not held, 1 undecided" ]
-    jq -nr -f pipelines/found.jq "$T/outcomes" | grep -q "^2-18	held, llada lean: half; .* -50 %$"
+    jq -nr -f pipelines/phase/found.jq "$T/outcomes" |
+        grep -q "^2-18	held, llada lean: half; .* -50 %$"
 }
 
 @test "an option is held against another one than the first, where it says so" {
@@ -119,21 +118,21 @@ four() {
           '{"against": "noise"}'
     } > "$T/options"
     conforms "$T/options"
-    jq -cn -f pipelines/ablation.jq --arg systems llada --slurpfile options "$T/options" "$T/in" \
-        "$T/comparison" > "$T/outcomes"
+    "$BIN/compare" -q --no-meta --claims "$T/options" "$T/in" "$T/comparison" > "$T/outcomes"
     conforms "$T/outcomes"
     jq -se '.[2].against == "noise" and (.[1] | has("against") | not) and
         (.[2].time_ratio - 0.75) * (.[2].time_ratio - 0.75) < 1e-9 and .[1].time_ratio > 1.9 and
         (.[2].claims | map(.outcome) == ["held", "held", "held"])' "$T/outcomes"
-    jq -nr -f pipelines/outcomes.jq "$T/outcomes" |
+    jq -nr -f pipelines/experiment/ablation/outcomes.jq "$T/outcomes" |
         grep -q '^llada floats (--floats) beside noise: '
-    [ "$(jq -nr -f pipelines/options.jq "$T/options" | grep -c '^option_AGAINST += noise$')" -eq 1 ]
+    [ "$(jq -nr -f pipelines/experiment/ablation/options.jq "$T/options" |
+        grep -c '^option_AGAINST += noise$')" -eq 1 ]
 }
 
 @test "tokens that change where none may are an error" {
     four | jq -c 'if .option == "other" then .exact = ["llada"] else . end' > "$T/options"
     run_of
-    run jq -nr -f pipelines/outcomes.jq "$T/outcomes"
+    run jq -nr -f pipelines/experiment/ablation/outcomes.jq "$T/outcomes"
     [ "$status" -eq 5 ]
     [[ $output == *"error: tokens changed where none may: llada other"* ]]
 }
@@ -145,7 +144,7 @@ four() {
     while read -r row; do grep -q "^$row	" data/requirements.tsv; done < "$T/rows"
     jq -se 'map(.option) | length == (unique | length) and .[0] == "base"' data/ablation.ndjson
     jq -se 'all(.[].claims[]?; (.most == null) != (.least == null))' data/ablation.ndjson
-    jq -nr -f pipelines/options.jq data/ablation.ndjson > "$T/mk"
+    jq -nr -f pipelines/experiment/ablation/options.jq data/ablation.ndjson > "$T/mk"
     echo '{"id":"p","prompt_ids":[11,42,300,7,99]}' > "$T/prompt"
     # bad usage (64) is only what says that it needs something
     jq -r 'select(.from == null) | .option as $o | (if .needs then 64 else 69 end) as $may
@@ -162,10 +161,10 @@ four() {
     done < "$T/flags"
     # what a shell or make would take apart is refused
     option a '[]' '[]' '{"flags": "--trim off; ls"}' > "$T/bad"
-    run jq -nr -f pipelines/options.jq "$T/bad"
+    run jq -nr -f pipelines/experiment/ablation/options.jq "$T/bad"
     [ "$status" -eq 65 ]
     option 'a$b' '[]' '[]' > "$T/bad"
-    run jq -nr -f pipelines/options.jq "$T/bad"
+    run jq -nr -f pipelines/experiment/ablation/options.jq "$T/bad"
     [ "$status" -eq 65 ]
 }
 
@@ -220,7 +219,7 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
     [[ $stderr == *"aggressive is left out: "*64* ]]
     run fits 4,x
     [ "$status" -eq 64 ]
-    jq -nr -f pipelines/fits.jq "$T/out" > "$T/said"
+    jq -nr -f pipelines/experiment/ablation/fits.jq "$T/out" > "$T/said"
     grep -q '^synth:llada-8b moderate, 128 + 128 tokens: .*8 GB -, 12 GB 32, ' "$T/said"
 }
 
@@ -295,7 +294,9 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
             | {kind: "quality", id: $id, metric: "elbo_nats", quant: "int8", model: "x/qat-\($how)",
                scored_tokens: 10, value: (50 - (if $how == "none" then 0 elif $id == "a" then 1
                                                 else 3 end))})' |
-        jq -sc -f pipelines/latent.jq > "$T/effects"
+        jq -sc -f pipelines/experiment/latent/latent.jq > "$T/samples"
+    conforms "$T/samples"
+    "$BIN/compare" -q --no-meta --samples "$T/samples" > "$T/effects"
     conforms "$T/effects"
     jq -se 'def near($x): . - $x | . < 1e-9 and . > -1e-9; map({(.metric): .}) | add |
         .rwkv6_late_early_ratio.value == (64 - 49) / (16 - 9) and
@@ -320,11 +321,10 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
       claim long-answers '[{"row":"3-14","text":"t","metric":"cache_32_ratio","least":10}]'
     } > "$T/options"
     conforms "$T/options"
-    jq -cn -f pipelines/ablation.jq --arg systems ltm --slurpfile options "$T/options" \
-        "$T/effects" > "$T/outcomes"
+    "$BIN/compare" -q --no-meta --claims "$T/options" "$T/effects" > "$T/outcomes"
     conforms "$T/outcomes"
     jq -se 'map({(.option): [.claims[].outcome]}) | add ==
         {wkv: ["held", "not held", "not applicable"], "long-answers": ["not held"]}' "$T/outcomes"
     # they are no options that make runs
-    [ "$(jq -nr -f pipelines/options.jq "$T/options" | grep -c NAMES)" -eq 1 ]
+    [ "$(jq -nr -f pipelines/experiment/ablation/options.jq "$T/options" | grep -c NAMES)" -eq 1 ]
 }

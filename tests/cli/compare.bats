@@ -317,7 +317,7 @@ metric() {
             | if .kind == "times" then .e2e_ns |= map(map(. * 1.05))
               else .launch_values[].value *= 1.05 end' "$T/two" |
             compare --by model --base self --cost e2e_ns "$T/two" - |
-            jq -sc -f pipelines/same.jq --arg factor 1.05
+            compare --self-test 1.05
     }
     check 100.5 101 99.2 100.1 101.8 98.2 > "$T/good"
     jq -e '.pass and .verdict == "SAME" and .handicap == "FOUND"' "$T/good"

@@ -242,9 +242,9 @@ no_ratio()
     done
     run "$BIN/conclude" no-such-file
     [ "$status" -eq 66 ]
-    run "$BIN/conclude" --against no-such-file "$F/claims.ndjson"
+    run "$BIN/compare" --stored no-such-file "$F/claims.ndjson"
     [ "$status" -eq 66 ]
-    run "$BIN/conclude" --against "$F/measure-metric.ndjson" "$F/claims.ndjson"
+    run "$BIN/compare" --stored "$F/measure-metric.ndjson" "$F/claims.ndjson"
     [ "$status" -eq 65 ]
 }
 
@@ -253,7 +253,7 @@ no_ratio()
 # against STATUS: of then.ndjson and claims.ndjson
 against()
 {
-    run "$BIN/conclude" --no-meta --against then.ndjson claims.ndjson -o checks.ndjson
+    run "$BIN/compare" --no-meta --stored then.ndjson claims.ndjson -o checks.ndjson
     echo "$output"
     [ "$status" -eq "$1" ]
 }

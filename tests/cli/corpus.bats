@@ -172,7 +172,7 @@ recited() {
 
 @test "the committed corpus is large enough and comes from the generator" {
     [ "$(gzip -dc data/corpus/train.ndjson.gz | jq -j '.text + .reference' | wc -c)" -gt 3000000 ]
-    seed=$(sed -n 's/^CORPUS_SEED *:= *//p' pipelines/corpus.mk)
+    seed=$(sed -n 's/^CORPUS_SEED *:= *//p' pipelines/experiment/models/corpus.mk)
     for part in train valid test; do
         cmp <(gzip -dc data/corpus/$part.ndjson.gz | head -n 100) \
             <("$BIN/write-corpus" --part $part --count 100 --mix 0.4 --seed "$seed")
@@ -199,7 +199,7 @@ recited() {
     for f in data/models/*/loss*.ndjson; do
         jq -se 'all(.argv // [] | any(test("corpus/test")) | not)' "$f"
     done
-    ! grep -n 'corpus/test' pipelines/models.mk || false
+    ! grep -n 'corpus/test' pipelines/experiment/models/models.mk || false
 }
 
 @test "bad usage exits 64" {

@@ -23,7 +23,7 @@ replica() { # GOAL: of the points that are run again
 @test "the stored run of the demo comes out again: answers id by id, quality" {
     # few launches and few points: no times, and what is of more points is not compared
     jq -c 'select(.name == "answers" or .name == "quality")' data/demo/stored.ndjson > "$D/points"
-    run "$BIN/conclude" --no-meta --against "$D/points" "$D/claims.ndjson" -o "$D/replicate.ndjson"
+    run "$BIN/compare" --no-meta --stored "$D/points" "$D/claims.ndjson" -o "$D/replicate.ndjson"
     echo "$output"
     [ "$status" -eq 69 ]
     jq -se 'map(select(.pass == false)) == []' "$D/replicate.ndjson"

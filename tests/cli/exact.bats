@@ -20,9 +20,10 @@ conforms() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq
 
 @test "no option that is called exact changes a token, on either model" {
     conforms data/exact.ndjson
-    pipelines/exact data/exact.ndjson "$T/prompts" "$T/run" > "$T/records"
+    pipelines/bin/exact data/exact.ndjson "$T/prompts" "$T/run" > "$T/records"
     conforms "$T/records"
-    jq -nr -f pipelines/exactness.jq "$T/records" > "$T/said" || { cat "$T/said"; false; }
+    jq -nr -f pipelines/experiment/exact/exactness.jq "$T/records" > "$T/said" ||
+        { cat "$T/said"; false; }
     jq -se '(map(select(.answers != null)) | length) >= 50 and
         all(.[]; .answers == null or (.answers == 4 and .tokens > 20)) and
         all(.[]; .answers != null or .outcome_reason != null)' "$T/records"
@@ -43,8 +44,8 @@ conforms() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq
     export EXACT_LENGTH=4 EXACT_STEPS=2 LLADA=synth:tiny-llada LLAMA=synth:tiny-llama
     echo '{"id":"p","prompt_ids":[11,42,300,7,99]}' > "$T/prompts"
     jq -c 'select(.flags | startswith("--device cuda"))' data/exact.ndjson > "$T/cases"
-    pipelines/exact "$T/cases" "$T/prompts" "$T/run" > "$T/records"
-    jq -nr -f pipelines/exactness.jq "$T/records"
+    pipelines/bin/exact "$T/cases" "$T/prompts" "$T/run" > "$T/records"
+    jq -nr -f pipelines/experiment/exact/exactness.jq "$T/records"
     jq -se 'length == 7 and all(.answers == 1 and .device == "cuda")' "$T/records"
 }
 
@@ -52,7 +53,7 @@ conforms() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq
     jq -c 'select(.case | IN("row-tile", "attention-dense", "threads"))' data/exact.ndjson \
         > "$T/cases"
     mkdir "$T/bin"
-    cp -s "$BIN/gen-llama" "$T/bin"
+    cp -s "$BIN/gen-llama" "$BIN/compare" "$T/bin"
     # the last id of one prompt is another one where rows are tiled; an answer is missing where
     # there is one thread
     cat > "$T/bin/gen-llada" << END
@@ -65,8 +66,8 @@ conforms() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq
 esac
 END
     chmod +x "$T/bin/gen-llada"
-    BIN=$T/bin pipelines/exact "$T/cases" "$T/prompts" "$T/run" > "$T/records"
-    run jq -nr -f pipelines/exactness.jq "$T/records"
+    BIN=$T/bin pipelines/bin/exact "$T/cases" "$T/prompts" "$T/run" > "$T/records"
+    run jq -nr -f pipelines/experiment/exact/exactness.jq "$T/records"
     [ "$status" -eq 5 ]
     [[ $output == *"llada row-tile (--row-tile 16): 1 of 4 answers differ, in 1 of "* ]]
     [[ $output == *"error: ids changed where none may: llada row-tile, llada threads"* ]]
@@ -75,9 +76,9 @@ END
         | .[0].differing_answers == 4 and .[0].claimed == false' "$T/records"
     echo '{"kind":"exact_case","case":"x","flags":"--trim off","shows":{"row_tile":true}}' \
         > "$T/cases"
-    run pipelines/exact "$T/cases" "$T/prompts" "$T/run"
+    run pipelines/bin/exact "$T/cases" "$T/prompts" "$T/run"
     [ "$status" -eq 65 ]
     [[ $output == *'x: its records do not show {"row_tile":true}'* ]]
-    run jq -nr -f pipelines/exactness.jq /dev/null
+    run jq -nr -f pipelines/experiment/exact/exactness.jq /dev/null
     [ "$status" -eq 5 ]
 }

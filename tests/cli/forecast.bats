@@ -191,7 +191,7 @@ measured() {
         length >= 3 and any(test("Zen 3")) and any(test("Zen 5")) and any(test("H100"))' "$T/out"
     jq -s -e 'any(.[]; .hardware == "h100-sxm" and .against == "measurement" and .ratio > 0)' \
         "$T/out"
-    jq -sr -f pipelines/forecast-check.jq "$T/out" > "$T/table"
+    jq -sr -f pipelines/experiment/shapes/forecast-check.jq "$T/out" > "$T/table"
     cat "$T/table"
     tr -s ' \n' '  ' < data/measured/README.md > "$T/page"
     grep '^[|-]' "$T/table" | while IFS= read -r line; do # the page says what the target prints
@@ -220,7 +220,8 @@ measured() {
     # the ratio of a rate is turned over: what is too optimistic is below 1
     jq -n '{schema: "crossover/1", kind: "forecast", run: "r", what: "check", modelled: true,
         against: "publication", source: "S", metric: "output_tokens_per_s", ratio: 4,
-        paradigm: "autoregressive", quant: "none"}' | jq -sr -f pipelines/forecast-check.jq |
+        paradigm: "autoregressive", quant: "none"}' |
+        jq -sr -f pipelines/experiment/shapes/forecast-check.jq |
         grep -Fx '| published: S | LLaMA | 1 | 0.25 | 0.25 | 0.25 |'
 }
 
@@ -358,7 +359,7 @@ sweep() {
     sweep 1 2 4 | jq -c 'if .steps == 4 then .launch_values[].value *= 1.5 else . end' |
         forecast --along-steps --steps 8 - | tee "$T/off" |
         jq -s -e '.[0].residual_ratio > 0.2 and all(.[]; .line_holds == false)'
-    jq -r -f pipelines/shapes.jq "$T/off" |
+    jq -r -f pipelines/experiment/shapes/shapes.jq "$T/off" |
         grep 'DOUBTFUL: a point is [0-9.]* % off the line' > /dev/null
     sweep 1 2 4 | jq -c 'if .steps == 2 then .disturbed = true else . end' |
         forecast --along-steps --steps 8 - |
@@ -376,7 +377,8 @@ sweep() {
     sound "$T/out"
     jq -s -e 'all(.[]; .lo == null and .hi == null and .lo_reason == "fewer than 5 launches" and
         .launches == 4) and .[0].e2e_ns > 0 and .[1].steps > 0' "$T/out"
-    jq -r -f pipelines/shapes.jq "$T/out" | grep 'no interval: fewer than 5 launches' > /dev/null
+    jq -r -f pipelines/experiment/shapes/shapes.jq "$T/out" |
+        grep 'no interval: fewer than 5 launches' > /dev/null
     sweep 1 2 4 | jq -c "if .model == \"t\" then $four else . end" |
         forecast --along-steps --steps 16 - |
         jq -s -e '.[0].lo > 0 and .[1].lo == null and .[1].launches == 4'
@@ -402,7 +404,7 @@ sweep() {
         paste -sd ' ')" = '[1,false] [4,false] [4.25,true]' ]
     jq -s -e '.[3] | .what == "crossover" and .is_far == false and
         (.beyond_ratio - .steps / 4 | fabs) < 1e-9' "$T/out"
-    jq -r -f pipelines/shapes.jq "$T/out" > "$T/said"
+    jq -r -f pipelines/experiment/shapes/shapes.jq "$T/out" > "$T/said"
     [ "$(grep -c 'DOUBTFUL' "$T/said")" -eq 1 ]
     grep -q '17 steps .*DOUBTFUL: 4.3 times beyond the measured steps' "$T/said"
 }
@@ -420,7 +422,8 @@ sweep() {
     sound "$T/out"
     jq -s -e '.[0].what == "line" and .[0].measured_steps == [1, 2, 4] and .[0].launches == 2 and
         .[0].model == "synth:tiny-llada" and .[1].llama == "synth:tiny-llama"' "$T/out"
-    jq -r -f pipelines/shapes.jq "$T/out" | grep 'modelled from steps 1, 2, 4' > /dev/null
+    jq -r -f pipelines/experiment/shapes/shapes.jq "$T/out" |
+        grep 'modelled from steps 1, 2, 4' > /dev/null
 }
 
 @test "--along-steps: 1500 sweeps in seconds; a length that is none is left out" {

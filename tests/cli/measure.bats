@@ -320,7 +320,7 @@ stream() {
     jq -se '.[0].kind == "meta" and .[0].tool == "measure" and
         (map(select(.kind == "parent")) | length == 1 and .[0].tool == "gen-llama" and
             .[0].machine.fingerprint == "aaaaaaaaaaaa")' "$T/m"
-    jq -sc -f pipelines/measured.jq "$T/m" > "$T/kept"
+    jq -sc -f pipelines/experiment/shapes/measured.jq "$T/m" > "$T/kept"
     jq -se --slurpfile m "$T/m" 'all(.[0, 1]; .kind == "parent") and .[1].tool == "measure" and
         .[1].machine.fingerprint == "aaaaaaaaaaaa" and
         .[1].analysis_machine == $m[0].machine and
@@ -328,7 +328,8 @@ stream() {
         "$T/kept"
     # measured where it was made: one machine
     jq -c --slurpfile m "$T/m" 'if .kind == "parent" then .machine = $m[0].machine else . end' \
-        "$T/m" | jq -sc -f pipelines/measured.jq | jq -se 'any(.tool == "measure" and
+        "$T/m" | jq -sc -f pipelines/experiment/shapes/measured.jq |
+        jq -se 'any(.tool == "measure" and
             .machine != null) and all(has("analysis_machine") | not)'
 }
 
@@ -529,8 +530,8 @@ many() {
     }'
 }
 
-@test "memory: eight bytes for each gap, however many there are" {
+@test "memory: 24 bytes for each gap, however many there are" {
     many 20 400 250 > "$T/many" # two million gaps
-    bash -c "ulimit -v 110000; '$BIN/measure' --no-meta '$T/many'" > "$T/out"
+    bash -c "ulimit -v 200000; '$BIN/measure' --no-meta '$T/many'" > "$T/out"
     jq -es 'map(select(.metric == "itl_ns")) | length == 20 and all(.n == 100000)' "$T/out"
 }

@@ -343,13 +343,14 @@ apart() {
         how=("$BIN/${shape#*:}" -m "synth:${shape%:*}" --device cpu --warmup 0 "${how[@]}"
              --limit 1 "$T/prompts")
         "${how[@]}" > "$T/whole" 2> "$T/said"
-        pipelines/within $((cap + cap / 8)) "$T/group" "${how[@]}" --mem-cap "$cap" \
+        pipelines/bin/within $((cap + cap / 8)) "$T/group" "${how[@]}" --mem-cap "$cap" \
             --device-map auto > "$T/out" 2> "$T/said" || { cat "$T/said"; return 1; }
         jq -se --argjson cap "$cap" 'map(select(.kind == "generation")) |
             all(.status == "ok" and .offload_layers >= 3 and
             .memory.reserved_peak_bytes <= $cap)' "$T/out"
         jq -nc --arg cap 190M --argjson bytes "$cap" --slurpfile group "$T/group" \
-            --slurpfile whole "$T/whole" --slurpfile run "$T/out" -f pipelines/caps.jq > "$T/cap"
+            --slurpfile whole "$T/whole" --slurpfile run "$T/out" \
+            -f pipelines/experiment/offload/caps.jq > "$T/cap"
         conforms "$T/cap"
         jq -e '.same_ids and .measured_ratio > 0' "$T/cap"
         ! jq -e .group_peak_reason "$T/group" || skip "$(jq -r .group_peak_reason "$T/group")"

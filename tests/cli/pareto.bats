@@ -251,7 +251,7 @@ right() {
 
 @test "steps are refined where X_q lies between counts an octave apart" {
     sweep 300 200 8 16 32 64 128 256 | pareto --margin 0 --suggest --octaves 0.5 > "$T/p"
-    [ "$(jq -nr -f pipelines/refine-steps.jq --arg steps 8,16,32,64,128,256 "$T/p")" = 45,91 ]
+    [ "$(jq -nr -f pipelines/phase/refine-steps.jq --arg steps 8,16,32,64,128,256 "$T/p")" = 45,91 ]
 }
 
 @test "the band of the best quality within a budget, and the hypervolumes" {
@@ -451,7 +451,7 @@ load() {
         < "$T/p")" = true ]
     [ "$(crossover X_batch '[.cells[].ratio * 20 | round] == [5, 9, 16, 27, 40]' \
         < "$T/p")" = true ]
-    jq -sr -f pipelines/scale.jq "$T/p" | grep -q '^X_batch .*: cheaper up to 5\.[0-9]'
+    jq -sr -f pipelines/phase/scale.jq "$T/p" | grep -q '^X_batch .*: cheaper up to 5\.[0-9]'
     load | jq -c 'if .model == "llama" then .value /= 9 | .launch_values[].value /= 9 else . end' |
         pareto > "$T/p"
     [ "$(crossover X_batch '[.exists, .reason]' < "$T/p")" = \

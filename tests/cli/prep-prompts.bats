@@ -334,7 +334,7 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     ln -s L licences/M
     printf 'short\n%%\n%s\n%%\n' "$words $words $words $words fortune" > fortunes/f
     MAN=man LICENCES=licences FORTUNES=fortunes \
-        "$BATS_TEST_DIRNAME/../../pipelines/system-text" > text
+        "$BATS_TEST_DIRNAME/../../pipelines/bin/system-text" > text
     cat text
     [ "$(grep -c '^= ' text)" -eq 4 ] && [ "$(grep -vc '^= ' text)" -eq 3 ]
     grep -q '^bold is also here "quoted": one two .* thirteen$' text

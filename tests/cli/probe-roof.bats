@@ -34,7 +34,7 @@ shares() {
         ceilings.ndjson metrics.ndjson
     jq -se 'map(select(.metric == "decode_mbu_ratio") | {(.arch): (.value != null)}) | add
         == {llada: false, llama: true}' metrics.ndjson
-    jq -sr -f "$ROOT/pipelines/roof.jq" metrics.ndjson > lines
+    jq -sr -f "$ROOT/pipelines/phase/roof.jq" metrics.ndjson > lines
     [ "$(wc -l < lines)" -eq 2 ]
     number='[0-9.e-]+ %'
     grep -qE "^synth:tiny-llada: $number of memory bandwidth, $number of peak [a-z0-9]+\$" lines

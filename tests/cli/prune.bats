@@ -245,7 +245,7 @@ figure_records() {
     grep -q 'no pruned model' "$T/none.txt"
     jq -c '. + {heads: 1, kv_heads: 1, source_heads: 2, source_kv_heads: 2, ffn: 3, source_ffn: 4,
         packed_bytes: 1e6, source_bytes: 2e6}' "$T/records" > "$T/whole"
-    run -0 jq -sr -f pipelines/pruning.jq "$T/whole"
+    run -0 jq -sr -f pipelines/experiment/pruning/pruning.jq "$T/whole"
     [[ $output == *"x-l2-5: 40 % of the parameters gone (1/1 of 2/2 heads, 3 of 4 units), "* ]]
     [[ $output == *"units), 1 of 2 MB; ppl x 3 [2.9, 3.1]; accuracy -50 [-60, -40] points"* ]]
 }

@@ -128,7 +128,7 @@ END
       "[20,600000,3865,7811]" ] # Wilson's of 12 among 20
     # and one of each answer, with how often it was given, says the same
     jq -c '.token_ids = [.text | tonumber]' "$T/g" > "$T/raw"
-    jq -cn -f pipelines/distinct.jq "$T/raw" > "$T/distinct"
+    jq -cn -f pipelines/phase/distinct.jq "$T/raw" > "$T/distinct"
     [ "$(jq -s -c '[length, (map(.copies) | add), (map(.copies) | unique)]' "$T/distinct")" = \
         "[30,100,[1,4,5]]" ]
     score "$T/distinct" > "$T/q"

@@ -147,7 +147,7 @@ setup()
 @test "two trainings into one folder: the second is refused with 75 and touches nothing" {
     mkdir "$T/m"
     run -75 --separate-stderr flock "$T/m" "${train[@]}" --out "$T/m" corpus
-    [ "$stderr" = "train-lm: $T/m: another process is at work in this folder" ]
+    [ "$stderr" = "train-lm: $T/m: another process works in this folder" ]
     [ -z "$(ls -A "$T/m")" ]
     "${train[@]}" --out "$T/m" corpus > "$T/loss"
 }

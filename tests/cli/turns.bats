@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# --turns: two generators work prompt by prompt, one at a time; pipelines/side-by-side runs a pair.
+# --turns: two generators work prompt by prompt, one at a time; pipelines/bin/side-by-side runs a
+# pair.
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -24,7 +25,7 @@ timed() { jq -c 'select(.kind == "generation" and .phase == "timed")' "$T/$1"; }
 
 @test "both make as many units of work on each prompt, one at a time" {
     # shellcheck disable=SC2046  # words
-    pipelines/side-by-side "$T" 1 0 turns -- $(party llada) -- $(party llama)
+    pipelines/bin/side-by-side "$T" 1 0 turns -- $(party llada) -- $(party llama)
     [ "$(timed llada | jq -r .id | paste -sd ' ')" = "a a b b" ]
     [ "$(timed llama | jq -c '[.id, .round]' | paste -sd ' ')" = \
         '["a",0] ["a",1] ["b",0] ["b",1]' ]
@@ -36,17 +37,18 @@ timed() { jq -c 'select(.kind == "generation" and .phase == "timed")' "$T/$1"; }
 
 @test "one after the other gives the same answers" {
     # shellcheck disable=SC2046
-    pipelines/side-by-side "$T" 1 0 turns -- $(party llada) -- $(party llama)
+    pipelines/bin/side-by-side "$T" 1 0 turns -- $(party llada) -- $(party llama)
     timed llada | jq -c '[.id, .steps, .token_ids]' | sort > "$T/turns"
     rm "$T/llada"
     # shellcheck disable=SC2046
-    pipelines/side-by-side "$T" 1 0 alone -- $(party llada) -- $(party llama)
+    pipelines/bin/side-by-side "$T" 1 0 alone -- $(party llada) -- $(party llama)
     timed llada | jq -c '[.id, .steps, .token_ids]' | sort | cmp - "$T/turns"
 }
 
 @test "a party that fails ends the pair" {
     # shellcheck disable=SC2046
-    run timeout 60 pipelines/side-by-side "$T" 1 0 turns -- $(party llada) -- $(party llama --bogus)
+    run timeout 60 pipelines/bin/side-by-side "$T" 1 0 turns \
+        -- $(party llada) -- $(party llama --bogus)
     [ "$status" -eq 64 ]
     [ ! -e "$T/llada" ] || ! grep -q '"status":"ok","kind":"end"' "$T/llada"
     run -64 "$BIN/gen-llama" -m data/models/llama-demo --party 0/2 "$T/prompts"

@@ -1,4 +1,4 @@
-/* test-hash.c - SHA-256, and going on from its state. */
+/* test-hash.c - SHA-256. */
 #include "lib/base/hash.h"
 #include "tests/tap.h"
 
@@ -18,37 +18,8 @@ static void test_vectors(void)
        "a million times a");
 }
 
-/* A hash goes on from its state, wherever in a block it is cut. */
-static void test_hash_resumes(void)
-{
-    enum { N = 200 };
-    char bytes[N], state[65], want[65], got[65];
-    int same = 0;
-    for (size_t i = 0; i < N; i++)
-        bytes[i] = (char)(i * 37);
-    hash_bytes(bytes, N, want);
-    for (size_t n = 0; n <= N; n++) {
-        struct hash *a = hash_new();
-        hash_add(a, bytes, n);
-        hash_state(a, state);
-        const size_t whole = n - n % HASH_BLOCK;
-        struct hash *b = hash_resume(state, (int64_t)whole);
-        hash_add(b, bytes + whole, N - whole);
-        hash_hex(b, got);
-        same += hash_bytes_added(a) == (int64_t)n && hash_bytes_added(b) == N && !strcmp(want, got);
-        hash_free(a);
-        hash_free(b);
-    }
-    struct hash *far = hash_resume(state, (int64_t)1 << 40);
-    ok(same == N + 1 && hash_bytes_added(far) == (int64_t)1 << 40, "a hash goes on from its state");
-    hash_free(far);
-    state[63] = 'g';
-    ok(!hash_resume("", 0) && !hash_resume(state, 0), "which is 64 hex digits");
-}
-
 int main(void)
 {
     test_vectors();
-    test_hash_resumes();
     return tap_done();
 }

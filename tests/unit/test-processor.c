@@ -130,7 +130,7 @@ static void test_others(void)
 static char *prints_of(const char *root)
 {
     char *path = mem_format("%s/%s", tmp, root), line[64] = "";
-    char *command = mem_format("pipelines/machine %s", path);
+    char *command = mem_format("pipelines/bin/machine %s", path);
     json_t *m = machine_describe_below(path);
     FILE *f = popen(command, "r");
     if (!f || !fgets(line, sizeof line, f) || pclose(f))

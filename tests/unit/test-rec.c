@@ -2,13 +2,9 @@
 #include "lib/base/buf.h"
 #include "lib/base/file.h"
 #include "lib/base/hash.h"
-#include "lib/base/rng.h"
-#include "lib/record/content.h"
-#include "lib/record/kept.h"
 #include "lib/record/machine/machine.h"
 #include "lib/record/rec.h"
 #include "lib/record/repeats.h"
-#include "lib/record/sums.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -61,36 +57,6 @@ static char *write_stream(const char *name)
     json_decref(r);
     ok(!rec_close(&w, "ok", &e), "closes: %s", e.text);
     return path;
-}
-
-/* A record of members that are text already is the same line. */
-static void test_text_members(void)
-{
-    char *path = path_of("members"), *argv[] = {"tool"};
-    struct common c = COMMON_DEFAULTS;
-    struct rec_writer w;
-    struct err e = {0};
-    c.output = path;
-    c.no_meta = 1;
-    c.run = "a \"b\"";
-    struct buf members = {0};
-    json_t *r = json_pack("{s:s, s:f, s:[i, n], s:f, s:b}", "id", "p\"\\\n\xc3\xa9", "value", 0.1,
-                          "list", 7, "whole", 3.0, "flag", 1);
-    const char *key;
-    json_t *v;
-    json_object_foreach(r, key, v)
-        rec_put(&members, key, json_incref(v));
-    int bad = rec_open(&w, &c, "tool", 1, argv, NULL, &e) ||
-              rec_write_members(&w, "quality", &members, &e) || rec_write(&w, "quality", r, &e) ||
-              rec_close(&w, "ok", &e);
-    char *text = text_of(path), *first = strstr(text, "\n");
-    size_t n = first ? (size_t)(first + 1 - text) : 0;
-    ok(!bad && n && strlen(text) == 2 * n && !memcmp(text, text + n, n),
-       "a record of members as text: %.*s", (int)n - 1, text);
-    buf_free(&members);
-    unlink(path);
-    free(text);
-    free(path);
 }
 
 /* Reads all; returns the number of records, *bad counts refused lines, *last keeps the message. */
@@ -147,7 +113,7 @@ static int taken(struct repeats *s, const char *more)
     struct err e = {0};
     char *text = mem_format("{\"kind\":\"generation\",\"point\":\"p\",\"id\":\"a\"%s}", more);
     json_t *r = json_loads(text, JSON_ALLOW_NUL, NULL);
-    int got = repeats_take(s, r, content_of_record(r), &e);
+    int got = repeats_take(s, r, &e);
     json_decref(r);
     free(text);
     return got < 0 && e.code != EXIT_BAD_DATA ? -2 : got;
@@ -348,132 +314,15 @@ static void test_machine(void)
     json_decref(b);
 }
 
-enum { KEPT_LINES = 3000, KEPT_LONG = 1700 };
-
-/* Line i, with its line feed: members that are asked for between others; one line is longer than
- * many blocks. */
-static void put_kept_line(struct buf *b, struct rng *r, int i)
-{
-    buf_format(b, "{\"kind\":\"generation\",\"id\":\"p\\\"%d\",\"ids\":[1,2,3],\"text\":\"", i);
-    for (uint64_t n = i == KEPT_LONG ? 5 << 20 : rng_below(r, 2500); n > 0; n--)
-        buf_char(b, 'x');
-    buf_format(b, "\",\"in\":{\"seq\":-1,\"more\":[]},\"seq\":%d,\"status\":\"oom\"}\n", i);
-}
-
-/* 1: the list is of lines 0 .. n-1 of these bytes. */
-static int is_kept_list(struct kept_list *l, const char *bytes, int64_t n)
-{
-    struct kept k;
-    int64_t same = 0;
-    for (int64_t i = 0; kept_next(l, &k); i++) {
-        char *id = mem_format("p\"%lld", (long long)i);
-        json_t *value = json_string(id);
-        size_t length = (size_t)(strchr(bytes, '\n') + 1 - bytes);
-        same += k.bytes == length && kept_is(&k, KEPT_KIND, "generation") &&
-                !kept_is(&k, KEPT_KIND, "generations") && kept_is(&k, KEPT_ID, id) &&
-                kept_equals(&k, KEPT_ID, value) && kept_int(&k, KEPT_SEQ, -1) == i &&
-                kept_number(&k, KEPT_SEQ) == (double)i && kept_int(&k, KEPT_MORE, -7) == -7 &&
-                isnan(kept_number(&k, KEPT_VALUE)) && kept_is(&k, KEPT_STATUS, "oom");
-        bytes += length;
-        json_decref(value);
-        free(id);
-    }
-    return same == n && l->records == n;
-}
-
-/* Of a work file with `lines` whole lines behind its first and some sums more: all that have one
- * but the last, and their hash. */
-static void check_kept(const char *path, const struct buf *b, const size_t *end, int64_t lines)
-{
-    struct sums s;
-    struct err e = {0};
-    struct kept_list l = {0};
-    struct hash *h = hash_new(), *proof;
-    char want[65], got[65];
-    const int64_t most = lines < KEPT_LINES ? lines : KEPT_LINES;
-    sums_open(&s, path, 0, &e);
-    for (int64_t i = 0, at = 0; i < lines + 2; i++) {
-        const int64_t to = (int64_t)end[i < KEPT_LINES ? i : KEPT_LINES];
-        hash_add(h, b->data + at, (size_t)(to - at));
-        sums_add(&s, h, &e);
-        at = to;
-    }
-    hash_free(h);
-    proof = hash_new();
-    hash_add(proof, b->data, end[0]);
-    int fd = open(path, O_RDONLY);
-    kept_prove(&l, &s, fd, &proof);
-    hash_hex(proof, got);
-    hash_bytes(b->data, end[most], want);
-    ok(!strcmp(got, want) && is_kept_list(&l, b->data + end[0], most),
-       "%lld lines of a work file, wherever blocks and parts end", (long long)lines);
-    close(fd);
-    hash_free(proof);
-    kept_free(&l);
-    sums_cut(&s, 0);
-    sums_close(&s);
-}
-
-static void test_kept(void)
-{
-    static const int64_t lines[] = {1, 7, 8, 9, KEPT_LONG, KEPT_LONG + 1, KEPT_LINES,
-                                    KEPT_LINES + 5};
-    struct rng r = {.seed = 3};
-    struct buf b = {0};
-    size_t end[KEPT_LINES + 1] = {6};
-    buf_text(&b, "first\n");
-    for (int i = 0; i < KEPT_LINES; i++) {
-        put_kept_line(&b, &r, i);
-        end[i + 1] = b.len;
-    }
-    buf_text(&b, "{\"kind\":\"generation\",\"id\":\"to");
-    char *path = file_with("kept", b.data, b.len);
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        check_kept(path, &b, end, lines[i]);
-    free(path);
-    buf_free(&b);
-}
-
-/* Lines that are no records: nothing of them is kept that would shift what comes behind. */
-static void test_kept_hostile(void)
-{
-    static const char *const line[] = {"", "{", "{\"", "{\"id\":", "{\"id\":\"x\0y\",\"seq\":3}",
-                                       "{\"id\\\"\":1,\"seq\":3", "{\"id\0\":1}", "[\"id\"]",
-                                       "{\"seq\":03x}", "{\"id\":\"\\"};
-    static const size_t n[] = {0, 1, 2, 6, 20, 17, 9, 6, 11, 8};
-    struct kept_list l = {0};
-    struct kept k;
-    for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
-        char *exact = mem_alloc(n[i]); /* so that a byte read behind the end is found */
-        memcpy(exact, line[i], n[i]);
-        kept_add(&l, exact, n[i]);
-        free(exact);
-    }
-    kept_add(&l, "{\"id\":5,\"value\":-1.5}", 21);
-    size_t lengths = 0;
-    for (size_t i = 0; i < sizeof n / sizeof *n; i++)
-        lengths += kept_next(&l, &k) && k.bytes == n[i] + 1 &&
-                   !kept_is(&k, KEPT_ID, "x") && kept_int(&k, KEPT_VALUE, 9) == 9;
-    json_t *five = json_integer(5);
-    ok(lengths == sizeof n / sizeof *n && kept_next(&l, &k) && kept_equals(&k, KEPT_ID, five) &&
-       !kept_is(&k, KEPT_ID, "5") && kept_number(&k, KEPT_VALUE) == -1.5 && !kept_next(&l, &k),
-       "lines that are no records shift none");
-    json_decref(five);
-    kept_free(&l);
-}
-
 int main(void)
 {
     files_begin();
     test_members();
-    test_text_members();
     test_repeats();
     test_round_trip();
     test_lines();
     test_long_line();
     test_counts();
-    test_kept();
-    test_kept_hostile();
     test_broken_outputs();
     test_machine();
     files_end();

@@ -18,38 +18,7 @@ struct both {
     double within;           /* largest factor between two times */
 };
 
-/* ---- reading ---- */
-
-json_t *agreement_read(const char *path, int *edited, struct err *e)
-{
-    const char *const paths[] = {path};
-    struct rec_reader *in = rec_read_open(paths, 1, e);
-    json_t *list = in ? json_array() : NULL;
-    int got = in ? 1 : 0;
-    *edited = 0;
-    while (got) {
-        json_t *r = NULL;
-        struct err bad = {0};
-        got = rec_read(in, &r, &bad);
-        if (got > 0 && !strcmp(rec_kind(r), "claim"))
-            json_array_append(list, r);
-        json_decref(r);
-        *edited |= got < 0;
-        if (got < 0 && bad.code != EXIT_BAD_DATA) {
-            err_set(e, bad.code, "%s", bad.text);
-            break;
-        }
-    }
-    if (in)
-        rec_read_close(in);
-    if (in && !e->code && !json_array_size(list))
-        err_set(e, EXIT_BAD_DATA, "%s: expected records of kind claim, found none", path);
-    if (e->code) {
-        json_decref(list);
-        return NULL;
-    }
-    return list;
-}
+/* ---- claims ---- */
 
 static int same_text(const json_t *a, const json_t *b, const char *key)
 {

@@ -16,18 +16,14 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "lib/base/err.h"
-
 struct agreement {
     int64_t agreed, differed, skipped;  /* claims */
     int64_t times, times_compared;      /* stored ratios of times; those compared */
 };
 
-/* The claims of a file ("-": standard input) as an array; the caller's reference. *edited 1: the
- * stream was changed after it was written. NULL: no claims (EXIT_BAD_DATA), or not readable. */
-json_t *agreement_read(const char *path, int *edited, struct err *e);
-/* A check record for each stored claim of a kind that is compared, then a summary. The caller's
- * reference. */
+/* Compares the claims of a stored run with those of another one (arrays of claim records): the
+ * fields of a check record for each stored claim that can be compared in principle, then of a
+ * summary. The caller's reference. */
 json_t *agreement_of(const json_t *was, const json_t *now, struct agreement *sum);
 
 #endif

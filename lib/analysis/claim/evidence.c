@@ -142,11 +142,11 @@ static void note_bad(struct evidence *v, const struct err *e)
 }
 
 /* Records of several prompt sets may have the same place; both count, except generations. */
-static int take_one(struct evidence *v, struct repeats *seen, const json_t *r, uint64_t content,
+static int take_one(struct evidence *v, struct repeats *seen, const json_t *r,
                     struct err *bad)
 {
     struct err place = {0};
-    int repeats = repeats_take(seen, r, content, &place);
+    int repeats = repeats_take(seen, r, &place);
     if (repeats < 0 && !strcmp(rec_kind(r), "generation")) {
         *bad = place;
         return -1;
@@ -159,7 +159,6 @@ static int read_all(struct evidence *v, struct rec_reader *in, int64_t limit, st
 {
     struct repeats seen = {0};
     int rc = 0;
-    rec_read_unchanging(in);
     for (int64_t n = 0; !rc && (!limit || n < limit); n++) {
         struct err bad = {0};
         json_t *r = NULL;
@@ -167,7 +166,7 @@ static int read_all(struct evidence *v, struct rec_reader *in, int64_t limit, st
         if (got == 0)
             break;
         if (got > 0)
-            got = take_one(v, &seen, r, rec_read_content(in), &bad);
+            got = take_one(v, &seen, r, &bad);
         if (got < 0 && bad.code != EXIT_BAD_DATA)
             rc = err_set(e, bad.code, "%s", bad.text);
         else if (got < 0)

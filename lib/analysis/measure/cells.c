@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/base/mix.h"
+#include "lib/base/hash64.h"
 #include "lib/record/rec.h"
 
 static size_t place_of(const struct cells *c, int64_t launch, uint32_t id)
 {
-    size_t at = (size_t)mix_bits((uint64_t)launch, id) & (c->slots - 1);
+    size_t at = (size_t)hash64_bits((uint64_t)launch, id) & (c->slots - 1);
     for (; c->slot[at]; at = (at + 1) & (c->slots - 1)) {
         const struct cell *v = &c->v[c->slot[at] - 1];
         if (v->launch == launch && v->id == id)

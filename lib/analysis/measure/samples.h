@@ -1,5 +1,5 @@
-/* samples.h - the numbers of each answer of one point, and the gaps between its emissions, stored
- * compactly (column.h) until all records are read.
+/* samples.h - the times and counts of each answer of one point, and each gap between two emissions
+ * of an answer, until the point is summarized.
  */
 #ifndef ANALYSIS_MEASURE_SAMPLES_H
 #define ANALYSIS_MEASURE_SAMPLES_H
@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "lib/analysis/measure/metrics.h"
-#include "lib/base/column.h"
 #include "lib/stat/launch.h"
 
 struct samples_answer { /* NaN: not known */
@@ -17,13 +16,10 @@ struct samples_answer { /* NaN: not known */
     double tokenize, prepare;                                    /* ns */
     double to_eos, words, steps, rows, committed, canvas;
 };
-enum { SAMPLES_COLUMNS = 18 };
 struct samples { /* begins as zeroes */
-    struct column of[SAMPLES_COLUMNS];
-    size_t n;
-    struct column gap_ns, gap_tokens; /* of all answers, in order */
-    struct launch_sample *odd;        /* gaps that ns / tokens does not reproduce exactly */
-    size_t n_odd, cap_odd;
+    struct samples_answer *answer; /* [n]; owned */
+    struct launch_sample *gap;     /* [gaps]: ns per token, weighted by tokens; owned */
+    size_t n, cap, gaps, cap_gaps;
 };
 
 /* Takes an answer and its gaps from events_gaps(): ns per token, and the number of tokens. */

@@ -67,29 +67,27 @@ static int read_count(const json_t *r, const char *key, int64_t otherwise, int64
                                        : "one above 2^53");
 }
 
-/* *list: whole numbers from 0, or NULL when absent. A list inside the record is copied; the copy is
- * valid until the next call. */
-static int whole_list(struct timing *t, const json_t *r, const char *key,
-                      const struct numbers **list, struct err *e)
+/* Reads a list of whole numbers from 0 into t->list until the next one is read. Returns how many;
+ * -1: it is absent or null; -2: *e filled. */
+static int64_t whole_list(struct timing *t, const json_t *r, const char *key, struct err *e)
 {
     const json_t *v = json_object_get(r, key), *one;
-    struct numbers *copy = &t->list;
     size_t i;
-    *list = numbers_of(t->lists, key);
-    if (!*list && v && !json_is_null(v) && !json_is_array(v))
-        return err_set(e, EXIT_BAD_DATA, "%s: expected an array, got %s", key, rec_type(v));
-    if (!*list && json_is_array(v)) {
-        *list = copy;
-        copy->n = 0;
-        json_array_foreach(v, i, one) {
-            MEM_GROW(copy->v, copy->n, copy->cap);
-            copy->v[copy->n++] = json_is_integer(one) ? json_integer_value(one) : -1;
+    if (!v || json_is_null(v))
+        return -1;
+    if (!json_is_array(v)) {
+        err_set(e, EXIT_BAD_DATA, "%s: expected an array, got %s", key, rec_type(v));
+        return -2;
+    }
+    json_array_foreach(v, i, one) {
+        MEM_GROW(t->list, i, t->cap_list);
+        t->list[i] = json_is_integer(one) ? json_integer_value(one) : -1;
+        if (t->list[i] < 0) {
+            err_set(e, EXIT_BAD_DATA, "%s[%zu]: expected a whole number from 0", key, i);
+            return -2;
         }
     }
-    for (i = 0; *list && i < (*list)->n; i++)
-        if ((*list)->v[i] < 0)
-            return err_set(e, EXIT_BAD_DATA, "%s[%zu]: expected a whole number from 0", key, i);
-    return 0;
+    return (int64_t)i;
 }
 
 /* Makes the lists hold n emissions. */
@@ -105,22 +103,23 @@ static void make_room(struct timing *t, size_t n)
 static int read_events(struct timing *t, const json_t *r, struct err *e)
 {
     const json_t *at = json_object_get(r, "emit_ns");
-    const struct numbers *ns = numbers_of(t->lists, "emit_ns"), *k;
     if (at && !json_is_null(at) && !json_is_array(at))
         return err_set(e, EXIT_BAD_DATA, "emit_ns: expected an array, got %s", rec_type(at));
-    if (whole_list(t, r, "emit_tokens", &k, e))
+    int64_t tokens = whole_list(t, r, "emit_tokens", e);
+    if (tokens < -1)
         return -1;
-    size_t n = ns ? ns->n : json_array_size(at), tokens = k ? k->n : 0;
-    if (n != tokens)
+    size_t n = json_array_size(at);
+    tokens = tokens < 0 ? 0 : tokens;
+    if (n != (size_t)tokens)
         return err_set(e, EXIT_BAD_DATA, "emit_tokens: expected %zu entries like emit_ns, got %zu",
-                       n, tokens);
+                       n, (size_t)tokens);
     make_room(t, n);
     t->n_emits = n;
     for (size_t i = 0; i < n; i++) {
-        const json_t *one = ns ? NULL : json_array_get(at, i);
-        t->emit_ns[i] = ns ? (double)ns->v[i] : json_number_value(one);
-        t->emit_tokens[i] = (double)k->v[i];
-        if (!(ns || json_is_number(one)) || !(t->emit_ns[i] >= (i ? t->emit_ns[i - 1] : 0)) ||
+        const json_t *one = json_array_get(at, i);
+        t->emit_ns[i] = json_number_value(one);
+        t->emit_tokens[i] = (double)t->list[i];
+        if (!json_is_number(one) || !(t->emit_ns[i] >= (i ? t->emit_ns[i - 1] : 0)) ||
             !(t->emit_ns[i] < TIME_LIMIT))
             return err_set(e, EXIT_BAD_DATA, "emit_ns[%zu]: expected times that do not fall, got "
                            "%.16g after %.16g", i, t->emit_ns[i], i ? t->emit_ns[i - 1] : 0);
@@ -217,7 +216,6 @@ static int not_after(const char *key, double value, const char *end, double limi
 static int times_agree(struct timing *t, const json_t *r, struct err *e)
 {
     double last = t->n_emits ? t->emit_ns[t->n_emits - 1] : NAN;
-    const struct numbers *steps;
     if (not_after("ttft_ns", t->ttft_ns, "e2e_ns", t->e2e_ns, e) ||
         not_after("ttft_commit_ns", t->ttft_commit_ns, "e2e_ns", t->e2e_ns, e) ||
         not_after("ttf_block_ns", t->ttf_block_ns, "e2e_ns", t->e2e_ns, e) ||
@@ -225,25 +223,25 @@ static int times_agree(struct timing *t, const json_t *r, struct err *e)
         not_after("e2e_ns", t->e2e_ns, "batch_ns", t->batch_ns, e) ||
         not_after("prefill_ns", t->prefill_ns, "batch_ns", t->batch_ns, e) ||
         not_after("prefill_flops", t->prefill_flops, "model_flops", t->model_flops, e) ||
-        not_after("prefill_bytes", t->prefill_bytes, "model_bytes", t->model_bytes, e) ||
-        whole_list(t, r, "step_ns", &steps, e))
+        not_after("prefill_bytes", t->prefill_bytes, "model_bytes", t->model_bytes, e))
         return -1;
-    for (size_t i = 1; steps && i < steps->n; i++)
-        if (steps->v[i] < steps->v[i - 1])
-            return err_set(e, EXIT_BAD_DATA, "step_ns[%zu]: expected times that do not fall, got "
-                           "%lld after %lld", i, (long long)steps->v[i],
-                           (long long)steps->v[i - 1]);
-    return 0;
+    int64_t steps = whole_list(t, r, "step_ns", e);
+    for (int64_t i = 1; i < steps; i++)
+        if (t->list[i] < t->list[i - 1])
+            return err_set(e, EXIT_BAD_DATA, "step_ns[%lld]: expected times that do not fall, got "
+                           "%lld after %lld", (long long)i, (long long)t->list[i],
+                           (long long)t->list[i - 1]);
+    return steps < -1 ? -1 : 0;
 }
 
 static int tokens_agree(struct timing *t, const json_t *r, struct err *e)
 {
-    const struct numbers *ids;
-    if (whole_list(t, r, "token_ids", &ids, e))
+    int64_t ids = whole_list(t, r, "token_ids", e);
+    if (ids < -1)
         return -1;
-    if (ids && t->new_tokens != (double)ids->n) /* exact: counts */
-        return err_set(e, EXIT_BAD_DATA, "new_tokens: expected the length of token_ids, %zu, got "
-                       "%.16g", ids->n, t->new_tokens);
+    if (ids >= 0 && t->new_tokens != (double)ids) /* exact: counts */
+        return err_set(e, EXIT_BAD_DATA, "new_tokens: expected the length of token_ids, %lld, got "
+                       "%.16g", (long long)ids, t->new_tokens);
     double sum = 0;
     for (size_t i = 0; i < t->n_emits; i++)
         sum += t->emit_tokens[i];
@@ -382,11 +380,10 @@ int timing_repeats(struct timing *t, json_t *outputs, const json_t *r)
 {
     uint64_t h = 0xcbf29ce484222325u; /* FNV-1a over the ids */
     const json_t *id = json_object_get(r, "id");
-    const struct numbers *ids;
-    struct err none = {0}; /* they were read without error before */
-    if (!whole_list(t, r, "token_ids", &ids, &none))
-        for (size_t i = 0; ids && i < ids->n; i++)
-            h = (h ^ (uint64_t)ids->v[i]) * 0x100000001b3u;
+    struct err none = {0}; /* they were read before */
+    int64_t ids = whole_list(t, r, "token_ids", &none);
+    for (int64_t i = 0; i < ids; i++)
+        h = (h ^ (uint64_t)t->list[i]) * 0x100000001b3u;
     char *key = json_is_string(id) ? mem_text(json_string_value(id))
                                    : mem_format("%" JSON_INTEGER_FORMAT, json_integer_value(id));
     const json_t *had = json_object_get(outputs, key);
@@ -401,6 +398,6 @@ void timing_free(struct timing *t)
 {
     free(t->emit_ns);
     free(t->emit_tokens);
-    free(t->list.v);
+    free(t->list);
     *t = (struct timing){0};
 }

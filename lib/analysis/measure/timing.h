@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
-#include "lib/record/numbers.h"
 
 enum { TIMING_MEMORY = 8 };
 enum timing_class {
@@ -26,7 +25,6 @@ enum timing_class {
 extern const char *const timing_memory_names[TIMING_MEMORY];
 
 struct timing {
-    const struct numbers_apart *lists; /* the caller's: lists parsed apart from records; NULL */
     int64_t launch, round, seq, batch_id; /* batch_id -1: none */
     double e2e_ns, batch_ns, ttft_ns, ttft_commit_ns, ttf_block_ns; /* batch_ns: e2e_ns if absent */
     double cpu_ns;                        /* processor time of the batch, all threads */
@@ -50,7 +48,8 @@ struct timing {
     double model_flops, model_bytes, prefill_flops, prefill_bytes, prefill_ns;
     double *emit_ns, *emit_tokens;        /* [n_emits]; owned, reused by the next record */
     size_t n_emits, cap_emits;
-    struct numbers list; /* scratch for lists that are in the record; owned */
+    int64_t *list;                        /* [cap_list]; scratch of a list of the record; owned */
+    size_t cap_list;
 };
 
 /* Reads a generation record; sets *t for the classes with numbers. TIMING_BAD: *e filled. Bad are:

@@ -13,6 +13,7 @@
 #include "lib/analysis/about.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
+#include "lib/record/content.h"
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/record/repeats.h"
@@ -69,19 +70,9 @@ static const char *text_once(struct runset *s, const char *text)
     return json_string_value(json_object_get(s->texts, text));
 }
 
-/* about_config() of a generation. If an earlier generation had the same settings (hash `said`),
- * there is nothing to add. */
-static json_t *about_generation(struct runset *s, const json_t *r, uint64_t said)
+static void add_generation(struct runset *s, const json_t *r)
 {
-    struct run_known *known = &s->known[said % RUNSET_KNOWN];
-    if (!said || known->said != said)
-        *known = (struct run_known){said, about_config(s, r)};
-    return known->about;
-}
-
-static void add_generation(struct runset *s, const json_t *r, uint64_t said)
-{
-    json_t *about = about_generation(s, r, said);
+    json_t *about = about_config(s, r);
     const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
     if (!about)
         return;
@@ -168,25 +159,26 @@ static void add_fitness(struct runset *s, json_t *r)
 }
 
 /* 1: a record of a kind that tools pass on, and it came before. */
-static int note_content(struct runset *s, const char *kind, uint64_t content)
+static int note_content(struct runset *s, const char *kind, const json_t *r)
 {
     size_t met = s->met.n;
     if (strcmp(kind, "check") && strcmp(kind, "method") && strcmp(kind, "comparison"))
         return 0;
+    uint64_t content = content_of_record(r);
     return places_of(&s->met, (const char *)&content, sizeof content) < met;
 }
 
-static void add_record(struct runset *s, json_t *r, uint64_t said, uint64_t content)
+static void add_record(struct runset *s, json_t *r)
 {
     const char *kind = rec_kind(r);
     s->records++;
     if (!strcmp(kind, "meta"))
         s->wall_s = wall_time(rec_text(r, "start"));
     if (!strcmp(kind, "generation")) {
-        add_generation(s, r, said);
+        add_generation(s, r);
         return;
     }
-    if (note_content(s, kind, content))
+    if (note_content(s, kind, r))
         return;
     if (!strcmp(kind, "prompt"))
         add_prompt(s, r);
@@ -211,17 +203,16 @@ static void add_record(struct runset *s, json_t *r, uint64_t said, uint64_t cont
 
 /* 1: the record counts. A generation at the place of another one does not; of metrics and qualities
  * the preferred one is chosen at the end. */
-static int is_new(struct runset *s, struct repeats *seen, const json_t *r,
-                  uint64_t content, struct err *line)
+static int is_new(struct runset *s, struct repeats *seen, const json_t *r, struct err *line)
 {
     int64_t before = seen->dropped;
-    int repeats = repeats_take(seen, r, content, line);
+    int repeats = repeats_take(seen, r, line);
     s->repeats += seen->dropped - before;
     return repeats == 0 || (repeats < 0 && strcmp(rec_kind(r), "generation"));
 }
 
-static int load_source(struct runset *s, struct repeats *seen, const char *path,
-                       const char *const *names, int64_t limit, struct err *e)
+static int load_source(struct runset *s, struct repeats *seen, const char *path, int64_t limit,
+                       struct err *e)
 {
     struct run_source *src = &s->sources[s->n_sources++];
     *src = (struct run_source){.path = mem_text(path)};
@@ -231,8 +222,6 @@ static int load_source(struct runset *s, struct repeats *seen, const char *path,
     struct rec_reader *reader = rec_read_open(paths, 1, e);
     if (!reader)
         return -1;
-    rec_read_about(reader, names);
-    rec_read_numbers(reader); /* number lists are not needed */
     int got = 0;
     s->wall_s = (double)NAN;
     while (!limit || s->records < limit) {
@@ -245,7 +234,7 @@ static int load_source(struct runset *s, struct repeats *seen, const char *path,
             *e = line;
             break;
         }
-        int counts = got > 0 && is_new(s, seen, r, rec_read_content(reader), &line);
+        int counts = got > 0 && is_new(s, seen, r, &line);
         if (got < 0 || (!counts && line.code)) {
             if (!s->bad++)
                 memcpy(s->first_bad, line.text, sizeof s->first_bad);
@@ -253,7 +242,7 @@ static int load_source(struct runset *s, struct repeats *seen, const char *path,
             src->records++;
         }
         if (counts)
-            add_record(s, r, rec_read_said(reader), rec_read_content(reader));
+            add_record(s, r);
         json_decref(r);
         got = 0;
     }
@@ -323,10 +312,8 @@ int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t li
     for (size_t i = 0; i < n; i++)
         if (strcmp(paths[i], "-") && access(paths[i], R_OK))
             return err_set(e, EXIT_NO_INPUT, "%s: %s", paths[i], strerror(errno));
-    const char **names = about_names();
     for (size_t i = 0; i < n && !bad; i++)
-        bad = load_source(s, &seen, paths[i], names, limit, e);
-    free(names);
+        bad = load_source(s, &seen, paths[i], limit, e);
     repeats_free(&seen);
     choose(s, "metric");
     choose(s, "quality");

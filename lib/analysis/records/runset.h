@@ -31,9 +31,6 @@ struct run_loss {      /* one training record */
     int by_steps, is_diffusion; /* is_diffusion: about_is_diffusion() */
 };
 
-struct run_known { uint64_t said; json_t *about; }; /* hash of the settings; entry of `configs` */
-enum { RUNSET_KNOWN = 64 };
-
 struct run_source {
     char *path;
     char sha256[65]; /* "" for standard input */
@@ -44,7 +41,6 @@ struct runset {
     json_t *kinds;   /* kind -> array of records */
     json_t *configs; /* point (about.h) -> settings of its records, passes, rows, prompt, text, and
                         numbers of answers: timed, oom, failed (timed out, interrupted) */
-    struct run_known known[RUNSET_KNOWN]; /* while reading: settings of generations */
     json_t *places;  /* "metric", "quality" -> {point and metric: place in that array} */
     struct run_point *points;
     size_t n_points, cap_points;

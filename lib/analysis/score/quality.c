@@ -27,38 +27,14 @@ json_t *quality_of(const json_t *about, const json_t *r, const char *metric, con
     return q;
 }
 
-void quality_said(struct buf *said, const json_t *about)
-{
-    const char *key;
-    json_t *v;
-    buf_clear(said);
-    json_object_foreach((json_t *)(uintptr_t)about, key, v)
-        rec_put(said, key, json_incref(v));
-}
-
-void quality_begin(struct buf *members, const struct buf *said, const json_t *r)
-{
-    buf_clear(members);
-    buf_put(members, said->data, said->len);
-    for (size_t i = 0; i < COPIED; i++) {
-        json_t *v = json_object_get(r, copied[i]);
-        if (v && !json_is_null(v))
-            rec_put(members, copied[i], json_incref(v));
-    }
-}
-
-int quality_write(struct rec_writer *w, struct buf *members, const char *metric,
+int quality_write(struct rec_writer *w, const json_t *about, const json_t *r, const char *metric,
                   const char *direction, json_t *value, const char *why, struct err *e)
 {
-    size_t common = members->len;
-    rec_put_plain(members, "metric", metric);
-    rec_put_plain(members, "direction", direction);
-    rec_put(members, "value", value ? value : json_null());
+    json_t *q = quality_of(about, r, metric, direction);
+    json_object_set_new(q, "value", value ? value : json_null());
     if (!value)
-        rec_put_plain(members, "value_reason", why);
-    int bad = rec_write_members(w, "quality", members, e);
-    members->len = common;
-    return bad;
+        json_object_set_new(q, "value_reason", json_string(why));
+    return rec_write(w, "quality", q, e);
 }
 
 json_t *quality_summary(const json_t *about, const char *metric, const char *direction,

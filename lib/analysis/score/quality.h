@@ -6,7 +6,6 @@
 #include <jansson.h>
 
 #include "lib/analysis/about.h"
-#include "lib/base/buf.h"
 #include "lib/record/rec.h"
 #include "lib/stat/pooled.h"
 #include "lib/stat/stat.h"
@@ -15,13 +14,10 @@
  * and copies of the scored record. The caller's reference. */
 json_t *quality_of(const json_t *about, const json_t *record, const char *metric,
                    const char *direction);
-/* The same record, written directly, for tools that score many responses. quality_said() makes the
- * text of `about` once; quality_begin() makes the members that all metrics of a response share;
- * quality_write() writes one metric with its value (stolen; NULL: null with the reason `why`). */
-void quality_said(struct buf *said, const json_t *about);
-void quality_begin(struct buf *members, const struct buf *said, const json_t *record);
-int quality_write(struct rec_writer *w, struct buf *members, const char *metric,
-                  const char *direction, json_t *value, const char *why, struct err *e);
+/* Writes the same record with its value (stolen); NULL: null with the reason `why`. */
+int quality_write(struct rec_writer *w, const json_t *about, const json_t *record,
+                  const char *metric, const char *direction, json_t *value, const char *why,
+                  struct err *e);
 /* A summary: value with its 95 % interval over n prompts. There is an interval from two prompts on,
  * or from one if `single`. why: the reason of a NaN. The caller's reference. */
 json_t *quality_summary(const json_t *about, const char *metric, const char *direction,

@@ -10,6 +10,7 @@
 #include "lib/analysis/about.h"
 #include "lib/analysis/score/quality.h"
 #include "lib/base/mem.h"
+#include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/stat/bootstrap.h"
 
@@ -26,20 +27,24 @@ static struct response_group *find_group(struct responses *s, const json_t *r)
     size_t place = places_of(&s->index, s->key.data, s->key.len);
     if (place == s->n) {
         MEM_GROW(s->group, s->n, s->cap);
-        s->group[s->n] = (struct response_group){.about = about_carried(r)};
-        quality_said(&s->group[s->n].said, s->group[s->n].about);
-        s->n++;
+        s->group[s->n++] = (struct response_group){.about = about_carried(r)};
     }
     return &s->group[place];
+}
+
+static void make_id_key(struct responses *s, const json_t *r)
+{
+    buf_clear(&s->key);
+    json_put(json_object_get(r, "id"), JSON_ENCODE_ANY, &s->key);
 }
 
 /* 1: this id and seed were scored in the group before (another round of the same prompt). */
 static int is_repeat(struct responses *s, struct response_group *g, const json_t *r)
 {
-    json_t *seed = json_object_get(r, "seed");
-    buf_clear(&s->key);
-    rec_put(&s->key, "id", json_incref(json_object_get(r, "id")));
-    rec_put(&s->key, "seed", seed ? json_incref(seed) : json_null());
+    const json_t *seed = json_object_get(r, "seed");
+    make_id_key(s, r);
+    buf_char(&s->key, '\n');
+    json_put(seed ? seed : json_null(), JSON_ENCODE_ANY, &s->key);
     size_t place = places_of(&s->prompts, s->key.data, s->key.len);
     if (place / 8 >= g->cap_met) {
         size_t had = g->cap_met;
@@ -55,8 +60,7 @@ static int is_repeat(struct responses *s, struct response_group *g, const json_t
 /* Sets the prompt of the record and its number of copies. */
 static void note_prompt(struct responses *s, struct response_group *g, const json_t *r)
 {
-    buf_clear(&s->key);
-    rec_put(&s->key, "id", json_incref(json_object_get(r, "id")));
+    make_id_key(s, r);
     g->at = (uint32_t)places_of(&s->ids, s->key.data, s->key.len);
     g->times = (uint32_t)rec_int(r, "copies", 1);
 }
@@ -185,7 +189,6 @@ void responses_free(struct responses *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         json_decref(s->group[i].about);
-        buf_free(&s->group[i].said);
         free(s->group[i].v);
         free(s->group[i].prompt);
         free(s->group[i].copies);

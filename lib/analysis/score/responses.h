@@ -19,7 +19,6 @@
 
 struct response_group { /* one configuration and workload */
     json_t *about;      /* the settings of its records; owned */
-    struct buf said;    /* the same as text; from quality_said() */
     double *v;          /* [n][width]: scores of answers; after responses_finish of prompts */
     uint32_t *prompt, *copies; /* [n]: the prompt of each answer; how often the answer was given */
     size_t n, cap;

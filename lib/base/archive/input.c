@@ -1,10 +1,10 @@
-/* input.c - a chain of byte sources under one FILE; see input.h and stage.h.
+/* input.c - a chain of byte sources behind one FILE; see input.h and stage.h.
  *
  *     file -> [gzip | bzip2 | xz | zstd] -> [member of a tar | zip] -> FILE (fopencookie)
  *
- * Each source is peeked at; what its first bytes are decides what is put on top, at most one
- * unpacker and one archive. The error of a source is kept and handed out by input_check, because a
- * reader of a FILE sees only a short read.
+ * The first bytes of a source decide which stage is added on top: at most one unpacker and one
+ * archive. The chain keeps the error of a source for input_check, because a reader of a FILE sees
+ * only a short read.
  */
 #include "lib/base/archive/input.h"
 
@@ -27,7 +27,7 @@ struct input {
     FILE *f;
 };
 
-/* ---- what the first bytes say ---- */
+/* ---- the form of the data, by their first bytes ---- */
 
 enum form { FORM_PLAIN, FORM_GZIP, FORM_BZIP2, FORM_XZ, FORM_ZSTD, FORM_ZIP, FORM_TAR,
             FORM_PARQUET, FORM_ARROW, FORM_UTF16, FORM_GGUF, FORM_OTHER };
@@ -159,7 +159,7 @@ static int open_path(struct input *in)
     return 0;
 }
 
-/* An archive that can be read twice is first scanned, so that a wrong --member shows at once. */
+/* An archive that can be read twice is scanned first, so that a wrong --member fails at once. */
 static int open_chain(struct input *in, int64_t max_bytes)
 {
     struct chain *c = &in->chain;

@@ -1,10 +1,9 @@
-/* input.h - a readable FILE for anything a data set comes in: plain, .gz, .bz2, .xz, .zst, or one
+/* input.h - a readable FILE for every form of a data set: plain, .gz, .bz2, .xz, .zst, or one
  * member of a .zip, .tar, .tar.gz...
  *
- * The magic is sniffed here and exactly one filter is appended: libarchive's automatic mode unpacks
- * nested gzip without end. Nothing is ever extracted by name. A zip whose central directory says
- * something else than its members (zip.h) is refused; through a pipe, where that directory comes
- * last, only the members themselves are believed.
+ * The first bytes decide, and exactly one filter is added: libarchive's automatic mode unpacks
+ * nested gzip without limit. No file is extracted by name. zlib checks the CRC of gzip data,
+ * libarchive that of a zip member.
  */
 #ifndef BASE_ARCHIVE_INPUT_H
 #define BASE_ARCHIVE_INPUT_H
@@ -19,16 +18,16 @@ struct input; /* owns the FILE */
 
 /* path "-" is standard input. `member`: glob of the wanted archive member, NULL: the only regular
  * file. `max_bytes`: cap on unpacked bytes (0: 8 GiB). NULL with *e: 66 missing; 65 not readable,
- * member absent / twice / encrypted / not a regular file; parquet, Arrow and UTF-16 are named with
- * the command that converts them. */
+ * or the member is absent, ambiguous, encrypted or no regular file. For parquet, Arrow and UTF-16
+ * the message has a command that converts them. */
 struct input *input_open(const char *path, const char *member, int64_t max_bytes, struct err *e);
 FILE *input_file(struct input *in);
-/* As read(2), for those who never use the FILE: at most n bytes, 0 at the end; -1: broken. */
+/* As read(2), for callers that do not use the FILE: at most n bytes, 0 at the end; -1: broken. */
 ssize_t input_read(struct input *in, char *to, size_t n);
 int input_failed(const struct input *in); /* 1: a read failed; input_check says why */
-/* After reading to the end: -1 when the data were cut, broken, or larger than the cap. */
+/* Call it after the end. -1: the data were cut, broken, or larger than the cap. */
 int input_check(const struct input *in, struct err *e);
-/* What is odd and does no harm, for a warning, once all is read; borrowed, NULL: nothing. */
+/* A warning about harmless oddities, after the end; borrowed; NULL: none. */
 const char *input_note(const struct input *in);
 const char *input_name(const struct input *in); /* path, or path:member; borrowed */
 void input_close(struct input *in);

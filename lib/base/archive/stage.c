@@ -1,8 +1,8 @@
 /* stage.c - file, gzip, other filters, and one member of an archive; see stage.h.
  *
- * gzip goes through zlib, because libarchive checks neither the CRC nor what follows the data. The
- * other filters are libarchive's, exactly one appended and none guessed. An error stays in the
- * chain and every later read fails, so nothing after it can look like data.
+ * zlib reads gzip, because libarchive checks neither its CRC nor the bytes after it. The other
+ * filters are libarchive's; exactly one is added. An error stays in the chain, and every later
+ * read fails.
  */
 #include "lib/base/archive/stage.h"
 
@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
-#include "lib/base/archive/zip.h"
 
 enum { BLOCK = 1 << 16, MAX_MEMBERS = 100000, MAX_NAME = 4096 };
 
@@ -35,8 +34,8 @@ ssize_t stage_read(struct chain *c, struct stage *s, unsigned char *to, size_t n
     return s->pull(c, s, to, n);
 }
 
-/* Reads ahead what the sniffing needs. JSON is known by its first byte, so a live stream of records
- * is not held up until there are 512 bytes of it. */
+/* Reads ahead the bytes that show the form. The first byte is enough for JSON, so a live stream of
+ * records is not delayed until it has 512 bytes. */
 void stage_peek(struct chain *c, struct stage *s)
 {
     s->head_at = s->head_n = 0;
@@ -194,7 +193,7 @@ void stage_add_gzip(struct chain *c)
         err_machine(__FILE__, __LINE__, "zlib refused to start");
 }
 
-/* bzip2, xz, zstd: exactly one filter is appended, none is guessed. */
+/* bzip2, xz, zstd. */
 int stage_add_filter(struct chain *c, int filter)
 {
     struct stage *s = add(c);
@@ -208,14 +207,14 @@ int stage_add_filter(struct chain *c, int filter)
     if (archive_read_append_filter(s->a, filter) != ARCHIVE_OK || archive_start(c, s))
         return archive_bad(c, s);
     int r = archive_read_next_header(s->a, &entry);
-    if (r == ARCHIVE_EOF) /* libarchive says the same of a stream that is cut at its start */
+    if (r == ARCHIVE_EOF) /* also for a stream that is cut at its start */
         return err_set(&c->err, EXIT_BAD_DATA, "%s: unpacks to nothing: empty, or cut", c->path);
     return r == ARCHIVE_OK ? 0 : archive_bad(c, s);
 }
 
 /* ---- members ---- */
 
-/* Reads what is left below the archive, so that a broken end of a packed tar is seen. */
+/* Reads the rest of the stage below, so that a broken end of a packed tar is found. */
 static int drain(struct chain *c, struct stage *s)
 {
     ssize_t n = 1;
@@ -224,7 +223,7 @@ static int drain(struct chain *c, struct stage *s)
     return n < 0 ? -1 : 0;
 }
 
-/* How far the data below the archive reach, as far as it matters behind byte `at`. -1. */
+/* Bytes below the archive, counted up to `at + matters`. -1: c->err. */
 static int64_t reach(struct chain *c, struct stage *s, int64_t at, int64_t matters)
 {
     struct stat st;
@@ -236,19 +235,19 @@ static int64_t reach(struct chain *c, struct stage *s, int64_t at, int64_t matte
     return n < 0 ? -1 : s->below->total;
 }
 
-/* A tar ends with two blocks of zeros (POSIX.1-2017, pax, ustar Interchange Format). One that was
- * cut between two members has none, and nothing else tells it from a whole one. */
+/* Warns when the tar has no end mark: two blocks of zeros (POSIX.1-2017, pax, ustar Interchange
+ * Format). Only the mark shows that the tar was not cut between two members. */
 static int check_tar_end(struct chain *c, struct stage *s)
 {
     enum { END = 2 * 512 };
     int64_t at = archive_read_header_position(s->a), end = reach(c, s, at, END);
     if (end >= 0 && end < at + END && !c->note)
-        c->note = mem_format("%s: the tar has no end mark (two blocks of zeros) behind its last "
+        c->note = mem_format("%s: the tar has no end mark (two blocks of zeros) after its last "
                              "member: it may be cut", c->path);
     return end < 0 ? -1 : 0;
 }
 
-/* Goes to the next wanted regular file. 1: there; 0: no more; -1. *seen counts all entries. */
+/* Moves to the next wanted regular file. 1: found; 0: no more; -1: c->err. *seen counts entries. */
 static int next_member(struct chain *c, struct stage *s, int64_t *seen, const char **name)
 {
     struct archive_entry *entry;
@@ -284,7 +283,7 @@ static int next_member(struct chain *c, struct stage *s, int64_t *seen, const ch
     }
 }
 
-/* How much a name looks like that of data: 0 not, 1 any text, 2. */
+/* Whether a name is that of a data file: 0 no, 1 perhaps (.txt), 2 yes. */
 static int looks_data(const char *name)
 {
     static const char *const ends[] = {".txt", ".json", ".jsonl", ".ndjson", ".raw", ".tokens"};
@@ -296,7 +295,7 @@ static int looks_data(const char *name)
     return 0;
 }
 
-/* More than one member is wanted, `first` and `second` and maybe others: `best` is proposed. */
+/* Refuses an ambiguous choice between `first`, `second` and others; the message proposes `best`. */
 static int too_many(struct chain *c, const char *first, const char *second, const char *best)
 {
     return err_set(&c->err, EXIT_BAD_DATA, "%s: %s: '%s', '%s'; choose one with --member, such as "
@@ -305,7 +304,7 @@ static int too_many(struct chain *c, const char *first, const char *second, cons
                    best);
 }
 
-/* Stands on the wanted member. scan: looks at all that follow, and is then at the end. */
+/* Moves to the wanted member. scan: checks all members after it, and is then at the end. */
 static int choose_member(struct chain *c, struct stage *s, int scan)
 {
     int64_t seen = 0;
@@ -340,7 +339,7 @@ static int choose_member(struct chain *c, struct stage *s, int scan)
     return r;
 }
 
-/* The member's bytes; at its end, where the input cannot be read twice, what follows is checked. */
+/* The member's bytes. If the input cannot be read twice, the members after it are checked here. */
 static ssize_t member_pull(struct chain *c, struct stage *s, unsigned char *to, size_t n)
 {
     ssize_t got = archive_pull(c, s, to, n);
@@ -364,8 +363,6 @@ int stage_add_archive(struct chain *c, int zip, int scan)
     struct stage *s = add(c);
     s->pull = member_pull;
     s->tar = !zip;
-    if (zip && scan && zip_check(c->fd, c->path, &c->err))
-        return -1;
     s->a = archive_read_new();
     if (!s->a)
         err_machine(__FILE__, __LINE__, "out of memory");

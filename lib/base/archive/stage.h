@@ -1,5 +1,5 @@
-/* stage.h - byte sources that stand on one another: a file, an unpacker, a member of an archive.
- * input.h puts a FILE on top. */
+/* stage.h - byte sources, each reading from the one below: a file, an unpacker, a member of an
+ * archive. input.h puts a FILE on top. */
 #ifndef BASE_ARCHIVE_STAGE_H
 #define BASE_ARCHIVE_STAGE_H
 
@@ -18,20 +18,20 @@ struct stage {
     struct stage *below;
     /* Bytes read, 0 at the end, -1 with the chain's error filled. */
     ssize_t (*pull)(struct chain *c, struct stage *s, unsigned char *to, size_t n);
-    unsigned char head[STAGE_PEEK]; /* peeked, not yet handed on */
+    unsigned char head[STAGE_PEEK]; /* read ahead, not yet handed on */
     size_t head_at, head_n;
     int64_t total;
-    unsigned char *block; /* what came from below */
+    unsigned char *block; /* bytes from the stage below */
     z_stream z;
     struct archive *a;
-    int tar;   /* an archive of that kind */
-    int after; /* gzip: after one part, maybe before another; archive: all is read */
+    int tar;   /* 1: a tar */
+    int after; /* gzip: a part has ended, another may follow; archive: all is read */
 };
 
-/* A file and what stands on it, and what is known of the whole. */
+/* A file, the stages above it, and the state they share. */
 struct chain {
     char *path, *name, *member; /* owned by whoever fills it; member NULL: not asked for */
-    char *note; /* what is odd and does no harm, or NULL; owned like them */
+    char *note; /* a warning about harmless oddities, or NULL; owned like them */
     int fd, seekable;
     int64_t cap; /* of unpacked bytes; 0: none */
     struct stage stage[STAGE_MAX];
@@ -43,12 +43,12 @@ struct chain {
 void stage_add_file(struct chain *c);
 void stage_add_gzip(struct chain *c);
 int stage_add_filter(struct chain *c, int filter); /* an ARCHIVE_FILTER_ number */
-/* Stands on the wanted member. scan: looks at all members first, and is then at the end. */
+/* Moves to the wanted member. scan: checks the names of all members, and is then at the end. */
 int stage_add_archive(struct chain *c, int zip, int scan);
 void stage_tear_down(struct chain *c);
 
 ssize_t stage_read(struct chain *c, struct stage *s, unsigned char *to, size_t n);
-/* Fills head with what is needed to know the form of the data. */
+/* Fills head with the bytes that show the form of the data. */
 void stage_peek(struct chain *c, struct stage *s);
 /* -1 when `total` unpacked bytes are more than the cap. */
 int stage_over_cap(struct chain *c, int64_t total);

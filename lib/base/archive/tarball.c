@@ -1,7 +1,6 @@
 /* tarball.c - see tarball.h.
  *
- * gzip is unpacked by stage.h, which proves its sums and the limit, and libarchive reads tar alone
- * from that.
+ * stage.h unpacks gzip and checks its CRC and the limit; libarchive reads only the tar.
  */
 #include "lib/base/archive/tarball.h"
 
@@ -19,7 +18,7 @@
 struct tarball {
     struct chain chain;
     struct archive *a;
-    int64_t total, limit; /* bytes of members: holes of sparse ones are not in the chain */
+    int64_t total, limit; /* bytes of members; the chain does not count holes of sparse members */
     char block[1 << 16];
 };
 
@@ -33,7 +32,7 @@ static la_ssize_t pull(struct archive *a, void *ctx, const void **bytes)
     return n < 0 ? ARCHIVE_FATAL : n;
 }
 
-static int broken(const struct tarball *t, struct err *e)
+static int fail_broken(const struct tarball *t, struct err *e)
 {
     const char *why = archive_error_string(t->a);
     if (t->chain.err.code)
@@ -50,12 +49,12 @@ static int open_chain(struct tarball *t, struct err *e)
     stage_add_file(c);
     stage_peek(c, &c->stage[0]);
     if (c->err.code)
-        return broken(t, e);
+        return fail_broken(t, e);
     if (c->stage[0].head_n < 2 || memcmp(c->stage[0].head, "\x1f\x8b", 2))
         return err_set(e, EXIT_BAD_DATA, "%s: expected a .tar.gz", c->path);
     stage_add_gzip(c);
     archive_read_support_format_tar(t->a);
-    return archive_read_open(t->a, t, NULL, pull, NULL) == ARCHIVE_OK ? 0 : broken(t, e);
+    return archive_read_open(t->a, t, NULL, pull, NULL) == ARCHIVE_OK ? 0 : fail_broken(t, e);
 }
 
 struct tarball *tarball_open(const char *path, int64_t limit, struct err *e)
@@ -80,7 +79,7 @@ static struct archive_entry *next(struct tarball *t, struct err *e)
     struct archive_entry *entry = NULL;
     int r = archive_read_next_header(t->a, &entry);
     if (t->chain.err.code || (r != ARCHIVE_EOF && r < ARCHIVE_WARN))
-        broken(t, e);
+        fail_broken(t, e);
     return r == ARCHIVE_EOF || e->code ? NULL : entry;
 }
 
@@ -108,7 +107,7 @@ ssize_t tarball_read(struct tarball *t, char *to, size_t n, struct err *e)
 {
     la_ssize_t got = archive_read_data(t->a, to, n);
     if (got < 0)
-        return broken(t, e);
+        return fail_broken(t, e);
     t->total += got;
     if (t->total > t->limit)
         return err_set(e, EXIT_BAD_DATA, "%s: unpacks to more than the limit of %lld bytes",
@@ -126,7 +125,7 @@ int tarball_end(struct tarball *t, struct err *e)
                        name_of(entry));
     while (!e->code && n > 0)
         n = stage_read(c, &c->stage[1], (unsigned char *)t->block, sizeof t->block);
-    return e->code || n < 0 ? broken(t, e) : 0;
+    return e->code || n < 0 ? fail_broken(t, e) : 0;
 }
 
 void tarball_close(struct tarball *t)

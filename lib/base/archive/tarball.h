@@ -1,11 +1,11 @@
-/* tarball.h - the members of a .tar.gz, one after the other, for who knows what must come next.
+/* tarball.h - the members of a .tar.gz in a known order.
  *
  *     struct tarball *t = tarball_open("run.tar.gz", limit, &e);
  *     while (more) { tarball_find(t, "name", &e); tarball_read(t, block, n, &e) ... }
  *     tarball_end(t, &e);
  *     tarball_close(t);
  *
- * One gzip and one tar are taken off, none is guessed. Names are compared, never opened.
+ * The file must be one gzip around one tar. Names are compared, never opened.
  */
 #ifndef BASE_ARCHIVE_TARBALL_H
 #define BASE_ARCHIVE_TARBALL_H
@@ -18,14 +18,14 @@
 
 struct tarball;
 
-/* NULL: EXIT_NO_INPUT, or EXIT_BAD_DATA when it is no gzip. It unpacks to `limit` bytes at most. */
+/* NULL: EXIT_NO_INPUT, or EXIT_BAD_DATA when it is no gzip. limit: most unpacked bytes. */
 struct tarball *tarball_open(const char *path, int64_t limit, struct err *e);
-/* Goes to the next member, which has to be the regular file of that name. -1 (EXIT_BAD_DATA):
- * another one, a link, the end, or the archive is broken. */
+/* Moves to the next member. -1 (EXIT_BAD_DATA): it is not a regular file of that name, there is
+ * none, or the archive is broken. */
 int tarball_find(struct tarball *t, const char *name, struct err *e);
 /* Bytes of that member, 0 at its end, -1: *e. */
 ssize_t tarball_read(struct tarball *t, char *to, size_t n, struct err *e);
-/* -1 unless there are no more members and nothing stands behind the archive. */
+/* -1 unless this is the end: no more members, and no bytes after the archive. */
 int tarball_end(struct tarball *t, struct err *e);
 void tarball_close(struct tarball *t);
 

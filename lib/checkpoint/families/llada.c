@@ -1,9 +1,9 @@
-/* llada.c - LLaDA 8B Base, Instruct and 1.5 (Nie et al. 2025, arXiv 2502.09992): the block of LLaMA
- * under the keys and names of OLMo, each row seeing all others, answers at their own positions.
+/* llada.c - LLaDA 8B Base, Instruct and 1.5 (Nie et al. 2025, arXiv 2502.09992): LLaMA's block with
+ * the keys and names of OLMo. Each row sees all others; logits are at their own positions.
  *
  * Re-exports give the tensors LLaMA's names; both are read. Shapes: the published config.json, and
- * the paper's appendix for llada-1b. llada3.2-1b is llama3.2-1b and small-llada is small-llama,
- * read the other way: what differs in speed is then the way of generating and not the network.
+ * the paper's appendix for llada-1b. llada3.2-1b has the network of llama3.2-1b, and small-llada
+ * that of small-llama: a difference in speed then comes from the way of generating.
  */
 #include "lib/checkpoint/family.h"
 
@@ -27,8 +27,8 @@ static const struct family_naming names = {
     },
 };
 
-/* A longer embedding would give ids that the vocabulary does not have. head_dim is ours: a network
- * that lost heads (prune.h) has fewer than fill the width, and the publishers' code divides. */
+/* An embedding longer than the vocabulary would give ids without tokens. head_dim is our own key:
+ * in a network with pruned heads (prune.h) H E is less than D, and the publishers' code divides. */
 static const struct family_number numbers[] = {
     {"d_model", FAMILY_AT(width), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},
     {"n_layers", FAMILY_AT(layers), 1, 1024, KEY_REQUIRED},
@@ -61,7 +61,7 @@ static const struct family_fixed fixed[] = {
     {0},
 };
 
-/* How it was trained and started. */
+/* Settings of training and initialisation. */
 static const char *const ignored[] = {
     "residual_dropout", "embedding_dropout", "flash_attention", "precision", "init_device",
     "init_fn", "init_std", "init_cutoff_factor", "alibi_bias_max",

@@ -1,5 +1,5 @@
-/* llama.c - LLaMA 3, 3.1, 3.2 and whatever else says LlamaForCausalLM: the block without a switch,
- * read from left to right.
+/* llama.c - LLaMA 3, 3.1, 3.2 and other models with LlamaForCausalLM: the block without switches,
+ * left to right.
  *
  * Shapes: Grattafiori et al. 2024 (Llama 3) and the published config.json files; small-llama and
  * tiny-llama are ours.
@@ -28,10 +28,10 @@ static const struct family_shape shapes[] = {
     {0},
 };
 
-/* How the first conversions spelled it; and saved without its head, which is then the embedding. */
+/* The spelling of early conversions; and models saved without a head, which is then tied. */
 static const char *const aliases[] = {"LLaMAForCausalLM", "LlamaModel", NULL};
 
-/* Rescaled frequencies came with 3.1, and so did its template. */
+/* Version 3.1 introduced rescaled frequencies and its chat template. */
 static int finish(struct config *c, const struct family_source *s)
 {
     (void)s;

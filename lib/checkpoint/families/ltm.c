@@ -1,18 +1,18 @@
 /* ltm.c - the latent thought model (Kong et al. 2025, arXiv 2502.01567): a decoder with a short
- * window, each layer of which also reads n latent vectors z_l of the whole text:
+ * window. Each layer also reads n latent vectors z_l of the whole text:
  *
  *     x += MIX(norm x);  x += CA(norm x; keys and values of z_l);  x += SwiGLU(norm x)
  *
- * z ~ N(0, I) has no encoder: it is fitted to a text by gradients (lib/train/posterior.h). In CA
- * the query is turned by its row's position and the key of vector j by j * floor(context / n).
+ * z ~ N(0, I) has no encoder: gradients fit it to a text (lib/train/posterior.h). CA rotates the
+ * query by its row's position and the key of vector j by j * floor(context / n).
  *
- * No checkpoint was ever published; this layout is our own, in the manner of Hugging Face. What a
- * layer mixes tokens with is the key `mixer`: attention in a window (swa, the paper's, with the key
- * sliding_window), or the time mixing of RWKV 6 or 7 (kernels/mixing.h), whose state has one size
- * whatever the text's, with the rank of its low-rank parts, low_rank_dim. The projections of r, k,
- * v and out have the names of q, k, v and o.
- * The authors' code turns neighbouring values (2j, 2j+1) where the house turns (j, j + E/2): the
- * same network with the rows of q and k in another order. ltm-l: the paper's largest; tiny-ltm is
+ * No checkpoint was published; this layout is our own, in the style of Hugging Face. The key
+ * `mixer` says how a layer mixes tokens: attention in a window (swa, as in the paper, with the key
+ * sliding_window), or the time mixing of RWKV 6 or 7 (kernels/mixing.h), whose state has a fixed
+ * size, with the rank of its low-rank parts in low_rank_dim. The projections of r, k, v and out
+ * have the names of q, k, v and o.
+ * The authors' code rotates neighbouring values (2j, 2j+1), ours rotates (j, j + E/2): the same
+ * network with the rows of q and k in another order. ltm-l: the paper's largest; tiny-ltm is
  * ours.
  */
 #include "lib/checkpoint/family.h"
@@ -52,7 +52,7 @@ static const struct family_shape shapes[] = {
 static const enum mixer mixers[] = {MIXER_ATTENTION, MIXER_ATTENTION, MIXER_RWKV6,
                                     MIXER_RWKV7,     MIXER_RWKV6,     MIXER_RWKV7};
 
-/* Which mixer it is, and the one key of those that only one has. */
+/* The mixer, and keys that only one mixer has. */
 static const char *const finished[] = {"mixer", "sliding_window", "low_rank_dim", NULL};
 
 static int read_mixer(struct config *c, const struct family_source *s)

@@ -1,8 +1,8 @@
-/* machine.c - what this computer is; see machine.h.
+/* machine.c - the description of this machine; see machine.h.
  *
- * Read from the system's own files (/proc, /sys, uname); what is not there is null. The fingerprint
- * keeps records of two machines apart, so nothing goes into it that changes between two runs on the
- * same machine (load, clocks, free memory).
+ * It comes from the system (/proc, /sys, uname); a missing value is null. The fingerprint tells
+ * records of two machines apart, so it contains nothing that changes between two runs on the same
+ * machine (load, clocks, free memory).
  */
 #include "lib/record/machine/machine.h"
 
@@ -43,8 +43,8 @@ static json_t *value_of(const char *path, const char *key)
     return out ? out : json_null();
 }
 
-/* "NVIDIA H200, NVIDIA H200": from the driver's folder, which needs no driver call; some systems
- * (containers, WSL) lack it, and there its library is asked. Null without a driver. */
+/* "NVIDIA H200, NVIDIA H200": from the driver's folder in /proc, or from its library on systems
+ * without that folder (containers, WSL). Null without a driver. */
 static json_t *gpus(void)
 {
     const char *root = "/proc/driver/nvidia/gpus";
@@ -71,7 +71,7 @@ static json_t *gpus(void)
     return out ? out : json_null();
 }
 
-/* "580.82.07": from the module, else from its library; null without a driver. */
+/* "580.82.07": from the kernel module, else from the library; null without a driver. */
 static json_t *driver(void)
 {
     FILE *f = fopen("/sys/module/nvidia/version", "r");
@@ -104,7 +104,7 @@ json_t *machine_describe_below(const char *root)
     json_t *version = driver();
     int bad = !m || !rest || json_object_update(m, rest);
     json_decref(rest);
-    if (!bad && json_is_string(version)) /* machines without one keep their fingerprints */
+    if (!bad && json_is_string(version)) /* so machines without a driver keep their fingerprints */
         json_object_set(m, "driver", version);
     char *text = bad ? NULL : json_dumps(m, JSON_COMPACT | JSON_SORT_KEYS);
     if (!text)

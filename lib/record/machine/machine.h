@@ -1,14 +1,14 @@
-/* machine.h - the machine that a run ran on, as a member of its meta record. */
+/* machine.h - the description of a machine in the meta record of a run. */
 #ifndef RECORD_MACHINE_MACHINE_H
 #define RECORD_MACHINE_MACHINE_H
 
 #include <jansson.h>
 
-/* What processor.h says of the processor; cores, memory, kernel, compiler, gpu and its driver (null
- * without); and `fingerprint`, the first 12 hex digits of the SHA-256 of those. The caller's
- * reference. */
+/* The members of processor.h; cores, memory, kernel, compiler, gpu and driver (null without a GPU);
+ * and `fingerprint`, the first 12 hex digits of the SHA-256 of the others. The caller's reference.
+ */
 json_t *machine_describe(void);
-/* The same with the processor as files below `root` have it (processor.h). */
+/* The same, with the processor read from files below `root` (processor.h). */
 json_t *machine_describe_below(const char *root);
 
 #endif

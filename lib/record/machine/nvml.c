@@ -1,7 +1,6 @@
-/* nvml.c - see nvml.h. The few functions of the driver's library that are used have kept their
- * names and arguments since 2016 (compute processes: version 3, 2021); their prototypes are written
- * down here, so that no header of the toolkit is needed. A function that the driver lacks leaves
- * its numbers at -1. */
+/* nvml.c - see nvml.h. The functions used here have kept their names and arguments since 2016
+ * (compute processes: version 3, 2021). Their prototypes are declared here, so the build needs no
+ * header of the CUDA toolkit. A function that the driver lacks leaves its numbers at -1. */
 #include "lib/record/machine/nvml.h"
 
 #include <dlfcn.h>
@@ -22,7 +21,7 @@ struct memory_info2 {
     unsigned version; /* of this struct: its size and, from bit 24 on, 2 */
     unsigned long long total, reserved, free, used;
 };
-/* A number asked for by its own number. */
+/* A value that is requested by its number. */
 struct field_value {
     unsigned id, scope;
     long long at_us, took_us;
@@ -55,8 +54,8 @@ struct nvml {
     int (*ecc)(void *gpu, int type, int counter, unsigned long long *errors);
 };
 
-/* *to = the function `name` of the library, or NULL. (A function pointer is no object pointer to
- * ISO C; POSIX says their bytes are the same.) */
+/* *to = the function `name` of the library, or NULL. (ISO C does not convert between function and
+ * object pointers; POSIX gives both the same bytes.) */
 static void find(const struct nvml *n, const char *name, void *to)
 {
     void *f = dlsym(n->library, name);
@@ -80,7 +79,7 @@ static void find_all(struct nvml *n)
     find(n, "nvmlDeviceGetTotalEccErrors", &n->ecc);
 }
 
-/* 0: the library runs and knows the GPU. */
+/* Starts the library and finds the GPU. 0: both worked. */
 static int start(struct nvml *n, const char *address)
 {
     int (*init)(void);
@@ -170,7 +169,7 @@ char *nvml_driver(void)
     return text[0] ? mem_text(text) : NULL;
 }
 
-/* Of this moment; the older call gives the mean of a second on most cards since 2020. */
+/* The power now; the older call returns the mean of a second on most cards since 2020. */
 static int64_t read_power(struct nvml *n)
 {
     struct field_value v = {.id = POWER_INSTANT};
@@ -192,14 +191,14 @@ static void read_memory(struct nvml *n, struct nvml_state *out)
     }
 }
 
-/* This process is one of those listed; in a container perhaps by the pid that the host knows it by.
- * So it is counted out, not looked for. */
+/* This process is in the list, in a container perhaps under its pid on the host. So one is
+ * subtracted instead of searching for our pid. */
 static void read_processes(struct nvml *n, struct nvml_state *out)
 {
     struct process_info list[PROCESSES];
     unsigned count = PROCESSES, me = (unsigned)getpid();
     int rc = n->processes ? n->processes(n->gpu, &count, list) : -1;
-    if (rc == 0 || rc == TOO_SMALL) /* there may be more than we have room for */
+    if (rc == 0 || rc == TOO_SMALL) /* there may be more than fit */
         out->foreign = count ? count - 1 : 0;
     for (unsigned i = 0; rc == 0 && i < count; i++)
         if (list[i].pid == me && list[i].bytes <= INT64_MAX)
@@ -213,7 +212,7 @@ void nvml_glance(struct nvml *n, struct nvml_state *out)
     *out = (struct nvml_state){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
     if (!n)
         return;
-    if (n->energy && !n->energy(n->gpu, &v)) /* first: whoever asks has just looked at the clock */
+    if (n->energy && !n->energy(n->gpu, &v)) /* first, close to the caller's reading of the clock */
         out->energy_mj = (int64_t)v;
     if (n->clock && !n->clock(n->gpu, SM_CLOCK, &u))
         out->sm_mhz = u;

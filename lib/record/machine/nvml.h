@@ -1,14 +1,14 @@
-/* nvml.h - what the driver tells about a GPU while it works: clocks, power, energy, heat, memory.
+/* nvml.h - readings of a GPU by its driver: clocks, power, energy, temperature, memory.
  *
- * The driver's library (libnvidia-ml.so.1) is loaded at run time: nothing here is needed to build,
- * and without it nvml_open answers NULL. Nothing is ever set.
+ * The driver's library (libnvidia-ml.so.1) is loaded at run time, so the build does not need it;
+ * without it nvml_open returns NULL. No setting of the GPU is changed.
  */
 #ifndef RECORD_MACHINE_NVML_H
 #define RECORD_MACHINE_NVML_H
 
 #include <stdint.h>
 
-/* Why clocks were lowered: bits of nvml_state.reasons, by the driver's own numbers. */
+/* Why clocks are lowered: bits of nvml_state.reasons, as the driver numbers them. */
 enum {
     NVML_POWER_CAP = 0x4,
     NVML_HW_SLOWDOWN = 0x8,
@@ -17,19 +17,19 @@ enum {
     NVML_POWER_BRAKE = 0x80
 };
 
-/* -1: the driver does not say. */
+/* -1: the driver does not report it. */
 struct nvml_state {
     int64_t sm_mhz, memory_mhz;
     int64_t power_mw;      /* of the board, now; before driver 530 its mean over up to 1 s */
     int64_t energy_mj;     /* of the board, since the driver was loaded; ticks every 20 to 100 ms */
     int64_t temperature_c;
-    int64_t reasons;       /* bits above and others of the driver */
-    int64_t process_bytes; /* device memory of this process, by whatever means it was taken; -1 in
-                            * a container whose pids are not the host's */
-    int64_t used_bytes;    /* of the device, by everyone */
-    int64_t reserved_bytes; /* by driver and firmware; not in used_bytes. -1: the driver tells them
-                             * together (before 510), used_bytes holds both */
-    int64_t foreign;       /* processes that compute on it, but for one: this */
+    int64_t reasons;       /* the bits above, and others of the driver */
+    int64_t process_bytes; /* device memory of this process, however allocated; -1 in a container
+                            * whose pids are not the host's */
+    int64_t used_bytes;    /* of the device, by all processes */
+    int64_t reserved_bytes; /* by driver and firmware; not in used_bytes. -1: the driver reports
+                             * one number (before 510), and used_bytes contains both */
+    int64_t foreign;       /* other processes that compute on it */
     int64_t ecc_errors;    /* uncorrected, since the driver was loaded */
 };
 
@@ -38,11 +38,11 @@ struct nvml;
 struct nvml *nvml_open(const char *address);
 void nvml_close(struct nvml *n); /* NULL is fine */
 void nvml_read(struct nvml *n, struct nvml_state *out); /* n NULL: all -1 */
-/* What changes from one moment to the next: all but processes and errors, which stay -1. */
+/* The same without processes and errors, which stay -1: fast enough for sampling. */
 void nvml_glance(struct nvml *n, struct nvml_state *out);
-/* "580.82.07": the driver of the machine. NULL: none. The caller's. */
+/* The version of the driver, "580.82.07". NULL: none. The caller's. */
 char *nvml_driver(void);
-/* "NVIDIA H200, NVIDIA H200": every GPU of the machine. NULL: none, or no driver. The caller's. */
+/* All GPUs of the machine, "NVIDIA H200, NVIDIA H200". NULL: none, or no driver. The caller's. */
 char *nvml_names(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* processor.c - see processor.h. What the first block of /proc/cpuinfo says is a table of keys and
- * texts; two names of a key are of x86 and of arm64. A file that is not there is an empty table.
+/* processor.c - see processor.h. The first block of /proc/cpuinfo is read as a table of keys and
+ * texts; x86 and arm64 name the keys differently. A missing file is an empty table.
  */
 #include "lib/record/machine/processor.h"
 
@@ -11,15 +11,15 @@
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 
-/* ---- what the system says ---- */
+/* ---- values from the system ---- */
 
 static const char *text_in(const json_t *o, const char *key)
 {
     return json_string_value(json_object_get(o, key));
 }
 
-/* Without the blanks around it; in place. */
-static char *trimmed(char *s)
+/* Removes blanks at both ends; in place. */
+static char *trim(char *s)
 {
     char *end = s + strlen(s);
     while (isspace((unsigned char)*s))
@@ -29,8 +29,8 @@ static char *trimmed(char *s)
     return s;
 }
 
-/* Key -> text: the first value of each key, up to the end of the first processor; behind that only
- * boards name themselves, where no processor has a name. The caller's reference. */
+/* Key -> text: the first value of each key in the block of the first processor. After it only the
+ * name of the board counts, where processors have no names. The caller's reference. */
 static json_t *cpuinfo_of(const char *root)
 {
     char *path = mem_format("%s/proc/cpuinfo", root), *line = NULL;
@@ -44,9 +44,9 @@ static json_t *cpuinfo_of(const char *root)
         if (!colon)
             continue;
         *colon = 0;
-        const char *key = trimmed(line);
+        const char *key = trim(line);
         if (!json_object_get(all, key))
-            json_object_set_new(all, key, json_string(trimmed(colon + 1))); /* no UTF-8: not set */
+            json_object_set_new(all, key, json_string(trim(colon + 1))); /* no UTF-8: not set */
     }
     if (f)
         fclose(f);
@@ -55,8 +55,8 @@ static json_t *cpuinfo_of(const char *root)
     return all;
 }
 
-/* The value of the first of up to three keys; NULL: none of them is there. */
-static const char *said(const json_t *all, const char *const key[3])
+/* The value of the first present key of up to three; NULL: none is present. */
+static const char *find_value(const json_t *all, const char *const key[3])
 {
     const char *text = NULL;
     for (int i = 0; i < 3 && key[i] && !text; i++)
@@ -64,7 +64,7 @@ static const char *said(const json_t *all, const char *const key[3])
     return text && *text ? text : NULL;
 }
 
-/* A whole number of any base; -1: it is none. */
+/* A whole number in any base; -1: no number. */
 static int64_t number(const char *text)
 {
     char *end;
@@ -72,8 +72,8 @@ static int64_t number(const char *text)
     return text && end > text && !*end && v >= 0 ? v : -1;
 }
 
-/* The flags that levels, or the loops of kernels/peak-*.c, are chosen by, as the kernel spells
- * them; sorted. The caller's. */
+/* The flags that levels and the loops of kernels/peak-*.c are chosen by, in the kernel's spelling,
+ * sorted. The caller's. */
 static char *flags_of(const char *text)
 {
     static const char *const known[] = {
@@ -93,7 +93,7 @@ static char *flags_of(const char *text)
     return b.data;
 }
 
-/* "32K 32K 512K 32768K", in the system's order; NULL: it does not say. The caller's. */
+/* "32K 32K 512K 32768K", in the system's order; NULL: not reported. The caller's. */
 static char *caches_of(const char *root)
 {
     enum { MOST = 16 };
@@ -112,7 +112,7 @@ static char *caches_of(const char *root)
     return b.data;
 }
 
-/* ---- what it is ---- */
+/* ---- microarchitectures ---- */
 
 struct kind {
     const char *vendor;
@@ -194,14 +194,14 @@ json_t *processor_describe(const char *root)
     static const char *const stepping[] = {"stepping", "CPU revision", NULL};
     static const char *const flags[] = {"flags", "Features", NULL};
     json_t *all = cpuinfo_of(root);
-    const char *maker = said(all, vendor), *words = said(all, flags);
-    int64_t of = number(said(all, family)), is = number(said(all, model)),
-            step = number(said(all, stepping)), variant = number(text_in(all, "CPU variant"));
+    const char *maker = find_value(all, vendor), *words = find_value(all, flags);
+    int64_t of = number(find_value(all, family)), is = number(find_value(all, model)),
+            step = number(find_value(all, stepping)), variant = number(text_in(all, "CPU variant"));
     char *known = words ? flags_of(words) : NULL, *caches = caches_of(root);
     step += step >= 0 && variant > 0 ? 16 * variant : 0;
     json_t *p = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "cpu",
-                          text_of(said(all, name)), "cpu_vendor", text_of(maker), "cpu_family",
-                          number_of(of), "cpu_model", number_of(is), "cpu_stepping",
+                          text_of(find_value(all, name)), "cpu_vendor", text_of(maker),
+                          "cpu_family", number_of(of), "cpu_model", number_of(is), "cpu_stepping",
                           number_of(step), "cpu_flags", text_of(known), "cpu_caches",
                           text_of(caches), "microarchitecture", text_of(kind_of(maker, of, is)));
     free(known);

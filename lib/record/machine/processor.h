@@ -1,22 +1,21 @@
-/* processor.h - which processor a computer has. The name that the system gives it does not say:
- * virtual machines of one provider are all "AMD EPYC", whatever lies beneath. Family, model and
- * stepping do, and so do the instructions that the engine's levels (kernels/ops.c) depend on and
- * the sizes of the caches.
+/* processor.h - the identity of a processor. Its name is not enough: a provider calls all its
+ * virtual machines "AMD EPYC". Family, model, stepping, the instruction sets that the engine
+ * chooses levels by (kernels/ops.c) and the cache sizes tell processors apart.
  */
 #ifndef RECORD_MACHINE_PROCESSOR_H
 #define RECORD_MACHINE_PROCESSOR_H
 
 #include <jansson.h>
 
-/* Of the first processor of /proc/cpuinfo and /sys/devices/system/cpu/cpu0/cache below `root`
- * ("": the system's own): cpu (its name, a text), cpu_vendor, cpu_family, cpu_model, cpu_stepping,
- * cpu_flags (a text, sorted; "": none of those that matter), cpu_caches ("32K 32K 512K 32768K"),
- * microarchitecture ("Zen 3"). Null: the system does not say, or it is not in the table. On arm64
- * vendor, family, model and stepping are implementer, architecture, part, and 16 variant +
- * revision. Nothing of it changes from one run to the next. The caller's reference. */
+/* The first processor in /proc/cpuinfo and /sys/devices/system/cpu/cpu0/cache below `root`
+ * ("": the system): cpu (its name, a text), cpu_vendor, cpu_family, cpu_model, cpu_stepping,
+ * cpu_flags (the flags that levels are chosen by, sorted; "": none), cpu_caches ("32K 32K 512K
+ * 32768K"), microarchitecture ("Zen 3"). Null: not reported, or not in the table. On arm64 vendor,
+ * family, model and stepping are implementer, architecture, part, and 16 variant + revision. All of
+ * them are constant between runs. The caller's reference. */
 json_t *processor_describe(const char *root);
-/* "AMD EPYC (Zen 3)", "AMD EPYC (family 26, model 2)", "AMD EPYC": of a machine's or a processor's
- * members, as far as they are there. NULL: it has no name. The caller's. */
+/* "AMD EPYC (Zen 3)", "AMD EPYC (family 26, model 2)" or "AMD EPYC": from the members of a machine
+ * or a processor that are present. NULL: it has no name. The caller's. */
 char *processor_name(const json_t *machine);
 
 #endif

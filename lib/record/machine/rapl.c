@@ -1,6 +1,6 @@
-/* rapl.c - see rapl.h. A package is a counter's last value and the joules counted up to it; each
- * reading adds the difference, or, where the counter began anew, what was left of its range and
- * what it has now. Readings of the caller and of the thread that looks for that take turns.
+/* rapl.c - see rapl.h. A package stores the last value of its counter and the joules up to it. Each
+ * reading adds the difference; after a wrap, the rest of the range plus the present value. A lock
+ * separates readings of the caller and of the thread.
  */
 #include "lib/record/machine/rapl.h"
 
@@ -40,7 +40,7 @@ struct rapl {
 
 /* ---- files of the system ---- */
 
-/* The first line of FOLDER/NAME. -1: *e says why. */
+/* Reads the first line of FOLDER/NAME. -1: *e. */
 static int read_line(const char *folder, const char *name, char *line, int room, struct err *e)
 {
     char *path = mem_format("%s/%s", folder, name);
@@ -77,7 +77,7 @@ static int add_domain(struct rapl *r, const char *folder, struct err *e)
     char name[64];
     if (read_line(folder, "name", name, sizeof name, e))
         return -1;
-    if (strncmp(name, "package-", 8) || r->n == RAPL_PACKAGES) /* "psys": packages and more */
+    if (strncmp(name, "package-", 8) || r->n == RAPL_PACKAGES) /* "psys" contains the packages */
         return 0;
     if (read_number(folder, "energy_uj", &p.last, e) ||
         read_number(folder, "max_energy_range_uj", &p.range, e))
@@ -109,7 +109,7 @@ static int open_powercap(struct rapl *r, const char *sys, struct err *e)
                 bad = add_domain(r, found.gl_pathv[i], e);
     globfree(&found);
     if (bad)
-        forget(r); /* a sum of some packages would be none */
+        forget(r); /* a sum of some packages would be wrong */
     else if (!r->n)
         err_set(e, EXIT_NO_DEVICE, "%s: no package", pattern);
     free(pattern);
@@ -128,7 +128,7 @@ static int open_event(const char *folder, unsigned type, unsigned long long conf
     return (int)fd;
 }
 
-/* The processors of a list like "0,18-19": one of each package. */
+/* Opens the event on each processor of a list like "0,18-19": one per package. */
 static int open_packages(struct rapl *r, const char *folder, struct package like, unsigned type,
                          unsigned long long config, char *list, struct err *e)
 {
@@ -169,8 +169,8 @@ static int open_perf(struct rapl *r, const char *sys, struct err *e)
 
 /* ---- readings ---- */
 
-/* The counter of a package now. -1: it cannot be read. */
-static int look(const struct package *p, double *v)
+/* Reads the counter of a package. -1: it cannot be read. */
+static int read_counter(const struct package *p, double *v)
 {
     uint64_t count;
     if (p->path)
@@ -186,7 +186,7 @@ static double joules_locked(struct rapl *r)
     double sum = 0, now;
     for (size_t i = 0; i < r->n; i++) {
         struct package *p = &r->package[i];
-        if (look(p, &now)) {
+        if (read_counter(p, &now)) {
             sum = NAN;
             continue;
         }
@@ -226,7 +226,7 @@ static void *watch(void *ctx)
     return NULL;
 }
 
-/* 0: the thread runs. */
+/* Starts the thread. 0: it runs. */
 static int start_watch(struct rapl *r)
 {
     pthread_condattr_t monotonic;
@@ -252,7 +252,7 @@ struct rapl *rapl_open(const char *sys, long look_ms, struct err *e)
         err_set(e, EXIT_NO_DEVICE, "no energy counter of the processor: %s; %s", powercap.text,
                 perf.text);
     } else {
-        rapl_joules(r); /* events began at zero when they were opened */
+        rapl_joules(r); /* events start at zero when they are opened */
         if (!r->package->path || !start_watch(r))
             return r;
         err_set(e, EXIT_INTERNAL, "no thread to watch the energy counter: %s", strerror(errno));

@@ -1,9 +1,9 @@
-/* dataset.c - prompts out of files; see dataset.h for what each format means.
+/* dataset.c - prompts from files; see dataset.h for the formats.
  *
  * One loop: the next unit (a JSON text or a paragraph) is cut from the stream, turned into an
- * object {id?, text, ...}, and finished with id and source. The number in a made-up id counts
- * units, so it does not depend on what is chosen. A table is refused: each of its rows would be a
- * line of some paragraph.
+ * object {id?, text, ...}, and finished with id and source. A generated id has the number of
+ * its unit, so it does not depend on the choice of records. A table is refused: its rows would
+ * become lines of paragraphs.
  */
 #include "lib/text/dataset.h"
 
@@ -14,18 +14,18 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
-#include "lib/text/dataset/json.h"
+#include "lib/text/dataset/object.h"
 #include "lib/base/archive/input.h"
 #include "lib/text/split.h"
 
 struct dataset {
     struct dataset_options o;
     struct input *in;
-    const char *format; /* NULL until the first unit showed it */
+    const char *format; /* NULL until the first unit shows it */
     char *base;         /* name without folders: "wiki.zip:wikitext-2-raw/wiki.test.raw" */
     char *stem;         /* for ids: "wiki.test" */
     const char *table;  /* "csv" or "tsv", by the name; NULL: neither */
-    json_t *id;         /* of the last record that was broken, or NULL */
+    json_t *id;         /* id of the last broken record, or NULL */
     struct split split;
     struct buf unit;
     int64_t line, at, units, passed_over;
@@ -189,7 +189,7 @@ static int is_heading(const char *s, size_t n)
     return n >= 5 && s[0] == '=' && s[1] == ' ' && s[n - 1] == '=' && s[n - 2] == ' ';
 }
 
-/* The next paragraph into d->unit; for wikitext it is one line. */
+/* Reads the next paragraph into d->unit; for wikitext it is one line. */
 static int next_paragraph(struct dataset *d, struct err *e)
 {
     buf_clear(&d->unit);
@@ -220,7 +220,7 @@ static int next_paragraph(struct dataset *d, struct err *e)
     }
 }
 
-/* A name of a column that data sets have. */
+/* 1: a usual column name of data sets. */
 static int is_usual_column(const char *s, size_t n)
 {
     static const char *const usual[] = {"id", "text", "prompt", "question", "instruction", "input",
@@ -232,9 +232,9 @@ static int is_usual_column(const char *s, size_t n)
     return 0;
 }
 
-/* Columns of the header s[0..n-1] with this separator; 0: it is none, because one is no plain name,
- * or none is one that data sets have. */
-static size_t columns(const char *s, size_t n, char separator)
+/* Number of columns in the header s[0..n-1] with this separator; 0: no header, because a column is
+ * no plain name, or none is a usual name. */
+static size_t count_columns(const char *s, size_t n, char separator)
 {
     size_t count = 0, usual = 0;
     for (size_t i = 0; i <= n; count++, i++) {
@@ -252,8 +252,8 @@ static size_t columns(const char *s, size_t n, char separator)
     return usual ? count : 0;
 }
 
-/* "csv" or "tsv" when the paragraph is surely the beginning of such a table: a header, and a row
- * with as many separators, or with quotes. */
+/* "csv" or "tsv" if the paragraph clearly begins such a table: a header, and a row with as many
+ * separators, or with quotes. NULL: neither. */
 static const char *table_of(const char *s, size_t n)
 {
     const char *row = memchr(s, '\n', n);
@@ -261,7 +261,7 @@ static const char *table_of(const char *s, size_t n)
     if (!row)
         return NULL;
     char separator = memchr(s, '\t', header) ? '\t' : ',';
-    want = columns(s, header, separator);
+    want = count_columns(s, header, separator);
     for (row++; row < s + n && *row != '\n'; row++) {
         has += *row == separator;
         if (*row == '"' && want > 1)
@@ -310,12 +310,12 @@ static enum dataset_piece from_paragraph(struct dataset *d, json_t *out, struct 
 
 /* ---- all ---- */
 
-/* Is it JSON? Known by the first byte that is not white space. */
+/* 1: JSON, by the first byte that is not white space. */
 static int looks_json(struct dataset *d)
 {
     FILE *f = input_file(d->in);
     int c = getc(f), bom = c == 0xef;
-    if (bom) { /* 3 bytes; ungetc can give back one, so a mark is dropped here for good */
+    if (bom) { /* 3 bytes, of which ungetc can return only one, so a mark is dropped here */
         (void)getc(f);
         (void)getc(f);
         c = getc(f);

@@ -1,7 +1,7 @@
 /* alphabet.c - bytes as printable characters and back; see alphabet.h.
  *
- * The 188 bytes that print in Latin-1 stand for themselves; the other 68 follow from U+0100 on, in
- * the order of their values.
+ * The 188 bytes that are printable in Latin-1 map to themselves; the other 68 map to U+0100 and
+ * following, in the order of their values.
  */
 #include "lib/text/tokenizer/alphabet.h"
 

@@ -1,9 +1,9 @@
-/* bpe.c - words to ids by byte-pair merges; see bpe.h.
+/* bpe.c - byte-pair merges of words into ids; see bpe.h.
  *
- * Rule: of all neighbouring pairs that have a merge, the one of lowest rank, leftmost among equals,
- * is joined; again until none is left. Most words are pieces themselves: one look-up tells, because
- * bpe_finish has merged every piece once. Short words are scanned for their best pair; long ones
- * keep a linked list and a heap of (rank, place), so a million equal letters cost n log n.
+ * Rule: merge the neighbouring pair of lowest rank, the leftmost on a tie, until no pair has a
+ * merge. Most words are pieces themselves: one look-up finds them, because bpe_finish has merged
+ * every piece once. A short word is scanned for its best pair. A long word has a linked list and a
+ * heap of (rank, place), so a million equal letters cost n log n.
  */
 #include "lib/text/tokenizer/bpe.h"
 
@@ -95,7 +95,7 @@ int32_t bpe_find(const struct bpe *b, const char *s, size_t n)
     return -1;
 }
 
-/* Place of the pair in the table, or of the hole where it would stand. */
+/* Place of the pair in the table, or the free place for it. */
 static size_t pair_place(const struct bpe *b, uint64_t key)
 {
     size_t i = mix(key) & b->pairs_mask;
@@ -139,7 +139,7 @@ void bpe_work_free(struct bpe_work *w)
     *w = (struct bpe_work){0};
 }
 
-/* n <= SHORT_WORD symbols in id, whose pairs' ranks are in rank[0..n-2]. Returns how many are
+/* Merges n <= SHORT_WORD symbols in id; rank[0..n-2]: ranks of their pairs. Returns how many are
  * left. */
 static size_t merge_short(const struct bpe *b, int32_t *id, uint32_t *rank, size_t n)
 {
@@ -186,7 +186,7 @@ static void heap_push(uint64_t *heap, size_t *n, uint64_t x)
     heap[i] = x;
 }
 
-/* A pair that has a merge enters the heap as rank << 32 | place of its left symbol. */
+/* Adds a pair that has a merge to the heap, as rank << 32 | place of its left symbol. */
 static void offer(const struct bpe *b, const struct bpe_work *w, int32_t left, size_t *n)
 {
     if (left < 0 || w->next[left] < 0)
@@ -206,8 +206,8 @@ static void join(const struct bpe *b, const struct bpe_work *w, int32_t left, ui
         w->prev[after] = left;
 }
 
-/* n symbols in w->id. Entries of the heap may be stale: the pair has changed since; then its rank
- * no longer fits, because a joined pair is another, longer text. */
+/* Merges n symbols in w->id. An entry of the heap is stale if its pair has changed; its rank then
+ * differs, because the new pair has a longer text. */
 static void merge_long(const struct bpe *b, const struct bpe_work *w, size_t n)
 {
     size_t heap_n = 0;
@@ -241,7 +241,7 @@ static void work_room(struct bpe_work *w, size_t n)
     w->id = mem_resize(w->id, n, sizeof *w->id);
     w->next = mem_resize(w->next, n, sizeof *w->next);
     w->prev = mem_resize(w->prev, n, sizeof *w->prev);
-    w->heap = mem_resize(w->heap, 2 * n, sizeof *w->heap); /* a join takes one and adds two */
+    w->heap = mem_resize(w->heap, 2 * n, sizeof *w->heap); /* a merge removes one and adds two */
 }
 
 static int no_piece(unsigned byte, struct err *e)

@@ -1,6 +1,6 @@
-/* bpe.h - the pieces of a tokenizer, and words to ids by byte-pair merges.
+/* bpe.h - the pieces of a tokenizer, and byte-pair merges of words into ids.
  *
- * Ids fit in 21 bits and ranks of merges in 22, so that one merge rule is one 64-bit number.
+ * Ids fit in 21 bits and ranks of merges in 22, so a merge rule is one 64-bit number.
  */
 #ifndef TEXT_TOKENIZER_BPE_H
 #define TEXT_TOKENIZER_BPE_H
@@ -45,7 +45,7 @@ struct bpe_work { /* for long words; all zero at first */
 };
 /* The pieces with PIECE_VOCAB, then room for n_merges rules. */
 void bpe_init(struct bpe *b, const struct pieces *p, size_t n_merges);
-/* Rules in order of rank. -1: the pair is there already. */
+/* Adds a rule, in order of rank. -1: the pair has one already. */
 int bpe_add(struct bpe *b, int32_t left, int32_t right, int32_t merged);
 /* After the last rule: fills `first` and marks PIECE_WHOLE in v (the same array as b->pieces->v);
  * `all`: every piece is whole (ignore_merges). */

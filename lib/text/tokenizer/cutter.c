@@ -1,8 +1,8 @@
-/* cutter.c - the texts that are tokens by themselves; see cutter.h.
+/* cutter.c - finds added tokens; see cutter.h.
  *
- * A trie of bytes; at each place where some token can begin, the longest one that is there wins.
- * Rules of Hugging Face's AddedVocabulary: single_word wants no word character on either side,
- * lstrip and rstrip swallow the white space next to the token.
+ * A trie of bytes: at each place where a token can begin, the longest match is taken. Rules of
+ * Hugging Face's AddedVocabulary: single_word requires no word character on either side; lstrip and
+ * rstrip include the white space next to the token.
  */
 #include "lib/text/tokenizer/cutter.h"
 
@@ -68,8 +68,8 @@ static int32_t longest(const struct cutter *c, const char *s, size_t n, int plai
     return best;
 }
 
-/* Begin of the character that ends before s[at]; at > 0. */
-static size_t before(const char *s, size_t at)
+/* Start of the character that ends before s[at]; at > 0. */
+static size_t previous_at(const char *s, size_t at)
 {
     do
         at--;
@@ -80,7 +80,7 @@ static size_t before(const char *s, size_t at)
 static int stands_alone(const char *s, size_t n, size_t begin, size_t end)
 {
     size_t len;
-    return (begin == 0 || !utf8_is_word(utf8_read(s + before(s, begin), &len))) &&
+    return (begin == 0 || !utf8_is_word(utf8_read(s + previous_at(s, begin), &len))) &&
            (end == n || !utf8_is_word(utf8_read(s + end, &len)));
 }
 
@@ -101,8 +101,8 @@ int cutter_next(const struct cutter *c, const char *s, size_t n, size_t from, in
         }
         *m = (struct cut){i, i + len, a->id};
         while (a->lstrip && m->begin > from &&
-               utf8_is_space(utf8_read(s + before(s, m->begin), &len)))
-            m->begin = before(s, m->begin);
+               utf8_is_space(utf8_read(s + previous_at(s, m->begin), &len)))
+            m->begin = previous_at(s, m->begin);
         while (a->rstrip && m->end < n && utf8_is_space(utf8_read(s + m->end, &len)))
             m->end += len;
         return 1;

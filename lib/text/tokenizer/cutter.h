@@ -1,4 +1,4 @@
-/* cutter.h - finds the texts that are tokens by themselves ("<|endoftext|>") in a longer text. */
+/* cutter.h - finds added tokens ("<|endoftext|>") in a text. */
 #ifndef TEXT_TOKENIZER_CUTTER_H
 #define TEXT_TOKENIZER_CUTTER_H
 

@@ -1,10 +1,10 @@
 /* nfc.c - composition to NFC in linear time; see nfc.h.
  *
- * utf8proc knows the tables. Its own reordering of combining marks is a bubble sort, quadratic on a
- * long run of them, so the runs are sorted here and only composition is left to it. Most of a text
- * cannot change: only the spans around characters from U+0300 on are worked on. What is newer than
- * Unicode 9 stays as it is, as in Hugging Face's tokenizers, whose tables end there; by Unicode's
- * stability policy the rest is the same in every version, so nothing depends on utf8proc's.
+ * utf8proc has the tables. It reorders combining marks by bubble sort, which is quadratic on a long
+ * run, so runs are sorted here and utf8proc only composes. Most of a text cannot change: only spans
+ * around characters from U+0300 on are processed. Characters newer than Unicode 9 stay unchanged,
+ * as in Hugging Face's tokenizers, whose tables end there. By Unicode's stability policy the rest
+ * is equal in every version, so results do not depend on the version of utf8proc.
  */
 #include "lib/text/tokenizer/nfc.h"
 
@@ -25,9 +25,9 @@ int nfc_may_change(const char *s, size_t n)
     return 0;
 }
 
-/* Characters newer than Unicode 9 that order, decompose or compose today (in a row, nothing older
- * does), and U+11A7, which utf8proc 2.8 takes for a final consonant after a Hangul syllable and
- * drops: nothing composes with it. */
+/* Characters newer than Unicode 9 that are reordered, decompose or compose today (a row has no
+ * older ones that do), and U+11A7: utf8proc 2.8 drops it after a Hangul syllable as a final
+ * consonant, but it composes with nothing. */
 static const uint32_t still[][2] = {
     {0x07FD, 0x07FD},   {0x0897, 0x08D3},   {0x09FE, 0x09FE},   {0x0C3C, 0x0C3C},
     {0x0D3B, 0x0D3C},   {0x0EBA, 0x0EBA},   {0x11A7, 0x11A7},   {0x1715, 0x1715},
@@ -95,9 +95,9 @@ static void sort_marks(utf8proc_int32_t *v, size_t n)
         }
 }
 
-enum { STILL = 1 << 30 }; /* added to a code that stays: utf8proc's class of it is then 0 */
+enum { STILL = 1 << 30 }; /* added to a code that must not change: its class is then 0 */
 
-/* Composes v in place; returns what is left of n. What stays parts the runs. */
+/* Composes v in place and returns the new length. Codes with STILL separate runs. */
 static size_t compose(utf8proc_int32_t *v, size_t n)
 {
     size_t out = 0, begin = 0;
@@ -143,14 +143,15 @@ static void nfc_span(const char *s, size_t n, struct buf *out)
     free(v);
 }
 
-/* Does a character below U+0300 begin at s[i], or the text end? It never joins what precedes. */
+/* 1: a character below U+0300 begins at s[i], or the text ends; it never composes with the text
+ * before. */
 static int is_low(const char *s, size_t n, size_t i)
 {
     return i == n || (unsigned char)s[i] < 0x80 ||
            ((unsigned char)s[i] >= 0xC0 && (unsigned char)s[i] < 0xCC);
 }
 
-/* Only spans from one character before a byte >= 0xCC up to the next low one are worked on. */
+/* Processes only spans from one character before a byte >= 0xCC to the next low character. */
 void nfc_put(const char *s, size_t n, struct buf *out)
 {
     size_t done = 0, i = 0;

@@ -11,7 +11,7 @@
 int nfc_may_change(const char *s, size_t n);
 /* Appends NFC(s); linear for any input. */
 void nfc_put(const char *s, size_t n, struct buf *out);
-/* Is it too new for the normalization of published tokenizers? */
+/* 1: the character is too new for the normalization of published tokenizers. */
 int nfc_stays(uint32_t code);
 
 #endif

@@ -1,11 +1,11 @@
-/* pretokenize.c - text cut into words by the patterns of the file; see pretokenize.h.
+/* pretokenize.c - cuts a text into words by patterns; see pretokenize.h.
  *
- * PCRE2 with its just-in-time compiler matches; where that is not to be had, or its stack does not
- * suffice, its interpreter does, with the same result. The patterns were written for Oniguruma, so
- * what means something else there is rewritten (\s has no U+180E, ^ and $ work on lines, \w takes
- * marks) or refused (sets inside sets, \h). Each piece is its own subject: look-ahead sees nothing
- * beyond it. What is matched is the text's shadow: the same bytes, but for characters that PCRE2's
- * tables may not know, whose place utf8_stand_in() takes; words are cut from the text itself.
+ * PCRE2 matches with its just-in-time compiler, or with its interpreter where the compiler is
+ * missing or its stack is too small; results are the same. The patterns were written for Oniguruma,
+ * so constructs with another meaning there are rewritten (\s without U+180E, ^ and $ match at
+ * lines, \w includes marks) or refused (sets inside sets, \h). Look-ahead does not see beyond a
+ * piece. Patterns match a copy of the text in which utf8_stand_in() replaces characters that
+ * PCRE2's tables may lack; words are cut from the text itself.
  */
 #include "lib/text/tokenizer/pretokenize.h"
 
@@ -16,8 +16,8 @@
 #include "lib/text/tokenizer/alphabet.h"
 #include "lib/text/utf8.h"
 
-/* What one match may take. A run of spaces is as long as it is, so each byte adds some; a pattern
- * that tries all ways to cut a run is stopped. */
+/* Limits of one match: a fixed number of steps and some per byte, because a run of spaces may be
+ * long. A pattern with exponential backtracking is stopped. */
 enum { MATCH_STEPS = 10000000, BYTE_STEPS = 64, MATCH_KIB = 1 << 20 };
 
 /* Source: tokenizer.json of https://huggingface.co/GSAI-ML/LLaDA-8B-Instruct, and the pattern of
@@ -42,7 +42,7 @@ const char pretokenize_punctuation[] =
     "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}"                    \
     "\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
 
-/* One escape at p (two bytes). -1: it differs between the engines and is not rewritten. */
+/* Rewrites the escape at p (two bytes). -1: the engines differ, and there is no rewriting. */
 static int rewrite_escape(const char *p, int in_set, struct buf *out)
 {
     if (p[1] == 's')
@@ -60,7 +60,7 @@ static int rewrite_escape(const char *p, int in_set, struct buf *out)
     return 0;
 }
 
-/* Oniguruma's meaning in PCRE2's words. -1: cannot be said. */
+/* Rewrites a pattern of Oniguruma for PCRE2. -1: not possible. */
 static int rewrite(const char *pattern, struct buf *out)
 {
     int in_set = 0;
@@ -145,7 +145,7 @@ void pretokenize_work_free(struct pretokenize_work *w)
     buf_free(&w->bytes);
 }
 
-/* Next match at or after `at`: 1 and begin, end; 0 none; -1 the engine gave up. */
+/* Finds the next match at or after `at`. 1: its begin and end; 0: none; -1: a limit was hit. */
 static int find(const struct pretokenize_step *t, struct pretokenize_work *w, const char *s,
                 size_t n, size_t at, size_t range[2], struct err *e)
 {
@@ -172,8 +172,8 @@ struct span {
     size_t n;
 };
 
-/* The spans of one piece at one step. Those before `done` are given away; a Contiguous run of
- * matches that may go on is [done, last). */
+/* The spans of one piece at one step. Those before `done` are passed on; [done, last) is a run of
+ * Contiguous matches that may continue. */
 struct cutting {
     const struct pretokenizer *p;
     size_t step;
@@ -185,7 +185,7 @@ struct cutting {
 static int run(const struct pretokenizer *p, size_t step, struct pretokenize_work *w, struct span x,
                struct err *e);
 
-/* To the next step, or out; empty spans vanish. */
+/* Passes a span to the next step, or to word(); drops empty ones. */
 static int give(const struct cutting *c, size_t begin, size_t end, struct err *e)
 {
     if (begin == end)
@@ -227,7 +227,7 @@ static int take_rest(const struct cutting *c, enum pretokenize_how how, struct e
     return give(c, c->done, last, e) || give(c, last, c->x.n, e);
 }
 
-static struct span prefixed(struct buf *b, struct span x)
+static struct span add_space(struct buf *b, struct span x)
 {
     buf_clear(b);
     buf_char(b, ' ');
@@ -254,7 +254,7 @@ static int put_word(const struct pretokenizer *p, struct pretokenize_work *w, st
     return w->word(w->ctx, w->bytes.data, w->bytes.len, e);
 }
 
-/* x is not empty. Recursion is as deep as there are steps. */
+/* Runs a step and all later ones on x, which is not empty. Recursion depth: number of steps. */
 static int run(const struct pretokenizer *p, size_t step, struct pretokenize_work *w, struct span x,
                struct err *e)
 {
@@ -264,7 +264,7 @@ static int run(const struct pretokenizer *p, size_t step, struct pretokenize_wor
     if (step > 0 && t[-1].rule.as_bytes)
         x = in_alphabet(&w->text[step], x);
     if (t->rule.prefix_space && x.s[0] != ' ')
-        x = prefixed(&w->text[step], x);
+        x = add_space(&w->text[step], x);
     if (!t->code)
         return run(p, step + 1, w, x, e);
     struct cutting c = {.p = p, .step = step, .w = w, .x = x};
@@ -280,7 +280,7 @@ static int run(const struct pretokenizer *p, size_t step, struct pretokenize_wor
     return found < 0 || take_rest(&c, t->rule.how, e) ? -1 : 0;
 }
 
-/* s, or a copy in b with stand-ins. They begin at U+0800: below, there is nothing new. */
+/* s, or a copy in b with stand-ins. All newer characters are from U+0800 on. */
 static const char *shadow_of(const char *s, size_t n, struct buf *b)
 {
     size_t done = 0, len;

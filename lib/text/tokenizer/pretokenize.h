@@ -1,5 +1,5 @@
-/* pretokenize.h - text cut into the words that a tokenizer merges apart from each other, by the
- * patterns of tokenizer.json. */
+/* pretokenize.h - cuts a text into words by the patterns of tokenizer.json; merges stay inside a
+ * word. */
 #ifndef TEXT_TOKENIZER_PRETOKENIZE_H
 #define TEXT_TOKENIZER_PRETOKENIZE_H
 
@@ -10,8 +10,8 @@
 
 enum { PRETOKENIZE_MAX_STEPS = 8 };
 
-/* What becomes of matches and of the text between them: each is a piece; matches without a gap are
- * one; a match joins the text before or after it; it is dropped; only matches are kept. */
+/* The pieces made of matches and the text between them: each is a piece; adjacent matches are one
+ * piece; a match joins the text before or after it; matches are dropped; only matches are kept. */
 enum pretokenize_how {
     PRETOKENIZE_ISOLATED, PRETOKENIZE_CONTIGUOUS, PRETOKENIZE_WITH_PREVIOUS, PRETOKENIZE_WITH_NEXT,
     PRETOKENIZE_REMOVED, PRETOKENIZE_KEPT
@@ -19,8 +19,8 @@ enum pretokenize_how {
 struct pretokenize_rule {
     const char *pattern; /* NULL: none */
     enum pretokenize_how how;
-    int prefix_space; /* a piece that does not begin with a space gets one */
-    int as_bytes;     /* later steps see the byte alphabet */
+    int prefix_space; /* 1: adds a space before a piece that begins with none */
+    int as_bytes;     /* 1: later steps get the byte alphabet */
 };
 struct pretokenize_step {
     struct pretokenize_rule rule; /* without the pattern */
@@ -30,29 +30,29 @@ struct pretokenize_step {
 struct pretokenizer {
     struct pretokenize_step steps[PRETOKENIZE_MAX_STEPS];
     size_t n;
-    int as_bytes; /* some step is */
+    int as_bytes; /* 1: a step has it */
 };
 typedef int pretokenize_word(void *ctx, const char *s, size_t n, struct err *e);
 struct pretokenize_work {
     void *match, *limits; /* pcre2_match_data, pcre2_match_context */
-    struct buf text[PRETOKENIZE_MAX_STEPS]; /* pieces with a space, or in the byte alphabet */
+    struct buf text[PRETOKENIZE_MAX_STEPS]; /* with added space, or in the byte alphabet */
     struct buf shadow, bytes;
     pretokenize_word *word;
     void *ctx;
 };
-/* The patterns of LLaDA and of GPT-2; one character that Hugging Face's Digits and Punctuation
- * take. */
+/* The patterns of LLaDA and of GPT-2; the patterns of Hugging Face's Digits and Punctuation for one
+ * character. */
 extern const char pretokenize_llada[], pretokenize_gpt2[];
 extern const char pretokenize_digit[], pretokenize_punctuation[];
 
-/* Adds a step. -1: the pattern does not compile or means something else to Hugging Face's engine;
+/* Adds a step. -1: the pattern does not compile, or has another meaning in Hugging Face's engine;
  * the message prints it. */
 int pretokenize_add(struct pretokenizer *p, struct pretokenize_rule rule, const char *where,
                     struct err *e);
 void pretokenize_free(struct pretokenizer *p);
 void pretokenize_work_init(struct pretokenize_work *w, pretokenize_word *word, void *ctx);
 void pretokenize_work_free(struct pretokenize_work *w);
-/* Calls word() for each piece of s (valid UTF-8), left to right. -1: word() said so. */
+/* Calls word() for each piece of s (valid UTF-8), left to right. -1: word() returned it. */
 int pretokenize_run(const struct pretokenizer *p, struct pretokenize_work *w, const char *s,
                     size_t n, struct err *e);
 

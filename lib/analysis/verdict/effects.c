@@ -1,0 +1,66 @@
+/* effects.c - see effects.h. The base of a ratio is 1 and that of a difference 0, because the values
+ * of a samples record are effects already. One value has no interval, unless it is a count.
+ */
+#include "lib/analysis/verdict/effects.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+#include "lib/stat/stat.h"
+
+static const double LEVEL = 0.95;
+
+static struct interval interval_of(const json_t *sample, size_t *n)
+{
+    const json_t *values = json_object_get(sample, "values"), *v;
+    double *x = mem_zero(json_array_size(values), sizeof *x);
+    size_t i;
+    *n = 0;
+    json_array_foreach(values, i, v)
+        if (json_is_number(v))
+            x[(*n)++] = json_number_value(v);
+    struct interval r = stat_t(x, *n, LEVEL);
+    free(x);
+    if (json_is_true(json_object_get(sample, "log")))
+        r = (struct interval){exp(r.value), exp(r.lo), exp(r.hi)};
+    if (json_is_true(json_object_get(sample, "counted")))
+        r.lo = r.hi = r.value;
+    return r;
+}
+
+static json_t *comparison_of(const json_t *sample, struct interval v, size_t n)
+{
+    const char *option = rec_text(sample, "option"), *metric = rec_text(sample, "metric");
+    const char *arch = rec_text(sample, "arch"), tail[] = "_distance";
+    const size_t length = strlen(metric), end = sizeof tail - 1;
+    const int is_difference = length > end && !strcmp(metric + length - end, tail);
+    json_t *r = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "by", "option", "arch",
+                          arch ? arch : "", "model", arch ? arch : "", "config", option,
+                          "base_config", "base", "setting", option, "metric", metric);
+    rec_set_number(r, "config_value", v.value, "undefined");
+    json_object_set_new(r, "effect", json_string(is_difference ? "difference" : "ratio"));
+    rec_set_int(r, "base_value", !is_difference);
+    rec_set_number(r, "value", v.value, "undefined");
+    rec_set_number(r, "lo", v.lo, "n<2");
+    rec_set_number(r, "hi", v.hi, "n<2");
+    rec_set_int(r, "n", (int64_t)n);
+    return r;
+}
+
+json_t *effects_of(const json_t *samples)
+{
+    json_t *list = json_array();
+    const json_t *s;
+    size_t i, n;
+    json_array_foreach(samples, i, s) {
+        if (!rec_text(s, "option") || !rec_text(s, "metric"))
+            continue;
+        struct interval v = interval_of(s, &n);
+        if (n)
+            json_array_append_new(list, comparison_of(s, v, n));
+    }
+    return list;
+}

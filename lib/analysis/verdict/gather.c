@@ -1,0 +1,66 @@
+/* gather.c - see gather.h. Verdicts need all records at once: claims are looked up by option and
+ * metric, stored claims by name. Such files have hundreds of records, so an array is enough.
+ */
+#include "lib/analysis/verdict/gather.h"
+
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/record/rec.h"
+
+static int is_wanted(const json_t *record, const char *const *kinds)
+{
+    for (; *kinds; kinds++)
+        if (!strcmp(rec_kind(record), *kinds))
+            return 1;
+    return 0;
+}
+
+/* "claim", "metric or comparison" */
+static int set_missing(struct err *e, const char *const *kinds, const char *path)
+{
+    struct buf b = {0};
+    for (size_t i = 0; kinds[i]; i++)
+        buf_format(&b, "%s%s", i ? " or " : "", kinds[i]);
+    err_set(e, EXIT_BAD_DATA, "%s: expected records of kind %s, found none", path, b.data);
+    buf_free(&b);
+    return -1;
+}
+
+/* 0: read to the end. -1: the medium failed. */
+static int read_all(struct rec_reader *in, const char *const *kinds, json_t *list, int *edited,
+                    struct err *e)
+{
+    int got = 1;
+    while (got) {
+        json_t *r = NULL;
+        struct err bad = {0};
+        got = rec_read(in, &r, &bad);
+        if (got > 0 && is_wanted(r, kinds))
+            json_array_append(list, r);
+        json_decref(r);
+        *edited |= got < 0;
+        if (got < 0 && bad.code != EXIT_BAD_DATA)
+            return err_set(e, bad.code, "%s", bad.text);
+    }
+    return 0;
+}
+
+json_t *gather_records(const char *const *paths, size_t n, const char *const *kinds, int *edited,
+                       struct err *e)
+{
+    *edited = 0;
+    struct rec_reader *in = rec_read_open(paths, n, e);
+    if (!in)
+        return NULL;
+    json_t *list = json_array();
+    int bad = read_all(in, kinds, list, edited, e);
+    rec_read_close(in);
+    if (!bad && !json_array_size(list))
+        bad = set_missing(e, kinds, n ? paths[0] : "-");
+    if (bad) {
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}

@@ -1,0 +1,17 @@
+/* gather.h - all records of some kinds, from files that fit in memory. */
+#ifndef ANALYSIS_VERDICT_GATHER_H
+#define ANALYSIS_VERDICT_GATHER_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "lib/base/err.h"
+
+/* Reads paths[0..n-1] (n = 0 or "-": standard input) and returns an array of the records whose kind
+ * is in `kinds` (ends with NULL), in the order of the files. Lines that are no record are left out;
+ * *edited becomes 1 where there is one, or where a stream is not as it was written. NULL: nothing of
+ * these kinds is there (EXIT_BAD_DATA), or a file cannot be read. The caller's reference. */
+json_t *gather_records(const char *const *paths, size_t n, const char *const *kinds, int *edited,
+                       struct err *e);
+
+#endif

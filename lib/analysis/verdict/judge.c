@@ -1,0 +1,143 @@
+/* judge.c - see judge.h. Each mode reads all records of some kinds, has another module judge them,
+ * and writes what that returns. What is judged is small, so all of it is held in memory.
+ */
+#include "lib/analysis/verdict/judge.h"
+
+#include "lib/analysis/claim/agreement.h"
+#include "lib/analysis/verdict/claims.h"
+#include "lib/analysis/verdict/effects.h"
+#include "lib/analysis/verdict/exactness.h"
+#include "lib/analysis/verdict/gather.h"
+#include "lib/analysis/verdict/selftest.h"
+
+int judge_count(const struct judge *j)
+{
+    return !!j->claims + !!j->exact + !!j->stored + (j->self_test > 0) + !!j->samples;
+}
+
+static json_t *gather(const char *const *paths, size_t n, const char *const *kinds,
+                      const struct log *log, struct err *e)
+{
+    int edited;
+    json_t *list = gather_records(paths, n, kinds, &edited, e);
+    if (list && edited)
+        log_warn(log, "W041", "%s: edited after it was written", n ? paths[0] : "-");
+    return list;
+}
+
+static json_t *gather_file(const char *path, const char *kind, const struct log *log,
+                           struct err *e)
+{
+    const char *const kinds[] = {kind, NULL};
+    return gather(&path, 1, kinds, log, e);
+}
+
+/* Writes each element of `list` as a record; steals it. NULL: *e is filled already. */
+static int write_list(struct rec_writer *out, const char *kind, json_t *list, struct err *e)
+{
+    json_t *r;
+    size_t i;
+    int bad = list ? 0 : -1;
+    json_array_foreach(list, i, r)
+        if (!bad)
+            bad = rec_write(out, kind, json_incref(r), e);
+    json_decref(list);
+    return bad;
+}
+
+static int is_named(const json_t *options, const char *path, struct err *e)
+{
+    json_t *o;
+    size_t i;
+    json_array_foreach(options, i, o)
+        if (!rec_text(o, "option"))
+            return err_set(e, EXIT_BAD_DATA, "%s: option record %zu has no option: expected a name",
+                           path, i + 1);
+    return 0;
+}
+
+static int judge_claims(const struct judge *j, const char *const *paths, size_t n,
+                        struct rec_writer *out, const struct log *log, struct err *e)
+{
+    static const char *const kinds[] = {"metric", "comparison", NULL};
+    json_t *options = gather_file(j->claims, "option", log, e);
+    json_t *records = options && !is_named(options, j->claims, e) ? gather(paths, n, kinds, log, e)
+                                                                  : NULL;
+    int bad = records ? write_list(out, "ablation", claims_judge(options, records), e) : -1;
+    json_decref(options);
+    json_decref(records);
+    return bad;
+}
+
+static int judge_exact(const struct judge *j, const char *const *paths, size_t n,
+                       struct rec_writer *out, const struct log *log, struct err *e)
+{
+    static const char *const kinds[] = {"generation", NULL};
+    json_t *cases = gather_file(j->exact, "exact_case", log, e);
+    json_t *records = cases ? gather(paths, n, kinds, log, e) : NULL;
+    int bad = records ? write_list(out, "exactness", exactness_judge(cases, records, e), e) : -1;
+    json_decref(cases);
+    json_decref(records);
+    return bad;
+}
+
+static int judge_self_test(const struct judge *j, const char *const *paths, size_t n,
+                           struct rec_writer *out, const struct log *log, struct err *e)
+{
+    static const char *const kinds[] = {"comparison", NULL};
+    json_t *records = gather(paths, n, kinds, log, e);
+    int bad = records ? write_list(out, "check", selftest_judge(records, j->self_test), e) : -1;
+    json_decref(records);
+    return bad;
+}
+
+static int write_effects(const char *const *paths, size_t n, struct rec_writer *out,
+                         const struct log *log, struct err *e)
+{
+    static const char *const kinds[] = {"samples", NULL};
+    json_t *records = gather(paths, n, kinds, log, e);
+    int bad = records ? write_list(out, "comparison", effects_of(records), e) : -1;
+    json_decref(records);
+    return bad;
+}
+
+static int note_differing(const json_t *checks, const struct log *log)
+{
+    json_t *r;
+    size_t i;
+    json_array_foreach(checks, i, r)
+        if (i + 1 == json_array_size(checks) || json_is_false(json_object_get(r, "pass")))
+            log_note(log, "%s", rec_text(r, "text"));
+    return 0;
+}
+
+static int judge_stored(const struct judge *j, const char *const *paths, size_t n,
+                        struct rec_writer *out, const struct log *log, struct err *e)
+{
+    struct agreement sum = {0};
+    static const char *const kinds[] = {"claim", NULL};
+    json_t *was = gather_file(j->stored, kinds[0], log, e);
+    json_t *now = was ? gather(paths, n, kinds, log, e) : NULL;
+    json_t *checks = now ? agreement_of(was, now, &sum) : NULL;
+    int bad = checks ? note_differing(checks, log) || write_list(out, "check", checks, e) : -1;
+    json_decref(was);
+    json_decref(now);
+    return bad                  ? -1
+           : sum.differed        ? EXIT_FAILED_RECORDS
+           : !sum.times_compared ? EXIT_NO_DEVICE /* 69: not available */
+                                 : EXIT_OK;
+}
+
+int judge_run(const struct judge *j, const char *const *paths, size_t n, struct rec_writer *out,
+              const struct log *log, struct err *e)
+{
+    if (j->stored)
+        return judge_stored(j, paths, n, out, log, e);
+    if (j->claims)
+        return judge_claims(j, paths, n, out, log, e);
+    if (j->exact)
+        return judge_exact(j, paths, n, out, log, e);
+    if (j->self_test > 0)
+        return judge_self_test(j, paths, n, out, log, e);
+    return write_effects(paths, n, out, log, e);
+}

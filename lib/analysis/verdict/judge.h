@@ -1,0 +1,25 @@
+/* judge.h - the modes of compare that judge what is there: claims about options, the self-test,
+ * flags that may change no token, a stored run. */
+#ifndef ANALYSIS_VERDICT_JUDGE_H
+#define ANALYSIS_VERDICT_JUDGE_H
+
+#include "lib/base/cli/log.h"
+#include "lib/record/rec.h"
+
+/* One of these is set; NULL or 0: not set. */
+struct judge {
+    const char *claims; /* file of option records: metric and comparison records in (claims.h) */
+    const char *exact;  /* file of exact_case records: generation records in (exactness.h) */
+    const char *stored; /* file of claim records: claim records of another run in (agreement.h) */
+    double self_test;   /* factor of the slow twin: comparison records in (selftest.h) */
+    int samples;        /* samples records in (effects.h) */
+};
+
+int judge_count(const struct judge *j); /* how many of them are set */
+/* Reads the records of paths[0..n-1] (n = 0: standard input), writes the verdicts to `out`, and
+ * returns an exit code: of `stored` 0 where the runs agree, 1 where they differ, 69 where no time
+ * could be compared; else 0. -1: *e. */
+int judge_run(const struct judge *j, const char *const *paths, size_t n, struct rec_writer *out,
+              const struct log *log, struct err *e);
+
+#endif

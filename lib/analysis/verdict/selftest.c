@@ -1,0 +1,154 @@
+/* selftest.c - see selftest.h. The verdicts SAME and SLOWER come from compare (lib/stat/ratio.h);
+ * here they are paired by clock and model, and put into a sentence. Processor time comes before the
+ * wall clock, and models are in the order of their architecture.
+ */
+#include "lib/analysis/verdict/selftest.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+
+static const char WALL[] = "e2e_ns";
+
+static int is_wall(const json_t *r)
+{
+    return rec_is(r, "metric", WALL);
+}
+
+static const char *arch_of(const json_t *r)
+{
+    const char *arch = rec_text(r, "arch");
+    return arch ? arch : "";
+}
+
+static int by_clock_and_model(const void *a, const void *b)
+{
+    const json_t *const *x = a, *const *y = b;
+    return is_wall(*x) != is_wall(*y) ? is_wall(*x) - is_wall(*y)
+                                      : strcmp(arch_of(*x), arch_of(*y));
+}
+
+/* The first comparison of this setting with the clock and the model of `like`. */
+static const json_t *find_party(const json_t *comparisons, const char *setting, const json_t *like)
+{
+    const json_t *r;
+    size_t i;
+    json_array_foreach(comparisons, i, r)
+        if (rec_is(r, "setting", setting) && rec_is(r, "effect", "ratio") &&
+            !by_clock_and_model(&r, &like))
+            return r;
+    return NULL;
+}
+
+static void copy(json_t *to, const char *key, const json_t *from, const char *member)
+{
+    json_t *v = json_object_get(from, member);
+    if (v)
+        json_object_set(to, key, v);
+    else
+        json_object_set_new(to, key, json_null());
+}
+
+static json_t *side_of(const json_t *comparison)
+{
+    static const char *const keys[] = {"value", "lo", "hi", "p", "lo_reason", "launches", "method"};
+    json_t *side = json_object();
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        copy(side, keys[i], comparison, keys[i]);
+    return side;
+}
+
+/* At most three decimals: "1.005", "1.01", "1". */
+static void put_rounded(struct buf *b, double v)
+{
+    if (isnan(v)) {
+        buf_text(b, "none");
+        return;
+    }
+    char *text = mem_format("%.3f", v);
+    size_t n = strlen(text);
+    while (text[n - 1] == '0')
+        n--;
+    n -= text[n - 1] == '.';
+    buf_put(b, text, n);
+    free(text);
+}
+
+static void put_interval(struct buf *b, const json_t *twin)
+{
+    const double lo = rec_number(twin, "lo");
+    const char *why = rec_text(twin, "lo_reason");
+    if (isnan(lo)) {
+        buf_format(b, "without interval (%s)", why ? why : "none");
+        return;
+    }
+    buf_text(b, "[");
+    put_rounded(b, lo);
+    buf_text(b, ", ");
+    put_rounded(b, rec_number(twin, "hi"));
+    buf_text(b, "]");
+}
+
+static void put_sentence(json_t *check, const json_t *twin, double factor)
+{
+    struct buf b = {0};
+    const int64_t wanted = rec_int(twin, "launches_to_decide", -1);
+    buf_format(&b, "self-test by %s time: %s against itself is %s, ratio ",
+               is_wall(twin) ? "wall" : "processor", rec_text(check, "model"),
+               rec_text(check, "verdict"));
+    put_rounded(&b, rec_number(twin, "value"));
+    buf_text(&b, " ");
+    put_interval(&b, twin);
+    buf_format(&b, " over %lld launches", (long long)rec_int(twin, "launches", 0));
+    if (wanted >= 0)
+        buf_format(&b, "; about %lld would decide", (long long)wanted);
+    buf_format(&b, "; the handicap of %ld %% was %s", lround((factor - 1) * 100),
+               rec_text(check, "handicap"));
+    json_object_set_new(check, "text", json_string(b.data));
+    buf_free(&b);
+}
+
+static json_t *check_of(const json_t *twin, const json_t *slow, double factor)
+{
+    const char *config = rec_text(twin, "config"), *verdict = rec_text(twin, "verdict");
+    const char *end = config ? strchr(config, ' ') : NULL;
+    const int is_found = rec_is(slow, "verdict", "SLOWER");
+    json_t *r = json_pack("{s:s}", "check", "same");
+    copy(r, "metric", twin, "metric");
+    json_object_set_new(r, "model", end ? json_stringn(config, (size_t)(end - config))
+                                        : json_string(config ? config : ""));
+    copy(r, "arch", twin, "arch");
+    json_object_set_new(r, "factor", json_real(factor));
+    copy(r, "launches", twin, "launches");
+    json_object_set_new(r, "twin", side_of(twin));
+    json_object_set_new(r, "slowed", side_of(slow));
+    json_object_set_new(r, "verdict", json_string(verdict ? verdict : "UNDECIDED"));
+    copy(r, "zone", twin, "zone");
+    copy(r, "launches_to_decide", twin, "launches_to_decide");
+    copy(r, "stop_reason", twin, "stop_reason");
+    json_object_set_new(r, "handicap", json_string(is_found ? "FOUND" : "MISSED"));
+    json_object_set_new(r, "pass", json_boolean(is_found && rec_is(r, "verdict", "SAME")));
+    put_sentence(r, twin, factor);
+    return r;
+}
+
+json_t *selftest_judge(const json_t *comparisons, double factor)
+{
+    const size_t all = json_array_size(comparisons);
+    const json_t **twin = mem_zero(all, sizeof *twin), *r;
+    json_t *list = json_array();
+    size_t n = 0, i;
+    json_array_foreach(comparisons, i, r)
+        if (find_party(comparisons, "twin", r) == r)
+            twin[n++] = r;
+    qsort(twin, n, sizeof *twin, by_clock_and_model);
+    for (i = 0; i < n; i++)
+        json_array_append_new(list, check_of(twin[i], find_party(comparisons, "slow", twin[i]),
+                                             factor));
+    free(twin);
+    return list;
+}

@@ -1,0 +1,14 @@
+/* selftest.h - can the harness tell equal from different? Phase 3 runs each model as itself, as a
+ * twin, and as a slow twin that computes one pass in twenty twice. The twin has to come out SAME and
+ * the slow twin SLOWER, by the wall clock and by processor time. */
+#ifndef ANALYSIS_VERDICT_SELFTEST_H
+#define ANALYSIS_VERDICT_SELFTEST_H
+
+#include <jansson.h>
+
+/* The fields of one check record for each clock and model, from comparison records whose settings
+ * are "twin" and "slow" (compare --by model --base self; borrowed). `pass`: both verdicts are as
+ * expected. factor: how much slower the slow twin is, 1.05. The caller's reference. */
+json_t *selftest_judge(const json_t *comparisons, double factor);
+
+#endif

@@ -1,0 +1,34 @@
+/* hash64.h - a fast 64-bit hash for tables in memory. It is not cryptographic: callers compare what
+ * they find, or state the chance of a collision.
+ * Source: Steele et al. OOPSLA'14 (SplitMix64).
+ */
+#ifndef BASE_HASH64_H
+#define BASE_HASH64_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Every bit of h and v moves half of the bits. */
+static inline uint64_t hash64_bits(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) + 0x9e3779b97f4a7c15u;
+    h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
+    h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
+    return h ^ (h >> 31);
+}
+
+/* s[0..n-1]; the same on machines of one byte order. */
+static inline uint64_t hash64_text(uint64_t h, const char *s, size_t n)
+{
+    uint64_t x = 0;
+    for (h = hash64_bits(h, n); n >= 8; s += 8, n -= 8) {
+        memcpy(&x, s, 8);
+        h = hash64_bits(h, x);
+    }
+    x = 0;
+    memcpy(&x, s, n);
+    return hash64_bits(h, x);
+}
+
+#endif

@@ -1,0 +1,283 @@
+/* object.c - ShareGPT conversations, JSON lines and prompt records as prompts; see dataset.h. No
+ * field is trimmed: a prompt leaves the pipeline byte for byte as it came in. */
+#include "lib/text/dataset/object.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+
+int dataset_is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* ---- members of the result ---- */
+
+static void put(json_t *to, const char *key, json_t *v)
+{
+    if (v && json_object_set(to, key, v))
+        err_machine(__FILE__, __LINE__, "out of memory");
+}
+
+int dataset_put(json_t *to, const char *key, const char *s, size_t n)
+{
+    json_t *text = json_stringn(s, n);
+    if (!text)
+        return -1; /* not UTF-8 */
+    put(to, key, text);
+    json_decref(text);
+    return 0;
+}
+
+static int is_empty(const json_t *text)
+{
+    const char *s = json_string_value(text);
+    while (s && dataset_is_blank(*s))
+        s++;
+    return !s || !*s;
+}
+
+/* The first of `names` ("|" between) that o has, or NULL. */
+static json_t *first_of(const json_t *o, const char *names)
+{
+    char name[64];
+    while (*names) {
+        size_t n = strcspn(names, "|");
+        memcpy(name, names, n);
+        name[n] = 0;
+        json_t *v = json_object_get(o, name);
+        if (v && !json_is_null(v))
+            return v;
+        names += n + (names[n] == '|');
+    }
+    return NULL;
+}
+
+/* A number or a text as a text; NULL: neither. The caller's reference. */
+json_t *dataset_as_text(json_t *v)
+{
+    if (json_is_string(v))
+        return json_incref(v);
+    if (!json_is_number(v))
+        return NULL;
+    char *s = json_dumps(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+    json_t *t = s ? json_string(s) : NULL;
+    free(s);
+    return t;
+}
+
+/* ---- JSON formats ---- */
+
+/* Text of a turn of a conversation; *speaker: its speaker. */
+static json_t *turn(const json_t *turns, size_t i, const char **speaker)
+{
+    const json_t *t = json_array_get(turns, i);
+    *speaker = json_string_value(first_of(t, "from|role"));
+    json_t *text = first_of(t, "value|content|text");
+    return json_is_string(text) ? text : NULL;
+}
+
+static enum dataset_piece from_sharegpt(const struct dataset_options *p, json_t *o, json_t *out,
+                                        struct err *e)
+{
+    const json_t *turns = first_of(o, "conversations|conversation|items");
+    if (!json_is_array(turns))
+        return err_set(e, EXIT_BAD_DATA, "conversations: expected an array of turns");
+    const char *first = NULL, *second = NULL;
+    if (json_array_size(turns) < (size_t)p->min_turns || json_array_size(turns) == 0)
+        return DATASET_SKIPPED;
+    json_t *text = turn(turns, 0, &first), *reference = turn(turns, 1, &second);
+    if (!first || (strcmp(first, "human") && strcmp(first, "user")) || is_empty(text))
+        return DATASET_SKIPPED;
+    if (p->min_turns >= 2 && is_empty(reference))
+        return DATASET_SKIPPED;
+    put(out, "text", text);
+    put(out, "reference", reference);
+    return DATASET_KEPT;
+}
+
+static json_t *field(const json_t *o, const char *named, const char *usual)
+{
+    return named ? json_object_get(o, named) : first_of(o, usual);
+}
+
+static int need_text(const json_t *v, const char *name, struct err *e)
+{
+    if (!v || json_is_null(v) || json_is_string(v))
+        return 0;
+    return err_set(e, EXIT_BAD_DATA, "field \"%s\": expected a text, got %s", name, rec_type(v));
+}
+
+/* Source: Taori et al. 2023, Stanford Alpaca, prompts of the 52K instructions. */
+static const char ALPACA[] =
+    "Below is an instruction that describes a task, paired with an input that provides further "
+    "context. Write a response that appropriately completes the request.\n\n"
+    "### Instruction:\n%s\n\n### Input:\n%s\n\n### Response:";
+
+/* 1: a row with an instruction and an answer; its `text`, if any, contains both. */
+static int is_instruction(const json_t *o)
+{
+    return first_of(o, "instruction") && first_of(o, "output|response");
+}
+
+/* GSM8K: the answer stands after "####" at the end of the worked solution. */
+static void put_answer(json_t *out, json_t *answer)
+{
+    const char *s = json_string_value(answer), *mark = s ? strstr(s, "####") : NULL;
+    if (!mark) {
+        put(out, "answer", answer);
+        return;
+    }
+    if (!first_of(out, "reference"))
+        put(out, "reference", answer);
+    const char *a = mark + 4;
+    while (dataset_is_blank(*a))
+        a++;
+    size_t n = strlen(a);
+    while (n > 0 && dataset_is_blank(a[n - 1]))
+        n--;
+    (void)dataset_put(out, "answer", a, n);
+}
+
+/* The instruction o and its input in Alpaca's prompt form. */
+static void put_alpaca(json_t *out, const json_t *o, const json_t *input)
+{
+    const char *instruction = json_string_value(json_object_get(o, "instruction"));
+    char *text = mem_format(ALPACA, instruction, json_string_value(input));
+    (void)dataset_put(out, "text", text, strlen(text));
+    free(text);
+}
+
+static enum dataset_piece from_jsonl(const struct dataset_options *p, json_t *o, json_t *out,
+                                     struct err *e)
+{
+    json_t *text = field(o, p->text_field, is_instruction(o) ? "instruction"
+                                           : "text|prompt|question|instruction");
+    json_t *reference = field(o, p->reference_field,
+                              "reference|canonical_solution|completion|response|output");
+    int instructs = !p->text_field && text && text == json_object_get(o, "instruction");
+    const json_t *input = instructs ? json_object_get(o, "input") : NULL;
+    json_t *answer = dataset_as_text(field(o, p->answer_field, "answer"));
+    json_t *task = field(o, p->task_field, "task");
+    int bad = 0;
+    if (!json_is_string(text))
+        bad = err_set(e, EXIT_BAD_DATA, "field \"%s\": expected a text, got %s (--field)",
+                      p->text_field ? p->text_field : "text", rec_type(text));
+    if (bad || need_text(reference, "reference", e) || need_text(task, "task", e) ||
+        need_text(input, "input", e)) {
+        json_decref(answer);
+        return DATASET_BROKEN;
+    }
+    int empty = is_empty(text), joins = !is_empty(input);
+    if (joins)
+        put_alpaca(out, o, input);
+    else
+        put(out, "text", text);
+    put(out, "reference", reference);
+    if (answer)
+        put_answer(out, answer);
+    put(out, "task", task);
+    json_decref(answer);
+    return empty ? DATASET_SKIPPED : joins ? DATASET_ALPACA : DATASET_KEPT;
+}
+
+/* Ids of a prompt: integers from 0 to 2^31 - 1, at most 10 million of them. */
+static int check_ids(const json_t *ids, struct err *e)
+{
+    size_t n = json_array_size(ids);
+    if (!json_is_array(ids) || n > 10000000)
+        return err_set(e, EXIT_BAD_DATA, "prompt_ids: expected an array of at most 10000000 ids");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *v = json_array_get(ids, i);
+        json_int_t id = json_integer_value(v);
+        if (!json_is_integer(v) || id < 0 || id > INT32_MAX)
+            return err_set(e, EXIT_BAD_DATA, "prompt_ids[%zu]: expected an integer from 0 to %d", i,
+                           INT32_MAX);
+    }
+    return 0;
+}
+
+/* Moves the assistant's last message, if any, to the reference. */
+static int cut_answer(json_t *out, struct err *e)
+{
+    json_t *messages = json_object_get(out, "messages");
+    size_t n = json_array_size(messages);
+    const json_t *last = json_array_get(messages, n - 1);
+    const char *role = n ? rec_text(last, "role") : NULL;
+    if (!role || strcmp(role, "assistant"))
+        return 0;
+    json_t *answer = json_object_get(last, "content");
+    if (n == 1)
+        return err_set(e, EXIT_BAD_DATA, "messages: expected a turn before the assistant's answer");
+    if (!json_is_string(answer))
+        return err_set(e, EXIT_BAD_DATA, "messages[%zu].content: expected a text, got %s", n - 1,
+                       rec_type(answer));
+    if (!first_of(out, "reference"))
+        put(out, "reference", answer);
+    json_array_remove(messages, n - 1);
+    return 0;
+}
+
+static enum dataset_piece from_prompts(json_t *o, json_t *out, struct err *e)
+{
+    const char *kind = json_string_value(json_object_get(o, "kind"));
+    if (kind && (!strcmp(kind, "meta") || !strcmp(kind, "end")))
+        return DATASET_FRAME;
+    if (kind && strcmp(kind, "prompt"))
+        return err_set(e, EXIT_BAD_DATA, "kind: expected \"prompt\", got \"%s\"", kind);
+    json_t *ids = first_of(o, "prompt_ids");
+    if (ids && check_ids(ids, e))
+        return -1;
+    json_t *text = first_of(o, "text");
+    if (need_text(text, "text", e))
+        return -1;
+    if (!ids && !text && !json_is_array(first_of(o, "messages")))
+        return err_set(e, EXIT_BAD_DATA, "expected one of text, prompt_ids, messages");
+    json_object_del(o, "id"); /* out has it */
+    if (json_object_update(out, o))
+        err_machine(__FILE__, __LINE__, "out of memory");
+    json_object_del(out, "schema");
+    json_object_del(out, "kind");
+    json_t *answer = json_object_get(o, "answer");
+    if (json_is_string(answer))
+        put_answer(out, answer);
+    return cut_answer(out, e) ? DATASET_BROKEN : DATASET_KEPT;
+}
+
+static const char *json_format(const struct dataset_options *p, const json_t *o)
+{
+    if (first_of(o, "conversations"))
+        return "sharegpt";
+    if (first_of(o, "schema") || (!p->text_field && first_of(o, "messages")))
+        return "prompts";
+    if (p->text_field || is_instruction(o) || !first_of(o, "id") || !first_of(o, "text|prompt_ids"))
+        return "jsonl";
+    return "prompts";
+}
+
+enum dataset_piece dataset_from_json(const struct dataset_options *p, const char **format,
+                                     const char *bytes, size_t n, json_t *out, struct err *e)
+{
+    json_error_t je;
+    json_t *o = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &je);
+    enum dataset_piece r;
+    if (!json_is_object(o)) {
+        json_decref(o);
+        return err_set(e, EXIT_BAD_DATA, "expected a JSON object: %s",
+                       o ? "got another value" : je.text);
+    }
+    if (!*format)
+        *format = json_format(p, o);
+    put(out, "id", field(o, p->id_field, strcmp(*format, "jsonl") ? "id" : "id|task_id"));
+    if (!strcmp(*format, "sharegpt"))
+        r = from_sharegpt(p, o, out, e);
+    else if (!strcmp(*format, "prompts"))
+        r = from_prompts(o, out, e);
+    else
+        r = from_jsonl(p, o, out, e);
+    json_decref(o);
+    return r;
+}

@@ -1,0 +1,32 @@
+/* object.h - one JSON text of a data set as a prompt; private to dataset.h. */
+#ifndef TEXT_DATASET_OBJECT_H
+#define TEXT_DATASET_OBJECT_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "lib/base/err.h"
+#include "lib/text/dataset.h"
+
+/* The result for one piece of a data set. */
+enum dataset_piece {
+    DATASET_BROKEN = -1,
+    DATASET_SKIPPED, /* a row without a prompt */
+    DATASET_KEPT,
+    DATASET_ALPACA,  /* kept, in the prompt form of Alpaca */
+    DATASET_FRAME,   /* the meta or end of a stream: no row */
+    DATASET_END
+};
+
+/* Fills out with {id?, text | prompt_ids | messages, reference?, answer?, task?, ...}; id also when
+ * the rest is broken. *format is NULL until the first object shows it (borrowed constant). */
+enum dataset_piece dataset_from_json(const struct dataset_options *o, const char **format,
+                                     const char *bytes, size_t n, json_t *out, struct err *e);
+/* Sets a text of n bytes. -1: not UTF-8. */
+int dataset_put(json_t *to, const char *key, const char *s, size_t n);
+/* A text, or a number turned into a text (the caller's reference); NULL: neither. */
+json_t *dataset_as_text(json_t *v);
+/* Space, tab, line feed, carriage return. */
+int dataset_is_blank(char c);
+
+#endif

@@ -1,0 +1,108 @@
+# emulate.mk - code for other hardware, compiled for this machine so that make test runs it:
+# kernels/cuda without a GPU, and the tiles of kernels/cpu/amx without AMX.
+#
+#   build/tests/tiles.a                 levels amx_LEVEL: tiles in plain C (tests/emulate/tmm.c) on
+#                                       the vectors of that level
+#   build/tests/amx/                    tools that run level amx, each of its instructions a trap
+#   build/tests/libcrossover-cuda.so    the back end on the emulated device (tests/emulate)
+#   build/tests/cuda/test-*             tests of tests/cuda, linked with it
+TILES := portable $(filter avx512bf16,$(CPU_LEVELS))
+$(foreach l,$(TILES),$(eval CPU_FLAGS_amx_$(l) := $(CPU_FLAGS_$(l))))
+$(foreach l,$(TILES),$(eval $(call cpu_level,amx_$(l),$(l),tests/emulate/tmm.h)))
+$(BUILD)/obj/tests/emulate/tmm.o: private ALL_CFLAGS += $(CPU_FLAGS)
+$(BUILD)/tests/tiles.a: $(foreach l,$(TILES),$(call level_obj,amx_$(l))) \
+    $(BUILD)/obj/tests/emulate/tmm.o
+	@mkdir -p $(@D)
+	@rm -f $@.tmp
+	$(call say,ar $@)ar rcs $@.tmp $^ && mv $@.tmp $@
+
+# The tests that compare levels run these too: tests/kernels/levels.h.
+TILED := amx attention attention-back gemm products quant
+TILED := $(TILED:%=$(BUILD)/tests/kernels/test-%)
+$(TILED): $(BUILD)/tests/tiles.a
+$(TILED): private LDLIBS := $(BUILD)/tests/tiles.a $(BUILD)/libcrossover.a $(LDLIBS)
+$(TILED:$(BUILD)/%=$(BUILD)/obj/%.o): private ALL_CFLAGS += $(TILES:%=-DHAVE_TILES_%) \
+    $(CPU_LEVELS:%=-DHAVE_CPU_%)
+
+# Tools with level amx's own code, its instructions trapping: tests/cli/amx.bats.
+TRAPPED := $(if $(filter amx,$(CPU_LEVELS)),gen-llada gen-llama train-lm)
+TRAPPED := $(TRAPPED:%=$(BUILD)/tests/amx/%)
+$(BUILD)/tests/amx/%: $(BUILD)/obj/tools/%.o $(BUILD)/obj/tests/emulate/amx_traps.o \
+    $(BUILD)/obj/tests/emulate/tmm.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
+	@mkdir -p $(@D)
+	$(link)
+$(BUILD)/tests/amx/train-lm: private LDLIBS += $(if $(MPI),$(shell pkg-config --libs $(MPI)))
+test: $(if $(filter %/amx.bats,$(TEST_SH)),$(TRAPPED))
+
+ifeq ($(origin CXX),default)
+CXX := c++
+endif
+HAVE_CXX := $(shell command -v $(CXX))
+
+EMULATE  := $(BUILD)/obj/emulate
+EMULATED := $(BUILD)/tests/libcrossover-cuda.so
+# library.cu looks for the vendor's library; tests/emulate has one of its own.
+EMULATE_SRC := $(filter-out kernels/cuda/product/library.cu,$(CUDA_SRC)) \
+               $(wildcard tests/emulate/*.cu tests/emulate/*.cc)
+EMULATE_OBJ  = $(addprefix $(EMULATE)/,$(addsuffix .o,$(basename $(EMULATE_SRC))))
+# Unaligned accesses fault on a GPU, but not on every processor.
+EMULATE_TRAPS := $(if $(SAN),,-fsanitize=alignment -fsanitize-undefined-trap-on-error)
+# The vectors of this machine; above all fmaf is one instruction and no call. Nothing is contracted,
+# so that the numbers are the same without.
+CPU_KNOWS    = $(shell grep -m 1 '^flags' /proc/cpuinfo)
+EMULATE_ISA  = $(eval EMULATE_ISA := $(if $(filter-out $(CPU_KNOWS),avx2 bmi2 f16c fma movbe abm),,\
+                   $(CPU_FLAGS_avx2)))$(EMULATE_ISA)
+EMULATE_FLAGS = -std=c++17 -D_GNU_SOURCE -I. -Itests/emulate -O1 -g1 -Wall -Wextra -Werror \
+    -Wno-unknown-pragmas -ffp-contract=off -fPIC -fvisibility=hidden \
+    -DPLATFORM='"tests/emulate/emulate.cuh"' $(EMULATE_ISA) $(EMULATE_TRAPS) $(SANITIZE) \
+    $(if $(filter thread,$(SAN)),-DWATCH_THREADS) -MMD -MP
+# The emulated device and its library take far more time than the kernels, so they are optimized
+# more. ThreadSanitizer watches the kernels and not the emulated device
+# (tests/emulate/sanitizers.h).
+EMULATE_FLAGS_cc := -O3 $(if $(SAN),,-fno-sanitize=alignment) \
+    $(if $(filter thread,$(SAN)),-fno-sanitize=thread)
+$(EMULATE)/tests/emulate/library.o: private EMULATE_FLAGS += -O3
+
+TEST_CU      := $(call SELECT,$(sort $(wildcard tests/cuda/test-*.cu)))
+TEST_CU_PROG := $(TEST_CU:%.cu=$(BUILD)/%)
+
+ifeq ($(HAVE_CXX),)
+TEST_PROG += $(if $(TEST_CU),tests/emulate/absent.sh)
+else
+$(BUILD)/obj/emulate-flags.txt: STAMP = $(CXX) $(EMULATE_FLAGS) $(EMULATE_FLAGS_cc)
+$(BUILD)/obj/emulate-flags.txt: FORCE
+	@mkdir -p $(@D)
+	@echo "$(STAMP)" | cmp -s - $@ || echo "$(STAMP)" > $@
+
+define emulate_rule
+$(EMULATE)/%.o: %.$(1) $(BUILD)/obj/emulate-flags.txt
+	@mkdir -p $$(@D)
+	$$(call say,c++ $$<)$$(CXX) $$(EMULATE_FLAGS) $$(EMULATE_FLAGS_$(1)) -x c++ -c $$< -o $$@
+endef
+$(foreach suffix,cu cc,$(eval $(call emulate_rule,$(suffix))))
+
+$(EMULATED): $(EMULATE_OBJ) $(patsubst %.c,$(PIC)/%.o,$(wildcard $(CUDA_BASE)))
+	@mkdir -p $(@D)
+	$(call say,ld $@)$(CXX) -shared $(SANITIZE) $^ -o $@.tmp \
+	    -Wl,--version-script=<(echo '{ global: crossover_cuda_open; local: *; };') && mv $@.tmp $@
+
+$(BUILD)/libemulated.a: $(EMULATE_OBJ) $(CUDA_C:%.c=$(PIC)/%.o)
+	@rm -f $@.tmp
+	$(call say,ar $@)ar rcs $@.tmp $^ && mv $@.tmp $@
+
+.PRECIOUS: $(EMULATE)/%.o $(BUILD)/tests/cuda/%
+$(BUILD)/tests/cuda/%: $(EMULATE)/tests/cuda/%.o $(BUILD)/libemulated.a $(BUILD)/libcrossover.a \
+    $(BUILD)/obj/lib/base/version.o
+	@mkdir -p $(@D)
+	$(call say,ld $@)$(CXX) $(SANITIZE) $(LDFLAGS) $^ -o $@.tmp $(LDLIBS) && mv $@.tmp $@
+
+TEST_PROG += $(TEST_CU_PROG)
+test: $(TEST_CU_PROG) $(if $(strip $(TEST_SH))$(filter %/test-leak,$(TEST_PROG)),$(EMULATED))
+endif
+
+# generations of each kind in make leak
+GENERATIONS ?= 10000
+.PHONY: leak
+leak: $(BUILD)/tests/model/test-leak $(if $(HAVE_CXX),$(EMULATED)) \
+    ##develop find memory leaks in GENERATIONS=10000 generations of each kind
+	@GENERATIONS=$(GENERATIONS) TESTBIN='$(abspath $(BUILD))/tests' $<

@@ -1,0 +1,12 @@
+# reference.mk - the float64 implementation that the engine is compared with. It is built from its
+# own files alone: nothing of lib/ or kernels/ is compiled in or linked.
+REFERENCE_CC = $(CC) -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(SANITIZE)
+
+$(BUILD)/tests/reference: tests/reference/reference.c tests/reference/model.c \
+                          tests/reference/model.h config.mk
+	@mkdir -p $(@D)
+	$(REFERENCE_CC) $(filter %.c,$^) -o $@.tmp $(shell $(PKG) --libs jansson) -lm && mv $@.tmp $@
+
+$(BUILD)/tests/make-checkpoint: tests/reference/make-checkpoint.c config.mk
+	@mkdir -p $(@D)
+	$(REFERENCE_CC) $(filter %.c,$^) -o $@.tmp $(shell $(PKG) --libs jansson) -lm && mv $@.tmp $@

@@ -1,0 +1,61 @@
+# decoding.mk - ways of decoding side by side: every method of data/methods.ndjson on the prompts of
+# phase 4, one answer at a time to the end of its text, held against the first method of its model.
+# A method is settings, so its points are those of any sweep.
+#
+#   $(R)/decoding/metrics.ndjson, exact.ndjson -> comparison.ndjson -> figures/methods.svg
+METHODS_FILE := data/methods.ndjson
+# launches of each method
+DECODING_LAUNCHES ?= $(LAUNCHES)
+
+# The named ones of the file, and the first of each system.
+$(R)/methods.ndjson: $(R)/stamp/methods $(METHODS_FILE) pipelines/experiment/decoding/methods.jq
+	@jq -cn --arg names '$(METHODS)' -f pipelines/experiment/decoding/methods.jq \
+	    $(METHODS_FILE) > $@.tmp
+	@mv $@.tmp $@
+
+# Phase 5 has as many tokens a step as its profile says: the named ones alone.
+$(R)/scale-methods.ndjson: $(R)/methods.ndjson
+	@jq -c 'select(.method as $$m | "$(METHODS)" | split(" ") | index($$m))' $< > $@.tmp
+	@mv $@.tmp $@
+
+text-$(R)/stamp/methods = $(METHODS)
+
+decoding_SYSTEMS  := llada,llama
+decoding_STEPS    := $(GEN_LENGTH)
+decoding_CONTRACT := answer
+decoding_BATCH    := 1
+decoding_LENGTH   := $(GEN_LENGTH)
+decoding_BLOCK    := $(BLOCK_LENGTH)
+decoding_LAUNCHES := $(DECODING_LAUNCHES)
+decoding_PROMPTS  := $(R)/prompts.ndjson
+decoding_ANSWERS  := $(R)/decoding/exact.ndjson
+decoding_METHODS  := $(METHODS_FILE)
+SWEPT             += decoding
+
+# $(call by_method,FOLDER,METHODS): exact.ndjson and by-method.ndjson of a sweep.
+define by_method
+$(R)/$(1)/by-method.ndjson: $(R)/$(1)/metrics.ndjson $(R)/$(1)/exact.ndjson $(2) \
+    $(TOOL)-compare | $(QUIET)
+	$$(call say,compare methods of $(1))\
+	    $(beside) $(BIN)/compare --methods $(2) --cost e2e_ns --seed $(SEED) \
+	    --precision $(PRECISION) $(R)/$(1)/metrics.ndjson $(R)/$(1)/exact.ndjson -o $$@
+endef
+$(eval $(call by_method,decoding,$(METHODS_FILE)))
+$(eval $(call by_method,steps,$(R)/methods.ndjson))
+
+$(R)/decoding/generations.ndjson: $(decoding_FILES) pipelines/phase/distinct.jq
+	@jq -cn -f pipelines/phase/distinct.jq $(decoding_FILES) > $@.tmp && mv $@.tmp $@
+
+$(R)/decoding/exact.ndjson: $(R)/decoding/generations.ndjson $(TOOL)-score-exact | $(QUIET)
+	$(call say,score-exact of decoding)\
+	    $(beside) $(BIN)/score-exact $< -o $@
+
+# The page tells of all methods where they were run, else of those of phase 4.
+DECODING := $(R)/decoding/by-method.ndjson $(R)/decoding/ratios.ndjson \
+            $(R)/decoding/metrics.ndjson $(METHODS_FILE)
+BY_METHOD = $(if $(filter $(DECODED) decoding,$(GOALS)),$(DECODING),\
+              $(if $(METHODS),$(R)/steps/by-method.ndjson $(R)/methods.ndjson))
+
+.PHONY: decoding
+decoding: $(DECODING) $(R)/figures/methods.svg ##run speed and accuracy of every decoding method
+	@jq -r -n -f pipelines/experiment/decoding/decoding.jq $(DECODING) | $(PLAIN)

@@ -1,0 +1,38 @@
+# exact.mk - make exact: do options that claim to change no token keep all of them? Every case of
+# data/exact.ndjson is compared with its base, id by id, on EXACT_PROMPTS prompts of each model.
+# make test does the same on a few prompts (tests/cli/exact.bats).
+#
+#   $(R)/exact/prompts.ndjson -> exactness.ndjson
+
+# number of prompts
+EXACT_PROMPTS ?= 200
+# tokens to generate
+EXACT_LENGTH  ?= 32
+# denoising steps
+EXACT_STEPS   ?= 8
+# more options of both generators
+EXACT_FLAGS   ?=
+E             := $(R)/exact
+
+text-$(E)/settings = $(EXACT_PROMPTS) $(EXACT_LENGTH) $(EXACT_STEPS) $(EXACT_FLAGS) $(PROMPT_FILE) \
+    $(PROMPT_FLAGS) $(SEED) / $(LLADA) $(LLAMA) $(JUDGE)
+
+$(E)/prompts.ndjson: $(PROMPT_FILE) $(E)/settings $(R)/stamp/tool-prep-prompts | $(PIPE)
+	$(call say,prompts of exact)\
+	    $(BIN)/prep-prompts --seed $(SEED) --count $(EXACT_PROMPTS) --fits $(LLADA),$(LLAMA) \
+	    --room $(EXACT_LENGTH) $(PROMPT_FEWER) $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
+
+$(E)/exactness.ndjson: data/exact.ndjson $(E)/prompts.ndjson pipelines/bin/exact \
+    $(foreach m,LLADA LLAMA JUDGE,$(R)/stamp/model-$(m)) \
+    $(foreach t,gen-llada gen-llama compare,$(R)/stamp/tool-$(t)) | $(PIPE)
+	$(call say,exact)\
+	    $(beside) env BIN='$(BIN)' LLADA='$(LLADA)' LLAMA='$(LLAMA)' JUDGE='$(JUDGE)' \
+	    EXACT_LENGTH=$(EXACT_LENGTH) EXACT_STEPS=$(EXACT_STEPS) \
+	    pipelines/bin/exact $< $(E)/prompts.ndjson $(E)/run $(EXACT_FLAGS) > $@.tmp && mv $@.tmp $@
+
+.PHONY: exact keep-exact
+exact: $(E)/exactness.ndjson ##run check that exact options change no token (EXACT_PROMPTS=)
+	@jq -nr -f pipelines/experiment/exact/exactness.jq $< | $(PLAIN)
+
+keep-exact: $(E)/exactness.ndjson ##develop store the records of make exact in data/PROFILE
+	@mkdir -p data/$(PROFILE) && cp $< data/$(PROFILE)/exactness.ndjson

@@ -1,0 +1,147 @@
+# memory.mk - what quantization costs in quality and saves in memory and time: each model as it is
+# and with its matrices in each format of QUANTS, on the same prompts. Likelihoods of the references
+# and answers are compared prompt by prompt. Part of phase 5. make quantizations does the same for
+# QUANTS_ALL, which takes longer: f16 is --dtype f16, mixed is a packed checkpoint with a format for
+# each part of each layer.
+#
+#   $(R)/quant/SYSTEM-QUANT.ndjson, likelihood-SYSTEM-QUANT.ndjson -> comparison.ndjson, time.ndjson
+#                                  of QUANTS_ALL, by option: all.ndjson -> all-comparison, all-time
+
+# formats of make quantizations
+QUANTS_ALL    ?= $(sort f16 int8 int8-vector nf4 nf4-f32 fp4 mixed $(QUANTS))
+# bytes of the format mixed, as a share of the whole checkpoint
+QUANT_SHARE   ?= 0.4
+# texts that the format mixed is calibrated on
+QUANT_TEXTS   ?= data/corpus/train.ndjson.gz
+# number of these texts
+QUANT_HEARD   ?= 32
+# options of prep-prompts that choose the prompts; another seed than that of the sweeps
+QUANT_CHOICE  ?= --count $(LIKELIHOOD_PROMPTS)
+
+text-$(R)/quant/settings = \
+    $(QUANT_CHOICE) $(QUANT_STEPS) $(QUANT_LENGTH) $(QUANT_BATCH) $(QUANT_SAMPLES) \
+    $(BLOCK_LENGTH) $(PROMPT_FILE) $(PROMPT_FLAGS) $(SEED) / $(GEN_FLAGS) / $(LLADA_FLAGS) / \
+    $(LLAMA_FLAGS) / $(SCORE_FLAGS)
+
+$(R)/quant/prompts.ndjson: $(PROMPT_FILE) $(R)/quant/settings $(R)/stamp/tool-prep-prompts | $(PIPE)
+	$(call say,prompts of quant)\
+	    $(once) $(BIN)/prep-prompts --seed $$(($(SEED) + 1)) $(QUANT_CHOICE) --allow-fewer \
+	    $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
+
+# Prompts with a reference answer; without any, one batch, to measure the memory.
+$(R)/quant/questions.ndjson: $(R)/quant/prompts.ndjson
+	@jq -sc 'map(select(.id)) | ((map(select(.answer)) | select(. != [])) // .[:$(QUANT_BATCH)])[]' \
+	    $< > $@.tmp && mv $@.tmp $@
+
+$(R)/quant/references.ndjson: $(R)/quant/prompts.ndjson
+	@jq -c 'select(.reference != null)' $< > $@.tmp && mv $@.tmp $@
+
+text-$(R)/quant/mixing = $(QUANT_SHARE) $(QUANT_TEXTS) $(QUANT_HEARD) $(SEED)
+
+# $(call quant_mix,SYSTEM): its checkpoint in the format mixed.
+define quant_mix
+$(R)/quant/pack-$(1).ndjson: $(R)/quant/mixing $(R)/stamp/model-$(1) $(R)/stamp/tool-pack-model \
+    | $(PIPE) $(BIN)/pack-model
+	$$(call say,pack-model $(1) mixed)\
+	    rm -rf $(R)/quant/model/$(1); mkdir -p $(R)/quant/model; \
+	    $(beside) $(BIN)/pack-model -q -m $($(1)) --budget-share $(QUANT_SHARE) \
+	    --calibrate $(QUANT_TEXTS) --limit $(QUANT_HEARD) --seed $(SEED) \
+	    --out $(R)/quant/model/$(1) -o $$@
+endef
+$(foreach y,LLADA LLAMA,$(eval $(call quant_mix,$(y))))
+
+# $(call quant_of,SYSTEM,FORMAT): the flags of a format; quant_made: the files that it needs.
+quant_of   = -m $(if $(filter mixed,$(2)),$(R)/quant/model/$(1),$($(1))) \
+    $(if $(filter f16,$(2)),--dtype f16,$(if $(filter mixed,$(2)),,--quant $(2)))
+quant_made = $(R)/stamp/model-$(1) $(if $(filter mixed,$(2)),$(R)/quant/pack-$(1).ndjson)
+
+QUANT_EACH := none $(sort $(QUANTS) $(QUANTS_ALL))
+define quant
+$(R)/quant/llada-$(1).ndjson: $(R)/quant/questions.ndjson $(call quant_made,LLADA,$(1)) \
+    $(R)/stamp/tool-gen-llada | $(PIPE)
+	$$(call say,gen-llada $(1))\
+	    $$(once) $(alone) $(BIN)/gen-llada $(call quant_of,LLADA,$(1)) --steps $(QUANT_STEPS) \
+	    --gen-length $(QUANT_LENGTH) --block-length $(BLOCK_LENGTH) --batch $(QUANT_BATCH) \
+	    --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS) $$< -o $$@
+
+$(R)/quant/llama-$(1).ndjson: $(R)/quant/questions.ndjson $(call quant_made,LLAMA,$(1)) \
+    $(R)/stamp/tool-gen-llama | $(PIPE)
+	$$(call say,gen-llama $(1))\
+	    $$(once) $(alone) $(BIN)/gen-llama $(call quant_of,LLAMA,$(1)) --max-new $(QUANT_LENGTH) \
+	    --batch $(QUANT_BATCH) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $$< -o $$@
+
+$(R)/quant/likelihood-llada-$(1).ndjson: $(R)/quant/references.ndjson \
+    $(call quant_made,LLADA,$(1)) $(R)/stamp/tool-score-ppl | $(PIPE)
+	$$(call say,score-ppl llada $(1))\
+	    $$(given) $$(once) $(beside) $(BIN)/score-ppl --mode elbo --samples $(QUANT_SAMPLES) \
+	    $(call quant_of,LLADA,$(1)) --target reference --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
+
+$(R)/quant/likelihood-llama-$(1).ndjson: $(R)/quant/references.ndjson \
+    $(call quant_made,LLAMA,$(1)) $(R)/stamp/tool-score-ppl | $(PIPE)
+	$$(call say,score-ppl llama $(1))\
+	    $$(given) $$(once) $(beside) $(BIN)/score-ppl --mode nll $(call quant_of,LLAMA,$(1)) \
+	    --target reference --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
+endef
+$(foreach q,$(QUANT_EACH),$(eval $(call quant,$(q))))
+
+quant_RUNS := $(foreach q,none $(QUANTS),$(R)/quant/llada-$(q).ndjson $(R)/quant/llama-$(q).ndjson)
+
+$(R)/quant/metrics.ndjson: $(quant_RUNS) $(TOOL)-measure | $(QUIET)
+	$(call say,measure quant)$(beside) $(BIN)/measure $(quant_RUNS) -o $@
+
+$(R)/quant/exact.ndjson: $(quant_RUNS) $(TOOL)-score-exact | $(QUIET)
+	$(call say,score-exact quant)$(beside) $(BIN)/score-exact $(quant_RUNS) -o $@
+
+# With the answers: how many differ, and where they part.
+$(R)/quant/comparison.ndjson: $(R)/quant/metrics.ndjson $(R)/quant/exact.ndjson \
+    $(quant_RUNS:$(R)/quant/%=$(R)/quant/likelihood-%) $(quant_RUNS) $(TOOL)-compare | $(QUIET)
+	$(call say,compare quant)\
+	    $(beside) $(BIN)/compare --by quant --seed $(SEED) $(filter %.ndjson,$^) -o $@
+
+$(R)/quant/time.ndjson: $(R)/quant/metrics.ndjson $(TOOL)-compare | $(QUIET)
+	$(call say,compare time of quant)\
+	    $(beside) $(BIN)/compare --by quant --cost norm_latency_ns_per_token $< -o $@
+
+# The formats of QUANTS_ALL differ in more than the setting quant, so the name of the file becomes
+# an option, and records are compared by option.
+quant_ALL := $(foreach q,none $(QUANTS_ALL),$(foreach s,llada llama likelihood-llada \
+                 likelihood-llama,$(R)/quant/$(s)-$(q).ndjson))
+$(R)/quant/all.ndjson: $(quant_ALL)
+	@jq -c '(input_filename | capture("(llada|llama)-(?<o>[^/]+)[.]ndjson$$").o) as $$o \
+	    | select(.kind == "generation" or .kind == "quality") | .option = $$o \
+	    | .model = .arch | .config += " option=\($$o)" | .point = "\(.kind)-\(.arch)-\($$o)"' \
+	    $^ > $@.tmp && mv $@.tmp $@
+
+$(R)/quant/all-metrics.ndjson: $(R)/quant/all.ndjson $(TOOL)-measure | $(QUIET)
+	$(call say,measure all quant)$(beside) $(BIN)/measure $< -o $@
+
+$(R)/quant/all-exact.ndjson: $(R)/quant/all.ndjson $(TOOL)-score-exact | $(QUIET)
+	$(call say,score-exact all quant)$(beside) $(BIN)/score-exact $< -o $@
+
+quant_by = $(BIN)/compare --by option --base none
+$(R)/quant/all-comparison.ndjson: $(R)/quant/all-metrics.ndjson $(R)/quant/all-exact.ndjson \
+    $(R)/quant/all.ndjson $(TOOL)-compare | $(QUIET)
+	$(call say,compare all quant)\
+	    $(beside) $(quant_by) --seed $(SEED) $(filter %.ndjson,$^) -o $@
+
+$(R)/quant/all-time.ndjson: $(R)/quant/all-metrics.ndjson $(TOOL)-compare | $(QUIET)
+	$(call say,compare time of all quant)\
+	    $(beside) $(quant_by) --cost norm_latency_ns_per_token $< -o $@
+
+# Without a quantization there is nothing to compare.
+QUANT := $(if $(QUANTS),$(R)/quant/comparison.ndjson $(R)/quant/time.ndjson)
+
+.PHONY: quantizations
+quantizations: $(R)/quant/all-comparison.ndjson $(R)/quant/all-time.ndjson \
+    ##run bytes, time and quality of every number format (QUANTS_ALL=)
+	@jq -sr -f pipelines/experiment/memory/quantizations.jq $^
+
+# local.mk keeps the level of the generators for all later runs.
+.PHONY: extreme restore
+extreme: ##run save memory in all later runs: --level aggressive (LEVEL=moderate)
+	@touch local.mk && sed -i '/^LEVEL := /d' local.mk
+	@echo 'LEVEL := $(if $(findstring command,$(origin LEVEL)),$(LEVEL),aggressive)' >> local.mk
+
+restore: ##run undo make extreme; remove pruned models
+	@touch local.mk && sed -i '/^LEVEL := /d' local.mk
+	@rm -rf $(RESULTS)/*/prune/models

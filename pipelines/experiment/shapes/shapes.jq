@@ -1,0 +1,20 @@
+# shapes.jq - make shapes as text: the time of a batch at each step count, and the step count at
+# which both models take the same time; doubts about the line stand behind. Inputs: records of kind
+# forecast; run with -r.
+def seconds: if . then . / 1e5 | round / 10000 else "?" end;
+def tenth: if . then . * 10 | round / 10 else "?" end;
+def doubts: [(select(.line_holds == false)
+              | "a point is \(.residual_ratio * 1000 | round / 10) % off the line"),
+             (select(.is_far)
+              | "\(.beyond_ratio | tenth) times beyond the measured steps"),
+             (select(.lo == null) | "no interval: \(.lo_reason)")]
+    | if . == [] then "" else "; DOUBTFUL: " + join(", ") end;
+select(.kind == "forecast")
+| "\(.model) \(.quant) batch=\(.batch): "
+  + if .what == "line"
+    then "\(.steps) steps \(.e2e_ns | seconds) s [\(.lo | seconds), \(.hi | seconds)], "
+         + "modelled from steps \(.measured_steps | map(tostring) | join(", "))"
+    else "as long as \(.llama) (\(.llama_e2e_ns | seconds) s) at "
+         + "\(if .steps then .steps | tenth else "no" end) steps"
+         + "\(if .lo then " [\(.lo | tenth), \(.hi | tenth)]" else "" end)"
+    end + doubts

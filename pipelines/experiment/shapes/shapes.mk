@@ -1,0 +1,66 @@
+# shapes.mk - speed and memory of two shapes with drawn weights (synth:). Their quality is null.
+#
+# Prompts are token ids, as many as a batch holds. With equal lengths and contract fixed every
+# prompt is the same work, so more prompts would add nothing. More steps would not either: each pass
+# computes the whole canvas, so time is a line in the steps (lib/forecast/along.h). The
+# step counts of SHAPE_STEPS are measured, the last of them to check the line through the others
+# (residual_ratio); the times at the step counts of SHAPE_TO are modelled, records of kind forecast.
+#
+#   $(R)/shape-FORMAT-BATCH/metrics.ndjson -> $(R)/shapes.ndjson
+
+# file that make measured writes
+MEASURED      ?= data/measured/$(PROFILE)-$(FP).ndjson
+define shape_settings
+shape-$(1)-$(2)_SYSTEMS  := llada,llama
+shape-$(1)-$(2)_STEPS    := $(SHAPE_STEPS)
+shape-$(1)-$(2)_CONTRACT := fixed
+shape-$(1)-$(2)_BATCH    := $(2)
+shape-$(1)-$(2)_LENGTH   := $(SHAPE_LENGTH)
+shape-$(1)-$(2)_BLOCK    := $(SHAPE_LENGTH)
+shape-$(1)-$(2)_LAUNCHES := $(LAUNCHES)
+shape-$(1)-$(2)_PROMPTS  := $(R)/shape-prompts-$(2).ndjson
+shape-$(1)-$(2)_LLADA_FLAGS := --quant $(1)
+shape-$(1)-$(2)_LLAMA_FLAGS := --quant $(1)
+endef
+$(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),\
+    $(eval $(call shape_settings,$(q),$(b)))))
+SWEPT += $(SHAPES)
+
+shape_prompt = {id: "p\($$p)", prompt_ids: [range($$n) | (7919 * . + 104729 * $$p) % 400 + 5]}
+text-$(R)/stamp/shape-prompts = $(SHAPE_PROMPT)
+
+$(R)/shape-prompts-%.ndjson: $(R)/stamp/shape-prompts
+	@jq -nc --argjson n $(SHAPE_PROMPT) 'range($*) as $$p | $(shape_prompt)' > $@.tmp
+	@mv $@.tmp $@
+
+text-$(R)/stamp/shape-to = $(SHAPE_TO)
+
+$(R)/shapes.ndjson: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/ceilings.ndjson $(R)/stamp/shape-to \
+    $(TOOL)-forecast | $(QUIET)
+	$(call say,forecast along steps)\
+	    $(beside) $(BIN)/forecast --along-steps --steps $(SHAPE_TO) $(filter %.ndjson,$^) -o $@
+
+.PHONY: shapes
+shapes: $(R)/shapes.ndjson ##run speed and memory of the 8B shapes (PROFILE=cpu-8b)
+	@jq -r -f pipelines/experiment/shapes/shapes.jq $<
+
+# The records worth keeping, with the machine and the commit.
+.PHONY: measured
+measured: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/ceilings.ndjson $(R)/shapes.ndjson \
+    ##develop store the records of make shapes in data/measured
+	@mkdir -p $(dir $(MEASURED))
+	@jq -sc -f pipelines/experiment/shapes/measured.jq $^ > $(MEASURED).tmp
+	@mv $(MEASURED).tmp $(MEASURED)
+	@echo '$(MEASURED)'
+
+# The errors of forecast against all stored measurements and published numbers; runs nothing.
+CHECKED := $(wildcard data/measured/*.ndjson)
+$(RESULTS)/forecast-check.ndjson: $(CHECKED) data/published.ndjson data/hardware.ndjson \
+    $(TOOL)-forecast | $(QUIET)
+	$(call say,forecast --check)\
+	    $(beside) $(BIN)/forecast -q --check $(CHECKED) -o $@
+
+.PHONY: forecast-check
+forecast-check: $(RESULTS)/forecast-check.ndjson \
+    ##look the errors of forecast against measurements
+	@jq -sr -f pipelines/experiment/shapes/forecast-check.jq $<

@@ -1,6 +1,0 @@
-# first-of-each.jq - prompts (slurped) in, $count of them out, in their order: as many of each task,
-# and where one has fewer, more of the others.
-[.[] | select(.text != null or .prompt_ids != null or .messages != null)]
-| to_entries | group_by(.value.task)
-| map(to_entries | map({rank: .key, at: .value.key, prompt: .value.value})) | add // []
-| sort_by(.rank, .at)[:$count] | sort_by(.at)[] | .prompt

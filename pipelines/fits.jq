@@ -1,9 +1,0 @@
-# fits.jq - which batch a GPU holds: a line a model, level and length, with the largest batch for
-# each size. Inputs: records of kind forecast, what fit (-nr).
-[inputs | select(.kind == "forecast" and .what == "fit")]
-| group_by(.model)[] | group_by(-.memory_weights_bytes)[] | group_by(.new_tokens)[]
-| .[0] as $f | . as $all
-| "\($f.model) \($f.level), \($f.prompt_tokens) + \($f.new_tokens) tokens: "
-  + ([$f.capacity_gb[] as $gb
-      | ([$all[] | select(.fits_gb != null and .fits_gb <= $gb).batch] | max // "-") as $most
-      | "\($gb) GB \($most)"] | join(", "))

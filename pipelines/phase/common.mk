@@ -1,0 +1,198 @@
+# common.mk - where results lie, what makes them stale, and how timing is kept quiet.
+#
+# All results are below $(R) = results/MACHINE/PROFILE. Expensive files depend on stamps: small
+# files that are rewritten only when their text changes (settings, checkpoints, the code of a
+# generator), and never because a program was built again.
+
+# Another machine has other results: MACHINE is a hash of what the machine is.
+ifndef FP
+FP := $(shell pipelines/bin/machine)
+endif
+RESULTS := results/$(FP)
+R       := $(RESULTS)/$(PROFILE)
+
+PROFILES := $(basename $(notdir $(wildcard pipelines/profiles/*.mk)))
+ifeq ($(filter $(PROFILE),$(PROFILES)),)
+$(error PROFILE=$(PROFILE): expected one of $(PROFILES) (files of pipelines/profiles))
+endif
+include pipelines/profiles/$(PROFILE).mk
+include pipelines/phase/settings.mk
+
+# ---- what settings mean ----
+
+split  = $(subst $(,), ,$(1))
+joined = $(subst --threads ,--threads=,$(subst --device ,--device=,$(1)))
+
+PROMPTS_lists   := data/corpus/test-lists.ndjson.gz
+PROMPTS_human   := data/prompts/human.ndjson
+PROMPTS_system  := $(RESULTS)/system.txt
+PROMPT_FEWER    := $(if $(filter human %/human.ndjson,$(PROMPT_FILE)),--allow-fewer)
+override PROMPT_FILE := $(or $(PROMPTS_$(PROMPT_FILE)),$(PROMPT_FILE))
+# PROMPTS=N on the command line also replaces a choice that the profile made.
+ifeq ($(origin PROMPTS) $(origin PROMPT_CHOICE),command line file)
+PROMPT_CHOICE   := --count $(PROMPTS)
+endif
+ifneq ($(filter-out exact mild moderate aggressive,$(LEVEL)),)
+$(error LEVEL=$(LEVEL): expected exact, mild, moderate or aggressive)
+endif
+ifneq ($(LEVEL),)
+override GEN_FLAGS += --level $(LEVEL)
+endif
+PAGED := $(call split,$(PAGE))
+ifneq ($(filter-out decoding ablation latent-ablation,$(PAGED)),)
+$(error PAGE=$(PAGE) (64): expected a list of decoding, ablation, latent-ablation)
+endif
+pareto_flags     = --seed $(SEED) --margin '$(MARGIN)' $(PARETO_FLAGS)
+TIMING = --warmup $(WARMUP) --warmup-most $(WARMUP_MOST) --again $(AGAIN) $(if $(FORCE),--force)
+
+$(foreach v,PROMPT_FILE BASELINE_LLADA BASELINE_LLAMA,$(call plain,$(v)=,$($(v))))
+
+# Removes control characters from text of records before it reaches a terminal.
+PLAIN = jq -Rr -f pipelines/phase/plain.jq
+
+# ---- recipes ----
+
+# $(call stamp,TEXT): the recipe of a stamp whose name is a pattern. All other stamps are variables
+# text-FILE (see the Makefile).
+stamp = @text=$(call quoted,$(1)); [ -f $@ ] && [ "$$(< $@)" = "$$text" ] || \
+    { mkdir -p $(@D); printf '%s\n' "$$text" > $@; }
+
+# $(alone) comes before a command that is timed, $(beside) before a command that would disturb it.
+# With RUN another machine does the work, and its scheduler keeps the order. Failed records do not
+# stop the phases.
+QUIET  := $(RESULTS)/.quiet
+alone   = pipelines/bin/lenient $(if $(RUN),$(RUN),flock -x $(QUIET))
+beside  = pipelines/bin/lenient flock -s $(QUIET)
+$(QUIET):
+	@mkdir -p $(@D) && touch $@
+
+# $(given) comes before a command whose input may be empty: the output is then empty, too.
+given   = [ -s $< ] || { echo '    left out: no record in $<' >&2; : > $@; exit 0; };
+
+# $(once) comes before these. It keeps the output while the prerequisites hold the same bytes.
+once    = MADE='$@' MADE_OF='$^' pipelines/bin/once
+
+# Before anything is timed, all tools are built and the judge is there.
+PIPE_TOOLS := prep-prompts schedule gen-llada gen-llama $(if $(LTM),gen-ltm) probe-roof \
+              measure score-ppl score-exact score-text \
+              pareto compare plot report forecast bundle $(if $(BERT),score-bert)
+PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET) $(R)/stamp/judge
+
+# $(TOOL)-NAME is a hash of the code of a tool, without commit and debug lines. It is computed when
+# the tool was linked (seen-NAME), and written only when it changed. (With a recipe of nothing but +
+# make -n sees that, too.)
+TOOL := $(R)/stamp/tool
+.PRECIOUS: $(R)/stamp/seen-%
+$(R)/stamp/seen-%: $(BIN)/%
+	@mkdir -p $(@D)
+	@objcopy --strip-all -R .note.gnu.build-id -R .crossover_commit $< $@.tmp
+	@sha256sum < $@.tmp | cmp -s - $(@D)/tool-$* || sha256sum < $@.tmp > $(@D)/tool-$*
+	@rm $@.tmp && touch $@
+$(R)/stamp/tool-%: $(R)/stamp/seen-% ; +
+
+# The rooms that a generator links.
+ENGINE_OBJ := $(filter $(BUILD)/obj/kernels/% $(foreach r,run latent decode train network \
+                checkpoint text setting record base,$(BUILD)/obj/lib/$(r)/%),$(LIB_OBJ))
+
+# The stamp of a checkpoint: its name and, for a folder, the hashes of its files.
+CHECKPOINTS := $(if $(filter-out $(READERS) plan tools install uninstall clean test fuzz all,\
+                   $(or $(MAKECMDGOALS),tools)),\
+                   LLADA LLAMA LTM JUDGE BERT BASELINE_LLADA BASELINE_LLAMA)
+$(foreach m,$(CHECKPOINTS),$(eval $(R)/stamp/model-$(m): $(shell \
+    [ "$$(pipelines/bin/checkpoint '$($(m))')" = "$$(cat $(R)/stamp/model-$(m) 2>&1)" ] || \
+    echo FORCE)))
+$(CHECKPOINTS:%=$(R)/stamp/model-%): $(R)/stamp/model-%: | pipelines/bin/checkpoint
+	@mkdir -p $(@D)
+	@pipelines/bin/checkpoint '$($*)' > $@.tmp && mv $@.tmp $@
+
+# Only prompts that fit the context of every model together with the longest answer.
+PROMPT_FITS = --fits $(LLADA),$(LLAMA)$(LTM:%=,%) --room $(GEN_LENGTH)
+text-$(R)/stamp/prompts = $(PROMPT_FILE) $(PROMPT_CHOICE) $(PROMPT_FLAGS) $(PROMPT_FITS) $(SEED)
+
+$(R)/prompts.ndjson: $(PROMPT_FILE) $(R)/stamp/prompts $(R)/stamp/tool-prep-prompts | $(PIPE)
+	$(call say,prompts)\
+	    $(once) pipelines/bin/lenient $(BIN)/prep-prompts --seed $(SEED) \
+	    $(PROMPT_CHOICE) $(PROMPT_FITS) $(PROMPT_FEWER) $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
+
+# Written once for a machine; remove the file to read the texts again.
+$(PROMPTS_system): | pipelines/bin/system-text
+	@mkdir -p $(@D)
+	$(call say,system-text)pipelines/bin/system-text > $@.tmp
+	@mv $@.tmp $@
+
+# ---- which sweeps this call of make needs ----
+
+# Launches are files whose names the schedule of a sweep decides, so make must know the schedule
+# before it can name its targets: launches.mk, which sweep.mk writes, is included. With make -n, and
+# where the goals only look, the file is read as it is, so that nothing is built or written.
+GOALS   := $(or $(MAKECMDGOALS),tools)
+LENGTHS := $(call split,$(SCALE_LENGTHS))
+SCALES  := $(LENGTHS:%=length-%)
+SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),shape-$(q)-$(b)))
+# With TIMED_PROMPTS all prompts are answered once more, untimed: quality is of these answers.
+ANSWERED := $(if $(TIMED_PROMPTS),answers)
+# goals that need the whole run, and with PAGE the experiments that it names
+whole   := phase1 phase6 phase7 figures paper report bundle replicate results/%
+DECODED := $(if $(filter decoding,$(PAGED)),$(whole))
+ABLATED := outcomes $(if $(filter $(or $(ABLATION),ablation),$(PAGED)),$(whole))
+ifneq ($(filter shapes measured,$(GOALS)),)
+SWEEPS  := $(SHAPES)
+else
+SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
+                  $(if $(filter $(whole) phase4,$(GOALS)),steps) \
+                  $(if $(filter $(DECODED) decoding,$(GOALS)),decoding) \
+                  $(if $(filter $(whole) phase5,$(GOALS)),$(SCALES)))
+endif
+# figures of a run without records need nothing: there are none
+HAS_RECORDS := $(wildcard $(R)/steps/metrics.ndjson $(R)/shapes.ndjson)
+LOOKS   := $(or $(DRY),$(if $(filter-out $(if $(HAS_RECORDS),,figures paper),$(GOALS)),,looks))
+LISTS   := $(patsubst %,$(R)/%/launches.mk,$(SWEEPS) $(if $(filter steps,$(SWEEPS)),$(ANSWERED)))
+ifeq ($(LOOKS),)
+include $(LISTS)
+else
+$(foreach f,$(wildcard $(LISTS)),$(eval $(file <$(f))))
+endif
+$(foreach s,$(SWEEPS) $(ANSWERED),$(eval $(s)_FILES := $($(s)_NAMES:%=$(R)/$(s)/launch/%.ndjson)))
+
+# ---- what sweeps share ----
+
+# Launches of each model: those of the profile, or as many as make refine has added up to.
+launches_of = $(if $(wildcard $(R)/$(1)/refined),$(shell n=$$(< $(R)/$(1)/refined); \
+                  echo $$((n > $(2) ? n : $(2)))),$(2))
+systems       := llada,llama$(if $(LTM),$(,)ltm)
+timed_prompts := $(if $(TIMED_PROMPTS),$(R)/timed-prompts.ndjson,$(R)/prompts.ndjson)
+# $(call fitted,STEPS): the latent model is swept along the steps of its fit
+fitted         = $(if $(LTM),--vi-steps $(1))
+# step counts that make refine-steps has added
+-include $(R)/steps/added.mk
+
+# ---- what cannot run ----
+
+# Checkpoints of the user need data and a judge of the user. A profile for such checkpoints (OWN :=
+# 1) asks for them before anything runs; with other profiles the page names the embedded parts as
+# toys.
+OWNED := $(filter-out data/models/% synth:%,$(LLADA) $(LLAMA) $(LTM))
+TOY   := $(strip $(if $(OWNED),$(if $(filter data/corpus/%,$(PROMPT_FILE)),PROMPT_FILE) \
+             $(if $(filter data/models/%,$(JUDGE)),JUDGE)))
+runs  := $(filter phase% all refine refine-steps ready decoding ablation robustness quantizations \
+             exact pruning caps release-run $(whole),$(GOALS))
+# Errors that make can find by itself end it before anything runs. The number is the exit status of
+# a tool with this error.
+unnamed := $(filter-out $(GIVEN),LLADA LLAMA)
+ifneq ($(and $(OWN),$(unnamed),$(if $(TOYS),,1),$(runs)),)
+$(error PROFILE=$(PROFILE) (64): expected checkpoints of your own, got no $(unnamed:%=%=). Give \
+$(unnamed:%=%=MODEL) and JUDGE=MODEL, each a folder or a name in the Hugging Face cache, or name \
+those of the demonstration: $(foreach v,$(unnamed),$(v)=$($(v))))
+endif
+ifneq ($(if $(runs),$(filter-out $(PROMPTS_system) $(wildcard $(PROMPT_FILE)),$(PROMPT_FILE))),)
+$(error PROMPT_FILE=$(PROMPT_FILE) (66): no such file; expected a data set (JSONL, ShareGPT, \
+WikiText, text, plain or packed), or human, lists or system)
+endif
+ifneq ($(if $(runs),$(shell echo $$(( $(GEN_LENGTH) % $(BLOCK_LENGTH) )))),$(if $(runs),0))
+$(error GEN_LENGTH=$(GEN_LENGTH) (64): expected a multiple of BLOCK_LENGTH=$(BLOCK_LENGTH))
+endif
+ifneq ($(and $(OWN),$(TOY),$(if $(TOYS),,1),$(runs)),)
+$(error PROFILE=$(PROFILE) with $(OWNED): $(TOY) would be of the demonstration. Name a data set \
+with PROMPT_FILE=FILE (or human, system) and a third, larger model with JUDGE=MODEL; TOYS=1 goes \
+on, and the page says so)
+endif

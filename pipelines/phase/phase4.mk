@@ -1,0 +1,152 @@
+# phase4.mk - quality against computation: the step sweep, its quality, the front, the crossover.
+#
+# The sweep is called steps: sweep.mk has the commands that generate and measure it, here are its
+# settings and what becomes of its answers.
+SWEPT          += steps $(ANSWERED)
+steps_SYSTEMS  := $(systems)
+steps_STEPS    := $(STEPS)$(STEPS_ADDED:%=,%)
+steps_SWEEP     = $(SWEEP) $(call fitted,$(LTM_STEPS))
+steps_CONTRACT := $(CONTRACT)
+steps_BATCH    := 1
+steps_LENGTH   := $(GEN_LENGTH)
+steps_BLOCK    := $(BLOCK_LENGTH)
+steps_METHODS  := $(if $(METHODS),$(R)/methods.ndjson)
+steps_LAUNCHES := $(call launches_of,steps,$(LAUNCHES))
+steps_PROMPTS  := $(timed_prompts)
+steps_ANSWERS  := $(if $(METHODS)$(LTM),$(R)/steps/exact.ndjson)
+
+# The same points once more with TIMED_PROMPTS: on all prompts, untimed.
+answers_SYSTEMS  := $(steps_SYSTEMS)
+answers_STEPS    := $(steps_STEPS)
+answers_SWEEP     = $(steps_SWEEP)
+answers_CONTRACT := $(steps_CONTRACT)
+answers_BATCH    := $(steps_BATCH)
+answers_LENGTH   := $(steps_LENGTH)
+answers_BLOCK    := $(steps_BLOCK)
+answers_METHODS  := $(steps_METHODS)
+answers_LAUNCHES := 1
+answers_PROMPTS  := $(R)/prompts.ndjson
+answers_WAY      := alone
+answers_TIMING   := --warmup 0 $(if $(FORCE),--force)
+
+text-$(R)/stamp/score = $(SCORE_FLAGS)
+
+text-$(R)/stamp/likelihood = \
+    $(LIKELIHOOD_PROMPTS) $(LIKELIHOOD_SAMPLES) $(LIKELIHOOD_ORDERS) $(SEED) \
+    $(if $(LTM),$(LIKELIHOOD_FIT))
+
+text-$(R)/stamp/pareto = $(PARETO_FLAGS) $(MARGIN) $(SEED)
+
+# The answers that quality is computed from, each distinct answer once: repeats of a greedy answer
+# have the same score.
+QUALITY_OF = $(if $(ANSWERED),$(answers_FILES),$(steps_FILES))
+$(R)/steps/generations.ndjson: $(QUALITY_OF) $(firstword $(steps_FILES)) \
+    pipelines/phase/distinct.jq
+	@jq -cn -f pipelines/phase/distinct.jq $(if $(ANSWERED),--slurpfile timed <(grep -m 1 \
+	    '"kind":"generation"' $(firstword $(steps_FILES)))) $(QUALITY_OF) > $@.tmp && mv $@.tmp $@
+
+# Timed and untimed answers must be the same. (Latents are drawn anew in each launch.)
+$(R)/answers/passes.ndjson: $(answers_FILES) $(steps_FILES) pipelines/phase/passes.jq
+	@jq -nc -f pipelines/phase/passes.jq $(foreach f,$(answers_FILES) $(steps_FILES),\
+	    $(if $(findstring /ltm-,$(f)),,$(f))) > $@.tmp && mv $@.tmp $@
+	@jq -r .text $@
+
+# The judge must be a third model, and no smaller than the models it judges; else a warning. (The
+# stamp of a checkpoint is its name and the hashes of its files.)
+small_judge = $(if $(filter %/judge-demo,$(JUDGE)),\
+                  $(filter-out data/models/%-demo,$(LLADA) $(LLAMA) $(LTM)))
+judged      = LLADA LLAMA $(if $(LTM),LTM)
+$(R)/judge.words: $(foreach m,JUDGE $(judged),$(R)/stamp/model-$(m))
+	@judge=$$(tail -n +2 $(R)/stamp/model-JUDGE); for m in $(judged); do \
+	    files=$$(tail -n +2 $(R)/stamp/model-$$m); \
+	    if cmp -s $(R)/stamp/model-JUDGE $(R)/stamp/model-$$m || \
+	        { [ -n "$$files" ] && [ "$$files" = "$$judge" ]; }; \
+	    then echo "the judge is $$m itself: its verdict on its own texts is no third opinion"; fi; \
+	done > $@.tmp
+	@small='$(strip $(small_judge))'; [ -z "$$small" ] || echo "JUDGE is the embedded demonstration" \
+	    "model and cannot judge $$small: name one with JUDGE=" >> $@.tmp
+	@mv $@.tmp $@
+	@sed 's/^/WARNING: /' $@ | $(PLAIN) >&2
+
+# One answer from pass to pass, by each rule of TRACE_UNMASK. (With drawn weights it would mean
+# nothing.)
+text-$(R)/stamp/trace = \
+    $(TRACE_UNMASK) $(GEN_LENGTH) $(BLOCK_LENGTH) $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS)
+
+TRACE := $(if $(filter synth:%,$(LLADA)),,$(R)/steps/trace.ndjson)
+$(R)/steps/trace.ndjson: $(R)/prompts.ndjson $(R)/stamp/trace $(R)/stamp/model-LLADA \
+    $(R)/stamp/tool-gen-llada | $(PIPE)
+	@mkdir -p $(@D)
+	$(call say,gen-llada trace)\
+	    $(once) $(alone) $(BIN)/gen-llada -m $(LLADA) --unmask $(TRACE_UNMASK) \
+	    --gen-length $(GEN_LENGTH) --block-length $(BLOCK_LENGTH) --limit 1 --seed $(SEED) \
+	    $(GEN_FLAGS) $(LLADA_FLAGS) --trace $@ $< -o /dev/null
+
+$(R)/steps/judge.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-JUDGE \
+    $(R)/stamp/score $(R)/stamp/tool-score-ppl | $(PIPE) $(R)/judge.words
+	$(call say,score-ppl judge)\
+	    $(once) $(beside) $(BIN)/score-ppl --mode judge -m $(JUDGE) $(SCORE_FLAGS) $< -o $@
+
+$(R)/steps/exact.ndjson: $(R)/steps/generations.ndjson $(TOOL)-score-exact | $(QUIET)
+	$(call say,score-exact)\
+	    $(beside) $(BIN)/score-exact $< -o $@
+
+# How close answers are to the references of the prompts: by n-grams and words, and with BERT=NAME
+# by the vectors of an encoder.
+$(R)/steps/text.ndjson: $(R)/steps/generations.ndjson $(TOOL)-score-text | $(QUIET)
+	$(call say,score-text)\
+	    $(beside) $(BIN)/score-text $< -o $@
+
+$(R)/steps/bert.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-BERT \
+    $(R)/stamp/tool-score-bert | $(PIPE)
+	$(call say,score-bert)\
+	    $(once) $(beside) $(BIN)/score-bert -m $(BERT) $< -o $@
+
+# Likelihoods of the reference answers: exact for LLaMA; for LLaDA a bound over all orders, and one
+# for each step count; for the latent model a bound by draws that its fit has not seen. Prompts
+# without references have none.
+$(R)/likelihood/prompts.ndjson: $(R)/prompts.ndjson $(R)/stamp/likelihood
+	@mkdir -p $(@D)
+	@jq -c 'select(.reference != null)' $< | sed -n '1,$(LIKELIHOOD_PROMPTS)p' > $@.tmp
+	@mv $@.tmp $@
+
+KSTEP      := $(foreach k,$(call split,$(KSTEPS)),$(R)/likelihood/kstep-$(k).ndjson)
+LIKELIHOOD := $(R)/likelihood/nll.ndjson $(R)/likelihood/elbo.ndjson $(KSTEP)
+$(R)/likelihood/nll.ndjson: OF = --mode nll -m $(LLAMA)
+$(R)/likelihood/nll.ndjson: $(R)/stamp/model-LLAMA
+$(R)/likelihood/elbo.ndjson: OF = --mode elbo -m $(LLADA) --samples $(LIKELIHOOD_SAMPLES)
+$(R)/likelihood/elbo.ndjson: $(R)/stamp/model-LLADA
+$(KSTEP): OF = --mode kstep -m $(LLADA) --orders $(LIKELIHOOD_ORDERS) --steps $(*:kstep-%=%)
+$(KSTEP): $(R)/stamp/model-LLADA
+$(LIKELIHOOD): $(R)/likelihood/%.ndjson: $(R)/likelihood/prompts.ndjson $(R)/stamp/score \
+    $(R)/stamp/tool-score-ppl | $(PIPE)
+	$(call say,score-ppl $*)\
+	    $(given) $(once) $(beside) $(BIN)/score-ppl $(OF) --target reference --seed $(SEED) \
+	    $(SCORE_FLAGS) $< -o $@
+
+# The latent model's bound is that of whole texts, because the difference of two bounds is no bound.
+LATENT_BOUND := $(if $(LTM),$(R)/likelihood/elbo-ltm.ndjson)
+$(R)/likelihood/texts.ndjson: $(R)/likelihood/prompts.ndjson
+	@jq -c '.text += .reference' $< > $@.tmp && mv $@.tmp $@
+
+$(R)/likelihood/elbo-ltm.ndjson: $(R)/likelihood/texts.ndjson $(R)/stamp/score \
+    $(R)/stamp/model-LTM $(R)/stamp/tool-score-ppl | $(PIPE)
+	$(call say,score-ppl elbo-ltm)\
+	    $(given) $(once) $(beside) $(BIN)/score-ppl --mode elbo -m $(LTM) \
+	    --vi-steps $(LIKELIHOOD_FIT) \
+	    --samples $(LIKELIHOOD_SAMPLES) --seed $(SEED) $(SCORE_FLAGS) $< -o $@
+
+SCORED := $(R)/steps/judge.ndjson $(R)/steps/exact.ndjson $(R)/steps/text.ndjson \
+          $(if $(BERT),$(R)/steps/bert.ndjson)
+$(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(SCORED) $(R)/stamp/pareto $(TOOL)-pareto | $(QUIET)
+	$(call say,pareto)\
+	    $(beside) $(BIN)/pareto $(pareto_flags) $(filter %.ndjson,$^) -o $@
+
+.PHONY: phase4
+PASSES := $(ANSWERED:%=$(R)/%/passes.ndjson)
+PHASE4 := $(R)/pareto.ndjson $(PASSES) $(LIKELIHOOD) $(LATENT_BOUND) \
+          $(R)/figures/pareto.svg $(R)/figures/steps.svg
+phase4: $(PHASE4) ##run quality and speed by steps, front, crossover; most of the time
+	@jq -sr -f pipelines/phase/summary.jq $(R)/steps/metrics.ndjson $(R)/steps/judge.ndjson \
+	    $(R)/pareto.ndjson | $(PLAIN)
+	@sed 's/^/WARNING: /' $(R)/judge.words | $(PLAIN)

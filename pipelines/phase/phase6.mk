@@ -1,0 +1,105 @@
+# phase6.mk - the figures, each from its own records, and the report.
+# The first word of a figure's name is its type.
+FIGURES := pareto pareto-scale steps frontier throughput ratio memory growth kinds trace roofline \
+           drift loss methods waterfall fit
+
+# the names of methods
+NAMED           := $(if $(METHODS),$(R)/methods.ndjson)
+pareto_FROM     := $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(SCORED) $(NAMED)
+steps_FROM      := $(R)/steps/metrics.ndjson $(SCORED) $(R)/pareto.ndjson $(NAMED)
+pareto-scale_FROM := $(R)/scale/pareto.ndjson $(SCALE) $(SCALE_SCORED) $(NAMED)
+frontier_FROM   := $(SCALE) $(R)/scale/pareto.ndjson $(NAMED)
+throughput_FROM := $(SCALE) $(NAMED)
+memory_FROM     := $(SCALE) $(NAMED)
+growth_FROM     := $(SCALE) $(NAMED)
+ratio_FROM      := $(SCALE) $(NAMED)
+kinds_FROM       = $(steps_FILES) $(NAMED)
+trace_FROM      := $(TRACE)
+roofline_FROM   := $(R)/ceilings.ndjson $(R)/steps/metrics.ndjson $(SCALE)
+drift_FROM       = $(steps_FILES)
+methods_FROM     = $(BY_METHOD) $(if $(filter $(R)/steps/%,$(BY_METHOD)),$(R)/steps/metrics.ndjson)
+waterfall_FROM   = $(filter %/ablation/outcomes.ndjson,$(OPTION_TOLD))
+fit_FROM         = $(filter %fits.ndjson,$(OPTION_TOLD))
+loss_FROM       := $(wildcard $(foreach m,$(LLADA) $(LLAMA) $(LTM),$(m)/loss.ndjson))
+
+# The figures of phase 4 show the quality of the primary analysis.
+primary      := $(subst :, ,$(firstword $(subst $(,), ,$(QUALITY))))
+pareto_FLAGS := --quality $(word $(if $(word 3,$(primary)),2,1),$(primary))
+steps_FLAGS  := $(pareto_FLAGS)
+$(foreach f,pareto steps,$(R)/figures/$(f).svg $(R)/figures/$(f).png): $(R)/stamp/quality
+
+define figure
+$(R)/figures/$(1).svg $(R)/figures/$(1).png: $$($(1)_FROM) $(TOOL)-plot \
+    $(wildcard plots/$(firstword $(subst -, ,$(1))).gp plots/style.gp) | $(QUIET)
+	@mkdir -p $$(@D)
+	$$(call say,plot $$(@F))\
+	    CROSSOVER_SHARE='$(CURDIR)' $(beside) $(BIN)/plot --type $(firstword $(subst -, ,$(1))) \
+	    $$($(1)_FLAGS) $$($(1)_FROM) -o $$@
+# One after the other: both leave the figure's script, data and caption beside them.
+$(R)/figures/$(1).svg: | $(R)/figures/$(1).png
+
+$(R)/paper/$(1).pdf: $(R)/figures/$(1).svg
+	@mkdir -p $$(@D)
+	$$(call say,plot $$(@F))\
+	    CROSSOVER_SHARE='$(CURDIR)' $(beside) $(BIN)/plot --type $(firstword $(subst -, ,$(1))) \
+	    --width $(WIDTH) $$($(1)_FLAGS) $$($(1)_FROM) -o $$@
+endef
+$(foreach f,$(FIGURES),$(eval $(call figure,$(f))))
+
+# Only figures that have records: a loss curve needs a checkpoint that was trained here, a trace
+# needs weights that were not drawn. Without a run there is none.
+DRAWN := $(foreach f,$(FIGURES),$(if $($(f)_FROM),$(f)))
+FIGURE_FILES = $(foreach f,$(DRAWN),$(R)/figures/$(f).svg $(R)/figures/$(f).png)
+.PHONY: figures paper report phase6 no-records
+no-records:
+	@echo 'no records in $(R): make phase4 phase5 writes them' >&2; exit 66
+figures: $(if $(HAS_RECORDS),$(FIGURE_FILES),no-records) ##look draw the figures of a run again
+paper: $(if $(HAS_RECORDS),$(DRAWN:%=$(R)/paper/%.pdf),no-records) ##look draw the figures as PDF
+	@echo '$(CURDIR)/$(R)/paper'
+
+# How quiet the machine was before each launch, and during phase 1.
+$(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES)) \
+    | $(if $(filter phase1,$(GOALS)),$(R)/fitness.ndjson)
+	@for f in $^; do launch=$${f#$(R)/}; \
+	    sed -n "/\"kind\":\"fitness\"/s|}\$$|,\"sweep\":\"$${launch%%/*}\"}|p" $$f; \
+	 done > $@.tmp
+	@cat $(R)/fitness.ndjson >> $@.tmp 2>/dev/null || :
+	@mv $@.tmp $@
+
+# The claims of the run, which the page, make all and make replicate print.
+text-$(R)/stamp/quality = $(QUALITY) $(CONTRACT)
+
+$(R)/claims.ndjson: $(R)/steps/metrics.ndjson $(R)/steps/generations.ndjson $(SCORED) $(SCALE) \
+    $(R)/pareto.ndjson $(R)/aa/verdict.ndjson $(R)/quiet.ndjson $(NAMED) $(R)/stamp/quality \
+    $(TOOL)-conclude | $(QUIET)
+	$(call say,conclude)\
+	    $(beside) $(BIN)/conclude -q --quality '$(QUALITY)' \
+	    --contract $(firstword $(call split,$(CONTRACT))) $(filter %.ndjson,$^) -o $@
+
+TOLD = $(R)/claims.ndjson $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/scale/pareto.ndjson \
+       $(R)/steps/metrics.ndjson $(SCORED) $(SCALE) \
+       $(SCALE_SCORED) $(QUANT) $(ROBUST) $(LIKELIHOOD) $(LATENT_BOUND) \
+       $(R)/steps/ratios.ndjson $(RATIOS) \
+       $(R)/aa/verdict.ndjson $(PASSES) $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \
+       $(R)/workload.ndjson $(R)/prompts.ndjson
+# With the embedded models the page adds what they can show.
+EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
+
+text-$(R)/stamp/reader = $(READING_SPEED)
+
+# The forms of the page, all from the same records: $(call page,FILE,FORMAT).
+PAGES := $(R)/report.html $(R)/tables.html $(R)/report.md $(R)/tables.tex
+$(PAGES): $(TOLD) $(R)/judge.words $(FIGURE_FILES) $(R)/stamp/reader $(TOOL)-report | $(QUIET)
+define page
+$(R)/$(1):
+	$$(call say,report $(1))\
+	    $(beside) $(BIN)/report -q --format $(2) --figures $(R)/figures $$(EMBEDDED) \
+	    --remarks $(R)/judge.words --reading-speed $(READING_SPEED) $$(TOLD) -o $$@
+endef
+$(eval $(call page,report.html,html))
+$(eval $(call page,tables.html,tables))
+$(eval $(call page,report.md,markdown))
+$(eval $(call page,tables.tex,latex))
+
+report phase6: $(PAGES) ##run figures, the page and its tables (PAGE=decoding,ablation); seconds
+	@echo 'report: $(CURDIR)/$(R)/report.html'

@@ -1,0 +1,14 @@
+# refine-steps.mk - more step counts where the two models meet: what `pareto --suggest` names is
+# added to STEPS and measured, until the intervals of the crossovers are narrower than half an
+# octave (a factor of 1.41), no step count lies between, or BUDGET_MINUTES are over. What was added
+# stays.
+$(R)/steps/suggest.ndjson: $(R)/steps/metrics.ndjson $(SCORED) $(R)/stamp/pareto $(TOOL)-pareto \
+    | $(QUIET)
+	$(call say,pareto --suggest)\
+	    $(beside) $(BIN)/pareto $(pareto_flags) --suggest --octaves 0.5 \
+	    $(filter %.ndjson,$^) -o $@
+
+.PHONY: refine-steps
+refine-steps: | $(PIPE) ##run more step counts until the crossovers are precise
+	@MAKE='$(MAKE) --no-print-directory' pipelines/bin/refine-steps $(R) $(steps_STEPS) \
+	    $(BUDGET_MINUTES)

@@ -1,0 +1,126 @@
+# sweep.mk - the commands of a sweep: a set of points for one model or several, cut into launches
+# (fresh processes over shuffled points), so that the models of a pair interleave.
+#
+# A makefile adds a NAME to SWEPT and sets the variables of the sweep:
+#   NAME_SYSTEMS   models: llada,llama,ltm        NAME_LAUNCHES  launches of each model
+#   NAME_STEPS     denoising steps                NAME_PROMPTS   file of prompts
+#   NAME_BATCH     batch sizes                    NAME_ANSWERS   scored answers to compare, too
+#   NAME_LENGTH    tokens to generate             NAME_METHODS   file of methods to run, too
+#   NAME_BLOCK     tokens of a block              NAME_TIMING    (TIMING) warm-up and repeats
+#   NAME_CONTRACT  answer, fixed or both          NAME_WAY       (turns) turns, or alone
+#   NAME_SWEEP     more settings to sweep
+#   NAME_LLADA_FLAGS, NAME_LLAMA_FLAGS, NAME_LTM_FLAGS  options of one generator
+#
+# The files of a sweep, in this order ($* is its NAME):
+#   schedule.ndjson             schedule      which points each launch runs
+#   launches.mk, launch/*.plan                the schedule, cut into launches
+#   launch/SYSTEM-NNN.ndjson    gen-SYSTEM    generations: most of the time
+#   metrics.ndjson              measure       latency, throughput, memory
+#   ratios.ndjson               compare       ratios of the models, with verdicts
+SWEPT_PAIRS := $(filter-out aa,$(SWEPT))
+SWEPT_TIMED := $(filter-out answers,$(SWEPT_PAIRS))
+.SECONDEXPANSION:
+
+# ---- schedule ----
+
+# Other settings make another schedule. Another point is added: what was scheduled before stays as
+# it was, and its launches are not repeated.
+define schedule_stamps
+text-$(R)/$(1)/settings = $$($(1)_SYSTEMS) $$($(1)_LENGTH) $$($(1)_BLOCK) $$($(1)_LAUNCHES) \
+    $$(ROUNDS) $$(SEED)
+text-$(R)/$(1)/points = $$($(1)_STEPS) $$($(1)_BATCH) $$($(1)_CONTRACT) $$($(1)_SWEEP)
+text-$(R)/$(1)/flags = $$(or $$($(1)_TIMING),$$(TIMING)) $$(or $$($(1)_WAY),$$(way)) \
+    $$(GEN_FLAGS) / $$(LLADA_FLAGS) $$($(1)_LLADA_FLAGS) / $$(LLAMA_FLAGS) \
+    $$($(1)_LLAMA_FLAGS) $$(if $$(LTM),/ $$(LTM_FLAGS) $$($(1)_LTM_FLAGS))
+endef
+$(foreach s,$(SWEPT),$(eval $(call schedule_stamps,$(s))))
+
+$(SWEPT:%=$(R)/%/schedule.ndjson): $(R)/%/schedule.ndjson: $(R)/%/settings $(R)/%/points \
+    $$($$*_METHODS) | $(BIN)/schedule
+	@if [ -f $@ ]; then cp -p $@ $@.before; fi
+	$(call say,schedule of $*)\
+	    $(BIN)/schedule --launches $($*_LAUNCHES) --systems $($*_SYSTEMS) \
+	    --steps $($*_STEPS) --batch $($*_BATCH) --gen-length $($*_LENGTH) \
+	    --block-length $($*_BLOCK) --contract $($*_CONTRACT) $($*_SWEEP) \
+	    $($*_METHODS:%=--methods %) --rounds $(ROUNDS) --seed $(SEED) \
+	    $$([ ! $@ -nt $< ] && ! cmp -s $< $@.settings || echo --previous $@.before) -o $@
+	@cp $< $@.settings
+
+# A plan that stays the same keeps its date, so that its launch is not repeated.
+$(SWEPT:%=$(R)/%/launches.mk): $(R)/%/launches.mk: $(R)/%/schedule.ndjson
+	@mkdir -p $(@D)/launch
+	@jq -r 'select(.kind == "launch") | "\(.launch) \(.system) \(tojson)"' $< | sort -n | \
+	 while read -r n system line; do \
+	    printf -v name '%s-%03d' "$$system" "$$n"; plan=$(@D)/launch/$$name.plan; \
+	    printf '%s\n' "$$line" > $$plan.tmp; \
+	    cmp -s $$plan.tmp $$plan && rm $$plan.tmp || mv $$plan.tmp $$plan; \
+	    echo "$*_NAMES += $$name"; \
+	 done > $@.tmp
+	@for plan in $(@D)/launch/*.plan; do \
+	    grep -q " $$(basename $$plan .plan)$$" $@.tmp || rm $$plan; done
+	@mv $@.tmp $@
+
+# ---- launches ----
+
+# turns: the processes of a pair work prompt by prompt, one at a time. alone: one after the other.
+way := $(if $(and $(TURNS),$(if $(RUN),,1)),turns,alone)
+MODEL_llada := LLADA
+MODEL_llama := LLAMA
+MODEL_ltm   := LTM
+# the sweep whose launch is made, and its models
+sweep    = $(notdir $(patsubst %/launch,%,$(@D)))
+parties  = $(call split,$($(sweep)_SYSTEMS))
+# $(call generate,SYSTEM,MODEL): the command of one launch
+generate = $(BIN)/gen-$(1) -m $($(2)) --schedule $(@D)/$(1)-$*.plan --launch $$((10\#$*)) \
+    $(or $($(sweep)_TIMING),$(TIMING)) --seed $(SEED) $(GEN_FLAGS) $($(2)_FLAGS) \
+    $($(sweep)_$(2)_FLAGS) $($(sweep)_PROMPTS) -o $(@D)/$(1)-$*.ndjson
+# $(call complete,FILES): $(once) looks at one file only, so it must not keep that file where one of
+# FILES is missing.
+complete = for f in $(1); do [ -f $$f ] || rm -f $@; done;
+run_pair = $(call say,pair $* of $(sweep))\
+	    $(call complete,$(parties:%=$(@D)/%-$*.ndjson)) \
+	    $(once) $(alone) pipelines/bin/side-by-side $(@D) $(SEED) $* \
+	    $(or $($(sweep)_WAY),$(way)) \
+	    $(foreach s,$(parties),-- $(call generate,$(s),$(MODEL_$(s))))
+
+# One launch of each model is a pair. make knows a rule with several patterns as one command.
+# $(call pair,NAME)
+of_systems = $(foreach s,$(call split,$($(1)_SYSTEMS)),$(R)/$(1)/launch/$(s)-%$(2))
+define pair
+$(call of_systems,$(1),.ndjson): $(call of_systems,$(1),.plan) $(R)/$(1)/flags $($(1)_PROMPTS) \
+    $(foreach s,$(call split,$($(1)_SYSTEMS)),$(R)/stamp/model-$(MODEL_$(s)) \
+        $(R)/stamp/tool-gen-$(s)) | $(PIPE)
+	$$(run_pair)
+	@touch $$(parties:%=$$(@D)/%-$$*.ndjson)
+endef
+$(foreach s,$(SWEPT_PAIRS),$(eval $(call pair,$(s))))
+
+define plan_rule
+.PRECIOUS: $(R)/$(1)/launch/%.plan
+$(R)/$(1)/launch/%.plan: | $(R)/$(1)/launches.mk
+	@test -f $$@
+endef
+$(foreach s,$(SWEPT),$(eval $(call plan_rule,$(s))))
+
+# ---- metrics ----
+
+text-$(R)/stamp/precision = $(PRECISION) $(MARGIN)
+
+# why there are no more launches: all of the schedule ran, or a reason of make refine
+$(SWEPT:%=$(R)/%/stopped): $(R)/%/stopped: $(R)/%/schedule.ndjson
+	@$(once) sh -c 'echo launches > $@'
+
+$(SWEPT_TIMED:%=$(R)/%/metrics.ndjson): $(R)/%/metrics.ndjson: $$($$*_FILES) $(R)/ceilings.ndjson \
+    $(R)/%/stopped $(TOOL)-measure | $(QUIET)
+	@[ -n '$($*_FILES)' ] || { echo 'no launches in $(R)/$*/schedule.ndjson' >&2; exit 65; }
+	$(call say,measure $*)\
+	    $(beside) $(BIN)/measure --verify --stopped "$$(cat $(R)/$*/stopped)" \
+	    $($*_FILES) $(R)/ceilings.ndjson -o $@
+
+ratio_flags = --by paradigm --cost e2e_ns --precision $(PRECISION) \
+    $(if $(MARGIN),--margin $(MARGIN))
+$(SWEPT_TIMED:%=$(R)/%/ratios.ndjson): $(R)/%/ratios.ndjson: $(R)/%/metrics.ndjson \
+    $$($$*_ANSWERS) $(R)/stamp/precision $(TOOL)-compare | $(QUIET)
+	$(call say,compare $*)\
+	    $(beside) $(BIN)/compare $(ratio_flags) --stopped "$$(cat $(R)/$*/stopped)" $< \
+	    $($*_ANSWERS) -o $@

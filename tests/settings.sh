@@ -1,0 +1,53 @@
+# settings.sh - make settings and make help show what the makefiles hold, and looking writes nothing.
+. tests/house/tap.sh
+
+pipelines/bin/settings >"$scratch/settings"
+[ "$(grep -c '^  [A-Za-z_]*=' "$scratch/settings")" -gt 150 ]
+ok $? "make settings prints the settings"
+without=$(awk '/^  [A-Za-z_]+=/ { name = $0; getline; if ($0 ~ /^ *$/) print name }' \
+    "$scratch/settings")
+[ -z "$without" ]
+ok $? "each with its meaning"
+[ -z "$without" ] || printf '# no comment above %s\n' $without
+printf '# x.mk - a planted file.\nMUTE ?= 1\n' >"$scratch/mute.mk"
+sed "s|config.mk Makefile|$scratch/mute.mk|" pipelines/bin/settings >"$scratch/planted"
+sed -i 's|cd "$(dirname "$0")/../.."|cd .|' "$scratch/planted"
+sh "$scratch/planted" | awk '/^  MUTE=1/ { getline; if ($0 ~ /^ *$/) found = 1 } END { exit !found }'
+ok $? "planted: a setting without a comment is found"
+sed -n '/^### config.mk/,$p' pipelines/README.md >"$scratch/page"
+pipelines/bin/settings --markdown | diff - "$scratch/page" >"$scratch/diff"
+ok $? "pipelines/README.md has the same settings"
+sed -n '1,10s/^/# /p' "$scratch/diff"
+
+mkdir "$scratch/tree"
+cp -r Makefile config.mk pipelines lib kernels tools tests plots "$scratch/tree"
+ln -s "$PWD/data" "$scratch/tree"
+cd "$scratch/tree" || exit 1
+look()
+{
+    start=$(date +%s%N)
+    env -i PATH="$PATH" make --no-print-directory CUDA=0 "$@" >"$scratch/log" 2>&1
+    status=$?
+    took=$((($(date +%s%N) - start) / 1000000))
+    echo "# make $*: $took ms"
+}
+find . | sort >"$scratch/before"
+for words in help settings plan '-n phase4' '-n all' '-n report PAGE=decoding,ablation' '-n figures' \
+    '-n ablation' '-n shapes PROFILE=cpu-8b'; do
+    # shellcheck disable=SC2086
+    look $words
+    find . | sort | diff "$scratch/before" - >"$scratch/diff"
+    changed=$?
+    [ $status -eq 0 ] && [ $changed -eq 0 ]
+    ok $? "make $words compiles and writes nothing"
+    sed -n '1,5s/^/# /p' "$scratch/diff"
+    [ $status -eq 0 ] || tail -n 3 "$scratch/log" | sed 's/^/# /'
+done
+look -n phase4
+[ $took -lt 3000 ]
+ok $? "make -n phase4 of a fresh clone takes less than 3 seconds"
+look figures
+[ $status -ne 0 ] && grep -q 'no records in .*: make phase4 phase5' "$scratch/log" &&
+    find . | sort | cmp -s "$scratch/before" -
+ok $? "make figures without a run says so and builds nothing"
+finish
