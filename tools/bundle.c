@@ -80,7 +80,8 @@ static int add_below(struct bundle *b, const char *name, int depth, struct err *
         bad = err_set(e, EXIT_NO_INPUT, "%s: expected a file or a folder: %s", path,
                       errno ? strerror(errno) : "got another type");
     else if (depth == MAX_DEPTH)
-        bad = err_set(e, EXIT_BAD_DATA, "%s: folders are nested more than %d deep", path, (int)MAX_DEPTH);
+        bad = err_set(e, EXIT_BAD_DATA, "%s: folders are nested more than %d deep", path,
+                      (int)MAX_DEPTH);
     for (struct dirent *x; d && !bad && (x = readdir(d));) {
         char *inner = mem_format("%s%s%s", name, *name ? "/" : "", x->d_name);
         char *at = path_of(b, inner);

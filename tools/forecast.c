@@ -303,7 +303,7 @@ static const char examples[] =
     "forecast --hardware rtx-4090,h100-sxm --batch 1,8 --steps 64,128\n"
     "forecast metrics.ndjson ceilings.ndjson > forecast.ndjson\n"
     "forecast --check metrics.ndjson ceilings.ndjson > errors.ndjson\n"
-    "forecast --fit 8,12,16,24 --batch 1,4,8 --gen-length 128,512,2048 > fits.ndjson\n";
+    "forecast --fit 8,12,16,24 --batch 1,4,8 --gen-length 128,512 > fits.ndjson\n";
 static const char notes[] =
     "Nothing is run; every record has modelled: true. A pass takes the longer of\n"
     "    flops / (mfu * peak flops per s)   and   bytes / (mbu * peak bytes per s).\n"
@@ -404,7 +404,8 @@ int main(int argc, char **argv)
          .help = "length of a block in tokens (gen-length)"},
         {"cache", 0, OPT_CHOICE, &f.a.cache, .choices = &caches[1],
          .help = "cache policy of the denoising model (none)"},
-        {"dtype", 0, OPT_CHOICE, &f.a.dtype, .choices = "f32|bf16", .help = "number format of the matrices (bf16)"},
+        {"dtype", 0, OPT_CHOICE, &f.a.dtype, .choices = "f32|bf16",
+         .help = "number format of the matrices (bf16)"},
         {"quant", 0, OPT_CHOICE, &f.a.quant, .choices = "none|" DTYPE_QUANTIZED,
          .help = "quantization of the matrices (none)"},
         {"mfu", 0, OPT_REAL, &f.a.mfu, 0.001, 1, .arg = "SHARE",
@@ -412,8 +413,8 @@ int main(int argc, char **argv)
         {"mbu", 0, OPT_REAL, &f.a.mbu, 0.001, 1, .arg = "SHARE",
          .help = "share of the peak bandwidth that is reached (measured, else 0.8)"},
         {"fit", 0, OPT_TEXT, &f.a.fit, .arg = "GB,...",
-         .help = "find the smallest of these GPU memory sizes that each model, level, length and batch "
-                 "fits in"},
+         .help = "find the smallest of these GPU memory sizes that each model, level, length and "
+                 "batch fits in"},
         {"check", 0, OPT_FLAG, &f.a.check,
          .help = "compare forecasts with measured and published figures"},
         {"along-steps", 0, OPT_FLAG, &f.a.along,

@@ -252,7 +252,8 @@ static int choose_mix(struct packer *p, struct err *e)
     if (!isfinite(bytes))
         return err_set(e, EXIT_BAD_USAGE,
                        "--budget: %.0f bytes are too few for %s: %.0f bytes are never quantized, "
-                       "and all other parts in their smallest format exceed the rest", p->budget, c->name, p->stays);
+                       "and all other parts in their smallest format exceed the rest", p->budget,
+                       c->name, p->stays);
     mix_apply(p->units, n, c);
     return 0;
 }
@@ -379,7 +380,7 @@ static int write_records(struct packer *p, struct err *e)
 
 static const char examples[] =
     "pack-model --quant nf4 -m meta-llama/Llama-3.2-1B --out llama-3.2-1b-nf4\n"
-    "pack-model --prune-heads 0.25 --prune-ffn 0.2 --calibrate texts.ndjson -m DIR \\\n"
+    "pack-model --prune-heads 0.25 --prune-ffn 0.2 --calibrate t.ndjson -m DIR \\\n"
     "    --out small\n"
     "pack-model --budget 800M --calibrate texts.ndjson -m DIR --out mixed\n"
     "pack-model --verify-source DIR -m small\n"

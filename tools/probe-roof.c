@@ -69,8 +69,8 @@ static void warn_low(const struct log *log, const struct ceilings *c, const stru
                  "core now, so the ceilings are too low and the shares of them too large",
                  c->threads, c->cores);
     if (*b->name && !*b->library)
-        log_warn(log, "W103", "the vendor's library was not found: %s can multiply faster than these "
-                 "ceilings, so shares of them are too large", b->name);
+        log_warn(log, "W103", "the vendor's library was not found: %s can multiply faster than "
+                 "these ceilings, so shares of them are too large", b->name);
 }
 
 static int write_all(struct rec_writer *out, const struct ceilings *c, const struct backend *b,

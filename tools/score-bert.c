@@ -131,19 +131,20 @@ static void close_all(struct scorer *s)
 
 static const char examples[] =
     "score-bert -m FacebookAI/roberta-large generations.ndjson > quality.ndjson\n"
-    "score-bert -m google-bert/bert-base-uncased --layer 9 generations.ndjson > q.ndjson\n";
+    "score-bert -m google-bert/bert-base-uncased --layer 9 generations.ndjson\n";
 static const char notes[] =
     "Scored: timed records with status ok and a `reference`, each point, id and seed\n"
     "once. The response up to its first stop token is compared with the reference; if\n"
     "the reference is a list of texts, the best of them counts.\n"
-    "The vector of each token is compared with all vectors of the other text. Precision\n"
-    "is the mean of the best cosines over the tokens of the response, recall that over\n"
-    "the tokens of the reference, bertscore_f1 their harmonic mean (Zhang et al. 2020).\n"
-    "Tokens are not weighted by rarity (idf) and values are not rescaled: these are the\n"
-    "defaults of bert_score. The scale depends on the encoder: 0.85 may be poor.\n"
-    "Compare only records of one encoder and layer. Encoders: BERT and RoBERTa\n"
-    "checkpoints with tokenizer.json or vocab.txt, in fp32 on the CPU. A text longer\n"
-    "than the encoder's positions is cut, and counted. Random weights have no quality.\n";
+    "The vector of each token is compared with all vectors of the other text.\n"
+    "Precision is the mean of the best cosines over the tokens of the response,\n"
+    "recall that over the tokens of the reference, bertscore_f1 their harmonic mean\n"
+    "(Zhang et al. 2020). Tokens are not weighted by rarity (idf) and values are not\n"
+    "rescaled: these are the defaults of bert_score. The scale depends on the\n"
+    "encoder: 0.85 may be poor. Compare only records of one encoder and layer.\n"
+    "Encoders: BERT and RoBERTa checkpoints with tokenizer.json or vocab.txt, in fp32\n"
+    "on the CPU. A text longer than the encoder's positions is cut, and counted.\n"
+    "Random weights have no quality.\n";
 
 int main(int argc, char **argv)
 {

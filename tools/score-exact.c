@@ -271,8 +271,10 @@ static const char notes[] =
     "once. The rules of --match:\n"
     "  auto          last-number if the answer has a number, any-order if it stands\n"
     "                {in braces}, else exact\n"
-    "  last-number   the last number in the response equals the last one in the answer\n"
-    "  first-number  the first number in the response equals the last one in the answer\n"
+    "  last-number   the last number in the response equals the last one in the\n"
+    "                answer\n"
+    "  first-number  the first number in the response equals the last one in the\n"
+    "                answer\n"
     "  contains      the response contains the answer, letter by letter\n"
     "  exact         the response is the answer; white space around it is ignored\n"
     "  any-order     response and answer have the same items between commas\n"
@@ -300,8 +302,8 @@ int main(int argc, char **argv)
     if (code < 0)
         err_die(tool.name, &e);
     if (s.more_tasks)
-        log_note(&s.run.log, "%d tasks have an accuracy of their own; %lld answers of further tasks "
-                 "count in the overall accuracy only", TASKS, (long long)s.more_tasks);
+        log_note(&s.run.log, "%d tasks have an accuracy of their own; %lld answers of further "
+                 "tasks count in the overall accuracy only", TASKS, (long long)s.more_tasks);
     buf_free(&s.answer);
     buf_free(&s.found);
     for (size_t i = 0; i < s.tasks; i++)

@@ -366,7 +366,8 @@ static int load(struct scorer *s, struct err *e)
                        a->engine.model, a->mode, config_paradigm_name(c->paradigm),
                        mode_goes("elbo", c) ? "try --mode elbo" : "try --mode nll");
     if (!strcmp(a->prior, "dit") && (!c->latents || strcmp(a->mode, "elbo")))
-        return err_set(e, EXIT_BAD_USAGE, "--prior dit: expected --mode elbo and a latent thought model");
+        return err_set(e, EXIT_BAD_USAGE, "--prior dit: expected --mode elbo and a latent thought "
+                       "model");
     if (generation_refuses(c, e))
         return -1;
     if (a->engine.check_finite && checkpoint_check_values(&s->checkpoint, e))
@@ -458,10 +459,11 @@ static void options(struct opt *o, struct args *a)
         {"vi-steps", 0, OPT_INT, &a->vi_steps, 0, 65536, .arg = "N",
          .help = "latent model: steps that fit the latents of a text (64)"},
         {"vi-rate", 0, OPT_REAL, &a->vi_rate, 1e-9, 10, .arg = "R",
-         .help = "latent model: learning rate of the first of these steps; the last has a tenth (0.34)"},
+         .help = "latent model: learning rate of the first of these steps; the last has a tenth "
+                 "(0.34)"},
         {"prior", 0, OPT_CHOICE, &a->prior, .choices = "normal|dit",
-         .help = "latent model, elbo: N(0, I), or the prior that train-prior left in the model's folder "
-                 "(normal)"},
+         .help = "latent model, elbo: N(0, I), or the prior that train-prior left in the model's "
+                 "folder (normal)"},
         {"samples", 0, OPT_INT, &a->samples, 1, 1000000, .arg = "N",
          .help = "elbo, iwae: masks, or draws of latents, for each text (128)"},
         {"steps", 0, OPT_TEXT, &a->steps, .arg = "K,...", .help = "kstep: step counts (16)"},
@@ -513,8 +515,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < s.n; i++)
         check(&s, scores_write(&s.group[i], s.a.mode, (uint64_t)s.a.common.seed, &s.out, &e), &e);
     if (s.changed)
-        log_warn(&s.log, "W201", "%lld repeats of a prompt gave other tokens; only the first is scored",
-                 (long long)s.changed);
+        log_warn(&s.log, "W201", "%lld repeats of a prompt gave other tokens; only the first is "
+                 "scored", (long long)s.changed);
     int code = take_verdict(&s.seen, &s.log, s.a.max_failed);
     check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
     close_all(&s);

@@ -69,13 +69,14 @@ static const char notes[] =
     "0 to 1.\n"
     "  chrf         F2 of character 1- to 6-grams without white space (Popovic 2015);\n"
     "               sacrebleu prints 100 times this value for a sentence\n"
-    "  rouge_l      F1 of the longest common subsequence of words (Lin 2004); words are\n"
-    "               runs of a-z and digits in lower case, not stemmed: English only\n"
+    "  rouge_l      F1 of the longest common subsequence of words (Lin 2004); words\n"
+    "               are runs of a-z and digits in lower case, not stemmed: English\n"
+    "               only\n"
     "  token_f1     F1 of words in any order, without case, punctuation and articles\n"
     "               (SQuAD, Rajpurkar et al. 2016)\n"
     "Summaries are means over texts. chrf_corpus adds up the n-grams of all texts\n"
-    "first, as the corpus score of sacrebleu does. A paraphrase of the reference scores\n"
-    "low here: see score-bert. Random weights have no quality.\n";
+    "first, as the corpus score of sacrebleu does. A paraphrase of the reference\n"
+    "scores low here: see score-bert. Random weights have no quality.\n";
 
 int main(int argc, char **argv)
 {

@@ -24,14 +24,14 @@
 #include "lib/base/out.h"
 #include "lib/record/kept.h"
 
-#define RESUME_OPTION(to)                                                                       \
-    {"fresh", 0, OPT_FLAG, &(to),                                                               \
-     .help = "with -o: start anew, whatever an interrupted process left"}
-#define RESUME_NOTES                                                                            \
-    "With -o FILE what is finished outlives the process in .FILE.tmp, however it ends; the same\n" \
-    "command goes on behind it, with the records of a run that was not interrupted, but for\n"   \
-    "times. With other words, model, machine or input it starts anew, and says so; a work file\n" \
-    "that was changed by hand is refused.\n"
+#define RESUME_OPTION(to)                                                                          \
+    {"fresh", 0, OPT_FLAG, &(to),                                                                  \
+     .help = "with -o: start anew, even if an interrupted run can be continued", .rare = 1}
+#define RESUME_NOTES                                                                               \
+    "With -o FILE what is finished outlives the process in .FILE.tmp, however it\n"             \
+    "ends; the same command goes on behind it, with the records of a run that was not\n"        \
+    "interrupted, but for times. With other words, model, machine or input it starts\n"         \
+    "anew, and says so; a work file that was changed by hand is refused.\n"
 
 /* What a tool wants of a work file that is there. */
 struct resume_wish {

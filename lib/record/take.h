@@ -9,9 +9,10 @@
 #include "lib/record/rec.h"
 
 /* The option that they all have, for their tables. */
-#define TAKE_OPTION(to)                                                                         \
-    {"max-failed", 0, OPT_INT, &(to), 0, 1e15, .arg = "N",                                      \
-     .help = "exit 0 with up to N failed records (0), else 1; 65: none is good, or it is cut"}
+#define TAKE_OPTION(to)                                                                            \
+    {"max-failed", 0, OPT_INT, &(to), 0, 1e15, .arg = "N",                                         \
+     .help = "exit with 0 if at most N records failed (0); more: 1; no good record, or a "         \
+             "cut input: 65", .rare = 1}
 
 struct take {
     int64_t taken;  /* records that the tool used */

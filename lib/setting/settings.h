@@ -47,6 +47,8 @@ struct setting {
     const char *only;     /* NULL: counts everywhere */
     unsigned traits;
     const char *help;     /* without the default, which is added */
+    const char *option;   /* of the option, "gen-length"; NULL: the name with '-' for '_' */
+    int rare;             /* 1: not in --help (struct opt) */
 };
 /* Another option for a row. With the word of a choice it takes no value: --stop-at-eos for
  * --contract answer. word NULL: it takes a value, as the row's own option does. */

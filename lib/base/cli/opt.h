@@ -59,38 +59,23 @@ struct common {
     const char *progress; /* auto | always | never */
     int quiet, verbose, no_meta;
 };
-#define COMMON_DEFAULTS                                                                            \
-    {                                                                                              \
-        .output = "-", .run = "local", .progress = "auto"                                          \
-    }
+#define COMMON_DEFAULTS {.output = "-", .run = "local", .progress = "auto"}
 #define OPT_COMMON(c)                                                                              \
     {.type = OPT_HEADING, .name = "", .help = "Common to all tools:"},                             \
-        {"output",    'o',           OPT_TEXT,                                                     \
-         &(c).output, .arg = "FILE", .help = "output file (standard output)"},                \
-        {"seed",     0,                                                                            \
-         OPT_INT,    &(c).seed,                                                                    \
-         0,          9007199254740991.0,                                                           \
-         .arg = "N", .help = "seed of all random choices (0)"},                                   \
-        {"limit",    0,                                                                            \
-         OPT_INT,    &(c).limit,                                                                   \
-         0,          9007199254740991.0,                                                           \
-         .arg = "N", .help = "stop after N input records (0: all)"},                               \
-        {"run",         0,                                                                         \
-         OPT_TEXT,      &(c).run,                                                                  \
-         .arg = "NAME", .help = "name of the run, in each record (local)", .rare = 1},                           \
-        {"no-meta", 0, OPT_FLAG, &(c).no_meta,                                                     \
-         .help = "write no meta and end records (for tests)", .rare = 1},                                    \
-        {"progress",                                                                               \
-         0,                                                                                        \
-         OPT_CHOICE,                                                                               \
-         &(c).progress,                                                                            \
-         .choices = "auto|always|never",                                                           \
-         .arg = "WHEN",                                                                            \
-         .help = "show progress on standard error (auto: on a terminal)"},                                        \
-        {"quiet", 'q', OPT_FLAG, &(c).quiet, .help = "print errors only"},                               \
-    {                                                                                              \
-        "verbose", 'v', OPT_FLAG, &(c).verbose, .help = "print more on standard error"                   \
-    }
+    {"output", 'o', OPT_TEXT, &(c).output, .arg = "FILE",                                          \
+     .help = "output file (standard output)"},                                                     \
+    {"seed", 0, OPT_INT, &(c).seed, 0, 9007199254740991.0, .arg = "N",                             \
+     .help = "seed of all random choices (0)"},                                                    \
+    {"limit", 0, OPT_INT, &(c).limit, 0, 9007199254740991.0, .arg = "N",                           \
+     .help = "stop after N input records (0: all)"},                                               \
+    {"run", 0, OPT_TEXT, &(c).run, .arg = "NAME", .rare = 1,                                       \
+     .help = "name of the run, in each record (local)"},                                           \
+    {"no-meta", 0, OPT_FLAG, &(c).no_meta, .rare = 1,                                              \
+     .help = "write no meta and end records (for tests)"},                                         \
+    {"progress", 0, OPT_CHOICE, &(c).progress, .choices = "auto|always|never", .arg = "WHEN",      \
+     .help = "show progress on standard error (auto: on a terminal)"},                             \
+    {"quiet", 'q', OPT_FLAG, &(c).quiet, .help = "print errors only"},                             \
+    {"verbose", 'v', OPT_FLAG, &(c).verbose, .help = "print more on standard error"}
 
 /* Sets an option as the command line would, for options from a file; a later opt_parse wins. A flag
  * or a word takes on or off. `value` must live as long as the option if it is a text. -1:
