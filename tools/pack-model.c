@@ -544,8 +544,8 @@ static void options(struct opt *o, struct args *a)
         {"prune-score", 0, OPT_CHOICE, &a->score, .choices = PRUNE_SCORES,
          .help = "measure of how much a head or unit matters (activation)"},
         {"calibrate", 0, OPT_TEXT, &a->calibrate, .arg = "FILE",
-         .help = "texts, or prompts with references: --budget measures likelihood on the first "
-                 "--limit of them, --prune-score activations"},
+         .help = "texts, or prompts with references, on which --budget and --prune-score measure "
+                 "(the first --limit of them)"},
         {"samples", 0, OPT_INT, &a->samples, 1, 100000, .arg = "N",
          .help = "with --budget and a diffusion model: masks drawn for each text (8)"},
         {"device", 0, OPT_TEXT, &a->engine.device, .arg = "auto|ref|cpu|cuda[:N]",

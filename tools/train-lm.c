@@ -96,7 +96,7 @@ static void options(struct opt *o, struct args *a)
          .help = "as --init, with its family and shape too: retrain a pruned model"},
         IGNORE_CONFIG_OPTION(a->ignore_config),
         {"oversample", 0, OPT_TEXT, &a->oversample, .arg = "TASK", .rare = 1,
-         .help = "repeat documents of this task --times times"},
+         .help = "task whose documents are repeated --times times"},
         {"times", 0, OPT_INT, &a->times, 1, 1000, .arg = "N", .rare = 1,
          .help = "copies of each document of --oversample (4)"},
         {"whole", 0, OPT_REAL, &a->whole, 0, 1, .arg = "R", .rare = 1,

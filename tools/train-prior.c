@@ -84,7 +84,7 @@ static void options(struct opt *o, struct args *a)
         {"rate", 0, OPT_REAL, &a->rate, 1e-9, 1, .arg = "R", .help = "learning rate (0.001)"},
         {"warmup", 0, OPT_REAL, &a->warmup, 1, 1e6, .arg = "N", .help = "warm-up steps (100)"},
         {"keep", 0, OPT_REAL, &a->keep, 0, 1, .arg = "R", .rare = 1,
-         .help = "share of the old average kept at each step (0.995)"},
+         .help = "decay of the moving average of the weights (0.995)"},
         {"bound-steps", 0, OPT_INT, &a->bound, 1, 100000, .arg = "N", .rare = 1,
          .help = "draws for the bound of the last record (200)"},
         {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N",

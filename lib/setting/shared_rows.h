@@ -41,7 +41,7 @@ enum {
      .help = "unfused: compute gate and up as two products whose results go through memory"},      \
     {.name = "head", .type = SETTING_CHOICE, .choices = "streamed|dense",                          \
      .standard = "streamed", .label = "head", .traits = SWEPT_SPEED, .rare = 1,                    \
-     .help = "dense: write the logits of all rows and ids to memory before reading any"}
+     .help = "streamed: reduce logits as they come; dense: write all logits to memory first"}
 
 /* The innermost row of every table. */
 #define BATCH_ROW                                                                                  \

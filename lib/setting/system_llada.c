@@ -74,8 +74,8 @@ static const struct setting rows[] = {
      .help = "tokens per step of a block: equal; few at first (cosine); many at first (front)"},
     {.name = "block_decay", .type = SETTING_REAL, .lo = 0.01, .hi = 100, .standard = "1",
      .label = "block_decay", .only = "unmask=schedule", .traits = SWEPT_TEXT, .rare = 1,
-     .help = "steps of a block divided by those of the block before; the sum stays --steps; "
-             "1: equal"},
+     .help = "ratio of the steps of a block to those of the block before; --steps is still the "
+             "total; 1: equal"},
     {.name = "cache", .type = SETTING_CHOICE, .choices = CHOICES(policies), .standard = "none",
      .label = "cache", .traits = SWEPT_TEXT,
      .help = "policy that decides which positions a pass computes and what it keeps; most have "
@@ -90,17 +90,18 @@ static const struct setting rows[] = {
      .traits = SWEPT_TEXT, .rare = 1, .help = "masked positions kept after the block"},
     {.name = "suffix_sigma", .type = SETTING_REAL, .hi = 1000, .standard = "4",
      .label = "suffix_sigma", .only = "suffix=dropout", .traits = SWEPT_TEXT, .rare = 1,
-     .help = "end of the window in standard deviations of the Gaussian density"},
+     .help = "end of the window, in standard deviations of the Gaussian from which positions are "
+             "kept"},
     {.name = "suffix_scale", .type = SETTING_REAL, .hi = 1000, .standard = "2",
      .label = "suffix_scale", .only = "suffix=dropout", .traits = SWEPT_TEXT, .rare = 1,
-     .help = "factor on that density, which is the probability that a position is kept"},
+     .help = "probability that a position is kept: this factor times the Gaussian density"},
     {.name = "leave", .type = SETTING_CHOICE, .choices = "on|off", .standard = "on",
      .label = "leave", .traits = SWEPT_SPEED, .rare = 1,
      .help = "on: a finished text leaves the batch; off: it stays until all of the batch finish"},
     {.name = "draft_steps", .type = SETTING_INT, .hi = 64, .standard = "0", .unit = "steps",
      .label = "draft_steps", .traits = SWEPT_SPEED, .rare = 1,
-     .help = "states computed in one pass: the current one and those that the next steps may "
-             "reach; same ids, fewer and larger passes (FreeDave); 0: off"},
+     .help = "also compute the states that the next steps may reach, up to N in one pass: same "
+             "ids, fewer but larger passes (FreeDave); 0: off"},
     {.name = "early_steps", .type = SETTING_INT, .hi = LIMIT, .standard = "0", .unit = "steps",
      .label = "early_steps", .traits = SWEPT_TEXT, .rare = 1,
      .help = "first steps that compute in the format of --early-quant; 0: none"},
