@@ -78,9 +78,10 @@ static int add_below(struct bundle *b, const char *name, int depth, struct err *
         bad = manifest_add(&b->m, name, e);
     else if (!d)
         bad = err_set(e, EXIT_NO_INPUT, "%s: expected a file or a folder: %s", path,
-                      errno ? strerror(errno) : "it is neither");
+                      errno ? strerror(errno) : "got another type");
     else if (depth == MAX_DEPTH)
-        bad = err_set(e, EXIT_BAD_DATA, "%s: more than %d folders deep", path, (int)MAX_DEPTH);
+        bad = err_set(e, EXIT_BAD_DATA, "%s: folders are nested more than %d deep", path,
+                      (int)MAX_DEPTH);
     for (struct dirent *x; d && !bad && (x = readdir(d));) {
         char *inner = mem_format("%s%s%s", name, *name ? "/" : "", x->d_name);
         char *at = path_of(b, inner);
@@ -155,8 +156,8 @@ static void note_outside(struct bundle *b)
 static int archive_failed(struct archive *a, const char *name, struct err *e)
 {
     const char *why = archive_error_string(a);
-    return err_set(e, err_reason(EXIT_IO), "%s: cannot be sealed: %s", name,
-                   why ? why : "no reason");
+    return err_set(e, err_reason(EXIT_IO), "%s: cannot add to the archive: %s", name,
+                   why ? why : "unknown reason");
 }
 
 static int put_header(const struct bundle *b, struct archive *a, const char *name, int64_t size,
@@ -188,7 +189,7 @@ static int put_file(struct bundle *b, struct archive *a, const struct manifest_f
     int bad = stat(path, &st) ? err_set(e, EXIT_NO_INPUT, "%s: %s", path, strerror(errno)) : 0;
     bad = bad || put_header(b, a, s->name, st.st_size, e) || pour(b, path, hex, to_archive, a, e);
     if (!bad && strcmp(hex, s->hex))
-        bad = err_set(e, EXIT_IO, "%s: changed while it was sealed", path);
+        bad = err_set(e, EXIT_IO, "%s: changed while it was being added", path);
     free(path);
     return bad ? -1 : 0;
 }
@@ -369,7 +370,7 @@ static int read_back(struct bundle *b, int argc, char **argv, struct err *e)
              (long long)b->bytes, json_object_size(b->m.outside), hex);
     b->a.extract = to;
     if (to && walk(b, e)) {
-        err_prefix(e, "%s is not complete, remove it", to);
+        err_prefix(e, "%s is incomplete and must be removed", to);
         json_decref(record);
         return -1;
     }
@@ -387,16 +388,17 @@ static const char examples[] =
     "bundle --verify demo.tar.gz\n"
     "bundle --extract demo demo.tar.gz\n";
 static const char notes[] =
-    "The same files make the same bytes: names are sorted, owner 0, mode 0644, and the time is\n"
-    "SOURCE_DATE_EPOCH, else 0. (Another version of zlib may pack them otherwise; the manifest\n"
-    "and all that it names stay the same.) Operands are files and folders below --folder, by\n"
-    "default all; hidden names are left out. The first member, MANIFEST.sha256, has the SHA-256\n"
-    "of every file, so `sha256sum -c MANIFEST.sha256` verifies too; lines \"# outside\" name what\n"
-    "the records were made from and what is not sealed (data sets).\n"
-    "--verify proves every hash, every stream of records against its `end`, and that what each\n"
-    "stream was made from is in the archive or named as outside. Links, names that lead out of\n"
-    "the folder and members that the manifest does not name are refused. --extract does the\n"
-    "same, then fills a new folder.\n";
+    "The same files always give the same archive: names are sorted, the owner is 0,\n"
+    "the mode 0644, and the time SOURCE_DATE_EPOCH (0 if not set). Another version of\n"
+    "zlib may compress differently; the manifest is the same.\n"
+    "Operands are files and folders below --folder (default: all of it). Hidden names\n"
+    "are left out. The first member, MANIFEST.sha256, has the SHA-256 of every file,\n"
+    "so `sha256sum -c MANIFEST.sha256` verifies an unpacked archive too. Its lines \"#\n"
+    "outside\" name inputs of the records that are not in the archive (data sets).\n"
+    "--verify checks every hash, every stream of records against its `end` record,\n"
+    "and that every input of a stream is in the archive or named as outside. It\n"
+    "refuses links, names that leave the folder, and members that the manifest does\n"
+    "not name. --extract checks the same first.\n";
 
 static int64_t source_date(const struct tool *t)
 {
@@ -413,15 +415,15 @@ int main(int argc, char **argv)
     b->a = (struct args){.common = COMMON_DEFAULTS, .folder = ".", .max_bytes = (int64_t)64 << 30};
     const struct opt options[] = {
         {"folder", 0, OPT_TEXT, &b->a.folder, .arg = "DIR",
-         .help = "what names in the archive start from (.)"},
-        {"verify", 0, OPT_FLAG, &b->a.verify, .help = "prove the archive FILE, write a record"},
+         .help = "folder that names in the archive are relative to (.)"},
+        {"verify", 0, OPT_FLAG, &b->a.verify, .help = "check the archive FILE and write a record"},
         {"extract", 0, OPT_TEXT, &b->a.extract, .arg = "DIR",
-         .help = "prove the archive FILE, then unpack it into a new folder"},
+         .help = "check the archive FILE, then unpack it into the new folder DIR"},
         {"max-bytes", 0, OPT_BYTES, &b->a.max_bytes, 1, 9e15, .arg = "BYTES",
-         .help = "most that an archive may unpack to (64G)"},
+         .help = "refuse archives that unpack to more than this (64G)"},
         OPT_COMMON(b->a.common),
         {0}};
-    const struct tool tool = {"bundle", "the files of a run in, one sealed archive out; and back",
+    const struct tool tool = {"bundle", "the files of a run in, one sealed archive out, and back",
                               examples, notes, options};
     int first = opt_parse(&tool, argc, argv), back = b->a.verify || b->a.extract;
     if (back && first + 1 != argc)

@@ -292,59 +292,72 @@ static int open_models(struct forecast *f, struct err *e)
                   : checkpoint_open(&f->model[f->n_models], s, 0, e);
         f->n_models += !bad;
         if (!bad && f->model[f->n_models - 1].config.latents)
-            bad = err_set(e, EXIT_BAD_USAGE, "--model %.200s: there is no model of what fitting "
-                          "latents costs; expected an autoregressive or a denoising one", s);
+            bad = err_set(e, EXIT_BAD_USAGE, "--model %.200s: the time to fit latents cannot be "
+                          "forecast; expected an autoregressive or a denoising model", s);
     }
     free(list);
     return bad || (f->n_models ? 0 : err_set(e, EXIT_BAD_USAGE, "--model: expected a name"));
 }
 
 static const char examples[] =
-    "forecast --hardware rtx-4090,h100-sxm --batch 1,8,32 --gen-length 256 --steps 64,128\n"
+    "forecast --hardware rtx-4090,h100-sxm --batch 1,8 --steps 64,128\n"
     "forecast metrics.ndjson ceilings.ndjson > forecast.ndjson\n"
     "forecast --check metrics.ndjson ceilings.ndjson > errors.ndjson\n"
-    "forecast --fit 8,12,16,24 --batch 1,4,8,16,32 --gen-length 128,512,2048 > fits.ndjson\n";
+    "forecast --fit 8,12,16,24 --batch 1,4,8 --gen-length 128,512 > fits.ndjson\n";
 static const char notes[] =
-    "Nothing is run. Every record says modelled: true. A pass takes the longer of two times,\n"
-    "    flops / (mfu peak flops per s)   and   bytes / (mbu peak bytes per s),\n"
-    "flops and bytes as `measure --help` counts them, peaks from data/hardware.ndjson (dense, in\n"
-    "the unit that the matrices multiply in: bf16 for bf16, nf4 and fp8, int8 for int8; a unit\n"
-    "that a machine lacks is f32). A batch takes the sum of its passes, all prompts being alike\n"
-    "and every slot filled (contract fixed).\n"
-    "mfu, mbu: --mfu, --mbu; else the median of what the operands' metric records measured: each\n"
-    "point bears witness of the limit that it came nearer to, mfu of each paradigm by itself (of\n"
-    "prompts prefill_mfu_ratio), mbu by decode_mbu_ratio and canvases that memory bounds; else\n"
-    "0.6 and 0.8, assumed. mfu_from and mbu_from say which. Without operands nothing is read.\n"
-    "memory: weights as data + cache + activations of this program's passes; without the scratch\n"
-    "of operations and what a driver takes. hardware_memory_bytes: as data sheets say, GB = 1e9.\n"
-    "crossover: steps at which a canvas takes as long as the autoregressive text of the same\n"
-    "length and batch, between step counts that the blocks allow; null outside, see `censored`.\n"
-    "lo and hi: the band of the errors that forecasts by data sheet had: the value / the largest\n"
-    "and the smallest forecast / measured, of crossovers or of times of that paradigm, number\n"
-    "format and form of machine, at the operands' measured points of -m. Null with a reason where\n"
-    "there are none. It lies beside the value where all errors are to one side; which side\n"
-    "crossovers err to is said on standard error.\n"
-    "--fit: instead of all that, the memory on a GPU at each level of saving (--level of the\n"
-    "generators; mild is left out where it changes nothing), cache none, and fits_gb, the least\n"
-    "of the sizes, GB = 1e9, that holds needed_bytes: memory and what an allocator may lose\n"
-    "between blocks, as in the generators' own --explain. Planned, not measured; --dtype,\n"
-    "--prompt, --gen-length and --batch count.\n"
-    "--along-steps: instead of all that, e2e_ns at --steps out of metric records of the same\n"
-    "sweep at a few other step counts: a line through them for each launch, which is exact where\n"
-    "every pass computes the whole canvas; with the measured text beside it the crossover, too.\n"
-    "Says measured_steps, residual_ratio, line_holds (false: a point is over 2 % off) and how far\n"
-    "beyond the measured steps that is (is_far: over 4 times). lo and hi: from five launches on;\n"
-    "of a crossover they are of the launches of both models.\n"
-    "--check: ratio = forecast / reference. Measured points (of -m, contract fixed) are forecast\n"
-    "by the fractions of all other points (where there are several machines: of all others) and\n"
-    "the ceilings measured there; a device of the table by its data sheet, too. So are crossovers\n"
-    "(metric steps): records of --along-steps among the operands, and the sweeps there; a ratio\n"
-    "above 1 favours the canvas. what bias: geometric mean, spread (e to the standard deviation\n"
-    "of the logarithms), least and most of the ratios, by data sheet and under measured ceilings.\n"
-    "Published figures (data/published.ndjson) are forecast from the table. `counting`\n"
-    "says which tokens a published rate counts: to_eos leaves out slots that a forecast counts.\n"
-    "`assumed` names settings that the publication does not state. A figure that cannot\n"
-    "be forecast is there with its reason.\n";
+    "Nothing is run; every record has modelled: true. A pass takes the longer of\n"
+    "    flops / (mfu * peak flops per s)   and   bytes / (mbu * peak bytes per s).\n"
+    "A batch takes the sum of its passes. All prompts have the same length and every\n"
+    "slot is filled (contract fixed).\n"
+    "By default it writes times, memory and crossovers of the machines in\n"
+    "data/hardware.ndjson. --fit, --along-steps and --check write other records\n"
+    "instead: see --help-all.\n"
+    "\n"
+    "flops and bytes are counted as in `measure --help-all`. Peaks come from\n"
+    "data/hardware.ndjson: dense, in the unit that multiplies the matrices (bf16 for\n"
+    "bf16, nf4 and fp8; int8 for int8; f32 where the machine lacks that unit).\n"
+    "mfu and mbu come from --mfu and --mbu, else from the medians of the operands'\n"
+    "metric records, else they are assumed to be 0.6 and 0.8; mfu_from and mbu_from\n"
+    "name the source. Each measured point counts for the limit that it is nearer to:\n"
+    "mfu for each paradigm by itself (for prompts prefill_mfu_ratio), mbu by\n"
+    "decode_mbu_ratio and by canvases that memory bounds. Without operands nothing is\n"
+    "read.\n"
+    "memory  weights + cache + activations of the passes, without the scratch of\n"
+    "  operations and the driver's own memory. hardware_memory_bytes: as in data\n"
+    "  sheets, GB = 1e9.\n"
+    "crossover  steps at which a canvas takes as long as the autoregressive text of\n"
+    "  the same length and batch, between step counts that the blocks allow. Outside\n"
+    "  of these it is null: see `censored`.\n"
+    "lo, hi  the value divided by the largest and by the smallest ratio forecast /\n"
+    "  measured that forecasts by data sheet had, for crossovers or times of the same\n"
+    "  paradigm, number format and form of machine, at the operands' measured points\n"
+    "  of -m. Null with a reason if there are none. The value lies outside of lo..hi\n"
+    "  if all errors are to one side; standard error says to which side crossovers\n"
+    "  err.\n"
+    "--fit  the memory on a GPU at each level of saving (--level of the generators;\n"
+    "  mild is left out where it changes nothing) with cache none. fits_gb is the\n"
+    "  smallest of the given sizes (GB = 1e9) that holds needed_bytes: the memory and\n"
+    "  the allocator's loss between blocks, as --explain of the generators computes\n"
+    "  it. --dtype, --prompt, --gen-length and --batch count.\n"
+    "--along-steps  e2e_ns at --steps from metric records of the same sweep at other\n"
+    "  step counts: a line for each launch, which is exact where every pass computes\n"
+    "  the whole canvas; the crossover too if the autoregressive text was measured.\n"
+    "  The records have measured_steps, residual_ratio, line_holds (false: a point is\n"
+    "  over 2 % off) and is_far (true: over 4 times beyond the measured steps). lo\n"
+    "  and hi need five launches; those of a crossover resample the launches of both\n"
+    "  models.\n"
+    "--check  ratio = forecast / reference. Measured points (of -m, contract fixed)\n"
+    "  are forecast from the mfu and mbu of all other points (with several machines:\n"
+    "  of all other machines) and the ceilings measured there; a device of the table\n"
+    "  also from its data sheet. Crossovers (metric steps) are checked too: records\n"
+    "  of --along-steps among the operands, and measured sweeps; a ratio above 1\n"
+    "  favours the canvas. Records with what: bias have the geometric mean of the\n"
+    "  ratios, their spread (e to the standard deviation of the logarithms), the\n"
+    "  smallest and the largest. Published figures (data/published.ndjson) are\n"
+    "  forecast from the table. `counting` tells which tokens a published rate\n"
+    "  counts: to_eos leaves out slots that a forecast counts. `assumed` lists\n"
+    "  settings that the publication does not state. A figure that cannot be forecast\n"
+    "  has a reason instead.\n";
 
 static void check(struct forecast *f, int bad, const struct err *e)
 {
@@ -378,34 +391,36 @@ int main(int argc, char **argv)
                                .quant = "none", .prompt = 128, .mfu = NAN, .mbu = NAN}};
     const struct opt options[] = {
         {"model", 'm', OPT_TEXT, &f.a.models, .arg = "LIST",
-         .help = "shapes: synth:NAME or checkpoints (synth:llada-8b,synth:llama3-8b)"},
+         .help = "models: synth:NAME or checkpoints (synth:llada-8b,synth:llama3-8b)"},
         {"hardware", 0, OPT_TEXT, &f.a.hardware, .arg = "LIST",
-         .help = "machines of the table (all)"},
-        {"batch", 0, OPT_TEXT, &f.a.batch, .arg = "LIST", .help = "prompts together (1)"},
+         .help = "machines of --hardware-table (all)"},
+        {"batch", 0, OPT_TEXT, &f.a.batch, .arg = "LIST", .help = "prompts in a batch (1)"},
         {"prompt", 0, OPT_INT, &f.a.prompt, 1, TOKENS_MOST, .arg = "N",
-         .help = "tokens of a prompt (128)"},
-        {"gen-length", 0, OPT_TEXT, &f.a.length, .arg = "LIST", .help = "tokens to come (128)"},
+         .help = "length of a prompt in tokens (128)"},
+        {"gen-length", 0, OPT_TEXT, &f.a.length, .arg = "LIST", .help = "tokens to generate (128)"},
         {"steps", 's', OPT_TEXT, &f.a.steps, .arg = "LIST",
          .help = "denoising steps over all blocks (16,32,64,128)"},
         {"block-length", 0, OPT_INT, &f.a.block, 1, TOKENS_MOST, .arg = "N",
-         .help = "slots of a block (gen-length)"},
+         .help = "length of a block in tokens (gen-length)"},
         {"cache", 0, OPT_CHOICE, &f.a.cache, .choices = &caches[1],
-         .help = "which rows a pass computes (none)"},
-        {"dtype", 0, OPT_CHOICE, &f.a.dtype, .choices = "f32|bf16", .help = "matrices (bf16)"},
+         .help = "cache policy of the denoising model (none)"},
+        {"dtype", 0, OPT_CHOICE, &f.a.dtype, .choices = "f32|bf16",
+         .help = "number format of the matrices (bf16)"},
         {"quant", 0, OPT_CHOICE, &f.a.quant, .choices = "none|" DTYPE_QUANTIZED,
-         .help = "quantized matrices (none)"},
+         .help = "quantization of the matrices (none)"},
         {"mfu", 0, OPT_REAL, &f.a.mfu, 0.001, 1, .arg = "SHARE",
-         .help = "share of peak arithmetic that is reached (measured, else 0.6)"},
+         .help = "share of the peak flops that is reached (measured, else 0.6)"},
         {"mbu", 0, OPT_REAL, &f.a.mbu, 0.001, 1, .arg = "SHARE",
-         .help = "share of peak bandwidth that is reached (measured, else 0.8)"},
+         .help = "share of the peak bandwidth that is reached (measured, else 0.8)"},
         {"fit", 0, OPT_TEXT, &f.a.fit, .arg = "GB,...",
-         .help = "which of these sizes of a GPU's memory each model, level, length, batch fits"},
+         .help = "find the smallest of these GPU memory sizes that each model, level, length and "
+                 "batch fits in"},
         {"check", 0, OPT_FLAG, &f.a.check,
-         .help = "hold the model against what was measured and published"},
+         .help = "compare forecasts with measured and published figures"},
         {"along-steps", 0, OPT_FLAG, &f.a.along,
-         .help = "--steps of sweeps in the records, from the step counts that were measured"},
+         .help = "forecast times at --steps from a sweep measured at other step counts"},
         {"hardware-table", 0, OPT_TEXT, &f.a.table, .arg = "FILE",
-         .help = "machines, one a line (data/hardware.ndjson)"},
+         .help = "data sheets, one machine a line (data/hardware.ndjson)"},
         {"published", 0, OPT_TEXT, &f.a.published, .arg = "FILE",
          .help = "published figures, one a line (data/published.ndjson)"},
         OPT_COMMON(f.a.common),

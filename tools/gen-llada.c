@@ -14,13 +14,13 @@ static void note_signal(int signal_number)
 
 static const char examples[] =
     "gen-llada -m GSAI-ML/LLaDA-8B-Instruct < prompts.ndjson > answers.ndjson\n"
-    "gen-llada -m data/models/llada-demo --steps 4,8,16,32 --gen-length 64 prompts.ndjson\n"
-    "gen-llada -m data/models/llada-demo --gen-length 64 --live prompts.ndjson -o answers.ndjson\n"
-    "gen-llada -m DIR --unmask threshold --threshold 0.5,0.7,0.9 --block-length 32 prompts.ndjson\n"
-    "gen-llada -m DIR --block-length 32 --cache prefix --suffix window,grow prompts.ndjson\n"
-    "gen-llada -m synth:llada-8b --block-length 32 --unmask replay --commit-trace real.ndjson p\n"
-    "gen-llada -m synth:llada-8b --batch 1,4,8 --warmup 2 --repeat 5 prompts.ndjson\n"
-    "gen-llada -m data/models/llada-demo --schedule schedule.ndjson --launch 3 prompts.ndjson\n";
+    "gen-llada -m data/models/llada-demo --steps 4,8,16 --gen-length 64 p.ndjson\n"
+    "gen-llada -m data/models/llada-demo --live p.ndjson -o answers.ndjson\n"
+    "gen-llada -m DIR --unmask threshold --threshold 0.7,0.9 p.ndjson\n"
+    "gen-llada -m DIR --block-length 32 --cache prefix --suffix grow p.ndjson\n"
+    "gen-llada -m synth:llada-8b --unmask replay --commit-trace r.ndjson p.ndjson\n"
+    "gen-llada -m synth:llada-8b --batch 1,4,8 --warmup 2 --repeat 5 p.ndjson\n"
+    "gen-llada -m DIR --schedule schedule.ndjson --launch 3 p.ndjson\n";
 
 static const char notes[] =
     "A denoising step computes every position of the prompt and the canvas, except\n"

@@ -13,12 +13,12 @@ static void note_signal(int signal_number)
 }
 
 static const char examples[] =
-    "gen-llama -m meta-llama/Meta-Llama-3-8B-Instruct < prompts.ndjson > answers.ndjson\n"
-    "gen-llama -m data/models/llama-demo --max-new 64 prompts.ndjson\n"
-    "gen-llama -m synth:llama3-8b --ignore-eos --batch 1,4,8 --warmup 2 --repeat 5 prompts.ndjson\n"
+    "gen-llama -m meta-llama/Meta-Llama-3-8B-Instruct p.ndjson > answers.ndjson\n"
+    "gen-llama -m data/models/llama-demo --gen-length 64 prompts.ndjson\n"
+    "gen-llama -m synth:llama3-8b --ignore-eos --batch 1,4,8 --warmup 2 p.ndjson\n"
     "gen-llama -m DIR --temperature 0,0.6,1 --top-p 0.9 --seed 7 prompts.ndjson\n"
     "gen-llama -m DIR --lookup 0,4,8 prompts.ndjson\n"
-    "gen-llama -m DIR --draft SMALLER --draft-tokens 0,2,4 --batch 1,8 prompts.ndjson\n";
+    "gen-llama -m DIR --draft SMALLER --draft-tokens 0,2,4 prompts.ndjson\n";
 
 static const char notes[] =
     "The first pass computes all tokens of the prompts; each later pass adds one\n"

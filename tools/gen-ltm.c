@@ -16,8 +16,8 @@ static void note_signal(int signal_number)
 
 static const char examples[] =
     "gen-ltm -m DIR --vi-steps 16 < prompts.ndjson > answers.ndjson\n"
-    "gen-ltm -m DIR --vi-steps 0,4,8,16,32,64 --max-new 64 prompts.ndjson\n"
-    "gen-ltm -m DIR --z posterior,prior,zero --temperature 0.8 --seed 7 prompts.ndjson\n"
+    "gen-ltm -m DIR --vi-steps 0,4,8,16,32,64 --gen-length 64 prompts.ndjson\n"
+    "gen-ltm -m DIR --z posterior,prior,zero --temperature 0.8 --seed 7 p.ndjson\n"
     "gen-ltm -m DIR --refit 16 --batch 4 prompts.ndjson\n"
     "gen-ltm -m synth:tiny-ltm --ignore-eos --warmup 2 --repeat 5 prompts.ndjson\n";
 

@@ -216,56 +216,68 @@ static void free_measure(struct measure *m)
 
 static const char examples[] =
     "measure generations.ndjson > metrics.ndjson\n"
-    "gen-llada -m llada-demo --steps 8,16 < prompts.ndjson | measure --human -o metrics.ndjson\n";
+    "gen-llada -m llada-demo --steps 8,16 p.ndjson | measure --human -o m.ndjson\n";
 
 static const char notes[] =
-    "Definitions. Only records of phase `timed` and status `ok` count, and tainted ones (the\n"
-    "machine was disturbed) only where a point has no others: then without intervals, as\n"
-    "`disturbed`. Records of one\n"
-    "point and one set of prompts are one measurement, and records of two machines are refused;\n"
-    "the one they were made on is in a record of kind parent, wherever measure itself runs. A\n"
-    "record that comes again counts once. Answers of a batch that is not full are counted as\n"
-    "`partial` and left out. A token is output up to the first stop id; what follows is padding.\n"
-    "  e2e_ns           request accepted to its last token final, padding included\n"
-    "                   (accepted: its ids are in memory, and the work area of its batch)\n"
-    "  tokenize_ns, prepare_ns     what comes before: making the ids of a prompt; from the ids of\n"
-    "                   a batch to its clock\n"
-    "  ttft_ns          to the first readable token (null for an empty answer);\n"
-    "                   ttft_commit_ns: to the first position final anywhere;  ttf_block_ns:\n"
-    "                   to the first block complete\n"
-    "  tpot_ns          (t_last - t_first) / (n - k_first) over emissions of k tokens; null when\n"
-    "                   all tokens came at once\n"
-    "  itl_ns           gap before an emission / its tokens, counted once for each of them\n"
-    "  visible_gap_ns   from one change of the readable text to the next, as a reader sees it;\n"
-    "                   longest_gap_ns: the longest of an answer\n"
-    "  norm_latency_ns_per_token   e2e_ns / n; norm_latency_ns_per_word: e2e_ns / words of the\n"
-    "                   text up to the stop id, as wc -w counts them\n"
-    "  output_tokens_per_s         sum of n / sum of batch makespans, each batch once\n"
-    "  slot_tokens_per_s           the same over all slots of the canvas\n"
-    "  output_bytes_per_s          the same in bytes of text, for models of other tokenizers\n"
-    "  passes, rows     denoising passes of an answer, and positions computed for it\n"
-    "  position_efficiency_ratio   committed tokens / positions computed\n"
-    "  memory_*_bytes   largest value seen\n"
-    "  model_flops_per_s, model_bytes_per_s   what the work needs on paper / batch makespans\n"
-    "  mfu_ratio, mbu_ratio   these / what the machine can do at most: ceilings in the input (see\n"
-    "                   probe-roof) of that device, or of as many threads. mbu above 1: the\n"
-    "                   weights lie in a cache\n"
-    "  prefill_mfu_ratio, decode_mbu_ratio   of the first pass, and of all others\n"
-    "  energy_j_per_token, energy_j_per_request, power_mean_w   joules a token, a request, a\n"
-    "                   second: of the GPU's board by the driver's counter, host excluded; on a\n"
-    "                   processor of its packages (RAPL), memory, board and supply excluded, all\n"
-    "                   that ran included. energy_net_*: less the power of the idle device. Null\n"
-    "                   below 100 ticks in a launch, on a GPU also below 10 s and 5 batches;\n"
-    "                   power_agrees: the sum of power readings comes within 5 %\n"
-    "  power_cap_ratio  looks at the card under its power cap / looks; such records do count\n"
-    "Memory: about 100 bytes an answer and 4 a gap between emissions, and while a metric of a\n"
-    "point is summed up 32 for each of its values.\n"
-    "Kind times: the wall time and the processor time of each prompt in each launch of a point,\n"
-    "which compare, pareto and conclude pair. A wall time that was disturbed is null.\n"
-    "Headline: geometric mean of launch medians (of rates: sum over sum), with Student's interval\n"
-    "of the logarithms; null below 5 launches, because the answers of a process share its luck.\n"
-    "Percentiles need n = 29 (p90), 59 (p95), 299 (p99). steady: no launch drifts, or jumps at\n"
-    "some place, by 1 % or more beyond noise.\n";
+    "Only records of phase `timed` and status `ok` count. Tainted ones (the machine\n"
+    "was disturbed) count only if a point has no others; its values then have no\n"
+    "intervals and are marked `disturbed`. A token is output up to the first stop id;\n"
+    "the rest is padding.\n"
+    "  e2e_ns           from the accepted request (its ids are in memory, the work\n"
+    "                   area of its batch is allocated) to its last final token,\n"
+    "                   padding included\n"
+    "  ttft_ns          to the first readable token; null for an empty answer\n"
+    "  ttft_commit_ns   to the first final position anywhere\n"
+    "  ttf_block_ns     to the first complete block\n"
+    "  tpot_ns          (t_last - t_first) / (n - k_first) over emissions of k\n"
+    "                   tokens; null if all tokens came at once\n"
+    "  itl_ns           gap before an emission / its tokens, counted once for each\n"
+    "token\n"
+    "  visible_gap_ns   time between two changes of the readable text\n"
+    "  longest_gap_ns   the longest visible gap of an answer\n"
+    "  tokenize_ns      making the ids of a prompt; outside of e2e_ns\n"
+    "  prepare_ns       from the ids of a batch to its clock; outside of e2e_ns\n"
+    "  output_tokens_per_s        sum of n / sum of batch makespans, each batch once\n"
+    "  slot_tokens_per_s          the same for all slots of the canvas\n"
+    "  output_bytes_per_s         the same for bytes of text: compares models with\n"
+    "                             different tokenizers\n"
+    "  norm_latency_ns_per_token  e2e_ns / n\n"
+    "  norm_latency_ns_per_word   e2e_ns / words of the text up to the stop id, as wc\n"
+    "                             -w counts them\n"
+    "  passes, rows               denoising passes of an answer; positions computed\n"
+    "for it\n"
+    "  position_efficiency_ratio  committed tokens / positions computed\n"
+    "  memory_*_bytes             largest value seen\n"
+    "\n"
+    "  model_flops_per_s, model_bytes_per_s operations and bytes that the work needs\n"
+    "    at least / batch makespans\n"
+    "  mfu_ratio, mbu_ratio these rates / the ceilings in the input (see probe-roof)\n"
+    "    of the same device, or of as many threads. mbu above 1: the weights are in a\n"
+    "    CPU cache.\n"
+    "  prefill_mfu_ratio, decode_mbu_ratio the same for the first pass, and for all\n"
+    "    others\n"
+    "  energy_j_per_token, energy_j_per_request, power_mean_w GPU: energy of the\n"
+    "    board by the driver's counter, without the host. CPU: energy of the packages\n"
+    "    (RAPL) without memory, board and power supply; everything that ran is\n"
+    "    included. energy_net_*: minus the power of the idle device. Null below 100\n"
+    "    ticks in a launch, on a GPU also below 10 s and 5 batches. power_agrees: the\n"
+    "    sum of power readings is within 5 %.\n"
+    "  power_cap_ratio share of the readings in which the GPU was under its power\n"
+    "    cap; such records count\n"
+    "\n"
+    "Records of one point and one set of prompts are one measurement. Records of two\n"
+    "machines are refused; a record of kind parent names the machine they were made\n"
+    "on, wherever measure itself runs. A repeated record counts once. Answers of a\n"
+    "batch that is not full are counted as `partial` and left out.\n"
+    "A value is the geometric mean of launch medians (for rates: sum over sum), with\n"
+    "Student's interval of the logarithms. It is null below 5 launches, because the\n"
+    "answers of one process are not independent. Percentiles need n = 29 (p90), 59\n"
+    "(p95), 299 (p99). steady: no launch drifts or jumps by 1 % or more beyond noise.\n"
+    "Records of kind times have the wall time and the processor time of each prompt\n"
+    "in each launch of a point, for compare, pareto and conclude. A disturbed wall\n"
+    "time is null.\n"
+    "Memory: about 100 bytes for each answer and 4 for each gap between emissions,\n"
+    "and 32 for each value of a metric while a point is summarized.\n";
 
 static void check(struct measure *m, int bad, const struct err *e)
 {
@@ -281,10 +293,11 @@ int main(int argc, char **argv)
     const struct opt options[] = {
         TAKE_OPTION(m.a.max_failed),
         {"verify", 0, OPT_FLAG, &m.a.verify,
-         .help = "check also memory, lengths, stops, and that repeats are alike"},
+         .help = "also check memory, lengths and stops, and that repeats are identical"},
         {"stopped", 0, OPT_TEXT, &m.a.stopped, .arg = "WHY",
-         .help = "stop_reason of the records: precision, budget, launches, ... (null)"},
-        {"human", 0, OPT_FLAG, &m.a.human, .help = "one line per configuration on standard error"},
+         .help = "stop_reason to record: precision, budget, launches, ... (null)"},
+        {"human", 0, OPT_FLAG, &m.a.human,
+         .help = "print one line per configuration on standard error"},
         OPT_COMMON(m.a.common),
         {0}};
     const struct tool tool = {"measure", "generation records in, metric records out", examples,

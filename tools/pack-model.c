@@ -109,9 +109,9 @@ static void say_sizes(const struct packer *p)
 {
     const struct config *from = &p->checkpoint.config, *to = &p->prune.config;
     if ((p->a.heads > 0 && to->heads == from->heads) || (p->a.ffn > 0 && to->ffn == from->ffn))
-        log_warn(&p->log, "W115", "a share is less than the least that can go: of %zu heads in %zu "
-                 "groups %zu stay, of %zu hidden units %zu", from->heads, from->kv_heads, to->heads,
-                 from->ffn, to->ffn);
+        log_warn(&p->log, "W115", "a share is below the smallest part that can be removed: of %zu "
+                 "heads in %zu groups %zu stay, of %zu hidden units %zu stay", from->heads,
+                 from->kv_heads, to->heads, from->ffn, to->ffn);
 }
 
 static int choose(struct packer *p, struct err *e)
@@ -190,7 +190,7 @@ static int verify(struct packer *p, struct err *e)
     folder_abandon(&p->folder);
     if (bad)
         return -1;
-    log_note(&p->log, "%s: its source %s is as it was, and packed again gives the same bytes",
+    log_note(&p->log, "%s: the source %s is unchanged, and packing it again gives the same bytes",
              p->a.out, p->checkpoint.folder);
     return 0;
 }
@@ -251,8 +251,9 @@ static int choose_mix(struct packer *p, struct err *e)
                                   : mix_choose(p->units, n, p->budget - p->stays);
     if (!isfinite(bytes))
         return err_set(e, EXIT_BAD_USAGE,
-                       "--budget: %.0f bytes do not hold %s: what stays is %.0f, and every part in "
-                       "its smallest format is more than the rest", p->budget, c->name, p->stays);
+                       "--budget: %.0f bytes are too few for %s: %.0f bytes are never quantized, "
+                       "and all other parts in their smallest format exceed the rest", p->budget,
+                       c->name, p->stays);
     mix_apply(p->units, n, c);
     return 0;
 }
@@ -352,8 +353,8 @@ static int write_prune(struct packer *p, const struct pack_role *all, struct err
     rec_set_int(j, "source_bytes", (int64_t)all->source_bytes);
     rec_set_int(j, "packed_bytes", (int64_t)all->packed_bytes);
     json_object_set(j, "source_files", json_object_get(p->origin, "files"));
-    log_note(&p->log, "%s: %zu of %zu heads, %zu of %zu key heads, %zu of %zu hidden units: %.1f "
-             "%% of the parameters are gone", to.name, to.heads, from->heads, to.kv_heads,
+    log_note(&p->log, "%s: kept %zu of %zu heads, %zu of %zu key heads, %zu of %zu hidden units; "
+             "removed %.1f %% of the parameters", to.name, to.heads, from->heads, to.kv_heads,
              from->kv_heads, to.ffn, from->ffn, 100 * gone / (double)config_parameters(from));
     return rec_write(&p->out, "prune", j, e);
 }
@@ -378,51 +379,57 @@ static int write_records(struct packer *p, struct err *e)
 /* ---- the tool ---- */
 
 static const char examples[] =
-    "pack-model --quant nf4 -m meta-llama/Llama-3.2-1B --out llama-3.2-1b-nf4 > pack.ndjson\n"
-    "gen-llama -m llama-3.2-1b-nf4 --verify < prompts.ndjson\n"
-    "pack-model --prune-heads 0.25 --prune-ffn 0.2 --calibrate texts.ndjson -m DIR --out small\n"
+    "pack-model --quant nf4 -m meta-llama/Llama-3.2-1B --out llama-3.2-1b-nf4\n"
+    "pack-model --prune-heads 0.25 --prune-ffn 0.2 --calibrate t.ndjson -m DIR \\\n"
+    "    --out small\n"
+    "pack-model --budget 800M --calibrate texts.ndjson -m DIR --out mixed\n"
     "pack-model --verify-source DIR -m small\n"
-    "pack-model --budget 800M --calibrate texts.ndjson -m meta-llama/Llama-3.2-1B --out mixed\n"
     "pack-model --manifest -m meta-llama/Llama-3.2-1B\n";
 static const char notes[] =
-    "int8  LLM.int8(): every matrix, one scale a row; the embedding only when it is the head too.\n"
-    "int8-vector  the same codes, but no activation is kept out of them (vector-wise).\n"
-    "nf4   4-bit NormalFloat with double quantization: the matrices of the blocks; the head in\n"
-    "      int8. Rows must be whole blocks of 64 values.\n"
-    "nf4-f32  the same without double quantization. fp4  the same with the 4-bit floats of\n"
-    "      bitsandbytes, without double quantization, too.\n"
-    "fp8   e4m3, one scale a row: the matrices that int8 takes. For a GPU.\n"
-    "--budget, --budget-share: attention and feed-forward of each layer, and the head, stay as\n"
-    "      they are or become int8 or nf4, so that all tensors together take no more bytes than\n"
-    "      that and as little as possible is lost. What a part loses is measured with it alone\n"
-    "      quantized: in likelihood, over the texts of --calibrate (a diffusion model: its bound\n"
-    "      over --samples masks a text), else as the squared error of its values. Losses are\n"
-    "      taken to add up; the choice is greedy, by loss for a byte, and never expected to be\n"
-    "      worse than one format for all. By texts it gives no part fewer bits than the largest\n"
-    "      format that fits for all, unless parts that pay for others lose less on texts that\n"
-    "      did not choose them (each half of the texts chooses for the other). Records of kind\n"
-    "      `sensitivity` say what was measured and chosen, `trade_gain` what that would gain.\n"
-    "Norms and an untied embedding stay as they are. A packed model computes the same bits as its\n"
-    "source loaded with --quant; it is smaller on disk and loads faster.\n"
+    "--out is a new folder: nothing is ever changed in place. A packed model computes\n"
+    "the same bits as its source loaded with --quant; it is smaller on disk and loads\n"
+    "faster. Norms and an untied embedding are never quantized.\n"
+    "The new folder has SHA256SUMS, for --verify of the generators and for sha256sum\n"
+    "-c; --manifest writes one for a model from elsewhere whose files you trust. It\n"
+    "also has origin.json: the SHA-256 of the source's files and what was done.\n"
+    "--verify-source compares the source with it, packs again and compares every\n"
+    "file.\n"
     "\n"
-    "Pruning removes at most a share of the query heads and of the hidden units of every layer;\n"
-    "each layer chooses which, and gives up as many as every other, since config.json has one\n"
-    "number for all. Of grouped queries go as many of every group, or whole groups with their key\n"
-    "head, whichever comes nearer to the share; FFN widths stay multiples of 64 (of less in tiny\n"
-    "models). What matters least goes first, by\n"
-    "  activation  rms of what a unit or head puts out on the texts of --calibrate, the first\n"
-    "              --limit of them, times the norm of the weights that it meets\n"
-    "  gate, l2    norms of its weights alone: gate, up and down, or up and down; of heads those\n"
-    "              of values and output\n"
-    "  first       its index: what knowing nothing costs\n"
-    "What is pruned with --quant is quantized as it then is. A pruned LLaDA says head_dim in its\n"
-    "config.json, which the publishers' own code does not read.\n"
+    "Formats of --quant:\n"
+    "  int8         LLM.int8(): every matrix, one scale a row; the embedding only if\n"
+    "               it is the head too\n"
+    "  int8-vector  the same codes, but no activation is kept out of them\n"
+    "(vector-wise)\n"
+    "  nf4          4-bit NormalFloat with double quantization: the matrices of the\n"
+    "               blocks; the head in int8. Rows must be whole blocks of 64 values.\n"
+    "  nf4-f32      nf4 without double quantization\n"
+    "  fp4          nf4-f32 with the 4-bit floats of bitsandbytes\n"
+    "  fp8          e4m3, one scale a row: the matrices that int8 takes; for a GPU\n"
     "\n"
-    "DIR is new: nothing is\n"
-    "ever changed in place. SHA256SUMS in it is for --verify of the tools that run it, and for\n"
-    "sha256sum -c; --manifest writes one for a model from elsewhere, from files that you trust.\n"
-    "origin.json in it has the SHA-256 of the source's files and what was done; --verify-source\n"
-    "holds the source against it, does it again and compares every file.\n";
+    "--budget, --budget-share: the attention and the feed-forward of each layer, and\n"
+    "the head, stay as they are or become int8 or nf4, so that all tensors fit the\n"
+    "budget and the loss is small. The loss of a part is measured with this part\n"
+    "alone quantized: as likelihood over the texts of --calibrate (a diffusion model:\n"
+    "its bound over --samples masks a text), else as the squared error of its values.\n"
+    "Losses are assumed to add up. The choice is greedy, by loss per byte, and is\n"
+    "never expected to be worse than one format for all. With texts no part gets\n"
+    "fewer bits than the largest format that fits for all parts, unless the parts\n"
+    "that pay for others lose less on texts that did not choose them (each half of\n"
+    "the texts chooses for the other). Records of kind `sensitivity` have what was\n"
+    "measured and chosen; `trade_gain` is the expected gain.\n"
+    "\n"
+    "--prune-heads, --prune-ffn: every layer chooses its own heads and units and\n"
+    "loses equally many, because config.json has one number for all layers. Of\n"
+    "grouped queries either as many of every group go, or whole groups with their key\n"
+    "head, whichever is nearer to the share. FFN widths stay multiples of 64 (of less\n"
+    "in tiny models). --prune-score tells what matters least and goes first:\n"
+    "  activation  rms of the output of a unit or head on the first --limit texts of\n"
+    "              --calibrate, times the norm of the weights that read it\n"
+    "  gate, l2    norms of its weights alone: gate, up and down, or up and down; for\n"
+    "              heads those of values and output\n"
+    "  first       its index: the loss without any knowledge\n"
+    "With --quant the pruned model is then quantized. A pruned LLaDA has head_dim in\n"
+    "its config.json; the publishers' own code does not read it.\n";
 
 static void check(struct packer *p, int bad, const struct err *e)
 {
@@ -432,7 +439,7 @@ static void check(struct packer *p, int bad, const struct err *e)
     err_die("pack-model", e);
 }
 
-/* What is wrong with the words, or NULL. */
+/* An error in the command line, or NULL. */
 static const char *usage(const struct args *a, int operands)
 {
     const int prunes = a->heads >= 0 || a->ffn >= 0;
@@ -441,14 +448,14 @@ static const char *usage(const struct args *a, int operands)
     if (operands)
         return "takes no operands";
     if ((a->manifest || a->verify_source) && (packs || a->out || (a->manifest && a->verify_source)))
-        return "--manifest and --verify-source pack nothing: each goes without the other and "
-               "without --quant, --budget, --prune-heads, --prune-ffn and --out";
+        return "--manifest and --verify-source pack nothing: they exclude each other, --quant, "
+               "--budget, --prune-heads, --prune-ffn and --out";
     if ((a->quant && has_budget(a)) || (a->budget > 0 && a->share > 0))
-        return "one of --quant, --budget and --budget-share";
+        return "expected only one of --quant, --budget and --budget-share";
     if (prunes && has_budget(a))
-        return "--prune-heads and --prune-ffn go without a budget: prune, then pack what remains";
+        return "--prune-heads and --prune-ffn exclude a budget: prune first, then pack the result";
     if (a->calibrate && !has_budget(a) && !seen)
-        return "--calibrate goes with --budget, --budget-share or --prune-score activation";
+        return "--calibrate needs --budget, --budget-share or --prune-score activation";
     if (a->engine.model && (a->manifest || a->verify_source))
         return NULL;
     if (!a->engine.model || !a->out || !*a->out || !packs)
@@ -491,7 +498,7 @@ static int write_manifest(struct packer *p, struct err *e)
 {
     if (checksums_write(&p->checkpoint, e))
         return -1;
-    log_note(&p->log, "%s/" CHECKSUMS " written", p->checkpoint.folder);
+    log_note(&p->log, "wrote %s/" CHECKSUMS, p->checkpoint.folder);
     return 0;
 }
 
@@ -521,32 +528,32 @@ static void options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
         {"model", 'm', OPT_TEXT, &a->engine.model, .arg = "MODEL",
-         .help = "folder, or org/name in the local Hugging Face cache (needed)"},
+         .help = "source: folder, or org/name in the local Hugging Face cache"},
         IGNORE_CONFIG_OPTION(a->engine.ignore_config),
-        {"out", 0, OPT_TEXT, &a->out, .arg = "DIR", .help = "new folder"},
+        {"out", 0, OPT_TEXT, &a->out, .arg = "DIR", .help = "new folder for the packed model"},
         {"quant", 0, OPT_CHOICE, &a->quant, .choices = DTYPE_QUANTIZED,
-         .help = "format of the matrices"},
+         .help = "number format of the matrices"},
         {"budget", 0, OPT_BYTES, &a->budget, 1, 9007199254740991.0, .arg = "BYTES",
-         .help = "of all tensors, K/M/G: a format of its own for each part of each layer"},
+         .help = "bytes of all tensors, K/M/G; each part of each layer gets its own format"},
         {"budget-share", 0, OPT_REAL, &a->share, 1e-6, 1, .arg = "R",
-         .help = "the same as a share of the bytes of the source"},
+         .help = "--budget as a share of the bytes of the source"},
         {"prune-heads", 0, OPT_REAL, &a->heads, 0, 1, .arg = "SHARE",
          .help = "remove up to this share of the query heads of every layer"},
         {"prune-ffn", 0, OPT_REAL, &a->ffn, 0, 1, .arg = "SHARE",
          .help = "remove up to this share of the hidden units of every layer"},
         {"prune-score", 0, OPT_CHOICE, &a->score, .choices = PRUNE_SCORES,
-         .help = "what tells how much they matter (activation)"},
+         .help = "measure of how much a head or unit matters (activation)"},
         {"calibrate", 0, OPT_TEXT, &a->calibrate, .arg = "FILE",
-         .help = "texts, or prompts with references (--limit of them), by whose likelihood parts "
-                 "are judged under a budget, and by whose activations when pruning"},
+         .help = "texts, or prompts with references, on which --budget and --prune-score measure "
+                 "(the first --limit of them)"},
         {"samples", 0, OPT_INT, &a->samples, 1, 100000, .arg = "N",
-         .help = "masks a text for a diffusion model under a budget (8)"},
+         .help = "with --budget and a diffusion model: masks drawn for each text (8)"},
         {"device", 0, OPT_TEXT, &a->engine.device, .arg = "auto|ref|cpu|cuda[:N]",
-         .help = "where --calibrate runs the model under a budget (auto); when pruning, the CPU"},
+         .help = "back end that runs the model for --budget (auto); pruning uses the CPU"},
         {"manifest", 0, OPT_FLAG, &a->manifest,
-         .help = "pack nothing: write SHA256SUMS of the model's files beside them, for --verify"},
+         .help = "only write SHA256SUMS beside the model's files, for --verify"},
         {"verify-source", 0, OPT_TEXT, &a->verify_source, .arg = "SOURCE",
-         .help = "pack nothing: is this what -m was made of, unchanged, and all it was made of?"},
+         .help = "only check that -m was made from SOURCE, unchanged, and from nothing else"},
         THREADS_OPTION(a->engine.threads),
         OPT_COMMON(a->common),
         {0}};

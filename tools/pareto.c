@@ -307,38 +307,48 @@ static const char examples[] =
     "pareto metrics.ndjson quality.ndjson > front.ndjson\n"
     "cat *.ndjson | pareto --quality=accuracy --margin=0.01 --suggest\n";
 static const char notes[] =
-    "A sweep is the points of a model that differ in one setting, their axis: --axis, or what\n"
-    "each record says. Along it they are ordered by their computation: by steps where these are\n"
-    "the axis, else by the passes (or rows) that were measured, in which `over`, `at`, `lo`, `hi`\n"
-    "and `bracket` then count. If a point has several sets of prompts, the largest counts.\n"
-    "front      p_front is the share of draws in which the point is on the front: on from 0.95,\n"
-    "           off to 0.05, else possible. No tolerance; equal points stay. Qualities have\n"
-    "           Wilson's interval where answers are right or wrong, else that of the draws.\n"
-    "attainment the best quality of LLaDA's points within each budget: median and 95 % band.\n"
-    "hypervolume  share of the box between the worst and the best point (reference, ideal; cost\n"
-    "           by its logarithm) that each model's points dominate, and the difference.\n"
-    "LLaMA in what follows is its plain point: what changes its speed alone, as --lookup, is as\n"
-    "by default. Only where there is none it is another one; the front knows all of them.\n"
-    "X_lat      where LLaDA costs as much as LLaMA (with less work: cheaper).\n"
-    "X_q        the least work measured from which on its quality is shown to be worse by less\n"
-    "           than --margin: tests from the most work down, each at one-sided 2.5 %, until\n"
-    "           one fails; at least 30 prompts. `estimate`, [est_lo, est_hi]: between points.\n"
-    "X_par      X_q where that point is shown to cost no more, with the speedup there.\n"
-    "Costs are ratios to LLaMA of the same prompts and launches, none of them disturbed, from\n"
-    "five launches on (times records; of other costs launch values); else they are null, with\n"
-    "the reason.\n"
-    "X_batch    the batch size, X_length the length, at which a LLaDA setting costs as much as\n"
-    "           LLaMA: along batch sizes with all else equal, along lengths with the same number\n"
-    "           of tokens a step. direction: cheaper_up_to it, or cheaper_from it on.\n"
-    "predicted_at  of latencies: the same place if every point ran at its roofline, from\n"
-    "           mfu_ratio and mbu_ratio records. Measured apart from it, one side wastes more.\n"
-    "j_per_correct   a metric record: energy_j_per_request of measure divided by the accuracy,\n"
-    "           if the input has both.\n"
-    "Nothing is extrapolated: a place outside what was measured is null, and `censored` tells the\n"
-    "side; exists is false where that is shown, null where it is undecided. `bracket`\n"
-    "needs no model: the last point below, the first above. `probability` is the share of draws\n"
-    "in which the crossover exists. Fewer than 300 prompts seldom place X_q better than a factor\n"
-    "of three; --suggest tells how many would.\n";
+    "A sweep is the points of a model that differ in one setting, its axis. Its\n"
+    "points are ordered by steps if these are the axis, else by the passes (or rows)\n"
+    "measured; over, at, lo, hi and bracket of a record then count these. If a point\n"
+    "has several sets of prompts, the largest counts.\n"
+    "  front        p_front is the share of draws in which the point is on the front:\n"
+    "               `on` from 0.95, `off` to 0.05, else `possible`. Equal points\n"
+    "               stay. Qualities have Wilson's interval if answers are right or\n"
+    "               wrong, else that of the draws.\n"
+    "  attainment   the best quality of LLaDA's points within each budget: median and\n"
+    "               95 % band\n"
+    "  hypervolume  share of the box between the worst and the best point (reference,\n"
+    "               ideal; cost by its logarithm) that the points of each model\n"
+    "               dominate, and the difference\n"
+    "  X_lat        where LLaDA costs as much as LLaMA; it is cheaper with less work\n"
+    "  X_q          the least work from which on LLaDA's quality is shown to be worse\n"
+    "               by less than --margin. Tests run from the most work down, each at\n"
+    "               one-sided 2.5 %, until one fails; at least 30 prompts.\n"
+    "               `estimate`, [est_lo, est_hi]: between points.\n"
+    "  X_par        X_q if that point is shown to cost no more, with the speedup\n"
+    "there\n"
+    "\n"
+    "LLaMA is its plain point here, with the default of every setting that changes\n"
+    "its speed alone, as --lookup. Another point stands in if there is none. The\n"
+    "front has all points.\n"
+    "Costs are ratios to LLaMA over the same prompts and launches, none of them\n"
+    "disturbed, and need five launches (times records; of other costs launch values).\n"
+    "Otherwise they are null with the reason.\n"
+    "  X_batch, X_length the batch size and the length at which a LLaDA setting costs\n"
+    "    as much as LLaMA: along batch sizes with all else equal, along lengths with\n"
+    "    the same number of tokens a step. direction: cheaper_up_to it, or\n"
+    "    cheaper_from it on.\n"
+    "  predicted_at of latencies: the crossover if every point ran at its roofline,\n"
+    "    from mfu_ratio and mbu_ratio records. If the measured one is far from it,\n"
+    "    one side wastes more.\n"
+    "  j_per_correct a metric record: energy_j_per_request of measure divided by the\n"
+    "    accuracy, if the input has both\n"
+    "Nothing is extrapolated. A crossover outside of the measured range is null, and\n"
+    "`censored` names the side. exists is false if that is shown, null if it is\n"
+    "undecided. `bracket` needs no model: the last point below and the first above.\n"
+    "`probability` is the share of draws in which the crossover exists. Fewer than\n"
+    "300 prompts seldom place X_q better than within a factor of three; --suggest\n"
+    "tells how many would.\n";
 
 static void check(struct pareto *p, int bad, const struct err *e)
 {
@@ -353,20 +363,22 @@ int main(int argc, char **argv)
     struct pareto p = {.a = {.common = COMMON_DEFAULTS, .cost = "e2e_ns", .octaves = "1",
                              .margin = NONINFERIOR_MARGIN, .draws = 2000}};
     const struct opt options[] = {
-        {"cost", 0, OPT_TEXT, &p.a.cost, .arg = "METRIC", .help = "what is paid (e2e_ns)"},
+        {"cost", 0, OPT_TEXT, &p.a.cost, .arg = "METRIC", .help = "metric of the cost (e2e_ns)"},
         {"quality", 0, OPT_TEXT, &p.a.quality, .arg = "LIST",
-         .help = "what is bought (judge_ppl,accuracy,chrf,bertscore_f1: those present)"},
+         .help = "metrics of quality (those present of judge_ppl,accuracy,chrf,bertscore_f1)"},
         {"margin", 0, OPT_TEXT, &p.a.margin, .arg = "M",
-         .help = "loss that counts as equal: 0.02, 1%, or judge_ppl=1%,accuracy=0.02 ("
+         .help = "loss of quality that counts as none: 0.02, 1%, or judge_ppl=1%,accuracy=0.02 ("
                  NONINFERIOR_MARGIN ")"},
         {"task", 0, OPT_TEXT, &p.a.task, .arg = "NAME",
-         .help = "qualities and times of the prompts of this task alone"},
-        {"draws", 0, OPT_INT, &p.a.draws, 100, 100000, .arg = "N", .help = "resamples (2000)"},
+         .help = "use only prompts of this task"},
+        {"draws", 0, OPT_INT, &p.a.draws, 100, 100000, .arg = "N",
+         .help = "bootstrap resamples (2000)"},
         {"axis", 0, OPT_TEXT, &p.a.axis, .arg = "SETTING",
-         .help = "what all sweeps run along (what each record says)"},
-        {"suggest", 0, OPT_FLAG, &p.a.suggest, .help = "also say which points and prompts to add"},
+         .help = "axis of all sweeps (the axis in each record)"},
+        {"suggest", 0, OPT_FLAG, &p.a.suggest,
+         .help = "also write which points and prompts to add"},
         {"octaves", 0, OPT_CHOICE, &p.a.octaves, .choices = "2|1|0.5|0.25", .arg = "N",
-         .help = "bracket that --suggest calls narrow, factors of two (1)"},
+         .help = "--suggest: bracket width, in factors of two, that needs no more points (1)"},
         TAKE_OPTION(p.a.max_failed),
         OPT_COMMON(p.a.common),
         {0}};

@@ -26,17 +26,21 @@ struct args {
 static const double PHONE_CM = 9.6;
 
 static const char notes[] =
-    "FIG.svg is drawn by gnuplot; the suffix (svg, png, pdf) is the format. Beside it:\n"
-    "  FIG.gp   the whole figure as one script: gnuplot -d FIG.gp draws it again\n"
-    "  FIG.tsv  its data        FIG.txt  its caption, from the records\n"
-    "  FIG-narrow.svg  beside an SVG of two columns: the same, for the screen of a phone\n"
-    "In an SVG each mark says its values to a pointer, and colours follow the reader's dark mode.\n"
-    "pareto wants metric and quality or front records, steps metric and quality, loss train,\n"
-    "drift and kinds generation, trace commit, roofline roofline, methods comparison, metric and\n"
-    "method records, pruning comparison and prune records, all others metric records, frontier,\n"
-    "ratio and pareto also crossover, pareto attainment; other kinds pass by.\n"
-    "Values that cannot stand on an axis are left out, and counted in the caption. Without data\n"
-    "the figure says so, and the exit code is 0. CROSSOVER_SHARE: folder that holds plots/.\n";
+    "gnuplot draws the file of -o; its suffix (svg, png, pdf) is the format. For\n"
+    "FIG.svg plot also writes:\n"
+    "  FIG.gp          the figure as one script; gnuplot -d FIG.gp draws it again\n"
+    "  FIG.tsv         its data\n"
+    "  FIG.txt         its caption, from the records\n"
+    "  FIG-narrow.svg  for an SVG of two columns: the same for the screen of a phone\n"
+    "In an SVG the pointer shows the values of a mark, and colours follow the\n"
+    "reader's dark mode.\n"
+    "Kinds of records read: metric; also quality or front (pareto, steps), train\n"
+    "(loss), generation (drift, kinds), commit (trace), roofline (roofline),\n"
+    "comparison and method (methods), comparison and prune (pruning), crossover\n"
+    "(frontier, ratio, pareto), attainment (pareto). Other kinds are ignored.\n"
+    "Values that an axis cannot show are left out and counted in the caption. Without\n"
+    "data the figure says so, and the exit code is 0. CROSSOVER_SHARE names the\n"
+    "folder that holds plots/.\n";
 
 static const char *suffix_of(const char *path)
 {
@@ -188,26 +192,27 @@ int main(int argc, char **argv)
     struct args a = {.common = COMMON_DEFAULTS, .width = "17.5", .colour = "auto"};
     const struct opt options[] = {
         {"type", 't', OPT_CHOICE, &a.type,
-         .choices = types, .arg = "TYPE", .help = "which figure"},
-        {"term", 0, OPT_FLAG, &a.terminal, .help = "print the figure as text, write no file"},
+         .choices = types, .arg = "TYPE", .help = "figure to draw"},
+        {"term", 0, OPT_FLAG, &a.terminal, .help = "print the figure as text and write no file"},
         {"color", 0, OPT_CHOICE, &a.colour, .choices = "auto|always|never", .arg = "WHEN",
-         .help = "--term in colours (auto: on a terminal, unless NO_COLOR is set)"},
+         .help = "colours of --term (auto: on a terminal, unless NO_COLOR is set)"},
         {"width", 0, OPT_CHOICE, &a.width, .choices = "8.4|17.5", .arg = "CM",
-         .help = "one column or two (17.5)"},
+         .help = "width in cm: one column or two (17.5)"},
         {"title", 0, OPT_TEXT, &a.title, .arg = "TEXT",
-         .help = "the figure's message: the title of the SVG, first in the caption"},
-        {"cost", 0, OPT_TEXT, &a.cost, .arg = "METRIC", .help = "pareto, steps, ratio (e2e_ns)"},
+         .help = "message of the figure: title of the SVG and start of the caption"},
+        {"cost", 0, OPT_TEXT, &a.cost, .arg = "METRIC",
+         .help = "cost of pareto, steps and ratio (e2e_ns)"},
         {"quality", 0, OPT_TEXT, &a.quality, .arg = "METRIC",
-         .help = "pareto, steps (that of the front, else judge_ppl)"},
+         .help = "quality of pareto and steps (that of the front, else judge_ppl)"},
         {"metric", 0, OPT_TEXT, &a.metric, .arg = "METRIC",
-         .help = "memory (memory_allocated_peak_bytes)"},
+         .help = "metric of memory (memory_allocated_peak_bytes)"},
         {"contract", 0, OPT_CHOICE, &a.contract, .choices = "answer|fixed", .arg = "WHAT",
-         .help = "what was delivered (steps, kinds: answer; pareto: both; others: fixed)"},
+         .help = "contract of the points (steps, kinds: answer; pareto: both; others: fixed)"},
         {"batch", 0, OPT_INT, &a.batch, 1, 1 << 20, .arg = "N",
-         .help = "pareto (all); steps, kinds (the smallest)"},
+         .help = "batch size for pareto (all) and for steps, kinds (the smallest)"},
         {"length", 0, OPT_INT, &a.length, 1, 1 << 24, .arg = "N",
-         .help = "pareto, steps, throughput, kinds (the most frequent)"},
-        {"id", 0, OPT_TEXT, &a.id, .arg = "ID", .help = "trace: of which prompt (the first)"},
+         .help = "length for pareto, steps, throughput, kinds (the most frequent)"},
+        {"id", 0, OPT_TEXT, &a.id, .arg = "ID", .help = "prompt of trace (the first)"},
         OPT_COMMON(a.common),
         {0}};
     const struct tool t = {"plot", "records of a run -> a figure through gnuplot",

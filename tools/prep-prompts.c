@@ -258,33 +258,34 @@ static int run(const struct args *a, int argc, char **argv, int first)
 static const char EXAMPLES[] =
     "prep-prompts --count 64 ShareGPT_V3.json > prompts.ndjson\n"
     "prep-prompts --count 64 -e '*wiki.test.raw' wikitext-2-raw-v1.zip\n"
-    "prep-prompts --format jsonl --field question --tokens 32:64 -m org/model gsm8k.jsonl\n";
+    "prep-prompts --format jsonl --field question --tokens 32:64 -m DIR gsm8k.jsonl\n";
 
 static const char NOTES[] =
-    "Formats (auto looks at the first record or line)\n"
-    "  sharegpt  {\"id\", \"conversations\": [{\"from\", \"value\"}, ...]}: --min-turns turns or\n"
-    "            more, the first by human or user; turn 1 is the text, turn 2 the reference\n"
-    "  wikitext  a line that is no heading is a paragraph: the first half of its words is the\n"
-    "            text, the rest the reference\n"
-    "  jsonl     an object a line; an instruction with an `input` becomes the prompt that Alpaca\n"
-    "            was trained on, and `source` ends in :alpaca-input\n"
+    "Formats (--format auto looks at the first record or line):\n"
+    "  sharegpt  {\"id\", \"conversations\": [{\"from\", \"value\"}, ...]} with --min-turns\n"
+    "            turns or more, the first by human or user. Turn 1 is the text, turn\n"
+    "            2 the reference.\n"
+    "  wikitext  each line that is not a heading is a paragraph; the first half of\n"
+    "            its words is the text, the rest the reference\n"
+    "  jsonl     one object a line. An instruction with an `input` becomes the prompt\n"
+    "            that Alpaca was trained on; its `source` ends in :alpaca-input.\n"
     "  text      paragraphs between blank lines\n"
-    "  prompts   {\"id\", \"text\" or \"prompt_ids\" or \"messages\", ...}: all fields are kept;\n"
-    "            messages that end with the assistant's answer are cut before it, and the answer\n"
-    "            is the reference; messages need no id\n"
-    "  An answer \"... #### 42\" gives reference and answer 42. CSV, TSV, parquet, Arrow and\n"
-    "  UTF-16 are refused with the command that converts them.\n"
-    "  Packed as .gz .bz2 .xz .zst, or in a .zip or .tar.* with one member, or the one that\n"
-    "  --member names. A byte order mark at the start is skipped, \\r\\n ends a line; the other\n"
-    "  bytes of a text stay as they are.\n"
+    "  prompts   {\"id\", \"text\" or \"prompt_ids\" or \"messages\", ...}: all fields are\n"
+    "            kept. If messages end with the assistant's answer, they are cut\n"
+    "            before it and the answer is the reference. messages need no id.\n"
+    "An answer \"... #### 42\" gives the reference and the answer 42.\n"
     "\n"
-    "Choice\n"
-    "  --count N keeps the N prompts with the smallest hash of (seed, id), in input order: the\n"
-    "  same prompts whatever the order of the data. Ids come from the data, else from the file\n"
-    "  name and the position; an id that is there twice is an error. A broken record (not JSON,\n"
-    "  not UTF-8, a NUL byte, a missing field) becomes an error record and the exit status 1.\n"
-    "  --tokens counts the text alone, without what a chat template or a BOS adds; --fits counts\n"
-    "  what each model is given, its chat template included.\n";
+    "CSV, TSV, parquet, Arrow and UTF-16 are refused; the message has a command that\n"
+    "converts them. Files may be packed as .gz .bz2 .xz .zst, or as the only member,\n"
+    "or that of --member, of a .zip or .tar.*. A byte order mark at the start is\n"
+    "skipped and \\r\\n ends a line; all other bytes stay as they are.\n"
+    "--count N keeps the N prompts with the smallest hash of (seed, id), in input\n"
+    "order: the same prompts for any order of the data. Ids come from the data, else\n"
+    "from the file name and the position; a repeated id is an error. A broken record\n"
+    "(not JSON, not UTF-8, a NUL byte, a missing field) becomes an error record, and\n"
+    "the exit code is 1.\n"
+    "--tokens counts the text alone, without a chat template or BOS; --fits counts\n"
+    "the whole input of each model, with its chat template.\n";
 
 #define HUGE_INT 9007199254740991.0
 

@@ -20,16 +20,18 @@ struct args {
 };
 
 static const char notes[] =
-    "The host: loops on all threads that do nothing but read memory larger than its caches, and\n"
-    "nothing but multiply and add in registers. There are five of each, taking turns; of a loop\n"
-    "the quickest of some short passes counts, and of the loops the median. Their spread,\n"
-    "(largest - smallest) / median, says how quiet the machine was. A roof is that of the\n"
-    "quickest instruction for the numbers under it: where bf16 or int8 is multiplied faster as\n"
-    "f32, that is its roof, and `remark` says so. A device: its largest copies (bytes read and\n"
-    "written) and the large products of this program's own back end, in each format; int8\n"
-    "products are LLM.int8() with all that belongs to it. A multiplication and an addition are\n"
-    "two operations. `measure` with these records beside generations says which share of them\n"
-    "the generations reached. Takes a few seconds.\n";
+    "Takes a few seconds. On the host, all threads run loops that only read memory\n"
+    "larger than the caches, or only multiply and add in registers. Each loop runs\n"
+    "five times in turn with the others. A run counts its fastest pass, a loop the\n"
+    "median of its runs. The spread, (largest - smallest) / median, tells how quiet\n"
+    "the machine was.\n"
+    "The roof of a number format is the rate of the fastest instructions for it. If\n"
+    "bf16 or int8 are multiplied faster as f32, the roof is that of f32, and `remark`\n"
+    "says so. On a GPU: the largest copies (bytes read and written) and the large\n"
+    "products of this program's own back end, in each format; int8 products are the\n"
+    "whole of LLM.int8(). A multiplication and an addition are two operations.\n"
+    "`measure` with these records beside generations computes the share of them that\n"
+    "the generations reached.\n";
 
 static void say(const struct ceilings *c, const struct backend *b)
 {
@@ -63,13 +65,12 @@ static int write_one(struct rec_writer *out, const struct ceilings *c, const str
 static void warn_low(const struct log *log, const struct ceilings *c, const struct backend *b)
 {
     if (ceiling_shared(c->cores, c->threads))
-        log_warn(log, "W114", "%zu threads make %.2f times the arithmetic of one: processors of "
-                 "this machine share a core just now, ceilings are too low and shares of them too "
-                 "large",
+        log_warn(log, "W114", "%zu threads compute only %.2f times as much as one: threads share a "
+                 "core now, so the ceilings are too low and the shares of them too large",
                  c->threads, c->cores);
     if (*b->name && !*b->library)
-        log_warn(log, "W103", "no library of the vendor was found: %s multiplies faster than these "
-                 "ceilings say, shares of them are too large", b->name);
+        log_warn(log, "W103", "the vendor's library was not found: %s can multiply faster than "
+                 "these ceilings, so shares of them are too large", b->name);
 }
 
 static int write_all(struct rec_writer *out, const struct ceilings *c, const struct backend *b,
@@ -87,11 +88,11 @@ int main(int argc, char **argv)
     struct args a = {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS};
     const struct opt options[] = {
         {"device", 0, OPT_TEXT, &a.engine.device, .arg = "auto|ref|cpu|cuda[:N]",
-         .help = "what is probed (auto: a usable GPU, else the CPU)"},
+         .help = "device to measure (auto: a usable GPU, else the CPU)"},
         THREADS_OPTION(a.engine.threads),
         OPT_COMMON(a.common),
         {0}};
-    const struct tool tool = {tool_name, "the most that a machine can do, as roofline records",
+    const struct tool tool = {tool_name, "measures the ceilings of a machine: roofline records out",
                               "probe-roof > ceilings.ndjson\n"
                               "measure generations.ndjson ceilings.ndjson > metrics.ndjson\n",
                               notes, options};

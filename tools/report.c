@@ -31,12 +31,13 @@ struct args {
 };
 
 static const char notes[] =
-    "-o X.html writes X.html, and beside it tables.html (every table, with its CSV), X.md (both\n"
-    "as Markdown) and tables.tex (booktabs, graphicx). --format writes one of these alone.\n"
-    "Sentences and numbers of the page are those of claims, which conclude makes. The page loads\n"
-    "nothing: style and figures are inside. Beside DIR/FIG.svg its caption is FIG.txt, its data\n"
-    "FIG.tsv, its script FIG.gp, and its variant for narrow screens FIG-narrow.svg. A section\n"
-    "without data is left out.\n";
+    "-o X.html writes X.html, and beside it tables.html (every table, with its CSV),\n"
+    "X.md (both as Markdown) and tables.tex (booktabs, graphicx). --format writes one\n"
+    "of these alone.\n"
+    "Sentences and numbers of the page come from claim records, which conclude\n"
+    "writes. The page loads nothing: styles and figures are inside. For DIR/FIG.svg\n"
+    "its caption is FIG.txt, its data FIG.tsv, its script FIG.gp, and its variant for\n"
+    "narrow screens FIG-narrow.svg. A section without data is left out.\n";
 
 /* ---- the page ---- */
 
@@ -185,14 +186,14 @@ int main(int argc, char **argv)
          .help = "folder of figures to show (*.svg)"},
         {"title", 0, OPT_TEXT, &a.title, .arg = "TEXT", .help = "title of the page"},
         {"format", 0, OPT_CHOICE, &a.format, .choices = "all|html|tables|markdown|latex",
-         .arg = "FORMAT", .help = "what to write (all)"},
+         .arg = "FORMAT", .help = "files to write (all)"},
         {"remarks", 0, OPT_TEXT, &a.remarks, .arg = "FILE",
-         .help = "sentences, one a line, among what the numbers cannot say"},
+         .help = "file of remarks, one a line, for the section on limits"},
         {"reading-speed", 0, OPT_REAL, &a.reading_speed, 1, 1e6, .arg = "WORDS",
-         .help = "a minute, which a reader reads: what keeps up with that is marked (238, silent "
-                 "reading of English: Brysbaert 2019)"},
+         .help = "words a minute of a reader; points that keep up with it are marked (238, "
+                 "silent English reading: Brysbaert 2019)"},
         {"embedded", 0, OPT_FLAG, &a.embedded,
-         .help = "the models are the embedded ones: say what they can show"},
+         .help = "the models are the embedded ones: state what they can show"},
         OPT_COMMON(a.common),
         {0}};
     const struct tool t = {"report", "all records of a run -> one self-contained page and its twin",

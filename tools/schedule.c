@@ -75,13 +75,13 @@ static const char EXAMPLES[] =
     "schedule --steps 64 --methods data/methods.ndjson > methods-schedule.ndjson\n";
 
 static const char NOTES[] =
-    "One record per launch: {launch, system, seed, rounds, units, points: [{round, ...}]}. A\n"
-    "generator runs it with --schedule FILE --launch K. Launches with the same number are a pair:\n"
-    "one of each system. Each round holds each point once, in a new random order.\n"
-    "\n"
-    "With --previous the old launches stay as they are. Only points that they do not hold get\n"
-    "new launches. Each new launch also repeats two old points (\"bridge\": true), so that a\n"
-    "change of the machine between two sessions can be seen.\n";
+    "One record per launch: {launch, system, seed, rounds, units, points: [{round,\n"
+    "...}]}. A generator runs it with --schedule FILE --launch K. Launches with the\n"
+    "same number are a pair: one of each system. Each round holds each point once, in\n"
+    "a new random order.\n"
+    "With --previous the old launches stay as they are. Only points that they do not\n"
+    "hold get new launches. Each new launch also repeats two old points (\"bridge\":\n"
+    "true), so that a change of the machine between two sessions can be seen.\n";
 
 /* The tool's own options, then those of the settings, then the common ones. */
 static struct opt *join(const struct opt *own, size_t n_own, struct launches_given *given,
@@ -92,9 +92,9 @@ static struct opt *join(const struct opt *own, size_t n_own, struct launches_giv
     struct opt *all = mem_zero(n_own + 1 + n + n_last, sizeof *all);
     memcpy(all, own, n_own * sizeof *all);
     all[n_own] = (struct opt){.type = OPT_HEADING, .name = "",
-                              .help = "Settings of the points. A list runs each value; several "
-                                      "lists run all combinations\n(here --steps 2,4,8,16,32,64, "
-                                      "--gen-length 64 and --block-length 32 unless given):"};
+                              .help = "Settings of the points (comma-separated values run every "
+                                      "combination; defaults here: --steps 2,4,8,16,32,64, "
+                                      "--gen-length 64, --block-length 32):"};
     memcpy(all + n_own + 1, settings, n * sizeof *all);
     memcpy(all + n_own + 1 + n, last, n_last * sizeof *all);
     free(settings);

@@ -5,14 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "lib/analysis/score/quality.h"
-#include "lib/analysis/score/responses.h"
-#include "lib/base/cli/log.h"
-#include "lib/base/cli/progress.h"
+#include "lib/analysis/score/scoring.h"
 #include "lib/base/mem.h"
 #include "lib/network/encoder.h"
-#include "lib/record/rec.h"
-#include "lib/record/take.h"
 #include "lib/stat/bertscore.h"
 
 enum { METRICS = 3, KNOWN_BYTES = 512 << 20 };
@@ -22,21 +17,16 @@ static const char *const names[METRICS] = {"bertscore_f1", "bertscore_precision"
 struct vectors { float *v; size_t n; struct ids ids; };
 
 struct scorer {
-    struct common common;
+    struct scoring run;
     const char *model, *device;
-    int64_t layer, threads, max_failed;
-    struct log log;
-    struct rec_writer out;
-    struct take seen;
-    struct responses responses;
+    int64_t layer, threads;
     struct backend *backend;
     struct encoder encoder;
     struct vectors text, wanted;
-    struct vectors *known; /* of references, which every configuration is held against */
+    struct vectors *known; /* vectors of references, which many responses are compared with */
     size_t n_known, cap_known, known_bytes;
     json_t *index;         /* reference -> place in known */
-    struct progress progress;
-    int64_t cut; /* texts longer than the encoder's positions */
+    int64_t cut;           /* texts longer than the encoder's positions */
 };
 
 /* The normalized vectors of a text. */
@@ -74,9 +64,11 @@ static const struct vectors *reference(struct scorer *s, const char *text, struc
     return &s->known[s->n_known++];
 }
 
-/* Of several references the best for each metric. */
-static int score(struct scorer *s, const struct response *of, double v[METRICS], struct err *e)
+/* The best of several references counts, for each metric by itself. */
+static int score(void *ctx, const json_t *r, const struct response *of, double *v, struct err *e)
 {
+    (void)r;
+    struct scorer *s = ctx;
     int64_t n = responses_wanted(of, e);
     if (n < 0 || encode(s, of->text, &s->text, e))
         return -1;
@@ -97,49 +89,25 @@ static int score(struct scorer *s, const struct response *of, double v[METRICS],
     return 0;
 }
 
-/* Who judged, and by the output of which layer. */
-static void sign(const struct scorer *s, json_t *q)
+static int summarize(void *ctx, size_t group, struct err *e)
 {
-    json_object_set_new(q, "judge", json_string(s->encoder.name));
-    json_object_set_new(q, "judge_sha256", json_string(s->encoder.hash));
-    rec_set_int(q, "judge_layer", (int64_t)s->encoder.layers);
+    return scoring_means(&((struct scorer *)ctx)->run, group, e);
 }
 
-static int take(void *ctx, const json_t *r, struct err *e)
+static int load(void *ctx, struct err *e)
 {
     struct scorer *s = ctx;
-    struct response of;
-    double v[METRICS];
-    int got = responses_take(&s->responses, r, &of, e);
-    if (got < 2)
-        return got;
-    if (!of.random && score(s, &of, v, e))
+    s->backend = backend_open(s->device, NULL, (size_t)s->threads, 0, e);
+    if (!s->backend)
         return -1;
-    double *kept = of.random ? NULL : responses_keep(&s->responses, of.group);
-    for (int k = 0; k < METRICS; k++) {
-        json_t *q = quality_of(of.group->about, r, names[k], "higher");
-        sign(s, q);
-        rec_set_number(q, "value", of.random ? (double)NAN : v[k], "random weights");
-        if (kept)
-            kept[k] = v[k];
-        if (rec_write(&s->out, "quality", q, e))
-            return -1;
-    }
-    progress_at(&s->progress, s->seen.taken + 1, NULL);
-    return 1;
-}
-
-static int write_summaries(struct scorer *s, size_t group, struct err *e)
-{
-    const struct response_group *g = &s->responses.group[group];
-    const double *sums = responses_sums(&s->responses, group, (uint64_t)s->common.seed);
-    int bad = 0;
-    for (size_t k = 0; k < METRICS && !bad; k++) {
-        json_t *q = responses_mean(&s->responses, g, sums, k, names[k]);
-        sign(s, q);
-        bad = rec_write(&s->out, "quality", q, e);
-    }
-    return bad;
+    s->backend->act = s->backend->ops->act_dtype(DTYPE_F32);
+    if (encoder_open(&s->encoder, s->model, (size_t)s->layer, s->backend, e))
+        return -1;
+    json_t *judge = s->run.responses.also;
+    json_object_set_new(judge, "judge", json_string(s->encoder.name));
+    json_object_set_new(judge, "judge_sha256", json_string(s->encoder.hash));
+    rec_set_int(judge, "judge_layer", (int64_t)s->encoder.layers);
+    return 0;
 }
 
 static void vectors_free(struct vectors *v)
@@ -150,7 +118,7 @@ static void vectors_free(struct vectors *v)
 
 static void close_all(struct scorer *s)
 {
-    responses_free(&s->responses);
+    json_decref(s->run.responses.also);
     encoder_close(&s->encoder);
     backend_close(s->backend);
     json_decref(s->index);
@@ -163,79 +131,54 @@ static void close_all(struct scorer *s)
 
 static const char examples[] =
     "score-bert -m FacebookAI/roberta-large generations.ndjson > quality.ndjson\n"
-    "score-bert -m google-bert/bert-base-uncased --layer 9 generations.ndjson > quality.ndjson\n";
+    "score-bert -m google-bert/bert-base-uncased --layer 9 generations.ndjson\n";
 static const char notes[] =
-    "Scored: timed records with status ok and a `reference`, each point, id and seed once: the\n"
-    "text up to the first stop token, against a text or the best of a list of texts.\n"
-    "Each token's vector is compared with all of the other text; precision is the mean of the\n"
-    "best cosines of the response's tokens, recall that of the reference's, bertscore_f1 their\n"
-    "harmonic mean (Zhang et al. 2020): without weights by rarity (idf) and without rescaling, as\n"
-    "bert_score does by default. The scale of values is the encoder's own: 0.85 may be poor.\n"
-    "Compare only records of one encoder and layer. Encoders: BERT and RoBERTa checkpoints with\n"
-    "tokenizer.json or vocab.txt, in fp32 on the processor. Longer texts than the encoder has\n"
-    "positions for are cut, and counted. Random weights have no quality.\n";
-
-static void check(struct scorer *s, int bad, const struct err *e)
-{
-    if (!bad)
-        return;
-    rec_abandon(&s->out);
-    err_die("score-bert", e);
-}
-
-static void load(struct scorer *s, const struct tool *tool, struct err *e)
-{
-    if (!s->model)
-        opt_usage(tool, "expected a checkpoint: -m FOLDER or -m org/name");
-    s->backend = backend_open(s->device, NULL, (size_t)s->threads, 0, e);
-    check(s, !s->backend, e);
-    s->backend->act = s->backend->ops->act_dtype(DTYPE_F32);
-    check(s, encoder_open(&s->encoder, s->model, (size_t)s->layer, s->backend, e), e);
-}
+    "Scored: timed records with status ok and a `reference`, each point, id and seed\n"
+    "once. The response up to its first stop token is compared with the reference; if\n"
+    "the reference is a list of texts, the best of them counts.\n"
+    "The vector of each token is compared with all vectors of the other text.\n"
+    "Precision is the mean of the best cosines over the tokens of the response,\n"
+    "recall that over the tokens of the reference, bertscore_f1 their harmonic mean\n"
+    "(Zhang et al. 2020). Tokens are not weighted by rarity (idf) and values are not\n"
+    "rescaled: these are the defaults of bert_score. The scale depends on the\n"
+    "encoder: 0.85 may be poor. Compare only records of one encoder and layer.\n"
+    "Encoders: BERT and RoBERTa checkpoints with tokenizer.json or vocab.txt, in fp32\n"
+    "on the CPU. A text longer than the encoder's positions is cut, and counted.\n"
+    "Random weights have no quality.\n";
 
 int main(int argc, char **argv)
 {
-    struct scorer s = {.common = COMMON_DEFAULTS, .device = "cpu",
-                       .responses = {.wanted = "reference", .width = METRICS}};
+    struct scorer s = {.device = "cpu",
+                       .run = {.common = COMMON_DEFAULTS, .metric = names, .metrics = METRICS,
+                               .ctx = &s, .load = load, .score = score, .summarize = summarize,
+                               .responses = {.wanted = "reference", .width = METRICS}}};
     const struct opt options[] = {
-        {"model", 'm', OPT_TEXT, &s.model, .arg = "NAME",
-         .help = "encoder: a folder, or org/name in the Hugging Face cache"},
+        {"model", 'm', OPT_TEXT, &s.model, .arg = "MODEL",
+         .help = "encoder: a folder, or org/name in the local Hugging Face cache"},
         {"layer", 0, OPT_INT, &s.layer, 0, 1 << 20, .arg = "N",
-         .help = "whose output is compared (0: of RoBERTa 17 of 24, 10 of 12; of BERT 18 of 24, "
-                 "9 of 12; else the last)"},
+         .help = "layer whose output is compared (0: layer 17 of 24 or 10 of 12 of RoBERTa, 18 of "
+                 "24 or 9 of 12 of BERT, else the last)"},
         {"device", 0, OPT_CHOICE, &s.device, .choices = "cpu|ref",
-         .help = "where the encoder runs (cpu)"},
+         .help = "back end that runs the encoder (cpu)"},
         {"threads", 0, OPT_INT, &s.threads, 0, 1024, .arg = "N",
-         .help = "of the processor (0: all that we may use)"},
-        {"max-failed", 0, OPT_INT, &s.max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
-        OPT_COMMON(s.common),
+         .help = "CPU threads (0: all available)"},
+        TAKE_OPTION(s.run.max_failed),
+        OPT_COMMON(s.run.common),
         {0}};
     const struct tool tool = {"score-bert", "generation records with references in, BERTScore out",
                               examples, notes, options};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
+    if (!s.model)
+        opt_usage(&tool, "expected a checkpoint: -m FOLDER or -m org/name");
     s.index = json_object();
-    s.log = (struct log){tool.name, s.common.quiet ? 0 : 1 + s.common.verbose};
-    struct rec_reader *in = rec_read_open((const char *const *)argv + first,
-                                          (size_t)(argc - first), &e);
-    check(&s, !in, &e);
-    load(&s, &tool, &e);
-    check(&s, rec_open(&s.out, &s.common, tool.name, argc, argv, NULL, &e), &e);
-    progress_start(&s.progress, &s.log, s.common.progress, "texts", s.common.limit);
-    check(&s, take_all(&s.seen, in, &s.out, &s.log, s.common.limit, take, &s, &e), &e);
-    progress_end(&s.progress);
-    rec_read_close(in);
-    if (!s.seen.taken && !s.seen.bad)
-        check(&s, err_set(&e, EXIT_BAD_DATA, "no generation records in the input"), &e);
-    responses_finish(&s.responses, &s.log);
+    s.run.responses.also = json_object();
+    int code = scoring_run(&s.run, tool.name, argc, argv, first, &e);
+    if (code < 0)
+        err_die(tool.name, &e);
     if (s.cut)
-        log_note(&s.log, "%lld texts were cut to the encoder's %zu tokens", (long long)s.cut,
-                 s.encoder.tokens);
-    for (size_t i = 0; i < s.responses.n; i++)
-        check(&s, write_summaries(&s, i, &e), &e);
-    int code = take_verdict(&s.seen, &s.log, s.max_failed);
-    check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
+        log_note(&s.run.log, "%lld texts were cut to the %zu tokens that the encoder takes",
+                 (long long)s.cut, s.encoder.tokens);
     close_all(&s);
     return code;
 }

@@ -11,28 +11,20 @@
 #include <string.h>
 
 #include "lib/analysis/score/quality.h"
-#include "lib/analysis/score/responses.h"
+#include "lib/analysis/score/scoring.h"
 #include "lib/base/buf.h"
-#include "lib/base/cli/log.h"
 #include "lib/base/mem.h"
-#include "lib/record/rec.h"
-#include "lib/record/take.h"
 #include "lib/stat/bootstrap.h"
 
 enum { RIGHT, RULE, TASK, WIDTH, /* what is kept of a response */ TASKS = 16 };
 
-struct args { struct common common; const char *match; int64_t max_failed; };
-
 struct scorer {
-    struct args a;
-    struct log log;
-    struct rec_writer out;
-    struct take seen;
-    struct responses responses;
+    struct scoring run;
+    const char *match;
     struct buf answer, found;
-    char *task[TASKS]; /* those that were met, as their metrics say them; owned */
+    char *task[TASKS]; /* the tasks met, as their metrics name them; owned */
     size_t tasks;
-    int64_t more_tasks; /* responses of others */
+    int64_t more_tasks; /* responses of further tasks */
 };
 
 /* A number starts at s[i]: its length, 0 when there is none. Digits, commas between groups of
@@ -156,7 +148,7 @@ static const char *const rules[] = {"last-number", "first-number", "contains", "
 static enum rule rule_for(struct scorer *s, const char *answer)
 {
     enum rule rule = LAST_NUMBER;
-    while (strcmp(rules[rule], s->a.match))
+    while (strcmp(rules[rule], s->match))
         rule++;
     if (rule != AUTO)
         return rule;
@@ -211,35 +203,26 @@ static size_t task_of(struct scorer *s, const json_t *r)
     return i;
 }
 
-static int score(struct scorer *s, const json_t *r, const struct response *of, const char *answer,
-                 struct err *e)
+static int match(struct scorer *s, const json_t *r, const struct response *of, const char *answer,
+                 double *v, struct err *e)
 {
     enum rule rule = rule_for(s, answer);
-    int right = of->random ? 0 : judge(s, rule, answer, of->text, e);
+    int right = judge(s, rule, answer, of->text, e);
     if (right < 0)
         return -1;
-    if (!of->random) {
-        double *kept = responses_keep(&s->responses, of->group);
-        kept[RIGHT] = right;
-        kept[RULE] = rule;
-        kept[TASK] = (double)task_of(s, r);
-    }
-    return quality_write(&s->out, of->group->about, r, "accuracy", "higher",
-                         of->random ? NULL : json_integer(right), "random weights", e);
+    v[RIGHT] = right;
+    v[RULE] = rule;
+    v[TASK] = (double)task_of(s, r);
+    return 0;
 }
 
-static int take(void *ctx, const json_t *r, struct err *e)
+static int score(void *ctx, const json_t *r, const struct response *of, double *v, struct err *e)
 {
-    struct scorer *s = ctx;
-    struct response of;
-    int got = responses_take(&s->responses, r, &of, e);
-    if (got < 2)
-        return got;
-    char *text = json_is_string(of.wanted) ? mem_text(json_string_value(of.wanted))
-                                           : json_dumps(of.wanted, JSON_ENCODE_ANY);
-    int bad = score(s, r, &of, text ? text : "", e);
+    char *text = json_is_string(of->wanted) ? mem_text(json_string_value(of->wanted))
+                                            : json_dumps(of->wanted, JSON_ENCODE_ANY);
+    int bad = match(ctx, r, of, text ? text : "", v, e);
     free(text);
-    return bad ? -1 : 1;
+    return bad;
 }
 
 /* The summary of a group's responses, or of those of a task (TASKS: of all) if it has others. */
@@ -253,22 +236,24 @@ static int write_summary(struct scorer *s, const struct response_group *g, const
         if (task < TASKS && v[TASK] != (double)task)
             continue;
         const char *own = rules[(int)v[RULE]];
-        rule = !rule || rule == own ? own : s->a.match;
+        rule = !rule || rule == own ? own : s->match;
         right += v[RIGHT];
         n++;
     }
     if (task < TASKS && (n < 1 || n >= (double)g->n))
         return 0;
     struct interval v = bootstrap_wilson(right, n, 0.95);
-    char *method = mem_format("%s, Wilson interval", rule ? rule : s->a.match);
+    char *method = mem_format("%s, Wilson interval", rule ? rule : s->match);
     json_t *q = quality_summary(g->about, metric, "higher", v, (int64_t)n, 1, responses_why(g),
                                 method);
     free(method);
-    return rec_write(&s->out, "quality", q, e);
+    return rec_write(&s->run.out, "quality", q, e);
 }
 
-static int write_summaries(struct scorer *s, const struct response_group *g, struct err *e)
+static int summarize(void *ctx, size_t group, struct err *e)
 {
+    struct scorer *s = ctx;
+    const struct response_group *g = &s->run.responses.group[group];
     int bad = write_summary(s, g, "accuracy", TASKS, e);
     for (size_t k = 0; k < s->tasks && !bad; k++) {
         char *metric = mem_format("accuracy_%s", s->task[k]);
@@ -282,56 +267,43 @@ static const char examples[] =
     "score-exact generations.ndjson > quality.ndjson\n"
     "gen-llama -m llama-demo < sums.ndjson | score-exact --match=last-number\n";
 static const char notes[] =
-    "Scored: timed records with status ok and an `answer`, each point, id and seed once.\n"
-    "  auto          an answer with a number: last-number; one {in braces}: any-order; else exact\n"
-    "  last-number   the last number in the response equals the last number in the answer\n"
-    "  first-number  the first number in the response does\n"
+    "Scored: timed records with status ok and an `answer`, each point, id and seed\n"
+    "once. The rules of --match:\n"
+    "  auto          last-number if the answer has a number, any-order if it stands\n"
+    "                {in braces}, else exact\n"
+    "  last-number   the last number in the response equals the last one in the\n"
+    "                answer\n"
+    "  first-number  the first number in the response equals the last one in the\n"
+    "                answer\n"
     "  contains      the response contains the answer, letter by letter\n"
-    "  exact         the response is the answer, apart from white space around it\n"
-    "  any-order     what stands between the commas of the response is that of the answer\n"
+    "  exact         the response is the answer; white space around it is ignored\n"
+    "  any-order     response and answer have the same items between commas\n"
     "Numbers may have a minus sign, thousands commas and decimals: 1,050.0 is 1050.\n";
-
-static void check(struct scorer *s, int bad, const struct err *e)
-{
-    if (!bad)
-        return;
-    rec_abandon(&s->out);
-    err_die("score-exact", e);
-}
 
 int main(int argc, char **argv)
 {
-    struct scorer s = {.a = {.common = COMMON_DEFAULTS, .match = "auto"},
-                       .responses = {.wanted = "answer", .width = WIDTH}};
+    static const char *const metric[] = {"accuracy"};
+    struct scorer s = {.match = "auto",
+                       .run = {.common = COMMON_DEFAULTS, .metric = metric, .metrics = 1,
+                               .whole = 1, .ctx = &s, .score = score, .summarize = summarize,
+                               .responses = {.wanted = "answer", .width = WIDTH}}};
     const struct opt options[] = {
-        {"match", 0, OPT_CHOICE, &s.a.match,
+        {"match", 0, OPT_CHOICE, &s.match,
          .choices = "auto|last-number|first-number|contains|exact|any-order",
-         .help = "what counts as right (auto)"},
-        TAKE_OPTION(s.a.max_failed),
-        OPT_COMMON(s.a.common),
+         .help = "rule by which a response is right (auto)"},
+        TAKE_OPTION(s.run.max_failed),
+        OPT_COMMON(s.run.common),
         {0}};
     const struct tool tool = {"score-exact", "generation records with answers in, accuracy out",
                               examples, notes, options};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
-    s.log = (struct log){"score-exact", s.a.common.quiet ? 0 : 1 + s.a.common.verbose};
-    struct rec_reader *in = rec_read_open((const char *const *)argv + first,
-                                          (size_t)(argc - first), &e);
-    check(&s, !in, &e);
-    check(&s, rec_open(&s.out, &s.a.common, "score-exact", argc, argv, NULL, &e), &e);
-    check(&s, take_all(&s.seen, in, &s.out, &s.log, s.a.common.limit, take, &s, &e), &e);
-    rec_read_close(in);
-    if (!s.seen.taken && !s.seen.bad)
-        check(&s, err_set(&e, EXIT_BAD_DATA, "no generation records in the input"), &e);
-    responses_finish(&s.responses, &s.log);
-    for (size_t i = 0; i < s.responses.n; i++)
-        check(&s, write_summaries(&s, &s.responses.group[i], &e), &e);
+    int code = scoring_run(&s.run, tool.name, argc, argv, first, &e);
+    if (code < 0)
+        err_die(tool.name, &e);
     if (s.more_tasks)
-        log_note(&s.log, "%d tasks have an accuracy of their own: that of %lld answers of others "
-                 "is in the whole alone", TASKS, (long long)s.more_tasks);
-    int code = take_verdict(&s.seen, &s.log, s.a.max_failed);
-    check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
-    responses_free(&s.responses);
+        log_note(&s.run.log, "%d tasks have an accuracy of their own; %lld answers of further "
+                 "tasks count in the overall accuracy only", TASKS, (long long)s.more_tasks);
     buf_free(&s.answer);
     buf_free(&s.found);
     for (size_t i = 0; i < s.tasks; i++)

@@ -140,8 +140,8 @@ static void note_contestant(struct scorer *s, const json_t *r)
     int same = (*hex && !strcmp(hex, s->judge)) ||
                (model && !strcmp(model, s->checkpoint.config.name));
     if (same && !s->contested++)
-        log_warn(&s->log, "W202", "the judge %s is a contestant too: its verdict on itself is no "
-                 "third opinion; name another model", s->checkpoint.config.name);
+        log_warn(&s->log, "W202", "the judge %s is a contestant, so its verdict is not "
+                 "independent; name another model", s->checkpoint.config.name);
 }
 
 /* 1 when this point and id were judged before; repeats that differ are counted. */
@@ -362,11 +362,12 @@ static int load(struct scorer *s, struct err *e)
         return -1;
     const struct config *c = &s->checkpoint.config;
     if (!mode_goes(a->mode, c))
-        return err_set(e, EXIT_BAD_DATA, "%s: --mode %s does not go with a %s checkpoint (%s)",
+        return err_set(e, EXIT_BAD_DATA, "%s: --mode %s does not work with a %s checkpoint (%s)",
                        a->engine.model, a->mode, config_paradigm_name(c->paradigm),
                        mode_goes("elbo", c) ? "try --mode elbo" : "try --mode nll");
     if (!strcmp(a->prior, "dit") && (!c->latents || strcmp(a->mode, "elbo")))
-        return err_set(e, EXIT_BAD_USAGE, "--prior dit: expected --mode elbo of a latent model");
+        return err_set(e, EXIT_BAD_USAGE, "--prior dit: expected --mode elbo and a latent thought "
+                       "model");
     if (generation_refuses(c, e))
         return -1;
     if (a->engine.check_finite && checkpoint_check_values(&s->checkpoint, e))
@@ -421,19 +422,21 @@ static const char examples[] =
     "score-ppl --mode kstep -m GSAI-ML/LLaDA-8B-Base --steps 16,64,256 texts.ndjson\n"
     "score-ppl --mode elbo -m LTM --vi-steps 64 --samples 16 texts.ndjson\n";
 static const char notes[] =
-    "judge  perplexity of each response given its prompt, under a third autoregressive model: the\n"
-    "       text up to the first stop token, encoded anew with the judge's tokenizer. Beside it,\n"
-    "       per response: entropy of its tokens, distinct 1- and 2-grams, share of repeated\n"
-    "       3-grams; a low perplexity with a low entropy is a repetition, not a quality.\n"
-    "nll    exact -ln p of the second token and all after it. elbo  upper bound for diffusion\n"
-    "       models, the same at every step count. kstep  upper bound for a sampler of K steps in\n"
-    "       random order. Never compare an nll with a bound as if they were one thing.\n"
-    "       Of a latent thought model elbo fits its latents to the text first and then scores\n"
-    "       the second token and all after it by draws that the fit has not seen; iwae is a\n"
-    "       tighter bound by the same draws. --prior dit: elbo under the learned prior, whose own\n"
-    "       -ln p(z) is bounded, too.\n"
-    "       --target reference scores `reference` given `text`.\n"
-    "Perplexities are exp(sum of nats / sum of tokens). Random weights have no quality.\n"
+    "judge  perplexity of each response given its prompt under a third,\n"
+    "       autoregressive model. The text up to the first stop token is encoded with\n"
+    "       the judge's tokenizer. Other records of each response: entropy of its\n"
+    "       tokens, distinct 1- and 2-grams, share of repeated 3-grams. A low\n"
+    "       perplexity with a low entropy means repetition, not quality.\n"
+    "nll    exact -ln p of the second token and all after it\n"
+    "elbo   upper bound of -ln p for diffusion models, the same at every step count.\n"
+    "       For a latent thought model: latents are fitted to the text, then draws\n"
+    "       that the fit has not seen score the second token and all after it.\n"
+    "kstep  upper bound of -ln p for a sampler of K steps in random order\n"
+    "iwae   latent thought models: a tighter bound from the same draws\n"
+    "Never compare an nll with a bound as if both were the same. With --prior dit,\n"
+    "elbo uses the learned prior, whose own -ln p(z) is a bound too. --target\n"
+    "reference scores `reference` given `text`. Perplexities are exp(sum of nats /\n"
+    "sum of tokens). Random weights have no quality.\n"
     RESUME_NOTES;
 
 static void check(struct scorer *s, int bad, const struct err *e)
@@ -450,21 +453,22 @@ static void options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
         {"mode", 0, OPT_CHOICE, &a->mode, .choices = "judge|nll|elbo|kstep|iwae",
-         .help = "what is asked (judge)"},
+         .help = "quantity to compute: see below (judge)"},
         {"target", 0, OPT_CHOICE, &a->target, .choices = "text|reference",
-         .help = "nll, elbo, kstep: what is scored (text)"},
+         .help = "nll, elbo, kstep: field to score (text)"},
         {"vi-steps", 0, OPT_INT, &a->vi_steps, 0, 65536, .arg = "N",
-         .help = "elbo, iwae of latents: steps of the fit (64)"},
+         .help = "latent model: steps that fit the latents of a text (64)"},
         {"vi-rate", 0, OPT_REAL, &a->vi_rate, 1e-9, 10, .arg = "R",
-         .help = "their learning rate at first, a tenth of it at last (0.34)"},
+         .help = "latent model: learning rate of the first of these steps; the last has a tenth "
+                 "(0.34)"},
         {"prior", 0, OPT_CHOICE, &a->prior, .choices = "normal|dit",
-         .help = "elbo of latents: N(0, I), or what train-prior learned, in the model's folder "
-                 "(normal)"},
+         .help = "latent model, elbo: N(0, I), or the prior that train-prior left in the model's "
+                 "folder (normal)"},
         {"samples", 0, OPT_INT, &a->samples, 1, 1000000, .arg = "N",
-         .help = "elbo, iwae: masks a text, or draws of its latents (128)"},
-        {"steps", 0, OPT_TEXT, &a->steps, .arg = "K[,K...]", .help = "kstep: step counts (16)"},
+         .help = "elbo, iwae: masks, or draws of latents, for each text (128)"},
+        {"steps", 0, OPT_TEXT, &a->steps, .arg = "K,...", .help = "kstep: step counts (16)"},
         {"orders", 0, OPT_INT, &a->orders, 1, 100000, .arg = "N",
-         .help = "kstep: permutations a text (4)"},
+         .help = "kstep: random orders for each text (4)"},
         RESUME_OPTION(a->fresh),
         TAKE_OPTION(a->max_failed),
         ENGINE_OPTIONS(a->engine),
@@ -511,8 +515,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < s.n; i++)
         check(&s, scores_write(&s.group[i], s.a.mode, (uint64_t)s.a.common.seed, &s.out, &e), &e);
     if (s.changed)
-        log_warn(&s.log, "W201", "%lld repeats of a prompt gave other tokens; the first is scored",
-                 (long long)s.changed);
+        log_warn(&s.log, "W201", "%lld repeats of a prompt gave other tokens; only the first is "
+                 "scored", (long long)s.changed);
     int code = take_verdict(&s.seen, &s.log, s.a.max_failed);
     check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
     close_all(&s);

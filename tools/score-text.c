@@ -6,29 +6,19 @@
 #include <stdlib.h>
 
 #include "lib/analysis/score/quality.h"
-#include "lib/analysis/score/responses.h"
-#include "lib/base/cli/log.h"
+#include "lib/analysis/score/scoring.h"
 #include "lib/base/mem.h"
-#include "lib/record/rec.h"
-#include "lib/record/take.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/text/overlap.h"
 
 enum { CHRF, ROUGE_L, TOKEN_F1, METRICS, GRAMS = METRICS, WIDTH = GRAMS + OVERLAP_GRAMS };
 static const char *const names[METRICS] = {"chrf", "rouge_l", "token_f1"};
 
-struct scorer {
-    struct common common;
-    int64_t max_failed;
-    struct log log;
-    struct rec_writer out;
-    struct take seen;
-    struct responses responses;
-};
-
 /* v[WIDTH] of a response: of several references the best for each metric. */
-static int score(const struct response *of, double *v, struct err *e)
+static int score(void *ctx, const json_t *r, const struct response *of, double *v, struct err *e)
 {
+    (void)ctx;
+    (void)r;
     int64_t n = responses_wanted(of, e);
     for (int k = 0; k < METRICS; k++)
         v[k] = -1;
@@ -48,26 +38,6 @@ static int score(const struct response *of, double *v, struct err *e)
     return n < 0 ? -1 : 0;
 }
 
-static int take(void *ctx, const json_t *r, struct err *e)
-{
-    struct scorer *s = ctx;
-    struct response of;
-    double v[WIDTH];
-    int got = responses_take(&s->responses, r, &of, e);
-    if (got < 2)
-        return got;
-    if (!of.random && score(&of, v, e))
-        return -1;
-    double *kept = of.random ? NULL : responses_keep(&s->responses, of.group);
-    for (int k = 0; kept && k < WIDTH; k++)
-        kept[k] = v[k];
-    for (int k = 0; k < METRICS; k++)
-        if (quality_write(&s->out, of.group->about, r, names[k], "higher",
-                          of.random ? NULL : json_real(v[k]), "random weights", e))
-            return -1;
-    return 1;
-}
-
 /* chrF of all responses as one text: n-grams are added before they are divided. */
 static json_t *corpus_summary(const struct response_group *g, const double *sums)
 {
@@ -80,69 +50,47 @@ static json_t *corpus_summary(const struct response_group *g, const double *sums
                            responses_why(g), "n-grams of all texts, percentile bootstrap of texts");
 }
 
-static int write_summaries(struct scorer *s, size_t group, struct err *e)
+static int summarize(void *ctx, size_t group, struct err *e)
 {
+    struct scoring *s = ctx;
     const struct response_group *g = &s->responses.group[group];
     const double *sums = responses_sums(&s->responses, group, (uint64_t)s->common.seed);
-    int bad = 0;
-    for (size_t k = 0; k < METRICS && !bad; k++)
-        bad = rec_write(&s->out, "quality",
-                        responses_mean(&s->responses, g, sums, k, names[k]), e);
-    return bad || rec_write(&s->out, "quality", corpus_summary(g, sums), e) ? -1 : 0;
+    return scoring_means(s, group, e) || rec_write(&s->out, "quality", corpus_summary(g, sums), e)
+               ? -1 : 0;
 }
 
 static const char examples[] =
     "score-text generations.ndjson > quality.ndjson\n"
     "pareto --quality=chrf,rouge_l metrics.ndjson quality.ndjson\n";
 static const char notes[] =
-    "Scored: timed records with status ok and a `reference`, each point, id and seed once: the\n"
-    "text up to the first stop token, against a text or the best of a list of texts. 0 to 1.\n"
-    "  chrf         F2 of character 1- to 6-grams, white space left out (Popovic 2015); what\n"
-    "               sacrebleu prints per sentence, divided by 100\n"
-    "  rouge_l      F1 of the longest common subsequence of words (Lin 2004); words are runs of\n"
-    "               a-z and digits, lower-cased, no stemming: for English only\n"
-    "  token_f1     F1 of words in any order, without case, punctuation and articles (SQuAD,\n"
-    "               Rajpurkar et al. 2016)\n"
-    "Summaries are means over texts; chrf_corpus adds the n-grams of all texts first, as\n"
-    "sacrebleu's corpus score does. A reference that says the same in other words scores low:\n"
-    "see score-bert. Random weights have no quality.\n";
-
-static void check(struct scorer *s, int bad, const struct err *e)
-{
-    if (!bad)
-        return;
-    rec_abandon(&s->out);
-    err_die("score-text", e);
-}
+    "Scored: timed records with status ok and a `reference`, each point, id and seed\n"
+    "once. The response up to its first stop token is compared with the reference; if\n"
+    "the reference is a list of texts, the best of them counts. All metrics are from\n"
+    "0 to 1.\n"
+    "  chrf         F2 of character 1- to 6-grams without white space (Popovic 2015);\n"
+    "               sacrebleu prints 100 times this value for a sentence\n"
+    "  rouge_l      F1 of the longest common subsequence of words (Lin 2004); words\n"
+    "               are runs of a-z and digits in lower case, not stemmed: English\n"
+    "               only\n"
+    "  token_f1     F1 of words in any order, without case, punctuation and articles\n"
+    "               (SQuAD, Rajpurkar et al. 2016)\n"
+    "Summaries are means over texts. chrf_corpus adds up the n-grams of all texts\n"
+    "first, as the corpus score of sacrebleu does. A paraphrase of the reference\n"
+    "scores low here: see score-bert. Random weights have no quality.\n";
 
 int main(int argc, char **argv)
 {
-    struct scorer s = {.common = COMMON_DEFAULTS,
-                       .responses = {.wanted = "reference", .width = WIDTH}};
-    const struct opt options[] = {
-        {"max-failed", 0, OPT_INT, &s.max_failed, 0, 1e15, .arg = "N",
-         .help = "exit 0 with up to N failed records (0)"},
-        OPT_COMMON(s.common),
-        {0}};
+    struct scoring s = {.common = COMMON_DEFAULTS, .metric = names, .metrics = METRICS, .ctx = &s,
+                        .score = score, .summarize = summarize,
+                        .responses = {.wanted = "reference", .width = WIDTH}};
+    const struct opt options[] = {TAKE_OPTION(s.max_failed), OPT_COMMON(s.common), {0}};
     const struct tool tool = {"score-text",
                               "generation records with references in, chrF, ROUGE-L, token F1 out",
                               examples, notes, options};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
-    s.log = (struct log){tool.name, s.common.quiet ? 0 : 1 + s.common.verbose};
-    struct rec_reader *in = rec_read_open((const char *const *)argv + first,
-                                          (size_t)(argc - first), &e);
-    check(&s, !in, &e);
-    check(&s, rec_open(&s.out, &s.common, tool.name, argc, argv, NULL, &e), &e);
-    check(&s, take_all(&s.seen, in, &s.out, &s.log, s.common.limit, take, &s, &e), &e);
-    rec_read_close(in);
-    if (!s.seen.taken && !s.seen.bad)
-        check(&s, err_set(&e, EXIT_BAD_DATA, "no generation records in the input"), &e);
-    responses_finish(&s.responses, &s.log);
-    for (size_t i = 0; i < s.responses.n; i++)
-        check(&s, write_summaries(&s, i, &e), &e);
-    int code = take_verdict(&s.seen, &s.log, s.max_failed);
-    check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
-    responses_free(&s.responses);
+    int code = scoring_run(&s, tool.name, argc, argv, first, &e);
+    if (code < 0)
+        err_die(tool.name, &e);
     return code;
 }

@@ -47,7 +47,7 @@ struct args {
 
 static const char examples[] =
     "train-prior -m models/ltm corpus.ndjson > loss.ndjson\n"
-    "train-prior -m models/ltm --count 2000 --steps 3000 --out prior.safetensors corpus.ndjson\n";
+    "train-prior -m models/ltm --count 2000 --out p.safetensors corpus.ndjson\n";
 static const char notes[] =
     "Each record {text, reference} is a document. The prior is a diffusion\n"
     "transformer that predicts v of a cosine schedule, trained by AdamW with linear\n"
@@ -66,7 +66,7 @@ static void options(struct opt *o, struct args *a)
          .help = "documents to fit (1000)"},
         {"vi-steps", 0, OPT_INT, &a->vi_steps, 1, 1000, .arg = "N",
          .help = "steps to fit a posterior (16)"},
-        {"vi-rate", 0, OPT_REAL, &a->vi_rate, 1e-9, 10, .arg = "R",
+        {"vi-rate", 0, OPT_REAL, &a->vi_rate, 1e-9, 10, .arg = "R", .rare = 1,
          .help = "first learning rate of a fit; it falls to a tenth (0.34)"},
         {"rows", 0, OPT_INT, &a->rows, 16, 65536, .arg = "N",
          .help = "tokens fitted together (1024)"},
@@ -83,13 +83,13 @@ static void options(struct opt *o, struct args *a)
         {"steps", 0, OPT_INT, &a->steps, 1, 10000000, .arg = "N", .help = "updates (2000)"},
         {"rate", 0, OPT_REAL, &a->rate, 1e-9, 1, .arg = "R", .help = "learning rate (0.001)"},
         {"warmup", 0, OPT_REAL, &a->warmup, 1, 1e6, .arg = "N", .help = "warm-up steps (100)"},
-        {"keep", 0, OPT_REAL, &a->keep, 0, 1, .arg = "R",
-         .help = "share of the old average kept at each step (0.995)"},
-        {"bound-steps", 0, OPT_INT, &a->bound, 1, 100000, .arg = "N",
+        {"keep", 0, OPT_REAL, &a->keep, 0, 1, .arg = "R", .rare = 1,
+         .help = "decay of the moving average of the weights (0.995)"},
+        {"bound-steps", 0, OPT_INT, &a->bound, 1, 100000, .arg = "N", .rare = 1,
          .help = "draws for the bound of the last record (200)"},
         {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N",
          .help = "steps between two records (50)"},
-        {"save", 0, OPT_INT, &a->save, 1, 1000000, .arg = "N",
+        {"save", 0, OPT_INT, &a->save, 1, 1000000, .arg = "N", .rare = 1,
          .help = "steps or batches of documents between two saves (200)"},
         OPT_COMMON(a->common),
         {0}};

@@ -152,10 +152,11 @@ int main(int argc, char **argv)
         "write-corpus", "a seed in, prompt records with references out: stories, sums, lists",
         "write-corpus --part train --count 24000 --seed 1 > train.ndjson\n"
         "write-corpus --part test --lists --count 400 | gen-llama -m DIR | score-exact\n",
-        "The records are plain prompts, without meta and end records. The key of a record is the\n"
-        "operands of a sum, the (name, object, place) of a story, or the list. No key of valid or\n"
-        "test occurs in train. With the same seed and --mix no key of test occurs in valid. Each\n"
-        "key occurs once in test. An {answer in braces} is right in any order.\n", options};
+        "The records are plain prompts, without meta and end records. The key of a record\n"
+        "is the operands of a sum, the (name, object, place) of a story, or the list. No\n"
+        "key of valid or test occurs in train. With the same seed and --mix no key of\n"
+        "test occurs in valid. Each key occurs once in test. An {answer in braces} is\n"
+        "right in any order.\n", options};
     if (opt_parse(&t, argc, argv) < argc) opt_usage(&t, "takes no operands");
     struct err e = {0};
     struct out o;

@@ -213,6 +213,7 @@ static const struct fraction_point *point_of(const struct backtest *k, const jso
 static int check_crossover(struct backtest *k, const json_t *x, int by_sheet, struct err *e)
 {
     const char *text_model = rec_text(x, "llama");
+    const char *why = NULL;
     const struct fraction_point *m = point_of(k, x, rec_text(x, "model"), 1),
                                 *t = point_of(k, x, text_model, 0);
     const struct checkpoint *c = m ? model_of(k, m->about) : NULL,

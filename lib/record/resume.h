@@ -24,7 +24,7 @@
 
 #define RESUME_OPTION(to)                                                                       \
     {"fresh", 0, OPT_FLAG, &(to),                                                               \
-     .help = "with -o: start anew, whatever an interrupted process left"}
+     .help = "with -o: start anew, even if an interrupted run can be continued", .rare = 1}
 #define RESUME_NOTES                                                                            \
     "With -o FILE finished records survive a crash in .FILE.tmp. The same command goes on after\n" \
     "them; apart from times the result is that of an uninterrupted run. With other\n"            \

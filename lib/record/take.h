@@ -11,7 +11,8 @@
 /* An option of all these tools, for their tables. */
 #define TAKE_OPTION(to)                                                                         \
     {"max-failed", 0, OPT_INT, &(to), 0, 1e15, .arg = "N",                                      \
-     .help = "exit 0 if at most N records failed (0), else 1; 65: no good record, or input cut"}
+     .help = "exit 0 if at most N records failed (0), else 1; 65: no good record, or input cut", \
+     .rare = 1}
 
 struct take {
     int64_t taken;  /* records that the tool used */

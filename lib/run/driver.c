@@ -13,12 +13,15 @@
 #include "lib/run/saving.h"
 #include "lib/run/runner.h"
 
-static const char notes[] =
+static const char clock_notes[] =
     "Clock: the clock of a batch starts when its token ids are in memory and its\n"
     "cache and activations are allocated. It ends with the pass that makes the last\n"
-    "token final. Every *_ns field counts from this start, except start_ns, which\n"
-    "counts from the start of the process. Reading, tokenizing, loading, decoding\n"
-    "text and writing are outside the clock. tokenize_ns: time to make the ids of a\n"
+    "token final. Reading, tokenizing, loading, decoding text and writing are outside\n"
+    "the clock.\n";
+
+static const char notes[] =
+    "Every *_ns field counts from the start of the clock, except start_ns, which\n"
+    "counts from the start of the process. tokenize_ns: time to make the ids of a\n"
     "prompt. prepare_ns: from the ids of a batch to its clock.\n"
     "Phases: cold: first batch of the process, if --warmup is given; warmup: the\n"
     "other warm-up batches; timed: the rounds. Warm-up repeats one batch of\n"
@@ -28,8 +31,8 @@ static const char notes[] =
     "`tainted` if tasks waited for a processor for 5 % of the time, other processes\n"
     "took 5 % of a processor, other guests stole 2 %, or heat slowed the processor;\n"
     "also if it was preempted 50 times a second on a system that does not report\n"
-    "waiting. --again repeats such a batch at once, in all at most 8 batches and a\n"
-    "quarter of the run.\n"
+    "waiting. --again repeats such a batch at once: in all at most 8 repeats, plus\n"
+    "one for every four batches.\n"
     "GPU: before its clock starts, each kind of pass of a warmup or timed batch is\n"
     "tried once: choosing kernels and recording graphs is inside the clock of the\n"
     "cold batch only. `gpu` holds what a thread read from the card every 20 ms;\n"
@@ -44,7 +47,7 @@ static const char notes[] =
     "measure counts them as oom of the requested batch, and batch_filled is the\n"
     "number that ran together.\n"
     "model_flops, model_bytes: the least work of the passes of a batch, defined in\n"
-    "measure --help and in the schema.\n"
+    "measure --help-all and in the schema.\n"
     "Random draws depend on (seed, prompt id, step, position), not on batch or\n"
     "threads.\n"
     "synth: models have no tokenizer: the words of a prompt are hashed to ids, text\n"
@@ -98,78 +101,80 @@ static const char memory_notes[] =
     "--settings FILE: a JSON object of options, {\"steps\": [8, 16], \"quant\":\n"
     "\"int8\"}, named as options or as record fields, in any case.\n";
 
-#define DRIVER_OPTIONS(g, attention_word)                                                       \
-    ENGINE_OPTIONS((g).engine),                                                                 \
-    {.type = OPT_HEADING, .name = "", .help = "When memory is short:"},                         \
-    {"level", 0, OPT_CHOICE, &(g).engine.level, .choices = SAVING_CHOICES,                      \
-     .help = "set of options that save memory (see below)"},                                    \
-    {"pruned", 0, OPT_TEXT, &(g).engine.pruned, .arg = "MODEL",                                 \
-     .help = "pruned copy of -m (pack-model --prune-heads, --prune-ffn) that --level "          \
-             "aggressive runs"},                                                                \
-    {"on-oom", 0, OPT_CHOICE, &(g).on_oom, .choices = "fail|plan|cpu",                          \
-     .help = "if memory is short: write oom records, find a level that fits, or use the CPU "   \
-             "(fail)"},                                                                         \
-    OFFLOAD_OPTIONS((g).engine),                                                                \
-    {"halve", 0, OPT_FLAG, &(g).halve,                                                          \
-     .help = "run a batch that does not fit as two halves, down to one prompt"},                \
-    {"trim", 0, OPT_CHOICE, &(g).trim, .choices = "batch|off",                                  \
-     .help = "return freed memory to the system before each batch, or keep it (batch)"},        \
-    {"explain", 0, OPT_FLAG, &(g).explain,                                                      \
-     .help = "load nothing: print the memory that the run needs, and whether it fits"},         \
-    {"optimized-gpu-memory", 0, OPT_WORD, &(g).on_oom, .choices = "plan",                       \
-     .help = "--on-oom plan"},                                                                  \
-    {"apply-all", 0, OPT_WORD, &(g).engine.level, .choices = "aggressive",                      \
-     .help = "--level aggressive"},                                                             \
-    {"load-in-8bit", 0, OPT_WORD, &(g).engine.quant, .choices = "int8",                         \
-     .help = "--quant int8"},                                                                   \
-    {"load-in-4bit", 0, OPT_WORD, &(g).engine.quant, .choices = "nf4", .help = "--quant nf4"},  \
-    {"enable-flash-attention", 0, OPT_WORD, attention_word, .choices = "tiled",                 \
-     .help = "--attention tiled"},                                                              \
-    {"enable-attention-slicing", 0, OPT_WORD, attention_word, .choices = "sliced",              \
-     .help = "--attention sliced"},                                                             \
-    {"cache-precision", 0, OPT_CHOICE, &(g).engine.kv_dtype,                                    \
-     .choices = "bfloat16|float32|float16",                                                     \
-     .help = "--kv-dtype with torch names (float16 is refused)"},                               \
-    {"compile", 0, OPT_CHOICE, &(g).engine.graphs, .choices = "on|off", .help = "--graphs"},    \
-    {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                      \
-    {"chat", 0, OPT_CHOICE, &(g).chat, .choices = CHAT_CHOICES,                                 \
-     .help = "chat template (auto: the one that the model's chat_template names, or none)"},    \
-    {"parse-special", 0, OPT_FLAG, &(g).parse_special,                                          \
-     .help = "read names of special tokens in prompts as these tokens"},                        \
-    {.type = OPT_HEADING, .name = "", .help = "Run:"},                                          \
-    {"settings", 0, OPT_TEXT, &(g).settings, .arg = "FILE",                                     \
-     .help = "options from a JSON object; the command line overrides them"},                    \
-    {"warmup", 0, OPT_INT, &(g).warmup, 0, 1000000, .arg = "N",                                 \
-     .help = "run at least N warm-up batches before each point (0)"},                           \
-    {"warmup-most", 0, OPT_INT, &(g).warmup_most, 0, 1000000, .arg = "N",                       \
-     .help = "run up to N warm-up batches, until times are steady (as --warmup)"},              \
-    {"repeat", 0, OPT_INT, &(g).repeat, 1, 1000000, .arg = "N",                                 \
-     .help = "rounds over all prompts (1)"},                                                    \
-    {"again", 0, OPT_INT, &(g).again, 0, 1000, .arg = "N",                                      \
-     .help = "repeat a disturbed timed batch up to N times (0)"},                               \
-    {"schedule", 0, OPT_TEXT, &(g).schedule, .arg = "FILE",                                     \
-     .help = "take settings and rounds from a launch record of `schedule`"},                    \
-    {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                              \
-     .help = "number of this process in its run and of its record in --schedule (0)"},          \
-    {"turns", 0, OPT_TEXT, &(g).turns, .arg = "FILE",                                           \
-     .help = "take turns with other processes after each prompt, through a new FILE"},          \
-    {"party", 0, OPT_TEXT, &(g).party, .arg = "K/N",                                            \
-     .help = "this process is party K (0..N-1) of the N that take --turns"},                    \
-    {"handicap", 0, OPT_INT, &(g).handicap, 0, 1000000, .arg = "N",                             \
-     .help = "run every N-th pass twice: a known slow-down, to test a harness (0)"},            \
-    {"idle-ms", 0, OPT_INT, &(g).idle_ms, 0, 600000, .arg = "N",                                \
-     .help = "milliseconds to watch the idle device before and after all batches (500)"},       \
-    {"self-check", 0, OPT_INT, &(g).selfcheck, 0, 1000000000, .arg = "N",                       \
-     .help = "check every N batches that the device still gives the same ids (64; host 0)"},    \
-    {"force", 0, OPT_FLAG, &(g).force,                                                          \
-     .help = "run timed batches on a GPU that other processes are using"},                      \
-    RESUME_OPTION((g).fresh),                                                                   \
-    {.type = OPT_HEADING, .name = "", .help = "Watching (only in runs that are not timed):"},   \
-    {"trace", 0, OPT_TEXT, &(g).trace, .arg = "FILE",                                           \
-     .help = "write a commit record for each pass: tokens made final, and their confidence"},   \
-    {"stream", 0, OPT_FLAG, &(g).stream,                                                        \
-     .help = "print the text on standard error as it becomes readable (--batch 1)"},            \
-    {"live", 0, OPT_FLAG, &(g).live,                                                            \
+#define DRIVER_OPTIONS(g, attention_word)                                                          \
+    ENGINE_OPTIONS((g).engine),                                                                    \
+    {.type = OPT_HEADING, .name = "", .help = "When memory is short:"},                            \
+    {"level", 0, OPT_CHOICE, &(g).engine.level, .choices = SAVING_CHOICES,                         \
+     .help = "set of options that save memory (see --help-all)"},                                  \
+    {"pruned", 0, OPT_TEXT, &(g).engine.pruned, .arg = "MODEL", .rare = 1,                         \
+     .help = "pruned copy of -m (pack-model --prune-heads, --prune-ffn) that --level "             \
+             "aggressive runs"},                                                                   \
+    {"on-oom", 0, OPT_CHOICE, &(g).on_oom, .choices = "fail|plan|cpu",                             \
+     .help = "if memory is short: write oom records, find a level that fits, or use the CPU "      \
+             "(fail)"},                                                                            \
+    OFFLOAD_OPTIONS((g).engine),                                                                   \
+    {"halve", 0, OPT_FLAG, &(g).halve, .rare = 1,                                                  \
+     .help = "run a batch that does not fit as two halves, down to one prompt"},                   \
+    {"trim", 0, OPT_CHOICE, &(g).trim, .choices = "batch|off", .rare = 1,                          \
+     .help = "return freed memory to the system before each batch, or keep it (batch)"},           \
+    {"explain", 0, OPT_FLAG, &(g).explain,                                                         \
+     .help = "load nothing: print the memory that the run needs, and whether it fits"},            \
+    {"optimized-gpu-memory", 0, OPT_WORD, &(g).on_oom, .choices = "plan", .rare = 1,               \
+     .help = "alias of --on-oom plan"},                                                            \
+    {"apply-all", 0, OPT_WORD, &(g).engine.level, .choices = "aggressive", .rare = 1,              \
+     .help = "alias of --level aggressive"},                                                       \
+    {"load-in-8bit", 0, OPT_WORD, &(g).engine.quant, .choices = "int8", .rare = 1,                 \
+     .help = "alias of --quant int8"},                                                             \
+    {"load-in-4bit", 0, OPT_WORD, &(g).engine.quant, .choices = "nf4", .rare = 1,                  \
+     .help = "alias of --quant nf4"},                                                              \
+    {"enable-flash-attention", 0, OPT_WORD, attention_word, .choices = "tiled", .rare = 1,         \
+     .help = "alias of --attention tiled"},                                                        \
+    {"enable-attention-slicing", 0, OPT_WORD, attention_word, .choices = "sliced", .rare = 1,      \
+     .help = "alias of --attention sliced"},                                                       \
+    {"cache-precision", 0, OPT_CHOICE, &(g).engine.kv_dtype,                                       \
+     .choices = "bfloat16|float32|float16", .rare = 1,                                             \
+     .help = "alias of --kv-dtype with torch names (float16 is refused)"},                         \
+    {"compile", 0, OPT_CHOICE, &(g).engine.graphs, .choices = "on|off", .rare = 1,                 \
+     .help = "alias of --graphs"},                                                                 \
+    {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                         \
+    {"chat", 0, OPT_CHOICE, &(g).chat, .choices = CHAT_CHOICES,                                    \
+     .help = "chat template (auto: the one that the model's chat_template names, or none)"},       \
+    {"parse-special", 0, OPT_FLAG, &(g).parse_special, .rare = 1,                                  \
+     .help = "read names of special tokens in prompts as these tokens"},                           \
+    {.type = OPT_HEADING, .name = "", .help = "Run:"},                                             \
+    {"settings", 0, OPT_TEXT, &(g).settings, .arg = "FILE", .rare = 1,                             \
+     .help = "options from a JSON object; the command line overrides them"},                       \
+    {"warmup", 0, OPT_INT, &(g).warmup, 0, 1000000, .arg = "N",                                    \
+     .help = "run at least N warm-up batches before each point (0)"},                              \
+    {"warmup-most", 0, OPT_INT, &(g).warmup_most, 0, 1000000, .arg = "N", .rare = 1,               \
+     .help = "run up to N warm-up batches, until times are steady (as --warmup)"},                 \
+    {"repeat", 0, OPT_INT, &(g).repeat, 1, 1000000, .arg = "N",                                    \
+     .help = "rounds over all prompts (1)"},                                                       \
+    {"again", 0, OPT_INT, &(g).again, 0, 1000, .arg = "N", .rare = 1,                              \
+     .help = "repeat a disturbed timed batch up to N times (0)"},                                  \
+    {"schedule", 0, OPT_TEXT, &(g).schedule, .arg = "FILE",                                        \
+     .help = "take settings and rounds from a launch record of `schedule`"},                       \
+    {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                                 \
+     .help = "number of this process in its run and of its record in --schedule (0)"},             \
+    {"turns", 0, OPT_TEXT, &(g).turns, .arg = "FILE", .rare = 1,                                   \
+     .help = "take turns with other processes after each prompt, through a new FILE"},             \
+    {"party", 0, OPT_TEXT, &(g).party, .arg = "K/N", .rare = 1,                                    \
+     .help = "this process is party K (0..N-1) of the N that take --turns"},                       \
+    {"handicap", 0, OPT_INT, &(g).handicap, 0, 1000000, .arg = "N", .rare = 1,                     \
+     .help = "run every N-th pass twice: a known slow-down, to test a harness (0)"},               \
+    {"idle-ms", 0, OPT_INT, &(g).idle_ms, 0, 600000, .arg = "N", .rare = 1,                        \
+     .help = "milliseconds to watch the idle device before and after all batches (500)"},          \
+    {"self-check", 0, OPT_INT, &(g).selfcheck, 0, 1000000000, .arg = "N", .rare = 1,               \
+     .help = "check every N batches that the device still gives the same ids (64; host 0)"},       \
+    {"force", 0, OPT_FLAG, &(g).force, .rare = 1,                                                  \
+     .help = "run timed batches on a GPU that other processes are using"},                         \
+    RESUME_OPTION((g).fresh),                                                                      \
+    {.type = OPT_HEADING, .name = "", .help = "Watching (only in runs that are not timed):"},      \
+    {"trace", 0, OPT_TEXT, &(g).trace, .arg = "FILE", .rare = 1,                                   \
+     .help = "write a commit record for each pass: tokens made final, and their confidence"},      \
+    {"stream", 0, OPT_FLAG, &(g).stream,                                                           \
+     .help = "print the text on standard error as it becomes readable (--batch 1)"},               \
+    {"live", 0, OPT_FLAG, &(g).live,                                                               \
      .help = "draw the answer in the terminal after each pass (--batch 1)"}
 
 /* Parses the command line, then --settings, then the command line again, which so overrides the
@@ -194,8 +199,8 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
     struct opt *options = mem_zero(2 + t->n + SETTINGS_ALIASES + DECODER_EXTRAS + n,
                                    sizeof *options);
     options[0] = (struct opt){.type = OPT_HEADING, .name = "",
-                              .help = "Decoding (a list, as in --batch 1,4, runs each value; "
-                                      "several lists run\nall combinations):"};
+                              .help = "Decoding (comma-separated values run every "
+                                      "combination):"};
     struct settings_texts texts = {0};
     size_t at = 1 + settings_options(t, given, options + 1, &texts);
     options[at++] = (struct opt){.type = OPT_HEADING, .name = "",
@@ -204,7 +209,7 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
     if (d->decoder->extra_options)
         at += d->decoder->extra_options(&a->extras, options + at);
     memcpy(options + at, shared, sizeof shared);
-    char *all = mem_format("%s%s%s", d->notes, notes, memory_notes);
+    char *all = mem_format("%s\n%s%s%s", clock_notes, d->notes, notes, memory_notes);
     const struct tool tool = {d->decoder->tool, d->about, d->examples, all, options};
     int first = parse_all(&tool, a, file, argc, argv, e);
     settings_texts_free(&texts);

@@ -25,61 +25,61 @@ struct engine {
     int64_t threads, mem_cap, row_tile;   /* row_tile -1: not given */
     int check_finite, verify;
 };
-#define ENGINE_DEFAULTS                                                                         \
-    {.device = "auto", .isa = "auto", .dtype = "auto", .numa = "none", .graphs = "on",          \
+#define ENGINE_DEFAULTS                                                                            \
+    {.device = "auto", .isa = "auto", .dtype = "auto", .numa = "none", .graphs = "on",             \
      .alloc = "pool", .tf32 = "off", .row_tile = -1}
-#define ISA_OPTION(to)                                                                          \
-    {"isa", 0, OPT_TEXT, &(to), .arg = "auto|amx|avx512bf16|avx512|avx2|neon|portable",         \
+#define ISA_OPTION(to)                                                                             \
+    {"isa", 0, OPT_TEXT, &(to), .arg = "auto|amx|avx512bf16|avx512|avx2|neon|portable", .rare = 1, \
      .help = "instruction set of the CPU back end (auto: the fastest one, by a short trial)"}
-#define THREADS_OPTION(to)                                                                      \
-    {"threads", 0, OPT_INT, &(to), 0, 1024, .arg = "N",                                         \
+#define THREADS_OPTION(to)                                                                         \
+    {"threads", 0, OPT_INT, &(to), 0, 1024, .arg = "N",                                            \
      .help = "CPU threads (0: one for each physical core that is available)"}
-#define NUMA_OPTION(to)                                                                         \
-    {"numa", 0, OPT_CHOICE, &(to), .choices = "none|interleave",                                \
-     .help = "on a host with several memory nodes: put weights near the thread that uses them " \
+#define NUMA_OPTION(to)                                                                            \
+    {"numa", 0, OPT_CHOICE, &(to), .choices = "none|interleave", .rare = 1,                        \
+     .help = "on a host with several memory nodes: put weights near the thread that uses them "    \
              "most (none), or on all nodes in turn"}
-#define IGNORE_CONFIG_OPTION(to)                                                                \
-    {"ignore-config", 0, OPT_TEXT, &(to), .arg = "KEY[,KEY...]",                                \
+#define IGNORE_CONFIG_OPTION(to)                                                                   \
+    {"ignore-config", 0, OPT_TEXT, &(to), .arg = "KEY[,KEY...]", .rare = 1,                        \
      .help = "accept these unknown keys of config.json, which do not change the network"}
-#define OFFLOAD_OPTIONS(g)                                                                      \
-    {"device-map", 0, OPT_TEXT, &(g).device_map, .arg = "all|auto|[first:|last:]N",             \
-     .help = "layers kept in memory; the others are read from a store in each pass; same "      \
-             "tokens (all; auto: as many as fit)"},                                             \
-    {"kv-map", 0, OPT_TEXT, &(g).kv_map, .arg = "all|auto|[first:|last:]N",                     \
-     .help = "layers whose keys and values are kept in memory; same tokens (as --device-map; "  \
-             "auto: as many as fit)"},                                                          \
-    {"offload-dir", 0, OPT_TEXT, &(g).offload_dir, .arg = "DIR",                                \
+#define OFFLOAD_OPTIONS(g)                                                                         \
+    {"device-map", 0, OPT_TEXT, &(g).device_map, .arg = "all|auto|[first:|last:]N", .rare = 1,     \
+     .help = "layers kept in memory; the others are read from a store in each pass; same "         \
+             "tokens (all; auto: as many as fit)"},                                                \
+    {"kv-map", 0, OPT_TEXT, &(g).kv_map, .arg = "all|auto|[first:|last:]N", .rare = 1,             \
+     .help = "layers whose keys and values are kept in memory; same tokens (as --device-map; "     \
+             "auto: as many as fit)"},                                                             \
+    {"offload-dir", 0, OPT_TEXT, &(g).offload_dir, .arg = "DIR", .rare = 1,                        \
      .help = "folder for the store of the CPU, a nameless file ($TMPDIR, else /var/tmp)"}
-#define ENGINE_OPTIONS(g)                                                                       \
-    {.type = OPT_HEADING, .name = "", .help = "Model and machine:"},                            \
-    {"model", 'm', OPT_TEXT, &(g).model, .arg = "MODEL",                                        \
-     .help = "folder, org/name in the local Hugging Face cache, or synth:SHAPE"},               \
-    IGNORE_CONFIG_OPTION((g).ignore_config),                                                    \
-    {"device", 0, OPT_TEXT, &(g).device, .arg = "auto|ref|cpu|cuda[:N]",                        \
-     .help = "back end (auto: a usable GPU, else the CPU)"},                                    \
-    ISA_OPTION((g).isa),                                                                        \
-    {"dtype", 0, OPT_CHOICE, &(g).dtype, .choices = "auto|f32|bf16|bf16-f32|f16",               \
-     .help = "format of matrices and products (auto: as exact as the checkpoint; GPU: bf16)"},  \
-    {"kv-dtype", 0, OPT_CHOICE, &(g).kv_dtype, .choices = "auto|f32|bf16",                      \
+#define ENGINE_OPTIONS(g)                                                                          \
+    {.type = OPT_HEADING, .name = "", .help = "Model and machine:"},                               \
+    {"model", 'm', OPT_TEXT, &(g).model, .arg = "MODEL",                                           \
+     .help = "folder, org/name in the local Hugging Face cache, or synth:SHAPE"},                  \
+    IGNORE_CONFIG_OPTION((g).ignore_config),                                                       \
+    {"device", 0, OPT_TEXT, &(g).device, .arg = "auto|ref|cpu|cuda[:N]",                           \
+     .help = "back end (auto: a usable GPU, else the CPU)"},                                       \
+    ISA_OPTION((g).isa),                                                                           \
+    {"dtype", 0, OPT_CHOICE, &(g).dtype, .choices = "auto|f32|bf16|bf16-f32|f16",                  \
+     .help = "format of matrices and products (auto: as exact as the checkpoint; GPU: bf16)"},     \
+    {"kv-dtype", 0, OPT_CHOICE, &(g).kv_dtype, .choices = "auto|f32|bf16", .rare = 1,              \
      .help = "format of the key/value cache (auto: bf16 with --dtype bf16 or --quant, else f32)"}, \
-    {"quant", 0, OPT_CHOICE, &(g).quant, .choices = "none|" DTYPE_QUANTIZED,                    \
-     .help = "quantize the matrices (none; a packed checkpoint keeps its format)"},             \
-    THREADS_OPTION((g).threads),                                                                \
-    NUMA_OPTION((g).numa),                                                                      \
-    {"graphs", 0, OPT_CHOICE, &(g).graphs, .choices = "on|off",                                 \
-     .help = "GPU: record each kind of pass once and replay it, or start each kernel (on)"},    \
-    {"alloc", 0, OPT_CHOICE, &(g).alloc, .choices = "pool|direct",                              \
-     .help = "GPU: keep freed memory for later, or ask the driver each time (pool)"},           \
-    {"tf32", 0, OPT_CHOICE, &(g).tf32, .choices = "on|off",                                     \
-     .help = "GPU with --dtype f32: round inputs of products of many rows to 10 bits of "       \
-             "mantissa, or not at all (off)"},                                                  \
-    {"row-tile", 0, OPT_INT, &(g).row_tile, 0, 1 << 20, .arg = "N",                             \
-     .help = "rows that the products of a layer compute at a time, a multiple of 8 (0: all)"},  \
-    {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",              \
-     .help = "limit on the memory of the model, with K, M or G (0: none)"},                     \
-    {"verify", 0, OPT_FLAG, &(g).verify,                                                        \
-     .help = "check the model's files against its SHA256SUMS (pack-model --manifest)"},         \
-    {"check-finite", 0, OPT_FLAG, &(g).check_finite,                                            \
+    {"quant", 0, OPT_CHOICE, &(g).quant, .choices = "none|" DTYPE_QUANTIZED,                       \
+     .help = "quantize the matrices (none; a packed checkpoint keeps its format)"},                \
+    THREADS_OPTION((g).threads),                                                                   \
+    NUMA_OPTION((g).numa),                                                                         \
+    {"graphs", 0, OPT_CHOICE, &(g).graphs, .choices = "on|off", .rare = 1,                         \
+     .help = "GPU: record each kind of pass once and replay it, or start each kernel (on)"},       \
+    {"alloc", 0, OPT_CHOICE, &(g).alloc, .choices = "pool|direct", .rare = 1,                      \
+     .help = "GPU: keep freed memory for later, or ask the driver each time (pool)"},              \
+    {"tf32", 0, OPT_CHOICE, &(g).tf32, .choices = "on|off", .rare = 1,                             \
+     .help = "GPU with --dtype f32: round inputs of products of many rows to 10 bits of "          \
+             "mantissa, or not at all (off)"},                                                     \
+    {"row-tile", 0, OPT_INT, &(g).row_tile, 0, 1 << 20, .arg = "N", .rare = 1,                     \
+     .help = "rows that the products of a layer compute at a time, a multiple of 8 (0: all)"},     \
+    {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",                 \
+     .help = "limit on the memory of the model, with K, M or G (0: none)"},                        \
+    {"verify", 0, OPT_FLAG, &(g).verify,                                                           \
+     .help = "check the model's files against its SHA256SUMS (pack-model --manifest)"},            \
+    {"check-finite", 0, OPT_FLAG, &(g).check_finite, .rare = 1,                                    \
      .help = "read all weights first: refuse NaN and layers of zeros"}
 
 /* Opens -m, or --pruned at a level that uses it, ignoring the keys of --ignore-config. Prints what

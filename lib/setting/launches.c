@@ -62,6 +62,15 @@ static int was_said(size_t d, const struct setting *r)
     return 0;
 }
 
+/* The other option of a row whose option is not its name: --max-new. */
+static const char *alias_of(const struct settings_table *t, const char *row)
+{
+    const struct settings_alias *a = t->alias;
+    while (a->word || strcmp(a->row, row))
+        a++;
+    return a->option;
+}
+
 size_t launches_options(struct launches_given *g, struct opt **options,
                         struct settings_texts *texts)
 {
@@ -81,6 +90,10 @@ size_t launches_options(struct launches_given *g, struct opt **options,
             if (!is_shared(&t->row[i]))
                 kept->name = settings_texts_keep(texts,
                                                  mem_format("%s-%s", t->system, to->name));
+            if (t->row[i].option) { /* it may be the option of a row of another system */
+                kept->name = alias_of(t, t->row[i].name);
+                kept->rare = 1;
+            }
             n++;
         }
     }

@@ -72,7 +72,7 @@ static size_t followed(const struct settings_table *t, size_t i)
 /* "--gen-length"; for messages. */
 static void option_of(const struct setting *r, char name[SETTINGS_WORD])
 {
-    snprintf(name, SETTINGS_WORD, "%s", r->name);
+    snprintf(name, SETTINGS_WORD, "%s", r->option ? r->option : r->name);
     for (char *c = name; *c; c++)
         *c = *c == '_' ? '-' : *c;
 }
@@ -138,16 +138,16 @@ char *settings_texts_keep(struct settings_texts *t, char *text)
     return t->v[t->n++] = text;
 }
 
-static const char *value_name(const struct setting *r, struct settings_texts *texts)
+static const char *value_name(const struct setting *r)
 {
     int swept = !!(r->traits & SETTING_SWEPT);
     if (r->type == SETTING_CHOICE)
-        return swept ? settings_texts_keep(texts, mem_format("%s[,...]", r->choices)) : r->choices;
+        return r->choices;
     if (r->type == SETTING_FLAG)
-        return swept ? "on|off[,...]" : "on|off";
+        return "on|off";
     if (r->type == SETTING_INT)
-        return swept ? "N[,N...]" : "N";
-    return swept ? "X[,X...]" : "X";
+        return swept ? "N,..." : "N";
+    return swept ? "X,..." : "X";
 }
 
 size_t settings_options(const struct settings_table *t, const char **given, struct opt *options,
@@ -159,7 +159,7 @@ size_t settings_options(const struct settings_table *t, const char **given, stru
         option_of(r, name);
         options[i] = (struct opt){.name = name, .letter = r->letter,
                                   .type = r->type == SETTING_FLAG ? OPT_SWITCH : OPT_TEXT,
-                                  .to = &given[i], .arg = value_name(r, texts),
+                                  .to = &given[i], .arg = value_name(r), .rare = r->rare,
                                   .help = settings_texts_keep(texts, help_of(t, r))};
     }
     return t->n;
@@ -174,11 +174,11 @@ static struct opt alias_option(const struct settings_table *t, const struct sett
     if (a->word)
         return (struct opt){.name = a->option, .type = OPT_WORD, .to = &given[row],
                             .choices = a->word,
-                            .help = settings_texts_keep(texts, mem_format("--%s %s", own,
+                            .help = settings_texts_keep(texts, mem_format("alias of --%s %s", own,
                                                                           a->word))};
     return (struct opt){.name = a->option, .type = OPT_TEXT, .to = &given[row],
-                        .arg = value_name(&t->row[row], texts),
-                        .help = settings_texts_keep(texts, mem_format("--%s", own))};
+                        .arg = value_name(&t->row[row]), .rare = 1,
+                        .help = settings_texts_keep(texts, mem_format("alias of --%s", own))};
 }
 
 size_t settings_alias_options(const struct settings_table *t, const char **given,

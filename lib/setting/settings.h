@@ -45,7 +45,9 @@ struct setting {
     const char *label;    /* in labels: "gen" in "gen=64"; of a flag the whole text */
     const char *only;     /* NULL: counts everywhere */
     unsigned traits;
-    const char *help;     /* the default is appended */
+    const char *help;     /* without the default, which is added */
+    const char *option;   /* of the option, "gen-length"; NULL: the name with '-' for '_' */
+    int rare;             /* 1: not in --help (struct opt) */
 };
 /* Another option for a row. With the word of a choice it takes no value: --stop-at-eos for
  * --contract answer. word NULL: it takes a value, as the row's own option does. */

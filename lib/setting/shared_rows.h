@@ -22,7 +22,7 @@ enum {
 
 #define ADMIT_ROW                                                                                  \
     {.name = "admit", .type = SETTING_CHOICE, .choices = "static|continuous",                      \
-     .standard = "static", .label = "admit", .traits = SWEPT_SPEED,                                \
+     .standard = "static", .label = "admit", .traits = SWEPT_SPEED, .rare = 1,                     \
      .help = "static: all prompts of a batch start together; continuous: a prompt joins the "      \
              "batch when another one ends"}
 
@@ -30,18 +30,18 @@ enum {
  * lib/network). */
 #define VARIANT_ROWS                                                                               \
     {.name = "attention", .type = SETTING_CHOICE, .choices = "tiled|dense|sliced",                 \
-     .standard = "tiled", .label = "attention", .traits = SWEPT_SPEED,                             \
+     .standard = "tiled", .label = "attention", .traits = SWEPT_SPEED, .rare = 1,                  \
      .help = "attention scores in memory: tiled, those of one tile; dense, all of a layer; "       \
              "sliced, all of some heads"},                                                         \
     {.name = "attention_heads", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "1",        \
      .unit = "heads", .label = "attention_heads", .only = "attention=sliced",                      \
-     .traits = SWEPT_SPEED, .help = "heads computed at a time"},                                   \
+     .traits = SWEPT_SPEED, .rare = 1, .help = "heads computed at a time"},                        \
     {.name = "ffn", .type = SETTING_CHOICE, .choices = "fused|unfused", .standard = "fused",       \
-     .label = "ffn", .traits = SWEPT_SPEED,                                                        \
+     .label = "ffn", .traits = SWEPT_SPEED, .rare = 1,                                             \
      .help = "unfused: compute gate and up as two products whose results go through memory"},      \
     {.name = "head", .type = SETTING_CHOICE, .choices = "streamed|dense",                          \
-     .standard = "streamed", .label = "head", .traits = SWEPT_SPEED,                               \
-     .help = "dense: write the logits of all rows and ids to memory before reading any"}
+     .standard = "streamed", .label = "head", .traits = SWEPT_SPEED, .rare = 1,                    \
+     .help = "streamed: reduce logits as they come; dense: write all logits to memory first"}
 
 /* The innermost row of every table. */
 #define BATCH_ROW                                                                                  \
@@ -54,7 +54,7 @@ enum {
     {.name = "max_new", .letter = 'n', .type = SETTING_INT, .lo = 1, .hi = LIMIT,                  \
      .standard = "128", .unit = "tokens", .label = "max_new",                                      \
      .traits = SWEPT_TEXT | SETTING_SHOWN | SETTING_LENGTH,                                        \
-     .help = "generate at most this many tokens"}
+     .help = "generate at most this many tokens", .option = "gen-length"}
 #define TEMPERATURE_ROW(meaning)                                                                   \
     {.name = "temperature", .type = SETTING_REAL, .hi = 1000, .standard = "0", .label = "temp",    \
      .traits = SWEPT_TEXT, .help = meaning}

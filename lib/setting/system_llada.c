@@ -18,18 +18,20 @@ static const char orders[] = ORDERS_OF_ANSWERS(WORD), rules[] = UNMASK_RULES(RUL
                   policies[] = CACHE_POLICIES(POLICY_WORD), suffixes[] = SUFFIX_KINDS(WORD),
                   paces[] = PACES(WORD);
 
-#define RULE_ROW(rule_name, rule, least, most, default_value, meaning, more_traits)             \
+#define RULE_ROW(rule_name, rule, least, most, default_value, meaning, more_traits, is_rare)    \
     {.name = #rule_name, .type = SETTING_REAL, .lo = least, .hi = most,                         \
      .standard = default_value, .label = #rule_name, .only = "unmask=" #rule,                   \
-     .traits = SWEPT_TEXT | (more_traits), .help = meaning},
-#define PARAMETER(name, rule, least, most, default_value, meaning)                              \
-    RULE_ROW(name, rule, least, most, default_value, meaning, SETTING_AXIS)
+     .traits = SWEPT_TEXT | (more_traits), .help = meaning, .rare = is_rare},
+#define USUAL_PARAMETER(name, rule, least, most, default_value, meaning)                        \
+    RULE_ROW(name, rule, least, most, default_value, meaning, SETTING_AXIS, 0)
+#define RARE_PARAMETER(name, rule, least, most, default_value, meaning)                         \
+    RULE_ROW(name, rule, least, most, default_value, meaning, SETTING_AXIS, 1)
 #define REFINEMENT(name, rule, least, most, default_value, meaning)                             \
-    RULE_ROW(name, rule, least, most, default_value, meaning, 0)
+    RULE_ROW(name, rule, least, most, default_value, meaning, 0, 1)
 #define CACHE_ROW(row_name, row_type, its_policies, least, most, default_value, its_unit, meaning) \
     {.name = #row_name, .type = SETTING_##row_type, .lo = least, .hi = most,                    \
      .standard = #default_value, .unit = its_unit, .label = #row_name,                          \
-     .only = "cache=" its_policies, .traits = SWEPT_TEXT, .help = meaning},
+     .only = "cache=" its_policies, .traits = SWEPT_TEXT, .help = meaning, .rare = 1},
 
 static const struct setting rows[] = {
     {.name = "steps", .letter = 's', .type = SETTING_INT, .lo = 1, .hi = LIMIT,
@@ -47,9 +49,9 @@ static const struct setting rows[] = {
      .traits = SWEPT_TEXT, .help = "classifier-free guidance; doubles the work; 0: off"},
     TEMPERATURE_ROW("0: take the most likely token; above 0: add Gumbel noise to the logits"),
     {.name = "gumbel", .type = SETTING_CHOICE, .choices = GUMBEL_CHOICES, .standard = "f64",
-     .label = "gumbel", .only = "temperature>0", .traits = SWEPT_TEXT,
-     .help = "noise in double; in float, which fails in the tails and for large logits; in float "
-             "that keeps them (f32x)"},
+     .label = "gumbel", .only = "temperature>0", .traits = SWEPT_TEXT, .rare = 1,
+     .help = "precision of the noise: double; float, which fails in the tails and for large "
+             "logits; float that keeps both (f32x)"},
     {.name = "remasking", .type = SETTING_CHOICE, .choices = "low_confidence|random",
      .standard = "low_confidence", .label = "remask", .traits = SWEPT_TEXT,
      .help = "which positions stay masked after a step"},
@@ -57,24 +59,27 @@ static const struct setting rows[] = {
      .standard = "confidence", .label = "order", .only = "remasking=low_confidence",
      .traits = SWEPT_TEXT, .help = "measure that ranks positions; the best are committed first"},
     {.name = "confidence_dtype", .type = SETTING_CHOICE, .choices = ROUNDING_CHOICES,
-     .standard = "f64", .label = "confidence", .traits = SWEPT_TEXT,
+     .standard = "f64", .label = "confidence", .traits = SWEPT_TEXT, .rare = 1,
      .help = "precision in which token confidences are compared; bf16: as in the authors' code "
              "since 2025"},
     {.name = "unmask", .type = SETTING_CHOICE, .choices = CHOICES(rules), .standard = "schedule",
      .label = "unmask", .traits = SWEPT_TEXT,
-     .help = "rule that decides how many tokens a step commits"},
-    UNMASK_PARAMETERS(PARAMETER)
+     .help = "rule that decides how many tokens a step commits; most have parameters of their "
+             "own (--help-all)"},
+    UNMASK_USUAL_PARAMETERS(USUAL_PARAMETER)
+    UNMASK_RARE_PARAMETERS(RARE_PARAMETER)
     UNMASK_REFINEMENTS(REFINEMENT)
     {.name = "pace", .type = SETTING_CHOICE, .choices = CHOICES(paces), .standard = "uniform",
-     .label = "pace", .only = "unmask=schedule|prophet", .traits = SWEPT_TEXT,
+     .label = "pace", .only = "unmask=schedule|prophet", .traits = SWEPT_TEXT, .rare = 1,
      .help = "tokens per step of a block: equal; few at first (cosine); many at first (front)"},
     {.name = "block_decay", .type = SETTING_REAL, .lo = 0.01, .hi = 100, .standard = "1",
-     .label = "block_decay", .only = "unmask=schedule", .traits = SWEPT_TEXT,
-     .help = "steps of a block divided by those of the block before; the sum stays --steps; "
-             "1: equal"},
+     .label = "block_decay", .only = "unmask=schedule", .traits = SWEPT_TEXT, .rare = 1,
+     .help = "ratio of the steps of a block to those of the block before; --steps is still the "
+             "total; 1: equal"},
     {.name = "cache", .type = SETTING_CHOICE, .choices = CHOICES(policies), .standard = "none",
      .label = "cache", .traits = SWEPT_TEXT,
-     .help = "policy that decides which positions a pass computes and what it keeps"},
+     .help = "policy that decides which positions a pass computes and what it keeps; most have "
+             "parameters of their own (--help-all)"},
     CACHE_PARAMETERS(CACHE_ROW)
     {.name = "suffix", .type = SETTING_CHOICE, .choices = CHOICES(suffixes), .standard = "all",
      .label = "suffix", .traits = SWEPT_TEXT,
@@ -82,32 +87,33 @@ static const struct setting rows[] = {
              "part of the next ones; none (grow)"},
     {.name = "suffix_window", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "256",
      .unit = "slots", .label = "suffix_window", .only = "suffix=window|dropout",
-     .traits = SWEPT_TEXT, .help = "masked positions kept after the block"},
+     .traits = SWEPT_TEXT, .rare = 1, .help = "masked positions kept after the block"},
     {.name = "suffix_sigma", .type = SETTING_REAL, .hi = 1000, .standard = "4",
-     .label = "suffix_sigma", .only = "suffix=dropout", .traits = SWEPT_TEXT,
-     .help = "end of the window in standard deviations of the Gaussian density"},
+     .label = "suffix_sigma", .only = "suffix=dropout", .traits = SWEPT_TEXT, .rare = 1,
+     .help = "end of the window, in standard deviations of the Gaussian from which positions are "
+             "kept"},
     {.name = "suffix_scale", .type = SETTING_REAL, .hi = 1000, .standard = "2",
-     .label = "suffix_scale", .only = "suffix=dropout", .traits = SWEPT_TEXT,
-     .help = "factor on that density, which is the probability that a position is kept"},
+     .label = "suffix_scale", .only = "suffix=dropout", .traits = SWEPT_TEXT, .rare = 1,
+     .help = "probability that a position is kept: this factor times the Gaussian density"},
     {.name = "leave", .type = SETTING_CHOICE, .choices = "on|off", .standard = "on",
-     .label = "leave", .traits = SWEPT_SPEED,
+     .label = "leave", .traits = SWEPT_SPEED, .rare = 1,
      .help = "on: a finished text leaves the batch; off: it stays until all of the batch finish"},
     {.name = "draft_steps", .type = SETTING_INT, .hi = 64, .standard = "0", .unit = "steps",
-     .label = "draft_steps", .traits = SWEPT_SPEED,
-     .help = "states computed in one pass: the current one and those that the next steps may "
-             "reach; same ids, fewer and larger passes (FreeDave); 0: off"},
+     .label = "draft_steps", .traits = SWEPT_SPEED, .rare = 1,
+     .help = "also compute the states that the next steps may reach, up to N in one pass: same "
+             "ids, fewer but larger passes (FreeDave); 0: off"},
     {.name = "early_steps", .type = SETTING_INT, .hi = LIMIT, .standard = "0", .unit = "steps",
-     .label = "early_steps", .traits = SWEPT_TEXT,
+     .label = "early_steps", .traits = SWEPT_TEXT, .rare = 1,
      .help = "first steps that compute in the format of --early-quant; 0: none"},
     VARIANT_ROWS,
     {.name = "head_rows", .type = SETTING_CHOICE, .choices = HEAD_ROWS_CHOICES,
-     .standard = "masked", .label = "head_rows", .traits = SWEPT_SPEED,
+     .standard = "masked", .label = "head_rows", .traits = SWEPT_SPEED, .rare = 1,
      .help = "positions with logits: those that can be committed; as many as a block has; all of "
              "the canvas"},
     {.name = "logits_eos_inf", .type = SETTING_FLAG, .standard = "off", .label = "logits-eos-inf",
-     .traits = SWEPT_TEXT, .help = "never choose the end-of-text token"},
+     .traits = SWEPT_TEXT, .rare = 1, .help = "never choose the end-of-text token"},
     {.name = "confidence_eos_eot_inf", .type = SETTING_FLAG, .standard = "off",
-     .label = "confidence-eos-eot-inf", .traits = SWEPT_TEXT,
+     .label = "confidence-eos-eot-inf", .traits = SWEPT_TEXT, .rare = 1,
      .help = "commit end-of-text and end-of-turn tokens last"},
     CONTRACT_ROW("fixed"),
     ADMIT_ROW,

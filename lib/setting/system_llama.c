@@ -19,7 +19,7 @@ static const struct setting rows[] = {
      .label = "lookup", .traits = SWEPT_SPEED,
      .help = "guess up to this many tokens per pass by looking up the text so far; 0: off"},
     {.name = "lookup_ngram", .type = SETTING_INT, .lo = 1, .hi = 16, .standard = "3",
-     .unit = "tokens", .label = "ngram", .only = "lookup>0", .traits = SWEPT_SPEED,
+     .unit = "tokens", .label = "ngram", .only = "lookup>0", .traits = SWEPT_SPEED, .rare = 1,
      .help = "look up where the last N tokens stood before; if nowhere, fewer, down to 1"},
     {.name = "draft_tokens", .type = SETTING_INT, .hi = GUESSES, .standard = "0",
      .unit = "tokens", .label = "draft_tokens", .traits = SWEPT_SPEED,
@@ -40,7 +40,7 @@ static int check(const struct settings *s, struct err *e)
 static const struct settings_alias aliases[] = {
     {"ignore-eos", "contract", "fixed"},
     {"use-kv-cache", "cache", NULL},
-    {"gen-length", "max_new", NULL},
+    {"max-new", "max_new", NULL},
     {NULL, NULL, NULL}};
 
 const struct settings_table system_llama = {.system = "llama",

@@ -16,9 +16,11 @@ static const struct setting rows[] = {
      .help = "steps of a fit; 0: keep its start values"},
     {.name = "vi_rate", .type = SETTING_REAL, .lo = 1e-9, .hi = 10, .standard = "0.34",
      .label = "vi_rate", .only = "z=posterior", .traits = SETTING_SWEPT | SETTING_TEXT,
+     .rare = 1,
      .help = "learning rate of the first step of a fit; the last step has a tenth of it"},
     {.name = "z_draw", .type = SETTING_CHOICE, .choices = "mean|sample", .standard = "mean",
      .label = "z_draw", .only = "z=posterior", .traits = SETTING_SWEPT | SETTING_TEXT,
+     .rare = 1,
      .help = "use the mean of the fitted posterior, or a sample from it"},
     {.name = "refit", .type = SETTING_INT, .hi = LIMIT, .standard = "0", .unit = "tokens",
      .label = "refit", .only = "z=posterior", .traits = SWEPT_TEXT,
@@ -28,13 +30,13 @@ static const struct setting rows[] = {
      .help = "solver that turns noise into latents (adaptive: as many evaluations as it needs)"},
     {.name = "evaluations", .type = SETTING_INT, .lo = 1, .hi = 1 << 16, .standard = "20",
      .unit = "passes", .label = "evals", .only = "solver=ddim|dpmpp2m|edm",
-     .traits = SWEPT_TEXT | SETTING_SHOWN | SETTING_AXIS,
+     .traits = SWEPT_TEXT | SETTING_SHOWN | SETTING_AXIS, .rare = 1,
      .help = "evaluations of the prior for each text"},
     TEMPERATURE_ROW("0: take the most likely token; above 0: sample"),
     CONTRACT_ROW("answer"),
     KV_CACHE_ROW,
     {.name = "wkv", .type = SETTING_CHOICE, .choices = "auto|recurrent|chunked",
-     .standard = "auto", .label = "wkv", .traits = SWEPT_SPEED,
+     .standard = "auto", .label = "wkv", .traits = SWEPT_SPEED, .rare = 1,
      .help = "form of RWKV time mixing in passes over a text; auto on a CPU: chunks of 16 tokens "
              "for RWKV 6, the recurrence for RWKV 7, where chunks save no multiplications"},
     VARIANT_ROWS,
@@ -43,7 +45,7 @@ static const struct setting rows[] = {
 static const struct settings_alias aliases[] = {
     {"ignore-eos", "contract", "fixed"},
     {"use-kv-cache", "cache", NULL},
-    {"gen-length", "max_new", NULL},
+    {"max-new", "max_new", NULL},
     {NULL, NULL, NULL}};
 
 const struct settings_table system_ltm = {.system = "ltm",

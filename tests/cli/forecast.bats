@@ -310,7 +310,7 @@ crossing() {
 @test "what fitting latents costs is not modelled, and that is said" {
     run --separate-stderr "$BIN/forecast" -m synth:tiny-ltm
     [ "$status" -eq 64 ]
-    [[ $stderr == *"there is no model of what fitting latents costs"* ]]
+    [[ $stderr == *"the time to fit latents cannot be forecast"* ]]
 }
 
 @test "broken tables and lists are refused by name" {

@@ -154,7 +154,7 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
         all(.[0] - .[1] | fabs < 2e-3))' "$T/ref" "$T/cpu"
     for mode in judge nll kstep; do
         run -65 --separate-stderr "$BIN/score-ppl" --mode $mode -m "$D/m" "$T/prompts"
-        [[ $stderr == *"does not go with a latent checkpoint (try --mode elbo)"* ]]
+        [[ $stderr == *"does not work with a latent checkpoint (try --mode elbo)"* ]]
     done
     run -65 --separate-stderr "$BIN/score-ppl" --mode iwae -m synth:tiny-llada "$T/prompts"
     echo '{"id":"p","text":"one","reference":"two"}' > "$T/pair"
@@ -385,7 +385,7 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
         jq -se 'map(select(.metric == "elbo_ppl")) | length == 1 and .[0].setting == "dit" and
             .[0].n == 3 and .[0].value > 0'
     run -64 --separate-stderr "${score[@]}" --mode iwae --prior dit "$T/texts"
-    [[ $stderr == *"--prior dit: expected --mode elbo of a latent model"* ]]
+    [[ $stderr == *"--prior dit: expected --mode elbo and a latent thought model"* ]]
     run -66 "${score[@]}" -m "$D/m" --mode elbo --prior dit "$T/texts"
     head -c 3000 "$T/first" > "$T/m/prior.safetensors"
     run -65 "${GEN[@]}" -m "$T/m" --z dit "$T/prompts"

@@ -74,7 +74,7 @@ near() {
         | round) | .[0] >= 896330 and .[0] <= 896332 and .[1] < .[0] and .[2] == .[0]'
     response p "$(printf 'boat %.0s' {1..30})" '"the boat"' > "$T/in"
     "$BIN/score-bert" --no-meta -m "$D/bert" "$T/in" > "$T/q" 2> "$T/err"
-    grep -q "1 texts were cut to the encoder's 24 tokens" "$T/err"
+    grep -q "1 texts were cut to the 24 tokens that the encoder takes" "$T/err"
 }
 
 @test "checkpoints that are none, or not as their config says" {

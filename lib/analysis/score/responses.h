@@ -32,6 +32,7 @@ struct response_group { /* one configuration and workload */
 struct responses {
     const char *wanted; /* field with the reference ("answer"); set by the caller */
     size_t width;       /* scores of a response; set by the caller */
+    json_t *also;       /* fields of all quality records, as the judge; the caller's, or NULL */
     struct response_group *group;
     size_t n, cap;
     struct places index;   /* point and workload -> place in group */

@@ -1,7 +1,6 @@
-/* guard.c - ways of dying that a process rules out at its start; see guard.h.
- *
- * In each of them a process would end without a word, or write into a file that nobody named. None
- * can be mended at the place where it strikes: a signal, or a library's own allocation.
+/* guard.c - see guard.h. Each case would end the process without a message, or write into a file
+ * that nobody named. None can be handled where it occurs: in a signal, or in an allocation of a
+ * library.
  */
 #include "lib/base/cli/guard.h"
 
@@ -23,10 +22,10 @@ static void fill_descriptors(void)
             _exit(EXIT_IO);
 }
 
-/* Reading behind the end of a mapped file; any other bus error ends the process as usual. */
+/* BUS_ADRERR: a read beyond the end of a mapped file. Other bus errors end the process as usual. */
 static void bus_error(int number, siginfo_t *info, void *context)
 {
-    static const char text[] = "crossover: a mapped file was cut short: changed while reading\n";
+    static const char text[] = "crossover: a mapped file was cut short while it was read\n";
     (void)context;
     if (info->si_code == BUS_ADRERR) {
         ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);

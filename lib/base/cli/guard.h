@@ -1,13 +1,13 @@
-/* guard.h - what a process settles before it opens its first file. */
+/* guard.h - prepares a process before it opens its first file. */
 #ifndef BASE_CLI_GUARD_H
 #define BASE_CLI_GUARD_H
 
 /* Called by opt_parse at the start of every tool:
- * - a closed descriptor 0, 1 or 2 is filled with one on which reading (0) or writing (1) fails, so
- *   that no file which is opened later becomes standard output;
- * - a write past the limit of file sizes is an error (EFBIG), not a signal;
- * - a mapped file that was cut while it is read ends the process with EXIT_IO and one line;
- * - an allocation that fails inside jansson ends it with EXIT_INTERNAL, as one of mem.h does. */
+ * - opens /dev/null in place of a closed descriptor 0, 1 or 2, so that reading (0) or writing (1)
+ *   fails and no file opened later becomes standard output;
+ * - makes a write beyond the file size limit an error (EFBIG), not a signal;
+ * - ends the process with EXIT_IO and one line if a mapped file is cut short while it is read;
+ * - ends it with EXIT_INTERNAL if an allocation inside jansson fails, as mem.h does. */
 void guard_start(void);
 
 #endif

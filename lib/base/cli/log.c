@@ -1,7 +1,7 @@
 /* log.c - messages on standard error; see log.h.
  *
- * A message is put together first and leaves in one call, so that the lines of tools that share a
- * terminal do not mix. What it quotes may come from anywhere, so the whole of it is made plain.
+ * A message is written in one call, so that lines of tools on one terminal do not mix. It may quote
+ * untrusted text, so control characters are escaped in all of it.
  */
 #include "lib/base/cli/log.h"
 

@@ -1,5 +1,5 @@
-/* log.h - talk on standard error: data never goes there, talk never goes to standard output. Each
- * message is one line; what would steer a terminal is written as \xNN (plain.h). */
+/* log.h - messages on standard error. Data go to standard output only. Each message is one line;
+ * control characters are written as \xNN (plain.h). */
 #ifndef BASE_CLI_LOG_H
 #define BASE_CLI_LOG_H
 
@@ -8,11 +8,11 @@ struct log {
     const char *tool;
     int level;
 };
-/* What failed: said at every level. */
+/* An error: printed at every level. */
 void log_error(const struct log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void log_note(const struct log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void log_more(const struct log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A warning says what was seen and what to try; `code` like "W012" is stable. */
+/* A warning: what was found and what to try. `code`, like "W012", never changes. */
 void log_warn(const struct log *l, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,6 +1,5 @@
-/* near.c - see near.h. Edits are letters inserted, left out or changed (Levenshtein 1966), and two
- * neighbours in the wrong order, which is how a hand errs (Damerau 1964). Words are short: a table
- * of three rows is kept.
+/* near.c - see near.h. An edit inserts, removes or changes a letter (Levenshtein 1966), or swaps
+ * two neighbours (Damerau 1964). Words are short, and three rows of the distance table suffice.
  */
 #include "lib/base/cli/near.h"
 

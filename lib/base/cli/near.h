@@ -1,9 +1,9 @@
-/* near.h - which of the known names was meant by one that is not known. */
+/* near.h - finds the known name nearest to an unknown one, for "did you mean". */
 #ifndef BASE_CLI_NEAR_H
 #define BASE_CLI_NEAR_H
 
-/* Starts with {.got = WORD}; `name` is the nearest of those that were added, "" when none is near
- * enough to be meant: at most a third of the longer word's letters differ. */
+/* Start with {.got = WORD}. `name` is the nearest of the names added, or "" if none is near: at
+ * most a third of the letters of the longer word may differ. */
 struct near {
     const char *got;
     char name[64];

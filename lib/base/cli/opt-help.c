@@ -1,59 +1,105 @@
-/* opt-help.c - the table of options written down: for a terminal, as a manual page (man-pages(7)),
- * and as a completion script for bash. Nothing is said in one form that the others do not take from
- * the same row.
+/* opt-help.c - prints the table of options: for a terminal, as a manual page (man-pages(7)), and as
+ * a completion script for bash. All of them read the same rows.
+ *
+ * --help leaves out rare options, and all paragraphs of the notes but the first.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/base/cli/opt.h"
 
-/* A value behind n columns, in several lines when its words are many. Returns the column after. */
+enum { WIDTH = 80, HELP_AT = 28 };
+
+/* A value that begins at column n; it breaks behind a '|'. Returns the column behind it. */
 static int print_value(const char *value, int n)
 {
     for (const char *end; *value; value = end) {
         end = strchr(value, '|');
         end = end ? end + 1 : value + strlen(value);
-        if (n + (end - value) > 79)
+        if (n + (end - value) > WIDTH)
             n = printf("\n%10s", "") - 1;
         n += printf("%.*s", (int)(end - value), value);
     }
     return n;
 }
 
+/* The words of s from column n on, in lines of at most WIDTH columns that begin at `indent`. */
+static void print_words(const char *s, int n, int indent)
+{
+    while (*s) {
+        int len = (int)strcspn(s, " ");
+        if (n > indent && n + 1 + len > WIDTH)
+            n = printf("\n%*s", indent, "") - 1;
+        n += printf("%s%.*s", n > indent ? " " : "", len, s);
+        s += len + (s[len] == ' ');
+    }
+    puts("");
+}
+
 static void print_option(const struct opt *o)
 {
-    if (o->type == OPT_HEADING) {
-        printf("\n%s\n", o->help);
-        return;
-    }
     int n = o->letter ? printf("  -%c, --%s", o->letter, o->name) : printf("      --%s", o->name);
     const char *value = o->type == OPT_CHOICE ? o->choices : o->arg;
     if (o->type == OPT_SWITCH)
         n += printf("[=%s]", value);
     else if (o->type != OPT_FLAG && value)
         n = print_value(value, n + printf("="));
-    if (n > 30)
-        printf("\n%32s%s\n", "", o->help);
+    if (n > HELP_AT - 2)
+        printf("\n%*s", HELP_AT, "");
     else
-        printf("%*s%s\n", 32 - n, "", o->help);
+        printf("%*s", HELP_AT - n, "");
+    print_words(o->help, HELP_AT, HELP_AT);
 }
 
-static void print_help(const struct tool *t)
+/* Lines, each behind `indent` columns. */
+static void print_lines(const char *line, int indent)
 {
-    printf("%s - %s\n\nExamples:\n", t->name, t->about);
-    const char *line = t->examples;
     while (line && *line) {
-        size_t n = strcspn(line, "\n");
-        printf("  %.*s\n", (int)n, line);
+        int n = (int)strcspn(line, "\n");
+        printf("%*s%.*s\n", n ? indent : 0, "", n, line);
         line += n + (line[n] == '\n');
     }
-    printf("\nOptions:\n");
-    for (const struct opt *o = t->options; o->name; o++)
-        print_option(o);
-    printf("      --help                    this text; --help-man: as a manual page\n");
-    printf("      --version                 version, Unicode, commit\n");
-    if (t->notes)
-        printf("\n%s", t->notes);
+}
+
+/* A heading comes with the first of its options that is shown. */
+static void print_options(const struct opt *o, int all)
+{
+    const struct opt *heading = NULL;
+    int rare = 0;
+    for (; o->name; o++) {
+        if (o->type == OPT_HEADING) {
+            heading = o;
+            rare = o->rare;
+        } else if (all || !(rare || o->rare)) {
+            if (heading) {
+                puts("");
+                print_words(heading->help, 0, 0);
+            }
+            heading = NULL;
+            print_option(o);
+        }
+    }
+}
+
+static void print_help(const struct tool *t, int all)
+{
+    print_words(t->about, printf("%s -", t->name), 4);
+    puts("\nExamples:");
+    print_lines(t->examples, 2);
+    if (t->options->type != OPT_HEADING)
+        puts("\nOptions:");
+    print_options(t->options, all);
+    puts("      --help                the options most used");
+    puts("      --help-all            all options and notes; --help-man: as a manual page");
+    puts("      --version             version, Unicode version, commit");
+    if (!t->notes)
+        return;
+    puts("");
+    const char *end = strstr(t->notes, "\n\n");
+    if (all || !end)
+        print_lines(t->notes, 0);
+    else
+        printf("%.*s\n", (int)(end - t->notes), t->notes);
 }
 
 /* ---- a manual page ---- */
@@ -151,7 +197,7 @@ static void print_completion(const struct tool *t)
         if (o->type != OPT_HEADING)
             print_values(o);
     fputs("    esac\n    COMPREPLY=()\n    case $cur in\n"
-          "    -*) COMPREPLY=($(compgen -W '--help --version", stdout);
+          "    -*) COMPREPLY=($(compgen -W '--help --help-all --help-man --version", stdout);
     for (const struct opt *o = t->options; o->name; o++)
         if (o->type != OPT_HEADING)
             printf(" --%s", o->name);
@@ -165,5 +211,5 @@ void opt_print(const struct tool *t, const char *option)
     else if (!strcmp(option, "--help-completion"))
         print_completion(t);
     else
-        print_help(t);
+        print_help(t, !strcmp(option, "--help-all"));
 }

@@ -1,8 +1,7 @@
 /* opt.c - options from one table; see opt.h.
  *
- * Every number is parsed whole and range-checked here, so that no tool can meet "--seed 1e9x" or a
- * value that wrapped. The help text is made from the same rows that are parsed, so an option cannot
- * be there without being described.
+ * Every number is parsed as a whole and range-checked here: no tool sees "--seed 1e9x" or a value
+ * that wrapped. The help is printed from the same rows, so every option is described.
  */
 #include "lib/base/cli/opt.h"
 
@@ -20,7 +19,7 @@
 #include "lib/base/file.h"
 #include "lib/base/plain.h"
 
-enum { MAX_OPTIONS = 128, FIRST_CODE = 256 };
+enum { MAX_OPTIONS = 144, FIRST_CODE = 256, HELPS = 6 /* with the last, empty row */ };
 
 _Noreturn void opt_usage(const struct tool *t, const char *format, ...)
 {
@@ -34,7 +33,7 @@ _Noreturn void opt_usage(const struct tool *t, const char *format, ...)
     err_die(t->name, &e);
 }
 
-/* Whole-text integer with an optional K/M/G suffix. -1 when malformed or out of int64. */
+/* An integer, with an optional K/M/G suffix; -1: malformed, or beyond int64. */
 static int parse_int(const char *s, int suffix, int64_t *out)
 {
     char *end;
@@ -147,7 +146,7 @@ static int build(const struct tool *t, struct option *lo, char *so, const struct
     for (const struct opt *o = t->options; o->name; o++) {
         if (o->type == OPT_HEADING)
             continue;
-        if (n >= MAX_OPTIONS - 5)
+        if (n >= MAX_OPTIONS - HELPS)
             err_machine(__FILE__, __LINE__, "too many options in the table");
         by_code[n] = o;
         int bare = o->type == OPT_FLAG || o->type == OPT_WORD;
@@ -164,10 +163,11 @@ static int build(const struct tool *t, struct option *lo, char *so, const struct
     }
     so[s] = 0;
     lo[n] = (struct option){"help", no_argument, NULL, 'h'};
-    lo[n + 1] = (struct option){"help-man", no_argument, NULL, 'h'};
-    lo[n + 2] = (struct option){"help-completion", no_argument, NULL, 'h'};
-    lo[n + 3] = (struct option){"version", no_argument, NULL, 'V'};
-    lo[n + 4] = (struct option){0};
+    lo[n + 1] = (struct option){"help-all", no_argument, NULL, 'h'};
+    lo[n + 2] = (struct option){"help-man", no_argument, NULL, 'h'};
+    lo[n + 3] = (struct option){"help-completion", no_argument, NULL, 'h'};
+    lo[n + 4] = (struct option){"version", no_argument, NULL, 'V'};
+    lo[n + 5] = (struct option){0};
     return n;
 }
 
@@ -179,14 +179,14 @@ static const struct opt *find_letter(const struct tool *t, int letter)
     return NULL;
 }
 
-/* The option that a name may have meant. */
+/* " (did you mean NAME?)" of the option nearest to a name, or "". */
 static const char *hint_of(const struct tool *t, const char *name, const char *mark,
                            char hint[NEAR_HINT])
 {
     struct near n = {.got = name};
     for (const struct opt *o = t->options; o->name; o++)
         near_add(&n, o->name);
-    near_words(&n, *mark ? "help|version" : NULL);
+    near_words(&n, *mark ? "help|help-all|version" : NULL);
     return near_hint(&n, mark, hint);
 }
 
@@ -217,8 +217,8 @@ int opt_set(const struct tool *t, const char *name, const char *value, struct er
     return set_value(o, value, e);
 }
 
-/* getopt accepts unambiguous prefixes; this project does not, so that adding a flag never changes
- * what an old command line means. */
+/* getopt accepts unambiguous prefixes. This project does not: a new option must not change the
+ * meaning of an old command line. */
 static void refuse_abbreviation(const struct tool *t, const char *word, const char *name)
 {
     size_t n = strlen(name);
@@ -226,7 +226,7 @@ static void refuse_abbreviation(const struct tool *t, const char *word, const ch
         opt_usage(t, "unknown option '%s' (did you mean --%s?)", word, name);
 }
 
-/* --output names a file, and no operand is the one that it will replace. */
+/* Refuses an empty --output, and one that an operand names too. */
 static void check_output(const struct tool *t, char **operands)
 {
     const struct opt *o = t->options;

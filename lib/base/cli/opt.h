@@ -9,7 +9,7 @@
  *                            "gen-llada -m org/model < prompts.ndjson\n", NULL, options};
  *     int first = opt_parse(&t, argc, argv);   // argv[first..argc-1] are the operands
  *
- * No abbreviations, no bundled surprises: getopt_long does the scanning.
+ * getopt_long scans the command line; abbreviations of long options are refused.
  */
 #ifndef BASE_CLI_OPT_H
 #define BASE_CLI_OPT_H
@@ -22,12 +22,12 @@ enum opt_type {
     OPT_FLAG,   /* int *: set to 1 */
     OPT_INT,    /* int64_t *: decimal, lo..hi */
     OPT_REAL,   /* double *: finite, lo..hi */
-    OPT_SWITCH, /* const char **: "on", or what --NAME=TEXT says */
-    OPT_WORD,   /* const char **: `choices`, which is one word; takes no value */
+    OPT_SWITCH, /* const char **: "on", or TEXT of --NAME=TEXT */
+    OPT_WORD,   /* const char **: set to `choices`, which is one word; takes no value */
     OPT_TEXT,   /* const char ** */
     OPT_CHOICE, /* const char **: one of `choices` "a|b|c" */
     OPT_BYTES,  /* int64_t *: with suffix K, M, G (powers of 1024), lo..hi */
-    OPT_HEADING /* a line in --help, nothing to parse: `help` */
+    OPT_HEADING /* a line in --help, nothing to parse: `help`; if rare, all of its group is */
 };
 
 struct opt {
@@ -39,16 +39,18 @@ struct opt {
     const char *choices;
     const char *arg; /* name of the value in --help */
     const char *help;
+    int rare; /* 1: in --help-all, in the manual and in the completion only */
 };
 
 struct tool {
     const char *name, *about; /* "gen-llada", one sentence: in -> out */
     const char *examples;     /* whole lines, each ended by \n; printed first */
-    const char *notes;        /* printed last: definitions, what is inside the clock; or NULL */
+    const char *notes;        /* printed last, or NULL; lines of at most 80 columns. The first
+                               * paragraph is in --help, the others in --help-all */
     const struct opt *options;
 };
 
-/* Flags that mean the same in every tool. */
+/* Options with the same meaning in every tool. */
 struct common {
     int64_t seed;         /* --seed N, default 0 */
     int64_t limit;        /* --limit N records, default 0 = all */
@@ -57,53 +59,38 @@ struct common {
     const char *progress; /* auto | always | never */
     int quiet, verbose, no_meta;
 };
-#define COMMON_DEFAULTS                                                                            \
-    {                                                                                              \
-        .output = "-", .run = "local", .progress = "auto"                                          \
-    }
+#define COMMON_DEFAULTS {.output = "-", .run = "local", .progress = "auto"}
 #define OPT_COMMON(c)                                                                              \
     {.type = OPT_HEADING, .name = "", .help = "Common to all tools:"},                             \
-        {"output",    'o',           OPT_TEXT,                                                     \
-         &(c).output, .arg = "FILE", .help = "write here, not to standard output"},                \
-        {"seed",     0,                                                                            \
-         OPT_INT,    &(c).seed,                                                                    \
-         0,          9007199254740991.0,                                                           \
-         .arg = "N", .help = "seed of every random choice (0)"},                                   \
-        {"limit",    0,                                                                            \
-         OPT_INT,    &(c).limit,                                                                   \
-         0,          9007199254740991.0,                                                           \
-         .arg = "N", .help = "stop after N input records (0: all)"},                               \
-        {"run",         0,                                                                         \
-         OPT_TEXT,      &(c).run,                                                                  \
-         .arg = "NAME", .help = "name of the run, kept in each record"},                           \
-        {"no-meta", 0, OPT_FLAG, &(c).no_meta,                                                     \
-         .help = "no meta and end records (for golden tests)"},                                    \
-        {"progress",                                                                               \
-         0,                                                                                        \
-         OPT_CHOICE,                                                                               \
-         &(c).progress,                                                                            \
-         .choices = "auto|always|never",                                                           \
-         .arg = "WHEN",                                                                            \
-         .help = "progress line on standard error (auto)"},                                        \
-        {"quiet", 'q', OPT_FLAG, &(c).quiet, .help = "errors only"},                               \
-    {                                                                                              \
-        "verbose", 'v', OPT_FLAG, &(c).verbose, .help = "more on standard error"                   \
-    }
+    {"output", 'o', OPT_TEXT, &(c).output, .arg = "FILE",                                          \
+     .help = "output file (standard output)"},                                                     \
+    {"seed", 0, OPT_INT, &(c).seed, 0, 9007199254740991.0, .arg = "N",                             \
+     .help = "seed of all random choices (0)"},                                                    \
+    {"limit", 0, OPT_INT, &(c).limit, 0, 9007199254740991.0, .arg = "N",                           \
+     .help = "stop after N input records (0: all)"},                                               \
+    {"run", 0, OPT_TEXT, &(c).run, .arg = "NAME", .rare = 1,                                       \
+     .help = "name of the run, in each record (local)"},                                           \
+    {"no-meta", 0, OPT_FLAG, &(c).no_meta, .rare = 1,                                              \
+     .help = "write no meta and end records (for tests)"},                                         \
+    {"progress", 0, OPT_CHOICE, &(c).progress, .choices = "auto|always|never", .arg = "WHEN",      \
+     .help = "show progress on standard error (auto: on a terminal)"},                             \
+    {"quiet", 'q', OPT_FLAG, &(c).quiet, .help = "print errors only"},                             \
+    {"verbose", 'v', OPT_FLAG, &(c).verbose, .help = "print more on standard error"}
 
-/* Sets the option of that name as the command line would, for options that stand elsewhere: what
- * opt_parse reads after that wins. A flag or a word takes on or off. Keeps `value` where the row's
- * value is a text. -1: EXIT_BAD_USAGE, there is none (with the nearest name), or not this value. */
+/* Sets an option as the command line would, for options from a file; a later opt_parse wins. A flag
+ * or a word takes on or off. `value` must live as long as the option if it is a text. -1:
+ * EXIT_BAD_USAGE, unknown option (names the nearest one) or bad value. */
 int opt_set(const struct tool *t, const char *name, const char *value, struct err *e);
 
-/* Parses; prints and exits 0 on --help, --help-man, --help-completion and --version, exits 64 with
- * one line on bad usage (name of the option, what was expected, what it got; an operand that is
- * also the file of --output).
+/* Parses; prints and exits 0 on --help, --help-all, --help-man, --help-completion and --version.
+ * Exits 64 with one line on bad usage: the option, the expected values, the value given; also if
+ * an operand is the file of --output.
  * Returns the index of the first operand. */
 int opt_parse(const struct tool *t, int argc, char **argv);
 
-/* The page that `option` names: "--help", "--help-man" (the same as a manual page, for man), or
- * "--help-completion" (a bash script that completes the tool's options and their values). All come
- * from the table of options. */
+/* Prints what `option` names: "--help" (the options most used), "--help-all", "--help-man" (all of
+ * it as a manual page), or "--help-completion" (a bash script that completes the options and their
+ * values). */
 void opt_print(const struct tool *t, const char *option);
 
 /* "tool: message (try 'tool --help')" and exit 64: for constraints between options. */

@@ -1,7 +1,5 @@
-/* progress.c - a line that says how far a tool is; see progress.h.
- *
- * The rate is the mean since the start, not of the last moments: work comes in batches, and a
- * forecast that jumps with every batch helps nobody.
+/* progress.c - see progress.h. The rate is the mean since the start: work comes in batches, and a
+ * rate of the last moments would jump with each of them.
  */
 #include "lib/base/cli/progress.h"
 

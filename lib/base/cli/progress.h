@@ -1,4 +1,4 @@
-/* progress.h - one line on standard error that says how far a tool is. */
+/* progress.h - the progress line on standard error. */
 #ifndef BASE_CLI_PROGRESS_H
 #define BASE_CLI_PROGRESS_H
 
@@ -18,7 +18,7 @@ struct progress {
 void progress_start(struct progress *p, const struct log *l, const char *when, const char *unit,
                     int64_t total);
 void progress_at(struct progress *p, int64_t done, const char *extra); /* extra may be NULL */
-/* Within a piece of work: `part` is what is done of it, in units. */
+/* `part`: the share of the current unit that is done. */
 void progress_within(struct progress *p, int64_t done, double part, const char *extra);
 void progress_end(struct progress *p); /* clears the line */
 

@@ -124,10 +124,11 @@ static size_t extra_options(struct decoder_extras *to, struct opt *options)
 {
     options[0] = (struct opt){
         .name = "commit-trace", .type = OPT_TEXT, .to = &to->commit_trace, .arg = "FILE",
+        .rare = 1,
         .help = "generation records whose commit_tokens --unmask replay repeats"};
     options[1] = (struct opt){
         .name = "early-quant", .type = OPT_CHOICE, .to = &to->early_quant,
-        .choices = "none|" DTYPE_QUANTIZED,
+        .choices = "none|" DTYPE_QUANTIZED, .rare = 1,
         .help = "--quant of the first --early-steps steps; both formats are in memory"};
     return 2;
 }

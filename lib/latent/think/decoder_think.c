@@ -125,8 +125,10 @@ static void close_prior(struct latent_source *l)
 static size_t extra_options(struct decoder_extras *to, struct opt *options)
 {
     options[0] = (struct opt){.name = "z-file", .type = OPT_TEXT, .to = &to->z_file,
-                              .arg = "FILE", .help = "records with the latents for --z file"};
+                              .arg = "FILE", .rare = 1,
+                              .help = "records with the latents for --z file"};
     options[1] = (struct opt){.name = "keep-latents", .type = OPT_FLAG, .to = &to->keep_latents,
+                              .rare = 1,
                               .help = "write the latents into the records, for --z-file"};
     return 2;
 }

@@ -1,0 +1,45 @@
+/* scoring.h - the loop of the tools that score responses: reads generation records, writes the
+ * qualities of each response, then the summaries of each configuration.
+ *
+ * A tool sets the first part of struct scoring, parses its options into it and calls scoring_run().
+ */
+#ifndef ANALYSIS_SCORE_SCORING_H
+#define ANALYSIS_SCORE_SCORING_H
+
+#include "lib/analysis/score/responses.h"
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/opt.h"
+#include "lib/base/cli/progress.h"
+#include "lib/record/rec.h"
+#include "lib/record/take.h"
+
+enum { SCORING_WIDTH = 32 };
+
+struct scoring {
+    const char *const *metric; /* the names of the first `metrics` numbers of a response */
+    size_t metrics;
+    int whole;         /* 1: these numbers are integers in records */
+    void *ctx;         /* first argument of the functions below */
+    int (*load)(void *ctx, struct err *e); /* before the output is opened; NULL: nothing to load */
+    /* v[responses.width] of a response whose weights are not random. -1: *e */
+    int (*score)(void *ctx, const json_t *record, const struct response *of, double *v,
+                 struct err *e);
+    int (*summarize)(void *ctx, size_t group, struct err *e); /* writes to `out`. -1: *e */
+    struct responses responses; /* `wanted`, `width` (at most SCORING_WIDTH) and `also` */
+    struct common common;
+    int64_t max_failed;
+
+    struct log log;
+    struct rec_writer out;
+    struct take seen;
+    struct progress progress;
+    struct buf members; /* of the record at hand */
+};
+
+/* Returns the exit code of the tool; -1: *e. Operands are argv[first..argc-1]. */
+int scoring_run(struct scoring *s, const char *tool, int argc, char **argv, int first,
+                struct err *e);
+/* Writes a summary for each metric: a mean over texts. -1: *e. */
+int scoring_means(struct scoring *s, size_t group, struct err *e);
+
+#endif
