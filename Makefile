@@ -95,7 +95,7 @@ LIB_SRC := $(filter-out lib/base/version.c kernels/peak-% kernels/amx-% lib/trai
            $(wildcard kernels/ref/*.c kernels/cuda/device/segments.c)
 # Levels named amx are products by tiles, and what runs through them; all else is that of a level
 # below, their base (kernels/cpu/level.h).
-AMX_SRC := $(wildcard kernels/cpu/amx/*.c) $(patsubst %,kernels/cpu/%.c,gemm head ops \
+AMX_SRC := $(wildcard kernels/cpu/amx/*.c) $(patsubst %,kernels/cpu/%.c,gemm head cpu_ops \
                attention/attention attention/attention-back)
 CPU_SRC := $(filter-out kernels/cpu/amx/%,$(wildcard kernels/cpu/*.c kernels/cpu/*/*.c))
 level_obj = $(patsubst kernels/%.c,$(BUILD)/obj/kernels/$(1)/%.o, \

@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "kernels/ops.h"
-#include "kernels/order/table.h"
-#include "kernels/unmask/table.h"
+#include "kernels/order/orders.h"
+#include "kernels/unmask/rules.h"
 #include "lib/base/philox.h"
 
 enum { ADVANCE_STOPS = 33 }; /* ids that end a text: CONFIG_MAX_EOS and end-of-turn */

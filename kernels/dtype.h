@@ -4,7 +4,7 @@
  *
  * What the codes of a quantized format mean is defined in kernels/quant.h. A further one is a row
  * here, its definition (kernels/quant-NAME.c), and a file with its kernels in each back end that
- * has it: kernels/ref/mat.c, kernels/cpu/format/format_NAME.c,
+ * has it: kernels/ref/ref_mat.c, kernels/cpu/format/format_NAME.c,
  * kernels/cuda/weights/format_NAME.cuh. Formats that differ in a table or in how scales are kept
  * share these files: those of blocks of 16 levels do.
  */

@@ -40,6 +40,19 @@ void host_store_arrive(struct backend *b, struct store *s);
 void host_store_rows(struct backend *b, struct store *s, size_t block, const void *from,
                      const struct store_rows *r);
 
+/* The slots of struct ops that ref and cpu fill alike. The file that uses it includes
+ * kernels/advance.h and kernels/reuse.h too. */
+#define HOST_OPS                                                                                  \
+    .depth = 1, .alloc = host_alloc, .free = host_free, .room = host_room, .write = host_copy,    \
+    .read = host_copy, .copy = host_copy, .clear = host_clear, .mirror = host_mirror,             \
+    .mirror_free = host_mirror_free, .fetch = host_copy, .run = host_run,                         \
+    .event_record = host_event_record, .event_wait = host_event_wait,                             \
+    .store_open = host_store_open, .store_close = host_store_close, .store_put = host_store_put,  \
+    .stage = host_store_stage, .arrive = host_store_arrive, .store_rows = host_store_rows,        \
+    .act_dtype = host_act_dtype, .qkv_work = host_qkv_work,                                       \
+    .advance_texts = host_advance_texts, .advance_canvases = host_advance_canvases,               \
+    .choose = host_choose, .settle = host_settle, .sift = host_sift
+
 /* cache[slot[t], :] = x[t, :], rows of n values of `dtype` (F32 or BF16); slot NULL: slot t. */
 typedef void host_store(struct backend *b, void *cache, enum dtype dtype, const float *x,
                         const int32_t *slot, size_t T, size_t n);

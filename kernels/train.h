@@ -66,6 +66,11 @@ struct removal_back;
 enum { SQUARES_PARTS = 64 };
 
 struct train_ops {
+    /* n products c = a b^T, one after the other: struct gemm. A factor that the product before has
+     * too is made ready once, so that one must not write it. work: gemm_work(...) bytes for the
+     * most M, N and K among them. */
+    void (*gemm)(struct backend *b, const struct gemm *g, size_t n, void *work);
+    size_t (*gemm_work)(const struct backend *b, size_t M, size_t N, size_t K);
     /* dx[T, D] += gradient of rmsnorm's input; dg[D] += gradient of the gain, NULL: not wanted.
      * work: 2 T floats. */
     void (*rmsnorm_back)(struct backend *b, float *dx, float *dg, const float *dy, const float *x,

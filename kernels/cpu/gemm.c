@@ -20,7 +20,7 @@
 #include <assert.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/format/cpu_format.h"
 #include "kernels/cpu/vectors/transpose.h"
 
 #include DENSE
@@ -45,7 +45,7 @@ struct strips {
     uint32_t *to;                 /* [count][words][width] */
 };
 
-struct job {
+struct gemm_call {
     const struct gemm *g;
     const struct cutting *cut;
     struct strips a, b;
@@ -289,13 +289,13 @@ static void tile_pairs(size_t rows, float *sums, const uint32_t *a, const uint32
 }
 
 /* Where in c and plus row i of a strip of a begins, in a strip of b. */
-static size_t place(const struct job *j, size_t strip, size_t i, size_t panel)
+static size_t place(const struct gemm_call *j, size_t strip, size_t i, size_t panel)
 {
     return (first_row(&j->a, strip) + i) * j->g->ldc + first_row(&j->b, panel);
 }
 
 /* Asks for what store_tile will read and write. */
-static void fetch_tile(const struct job *j, size_t strip, size_t panel)
+static void fetch_tile(const struct gemm_call *j, size_t strip, size_t panel)
 {
     for (size_t i = 0; i < rows_of(&j->a, strip); i++)
         for (size_t k = 0; k < PANEL; k += LINE) {
@@ -306,7 +306,7 @@ static void fetch_tile(const struct job *j, size_t strip, size_t panel)
 }
 
 /* c (+ plus) for one tile of sums. */
-static void store_tile(const struct job *j, size_t strip, size_t panel, const float *sums)
+static void store_tile(const struct gemm_call *j, size_t strip, size_t panel, const float *sums)
 {
     const size_t cols = rows_of(&j->b, panel);
     for (size_t i = 0; i < rows_of(&j->a, strip); i++, sums += PANEL) {
@@ -321,8 +321,8 @@ static void store_tile(const struct job *j, size_t strip, size_t panel, const fl
 }
 
 /* sums of `count` strips of a from strip i on, by a panel: n words from word w on. */
-static void multiply_strips(const struct job *j, size_t i, size_t count, size_t panel, size_t w,
-                            size_t n, float *sums)
+static void multiply_strips(const struct gemm_call *j, size_t i, size_t count, size_t panel,
+                            size_t w, size_t n, float *sums)
 {
     const struct strips *s = &j->a;
     const uint32_t *a = s->to + (i * s->words + w) * (size_t)s->width;
@@ -335,7 +335,7 @@ static void multiply_strips(const struct job *j, size_t i, size_t count, size_t 
         tile_floats(rows_of(s, i), sums, a, b, n, w > 0);
 }
 
-static void one_cell(const struct job *j, size_t chunk, size_t panel)
+static void one_cell(const struct gemm_call *j, size_t chunk, size_t panel)
 {
     _Alignas(64) float all[CELL_STRIPS * MOST_ROWS * PANEL];
     const struct strips *a = &j->a;
@@ -359,7 +359,7 @@ static void one_cell(const struct job *j, size_t chunk, size_t panel)
 static void cells(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct job *j = ctx;
+    const struct gemm_call *j = ctx;
     if (j->a.tiles)
         tiled_begin();
     for (size_t i = begin; i < end; i++)
@@ -398,7 +398,7 @@ static size_t strips_bytes(size_t rows, size_t width, size_t K, enum dtype dtype
     return memory_rounded(up(rows, width) * words_of(K, dtype == DTYPE_BF16) * sizeof(uint32_t));
 }
 
-static void multiply(struct backend *b, struct job *j)
+static void multiply(struct backend *b, struct gemm_call *j)
 {
     size_t strip = (size_t)j->a.width * j->a.words * sizeof(uint32_t) + 1;
     size_t most = least(CELL_STRIPS, j->cut->cell / strip + 1);
@@ -408,7 +408,7 @@ static void multiply(struct backend *b, struct job *j)
 
 void OWN_CPU(gemm)(struct backend *b, const struct gemm *g, size_t n, void *work)
 {
-    struct job last = {0};
+    struct gemm_call last = {0};
     size_t beside = 0;
     for (size_t i = 0; i < n; i++) {
         size_t rows = (size_t)cutting_of(g[i].dtype)->rows;
@@ -416,7 +416,7 @@ void OWN_CPU(gemm)(struct backend *b, const struct gemm *g, size_t n, void *work
         beside = bytes > beside ? bytes : beside;
     }
     for (; n > 0; n--, g++) {
-        struct job j = {.g = g, .cut = cutting_of(g->dtype)};
+        struct gemm_call j = {.g = g, .cut = cutting_of(g->dtype)};
         j.a = strips_of(g, g->a, g->M, j.cut->rows, work);
         j.a.tiles = j.cut == &by_tiles;
         j.b = strips_of(g, g->b, g->N, PANEL, (char *)work + beside);

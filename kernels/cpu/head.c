@@ -1,10 +1,10 @@
 /* head.c - the output layer as one streaming pass over the vocabulary.
  *
- * The vocabulary is cut into chunks of CHUNK ids, whatever the number of threads. A chunk's logits
- * for ROWS rows live in the worker's scratch only; what survives is one `struct part` per (row,
- * chunk). Parts are then merged in chunk order, so the answer has the same bits at every thread
- * count. With head_query.dense the chunks of all rows lie side by side before the first is reduced:
- * the same numbers in the same order.
+ * The vocabulary is cut into chunks of CHUNK ids, at any number of threads. The logits of a chunk
+ * for ROWS rows exist only in the worker's scratch; one `struct head_part` per (row, chunk) is
+ * kept. Parts are merged in chunk order, so the answer has the same bits at every number of
+ * threads. With head_query.dense the logits of all chunks and rows are stored before the first is
+ * reduced: the same numbers in the same order.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 enum { CHUNK = 1024, ROWS = 10 * TILE_ROWS, GROUP = 4 };
 
-struct part {
+struct head_part {
     double score, sum, weighted, target; /* best noisy score; sum e^(l-max); sum e^(l-max)(l-max) */
     float max, best, next, chosen;       /* of the softmax; two best logits; logit of `id` */
     int32_t id, best_id, next_id, bad;
@@ -36,7 +36,7 @@ struct head_job {
     size_t R, chunks;
     const struct head_query *q;
     float *logits;
-    struct part *parts; /* [R, chunks] */
+    struct head_part *parts; /* [R, chunks] */
     struct contrast *contrasts; /* [R, chunks] */
     float *tiles;       /* per worker: [2, ROWS, CHUNK]; dense: of each chunk [1 or 2, R, CHUNK] */
     char *x_packed, *xu_packed;
@@ -58,7 +58,7 @@ size_t OWN_CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V,
     size_t packed =
         packed_all(R, OWN_CPU(packed_most)(ROWS, D), OWN_CPU(packed_most)(R % ROWS, D));
     return tile_bytes(b, R, chunks, dense) + 2 * packed +
-           R * chunks * (sizeof(struct part) + sizeof(struct contrast));
+           R * chunks * (sizeof(struct head_part) + sizeof(struct contrast));
 }
 
 /* The lowest id whose logit is `value`; -1: none. From the end, so that the lowest stays. */
@@ -95,7 +95,7 @@ INLINE void top_add(struct top *t, vec x)
 }
 
 /* The two best logits; returns 1 when one is not finite. */
-static int top_two(const float *l, size_t n, struct part *p)
+static int top_two(const float *l, size_t n, struct head_part *p)
 {
     vec low = splat(-INFINITY);
     struct top t[2] = {{low, low, {0}}, {low, low, {0}}};
@@ -125,7 +125,7 @@ static int top_two(const float *l, size_t n, struct part *p)
 }
 
 /* Lowest ids first among equals; ids are relative to the chunk. */
-static void top_ids(const float *l, size_t n, struct part *p)
+static void top_ids(const float *l, size_t n, struct head_part *p)
 {
     p->best_id = find(l, n, p->best);
     p->next_id =
@@ -139,7 +139,7 @@ static double noisy(const struct head_query *q, size_t r, size_t id, float logit
 
 /* Takes id v when its noisy score is better, or as good and the id lower. */
 static void race(const struct head_query *q, size_t r, size_t first, const float *l, size_t v,
-                 struct part *p)
+                 struct head_part *p)
 {
     if (l[v] == -INFINITY)
         return;
@@ -153,7 +153,7 @@ static void race(const struct head_query *q, size_t r, size_t first, const float
 /* The best noisy score of a chunk. The best logit runs first: few others can still beat it. What
  * they would need is known for noise in double alone; with other kinds all run. */
 static void race_all(const struct head_query *q, size_t r, size_t first, const float *l, size_t n,
-                     struct part *p)
+                     struct head_part *p)
 {
     race(q, r, first, l, (size_t)p->best_id, p);
     struct bar bar = bar_at(p->score, q->temperature);
@@ -174,7 +174,7 @@ static void race_all(const struct head_query *q, size_t r, size_t first, const f
 
 /* The chosen id: the best logit, or the best noisy score at a temperature. */
 static void choose(const struct head_query *q, size_t r, size_t first, const float *l, size_t n,
-                   struct part *p)
+                   struct head_part *p)
 {
     p->id = p->best == -INFINITY ? -1 : p->best_id;
     p->score = p->best;
@@ -187,7 +187,7 @@ static void choose(const struct head_query *q, size_t r, size_t first, const flo
 
 /* Sums for the softmax over what is not quiet, relative to p->max; l is -inf to a multiple of
  * GROUP vectors. A group is summed in float, the groups in double. */
-static void sums(const float *l, size_t n, struct part *p)
+static void sums(const float *l, size_t n, struct head_part *p)
 {
     p->sum = p->weighted = 0;
     if (p->max == -INFINITY)
@@ -223,9 +223,9 @@ static size_t silence(float *l, size_t first, size_t n, const int32_t *ids, size
 static void reduce(const struct head_job *j, size_t r, size_t chunk, float *l, size_t n)
 {
     const struct head_query *q = j->q;
-    struct part *p = &j->parts[r * j->chunks + chunk];
+    struct head_part *p = &j->parts[r * j->chunks + chunk];
     size_t first = chunk * CHUNK;
-    *p = (struct part){.target = -INFINITY};
+    *p = (struct head_part){.target = -INFINITY};
     for (size_t v = n; v % (GROUP * LANES); v++)
         l[v] = -INFINITY;
     p->bad = top_two(l, n, p); /* before the bans: a banned NaN is as bad */
@@ -255,7 +255,7 @@ static void contrast_row(const struct head_job *j, size_t r, size_t chunk, const
     const struct head_query *q = j->q;
     float max = j->parts[r * j->chunks + chunk].max;
     struct contrast *c = &j->contrasts[r * j->chunks + chunk];
-    struct part was = {0};
+    struct head_part was = {0};
     vecd cross = {0};
     for (size_t v = n; v % (GROUP * LANES); v++)
         u[v] = -INFINITY;
@@ -364,7 +364,7 @@ static void dense_answers(void *ctx, size_t begin, size_t end, size_t worker)
 }
 
 /* Puts `value`, `id` into the pair (best, next) when it belongs there; earlier ids win ties. */
-static void offer(struct part *p, float value, int32_t id)
+static void offer(struct head_part *p, float value, int32_t id)
 {
     if (id < 0)
         return;
@@ -381,13 +381,13 @@ static void offer(struct part *p, float value, int32_t id)
 
 static void merge(const struct head_job *j, size_t r, struct head_row *out)
 {
-    struct part all = {
+    struct head_part all = {
         .max = -INFINITY, .id = -1, .best_id = -1, .next_id = -1, .target = -INFINITY};
-    const struct part *parts = j->parts + r * j->chunks;
+    const struct head_part *parts = j->parts + r * j->chunks;
     for (size_t c = 0; c < j->chunks; c++)
         all.max = parts[c].max > all.max ? parts[c].max : all.max;
     for (size_t c = 0; c < j->chunks; c++) {
-        const struct part *p = &parts[c];
+        const struct head_part *p = &parts[c];
         all.bad |= p->bad;
         offer(&all, p->best, p->best_id);
         offer(&all, p->next, p->next_id);
@@ -420,7 +420,7 @@ static void merge(const struct head_job *j, size_t r, struct head_row *out)
 /* sum p (l - l') - (lse - lse'). */
 static float divergence(const struct head_job *j, size_t r)
 {
-    const struct part *p = j->parts + r * j->chunks;
+    const struct head_part *p = j->parts + r * j->chunks;
     const struct contrast *c = j->contrasts + r * j->chunks;
     double sum = 0, was = 0, cross = 0;
     float max = -INFINITY, was_max = -INFINITY;
@@ -453,7 +453,7 @@ void OWN_CPU(head)(struct backend *b, const struct mat *w, const act *x, const a
         packed_all(R, OWN_CPU(packed_bytes)(w, ROWS), OWN_CPU(packed_bytes)(w, R % ROWS));
     j.x_packed = (char *)work + tile_bytes(b, R, j.chunks, q->dense ? 1 + (xu != NULL) : 0);
     j.xu_packed = j.x_packed + packed;
-    j.parts = (struct part *)(void *)(j.xu_packed + packed);
+    j.parts = (struct head_part *)(void *)(j.xu_packed + packed);
     j.contrasts = (struct contrast *)(void *)(j.parts + R * j.chunks);
     pack_x(&j, j.x_packed, x);
     if (xu)

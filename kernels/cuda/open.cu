@@ -214,8 +214,8 @@ static void describe(struct backend *b, int index)
 static void open_parts(struct backend *b, int patience)
 {
     struct device *d = device_of(b);
-    d->watch = watch_new(patience);
-    watch_start(d->watch);
+    d->watch = watchdog_new(patience);
+    watchdog_start(d->watch);
     CHECK(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking));
     d->segments = alloc_open(b);
     transfer_open(b);
@@ -228,7 +228,7 @@ static void open_parts(struct backend *b, int patience)
 __attribute__((visibility("default"))) int crossover_cuda_open(struct backend *b, int index,
                                                                struct err *e)
 {
-    int n, patience = watch_seconds(getenv("CROSSOVER_WATCHDOG_S"));
+    int n, patience = watchdog_seconds(getenv("CROSSOVER_WATCHDOG_S"));
     err_share(b->witness);
     if (patience < 0)
         return err_set(e, EXIT_BAD_USAGE, "CROSSOVER_WATCHDOG_S: expected seconds (0: never), got "
@@ -257,7 +257,7 @@ void cuda_close(struct backend *b)
     transfer_close(b);
     segments_delete(d->segments);
     CHECK(cudaStreamDestroy(d->stream));
-    watch_free(d->watch);
+    watchdog_free(d->watch);
     free(d);
     b->device = NULL;
 }

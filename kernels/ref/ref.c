@@ -9,10 +9,7 @@
 #include "kernels/gumbel.h"
 #include "kernels/host.h"
 #include "kernels/quant.h"
-#include "kernels/ref/mat.h"
-#include "kernels/ref/mixing.h"
-#include "kernels/ref/train.h"
-#include "kernels/ref/wkv.h"
+#include "kernels/ref/ref.h"
 #include "kernels/reuse.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -40,31 +37,6 @@ static void rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row,
     const float *from = x;
     for (size_t t = 0; t < T; t++)
         norm_row((float *)y + t * D, from + (row ? (size_t)row[t] : t) * D, gain, D, eps);
-}
-
-static double factor(const struct factor *f, size_t i, size_t k, enum dtype dtype)
-{
-    float x = f->x[i * f->row + k * f->step];
-    return dtype == DTYPE_BF16 ? bf16_float(bf16_of(x)) : x;
-}
-
-static void gemm(struct backend *b, const struct gemm *g, size_t n, void *work)
-{
-    (void)b, (void)work;
-    for (; n > 0; n--, g++)
-        for (size_t i = 0; i < g->M; i++)
-            for (size_t j = 0; j < g->N; j++) {
-                double sum = g->plus ? g->plus[i * g->ldc + j] : 0;
-                for (size_t k = 0; k < g->K; k++)
-                    sum += factor(&g->a, i, k, g->dtype) * factor(&g->b, j, k, g->dtype);
-                g->c[i * g->ldc + j] = (float)sum;
-            }
-}
-
-static size_t gemm_work(const struct backend *b, size_t M, size_t N, size_t K)
-{
-    (void)b, (void)M, (void)N, (void)K;
-    return 0;
 }
 
 /* The rows that a product reads, normalized in `work` where there is a gain. */
@@ -367,51 +339,7 @@ static void head(struct backend *b, const struct mat *w, const act *x, const act
     }
 }
 
-const struct ops ops_ref = {
-    .name = "ref",
-    .level = "portable",
-    .depth = 1,
-    .alloc = host_alloc,
-    .free = host_free,
-    .room = host_room,
-    .write = host_copy,
-    .read = host_copy,
-    .copy = host_copy,
-    .clear = host_clear,
-    .mirror = host_mirror,
-    .mirror_free = host_mirror_free,
-    .fetch = host_copy,
-    .run = host_run,
-    .event_record = host_event_record,
-    .event_wait = host_event_wait,
-    .store_open = host_store_open,
-    .store_close = host_store_close,
-    .store_put = host_store_put,
-    .stage = host_store_stage,
-    .arrive = host_store_arrive,
-    .store_rows = host_store_rows,
-    .act_dtype = host_act_dtype,
-    .refuses = refuses,
-    .mat_make = ref_mat_make,
-    .mat_free = ref_mat_free,
-    .mat_bytes = ref_mat_bytes,
-    .embed = ref_embed,
-    .rope_table = rope_table,
-    .qkv = qkv,
-    .qkv_work = host_qkv_work,
-    .attention = attention,
-    .attention_work = attention_work,
-    .matmul = matmul,
-    .gated = gated,
-    .matmul_work = matmul_work,
-    .rmsnorm = rmsnorm,
-    .head = head,
-    .head_work = head_work,
-    .advance_texts = host_advance_texts,
-    .advance_canvases = host_advance_canvases,
-    .choose = host_choose,
-    .settle = host_settle,
-    .sift = host_sift,
+static const struct mixing_ops ref_mixing = {
     .wkv = ref_wkv,
     .wkv_work = ref_wkv_work,
     .wkv_back = ref_wkv_back,
@@ -420,9 +348,29 @@ const struct ops ops_ref = {
     .squash = ref_squash,
     .removal = ref_removal,
     .heads_out = ref_heads_out,
-    .train = &ref_train,
-    .gemm = gemm,
-    .gemm_work = gemm_work,
+};
+
+const struct ops ops_ref = {
+    HOST_OPS,
+    .name = "ref",
+    .level = "portable",
+    .refuses = refuses,
+    .mat_make = ref_mat_make,
+    .mat_free = ref_mat_free,
+    .mat_bytes = ref_mat_bytes,
+    .embed = ref_embed,
+    .rope_table = rope_table,
+    .qkv = qkv,
+    .attention = attention,
+    .attention_work = attention_work,
+    .matmul = matmul,
+    .gated = gated,
+    .matmul_work = matmul_work,
     .rope = rope,
     .swiglu = swiglu,
+    .rmsnorm = rmsnorm,
+    .head = head,
+    .head_work = head_work,
+    .mixing = &ref_mixing,
+    .train = &ref_train,
 };

@@ -5,6 +5,7 @@
  */
 #include "lib/network/estimate.h"
 
+#include "kernels/mixing.h"
 #include "lib/network/kv.h"
 
 static size_t larger(size_t a, size_t b)
@@ -49,7 +50,7 @@ static size_t mixing_scratch(const struct network *n, const struct work_size *s)
     size_t HE = c->heads * c->head_dim, D = c->width, N = tile(n, s);
     if (!config_recurs(c))
         return 0;
-    return larger(larger(ops->wkv_work(n->backend, s->seqs, s->rows, c->heads, c->head_dim),
+    return larger(larger(ops->mixing->wkv_work(n->backend, s->seqs, s->rows, c->heads, c->head_dim),
                          ops->matmul_work(n->backend, N, D, larger(HE, c->rank))),
                   ops->matmul_work(n->backend, N, c->rank, larger(D, HE)));
 }

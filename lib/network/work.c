@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "kernels/mixing.h"
 #include "lib/base/mem.h"
 
 enum { ALIGN = 256 };
@@ -78,7 +79,7 @@ static size_t mixing_scratch(const struct network *n, const struct work_size *s)
     const struct ops *ops = n->backend->ops;
     struct backend *b = n->backend;
     size_t D = c->width, HE = c->heads * c->head_dim, tile = work_tile(n, s);
-    size_t most = ops->wkv_work(b, s->seqs, s->rows, c->heads, c->head_dim);
+    size_t most = ops->mixing->wkv_work(b, s->seqs, s->rows, c->heads, c->head_dim);
     most = larger(most, ops->matmul_work(b, tile, D, larger(HE, c->rank)));
     return larger(most, ops->matmul_work(b, tile, c->rank, larger(D, HE)));
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/mixing.h"
 #include "kernels/wkv.h"
 #include "lib/checkpoint/synth.h"
 #include "lib/base/mem.h"
@@ -41,7 +42,7 @@ static void call_whole(void *ctx, size_t i)
 {
     struct run *r = ctx;
     (void)i;
-    r->bench->backend->ops->wkv(r->bench->backend, &r->a, r->work);
+    r->bench->backend->ops->mixing->wkv(r->bench->backend, &r->a, r->work);
 }
 
 static void call_each(void *ctx, size_t i)
@@ -52,7 +53,7 @@ static void call_each(void *ctx, size_t i)
     a.in.max_rows = 1;
     for (size_t t = 0; t < r->rows; t++) {
         a.in.seqs = r->each + t * a.in.n_seqs;
-        r->bench->backend->ops->wkv(r->bench->backend, &a, r->work);
+        r->bench->backend->ops->mixing->wkv(r->bench->backend, &a, r->work);
     }
 }
 
@@ -60,7 +61,7 @@ static void call_back(void *ctx, size_t i)
 {
     struct run *r = ctx;
     (void)i;
-    r->bench->backend->ops->wkv_back(r->bench->backend, &r->back, r->work);
+    r->bench->backend->ops->mixing->wkv_back(r->bench->backend, &r->back, r->work);
 }
 
 /* As a trained network has them: decays of 0.5 to 1, a unit vector a of every head, b its part. */
@@ -171,8 +172,8 @@ static int run_case(struct bench *b, const struct pair *pair, size_t H, int kind
     d[INPUTS] = zeros(b, H * E);
     struct attn_seq *seqs = lists(b, c);
     float *state = zeros(b, states), *y = zeros(b, n);
-    size_t forward = ops->wkv_work(b->backend, c->seqs, c->rows, H, E);
-    size_t back = ops->wkv_back_work(b->backend, c->seqs, c->rows, H, E);
+    size_t forward = ops->mixing->wkv_work(b->backend, c->seqs, c->rows, H, E);
+    size_t back = ops->mixing->wkv_back_work(b->backend, c->seqs, c->rows, H, E);
     r.work = ops->alloc(b->backend, forward > back ? forward : back, MEMORY_ACTIVATIONS);
     r.each = seqs + c->seqs;
     r.a = (struct wkv){{x[R], x[W], x[K], x[V], seven ? x[A] : NULL, seven ? x[B] : NULL,

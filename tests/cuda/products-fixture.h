@@ -7,7 +7,7 @@
 #include "kernels/cuda/product/slices.h"
 #include "tests/cuda/rows-fixture.h"
 extern "C" {
-#include "kernels/ref/mat.h"
+#include "kernels/ref/ref.h"
 }
 
 /* A matrix of either; the reference's holds what the product is meant to read. */

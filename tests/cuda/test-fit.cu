@@ -2,6 +2,7 @@
  * texts of unequal length; steps are replayed, not made again, and replayed or not a fit has the
  * same bits. */
 extern "C" {
+#include "kernels/train.h"
 #include "lib/network/network.h"
 #include "lib/train/posterior.h"
 }
@@ -123,13 +124,14 @@ static void gradients(struct fixture *f, const char *shape, size_t window)
 
 /* A table that counts the products that are asked for. */
 static struct ops counting;
+static struct train_ops counting_train;
 static const struct ops *counted;
 static size_t asked;
 
 static void count_gemm(struct backend *b, const struct gemm *g, size_t n, void *work)
 {
     asked++;
-    counted->gemm(b, g, n, work);
+    counted->train->gemm(b, g, n, work);
 }
 
 /* A fit, and how many products it asked for. The caller's. */
@@ -154,7 +156,9 @@ static void replays(struct fixture *f, const char *shape, size_t window)
 {
     counted = f->cuda->ops;
     counting = *counted;
-    counting.gemm = count_gemm;
+    counting_train = *counted->train;
+    counting_train.gemm = count_gemm;
+    counting.train = &counting_train;
     f->cuda->ops = &counting;
     float *a = fitted(f->cuda, shape, window, 1);
     const size_t replayed = asked;

@@ -222,7 +222,7 @@ static void products(struct fixture *f)
                                            (size_t)(2 * way + half)), [=](const struct side &x) {
                     const enum dtype d = half ? DTYPE_BF16 : DTYPE_F32;
                     const struct gemm two[] = {product_of(x, way, s, plus, d), {}};
-                    x.ops->gemm(x.b, two, 2, x.work);
+                    x.ops->train->gemm(x.b, two, 2, x.work);
                 });
             }
 }

@@ -214,7 +214,7 @@ static void widened_weights(struct fixture *f, enum dtype dtype)
     if (cuda_mat_make(f->cuda, &m, &s, dtype))
         abort();
     const uint8_t *at = (const uint8_t *)m.data;
-    struct job j = {};
+    struct product_job j = {};
     j.dtype = dtype, j.K = COLS, j.stride = (uint32_t)(l.stride * layout_value(dtype));
     struct operand part = {at, at + l.absmax, (const float *)(const void *)(at + l.scale),
                            (const float *)(const void *)(at + l.offset), FIRST, N, 0};
@@ -373,11 +373,11 @@ static void rounded_products(struct fixture *f)
 static void slices_and_runs(struct fixture *f)
 {
     enum { T = 8320, K = 8, F = 1024 };
-    struct job j = {};
+    struct product_job j = {};
     j.dtype = DTYPE_FP8, j.kind = JOB_GATED, j.T = T, j.K = K, j.n = 2;
     j.w[0].rows = j.w[1].rows = F;
     job_settle(&j);
-    struct job slice = job_slice(&j, 0, 0, slice_rows(&j, 0));
+    struct product_job slice = job_slice(&j, 0, 0, slice_rows(&j, 0));
     struct call c = call_make(f, DTYPE_FP8, T, K, 1);
     ok(slice_rows(&j, 0) < F && run_rows(&slice) < T && wrong_gated(&c, F, 97) == 0,
        "slices of %u rows of W by runs of %u rows of x", slice_rows(&j, 0), run_rows(&slice));

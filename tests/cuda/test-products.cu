@@ -5,7 +5,7 @@
 
 extern "C" {
 #include "kernels/quant.h"
-#include "kernels/ref/mat.h"
+#include "kernels/ref/ref.h"
 #include "lib/base/pool.h"
 extern const struct ops ops_ref;
 }

@@ -123,13 +123,13 @@ static void run(struct backend *b, struct data *d, int way)
     struct heads_out h = heads_of(d, way == 13, way != 11);
     struct squash q = squash_of(d, (enum squash_by)(way - 4), way != 4);
     if (way < 4)
-        ops->shift(b, &s);
+        ops->mixing->shift(b, &s);
     else if (way < 8)
-        ops->squash(b, &q);
+        ops->mixing->squash(b, &q);
     else if (way < 11)
-        ops->removal(b, &r);
+        ops->mixing->removal(b, &r);
     else
-        ops->heads_out(b, &h);
+        ops->mixing->heads_out(b, &h);
 }
 
 static void forward(struct backend *ref, struct backend *cpu, const struct shape *s)
@@ -154,7 +154,7 @@ static void definition(struct backend *ref)
     const size_t i = 3 * d->D + 9;
     double x = d->x[0][i], old = d->x[0][i - d->D], first = d->last[4 * d->D + 9];
     double m = (double)d->vector[2][9] + d->more[2][i];
-    ref->ops->shift(ref, &s);
+    ref->ops->mixing->shift(ref, &s);
     ok(fabs(d->to[2][i] - (x + (old - x) * m)) < 1e-6 * fabs(m) + 1e-6 &&
            fabs(d->to[0][9] - (d->x[0][9] + (first - d->x[0][9]) *
                                (d->vector[0][9] + (double)d->more[0][9]))) < 1e-5,
@@ -169,7 +169,7 @@ static void definition(struct backend *ref)
             half[k] = (struct attn_seq){d->seqs[k].row_begin + (part ? n : 0),
                                         part ? d->seqs[k].rows - n : n, 0, 0};
         }
-        ref->ops->shift(ref, &one);
+        ref->ops->mixing->shift(ref, &one);
     }
     ok(apart(parts, d) == 0, "in two parts as in one");
     free(parts);

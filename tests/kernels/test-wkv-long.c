@@ -3,6 +3,7 @@
  * here in double. That one is a kind of attention: each token against each one before it, keys
  * scaled by the decays between the two; T^2 E, and no state but the first. Rounding has a long way
  * to add up where decay is weak; where it is strong, products of decays go to zero. */
+#include "kernels/mixing.h"
 #include "kernels/wkv.h"
 #include "lib/base/rng.h"
 #include "tests/kernels/levels.h"
@@ -167,10 +168,10 @@ static void by_kernel(struct backend *b, const struct text *text, enum wkv_form 
                                  .seqs = &seq, .n_seqs = 1, .T = T, .max_rows = T, .heads = 1,
                                  .head_dim = E},
                           .state = out->after, .y = out->y, .form = form};
-    void *work = mem_aligned(b->ops->wkv_work(b, 1, T, 1, E));
+    void *work = mem_aligned(b->ops->mixing->wkv_work(b, 1, T, 1, E));
     memset(out->y, 0xff, sizeof out->y);
     memcpy(out->after, text->state, sizeof out->after);
-    b->ops->wkv(b, &a, work);
+    b->ops->mixing->wkv(b, &a, work);
     free(work);
 }
 

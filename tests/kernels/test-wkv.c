@@ -1,5 +1,6 @@
 /* Time mixing of RWKV 6 and 7: the reference against sums written out by transitions, its gradients
  * against finite differences, and every level and form against the reference. */
+#include "kernels/mixing.h"
 #include "kernels/wkv.h"
 #include "lib/base/rng.h"
 #include "tests/kernels/levels.h"
@@ -97,9 +98,9 @@ static size_t states_of(const struct data *d)
 static void forward(struct backend *b, struct data *d, enum wkv_form form)
 {
     struct wkv a = {.in = rows_of(d), .state = d->after, .y = d->y, .form = form};
-    void *work = mem_aligned(b->ops->wkv_work(b, d->s.n_seqs, a.in.max_rows, d->H, d->E));
+    void *work = mem_aligned(b->ops->mixing->wkv_work(b, d->s.n_seqs, a.in.max_rows, d->H, d->E));
     memcpy(d->after, d->state, states_of(d) * sizeof(float));
-    b->ops->wkv(b, &a, work);
+    b->ops->mixing->wkv(b, &a, work);
     free(work);
 }
 
@@ -108,10 +109,11 @@ static void backward(struct backend *b, struct data *d, int states)
     struct wkv_back a = {.in = rows_of(d), .state = states ? d->state : NULL, .dy = d->dy,
                          .dstate = states ? d->dfirst : NULL, .dr = d->d[R], .dw = d->d[W],
                          .dk = d->d[K], .dv = d->d[V], .da = d->d[A], .db = d->d[B], .du = d->du};
-    void *work = mem_aligned(b->ops->wkv_back_work(b, d->s.n_seqs, a.in.max_rows, d->H, d->E));
+    const struct mixing_ops *ops = b->ops->mixing;
+    void *work = mem_aligned(ops->wkv_back_work(b, d->s.n_seqs, a.in.max_rows, d->H, d->E));
     memset(d->du, 0, sizeof d->du);
     memcpy(d->dfirst, d->dstate, states_of(d) * sizeof(float));
-    b->ops->wkv_back(b, &a, work);
+    b->ops->mixing->wkv_back(b, &a, work);
     free(work);
 }
 

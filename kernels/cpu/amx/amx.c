@@ -1,11 +1,11 @@
-/* amx.c - products by tiles: how rows, K and panels are cut (amx.h), and who computes what.
+/* amx.c - products by tiles: how rows, K and panels are cut (amx_tiles.h), and who computes what.
  *
  * Threads own whole panels. Rows are packed once. When the rows of a group are more than the second
  * cache holds, their K is cut in stages, each a loop over all panels, and a panel's sums wait in
  * `partial` for the next stage; else they never leave the thread. Every loop ends with its tiles
  * released. A matrix of a dtype without tiles is the level's below.
  */
-#include "kernels/cpu/amx/amx.h"
+#include "kernels/cpu/amx/amx_tiles.h"
 
 #include "kernels/cpu/outputs.h"
 #include "kernels/host.h"
@@ -148,7 +148,7 @@ static void finish(float *sums, const struct amx_rows *r, size_t tile, const cha
 
 /* ---- a product ---- */
 
-struct job {
+struct amx_job {
     struct amx_rows rows;
     const struct product *products;
     const struct mat *up; /* products[0] is its gate; or NULL */
@@ -158,14 +158,14 @@ struct job {
 };
 
 /* Of panel i; `up` is 0 or 1. */
-static float *sums_of(const struct job *j, struct amx_room *room, size_t i, int up)
+static float *sums_of(const struct amx_job *j, struct amx_room *room, size_t i, int up)
 {
     size_t floats = group_rows(&j->rows) * PANEL;
     return j->partial ? j->partial + ((up ? j->panels : 0) + i) * floats : room->sums[up];
 }
 
 /* The outputs of row tile `tile`, the sums of which are done. */
-static void store_tile(const struct job *j, const struct product *p, size_t panel, size_t tile,
+static void store_tile(const struct amx_job *j, const struct product *p, size_t panel, size_t tile,
                        float *sums, float *up)
 {
     size_t rows = amx_height(&j->rows, tile), N = p->w->rows, first = panel * PANEL;
@@ -181,7 +181,7 @@ static void store_tile(const struct job *j, const struct product *p, size_t pane
 }
 
 /* Panel i of all. */
-static void one_panel(const struct job *j, struct amx_room *room, size_t i)
+static void one_panel(const struct amx_job *j, struct amx_room *room, size_t i)
 {
     const struct product *p = j->products;
     const struct amx_rows *r = &j->rows;
@@ -205,7 +205,7 @@ static void one_panel(const struct job *j, struct amx_room *room, size_t i)
 static void some_panels(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct job *j = ctx;
+    const struct amx_job *j = ctx;
     struct amx_room room;
     amx_begin(j->rows.height);
     for (size_t i = begin; i < end; i++)
@@ -227,7 +227,7 @@ static void some_tiles(void *ctx, size_t begin, size_t end, size_t worker)
 }
 
 /* work: the rows normalized, the rows packed, `partial`. */
-static void run(struct backend *b, struct job *j, struct input in, size_t T, void *work)
+static void run(struct backend *b, struct amx_job *j, struct input in, size_t T, void *work)
 {
     const struct mat *w = j->products[0].w;
     char *packed = (char *)work + memory_rounded(T * w->cols * sizeof(float));
@@ -251,7 +251,7 @@ static void run(struct backend *b, struct job *j, struct input in, size_t T, voi
 void OWN_CPU(matmul)(struct backend *b, const struct product *p, size_t n, struct input in,
                      size_t T, void *work)
 {
-    struct job j = {.products = p};
+    struct amx_job j = {.products = p};
     if (!formats[p[0].w->dtype]) {
         CPU(ops).matmul(b, p, n, in, T, work);
         return;
@@ -266,7 +266,7 @@ void OWN_CPU(gated)(struct backend *b, act *y, struct input in, const struct mat
                     const struct mat *up, size_t T, void *work)
 {
     struct product p = {gate, y, 0};
-    struct job j = {.products = &p, .up = up, .panels = panels(gate->rows)};
+    struct amx_job j = {.products = &p, .up = up, .panels = panels(gate->rows)};
     if (!formats[gate->dtype])
         CPU(ops).gated(b, y, in, gate, up, T, work);
     else if (T)

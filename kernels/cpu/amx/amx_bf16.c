@@ -9,7 +9,7 @@
  * ascending, and their sum to the tile; all in fp32, to nearest even, fused, with subnormal numbers
  * as zeros on the way in and out.
  */
-#include "kernels/cpu/amx/amx.h"
+#include "kernels/cpu/amx/amx_tiles.h"
 #include "kernels/host.h"
 
 enum { VALUES = TMM_BYTES / 2, THREE = 3 };

@@ -6,7 +6,7 @@
  * they begin at zero and, times absmax, are added to those of the row in fp32, blocks ascending. In
  * cycles, 2 x 2 tiles: 128 of products, four stores 72, and 64 vectors to add.
  */
-#include "kernels/cpu/amx/amx.h"
+#include "kernels/cpu/amx/amx_tiles.h"
 #include "kernels/quant.h"
 
 enum { VALUES = TMM_BYTES / 2, STEPS = QUANT_BLOCK / VALUES /* of a block */ };

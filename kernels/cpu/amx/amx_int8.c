@@ -6,7 +6,7 @@
  * columns of its outliers, which stay in x and are added in fp32 afterwards. Built without
  * contraction (Makefile), so that the few fp32 operations are the same bits at every level.
  */
-#include "kernels/cpu/amx/amx.h"
+#include "kernels/cpu/amx/amx_tiles.h"
 #include "kernels/quant.h"
 
 /* Beside a row tile. */

@@ -22,7 +22,7 @@
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/format/cpu_format.h"
 #include "kernels/cpu/softmax.h"
 #include "kernels/cpu/tile.h"
 #include "kernels/cpu/vectors/transpose.h"
@@ -319,7 +319,7 @@ static void one_head(const struct attn_back *a, const struct attn_seq *s, size_t
             by(across(w, w->dp), w, w->q.across, a->dk + kat, KE, !first));
 }
 
-struct job {
+struct attn_back_job {
     const struct attn_back *a;
     float *work;
 };
@@ -343,7 +343,7 @@ static void key_head(const struct attn_back *a, const struct attn_seq *s, size_t
 
 static void key_heads(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct job *job = ctx;
+    const struct attn_back_job *job = ctx;
     const struct attn_back *a = job->a;
     float *work = job->work + worker * back_floats(a->max_slots, a->head_dim);
     if (a->half)
@@ -356,6 +356,6 @@ static void key_heads(void *ctx, size_t begin, size_t end, size_t worker)
 
 void OWN_CPU(attention_back)(struct backend *b, const struct attn_back *a, float *work)
 {
-    struct job job = {a, work};
+    struct attn_back_job job = {a, work};
     pool_run(b->pool, a->n_seqs * a->kv_heads, 1, key_heads, &job);
 }

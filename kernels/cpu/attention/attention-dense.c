@@ -16,7 +16,7 @@
 #include "kernels/cpu/softmax.h"
 #include "kernels/host.h"
 
-struct room {
+struct dense_room {
     size_t row, head; /* floats of a row of scores, of a head */
     size_t keys;      /* bytes of the keys, and of the values */
     float *scores, *k, *v;
@@ -30,10 +30,10 @@ static size_t scores_bytes(size_t T, size_t max_slots, size_t dense)
     return memory_rounded(dense * T * up(max_slots, LANES) * sizeof(float));
 }
 
-static struct room room_of(const struct attn *a, void *work)
+static struct dense_room room_of(const struct attn *a, void *work)
 {
-    struct room r = {.row = up(a->max_slots, LANES),
-                     .keys = memory_rounded(a->max_slots * a->head_dim * sizeof(float))};
+    struct dense_room r = {.row = up(a->max_slots, LANES),
+                           .keys = memory_rounded(a->max_slots * a->head_dim * sizeof(float))};
     char *at = (char *)work + scores_bytes(a->T, a->max_slots, a->dense);
     r.head = a->T * r.row;
     r.scores = work;
@@ -58,7 +58,7 @@ struct turn {
     const struct attn *a;
     const struct attn_seq *s;
     size_t head, kh;
-    struct room room;
+    struct dense_room room;
     float *scores; /* [rows, room.row] */
 };
 
@@ -132,7 +132,7 @@ static void one_turn(struct backend *b, struct turn *t)
 
 void CPU(attention_dense)(struct backend *b, const struct attn *a, void *work)
 {
-    const struct room room = room_of(a, work);
+    const struct dense_room room = room_of(a, work);
     const size_t group = a->heads / a->kv_heads;
     for (size_t head = 0; head < a->heads; head++)
         for (size_t s = 0; s < a->n_seqs; s++) {

@@ -33,7 +33,7 @@ struct scratch {
     uint32_t *keys;   /* [CHUNK / KEYS, words of E, KEYS] */
     uint32_t *values; /* [CHUNK, E'], or pairs */
     float *scores;    /* [QUERIES, STRIDE], and then the probabilities in its place */
-    struct part part;
+    struct attn_part part;
 };
 
 static size_t part_floats(size_t E) { return (wide(E) + 3) * QUERIES; }
@@ -63,9 +63,10 @@ size_t OWN_CPU(attention_work)(const struct backend *b, size_t T, size_t n_seqs,
     return floats * sizeof(float);
 }
 
-static struct part part_at(float *p)
+static struct attn_part part_at(float *p)
 {
-    return (struct part){.sum = (double *)(void *)p, .max = p + 2 * QUERIES, .y = p + 3 * QUERIES};
+    return (struct attn_part){
+        .sum = (double *)(void *)p, .max = p + 2 * QUERIES, .y = p + 3 * QUERIES};
 }
 
 static struct scratch scratch_at(float *p, size_t E)
@@ -139,7 +140,7 @@ static void pack_panel(const struct side *d, struct panel *p, size_t first, size
     memset(p->q + p->count * words, 0, (QUERIES - p->count) * words * sizeof *p->q);
 }
 
-static void part_clear(const struct part *p, size_t E)
+static void part_clear(const struct attn_part *p, size_t E)
 {
     for (size_t i = 0; i < QUERIES; i++) {
         p->max[i] = -INFINITY;
@@ -149,8 +150,8 @@ static void part_clear(const struct part *p, size_t E)
 }
 
 /* all += part, `rows` queries. One that saw no key on a side takes all from the other. */
-static __attribute__((noinline)) void merge(const struct part *all, const struct part *part,
-                                            size_t rows, size_t E)
+static __attribute__((noinline)) void merge(const struct attn_part *all,
+                                            const struct attn_part *part, size_t rows, size_t E)
 {
     float keep[QUERIES], take[QUERIES];
     for (size_t i = 0; i < QUERIES; i += LANES) {
@@ -187,7 +188,7 @@ static void finish(const struct side *d, const struct panel *p)
 
 /* Keys first.. of the list for all panels; parts are merged, or left in `into`. */
 static void run_chunk(const struct side *d, struct scratch *w, size_t panels, size_t first,
-                      const struct part *into)
+                      const struct attn_part *into)
 {
     size_t n = d->n_slots - first < CHUNK ? d->n_slots - first : CHUNK;
     size_t E = d->a->head_dim;
@@ -197,11 +198,11 @@ static void run_chunk(const struct side *d, struct scratch *w, size_t panels, si
         least = slot_pos[j] < least ? slot_pos[j] : least;
         most = slot_pos[j] > most ? slot_pos[j] : most;
     }
-    struct chunk c = {.d = d, .first = first, .room_k = w->keys, .room_v = w->values};
+    struct key_chunk c = {.d = d, .first = first, .room_k = w->keys, .room_v = w->values};
     tiled_begin();
     for (size_t i = 0; i < panels; i++) {
         const struct panel *p = &w->panels[i];
-        const struct part *part = into ? into : &w->part;
+        const struct attn_part *part = into ? into : &w->part;
         if (p->most < least) {
             if (into)
                 part_clear(into, E);
@@ -222,7 +223,7 @@ static void run_chunk(const struct side *d, struct scratch *w, size_t panels, si
     tiled_end();
 }
 
-struct job {
+struct attn_job {
     const struct attn *a;
     float *work, *parts;
     size_t heads;  /* of a block that has one panel; else 1 */
@@ -231,7 +232,7 @@ struct job {
     size_t chunks; /* of the longest list, when split by keys */
 };
 
-static struct side side_of(const struct job *j, size_t i)
+static struct side side_of(const struct attn_job *j, size_t i)
 {
     const struct attn *a = j->a;
     const struct attn_seq *s = &a->seqs[i / j->groups];
@@ -246,7 +247,7 @@ static struct side side_of(const struct job *j, size_t i)
                          .pairs = BF16_DOT && a->half};
 }
 
-static size_t pack_block(const struct job *j, const struct side *d, struct scratch *w,
+static size_t pack_block(const struct attn_job *j, const struct side *d, struct scratch *w,
                          size_t block)
 {
     size_t queries = d->rows * d->group, left = d->a->kv_heads - d->kh, panels = 0;
@@ -260,7 +261,7 @@ static size_t pack_block(const struct job *j, const struct side *d, struct scrat
 /* One task: a block of panels of one sequence and key head, or a panel of some heads, all keys. */
 static void blocks_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct job *j = ctx;
+    const struct attn_job *j = ctx;
     size_t E = j->a->head_dim;
     struct scratch w = scratch_at(j->work + worker * worker_floats(E), E);
     for (size_t i = begin; i < end; i++) {
@@ -278,19 +279,19 @@ static void blocks_part(void *ctx, size_t begin, size_t end, size_t worker)
 /* One task: one panel, one chunk of keys; its part is kept. */
 static void keys_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct job *j = ctx;
+    const struct attn_job *j = ctx;
     size_t E = j->a->head_dim;
     struct scratch w = scratch_at(j->work + worker * worker_floats(E), E);
     for (size_t i = begin; i < end; i++) {
         struct side d = side_of(j, i / j->chunks);
         size_t first = i % j->chunks * CHUNK;
-        struct part part = part_at(j->parts + i * part_floats(E));
+        struct attn_part part = part_at(j->parts + i * part_floats(E));
         if (first < d.n_slots && pack_block(j, &d, &w, 0))
             run_chunk(&d, &w, 1, first, &part);
     }
 }
 
-static void merge_parts(const struct job *j, size_t sides)
+static void merge_parts(const struct attn_job *j, size_t sides)
 {
     size_t E = j->a->head_dim;
     struct scratch w = scratch_at(j->work, E);
@@ -300,7 +301,7 @@ static void merge_parts(const struct job *j, size_t sides)
             continue;
         part_clear(&w.panels[0].all, E);
         for (size_t c = 0; c < chunks_of(d.n_slots); c++) {
-            struct part part = part_at(j->parts + (i * j->chunks + c) * part_floats(E));
+            struct attn_part part = part_at(j->parts + (i * j->chunks + c) * part_floats(E));
             merge(&w.panels[0].all, &part, w.panels[0].count, E);
         }
         finish(&d, &w.panels[0]);
@@ -331,7 +332,7 @@ static void attention_tiled(struct backend *b, const struct attn *a, void *work)
         slots = n > slots ? n : slots;
         pairs += r * n;
     }
-    struct job j = {.a = a, .work = work, .parts = (float *)work + threads * worker_floats(E)};
+    struct attn_job j = {.a = a, .work = work, .parts = (float *)work + threads * worker_floats(E)};
     j.blocks = (rows * group + BLOCK * QUERIES - 1) / (BLOCK * QUERIES);
     j.chunks = chunks_of(slots);
     int few = rows * group <= QUERIES && rows;

@@ -22,7 +22,7 @@ enum {
 };
 
 /* The result of one panel over some keys: max[QUERIES], sum[QUERIES], y[QUERIES, E']. */
-struct part {
+struct attn_part {
     float *max, *y;
     double *sum;
 };
@@ -33,7 +33,7 @@ struct panel {
     int32_t *last;       /* [QUERIES] the last position that each query may see */
     int32_t least, most; /* of last */
     uint32_t *q;         /* [QUERIES, words of E], scaled */
-    struct part all;
+    struct attn_part all;
 };
 
 /* out[rows, regs * LANES] = a[rows, K] m[K, regs * LANES], rows lda, ldm, ldo words apart. */
@@ -148,7 +148,7 @@ INLINE void probabilities(const int pairs, float *scores, size_t rows, size_t n,
 }
 
 /* Keys and values of a chunk: the first `n` of the list from `first` on. */
-struct chunk {
+struct key_chunk {
     const struct side *d;
     size_t first, n;
     int shared;           /* fetched, for several panels; else each fetches what it wants */
@@ -168,7 +168,8 @@ static void read_ahead(const struct side *d, const void *cache, size_t heads, si
     }
 }
 
-INLINE void scores_of(const int pairs, const struct chunk *c, const struct panel *p, float *scores)
+INLINE void scores_of(const int pairs, const struct key_chunk *c, const struct panel *p,
+                      float *scores)
 {
     struct side d = *c->d;
     const size_t words = words_of(d.a->head_dim, pairs), kh = d.kh, each = p->count / p->heads;
@@ -188,7 +189,7 @@ INLINE void scores_of(const int pairs, const struct chunk *c, const struct panel
 }
 
 /* y[count, E'] of the probabilities in `scores`. */
-INLINE void read_values(const int pairs, const struct chunk *c, const struct panel *p,
+INLINE void read_values(const int pairs, const struct key_chunk *c, const struct panel *p,
                         const float *scores, float *y)
 {
     struct side d = *c->d;
@@ -207,8 +208,8 @@ INLINE void read_values(const int pairs, const struct chunk *c, const struct pan
 }
 
 /* The part that a chunk makes of panel p. */
-INLINE void panel_part(const int pairs, const struct chunk *c, const struct panel *p, int hidden,
-                       float *scores, const struct part *part)
+INLINE void panel_part(const int pairs, const struct key_chunk *c, const struct panel *p,
+                       int hidden, float *scores, const struct attn_part *part)
 {
     const struct side *d = c->d;
     const size_t n = c->n, whole = up(n, LANES);
@@ -226,8 +227,8 @@ INLINE void panel_part(const int pairs, const struct chunk *c, const struct pane
     read_values(pairs, c, p, scores, part->y);
 }
 
-static void run_part(const struct chunk *c, const struct panel *p, int hidden, float *scores,
-                     const struct part *part)
+static void run_part(const struct key_chunk *c, const struct panel *p, int hidden, float *scores,
+                     const struct attn_part *part)
 {
     if (BF16_DOT && c->d->pairs)
         panel_part(1, c, p, hidden, scores, part);

@@ -6,7 +6,7 @@
  * Elsewhere, and for BF16_F32, the block is floats [K/LINE][rows][LINE], and shifting or masking a
  * pair of weights makes two floats of it.
  */
-#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/format/cpu_format.h"
 #include "kernels/finite.h"
 #include "kernels/host.h"
 

@@ -16,7 +16,7 @@
  */
 #include <assert.h>
 
-#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/format/cpu_format.h"
 #include "kernels/quant.h"
 
 /* Block i of the matrix has scale number i / 256. An output's blocks begin at any i, so two outputs

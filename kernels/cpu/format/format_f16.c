@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/format/cpu_format.h"
 #include "kernels/levels.h"
 
 static size_t panel_bytes(size_t K) { return (K * PANEL * sizeof(uint16_t) + 63) / 64 * 64; }

@@ -3,7 +3,7 @@
  * Panel: [K][PANEL], block and tile as in tile_wide.h. What is packed is copied, and no value
  * changes.
  */
-#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/format/cpu_format.h"
 
 static size_t panel_bytes(size_t K) { return K * PANEL * sizeof(float); }
 

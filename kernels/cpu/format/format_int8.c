@@ -12,10 +12,10 @@
  * again. Built without contraction (Makefile), so that the few fp32 operations are the same bits at
  * every level and in ref.
  */
-#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/format/cpu_format.h"
 #include "kernels/quant.h"
 
-struct block {
+struct int8_block {
     const float *x; /* the rows as they came */
     size_t ldx;
     size_t rows;
@@ -23,7 +23,7 @@ struct block {
     float step[TILE_ROWS]; /* scale / 127 of the rows */
     /* words[K/4][rows][INT8_WORDS], outlier[n_outliers] */
 };
-enum { HEADER = (sizeof(struct block) + 63) / 64 * 64 };
+enum { HEADER = (sizeof(struct int8_block) + 63) / 64 * 64 };
 
 static size_t quads(size_t K) { return (K + 3) / 4; }
 static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -43,12 +43,12 @@ static size_t block_bytes(size_t K)
     return rounded(HEADER + words_bytes(K) + K * sizeof(struct outlier));
 }
 
-static const uint32_t *words_of(const struct block *b)
+static const uint32_t *words_of(const struct int8_block *b)
 {
     return (const uint32_t *)(const void *)((const char *)b + HEADER);
 }
 
-static struct outlier *outliers_of(const struct block *b, size_t K)
+static struct outlier *outliers_of(const struct int8_block *b, size_t K)
 {
     return (struct outlier *)((uintptr_t)b + HEADER + words_bytes(K));
 }
@@ -190,7 +190,7 @@ INLINE void pack_lanes(uint32_t *words, size_t next, vec v, vec up, float limit,
         int8_words(words + q * next, code.each + 4 * q);
 }
 
-INLINE void pack_row(struct block *b, size_t i, float scale, size_t K, const float limit)
+INLINE void pack_row(struct int8_block *b, size_t i, float scale, size_t K, const float limit)
 {
     const float *x = b->x + i * b->ldx;
     uint32_t *words = (uint32_t *)(uintptr_t)words_of(b) + i * INT8_WORDS;
@@ -206,8 +206,8 @@ INLINE void pack_row(struct block *b, size_t i, float scale, size_t K, const flo
 INLINE void pack_limited(void *block, const float *x, size_t ldx, size_t rows, size_t K,
                          const float limit)
 {
-    struct block *b = block;
-    *b = (struct block){.x = x, .ldx = ldx, .rows = rows};
+    struct int8_block *b = block;
+    *b = (struct int8_block){.x = x, .ldx = ldx, .rows = rows};
     int outliers = 0;
     for (size_t i = 0; i < rows; i++)
         pack_row(b, i, CPU(int8_scale)(x + i * ldx, K, limit, &outliers), K, limit);
@@ -248,7 +248,7 @@ void CPU(int8_add)(float *out, const struct outlier *list, size_t n, const float
     }
 }
 
-INLINE void tile_rows(const int rows, float *out, const struct block *b, const void *panel,
+INLINE void tile_rows(const int rows, float *out, const struct int8_block *b, const void *panel,
                       size_t K, struct ahead ahead)
 {
     const float *step = panel;
@@ -280,7 +280,7 @@ INLINE void tile_rows(const int rows, float *out, const struct block *b, const v
 static void tile(float *out, const void *block, size_t rows, const void *panel, size_t K,
                  struct ahead next)
 {
-    const struct block *b = block;
+    const struct int8_block *b = block;
 #define KERNEL(n) tile_rows(n, out, b, panel, K, next)
     WITH_ROWS(rows, KERNEL)
 #undef KERNEL

@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/vectors/vector.h"
 
-#include "kernels/cpu/vectors/plain.h"
+#include "kernels/cpu/vectors/plain_bf16.h"
 
 #include "kernels/cpu/vectors/words.h"
 

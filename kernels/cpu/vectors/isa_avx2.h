@@ -5,7 +5,7 @@
 enum { LANES = 8, TILE_ROWS = 6, BF16_DOT = 0 };
 #include "kernels/cpu/vectors/vector.h"
 
-#include "kernels/cpu/vectors/plain.h"
+#include "kernels/cpu/vectors/plain_bf16.h"
 
 #include <immintrin.h>
 

@@ -10,7 +10,7 @@
 
 #include PLATFORM
 
-#include "kernels/cuda/device/watch.h"
+#include "kernels/cuda/device/watchdog.h"
 #include "kernels/ops.h"
 
 struct segments; /* kernels/cuda/device/segments.h */
@@ -22,7 +22,7 @@ struct device {
     int overlap;                    /* 1: kernels may be brought up before the one ahead is done */
     int in_turn;                    /* 1: the next one may not: kernels have written weights, which
                                      * those to come read before they wait */
-    struct watch *watch;            /* NULL: nobody watches */
+    struct watchdog *watch;            /* NULL: nobody watches */
     struct segments *segments;
     struct graphs *graphs;          /* graph.cu */
     struct events *events;          /* event.cu */
@@ -42,18 +42,18 @@ void runtime_check(cudaError_t status, const char *call, const char *file, int l
 int runtime_check_memory(cudaError_t status, const char *call, const char *file, int line);
 #define CHECK_MEMORY(call) runtime_check_memory(call, #call, __FILE__, __LINE__)
 
-/* While one of these lives the host waits for the device, and that is watched (watch.h). */
+/* While one of these lives the host waits for the device, and that is watched (watchdog.h). */
 struct waiting {
-    struct watch *watch;
+    struct watchdog *watch;
     const char *before;
 
     waiting(const struct device *d, const char *what)
-        : watch(d->watch), before(watch_wait(watch, what))
+        : watch(d->watch), before(watchdog_wait(watch, what))
     {
     }
     ~waiting()
     {
-        watch_wait(watch, before);
+        watchdog_wait(watch, before);
     }
     waiting(const waiting &) = delete;
     waiting &operator=(const waiting &) = delete;

@@ -27,7 +27,7 @@ enum {
     LARGE_GRAIN = 2 * MIB
 };
 
-struct block {
+struct segment_block {
     uintptr_t at;
     size_t bytes;
     size_t requested;      /* of a block in use */
@@ -40,7 +40,7 @@ struct block {
 struct segments {
     struct memory *memory;
     struct segment_source source;
-    struct block *block; /* [n], by address */
+    struct segment_block *block; /* [n], by address */
     size_t n, room;
 };
 
@@ -71,7 +71,7 @@ static size_t place_of(const struct segments *s, uintptr_t at)
     return low;
 }
 
-static void insert(struct segments *s, size_t i, struct block b)
+static void insert(struct segments *s, size_t i, struct segment_block b)
 {
     MEM_GROW(s->block, s->n, s->room);
     memmove(&s->block[i + 1], &s->block[i], (s->n - i) * sizeof b);
@@ -112,7 +112,7 @@ static void raise_peaks(struct memory *m)
 
 static void give_segment(struct segments *s, size_t i)
 {
-    struct block b = s->block[i];
+    struct segment_block b = s->block[i];
     drop(s, i);
     s->memory->reserved -= b.bytes;
     s->source.give(s->source.ctx, (void *)b.at, b.bytes);
@@ -139,7 +139,7 @@ static size_t best_fit(const struct segments *s, size_t bytes, int small)
 {
     size_t best = s->n;
     for (size_t i = 0; i < s->n; i++) {
-        const struct block *b = &s->block[i];
+        const struct segment_block *b = &s->block[i];
         if (!b->used && b->small == small && b->bytes >= bytes &&
             (best == s->n || b->bytes < s->block[best].bytes))
             best = i;
@@ -174,8 +174,8 @@ static size_t add_segment(struct segments *s, size_t bytes, int small)
         return s->n;
     assert((uintptr_t)p % SEGMENT_GRAIN == 0);
     size_t i = place_of(s, (uintptr_t)p);
-    insert(s, i, (struct block){.at = (uintptr_t)p, .bytes = bytes, .begins = 1,
-                                .small = (unsigned char)small});
+    insert(s, i, (struct segment_block){.at = (uintptr_t)p, .bytes = bytes, .begins = 1,
+                                        .small = (unsigned char)small});
     s->memory->reserved += bytes;
     return i;
 }
@@ -183,7 +183,7 @@ static size_t add_segment(struct segments *s, size_t bytes, int small)
 /* Cuts a free block in two when what is left over is worth keeping. */
 static void split(struct segments *s, size_t i, size_t bytes)
 {
-    struct block rest = s->block[i];
+    struct segment_block rest = s->block[i];
     rest.at += bytes;
     rest.bytes -= bytes;
     rest.begins = 0;
@@ -205,7 +205,7 @@ void *segments_alloc(struct segments *s, size_t bytes, enum memory_kind kind)
     if (i == s->n)
         return NULL;
     split(s, i, wanted);
-    struct block *b = &s->block[i];
+    struct segment_block *b = &s->block[i];
     b->used = 1;
     b->requested = bytes;
     b->kind = kind;
@@ -233,7 +233,7 @@ size_t segments_size(const struct segments *s, const void *p)
 enum memory_kind segments_free(struct segments *s, void *p)
 {
     size_t i = find(s, p);
-    struct block *b = &s->block[i];
+    struct segment_block *b = &s->block[i];
     enum memory_kind kind = b->kind;
     s->memory->requested -= b->requested;
     s->memory->allocated -= b->bytes;

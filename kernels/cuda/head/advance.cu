@@ -14,7 +14,7 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/device/runtime.h"
-#include "kernels/cuda/head/advance.h"
+#include "kernels/cuda/head/canvas_sheet.h"
 
 enum { TEXT_THREADS = 32, ROW_THREADS = 256 };
 

@@ -2,7 +2,7 @@
  * column of the state in the registers of a thread and reads tokens from shared memory, a few of
  * them between two barriers; the chunked one is wkv.cuh.
  */
-#include "kernels/cuda/layer/wkv.h"
+#include "kernels/cuda/layer/wkv_kept.h"
 
 #include <assert.h>
 
@@ -31,7 +31,7 @@ static __global__ void __launch_bounds__(N) wkv_tokens(struct wkv w)
     wait_for_inputs();
     SHARED(struct tokens, m);
     const struct wkv_rows &in = w.in;
-    const struct place p = place_here(in, w.at);
+    const struct wkv_place p = place_here(in, w.at);
     const unsigned j = threadIdx.x;
     float *state = w.state + p.state, s[N];
     bool there = j < p.E;
@@ -78,16 +78,16 @@ static __global__ void __launch_bounds__(N) wkv_tokens(struct wkv w)
 
 /* ---- chunks ---- */
 
-struct room {
+struct wkv_room {
     float s[N * N];
-    struct chunk c;
+    struct wkv_chunk c;
     float whole[N]; /* D(0, C] */
 };
 
 /* Thread (0, i) scales r and a by what decayed before them, thread (1, i) k and b by what will. */
-template <bool SEVEN> DEVICE void scale(struct room *m)
+template <bool SEVEN> DEVICE void scale(struct wkv_room *m)
 {
-    struct chunk *c = &m->c;
+    struct wkv_chunk *c = &m->c;
     const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
     float decay = 1;
     for (unsigned t = 0; g == 0 && t < C; t++) {
@@ -108,9 +108,9 @@ template <bool SEVEN> DEVICE void scale(struct room *m)
 }
 
 /* x of all tokens: a is scaled. Forward substitution is thread (0, i)'s. */
-DEVICE void solve(struct room *m)
+DEVICE void solve(struct wkv_room *m)
 {
-    struct chunk *c = &m->c;
+    struct wkv_chunk *c = &m->c;
     const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
     float sum[TOKENS_EACH] = {}, *x = c->values + C * N;
     add_product(sum, c->a, N, m->s, N);
@@ -130,7 +130,7 @@ DEVICE void solve(struct room *m)
 
 /* The outputs of the first n tokens. */
 template <bool SEVEN>
-DEVICE void read_out(struct room *m, float *y, const struct place &p, size_t n)
+DEVICE void read_out(struct wkv_room *m, float *y, const struct wkv_place &p, size_t n)
 {
     const unsigned i = threadIdx.x % N, first = threadIdx.x / N * TOKENS_EACH;
     float sum[TOKENS_EACH] = {};
@@ -142,14 +142,15 @@ DEVICE void read_out(struct room *m, float *y, const struct place &p, size_t n)
 }
 
 /* The state before chunk `number`, or behind the last one; x of a chunk. */
-DEVICE void keep_state(const struct room *m, const struct wkv_kept &to, size_t head, size_t number)
+DEVICE void keep_state(const struct wkv_room *m, const struct wkv_kept &to, size_t head,
+                       size_t number)
 {
     float *state = to.states + (head * (to.chunks + 1) + number) * N * N;
     for (unsigned i = threadIdx.x; i < N * N; i += THREADS)
         state[i] = m->s[i];
 }
 
-DEVICE void keep_x(const struct room *m, const struct wkv_kept &to, size_t head, size_t number)
+DEVICE void keep_x(const struct wkv_room *m, const struct wkv_kept &to, size_t head, size_t number)
 {
     float *x = to.xs + (head * to.chunks + number) * C * N;
     for (unsigned i = threadIdx.x; i < C * N; i += THREADS)
@@ -162,8 +163,8 @@ static __global__ void __launch_bounds__(THREADS) wkv_chunks_of(struct wkv w, st
 {
     let_next_start();
     wait_for_inputs();
-    SHARED(struct room, m);
-    const struct place p = place_here(w.in, w.at);
+    SHARED(struct wkv_room, m);
+    const struct wkv_place p = place_here(w.in, w.at);
     const size_t head = p.seq * w.in.heads + p.head;
     state_load(m->s, w.state ? w.state + p.state : NULL, p.E);
     for (size_t first = 0; first < p.rows; first += C) {
@@ -217,7 +218,7 @@ void cuda_wkv(struct backend *b, const struct wkv *w, void *work)
     (void)work;
     if (w->form == WKV_AUTO ? w->in.max_rows >= C : w->form == WKV_CHUNKED)
         launch(b, w->in.a ? wkv_chunks_of<true, false> : wkv_chunks_of<false, false>,
-               heads_of(&w->in), dim3(THREADS), sizeof(struct room), *w, none);
+               heads_of(&w->in), dim3(THREADS), sizeof(struct wkv_room), *w, none);
     else
         launch(b, w->in.a ? wkv_tokens<true> : wkv_tokens<false>, heads_of(&w->in), dim3(N),
                sizeof(struct tokens), *w);
@@ -228,5 +229,5 @@ void cuda_wkv_keep(struct backend *b, const struct wkv_rows *in, const float *st
 {
     const struct wkv w = {*in, const_cast<float *>(state), NULL, WKV_CHUNKED, NULL};
     launch(b, in->a ? wkv_chunks_of<true, true> : wkv_chunks_of<false, true>, heads_of(in),
-           dim3(THREADS), sizeof(struct room), w, *to);
+           dim3(THREADS), sizeof(struct wkv_room), w, *to);
 }

@@ -32,7 +32,7 @@ char *choices_path(const char *device, size_t version)
     return path;
 }
 
-struct choice *choices_find(const struct choices *c, const uint64_t key[CHOICE_KEY])
+struct gemm_choice *choices_find(const struct choices *c, const uint64_t key[CHOICE_KEY])
 {
     for (size_t i = 0; i < c->n; i++)
         if (!memcmp(c->at[i].key, key, sizeof c->at[i].key))
@@ -40,13 +40,13 @@ struct choice *choices_find(const struct choices *c, const uint64_t key[CHOICE_K
     return NULL;
 }
 
-struct choice *choices_add(struct choices *c, const uint64_t key[CHOICE_KEY])
+struct gemm_choice *choices_add(struct choices *c, const uint64_t key[CHOICE_KEY])
 {
     if (c->n == c->room) {
         c->room = c->room ? 2 * c->room : 16;
         c->at = mem_resize(c->at, c->room, sizeof *c->at);
     }
-    struct choice *new = &c->at[c->n++];
+    struct gemm_choice *new = &c->at[c->n++];
     memset(new, 0, sizeof *new);
     memcpy(new->key, key, sizeof new->key);
     return new;
@@ -76,7 +76,7 @@ static int number(const char **at, int base, char behind, uint64_t *value)
     return 0;
 }
 
-static int line(const char **at, struct choice *c)
+static int line(const char **at, struct gemm_choice *c)
 {
     for (int i = 0; i < CHOICE_KEY; i++)
         if (number(at, 10, '\t', &c->key[i]))
@@ -90,7 +90,7 @@ static int line(const char **at, struct choice *c)
 static int lines(struct choices *c, const char *text)
 {
     while (*text) {
-        struct choice read;
+        struct gemm_choice read;
         if (line(&text, &read))
             return -1;
         if (!choices_find(c, read.key))
@@ -117,7 +117,7 @@ void choices_write(const struct choices *c, const char *path)
     if (out_open(&out, path, &e))
         return;
     for (size_t i = 0; i < c->n; i++) {
-        const struct choice *one = &c->at[i];
+        const struct gemm_choice *one = &c->at[i];
         if (one->state != 0 && one->state != 2)
             continue;
         for (int k = 0; k < CHOICE_KEY; k++)

@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 enum { CHOICE_KEY = 9, CHOICE_WORDS = 8 };
-struct choice {
+struct gemm_choice {
     uint64_t key[CHOICE_KEY];
     uint64_t algo[CHOICE_WORDS];
     int state;   /* 0: from the file, unchecked; 1: first guess; 2: timed; 3: a guess that was not
@@ -26,7 +26,7 @@ struct choice {
     size_t rows; /* with which it was last found good, of those that share it */
 };
 struct choices {
-    struct choice *at;
+    struct gemm_choice *at;
     size_t n, room;
 };
 
@@ -36,9 +36,9 @@ struct choices {
 char *choices_path(const char *device, size_t version);
 
 /* NULL when there is none of that key. */
-struct choice *choices_find(const struct choices *c, const uint64_t key[CHOICE_KEY]);
+struct gemm_choice *choices_find(const struct choices *c, const uint64_t key[CHOICE_KEY]);
 /* A new one, all zero but the key. It stays where it is until the next one is added. */
-struct choice *choices_add(struct choices *c, const uint64_t key[CHOICE_KEY]);
+struct gemm_choice *choices_add(struct choices *c, const uint64_t key[CHOICE_KEY]);
 void choices_free(struct choices *c);
 
 /* Adds the lines of a file; a missing or broken one adds nothing. */

@@ -8,7 +8,7 @@
 #define KERNELS_CUDA_PRODUCT_ENCODE_ROW_CUH
 
 #include "kernels/cuda/device.cuh"
-#include "kernels/cuda/weights/plan.h"
+#include "kernels/cuda/weights/tiling.h"
 
 /* Rows that int8 products read: row t at x + t ldx (bf16), its step (scale / 127) and marks. */
 struct coded_rows {
@@ -67,7 +67,7 @@ DEVICE void encode_row(const uint16_t *x, uint32_t K, float limit, int8_t *code,
 
 /* The output of one row of weights for row t: the sum scaled, and its outliers added one by one, k
  * ascending, every operation rounded. */
-DEVICE float int8_value(const struct job &j, const struct operand &w, uint32_t row,
+DEVICE float int8_value(const struct product_job &j, const struct operand &w, uint32_t row,
                         const struct coded_rows &r, uint32_t t, int32_t sum)
 {
     uint32_t words = plan_up(j.K, 32), tops = plan_up(j.K, 1024);

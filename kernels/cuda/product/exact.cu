@@ -77,7 +77,7 @@ template <class W> struct two_rows {
     uint32_t K[2]; /* 0: no such row */
 };
 
-template <class W> DEVICE struct two_rows<W> rows_at(const struct job &j, uint32_t pair)
+template <class W> DEVICE struct two_rows<W> rows_at(const struct product_job &j, uint32_t pair)
 {
     struct two_rows<W> r = {{nullptr, nullptr}, {0, 0}};
     if (pair / HALF >= job_tiles(&j))
@@ -146,7 +146,7 @@ DEVICE void multiply_rows(float sum[2][T], const struct two_rows<W> &r, uint32_t
 /* Warp w of block (i, c) makes pair i * WARPS + w for rows c T .. of x; K in parts that fit. */
 template <class W, int T>
 __global__ void __launch_bounds__(WARPS *WARP)
-exact_pairs(struct job j, const float *x, uint32_t part)
+exact_pairs(struct product_job j, const float *x, uint32_t part)
 {
     SHARED(float, shared);
     let_next_start();
@@ -182,7 +182,7 @@ exact_pairs(struct job j, const float *x, uint32_t part)
 }
 
 template <class W, int T>
-static void start(const struct backend *b, const struct job *j, const float *x)
+static void start(const struct backend *b, const struct product_job *j, const float *x)
 {
     uint32_t most = (uint32_t)(device_of(b)->shared_max / 2 / (T * sizeof(float)) / 8 * 8);
     uint32_t part = plan_least(plan_up(j->K, 8) * 8, most);
@@ -190,7 +190,7 @@ static void start(const struct backend *b, const struct job *j, const float *x)
            dim3(WARPS * WARP), part * T * sizeof(float), *j, x, part);
 }
 
-template <class W> static void start_rows(const struct backend *b, const struct job *j,
+template <class W> static void start_rows(const struct backend *b, const struct product_job *j,
                                           const float *x)
 {
     if (j->T == 1)
@@ -201,7 +201,7 @@ template <class W> static void start_rows(const struct backend *b, const struct 
         start<W, PAIR_ROWS>(b, j, x);
 }
 
-void exact(const struct backend *b, const struct job *j, const float *x)
+void exact(const struct backend *b, const struct product_job *j, const float *x)
 {
     if (j->dtype == DTYPE_F32)
         start_rows<float>(b, j, x);

@@ -12,7 +12,7 @@ enum { THREADS = 256, PARTS_AT_ONCE = 4 };
 /* Thread (p, t) finishes pair p % 8 of tile p / 8 for row t: the parts are added in order. */
 template <class A, class Sum>
 __global__ void __launch_bounds__(THREADS)
-finish_sums(struct job j, struct coded_rows rows, const Sum *sums, uint32_t splits)
+finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint32_t splits)
 {
     let_next_start();
     wait_for_inputs();
@@ -42,14 +42,14 @@ finish_sums(struct job j, struct coded_rows rows, const Sum *sums, uint32_t spli
 }
 
 template <class A, class Sum>
-static void start(const struct backend *b, const struct job *j, const struct coded_rows *rows,
-                  const void *sums, uint32_t splits)
+static void start(const struct backend *b, const struct product_job *j,
+                  const struct coded_rows *rows, const void *sums, uint32_t splits)
 {
     launch(b, finish_sums<A, Sum>, dim3(plan_up(job_tiles(j) * HALF, THREADS), j->T), dim3(THREADS),
            0, *j, *rows, static_cast<const Sum *>(sums), splits);
 }
 
-void finish(const struct backend *b, const struct job *j, const struct coded_rows *rows,
+void finish(const struct backend *b, const struct product_job *j, const struct coded_rows *rows,
             const void *sums, uint32_t splits)
 {
     if (x_coded(j->dtype))

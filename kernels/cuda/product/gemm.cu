@@ -208,7 +208,8 @@ static int propose(const struct products *g, const struct problem *p, const stru
 static_assert(sizeof(cublasLtMatmulAlgo_t) == CHOICE_WORDS * sizeof(uint64_t), "as in the file");
 
 /* 1: the algorithm of a choice, which was made elsewhere, is one for this problem too. */
-static int still_good(const struct products *g, const struct problem *p, const struct choice *c)
+static int still_good(const struct products *g, const struct problem *p,
+                      const struct gemm_choice *c)
 {
     cublasLtMatmulAlgo_t algo;
     cublasLtMatmulHeuristicResult_t result;
@@ -219,7 +220,7 @@ static int still_good(const struct products *g, const struct problem *p, const s
 }
 
 /* Settles a choice that was read or is new, without running anything. */
-static void guess(const struct products *g, struct choice *c, const struct gemm_job *j)
+static void guess(const struct products *g, struct gemm_choice *c, const struct gemm_job *j)
 {
     struct problem p;
     cublasLtMatmulHeuristicResult_t found[CANDIDATES];
@@ -238,7 +239,7 @@ static void guess(const struct products *g, struct choice *c, const struct gemm_
 
 /* Makes the choice one for these rows: where it was made with others and does not suit them, it
  * becomes what the library proposes first. */
-static void suit_rows(const struct products *g, const struct problem *p, struct choice *c,
+static void suit_rows(const struct products *g, const struct problem *p, struct gemm_choice *c,
                       const struct gemm_job *j)
 {
     cublasLtMatmulHeuristicResult_t found[CANDIDATES];
@@ -270,7 +271,7 @@ static float time_one(const struct backend *b, const struct problem *p, const st
 
 /* Runs every candidate; the first of the fastest is kept. Without memory for a y the guess is. When
  * none can be run the library does not make this shape. */
-static void tune(const struct backend *b, struct choice *c, const struct gemm_job *j)
+static void tune(const struct backend *b, struct gemm_choice *c, const struct gemm_job *j)
 {
     struct products *g = device_of(b)->gemm;
     struct problem p;
@@ -315,12 +316,12 @@ static void keep_choices(struct products *g)
 }
 
 /* Settled and, where that is possible now, timed. */
-static struct choice *choice_of(const struct backend *b, const struct gemm_job *j)
+static struct gemm_choice *choice_of(const struct backend *b, const struct gemm_job *j)
 {
     struct products *g = device_of(b)->gemm;
     uint64_t key[CHOICE_KEY];
     key_of(key, j);
-    struct choice *c = choices_find(&g->choices, key);
+    struct gemm_choice *c = choices_find(&g->choices, key);
     if (!c)
         c = choices_add(&g->choices, key);
     if (c->state == 0)
@@ -364,7 +365,7 @@ void gemm(struct backend *b, const struct gemm_job *j)
     struct problem p;
     cublasLtMatmulAlgo_t algo;
     waiting here(device_of(b), "matmul"); /* as launch() does */
-    struct choice *c = choice_of(b, j);
+    struct gemm_choice *c = choice_of(b, j);
     assert(c->state > 0); /* gemm_takes said so */
     problem_make(&p, &device_of(b)->gemm->lib, j);
     suit_rows(device_of(b)->gemm, &p, c, j);

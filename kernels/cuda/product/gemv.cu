@@ -13,7 +13,7 @@
 /* Rows of x where format D wants them: bf16, or for INT8 their codes, with x, steps and marks. */
 template <enum dtype D>
 DEVICE struct coded_rows stage_all(uint8_t *shared, const struct gemv_room &room,
-                                   const struct job &j, const struct bf16_input &in,
+                                   const struct product_job &j, const struct bf16_input &in,
                                    uint32_t groups)
 {
     uint32_t stride = x_stride(D, groups), bytes = groups * group_x_bytes(D);
@@ -52,9 +52,9 @@ template <class Sum> DEVICE void put_sums(Sum *to, const Sum sum[4])
 }
 
 /* Thread (i, t) finishes rows i of both halves for row t of x. */
-template <class Sum>
-DEVICE void finish_tile(const struct job &j, const struct tile &tile, const struct coded_rows &rows,
-                        const Sum *sums, uint32_t warps)
+template <class Sum> DEVICE void finish_tile(const struct product_job &j, const struct tile &tile,
+                                             const struct coded_rows &rows, const Sum *sums,
+                                             uint32_t warps)
 {
     uint32_t i = threadIdx.x % HALF, t = threadIdx.x / HALF;
     if (t >= j.T)
@@ -71,14 +71,14 @@ DEVICE void finish_tile(const struct job &j, const struct tile &tile, const stru
 /* Block i makes tiles i, i + gridDim.x ..; warp w of it adds groups w, w + warps .. of K. */
 template <enum dtype D>
 __global__ void __launch_bounds__(GEMV_WARPS *WARP, format_row(D).resident)
-gemv_tiles(struct job j, struct bf16_input in, struct gemv_room room, uint32_t groups,
+gemv_tiles(struct product_job j, struct bf16_input in, struct gemv_room room, uint32_t groups,
            typename format<D>::Tables tables)
 {
     SHARED(uint8_t, shared);
     typedef typename format<D>::Sum Sum;
     let_next_start();
     const uint32_t warps = blockDim.x / WARP, warp = threadIdx.x / WARP;
-    const struct walk walk = {gridDim.x, job_tiles(&j), warp, warps, groups};
+    const struct tile_walk walk = {gridDim.x, job_tiles(&j), warp, warps, groups};
     struct stream<D> s;
     stream_start<D>(&s, j, walk, blockIdx.x);
     gain_prefetch(in.gain, j.K);
@@ -104,7 +104,7 @@ gemv_tiles(struct job j, struct bf16_input in, struct gemv_room room, uint32_t g
 }
 
 template <enum dtype D>
-static void start(const struct backend *b, const struct job *j, const struct bf16_input *in,
+static void start(const struct backend *b, const struct product_job *j, const struct bf16_input *in,
                   const struct gemv_plan *p)
 {
     struct gemv_room room = gemv_room(D, j->T, j->K, p->warps);
@@ -114,7 +114,7 @@ static void start(const struct backend *b, const struct job *j, const struct bf1
            p->groups, tables);
 }
 
-int gemv(const struct backend *b, const struct job *j, const struct bf16_input *in)
+int gemv(const struct backend *b, const struct product_job *j, const struct bf16_input *in)
 {
     const struct device *d = device_of(b);
     struct gemv_plan p = gemv_plan(j, (uint32_t)d->sms, d->shared_max);

@@ -32,8 +32,9 @@ static size_t value_bytes(enum gemm_job::gemm_type type)
     }
 }
 
-static struct gemm_job gemm_of(const struct job *j, uint32_t i, enum gemm_job::gemm_type type,
-                               const void *x, size_t ldx, void *y, size_t ldy)
+static struct gemm_job gemm_of(const struct product_job *j, uint32_t i,
+                               enum gemm_job::gemm_type type, const void *x, size_t ldx, void *y,
+                               size_t ldy)
 {
     const struct operand *w = &j->w[i];
     return {y, x, w->code + (size_t)w->begin * j->stride, type, j->T, w->rows, j->K, ldy, ldx,
@@ -55,13 +56,13 @@ static void gemm_all(struct backend *b, const struct gemm_job *g, uint32_t n)
 }
 
 /* 1: the product of k or v can write into the cache itself. */
-static int stored(const struct job *j)
+static int stored(const struct product_job *j)
 {
     return !j->slot && j->cache_f32 == (j->dtype == DTYPE_F32);
 }
 
 /* What is left of qkv behind its three products: see cuda_rotate_store. */
-static void rotate_store(struct backend *b, const struct job *j, const struct qkv_made *m)
+static void rotate_store(struct backend *b, const struct product_job *j, const struct qkv_made *m)
 {
     struct qkv a = {};
     a.table = j->table;
@@ -77,7 +78,7 @@ static void rotate_store(struct backend *b, const struct job *j, const struct qk
 }
 
 /* What becomes of products that lie aside. */
-static void settle_aside(struct backend *b, const struct job *j, void *const out[MATRICES])
+static void settle_aside(struct backend *b, const struct product_job *j, void *const out[MATRICES])
 {
     const struct qkv_made there = {nullptr, nullptr, nullptr, j->w[1].rows};
     const struct qkv_made aside = {nullptr, out[1], out[2], j->w[1].rows};
@@ -91,21 +92,21 @@ static void settle_aside(struct backend *b, const struct job *j, void *const out
 }
 
 /* 1: product i goes to `work` first. */
-static int goes_aside(const struct job *j, uint32_t i)
+static int goes_aside(const struct product_job *j, uint32_t i)
 {
     return j->kind == JOB_GATED || (j->kind == JOB_QKV && i > 0 && !stored(j)) ||
            (j->kind == JOB_ROWS && j->add[i] && j->dtype == DTYPE_BF16);
 }
 
 /* Bytes from matrix i to the next one. */
-static ptrdiff_t step_to_next(const struct job *j, uint32_t i)
+static ptrdiff_t step_to_next(const struct product_job *j, uint32_t i)
 {
     const struct operand *w = &j->w[i], *next = &j->w[i + 1];
     return next->code - w->code + ((ptrdiff_t)next->begin - w->begin) * (ptrdiff_t)j->stride;
 }
 
 /* 1: gate and up, or q, k and v, are equally large and equally far from each other. */
-static int is_batch(const struct job *j)
+static int is_batch(const struct product_job *j)
 {
     int is = j->kind == JOB_GATED || j->kind == JOB_QKV;
     for (uint32_t i = 0; i + 1 < j->n; i++)
@@ -115,7 +116,7 @@ static int is_batch(const struct job *j)
 
 /* All matrices as one batch, their outputs beside each other in `work`, [T, columns], in the order
  * of their addresses: several hundred rows then give every multiprocessor a tile. */
-static int large_batch(struct backend *b, const struct job *j, const void *x, void *work)
+static int large_batch(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     enum gemm_job::gemm_type type = j->dtype == DTYPE_F32 ? f32_type(b) : gemm_job::GEMM_BF16;
     size_t value = j->dtype == DTYPE_F32 ? 4 : 2, N = j->w[0].rows;
@@ -140,7 +141,7 @@ static int large_batch(struct backend *b, const struct job *j, const void *x, vo
 }
 
 /* Weights in the format of the activations. */
-static int large_straight(struct backend *b, const struct job *j, const void *x, void *work)
+static int large_straight(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     enum gemm_job::gemm_type type = j->dtype == DTYPE_F32     ? f32_type(b)
                                     : j->kind == JOB_FLOATS ? gemm_job::GEMM_BF16_F32
@@ -165,7 +166,7 @@ static int large_straight(struct backend *b, const struct job *j, const void *x,
     return 1;
 }
 
-static int large_int8(struct backend *b, const struct job *j, const void *x, void *work)
+static int large_int8(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     struct coding c = coding_at(work, j->T, j->K);
     int32_t *sums = reinterpret_cast<int32_t *>(static_cast<uint8_t *>(work) + c.bytes);
@@ -187,16 +188,16 @@ static int large_int8(struct backend *b, const struct job *j, const void *x, voi
 
 /* Part of a call: slice `s` of W, widened at `w`, and where the sums go. */
 struct slice {
-    struct job s;
+    struct product_job s;
     uint8_t *w;
     float *sums;
 };
 
 /* The products of rows first .. first+run of x with the slice. */
-static uint32_t slice_gemms(const struct slice *a, const struct job *run, const uint8_t *x,
+static uint32_t slice_gemms(const struct slice *a, const struct product_job *run, const uint8_t *x,
                             struct gemm_job g[MATRICES])
 {
-    const struct job *s = &a->s;
+    const struct product_job *s = &a->s;
     size_t value = widened_value(s->dtype);
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->n; i++) {
@@ -226,7 +227,7 @@ static int large_slice(struct backend *b, const struct slice *a, const void *x, 
     if (!ask)
         slice_widen(b, a);
     for (uint32_t t = 0; t < a->s.T; t += most) {
-        struct job run = job_rows(&a->s, t, plan_least(most, a->s.T - t));
+        struct product_job run = job_rows(&a->s, t, plan_least(most, a->s.T - t));
         struct gemm_job g[MATRICES];
         uint32_t n = slice_gemms(a, &run, static_cast<const uint8_t *>(x) +
                                               (size_t)t * run.K * widened_value(run.dtype), g);
@@ -240,7 +241,8 @@ static int large_slice(struct backend *b, const struct slice *a, const void *x, 
     return 1;
 }
 
-static int all_slices(struct backend *b, const struct job *j, const void *x, void *work, int ask)
+static int all_slices(struct backend *b, const struct product_job *j, const void *x, void *work,
+                      int ask)
 {
     for (uint32_t i = 0; i < (j->kind == JOB_GATED ? 1 : j->n); i++) {
         uint32_t rows = j->w[i].rows, most = slice_rows(j, i);
@@ -256,14 +258,14 @@ static int all_slices(struct backend *b, const struct job *j, const void *x, voi
     return 1;
 }
 
-static int large_sliced(struct backend *b, const struct job *j, const void *x, void *work)
+static int large_sliced(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     if (j->K % 8 || !slices_fit(j) || !all_slices(b, j, x, work, 1))
         return 0;
     return all_slices(b, j, x, work, 0);
 }
 
-int large(struct backend *b, const struct job *j, const void *x, void *work)
+int large(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     if (widens(j->dtype))
         return large_sliced(b, j, x, work);

@@ -26,9 +26,9 @@ static int exact_rows(enum dtype dtype)
     return dtype_info[dtype].unit == UNIT_F32;
 }
 
-static struct job job_of(enum job_kind kind, const struct mat *w, size_t T)
+static struct product_job job_of(enum job_kind kind, const struct mat *w, size_t T)
 {
-    struct job j = {};
+    struct product_job j = {};
     j.dtype = w->dtype;
     j.kind = kind;
     j.T = (uint32_t)T;
@@ -38,7 +38,7 @@ static struct job job_of(enum job_kind kind, const struct mat *w, size_t T)
 }
 
 /* Matrix w and its outputs; rows of y are ld values apart. */
-static void job_put(struct job *j, const struct mat *w, void *y, size_t ld, int add)
+static void job_put(struct product_job *j, const struct mat *w, void *y, size_t ld, int add)
 {
     j->w[j->n] = operand_of(w, 0, w->rows);
     j->y[j->n] = y;
@@ -48,7 +48,7 @@ static void job_put(struct job *j, const struct mat *w, void *y, size_t ld, int 
 
 /* ---- the ways ---- */
 
-static void skinny_all(struct backend *b, const struct job *j, const void *x, void *work)
+static void skinny_all(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     const struct device *d = device_of(b);
     struct coded_rows rows = {static_cast<const uint16_t *>(x), nullptr, nullptr, j->K};
@@ -68,19 +68,20 @@ static void skinny_all(struct backend *b, const struct job *j, const void *x, vo
 }
 
 /* At most as many rows as skinny.cu takes in one go. */
-static uint32_t skinny_rows(const struct backend *b, const struct job *j)
+static uint32_t skinny_rows(const struct backend *b, const struct product_job *j)
 {
     const struct device *d = device_of(b);
     return skinny_plan(j, (uint32_t)d->sms, d->shared_max).rows;
 }
 
-static const void *row_at(const struct job *j, const void *x, uint32_t t)
+static const void *row_at(const struct product_job *j, const void *x, uint32_t t)
 {
     return static_cast<const uint8_t *>(x) + (size_t)t * j->K * (exact_rows(j->dtype) ? 4 : 2);
 }
 
 /* x: normalized. */
-static void product_normed(struct backend *b, const struct job *j, const void *x, void *work)
+static void product_normed(struct backend *b, const struct product_job *j, const void *x,
+                           void *work)
 {
     if (j->T > library_above(j->dtype) && large(b, j, x, work))
         return;
@@ -90,7 +91,7 @@ static void product_normed(struct backend *b, const struct job *j, const void *x
     }
     uint32_t most = skinny_rows(b, j);
     for (uint32_t t = 0; t < j->T; t += most) {
-        struct job part = job_rows(j, t, plan_least(most, j->T - t));
+        struct product_job part = job_rows(j, t, plan_least(most, j->T - t));
         skinny_all(b, &part, row_at(j, x, t), work);
     }
 }
@@ -129,7 +130,7 @@ static size_t rows_at_once(enum dtype dtype, size_t T, size_t K, size_t N)
 
 /* Rows of a piece. All at once where only the library is called, which needs no work, or where all
  * that lies in work is a slice and some sums. */
-static uint32_t rows_of_piece(const struct job *j, const struct input *in)
+static uint32_t rows_of_piece(const struct product_job *j, const struct input *in)
 {
     int alone = !in->gain && (j->kind == JOB_ROWS || j->kind == JOB_FLOATS), adds = 0;
     for (uint32_t i = 0; i < j->n; i++)
@@ -141,7 +142,7 @@ static uint32_t rows_of_piece(const struct job *j, const struct input *in)
     return piece_of(j->T, (uint32_t)rows_at_once(j->dtype, j->T, j->K, j->columns), PIECE_GRAIN);
 }
 
-static void product(struct backend *b, struct job *j, struct input in, void *work)
+static void product(struct backend *b, struct product_job *j, struct input in, void *work)
 {
     job_settle(j);
     if (j->T == 0 || job_tiles(j) == 0)
@@ -151,7 +152,7 @@ static void product(struct backend *b, struct job *j, struct input in, void *wor
         return;
     uint32_t most = rows_of_piece(j, &in);
     for (uint32_t t = 0; t < j->T; t += most) {
-        struct job part = job_rows(j, t, plan_least(most, j->T - t));
+        struct product_job part = job_rows(j, t, plan_least(most, j->T - t));
         const void *x = row_at(j, in.x, t);
         uint8_t *rest = static_cast<uint8_t *>(work);
         if (in.gain) {
@@ -169,7 +170,7 @@ void cuda_matmul(struct backend *b, const struct product *p, size_t n, struct in
                  void *work)
 {
     struct range here("matmul");
-    struct job j = job_of(JOB_ROWS, p[0].w, T);
+    struct product_job j = job_of(JOB_ROWS, p[0].w, T);
     for (size_t i = 0; i < n; i++)
         job_put(&j, p[i].w, p[i].y, p[i].w->rows, p[i].add);
     product(b, &j, in, work);
@@ -179,7 +180,7 @@ void cuda_gated(struct backend *b, act *y, struct input in, const struct mat *ga
                 const struct mat *up, size_t T, void *work)
 {
     struct range here("gated");
-    struct job j = job_of(JOB_GATED, gate, T);
+    struct product_job j = job_of(JOB_GATED, gate, T);
     job_put(&j, gate, y, gate->rows, 0);
     job_put(&j, up, y, gate->rows, 0);
     product(b, &j, in, work);
@@ -214,7 +215,7 @@ void cuda_qkv(struct backend *b, const struct qkv *a, size_t T, void *work)
         qkv_in_steps(b, a, T, work);
         return;
     }
-    struct job j = job_of(JOB_QKV, a->wq, T);
+    struct product_job j = job_of(JOB_QKV, a->wq, T);
     job_put(&j, a->wq, a->q, a->wq->rows, 0);
     job_put(&j, a->wk, a->to.k, a->wk->rows, 0);
     job_put(&j, a->wv, a->to.v, a->wv->rows, 0);
@@ -228,7 +229,7 @@ void cuda_qkv(struct backend *b, const struct qkv *a, size_t T, void *work)
 void cuda_logits(struct backend *b, float *y, const struct mat *w, size_t first, size_t n,
                  const act *x, size_t T, void *work)
 {
-    struct job j = job_of(JOB_FLOATS, w, T);
+    struct product_job j = job_of(JOB_FLOATS, w, T);
     job_put(&j, w, y, n, 0);
     j.w[0].begin = (uint32_t)first;
     j.w[0].rows = (uint32_t)n;

@@ -38,8 +38,9 @@ DEVICE void stage_slab(uint8_t *to, uint32_t stride, const void *rows, uint32_t 
 }
 
 /* Sums of a tile to sums[t][columns]: eight rows of W lie next to each other. */
-template <int NT, class Sum>
-DEVICE void put_tile(const struct job &j, const struct tile &tile, Sum *sums, const Sum (*sum)[4])
+template <int NT, class Sum> DEVICE void put_tile(const struct product_job &j,
+                                                  const struct tile &tile, Sum *sums,
+                                                  const Sum (*sum)[4])
 {
     uint32_t g = threadIdx.x % WARP / 4, q = threadIdx.x % 4;
 #pragma unroll
@@ -61,14 +62,14 @@ DEVICE void put_tile(const struct job &j, const struct tile &tile, Sum *sums, co
 /* Block (c, s) adds part s of K; warp w of it makes tiles c + w gridDim.x, and on by all warps. */
 template <enum dtype D, int NT>
 __global__ void __launch_bounds__(SKINNY_WARPS *WARP, 1)
-skinny_tiles(struct job j, const void *rows, uint32_t ldx, typename format<D>::Sum *sums,
+skinny_tiles(struct product_job j, const void *rows, uint32_t ldx, typename format<D>::Sum *sums,
              uint32_t part, uint32_t all, typename format<D>::Tables tables)
 {
     SHARED(uint8_t, shared);
     typedef typename format<D>::Sum Sum;
     let_next_start();
     const uint32_t from = blockIdx.y * part, to = min(from + part, all);
-    const struct walk walk = {gridDim.x * SKINNY_WARPS, job_tiles(&j), from, 1, to};
+    const struct tile_walk walk = {gridDim.x * SKINNY_WARPS, job_tiles(&j), from, 1, to};
     uint32_t tile = blockIdx.x + threadIdx.x / WARP * gridDim.x;
     struct stream<D> s;
     stream_start<D>(&s, j, walk, tile);
@@ -90,8 +91,8 @@ skinny_tiles(struct job j, const void *rows, uint32_t ldx, typename format<D>::S
 }
 
 template <enum dtype D, int NT>
-static void start_rows(const struct backend *b, const struct job *j, const struct skinny_plan *p,
-                       const void *rows, size_t ldx, void *sums)
+static void start_rows(const struct backend *b, const struct product_job *j,
+                       const struct skinny_plan *p, const void *rows, size_t ldx, void *sums)
 {
     typename format<D>::Tables tables;
     tables_fill(&tables);
@@ -101,7 +102,7 @@ static void start_rows(const struct backend *b, const struct job *j, const struc
 }
 
 template <enum dtype D>
-static void start(const struct backend *b, const struct job *j, const struct skinny_plan *p,
+static void start(const struct backend *b, const struct product_job *j, const struct skinny_plan *p,
                   const void *rows, size_t ldx, void *sums)
 {
     switch (p->rows) {
@@ -112,7 +113,7 @@ static void start(const struct backend *b, const struct job *j, const struct ski
     }
 }
 
-void skinny(const struct backend *b, const struct job *j, const struct skinny_plan *p,
+void skinny(const struct backend *b, const struct product_job *j, const struct skinny_plan *p,
             const void *rows, size_t ldx, void *sums)
 {
     switch (j->dtype) {

@@ -10,11 +10,11 @@
 #ifndef KERNELS_CUDA_PRODUCT_SLICES_H
 #define KERNELS_CUDA_PRODUCT_SLICES_H
 
-#include "kernels/cuda/weights/plan.h"
+#include "kernels/cuda/weights/tiling.h"
 
 /* A slice stays in the second cache of a large card between its writing and its reading, and its
  * product with a thousand rows still gives every multiprocessor a tile. The sums of a run take at
- * most SUMS_MOST (plan.h), the rows that were normalized for it NORMED_MOST. */
+ * most SUMS_MOST (tiling.h), the rows that were normalized for it NORMED_MOST. */
 enum { SLICE_BYTES = 40 << 20, NORMED_MOST = 64 << 20 };
 /* Up to so many rows are one run; more would make the slices narrow. RUN_LIMIT: what a grid can
  * count. Pieces are whole tiles of the library's kernels where they are large enough. */
@@ -27,7 +27,7 @@ HOST_DEVICE int widens(enum dtype dtype)
 }
 
 /* widen.cu: to[rows, K] = the rows of w, widened. K: a multiple of 8. */
-void widen(const struct backend *b, void *to, const struct job *j, const struct operand *w);
+void widen(const struct backend *b, void *to, const struct product_job *j, const struct operand *w);
 
 /* Bytes of a widened value, and of a value of x beside it. */
 HOST_DEVICE uint32_t widened_value(enum dtype dtype)
@@ -60,26 +60,26 @@ HOST_DEVICE uint32_t piece_of(uint32_t n, uint32_t most, uint32_t grain)
 }
 
 /* Rows of a matrix that belong together: whole heads of q and k. */
-HOST_DEVICE uint32_t slice_unit(const struct job *j)
+HOST_DEVICE uint32_t slice_unit(const struct product_job *j)
 {
     return j->kind == JOB_QKV ? j->head_dim : (uint32_t)TILE_ROWS;
 }
 
 /* Matrices that share a slice. */
-HOST_DEVICE uint32_t slice_matrices(const struct job *j)
+HOST_DEVICE uint32_t slice_matrices(const struct product_job *j)
 {
     return j->kind == JOB_GATED ? 2 : 1;
 }
 
 /* 1: at least one unit of W fits in a slice. */
-HOST_DEVICE int slices_fit(const struct job *j)
+HOST_DEVICE int slices_fit(const struct product_job *j)
 {
     size_t row = (size_t)j->K * widened_value(j->dtype);
     return slice_matrices(j) * slice_unit(j) * row <= SLICE_BYTES;
 }
 
 /* Rows of matrix i in a slice; of JOB_GATED as many of both. */
-HOST_DEVICE uint32_t slice_rows(const struct job *j, uint32_t i)
+HOST_DEVICE uint32_t slice_rows(const struct product_job *j, uint32_t i)
 {
     size_t copies = SLICE_BYTES / ((size_t)j->K * widened_value(j->dtype));
     size_t sums = SUMS_MOST / 4 / plan_least(j->T, RUN_ROWS);
@@ -91,7 +91,7 @@ HOST_DEVICE uint32_t slice_rows(const struct job *j, uint32_t i)
 }
 
 /* Rows of x whose sums with a slice have room. */
-HOST_DEVICE uint32_t run_rows(const struct job *slice)
+HOST_DEVICE uint32_t run_rows(const struct product_job *slice)
 {
     size_t room = SUMS_MOST / 4 / slice->columns;
     uint32_t most = room < RUN_LIMIT ? (uint32_t)room : (uint32_t)RUN_LIMIT;

@@ -5,7 +5,7 @@
 #define KERNELS_CUDA_PRODUCT_STAGE_CUH
 
 #include "kernels/cuda/device.cuh"
-#include "kernels/cuda/weights/plan.h"
+#include "kernels/cuda/weights/tiling.h"
 
 /* bf16 rows and what is to become of them: struct input, for kernels. */
 struct bf16_input {

@@ -90,7 +90,7 @@ widen_blocks(uint4 *to, struct operand w, size_t first, size_t n)
 }
 
 template <enum dtype D>
-static void start_blocks(const struct backend *b, void *to, const struct job *j,
+static void start_blocks(const struct backend *b, void *to, const struct product_job *j,
                       const struct operand *w)
 {
     size_t first = (size_t)w->begin * j->K, n = (size_t)w->rows * j->K / BLOCKS_UNIT;
@@ -100,7 +100,7 @@ static void start_blocks(const struct backend *b, void *to, const struct job *j,
            (16 + 256) * sizeof(float), static_cast<uint4 *>(to), *w, first, n);
 }
 
-void widen(const struct backend *b, void *to, const struct job *j, const struct operand *w)
+void widen(const struct backend *b, void *to, const struct product_job *j, const struct operand *w)
 {
     const uint8_t *from = w->code + (size_t)w->begin * j->stride;
     dim3 grid(w->rows, plan_up(j->K, WIDE * THREADS));

@@ -150,7 +150,7 @@ draw_values(float *out, struct draw d, const float *table, size_t first, size_t 
 /* Codes of a byte with one scale a row, or of half a byte with one scale a block. */
 template <class V, enum dtype D>
 static void start_codes(struct backend *b, unsigned char *code, float *scale, const V *v,
-                        const struct chunk *c, size_t stride)
+                        const struct mat_chunk *c, size_t stride)
 {
     if constexpr (format<D>::TOP > 0) {
         launch(b, encode_bytes<V, D>, dim3((unsigned)c->count), dim3(ENCODE_THREADS),
@@ -164,7 +164,7 @@ static void start_codes(struct backend *b, unsigned char *code, float *scale, co
 
 template <class V>
 static void encode_values(struct backend *b, unsigned char *data, const struct layout *at,
-                          enum dtype dtype, const struct chunk *c, float *absmax)
+                          enum dtype dtype, const struct mat_chunk *c, float *absmax)
 {
     const V *v = (const V *)c->values;
     const struct dtype_info *info = &dtype_info[dtype];
@@ -189,7 +189,7 @@ static void encode_values(struct backend *b, unsigned char *data, const struct l
 }
 
 void encode_chunk(struct backend *b, unsigned char *data, const struct layout *at,
-                  enum dtype dtype, const struct chunk *c, float *absmax)
+                  enum dtype dtype, const struct mat_chunk *c, float *absmax)
 {
     if (c->half)
         encode_values<uint16_t>(b, data, at, dtype, c, absmax);

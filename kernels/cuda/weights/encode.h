@@ -8,7 +8,7 @@
 #include "kernels/ops.h"
 
 /* Rows first .. first+count of a matrix: values[count, cols] in fp32, or in bf16 when `half`. */
-struct chunk {
+struct mat_chunk {
     const void *values;
     int half;
     size_t first, count, cols;
@@ -17,7 +17,7 @@ struct chunk {
 /* Puts a chunk where it belongs in the matrix `data` of such a format. Of NF4 the codes alone, and
  * the largest |w| of each block to absmax[rows * cols / 64]. */
 void encode_chunk(struct backend *b, unsigned char *data, const struct layout *at,
-                  enum dtype dtype, const struct chunk *c, float *absmax);
+                  enum dtype dtype, const struct mat_chunk *c, float *absmax);
 
 /* The second quantization of NF4: absmax[blocks] to codes and scales where they belong in `data`;
  * offset: quant_absmax_mean of all of them, which is put there too. */

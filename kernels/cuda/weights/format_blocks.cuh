@@ -128,7 +128,7 @@ template <enum dtype D> struct block_format {
         return {shared, {0, 0, 0, 0}};
     }
 
-    DEVICE Row row(const struct job &j, const struct tile &t)
+    DEVICE Row row(const struct product_job &j, const struct tile &t)
     {
         uint32_t g = threadIdx.x % WARP / 4, h = threadIdx.x % 4 / 2;
         if (g >= (h ? t.count[1] : t.count[0]))
@@ -137,7 +137,7 @@ template <enum dtype D> struct block_format {
         return {(j.w[matrix].begin + at + g) * (j.K / QUANT_BLOCK), matrix};
     }
 
-    DEVICE More more(const struct job &j, const Row &row, uint32_t group)
+    DEVICE More more(const struct product_job &j, const Row &row, uint32_t group)
     {
         uint32_t blocks = j.K / QUANT_BLOCK, block = group * 8 + threadIdx.x % 2 * AHEAD;
         if (row.matrix == MATRICES || block >= blocks)

@@ -16,7 +16,7 @@ enum { SKINNY_ROWS = 64 };
  * 256 for all. */
 enum { LEVELS_SHARED = 256 * 33 * 4 };
 
-/* How 16-byte words of x lie in shared memory (x_place in plan.h). */
+/* How 16-byte words of x lie in shared memory (x_place in tiling.h). */
 enum x_order { X_STRAIGHT, X_PAIRS, X_HALVES };
 
 struct format_row {

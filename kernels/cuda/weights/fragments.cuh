@@ -11,7 +11,7 @@
 #define KERNELS_CUDA_WEIGHTS_FRAGMENTS_CUH
 
 #include "kernels/cuda/device.cuh"
-#include "kernels/cuda/weights/plan.h"
+#include "kernels/cuda/weights/tiling.h"
 
 struct no_tables {
     char unused;
@@ -64,11 +64,11 @@ template <class S> struct plain_format {
     {
         return State();
     }
-    DEVICE Row row(const struct job &, const struct tile &)
+    DEVICE Row row(const struct product_job &, const struct tile &)
     {
         return Row();
     }
-    DEVICE More more(const struct job &, const Row &, uint32_t)
+    DEVICE More more(const struct product_job &, const Row &, uint32_t)
     {
         return More();
     }

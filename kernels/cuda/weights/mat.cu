@@ -168,7 +168,7 @@ static void make_in_chunks(const struct making *m)
     size_t rows = m->s->rows, most = chunk_rows(m->s);
     for (size_t first = 0; first < rows; first += most) {
         size_t count = rows - first < most ? rows - first : most;
-        struct chunk c = {m->values, m->s->bf16 != NULL, first, count, m->s->cols};
+        struct mat_chunk c = {m->values, m->s->bf16 != NULL, first, count, m->s->cols};
         fetch_rows(m, m->values, first, count);
         encode_chunk(m->b, m->data, &m->at, m->dtype, &c, m->absmax);
     }

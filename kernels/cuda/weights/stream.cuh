@@ -1,4 +1,4 @@
-/* stream.cuh - weights on their way: a warp walks over groups of tiles (plan.h) with the loads of
+/* stream.cuh - weights on their way: a warp walks over groups of tiles (tiling.h) with the loads of
  * the next group always under way, across the ends of tiles too.
  *
  * In flight: 8 loads of 16 bytes a lane, 4 KB a warp; 16 warps on an SM make 64 KB, twice what 1 us
@@ -18,12 +18,12 @@ template <enum dtype D> struct place {
 };
 
 /* Which places a warp visits: groups from + every.. below `to`, of tiles in steps. */
-struct walk {
+struct tile_walk {
     uint32_t tile_step, tiles, from, every, to;
 };
 
-template <enum dtype D>
-DEVICE void place_tile(struct place<D> *p, const struct job &j, const struct walk &w, uint32_t tile)
+template <enum dtype D> DEVICE void place_tile(struct place<D> *p, const struct product_job &j,
+                                               const struct tile_walk &w, uint32_t tile)
 {
     uint32_t g = threadIdx.x % WARP / 4, at = threadIdx.x % 4 * 16;
     *p = {};
@@ -43,7 +43,7 @@ DEVICE void place_tile(struct place<D> *p, const struct job &j, const struct wal
 }
 
 template <enum dtype D>
-DEVICE void place_next(struct place<D> *p, const struct job &j, const struct walk &w)
+DEVICE void place_next(struct place<D> *p, const struct product_job &j, const struct tile_walk &w)
 {
     p->group += w.every;
     if (p->group >= w.to)
@@ -82,9 +82,8 @@ template <enum dtype D> struct stream {
 };
 
 /* The loads of the first group. Weights only: it may stand before wait_for_inputs(). */
-template <enum dtype D>
-DEVICE void stream_start(struct stream<D> *s, const struct job &j, const struct walk &w,
-                         uint32_t tile)
+template <enum dtype D> DEVICE void stream_start(struct stream<D> *s, const struct product_job &j,
+                                                 const struct tile_walk &w, uint32_t tile)
 {
     place_tile<D>(&s->at, j, w, tile);
 #pragma unroll
@@ -100,8 +99,8 @@ DEVICE void stream_start(struct stream<D> *s, const struct job &j, const struct 
  * registers to one of the next group. x: from the row's first group in shared memory. */
 template <enum dtype D, int NT>
 DEVICE void stream_step(struct stream<D> *s, typename format<D>::State *state,
-                        typename format<D>::Sum (*sum)[4], const struct job &j,
-                        const struct walk &w, struct x_view x, uint32_t x_first)
+                        typename format<D>::Sum (*sum)[4], const struct product_job &j,
+                        const struct tile_walk &w, struct x_view x, uint32_t x_first)
 {
     const uint32_t chunk = group_x_bytes(D) / RING;
     x.at += (s->at.group - x_first) * group_x_bytes(D);

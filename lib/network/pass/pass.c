@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lib/network/latent.h"
-#include "lib/network/pass/run.h"
+#include "lib/network/pass/pass-layer.h"
 
 enum { SLOT_STEP = 256 };
 

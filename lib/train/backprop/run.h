@@ -11,8 +11,8 @@
 /* Logits of this many rows exist at a time, fewer of a large vocabulary. */
 enum { BACKPROP_LOGIT_ROWS = 512, BACKPROP_LOGITS = 1 << 23, BACKPROP_LOGIT_ROWS_LEAST = 64 };
 
-/* What a mixer that recurs leaves (lib/network/pass/mixing.c has the same names), r, k, v and the
- * output being the layer's q, k, v, y; NULL what it has not. */
+/* Values that a time mixing layer keeps (same names in lib/network/pass/pass-mixing.c). r, k, v and
+ * the output are the layer's q, k, v, y. NULL: the layer does not have it. */
 struct mixing_tape {
     float *mixed;              /* [T,D] of 6: what the lanes' low-rank parts read */
     float *more[MIXING_LANES]; /* [T,D] of 6: what they add */
