@@ -13,13 +13,13 @@
 #include "kernels/order/margin.h"
 #include "kernels/order/random.h"
 
-/* ORDER(enumerator, name): by what the network says. */
+/* ORDER(enumerator, name): orders by the network's answers. */
 #define ORDERS_OF_ANSWERS(ORDER) \
     ORDER(CONFIDENCE, confidence) \
     ORDER(MARGIN, margin) \
     ORDER(ENTROPY, entropy) \
     ORDER(LEFT_TO_RIGHT, left_to_right)
-/* And by chance: the official option --remasking random. */
+/* And the random order: the official option --remasking random. */
 #define ORDERS(ORDER) ORDERS_OF_ANSWERS(ORDER) ORDER(RANDOM, random)
 
 #define ORDER_ENUMERATOR(ENUM, name) ORDER_##ENUM,

@@ -20,15 +20,15 @@
 #include "kernels/unmask/wino.h"
 
 enum unmask_trait {
-    UNMASK_PACED = 1,   /* a block has the steps of its budget; else it ends when it is full */
-    UNMASK_KEEPS = 2,   /* the rule remembers something of each slot: offers.slot */
-    UNMASK_REVISES = 4, /* it may mask slots of the block again: offers.back */
-    UNMASK_SHADOWS = 8, /* and asks about their ids at rows that do not see them */
-    UNMASK_COMPARES = 16 /* answers come with head_row.divergence, from their slot's last one */
+    UNMASK_PACED = 1,   /* a block has as many steps as its budget; else it ends when full */
+    UNMASK_KEEPS = 2,   /* the rule has a memory of each slot: offers.slot */
+    UNMASK_REVISES = 4, /* the rule may mask slots of the block again: offers.back */
+    UNMASK_SHADOWS = 8, /* it asks about their ids at rows that do not see them */
+    UNMASK_COMPARES = 16 /* answers have head_row.divergence from the slot's last answer */
 };
 
-/* RULE(enumerator, name, traits, how many it takes of `o` by the parameters `p`). A replay is a
- * schedule that was recorded instead of computed: it differs in its budget alone. */
+/* RULE(enumerator, name, traits, call). The call returns how many answers of `o` become final, by
+ * the parameters `p`. A replay is a schedule with a recorded budget. */
 #define UNMASK_RULES(RULE)                                             \
     RULE(SCHEDULE, schedule, UNMASK_PACED, unmask_schedule(o))         \
     RULE(REPLAY, replay, UNMASK_PACED, unmask_schedule(o))             \
@@ -47,39 +47,39 @@ enum unmask_trait {
          unmask_klass(o, p->conf_threshold, p->kl_history))
 /* PARAMETER(name, rule, least, most, default, meaning) */
 #define UNMASK_PARAMETERS(PARAMETER)                                                     \
-    PARAMETER(threshold, threshold, 0, 1, "0.9", "commit from this confidence on")       \
-    PARAMETER(factor, factor, 0, 1000, "1", "commit j when (j + 1)(1 - c_j) <= factor")  \
+    PARAMETER(threshold, threshold, 0, 1, "0.9", "commit at this confidence or more")       \
+    PARAMETER(factor, factor, 0, 1000, "1", "commit j where (j + 1)(1 - c_j) <= factor") \
     PARAMETER(entropy_bound, entropy_bound, 0, 1000, "0.1",                              \
-              "commit while the entropies but the largest sum to no more, nats")         \
+              "limit for the sum of entropies without the largest, nats")                \
     PARAMETER(upper, hierarchical, 0, 1, "0.92", "commit all above this confidence")     \
     PARAMETER(lower, hierarchical, 0, 1, "0.62",                                         \
-              "and above this one the best of each run of masks")                        \
+              "commit the best of each run of masks above this confidence")              \
     PARAMETER(gap, prophet, 0, 1e6, "7.5",                                               \
-              "commit all when the best logits lead by this on average")                 \
+              "commit all when best minus second logit averages this")                   \
     PARAMETER(credit_threshold, credit, 0, 1, "0.9",                                     \
-              "commit from this confidence on, credits included")                        \
-    PARAMETER(credit_weight, credit, 0, 1000, "0.7", "a logit gains weight * ln(1 + credit)")   \
-    PARAMETER(credit_decay, credit, 0, 1, "0.8", "what is left of a credit a pass later")       \
-    PARAMETER(credit_power, credit, 0, 1000, "0.2", "a pass gives its best token p ^ power")    \
+              "commit at this confidence or more, credits included")                     \
+    PARAMETER(credit_weight, credit, 0, 1000, "0.7", "add weight * ln(1 + credit) to a logit")  \
+    PARAMETER(credit_decay, credit, 0, 1, "0.8", "share of a credit left after each pass")      \
+    PARAMETER(credit_power, credit, 0, 1000, "0.2", "credit of the best token a pass: p ^ power")  \
     PARAMETER(slowfast_sure, slowfast, 0, 1, "0.85",                                     \
-              "when fast, commit all of the span above this confidence")                 \
+              "fast phase: commit all of the span above this confidence")                \
     PARAMETER(slowfast_reach, slowfast, 0, 1, "0.1",                                     \
-              "when slow, the span ends behind the last answer above this")              \
+              "slow phase: end the span behind the last answer above this")              \
     PARAMETER(saber_floor, saber, 0, 1, "0",                                             \
-              "commit above the mean of what was committed, or this when it is higher")  \
-    PARAMETER(saber_least, saber, 1, 1e6, "2", "and at least so many a pass")            \
+              "lower limit for the mean confidence that commits")                        \
+    PARAMETER(saber_least, saber, 1, 1e6, "2", "tokens committed each pass, at least")   \
     PARAMETER(wino_draft, wino, 0, 1, "0.6", "commit above this confidence")             \
     PARAMETER(wino_verify, wino, 0, 1, "0.9",                                            \
-              "mask again what has less than this without itself")                       \
+              "mask an id again below this probability in a shadow row")                 \
     PARAMETER(conf_threshold, klass, 0, 1, "0.9",                                        \
-              "commit above this confidence what is stable, too")                        \
+              "commit stable answers above this confidence")                             \
     PARAMETER(kl_threshold, klass, 0, 1000, "0.01",                                      \
-              "stable: closer than this to the pass before, nats")                       \
-    PARAMETER(kl_history, klass, 0, 1e6, "2", "for so many passes in a row")
-/* And those that refine another one: no axis of their own. */
+              "stable: divergence from the last pass below this, nats")                  \
+    PARAMETER(kl_history, klass, 0, 1e6, "2", "stable: for so many passes in a row")
+/* Parameters that refine another parameter; they are no axis of their own. */
 #define UNMASK_REFINEMENTS(PARAMETER)                                                    \
     PARAMETER(threshold_decay, threshold, 0, 1, "0",                                     \
-              "the threshold falls by this share as the block fills")
+              "share by which the threshold falls as the block fills")
 
 #define UNMASK_ENUMERATOR(ENUM, name, traits, taken) UNMASK_##ENUM,
 enum unmask { UNMASK_RULES(UNMASK_ENUMERATOR) UNMASK_COUNT };
@@ -92,8 +92,8 @@ struct unmask_params {
 };
 #undef UNMASK_MEMBER
 
-/* What the rule makes of an answer, before any is ranked; on a device each answer has a thread. s:
- * what it remembers of the slot, or NULL. */
+/* The rule's reading of an answer, before ranking; on a device one thread per answer. s: the rule's
+ * memory of the slot, or NULL. */
 HOST_DEVICE struct reading unmask_read(enum unmask rule, const struct unmask_params *p,
                                        const struct head_row *a, struct slot_kept *s)
 {
@@ -103,7 +103,7 @@ HOST_DEVICE struct reading unmask_read(enum unmask rule, const struct unmask_par
     return plain;
 }
 
-/* How many of the first in o->pick become final. */
+/* The number of the first entries of o->pick that become final. */
 HOST_DEVICE size_t unmask_count(enum unmask rule, const struct unmask_params *p,
                                 const struct offers *o)
 {
@@ -117,7 +117,7 @@ HOST_DEVICE size_t unmask_count(enum unmask rule, const struct unmask_params *p,
     return 0;
 }
 
-/* Not 0: the rule has one of the traits. */
+/* Not 0 if the rule has one of the traits. */
 HOST_DEVICE int unmask_has(enum unmask rule, int traits)
 {
 #define UNMASK_CASE(ENUM, name, its, taken) \
@@ -130,7 +130,7 @@ HOST_DEVICE int unmask_has(enum unmask rule, int traits)
     return 0;
 }
 
-/* 1: a block has the steps of its budget. */
+/* 1 if a block has as many steps as its budget. */
 HOST_DEVICE int unmask_paced(enum unmask rule)
 {
     return unmask_has(rule, UNMASK_PACED) != 0;

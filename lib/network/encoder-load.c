@@ -95,7 +95,7 @@ static const struct tensor *find(const struct load *l, const char *name, const c
     const struct tensor *t = safetensors_find(l->n->tensors, full);
     t = t ? t : safetensors_find(l->n->tensors, other);
     if (!t)
-        err_set(l->e, EXIT_BAD_DATA, "%s: tensor %s: expected, is missing", l->folder, full);
+        err_set(l->e, EXIT_BAD_DATA, "%s: tensor %s is missing", l->folder, full);
     else if (tensor_check_shape(l->folder, t, want, cols ? 2 : 1, l->e))
         t = NULL;
     else if (strcmp(t->dtype, "F32") && strcmp(t->dtype, "F16") && strcmp(t->dtype, "BF16")) {
@@ -140,7 +140,7 @@ static int read_linear(const struct load *l, const char *name, size_t rows, size
     if (!t)
         return -1;
     if (b->ops->mat_make(b, &to->w, &s, DTYPE_F32))
-        return err_set(l->e, EXIT_INTERNAL, "%s: no memory for its weights", l->folder);
+        return err_set(l->e, EXIT_INTERNAL, "%s: out of memory for the weights", l->folder);
     to->bias = read_vector(l, name, "bias", "bias", rows);
     return to->bias ? 0 : -1;
 }
@@ -208,8 +208,8 @@ static int read_tokenizer(const struct load *l)
         return -1;
     size_t size = n->bpe ? tokenizer_size(n->bpe) : wordpiece_size(n->pieces);
     return size <= n->vocab ? 0
-                            : err_set(l->e, EXIT_BAD_DATA, "%s: its tokenizer has ids up to %zu: "
-                                      "expected below %zu, vocab_size of config.json", l->folder,
+                            : err_set(l->e, EXIT_BAD_DATA, "%s: the tokenizer has ids up to %zu, "
+                                      "expected below %zu (vocab_size of config.json)", l->folder,
                                       size - 1, n->vocab);
 }
 

@@ -131,6 +131,6 @@ int network_settle(struct network *n, struct backend *b, const struct checkpoint
                        c->config.head_dim);
     if (c->config.latents && network_offloads(n))
         return err_set(e, EXIT_BAD_USAGE, "%s: latent thoughts are fitted with all layers in "
-                       "memory: none can be offloaded", c->config.name);
+                       "memory: layers cannot be offloaded", c->config.name);
     return choose_precision(n, c, p, e) || check_latents(n, e) ? -1 : 0;
 }

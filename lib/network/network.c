@@ -18,7 +18,7 @@ static int short_of_memory(const struct network *n, enum role r, struct err *e)
     size_t rows, cols;
     role_shape(&n->config, r, &rows, &cols);
     return err_set(e, EXIT_FAILED_RECORDS, "%s: out of memory for %s [%zu, %zu] (%zu bytes are "
-                   "taken; try --quant, a smaller --dtype or a larger --mem-cap)", n->config.name,
+                   "in use; try --quant, a smaller --dtype or a larger --mem-cap)", n->config.name,
                    role_name(r), rows, cols, n->backend->memory.reserved);
 }
 
@@ -234,7 +234,7 @@ static int check_room(const struct network *n, struct err *e)
     if (need <= available || need > total)
         return 0;
     return err_set(e, EXIT_BUSY,
-                   "%s: %zu bytes of weights, and %s has %zu free of %zu: others are using it",
+                   "%s: %zu bytes of weights, but %s has %zu free of %zu: other processes use it",
                    n->config.name, need, b->name, available, total);
 }
 

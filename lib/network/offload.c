@@ -62,7 +62,7 @@ static int take_slots(struct offload *o, struct err *e)
     o->block = b->ops->alloc(b, bytes, o->kind);
     if (!o->block)
         return err_set(e, EXIT_FAILED_RECORDS, "out of memory for the %zu bytes of two layers "
-                       "(%zu bytes are taken)", bytes, b->memory.reserved);
+                       "(%zu bytes are in use)", bytes, b->memory.reserved);
     o->slot[0] = (unsigned char *)o->block + -(uintptr_t)o->block % STORE_GRAIN;
     o->slot[1] = o->slot[0] + o->bytes;
     return 0;

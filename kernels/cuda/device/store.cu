@@ -46,8 +46,8 @@ struct store *cuda_store_open(struct backend *b, const char *folder, size_t bloc
     }
     if (get_blocks(s, blocks))
         return s;
-    err_set(e, EXIT_FAILED_RECORDS, "%zu bytes of layers cannot be kept in memory of the host: %zu "
-            "could be pinned (ulimit -l?)", blocks * bytes, s->blocks * bytes);
+    err_set(e, EXIT_FAILED_RECORDS, "cannot pin %zu bytes of host memory for layers: only %zu "
+            "could be pinned (see ulimit -l)", blocks * bytes, s->blocks * bytes);
     cuda_store_close(b, s);
     return NULL;
 }
