@@ -72,7 +72,7 @@ int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, 
     struct codes q;
     void *made = NULL;
     if (dtype_info[dtype].block && !(s->q && s->q->dtype == dtype)) {
-        made = quant_make(&q, s, dtype, b->pool); /* scales of scales are the whole matrix's */
+        made = quant_make(&q, s, dtype, b->pool); /* the whole matrix shares the scales of scales */
         source.q = &q;
     }
     pack(b, m, &source);

@@ -7,7 +7,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/host.h"
 
-/* One loop over rows, split over the pool. */
+/* A loop over rows, divided among threads. */
 struct row_loop {
     float *y;
     const float *x, *g;
@@ -82,10 +82,11 @@ void CPU(rope_table)(struct backend *b, float *table, const int32_t *pos, const 
                      size_t T, size_t E)
 {
     struct angles a = {table, pos, inv_freq, E};
-    pool_run(b->pool, T, grain(64 * E), angle_rows, &a); /* libm: some 64 operations a value */
+    pool_run(b->pool, T, grain(64 * E), angle_rows, &a); /* libm takes about 64 operations a
+                                                          * value */
 }
 
-/* Turns the pairs (p[j], p[j + half]) of one head. */
+/* Rotates the pairs (p[j], p[j + half]) of one head. */
 static void rope_head(float *p, const float *c, size_t half, float sign)
 {
     float *q = p + half;

@@ -14,11 +14,12 @@ struct norm_back {
     double eps;
 };
 
-/* Rows that are summed up side by side: each sum waits for its last addition, not for another's. */
+/* Rows that are summed side by side, so that the additions of one sum need not wait for
+ * another's. */
 enum { BESIDE = 8 };
 
-/* y_d = x_d s g_d, s = (mean x^2 + eps)^(-1/2):
- * dx_d = s g_d dy_d - x_d s^3 mean_j(g_j dy_j x_j). Here s and the factor of x_d. */
+/* y_d = x_d s g_d, s = (mean x^2 + eps)^(-1/2): dx_d = s g_d dy_d - x_d s^3 mean_j(g_j dy_j x_j).
+ * This computes s and the factor of x_d. */
 INLINE void factors_of(const struct norm_back *a, size_t t, const int rows)
 {
     const float *x = a->x + t * a->D, *dy = a->dy + t * a->D;
@@ -82,7 +83,7 @@ struct gate_back {
     size_t n;
 };
 
-/* y = g s(g) u, s the logistic: dy/dg = u s (1 + g (1 - s)), dy/du = g s. */
+/* y = g s(g) u, with s the logistic function: dy/dg = u s (1 + g (1 - s)), dy/du = g s. */
 static void gate_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;

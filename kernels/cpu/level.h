@@ -24,7 +24,7 @@
 #endif
 #define OWN_CPU(name) CPU_NAME(OWN, name)
 
-/* n rounded up. */
+/* n rounded up to a multiple. */
 INLINE size_t up(size_t n, size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 INLINE double sum_lanes(vecd v)

@@ -7,9 +7,9 @@
  *           2 |  2 |  5 |  8 | 11 | 14 |         owns a run of cells in the order of their numbers,
  *             +----+----+----+----+----+--       so a panel stays in its cache for all blocks.
  *
- * Few rows: a thread reads its own part of the weights as one stream. Many rows: a panel and a
- * block come from the caches, and the tile runs at the speed of the arithmetic. A cell's numbers do
- * not depend on who computes it.
+ * With few rows, a thread reads its own part of the weights as one stream. With many rows, panels
+ * and blocks come from the caches, and the tile runs at the speed of the arithmetic. The numbers of
+ * a cell do not depend on the thread that computes it.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/format/cpu_format.h"
@@ -19,7 +19,7 @@
 struct matmul_call {
     const struct format *format;
     const struct product *products;
-    const struct mat *up; /* products[0] is its gate; or NULL */
+    const struct mat *up; /* with products[0] as its gate; or NULL */
     const float *x;
     char *blocks;
     size_t T, K, n_blocks, block_bytes, panel_bytes;
@@ -42,7 +42,7 @@ static struct matmul_call call_of(const struct mat *w, const float *x, size_t T,
 
 static size_t rows_bytes(size_t T, size_t K) { return memory_rounded(T * K * sizeof(float)); }
 
-/* The same of rows that may have to be normalized, in work before the blocks. */
+/* The same for rows that may need normalizing; they go into work before the blocks. */
 static struct matmul_call call_in(struct backend *b, const struct mat *w, struct input in, size_t T,
                                   void *work)
 {
@@ -54,7 +54,7 @@ static struct matmul_call call_in(struct backend *b, const struct mat *w, struct
     return call_of(w, x, T, (char *)work + rows_bytes(T, w->cols));
 }
 
-/* First row of a block: blocks differ by at most one row. */
+/* The first row of a block; blocks differ by at most one row. */
 static size_t row_of(const struct matmul_call *c, size_t block)
 {
     return c->T * block / c->n_blocks;
@@ -71,9 +71,9 @@ static void pack_blocks(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* What the tile (panel, block) fetches ahead. One block, or so many that the weights hardly count:
- * a little further down the stream. Else its share of the next panel, so that memory works while
- * the later blocks meet a panel that is already near. */
+/* The memory that tile (panel, block) prefetches. With one block, or so many that weights hardly
+ * count: a place further down the stream. Otherwise its share of the next panel, so that memory is
+ * busy while later blocks use a panel that is already in the cache. */
 static struct ahead next_of(const struct matmul_call *c, const char *panel, size_t block)
 {
     enum { FEW = 8 };

@@ -1,6 +1,6 @@
 /* ref.c - the definition of truth: plain loops over row-major matrices, double sums, one thread.
- * All other back ends are tested against this file, so it is written to be read beside the formulas
- * of ops.h, and nothing in it is made faster at the price of a line.
+ * All other back ends are tested against this file. It is written to be compared with the formulas
+ * of ops.h, and no line is added for speed.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row,
         norm_row((float *)y + t * D, from + (row ? (size_t)row[t] : t) * D, gain, D, eps);
 }
 
-/* The rows that a product reads, normalized in `work` where there is a gain. */
+/* The rows that a product reads; with a gain they are normalized into `work`. */
 static const float *rows_of(struct backend *b, struct input in, size_t T, size_t K, float *work)
 {
     if (!in.gain)
@@ -69,7 +69,7 @@ static void matmul(struct backend *b, const struct product *p, size_t n, struct 
         matmul_one(p[i].y, x, p[i].w, T, p[i].add);
 }
 
-/* Normalized rows; then the second factor of a gate, or what qkv wants. */
+/* Floats of normalized rows, and the second factor of a gate or the work of qkv. */
 static size_t matmul_work(const struct backend *b, size_t T, size_t K, size_t N)
 {
     (void)b;
@@ -139,7 +139,7 @@ static int32_t last_seen(const struct attn *a, int32_t pos)
     return (pos / block + 1) * block - 1;
 }
 
-/* And the first: there is none but with a window. */
+/* The first position that a row at `pos` may see; without a window all are seen. */
 static int32_t first_seen(const struct attn *a, int32_t pos)
 {
     return a->window ? pos - (int32_t)a->window + 1 : INT32_MIN;
@@ -173,7 +173,7 @@ static void attend_row(const struct attn *a, const struct attn_seq *s, size_t ro
     }
 }
 
-/* work holds one row of probabilities, in doubles. */
+/* work: one row of probabilities in double. */
 static size_t attention_work(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
                              size_t heads, size_t kv_heads, size_t head_dim, size_t dense)
 {
@@ -209,7 +209,7 @@ static void gated(struct backend *b, act *y, struct input in, const struct mat *
     swiglu(b, y, y, second, T * gate->rows);
 }
 
-/* ---- the head, in the order of the published sampler (github.com/ML-GSAI/LLaDA) ---- */
+/* ---- the head, in the order of LLaDA's published sampler (github.com/ML-GSAI/LLaDA) ---- */
 
 static int listed(const int32_t *ids, size_t n, int32_t id)
 {
@@ -219,7 +219,8 @@ static int listed(const int32_t *ids, size_t n, int32_t id)
     return 0;
 }
 
-/* Fills l[V] with guided logits; returns 1 when a value is not finite. Bans come after that check.
+/* Fills l[V] with guided logits. Returns 1 if a logit is not finite; bans are applied after that
+ * check.
  */
 static int row_logits(const struct mat *w, const float *x, const float *xu,
                       const struct head_query *q, float *l)
@@ -303,17 +304,17 @@ static double log_sum(const struct head_query *q, const float *l, size_t V)
     return max + log(sum);
 }
 
-/* sum p (log p - log p'), with l' in `before`. */
+/* sum p (log p - log p'), with the logits l' in `before`. */
 static double divergence(const struct head_query *q, const float *l, const float *before, size_t V)
 {
     double now = log_sum(q, l, V), was = log_sum(q, before, V), sum = 0;
     for (size_t v = 0; v < V; v++)
         if (!listed(q->quiet, q->n_quiet, (int32_t)v) && l[v] > -INFINITY)
             sum += exp(l[v] - now) * ((l[v] - now) - (before[v] - was));
-    return sum > 0 ? sum : 0 * sum; /* rounding can lead below 0; a NaN stays one */
+    return sum > 0 ? sum : 0 * sum; /* rounding may give a value below 0; NaN stays NaN */
 }
 
-/* A row of logits, and one to compare it with. */
+/* A row of logits, and a row to compare it with. */
 static size_t head_work(const struct backend *b, size_t R, size_t D, size_t V, size_t dense)
 {
     (void)b, (void)R, (void)D, (void)dense;

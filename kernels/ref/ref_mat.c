@@ -14,13 +14,13 @@
 #include "kernels/quant.h"
 #include "lib/base/mem.h"
 
-/* How a quantized format is read: */
+/* The functions of a quantized format. */
 struct ref_format {
     /* code i of a matrix as a float */
     float (*code)(const void *codes, size_t i);
-    /* what a code stands for under its scale */
+    /* the value of a code with its scale */
     float (*value)(float code, float scale);
-    /* y[N] = the products of x[K], as it is, with w */
+    /* y[N] = the products of x[K] (not rounded) with w */
     void (*outputs)(double *y, const float *x, const struct mat *w);
 };
 
@@ -29,7 +29,7 @@ static const float *scales_of(const struct mat *w)
     return (const float *)w->data + w->rows * w->cols;
 }
 
-/* x[n] rounded to bf16, or for F16 to fp16; to be freed. */
+/* x[n] rounded to bf16, or for F16 to fp16. The caller frees it. */
 static float *rounded(const float *x, size_t n, enum dtype d)
 {
     float *near = mem_alloc(n * sizeof *near);

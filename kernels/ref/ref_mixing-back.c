@@ -6,7 +6,7 @@
 
 #include "kernels/ref/ref.h"
 
-/* *x += d, where there is an x. */
+/* *x += d, if x is not NULL. */
 static void add(float *x, size_t i, double d)
 {
     if (x)
@@ -137,7 +137,8 @@ static void removed(const struct removal_back *a, size_t at, size_t column)
     }
 }
 
-/* v + (first - v) share, or v as it is and what others read of it. */
+/* Gradient of v + (first - v) share; or in the first layer v itself, with the gradient of its other
+ * readers. */
 static void values(const struct removal_back *a, size_t at)
 {
     const struct removal *f = a->of;

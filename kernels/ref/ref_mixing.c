@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Row t of the sequence, and `before` it; in place: more may be where the result goes. */
+/* Row t of a sequence, and the row `before` it. The result may overwrite more. */
 static void shift_row(const struct shift *a, size_t t, const float *before)
 {
     const size_t at = t * a->D;
@@ -74,7 +74,7 @@ void ref_removal(struct backend *b, const struct removal *a)
     }
 }
 
-/* The bonus of the head at `at`: what v is multiplied by. */
+/* The factor of v in the bonus of the head at `at`. */
 static double bonus(const struct heads_out *a, size_t at, size_t column)
 {
     double sum = 0;

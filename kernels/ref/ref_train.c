@@ -64,7 +64,7 @@ static void swiglu_back(struct backend *b, float *dgate, float *dup, const float
     }
 }
 
-/* Key `key` of a sequence is seen by a row at `pos`. */
+/* 1 if a row at `pos` sees key `key` of its sequence. */
 static int seen(const struct attn_back *a, int32_t pos, int32_t key)
 {
     return !a->causal || (key <= pos && (!a->window || key > pos - (int32_t)a->window));
@@ -78,8 +78,8 @@ static double dot_of(const float *x, const float *y, size_t n)
     return sum;
 }
 
-/* What a key head of a sequence works on: its keys and values, of which `stride` is the row, the
- * sums of their gradients, and a row of probabilities. */
+/* Data of one key head of a sequence: its keys and values with row stride `stride`, the sums of
+ * their gradients, and a row of probabilities. */
 struct key_head {
     const float *k, *v;
     size_t n, E, stride;

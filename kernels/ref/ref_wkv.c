@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Where token t of a head lies in arrays of rows, and the head's u. */
+/* The place of token t of a head in arrays of rows, and the head's u. */
 struct token {
     const struct wkv_rows *in;
     size_t at, head;
@@ -33,7 +33,7 @@ static void removed(const struct token *p, const double *S, double *x)
             x[j] += p->in->a[p->at + i] * S[i * E + j];
 }
 
-/* next[E, E] = the state behind the token; it may be S. */
+/* next[E, E] = the state behind the token; next may be S. */
 static void state_step(const struct token *p, const double *S, const double *x, double *next)
 {
     const struct wkv_rows *in = p->in;
@@ -45,7 +45,7 @@ static void state_step(const struct token *p, const double *S, const double *x, 
                               (in->b ? in->b[at + i] * x[j] : 0);
 }
 
-/* y[E] of the token: RWKV 6 reads the state before it, 7 that behind it. */
+/* y[E] of the token. RWKV 6 reads the state before it, RWKV 7 the state behind it. */
 static void output(const struct token *p, const double *before, const double *behind, float *y)
 {
     const struct wkv_rows *in = p->in;
@@ -108,8 +108,8 @@ void ref_wkv(struct backend *b, const struct wkv *a, void *work)
 
 /* ---- gradients ---- */
 
-/* Sums of one head: g[E, E] is the gradient of the state behind a token, and then of that before
- * it; x, q, dv: [E]; du: [E], over the tokens. */
+/* Sums of one head. g[E, E]: gradient of the state behind a token, then of the state before it. x,
+ * q, dv: [E]. du: [E], summed over the tokens. */
 struct sums {
     double *g, *x, *q, *dv, *du;
 };
@@ -182,7 +182,7 @@ static void all_states(const struct wkv_rows *in, size_t s, size_t h, double *st
     }
 }
 
-/* The states of a sequence; g; x, q, dv and du. */
+/* Work: the states of a sequence; g; x, q, dv and du. */
 size_t ref_wkv_back_work(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
                          size_t head_dim)
 {

@@ -41,64 +41,64 @@
 
 struct amx_format;
 
-/* How T rows are cut. */
+/* The cut of T rows. */
 struct amx_rows {
     const struct amx_format *f;
     size_t T, K;
-    size_t height;     /* rows of a tile: T, or 16, the last ones padded with zeros */
+    size_t height;     /* rows of a tile: T, or 16 with zeros as padding */
     size_t tiles;      /* of 16 rows */
-    size_t groups;     /* tiles * g / groups.. of them are group g */
+    size_t groups;     /* group g is the row tiles tiles * g / groups .. */
     size_t steps;      /* of K */
-    size_t stage;      /* steps of a stage, the last one has the rest */
-    size_t step_bytes; /* of a row tile: its values of a step, in all their parts */
+    size_t stage;      /* steps of a stage; the last one has the rest */
+    size_t step_bytes; /* of a row tile: the values of one step, in all their parts */
     char *a;           /* [group][stage][tile][step][part][height][64] */
-    char *side;        /* [tile], what else the format keeps of rows */
+    char *side;        /* [tile] the format's other data about rows */
 };
 
 /* The steps of a chunk for one or two row tiles. */
 struct amx_block {
-    float *sums;         /* [16 a tile, PANEL]; int32_t in its place for INT8 */
-    int fresh;           /* sums begin at zero */
-    const char *a, *a_next; /* of the row tiles from the first step on; the second may be NULL */
+    float *sums;         /* [16 a tile, PANEL]; int32_t for INT8 */
+    int fresh;           /* 1: sums start at zero */
+    const char *a, *a_next; /* row tiles from the first step on; the second may be NULL */
     size_t height, step_bytes;
     const char *b;       /* weights from the first step on, [16 a step, PANEL] words */
     size_t steps;
-    struct ahead next;   /* as cpu_format.h has it, `bytes` a step */
-    int far;             /* what comes next is for the second cache */
-    const float *absmax; /* blocks: [steps / 2, PANEL] */
+    struct ahead next;   /* prefetch as in cpu_format.h, `bytes` a step */
+    int far;             /* 1: prefetch into the second cache */
+    const float *absmax; /* for blocks: [steps / 2, PANEL] */
     float *scratch;      /* [32, PANEL] */
 };
 
 /* A thread's memory. */
 struct amx_room {
-    _Alignas(64) uint32_t weights[TMM_CHUNK * TMM_ROWS * PANEL]; /* widened or padded */
+    _Alignas(64) uint32_t weights[TMM_CHUNK * TMM_ROWS * PANEL]; /* widened or padded weights */
     float absmax[TMM_CHUNK / 2 * PANEL];
     float scratch[2 * TMM_ROWS * PANEL];
     float sums[2][TMM_GROUP * PANEL];
 };
 
-/* How one dtype meets the tiles. */
+/* The functions of one dtype on tiles. */
 struct amx_format {
     size_t values;       /* of K in a step */
-    size_t parts;        /* tiles of A a step: a value of x is the sum of so many */
-    size_t stored_bytes; /* of a panel's step as it is stored, and how far ahead it is fetched */
+    size_t parts;        /* tiles of A a step: a value of x is the sum of so many parts */
+    size_t stored_bytes; /* of one step of a stored panel; also the prefetch distance */
     size_t distance;
-    size_t side_bytes;   /* a row tile has side_bytes + K * side_value_bytes */
+    size_t side_bytes;   /* a row tile has side_bytes + K * side_value_bytes bytes of other data */
     size_t side_value_bytes;
     /* Packs row tile `tile` of x[T, K]. */
     void (*pack)(const struct amx_rows *r, size_t tile, const float *x);
-    /* Weights of n steps of a panel from step s on, in it or in the room. */
+    /* Weights of n steps of a panel from step s on; they lie in the panel or in the room. */
     const void *(*weights)(struct amx_room *room, const void *panel, size_t K, size_t s, size_t n);
     void (*multiply)(const struct amx_block *k);
-    /* sums[rows, PANEL] of a row tile become values; NULL: they are. */
+    /* Turns sums[rows, PANEL] of a row tile into values. NULL: they are values. */
     void (*finish)(float *sums, const struct amx_rows *r, size_t tile, const void *panel);
 };
 extern const struct amx_format OWN_CPU(amx_bf16), OWN_CPU(amx_bf16_f32);
 extern const struct amx_format OWN_CPU(amx_int8), OWN_CPU(amx_int8_vector), OWN_CPU(amx_blocks);
 
-/* Where a row tile's step lies in packed rows; those of a stage follow each other. */
+/* The place of a row tile's step in packed rows; the steps of a stage follow each other. */
 char *OWN_CPU(amx_at)(const struct amx_rows *r, size_t tile, size_t step);
-/* Rows of a tile that are there. */
+/* The number of rows of a tile without padding. */
 INLINE size_t amx_height(const struct amx_rows *r, size_t tile)
 {
     size_t left = r->T - tile * TMM_ROWS;
@@ -108,17 +108,17 @@ INLINE char *amx_side(const struct amx_rows *r, size_t tile)
 {
     return r->side + tile * (r->f->side_bytes + r->K * r->f->side_value_bytes);
 }
-/* `multiply` and `pack` of pairs of bf16: blocks have them too. */
+/* `multiply` and `pack` for pairs of bf16; used for blocks too. */
 void OWN_CPU(amx_pack)(const struct amx_rows *r, size_t tile, const float *x);
-/* A stretch of a panel that ends before its last step does is copied and padded with zeros: `there`
- * bytes from `at` on, n steps are wanted. */
+/* Copies the end of a panel where it is shorter than n steps, padded with zeros: `there` bytes from
+ * `at` on. */
 const void *OWN_CPU(amx_padded)(struct amx_room *room, const void *at, size_t there, size_t n);
 
 /* ---- the tiles ---- */
 
 enum { AMX_STEP = TMM_ROWS * PANEL * 4 /* bytes of a step's weights */ };
 
-/* Until tmm_release(): tiles of A and C have `height` rows. */
+/* Tiles of A and C have `height` rows from here to tmm_release(). */
 INLINE void amx_begin(size_t height)
 {
     const struct tmm_config c = tmm_shape(height, LANES * 4);
@@ -157,7 +157,7 @@ INLINE void amx_store(const int two, float *sums)
     }
 }
 
-/* The products of one step: four loads, and then four products. */
+/* The products of one step: four loads, then four products. */
 INLINE void amx_step(const int bytes, const int two, const size_t parts, const struct amx_block *k,
                      size_t step)
 {
@@ -197,11 +197,11 @@ INLINE void amx_fetch(const struct amx_block *k, size_t step)
     }
 }
 
-/* sums += A B, as formats of plain sums do it. */
+/* sums += A B, for formats with plain sums. */
 INLINE void amx_multiply(const int bytes, const int two, const size_t parts,
                          const struct amx_block *of)
 {
-    const struct amx_block k = *of; /* in registers: a load of a tile may read all other memory */
+    const struct amx_block k = *of; /* copied to registers: a tile load may read any other memory */
     if (k.fresh)
         amx_zero(two);
     else
