@@ -1,13 +1,13 @@
-/* attention-dense.c - attention that makes its scores: for `dense` heads at a time the products of
- * all rows with all keys lie in work, become probabilities, and meet the values. It is there to be
- * measured beside attention.c, which never has more than a tile of them, and is made of what there
- * is: products (gemm.c), a softmax of rows.
+/* attention-dense.c - attention with its scores in memory: for `dense` heads at a time the products
+ * of all rows with all keys are stored in work, become probabilities, and multiply the values. It
+ * exists to be compared with attention.c, which never stores more than a tile of scores. It is made
+ * of existing parts: products (gemm.c) and a softmax of rows.
  *
- *     work:  scores [dense, T, S'], of each row as many as its sequence has keys; S' whole vectors
+ *     work:  scores [dense, T, S'], in each row as many as its sequence has keys; S' whole vectors
  *            keys and values of a sequence and key head as rows of floats, [S, E] each
- *            what a product wants
+ *            the work of a product
  *
- * A row's bits depend on the row and its list alone, and not on how many heads are in work.
+ * The bits of a row depend only on the row and its key list, not on how many heads are in work.
  */
 #include <math.h>
 
@@ -17,8 +17,8 @@
 #include "kernels/host.h"
 
 struct dense_room {
-    size_t row, head; /* floats of a row of scores, of a head */
-    size_t keys;      /* bytes of the keys, and of the values */
+    size_t row, head; /* floats: row, of a row of scores; head, of the scores of one head */
+    size_t keys;      /* bytes of the keys; the values take the same */
     float *scores, *k, *v;
     void *rest;
 };
@@ -108,7 +108,7 @@ static void softmax_part(void *ctx, size_t begin, size_t end, size_t worker)
             odd |= p[j] != p[j];
         }
         softmax_row(p, (size_t)n, scale);
-        for (int32_t j = 0; j < n && odd; j++) /* which a maximum may pass over */
+        for (int32_t j = 0; j < n && odd; j++) /* a maximum may skip NaN */
             p[j] = NAN;
     }
 }

@@ -2,8 +2,8 @@
  *
  * The rows of a sequence, times the G query heads that share a key head, are the queries of that
  * key head: query i is row i / G, head i % G of the group. A panel is up to QUERIES of them. Keys
- * come in chunks of CHUNK slots; a chunk is fetched once for BLOCK panels, keys turned so that one
- * lane is one key:
+ * come in chunks of CHUNK slots. A chunk is fetched once for BLOCK panels, with keys transposed so
+ * that one lane is one key:
  *
  *             E              chunk                   chunk              E
  *           +---+          +-------+               +-------+          +---+
@@ -11,14 +11,13 @@
  *           +---+          +-------+               +-------+          +---+
  *
  * Chunks are counted from the start of the list. Each makes a part (maximum, sum, y) per query, and
- * parts are merged in their order (online softmax). A key that a query may not see adds exact
- * zeros. So a row's bits depend on the row and its list alone: not on the rows beside it, nor on
- * whether the parts were computed one after another or by several threads. With attn.dense:
- * attention-dense.c.
+ * parts are merged in order (online softmax). A key that a query may not see adds exact zeros. So
+ * the bits of a row depend only on the row and its key list, not on the rows beside it, nor on how
+ * threads divide the parts. With attn.dense: attention-dense.c.
  *
- * Few queries of a sequence, as those of a text that grows, wait for memory, which gives a slot's
- * key heads in a row several times as fast as one of them here and there: such a panel holds the
- * queries of several key heads, and reads the rows of all of them first.
+ * Few queries of a sequence, as in decoding with a cache, wait for memory. Memory delivers the key
+ * heads of a slot several times as fast in a row as one by one. So such a panel holds the queries
+ * of several key heads, and reads the rows of all of them first.
  */
 #include <math.h>
 
@@ -31,8 +30,8 @@ enum { BLOCK = 8 /* panels that share the keys of a chunk */ };
 struct scratch {
     struct panel panels[BLOCK];
     uint32_t *keys;   /* [CHUNK / KEYS, words of E, KEYS] */
-    uint32_t *values; /* [CHUNK, E'], or pairs */
-    float *scores;    /* [QUERIES, STRIDE], and then the probabilities in its place */
+    uint32_t *values; /* [CHUNK, E'] floats, or pairs */
+    float *scores;    /* [QUERIES, STRIDE], overwritten by the probabilities */
     struct attn_part part;
 };
 
@@ -45,8 +44,8 @@ static size_t worker_floats(size_t E)
     return BLOCK * panel_floats(E) + part_floats(E) + CHUNK * (E + wide(E)) + QUERIES * STRIDE;
 }
 
-/* Keys are split over threads when tasks of few queries are fewer than two a thread and do not
- * share out evenly. */
+/* Keys are divided among threads when tasks of few queries are fewer than two a thread and do not
+ * divide evenly. */
 static size_t split_floats(size_t threads, size_t slots, size_t E)
 {
     return threads > 1 ? 2 * threads * chunks_of(slots) * part_floats(E) : 0;
@@ -97,7 +96,7 @@ static int32_t last_seen(const struct attn *a, int32_t pos)
     return (pos / block + 1) * block - 1;
 }
 
-/* One query, scaled, as words. */
+/* Scales one query and packs it into words. */
 static void pack_query(const struct side *d, const float *q, uint32_t *out)
 {
     const size_t E = d->a->head_dim;
@@ -118,8 +117,8 @@ static void pack_query(const struct side *d, const float *q, uint32_t *out)
     }
 }
 
-/* Queries first .. first + each - 1 of so many key heads. Idle ones, up to a whole tile, are zeros;
- * nobody reads what they give. */
+/* Packs queries first .. first + each - 1 of so many key heads. Idle queries, up to a whole tile,
+ * are zeros; their results are not read. */
 static void pack_panel(const struct side *d, struct panel *p, size_t first, size_t each,
                        size_t heads)
 {
@@ -149,7 +148,7 @@ static void part_clear(const struct attn_part *p, size_t E)
     memset(p->y, 0, QUERIES * wide(E) * sizeof *p->y);
 }
 
-/* all += part, `rows` queries. One that saw no key on a side takes all from the other. */
+/* all += part, for `rows` queries. A query that saw no key on one side takes the other side. */
 static __attribute__((noinline)) void merge(const struct attn_part *all,
                                             const struct attn_part *part, size_t rows, size_t E)
 {
@@ -169,7 +168,7 @@ static __attribute__((noinline)) void merge(const struct attn_part *all,
     }
 }
 
-/* y = the panel's result; zeros where no key was seen. */
+/* y = the result of the panel; zeros for a query that saw no key. */
 static void finish(const struct side *d, const struct panel *p)
 {
     size_t E = d->a->head_dim;
@@ -186,7 +185,7 @@ static void finish(const struct side *d, const struct panel *p)
 
 /* ---- chunks and tasks ---- */
 
-/* Keys first.. of the list for all panels; parts are merged, or left in `into`. */
+/* Runs keys first.. of the list for all panels. Parts are merged, or stored in `into`. */
 static void run_chunk(const struct side *d, struct scratch *w, size_t panels, size_t first,
                       const struct attn_part *into)
 {
@@ -226,10 +225,10 @@ static void run_chunk(const struct side *d, struct scratch *w, size_t panels, si
 struct attn_job {
     const struct attn *a;
     float *work, *parts;
-    size_t heads;  /* of a block that has one panel; else 1 */
-    size_t groups; /* of so many heads, of a sequence */
-    size_t blocks; /* of BLOCK panels, of the sequence that has most rows */
-    size_t chunks; /* of the longest list, when split by keys */
+    size_t heads;  /* key heads in a block of one panel; else 1 */
+    size_t groups; /* groups of so many heads in a sequence */
+    size_t blocks; /* blocks of BLOCK panels in the sequence with the most rows */
+    size_t chunks; /* chunks of the longest list, when keys are divided */
 };
 
 static struct side side_of(const struct attn_job *j, size_t i)
@@ -258,7 +257,8 @@ static size_t pack_block(const struct attn_job *j, const struct side *d, struct 
     return panels;
 }
 
-/* One task: a block of panels of one sequence and key head, or a panel of some heads, all keys. */
+/* One task: a block of panels of one sequence and key head, or one panel of several key heads; all
+ * keys. */
 static void blocks_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     const struct attn_job *j = ctx;
@@ -276,7 +276,7 @@ static void blocks_part(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* One task: one panel, one chunk of keys; its part is kept. */
+/* One task: one panel and one chunk of keys; its part is stored. */
 static void keys_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     const struct attn_job *j = ctx;
@@ -308,8 +308,8 @@ static void merge_parts(const struct attn_job *j, size_t sides)
     }
 }
 
-/* Key heads for a panel of `queries` of each: as many as it has room for, and so few that threads
- * have as much to do as each other. */
+/* The number of key heads in a panel with `queries` of each: as many as fit, but few enough that
+ * threads have equal work. */
 static size_t panel_heads(const struct attn *a, size_t queries, size_t chunks, size_t threads)
 {
     const int low = !TILED && queries <= FEW && wide(a->head_dim) % KEYS == 0;
@@ -342,7 +342,7 @@ static void attention_tiled(struct backend *b, const struct attn *a, void *work)
     size_t sides = a->n_seqs * j.groups;
     int split = keys && sides < 2 * threads && sides % threads;
     size_t tasks = sides * (split ? j.chunks : j.blocks);
-    /* Keys are turned for few queries as for many, which counts for as much as they do. */
+    /* transposing keys costs the same for few queries, about as much as their products */
     size_t products = (few ? 4 : 2) * pairs * a->heads * E / (tasks ? tasks : 1);
     pool_run(b->pool, tasks, grain(products), split ? keys_part : blocks_part, &j);
     if (split)

@@ -1,6 +1,6 @@
-/* cpu_format.h - how one dtype is laid out and multiplied.
+/* cpu_format.h - the layout of a dtype, and its products.
  *
- * A weight matrix W[N, K] is cut in panels of PANEL outputs, each panel one block of bytes that a
+ * A weight matrix W[N, K] is cut in panels of PANEL outputs; a panel is one block of bytes that a
  * tile reads as one stream. Activations x[T, K] are packed in blocks of TILE_ROWS rows. The tile
  * multiplies one block by one panel:
  *
@@ -9,8 +9,8 @@
  *      TILE_ROWS │ ..... │ x            K │      │  =  out [rows, PANEL], kept in registers
  *                └───────┘                └──────┘
  *
- * K is any number >= 1; formats pad inside. Every output has one accumulator (or a fixed set of
- * them) and an order of sums that depends on K alone: never on the rows beside it.
+ * K is any number >= 1; formats pad inside. Every output has one accumulator (or a fixed set), and
+ * the order of its sum depends only on K, never on the rows beside it.
  */
 #ifndef KERNELS_CPU_FORMAT_CPU_FORMAT_H
 #define KERNELS_CPU_FORMAT_CPU_FORMAT_H
@@ -18,8 +18,8 @@
 #include "kernels/cpu/level.h"
 #include "kernels/ops.h"
 
-/* Weights that the tiles after this one read: a tile asks the caches for them while it works,
- * evenly spread over its steps. A hint: any address will do. */
+/* Weights for later tiles: a tile prefetches them while it works, evenly spread over its steps. It
+ * is a hint, so any address is allowed. */
 struct ahead {
     const char *at;
     size_t bytes;
@@ -29,17 +29,17 @@ struct format {
     size_t (*panel_bytes)(size_t K); /* multiple of 64 */
     size_t (*block_bytes)(size_t K); /* of a packed block of TILE_ROWS rows, multiple of 64 */
     /* Packs outputs first..first+count (count <= PANEL) of the matrix; the rest of the panel is
-     * zeros. scratch: PANEL * K floats, 64-byte aligned. Panels and blocks are 64-byte aligned. */
+     * zeros. scratch: PANEL * K floats. scratch, panels and blocks are 64-byte aligned. */
     void (*pack_panel)(void *panel, const struct mat_source *s, size_t first, size_t count,
                        float *scratch);
-    /* Packs 1..TILE_ROWS rows of x, ldx floats apart. The block is read with the same `rows`. */
+    /* Packs 1..TILE_ROWS rows of x, ldx floats apart. `tile` must get the same `rows`. */
     void (*pack_rows)(void *block, const float *x, size_t ldx, size_t rows, size_t K);
     /* out[rows, PANEL] (64-byte aligned) = the products; 1 <= rows <= TILE_ROWS. */
     void (*tile)(float *out, const void *block, size_t rows, const void *panel, size_t K,
                  struct ahead next);
     /* out[K] = the values of output j of a panel, for embeddings. */
     void (*row)(float *out, const void *panel, size_t j, size_t K);
-    size_t distance; /* bytes ahead of a panel's own that are best asked for, with one block */
+    size_t distance; /* best prefetch distance in bytes beyond a panel's own, with one block */
 };
 
 extern const struct format CPU(format_f32), CPU(format_bf16), CPU(format_bf16_f32);
@@ -47,12 +47,13 @@ extern const struct format CPU(format_int8), CPU(format_int8_vector), CPU(format
 /* Blocks of 16 levels, with absmax as codes (NF4) and in fp32 (NF4_F32, FP4). */
 extern const struct format CPU(format_blocks_coded), CPU(format_blocks);
 
-/* Where word k of the first row lies in a block [K/LINE][rows][LINE] of 32-bit words; the other
- * rows follow at every LINE words. A line of one row lies beside that of the next, so that packing
- * writes whole lines and a tile still reads one stream. */
+/* Index of word k of the first row in a block [K/LINE][rows][LINE] of 32-bit words; the other rows
+ * follow every LINE words. The lines of all rows lie side by side, so packing writes whole lines
+ * and a tile still reads one stream. */
 INLINE size_t line_at(size_t k, size_t rows) { return k / LINE * LINE * rows + k % LINE; }
 
-/* KERNEL(n) with n, a constant, equal to `rows` (1..TILE_ROWS), so that sums stay in registers. */
+/* Calls KERNEL(n) with the constant n equal to `rows` (1..TILE_ROWS), so that sums stay in
+ * registers. */
 #define ROWS_CASE(n, KERNEL)                                                                       \
     case n:                                                                                        \
         if (n <= TILE_ROWS)                                                                        \
@@ -74,31 +75,31 @@ INLINE size_t line_at(size_t k, size_t rows) { return k / LINE * LINE * rows + k
         ROWS_CASE(12, KERNEL)                                                                      \
     }
 
-/* ---- parts of formats, for products of another kind (amx_tiles.h) ---- */
+/* ---- parts of formats, for products on tiles (amx_tiles.h) ---- */
 
-/* The block of format_bf16 as pairs: x rounded, [K/2/LINE][rows][LINE]; rows is not limited. */
+/* A block of format_bf16 as pairs: x rounded, [K/2/LINE][rows][LINE], for any number of rows. */
 void CPU(pack_pairs)(void *block, const float *x, size_t ldx, size_t rows, size_t K);
 
-/* INT8, a row of activations: its scale without outliers (*outliers becomes 1 when there are any,
- * else stays), and the codes of n values of it. limit: quant_outlier(). */
+/* INT8, for a row of activations: its scale without outliers, and the codes of n of its values.
+ * *outliers is set to 1 if there are any, else not changed. limit: quant_outlier(). */
 float CPU(int8_scale)(const float *x, size_t K, float limit, int *outliers);
 void CPU(int8_codes)(int8_t *code, const float *x, size_t n, float scale, float limit);
-/* The columns in which some of up to 32 rows has an outlier, ascending; list: room for K. */
+/* The columns in which one of up to 32 rows has an outlier, ascending. list: room for K. */
 struct outlier {
-    uint32_t k, rows; /* bit i: row i has one in column k */
+    uint32_t k, rows; /* bit i: row i has an outlier in column k */
 };
 size_t CPU(int8_outliers)(struct outlier *list, const float *x, size_t ldx, size_t rows, size_t K,
                           float limit);
-/* out[rows, PANEL] += x_k w'_k for the outliers of such a list, k ascending. */
+/* out[rows, PANEL] += x_k w'_k for the outliers of a list, k ascending. */
 void CPU(int8_add)(float *out, const struct outlier *list, size_t n, const float *x, size_t ldx,
                    const void *panel);
 
-/* Blocks: a panel's rounded levels of values k..k+n as the pairs of format_bf16, [n/2][PANEL]; k
- * and n are multiples of 8. out[n, PANEL] = absmax of blocks first..first+n. */
+/* Blocks: the rounded levels of values k..k+n of a panel as pairs of format_bf16, [n/2][PANEL]; k
+ * and n are multiples of 8. Second function: out[n, PANEL] = absmax of blocks first..first+n. */
 void CPU(blocks_widen)(uint32_t *pairs, const void *panel, size_t k, size_t n, size_t K);
 void CPU(blocks_absmax)(float *out, const void *panel, size_t first, size_t n, size_t K);
 
-/* The format of a dtype; NULL: no level has it. */
+/* The format of a dtype; NULL: the CPU back end has none. */
 const struct format *CPU(format_of)(enum dtype dtype);
 
 #endif

@@ -6,7 +6,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/mixing/cpu_mixing.h"
 
-/* Row t of columns d .. d + n - 1, `old` the row before it or zeros. */
+/* Columns d .. d + n - 1 of row t. old: the row before it, or zeros. */
 static void shift_row_back(const struct shift_back *a, size_t t, size_t d, size_t n,
                            const float *old, int is_first)
 {
@@ -51,7 +51,7 @@ void CPU(shift_back)(struct backend *b, const struct shift_back *a)
              shift_columns_back, (void *)(uintptr_t)a);
 }
 
-/* df/dx where f(x) = y. */
+/* df/dx at f(x) = y. */
 INLINE float slope(float y, enum squash_by by)
 {
     switch (by) {

@@ -12,7 +12,7 @@
 
 /* ---- the shift ---- */
 
-/* Row t, `old` the one before it; NULL: zeros. */
+/* Row t. old: the row before it; NULL: zeros. */
 static void shift_row(const struct shift *a, size_t t, const float *old)
 {
     const size_t at = t * a->D;
@@ -56,7 +56,7 @@ void CPU(shift)(struct backend *b, const struct shift *a)
     }
 }
 
-/* ---- what bends ---- */
+/* ---- functions of low-rank parts ---- */
 
 INLINE vec bent(vec x, const int by)
 {

@@ -8,19 +8,19 @@
 #include "kernels/cpu/level.h"
 #include "kernels/mixing.h"
 
-enum { MIXING_COLUMNS = 64 }; /* of a thread, at least */
+enum { MIXING_COLUMNS = 64 }; /* of one thread, at least */
 
 INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 INLINE size_t mixing_blocks(size_t D) { return (D + MIXING_COLUMNS - 1) / MIXING_COLUMNS; }
 
-/* Columns of block c. */
+/* The number of columns of block c. */
 INLINE size_t mixing_columns(size_t D, size_t c)
 {
     return least(MIXING_COLUMNS, D - c * MIXING_COLUMNS);
 }
 
-/* k <= LANES values, zeros behind them; and back. */
+/* Loads k <= LANES values with zeros behind them; and stores them. */
 INLINE vec some_in(const float *p, size_t k)
 {
     vec v = {0};
@@ -40,7 +40,7 @@ INLINE void some_out(float *p, size_t k, vec v)
 
 INLINE vec logistic(vec x) { return 1.0f / (1.0f + vexp(-x)); }
 
-/* Sums over a head are fp32 lane by lane, as many as there are in a vector. */
+/* Sums over a head are fp32 in each lane; the lanes are added in double. */
 INLINE double lanes_sum(vec v)
 {
     double s = 0;
@@ -86,7 +86,7 @@ INLINE double mixing_sum(const float *x, const float *y, const float *z, size_t 
     return sum;
 }
 
-/* sum_e r k weight, 0 where there is no bonus. */
+/* sum_e r k weight; 0 if there is no bonus. */
 INLINE float mixing_bonus(const struct heads_out *a, size_t at, size_t column)
 {
     return a->weight ? (float)mixing_sum(a->r + at, a->k + at, a->weight + column, a->head_dim)

@@ -47,7 +47,7 @@ static size_t worker_floats(size_t rows, size_t E)
     return CPU(wkv_chunk_floats)(E) + grads_floats(rows, E);
 }
 
-/* A worker's floats for each; then du of every sequence. */
+/* The floats of each worker; then du of every sequence. */
 size_t CPU(wkv_back_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
                           size_t head_dim)
 {
@@ -82,8 +82,8 @@ static void tile_floats(size_t rows, const struct tile *t)
 #undef KERNEL
 }
 
-/* c[M, N] (+)= a[M, K] m[K, N], the strides and pointers being those of `t`. Tiles differ by a row
- * at most. */
+/* c[M, N] (+)= a[M, K] m[K, N] with the strides and pointers of `t`. Tiles differ by at most one
+ * row. */
 static void product(size_t M, size_t N, size_t K, struct tile t)
 {
     const struct tile all = t;
@@ -114,7 +114,7 @@ static void turn(float *to, const float *from, size_t m, size_t n)
         }
 }
 
-/* c[M, width] (+)= a m, rows as wide as a chunk's. */
+/* c[M, width] (+)= a m; rows have the width of a chunk's. */
 static void add_rows(const struct wkv_chunk *c, float *to, size_t M, const float *a, size_t a_row,
                      size_t a_k, const float *m, size_t K, int add)
 {
@@ -123,7 +123,7 @@ static void add_rows(const struct wkv_chunk *c, float *to, size_t M, const float
                           .ldc = c->width, .add = add});
 }
 
-/* dz and dv. */
+/* Computes dz and dv. */
 static void values_back(struct wkv_chunk *c, const struct grads *g)
 {
     const size_t width = c->width;
@@ -143,7 +143,7 @@ static void values_back(struct wkv_chunk *c, const struct grads *g)
     add_rows(c, g->dv, TOKENS, c->solve, 1, PAIR_ROW, g->dz, TOKENS, 1);
 }
 
-/* dA of all pairs, those included that are none; d~r, d~a, d~k, d~b. */
+/* Computes dA of all pairs, including those that do not exist, and d~r, d~a, d~k, d~b. */
 static void outer_back(struct wkv_chunk *c, const struct grads *g, const float *S)
 {
     const size_t width = c->width;
@@ -180,7 +180,7 @@ static void decays_around(const struct wkv_chunk *c, const struct grads *g)
     }
 }
 
-/* d[t] = d[t] * scale + sum_q m_tq key_q D(q, t'], t' being t or t - 1, for one or two keys. */
+/* d[t] = d[t] * scale + sum_q m_tq key_q D(q, t'], with t' = t or t - 1, for one or two keys. */
 INLINE void left_back(const struct wkv_chunk *c, float *d, const float *scale, const float *m,
                       size_t t, const int removes, const int own)
 {
@@ -198,7 +198,7 @@ INLINE void left_back(const struct wkv_chunk *c, float *d, const float *scale, c
     }
 }
 
-/* d[q] = d[q] after_q + the sum of r and a over the tokens behind q; m, solve: columns of q. */
+/* d[q] = d[q] after_q + the sum of r and a over the tokens behind q. m, solve: columns of q. */
 INLINE void key_back(const struct wkv_chunk *c, float *d, const float *after, const float *read,
                      const float *solve, size_t q, const int removes)
 {
@@ -253,7 +253,7 @@ static void border_sums(const struct wkv_chunk *c, const struct grads *g, const 
     }
 }
 
-/* dw, from what the others are without the bonus. */
+/* dw, from the other gradients without the bonus. */
 static void decays_back(const struct wkv_chunk *c, const struct grads *g)
 {
     const size_t width = c->width, n = TOKENS * width;
@@ -270,7 +270,7 @@ static void decays_back(const struct wkv_chunk *c, const struct grads *g)
     }
 }
 
-/* The bonus of RWKV 6: y_t += (sum_i r_i u_i k_i) v_t. */
+/* Gradients of the bonus of RWKV 6: y_t += (sum_i r_i u_i k_i) v_t. */
 static void bonus_back(const struct wkv_chunk *c, const struct grads *g)
 {
     for (size_t t = 0; t < TOKENS; t++)
@@ -320,7 +320,7 @@ struct wkv_back_job {
     float *work, *du; /* [n_seqs, H*E] */
 };
 
-/* The states at the borders of chunks, and x. */
+/* Computes the states at the borders of chunks, and x. */
 static void forward(struct wkv_chunk *c, const struct grads *g, const struct wkv_rows *in,
                     size_t seq, size_t h)
 {
@@ -342,7 +342,7 @@ static void forward(struct wkv_chunk *c, const struct grads *g, const struct wkv
     }
 }
 
-/* The gradients of a chunk's rows to where they are wanted. */
+/* Writes the gradients of a chunk's rows to their arrays. */
 static void put_rows(const struct wkv_back *a, const struct wkv_chunk *c, const struct grads *g,
                      size_t row, size_t h)
 {
@@ -362,7 +362,7 @@ static void backward(struct wkv_chunk *c, const struct grads *g, const struct wk
 {
     const struct attn_seq *s = &a->in.seqs[seq];
     const size_t stride = a->in.heads * c->E, width = c->width, some = TOKENS * width;
-    c->last = 1; /* what comes next lies before */
+    c->last = 1; /* the next chunk lies before this one */
     for (size_t i = wkv_chunks((size_t)s->rows); i-- > 0;) {
         size_t row = (size_t)s->row_begin + i * TOKENS, left = (size_t)s->rows - i * TOKENS;
         CPU(wkv_chunk_load)(c, &a->in, row, left < TOKENS ? left : TOKENS, h);
@@ -385,7 +385,7 @@ static void one_head(const struct wkv_back_job *j, size_t seq, size_t h, float *
     memset(g.states, 0, width * width * sizeof(float));
     memset(g.g, 0, width * width * sizeof(float));
     memset(g.du, 0, width * sizeof(float));
-    if (!c.removes) /* which are turned with the others */
+    if (!c.removes) /* for RWKV 7 they are transposed with the others */
         memset(c.values + TOKENS * width, 0, TOKENS * width * sizeof(float));
     if (a->state)
         wkv_rows_in(g.states, width, a->state + at, E, E, E);

@@ -10,9 +10,10 @@
 enum {
     SUB = 4, /* tokens of a sub-chunk */
     BORDERS = TOKENS / SUB,
-    KEYS = LANES / SUB, /* of LANES pairs with the rows of a sub-chunk */
-    SUMS = (SUB * (SUB + 1) / 2 + LANES - 1) / LANES * LANES, /* room for the pairs within one */
-    AHEAD = 3 * LANES / 8 /* rows to ask for beside a tile: wide lanes make few tiles of a chunk */
+    KEYS = LANES / SUB, /* keys that make LANES pairs with the rows of a sub-chunk */
+    SUMS = (SUB * (SUB + 1) / 2 + LANES - 1) / LANES * LANES, /* room for the pairs inside a
+                                                               * sub-chunk */
+    AHEAD = 3 * LANES / 8 /* rows to prefetch beside a tile: wide lanes make few tiles a chunk */
 };
 
 /* ---- a chunk's arrays ---- */
@@ -91,7 +92,7 @@ void CPU(wkv_chunk_load)(struct wkv_chunk *c, const struct wkv_rows *in, size_t 
     }
 }
 
-/* Tokens behind the last are zeros that do not decay. */
+/* Fills the tokens behind the last with zeros that do not decay. */
 static void pad(struct wkv_chunk *c)
 {
     const size_t width = c->width, n = c->tokens * width, left = TOKENS * width - n;
@@ -111,36 +112,37 @@ static void clear(struct wkv_chunk *c)
     c->cleared = 1;
 }
 
-/* ---- what pairs of tokens share ----
+/* ---- products of token pairs ----
  *
- * Sub-chunks of SUB tokens in turn (secondary chunking, section 4 of the source of kernels/wkv.h).
- * Rows of one are near when they have decayed from its begin, as keys of all tokens before have up
- * to there: what pairs of these share are then mere products, and a key moves on by a whole
- * sub-chunk at once. At the end of the chunk keys are where the state wants them.
+ * Sub-chunks of SUB tokens run one after another (secondary chunking, section 4 of the source of
+ * kernels/wkv.h). `near` rows are decayed from the start of their sub-chunk; keys of all earlier
+ * tokens are decayed up to there. Their pairs then are plain products, and a key moves on by a
+ * whole sub-chunk at once. At the end of the chunk keys are decayed as the state needs them.
  */
 
-/* Which keys a row reads. */
+/* The keys that a row reads. */
 enum reads {
-    COMING, /* of the tokens before, as they come to its own: a */
-    BONUS,  /* and its own by u: r of RWKV 6 */
-    LEAVING /* all up to its own, as they leave it: r of RWKV 7 */
+    COMING, /* keys of earlier tokens, as they arrive at its own: a */
+    BONUS,  /* the same, and its own key with u: r of RWKV 6 */
+    LEAVING /* keys up to its own, as they leave it: r of RWKV 7 */
 };
 
-/* r or a, and what becomes of them. */
+/* r or a, and the arrays made from it. */
 struct side {
     const float *rows;
     float *left, *pairs;
 };
 
-/* A key that has decayed; as wkv_both(). */
+/* A decayed key; zero below 1e-30, for the reason given at wkv_both(). */
 INLINE vec faded(vec x)
 {
     const vec size = (vec)((vecu)x & 0x7fffffffu);
     return pick(size < 1e-30f, splat(0), x);
 }
 
-/* The rows of the sub-chunk at token t: near, and left. `step` is its whole decay; the decay up to
- * it, of borders, is followed by that up to its end, the last by that of the chunk. */
+/* Makes the `near` and `left` rows of the sub-chunk at token t. step: the decay of the whole
+ * sub-chunk. borders: the decay up to its start, then up to its end; the last entry is that of the
+ * chunk. */
 INLINE void rows_within(struct wkv_chunk *c, const struct side *s, size_t t, const enum reads reads)
 {
     const size_t width = c->width;
@@ -162,7 +164,7 @@ INLINE void rows_within(struct wkv_chunk *c, const struct side *s, size_t t, con
     }
 }
 
-/* Its keys as they leave it. */
+/* Makes the sub-chunk's keys as they leave it. */
 static void keys_within(struct wkv_chunk *c, size_t first)
 {
     const size_t width = c->width;
@@ -193,7 +195,7 @@ INLINE void token_within(const size_t i, vec *sum, vec *key, vec x, vec decay, v
     key[i] = own;
 }
 
-/* What its rows share with its keys, from `first` on. */
+/* The pairs of its rows with its own keys, from `first` on. */
 INLINE void pairs_within(const struct wkv_chunk *c, const struct side *s, size_t first, size_t t,
                          const enum reads reads)
 {
@@ -221,7 +223,8 @@ INLINE void pairs_within(const struct wkv_chunk *c, const struct side *s, size_t
             to[i * PAIR_ROW + q] = sums[i * (i + 1) / 2 + q];
 }
 
-/* What they share with KEYS keys of earlier tokens, from `first` on, which r then moves on. */
+/* The pairs of its rows with KEYS keys of earlier tokens, from `first` on; r then moves these keys
+ * on. */
 INLINE void pairs_before(const struct wkv_chunk *c, const struct side *s, size_t first, size_t t,
                          const enum reads reads)
 {
@@ -246,7 +249,7 @@ INLINE void pairs_before(const struct wkv_chunk *c, const struct side *s, size_t
             to[i * PAIR_ROW + j] = sums[i * KEYS + j];
 }
 
-/* All of r or a for the sub-chunk at token t; r comes last, and takes the keys along. */
+/* All pairs of r or of a for the sub-chunk at token t; r runs last and moves the keys. */
 INLINE void sub_scores(struct wkv_chunk *c, const struct side *s, size_t t, const enum reads reads)
 {
     rows_within(c, s, t, reads);
@@ -266,7 +269,7 @@ void CPU(wkv_chunk_scores)(struct wkv_chunk *c)
     const struct side r = {c->r, c->left, c->read};
     const struct side a = {c->a, c->left + TOKENS * c->width, c->solve};
     pad(c);
-    if (!c->cleared) /* where a token comes before the key there is never anything else */
+    if (!c->cleared) /* where a token comes before the key, the entry is always zero */
         clear(c);
     for (size_t t = 0; t < TOKENS; t += SUB) {
         if (c->removes) {
@@ -280,14 +283,14 @@ void CPU(wkv_chunk_scores)(struct wkv_chunk *c)
 
 /* ---- states and values ---- */
 
-/* Rows of the tile that begins at row t of M: tiles differ by at most one row. */
+/* Rows of the tile that begins at row t of M; tiles differ by at most one row. */
 INLINE size_t tile_of(size_t M, size_t t)
 {
     const size_t left = M - t, tiles = (left + TILE_ROWS - 1) / TILE_ROWS;
     return tiles ? left / tiles : 0;
 }
 
-/* sum[rows, PANEL] += a m; rows of a lie a_row apart, those of m as far as a chunk's. */
+/* sum[rows, PANEL] += a m. Rows of a lie a_row apart, rows of m as in a chunk. */
 INLINE void add_product(const int rows, vec (*sum)[2], const float *a, size_t a_row, const float *m,
                         size_t width, size_t K)
 {
@@ -300,8 +303,8 @@ INLINE void add_product(const int rows, vec (*sum)[2], const float *a, size_t a_
     }
 }
 
-/* sum: of tokens t and on, value channels j and on, what is read of the state, of the values of all
- * tokens so far, these included, and of the first n_x x. */
+/* sum: for tokens from t on and value channels from j on, the terms from the state, from the values
+ * of all tokens up to each, and from the first n_x x. */
 INLINE void read_tile(const int rows, vec (*sum)[2], const struct wkv_chunk *c, const float *left,
                       const float *pairs, const float *S, size_t t, size_t j, size_t n_x)
 {
@@ -315,7 +318,7 @@ INLINE void read_tile(const int rows, vec (*sum)[2], const struct wkv_chunk *c, 
     add_product(rows, sum, pairs + TOKENS, PAIR_ROW, v + TOKENS * width, width, n_x);
 }
 
-/* x of tokens t and on. The loop over panels is in here: the compiler unrolls loops inside a loop
+/* x of tokens from t on. The loop over panels is inside, because the compiler unrolls an inner loop
  * early enough to keep all sums in registers. */
 INLINE void solve_rows(const int rows, struct wkv_chunk *c, const float *S, size_t t)
 {
@@ -346,7 +349,7 @@ void CPU(wkv_chunk_solve)(struct wkv_chunk *c, const float *S)
     }
 }
 
-/* y of tokens t and on, whole panels. */
+/* y of tokens from t on, in whole panels. */
 INLINE void y_rows(const int rows, struct wkv_chunk *c, const float *S, size_t t, float *y,
                    size_t stride)
 {
@@ -364,7 +367,7 @@ INLINE void y_rows(const int rows, struct wkv_chunk *c, const float *S, size_t t
 void CPU(wkv_chunk_read)(struct wkv_chunk *c, const float *S, float *y)
 {
     const int whole = c->width == c->E;
-    float *to = whole ? y : c->left + TOKENS * c->width; /* which nobody reads any more */
+    float *to = whole ? y : c->left + TOKENS * c->width; /* rows that are not read any more */
     const size_t stride = whole ? c->stride : c->width;
     for (size_t t = 0, n; (n = tile_of(c->tokens, t)); t += n) {
 #define KERNEL(n) y_rows(n, c, S, t, to, stride)
@@ -375,7 +378,7 @@ void CPU(wkv_chunk_read)(struct wkv_chunk *c, const float *S, float *y)
         wkv_rows_out(y, c->stride, to, stride, c->tokens, c->E);
 }
 
-/* Rows i.. of S, PANEL columns: decayed, and what the tokens add. */
+/* Rows i.. of S, PANEL columns: decayed, plus the terms of the tokens. */
 INLINE void carry_rows(const int rows, const struct wkv_chunk *c, float *S, size_t i)
 {
     const size_t width = c->width;

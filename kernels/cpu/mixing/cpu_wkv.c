@@ -8,7 +8,7 @@
  */
 #include "kernels/cpu/mixing/cpu_wkv.h"
 
-enum { TOGETHER = 8 /* heads whose states and rows the second cache holds */ };
+enum { TOGETHER = 8 /* heads whose states and rows fit the second cache */ };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -25,7 +25,7 @@ static void chunk_step(struct wkv_chunk *c, float *S, float *y)
 
 /* ---- the recurrent form ---- */
 
-/* Value channels j .. j + regs * LANES - 1 of token t: y, and the state behind it. */
+/* Value channels j .. j + regs * LANES - 1 of token t: y, and the state behind the token. */
 INLINE void token_columns(const int regs, const int removes, const struct wkv_chunk *c, size_t t,
                           float *S, size_t j, float *y)
 {
@@ -102,7 +102,7 @@ static int chunked(const struct wkv *a, size_t rows)
     return a->form == WKV_AUTO ? !a->in.a && rows >= TOKENS : a->form == WKV_CHUNKED;
 }
 
-/* Rows row .. row + n - 1 of a head; state: its own. */
+/* Runs rows row .. row + n - 1 of a head. state: the state of the head. */
 static void head_step(const struct wkv *a, struct wkv_chunk *c, int by_chunks, size_t row, size_t n,
                       size_t h, float *state, float *room)
 {
@@ -117,8 +117,8 @@ static void head_step(const struct wkv *a, struct wkv_chunk *c, int by_chunks, s
         wkv_rows_out(state, E, S, width, E, E);
 }
 
-/* Heads first .. last - 1 of a sequence, TOKENS rows of each in turn: what lies beside each other
- * is read soon after each other. */
+/* Runs heads first .. last - 1 of a sequence, TOKENS rows of each in turn, so that adjacent memory
+ * is read soon after. */
 static void some_rows(const struct wkv *a, struct wkv_chunk *c, size_t seq, size_t first,
                       size_t last, float *room)
 {
