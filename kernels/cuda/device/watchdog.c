@@ -18,20 +18,20 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 
-enum { PATIENCE = 10 }; /* times the longest wait so far */
+enum { PATIENCE = 10 }; /* factor of the longest wait so far */
 
 struct watchdog {
     _Atomic(const char *) what;
     atomic_uint_fast64_t changes;
 
     int seconds;
-    /* of watchdog_look: */
+    /* used by watchdog_look: */
     uint_fast64_t seen;
-    int lasted, longest; /* the wait under way, and those that ended well */
+    int lasted, longest; /* seconds of the current wait, and of the longest that ended well */
 
     pthread_t thread;
     int started, stop;
-    pthread_mutex_t lock; /* of stop */
+    pthread_mutex_t lock; /* guards stop */
     pthread_cond_t wake;
 };
 
@@ -67,7 +67,8 @@ const char *watchdog_wait(struct watchdog *w, const char *what)
         return NULL;
     const char *before = atomic_load_explicit(&w->what, memory_order_relaxed);
     uint_fast64_t changes = atomic_load_explicit(&w->changes, memory_order_relaxed);
-    atomic_store_explicit(&w->changes, changes + 1, memory_order_relaxed); /* nobody else writes */
+    atomic_store_explicit(&w->changes, changes + 1, memory_order_relaxed); /* this thread is the
+                                                                            * only writer */
     atomic_store_explicit(&w->what, what, memory_order_release);
     return before;
 }
@@ -84,7 +85,7 @@ int watchdog_look(struct watchdog *w)
     return w->lasted >= w->seconds && w->lasted / PATIENCE >= w->longest ? w->lasted : 0;
 }
 
-/* Waits a second, or less when the watch is over. */
+/* Waits a second, or less if the watchdog is stopped. */
 static void sleep_a_second(struct watchdog *w)
 {
     struct timespec until;

@@ -15,8 +15,8 @@ extern "C" {
 
 enum { WATCHDOG_SECONDS = 60, WATCHDOG_SECONDS_MOST = 1000000000 };
 
-/* $CROSSOVER_WATCHDOG_S as text to seconds, 0: do not watch; NULL is WATCHDOG_SECONDS. -1: it is no
- * such number. */
+/* $CROSSOVER_WATCHDOG_S as text to seconds; 0: no watchdog. NULL gives WATCHDOG_SECONDS. -1: not a
+ * valid number. */
 int watchdog_seconds(const char *text);
 
 struct watchdog;
@@ -25,11 +25,11 @@ struct watchdog *watchdog_new(int seconds);
 void watchdog_start(struct watchdog *w); /* the thread */
 void watchdog_free(struct watchdog *w);
 
-/* From now on `what` is waited for; NULL: nothing is. Returns what was before, so waits can nest.
- * One thread at a time may call it. */
+/* Reports that `what` is waited for; NULL: the wait is over. Returns the earlier value, so waits
+ * can nest. Only one thread at a time may call it. */
 const char *watchdog_wait(struct watchdog *w, const char *what);
 
-/* What the thread does each second. Returns the seconds of a wait that lasts too long; else 0. */
+/* Called by the thread each second. Returns the seconds of a wait beyond its limit; else 0. */
 int watchdog_look(struct watchdog *w);
 
 #ifdef __cplusplus

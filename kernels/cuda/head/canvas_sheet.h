@@ -8,11 +8,11 @@ enum { CANVAS_THREADS = 512 };
 enum { SUM_BAD, SUM_TAKES, SUM_BACKS, SUM_WRITTEN, SUM_MASKS, SUMS };
 
 struct sheet {
-    uint64_t *bits;             /* [capacity] scores of the answers, as whole numbers */
+    uint64_t *bits;             /* [capacity] scores of the answers, as ordered whole numbers */
     double *confidence;         /* [capacity] of the answers */
-    int32_t *id;                /* [capacity] what they may commit */
-    int32_t *pick;              /* [capacity] their places, best first */
-    struct canvas_state *state; /* after thread 0 changed it */
+    int32_t *id;                /* [capacity] the ids that they may commit */
+    int32_t *pick;              /* [capacity] indices of answers, best first */
+    struct canvas_state *state; /* shared copy, after thread 0 changed it */
     int *sum;                   /* [SUMS] */
     int *votes;                 /* [CANVAS_THREADS / 32] */
 };
@@ -24,7 +24,7 @@ HOST_DEVICE size_t sheet_bytes(size_t capacity)
     return sizeof(struct canvas_state) + shared + capacity * each;
 }
 
-/* The pieces of `shared`, the widest values first, so that each is aligned. */
+/* The arrays inside `shared`, the widest values first, so that each is aligned. */
 HOST_DEVICE struct sheet sheet_of(unsigned char *shared, size_t capacity)
 {
     struct sheet s;

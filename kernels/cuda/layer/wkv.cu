@@ -1,6 +1,6 @@
-/* wkv.cu - time mixing on the device (kernels/wkv.h), in both forms. The recurrent one keeps a
- * column of the state in the registers of a thread and reads tokens from shared memory, a few of
- * them between two barriers; the chunked one is wkv.cuh.
+/* wkv.cu - time mixing on the device (kernels/wkv.h), in both forms. The recurrent form holds a
+ * column of the state in the registers of a thread and reads tokens from shared memory, several
+ * between two barriers. The chunked form is in wkv.cuh.
  */
 #include "kernels/cuda/layer/wkv_kept.h"
 
@@ -14,12 +14,12 @@
 
 enum {
     BESIDE = 8, /* tokens between two barriers */
-    SUMS = 4    /* that do not wait for each other */
+    SUMS = 4    /* independent partial sums */
 };
 
 struct tokens {
     float r[BESIDE * N], k[BESIDE * N], decay[BESIDE * N];
-    float a[BESIDE * N]; /* of RWKV 6: u k */
+    float a[BESIDE * N]; /* for RWKV 6: u k */
     float b[BESIDE * N];
 };
 
@@ -84,7 +84,8 @@ struct wkv_room {
     float whole[N]; /* D(0, C] */
 };
 
-/* Thread (0, i) scales r and a by what decayed before them, thread (1, i) k and b by what will. */
+/* Thread (0, i) scales r and a by the decay before each token, thread (1, i) k and b by the decay
+ * after it. */
 template <bool SEVEN> DEVICE void scale(struct wkv_room *m)
 {
     struct wkv_chunk *c = &m->c;
@@ -107,7 +108,7 @@ template <bool SEVEN> DEVICE void scale(struct wkv_room *m)
     }
 }
 
-/* x of all tokens: a is scaled. Forward substitution is thread (0, i)'s. */
+/* x of all tokens; a is scaled. Thread (0, i) does the forward substitution. */
 DEVICE void solve(struct wkv_room *m)
 {
     struct wkv_chunk *c = &m->c;
@@ -141,7 +142,7 @@ DEVICE void read_out(struct wkv_room *m, float *y, const struct wkv_place &p, si
             y[(first + t) * p.stride + p.head * p.E + i] = sum[t];
 }
 
-/* The state before chunk `number`, or behind the last one; x of a chunk. */
+/* Writes the state before chunk `number`, or behind the last one; and x of a chunk. */
 DEVICE void keep_state(const struct wkv_room *m, const struct wkv_kept &to, size_t head,
                        size_t number)
 {
@@ -157,7 +158,7 @@ DEVICE void keep_x(const struct wkv_room *m, const struct wkv_kept &to, size_t h
         x[i] = m->c.values[C * N + i];
 }
 
-/* KEEP: for the gradients, without y; w.state is read, NULL being zeros, and not written. */
+/* KEEP: for the gradients, without y; w.state is read (NULL: zeros) and not written. */
 template <bool SEVEN, bool KEEP>
 static __global__ void __launch_bounds__(THREADS) wkv_chunks_of(struct wkv w, struct wkv_kept to)
 {
@@ -189,7 +190,7 @@ static __global__ void __launch_bounds__(THREADS) wkv_chunks_of(struct wkv w, st
         add_outer(m->s, m->whole, m->c.keys, m->c.values, SEVEN ? 2 * C : C);
         __syncthreads();
     }
-    __syncthreads(); /* where there was no chunk */
+    __syncthreads(); /* if there was no chunk */
     if (KEEP)
         keep_state(m, to, head, (p.rows + C - 1) / C);
     else

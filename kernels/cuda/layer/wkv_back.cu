@@ -1,9 +1,9 @@
-/* wkv_back.cu - gradients of time mixing on the device, by chunks from the last to the first; the
- * formulas are those of kernels/cpu/mixing/cpu_wkv-back.c, the layout is that of wkv.cuh. States
- * at the borders of chunks, and x, were computed again before (cuda_wkv_keep).
+/* wkv_back.cu - gradients of time mixing on the device, chunk by chunk from the last to the first.
+ * The formulas are in kernels/cpu/mixing/cpu_wkv-back.c, the layout in wkv.cuh. States at the
+ * borders of chunks, and x, were computed again before (cuda_wkv_keep).
  *
- * Where a sum runs along a row of shared memory that the lanes of a warp have different ones of,
- * each lane begins at another column, so that they read from different banks.
+ * Where each lane of a warp sums along a different row of shared memory, each lane begins at
+ * another column, so that lanes read from different banks.
  */
 #include <assert.h>
 
@@ -18,12 +18,12 @@ struct wkv_back_room {
     float dy[C * N], dz[C * N];
     float before[(C + 1) * N], after[C * N]; /* D(0, t-1], and the last row D(0, C]; D(t, C] */
     float dread[C * PAIR_ROW], dsolve[C * PAIR_ROW];
-    float own[C * N];  /* what t adds to the gradient of G_t */
-    float last[C * N]; /* and to that of G_{t-1} */
+    float own[C * N];  /* the part of t in the gradient of G_t */
+    float last[C * N]; /* its part in the gradient of G_{t-1} */
     float sums[GROUPS * N];
 };
 
-/* What a block works on. */
+/* Arguments of a block. */
 struct wkv_back_job {
     struct wkv_back a;
     struct wkv_kept kept;
@@ -48,7 +48,7 @@ template <bool SEVEN> DEVICE void load(struct wkv_back_room *m, const struct wkv
     }
 }
 
-/* Thread (0, i): before; thread (1, i): after. */
+/* Thread (0, i) computes before; thread (1, i) computes after. */
 DEVICE void decays(struct wkv_back_room *m)
 {
     const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
@@ -65,8 +65,8 @@ DEVICE void decays(struct wkv_back_room *m)
     }
 }
 
-/* sum[q] += sum_t m[t, q] x[t, i] + sum_e keys[q, e] after[q, e] dS'[e, i] for tokens q of this
- * thread; without keys the first alone. */
+/* sum[q] += sum_t m[t, q] x[t, i] + sum_e keys[q, e] after[q, e] dS'[e, i] for the tokens q of this
+ * thread; without keys only the first sum. */
 DEVICE void add_values(float sum[TOKENS_EACH], const struct wkv_back_room *r, const float *m,
                        const float *x, const float *keys)
 {
@@ -81,7 +81,7 @@ DEVICE void add_values(float sum[TOKENS_EACH], const struct wkv_back_room *r, co
         }
 }
 
-/* dz; the substitution is thread (0, i)'s. */
+/* dz. Thread (0, i) does the substitution. */
 DEVICE void solve_back(struct wkv_back_room *m)
 {
     const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
@@ -112,7 +112,7 @@ DEVICE void values_back(struct wkv_back_room *m, float *dv, const struct wkv_pla
             dv[(first + q) * p.stride + i] = sum[q];
 }
 
-/* Thread (t, q) owns dA of that pair: sum_j left[t, j] values[q, j] for v and, with SEVEN, x. */
+/* Thread (t, q) owns dA of that pair: sum_j left[t, j] values[q, j] for v and, if SEVEN, for x. */
 template <bool SEVEN> DEVICE void pairs_back(struct wkv_back_room *m)
 {
     const unsigned t = threadIdx.x / C, q = threadIdx.x % C;
@@ -148,7 +148,7 @@ DEVICE void by_row(float sum[TOKENS_EACH], const float *rows, const float *matri
     }
 }
 
-/* sum_q m_tq key_q D(q, t'] over q < end, one or two keys. */
+/* sum_q m_tq key_q D(q, t'] over q < end, for one or two keys. */
 template <bool SEVEN>
 DEVICE float of_keys(const struct wkv_chunk *c, const float *m, unsigned end, unsigned i)
 {
@@ -161,7 +161,7 @@ DEVICE float of_keys(const struct wkv_chunk *c, const float *m, unsigned end, un
     return sum;
 }
 
-/* The sum over r and a of the tokens from q on; column: C for b. */
+/* The sum over r and a of the tokens from q on. column: C for b. */
 template <bool SEVEN>
 DEVICE float of_left(const struct wkv_back_room *m, unsigned q, unsigned column, unsigned i)
 {
@@ -179,8 +179,8 @@ DEVICE float of_left(const struct wkv_back_room *m, unsigned q, unsigned column,
     return SEVEN ? fmaf(c->r[q * N + i], read[q * PAIR_ROW], sum) : sum;
 }
 
-/* Gradients of r, a, k and b; returns this thread's part of that of u_i. to: row of the first token
- * in the arrays of gradients. */
+/* Gradients of r, a, k and b. Returns this thread's part of the gradient of u_i. to: row of the
+ * first token in the gradient arrays. */
 template <bool SEVEN> DEVICE float rows_back(struct wkv_back_room *m, const struct wkv_back &a,
                                              size_t to, const struct wkv_place &p, size_t n)
 {
@@ -239,7 +239,7 @@ DEVICE void border_sums(struct wkv_back_room *m, const float *next)
     m->sums[g * N + i] = sum;
 }
 
-/* dw, thread (0, i)'s. */
+/* dw, by thread (0, i). */
 DEVICE void decays_back(const struct wkv_back_room *m, float *dw, const struct wkv_place &p,
                         size_t n)
 {
@@ -257,7 +257,7 @@ DEVICE void decays_back(const struct wkv_back_room *m, float *dw, const struct w
     }
 }
 
-/* r and a as they meet the state. */
+/* Scales r and a as they multiply the state. */
 template <bool SEVEN> DEVICE void scale_left(struct wkv_back_room *m)
 {
     for (unsigned i = threadIdx.x; i < C * N; i += THREADS) {
@@ -313,7 +313,7 @@ static __global__ void __launch_bounds__(THREADS) wkv_chunks_back(struct wkv_bac
         j.du[head * N + threadIdx.x] = du;
 }
 
-/* Thread (h, i) adds what all sequences found for u. */
+/* Thread (h, i) sums the gradients of u over all sequences. */
 static __global__ void __launch_bounds__(N) wkv_add_bonus(struct wkv_back_job j)
 {
     let_next_start();

@@ -1,6 +1,7 @@
-/* choices.c - which algorithm of the library was fastest for a shape, in memory and in a file. The
- * table is short and searched from the front. A file is read as a whole and taken only when all of
- * it is valid: half of one could make two processes choose differently, and then differ in bits.
+/* choices.c - the fastest algorithm of the library for each shape, in memory and in a file. The
+ * table is short and searched linearly. A file is read as a whole and used only if all of it is
+ * valid: with half of a file two processes could choose differently, and their results would differ
+ * in bits.
  */
 #include "kernels/cuda/product/choices.h"
 
@@ -58,7 +59,7 @@ void choices_free(struct choices *c)
     memset(c, 0, sizeof *c);
 }
 
-/* One number and the character behind it. -1: something else stands there. */
+/* Reads one number and the character behind it. -1: the text is different. */
 static int number(const char **at, int base, char behind, uint64_t *value)
 {
     static const char digits[] = "0123456789abcdef";

@@ -1,6 +1,5 @@
-/* finish.cu - what remains to be done when a product's sums were made by another kernel, in parts
- * or by the library: the parts are added in their order, and sums become outputs (finish.cuh);
- * rounded products are added to y.
+/* finish.cu - the last step where another kernel or the library made a product's sums: adds the
+ * parts in order, and turns sums into outputs (finish.cuh); or adds rounded products to y.
  */
 #include "kernels/cuda/product/finish.cuh"
 
@@ -9,7 +8,7 @@
 
 enum { THREADS = 256, PARTS_AT_ONCE = 4 };
 
-/* Thread (p, t) finishes pair p % 8 of tile p / 8 for row t: the parts are added in order. */
+/* Thread (p, t) finishes pair p % 8 of tile p / 8 for row t; it adds the parts in order. */
 template <class A, class Sum>
 __global__ void __launch_bounds__(THREADS)
 finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint32_t splits)
@@ -26,7 +25,7 @@ finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint3
         at[h] = (size_t)t * j.columns + j.w[tile.matrix[h]].column + tile.row[h] + i;
     Sum sum[2] = {0, 0};
     for (uint32_t s = 0; s < splits; s += PARTS_AT_ONCE) {
-        Sum part[PARTS_AT_ONCE][2]; /* all loads first: they wait for the cache together */
+        Sum part[PARTS_AT_ONCE][2]; /* all loads first, so that they wait for the cache together */
 #pragma unroll
         for (uint32_t k = 0; k < PARTS_AT_ONCE; k++)
             for (int h = 0; h < 2; h++)
@@ -60,7 +59,7 @@ void finish(const struct backend *b, const struct product_job *j, const struct c
         start<uint16_t, float>(b, j, rows, sums, splits);
 }
 
-/* Thread i adds values N i .. of a product, which is rounded already, to y. */
+/* Thread i adds values N i .. of a product, which is already rounded, to y. */
 template <int N>
 static __global__ void __launch_bounds__(THREADS)
 add_values(uint16_t *y, const uint16_t *product, size_t n)

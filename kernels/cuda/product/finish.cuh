@@ -71,7 +71,7 @@ template <class A> DEVICE void finish_rotated(const struct product_job &j, const
             cache_put(j, 1, t, tile.row[h] + i, turned[h]);
 }
 
-/* Sums of rows i of both halves, for row t of x. */
+/* Finishes the sums of rows i of both halves, for row t of x. */
 template <class A, class Sum>
 DEVICE void finish_pair(const struct product_job &j, const struct tile &tile, uint32_t i,
                         uint32_t t, const struct coded_rows &r, Sum first, Sum second)

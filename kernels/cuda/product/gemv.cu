@@ -1,8 +1,8 @@
-/* gemv.cu - products for few rows (decoding): memory speed, one kernel, nothing in between.
+/* gemv.cu - products for few rows (decoding), at memory speed in a single kernel.
  *
- * A block makes whole tiles, and its warps share K; their sums meet in shared memory in a fixed
- * order. The first weights are asked for before wait_for_inputs(), so that they come while the
- * kernel ahead ends and x is normalized and laid out: 4 KB a warp under way (stream.cuh) and as
+ * A block computes whole tiles, and its warps share K; their sums are added in shared memory in a
+ * fixed order. The first weights are loaded before wait_for_inputs(), so they arrive while the
+ * kernel ahead ends and x is normalized and laid out: 4 KB a warp in flight (stream.cuh), and as
  * much again on its way to the second cache.
  */
 #include "kernels/cuda/product/finish.cuh"
@@ -10,7 +10,7 @@
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/weights/stream.cuh"
 
-/* Rows of x where format D wants them: bf16, or for INT8 their codes, with x, steps and marks. */
+/* Rows of x in the form of format D: bf16, or for INT8 their codes, with x, steps and marks. */
 template <enum dtype D>
 DEVICE struct coded_rows stage_all(uint8_t *shared, const struct gemv_room &room,
                                    const struct product_job &j, const struct bf16_input &in,
@@ -42,7 +42,7 @@ DEVICE struct coded_rows stage_all(uint8_t *shared, const struct gemv_room &room
     return {coded, step, marks, ldx};
 }
 
-/* This warp's sums to to[row of the tile][GEMV_ROWS]. */
+/* Writes this warp's sums to to[row of the tile][GEMV_ROWS]. */
 template <class Sum> DEVICE void put_sums(Sum *to, const Sum sum[4])
 {
     uint32_t g = threadIdx.x % WARP / 4, t = threadIdx.x % 4 * 2;
@@ -68,7 +68,7 @@ template <class Sum> DEVICE void finish_tile(const struct product_job &j, const 
     finish_pair<uint16_t>(j, tile, i, t, rows, first, second);
 }
 
-/* Block i makes tiles i, i + gridDim.x ..; warp w of it adds groups w, w + warps .. of K. */
+/* Block i computes tiles i, i + gridDim.x ..; its warp w adds groups w, w + warps .. of K. */
 template <enum dtype D>
 __global__ void __launch_bounds__(GEMV_WARPS *WARP, format_row(D).resident)
 gemv_tiles(struct product_job j, struct bf16_input in, struct gemv_room room, uint32_t groups,
@@ -99,7 +99,7 @@ gemv_tiles(struct product_job j, struct bf16_input in, struct gemv_room room, ui
         put_sums(here + warp * TILE_ROWS * GEMV_ROWS, sum[0]);
         __syncthreads();
         finish_tile(j, tile_at(&j, tile), rows, here, warps);
-        turn ^= 1; /* who is late still reads the other half; the next barrier lets all of it go */
+        turn ^= 1; /* a late warp still reads the other half; the next barrier frees it */
     }
 }
 

@@ -1,22 +1,22 @@
 /* large.cu - products for many rows (prefill, whole canvases): by the library, with own kernels
  * before and after it.
  *
- *     F32, BF16          straight (F32 as backend.tf32 says); gate, up, and k and v with slots by
- *                        way of `work`; bf16 products that are added, too, for they are rounded
- *                        before the sum is. Gate and up, and q, k and v of equal width, are one
- *                        batch of products
+ *     F32, BF16          directly (F32 as backend.tf32 allows). Gate, up, and k and v with slots go
+ *                        through `work`, and so do bf16 products that are added, because they are
+ *                        rounded before the sum. Gate and up, and q, k and v of equal width, are
+ *                        one batch of products
  *     INT8               codes of x, exact int32 sums, then scales and outliers (finish.cu)
- *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu), for all rows of the call;
- *                        fp32 sums of as many rows as there is room for, finish.cu
+ *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu) for all rows of the call;
+ *                        fp32 sums of as many rows as fit, then finish.cu
  *
- * 4 bits are widened to bf16(level * absmax), as bitsandbytes does it: the kernels for fewer rows
- * round the level and keep absmax in fp32 (kernels/quant.h).
+ * 4 bits are widened to bf16(level * absmax), as in bitsandbytes. The kernels for fewer rows round
+ * the level and use absmax in fp32 (kernels/quant.h).
  */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"
 
-/* How matrices of floats are multiplied. */
+/* The library's type for matrices of floats. */
 static enum gemm_job::gemm_type f32_type(const struct backend *b)
 {
     return b->tf32 ? gemm_job::GEMM_TF32 : gemm_job::GEMM_F32;
@@ -55,13 +55,13 @@ static void gemm_all(struct backend *b, const struct gemm_job *g, uint32_t n)
         gemm(b, &g[i]);
 }
 
-/* 1: the product of k or v can write into the cache itself. */
+/* 1 if the product of k or v can be written directly into the cache. */
 static int stored(const struct product_job *j)
 {
     return !j->slot && j->cache_f32 == (j->dtype == DTYPE_F32);
 }
 
-/* What is left of qkv behind its three products: see cuda_rotate_store. */
+/* The part of qkv after its three products: see cuda_rotate_store. */
 static void rotate_store(struct backend *b, const struct product_job *j, const struct qkv_made *m)
 {
     struct qkv a = {};
@@ -77,7 +77,7 @@ static void rotate_store(struct backend *b, const struct product_job *j, const s
     cuda_rotate_store(b, &a, m, j->T);
 }
 
-/* What becomes of products that lie aside. */
+/* Finishes products that lie in `work`. */
 static void settle_aside(struct backend *b, const struct product_job *j, void *const out[MATRICES])
 {
     const struct qkv_made there = {nullptr, nullptr, nullptr, j->w[1].rows};
@@ -91,7 +91,7 @@ static void settle_aside(struct backend *b, const struct product_job *j, void *c
             finish_add(b, j->y[i], out[i], (size_t)j->T * j->w[i].rows);
 }
 
-/* 1: product i goes to `work` first. */
+/* 1 if product i goes to `work` first. */
 static int goes_aside(const struct product_job *j, uint32_t i)
 {
     return j->kind == JOB_GATED || (j->kind == JOB_QKV && i > 0 && !stored(j)) ||
@@ -105,7 +105,7 @@ static ptrdiff_t step_to_next(const struct product_job *j, uint32_t i)
     return next->code - w->code + ((ptrdiff_t)next->begin - w->begin) * (ptrdiff_t)j->stride;
 }
 
-/* 1: gate and up, or q, k and v, are equally large and equally far from each other. */
+/* 1 if gate and up, or q, k and v, have equal sizes and equal distances in memory. */
 static int is_batch(const struct product_job *j)
 {
     int is = j->kind == JOB_GATED || j->kind == JOB_QKV;
@@ -114,8 +114,8 @@ static int is_batch(const struct product_job *j)
     return is;
 }
 
-/* All matrices as one batch, their outputs beside each other in `work`, [T, columns], in the order
- * of their addresses: several hundred rows then give every multiprocessor a tile. */
+/* All matrices as one batch, with outputs side by side in `work`, [T, columns], in the order of
+ * their addresses: several hundred rows then give every multiprocessor a tile. */
 static int large_batch(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     enum gemm_job::gemm_type type = j->dtype == DTYPE_F32 ? f32_type(b) : gemm_job::GEMM_BF16;
@@ -140,7 +140,7 @@ static int large_batch(struct backend *b, const struct product_job *j, const voi
     return 1;
 }
 
-/* Weights in the format of the activations. */
+/* For weights in the format of the activations. */
 static int large_straight(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     enum gemm_job::gemm_type type = j->dtype == DTYPE_F32     ? f32_type(b)
@@ -186,14 +186,14 @@ static int large_int8(struct backend *b, const struct product_job *j, const void
 
 /* ---- weights that are widened: slices outside, rows inside ---- */
 
-/* Part of a call: slice `s` of W, widened at `w`, and where the sums go. */
+/* A part of a call: slice `s` of W, widened at `w`, and the place of its sums. */
 struct slice {
     struct product_job s;
     uint8_t *w;
     float *sums;
 };
 
-/* The products of rows first .. first+run of x with the slice. */
+/* Multiplies rows first .. first+run of x by the slice. */
 static uint32_t slice_gemms(const struct slice *a, const struct product_job *run, const uint8_t *x,
                             struct gemm_job g[MATRICES])
 {
@@ -219,7 +219,7 @@ static void slice_widen(struct backend *b, const struct slice *a)
                   &a->s.w[i]);
 }
 
-/* All rows of x by one slice. ask: only whether the library takes it. */
+/* Multiplies all rows of x by one slice. ask: only asks whether the library takes it. */
 static int large_slice(struct backend *b, const struct slice *a, const void *x, int ask)
 {
     const struct coded_rows none = {nullptr, nullptr, nullptr, 0};

@@ -1,12 +1,12 @@
-/* product.cu - which kernel makes a product:
+/* product.cu - chooses the kernel of a product:
  *
- *     fp32 rows            exact.cu; the library from some rows on (library_above)
- *     T <= 8               gemv.cu, one kernel, when x fits in shared memory
+ *     fp32 rows            exact.cu; from some number of rows on the library (library_above)
+ *     T <= 8               gemv.cu, one kernel, if x fits in shared memory
  *     T <= library_above   skinny.cu and finish.cu, 64 rows at a time
- *     more                 large.cu (the library); without it as before
+ *     more                 large.cu (the library); without the library as above
  *
- * Before all but gemv.cu rows are normalized into `work`, which is cut into: rows, then what the
- * kernel of choice wants.
+ * All but gemv.cu read rows that were normalized into `work`. `work` holds: rows, then the work of
+ * the chosen kernel.
  */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
@@ -20,7 +20,7 @@ static struct operand operand_of(const struct mat *m, size_t begin, size_t rows)
             reinterpret_cast<const float *>(at + l.offset), (uint32_t)begin, (uint32_t)rows, 0};
 }
 
-/* 1: such weights meet fp32 rows of x; 0: bf16 ones. */
+/* 1 if such weights multiply fp32 rows of x; 0: bf16 rows. */
 static int exact_rows(enum dtype dtype)
 {
     return dtype_info[dtype].unit == UNIT_F32;
@@ -37,7 +37,7 @@ static struct product_job job_of(enum job_kind kind, const struct mat *w, size_t
     return j;
 }
 
-/* Matrix w and its outputs; rows of y are ld values apart. */
+/* Adds matrix w and its outputs; rows of y are ld values apart. */
 static void job_put(struct product_job *j, const struct mat *w, void *y, size_t ld, int add)
 {
     j->w[j->n] = operand_of(w, 0, w->rows);
@@ -46,7 +46,7 @@ static void job_put(struct product_job *j, const struct mat *w, void *y, size_t 
     j->add[j->n++] = add;
 }
 
-/* ---- the ways ---- */
+/* ---- the cases ---- */
 
 static void skinny_all(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
@@ -67,7 +67,7 @@ static void skinny_all(struct backend *b, const struct product_job *j, const voi
     finish(b, j, &rows, at, p.splits);
 }
 
-/* At most as many rows as skinny.cu takes in one go. */
+/* As many rows as skinny.cu takes in one launch, at most. */
 static uint32_t skinny_rows(const struct backend *b, const struct product_job *j)
 {
     const struct device *d = device_of(b);
@@ -79,7 +79,7 @@ static const void *row_at(const struct product_job *j, const void *x, uint32_t t
     return static_cast<const uint8_t *>(x) + (size_t)t * j->K * (exact_rows(j->dtype) ? 4 : 2);
 }
 
-/* x: normalized. */
+/* x: normalized rows. */
 static void product_normed(struct backend *b, const struct product_job *j, const void *x,
                            void *work)
 {
@@ -112,7 +112,7 @@ static size_t rest_bytes(const struct backend *b, enum dtype dtype, size_t T, si
     return own > library ? own : library;
 }
 
-/* Rows at a time that are normalized, or lie in work some other way, so that it stays modest. */
+/* Rows at a time that are normalized, or lie in work otherwise, so that work stays small. */
 static size_t rows_at_once(enum dtype dtype, size_t T, size_t K, size_t N)
 {
     size_t row = K * (exact_rows(dtype) ? 4 : 2) + (x_coded(dtype) ? K + K / 8 + 64 : 0);
@@ -128,8 +128,8 @@ static size_t rows_at_once(enum dtype dtype, size_t T, size_t K, size_t N)
     return T < most ? T : most;
 }
 
-/* Rows of a piece. All at once where only the library is called, which needs no work, or where all
- * that lies in work is a slice and some sums. */
+/* Rows of a piece. All rows at once if only the library is called, which needs no work, or if work
+ * holds only a slice and some sums. */
 static uint32_t rows_of_piece(const struct product_job *j, const struct input *in)
 {
     int alone = !in->gain && (j->kind == JOB_ROWS || j->kind == JOB_FLOATS), adds = 0;
@@ -192,7 +192,8 @@ static size_t aside_bytes(const struct backend *b, size_t T, size_t values)
     return layout_up(T * values * (b->act == DTYPE_F32 ? 4 : 2), 256);
 }
 
-/* With steps between product and rotation the products come first, k and v aside: then heads.cu. */
+/* With steps between product and rotation: first the products, with k and v in `work`; then
+ * heads.cu. */
 static void qkv_in_steps(struct backend *b, const struct qkv *a, size_t T, void *work)
 {
     uint8_t *k = static_cast<uint8_t *>(work), *v = k + aside_bytes(b, T, a->wk->rows);

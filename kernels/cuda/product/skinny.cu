@@ -1,10 +1,10 @@
-/* skinny.cu - products for some rows (a batch that decodes, a block that denoises): memory speed on
- * the matrix units.
+/* skinny.cu - products for some rows (a batch that decodes, a block that denoises), at memory speed
+ * on the matrix units.
  *
- * x of all rows does not fit in shared memory, so a block keeps a part of K of it, a slab, and its
- * warps stream their tiles of that part past it, without a barrier. The sums of the parts go to
- * `work` and are added in order by finish.cu: few bytes beside the weights, and through the second
- * cache. 16 warps on an SM have 64 KB under way (stream.cuh).
+ * x of all rows does not fit into shared memory. So a block holds a part of K of it, a slab, and
+ * its warps stream their tiles of that part past it, without a barrier. The sums of the parts go to
+ * `work`, and finish.cu adds them in order: few bytes beside the weights, and they stay in the
+ * second cache. 16 warps on an SM have 64 KB in flight (stream.cuh).
  */
 #include <assert.h>
 
@@ -13,12 +13,12 @@
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/weights/stream.cuh"
 
-/* The slab: words first .. first+n of each row of x; rows of INT8 are codes. Zeros beyond K. */
+/* Loads the slab: words first .. first+n of each row of x; codes for INT8. Zeros beyond K. */
 template <enum dtype D>
 DEVICE void stage_slab(uint8_t *to, uint32_t stride, const void *rows, uint32_t ldx, uint32_t T,
                        uint32_t K, uint32_t first, uint32_t n)
 {
-#pragma unroll 1 /* the first weights fill the registers */
+#pragma unroll 1 /* the first weights occupy the registers */
     for (uint32_t i = threadIdx.x; i < T * n; i += blockDim.x) {
         uint32_t t = i / n, u = i % n, word = first + u;
         uint8_t *at = to + t * stride + 16 * x_place(D, u);
@@ -37,7 +37,7 @@ DEVICE void stage_slab(uint8_t *to, uint32_t stride, const void *rows, uint32_t 
     __syncthreads();
 }
 
-/* Sums of a tile to sums[t][columns]: eight rows of W lie next to each other. */
+/* Writes the sums of a tile to sums[t][columns]: eight rows of W lie side by side. */
 template <int NT, class Sum> DEVICE void put_tile(const struct product_job &j,
                                                   const struct tile &tile, Sum *sums,
                                                   const Sum (*sum)[4])
@@ -59,7 +59,8 @@ template <int NT, class Sum> DEVICE void put_tile(const struct product_job &j,
     }
 }
 
-/* Block (c, s) adds part s of K; warp w of it makes tiles c + w gridDim.x, and on by all warps. */
+/* Block (c, s) adds part s of K; its warp w computes tiles c + w gridDim.x, then on in steps of all
+ * warps. */
 template <enum dtype D, int NT>
 __global__ void __launch_bounds__(SKINNY_WARPS *WARP, 1)
 skinny_tiles(struct product_job j, const void *rows, uint32_t ldx, typename format<D>::Sum *sums,

@@ -17,28 +17,29 @@ enum { HALF = 8, TILE_ROWS = 16, MATRICES = PRODUCTS_MAX };
 
 enum job_kind {
     JOB_ROWS,   /* y = , or += */
-    JOB_FLOATS, /* y = , in fp32 and not rounded */
+    JOB_FLOATS, /* y = , in fp32, not rounded */
     JOB_GATED,  /* y = silu(gate) * up: matrices gate, up */
     JOB_QKV     /* y = rope(q), cache = rope(k), cache = v: matrices q, k, v */
 };
 
-/* Rows begin .. begin+rows of a matrix as it lies in memory (layout.h). */
+/* Rows begin .. begin+rows of a matrix in memory (layout.h). */
 struct operand {
     const uint8_t *code, *absmax;
     const float *scale, *offset;
     uint32_t begin, rows;
-    uint32_t column; /* of its first row among the sums of the job */
+    uint32_t column; /* of its first row, in the sums of the job */
 };
 
-/* What is to be computed, and where each output goes: y[i] with rows of ldy[i] values. */
+/* The products of a call, and the place of each output: y[i] with row stride ldy[i]. */
 struct product_job {
     enum dtype dtype;
     enum job_kind kind;
     uint32_t T, K, n;
-    uint32_t stride;  /* bytes between the beginnings of two rows of a matrix */
+    uint32_t stride;  /* bytes between the starts of two rows of a matrix */
     uint32_t columns; /* of all matrices */
     struct operand w[MATRICES];
-    uint32_t tile_end[MATRICES]; /* tiles up to the end of each section; JOB_GATED: one section */
+    uint32_t tile_end[MATRICES]; /* number of tiles up to the end of each section; JOB_GATED: one
+                                  * section */
     void *y[MATRICES];
     uint32_t ldy[MATRICES];
     int add[MATRICES];
@@ -51,10 +52,10 @@ struct product_job {
 /* The 16 rows of one tile. */
 struct tile {
     uint32_t section;
-    uint32_t matrix[2], row[2], count[2]; /* halves: count (0..8) rows from row on, of a matrix */
+    uint32_t matrix[2], row[2], count[2]; /* by half: count (0..8) rows of a matrix from `row` on */
 };
 
-/* Pieces of `by` in n, the last one smaller where there is a rest. */
+/* The number of pieces of `by` in n; the last may be smaller. */
 HOST_DEVICE uint32_t plan_up(uint32_t n, uint32_t by)
 {
     return (n + by - 1) / by;
@@ -65,13 +66,13 @@ HOST_DEVICE uint32_t plan_least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Of `rows`, those in the half tile that begins with row `at`. */
+/* The number of `rows` in the half tile that starts at row `at`. */
 HOST_DEVICE uint32_t tile_count(uint32_t rows, uint32_t at)
 {
     return at >= rows ? 0 : plan_least(rows - at, HALF);
 }
 
-/* Tiles of section i. */
+/* The number of tiles of section i. */
 HOST_DEVICE uint32_t section_tiles(const struct product_job *j, uint32_t i)
 {
     uint32_t rows = j->w[i].rows;
@@ -82,7 +83,7 @@ HOST_DEVICE uint32_t section_tiles(const struct product_job *j, uint32_t i)
     return plan_up(rows, TILE_ROWS);
 }
 
-/* Fills what follows from kind, n, K and the rows: sections, columns. */
+/* Computes sections and columns from kind, n, K and the rows. */
 HOST_DEVICE void job_settle(struct product_job *j)
 {
     uint32_t tiles = 0, columns = 0;
@@ -127,31 +128,31 @@ HOST_DEVICE struct tile tile_at(const struct product_job *j, uint32_t i)
 
 /* ---- rows of weights, cut along K ----
  *
- * Four lanes read 64 bytes of a row at a time, a chunk, and ask for four chunks ahead, a group. */
+ * Four lanes read 64 bytes of a row at a time, a chunk, and have four chunks in flight, a group. */
 
 enum { CHUNK = 64, RING = 4, GROUP = CHUNK * RING };
 
-/* Values in a chunk. */
+/* The number of values in a chunk. */
 HOST_DEVICE uint32_t chunk_values(enum dtype dtype)
 {
     return format_row(dtype).chunk;
 }
 
-/* Where x lies in shared memory so that a lane finds what meets its weights in 16-byte words, and
- * the four lanes of a row in 64 bytes that follow each other: the place of word `u` (8 bf16, for
- * INT8 16 codes) of a row of x. */
+/* The place in shared memory of word `u` (8 bf16; INT8: 16 codes) of a row of x. A lane finds the x
+ * for its weights in 16-byte words, and the four lanes of a row read 64 consecutive bytes. */
 HOST_DEVICE uint32_t x_place(enum dtype dtype, uint32_t u)
 {
     if (format_row(dtype).order == X_PAIRS) /* lane q has words 2q, 2q + 1 of 8 */
         return (u & ~7u) + (u & 1) * 4 + (u & 7) / 2;
-    if (format_row(dtype).order == X_HALVES) { /* of 8: lanes 0, 2, 1, 3 have words 2i, 2i + 1 */
+    if (format_row(dtype).order == X_HALVES) { /* of 8 words: lanes 0, 2, 1, 3 have words 2i, 2i
+                                                * + 1 */
         uint32_t piece = (u & 7) / 2;
         return (u & ~7u) + (u & 1) * 4 + (piece & 1) * 2 + piece / 2;
     }
     return u;
 }
 
-/* Bytes of x that meet one group of weights. */
+/* Bytes of x for one group of weights. */
 HOST_DEVICE uint32_t group_x_bytes(enum dtype dtype)
 {
     return RING * chunk_values(dtype) * format_row(dtype).x_bytes;
@@ -163,25 +164,25 @@ HOST_DEVICE uint32_t job_groups(enum dtype dtype, uint32_t K)
     return plan_up(K, RING * chunk_values(dtype));
 }
 
-/* Bytes between two rows of x in shared memory: an odd number of 64, so that the lanes of two rows
- * meet other banks. */
+/* Bytes between two rows of x in shared memory: an odd multiple of 64, so that the lanes of two
+ * rows use different banks. */
 HOST_DEVICE uint32_t x_stride(enum dtype dtype, uint32_t groups)
 {
     return groups * group_x_bytes(dtype) + CHUNK;
 }
 
-/* Words of the marks of outliers of a row: a bit for each k, then a bit for each word that has one
+/* Words of the outlier marks of a row: a bit for each k, then a bit for each word with a mark
  * (kernels/cuda/product/encode_row.cuh). */
 HOST_DEVICE uint32_t marks_words(uint32_t K)
 {
     return plan_up(K, 32) + plan_up(K, 1024);
 }
 
-/* ---- few rows: a block makes whole tiles, its warps share K ---- */
+/* ---- few rows: a block computes whole tiles, its warps share K ---- */
 
 enum { GEMV_ROWS = 8, GEMV_WARPS = 8 };
 
-/* Shared memory of gemv.cu, in bytes from its beginning. */
+/* Offsets in the shared memory of gemv.cu, in bytes. */
 struct gemv_room {
     uint32_t table, x, coded, step, marks, sums, scratch, bytes;
 };
@@ -191,7 +192,7 @@ HOST_DEVICE struct gemv_room gemv_room(enum dtype dtype, uint32_t T, uint32_t K,
     uint32_t stride = x_stride(dtype, job_groups(dtype, K)), coded = (uint32_t)x_coded(dtype);
     r.table = 0;
     r.x = format_row(dtype).tables;
-    r.coded = r.x + T * stride; /* INT8: x as it was, bf16 */
+    r.coded = r.x + T * stride; /* INT8: also x in bf16 */
     r.step = r.coded + (coded ? T * plan_up(K, 8) * 16 : 0);
     r.marks = r.step + (coded ? GEMV_ROWS * 4 : 0);
     r.sums = (uint32_t)layout_up(r.marks + (coded ? T * marks_words(K) * 4 : 0), 16);
@@ -206,8 +207,8 @@ struct gemv_plan {
     int fits; /* 0: use another kernel */
 };
 
-/* Rounds that `slots` take over n pieces of work. Two thirds of all have enough under way to fill
- * the memory, so a last round that is not full costs only what it moves, down to that. */
+/* Rounds of n pieces of work on `slots`. Two thirds of all slots have enough loads in flight to
+ * fill the memory, so a last round that is not full costs only its data, down to that size. */
 HOST_DEVICE float plan_rounds(uint32_t n, uint32_t slots)
 {
     uint32_t rest = n % slots;
@@ -229,7 +230,8 @@ HOST_DEVICE struct gemv_plan gemv_plan(const struct product_job *j, uint32_t sms
     struct gemv_plan p;
     p.groups = job_groups(j->dtype, j->K);
     p.warps = gemv_warps(p.groups);
-    size_t need = (size_t)j->T * x_stride(j->dtype, p.groups) * 4; /* before it could overflow */
+    size_t need = (size_t)j->T * x_stride(j->dtype, p.groups) * 4; /* in a wide type, so that it
+                                                                    * cannot overflow */
     uint32_t bytes = j->T <= GEMV_ROWS && need < (1u << 24)
                          ? gemv_room(j->dtype, j->T, j->K, p.warps).bytes
                          : 1u << 24;
@@ -245,20 +247,20 @@ HOST_DEVICE struct gemv_plan gemv_plan(const struct product_job *j, uint32_t sms
     return p;
 }
 
-/* ---- some rows: a warp makes a tile over a part of K, a second kernel adds the parts ---- */
+/* ---- some rows: a warp computes a tile over a part of K; a second kernel adds the parts ---- */
 
 enum { SKINNY_WARPS = 16, SPLITS_MOST = 16, SLAB_MOST = 136 << 10 };
 #define SUMS_MOST ((size_t)32 << 20)
 
 struct skinny_plan {
-    uint32_t rows;   /* T at most in a launch: 8, 16, 32 or 64 */
+    uint32_t rows;   /* limit of T in a launch: 8, 16, 32 or 64 */
     uint32_t splits; /* parts of K */
-    uint32_t groups; /* in a part; the last has the rest */
+    uint32_t groups; /* groups in a part; the last part has the rest */
     uint32_t crews;  /* blocks that share the tiles of one part */
     uint32_t shared;
 };
 
-/* Groups of a part that fit in shared memory beside `rows` rows of x; 0: none. */
+/* The groups of a part that fit into shared memory beside `rows` rows of x; 0: none. */
 HOST_DEVICE uint32_t skinny_slab(enum dtype dtype, uint32_t rows, size_t shared_max)
 {
     size_t room = shared_max - format_row(dtype).tables;
@@ -266,8 +268,8 @@ HOST_DEVICE uint32_t skinny_slab(enum dtype dtype, uint32_t rows, size_t shared_
     return room < CHUNK ? 0 : (uint32_t)((room - CHUNK) / group_x_bytes(dtype));
 }
 
-/* Relative time of a plan: rounds, and the sums that are written and read again (through the
- * second cache: at about half the price of weights). */
+/* The relative time of a plan: rounds, and the sums that are written and read again (in the second
+ * cache, at about half the price of weights). */
 HOST_DEVICE float skinny_cost(const struct product_job *j, uint32_t T, uint32_t tiles, uint32_t sms,
                               uint32_t groups, uint32_t splits)
 {
@@ -278,7 +280,8 @@ HOST_DEVICE float skinny_cost(const struct product_job *j, uint32_t T, uint32_t 
     return rounds / full + sums;
 }
 
-/* The most parts that work has room for (product.cu takes no more rows at a time than this needs).
+/* The most parts that work has room for (product.cu then takes no more rows at a time than this
+ * needs).
  */
 HOST_DEVICE uint32_t skinny_splits_most(uint32_t T, uint32_t columns, uint32_t least)
 {
@@ -316,7 +319,7 @@ HOST_DEVICE struct skinny_plan skinny_plan(const struct product_job *j, uint32_t
     return p;
 }
 
-/* Bytes that the sums of any plan for up to T rows take. */
+/* The most bytes for the sums of any plan for up to T rows. */
 HOST_DEVICE size_t skinny_sums(enum dtype dtype, size_t T, size_t K, size_t columns,
                                size_t shared_max)
 {
@@ -354,7 +357,7 @@ HOST_DEVICE struct product_job job_rows(const struct product_job *j, uint32_t fi
     return s;
 }
 
-/* Rows first .. first+count of matrix i alone (JOB_GATED: of both); of q and k whole heads. */
+/* Only rows first .. first+count of matrix i (JOB_GATED: of both); for q and k whole heads. */
 HOST_DEVICE struct product_job job_slice(const struct product_job *j, uint32_t i, uint32_t first,
                                          uint32_t count)
 {
@@ -369,9 +372,9 @@ HOST_DEVICE struct product_job job_slice(const struct product_job *j, uint32_t i
     return s;
 }
 
-/* Rows of x that are worked on at a time when there are many: their copies stay below 128 MB. With
- * half of that, gate and up of an 8B model would take 1152 rows at a time, for which the library
- * leaves a fifth of a large card idle; 2048 fill it. */
+/* Rows of x that are processed at a time when there are many. WORK_MOST keeps their copies below
+ * 128 MB. With half of it, gate and up of an 8B model would take 1152 rows at a time, for which the
+ * library leaves a fifth of a large card idle; 2048 rows fill it. */
 enum { WORK_MOST = 128 << 20, ROWS_MOST = 2048 };
 
 #endif
