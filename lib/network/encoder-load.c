@@ -1,8 +1,8 @@
 /* encoder-load.c - config.json, tensors and tokenizer of a BERT or RoBERTa checkpoint.
  *
- * Tensors may stand under "bert." or "roberta." or without either, and old files call the two
- * vectors of a norm gamma and beta. Each has to have the shape that config.json tells; heads for
- * other tasks that a file holds beside them are not looked at.
+ * Tensor names may start with "bert." or "roberta." or neither, and old files call the two vectors
+ * of a norm gamma and beta. Each tensor must have the shape that config.json gives. Heads for other
+ * tasks in the file are ignored.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,11 +19,11 @@
 struct load {
     struct encoder *n;
     const char *folder;
-    const char *prefix; /* of all names */
+    const char *prefix; /* of all tensor names */
     struct err *e;
 };
 
-/* The layers that bert_score 0.3 takes; other depths: the last. */
+/* The layers that bert_score 0.3 uses; for other depths the last layer. */
 static size_t best_layer(const struct encoder *n)
 {
     return n->blocks == 24   ? (n->is_roberta ? 17 : 18)
@@ -85,7 +85,7 @@ static int read_config(struct encoder *n, const json_t *j, const char *path, str
     return 0;
 }
 
-/* The tensor PREFIX+name+(one of two ends), of this shape. */
+/* The tensor PREFIX+name+"."+end, or with the old end, of this shape. */
 static const struct tensor *find(const struct load *l, const char *name, const char *end,
                                  const char *old, size_t rows, size_t cols)
 {
@@ -228,7 +228,7 @@ static int hash_files(struct encoder *n, struct err *e)
     return bad ? -1 : 0;
 }
 
-/* Everything from a folder that is known to be one. */
+/* Loads everything from the folder. */
 static int load(struct load *l, size_t layer)
 {
     struct encoder *n = l->n;

@@ -1,8 +1,8 @@
-/* encoder.c - a text through the blocks of an encoder; see encoder.h.
+/* encoder.c - runs a text through the blocks of an encoder (encoder.h).
  *
- * Products and attention are the back end's; what it has not (layer norm, GELU, biases, learned
- * positions) are loops here, over memory that the host and the back end share. One text at a time,
- * so that no padding has to be masked and a text's vectors never depend on its neighbours.
+ * The back end computes products and attention. Operations that it lacks (layer norm, GELU, biases,
+ * learned positions) are loops here, over memory that host and back end share. Texts run one at a
+ * time, so no padding must be masked and the vectors of a text do not depend on other texts.
  */
 #include "lib/network/encoder.h"
 
@@ -16,7 +16,7 @@
 
 /* ---- text to ids ---- */
 
-/* Without white space at either end; the length in *n. */
+/* s without white space at either end; *n: its length. */
 static const char *trim(const char *s, size_t *n)
 {
     size_t len, end = 0;
@@ -36,7 +36,7 @@ int encoder_ids(const struct encoder *n, const char *text, struct ids *out, stru
     const char *s = trim(text, &len);
     out->n = 0;
     if (n->is_roberta && len)
-        buf_char(&b, ' '); /* a word at the start is the same word as elsewhere */
+        buf_char(&b, ' '); /* a first word is encoded like any other word */
     buf_put(&b, s, len);
     int bad = 0;
     if (n->is_roberta)
@@ -56,7 +56,7 @@ int encoder_ids(const struct encoder *n, const char *text, struct ids *out, stru
 
 /* ---- the blocks ---- */
 
-struct encoder_work { /* of a text of T tokens; x [T, D], the others as a block needs them */
+struct encoder_work { /* for a text of T tokens; x [T, D], the others as a block needs them */
     size_t T;
     float *x, *q, *k, *v, *y, *h;
     int32_t *place;       /* 0..T-1: positions and slots */

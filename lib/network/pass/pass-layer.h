@@ -11,7 +11,7 @@ static inline act *pass_row_at(const struct network *n, act *x, size_t t, size_t
     return (char *)x + t * width * dtype_value_bytes(n->backend->act);
 }
 
-/* Of T rows from t on those that the products work on at once. */
+/* The number of rows from t on, of T, that products work on at once. */
 static inline size_t pass_rows_at_once(const struct network *n, const struct work *w, size_t t,
                                        size_t T)
 {
@@ -19,7 +19,7 @@ static inline size_t pass_rows_at_once(const struct network *n, const struct wor
     return T - t < most ? T - t : most;
 }
 
-/* y = in W^T, or += , a tile of rows after the other; the rows of in are K wide, those of y N. */
+/* y = in W^T, or += , one tile of rows after another; rows of in have K values, rows of y N. */
 static inline void pass_multiply(const struct network *n, const struct work *w,
                                  const struct mat *m, struct input in, act *y, int add, size_t T)
 {
@@ -32,8 +32,8 @@ static inline void pass_multiply(const struct network *n, const struct work *w,
     }
 }
 
-/* x += the time mixing of RWKV 6 or 7 in layer l; the slot that each sequence lists is its text's.
- */
+/* x += the time mixing of RWKV 6 or 7 in layer l. The slot that each sequence lists is its
+ * text's. */
 void pass_mix(const struct network *n, size_t l, const struct kv *kv, const struct work *w,
               const struct pass *p);
 

@@ -31,7 +31,7 @@ static void multiply(const struct mixing *m, const struct mat *w, const float *x
     pass_multiply(m->n, m->w, w, (struct input){.x = x}, y, 0, m->T);
 }
 
-/* x = f(x + base), `base` NULL: nothing is added. */
+/* x = f(x + base); base NULL: f(x). */
 static void squash(const struct mixing *m, float *x, const float *base, size_t T, size_t wide,
                    enum squash_by by)
 {
@@ -39,7 +39,7 @@ static void squash(const struct mixing *m, float *x, const float *base, size_t T
     m->n->backend->ops->mixing->squash(m->n->backend, &a);
 }
 
-/* y = f(x DOWN^T) UP^T, UP being the role behind DOWN. */
+/* y = f(x DOWN^T) UP^T; UP is the role after DOWN. */
 static void low_rank(const struct mixing *m, enum role down, const float *x, float *y, int by)
 {
     float *low = m->room->low;
@@ -49,13 +49,13 @@ static void low_rank(const struct mixing *m, enum role down, const float *x, flo
     multiply(m, mat_of(m, (enum role)(down + 1)), low, y);
 }
 
-/* y = f(y + the layer's vector r). */
+/* y = f(y + vector r of the layer). */
 static void bend(const struct mixing *m, float *y, enum role r, enum squash_by by)
 {
     squash(m, y, term_of(m, r), m->T, m->n->config.heads * m->n->config.head_dim, by);
 }
 
-/* ---- what projections read ---- */
+/* ---- inputs of the projections ---- */
 
 static void shift6(const struct mixing *m, struct shift *s)
 {
@@ -109,7 +109,7 @@ static void gates6(const struct mixing *m)
     multiply(m, mat_of(m, ROLE_MIX_GATE), o->lane[LANE_G], o->g);
 }
 
-/* v: of the layer, which in the first one is the others' v_first. */
+/* v: of this layer; that of the first layer is v_first of the others. */
 static void gates7(const struct mixing *m, float *v)
 {
     const struct config *c = &m->n->config;
