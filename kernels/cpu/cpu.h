@@ -5,6 +5,7 @@
 #define KERNELS_CPU_CPU_H
 
 #include "kernels/cpu/level.h"
+#include "kernels/mixing.h"
 #include "kernels/ops.h"
 #include "kernels/train.h"
 

@@ -6,6 +6,7 @@
 #define KERNELS_CUDA_CUDA_H
 
 #include "kernels/advance.h"
+#include "kernels/mixing.h"
 #include "kernels/ops.h"
 #include "kernels/reuse.h"
 #include "kernels/train.h"

@@ -81,12 +81,12 @@ static int fill_up(struct backend *b)
     return good ? 0 : WRONG;
 }
 
-struct product_job {
+struct fault_job {
     int device;
     int (*use)(struct backend *b);
 };
 
-static int open_and_use(struct product_job job)
+static int open_and_use(struct fault_job job)
 {
     struct backend b = {};
     struct err e = {};
@@ -99,7 +99,7 @@ static int open_and_use(struct product_job job)
 }
 
 /* In a process where the n-th call fails with `code`: its exit status; text[]: what it said. */
-static int try_job(struct product_job job, int n, int code, char *text, size_t room)
+static int try_job(struct fault_job job, int n, int code, char *text, size_t room)
 {
     int pipe_ends[2], status;
     size_t got = 0;
@@ -127,7 +127,7 @@ static int try_job(struct product_job job, int n, int code, char *text, size_t r
 
 static int try_one(int n, int code, char *text, size_t room)
 {
-    return try_job((struct product_job){-1, use_everything}, n, code, text, room);
+    return try_job((struct fault_job){-1, use_everything}, n, code, text, room);
 }
 
 static int is_one_line(const char *text)
@@ -215,7 +215,7 @@ static void test_choice(int device, const char *expected)
 {
     char text[2048];
     setenv("EMULATE_DEVICES", "3", 1);
-    int status = try_job((struct product_job){device, use_everything}, 0, 0, text, sizeof text);
+    int status = try_job((struct fault_job){device, use_everything}, 0, 0, text, sizeof text);
     unsetenv("EMULATE_DEVICES");
     ok(status == (*expected ? EXIT_NO_DEVICE : EXIT_OK) && strstr(text, expected),
        "device %d of three%s%s", device, *expected ? ": " : "", expected);
@@ -225,7 +225,7 @@ static void test_small_device(void)
 {
     char text[2048];
     setenv("EMULATE_MEMORY", "67108864", 1);
-    ok(try_job((struct product_job){-1, fill_up}, 0, 0, text, sizeof text) == EXIT_OK && !*text,
+    ok(try_job((struct fault_job){-1, fill_up}, 0, 0, text, sizeof text) == EXIT_OK && !*text,
        "a device that is full says no, and goes on");
     unsetenv("EMULATE_MEMORY");
 }
