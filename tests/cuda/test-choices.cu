@@ -1,5 +1,5 @@
-/* test-choices.cu - the file of remembered algorithms: what is written is read again, and a file
- * that is broken in any way is as good as none. */
+/* test-choices.cu - the file of remembered algorithms: written entries are read again, and an
+ * invalid file is ignored. */
 #include <unistd.h>
 
 #include "kernels/cuda/product/choices.h"
@@ -29,7 +29,7 @@ static void test_kept(const char *path)
     for (uint64_t i = 0; i < 40; i++) {
         const uint64_t key[CHOICE_KEY] = {i % 4, 0, 16, i, 4096, UINT64_MAX, 1, 2, 3};
         struct gemm_choice *one = choices_add(&c, key);
-        one->state = i % 5 == 0 ? 1 : 2; /* a guess is not worth keeping */
+        one->state = i % 5 == 0 ? 1 : 2; /* guesses are not stored */
         one->algo[7] = i << 60 | 0xabc;
     }
     choices_write(&c, path);

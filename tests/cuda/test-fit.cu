@@ -1,6 +1,6 @@
 /* Fitting latents on the device: gradients of whole networks against the reference, every mixer,
- * texts of unequal length; steps are replayed, not made again, and replayed or not a fit has the
- * same bits. */
+ * texts of unequal length. Steps are replayed, not computed anew, and a fit has the same bits
+ * replayed or not. */
 extern "C" {
 #include "kernels/train.h"
 #include "lib/network/network.h"
@@ -19,7 +19,7 @@ static void must(int bad, const struct err *e)
     }
 }
 
-/* A network on a back end, and all that fits latents to its texts. */
+/* A network on a back end, and the data for fitting latents to its texts. */
 struct model {
     struct backend *b;
     struct checkpoint c;
@@ -122,7 +122,7 @@ static void gradients(struct fixture *f, const char *shape, size_t window)
     close_model(&b);
 }
 
-/* A table that counts the products that are asked for. */
+/* A table that counts the requested products. */
 static struct ops counting;
 static struct train_ops counting_train;
 static const struct ops *counted;
@@ -134,7 +134,7 @@ static void count_gemm(struct backend *b, const struct gemm *g, size_t n, void *
     counted->train->gemm(b, g, n, work);
 }
 
-/* A fit, and how many products it asked for. The caller's. */
+/* A fit, and the number of products that it requested. The caller frees it. */
 static float *fitted(struct backend *b, const char *shape, size_t window, int prepares)
 {
     static const uint64_t keys[TEXTS] = {7, 8, 9};
@@ -163,7 +163,7 @@ static void replays(struct fixture *f, const char *shape, size_t window)
     float *a = fitted(f->cuda, shape, window, 1);
     const size_t replayed = asked;
     float *b = fitted(f->cuda, shape, window, 0);
-    const size_t third = asked; /* the first, one of those that come again, and its record */
+    const size_t third = asked; /* the first step, one that comes again, and its record */
     f->cuda->unrecorded = 1;
     float *c = fitted(f->cuda, shape, window, 0);
     const size_t made = asked;

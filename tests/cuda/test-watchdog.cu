@@ -28,7 +28,7 @@ static void test_seconds(void)
        "seconds are read");
 }
 
-/* The second at which somebody loses patience with a wait that goes on for `most`; 0: nobody. */
+/* The second at which a wait of `most` seconds exceeds its limit; 0: never. */
 static int lost_at(struct watchdog *w, int most)
 {
     for (int i = 1; i <= most; i++)
@@ -83,7 +83,7 @@ static void test_nested(void)
 
 /* ---- a device that does not answer ---- */
 
-/* One thread, which ends when somebody sets *stop: nobody does. */
+/* One thread, which ends when *stop is set; it never is. */
 static __global__ void go_on(const int *stop)
 {
     let_next_start();
@@ -144,7 +144,7 @@ static void test_hang(const char *what, void (*await)(struct state *s))
     pid_t child = fork();
     if (!child) {
         dup2(ends[1], 2);
-        alarm(100); /* if nobody watches */
+        alarm(100); /* in case the watchdog fails */
         _exit(hang(await));
     }
     close(ends[1]);

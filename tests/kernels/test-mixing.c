@@ -1,5 +1,6 @@
-/* What is around time mixing: every level against the reference, in place and not, states by their
- * numbers, rows in two parts as in one; gradients against finite differences of the reference. */
+/* The operations around time mixing: every level against the reference, in place and not; states
+ * listed by index; rows in two calls as in one; gradients against finite differences of the
+ * reference. */
 #include "kernels/mixing.h"
 #include "kernels/train.h"
 #include "lib/base/rng.h"
@@ -55,7 +56,7 @@ static struct data *copy(const struct data *d)
     return c;
 }
 
-/* The largest difference of all arrays, relative to the largest value of the second ones. */
+/* The largest difference of all arrays, relative to the largest value of b. */
 static double apart(const struct data *a, const struct data *b)
 {
     const float *x = a->x[0], *y = b->x[0];
@@ -146,7 +147,8 @@ static void forward(struct backend *ref, struct backend *cpu, const struct shape
     }
 }
 
-/* The reference by the letter, one value of each formula; and one row after the other as all. */
+/* The reference against its definition, one value of each formula; and rows one by one against all
+ * at once. */
 static void definition(struct backend *ref)
 {
     struct data *d = make(&shapes[0]), *parts = copy(d);
@@ -178,7 +180,7 @@ static void definition(struct backend *ref)
 
 /* ---- gradients ---- */
 
-/* d loss / d x along itself against the quotient of differences, loss = sum of weight * out. */
+/* d loss / d x at one value, against the difference quotient; loss = sum of weight * out. */
 struct slope {
     struct backend *ref;
     struct data *d;
@@ -285,8 +287,8 @@ static void heads_gradients(struct backend *b, struct backend *ref, int way)
     free(g);
 }
 
-/* Of to_k, to_v, a, b; and of a bonus whose heads stand for what is behind it: none here, by
- * gradients dn of zeros. */
+/* For to_k, to_v, a, b; and for a bonus that has no effect here, because the gradients dn are
+ * zeros. */
 static void removal_gradients(struct backend *b, struct backend *ref, int way)
 {
     struct data *d = make(&shapes[2]), *w = make(&shapes[2]), *g = mem_zero(1, sizeof *g);
@@ -316,8 +318,8 @@ static void removal_gradients(struct backend *b, struct backend *ref, int way)
     free(y);
 }
 
-/* The bonus alone: time mixing gives zeros, so that norms are biases; all of dn is the gradient of
- * the output, and the gradients of r, k, v and the weight are those of (sum r k weight) v. */
+/* Only the bonus: time mixing gives zeros, so norms are biases. dn is the whole gradient of the
+ * output, and the gradients of r, k, v and the weight are those of (sum r k weight) v. */
 static void bonus_gradients(struct backend *b, struct backend *ref)
 {
     struct data *d = make(&shapes[2]), *w = make(&shapes[2]), *g = mem_zero(1, sizeof *g);
@@ -328,7 +330,7 @@ static void bonus_gradients(struct backend *b, struct backend *ref)
     memcpy(g->to[0], w->to[0], sizeof g->to[0]);
     const struct heads_out_back a = {&of, g->to[0], g->x[0], g->x[1], g->vector[0], g->vector[1]};
     b->ops->train->heads_out_back(b, &a);
-    /* k and v as they are: a rate of 1 and no first layer's; nothing is removed. */
+    /* k and v do not change: the rate is 1, there is no first layer's v, and nothing is removed. */
     for (size_t i = 0; i < MOST; i++)
         d->x[6][i] = 1;
     const struct removal as = {.k = d->x[3], .v = d->x[4], .rate = d->x[6],
