@@ -1,8 +1,8 @@
-/* solvers.c - how far samples of each solver of lib/decode/solver.h are off after so many
- * evaluations of the model, on a mixture whose flow is known exactly (tests/mixture.h): nothing is
- * timed, an evaluation is what a solver costs. `fresh` is a sampler that draws fresh noise in place
- * of the predicted one at each step, as a public fork does; it ends nowhere near the flow's end, so
- * that only the width of its modes says anything. Another --seed, another noise. */
+/* solvers.c - the error of samples of each solver of the latent prior after so many evaluations of
+ * the model, on a mixture whose flow is known exactly (tests/mixture.h). Nothing is timed: an
+ * evaluation is the cost of a solver. `fresh` is a sampler that draws fresh noise in place of the
+ * predicted noise at each step, as a public fork does. It ends far from the end of the flow, so
+ * that only the width of its modes has a meaning. Another --seed gives other noise. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static int put(struct samples *s, int way, size_t calls, struct err *e)
     return rec_write(&s->bench->out, "solver", r, e) ? -1 : bench_stopped(s->bench, e);
 }
 
-/* An adaptive solver takes as many evaluations as it does. */
+/* An adaptive solver chooses its number of evaluations. */
 static int run_way(struct samples *s, int way, size_t most, struct err *e)
 {
     uint64_t seed = (uint64_t)s->bench->common.seed;

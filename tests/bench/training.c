@@ -1,11 +1,11 @@
-/* training.c - what a training step does without: activations of layers that are computed again
- * (--checkpoint-every), logits of all rows at once (--loss). Bytes are those that the back end was
- * asked for, and time is that of a loss with its gradient, both beside the step that keeps
- * everything. Where one thing is saved and the other is not, the ratio says how much that is
- * worth.
+/* training.c - what a training step can leave out: activations of layers that are computed again
+ * (--checkpoint-every), and logits of all rows at once (--loss). Bytes are those requested from the
+ * back end, and time is that of a loss with its gradient, both compared with the step that stores
+ * everything. Where one is saved and the other is not, the ratio shows the worth of it.
  *
- * At the size of a small language model bytes alone are of interest, and a step takes minutes:
- * bench_activations says what the back end would be asked for, by the function that asks. */
+ * At the size of a small language model only bytes are of interest, because a step takes minutes:
+ * bench_activations prints what would be requested from the back end, by the function that requests
+ * it. */
 #include <stdio.h>
 
 #include "lib/base/rng.h"

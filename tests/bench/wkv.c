@@ -1,10 +1,10 @@
 /* wkv.c - time mixing of RWKV 6 and 7 (kernels/wkv.h) at the width of a network, in heads of 64
  * channels: token by token, a call each, as a text grows; the recurrent form; the chunked form; and
- * the gradients. Two things are sequential, and each form is held against both: a call for each
- * token (sequential_ratio), and the recurrence over all tokens in one call (recurrent_ratio).
+ * the gradients. Each form is compared with the two sequential ones: a call for each token
+ * (sequential_ratio), and the recurrence over all tokens in one call (recurrent_ratio).
  *
- * The task is the recurrence, whatever form does it: of an element of the state 5 operations for
- * RWKV 6 and 9 for RWKV 7, and three times as many for the gradients; bytes are the rows, read and
+ * The task is the recurrence, whichever form runs: for each element of the state 5 operations for
+ * RWKV 6 and 9 for RWKV 7, and three times as many for the gradients. Bytes are the rows, read and
  * written once, and the states, once a sequence. */
 #include <math.h>
 #include <stdio.h>
@@ -64,7 +64,8 @@ static void call_back(void *ctx, size_t i)
     r->bench->backend->ops->mixing->wkv_back(r->bench->backend, &r->back, r->work);
 }
 
-/* As a trained network has them: decays of 0.5 to 1, a unit vector a of every head, b its part. */
+/* Values as in a trained network: decays of 0.5 to 1, a a unit vector in every head, b a part of
+ * it. */
 static void *drawn(struct bench *b, enum inputs what, const float *kappa, size_t n)
 {
     struct rng rng = {.seed = (uint64_t)b->common.seed, .stream = what};
