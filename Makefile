@@ -96,7 +96,7 @@ LIB_SRC := $(filter-out lib/base/version.c kernels/peak-% kernels/amx-% lib/trai
            $(wildcard kernels/ref/*.c kernels/cuda/device/segments.c)
 # The level amx has its own products by tiles and what calls them; everything else is that of a
 # lower level, its base (kernels/cpu/level.h).
-AMX_SRC := $(wildcard kernels/cpu/amx/*.c) $(patsubst %,kernels/cpu/%.c,gemm head ops \
+AMX_SRC := $(wildcard kernels/cpu/amx/*.c) $(patsubst %,kernels/cpu/%.c,gemm head cpu_ops \
                attention/attention attention/attention-back)
 CPU_SRC := $(filter-out kernels/cpu/amx/%,$(wildcard kernels/cpu/*.c kernels/cpu/*/*.c))
 level_obj = $(patsubst kernels/%.c,$(BUILD)/obj/kernels/$(1)/%.o, \

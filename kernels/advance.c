@@ -1,6 +1,6 @@
-/* advance.c - from pass to pass where the host can read everything; see advance.h. A part needs
- * nothing of its neighbours, so parts go one after another. What must be equal on a device, in
- * arithmetic and in ties, are the functions of advance.h; here stand only the loops around them.
+/* advance.c - advance.h on the host. Parts do not depend on each other, so they run one after
+ * another. The arithmetic and ties that must equal those of a device are in the functions of
+ * advance.h; this file has only the loops around them.
  */
 #include "kernels/advance.h"
 
@@ -23,8 +23,8 @@ static struct canvas_state *canvas_of(const struct canvas_loop *l, size_t i)
     return &l->canvas[l->member[i]];
 }
 
-/* Answer w of the next pass is about that slot, whose id may be `held`; slot -1: about nothing, and
- * any row will do. */
+/* Lets answer w of the next pass be about that slot, whose id may be `held`. slot -1: about none,
+ * on an arbitrary row. */
 static void ask_row(const struct canvas_loop *l, const struct canvas_state *c, size_t w,
                     int32_t slot, int held)
 {
@@ -39,8 +39,8 @@ static void ask_row(const struct canvas_loop *l, const struct canvas_state *c, s
         l->target[w] = held ? l->token[id] : 0;
 }
 
-/* Asks about the masked slots before `last`, or about those that are held, in answers w .. end-1.
- * Returns how many there are. */
+/* Asks about the masked slots before `last`, or about the held ones, in answers w .. end-1. Returns
+ * their number. */
 static int32_t ask_slots(const struct canvas_loop *l, const struct canvas_state *c, int32_t last,
                          int held, size_t w, size_t end)
 {
@@ -68,18 +68,18 @@ void advance_ask(const struct canvas_loop *l, size_t i)
         ask_row(l, c, w, -1, 0);
 }
 
-/* Room for the answers of a canvas. */
+/* Working arrays for the answers of one canvas. */
 struct ranking {
     struct rank {
         double score;
         int32_t at;
     } *rank;            /* [capacity] */
-    double *confidence; /* [capacity] in the order of the answers */
-    int32_t *id;        /* [capacity] what each may commit, likewise */
+    double *confidence; /* [capacity] by answer */
+    int32_t *id;        /* [capacity] the id that each may commit, by answer */
     int32_t *pick;      /* [capacity] */
 };
 
-/* Best first; of equals the lowest position. */
+/* Best first; among equals the lowest position. */
 static int better(const void *x, const void *y)
 {
     const struct rank *a = x, *b = y;
@@ -96,7 +96,7 @@ static int any_bad(const struct head_row *answer, size_t n)
     return bad;
 }
 
-/* What the answers from w0 on say, and pick[] best first. */
+/* Reads the answers from w0 on, and sorts pick[] best first. */
 static void rank_answers(const struct canvas_loop *l, const struct canvas_state *c, size_t w0,
                          const struct ranking *r)
 {
@@ -115,8 +115,8 @@ static void rank_answers(const struct canvas_loop *l, const struct canvas_state 
         r->pick[k] = r->rank[k].at;
 }
 
-/* The answers from w0 on that the rule takes become ids of the canvas, and ids that it revises
- * become masks. */
+/* Writes the ids that the rule commits among the answers from w0 on, and masks the ids that it
+ * revises. */
 static void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w0,
                    const struct ranking *r)
 {

@@ -1,12 +1,13 @@
-/* advance.h - from the answers of one pass to the rows of the next, where the pass ran: on the host
- * in plain C (advance.c), on a device without asking the host (cuda/head/advance.cu).
+/* advance.h - advances a loop from the answers of one pass to the rows of the next, on the side
+ * where the pass ran: on the host in plain C (advance.c), on a device without the host
+ * (cuda/head/advance.cu).
  *
- * The host describes the first pass of a loop (struct rows) and the state of each text or canvas;
- * then it only enqueues `pass, advance, pass, advance...`, fetches copies of the states behind each
- * pass, and looks at them while the next pass runs. When something must change (a text has ended
- * and shall leave the batch, a canvas wants more rows than the pass has room for) it waits,
- * describes a new first pass, and goes on. A part that is done stays in the passes until then; its
- * rows are computed and nobody reads them.
+ * The host describes the first pass of a loop (struct rows) and the state of each text or canvas.
+ * Then it only enqueues `pass, advance, pass, advance...`, fetches a copy of the states behind each
+ * pass, and reads the copy while the next pass runs. When something must change (a text has ended
+ * and leaves the batch; a canvas needs more rows than the pass has), the host waits, describes a
+ * new first pass, and continues. Until then a finished text or canvas stays in the passes: its rows
+ * are computed and ignored.
  */
 #ifndef KERNELS_ADVANCE_H
 #define KERNELS_ADVANCE_H
@@ -15,15 +16,15 @@
 #include <string.h>
 
 #include "kernels/ops.h"
-#include "kernels/order/table.h"
-#include "kernels/unmask/table.h"
+#include "kernels/order/orders.h"
+#include "kernels/unmask/rules.h"
 #include "lib/base/philox.h"
 
-enum { ADVANCE_STOPS = 33 }; /* ids that end a text: CONFIG_MAX_EOS and end-of-turn */
+enum { ADVANCE_STOPS = 33 }; /* ids that end a text: CONFIG_MAX_EOS, and end-of-turn */
 
-/* As what a confidence is kept. It is computed in double; near 1 floats tie where doubles do not,
- * and bf16 knows nothing between 0.996 and 1. */
-#define ROUNDING_CHOICES "f64|f32|bf16" /* in the order of: */
+/* The precision in which confidences are compared. They are computed in double. Near 1, floats tie
+ * where doubles differ, and bf16 has no value between 0.996 and 1. */
+#define ROUNDING_CHOICES "f64|f32|bf16" /* in the order of enum rounding */
 enum rounding { ROUNDING_F64, ROUNDING_F32, ROUNDING_BF16 };
 HOST_DEVICE double rounded_confidence(enum rounding r, double p)
 {
@@ -40,27 +41,28 @@ HOST_DEVICE double rounded_confidence(enum rounding r, double p)
 /* ---- texts: one token a pass (autoregression) ---- */
 
 struct text_state {
-    uint64_t key;             /* of its random draws */
-    int32_t first_slot;       /* of the cache: position p lies in slot first_slot + p */
-    int32_t prompt, len, max; /* ids of the prompt; ids so far; at most */
+    uint64_t key;             /* key of its random draws */
+    int32_t first_slot;       /* position p is slot first_slot + p of the cache */
+    int32_t prompt, len, max; /* ids of the prompt; ids so far; the maximum */
     int32_t last;             /* id len - 1 */
     int32_t live;             /* 0: ended */
-    int32_t met_stop, bad;    /* why */
+    int32_t met_stop, bad;    /* the reason */
 };
 /* All arrays are memory of the back end. Part i of the pass is the text member[i]. */
 struct text_loop {
     size_t parts;
     const int32_t *member;         /* [parts] */
     struct text_state *text;       /* [B] */
-    int32_t *out;                  /* [B, max_new] the ids that texts got */
+    int32_t *out;                  /* [B, max_new] the ids generated so far */
     size_t max_new;
-    const struct head_row *answer; /* [parts] of the pass */
-    struct rows rows;              /* of the next pass: row i, wanted i and sequence i are part i */
+    const struct head_row *answer; /* [parts] answers of this pass */
+    struct rows rows;              /* of the next pass: row i, wanted[i] and sequence i belong to
+                                    * part i */
     int32_t stop[ADVANCE_STOPS];
-    int32_t n_stop;                /* 0: none ends a text */
+    int32_t n_stop;                /* 0: no id ends a text */
 };
 
-/* The draw that chooses id len of a text. */
+/* The noise key for id number len of a text. */
 HOST_DEVICE uint64_t text_key(const struct text_state *t)
 {
     return philox_at(t->key, (uint64_t)(t->len - t->prompt), 0);
@@ -74,7 +76,7 @@ HOST_DEVICE int is_stop(const int32_t *stop, int32_t n, int32_t id)
     return 0;
 }
 
-/* A text takes an answer: its next id, or its end. */
+/* Gives an answer to a text: it becomes the text's next id, or ends the text. */
 HOST_DEVICE void text_take(const struct text_loop *l, int32_t member, const struct head_row *a)
 {
     struct text_state *t = &l->text[member];
@@ -91,9 +93,9 @@ HOST_DEVICE void text_take(const struct text_loop *l, int32_t member, const stru
     }
 }
 
-/* Part i takes its answer, and its row of the next pass is written. The one slot list of a text
- * (rows.slots from seqs[i].slot_begin on) must name all its slots, in order, and slot_pos their
- * positions, from the start: a pass reads the first n_slots of them. */
+/* Gives part i its answer, and writes its row of the next pass. The slot list of the text
+ * (rows.slots from seqs[i].slot_begin on) must list all its slots in order, and slot_pos their
+ * positions, from the beginning; a pass reads the first n_slots of them. */
 HOST_DEVICE void text_advance(const struct text_loop *l, size_t i)
 {
     const struct text_state *t = &l->text[l->member[i]];
@@ -112,102 +114,106 @@ HOST_DEVICE void text_advance(const struct text_loop *l, size_t i)
 
 struct canvas_state {
     uint64_t key;
-    int32_t first, prompt, len; /* its ids are token[first .. first+len), the prompt before */
-    int32_t block, step;        /* the block being filled, the steps it has had */
-    int32_t shift;              /* slots of its first block that the prompt has; below
-                                 * block_length, 0 but for block-causal masks */
+    int32_t first, prompt, len; /* its ids, prompt first, are token[first .. first+len) */
+    int32_t block, step;        /* the block being filled, and the steps it has had */
+    int32_t shift;              /* slots of its first block that hold prompt tokens; < block_length;
+                                 * 0 unless the mask is block-causal */
     int32_t ahead;              /* slots behind the block that its passes read */
-    int32_t pace;               /* its budgets begin at canvas_loop.budget[pace] */
-    int32_t passes;             /* of its own, so far */
+    int32_t pace;               /* its budgets start at canvas_loop.budget[pace] */
+    int32_t passes;             /* number of its passes so far */
     int32_t readable;           /* slots before the first one that is not final */
     int32_t live;               /* 0: ended */
     int32_t bad;                /* the head met NaN */
-    int32_t met_stop;           /* a stop id is readable */
-    int32_t written;            /* by the last pass: slots that got an id other than the mask */
-    int32_t remasked;           /* by the last pass: slots whose id gave way to the mask again */
-    int32_t wanted;             /* slots that the next pass is asked about */
-    int32_t held;               /* so many of them, the last ones, hold an id that may be revised */
+    int32_t met_stop;           /* a stop id is among the readable slots */
+    int32_t written;            /* slots to which the last pass gave an id (not the mask) */
+    int32_t remasked;           /* slots that the last pass turned back into masks */
+    int32_t wanted;             /* slots that the next pass answers */
+    int32_t held;               /* the last `held` of these hold an id that may be revised */
     int32_t rows_block;         /* the block for which its rows were described */
-    int32_t stalled;            /* 1: the passes in flight do not serve it (more slots than
-                                 * `capacity`, rows of another block) and count for nothing */
-    double kept[UNMASK_KEPT];   /* of the rule, see struct offers */
+    int32_t stalled;            /* 1: the passes in flight do not fit it (more slots than
+                                 * `capacity`, or rows of another block); their answers are
+                                 * ignored */
+    double kept[UNMASK_KEPT];   /* memory of the rule, see struct offers */
 };
 /* All arrays are memory of the back end. Part i of the pass is the canvas member[i]. */
 struct canvas_loop {
-    size_t parts, capacity;        /* R = parts * capacity: rows capacity i .. of part i are asked
-                                    * about; those beyond canvas.wanted are there for nothing */
+    size_t parts, capacity;        /* R = parts * capacity: answers capacity * i .. belong to part
+                                    * i; those beyond canvas.wanted are ignored */
     const int32_t *member;         /* [parts] */
     struct canvas_state *canvas;   /* [B] */
     int32_t *token;                /* [sum of len] ids of all canvases */
-    const int32_t *row_of;         /* [sum of len] the pass's row of each id; -1: it has none */
-    const int32_t *check_of;       /* [sum of len] the row that is asked about an id which the rule
-                                    * may revise; -1: none; NULL: the rule revises nothing */
+    const int32_t *row_of;         /* [sum of len] the row of this pass for each id; -1: none */
+    const int32_t *check_of;       /* [sum of len] the row that checks an id which the rule may
+                                    * revise; -1: none. NULL: the rule revises nothing */
     const int32_t *origin;         /* [T] the id that a row reads; -1: its token never changes */
     size_t T;
-    int32_t twin;                  /* CFG: uncond[w] = wanted[w] + twin; 0: none */
-    int32_t compares;              /* 1: uncond[w] = the answer of the last pass to the slot of w,
-                                    * any where there is none */
-    const struct head_row *answer; /* [R] of the pass */
+    int32_t twin;                  /* CFG: uncond[w] = wanted[w] + twin; 0: no CFG */
+    int32_t compares;              /* 1: uncond[w] = the last pass's answer about the slot of w, or
+                                    * any answer if there is none */
+    const struct head_row *answer; /* [R] answers of this pass */
     struct rows rows;              /* of the next pass; only token, wanted, uncond, key change */
-    int32_t *asked;                /* [R] the ids that the answers are about; -1: for nothing */
-    int32_t *target;               /* [R] with check_of, see struct head_query: what stands there */
-    struct slot_kept *slot;        /* [sum of len] of the rule; NULL: it keeps nothing of slots */
+    int32_t *asked;                /* [R] the id that each answer is about; -1: none */
+    int32_t *target;               /* [R] with check_of: the id in that slot now, as
+                                    * head_query.target */
+    struct slot_kept *slot;        /* [sum of len] the rule's memory of slots; NULL: none */
     int32_t gen_length, block_length, block_steps;
-    const int32_t *budget;         /* [block_steps] of each step; see canvas_state.pace */
-    int32_t block_pace;            /* and those of its next block so many later; 0: all alike */
+    const int32_t *budget;         /* [block_steps] budget of each step; see canvas_state.pace */
+    int32_t block_pace;            /* the next block's budgets start so many later; 0: all blocks
+                                    * share them */
     int32_t mask;                  /* the mask id */
     enum order order;
     enum unmask rule;
     enum rounding rounding;        /* of confidences */
     struct unmask_params params;
-    uint64_t order_seed;           /* of the draws that an order makes */
-    int32_t per_block;             /* 1: rows serve the block that they were described for only */
+    uint64_t order_seed;           /* seed of the draws that an order makes */
+    int32_t per_block;             /* 1: rows serve only the block that they were described for */
     int32_t stop_at_eos;
     int32_t stop[ADVANCE_STOPS], n_stop;
 };
 
-/* The end of the slots that may be committed now. */
+/* The end of the slots that may be committed now, from the canvas's first id. */
 HOST_DEVICE int32_t canvas_block_end(const struct canvas_loop *l, const struct canvas_state *c)
 {
     int32_t slots = (c->block + 1) * l->block_length - c->shift;
     return c->prompt + (slots < l->gen_length ? slots : l->gen_length);
 }
 
-/* Where the slots of the block that a canvas is at begin. */
+/* The first slot of the current block, from the canvas's first id. */
 HOST_DEVICE int32_t canvas_block_begin(const struct canvas_loop *l, const struct canvas_state *c)
 {
     int32_t slots = c->block * l->block_length - c->shift;
     return c->prompt + (slots > 0 ? slots : 0);
 }
 
-/* The draw for slot i (from the canvas's first id) in the next pass. */
+/* The noise key for slot i (from the canvas's first id) in the next pass. */
 HOST_DEVICE uint64_t canvas_key(const struct canvas_state *c, int32_t i)
 {
     return philox_at(c->key, (uint64_t)c->passes, (uint64_t)(i - c->prompt));
 }
 
-/* 1: slot i (from the canvas's first id) is masked, and the pass has a row for it. */
+/* 1 if slot i (from the canvas's first id) is masked and the pass has a row for it. */
 HOST_DEVICE int canvas_open(const struct canvas_loop *l, const struct canvas_state *c, int32_t i)
 {
     return l->token[c->first + i] == l->mask && l->row_of[c->first + i] >= 0;
 }
 
-/* 1: slot i holds an id of the block that the rule may revise, and the pass has a row for that. */
+/* 1 if slot i holds an id of the block that the rule may revise, and the pass has a row to check
+ * it. */
 HOST_DEVICE int canvas_held(const struct canvas_loop *l, const struct canvas_state *c, int32_t i)
 {
     return l->check_of && i >= canvas_block_begin(l, c) &&
            l->token[c->first + i] != l->mask && l->check_of[c->first + i] >= 0;
 }
 
-/* The last pass's answer to that id (-1: to none), where the block has had such a pass; -1: none.
- */
+/* The last pass's answer about that id, if the block has had such a pass; else -1. id -1: none. */
 HOST_DEVICE int32_t canvas_before(const struct canvas_loop *l, const struct canvas_state *c,
                                   int32_t id)
 {
     return id >= 0 && c->step > 0 ? unmask_klass_before(&l->slot[id], c->passes) : -1;
 }
 
-/* What rows.uncond of an answer is, the next one about that id (-1: about none) at that row. */
+/* The value of rows.uncond for the next answer about that id (-1: none), which is computed at
+ * `row`. */
 HOST_DEVICE int32_t canvas_beside(const struct canvas_loop *l, const struct canvas_state *c,
                                   int32_t id, int32_t row)
 {
@@ -217,13 +223,13 @@ HOST_DEVICE int32_t canvas_beside(const struct canvas_loop *l, const struct canv
     return before < 0 ? 0 : before;
 }
 
-/* 1: the next pass has no rows for the block that the canvas is at. */
+/* 1 if the next pass has no rows for the canvas's current block. */
 HOST_DEVICE int canvas_behind(const struct canvas_loop *l, const struct canvas_state *c)
 {
     return c->live && l->per_block && c->block != c->rows_block;
 }
 
-/* What the rule makes of answer w to a masked slot. */
+/* The rule's reading of answer w about a masked slot. */
 HOST_DEVICE struct reading canvas_read(const struct canvas_loop *l, const struct canvas_state *c,
                                        size_t w)
 {
@@ -237,21 +243,21 @@ HOST_DEVICE struct reading canvas_read(const struct canvas_loop *l, const struct
     return said;
 }
 
-/* Where the order puts answer w of that confidence. */
+/* The score that the order gives answer w with that confidence. */
 HOST_DEVICE double canvas_score(const struct canvas_loop *l, size_t w, double confidence)
 {
     const struct candidate c = {&l->answer[w], confidence, l->order_seed, l->rows.key[w]};
     return order_score(l->order, &c);
 }
 
-/* The budget of a canvas's step, which is below block_steps. */
+/* The budget of the canvas's current step, which must be below block_steps. */
 HOST_DEVICE int32_t canvas_budget(const struct canvas_loop *l, const struct canvas_state *c)
 {
     return l->budget[c->pace + c->block * l->block_pace + c->step];
 }
 
-/* How many of pick[], best first, this step makes final: of the canvas's answers, which begin with
- * w0. Behind them in pick[] come those whose ids are masked again, *backs. */
+/* The number of entries of pick[], best first, that this step makes final. The canvas's answers
+ * start at w0. The entries behind them in pick[] become masks again: *backs of them. */
 HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state *c, size_t w0,
                                 const double *confidence, int32_t *pick, size_t *backs)
 {
@@ -277,18 +283,20 @@ HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state
     return unmask_count(l->rule, &l->params, &o);
 }
 
-/* 1 when the block has had its last step; masks: the open slots left up to its end. No rule takes
- * more steps than the block has slots: one that revises masks fewer again than it committed. */
+/* 1 if the block has had its last step. masks: the open slots left up to its end. No rule takes
+ * more steps than the block has slots: a rule that revises masks fewer slots again than it
+ * commits. */
 HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canvas_state *c,
                                   int32_t masks)
 {
     if (unmask_paced(l->rule))
         return c->step == l->block_steps || canvas_budget(l, c) == 0 || masks == 0;
-    return masks == 0 || c->step == l->block_length; /* mask ids were committed: no endless loop */
+    return masks == 0 || c->step == l->block_length; /* the model may commit the mask id itself: no
+                                                      * endless loop */
 }
 
-/* Lets the readable prefix grow over final slots, over all of them when `all`. Slots of a block
- * that may be revised are not final. */
+/* Extends the readable prefix over final slots, or over all slots if `all`. Slots of a block that
+ * may be revised are not final. */
 HOST_DEVICE void canvas_read_on(const struct canvas_loop *l, struct canvas_state *c, int all)
 {
     const int32_t *slot = l->token + c->first + c->prompt;
@@ -297,8 +305,8 @@ HOST_DEVICE void canvas_read_on(const struct canvas_loop *l, struct canvas_state
         c->met_stop |= is_stop(l->stop, l->n_stop, slot[c->readable++]);
 }
 
-/* What is left to do when the answers of a live canvas are committed: its step is counted, its
- * block or the whole may be done. masks as above. Asking for the next pass follows. */
+/* Ends the step of a live canvas after its answers are committed: counts the step, and ends the
+ * block or the canvas. masks: as above. The caller then asks for the next pass. */
 HOST_DEVICE void canvas_settle(const struct canvas_loop *l, struct canvas_state *c, int32_t masks)
 {
     c->passes++;
@@ -317,10 +325,10 @@ HOST_DEVICE void canvas_settle(const struct canvas_loop *l, struct canvas_state 
 extern "C" {
 #endif
 /* On the host: writes wanted, uncond, key, asked and target of part i for the next pass, and
- * canvas.wanted, held and stalled. The host's first pass is described by this too, on its own
- * copies of the arrays. */
+ * canvas.wanted, held and stalled. The host also uses this for the first pass, on its own copies of
+ * the arrays. */
 void advance_ask(const struct canvas_loop *l, size_t i);
-/* On the host: the operations of ops.h for memory that the host can read. */
+/* The operations of ops.h where the host can read the memory. */
 void host_advance_texts(struct backend *b, const struct text_loop *l);
 void host_advance_canvases(struct backend *b, const struct canvas_loop *l);
 #ifdef __cplusplus

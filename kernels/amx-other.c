@@ -1,6 +1,5 @@
-/* amx-other.c - see amx.h, for processors that are not x86-64: they have no AMX, so there is nobody
- * to ask. The Makefile takes this file or amx-x86.c, so that nobody above has to know which
- * processor it is built for.
+/* amx-other.c - amx.h for processors that are not x86-64, which have no AMX. The Makefile takes
+ * this file or amx-x86.c, so that callers need not know the processor.
  */
 #include "kernels/amx.h"
 

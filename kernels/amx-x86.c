@@ -1,5 +1,5 @@
-/* amx-x86.c - see amx.h: CPUID says what the processor has, XCR0 what the system keeps of it when
- * it switches threads, and arch_prctl asks Linux.
+/* amx-x86.c - amx.h for x86-64. CPUID tells what the processor has, XCR0 what the system saves when
+ * it switches threads, and arch_prctl asks Linux for permission.
  */
 #include <cpuid.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 #include "kernels/amx.h"
 
-/* As Linux has numbered them for good: ARCH_REQ_XCOMP_PERM, and the state of the tiles. */
+/* Numbers that are fixed in Linux: ARCH_REQ_XCOMP_PERM, and the state component of the tiles. */
 enum { ASK_PERMISSION = 0x1023, TILES = 18 };
 
 static int has_osxsave(void)
@@ -17,7 +17,7 @@ static int has_osxsave(void)
     return __get_cpuid(1, &a, &b, &c, &d) && c & bit_OSXSAVE;
 }
 
-/* Extended state that the system keeps: bits 17 and 18 are those of AMX. */
+/* Extended state that the system saves; bits 17 and 18 are those of AMX. */
 static uint32_t kept(void)
 {
     uint32_t low, high;

@@ -1,6 +1,6 @@
-/* amx.h - whether this process may use AMX: the processor has it, the system keeps its state, and
- * the kernel has given permission, which a process must ask for since the tiles make a thread's
- * state 8 KB larger.
+/* amx.h - may this process use AMX? The processor must have it, the system must save its state, and
+ * the kernel must give permission. A process must ask for permission because tiles make the state
+ * of a thread 8 KB larger.
  *
  * Source: Linux, Documentation/arch/x86/xstate.rst; Intel Software Developer's Manual, volume 1,
  * 13.3 and 18.
@@ -12,10 +12,10 @@
 extern "C" {
 #endif
 
-/* NULL: this process may use it. Else why not, for people; the first call asks for permission, and
- * should come before there are threads. */
+/* NULL: this process may use AMX. Otherwise the reason in words. The first call asks for
+ * permission, and should come before any thread is started. */
 const char *amx_refused(void);
-/* 1: the processor has no AMX, so there is nothing that could be mended. */
+/* 1 if the processor has no AMX, so that nothing can be repaired. */
 int amx_absent(void);
 
 static inline int amx_permitted(void)

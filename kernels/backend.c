@@ -1,10 +1,10 @@
-/* backend.c - opening a back end by its name, and closing it.
+/* backend.c - opens a back end by its name, and closes it.
  *
- * The CUDA back end is a shared object, $CROSSOVER_CUDA or libcrossover-cuda.so: one build of the
- * tools runs on machines with a device and on those without a driver. It is looked for beside the
- * program and, once installed, in ../lib/crossover of it; without a driver it could only say that
- * there is none, so then it is not loaded: constructors of the CUDA runtime would run in a process
- * that has no use for them.
+ * The CUDA back end is a shared object, $CROSSOVER_CUDA or libcrossover-cuda.so, so that one build
+ * of the tools runs on machines with a device and on machines without a driver. It is searched
+ * beside the program and, after `make install`, in ../lib/crossover. Without a driver it is not
+ * loaded: it could only report that there is no device, and constructors of the CUDA runtime would
+ * run for nothing.
  */
 #include <ctype.h>
 #include <dlfcn.h>
@@ -17,7 +17,7 @@
 #include "kernels/ops.h"
 #include "lib/base/mem.h"
 
-/* The folder of the running program, with its last slash; 0: unknown. */
+/* The folder of the running program, with a slash at its end. 0: unknown. */
 static int program_folder(char *path, size_t room)
 {
     ssize_t n = readlink("/proc/self/exe", path, room - 1);
@@ -30,14 +30,14 @@ static int program_folder(char *path, size_t room)
 
 static int has_driver(struct err *e)
 {
-    if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) /* stays loaded, the object asks for it */
+    if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) /* stays loaded for the shared object */
         return 1;
-    err_set(e, EXIT_NO_DEVICE, "no driver of an NVIDIA GPU here (%s)", dlerror());
+    err_set(e, EXIT_NO_DEVICE, "no NVIDIA driver is installed (%s)", dlerror());
     return 0;
 }
 
-/* Loads the object of the CUDA back end, which stays loaded; one that the user names may be of
- * another device. NULL: *e says why it is not there. */
+/* Loads the shared object of the CUDA back end, which stays loaded. $CROSSOVER_CUDA may be for
+ * another kind of device, so it needs no CUDA driver. NULL: *e has the reason. */
 static void *load_cuda(struct err *e)
 {
     static const char *const beside[] = {"", "../lib/crossover/"};
@@ -50,7 +50,7 @@ static void *load_cuda(struct err *e)
             named = path;
     }
     if (!named) {
-        err_set(e, EXIT_NO_DEVICE, "crossover was built without CUDA here (make CUDA=1): no "
+        err_set(e, EXIT_NO_DEVICE, "this build has no CUDA back end (make CUDA=1): no "
                 "libcrossover-cuda.so beside the program");
         return NULL;
     }
@@ -62,7 +62,7 @@ static void *load_cuda(struct err *e)
     return object;
 }
 
-/* Fills what the CUDA back end fills, for device `index`, or the best when that is -1. */
+/* Lets the CUDA back end fill its part of b. index: a device, or -1 for the best. */
 static int open_cuda(struct backend *b, int index, struct err *e)
 {
     int (*door)(struct backend *, int, struct err *);
@@ -72,12 +72,12 @@ static int open_cuda(struct backend *b, int index, struct err *e)
     void *symbol = dlsym(object, "crossover_cuda_open");
     if (!symbol)
         return err_set(e, EXIT_NO_DEVICE, "%s", dlerror());
-    memcpy(&door, &symbol, sizeof door); /* C has no cast from data to functions */
+    memcpy(&door, &symbol, sizeof door); /* C has no cast from data to function pointers */
     b->witness = err_witness();
     return door(b, index, e);
 }
 
-/* "cuda" or "cuda:N" to N, or to -1 where any will do; another name gives -2. */
+/* "cuda" or "cuda:N" to N, or -1 for any device. -2: another name. */
 static int cuda_index(const char *device)
 {
     char *end;
@@ -91,7 +91,7 @@ static int cuda_index(const char *device)
 
 static int open_host(struct backend *b, const struct ops *ops, struct err *e)
 {
-    if (!ops) /* an instruction set that is not here: whoever asked knows which */
+    if (!ops) /* no such instruction set: the caller knows which one it asked for */
         return err_set(e, EXIT_NO_DEVICE, "%s", "");
     b->ops = ops;
     snprintf(b->level, sizeof b->level, "%s", ops->level);
@@ -105,7 +105,7 @@ static int open_named(struct backend *b, const char *device, const char *isa, st
     if (!strcmp(device, "auto")) {
         if (!isa && !open_cuda(b, -1, &why))
             return 0;
-        if (why.code == EXIT_BAD_USAGE) /* not a want of a device */
+        if (why.code == EXIT_BAD_USAGE) /* a wrong name, not a missing device */
             return err_set(e, why.code, "%s", why.text);
         return open_host(b, ops_cpu(isa), e);
     }
@@ -128,7 +128,8 @@ struct backend *backend_open(const char *device, const char *isa, size_t threads
         free(b);
         return NULL;
     }
-    b->pool = pool_new(threads); /* now: a level may have asked the kernel for it (amx.h) */
+    b->pool = pool_new(threads); /* threads start now: a level may have asked Linux for permission
+                                  * before (amx.h) */
     return b;
 }
 

@@ -1,9 +1,9 @@
-/* draw.h - weights drawn instead of read (-m synth:NAME): a weight is a function of (seed, role,
- * layer, index), so a device makes the same ones as the host without being sent any.
+/* draw.h - random weights for -m synth:NAME. A weight is a function of (seed, role, layer, index),
+ * so a device makes the same weights as the host without a transfer.
  *
- * One Philox block gives eight 16-bit numbers; each picks one of 65536 equally likely quantiles of
- * a normal distribution. That is a normal to more digits than bf16 has, at the cost of an eighth of
- * a block.
+ * One Philox block gives eight 16-bit numbers. Each picks one of 65536 equally likely quantiles of
+ * a normal distribution. That is normal to more digits than bf16 has, for an eighth of a block per
+ * weight.
  */
 #ifndef KERNELS_DRAW_H
 #define KERNELS_DRAW_H
@@ -17,8 +17,8 @@ struct draw {
     uint32_t role, layer;
 };
 
-/* out[8] = the weights 8 block .. 8 block + 7 of a matrix, row-major, from a table that the caller
- * can read. */
+/* out[8] = weights 8 block .. 8 block + 7 of a matrix, row-major. table: draw.table, or a copy of
+ * it that the caller can read. */
 HOST_DEVICE void draw_block(const struct draw *d, const float *table, uint64_t block,
                             float out[DRAW_BLOCK])
 {

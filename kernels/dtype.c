@@ -1,7 +1,7 @@
-/* dtype.c - the table of formats, and what follows from a row: sizes and shapes of its arrays. All
- * sizes in bytes of a matrix, in checkpoints, on devices and in the cost model, come from here, so
- * that they cannot disagree. Invariant: a format has a code for every value exactly when it is
- * quantized, and its arrays stand in the order of enum codes_part.
+/* dtype.c - the table of formats, and the sizes and shapes that follow from a row. All sizes of a
+ * matrix in bytes, in checkpoints, on devices and in the cost model, come from here, so they cannot
+ * disagree. Invariants: a format has codes exactly when it is quantized; its arrays are in the
+ * order of enum codes_part.
  */
 #include "kernels/dtype.h"
 
@@ -83,7 +83,7 @@ size_t dtype_part_shape(enum dtype d, enum codes_part p, size_t rows, size_t col
     return 0;
 }
 
-/* Bytes of an element of a part; of codes and absmax 1. */
+/* Bytes of an element of an array; 1 for codes and absmax. */
 static size_t element_bytes(const struct dtype_part *part)
 {
     return strcmp(part->stored, "F32") ? 1 : sizeof(float);

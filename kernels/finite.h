@@ -1,9 +1,8 @@
-/* finite.h - whether stored values are all numbers, at about the speed of reading them.
+/* finite.h - checks that stored values are finite, at about the speed of reading them.
  *
- * A value is infinite or no number when all bits of its exponent are set (e4m3, which has no
- * infinity: all bits but the sign). One more in the last of these bits then carries into the place
- * of the sign, which was masked; else it stays below. So a word of 64 bits tells of two to eight
- * values at once.
+ * A value is infinite or NaN when all bits of its exponent are set (e4m3, which has no infinity:
+ * all bits but the sign). The sign bit is masked. Adding one to the lowest exponent bit then
+ * carries into the sign bit exactly for such values. So one 64-bit word tests two to eight values.
  */
 #ifndef KERNELS_FINITE_H
 #define KERNELS_FINITE_H
@@ -14,7 +13,7 @@
 
 #include "kernels/ops.h"
 
-/* mask: the bits in question; one: the last of them; both repeated over the word. */
+/* mask: the tested bits; one: the lowest of them. Both are repeated over the word. */
 static inline int finite_words(const void *values, size_t bytes, uint64_t mask, uint64_t one)
 {
     const unsigned char *p = (const unsigned char *)values;
@@ -44,7 +43,7 @@ static inline int finite_e4m3(const void *v, size_t n)
     return finite_words(v, n, 0x7f7f7f7f7f7f7f7fu, 0x0101010101010101u);
 }
 
-/* Says of a source that some of its values are not finite. From several threads at once. */
+/* Records that the source has values that are not finite. Several threads may call it at once. */
 static inline void finite_mark(const struct mat_source *s)
 {
     __atomic_store_n(s->odd, 1, __ATOMIC_RELAXED);

@@ -1,18 +1,19 @@
-/* gumbel.h - the score of an id in the race that draws from softmax(logits / T): the id of the
- * best score is drawn, if its noise is exact. How far it is, is what the kinds differ in: all read
- * the same 64 random bits b as the same u, so that they draw the same but for their rounding.
+/* gumbel.h - the score of an id for drawing from softmax(logits / T): the id with the best score is
+ * drawn (Gumbel-max). The kinds differ in the precision of the noise. All turn the same 64 random
+ * bits b into the same u, so that they draw the same ids except for rounding.
  *
  *   f64   l + T g, g = -log(-log u) in double, u with 53 bits: exact for every purpose
- *   f32   e^l / (-log u)^T in floats, u = k 2^-24: what samplers without double do. e^l is infinite
- *         above l = 88.7, where the lowest id wins whatever its probability, and 0 below -104. No
- *         g is above 16.6: an id of probability p is drawn with p x / (e^x - 1), x = 2^-24 / p, so
- *         that what is rarer than 1e-8 hardly comes
+ *   f32   e^l / (-log u)^T in floats, u = k 2^-24: as in samplers without double. e^l is infinite
+ *         above l = 88.7, where the lowest id wins at any probability, and 0 below -104. g is at
+ *         most 16.6: an id of probability p is drawn with p x / (e^x - 1), x = 2^-24 / p, so ids
+ *         rarer than 1e-8 are hardly ever drawn
  *   f32x  l - T log E in floats, E = -log(1 - v), v = 1 - u = (2^64 - b - 1/2) 2^-64 rounded to
- *         float: no e^l, and near 0, where ids are rare, v has all of its 24 bits at every
- *         exponent: g to 45
+ *         float: no e^l, and near 0, where ids are rare, v has all its 24 bits at every
+ *         exponent: g reaches 45
  *
  * Source: Maddison, Tarlow, Minka 2014 (arXiv 1411.0030); Zheng et al. 2024 (arXiv 2409.02908), on
- * what floats do to masked diffusion; generate.py of https://github.com/ML-GSAI/LLaDA, in double.
+ * the effect of floats on masked diffusion; generate.py of https://github.com/ML-GSAI/LLaDA, in
+ * double.
  */
 #ifndef KERNELS_GUMBEL_H
 #define KERNELS_GUMBEL_H
@@ -23,10 +24,10 @@
 
 #include "lib/base/philox.h"
 
-#define GUMBEL_CHOICES "f64|f32|f32x" /* in the order of: */
+#define GUMBEL_CHOICES "f64|f32|f32x" /* in the order of enum gumbel */
 enum gumbel { GUMBEL_F64, GUMBEL_F32, GUMBEL_F32X };
 
-/* Where 0 / 0 or infinity by infinity leaves no number, the score is 0. */
+/* 0 / 0 or infinity times infinity gives the score 0. */
 HOST_DEVICE float gumbel_score_f32(float logit, float temperature, uint64_t bits)
 {
     float u = (float)(bits >> 40) * 0x1p-24f;
@@ -36,9 +37,10 @@ HOST_DEVICE float gumbel_score_f32(float logit, float temperature, uint64_t bits
 
 HOST_DEVICE float gumbel_score_f32x(float logit, float temperature, uint64_t bits)
 {
-    float v = ((float)~bits + 0.5f) * 0x1p-64f; /* the half counts where few bits are left */
-    float e = v < 1 ? -log1pf(-v) : 17.328680f; /* 25 log 2: the least that rounds to 1 */
-    return fmaf(-temperature, logf(e), logit); /* one rounding, whatever the compiler contracts */
+    float v = ((float)~bits + 0.5f) * 0x1p-64f; /* the half matters where few bits are set */
+    float e = v < 1 ? -log1pf(-v) : 17.328680f; /* 25 log 2: the smallest value whose v rounds to
+                                                 * 1 */
+    return fmaf(-temperature, logf(e), logit); /* rounded once, whatever the compiler contracts */
 }
 
 /* The score of one id; temperature > 0. */

@@ -1,8 +1,8 @@
-/* host-qkv.c - queries, keys and values on the host: three products in one call, what a network
- * adds to them (biases, norms of single heads), two rotations, and a copy into the cache where the
- * products cannot write there themselves. Rows that must be copied wait in `work`, COPY_ROWS of
- * them at a time, so that it never takes much: enough for products at full speed. That changes no
- * bits: a row's do not depend on the rows beside it.
+/* host-qkv.c - queries, keys and values on the host: three products in one call, the additions of a
+ * network (biases, norms of single heads), two rotations, and a copy into the cache where the
+ * products cannot write there. Rows to be copied wait in `work`, COPY_ROWS at a time: enough for
+ * products at full speed, and little memory. This changes no bits, because a row does not depend on
+ * the rows beside it.
  */
 #include <assert.h>
 
@@ -13,7 +13,7 @@ enum { COPY_ROWS = 256 };
 size_t host_qkv_bytes(size_t T, size_t N)
 {
     size_t rows = T < COPY_ROWS ? T : COPY_ROWS;
-    return 2 * memory_rounded(rows * (N / 3) * sizeof(float)); /* K E of N = (H + 2K) E */
+    return 2 * memory_rounded(rows * (N / 3) * sizeof(float)); /* K E of N = (H + 2K) E values */
 }
 
 size_t host_qkv_work(const struct backend *b, size_t T, size_t D, size_t heads, size_t kv_heads,
@@ -65,7 +65,7 @@ static void project(struct backend *b, const struct qkv *a, size_t first, size_t
     b->ops->rope(b, k, table, rows, a->kv_heads, E, 1);
 }
 
-/* Where row `first` goes when slots are rows. */
+/* The place of row `first` when slots are rows. */
 static void *row_of(const struct qkv *a, void *cache, size_t first)
 {
     size_t value = dtype_value_bytes(a->to.dtype);

@@ -1,6 +1,6 @@
-/* host-reuse.c - choosing rows where the host can read everything; see reuse.h. Sums are doubles in
- * ascending order. Rows are split over threads, and a row's score does not depend on the rows
- * beside it; choosing among scores is little and goes sequence by sequence.
+/* host-reuse.c - choosing rows on the host (reuse.h). Sums are doubles in ascending order. Threads
+ * divide the rows, and a row's score does not depend on the rows beside it. Choosing among scores
+ * is little work and runs sequence by sequence.
  */
 #include "kernels/reuse.h"
 
@@ -13,7 +13,7 @@
 
 enum { WORTH_A_THREAD = 65536 };
 
-/* Rows in a part of a loop. */
+/* Rows of one part of a loop, when each row takes `operations`. */
 static size_t grain(size_t operations)
 {
     return WORTH_A_THREAD / (operations + 1) + 1;
@@ -24,7 +24,7 @@ static float value_at(const void *x, enum dtype dtype, size_t i)
     return dtype == DTYPE_F32 ? ((const float *)x)[i] : bf16_float(((const uint16_t *)x)[i]);
 }
 
-/* ---- the least of many ---- */
+/* ---- the lowest scores ---- */
 
 struct rank {
     double score;
@@ -50,7 +50,7 @@ static struct rank rank_of(double score, int32_t at)
     return (struct rank){score == score ? score : -INFINITY, at};
 }
 
-/* The `take` of least score come first, by their places. */
+/* Puts the `take` entries of lowest score first, sorted by place. */
 static void least_first(struct rank *rank, size_t n, size_t take)
 {
     assert(take <= n);
@@ -65,7 +65,8 @@ struct drift_loop {
     double *score; /* [T] */
 };
 
-/* Signed square of the cosine: of the same order. The kept values become those of row t. */
+/* The signed square of the cosine, which sorts like the cosine. The stored values become those of
+ * row t. */
 static double drift_row(const struct drift *d, size_t t)
 {
     const float *v = (const float *)d->v + t * d->n;
@@ -148,7 +149,7 @@ void host_settle(struct backend *b, const struct outputs *o)
 
 struct sift_loop {
     const struct sift *s;
-    double *asked; /* [n_seqs, K*E] sums of the block's queries, over the heads of a key */
+    double *asked; /* [n_seqs, K*E] sums of the block's queries over the heads that share a key */
     double *score; /* [T] */
 };
 
@@ -180,7 +181,7 @@ static void score_rows(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* The row of the sequence that is outside the block at place j. */
+/* The row at place j among the rows of the sequence outside the block. */
 static int32_t outside(const struct share *c, int32_t j)
 {
     return j < c->first ? j : j + c->n;

@@ -1,13 +1,13 @@
-/* host-store.c - a store in a file, which a thread reads into memory, and writes rows of back from
- * there, while the others compute.
+/* host-store.c - a store in a file. A thread of its own loads blocks into memory and writes rows
+ * back, while the other threads compute.
  *
- * The file has no name, so nothing stays behind however the process ends. Where the file system has
- * direct access, a block comes into its place without a copy among the pages that the system keeps
- * of files, which a control group counts as ours; elsewhere those pages are dropped at once.
+ * The file has no name, so it disappears however the process ends. With direct access a block is
+ * read without a copy in the system's file cache, which a control group would count as our memory.
+ * Where the file system has no direct access, these cached pages are dropped at once.
  *
- * Requests form a ring and are served in their order: staged - arrived of them are under way, of
- * which done - arrived are done. Rows that are written go by grains, the least that direct access
- * can write: which ones is settled when they are asked for, since their slots may change then.
+ * Requests form a ring and are served in order: staged - arrived requests are in flight, done -
+ * arrived of them are done. Rows are written in grains, the smallest unit that direct access can
+ * write. The grains are chosen when the request is made, because slots may change later.
  */
 #include <assert.h>
 #include <errno.h>
@@ -25,27 +25,27 @@
 enum { PIECE = 4 << 20, AT_ONCE = 64 << 20 };
 
 struct store {
-    int fd, direct; /* 1: by direct access */
-    size_t bytes;   /* of a block */
+    int fd, direct; /* direct 1: by direct access */
+    size_t bytes;   /* of one block */
     char *folder;
-    unsigned char *piece; /* [PIECE] what is put, aligned */
+    unsigned char *piece; /* [PIECE] aligned buffer of store_put */
     struct request {
         size_t block;
         unsigned char *place;
-        int writes;           /* 1: place to block, the grains that are marked */
-        unsigned char *marks; /* [bytes / STORE_GRAIN], cleared again by who serves it; NULL: none
-                               * was written yet */
+        int writes;           /* 1: write the marked grains of `place` to the block; 0: read */
+        unsigned char *marks; /* [bytes / STORE_GRAIN] grains to write; cleared by the server; NULL:
+                               * no row was written yet */
     } ring[STORE_DEPTH];
-    size_t staged, done, arrived; /* requests so far */
+    size_t staged, done, arrived; /* numbers of requests so far */
     int stop;
     pthread_t server;
-    pthread_mutex_t lock; /* of the three lines above */
+    pthread_mutex_t lock; /* guards the three lines above */
     pthread_cond_t asked, served;
 };
 
 /* ---- the file ---- */
 
-/* A file of the folder that has no name there. -1: errno. */
+/* A file of the folder without a name. -1: errno. */
 static int open_nameless(const char *folder)
 {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -61,11 +61,12 @@ static int open_nameless(const char *folder)
 
 static int full(const struct store *s, size_t wanted, struct err *e)
 {
-    return err_set(e, EXIT_IO, "%s: %zu bytes of layers cannot be kept there: %s (--offload-dir "
-                   "names another folder)", s->folder, wanted, strerror(errno));
+    return err_set(e, EXIT_IO, "%s: cannot store %zu bytes of layers: %s (choose another folder "
+                   "with --offload-dir)", s->folder, wanted, strerror(errno));
 }
 
-/* Makes sure of the room before hours are spent. A file system that cannot promise is believed. */
+/* Reserves the disk space, so that a full disk shows before hours of work. A file system that
+ * cannot reserve is trusted. */
 static int reserve(const struct store *s, size_t bytes, struct err *e)
 {
     int bad = fallocate(s->fd, 0, 0, (off_t)bytes);
@@ -90,7 +91,7 @@ static int write_all(struct store *s, const unsigned char *from, off_t at, size_
     for (size_t done = 0; done < bytes;) {
         ssize_t n = pwrite(s->fd, from + done, bytes - done, at + (off_t)done);
         if (n < 0 && errno == EINVAL && s->direct)
-            set_direct(s, 0); /* larger sectors than ours */
+            set_direct(s, 0); /* the disk has larger sectors */
         else if (n <= 0 && errno != EINTR)
             return -1;
         done += n > 0 ? (size_t)n : 0;
@@ -122,9 +123,9 @@ int host_store_put(struct backend *b, struct store *s, size_t block, size_t at, 
     return 0;
 }
 
-/* ---- who serves requests ---- */
+/* ---- the server of requests ---- */
 
-/* In the middle of a pass nobody can be answered. */
+/* Ends the process: in the middle of a pass no caller can handle an error. */
 static _Noreturn void lost(const struct store *s, int line, const char *what, const char *why)
 {
     char text[256];
@@ -148,7 +149,7 @@ static void read_block(const struct store *s, const struct request *r)
     }
 }
 
-/* Grains that follow each other are written at once. */
+/* Adjacent grains are written together. */
 static void write_rows(struct store *s, const struct request *r)
 {
     const size_t grains = s->bytes / STORE_GRAIN;
@@ -190,7 +191,7 @@ static void *serve(void *ctx)
     return NULL;
 }
 
-/* Signals are the main thread's. */
+/* Signals go to the main thread. */
 static int start_server(struct store *s)
 {
     sigset_t all, before;
@@ -204,7 +205,7 @@ static int start_server(struct store *s)
     return bad;
 }
 
-/* The place of the next request, which nobody else uses. */
+/* The slot of the next request; no other thread uses it yet. */
 static struct request *next_request(struct store *s, size_t block, const void *place, int writes)
 {
     struct request *r = &s->ring[s->staged % STORE_DEPTH];
@@ -235,7 +236,7 @@ void host_store_arrive(struct backend *b, struct store *s)
     int64_t begin = clock_ns();
     int written;
     pthread_mutex_lock(&s->lock);
-    do { /* what was asked for before it is done, too */
+    do { /* requests that came meanwhile are served too */
         assert(s->arrived < s->staged);
         while (s->done == s->arrived)
             pthread_cond_wait(&s->served, &s->lock);
@@ -289,13 +290,13 @@ struct store *host_store_open(struct backend *b, const char *folder, size_t bloc
     s->bytes = bytes;
     s->folder = mem_text(folder);
     s->fd = open_nameless(folder);
-    int bad = s->fd < 0 ? err_set(e, EXIT_CANNOT_CREATE, "%s: no file for layers can be made there:"
-                                  " %s (--offload-dir names another folder)", folder,
+    int bad = s->fd < 0 ? err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create a file for layers: %s "
+                                  "(choose another folder with --offload-dir)", folder,
                                   strerror(errno))
                         : reserve(s, blocks * bytes, e);
     s->piece = bad ? NULL : aligned_alloc(STORE_GRAIN, PIECE);
     if (!bad && (!s->piece || start_server(s)))
-        bad = err_set(e, EXIT_INTERNAL, "no memory or thread to read layers with");
+        bad = err_set(e, EXIT_INTERNAL, "out of memory or threads for reading layers");
     if (bad) {
         discard(s);
         return NULL;

@@ -1,11 +1,11 @@
-/* host.c - blocks of host memory with a 64-byte header in front that keeps size and kind; and what
- * remains of copies, order and time when operations are done as soon as they return.
+/* host.c - blocks of host memory, each with a 64-byte header that stores size and kind; and copies,
+ * order and time, which are simple where operations are complete when they return.
  *
- * Large blocks come from the system by themselves, begin at a huge page and ask for huge pages.
- * NUMA: a page lies where it is touched first, so the threads that will use a part touch it:
- * weights when they are packed (pool_run gives a thread the same panels then and in products),
- * the others here, so that no page fault falls into a timed pass. Or the weights lie on all nodes
- * in turn: for threads that are not bound, and machines that other programs use too.
+ * A large block has its own mapping, begins at a huge page and asks for huge pages. NUMA: a page
+ * lies on the node that touches it first, so the threads that will use a part touch it: weights
+ * when they are packed (pool_run gives a thread the same panels there and in products), other
+ * blocks here, so that no page fault falls into a timed pass. With `interleave` weights lie on all
+ * nodes in turn: for threads that are not bound, and for machines that also run other programs.
  */
 #include "kernels/host.h"
 
@@ -23,13 +23,13 @@ struct header {
 };
 enum { HEADER = 64, PAGE = 4096, LARGE = 1 << 20, HUGE_PAGE = 2 << 20 };
 
-/* What a large block of `bytes` takes from the system. */
+/* Bytes that the system gives for a large block of `bytes`. */
 static size_t mapped(size_t bytes)
 {
-    return memory_pages(memory_rounded(bytes)); /* which counts the header */
+    return memory_pages(memory_rounded(bytes)); /* includes the header */
 }
 
-/* Zero pages that begin at a multiple of HUGE_PAGE; NULL: the system has no more. */
+/* Zero pages from a multiple of HUGE_PAGE on. NULL: the system has no more. */
 static unsigned char *map_large(size_t bytes)
 {
     size_t n = mapped(bytes), wide = n + HUGE_PAGE;
@@ -42,7 +42,7 @@ static unsigned char *map_large(size_t bytes)
     if (before)
         munmap(p, before);
     munmap(p + before + n, HUGE_PAGE - before);
-    madvise(p + before, n, MADV_HUGEPAGE); /* a system without huge pages says no: fine */
+    madvise(p + before, n, MADV_HUGEPAGE); /* fails where there are no huge pages; that is fine */
     return p + before;
 }
 
@@ -63,7 +63,7 @@ static unsigned char *take_block(struct backend *b, size_t bytes, enum memory_ki
     }
     p = map_large(bytes);
     if (p && kind == MEMORY_WEIGHTS && b->interleave)
-        b->interleave = !nodes_interleave(p, mapped(bytes)); /* what is recorded is what is so */
+        b->interleave = !nodes_interleave(p, mapped(bytes)); /* records the actual state */
     if (p && kind != MEMORY_WEIGHTS)
         pool_run(b->pool, mapped(bytes) / PAGE, HUGE_PAGE / PAGE, touch, p);
     return p;

@@ -1,15 +1,14 @@
-/* levels.h - the numbers that codes stand for, for host and device: the 16 levels of NF4 and of
- * FP4, the 256 of the dynamic map behind double quantization, e4m3 and fp16 (kernels/quant.h says
- * what for).
+/* levels.h - the numbers behind codes, for host and device: the 16 levels of NF4 and of FP4, the
+ * 256 of the dynamic map for double quantization, e4m3 and fp16 (used as kernels/quant.h defines).
  *
  * Source: NF4: arXiv 2305.14314, appendix E, quantiles of N(0, 1) with an exact zero, divided by
- * their largest. FP4: dDequantizeFP4Tree and dQuantizeFP4 of bitsandbytes: a sign, two bits of
- * exponent (bias 3), one of fraction, divided by 12; code 1 alone is 1/16 / 12. e4m3: OCP 8-bit
+ * the largest. FP4: dDequantizeFP4Tree and dQuantizeFP4 of bitsandbytes: a sign, two bits of
+ * exponent (bias 3), one of fraction, divided by 12; only code 1 is 1/16 / 12. e4m3: OCP 8-bit
  * Floating Point Specification (OFP8) 1.0, E4M3: no infinities, one NaN of either sign, numbers up
  * to 448. The dynamic map: for each decade s = 10^-6..1 the midpoints of n = 1, 2, 4, .. 64 equal
  * parts of [0.1, 1], times s; their negatives; 0 and 1. A bound of the parts is a fused
- * multiply-add from the nearer end and a midpoint a float sum, as torch.linspace and bitsandbytes
- * compute them.
+ * multiply-add from the nearer end, and a midpoint is a float sum, as torch.linspace and
+ * bitsandbytes compute them.
  */
 #ifndef KERNELS_LEVELS_H
 #define KERNELS_LEVELS_H
@@ -69,7 +68,8 @@
      LEVEL_UP_16(0, 16, 1e-2),  LEVEL_UP_32(0, 32, 1e-1),   LEVEL_UP_64(0, 64, 1.0),            \
      1.0f}
 
-/* What quant_levels(d) and dynamic_level of quant.h hold, where those cannot be read. */
+/* The values of quant_levels(d) and dynamic_level (quant.h), for code that cannot read those
+ * arrays. */
 HOST_DEVICE float level_of(enum dtype d, unsigned code)
 {
     static const float nf4[16] = NF4_LEVELS, fp4[16] = FP4_LEVELS;
@@ -82,7 +82,8 @@ HOST_DEVICE float dynamic_level_of(unsigned code)
     return level[code];
 }
 
-/* Index of the level nearest to v among n, a power of two; the lower of two equally near. */
+/* Index of the level nearest to v among n (a power of two); of two equally near levels the
+ * lower. */
 HOST_DEVICE unsigned level_nearest(const float *level, unsigned n, float v)
 {
     unsigned at = 0;
@@ -93,12 +94,12 @@ HOST_DEVICE unsigned level_nearest(const float *level, unsigned n, float v)
     return at;
 }
 
-/* The FP4 code of v in -1..1: bitsandbytes' bounds between neighbours; on one, the smaller. */
+/* The FP4 code of v in -1..1, by the bounds of bitsandbytes; on a bound, the smaller magnitude. */
 HOST_DEVICE unsigned level_fp4_code(float v)
 {
     static const float bound[7] = {0.00260417f, 0.0859375f, 0.20833333f, 0.29166667f,
                                    0.4166667f,  0.583333f,  0.8333333f};
-    const uint32_t ascending = 0x32547610; /* codes by size, four bits each */
+    const uint32_t ascending = 0x32547610; /* codes sorted by magnitude, four bits each */
     float size = v < 0 ? -v : v;
     unsigned above = 0;
     for (unsigned i = 0; i < 7; i++)
@@ -113,14 +114,15 @@ HOST_DEVICE unsigned level_code(enum dtype d, float v)
     return d == DTYPE_FP4 ? level_fp4_code(v) : level_nearest(nf4, 16, v);
 }
 
-/* To the nearest integer, ties to even, for |x| < 2^22: beyond 1.5 * 2^23 floats are integers. */
+/* Rounds to the nearest integer, ties to even, for |x| < 2^22: above 1.5 * 2^23 floats are
+ * integers. */
 HOST_DEVICE float level_round(float x)
 {
     return (x + 12582912.0f) - 12582912.0f;
 }
 
-/* The number that an e4m3 code stands for: sign, 4 bits of exponent (bias 7), 3 of fraction. Read
- * as a float of 8 bits of exponent (bias 127) it is 2^-120 of that, denormals too. */
+/* The number of an e4m3 code: sign, 4 bits of exponent (bias 7), 3 of fraction. The same bits read
+ * as a float (8 bits of exponent, bias 127) are 2^-120 of it, denormals included. */
 HOST_DEVICE float e4m3_value(uint8_t code)
 {
     uint32_t sign = (uint32_t)(code & 0x80) << 24, rest = code & 0x7f;
@@ -130,9 +132,9 @@ HOST_DEVICE float e4m3_value(uint8_t code)
     return rest == 0x7f ? f : f * 0x1p120f;
 }
 
-/* The number that 16 bits of IEEE 754 binary16 (fp16) stand for: sign, 5 bits of exponent (bias
- * 15), 10 of fraction. Read as a float it is 2^-112 of that, denormals too; infinities and NaN
- * apart. */
+/* The number of 16 bits of IEEE 754 binary16 (fp16): sign, 5 bits of exponent (bias 15), 10 of
+ * fraction. The same bits read as a float are 2^-112 of it, denormals included, infinities and NaN
+ * excepted. */
 HOST_DEVICE float f16_float(uint16_t code)
 {
     uint32_t sign = (uint32_t)(code & 0x8000) << 16, bits = (uint32_t)(code & 0x7fff) << 13;
@@ -145,8 +147,7 @@ HOST_DEVICE float f16_float(uint16_t code)
     return f;
 }
 
-/* The code of the fp16 number nearest to x, ties to even; from 65520 on that of infinity; NaN stays
- * NaN. */
+/* The code of the fp16 number nearest to x, ties to even; infinity from 65520 on; NaN stays NaN. */
 HOST_DEVICE uint16_t f16_of(float x)
 {
     uint32_t bits;

@@ -1,5 +1,5 @@
-/* mat.c - a matrix that lies in memory as row-major floats, as the source that back ends make their
- * own from (struct mat_source in ops.h): copied on demand, or read where it lies.
+/* mat.c - a source for back ends (struct mat_source in ops.h) from a matrix of row-major floats in
+ * memory: rows are copied on demand, or read in place.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* memory.c - the byte counters that all back ends share (struct memory in ops.h). Invariant:
- * requested <= allocated <= reserved, now and at the peaks, because each block is counted in all
- * three at once and rounded up on the way.
+/* memory.c - byte counters that all back ends share (struct memory in ops.h). Invariant: requested
+ * <= allocated <= reserved, for current values and peaks, because each block is counted in all
+ * three at once, rounded up each time.
  */
 #include "kernels/ops.h"
 
@@ -11,7 +11,7 @@ size_t memory_rounded(size_t bytes)
 
 size_t memory_pages(size_t allocated)
 {
-    enum { HEADER = 64 }; /* kernels/host.c */
+    enum { HEADER = 64 }; /* as in kernels/host.c */
     return (allocated + HEADER + 4095) / 4096 * 4096;
 }
 

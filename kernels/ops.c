@@ -1,13 +1,13 @@
-/* ops.c - the tables of kernels/cpu that this processor can run. Each instruction set is a table of
- * its own, compiled from the same sources (kernels/cpu/level.h); which of them were built, the
- * Makefile says (HAVE_CPU_x), and which can run, the processor. The best comes first.
+/* ops.c - the tables of kernels/cpu that this processor can run, best first. Each instruction set
+ * is a table compiled from the same sources (kernels/cpu/level.h). The Makefile defines which were
+ * built (HAVE_CPU_x); the processor decides which can run.
  */
 #include <string.h>
 
 #include "kernels/amx.h"
 #include "kernels/ops.h"
 
-/* Tables of kernels/cpu, one per instruction set; the Makefile says which were built. */
+/* One table per instruction set; the Makefile defines which were built. */
 extern const struct ops cpu_amx_ops, cpu_avx512bf16_ops, cpu_avx512_ops, cpu_avx2_ops,
     cpu_neon_ops, cpu_portable_ops;
 
@@ -34,7 +34,7 @@ static int has_avx512bf16(void)
 }
 #endif
 
-/* Best first; ended by an empty row. */
+/* Best first, then an empty row. */
 static void levels(struct level out[LEVELS_MAX])
 {
     int n = 0;

@@ -1,6 +1,6 @@
-/* peak-arm.c - the instructions of arm64 that multiply and add: NEON's fused multiply-add, which
- * every processor has, and the products of bf16 pairs and of int8 quadruples where the kernel's
- * hardware capabilities (HWCAP) name them.
+/* peak-arm.c - instructions of arm64 that multiply and add: the fused multiply-add of NEON, which
+ * every processor has, and products of bf16 pairs and int8 quadruples, where the hardware
+ * capabilities of the kernel (HWCAP) list them.
  */
 #include <arm_neon.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 
 #include "kernels/peak.h"
 
-/* The Makefile compiles this file for a processor with both extensions; a loop runs only
- * where its own is there. */
+/* The Makefile compiles this file for a processor with both extensions. A loop runs only where the
+ * processor has its extension. */
 #define BF16_128(s, x, y) vbfdotq_f32(s, vreinterpretq_bf16_f32(x), vreinterpretq_bf16_f32(y))
 #define INT8_128(s, x, y) vdotq_s32(s, vreinterpretq_s8_s32(x), vreinterpretq_s8_s32(y))
 
@@ -17,7 +17,7 @@ PEAK_LOOP(f32_neon, , float32x4_t, vfmaq_f32)
 PEAK_LOOP(bf16_neon, , float32x4_t, BF16_128)
 PEAK_LOOP(int8_neon, , int32x4_t, INT8_128)
 
-/* Bits of the auxiliary vector, as Linux has defined them for good. */
+/* Bits of the auxiliary vector, fixed in Linux. */
 static const unsigned long has_dotprod = 1ul << 20, has_bf16 = 1ul << 14;
 
 const struct peak *peak_at(enum unit u, size_t i)

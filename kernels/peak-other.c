@@ -1,6 +1,6 @@
-/* peak-other.c - the peak of a processor of which no instruction is known by name: what the
- * compiler makes of a multiplication and an addition of vectors of four floats. There is no loop
- * for bf16 and int8, so their ceilings stay unknown instead of being guessed.
+/* peak-other.c - the peak of a processor without known instructions: a multiplication and an
+ * addition of vectors of four floats, as the compiler translates them. bf16 and int8 have no loop
+ * here, so their ceilings stay unknown.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* peak-x86.c - the instructions of x86-64 that multiply and add, the widest first of each unit. A
- * loop is built for its own instruction set by attribute, whatever the rest of the program is built
- * for, and run when the processor says that it has that set; so one program measures every machine.
+/* peak-x86.c - instructions of x86-64 that multiply and add, the widest first in each unit. An
+ * attribute compiles each loop for its own instruction set, and it runs only where the processor
+ * has that set. So one program measures every machine.
  */
 #include <cpuid.h>
 #include <immintrin.h>
@@ -15,8 +15,8 @@
 #define AVX2        __attribute__((target("avx2,fma")))
 #define SSE2        __attribute__((target("sse2")))
 
-/* The products by their names: of integers' intrinsics a compiler made a loop that moves each sum
- * from register to register, or to memory and back, in every round, and such a loop is no peak. */
+/* Products in assembly: for intrinsics of integers a compiler moved each sum between registers, or
+ * to memory and back, in every round. Such a loop is no peak. */
 #define VECTORS(NAME, TARGET, VEC, CODE)                                                         \
     TARGET static inline VEC NAME(VEC sum, VEC x, VEC y)                                         \
     {                                                                                            \
@@ -29,7 +29,7 @@ VECTORS(fma_512, AVX512, __m512, "vfmadd231ps")
 VECTORS(fma_256, AVX2, __m256, "vfmadd231ps")
 VECTORS(int8_vex, AVX2, __m256i, "%{vex%} vpdpbusd")
 
-/* Products of bytes in pairs, those in pairs again, and the sum. */
+/* Products of byte pairs, sums of two of these, and the running sum. */
 AVX2 static inline __m256i int8_256(__m256i sum, __m256i x, __m256i y)
 {
     __m256i pairs;
@@ -47,7 +47,7 @@ PEAK_LOOP(int8_avx2, AVX2, __m256i, int8_256)
 PEAK_LOOP(int8_vnni, AVX2, __m256i, int8_vex)
 PEAK_LOOP(f32_sse2, SSE2, __m128, MULADD_128)
 
-/* Full tiles by full tiles: four sums in flight are more than the latency of a product. */
+/* Full tiles by full tiles. Four sums in flight cover the latency of a product. */
 #define AMX_LOOP(NAME, PRODUCT)                                                                  \
     AMX static void NAME(size_t rounds, unsigned char *seed)                                     \
     {                                                                                            \
@@ -77,8 +77,8 @@ AMX_LOOP(bf16_amx, tmm_bf16)
 AMX_LOOP(int8_amx, tmm_int8)
 #define AMX_OPERATIONS(words) (4 * 2.0 * TMM_ROWS * TMM_ROWS * TMM_ROWS * (words))
 
-/* By the processor's own word (leaf 7, subleaf 1: EAX, bit 4): older compilers have no name for it.
- * Where AVX2 may be used, so may its registers. */
+/* Reads CPUID (leaf 7, subleaf 1: EAX, bit 4): older compilers have no name for it. Where AVX2 may
+ * be used, its registers may be too. */
 static int has_avx_vnni(void)
 {
     unsigned a = 0, b, c, d;

@@ -1,6 +1,6 @@
-/* peak.c - which of a processor's loops is its peak: each runs a few times for some microseconds,
- * and the quickest run of the quickest loop wins. One that comes later must win clearly: two that
- * are the same arithmetic in halves are named alike from one call to the next.
+/* peak.c - finds the loop that is a processor's peak. Each loop runs a few times for some
+ * microseconds, and the fastest run of the fastest loop wins. A later loop must be clearly faster,
+ * so that two loops with the same arithmetic do not exchange names from call to call.
  */
 #include "kernels/peak.h"
 
@@ -10,12 +10,12 @@
 
 enum { ROUNDS = 1000, RUNS = 10 };
 
-/* Operations a nanosecond. */
+/* Operations per nanosecond. */
 static double speed_of(const struct peak *p)
 {
     unsigned char seed[PEAK_SEED];
     int64_t best = INT64_MAX;
-    memset(seed, 0x3c, sizeof seed); /* small numbers, whatever they are read as */
+    memset(seed, 0x3c, sizeof seed); /* small numbers in every format */
     for (int i = 0; i < RUNS; i++) {
         int64_t begin = clock_ns();
         p->loop(ROUNDS, seed);

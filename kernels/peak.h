@@ -1,7 +1,7 @@
-/* peak.h - loops that do nothing but multiply and add in registers: the most that one core can do.
+/* peak.h - loops that only multiply and add in registers: the upper limit of one core.
  *
- * One file for each processor family (the Makefile picks it): each loop is compiled for its
- * own instruction set and run only where the processor has that set.
+ * There is one file for each processor family; the Makefile chooses it. Each loop is compiled for
+ * its own instruction set and runs only where the processor has that set.
  */
 #ifndef KERNELS_PEAK_H
 #define KERNELS_PEAK_H
@@ -12,22 +12,22 @@
 
 struct peak {
     enum unit unit;
-    const char *isa;   /* "AVX-512 BF16" */
-    double operations; /* in one round: a multiplication and an addition are two */
-    /* seed: PEAK_SEED bytes that no compiler knows; the sums are written over them. */
+    const char *isa;   /* for example "AVX-512 BF16" */
+    double operations; /* in one round; a multiplication and an addition count as two */
+    /* seed: PEAK_SEED bytes unknown to the compiler; overwritten by the sums. */
     void (*loop)(size_t rounds, unsigned char *seed);
 };
-enum { PEAK_CHAINS = 12 /* sums in flight: more than an instruction's latency */,
+enum { PEAK_CHAINS = 12 /* sums in flight: more than the latency of an instruction */,
        PEAK_SEED = 64 * PEAK_CHAINS };
 
-/* The i-th loop of a unit that this processor can run; NULL beyond the last. */
+/* Loop i of a unit that this processor can run. NULL beyond the last. */
 const struct peak *peak_at(enum unit u, size_t i);
-/* The quickest of them, by the clock: the newer instruction is the slower one on some processors.
- * Takes a millisecond or less where there are several. NULL: there is none. */
+/* The fastest of these loops, by measurement: on some processors the newer instruction is slower.
+ * Takes at most a millisecond where there are several. NULL: none. */
 const struct peak *peak_best(enum unit u);
 
-/* Defines a loop of STEP(sum, x, y) over PEAK_CHAINS sums of type VEC. TARGET: a target attribute
- * or nothing. */
+/* Defines a loop of STEP(sum, x, y) over PEAK_CHAINS sums of type VEC. TARGET: a target attribute,
+ * or empty. */
 #define PEAK_LOOP(NAME, TARGET, VEC, STEP)                                       \
     TARGET static void NAME(size_t rounds, unsigned char *seed)                  \
     {                                                                            \

@@ -1,8 +1,7 @@
-/* quant-blocks.c - blocks of values that share a scale and have 16 levels, by their definition in
- * quant.h, in plain fp32: which levels, and whether the scales are quantized in turn, is all that
- * these formats differ in. The codes of a matrix are made row by row; absmax are quantized when all
- * of them are known, for they are taken from their mean: a sum in order, so that threads do not
- * change it.
+/* quant-blocks.c - formats with 16 levels in blocks that share a scale, by their definition in
+ * quant.h, in plain fp32. They differ only in the levels, and in whether scales are quantized too.
+ * Codes are made row by row. Absmax values are quantized when all are known, because their mean is
+ * subtracted; it is summed in order, so threads do not change it.
  */
 #include <assert.h>
 #include <math.h>
@@ -33,7 +32,7 @@ void quant_blocks(enum dtype d, const float *w, size_t n, uint8_t *code, float *
     assert(n % QUANT_BLOCK == 0);
     for (size_t b = 0; b < n / QUANT_BLOCK; b++, w += QUANT_BLOCK) {
         float top = quant_largest(w, QUANT_BLOCK);
-        float up = quant_up(top, 1); /* 0: zeros, and codes of a NaN block: level 0 */
+        float up = quant_up(top, 1); /* 0: zeros, and the codes of a NaN block, become level 0 */
         for (size_t i = 0; i < QUANT_BLOCK; i += 2)
             *code++ = (uint8_t)(level_code(d, up > 0 ? w[i] * up : 0) << 4 |
                                 level_code(d, up > 0 ? w[i + 1] * up : 0));
@@ -49,7 +48,7 @@ float quant_absmax_mean(const float *absmax, size_t n)
     return (float)(n ? sum / (double)n : 0);
 }
 
-/* One block of the double quantization; returns its scale. */
+/* Quantizes one block of absmax values; returns its scale. */
 static float encode_super(const float *absmax, size_t n, float offset, uint8_t *code)
 {
     float scale = 0;

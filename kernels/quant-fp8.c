@@ -1,5 +1,5 @@
-/* quant-fp8.c - e4m3 with one scale a row by its definition in quant.h, in plain fp32. The numbers
- * themselves, their order and their rounding are in levels.h, which devices use too.
+/* quant-fp8.c - e4m3 with one scale a row, by its definition in quant.h, in plain fp32. Its
+ * numbers, their order and rounding are in levels.h, which devices use too.
  */
 #include "kernels/quant.h"
 

@@ -1,34 +1,35 @@
-/* quant.h - what the quantized formats mean: how values become codes and codes become values again.
- * Here is the definition, in plain C: back ends have kernels of their own for the same bits. Sizes
- * and limits of the formats: kernels/dtype.h.
+/* quant.h - the definition of the quantized formats in plain C: values to codes, and codes to
+ * values. Back ends have their own kernels for the same bits. Sizes and limits of the formats are
+ * in kernels/dtype.h.
  *
  * INT8, LLM.int8() (Dettmers et al. 2022, arXiv 2208.07339): a row of weights has one scale,
  *     scale = max |w|,  code = round(w * (127 / scale)) in -127..127,  w' = code * (scale / 127),
- * in fp32, ties to even. In a product a row of activations is quantized the same way, after its
- * outliers, the elements that are not |x| < 6 (so NaN is one), count as zero in the codes:
+ * in fp32, ties to even. In a product a row of activations is quantized in the same way. Its
+ * outliers, the elements that are not |x| < 6 (NaN included), count as zero in the codes:
  *     y = sum_k xcode_k code_k * ((xscale / 127) * (scale / 127)) + sum_outliers x_k w'_k.
- * The first sum is an exact integer, rounded once to fp32; the outliers' products are added to the
- * scaled sum one by one, k ascending, every operation rounded to fp32: so y is the same bits on
- * every back end. The paper and bitsandbytes take a whole column as outlier when any row of the
- * batch has one there; here each row decides for itself, so that a sequence does not depend on its
- * neighbours.
+ * The first sum is an exact integer, rounded once to fp32. The outliers' products are added to the
+ * scaled sum one by one, k ascending, each operation rounded to fp32. So y has the same bits on
+ * every back end. The paper and bitsandbytes treat a whole column as outlier if any row of the
+ * batch has one there. Here each row has its own outliers, so that a sequence does not depend on
+ * its neighbours.
  *
- * INT8_VECTOR, vector-wise int8 (the baseline of the same paper, 2.1): the same codes and scales
- * of weights, and nothing is kept out of those of x: its outliers are the elements that are no
- * finite numbers, so that what has none stays visible. One large element coarsens its whole row.
+ * INT8_VECTOR, vector-wise int8 (the baseline of the same paper, 2.1): the same codes and scales of
+ * weights. Only elements of x that are infinite or NaN are outliers, so that they stay visible. One
+ * large element makes the codes of its whole row coarse.
  *
  * NF4 (Dettmers et al. 2023, arXiv 2305.14314): blocks of 64 consecutive values of the row-major
- * matrix, a = max |w| of the block, code = index of the nearest of 16 levels to w * (1 / a),
- * w' = level[code] * a. Two codes a byte, the first in the high half. Double quantization: with
- * m = mean of all a of the matrix, a - m is kept as 8-bit codes of the dynamic map, in blocks of
- * 256 with one fp32 maximum each. Columns are a multiple of 64, so that no block spans two rows.
- * A product rounds x and the level to bf16 and keeps a in fp32. (Rounding the level is ours;
- * bitsandbytes rounds w' = level * a, or computes in the dtype of x.) A back end may round w' to
- * bf16 instead when there are many rows: CUDA does for its library (kernels/cuda/product/large.cu).
+ * matrix, a = max |w| of the block, code = index of the nearest of 16 levels to w * (1 / a), w' =
+ * level[code] * a. Two codes a byte, the first in the high half. Double quantization: with m = mean
+ * of all a of the matrix, a - m is stored as 8-bit codes of the dynamic map, in blocks of 256 with
+ * one fp32 maximum each. Columns are a multiple of 64, so that no block spans two rows. A product
+ * rounds x and the level to bf16 and uses a in fp32:
  *     y = sum_blocks a sum_k bf16(x_k) bf16(level[code_k]).
+ * (Rounding the level is our choice; bitsandbytes rounds w' = level * a, or computes in the dtype
+ * of x.) A back end may round w' to bf16 instead when there are many rows: CUDA does so for the
+ * vendor's library (kernels/cuda/product/large.cu).
  *
- * NF4_F32: the same without double quantization: a in fp32. FP4: as NF4_F32 with 16 other levels, a
- * sign and 0, 1/192, 1/6, 1/4, 1/3, 1/2, 2/3, 1 (bnb_4bit_quant_type "fp4" of bitsandbytes without
+ * NF4_F32: NF4 without double quantization, a in fp32. FP4: NF4_F32 with 16 other levels, a sign
+ * and 0, 1/192, 1/6, 1/4, 1/3, 1/2, 2/3, 1 (bnb_4bit_quant_type "fp4" of bitsandbytes without
  * bnb_4bit_use_double_quant, its default).
  *
  * FP8 (Micikevicius et al. 2022, arXiv 2209.05433): a row of weights has one scale,
@@ -37,10 +38,9 @@
  * A product rounds x to bf16 and scales the whole sum:
  *     y = (sum_k bf16(x_k) value(code_k)) * (scale / 448).
  *
- * What is not a number: a row (int8, FP8) or a block (4 bits) with a NaN or an infinity has the
- * scale NaN, so that products with it are NaN (for NF4 with double quantization: the whole matrix)
- * and the head reports them. A scale below QUANT_TINY, whose reciprocal would overflow, counts as
- * zero.
+ * Values that are not finite: a row (int8, FP8) or a block (4 bits) with a NaN or an infinity has
+ * the scale NaN (NF4 with double quantization: the whole matrix). Products with it are NaN, and the
+ * head reports them. A scale below QUANT_TINY, whose reciprocal would overflow, counts as zero.
  *
  * Source: github.com/bitsandbytes-foundation/bitsandbytes; the dynamic map is its
  * create_dynamic_map(signed), bit for bit.
@@ -64,10 +64,11 @@ extern "C" {
 #define FP8_TOP 448.0f
 #define QUANT_TINY 0x1p-119f
 
-/* A quantized matrix as the checkpoint keeps it: the arrays of its row in dtype_info[]. INT8: code
- * [rows, cols] int8, scale [rows]. NF4: code [rows * cols / 2]; absmax [rows * cols / 64]
- * dynamic-map codes; scale [ceil(rows * cols / 64 / 256)] their maxima; offset m. NF4_F32, FP4:
- * code as NF4, scale [rows * cols / 64] the absmax themselves. FP8: as INT8, e4m3 codes. */
+/* A quantized matrix as the checkpoint stores it: the arrays of its row in dtype_info[]. INT8:
+ * code [rows, cols] int8, scale [rows]. NF4: code [rows * cols / 2]; absmax [rows * cols / 64]
+ * as codes of the dynamic map; scale [ceil(rows * cols / 64 / 256)], the maxima of these; offset
+ * m. NF4_F32, FP4: code as NF4, scale [rows * cols / 64] the absmax themselves. FP8: as INT8,
+ * with e4m3 codes. */
 struct codes {
     enum dtype dtype;
     const void *code;
@@ -76,25 +77,25 @@ struct codes {
     float offset;
 };
 
-/* Scales that the absmax of so many blocks have. */
+/* The number of scales for the absmax of so many blocks. */
 HOST_DEVICE size_t quant_supers(size_t blocks)
 {
     return (blocks + QUANT_SUPER - 1) / QUANT_SUPER;
 }
 
 extern const float dynamic_level[256]; /* ascending */
-/* The 16 levels of a format of blocks, and the same rounded to bf16. */
+/* The 16 levels of a format of blocks; the second function rounds them to bf16. */
 const float *quant_levels(enum dtype d);
 const uint16_t *quant_levels_bf16(enum dtype d);
 
-/* Elements of x that are not below this in size stay out of the codes of a format that codes x. */
+/* Elements of x with |x| not below this are outliers in a format that codes x. */
 HOST_DEVICE float quant_outlier(enum dtype d)
 {
     return d == DTYPE_INT8 ? INT8_OUTLIER : INFINITY;
 }
 
-/* The scale of a row whose largest |w| is `top` (NaN when one is not finite), and what w is
- * multiplied by before it is coded, `most` being the largest code; 0: all codes are 0. */
+/* top: the largest |w| of a row (NaN if one is not finite). quant_scale: the scale of the row.
+ * quant_up: the factor of w before it is coded; `most`: the largest code; 0: all codes are 0. */
 HOST_DEVICE float quant_scale(float top)
 {
     return top < QUANT_TINY ? 0 : top;
@@ -105,54 +106,55 @@ HOST_DEVICE float quant_up(float top, float most)
     return top >= QUANT_TINY ? most / top : 0;
 }
 
-/* max |x|, NaN if one is not finite. */
+/* max |x|; NaN if one is not finite. */
 float quant_largest(const float *x, size_t n);
 
-/* code[n] and the scale of one row; a row of zeros has scale 0 and codes 0. */
+/* Writes code[n]; returns the scale of the row. A row of zeros has scale 0 and codes 0. */
 float quant_int8(const float *w, size_t n, int8_t *code);
 float quant_fp8(const float *w, size_t n, uint8_t *code);
-/* The same for activations: outliers, not below `limit`, are left out (code 0) and reported in
- * ascending order: outlier[*n_outliers] are their indices (room for n). */
+/* The same for activations. Outliers (|x| not below `limit`) get code 0; outlier[*n_outliers] are
+ * their indices in ascending order (room for n). */
 float quant_int8_row(const float *x, size_t n, float limit, int8_t *code, uint32_t *outlier,
                      size_t *n_outliers);
-/* codes of n values (a multiple of 64) in a format of blocks, code[n / 2], and absmax[n / 64] of
- * the blocks, in fp32. */
+/* Codes of n values (a multiple of 64) in a format of blocks: code[n / 2], and absmax[n / 64] of
+ * the blocks in fp32. */
 void quant_blocks(enum dtype d, const float *w, size_t n, uint8_t *code, float *absmax);
-/* m of a whole matrix: a sum in double, in order. */
+/* m of a whole matrix: summed in double, in order. */
 float quant_absmax_mean(const float *absmax, size_t n);
-/* The absmax that a code stands for: offset + dynamic_level[code] * scale. */
+/* The absmax of a code: offset + dynamic_level[code] * scale. */
 float quant_absmax_unfold(uint8_t code, float scale, float offset);
-/* absmax of block i of a matrix, back from its codes. */
+/* The absmax of block i of a matrix, from its codes. */
 float quant_absmax_at(const struct codes *q, size_t i);
 
 /* ---- whole matrices ---- */
 
-/* A matrix under quantization: the arrays of struct codes and, of a format whose scales are
- * quantized in their turn, those scales in fp32. */
+/* A matrix while it is quantized: the arrays of struct codes and, for a format that quantizes
+ * scales too, the scales in fp32. */
 struct quant_target {
     size_t cols;
     void *code;
     float *scale;
-    float *block_scale; /* [dtype_scales()] in fp32: `scale`, unless they are quantized in turn */
+    float *block_scale; /* [dtype_scales()] in fp32; it is `scale` unless scales are quantized
+                         * too */
     uint8_t *absmax;
 };
-/* A format as it is applied to matrices, in quant-NAME.c; quant.c lists them. */
+/* The functions of a format, defined in quant-NAME.c; quant.c lists them. */
 struct quant_format {
     /* Codes and scales of row `row` from its values w[cols]. */
     void (*encode)(const struct quant_target *t, size_t row, const float *w);
-    /* When all rows are encoded: quantizes n block_scale, on all threads; returns the offset. NULL:
-     * scales stay as they are. */
+    /* Called when all rows are encoded: quantizes n block_scale on all threads; returns the offset.
+     * NULL: scales stay in fp32. */
     float (*fold)(const struct quant_target *t, size_t n, struct pool *pool);
-    /* out[cols] = the values of a row (w' above). */
+    /* out[cols] = the values w' of a row. */
     void (*floats)(const struct codes *q, size_t cols, size_t row, float *out);
 };
 extern const struct quant_format quant_int8_format, quant_fp8_format;
 extern const struct quant_format quant_nf4_format, quant_nf4_f32_format, quant_fp4_format;
 
-/* out[count * cols]: the values of rows first.. of a quantized matrix. */
+/* out[count * cols] = the values w' of rows first.. of a quantized matrix. */
 void quant_floats(const struct codes *q, size_t cols, size_t first, size_t count, float *out);
-/* Quantizes a whole matrix on all threads. q's arrays lie in one block, which is returned and the
- * caller's to free. */
+/* Quantizes a whole matrix on all threads. The arrays of q lie in one block, which is returned; the
+ * caller frees it. */
 void *quant_make(struct codes *q, const struct mat_source *s, enum dtype dtype, struct pool *pool);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
-/* wkv.h - time mixing of RWKV: a sequence mixer whose memory is one state of a fixed size a head,
- * in place of keys and values that grow with the text. What a latent thought model uses beside or
- * instead of attention in a window.
+/* wkv.h - time mixing of RWKV: a sequence mixer with one state of fixed size per head, where
+ * attention has keys and values that grow with the text. A latent thought model can use it beside
+ * or instead of attention in a window.
  *
- * A head of E channels keeps S[E, E]: row i is a key channel, column j a value channel. With w <= 0
- * the logarithm of the decay, a token reads and writes it as follows, i and j over all channels.
+ * A head of E channels keeps S[E, E]: row i is a key channel, column j a value channel. w <= 0 is
+ * the logarithm of the decay. A token reads and writes S as follows, for all channels i and j:
  *
  *   RWKV 6   y_j = sum_i r_i (S_ij + u_i k_i v_j)
  *            S_ij <- e^{w_i} S_ij + k_i v_j
@@ -11,13 +11,12 @@
  *            S_ij <- e^{w_i} S_ij + b_i x_j + k_i v_j            (a = -kappa, b = kappa * eta)
  *            y_j = sum_i r_i S_ij
  *
- * RWKV 5 is 6 with one w for all tokens. Token shift, GroupNorm of the heads and the gate are
- * kernels/mixing.h, the projections a network's. Everything is fp32 on every back end, states above
- * all.
- * Source: Peng et al. 2024, "Eagle and Finch", arXiv 2404.05892, section 4; Peng et al. 2025,
- * "RWKV-7 Goose", arXiv 2503.14456, section 3.
+ * RWKV 5 is RWKV 6 with one w for all tokens. Token shift, GroupNorm of the heads and the gate are
+ * in kernels/mixing.h; projections belong to the network. Everything is fp32 on every back end,
+ * above all the states. Source: Peng et al. 2024, "Eagle and Finch", arXiv 2404.05892, section 4;
+ * Peng et al. 2025, "RWKV-7 Goose", arXiv 2503.14456, section 3.
  *
- * Two forms give the same numbers but for rounding:
+ * Two forms give the same numbers except for rounding:
  *
  *   recurrent   token by token, as above
  *   chunked     WKV_CHUNK tokens at a time. With S the state before the chunk and D(q, t] the
@@ -40,47 +39,49 @@
 #include "kernels/ops.h"
 
 enum {
-    WKV_CHUNK = 16,    /* tokens: of 8, 16 and 32 about the quickest on the CPU (AVX2) */
-    WKV_CUDA_MOST = 64 /* channels of a head on cuda; on the host there is no limit */
+    WKV_CHUNK = 16,    /* tokens; among 8, 16 and 32 about the fastest on the CPU (AVX2) */
+    WKV_CUDA_MOST = 64 /* channels of a head, at most, on cuda; the host has no limit */
 };
 
-/* AUTO: the form that the back end does faster. That is chunks where a sequence has WKV_CHUNK rows
- * or more, but for RWKV 7 on the host: there they multiply nearly as often as the recurrence, and
- * are a little slower. ref knows the recurrence alone.
+/* AUTO takes the faster form of the back end: chunked where a sequence has WKV_CHUNK rows or more;
+ * for RWKV 7 on the host recurrent, because chunks there need nearly as many multiplications and
+ * are slightly slower. ref always runs the recurrence.
  */
 enum wkv_form { WKV_AUTO, WKV_RECURRENT, WKV_CHUNKED };
 
-/* What the operation reads. Rows are H*E values. */
+/* Inputs of the operation. Rows are H*E values. */
 struct wkv_rows {
     const float *r, *w, *k, *v;  /* [T, H*E] */
     const float *a, *b;          /* [T, H*E]; NULL: RWKV 6 */
     const float *u;              /* [H*E]; NULL: RWKV 7 */
-    const struct attn_seq *seqs; /* [n_seqs]; row_begin and rows, the others are not read */
-    size_t n_seqs, T, max_rows;  /* no sequence has more rows */
+    const struct attn_seq *seqs; /* [n_seqs]; only row_begin and rows are read */
+    size_t n_seqs, T, max_rows;  /* max_rows: limit of rows of one sequence */
     size_t heads, head_dim;
 };
 
 struct wkv {
     struct wkv_rows in;
-    float *state; /* [n_seqs, H, E, E] before the first row of each sequence; then after the last */
-    float *y;     /* [T, H*E]; overlaps nothing that is read */
+    float *state; /* [n_seqs, H, E, E] before the first row of each sequence; overwritten by the
+                   * state after its last row */
+    float *y;     /* [T, H*E]; must not overlap an input */
     enum wkv_form form;
-    const int32_t *at; /* [n_seqs] which of the states is each sequence's; NULL: the s-th */
+    const int32_t *at; /* [n_seqs] the index of each sequence's state; NULL: s */
 };
 
-/* Gradients. What the forward pass computed is computed again: from the first state those at the
- * borders of chunks, and what lies inside a chunk when its turn comes. So the forward pass keeps
- * nothing, and `work` holds a state for WKV_CHUNK tokens (gradient checkpointing). The gradient of
- * w is a sum of differences: its error is relative to the products r dr and k dk, not to itself. */
+/* Gradients. The backward pass computes forward values again: from the first state the states at
+ * the borders of chunks, and the values inside a chunk when its turn comes (gradient
+ * checkpointing). So the forward pass stores nothing, and `work` holds one state for every
+ * WKV_CHUNK tokens. The gradient of w is a sum of differences; its error is relative to the
+ * products r dr and k dk, not to the gradient itself. */
 struct wkv_back {
     struct wkv_rows in;
     const float *state; /* [n_seqs, H, E, E] before the first rows; NULL: zeros */
     const float *dy;    /* [T, H*E] */
-    float *dstate; /* [n_seqs, H, E, E] gradient of the last states, then of the first; NULL: zeros,
-                    * and it is not wanted */
+    float *dstate; /* [n_seqs, H, E, E] gradient of the last states; overwritten by that of the
+                    * first. NULL: zeros, and not wanted */
     float *dr, *dw, *dk, *dv; /* [T, H*E]; overwritten */
-    float *da, *db;           /* the same, of RWKV 7 */
-    float *du;                /* [H*E] of RWKV 6: added to; NULL: not wanted */
+    float *da, *db;           /* [T, H*E]; overwritten; RWKV 7 only */
+    float *du;                /* [H*E] added to; RWKV 6 only; NULL: not wanted */
 };
 
 static inline size_t wkv_chunks(size_t rows)

@@ -158,8 +158,8 @@ plant lib/text/cut/edge.c <<<'int edge_of(int x)'
 plant kernels/ops.h <<<'int backend_open(int x);'
 plant kernels/backend.c <<<'int backend_open(int x)'
 plant kernels/compose.c <<<'void host_qkv(int x)'
-plant kernels/cpu/rows.c <<<'void CPU(rope)(int x)'
-plant kernels/ref/mat.c <<<'void ref_embed(int x)'
+plant kernels/cpu/cpu_rows.c <<<'void CPU(rope)(int x)'
+plant kernels/ref/ref_mat.c <<<'void ref_embed(int x)'
 plant kernels/cuda/gemv.cu <<'END'
 template <class A>
 static __global__ void __launch_bounds__(64)

@@ -1,20 +1,22 @@
-/* cpu.h - what the files of kernels/cpu offer each other and the table in ops.c. Each function is
- * the operation of the same name in kernels/ops.h, which documents it; OWN_CPU(): level.h. */
+/* cpu.h - functions that the files of kernels/cpu share, and that the table in cpu_ops.c lists. A
+ * function with the name of a slot of kernels/ops.h, mixing.h or train.h does what that slot
+ * defines. CPU() and OWN_CPU(): level.h. */
 #ifndef KERNELS_CPU_CPU_H
 #define KERNELS_CPU_CPU_H
 
 #include "kernels/cpu/level.h"
+#include "kernels/mixing.h"
 #include "kernels/ops.h"
 #include "kernels/train.h"
 
-/* Below this many operations a part of a loop costs less than waking a thread for it. */
+/* A part of a loop with fewer operations costs less than waking a thread for it. */
 enum { WORTH_A_THREAD = 65536 };
 
-/* Elements of one part, of so many operations each. */
+/* Elements that make one part of a loop, when each element takes `operations`. */
 INLINE size_t grain(size_t operations) { return WORTH_A_THREAD / (operations + 1) + 1; }
 
-/* Values that form no rows are shared out by spans: so vectors leave single values over where all
- * end, and nowhere else, whoever takes which. */
+/* Values that form no rows are divided among threads in spans of whole vectors. Single values then
+ * remain only at the end of all values, however the spans are divided. */
 enum { SPAN = 64 };
 INLINE size_t spans(size_t n) { return (n + SPAN - 1) / SPAN; }
 INLINE size_t span_begin(size_t span, size_t n) { return span * SPAN < n ? span * SPAN : n; }
@@ -29,14 +31,15 @@ void OWN_CPU(matmul)(struct backend *b, const struct product *p, size_t n, struc
 void OWN_CPU(gated)(struct backend *b, act *y, struct input in, const struct mat *gate,
                     const struct mat *up, size_t T, void *work);
 size_t OWN_CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N);
-/* The same in two steps, on the calling thread: rows are packed once for many parts of a matrix.
- * packed: packed_bytes(...), 64-byte aligned; x must stay where it is until the last product. */
+/* matmul in two steps, on the calling thread: pack_rows packs rows once, packed_product multiplies
+ * them by many parts of a matrix. packed: packed_bytes(...) bytes, 64-byte aligned. x must stay
+ * valid until the last product. */
 size_t OWN_CPU(packed_bytes)(const struct mat *w, size_t T);
-/* packed_bytes at most, whatever the dtype of a matrix of K columns. */
+/* The largest packed_bytes of any dtype, for a matrix of K columns. */
 size_t OWN_CPU(packed_most)(size_t T, size_t K);
 void OWN_CPU(pack_rows)(void *packed, const float *x, const struct mat *w, size_t T);
-/* y[T, n] (row stride ldy) = columns first..first+n of x W^T; `first` is a multiple of PANEL. T is
- * that of pack_rows. */
+/* y[T, n] (row stride ldy) = columns first..first+n of x W^T. `first` is a multiple of PANEL. T is
+ * the T of pack_rows. */
 void OWN_CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *w, size_t T,
                              size_t first, size_t n);
 void OWN_CPU(gemm)(struct backend *b, const struct gemm *g, size_t n, void *work);
@@ -54,7 +57,7 @@ void CPU(swiglu)(struct backend *b, act *y, const act *gate, const act *up, size
 void OWN_CPU(attention)(struct backend *b, const struct attn *a, void *work);
 size_t OWN_CPU(attention_work)(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
                                size_t heads, size_t kv_heads, size_t head_dim, size_t dense);
-/* attention-dense.c: with attn.dense. */
+/* attention-dense.c: attention where attn.dense is not 0. */
 void CPU(attention_dense)(struct backend *b, const struct attn *a, void *work);
 size_t CPU(attention_dense_work)(const struct backend *b, size_t T, size_t max_slots,
                                  size_t head_dim, size_t dense);

@@ -6,21 +6,21 @@
  *            +---------+  rows of c             +---------+  columns of c
  *            |   ...   |                        |   ...   |
  *
- * Both factors are first packed in strips of rows that lie as the tile reads them, [K][rows], from
- * whichever of the two strides is one; BF16 is rounded on this way, and where the processor
+ * Both factors are first packed into strips of rows in the order in which the tile reads them,
+ * [K][rows], whichever of the two strides is one. BF16 is rounded here. Where the processor
  * multiplies pairs (PAIRED), a word of a strip is a pair (k, k + 1). A cell is a few strips of a,
  * which stay in the second cache, by one strip of b, of which `step` words at a time stay in the
- * first; the sums wait in a buffer meanwhile. Each output is one sum over k in ascending order,
- * whoever owns the cell.
+ * first cache; the sums wait in a buffer between steps. Each output is one sum over k in ascending
+ * order, whichever thread owns the cell.
  *
- * On level amx (TILED) pairs are multiplied by tiles (amx/tiled.h): a strip of a has the rows of a
- * tile and is one tile behind the other, [K / 16][rows][16] words; a strip of b is such tiles as it
- * is, and words are padded with zeros to whole tiles. Two strips of a are multiplied at once.
+ * On level amx (TILED) tiles multiply the pairs (amx/tiled.h). A strip of a has the rows of a tile
+ * and consists of tiles, [K / 16][rows][16] words. A strip of b already consists of such tiles.
+ * Words are padded with zeros to whole tiles. Two strips of a are multiplied at once.
  */
 #include <assert.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/format/cpu_format.h"
 #include "kernels/cpu/vectors/transpose.h"
 
 #include DENSE
@@ -28,8 +28,8 @@
 enum { PAIRED = BF16_DOT || TILED, CELL_STRIPS = 16, AHEAD = 128 };
 enum { MOST_ROWS = (int)TILED_ROWS > (int)TILE_ROWS ? (int)TILED_ROWS : (int)TILE_ROWS };
 
-/* How products of one dtype are cut: rows of a strip of a, strips of a at once; words of K at a
- * time; bytes of the strips of a in a cell. */
+/* The cuts of products of one dtype. rows: of a strip of a; then strips of a multiplied at once,
+ * words of K at a time, and bytes of the strips of a in a cell. */
 struct cutting {
     int rows;
     size_t at_once, step, cell;
@@ -39,17 +39,17 @@ static const struct cutting by_tiles = {TILED_ROWS, 2, TILED_STEP, TILED_NEAR};
 
 struct strips {
     struct factor of;
-    size_t rows, K, words, count; /* words: of K; count: of strips */
-    int width, bf16;              /* rows that a strip has room for */
-    int tiles;                    /* a strip is [words / LINE][width][LINE] */
+    size_t rows, K, words, count; /* words: of K; count: number of strips */
+    int width, bf16;              /* width: rows that a strip has space for */
+    int tiles;                    /* 1: a strip is [words / LINE][width][LINE] */
     uint32_t *to;                 /* [count][words][width] */
 };
 
-struct job {
+struct gemm_call {
     const struct gemm *g;
     const struct cutting *cut;
     struct strips a, b;
-    size_t chunks; /* of a's strips */
+    size_t chunks; /* of the strips of a */
 };
 
 static size_t words_of(size_t K, int bf16)
@@ -60,7 +60,7 @@ static size_t words_of(size_t K, int bf16)
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Strips differ by at most one row. */
+/* The first row of a strip; strips differ by at most one row. */
 static size_t first_row(const struct strips *s, size_t strip)
 {
     return s->rows * strip / s->count;
@@ -73,7 +73,7 @@ static size_t rows_of(const struct strips *s, size_t strip)
 
 /* ---- packing ---- */
 
-/* LANES values at x, of which n are there; the others are zeros. */
+/* LANES values at x, of which the first n exist; the others are zeros. */
 INLINE vec values_at(const float *x, size_t n)
 {
     if (n >= LANES)
@@ -86,8 +86,9 @@ INLINE vec values_at(const float *x, size_t n)
 
 static size_t beyond(size_t n, size_t i) { return n > i ? n - i : 0; }
 
-/* LANES words of one row: the values from k on, or pairs of them. A dozen rows are read side by
- * side, more streams than the processor foresees: AHEAD values ahead is soon enough. */
+/* LANES words of one row: the values from k on, or pairs of them. About twelve rows are read
+ * side by side, more streams than the processor prefetches, so AHEAD values ahead are prefetched
+ * here. */
 INLINE vecu words_along(const float *x, size_t n, const int bf16)
 {
     __builtin_prefetch(x + AHEAD);
@@ -102,8 +103,8 @@ INLINE vecu words_along(const float *x, size_t n, const int bf16)
     return load_bits(pairs);
 }
 
-/* One word of LANES rows that lie side by side: of k, or of k and k + 1. The next strip reads on
- * `width` values further, and wants them near. */
+/* One word, k or the pair (k, k + 1), of LANES rows that lie side by side. The next strip reads
+ * `width` values further on, so these are prefetched. */
 INLINE vecu words_across(const struct strips *s, size_t row, size_t word, const int width,
                          const int bf16)
 {
@@ -126,7 +127,8 @@ INLINE vecu words_across(const struct strips *s, size_t row, size_t word, const 
     return low | __builtin_convertvector(bf16_narrow(odd), vecu) << 16;
 }
 
-/* Lanes g.. of one word of a strip of `width` rows: copies of constant size are a few moves. */
+/* Lanes g.. of one word of a strip of `width` rows. A copy of constant size compiles to a few
+ * moves. */
 INLINE void put_words(uint32_t *out, vecu v, const int g, const int width)
 {
     if (width - g >= LANES)
@@ -135,7 +137,7 @@ INLINE void put_words(uint32_t *out, vecu v, const int g, const int width)
         memcpy(out + g, &v, (size_t)(width % LANES) * sizeof *out);
 }
 
-/* A strip of rows that go along k: turned in squares. */
+/* Packs a strip of rows that are contiguous along k: transposes squares. */
 INLINE void pack_along(const struct strips *s, size_t strip, const int width, const int bf16)
 {
     const size_t first = first_row(s, strip), rows = rows_of(s, strip);
@@ -155,7 +157,7 @@ INLINE void pack_along(const struct strips *s, size_t strip, const int width, co
         }
 }
 
-/* Words begin..end of all strips of rows that lie side by side. */
+/* Packs words begin..end of all strips of rows that lie side by side. */
 INLINE void pack_across(const struct strips *s, size_t begin, size_t end, const int width,
                         const int bf16)
 {
@@ -178,7 +180,7 @@ INLINE void pack_as(const struct strips *s, size_t begin, size_t end, const int 
             pack_across(s, i * LINE, least(s->words, (i + 1) * LINE), width, bf16);
 }
 
-/* A strip as tiles, of rows that go along k: they lie so already. */
+/* Packs a strip as tiles, from rows that are contiguous along k: they already have that order. */
 static void tiles_along(const struct strips *s, size_t strip)
 {
     const size_t first = first_row(s, strip), rows = rows_of(s, strip);
@@ -193,7 +195,8 @@ static void tiles_along(const struct strips *s, size_t strip)
         }
 }
 
-/* Words w..w+LINE of all strips, of rows that lie side by side: turned in squares. */
+/* Packs words w..w+LINE of all strips as tiles, from rows that lie side by side: transposes
+ * squares. */
 static void tiles_across(const struct strips *s, size_t w)
 {
     for (size_t strip = 0; strip < s->count; strip++) {
@@ -219,7 +222,7 @@ static void pack_tiles(const struct strips *s, size_t begin, size_t end)
             tiles_across(s, i * LINE);
 }
 
-/* Parts are strips, or LINE words of all strips: what lies together is read together. */
+/* A part is a strip, or LINE words of all strips, so that adjacent memory is read together. */
 static void pack_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
@@ -247,7 +250,7 @@ static void pack(struct backend *b, struct strips *s)
 
 /* ---- products ---- */
 
-/* sums[rows, PANEL] = or += n words of a strip of a by as many of a strip of b. */
+/* sums[rows, PANEL] = or += n words of a strip of a times the same words of a strip of b. */
 INLINE void tile_words(const int rows, const int pairs, float *sums, const uint32_t *a,
                        const uint32_t *b, size_t n, int more)
 {
@@ -288,14 +291,14 @@ static void tile_pairs(size_t rows, float *sums, const uint32_t *a, const uint32
 #undef KERNEL
 }
 
-/* Where in c and plus row i of a strip of a begins, in a strip of b. */
-static size_t place(const struct job *j, size_t strip, size_t i, size_t panel)
+/* The index in c and plus of row i of a strip of a, at the start of a strip of b. */
+static size_t place(const struct gemm_call *j, size_t strip, size_t i, size_t panel)
 {
     return (first_row(&j->a, strip) + i) * j->g->ldc + first_row(&j->b, panel);
 }
 
-/* Asks for what store_tile will read and write. */
-static void fetch_tile(const struct job *j, size_t strip, size_t panel)
+/* Prefetches what store_tile will read and write. */
+static void fetch_tile(const struct gemm_call *j, size_t strip, size_t panel)
 {
     for (size_t i = 0; i < rows_of(&j->a, strip); i++)
         for (size_t k = 0; k < PANEL; k += LINE) {
@@ -305,8 +308,8 @@ static void fetch_tile(const struct job *j, size_t strip, size_t panel)
         }
 }
 
-/* c (+ plus) for one tile of sums. */
-static void store_tile(const struct job *j, size_t strip, size_t panel, const float *sums)
+/* Writes c (+ plus) from one tile of sums. */
+static void store_tile(const struct gemm_call *j, size_t strip, size_t panel, const float *sums)
 {
     const size_t cols = rows_of(&j->b, panel);
     for (size_t i = 0; i < rows_of(&j->a, strip); i++, sums += PANEL) {
@@ -320,9 +323,9 @@ static void store_tile(const struct job *j, size_t strip, size_t panel, const fl
     }
 }
 
-/* sums of `count` strips of a from strip i on, by a panel: n words from word w on. */
-static void multiply_strips(const struct job *j, size_t i, size_t count, size_t panel, size_t w,
-                            size_t n, float *sums)
+/* Computes the sums of `count` strips of a from strip i on, by a panel: n words from word w on. */
+static void multiply_strips(const struct gemm_call *j, size_t i, size_t count, size_t panel,
+                            size_t w, size_t n, float *sums)
 {
     const struct strips *s = &j->a;
     const uint32_t *a = s->to + (i * s->words + w) * (size_t)s->width;
@@ -335,7 +338,7 @@ static void multiply_strips(const struct job *j, size_t i, size_t count, size_t 
         tile_floats(rows_of(s, i), sums, a, b, n, w > 0);
 }
 
-static void one_cell(const struct job *j, size_t chunk, size_t panel)
+static void one_cell(const struct gemm_call *j, size_t chunk, size_t panel)
 {
     _Alignas(64) float all[CELL_STRIPS * MOST_ROWS * PANEL];
     const struct strips *a = &j->a;
@@ -359,7 +362,7 @@ static void one_cell(const struct job *j, size_t chunk, size_t panel)
 static void cells(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct job *j = ctx;
+    const struct gemm_call *j = ctx;
     if (j->a.tiles)
         tiled_begin();
     for (size_t i = begin; i < end; i++)
@@ -398,7 +401,7 @@ static size_t strips_bytes(size_t rows, size_t width, size_t K, enum dtype dtype
     return memory_rounded(up(rows, width) * words_of(K, dtype == DTYPE_BF16) * sizeof(uint32_t));
 }
 
-static void multiply(struct backend *b, struct job *j)
+static void multiply(struct backend *b, struct gemm_call *j)
 {
     size_t strip = (size_t)j->a.width * j->a.words * sizeof(uint32_t) + 1;
     size_t most = least(CELL_STRIPS, j->cut->cell / strip + 1);
@@ -408,7 +411,7 @@ static void multiply(struct backend *b, struct job *j)
 
 void OWN_CPU(gemm)(struct backend *b, const struct gemm *g, size_t n, void *work)
 {
-    struct job last = {0};
+    struct gemm_call last = {0};
     size_t beside = 0;
     for (size_t i = 0; i < n; i++) {
         size_t rows = (size_t)cutting_of(g[i].dtype)->rows;
@@ -416,7 +419,7 @@ void OWN_CPU(gemm)(struct backend *b, const struct gemm *g, size_t n, void *work
         beside = bytes > beside ? bytes : beside;
     }
     for (; n > 0; n--, g++) {
-        struct job j = {.g = g, .cut = cutting_of(g->dtype)};
+        struct gemm_call j = {.g = g, .cut = cutting_of(g->dtype)};
         j.a = strips_of(g, g->a, g->M, j.cut->rows, work);
         j.a.tiles = j.cut == &by_tiles;
         j.b = strips_of(g, g->b, g->N, PANEL, (char *)work + beside);
@@ -431,7 +434,7 @@ void OWN_CPU(gemm)(struct backend *b, const struct gemm *g, size_t n, void *work
     }
 }
 
-/* Of either dtype. */
+/* The larger work of both dtypes. */
 size_t OWN_CPU(gemm_work)(const struct backend *b, size_t M, size_t N, size_t K)
 {
     (void)b;

@@ -1,10 +1,10 @@
 /* head.c - the output layer as one streaming pass over the vocabulary.
  *
- * The vocabulary is cut into chunks of CHUNK ids, whatever the number of threads. A chunk's logits
- * for ROWS rows live in the worker's scratch only; what survives is one `struct part` per (row,
- * chunk). Parts are then merged in chunk order, so the answer has the same bits at every thread
- * count. With head_query.dense the chunks of all rows lie side by side before the first is reduced:
- * the same numbers in the same order.
+ * The vocabulary is cut into chunks of CHUNK ids, at any number of threads. The logits of a chunk
+ * for ROWS rows exist only in the worker's scratch; one `struct head_part` per (row, chunk) is
+ * kept. Parts are merged in chunk order, so the answer has the same bits at every number of
+ * threads. With head_query.dense the logits of all chunks and rows are stored before the first is
+ * reduced: the same numbers in the same order.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@
 
 enum { CHUNK = 1024, ROWS = 10 * TILE_ROWS, GROUP = 4 };
 
-struct part {
+struct head_part {
     double score, sum, weighted, target; /* best noisy score; sum e^(l-max); sum e^(l-max)(l-max) */
     float max, best, next, chosen;       /* of the softmax; two best logits; logit of `id` */
     int32_t id, best_id, next_id, bad;
 };
 
-/* Of the same ids, with the rows that are compared with: sum e^(l-max) (l-l'), the maximum of l',
- * sum e^(l'-max'). */
+/* Sums for the comparison with xu over the same ids: sum e^(l-max) (l-l'), the maximum of l', sum
+ * e^(l'-max'). */
 struct contrast {
     double cross, sum;
     float max, unused;
@@ -36,32 +36,33 @@ struct head_job {
     size_t R, chunks;
     const struct head_query *q;
     float *logits;
-    struct part *parts; /* [R, chunks] */
+    struct head_part *parts; /* [R, chunks] */
     struct contrast *contrasts; /* [R, chunks] */
-    float *tiles;       /* per worker: [2, ROWS, CHUNK]; dense: of each chunk [1 or 2, R, CHUNK] */
+    float *tiles;       /* per worker: [2, ROWS, CHUNK]; dense: per chunk [1 or 2, R, CHUNK] */
     char *x_packed, *xu_packed;
 };
 
-/* Bytes of all workers' tiles, or of those of all chunks. */
+/* Bytes of the tiles of all workers, or (dense) of all chunks. */
 static size_t tile_bytes(const struct backend *b, size_t R, size_t chunks, size_t dense)
 {
     return (dense ? dense * chunks * R : pool_threads(b->pool) * 2 * ROWS) * CHUNK * sizeof(float);
 }
 
-/* Bytes of R packed rows, of which `most` fill a tile and `rest` are left. */
+/* Bytes of R packed rows: whole tiles of `most` bytes each, and the remaining rows `rest`. */
 static size_t packed_all(size_t R, size_t most, size_t rest) { return R / ROWS * most + rest; }
 
-/* Work: tiles, packed x, packed xu, parts, contrasts. */
+/* Parts of work: tiles, packed x, packed xu, parts, contrasts. */
 size_t OWN_CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V, size_t dense)
 {
     size_t chunks = (V + CHUNK - 1) / CHUNK;
     size_t packed =
         packed_all(R, OWN_CPU(packed_most)(ROWS, D), OWN_CPU(packed_most)(R % ROWS, D));
     return tile_bytes(b, R, chunks, dense) + 2 * packed +
-           R * chunks * (sizeof(struct part) + sizeof(struct contrast));
+           R * chunks * (sizeof(struct head_part) + sizeof(struct contrast));
 }
 
-/* The lowest id whose logit is `value`; -1: none. From the end, so that the lowest stays. */
+/* The lowest id whose logit is `value`; -1: none. Searches from the end, so that the lowest
+ * remains. */
 static int32_t find(const float *l, size_t n, float value)
 {
     static const uint32_t lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -82,7 +83,7 @@ static int32_t find_after(const float *l, size_t n, float value, int32_t after)
     return -1;
 }
 
-/* The two largest so far, lane by lane, and NaN where a value was not finite. */
+/* The two largest values so far in each lane, and NaN where a value was not finite. */
 struct top {
     vec one, two, finite;
 };
@@ -94,8 +95,8 @@ INLINE void top_add(struct top *t, vec x)
     t->finite += x - x;
 }
 
-/* The two best logits; returns 1 when one is not finite. */
-static int top_two(const float *l, size_t n, struct part *p)
+/* Finds the two best logits. Returns 1 if a logit is not finite. */
+static int top_two(const float *l, size_t n, struct head_part *p)
 {
     vec low = splat(-INFINITY);
     struct top t[2] = {{low, low, {0}}, {low, low, {0}}};
@@ -124,8 +125,8 @@ static int top_two(const float *l, size_t n, struct part *p)
     return bad;
 }
 
-/* Lowest ids first among equals; ids are relative to the chunk. */
-static void top_ids(const float *l, size_t n, struct part *p)
+/* Finds their ids, relative to the chunk; among equals the lowest. */
+static void top_ids(const float *l, size_t n, struct head_part *p)
 {
     p->best_id = find(l, n, p->best);
     p->next_id =
@@ -137,9 +138,9 @@ static double noisy(const struct head_query *q, size_t r, size_t id, float logit
     return gumbel_score(q->gumbel, logit, q->temperature, rng_at(q->seed, q->keys[r], id));
 }
 
-/* Takes id v when its noisy score is better, or as good and the id lower. */
+/* Takes id v if its noisy score is better, or equal with a lower id. */
 static void race(const struct head_query *q, size_t r, size_t first, const float *l, size_t v,
-                 struct part *p)
+                 struct head_part *p)
 {
     if (l[v] == -INFINITY)
         return;
@@ -150,10 +151,11 @@ static void race(const struct head_query *q, size_t r, size_t first, const float
     }
 }
 
-/* The best noisy score of a chunk. The best logit runs first: few others can still beat it. What
- * they would need is known for noise in double alone; with other kinds all run. */
+/* The best noisy score of a chunk. The best logit goes first, because few other ids can beat it
+ * then. The noise that an id needs to win is known only for noise in double; with other kinds every
+ * id is scored. */
 static void race_all(const struct head_query *q, size_t r, size_t first, const float *l, size_t n,
-                     struct part *p)
+                     struct head_part *p)
 {
     race(q, r, first, l, (size_t)p->best_id, p);
     struct bar bar = bar_at(p->score, q->temperature);
@@ -172,9 +174,9 @@ static void race_all(const struct head_query *q, size_t r, size_t first, const f
         race(q, r, first, l, v, p);
 }
 
-/* The chosen id: the best logit, or the best noisy score at a temperature. */
+/* The chosen id: the best logit, or the best noisy score if the temperature is not 0. */
 static void choose(const struct head_query *q, size_t r, size_t first, const float *l, size_t n,
-                   struct part *p)
+                   struct head_part *p)
 {
     p->id = p->best == -INFINITY ? -1 : p->best_id;
     p->score = p->best;
@@ -185,9 +187,9 @@ static void choose(const struct head_query *q, size_t r, size_t first, const flo
     p->chosen = p->id < 0 ? -INFINITY : l[p->id];
 }
 
-/* Sums for the softmax over what is not quiet, relative to p->max; l is -inf to a multiple of
- * GROUP vectors. A group is summed in float, the groups in double. */
-static void sums(const float *l, size_t n, struct part *p)
+/* Sums for the softmax over the ids that are not quiet, relative to p->max. l is padded with -inf
+ * to a multiple of GROUP vectors. A group is summed in float, the groups in double. */
+static void sums(const float *l, size_t n, struct head_part *p)
 {
     p->sum = p->weighted = 0;
     if (p->max == -INFINITY)
@@ -196,7 +198,7 @@ static void sums(const float *l, size_t n, struct part *p)
     for (size_t v = 0; v < n; v += GROUP * LANES) {
         vec few = {0}, heavy = {0};
         for (size_t g = 0; g < GROUP * LANES; g += LANES) {
-            /* not below where e^d is 0: there d may be -inf, and 0 * d would be NaN */
+            /* clamped where e^d is 0: d may be -inf, and 0 * d would be NaN */
             vec d = vmax(splat(-100), load(l + v + g) - p->max), e = vexp(d);
             few += e;
             heavy += e * d;
@@ -208,7 +210,7 @@ static void sums(const float *l, size_t n, struct part *p)
     p->weighted = sum_lanes(weighted);
 }
 
-/* Sets listed ids of the chunk to -inf. Returns how many there were. */
+/* Sets listed ids of the chunk to -inf. Returns their number. */
 static size_t silence(float *l, size_t first, size_t n, const int32_t *ids, size_t count)
 {
     size_t found = 0;
@@ -223,12 +225,12 @@ static size_t silence(float *l, size_t first, size_t n, const int32_t *ids, size
 static void reduce(const struct head_job *j, size_t r, size_t chunk, float *l, size_t n)
 {
     const struct head_query *q = j->q;
-    struct part *p = &j->parts[r * j->chunks + chunk];
+    struct head_part *p = &j->parts[r * j->chunks + chunk];
     size_t first = chunk * CHUNK;
-    *p = (struct part){.target = -INFINITY};
+    *p = (struct head_part){.target = -INFINITY};
     for (size_t v = n; v % (GROUP * LANES); v++)
         l[v] = -INFINITY;
-    p->bad = top_two(l, n, p); /* before the bans: a banned NaN is as bad */
+    p->bad = top_two(l, n, p); /* before the bans: a banned NaN counts as bad too */
     if (silence(l, first, n, q->ban, q->n_ban))
         top_two(l, n, p);
     if (j->logits)
@@ -241,21 +243,21 @@ static void reduce(const struct head_job *j, size_t r, size_t chunk, float *l, s
     sums(l, n, p);
     if (q->target && (size_t)q->target[r] >= first && (size_t)q->target[r] < first + n)
         p->target = l[(size_t)q->target[r] - first];
-    if (p->id >= 0) /* a quiet id keeps its place but has no probability */
+    if (p->id >= 0) /* a quiet id stays chosen but has probability 0 */
         p->chosen = l[p->id];
     p->id += p->id < 0 ? 0 : (int32_t)first;
     p->best_id += p->best_id < 0 ? 0 : (int32_t)first;
     p->next_id += p->next_id < 0 ? 0 : (int32_t)first;
 }
 
-/* A chunk of both rows: l as reduce() left it, u as it was computed. */
+/* Compares both rows of a chunk: l as reduce() left it, u as computed. */
 static void contrast_row(const struct head_job *j, size_t r, size_t chunk, const float *l, float *u,
                          size_t n)
 {
     const struct head_query *q = j->q;
     float max = j->parts[r * j->chunks + chunk].max;
     struct contrast *c = &j->contrasts[r * j->chunks + chunk];
-    struct part was = {0};
+    struct head_part was = {0};
     vecd cross = {0};
     for (size_t v = n; v % (GROUP * LANES); v++)
         u[v] = -INFINITY;
@@ -279,7 +281,7 @@ static void guide_row(float *l, const float *u, float scale, size_t n)
         l[v] = u[v] + scale * (l[v] - u[v]);
 }
 
-/* Where the rows from r0 on, a multiple of ROWS, lie in packed x. */
+/* The place in packed x of the rows from r0 on; r0 is a multiple of ROWS. */
 static char *packed_at(const struct head_job *j, char *packed, size_t r0)
 {
     return packed + packed_all(r0, OWN_CPU(packed_bytes)(j->w, ROWS), 0);
@@ -292,14 +294,14 @@ static void pack_x(const struct head_job *j, char *packed, const float *x)
                            j->R - r < ROWS ? j->R - r : ROWS);
 }
 
-/* Ids of a chunk. */
+/* The number of ids of a chunk. */
 static size_t ids_of(const struct head_job *j, size_t chunk)
 {
     size_t left = j->w->rows - chunk * CHUNK;
     return left < CHUNK ? left : CHUNK;
 }
 
-/* The logits of a chunk for rows r0.., guided; those of the other rows go to `guide`. */
+/* Computes the logits of a chunk for rows r0.., guided; logits of xu go to `guide`. */
 static void multiply(const struct head_job *j, size_t chunk, float *tile, float *guide, size_t r0,
                      size_t rows)
 {
@@ -313,7 +315,7 @@ static void multiply(const struct head_job *j, size_t chunk, float *tile, float 
     }
 }
 
-/* What is left of them. */
+/* Reduces the logits of a chunk to one head_part per row. */
 static void reduce_rows(const struct head_job *j, size_t chunk, float *tile, float *guide,
                         size_t r0, size_t rows)
 {
@@ -336,7 +338,7 @@ static void chunk_part(void *ctx, size_t begin, size_t end, size_t worker)
         }
 }
 
-/* The logits of a chunk where those of all chunks are; behind them those of the other rows. */
+/* dense: the logits of a chunk among those of all chunks; the logits of xu follow. */
 static float *dense_chunk(const struct head_job *j, size_t chunk)
 {
     return j->tiles + (j->xu ? 2 : 1) * chunk * j->R * CHUNK;
@@ -363,8 +365,8 @@ static void dense_answers(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* Puts `value`, `id` into the pair (best, next) when it belongs there; earlier ids win ties. */
-static void offer(struct part *p, float value, int32_t id)
+/* Puts (value, id) into the pair (best, next) if it is large enough; earlier ids win ties. */
+static void offer(struct head_part *p, float value, int32_t id)
 {
     if (id < 0)
         return;
@@ -381,13 +383,13 @@ static void offer(struct part *p, float value, int32_t id)
 
 static void merge(const struct head_job *j, size_t r, struct head_row *out)
 {
-    struct part all = {
+    struct head_part all = {
         .max = -INFINITY, .id = -1, .best_id = -1, .next_id = -1, .target = -INFINITY};
-    const struct part *parts = j->parts + r * j->chunks;
+    const struct head_part *parts = j->parts + r * j->chunks;
     for (size_t c = 0; c < j->chunks; c++)
         all.max = parts[c].max > all.max ? parts[c].max : all.max;
     for (size_t c = 0; c < j->chunks; c++) {
-        const struct part *p = &parts[c];
+        const struct head_part *p = &parts[c];
         all.bad |= p->bad;
         offer(&all, p->best, p->best_id);
         offer(&all, p->next, p->next_id);
@@ -420,7 +422,7 @@ static void merge(const struct head_job *j, size_t r, struct head_row *out)
 /* sum p (l - l') - (lse - lse'). */
 static float divergence(const struct head_job *j, size_t r)
 {
-    const struct part *p = j->parts + r * j->chunks;
+    const struct head_part *p = j->parts + r * j->chunks;
     const struct contrast *c = j->contrasts + r * j->chunks;
     double sum = 0, was = 0, cross = 0;
     float max = -INFINITY, was_max = -INFINITY;
@@ -435,7 +437,7 @@ static float divergence(const struct head_job *j, size_t r)
         was += c[i].max > -INFINITY ? exp((double)c[i].max - was_max) * c[i].sum : 0;
     }
     double d = cross / sum - (max + log(sum)) + (was_max + log(was));
-    return (float)(d > 0 ? d : 0 * d); /* rounding can lead below 0; a NaN stays one */
+    return (float)(d > 0 ? d : 0 * d); /* rounding may give a value below 0; NaN stays NaN */
 }
 
 void OWN_CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
@@ -453,7 +455,7 @@ void OWN_CPU(head)(struct backend *b, const struct mat *w, const act *x, const a
         packed_all(R, OWN_CPU(packed_bytes)(w, ROWS), OWN_CPU(packed_bytes)(w, R % ROWS));
     j.x_packed = (char *)work + tile_bytes(b, R, j.chunks, q->dense ? 1 + (xu != NULL) : 0);
     j.xu_packed = j.x_packed + packed;
-    j.parts = (struct part *)(void *)(j.xu_packed + packed);
+    j.parts = (struct head_part *)(void *)(j.xu_packed + packed);
     j.contrasts = (struct contrast *)(void *)(j.parts + R * j.chunks);
     pack_x(&j, j.x_packed, x);
     if (xu)

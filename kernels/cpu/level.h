@@ -1,14 +1,14 @@
 /* level.h - one source, several instruction sets.
  *
  * Each file of kernels/cpu is compiled once per instruction set (Makefile, CPU_LEVELS) with
- * -DLEVEL=x and -DISA="kernels/cpu/vectors/isa_x.h"; CPU(name) gives every function the level's
- * own name, and kernels/ops.c picks the best table at run time. Vectors are the compiler's: LANES
- * floats fill one register, and a matrix tile is TILE_ROWS x 2 registers of sums, which just fits
+ * -DLEVEL=x and -DISA="kernels/cpu/vectors/isa_x.h". CPU(name) puts the level into the name of a
+ * function, and kernels/ops.c picks the best table at run time. Vectors are those of the compiler:
+ * LANES floats fill one register. A matrix tile is TILE_ROWS x 2 registers of sums, which just fits
  * the register file.
  *
- * A level may be products only (amx.h): it has the vectors, the layouts and all other operations of
- * LEVEL, and its own functions are OWN_CPU(name). For the others OWN_CPU() is CPU(), and the dense
- * products of attention (DENSE) are attention's own.
+ * A level may have products only (amx_tiles.h). It takes the vectors, the layouts and all other
+ * operations from LEVEL, and its own functions are OWN_CPU(name). In all other levels OWN_CPU() is
+ * CPU(), and attention multiplies by its own code (DENSE).
  */
 #ifndef KERNELS_CPU_LEVEL_H
 #define KERNELS_CPU_LEVEL_H
@@ -24,7 +24,7 @@
 #endif
 #define OWN_CPU(name) CPU_NAME(OWN, name)
 
-/* n rounded up. */
+/* n rounded up to a multiple. */
 INLINE size_t up(size_t n, size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 INLINE double sum_lanes(vecd v)
@@ -35,7 +35,7 @@ INLINE double sum_lanes(vecd v)
     return s;
 }
 
-/* 1 when a lane of the mask is set. */
+/* 1 if any lane of the mask is set. */
 INLINE int any_of(veci mask)
 {
     uint64_t words[LANES / 2], any = 0;
@@ -45,7 +45,7 @@ INLINE int any_of(veci mask)
     return any != 0;
 }
 
-/* e^x within 2 ulp for x in [-87, 88]; 0 below -88.1, as softmax wants; NaN stays NaN.
+/* e^x within 2 ulp for x in [-87, 88]; 0 below -88.1, as softmax needs; NaN stays NaN.
  * n = round(x / ln 2), e^x = 2^n e^r with |r| <= ln2/2 and a polynomial for e^r (Cephes expf,
  * Moshier 1984). At the lower end n = -127 and 2^n is made of zero bits. */
 INLINE vec vexp(vec x)

@@ -1,4 +1,4 @@
-/* matmul.c - matrix products: rows of activations by packed weights (format.h).
+/* matmul.c - matrix products: rows of activations by packed weights (cpu_format.h).
  *
  *              panels of W0 | of W1 | of W2
  *             +----+----+----+----+----+--
@@ -7,19 +7,19 @@
  *           2 |  2 |  5 |  8 | 11 | 14 |         owns a run of cells in the order of their numbers,
  *             +----+----+----+----+----+--       so a panel stays in its cache for all blocks.
  *
- * Few rows: a thread reads its own part of the weights as one stream. Many rows: a panel and a
- * block come from the caches, and the tile runs at the speed of the arithmetic. A cell's numbers do
- * not depend on who computes it.
+ * With few rows, a thread reads its own part of the weights as one stream. With many rows, panels
+ * and blocks come from the caches, and the tile runs at the speed of the arithmetic. The numbers of
+ * a cell do not depend on the thread that computes it.
  */
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/format/cpu_format.h"
 #include "kernels/cpu/outputs.h"
 #include "kernels/host.h"
 
-struct call {
+struct matmul_call {
     const struct format *format;
     const struct product *products;
-    const struct mat *up; /* products[0] is its gate; or NULL */
+    const struct mat *up; /* with products[0] as its gate; or NULL */
     const float *x;
     char *blocks;
     size_t T, K, n_blocks, block_bytes, panel_bytes;
@@ -27,24 +27,24 @@ struct call {
 
 static size_t panels(size_t n) { return (n + PANEL - 1) / PANEL; }
 
-static struct call call_of(const struct mat *w, const float *x, size_t T, void *work)
+static struct matmul_call call_of(const struct mat *w, const float *x, size_t T, void *work)
 {
     const struct format *f = CPU(format_of)(w->dtype);
-    return (struct call){.format = f,
-                         .x = x,
-                         .blocks = work,
-                         .T = T,
-                         .K = w->cols,
-                         .n_blocks = (T + TILE_ROWS - 1) / TILE_ROWS,
-                         .block_bytes = f->block_bytes(w->cols),
-                         .panel_bytes = f->panel_bytes(w->cols)};
+    return (struct matmul_call){.format = f,
+                                .x = x,
+                                .blocks = work,
+                                .T = T,
+                                .K = w->cols,
+                                .n_blocks = (T + TILE_ROWS - 1) / TILE_ROWS,
+                                .block_bytes = f->block_bytes(w->cols),
+                                .panel_bytes = f->panel_bytes(w->cols)};
 }
 
 static size_t rows_bytes(size_t T, size_t K) { return memory_rounded(T * K * sizeof(float)); }
 
-/* The same of rows that may have to be normalized, in work before the blocks. */
-static struct call call_in(struct backend *b, const struct mat *w, struct input in, size_t T,
-                           void *work)
+/* The same for rows that may need normalizing; they go into work before the blocks. */
+static struct matmul_call call_in(struct backend *b, const struct mat *w, struct input in, size_t T,
+                                  void *work)
 {
     const float *x = in.x;
     if (in.gain) {
@@ -54,13 +54,16 @@ static struct call call_in(struct backend *b, const struct mat *w, struct input 
     return call_of(w, x, T, (char *)work + rows_bytes(T, w->cols));
 }
 
-/* First row of a block: blocks differ by at most one row. */
-static size_t row_of(const struct call *c, size_t block) { return c->T * block / c->n_blocks; }
+/* The first row of a block; blocks differ by at most one row. */
+static size_t row_of(const struct matmul_call *c, size_t block)
+{
+    return c->T * block / c->n_blocks;
+}
 
 static void pack_blocks(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct call *c = ctx;
+    const struct matmul_call *c = ctx;
     for (size_t i = begin; i < end; i++) {
         size_t row = row_of(c, i);
         c->format->pack_rows(c->blocks + i * c->block_bytes, c->x + row * c->K, c->K,
@@ -68,10 +71,10 @@ static void pack_blocks(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* What the tile (panel, block) fetches ahead. One block, or so many that the weights hardly count:
- * a little further down the stream. Else its share of the next panel, so that memory works while
- * the later blocks meet a panel that is already near. */
-static struct ahead next_of(const struct call *c, const char *panel, size_t block)
+/* The memory that tile (panel, block) prefetches. With one block, or so many that weights hardly
+ * count: a place further down the stream. Otherwise its share of the next panel, so that memory is
+ * busy while later blocks use a panel that is already in the cache. */
+static struct ahead next_of(const struct matmul_call *c, const char *panel, size_t block)
 {
     enum { FEW = 8 };
     if (c->n_blocks == 1 || c->n_blocks > FEW)
@@ -80,7 +83,7 @@ static struct ahead next_of(const struct call *c, const char *panel, size_t bloc
     return (struct ahead){panel + c->panel_bytes + block * share, share};
 }
 
-static void multiply(float *sums, const struct call *c, const struct mat *w, size_t panel,
+static void multiply(float *sums, const struct matmul_call *c, const struct mat *w, size_t panel,
                      size_t block)
 {
     const char *data = (const char *)w->data + panel * c->panel_bytes;
@@ -89,7 +92,8 @@ static void multiply(float *sums, const struct call *c, const struct mat *w, siz
                     next_of(c, data, block));
 }
 
-static void one_tile(const struct call *c, const struct product *p, size_t panel, size_t block)
+static void one_tile(const struct matmul_call *c, const struct product *p, size_t panel,
+                     size_t block)
 {
     _Alignas(64) float sums[TILE_ROWS * PANEL], up[TILE_ROWS * PANEL];
     size_t row = row_of(c, block), rows = row_of(c, block + 1) - row, N = p->w->rows;
@@ -107,7 +111,7 @@ static void one_tile(const struct call *c, const struct product *p, size_t panel
 static void tiles(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct call *c = ctx;
+    const struct matmul_call *c = ctx;
     for (size_t i = begin; i < end; i++) {
         const struct product *p = c->products;
         size_t panel = i / c->n_blocks;
@@ -117,7 +121,7 @@ static void tiles(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-static void run(struct backend *b, struct call *c, size_t all_panels)
+static void run(struct backend *b, struct matmul_call *c, size_t all_panels)
 {
     size_t rows = c->T / c->n_blocks;
     pool_run(b->pool, c->n_blocks, grain(rows * c->K), pack_blocks, c);
@@ -127,7 +131,7 @@ static void run(struct backend *b, struct call *c, size_t all_panels)
 void CPU(matmul)(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
                  void *work)
 {
-    struct call c = call_in(b, p[0].w, in, T, work);
+    struct matmul_call c = call_in(b, p[0].w, in, T, work);
     size_t all = 0;
     c.products = p;
     for (size_t i = 0; i < n; i++)
@@ -140,7 +144,7 @@ void CPU(gated)(struct backend *b, act *y, struct input in, const struct mat *ga
                 const struct mat *up, size_t T, void *work)
 {
     struct product p = {gate, y, 0};
-    struct call c = call_in(b, gate, in, T, work);
+    struct matmul_call c = call_in(b, gate, in, T, work);
     c.products = &p;
     c.up = up;
     if (T)
@@ -171,14 +175,14 @@ size_t CPU(packed_bytes)(const struct mat *w, size_t T)
 
 void CPU(pack_rows)(void *packed, const float *x, const struct mat *w, size_t T)
 {
-    struct call c = call_of(w, x, T, packed);
+    struct matmul_call c = call_of(w, x, T, packed);
     pack_blocks(&c, 0, c.n_blocks, 0);
 }
 
 void CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *w, size_t T,
                          size_t first, size_t n)
 {
-    struct call c = call_of(w, NULL, T, packed);
+    struct matmul_call c = call_of(w, NULL, T, packed);
     _Alignas(64) float sums[TILE_ROWS * PANEL];
     for (size_t j = 0; j < n; j += PANEL)
         for (size_t i = 0; i < c.n_blocks; i++) {

@@ -1,5 +1,5 @@
-/* noise.h - which of LANES ids may win the race for the best logit + T * Gumbel noise, without
- * computing the noise of those that cannot. */
+/* noise.h - finds which of LANES ids may still have the best logit + T * Gumbel noise, so that the
+ * noise of the others need not be computed. */
 #ifndef KERNELS_CPU_NOISE_H
 #define KERNELS_CPU_NOISE_H
 
@@ -7,8 +7,8 @@
 
 #include "kernels/cpu/level.h"
 
-/* The state of Philox: four words, each in the lower halves of its lanes; what is above
- * is never read. */
+/* The state of Philox: four words, each in the lower halves of its lanes; the upper halves are
+ * never read. */
 struct philox {
     vecw c0, c1, c2, c3;
 };
@@ -40,19 +40,19 @@ INLINE vecu rng_lanes(uint64_t seed, uint64_t a, uint32_t b)
     return (vecu)((even.c1 & 0xffffffffu) | odd.c1 << 32);
 }
 
-/* A bar for scores l + T * noise: below it for certain, or to be computed. */
+/* A lower bar for scores l + T * noise: an id whose score is certainly below it is skipped. */
 struct bar {
     float best, per_t, margin;
 };
 
 INLINE struct bar bar_at(double best, double temperature)
 {
-    /* four roundings of `best` to float, and the errors of exp and of what leads to it */
+    /* covers four roundings of `best` to float, and the errors of exp and its argument */
     double margin = 1e-3 + 0x1p-22 * fabs(best) / temperature;
     return (struct bar){(float)best, (float)(1 / temperature), (float)margin};
 }
 
-/* All ones where l - T log(-log u) > best is possible, with h the upper bits of u. That is
+/* All ones where l - T log(-log u) > best is possible; h: the upper bits of u. The condition is
  * -log u < e^((l - best) / T) = a, and -log u >= 1 - u >= (2^32 - 1 - h) / 2^32. The last term of
  * `a` lets the very largest u pass at any l. */
 INLINE veci may_win(const struct bar *bar, vec l, vecu h)

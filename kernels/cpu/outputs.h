@@ -1,4 +1,4 @@
-/* outputs.h - what becomes of the sums of a product. */
+/* outputs.h - stores the sums of a product. */
 #ifndef KERNELS_CPU_OUTPUTS_H
 #define KERNELS_CPU_OUTPUTS_H
 

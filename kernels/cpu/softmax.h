@@ -22,8 +22,8 @@ INLINE float max_of(const float *x, size_t n)
     return best;
 }
 
-/* x[n] = softmax(scale * x), sum in double; all zeros when every score is -inf. x must be readable
- * and writable to the next multiple of LANES. */
+/* x[n] = softmax(scale * x), summed in double; all zeros if every score is -inf. x must be readable
+ * and writable up to the next multiple of LANES. */
 INLINE void softmax_row(float *x, size_t n, float scale)
 {
     float max = max_of(x, n);

@@ -1,12 +1,12 @@
-/* tile.h - c (+)= a m for up to TILE_ROWS rows and PANEL columns that lie anywhere, in registers.
- * An element is a word: a float, or a pair of bf16 that belong to an even k and the next. */
+/* tile.h - c (+)= a m in registers, for up to TILE_ROWS rows and PANEL columns with any strides. An
+ * element is a word: a float, or a pair of bf16 of an even k and the next. */
 #ifndef KERNELS_CPU_TILE_H
 #define KERNELS_CPU_TILE_H
 
 #include "kernels/cpu/level.h"
 
-/* Where a tile reads and writes: a(i,k) = a[i*a_row + k*a_k], m(k, j) = m[k*m_k + j],
- * c(i, j) = c[i*ldc + j] for j < cols <= PANEL. m must be readable PANEL wide. */
+/* The places that a tile reads and writes: a(i, k) = a[i*a_row + k*a_k], m(k, j) = m[k*m_k + j],
+ * c(i, j) = c[i*ldc + j] for j < cols <= PANEL. Rows of m must be readable for PANEL columns. */
 struct tile {
     const void *a; /* words */
     size_t a_row, a_k;

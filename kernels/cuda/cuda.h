@@ -1,11 +1,12 @@
-/* cuda.h - what the rooms of this folder offer each other, and the one door to the outside. Each
- * function named after an operation is that operation of kernels/ops.h, which documents it. C
- * linkage, so that C and CUDA C can meet here.
+/* cuda.h - functions that the folders of kernels/cuda share, and the one entry point of the shared
+ * object. A function with the name of a slot of kernels/ops.h, mixing.h or train.h does what that
+ * slot defines. C linkage, because both C and CUDA C++ call them.
  */
 #ifndef KERNELS_CUDA_CUDA_H
 #define KERNELS_CUDA_CUDA_H
 
 #include "kernels/advance.h"
+#include "kernels/mixing.h"
 #include "kernels/ops.h"
 #include "kernels/reuse.h"
 #include "kernels/train.h"
@@ -14,9 +15,9 @@
 extern "C" {
 #endif
 
-/* The door: the only symbol that the shared object shows. Fills b->ops, device, name, address and
- * level for device `index` (-1: the best one that is not busy). -1: EXIT_NO_DEVICE and why: no
- * driver, a driver too old, no device, none that this object has code for. */
+/* The entry point: the only symbol that the shared object exports. Fills b->ops, device, name,
+ * address and level for device `index` (-1: the best that is not busy). -1: EXIT_NO_DEVICE with the
+ * reason: no driver, a driver too old, no device, or none that this build has code for. */
 int crossover_cuda_open(struct backend *b, int index, struct err *e);
 extern const struct ops cuda_ops;
 
@@ -64,24 +65,24 @@ void cuda_rope_table(struct backend *b, float *table, const int32_t *pos, const 
                      size_t T, size_t E);
 void cuda_rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
                   size_t T, size_t D, double eps);
-/* What is left of qkv when its products were made by others: q and k are rotated, k and v put into
- * the cache. The products lie in rows of `act`, ld values apart. q NULL: in a->q. k and v NULL: in
- * the cache (a->slot NULL and a->to.dtype the activations' own). */
+/* The part of qkv after the products, where others made them: rotates q and k, and stores k and v
+ * in the cache. Products are rows of `act`, ld values apart. q NULL: they are in a->q. k and v
+ * NULL: they are in the cache (a->slot NULL, and a->to.dtype is the activations' format). */
 struct qkv_made {
     const act *q, *k, *v;
     size_t ld;
 };
 void cuda_rotate_store(struct backend *b, const struct qkv *a, const struct qkv_made *m, size_t T);
 void cuda_swiglu(struct backend *b, act *y, const act *gate, const act *up, size_t n);
-/* y[T, F] = silu(gate) * up, both [T, F] with row stride ld. */
+/* y[T, F] = silu(gate) * up; gate and up [T, F] with row stride ld. */
 void cuda_swiglu_rows(struct backend *b, act *y, const act *gate, const act *up, size_t ld,
                       size_t T, size_t F);
 
-/* heads.cu: what is left of qkv behind three products when there are biases or norms of heads.
- * k, v: [T, K*E] of `act`, apart from the cache. */
+/* heads.cu: the part of qkv after three products where there are biases or norms of heads. k, v:
+ * [T, K*E] of `act`, not in the cache. */
 void cuda_head_rows(struct backend *b, const struct qkv *a, const act *k, const act *v, size_t T);
 
-/* product.cu; the kernels that it chooses from are in product.h */
+/* product.cu; product.h has the kernels that it chooses from */
 void cuda_qkv(struct backend *b, const struct qkv *a, size_t T, void *work);
 size_t cuda_qkv_work(const struct backend *b, size_t T, size_t D, size_t heads, size_t kv_heads,
                      size_t head_dim, int steps);
@@ -90,7 +91,7 @@ void cuda_matmul(struct backend *b, const struct product *p, size_t n, struct in
 void cuda_gated(struct backend *b, act *y, struct input in, const struct mat *gate,
                 const struct mat *up, size_t T, void *work);
 size_t cuda_matmul_work(const struct backend *b, size_t T, size_t K, size_t N);
-/* y[T, n] (fp32, row stride n) = x[T, K] times rows first..first+n of W: the head's product. work:
+/* y[T, n] (fp32, row stride n) = x[T, K] times rows first..first+n of W, for the head. work:
  * matmul_work(T, K, n). */
 void cuda_logits(struct backend *b, float *y, const struct mat *w, size_t first, size_t n,
                  const act *x, size_t T, void *work);

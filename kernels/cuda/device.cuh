@@ -1,7 +1,7 @@
-/* device.cuh - what every kernel needs: bf16 and fp16 values, reductions over a warp and a block.
+/* device.cuh - basics of every kernel: bf16 and fp16 values, reductions over a warp and a block.
  *
- * PLATFORM is kernels/cuda/nvidia.cuh, or in the tests' host build tests/emulate/emulate.cuh. All
- * reductions have a fixed order, so a pass repeats bit for bit.
+ * PLATFORM is kernels/cuda/nvidia.cuh, or tests/emulate/emulate.cuh when the tests compile kernels
+ * for the host. All reductions have a fixed order, so a pass repeats bit for bit.
  */
 #ifndef KERNELS_CUDA_DEVICE_CUH
 #define KERNELS_CUDA_DEVICE_CUH
@@ -37,7 +37,7 @@ DEVICE uint16_t bf16_of(float x)
     return (uint16_t)bf16_pair(x, 0.0f);
 }
 
-/* One activation, in either format: kernels are templates over A = float or uint16_t (bf16). */
+/* One activation in either format: kernels are templates over A = float or uint16_t (bf16). */
 DEVICE float act_float(float x)
 {
     return x;
@@ -58,8 +58,8 @@ DEVICE void act_put(uint16_t *to, float x)
     *to = bf16_of(x);
 }
 
-/* x as it is after being kept as an A. */
-/* A value kept as fp16; uint16_t alone is bf16. */
+/* x as it is after being stored as an A. */
+/* A value stored as fp16; a plain uint16_t is bf16. */
 struct half16 {
     uint16_t bits;
 };
@@ -86,8 +86,8 @@ DEVICE float warp_max(float x)
     return warp_fold(x, [](float a, float b) { return fmaxf(a, b); });
 }
 
-/* Sum over the block, for every thread; shared: blockDim.x / 32 floats that nobody uses before the
- * next barrier after it. blockDim.x is a multiple of 32, at most 1024. */
+/* Sum over the block, returned to every thread. shared: blockDim.x / 32 floats that no thread uses
+ * before the next barrier. blockDim.x is a multiple of 32, at most 1024. */
 DEVICE float block_sum(float x, float *shared)
 {
     unsigned warps = blockDim.x / WARP;
@@ -101,8 +101,8 @@ DEVICE float block_sum(float x, float *shared)
     return sum;
 }
 
-/* How many threads of the block below this one say yes; *all: how many of all do. shared as for
- * block_sum. */
+/* The number of threads below this one in the block with yes; *all: the number in the whole block.
+ * shared: as for block_sum. */
 DEVICE int block_below(bool yes, int *all, int *shared)
 {
     unsigned votes = __ballot_sync(EVERY_LANE, yes), lane = threadIdx.x % WARP;

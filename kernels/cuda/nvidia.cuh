@@ -1,12 +1,12 @@
-/* nvidia.cuh - the words of the machine: everything that kernels/cuda says to a GPU beyond plain
- * CUDA C++. The tests compile the same kernels for the host with another file in its place, which
- * gives the same words a meaning on the CPU (tests/emulate/emulate.cuh; the Makefile's PLATFORM).
+/* nvidia.cuh - machine functions: everything in kernels/cuda beyond plain CUDA C++. The tests
+ * compile the same kernels for the host with another file in its place, which implements the same
+ * functions on the CPU (tests/emulate/emulate.cuh; PLATFORM in the Makefile).
  *
- * Rules that this needs:
+ * Rules for all kernels, so that this works:
  *   - shared memory is dynamic and named by SHARED; there are no __shared__ variables;
- *   - threads of a warp do not run in step: what one lane writes to memory another sees only after
- *     __syncwarp() or __syncthreads();
- *   - a kernel is started by launch() of runtime.h alone.
+ *   - threads of a warp do not run in step: a lane sees what another lane wrote to memory only
+ *     after __syncwarp() or __syncthreads();
+ *   - only launch() of runtime.h starts a kernel.
  */
 #ifndef KERNELS_CUDA_NVIDIA_CUH
 #define KERNELS_CUDA_NVIDIA_CUH
@@ -20,22 +20,21 @@
 
 #define DEVICE static __device__ __forceinline__
 
-enum { SHARED_UNASKED = 48 << 10 }; /* bytes that any kernel may have; more it must opt into */
-/* Percent of an SM's memory that kernels want as shared memory, all the same (allow_shared): 132 of
- * 228 KB on Hopper. Loads on their way hold lines of what remains, the first cache, and with all of
- * it as shared memory those are too few (H100, 8B, decoding: 59 % of the memory's rate in place of
- * 84 %). */
+enum { SHARED_UNASKED = 48 << 10 }; /* bytes that any kernel may use; a kernel must opt into more */
+/* Percent of an SM's memory that all kernels ask for as shared memory (allow_shared): 132 of 228 KB
+ * on Hopper. Loads in flight occupy lines of the rest, the first cache. With all of it as shared
+ * memory these lines are too few (H100, 8B, decoding: 59 % of the memory rate, not 84 %). */
 enum { SHARED_PART = 58, SHARED_ALL = 100 };
 
-/* type *name = the dynamic shared memory of the block, 128-byte aligned. Once in a kernel. */
+/* type *name = the dynamic shared memory of the block, 128-byte aligned. Use it once per kernel. */
 #define SHARED(type, name)                                                                      \
     extern __shared__ __align__(128) unsigned char shared_bytes[];                              \
     type *name = reinterpret_cast<type *>(shared_bytes)
 
-/* ---- one kernel after the other (programmatic dependent launch, sm_90) ---- */
+/* ---- overlap with the next kernel (programmatic dependent launch, sm_90) ---- */
 
-/* Until here a kernel may touch nothing but weights: what earlier kernels wrote is there, and what
- * they read may be overwritten, only after it. Every thread of every kernel calls it. */
+/* Before this call a kernel may read only weights: only behind it are outputs of earlier kernels
+ * complete, and their inputs free to overwrite. Every thread of every kernel calls it. */
 DEVICE void wait_for_inputs(void)
 {
 #if __CUDA_ARCH__ >= 900
@@ -43,7 +42,7 @@ DEVICE void wait_for_inputs(void)
 #endif
 }
 
-/* From here on the next kernel may be brought up, as far as there is room. */
+/* From this call on the next kernel may be started, where there is room. */
 DEVICE void let_next_start(void)
 {
 #if __CUDA_ARCH__ >= 900
@@ -51,10 +50,10 @@ DEVICE void let_next_start(void)
 #endif
 }
 
-/* Lets a kernel have so much shared memory. Never less than before: a record may hold launches of
- * it that want more than this one. With `overlap` all kernels want the same division of an SM
- * between shared memory and first cache: to change it an SM must run empty, and then no kernel is
- * brought up beside the one ahead. */
+/* Lets a kernel use so much shared memory. The limit never shrinks, because a recorded graph may
+ * hold launches that need more. With `overlap` all kernels use the same division of an SM into
+ * shared memory and first cache: an SM must be empty to change it, and then no kernel could start
+ * beside the one before. */
 template <class... P>
 cudaError_t allow_shared(void (*kernel)(P...), size_t shared, bool overlap, int part)
 {
@@ -70,9 +69,9 @@ cudaError_t allow_shared(void (*kernel)(P...), size_t shared, bool overlap, int 
     return status;
 }
 
-/* kernel<<<grid, block, shared, stream>>>(args...). With `overlap` it is brought up as soon as the
- * kernel ahead lets it (sm_90). Graphs can hold that since CUDA 12.3; a build with an older one
- * goes without. */
+/* kernel<<<grid, block, shared, stream>>>(args...). With `overlap` it starts as soon as the kernel
+ * before allows it (sm_90). Graphs support this since CUDA 12.3; a build with an older version runs
+ * without. */
 template <class... P, class... A>
 cudaError_t start_kernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
                          cudaStream_t stream, bool overlap, int part, A... args)
@@ -97,8 +96,8 @@ cudaError_t start_kernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t sha
     return status != cudaSuccess ? status : cudaLaunchKernelEx(&config, kernel, args...);
 }
 
-/* While one of these lives the host is at `name`: a profiler shows that (NVTX, which does nothing
- * without one). */
+/* While this object lives, a profiler shows the host at `name` (NVTX; without a profiler it does
+ * nothing). */
 struct range {
 #ifdef NAMED_RANGES
     explicit range(const char *name)
@@ -118,8 +117,8 @@ struct range {
 
 /* ---- memory ---- */
 
-/* Of the host: p[bytes] of a segment are somebody's, or nobody's, for what comes later on the
- * stream. A GPU does not want to know; the tests' host build then knows what a kernel may touch. */
+/* Host function: marks p[bytes] of a segment as in use, or free, for later work on the stream. A
+ * GPU needs nothing here; the tests' host build then checks the memory that a kernel touches. */
 static inline void block_taken(cudaStream_t, void *, size_t) {}
 static inline void block_given(cudaStream_t, void *, size_t) {}
 
@@ -128,8 +127,8 @@ DEVICE uint32_t shared_address(const void *p)
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-/* 16 bytes that this pass reads once: they shall not push others out of the first cache. The rest
- * of their 256 is wanted next, and the second cache asks for it at once. */
+/* Loads 16 bytes that this pass reads only once, so they should not evict others from the first
+ * cache. The rest of their 256 bytes is needed next; the second cache fetches it at once. */
 DEVICE uint4 load_once(const void *p)
 {
     uint4 v;
@@ -139,8 +138,8 @@ DEVICE uint4 load_once(const void *p)
     return v;
 }
 
-/* The same where `valid`; else zeros, and p is not read. No branch: the loads of a lane can be many
- * in a row. */
+/* The same if `valid`; else zeros, and p is not read. Without a branch, so that a lane can have
+ * many loads in a row. */
 DEVICE uint4 load_once_if(const void *p, bool valid)
 {
     uint4 v = {0, 0, 0, 0};
@@ -151,14 +150,14 @@ DEVICE uint4 load_once_if(const void *p, bool valid)
     return v;
 }
 
-/* Asks for the line at p (any address) to be brought into the second cache. */
+/* Prefetches the line at p (any address) into the second cache. */
 DEVICE void prefetch(const void *p)
 {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 }
 
-/* 16 bytes from global to shared memory on their own time; zeros unless `valid`, and then `from`
- * is not read. Both addresses are multiples of 16. */
+/* Copies 16 bytes from global to shared memory asynchronously; zeros unless `valid`, and then
+ * `from` is not read. Both addresses are multiples of 16. */
 DEVICE void copy_async(void *to, const void *from, bool valid)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
@@ -172,16 +171,17 @@ DEVICE void copy_async_close(void)
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Until at most N of this thread's groups are under way. Others see the data after a barrier. */
+/* Waits until at most N of this thread's groups are in flight. Other threads see the data after a
+ * barrier. */
 template <int N> DEVICE void copy_async_wait(void)
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-/* ---- matrix units: fragments as the PTX manual lays them over the lanes of a warp ---- */
+/* ---- matrix units: fragments in the lane order of the PTX manual ---- */
 
-/* Four 8x8 matrices of 16-bit values; lane i gives the address of row i % 8 of matrix i / 8, a
- * multiple of 16. `_turned` transposes each. */
+/* Loads four 8x8 matrices of 16-bit values. Lane i gives the address of row i % 8 of matrix i / 8,
+ * a multiple of 16. `_turned` transposes each. */
 DEVICE void load_matrices(uint32_t r[4], const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -216,10 +216,10 @@ DEVICE void multiply_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/* ---- lanes together ---- */
+/* ---- operations across lanes ---- */
 
-/* x and that of all other lanes of each WIDTH neighbours under `op`, in every lane: lanes that are
- * WIDTH / 2 apart, then WIDTH / 4 ..., op(own, other). */
+/* Combines x of each group of WIDTH neighbouring lanes with `op`; every lane gets the result.
+ * Steps: lanes WIDTH / 2 apart, then WIDTH / 4 ..., each op(own, other). */
 template <int WIDTH = 32, class T, class Op> DEVICE T warp_fold(T x, Op op)
 {
     for (int step = WIDTH / 2; step > 0; step /= 2)
@@ -229,7 +229,8 @@ template <int WIDTH = 32, class T, class Op> DEVICE T warp_fold(T x, Op op)
 
 /* ---- numbers ---- */
 
-/* Two floats to bf16, to nearest, ties to even: `low` in the lower half. NaN stays NaN. */
+/* Converts two floats to bf16, to nearest, ties to even; `low` goes to the lower half. NaN stays
+ * NaN. */
 DEVICE uint32_t bf16_pair(float low, float high)
 {
     uint32_t r;
@@ -237,7 +238,7 @@ DEVICE uint32_t bf16_pair(float low, float high)
     return r;
 }
 
-/* Each half of `pair` times that of `by`, rounded to bf16; numbers below the normal ones count. */
+/* The product of both halves of `pair` and `by`, each rounded to bf16; subnormal numbers count. */
 DEVICE uint32_t bf16_times(uint32_t pair, uint32_t by)
 {
     uint32_t r;
@@ -245,8 +246,8 @@ DEVICE uint32_t bf16_times(uint32_t pair, uint32_t by)
     return r;
 }
 
-/* Four of the eight bytes low0..low3, high0..high3, each named by a digit of `which`; with 8 more,
- * eight times the upper bit of that byte. */
+/* Picks four of the eight bytes low0..low3, high0..high3; each digit of `which` names one. A digit
+ * plus 8 gives eight copies of that byte's top bit. */
 DEVICE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t which)
 {
     uint32_t r;

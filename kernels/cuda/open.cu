@@ -1,9 +1,8 @@
-/* open.cu - which device, whether it can be used, what it can do, and the parts of the back end on
- * it, made at open and given back in the opposite order at close.
+/* open.cu - chooses a device, checks that it can be used, reads its abilities, and makes the parts
+ * of the back end on it. They are made at open and freed in the opposite order at close.
  *
- * Until a device has done something, its absence, its age or another process on it are ordinary
- * answers (69, the CPU may do instead). Afterwards every failure but a want of memory ends the
- * process (runtime.h).
+ * Until a device has done any work, a missing, old or busy device is an ordinary answer (69; the
+ * CPU may be used). Afterwards every failure except lack of memory ends the process (runtime.h).
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -22,15 +21,15 @@
 
 /* ---- which device ---- */
 
-/* Never started, only asked about: where this has code for a device, every kernel has, for all
- * files are compiled for the same list. */
+/* Never launched. All files are compiled for the same list of architectures, so if the object has
+ * code for this kernel on a device, it has code for all kernels. */
 static __global__ void probe(void)
 {
     wait_for_inputs();
     let_next_start();
 }
 
-/* Errors that say only that a device cannot be used by us, here, now. */
+/* Errors that only mean that this process cannot use the device now. */
 static int is_refusal(cudaError_t status)
 {
     switch (status) {
@@ -43,7 +42,7 @@ static int is_refusal(cudaError_t status)
     case cudaErrorNoDevice:
     case cudaErrorInvalidDevice:
     case cudaErrorNoKernelImageForDevice:
-    case cudaErrorOperatingSystem: /* no right to /dev/nvidia* */
+    case cudaErrorOperatingSystem: /* no permission for /dev/nvidia* */
     case cudaErrorSystemNotReady:
     case cudaErrorSystemDriverMismatch:
     case cudaErrorCompatNotSupportedOnDevice: return 1;
@@ -58,7 +57,7 @@ static int attribute(enum cudaDeviceAttr name, int index)
     return value;
 }
 
-/* Why device `index` cannot be used. */
+/* Reports why device `index` cannot be used. */
 static int refuse(cudaError_t status, const char *call, int index, struct err *e)
 {
     (void)cudaGetLastError();
@@ -118,14 +117,14 @@ static int count_devices(int *n, struct err *e)
     return refuse_all(status, e);
 }
 
-/* Makes `index` the device of this thread, and sees whether it can be worked with. -1: no, *e. */
+/* Makes `index` the device of this thread, and checks that it works. -1: it does not; *e. */
 static int try_device(int index, struct err *e)
 {
     struct cudaFuncAttributes unused;
     const char *call = "cudaSetDevice";
     cudaError_t status = cudaSetDevice(index);
     if (status == cudaSuccess) {
-        call = "cudaFree"; /* of nothing: before CUDA 12 this is what brings the device up */
+        call = "cudaFree"; /* frees nothing; before CUDA 12 this call starts the device */
         status = cudaFree(NULL);
     }
     if (status == cudaSuccess) {
@@ -146,7 +145,7 @@ static struct cudaDeviceProp properties(int index)
     return p;
 }
 
-/* 1 when others hold more than a tenth of the memory of this thread's device. */
+/* 1 if other processes hold more than a tenth of the memory of this thread's device. */
 static int is_busy(void)
 {
     size_t available, total;
@@ -154,7 +153,7 @@ static int is_busy(void)
     return available < total / 10 * 9;
 }
 
-/* The device with the most memory, of equals the first, that is not among those `passed`. */
+/* The device with the most memory that is not in `passed`; among equals the first. */
 static int largest(int n, const unsigned char *passed)
 {
     int best = -1;
@@ -169,8 +168,8 @@ static int largest(int n, const unsigned char *passed)
     return best;
 }
 
-/* Makes the largest idle device that can be used the one of this thread, or the largest busy one
- * where all are. Its index, or -1: *e has the reason of the largest. */
+/* Makes the largest usable idle device the device of this thread, or the largest busy one if all
+ * are busy. Returns its index, or -1: *e has the reason of the largest. */
 static int choose_device(int n, struct err *e)
 {
     unsigned char passed[256];
@@ -201,7 +200,7 @@ static void describe(struct backend *b, int index)
     d->minor = attribute(cudaDevAttrComputeCapabilityMinor, index);
     d->sms = attribute(cudaDevAttrMultiProcessorCount, index);
     d->shared_max = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index);
-    /* Records learned to hold such launches in 12.3. */
+    /* graphs can hold such launches since 12.3 */
     d->overlap = d->major >= 9 && CUDART_VERSION >= 12030 && driver >= 12030;
     snprintf(b->name, sizeof b->name, "%.63s", properties(index).name);
     snprintf(b->level, sizeof b->level, "sm_%d%d", d->major, d->minor);
@@ -210,12 +209,12 @@ static void describe(struct backend *b, int index)
         *c = (char)tolower((unsigned char)*c);
 }
 
-/* Watched from here on: before, a driver may have had code to compile, which can take minutes. */
+/* The watchdog starts here: before, a driver may compile code, which can take minutes. */
 static void open_parts(struct backend *b, int patience)
 {
     struct device *d = device_of(b);
-    d->watch = watch_new(patience);
-    watch_start(d->watch);
+    d->watch = watchdog_new(patience);
+    watchdog_start(d->watch);
     CHECK(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking));
     d->segments = alloc_open(b);
     transfer_open(b);
@@ -224,11 +223,11 @@ static void open_parts(struct backend *b, int patience)
     gemm_open(b);
 }
 
-/* The linker keeps all other symbols of the object to itself. */
+/* The linker hides all other symbols of the object. */
 __attribute__((visibility("default"))) int crossover_cuda_open(struct backend *b, int index,
                                                                struct err *e)
 {
-    int n, patience = watch_seconds(getenv("CROSSOVER_WATCHDOG_S"));
+    int n, patience = watchdog_seconds(getenv("CROSSOVER_WATCHDOG_S"));
     err_share(b->witness);
     if (patience < 0)
         return err_set(e, EXIT_BAD_USAGE, "CROSSOVER_WATCHDOG_S: expected seconds (0: never), got "
@@ -257,7 +256,7 @@ void cuda_close(struct backend *b)
     transfer_close(b);
     segments_delete(d->segments);
     CHECK(cudaStreamDestroy(d->stream));
-    watch_free(d->watch);
+    watchdog_free(d->watch);
     free(d);
     b->device = NULL;
 }

@@ -1,5 +1,5 @@
-/* values.cuh - N consecutive values of fp32 or bf16 as floats: 8 of them in 16-byte accesses, which
- * want an address that is a multiple of 16, or 1 at any address.
+/* values.cuh - N consecutive values of fp32 or bf16 as floats: 8 by 16-byte accesses, at addresses
+ * that are multiples of 16, or 1 at any address.
  */
 #ifndef KERNELS_CUDA_VALUES_CUH
 #define KERNELS_CUDA_VALUES_CUH
@@ -8,7 +8,8 @@
 
 enum { WIDE = 8 };
 
-/* 1: rows of n values, `stride` values of `size` bytes apart, can be read WIDE at a time. */
+/* 1 if rows of n values, `stride` values of `size` bytes apart, can be read WIDE values at a
+ * time. */
 static inline int values_wide(const void *p, size_t n, size_t stride, size_t size)
 {
     return (uintptr_t)p % 16 == 0 && n % WIDE == 0 && stride * size % 16 == 0;

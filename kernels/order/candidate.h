@@ -1,5 +1,5 @@
-/* candidate.h - what an order ranks: the answer to a masked slot. An order is a function of it that
- * is larger the sooner the answer shall become final; of equals the lowest position comes first.
+/* candidate.h - the input of an order: the answer about a masked slot. An order is a function of
+ * it: larger values become final sooner; among equals the lowest position comes first.
  */
 #ifndef KERNELS_ORDER_CANDIDATE_H
 #define KERNELS_ORDER_CANDIDATE_H
@@ -11,8 +11,8 @@
 
 struct candidate {
     const struct head_row *answer;
-    double confidence;  /* exp(log_prob): near 1 floats tie where doubles do not. 0: suppressed */
-    uint64_t seed, key; /* of the draw that an order may make */
+    double confidence;  /* exp(log_prob): near 1, floats tie where doubles differ. 0: suppressed */
+    uint64_t seed, key; /* for an order that draws */
 };
 
 #endif

@@ -1,5 +1,5 @@
-/* confidence.h - the most probable answers first. Source: Nie et al. 2025, "Large Language
- * Diffusion Models", low-confidence remasking; Chang et al. 2022 (MaskGIT). */
+/* confidence.h - the most probable answer first. Source: Nie et al. 2025, "Large Language Diffusion
+ * Models", low-confidence remasking; Chang et al. 2022 (MaskGIT). */
 #ifndef KERNELS_ORDER_CONFIDENCE_H
 #define KERNELS_ORDER_CONFIDENCE_H
 

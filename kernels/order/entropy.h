@@ -1,4 +1,4 @@
-/* entropy.h - the answers first whose distribution over the vocabulary has the least entropy.
+/* entropy.h - first the answer whose distribution over the vocabulary has the least entropy.
  * Source: Ben-Hamu et al. 2025, "Accelerated Sampling from Masked Diffusion Models via Entropy
  * Bounded Unmasking", arXiv 2505.24857. */
 #ifndef KERNELS_ORDER_ENTROPY_H

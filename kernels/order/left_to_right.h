@@ -1,5 +1,5 @@
-/* left_to_right.h - answers in the order of their slots: of equals the lowest position comes first.
- * What an autoregressive model does, with a canvas. */
+/* left_to_right.h - the leftmost slot first: all answers are equal, and among equals the lowest
+ * position comes first. An autoregressive model decodes in this order. */
 #ifndef KERNELS_ORDER_LEFT_TO_RIGHT_H
 #define KERNELS_ORDER_LEFT_TO_RIGHT_H
 

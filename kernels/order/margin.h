@@ -1,5 +1,5 @@
-/* margin.h - the answers first whose token is ahead of the second best by most probability: a slot
- * torn between two tokens waits. Source: Kim et al. 2025, "Train for the Worst, Plan for the Best",
+/* margin.h - first the answer whose token leads the second best by most probability; a slot torn
+ * between two tokens waits. Source: Kim et al. 2025, "Train for the Worst, Plan for the Best",
  * arXiv 2502.06768 (top probability margin). */
 #ifndef KERNELS_ORDER_MARGIN_H
 #define KERNELS_ORDER_MARGIN_H

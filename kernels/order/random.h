@@ -1,4 +1,4 @@
-/* random.h - any answer as soon as any other. Source: Nie et al. 2025, random remasking. */
+/* random.h - a random order. Source: Nie et al. 2025, random remasking. */
 #ifndef KERNELS_ORDER_RANDOM_H
 #define KERNELS_ORDER_RANDOM_H
 

@@ -1,6 +1,6 @@
 /* ref.c - the definition of truth: plain loops over row-major matrices, double sums, one thread.
- * All other back ends are tested against this file, so it is written to be read beside the formulas
- * of ops.h, and nothing in it is made faster at the price of a line.
+ * All other back ends are tested against this file. It is written to be compared with the formulas
+ * of ops.h, and no line is added for speed.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,10 +9,7 @@
 #include "kernels/gumbel.h"
 #include "kernels/host.h"
 #include "kernels/quant.h"
-#include "kernels/ref/mat.h"
-#include "kernels/ref/mixing.h"
-#include "kernels/ref/train.h"
-#include "kernels/ref/wkv.h"
+#include "kernels/ref/ref.h"
 #include "kernels/reuse.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -42,32 +39,7 @@ static void rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row,
         norm_row((float *)y + t * D, from + (row ? (size_t)row[t] : t) * D, gain, D, eps);
 }
 
-static double factor(const struct factor *f, size_t i, size_t k, enum dtype dtype)
-{
-    float x = f->x[i * f->row + k * f->step];
-    return dtype == DTYPE_BF16 ? bf16_float(bf16_of(x)) : x;
-}
-
-static void gemm(struct backend *b, const struct gemm *g, size_t n, void *work)
-{
-    (void)b, (void)work;
-    for (; n > 0; n--, g++)
-        for (size_t i = 0; i < g->M; i++)
-            for (size_t j = 0; j < g->N; j++) {
-                double sum = g->plus ? g->plus[i * g->ldc + j] : 0;
-                for (size_t k = 0; k < g->K; k++)
-                    sum += factor(&g->a, i, k, g->dtype) * factor(&g->b, j, k, g->dtype);
-                g->c[i * g->ldc + j] = (float)sum;
-            }
-}
-
-static size_t gemm_work(const struct backend *b, size_t M, size_t N, size_t K)
-{
-    (void)b, (void)M, (void)N, (void)K;
-    return 0;
-}
-
-/* The rows that a product reads, normalized in `work` where there is a gain. */
+/* The rows that a product reads; with a gain they are normalized into `work`. */
 static const float *rows_of(struct backend *b, struct input in, size_t T, size_t K, float *work)
 {
     if (!in.gain)
@@ -97,7 +69,7 @@ static void matmul(struct backend *b, const struct product *p, size_t n, struct 
         matmul_one(p[i].y, x, p[i].w, T, p[i].add);
 }
 
-/* Normalized rows; then the second factor of a gate, or what qkv wants. */
+/* Floats of normalized rows, and the second factor of a gate or the work of qkv. */
 static size_t matmul_work(const struct backend *b, size_t T, size_t K, size_t N)
 {
     (void)b;
@@ -167,7 +139,7 @@ static int32_t last_seen(const struct attn *a, int32_t pos)
     return (pos / block + 1) * block - 1;
 }
 
-/* And the first: there is none but with a window. */
+/* The first position that a row at `pos` may see; without a window all are seen. */
 static int32_t first_seen(const struct attn *a, int32_t pos)
 {
     return a->window ? pos - (int32_t)a->window + 1 : INT32_MIN;
@@ -201,7 +173,7 @@ static void attend_row(const struct attn *a, const struct attn_seq *s, size_t ro
     }
 }
 
-/* work holds one row of probabilities, in doubles. */
+/* work: one row of probabilities in double. */
 static size_t attention_work(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
                              size_t heads, size_t kv_heads, size_t head_dim, size_t dense)
 {
@@ -237,7 +209,7 @@ static void gated(struct backend *b, act *y, struct input in, const struct mat *
     swiglu(b, y, y, second, T * gate->rows);
 }
 
-/* ---- the head, in the order of the published sampler (github.com/ML-GSAI/LLaDA) ---- */
+/* ---- the head, in the order of LLaDA's published sampler (github.com/ML-GSAI/LLaDA) ---- */
 
 static int listed(const int32_t *ids, size_t n, int32_t id)
 {
@@ -247,7 +219,8 @@ static int listed(const int32_t *ids, size_t n, int32_t id)
     return 0;
 }
 
-/* Fills l[V] with guided logits; returns 1 when a value is not finite. Bans come after that check.
+/* Fills l[V] with guided logits. Returns 1 if a logit is not finite; bans are applied after that
+ * check.
  */
 static int row_logits(const struct mat *w, const float *x, const float *xu,
                       const struct head_query *q, float *l)
@@ -331,17 +304,17 @@ static double log_sum(const struct head_query *q, const float *l, size_t V)
     return max + log(sum);
 }
 
-/* sum p (log p - log p'), with l' in `before`. */
+/* sum p (log p - log p'), with the logits l' in `before`. */
 static double divergence(const struct head_query *q, const float *l, const float *before, size_t V)
 {
     double now = log_sum(q, l, V), was = log_sum(q, before, V), sum = 0;
     for (size_t v = 0; v < V; v++)
         if (!listed(q->quiet, q->n_quiet, (int32_t)v) && l[v] > -INFINITY)
             sum += exp(l[v] - now) * ((l[v] - now) - (before[v] - was));
-    return sum > 0 ? sum : 0 * sum; /* rounding can lead below 0; a NaN stays one */
+    return sum > 0 ? sum : 0 * sum; /* rounding may give a value below 0; NaN stays NaN */
 }
 
-/* A row of logits, and one to compare it with. */
+/* A row of logits, and a row to compare it with. */
 static size_t head_work(const struct backend *b, size_t R, size_t D, size_t V, size_t dense)
 {
     (void)b, (void)R, (void)D, (void)dense;
@@ -367,51 +340,7 @@ static void head(struct backend *b, const struct mat *w, const act *x, const act
     }
 }
 
-const struct ops ops_ref = {
-    .name = "ref",
-    .level = "portable",
-    .depth = 1,
-    .alloc = host_alloc,
-    .free = host_free,
-    .room = host_room,
-    .write = host_copy,
-    .read = host_copy,
-    .copy = host_copy,
-    .clear = host_clear,
-    .mirror = host_mirror,
-    .mirror_free = host_mirror_free,
-    .fetch = host_copy,
-    .run = host_run,
-    .event_record = host_event_record,
-    .event_wait = host_event_wait,
-    .store_open = host_store_open,
-    .store_close = host_store_close,
-    .store_put = host_store_put,
-    .stage = host_store_stage,
-    .arrive = host_store_arrive,
-    .store_rows = host_store_rows,
-    .act_dtype = host_act_dtype,
-    .refuses = refuses,
-    .mat_make = ref_mat_make,
-    .mat_free = ref_mat_free,
-    .mat_bytes = ref_mat_bytes,
-    .embed = ref_embed,
-    .rope_table = rope_table,
-    .qkv = qkv,
-    .qkv_work = host_qkv_work,
-    .attention = attention,
-    .attention_work = attention_work,
-    .matmul = matmul,
-    .gated = gated,
-    .matmul_work = matmul_work,
-    .rmsnorm = rmsnorm,
-    .head = head,
-    .head_work = head_work,
-    .advance_texts = host_advance_texts,
-    .advance_canvases = host_advance_canvases,
-    .choose = host_choose,
-    .settle = host_settle,
-    .sift = host_sift,
+static const struct mixing_ops ref_mixing = {
     .wkv = ref_wkv,
     .wkv_work = ref_wkv_work,
     .wkv_back = ref_wkv_back,
@@ -420,9 +349,29 @@ const struct ops ops_ref = {
     .squash = ref_squash,
     .removal = ref_removal,
     .heads_out = ref_heads_out,
-    .train = &ref_train,
-    .gemm = gemm,
-    .gemm_work = gemm_work,
+};
+
+const struct ops ops_ref = {
+    HOST_OPS,
+    .name = "ref",
+    .level = "portable",
+    .refuses = refuses,
+    .mat_make = ref_mat_make,
+    .mat_free = ref_mat_free,
+    .mat_bytes = ref_mat_bytes,
+    .embed = ref_embed,
+    .rope_table = rope_table,
+    .qkv = qkv,
+    .attention = attention,
+    .attention_work = attention_work,
+    .matmul = matmul,
+    .gated = gated,
+    .matmul_work = matmul_work,
     .rope = rope,
     .swiglu = swiglu,
+    .rmsnorm = rmsnorm,
+    .head = head,
+    .head_work = head_work,
+    .mixing = &ref_mixing,
+    .train = &ref_train,
 };

@@ -1,21 +1,22 @@
-/* credit.h - a token that was the best answer pass after pass is committed sooner. Each pass leaves
- * `decay` of a slot's credits and gives p^power to its best token, whose probability is p; a token
- * with credit c then has the logit l + weight ln(1 + c), and the threshold rule goes by the softmax
- * of those. So a token may be committed that is only the second best of this pass.
+/* credit.h - commits a token sooner when it was the best answer in pass after pass. Each pass keeps
+ * the share `decay` of a slot's credits and adds p^power to the credit of its best token, which has
+ * probability p. A token with credit c then has the logit l + weight ln(1 + c), and the threshold
+ * rule uses the softmax of these logits. So the token that is committed may be only the second best
+ * of this pass.
  *
- * The logits of the two best tokens are all that is known here. With them the softmax is
+ * Only the logits of the two best tokens are known here. With them the softmax is
  *     p_i (1 + c_i)^weight / Z,    Z = 1 + sum over the two of p_i ((1 + c_i)^weight - 1)
- * which is exact when the tokens with credit are among the two. The credits of other tokens are
- * left out: Z is then too small by p_k ((1 + c_k)^weight - 1) for each such token k, and none of
- * them can be committed in this pass. Remembered are the SLOT_KEPT largest credits of a slot.
- * Source: Wang et al. 2025, "CreditDecoding", arXiv 2510.06133; inclusionAI, dInfer
+ * This is exact when all tokens with credit are among the two. Credits of other tokens are left
+ * out: Z is then too small by p_k ((1 + c_k)^weight - 1) for each such token k, and none of them
+ * can be committed in this pass. The SLOT_KEPT largest credits of a slot are remembered. Source:
+ * Wang et al. 2025, "CreditDecoding", arXiv 2510.06133; inclusionAI, dInfer
  * (github.com/inclusionAI/dInfer), CreditThresholdParallelDecoder. */
 #ifndef KERNELS_UNMASK_CREDIT_H
 #define KERNELS_UNMASK_CREDIT_H
 
 #include "kernels/unmask/threshold.h"
 
-/* (1 + credit)^weight; 1 for a token without any. */
+/* (1 + credit)^weight; 1 for a token without credit. */
 HOST_DEVICE double unmask_credit_of(const struct slot_kept *s, int32_t id, double weight)
 {
     for (int i = 0; i < SLOT_KEPT; i++)
@@ -43,7 +44,8 @@ HOST_DEVICE void unmask_credit_give(struct slot_kept *s, int32_t id, double deca
         s->value[at] = (float)((double)s->value[at] + gift);
 }
 
-/* The second best probability by the gap of the logits: as exact as the best one, and no larger. */
+/* The probability of the second best token is computed from the gap of the logits: as exact as the
+ * best one, and never larger. */
 HOST_DEVICE struct reading unmask_credit(const struct head_row *a, struct slot_kept *s,
                                          double weight, double decay, double power)
 {

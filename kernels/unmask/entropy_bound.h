@@ -1,8 +1,8 @@
-/* entropy_bound.h - the longest run of the best answers whose entropies, less the largest of them,
- * sum to no more than the bound: as much dependence between tokens drawn at once may be ignored.
- * The first is always taken.
- * Source: Ben-Hamu et al. 2025, "Accelerated Sampling from Masked Diffusion Models via Entropy
- * Bounded Unmasking", arXiv 2505.24857, equation 8. */
+/* entropy_bound.h - commits the longest run of best answers whose entropies, without the largest of
+ * them, sum to at most the bound. Within the bound, the dependence between tokens drawn at once may
+ * be ignored. The first answer is always committed. Source: Ben-Hamu et al. 2025, "Accelerated
+ * Sampling from Masked Diffusion Models via Entropy Bounded Unmasking", arXiv 2505.24857, equation
+ * 8. */
 #ifndef KERNELS_UNMASK_ENTROPY_BOUND_H
 #define KERNELS_UNMASK_ENTROPY_BOUND_H
 

@@ -1,7 +1,7 @@
-/* factor.h - with confidences c_1, c_2, ... in order: the j best, where j is the longest run whose
- * c_j >= 1 - factor / (j + 1); the first is always taken. factor 1 is the bound under which
- * committing j tokens at once equals committing them one by one.
- * Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, theorem 1 and its factor decoding. */
+/* factor.h - with confidences c_1, c_2, ... in order, commits the j best, where j is the longest
+ * run with c_j >= 1 - factor / (j + 1). The first is always committed. With factor 1, committing j
+ * tokens at once equals committing them one by one. Source: Wu et al. 2025, "Fast-dLLM", arXiv
+ * 2505.22618, theorem 1 and its factor decoding. */
 #ifndef KERNELS_UNMASK_FACTOR_H
 #define KERNELS_UNMASK_FACTOR_H
 

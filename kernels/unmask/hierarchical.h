@@ -1,15 +1,14 @@
-/* hierarchical.h - of each run of neighbouring masks the most confident answer, when it exceeds the
- * lower threshold, and every answer above the upper one: what is committed lies far apart and
- * splits the runs, so an easy block of n slots takes about log n passes. Where not even the best
- * one exceeds the lower threshold it is taken alone.
- * Source: inclusionAI, dInfer, arXiv 2510.08666, hierarchical decoding. */
+/* hierarchical.h - commits in each run of neighbouring masks the most confident answer, if it
+ * exceeds the lower threshold, and every answer above the upper threshold. Committed tokens lie far
+ * apart and split the runs, so an easy block of n slots takes about log n passes. If no answer
+ * exceeds the lower threshold, the best one alone is committed. Source: inclusionAI, dInfer, arXiv
+ * 2510.08666, hierarchical decoding. */
 #ifndef KERNELS_UNMASK_HIERARCHICAL_H
 #define KERNELS_UNMASK_HIERARCHICAL_H
 
 #include "kernels/unmask/offers.h"
 
-/* 1: no answer in the run of masks around answer k is more confident; of equals the first leads.
- */
+/* 1 if no answer in the run of masks around answer k is more confident; among equals the first. */
 HOST_DEVICE int unmask_leads_run(const struct offers *o, size_t k)
 {
     for (size_t i = k; i > 0 && offers_slot(o, i) == offers_slot(o, i - 1) + 1; i--)

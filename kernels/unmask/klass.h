@@ -1,31 +1,31 @@
-/* klass.h - the answers that are sure and stable: their confidence is above `sure`, and for the
- * last `history` passes the distribution at their slot was closer than a bound to that of the pass
- * before, by the divergence of Kullback and Leibler, KL(now || before) in nats. The best one where
- * there is none.
+/* klass.h - commits the answers that are sure and stable. Sure: confidence above `sure`. Stable: in
+ * each of the last `history` passes the divergence KL(now || before) between the distribution at
+ * the slot and that of the pass before, in nats, was below a bound. If there is none, the best
+ * answer is committed.
  *
- * A slot is compared from the second pass of its block on, since before the block the head does not
- * read it; the authors compare it from the second pass of all. They bound the steps of a block,
- * too; here it ends when it is full, as theirs with a step a slot. Draws are left out: compared are
- * the distributions that they come from.
- * Source: Kim et al. 2025, "KLASS: KL-Guided Fast Inference in Masked Diffusion Models",
- * arXiv 2511.05664; github.com/shkim0116/KLASS (conf_threshold, kl_threshold, kl_history_length).
+ * A slot is compared from the second pass of its block on, because the head does not read it
+ * before; the authors compare it from the second pass of all. The authors also limit the steps of a
+ * block. Here a block ends when it is full, as theirs does with one step a slot. Draws do not
+ * count: the distributions behind them are compared. Source: Kim et al. 2025, "KLASS: KL-Guided
+ * Fast Inference in Masked Diffusion Models", arXiv 2511.05664; github.com/shkim0116/KLASS
+ * (conf_threshold, kl_threshold, kl_history_length).
  */
 #ifndef KERNELS_UNMASK_KLASS_H
 #define KERNELS_UNMASK_KLASS_H
 
 #include "kernels/unmask/offers.h"
 
-/* Of a slot: the answer to it in the last pass, counted from 1; the number of the pass behind that
- * one; the passes in a row in which it was stable. */
+/* Memory of a slot: the index of its last answer, from 1; the number of the next pass; the number
+ * of consecutive stable passes. */
 enum { KLASS_ANSWER, KLASS_PASS, KLASS_RUN };
 
-/* The answer that pass number `pass` - 1 gave to a slot; -1: none. */
+/* The answer that pass number `pass` - 1 gave about a slot; -1: none. */
 HOST_DEVICE int32_t unmask_klass_before(const struct slot_kept *s, int32_t pass)
 {
     return s->id[KLASS_PASS] == pass ? s->id[KLASS_ANSWER] - 1 : -1;
 }
 
-/* Pass number `pass` gave answer w, which was stable or not. */
+/* Records that pass number `pass` gave answer w about a slot, and whether it was stable. */
 HOST_DEVICE void unmask_klass_note(struct slot_kept *s, size_t w, int32_t pass, int stable)
 {
     s->id[KLASS_RUN] = stable ? s->id[KLASS_RUN] + 1 : 0;

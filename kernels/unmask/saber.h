@@ -1,28 +1,29 @@
-/* saber.h - every answer that is surer than what was committed so far was, on average; then those
- * ids are masked again that have lost most.
+/* saber.h - commits every answer that is surer than the committed ones were on average. Then it
+ * masks the ids again that lost most probability.
  *
- * Commit: all above the mean of the confidences at which the slots of the canvas were last
- * committed (1 at first), never less than `bottom`; when these are fewer than `least`, the `least`
- * best. Mask again: of the ids that the block had before this pass max(least / 2, taken / 8 rounded
- * up), but fewer than were taken, so a block ends within as many passes as it has slots. They are
- * those whose probability fell most since the pass before.
+ * Commit: all answers above the mean of the confidences at which the slots of the canvas were last
+ * committed (1 at first), or above `bottom` if that is higher; if these are fewer than `least`, the
+ * `least` best. Mask again: among the ids that the block had before this pass, max(least / 2, taken
+ * / 8 rounded up), but fewer than were taken, so that a block ends within as many passes as it has
+ * slots. These are the ids whose probability fell most since the pass before.
  *
- * The authors' code goes by the probability of the best token of such a slot; here it is that of
- * the id that stands there. It also lets a slot compete in the pass that commits it, which has no
- * pass before; here it comes in one pass later.
- * Source: Dong et al. 2025, "Saber", arXiv 2510.18165, and decoding.py of
- * github.com/zhaoyMa/Saber. bottom is an addition: at 1, with least 1, it commits one by one. */
+ * The authors' code uses the probability of the best token of such a slot; here it is the
+ * probability of the id in the slot. Their code also lets a slot compete in the pass that commits
+ * it, where it has no earlier pass to compare with; here a slot takes part one pass later. Source:
+ * Dong et al. 2025, "Saber", arXiv 2510.18165, and decoding.py of github.com/zhaoyMa/Saber. bottom
+ * is an addition: 1, with least 1, commits tokens one by one. */
 #ifndef KERNELS_UNMASK_SABER_H
 #define KERNELS_UNMASK_SABER_H
 
 #include "kernels/unmask/offers.h"
 
-/* What is kept of a canvas: the sum of these confidences, their number. Of a slot: the probability
- * of its id in the last pass, the confidence at which it was committed; id[0] 1: it ever was. */
+/* Memory of a canvas: the sum of these confidences, and their number. Memory of a slot: the
+ * probability of its id in the last pass, and the confidence at which it was committed; id[0] is 1
+ * once it was committed. */
 enum { SABER_SUM, SABER_SLOTS };
 enum { SABER_NOW, SABER_THEN };
 
-/* The answer of place k is committed. */
+/* Records that the answer at index k is committed. */
 HOST_DEVICE void unmask_saber_note(const struct offers *o, size_t k)
 {
     struct slot_kept *s = offers_kept(o, k);

@@ -1,5 +1,5 @@
-/* schedule.h - as many as the budget of the step says, the best first. Source: Nie et al. 2025,
- * "Large Language Diffusion Models", algorithm 5. */
+/* schedule.h - commits as many of the best answers as the budget of the step. Source: Nie et al.
+ * 2025, "Large Language Diffusion Models", algorithm 5. */
 #ifndef KERNELS_UNMASK_SCHEDULE_H
 #define KERNELS_UNMASK_SCHEDULE_H
 

@@ -1,25 +1,24 @@
-/* slowfast.h - cycles of a slow and a fast phase, each over a span of slots. Slow: every pass
- * commits the best answer at or behind the start of the span, and looks how far the answers
- * reach: to the last one above `reach`. When two such horizons in a row agree (their variance is
- * below 1), or after 8 passes, the span ends at their mean. Fast: every pass commits the answers
- * of the span above `sure`, or its best one, until the span is full; there the next cycle starts.
+/* slowfast.h - alternates a slow and a fast phase, each over a span of slots. Slow: every pass
+ * commits the best answer at or behind the start of the span, and measures a horizon: the slot
+ * behind the last answer above `reach`. When two horizons in a row agree (variance below 1), or
+ * after 8 passes, the span ends at their mean. Fast: every pass commits the answers of the span
+ * above `sure`, or its best one, until the span is full. The next cycle starts there.
  *
- * A horizon is the slot behind that last answer. Where only masks before the span are left (mask
- * ids that were committed), the best of them is taken.
- * Source: Wei et al. 2025, "Accelerating Diffusion Large Language Models with SlowFast Sampling",
- * arXiv 2506.10848; what is left out is its reuse of answers behind the span, which saves rows and
- * no passes. */
+ * When only masks before the span are left (the model committed mask ids), the best of them is
+ * committed. Source: Wei et al. 2025, "Accelerating Diffusion Large Language Models with SlowFast
+ * Sampling", arXiv 2506.10848. Its reuse of answers behind the span, which saves rows but no
+ * passes, is left out. */
 #ifndef KERNELS_UNMASK_SLOWFAST_H
 #define KERNELS_UNMASK_SLOWFAST_H
 
 #include "kernels/unmask/offers.h"
 
-/* What is kept of a canvas. END 0: the phase is slow, and has had SLOW passes. */
+/* Memory of a canvas. SLOWFAST_END 0: the phase is slow and has had SLOWFAST_SLOW passes. */
 enum { SLOWFAST_START, SLOWFAST_END, SLOWFAST_HORIZON, SLOWFAST_SLOW };
 enum { SLOWFAST_PASSES = 8 };
 
-/* The answers of slots from .. end-1 that are surer than `sure` come to the front, or the best of
- * these slots. Returns how many. */
+/* Moves the answers about slots from .. end-1 above `sure` to the front, or the best of these
+ * slots. Returns their number. */
 HOST_DEVICE size_t unmask_slowfast_take(const struct offers *o, double from, double end,
                                         double sure)
 {
@@ -38,7 +37,7 @@ HOST_DEVICE size_t unmask_slowfast_take(const struct offers *o, double from, dou
     return taken;
 }
 
-/* The slot behind the last answer from the start on that is above `reach`. */
+/* The slot behind the last answer, from the start on, above `reach`. */
 HOST_DEVICE double unmask_slowfast_horizon(const struct offers *o, double start, double reach)
 {
     double horizon = start + 1;
@@ -48,12 +47,12 @@ HOST_DEVICE double unmask_slowfast_horizon(const struct offers *o, double start,
     return horizon;
 }
 
-/* A slow pass looks, and may settle the span. */
+/* A slow pass measures a horizon, and may fix the span. */
 HOST_DEVICE void unmask_slowfast_look(const struct offers *o, double reach)
 {
     double *kept = o->kept, was = kept[SLOWFAST_HORIZON];
     double horizon = unmask_slowfast_horizon(o, kept[SLOWFAST_START], reach);
-    double half = (horizon - was) / 2; /* of two values: their standard deviation */
+    double half = (horizon - was) / 2; /* standard deviation of two values */
     kept[SLOWFAST_HORIZON] = horizon;
     kept[SLOWFAST_SLOW]++;
     if (kept[SLOWFAST_SLOW] > 1 && (half * half < 1 || kept[SLOWFAST_SLOW] >= SLOWFAST_PASSES))

@@ -1,9 +1,10 @@
-/* threshold.h - every answer whose confidence reaches the threshold, and at least the best one.
+/* threshold.h - commits every answer whose confidence reaches the threshold, and at least the best
+ * one.
  *
- * With a decay above 0 the threshold falls as the masks do: tau (1 - decay (1 - r)), r the share of
- * the slots from the block on that are masked still. fma: what a compiler contracts is its own.
- * Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, algorithm 1; the decay: "Streaming-dLLM",
- * arXiv 2601.17917 (context_aware_threshold of its code). */
+ * With decay > 0 the threshold falls with the number of masks: tau (1 - decay (1 - r)), where r is
+ * the share of the slots from the block on that are still masked. fma makes the rounding
+ * independent of the compiler. Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, algorithm 1;
+ * the decay: "Streaming-dLLM", arXiv 2601.17917 (context_aware_threshold of its code). */
 #ifndef KERNELS_UNMASK_THRESHOLD_H
 #define KERNELS_UNMASK_THRESHOLD_H
 

@@ -1,20 +1,19 @@
-/* wino.h - wide in, narrow out: many answers are committed, and what does not hold is masked again.
+/* wino.h - wide in, narrow out: commits many answers, and masks those again that fail a check.
  *
- * Draft: every answer above `draft`, the best one when there is none, at most 7/10 of the masks but
- * 5 at least and 20 at most. Verify, when more than one was taken: of the ids that the block had
- * before this pass those whose probability is below `verify`, the lowest first, and always fewer
- * than the pass before had taken. That probability is the answer of a shadow row: a mask at the
- * same position that sees the canvas without its own slot, and the other shadow rows. So what comes
- * back is always less than what came in a pass earlier, and a block ends within as many passes as
- * it has slots.
- * Source: Hong et al. 2025, "Wide-In, Narrow-Out", arXiv 2507.18578, and LLaDA/decoding.py of
- * github.com/Feng-Hong/WINO-DLLM. */
+ * Draft: every answer above `draft`, or the best one if there is none; at most 7/10 of the masks,
+ * but at least 5 and at most 20. Verify, if more than one was taken: among the ids that the block
+ * had before this pass, those whose probability is below `verify` are masked again, the lowest
+ * first, always fewer than the pass before had taken. That probability is the answer of a shadow
+ * row: a mask at the same position that sees the canvas without its own slot, and the other shadow
+ * rows. So fewer ids are masked again than came in a pass earlier, and a block ends within as many
+ * passes as it has slots. Source: Hong et al. 2025, "Wide-In, Narrow-Out", arXiv 2507.18578, and
+ * LLaDA/decoding.py of github.com/Feng-Hong/WINO-DLLM. */
 #ifndef KERNELS_UNMASK_WINO_H
 #define KERNELS_UNMASK_WINO_H
 
 #include "kernels/unmask/offers.h"
 
-enum { WINO_FIRST = 30 }; /* what the pass before the first of a block counts for */
+enum { WINO_FIRST = 30 }; /* tokens that the pass before a block's first one counts as taken */
 
 HOST_DEVICE size_t unmask_wino_draft(const struct offers *o, double draft)
 {

@@ -1,8 +1,8 @@
-/* cost.c - flops and bytes of passes; see cost.h.
+/* cost.c - flops and bytes of passes (cost.h).
  *
- * Shapes and formats are asked of the roles, one by one: a quantized network has several formats,
- * and one that is settled but not loaded has no matrices yet. All results are whole numbers held in
- * doubles, exact to 2^53, so costs may be added in any order.
+ * Shapes and formats come from the roles, one by one, because a quantized network has several
+ * formats, and a settled network that is not loaded has no matrices yet. All results are whole
+ * numbers in doubles, exact to 2^53, so costs may be added in any order.
  */
 #include "lib/network/cost.h"
 
@@ -31,9 +31,9 @@ struct cost_model cost_model_of(const struct network *n)
         enum role r = (enum role)i;
         int is_bias = role_is_vector(r) && !role_is_norm(r);
         if (!role_per_layer(r) || role_is_norm(r) || r == ROLE_CROSS_K || r == ROLE_CROSS_V)
-            continue; /* the last two multiply the latents, once a text */
+            continue; /* the last two multiply latents, once a text */
         role_shape(c, r, &rows, &cols);
-        /* nobody reads the first layer's */
+        /* the first layer's are not read */
         size_t first = r == ROLE_FIRST || r == ROLE_FIRST_DOWN || r == ROLE_FIRST_UP;
         double times = role_layers(c, r) ? (double)(role_layers(c, r) - first) : 0;
         t.row_flops += times * (is_bias ? 1 : 2) * (double)rows * (double)cols;

@@ -1,24 +1,22 @@
-/* cost.h - what passes must do at least: the work that a roofline divides by their time.
+/* cost.h - the least work of passes: a roofline divides it by their time.
  *
  *     flops = T (2 P + B) + 4 L H E pairs + 2 R V D
- *     bytes = P in its format, with scales + 4 B + the head in its own when R > 0
+ *     bytes = P in its format, with scales + 4 B + the head in its own format if R > 0
  *             + 2 L K E (read + written) values of the cache
  *
- * and for a row of which all layers but the first compute no more than its values (2 P + B) / L
- * flops, 4 H E for each of its pairs, and (L - 1) K E (2 D + 1, with a bias). Where outputs are
- * kept, 2 L D values of them are read or written for every row.
+ * A row for which all layers but the first compute only its values takes (2 P + B) / L flops, 4 H E
+ * for each of its pairs, and (L - 1) K E (2 D + 1, with a bias). Where outputs are stored, 2 L D
+ * values of them are read or written for every row.
  *
- * With a mixer that recurs, 5 (RWKV 6) or 9 (7) L H E^2 flops for each row besides, pairs being
- * those with latents alone, and the cache's slot is the state of a text.
+ * With time mixing each row takes 5 (RWKV 6) or 9 (RWKV 7) L H E^2 flops more; pairs then are only
+ * those with latents, and a slot of the cache is the state of a text.
  *
- * P: values of the blocks' matrices; B: of the biases of q, k and v and of a mixer's
- * vectors, where there are such. A
- * multiplication and an addition are two flops, integer ones too. Each matrix is read once a pass,
- * each key and value of the cache once by every sequence that sees it. Left out: rows of the
- * embedding, norms, activations, and the keys and values of a pass without a cache, which need
- * never leave the chip.
- * Source: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009); 2 P flops a row: Kaplan et al.
- * 2020 (arXiv 2001.08361), 2.1.
+ * P: values of the blocks' matrices. B: values of the biases of q, k and v and of a mixer's
+ * vectors, where there are any. A multiplication and an addition are two flops, for integers too.
+ * Each matrix is read once a pass, each key and value of the cache once by every sequence that sees
+ * it. Left out: rows of the embedding, norms, activations, and keys and values of a pass without a
+ * cache, which need not leave the chip. Source: Williams, Waterman, Patterson, "Roofline", CACM 52
+ * (2009); 2 P flops a row: Kaplan et al. 2020 (arXiv 2001.08361), 2.1.
  */
 #ifndef NETWORK_COST_H
 #define NETWORK_COST_H
@@ -30,32 +28,32 @@ struct cost {
 };
 /* A pass in numbers. */
 struct extent {
-    double rows;          /* computed, whether anybody reads them or not */
-    double pairs;         /* of a row and a key that it sees */
-    double wanted;        /* rows that the head answers; with CFG both twins */
+    double rows;          /* computed rows, whether they are used or not */
+    double pairs;         /* pairs of a row and a key that it sees */
+    double wanted;        /* rows that the head answers; with CFG also their unconditional rows */
     double read, written; /* slots of the cache; 0 without one */
-    double looked, looked_pairs; /* rows of which layers but the first compute the values alone, and
+    double looked, looked_pairs; /* rows for which layers but the first compute only values, and
                                   * their pairs there */
-    double outputs;       /* positions whose outputs are kept, taken or made */
+    double outputs;       /* positions whose stored outputs are read or written */
 };
-/* What a row, a pair, an answer, a slot and the reading of the matrices cost in a network. */
+/* The cost of a row, a pair, an answer, a slot, and of reading the matrices, in a network. */
 struct cost_model {
     double row_flops, pair_flops, answer_flops;
     double block_bytes, head_bytes, slot_bytes;
     double look_flops, look_pair_flops, output_bytes;
 };
-/* Of a network that is settled (network.h), loaded or not. */
+/* For a settled network (network.h), loaded or not. */
 struct cost_model cost_model_of(const struct network *n);
 struct cost cost_of(const struct cost_model *t, const struct extent *x);
 void cost_add(struct cost *sum, struct cost more);
 
-/* `rows` rows at the end of `keys` keys join a pass: a row sees the keys up to its own (causal) or
- * all of them (full). */
+/* Adds `rows` rows at the end of `keys` keys to a pass: a row sees the keys up to its own (causal)
+ * or all of them (full). */
 void cost_causal(struct extent *x, double rows, double keys);
 void cost_full(struct extent *x, double rows, double keys);
-/* And so many that are looked at: their values are written. */
+/* Adds so many rows of which only the values are computed and written. */
 void cost_look(struct extent *x, double rows, double keys);
-/* And `times` times all of *more. */
+/* Adds all of *more, `times` times. */
 void cost_join(struct extent *x, double times, const struct extent *more);
 
 #endif

@@ -1,8 +1,8 @@
 /* encoder-load.c - config.json, tensors and tokenizer of a BERT or RoBERTa checkpoint.
  *
- * Tensors may stand under "bert." or "roberta." or without either, and old files call the two
- * vectors of a norm gamma and beta. Each has to have the shape that config.json tells; heads for
- * other tasks that a file holds beside them are not looked at.
+ * Tensor names may start with "bert." or "roberta." or neither, and old files call the two vectors
+ * of a norm gamma and beta. Each tensor must have the shape that config.json gives. Heads for other
+ * tasks in the file are ignored.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,11 +19,11 @@
 struct load {
     struct encoder *n;
     const char *folder;
-    const char *prefix; /* of all names */
+    const char *prefix; /* of all tensor names */
     struct err *e;
 };
 
-/* The layers that bert_score 0.3 takes; other depths: the last. */
+/* The layers that bert_score 0.3 uses; for other depths the last layer. */
 static size_t best_layer(const struct encoder *n)
 {
     return n->blocks == 24   ? (n->is_roberta ? 17 : 18)
@@ -85,7 +85,7 @@ static int read_config(struct encoder *n, const json_t *j, const char *path, str
     return 0;
 }
 
-/* The tensor PREFIX+name+(one of two ends), of this shape. */
+/* The tensor PREFIX+name+"."+end, or with the old end, of this shape. */
 static const struct tensor *find(const struct load *l, const char *name, const char *end,
                                  const char *old, size_t rows, size_t cols)
 {
@@ -95,7 +95,7 @@ static const struct tensor *find(const struct load *l, const char *name, const c
     const struct tensor *t = safetensors_find(l->n->tensors, full);
     t = t ? t : safetensors_find(l->n->tensors, other);
     if (!t)
-        err_set(l->e, EXIT_BAD_DATA, "%s: tensor %s: expected, is missing", l->folder, full);
+        err_set(l->e, EXIT_BAD_DATA, "%s: tensor %s is missing", l->folder, full);
     else if (tensor_check_shape(l->folder, t, want, cols ? 2 : 1, l->e))
         t = NULL;
     else if (strcmp(t->dtype, "F32") && strcmp(t->dtype, "F16") && strcmp(t->dtype, "BF16")) {
@@ -140,7 +140,7 @@ static int read_linear(const struct load *l, const char *name, size_t rows, size
     if (!t)
         return -1;
     if (b->ops->mat_make(b, &to->w, &s, DTYPE_F32))
-        return err_set(l->e, EXIT_INTERNAL, "%s: no memory for its weights", l->folder);
+        return err_set(l->e, EXIT_INTERNAL, "%s: out of memory for the weights", l->folder);
     to->bias = read_vector(l, name, "bias", "bias", rows);
     return to->bias ? 0 : -1;
 }
@@ -208,8 +208,8 @@ static int read_tokenizer(const struct load *l)
         return -1;
     size_t size = n->bpe ? tokenizer_size(n->bpe) : wordpiece_size(n->pieces);
     return size <= n->vocab ? 0
-                            : err_set(l->e, EXIT_BAD_DATA, "%s: its tokenizer has ids up to %zu: "
-                                      "expected below %zu, vocab_size of config.json", l->folder,
+                            : err_set(l->e, EXIT_BAD_DATA, "%s: the tokenizer has ids up to %zu, "
+                                      "expected below %zu (vocab_size of config.json)", l->folder,
                                       size - 1, n->vocab);
 }
 
@@ -228,7 +228,7 @@ static int hash_files(struct encoder *n, struct err *e)
     return bad ? -1 : 0;
 }
 
-/* Everything from a folder that is known to be one. */
+/* Loads everything from the folder. */
 static int load(struct load *l, size_t layer)
 {
     struct encoder *n = l->n;

@@ -1,8 +1,8 @@
-/* encoder.c - a text through the blocks of an encoder; see encoder.h.
+/* encoder.c - runs a text through the blocks of an encoder (encoder.h).
  *
- * Products and attention are the back end's; what it has not (layer norm, GELU, biases, learned
- * positions) are loops here, over memory that the host and the back end share. One text at a time,
- * so that no padding has to be masked and a text's vectors never depend on its neighbours.
+ * The back end computes products and attention. Operations that it lacks (layer norm, GELU, biases,
+ * learned positions) are loops here, over memory that host and back end share. Texts run one at a
+ * time, so no padding must be masked and the vectors of a text do not depend on other texts.
  */
 #include "lib/network/encoder.h"
 
@@ -16,7 +16,7 @@
 
 /* ---- text to ids ---- */
 
-/* Without white space at either end; the length in *n. */
+/* s without white space at either end; *n: its length. */
 static const char *trim(const char *s, size_t *n)
 {
     size_t len, end = 0;
@@ -36,7 +36,7 @@ int encoder_ids(const struct encoder *n, const char *text, struct ids *out, stru
     const char *s = trim(text, &len);
     out->n = 0;
     if (n->is_roberta && len)
-        buf_char(&b, ' '); /* a word at the start is the same word as elsewhere */
+        buf_char(&b, ' '); /* a first word is encoded like any other word */
     buf_put(&b, s, len);
     int bad = 0;
     if (n->is_roberta)
@@ -56,7 +56,7 @@ int encoder_ids(const struct encoder *n, const char *text, struct ids *out, stru
 
 /* ---- the blocks ---- */
 
-struct work { /* of a text of T tokens; x [T, D], the others as a block needs them */
+struct encoder_work { /* for a text of T tokens; x [T, D], the others as a block needs them */
     size_t T;
     float *x, *q, *k, *v, *y, *h;
     int32_t *place;       /* 0..T-1: positions and slots */
@@ -77,7 +77,7 @@ static void *take(const struct encoder *n, size_t count, size_t size)
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-static struct work work_make(const struct encoder *n, size_t T)
+static struct encoder_work work_make(const struct encoder *n, size_t T)
 {
     struct backend *b = n->backend;
     size_t D = n->width, F = n->ffn;
@@ -85,18 +85,18 @@ static struct work work_make(const struct encoder *n, size_t T)
     most = larger(most, b->ops->matmul_work(b, T, D, 3 * D));
     most = larger(most, b->ops->matmul_work(b, T, D, F));
     most = larger(most, b->ops->matmul_work(b, T, F, D));
-    struct work w = {T, take(n, T * D, sizeof(float)), take(n, T * D, sizeof(float)),
-                     take(n, T * D, sizeof(float)), take(n, T * D, sizeof(float)),
-                     take(n, T * D, sizeof(float)), take(n, T * F, sizeof(float)),
-                     take(n, T, sizeof(int32_t)), take(n, 1, sizeof(struct attn_seq)),
-                     take(n, most, 1)};
+    struct encoder_work w = {T, take(n, T * D, sizeof(float)), take(n, T * D, sizeof(float)),
+                             take(n, T * D, sizeof(float)), take(n, T * D, sizeof(float)),
+                             take(n, T * D, sizeof(float)), take(n, T * F, sizeof(float)),
+                             take(n, T, sizeof(int32_t)), take(n, 1, sizeof(struct attn_seq)),
+                             take(n, most, 1)};
     for (size_t t = 0; t < T; t++)
         w.place[t] = (int32_t)t;
     *w.seq = (struct attn_seq){0, (int32_t)T, 0, (int32_t)T};
     return w;
 }
 
-static void work_free(const struct encoder *n, struct work *w)
+static void work_free(const struct encoder *n, struct encoder_work *w)
 {
     void *all[] = {w->x, w->q, w->k, w->v, w->y, w->h, w->place, w->seq, w->scratch};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -125,7 +125,7 @@ static void norm(const struct encoder *n, float *x, const float *y, size_t T,
 
 /* y[T, rows] = in[T, cols] W^T + bias. */
 static void linear(const struct encoder *n, const struct encoder_linear *by, const float *in,
-                   float *y, const struct work *w)
+                   float *y, const struct encoder_work *w)
 {
     const struct product p = {&by->w, y, 0};
     n->backend->ops->matmul(n->backend, &p, 1, (struct input){.x = in}, w->T, w->scratch);
@@ -140,7 +140,8 @@ static void gelu(float *x, size_t n)
         x[i] = (float)(0.5 * (double)x[i] * (1 + erf((double)x[i] * 0.70710678118654752)));
 }
 
-static void block(const struct encoder *n, const struct encoder_layer *l, const struct work *w)
+static void block(const struct encoder *n, const struct encoder_layer *l,
+                  const struct encoder_work *w)
 {
     const struct attn attn = {.q = w->q, .y = w->y, .kv = {w->k, w->v, DTYPE_F32},
                               .pos = w->place, .seqs = w->seq, .slots = w->place,
@@ -159,7 +160,7 @@ static void block(const struct encoder *n, const struct encoder_layer *l, const 
     norm(n, w->x, w->y, w->T, &l->output);
 }
 
-static void embed(const struct encoder *n, const struct ids *ids, const struct work *w)
+static void embed(const struct encoder *n, const struct ids *ids, const struct encoder_work *w)
 {
     size_t D = n->width;
     for (size_t t = 0; t < ids->n; t++) {
@@ -175,7 +176,7 @@ static void embed(const struct encoder *n, const struct ids *ids, const struct w
 
 int encoder_run(const struct encoder *n, const struct ids *ids, float *out, struct err *e)
 {
-    struct work w = work_make(n, ids->n);
+    struct encoder_work w = work_make(n, ids->n);
     embed(n, ids, &w);
     for (size_t l = 0; l < n->layers; l++)
         block(n, &n->layer[l], &w);

@@ -5,8 +5,8 @@
  *     x = LN(x + W_2 gelu(W_1 x))       every product with a bias
  *     LN(x) = (x - mean) / sqrt(variance + eps) * gain + bias,  gelu(x) = x (1 + erf(x/sqrt 2)) / 2
  *
- * Host back ends only, in fp32. Source: Devlin et al. 2019 (arXiv 1810.04805); Liu et al. 2019
- * (RoBERTa, arXiv 1907.11692), whose positions begin behind the padding id.
+ * Only on host back ends, in fp32. Source: Devlin et al. 2019 (arXiv 1810.04805); Liu et al. 2019
+ * (RoBERTa, arXiv 1907.11692), whose positions start behind the padding id.
  */
 #ifndef NETWORK_ENCODER_H
 #define NETWORK_ENCODER_H
@@ -26,12 +26,12 @@ struct encoder_layer {
 };
 struct encoder {
     char name[64];         /* last part of the folder or cache name */
-    char hash[65];         /* of the SHA-256 of its tensor files */
+    char hash[65];         /* SHA-256 of its tensor files */
     int is_roberta;
     size_t width, heads, head_dim, ffn, vocab;
-    size_t blocks;         /* of the checkpoint; the first `layers` are run */
+    size_t blocks;         /* layers of the checkpoint; the first `layers` are run */
     size_t layers;
-    size_t tokens;         /* of a text at most */
+    size_t tokens;         /* most tokens of a text */
     size_t first_position;
     double eps;
     struct backend *backend; /* borrowed */
@@ -39,21 +39,21 @@ struct encoder {
     const struct tensor *word, *position, *type;
     struct encoder_norm start;
     struct encoder_layer *layer;
-    struct tokenizer *bpe;      /* RoBERTa's */
-    struct wordpiece *pieces;   /* BERT's */
+    struct tokenizer *bpe;      /* for RoBERTa */
+    struct wordpiece *pieces;   /* for BERT */
 };
 
-/* name: folder or org/name[@rev] in the cache. layer: whose output is wanted, from 1; 0: the one
- * that agreed best with people for checkpoints of this kind and depth (Zhang et al. 2020,
+/* name: a folder, or org/name[@rev] in the cache. layer: the layer whose output is used, from 1; 0:
+ * the layer that agreed best with people for checkpoints of this kind and depth (Zhang et al. 2020,
  * bert_score), else the last. -1: 65, 66, 74. */
 int encoder_open(struct encoder *n, const char *name, size_t layer, struct backend *b,
                  struct err *e);
 void encoder_close(struct encoder *n);
 
-/* *out = the special token in front, the text without white space around it, the one behind. 1: cut
- * to as many tokens as the model has positions; -1: EXIT_BAD_DATA. */
+/* *out = the first special token, the text without white space around it, the last special token.
+ * 1: cut to the number of positions of the model; -1: EXIT_BAD_DATA. */
 int encoder_ids(const struct encoder *n, const char *text, struct ids *out, struct err *e);
-/* out[n][width]: what block `layers` makes of ids[n], n <= tokens. -1: a value is not finite
+/* out[n][width] = the output of block `layers` for ids[n], n <= tokens. -1: a value is not finite
  * (EXIT_BAD_DATA). */
 int encoder_run(const struct encoder *n, const struct ids *ids, float *out, struct err *e);
 

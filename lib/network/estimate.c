@@ -1,10 +1,11 @@
-/* estimate.c - memory counted by formula; see estimate.h.
+/* estimate.c - memory counted by formula (estimate.h).
  *
- * The operations' own scratch is asked of the back end; everything else is counted here, apart from
- * the code that allocates it (work.c, kv.c), so that a test can hold the two against each other.
+ * The back end tells the scratch of its operations. All else is counted here, separately from the
+ * code that allocates it (work.c, kv.c), so that a test can compare the two.
  */
 #include "lib/network/estimate.h"
 
+#include "kernels/mixing.h"
 #include "lib/network/kv.h"
 
 static size_t larger(size_t a, size_t b)
@@ -12,13 +13,13 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Rows of a layer's products at once. */
+/* Rows that a layer's products work on at once. */
 static size_t tile(const struct network *n, const struct work_size *s)
 {
     return n->row_tile && n->row_tile < s->rows ? n->row_tile : s->rows;
 }
 
-/* The scratch that operations use by turns. */
+/* The scratch that operations share. */
 static size_t scratch(const struct network *n, const struct work_size *s)
 {
     const struct config *c = &n->config;
@@ -41,7 +42,7 @@ static size_t scratch(const struct network *n, const struct work_size *s)
     return larger(most, ops->matmul_work(b, N, F, D));
 }
 
-/* That of a mixer that recurs. */
+/* The scratch of a time mixing layer. */
 static size_t mixing_scratch(const struct network *n, const struct work_size *s)
 {
     const struct config *c = &n->config;
@@ -49,7 +50,7 @@ static size_t mixing_scratch(const struct network *n, const struct work_size *s)
     size_t HE = c->heads * c->head_dim, D = c->width, N = tile(n, s);
     if (!config_recurs(c))
         return 0;
-    return larger(larger(ops->wkv_work(n->backend, s->seqs, s->rows, c->heads, c->head_dim),
+    return larger(larger(ops->mixing->wkv_work(n->backend, s->seqs, s->rows, c->heads, c->head_dim),
                          ops->matmul_work(n->backend, N, D, larger(HE, c->rank))),
                   ops->matmul_work(n->backend, N, c->rank, larger(D, HE)));
 }
@@ -59,7 +60,7 @@ static size_t array(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-/* Index arrays, four bytes an entry but for the keys (8), the sequences (16), what is `extra`. */
+/* Index arrays: four bytes an entry, except keys of the noise (8), sequences (16) and `extra`. */
 static size_t index_arrays(const struct work_size *s)
 {
     return array(s->extra) + 3 * array(4 * s->rows) + 2 * array(4 * s->listed) +
@@ -77,7 +78,7 @@ static size_t head(const struct network *n, const struct work_size *s)
            array(4 * s->logits * R * n->config.vocab);
 }
 
-/* Of a mixer that recurs: the norm and its mixtures, what projections make of them. */
+/* For time mixing: the norm, its mixtures, and the outputs of projections. */
 static size_t mixing(const struct config *c, size_t T)
 {
     size_t wide = array(4 * T * c->width), heads = array(4 * T * c->heads * c->head_dim);
@@ -112,7 +113,7 @@ struct memory_estimate estimate_of(const struct network *n, const struct work_si
     size_t half = memory_rounded(values * dtype_value_bytes(n->kv_dtype));
     size_t outputs = c->layers * kv_slots * c->width * dtype_value_bytes(n->backend->act);
     outputs = size->chosen ? memory_rounded(outputs) : 0;
-    size_t state = 0, last = 0; /* in place of keys and values */
+    size_t state = 0, last = 0; /* a state replaces keys and values */
     if (config_recurs(c)) {
         last = memory_rounded(c->layers * kv_slots * c->width * sizeof(float));
         state = memory_rounded(c->layers * kv_slots * (config_state(c) - c->width) * sizeof(float));

@@ -1,8 +1,8 @@
-/* forward.c - a pass from its description to its answers; see forward.h.
+/* forward.c - a pass from its description to its answers (forward.h).
  *
- * The description is copied into the index arrays of the work area, so that the caller's arrays are
- * free again when forward() returns. Which position each slot of a cache holds stays in kv.pos, on
- * the host, for the passes that will read it.
+ * The description is copied into the index arrays of the work area, so the caller's arrays are free
+ * when forward() returns. The position of each cache slot stays on the host, in kv.pos, for later
+ * passes that read it.
  */
 #include "lib/network/forward.h"
 
@@ -22,7 +22,7 @@ static void copy_ids(int32_t *to, const int32_t *from, size_t n)
         memcpy(to, from, n * sizeof *to);
 }
 
-/* The sequences of f, and for a cache their slots with the position that each one holds. */
+/* Writes the sequences of f and, with a cache, their slots with the position of each. */
 static void list_seqs(const struct forward *f, const struct kv *kv, struct work *w, struct pass *p)
 {
     const struct rows *r = &w->host.rows;
@@ -90,7 +90,7 @@ static void describe_answers(const struct forward *f, struct work *w, struct pas
     p->query.quiet = t->quiet;
 }
 
-/* A pass, described and sent. */
+/* A pass that was described and sent. */
 struct running {
     const struct network *n;
     struct kv *kv;

@@ -1,9 +1,9 @@
-/* kv.c - memory for a cache; see kv.h.
+/* kv.c - memory of a cache (kv.h).
  *
- * Keys and values of all layers lie in one array each, [L, S, K*E], in the memory of the back end;
- * those of layers outside in blocks of a store, the keys of a layer and then its values.
- * The outputs of attention and of the gated layer, [L, S, D], are in memory where they are kept.
- * Which position a slot holds is known on the host alone: attention is told with every pass.
+ * Keys and values of all layers are one array each, [L, S, K*E], in memory of the back end. Those
+ * of offloaded layers are in blocks of a store: the keys of a layer, then its values. Stored
+ * outputs of attention and of the gated layer are [L, S, D] in memory. Only the host knows the
+ * position of a slot, and each pass tells it to attention.
  */
 #include "lib/network/kv.h"
 
@@ -25,7 +25,7 @@ static int make_states(struct kv *kv, const struct network *n)
     return kv->state ? 0 : -1;
 }
 
-/* Keys, or values, of the slots of a layer. */
+/* Bytes of the keys, or of the values, of the slots of a layer. */
 static size_t half_bytes(const struct network *n, size_t slots)
 {
     return slots * n->config.kv_heads * n->config.head_dim * dtype_value_bytes(n->kv_dtype);

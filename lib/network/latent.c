@@ -1,5 +1,5 @@
-/* latent.c - see latent.h. Keys and values lie in one block with all that makes them, so that a
- * text's latents can be exchanged between two passes and nothing is allocated then.
+/* latent.c - latents of texts (latent.h). Keys and values lie in one block with all that makes
+ * them, so the latents of a text can be exchanged between two passes without allocation.
  */
 #include "lib/network/latent.h"
 
@@ -17,7 +17,7 @@ static void *cut(struct latents *z, size_t *at, size_t bytes)
     return p;
 }
 
-/* Names the parts inside z->block; NULL: only measures. */
+/* Sets the pointers into z->block, and returns its bytes; block NULL: only measures. */
 static size_t cut_all(struct latents *z, const struct network *n)
 {
     const struct config *c = &n->config;

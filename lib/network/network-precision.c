@@ -1,6 +1,6 @@
-/* network-precision.c - how precisely a network will run, settled before the first weight is read:
- * matrices, cache and activations follow from what was asked, what the checkpoint holds and what
- * the back end has. See network.h.
+/* network-precision.c - settles the precision of a network before the first weight is read.
+ * Matrices, cache and activations follow from the request, the checkpoint and the back end
+ * (network.h).
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ static int is_cache(enum dtype d)
     return dtype_info[d].cache;
 }
 
-/* *out = the format of that name, one that `takes` says yes to; `otherwise` for auto. */
+/* *out = the format with that name, if `takes` accepts it; `otherwise` for auto. */
 static int read_dtype(const char *flag, const char *name, int (*takes)(enum dtype d),
                       enum dtype otherwise, enum dtype *out, struct err *e)
 {
@@ -39,7 +39,7 @@ static int read_dtype(const char *flag, const char *name, int (*takes)(enum dtyp
     return found ? 0 : -1;
 }
 
-/* What auto means for the matrices. */
+/* The format that auto means for matrices. */
 static enum dtype auto_dtype(const struct ops *ops, const struct checkpoint *c)
 {
     if (ops->act_dtype(DTYPE_BF16) == DTYPE_BF16 && !c->config.latents)
@@ -47,14 +47,14 @@ static enum dtype auto_dtype(const struct ops *ops, const struct checkpoint *c)
     return strcmp(checkpoint_dtype(c), "BF16") ? DTYPE_F32 : DTYPE_BF16_F32;
 }
 
-/* The format of the matrices that a pass multiplies first; activations follow from it. */
+/* The format of the first matrices of a pass; it determines the format of activations. */
 static enum dtype first_dtype(const struct network *n)
 {
     return quantization_dtype(n->quant, &n->config, ROLE_Q, 0, n->dtype);
 }
 
-/* Why the back end cannot have the matrix beside the others, or NULL. Activations have one format
- * in all products; an embedding alone is not multiplied. */
+/* The reason why the back end cannot have the matrix beside the others, or NULL. Activations have
+ * one format in all products; a plain embedding takes part in no product. */
 static const char *refuses(const struct network *n, enum role r, enum dtype d, size_t cols)
 {
     const struct ops *ops = n->backend->ops;
@@ -100,7 +100,7 @@ static int choose_precision(struct network *n, const struct checkpoint *c,
     return 0;
 }
 
-/* -1: the device fits no latents of such a network. */
+/* -1: the device cannot fit latents of such a network. */
 static int check_latents(const struct network *n, struct err *e)
 {
     const struct config *c = &n->config;
@@ -131,6 +131,6 @@ int network_settle(struct network *n, struct backend *b, const struct checkpoint
                        c->config.head_dim);
     if (c->config.latents && network_offloads(n))
         return err_set(e, EXIT_BAD_USAGE, "%s: latent thoughts are fitted with all layers in "
-                       "memory: none can be offloaded", c->config.name);
+                       "memory: layers cannot be offloaded", c->config.name);
     return choose_precision(n, c, p, e) || check_latents(n, e) ? -1 : 0;
 }

@@ -1,5 +1,5 @@
-/* network.c - loading a network into a back end, and reading it back; see network.h. How precisely
- * it runs is settled before the first weight is read (network-precision.c).
+/* network.c - loads a network into a back end, and reads it back (network.h). network-precision.c
+ * settles the precision before the first weight is read.
  */
 #include "lib/network/network.h"
 
@@ -18,7 +18,7 @@ static int short_of_memory(const struct network *n, enum role r, struct err *e)
     size_t rows, cols;
     role_shape(&n->config, r, &rows, &cols);
     return err_set(e, EXIT_FAILED_RECORDS, "%s: out of memory for %s [%zu, %zu] (%zu bytes are "
-                   "taken; try --quant, a smaller --dtype or a larger --mem-cap)", n->config.name,
+                   "in use; try --quant, a smaller --dtype or a larger --mem-cap)", n->config.name,
                    role_name(r), rows, cols, n->backend->memory.reserved);
 }
 
@@ -29,13 +29,13 @@ static int load_mat(struct network *n, const struct checkpoint *c, enum role r, 
     struct mat_source s = checkpoint_source(&w);
     enum dtype dtype = quantization_dtype(n->quant, &n->config, r, layer, n->dtype);
     int odd = 0;
-    s.odd = c->role ? &odd : NULL; /* what is drawn is finite */
+    s.odd = c->role ? &odd : NULL; /* random weights are finite */
     checkpoint_advise(&w, 1);
     int bad = n->backend->ops->mat_make(n->backend, m, &s, dtype);
     checkpoint_advise(&w, 0);
     if (bad)
         return short_of_memory(n, r, e);
-    return odd ? checkpoint_check_tensor(c, r, layer, e) : 0; /* which value */
+    return odd ? checkpoint_check_tensor(c, r, layer, e) : 0; /* reports which value */
 }
 
 /* NULL: no memory. */
@@ -48,7 +48,7 @@ static float *put_floats(struct network *n, const float *from, size_t count)
     return to;
 }
 
-/* A gain or a bias; NULL stays where the network has none. */
+/* Loads a gain or a bias; it stays NULL if the network has none. */
 static int load_vector(struct network *n, const struct checkpoint *c, enum role r, size_t layer,
                        float **out, struct err *e)
 {
@@ -82,7 +82,7 @@ static const enum role layer_roles[] = {ROLE_Q,       ROLE_K,       ROLE_V,     
                                         ROLE_CROSS_K, ROLE_CROSS_V, ROLE_CROSS_O};
 enum { OF_ALL = sizeof layer_roles / sizeof *layer_roles, LAYER_MATS = OF_ALL + MIXING_MATRICES };
 
-static enum role layer_role(size_t i) /* those of a mixer come last */
+static enum role layer_role(size_t i) /* matrices of time mixing come last */
 {
     return i < OF_ALL ? layer_roles[i] : (enum role)(MIXING_MATRIX + i - OF_ALL);
 }
@@ -107,7 +107,7 @@ static int is_outside(const struct network *n, size_t l)
     return offload_number(&n->wish, n->config.layers, l) >= 0;
 }
 
-/* The matrices of layer l, where they stay or on their way into the store. */
+/* Loads the matrices of layer l, into memory or on their way into the store. */
 static int load_mats(struct network *n, const struct checkpoint *c, size_t l, struct err *e)
 {
     size_t at = 0;
@@ -143,7 +143,7 @@ static int load_vectors(struct network *n, const struct checkpoint *c, size_t l,
                : 0;
 }
 
-/* First of all, when the others are not there yet: a matrix on its way takes memory too. */
+/* Runs first, while memory is still free: a matrix on its way into the store takes memory too. */
 static int load_outside(struct network *n, const struct checkpoint *c, struct err *e)
 {
     const struct ops *ops = n->backend->ops;
@@ -185,7 +185,7 @@ size_t network_layer_bytes(const struct network *n)
     return most;
 }
 
-/* taken(bytes): what a block of so many bytes takes. */
+/* taken(bytes): the memory that a block of so many bytes takes. */
 static size_t expected(const struct network *n, size_t (*taken)(size_t bytes))
 {
     const struct config *c = &n->config;
@@ -222,8 +222,8 @@ size_t network_expected_pages(const struct network *n)
     return expected(n, pages);
 }
 
-/* -1 (EXIT_BUSY): the weights would fit the device if others were not using it. The host is not
- * asked: what its memory holds of files gives way. */
+/* -1 (EXIT_BUSY): the weights would fit the device if other processes did not use it. The host is
+ * not checked: its file cache gives memory back. */
 static int check_room(const struct network *n, struct err *e)
 {
     struct backend *b = n->backend;
@@ -234,7 +234,7 @@ static int check_room(const struct network *n, struct err *e)
     if (need <= available || need > total)
         return 0;
     return err_set(e, EXIT_BUSY,
-                   "%s: %zu bytes of weights, and %s has %zu free of %zu: others are using it",
+                   "%s: %zu bytes of weights, but %s has %zu free of %zu: other processes use it",
                    n->config.name, need, b->name, available, total);
 }
 
@@ -287,7 +287,7 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
     return -1;
 }
 
-/* Matrix `r` of a layer, where a network has it. */
+/* Matrix `r` of a layer, if the network has it. */
 static struct mat *mat_of(struct network *n, enum role r, size_t layer)
 {
     for (size_t i = 0; i < LAYER_MATS; i++)

@@ -1,6 +1,6 @@
-/* offload.c - see offload.h. The two slots lie in one block; a layer goes by its number, whose
- * parity is its slot. Requests of a store are served in their order, so rows of a layer are back in
- * it before another one comes into their place.
+/* offload.c - offloaded layers (offload.h). The two slots lie in one block; the parity of a layer's
+ * number is its slot. A store serves requests in order, so rows of a layer are written back before
+ * another layer comes into the slot.
  */
 #include "lib/network/offload.h"
 
@@ -44,7 +44,7 @@ static size_t slots(const struct offload_wish *w)
 
 size_t offload_slots(const struct offload_wish *w, size_t bytes)
 {
-    return slots(w) * bytes + STORE_GRAIN; /* a block may begin anywhere */
+    return slots(w) * bytes + STORE_GRAIN; /* a block may start at any address */
 }
 
 const char *offload_folder(const struct offload_wish *w)
@@ -62,7 +62,7 @@ static int take_slots(struct offload *o, struct err *e)
     o->block = b->ops->alloc(b, bytes, o->kind);
     if (!o->block)
         return err_set(e, EXIT_FAILED_RECORDS, "out of memory for the %zu bytes of two layers "
-                       "(%zu bytes are taken)", bytes, b->memory.reserved);
+                       "(%zu bytes are in use)", bytes, b->memory.reserved);
     o->slot[0] = (unsigned char *)o->block + -(uintptr_t)o->block % STORE_GRAIN;
     o->slot[1] = o->slot[0] + o->bytes;
     return 0;
@@ -118,7 +118,7 @@ static void send_for(const struct offload *o, size_t number)
     b->ops->stage(b, o->store, number, o->slot[number % 2]);
 }
 
-/* 1: the next pass waits for number 0 itself. */
+/* 1: the next pass waits for layer number 0 itself. */
 static int waits_late(const struct offload *o)
 {
     return !o->backend->name[0];
@@ -131,8 +131,8 @@ void offload_start(struct offload *o)
         o->backend->ops->arrive(o->backend, o->store);
 }
 
-/* Both slots once before, for one that nobody has touched yet takes pages of the system while it is
- * read into. */
+/* First fills both slots once: memory that was never touched takes new pages from the system while
+ * it is read into. */
 void offload_time(struct offload *o)
 {
     offload_rate(o->backend, o->store, slots(&o->wish), o->bytes, o->slot);
@@ -144,7 +144,7 @@ void offload_close(struct offload *o)
     if (!o)
         return;
     struct backend *b = o->backend;
-    b->ops->store_close(b, o->store); /* which may be on its way into a slot */
+    b->ops->store_close(b, o->store); /* a block may still be on its way into a slot */
     b->ops->free(b, o->block);
     free(o);
 }

@@ -1,12 +1,13 @@
-/* work.c - one block cut into named shapes; see work.h.
+/* work.c - one block, cut into named shapes (work.h).
  *
- * The index arrays come first. They have a twin on the host with the same offsets, so that all of
- * them travel in one copy. The same function measures the block and cuts it, so that both agree.
+ * The index arrays come first. The host has a twin with the same offsets, so that one copy sends
+ * all of them. The same function measures and cuts the block, so that both agree.
  */
 #include "lib/network/work.h"
 
 #include <stdlib.h>
 
+#include "kernels/mixing.h"
 #include "lib/base/mem.h"
 
 enum { ALIGN = 256 };
@@ -60,7 +61,7 @@ size_t work_scores(const struct network *n, const struct work_size *s)
     return s->how.scores < n->config.heads ? s->how.scores : n->config.heads;
 }
 
-/* Matrices of logits that the head makes at once. */
+/* Matrices of logits that the head stores at once. */
 static size_t work_logits(const struct work_size *s)
 {
     return s->how.dense_head * (1 + (s->guided | s->compared));
@@ -71,19 +72,19 @@ size_t work_tile(const struct network *n, const struct work_size *s)
     return n->row_tile && n->row_tile < s->rows ? n->row_tile : s->rows;
 }
 
-/* That of a mixer that recurs. */
+/* The scratch of a time mixing layer. */
 static size_t mixing_scratch(const struct network *n, const struct work_size *s)
 {
     const struct config *c = &n->config;
     const struct ops *ops = n->backend->ops;
     struct backend *b = n->backend;
     size_t D = c->width, HE = c->heads * c->head_dim, tile = work_tile(n, s);
-    size_t most = ops->wkv_work(b, s->seqs, s->rows, c->heads, c->head_dim);
+    size_t most = ops->mixing->wkv_work(b, s->seqs, s->rows, c->heads, c->head_dim);
     most = larger(most, ops->matmul_work(b, tile, D, larger(HE, c->rank)));
     return larger(most, ops->matmul_work(b, tile, c->rank, larger(D, HE)));
 }
 
-/* Bytes of work that the neediest operation asks for. */
+/* Bytes of work for the operation that needs most. */
 static size_t scratch_bytes(const struct network *n, const struct work_size *s)
 {
     const struct config *c = &n->config;
@@ -119,7 +120,7 @@ static void arena_mixing(struct arena *k, struct mixing_room *m, const struct co
         *wide[i] = arena_take(k, T * HE, sizeof(float));
 }
 
-/* Names the shapes inside `block`; NULL: only measures. Returns the bytes needed. */
+/* Sets the pointers into `block` and returns the bytes needed; NULL: only measures. */
 static size_t cut_all(struct work *w, const struct network *n, unsigned char *block)
 {
     const struct config *c = &n->config;
@@ -173,6 +174,6 @@ void work_free(struct work *w, const struct network *n)
     if (!w)
         return;
     n->backend->ops->free(n->backend, w->block);
-    free(w->host.extra); /* where the index arrays begin */
+    free(w->host.extra); /* the start of the index arrays */
     free(w);
 }

@@ -3,8 +3,8 @@
 #ifndef SETTING_DIFFUSION_H
 #define SETTING_DIFFUSION_H
 
-#include "kernels/order/table.h"
-#include "kernels/unmask/table.h"
+#include "kernels/order/orders.h"
+#include "kernels/unmask/rules.h"
 #include "lib/base/err.h"
 #include "lib/setting/words.h"
 #include "lib/setting/settings.h"

@@ -1,7 +1,7 @@
 /* words.h - words of settings that decoders know as enumerators. One list gives the choices of an
  * option (system_llada.c) and the enumerators, so the place of a word is its enumerator.
  *
- * The lists of orders and unmasking rules are in kernels/order/table.h and kernels/unmask/table.h.
+ * The lists of orders and unmasking rules are in kernels/order/orders.h and kernels/unmask/rules.h.
  */
 #ifndef SETTING_WORDS_H
 #define SETTING_WORDS_H

@@ -7,7 +7,7 @@
 #include "tests/bench/bench.h"
 
 struct kase {
-    size_t seqs, rows, keys; /* the rows are the last ones of the keys */
+    size_t seqs, rows, keys; /* the rows are the last of the keys */
     enum mask mask;
 };
 static const struct kase kases[] = {

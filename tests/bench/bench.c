@@ -1,12 +1,13 @@
-/* bench - the ceilings of this machine or of a device, then kernels and models as fractions of
- * them: roofline records out, a table on standard error. A signal, or an error after the first
- * point, ends the stream with what it has; its end record says "interrupted" or "failed".
+/* bench - measures the ceilings of this machine or of a device, then kernels and models as
+ * fractions of them: roofline records on standard output, a table on standard error. A signal, or
+ * an error after the first point, ends the stream with the records so far; its end record has
+ * "interrupted" or "failed".
  *
  * A fraction is least time / time. The least time of a product is the larger of operations / peak
- * rate of its number format and bytes / read bandwidth, where the bytes are the weights read once,
- * the keys and values, and nothing else; that of a model is the sum over its passes. Weights are
- * cold: kernels walk over many copies, as a network does. Of kernels the quickest walk counts, of
- * models the median.
+ * rate of its number format and bytes / read bandwidth, where bytes are the weights read once, and
+ * the keys and values. The least time of a model is the sum over its passes. Weights are cold:
+ * kernels walk over many copies, as a network does. For kernels the fastest walk counts, for models
+ * the median.
  */
 #include "tests/bench/bench.h"
 
@@ -70,7 +71,7 @@ int bench_backend(struct bench *b, struct err *e)
 {
     const struct engine engine = {.device = b->device, .isa = b->isa, .threads = b->threads,
                                   .numa = b->numa};
-    const struct log log = {tool_name, !b->backend && !b->common.quiet}; /* it says it once */
+    const struct log log = {tool_name, !b->backend && !b->common.quiet}; /* printed only once */
     backend_close(b->backend);
     b->backend = NULL;
     if (engine_open(&engine, &b->backend, e))
@@ -117,8 +118,8 @@ int bench_stopped(const struct bench *b, struct err *e)
     return *b->stop ? err_set(e, 128 + *b->stop, "stopped by signal %d", (int)*b->stop) : 0;
 }
 
-/* Where the back end has no library of the vendor's, its own kernels would make a low ceiling under
- * which everything looks good: a bf16 ceiling below half of what the card does on nominal says so.
+/* Where the back end has no vendor library, its own kernels would give a low ceiling, under which
+ * everything looks good. A bf16 ceiling below half of the card's nominal rate is marked.
  */
 static void set_estimate(const struct bench *b, json_t *r, double reached)
 {
@@ -137,7 +138,7 @@ static void set_estimate(const struct bench *b, json_t *r, double reached)
     fprintf(stderr, "bench: bf16 ceiling: %s\n", remark);
 }
 
-/* What a device's ceiling is and is not. */
+/* What a device's ceiling covers. */
 static void set_remark(const struct bench *b, json_t *r, int unit, double reached)
 {
     if (bench_on_device(b) && unit == UNIT_BF16)
@@ -147,7 +148,7 @@ static void set_remark(const struct bench *b, json_t *r, int unit, double reache
                                                      "outliers: not what the int8 units can do"));
 }
 
-/* Of the host's loops; of a device there are none. */
+/* For the host's loops; a device has none. */
 enum { SPREAD_TEXT = 32 };
 static const char *spread_text(const struct bench *b, double spread, char text[SPREAD_TEXT])
 {
@@ -256,7 +257,7 @@ static int run_ceilings(struct bench *b, struct err *e)
     return bad || put_ceilings(b, &b->roof, e);
 }
 
-/* 1: a part is chosen that holds something against the ceilings. */
+/* 1 if a chosen part compares something with the ceilings. */
 static int has_roofs(const struct bench *b)
 {
     return bench_chosen(b->only, "ceilings") || bench_chosen(b->only, "kernels") ||
@@ -266,7 +267,7 @@ static int has_roofs(const struct bench *b)
 
 static int run(struct bench *b, struct err *e)
 {
-    if (b->peer_command) /* the peer has the machine, or the device, alone */
+    if (b->peer_command) /* the peer gets the machine, or the device, for itself */
         peer_ask(b);
     int bad = bench_stopped(b, e) || (bench_chosen(b->only, "tools") && bench_tools(b, e)) ||
               (bench_chosen(b->only, "solvers") && bench_solvers(b, e)) ||
@@ -289,7 +290,7 @@ static int run(struct bench *b, struct err *e)
     return bad ? -1 : 0;
 }
 
-/* Every word of the list is one of `known`. */
+/* Checks that every word of the list is one of `known`. */
 static void check_list(const struct tool *t, const char *option, const char *list,
                        const char *known)
 {
@@ -393,7 +394,7 @@ static void parse(struct bench *b, int argc, char **argv)
     check_list(&tool, "dtypes", b->dtypes, kinds);
 }
 
-/* What is opened before anything is measured. */
+/* Opens everything that is needed before the first measurement. */
 static int open_all(struct bench *b, struct err *e)
 {
     if (!has_roofs(b))
@@ -406,7 +407,7 @@ static int open_all(struct bench *b, struct err *e)
     return b->reader ? 0 : -1;
 }
 
-/* Ends the stream as it came to its end, and says how the process shall. */
+/* Ends the stream with its status, and returns the exit code. */
 static int finish(struct bench *b, int bad, struct err *e)
 {
     struct err why = {0};
@@ -438,7 +439,7 @@ int main(int argc, char **argv)
     int bad = finish(&b, run(&b, &e), &e);
     free(b.normal);
     json_decref(b.told);
-    int failed = b.peers_failed && !has_roofs(&b); /* it was all that was asked for */
+    int failed = b.peers_failed && !has_roofs(&b); /* there was nothing else to measure */
     json_decref(b.peers_failed);
     ceiling_reader_close(b.reader);
     backend_close(b.backend);

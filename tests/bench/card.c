@@ -1,18 +1,18 @@
-/* card.c - see card.h. The functions of the driver's library have kept their names, arguments and
- * the numbers of attributes since CUDA 4.1; their prototypes are written down here, so that no
- * header of the toolkit is needed. */
+/* card.c - card.h by the driver's library. Its functions have kept their names, arguments and
+ * attribute numbers since CUDA 4.1. Their prototypes are written here, so no header of the toolkit
+ * is needed. */
 #include "tests/bench/card.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
-enum { CLOCK_RATE = 13 /* kHz, at most */, MULTIPROCESSOR_COUNT = 16 };
+enum { CLOCK_RATE = 13 /* kHz, the highest */, MULTIPROCESSOR_COUNT = 16 };
 
-/* Dense bf16 products with sums in fp32, operations of one multiprocessor in a cycle. The same
- * capability may be a workstation's card with twice as much: the least counts.
- * Source: NVIDIA's white papers on the A100 (312 Tflop/s / 108 / 1.41 GHz), GA102 (RTX 3090: 71 /
- * 82 / 1.695), AD102 (RTX 4090: 165.2 / 128 / 2.52), the H100 (989.4 / 132 / 1.83), and Blackwell
- * (B200: 2250 / 148 / 1.85; RTX 5090: 209.5 / 170 / 2.407). */
+/* Dense bf16 products with fp32 sums, operations of one multiprocessor per cycle. A workstation
+ * card of the same capability may have twice as much; the least counts. Source: NVIDIA's white
+ * papers on the A100 (312 Tflop/s / 108 / 1.41 GHz), GA102 (RTX 3090: 71 / 82 / 1.695), AD102 (RTX
+ * 4090: 165.2 / 128 / 2.52), the H100 (989.4 / 132 / 1.83), and Blackwell (B200: 2250 / 148 / 1.85;
+ * RTX 5090: 209.5 / 170 / 2.407). */
 static const struct {
     const char *level;
     double flops_per_cycle;

@@ -1,18 +1,17 @@
-/* card.h - what a card could multiply as estimated, to hold against what it was measured to do. */
+/* card.h - the nominal multiplication rate of a card, to compare with the measured rate. */
 #ifndef TESTS_BENCH_CARD_H
 #define TESTS_BENCH_CARD_H
 
 #include "kernels/ops.h"
 
-/* Multiprocessors x their highest clock, as the driver tells them, x what the tensor units of one
- * do in a cycle. */
+/* Multiprocessors x their highest clock, from the driver, x operations of the tensor units of one
+ * per cycle. */
 struct card {
     int multiprocessors;
     double clock_hz, flops_per_cycle; /* bf16 with sums in fp32; a multiplication and an addition
                                        * are two */
 };
-/* 0: *c is filled. -1: *why says what is not known. The driver's library is opened if it is here.
- */
+/* 0: *c is filled. -1: *why names what is unknown. Opens the driver's library if it exists. */
 int card_read(const struct backend *b, struct card *c, const char **why);
 double card_flops_per_s(const struct card *c);
 

@@ -1,6 +1,6 @@
-/* command.c - see command.h. The process is spawned, not forked: this one may hold gigabytes. Its
- * pipe is read until it ends, with a limit of time and of bytes. That it is still there after that
- * is looked at from time to time, by the same clock.
+/* command.c - runs another program (command.h). The process is spawned, not forked, because this
+ * process may hold gigabytes. Its pipe is read until it ends, with limits of time and bytes. From
+ * time to time, by the same clock, it is checked that the process still exists.
  */
 #include "tests/bench/command.h"
 
@@ -22,7 +22,7 @@
 
 enum { MOST_BYTES = 64 << 20, WATCH_MS = 5, LOOK_MS = 100, NOT_FOUND = 127, SHELL_SIGNAL = 128 };
 
-/* One that runs. */
+/* A running child. */
 struct child {
     const struct command *command;
     struct command_end *end;
@@ -55,7 +55,7 @@ static int start(struct child *c)
     return bad ? -1 : 0;
 }
 
-/* 1: it must end now, and end->how says why. */
+/* 1: the child must end now; end->how has the reason. */
 static int must_end(struct child *c)
 {
     struct command_end *end = c->end;
@@ -69,7 +69,7 @@ static int must_end(struct child *c)
     return *end->how != 0;
 }
 
-/* Reads to the end of its output, or until it must end. */
+/* Reads until the end of its output, or until it must end. */
 static void read_output(struct child *c, struct buf *text)
 {
     struct pollfd ready = {.fd = c->from, .events = POLLIN};
@@ -91,7 +91,7 @@ static void read_output(struct child *c, struct buf *text)
     }
 }
 
-/* Its status once it has ended, as it must when end->how says so. */
+/* Its status after it has ended; if end->how is set it is ended first. */
 static int wait_end(struct child *c, struct rusage *took)
 {
     int status = 0;
@@ -114,7 +114,7 @@ static double seconds(struct timeval t)
     return (double)t.tv_sec + (double)t.tv_usec / 1e6;
 }
 
-/* A shell tells the signal of a program that it started by a status of 128 and more. */
+/* A shell reports the signal of a program that it started as a status of 128 or more. */
 static void describe(struct command_end *end, int status)
 {
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;

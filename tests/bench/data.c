@@ -1,4 +1,4 @@
-/* data.c - drawn values in the memory of the back end that is measured. */
+/* data.c - random values in the memory of the measured back end. */
 #include "lib/run/probe/random_values.h"
 #include "tests/bench/bench.h"
 

@@ -1,6 +1,6 @@
-/* ggml-blocks.c - see ggml-blocks.h. Scales follow the largest value of a block, as the peer's own
- * quantizer does without an importance matrix (its search for a better Q6_K scale is left out: what
- * is measured here is speed). */
+/* ggml-blocks.c - ggml-blocks.h. Scales follow the largest value of a block, as the peer's own
+ * quantizer does without an importance matrix. Its search for a better Q6_K scale is left out,
+ * because only speed is measured. */
 #include "tests/bench/ggml-blocks.h"
 
 #include <assert.h>
@@ -28,7 +28,7 @@ size_t ggml_block_bytes(enum ggml_type t)
     return 0;
 }
 
-/* To nearest, ties to even; a scale is never beyond the range of a half. */
+/* To nearest, ties to even; a scale never exceeds the range of a half. */
 static uint16_t half_of(float x)
 {
     uint32_t bits;
@@ -57,7 +57,7 @@ static float farthest(const float *x, size_t n)
     return most;
 }
 
-/* round(x / step) in lo..hi; 0 when the step is. */
+/* round(x / step), limited to lo..hi; 0 if step is 0. */
 static int level(float x, float step, int lo, int hi)
 {
     int q = step == 0 ? 0 : (int)lrintf(x / step);
@@ -81,7 +81,7 @@ static void encode_q4(const float *x, unsigned char *out)
                                      (level(x[i + 16], d, -8, 7) + 8) << 4);
 }
 
-/* Where value i of a block lies: halves of 128, in which value 32 k + l shares byte l of the high
+/* The place of value i in a block: halves of 128, in which value 32 k + l shares byte l of the high
  * bits with k = 0..3, and byte l + 32 (k mod 2) of the low bits. */
 static void put_q6(unsigned char *out, int i, int q)
 {

@@ -1,4 +1,4 @@
-/* ggml-blocks.h - values as they lie in a GGUF file.
+/* ggml-blocks.h - values in the layout of a GGUF file.
  *
  * Source: the layouts that github.com/ggml-org/ggml documents (GGUF v3; block_q8_0, block_q4_0,
  * block_q6_K). Scales are IEEE half, everything is little-endian.
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The numbers are those of the format. */
+/* The numbers of the GGUF format. */
 enum ggml_type { GGML_F32 = 0, GGML_Q4_0 = 2, GGML_Q8_0 = 8, GGML_Q6_K = 14, GGML_BF16 = 30 };
 
 size_t ggml_block_values(enum ggml_type t);

@@ -1,9 +1,8 @@
-/* growth.c - how the time of one pass grows with rows, with the keys that a row reads, and with
- * the batch: points, and a curve through them that makes the squares of the relative deviations
- * least. By rows it is fixed + each x + square x^2, since every row sees every other; else square
- * is 0. The constant is what a pass costs however little it does (the weights are read once); what
- * lies off the curve changes its limit on the way (memory at few rows, arithmetic at many), or was
- * disturbed.
+/* growth.c - how the time of a pass grows with rows, with the keys that a row reads, and with the
+ * batch: points, and a curve through them with the least squares of relative deviations. By rows it
+ * is fixed + each x + square x^2, because every row sees every other row; otherwise square is 0.
+ * The constant is the cost of the smallest pass (the weights are read once). Points off the curve
+ * changed their limit on the way (memory at few rows, arithmetic at many), or were disturbed.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* models.c - the two ways of generating, timed through the generators of lib/decode on networks
- * with drawn weights, and beside each the same work done by the peer, run in turn with ours.
+/* models.c - times the two ways of generating, by the generators of lib/decode on networks with
+ * random weights. The peer does the same work beside each, in turn with ours.
  *
  *     prefill N     one pass over N tokens, one answer wanted
  *     decode N      N passes of one token from an empty cache
@@ -7,7 +7,7 @@
  *     after         passes of 1 and of 32 tokens after prompts of 128
  *     diffuse       LLaDA's sampler without a cache: 128 slots, blocks of 32, 32 steps
  *
- * Jobs that are single passes: passes.c; memory and loading: whole.c.
+ * Jobs of single passes: passes.c; memory and loading: whole.c.
  */
 #include <math.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static const char *const job_kinds[] = {"prefill", "decode", "batch", "after", "
 struct job {
     const char *name;
     enum job_kind kind;
-    size_t prompt, tokens, batch; /* tokens: made by each text in the time that counts */
+    size_t prompt, tokens, batch; /* tokens: made by each text in the timed part */
 };
 static const struct job jobs[] = {{"prefill 512", PREFILL, 512, 1, 1},
                                   {"prefill 128", PREFILL, 128, 1, 1},
@@ -42,7 +42,7 @@ static const struct job jobs[] = {{"prefill 512", PREFILL, 512, 1, 1},
                                   {"decode", AFTER, AFTER_PROMPT, AFTER_PROMPT, 32},
                                   {"diffuse 128 in 32 steps", DIFFUSE, 1, CANVAS, 1}};
 
-/* ---- what a pass must do at least ---- */
+/* ---- the least work of a pass ---- */
 
 void add_pass(struct task *t, const struct models *m, double rows, double pairs, double keys,
               double wanted)
@@ -80,7 +80,7 @@ static struct task job_task(const struct models *m, const struct job *j, double 
 
 /* ---- ours ---- */
 
-/* Seconds of the passes that count: all, or those after the first, which holds the prompts. */
+/* Seconds of the passes that count: all, or all but the first, which holds the prompts. */
 static double passes_s(const struct generation *g, int after_first)
 {
     double end = (double)g->step_ns[g->n_steps - 1];
@@ -209,7 +209,7 @@ static int bench_job(struct models *m, const struct job *j, struct err *e)
     char *file = peer_file(m, j), text[64];
     json_t *fields = model_fields(m, work_of(j, text, sizeof text));
     if (n < 3)
-        run_ours(m, j); /* warm-up; a median of three or more leaves a cold run out anyway */
+        run_ours(m, j); /* warm-up; a median of three or more excludes a cold run anyway */
     for (size_t i = 0; i < n && !*m->bench->stop; i++) {
         ceilings_refresh(m->bench, dtype_info[m->kind->dtype].unit);
         read[i] = m->bench->roof.bytes_per_s;
@@ -273,7 +273,7 @@ static int run_jobs(struct models *m, struct err *e)
     return bad;
 }
 
-/* Memory first: what the others leave cached is not its own. */
+/* Memory comes first: it must not count what the others leave cached. */
 static int bench_arch(struct models *m, const char *shape, struct err *e)
 {
     struct err why = {0};

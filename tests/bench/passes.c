@@ -1,5 +1,5 @@
-/* passes.c - single passes, many times behind each other: a full pass over canvases, a block of a
- * canvas beside a cache, and what a decode step costs beside its pass. */
+/* passes.c - single passes, many behind each other: a full pass over canvases, a block of a canvas
+ * beside a cache, and the cost of a decode step beside its pass. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 enum { BLOCK = 32, AFTER = 128, REPEAT_MAX = 1000 };
 
 /* `seqs` sequences of `rows` rows, the last of `keys` positions; the others are cached. Answers are
- * wanted for the last `wanted` rows of each. room: keys that there could be, as the work area says.
+ * wanted for the last `wanted` rows of each. room: limit of keys in the work area.
  */
 struct shape {
     size_t seqs, rows, keys, room, wanted;
@@ -95,7 +95,7 @@ static double pass_s(struct models *m, const struct shape *s)
     return took;
 }
 
-/* The same; where a peer does the work of `fields`, too, the median of some, in turn with it. */
+/* The same; where a peer also does the work of `fields`, the median of several, in turn with it. */
 static double pass_in_turn_s(struct models *m, const struct shape *s, const json_t *fields)
 {
     static double took[REPEAT_MAX];
@@ -157,23 +157,23 @@ static int bench_block(struct models *m, struct err *e)
     return bench_pass(m, &s, work, e);
 }
 
-/* Seconds of a decode step as the generator spaces them; NaN: no memory, or a signal came. */
+/* Seconds between decode steps of the generator; NaN: no memory, or a signal arrived. */
 static double step_s(struct models *m, size_t prompt)
 {
     static double spaced[REPEAT_MAX];
     size_t n = (size_t)m->bench->repeat;
     if (n < 3)
-        run_texts(m, 1, prompt, prompt, 1); /* a median of three leaves a cold run out anyway */
+        run_texts(m, 1, prompt, prompt, 1); /* a median of three excludes a cold run anyway */
     for (size_t i = 0; i < n; i++)
         spaced[i] = *m->bench->stop ? (double)NAN
                                     : run_texts(m, 1, prompt, prompt, 1) / (double)prompt;
     return median_of(spaced, n);
 }
 
-/* Two shares that together hold every gap between kernels: that of a decode step outside its
- * recorded pass (the pass is one of many behind each other, at the middle length of a text), and
- * that of the pass beyond the time in which its bytes would be copied. The second one is more than
- * gaps (what does not overlap, bandwidth that is not reached), unless reading alone is quicker than
+/* Two shares that together hold every gap between kernels: the share of a decode step outside its
+ * recorded pass (the pass is one of many behind each other, at the middle length of a text); and
+ * the share of the pass beyond the time of copying its bytes. The second is more than gaps (work
+ * that does not overlap, bandwidth that is not reached), unless reading alone is faster than
  * copying. */
 static int bench_gap(struct models *m, struct err *e)
 {

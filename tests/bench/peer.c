@@ -1,12 +1,11 @@
-/* peer.c - other engines at the same work. llama.cpp's own tools are run in turn with ours: each
- * call is one process and one run after the tool's own warm-up; what it loads is not in its figure.
- * A peer of the user's own is a command. It is run once, before ours, and tells what works it
- * does; each of them that is ours too is then asked for by name, in turn with ours, and of these
- * turns the median counts.
+/* peer.c - other engines at the same work. llama.cpp's own tools run in turn with ours: each call
+ * is one process and one run after the tool's own warm-up; loading is not in its figure. A peer of
+ * the user is a command. It is run once, before ours, and lists its works. Each of them that is
+ * also ours is then requested by name, in turn with ours, and the median of these turns counts.
  *
- * One that crashes, hangs, is missing or prints something else is named once, with what became of
- * it; it is not asked again, and its column stays empty. Records about peers come last: what failed
- * as errors, and what --peer-command said as lines of kind `peer`.
+ * A peer that crashes, hangs, is missing or prints something else is named once with its failure;
+ * it is not run again, and its column stays empty. Records about peers come last: failures as
+ * errors, and the lines of --peer-command as kind `peer`.
  */
 #include <jansson.h>
 #include <math.h>
@@ -43,8 +42,8 @@ static char *run_command(const struct bench *b, const char *line, struct command
 
 /* ---- llama.cpp ---- */
 
-/* The number that `find` sees in what "PROGRAM -m 'FILE' -t THREADS OPTIONS" prints; NaN. A file
- * name with a quote in it is not tried. */
+/* The number that `find` reads from the output of "PROGRAM -m 'FILE' -t THREADS OPTIONS"; NaN:
+ * none. A file name with a quote in it is not tried. */
 static double run_tool(const struct peer *p, const char *program, const char *options,
                        double (*find)(const char *text))
 {
@@ -85,7 +84,7 @@ static double batch_rate(const char *text)
     return number_of(strchr(text, '{'), "speed_tg");
 }
 
-/* Seconds of all steps, as it logs them. */
+/* Seconds of all steps, from its log. */
 static double diffusion_s(const char *text)
 {
     const char *total = strstr(text, "total time: ");
@@ -119,7 +118,7 @@ double peer_batch(const struct peer *p, size_t batch, size_t prompt, size_t toke
     return run_tool(p, "llama-batched-bench", options, batch_rate);
 }
 
-/* Top-k 1 is the cheapest way of its sampler to a token. */
+/* Top-k 1 is the cheapest way of its sampler to choose a token. */
 double peer_diffuse(const struct peer *p, size_t positions, size_t block, size_t steps)
 {
     char options[192];
@@ -129,9 +128,9 @@ double peer_diffuse(const struct peer *p, size_t positions, size_t block, size_t
     return (double)positions / run_tool(p, "llama-diffusion-cli", options, diffusion_s);
 }
 
-/* ---- one of the user's own ---- */
+/* ---- a peer of the user ---- */
 
-/* What is wanted of it, in its environment. */
+/* Sets the requested work in the environment of the command. */
 static void say_wishes(const struct bench *b)
 {
     char threads[24], repeat[24];
@@ -147,11 +146,11 @@ static void say_wishes(const struct bench *b)
     setenv("BENCH_REPEAT", repeat, 1);
 }
 
-/* One line as a member of `told`. -1: it is none, and *why says so. */
+/* Adds one line to `told`. -1: it is not a valid line; *why. */
 static int take_line(json_t *told, const char *line, size_t n, struct err *why)
 {
     json_t *j = json_loadb(line, n, 0, NULL);
-    json_object_del(j, "turns"); /* what is noted there is ours */
+    json_object_del(j, "turns"); /* this field is ours */
     json_object_del(j, "met");
     if (!rec_text(j, "work") || !(rec_number(j, "tokens_per_s") > 0)) {
         json_decref(j);
@@ -162,7 +161,7 @@ static int take_line(json_t *told, const char *line, size_t n, struct err *why)
     return json_array_append_new(told, j);
 }
 
-/* The list of what it told, or NULL and *why. */
+/* The list of its lines, or NULL and *why. */
 static json_t *take_lines(const char *text, struct err *why)
 {
     json_t *told = json_array();
@@ -180,7 +179,8 @@ static json_t *take_lines(const char *text, struct err *why)
     return NULL;
 }
 
-/* What it tells when it is run now, or NULL: it has failed, and that is said. The caller's. */
+/* Runs it now. Returns its lines, or NULL: it failed, and that is recorded. The caller frees
+ * them. */
 static json_t *listen(struct bench *b)
 {
     struct command_end end;
@@ -199,14 +199,14 @@ void peer_ask(struct bench *b)
     b->told = listen(b);
 }
 
-/* 1: the line says the same of `key`, or nothing. */
+/* 1 if the line has the same value of `key`, or none. */
 static int agrees(const json_t *line, const json_t *record, const char *key)
 {
     const char *said = rec_text(line, key), *is = rec_text(record, key);
     return !said || (is && !strcmp(said, is));
 }
 
-/* The first of these lines that is about the work of a record; NULL. Borrowed. */
+/* The first of these lines about the work of a record; NULL: none. Borrowed. */
 static json_t *line_of(const json_t *told, const json_t *record)
 {
     size_t i;
@@ -218,7 +218,7 @@ static json_t *line_of(const json_t *told, const json_t *record)
     return NULL;
 }
 
-/* The list of that name in a line, made when there is none. Borrowed. */
+/* The list of that name in a line; made if missing. Borrowed. */
 static json_t *list_in(json_t *line, const char *name)
 {
     json_t *list = json_object_get(line, name);
@@ -255,7 +255,7 @@ void peer_turn(struct bench *b, const json_t *record)
     json_decref(told);
 }
 
-/* The median of the turns of a line, which end with that; what it told at first, without any. */
+/* The median of the turns of a line, which ends them; without turns, its first figure. */
 static double rate_of(json_t *line)
 {
     json_t *turns = json_object_get(line, "turns");
@@ -286,7 +286,7 @@ const json_t *peer_line(struct bench *b, const json_t *record, double *rate)
 
 /* ---- the records ---- */
 
-/* The line as a record: alone, or as it met a work of ours. */
+/* The line as a record: alone, or joined to a work of ours. */
 static int put_line(struct bench *b, const json_t *line, const json_t *met, struct err *e)
 {
     static const char *const keys[] = {"peer", "work", "model", "dtype"};

@@ -40,7 +40,7 @@ static int put(struct samples *s, int way, size_t calls, struct err *e)
     return rec_write(&s->bench->out, "solver", r, e) ? -1 : bench_stopped(s->bench, e);
 }
 
-/* An adaptive solver takes as many evaluations as it does. */
+/* An adaptive solver chooses its number of evaluations. */
 static int run_way(struct samples *s, int way, size_t most, struct err *e)
 {
     uint64_t seed = (uint64_t)s->bench->common.seed;

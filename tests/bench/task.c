@@ -22,7 +22,7 @@ struct task task_begin(struct bench *b, enum unit u)
     return (struct task){.unit = u};
 }
 
-/* Without an instruction of its own a product is made of fp32 multiplications. */
+/* Without its own instruction a product is made of fp32 multiplications. */
 static double rate_of(const struct ceilings *c, enum unit u)
 {
     return c->operations_per_s[u] > 0 ? c->operations_per_s[u] : c->operations_per_s[UNIT_F32];

@@ -1,11 +1,12 @@
-/* tools.c - how fast the tools that need no model read records. Two streams are written, --stream
- * bytes each: generations of eight step counts of a LLaDA and of a LLaMA, as the generators write
- * them but for the numbers, and their qualities. Each tool reads one of them as a process.
+/* tools.c - the speed at which tools without a model read records. Two streams are written,
+ * --stream bytes each: generations of eight step counts of a LLaDA and of a LLaMA, as the
+ * generators write them except for the numbers, and their qualities. Each tool reads one of them as
+ * a process.
  *
- * What limits a tool is told by readers of the same stream in this process: one that only reads
- * bytes, one that hashes them too, one that makes records of them as all tools do. What the tool
- * takes beyond the last is its own work. Processor time counts everywhere, the least of some runs:
- * the tools have one thread, so that is their time on a machine that does nothing else.
+ * Readers of the same stream in this process show what limits a tool: one only reads bytes, one
+ * also hashes them, one makes records of them as all tools do. The time of a tool beyond the last
+ * reader is its own work. Processor time counts everywhere, the least of several runs: the tools
+ * have one thread, so that is their time on an idle machine.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +41,7 @@ static const struct {
 struct stream {
     char *path;
     int64_t bytes, records;
-    double took_s[3]; /* of the three readers, each of which does what the one before does, too */
+    double took_s[3]; /* of the three readers; each also does the work of the one before */
 };
 static const char *const shares[] = {"read", "hash", "parse", "work"};
 enum { SHARES = sizeof shares / sizeof *shares };
@@ -52,7 +53,7 @@ static size_t steps_of(size_t point)
     return point < POINTS - 1 ? (size_t)1 << point : TOKENS; /* the last one is the LLaMA */
 }
 
-/* What names the point, as each of its records says it. */
+/* The fields that name the point, as in each of its records. */
 static void put_point(struct buf *b, size_t point)
 {
     int llama = point == POINTS - 1;
@@ -80,7 +81,7 @@ static void put_list(struct buf *b, const char *name, size_t n, size_t from, siz
     buf_char(b, ']');
 }
 
-/* What all generations of a point have alike: lists as long as those of real ones. */
+/* The fields that all generations of a point share: lists as long as real ones. */
 static void put_generation(struct buf *b, size_t point)
 {
     static const char *const words[] = {"the", "small", "boat", "went", "over", "a", "cold", "sea"};
@@ -108,7 +109,7 @@ static void put_quality(struct buf *b, size_t point)
     buf_text(b, ",\"metric\":\"accuracy\",\"direction\":\"higher\",\"seed\":0,\"task\":\"made\"");
 }
 
-/* Costs of all points, without which qualities are no series. */
+/* Costs of all points, because qualities alone form no series. */
 static void put_costs(FILE *f, struct stream *s)
 {
     for (size_t p = 0; p < POINTS; p++, s->records++) {
@@ -121,7 +122,8 @@ static void put_costs(FILE *f, struct stream *s)
     }
 }
 
-/* Record i of a stream in the order of prompts, all points of each; the launch is the prompt's. */
+/* Record i of a stream in the order of prompts, with all points of each; the launch is the
+ * prompt's. */
 static void put_record(FILE *f, int kind, size_t i, const struct buf *alike)
 {
     size_t prompt = i / POINTS, took = 1000003 * steps_of(i % POINTS) + prompt * 7919 % 10007;
@@ -162,7 +164,7 @@ static double cpu_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Reads the file to its end; with a hash it is hashed, too. */
+/* Reads the file to its end, and hashes it if `hash` is not NULL. */
 static int read_bytes(const char *path, struct hash *hash, struct err *e)
 {
     char *block = mem_alloc(BLOCK);
@@ -218,7 +220,7 @@ static int time_readers(const struct bench *b, struct stream *s, struct err *e)
 
 /* ---- the tools ---- */
 
-/* part[SHARES] of a time; what the readers took beyond it is noise, and then the work is 0. */
+/* part[SHARES] of a time. Reader time beyond it is noise, and the own work is then 0. */
 static void share_out(const struct stream *s, double took_s, double *part)
 {
     double before = 0;
@@ -265,7 +267,8 @@ static int run_tool(struct bench *b, size_t run, const struct stream *s, struct 
 {
     struct command_end best = {.cpu_s = INFINITY, .peak_bytes = -1};
     char *line = mem_format("exec '%s/%s' -q %s -o '%s.svg' '%s'", b->bin, runs[run].tool,
-                            runs[run].options, s->path, s->path); /* plot goes by the suffix */
+                            runs[run].options, s->path, s->path); /* plot chooses the format by the
+                                                                   * suffix */
     int bad = 0;
     for (int64_t i = 0; !bad && i < b->repeat; i++) {
         const struct command c = {line, b->peer_limit_s, b->stop, 1};

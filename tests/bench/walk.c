@@ -1,8 +1,8 @@
 /* walk.c - how long operations take, on the host and on a device alike.
  *
  * Calls are timed by marks, on a device by its own events. Several walks are enqueued before the
- * first one is asked for, so a device always has the next one waiting and nobody measures how fast
- * the host enqueues. A walk is one step of ops.run: from its second time on a device replays it.
+ * first one is waited for, so a device always has the next one waiting, and the speed of enqueueing
+ * is not measured. A walk is one step of ops.run: from its second time on a device replays it.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,9 +12,10 @@
 #include "lib/stat/stat.h"
 #include "tests/bench/bench.h"
 
-enum { COPIES_MAX = 256, AHEAD = 32 /* walks under way */, WALKS = 200, WALKS_LEAST = 3 };
+enum { COPIES_MAX = 256, AHEAD = 32 /* AHEAD: walks in flight */, WALKS = 200, WALKS_LEAST = 3 };
 static const double walk_least_s = 2e-3;
-static const double usual_cache = 32 << 20, device_cache = 128 << 20; /* none is larger so far */
+static const double usual_cache = 32 << 20, device_cache = 128 << 20; /* no larger cache is known so
+                                                                       * far */
 
 struct walk {
     void (*call)(void *ctx, size_t copy);
@@ -46,7 +47,7 @@ double walk_once_s(struct bench *b, void (*call)(void *ctx, size_t copy), void *
     return seconds_of(b, &w);
 }
 
-/* took[n]: seconds of n walks behind each other, the first of n + 1 left out. */
+/* took[n]: seconds of n walks behind each other; the first of n + 1 is left out. */
 static void time_walks(struct bench *b, const struct walk *w, uint64_t key, size_t n, double *took)
 {
     const struct ops *ops = b->backend->ops;
@@ -63,7 +64,8 @@ static void time_walks(struct bench *b, const struct walk *w, uint64_t key, size
     }
 }
 
-/* Calls of a walk: all copies, again and again until it lasts; fewer when one takes so long. */
+/* Calls of a walk: all copies, again and again until it lasts long enough; fewer if one call takes
+ * that long. */
 static size_t calls_of(double once_s, double point_s, size_t copies)
 {
     double most = point_s / 3 / once_s, least = walk_least_s / once_s;
@@ -72,7 +74,7 @@ static size_t calls_of(double once_s, double point_s, size_t copies)
     return least > (double)copies ? (size_t)(least / (double)copies + 1) * copies : copies;
 }
 
-/* How many walks to enqueue next; 0: enough. */
+/* The number of walks to enqueue next; 0: enough. */
 static size_t more_walks(double left_s, double each_s, size_t done)
 {
     double fit = each_s > 0 ? left_s / each_s : AHEAD;
@@ -91,13 +93,13 @@ double walk_s(struct bench *b, void (*call)(void *ctx, size_t copy), void *ctx, 
     int64_t start = clock_ns();
     size_t n = 0, more = 1;
     if (bench_on_device(b))
-        time_walks(b, &w, key, 1, took); /* as it is, then recorded: neither counts */
+        time_walks(b, &w, key, 1, took); /* directly, then recorded: neither counts */
     while (more) {
         time_walks(b, &w, key, more, took + n);
         n += more;
         more = more_walks(b->point_s - (double)(clock_ns() - start) / 1e9, took[n - 1], n);
     }
-    double median = median_of(took, n); /* which sorts them */
+    double median = median_of(took, n); /* sorts them */
     return (pick == QUICKEST ? took[0] : median) / (double)w.calls;
 }
 

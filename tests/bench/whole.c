@@ -11,8 +11,8 @@
 
 enum { LENGTH = 1024 };
 
-/* One pass over prompt and canvas shows the most: every slot is asked about, and steps that follow
- * take nothing new. The back end is the network's own, and this its first work. */
+/* One pass over prompt and canvas shows the peak: every slot is asked about, and later steps
+ * allocate nothing. The back end is new, and this is its first work. */
 static int bench_memory(struct models *m, struct err *e)
 {
     struct bench *b = m->bench;
@@ -50,14 +50,14 @@ int bench_whole(struct models *m, struct err *e)
     return chosen ? bench_memory(m, e) : 0;
 }
 
-/* What loading --model came to. */
+/* The result of loading --model. */
 struct load {
     char model[64]; /* its name */
     size_t bytes;   /* of its weights, as they lie in the back end */
-    double seconds; /* until they did */
+    double seconds; /* until they were loaded */
 };
 
-/* Opens, loads and closes --model. 1: it cannot be kept so. -1: *e says why. */
+/* Opens, loads and closes --model. 1: the kind does not fit. -1: *e has the reason. */
 static int load_once(struct bench *b, const struct kind *k, struct load *l, struct err *e)
 {
     struct checkpoint c = {0};
@@ -91,7 +91,7 @@ int bench_load(struct bench *b, const struct kind *k, struct err *e)
     struct load l = {.model = "synth:"};
     struct err why = {0};
     int bad = b->model ? load_once(b, k, &l, &why) : 0;
-    if (b->model && !bad) /* the first time has filled the page cache */
+    if (b->model && !bad) /* the first time fills the page cache */
         bad = load_once(b, k, &l, &why);
     if (bad)
         return bad > 0 ? 0 : bench_forgive(b, &why, "load", e);

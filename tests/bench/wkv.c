@@ -1,15 +1,16 @@
 /* wkv.c - time mixing of RWKV 6 and 7 (kernels/wkv.h) at the width of a network, in heads of 64
  * channels: token by token, a call each, as a text grows; the recurrent form; the chunked form; and
- * the gradients. Two things are sequential, and each form is held against both: a call for each
- * token (sequential_ratio), and the recurrence over all tokens in one call (recurrent_ratio).
+ * the gradients. Each form is compared with the two sequential ones: a call for each token
+ * (sequential_ratio), and the recurrence over all tokens in one call (recurrent_ratio).
  *
- * The task is the recurrence, whatever form does it: of an element of the state 5 operations for
- * RWKV 6 and 9 for RWKV 7, and three times as many for the gradients; bytes are the rows, read and
+ * The task is the recurrence, whichever form runs: for each element of the state 5 operations for
+ * RWKV 6 and 9 for RWKV 7, and three times as many for the gradients. Bytes are the rows, read and
  * written once, and the states, once a sequence. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/mixing.h"
 #include "kernels/wkv.h"
 #include "lib/checkpoint/synth.h"
 #include "lib/base/mem.h"
@@ -41,7 +42,7 @@ static void call_whole(void *ctx, size_t i)
 {
     struct run *r = ctx;
     (void)i;
-    r->bench->backend->ops->wkv(r->bench->backend, &r->a, r->work);
+    r->bench->backend->ops->mixing->wkv(r->bench->backend, &r->a, r->work);
 }
 
 static void call_each(void *ctx, size_t i)
@@ -52,7 +53,7 @@ static void call_each(void *ctx, size_t i)
     a.in.max_rows = 1;
     for (size_t t = 0; t < r->rows; t++) {
         a.in.seqs = r->each + t * a.in.n_seqs;
-        r->bench->backend->ops->wkv(r->bench->backend, &a, r->work);
+        r->bench->backend->ops->mixing->wkv(r->bench->backend, &a, r->work);
     }
 }
 
@@ -60,10 +61,11 @@ static void call_back(void *ctx, size_t i)
 {
     struct run *r = ctx;
     (void)i;
-    r->bench->backend->ops->wkv_back(r->bench->backend, &r->back, r->work);
+    r->bench->backend->ops->mixing->wkv_back(r->bench->backend, &r->back, r->work);
 }
 
-/* As a trained network has them: decays of 0.5 to 1, a unit vector a of every head, b its part. */
+/* Values as in a trained network: decays of 0.5 to 1, a a unit vector in every head, b a part of
+ * it. */
 static void *drawn(struct bench *b, enum inputs what, const float *kappa, size_t n)
 {
     struct rng rng = {.seed = (uint64_t)b->common.seed, .stream = what};
@@ -171,8 +173,8 @@ static int run_case(struct bench *b, const struct pair *pair, size_t H, int kind
     d[INPUTS] = zeros(b, H * E);
     struct attn_seq *seqs = lists(b, c);
     float *state = zeros(b, states), *y = zeros(b, n);
-    size_t forward = ops->wkv_work(b->backend, c->seqs, c->rows, H, E);
-    size_t back = ops->wkv_back_work(b->backend, c->seqs, c->rows, H, E);
+    size_t forward = ops->mixing->wkv_work(b->backend, c->seqs, c->rows, H, E);
+    size_t back = ops->mixing->wkv_back_work(b->backend, c->seqs, c->rows, H, E);
     r.work = ops->alloc(b->backend, forward > back ? forward : back, MEMORY_ACTIVATIONS);
     r.each = seqs + c->seqs;
     r.a = (struct wkv){{x[R], x[W], x[K], x[V], seven ? x[A] : NULL, seven ? x[B] : NULL,

@@ -1,7 +1,7 @@
-/* write-checkpoint - a synth: shape as a checkpoint folder in bf16, drawn weights and all, for
- * measuring how fast files of that size are loaded. It has no tokenizer.
+/* write-checkpoint - writes a synth: shape as a checkpoint folder in bf16, with its random
+ * weights, to measure how fast files of that size are loaded. It has no tokenizer.
  *
- * Tensors are written one after the other, so that one of them, widened, is what memory must hold.
+ * Tensors are written one after another, so memory must hold only one of them, widened.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-/* write-gguf - a synth: shape in, the same network as a GGUF file out, so that the tools of
+/* write-gguf - converts a synth: shape into a GGUF file of the same network, so that the tools of
  * llama.cpp can be timed on it.
  *
- * The weights are those that -m synth:SHAPE draws with seed 0. Types as its own llama-quantize
- * chooses them: norms are f32, and of q4_0 the head is Q6_K (with tied weights the embedding). The
+ * The weights are those that -m synth:SHAPE draws with seed 0. Types are as its own llama-quantize
+ * chooses them: norms are f32; with q4_0 the head is Q6_K (with tied weights the embedding). The
  * vocabulary is made up: one token for each byte, the shape's special tokens, and names for the
  * rest; a prompt of n ASCII characters is n tokens. Source: the GGUF specification, version 3.
  */
@@ -144,7 +144,7 @@ static void tokenizer(struct header *h, const struct config *c)
     entry_text(h, "tokenizer.chat_template", "{{ messages[0]['content'] }}");
 }
 
-/* Numbers of the whole file's type in its metadata, by ggml type. */
+/* The number of the whole file's type in its metadata, by ggml type. */
 static size_t file_type(enum ggml_type t)
 {
     return t == GGML_F32 ? 0 : t == GGML_Q4_0 ? 2 : t == GGML_Q8_0 ? 7 : 32;
@@ -252,7 +252,7 @@ static void directory(const struct gguf *g, struct buf *b)
     }
 }
 
-/* LLaMA 3.1's rescaling as the format has it: what each frequency is divided by. */
+/* LLaMA 3.1's rescaling in the form of the format: the divisor of each frequency. */
 static void rope_factors(const struct config *c, float *out)
 {
     struct config plain = *c;
@@ -265,8 +265,8 @@ static void rope_factors(const struct config *c, float *out)
     free(scaled);
 }
 
-/* The peer rotates neighbours (2j, 2j + 1) of a head where we rotate (j, j + E/2): its rows of Wq
- * and Wk come in that order. */
+/* The peer rotates neighbours (2j, 2j + 1) of a head where we rotate (j, j + E/2), so its rows of
+ * Wq and Wk have that order. */
 static size_t source_row(const struct config *c, const struct entry *t, size_t row)
 {
     size_t E = c->head_dim, at = row % E;

@@ -25,7 +25,7 @@ refused() {
 @test "without the object of the CUDA back end: 69 and one line; auto takes the CPU" {
     mkdir "$T/bin"
     cp "$BIN/gen-llama" "$T/bin/"
-    refused 69 "gen-llama: --device cuda: crossover was built without CUDA" \
+    refused 69 "gen-llama: --device cuda: this build has no CUDA back end" \
         "$T/bin/gen-llama" --device cuda "${SHORT[@]}"
     refused 69 "gen-llama: --device cuda:3: " "$T/bin/gen-llama" --device cuda:3 "${SHORT[@]}"
     run --separate-stderr "$T/bin/gen-llama" "${SHORT[@]}"
@@ -60,7 +60,7 @@ END
     ${CC:-cc} -shared -fPIC -o "$T/bin/libcrossover-cuda.so" "$T/loud.c" || skip "no compiler"
     cp "$BIN/gen-llama" "$T/bin/"
     export LD_LIBRARY_PATH=$T/driver
-    refused 69 "--device cuda: no driver of an NVIDIA GPU here" \
+    refused 69 "--device cuda: no NVIDIA driver is installed" \
         "$T/bin/gen-llama" --device cuda "${SHORT[@]}"
     run --separate-stderr "$T/bin/gen-llama" "${SHORT[@]}"
     [ "$status" -eq 0 ] && [ "$(jq -r .device <<< "$output")" = cpu ] && [ -z "$stderr" ]

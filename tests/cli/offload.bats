@@ -255,17 +255,17 @@ apart() {
         refused 64 "--device-map: expected all, auto, N, first:N or last:N, got '$map'" \
             "${LLADA[@]}" --device-map "$map" "$T/prompts"
     done
-    refused 73 "$T/none: no file for layers can be made there: No such file or directory "\
-"(--offload-dir names another folder)" "${LLADA[@]}" --device-map 0 --offload-dir "$T/none" \
-        "$T/prompts"
-    refused 73 "$T/prompts: no file for layers can be made there: Not a directory" \
+    refused 73 "$T/none: cannot create a file for layers: No such file or directory "\
+"(choose another folder with --offload-dir)" "${LLADA[@]}" --device-map 0 \
+        --offload-dir "$T/none" "$T/prompts"
+    refused 73 "$T/prompts: cannot create a file for layers: Not a directory" \
         "${LLADA[@]}" --device-map 0 --offload-dir "$T/prompts" "$T/prompts"
-    refused 73 "no file for layers can be made there" \
+    refused 73 "cannot create a file for layers" \
         env TMPDIR="$T/none" "${LLADA[@]}" --device-map 0 "$T/prompts"
     (
         trap '' XFSZ
         ulimit -f 100
-        refused 74 "bytes of layers cannot be kept there: File too large" \
+        refused 74 "bytes of layers: File too large" \
             "${LLADA[@]}" --device-map 0 "$T/prompts"
     )
     rmdir "$T/spool"

@@ -1,5 +1,5 @@
-/* emulator-fixture.h - what the tests of the emulated device share: arrays, launches, and processes
- * that are to die of a planted mistake.
+/* emulator-fixture.h - shared parts of the tests of the emulated device: arrays, launches, and
+ * processes that must die of a planted mistake.
  */
 #ifndef TESTS_CUDA_EMULATOR_FIXTURE_H
 #define TESTS_CUDA_EMULATOR_FIXTURE_H
@@ -53,7 +53,7 @@ static void run(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A...
     cudaDeviceSynchronize();
 }
 
-/* 1 when act(), in a process of its own, does not come to its end and says `words`. */
+/* 1 if act(), in a process of its own, does not reach its end and prints `words`. */
 [[maybe_unused]] static int dies(void (*act)(), const char *words)
 {
     int ends[2], status;
@@ -66,7 +66,7 @@ static void run(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A...
     if (!child) {
         dup2(ends[1], 2);
         act();
-        THREADS_WATCHED ? exit(0) : _exit(0); /* ThreadSanitizer says at exit that it saw a race */
+        THREADS_WATCHED ? exit(0) : _exit(0); /* ThreadSanitizer reports a race at exit */
     }
     close(ends[1]);
     for (ssize_t r; (r = read(ends[0], text + got, sizeof text - 1 - got)) > 0;)

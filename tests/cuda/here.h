@@ -1,4 +1,4 @@
-/* here.h - what the device at hand allows, for tests that describe one by hand. */
+/* here.h - abilities of the device at hand, for tests that describe one by hand. */
 #ifndef TESTS_CUDA_HERE_H
 #define TESTS_CUDA_HERE_H
 
@@ -11,14 +11,14 @@ static int attribute_here(enum cudaDeviceAttr name)
     return value;
 }
 
-/* So much shared memory, or what there is. */
+/* That much shared memory, or as much as there is. */
 [[maybe_unused]] static size_t shared_here(size_t bytes)
 {
     size_t most = (size_t)attribute_here(cudaDevAttrMaxSharedMemoryPerBlockOptin);
     return bytes < most ? bytes : most;
 }
 
-/* 1: kernels may be brought up before the one ahead is done. */
+/* 1 if kernels may overlap the kernel ahead. */
 [[maybe_unused]] static int overlap_here(void)
 {
     return attribute_here(cudaDevAttrComputeCapabilityMajor) >= 9;

@@ -1,5 +1,5 @@
 /* products-fixture.h - rows and matrices for products, once for the device and once for the
- * reference, and how far their answers may be apart. */
+ * reference, and how far their answers may differ. */
 #ifndef TESTS_CUDA_PRODUCTS_FIXTURE_H
 #define TESTS_CUDA_PRODUCTS_FIXTURE_H
 
@@ -7,19 +7,19 @@
 #include "kernels/cuda/product/slices.h"
 #include "tests/cuda/rows-fixture.h"
 extern "C" {
-#include "kernels/ref/mat.h"
+#include "kernels/ref/ref.h"
 }
 
-/* A matrix of either; the reference's holds what the product is meant to read. */
+/* A matrix on both sides; the reference's holds the values that the product should read. */
 struct pair {
     struct mat cuda, ref;
 };
 
-/* Where a value of x lies in the midst of two bf16 numbers, a norm may round it the other way: by
- * 2^-7 of the row's largest at most, in the unit of near()'s size. */
+/* Where a value of x lies in the middle of two bf16 numbers, a norm may round it the other way: by
+ * at most 2^-7 of the row's largest value, in the unit of near()'s size. */
 enum { ROUNDED_OTHERWISE = 400 };
 
-/* Rows of x, what a product reads of them (normalized, where there is a gain), and the same on the
+/* Rows of x, the rows that a product reads (normalized, with a gain), and the same on the
  * device. */
 struct call {
     struct fixture *f;
@@ -78,7 +78,7 @@ static void call_free(struct call *c)
     free(c->x), free(c->read), free(c->sizes);
 }
 
-/* Blocks that the library is to read are rounded as weights: to the reference a matrix in bf16. */
+/* Blocks for the library are rounded as weights: for the reference a matrix in bf16. */
 static struct pair pair_make(struct call *c, size_t rows)
 {
     float *w = drawn(c->f, rows * c->K);
@@ -119,7 +119,7 @@ static void *work_for(struct call *c, size_t N)
     return p;
 }
 
-/* Gives it back; 1: the guard is as it was. */
+/* Frees the work. 1: the guard behind it is unchanged. */
 static int work_kept(struct call *c, void *work)
 {
     unsigned char guard[GUARD_BYTES];
@@ -150,7 +150,7 @@ static int near(enum dtype act, double want, float got, double size, int steps)
     return fabs(want - got) <= bound;
 }
 
-/* Of y[T, N], which is the product, added to what was there unless that is NULL. */
+/* For y[T, N], which is the product, added to the old values unless they are NULL. */
 static size_t wrong_values(const struct call *c, const struct mat *w, const float *y,
                            const float *before)
 {

@@ -58,7 +58,7 @@ static void fixture_close(struct fixture *f)
     return x;
 }
 
-/* x as activations of such a format hold it. */
+/* x as activations of that format store it. */
 [[maybe_unused]] static float kept(enum dtype act, float x)
 {
     return act == DTYPE_BF16 ? bf16_float(bf16_of(x)) : x;
@@ -70,7 +70,7 @@ static void fixture_close(struct fixture *f)
         x[i] = kept(act, x[i]);
 }
 
-/* A copy on the device; the caller's. */
+/* A copy on the device; the caller frees it. */
 [[maybe_unused]] static void *sent(struct fixture *f, const void *p, size_t bytes)
 {
     void *to = cuda_alloc(f->cuda, bytes, MEMORY_ACTIVATIONS);
@@ -94,7 +94,7 @@ static void fixture_close(struct fixture *f)
     return to;
 }
 
-/* n values of `dtype` from the device, as floats; the caller's. */
+/* n values of `dtype` from the device, as floats; the caller frees them. */
 [[maybe_unused]] static float *got_as(struct fixture *f, enum dtype dtype, const void *from,
                                       size_t n)
 {

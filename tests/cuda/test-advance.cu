@@ -2,7 +2,7 @@
  * answers, all states and all arrays of the next pass are the same. */
 #include <vector>
 
-#include "kernels/cuda/head/advance.h"
+#include "kernels/cuda/head/canvas_sheet.h"
 #include "tests/cuda/rows-fixture.h"
 
 /* An array on both sides. */

@@ -1,5 +1,5 @@
 /* Attention on the device against the reference: every kernel, mask and plan, lists of slots in any
- * order, rows that see nothing, splits; and the arithmetic of addresses and plans by itself. */
+ * order, rows without keys, splits; and the arithmetic of addresses and plans by itself. */
 #include "kernels/cuda/attention/attention_plan.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device/runtime.h"
@@ -108,7 +108,7 @@ struct shape {
     enum mask mask;
     enum dtype act, kv;
     int sms;
-    size_t spare; /* by how much the bounds are too high */
+    size_t spare; /* how much larger the bounds are than needed */
     size_t shared_max;
 };
 
@@ -151,7 +151,7 @@ static void shuffle(struct rng *rng, int32_t *x, size_t n)
 }
 
 /* Rows are the last of their sequence: with more rows than keys the first have positions below 0.
- * Odd sequences list their keys in order, as a cache does, the others in any. */
+ * Odd sequences list their keys in order, as a cache does, the others in any order. */
 static void fill_seq(struct data *d, const struct shape *s, struct rng *rng, size_t i,
                      const int32_t *slot)
 {
@@ -214,7 +214,7 @@ static void drop(struct data *d)
     free(d->pos), free(d->slots), free(d->slot_pos);
 }
 
-/* The reference's answer, as the activations hold it. */
+/* The reference's answer, rounded to the format of activations. */
 static float *truth(const struct data *d, const struct shape *s)
 {
     struct backend b = {};
@@ -240,7 +240,7 @@ static void *sent(const void *p, size_t bytes)
     return to;
 }
 
-/* The device's answer, as floats. Work is full of NaN before: nothing may be taken from it. */
+/* The device's answer as floats. Work is full of NaN before, because it must not be read. */
 static float *run(const struct data *d, const struct shape *s)
 {
     struct device device = {};
@@ -287,7 +287,7 @@ static float *run(const struct data *d, const struct shape *s)
     return out;
 }
 
-/* The largest difference against the largest value; a zero of the reference must be one. */
+/* The largest difference relative to the largest value; a zero of the reference must be exact. */
 static double worst(const float *got, const float *want, size_t n)
 {
     double top = 0, size = 1e-30;
@@ -336,7 +336,7 @@ static void compare(const struct shape *s, uint64_t seed, size_t window = 0)
     drop(&d);
 }
 
-/* Every number of rows under every mask; what else there is is drawn. */
+/* Every number of rows under every mask; other parameters are random. */
 static void grid(void)
 {
     static const size_t T[] = {1, 2, 3, 16, 17, 32, 64, 65, 130};
@@ -363,7 +363,7 @@ static void grid(void)
     }
 }
 
-/* What the grid does not come by. */
+/* Cases that the grid does not reach. */
 static void corners(void)
 {
     static const struct shape shapes[] = {
@@ -400,7 +400,7 @@ static void corners(void)
         compare(&shapes[i], 300 + i);
 }
 
-/* Rows that see the last positions alone, in any format. */
+/* Rows that see only the last positions, in any format. */
 static void windows(void)
 {
     static const size_t sizes[] = {1, 5, 40, 1000};
@@ -413,8 +413,8 @@ static void windows(void)
     }
 }
 
-/* A sequence's bits are the same beside other neighbours of other lengths, under the same bounds:
- * this is also how a recorded pass is replayed. */
+/* A sequence has the same bits beside other neighbours of other lengths under the same bounds; a
+ * recorded pass is replayed in this way too. */
 static void neighbours(enum dtype act, size_t rows, size_t slots, size_t head_dim)
 {
     size_t few = rows < 7 ? rows : 7, spare = rows < 7 ? 2 : 50;
@@ -436,7 +436,8 @@ static void neighbours(enum dtype act, size_t rows, size_t slots, size_t head_di
     drop(&d);
 }
 
-/* A NaN among the values that a row reads comes out, and one beyond its mask does not. */
+/* A NaN among the values that a row reads appears in its output, and one beyond its mask does
+ * not. */
 static void poison(enum dtype act, size_t rows, size_t slots)
 {
     for (int which = 0; which < 3; which++) {

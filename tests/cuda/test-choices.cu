@@ -1,5 +1,5 @@
-/* test-choices.cu - the file of remembered algorithms: what is written is read again, and a file
- * that is broken in any way is as good as none. */
+/* test-choices.cu - the file of remembered algorithms: written entries are read again, and an
+ * invalid file is ignored. */
 #include <unistd.h>
 
 #include "kernels/cuda/product/choices.h"
@@ -28,14 +28,14 @@ static void test_kept(const char *path)
     struct choices c = {}, again = {};
     for (uint64_t i = 0; i < 40; i++) {
         const uint64_t key[CHOICE_KEY] = {i % 4, 0, 16, i, 4096, UINT64_MAX, 1, 2, 3};
-        struct choice *one = choices_add(&c, key);
-        one->state = i % 5 == 0 ? 1 : 2; /* a guess is not worth keeping */
+        struct gemm_choice *one = choices_add(&c, key);
+        one->state = i % 5 == 0 ? 1 : 2; /* guesses are not stored */
         one->algo[7] = i << 60 | 0xabc;
     }
     choices_write(&c, path);
     choices_read(&again, path);
     ok(again.n == 32, "what was timed is kept: %zu", again.n);
-    const struct choice *one = choices_find(&again, c.at[39].key);
+    const struct gemm_choice *one = choices_find(&again, c.at[39].key);
     ok(one && one->algo[7] == c.at[39].algo[7] && one->state == 0, "with its algorithm, unchecked");
     ok(!choices_find(&again, c.at[35].key), "what was guessed is not");
     choices_read(&again, path);

@@ -1,5 +1,5 @@
-/* test-emulator-host.cu - the emulated device as its host sees it: memory, streams, graphs, kernels
- * that overlap, and calls that fail.
+/* test-emulator-host.cu - the emulated device as the host sees it: memory, streams, graphs,
+ * overlapping kernels, and failing calls.
  */
 #include "tests/cuda/emulator-fixture.h"
 
@@ -249,7 +249,7 @@ static void fails_for_good()
           cudaGetLastError() == cudaErrorIllegalAddress);
 }
 
-/* First of all tests: the processes that it makes count their calls from here. */
+/* Runs first: the processes that it starts count their calls from here. */
 static void test_failures()
 {
     ok(dies(fails_once, ""), "a call fails when it is told to");

@@ -9,7 +9,7 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/library.h"
 #include "lib/base/mem.h"
-extern "C" { /* the library above the back end is C alone */
+extern "C" { /* the library above the back end is plain C */
 #include "lib/decode/autoregress.h"
 #include "lib/decode/diffuse.h"
 }
@@ -19,7 +19,7 @@ enum { PROMPTS = 3, LONG = 251 };
 
 static emulate::deeds at_start;
 
-/* The first event of a batch is the beginning of its clock. */
+/* The first event of a batch starts its clock. */
 static int events;
 static int64_t count_event(struct backend *b)
 {
@@ -28,7 +28,7 @@ static int64_t count_event(struct backend *b)
     return cuda_event_record(b);
 }
 
-/* What was done in the clock of the last batch. */
+/* What was done within the clock of the last batch. */
 static emulate::deeds in_clock()
 {
     emulate::deeds d = emulate::done;
@@ -106,7 +106,7 @@ static struct made fill(const struct network *n, struct diffuse how, size_t batc
     return m;
 }
 
-/* Prepared first, so that it finds nothing settled; then not, which must give the same. */
+/* First prepared, so that nothing is settled yet; then not prepared, which must give the same. */
 template <class How>
 static void check(const char *what, const struct network *n, How how, size_t batch,
                   struct made (*make)(const struct network *, How, size_t, int), int direct)
@@ -278,8 +278,8 @@ static void test_canvases(struct backend *b, const char *dtype)
     network_free(&n);
 }
 
-/* What passes compute and how long they go on is described on the host: prepared like the others,
- * and the device writes what the processor does. */
+/* The host describes what passes compute and how long they go on: prepared like others, and the
+ * device writes the same as the processor. */
 static void check_described(const char *what, const struct network *n, const struct network *host,
                             struct diffuse how, int direct)
 {
@@ -341,8 +341,8 @@ static void test_described(struct backend *b)
     backend_close(cpu);
 }
 
-/* The canvases end at different times: what is left of them is recorded as it comes, but no
- * algorithm is looked for. */
+/* The canvases end at different times: the smaller passes are recorded as they come, but no
+ * algorithm is searched. */
 static void test_fewer(struct backend *b)
 {
     struct network n;

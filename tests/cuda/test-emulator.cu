@@ -1,5 +1,5 @@
-/* test-emulator.cu - threads of the emulated device: they compute what the PTX manual says, in any
- * order, and the mistakes that the emulator is there to find are found. Each is planted here once.
+/* test-emulator.cu - threads of the emulated device: they compute what the PTX manual defines, in
+ * any order, and each mistake that the emulator must find is planted here once and found.
  */
 #include "tests/cuda/emulator-fixture.h"
 
@@ -35,7 +35,7 @@ static int seeds_where_it_turns(int with_barrier)
     return right;
 }
 
-/* A shuffle puts lanes in step, but no memory. */
+/* A shuffle orders lanes, but not memory. */
 static __global__ void lean_on_shuffle(int *y)
 {
     SHARED(int, kept);
@@ -123,7 +123,7 @@ static void test_folds()
     ok(good, "what lanes make together is what shuffles make of it, bit by bit");
 }
 
-/* Every thread adds one, and the last one of all tells how many came. */
+/* Every thread adds one, and the last one of all reports the count. */
 static __global__ void count(int *counter, int *last)
 {
     wait_for_inputs();

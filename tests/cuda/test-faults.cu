@@ -1,6 +1,6 @@
-/* test-faults.cu - every call of the CUDA runtime fails once, on the emulated device: a want of
- * memory is an answer, and whatever else goes wrong ends the process with 70 and one line. Each try
- * is a process of its own (EMULATE_FAIL). */
+/* test-faults.cu - every call of the CUDA runtime fails once, on the emulated device: lack of
+ * memory is an answer, and every other failure ends the process with 70 and one line. Each try is a
+ * process of its own (EMULATE_FAIL). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -34,7 +34,7 @@ static void run_step(void *ctx)
     launch(s->b, count_up, dim3((N + 63) / 64), dim3(64), 0, s->value, (int)N);
 }
 
-/* A bit of everything. A want of memory is met by trying again, once. */
+/* Uses every part of the back end. After lack of memory it tries again, once. */
 static int use_everything(struct backend *b)
 {
     static int start[N], back[N];
@@ -67,7 +67,7 @@ static int use_everything(struct backend *b)
     return wrong || b->memory.requested || b->memory.reserved ? WRONG : 0;
 }
 
-/* On a device of 64 MiB: what it cannot give is refused, and what is cached goes back for it. */
+/* On a device of 64 MiB: a larger request is refused, and cached memory is given back for it. */
 static int fill_up(struct backend *b)
 {
     void *half = cuda_alloc(b, 40 * MIB, MEMORY_KV), *small = cuda_alloc(b, 100, MEMORY_KV);
@@ -81,12 +81,12 @@ static int fill_up(struct backend *b)
     return good ? 0 : WRONG;
 }
 
-struct job {
+struct fault_job {
     int device;
     int (*use)(struct backend *b);
 };
 
-static int open_and_use(struct job job)
+static int open_and_use(struct fault_job job)
 {
     struct backend b = {};
     struct err e = {};
@@ -98,8 +98,9 @@ static int open_and_use(struct job job)
     return job.use(&b);
 }
 
-/* In a process where the n-th call fails with `code`: its exit status; text[]: what it said. */
-static int try_job(struct job job, int n, int code, char *text, size_t room)
+/* Runs a job in a process where the n-th call fails with `code`. Returns its exit status; text[]:
+ * its message. */
+static int try_job(struct fault_job job, int n, int code, char *text, size_t room)
 {
     int pipe_ends[2], status;
     size_t got = 0;
@@ -127,7 +128,7 @@ static int try_job(struct job job, int n, int code, char *text, size_t room)
 
 static int try_one(int n, int code, char *text, size_t room)
 {
-    return try_job((struct job){-1, use_everything}, n, code, text, room);
+    return try_job((struct fault_job){-1, use_everything}, n, code, text, room);
 }
 
 static int is_one_line(const char *text)
@@ -143,7 +144,7 @@ static int has_number(const char *text, int code)
     return strstr(text, number) != NULL;
 }
 
-/* The calls that are made when nothing fails. An error that stays is met up to the last of them. */
+/* The number of calls when nothing fails. A sticky error shows up to the last of them. */
 static int count_calls(void)
 {
     char text[2048];
@@ -158,8 +159,8 @@ static int count_calls(void)
     return reached;
 }
 
-/* Errors that are no want of memory: 70 and a line that names file, call and error, at whichever
- * call they come; every `stride`-th is tried. */
+/* Errors other than lack of memory: 70, and a line that names file, call and error, at whichever
+ * call they come; every `stride`-th call is tried. */
 static void test_errors(int code, int sticky, int calls, int stride)
 {
     char text[2048];
@@ -176,8 +177,8 @@ static void test_errors(int code, int sticky, int calls, int stride)
        n - stride);
 }
 
-/* A want of memory: where memory is asked for it changes nothing; elsewhere it is an error like any
- * other, and a device that cannot be opened for it is not there. */
+/* Lack of memory: harmless where memory is requested; elsewhere an error like any other; and a
+ * device that cannot be opened for lack of memory does not exist. */
 static void test_want_of_memory(int calls)
 {
     static const char *const asking[] = {"cudaMalloc", "cudaMallocHost", "Instantiate",
@@ -199,7 +200,7 @@ static void test_want_of_memory(int calls)
        recovered, absent);
 }
 
-/* The door, with the emulated machine as the environment says. */
+/* The entry point, with the emulated machine as the environment describes it. */
 static void test_door(const char *name, const char *value, const char *expected)
 {
     char text[2048];
@@ -215,7 +216,7 @@ static void test_choice(int device, const char *expected)
 {
     char text[2048];
     setenv("EMULATE_DEVICES", "3", 1);
-    int status = try_job((struct job){device, use_everything}, 0, 0, text, sizeof text);
+    int status = try_job((struct fault_job){device, use_everything}, 0, 0, text, sizeof text);
     unsetenv("EMULATE_DEVICES");
     ok(status == (*expected ? EXIT_NO_DEVICE : EXIT_OK) && strstr(text, expected),
        "device %d of three%s%s", device, *expected ? ": " : "", expected);
@@ -225,7 +226,7 @@ static void test_small_device(void)
 {
     char text[2048];
     setenv("EMULATE_MEMORY", "67108864", 1);
-    ok(try_job((struct job){-1, fill_up}, 0, 0, text, sizeof text) == EXIT_OK && !*text,
+    ok(try_job((struct fault_job){-1, fill_up}, 0, 0, text, sizeof text) == EXIT_OK && !*text,
        "a device that is full says no, and goes on");
     unsetenv("EMULATE_MEMORY");
 }
@@ -235,7 +236,7 @@ int main(void)
     char text[2048];
     ok(try_one(0, 0, text, sizeof text) == EXIT_OK && !*text, "without a fault all is well");
     int calls = count_calls();
-    /* The first one does not stay: a call whose status nobody looks at is found. */
+    /* This error is not sticky: a call whose status is not checked shows. */
     test_errors(cudaErrorUnknown, 0, calls, 1);
     test_errors(cudaErrorIllegalAddress, 1, calls, 7);
     test_errors(cudaErrorECCUncorrectable, 1, calls, 7);

@@ -2,6 +2,7 @@
  * mixer and texts of unequal length; steps are replayed instead of recorded again, and a fit has
  * the same bits with and without replay. */
 extern "C" {
+#include "kernels/train.h"
 #include "lib/network/network.h"
 #include "lib/train/posterior.h"
 }
@@ -18,7 +19,7 @@ static void must(int bad, const struct err *e)
     }
 }
 
-/* A network on a back end, and all that fits latents to its texts. */
+/* A network on a back end, and the data for fitting latents to its texts. */
 struct model {
     struct backend *b;
     struct checkpoint c;
@@ -121,18 +122,19 @@ static void gradients(struct fixture *f, const char *shape, size_t window)
     close_model(&b);
 }
 
-/* A table that counts the products that are asked for. */
+/* A table that counts the requested products. */
 static struct ops counting;
+static struct train_ops counting_train;
 static const struct ops *counted;
 static size_t asked;
 
 static void count_gemm(struct backend *b, const struct gemm *g, size_t n, void *work)
 {
     asked++;
-    counted->gemm(b, g, n, work);
+    counted->train->gemm(b, g, n, work);
 }
 
-/* A fit, and how many products it asked for. The caller's. */
+/* A fit, and the number of products that it requested. The caller frees it. */
 static float *fitted(struct backend *b, const char *shape, size_t window, int prepares)
 {
     static const uint64_t keys[TEXTS] = {7, 8, 9};
@@ -154,12 +156,14 @@ static void replays(struct fixture *f, const char *shape, size_t window)
 {
     counted = f->cuda->ops;
     counting = *counted;
-    counting.gemm = count_gemm;
+    counting_train = *counted->train;
+    counting_train.gemm = count_gemm;
+    counting.train = &counting_train;
     f->cuda->ops = &counting;
     float *a = fitted(f->cuda, shape, window, 1);
     const size_t replayed = asked;
     float *b = fitted(f->cuda, shape, window, 0);
-    const size_t third = asked; /* the first, one of those that come again, and its record */
+    const size_t third = asked; /* the first step, one that comes again, and its record */
     f->cuda->unrecorded = 1;
     float *c = fitted(f->cuda, shape, window, 0);
     const size_t made = asked;

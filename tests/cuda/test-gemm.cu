@@ -1,6 +1,6 @@
 /* test-gemm.cu - kernels/cuda/product/gemm.cu on the emulated library: which algorithm makes a
- * product, when they are timed, and what is remembered. The algorithms differ in time and in what
- * they ask for (tests/emulate/library.cu); how often each has run tells what gemm.cu did.
+ * product, when they are timed, and what is stored. The algorithms differ in time and in
+ * requirements (tests/emulate/library.cu); the number of runs of each shows what gemm.cu did.
  */
 #include "kernels/cuda/product/gemm.h"
 
@@ -59,7 +59,7 @@ static void multiply(struct world *w)
     runtime_wait(&w->b, "test");
 }
 
-/* Runs of each since the last question. */
+/* Runs of each algorithm since the last call. */
 static int ran(unsigned guess, unsigned fastest, unsigned any)
 {
     int good = algorithm_runs[FIRST_GUESS] == guess && algorithm_runs[FASTEST] == fastest &&
@@ -115,7 +115,7 @@ static void test_timing(void)
     world_close(&w);
 }
 
-/* What another version of the library may have left under this one's name. */
+/* A file that another version of the library may have left under the same name. */
 static void test_foreign_file(void)
 {
     struct world w;
@@ -198,7 +198,7 @@ static void test_failing(void)
     world_close(&w);
 }
 
-/* The emulated device has no memory left but for what is there. */
+/* The emulated device has no more free memory. */
 static void test_no_room(void)
 {
     struct world w;

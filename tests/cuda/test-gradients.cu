@@ -1,13 +1,13 @@
 /* Gradients on the device against the reference: odd shapes and tails, sequences of unequal length,
- * none included, windows, in place and not; every case twice, for the same bits. What a case does
- * not write must be as it was, too. */
+ * empty ones too, windows, in place and not; every case twice, for the same bits. Values that a
+ * case does not write must not change. */
 #include "kernels/mixing.h"
 #include "kernels/train.h"
 #include "tests/cuda/rows-fixture.h"
 
 enum { ARRAYS = 24, SEQS = 3 };
 
-/* Where a case runs: arrays of `wide` values each, ids, sequences, and work. */
+/* One side of a case: arrays of `wide` values each, ids, sequences, and work. */
 struct side {
     struct backend *b;
     const struct ops *ops;
@@ -181,7 +181,7 @@ static void losses(struct fixture *f)
         g.ids[1] = (int32_t)V - 1;
         compare(f, &g, 3e-6, named("loss over %zu ids", V, 0, 0, 0), [&](const struct side &x) {
             const float zero = 0;
-            const float far_off = 90; /* beyond what e^x can be without the maximum */
+            const float far_off = 90; /* beyond the range of e^x without the maximum */
             x.ops->write(x.b, x.at(0) + V / 2, &far_off, sizeof far_off);
             x.ops->write(x.b, x.at(1) + 2, &zero, sizeof zero);
             x.ops->train->cross_entropy(x.b, x.at(0), x.ids, x.at(1), T, V, (double *)x.work);
@@ -195,7 +195,7 @@ static void losses(struct fixture *f)
 
 /* ---- products ---- */
 
-/* As a linear layer has them: there, back to the input, and to the weights. */
+/* The products of a linear layer: forward, back to the input, and to the weights. */
 static struct gemm product_of(const struct side &x, int way, const size_t s[3], int plus,
                               enum dtype dtype)
 {
@@ -222,7 +222,7 @@ static void products(struct fixture *f)
                                            (size_t)(2 * way + half)), [=](const struct side &x) {
                     const enum dtype d = half ? DTYPE_BF16 : DTYPE_F32;
                     const struct gemm two[] = {product_of(x, way, s, plus, d), {}};
-                    x.ops->gemm(x.b, two, 2, x.work);
+                    x.ops->train->gemm(x.b, two, 2, x.work);
                 });
             }
 }
@@ -338,7 +338,8 @@ static void heads_back(struct fixture *f, const struct shape *s, int bonus)
     });
 }
 
-/* way 0: a layer with values of the first one; 1: the first, with what others read; 2: without. */
+/* way 0: a layer that uses v of the first layer; 1: the first layer, with the gradient of later
+ * layers; 2: without. */
 static void removals(struct fixture *f, const struct shape *s, int way)
 {
     size_t T;

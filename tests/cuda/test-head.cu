@@ -1,7 +1,7 @@
-/* The device's head against ref. A row of x picks one column of the matrix, so the logits are exact
- * and every choice must agree to the last id.
+/* The device's head against ref. A row of x picks one column of the matrix, so logits are exact and
+ * every choice must agree to the last id.
  *
- * One file because all of it asks the same kind of question and holds the answers against ref. */
+ * One file because all cases ask the same kind of question and compare the answers with ref. */
 #include <algorithm>
 #include <vector>
 
@@ -152,7 +152,7 @@ static answers by_cuda(struct fixture *f, const struct question &a, const struct
 
 /* ---- how far apart they are ---- */
 
-/* Nothing but the id of such a row means anything: it has a NaN or +Inf. */
+/* Only the id of such a row has a meaning: it has a NaN or +Inf. */
 static bool senseless(const struct question &a, size_t r)
 {
     for (size_t v = 0; v < a.V; v++) {
@@ -290,8 +290,8 @@ static double score_of(const struct question &a, size_t r, const values &logits,
     return gumbel_score(a.gumbel, logits[r * a.V + (size_t)id], a.temperature, bits);
 }
 
-/* Noise in floats: the device's logarithms are not the host's to the last bit, so a choice may
- * differ, but only for one whose score is as good to within that. */
+/* Noise in floats: the device's logarithms differ from the host's in the last bit, so a choice may
+ * differ, but only for an id whose score is equally good within that error. */
 static void float_noise(struct fixture *f)
 {
     for (size_t kind : {(size_t)GUMBEL_F32, (size_t)GUMBEL_F32X})
@@ -340,8 +340,8 @@ static void fill(struct question *a, size_t v, float logit)
         a->w[v * a->D + j] = logit;
 }
 
-/* How sure an answer is that is nearly certain: 1 - prob to four digits, as the order of two such
- * answers asks for. */
+/* The probability of a nearly certain answer: 1 - prob to four digits, because the order of two
+ * such answers needs it. */
 static void certain(struct fixture *f)
 {
     for (float lead : {8.0f, 14.0f, 20.0f, 26.0f, 32.0f}) {
@@ -381,7 +381,7 @@ static void lists(struct fixture *f)
     }
 }
 
-/* What is planted in one column is NaN in the rows that take another one 0 times. */
+/* A value planted in one column is NaN in rows that take another column times 0. */
 static void planted(struct fixture *f)
 {
     for (size_t V : {3, 600, 1300})
@@ -405,7 +405,7 @@ static void planted(struct fixture *f)
     agree(f, a, NULL, "a NaN in the twin of row 0");
 }
 
-/* The same bits twice, in any company, and the same choices by every plan. */
+/* The same bits twice, beside any other rows, and the same choices by every plan. */
 static void repeats(struct fixture *f)
 {
     struct question a = ask(7, 2100, 2);
@@ -427,7 +427,7 @@ static void repeats(struct fixture *f)
     ok(differ == 0, "another plan: %d other answers", differ);
 }
 
-/* In a record that is replayed: keys, lists and targets are read when it runs. */
+/* In a record that is replayed: keys, lists and targets are read at each replay. */
 struct recorded {
     struct backend *b;
     struct mat m;

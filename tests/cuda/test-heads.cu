@@ -29,7 +29,7 @@ static struct sides matrix(struct fixture *f, enum dtype dtype, size_t rows, siz
     return m;
 }
 
-/* How far the rows of a cache are from those of the reference, in parts of their size: 1 + |y|. */
+/* The largest error of a cache's rows against the reference, relative to 1 + |y|. */
 static double stored_far(const float *got, const float *want, const struct how *h,
                          const int32_t *slot, size_t T, size_t n)
 {

@@ -1,7 +1,7 @@
-/* test-large.cu - products for many rows against kernels/ref, through the vendor's library (on the
- * emulated device its stand-in) and, where that can be left out, without it: every format and every
- * way of finishing. What is added is rounded before the sum, NF4's weights are rounded where the
- * library reads them, slices of W meet runs of x.
+/* test-large.cu - products for many rows against kernels/ref: through the vendor's library (on the
+ * emulated device its stand-in) and, where possible, without it; every format and every way of
+ * finishing. Added products are rounded before the sum, NF4 weights are rounded where the library
+ * reads them, and slices of W meet runs of x.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -214,7 +214,7 @@ static void widened_weights(struct fixture *f, enum dtype dtype)
     if (cuda_mat_make(f->cuda, &m, &s, dtype))
         abort();
     const uint8_t *at = (const uint8_t *)m.data;
-    struct job j = {};
+    struct product_job j = {};
     j.dtype = dtype, j.K = COLS, j.stride = (uint32_t)(l.stride * layout_value(dtype));
     struct operand part = {at, at + l.absmax, (const float *)(const void *)(at + l.scale),
                            (const float *)(const void *)(at + l.offset), FIRST, N, 0};
@@ -235,7 +235,7 @@ static void widened_weights(struct fixture *f, enum dtype dtype)
 
 enum { PIECES = ROWS_MOST + 16 };
 
-/* Odd numbers of outputs are for the library too, but of INT8. */
+/* Odd numbers of outputs go to the library too, except for INT8. */
 static void try_shape(struct fixture *f, enum dtype dtype, size_t T, size_t K, int gain)
 {
     struct call c = call_make(f, dtype, T, K, gain), plain = call_make(f, dtype, T, K, 0);
@@ -251,7 +251,7 @@ static void try_shape(struct fixture *f, enum dtype dtype, size_t T, size_t K, i
     call_free(&c);
 }
 
-/* 1: another format has the same kernels, and only the numbers that they look up differ. */
+/* 1: another format has the same kernels, and only its tables differ. */
 static int is_twin(enum dtype d)
 {
     return d == DTYPE_NF4_F32 || d == DTYPE_FP4 || d == DTYPE_INT8_VECTOR;
@@ -329,8 +329,8 @@ static size_t far_off(const float *y, const float *x, const float *w, size_t T, 
     return far;
 }
 
-/* fp32 is fp32 unless backend.tf32 says otherwise, and then many rows alone are rounded. A device
- * may round or cut off; the emulated one rounds to nearest. */
+/* fp32 is fp32 unless backend.tf32 allows rounding, and then only many rows are rounded. A device
+ * may round or truncate; the emulated one rounds to nearest. */
 static void rounded_products(struct fixture *f)
 {
     enum { K = 192, N = 48 };
@@ -369,15 +369,15 @@ static void rounded_products(struct fixture *f)
     }
 }
 
-/* So many rows that a slice is not all of W, and the rows are not one run. */
+/* So many rows that a slice is not all of W, and the rows are more than one run. */
 static void slices_and_runs(struct fixture *f)
 {
     enum { T = 8320, K = 8, F = 1024 };
-    struct job j = {};
+    struct product_job j = {};
     j.dtype = DTYPE_FP8, j.kind = JOB_GATED, j.T = T, j.K = K, j.n = 2;
     j.w[0].rows = j.w[1].rows = F;
     job_settle(&j);
-    struct job slice = job_slice(&j, 0, 0, slice_rows(&j, 0));
+    struct product_job slice = job_slice(&j, 0, 0, slice_rows(&j, 0));
     struct call c = call_make(f, DTYPE_FP8, T, K, 1);
     ok(slice_rows(&j, 0) < F && run_rows(&slice) < T && wrong_gated(&c, F, 97) == 0,
        "slices of %u rows of W by runs of %u rows of x", slice_rows(&j, 0), run_rows(&slice));

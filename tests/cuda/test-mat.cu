@@ -1,5 +1,5 @@
 /* Matrices on the device: every byte of the block, from every source, against quant.c and layout.h;
- * chunks, and what happens when memory is short. */
+ * chunks, and lack of memory. */
 #include "kernels/cuda/device/runtime.h"
 #include "kernels/cuda/weights/layout.h"
 #include "kernels/draw.h"
@@ -154,7 +154,7 @@ static void every_source(struct fixture *f)
         }
 }
 
-/* Zeros, what is next to nothing, what is large, NaN and infinities, a row of each. */
+/* Rows of zeros, of tiny values, of large values, of NaN and of infinities. */
 static void odd_values(struct fixture *f)
 {
     static const float odd[] = {0, 0x1p-130f, 0x1p-121f, 0x1p-119f, 3e38f, NAN, INFINITY, -INFINITY,
@@ -167,7 +167,7 @@ static void odd_values(struct fixture *f)
             v.w[r * COLS + 7 * r] = odd[r];
         if (d == DTYPE_NF4) /* one NaN would make every absmax NaN */
             v.w[5 * COLS + 35] = v.w[6 * COLS + 42] = v.w[7 * COLS + 49] = 1;
-        /* what the host and a device call NaN has other bits in bf16 */
+        /* the NaN of host and device have different bits in bf16 */
         if (dtype_info[d].bits == 16)
             v.w[5 * COLS + 35] = 1;
         make_from(f, &v, (enum dtype)d, FROM_F32);
@@ -190,7 +190,7 @@ static void nan_in_nf4(struct fixture *f)
     values_free(&v);
 }
 
-/* 1 when making a matrix of the source says that a value is no number. */
+/* 1 if making a matrix of the source reports a value that is not finite. */
 static int notices(struct fixture *f, struct mat_source s, enum dtype dtype)
 {
     struct mat m;
@@ -201,8 +201,8 @@ static int notices(struct fixture *f, struct mat_source s, enum dtype dtype)
     return !bad && odd;
 }
 
-/* What is sent as it lies in a file is looked at on the way: its first value, its last, one within,
- * in rows that get padding and rows that do not. */
+/* Values that are sent as they lie in a file are checked on the way: the first, the last, one in
+ * between, in rows with and without padding. */
 static void not_finite(struct fixture *f)
 {
     static const size_t shapes[][2] = {{5, 192}, {7, 66}, {301, 320}};

@@ -1,5 +1,5 @@
-/* What is around time mixing on the device against the reference: sequences of unequal length, none
- * included, states by their numbers, heads that are no whole warps, in place and not. */
+/* The operations around time mixing on the device against the reference: sequences of unequal
+ * length, empty ones too, states by index, heads that are no whole warps, in place and not. */
 #include "kernels/mixing.h"
 #include "tests/cuda/rows-fixture.h"
 
@@ -11,7 +11,7 @@ struct shape {
 static const struct shape shapes[] = {{2, 64, {7, 1, 13}}, {3, 6, {1, 0, 2}}, {9, 34, {5, 3, 4}}};
 static const int32_t at[SEQS] = {4, 0, 2};
 
-/* All that a case reads and writes, as one block here and one on the device. */
+/* All inputs and outputs of a case, as one block here and one on the device. */
 struct data {
     size_t T, D, wide, all;
     float *host, *device;

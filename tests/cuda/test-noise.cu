@@ -1,5 +1,5 @@
-/* The bounds of the race under noise at both ends, around the seam of its two formulas and at
- * random, and the order that is built on them: by the logarithms of the device. */
+/* The bounds of the noise at both ends, around the seam of its two formulas and at random points,
+ * and the order built on them; with the logarithms of the device. */
 #include <vector>
 
 #include "kernels/cuda/device/runtime.h"
@@ -92,8 +92,8 @@ DEVICE struct racer racer(const struct noise *n, float logit, int32_t id, int *o
     return a;
 }
 
-/* Thread i compares racers i, i + THREADS, ... with the next: do they come in as doubles have it?
- * found[0]: pairs that do not; found[1]: scores beyond their bounds. */
+/* Thread i compares racers i, i + THREADS, ... with the next: is the order that of doubles?
+ * found[0]: pairs with another order; found[1]: scores beyond their bounds. */
 static __global__ void race(double temperature, float spread, int *found)
 {
     wait_for_inputs();
@@ -121,7 +121,7 @@ static void order(double temperature, float spread)
        temperature, (double)spread, found[0], found[1]);
 }
 
-/* One thread: *good = 1 when anyone is ahead of nobody, and nobody of himself. */
+/* One thread: *good = 1 if everyone wins against NOBODY, and NOBODY does not win against itself. */
 static __global__ void against_nobody(int *good)
 {
     wait_for_inputs();

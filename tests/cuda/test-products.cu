@@ -1,11 +1,12 @@
 /* test-products.cu - products of kernels/cuda against kernels/ref: every format, every way of
- * finishing, row counts on both sides of every choice of kernel, odd shapes. Rows and matrices are
- * the same for both; INT8 is the same bits. The device's size is changed by hand: other plans. */
+ * finishing, row counts on both sides of every choice of kernel, odd shapes. Rows and matrices
+ * are the same for both; INT8 has the same bits. The device's size is changed by hand, for other
+ * plans. */
 #include "tests/tap.h"
 
 extern "C" {
 #include "kernels/quant.h"
-#include "kernels/ref/mat.h"
+#include "kernels/ref/ref.h"
 #include "lib/base/pool.h"
 extern const struct ops ops_ref;
 }
@@ -463,7 +464,7 @@ static void try_dtype(struct world *w, enum dtype dtype, const size_t K[3])
     w->device->sms = 1;
     ok(wrong_batch(w, dtype, 7, dtype_info[dtype].block ? 192 : 104) == 0,
        "%s: a row alone gives the bits that it gives among others", dtype_info[dtype].name);
-    /* So little shared memory that few rows take the way of many. */
+    /* So little shared memory that few rows run as many rows do. */
     w->device->shared_max = dtype_info[dtype].block ? 49152 : 12288;
     try_shape(w, dtype, 3, K[2]);
     try_shape(w, dtype, 8, K[2]);

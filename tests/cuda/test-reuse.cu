@@ -1,4 +1,4 @@
-/* Choosing rows on the device against the reference: few rows and more than a block has threads,
+/* Choosing rows on the device against the reference: few rows, and more than a block has threads,
  * wide and odd widths, both formats of activations and of the cache, exact ties. */
 #include "tests/cuda/rows-fixture.h"
 
@@ -91,7 +91,7 @@ static void choose(struct fixture *f, struct shape s, enum dtype act, enum dtype
     d.to = {there[0], there[1], there[2], there[3]};
     void *room = mem_aligned(reuse_work(s.T, SEQS, n));
     cuda_choose(f->cuda, &d, put(f, &k, room, reuse_work(s.T, SEQS, n)));
-    /* What activations round the reference is given as it is. */
+    /* The reference gets values that are already rounded as activations. */
     for (size_t i = 0; i < s.T * n && !ties; i++)
         v[i] = act == DTYPE_BF16 ? bf16_float(bf16_of(v[i] + bias[i % n])) : v[i] + bias[i % n];
     uint16_t *half = (uint16_t *)mem_zero(S * n, sizeof *half);

@@ -267,7 +267,7 @@ static void test_records(struct backend *b)
     cuda_free(b, s.value);
 }
 
-/* What prepare() does to the values is open, but not that run() then only replays. */
+/* The effect of prepare() on the values is open, but afterwards run() only replays. */
 static void test_prepare(struct backend *b)
 {
     enum { N = 200 };
@@ -380,7 +380,7 @@ struct rows_pass {
     struct store_rows rows;
 };
 
-/* Each block changes whole in its slot, and of that its rows go back. */
+/* Each block changes whole in its slot; some of its rows are written back. */
 static void run_rows(void *ctx)
 {
     enum { N = STORE_GRAIN / sizeof(int) };
@@ -399,8 +399,8 @@ static void run_rows(void *ctx)
     cuda_arrive(p->b, p->store);
 }
 
-/* Rows of `bytes`: after some passes, as they are, recorded and replayed, those of the list hold
- * the number of passes, the others what they held. */
+/* Rows of `bytes`: after some passes, direct, recorded and replayed, the listed rows hold the
+ * number of passes, the others their old values. */
 static void test_store_rows(struct backend *b, int blocks, size_t bytes)
 {
     enum { N = STORE_GRAIN / sizeof(int), PASSES = 6, SLOTS = 3 };

@@ -1,6 +1,6 @@
 /* Time mixing of RWKV 6 and 7 on the device against the reference: both forms and the gradients,
- * sequences of unequal length, none included, chunks that are not full, heads of fewer channels,
- * strong decay, and with and without states around. */
+ * sequences of unequal length, empty ones too, chunks that are not full, heads with fewer channels,
+ * strong decay, and with and without states. */
 #include "kernels/wkv.h"
 #include "tests/cuda/rows-fixture.h"
 
@@ -165,7 +165,7 @@ static void backward(struct fixture *f, const struct shape *s, bool seven, bool 
     cuda_wkv_back(f->cuda, &c, there);
     double far = apart(f, &d.du, 0), size = 0;
     far = fmax(far, apart(f, &d.dstate, 0));
-    for (size_t i = 0; i < d.n; i++) /* what the gradient of w is a sum of differences of */
+    for (size_t i = 0; i < d.n; i++) /* the products whose differences the gradient of w sums */
         size = fmax(size, fmax(fabs((double)x[R].host[i] * d.x[R].host[i]),
                                fabs((double)x[K].host[i] * d.x[K].host[i])));
     for (int i = 0; i < (seven ? INPUTS : A); i++)

@@ -1,12 +1,12 @@
-/* amx_traps.c - in place of kernels/amx-x86.c: AMX is permitted on any x86-64 processor, since its
- * instructions trap and are done by the handler (trap.h). A tool that is linked with it runs level
- * amx's own code from end to end wherever the level below it runs. */
+/* amx_traps.c - replaces kernels/amx-x86.c: AMX is permitted on any x86-64 processor, because its
+ * instructions trap and a handler executes them (trap.h). A tool linked with it runs level amx's
+ * own code from end to end wherever the level below runs. */
 #include "kernels/amx.h"
 #include "tests/emulate/tmm_trap.h"
 
 int amx_absent(void) { return 0; }
 
-/* Threads come later, and all of them have the handler. */
+/* Threads start later and inherit the handler. */
 const char *amx_refused(void)
 {
     trap_install(tmm_trap);

@@ -1,14 +1,14 @@
-/* block.h - a grid of threads on the CPU: what the words of emulate.cuh are made of.
+/* block.h - a grid of threads on the CPU, from which emulate.cuh is made.
  *
- * A thread of a block runs until it must wait for others; then another one, drawn by lot
- * (EMULATE_SEED), goes on: mostly one of its warp, so that some warps are far ahead of others. So
- * the lanes of a warp are never in step, and what works in every order here does not lean on an
- * order there. A thread gets a fiber when it begins, and the one that returns leaves it its own:
- * where nobody waits nothing is switched. Blocks run one by one, in an order drawn by lot.
+ * A thread of a block runs until it must wait for others. Then another thread, drawn at random
+ * (EMULATE_SEED), continues: mostly one of its warp, so that some warps are far ahead of others. So
+ * the lanes of a warp are never in step, and code that is right in every order here does not rely
+ * on an order. A thread gets a fiber when it starts, and a thread that returns hands its fiber on:
+ * without waits nothing is switched. Blocks run one by one in random order.
  *
- * A kernel that may overlap the one ahead does: when all threads ahead have let it start, and
- * before the last block ahead goes on, one of its blocks is brought up, as far as
- * wait_for_inputs(). What it has read by then was not there yet.
+ * A kernel that may overlap the kernel ahead does so: when all threads ahead have allowed it, and
+ * before the last block ahead continues, one of its blocks runs up to wait_for_inputs(). Data that
+ * it reads before that are not there yet.
  */
 #ifndef TESTS_EMULATE_BLOCK_H
 #define TESTS_EMULATE_BLOCK_H
@@ -24,12 +24,12 @@
 struct fiber;
 namespace emulate {
 
-/* One line on standard error, then abort(). */
+/* Prints one line on standard error, then calls abort(). */
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The value of an environment variable, or `otherwise`. */
 double setting(const char *name, double otherwise);
 
-/* Where in the source a word stands; as a default argument: where the caller stands. */
+/* A place in the source; as a default argument: the place of the caller. */
 struct place {
     const char *file;
     int line;
@@ -48,15 +48,15 @@ struct kernel {
 
 enum { LANES = 32 }; /* threads of a warp */
 
-/* Threads that wait for each other at one word of one place. */
+/* Threads that wait for each other at one call of one place. */
 struct meeting {
     const char *word;
     place at;
-    uint32_t mask; /* the lanes of a warp that meet ... */
-    uint32_t here; /* ... and those that have come; of a block, how many threads have */
+    uint32_t mask; /* the lanes of a warp that meet */
+    uint32_t here; /* the lanes that have arrived; for a block, the number of threads */
 };
 
-/* Who completes a meeting does this for all of them: brought[lane], for the lanes of `mask`. */
+/* The last thread of a meeting does this for all: brought[lane], for the lanes of `mask`. */
 typedef void meeting_work(void *brought[LANES], uint32_t mask);
 
 struct copy {
@@ -67,22 +67,22 @@ struct copy {
 
 struct thread {
     struct block *block;
-    struct fiber *fiber; /* NULL: it has not begun */
+    struct fiber *fiber; /* NULL: not started */
     uint3 index;
     unsigned rank; /* in the block; lane rank % LANES of warp rank / LANES */
     bool has_inputs, lets_next_start;
-    unsigned groups;          /* of copies that are closed */
-    std::vector<copy> copies; /* asked for, not done */
+    unsigned groups;          /* number of closed copy groups */
+    std::vector<copy> copies; /* requested, not done */
 };
 
 /* Sets of lanes are bits of a word. */
 struct warp {
     struct block *block;
     unsigned rank; /* in the block */
-    uint32_t lanes, runnable, stopped; /* stopped: at wait_for_inputs() */
-    uint32_t open; /* meetings where somebody waits */
+    uint32_t lanes, runnable, stopped; /* stopped: lanes at wait_for_inputs() */
+    uint32_t open; /* meetings with a waiting thread */
     struct meeting meetings[LANES];
-    void *brings[LANES]; /* to its meeting, each lane that is at one */
+    void *brings[LANES]; /* by lane: what it brings to its meeting */
 };
 
 struct block {
@@ -94,27 +94,28 @@ struct block {
     std::vector<struct thread> threads;
     std::vector<struct warp> warps;
     uint32_t ready; /* warps with a thread that can run */
-    unsigned turn;  /* the warp that had the last one */
+    unsigned turn;  /* the warp that ran last */
     struct meeting of_all;
-    struct fiber *outside;     /* runs when no thread can */
+    struct fiber *outside;     /* runs when no thread can run */
     bool early;                /* its threads stop at wait_for_inputs() */
-    size_t returned, letting;  /* threads that have; that let the next kernel start */
-    const struct kernel *next; /* to be brought up when all do, or NULL */
+    size_t returned, letting;  /* threads that have returned; that let the next kernel start */
+    const struct kernel *next; /* kernel to start then, or NULL */
     char begins, ends;         /* for ThreadSanitizer: places in time */
     ~block() { free(shared); }
 };
 
-extern struct thread *self; /* the one that runs */
+extern struct thread *self; /* the running thread */
 
-/* All blocks of a grid, to their end. next: NULL, or the kernel behind it, which may overlap. */
+/* Runs all blocks of a grid to their end. next: NULL, or the kernel behind it, which may
+ * overlap. */
 void run(const struct kernel &k, const struct kernel *next);
 
-/* Lets another thread go on first, or not. */
+/* Lets another thread run first, or not, at random. */
 void pause();
 void wait_for_inputs();
 void let_next_start();
 void barrier(place at);
-/* The lanes of `mask` meet, each with something of its own; the last one does `work`, or NULL. */
+/* The lanes of `mask` meet, each with a value; the last one calls `work`, unless NULL. */
 void meet(uint32_t mask, const char *word, place at, void *mine, meeting_work *work);
 
 void copy_later(void *to, const void *from); /* 16 bytes; from NULL: zeros */

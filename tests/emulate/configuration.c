@@ -1,11 +1,10 @@
 /* configuration.c - does LDTILECFG see the whole configuration that kernels/cpu/amx/tmm.h gives it?
- * Built and run by tests/tiles.sh at several levels of optimization. Compilers have been seen to
- * drop stores into a configuration whose reader they take for one of 8 bytes; -DLOST plants what
- * comes of that.
+ * tests/tiles.sh builds and runs this at several levels of optimization. Compilers have dropped
+ * stores into a configuration whose reader they took for one of 8 bytes; -DLOST plants that fault.
  *
- * A processor with AMX says with STTILECFG what it was given. Elsewhere the instruction traps, and
- * the handler reads the 64 bytes where the processor would have, and goes on behind it. Exit 0: all
- * is seen; 1: not.
+ * A processor with AMX returns the configuration by STTILECFG. Elsewhere the instruction traps, and
+ * the handler reads the 64 bytes where the processor would, and continues behind it. Exit 0: all
+ * bytes were seen; 1: not.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@ static void trapped(int number, siginfo_t *info, void *context)
     struct trap t;
     (void)number, (void)info;
     if (!trap_decode(&t, context) || t.map != 2 || t.opcode != 0x49)
-        _Exit(2); /* not one of ours */
+        _Exit(2); /* not an instruction of AMX */
     if (t.in_memory) /* LDTILECFG; else TILERELEASE */
         memcpy(&seen, (const void *)(uintptr_t)(t.address + t.index), sizeof seen);
     trap_skip(&t, context);

@@ -1,5 +1,5 @@
 /* cublasLt.h - the part of cuBLASLt's interface that kernels/cuda/product/gemm.cu uses, with its
- * names and numbers; library.cu gives it a meaning on the CPU.
+ * names and numbers. library.cu implements it on the CPU.
  *
  * Environment:
  *   EMULATE_LIBRARY=0        there is no such library
@@ -98,8 +98,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void
                               const cublasLtMatmulAlgo_t *, void *workspace, size_t bytes,
                               cudaStream_t);
 
-/* The algorithms that library.cu has, for tests: how often each has run, and how long a run of it
- * lasts at least. */
+/* The algorithms of library.cu, for tests: how often each has run, and the least time of a run. */
 namespace emulate {
 enum algorithm { FIRST_GUESS, UNSTEADY, FASTEST, ANY_ADDRESS, ALGORITHMS };
 extern unsigned algorithm_runs[ALGORITHMS];

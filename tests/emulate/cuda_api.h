@@ -1,19 +1,19 @@
 /* cuda_api.h - the part of the CUDA runtime's interface that kernels/cuda uses, with its names and
- * numbers, for C and C++. device.cc, memory.cc and stream.cc give it a meaning on the CPU.
+ * numbers, for C and C++. device.cc, memory.cc and stream.cc implement it on the CPU.
  *
- * What differs from a GPU is meant to bring mistakes to light:
- *   - nothing runs before somebody waits for it (stream.cc);
- *   - memory of the device cannot be touched by the host, and is full of NaN at first (memory.cc);
+ * Differences from a GPU, made to find mistakes:
+ *   - nothing runs before the host waits for it (stream.cc);
+ *   - the host cannot touch memory of the device, which is full of NaN at first (memory.cc);
  *   - any call can be made to fail (device.cc).
  *
  * Environment:
- *   EMULATE_DEVICES=n        how many there are (1)
+ *   EMULATE_DEVICES=n        number of devices (1)
  *   EMULATE_DRIVER=n         version of the driver, by cudaDriverGetVersion (12040; 0: none)
  *   EMULATE_CAPABILITY=a.b   compute capability (9.0); below 8.0 there is no code for it
  *   EMULATE_SMS=n            multiprocessors (16)
  *   EMULATE_MEMORY=bytes     of each device (4 GiB)
- *   EMULATE_TAKEN=bytes      of that, by other processes (0)
- *   EMULATE_SEED=n           of the order of threads and blocks (1)
+ *   EMULATE_TAKEN=bytes      of that, used by other processes (0)
+ *   EMULATE_SEED=n           seed of the order of threads and blocks (1)
  *   EMULATE_FAIL=n:code      the n-th call of the process, from 1, fails with that CUDA error
  */
 #ifndef TESTS_EMULATE_CUDA_API_H
@@ -166,7 +166,7 @@ cudaError_t cudaMalloc(void **p, size_t bytes);
 cudaError_t cudaMallocHost(void **p, size_t bytes);
 cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags);
 }
-/* As in the real header: of any type, and with the flags left out. */
+/* As in the real header: for any type, and with flags left out. */
 template <class T> cudaError_t cudaMalloc(T **p, size_t bytes)
 {
     return cudaMalloc(reinterpret_cast<void **>(p), bytes);

@@ -1,10 +1,10 @@
-/* emulate.cuh - the words of kernels/cuda/nvidia.cuh, and those of CUDA C++ that kernels use, on
- * the CPU: so that the tests run every kernel, under sanitizers, where there is no GPU.
+/* emulate.cuh - the functions of kernels/cuda/nvidia.cuh, and those of CUDA C++ that kernels use,
+ * on the CPU. So the tests run every kernel, under sanitizers, without a GPU.
  *
- * It is stricter than a GPU wherever a GPU would forgive: lanes are never in step and kernels do
- * overlap (block.h), what was not written is NaN, a copy into shared memory happens when it is
- * waited for and not before, a barrier that one thread does not reach is an error, and so are an
- * address that is not aligned and a race (sanitizers.h).
+ * It is stricter than a GPU: lanes are never in step and kernels do overlap (block.h); memory that
+ * was not written is NaN; a copy into shared memory happens only when it is waited for; and these
+ * are errors: a barrier that one thread does not reach, an unaligned address, a race
+ * (sanitizers.h).
  */
 #ifndef TESTS_EMULATE_EMULATE_CUH
 #define TESTS_EMULATE_EMULATE_CUH
@@ -93,7 +93,7 @@ DEVICE double max(double a, double b)
 }
 
 namespace emulate {
-/* The bits of one value as those of another; between sizes the first bytes count. */
+/* The bits of one value as those of another type; between sizes the first bytes count. */
 template <class To, class From> To bits_as(From from)
 {
     To to = {};
@@ -151,7 +151,8 @@ DEVICE double __dadd_rn(double a, double b)
 {
     return a + b;
 }
-#define rsqrtf(x) (1.0f / sqrtf(x)) /* a macro: newer C libraries have a function of that name */
+#define rsqrtf(x) (1.0f / sqrtf(x)) /* a macro, because newer C libraries have a function of that
+                                     * name */
 
 DEVICE uint32_t bf16_bits(float x)
 {
@@ -192,7 +193,7 @@ DEVICE float log2_near(float x)
     return log2f(x);
 }
 
-/* ---- threads together ---- */
+/* ---- operations across threads ---- */
 
 #define WHERE emulate::place at = emulate::place::here()
 
@@ -243,7 +244,7 @@ template <class T, class Op> struct folded {
     const Op *op;
 };
 
-/* What the shuffles of kernels/cuda/nvidia.cuh make of it, at one meeting in place of five. */
+/* warp_fold of kernels/cuda/nvidia.cuh, with one meeting in place of five shuffles. */
 template <int WIDTH, class T, class Op> UNWATCHED void do_fold(void *brought[LANES], uint32_t)
 {
     T now[LANES], next[LANES];
@@ -268,7 +269,7 @@ template <int WIDTH = 32, class T, class Op> DEVICE T warp_fold(T x, Op op, WHER
     return mine.x;
 }
 
-/* Any other thread may come between. */
+/* Any other thread may run in between. */
 template <class T> DEVICE T atomicAdd(T *p, std::common_type_t<T> x)
 {
     static_assert(std::is_integral<T>::value, "sums of floats have a fixed order here");
@@ -289,7 +290,7 @@ template <class T> DEVICE T atomicMax(T *p, std::common_type_t<T> x)
     return old;
 }
 
-/* ---- one kernel after the other ---- */
+/* ---- overlap of kernels ---- */
 
 DEVICE void wait_for_inputs()
 {
@@ -307,7 +308,7 @@ template <class T> inline void check_argument(T *const &p)
     emulate::check_reach(p);
 }
 
-/* As much as a kernel wants is there. */
+/* There is as much shared memory as a kernel asks for. */
 enum { SHARED_PART, SHARED_ALL };
 
 template <class... P, class... A>
@@ -328,7 +329,7 @@ struct range {
 
 /* ---- memory ---- */
 
-using emulate::block_given; /* under AddressSanitizer nobody can touch what is nobody's */
+using emulate::block_given; /* AddressSanitizer reports an access to memory that is not in use */
 using emulate::block_taken;
 
 template <class T> DEVICE T __ldg(const T *p)

@@ -1,4 +1,4 @@
-/* fiber.h - threads that take turns on one processor, each with a stack of its own. */
+/* fiber.h - threads that take turns on one processor, each with its own stack. */
 #ifndef TESTS_EMULATE_FIBER_H
 #define TESTS_EMULATE_FIBER_H
 
@@ -19,16 +19,16 @@ struct fiber {
  * Its stack lives as long as the process. */
 void fiber_make(struct fiber *f, void (*run)(void));
 
-extern struct fiber *fiber_coming; /* the last one that was switched to */
+extern struct fiber *fiber_coming; /* the last fiber that was switched to */
 
-/* What fiber_switch() is made of. Registers that a function must keep are pushed, the stack pointer
- * goes to *mine, and those of the other stack are popped. */
+/* The core of fiber_switch(): pushes the registers that a function must keep, stores the stack
+ * pointer in *mine, and pops those of the other stack. */
 extern "C" void fiber_swap_stacks(void **mine, void *other) __attribute__((visibility("hidden")));
 void fiber_leave(struct fiber *from, struct fiber *to);
 void fiber_arrive();
 
-/* Leaves `from`, the fiber that runs (or an empty one for the thread itself), for `to`. Returns
- * when somebody switches back. Most of what kernels take is this. */
+/* Switches from `from`, the running fiber (or an empty one for the thread itself), to `to`. Returns
+ * when another fiber switches back. Most of the time of emulated kernels is spent here. */
 static inline void fiber_switch(struct fiber *from, struct fiber *to)
 {
     fiber_coming = to;

@@ -1,8 +1,8 @@
-/* library.cu - cuBLASLt on the CPU, by plain loops: as particular as the real one about types,
- * shapes, addresses and work space, with algorithms that differ in what they ask for. All of them
- * give the same bits, so that it does not matter to other tests which one was the fastest.
+/* library.cu - cuBLASLt on the CPU, by plain loops. It is as strict as the real library about
+ * types, shapes, addresses and work space, and its algorithms differ in their requirements. All
+ * give the same bits, so other tests do not depend on which one was the fastest.
  *
- * UNSTEADY is proposed though the caller's mask forbids its kind, and ends the process when run.
+ * UNSTEADY is proposed although the caller's mask forbids its kind, and ends the process when run.
  * Source: cuBLAS 13.0, "Using the cuBLASLt API": cublasLtMatmul (supported types; for int8 T, N
  * operands, m, k and leading dimensions multiples of 4), cublasLtMatmulAlgoGetHeuristic; PTX ISA,
  * cvt.rna.tf32.f32.
@@ -57,13 +57,13 @@ static cublasLtMatmulAlgo_t algorithm_make(int i)
     return {{magic, (uint64_t)i}};
 }
 
-/* ALGORITHMS: it is none of ours. */
+/* The algorithm; ALGORITHMS: not one of ours. */
 static int algorithm_of(const cublasLtMatmulAlgo_t *a)
 {
     return a->data[0] == magic && a->data[1] < ALGORITHMS ? (int)a->data[1] : (int)ALGORITHMS;
 }
 
-/* One product, as far as descriptors tell. */
+/* A product as the descriptors give it. */
 struct shape {
     cublasLtDesc what;
     cublasLtLayout a, b, d;
@@ -102,7 +102,7 @@ static float value(float x)
 {
     return x;
 }
-/* What tensor cores multiply of a float: 10 bits of mantissa, to nearest, ties away from zero. */
+/* A float as tensor cores multiply it: 10 bits of mantissa, to nearest, ties away from zero. */
 struct tf32 {
     float x;
 };
@@ -140,8 +140,8 @@ static void put(int32_t *y, int32_t x)
     *y = x;
 }
 
-/* D = A^T B, plus D when `add`; matrices column by column; number `of` of the batch. Some sums at a
- * time, each in the order of k: what kernels tune themselves by is multiplied twenty times. */
+/* D = A^T B, plus D if `add`, matrices column by column; number `of` of the batch. Computes several
+ * sums at a time, each in the order of k, because tuning runs a product twenty times. */
 template <class Y, class X, class Sum>
 static void multiply(const struct shape &s, const void *A, const void *B, void *D, bool add,
                      int64_t of)
@@ -192,7 +192,7 @@ static uint32_t value_bytes(cudaDataType_t t)
     return t == CUDA_R_8I ? 1 : t == CUDA_R_16BF ? 2 : 4;
 }
 
-/* 0 or 1 of the scale's type; anything else is not used here. */
+/* 0 or 1 of the scale's type; other values are not used here. */
 static int scalar(const struct shape &s, const void *p)
 {
     float f = s.what.scale == CUDA_R_32F ? *static_cast<const float *>(p)
@@ -303,7 +303,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* First one that is of no use, then all that suit. */
+/* Proposes one that cannot run first, then all that can. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t what,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,

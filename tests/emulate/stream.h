@@ -1,9 +1,9 @@
-/* stream.h - the device behind cuda_api.h: what its parts offer each other.
+/* stream.h - the device behind cuda_api.h: functions that its parts share.
  *
  * Work that was given to a stream waits there. It runs when the host or another stream waits for
- * the stream, for an event behind it, or for the whole device, and never by itself: whoever forgets
- * to wait reads what was there before. But a stream that waits for others runs every other time as
- * soon as it can: who does not let it wait for those who read finds that overwritten.
+ * the stream, for an event behind it, or for the whole device, and never by itself: code that
+ * forgets to wait reads the old data. But a stream that waits for others runs every other time as
+ * soon as it can: code that does not let it wait for readers finds their data overwritten.
  */
 #ifndef TESTS_EMULATE_STREAM_H
 #define TESTS_EMULATE_STREAM_H
@@ -36,8 +36,8 @@ struct CUstream_st {
     std::deque<emulate::work> queue;
     CUgraph_st *capture; /* or NULL */
     size_t last_node;    /* nodes of the graph up to its last one */
-    bool spoiled;        /* a call that no graph can hold came while it was capturing */
-    bool joined;         /* of a capture that began elsewhere: all its work was waited for there */
+    bool spoiled;        /* a call that no graph can hold came during the capture */
+    bool joined;         /* a capture of another stream, which waited for all of its work */
     unsigned waits;      /* for other streams, so far */
 };
 
@@ -45,8 +45,8 @@ namespace emulate {
 
 /* ---- device.cc ---- */
 
-/* Every function of the interface is one call(): one at a time, and any of them may be made to
- * fail. body() returns the status. */
+/* Every function of the interface is one call(): only one at a time, and any may be made to fail.
+ * body() returns the status. */
 std::recursive_mutex &lock();
 cudaError_t planted();
 cudaError_t noted(cudaError_t status);
@@ -62,37 +62,37 @@ size_t shared_most();
 
 /* ---- stream.cc ---- */
 
-/* What the host has had done, for tests that ask when: kernels started one by one, graphs made,
- * graphs that were not on the device when they were launched, questions to the library of products.
+/* What the host has done, for tests: kernels started one by one, graphs made, graphs launched that
+ * were not on the device, questions to the library of products.
  */
 extern struct deeds {
     unsigned starts, records, uploads, questions;
 } done;
 
 CUstream_st *stream_of(cudaStream_t s); /* the default stream for NULL */
-/* Puts work behind what the stream has, or into the graph that it records. */
+/* Puts work behind that of the stream, or into the graph that it records. */
 cudaError_t enqueue(cudaStream_t s, struct work w);
 inline cudaError_t enqueue(cudaStream_t s, std::function<void()> act)
 {
     return enqueue(s, {std::move(act), nullptr});
 }
 cudaError_t start(cudaStream_t s, kernel k);
-/* Runs what is queued: the first piece, all of a stream, all of the device. */
+/* Run queued work: the first piece, all of a stream, all of the device. */
 void step(CUstream_st *s);
 void drain(CUstream_st *s);
 void drain_all();
-/* For calls that no graph can hold: true, and the capture is spoiled, when a stream captures. */
+/* For calls that no graph can hold. true if a stream captures; the capture is then spoiled. */
 bool spoils_capture();
 
 /* ---- memory.cc ---- */
 
-/* While one of these lives, the device's memory can be touched. */
+/* While this object lives, the device's memory is accessible. */
 struct awake {
     awake();
     ~awake();
 };
 void check_reach(const void *p);
-/* From here on in the stream p[bytes] may be touched, or no longer. */
+/* From here on in the stream, p[bytes] is accessible, or not any more. */
 cudaError_t block_taken(cudaStream_t s, void *p, size_t bytes);
 cudaError_t block_given(cudaStream_t s, void *p, size_t bytes);
 

@@ -1,4 +1,4 @@
-/* tmm.c - see tmm.h. Built with optimization (Makefile), since a test multiplies a lot. */
+/* tmm.c - tmm.h in plain C. Built with optimization (Makefile), because tests multiply a lot. */
 #include "tests/emulate/tmm.h"
 
 #include <stdatomic.h>
@@ -69,7 +69,7 @@ void tmm_zero(int t)
     memset(own.tile[t], 0, sizeof own.tile[t]);
 }
 
-/* c[m, n] += a[m, k] b[k, n]: of words. */
+/* c[m, n] += a[m, k] b[k, n], in words. */
 static void check(int c, int a, int b)
 {
     const struct tmm_config *is = &own.is;

@@ -24,7 +24,7 @@ void tmm_zero(int t);
 void tmm_bf16(int c, int a, int b);
 void tmm_int8(int c, int a, int b);
 
-/* Configurations that were never released, of all threads; and products so far. */
+/* The number of configurations that were never released, of all threads; and products so far. */
 int tmm_open(void);
 long tmm_products(void);
 

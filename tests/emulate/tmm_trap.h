@@ -1,5 +1,6 @@
-/* tmm_trap.h - level amx's own code on an x86-64 processor without AMX: what traps is done by the
- * emulated instructions (tmm.h), and those right behind it too. Some microseconds a trap. */
+/* tmm_trap.h - runs level amx's own code on an x86-64 processor without AMX: instructions that trap
+ * are executed by the emulation (tmm.h), and so are those right behind them. A trap takes some
+ * microseconds. */
 #ifndef TESTS_EMULATE_TMM_TRAP_H
 #define TESTS_EMULATE_TMM_TRAP_H
 
@@ -8,7 +9,7 @@
 #include "tests/emulate/tmm.h"
 #include "tests/emulate/trap.h"
 
-/* 1: it was one of theirs. */
+/* 1: it was an instruction of AMX. */
 static inline int tmm_trap_run(const struct trap *t)
 {
     char *at = (char *)(uintptr_t)t->address;

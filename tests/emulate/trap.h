@@ -1,6 +1,6 @@
 /* trap.h - the instructions of AMX on an x86-64 processor without it: they trap (SIGILL), and the
- * handler does what they would have done and goes on behind them. A trap takes some microseconds,
- * but what runs is the very code of level amx, with its own sizes. */
+ * handler executes them and continues behind them. A trap takes some microseconds, but the very
+ * code of level amx runs, with its own sizes. */
 #ifndef TESTS_EMULATE_TRAP_H
 #define TESTS_EMULATE_TRAP_H
 
@@ -51,7 +51,7 @@ static inline void trap_operand(struct trap *t, const unsigned char *at, const g
     t->length = n;
 }
 
-/* The instruction at which a context stands. 0: it is not of that kind. */
+/* Decodes the instruction of a context. 0: it is of another kind. */
 static inline int trap_decode(struct trap *t, const ucontext_t *context)
 {
     const greg_t *reg = context->uc_mcontext.gregs;
@@ -71,7 +71,7 @@ static inline int trap_decode(struct trap *t, const ucontext_t *context)
     return 1;
 }
 
-/* Goes on behind it. */
+/* Continues behind it. */
 static inline void trap_skip(const struct trap *t, ucontext_t *context)
 {
     context->uc_mcontext.gregs[REG_RIP] += (greg_t)t->length;

@@ -43,4 +43,4 @@ find_sanitizer()
 
 # Programs whose kernels fail on purpose are not for a tool that looks for failures, nor is one
 # without kernels, which the tool takes for a failure.
-is_planted() { [[ ${1##*/} = test-lost || ${1##*/} = test-watch || ${1##*/} = test-choices ]]; }
+is_planted() { [[ ${1##*/} = test-lost || ${1##*/} = test-watchdog || ${1##*/} = test-choices ]]; }

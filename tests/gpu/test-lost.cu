@@ -1,6 +1,6 @@
-/* test-lost.cu - on a real device: kernels that fail end the process with 70 and one line that says
- * where it was noticed and that the device is lost to the process; the next process has it again.
- * Each try is a process of its own, forked before anything is asked of the driver. */
+/* test-lost.cu - on a real device: failing kernels end the process with 70 and one line that tells
+ * where the error was noticed and that the device is lost to the process. The next process can use
+ * it again. Each try is a process of its own, forked before the driver is used. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -13,7 +13,7 @@
 
 enum { WRONG = 99, ONE_MIB = 1 << 20 };
 
-/* Thread 0 writes to an address that is nobody's, or to one that is no multiple of 4. */
+/* Thread 0 writes to an unmapped address, or to one that is no multiple of 4. */
 static __global__ void write_at(uintptr_t address)
 {
     wait_for_inputs();
@@ -97,7 +97,7 @@ static int use(void (*work)(struct backend *b))
     return 0;
 }
 
-/* The exit status of a process that does the work; text: what it said. */
+/* The exit status of a process that does the work; text: its message. */
 static int try_work(void (*work)(struct backend *b), char *text, size_t room)
 {
     int ends[2], status;

@@ -17,7 +17,7 @@
 
 extern const struct ops cpu_amx_ops, cpu_amx_portable_ops, cpu_amx_avx512bf16_ops;
 
-/* The i-th of the emulated ones. */
+/* The i-th emulated table. */
 static inline const struct ops *levels_tiled(size_t i)
 {
     const struct ops *all[] = {NULL, NULL, NULL};
@@ -40,8 +40,8 @@ static inline const struct ops *levels_at(size_t i)
     return i < real ? ops_cpu_at(i) : levels_tiled(i - real);
 }
 
-/* Level amx itself where it cannot run: from here on its instructions trap, and go on. NULL: it
- * can, or is not built, or this processor has not the level below it. */
+/* Level amx itself where it cannot run: from here on its instructions trap and are emulated. NULL:
+ * it can run, or is not built, or this processor lacks the level below. */
 static inline const struct ops *levels_trapped(void)
 {
 #ifdef HAVE_TRAPS
@@ -53,7 +53,7 @@ static inline const struct ops *levels_trapped(void)
     return NULL;
 }
 
-/* The one of that name; NULL: it does not run here. */
+/* The table with that name; NULL: it does not run here. */
 static inline const struct ops *levels_named(const char *level)
 {
     const struct ops *ops;
@@ -63,13 +63,13 @@ static inline const struct ops *levels_named(const char *level)
     return strcmp(level, "amx") ? NULL : levels_trapped();
 }
 
-/* 1: a table of products by tiles, emulated or not. */
+/* 1 for a table of products on tiles, emulated or not. */
 static inline int levels_tiles(const struct ops *ops)
 {
     return !strncmp(ops->level, "amx", 3);
 }
 
-/* A back end that has a pool and this table, and nothing else. */
+/* A back end with only a pool and this table. */
 static inline struct backend *levels_open(const struct ops *ops, size_t threads)
 {
     struct backend *b = mem_zero(1, sizeof *b);
@@ -89,7 +89,7 @@ static inline struct mat levels_mat(struct backend *b, const float *w, size_t N,
     return m;
 }
 
-/* n values, with NaN behind the last: what reads on there will show it. */
+/* n random values with NaN behind the last, so that reading beyond it shows. */
 static inline float *levels_draw(struct rng *rng, size_t n)
 {
     float *x = mem_aligned((n + 1) * sizeof *x);

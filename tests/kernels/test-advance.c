@@ -1,6 +1,6 @@
-/* From pass to pass on the host: known answers by hand, and canvases of every kind side by side
- * against a plain account of one canvas alone, by every order and every rule. One file because all
- * of it plays on the same canvases. */
+/* advance.h on the host: known answers by hand; and canvases of every kind in one loop, compared
+ * with a plain account of each canvas alone, for every order and every rule. One file because all
+ * cases use the same canvases. */
 #include "kernels/advance.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -63,8 +63,8 @@ struct way {
     int stop, guided, bad;
 };
 
-/* What a head says about slot s (from the prompt's end) of canvas i in its pass: made up, with many
- * equal confidences, mask ids and stop ids. */
+/* The head's answer about slot s (from the end of the prompt) of canvas i in its pass: made up,
+ * with many equal confidences, mask ids and stop ids. */
 static struct head_row answer_of(const struct way *y, int32_t i, int32_t pass, int32_t s)
 {
     uint64_t h = rng_at(77, (uint64_t)i << 32 | (uint64_t)pass, (uint64_t)s);
@@ -80,8 +80,8 @@ static struct head_row answer_of(const struct way *y, int32_t i, int32_t pass, i
     return a;
 }
 
-/* One canvas alone, as the loop was first written: no states shared, no rows, no order but that of
- * picking the best that is left. */
+/* One canvas alone, in the plainest way: no shared states, no rows, no order except picking the
+ * best remaining answer. */
 struct alone {
     int32_t token[64];
     int32_t prompt, block, step, passes, readable, written;
@@ -98,7 +98,7 @@ static size_t best_left(const double *score, size_t n, const unsigned char *take
     return best;
 }
 
-/* By every order: what the plain account knows of it. */
+/* The plain account of every order. */
 static double score_of(const struct way *y, const struct head_row *a, uint64_t seed, uint64_t key)
 {
     if (y->order == ORDER_RANDOM)
@@ -106,7 +106,8 @@ static double score_of(const struct way *y, const struct head_row *a, uint64_t s
     return exp(a->log_prob);
 }
 
-/* By every rule: `sure` are the confidences. A threshold takes all that reach it, and the best. */
+/* The plain account of every rule; sure: the confidences. A threshold takes all that reach it, and
+ * the best. */
 static void pick(const struct way *y, const double *score, const double *sure, size_t n,
                  size_t budget, unsigned char *taken)
 {
@@ -190,7 +191,7 @@ static void alone_pass(const struct way *y, struct alone *c, int32_t i, const in
         c->live = 0;
 }
 
-/* All canvases in one loop, and everything that it points to. */
+/* All canvases in one loop, and all its arrays. */
 struct together {
     struct canvas_loop l;
     struct canvas_state canvas[CANVASES];
@@ -201,7 +202,7 @@ struct together {
     struct head_row answer[512];
 };
 
-/* Rows of the parts, one after the other, and their twins behind all of them. */
+/* The rows of the parts, one after another, and their unconditional rows behind all. */
 static void lay_rows(struct together *t, const struct way *y)
 {
     int32_t rows = 0, twins = 0;
@@ -225,7 +226,7 @@ static void lay_rows(struct together *t, const struct way *y)
         advance_ask(&t->l, i);
 }
 
-/* The first pass of the canvases that live, with room for all that they ask. */
+/* The first pass of the live canvases, with room for all their questions. */
 static void describe(struct together *t, const struct way *y)
 {
     t->l.parts = 0;
@@ -266,7 +267,7 @@ static void begin(struct together *t, struct alone *alone, const struct way *y)
     describe(t, y);
 }
 
-/* Answers where they are asked for; elsewhere ones that must not be looked at. */
+/* Answers where asked; elsewhere answers that must be ignored. */
 static void answer_all(struct together *t, const struct way *y)
 {
     for (size_t i = 0; i < t->l.parts; i++) {
@@ -290,7 +291,7 @@ static int same_canvas(const struct together *t, const struct alone *a, int32_t 
            c->step == a->step && c->passes == a->passes;
 }
 
-/* 1: what part i asks next is what its canvas alone would ask, masked slot by masked slot. */
+/* 1 if the next questions of part i equal those of its canvas alone, slot by slot. */
 static int same_question(const struct together *t, const struct alone *a, size_t i,
                          const struct way *y)
 {
@@ -306,7 +307,7 @@ static int same_question(const struct together *t, const struct alone *a, size_t
                     (!y->guided || t->uncond[w] == t->wanted[w] + t->l.twin);
             w++;
         }
-    for (; w < end; w++) /* rows for nothing are rows all the same */
+    for (; w < end; w++) /* unused answers still have valid rows */
         same &= t->asked[w] == -1 && t->wanted[w] >= 0 && (size_t)t->wanted[w] < t->l.T &&
                 (!y->guided || (size_t)t->uncond[w] < t->l.T);
     return same && c->wanted == n && c->stalled == (n > (int32_t)t->l.capacity);
@@ -358,7 +359,7 @@ static void canvas_case(const struct way *y)
        reused + 1);
 }
 
-/* A pass with more questions than room counts for nothing. */
+/* A pass with more questions than room is ignored. */
 static void overflow_case(void)
 {
     static struct together t;
@@ -377,7 +378,7 @@ static void overflow_case(void)
        "such a pass changes nothing");
 }
 
-/* Rows that serve one block only, those of the block: who leaves it waits for others. */
+/* Rows that serve only their block: a canvas that leaves the block waits for others. */
 static void per_block_case(void)
 {
     static struct together t;
@@ -403,7 +404,7 @@ static void per_block_case(void)
            "block %d: its rows are asked", block);
         for (int i = 0; i < 3; i++)
             t.answer[i] = (struct head_row){.id = 20 + 3 * block + i, .log_prob = -1};
-        if (block == 1) { /* a mask id left behind has no row, and is not asked about */
+        if (block == 1) { /* a mask id left in an earlier block has no row and is not asked about */
             t.token[c->first + c->prompt] = MASK;
             advance_ask(&t.l, 0);
             ok(c->wanted == 3, "slots without a row are not asked about");
@@ -481,8 +482,8 @@ static void revising_case(void)
     ok(!c->live && c->readable == 8 && got[5] == MASK, "a block has no more steps than slots");
 }
 
-/* Where the prompt ends within a block (3, 4 and 1 slots): what was readable stays, and nobody asks
- * about it again. */
+/* The prompt ends within a block (3, 4 and 1 slots): readable slots stay, and are not asked about
+ * again. */
 static void revising_shift_case(void)
 {
     static struct together t;
@@ -515,7 +516,7 @@ static void revising_shift_case(void)
        "a prompt that ends within a block: %d passes, %d ids gave way", passes, back);
 }
 
-/* What a rule keeps is the canvas's: it comes back as it was left. */
+/* The rule's memory belongs to the canvas and comes back unchanged. */
 static void kept_case(void)
 {
     static struct together t;
@@ -533,7 +534,7 @@ static void kept_case(void)
        "and stays over a pass");
 }
 
-/* Five masks, three a step: best first, of equals the lowest; by hand. */
+/* Five masks, three a step: best first, among equals the lowest; by hand. */
 static void known_case(void)
 {
     static struct together t;

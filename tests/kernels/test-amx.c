@@ -1,7 +1,7 @@
-/* Products by tiles, beyond what test-products.c and test-quant.c ask of every level: that tiles
- * are used, released and left alone where the level below serves; many rows in many stages; the
- * head; and which level is chosen. Level amx runs on emulated tiles, and its own code where the
- * processor has them or where they trap (tests/emulate/tmm_trap.h). */
+/* products on tiles, beyond the checks of test-products.c and test-quant.c for every level: tiles
+ * are used, released, and not touched where the level below serves; many rows in many stages; the
+ * head; and the choice of a level. Level amx runs on emulated tiles, and its own code runs where
+ * the processor has them or where they trap (tests/emulate/tmm_trap.h). */
 #include "kernels/amx.h"
 #include "kernels/peak.h"
 #include "lib/base/mem.h"
@@ -76,7 +76,7 @@ static void many(const struct ops *ops, enum dtype dtype, size_t T, size_t N, si
     free(x), free(w), free(u), free(y), free(z), free(one);
 }
 
-/* What the level below serves are its bits. */
+/* Products that the level below serves have its bits. */
 static void below(const struct ops *ops)
 {
     enum { T = 21, N = 50, K = 70 };
@@ -125,7 +125,7 @@ static void head(const struct ops *ops, enum dtype dtype, size_t R, int guided)
     free(x), free(xu), free(w), free(out[0]), free(out[1]);
 }
 
-/* A float is three bf16: K = 1 leaves nothing but the products of those. */
+/* A float is three bf16: with K = 1 only the products of those remain. */
 static void parts(const struct ops *ops)
 {
     enum { T = 40 };
@@ -149,7 +149,7 @@ static void all(const struct ops *ops)
     static const enum dtype dtypes[] = {DTYPE_F32,  DTYPE_BF16, DTYPE_BF16_F32,
                                         DTYPE_INT8, DTYPE_NF4,  DTYPE_INT8_VECTOR,
                                         DTYPE_FP4,  DTYPE_F16};
-    int sizes = !strcmp(ops->level, "amx"); /* as they are, not those for tests */
+    int sizes = !strcmp(ops->level, "amx"); /* the real sizes, not the small ones for tests */
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         many(ops, dtypes[i], sizes ? 200 : 150, sizes ? 33 : 70, sizes ? 2112 : 448);
         for (size_t R = 1; R < 200; R += 64)
@@ -159,7 +159,7 @@ static void all(const struct ops *ops)
     parts(ops);
 }
 
-/* The level is there when it is permitted and only then. */
+/* The level exists exactly when it is permitted. */
 static void choice(void)
 {
     const struct ops *amx = ops_cpu("amx");
@@ -176,7 +176,7 @@ static void choice(void)
         skip("level amx itself: it is not built here, or this processor lacks the level below it");
 }
 
-/* The quickest loop is one of the loops, and no other is much quicker. */
+/* The fastest loop is one of the loops, and no other is much faster. */
 static void peaks(void)
 {
     for (int u = 0; u < UNITS; u++) {

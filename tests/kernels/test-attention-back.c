@@ -1,7 +1,7 @@
 /* The gradients of attention (struct attn_back of kernels/train.h) of every level of the cpu back
- * end against ref: several sequences, rows that are fewer than their keys, causal, full and through
- * a window, key heads that several query heads share; in fp32, and with what is multiplied rounded
- * to bf16, which level amx multiplies by tiles (test-gemm.c); the same bits at 1, 2, 3 threads. */
+ * end against ref: several sequences, fewer rows than keys, causal, full and windowed masks, key
+ * heads shared by several query heads; in fp32, and with factors rounded to bf16, which level amx
+ * multiplies on tiles (test-gemm.c); the same bits at 1, 2 and 3 threads. */
 #include "kernels/train.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -27,7 +27,7 @@ static const struct heads shapes[] = {
     {1, 2, 80, {50, 1, 20}, {100, 90, 20}, 1, 40}, {1, 1, 128, {40, 16, 3}, {40, 33, 3}, 1, 1},
     {2, 2, 16, {37, 5, 1}, {3, 3, 3}, 0, 0},     {1, 2, 20, {130, 8, 0}, {130, 8, 2}, 0, 0}};
 
-/* What comes in, and dq, dk, dv of one back end, one after the other. */
+/* The inputs, and dq, dk, dv of one back end, one after another. */
 struct given {
     struct attn_back a;
     struct attn_seq seqs[SEQS];
@@ -58,7 +58,7 @@ static void prepare(struct given *g, const struct heads *h)
     g->a.causal = h->causal, g->a.window = h->window;
 }
 
-/* out[outs] by a table; what is asked for as work is enough, and may hold anything. */
+/* out[outs] by a table. The requested work is enough, and its contents do not matter. */
 static int run(const struct ops *ops, size_t threads, struct given *g, int half, float *out)
 {
     struct backend *b = levels_open(ops, threads);

@@ -1,5 +1,5 @@
 /* Attention and the cache of every level of the cpu back end against ref: masks, lists of slots,
- * both dtypes, rounding; and that a row's bits depend on the row and its keys alone. */
+ * both dtypes, rounding. A row's bits depend only on the row and its keys. */
 #include "kernels/host.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -130,14 +130,14 @@ static float *run(struct backend *b, const struct data *d, const struct shape *s
                                           s->head_dim, a.dense);
     void *work = mem_aligned(bytes);
     float *y = mem_alloc(d->values * sizeof *y);
-    memset(work, 0xff, bytes); /* NaN: nothing may be taken from it */
+    memset(work, 0xff, bytes); /* NaN: work must not be read before it is written */
     a.y = y;
     b->ops->attention(b, &a, work);
     free(work);
     return y;
 }
 
-/* With all scores of 1, 2 and all heads at once: near the truth, and the same bits. */
+/* With all scores of 1, 2 and all heads at once: near the reference, and the same bits. */
 static void dense_case(const char *level, const struct shape *s, struct data d, const float *truth)
 {
     const size_t heads[] = {s->heads, 1, 2};
@@ -180,7 +180,7 @@ static void case_of(const char *level, const struct shape *s, enum dtype dtype, 
     drop(&d);
 }
 
-/* One row, alone and with only the keys that it sees, has the bits that it has among the others. */
+/* One row, alone and with only the keys that it sees, has the same bits as among others. */
 static void row_alone(const char *level, int half)
 {
     const struct shape s = {1, 8, 2, 64, 100, 400, MASK_CAUSAL, IN_ORDER, 0};
@@ -204,7 +204,7 @@ static void row_alone(const char *level, int half)
     drop(&d);
 }
 
-/* What qkv makes, from the operations that it is made of. */
+/* The results of qkv, from the operations that it consists of. */
 enum { QKV_D = 70, QKV_H = 6, QKV_K = 2, QKV_E = 10, QKV_HE = 60, QKV_KE = 20 };
 struct made {
     float *q, *k, *v; /* [T, H*E], [T, K*E] each, k rotated */
@@ -232,7 +232,7 @@ static struct made by_parts(struct backend *b, const struct qkv *a, size_t T, vo
     return m;
 }
 
-/* 1: row t of x is slot[t] of the cache, whose other slots are still zero. */
+/* 1 if row t of x is in slot[t] of the cache, and the other slots are still zero. */
 static int kept(const struct qkv *a, const void *cache, const float *x, size_t T, size_t S)
 {
     size_t n = QKV_KE, value = a->to.dtype == DTYPE_F32 ? 4 : 2;
@@ -276,7 +276,7 @@ static void qkv_case(struct backend *b, struct qkv a, size_t T, enum dtype dtype
 
 static void qkv_cases(const char *level)
 {
-    enum { ROWS = 700 }; /* more than wait for their slots at a time */
+    enum { ROWS = 700 }; /* more rows than wait for their slots at a time */
     const size_t counts[] = {1, 3, 256, 257, ROWS};
     float *x = draw((size_t)ROWS * QKV_D), *gain = draw(QKV_D), *w = draw(100 * QKV_D);
     float *table = draw((size_t)ROWS * QKV_E);
@@ -312,7 +312,7 @@ static void qkv_cases(const char *level)
     free(x), free(gain), free(w), free(table);
 }
 
-/* A NaN among the values that a row reads must come out, not be lost on the way. */
+/* A NaN among the values that a row reads must appear in its output. */
 static void poison(const char *level)
 {
     const struct shape s = {1, 2, 2, 64, 4, 40, MASK_CAUSAL, IN_ORDER, 0};

@@ -1,5 +1,5 @@
-/* The table of formats: names, limits, and the arrays of a quantized matrix, against numbers worked
- * out by hand, and against what quantizing a matrix makes. */
+/* The table of formats: names, limits and arrays of a quantized matrix, against numbers worked out
+ * by hand and against a quantized matrix. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,7 +89,8 @@ static void bytes(void)
        "bytes of a value of a cache");
 }
 
-/* Every format that the table calls quantized is made of a matrix and comes back near it. */
+/* A matrix becomes every format that the table calls quantized, and its values come back near the
+ * originals. */
 static void made(void)
 {
     enum { N = 5, K = 128 };

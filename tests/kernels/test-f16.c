@@ -1,5 +1,5 @@
-/* fp16: every code against its definition, rounding, overflow, and products of every level, whose
- * activations are rounded to fp16 and become infinite where fp16 ends. */
+/* fp16: every code against its definition; rounding; overflow; and products of every level, whose
+ * activations are rounded to fp16 and become infinite beyond its range. */
 #include "kernels/host.h"
 #include "kernels/levels.h"
 #include "lib/base/mem.h"
@@ -52,7 +52,7 @@ static void rounding(void)
        "NaN stays NaN, next to nothing is zero");
 }
 
-/* Weights 1 and one row of x at a time, so that an output is what a value of x became. */
+/* Weights 1 and one row of x at a time, so that an output is a rounded value of x. */
 static void activations(const struct ops *ops)
 {
     enum { K = 37, N = 3 };
@@ -86,7 +86,7 @@ static void activations(const struct ops *ops)
     free(work);
 }
 
-/* Sums are fp32: they pass 65504, and small terms are not lost beside large ones. */
+/* Sums are fp32: they exceed 65504, and small terms beside large ones are not lost. */
 static void sums(const struct ops *ops)
 {
     enum { K = 2048 };

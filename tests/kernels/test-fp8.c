@@ -97,7 +97,7 @@ static void rows_of_weights(void)
        "the smallest scale works");
 }
 
-/* Codes of a matrix on any number of threads, and how far they are from Gaussian values. */
+/* Codes of a matrix at any number of threads, and their error for Gaussian values. */
 static void matrices(void)
 {
     enum { ROWS = 500, K = 67 };

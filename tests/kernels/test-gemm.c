@@ -1,7 +1,7 @@
 /* The products of training (struct gemm of kernels/train.h) of every level of the cpu back end
- * against ref: both factors lying either way, several products of one factor, what is added; the
- * same bits at 1, 2 and 3 threads. Pairs of bf16 are multiplied by tiles on level amx, which runs
- * on emulated tiles, and its own code where the processor has them or where they trap. */
+ * against ref: either order of both factors, several products of one factor, added values; the same
+ * bits at 1, 2 and 3 threads. Level amx multiplies pairs of bf16 on emulated tiles; its own code
+ * runs where the processor has tiles or where they trap. */
 #include "kernels/train.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -16,22 +16,22 @@ static float *draw(size_t n) { return levels_draw(&rng, n); }
 struct shape {
     size_t M, N, K;
 };
-/* The last ones have several cells, and several lots of words. */
+/* The last shapes have several cells, and several lots of words. */
 static const struct shape shapes[] = {{1, 1, 1},     {1, 33, 7},    {5, 65, 31},  {13, 31, 64},
                                       {25, 96, 100}, {96, 70, 33},  {17, 40, 66}, {200, 129, 65},
                                       {40, 50, 801}, {3, 5, 0},     {0, 7, 9},    {290, 20, 1300},
                                       {33, 9, 2100}};
 
-/* Two products that share a factor, from factors that lie either way, `plus` being nothing, the
- * output itself or something else; the columns between the rows of c stay what they were, and work
- * is enough. */
+/* Two products that share a factor, with factors in either order; `plus` is nothing, the output
+ * itself or another array. Columns between the rows of c must not change, and the requested work
+ * must be enough. */
 static void against_ref(struct backend *b, struct backend *ref, struct shape s, enum dtype dtype)
 {
-    size_t ldc = s.N + 3, n = s.M * ldc, room = b->ops->gemm_work(b, s.M, s.N, s.K);
+    size_t ldc = s.N + 3, n = s.M * ldc, room = b->ops->train->gemm_work(b, s.M, s.N, s.K);
     float *x = draw(s.M * s.K), *w = draw(s.N * s.K), *v = draw(s.N * s.K);
     float *plus = draw(n), *c = draw(2 * n), *d = draw(2 * n);
     char *work = mem_aligned(room + 64);
-    memset(work, 0xff, room); /* NaN, wherever it is read before it is written */
+    memset(work, 0xff, room); /* NaN, in case work is read before it is written */
     memset(work + room, 0x5a, 64);
     memcpy(d, c, 2 * n * sizeof *d);
     for (int way = 0; way < 4; way++) {
@@ -45,8 +45,8 @@ static void against_ref(struct backend *b, struct backend *ref, struct shape s, 
                 way & 2 ? (struct factor){from, 1, s.N} : (struct factor){from, s.K, 1}, out,
                 i % 2 ? (way & 1 ? plus : NULL) : out, ldc, dtype};
         }
-        b->ops->gemm(b, g[0], 2, work);
-        ref->ops->gemm(ref, g[1], 2, NULL);
+        b->ops->train->gemm(b, g[0], 2, work);
+        ref->ops->train->gemm(ref, g[1], 2, NULL);
         ok(worst(c, d, 2 * n) < 3e-6, "%s gemm %zux%zux%zu dtype %d way %d: off by %.1e",
            b->ops->level, s.M, s.N, s.K, (int)dtype, way, worst(c, d, 2 * n));
     }
@@ -58,7 +58,7 @@ static void against_ref(struct backend *b, struct backend *ref, struct shape s, 
     free(x), free(w), free(v), free(plus), free(c), free(d), free(work);
 }
 
-/* Of the shapes of training, cut in several cells and lots: the same bits at 1, 2 and 3 threads. */
+/* Shapes of training, cut into several cells and lots: the same bits at 1, 2 and 3 threads. */
 static void same_bits(const struct ops *ops, enum dtype dtype)
 {
     enum { M = 230, N = 70, K = 421 };
@@ -66,9 +66,9 @@ static void same_bits(const struct ops *ops, enum dtype dtype)
     for (size_t threads = 1; threads <= 3; threads++) {
         struct backend *b = levels_open(ops, threads);
         float *out = y[threads - 1] = draw(M * N);
-        void *work = mem_aligned(b->ops->gemm_work(b, M, N, K));
+        void *work = mem_aligned(b->ops->train->gemm_work(b, M, N, K));
         struct gemm g = {M, N, K, {x, 1, M}, {w, K, 1}, out, NULL, N, dtype};
-        b->ops->gemm(b, &g, 1, work);
+        b->ops->train->gemm(b, &g, 1, work);
         free(work);
         backend_close(b);
     }

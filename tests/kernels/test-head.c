@@ -1,5 +1,5 @@
-/* The head's streaming reduction against ref, with logits that are exact: D = 1 and x = 1, so that
- * the logits are the weights and every choice must agree to the last id. */
+/* The head's streaming reduction against ref with exact logits: D = 1 and x = 1, so the logits are
+ * the weights and every choice must agree to the last id. */
 #include "kernels/gumbel.h"
 #include "kernels/ops.h"
 #include "lib/base/mem.h"
@@ -44,7 +44,7 @@ static double apart(const struct head_row *x, const struct head_row *y)
     if (!isnan(x->log_prob) != !isnan(y->log_prob) || !isnan(x->entropy) != !isnan(y->entropy) ||
         !isnan(x->runner_up_prob) != !isnan(y->runner_up_prob) ||
         !isnan(x->target_log_prob) != !isnan(y->target_log_prob))
-        return INFINITY; /* fmax forgets a NaN */
+        return INFINITY; /* fmax skips a NaN */
     double d = fabs(x->log_prob - y->log_prob);
     d = fmax(d, fabs((double)x->entropy - y->entropy));
     d = fmax(d, fabs((double)x->runner_up_prob - y->runner_up_prob));
@@ -145,7 +145,7 @@ static void listed(const char *level)
     backend_close(b);
 }
 
-/* KL(softmax(l) || softmax(l')) but for the ids of q's lists. */
+/* KL(softmax(l) || softmax(l')) without the ids of q's lists. */
 static double divergence_of(const float *l, const float *before, int n, const struct head_query *q)
 {
     double sum[2] = {0}, d = 0;

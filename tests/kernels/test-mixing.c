@@ -1,5 +1,6 @@
-/* What is around time mixing: every level against the reference, in place and not, states by their
- * numbers, rows in two parts as in one; gradients against finite differences of the reference. */
+/* The operations around time mixing: every level against the reference, in place and not; states
+ * listed by index; rows in two calls as in one; gradients against finite differences of the
+ * reference. */
 #include "kernels/mixing.h"
 #include "kernels/train.h"
 #include "lib/base/rng.h"
@@ -55,7 +56,7 @@ static struct data *copy(const struct data *d)
     return c;
 }
 
-/* The largest difference of all arrays, relative to the largest value of the second ones. */
+/* The largest difference of all arrays, relative to the largest value of b. */
 static double apart(const struct data *a, const struct data *b)
 {
     const float *x = a->x[0], *y = b->x[0];
@@ -123,13 +124,13 @@ static void run(struct backend *b, struct data *d, int way)
     struct heads_out h = heads_of(d, way == 13, way != 11);
     struct squash q = squash_of(d, (enum squash_by)(way - 4), way != 4);
     if (way < 4)
-        ops->shift(b, &s);
+        ops->mixing->shift(b, &s);
     else if (way < 8)
-        ops->squash(b, &q);
+        ops->mixing->squash(b, &q);
     else if (way < 11)
-        ops->removal(b, &r);
+        ops->mixing->removal(b, &r);
     else
-        ops->heads_out(b, &h);
+        ops->mixing->heads_out(b, &h);
 }
 
 static void forward(struct backend *ref, struct backend *cpu, const struct shape *s)
@@ -146,7 +147,8 @@ static void forward(struct backend *ref, struct backend *cpu, const struct shape
     }
 }
 
-/* The reference by the letter, one value of each formula; and one row after the other as all. */
+/* The reference against its definition, one value of each formula; and rows one by one against all
+ * at once. */
 static void definition(struct backend *ref)
 {
     struct data *d = make(&shapes[0]), *parts = copy(d);
@@ -154,7 +156,7 @@ static void definition(struct backend *ref)
     const size_t i = 3 * d->D + 9;
     double x = d->x[0][i], old = d->x[0][i - d->D], first = d->last[4 * d->D + 9];
     double m = (double)d->vector[2][9] + d->more[2][i];
-    ref->ops->shift(ref, &s);
+    ref->ops->mixing->shift(ref, &s);
     ok(fabs(d->to[2][i] - (x + (old - x) * m)) < 1e-6 * fabs(m) + 1e-6 &&
            fabs(d->to[0][9] - (d->x[0][9] + (first - d->x[0][9]) *
                                (d->vector[0][9] + (double)d->more[0][9]))) < 1e-5,
@@ -169,7 +171,7 @@ static void definition(struct backend *ref)
             half[k] = (struct attn_seq){d->seqs[k].row_begin + (part ? n : 0),
                                         part ? d->seqs[k].rows - n : n, 0, 0};
         }
-        ref->ops->shift(ref, &one);
+        ref->ops->mixing->shift(ref, &one);
     }
     ok(apart(parts, d) == 0, "in two parts as in one");
     free(parts);
@@ -178,7 +180,7 @@ static void definition(struct backend *ref)
 
 /* ---- gradients ---- */
 
-/* d loss / d x along itself against the quotient of differences, loss = sum of weight * out. */
+/* d loss / d x at one value, against the difference quotient; loss = sum of weight * out. */
 struct slope {
     struct backend *ref;
     struct data *d;
@@ -285,8 +287,8 @@ static void heads_gradients(struct backend *b, struct backend *ref, int way)
     free(g);
 }
 
-/* Of to_k, to_v, a, b; and of a bonus whose heads stand for what is behind it: none here, by
- * gradients dn of zeros. */
+/* For to_k, to_v, a, b; and for a bonus that has no effect here, because the gradients dn are
+ * zeros. */
 static void removal_gradients(struct backend *b, struct backend *ref, int way)
 {
     struct data *d = make(&shapes[2]), *w = make(&shapes[2]), *g = mem_zero(1, sizeof *g);
@@ -316,8 +318,8 @@ static void removal_gradients(struct backend *b, struct backend *ref, int way)
     free(y);
 }
 
-/* The bonus alone: time mixing gives zeros, so that norms are biases; all of dn is the gradient of
- * the output, and the gradients of r, k, v and the weight are those of (sum r k weight) v. */
+/* Only the bonus: time mixing gives zeros, so norms are biases. dn is the whole gradient of the
+ * output, and the gradients of r, k, v and the weight are those of (sum r k weight) v. */
 static void bonus_gradients(struct backend *b, struct backend *ref)
 {
     struct data *d = make(&shapes[2]), *w = make(&shapes[2]), *g = mem_zero(1, sizeof *g);
@@ -328,7 +330,7 @@ static void bonus_gradients(struct backend *b, struct backend *ref)
     memcpy(g->to[0], w->to[0], sizeof g->to[0]);
     const struct heads_out_back a = {&of, g->to[0], g->x[0], g->x[1], g->vector[0], g->vector[1]};
     b->ops->train->heads_out_back(b, &a);
-    /* k and v as they are: a rate of 1 and no first layer's; nothing is removed. */
+    /* k and v do not change: the rate is 1, there is no first layer's v, and nothing is removed. */
     for (size_t i = 0; i < MOST; i++)
         d->x[6][i] = 1;
     const struct removal as = {.k = d->x[3], .v = d->x[4], .rate = d->x[6],

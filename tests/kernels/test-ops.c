@@ -1,4 +1,4 @@
-/* Every operation of every level of the cpu back end against ref, at odd shapes, and the same bits
+/* Every operation of every level of the cpu back end against ref, at odd shapes; and the same bits
  * at 1, 2 and 3 threads. */
 #include "kernels/ops.h"
 #include "kernels/train.h"
@@ -82,7 +82,7 @@ static void matmul_case(struct backend *b, struct backend *ref, struct shape s, 
     free(x), free(w), free(y), free(z), free(e), free(f);
 }
 
-/* Sums of squares in parts, with more parts than values too. */
+/* Sums of squares in parts, also with more parts than values. */
 static void squares_case(struct backend *b)
 {
     double work[SQUARES_PARTS];
@@ -97,7 +97,7 @@ static void squares_case(struct backend *b)
     }
 }
 
-/* Rows by their numbers, in place, and without a gain: the same rows as one by one. */
+/* Rows by index, in place, and without a gain: the same as one by one. */
 static void rows_picked(struct backend *b, const float *x, const float *g, size_t T, size_t D)
 {
     float *all = mem_alloc(T * D * sizeof *all), *y = mem_alloc(T * D * sizeof *y);
@@ -297,7 +297,7 @@ static void all_ops(const char *level, size_t threads)
     backend_close(ref);
 }
 
-/* One matmul, attention-free: the bits at 1, 2, 3 threads. */
+/* One product: the same bits at 1, 2 and 3 threads. */
 static void same_bits(const char *level)
 {
     enum { T = 150, N = 200, K = 300 };
@@ -320,8 +320,8 @@ static void same_bits(const char *level)
     free(x), free(w), free(y[0]), free(y[1]), free(y[2]);
 }
 
-/* What goes by values, not by rows: vectors leave some over where all end, and nowhere else. So
- * many that they are shared out, at 3 threads at a count that no vector divides. */
+/* Operations on values, not rows: vectors leave single values only at the end. With so many values
+ * that 3 threads share them, at a count that no vector divides. */
 static void same_values(const char *level)
 {
     enum { T = 21, D = 953, N = T * D };
@@ -347,7 +347,7 @@ static void same_values(const char *level)
 
 static void count(void *ctx) { ++*(int *)ctx; }
 
-/* Copies, order and time where all is done at once. */
+/* Copies, order and time on a host, where every call is complete when it returns. */
 static void host_cases(const char *level)
 {
     struct backend *b = open_level(level, 1);

@@ -1,6 +1,6 @@
 /* Products of every level of the cpu back end against ref: several matrices at once, gates, rows
- * that are normalized first, every way in which weights arrive; and the same bits whatever the
- * number of threads and of rows. */
+ * normalized first, every source of weights; and the same bits at every number of threads and of
+ * rows. */
 #include "kernels/host.h"
 #include "kernels/ops.h"
 #include "lib/base/mem.h"
@@ -19,8 +19,8 @@ static void *work_for(struct backend *b, size_t T, size_t K, size_t N)
     return mem_aligned(b->ops->matmul_work(b, T, K, N));
 }
 
-/* Outputs of three matrices of different widths, the second added to what y holds, all in one
- * call; one after the other in y[MATRICES]. */
+/* Outputs of three matrices of different widths in one call, the second added to the old y; one
+ * after another in y[MATRICES]. */
 static void multiply(struct backend *b, float *const y[], const float *x, const float *const w[],
                      const size_t N[], size_t T, size_t K, enum dtype dtype)
 {
@@ -37,8 +37,8 @@ static void multiply(struct backend *b, float *const y[], const float *x, const 
     free(work);
 }
 
-/* The largest |y - z| / bound, where bound = (K + 2) 2^-24 (|start| + sum |x| |w|) is what sums of
- * K + 1 terms in fp32 may lose in any order. bf16 operands are the same on both sides. */
+/* The largest |y - z| / bound, where bound = (K + 2) 2^-24 (|start| + sum |x| |w|) is the most that
+ * sums of K + 1 terms in fp32 can lose in any order. bf16 operands are the same on both sides. */
 static double excess(const float *y, const float *z, const float *start, const float *x,
                      const float *w, size_t T, size_t N, size_t K)
 {
@@ -79,7 +79,7 @@ static void matmul_case(struct backend *b, struct backend *ref, struct shape s, 
     double most = 0;
     for (int i = 0; i < MATRICES; i++) {
         double e = excess(y[i], z[i], i == 1 ? start : NULL, x, w[i], s.T, N[i], s.K);
-        most = e <= most ? most : isnan(most) ? most : e; /* not fmax, which forgets a NaN */
+        most = e <= most ? most : isnan(most) ? most : e; /* not fmax, which skips a NaN */
     }
     ok(most <= 1, "%s matmul T %zu N %zu K %zu dtype %d: %.3g of the bound", b->ops->level, s.T,
        s.N, s.K, (int)dtype, most);
@@ -114,7 +114,7 @@ static void gated_case(struct backend *b, struct backend *ref, struct shape s, e
     free(x), free(g), free(u), free(y), free(z);
 }
 
-/* A gain in the input is rmsnorm and then the product: the same bits, gated or not. */
+/* A gain in the input equals rmsnorm and then the product, bit for bit, gated or not. */
 static void norm_case(struct backend *b, struct shape s, enum dtype dtype)
 {
     float *x = draw(s.T * s.K), *gain = draw(s.K), *n = mem_alloc(s.T * s.K * sizeof *n);
@@ -181,9 +181,9 @@ static void source_case(struct backend *b, enum dtype dtype)
     free(x), free(w), free(half);
 }
 
-/* K is padded inside: what pads must not meet an infinity as 0 * inf, be it the last weight of a
- * row or the last value of x. But of a float that tiles multiply in parts the lower parts are zeros
- * themselves where bf16 holds it, and an infinite weight then gives NaN (ops.h). */
+/* K is padded inside: padding must not meet an infinity as 0 * inf, whether it is the last weight
+ * of a row or the last value of x. Tiles multiply a float in parts; where bf16 holds it exactly the
+ * lower parts are zeros, and an infinite weight then gives NaN (ops.h). */
 static void padding_case(struct backend *b, enum dtype dtype, int in_x)
 {
     enum { K = 5, N = 3 };

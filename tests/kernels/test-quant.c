@@ -1,5 +1,5 @@
-/* The quantized formats that a CPU has: codes and values by definition, and their products at every
- * level of the cpu back end against ref. */
+/* The quantized formats of a CPU: codes and values by definition, and their products at every level
+ * of the cpu back end against ref. */
 #include "kernels/quant.h"
 #include "kernels/host.h"
 #include "lib/base/mem.h"
@@ -176,7 +176,7 @@ static int all_zero(const float *x, size_t n)
     return all;
 }
 
-/* One row of 64 values of the matrix through its codes. */
+/* One row of 64 values of the matrix, to codes and back. */
 static void through(enum dtype dtype, const float *w, float *out, struct pool *pool)
 {
     struct mat_source s = mat_floats(w, 1, 64);
@@ -324,7 +324,7 @@ static void multiply(struct backend *b, float *y, const float *x, const float *w
     free(work);
 }
 
-/* Some outliers in some rows: in one column of every row, and here and there. */
+/* Plants outliers in some rows: in one column of every row, and in single places. */
 static void plant(float *x, struct shape s)
 {
     for (size_t t = 0; t < s.T; t++) {
@@ -357,7 +357,7 @@ static void bytes_case(const struct ops *ops, enum dtype dtype, struct shape s)
     free(x), free(w), free(start), free(y), free(z);
 }
 
-/* The largest |y - z| as a part of sum |x| |w|. */
+/* The largest |y - z|, as a share of sum |x| |w|. */
 static double blocks_error(const float *y, const float *z, const float *x, const float *w,
                         struct shape s)
 {
@@ -386,7 +386,7 @@ static void blocks_case(const struct ops *ops, enum dtype dtype, struct shape s)
         backend_close(b);
     }
     double e = blocks_error(y[0], z, x, w, s);
-    /* both round x and the levels alike: what differs is fp32 sums, K 2^-24 at the very worst */
+    /* both sides round x and the levels alike; only fp32 sums differ, by at most K 2^-24 */
     ok(e < 1e-6, "%s %s %zux%zux%zu against ref: %.1e of sum |x||w|", ops->level,
        dtype_info[dtype].name, s.T, s.N, s.K, e);
     ok(!memcmp(y[0], y[1], n * sizeof *z) && !memcmp(y[0], y[2], n * sizeof *z),
@@ -396,7 +396,7 @@ static void blocks_case(const struct ops *ops, enum dtype dtype, struct shape s)
     free(x), free(w), free(z), free(y[0]), free(y[1]), free(y[2]);
 }
 
-/* A row's bits do not depend on the rows beside it, nor on whether codes or floats were given. */
+/* A row's bits do not depend on the rows beside it, nor on whether floats or codes were given. */
 static void alone(const struct ops *ops, enum dtype dtype)
 {
     struct shape s = {40, 77, 448}, one = {1, 77, 448};

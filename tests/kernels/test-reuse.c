@@ -1,5 +1,4 @@
-/* What passes take over from each other: choose, settle and sift of every level against their
- * definition, written out in doubles. */
+/* choose, settle and sift of every level against their definition, written out in doubles. */
 #include "kernels/host.h"
 #include "kernels/reuse.h"
 #include "lib/base/mem.h"
@@ -34,8 +33,8 @@ static double load(const void *from, enum dtype dtype, size_t i)
                               : (double)bf16_float(((const uint16_t *)from)[i]);
 }
 
-/* taken[] = 1 for `take` more of score[first .. first + n - 1]: the least that were not taken yet,
- * of equals the lowest. */
+/* Sets taken[] = 1 for `take` more of score[first .. first + n - 1]: the lowest that are not taken
+ * yet, among equals the first. */
 static void least(const double *score, int first, int n, int take, int *taken)
 {
     for (; take > 0; take--) {
@@ -57,7 +56,7 @@ static void test_choose(struct backend *b, enum dtype dtype, int biased)
     draw(v, T * KE), draw(old, S * KE), draw(bias, KE);
     for (int t = 0; t < T; t++)
         slot[t] = t * 7 % S, pos[t] = 100 - t;
-    for (int i = 0; i < 4 * KE; i++) /* rows 10 to 13 are what is kept, so exactly alike */
+    for (int i = 0; i < 4 * KE; i++) /* rows 10 to 13 equal the stored values exactly */
         old[slot[10 + i / KE] * KE + i % KE] = v[10 * KE + i] + (biased ? bias[i % KE] : 0);
     memset(v + 14 * KE, 0, KE * sizeof *v);
     store(kept, dtype, old, S * KE);

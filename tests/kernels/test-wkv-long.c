@@ -1,8 +1,10 @@
-/* test-wkv-long.c - time mixing of RWKV 6 and 7 over a long text, by three forms that share no
- * loop: the recurrent and the chunked one of every level, and the naive one, which is written out
- * here in double. That one is a kind of attention: each token against each one before it, keys
- * scaled by the decays between the two; T^2 E, and no state but the first. Rounding has a long way
- * to add up where decay is weak; where it is strong, products of decays go to zero. */
+/* test-wkv-long.c - time mixing of RWKV 6 and 7 over a long text, by three forms without a
+ * common loop: the recurrent and the chunked form of every level, and a naive form, written out
+ * here in double. The naive form is a kind of attention: each token against each earlier token,
+ * with keys scaled by the decays between the two; it takes T^2 E steps and no state but the
+ * first. With weak decay rounding errors add up over a long way; with strong decay products of
+ * decays become zero. */
+#include "kernels/mixing.h"
 #include "kernels/wkv.h"
 #include "lib/base/rng.h"
 #include "tests/kernels/levels.h"
@@ -50,11 +52,12 @@ static void make(struct text *text, int kind, double decay)
 
 /* ---- the naive form ---- */
 
-/* keys[q] = k_q, and removed[q] = b_q, times the decays from q to now; x[q] = what b_q brings in.
- * Those before `first` have come to zero. */
+/* keys[q] = k_q and removed[q] = b_q, times the decays from q to now; x[q] = the factor of b_q.
+ * Tokens before `first` have decayed to zero. */
 struct naive {
     const struct text *text;
-    double keys[T][E], removed[T][E], x[T][E], start[E]; /* start: the decays of all tokens */
+    double keys[T][E], removed[T][E], x[T][E], start[E]; /* start: the product of the decays of all
+                                                          * tokens */
     size_t first;
 };
 
@@ -66,7 +69,7 @@ static double score(const float *c, const double *key)
     return sum;
 }
 
-/* y[E] = what c reads of the tokens before n, and of the first state. */
+/* y[E] = the result of reading with c the tokens before n and the first state. */
 static void read_tokens(const struct naive *m, const float *c, size_t n, double *y)
 {
     memset(y, 0, E * sizeof *y);
@@ -81,7 +84,7 @@ static void read_tokens(const struct naive *m, const float *c, size_t n, double 
     }
 }
 
-/* The last numbers before zero are slow to compute with, and nothing to a sum. */
+/* Subnormal numbers are slow to compute with and do not change a sum. */
 static double decayed(double x, double decay)
 {
     return fabs(x) < 1e-200 ? 0 : x * decay;
@@ -95,7 +98,7 @@ static int is_nothing(const struct naive *m, size_t q)
     return sum == 0;
 }
 
-/* All that is before t decays, and t joins it. */
+/* Decays everything before t, and adds t. */
 static void add_token(struct naive *m, size_t t)
 {
     const struct text *text = m->text;
@@ -144,7 +147,7 @@ static void by_attention(const struct text *text, struct result *out)
         for (size_t j = 0; j < E; j++)
             out->y[t * E + j] = (float)y[j];
     }
-    for (size_t i = 0; i < E; i++) { /* a row of the last state is what a unit vector reads */
+    for (size_t i = 0; i < E; i++) { /* a unit vector reads a row of the last state */
         float unit[E] = {0};
         unit[i] = 1;
         read_tokens(m, unit, T, y);
@@ -167,10 +170,10 @@ static void by_kernel(struct backend *b, const struct text *text, enum wkv_form 
                                  .seqs = &seq, .n_seqs = 1, .T = T, .max_rows = T, .heads = 1,
                                  .head_dim = E},
                           .state = out->after, .y = out->y, .form = form};
-    void *work = mem_aligned(b->ops->wkv_work(b, 1, T, 1, E));
+    void *work = mem_aligned(b->ops->mixing->wkv_work(b, 1, T, 1, E));
     memset(out->y, 0xff, sizeof out->y);
     memcpy(out->after, text->state, sizeof out->after);
-    b->ops->wkv(b, &a, work);
+    b->ops->mixing->wkv(b, &a, work);
     free(work);
 }
 

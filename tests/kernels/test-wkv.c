@@ -1,5 +1,6 @@
 /* Time mixing of RWKV 6 and 7: the reference against sums written out by transitions, its gradients
  * against finite differences, and every level and form against the reference. */
+#include "kernels/mixing.h"
 #include "kernels/wkv.h"
 #include "lib/base/rng.h"
 #include "tests/kernels/levels.h"
@@ -9,7 +10,8 @@ enum { MOST = 80, WIDE = 3 * 64, SEQS = 4, STATES = SEQS * 3 * 64 * 64 };
 
 static struct rng rng = {.seed = 11};
 
-/* Lengths of the sequences; how strong decay is: w = -scale * (0..1), scale < 0: one of them is. */
+/* Lengths of the sequences; and the strength of decay: w = -scale * (0..1). scale < 0: only one w
+ * is. */
 struct shape {
     size_t heads, E, n_seqs;
     int32_t rows[SEQS];
@@ -21,7 +23,7 @@ static const struct shape shapes[] = {
     {1, 1, 1, {19}, 1}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* Everything that both directions read and write. Indices of x and d: r w k v a b. */
+/* All inputs and outputs of both directions. Indices of x and d: r w k v a b. */
 enum { R, W, K, V, A, B, INPUTS };
 struct data {
     struct shape s;
@@ -97,9 +99,9 @@ static size_t states_of(const struct data *d)
 static void forward(struct backend *b, struct data *d, enum wkv_form form)
 {
     struct wkv a = {.in = rows_of(d), .state = d->after, .y = d->y, .form = form};
-    void *work = mem_aligned(b->ops->wkv_work(b, d->s.n_seqs, a.in.max_rows, d->H, d->E));
+    void *work = mem_aligned(b->ops->mixing->wkv_work(b, d->s.n_seqs, a.in.max_rows, d->H, d->E));
     memcpy(d->after, d->state, states_of(d) * sizeof(float));
-    b->ops->wkv(b, &a, work);
+    b->ops->mixing->wkv(b, &a, work);
     free(work);
 }
 
@@ -108,17 +110,18 @@ static void backward(struct backend *b, struct data *d, int states)
     struct wkv_back a = {.in = rows_of(d), .state = states ? d->state : NULL, .dy = d->dy,
                          .dstate = states ? d->dfirst : NULL, .dr = d->d[R], .dw = d->d[W],
                          .dk = d->d[K], .dv = d->d[V], .da = d->d[A], .db = d->d[B], .du = d->du};
-    void *work = mem_aligned(b->ops->wkv_back_work(b, d->s.n_seqs, a.in.max_rows, d->H, d->E));
+    const struct mixing_ops *ops = b->ops->mixing;
+    void *work = mem_aligned(ops->wkv_back_work(b, d->s.n_seqs, a.in.max_rows, d->H, d->E));
     memset(d->du, 0, sizeof d->du);
     memcpy(d->dfirst, d->dstate, states_of(d) * sizeof(float));
-    b->ops->wkv_back(b, &a, work);
+    b->ops->mixing->wkv_back(b, &a, work);
     free(work);
 }
 
 /* ---- the definition, in double ---- */
 
-/* Head h of a sequence: y and the last state, by the recurrence, or with all that every token reads
- * of every one before it written out: the state that q leaves, taken through the transitions
+/* Head h of a sequence: y and the last state, by the recurrence, or by sums that write out what
+ * every token reads of every earlier one: the state that q leaves, carried through the transitions
  * diag(e^w) + b a^T of the tokens between. */
 struct truth {
     double y[MOST][64], S[64][64];
@@ -377,7 +380,7 @@ static void test_backward(struct backend *b, const struct data *want, int states
     for (int i = 0; i < (d->kind == 7 ? INPUTS : A); i++)
         if (i != W)
             far = fmax(far, worst(d->d[i], want->d[i], n));
-    for (size_t i = 0; i < n; i++) { /* what the gradient of w is a sum of differences of */
+    for (size_t i = 0; i < n; i++) { /* the products whose differences the gradient of w sums */
         size = fmax(size, fabs((double)want->d[R][i] * d->x[R][i]));
         size = fmax(size, fabs((double)want->d[K][i] * d->x[K][i]));
     }

@@ -122,7 +122,7 @@ static void test_refused(struct backend *b)
     little.rlim_max = all.rlim_max;
     setrlimit(RLIMIT_FSIZE, &little);
     ok(!b->ops->store_open(b, "/tmp", 2, 1 << 20, &full) && full.code == EXIT_IO &&
-           strstr(full.text, "2097152 bytes of layers cannot be kept"), "no room: %s", full.text);
+           strstr(full.text, "cannot store 2097152 bytes of layers"), "no room: %s", full.text);
     setrlimit(RLIMIT_FSIZE, &all);
     b->ops->store_close(b, NULL);
 }

@@ -1,7 +1,7 @@
-/* test-plan.c - the plans of kernels/cuda/weights/plan.h over thousands of shapes: every row of
+/* test-plan.c - the plans of kernels/cuda/weights/tiling.h over thousands of shapes: every row of
  * every matrix lies in one tile, every group of K is walked over once, everything fits, and what
  * matmul sets aside is enough. */
-#include "kernels/cuda/weights/plan.h"
+#include "kernels/cuda/weights/tiling.h"
 
 #include "tests/tap.h"
 
@@ -17,9 +17,10 @@ static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_INT8, DTYPE_FP8, DTYPE_NF4
 static const size_t shared[] = {99 << 10, 163 << 10, 227 << 10};
 static const uint32_t sms[] = {46, 108, 128, 132, 148};
 
-static struct job any_job(uint32_t most)
+static struct product_job any_job(uint32_t most)
 {
-    struct job j = {.dtype = dtypes[draw(5)], .kind = (enum job_kind)draw(4), .T = 1 + draw(64)};
+    struct product_job j = {
+        .dtype = dtypes[draw(5)], .kind = (enum job_kind)draw(4), .T = 1 + draw(64)};
     j.K = dtype_info[j.dtype].block ? 64 * (1 + draw(most / 64)) : 1 + draw(most);
     j.head_dim = 2 * (1 + draw(128));
     j.n = j.kind == JOB_GATED ? 2 : j.kind == JOB_FLOATS ? 1 : 3;
@@ -33,7 +34,7 @@ static struct job any_job(uint32_t most)
 }
 
 /* How often each row of the job is owned, by its column among the sums. */
-static int owned_once(const struct job *j)
+static int owned_once(const struct product_job *j)
 {
     uint8_t *seen = calloc(j->columns, 1);
     int good = 1;
@@ -54,7 +55,7 @@ static int owned_once(const struct job *j)
 }
 
 /* What must be in one lane is: gate and up, the two halves of a head. */
-static int together(const struct job *j)
+static int together(const struct product_job *j)
 {
     int good = 1;
     for (uint32_t i = 0; i < job_tiles(j); i++) {
@@ -82,7 +83,7 @@ static int places_permute(enum dtype dtype)
     return good;
 }
 
-static int gemv_fits(const struct job *j, uint32_t cores, size_t most)
+static int gemv_fits(const struct product_job *j, uint32_t cores, size_t most)
 {
     struct gemv_plan p = gemv_plan(j, cores, most);
     if (!p.fits)
@@ -98,7 +99,7 @@ static int gemv_fits(const struct job *j, uint32_t cores, size_t most)
            (size_t)p.groups * GROUP >= j->stride && r.bytes <= most;
 }
 
-static int skinny_fits(const struct job *j, uint32_t cores, size_t most)
+static int skinny_fits(const struct product_job *j, uint32_t cores, size_t most)
 {
     struct skinny_plan p = skinny_plan(j, cores, most);
     uint32_t all = job_groups(j->dtype, j->K), T = plan_least(j->T, p.rows);
@@ -110,17 +111,17 @@ static int skinny_fits(const struct job *j, uint32_t cores, size_t most)
 }
 
 /* A slice of a job's matrices and another make up the whole; y moves along. */
-static int slices_add_up(const struct job *j)
+static int slices_add_up(const struct product_job *j)
 {
-    struct job given = *j;
+    struct product_job given = *j;
     char base[3];
     for (uint32_t i = 0; i < j->n; i++)
         given.y[i] = &base[i];
     uint32_t unit = j->kind == JOB_QKV ? j->head_dim : TILE_ROWS;
     if (j->w[0].rows <= unit)
         return 1;
-    struct job a = job_slice(&given, 0, 0, unit);
-    struct job b = job_slice(&given, 0, unit, j->w[0].rows - unit);
+    struct product_job a = job_slice(&given, 0, 0, unit);
+    struct product_job b = job_slice(&given, 0, unit, j->w[0].rows - unit);
     uint32_t moved = (uint32_t)((char *)b.y[0] - (char *)a.y[0]);
     return a.columns + b.columns == j->w[0].rows * (j->kind == JOB_GATED ? 2 : 1) &&
            owned_once(&a) && owned_once(&b) && moved == unit * job_value_bytes(j, 0);
@@ -130,7 +131,7 @@ int main(void)
 {
     int once = 1, pairs = 1, few = 1, some = 1, slices = 1, shapes = 4000;
     for (int i = 0; i < shapes; i++) {
-        struct job j = any_job(i % 10 ? 700 : 20000);
+        struct product_job j = any_job(i % 10 ? 700 : 20000);
         uint32_t cores = sms[draw(5)];
         size_t most = shared[draw(3)];
         once &= owned_once(&j);
@@ -159,8 +160,8 @@ int main(void)
                  {"down", JOB_ROWS, 14336, {4096, 0, 0}},
                  {"head", JOB_FLOATS, 4096, {128256, 0, 0}}};
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
-        struct job j = {.dtype = DTYPE_BF16, .kind = shape[i].kind, .T = 1, .K = shape[i].K,
-                        .stride = shape[i].K * 2, .head_dim = 128};
+        struct product_job j = {.dtype = DTYPE_BF16, .kind = shape[i].kind, .T = 1, .K = shape[i].K,
+                                .stride = shape[i].K * 2, .head_dim = 128};
         for (; j.n < 3 && shape[i].rows[j.n]; j.n++)
             j.w[j.n].rows = shape[i].rows[j.n];
         job_settle(&j);

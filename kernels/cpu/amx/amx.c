@@ -1,16 +1,17 @@
-/* amx.c - products by tiles: how rows, K and panels are cut (amx.h), and who computes what.
+/* amx.c - products on tiles: how rows, K and panels are cut (amx_tiles.h), and which thread
+ * computes what.
  *
- * Threads own whole panels. Rows are packed once. When the rows of a group are more than the second
- * cache holds, their K is cut in stages, each a loop over all panels, and a panel's sums wait in
- * `partial` for the next stage; else they never leave the thread. Every loop ends with its tiles
- * released. A matrix of a dtype without tiles is the level's below.
+ * Threads own whole panels. Rows are packed once. When the rows of a group exceed the second cache,
+ * their K is cut into stages, each a loop over all panels, and the sums of a panel wait in
+ * `partial` for the next stage. Otherwise sums never leave the thread. Every loop releases its
+ * tiles at the end. A matrix of a dtype without tiles goes to the level below.
  */
-#include "kernels/cpu/amx/amx.h"
+#include "kernels/cpu/amx/amx_tiles.h"
 
 #include "kernels/cpu/outputs.h"
 #include "kernels/host.h"
 
-/* What the level below has for such matrices. */
+/* The table of the level below, for matrices without tiles. */
 extern const struct ops CPU(ops);
 size_t CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N);
 size_t CPU(packed_bytes)(const struct mat *w, size_t T);
@@ -45,17 +46,18 @@ static size_t values_bytes(const struct amx_rows *r)
     return r->tiles * r->steps * r->step_bytes;
 }
 
-/* Rows of the largest group. */
+/* The number of row tiles in the largest group. */
 static size_t group_rows(const struct amx_rows *r) { return cut(r->tiles, r->groups) * TMM_ROWS; }
 
-/* So many row tiles are more than the second cache holds. */
+/* 1 if so many row tiles exceed the second cache. */
 static int too_many(const struct amx_rows *r, size_t tiles)
 {
     return tiles * r->step_bytes * cut(r->steps, TMM_CHUNK) * TMM_CHUNK > TMM_NEAR;
 }
 
-/* Steps of a stage: as many chunks as stay near with the rows of a group, all stages about alike.
- * Two row tiles are one stream through the weights whatever K is. */
+/* Steps of a stage: as many chunks as stay in the cache together with the rows of a group; all
+ * stages have about the same size. Two row tiles need no stages: the weights are one stream at any
+ * K. */
 static size_t stage_of(const struct amx_rows *r)
 {
     size_t tiles = cut(r->tiles, r->groups);
@@ -66,7 +68,7 @@ static size_t stage_of(const struct amx_rows *r)
     return cut(cut(r->steps, stages), TMM_CHUNK) * TMM_CHUNK;
 }
 
-/* `near`: K is cut in stages. */
+/* `near` 1: K is cut into stages. */
 static struct amx_rows rows_of(enum dtype dtype, size_t T, size_t K, int near, void *work)
 {
     const struct amx_format *f = formats[dtype];
@@ -101,8 +103,9 @@ char *OWN_CPU(amx_at)(const struct amx_rows *r, size_t tile, size_t step)
 
 /* ---- a panel ---- */
 
-/* What two row tiles, the `nth` of n, ask for while they work on a chunk of `steps` steps: one
- * stream goes on; of several each takes its share of the chunk that comes next, at `then`. */
+/* Sets what row tiles (the `nth` pair of n) prefetch while they work on a chunk of `steps` steps. A
+ * single pair continues its stream; with several, each prefetches its share of the next chunk, at
+ * `then`. */
 static void look_ahead(struct amx_block *k, const struct amx_format *f, const char *now,
                        const char *then, size_t nth, size_t n)
 {
@@ -111,7 +114,7 @@ static void look_ahead(struct amx_block *k, const struct amx_format *f, const ch
     k->next.at = n > 1 ? then + nth * k->steps * k->next.bytes : now + f->distance;
 }
 
-/* sums[rows of the group, PANEL] (+)= the products of a stage, that of step s0. */
+/* sums[rows of the group, PANEL] = or += the products of a stage that starts at step s0. */
 static void panel_stage(struct amx_room *room, float *sums, const struct amx_rows *r, size_t group,
                         size_t s0, const char *panel, size_t panel_bytes)
 {
@@ -139,7 +142,7 @@ static void panel_stage(struct amx_room *room, float *sums, const struct amx_row
     }
 }
 
-/* sums of a row tile become values. */
+/* Turns the sums of a row tile into values. */
 static void finish(float *sums, const struct amx_rows *r, size_t tile, const char *panel)
 {
     if (r->f->finish)
@@ -148,24 +151,25 @@ static void finish(float *sums, const struct amx_rows *r, size_t tile, const cha
 
 /* ---- a product ---- */
 
-struct job {
+struct amx_job {
     struct amx_rows rows;
     const struct product *products;
-    const struct mat *up; /* products[0] is its gate; or NULL */
-    size_t panels, panel_bytes; /* of all products; of each */
-    size_t group, step; /* the stage that runs, by its first step */
-    float *partial; /* [panels, rows of a group, PANEL], twice that with `up`; NULL: one stage */
+    const struct mat *up; /* with products[0] as its gate; or NULL */
+    size_t panels, panel_bytes; /* panels: of all products; panel_bytes: of each product */
+    size_t group, step; /* the current stage, by its first step */
+    float *partial; /* [panels, rows of a group, PANEL], twice that with `up`; NULL: there is one
+                     * stage */
 };
 
-/* Of panel i; `up` is 0 or 1. */
-static float *sums_of(const struct job *j, struct amx_room *room, size_t i, int up)
+/* The sums of panel i; `up` is 0 or 1. */
+static float *sums_of(const struct amx_job *j, struct amx_room *room, size_t i, int up)
 {
     size_t floats = group_rows(&j->rows) * PANEL;
     return j->partial ? j->partial + ((up ? j->panels : 0) + i) * floats : room->sums[up];
 }
 
-/* The outputs of row tile `tile`, the sums of which are done. */
-static void store_tile(const struct job *j, const struct product *p, size_t panel, size_t tile,
+/* Writes the outputs of row tile `tile`, whose sums are complete. */
+static void store_tile(const struct amx_job *j, const struct product *p, size_t panel, size_t tile,
                        float *sums, float *up)
 {
     size_t rows = amx_height(&j->rows, tile), N = p->w->rows, first = panel * PANEL;
@@ -180,8 +184,8 @@ static void store_tile(const struct job *j, const struct product *p, size_t pane
         store_row(y + i * N, sums + i * PANEL, least(PANEL, N - first), p->add);
 }
 
-/* Panel i of all. */
-static void one_panel(const struct job *j, struct amx_room *room, size_t i)
+/* Computes panel i of all products. */
+static void one_panel(const struct amx_job *j, struct amx_room *room, size_t i)
 {
     const struct product *p = j->products;
     const struct amx_rows *r = &j->rows;
@@ -205,7 +209,7 @@ static void one_panel(const struct job *j, struct amx_room *room, size_t i)
 static void some_panels(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct job *j = ctx;
+    const struct amx_job *j = ctx;
     struct amx_room room;
     amx_begin(j->rows.height);
     for (size_t i = begin; i < end; i++)
@@ -226,8 +230,8 @@ static void some_tiles(void *ctx, size_t begin, size_t end, size_t worker)
         p->rows->f->pack(p->rows, i, p->x);
 }
 
-/* work: the rows normalized, the rows packed, `partial`. */
-static void run(struct backend *b, struct job *j, struct input in, size_t T, void *work)
+/* work: normalized rows, packed rows, `partial`. */
+static void run(struct backend *b, struct amx_job *j, struct input in, size_t T, void *work)
 {
     const struct mat *w = j->products[0].w;
     char *packed = (char *)work + memory_rounded(T * w->cols * sizeof(float));
@@ -251,7 +255,7 @@ static void run(struct backend *b, struct job *j, struct input in, size_t T, voi
 void OWN_CPU(matmul)(struct backend *b, const struct product *p, size_t n, struct input in,
                      size_t T, void *work)
 {
-    struct job j = {.products = p};
+    struct amx_job j = {.products = p};
     if (!formats[p[0].w->dtype]) {
         CPU(ops).matmul(b, p, n, in, T, work);
         return;
@@ -266,14 +270,14 @@ void OWN_CPU(gated)(struct backend *b, act *y, struct input in, const struct mat
                     const struct mat *up, size_t T, void *work)
 {
     struct product p = {gate, y, 0};
-    struct job j = {.products = &p, .up = up, .panels = panels(gate->rows)};
+    struct amx_job j = {.products = &p, .up = up, .panels = panels(gate->rows)};
     if (!formats[gate->dtype])
         CPU(ops).gated(b, y, in, gate, up, T, work);
     else if (T)
         run(b, &j, in, T, work);
 }
 
-/* Packed rows and `partial` for N outputs, of any dtype with tiles, for T rows or fewer. */
+/* Bytes of packed rows and `partial` for N outputs and up to T rows, for any dtype with tiles. */
 static size_t most_bytes(size_t T, size_t K, size_t N)
 {
     size_t most = 0;
@@ -296,7 +300,7 @@ size_t OWN_CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t 
     return own > below ? own : below;
 }
 
-/* ---- in two steps: for the head ---- */
+/* ---- products in two steps, for the head ---- */
 
 size_t OWN_CPU(packed_most)(size_t T, size_t K)
 {

@@ -1,20 +1,21 @@
-/* amx_bf16.c - tiles of weights as bf16: activations rounded to bf16, or as they are.
+/* amx_bf16.c - tiles of weights as bf16; activations are rounded to bf16, or not (BF16_F32).
  *
  * A panel of format_bf16.c is [K/2][PANEL] pairs: 16 rows of it are a step. Rows of x as pairs,
- * [step][rows][64 bytes], are tiles already. A float is the sum of three bf16 exactly: each takes 8
- * of its 24 bits, the nearest first; so BF16_F32 is three products with the same weights, and its
- * sums are as exact as those of floats (ops.h), unless a part is below 2^-126 or a weight infinite.
+ * [step][rows][64 bytes], are tiles already. A float is exactly the sum of three bf16: each takes 8
+ * of its 24 bits, the highest first. So BF16_F32 is three products with the same weights, and its
+ * sums are as exact as those of floats (ops.h), unless a part is below 2^-126 or a weight is
+ * infinite.
  *
- * Sums: an instruction adds 16 products to each of two sums that begin at zero, even and odd k, k
- * ascending, and their sum to the tile; all in fp32, to nearest even, fused, with subnormal numbers
- * as zeros on the way in and out.
+ * Sums: an instruction adds 16 products to each of two sums that start at zero, for even and for
+ * odd k, k ascending, and adds both to the tile. All operations are fp32, to nearest even, fused,
+ * with subnormal inputs and outputs as zeros.
  */
-#include "kernels/cpu/amx/amx.h"
+#include "kernels/cpu/amx/amx_tiles.h"
 #include "kernels/host.h"
 
 enum { VALUES = TMM_BYTES / 2, THREE = 3 };
 
-/* One step of a row tile, values k.. of its rows, in so many parts. */
+/* Packs values k.. of a row tile, one step, in as many parts as the format has. */
 static void pack_step(const struct amx_rows *r, size_t tile, const float *x, size_t k)
 {
     float rest[TMM_ROWS * VALUES] = {0};
@@ -27,7 +28,7 @@ static void pack_step(const struct amx_rows *r, size_t tile, const float *x, siz
         const uint16_t *part = (const uint16_t *)(const void *)out;
         for (size_t i = 0; i < rows * VALUES && p + 1 < r->f->parts; i++) {
             float left = rest[i] - bf16_float(part[i]);
-            rest[i] = left - left == 0 ? left : 0; /* what is not finite has no further part */
+            rest[i] = left - left == 0 ? left : 0; /* an infinity or NaN has no further part */
         }
     }
 }

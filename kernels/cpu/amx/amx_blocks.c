@@ -1,15 +1,15 @@
-/* amx_blocks.c - tiles of blocks of 16 levels (kernels/quant.h): the levels of a chunk become pairs
- * of bf16 in the nearest cache, once for all rows of a group, and multiply as those of amx_bf16.c
- * do.
+/* amx_blocks.c - tiles for blocks of 16 levels (kernels/quant.h). The levels of a chunk are
+ * expanded to pairs of bf16 in the first cache, once for all rows of a group, and multiplied as in
+ * amx_bf16.c.
  *
- * Only a block of 64 values shares its absmax, so a block, which is two steps, has sums of its own:
- * they begin at zero and, times absmax, are added to those of the row in fp32, blocks ascending. In
- * cycles, 2 x 2 tiles: 128 of products, four stores 72, and 64 vectors to add.
+ * Each block of 64 values has its own absmax. So a block, which is two steps, has its own sums:
+ * they start at zero and, times absmax, are added to the sums of the row in fp32, blocks ascending.
+ * In cycles, for 2 x 2 tiles: 128 of products, 72 for four stores, and 64 vectors to add.
  */
-#include "kernels/cpu/amx/amx.h"
+#include "kernels/cpu/amx/amx_tiles.h"
 #include "kernels/quant.h"
 
-enum { VALUES = TMM_BYTES / 2, STEPS = QUANT_BLOCK / VALUES /* of a block */ };
+enum { VALUES = TMM_BYTES / 2, STEPS = QUANT_BLOCK / VALUES /* STEPS: of a block */ };
 
 static const void *weights(struct amx_room *room, const void *panel, size_t K, size_t s, size_t n)
 {

@@ -1,17 +1,17 @@
-/* amx_int8.c - tiles of LLM.int8() and int8-vector (kernels/quant.h): codes by codes, sums as exact
- * integers.
+/* amx_int8.c - tiles for LLM.int8() and int8-vector (kernels/quant.h): codes by codes, sums as
+ * exact integers.
  *
- * A panel of format_int8.c has after its scales [K/4][PANEL] quadruples: 16 rows of them are a
- * step. Rows of x become codes, [step][rows][64 bytes]; beside a row tile lie its scales and the
- * columns of its outliers, which stay in x and are added in fp32 afterwards. Built without
- * contraction (Makefile), so that the few fp32 operations are the same bits at every level.
+ * After its scales, a panel of format_int8.c has [K/4][PANEL] groups of four codes: 16 rows of them
+ * are a step. Rows of x become codes, [step][rows][64 bytes]. Beside a row tile lie its scales and
+ * the columns of its outliers, which stay in x and are added in fp32 afterwards. Compiled without
+ * contraction (Makefile), so that the few fp32 operations give the same bits at every level.
  */
-#include "kernels/cpu/amx/amx.h"
+#include "kernels/cpu/amx/amx_tiles.h"
 #include "kernels/quant.h"
 
-/* Beside a row tile. */
+/* Data beside a row tile. */
 struct side {
-    const float *x; /* its rows as they came */
+    const float *x; /* the original rows */
     size_t n_outliers;
     float step[TMM_ROWS]; /* scale / 127 of the rows */
     struct outlier outlier[]; /* [K] */

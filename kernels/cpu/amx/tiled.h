@@ -1,14 +1,14 @@
-/* tiled.h - products of bf16 pairs on tiles (amx.h) that are no product of a matrix of weights:
- * attention's, where queries, probabilities, turned keys and values are rows of words as tiles want
- * them, so nothing is packed but what is left of K; and those of gemm.c, which packs both factors.
- * The order of sums is that of amx_bf16.c; a word of zeros on either side changes no bit. */
+/* tiled.h - products of bf16 pairs on tiles (amx_tiles.h) without a weight matrix. Attention: its
+ * queries, probabilities, transposed keys and values already are rows of words that tiles can load,
+ * so only the remainder of K is packed. gemm.c: it packs both factors. Sums have the order of
+ * amx_bf16.c. A word of zeros on either side changes no bit. */
 #ifndef KERNELS_CPU_AMX_TILED_H
 #define KERNELS_CPU_AMX_TILED_H
 
-#include "kernels/cpu/amx/amx.h"
+#include "kernels/cpu/amx/amx_tiles.h"
 
-/* Rows of a strip of gemm.c; words of K that it multiplies at a time; bytes that stay in the second
- * cache. */
+/* TILED_ROWS: rows of a strip of gemm.c. TILED_STEP: words of K that it multiplies at a time.
+ * TILED_NEAR: bytes that stay in the second cache. */
 enum {
     TILED = 1,
     TILED_ROWS = TMM_ROWS,
@@ -69,8 +69,8 @@ INLINE void tiled_rows(const int two, size_t cols, size_t K, float *out, size_t 
     }
 }
 
-/* out[rows, cols] = a[rows, K] m[K, cols] over words of two bf16, whole tiles of 16 rows, 32 at
- * most; cols is a multiple of PANEL. */
+/* out[rows, cols] = a[rows, K] m[K, cols] over words of two bf16. rows: 16 or 32, whole tiles.
+ * cols: a multiple of PANEL. */
 INLINE void tiled_product(size_t rows, size_t cols, size_t K, float *out, size_t ldo,
                           const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm)
 {
@@ -80,8 +80,8 @@ INLINE void tiled_product(size_t rows, size_t cols, size_t K, float *out, size_t
         tiled_rows(0, cols, K, out, ldo, a, lda, m, ldm);
 }
 
-/* sums[16, PANEL] = or += a b over whole tiles of K: a is tile by tile, a_next the 16 rows after it
- * (their sums follow) or NULL, b [words][PANEL]. */
+/* sums[16, PANEL] = a b, or += when `more` is 1, over whole tiles of K. a lies tile by tile.
+ * a_next: the next 16 rows, whose sums follow, or NULL. b: [words][PANEL]. */
 INLINE void tiled_strips(float *sums, const uint32_t *a, const uint32_t *a_next, const uint32_t *b,
                          size_t words, int more)
 {

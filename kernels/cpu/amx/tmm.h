@@ -1,11 +1,11 @@
 /* tmm.h - the eight instructions of AMX that products need, on tiles named by literals 0..7.
  *
- * They are assembly, because the compiler's own forms say too little: gcc 12 takes the argument of
- * _tile_loadconfig for 8 bytes, so stores into the rest of a configuration may vanish before it is
- * read, and its _tile_loadd may move above the stores that it should see. Here the whole
- * configuration is an operand, and what reads or writes memory says so.
+ * They are assembly because the compiler's intrinsics do not declare enough: gcc 12 takes the
+ * argument of _tile_loadconfig for 8 bytes, so stores into the rest of a configuration may vanish
+ * before it is read, and its _tile_loadd may move above stores that it must see. Here the whole
+ * configuration is an operand, and each instruction that reads or writes memory declares it.
  *
- * tests/emulate/tmm.h has the same names in plain C, for machines without the instructions.
+ * tests/emulate/tmm.h has the same names in plain C, for machines without AMX.
  *
  * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18, and
  * volume 2 (LDTILECFG, TILELOADD, TDPBF16PS, TDPBSSD...).
@@ -15,19 +15,18 @@
 
 #include "kernels/cpu/amx/tmm_config.h"
 
-/* How a product is cut for the caches of these processors (amx.h): steps of a chunk, whose weights
- * take 32 of 48 KB nearest to a core; rows of a group; bytes of its activations that stay in the
- * second cache of 2 MB. */
+/* How a product is cut for the caches of these processors (amx_tiles.h). TMM_CHUNK: steps of a
+ * chunk, whose weights take 32 of the 48 KB of the first cache. TMM_GROUP: rows of a group.
+ * TMM_NEAR: bytes of its activations that stay in the second cache of 2 MB. */
 enum { TMM_CHUNK = 16, TMM_GROUP = 256, TMM_NEAR = 1 << 20 };
 
-/* Tiles are a thread's: all instructions below want a configuration of the same thread. */
+/* Tiles belong to a thread. All instructions below need a configuration made by the same thread. */
 static inline void tmm_configure(const struct tmm_config *c)
 {
     __asm__ volatile("ldtilecfg %0" : : "m"(*c) : "memory");
 }
 
-/* Tiles and configuration are as if they had never been, which also spares whoever switches
- * between threads 8 KB. */
+/* Drops tiles and configuration, so a thread switch need not save their 8 KB. */
 static inline void tmm_release(void)
 {
     __asm__ volatile("tilerelease" : : : "memory");
@@ -35,7 +34,7 @@ static inline void tmm_release(void)
 
 #define TMM_TEXT(x) #x
 
-/* Tile t from, or to, rows that lie `stride` bytes apart. */
+/* Load or store tile t; its rows lie `stride` bytes apart in memory. */
 #define tmm_load(t, from, stride)                                                              \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" TMM_TEXT(t)                                  \
                      :                                                                         \
@@ -50,9 +49,9 @@ static inline void tmm_release(void)
 
 #define TMM_PRODUCT(name, c, a, b)                                                             \
     __asm__ volatile(name " %%tmm" TMM_TEXT(b) ", %%tmm" TMM_TEXT(a) ", %%tmm" TMM_TEXT(c) : :)
-/* c[rows, n] += a[rows, k] b[k, n] over pairs of bf16, sums as floats... */
+/* c[rows, n] += a[rows, k] b[k, n] over pairs of bf16, sums in floats. */
 #define tmm_bf16(c, a, b) TMM_PRODUCT("tdpbf16ps", c, a, b)
-/* ...and over quadruples of int8, sums as int32. */
+/* c[rows, n] += a[rows, k] b[k, n] over groups of four int8, sums in int32. */
 #define tmm_int8(c, a, b) TMM_PRODUCT("tdpbssd", c, a, b)
 
 #endif

@@ -1,17 +1,17 @@
-/* tmm_config.h - how the tiles of a thread are shaped: what LDTILECFG reads. */
+/* tmm_config.h - the shapes of a thread's tiles, as LDTILECFG reads them. */
 #ifndef KERNELS_CPU_AMX_TMM_CONFIG_H
 #define KERNELS_CPU_AMX_TMM_CONFIG_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of a tile at most. */
+/* Limits of a tile. */
 enum { TMM_ROWS = 16, TMM_BYTES = 64, TMM_TILES = 8 };
 
 struct tmm_config {
-    uint8_t palette; /* 1 */
+    uint8_t palette; /* always 1 */
     uint8_t start_row, zero[14];
-    uint16_t bytes[16]; /* of a row of tile t */
+    uint16_t bytes[16]; /* bytes of a row of tile t */
     uint8_t rows[16];
 };
 _Static_assert(sizeof(struct tmm_config) == 64, "as the processor reads it");

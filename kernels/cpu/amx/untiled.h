@@ -1,4 +1,4 @@
-/* untiled.h - products of attention and of gemm.c on a level without tiles: it has none. */
+/* untiled.h - attention and gemm.c on a level without tiles. */
 #ifndef KERNELS_CPU_AMX_UNTILED_H
 #define KERNELS_CPU_AMX_UNTILED_H
 

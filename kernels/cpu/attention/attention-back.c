@@ -1,12 +1,12 @@
-/* attention-back.c - the gradients of attention (struct attn_back of train.h): with P = softmax(S),
- * S = q k^T / sqrt(E), and for each query head
+/* attention-back.c - the gradients of attention (struct attn_back of train.h). With P = softmax(S)
+ * and S = q k^T / sqrt(E), for each query head:
  *
- *     dv = P^T dy,  dP = dy v^T,  dS = P (dP - rowsum(P dP)) / sqrt(E),  dq = dS k,  dk = dS^T q
+ *   dv = P^T dy,  dP = dy v^T,  dS = P (dP - rowsum(P dP)) / sqrt(E),  dq = dS k,  dk = dS^T q
  *
- * The rows of a sequence see a growing number of its keys, with a full mask all: tiles of S and dP
- * that no row sees are left out, and sums over keys or rows skip what is zero there. What a window
- * hides of the first keys is zeros in P. A thread owns
- * a key head of a sequence and takes its query heads in order. A tile:
+ * With a causal mask the rows of a sequence see a growing number of its keys, with a full mask all
+ * keys. Tiles of S and dP that no row sees are skipped, and sums over keys or rows skip zeros.
+ * First keys hidden by a window are zeros in P. A thread owns a key head of a sequence and takes
+ * its query heads in order. A tile:
  *
  *            K                    PANEL = 2 registers
  *        a +-----+            m +------+
@@ -14,30 +14,31 @@
  *   <= 12  +-----+              +------+
  *
  * For each k one row of m is loaded, each a(i, k) is broadcast, and rows x 2 fused multiply-adds
- * run. Every output has one accumulator and k ascends, so the shape of the tile never shows in the
- * result. An element is a word: a float, or with attn_back.half, where the processor multiplies
- * them, a pair of bf16 that belong to an even k and the next. Tiles of level amx multiply pairs of
- * 32 rows at a time (amx/tiled.h); their rows of a lie along k, so those across are turned.
+ * run. Every output has one accumulator and k ascends, so the shape of the tile does not change the
+ * result. An element is a word: a float or, with attn_back.half where the processor multiplies
+ * pairs, a pair of bf16 of an even k and the next. Tiles of level amx multiply pairs of 32 rows at
+ * a time (amx/tiled.h). Their rows of a must be contiguous along k, so elements across rows are
+ * transposed first.
  */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/format/cpu_format.h"
 #include "kernels/cpu/softmax.h"
 #include "kernels/cpu/tile.h"
 #include "kernels/cpu/vectors/transpose.h"
 
 #include DENSE
 
-/* Rows of a product by tiles at once, and so many of these rows as make whole groups of P and dP;
- * rows of words that tiles may read behind the last. */
+/* AT_ONCE: rows of a product by tiles at once. TOGETHER: so many of these make whole groups of P
+ * and dP. BEHIND: rows of words that tiles may read behind the last. */
 enum { PAIRED = BF16_DOT || TILED, AT_ONCE = 32, TOGETHER = 8, BEHIND = TILED ? AT_ONCE : 1 };
 
 static size_t padded(size_t n) { return (n + PANEL - 1) / PANEL * PANEL; }
 
 /* ---- tiles ---- */
 
-/* Run one tile of 1..TILE_ROWS rows. */
+/* Runs one tile of 1..TILE_ROWS rows. */
 static void tile_floats(size_t rows, const struct tile *t)
 {
 #define KERNEL(n) tile_rows(n, 0, t)
@@ -54,7 +55,7 @@ static void tile_pairs(size_t rows, const struct tile *t)
 
 /* ---- words ---- */
 
-/* out[rows, n / 2]: pairs of neighbours in a row of x; n is a multiple of PANEL. */
+/* out[rows, n / 2]: pairs of neighbours in a row of x. n is a multiple of PANEL. */
 static void pair_along(uint32_t *out, const float *x, size_t rows, size_t n)
 {
     for (size_t i = 0; i < rows * n; i += 2 * LANES, out += LANES) {
@@ -63,7 +64,7 @@ static void pair_along(uint32_t *out, const float *x, size_t rows, size_t n)
     }
 }
 
-/* out[rows / 2, n]: pairs of an even row of x and the next, of zeros behind the last. */
+/* out[rows / 2, n]: pairs of an even row of x and the next row; behind the last row zeros. */
 static void pair_across(uint32_t *out, const float *x, size_t rows, size_t n)
 {
     for (size_t i = 0; i < rows; i += 2)
@@ -77,16 +78,16 @@ static void pair_across(uint32_t *out, const float *x, size_t rows, size_t n)
 
 /* ---- one key head ---- */
 
-/* One head of a few rows, zero-padded, and what the products read: the elements along a row, and
- * those across rows. Both are the floats themselves, or pairs of them. */
+/* One head for some rows, zero-padded, in the two forms that products read: elements along a row,
+ * and elements across rows. Both are the floats, or pairs of them. */
 struct head {
     float *x; /* [rows, E'] */
     const void *along, *across;
 };
 
-/* Scratch of one worker: k^T and v^T [E, n'] of words; P and dP [rows, n'], pairs of them, and
- * these turned [n', rows']; and how many keys each row sees, and which of these first ones it does
- * not. `most` rows or keys there is room for. */
+/* Scratch of one worker: k^T and v^T [E, n'] in words; P and dP [rows, n'], pairs of them, and
+ * these transposed [n', rows']; the number of keys that each row sees, and the number of first keys
+ * hidden from it. `most`: limit of rows and of keys. */
 struct scratch {
     uint32_t *kt, *vt;
     struct head k, q, dy;
@@ -135,7 +136,7 @@ static struct scratch cut(float *base, size_t rows, size_t n, size_t E, int half
     return w;
 }
 
-/* The outputs of a product that are wanted, or the part of its sums that is not zero. */
+/* The outputs of a product that are needed, or the terms of its sums that are not zero. */
 enum span { SEEN_OUTPUTS, SEEN_KEYS, SEEING_ROWS };
 
 static size_t first_seeing(const struct scratch *w, size_t key)
@@ -156,8 +157,8 @@ static void tile_tiles(size_t rows, const struct tile *t)
                    t->cols, t->add);
 }
 
-/* c[M, N] (+)= a[M, K] m[K, N], the strides and pointers being those of `t`. Columns outside, rows
- * inside: a panel of m stays in the nearest cache for all rows. */
+/* c[M, N] (+)= a[M, K] m[K, N] with the strides and pointers of `t`. Columns are the outer loop, so
+ * a panel of m stays in the first cache for all rows. */
 static void product(const struct scratch *w, enum span span, size_t M, size_t N, size_t K,
                     struct tile t)
 {
@@ -181,7 +182,7 @@ static void product(const struct scratch *w, enum span span, size_t M, size_t N,
         }
 }
 
-/* One head of x (row stride `stride`). */
+/* Loads one head of x (row stride `stride`). */
 static void load_head(const struct scratch *w, const struct head *h, const float *x, size_t stride,
                       size_t rows, size_t E)
 {
@@ -195,7 +196,7 @@ static void load_head(const struct scratch *w, const struct head *h, const float
     pair_across(along + w->most * w->Ep / 2, h->x, rows, w->Ep);
 }
 
-/* out[words of E, n'] = the elements of the keys along their rows, turned, zero-padded. */
+/* out[words of E, n'] = the keys (elements along their rows), transposed, zero-padded. */
 static void turn_head(const struct scratch *w, uint32_t *out, const struct head *h, size_t E)
 {
     size_t words = w->half ? (E + 1) / 2 : E, row = w->half ? w->Ep / 2 : w->Ep;
@@ -205,7 +206,7 @@ static void turn_head(const struct scratch *w, uint32_t *out, const struct head 
             out[e * w->np + t] = word(word_at(h->along, t * row + e));
 }
 
-/* P of the rows, zeros where a key is not seen. */
+/* P of the rows; zeros for keys that a row does not see. */
 static void probabilities(const struct scratch *w, size_t E)
 {
     product(w, SEEN_OUTPUTS, w->rows, w->np, E,
@@ -220,8 +221,8 @@ static void probabilities(const struct scratch *w, size_t E)
     }
 }
 
-/* dS over dP, rows i.. of it. The sums of several rows go side by side: each waits for its last
- * addition, not for another's. */
+/* Writes dS over dP, from row i on. Several rows are summed side by side, so that the additions of
+ * one sum need not wait for another's. */
 INLINE void softmax_back(const struct scratch *w, size_t i, const int rows, size_t E)
 {
     const size_t np = w->np, n = (size_t)w->sees[i + (size_t)rows - 1];
@@ -239,7 +240,8 @@ INLINE void softmax_back(const struct scratch *w, size_t i, const int rows, size
     }
 }
 
-/* Rows in the groups of the tiles of dP: what one row of a group sees is there for all of them. */
+/* Rows run in the groups of dP's tiles: keys that one row of a group sees are computed for the
+ * whole group. */
 static void scores_back(const struct scratch *w, size_t E)
 {
     size_t i = 0;
@@ -251,10 +253,10 @@ static void scores_back(const struct scratch *w, size_t E)
         softmax_back(w, i, 1, E);
 }
 
-/* Words of the pairs of rows, whole vectors. */
+/* Words of the pairs of all rows, in whole vectors. */
 static size_t turned_row(const struct scratch *w) { return up((w->rows + 1) / 2, LANES); }
 
-/* turned[n', rows'] = the pairs turned, zeros behind the last. */
+/* turned[n', rows'] = the pairs transposed, zeros behind the last row. */
 static void turn_pairs(const struct scratch *w)
 {
     const size_t rows = (w->rows + 1) / 2, ld = turned_row(w);
@@ -269,7 +271,7 @@ static void turn_pairs(const struct scratch *w)
         }
 }
 
-/* P or dS, transposed, as the first factor of products over rows: words across rows... */
+/* P or dS transposed, as first factor of products over rows: words across rows. */
 static struct tile across(const struct scratch *w, const float *p)
 {
     if (!w->half)
@@ -281,7 +283,7 @@ static struct tile across(const struct scratch *w, const float *p)
     return (struct tile){.a = w->turned, .a_row = turned_row(w), .a_k = 1};
 }
 
-/* ...and as it is, over keys: words along them. */
+/* P or dS as first factor of products over keys: words along keys. */
 static struct tile along(const struct scratch *w, const float *p)
 {
     if (!w->half)
@@ -290,7 +292,7 @@ static struct tile along(const struct scratch *w, const float *p)
     return (struct tile){.a = w->pairs, .a_row = w->np / 2, .a_k = 1};
 }
 
-/* m[, E] of a head as the second factor, c with rows of ldc. */
+/* m[, E] of a head as second factor; c has row stride ldc. */
 static struct tile by(struct tile a, const struct scratch *w, const void *m, float *c, size_t ldc,
                       int add)
 {
@@ -298,7 +300,7 @@ static struct tile by(struct tile a, const struct scratch *w, const void *m, flo
     return a;
 }
 
-/* Query head h of a sequence; the first one of a key head overwrites dk and dv. */
+/* Query head h of a sequence. The first query head of a key head overwrites dk and dv. */
 static void one_head(const struct attn_back *a, const struct attn_seq *s, size_t h, int first,
                      const struct scratch *w)
 {
@@ -319,7 +321,7 @@ static void one_head(const struct attn_back *a, const struct attn_seq *s, size_t
             by(across(w, w->dp), w, w->q.across, a->dk + kat, KE, !first));
 }
 
-struct job {
+struct attn_back_job {
     const struct attn_back *a;
     float *work;
 };
@@ -343,7 +345,7 @@ static void key_head(const struct attn_back *a, const struct attn_seq *s, size_t
 
 static void key_heads(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct job *job = ctx;
+    const struct attn_back_job *job = ctx;
     const struct attn_back *a = job->a;
     float *work = job->work + worker * back_floats(a->max_slots, a->head_dim);
     if (a->half)
@@ -356,6 +358,6 @@ static void key_heads(void *ctx, size_t begin, size_t end, size_t worker)
 
 void OWN_CPU(attention_back)(struct backend *b, const struct attn_back *a, float *work)
 {
-    struct job job = {a, work};
+    struct attn_back_job job = {a, work};
     pool_run(b->pool, a->n_seqs * a->kv_heads, 1, key_heads, &job);
 }

@@ -1,13 +1,13 @@
-/* attention-dense.c - attention that makes its scores: for `dense` heads at a time the products of
- * all rows with all keys lie in work, become probabilities, and meet the values. It is there to be
- * measured beside attention.c, which never has more than a tile of them, and is made of what there
- * is: products (gemm.c), a softmax of rows.
+/* attention-dense.c - attention with its scores in memory: for `dense` heads at a time the products
+ * of all rows with all keys are stored in work, become probabilities, and multiply the values. It
+ * exists to be compared with attention.c, which never stores more than a tile of scores. It is made
+ * of existing parts: products (gemm.c) and a softmax of rows.
  *
- *     work:  scores [dense, T, S'], of each row as many as its sequence has keys; S' whole vectors
+ *     work:  scores [dense, T, S'], in each row as many as its sequence has keys; S' whole vectors
  *            keys and values of a sequence and key head as rows of floats, [S, E] each
- *            what a product wants
+ *            the work of a product
  *
- * A row's bits depend on the row and its list alone, and not on how many heads are in work.
+ * The bits of a row depend only on the row and its key list, not on how many heads are in work.
  */
 #include <math.h>
 
@@ -16,9 +16,9 @@
 #include "kernels/cpu/softmax.h"
 #include "kernels/host.h"
 
-struct room {
-    size_t row, head; /* floats of a row of scores, of a head */
-    size_t keys;      /* bytes of the keys, and of the values */
+struct dense_room {
+    size_t row, head; /* floats: row, of a row of scores; head, of the scores of one head */
+    size_t keys;      /* bytes of the keys; the values take the same */
     float *scores, *k, *v;
     void *rest;
 };
@@ -30,10 +30,10 @@ static size_t scores_bytes(size_t T, size_t max_slots, size_t dense)
     return memory_rounded(dense * T * up(max_slots, LANES) * sizeof(float));
 }
 
-static struct room room_of(const struct attn *a, void *work)
+static struct dense_room room_of(const struct attn *a, void *work)
 {
-    struct room r = {.row = up(a->max_slots, LANES),
-                     .keys = memory_rounded(a->max_slots * a->head_dim * sizeof(float))};
+    struct dense_room r = {.row = up(a->max_slots, LANES),
+                           .keys = memory_rounded(a->max_slots * a->head_dim * sizeof(float))};
     char *at = (char *)work + scores_bytes(a->T, a->max_slots, a->dense);
     r.head = a->T * r.row;
     r.scores = work;
@@ -58,7 +58,7 @@ struct turn {
     const struct attn *a;
     const struct attn_seq *s;
     size_t head, kh;
-    struct room room;
+    struct dense_room room;
     float *scores; /* [rows, room.row] */
 };
 
@@ -108,7 +108,7 @@ static void softmax_part(void *ctx, size_t begin, size_t end, size_t worker)
             odd |= p[j] != p[j];
         }
         softmax_row(p, (size_t)n, scale);
-        for (int32_t j = 0; j < n && odd; j++) /* which a maximum may pass over */
+        for (int32_t j = 0; j < n && odd; j++) /* a maximum may skip NaN */
             p[j] = NAN;
     }
 }
@@ -132,7 +132,7 @@ static void one_turn(struct backend *b, struct turn *t)
 
 void CPU(attention_dense)(struct backend *b, const struct attn *a, void *work)
 {
-    const struct room room = room_of(a, work);
+    const struct dense_room room = room_of(a, work);
     const size_t group = a->heads / a->kv_heads;
     for (size_t head = 0; head < a->heads; head++)
         for (size_t s = 0; s < a->n_seqs; s++) {

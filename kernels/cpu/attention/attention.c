@@ -2,8 +2,8 @@
  *
  * The rows of a sequence, times the G query heads that share a key head, are the queries of that
  * key head: query i is row i / G, head i % G of the group. A panel is up to QUERIES of them. Keys
- * come in chunks of CHUNK slots; a chunk is fetched once for BLOCK panels, keys turned so that one
- * lane is one key:
+ * come in chunks of CHUNK slots. A chunk is fetched once for BLOCK panels, with keys transposed so
+ * that one lane is one key:
  *
  *             E              chunk                   chunk              E
  *           +---+          +-------+               +-------+          +---+
@@ -11,14 +11,13 @@
  *           +---+          +-------+               +-------+          +---+
  *
  * Chunks are counted from the start of the list. Each makes a part (maximum, sum, y) per query, and
- * parts are merged in their order (online softmax). A key that a query may not see adds exact
- * zeros. So a row's bits depend on the row and its list alone: not on the rows beside it, nor on
- * whether the parts were computed one after another or by several threads. With attn.dense:
- * attention-dense.c.
+ * parts are merged in order (online softmax). A key that a query may not see adds exact zeros. So
+ * the bits of a row depend only on the row and its key list, not on the rows beside it, nor on how
+ * threads divide the parts. With attn.dense: attention-dense.c.
  *
- * Few queries of a sequence, as those of a text that grows, wait for memory, which gives a slot's
- * key heads in a row several times as fast as one of them here and there: such a panel holds the
- * queries of several key heads, and reads the rows of all of them first.
+ * Few queries of a sequence, as in decoding with a cache, wait for memory. Memory delivers the key
+ * heads of a slot several times as fast in a row as one by one. So such a panel holds the queries
+ * of several key heads, and reads the rows of all of them first.
  */
 #include <math.h>
 
@@ -31,9 +30,9 @@ enum { BLOCK = 8 /* panels that share the keys of a chunk */ };
 struct scratch {
     struct panel panels[BLOCK];
     uint32_t *keys;   /* [CHUNK / KEYS, words of E, KEYS] */
-    uint32_t *values; /* [CHUNK, E'], or pairs */
-    float *scores;    /* [QUERIES, STRIDE], and then the probabilities in its place */
-    struct part part;
+    uint32_t *values; /* [CHUNK, E'] floats, or pairs */
+    float *scores;    /* [QUERIES, STRIDE], overwritten by the probabilities */
+    struct attn_part part;
 };
 
 static size_t part_floats(size_t E) { return (wide(E) + 3) * QUERIES; }
@@ -45,8 +44,8 @@ static size_t worker_floats(size_t E)
     return BLOCK * panel_floats(E) + part_floats(E) + CHUNK * (E + wide(E)) + QUERIES * STRIDE;
 }
 
-/* Keys are split over threads when tasks of few queries are fewer than two a thread and do not
- * share out evenly. */
+/* Keys are divided among threads when tasks of few queries are fewer than two a thread and do not
+ * divide evenly. */
 static size_t split_floats(size_t threads, size_t slots, size_t E)
 {
     return threads > 1 ? 2 * threads * chunks_of(slots) * part_floats(E) : 0;
@@ -63,9 +62,10 @@ size_t OWN_CPU(attention_work)(const struct backend *b, size_t T, size_t n_seqs,
     return floats * sizeof(float);
 }
 
-static struct part part_at(float *p)
+static struct attn_part part_at(float *p)
 {
-    return (struct part){.sum = (double *)(void *)p, .max = p + 2 * QUERIES, .y = p + 3 * QUERIES};
+    return (struct attn_part){
+        .sum = (double *)(void *)p, .max = p + 2 * QUERIES, .y = p + 3 * QUERIES};
 }
 
 static struct scratch scratch_at(float *p, size_t E)
@@ -96,7 +96,7 @@ static int32_t last_seen(const struct attn *a, int32_t pos)
     return (pos / block + 1) * block - 1;
 }
 
-/* One query, scaled, as words. */
+/* Scales one query and packs it into words. */
 static void pack_query(const struct side *d, const float *q, uint32_t *out)
 {
     const size_t E = d->a->head_dim;
@@ -117,8 +117,8 @@ static void pack_query(const struct side *d, const float *q, uint32_t *out)
     }
 }
 
-/* Queries first .. first + each - 1 of so many key heads. Idle ones, up to a whole tile, are zeros;
- * nobody reads what they give. */
+/* Packs queries first .. first + each - 1 of so many key heads. Idle queries, up to a whole tile,
+ * are zeros; their results are not read. */
 static void pack_panel(const struct side *d, struct panel *p, size_t first, size_t each,
                        size_t heads)
 {
@@ -139,7 +139,7 @@ static void pack_panel(const struct side *d, struct panel *p, size_t first, size
     memset(p->q + p->count * words, 0, (QUERIES - p->count) * words * sizeof *p->q);
 }
 
-static void part_clear(const struct part *p, size_t E)
+static void part_clear(const struct attn_part *p, size_t E)
 {
     for (size_t i = 0; i < QUERIES; i++) {
         p->max[i] = -INFINITY;
@@ -148,9 +148,9 @@ static void part_clear(const struct part *p, size_t E)
     memset(p->y, 0, QUERIES * wide(E) * sizeof *p->y);
 }
 
-/* all += part, `rows` queries. One that saw no key on a side takes all from the other. */
-static __attribute__((noinline)) void merge(const struct part *all, const struct part *part,
-                                            size_t rows, size_t E)
+/* all += part, for `rows` queries. A query that saw no key on one side takes the other side. */
+static __attribute__((noinline)) void merge(const struct attn_part *all,
+                                            const struct attn_part *part, size_t rows, size_t E)
 {
     float keep[QUERIES], take[QUERIES];
     for (size_t i = 0; i < QUERIES; i += LANES) {
@@ -168,7 +168,7 @@ static __attribute__((noinline)) void merge(const struct part *all, const struct
     }
 }
 
-/* y = the panel's result; zeros where no key was seen. */
+/* y = the result of the panel; zeros for a query that saw no key. */
 static void finish(const struct side *d, const struct panel *p)
 {
     size_t E = d->a->head_dim;
@@ -185,9 +185,9 @@ static void finish(const struct side *d, const struct panel *p)
 
 /* ---- chunks and tasks ---- */
 
-/* Keys first.. of the list for all panels; parts are merged, or left in `into`. */
+/* Runs keys first.. of the list for all panels. Parts are merged, or stored in `into`. */
 static void run_chunk(const struct side *d, struct scratch *w, size_t panels, size_t first,
-                      const struct part *into)
+                      const struct attn_part *into)
 {
     size_t n = d->n_slots - first < CHUNK ? d->n_slots - first : CHUNK;
     size_t E = d->a->head_dim;
@@ -197,11 +197,11 @@ static void run_chunk(const struct side *d, struct scratch *w, size_t panels, si
         least = slot_pos[j] < least ? slot_pos[j] : least;
         most = slot_pos[j] > most ? slot_pos[j] : most;
     }
-    struct chunk c = {.d = d, .first = first, .room_k = w->keys, .room_v = w->values};
+    struct key_chunk c = {.d = d, .first = first, .room_k = w->keys, .room_v = w->values};
     tiled_begin();
     for (size_t i = 0; i < panels; i++) {
         const struct panel *p = &w->panels[i];
-        const struct part *part = into ? into : &w->part;
+        const struct attn_part *part = into ? into : &w->part;
         if (p->most < least) {
             if (into)
                 part_clear(into, E);
@@ -222,16 +222,16 @@ static void run_chunk(const struct side *d, struct scratch *w, size_t panels, si
     tiled_end();
 }
 
-struct job {
+struct attn_job {
     const struct attn *a;
     float *work, *parts;
-    size_t heads;  /* of a block that has one panel; else 1 */
-    size_t groups; /* of so many heads, of a sequence */
-    size_t blocks; /* of BLOCK panels, of the sequence that has most rows */
-    size_t chunks; /* of the longest list, when split by keys */
+    size_t heads;  /* key heads in a block of one panel; else 1 */
+    size_t groups; /* groups of so many heads in a sequence */
+    size_t blocks; /* blocks of BLOCK panels in the sequence with the most rows */
+    size_t chunks; /* chunks of the longest list, when keys are divided */
 };
 
-static struct side side_of(const struct job *j, size_t i)
+static struct side side_of(const struct attn_job *j, size_t i)
 {
     const struct attn *a = j->a;
     const struct attn_seq *s = &a->seqs[i / j->groups];
@@ -246,7 +246,7 @@ static struct side side_of(const struct job *j, size_t i)
                          .pairs = BF16_DOT && a->half};
 }
 
-static size_t pack_block(const struct job *j, const struct side *d, struct scratch *w,
+static size_t pack_block(const struct attn_job *j, const struct side *d, struct scratch *w,
                          size_t block)
 {
     size_t queries = d->rows * d->group, left = d->a->kv_heads - d->kh, panels = 0;
@@ -257,10 +257,11 @@ static size_t pack_block(const struct job *j, const struct side *d, struct scrat
     return panels;
 }
 
-/* One task: a block of panels of one sequence and key head, or a panel of some heads, all keys. */
+/* One task: a block of panels of one sequence and key head, or one panel of several key heads; all
+ * keys. */
 static void blocks_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct job *j = ctx;
+    const struct attn_job *j = ctx;
     size_t E = j->a->head_dim;
     struct scratch w = scratch_at(j->work + worker * worker_floats(E), E);
     for (size_t i = begin; i < end; i++) {
@@ -275,22 +276,22 @@ static void blocks_part(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* One task: one panel, one chunk of keys; its part is kept. */
+/* One task: one panel and one chunk of keys; its part is stored. */
 static void keys_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct job *j = ctx;
+    const struct attn_job *j = ctx;
     size_t E = j->a->head_dim;
     struct scratch w = scratch_at(j->work + worker * worker_floats(E), E);
     for (size_t i = begin; i < end; i++) {
         struct side d = side_of(j, i / j->chunks);
         size_t first = i % j->chunks * CHUNK;
-        struct part part = part_at(j->parts + i * part_floats(E));
+        struct attn_part part = part_at(j->parts + i * part_floats(E));
         if (first < d.n_slots && pack_block(j, &d, &w, 0))
             run_chunk(&d, &w, 1, first, &part);
     }
 }
 
-static void merge_parts(const struct job *j, size_t sides)
+static void merge_parts(const struct attn_job *j, size_t sides)
 {
     size_t E = j->a->head_dim;
     struct scratch w = scratch_at(j->work, E);
@@ -300,15 +301,15 @@ static void merge_parts(const struct job *j, size_t sides)
             continue;
         part_clear(&w.panels[0].all, E);
         for (size_t c = 0; c < chunks_of(d.n_slots); c++) {
-            struct part part = part_at(j->parts + (i * j->chunks + c) * part_floats(E));
+            struct attn_part part = part_at(j->parts + (i * j->chunks + c) * part_floats(E));
             merge(&w.panels[0].all, &part, w.panels[0].count, E);
         }
         finish(&d, &w.panels[0]);
     }
 }
 
-/* Key heads for a panel of `queries` of each: as many as it has room for, and so few that threads
- * have as much to do as each other. */
+/* The number of key heads in a panel with `queries` of each: as many as fit, but few enough that
+ * threads have equal work. */
 static size_t panel_heads(const struct attn *a, size_t queries, size_t chunks, size_t threads)
 {
     const int low = !TILED && queries <= FEW && wide(a->head_dim) % KEYS == 0;
@@ -331,7 +332,7 @@ static void attention_tiled(struct backend *b, const struct attn *a, void *work)
         slots = n > slots ? n : slots;
         pairs += r * n;
     }
-    struct job j = {.a = a, .work = work, .parts = (float *)work + threads * worker_floats(E)};
+    struct attn_job j = {.a = a, .work = work, .parts = (float *)work + threads * worker_floats(E)};
     j.blocks = (rows * group + BLOCK * QUERIES - 1) / (BLOCK * QUERIES);
     j.chunks = chunks_of(slots);
     int few = rows * group <= QUERIES && rows;
@@ -341,7 +342,7 @@ static void attention_tiled(struct backend *b, const struct attn *a, void *work)
     size_t sides = a->n_seqs * j.groups;
     int split = keys && sides < 2 * threads && sides % threads;
     size_t tasks = sides * (split ? j.chunks : j.blocks);
-    /* Keys are turned for few queries as for many, which counts for as much as they do. */
+    /* transposing keys costs the same for few queries, about as much as their products */
     size_t products = (few ? 4 : 2) * pairs * a->heads * E / (tasks ? tasks : 1);
     pool_run(b->pool, tasks, grain(products), split ? keys_part : blocks_part, &j);
     if (split)

@@ -1,4 +1,4 @@
-/* attention_panel.h - a panel of attention.c: what some queries make of a chunk of keys. */
+/* attention_panel.h - a panel of attention.c: the results of some queries for a chunk of keys. */
 #ifndef KERNELS_CPU_ATTENTION_ATTENTION_PANEL_H
 #define KERNELS_CPU_ATTENTION_ATTENTION_PANEL_H
 
@@ -6,37 +6,38 @@
 
 #include "kernels/cpu/attention/fetch.h"
 #include "kernels/cpu/vectors/transpose.h"
-#include DENSE /* tiled_product, where the level has tiles */
+#include DENSE /* tiled_product, if the level has tiles */
 
-/* A product's tile is ROWS x 2 registers, or for few queries FEW x WIDE, where the level has none
- * of its own (DENSE). QUERIES is a multiple of LANES. A row of scores is a line longer than a
- * chunk: else rows fight for the same cache sets. */
+/* A product's tile is ROWS x 2 registers, or for few queries FEW x WIDE, unless the level has its
+ * own (DENSE). QUERIES is a multiple of LANES. A row of scores is one line longer than a chunk,
+ * because rows would otherwise compete for the same cache sets. */
 enum {
     CHUNK = 256,
     QUERIES = 32,
     ROWS = LANES == 16 ? 8 : 4,
     FEW = 4,
     WIDE = KEYS / LANES,
-    TALL = TILED ? 16 : ROWS, /* rows of a tile; a product has whole ones */
+    TALL = TILED ? 16 : ROWS, /* rows of a tile; products are padded to whole tiles */
     STRIDE = CHUNK + LINE
 };
 
 /* The result of one panel over some keys: max[QUERIES], sum[QUERIES], y[QUERIES, E']. */
-struct part {
+struct attn_part {
     float *max, *y;
     double *sum;
 };
 
 struct panel {
-    size_t count, heads; /* queries, and the key heads that they are of: as many of each in turn */
-    size_t at[QUERIES];  /* where each begins in q and y */
+    size_t count, heads; /* count: queries; heads: their key heads, each with the same number of
+                          * queries, in turn */
+    size_t at[QUERIES];  /* the start of each query in q and y */
     int32_t *last;       /* [QUERIES] the last position that each query may see */
-    int32_t least, most; /* of last */
+    int32_t least, most; /* of last[] */
     uint32_t *q;         /* [QUERIES, words of E], scaled */
-    struct part all;
+    struct attn_part all;
 };
 
-/* out[rows, regs * LANES] = a[rows, K] m[K, regs * LANES], rows lda, ldm, ldo words apart. */
+/* out[rows, regs * LANES] = a[rows, K] m[K, regs * LANES]; rows are lda, ldm, ldo words apart. */
 INLINE void tile(const int rows, const int regs, const int pairs, float *out, size_t ldo,
                  const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm, size_t K)
 {
@@ -61,8 +62,8 @@ INLINE void tile(const int rows, const int regs, const int pairs, float *out, si
             put(out + (size_t)r * ldo + g * LANES, sum[r * regs + g]);
 }
 
-/* out[rows, cols] = a[rows, K] m[K, cols] by tiles: whole ones, so both have idle rows or columns.
- * Few rows take wide tiles when the columns allow it. */
+/* out[rows, cols] = a[rows, K] m[K, cols] in whole tiles, so both have idle rows or columns. Few
+ * rows use wide tiles where the columns allow it. */
 INLINE void product(const int pairs, size_t rows, size_t cols, size_t K, float *out, size_t ldo,
                     const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm)
 {
@@ -80,7 +81,7 @@ INLINE void product(const int pairs, size_t rows, size_t cols, size_t K, float *
             tile(ROWS, 2, pairs, out + r * ldo + c, ldo, a + r * lda, lda, m + c, ldm, K);
 }
 
-/* The largest score, or the sum, of LANES rows, from those of their lanes. */
+/* The largest score (or the sum) of each of LANES rows, from vectors of their lanes. */
 INLINE vec row_largest(vecu v[LANES])
 {
     transpose(v);
@@ -99,13 +100,13 @@ INLINE void row_sums(vecu v[LANES], double *out)
     memcpy(out, &sum, sizeof sum);
 }
 
-/* The first position that a query may see, by the last one. */
+/* The first position that a query may see, from the last one. */
 static int32_t first_seen(const struct attn *a, int32_t last)
 {
     return a->window ? last - (int32_t)a->window + 1 : INT32_MIN;
 }
 
-/* Scores of keys that the query may not see become -inf. */
+/* Sets the scores of keys that the query may not see to -inf. */
 static void hide(float *scores, const int32_t *slot_pos, size_t n, int32_t first, int32_t last)
 {
     size_t j = 0;
@@ -117,8 +118,8 @@ static void hide(float *scores, const int32_t *slot_pos, size_t n, int32_t first
         scores[j] = slot_pos[j] >= first && slot_pos[j] <= last ? scores[j] : -INFINITY;
 }
 
-/* LANES rows of scores[n] (n a multiple of LANES) to probabilities e^(s - max), in place, as words.
- * `rows` of them count. A lane is summed in float, the lanes in double. */
+/* Turns LANES rows of scores[n] (n a multiple of LANES) into probabilities e^(s - max), in place,
+ * as words. Only the first `rows` count. A lane is summed in float, the lanes in double. */
 INLINE void probabilities(const int pairs, float *scores, size_t rows, size_t n, float *max,
                           double *sum)
 {
@@ -147,16 +148,16 @@ INLINE void probabilities(const int pairs, float *scores, size_t rows, size_t n,
     row_sums(v, sum);
 }
 
-/* Keys and values of a chunk: the first `n` of the list from `first` on. */
-struct chunk {
+/* Keys and values of a chunk: `n` entries of the list from `first` on. */
+struct key_chunk {
     const struct side *d;
     size_t first, n;
-    int shared;           /* fetched, for several panels; else each fetches what it wants */
+    int shared;           /* 1: fetched once for several panels; else each panel fetches its own */
     struct words values;
-    uint32_t *room_k, *room_v; /* of a worker: keys, and values that are not where they lie */
+    uint32_t *room_k, *room_v; /* of a worker: keys, and values that must be copied */
 };
 
-/* Asks memory for what `heads` key heads have in slots first .. first + n - 1, in a row. */
+/* Prefetches the data of `heads` key heads in slots first .. first + n - 1, in a row. */
 static void read_ahead(const struct side *d, const void *cache, size_t heads, size_t first,
                        size_t n)
 {
@@ -168,7 +169,8 @@ static void read_ahead(const struct side *d, const void *cache, size_t heads, si
     }
 }
 
-INLINE void scores_of(const int pairs, const struct chunk *c, const struct panel *p, float *scores)
+INLINE void scores_of(const int pairs, const struct key_chunk *c, const struct panel *p,
+                      float *scores)
 {
     struct side d = *c->d;
     const size_t words = words_of(d.a->head_dim, pairs), kh = d.kh, each = p->count / p->heads;
@@ -187,8 +189,8 @@ INLINE void scores_of(const int pairs, const struct chunk *c, const struct panel
     }
 }
 
-/* y[count, E'] of the probabilities in `scores`. */
-INLINE void read_values(const int pairs, const struct chunk *c, const struct panel *p,
+/* y[count, E'] = the values weighted by the probabilities in `scores`. */
+INLINE void read_values(const int pairs, const struct key_chunk *c, const struct panel *p,
                         const float *scores, float *y)
 {
     struct side d = *c->d;
@@ -206,9 +208,9 @@ INLINE void read_values(const int pairs, const struct chunk *c, const struct pan
     }
 }
 
-/* The part that a chunk makes of panel p. */
-INLINE void panel_part(const int pairs, const struct chunk *c, const struct panel *p, int hidden,
-                       float *scores, const struct part *part)
+/* Computes the part of panel p for a chunk. */
+INLINE void panel_part(const int pairs, const struct key_chunk *c, const struct panel *p,
+                       int hidden, float *scores, const struct attn_part *part)
 {
     const struct side *d = c->d;
     const size_t n = c->n, whole = up(n, LANES);
@@ -226,8 +228,8 @@ INLINE void panel_part(const int pairs, const struct chunk *c, const struct pane
     read_values(pairs, c, p, scores, part->y);
 }
 
-static void run_part(const struct chunk *c, const struct panel *p, int hidden, float *scores,
-                     const struct part *part)
+static void run_part(const struct key_chunk *c, const struct panel *p, int hidden, float *scores,
+                     const struct attn_part *part)
 {
     if (BF16_DOT && c->d->pairs)
         panel_part(1, c, p, hidden, scores, part);

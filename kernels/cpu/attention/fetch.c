@@ -1,7 +1,7 @@
-/* fetch.c - rows of keys and values out of the cache, as attention.c multiplies them. Keys are
- * transposed by squares of LANES x LANES words, so that the scores of LANES keys are one register
- * and a score is a sum in one lane; values stay row by row, but for pairs of bf16. A row is found
- * by its slot: neighbours in the list need not be neighbours in the cache.
+/* fetch.c - reads rows of keys and values from the cache in the form that attention.c multiplies.
+ * Keys are transposed in squares of LANES x LANES words, so that the scores of LANES keys are one
+ * register and a score is a sum in one lane. Values stay row by row, except pairs of bf16. A row is
+ * found by its slot: neighbours in the list need not be neighbours in the cache.
  */
 #include "kernels/cpu/attention/fetch.h"
 
@@ -28,7 +28,7 @@ INLINE vec load_values(enum dtype dtype, const void *row, size_t E, size_t e)
     return load_bf16(some);
 }
 
-/* What words are made of: floats, pairs of floats, pairs of bf16. */
+/* The form of the words: floats, floats rounded to pairs, stored pairs of bf16. */
 enum { FLOATS, ROUNDED, STORED };
 
 static int source(const struct side *d)
@@ -36,7 +36,8 @@ static int source(const struct side *d)
     return !d->pairs ? FLOATS : d->a->kv.dtype == DTYPE_F32 ? ROUNDED : STORED;
 }
 
-/* LANES keys or the n there are, turned: out[words of E, KEYS]. Pairs of bf16 stay as they are. */
+/* Transposes LANES keys, or the n that exist: out[words of E, KEYS]. Stored pairs of bf16 are not
+ * changed. */
 INLINE void turn_keys(const int from, const struct side *d, uint32_t *out, const int32_t *slots,
                       size_t n)
 {
@@ -46,7 +47,8 @@ INLINE void turn_keys(const int from, const struct side *d, uint32_t *out, const
     for (size_t e = 0; e < E; e += step) {
         vecu v[LANES + 1];
         v[LANES] = (vecu){0};
-        for (size_t j = 0; j < LANES; j++) { /* idle lanes: any key does */
+        for (size_t j = 0; j < LANES; j++) { /* idle lanes repeat a key; their scores are not
+                                              * read */
             const void *row = cache_row(d, a->kv.k, slots[j < n ? j : 0]);
             v[j] = from == STORED ? load_words(row, 2 * E, e / 2)
                                   : (vecu)load_values(dtype, row, E, e);
@@ -87,14 +89,14 @@ static int in_order(const int32_t *slots, size_t n)
     return !wrong;
 }
 
-/* A row of E' words: values as floats. */
+/* A row of E' words: values converted to floats. */
 static void copy_floats(const struct attn *a, uint32_t *out, const void *row)
 {
     for (size_t e = 0; e < wide(a->head_dim); e += LANES)
         put(((float *)(void *)out) + e, load_values(a->kv.dtype, row, a->head_dim, e));
 }
 
-/* A row of E' words: pairs of two rows of floats, of which the second may be missing. */
+/* A row of E' words: pairs of two rows of floats; the second row may be missing. */
 static void round_pairs(size_t E, uint32_t *out, const float *even, const float *odd)
 {
     for (size_t e = 0; e < wide(E); e += LANES) {
@@ -104,7 +106,7 @@ static void round_pairs(size_t E, uint32_t *out, const float *even, const float 
     }
 }
 
-/* The same of rows of bf16, two elements of each at a time. */
+/* The same for rows of bf16, two elements of each at a time. */
 static void zip_pairs(size_t E, uint32_t *out, const void *even, const void *odd)
 {
     for (size_t w = 0; w < wide(E) / 2; w += LANES) {

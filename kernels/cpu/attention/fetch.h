@@ -1,7 +1,8 @@
-/* fetch.h - keys and values of a few cache slots, as attention multiplies them.
+/* fetch.h - keys and values of a few cache slots, in the form that attention multiplies.
  *
- * An element is a 32-bit word: a float, or with attn.half and a processor that multiplies them, a
- * pair of bf16: of neighbours in E for queries and keys, of neighbouring slots for values.
+ * An element is a 32-bit word: a float or, with attn.half on a processor that multiplies pairs, a
+ * pair of bf16. A pair is two neighbours in E for queries and keys, and two neighbouring slots for
+ * values.
  */
 #ifndef KERNELS_CPU_ATTENTION_FETCH_H
 #define KERNELS_CPU_ATTENTION_FETCH_H
@@ -12,9 +13,9 @@
 /* One sequence, one key head. */
 struct side {
     const struct attn *a;
-    size_t row, rows, n_slots;       /* its rows, its slots */
+    size_t row, rows, n_slots;       /* row, rows: its rows; n_slots: its slots */
     const int32_t *slots, *slot_pos; /* [n_slots] */
-    size_t kh, group; /* query heads kh * group.. read it */
+    size_t kh, group; /* read by query heads kh * group .. */
     int pairs;
 };
 
@@ -24,13 +25,13 @@ struct words {
     size_t row;
 };
 
-enum { KEYS = LANES == 16 ? 4 * LANES : 2 * LANES }; /* of a block of turned keys */
+enum { KEYS = LANES == 16 ? 4 * LANES : 2 * LANES }; /* keys in a block of transposed keys */
 
-/* Words of a query or key, and of a row of values: E'. */
+/* Words of a query or key; and words of a row of values: E'. */
 INLINE size_t words_of(size_t E, int pairs) { return pairs ? (E + 1) / 2 : E; }
 INLINE size_t wide(size_t E) { return up(E, (size_t)2 * LANES); }
 
-/* LANES words from word w on of a row of `bytes`; zeros beyond it. */
+/* LANES words from word w on of a row of `bytes` bytes; zeros beyond it. */
 INLINE vecu load_words(const void *row, size_t bytes, size_t w)
 {
     vecu x = {0};
@@ -43,9 +44,9 @@ INLINE vecu load_words(const void *row, size_t bytes, size_t w)
 }
 
 /* Keys first..first+n of the list in blocks of KEYS, one lane a key: out[n / KEYS, words of E,
- * KEYS]. What the last block has beyond key n is any number. */
+ * KEYS]. Lanes of the last block beyond key n are unspecified. */
 void CPU(fetch_keys)(const struct side *d, size_t first, size_t n, uint32_t *out);
-/* Values first..first+n: where they lie, or copied to copy[n, E'] (pairs: half as many rows). */
+/* Values first..first+n: in place, or copied to copy[n, E'] (pairs: half as many rows). */
 struct words CPU(fetch_values)(const struct side *d, size_t first, size_t n, uint32_t *copy);
 
 #endif

@@ -1,22 +1,23 @@
-/* format_bf16.c - weights as bf16, activations rounded to bf16 or left as floats.
+/* format_bf16.c - weights as bf16, activations rounded to bf16 or kept as floats.
  *
- * Panel: [K/2][PANEL] pairs, a 32-bit lane holding the values of an even k and of k + 1; K is
- * padded with a zero to an even number. Where the processor multiplies pairs (BF16_DOT) the
- * activations are pairs too, block [K/2/LINE][rows][LINE]: one instruction is LANES x 2 products.
- * Elsewhere, and for BF16_F32, the block is floats [K/LINE][rows][LINE], and shifting or masking a
- * pair of weights makes two floats of it.
+ * Panel: [K/2][PANEL] pairs: a 32-bit lane holds the values of an even k and of k + 1; K is padded
+ * with a zero to an even number. Where the processor multiplies pairs (BF16_DOT), activations are
+ * pairs too, block [K/2/LINE][rows][LINE]: one instruction is LANES x 2 products. Elsewhere, and
+ * for BF16_F32, the block is floats [K/LINE][rows][LINE], and a pair of weights becomes two floats
+ * by a shift and a mask.
  */
-#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/format/cpu_format.h"
 #include "kernels/finite.h"
 #include "kernels/host.h"
 
-enum { CHUNK = 64 }; /* columns packed at a time, so that the lines written stay in a near cache */
+enum { CHUNK = 64 }; /* columns packed at a time, so that the lines written stay in the first
+                      * cache */
 
 static size_t pairs_of(size_t K) { return (K + 1) / 2; }
 
 static size_t panel_bytes(size_t K) { return pairs_of(K) * PANEL * sizeof(uint32_t); }
 
-/* A block of n 32-bit words a row. */
+/* Bytes of a block with n 32-bit words a row. */
 static size_t block_of(size_t n)
 {
     return (n + LINE - 1) / LINE * LINE * TILE_ROWS * sizeof(uint32_t);

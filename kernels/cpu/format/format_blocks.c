@@ -1,31 +1,33 @@
-/* format_blocks.c - blocks of 64 values with 16 levels, NF4, NF4_F32 and FP4 (kernels/quant.h):
- * levels looked up as bf16 pairs on the way into the dot product, a sum per block times its absmax.
+/* format_blocks.c - NF4, NF4_F32 and FP4 (kernels/quant.h): blocks of 64 values with 16 levels.
+ * Levels are looked up as bf16 pairs right before the dot product; the sum of a block is multiplied
+ * by its absmax.
  *
- * panel   a header, which says of what format it is; then of NF4 the scales of the double
- *         quantization that its outputs touch and the 8-bit absmax codes [K/64][PANEL], of the
- *         others absmax in fp32 [K/64][PANEL]; the codes [K/8][PANEL] as 32-bit words: the lower
- *         half of a word holds k = 0, 2, 4, 6 of eight from its lowest nibble on, the upper half k
- *         = 1, 3, 5, 7. So the nibbles at one height are the bf16 pairs (k, k + 1) of LANES
+ * panel   a header with the format; then for NF4 the scales of the double quantization that its
+ *         outputs use and the 8-bit absmax codes [K/64][PANEL], for the others absmax in fp32
+ *         [K/64][PANEL]; then the codes [K/8][PANEL] as 32-bit words: the lower half of a word
+ *         holds k = 0, 2, 4, 6 of eight from its lowest nibble on, the upper half k = 1, 3, 5, 7.
+ *         So the nibbles at one position of both halves are the bf16 pairs (k, k + 1) of LANES
  *         outputs.
- * block   that of format_bf16.c: x rounded to bf16, as pairs where one instruction multiplies them,
+ * block   as in format_bf16.c: x rounded to bf16, as pairs where one instruction multiplies them,
  *         else as floats.
  *
- * absmax codes stay codes, since a tile has time to expand them while it waits for memory: 4.2 bits
- * a weight are read rather than 4.5. Sums of blocks are independent, so with few rows several
- * blocks run at once; they are added in ascending order always.
+ * absmax codes stay codes, because a tile has time to expand them while it waits for memory: 4.2
+ * bits a weight are read, not 4.5. Sums of blocks are independent, so with few rows several blocks
+ * run at once. They are always added in ascending order.
  */
 #include <assert.h>
 
-#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/format/cpu_format.h"
 #include "kernels/quant.h"
 
-/* Block i of the matrix has scale number i / 256. An output's blocks begin at any i, so two outputs
- * come to their next scale at different blocks: past[j] counts how far in output j begins. */
+/* Block i of the matrix has scale number i / 256. An output's blocks can begin at any i, so two
+ * outputs reach their next scale at different blocks: past[j] is how far within a scale output j
+ * begins. */
 struct header {
     int32_t past[PANEL];
     float offset;
     enum dtype dtype;
-    /* scales[segments + 1][PANEL]; absmax; codes */
+    /* then scales[segments + 1][PANEL]; absmax; codes */
 };
 enum { HEADER = (sizeof(struct header) + 63) / 64 * 64, GROUP = 8 };
 
@@ -33,7 +35,7 @@ static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static size_t blocks(size_t K) { return K / QUANT_BLOCK; }
 static size_t scales(size_t K) { return (blocks(K) + QUANT_SUPER - 1) / QUANT_SUPER + 1; }
 
-/* coded: absmax are codes. */
+/* coded 1: absmax are codes. */
 static size_t absmax_at(int coded, size_t K)
 {
     return HEADER + (coded ? rounded(scales(K) * PANEL * sizeof(float)) : 0);
@@ -56,7 +58,7 @@ INLINE int is_coded(const struct header *h) { return h->dtype == DTYPE_NF4; }
 
 static size_t block_bytes(size_t K) { return CPU(format_bf16).block_bytes(K); }
 
-/* Four bytes of the checkpoint, eight codes, the first of a byte in its high half, as one word. */
+/* Four bytes of the checkpoint as one word: eight codes, the first of a byte in its high half. */
 static uint32_t interleave(const uint8_t *code)
 {
     uint32_t word = 0;
@@ -92,10 +94,10 @@ static void pack_output(void *panel, size_t j, const struct codes *q, size_t row
         words[g * PANEL + j] = interleave(code + g * GROUP / 2);
 }
 
-/* The codes of zero, eight a word. */
+/* A byte of two codes of zero. */
 static int zeros(enum dtype d) { return d == DTYPE_FP4 ? 0 : 0x77; }
 
-/* Only from codes: where absmax are codes, they are a matter of the whole matrix (quant_make). */
+/* From codes only: where absmax are codes they depend on the whole matrix (quant_make). */
 static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
                        float *scratch)
 {
@@ -118,7 +120,7 @@ static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size
     CPU(format_bf16).pack_rows(block, x, ldx, rows, K);
 }
 
-/* absmax of block `at` of LANES outputs from j on. */
+/* The absmax of block `at` of LANES outputs from j on. */
 INLINE vec absmax_of(const void *panel, size_t at, size_t j, size_t K)
 {
     const struct header *h = panel;
@@ -164,12 +166,13 @@ INLINE vec dot_pair(vec sum, vecu w, const uint32_t *x)
     return sum + even_of(w) * (vec)splat_bits(x[0]);
 }
 
-/* 32-bit words of a row's pair and group of eight, and groups in a line of the block. */
+/* PAIR: 32-bit words of a row's pair. STEP: of a group of eight. PER_LINE: groups in a line of the
+ * block. */
 enum { PAIR = BF16_DOT ? 1 : 2, STEP = GROUP / 2 * PAIR, PER_LINE = LINE / STEP };
 enum { GROUPS = QUANT_BLOCK / GROUP };
 
-/* out += the products of `depth` blocks from block `at` on; each group of eight asks for
- * ahead.bytes more of what comes later, no more than fetch_ahead reaches. */
+/* out += the products of `depth` blocks from block `at` on. Each group of eight prefetches
+ * ahead.bytes, at most as far as fetch_ahead reaches. */
 INLINE void tile_blocks(const int rows, const int depth, float *out, const uint32_t *block,
                         const void *panel, size_t at, size_t K, struct ahead ahead)
 {
@@ -228,7 +231,7 @@ INLINE void tile_rows(const int rows, float *out, const uint32_t *block, const v
         tile_blocks(rows, depth, out, block, panel, at, K, share);
     for (; at < blocks(K); at++)
         tile_blocks(rows, 1, out, block, panel, at, K, share);
-    /* a panel is a little more than its codes */
+    /* a panel is slightly larger than its codes */
     for (size_t i = K / GROUP * share.bytes; i < next.bytes; i += reach)
         fetch_ahead(next.at + i);
 }
@@ -241,7 +244,7 @@ static void tile(float *out, const void *block, size_t rows, const void *panel, 
 #undef KERNEL
 }
 
-/* absmax of block b of output j, as quant_floats() has it. */
+/* The absmax of block b of output j, as in quant_floats(). */
 static float absmax_alone(const void *panel, size_t b, size_t j, size_t K)
 {
     const struct header *h = panel;

@@ -1,11 +1,11 @@
 /* format_f16.c - weights as fp16, activations rounded to fp16, products and sums in fp32.
  *
  * Panel: [K][PANEL] halves. Block and tile as in tile_wide.h, each value of the block rounded to
- * the nearest fp16 number: |x| from 65520 on becomes infinite, as in a model that computes in fp16.
+ * the nearest fp16 number: |x| >= 65520 becomes infinite, as in a model that computes in fp16.
  */
 #include <math.h>
 
-#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/format/cpu_format.h"
 #include "kernels/levels.h"
 
 static size_t panel_bytes(size_t K) { return (K * PANEL * sizeof(uint16_t) + 63) / 64 * 64; }
@@ -13,7 +13,7 @@ static size_t panel_bytes(size_t K) { return (K * PANEL * sizeof(uint16_t) + 63)
 static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
                        float *scratch)
 {
-    enum { STEP = 32 }; /* columns at a time: the lines being written stay in the nearest cache */
+    enum { STEP = 32 }; /* columns at a time: the lines being written stay in the first cache */
     uint16_t *out = panel;
     const float *w = s->f32 ? s->f32 + first * s->cols : scratch;
     if (!s->f32)
@@ -28,8 +28,8 @@ static void pack_panel(void *panel, const struct mat_source *s, size_t first, si
     }
 }
 
-/* Lanes rounded to fp16: to multiples of the unit in the last place of each, by adding what pushes
- * the rest out of a float, and taking it away again. */
+/* Rounds lanes to fp16, that is to a multiple of the unit in the last place: adds a value that
+ * pushes the lower bits out of the float, and subtracts it again. */
 INLINE vec half_round(vec x)
 {
     const vecu least = splat_bits(0x38800000), most = splat_bits(0x47000000); /* 2^-14, 2^15 */

@@ -1,16 +1,15 @@
 /* format_f32.c - weights and activations as floats.
  *
- * Panel: [K][PANEL], block and tile as in tile_wide.h. What is packed is copied, and no value
- * changes.
+ * Panel: [K][PANEL]; block and tile as in tile_wide.h. Packing copies values and changes none.
  */
-#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/format/cpu_format.h"
 
 static size_t panel_bytes(size_t K) { return K * PANEL * sizeof(float); }
 
 static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
                        float *scratch)
 {
-    enum { STEP = 16 }; /* columns at a time: the lines being written stay in the nearest cache */
+    enum { STEP = 16 }; /* columns at a time: the lines being written stay in the first cache */
     float *out = panel;
     const float *w = s->f32 ? s->f32 + first * s->cols : scratch;
     if (!s->f32)
@@ -30,7 +29,7 @@ static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size
     float *out = block;
     for (size_t k = 0; k < K; k += LINE)
         for (size_t i = 0; i < rows; i++, out += LINE)
-            if (K - k >= LINE) /* a copy of constant size is a few moves */
+            if (K - k >= LINE) /* a copy of constant size compiles to a few moves */
                 memcpy(out, x + i * ldx + k, LINE * sizeof *out);
             else
                 memcpy(out, x + i * ldx + k, (K - k) * sizeof *out);

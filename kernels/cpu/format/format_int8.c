@@ -1,29 +1,29 @@
 /* format_int8.c - LLM.int8() and int8-vector (kernels/quant.h): weights and activations as bytes,
- * sums as exact integers, outliers of the activations in fp32 afterwards. What the two call an
- * outlier is all that they differ in: the constant `limit` of the functions here.
+ * sums as exact integers; outliers of the activations are added in fp32 afterwards. The two formats
+ * differ only in the outlier bound: the constant `limit` of the functions here.
  *
- * panel   step[PANEL] = scale / 127, start[PANEL] = what a sum starts from, then the codes as
+ * panel   step[PANEL] = scale / 127, start[PANEL] = the initial value of a sum, then the codes as
  *         [K/4][PANEL][4]: a register holds four consecutive k of LANES outputs.
- * block   a header, the activations' codes as [K/4][rows] groups of INT8_WORDS 32-bit words, and
- *         the columns in which some row has an outlier. The outliers themselves stay in x.
+ * block   a header, the codes of the activations as [K/4][rows] groups of INT8_WORDS 32-bit words,
+ *         and the columns in which some row has an outlier. The outliers themselves stay in x.
  *
- * Where the processor multiplies unsigned by signed bytes, activations are kept as code +
- * INT8_BIAS, and a sum starts from -INT8_BIAS * sum of the output's codes, which takes the bias out
- * again. Built without contraction (Makefile), so that the few fp32 operations are the same bits at
- * every level and in ref.
+ * Where the processor multiplies unsigned by signed bytes, activations are stored as code +
+ * INT8_BIAS, and a sum starts from -INT8_BIAS * sum of the output's codes, which removes the bias
+ * again. Compiled without contraction (Makefile), so that the few fp32 operations give the same
+ * bits at every level and in ref.
  */
-#include "kernels/cpu/format/format.h"
+#include "kernels/cpu/format/cpu_format.h"
 #include "kernels/quant.h"
 
-struct block {
-    const float *x; /* the rows as they came */
+struct int8_block {
+    const float *x; /* the original rows */
     size_t ldx;
     size_t rows;
     size_t n_outliers;
     float step[TILE_ROWS]; /* scale / 127 of the rows */
-    /* words[K/4][rows][INT8_WORDS], outlier[n_outliers] */
+    /* then words[K/4][rows][INT8_WORDS], outlier[n_outliers] */
 };
-enum { HEADER = (sizeof(struct block) + 63) / 64 * 64 };
+enum { HEADER = (sizeof(struct int8_block) + 63) / 64 * 64 };
 
 static size_t quads(size_t K) { return (K + 3) / 4; }
 static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -43,12 +43,12 @@ static size_t block_bytes(size_t K)
     return rounded(HEADER + words_bytes(K) + K * sizeof(struct outlier));
 }
 
-static const uint32_t *words_of(const struct block *b)
+static const uint32_t *words_of(const struct int8_block *b)
 {
     return (const uint32_t *)(const void *)((const char *)b + HEADER);
 }
 
-static struct outlier *outliers_of(const struct block *b, size_t K)
+static struct outlier *outliers_of(const struct int8_block *b, size_t K)
 {
     return (struct outlier *)((uintptr_t)b + HEADER + words_bytes(K));
 }
@@ -58,7 +58,7 @@ static int8_t *codes_of(void *panel)
     return (int8_t *)panel + PANEL * (sizeof(float) + sizeof(int32_t));
 }
 
-/* One output into its place in the panel. */
+/* Puts one output into its place in the panel. */
 static void pack_output(void *panel, size_t j, const int8_t *code, float scale, size_t K)
 {
     float *step = panel;
@@ -69,7 +69,7 @@ static void pack_output(void *panel, size_t j, const int8_t *code, float scale, 
         sum += code[k];
     }
     step[j] = scale / 127;
-    /* in unsigned arithmetic: sums wrap on the way and come out right at the end */
+    /* unsigned arithmetic: sums may wrap in between and are right at the end */
     start[j] = (int32_t)(0u - (uint32_t)INT8_BIAS * (uint32_t)sum);
 }
 
@@ -78,7 +78,7 @@ static void pack_panel(void *panel, const struct mat_source *s, size_t first, si
 {
     size_t K = s->cols;
     memset(panel, 0, panel_bytes(K));
-    if (s->q && dtype_info[s->q->dtype].unit == UNIT_INT8) { /* the two have the same codes */
+    if (s->q && dtype_info[s->q->dtype].unit == UNIT_INT8) { /* both formats have the same codes */
         const int8_t *code = s->q->code;
         for (size_t j = 0; j < count; j++)
             pack_output(panel, j, code + (first + j) * K, s->q->scale[first + j], K);
@@ -111,8 +111,8 @@ INLINE uint32_t bits_of(float x)
     return bits;
 }
 
-/* max |x| of a row, of those below `limit` in bits. Magnitudes compare as their bits do, infinity
- * and NaN on top. */
+/* max |x| of a row among the values below `limit`, as bits. Magnitudes compare as their bits do,
+ * with infinity and NaN on top. */
 static float largest(const float *x, size_t K, uint32_t limit)
 {
     uint32_t top = 0;
@@ -160,7 +160,7 @@ typedef int8_t bytes __attribute__((vector_size(LANES)));
 INLINE bytes coded(vec v, vec up, float limit)
 {
     v = pick(magnitude(v) < limit, v, (vec){0});
-    /* beyond 1.5 * 2^23 floats are integers: to the nearest, ties to even */
+    /* rounds to nearest, ties to even: above 1.5 * 2^23 floats are integers */
     v = (v * up + 12582912.0f) - 12582912.0f;
     return __builtin_convertvector(__builtin_convertvector(v, veci), bytes);
 }
@@ -179,7 +179,7 @@ void CPU(int8_codes)(int8_t *code, const float *x, size_t n, float scale, float 
         code[k] = c[k % LANES];
 }
 
-/* The codes of LANES values into n words `next` apart. */
+/* Writes the codes of LANES values into n words that are `next` apart. */
 INLINE void pack_lanes(uint32_t *words, size_t next, vec v, vec up, float limit, size_t n)
 {
     union {
@@ -190,7 +190,7 @@ INLINE void pack_lanes(uint32_t *words, size_t next, vec v, vec up, float limit,
         int8_words(words + q * next, code.each + 4 * q);
 }
 
-INLINE void pack_row(struct block *b, size_t i, float scale, size_t K, const float limit)
+INLINE void pack_row(struct int8_block *b, size_t i, float scale, size_t K, const float limit)
 {
     const float *x = b->x + i * b->ldx;
     uint32_t *words = (uint32_t *)(uintptr_t)words_of(b) + i * INT8_WORDS;
@@ -206,8 +206,8 @@ INLINE void pack_row(struct block *b, size_t i, float scale, size_t K, const flo
 INLINE void pack_limited(void *block, const float *x, size_t ldx, size_t rows, size_t K,
                          const float limit)
 {
-    struct block *b = block;
-    *b = (struct block){.x = x, .ldx = ldx, .rows = rows};
+    struct int8_block *b = block;
+    *b = (struct int8_block){.x = x, .ldx = ldx, .rows = rows};
     int outliers = 0;
     for (size_t i = 0; i < rows; i++)
         pack_row(b, i, CPU(int8_scale)(x + i * ldx, K, limit, &outliers), K, limit);
@@ -248,7 +248,7 @@ void CPU(int8_add)(float *out, const struct outlier *list, size_t n, const float
     }
 }
 
-INLINE void tile_rows(const int rows, float *out, const struct block *b, const void *panel,
+INLINE void tile_rows(const int rows, float *out, const struct int8_block *b, const void *panel,
                       size_t K, struct ahead ahead)
 {
     const float *step = panel;
@@ -280,7 +280,7 @@ INLINE void tile_rows(const int rows, float *out, const struct block *b, const v
 static void tile(float *out, const void *block, size_t rows, const void *panel, size_t K,
                  struct ahead next)
 {
-    const struct block *b = block;
+    const struct int8_block *b = block;
 #define KERNEL(n) tile_rows(n, out, b, panel, K, next)
     WITH_ROWS(rows, KERNEL)
 #undef KERNEL

@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/vectors/vector.h"
 
-/* The 16 levels as bf16, twice, since vpermw looks at five bits of an index. */
+/* The 16 levels as bf16, twice, because vpermw reads five bits of an index. */
 typedef __m512i level_table;
 
 INLINE level_table level_look(const uint16_t level[16])
@@ -14,7 +14,7 @@ INLINE level_table level_look(const uint16_t level[16])
     return _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)level));
 }
 
-/* bf16 pairs of the levels that nibble n of every 16-bit lane names. */
+/* The bf16 pairs of the levels for nibble n of every 16-bit lane. */
 INLINE vecu level_pairs(level_table t, vecu codes, int n)
 {
     return (vecu)_mm512_permutexvar_epi16((__m512i)(codes >> 4 * n), t);
@@ -26,9 +26,9 @@ INLINE __m512 nf4_part(const float *table, __m512i at)
     return _mm512_permutex2var_ps(_mm512_loadu_ps(table), at, _mm512_loadu_ps(table + 16));
 }
 
-/* LANES values of the dynamic map, without a gather (20 cycles). The map's upper half is the
- * magnitudes 0..127, its lower half their negatives downwards: code 126 is -magnitude 0; code 127,
- * alone, is zero. */
+/* LANES values of the dynamic map, without a gather (20 cycles). The upper half of the map is the
+ * magnitudes 0..127, the lower half their negatives downwards: code 126 is -magnitude 0; only code
+ * 127 is zero. */
 INLINE vec dynamic_map(const float map[256], const uint8_t *code)
 {
     __m512i c = _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)code));
@@ -43,11 +43,11 @@ INLINE vec dynamic_map(const float map[256], const uint8_t *code)
     return (vec)_mm512_maskz_xor_epi32((__mmask16)~zero, v, _mm512_slli_epi32(minus, 31));
 }
 
-/* a > b ? a : b and a < b ? a : b: b where a lane is NaN. */
+/* a > b ? a : b and a < b ? a : b; b where a lane is NaN. */
 INLINE vec vmax(vec a, vec b) { return (vec)_mm512_max_ps((__m512)a, (__m512)b); }
 INLINE vec vmin(vec a, vec b) { return (vec)_mm512_min_ps((__m512)a, (__m512)b); }
 
-/* The lanes of a and b in turn: the first half of both, and the second. */
+/* Interleaves the lanes of a and b: their first halves (low), their second halves (high). */
 INLINE vecu zip_low(vecu a, vecu b)
 {
     const __m512i from =

@@ -1,19 +1,19 @@
-/* four_lanes.h - the primitives of vectors of four lanes, in the compiler's own vectors: what neon
- * and portable share. The level has said how many rows a tile has. */
+/* four_lanes.h - primitives for vectors of four lanes, in the compiler's own vectors, shared by
+ * neon and portable. The level defines how many rows a tile has. */
 #ifndef KERNELS_CPU_VECTORS_FOUR_LANES_H
 #define KERNELS_CPU_VECTORS_FOUR_LANES_H
 
 #include "kernels/cpu/vectors/vector.h"
 
-#include "kernels/cpu/vectors/plain.h"
+#include "kernels/cpu/vectors/plain_bf16.h"
 
 #include "kernels/cpu/vectors/words.h"
 
-/* a > b ? a : b and a < b ? a : b: b where a lane is NaN. */
+/* a > b ? a : b and a < b ? a : b; b where a lane is NaN. */
 INLINE vec vmax(vec a, vec b) { return pick(a > b, a, b); }
 INLINE vec vmin(vec a, vec b) { return pick(a < b, a, b); }
 
-/* The lanes of a and b in turn: the first half of both, and the second. */
+/* Interleaves the lanes of a and b: their first halves (low), their second halves (high). */
 INLINE vecu zip_low(vecu a, vecu b) { return (vecu){a[0], b[0], a[1], b[1]}; }
 INLINE vecu zip_high(vecu a, vecu b) { return (vecu){a[2], b[2], a[3], b[3]}; }
 
@@ -24,7 +24,7 @@ INLINE vecw mul_low(vecw a, vecw b) { return (a & 0xffffffffu) * (b & 0xffffffff
 
 /* ---- int8 and nf4, without instructions for them ---- */
 
-/* The two products of a lane's half fit 16 bits: 2 * 128 * 127 < 2^15. */
+/* The two products of a half lane fit 16 bits: 2 * 128 * 127 < 2^15. */
 INLINE veci dot_int8(veci sum, vecu w, const uint32_t *x)
 {
     vecs pairs = even_bytes(w) * (vecs)splat_bits(x[0]) + odd_bytes(w) * (vecs)splat_bits(x[1]);
@@ -35,7 +35,7 @@ typedef const uint16_t *level_table;
 
 INLINE level_table level_look(const uint16_t level[16]) { return level; }
 
-/* bf16 pairs of the levels that nibble n of every 16-bit lane names. */
+/* The bf16 pairs of the levels for nibble n of every 16-bit lane. */
 INLINE vecu level_pairs(level_table t, vecu codes, int n)
 {
     vecu at = codes >> 4 * n, out = {0};

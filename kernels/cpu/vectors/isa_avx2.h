@@ -5,13 +5,13 @@
 enum { LANES = 8, TILE_ROWS = 6, BF16_DOT = 0 };
 #include "kernels/cpu/vectors/vector.h"
 
-#include "kernels/cpu/vectors/plain.h"
+#include "kernels/cpu/vectors/plain_bf16.h"
 
 #include <immintrin.h>
 
 #include "kernels/cpu/vectors/words.h"
 
-/* sum += the four byte products, lane by lane: bytes of w by the four codes at x. */
+/* sum += the four byte products of each lane: bytes of w times the four codes at x. */
 INLINE veci dot_int8(veci sum, vecu w, const uint32_t *x)
 {
     veci even = (veci)_mm256_madd_epi16((__m256i)even_bytes(w), (__m256i)splat_bits(x[0]));
@@ -19,7 +19,7 @@ INLINE veci dot_int8(veci sum, vecu w, const uint32_t *x)
     return sum + (even + odd);
 }
 
-/* nf4: the low and the high bytes of the 16 levels as bf16, for both 128-bit halves. */
+/* nf4: the low bytes and the high bytes of the 16 levels as bf16, for both 128-bit halves. */
 typedef struct {
     __m256i low, high;
 } level_table;
@@ -35,7 +35,7 @@ INLINE level_table level_look(const uint16_t level[16])
                        _mm256_loadu_si256((const void *)high)};
 }
 
-/* bf16 pairs of the levels that nibble n of every 16-bit lane names. An index with its top bit set
+/* The bf16 pairs of the levels for nibble n of every 16-bit lane. An index with its top bit set
  * looks up a zero. */
 INLINE vecu level_pairs(level_table t, vecu codes, int n)
 {
@@ -52,11 +52,11 @@ INLINE vec dynamic_map(const float map[256], const uint8_t *code)
     return (vec)_mm256_i32gather_ps(map, at, 4);
 }
 
-/* a > b ? a : b and a < b ? a : b: b where a lane is NaN. */
+/* a > b ? a : b and a < b ? a : b; b where a lane is NaN. */
 INLINE vec vmax(vec a, vec b) { return (vec)_mm256_max_ps((__m256)a, (__m256)b); }
 INLINE vec vmin(vec a, vec b) { return (vec)_mm256_min_ps((__m256)a, (__m256)b); }
 
-/* The lanes of a and b in turn: the first half of both, and the second. */
+/* Interleaves the lanes of a and b: their first halves (low), their second halves (high). */
 INLINE vecu zip_low(vecu a, vecu b)
 {
     __m256i low = _mm256_unpacklo_epi32((__m256i)a, (__m256i)b);
@@ -71,7 +71,7 @@ INLINE vecu zip_high(vecu a, vecu b)
     return (vecu)_mm256_permute2x128_si256(low, high, 0x31);
 }
 
-/* Lane i: the sum of the lanes of v[i]; v is used up. */
+/* Lane i: the sum of the lanes of v[i]; overwrites v. */
 INLINE vec add_lanes(vec v[LANES])
 {
     __m256 sum[LANES / 2];

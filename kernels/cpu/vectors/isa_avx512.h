@@ -5,13 +5,13 @@
 enum { LANES = 16, TILE_ROWS = 12, BF16_DOT = 0 };
 #include "kernels/cpu/vectors/vector.h"
 
-#include "kernels/cpu/vectors/plain.h"
+#include "kernels/cpu/vectors/plain_bf16.h"
 
 #include <immintrin.h>
 
 #include "kernels/cpu/vectors/words.h"
 
-/* sum += the four byte products, lane by lane: bytes of w by the four codes at x. */
+/* sum += the four byte products of each lane: bytes of w times the four codes at x. */
 INLINE veci dot_int8(veci sum, vecu w, const uint32_t *x)
 {
     veci even = (veci)_mm512_madd_epi16((__m512i)even_bytes(w), (__m512i)splat_bits(x[0]));

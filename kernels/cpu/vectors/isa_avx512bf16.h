@@ -4,7 +4,7 @@
 
 #include <immintrin.h>
 
-/* BF16_DOT: dot_bf16 is one instruction, so activations are best kept as bf16 pairs too. */
+/* BF16_DOT: dot_bf16 is one instruction, so activations are stored as bf16 pairs too. */
 enum { LANES = 16, TILE_ROWS = 12, BF16_DOT = 1 };
 #include "kernels/cpu/vectors/vector.h"
 
@@ -18,8 +18,8 @@ INLINE vec dot_bf16(vec sum, vecu a, vecu b)
 /* Lanes rounded to bf16; subnormal inputs count as zero. */
 INLINE vech bf16_narrow(vec x) { return (vech)_mm512_cvtneps_pbh((__m512)x); }
 
-/* int8: four activation codes k..k+3 are one 32-bit word of unsigned bytes, code + INT8_BIAS, as
- * vpdpbusd wants its first factor. */
+/* int8: four activation codes k..k+3 are one 32-bit word of unsigned bytes, code + INT8_BIAS, the
+ * form of the first factor of vpdpbusd. */
 enum { INT8_WORDS = 1, INT8_BIAS = 128 };
 
 INLINE void int8_words(uint32_t *out, const int8_t code[4])
@@ -29,7 +29,7 @@ INLINE void int8_words(uint32_t *out, const int8_t code[4])
     *out = word ^ 0x80808080u;
 }
 
-/* sum += the four byte products, lane by lane: bytes of w by the four codes at x. */
+/* sum += the four byte products of each lane: bytes of w times the four codes at x. */
 INLINE veci dot_int8(veci sum, vecu w, const uint32_t *x)
 {
     return (veci)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)splat_bits(*x), (__m512i)w);

@@ -1,4 +1,4 @@
-/* isa_portable.h - any processor, 128-bit vectors, perhaps only 16 registers. */
+/* isa_portable.h - any processor, 128-bit vectors, possibly only 16 registers. */
 #ifndef KERNELS_CPU_VECTORS_ISA_PORTABLE_H
 #define KERNELS_CPU_VECTORS_ISA_PORTABLE_H
 

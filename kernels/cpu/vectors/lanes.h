@@ -1,11 +1,11 @@
-/* lanes.h - the lanes of LANES vectors added up, for an isa_*.h without instructions for it. */
+/* lanes.h - adds up the lanes of LANES vectors, for an isa_*.h without instructions for it. */
 #ifndef KERNELS_CPU_VECTORS_LANES_H
 #define KERNELS_CPU_VECTORS_LANES_H
 
 #include "kernels/cpu/vectors/vector.h"
 
-/* Lane i: the sum of the lanes of v[i]; v is used up. After each round of zips half as many vectors
- * hold the sums of twice as many. */
+/* Lane i: the sum of the lanes of v[i]; overwrites v. Each round of zips leaves half as many
+ * vectors, with sums of twice as many lanes. */
 INLINE vec add_lanes(vec v[LANES])
 {
     for (int n = LANES / 2; n > 0; n /= 2)

@@ -1,10 +1,11 @@
-/* transpose.h - a square of words, turned in registers. */
+/* transpose.h - transposes a square of words in registers. */
 #ifndef KERNELS_CPU_VECTORS_TRANSPOSE_H
 #define KERNELS_CPU_VECTORS_TRANSPOSE_H
 
 #include "kernels/cpu/level.h"
 
-/* Turns LANES rows of LANES words: after each round of zips, rows i and i + LANES / 2 alternate. */
+/* Transposes LANES rows of LANES words: after each round of zips, rows i and i + LANES / 2
+ * alternate. */
 INLINE void transpose(vecu v[LANES])
 {
     vecu t[LANES];

@@ -1,5 +1,5 @@
-/* vector.h - vectors of LANES lanes in the compiler's own notation; included by the isa_*.h that
- * says how many lanes there are. */
+/* vector.h - vectors of LANES lanes in the compiler's own notation. Included by an isa_*.h, which
+ * defines LANES. */
 #ifndef KERNELS_CPU_VECTORS_VECTOR_H
 #define KERNELS_CPU_VECTORS_VECTOR_H
 
@@ -14,7 +14,8 @@ typedef float vec __attribute__((vector_size(LANES * 4)));
 typedef int32_t veci __attribute__((vector_size(LANES * 4)));
 typedef uint32_t vecu __attribute__((vector_size(LANES * 4)));
 typedef uint16_t vech __attribute__((vector_size(LANES * 2)));
-typedef uint64_t vecw __attribute__((vector_size(LANES * 4))); /* half as many, twice as wide */
+typedef uint64_t vecw __attribute__((vector_size(LANES * 4))); /* half as many lanes, twice as
+                                                                * wide */
 typedef double vecd __attribute__((vector_size(LANES * 8)));
 #define INLINE static inline __attribute__((always_inline, unused))
 
@@ -43,27 +44,27 @@ INLINE vec load_bf16(const uint16_t *p)
     return (vec)u;
 }
 
-INLINE vec splat(float x) { return x - (vec){0}; /* exact for every x, -0 and NaN included */ }
+INLINE vec splat(float x) { return x - (vec){0}; /* exact for every x, also -0 and NaN */ }
 INLINE vecu splat_bits(uint32_t x) { return x - (vecu){0}; }
 
-/* Asks the caches for PANEL words at p. */
+/* Prefetches PANEL words at p. */
 INLINE void fetch_ahead(const char *p)
 {
     for (size_t i = 0; i < PANEL; i += LINE)
         __builtin_prefetch(p + i * sizeof(uint32_t));
 }
 
-/* Lane by lane: mask ? a : b, with mask all ones or all zeros. */
+/* Lane by lane: mask ? a : b. A lane of the mask is all ones or all zeros. */
 INLINE vec pick(veci mask, vec a, vec b) { return (vec)((mask & (veci)a) | (~mask & (veci)b)); }
 INLINE vecu pick_bits(veci mask, vecu a, vecu b) { return ((vecu)mask & a) | (~(vecu)mask & b); }
 
-/* bf16 pairs: a 32-bit lane holds the value of an even k in its lower half, of k + 1 in the upper.
- */
+/* bf16 pairs: a 32-bit lane holds the value of an even k in its lower half, of k + 1 in its
+ * upper. */
 INLINE vec even_of(vecu pairs) { return (vec)(pairs << 16); }
 INLINE vec odd_of(vecu pairs) { return (vec)(pairs & 0xffff0000u); }
 
-/* Lanes rounded to bf16, to nearest, ties to even, NaN stays NaN; the 16 bits are on top, zeros
- * below: read as floats, the rounded values. */
+/* Rounds lanes to bf16: to nearest, ties to even, NaN stays NaN. The 16 bits are on top with zeros
+ * below: the rounded values, read as floats. */
 INLINE vecu bf16_round(vec x)
 {
     vecu u = (vecu)x;
@@ -71,7 +72,7 @@ INLINE vecu bf16_round(vec x)
     return pick_bits(x == x, near, u | 0x400000) & 0xffff0000u;
 }
 
-/* bf16 pairs of lanes: even in the lower halves, odd in the upper. */
+/* bf16 pairs of lanes: even in the lower halves, odd in the upper halves. */
 INLINE vecu bf16_pairs(vec even, vec odd) { return bf16_round(even) >> 16 | bf16_round(odd); }
 
 #endif

@@ -1,5 +1,5 @@
-/* words.h - activations' int8 codes for processors that multiply 16-bit pairs: four codes
- * k..k+3 are two 32-bit words, (k, k + 2) and (k + 1, k + 3) as int16. */
+/* words.h - int8 codes of activations for processors that multiply 16-bit pairs: four codes k..k+3
+ * are two 32-bit words, (k, k + 2) and (k + 1, k + 3) as int16. */
 #ifndef KERNELS_CPU_VECTORS_WORDS_H
 #define KERNELS_CPU_VECTORS_WORDS_H
 

@@ -1,10 +1,10 @@
-/* attention.cu - y = softmax(q k^T / sqrt(E) + mask) v: chooses the kernel. bf16 throughout goes to
- * the matrix units (attention_tile.cuh): few queries a sequence by attention_few.cu, many by
- * attention_many(). fp32 activations, fp32 caches, odd head dims and windows go to
+/* attention.cu - y = softmax(q k^T / sqrt(E) + mask) v: chooses the kernel. bf16 activations and
+ * cache run on the matrix units (attention_tile.cuh): few queries a sequence by attention_few.cu,
+ * many by attention_many(). fp32 activations, fp32 caches, unusual head dims and windows run in
  * attention_exact.cu.
  *
- * Everything that a launch is shaped by comes from the bounds in struct attn; rows, lengths and
- * slots are read on the device.
+ * The shape of a launch comes only from the bounds in struct attn; the device reads rows, lengths
+ * and slots.
  */
 #include <assert.h>
 #include <math.h>

@@ -1,13 +1,13 @@
-/* attention_back.cu - the gradients of attention (struct attn_back of train.h), in fp32. With
- * P = softmax(S), S = q k^T / sqrt(E), dP = dy v^T:
+/* attention_back.cu - the gradients of attention (struct attn_back of train.h), in fp32. With P =
+ * softmax(S), S = q k^T / sqrt(E), dP = dy v^T:
  *
- *     dS = P (dP - rowsum(P dP)) / sqrt(E),  dq = dS k,  dk = dS^T q,  dv = P^T dy
+ *   dS = P (dP - rowsum(P dP)) / sqrt(E),  dq = dS k,  dk = dS^T q,  dv = P^T dy
  *
- * P is never kept but made again, a tile at a time, from two numbers a query: the maximum of its
- * scores and the inverse of their sum. One kernel owns queries: it finds those, rowsum(P dP), dq.
- * The next owns keys: of the queries in ascending order it sums up dk and dv. So every output has
- * one owner and one order. Keys that no query of a tile sees are left out; lanes read rows of
- * an odd length, so that the same column of 32 rows lies in 32 banks.
+ * P is never stored but computed again, a tile at a time, from two numbers a query: the maximum of
+ * its scores and the inverse of their sum. One kernel owns queries: it computes these numbers,
+ * rowsum(P dP) and dq. The next kernel owns keys: it sums dk and dv over the queries in ascending
+ * order. So every output has one owner and one order. Keys that no query of a tile sees are
+ * skipped. Lanes read rows of an odd length, so that the same column of 32 rows lies in 32 banks.
  * Source: Dao et al. 2022 (arXiv 2205.14135), appendix B.
  */
 #include <assert.h>
@@ -23,7 +23,7 @@ enum { KEYS = WARP, ROW_WARPS = 4, ROW_EACH = 4, ROW_QUERIES = ROW_WARPS * ROW_E
 enum { KEY_WARPS = 8, KEY_EACH = KEYS / KEY_WARPS, KEY_QUERIES = 32 };
 enum { ROW_THREADS = ROW_WARPS * WARP, KEY_THREADS = KEY_WARPS * WARP };
 
-/* What a query leaves for the keys. */
+/* Numbers of a query that the key kernel reads. */
 struct stats {
     float most, inverse, pull;
 };
@@ -34,13 +34,13 @@ struct back_job {
     float scale;
 };
 
-/* Rows of an odd length for heads of E values. */
+/* The odd row length for heads of E values. */
 HOST_DEVICE size_t odd(size_t E)
 {
     return E + 1 - E % 2;
 }
 
-/* Positions first..last - 1 are what a row at `pos` sees of n keys. */
+/* A row at `pos` sees keys first..last - 1 of n. */
 DEVICE int sees_first(const struct attn_back &a, int32_t pos)
 {
     return a.causal && a.window ? max(0, pos - (int32_t)a.window + 1) : 0;
@@ -51,7 +51,8 @@ DEVICE int sees_last(const struct attn_back &a, int32_t pos, int n)
     return a.causal ? min(n, pos + 1) : n;
 }
 
-/* Key head kh of keys first.. of a sequence as rows of odd(E) floats; zeros beyond the last one. */
+/* Loads key head kh of keys first.. of a sequence as rows of odd(E) floats; zeros beyond the
+ * last. */
 template <int WARPS>
 DEVICE void fetch_keys(float *to, const float *from, const struct attn_back &a,
                        const struct attn_seq &s, size_t kh, int first)
@@ -65,7 +66,7 @@ DEVICE void fetch_keys(float *to, const float *from, const struct attn_back &a,
         }
 }
 
-/* Scores and dP of `N` queries, rows of E floats at q and dy, with this lane's key. */
+/* Scores and dP of `N` queries (rows of E floats at q and dy) with this lane's key. */
 template <int N>
 DEVICE void score(float s[N], float d[N], const float *q, const float *dy, const float *key,
                   const float *value, size_t E)
@@ -86,7 +87,7 @@ DEVICE void score(float s[N], float d[N], const float *q, const float *dy, const
 /* ---- queries ---- */
 
 struct row_shared {
-    size_t dy, keys, values, ds, end; /* floats from the queries on */
+    size_t dy, keys, values, ds, end; /* offsets in floats, from the queries on */
 };
 HOST_DEVICE struct row_shared row_shared_of(size_t E)
 {
@@ -99,9 +100,9 @@ HOST_DEVICE struct row_shared row_shared_of(size_t E)
     return s;
 }
 
-/* Block (kh, tile, sequence) owns dq and the stats of 16 queries of a key head, warp w four of
- * them; a lane is a key while scores are made, and columns lane, lane + 32, ... of dq (VALUES of
- * them) while those are summed. It goes over the keys twice. */
+/* Block (kh, tile, sequence) owns dq and the stats of 16 queries of a key head; warp w owns four of
+ * them. A lane is a key while scores are computed, and columns lane, lane + 32, ... of dq (VALUES
+ * of them) while these are summed. The block reads the keys twice. */
 template <int VALUES>
 static __global__ void __launch_bounds__(ROW_THREADS) rows_back(struct back_job j)
 {
@@ -174,7 +175,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) rows_back(struct back_job 
                 }
         }
 #pragma unroll
-        for (int i = 0; !turn && i < ROW_EACH; i++) { /* from sums to what P is multiplied by */
+        for (int i = 0; !turn && i < ROW_EACH; i++) { /* turns sums into the factors of P */
             sum[i] = sum[i] > 0 ? 1 / sum[i] : 0;
             pull[i] *= sum[i];
             most[i] = most[i] == -INFINITY ? 0.0f : most[i];
@@ -196,7 +197,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) rows_back(struct back_job 
 /* ---- keys ---- */
 
 struct key_shared {
-    size_t values, q, dy, p, ds, end; /* floats from the keys on */
+    size_t values, q, dy, p, ds, end; /* offsets in floats, from the keys on */
 };
 HOST_DEVICE struct key_shared key_shared_of(size_t E)
 {
@@ -210,7 +211,7 @@ HOST_DEVICE struct key_shared key_shared_of(size_t E)
     return s;
 }
 
-/* Queries first.. of the key head, as rows of E floats; zeros beyond the last one. */
+/* Loads queries first.. of the key head as rows of E floats; zeros beyond the last. */
 DEVICE void fetch_queries(float *q, float *dy, const struct attn_back &a, const struct attn_seq &s,
                           size_t kh, int first, int queries)
 {
@@ -226,7 +227,7 @@ DEVICE void fetch_queries(float *q, float *dy, const struct attn_back &a, const 
     }
 }
 
-/* P and dS of four queries of this warp, first.. of the key head, with this lane's key. */
+/* P and dS of four queries of this warp, from `first` on, with this lane's key. */
 DEVICE void probabilities(float *p, float *ds, const struct back_job &j, const struct attn_seq &s,
                           size_t kh, int first, int queries, int key, const float x[KEY_EACH],
                           const float d[KEY_EACH])
@@ -247,8 +248,8 @@ DEVICE void probabilities(float *p, float *ds, const struct back_job &j, const s
     }
 }
 
-/* Block (kh, tile, sequence) owns dk and dv of 32 keys. Warp w makes the scores of four of 32
- * queries at a time, a lane being a key; then it owns four of the keys, a lane columns lane,
+/* Block (kh, tile, sequence) owns dk and dv of 32 keys. Warp w computes the scores of four of 32
+ * queries at a time, with a key a lane. Then it owns four of the keys, and a lane columns lane,
  * lane + 32, ... (VALUES of them). */
 template <int VALUES>
 static __global__ void __launch_bounds__(KEY_THREADS) keys_back(struct back_job j)
@@ -273,7 +274,7 @@ static __global__ void __launch_bounds__(KEY_THREADS) keys_back(struct back_job 
         const int begin = sees_first(a, a.pos[s.row_begin + first / (int)group]);
         const int end = sees_last(a, a.pos[s.row_begin + last / (int)group], s.n_slots);
         if (end <= key || begin >= key + KEYS)
-            continue; /* nobody of them sees these keys */
+            continue; /* no query of the tile sees these keys */
         __syncthreads();
         fetch_queries(shared + at.q, shared + at.dy, a, s, kh, first, queries);
         __syncthreads();

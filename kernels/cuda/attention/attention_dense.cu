@@ -1,10 +1,12 @@
-/* attention_dense.cu - attention that makes its scores (attn.dense): for so many heads at a time
+/* attention_dense.cu - attention with its scores in memory (attn.dense), for so many heads at a
+ * time:
  *
  *     work[h, t, s] = q k^T     then   work = softmax(work)     then   y = work v
  *
- * each a kernel, through the memory of the device. It is there to be measured beside attention.cu,
- * which never has more than a tile of scores. Products are those of the matrix units where
- * activations are bf16, with scores and probabilities kept in fp32, and fp32 where they are fp32.
+ * Each step is a kernel and goes through the memory of the device. It exists to be compared with
+ * attention.cu, which never stores more than a tile of scores. With bf16 activations products run
+ * on the matrix units, with scores and probabilities stored in fp32; with fp32 activations all is
+ * fp32.
  */
 #include <assert.h>
 
@@ -13,22 +15,22 @@
 
 enum {
     DENSE_TILE = 64,             /* rows and columns of a block's outputs */
-    DENSE_WARPS = 4,             /* of a block, each with 16 of the rows */
-    DENSE_K = 32,                /* summed between two barriers */
-    DENSE_STRIDE = DENSE_K + 8   /* of a row in shared memory */
+    DENSE_WARPS = 4,             /* warps of a block, each with 16 of the rows */
+    DENSE_K = 32,                /* values summed between two barriers */
+    DENSE_STRIDE = DENSE_K + 8   /* length of a row in shared memory */
 };
 
 struct dense_job {
     struct attn a;
     float *scores; /* [heads, T, max_slots] */
-    size_t first, heads; /* of this turn */
+    size_t first, heads; /* the heads of this turn */
     float scale;
 };
 
 /* ---- products ---- */
 
-/* Outputs (g, 2q), (g, 2q + 1), (g + 8, 2q), (g + 8, 2q + 1) of 16 rows by 8 columns over DENSE_K
- * values, lane = 4g + q. */
+/* Outputs (g, 2q), (g, 2q + 1), (g + 8, 2q), (g + 8, 2q + 1) of 16 rows by 8 columns, summed over
+ * DENSE_K values; lane = 4g + q. */
 DEVICE void dense_step(float sum[4], const float *x, const float *w)
 {
     int g = lane_id() / 4, q = lane_id() % 4;
@@ -59,7 +61,7 @@ DEVICE float *dense_row(const struct dense_job *j, size_t h, size_t row)
     return j->scores + (h * j->a.T + row) * j->a.max_slots;
 }
 
-/* Value e of key head kh of key `at` of a list. */
+/* Value e of key head kh of the key at index `at` of a list. */
 DEVICE float dense_cached(const struct dense_job *j, const struct attn_seq *s, const void *cache,
                           size_t kh, int at, int e)
 {
@@ -69,7 +71,8 @@ DEVICE float dense_cached(const struct dense_job *j, const struct attn_seq *s, c
                                       : bf16_float(((const uint16_t *)cache)[i]);
 }
 
-/* Block (column tile, row tile, sequence and head) owns 64 x 64 of the scores or, VALUES, of y. */
+/* Block (column tile, row tile, sequence and head) owns 64 x 64 of the scores or, if VALUES, of
+ * y. */
 template <class A, bool VALUES>
 __global__ void __launch_bounds__(DENSE_WARPS *WARP) dense_product(struct dense_job j)
 {
@@ -97,7 +100,7 @@ __global__ void __launch_bounds__(DENSE_WARPS *WARP) dense_product(struct dense_
                                                           (size_t)(k0 + k)]);
             }
             act_put(&x[r * DENSE_STRIDE + k], v);
-            r = VALUES ? i % DENSE_TILE : r; /* neighbours read neighbours */
+            r = VALUES ? i % DENSE_TILE : r; /* neighbouring threads read neighbouring values */
             k = VALUES ? i / DENSE_TILE : k;
             v = 0;
             if (column0 + r < columns && k0 + k < K)
@@ -129,8 +132,8 @@ __global__ void __launch_bounds__(DENSE_WARPS *WARP) dense_product(struct dense_
 
 /* ---- probabilities ---- */
 
-/* Warp w of block (i, head, sequence) owns row i * DENSE_WARPS + w of the sequence; all zeros where
- * it sees no key. */
+/* Warp w of block (i, head, sequence) owns row i * DENSE_WARPS + w of the sequence; zeros if it
+ * sees no key. */
 static __global__ void __launch_bounds__(DENSE_WARPS *WARP) dense_softmax(struct dense_job j)
 {
     let_next_start();

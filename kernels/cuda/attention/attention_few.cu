@@ -1,8 +1,8 @@
-/* attention_few.cu - attention of few queries: a row or a block of rows against a long list of
- * slots. What counts is how fast keys and values come in, so the list is split over blocks until
- * the device is full, and each warp of a block has copies of its own under way
- * (attention_tile.cuh). The parts of the splits are combined by a second small kernel, in their
- * order: nothing is counted in memory, so `work` may hold anything before and is anyone's after.
+/* attention_few.cu - attention of few queries: a row, or a block of rows, against a long list of
+ * slots. The speed at which keys and values arrive decides. So the list is split over blocks until
+ * the device is full, and each warp of a block has its own copies in flight (attention_tile.cuh). A
+ * second small kernel combines the parts of the splits in order. Nothing is counted in memory, so
+ * `work` needs no initial value and may be reused at once.
  */
 #include <assert.h>
 
@@ -12,7 +12,7 @@
 enum { COMBINE_WARPS = 4 };
 
 /* Warp w of block (i, sequence) owns y of one row and head of the sequence, lane l columns 4 l. A
- * lane also weighs every 32nd split: parts need only be read once then, and not in turns. */
+ * lane also weighs every 32nd split, so that parts are read only once. */
 static __global__ void __launch_bounds__(COMBINE_WARPS *WARP)
 combine_parts(struct tile_job j, int queries)
 {

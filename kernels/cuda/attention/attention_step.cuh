@@ -1,7 +1,7 @@
-/* attention_step.cuh - the steps of a block of the tiled kernel (attention_tile.cuh): which keys it
- * must see, their copies, and one key tile: scores, mask, softmax, values. Fragments lie over the
- * lanes as the matrix instruction wants them: lane l of a warp holds of a 16 x 8 tile the rows
- * g = l / 4 and g + 8, columns 2 (l % 4) and the next.
+/* attention_step.cuh - the steps of a block of the tiled kernel (attention_tile.cuh): the keys that
+ * it must read, their copies, and one key tile: scores, mask, softmax, values. Fragments lie over
+ * the lanes as the matrix instruction needs them: lane l of a warp holds, of a 16 x 8 tile, rows g
+ * = l / 4 and g + 8, columns 2 (l % 4) and the next.
  */
 #ifndef KERNELS_CUDA_ATTENTION_ATTENTION_STEP_CUH
 #define KERNELS_CUDA_ATTENTION_ATTENTION_STEP_CUH
@@ -11,44 +11,45 @@
 
 enum { TILE_THREADS = TILE_WARPS * WARP, COPY_ROWS = TILE_KEYS / TILE_WARPS };
 
-/* What a launch is given. */
+/* Arguments of a launch. */
 struct tile_job {
     struct attn a;
-    float scale; /* c */
+    float scale; /* c of attention_tile.cuh */
     int tiles, splits;
     float *part; /* attention_plan.h, "parts" */
 };
 
-/* Head dim; row tiles of a warp; warps over the queries (the others share the keys). */
+/* Head dim; row tiles of a warp; warps over the queries (the other warps share the keys). */
 template <int E_, int M_, int WARPS_M, int STAGES_> struct tile_shape {
     static constexpr int E = E_, M = M_, STAGES = STAGES_;
     static constexpr int WARPS_N = TILE_WARPS / WARPS_M;
     static constexpr int QUERIES = TILE_ROWS * M * WARPS_M;
-    static constexpr int KEYS = TILE_KEYS / WARPS_N; /* of a warp */
+    static constexpr int KEYS = TILE_KEYS / WARPS_N; /* keys of a warp */
     static constexpr int COLS = E / 8;               /* column tiles of y */
     static constexpr int TILE = TILE_KEYS * E;       /* values of a stage */
 };
 
-/* The piece of the work that a block does; the same for all its threads. */
+/* The part of the work of one block; the same for all its threads. */
 struct tile_side {
     const int32_t *slots, *slot_pos; /* of the sequence */
     int32_t row_begin, n_slots;
-    int32_t least, most; /* of the last positions that its rows see */
+    int32_t least, most; /* limits of the last positions that its rows see */
     int first, count;    /* queries */
     int begin, end;      /* key tiles */
     int split, used, kh, group;
-    bool all;            /* MASK_FULL: slot_pos is not looked at */
+    bool all;            /* MASK_FULL: slot_pos is not read */
 };
 
-/* Key tiles of a warp yet to come: bit i is tile window + i. */
+/* Key tiles that a warp still has to do: bit i is tile window + i. */
 struct tile_walk {
     int window;
-    unsigned seen, whole; /* some query sees some key; every query sees every key */
+    unsigned seen, whole; /* seen: some query sees some key; whole: every query sees every key */
 };
 
 template <class S> struct tile_sums {
     float y[S::M][S::COLS][4];
-    float max[S::M][2], sum[S::M][2]; /* of rows g and g + 8 of a row tile; sum: of this lane */
+    float max[S::M][2], sum[S::M][2]; /* max: of rows g and g + 8 of a row tile; sum: of this
+                                       * lane */
 };
 
 DEVICE int lane_id(void)
@@ -71,13 +72,13 @@ template <class S> DEVICE int warp_first_key(void)
     return warp_id() % S::WARPS_N * S::KEYS;
 }
 
-/* Query of the block that this lane holds as row `half` of row tile m. */
+/* The query of the block that this lane holds as row `half` of row tile m. */
 template <class S> DEVICE int lane_query(int m, int half)
 {
     return warp_first_query<S>() + m * TILE_ROWS + half * 8 + lane_id() / 4;
 }
 
-/* Orders the copies and readings of those who share key tiles. */
+/* Orders copies and reads of the warps that share key tiles. */
 template <class S> DEVICE void tile_barrier(void)
 {
     if (S::WARPS_N == 1)
@@ -86,7 +87,7 @@ template <class S> DEVICE void tile_barrier(void)
         __syncwarp();
 }
 
-/* ---- which block, which keys ---- */
+/* ---- the part of a block, and its keys ---- */
 
 DEVICE int32_t row_last(const struct tile_job *j, const struct tile_side *d, int query)
 {
@@ -94,9 +95,9 @@ DEVICE int32_t row_last(const struct tile_job *j, const struct tile_side *d, int
     return mask_last(j->a.mask, j->a.mask_block, j->a.pos[row]);
 }
 
-/* Fills d, which lies in shared memory: there it costs no registers. false: the block has nothing
- * to do. The bounds are the host's, the numbers the device's. The last tiles of queries come first:
- * behind a causal mask they are the longest. */
+/* Fills d in shared memory, where it costs no registers. false: the block has nothing to do. The
+ * host gives the bounds, the device the numbers. The last tiles of queries come first: with a
+ * causal mask they are the longest. */
 template <class S> DEVICE bool tile_side_of(struct tile_side *d, const struct tile_job *j)
 {
     struct attn_seq s = j->a.seqs[blockIdx.z];
@@ -139,7 +140,7 @@ template <class S> DEVICE bool tile_side_of(struct tile_side *d, const struct ti
     return true;
 }
 
-/* Looks at the next 32 key tiles: at the keys of the warp, so warps that share keys agree. */
+/* Checks the next 32 key tiles for the keys of the warp, so warps that share keys agree. */
 template <class S> DEVICE void tile_look(struct tile_walk *w, const struct tile_side *d)
 {
     int n = min(d->end - w->window, WARP), lane = lane_id();
@@ -159,8 +160,8 @@ template <class S> DEVICE void tile_look(struct tile_walk *w, const struct tile_
     }
 }
 
-/* The next key tile that must be computed, times two, plus one when no key of it is hidden from
- * anyone; -1: none is left. */
+/* The next key tile to compute, times two, plus one if no key of it is hidden from any query; -1:
+ * none is left. */
 template <class S> DEVICE int tile_next(struct tile_walk *w, const struct tile_side *d)
 {
     while (!w->seen) {
@@ -176,15 +177,15 @@ template <class S> DEVICE int tile_next(struct tile_walk *w, const struct tile_s
 
 /* ---- copies ---- */
 
-/* Each warp copies 16 rows of a key tile; lane l keeps the slot of row l % 16, -1: none. */
+/* Each warp copies 16 rows of a key tile; lane l holds the slot of row l % 16, -1: none. */
 DEVICE int32_t tile_slot(const struct tile_side *d, int next)
 {
     int key = next / 2 * TILE_KEYS + warp_id() * COPY_ROWS + lane_id() % COPY_ROWS;
     return next >= 0 && key < d->n_slots ? __ldg(d->slots + key) : -1;
 }
 
-/* The 16 rows from `cache`; zeros for the keys beyond the list and the padding of the head: they
- * meet probabilities of 0, and 0 times what lay there before might be NaN. */
+/* Copies 16 rows from `cache`. Keys beyond the list and the padding of the head become zeros: their
+ * probabilities are 0, but 0 times the old contents could be NaN. */
 template <class S>
 DEVICE void tile_copy(uint16_t *to, const void *cache, const struct tile_job *j,
                       const struct tile_side *d, int next, int32_t kept)
@@ -227,12 +228,13 @@ DEVICE void tile_copy_queries(uint16_t *to, const struct tile_job *j, const stru
 
 /* ---- one key tile ---- */
 
-/* Queries that a warp keeps in registers: those of one row tile. Two would leave none for y. */
+/* Queries that a warp holds in registers: those of one row tile. Two row tiles would leave no
+ * registers for y. */
 template <class S> struct tile_queries {
     uint32_t kept[S::M == 1 ? S::E / 16 : 1][4];
 };
 
-/* Columns 16 step.. of row tile m. */
+/* Loads columns 16 step.. of row tile m. */
 template <class S> DEVICE void load_queries(uint32_t r[4], const uint16_t *q, int m, int step)
 {
     int row = warp_first_query<S>() + m * TILE_ROWS + lane_id() % 16;
@@ -272,9 +274,9 @@ DEVICE void tile_scores(float (&s)[S::M][S::KEYS / 8][4], const uint16_t *q,
     }
 }
 
-/* Which scores of a tile are of keys beyond the list, or of those that a query may not see: bit
- * 2 i + half for key column i of row g or g + 8. Found before there are scores, when registers are
- * free for the positions. */
+/* Marks the scores of a tile whose keys are beyond the list, or hidden from a query: bit 2 i + half
+ * for key column i of row g or g + 8. Runs before there are scores, when registers are free for the
+ * positions. */
 template <class S>
 DEVICE void tile_find_hidden(uint32_t (&hidden)[S::M], const struct tile_side *d, int tile,
                              const int32_t *last)
@@ -295,7 +297,7 @@ DEVICE void tile_find_hidden(uint32_t (&hidden)[S::M], const struct tile_side *d
     }
 }
 
-/* Their scores become -inf. */
+/* Sets these scores to -inf. */
 template <class S>
 DEVICE void tile_hide(float (&s)[S::M][S::KEYS / 8][4], const uint32_t (&hidden)[S::M])
 {
@@ -307,8 +309,8 @@ DEVICE void tile_hide(float (&s)[S::M][S::KEYS / 8][4], const uint32_t (&hidden)
                 s[m][i / 4][i % 2 * 2 + i / 2 % 2] = -INFINITY;
 }
 
-/* Scores to probabilities: p[m][n][half] are those of row g or g + 8, two columns. Maxima, sums and
- * y are brought up to the new maximum. Rows lie over the four lanes of a quad. */
+/* Turns scores into probabilities: p[m][n][half] are two columns of row g or g + 8. Rescales
+ * maxima, sums and y to the new maximum. A row lies over the four lanes of a quad. */
 template <class S>
 DEVICE void tile_softmax(uint32_t (&p)[S::M][S::KEYS / 8][2], struct tile_sums<S> &t,
                          const float (&s)[S::M][S::KEYS / 8][4], float scale)
@@ -333,7 +335,7 @@ DEVICE void tile_softmax(uint32_t (&p)[S::M][S::KEYS / 8][2], struct tile_sums<S
         }
         t.max[m][half] = most;
         t.sum[m][half] = t.sum[m][half] * keep + sum;
-        /* Most tiles bring no new maximum: then keep is 1 everywhere, and y stays. */
+        /* Most tiles bring no new maximum: then keep is 1 everywhere, and y does not change. */
         if (__any_sync(EVERY_LANE, keep != 1.0f)) {
 #pragma unroll
             for (int n = 0; n < S::COLS; n++) {
@@ -344,8 +346,8 @@ DEVICE void tile_softmax(uint32_t (&p)[S::M][S::KEYS / 8][2], struct tile_sums<S
     }
 }
 
-/* y += p v. The lanes hold p as they must hold the left side of the product: two column tiles of
- * scores are one step of it. */
+/* y += p v. The lanes hold p as the left factor of the product needs it: two column tiles of scores
+ * are one step of the product. */
 template <class S>
 DEVICE void tile_values(struct tile_sums<S> &t, const uint32_t (&p)[S::M][S::KEYS / 8][2],
                         const uint16_t *values)

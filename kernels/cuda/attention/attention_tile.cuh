@@ -3,25 +3,24 @@
  *
  *     for each key tile that a query of the block may see:
  *         s = q k^T               16 queries x 8 keys an instruction
- *         p = 2^(c s - c max)     c = log2(e) / sqrt(E); max, sum and y are kept up with (online)
+ *         p = 2^(c s - c max)     c = log2(e) / sqrt(E); max, sum and y are rescaled (online)
  *         y = y 2^(c old - c max) + bf16(p) v
  *
- * Four warps, in one of two ways. Many queries: each warp has its own, all share the tile's keys,
- * and __syncthreads orders the copies. Few queries: each warp has all of them and its own quarter
- * of every key tile, which it alone copies and reads: no barrier but the warp's own, four chains of
- * copies under way instead of one; the warps' sums are merged in their order at the end.
+ * Four warps work in one of two ways. Many queries: each warp has its own queries, all share the
+ * keys of the tile, and __syncthreads orders the copies. Few queries: each warp has all queries and
+ * its own quarter of every key tile, which only this warp copies and reads. It needs only the
+ * warp's own barrier, and four chains of copies are in flight instead of one; the sums of the warps
+ * are merged in order at the end.
  *
- * Keys and values of the tiles ahead are on their way (copy_async) while one is computed: the
- * groups of copies are closed in the order k0 v0 k1 v1 ..., and 2 (stages - 1) may be open at each
- * of the two waits of a step. A buffer is filled again behind the barrier that follows its last
- * reading.
+ * Keys and values of the next tiles are copied (copy_async) while one tile is computed. The groups
+ * of copies are closed in the order k0 v0 k1 v1 ..., and 2 (stages - 1) may be open at each of the
+ * two waits of a step. A buffer is filled again behind the barrier that follows its last read.
  *
- * Numerics. Scores and sums are fp32. The exponent is base 2: one instruction of the machine, and c
- * costs nothing, being part of a fused multiply-add. Probabilities are rounded to bf16 for the
- * second product, which the models' own kernels do too; their sum is of the unrounded ones, so that
- * the roundings average out. A maximum of -inf (no key seen yet) counts as 0 in the exponent:
- * -inf - -inf would be NaN. Hidden keys have p = 0 exactly. NaN is never lost: the maximum skips
- * it, the sum does not.
+ * Numerics. Scores and sums are fp32. The exponent has base 2: one machine instruction, and c is
+ * part of a fused multiply-add. Probabilities are rounded to bf16 for the second product, as in the
+ * models' own kernels; their sum is of the unrounded ones, so that roundings average out. A maximum
+ * of -inf (no key seen yet) counts as 0 in the exponent, because -inf - -inf would be NaN. Hidden
+ * keys have p = 0 exactly. NaN is never lost: the maximum skips it, the sum does not.
  *
  * Source: Milakov & Gimelshein 2018, algorithm 3; Dao 2023 (FlashAttention-2), algorithm 1.
  */
@@ -33,8 +32,8 @@
 
 /* ---- the result ---- */
 
-/* Warps that shared queries merge: each takes y of N of the column tiles over all of them, and the
- * maxima and sums. `room`: where keys and values were; `rows`: where the queries were. */
+/* Merges warps that shared queries: each takes y of N of the column tiles over all warps, and the
+ * maxima and sums. `room`: the place of keys and values; `rows`: the place of the queries. */
 template <class S, int N>
 DEVICE void tile_merge(float (&y)[S::M][N][4], struct tile_sums<S> &t, float4 *room, float2 *rows)
 {
@@ -86,8 +85,8 @@ DEVICE void tile_merge(float (&y)[S::M][N][4], struct tile_sums<S> &t, float4 *r
     }
 }
 
-/* Two column tiles of one row as bf16: neighbours swap halves, so that each lane writes 8 bytes
- * and a quad 32 in a row. */
+/* Writes two column tiles of one row as bf16: neighbouring lanes swap halves, so that each lane
+ * writes 8 bytes and a quad 32 bytes in a row. */
 DEVICE void put_pair(uint16_t *y, int col, int E, const float *z, const float *next, float inverse,
                      bool valid)
 {
@@ -152,7 +151,7 @@ DEVICE void tile_begin(struct tile_sums<S> &t, int32_t *last, const struct tile_
     }
 }
 
-/* Sums over the quads, and maxima in units of log 2. */
+/* Adds sums over the quads, and turns maxima into units of log 2. */
 template <class S> DEVICE void tile_end(struct tile_sums<S> &t, float scale)
 {
 #pragma unroll
@@ -164,8 +163,8 @@ template <class S> DEVICE void tile_end(struct tile_sums<S> &t, float scale)
     }
 }
 
-/* Block (kh, tile and split, sequence) owns y, or a part of it, of its tile of queries; a warp all
- * columns of its own queries, or where warps share them a quarter of the columns. */
+/* Block (kh, tile and split, sequence) owns y, or a part of it, of its tile of queries. A warp owns
+ * all columns of its own queries or, where warps share queries, a quarter of the columns. */
 template <class S>
 __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT(S::QUERIES))
     attend_tiles(struct tile_job j)
@@ -250,8 +249,8 @@ void tile_launch(struct backend *b, const struct tile_job *j, const struct atten
 {
     dim3 grid((unsigned)j->a.kv_heads, (unsigned)(p->tiles * p->splits), (unsigned)j->a.n_seqs);
     size_t shared = (size_t)tile_shared_of(S::E, S::QUERIES, S::STAGES).end;
-    /* Many rows are as fast as there are blocks on an SM (H100, 1024 rows: 72 us with all of it as
-     * shared memory, 114 us with the part), few as their keys come in. */
+    /* The speed of many rows depends on the blocks per SM (H100, 1024 rows: 72 us with all memory
+     * as shared memory, 114 us with SHARED_PART); the speed of few rows on the arrival of keys. */
     launch_in(b, S::WARPS_N == 1 ? SHARED_ALL : SHARED_PART, attend_tiles<S>, grid,
               dim3(TILE_THREADS), shared * sizeof(uint16_t), *j);
 }

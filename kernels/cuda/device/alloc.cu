@@ -1,7 +1,6 @@
-/* alloc.cu - memory of the device: segments (segments.h) of cudaMalloc, counted, cleared in the
- * order of the stream. Invariant: a block that is given back goes to whoever asks next, who comes
- * later on the same stream, so nothing has to be waited for; records of passes that worked on it
- * are forgotten (graph.h).
+/* alloc.cu - device memory: segments (segments.h) from cudaMalloc, counted, cleared in the order of
+ * the stream. Invariant: a freed block may be handed out again without waiting, because its next
+ * user comes later on the same stream. Recorded passes that used it are dropped (graph.h).
  */
 #include "kernels/cuda/device/alloc.h"
 
@@ -26,7 +25,7 @@ static void *get_segment(void *ctx, size_t bytes)
 static void give_segment(void *ctx, void *p, size_t bytes)
 {
     (void)bytes;
-    waiting here((const struct device *)ctx, "free"); /* for whatever is under way */
+    waiting here((const struct device *)ctx, "free"); /* for work in flight */
     CHECK(cudaFree(p));
 }
 
@@ -48,8 +47,7 @@ void *cuda_alloc(struct backend *b, size_t bytes, enum memory_kind kind)
     return p;
 }
 
-/* What is still under way may go on using the block: whoever gets it next comes later on the same
- * stream. */
+/* Work in flight may still use the block: its next user comes later on the same stream. */
 void cuda_free(struct backend *b, void *p)
 {
     struct device *d = device_of(b);
@@ -61,7 +59,7 @@ void cuda_free(struct backend *b, void *p)
     graph_drop(b);
 }
 
-/* Waits for whatever is under way, as cudaFree does. */
+/* Waits for work in flight, as cudaFree does. */
 void cuda_trim(struct backend *b)
 {
     assert(!graph_recording(b));

@@ -1,4 +1,4 @@
-/* alloc.h - the device's memory as segments (segments.h), for open.cu; the operations are in
+/* alloc.h - the device's memory as segments (segments.h), for open.cu. The operations are in
  * cuda.h.
  */
 #ifndef KERNELS_CUDA_DEVICE_ALLOC_H
@@ -6,7 +6,7 @@
 
 #include "kernels/ops.h"
 
-/* An allocator over cudaMalloc that counts in b->memory: segments_delete() it. */
+/* An allocator over cudaMalloc that counts in b->memory. Free it with segments_delete(). */
 struct segments *alloc_open(struct backend *b);
 
 #endif

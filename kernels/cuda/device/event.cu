@@ -1,12 +1,12 @@
 /* event.cu - events of the device, timed on the clock of the host.
  *
- * The time between two CUDA events comes from the device's own clock, as a float of milliseconds,
- * which is exact to nanoseconds only over short times: so each event is measured from the one that
- * was waited for before it, the base. The base's time on the host's clock is measured at open, and
- * again from time to time while the device is idle and no event is pending (it would lie before the
- * new base): an event recorded on an idle device is done between two readings of the host's clock.
- * So the two clocks cannot drift apart. A reading that took longer than the drift can be by then is
- * not used.
+ * The time between two CUDA events comes from the device's clock as a float of milliseconds, which
+ * is exact to nanoseconds only over short times. So each event is measured from the one that was
+ * waited for before it, the base. The base's time on the host's clock is measured at open, and
+ * again from time to time while the device is idle and no event is pending (a pending event would
+ * lie before the new base): an event recorded on an idle device is done between two readings of the
+ * host's clock. So the two clocks cannot drift apart. A reading that took longer than the possible
+ * drift is not used.
  *
  * Times never go back, and no event is later than the moment when the wait for it ended.
  */
@@ -23,18 +23,18 @@ enum {
     EVENTS = 64,
     TIES = 4,
     TIE_AGAIN_NS = 1000000000,
-    DRIFT = 10000 /* the clocks run apart by one part in so many, or less */
+    DRIFT = 10000 /* the clocks drift by at most one part in so many */
 };
 
 struct events {
     cudaEvent_t event[EVENTS]; /* event i is number i % EVENTS of these */
     int64_t next;             /* the next event's number */
-    int64_t asked;            /* the first one that may still be waited for */
-    cudaEvent_t base;         /* done before all those that may still be waited for */
-    int64_t base_ns;          /* when that was */
-    int64_t tied_ns;          /* when base_ns was last settled by the host's clock */
-    int64_t apart_ns;         /* between the two looks at it then */
-    cudaEvent_t spare, best;  /* of tie() */
+    int64_t asked;            /* number of the first event that may still be waited for */
+    cudaEvent_t base;         /* done before all events that may still be waited for */
+    int64_t base_ns;          /* its time */
+    int64_t tied_ns;          /* when base_ns was last set from the host's clock */
+    int64_t apart_ns;         /* time between the two clock readings around it */
+    cudaEvent_t spare, best;  /* used by tie() */
 };
 
 static void swap(cudaEvent_t *a, cudaEvent_t *b)
@@ -44,8 +44,8 @@ static void swap(cudaEvent_t *a, cudaEvent_t *b)
     *b = kept;
 }
 
-/* Makes an event of now the base, the device being idle: of several the one that lies between the
- * closest two looks at the clock. */
+/* Makes an event of now the base, on an idle device: of several events the one between the two
+ * closest readings of the clock. */
 static void tie(struct backend *b)
 {
     struct events *m = device_of(b)->events;
@@ -77,7 +77,7 @@ void event_open(struct backend *b)
     CHECK(cudaEventCreate(&m->base));
     CHECK(cudaEventCreate(&m->spare));
     CHECK(cudaEventCreate(&m->best));
-    m->apart_ns = INT64_MAX / 2; /* nothing is known yet: any tie is better */
+    m->apart_ns = INT64_MAX / 2; /* no tie yet: any is better */
     device_of(b)->events = m;
     tie(b);
 }
@@ -100,12 +100,12 @@ int64_t cuda_event_record(struct backend *b)
     return m->next++;
 }
 
-/* 1 when the device is done with all that it was given. */
+/* 1 if the device has finished all its work. */
 static int is_idle(struct backend *b)
 {
     cudaError_t status = cudaStreamQuery(device_of(b)->stream);
     if (status == cudaErrorNotReady) {
-        (void)cudaGetLastError(); /* an answer, not an error that somebody should find */
+        (void)cudaGetLastError(); /* cudaErrorNotReady is an answer, not an error to keep */
         return 0;
     }
     runtime_check(status, "cudaStreamQuery", __FILE__, __LINE__);

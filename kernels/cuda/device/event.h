@@ -5,7 +5,7 @@
 
 #include "kernels/ops.h"
 
-/* Made at open, given back at close. */
+/* Made at open, freed at close. */
 void event_open(struct backend *b);
 void event_close(struct backend *b);
 

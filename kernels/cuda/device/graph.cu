@@ -1,14 +1,13 @@
-/* graph.cu - run: a step that comes again is replayed as a CUDA graph, one call in place of
- * hundreds.
+/* graph.cu - run: a step that comes again is replayed as a CUDA graph: one call replaces hundreds.
  *
- * The first time a key is seen the step runs as it is, so that whatever a kernel or a library wants
- * to settle at its first use is settled outside a record. The second time it is recorded; from then
- * on the record is launched. prepare does the first two at once, before somebody's clock begins.
- * Where the device has no memory for a record, the step goes on running as it is, and so does each
- * where the back end is told to record none (backend.unrecorded).
+ * The first time a key comes, the step runs directly, so that kernels and libraries do their
+ * one-time work outside a record. The second time it is recorded, and from then on the record is
+ * launched. prepare does the first two at once, before a clock starts. The step keeps running
+ * directly if the device has no memory for a record, or if the back end shall record none
+ * (backend.unrecorded).
  *
- * A record holds addresses. So when memory of the device is given back, all records go: those of a
- * batch live as long as its cache and activations, and are as many as it has kinds of passes.
+ * A record holds addresses. So all records are dropped when memory of the device is freed. The
+ * records of a batch live as long as its cache and activations; there is one for each kind of pass.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -24,7 +23,7 @@ struct record {
     size_t bytes;
     uint64_t hash;       /* of the key */
     cudaGraphExec_t run; /* NULL: not recorded */
-    int refused;         /* 1: there was no memory for it */
+    int refused;         /* 1: there was no memory for a record */
 };
 
 struct graphs {
@@ -38,7 +37,7 @@ void graph_open(struct backend *b)
     device_of(b)->graphs = (struct graphs *)mem_zero(1, sizeof(struct graphs));
 }
 
-/* The device may still be at a record that goes, so it is waited for. */
+/* Waits first: the device may still run a record. */
 void graph_drop(struct backend *b)
 {
     struct graphs *g = device_of(b)->graphs;
@@ -73,7 +72,7 @@ static uint64_t hash_of(const void *key, size_t bytes)
     return h;
 }
 
-/* The record of a key; a new one when it was not seen: *known says which. */
+/* The record of a key, or a new one; *known tells which. */
 static struct record *record_of(struct graphs *g, const void *key, size_t bytes, int *known)
 {
     uint64_t hash = hash_of(key, bytes);
@@ -118,7 +117,7 @@ static void refuse(struct record *r)
     r->refused = 1;
 }
 
-/* 1: there is a record, made now if need be. 0: for want of memory there will be none. */
+/* 1: there is a record, made now if needed. 0: there is no memory for one. */
 static int recorded(struct backend *b, struct record *r, void (*step)(void *ctx), void *ctx)
 {
     if (!r->run && !r->refused)
@@ -128,7 +127,7 @@ static int recorded(struct backend *b, struct record *r, void (*step)(void *ctx)
     return !r->refused;
 }
 
-/* 1: the record has been launched. */
+/* 1: the record was launched. */
 static int replay(struct backend *b, struct record *r, void (*step)(void *ctx), void *ctx)
 {
     waiting here(device_of(b), "run");
@@ -156,7 +155,7 @@ void cuda_run(struct backend *b, const void *key, size_t key_bytes, void (*step)
         step(ctx);
 }
 
-/* The record is put on the device, too: a launch is then all that is left to do. */
+/* Also uploads the record to the device, so that only a launch remains. */
 void cuda_prepare(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
                   void *ctx)
 {
@@ -164,7 +163,7 @@ void cuda_prepare(struct backend *b, const void *key, size_t key_bytes, void (*s
     struct range pass("prepare");
     int known;
     assert(!d->graphs->recording);
-    if (b->unrecorded) { /* kernels are settled where they run first */
+    if (b->unrecorded) { /* the first run of a kernel does its one-time work */
         step(ctx);
         return;
     }

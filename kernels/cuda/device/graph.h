@@ -5,13 +5,13 @@
 
 #include "kernels/ops.h"
 
-/* Made at open, given back at close. */
+/* Made at open, freed at close. */
 void graph_open(struct backend *b);
 void graph_close(struct backend *b);
 
-/* 1 while operations are being recorded: nothing may be allocated, written or waited for. */
+/* 1 while operations are being recorded: no allocation, write or wait is allowed then. */
 int graph_recording(const struct backend *b);
-/* Forgets all records: what they work on is gone. */
+/* Drops all records: the memory that they use is gone. */
 void graph_drop(struct backend *b);
 
 #endif

@@ -1,6 +1,6 @@
-/* runtime.cu - calls of the runtime that fail, and waits; see runtime.h. Once a device has done
- * something every failure but a want of memory ends the process: what it computes from then on
- * cannot be trusted. Every wait is watched, so that a device that hangs is noticed.
+/* runtime.cu - failing calls of the runtime, and waits (runtime.h). Once a device has done work,
+ * every failure except lack of memory ends the process, because later results cannot be trusted.
+ * The watchdog watches every wait, so that a hanging device is noticed.
  */
 #include "kernels/cuda/device/runtime.h"
 
@@ -8,7 +8,7 @@
 
 #include "lib/base/err.h"
 
-/* 1: after this error every call fails until the process ends (CUDA Runtime API, error types). */
+/* 1 if every call fails after this error until the process ends (CUDA Runtime API, error types). */
 static int is_sticky(int status)
 {
     enum { ECC = 214, ILLEGAL_ADDRESS = 700, TIMEOUT = 702, ASSERT = 710, STACK = 714,
@@ -31,7 +31,7 @@ void runtime_check(cudaError_t status, const char *call, const char *file, int l
 int runtime_check_memory(cudaError_t status, const char *call, const char *file, int line)
 {
     if (status == cudaErrorMemoryAllocation) {
-        (void)cudaGetLastError(); /* the caller knows now; nobody else shall find it */
+        (void)cudaGetLastError(); /* the caller knows it; no later call shall report it */
         return 0;
     }
     runtime_check(status, call, file, line);

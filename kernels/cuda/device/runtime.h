@@ -1,28 +1,28 @@
-/* runtime.h - the device behind a back end: one stream, calls that fail, waits, launches. The parts
- * that work on it (alloc, transfer, graph, event, gemm) have headers of their own.
+/* runtime.h - the device of a back end: one stream, failing calls, waits, launches. The parts that
+ * work on it (alloc, transfer, graph, event, gemm) have their own headers.
  *
- * Whatever goes wrong on the device but a want of memory ends the process with exit code 70 (after
- * such an error nothing on the device can be trusted); CHECK says where. Source: CUDA Runtime API,
- * error types: after a sticky error every call fails until the process ends.
+ * Every device error except lack of memory ends the process with exit code 70, because nothing on
+ * the device can be trusted afterwards; CHECK prints the place. Source: CUDA Runtime API, error
+ * types: after a sticky error every call fails until the process ends.
  */
 #ifndef KERNELS_CUDA_DEVICE_RUNTIME_H
 #define KERNELS_CUDA_DEVICE_RUNTIME_H
 
 #include PLATFORM
 
-#include "kernels/cuda/device/watch.h"
+#include "kernels/cuda/device/watchdog.h"
 #include "kernels/ops.h"
 
 struct segments; /* kernels/cuda/device/segments.h */
 struct device {
     int major, minor;               /* compute capability */
     int sms;                        /* multiprocessors */
-    size_t shared_max;              /* dynamic shared memory of a block at most, by opting in */
+    size_t shared_max;              /* largest dynamic shared memory of a block, by opting in */
     cudaStream_t stream;            /* everything runs here, in order */
-    int overlap;                    /* 1: kernels may be brought up before the one ahead is done */
-    int in_turn;                    /* 1: the next one may not: kernels have written weights, which
-                                     * those to come read before they wait */
-    struct watch *watch;            /* NULL: nobody watches */
+    int overlap;                    /* 1: a kernel may start before the one ahead is done */
+    int in_turn;                    /* 1: the next kernel may not: kernels have written weights,
+                                     * which the next kernel may read before it waits */
+    struct watchdog *watch;            /* NULL: no watchdog */
     struct segments *segments;
     struct graphs *graphs;          /* graph.cu */
     struct events *events;          /* event.cu */
@@ -35,43 +35,43 @@ static inline struct device *device_of(const struct backend *b)
     return (struct device *)b->device;
 }
 
-/* Ends the process when a call fails: exit 70, with file, line, call and the driver's words. */
+/* Ends the process if a call failed: exit 70, with file, line, call and the driver's message. */
 void runtime_check(cudaError_t status, const char *call, const char *file, int line);
 #define CHECK(call) runtime_check(call, #call, __FILE__, __LINE__)
-/* The same but for a want of memory, which is an answer: 1 done, 0 there is not enough. */
+/* The same, except that lack of memory is an answer: 1 done, 0 not enough memory. */
 int runtime_check_memory(cudaError_t status, const char *call, const char *file, int line);
 #define CHECK_MEMORY(call) runtime_check_memory(call, #call, __FILE__, __LINE__)
 
-/* While one of these lives the host waits for the device, and that is watched (watch.h). */
+/* While this object lives the host waits for the device, and the watchdog counts (watchdog.h). */
 struct waiting {
-    struct watch *watch;
+    struct watchdog *watch;
     const char *before;
 
     waiting(const struct device *d, const char *what)
-        : watch(d->watch), before(watch_wait(watch, what))
+        : watch(d->watch), before(watchdog_wait(watch, what))
     {
     }
     ~waiting()
     {
-        watch_wait(watch, before);
+        watchdog_wait(watch, before);
     }
     waiting(const waiting &) = delete;
     waiting &operator=(const waiting &) = delete;
 };
 
-/* Wait until all that was given to the device, or all before the event, is done. */
+/* Wait until all work of the device is done, or all work before the event. */
 void runtime_wait(const struct backend *b, const char *what);
 void runtime_wait_event(const struct backend *b, cudaEvent_t event, const char *what);
 
-/* Blocks that n things take when a block takes `each` of them. */
+/* The number of blocks for n things, `each` of them a block. */
 static inline unsigned blocks_of(size_t n, size_t each)
 {
     return (unsigned)((n + each - 1) / each);
 }
 
-/* kernel<<<grid, block, shared>>>(args...) on the device's stream. More than 48 KB of shared memory
- * is opted into here; part: SHARED_ALL for kernels whose blocks find no room beside each other
- * otherwise. When the device has been given all that it can remember, this waits. */
+/* kernel<<<grid, block, shared>>>(args...) on the device's stream. Opts into more than 48 KB of
+ * shared memory. part: SHARED_ALL for kernels whose blocks otherwise find no room beside each
+ * other. Waits when the device's queue is full. */
 template <class... P, class... A>
 void launch_in(const struct backend *b, int part, void (*kernel)(P...), dim3 grid, dim3 block,
                size_t shared, A... args)

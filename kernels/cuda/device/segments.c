@@ -1,14 +1,13 @@
-/* segments.c - the blocks of a caching allocator and the segments that they are cut from.
+/* segments.c - the blocks of a caching allocator, and the segments from which they are cut.
  *
- * All blocks, free ones too, stand in one array in the order of their addresses, so the neighbours
- * of a block are those beside it, and a block is found by halving. A block that begins a segment
- * says so: it is never merged into the one before it. Invariants: the blocks of a segment cover it
- * without gaps, two free blocks of a segment are never neighbours, and requested <= allocated <=
- * reserved.
+ * All blocks, free or used, are in one array sorted by address. So the neighbours of a block are
+ * beside it, and a block is found by bisection. A block that begins a segment is marked: it is
+ * never merged into the block before it. Invariants: the blocks of a segment cover it without gaps,
+ * two free blocks of a segment are never neighbours, and requested <= allocated <= reserved.
  *
- * There are some hundreds of blocks (the matrices of a model and the arrays of a pass), and none is
- * taken or given in a pass: looking at each of them for the best fit costs nothing that counts.
- * With memory.direct a block is a segment, and goes back with it.
+ * There are a few hundred blocks (the matrices of a model, the arrays of a pass), and a pass
+ * allocates none, so a linear search for the best fit costs nothing that matters. With
+ * memory.direct a block is a segment, and is returned with it.
  */
 #include "kernels/cuda/device/segments.h"
 
@@ -20,27 +19,27 @@
 
 enum {
     MIB = 1 << 20,
-    SMALL_MOST = MIB,           /* larger requests do not come from small segments */
+    SMALL_MOST = MIB,           /* larger requests never come from small segments */
     SMALL_SEGMENT = 2 * MIB,
-    MEDIUM_BELOW = 10 * MIB,    /* requests from here on get segments of their own */
+    MEDIUM_BELOW = 10 * MIB,    /* larger requests get their own segments */
     MEDIUM_SEGMENT = 20 * MIB,
     LARGE_GRAIN = 2 * MIB
 };
 
-struct block {
+struct segment_block {
     uintptr_t at;
     size_t bytes;
-    size_t requested;      /* of a block in use */
-    enum memory_kind kind; /* the same */
+    size_t requested;      /* for a block in use */
+    enum memory_kind kind; /* for a block in use */
     unsigned char used;
     unsigned char begins;  /* 1: the first block of a segment */
-    unsigned char small;   /* of a small segment */
+    unsigned char small;   /* 1: in a small segment */
 };
 
 struct segments {
     struct memory *memory;
     struct segment_source source;
-    struct block *block; /* [n], by address */
+    struct segment_block *block; /* [n], by address */
     size_t n, room;
 };
 
@@ -57,7 +56,7 @@ static size_t rounded_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-/* Where a block at this address stands, or would stand. */
+/* The index at which a block of this address is, or would be. */
 static size_t place_of(const struct segments *s, uintptr_t at)
 {
     size_t low = 0, high = s->n;
@@ -71,7 +70,7 @@ static size_t place_of(const struct segments *s, uintptr_t at)
     return low;
 }
 
-static void insert(struct segments *s, size_t i, struct block b)
+static void insert(struct segments *s, size_t i, struct segment_block b)
 {
     MEM_GROW(s->block, s->n, s->room);
     memmove(&s->block[i + 1], &s->block[i], (s->n - i) * sizeof b);
@@ -85,14 +84,14 @@ static void drop(struct segments *s, size_t i)
     memmove(&s->block[i], &s->block[i + 1], (s->n - i) * sizeof *s->block);
 }
 
-/* Block i + 1 becomes part of block i. */
+/* Merges block i + 1 into block i. */
 static void merge(struct segments *s, size_t i)
 {
     s->block[i].bytes += s->block[i + 1].bytes;
     drop(s, i + 1);
 }
 
-/* 1 when block i is a segment by itself: nobody uses any of it. */
+/* 1 if block i is a whole free segment. */
 static int is_idle_segment(const struct segments *s, size_t i)
 {
     return !s->block[i].used && s->block[i].begins &&
@@ -112,7 +111,7 @@ static void raise_peaks(struct memory *m)
 
 static void give_segment(struct segments *s, size_t i)
 {
-    struct block b = s->block[i];
+    struct segment_block b = s->block[i];
     drop(s, i);
     s->memory->reserved -= b.bytes;
     s->source.give(s->source.ctx, (void *)b.at, b.bytes);
@@ -134,12 +133,12 @@ size_t segments_cached(const struct segments *s)
     return sum;
 }
 
-/* The smallest free block that has room, the first of equals; s->n: none. */
+/* The smallest free block that is large enough, among equals the first; s->n: none. */
 static size_t best_fit(const struct segments *s, size_t bytes, int small)
 {
     size_t best = s->n;
     for (size_t i = 0; i < s->n; i++) {
-        const struct block *b = &s->block[i];
+        const struct segment_block *b = &s->block[i];
         if (!b->used && b->small == small && b->bytes >= bytes &&
             (best == s->n || b->bytes < s->block[best].bytes))
             best = i;
@@ -162,7 +161,7 @@ static void *get_segment(struct segments *s, size_t bytes)
     return s->source.get(s->source.ctx, bytes);
 }
 
-/* A new segment, as one free block; its place, or s->n: there is none to be had. */
+/* Adds a new segment as one free block. Returns its index; s->n: there is no memory. */
 static size_t add_segment(struct segments *s, size_t bytes, int small)
 {
     void *p = get_segment(s, bytes);
@@ -174,16 +173,16 @@ static size_t add_segment(struct segments *s, size_t bytes, int small)
         return s->n;
     assert((uintptr_t)p % SEGMENT_GRAIN == 0);
     size_t i = place_of(s, (uintptr_t)p);
-    insert(s, i, (struct block){.at = (uintptr_t)p, .bytes = bytes, .begins = 1,
-                                .small = (unsigned char)small});
+    insert(s, i, (struct segment_block){.at = (uintptr_t)p, .bytes = bytes, .begins = 1,
+                                        .small = (unsigned char)small});
     s->memory->reserved += bytes;
     return i;
 }
 
-/* Cuts a free block in two when what is left over is worth keeping. */
+/* Splits a free block when the rest is large enough to keep. */
 static void split(struct segments *s, size_t i, size_t bytes)
 {
-    struct block rest = s->block[i];
+    struct segment_block rest = s->block[i];
     rest.at += bytes;
     rest.bytes -= bytes;
     rest.begins = 0;
@@ -205,7 +204,7 @@ void *segments_alloc(struct segments *s, size_t bytes, enum memory_kind kind)
     if (i == s->n)
         return NULL;
     split(s, i, wanted);
-    struct block *b = &s->block[i];
+    struct segment_block *b = &s->block[i];
     b->used = 1;
     b->requested = bytes;
     b->kind = kind;
@@ -217,7 +216,7 @@ void *segments_alloc(struct segments *s, size_t bytes, enum memory_kind kind)
     return (void *)b->at;
 }
 
-/* The place of a block in use. */
+/* The index of a block in use. */
 static size_t find(const struct segments *s, const void *p)
 {
     size_t i = place_of(s, (uintptr_t)p);
@@ -233,7 +232,7 @@ size_t segments_size(const struct segments *s, const void *p)
 enum memory_kind segments_free(struct segments *s, void *p)
 {
     size_t i = find(s, p);
-    struct block *b = &s->block[i];
+    struct segment_block *b = &s->block[i];
     enum memory_kind kind = b->kind;
     s->memory->requested -= b->requested;
     s->memory->allocated -= b->bytes;

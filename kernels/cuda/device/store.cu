@@ -1,10 +1,10 @@
-/* store.cu - a store in pinned memory of the host, from which a stream of its own copies blocks to
- * the device while kernels run. Events order the two streams: a copy waits for the operations that
- * were called before it, since they may still read the place that it writes, and operations that
- * read it wait for the copy. All of that can be recorded (graph.cu): the stream of copies joins a
- * record with its first copy, and has left it when all of them were waited for.
+/* store.cu - a store in pinned memory of the host. A stream of its own copies blocks to the device
+ * while kernels run. Events order the two streams: a copy waits for the operations called before
+ * it, because they may still read the place that it writes; operations that read the block wait for
+ * the copy. All of this can be recorded (graph.cu): the copy stream joins a record with its first
+ * copy, and has left it when all copies were waited for.
  *
- * Rows go back by a kernel that writes the memory of the host: which ones is only known there.
+ * A kernel writes rows back to the memory of the host, because only the device knows which rows.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -16,14 +16,14 @@
 #include "lib/base/mem.h"
 
 struct store {
-    void **block; /* [blocks] of `bytes`, one by one: so a system pins them more easily */
+    void **block; /* [blocks] of `bytes`, allocated one by one, which the system pins more easily */
     size_t blocks, bytes;
     cudaStream_t stream;
     cudaEvent_t asked[STORE_DEPTH], there[STORE_DEPTH];
     size_t staged, arrived; /* copies so far */
 };
 
-/* 0: no more memory of the host can be pinned. */
+/* 0: no more host memory can be pinned. */
 static int get_blocks(struct store *s, size_t blocks)
 {
     s->block = (void **)mem_zero(blocks, sizeof *s->block);
@@ -46,8 +46,8 @@ struct store *cuda_store_open(struct backend *b, const char *folder, size_t bloc
     }
     if (get_blocks(s, blocks))
         return s;
-    err_set(e, EXIT_FAILED_RECORDS, "%zu bytes of layers cannot be kept in memory of the host: %zu "
-            "could be pinned (ulimit -l?)", blocks * bytes, s->blocks * bytes);
+    err_set(e, EXIT_FAILED_RECORDS, "cannot pin %zu bytes of host memory for layers: only %zu "
+            "could be pinned (see ulimit -l)", blocks * bytes, s->blocks * bytes);
     cuda_store_close(b, s);
     return NULL;
 }
@@ -56,7 +56,7 @@ void cuda_store_close(struct backend *b, struct store *s)
 {
     if (!s)
         return;
-    runtime_wait(b, "stage"); /* what was staged has arrived there */
+    runtime_wait(b, "stage"); /* what was staged has arrived */
     graph_drop(b);
     for (size_t i = 0; i < s->blocks; i++)
         CHECK(cudaFreeHost(s->block[i]));
@@ -90,7 +90,7 @@ void cuda_stage(struct backend *b, struct store *s, size_t block, void *to)
     CHECK(cudaEventRecord(s->there[i], s->stream));
 }
 
-/* What was copied are weights, which a kernel may read before it waits for the one ahead. */
+/* The copied data are weights, which a kernel may read before it waits for the kernel ahead. */
 void cuda_arrive(struct backend *b, struct store *s)
 {
     struct device *d = device_of(b);

@@ -1,12 +1,12 @@
-/* transfer.cu - write, read, copy, clear, mirror, fetch, and the stream of weights; see transfer.h.
+/* transfer.cu - write, read, copy, clear, mirror, fetch, and the stream of weights (transfer.h).
  *
- * Whatever goes to the device goes through a ring of pinned chunks. Small writes fill the current
- * chunk one behind the other; when it is full an event is recorded behind its last copy, and the
- * chunk is written again only after that event. A large write fills chunk after chunk on all
- * threads while the copies of those before are under way, so the bus waits for nobody as long as
- * the threads read faster than it does.
+ * All data for the device go through a ring of pinned chunks. Small writes fill the current chunk
+ * one behind the other. When it is full, an event is recorded behind its last copy, and the chunk
+ * is written again only after that event. A large write fills chunk after chunk on all threads
+ * while earlier copies are in flight, so the bus is never idle while the threads read faster than
+ * it transfers.
  *
- * Everything runs on the one stream, so the order of the calls is the order on the device.
+ * Everything runs on one stream, so the order of calls is the order on the device.
  */
 #include "kernels/cuda/device/transfer.h"
 
@@ -23,15 +23,15 @@ enum {
     CHUNKS = 4,
     CHUNK_MOST = 8 << 20,
     CHUNK_LEAST = 64 << 10,
-    PIECE = 256 << 10, /* what a thread fills at a time */
-    CHUNK_GRAIN = 256  /* where a write begins in its chunk */
+    PIECE = 256 << 10, /* bytes that a thread fills at a time */
+    CHUNK_GRAIN = 256  /* alignment of a write in its chunk */
 };
 
 struct staging {
     unsigned char *chunk[CHUNKS];
-    cudaEvent_t copied[CHUNKS]; /* the copies out of the chunk are done */
+    cudaEvent_t copied[CHUNKS]; /* event: the copies out of the chunk are done */
     size_t bytes;               /* of each chunk */
-    size_t current, used;       /* the chunk being filled, and how far */
+    size_t current, used;       /* the chunk being filled, and its used bytes */
 };
 
 /* Pinned memory; NULL: the system has no more. */
@@ -82,18 +82,18 @@ void transfer_close(struct backend *b)
     free(s);
 }
 
-/* Goes on to the next chunk, which may be filled when this returns. */
+/* Goes to the next chunk, and waits until it may be filled. */
 static void turn(struct backend *b)
 {
     struct staging *s = device_of(b)->staging;
     CHECK(cudaEventRecord(s->copied[s->current], device_of(b)->stream));
     s->current = (s->current + 1) % CHUNKS;
     s->used = 0;
-    runtime_wait_event(b, s->copied[s->current], "write"); /* at once where none was recorded */
+    runtime_wait_event(b, s->copied[s->current], "write"); /* returns at once if none was
+                                                            * recorded */
 }
 
-/* Room for at least `least` bytes in the current chunk, a new one where that has less; *room: how
- * much there is. */
+/* Room for at least `least` bytes in the current chunk, or in a new one; *room: the bytes there. */
 static unsigned char *place(struct backend *b, size_t least, size_t *room)
 {
     struct staging *s = device_of(b)->staging;
@@ -103,7 +103,7 @@ static unsigned char *place(struct backend *b, size_t least, size_t *room)
     return s->chunk[s->current] + s->used;
 }
 
-/* Sends what was put at place(). */
+/* Sends the bytes that were written at place(). */
 static void send(struct backend *b, void *to, size_t bytes)
 {
     struct staging *s = device_of(b)->staging;
@@ -126,7 +126,7 @@ static void fill_part(void *ctx, size_t begin, size_t end, size_t worker)
     f->make(f->ctx, f->first + begin, end - begin, f->chunk + begin * f->stride);
 }
 
-/* A row that no chunk holds is made in memory of its own. */
+/* A row larger than a chunk is made in its own memory. */
 static void upload_long_rows(struct backend *b, unsigned char *to, size_t stride, size_t rows,
                              row_maker *make, void *ctx)
 {
@@ -206,7 +206,7 @@ void cuda_write(struct backend *b, void *to, const void *from, size_t bytes)
 
 void cuda_read(struct backend *b, void *to, const void *from, size_t bytes)
 {
-    waiting here(device_of(b), "read"); /* the copy may wait too, for `to` is not pinned */
+    waiting here(device_of(b), "read"); /* the copy may wait too, because `to` is not pinned */
     CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device_of(b)->stream));
     CHECK(cudaStreamSynchronize(device_of(b)->stream));
 }
@@ -231,7 +231,7 @@ void cuda_mirror_free(struct backend *b, void *p)
 {
     if (!p)
         return;
-    runtime_wait(b, "fetch"); /* one may still be under way */
+    runtime_wait(b, "fetch"); /* a fetch may still be in flight */
     CHECK(cudaFreeHost(p));
 }
 

@@ -1,31 +1,30 @@
 /* transfer.h - host data to the device at the speed of the bus.
  *
- * The host's threads fill one pinned chunk while the one before it travels, so a caller's memory
- * may be reused or unmapped as soon as a function returns, and the data are there for every
- * operation that is called afterwards.
+ * Host threads fill one pinned chunk while the chunk before it is sent. So the caller's memory may
+ * be reused or unmapped as soon as a function returns, and every later operation sees the data.
  */
 #ifndef KERNELS_CUDA_DEVICE_TRANSFER_H
 #define KERNELS_CUDA_DEVICE_TRANSFER_H
 
 #include "kernels/cuda/device/runtime.h"
 
-/* Made at open, given back at close. */
+/* Made at open, freed at close. */
 void transfer_open(struct backend *b);
 void transfer_close(struct backend *b);
 
 /* to[bytes] = from. The same as `write`. */
 void transfer_upload(struct backend *b, void *to, const void *from, size_t bytes);
 
-/* Row i of `to` begins at i * stride bytes and gets row_bytes of `from`, where rows lie close; the
- * stride - row_bytes bytes behind it become zero. look(ctx, part, bytes), unless NULL, is called
- * with each part of `from` when it was just read, from several threads at once. */
+/* Row i of `to` starts at i * stride bytes and gets row_bytes of `from`, where rows have no gaps;
+ * the stride - row_bytes bytes behind it become zero. look(ctx, part, bytes), unless NULL, is
+ * called with each part of `from` that was read, from several threads at once. */
 typedef void row_looker(void *ctx, const void *part, size_t bytes);
 void transfer_upload_rows(struct backend *b, void *to, size_t stride, const void *from,
                         size_t row_bytes, size_t rows, row_looker *look, void *ctx);
 
-/* The same with rows that are made on the way: make(ctx, first, count, out) writes all count *
- * stride bytes of rows first.. to out, padding included: what it leaves is not zero. It is called
- * from several threads of backend.pool at once, each with rows of its own. */
+/* The same for rows that are computed: make(ctx, first, count, out) writes all count * stride bytes
+ * of rows first.. to out, including the padding, which is not cleared before. Several threads of
+ * backend.pool call it at once, each for its own rows. */
 typedef void row_maker(void *ctx, size_t first, size_t count, void *out);
 void transfer_upload_made(struct backend *b, void *to, size_t stride, size_t rows, row_maker *make,
                         void *ctx);

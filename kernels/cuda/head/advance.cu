@@ -1,12 +1,11 @@
-/* advance.cu - from pass to pass on the device: advance.h with threads. The results are those of
- * kernels/advance.c.
+/* advance.cu - advance.h on the device, with threads. The results equal those of kernels/advance.c.
  *
- * Texts: a thread a text. Canvases: a block a canvas, whose threads share what is many (answers,
- * slots) while thread 0 does what is one after another, by the functions of advance.h. The tokens
- * of the rows follow in a kernel of their own, since a row may read any canvas.
+ * Texts: one thread per text. Canvases: one block per canvas. Its threads share the work on answers
+ * and slots, and thread 0 does the sequential steps, by the functions of advance.h. A separate
+ * kernel then writes the tokens of the rows, because a row may read any canvas.
  *
- * Scores are compared n^2 times, on GPUs that have few units for doubles: so they are mapped onto
- * whole numbers of the same order before.
+ * Scores are compared n^2 times, and GPUs have few units for doubles, so they are first mapped to
+ * whole numbers of the same order.
  */
 #include <assert.h>
 #include <string.h>
@@ -14,7 +13,7 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/device/runtime.h"
-#include "kernels/cuda/head/advance.h"
+#include "kernels/cuda/head/canvas_sheet.h"
 
 enum { TEXT_THREADS = 32, ROW_THREADS = 256 };
 
@@ -36,9 +35,9 @@ void cuda_advance_texts(struct backend *b, const struct text_loop *l)
     launch(b, advance_text, dim3(blocks_of(l->parts, TEXT_THREADS)), dim3(TEXT_THREADS), 0, *l);
 }
 
-/* ---- canvases: what the block of a canvas does together ---- */
+/* ---- canvases: work of the whole block ---- */
 
-/* Whole numbers that order as doubles do; both zeros are one. */
+/* Maps a double to a whole number of the same order; both zeros are equal. */
 DEVICE uint64_t ordered_bits(double x)
 {
     uint64_t bits;
@@ -47,7 +46,7 @@ DEVICE uint64_t ordered_bits(double x)
     return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
 }
 
-/* 1 for every thread when some answer of the n is bad. */
+/* 1 in every thread if one of the n answers is bad. */
 DEVICE bool any_bad(const struct head_row *answer, size_t n, struct sheet s)
 {
     int bad = 0;
@@ -59,8 +58,8 @@ DEVICE bool any_bad(const struct head_row *answer, size_t n, struct sheet s)
     return s.sum[SUM_BAD];
 }
 
-/* What the answers from w0 on say; pick[]: their places, best first, of equals the lowest. Held ids
- * come behind, with the probability that they have now. */
+/* Reads the answers from w0 on. pick[]: their indices, best first, among equals the lowest. Held
+ * ids follow, with their current probability. */
 DEVICE void sort_answers(const struct canvas_loop *l, const struct canvas_state *c, size_t w0,
                          struct sheet s)
 {
@@ -84,7 +83,8 @@ DEVICE void sort_answers(const struct canvas_loop *l, const struct canvas_state 
     __syncthreads();
 }
 
-/* Writes the ids that the rule takes, and masks over those that it revises; thread 0 asks the rule.
+/* Writes the ids that the rule commits, and masks over the ids that it revises. Thread 0 calls the
+ * rule.
  */
 DEVICE void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w0, struct sheet s)
 {
@@ -109,7 +109,7 @@ DEVICE void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w
     __syncthreads();
 }
 
-/* Counts the open slots up to the end of the block, into s.sum. */
+/* Adds the number of open slots up to the end of the block to s.sum. */
 DEVICE void count_masks(const struct canvas_loop *l, const struct canvas_state *c, struct sheet s)
 {
     int masks = 0, end = canvas_block_end(l, c);
@@ -134,8 +134,8 @@ DEVICE void ask_row(const struct canvas_loop *l, const struct canvas_state *c, s
         l->target[w] = held ? l->token[id] : 0;
 }
 
-/* The masked slots from `first` up to the end of the block, in their order, or those that are held,
- * get answers behind the `asked` that there are. Returns how many there are then. */
+/* Gives answers to the masked slots from `first` up to the end of the block in order, or to the
+ * held ones, after the `asked` answers so far. Returns the new number of answers. */
 DEVICE int ask_slots(const struct canvas_loop *l, const struct canvas_state *c, int first,
                      bool held, size_t w0, int asked, struct sheet s)
 {
@@ -150,7 +150,7 @@ DEVICE int ask_slots(const struct canvas_loop *l, const struct canvas_state *c, 
     return asked;
 }
 
-/* advance_ask. */
+/* advance_ask() on the device. */
 DEVICE void ask(const struct canvas_loop *l, struct canvas_state *c, size_t w0, struct sheet s)
 {
     int open = 0, all = 0, behind = canvas_behind(l, c);
@@ -165,7 +165,7 @@ DEVICE void ask(const struct canvas_loop *l, struct canvas_state *c, size_t w0, 
     c->stalled = behind || (size_t)all > l->capacity;
 }
 
-/* A block owns part i: its canvas, and rows capacity i .. of the next pass. */
+/* A block owns part i: its canvas, and answers capacity * i .. of the next pass. */
 static __global__ void __launch_bounds__(CANVAS_THREADS) advance_canvas(struct canvas_loop l)
 {
     SHARED(unsigned char, shared);

@@ -1,15 +1,15 @@
 /* head.cu - the output layer as one streaming pass over the vocabulary.
  *
- * A product writes the logits of a chunk of ids to scratch; `head_reduce` reads them once and
- * leaves one `state` per row and piece of 32 * N ids; when all chunks have gone by, `head_answer`
- * joins the states of a row. How much is in a chunk and in a piece: head.h.
+ * A product writes the logits of a chunk of ids to scratch. `head_reduce` reads them once and
+ * leaves one `state` per row and piece of 32 * N ids. After all chunks, `head_answer` joins the
+ * states of a row. head.h gives the sizes of chunks and pieces.
  *
- * A warp has its piece in registers, so everything that is wanted of it (best and second best, the
- * race under noise, the maximum, the sums) is found there one thing after the other. Choices go by
- * total orders (value, then id; noise.cuh), sums by a fixed tree: same pass, same bits. Sums over a
- * piece are fp32, over pieces double.
+ * A warp holds its piece in registers, so all results of it (best and second best, the draw under
+ * noise, the maximum, the sums) are computed there one after another. Choices use total orders
+ * (value, then id; noise.cuh), sums a fixed tree, so the same pass gives the same bits. Sums are
+ * fp32 within a piece and double across pieces.
  *
- * One file because all that is wanted of a piece is found while it lies in the registers.
+ * One file, because all results of a piece are computed while it lies in registers.
  */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device/runtime.h"
@@ -18,38 +18,38 @@
 
 enum { HEAD_THREADS = 128, HEAD_WARPS = HEAD_THREADS / WARP };
 
-/* The two best logits; of equals the lowest ids. NOBODY: there are not so many. */
+/* The two best logits; among equals the lowest ids. NOBODY: there are fewer. */
 struct top {
     float best, next;
     int32_t best_id, next_id;
 };
-/* What is left of a piece. */
+/* The results of a piece. */
 struct state {
-    /* Of what is not quiet: the greatest, how many equal it, the sums e^(l-max) of those below, and
-     * e^(l-max) (l-max). Apart, for beside 1 a sum of fp32 keeps nothing below 1e-7, and which of
-     * two nearly certain answers comes first lies there. */
+    /* Over the ids that are not quiet: the maximum, the number of logits equal to it, and for the
+     * logits below it the sums of e^(l-max) and of e^(l-max) (l-max). These are separate because
+     * fp32 keeps nothing below 1e-7 beside 1, and the order of two nearly certain answers depends
+     * on that. */
     float max, equal, below, weighted;
     struct top top;
-    struct racer winner; /* at a temperature */
+    struct racer winner; /* if the temperature is not 0 */
     float target;        /* logit of the target; -inf: not in this piece */
     int32_t bad;
 };
 
-/* Of the same ids, with the rows that are compared with: sum e^(l-max) (l-l'), the maximum of l',
- * sum e^(l'-max'). */
+/* Sums for the comparison with xu over the same ids: sum e^(l-max) (l-l'), the maximum of l', sum
+ * e^(l'-max'). */
 struct contrast {
     float cross, max, sum;
 };
 
 struct reduction {
-    const float *logits, *twin; /* [R, n] of the chunk; twin: of the CFG twins or of the rows that
-                                 * are compared with, or NULL */
+    const float *logits, *twin; /* [R, n] of the chunk; twin: logits of xu, or NULL */
     float *kept;                /* [R, V] for the caller, or NULL */
     struct state *states;       /* [R, count] */
     struct contrast *contrasts; /* [R, count] */
     size_t V;
     int32_t first, n;           /* the chunk */
-    uint32_t R, pieces, count;  /* pieces of the chunk, of the vocabulary */
+    uint32_t R, pieces, count;  /* pieces of the chunk; count: of the vocabulary */
     double guide;               /* 1 + cfg_scale */
     struct head_query q;
 };
@@ -57,8 +57,8 @@ struct reduction {
 /* ---- a piece in the registers of a warp ---- */
 
 template <int N> struct piece {
-    float x[N];       /* x[k] of the id first + place(k); -inf where there is none */
-    int32_t first, n; /* ids that there are */
+    float x[N];       /* x[k] is the logit of id first + place(k); -inf: no such id */
+    int32_t first, n; /* n: ids in the piece */
     int32_t lane;
 };
 
@@ -72,7 +72,7 @@ DEVICE int32_t lowest_of_warp(int32_t id)
     return warp_fold(id, [](int32_t a, int32_t b) { return min(a, b); });
 }
 
-/* Reads the piece; twin: NULL, or where the logits without the condition lie. */
+/* Reads the piece. twin: logits of xu for guidance, or NULL. */
 template <int N>
 DEVICE void read(struct piece<N> *p, const float *logits, const float *twin, double guide)
 {
@@ -89,7 +89,7 @@ DEVICE void read(struct piece<N> *p, const float *logits, const float *twin, dou
         }
 }
 
-/* true: a logit of the warp is not finite. */
+/* true if a logit of the warp is not finite. */
 template <int N> DEVICE bool odd(const struct piece<N> *p)
 {
     bool any = false;
@@ -99,7 +99,7 @@ template <int N> DEVICE bool odd(const struct piece<N> *p)
     return __any_sync(EVERY_LANE, any);
 }
 
-/* Sets listed ids to -inf. true: there were some. */
+/* Sets listed ids to -inf. Returns true if there were any. */
 template <int N> DEVICE bool silence(struct piece<N> *p, const int32_t *ids, size_t count)
 {
     bool any = false;
@@ -115,7 +115,7 @@ template <int N> DEVICE bool silence(struct piece<N> *p, const int32_t *ids, siz
     return any;
 }
 
-/* Writes the logits for the caller; a NaN counts as -inf from here on. */
+/* Writes the logits for the caller. A NaN counts as -inf from here on. */
 template <int N> DEVICE void keep(struct piece<N> *p, float *kept)
 {
 #pragma unroll
@@ -135,7 +135,7 @@ template <int N> DEVICE float max_of(const struct piece<N> *p)
     return max;
 }
 
-/* The lane's lowest place but `except` that holds `value`; NOBODY: none. */
+/* The lane's lowest place other than `except` that holds `value`; NOBODY: none. */
 template <int N> DEVICE int32_t find(const struct piece<N> *p, float value, int32_t except)
 {
     int32_t found = NOBODY;
@@ -146,7 +146,7 @@ template <int N> DEVICE int32_t find(const struct piece<N> *p, float value, int3
     return found;
 }
 
-/* The lane's x[k], k known only now. */
+/* The lane's x[k], for a k that is not a constant. */
 template <int N> DEVICE float pick(const struct piece<N> *p, int k)
 {
     float x = p->x[0];
@@ -156,10 +156,10 @@ template <int N> DEVICE float pick(const struct piece<N> *p, int k)
     return x;
 }
 
-/* ---- what is wanted of it ---- */
+/* ---- the results of a piece ---- */
 
-/* Best and second best of the warp; *mine: place of the lane's own best. By value first, lane by
- * lane, then where those values are. */
+/* Best and second best of the warp; *mine: the place of the lane's own best. Finds the values
+ * first, then their places. */
 template <int N> DEVICE struct top top_of(const struct piece<N> *p, int32_t *mine)
 {
     float one = -INFINITY, two = -INFINITY;
@@ -174,13 +174,13 @@ template <int N> DEVICE struct top top_of(const struct piece<N> *p, int32_t *min
     int32_t best = lowest_of_warp(one == t.best ? *mine : NOBODY);
     t.next = warp_max(*mine == best ? two : one);
     int32_t next = lowest_of_warp(find(p, t.next, best));
-    t.best_id = p->first + best; /* there is one: no piece is empty */
+    t.best_id = p->first + best; /* exists, because no piece is empty */
     t.next_id = next == NOBODY ? NOBODY : p->first + next;
     return t;
 }
 
-/* The winner of the race. Each lane starts from its best logit, at place `mine`; the best of those
- * is the bar that others must be able to reach before their logarithms are worth taking. */
+/* The winner under noise. Each lane starts from its best logit, at place `mine`. The best of these
+ * is the bar: an id that cannot reach it needs no logarithms. */
 template <int N>
 DEVICE struct racer race(const struct piece<N> *p, const struct noise *noise, int32_t mine)
 {
@@ -189,7 +189,7 @@ DEVICE struct racer race(const struct piece<N> *p, const struct noise *noise, in
     if (best > -INFINITY)
         ahead = noise_racer(noise, best, p->first + mine);
     float bar = warp_max(ahead.id == NOBODY ? -INFINITY : noise_low(noise, &ahead));
-    uint32_t open = 0; /* bit k: x[k] may be ahead */
+    uint32_t open = 0; /* bit k: x[k] may win */
 #pragma unroll
     for (int k = 0; k < N; k++) {
         uint64_t bits = noise_bits(noise, p->first + place(p, k));
@@ -220,7 +220,7 @@ template <int N> DEVICE void sums_of(const struct piece<N> *p, struct state *s)
     float equal = 0, below = 0, weighted = 0;
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        /* no lower than where e^d is 0: there d may be -inf or NaN, and 0 * d would be NaN */
+        /* clamped where e^d is 0: d may be -inf or NaN, and 0 * d would be NaN */
         float d = fmaxf(p->x[k] - s->max, -200.0f), e = exp2_near(1.44269504f * d);
         bool most = p->x[k] == s->max && s->max > -INFINITY;
         equal += most ? 1.0f : 0.0f;
@@ -232,7 +232,7 @@ template <int N> DEVICE void sums_of(const struct piece<N> *p, struct state *s)
     s->weighted = warp_sum(weighted);
 }
 
-/* What is left of both rows: p as sums_of() has it, `was` the other row's piece. */
+/* The comparison of both rows: p as sums_of() has it, `was` the piece of the other row. */
 template <int N>
 DEVICE struct contrast contrast_of(const struct piece<N> *p, const struct piece<N> *was, float max)
 {
@@ -248,14 +248,14 @@ DEVICE struct contrast contrast_of(const struct piece<N> *p, const struct piece<
     return c;
 }
 
-/* The logit of a target at a place of this piece. */
+/* The logit of a target at a place in this piece. */
 template <int N> DEVICE float logit_at(const struct piece<N> *p, int32_t at)
 {
     return __shfl_sync(EVERY_LANE, pick(p, at / WARP), at % WARP);
 }
 
 /* Warp i reduces piece i % pieces of row i / pieces: states[row, piece]. COMPARES: the twin is a
- * row to compare with, and contrasts[row, piece] are made too. */
+ * row to compare with, and contrasts[row, piece] are written too. */
 template <int N, bool COMPARES>
 __global__ void __launch_bounds__(HEAD_THREADS) head_reduce(const struct reduction a)
 {
@@ -265,7 +265,7 @@ __global__ void __launch_bounds__(HEAD_THREADS) head_reduce(const struct reducti
     if (unit >= a.R * a.pieces)
         return;
     uint32_t row = unit / a.pieces, at = unit % a.pieces;
-    int32_t begin = (int32_t)at * WARP * N; /* in the chunk */
+    int32_t begin = (int32_t)at * WARP * N; /* within the chunk */
     struct piece<N> p;
     p.first = a.first + begin;
     p.n = min(a.n - begin, WARP * N);
@@ -274,7 +274,7 @@ __global__ void __launch_bounds__(HEAD_THREADS) head_reduce(const struct reducti
     read(&p, a.logits + from, a.twin && !COMPARES ? a.twin + from : nullptr, a.guide);
 
     struct state s;
-    s.bad = odd(&p); /* before the bans: a banned NaN is as bad */
+    s.bad = odd(&p); /* before the bans: a banned NaN counts as bad too */
     silence(&p, a.q.ban, a.q.n_ban);
     keep(&p, a.kept ? a.kept + row * a.V + (size_t)p.first : nullptr);
     int32_t mine;
@@ -334,7 +334,7 @@ DEVICE struct whole whole_of(const struct state *s)
     return w;
 }
 
-/* a's sums, relative to `max` from now on. */
+/* Rescales a's sums to `max`. */
 DEVICE void raise(struct whole *a, float max)
 {
     if (a->max < max) {
@@ -363,7 +363,7 @@ DEVICE void offer(struct top *t, float value, int32_t id)
     }
 }
 
-/* a: what is known of the ids of a and b together. */
+/* a = the results of the ids of a and b together. */
 DEVICE void join(struct whole *a, struct whole b, const struct noise *noise)
 {
     float max = fmaxf(a->max, b.max);
@@ -387,7 +387,7 @@ DEVICE bool listed(const int32_t *ids, size_t n, int32_t id)
     return false;
 }
 
-/* What the caller gets. A quiet id keeps its place but has no probability. */
+/* The answer for the caller. A quiet id stays chosen but has probability 0. */
 DEVICE struct head_row row_of(const struct whole *w, const struct head_query *q, size_t r)
 {
     struct racer first = {w->top.best, w->top.best, w->top.best > -INFINITY ? w->top.best_id
@@ -415,8 +415,8 @@ DEVICE struct head_row row_of(const struct whole *w, const struct head_query *q,
     return out;
 }
 
-/* Block r answers for row r. Thread i joins states i, i + HEAD_THREADS...; then the threads' own
- * are joined in a tree. */
+/* Block r answers for row r. Thread i joins states i, i + HEAD_THREADS...; then a tree joins the
+ * threads. */
 static __global__ void __launch_bounds__(HEAD_THREADS)
 head_answer(const struct state *states, uint32_t count, const struct head_query q,
             struct head_row *out)
@@ -466,12 +466,13 @@ head_diverge(const struct state *states, const struct contrast *contrasts, uint3
                                     : 0;
     }
     double d = cross / sum - ((double)max + log(sum)) + ((double)was_max + log(was));
-    out[r].divergence = (float)(d > 0 ? d : 0 * d); /* rounding can lead below 0; NaN stays NaN */
+    out[r].divergence = (float)(d > 0 ? d : 0 * d); /* rounding may give a value below 0; NaN stays
+                                                     * NaN */
 }
 
 /* ---- the operation ---- */
 
-/* Bytes of a piece that is done. */
+/* Bytes of the results of a piece. */
 static size_t left_bytes(int guided)
 {
     return sizeof(struct state) + (guided ? sizeof(struct contrast) : 0);
@@ -492,7 +493,7 @@ static void reduce(struct backend *b, const struct head_plan *plan, const struct
 size_t cuda_head_by_work(const struct backend *b, const struct head_plan *plan, size_t R, size_t D,
                          size_t V, int guided)
 {
-    size_t rest = V % plan->chunk; /* a smaller product need not want less */
+    size_t rest = V % plan->chunk; /* a smaller product may need more */
     size_t whole = V < plan->chunk ? 0 : cuda_matmul_work(b, R, D, plan->chunk);
     size_t last = rest ? cuda_matmul_work(b, R, D, rest) : 0;
     return head_scratch_of(plan, R, V, guided, left_bytes(guided)).product +

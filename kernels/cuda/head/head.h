@@ -1,6 +1,7 @@
-/* head.h - how the head cuts its work: the vocabulary into chunks, whose logits lie in scratch one
- * chunk at a time, and into pieces of 32 * each ids, each of which one warp reads and sums up in a
- * `state`. A chunk is whole pieces, so piece i holds ids i * 32 * each and on, whatever the chunk.
+/* head.h - the cut of the head's work. The vocabulary is cut into chunks, whose logits lie in
+ * scratch one chunk at a time, and into pieces of 32 * each ids; one warp reads a piece and reduces
+ * it to a `state`. A chunk has whole pieces, so piece i holds ids from i * 32 * each on in any
+ * chunk.
  */
 #ifndef KERNELS_CUDA_HEAD_HEAD_H
 #define KERNELS_CUDA_HEAD_HEAD_H
@@ -8,7 +9,7 @@
 #include "kernels/cuda/weights/layout.h"
 
 enum { HEAD_LANES = 32, HEAD_FEW = 4, HEAD_MANY = 16 }; /* lanes of a warp; ids of a lane */
-/* Logits of a chunk take no more bytes, those of its CFG twin included, unless one piece does. */
+/* Most bytes of the logits of a chunk, those of xu included, unless one piece needs more. */
 enum { HEAD_SCRATCH = 32 << 20 };
 
 struct head_plan {
@@ -22,9 +23,9 @@ HOST_DEVICE size_t head_pieces(const struct head_plan *p, size_t n)
     return (n + HEAD_LANES * p->each - 1) / (HEAD_LANES * p->each);
 }
 
-/* sms: multiprocessors. Few rows are cut finely, so that every multiprocessor has warps to run;
- * with many rows a warp takes more ids, which spreads the cost of closing a piece over them. dense:
- * one chunk, all logits at once. */
+/* sms: multiprocessors. Few rows are cut finely, so that every multiprocessor has warps to run.
+ * With many rows a warp takes more ids, which spreads the cost of ending a piece. dense: one chunk
+ * with all logits. */
 HOST_DEVICE struct head_plan head_plan_of(size_t R, size_t V, int guided, size_t dense, int sms)
 {
     struct head_plan p = {0, HEAD_MANY};
@@ -37,8 +38,8 @@ HOST_DEVICE struct head_plan head_plan_of(size_t R, size_t V, int guided, size_t
     return p;
 }
 
-/* Where the parts of the scratch begin, in bytes: logits [R, chunk] at 0, the same of the CFG twin
- * at `twin`, states [R, pieces of V] at `states`, what a product needs at `product`. */
+/* Offsets of the parts of the scratch in bytes: logits [R, chunk] at 0, those of xu at `twin`,
+ * states [R, pieces of V] at `states`, the work of a product at `product`. */
 struct head_scratch {
     size_t twin, states, product;
 };
@@ -57,8 +58,8 @@ HOST_DEVICE struct head_scratch head_scratch_of(const struct head_plan *p, size_
 extern "C" {
 #endif
 
-/* cuda_head and its work by a given plan: the same answers by every plan, but for the rounding of
- * sums. */
+/* cuda_head and its work by a given plan. Every plan gives the same answers except for the rounding
+ * of sums. */
 void cuda_head_by(struct backend *b, const struct head_plan *plan, const struct mat *w,
                   const act *x, const act *xu, size_t R, const struct head_query *q,
                   struct head_row *out, float *logits, void *work);

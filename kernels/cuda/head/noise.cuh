@@ -1,25 +1,28 @@
-/* noise.cuh - the race for the best score = logit + T * Gumbel noise, run in fp32 as far as fp32
- * can tell, because double logarithms are slow. The answer is that of doubles, to the last tie.
- * Where the score itself is one of floats (gumbel.h) that is what is run, by all ids.
+/* noise.cuh - finds the best score = logit + T * Gumbel noise. It computes in fp32 as far as fp32
+ * can decide, because double logarithms are slow. The result equals that of doubles, ties included.
+ * Where the score itself is defined in floats (gumbel.h), all ids compute it.
  *
  * With 64 random bits for an id, k = bits >> 11, u = k 2^-53 + 2^-54 rounded to double:
  *     score = x + T g,  g = -log t,  t = -log u,  in double.
  *
- * Two bounds, both used with the margin slack(x) = 4e-5 T + 2^-22 |x| + 1e-37; G = 36.1 is beyond
- * any finite g (the least t but 0 is 2^-52), and library functions are taken to err by 4 ulps.
+ * Two bounds, both with the margin slack(x) = 4e-5 T + 2^-22 |x| + 1e-37. G = 36.1 is beyond any
+ * finite g (the least t except 0 is 2^-52), and library functions are assumed to err by 4 ulps.
  *
- * |near - score| <= slack, for `near` below. w = 1 - u (for k >= 2^52; there u has 53 bits, so the
- *     last bit of 2k + 1 is rounded away, ties to even) or u itself (k < 2^52) is an integer times
- *     a power of two, hence right to 2^-24 after conversion to float. -log has there a condition
- *     number of at most 1.5, so t is right to 2^-20 and g to 2^-20 + 4 * 2^-23 G < 2e-5. T, the
- *     product and the sum round by 2^-24 each: 3 * 2^-24 T G + 2^-24 |x| < 7e-6 T + 2^-24 |x|.
- *     Below the normal floats T is off by 2^-150 G < 1e-37. t = 0 gives infinity in both.
- * top + slack >= score, for `top` below. With h the upper half of the bits, u < (h + 1) 2^-32 and
- *     rounding is monotone, so u <= (h + 1) 2^-32 and t >= 1 - u >= (2^32 - 1 - h) 2^-32; hence
- *     g <= 32 log 2 - log ~h. log2_near is right to 2^-22 * 32, its argument to 2^-24 and the rest
- *     rounds by 2^-24 of at most 23 each: less than 2e-5 T + 2^-24 |x|. ~h = 0 gives infinity.
+ * |near - score| <= slack, for `near` below:
+ *     w = 1 - u (for k >= 2^52; there u has 53 bits, so the last bit of 2k + 1 is rounded away,
+ *     ties to even) or u itself (k < 2^52) is an integer times a power of two, hence right to
+ *     2^-24 after conversion to float. -log has there a condition number of at most 1.5, so t is
+ *     right to 2^-20 and g to 2^-20 + 4 * 2^-23 G < 2e-5. T, the product and the sum round by
+ *     2^-24 each: 3 * 2^-24 T G + 2^-24 |x| < 7e-6 T + 2^-24 |x|. Below the normal floats T is off
+ *     by 2^-150 G < 1e-37. t = 0 gives infinity in both.
  *
- * The rounding of near +- slack itself, 2^-24 (|x| + G T), is within what the margin has to spare.
+ * top + slack >= score, for `top` below:
+ *     with h the upper half of the bits, u < (h + 1) 2^-32 and rounding is monotone, so
+ *     u <= (h + 1) 2^-32 and t >= 1 - u >= (2^32 - 1 - h) 2^-32; hence g <= 32 log 2 - log ~h.
+ *     log2_near is right to 2^-22 * 32, its argument to 2^-24, and the rest rounds by 2^-24 of at
+ *     most 23 each: less than 2e-5 T + 2^-24 |x|. ~h = 0 gives infinity.
+ *
+ * The rounding of near +- slack itself, 2^-24 (|x| + G T), fits into the spare part of the margin.
  * Comparisons are written so that a NaN (T beyond float) leaves the decision to the doubles.
  */
 #ifndef KERNELS_CUDA_HEAD_NOISE_CUH
@@ -32,7 +35,7 @@
 /* The noise of one row. */
 struct noise {
     double t;      /* temperature */
-    float near_t;  /* the same in fp32 */
+    float near_t;  /* temperature in fp32 */
     uint64_t seed, key;
     size_t kind;   /* enum gumbel */
 };
@@ -44,8 +47,8 @@ DEVICE struct noise noise_of(const struct head_query *q, size_t r)
     return n;
 }
 
-enum { NOBODY = INT32_MAX }; /* an id after all others */
-/* One who may have the best score. */
+enum { NOBODY = INT32_MAX }; /* an id larger than all others */
+/* An id that may have the best score. */
 struct racer {
     float logit, near;
     int32_t id;
@@ -63,7 +66,7 @@ DEVICE double gumbel(uint64_t bits)
     return -log(-log(u));
 }
 
-/* The same in fp32. */
+/* The same in fp32: `near`. */
 DEVICE float gumbel_near(uint64_t bits)
 {
     uint64_t k = bits >> 11, one = (uint64_t)1 << 53;
@@ -74,7 +77,7 @@ DEVICE float gumbel_near(uint64_t bits)
     return -logf(-logf((float)(2 * k + 1) * 0x1p-54f));
 }
 
-/* No less than it, by the upper half of the bits. */
+/* An upper bound of g, from the upper half of the bits: `top`. */
 DEVICE float gumbel_top(uint64_t bits)
 {
     return 22.180710f - 0.69314718f * log2_near((float)~(uint32_t)(bits >> 32));
@@ -106,20 +109,20 @@ DEVICE struct racer noise_nobody(void)
     return a;
 }
 
-/* No more than the score. */
+/* A lower bound of the score. */
 DEVICE float noise_low(const struct noise *n, const struct racer *a)
 {
     return a->near - noise_slack(n, a->logit);
 }
 
-/* false: the score of this id is below `bar`, whatever the lower half of its bits. */
+/* false: the score of this id is below `bar` for any lower half of its bits. */
 DEVICE bool noise_may_reach(const struct noise *n, float logit, uint64_t bits, float bar)
 {
     float top = logit + n->near_t * gumbel_top(bits);
     return n->kind != GUMBEL_F64 || !(top + noise_slack(n, logit) < bar);
 }
 
-/* a runs ahead of b: a better score, or as good and the id lower. A total order. */
+/* a wins against b: a better score, or an equal score and a lower id. A total order. */
 DEVICE bool noise_ahead(const struct noise *n, const struct racer *a, const struct racer *b)
 {
     if (a->id == b->id || a->id == NOBODY || b->id == NOBODY)

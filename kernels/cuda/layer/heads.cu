@@ -1,11 +1,10 @@
-/* heads.cu - what some networks do to each head between the products of q, k, v and the rotation: a
- * bias is added, and the head is normed by itself. Then it is rotated and put where attention reads
- * it.
+/* heads.cu - the steps of some networks between the products of q, k, v and the rotation, head by
+ * head: a bias is added, and each head is normed by itself. Then the head is rotated and stored
+ * where attention reads it.
  *
- * A warp owns one head of one row, its lane l the pairs l, l + 32 .. of it, which RoPE turns into
- * each other; so heads lie where they are while they are worked on, and only the norm adds anything
- * up: a lane its own values in ascending order, then warp_sum. Each value passes through `act`
- * between two steps, as the models do it in bf16.
+ * A warp owns one head of one row; its lane l owns the pairs l, l + 32 .., which RoPE rotates. So
+ * heads stay in place, and only the norm needs a sum: a lane adds its own values in ascending
+ * order, then warp_sum. Each value is rounded to `act` between two steps, as models do in bf16.
  */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.cuh"
@@ -13,7 +12,7 @@
 
 enum { HEAD_WARPS = 8 };
 
-/* A activations, C values of the cache. */
+/* A: type of activations; C: type of cached values. */
 template <class A, class C> struct heads {
     const float *bias[3], *gain[2], *table;
     A *q;
@@ -29,7 +28,7 @@ template <class A> DEVICE float biased(A x, const float *bias, size_t i)
     return bias ? act_rounded<A>(act_float(x) + bias[i]) : act_float(x);
 }
 
-/* The factor of the norm of a head, the same in every lane. */
+/* The norm's factor for a head, the same in every lane. */
 template <class A>
 DEVICE float head_scale(const A *x, const float *bias, size_t half, float eps)
 {
@@ -59,7 +58,7 @@ DEVICE void turn_head(C *to, const A *x, const float *bias, const float *gain, c
     }
 }
 
-/* Block (t, i) has heads 8 i .. of row t, counted over q, k and v. */
+/* Block (t, i) owns heads 8 i .. of row t, counted over q, k and v. */
 template <class A, class C>
 static __global__ void __launch_bounds__(HEAD_WARPS *WARP) head_rows(struct heads<A, C> r)
 {

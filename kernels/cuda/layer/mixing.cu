@@ -1,5 +1,5 @@
-/* mixing.cu - what is around time mixing on the device (kernels/mixing.h): each a single kernel,
- * which reads a row once, whatever number of mixtures is made of it. Sums over a head are a warp's.
+/* mixing.cu - the operations around time mixing on the device (kernels/mixing.h). Each is one
+ * kernel that reads a row once for all its mixtures. A warp sums over a head.
  */
 #include "kernels/mixing.h"
 
@@ -9,7 +9,8 @@
 
 enum { THREADS = 256, HEAD_WARPS = THREADS / WARP };
 
-/* Thread d of block (i, seq) owns column d of the sequence: row by row, the one before in hand. */
+/* Thread d of block (i, seq) owns column d of the sequence, row by row, with the row before in a
+ * register. */
 static __global__ void __launch_bounds__(THREADS) shift_columns(struct shift a)
 {
     let_next_start();
@@ -52,7 +53,7 @@ static __global__ void __launch_bounds__(THREADS) squash_values(struct squash a)
                                        : -SQUASH_SLOWEST * logistic(x);
 }
 
-/* The first value of this warp's head of a row; n behind the last one. */
+/* The first value of this warp's head in a row; n behind the last head. */
 DEVICE size_t head_here(size_t n, size_t E)
 {
     const size_t head = (size_t)blockIdx.x * HEAD_WARPS + threadIdx.x / WARP;
@@ -83,7 +84,7 @@ static __global__ void __launch_bounds__(THREADS) removal_heads(struct removal a
     }
 }
 
-/* The same. */
+/* Warp w of block i owns head HEAD_WARPS i + w of the rows' heads. */
 static __global__ void __launch_bounds__(THREADS) out_heads(struct heads_out a)
 {
     let_next_start();

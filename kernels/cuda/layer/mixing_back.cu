@@ -1,6 +1,6 @@
-/* mixing_back.cu - gradients of what is around time mixing on the device (kernels/mixing.h): of the
- * rows alone, not of a layer's own vectors, which would be sums over all of them. The forward
- * kernels are mixing.cu's, and who owns what is as there.
+/* mixing_back.cu - gradients of the operations around time mixing on the device (kernels/mixing.h):
+ * only those of rows, not those of a layer's own vectors, which are sums over all rows. The forward
+ * kernels are in mixing.cu; outputs have the same owners as there.
  */
 #include <assert.h>
 
@@ -18,8 +18,8 @@ struct shift_job {
     float *d[MIXING_LANES], *dx;
 };
 
-/* Thread d of block (i, seq) owns column d of the sequence, row by row: what a row gives the one
- * before it is written when that one is done. */
+/* Thread d of block (i, seq) owns column d of the sequence, row by row. A row's gradient is
+ * complete, and written, when the row behind it is done. */
 static __global__ void __launch_bounds__(THREADS) shift_columns_back(struct shift_job j)
 {
     let_next_start();
@@ -62,7 +62,7 @@ void cuda_shift_back(struct backend *b, const struct shift_back *a)
            dim3(THREADS), 0, j);
 }
 
-/* ---- what bends low-rank parts ---- */
+/* ---- functions of low-rank parts ---- */
 
 /* Thread i owns value i. */
 static __global__ void __launch_bounds__(THREADS) squash_values_back(struct squash_back a)
@@ -87,7 +87,7 @@ void cuda_squash_back(struct backend *b, const struct squash_back *a)
 
 /* ---- heads ---- */
 
-/* The first value of this warp's head of a row; n behind the last one. */
+/* The first value of this warp's head in a row; n behind the last head. */
 DEVICE size_t head_here(size_t n, size_t E)
 {
     const size_t head = (size_t)blockIdx.x * HEAD_WARPS + threadIdx.x / WARP;
@@ -138,7 +138,7 @@ static __global__ void __launch_bounds__(THREADS) out_heads_back(struct out_job 
     }
     pull = warp_sum(pull) / (float)E;
     dot = warp_sum(dot) / (float)E;
-    for (size_t e = lane; e < E; e += WARP) { /* its own dy again */
+    for (size_t e = lane; e < E; e += WARP) { /* reads back its own dy */
         const float x = (f.o[at + e] - mean) * scale;
         j.d_o[at + e] = scale * (j.dy[at + e] * f.gain[column + e] - pull - x * dot);
     }
@@ -157,8 +157,8 @@ struct removal_job {
     struct removal_back a;
 };
 
-/* The same: the bonus c v, c = sum r k weight, and then what is removed and added,
- * kappa = u / |u|, u = k scale. */
+/* Warp w of block i owns the same head: the bonus c v, c = sum r k weight, then the removed and
+ * added keys, kappa = u / |u|, u = k scale. */
 static __global__ void __launch_bounds__(THREADS) removal_heads_back(struct removal_job j)
 {
     let_next_start();

@@ -1,9 +1,9 @@
-/* reuse.cu - choosing rows on the device: reuse.h with threads. What host-reuse.c sorts is here a
- * whole number for each row, the lower the sooner it is chosen; take_rows finds the one that is as
- * many from the least as shall be chosen, bit by bit, and lists the rows up to it in their order.
+/* reuse.cu - choosing rows on the device: reuse.h with threads. Each row gets a whole number, its
+ * key; lower keys are chosen first. take_rows finds the take-th lowest key bit by bit, and lists
+ * the rows up to it in order.
  *
- * Scores are sums in fp32: a lane its own values in ascending order, then warp_sum. The three sums
- * of a cosine go the same way, so that equal vectors give equal sums.
+ * Scores are sums in fp32: a lane adds its own values in ascending order, then warp_sum. The three
+ * sums of a cosine are added in the same way, so that equal vectors give equal sums.
  */
 #include <assert.h>
 
@@ -12,10 +12,10 @@
 #include "kernels/cuda/values.cuh"
 
 enum { SCORE_WARPS = 8, TAKE_THREADS = 256, VALUE_THREADS = 256 };
-#define KEY_FIRST 0u          /* chosen before any other, and never */
+#define KEY_FIRST 0u          /* chosen before all others; never chosen */
 #define KEY_NEVER 0xffffffffu
 
-/* Whole numbers between the two that order as floats do; NaN is the first. */
+/* Maps a float to a whole number between these two, of the same order; NaN comes first. */
 DEVICE uint32_t ordered_key(float x)
 {
     uint32_t bits = __float_as_uint(x + 0.0f), key = bits >> 31 ? ~bits : bits | 0x80000000u;
@@ -24,8 +24,8 @@ DEVICE uint32_t ordered_key(float x)
 
 /* ---- choose: the scores ---- */
 
-/* Warp w of block (i, seq) owns row SCORE_WARPS i + w of the sequence: its key, and its kept
- * values, which become new. A activations, C values of the cache. */
+/* Warp w of block (i, seq) owns row SCORE_WARPS i + w of the sequence: its key, and its stored
+ * values, which it replaces. A: type of activations; C: type of cached values. */
 template <class A, class C, int N>
 static __global__ void __launch_bounds__(SCORE_WARPS *WARP)
 score_drift(struct drift d, uint32_t *key)
@@ -75,9 +75,10 @@ static void score_drift_as(struct backend *b, const struct drift *d, uint32_t *k
            dim3(SCORE_WARPS * WARP), 0, *d, key);
 }
 
-/* ---- the rows of the least keys ---- */
+/* ---- the rows of the lowest keys ---- */
 
-/* The take-th least of the n keys; *equal = how many of that value are among the `take` least. */
+/* The take-th lowest of the n keys; *equal = how many rows with that key are among the `take`
+ * lowest. */
 DEVICE uint32_t cut_of(const uint32_t *key, int n, int take, int *equal, float *shared)
 {
     uint32_t cut = 0;
@@ -85,7 +86,7 @@ DEVICE uint32_t cut_of(const uint32_t *key, int n, int take, int *equal, float *
         float mine = 0;
         for (int j = (int)threadIdx.x; j < n; j += TAKE_THREADS)
             mine += (key[j] ^ cut) >> bit == 0 ? 1.0f : 0.0f;
-        __syncthreads(); /* everybody has read the sums of the bit before */
+        __syncthreads(); /* all threads have read the sums of the bit before */
         int zeros = (int)block_sum(mine, shared);
         if (take > zeros) {
             take -= zeros;
@@ -96,8 +97,8 @@ DEVICE uint32_t cut_of(const uint32_t *key, int n, int take, int *equal, float *
     return cut;
 }
 
-/* Block i owns the list of sequence i: its rows of the least keys, from out on (`at_rows`: from its
- * first row on), and the places of all its rows where they are wanted. */
+/* Block i owns the list of sequence i: its rows with the lowest keys, from index out on (`at_rows`:
+ * from its first row on), and the places of all its rows if they are wanted. */
 static __global__ void __launch_bounds__(TAKE_THREADS)
 take_rows(const uint32_t *key, const struct attn_seq *seqs, const struct share *part,
           const int32_t *slot, const int32_t *pos, struct chosen to, bool at_rows)
@@ -155,7 +156,7 @@ void cuda_choose(struct backend *b, const struct drift *d, void *work)
 
 /* ---- settle ---- */
 
-/* Thread (t, i) owns N values of row t of x and of what is kept for it. */
+/* Thread (t, i) owns N values of row t of x, and of its stored outputs. */
 template <class A, int N>
 static __global__ void __launch_bounds__(VALUE_THREADS) settle_rows(struct outputs o)
 {
@@ -241,8 +242,8 @@ score_keys(struct sift s, const float *asked, float *score)
         score[t] = sum;
 }
 
-/* Thread (j, seq) owns the key of row j of the sequence: the largest score of it and its neighbours
- * outside the block, most first. */
+/* Thread (j, seq) owns the key of row j of the sequence: the largest score of the row and its
+ * neighbours outside the block, turned so that the largest is lowest. */
 static __global__ void __launch_bounds__(VALUE_THREADS)
 pool_scores(struct sift s, const float *score, uint32_t *key)
 {
@@ -307,7 +308,8 @@ void cuda_sift(struct backend *b, const struct sift *s, void *work)
            *s, (const float *)score, key);
     struct chosen to = {row, NULL, NULL, NULL};
     take(b, key, s->seqs, s->part, s->n_seqs, NULL, NULL, to, true);
-    if (bytes % sizeof(uint4) == 0) /* slots begin at multiples of their size */
+    if (bytes % sizeof(uint4) == 0) /* slots begin at multiples of their size, so wide copies are
+                                     * aligned */
         copy_as<uint4>(b, s, row, bytes);
     else
         copy_as<uint16_t>(b, s, row, bytes);

@@ -1,9 +1,9 @@
-/* rows.cu - what happens to each row by itself: embedding, norm, rotation, gate.
+/* rows.cu - operations on each row by itself: embedding, norm, rotation, gate.
  *
- * All of it moves memory and little else, so a thread takes 8 neighbouring values in 16-byte
- * accesses where addresses and widths allow, and one value where they do not: the same arithmetic
- * in the same order per value. Only the norm adds anything up: a thread its own values in ascending
- * order, then block_sum.
+ * They mostly move memory. So a thread takes 8 neighbouring values in 16-byte accesses where
+ * addresses and widths allow it, and one value elsewhere, with the same arithmetic in the same
+ * order per value. Only the norm needs a sum: a thread adds its own values in ascending order, then
+ * block_sum.
  */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/weights/streamed.cuh"
@@ -13,7 +13,7 @@
 
 enum { ROW_THREADS = 256, NORM_THREADS = 512 };
 
-/* ---- rows as they are ---- */
+/* ---- copies of rows ---- */
 
 /* Thread (t, i) copies word i of row row[t] (NULL: t). stride: words between rows of `from`. */
 template <class W>
@@ -36,7 +36,7 @@ static void launch_copy(struct backend *b, void *y, const void *from, size_t str
            (W *)y, (const W *)from, stride_bytes / sizeof(W), row, words);
 }
 
-/* y[T] = rows of `value` bytes a value, without looking at them. */
+/* y[T] = rows of values of `value` bytes, copied as bytes. */
 static void copy(struct backend *b, void *y, const void *from, size_t stride, const int32_t *row,
                  size_t T, size_t n, size_t value)
 {
@@ -136,19 +136,19 @@ void cuda_rope_table(struct backend *b, float *table, const int32_t *pos, const 
            pos, inv_freq, (unsigned)T, (unsigned)(E / 2));
 }
 
-/* The arguments of rotate_rows: A activations, C values of the cache. */
+/* Arguments of rotate_rows. A: type of activations; C: type of cached values. */
 template <class A, class C> struct rotation {
     const float *table;  /* [T, E] */
     A *q;
-    const A *from;       /* q as the product left it, rows from_ld apart; may be q itself */
-    const A *k, *v;      /* rows ld apart; NULL: keys are rotated where they lie, in the cache */
+    const A *from;       /* outputs of the product for q, rows from_ld apart; may be q */
+    const A *k, *v;      /* rows ld apart; NULL: keys are rotated in place, in the cache */
     size_t from_ld, ld;
     C *key, *value;      /* the cache */
     const int32_t *slot;
     size_t heads, kv_heads, half;
 };
 
-/* to[j..j+N) and its partner half a head on = from, rotated by row `table`. */
+/* Rotates from[j..j+N) and its partner half a head on by row `table`, and writes both to `to`. */
 template <int N, class A, class C>
 DEVICE void rotate(C *to, const A *from, const float *table, size_t half)
 {
@@ -165,8 +165,8 @@ DEVICE void rotate(C *to, const A *from, const float *table, size_t half)
     values_store<N>(to + half, high);
 }
 
-/* Thread (t, i) turns N neighbouring pairs of row t, of q while i is below their number and then of
- * k, or copies N values of v. */
+/* Thread (t, i) rotates N neighbouring pairs of row t, first of q and then of k, or copies N values
+ * of v. */
 template <class A, class C, int N>
 static __global__ void __launch_bounds__(ROW_THREADS) rotate_rows(struct rotation<A, C> r)
 {
@@ -242,8 +242,8 @@ void cuda_rotate_store(struct backend *b, const struct qkv *a, const struct qkv_
 
 /* ---- norm ---- */
 
-/* A block owns row t of y; its threads take N neighbouring values each, block-wide strides apart.
- * y may be x when row is NULL: a thread reads again only what it will write. */
+/* A block owns row t of y. Its threads take N neighbouring values each, at block-wide strides. y
+ * may be x if row is NULL: a thread reads again only values that it will write itself. */
 template <class A, int N>
 static __global__ void __launch_bounds__(NORM_THREADS)
 norm_rows(A *y, const A *x, const int32_t *row, const float *gain, size_t D, float eps)
@@ -253,7 +253,7 @@ norm_rows(A *y, const A *x, const int32_t *row, const float *gain, size_t D, flo
     let_next_start();
     size_t t = blockIdx.x, first = threadIdx.x * N, step = (size_t)blockDim.x * N;
     for (size_t k = first; k < D; k += step)
-        prefetch(gain + k); /* a weight: it may be asked for before the rest is there */
+        prefetch(gain + k); /* a weight: may be prefetched before the inputs are ready */
     wait_for_inputs();
     const A *from = x + (row ? (size_t)row[t] : t) * D;
     for (size_t k = first; k < D; k += step) {
@@ -271,7 +271,7 @@ norm_rows(A *y, const A *x, const int32_t *row, const float *gain, size_t D, flo
     }
 }
 
-/* Threads for a row of n pieces: whole warps, no more than there is work for. */
+/* Threads for a row of n pieces: whole warps, no more than needed. */
 static unsigned norm_threads(size_t n)
 {
     if (n >= NORM_THREADS)
@@ -308,10 +308,10 @@ void cuda_rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row, c
 
 /* ---- gate ---- */
 
-/* silu(g) * u, as finish.cuh has it for few rows. */
+/* silu(g) * u, as in finish.cuh for few rows. */
 template <class A> DEVICE float gate_one(float g, float u)
 {
-    return act_rounded<A>(g / (1 + expf(-g))) * u; /* bf16 models keep silu's result, too */
+    return act_rounded<A>(g / (1 + expf(-g))) * u; /* bf16 models round silu(g) too */
 }
 
 /* Thread (t, i) writes y[t, i..i+N). */
@@ -356,7 +356,8 @@ void cuda_swiglu_rows(struct backend *b, act *y, const act *gate, const act *up,
 
 void cuda_swiglu(struct backend *b, act *y, const act *gate, const act *up, size_t n)
 {
-    enum { PIECE = 1 << 18 }; /* as a row: as many as fit the grid's first axis */
+    enum { PIECE = 1 << 18 }; /* values of a piece; a piece is a row of the grid, so that all fit
+                               * its first axis */
     size_t whole = n / PIECE * PIECE, at = whole * (b->act == DTYPE_F32 ? 4 : 2);
     struct range here("swiglu");
     if (whole)

@@ -1,5 +1,5 @@
-/* train.cu - gradients of what happens to each row by itself (kernels/train.h): rotation, norm,
- * gate, loss. Each output has one owner and each sum one order, so a fit repeats bit for bit.
+/* train.cu - gradients of operations on each row by itself (kernels/train.h): rotation, norm, gate,
+ * loss. Each output has one owner and each sum one order, so a fit repeats bit for bit.
  */
 #include <assert.h>
 
@@ -74,7 +74,7 @@ void cuda_rmsnorm_back(struct backend *b, float *dx, float *dg, const float *dy,
 
 /* ---- gate ---- */
 
-/* Thread i owns value i: of y = g s(g) u, s the logistic. */
+/* Thread i owns value i: gradients of y = g s(g) u, s the logistic function. */
 static __global__ void __launch_bounds__(THREADS)
 gate_back(float *dgate, float *dup, const float *dy, const float *gate, const float *up, size_t n)
 {
@@ -96,7 +96,7 @@ void cuda_swiglu_back(struct backend *b, float *dgate, float *dup, const float *
                up, n);
 }
 
-/* ---- rows back in their places ---- */
+/* ---- rows back to their places ---- */
 
 /* Thread (t, d) owns y[t, d]. */
 static __global__ void __launch_bounds__(THREADS)
@@ -120,7 +120,7 @@ void cuda_spread(struct backend *b, float *y, const float *x, const int32_t *pla
 
 /* ---- loss ---- */
 
-/* Sum over the block, for every thread; shared: a double a thread. */
+/* Sum over the block, returned to every thread. shared: one double a thread. */
 DEVICE double tree_sum(double x, double *shared)
 {
     shared[threadIdx.x] = x;
@@ -149,8 +149,8 @@ struct loss_room {
     float most[THREADS / WARP];
 };
 
-/* Block t owns row t of the logits, a thread every 256th of them: the row is read three times, and
- * written once. */
+/* Block t owns row t of the logits; a thread owns every 256th logit. The row is read three times
+ * and written once. */
 static __global__ void __launch_bounds__(THREADS)
 loss_rows(float *logits, const int32_t *target, const float *weight, size_t V, double *loss)
 {
@@ -174,7 +174,7 @@ loss_rows(float *logits, const int32_t *target, const float *weight, size_t V, d
     double sum = 0;
     for (size_t v = threadIdx.x; v < V; v += THREADS)
         sum += (double)expf(l[v] - most);
-    const float at = l[aim]; /* before anybody writes */
+    const float at = l[aim]; /* before any thread writes */
     sum = tree_sum(sum, room->sums);
     if (threadIdx.x == 0)
         loss[blockIdx.x] = (double)w * (log(sum) + (double)most - (double)at);

@@ -1,8 +1,8 @@
-/* wkv.cu - time mixing on the device (kernels/wkv.h), in both forms. The recurrent one keeps a
- * column of the state in the registers of a thread and reads tokens from shared memory, a few of
- * them between two barriers; the chunked one is wkv.cuh.
+/* wkv.cu - time mixing on the device (kernels/wkv.h), in both forms. The recurrent form holds a
+ * column of the state in the registers of a thread and reads tokens from shared memory, several
+ * between two barriers. The chunked form is in wkv.cuh.
  */
-#include "kernels/cuda/layer/wkv.h"
+#include "kernels/cuda/layer/wkv_kept.h"
 
 #include <assert.h>
 
@@ -14,12 +14,12 @@
 
 enum {
     BESIDE = 8, /* tokens between two barriers */
-    SUMS = 4    /* that do not wait for each other */
+    SUMS = 4    /* independent partial sums */
 };
 
 struct tokens {
     float r[BESIDE * N], k[BESIDE * N], decay[BESIDE * N];
-    float a[BESIDE * N]; /* of RWKV 6: u k */
+    float a[BESIDE * N]; /* for RWKV 6: u k */
     float b[BESIDE * N];
 };
 
@@ -31,7 +31,7 @@ static __global__ void __launch_bounds__(N) wkv_tokens(struct wkv w)
     wait_for_inputs();
     SHARED(struct tokens, m);
     const struct wkv_rows &in = w.in;
-    const struct place p = place_here(in, w.at);
+    const struct wkv_place p = place_here(in, w.at);
     const unsigned j = threadIdx.x;
     float *state = w.state + p.state, s[N];
     bool there = j < p.E;
@@ -78,16 +78,17 @@ static __global__ void __launch_bounds__(N) wkv_tokens(struct wkv w)
 
 /* ---- chunks ---- */
 
-struct room {
+struct wkv_room {
     float s[N * N];
-    struct chunk c;
+    struct wkv_chunk c;
     float whole[N]; /* D(0, C] */
 };
 
-/* Thread (0, i) scales r and a by what decayed before them, thread (1, i) k and b by what will. */
-template <bool SEVEN> DEVICE void scale(struct room *m)
+/* Thread (0, i) scales r and a by the decay before each token, thread (1, i) k and b by the decay
+ * after it. */
+template <bool SEVEN> DEVICE void scale(struct wkv_room *m)
 {
-    struct chunk *c = &m->c;
+    struct wkv_chunk *c = &m->c;
     const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
     float decay = 1;
     for (unsigned t = 0; g == 0 && t < C; t++) {
@@ -107,10 +108,10 @@ template <bool SEVEN> DEVICE void scale(struct room *m)
     }
 }
 
-/* x of all tokens: a is scaled. Forward substitution is thread (0, i)'s. */
-DEVICE void solve(struct room *m)
+/* x of all tokens; a is scaled. Thread (0, i) does the forward substitution. */
+DEVICE void solve(struct wkv_room *m)
 {
-    struct chunk *c = &m->c;
+    struct wkv_chunk *c = &m->c;
     const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
     float sum[TOKENS_EACH] = {}, *x = c->values + C * N;
     add_product(sum, c->a, N, m->s, N);
@@ -130,7 +131,7 @@ DEVICE void solve(struct room *m)
 
 /* The outputs of the first n tokens. */
 template <bool SEVEN>
-DEVICE void read_out(struct room *m, float *y, const struct place &p, size_t n)
+DEVICE void read_out(struct wkv_room *m, float *y, const struct wkv_place &p, size_t n)
 {
     const unsigned i = threadIdx.x % N, first = threadIdx.x / N * TOKENS_EACH;
     float sum[TOKENS_EACH] = {};
@@ -141,29 +142,30 @@ DEVICE void read_out(struct room *m, float *y, const struct place &p, size_t n)
             y[(first + t) * p.stride + p.head * p.E + i] = sum[t];
 }
 
-/* The state before chunk `number`, or behind the last one; x of a chunk. */
-DEVICE void keep_state(const struct room *m, const struct wkv_kept &to, size_t head, size_t number)
+/* Writes the state before chunk `number`, or behind the last one; and x of a chunk. */
+DEVICE void keep_state(const struct wkv_room *m, const struct wkv_kept &to, size_t head,
+                       size_t number)
 {
     float *state = to.states + (head * (to.chunks + 1) + number) * N * N;
     for (unsigned i = threadIdx.x; i < N * N; i += THREADS)
         state[i] = m->s[i];
 }
 
-DEVICE void keep_x(const struct room *m, const struct wkv_kept &to, size_t head, size_t number)
+DEVICE void keep_x(const struct wkv_room *m, const struct wkv_kept &to, size_t head, size_t number)
 {
     float *x = to.xs + (head * to.chunks + number) * C * N;
     for (unsigned i = threadIdx.x; i < C * N; i += THREADS)
         x[i] = m->c.values[C * N + i];
 }
 
-/* KEEP: for the gradients, without y; w.state is read, NULL being zeros, and not written. */
+/* KEEP: for the gradients, without y; w.state is read (NULL: zeros) and not written. */
 template <bool SEVEN, bool KEEP>
 static __global__ void __launch_bounds__(THREADS) wkv_chunks_of(struct wkv w, struct wkv_kept to)
 {
     let_next_start();
     wait_for_inputs();
-    SHARED(struct room, m);
-    const struct place p = place_here(w.in, w.at);
+    SHARED(struct wkv_room, m);
+    const struct wkv_place p = place_here(w.in, w.at);
     const size_t head = p.seq * w.in.heads + p.head;
     state_load(m->s, w.state ? w.state + p.state : NULL, p.E);
     for (size_t first = 0; first < p.rows; first += C) {
@@ -188,7 +190,7 @@ static __global__ void __launch_bounds__(THREADS) wkv_chunks_of(struct wkv w, st
         add_outer(m->s, m->whole, m->c.keys, m->c.values, SEVEN ? 2 * C : C);
         __syncthreads();
     }
-    __syncthreads(); /* where there was no chunk */
+    __syncthreads(); /* if there was no chunk */
     if (KEEP)
         keep_state(m, to, head, (p.rows + C - 1) / C);
     else
@@ -217,7 +219,7 @@ void cuda_wkv(struct backend *b, const struct wkv *w, void *work)
     (void)work;
     if (w->form == WKV_AUTO ? w->in.max_rows >= C : w->form == WKV_CHUNKED)
         launch(b, w->in.a ? wkv_chunks_of<true, false> : wkv_chunks_of<false, false>,
-               heads_of(&w->in), dim3(THREADS), sizeof(struct room), *w, none);
+               heads_of(&w->in), dim3(THREADS), sizeof(struct wkv_room), *w, none);
     else
         launch(b, w->in.a ? wkv_tokens<true> : wkv_tokens<false>, heads_of(&w->in), dim3(N),
                sizeof(struct tokens), *w);
@@ -228,5 +230,5 @@ void cuda_wkv_keep(struct backend *b, const struct wkv_rows *in, const float *st
 {
     const struct wkv w = {*in, const_cast<float *>(state), NULL, WKV_CHUNKED, NULL};
     launch(b, in->a ? wkv_chunks_of<true, true> : wkv_chunks_of<false, true>, heads_of(in),
-           dim3(THREADS), sizeof(struct room), w, *to);
+           dim3(THREADS), sizeof(struct wkv_room), w, *to);
 }

@@ -1,7 +1,7 @@
-/* wkv.cuh - a chunk of tokens of one head in shared memory, as wkv.cu and wkv_back.cu share it; the
- * formulas are those of kernels/wkv.h. A block of THREADS threads has a head of a sequence. Thread
- * (g, i) is i = thread % N, g = thread / N: it owns channel i of C / GROUPS tokens, or column i of
- * N / GROUPS rows of the state. Heads of fewer than N channels have zeros beyond.
+/* wkv.cuh - a chunk of tokens of one head in shared memory, shared by wkv.cu and wkv_back.cu. The
+ * formulas are in kernels/wkv.h. A block of THREADS threads owns a head of a sequence. Thread (g,
+ * i) is i = thread % N, g = thread / N: it owns channel i of C / GROUPS tokens, or column i of N /
+ * GROUPS rows of the state. Heads with fewer than N channels are padded with zeros.
  */
 #ifndef KERNELS_CUDA_LAYER_WKV_CUH
 #define KERNELS_CUDA_LAYER_WKV_CUH
@@ -13,21 +13,21 @@ enum { N = WKV_CUDA_MOST, C = WKV_CHUNK, THREADS = 256, GROUPS = THREADS / N, PA
 enum { TOKENS_EACH = C / GROUPS, ROWS_EACH = N / GROUPS, ACROSS = THREADS / C };
 static_assert(ACROSS == 16 && N / ACROSS == 4, "a token's channels lie over half a warp");
 
-struct chunk {
+struct wkv_chunk {
     float r[C * N], a[C * N];
     float keys[2 * C * N];   /* k, then b */
     float values[2 * C * N]; /* v, then x */
-    float decay[C * N];      /* e^w; tokens beyond the last do not decay */
+    float decay[C * N];      /* e^w; 1 for tokens beyond the last */
     float bonus[N];          /* u */
     float read[C * PAIR_ROW], solve[C * PAIR_ROW]; /* A^rk, A^rb; A^ak, A^ab */
 };
 
-/* The head of this block; at: struct wkv. */
-struct place {
+/* The head of this block. at: index of its state, as in struct wkv. */
+struct wkv_place {
     size_t seq, head, E, first, rows, stride, state;
 };
 
-DEVICE struct place place_here(const struct wkv_rows &in, const int32_t *at)
+DEVICE struct wkv_place place_here(const struct wkv_rows &in, const int32_t *at)
 {
     struct attn_seq s = in.seqs[blockIdx.y];
     size_t E = in.head_dim, own = at ? (size_t)at[blockIdx.y] : blockIdx.y;
@@ -35,15 +35,15 @@ DEVICE struct place place_here(const struct wkv_rows &in, const int32_t *at)
             (own * in.heads + blockIdx.x) * E * E};
 }
 
-/* Tokens from `first` on, `most` of them at most. */
-DEVICE size_t tokens_from(const struct place &p, size_t first, size_t most)
+/* The number of tokens from `first` on, at most `most`. */
+DEVICE size_t tokens_from(const struct wkv_place &p, size_t first, size_t most)
 {
     return p.rows - first < most ? p.rows - first : most;
 }
 
-/* Tokens first .. first + n - 1 of the sequence; zeros behind them. */
+/* Loads tokens first .. first + n - 1 of the sequence; zeros behind them. */
 template <bool SEVEN>
-DEVICE void chunk_load(struct chunk *c, const struct wkv_rows &in, const struct place &p,
+DEVICE void chunk_load(struct wkv_chunk *c, const struct wkv_rows &in, const struct wkv_place &p,
                        size_t first, size_t n)
 {
     for (unsigned i = threadIdx.x; i < C * N; i += THREADS) {
@@ -68,9 +68,9 @@ DEVICE float half_sum(float x)
     return warp_fold<ACROSS>(x, [](float a, float b) { return a + b; });
 }
 
-/* Half warp q has token q as the earlier one of all pairs, with four key channels a lane; k is its
- * key, decayed on the way to t. column: of read and solve, 0 for k and C for b. */
-template <bool SEVEN> DEVICE void chunk_scores(struct chunk *c, unsigned column)
+/* Half warp q takes token q as the earlier one of all pairs, with four key channels a lane. k is
+ * its key, decayed on the way to t. column: in read and solve, 0 for k and C for b. */
+template <bool SEVEN> DEVICE void chunk_scores(struct wkv_chunk *c, unsigned column)
 {
     const unsigned q = threadIdx.x / ACROSS, lane = threadIdx.x % ACROSS;
     float k[4] = {0, 0, 0, 0};
@@ -126,7 +126,7 @@ DEVICE void add_outer(float *s, const float *whole, const float *left, const flo
         s[(first + m) * N + i] = sum[m];
 }
 
-/* s[N, N] from a state, or zeros; and back. */
+/* Loads s[N, N] from a state, or zeros; and stores it. */
 DEVICE void state_load(float *s, const float *state, size_t E)
 {
     for (unsigned i = threadIdx.x; i < N * N; i += THREADS)

@@ -1,37 +1,37 @@
-/* wkv_back.cu - gradients of time mixing on the device, by chunks from the last to the first; the
- * formulas are those of kernels/cpu/mixing/wkv-back.c, the layout is that of wkv.cuh. The states at
- * the borders of chunks and x were computed again before (cuda_wkv_keep).
+/* wkv_back.cu - gradients of time mixing on the device, chunk by chunk from the last to the first.
+ * The formulas are in kernels/cpu/mixing/cpu_wkv-back.c, the layout in wkv.cuh. States at the
+ * borders of chunks, and x, were computed again before (cuda_wkv_keep).
  *
- * Where a sum runs along a row of shared memory that the lanes of a warp have different ones of,
- * each lane begins at another column, so that they read from different banks.
+ * Where each lane of a warp sums along a different row of shared memory, each lane begins at
+ * another column, so that lanes read from different banks.
  */
 #include <assert.h>
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device/runtime.h"
 #include "kernels/cuda/layer/wkv.cuh"
-#include "kernels/cuda/layer/wkv.h"
+#include "kernels/cuda/layer/wkv_kept.h"
 
-struct room {
+struct wkv_back_room {
     float s[N * N], g[N * N]; /* the state before the chunk; dS' */
-    struct chunk c;
+    struct wkv_chunk c;
     float dy[C * N], dz[C * N];
     float before[(C + 1) * N], after[C * N]; /* D(0, t-1], and the last row D(0, C]; D(t, C] */
     float dread[C * PAIR_ROW], dsolve[C * PAIR_ROW];
-    float own[C * N];  /* what t adds to the gradient of G_t */
-    float last[C * N]; /* and to that of G_{t-1} */
+    float own[C * N];  /* the part of t in the gradient of G_t */
+    float last[C * N]; /* its part in the gradient of G_{t-1} */
     float sums[GROUPS * N];
 };
 
-/* What a block works on. */
-struct job {
+/* Arguments of a block. */
+struct wkv_back_job {
     struct wkv_back a;
     struct wkv_kept kept;
     float *du; /* [n_seqs * H, N] */
 };
 
-template <bool SEVEN>
-DEVICE void load(struct room *m, const struct job &j, const struct place &p, size_t first)
+template <bool SEVEN> DEVICE void load(struct wkv_back_room *m, const struct wkv_back_job &j,
+                                       const struct wkv_place &p, size_t first)
 {
     const size_t n = tokens_from(p, first, C);
     const size_t head = p.seq * j.a.in.heads + p.head, number = first / C;
@@ -48,8 +48,8 @@ DEVICE void load(struct room *m, const struct job &j, const struct place &p, siz
     }
 }
 
-/* Thread (0, i): before; thread (1, i): after. */
-DEVICE void decays(struct room *m)
+/* Thread (0, i) computes before; thread (1, i) computes after. */
+DEVICE void decays(struct wkv_back_room *m)
 {
     const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
     float decay = 1;
@@ -65,10 +65,10 @@ DEVICE void decays(struct room *m)
     }
 }
 
-/* sum[q] += sum_t m[t, q] x[t, i] + sum_e keys[q, e] after[q, e] dS'[e, i] for tokens q of this
- * thread; without keys the first alone. */
-DEVICE void add_values(float sum[TOKENS_EACH], const struct room *r, const float *m, const float *x,
-                       const float *keys)
+/* sum[q] += sum_t m[t, q] x[t, i] + sum_e keys[q, e] after[q, e] dS'[e, i] for the tokens q of this
+ * thread; without keys only the first sum. */
+DEVICE void add_values(float sum[TOKENS_EACH], const struct wkv_back_room *r, const float *m,
+                       const float *x, const float *keys)
 {
     const unsigned i = threadIdx.x % N, first = threadIdx.x / N * TOKENS_EACH;
     for (unsigned t = 0; t < C; t++)
@@ -81,8 +81,8 @@ DEVICE void add_values(float sum[TOKENS_EACH], const struct room *r, const float
         }
 }
 
-/* dz; the substitution is thread (0, i)'s. */
-DEVICE void solve_back(struct room *m)
+/* dz. Thread (0, i) does the substitution. */
+DEVICE void solve_back(struct wkv_back_room *m)
 {
     const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
     float sum[TOKENS_EACH] = {};
@@ -100,7 +100,7 @@ DEVICE void solve_back(struct room *m)
 }
 
 template <bool SEVEN>
-DEVICE void values_back(struct room *m, float *dv, const struct place &p, size_t n)
+DEVICE void values_back(struct wkv_back_room *m, float *dv, const struct wkv_place &p, size_t n)
 {
     const unsigned i = threadIdx.x % N, first = threadIdx.x / N * TOKENS_EACH;
     float sum[TOKENS_EACH] = {};
@@ -112,8 +112,8 @@ DEVICE void values_back(struct room *m, float *dv, const struct place &p, size_t
             dv[(first + q) * p.stride + i] = sum[q];
 }
 
-/* Thread (t, q) owns dA of that pair: sum_j left[t, j] values[q, j] for v and, with SEVEN, x. */
-template <bool SEVEN> DEVICE void pairs_back(struct room *m)
+/* Thread (t, q) owns dA of that pair: sum_j left[t, j] values[q, j] for v and, if SEVEN, for x. */
+template <bool SEVEN> DEVICE void pairs_back(struct wkv_back_room *m)
 {
     const unsigned t = threadIdx.x / C, q = threadIdx.x % C;
     static_assert(THREADS == C * C, "a thread a pair");
@@ -148,9 +148,9 @@ DEVICE void by_row(float sum[TOKENS_EACH], const float *rows, const float *matri
     }
 }
 
-/* sum_q m_tq key_q D(q, t'] over q < end, one or two keys. */
+/* sum_q m_tq key_q D(q, t'] over q < end, for one or two keys. */
 template <bool SEVEN>
-DEVICE float of_keys(const struct chunk *c, const float *m, unsigned end, unsigned i)
+DEVICE float of_keys(const struct wkv_chunk *c, const float *m, unsigned end, unsigned i)
 {
     float sum = 0;
     for (unsigned q = 0; q < end; q++) {
@@ -161,11 +161,11 @@ DEVICE float of_keys(const struct chunk *c, const float *m, unsigned end, unsign
     return sum;
 }
 
-/* The sum over r and a of the tokens from q on; column: C for b. */
-template <bool SEVEN> DEVICE float of_left(const struct room *m, unsigned q, unsigned column,
-                                           unsigned i)
+/* The sum over r and a of the tokens from q on. column: C for b. */
+template <bool SEVEN>
+DEVICE float of_left(const struct wkv_back_room *m, unsigned q, unsigned column, unsigned i)
 {
-    const struct chunk *c = &m->c;
+    const struct wkv_chunk *c = &m->c;
     const float *read = m->dread + column + q, *solve = m->dsolve + column + q;
     float sum = 0;
     for (unsigned t = C; t-- > q + 1;) {
@@ -179,13 +179,12 @@ template <bool SEVEN> DEVICE float of_left(const struct room *m, unsigned q, uns
     return SEVEN ? fmaf(c->r[q * N + i], read[q * PAIR_ROW], sum) : sum;
 }
 
-/* Gradients of r, a, k and b; returns this thread's part of that of u_i. to: row of the first token
- * in the arrays of gradients. */
-template <bool SEVEN>
-DEVICE float rows_back(struct room *m, const struct wkv_back &a, size_t to, const struct place &p,
-                       size_t n)
+/* Gradients of r, a, k and b. Returns this thread's part of the gradient of u_i. to: row of the
+ * first token in the gradient arrays. */
+template <bool SEVEN> DEVICE float rows_back(struct wkv_back_room *m, const struct wkv_back &a,
+                                             size_t to, const struct wkv_place &p, size_t n)
 {
-    const struct chunk *c = &m->c;
+    const struct wkv_chunk *c = &m->c;
     const unsigned i = threadIdx.x % N, first = threadIdx.x / N * TOKENS_EACH;
     float dr[TOKENS_EACH], da[TOKENS_EACH], dk[TOKENS_EACH], db[TOKENS_EACH], du = 0;
     by_row(dr, m->dy, m->s);
@@ -229,7 +228,7 @@ DEVICE float rows_back(struct room *m, const struct wkv_back &a, size_t to, cons
 }
 
 /* sums[g, i] = sum_j dS'_ij S'_ij over a part of the columns. */
-DEVICE void border_sums(struct room *m, const float *next)
+DEVICE void border_sums(struct wkv_back_room *m, const float *next)
 {
     const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
     float sum = 0;
@@ -240,8 +239,9 @@ DEVICE void border_sums(struct room *m, const float *next)
     m->sums[g * N + i] = sum;
 }
 
-/* dw, thread (0, i)'s. */
-DEVICE void decays_back(const struct room *m, float *dw, const struct place &p, size_t n)
+/* dw, by thread (0, i). */
+DEVICE void decays_back(const struct wkv_back_room *m, float *dw, const struct wkv_place &p,
+                        size_t n)
 {
     const unsigned i = threadIdx.x;
     if (i >= N)
@@ -257,8 +257,8 @@ DEVICE void decays_back(const struct room *m, float *dw, const struct place &p, 
     }
 }
 
-/* r and a as they meet the state. */
-template <bool SEVEN> DEVICE void scale_left(struct room *m)
+/* Scales r and a as they multiply the state. */
+template <bool SEVEN> DEVICE void scale_left(struct wkv_back_room *m)
 {
     for (unsigned i = threadIdx.x; i < C * N; i += THREADS) {
         m->c.r[i] *= m->before[SEVEN ? i + N : i];
@@ -268,12 +268,12 @@ template <bool SEVEN> DEVICE void scale_left(struct room *m)
 }
 
 template <bool SEVEN>
-static __global__ void __launch_bounds__(THREADS) wkv_chunks_back(struct job j)
+static __global__ void __launch_bounds__(THREADS) wkv_chunks_back(struct wkv_back_job j)
 {
     let_next_start();
     wait_for_inputs();
-    SHARED(struct room, m);
-    const struct place p = place_here(j.a.in, NULL);
+    SHARED(struct wkv_back_room, m);
+    const struct wkv_place p = place_here(j.a.in, NULL);
     const size_t head = p.seq * j.a.in.heads + p.head;
     float du = 0;
     state_load(m->g, j.a.dstate ? j.a.dstate + p.state : NULL, p.E);
@@ -313,8 +313,8 @@ static __global__ void __launch_bounds__(THREADS) wkv_chunks_back(struct job j)
         j.du[head * N + threadIdx.x] = du;
 }
 
-/* Thread (h, i) adds what all sequences found for u. */
-static __global__ void __launch_bounds__(N) wkv_add_bonus(struct job j)
+/* Thread (h, i) sums the gradients of u over all sequences. */
+static __global__ void __launch_bounds__(N) wkv_add_bonus(struct wkv_back_job j)
 {
     let_next_start();
     wait_for_inputs();
@@ -345,13 +345,14 @@ void cuda_wkv_back(struct backend *b, const struct wkv_back *a, void *work)
     struct range here("wkv_back");
     const struct wkv_rows *in = &a->in;
     const size_t all = in->n_seqs * in->heads, chunks = wkv_chunks(in->max_rows);
-    struct job j = {*a, {(float *)work, NULL, chunks}, NULL};
+    struct wkv_back_job j = {*a, {(float *)work, NULL, chunks}, NULL};
     j.kept.xs = j.kept.states + states_floats(all, chunks);
     j.du = j.kept.xs + all * chunks * C * N;
     assert(in->head_dim <= N);
     cuda_wkv_keep(b, in, a->state, &j.kept);
     launch(b, in->a ? wkv_chunks_back<true> : wkv_chunks_back<false>,
-           dim3((unsigned)in->heads, (unsigned)in->n_seqs), dim3(THREADS), sizeof(struct room), j);
+           dim3((unsigned)in->heads, (unsigned)in->n_seqs), dim3(THREADS),
+           sizeof(struct wkv_back_room), j);
     if (!in->a && a->du)
         launch(b, wkv_add_bonus, dim3((unsigned)in->heads), dim3(N), 0, j);
 }

@@ -1,6 +1,7 @@
-/* choices.c - which algorithm of the library was fastest for a shape, in memory and in a file. The
- * table is short and searched from the front. A file is read as a whole and taken only when all of
- * it is valid: half of one could make two processes choose differently, and then differ in bits.
+/* choices.c - the fastest algorithm of the library for each shape, in memory and in a file. The
+ * table is short and searched linearly. A file is read as a whole and used only if all of it is
+ * valid: with half of a file two processes could choose differently, and their results would differ
+ * in bits.
  */
 #include "kernels/cuda/product/choices.h"
 
@@ -32,7 +33,7 @@ char *choices_path(const char *device, size_t version)
     return path;
 }
 
-struct choice *choices_find(const struct choices *c, const uint64_t key[CHOICE_KEY])
+struct gemm_choice *choices_find(const struct choices *c, const uint64_t key[CHOICE_KEY])
 {
     for (size_t i = 0; i < c->n; i++)
         if (!memcmp(c->at[i].key, key, sizeof c->at[i].key))
@@ -40,13 +41,13 @@ struct choice *choices_find(const struct choices *c, const uint64_t key[CHOICE_K
     return NULL;
 }
 
-struct choice *choices_add(struct choices *c, const uint64_t key[CHOICE_KEY])
+struct gemm_choice *choices_add(struct choices *c, const uint64_t key[CHOICE_KEY])
 {
     if (c->n == c->room) {
         c->room = c->room ? 2 * c->room : 16;
         c->at = mem_resize(c->at, c->room, sizeof *c->at);
     }
-    struct choice *new = &c->at[c->n++];
+    struct gemm_choice *new = &c->at[c->n++];
     memset(new, 0, sizeof *new);
     memcpy(new->key, key, sizeof new->key);
     return new;
@@ -58,7 +59,7 @@ void choices_free(struct choices *c)
     memset(c, 0, sizeof *c);
 }
 
-/* One number and the character behind it. -1: something else stands there. */
+/* Reads one number and the character behind it. -1: the text is different. */
 static int number(const char **at, int base, char behind, uint64_t *value)
 {
     static const char digits[] = "0123456789abcdef";
@@ -76,7 +77,7 @@ static int number(const char **at, int base, char behind, uint64_t *value)
     return 0;
 }
 
-static int line(const char **at, struct choice *c)
+static int line(const char **at, struct gemm_choice *c)
 {
     for (int i = 0; i < CHOICE_KEY; i++)
         if (number(at, 10, '\t', &c->key[i]))
@@ -90,7 +91,7 @@ static int line(const char **at, struct choice *c)
 static int lines(struct choices *c, const char *text)
 {
     while (*text) {
-        struct choice read;
+        struct gemm_choice read;
         if (line(&text, &read))
             return -1;
         if (!choices_find(c, read.key))
@@ -117,7 +118,7 @@ void choices_write(const struct choices *c, const char *path)
     if (out_open(&out, path, &e))
         return;
     for (size_t i = 0; i < c->n; i++) {
-        const struct choice *one = &c->at[i];
+        const struct gemm_choice *one = &c->at[i];
         if (one->state != 0 && one->state != 2)
             continue;
         for (int k = 0; k < CHOICE_KEY; k++)

@@ -1,11 +1,11 @@
-/* choices.h - which algorithm the library was fastest with, per shape: a table that outlives the
- * process as a file of one line a shape.
+/* choices.h - the fastest algorithm of the library for each shape: a table that is also stored in a
+ * file with one line a shape.
  *
- *     type add align T N K ldy ldx ldw  eight words of the algorithm, in hexadecimal
+ *   type add align T N K ldy ldx ldw  eight words of the algorithm, in hexadecimal
  *
- * separated by tabs; T stands for all numbers of rows that are rounded up to it. A file that is not
- * exactly of that form is as good as none: the shapes are timed again. Whoever reads an algorithm
- * lets the library check it before using it.
+ * Fields are separated by tabs. T stands for all numbers of rows that are rounded up to it. A file
+ * with any other form is ignored, and the shapes are timed again. A caller must let the library
+ * check an algorithm from the file before it uses it.
  */
 #ifndef KERNELS_CUDA_PRODUCT_CHOICES_H
 #define KERNELS_CUDA_PRODUCT_CHOICES_H
@@ -18,32 +18,32 @@ extern "C" {
 #endif
 
 enum { CHOICE_KEY = 9, CHOICE_WORDS = 8 };
-struct choice {
+struct gemm_choice {
     uint64_t key[CHOICE_KEY];
     uint64_t algo[CHOICE_WORDS];
     int state;   /* 0: from the file, unchecked; 1: first guess; 2: timed; 3: a guess that was not
-                  * timed; -1: there is none */
-    size_t rows; /* with which it was last found good, of those that share it */
+                  * timed; -1: none exists */
+    size_t rows; /* rows with which it was last checked, among those that share it */
 };
 struct choices {
-    struct choice *at;
+    struct gemm_choice *at;
     size_t n, room;
 };
 
-/* Where the choices for a device and a version of the library are kept, in a folder that is there:
- * $XDG_CACHE_HOME/crossover/gemm-DEVICE-VERSION.tsv, or below ~/.cache. NULL: nowhere. The
- * caller's. */
+/* The file for a device and a version of the library, in an existing folder:
+ * $XDG_CACHE_HOME/crossover/gemm-DEVICE-VERSION.tsv, or below ~/.cache. NULL: there is no place.
+ * The caller frees it. */
 char *choices_path(const char *device, size_t version);
 
-/* NULL when there is none of that key. */
-struct choice *choices_find(const struct choices *c, const uint64_t key[CHOICE_KEY]);
-/* A new one, all zero but the key. It stays where it is until the next one is added. */
-struct choice *choices_add(struct choices *c, const uint64_t key[CHOICE_KEY]);
+/* NULL: the table has no such key. */
+struct gemm_choice *choices_find(const struct choices *c, const uint64_t key[CHOICE_KEY]);
+/* Adds an entry, zero except for the key. The pointer is valid until the next one is added. */
+struct gemm_choice *choices_add(struct choices *c, const uint64_t key[CHOICE_KEY]);
 void choices_free(struct choices *c);
 
-/* Adds the lines of a file; a missing or broken one adds nothing. */
+/* Adds the lines of a file; a missing or invalid file adds nothing. */
 void choices_read(struct choices *c, const char *path);
-/* Writes what was read or timed, beside the file and renamed; a failure is no matter. */
+/* Writes all entries to a temporary file and renames it. A failure is ignored. */
 void choices_write(const struct choices *c, const char *path);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-/* coding.cu - rows of x as codes, for formats whose products are of codes by codes (int8): a block
- * encodes a row (encode_row.cuh) into `work`, where products, and the outputs that come after the
- * exact sums, find codes, steps and marks of outliers.
+/* coding.cu - encodes rows of x for formats that multiply codes by codes (int8). A block encodes a
+ * row (encode_row.cuh) into `work`; products, and the outputs after the exact sums, read codes,
+ * steps and outlier marks there.
  */
 #include "kernels/cuda/product/product.h"
 

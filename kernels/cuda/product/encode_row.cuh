@@ -1,16 +1,16 @@
-/* encode_row.cuh - rows of activations for formats that code x (kernels/quant.h): codes, scale and
- * outliers of a row by one block, and the value of an output from its exact sum.
+/* encode_row.cuh - rows of activations for formats that code x (kernels/quant.h): one block
+ * computes codes, scale and outliers of a row; and the value of an output from its exact sum.
  *
- * Outliers are marked by bits, one for each k and above these one for each word of them, so that
- * any number of them is found in ascending order, and a row without any costs a glance.
+ * Outliers are marked by bits, one for each k, and above these one for each word of bits. So any
+ * number of outliers is found in ascending order, and a row without outliers needs only one look.
  */
 #ifndef KERNELS_CUDA_PRODUCT_ENCODE_ROW_CUH
 #define KERNELS_CUDA_PRODUCT_ENCODE_ROW_CUH
 
 #include "kernels/cuda/device.cuh"
-#include "kernels/cuda/weights/plan.h"
+#include "kernels/cuda/weights/tiling.h"
 
-/* Rows that int8 products read: row t at x + t ldx (bf16), its step (scale / 127) and marks. */
+/* Rows that int8 products read: row t at x + t ldx (bf16), its step (scale / 127) and its marks. */
 struct coded_rows {
     const uint16_t *x;
     const float *step;
@@ -18,7 +18,7 @@ struct coded_rows {
     uint32_t ldx;
 };
 
-/* As block_sum of device.cuh, the greatest. */
+/* As block_sum of device.cuh, for the largest value. */
 DEVICE float block_greatest(float x, float *shared)
 {
     x = warp_max(x);
@@ -30,8 +30,9 @@ DEVICE float block_greatest(float x, float *shared)
     return x;
 }
 
-/* By the whole block: code[codes] (zeros from K on), *step and marks of x[K]; limit:
- * quant_outlier(). shared: a float a warp. A barrier follows before anything is read. */
+/* Called by the whole block: writes code[codes] (zeros from K on), *step and the marks of x[K].
+ * limit: quant_outlier(). shared: one float a warp. A barrier must follow before results are
+ * read. */
 DEVICE void encode_row(const uint16_t *x, uint32_t K, float limit, int8_t *code,
                        uint32_t codes, float *step, uint32_t *marks, float *shared)
 {
@@ -65,9 +66,9 @@ DEVICE void encode_row(const uint16_t *x, uint32_t K, float limit, int8_t *code,
         *step = quant_scale(top) / INT8_TOP;
 }
 
-/* The output of one row of weights for row t: the sum scaled, and its outliers added one by one, k
- * ascending, every operation rounded. */
-DEVICE float int8_value(const struct job &j, const struct operand &w, uint32_t row,
+/* The output of one row of weights for row t: the scaled sum, plus its outliers one by one, k
+ * ascending, each operation rounded. */
+DEVICE float int8_value(const struct product_job &j, const struct operand &w, uint32_t row,
                         const struct coded_rows &r, uint32_t t, int32_t sum)
 {
     uint32_t words = plan_up(j.K, 32), tops = plan_up(j.K, 1024);

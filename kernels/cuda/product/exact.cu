@@ -1,8 +1,9 @@
-/* exact.cu - products of fp32 rows with F32, BF16_F32 and F16 weights, in fp32 throughout: for
- * parity, and at memory speed for up to four rows; more rows read the weights again for every four.
+/* exact.cu - products of fp32 rows with F32, BF16_F32 and F16 weights, in fp32 throughout. It is
+ * for parity. It runs at memory speed for up to four rows; more rows read the weights again for
+ * every four.
  *
- * A warp owns two rows of W; a lane asks for its next eight 16-byte words before it uses the last
- * eight: 4 KB a warp under way, and 16 warps on an SM make 64 KB, twice what 4.3 TB/s needs.
+ * A warp owns two rows of W. A lane loads its next eight 16-byte words before it uses the last
+ * eight: 4 KB a warp in flight; 16 warps on an SM make 64 KB, twice the amount that 4.3 TB/s needs.
  */
 #include "kernels/cuda/product/finish.cuh"
 #include "kernels/cuda/product/product.h"
@@ -42,13 +43,13 @@ DEVICE void word_floats(float v[8], const half16 *, uint4 w)
     }
 }
 
-/* A value of x as it meets such weights. */
+/* A value of x in the precision for such weights. */
 DEVICE float met(const float *, float x) { return x; }
 DEVICE float met(const uint16_t *, float x) { return x; }
 DEVICE float met(const half16 *, float x) { return f16_float(f16_of(x)); }
 
-/* Word u of a row of weights; zeros beyond K. Rows of floats that are no multiple of 16 bytes long
- * are read value by value. */
+/* Word u of a row of weights; zeros beyond K. Rows of floats whose length is no multiple of 16
+ * bytes are read value by value. */
 DEVICE uint4 row_word(const uint16_t *row, uint32_t u, uint32_t K)
 {
     return u * 8 < K ? load_once(row + u * 8) : make_uint4(0, 0, 0, 0);
@@ -74,10 +75,10 @@ DEVICE uint4 row_word(const float *row, uint32_t u, uint32_t K)
 /* A warp's two rows of W: rows i of both halves of a tile. */
 template <class W> struct two_rows {
     const W *row[2];
-    uint32_t K[2]; /* 0: no such row */
+    uint32_t K[2]; /* 0: the row does not exist */
 };
 
-template <class W> DEVICE struct two_rows<W> rows_at(const struct job &j, uint32_t pair)
+template <class W> DEVICE struct two_rows<W> rows_at(const struct product_job &j, uint32_t pair)
 {
     struct two_rows<W> r = {{nullptr, nullptr}, {0, 0}};
     if (pair / HALF >= job_tiles(&j))
@@ -118,7 +119,7 @@ DEVICE void multiply_word(float sum[2][T], uint4 a, uint4 b, const float *x, uin
         }
 }
 
-/* Part of K from k on: sum[h][t] over `n` values of it, x from there on in shared memory. */
+/* A part of K from k on: sum[h][t] over `n` values; shared memory has x from there on. */
 template <class W, int T>
 DEVICE void multiply_rows(float sum[2][T], const struct two_rows<W> &r, uint32_t k, uint32_t n,
                           const float *x, uint32_t ld)
@@ -143,10 +144,11 @@ DEVICE void multiply_rows(float sum[2][T], const struct two_rows<W> &r, uint32_t
         }
 }
 
-/* Warp w of block (i, c) makes pair i * WARPS + w for rows c T .. of x; K in parts that fit. */
+/* Warp w of block (i, c) computes pair i * WARPS + w for rows c T .. of x, with K in parts that fit
+ * into shared memory. */
 template <class W, int T>
 __global__ void __launch_bounds__(WARPS *WARP)
-exact_pairs(struct job j, const float *x, uint32_t part)
+exact_pairs(struct product_job j, const float *x, uint32_t part)
 {
     SHARED(float, shared);
     let_next_start();
@@ -182,7 +184,7 @@ exact_pairs(struct job j, const float *x, uint32_t part)
 }
 
 template <class W, int T>
-static void start(const struct backend *b, const struct job *j, const float *x)
+static void start(const struct backend *b, const struct product_job *j, const float *x)
 {
     uint32_t most = (uint32_t)(device_of(b)->shared_max / 2 / (T * sizeof(float)) / 8 * 8);
     uint32_t part = plan_least(plan_up(j->K, 8) * 8, most);
@@ -190,7 +192,7 @@ static void start(const struct backend *b, const struct job *j, const float *x)
            dim3(WARPS * WARP), part * T * sizeof(float), *j, x, part);
 }
 
-template <class W> static void start_rows(const struct backend *b, const struct job *j,
+template <class W> static void start_rows(const struct backend *b, const struct product_job *j,
                                           const float *x)
 {
     if (j->T == 1)
@@ -201,7 +203,7 @@ template <class W> static void start_rows(const struct backend *b, const struct 
         start<W, PAIR_ROWS>(b, j, x);
 }
 
-void exact(const struct backend *b, const struct job *j, const float *x)
+void exact(const struct backend *b, const struct product_job *j, const float *x)
 {
     if (j->dtype == DTYPE_F32)
         start_rows<float>(b, j, x);

@@ -1,6 +1,5 @@
-/* finish.cu - what remains to be done when a product's sums were made by another kernel, in parts
- * or by the library: the parts are added in their order, and sums become outputs (finish.cuh);
- * rounded products are added to y.
+/* finish.cu - the last step where another kernel or the library made a product's sums: adds the
+ * parts in order, and turns sums into outputs (finish.cuh); or adds rounded products to y.
  */
 #include "kernels/cuda/product/finish.cuh"
 
@@ -9,10 +8,10 @@
 
 enum { THREADS = 256, PARTS_AT_ONCE = 4 };
 
-/* Thread (p, t) finishes pair p % 8 of tile p / 8 for row t: the parts are added in order. */
+/* Thread (p, t) finishes pair p % 8 of tile p / 8 for row t; it adds the parts in order. */
 template <class A, class Sum>
 __global__ void __launch_bounds__(THREADS)
-finish_sums(struct job j, struct coded_rows rows, const Sum *sums, uint32_t splits)
+finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint32_t splits)
 {
     let_next_start();
     wait_for_inputs();
@@ -26,7 +25,7 @@ finish_sums(struct job j, struct coded_rows rows, const Sum *sums, uint32_t spli
         at[h] = (size_t)t * j.columns + j.w[tile.matrix[h]].column + tile.row[h] + i;
     Sum sum[2] = {0, 0};
     for (uint32_t s = 0; s < splits; s += PARTS_AT_ONCE) {
-        Sum part[PARTS_AT_ONCE][2]; /* all loads first: they wait for the cache together */
+        Sum part[PARTS_AT_ONCE][2]; /* all loads first, so that they wait for the cache together */
 #pragma unroll
         for (uint32_t k = 0; k < PARTS_AT_ONCE; k++)
             for (int h = 0; h < 2; h++)
@@ -42,14 +41,14 @@ finish_sums(struct job j, struct coded_rows rows, const Sum *sums, uint32_t spli
 }
 
 template <class A, class Sum>
-static void start(const struct backend *b, const struct job *j, const struct coded_rows *rows,
-                  const void *sums, uint32_t splits)
+static void start(const struct backend *b, const struct product_job *j,
+                  const struct coded_rows *rows, const void *sums, uint32_t splits)
 {
     launch(b, finish_sums<A, Sum>, dim3(plan_up(job_tiles(j) * HALF, THREADS), j->T), dim3(THREADS),
            0, *j, *rows, static_cast<const Sum *>(sums), splits);
 }
 
-void finish(const struct backend *b, const struct job *j, const struct coded_rows *rows,
+void finish(const struct backend *b, const struct product_job *j, const struct coded_rows *rows,
             const void *sums, uint32_t splits)
 {
     if (x_coded(j->dtype))
@@ -60,7 +59,7 @@ void finish(const struct backend *b, const struct job *j, const struct coded_row
         start<uint16_t, float>(b, j, rows, sums, splits);
 }
 
-/* Thread i adds values N i .. of a product, which is rounded already, to y. */
+/* Thread i adds values N i .. of a product, which is already rounded, to y. */
 template <int N>
 static __global__ void __launch_bounds__(THREADS)
 add_values(uint16_t *y, const uint16_t *product, size_t n)

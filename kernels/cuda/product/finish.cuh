@@ -1,30 +1,30 @@
-/* finish.cuh - what becomes of two sums that belong together (plan.h, halves of a tile): rounded to
- * `act` as a product, then added, gated, or rotated and put into the cache.
+/* finish.cuh - writes the two sums of a tile's halves (tiling.h): rounds them to `act` as products,
+ * then adds them, gates them, or rotates them and puts them into the cache.
  */
 #ifndef KERNELS_CUDA_PRODUCT_FINISH_CUH
 #define KERNELS_CUDA_PRODUCT_FINISH_CUH
 
 #include "kernels/cuda/product/encode_row.cuh"
 
-/* The value of a sum of products with one row of W. */
-DEVICE float sum_value(const struct job &j, const struct operand &w, uint32_t row,
+/* The product that a sum stands for: a sum of an FP8 or INT8 job is scaled by its row of W. */
+DEVICE float sum_value(const struct product_job &j, const struct operand &w, uint32_t row,
                        const struct coded_rows &, uint32_t, float sum)
 {
     return j.dtype == DTYPE_FP8 ? __fmul_rn(sum, w.scale[w.begin + row] / FP8_TOP) : sum;
 }
 
-DEVICE float sum_value(const struct job &j, const struct operand &w, uint32_t row,
+DEVICE float sum_value(const struct product_job &j, const struct operand &w, uint32_t row,
                        const struct coded_rows &r, uint32_t t, int32_t sum)
 {
     return int8_value(j, w, row, r, t, sum);
 }
 
-template <class A> DEVICE A *row_of(const struct job &j, uint32_t i, uint32_t row)
+template <class A> DEVICE A *row_of(const struct product_job &j, uint32_t i, uint32_t row)
 {
     return static_cast<A *>(j.y[i]) + (size_t)row * j.ldy[i];
 }
 
-DEVICE void cache_put(const struct job &j, uint32_t i, uint32_t t, uint32_t at, float value)
+DEVICE void cache_put(const struct product_job &j, uint32_t i, uint32_t t, uint32_t at, float value)
 {
     uint32_t slot = j.slot ? (uint32_t)j.slot[t] : t;
     if (j.cache_f32)
@@ -33,8 +33,8 @@ DEVICE void cache_put(const struct job &j, uint32_t i, uint32_t t, uint32_t at, 
         row_of<uint16_t>(j, i, slot)[at] = bf16_of(value);
 }
 
-template <class A> DEVICE void finish_one(const struct job &j, uint32_t i, uint32_t t, uint32_t row,
-                                          float value)
+template <class A> DEVICE void finish_one(const struct product_job &j, uint32_t i, uint32_t t,
+                                          uint32_t row, float value)
 {
     if (j.kind == JOB_FLOATS) {
         row_of<float>(j, i, t)[row] = value;
@@ -55,9 +55,8 @@ template <class A> DEVICE float gated_value(float gate, float up)
     return act_rounded<A>(gate / (1 + expf(-gate))) * act_rounded<A>(up);
 }
 
-template <class A>
-DEVICE void finish_rotated(const struct job &j, const struct tile &tile, uint32_t i, uint32_t t,
-                           float u, float v)
+template <class A> DEVICE void finish_rotated(const struct product_job &j, const struct tile &tile,
+                                              uint32_t i, uint32_t t, float u, float v)
 {
     uint32_t half = j.head_dim / 2, at = (tile.row[0] + i) % j.head_dim;
     float c = j.table[(size_t)t * j.head_dim + at], s = j.table[(size_t)t * j.head_dim + half + at];
@@ -72,10 +71,10 @@ DEVICE void finish_rotated(const struct job &j, const struct tile &tile, uint32_
             cache_put(j, 1, t, tile.row[h] + i, turned[h]);
 }
 
-/* Sums of rows i of both halves, for row t of x. */
+/* Finishes the sums of rows i of both halves, for row t of x. */
 template <class A, class Sum>
-DEVICE void finish_pair(const struct job &j, const struct tile &tile, uint32_t i, uint32_t t,
-                        const struct coded_rows &r, Sum first, Sum second)
+DEVICE void finish_pair(const struct product_job &j, const struct tile &tile, uint32_t i,
+                        uint32_t t, const struct coded_rows &r, Sum first, Sum second)
 {
     float value[2] = {0, 0};
     if (i < tile.count[0])

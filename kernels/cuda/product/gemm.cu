@@ -1,16 +1,16 @@
-/* gemm.cu - gemm.h by cuBLASLt (library.h): without it the own kernels do all the work (gemm_takes
- * says 0).
+/* gemm.cu - gemm.h by cuBLASLt (library.h). Without the library gemm_takes returns 0, and the own
+ * kernels do all the work.
  *
- * The library orders matrices by columns, so y[T, N] = x W^T is to it y' = W'^T x' with W' [K, N]
- * and x' [K, T]. It proposes algorithms for a shape; when a shape is first asked for they are timed
- * with the caller's own x and W, which are only read, and a y of our own, and the fastest is kept,
- * in a file too (choices.h). Numbers of rows that lie near each other share a choice, so that not
- * every length of a prompt must be timed. While operations are being recorded nothing is timed: the
- * first run of a pass is always a direct one. Algorithms whose order of sums is not fixed are not
- * considered, so a choice of algorithm is the only thing by which two processes can differ.
+ * The library orders matrices by columns, so it sees y[T, N] = x W^T as y' = W'^T x' with W' [K, N]
+ * and x' [K, T]. It proposes algorithms for a shape. When a shape first comes, they are timed with
+ * the caller's x and W, which are only read, and a temporary y; the fastest is kept, also in a file
+ * (choices.h). Similar numbers of rows share a choice, so that not every prompt length must be
+ * timed. Nothing is timed while operations are recorded: the first run of a pass is always direct.
+ * Algorithms whose order of sums is not fixed are not considered, so two processes can differ only
+ * by their choice of algorithm.
  *
- * The work space is one block, counted as activations, taken when first wanted. The y for timing is
- * taken from the driver and given back at once; no counter sees it.
+ * The work space is one block, counted as activations, allocated when first needed. The y for
+ * timing comes from the driver and is freed at once; no counter sees it.
  */
 #include <assert.h>
 #include <math.h>
@@ -32,13 +32,13 @@ struct products {
     struct library lib;
     cublasLtHandle_t handle;
     void *workspace;
-    int refused; /* 1: there was no memory for it */
+    int refused; /* 1: there was no memory for the work space */
     struct choices choices;
-    char *path; /* of the file; NULL: nowhere */
+    char *path; /* of the file; NULL: no file */
 };
 
-/* Ends the process when the library fails at what it has taken: as any error of the device, and
- * with the driver's words where it has some. */
+/* Ends the process if the library fails at a problem that it accepted; reported as a device error,
+ * with the driver's message if there is one. */
 static void library_check(cublasStatus_t status, const char *call, const char *file, int line)
 {
     char text[256];
@@ -50,7 +50,7 @@ static void library_check(cublasStatus_t status, const char *call, const char *f
 }
 #define LIBRARY(call) library_check(call, #call, __FILE__, __LINE__)
 
-/* ---- one problem, as the library describes it ---- */
+/* ---- a problem as the library describes it ---- */
 
 struct problem {
     cublasLtMatmulDesc_t what;
@@ -78,13 +78,13 @@ static cublasComputeType_t compute_type(enum gemm_job::gemm_type type)
                                          : CUBLAS_COMPUTE_32F;
 }
 
-/* 1: all values are floats. */
+/* 1 if all values are floats. */
 static int is_float(enum gemm_job::gemm_type type)
 {
     return value_type(type, 0) == CUDA_R_32F;
 }
 
-/* One of `batch` matrices, `step` values apart. */
+/* Describes one of `batch` matrices that lie `step` values apart. */
 static void layout_batch(const struct library *l, cublasLtMatrixLayout_t m, int32_t batch,
                          int64_t step)
 {
@@ -137,7 +137,7 @@ static cublasStatus_t problem_run(const struct backend *b, const struct problem 
                          device_of(b)->stream);
 }
 
-/* ---- choosing ---- */
+/* ---- choice of an algorithm ---- */
 
 /* The largest power of two up to 256 that divides an address. */
 static uint32_t alignment(const void *p)
@@ -146,7 +146,7 @@ static uint32_t alignment(const void *p)
     return lowest == 0 || lowest > 256 ? 256 : static_cast<uint32_t>(lowest);
 }
 
-/* T up to the next of four steps in each doubling: those that share a choice. */
+/* T rounded up to the next of four steps in each doubling; these rows share a choice. */
 static uint64_t rows_step(size_t T)
 {
     size_t step = 1;
@@ -164,7 +164,7 @@ static void key_of(uint64_t key[CHOICE_KEY], const struct gemm_job *j)
     memcpy(key, all, sizeof all);
 }
 
-/* A sum whose parts meet in the order in which blocks end is not the same twice. */
+/* 1 if results repeat: not if parts are added in the order in which blocks end. */
 static int repeats(const struct library *l, const cublasLtMatmulAlgo_t *algo)
 {
     uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_INPLACE;
@@ -175,13 +175,13 @@ static int repeats(const struct library *l, const cublasLtMatmulAlgo_t *algo)
             scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 }
 
-/* Fills found[CANDIDATES] with what the library proposes, best guess first; returns how many. */
+/* Fills found[CANDIDATES] with the library's proposals, best guess first. Returns their number. */
 static int propose(const struct products *g, const struct problem *p, const struct gemm_job *j,
                    cublasLtMatmulHeuristicResult_t *found)
 {
     const struct library *l = &g->lib;
     cublasLtMatmulPreference_t wish;
-    uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; /* and none at all */
+    uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; /* or no reduction at all */
     size_t bytes = g->workspace ? workspace_bytes : 0;
     uint32_t align[3] = {alignment(j->w), alignment(j->x), alignment(j->y)};
     LIBRARY(l->MatmulPreferenceCreate(&wish));
@@ -207,8 +207,9 @@ static int propose(const struct products *g, const struct problem *p, const stru
 
 static_assert(sizeof(cublasLtMatmulAlgo_t) == CHOICE_WORDS * sizeof(uint64_t), "as in the file");
 
-/* 1: the algorithm of a choice, which was made elsewhere, is one for this problem too. */
-static int still_good(const struct products *g, const struct problem *p, const struct choice *c)
+/* 1 if the algorithm of a choice that was made elsewhere is valid for this problem too. */
+static int still_good(const struct products *g, const struct problem *p,
+                      const struct gemm_choice *c)
 {
     cublasLtMatmulAlgo_t algo;
     cublasLtMatmulHeuristicResult_t result;
@@ -218,8 +219,8 @@ static int still_good(const struct products *g, const struct problem *p, const s
            result.workspaceSize <= (g->workspace ? workspace_bytes : 0) && repeats(&g->lib, &algo);
 }
 
-/* Settles a choice that was read or is new, without running anything. */
-static void guess(const struct products *g, struct choice *c, const struct gemm_job *j)
+/* Settles a new choice, or one from the file, without running anything. */
+static void guess(const struct products *g, struct gemm_choice *c, const struct gemm_job *j)
 {
     struct problem p;
     cublasLtMatmulHeuristicResult_t found[CANDIDATES];
@@ -236,9 +237,9 @@ static void guess(const struct products *g, struct choice *c, const struct gemm_
     problem_free(&p, &g->lib);
 }
 
-/* Makes the choice one for these rows: where it was made with others and does not suit them, it
- * becomes what the library proposes first. */
-static void suit_rows(const struct products *g, const struct problem *p, struct choice *c,
+/* Fits the choice to this number of rows: if it was made with others and does not suit, it becomes
+ * the library's first proposal. */
+static void suit_rows(const struct products *g, const struct problem *p, struct gemm_choice *c,
                       const struct gemm_job *j)
 {
     cublasLtMatmulHeuristicResult_t found[CANDIDATES];
@@ -257,7 +258,7 @@ static float time_one(const struct backend *b, const struct problem *p, const st
 {
     cudaStream_t stream = device_of(b)->stream;
     float ms = 0;
-    if (problem_run(b, p, j, y, algo) != CUBLAS_STATUS_SUCCESS) /* the first one warms up */
+    if (problem_run(b, p, j, y, algo) != CUBLAS_STATUS_SUCCESS) /* the first run warms up */
         return INFINITY;
     CHECK(cudaEventRecord(event[0], stream));
     for (int i = 0; i < TIMED_RUNS; i++)
@@ -268,9 +269,9 @@ static float time_one(const struct backend *b, const struct problem *p, const st
     return ms;
 }
 
-/* Runs every candidate; the first of the fastest is kept. Without memory for a y the guess is. When
- * none can be run the library does not make this shape. */
-static void tune(const struct backend *b, struct choice *c, const struct gemm_job *j)
+/* Times every candidate and keeps the first of the fastest. Without memory for a y it keeps the
+ * guess. If none can run, the library does not take this shape. */
+static void tune(const struct backend *b, struct gemm_choice *c, const struct gemm_job *j)
 {
     struct products *g = device_of(b)->gemm;
     struct problem p;
@@ -304,8 +305,8 @@ static void tune(const struct backend *b, struct choice *c, const struct gemm_jo
     CHECK(cudaFree(y));
 }
 
-/* At once, so that a process that is stopped has not timed in vain. What another process wrote
- * meanwhile is kept. */
+/* Called after each timing, so that a process that is stopped loses nothing. Entries that another
+ * process wrote meanwhile are kept. */
 static void keep_choices(struct products *g)
 {
     if (!g->path)
@@ -314,13 +315,13 @@ static void keep_choices(struct products *g)
     choices_write(&g->choices, g->path);
 }
 
-/* Settled and, where that is possible now, timed. */
-static struct choice *choice_of(const struct backend *b, const struct gemm_job *j)
+/* The settled choice, timed if that is possible now. */
+static struct gemm_choice *choice_of(const struct backend *b, const struct gemm_job *j)
 {
     struct products *g = device_of(b)->gemm;
     uint64_t key[CHOICE_KEY];
     key_of(key, j);
-    struct choice *c = choices_find(&g->choices, key);
+    struct gemm_choice *c = choices_find(&g->choices, key);
     if (!c)
         c = choices_add(&g->choices, key);
     if (c->state == 0)
@@ -328,14 +329,14 @@ static struct choice *choice_of(const struct backend *b, const struct gemm_job *
     if (c->state == 1 && !graph_recording(b)) {
         tune(b, c, j);
         keep_choices(g);
-        c = choices_find(&g->choices, key); /* the table may have moved */
+        c = choices_find(&g->choices, key); /* the table may have moved in memory */
     }
     return c;
 }
 
-/* ---- the interface ---- */
+/* ---- the functions of gemm.h ---- */
 
-/* Before the first choice, so that all choices know what there is to work with. */
+/* Called before the first choice, so that all choices know the size of the work space. */
 static void take_workspace(struct backend *b)
 {
     struct products *g = device_of(b)->gemm;
@@ -364,8 +365,8 @@ void gemm(struct backend *b, const struct gemm_job *j)
     struct problem p;
     cublasLtMatmulAlgo_t algo;
     waiting here(device_of(b), "matmul"); /* as launch() does */
-    struct choice *c = choice_of(b, j);
-    assert(c->state > 0); /* gemm_takes said so */
+    struct gemm_choice *c = choice_of(b, j);
+    assert(c->state > 0); /* gemm_takes returned 1 */
     problem_make(&p, &device_of(b)->gemm->lib, j);
     suit_rows(device_of(b)->gemm, &p, c, j);
     memcpy(&algo, c->algo, sizeof algo);

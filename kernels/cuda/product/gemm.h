@@ -5,9 +5,9 @@
 
 #include "kernels/cuda/device/runtime.h"
 
-/* y[T, N] (row stride ldy) = x[T, K] (ldx) W[N, K]^T (ldw), plus y when `add`; fp32 sums. With
- * batch > 1 so many such products of one x: W of the next is `step` values on, its y N values, so
- * that together they are [T, batch * N]. One call fills a device that one product would not. */
+/* y[T, N] (row stride ldy) = x[T, K] (ldx) W[N, K]^T (ldw), plus y if `add`; fp32 sums. batch > 1:
+ * so many such products of one x. The next W is `step` values on, the next y N values, so that
+ * together they are [T, batch * N]. One call then fills a device that one product would not. */
 struct gemm_job {
     void *y;
     const void *x, *w;
@@ -16,20 +16,20 @@ struct gemm_job {
         GEMM_BF16,     /* all BF16 */
         GEMM_BF16_F32, /* x, W BF16, y F32 */
         GEMM_S8,       /* x, W int8, y int32; K, ldx, ldw, N multiples of 16 */
-        GEMM_TF32      /* all F32; what is multiplied may be rounded to 10 bits of mantissa */
+        GEMM_TF32      /* all F32; factors may be rounded to 10 bits of mantissa */
     } type;
     size_t T, N, K, ldy, ldx, ldw;
     int add;
-    uint32_t batch; /* 0: 1 */
+    uint32_t batch; /* 0 means 1 */
     size_t step;
 };
-/* 1: the library takes such a shape with these addresses; 0: use another kernel. What x and W hold
- * does not matter yet, but they are read: a new shape is timed here. */
+/* 1: the library takes this shape with these addresses; 0: use another kernel. The contents of x
+ * and W do not matter yet, but they are read: a new shape is timed here. */
 int gemm_takes(const struct backend *b, const struct gemm_job *j);
-/* Only what was taken. */
+/* Runs a job for which gemm_takes returned 1. */
 void gemm(struct backend *b, const struct gemm_job *j);
 
-/* Made at open, given back at close. */
+/* Made at open, freed at close. */
 void gemm_open(struct backend *b);
 void gemm_close(struct backend *b);
 

@@ -1,8 +1,8 @@
-/* gemv.cu - products for few rows (decoding): memory speed, one kernel, nothing in between.
+/* gemv.cu - products for few rows (decoding), at memory speed in a single kernel.
  *
- * A block makes whole tiles, and its warps share K; their sums meet in shared memory in a fixed
- * order. The first weights are asked for before wait_for_inputs(), so that they come while the
- * kernel ahead ends and x is normalized and laid out: 4 KB a warp under way (stream.cuh) and as
+ * A block computes whole tiles, and its warps share K; their sums are added in shared memory in a
+ * fixed order. The first weights are loaded before wait_for_inputs(), so they arrive while the
+ * kernel ahead ends and x is normalized and laid out: 4 KB a warp in flight (stream.cuh), and as
  * much again on its way to the second cache.
  */
 #include "kernels/cuda/product/finish.cuh"
@@ -10,10 +10,10 @@
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/weights/stream.cuh"
 
-/* Rows of x where format D wants them: bf16, or for INT8 their codes, with x, steps and marks. */
+/* Rows of x in the form of format D: bf16, or for INT8 their codes, with x, steps and marks. */
 template <enum dtype D>
 DEVICE struct coded_rows stage_all(uint8_t *shared, const struct gemv_room &room,
-                                   const struct job &j, const struct bf16_input &in,
+                                   const struct product_job &j, const struct bf16_input &in,
                                    uint32_t groups)
 {
     uint32_t stride = x_stride(D, groups), bytes = groups * group_x_bytes(D);
@@ -42,7 +42,7 @@ DEVICE struct coded_rows stage_all(uint8_t *shared, const struct gemv_room &room
     return {coded, step, marks, ldx};
 }
 
-/* This warp's sums to to[row of the tile][GEMV_ROWS]. */
+/* Writes this warp's sums to to[row of the tile][GEMV_ROWS]. */
 template <class Sum> DEVICE void put_sums(Sum *to, const Sum sum[4])
 {
     uint32_t g = threadIdx.x % WARP / 4, t = threadIdx.x % 4 * 2;
@@ -52,9 +52,9 @@ template <class Sum> DEVICE void put_sums(Sum *to, const Sum sum[4])
 }
 
 /* Thread (i, t) finishes rows i of both halves for row t of x. */
-template <class Sum>
-DEVICE void finish_tile(const struct job &j, const struct tile &tile, const struct coded_rows &rows,
-                        const Sum *sums, uint32_t warps)
+template <class Sum> DEVICE void finish_tile(const struct product_job &j, const struct tile &tile,
+                                             const struct coded_rows &rows, const Sum *sums,
+                                             uint32_t warps)
 {
     uint32_t i = threadIdx.x % HALF, t = threadIdx.x / HALF;
     if (t >= j.T)
@@ -68,17 +68,17 @@ DEVICE void finish_tile(const struct job &j, const struct tile &tile, const stru
     finish_pair<uint16_t>(j, tile, i, t, rows, first, second);
 }
 
-/* Block i makes tiles i, i + gridDim.x ..; warp w of it adds groups w, w + warps .. of K. */
+/* Block i computes tiles i, i + gridDim.x ..; its warp w adds groups w, w + warps .. of K. */
 template <enum dtype D>
 __global__ void __launch_bounds__(GEMV_WARPS *WARP, format_row(D).resident)
-gemv_tiles(struct job j, struct bf16_input in, struct gemv_room room, uint32_t groups,
+gemv_tiles(struct product_job j, struct bf16_input in, struct gemv_room room, uint32_t groups,
            typename format<D>::Tables tables)
 {
     SHARED(uint8_t, shared);
     typedef typename format<D>::Sum Sum;
     let_next_start();
     const uint32_t warps = blockDim.x / WARP, warp = threadIdx.x / WARP;
-    const struct walk walk = {gridDim.x, job_tiles(&j), warp, warps, groups};
+    const struct tile_walk walk = {gridDim.x, job_tiles(&j), warp, warps, groups};
     struct stream<D> s;
     stream_start<D>(&s, j, walk, blockIdx.x);
     gain_prefetch(in.gain, j.K);
@@ -99,12 +99,12 @@ gemv_tiles(struct job j, struct bf16_input in, struct gemv_room room, uint32_t g
         put_sums(here + warp * TILE_ROWS * GEMV_ROWS, sum[0]);
         __syncthreads();
         finish_tile(j, tile_at(&j, tile), rows, here, warps);
-        turn ^= 1; /* who is late still reads the other half; the next barrier lets all of it go */
+        turn ^= 1; /* a late warp still reads the other half; the next barrier frees it */
     }
 }
 
 template <enum dtype D>
-static void start(const struct backend *b, const struct job *j, const struct bf16_input *in,
+static void start(const struct backend *b, const struct product_job *j, const struct bf16_input *in,
                   const struct gemv_plan *p)
 {
     struct gemv_room room = gemv_room(D, j->T, j->K, p->warps);
@@ -114,7 +114,7 @@ static void start(const struct backend *b, const struct job *j, const struct bf1
            p->groups, tables);
 }
 
-int gemv(const struct backend *b, const struct job *j, const struct bf16_input *in)
+int gemv(const struct backend *b, const struct product_job *j, const struct bf16_input *in)
 {
     const struct device *d = device_of(b);
     struct gemv_plan p = gemv_plan(j, (uint32_t)d->sms, d->shared_max);

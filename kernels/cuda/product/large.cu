@@ -1,22 +1,22 @@
 /* large.cu - products for many rows (prefill, whole canvases): by the library, with own kernels
  * before and after it.
  *
- *     F32, BF16          straight (F32 as backend.tf32 says); gate, up, and k and v with slots by
- *                        way of `work`; bf16 products that are added, too, for they are rounded
- *                        before the sum is. Gate and up, and q, k and v of equal width, are one
- *                        batch of products
+ *     F32, BF16          directly (F32 as backend.tf32 allows). Gate, up, and k and v with slots go
+ *                        through `work`, and so do bf16 products that are added, because they are
+ *                        rounded before the sum. Gate and up, and q, k and v of equal width, are
+ *                        one batch of products
  *     INT8               codes of x, exact int32 sums, then scales and outliers (finish.cu)
- *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu), for all rows of the call;
- *                        fp32 sums of as many rows as there is room for, finish.cu
+ *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu) for all rows of the call;
+ *                        fp32 sums of as many rows as fit, then finish.cu
  *
- * 4 bits are widened to bf16(level * absmax), as bitsandbytes does it: the kernels for fewer rows
- * round the level and keep absmax in fp32 (kernels/quant.h).
+ * 4 bits are widened to bf16(level * absmax), as in bitsandbytes. The kernels for fewer rows round
+ * the level and use absmax in fp32 (kernels/quant.h).
  */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"
 
-/* How matrices of floats are multiplied. */
+/* The library's type for matrices of floats. */
 static enum gemm_job::gemm_type f32_type(const struct backend *b)
 {
     return b->tf32 ? gemm_job::GEMM_TF32 : gemm_job::GEMM_F32;
@@ -32,8 +32,9 @@ static size_t value_bytes(enum gemm_job::gemm_type type)
     }
 }
 
-static struct gemm_job gemm_of(const struct job *j, uint32_t i, enum gemm_job::gemm_type type,
-                               const void *x, size_t ldx, void *y, size_t ldy)
+static struct gemm_job gemm_of(const struct product_job *j, uint32_t i,
+                               enum gemm_job::gemm_type type, const void *x, size_t ldx, void *y,
+                               size_t ldy)
 {
     const struct operand *w = &j->w[i];
     return {y, x, w->code + (size_t)w->begin * j->stride, type, j->T, w->rows, j->K, ldy, ldx,
@@ -54,14 +55,14 @@ static void gemm_all(struct backend *b, const struct gemm_job *g, uint32_t n)
         gemm(b, &g[i]);
 }
 
-/* 1: the product of k or v can write into the cache itself. */
-static int stored(const struct job *j)
+/* 1 if the product of k or v can be written directly into the cache. */
+static int stored(const struct product_job *j)
 {
     return !j->slot && j->cache_f32 == (j->dtype == DTYPE_F32);
 }
 
-/* What is left of qkv behind its three products: see cuda_rotate_store. */
-static void rotate_store(struct backend *b, const struct job *j, const struct qkv_made *m)
+/* The part of qkv after its three products: see cuda_rotate_store. */
+static void rotate_store(struct backend *b, const struct product_job *j, const struct qkv_made *m)
 {
     struct qkv a = {};
     a.table = j->table;
@@ -76,8 +77,8 @@ static void rotate_store(struct backend *b, const struct job *j, const struct qk
     cuda_rotate_store(b, &a, m, j->T);
 }
 
-/* What becomes of products that lie aside. */
-static void settle_aside(struct backend *b, const struct job *j, void *const out[MATRICES])
+/* Finishes products that lie in `work`. */
+static void settle_aside(struct backend *b, const struct product_job *j, void *const out[MATRICES])
 {
     const struct qkv_made there = {nullptr, nullptr, nullptr, j->w[1].rows};
     const struct qkv_made aside = {nullptr, out[1], out[2], j->w[1].rows};
@@ -90,22 +91,22 @@ static void settle_aside(struct backend *b, const struct job *j, void *const out
             finish_add(b, j->y[i], out[i], (size_t)j->T * j->w[i].rows);
 }
 
-/* 1: product i goes to `work` first. */
-static int goes_aside(const struct job *j, uint32_t i)
+/* 1 if product i goes to `work` first. */
+static int goes_aside(const struct product_job *j, uint32_t i)
 {
     return j->kind == JOB_GATED || (j->kind == JOB_QKV && i > 0 && !stored(j)) ||
            (j->kind == JOB_ROWS && j->add[i] && j->dtype == DTYPE_BF16);
 }
 
 /* Bytes from matrix i to the next one. */
-static ptrdiff_t step_to_next(const struct job *j, uint32_t i)
+static ptrdiff_t step_to_next(const struct product_job *j, uint32_t i)
 {
     const struct operand *w = &j->w[i], *next = &j->w[i + 1];
     return next->code - w->code + ((ptrdiff_t)next->begin - w->begin) * (ptrdiff_t)j->stride;
 }
 
-/* 1: gate and up, or q, k and v, are equally large and equally far from each other. */
-static int is_batch(const struct job *j)
+/* 1 if gate and up, or q, k and v, have equal sizes and equal distances in memory. */
+static int is_batch(const struct product_job *j)
 {
     int is = j->kind == JOB_GATED || j->kind == JOB_QKV;
     for (uint32_t i = 0; i + 1 < j->n; i++)
@@ -113,9 +114,9 @@ static int is_batch(const struct job *j)
     return is;
 }
 
-/* All matrices as one batch, their outputs beside each other in `work`, [T, columns], in the order
- * of their addresses: several hundred rows then give every multiprocessor a tile. */
-static int large_batch(struct backend *b, const struct job *j, const void *x, void *work)
+/* All matrices as one batch, with outputs side by side in `work`, [T, columns], in the order of
+ * their addresses: several hundred rows then give every multiprocessor a tile. */
+static int large_batch(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     enum gemm_job::gemm_type type = j->dtype == DTYPE_F32 ? f32_type(b) : gemm_job::GEMM_BF16;
     size_t value = j->dtype == DTYPE_F32 ? 4 : 2, N = j->w[0].rows;
@@ -139,8 +140,8 @@ static int large_batch(struct backend *b, const struct job *j, const void *x, vo
     return 1;
 }
 
-/* Weights in the format of the activations. */
-static int large_straight(struct backend *b, const struct job *j, const void *x, void *work)
+/* For weights in the format of the activations. */
+static int large_straight(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     enum gemm_job::gemm_type type = j->dtype == DTYPE_F32     ? f32_type(b)
                                     : j->kind == JOB_FLOATS ? gemm_job::GEMM_BF16_F32
@@ -165,7 +166,7 @@ static int large_straight(struct backend *b, const struct job *j, const void *x,
     return 1;
 }
 
-static int large_int8(struct backend *b, const struct job *j, const void *x, void *work)
+static int large_int8(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     struct coding c = coding_at(work, j->T, j->K);
     int32_t *sums = reinterpret_cast<int32_t *>(static_cast<uint8_t *>(work) + c.bytes);
@@ -185,18 +186,18 @@ static int large_int8(struct backend *b, const struct job *j, const void *x, voi
 
 /* ---- weights that are widened: slices outside, rows inside ---- */
 
-/* Part of a call: slice `s` of W, widened at `w`, and where the sums go. */
+/* A part of a call: slice `s` of W, widened at `w`, and the place of its sums. */
 struct slice {
-    struct job s;
+    struct product_job s;
     uint8_t *w;
     float *sums;
 };
 
-/* The products of rows first .. first+run of x with the slice. */
-static uint32_t slice_gemms(const struct slice *a, const struct job *run, const uint8_t *x,
+/* Multiplies rows first .. first+run of x by the slice. */
+static uint32_t slice_gemms(const struct slice *a, const struct product_job *run, const uint8_t *x,
                             struct gemm_job g[MATRICES])
 {
-    const struct job *s = &a->s;
+    const struct product_job *s = &a->s;
     size_t value = widened_value(s->dtype);
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->n; i++) {
@@ -218,7 +219,7 @@ static void slice_widen(struct backend *b, const struct slice *a)
                   &a->s.w[i]);
 }
 
-/* All rows of x by one slice. ask: only whether the library takes it. */
+/* Multiplies all rows of x by one slice. ask: only asks whether the library takes it. */
 static int large_slice(struct backend *b, const struct slice *a, const void *x, int ask)
 {
     const struct coded_rows none = {nullptr, nullptr, nullptr, 0};
@@ -226,7 +227,7 @@ static int large_slice(struct backend *b, const struct slice *a, const void *x, 
     if (!ask)
         slice_widen(b, a);
     for (uint32_t t = 0; t < a->s.T; t += most) {
-        struct job run = job_rows(&a->s, t, plan_least(most, a->s.T - t));
+        struct product_job run = job_rows(&a->s, t, plan_least(most, a->s.T - t));
         struct gemm_job g[MATRICES];
         uint32_t n = slice_gemms(a, &run, static_cast<const uint8_t *>(x) +
                                               (size_t)t * run.K * widened_value(run.dtype), g);
@@ -240,7 +241,8 @@ static int large_slice(struct backend *b, const struct slice *a, const void *x, 
     return 1;
 }
 
-static int all_slices(struct backend *b, const struct job *j, const void *x, void *work, int ask)
+static int all_slices(struct backend *b, const struct product_job *j, const void *x, void *work,
+                      int ask)
 {
     for (uint32_t i = 0; i < (j->kind == JOB_GATED ? 1 : j->n); i++) {
         uint32_t rows = j->w[i].rows, most = slice_rows(j, i);
@@ -256,14 +258,14 @@ static int all_slices(struct backend *b, const struct job *j, const void *x, voi
     return 1;
 }
 
-static int large_sliced(struct backend *b, const struct job *j, const void *x, void *work)
+static int large_sliced(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     if (j->K % 8 || !slices_fit(j) || !all_slices(b, j, x, work, 1))
         return 0;
     return all_slices(b, j, x, work, 0);
 }
 
-int large(struct backend *b, const struct job *j, const void *x, void *work)
+int large(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     if (widens(j->dtype))
         return large_sliced(b, j, x, work);

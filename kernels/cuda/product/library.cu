@@ -1,6 +1,6 @@
-/* library.cu - the functions of cuBLASLt by dlopen, the newest version that the machine has. Where
- * there is none, or one that lacks a function, the tools run all the same on the kernels of
- * kernels/cuda: nothing of the library is needed to load the back end.
+/* library.cu - loads the functions of cuBLASLt with dlopen, the newest version on the machine.
+ * Without it, or with one that lacks a function, the tools run on the kernels of kernels/cuda:
+ * loading the back end does not need the library.
  */
 #include <dlfcn.h>
 

@@ -1,5 +1,5 @@
-/* library.h - the functions of cuBLASLt that gemm.cu calls, found at run time; the tests
- * host build has a library of its own in their place (tests/emulate/library.cu).
+/* library.h - the functions of cuBLASLt that gemm.cu calls, found at run time. The tests' host
+ * build replaces the library (tests/emulate/library.cu).
  */
 #ifndef KERNELS_CUDA_PRODUCT_LIBRARY_H
 #define KERNELS_CUDA_PRODUCT_LIBRARY_H
@@ -13,14 +13,14 @@
     F(MatmulPreferenceCreate) F(MatmulPreferenceDestroy) F(MatmulPreferenceSetAttribute)        \
     F(MatmulAlgoGetHeuristic) F(MatmulAlgoCheck) F(MatmulAlgoConfigGetAttribute)
 
-/* By their names without "cublasLt". */
+/* Named without "cublasLt". */
 struct library {
 #define MEMBER(name) decltype(&cublasLt##name) name;
     EACH_FUNCTION(MEMBER)
 #undef MEMBER
 };
 
-/* -1: there is no such library, or one without these functions. Once loaded it stays. */
+/* -1: no library, or one without these functions. It stays loaded. */
 int library_open(struct library *l);
 
 #endif

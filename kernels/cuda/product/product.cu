@@ -1,12 +1,12 @@
-/* product.cu - which kernel makes a product:
+/* product.cu - chooses the kernel of a product:
  *
- *     fp32 rows            exact.cu; the library from some rows on (library_above)
- *     T <= 8               gemv.cu, one kernel, when x fits in shared memory
+ *     fp32 rows            exact.cu; from some number of rows on the library (library_above)
+ *     T <= 8               gemv.cu, one kernel, if x fits in shared memory
  *     T <= library_above   skinny.cu and finish.cu, 64 rows at a time
- *     more                 large.cu (the library); without it as before
+ *     more                 large.cu (the library); without the library as above
  *
- * Before all but gemv.cu rows are normalized into `work`, which is cut into: rows, then what the
- * kernel of choice wants.
+ * All but gemv.cu read rows that were normalized into `work`. `work` holds: rows, then the work of
+ * the chosen kernel.
  */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
@@ -20,15 +20,15 @@ static struct operand operand_of(const struct mat *m, size_t begin, size_t rows)
             reinterpret_cast<const float *>(at + l.offset), (uint32_t)begin, (uint32_t)rows, 0};
 }
 
-/* 1: such weights meet fp32 rows of x; 0: bf16 ones. */
+/* 1 if such weights multiply fp32 rows of x; 0: bf16 rows. */
 static int exact_rows(enum dtype dtype)
 {
     return dtype_info[dtype].unit == UNIT_F32;
 }
 
-static struct job job_of(enum job_kind kind, const struct mat *w, size_t T)
+static struct product_job job_of(enum job_kind kind, const struct mat *w, size_t T)
 {
-    struct job j = {};
+    struct product_job j = {};
     j.dtype = w->dtype;
     j.kind = kind;
     j.T = (uint32_t)T;
@@ -37,8 +37,8 @@ static struct job job_of(enum job_kind kind, const struct mat *w, size_t T)
     return j;
 }
 
-/* Matrix w and its outputs; rows of y are ld values apart. */
-static void job_put(struct job *j, const struct mat *w, void *y, size_t ld, int add)
+/* Adds matrix w and its outputs; rows of y are ld values apart. */
+static void job_put(struct product_job *j, const struct mat *w, void *y, size_t ld, int add)
 {
     j->w[j->n] = operand_of(w, 0, w->rows);
     j->y[j->n] = y;
@@ -46,9 +46,9 @@ static void job_put(struct job *j, const struct mat *w, void *y, size_t ld, int 
     j->add[j->n++] = add;
 }
 
-/* ---- the ways ---- */
+/* ---- the cases ---- */
 
-static void skinny_all(struct backend *b, const struct job *j, const void *x, void *work)
+static void skinny_all(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     const struct device *d = device_of(b);
     struct coded_rows rows = {static_cast<const uint16_t *>(x), nullptr, nullptr, j->K};
@@ -67,20 +67,21 @@ static void skinny_all(struct backend *b, const struct job *j, const void *x, vo
     finish(b, j, &rows, at, p.splits);
 }
 
-/* At most as many rows as skinny.cu takes in one go. */
-static uint32_t skinny_rows(const struct backend *b, const struct job *j)
+/* As many rows as skinny.cu takes in one launch, at most. */
+static uint32_t skinny_rows(const struct backend *b, const struct product_job *j)
 {
     const struct device *d = device_of(b);
     return skinny_plan(j, (uint32_t)d->sms, d->shared_max).rows;
 }
 
-static const void *row_at(const struct job *j, const void *x, uint32_t t)
+static const void *row_at(const struct product_job *j, const void *x, uint32_t t)
 {
     return static_cast<const uint8_t *>(x) + (size_t)t * j->K * (exact_rows(j->dtype) ? 4 : 2);
 }
 
-/* x: normalized. */
-static void product_normed(struct backend *b, const struct job *j, const void *x, void *work)
+/* x: normalized rows. */
+static void product_normed(struct backend *b, const struct product_job *j, const void *x,
+                           void *work)
 {
     if (j->T > library_above(j->dtype) && large(b, j, x, work))
         return;
@@ -90,7 +91,7 @@ static void product_normed(struct backend *b, const struct job *j, const void *x
     }
     uint32_t most = skinny_rows(b, j);
     for (uint32_t t = 0; t < j->T; t += most) {
-        struct job part = job_rows(j, t, plan_least(most, j->T - t));
+        struct product_job part = job_rows(j, t, plan_least(most, j->T - t));
         skinny_all(b, &part, row_at(j, x, t), work);
     }
 }
@@ -111,7 +112,7 @@ static size_t rest_bytes(const struct backend *b, enum dtype dtype, size_t T, si
     return own > library ? own : library;
 }
 
-/* Rows at a time that are normalized, or lie in work some other way, so that it stays modest. */
+/* Rows at a time that are normalized, or lie in work otherwise, so that work stays small. */
 static size_t rows_at_once(enum dtype dtype, size_t T, size_t K, size_t N)
 {
     size_t row = K * (exact_rows(dtype) ? 4 : 2) + (x_coded(dtype) ? K + K / 8 + 64 : 0);
@@ -127,9 +128,9 @@ static size_t rows_at_once(enum dtype dtype, size_t T, size_t K, size_t N)
     return T < most ? T : most;
 }
 
-/* Rows of a piece. All at once where only the library is called, which needs no work, or where all
- * that lies in work is a slice and some sums. */
-static uint32_t rows_of_piece(const struct job *j, const struct input *in)
+/* Rows of a piece. All rows at once if only the library is called, which needs no work, or if work
+ * holds only a slice and some sums. */
+static uint32_t rows_of_piece(const struct product_job *j, const struct input *in)
 {
     int alone = !in->gain && (j->kind == JOB_ROWS || j->kind == JOB_FLOATS), adds = 0;
     for (uint32_t i = 0; i < j->n; i++)
@@ -141,7 +142,7 @@ static uint32_t rows_of_piece(const struct job *j, const struct input *in)
     return piece_of(j->T, (uint32_t)rows_at_once(j->dtype, j->T, j->K, j->columns), PIECE_GRAIN);
 }
 
-static void product(struct backend *b, struct job *j, struct input in, void *work)
+static void product(struct backend *b, struct product_job *j, struct input in, void *work)
 {
     job_settle(j);
     if (j->T == 0 || job_tiles(j) == 0)
@@ -151,7 +152,7 @@ static void product(struct backend *b, struct job *j, struct input in, void *wor
         return;
     uint32_t most = rows_of_piece(j, &in);
     for (uint32_t t = 0; t < j->T; t += most) {
-        struct job part = job_rows(j, t, plan_least(most, j->T - t));
+        struct product_job part = job_rows(j, t, plan_least(most, j->T - t));
         const void *x = row_at(j, in.x, t);
         uint8_t *rest = static_cast<uint8_t *>(work);
         if (in.gain) {
@@ -169,7 +170,7 @@ void cuda_matmul(struct backend *b, const struct product *p, size_t n, struct in
                  void *work)
 {
     struct range here("matmul");
-    struct job j = job_of(JOB_ROWS, p[0].w, T);
+    struct product_job j = job_of(JOB_ROWS, p[0].w, T);
     for (size_t i = 0; i < n; i++)
         job_put(&j, p[i].w, p[i].y, p[i].w->rows, p[i].add);
     product(b, &j, in, work);
@@ -179,7 +180,7 @@ void cuda_gated(struct backend *b, act *y, struct input in, const struct mat *ga
                 const struct mat *up, size_t T, void *work)
 {
     struct range here("gated");
-    struct job j = job_of(JOB_GATED, gate, T);
+    struct product_job j = job_of(JOB_GATED, gate, T);
     job_put(&j, gate, y, gate->rows, 0);
     job_put(&j, up, y, gate->rows, 0);
     product(b, &j, in, work);
@@ -191,7 +192,8 @@ static size_t aside_bytes(const struct backend *b, size_t T, size_t values)
     return layout_up(T * values * (b->act == DTYPE_F32 ? 4 : 2), 256);
 }
 
-/* With steps between product and rotation the products come first, k and v aside: then heads.cu. */
+/* With steps between product and rotation: first the products, with k and v in `work`; then
+ * heads.cu. */
 static void qkv_in_steps(struct backend *b, const struct qkv *a, size_t T, void *work)
 {
     uint8_t *k = static_cast<uint8_t *>(work), *v = k + aside_bytes(b, T, a->wk->rows);
@@ -214,7 +216,7 @@ void cuda_qkv(struct backend *b, const struct qkv *a, size_t T, void *work)
         qkv_in_steps(b, a, T, work);
         return;
     }
-    struct job j = job_of(JOB_QKV, a->wq, T);
+    struct product_job j = job_of(JOB_QKV, a->wq, T);
     job_put(&j, a->wq, a->q, a->wq->rows, 0);
     job_put(&j, a->wk, a->to.k, a->wk->rows, 0);
     job_put(&j, a->wv, a->to.v, a->wv->rows, 0);
@@ -228,7 +230,7 @@ void cuda_qkv(struct backend *b, const struct qkv *a, size_t T, void *work)
 void cuda_logits(struct backend *b, float *y, const struct mat *w, size_t first, size_t n,
                  const act *x, size_t T, void *work)
 {
-    struct job j = job_of(JOB_FLOATS, w, T);
+    struct product_job j = job_of(JOB_FLOATS, w, T);
     job_put(&j, w, y, n, 0);
     j.w[0].begin = (uint32_t)first;
     j.w[0].rows = (uint32_t)n;

@@ -1,5 +1,5 @@
-/* product.h - the kernels that product.cu chooses from. A job is in plan.h; its rows of x are bf16
- * unless said otherwise.
+/* product.h - the kernels that product.cu chooses from. struct product_job is in tiling.h. Rows of
+ * x are bf16 where nothing else is stated.
  */
 #ifndef KERNELS_CUDA_PRODUCT_PRODUCT_H
 #define KERNELS_CUDA_PRODUCT_PRODUCT_H
@@ -9,30 +9,30 @@
 #include "kernels/cuda/product/gemm.h"
 #include "kernels/cuda/product/stage.cuh"
 
-/* gemv.cu: up to GEMV_ROWS rows, everything in one kernel. 0: the shape does not fit. */
-int gemv(const struct backend *b, const struct job *j, const struct bf16_input *in);
+/* gemv.cu: up to GEMV_ROWS rows in a single kernel. 0: the shape does not fit. */
+int gemv(const struct backend *b, const struct product_job *j, const struct bf16_input *in);
 
-/* skinny.cu: sums of some rows, in parts: sums[split][t][columns], fp32 (INT8: int32). rows: x
- * [T, ldx], bf16, or the codes of INT8. j->T is at most plan.rows. */
-void skinny(const struct backend *b, const struct job *j, const struct skinny_plan *p,
+/* skinny.cu: sums for few rows, in parts over K: sums[split][t][columns], fp32 (INT8: int32).
+ * rows: x [T, ldx], bf16, or the codes of INT8. j->T is at most p->rows. */
+void skinny(const struct backend *b, const struct product_job *j, const struct skinny_plan *p,
             const void *rows, size_t ldx, void *sums);
 
-/* finish.cu: the outputs of a job from `splits` parts of its sums. */
-void finish(const struct backend *b, const struct job *j, const struct coded_rows *rows,
+/* finish.cu: adds `splits` parts of a job's sums and writes its outputs. */
+void finish(const struct backend *b, const struct product_job *j, const struct coded_rows *rows,
             const void *sums, uint32_t splits);
 /* y[n] = bf16(y + product), both bf16. */
 void finish_add(const struct backend *b, void *y, const void *product, size_t n);
 
 /* exact.cu: any number of rows of fp32 with F32, BF16_F32 or F16 weights. */
-void exact(const struct backend *b, const struct job *j, const float *x);
+void exact(const struct backend *b, const struct product_job *j, const float *x);
 
-/* large.cu: many rows by the library. x: normalized rows, of `act`. 0: the library does not take
- * the shape, nothing was done. */
-int large(struct backend *b, const struct job *j, const void *x, void *work);
-/* Bytes that it wants for so many rows. */
+/* large.cu: many rows, by the vendor's library. x: normalized rows, of `act`. 0: the library does
+ * not take the shape; nothing was done. */
+int large(struct backend *b, const struct product_job *j, const void *x, void *work);
+/* Bytes of work that large() needs for T rows. */
 size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N);
 
-/* coding.cu: the coded rows of INT8 in `work`: where, and how many bytes. */
+/* coding.cu: the place of the coded rows of INT8 in `work`, and their bytes. */
 struct coding {
     int8_t *code;
     float *step;
@@ -41,7 +41,7 @@ struct coding {
     size_t bytes;
 };
 struct coding coding_at(void *work, size_t T, size_t K);
-/* Encodes x[T, K] there, as products with such weights want it. */
+/* Encodes x[T, K] into that place, in the form that products with weights of `dtype` read. */
 struct coded_rows coding_make(const struct backend *b, const struct coding *c, enum dtype dtype,
                               const void *x, size_t T, size_t K);
 

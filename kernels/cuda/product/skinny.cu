@@ -1,10 +1,10 @@
-/* skinny.cu - products for some rows (a batch that decodes, a block that denoises): memory speed on
- * the matrix units.
+/* skinny.cu - products for some rows (a batch that decodes, a block that denoises), at memory speed
+ * on the matrix units.
  *
- * x of all rows does not fit in shared memory, so a block keeps a part of K of it, a slab, and its
- * warps stream their tiles of that part past it, without a barrier. The sums of the parts go to
- * `work` and are added in order by finish.cu: few bytes beside the weights, and through the second
- * cache. 16 warps on an SM have 64 KB under way (stream.cuh).
+ * x of all rows does not fit into shared memory. So a block holds a part of K of it, a slab, and
+ * its warps stream their tiles of that part past it, without a barrier. The sums of the parts go to
+ * `work`, and finish.cu adds them in order: few bytes beside the weights, and they stay in the
+ * second cache. 16 warps on an SM have 64 KB in flight (stream.cuh).
  */
 #include <assert.h>
 
@@ -13,12 +13,12 @@
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/weights/stream.cuh"
 
-/* The slab: words first .. first+n of each row of x; rows of INT8 are codes. Zeros beyond K. */
+/* Loads the slab: words first .. first+n of each row of x; codes for INT8. Zeros beyond K. */
 template <enum dtype D>
 DEVICE void stage_slab(uint8_t *to, uint32_t stride, const void *rows, uint32_t ldx, uint32_t T,
                        uint32_t K, uint32_t first, uint32_t n)
 {
-#pragma unroll 1 /* the first weights fill the registers */
+#pragma unroll 1 /* the first weights occupy the registers */
     for (uint32_t i = threadIdx.x; i < T * n; i += blockDim.x) {
         uint32_t t = i / n, u = i % n, word = first + u;
         uint8_t *at = to + t * stride + 16 * x_place(D, u);
@@ -37,9 +37,10 @@ DEVICE void stage_slab(uint8_t *to, uint32_t stride, const void *rows, uint32_t 
     __syncthreads();
 }
 
-/* Sums of a tile to sums[t][columns]: eight rows of W lie next to each other. */
-template <int NT, class Sum>
-DEVICE void put_tile(const struct job &j, const struct tile &tile, Sum *sums, const Sum (*sum)[4])
+/* Writes the sums of a tile to sums[t][columns]: eight rows of W lie side by side. */
+template <int NT, class Sum> DEVICE void put_tile(const struct product_job &j,
+                                                  const struct tile &tile, Sum *sums,
+                                                  const Sum (*sum)[4])
 {
     uint32_t g = threadIdx.x % WARP / 4, q = threadIdx.x % 4;
 #pragma unroll
@@ -58,17 +59,18 @@ DEVICE void put_tile(const struct job &j, const struct tile &tile, Sum *sums, co
     }
 }
 
-/* Block (c, s) adds part s of K; warp w of it makes tiles c + w gridDim.x, and on by all warps. */
+/* Block (c, s) adds part s of K; its warp w computes tiles c + w gridDim.x, then on in steps of all
+ * warps. */
 template <enum dtype D, int NT>
 __global__ void __launch_bounds__(SKINNY_WARPS *WARP, 1)
-skinny_tiles(struct job j, const void *rows, uint32_t ldx, typename format<D>::Sum *sums,
+skinny_tiles(struct product_job j, const void *rows, uint32_t ldx, typename format<D>::Sum *sums,
              uint32_t part, uint32_t all, typename format<D>::Tables tables)
 {
     SHARED(uint8_t, shared);
     typedef typename format<D>::Sum Sum;
     let_next_start();
     const uint32_t from = blockIdx.y * part, to = min(from + part, all);
-    const struct walk walk = {gridDim.x * SKINNY_WARPS, job_tiles(&j), from, 1, to};
+    const struct tile_walk walk = {gridDim.x * SKINNY_WARPS, job_tiles(&j), from, 1, to};
     uint32_t tile = blockIdx.x + threadIdx.x / WARP * gridDim.x;
     struct stream<D> s;
     stream_start<D>(&s, j, walk, tile);
@@ -90,8 +92,8 @@ skinny_tiles(struct job j, const void *rows, uint32_t ldx, typename format<D>::S
 }
 
 template <enum dtype D, int NT>
-static void start_rows(const struct backend *b, const struct job *j, const struct skinny_plan *p,
-                       const void *rows, size_t ldx, void *sums)
+static void start_rows(const struct backend *b, const struct product_job *j,
+                       const struct skinny_plan *p, const void *rows, size_t ldx, void *sums)
 {
     typename format<D>::Tables tables;
     tables_fill(&tables);
@@ -101,7 +103,7 @@ static void start_rows(const struct backend *b, const struct job *j, const struc
 }
 
 template <enum dtype D>
-static void start(const struct backend *b, const struct job *j, const struct skinny_plan *p,
+static void start(const struct backend *b, const struct product_job *j, const struct skinny_plan *p,
                   const void *rows, size_t ldx, void *sums)
 {
     switch (p->rows) {
@@ -112,7 +114,7 @@ static void start(const struct backend *b, const struct job *j, const struct ski
     }
 }
 
-void skinny(const struct backend *b, const struct job *j, const struct skinny_plan *p,
+void skinny(const struct backend *b, const struct product_job *j, const struct skinny_plan *p,
             const void *rows, size_t ldx, void *sums)
 {
     switch (j->dtype) {

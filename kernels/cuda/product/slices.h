@@ -1,57 +1,57 @@
-/* slices.h - many rows of x by weights that the library does not read (FP8, blocks, BF16_F32):
- * index arithmetic and choices; host tests reach all of it.
+/* slices.h - many rows of x by weights that the library cannot read (FP8, blocks, BF16_F32). This
+ * file has only index arithmetic and choices, and host tests reach all of it.
  *
  *     for each slice of W:       widened once, into work
- *         for each run of rows:  the library's sums into work, and what becomes of them
+ *         for each run of rows:  the library's sums into work, then finished
  *
- * A widened value is bf16 (BF16_F32: a float). Of FP8 it is the code's value, which bf16 holds, and
- * the scale waits for the sum; of blocks it is w' of kernels/quant.h, rounded.
+ * A widened value is bf16 (BF16_F32: a float). For FP8 it is the code's value, which bf16 holds
+ * exactly; the scale is applied to the sum. For blocks it is w' of kernels/quant.h, rounded.
  */
 #ifndef KERNELS_CUDA_PRODUCT_SLICES_H
 #define KERNELS_CUDA_PRODUCT_SLICES_H
 
-#include "kernels/cuda/weights/plan.h"
+#include "kernels/cuda/weights/tiling.h"
 
-/* A slice stays in the second cache of a large card between its writing and its reading, and its
+/* A slice stays in the second cache of a large card from its writing to its reading, and its
  * product with a thousand rows still gives every multiprocessor a tile. The sums of a run take at
- * most SUMS_MOST (plan.h), the rows that were normalized for it NORMED_MOST. */
+ * most SUMS_MOST (tiling.h), its normalized rows NORMED_MOST. */
 enum { SLICE_BYTES = 40 << 20, NORMED_MOST = 64 << 20 };
-/* Up to so many rows are one run; more would make the slices narrow. RUN_LIMIT: what a grid can
- * count. Pieces are whole tiles of the library's kernels where they are large enough. */
+/* RUN_ROWS: up to so many rows are one run; more would make the slices narrow. RUN_LIMIT: limit of
+ * a grid. PIECE_GRAIN: pieces are whole tiles of the library's kernels if they are large enough. */
 enum { RUN_ROWS = 8192, RUN_LIMIT = 32768, PIECE_GRAIN = 128 };
 
-/* 1: such weights are widened for the library. */
+/* 1 if such weights are widened for the library. */
 HOST_DEVICE int widens(enum dtype dtype)
 {
     return format_row(dtype).widened != 0;
 }
 
 /* widen.cu: to[rows, K] = the rows of w, widened. K: a multiple of 8. */
-void widen(const struct backend *b, void *to, const struct job *j, const struct operand *w);
+void widen(const struct backend *b, void *to, const struct product_job *j, const struct operand *w);
 
-/* Bytes of a widened value, and of a value of x beside it. */
+/* Bytes of a widened value, and of the value of x for it. */
 HOST_DEVICE uint32_t widened_value(enum dtype dtype)
 {
     return format_row(dtype).widened;
 }
 
-/* More rows of x than this go to the library. On estimate, for an H200 (4.3 TB/s of memory, 5 TB/s
- * from the second cache, shared memory 29 TB/s in all, 700 TFLOP/s of bf16 by the library), in ps a
- * value of W:
+/* More rows of x than this go to the library. Estimated for an H200 (4.3 TB/s of memory, 5 TB/s
+ * from the second cache, 29 TB/s shared memory in all, 700 TFLOP/s of bf16 by the library), in ps
+ * per value of W:
  *     skinny.cu     for each 64 rows: 64 rows of x meet 16 of W in shared memory, 8 bytes a value,
- *                   and NF4 looks up 2 more: 0.28 to 0.34, in which its 0.5 or 1 byte of memory
- *                   hides
+ *                   and NF4 looks up 2 more: 0.28 to 0.34, which hides its 0.5 or 1 byte of memory
  *     the library   once: 0.5 or 1 byte read, 2 written and 2 read again, 0.9 to 1.0; T rows are
- *                   0.003 T, in which the second reading hides from T = 130 on
- * so two sweeps are cheaper than the library (0.6 and 0.7 to 0.9) and four are not (1.1 and 1.4 to
- * 1.2); three are a draw, and the library's share is the smaller the more rows follow. With
- * BF16_F32 exact.cu reads W for every four rows; F32 has nothing to widen. */
+ *                   0.003 T, which hides the second reading from T = 130 on
+ * So two sweeps are cheaper than the library (0.6 and 0.7 to 0.9), and four are not (1.1 and 1.4 to
+ * 1.2). Three are equal, and the library's share shrinks as more rows follow. With BF16_F32
+ * exact.cu reads W for every four rows. F32 needs no widening. */
 HOST_DEVICE uint32_t library_above(enum dtype dtype)
 {
     return format_row(dtype).above;
 }
 
-/* n things in pieces of at most `most`: of one size, so that none is small, and of whole grains. */
+/* The size of pieces of n things, at most `most`: all of about one size, so that none is small, and
+ * in whole grains. */
 HOST_DEVICE uint32_t piece_of(uint32_t n, uint32_t most, uint32_t grain)
 {
     if (n <= most)
@@ -59,27 +59,27 @@ HOST_DEVICE uint32_t piece_of(uint32_t n, uint32_t most, uint32_t grain)
     return plan_least(plan_up(plan_up(n, plan_up(n, most)), grain) * grain, most);
 }
 
-/* Rows of a matrix that belong together: whole heads of q and k. */
-HOST_DEVICE uint32_t slice_unit(const struct job *j)
+/* Rows of a matrix that must stay together: whole heads of q and k. */
+HOST_DEVICE uint32_t slice_unit(const struct product_job *j)
 {
     return j->kind == JOB_QKV ? j->head_dim : (uint32_t)TILE_ROWS;
 }
 
-/* Matrices that share a slice. */
-HOST_DEVICE uint32_t slice_matrices(const struct job *j)
+/* The number of matrices that share a slice. */
+HOST_DEVICE uint32_t slice_matrices(const struct product_job *j)
 {
     return j->kind == JOB_GATED ? 2 : 1;
 }
 
-/* 1: at least one unit of W fits in a slice. */
-HOST_DEVICE int slices_fit(const struct job *j)
+/* 1 if at least one unit of W fits in a slice. */
+HOST_DEVICE int slices_fit(const struct product_job *j)
 {
     size_t row = (size_t)j->K * widened_value(j->dtype);
     return slice_matrices(j) * slice_unit(j) * row <= SLICE_BYTES;
 }
 
-/* Rows of matrix i in a slice; of JOB_GATED as many of both. */
-HOST_DEVICE uint32_t slice_rows(const struct job *j, uint32_t i)
+/* Rows of matrix i in a slice; for JOB_GATED as many of both. */
+HOST_DEVICE uint32_t slice_rows(const struct product_job *j, uint32_t i)
 {
     size_t copies = SLICE_BYTES / ((size_t)j->K * widened_value(j->dtype));
     size_t sums = SUMS_MOST / 4 / plan_least(j->T, RUN_ROWS);
@@ -90,8 +90,8 @@ HOST_DEVICE uint32_t slice_rows(const struct job *j, uint32_t i)
     return piece_of(j->w[i].rows, most, grain);
 }
 
-/* Rows of x whose sums with a slice have room. */
-HOST_DEVICE uint32_t run_rows(const struct job *slice)
+/* Rows of x whose sums with a slice fit. */
+HOST_DEVICE uint32_t run_rows(const struct product_job *slice)
 {
     size_t room = SUMS_MOST / 4 / slice->columns;
     uint32_t most = room < RUN_LIMIT ? (uint32_t)room : (uint32_t)RUN_LIMIT;
@@ -112,8 +112,8 @@ HOST_DEVICE size_t slice_work(enum dtype dtype, size_t T, size_t K, size_t N)
 
 enum { BLOCKS_UNIT = 8 };
 
-/* Where unit u of the values from `first` on, a multiple of a block, lies in a matrix: its first
- * byte of codes, its block, and the scale of that. */
+/* The place of unit u of the values from `first` on (a multiple of a block) in a matrix: its first
+ * byte of codes, its block, and the block's scale. */
 struct blocks_place {
     size_t code, block, super;
 };
@@ -124,7 +124,8 @@ HOST_DEVICE struct blocks_place blocks_place(size_t first, size_t u)
     return p;
 }
 
-/* The code of value i of a unit, from its four bytes as a word: the first of a byte lies high. */
+/* The code of value i of a unit, from its four bytes as a word; the first code of a byte is in the
+ * high half. */
 HOST_DEVICE uint32_t blocks_code(uint32_t word, uint32_t i)
 {
     return word >> (i / 2 * 8 + (i % 2 ? 0 : 4)) & 15;

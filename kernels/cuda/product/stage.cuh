@@ -1,13 +1,13 @@
-/* stage.cuh - rows of x into shared memory, in the order in which the lanes of a product want them
- * (x_place), normalized on the way where the product has a gain.
+/* stage.cuh - loads rows of x into shared memory, in the order in which the lanes of a product read
+ * them (x_place), normalized if the product has a gain.
  */
 #ifndef KERNELS_CUDA_PRODUCT_STAGE_CUH
 #define KERNELS_CUDA_PRODUCT_STAGE_CUH
 
 #include "kernels/cuda/device.cuh"
-#include "kernels/cuda/weights/plan.h"
+#include "kernels/cuda/weights/tiling.h"
 
-/* bf16 rows and what is to become of them: struct input, for kernels. */
+/* bf16 rows and their norm: struct input, for kernels. */
 struct bf16_input {
     const uint16_t *x; /* [T, K] */
     const float *gain;
@@ -31,14 +31,14 @@ DEVICE float pair_squares(uint32_t pair)
     return bf16_low(pair) * bf16_low(pair) + bf16_high(pair) * bf16_high(pair);
 }
 
-/* Asks for the gain, which is a weight: it may stand before wait_for_inputs(). */
+/* Prefetches the gain. It is a weight, so this may stand before wait_for_inputs(). */
 DEVICE void gain_prefetch(const float *gain, uint32_t K)
 {
     for (uint32_t k = threadIdx.x * WARP; gain && k < K; k += blockDim.x * WARP)
         prefetch(gain + k); /* a line */
 }
 
-/* Gains k .. k+3; anything beyond K, where x is zero. */
+/* Gains k .. k+3; unspecified beyond K, where x is zero. */
 DEVICE float4 gain_four(const float *gain, uint32_t k, uint32_t K)
 {
     if (K % 4 == 0 && reinterpret_cast<uintptr_t>(gain) % 16 == 0)
@@ -47,7 +47,7 @@ DEVICE float4 gain_four(const float *gain, uint32_t k, uint32_t K)
                        k + 2 < K ? gain[k + 2] : 0, k + 3 < K ? gain[k + 3] : 0);
 }
 
-/* The quotient is rounded before the gain, the product again. */
+/* The quotient is rounded before the gain, and so is the product. */
 DEVICE uint32_t pair_normed(uint32_t pair, float scale, float low_gain, float high_gain)
 {
     float low = act_rounded<uint16_t>(bf16_low(pair) * scale);
@@ -55,24 +55,25 @@ DEVICE uint32_t pair_normed(uint32_t pair, float scale, float low_gain, float hi
     return bf16_pair(low * low_gain, high * high_gain);
 }
 
-/* By the whole block: asks for the `units` words of one row, each at to + 16 x_place(D, u). Nothing
- * passes through registers, which are full of weights; all words of a thread are under way at once.
- * They are there for the thread after copy_async_wait, for others after a barrier. */
+/* Called by the whole block: starts the copies of the `units` words of one row, each to to + 16
+ * x_place(D, u). Nothing passes through registers, which hold weights; all words of a thread are
+ * in flight at once. The thread itself sees them after copy_async_wait, other threads after a
+ * barrier. */
 template <enum dtype D>
 DEVICE void stage_row(uint8_t *to, const uint16_t *row, uint32_t K, uint32_t units)
 {
 #pragma unroll 1
     for (uint32_t u = threadIdx.x; u < units; u += blockDim.x) {
         uint8_t *at = to + 16 * x_place(D, u);
-        if (K % 8 == 0) /* then every row begins at a multiple of 16 bytes */
+        if (K % 8 == 0) /* then every row starts at a multiple of 16 bytes */
             copy_async(at, row + 8 * u, 8 * u < K);
         else
             *reinterpret_cast<uint4 *>(at) = x_unit(row, u, K);
     }
 }
 
-/* Normalizes such a row: a thread the words that it asked for. shared: a float a warp. A barrier
- * follows before others read. */
+/* Normalizes such a row; a thread takes the words that it copied. shared: one float a warp. A
+ * barrier must follow before other threads read. */
 template <enum dtype D>
 DEVICE void norm_row(uint8_t *to, uint32_t K, uint32_t units, const struct bf16_input &in,
                      float *shared)

@@ -1,8 +1,9 @@
 /* strided.cu - products of float matrices with any strides, for gradients (struct gemm of train.h).
  *
- * A block makes SIDE x SIDE outputs, a thread EACH x EACH of them; DEPTH columns of both factors at
- * a time lie in shared memory as the threads read them, [DEPTH][SIDE], whichever of the strides is
- * one: neighbours read neighbours. Every output is one fp32 sum in ascending order of k.
+ * A block computes SIDE x SIDE outputs, a thread EACH x EACH of them. DEPTH columns of both factors
+ * at a time lie in shared memory as the threads read them, [DEPTH][SIDE]. Whichever of the strides
+ * is one, neighbouring threads read neighbouring values. Every output is one fp32 sum in ascending
+ * order of k.
  */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.cuh"
@@ -11,17 +12,17 @@
 
 enum { ACROSS = 16, THREADS = ACROSS * ACROSS, DEPTH = 16, PAD = 4 };
 
-/* A factor with its rows; what is beyond them, or beyond K, counts as zero. */
+/* A factor and its number of rows; elements beyond them, or beyond K, count as zero. */
 struct side {
     struct factor f;
     size_t rows, K;
-    bool half; /* rounded to bf16 */
+    bool half; /* 1: rounded to bf16 */
 };
 
-/* to[DEPTH][SIDE + PAD] = columns k.. of rows `first`.. of a factor. */
+/* Loads to[DEPTH][SIDE + PAD] = columns k.. of rows `first`.. of a factor. */
 template <int SIDE> DEVICE void bring(float *to, const struct side &s, size_t first, size_t k)
 {
-    const bool along = s.f.step == 1; /* k runs fastest */
+    const bool along = s.f.step == 1; /* memory is contiguous along k */
     for (unsigned i = threadIdx.x; i < SIDE * DEPTH; i += THREADS) {
         const unsigned r = along ? i / DEPTH : i % SIDE, c = along ? i % DEPTH : i / SIDE;
         float x = 0;
@@ -31,7 +32,7 @@ template <int SIDE> DEVICE void bring(float *to, const struct side &s, size_t fi
     }
 }
 
-/* EACH neighbours in shared memory, at a multiple of as many floats. */
+/* Reads EACH neighbours from shared memory, at a multiple of so many floats. */
 template <int EACH> DEVICE void take(float *v, const float *from)
 {
     if constexpr (EACH == 4) {
@@ -46,8 +47,8 @@ template <int EACH> DEVICE void take(float *v, const float *from)
     }
 }
 
-/* Block (j, i) owns outputs SIDE i.. by SIDE j..; thread (y, x) of it rows y EACH.., columns
- * x EACH... */
+/* Block (j, i) owns outputs SIDE i.. by SIDE j..; its thread (y, x) rows y EACH.., columns x
+ * EACH... */
 template <int EACH>
 static __global__ void __launch_bounds__(THREADS)
 strided_tile(struct side a, struct side b, float *c, const float *plus, size_t ldc)
@@ -97,7 +98,7 @@ template <int EACH> static void start(struct backend *b, const struct gemm *g)
            g->ldc);
 }
 
-/* The largest tiles that leave no multiprocessor without one; the smallest where none do. */
+/* Uses the largest tiles that leave no multiprocessor idle, or the smallest. */
 void cuda_gemm(struct backend *b, const struct gemm *g, size_t n, void *work)
 {
     struct range here("gemm");

@@ -1,5 +1,5 @@
-/* widen.cu - rows of weights as values that the library reads (slices.h), at the speed of memory:
- * a thread makes eight values at a time, in stores of 16 bytes that a warp writes side by side.
+/* widen.cu - converts rows of weights into values that the library reads (slices.h), at the speed
+ * of memory: a thread makes eight values at a time, and a warp writes 16-byte stores side by side.
  */
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"
@@ -34,7 +34,7 @@ widen_rows(To *to, const uint8_t *from, uint32_t stride, uint32_t K, uint32_t va
         widen_eight(to + row * K + k, from + row * stride + k * value_bytes);
 }
 
-/* What a thread reads for a unit of a format of blocks. */
+/* The data that a thread reads for a unit of a block format. */
 struct block_read {
     uint32_t codes;
     float scale;
@@ -56,7 +56,7 @@ template <enum dtype D>
 static __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 widen_blocks(uint4 *to, struct operand w, size_t first, size_t n)
 {
-    SHARED(float, level); /* 16, and 256 of the dynamic map */
+    SHARED(float, level); /* 16 levels, and 256 of the dynamic map */
     float *dynamic = level + 16;
     let_next_start();
     for (uint32_t i = threadIdx.x; i < 256; i += THREADS)
@@ -68,7 +68,8 @@ widen_blocks(uint4 *to, struct operand w, size_t first, size_t n)
     const size_t all = (size_t)gridDim.x * THREADS;
     const float offset = D == DTYPE_NF4 ? *w.offset : 0;
     for (size_t u = (size_t)blockIdx.x * THREADS + threadIdx.x; u < n; u += UNITS_AHEAD * all) {
-        struct block_read read[UNITS_AHEAD]; /* all loads first */
+        struct block_read read[UNITS_AHEAD]; /* all loads first, so that they are in flight
+                                              * together */
 #pragma unroll
         for (uint32_t i = 0; i < UNITS_AHEAD; i++)
             if (u + i * all < n)
@@ -90,7 +91,7 @@ widen_blocks(uint4 *to, struct operand w, size_t first, size_t n)
 }
 
 template <enum dtype D>
-static void start_blocks(const struct backend *b, void *to, const struct job *j,
+static void start_blocks(const struct backend *b, void *to, const struct product_job *j,
                       const struct operand *w)
 {
     size_t first = (size_t)w->begin * j->K, n = (size_t)w->rows * j->K / BLOCKS_UNIT;
@@ -100,7 +101,7 @@ static void start_blocks(const struct backend *b, void *to, const struct job *j,
            (16 + 256) * sizeof(float), static_cast<uint4 *>(to), *w, first, n);
 }
 
-void widen(const struct backend *b, void *to, const struct job *j, const struct operand *w)
+void widen(const struct backend *b, void *to, const struct product_job *j, const struct operand *w)
 {
     const uint8_t *from = w->code + (size_t)w->begin * j->stride;
     dim3 grid(w->rows, plan_up(j->K, WIDE * THREADS));

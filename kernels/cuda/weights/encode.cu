@@ -1,9 +1,9 @@
-/* encode.cu - values to the format of a matrix; see encode.h.
+/* encode.cu - converts values to the format of a matrix (encode.h).
  *
- * What a code depends on is exact in any order: the largest of some numbers, and single fp32
- * operations, each rounded by itself. So the codes are those that quant.c makes on the host. A NaN
- * or an infinity survives the search for the largest because the bits of |x| are compared as whole
- * numbers: there they stand above all others.
+ * A code depends only on operations that are exact in any order: the largest of some numbers, and
+ * single fp32 operations, each rounded by itself. So the codes equal those that quant.c makes on
+ * the host. A NaN or an infinity survives the search for the largest, because the bits of |x| are
+ * compared as whole numbers, where they are above all others.
  */
 #include "kernels/cuda/weights/encode.h"
 
@@ -20,7 +20,7 @@ DEVICE uint32_t size_bits(float x)
     return __float_as_uint(x) & 0x7fffffffu;
 }
 
-/* The number with these bits; NaN unless it is finite. */
+/* The number with these bits; NaN if it is not finite. */
 DEVICE float size_of(uint32_t bits)
 {
     return __uint_as_float(bits < 0x7f800000u ? bits : 0x7fc00000u);
@@ -31,7 +31,7 @@ DEVICE uint32_t warp_most(uint32_t x)
     return warp_fold(x, [](uint32_t a, uint32_t b) { return max(a, b); });
 }
 
-/* Of the whole block, for every thread; shared: ENCODE_THREADS / WARP words. */
+/* The largest in the block, returned to every thread. shared: ENCODE_THREADS / WARP words. */
 DEVICE uint32_t block_most(uint32_t x, uint32_t *shared)
 {
     x = warp_most(x);
@@ -57,7 +57,7 @@ convert(O *o, const V *v, size_t n, size_t cols, size_t stride)
         act_put(&o[i / cols * stride + i % cols], act_float(v[i]));
 }
 
-/* A block owns a row: its scale and its codes of one byte. */
+/* A block owns a row: its scale and its one-byte codes. */
 template <class V, enum dtype D>
 static __global__ void __launch_bounds__(ENCODE_THREADS)
 encode_bytes(uint8_t *code, float *scale, const V *v, size_t cols, size_t stride)
@@ -80,7 +80,7 @@ encode_bytes(uint8_t *code, float *scale, const V *v, size_t cols, size_t stride
         scale[blockIdx.x] = quant_scale(top);
 }
 
-/* A warp owns a block of 64 values, a lane two of them and their byte. */
+/* A warp owns a block of 64 values; a lane owns two of them and their byte. */
 template <class V, enum dtype D>
 static __global__ void __launch_bounds__(ENCODE_THREADS)
 encode_blocks(uint8_t *code, float *absmax, const V *v, size_t blocks)
@@ -100,13 +100,13 @@ encode_blocks(uint8_t *code, float *absmax, const V *v, size_t blocks)
         absmax[at] = quant_scale(top);
 }
 
-/* A block owns a block of 256 absmax, a thread one: its scale and their codes. As encode_super of
- * quant.c: fmaxf passes over NaN. */
+/* A thread block owns a block of 256 absmax: its scale and their codes; a thread owns one. As
+ * encode_super() of quant.c: fmaxf skips NaN. */
 static __global__ void __launch_bounds__(QUANT_SUPER)
 encode_supers(uint8_t *code, float *scale, float *kept_offset, const float *absmax, size_t n,
               float offset)
 {
-    SHARED(float, dynamic); /* the map, then a float a warp */
+    SHARED(float, dynamic); /* the dynamic map, then a float a warp */
     float *tops = dynamic + 256;
     let_next_start();
     dynamic[threadIdx.x] = dynamic_level_of(threadIdx.x);
@@ -128,7 +128,7 @@ encode_supers(uint8_t *code, float *scale, float *kept_offset, const float *absm
         *kept_offset = offset;
 }
 
-/* Thread i draws block first / 8 + i, and writes what of it lies in first .. first+n. */
+/* Thread i draws block first / 8 + i, and writes the part of it in first .. first+n. */
 static __global__ void __launch_bounds__(ENCODE_THREADS)
 draw_values(float *out, struct draw d, const float *table, size_t first, size_t n)
 {
@@ -147,10 +147,10 @@ draw_values(float *out, struct draw d, const float *table, size_t first, size_t 
 
 /* ---- launches ---- */
 
-/* Codes of a byte with one scale a row, or of half a byte with one scale a block. */
+/* One-byte codes with one scale a row, or half-byte codes with one scale a block. */
 template <class V, enum dtype D>
 static void start_codes(struct backend *b, unsigned char *code, float *scale, const V *v,
-                        const struct chunk *c, size_t stride)
+                        const struct mat_chunk *c, size_t stride)
 {
     if constexpr (format<D>::TOP > 0) {
         launch(b, encode_bytes<V, D>, dim3((unsigned)c->count), dim3(ENCODE_THREADS),
@@ -164,7 +164,7 @@ static void start_codes(struct backend *b, unsigned char *code, float *scale, co
 
 template <class V>
 static void encode_values(struct backend *b, unsigned char *data, const struct layout *at,
-                          enum dtype dtype, const struct chunk *c, float *absmax)
+                          enum dtype dtype, const struct mat_chunk *c, float *absmax)
 {
     const V *v = (const V *)c->values;
     const struct dtype_info *info = &dtype_info[dtype];
@@ -189,7 +189,7 @@ static void encode_values(struct backend *b, unsigned char *data, const struct l
 }
 
 void encode_chunk(struct backend *b, unsigned char *data, const struct layout *at,
-                  enum dtype dtype, const struct chunk *c, float *absmax)
+                  enum dtype dtype, const struct mat_chunk *c, float *absmax)
 {
     if (c->half)
         encode_values<uint16_t>(b, data, at, dtype, c, absmax);

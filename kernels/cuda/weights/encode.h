@@ -1,4 +1,5 @@
-/* encode.h - values to the format of a matrix, on the device: the bits of kernels/quant.h.
+/* encode.h - converts values to the format of a matrix on the device, with the bits of
+ * kernels/quant.h.
  */
 #ifndef KERNELS_CUDA_WEIGHTS_ENCODE_H
 #define KERNELS_CUDA_WEIGHTS_ENCODE_H
@@ -7,24 +8,24 @@
 #include "kernels/draw.h"
 #include "kernels/ops.h"
 
-/* Rows first .. first+count of a matrix: values[count, cols] in fp32, or in bf16 when `half`. */
-struct chunk {
+/* Rows first .. first+count of a matrix: values[count, cols], in fp32 or, if `half`, in bf16. */
+struct mat_chunk {
     const void *values;
     int half;
     size_t first, count, cols;
 };
 
-/* Puts a chunk where it belongs in the matrix `data` of such a format. Of NF4 the codes alone, and
- * the largest |w| of each block to absmax[rows * cols / 64]. */
+/* Writes a chunk to its place in the matrix `data` of that format. For NF4 it writes only codes,
+ * and the largest |w| of each block to absmax[rows * cols / 64]. */
 void encode_chunk(struct backend *b, unsigned char *data, const struct layout *at,
-                  enum dtype dtype, const struct chunk *c, float *absmax);
+                  enum dtype dtype, const struct mat_chunk *c, float *absmax);
 
-/* The second quantization of NF4: absmax[blocks] to codes and scales where they belong in `data`;
- * offset: quant_absmax_mean of all of them, which is put there too. */
+/* The second quantization of NF4: writes codes and scales of absmax[blocks], and the offset, to
+ * their places in `data`. offset: quant_absmax_mean of all of them. */
 void encode_absmax(struct backend *b, unsigned char *data, const struct layout *at,
                    const float *absmax, size_t blocks, float offset);
 
-/* out[n] = weights first .. first+n of a matrix that is drawn from `table`, on the device. */
+/* out[n] = weights first .. first+n of a random matrix, drawn from `table` on the device. */
 void encode_draw(struct backend *b, float *out, const struct draw *d, const float *table,
                  size_t first, size_t n);
 

@@ -1,5 +1,4 @@
-/* format_bf16.cuh - weights in bf16: what the loads brought is what the matrix units take.
- */
+/* format_bf16.cuh - weights in bf16: the matrix units take the loaded words as they are. */
 #ifndef KERNELS_CUDA_WEIGHTS_FORMAT_BF16_CUH
 #define KERNELS_CUDA_WEIGHTS_FORMAT_BF16_CUH
 

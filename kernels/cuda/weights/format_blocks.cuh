@@ -1,8 +1,7 @@
 /* format_blocks.cuh - blocks of 64 values with 16 levels: NF4, NF4_F32 and FP4 (kernels/quant.h).
  *
- * A byte, two codes, becomes a pair of levels by one look into a table that each lane has for
- * itself: 256 words a lane, a bank a lane. The sums of 64 values are multiplied by their absmax in
- * fp32.
+ * A byte of two codes becomes a pair of levels by one look-up in a table of the lane's own: 256
+ * words a lane, one bank a lane. The sum of 64 values is multiplied by its absmax in fp32.
  */
 #ifndef KERNELS_CUDA_WEIGHTS_FORMAT_BLOCKS_CUH
 #define KERNELS_CUDA_WEIGHTS_FORMAT_BLOCKS_CUH
@@ -23,13 +22,13 @@ template <enum dtype D> static inline void tables_fill(struct level_tables<D> *t
         t->level[i] = quant_levels_bf16(D)[i];
 }
 
-enum { AHEAD = 4 }; /* absmax that a lane reads for a group */
+enum { AHEAD = 4 }; /* absmax values that a lane reads for a group */
 
-/* How a lane comes to absmax first .. first+n of a matrix, n <= AHEAD, in two steps: what it reads,
- * and what it makes of that. whole: a row has a multiple of AHEAD of them. */
+/* Reads absmax first .. first+n of a matrix, n <= AHEAD, in two steps: the load, and the
+ * conversion. whole: a row has a multiple of AHEAD of them. */
 template <int CODED> struct absmax_read;
 
-/* 8-bit codes of the dynamic map. */
+/* absmax as 8-bit codes of the dynamic map. */
 template <> struct absmax_read<1> {
     uint32_t codes, first;
     float scale, next_scale, offset;
@@ -57,7 +56,7 @@ template <> struct absmax_read<1> {
     }
 };
 
-/* fp32. */
+/* absmax in fp32. */
 template <> struct absmax_read<0> {
     float absmax[AHEAD];
 
@@ -89,11 +88,11 @@ template <enum dtype D> struct block_format {
     typedef absmax_read<D == DTYPE_NF4> More;
     struct Row {
         uint32_t first;  /* index of the first absmax of row g + 8 (q / 2), which this lane reads */
-        uint32_t matrix; /* MATRICES: there is no such row */
+        uint32_t matrix; /* MATRICES: no such row */
     };
     struct State {
         const uint8_t *shared; /* uint32_t pairs[256][WARP], float dynamic[256] */
-        float absmax[AHEAD];   /* of this lane's Row, blocks 4 (q % 2) .. of the group */
+        float absmax[AHEAD];   /* of this lane's Row: blocks 4 (q % 2) .. of the group */
     };
 
     DEVICE float element(const unsigned char *data, const struct layout *at, size_t row, size_t k)
@@ -110,7 +109,7 @@ template <enum dtype D> struct block_format {
         return level * __fadd_rn(offset, step);
     }
 
-    /* By all threads; a barrier follows. */
+    /* Called by all threads; a barrier follows. */
     DEVICE void prepare(uint8_t *shared, const Tables &t)
     {
         uint32_t *to = reinterpret_cast<uint32_t *>(shared);
@@ -128,7 +127,7 @@ template <enum dtype D> struct block_format {
         return {shared, {0, 0, 0, 0}};
     }
 
-    DEVICE Row row(const struct job &j, const struct tile &t)
+    DEVICE Row row(const struct product_job &j, const struct tile &t)
     {
         uint32_t g = threadIdx.x % WARP / 4, h = threadIdx.x % 4 / 2;
         if (g >= (h ? t.count[1] : t.count[0]))
@@ -137,12 +136,13 @@ template <enum dtype D> struct block_format {
         return {(j.w[matrix].begin + at + g) * (j.K / QUANT_BLOCK), matrix};
     }
 
-    DEVICE More more(const struct job &j, const Row &row, uint32_t group)
+    DEVICE More more(const struct product_job &j, const Row &row, uint32_t group)
     {
         uint32_t blocks = j.K / QUANT_BLOCK, block = group * 8 + threadIdx.x % 2 * AHEAD;
         if (row.matrix == MATRICES || block >= blocks)
             return More();
-        uint32_t n = min(blocks - block, (uint32_t)AHEAD); /* those beyond meet zeros of x */
+        uint32_t n = min(blocks - block, (uint32_t)AHEAD); /* blocks beyond the row multiply zeros
+                                                            * of x */
         return More::read(j.w[row.matrix], row.first + block, n, blocks % AHEAD == 0);
     }
 
@@ -154,7 +154,7 @@ template <enum dtype D> struct block_format {
             s.absmax[i] = More::unfolded(m, i, dynamic);
     }
 
-    /* Lane q read codes of block q / 2 of both rows. With lane q ^ 2 it swaps halves, so that it
+    /* Lane q read codes of block q / 2 of both rows. It swaps halves with lane q ^ 2, so that it
      * has 16 codes of either block: of piece 0, 2, 1, 3 for q = 0..3. */
     DEVICE void swap(uint4 &v)
     {
@@ -164,9 +164,9 @@ template <enum dtype D> struct block_format {
         v = upper ? make_uint4(x, y, v.z, v.w) : make_uint4(v.x, v.y, x, y);
     }
 
-    /* The levels of four bytes of codes: most of what a product does. Where a lane's word lies is
-     * two bytes: c % 128, and above 4 lane the upper bit of c. Both are there for all four after
-     * two operations, so that a look is one more and its load. */
+    /* The levels of four bytes of codes, which is most of the work of a product. The address of a
+     * lane's word is two bytes: c % 128, and 4 lane plus the upper bit of c. Two operations give
+     * both for all four bytes; each look-up then takes one more operation and its load. */
     DEVICE void pairs_of(const State &s, uint32_t p[4], uint32_t codes)
     {
         uint32_t row = codes & 0x7f7f7f7fu;

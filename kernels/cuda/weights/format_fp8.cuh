@@ -1,5 +1,5 @@
-/* format_fp8.cuh - e4m3 weights (kernels/quant.h), unpacked to bf16 in registers; the scale of a
- * row waits for the whole sum.
+/* format_fp8.cuh - e4m3 weights (kernels/quant.h), converted to bf16 in registers. The whole sum is
+ * multiplied by the scale of its row.
  */
 #ifndef KERNELS_CUDA_WEIGHTS_FORMAT_FP8_CUH
 #define KERNELS_CUDA_WEIGHTS_FORMAT_FP8_CUH
@@ -20,8 +20,8 @@ template <> struct format<DTYPE_FP8> : plain_format<float> {
         return e4m3_value(data[row * at->stride + k]) * (scale[row] / FP8_TOP);
     }
 
-    /* e4m3 to bf16, exactly: exponent and mantissa moved into place make value * 2^-120, also
-     * below the normal numbers. `which`: bytes 0, 1 or 2, 3 of four, to bytes 1 and 3. */
+    /* e4m3 to bf16, exactly: moving exponent and mantissa into place gives value * 2^-120, for
+     * subnormal numbers too. `which`: bytes 0, 1 or 2, 3 of four go to bytes 1 and 3. */
     DEVICE uint32_t pair(uint32_t four, uint32_t which)
     {
         uint32_t w = pick_bytes(four, 0, which);

@@ -1,5 +1,5 @@
-/* format_int8.cuh - LLM.int8() and int8-vector (kernels/quant.h): codes of W by codes of x, exact
- * sums; scales and outliers come after them (encode_row.cuh).
+/* format_int8.cuh - LLM.int8() and int8-vector (kernels/quant.h): codes of W times codes of x,
+ * exact sums. encode_row.cuh applies scales and outliers afterwards.
  */
 #ifndef KERNELS_CUDA_WEIGHTS_FORMAT_INT8_CUH
 #define KERNELS_CUDA_WEIGHTS_FORMAT_INT8_CUH

@@ -1,6 +1,6 @@
-/* formats.h - what the kernels of kernels/cuda know of a format in numbers, besides its row in
- * dtype_info[]: a row each, which a kernel for a given format folds into constants. The arithmetic
- * of a format that is streamed is in format_NAME.cuh.
+/* formats.h - the numbers of a format that kernels of kernels/cuda need besides its row in
+ * dtype_info[]. Each format has a row here, which a kernel for one format folds into constants. The
+ * arithmetic of a streamed format is in format_NAME.cuh.
  */
 #ifndef KERNELS_CUDA_WEIGHTS_FORMATS_H
 #define KERNELS_CUDA_WEIGHTS_FORMATS_H
@@ -10,24 +10,25 @@
 #include "kernels/dtype.h"
 #include "lib/base/device.h"
 
-/* Rows of x that skinny.cu takes at a time. */
+/* Rows of x that skinny.cu takes in one launch. */
 enum { SKINNY_ROWS = 64 };
-/* The tables of formats of blocks in shared memory (format_blocks.cuh): 256 words for each lane and
- * 256 for all. */
+/* Bytes of the tables of block formats in shared memory (format_blocks.cuh): 256 words for each
+ * lane and 256 for all. */
 enum { LEVELS_SHARED = 256 * 33 * 4 };
 
-/* How 16-byte words of x lie in shared memory (x_place in plan.h). */
+/* The order of 16-byte words of x in shared memory (x_place in tiling.h). */
 enum x_order { X_STRAIGHT, X_PAIRS, X_HALVES };
 
 struct format_row {
-    uint32_t chunk;      /* values in 64 bytes of a row; 0: only exact.cu reads the format */
-    uint32_t x_bytes;    /* of what meets a value: 4 x as it is, 2 bf16, 1 its codes */
+    uint32_t chunk;      /* values in 64 bytes of a row; 0: only exact.cu reads it */
+    uint32_t x_bytes;    /* bytes of x per value: 4 fp32, 2 bf16, 1 codes */
     enum x_order order;
     uint32_t tables;     /* bytes of shared memory for tables */
-    uint32_t resident;   /* blocks of gemv.cu on an SM at most: as there are registers for */
-    uint32_t widened;    /* bytes of a value as the library gets it; 0: it reads what is stored */
-    uint32_t above;      /* more rows of x than this go to the library; why: slices.h */
-    uint32_t capability; /* compute capability that is needed, times 10; 0: any */
+    uint32_t resident;   /* most blocks of gemv.cu on an SM, limited by registers */
+    uint32_t widened;    /* bytes of a widened value for the library; 0: it reads the stored
+                          * values */
+    uint32_t above;      /* more rows of x than this go to the library (slices.h) */
+    uint32_t capability; /* required compute capability times 10; 0: any */
 };
 
 /*      format    chunk x  order       tables      resident widened above            capability */
@@ -43,8 +44,8 @@ struct format_row {
     ROW(NF4,      128,  2, X_HALVES,   LEVELS_SHARED, 2,    2,      2 * SKINNY_ROWS, 0)            \
     ROW(NF4_F32,  128,  2, X_HALVES,   LEVELS_SHARED, 2,    2,      2 * SKINNY_ROWS, 0)            \
     ROW(FP4,      128,  2, X_HALVES,   LEVELS_SHARED, 2,    2,      2 * SKINNY_ROWS, 0)
-/* (With three blocks on an SM formats of blocks would keep some of their values in memory. F16 is
- * for parity, as exact.cu is: it never goes to the library.) */
+/* (With three blocks on an SM, block formats would spill registers to memory. F16 is for parity, as
+ * is exact.cu: it never goes to the library.) */
 
 #ifdef __cplusplus
 #define FORMAT_FUNCTION HOST_DEVICE constexpr
@@ -69,7 +70,7 @@ FORMAT_FUNCTION struct format_row format_row(enum dtype dtype)
     return row;
 }
 
-/* 1: x meets such weights as codes. */
+/* 1 if x is coded for products with such weights. */
 FORMAT_FUNCTION int x_coded(enum dtype dtype)
 {
     return format_row(dtype).x_bytes == 1;

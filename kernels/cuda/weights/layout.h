@@ -24,8 +24,8 @@ HOST_DEVICE size_t layout_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-/* Values between the beginnings of two rows of codes (4 bits: bytes): rows begin at multiples of 16
- * bytes, but for F32 and for whole blocks of values, whose bytes are consecutive. */
+/* Values between the starts of two rows of codes (4 bits: bytes). Rows start at multiples of 16
+ * bytes, except F32 and formats of whole blocks, whose bytes are consecutive. */
 static inline size_t layout_stride(enum dtype dtype, size_t cols)
 {
     const struct dtype_info *i = &dtype_info[dtype];
@@ -41,10 +41,9 @@ static inline size_t layout_value(enum dtype dtype)
     return bits < 8 ? 1 : bits / 8;
 }
 
-/* Where the parts begin, in bytes, and where the block ends. A part that a format lacks is empty.
- */
+/* Offsets of the parts and the end of the block, in bytes. A part that a format lacks is empty. */
 struct layout {
-    size_t stride; /* layout_stride */
+    size_t stride; /* as layout_stride() */
     size_t absmax, scale, offset, bytes;
 };
 static inline struct layout layout_of(enum dtype dtype, size_t rows, size_t cols)

@@ -1,9 +1,9 @@
-/* mat.cu - matrices on the device, made in the layout of layout.h from whatever holds their values.
+/* mat.cu - makes matrices on the device in the layout of layout.h, from any source of values.
  *
- * What the host has in the right format goes over as it is. Everything else passes through a chunk
- * of at most CHUNK_BYTES on the device, some rows at a time: sent or drawn, then converted or
- * quantized there. So a matrix needs no more memory than itself and a chunk (for NF4 also the
- * largest value of each block, until those are quantized in turn).
+ * Values that the host already has in the right format are sent as they are. All others pass
+ * through a chunk of at most CHUNK_BYTES on the device, some rows at a time: sent or drawn there,
+ * then converted or quantized. So a matrix needs no more memory than itself and a chunk (for NF4
+ * also the largest value of each block, until these are quantized too).
  */
 #include <stdlib.h>
 
@@ -24,8 +24,8 @@ struct making {
     struct layout at;
     unsigned char *data; /* the matrix */
     void *values;        /* the chunk */
-    float *table;        /* of s->draw */
-    float *absmax;       /* NF4: of each block */
+    float *table;        /* table of s->draw */
+    float *absmax;       /* NF4: the largest value of each block */
 };
 
 enum dtype cuda_act_dtype(enum dtype dtype)
@@ -52,7 +52,7 @@ void cuda_mat_free(struct backend *b, struct mat *m)
     m->data = NULL;
 }
 
-/* ---- looking at what is sent as it lies in the file ---- */
+/* ---- checks of values that are sent as they lie in the file ---- */
 
 static void look_bf16(void *source, const void *part, size_t bytes)
 {
@@ -72,7 +72,7 @@ static void look_e4m3(void *source, const void *part, size_t bytes)
         finite_mark((const struct mat_source *)source);
 }
 
-/* Rows of stored values of the source, as transfer_upload_rows sends them. */
+/* Sends rows of stored values of the source by transfer_upload_rows. */
 static void send_rows(const struct making *m, void *to, size_t stride, const void *from,
                       size_t row_bytes, size_t rows, row_looker *look)
 {
@@ -80,7 +80,7 @@ static void send_rows(const struct making *m, void *to, size_t stride, const voi
                          (void *)m->s);
 }
 
-/* ---- codes that a checkpoint has ---- */
+/* ---- codes from a checkpoint ---- */
 
 static void send_codes(const struct making *m)
 {
@@ -104,7 +104,7 @@ static void send_codes(const struct making *m)
 
 /* ---- values ---- */
 
-/* The stored values when they are in the format of the matrix, and how large one is; or NULL. */
+/* The stored values and their size, if they have the format of the matrix; or NULL. */
 static const void *same_format(const struct making *m, size_t *value)
 {
     size_t bits = dtype_info[m->dtype].bits;
@@ -114,7 +114,7 @@ static const void *same_format(const struct making *m, size_t *value)
     return bits == 16 ? (const void *)m->s->bf16 : bits == 32 ? m->s->f32 : NULL;
 }
 
-/* The rows that transfer_upload_made wants, counted from row `first` of the source. */
+/* The rows for transfer_upload_made, counted from row `first` of the source. */
 struct piece {
     const struct mat_source *s;
     size_t first;
@@ -126,7 +126,7 @@ static void make_rows(void *ctx, size_t first, size_t count, void *out)
     p->s->floats(p->s, p->first + first, count, (float *)out);
 }
 
-/* to[count, cols] = rows first.. : bf16 where the source has that, else fp32. */
+/* to[count, cols] = rows first..: bf16 if the source has that, else fp32. */
 static void fetch_rows(const struct making *m, void *to, size_t first, size_t count)
 {
     const struct mat_source *s = m->s;
@@ -143,7 +143,7 @@ static void fetch_rows(const struct making *m, void *to, size_t first, size_t co
         transfer_upload_made(m->b, to, s->cols * sizeof(float), count, make_rows, &piece);
 }
 
-/* Rows of such a width in a chunk; at least one. */
+/* Rows of that width in a chunk; at least one. */
 static size_t chunk_rows(const struct mat_source *s)
 {
     size_t row = s->cols * (s->bf16 ? sizeof(uint16_t) : sizeof(float));
@@ -151,8 +151,8 @@ static size_t chunk_rows(const struct mat_source *s)
     return rows < s->rows ? rows : s->rows;
 }
 
-/* The second quantization of NF4, of the largest values of all blocks: their mean is the host's, a
- * sum in order; the rest is done where they are. */
+/* The second quantization of NF4, of the largest values of all blocks. The host computes their
+ * mean, a sum in order; the device does the rest. */
 static void quantize_absmax(const struct making *m)
 {
     size_t blocks = dtype_scales(m->dtype, m->s->rows, m->s->cols);
@@ -162,13 +162,13 @@ static void quantize_absmax(const struct making *m)
     free(absmax);
 }
 
-/* Through the chunk, whose memory is there. */
+/* Makes the matrix through the chunk, which is allocated. */
 static void make_in_chunks(const struct making *m)
 {
     size_t rows = m->s->rows, most = chunk_rows(m->s);
     for (size_t first = 0; first < rows; first += most) {
         size_t count = rows - first < most ? rows - first : most;
-        struct chunk c = {m->values, m->s->bf16 != NULL, first, count, m->s->cols};
+        struct mat_chunk c = {m->values, m->s->bf16 != NULL, first, count, m->s->cols};
         fetch_rows(m, m->values, first, count);
         encode_chunk(m->b, m->data, &m->at, m->dtype, &c, m->absmax);
     }
@@ -176,8 +176,8 @@ static void make_in_chunks(const struct making *m)
         quantize_absmax(m);
 }
 
-/* Memory for the time of the making: fp32 rows of an F32 matrix need no chunk, they arrive where
- * they stay. -1: there is none. */
+/* Allocates temporary memory. fp32 rows of an F32 matrix need no chunk: they arrive at their place.
+ * -1: no memory. */
 static int take_scratch(struct making *m)
 {
     const struct mat_source *s = m->s;

@@ -1,15 +1,15 @@
-/* stream.cuh - weights on their way: a warp walks over groups of tiles (plan.h) with the loads of
- * the next group always under way, across the ends of tiles too.
+/* stream.cuh - streams weights: a warp walks over groups of tiles (tiling.h) with the loads of the
+ * next group always in flight, also across the ends of tiles.
  *
- * In flight: 8 loads of 16 bytes a lane, 4 KB a warp; 16 warps on an SM make 64 KB, twice what 1 us
- * at 4.3 TB/s over 132 SMs needs (33 KB).
+ * In flight are 8 loads of 16 bytes a lane, 4 KB a warp. 16 warps on an SM make 64 KB, twice the
+ * amount that 1 us of latency at 4.3 TB/s over 132 SMs needs (33 KB).
  */
 #ifndef KERNELS_CUDA_WEIGHTS_STREAM_CUH
 #define KERNELS_CUDA_WEIGHTS_STREAM_CUH
 
 #include "kernels/cuda/weights/fragments.cuh"
 
-/* Where a warp is: a tile, a group of its rows, and this lane's rows g and g + 8. */
+/* The place of a warp: a tile, a group of its rows, and this lane's rows g and g + 8. */
 template <enum dtype D> struct place {
     typename format<D>::Row known;
     uint32_t tile, group;
@@ -17,13 +17,13 @@ template <enum dtype D> struct place {
     uint32_t end[2];       /* bytes of the row from there; 0: no row */
 };
 
-/* Which places a warp visits: groups from + every.. below `to`, of tiles in steps. */
-struct walk {
+/* The places that a warp visits: groups from + every.. below `to`, of tiles in steps. */
+struct tile_walk {
     uint32_t tile_step, tiles, from, every, to;
 };
 
-template <enum dtype D>
-DEVICE void place_tile(struct place<D> *p, const struct job &j, const struct walk &w, uint32_t tile)
+template <enum dtype D> DEVICE void place_tile(struct place<D> *p, const struct product_job &j,
+                                               const struct tile_walk &w, uint32_t tile)
 {
     uint32_t g = threadIdx.x % WARP / 4, at = threadIdx.x % 4 * 16;
     *p = {};
@@ -43,7 +43,7 @@ DEVICE void place_tile(struct place<D> *p, const struct job &j, const struct wal
 }
 
 template <enum dtype D>
-DEVICE void place_next(struct place<D> *p, const struct job &j, const struct walk &w)
+DEVICE void place_next(struct place<D> *p, const struct product_job &j, const struct tile_walk &w)
 {
     p->group += w.every;
     if (p->group >= w.to)
@@ -66,7 +66,7 @@ template <enum dtype D> DEVICE struct words place_load(const struct place<D> &p,
     return {place_word(p, 0, at), place_word(p, 1, at)};
 }
 
-/* Asks for the lines of a group: each lane for one of its 32. */
+/* Prefetches the lines of a group, one of its 32 lines a lane. */
 template <enum dtype D> DEVICE void place_prefetch(const struct place<D> &p)
 {
     uint32_t q = threadIdx.x % 4, at = p.group * GROUP + (q & 1) * 2 * CHUNK;
@@ -81,10 +81,9 @@ template <enum dtype D> struct stream {
     typename format<D>::More more;
 };
 
-/* The loads of the first group. Weights only: it may stand before wait_for_inputs(). */
-template <enum dtype D>
-DEVICE void stream_start(struct stream<D> *s, const struct job &j, const struct walk &w,
-                         uint32_t tile)
+/* Loads the first group. It reads weights only, so it may stand before wait_for_inputs(). */
+template <enum dtype D> DEVICE void stream_start(struct stream<D> *s, const struct product_job &j,
+                                                 const struct tile_walk &w, uint32_t tile)
 {
     place_tile<D>(&s->at, j, w, tile);
 #pragma unroll
@@ -96,12 +95,12 @@ DEVICE void stream_start(struct stream<D> *s, const struct job &j, const struct 
     place_prefetch(next);
 }
 
-/* Adds the group where the stream is to the sums, and moves on: each word that is used gives its
- * registers to one of the next group. x: from the row's first group in shared memory. */
+/* Adds the group at the stream's place to the sums, and moves on. Each used word frees its
+ * registers for a word of the next group. x: shared memory, from the row's first group on. */
 template <enum dtype D, int NT>
 DEVICE void stream_step(struct stream<D> *s, typename format<D>::State *state,
-                        typename format<D>::Sum (*sum)[4], const struct job &j,
-                        const struct walk &w, struct x_view x, uint32_t x_first)
+                        typename format<D>::Sum (*sum)[4], const struct product_job &j,
+                        const struct tile_walk &w, struct x_view x, uint32_t x_first)
 {
     const uint32_t chunk = group_x_bytes(D) / RING;
     x.at += (s->at.group - x_first) * group_x_bytes(D);
@@ -116,8 +115,8 @@ DEVICE void stream_step(struct stream<D> *s, typename format<D>::State *state,
     }
 }
 
-/* The view of a lane: word 0 of row g, or of the last when there is none. What a lane without a row
- * adds up goes into sums that nobody reads. */
+/* The view of a lane: word 0 of row g, or of the last row. A lane without a row adds into sums that
+ * are not read. */
 DEVICE struct x_view x_lane(const uint8_t *x, uint32_t stride, uint32_t rows)
 {
     uint32_t lane = threadIdx.x % WARP;

@@ -1,4 +1,4 @@
-/* streamed.cuh - the formats that are streamed (kernels/cuda/weights/formats.h), all of them. */
+/* streamed.cuh - all formats that are streamed (kernels/cuda/weights/formats.h). */
 #ifndef KERNELS_CUDA_WEIGHTS_STREAMED_CUH
 #define KERNELS_CUDA_WEIGHTS_STREAMED_CUH
 

@@ -1,8 +1,8 @@
-/* pass.c - the operations of one pass, in order; see pass.h.
+/* pass.c - the operations of one pass, in order (pass.h).
  *
- * What a pass is depends on struct pass and on the index arrays alone, and nothing is allocated or
- * copied while it runs: a back end may record its operations once and repeat them for as long as
- * struct pass stays the same, whatever the index arrays then hold.
+ * A pass depends only on struct pass and on the index arrays, and allocates and copies nothing
+ * while it runs. So a back end may record its operations once and repeat them as long as struct
+ * pass stays the same, whatever the index arrays hold.
  */
 #include "lib/network/pass.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lib/network/latent.h"
-#include "lib/network/pass/run.h"
+#include "lib/network/pass/pass-layer.h"
 
 enum { SLOT_STEP = 256 };
 
@@ -55,8 +55,8 @@ void pass_write(const struct network *n, struct work *w)
 
 /* ---- a layer ---- */
 
-/* What layer l has changed of its keys and values, where they come from outside: rows slot[0..T),
- * or all slots (NULL). */
+/* Writes changed keys and values of layer l back, if they are offloaded: rows slot[0..T), or all
+ * slots (NULL). */
 static void keep_rows(const struct network *n, size_t l, const struct kv *kv, const int32_t *slot,
                       size_t T)
 {
@@ -66,16 +66,15 @@ static void keep_rows(const struct network *n, size_t l, const struct kv *kv, co
     offload_keep(kv->outside, l, &r);
 }
 
-/* The rows that a layer computes: of its pass, or the chosen ones. */
+/* The rows that a layer computes: all of the pass, or the chosen ones. */
 struct layer_rows {
-    act *x; /* [T, D] their stream */
+    act *x; /* [T, D] their residual stream */
     const int32_t *slot, *pos;
     const struct attn_seq *seqs;
     size_t T, max_rows;
 };
 
-/* The queries, keys and values of z, a tile of rows after the other; `to`, `slot` as in struct
- * qkv. */
+/* Queries, keys and values of z, one tile of rows after another; `to`, `slot` as in struct qkv. */
 static void qkv_block(const struct network *n, size_t l, const struct work *w,
                       const struct layer_rows *z, struct cache to, const int32_t *slot)
 {
@@ -132,12 +131,13 @@ static void attention_block(const struct network *n, size_t l, const struct kv *
                               .dense = work_scores(n, &w->size)};
     qkv_block(n, l, w, z, to, own ? NULL : z->slot);
     if (!own)
-        keep_rows(n, l, kv, r->slot, p->T); /* and of all rows the values that chose them */
+        keep_rows(n, l, kv, r->slot, p->T); /* and the values of all rows, by which rows were
+                                             * chosen */
     b->ops->attention(b, &attn, w->scratch);
     pass_multiply(n, w, &n->layer[l].o, (struct input){.x = w->y}, z->x, 1, z->T);
 }
 
-/* w->gate = silu(in Wgate^T) * (in Wup^T), in one operation or in three. */
+/* w->gate = silu(in Wgate^T) * (in Wup^T), in one operation or (unfused) three. */
 static void gate_rows(const struct network *n, size_t l, const struct work *w, struct input in,
                       size_t N)
 {
@@ -153,7 +153,7 @@ static void gate_rows(const struct network *n, size_t l, const struct work *w, s
     b->ops->swiglu(b, w->gate, w->gate, w->up, N * n->config.ffn);
 }
 
-/* x += what the rows read of their latents. */
+/* x += attention of the rows over their latents. */
 static void cross_block(const struct network *n, size_t l, const struct kv *kv,
                         const struct work *w, const struct pass *p)
 {
@@ -194,7 +194,7 @@ static void ffn_block(const struct network *n, size_t l, const struct work *w, a
     }
 }
 
-/* Of the keys and values that layer l has made, what is kept. */
+/* Caches the chosen keys and values of layer l. */
 static void sift_layer(const struct network *n, size_t l, const struct kv *kv,
                        const struct work *w, const struct pass *p)
 {
@@ -233,9 +233,9 @@ static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
         n->hook->hear(n->hook->ctx, l, w->y, w->gate, p->T);
 }
 
-/* ---- a layer whose outputs are kept ---- */
+/* ---- a layer whose outputs are stored ---- */
 
-/* w->rows = the rows of layer l that are computed. The values of all of them are, to compare. */
+/* w->rows = the rows of layer l to compute. Values are computed for all rows, to compare them. */
 static void choose_rows(const struct network *n, size_t l, const struct kv *kv,
                         const struct work *w, const struct pass *p)
 {
@@ -244,7 +244,7 @@ static void choose_rows(const struct network *n, size_t l, const struct kv *kv,
     const struct index *x = &w->device;
     struct backend *b = n->backend;
     const struct cache to = kv_layer(kv, n, l);
-    const struct product v = {&y->v, w->q, 0}; /* no queries yet, and they are no narrower */
+    const struct product v = {&y->v, w->q, 0}; /* queries come later, and are at least as wide */
     const struct drift d = {.v = w->q,
                             .bias = y->v_bias,
                             .kept = to.v,
@@ -263,13 +263,13 @@ static void choose_rows(const struct network *n, size_t l, const struct kv *kv,
     b->ops->rope_table(b, w->table, w->rows.pos, n->inv_freq, p->chosen, c->head_dim);
 }
 
-/* The stream of the rows that are computed, in w->sum; row NULL: all. */
+/* Copies the stream of the computed rows into w->sum; row NULL: all rows. */
 static void gather(const struct network *n, const struct work *w, const int32_t *row, size_t T)
 {
     n->backend->ops->rmsnorm(n->backend, w->sum, w->x, row, NULL, T, n->config.width, 0);
 }
 
-/* w->x with the outputs of layer l: those of the rows in w->sum, and those that are kept. */
+/* Adds the outputs of layer l to w->x: new ones from w->sum, stored ones for the other rows. */
 static void settle(const struct network *n, size_t l, act *kept, const struct kv *kv,
                    const struct work *w, const struct pass *p, int some)
 {
@@ -284,8 +284,8 @@ static void settle(const struct network *n, size_t l, act *kept, const struct kv
     n->backend->ops->settle(n->backend, &o);
 }
 
-/* The first layer computes all rows, as the authors' code of dLLM-Cache does: what its values say
- * is only whether the token has changed. */
+/* The first layer computes all rows, as the authors' code of dLLM-Cache does, because its values
+ * only show whether the token changed. */
 static void kept_layer(const struct network *n, size_t l, const struct kv *kv,
                        const struct work *w, const struct pass *p)
 {

@@ -2,6 +2,7 @@
  * kernels/mixing.h; see backprop_run.h. A text begins with the first row of its sequence. Every row
  * goes through the mixer; the query rows are picked before the last product.
  */
+#include "kernels/mixing.h"
 #include "kernels/wkv.h"
 #include "lib/train/backprop/backprop_run.h"
 
@@ -28,7 +29,7 @@ static size_t heads_width(const struct backprop *t)
 static void squash(struct backprop *t, float *x, const float *base, size_t wide, enum squash_by by)
 {
     const struct squash a = {x, base, t->at.all.n, wide, by};
-    t->b->ops->squash(t->b, &a);
+    t->b->ops->mixing->squash(t->b, &a);
 }
 
 static void low_rank(struct backprop *t, size_t l, const struct low_rank *a)
@@ -184,7 +185,7 @@ static void gates7(struct backprop *t, struct layer_tape *y, size_t l)
         squash(t, y->mix.share, backprop_values(t, ROLE_FIRST, l), heads_width(t),
                SQUASH_LOGISTIC);
     }
-    t->b->ops->removal(t->b, &removal);
+    t->b->ops->mixing->removal(t->b, &removal);
 }
 
 static void shift(struct backprop *t, struct layer_tape *y, size_t l, const struct train_batch *in)
@@ -192,13 +193,13 @@ static void shift(struct backprop *t, struct layer_tape *y, size_t l, const stru
     const struct shift lanes = shift_of(t, y, l, in), mixed = mixed_of(t, y, l, in);
     backprop_norm(t, y->n1, y->x, ROLE_ATTN_NORM, l, t->at.all.n);
     if (t->c.mixer == MIXER_RWKV6) {
-        t->b->ops->shift(t->b, &mixed);
+        t->b->ops->mixing->shift(t->b, &mixed);
         for (size_t i = 0; i < lanes.n; i++) {
             const struct low_rank a = lerp_of(y, i);
             low_rank(t, l, &a);
         }
     }
-    t->b->ops->shift(t->b, &lanes);
+    t->b->ops->mixing->shift(t->b, &lanes);
 }
 
 /* Floats for the states of `seqs` sequences, rounded up to a cache line. */
@@ -213,7 +214,7 @@ static void time_mixing(struct backprop *t, const struct wkv_rows *in, float *o)
     const size_t n = states_of(t, in->n_seqs);
     const struct wkv a = {.in = *in, .state = t->scratch, .y = o, .form = WKV_AUTO};
     backprop_clear(t, t->scratch, n);
-    t->b->ops->wkv(t->b, &a, t->scratch + n);
+    t->b->ops->mixing->wkv(t->b, &a, t->scratch + n);
 }
 
 void backprop_mix(struct backprop *t, struct layer_tape *y, size_t l, const struct askers *who,
@@ -234,7 +235,7 @@ void backprop_mix(struct backprop *t, struct layer_tape *y, size_t l, const stru
     const struct wkv_rows rows = rows_of(t, y, l, in);
     const struct heads_out heads = out_of(t, y, l, &rows);
     time_mixing(t, &rows, y->mix.o);
-    t->b->ops->heads_out(t->b, &heads);
+    t->b->ops->mixing->heads_out(t->b, &heads);
     if (who->n < T) {
         backprop_gather(t, who, t->taken, y->y, heads_width(t));
         backprop_gather(t, who, y->mid, y->x, t->c.width);
@@ -351,7 +352,7 @@ void backprop_mix_back(struct backprop *t, const struct layer_tape *y, size_t l,
     if (seven && l + 1 == t->c.layers)
         backprop_clear(t, t->dfirst, T * HE);
     t->train->heads_out_back(t->b, &out);
-    t->b->ops->wkv_back(t->b, &time, t->scratch);
+    t->b->ops->mixing->wkv_back(t->b, &time, t->scratch);
     if (seven)
         gates7_back(t, y, l, &rows);
     else
@@ -397,7 +398,8 @@ void backprop_mix_room(struct backprop *t, float *(*room)(struct backprop *t, si
 size_t backprop_mix_work(const struct backprop *t)
 {
     const size_t T = t->rows, H = t->c.heads, E = t->c.head_dim, seqs = t->seqs;
-    size_t forward = states_of(t, seqs) * sizeof(float) + t->b->ops->wkv_work(t->b, seqs, T, H, E);
-    size_t back = t->b->ops->wkv_back_work(t->b, seqs, T, H, E);
+    const struct mixing_ops *ops = t->b->ops->mixing;
+    size_t forward = states_of(t, seqs) * sizeof(float) + ops->wkv_work(t->b, seqs, T, H, E);
+    size_t back = t->b->ops->mixing->wkv_back_work(t->b, seqs, T, H, E);
     return forward > back ? forward : back;
 }

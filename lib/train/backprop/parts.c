@@ -65,7 +65,7 @@ void backprop_multiply(struct backprop *t, const struct gemm *g, size_t n)
     for (size_t i = 0; i < n; i++)
         if (g[i].M)
             some[m++] = g[i];
-    t->b->ops->gemm(t->b, some, m, t->scratch);
+    t->train->gemm(t->b, some, m, t->scratch);
 }
 
 void backprop_norm(struct backprop *t, float *y, const float *x, enum role r, size_t l, size_t T)

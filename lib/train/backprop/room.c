@@ -87,7 +87,7 @@ static size_t products_work(const struct backprop *t)
         const size_t shape[][3] = {{T, rows, cols}, {T, cols, rows}, {rows, cols, T}};
         const int there = role_layers(&t->c, (enum role)r) && !role_is_vector((enum role)r);
         for (int i = 0; i < 3 && there; i++) {
-            size_t bytes = t->b->ops->gemm_work(t->b, shape[i][0], shape[i][1], shape[i][2]);
+            size_t bytes = t->train->gemm_work(t->b, shape[i][0], shape[i][1], shape[i][2]);
             most = bytes > most ? bytes : most;
         }
     }

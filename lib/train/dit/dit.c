@@ -83,7 +83,7 @@ static size_t cut(struct dit *d, float *base)
 /* Bytes of work for the largest product of a linear layer over `rows` rows. */
 static size_t product_work(const struct dit *d, size_t rows, size_t in, size_t out)
 {
-    const struct ops *ops = d->b->ops;
+    const struct train_ops *ops = d->b->ops->train;
     size_t y = ops->gemm_work(d->b, rows, out, in), w = ops->gemm_work(d->b, out, in, rows);
     size_t x = ops->gemm_work(d->b, rows, in, out);
     y = w > y ? w : y;

@@ -28,7 +28,7 @@ static void forward(const struct dit *d, const struct dit_linear *l, const float
                            .plus = y,
                            .ldc = l->out,
                            .dtype = DTYPE_F32};
-    d->b->ops->gemm(d->b, &g, 1, d->work);
+    d->b->ops->train->gemm(d->b, &g, 1, d->work);
 }
 
 /* The gradients of W and bias, and of x unless dx is NULL. */
@@ -52,7 +52,7 @@ static void linear_back(const struct dit *d, const struct dit_linear *l, const f
                                .c = dx,
                                .ldc = l->in,
                                .dtype = DTYPE_F32}};
-    d->b->ops->gemm(d->b, g, dx ? 2 : 1, d->work);
+    d->b->ops->train->gemm(d->b, g, dx ? 2 : 1, d->work);
     memset(bias, 0, l->out * sizeof *bias);
     for (size_t r = 0; r < rows; r++)
         for (size_t j = 0; j < l->out; j++)

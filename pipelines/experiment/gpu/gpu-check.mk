@@ -44,7 +44,7 @@ $(BUILD)/gpu/%: $(BUILD)/obj/gpu/%.o $(CUDA_OBJ) \
 GPU_SANITIZER  := $(or $(shell command -v compute-sanitizer),$(wildcard \
     $(CUDA_HOME)/bin/compute-sanitizer $(CUDA_HOME)/compute-sanitizer/compute-sanitizer))
 GPU_SANITIZE   := $(if $(QUICK),memcheck synccheck,memcheck racecheck initcheck synccheck)
-GPU_SANITIZED  := $(if $(GPU_SANITIZER),$(filter-out test-lost test-watch \
+GPU_SANITIZED  := $(if $(GPU_SANITIZER),$(filter-out test-lost test-watchdog \
     test-choices, $(notdir $(GPU_TEST_PROG))))
 gpu_sanitize    = $(foreach t,$(1),$(GPU_SANITIZED:%=sanitize-$(t)-%))
 gpu_tools       = $(if $(filter sanitize,$(1)),$(GPU_SANITIZE),$(patsubst \

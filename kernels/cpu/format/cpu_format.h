@@ -1,0 +1,105 @@
+/* cpu_format.h - the layout of a dtype, and its products.
+ *
+ * A weight matrix W[N, K] is cut in panels of PANEL outputs; a panel is one block of bytes that a
+ * tile reads as one stream. Activations x[T, K] are packed in blocks of TILE_ROWS rows. The tile
+ * multiplies one block by one panel:
+ *
+ *                 K                        PANEL = 2 registers
+ *          block ┌───────┐          panel ┌──────┐
+ *      TILE_ROWS │ ..... │ x            K │      │  =  out [rows, PANEL], kept in registers
+ *                └───────┘                └──────┘
+ *
+ * K is any number >= 1; formats pad inside. Every output has one accumulator (or a fixed set), and
+ * the order of its sum depends only on K, never on the rows beside it.
+ */
+#ifndef KERNELS_CPU_FORMAT_CPU_FORMAT_H
+#define KERNELS_CPU_FORMAT_CPU_FORMAT_H
+
+#include "kernels/cpu/level.h"
+#include "kernels/ops.h"
+
+/* Weights for later tiles: a tile prefetches them while it works, evenly spread over its steps. It
+ * is a hint, so any address is allowed. */
+struct ahead {
+    const char *at;
+    size_t bytes;
+};
+
+struct format {
+    size_t (*panel_bytes)(size_t K); /* multiple of 64 */
+    size_t (*block_bytes)(size_t K); /* of a packed block of TILE_ROWS rows, multiple of 64 */
+    /* Packs outputs first..first+count (count <= PANEL) of the matrix; the rest of the panel is
+     * zeros. scratch: PANEL * K floats. scratch, panels and blocks are 64-byte aligned. */
+    void (*pack_panel)(void *panel, const struct mat_source *s, size_t first, size_t count,
+                       float *scratch);
+    /* Packs 1..TILE_ROWS rows of x, ldx floats apart. `tile` must get the same `rows`. */
+    void (*pack_rows)(void *block, const float *x, size_t ldx, size_t rows, size_t K);
+    /* out[rows, PANEL] (64-byte aligned) = the products; 1 <= rows <= TILE_ROWS. */
+    void (*tile)(float *out, const void *block, size_t rows, const void *panel, size_t K,
+                 struct ahead next);
+    /* out[K] = the values of output j of a panel, for embeddings. */
+    void (*row)(float *out, const void *panel, size_t j, size_t K);
+    size_t distance; /* best prefetch distance in bytes beyond a panel's own, with one block */
+};
+
+extern const struct format CPU(format_f32), CPU(format_bf16), CPU(format_bf16_f32);
+extern const struct format CPU(format_int8), CPU(format_int8_vector), CPU(format_f16);
+/* Blocks of 16 levels, with absmax as codes (NF4) and in fp32 (NF4_F32, FP4). */
+extern const struct format CPU(format_blocks_coded), CPU(format_blocks);
+
+/* Index of word k of the first row in a block [K/LINE][rows][LINE] of 32-bit words; the other rows
+ * follow every LINE words. The lines of all rows lie side by side, so packing writes whole lines
+ * and a tile still reads one stream. */
+INLINE size_t line_at(size_t k, size_t rows) { return k / LINE * LINE * rows + k % LINE; }
+
+/* Calls KERNEL(n) with the constant n equal to `rows` (1..TILE_ROWS), so that sums stay in
+ * registers. */
+#define ROWS_CASE(n, KERNEL)                                                                       \
+    case n:                                                                                        \
+        if (n <= TILE_ROWS)                                                                        \
+            KERNEL(n);                                                                             \
+        break;
+#define WITH_ROWS(rows, KERNEL)                                                                    \
+    switch (rows) {                                                                                \
+        ROWS_CASE(1, KERNEL)                                                                       \
+        ROWS_CASE(2, KERNEL)                                                                       \
+        ROWS_CASE(3, KERNEL)                                                                       \
+        ROWS_CASE(4, KERNEL)                                                                       \
+        ROWS_CASE(5, KERNEL)                                                                       \
+        ROWS_CASE(6, KERNEL)                                                                       \
+        ROWS_CASE(7, KERNEL)                                                                       \
+        ROWS_CASE(8, KERNEL)                                                                       \
+        ROWS_CASE(9, KERNEL)                                                                       \
+        ROWS_CASE(10, KERNEL)                                                                      \
+        ROWS_CASE(11, KERNEL)                                                                      \
+        ROWS_CASE(12, KERNEL)                                                                      \
+    }
+
+/* ---- parts of formats, for products on tiles (amx_tiles.h) ---- */
+
+/* A block of format_bf16 as pairs: x rounded, [K/2/LINE][rows][LINE], for any number of rows. */
+void CPU(pack_pairs)(void *block, const float *x, size_t ldx, size_t rows, size_t K);
+
+/* INT8, for a row of activations: its scale without outliers, and the codes of n of its values.
+ * *outliers is set to 1 if there are any, else not changed. limit: quant_outlier(). */
+float CPU(int8_scale)(const float *x, size_t K, float limit, int *outliers);
+void CPU(int8_codes)(int8_t *code, const float *x, size_t n, float scale, float limit);
+/* The columns in which one of up to 32 rows has an outlier, ascending. list: room for K. */
+struct outlier {
+    uint32_t k, rows; /* bit i: row i has an outlier in column k */
+};
+size_t CPU(int8_outliers)(struct outlier *list, const float *x, size_t ldx, size_t rows, size_t K,
+                          float limit);
+/* out[rows, PANEL] += x_k w'_k for the outliers of a list, k ascending. */
+void CPU(int8_add)(float *out, const struct outlier *list, size_t n, const float *x, size_t ldx,
+                   const void *panel);
+
+/* Blocks: the rounded levels of values k..k+n of a panel as pairs of format_bf16, [n/2][PANEL]; k
+ * and n are multiples of 8. Second function: out[n, PANEL] = absmax of blocks first..first+n. */
+void CPU(blocks_widen)(uint32_t *pairs, const void *panel, size_t k, size_t n, size_t K);
+void CPU(blocks_absmax)(float *out, const void *panel, size_t first, size_t n, size_t K);
+
+/* The format of a dtype; NULL: the CPU back end has none. */
+const struct format *CPU(format_of)(enum dtype dtype);
+
+#endif

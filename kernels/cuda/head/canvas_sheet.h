@@ -1,0 +1,41 @@
+/* canvas_sheet.h - shared memory of the block that advances a canvas. */
+#ifndef KERNELS_CUDA_HEAD_CANVAS_SHEET_H
+#define KERNELS_CUDA_HEAD_CANVAS_SHEET_H
+
+#include "kernels/advance.h"
+
+enum { CANVAS_THREADS = 512 };
+enum { SUM_BAD, SUM_TAKES, SUM_BACKS, SUM_WRITTEN, SUM_MASKS, SUMS };
+
+struct sheet {
+    uint64_t *bits;             /* [capacity] scores of the answers, as ordered whole numbers */
+    double *confidence;         /* [capacity] of the answers */
+    int32_t *id;                /* [capacity] the ids that they may commit */
+    int32_t *pick;              /* [capacity] indices of answers, best first */
+    struct canvas_state *state; /* shared copy, after thread 0 changed it */
+    int *sum;                   /* [SUMS] */
+    int *votes;                 /* [CANVAS_THREADS / 32] */
+};
+
+HOST_DEVICE size_t sheet_bytes(size_t capacity)
+{
+    size_t each = sizeof(uint64_t) + sizeof(double) + 2 * sizeof(int32_t);
+    size_t shared = (SUMS + CANVAS_THREADS / 32) * sizeof(int);
+    return sizeof(struct canvas_state) + shared + capacity * each;
+}
+
+/* The arrays inside `shared`, the widest values first, so that each is aligned. */
+HOST_DEVICE struct sheet sheet_of(unsigned char *shared, size_t capacity)
+{
+    struct sheet s;
+    s.state = (struct canvas_state *)(void *)shared;
+    s.bits = (uint64_t *)(void *)(s.state + 1);
+    s.confidence = (double *)(void *)(s.bits + capacity);
+    s.id = (int32_t *)(void *)(s.confidence + capacity);
+    s.pick = s.id + capacity;
+    s.sum = (int *)(void *)(s.pick + capacity);
+    s.votes = s.sum + SUMS;
+    return s;
+}
+
+#endif

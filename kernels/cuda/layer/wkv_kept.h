@@ -1,0 +1,27 @@
+/* wkv_kept.h - values of the forward pass of time mixing that are computed again for the
+ * gradients, in device memory. Head h of sequence s is head s * H + h. Kept are all states at
+ * the borders of chunks and, for RWKV 7, all x. N is WKV_CUDA_MOST. */
+#ifndef KERNELS_CUDA_LAYER_WKV_KEPT_H
+#define KERNELS_CUDA_LAYER_WKV_KEPT_H
+
+#include "kernels/wkv.h"
+
+struct wkv_kept {
+    float *states; /* [n_seqs * H, chunks + 1, N, N] */
+    float *xs;     /* [n_seqs * H, chunks, WKV_CHUNK, N] */
+    size_t chunks; /* of the sequence with the most rows */
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* state: [n_seqs, H, E, E] before the first rows; NULL: zeros. */
+void cuda_wkv_keep(struct backend *b, const struct wkv_rows *in, const float *state,
+                   const struct wkv_kept *to);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,380 @@
+/* tiling.h - products as jobs: their outputs are cut into tiles, and the tiles are spread over a
+ * device. This file has only index arithmetic and choices, and host tests reach all of it.
+ *
+ * A tile is 16 rows of weights, as the matrix units take them, in two halves of 8. A lane of a
+ * kernel holds row i of both halves. So the two halves hold rows that one output needs together:
+ * the gate and the up row of one value; the rows j and j + E/2 of a head, which RoPE turns into
+ * each other; or else the next 8 rows. Tiles are numbered over all matrices of a job. Every row
+ * of every matrix lies in exactly one tile.
+ */
+#ifndef KERNELS_CUDA_WEIGHTS_TILING_H
+#define KERNELS_CUDA_WEIGHTS_TILING_H
+
+#include "kernels/cuda/weights/formats.h"
+#include "kernels/cuda/weights/layout.h"
+
+enum { HALF = 8, TILE_ROWS = 16, MATRICES = PRODUCTS_MAX };
+
+enum job_kind {
+    JOB_ROWS,   /* y = , or += */
+    JOB_FLOATS, /* y = , in fp32, not rounded */
+    JOB_GATED,  /* y = silu(gate) * up: matrices gate, up */
+    JOB_QKV     /* y = rope(q), cache = rope(k), cache = v: matrices q, k, v */
+};
+
+/* Rows begin .. begin+rows of a matrix in memory (layout.h). */
+struct operand {
+    const uint8_t *code, *absmax;
+    const float *scale, *offset;
+    uint32_t begin, rows;
+    uint32_t column; /* of its first row, in the sums of the job */
+};
+
+/* The products of a call, and the place of each output: y[i] with row stride ldy[i]. */
+struct product_job {
+    enum dtype dtype;
+    enum job_kind kind;
+    uint32_t T, K, n;
+    uint32_t stride;  /* bytes between the starts of two rows of a matrix */
+    uint32_t columns; /* of all matrices */
+    struct operand w[MATRICES];
+    uint32_t tile_end[MATRICES]; /* number of tiles up to the end of each section; JOB_GATED: one
+                                  * section */
+    void *y[MATRICES];
+    uint32_t ldy[MATRICES];
+    int add[MATRICES];
+    const float *table; /* JOB_QKV: as in struct qkv */
+    const int32_t *slot;
+    uint32_t head_dim;
+    int cache_f32;
+};
+
+/* The 16 rows of one tile. */
+struct tile {
+    uint32_t section;
+    uint32_t matrix[2], row[2], count[2]; /* by half: count (0..8) rows of a matrix from `row` on */
+};
+
+/* The number of pieces of `by` in n; the last may be smaller. */
+HOST_DEVICE uint32_t plan_up(uint32_t n, uint32_t by)
+{
+    return (n + by - 1) / by;
+}
+
+HOST_DEVICE uint32_t plan_least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The number of `rows` in the half tile that starts at row `at`. */
+HOST_DEVICE uint32_t tile_count(uint32_t rows, uint32_t at)
+{
+    return at >= rows ? 0 : plan_least(rows - at, HALF);
+}
+
+/* The number of tiles of section i. */
+HOST_DEVICE uint32_t section_tiles(const struct product_job *j, uint32_t i)
+{
+    uint32_t rows = j->w[i].rows;
+    if (j->kind == JOB_GATED)
+        return i ? 0 : plan_up(rows, HALF);
+    if (j->kind == JOB_QKV && i < 2)
+        return rows / j->head_dim * plan_up(j->head_dim / 2, HALF);
+    return plan_up(rows, TILE_ROWS);
+}
+
+/* Computes sections and columns from kind, n, K and the rows. */
+HOST_DEVICE void job_settle(struct product_job *j)
+{
+    uint32_t tiles = 0, columns = 0;
+    for (uint32_t i = 0; i < MATRICES; i++) {
+        tiles += i < j->n ? section_tiles(j, i) : 0;
+        j->tile_end[i] = tiles;
+        j->w[i].column = columns;
+        columns += i < j->n ? j->w[i].rows : 0;
+    }
+    j->columns = columns;
+}
+
+HOST_DEVICE uint32_t job_tiles(const struct product_job *j)
+{
+    return j->tile_end[MATRICES - 1];
+}
+
+HOST_DEVICE struct tile tile_at(const struct product_job *j, uint32_t i)
+{
+    struct tile t;
+    t.section = i < j->tile_end[0] ? 0 : i < j->tile_end[1] ? 1 : 2;
+    i -= t.section ? j->tile_end[t.section - 1] : 0;
+    t.matrix[0] = t.matrix[1] = t.section;
+    if (j->kind == JOB_GATED) {
+        t.matrix[1] = 1;
+        t.row[0] = t.row[1] = i * HALF;
+        t.count[0] = t.count[1] = tile_count(j->w[0].rows, i * HALF);
+    } else if (j->kind == JOB_QKV && t.section < 2) {
+        uint32_t half = j->head_dim / 2, per_head = plan_up(half, HALF);
+        uint32_t in_head = i % per_head * HALF;
+        t.row[0] = i / per_head * j->head_dim + in_head;
+        t.row[1] = t.row[0] + half;
+        t.count[0] = t.count[1] = tile_count(half, in_head);
+    } else {
+        t.row[0] = i * TILE_ROWS;
+        t.row[1] = t.row[0] + HALF;
+        t.count[0] = tile_count(j->w[t.section].rows, t.row[0]);
+        t.count[1] = tile_count(j->w[t.section].rows, t.row[1]);
+    }
+    return t;
+}
+
+/* ---- rows of weights, cut along K ----
+ *
+ * Four lanes read 64 bytes of a row at a time, a chunk, and have four chunks in flight, a group. */
+
+enum { CHUNK = 64, RING = 4, GROUP = CHUNK * RING };
+
+/* The number of values in a chunk. */
+HOST_DEVICE uint32_t chunk_values(enum dtype dtype)
+{
+    return format_row(dtype).chunk;
+}
+
+/* The place in shared memory of word `u` (8 bf16; INT8: 16 codes) of a row of x. A lane finds the x
+ * for its weights in 16-byte words, and the four lanes of a row read 64 consecutive bytes. */
+HOST_DEVICE uint32_t x_place(enum dtype dtype, uint32_t u)
+{
+    if (format_row(dtype).order == X_PAIRS) /* lane q has words 2q, 2q + 1 of 8 */
+        return (u & ~7u) + (u & 1) * 4 + (u & 7) / 2;
+    if (format_row(dtype).order == X_HALVES) { /* of 8 words: lanes 0, 2, 1, 3 have words 2i, 2i
+                                                * + 1 */
+        uint32_t piece = (u & 7) / 2;
+        return (u & ~7u) + (u & 1) * 4 + (piece & 1) * 2 + piece / 2;
+    }
+    return u;
+}
+
+/* Bytes of x for one group of weights. */
+HOST_DEVICE uint32_t group_x_bytes(enum dtype dtype)
+{
+    return RING * chunk_values(dtype) * format_row(dtype).x_bytes;
+}
+
+/* Groups of a row. */
+HOST_DEVICE uint32_t job_groups(enum dtype dtype, uint32_t K)
+{
+    return plan_up(K, RING * chunk_values(dtype));
+}
+
+/* Bytes between two rows of x in shared memory: an odd multiple of 64, so that the lanes of two
+ * rows use different banks. */
+HOST_DEVICE uint32_t x_stride(enum dtype dtype, uint32_t groups)
+{
+    return groups * group_x_bytes(dtype) + CHUNK;
+}
+
+/* Words of the outlier marks of a row: a bit for each k, then a bit for each word with a mark
+ * (kernels/cuda/product/encode_row.cuh). */
+HOST_DEVICE uint32_t marks_words(uint32_t K)
+{
+    return plan_up(K, 32) + plan_up(K, 1024);
+}
+
+/* ---- few rows: a block computes whole tiles, its warps share K ---- */
+
+enum { GEMV_ROWS = 8, GEMV_WARPS = 8 };
+
+/* Offsets in the shared memory of gemv.cu, in bytes. */
+struct gemv_room {
+    uint32_t table, x, coded, step, marks, sums, scratch, bytes;
+};
+HOST_DEVICE struct gemv_room gemv_room(enum dtype dtype, uint32_t T, uint32_t K, uint32_t warps)
+{
+    struct gemv_room r;
+    uint32_t stride = x_stride(dtype, job_groups(dtype, K)), coded = (uint32_t)x_coded(dtype);
+    r.table = 0;
+    r.x = format_row(dtype).tables;
+    r.coded = r.x + T * stride; /* INT8: also x in bf16 */
+    r.step = r.coded + (coded ? T * plan_up(K, 8) * 16 : 0);
+    r.marks = r.step + (coded ? GEMV_ROWS * 4 : 0);
+    r.sums = (uint32_t)layout_up(r.marks + (coded ? T * marks_words(K) * 4 : 0), 16);
+    r.scratch = r.sums + 2 * warps * TILE_ROWS * GEMV_ROWS * 4; /* two, used in turn */
+    r.bytes = r.scratch + 2 * GEMV_WARPS * 4;
+    return r;
+}
+
+struct gemv_plan {
+    uint32_t blocks, warps;
+    uint32_t groups;
+    int fits; /* 0: use another kernel */
+};
+
+/* Rounds of n pieces of work on `slots`. Two thirds of all slots have enough loads in flight to
+ * fill the memory, so a last round that is not full costs only its data, down to that size. */
+HOST_DEVICE float plan_rounds(uint32_t n, uint32_t slots)
+{
+    uint32_t rest = n % slots;
+    float part = (float)rest / (float)slots;
+    return (float)(n / slots) + (rest == 0 ? 0 : part > 0.67f ? part : 0.67f);
+}
+
+HOST_DEVICE uint32_t gemv_warps(uint32_t groups)
+{
+    uint32_t best = GEMV_WARPS;
+    for (uint32_t w = GEMV_WARPS; w >= 4; w--)
+        if (plan_up(groups, w) * w < plan_up(groups, best) * best)
+            best = w;
+    return best;
+}
+
+HOST_DEVICE struct gemv_plan gemv_plan(const struct product_job *j, uint32_t sms, size_t shared_max)
+{
+    struct gemv_plan p;
+    p.groups = job_groups(j->dtype, j->K);
+    p.warps = gemv_warps(p.groups);
+    size_t need = (size_t)j->T * x_stride(j->dtype, p.groups) * 4; /* in a wide type, so that it
+                                                                    * cannot overflow */
+    uint32_t bytes = j->T <= GEMV_ROWS && need < (1u << 24)
+                         ? gemv_room(j->dtype, j->T, j->K, p.warps).bytes
+                         : 1u << 24;
+    uint32_t most = (uint32_t)((shared_max + 1024) / (bytes + 1024)); /* blocks on one SM */
+    uint32_t tiles = job_tiles(j), best = 2;
+    uint32_t limit = format_row(j->dtype).resident;
+    p.fits = most >= 2;
+    for (uint32_t per = 3; per <= plan_least(most, limit); per++)
+        if (plan_rounds(tiles, per * sms) * (float)per <
+            plan_rounds(tiles, best * sms) * (float)best)
+            best = per;
+    p.blocks = plan_least(tiles, best * sms);
+    return p;
+}
+
+/* ---- some rows: a warp computes a tile over a part of K; a second kernel adds the parts ---- */
+
+enum { SKINNY_WARPS = 16, SPLITS_MOST = 16, SLAB_MOST = 136 << 10 };
+#define SUMS_MOST ((size_t)32 << 20)
+
+struct skinny_plan {
+    uint32_t rows;   /* limit of T in a launch: 8, 16, 32 or 64 */
+    uint32_t splits; /* parts of K */
+    uint32_t groups; /* groups in a part; the last part has the rest */
+    uint32_t crews;  /* blocks that share the tiles of one part */
+    uint32_t shared;
+};
+
+/* The groups of a part that fit into shared memory beside `rows` rows of x; 0: none. */
+HOST_DEVICE uint32_t skinny_slab(enum dtype dtype, uint32_t rows, size_t shared_max)
+{
+    size_t room = shared_max - format_row(dtype).tables;
+    room = (room < SLAB_MOST ? room : (size_t)SLAB_MOST) / rows;
+    return room < CHUNK ? 0 : (uint32_t)((room - CHUNK) / group_x_bytes(dtype));
+}
+
+/* The relative time of a plan: rounds, and the sums that are written and read again (in the second
+ * cache, at about half the price of weights). */
+HOST_DEVICE float skinny_cost(const struct product_job *j, uint32_t T, uint32_t tiles, uint32_t sms,
+                              uint32_t groups, uint32_t splits)
+{
+    uint32_t crews = sms / splits ? sms / splits : 1;
+    float rounds = plan_rounds(tiles, crews * SKINNY_WARPS) * (float)groups;
+    float full = (float)tiles * (float)job_groups(j->dtype, j->K) / (float)(sms * SKINNY_WARPS);
+    float sums = (float)splits * (float)T * 4 / (float)j->stride;
+    return rounds / full + sums;
+}
+
+/* The most parts that work has room for (product.cu then takes no more rows at a time than this
+ * needs).
+ */
+HOST_DEVICE uint32_t skinny_splits_most(uint32_t T, uint32_t columns, uint32_t least)
+{
+    size_t room = SUMS_MOST / ((size_t)T * columns * 4);
+    uint32_t most = room < SPLITS_MOST ? (uint32_t)room : (uint32_t)SPLITS_MOST;
+    return most > least ? most : least;
+}
+
+HOST_DEVICE struct skinny_plan skinny_plan(const struct product_job *j, uint32_t sms,
+                                           size_t shared_max)
+{
+    struct skinny_plan p;
+    uint32_t all = job_groups(j->dtype, j->K), slab;
+    p.rows = j->T <= 8 ? 8 : j->T <= 16 ? 16 : j->T <= 32 ? 32 : 64;
+    while ((slab = skinny_slab(j->dtype, p.rows, shared_max)) == 0 ||
+           (p.rows > 8 &&
+            (size_t)plan_up(all, slab) * p.rows * j->columns * 4 > 2 * SUMS_MOST))
+        p.rows /= 2;
+    uint32_t T = plan_least(j->T, p.rows), least = plan_up(all, slab);
+    uint32_t most = skinny_splits_most(T, j->columns, least), tiles = job_tiles(j);
+    float best = 0;
+    p.groups = p.splits = 0;
+    for (uint32_t groups = plan_least(slab, all); groups >= 1; groups--) {
+        uint32_t splits = plan_up(all, groups);
+        float cost = skinny_cost(j, T, tiles, sms, groups, splits);
+        if (splits <= most && (p.groups == 0 || cost < best)) {
+            best = cost;
+            p.groups = groups;
+            p.splits = splits;
+        }
+    }
+    p.crews = sms / p.splits ? sms / p.splits : 1;
+    p.crews = plan_least(p.crews, tiles);
+    p.shared = format_row(j->dtype).tables + p.rows * x_stride(j->dtype, p.groups);
+    return p;
+}
+
+/* The most bytes for the sums of any plan for up to T rows. */
+HOST_DEVICE size_t skinny_sums(enum dtype dtype, size_t T, size_t K, size_t columns,
+                               size_t shared_max)
+{
+    uint32_t all = job_groups(dtype, (uint32_t)K), splits = plan_least(all, SPLITS_MOST);
+    size_t row = columns * 4, most = splits * T * row < SUMS_MOST ? splits * T * row : SUMS_MOST;
+    for (uint32_t rows = 8; rows <= SKINNY_ROWS && (rows == 8 || rows / 2 < T); rows *= 2) {
+        uint32_t slab = skinny_slab(dtype, rows, shared_max);
+        size_t bytes = slab ? plan_up(all, slab) * (T < rows ? T : rows) * row : 0;
+        if (bytes > most && (rows == 8 || bytes <= 2 * SUMS_MOST))
+            most = bytes;
+    }
+    return most;
+}
+
+/* ---- parts of jobs ---- */
+
+/* Bytes of a value of y[i]. */
+HOST_DEVICE uint32_t job_value_bytes(const struct product_job *j, uint32_t i)
+{
+    if (j->kind == JOB_FLOATS || format_row(j->dtype).x_bytes == 4)
+        return j->kind == JOB_QKV && i > 0 && !j->cache_f32 ? 2 : 4;
+    return j->kind == JOB_QKV && i > 0 && j->cache_f32 ? 4 : 2;
+}
+
+/* Rows first .. first+count of x. */
+HOST_DEVICE struct product_job job_rows(const struct product_job *j, uint32_t first, uint32_t count)
+{
+    struct product_job s = *j;
+    s.T = count;
+    for (uint32_t i = 0; i < MATRICES; i++)
+        if (s.y[i] && (j->kind != JOB_QKV || i == 0 || !j->slot))
+            s.y[i] = (uint8_t *)s.y[i] + (size_t)first * s.ldy[i] * job_value_bytes(j, i);
+    s.table = j->table ? j->table + (size_t)first * j->head_dim : j->table;
+    s.slot = j->slot ? j->slot + first : j->slot;
+    return s;
+}
+
+/* Only rows first .. first+count of matrix i (JOB_GATED: of both); for q and k whole heads. */
+HOST_DEVICE struct product_job job_slice(const struct product_job *j, uint32_t i, uint32_t first,
+                                         uint32_t count)
+{
+    struct product_job s = *j;
+    for (uint32_t m = 0; m < j->n; m++) {
+        int taken = m == i || j->kind == JOB_GATED;
+        s.w[m].begin += taken ? first : 0;
+        s.w[m].rows = taken ? count : 0;
+    }
+    s.y[i] = (uint8_t *)s.y[i] + (size_t)first * job_value_bytes(j, i);
+    job_settle(&s);
+    return s;
+}
+
+/* Rows of x that are processed at a time when there are many. WORK_MOST keeps their copies below
+ * 128 MB. With half of it, gate and up of an 8B model would take 1152 rows at a time, for which the
+ * library leaves a fifth of a large card idle; 2048 rows fill it. */
+enum { WORK_MOST = 128 << 20, ROWS_MOST = 2048 };
+
+#endif

@@ -1,0 +1,41 @@
+/* orders.h - the orders in which the answers of a denoising step are considered. One order is
+ * one file in this folder and one row here.
+ *
+ * All names and choices above are made from these rows (lib/setting/system_llada.c); host and
+ * device compile the same source.
+ */
+#ifndef KERNELS_ORDER_ORDERS_H
+#define KERNELS_ORDER_ORDERS_H
+
+#include "kernels/order/confidence.h"
+#include "kernels/order/entropy.h"
+#include "kernels/order/left_to_right.h"
+#include "kernels/order/margin.h"
+#include "kernels/order/random.h"
+
+/* ORDER(enumerator, name): orders by the network's answers. */
+#define ORDERS_OF_ANSWERS(ORDER) \
+    ORDER(CONFIDENCE, confidence) \
+    ORDER(MARGIN, margin) \
+    ORDER(ENTROPY, entropy) \
+    ORDER(LEFT_TO_RIGHT, left_to_right)
+/* And the random order: the official option --remasking random. */
+#define ORDERS(ORDER) ORDERS_OF_ANSWERS(ORDER) ORDER(RANDOM, random)
+
+#define ORDER_ENUMERATOR(ENUM, name) ORDER_##ENUM,
+enum order { ORDERS(ORDER_ENUMERATOR) ORDER_COUNT };
+#undef ORDER_ENUMERATOR
+
+#define ORDER_CASE(ENUM, name) \
+    case ORDER_##ENUM: return order_##name(c);
+HOST_DEVICE double order_score(enum order o, const struct candidate *c)
+{
+    switch (o) {
+        ORDERS(ORDER_CASE)
+    case ORDER_COUNT: break;
+    }
+    return 0;
+}
+#undef ORDER_CASE
+
+#endif

@@ -1,0 +1,152 @@
+/* rules.h - the rules by which answers of a denoising step become final. One rule is one file in
+ * this folder, one row here, and one row for each of its parameters.
+ *
+ * All names, choices, options and record fields above are made from these rows
+ * (lib/setting/system_llada.c); host and device compile the same source.
+ */
+#ifndef KERNELS_UNMASK_RULES_H
+#define KERNELS_UNMASK_RULES_H
+
+#include "kernels/unmask/credit.h"
+#include "kernels/unmask/entropy_bound.h"
+#include "kernels/unmask/factor.h"
+#include "kernels/unmask/hierarchical.h"
+#include "kernels/unmask/klass.h"
+#include "kernels/unmask/prophet.h"
+#include "kernels/unmask/saber.h"
+#include "kernels/unmask/schedule.h"
+#include "kernels/unmask/slowfast.h"
+#include "kernels/unmask/threshold.h"
+#include "kernels/unmask/wino.h"
+
+enum unmask_trait {
+    UNMASK_PACED = 1,   /* a block has as many steps as its budget; else it ends when full */
+    UNMASK_KEEPS = 2,   /* the rule has a memory of each slot: offers.slot */
+    UNMASK_REVISES = 4, /* the rule may mask slots of the block again: offers.back */
+    UNMASK_SHADOWS = 8, /* it asks about their ids at rows that do not see them */
+    UNMASK_COMPARES = 16 /* answers have head_row.divergence from the slot's last answer */
+};
+
+/* RULE(enumerator, name, traits, call). The call returns how many answers of `o` become final, by
+ * the parameters `p`. A replay is a schedule with a recorded budget. */
+#define UNMASK_RULES(RULE)                                             \
+    RULE(SCHEDULE, schedule, UNMASK_PACED, unmask_schedule(o))         \
+    RULE(REPLAY, replay, UNMASK_PACED, unmask_schedule(o))             \
+    RULE(THRESHOLD, threshold, 0, unmask_threshold(o, p->threshold, p->threshold_decay)) \
+    RULE(FACTOR, factor, 0, unmask_factor(o, p->factor))               \
+    RULE(ENTROPY_BOUND, entropy_bound, 0, unmask_entropy_bound(o, p->entropy_bound)) \
+    RULE(HIERARCHICAL, hierarchical, 0, unmask_hierarchical(o, p->upper, p->lower))  \
+    RULE(PROPHET, prophet, UNMASK_PACED, unmask_prophet(o, p->gap))    \
+    RULE(CREDIT, credit, UNMASK_KEEPS, unmask_threshold(o, p->credit_threshold, 0))  \
+    RULE(SLOWFAST, slowfast, 0, unmask_slowfast(o, p->slowfast_reach, p->slowfast_sure))     \
+    RULE(SABER, saber, UNMASK_KEEPS | UNMASK_REVISES,                  \
+         unmask_saber(o, p->saber_floor, (size_t)p->saber_least))      \
+    RULE(WINO, wino, UNMASK_REVISES | UNMASK_SHADOWS,                  \
+         unmask_wino(o, p->wino_draft, p->wino_verify))                \
+    RULE(KLASS, klass, UNMASK_KEEPS | UNMASK_COMPARES,                 \
+         unmask_klass(o, p->conf_threshold, p->kl_history))
+/* PARAMETER(name, rule, least, most, default, meaning) */
+#define UNMASK_USUAL_PARAMETERS(PARAMETER)                                                        \
+    PARAMETER(threshold, threshold, 0, 1, "0.9",                                                  \
+              "commit each token whose confidence is at least this")                              \
+    PARAMETER(factor, factor, 0, 1000, "1",                                                       \
+              "commit the first j tokens with (j + 1)(1 - c_j) <= factor, c_j the confidence "    \
+              "of the j-th")
+#define UNMASK_RARE_PARAMETERS(PARAMETER)                                                         \
+    PARAMETER(entropy_bound, entropy_bound, 0, 1000, "0.1",                                       \
+              "commit tokens while the sum of their entropies without the largest is at most "    \
+              "this, in nats")                                                                    \
+    PARAMETER(upper, hierarchical, 0, 1, "0.92", "commit all tokens above this confidence")       \
+    PARAMETER(lower, hierarchical, 0, 1, "0.62",                                                  \
+              "in each run of masks, commit the best token above this confidence")                \
+    PARAMETER(gap, prophet, 0, 1e6, "7.5",                                                        \
+              "commit all tokens when the mean gap between the best two logits is at least "      \
+              "this")                                                                             \
+    PARAMETER(credit_threshold, credit, 0, 1, "0.9",                                              \
+              "commit each token whose confidence, with credits, is at least this")               \
+    PARAMETER(credit_weight, credit, 0, 1000, "0.7",                                              \
+              "weight of credits: a logit gains weight * ln(1 + credit)")                         \
+    PARAMETER(credit_decay, credit, 0, 1, "0.8",                                                  \
+              "share of a credit that is left after each pass")                                   \
+    PARAMETER(credit_power, credit, 0, 1000, "0.2",                                               \
+              "credit that a pass gives to its best token: probability ^ power")                  \
+    PARAMETER(slowfast_sure, slowfast, 0, 1, "0.85",                                              \
+              "fast phase: commit all tokens of the span above this confidence")                  \
+    PARAMETER(slowfast_reach, slowfast, 0, 1, "0.1",                                              \
+              "slow phase: the span ends after the last token above this confidence")             \
+    PARAMETER(saber_floor, saber, 0, 1, "0",                                                      \
+              "commit tokens above the mean confidence of committed tokens, but at least "        \
+              "above this")                                                                       \
+    PARAMETER(saber_least, saber, 1, 1e6, "2", "minimum of tokens that a pass commits")           \
+    PARAMETER(wino_draft, wino, 0, 1, "0.6", "commit all tokens above this confidence")           \
+    PARAMETER(wino_verify, wino, 0, 1, "0.9",                                                     \
+              "mask a token again if its probability, computed without itself, is below this")    \
+    PARAMETER(conf_threshold, klass, 0, 1, "0.9", "commit stable tokens above this confidence")   \
+    PARAMETER(kl_threshold, klass, 0, 1000, "0.01",                                               \
+              "a token is stable if its distribution is closer than this to that of the pass "    \
+              "before, in nats")                                                                  \
+    PARAMETER(kl_history, klass, 0, 1e6, "2", "passes in a row for which a token must be stable")
+#define UNMASK_PARAMETERS(PARAMETER)                                                              \
+    UNMASK_USUAL_PARAMETERS(PARAMETER)                                                            \
+    UNMASK_RARE_PARAMETERS(PARAMETER)
+/* Parameters that refine another one and are no axis. */
+#define UNMASK_REFINEMENTS(PARAMETER)                                                             \
+    PARAMETER(threshold_decay, threshold, 0, 1, "0",                                              \
+              "share of --threshold by which it has fallen when the block is full")
+
+#define UNMASK_ENUMERATOR(ENUM, name, traits, taken) UNMASK_##ENUM,
+enum unmask { UNMASK_RULES(UNMASK_ENUMERATOR) UNMASK_COUNT };
+#undef UNMASK_ENUMERATOR
+
+#define UNMASK_MEMBER(name, rule, least, most, standard, meaning) double name;
+struct unmask_params {
+    UNMASK_PARAMETERS(UNMASK_MEMBER)
+    UNMASK_REFINEMENTS(UNMASK_MEMBER)
+};
+#undef UNMASK_MEMBER
+
+/* The rule's reading of an answer, before ranking; on a device one thread per answer. s: the rule's
+ * memory of the slot, or NULL. */
+HOST_DEVICE struct reading unmask_read(enum unmask rule, const struct unmask_params *p,
+                                       const struct head_row *a, struct slot_kept *s)
+{
+    if (rule == UNMASK_CREDIT)
+        return unmask_credit(a, s, p->credit_weight, p->credit_decay, p->credit_power);
+    const struct reading plain = {a->id, exp(a->log_prob)};
+    return plain;
+}
+
+/* The number of the first entries of o->pick that become final. */
+HOST_DEVICE size_t unmask_count(enum unmask rule, const struct unmask_params *p,
+                                const struct offers *o)
+{
+#define UNMASK_CASE(ENUM, name, traits, taken) \
+    case UNMASK_##ENUM: return taken;
+    switch (rule) {
+        UNMASK_RULES(UNMASK_CASE)
+    case UNMASK_COUNT: break;
+    }
+#undef UNMASK_CASE
+    return 0;
+}
+
+/* Not 0 if the rule has one of the traits. */
+HOST_DEVICE int unmask_has(enum unmask rule, int traits)
+{
+#define UNMASK_CASE(ENUM, name, its, taken) \
+    case UNMASK_##ENUM: return (its) & traits;
+    switch (rule) {
+        UNMASK_RULES(UNMASK_CASE)
+    case UNMASK_COUNT: break;
+    }
+#undef UNMASK_CASE
+    return 0;
+}
+
+/* 1 if a block has as many steps as its budget. */
+HOST_DEVICE int unmask_paced(enum unmask rule)
+{
+    return unmask_has(rule, UNMASK_PACED) != 0;
+}
+
+#endif
