@@ -30,7 +30,6 @@ static struct response_group *find_group(struct responses *s, const json_t *r)
         s->group[s->n] = (struct response_group){.about = about_carried(r)};
         if (s->also)
             json_object_update(s->group[s->n].about, s->also);
-        quality_said(&s->group[s->n].said, s->group[s->n].about);
         s->n++;
     }
     return &s->group[place];

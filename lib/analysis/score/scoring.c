@@ -20,12 +20,12 @@ static int take_response(void *ctx, const json_t *r, struct err *e)
     double *kept = of.random ? NULL : responses_keep(&s->responses, of.group);
     for (size_t k = 0; kept && k < s->responses.width; k++)
         kept[k] = v[k];
-    quality_begin(&s->members, &of.group->said, r);
     for (size_t k = 0; k < s->metrics; k++) {
         json_t *value = of.random  ? NULL
                         : s->whole ? json_integer((json_int_t)v[k])
                                    : json_real(v[k]);
-        if (quality_write(&s->out, &s->members, s->metric[k], "higher", value, "random weights", e))
+        if (quality_write(&s->out, of.group->about, r, s->metric[k], "higher", value,
+                          "random weights", e))
             return -1;
     }
     progress_at(&s->progress, s->seen.taken + 1, NULL);
@@ -46,7 +46,6 @@ int scoring_means(struct scoring *s, size_t group, struct err *e)
 static int read_all(struct scoring *s, struct rec_reader *in, struct err *e)
 {
     progress_start(&s->progress, &s->log, s->common.progress, "texts", s->common.limit);
-    rec_read_numbers(in); /* of which none is looked at */
     int bad = take_all(&s->seen, in, &s->out, &s->log, s->common.limit, take_response, s, e);
     progress_end(&s->progress);
     if (!bad && !s->seen.taken && !s->seen.bad)
@@ -73,6 +72,5 @@ int scoring_run(struct scoring *s, const char *tool, int argc, char **argv, int 
     if (bad)
         rec_abandon(&s->out);
     responses_free(&s->responses);
-    buf_free(&s->members);
     return bad ? -1 : code;
 }

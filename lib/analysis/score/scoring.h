@@ -33,7 +33,6 @@ struct scoring {
     struct rec_writer out;
     struct take seen;
     struct progress progress;
-    struct buf members; /* of the record at hand */
 };
 
 /* Returns the exit code of the tool; -1: *e. Operands are argv[first..argc-1]. */
