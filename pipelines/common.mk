@@ -30,7 +30,7 @@ PROMPTS_system  := $(RESULTS)/system.txt
 PROMPT_FEWER    := $(if $(filter human %/human.ndjson,$(PROMPT_FILE)),--allow-fewer)
 override PROMPT_FILE := $(or $(PROMPTS_$(PROMPT_FILE)),$(PROMPT_FILE))
 PROMPTS         ?= 64
-# which prompts of the file: so many in all, or --per-task N of each task
+# which prompts of the file: a number in all, or --per-task N of each task, or --per-task TASK=N,...
 PROMPT_CHOICE   ?= --count $(PROMPTS)
 ifeq ($(origin PROMPTS) $(origin PROMPT_CHOICE),command line file)
 PROMPT_CHOICE   := --count $(PROMPTS)

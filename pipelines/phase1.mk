@@ -48,6 +48,7 @@ answers_LAUNCHES := 1
 answers_WAY      := alone
 answers_TIMING   := --warmup 0 $(if $(FORCE),--force)
 answers_PROMPTS  := $(R)/prompts.ndjson
+$(foreach s,LLADA LLAMA LTM,$(eval answers_$(s)_FLAGS := $(ANSWER_FLAGS)))
 
 # One sweep a length: every batch size, the first prompts only, exactly that many tokens from both.
 # (Indices of an array are sorted, and each is there once.)

@@ -2,7 +2,7 @@
  *
  * The records with the smallest hash of (seed, id) are chosen. Whether one is chosen depends on its
  * own id alone, and on others only as rivals: appending to a data set replaces few of them, and
- * reordering it none. With tasks, N are chosen of each.
+ * reordering it none. With tasks, N are chosen of each, or as many of each as `shares` says.
  *
  *     struct choice c = {.count = 64, .seed = 7};
  *     if (choice_open(&c, "sum", id)) choice_add(&c, "sum", record);
@@ -27,7 +27,8 @@ struct choice_item {
 struct choice_group; /* one task's candidates */
 
 struct choice {
-    int64_t count; /* of each task; set by the caller, > 0 */
+    int64_t count;      /* of each task; set by the caller, > 0 */
+    const char *shares; /* NULL, or "TASK=N,TASK=N": these tasks alone, N of each (borrowed) */
     uint64_t seed;
     int64_t added;
     struct choice_group *groups;
@@ -36,6 +37,8 @@ struct choice {
     size_t n;
 };
 
+/* -1 (EXIT_BAD_USAGE): `shares` is not TASK=N[,TASK=N...] with different tasks and N > 0. */
+int choice_check(const char *shares, struct err *e);
 /* 0 when a record with this id can no longer be chosen, so that its costly checks may be spared. */
 int choice_open(const struct choice *c, const char *task, const char *id);
 /* Takes the record (stolen); its `id` is a text. task: "" for one group. */
