@@ -26,7 +26,8 @@ struct args {
     const char *split, *tokens, *tokenizer;
     const char *fits; /* models whose context a prompt must fit, with `room` tokens to come */
     const char *ignore_config;
-    int64_t count, per_task, room, token_range[2];
+    int64_t count, room, token_range[2];
+    const char *per_task; /* N, or TASK=N,TASK=N */
     int allow_fewer, skip_broken;
 };
 
@@ -68,6 +69,13 @@ static int has_length(const struct prep *w, const json_t *prompt, struct err *e)
             break;
     }
     return (int64_t)n >= w->args->token_range[0] && (int64_t)n <= w->args->token_range[1];
+}
+
+/* 1: digits for a number from 1 to 999999999 alone, so that --per-task names no tasks. */
+static int is_count(const char *text)
+{
+    size_t n = strspn(text, "0123456789");
+    return n > 0 && n < 10 && !text[n] && atoll(text) > 0;
 }
 
 /* Takes a prompt (stolen): writes it, or keeps it as a candidate. -1: fatal, or a broken prompt. */
@@ -208,7 +216,9 @@ static int run(const struct args *a, int argc, char **argv, int first)
 {
     struct err e = {0};
     struct prep w = {.args = a, .ids = json_object()};
-    w.choice = (struct choice){.count = a->per_task ? a->per_task : a->count,
+    int named = a->per_task && !is_count(a->per_task);
+    w.choice = (struct choice){.count = named ? 1 : a->per_task ? atoll(a->per_task) : a->count,
+                               .shares = named ? a->per_task : NULL,
                                .seed = (uint64_t)a->common.seed};
     w.log = (struct log){TOOL, a->common.quiet ? 0 : a->common.verbose ? 2 : 1};
     open_all(&w, argc, argv, first, &e);
@@ -309,6 +319,9 @@ static void check(const struct tool *t, struct args *a, int argc, char **argv, i
         opt_usage(t, "--room needs --fits");
     if (a->count && a->per_task)
         opt_usage(t, "--count and --per-task exclude each other");
+    struct err e = {0};
+    if (a->per_task && !is_count(a->per_task) && choice_check(a->per_task, &e))
+        opt_usage(t, "--per-task: %s", e.text);
     if (a->tokens) {
         char list[64] = "";
         snprintf(list, sizeof list, "%s", a->tokens);
@@ -345,7 +358,7 @@ int main(int argc, char **argv)
          .help = "format of the files; auto looks at the first record or line (auto)"},
         TEXT("member", 'e', &d->member, "GLOB", "file to read from an archive"),
         COUNT("count", 'n', &a.count, "choose N prompts (all)"),
-        COUNT("per-task", 0, &a.per_task, "choose N prompts of each task"),
+        TEXT("per-task", 0, &a.per_task, "N|TASK=N,...", "choose N prompts of each task"),
         FLAG("allow-fewer", &a.allow_fewer, "accept fewer prompts than --count"),
         TEXT("tokens", 't', &a.tokens, "LO:HI",
              "choose only prompts of LO to HI tokens, inclusive; needs --tokenizer"),

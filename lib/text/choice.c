@@ -13,6 +13,7 @@ struct choice_group {
     char *task;
     struct choice_item *v;
     size_t n, cap;
+    size_t count; /* records to choose; 0: the task has no share */
     uint64_t bound;
 };
 
@@ -30,15 +31,56 @@ static int by_key(const void *a, const void *b)
     return by_order(a, b);
 }
 
-static void keep_smallest(struct choice_group *g, size_t count)
+static void keep_smallest(struct choice_group *g)
 {
     if (g->n == 0)
         return;
     qsort(g->v, g->n, sizeof *g->v, by_key);
-    while (g->n > count)
+    while (g->n > g->count)
         json_decref(g->v[--g->n].record);
-    if (g->n == count)
+    if (g->n == g->count)
         g->bound = g->v[g->n - 1].key;
+}
+
+/* The N of TASK=N in shares, TASK being n bytes; 0: shares do not name the task. */
+static int64_t find_share(const char *shares, const char *task, size_t n)
+{
+    for (const char *s = shares; s; s = strchr(s, ','), s = s ? s + 1 : NULL)
+        if (!strncmp(s, task, n) && s[n] == '=')
+            return strtoll(s + n + 1, NULL, 10);
+    return 0;
+}
+
+int choice_check(const char *shares, struct err *e)
+{
+    const char *s = shares;
+    while (s) {
+        size_t name = strcspn(s, "=,");
+        const char *number = s + name + (s[name] == '=');
+        size_t digits = strspn(number, "0123456789");
+        const char *end = number + digits, *rest = *end ? end + 1 : NULL;
+        if (name == 0 || s[name] != '=' || digits == 0 || digits > 9 || atoll(number) == 0 ||
+            (*end && *end != ',') || find_share(rest, s, name))
+            return err_set(e, EXIT_BAD_USAGE, "expected TASK=N[,TASK=N...] with N from 1 to "
+                           "999999999 and each task once, got %s", shares);
+        s = rest;
+    }
+    return 0;
+}
+
+/* A task that has a share, but no record at all. -1: there is one. */
+static int find_missing(const struct choice *c, struct err *e)
+{
+    for (const char *s = c->shares; s; s = strchr(s, ','), s = s ? s + 1 : NULL) {
+        size_t name = strcspn(s, "="), i = 0;
+        while (i < c->n_groups &&
+               (strncmp(c->groups[i].task, s, name) || c->groups[i].task[name]))
+            i++;
+        if (i == c->n_groups)
+            return err_set(e, EXIT_BAD_DATA, "asked for %lld prompts of task %.*s, found none that "
+                           "fits", (long long)find_share(s, s, name), (int)name, s);
+    }
+    return 0;
 }
 
 static struct choice_group *find(const struct choice *c, const char *task)
@@ -52,6 +94,8 @@ static struct choice_group *find(const struct choice *c, const char *task)
 int choice_open(const struct choice *c, const char *task, const char *id)
 {
     const struct choice_group *g = find(c, task);
+    if (c->shares && !find_share(c->shares, task, strlen(task)))
+        return 0;
     return !g || rng_derive(c->seed, id) <= g->bound;
 }
 
@@ -61,13 +105,15 @@ void choice_add(struct choice *c, const char *task, json_t *record)
     if (!g) {
         MEM_GROW(c->groups, c->n_groups, c->cap_groups);
         g = &c->groups[c->n_groups++];
-        *g = (struct choice_group){.task = mem_text(task), .bound = UINT64_MAX};
+        int64_t count = c->shares ? find_share(c->shares, task, strlen(task)) : c->count;
+        *g = (struct choice_group){.task = mem_text(task), .bound = UINT64_MAX,
+                                   .count = (size_t)count};
     }
     MEM_GROW(g->v, g->n, g->cap);
     const char *id = json_string_value(json_object_get(record, "id"));
     g->v[g->n++] = (struct choice_item){rng_derive(c->seed, id), c->added++, record};
-    if (g->n / 2 >= (size_t)c->count && g->n >= 64)
-        keep_smallest(g, (size_t)c->count);
+    if (g->n / 2 >= g->count && g->n >= 64)
+        keep_smallest(g);
 }
 
 /* Sets *e: how many records there are, and the option that accepts fewer. */
@@ -76,7 +122,7 @@ static int refuse_too_few(const struct choice *c, const struct choice_group *g, 
     if (g->task[0])
         return err_set(e, EXIT_BAD_DATA, "asked for %lld prompts of task %s, found %zu that fit "
                        "(--allow-fewer, or make PROMPT_CHOICE=\"--per-task %zu\", takes them)",
-                       (long long)c->count, g->task, g->n, g->n);
+                       (long long)g->count, g->task, g->n, g->n);
     return err_set(e, EXIT_BAD_DATA, "asked for %lld prompts, found %zu that fit "
                    "(--allow-fewer, or make PROMPTS=%zu, takes them)", (long long)c->count, g->n,
                    g->n);
@@ -88,10 +134,12 @@ int choice_finish(struct choice *c, int allow_fewer, struct err *e)
     int bad = c->n_groups == 0 && !allow_fewer &&
               err_set(e, EXIT_BAD_DATA, "asked for %lld prompts, found none that fits",
                       (long long)c->count);
+    if (!bad && !allow_fewer && find_missing(c, e))
+        bad = 1;
     for (size_t i = 0; i < c->n_groups; i++) {
         struct choice_group *g = &c->groups[i];
-        keep_smallest(g, (size_t)c->count);
-        if ((int64_t)g->n < c->count && !allow_fewer)
+        keep_smallest(g);
+        if (g->n < g->count && !allow_fewer)
             bad = refuse_too_few(c, g, e) != 0;
         for (size_t k = 0; k < g->n; k++) {
             MEM_GROW(c->v, c->n, cap);

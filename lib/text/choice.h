@@ -2,7 +2,8 @@
  *
  * The records with the smallest hash of (seed, id) are chosen. A hash depends
  * only on the seed and the record's id: appending to a data set replaces few chosen records, and
- * reordering it replaces none. With tasks, N records of each are chosen.
+ * reordering it replaces none. With tasks, N records of each are chosen, or the
+ * numbers that `shares` gives.
  *
  *     struct choice c = {.count = 64, .seed = 7};
  *     if (choice_open(&c, "sum", id)) choice_add(&c, "sum", record);
@@ -27,7 +28,8 @@ struct choice_item {
 struct choice_group; /* one task's candidates */
 
 struct choice {
-    int64_t count; /* of each task; set by the caller, > 0 */
+    int64_t count;      /* of each task; set by the caller, > 0 */
+    const char *shares; /* NULL, or "TASK=N,TASK=N": these tasks alone, N of each (borrowed) */
     uint64_t seed;
     int64_t added;
     struct choice_group *groups;
@@ -36,6 +38,8 @@ struct choice {
     size_t n;
 };
 
+/* -1 (EXIT_BAD_USAGE): `shares` is not TASK=N[,TASK=N...] with different tasks and N > 0. */
+int choice_check(const char *shares, struct err *e);
 /* 0: a record with this id can no longer be chosen, so the caller may skip costly checks. */
 int choice_open(const struct choice *c, const char *task, const char *id);
 /* Takes the record (stolen); its `id` is a text. task: "" for one group. */

@@ -13,11 +13,14 @@ PROMPT_FILE     ?= data/corpus/test.ndjson.gz
 PROMPT_FLAGS    ?=
 # number of prompts
 PROMPTS         ?= 64
-# options of prep-prompts that choose the prompts; --per-task N takes N of each task
+# options of prep-prompts that choose the prompts; --per-task N takes N of each task, --per-task
+# TASK=N,TASK=N so many of these tasks
 PROMPT_CHOICE   ?= --count $(PROMPTS)
 # number of prompts that phase 4 times; the quality then comes from untimed answers to all prompts.
 # Empty: all prompts are timed
 TIMED_PROMPTS   ?=
+# further options of the generators for the untimed answers
+ANSWER_FLAGS    ?=
 # seed of prompts, schedules, generators and resamples
 SEED            ?= 1
 

@@ -222,6 +222,15 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     [ "$(comm -12 shuffled more | wc -l)" -ge 15 ]      # 20 more records replace few
     prep --no-meta --per-task 7 all | jq -r .task | sort | uniq -c | awk '{print $1, $2}' > tasks
     [ "$(cat tasks)" = "$(printf '7 a\n7 b')" ]
+    prep --no-meta --per-task b=9,a=2 all | jq -r .task | sort | uniq -c |
+        awk '{print $1, $2}' > tasks
+    [ "$(cat tasks)" = "$(printf '2 a\n9 b')" ]
+    prep --no-meta --per-task a=7 all > some
+    prep --no-meta --per-task 7 all | jq -c 'select(.task == "a")' | cmp - some
+    fails 65 "asked for 3 prompts of task c, found none" prep --no-meta --per-task a=1,c=3 all
+    for bad in 0 x a= a=0 a=1, a=1,a=2 =3 a=1x a=9999999999; do
+        fails 64 "expected TASK=N" prep --no-meta --per-task "$bad" all
+    done
 }
 
 @test "asked for more than there is" {
