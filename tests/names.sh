@@ -1,5 +1,5 @@
 # names.sh - the fields that the code writes and reads are those that data/record.schema.json has,
-# and what README.md and lib/README.md name is there.
+# what the documents name is there, and the version is the same everywhere.
 . tests/house/tap.sh
 
 clean "every field of the code is in data/record.schema.json" tests/house/fields .
@@ -80,21 +80,57 @@ END
 caught '^tools/faulty.c:1: field "listed"' "planted: an array of names" \
     tests/house/fields "$scratch"
 
-clean "the maps name what is there" tests/house/map .
+clean "the documents name what is there" tests/house/map . "$(realpath "${BIN:-build/bin}")"
 rm -rf "$scratch"/*
-mkdir -p "$scratch"/{lib/stat,kernels,tools}
-echo 'in `lib/stat/`, `lib/stat/NAME.c`, `make test`, `good()`, `stat.h`' | plant README.md
-echo '`lib/stat/front.h`, `static_one()`' | plant lib/README.md
+mkdir -p "$scratch"/{lib/stat,lib/run,lib/train,kernels,tools,pipelines,tests,data,bin}
+touch "$scratch"/{lib/run,lib/train,kernels,tools,pipelines,tests}/README.md \
+    "$scratch"/{Makefile,data/CHANGES.md}
+plant README.md <<'END'
+## One heading (a)
+In `lib/stat/`, `lib/stat/NAME.c`, `make test X=1`, `good()`, `stat.h`, `cut --real 1`,
+[map](lib/README.md), [one](#one-heading-a), [elsewhere](https://example.org/x).
+END
+echo '`lib/stat/front.h`, `static_one()`, [back](../README.md#one-heading-a)' | plant lib/README.md
+plant Makefile <<<'test: ## tests'
+plant bin/cut <<<'echo "compgen -W --real"'
+chmod +x "$scratch/bin/cut"
 plant lib/stat/front.h <<<'int good(int x);'
 plant lib/stat/front.c <<<'static int static_one(int x)'
-clean "a map that is true passes" tests/house/map "$scratch"
-echo 'see `lib/stat/gone.h` and `bad()`' | plant README.md
-caught '^README.md: no file lib/stat/gone.h' "planted: a file that is gone" \
-    tests/house/map "$scratch"
-caught '^README.md: no function bad()' "planted: a function that is gone" \
+plant tools/cut.c <<<'int main(void)'
+echo '## cut' | plant tools/README.md
+clean "documents that are true pass" tests/house/map "$scratch" "$scratch/bin"
+# faulty FAULT TEXT: README.md is this text, and the fault is found
+faulty()
+{
+    echo "$2" | plant README.md
+    caught "^README.md: $1" "planted: $1" tests/house/map "$scratch" "$scratch/bin"
+}
+faulty 'no file lib/stat/gone.h' 'see `lib/stat/gone.h`'
+faulty 'no function bad()' 'see `bad()`'
+faulty 'no target of the link lib/gone.md' 'see [gone](lib/gone.md)'
+faulty 'no heading of the link #two' 'see [two](#two)'
+faulty 'no target of make: all' 'see `make -j all X=1` and `make all`'
+faulty 'no tool has --false' 'see `cut --false 1`'
+echo | plant tools/README.md
+caught '^tools/README.md: no word of cut' "planted: a tool that has no section" \
     tests/house/map "$scratch"
 rm "$scratch/lib/README.md"
 caught '^lib/README.md: is not there' "planted: no map" tests/house/map "$scratch"
+
+clean "version, changelog and tag agree" tests/house/changes . \
+    "$(realpath "${BIN:-build/bin}")/measure"
+rm -rf "${scratch:?}"/*
+echo '## 1.2.3' | plant data/CHANGES.md
+plant lib/base/version.c <<<'const char version_text[] = "1.2.3";'
+(cd "$scratch" && git init -q && git -c user.name=x -c user.email=x commit -q --allow-empty -m x &&
+    git tag v1.2.3)
+clean "a tag of this version passes" tests/house/changes "$scratch"
+plant lib/base/version.c <<<'const char version_text[] = "1.2.2";'
+caught "^data/CHANGES.md: the newest section is '1.2.3'" "planted: another version" \
+    tests/house/changes "$scratch"
+caught '^git tag v1.2.3: expected v1.2.2' "planted: another tag" tests/house/changes "$scratch"
+caught '^git tag v1.2.3: later than v1.2.2' "planted: a later tag" tests/house/changes "$scratch"
+rm -rf "${scratch:?}"/.git
 
 clean "files and tests of data/requirements.tsv are there" tests/house/requirements .
 rm -rf "${scratch:?}"/*

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Exit codes of every tool (sysexits numbering; README, "Exit codes"). */
+/* Exit codes of every tool (sysexits numbering; tools/README.md, "Exit codes"). */
 enum exit_code {
     EXIT_OK = 0,
     EXIT_FAILED_RECORDS = 1, /* finished, but some records failed */
