@@ -16,9 +16,9 @@ static uint32_t draw(uint32_t below)
 
 static const enum dtype dtypes[] = {DTYPE_FP8, DTYPE_NF4, DTYPE_BF16_F32};
 
-static struct job any_job(void)
+static struct product_job any_job(void)
 {
-    struct job j = {.dtype = dtypes[draw(3)], .kind = (enum job_kind)draw(4)};
+    struct product_job j = {.dtype = dtypes[draw(3)], .kind = (enum job_kind)draw(4)};
     j.T = 1 + draw(1u << (7 + draw(10)));
     j.K = 64 * (1 + draw(1u << draw(10)));
     j.head_dim = 2 * (1 + draw(128));
@@ -37,7 +37,7 @@ struct seen {
 };
 
 /* One slice of the job: its runs, and the room for both. */
-static void see_slice(struct seen *f, const struct job *j, const struct job *s)
+static void see_slice(struct seen *f, const struct product_job *j, const struct product_job *s)
 {
     size_t copies = layout_up((size_t)s->columns * s->K * widened_value(s->dtype), 256);
     uint32_t most = run_rows(s), owned = 0;
@@ -50,13 +50,13 @@ static void see_slice(struct seen *f, const struct job *j, const struct job *s)
     f->once += j->T <= RUN_ROWS && most < j->T;
 }
 
-static void see(struct seen *f, const struct job *j)
+static void see(struct seen *f, const struct product_job *j)
 {
     for (uint32_t i = 0; i < (j->kind == JOB_GATED ? 1 : j->n); i++) {
         uint32_t most = slice_rows(j, i), rows = j->w[i].rows, owned = 0;
         f->whole += most < rows && most % slice_unit(j) != 0;
         for (uint32_t first = 0; first < rows; first += most) {
-            struct job s = job_slice(j, i, first, plan_least(most, rows - first));
+            struct product_job s = job_slice(j, i, first, plan_least(most, rows - first));
             owned += s.columns / slice_matrices(j);
             see_slice(f, j, &s);
         }
@@ -69,7 +69,7 @@ static void test_shapes(void)
     struct seen f = {0};
     int fit = 0;
     for (int i = 0; i < 4000; i++) {
-        struct job j = any_job();
+        struct product_job j = any_job();
         if (!slices_fit(&j))
             continue;
         fit++;
@@ -92,7 +92,7 @@ static void test_counts(void)
                 {JOB_ROWS, 1024, 12288, 4096, 3},  {JOB_ROWS, 8192, 4096, 4096, 4},
                 {JOB_ROWS, 130, 64, 4096, 1},      {JOB_ROWS, 200, 4096, 5248, 2}};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-        struct job j = {.dtype = DTYPE_NF4, .kind = some[i].kind, .T = some[i].T, .K = some[i].K};
+        struct product_job j = {.dtype = DTYPE_NF4, .kind = some[i].kind, .T = some[i].T, .K = some[i].K};
         j.n = j.kind == JOB_GATED ? 2 : 1;
         j.w[0].rows = j.w[1].rows = some[i].rows;
         job_settle(&j);
