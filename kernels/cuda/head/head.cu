@@ -9,7 +9,7 @@
  * (value, then id; noise.cuh), sums a fixed tree, so the same pass gives the same bits. Sums are
  * fp32 within a piece and double across pieces.
  *
- * One file, because all results of a piece are computed while it lies in registers.
+ * One file because all results of a piece are computed while it lies in registers.
  */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device/runtime.h"
