@@ -63,7 +63,7 @@ quoted  = '$(subst $(quote),$(quote)\$(quote)$(quote),$(1))'
 $(foreach v,LLADA LLAMA LTM JUDGE STORED PREFIX DESTDIR,$(call plain,$(v)=,$($(v))))
 
 # Only one make at a time works in a folder; the makes that it calls belong to it.
-READERS := help settings style print-%
+READERS := help settings plan style print-%
 WORK    := $(filter-out $(READERS),$(or $(MAKECMDGOALS),tools))
 ifneq ($(filter-out tools install uninstall clean,$(WORK)),)
 $(call plain,,$(CURDIR),move this folder)

@@ -267,13 +267,13 @@ again -j4 phase2 phase3
 did "what was looked at for another phase makes no launch again" "prep-prompts:1"
 again phase4 STEPS=2,4,8,16
 did "one more step count adds its pairs only" \
-    "gen-llada:4 gen-llama:4 gen-ltm:4 measure:1 pareto:1 plot:4 prep-prompts:2 score-exact:1 \
+    "gen-llada:4 gen-llama:4 gen-ltm:4 measure:1 pareto:1 plot:4 schedule:2 score-exact:1 \
 score-ppl:2 score-text:1"
 [ "$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)" -eq $((launches + 9)) ]
 ok $? "the launches of before are still there"
 again phase3 STEPS=2,4,8,16 AA_LAUNCHES=8
 did "more launches are added to those that are there" \
-    "compare:1 gen-llada:6 gen-llama:6 measure:1 prep-prompts:1"
+    "compare:2 gen-llada:6 gen-llama:6 measure:1 schedule:1"
 again all STEPS=2,4,8,16 AA_LAUNCHES=6
 echo 'int more(void); int more(void) { return 1; }' >>tools/pareto.c
 again all STEPS=2,4,8,16
@@ -376,7 +376,7 @@ ok $? "at the width of a column, by the type that its name begins with"
 echo 6 >steps-wanted
 again refine-steps STEPS=2,4,8,16 BUDGET_MINUTES=9
 did "refine-steps adds the step counts that are wanted, once" \
-    "gen-llada:4 gen-llama:4 gen-ltm:4 measure:1 pareto:2 prep-prompts:2 score-exact:1 score-ppl:1 \
+    "gen-llada:4 gen-llama:4 gen-ltm:4 measure:1 pareto:2 schedule:2 score-exact:1 score-ppl:1 \
 score-text:1"
 [ "$(cat results/here/demo/steps/added.mk)" = 'STEPS_ADDED := 6' ] &&
     grep -q 'steps: 2,4,8,16,6, ended by precision' log
@@ -401,7 +401,7 @@ pipelines/bin/lenient sh -c 'exit 69'
 ok $? "what stops a phase keeps its exit status"
 again all PROFILE=cpu-8b
 did "drawn shapes: short sweeps of each format and batch, nothing of quality" \
-    "forecast:1 gen-llada:12 gen-llama:12 measure:4 prep-prompts:5 probe-roof:1"
+    "forecast:1 gen-llada:12 gen-llama:12 measure:4 prep-prompts:1 probe-roof:1 schedule:4"
 again all PROFILE=cpu-8b SHAPE_TO=256
 did "other step counts are forecast anew, nothing is measured again" "forecast:1"
 echo 'STEPS := 2,4' >local.mk

@@ -9,10 +9,9 @@ without=$(awk '/^  [A-Za-z_]+=/ { name = $0; getline; if ($0 ~ /^ *$/) print nam
 [ -z "$without" ]
 ok $? "each with its meaning"
 [ -z "$without" ] || printf '# no comment above %s\n' $without
-printf '# x.mk - a planted file.\nMUTE ?= 1\n' >"$scratch/mute.mk"
-sed "s|config.mk Makefile|$scratch/mute.mk|" pipelines/bin/settings >"$scratch/planted"
-sed -i 's|cd "$(dirname "$0")/../.."|cd .|' "$scratch/planted"
-sh "$scratch/planted" | awk '/^  MUTE=1/ { getline; if ($0 ~ /^ *$/) found = 1 } END { exit !found }'
+printf '# x.mk - a planted file.\n\nMUTE ?= 1\n' >"$scratch/mute.mk"
+sed -e "s|config.mk Makefile|$scratch/mute.mk|" -e '/^cd /d' pipelines/bin/settings |
+    sh | awk '/^  MUTE=1/ { getline; if ($0 ~ /^ *$/) found = 1 } END { exit !found }'
 ok $? "planted: a setting without a comment is found"
 sed -n '/^### config.mk/,$p' pipelines/README.md >"$scratch/page"
 pipelines/bin/settings --markdown | diff - "$scratch/page" >"$scratch/diff"
@@ -48,6 +47,6 @@ look -n phase4
 ok $? "make -n phase4 of a fresh clone takes less than 3 seconds"
 look figures
 [ $status -ne 0 ] && grep -q 'no records in .*: make phase4 phase5' "$scratch/log" &&
-    find . | sort | cmp -s "$scratch/before" -
+    find . ! -name .build.tmp | sort | cmp -s "$scratch/before" -
 ok $? "make figures without a run says so and builds nothing"
 finish

@@ -85,11 +85,11 @@ TOLD = $(R)/claims.ndjson $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/sc
 # With the embedded models the page adds what they can show.
 EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 
-text-$(R)/stamp/reader = $(READING_SPEED)
+text-$(R)/stamp/page = $(READING_SPEED) $(PAGED)
 
 # The forms of the page, all from the same records: $(call page,FILE,FORMAT).
 PAGES := $(R)/report.html $(R)/tables.html $(R)/report.md $(R)/tables.tex
-$(PAGES): $(TOLD) $(R)/judge.words $(FIGURE_FILES) $(R)/stamp/reader $(TOOL)-report | $(QUIET)
+$(PAGES): $(TOLD) $(R)/judge.words $(FIGURE_FILES) $(R)/stamp/page $(TOOL)-report | $(QUIET)
 define page
 $(R)/$(1):
 	$$(call say,report $(1))\

@@ -96,7 +96,7 @@ static void put_interval(struct buf *b, const json_t *twin)
 static void put_sentence(json_t *check, const json_t *twin, double factor)
 {
     struct buf b = {0};
-    const int64_t wanted = rec_int(twin, "launches_to_decide", -1);
+    const double wanted = rec_number(twin, "launches_to_decide");
     buf_format(&b, "self-test by %s time: %s against itself is %s, ratio ",
                is_wall(twin) ? "wall" : "processor", rec_text(check, "model"),
                rec_text(check, "verdict"));
@@ -104,8 +104,8 @@ static void put_sentence(json_t *check, const json_t *twin, double factor)
     buf_text(&b, " ");
     put_interval(&b, twin);
     buf_format(&b, " over %lld launches", (long long)rec_int(twin, "launches", 0));
-    if (wanted >= 0)
-        buf_format(&b, "; about %lld would decide", (long long)wanted);
+    if (!isnan(wanted))
+        buf_format(&b, "; about %.0f would decide", wanted);
     buf_format(&b, "; the handicap of %ld %% was %s", lround((factor - 1) * 100),
                rec_text(check, "handicap"));
     json_object_set_new(check, "text", json_string(b.data));
