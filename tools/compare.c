@@ -1,6 +1,6 @@
 /* compare - quality and metric records of configurations that differ in one setting in, what the
- * setting costs out: paired differences with intervals, ratios with a verdict. Or records and claims
- * about them in, whether the claims hold out (lib/analysis/verdict/judge.h).
+ * setting costs out: paired differences with intervals, ratios with a verdict. Or records and
+ * claims about them in, and whether the claims hold out (lib/analysis/verdict/judge.h).
  *
  * Points whose settings agree in all but BY belong together, and the one at which BY is as usual is
  * the base of the others. Qualities are pooled over the prompts that both have, and an interval
@@ -473,55 +473,67 @@ static const char examples[] =
     "cat quality-*.ndjson | compare --by dtype --base f32\n"
     "compare --by paradigm --cost e2e_ns metrics.ndjson > ratios.ndjson\n"
     "cat generations-*.ndjson | compare --by batch\n"
-    "compare --methods data/methods.ndjson --cost e2e_ns metrics.ndjson quality.ndjson\n"
-    "compare --claims data/ablation.ndjson metrics.ndjson comparison.ndjson > outcomes.ndjson\n"
+    "compare --methods data/methods.ndjson --cost e2e_ns m.ndjson q.ndjson\n"
+    "compare --claims data/ablation.ndjson metrics.ndjson comparison.ndjson\n"
     "compare --stored data/demo/stored.ndjson claims.ndjson\n";
 static const char notes[] =
-    "A point is compared with its base: the one that has the same settings but BY, which there is\n"
-    "--base, or as by default, or not said. Number formats that the engine then chose may differ\n"
-    "where no base has the same, and are named in `also`. effect ratio: value / base, for\n"
-    "perplexities and the cost; difference: value - base, for everything else. Only prompts that\n"
-    "both sides have count; the interval resamples prompts, the same draw for both sides. Where\n"
-    "answers are right or wrong it is Tango's score interval instead, and p_value is that of the\n"
-    "exact McNemar test over the prompts that one side alone gets right. The prompt is the unit:\n"
-    "one with several answers has the share of them that is right.\n"
-    "noninferior: true where the whole interval is better than a loss of --margin, false where it\n"
-    "is worse, else null with prompts_to_decide; p_noninferior is one-sided. The margin has to be\n"
-    "declared before the data are seen: 5 points of accuracy, 5 % of the base's value of others.\n"
-    "From generation records it says how far the answers disagree, whatever their quality:\n"
-    "  differing_answers_ratio   the share of answers that differ in any id\n"
-    "  differing_ids_ratio       the share of ids that differ, of the longer answer\n"
-    "  first_difference_tokens   where they part: the place of the first such id, from 1, the\n"
-    "                            median of the answers that differ\n"
-    "  first_difference_steps    the pass by which a reader of either has it, likewise\n"
-    "--by paradigm: every denoised point against the autoregressive one of its device, batch\n"
-    "size, length, contract and prompts: a plain one (what changes its speed alone, as --lookup,\n"
-    "is as by default) before others, of the same number format before others. --methods FILE, by\n"
-    "method: every point of a method of the file against the first that its system has there,\n"
-    "likewise; base_setting is its name. --by option (make ablation): against the point of --base\n"
-    "of the same system, whatever settings the option changes. Where the two have other\n"
-    "tokenizers, output_bytes_per_s beside the cost: tokens a second of one are not the other's.\n"
-    "--cost e2e_ns: from `times` records. The ratio is the geometric mean over prompts of ratios\n"
-    "of the same prompt in the same launch, with an interval over launches and prompts. A pair of\n"
-    "which one side was disturbed does not count. Below 5 launches, or where over a tenth of the\n"
-    "prompts has no pair, it is null. A second record has processor time (cpu_ns). Other costs:\n"
-    "exp(difference of the mean logs of launches); null if a launch was disturbed. verdict:\n"
-    "SAME when the whole interval lies within a factor of 1.02, else SLOWER or FASTER (MORE,\n"
-    "LESS) when it excludes 1, else UNDECIDED with launches_to_decide. p is two-sided against 1,\n"
-    "p_holm adjusted for all ratios of the call. launches_more: still to run until half_width,\n"
-    "that of the log ratio, is under --precision; stop_reason is then \"precision\".\n"
-    "These modes judge records that are there:\n"
-    "  --claims FILE       metric and comparison records by option: a claim of FILE about an option\n"
-    "                      is held where the whole interval keeps its bound, not held where no part\n"
-    "                      does, else undecided; not applicable where nothing was measured\n"
-    "  --exact FILE        generation records of make exact: a case of FILE is held where all answers\n"
-    "                      have the ids of the base\n"
-    "  --stored FILE       claim records: sentences agree word by word, ratios where their intervals\n"
-    "                      overlap or they are within a factor of 1.1 (2 on another kind of\n"
-    "                      machine). Exit 0: agrees; 1: differs; 69: no time could be compared\n"
-    "  --self-test FACTOR  comparison records of a twin and of a twin that is slower by FACTOR: pass\n"
-    "                      where they are SAME and SLOWER\n"
-    "  --samples           samples records: the mean of their values with Student's interval\n";
+    "Each point is compared with its base: the point with the same settings except\n"
+    "BY, which has the value of --base, or its default, or is absent. Number formats\n"
+    "that the engine then chose may differ if no base has the same ones; `also` names\n"
+    "them. `effect` is ratio (value / base) for perplexities and the cost, difference\n"
+    "(value - base) for everything else. Only prompts that both sides have count.\n"
+    "\n"
+    "The interval resamples prompts, with the same draw for both sides. For right or\n"
+    "wrong answers it is Tango's score interval, and p_value is that of the exact\n"
+    "McNemar test over the prompts that only one side gets right. The prompt is the\n"
+    "unit: several answers to it count as the share of right ones.\n"
+    "noninferior is true if the whole interval is better than a loss of --margin,\n"
+    "false if it is worse, else null with prompts_to_decide. p_noninferior is\n"
+    "one-sided. Declare the margin before the data are seen; the default is 5 points\n"
+    "of accuracy and 5 % of the base's value for other metrics.\n"
+    "Generation records give the disagreement of answers, whatever their quality:\n"
+    "  differing_answers_ratio  share of answers that differ in any id\n"
+    "  differing_ids_ratio      share of differing ids, relative to the longer answer\n"
+    "  first_difference_tokens  place of the first differing id, from 1; the median\n"
+    "                           over differing answers\n"
+    "  first_difference_steps   pass by which a reader of either answer has that id;\n"
+    "                           median\n"
+    "--by paradigm compares every denoised point with the autoregressive one of the\n"
+    "same device, batch size, length, contract and prompts. It prefers a plain one\n"
+    "(every setting that changes its speed alone, as --lookup, has its default), then\n"
+    "one of the same number format. --methods FILE, --by method: every point of a\n"
+    "method of FILE is compared with the first method that its system has there;\n"
+    "base_setting is its name. --by option (make ablation): with the point of --base\n"
+    "of the same system, whatever settings the option changes. If the tokenizers\n"
+    "differ, output_bytes_per_s stands beside the cost, since tokens per second are\n"
+    "then not comparable.\n"
+    "--cost e2e_ns uses `times` records: the geometric mean over prompts of the\n"
+    "ratios of the same prompt in the same launch, with an interval over launches and\n"
+    "prompts. A pair with a disturbed side does not count. The ratio is null below 5\n"
+    "launches, or if over a tenth of the prompts has no pair. A second record has\n"
+    "processor time (cpu_ns). Other costs: exp(difference of the mean logs of\n"
+    "launches), null if a launch was disturbed.\n"
+    "verdict is SAME if the whole interval lies within a factor of 1.02, else SLOWER\n"
+    "or FASTER (MORE, LESS) if it excludes 1, else UNDECIDED with launches_to_decide.\n"
+    "p is two-sided against 1; p_holm is adjusted for all ratios of the call.\n"
+    "launches_more: launches still to run until half_width, that of the log ratio, is\n"
+    "under --precision; stop_reason is then \"precision\".\n"
+    "\n"
+    "Modes that judge existing records:\n"
+    "  --claims FILE       metric and comparison records by option. A claim of FILE\n"
+    "                      about an option is held if the whole interval keeps its\n"
+    "                      bound, not held if no part does, else undecided; not\n"
+    "                      applicable if nothing was measured.\n"
+    "  --exact FILE        generation records of make exact. A case of FILE is held\n"
+    "                      if all answers have the ids of the base.\n"
+    "  --stored FILE       claim records. Sentences agree word by word, ratios if\n"
+    "                      their intervals overlap or they are within a factor of 1.1\n"
+    "                      (2 on another kind of machine). Exit 0: agrees; 1:\n"
+    "                      differs; 69: no time could be compared.\n"
+    "  --self-test FACTOR  comparison records of a twin, and of a twin slowed by\n"
+    "                      FACTOR: pass if they are SAME and SLOWER\n"
+    "  --samples           samples records: the mean of their values with Student's\n"
+    "interval\n";
 
 static void check(struct compare *c, int bad, const struct err *e)
 {
@@ -579,20 +591,21 @@ int main(int argc, char **argv)
                               .margin = NONINFERIOR_MARGIN}};
     const struct opt options[] = {
         {"by", 0, OPT_TEXT, &c.a.by, .arg = "SETTING",
-         .help = "setting that makes the difference (quant)"},
+         .help = "setting whose effect is measured (quant)"},
         {"base", 0, OPT_TEXT, &c.a.base, .arg = "VALUE",
-         .help = "its value at the base (its default)"},
+         .help = "value of --by at the base (its default)"},
         {"methods", 0, OPT_TEXT, &c.a.methods, .arg = "FILE",
-         .help = "compare ways of decoding (data/methods.ndjson), in place of --by"},
+         .help = "compare the decoding methods of FILE (data/methods.ndjson) instead of --by"},
         {"cost", 0, OPT_TEXT, &c.a.cost, .arg = "METRIC",
-         .help = "metric to compare too (memory_weights_bytes)"},
+         .help = "cost to compare beside quality (memory_weights_bytes)"},
         {"precision", 0, OPT_REAL, &c.a.precision, 1e-6, 10, .arg = "P",
-         .help = "goal for half the width of a log ratio (0.02)"},
+         .help = "goal for half the width of the log ratio's interval (0.02)"},
         {"stopped", 0, OPT_TEXT, &c.a.stopped, .arg = "WHY",
-         .help = "stop_reason where the goal is not reached: budget, launches, ..."},
+         .help = "stop_reason to record if the goal is not reached: budget, launches, ..."},
         {"margin", 0, OPT_TEXT, &c.a.margin, .arg = "M",
          .help = "loss of quality that counts as none (5%,accuracy=0.05)"},
-        {"draws", 0, OPT_INT, &c.a.draws, 100, 100000, .arg = "N", .help = "resamples (2000)"},
+        {"draws", 0, OPT_INT, &c.a.draws, 100, 100000, .arg = "N",
+         .help = "bootstrap resamples (2000)"},
         {"claims", 0, OPT_TEXT, &judge.claims, .arg = "FILE",
          .help = "judge the claims of an ablation (data/ablation.ndjson)"},
         {"exact", 0, OPT_TEXT, &judge.exact, .arg = "FILE",
@@ -601,7 +614,8 @@ int main(int argc, char **argv)
          .help = "compare the claims of a run with those of a stored run"},
         {"self-test", 0, OPT_REAL, &judge.self_test, 1, 10, .arg = "FACTOR",
          .help = "judge the A/A test with this handicap"},
-        {"samples", 0, OPT_FLAG, &judge.samples, .help = "means of samples, with intervals"},
+        {"samples", 0, OPT_FLAG, &judge.samples,
+         .help = "only write means of samples records, with intervals"},
         TAKE_OPTION(c.a.max_failed),
         OPT_COMMON(c.a.common),
         {0}};

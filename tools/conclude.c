@@ -59,18 +59,25 @@ static const char examples[] =
     "conclude metrics.ndjson judge.ndjson exact.ndjson > claims.ndjson\n"
     "cat *.ndjson | conclude --quality sum:accuracy:0.05,story:judge_ppl:0.1\n";
 static const char notes[] =
-    "It reads times, metric, quality, crossover, check, fitness, method and generation records in\n"
-    "any order. Every sentence and number that it writes is a claim record.\n"
-    "As good as: on the same prompts LLaDA's quality is shown (one-sided 2.5 %) to lose less than\n"
-    "the margin: absolute for shares of right answers, relative for perplexities. Step counts are\n"
-    "tested from the largest down; the first that is not shown ends the sequence. Fewer than 30\n"
-    "prompts show nothing. The fastest of N ways is picked at the level divided by N.\n"
-    "A time is a ratio to LLaMA's over pairs (launch, prompt) that nothing disturbed, with an\n"
-    "interval over launches and prompts; fewer than five such launches give none. FASTER and\n"
-    "SLOWER: the interval excludes 1. SAME: it lies within 2 % of 1. Else UNDECIDED.\n"
-    "--clock=auto is elapsed time where all goals have it undisturbed, else on a CPU the time of\n"
-    "all processors. An answer begins with Undecided where a time, a test or the self-test is.\n"
-    "compare --stored FILE compares the claims of two runs.\n";
+    "Input: times, metric, quality, crossover, check, fitness, method and generation\n"
+    "records in any order. Output: a claim record for every sentence and number of\n"
+    "the report.\n"
+    "As good: on the same prompts LLaDA is shown (one-sided 2.5 %) to lose less\n"
+    "quality than the margin, which is absolute for shares of right answers and\n"
+    "relative for perplexities. Step counts are tested from the largest down, until\n"
+    "one is not shown. Fewer than 30 prompts show nothing. The fastest of N ways is\n"
+    "chosen at the level divided by N.\n"
+    "A time is a ratio to LLaMA's over undisturbed pairs (launch, prompt), with an\n"
+    "interval over launches and prompts; it needs five such launches. FASTER and\n"
+    "SLOWER: the interval excludes 1. SAME: it lies within 2 % of 1. Otherwise\n"
+    "UNDECIDED.\n"
+    "--clock=auto takes elapsed time if all goals have it undisturbed, else on a CPU\n"
+    "the time of all processors. An answer begins with Undecided if a time, a test or\n"
+    "the self-test is undecided.\n"
+    "--against compares two runs claim by claim. Sentences agree word by word. Ratios\n"
+    "agree if their intervals overlap or they are within a factor of 1.1 (2 on\n"
+    "another kind of machine). Exit 0: the runs agree; 1: a claim differs; 69: no\n"
+    "time could be compared.\n";
 
 int main(int argc, char **argv)
 {
@@ -78,13 +85,13 @@ int main(int argc, char **argv)
                                .contract = "answer", .clock = "auto", .batch = 1}};
     const struct opt options[] = {
         {"quality", 0, OPT_TEXT, &c.a.quality, .arg = "LIST",
-         .help = "goals TASK:METRIC:MARGIN,... or METRIC:MARGIN (judge_ppl:0.1)"},
+         .help = "goals, each TASK:METRIC:MARGIN or METRIC:MARGIN (judge_ppl:0.1)"},
         {"contract", 0, OPT_CHOICE, &c.a.contract, .choices = "answer|fixed",
-         .help = "points of this contract compete (answer)"},
+         .help = "contract of the points to compare (answer)"},
         {"batch", 0, OPT_INT, &c.a.batch, 1, 1e6, .arg = "N",
-         .help = "points of this batch size compete (1)"},
+         .help = "batch size of the points to compare (1)"},
         {"clock", 0, OPT_CHOICE, &c.a.clock, .choices = "auto|wall|cpu",
-         .help = "elapsed or processor time (auto)"},
+         .help = "time to compare: elapsed or of the processors (auto)"},
         OPT_COMMON(c.a.common),
         {0}};
     const struct tool tool = {"conclude", "records of a run in, claims out", examples, notes,

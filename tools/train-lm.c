@@ -50,7 +50,7 @@ struct args {
 
 static const char examples[] =
     "train-lm --arch llada --out models/mine corpus.ndjson.gz > loss.ndjson\n"
-    "train-lm --arch llama --kv-heads 2 --ffn 832 --valid valid.ndjson.gz --out m "
+    "train-lm --arch llama --kv-heads 2 --ffn 832 --out m "
     "corpus.ndjson\n"
     "train-lm --arch ltm --latents 4 --vi-steps 8 --rows 1024 --out m corpus.ndjson\n"
     "train-lm --arch ltm --mixer rwkv6 --rank 16 --out m corpus.ndjson\n";
@@ -80,10 +80,11 @@ static const char notes[] =
     "same seed gives the same bits on machines with the same instruction set, with\n"
     "any number of threads.\n";
 
-enum { OPTIONS_MOST = 64 };
-static void options(struct opt *o, struct args *a)
+enum { OPTIONS_MOST = 72 };
+static size_t shape_options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
+        {.type = OPT_HEADING, .name = "", .help = "Model and corpus:"},
         {"arch", 0, OPT_CHOICE, &a->arch, .choices = "llada|llama|ltm",
          .help = "model family (llada)"},
         {"out", 0, OPT_TEXT, &a->out, .arg = "FOLDER",
@@ -128,7 +129,15 @@ static void options(struct opt *o, struct args *a)
          .help = "ltm: first learning rate of a fit; it falls to a tenth (0.34)"},
         {"tied", 0, OPT_FLAG, &a->tied, .help = "use the embedding as the output head"},
         {"dtype", 0, OPT_CHOICE, &a->dtype, .choices = "F32|BF16", .rare = 1,
-         .help = "number format of the written weights (BF16)"},
+         .help = "number format of the written weights (BF16)"}};
+    memcpy(o, table, sizeof table);
+    return sizeof table / sizeof *table;
+}
+
+static size_t training_options(struct opt *o, struct args *a)
+{
+    const struct opt table[] = {
+        {.type = OPT_HEADING, .name = "", .help = "Training:"},
         {"steps", 0, OPT_INT, &a->steps, 1, 10000000, .arg = "N", .help = "updates (8000)"},
         {"rows", 0, OPT_INT, &a->rows, 16, 65536, .arg = "N", .help = "tokens per batch (2048)"},
         {"min-len", 0, OPT_INT, &a->min_len, 16, 8192, .arg = "N", .rare = 1,
@@ -168,8 +177,15 @@ static void options(struct opt *o, struct args *a)
          .help = "steps between two saves of the state (500)"},
         OPT_COMMON(a->common),
         {0}};
-    static_assert(sizeof table <= OPTIONS_MOST * sizeof *table, "room for all");
     memcpy(o, table, sizeof table);
+    return sizeof table / sizeof *table;
+}
+
+static void options(struct opt *o, struct args *a)
+{
+    size_t n = shape_options(o, a);
+    n += training_options(o + n, a);
+    assert(n <= OPTIONS_MOST);
 }
 
 struct training {

@@ -48,11 +48,11 @@ enum unmask_trait {
 /* PARAMETER(name, rule, least, most, default, meaning) */
 #define UNMASK_USUAL_PARAMETERS(PARAMETER)                                                        \
     PARAMETER(threshold, threshold, 0, 1, "0.9",                                                  \
-              "commit each token whose confidence is at least this")                              \
+              "commit each token whose confidence is at least this")
+#define UNMASK_RARE_PARAMETERS(PARAMETER)                                                         \
     PARAMETER(factor, factor, 0, 1000, "1",                                                       \
               "commit the first j tokens with (j + 1)(1 - c_j) <= factor, c_j the confidence "    \
-              "of the j-th")
-#define UNMASK_RARE_PARAMETERS(PARAMETER)                                                         \
+              "of the j-th")                                                                      \
     PARAMETER(entropy_bound, entropy_bound, 0, 1000, "0.1",                                       \
               "commit tokens while the sum of their entropies without the largest is at most "    \
               "this, in nats")                                                                    \

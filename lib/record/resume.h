@@ -25,11 +25,11 @@
 #define RESUME_OPTION(to)                                                                       \
     {"fresh", 0, OPT_FLAG, &(to),                                                               \
      .help = "with -o: start anew, even if an interrupted run can be continued", .rare = 1}
-#define RESUME_NOTES                                                                            \
-    "With -o FILE finished records survive a crash in .FILE.tmp. The same command goes on after\n" \
-    "them; apart from times the result is that of an uninterrupted run. With other\n"            \
-    "options, model, machine or input it starts anew, and says so. A work file that somebody\n"  \
-    "changed is refused.\n"
+#define RESUME_NOTES                                                                               \
+    "With -o FILE, finished records are kept in .FILE.tmp, however the process ends.\n"            \
+    "The same command continues it. Its records are those of an uninterrupted run,\n"              \
+    "except for times. With other options, model, machine or input it starts anew,\n"              \
+    "and says so. A work file that was edited is refused.\n"
 
 /* How a tool treats an existing work file. */
 struct resume_wish {

@@ -118,7 +118,7 @@ static const char memory_notes[] =
     {"trim", 0, OPT_CHOICE, &(g).trim, .choices = "batch|off", .rare = 1,                          \
      .help = "return freed memory to the system before each batch, or keep it (batch)"},           \
     {"explain", 0, OPT_FLAG, &(g).explain,                                                         \
-     .help = "load nothing: print the memory that the run needs, and whether it fits"},            \
+     .help = "load nothing; print the memory that the run needs"},                                 \
     {"optimized-gpu-memory", 0, OPT_WORD, &(g).on_oom, .choices = "plan", .rare = 1,               \
      .help = "alias of --on-oom plan"},                                                            \
     {"apply-all", 0, OPT_WORD, &(g).engine.level, .choices = "aggressive", .rare = 1,              \
@@ -153,9 +153,9 @@ static const char memory_notes[] =
     {"again", 0, OPT_INT, &(g).again, 0, 1000, .arg = "N", .rare = 1,                              \
      .help = "repeat a disturbed timed batch up to N times (0)"},                                  \
     {"schedule", 0, OPT_TEXT, &(g).schedule, .arg = "FILE",                                        \
-     .help = "take settings and rounds from a launch record of `schedule`"},                       \
+     .help = "take settings and rounds from a launch record"},                                     \
     {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                                 \
-     .help = "number of this process in its run and of its record in --schedule (0)"},             \
+     .help = "number of this process and of its launch record (0)"},                               \
     {"turns", 0, OPT_TEXT, &(g).turns, .arg = "FILE", .rare = 1,                                   \
      .help = "take turns with other processes after each prompt, through a new FILE"},             \
     {"party", 0, OPT_TEXT, &(g).party, .arg = "K/N", .rare = 1,                                    \
@@ -175,7 +175,7 @@ static const char memory_notes[] =
     {"stream", 0, OPT_FLAG, &(g).stream,                                                           \
      .help = "print the text on standard error as it becomes readable (--batch 1)"},               \
     {"live", 0, OPT_FLAG, &(g).live,                                                               \
-     .help = "draw the answer in the terminal after each pass (--batch 1)"}
+     .help = "draw the answer after each pass (--batch 1)"}
 
 /* Parses the command line, then --settings, then the command line again, which so overrides the
  * file. Returns the index of the first operand, or -1. */

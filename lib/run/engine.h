@@ -33,7 +33,7 @@ struct engine {
      .help = "instruction set of the CPU back end (auto: the fastest one, by a short trial)"}
 #define THREADS_OPTION(to)                                                                         \
     {"threads", 0, OPT_INT, &(to), 0, 1024, .arg = "N",                                            \
-     .help = "CPU threads (0: one for each physical core that is available)"}
+     .help = "CPU threads (0: one per available physical core)"}
 #define NUMA_OPTION(to)                                                                            \
     {"numa", 0, OPT_CHOICE, &(to), .choices = "none|interleave", .rare = 1,                        \
      .help = "on a host with several memory nodes: put weights near the thread that uses them "    \
@@ -76,9 +76,9 @@ struct engine {
     {"row-tile", 0, OPT_INT, &(g).row_tile, 0, 1 << 20, .arg = "N", .rare = 1,                     \
      .help = "rows that the products of a layer compute at a time, a multiple of 8 (0: all)"},     \
     {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",                 \
-     .help = "limit on the memory of the model, with K, M or G (0: none)"},                        \
+     .help = "limit on the memory of the model, K/M/G (0: none)"},                                 \
     {"verify", 0, OPT_FLAG, &(g).verify,                                                           \
-     .help = "check the model's files against its SHA256SUMS (pack-model --manifest)"},            \
+     .help = "check the files of the model against SHA256SUMS"},                                   \
     {"check-finite", 0, OPT_FLAG, &(g).check_finite, .rare = 1,                                    \
      .help = "read all weights first: refuse NaN and layers of zeros"}
 

@@ -44,9 +44,9 @@ static const struct setting rows[] = {
     {.name = "block_length", .type = SETTING_INT, .lo = 1, .hi = LIMIT,
      .standard = "gen_length", .unit = "tokens", .label = "block",
      .traits = SWEPT_TEXT | SETTING_SHOWN,
-     .help = "tokens of a block; one block is filled before the next begins"},
+     .help = "tokens per block; blocks are filled in order"},
     {.name = "cfg_scale", .type = SETTING_REAL, .hi = 1000, .standard = "0", .label = "cfg",
-     .traits = SWEPT_TEXT, .help = "classifier-free guidance; doubles the work; 0: off"},
+     .traits = SWEPT_TEXT, .help = "classifier-free guidance, twice the work; 0: off"},
     TEMPERATURE_ROW("0: take the most likely token; above 0: add Gumbel noise to the logits"),
     {.name = "gumbel", .type = SETTING_CHOICE, .choices = GUMBEL_CHOICES, .standard = "f64",
      .label = "gumbel", .only = "temperature>0", .traits = SWEPT_TEXT, .rare = 1,
@@ -54,18 +54,18 @@ static const struct setting rows[] = {
              "logits; float that keeps both (f32x)"},
     {.name = "remasking", .type = SETTING_CHOICE, .choices = "low_confidence|random",
      .standard = "low_confidence", .label = "remask", .traits = SWEPT_TEXT,
-     .help = "which positions stay masked after a step"},
+     .help = "positions that stay masked"},
     {.name = "order", .type = SETTING_CHOICE, .choices = CHOICES(orders),
      .standard = "confidence", .label = "order", .only = "remasking=low_confidence",
-     .traits = SWEPT_TEXT, .help = "measure that ranks positions; the best are committed first"},
+     .traits = SWEPT_TEXT, .rare = 1,
+     .help = "measure that ranks positions; the best are committed first"},
     {.name = "confidence_dtype", .type = SETTING_CHOICE, .choices = ROUNDING_CHOICES,
      .standard = "f64", .label = "confidence", .traits = SWEPT_TEXT, .rare = 1,
      .help = "precision in which token confidences are compared; bf16: as in the authors' code "
              "since 2025"},
     {.name = "unmask", .type = SETTING_CHOICE, .choices = CHOICES(rules), .standard = "schedule",
      .label = "unmask", .traits = SWEPT_TEXT,
-     .help = "rule that decides how many tokens a step commits; most have parameters of their "
-             "own (--help-all)"},
+     .help = "rule that decides how many tokens a step commits; parameters: --help-all"},
     UNMASK_USUAL_PARAMETERS(USUAL_PARAMETER)
     UNMASK_RARE_PARAMETERS(RARE_PARAMETER)
     UNMASK_REFINEMENTS(REFINEMENT)
@@ -78,13 +78,12 @@ static const struct setting rows[] = {
              "total; 1: equal"},
     {.name = "cache", .type = SETTING_CHOICE, .choices = CHOICES(policies), .standard = "none",
      .label = "cache", .traits = SWEPT_TEXT,
-     .help = "policy that decides which positions a pass computes and what it keeps; most have "
-             "parameters of their own (--help-all)"},
+     .help = "policy: positions that a pass computes, and what it keeps; parameters: --help-all"},
     CACHE_PARAMETERS(CACHE_ROW)
     {.name = "suffix", .type = SETTING_CHOICE, .choices = CHOICES(suffixes), .standard = "all",
      .label = "suffix", .traits = SWEPT_TEXT,
-     .help = "masked positions after the block that a pass sees: all; the next ones; a random "
-             "part of the next ones; none (grow)"},
+     .help = "masked positions after the block that a pass sees: all, the next, some of the next, "
+             "none"},
     {.name = "suffix_window", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "256",
      .unit = "slots", .label = "suffix_window", .only = "suffix=window|dropout",
      .traits = SWEPT_TEXT, .rare = 1, .help = "masked positions kept after the block"},

@@ -73,7 +73,7 @@ struct common {
     {"no-meta", 0, OPT_FLAG, &(c).no_meta, .rare = 1,                                              \
      .help = "write no meta and end records (for tests)"},                                         \
     {"progress", 0, OPT_CHOICE, &(c).progress, .choices = "auto|always|never", .arg = "WHEN",      \
-     .help = "show progress on standard error (auto: on a terminal)"},                             \
+     .help = "show progress on standard error (auto)"},                                            \
     {"quiet", 'q', OPT_FLAG, &(c).quiet, .help = "print errors only"},                             \
     {"verbose", 'v', OPT_FLAG, &(c).verbose, .help = "print more on standard error"}
 
