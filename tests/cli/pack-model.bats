@@ -242,7 +242,7 @@ END
     : > "$sums"
     verifies 65 "does not list config.json"
     refused 73 "is there already" pack --manifest -m "$T/model"
-    refused 64 "goes without" pack --manifest -m "$T/model" --quant int8
+    refused 64 "exclude each other" pack --manifest -m "$T/model" --quant int8
     refused 64 "there are no files" "$BIN/gen-llama" -m synth:tiny-llama --verify "$T/p"
     refused 64 "there are no files" pack --manifest -m synth:tiny-llama
 }
