@@ -87,7 +87,7 @@ static void shifts(struct fixture *f, const struct shape *s)
         struct data d = make(f, s);
         struct shift here = shift_of(&d, false, way % 3, way > 2);
         struct shift there = shift_of(&d, true, way % 3, way > 2);
-        ops_ref.shift(f->ref, &here);
+        ops_ref.mixing->shift(f->ref, &here);
         cuda_shift(f->cuda, &there);
         double far = apart(f, &d);
         ok(far < 2e-6, "shift, way %d, %zu x %zu (%.1e)", way, s->H, s->E, far);
@@ -103,7 +103,7 @@ static void bends(struct fixture *f, const struct shape *s)
         struct squash there = here;
         there.x = array(&d, true, 0);
         there.base = here.base ? array(&d, true, ARRAYS) : NULL;
-        ops_ref.squash(f->ref, &here);
+        ops_ref.mixing->squash(f->ref, &here);
         cuda_squash(f->cuda, &there);
         double far = apart(f, &d);
         ok(far < 2e-6, "squash %d%s, %zu values (%.1e)", way / 2, way % 2 ? " with a base" : "",
@@ -160,14 +160,14 @@ static void heads(struct fixture *f, const struct shape *s)
         struct data d = make(f, s);
         struct removal here = removal_of(&d, s, false, way % 2, way / 2);
         struct removal there = removal_of(&d, s, true, way % 2, way / 2);
-        ops_ref.removal(f->ref, &here);
+        ops_ref.mixing->removal(f->ref, &here);
         cuda_removal(f->cuda, &there);
         double far = apart(f, &d);
         ok(far < 2e-6, "removal, way %d, %zu x %zu (%.1e)", way, s->H, s->E, far);
         d = make(f, s);
         struct heads_out h = heads_of(&d, s, false, way % 2, way / 2);
         struct heads_out t = heads_of(&d, s, true, way % 2, way / 2);
-        ops_ref.heads_out(f->ref, &h);
+        ops_ref.mixing->heads_out(f->ref, &h);
         cuda_heads_out(f->cuda, &t);
         far = apart(f, &d);
         ok(far < 2e-6, "heads, way %d, %zu x %zu (%.1e)", way, s->H, s->E, far);

@@ -1,6 +1,7 @@
 /* Time mixing of RWKV 6 and 7 on the device against the reference: both forms and the gradients,
  * sequences of unequal length, empty ones too, chunks that are not full, heads with fewer channels,
  * strong decay, and with and without states. */
+#include "kernels/mixing.h"
 #include "kernels/wkv.h"
 #include "tests/cuda/rows-fixture.h"
 
@@ -135,8 +136,8 @@ static void forward(struct fixture *f, const struct shape *s, bool seven, enum w
     struct data d = make(f, s);
     struct wkv r = {rows_of(&d, s, seven, false), d.state.host, d.y.host, form, NULL};
     struct wkv c = {rows_of(&d, s, seven, true), d.state.device, d.y.device, form, NULL};
-    void *work = mem_aligned(ops_ref.wkv_work(f->ref, SEQS, d.most, s->H, s->E));
-    ops_ref.wkv(f->ref, &r, work);
+    void *work = mem_aligned(ops_ref.mixing->wkv_work(f->ref, SEQS, d.most, s->H, s->E));
+    ops_ref.mixing->wkv(f->ref, &r, work);
     cuda_wkv(f->cuda, &c, NULL);
     double y = apart(f, &d.y, 0), state = apart(f, &d.state, 0);
     ok(y < 2e-6 && state < 2e-6, "RWKV %d %s, %zu x %zu, decay %g (%.1e, %.1e)", seven ? 7 : 6,
@@ -157,11 +158,11 @@ static void backward(struct fixture *f, const struct shape *s, bool seven, bool 
                          states ? d.dstate.device : NULL, x[R].device, x[W].device, x[K].device,
                          x[V].device, x[A].device, x[B].device, d.du.device};
     void *work = mem_aligned(
-        ops_ref.wkv_back_work(f->ref, sizes[0], sizes[1], sizes[2], sizes[3]));
+        ops_ref.mixing->wkv_back_work(f->ref, sizes[0], sizes[1], sizes[2], sizes[3]));
     void *there = cuda_alloc(
         f->cuda, cuda_wkv_back_work(f->cuda, sizes[0], sizes[1], sizes[2], sizes[3]),
         MEMORY_ACTIVATIONS);
-    ops_ref.wkv_back(f->ref, &r, work);
+    ops_ref.mixing->wkv_back(f->ref, &r, work);
     cuda_wkv_back(f->cuda, &c, there);
     double far = apart(f, &d.du, 0), size = 0;
     far = fmax(far, apart(f, &d.dstate, 0));
