@@ -1,6 +1,7 @@
 /* Time mixing of RWKV 6 and 7 on the device against the reference: both forms and the gradients,
  * sequences of unequal length, empty ones too, chunks that are not full, heads with fewer channels,
  * strong decay, and with and without states. */
+#include "kernels/mixing.h"
 #include "kernels/wkv.h"
 #include "tests/cuda/rows-fixture.h"
 
