@@ -80,8 +80,8 @@ say = $(if $(V),,@echo '  $(1)';)
 
 COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || echo unknown)
 
-# lib/ and kernels/ are one archive, and the rooms that know only records are another; kernels/cpu is
-# compiled once for each instruction set. The fastest multiplication is a file for each processor
+# lib/ and kernels/ are one archive, and the rooms that know only records are another; kernels/cpu
+# is compiled once for each instruction set. The fastest multiplication is a file for each processor
 # family (kernels/peak.h).
 PEAK_x86_64 := x86
 PEAK_aarch64 := arm

@@ -1,4 +1,5 @@
-# settings.sh - make settings and make help show what the makefiles hold, and looking writes nothing.
+# settings.sh - make settings and pipelines/README.md show every setting of the makefiles; make -n,
+# help, settings and plan compile and write nothing.
 . tests/house/tap.sh
 
 pipelines/bin/settings >"$scratch/settings"
@@ -31,8 +32,8 @@ look()
     echo "# make $*: $took ms"
 }
 find . | sort >"$scratch/before"
-for words in help settings plan '-n phase4' '-n all' '-n report PAGE=decoding,ablation' '-n figures' \
-    '-n ablation' '-n shapes PROFILE=cpu-8b'; do
+for words in help settings plan '-n phase4' '-n all' '-n report PAGE=decoding,ablation' \
+    '-n figures' '-n ablation' '-n shapes PROFILE=cpu-8b'; do
     # shellcheck disable=SC2086
     look $words
     find . | sort | diff "$scratch/before" - >"$scratch/diff"

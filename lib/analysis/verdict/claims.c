@@ -67,6 +67,11 @@ static double ratio_of(const struct trial *t, const char *metric)
     return a > 0 && b > 0 ? a / b : (double)NAN;
 }
 
+static const json_t *effect_of(const struct trial *t, const char *metric)
+{
+    return json_object_get(t->effect, metric);
+}
+
 static int ends_with(const char *text, const char *tail)
 {
     size_t n = strlen(text), m = strlen(tail);
@@ -99,7 +104,7 @@ static void copy_interval(json_t *to, const json_t *effect)
 /* Adds what was measured of a metric: value, interval, n, and whether it is a ratio. */
 static void put_measured(json_t *claim, const struct trial *t, const char *metric)
 {
-    const json_t *effect = json_object_get(t->effect, metric);
+    const json_t *effect = effect_of(t, metric);
     if (ends_with(metric, "_bytes")) {
         set_number(claim, "value", ratio_of(t, metric));
         json_object_set_new(claim, "effect", json_string("ratio"));
@@ -192,7 +197,7 @@ static json_t *flags_of(const json_t *option)
 
 static void put_answers(json_t *r, const struct trial *t)
 {
-    const json_t *differ = json_object_get(t->effect, NO_ANSWER);
+    const json_t *differ = effect_of(t, NO_ANSWER);
     const double share = rec_number(differ, "value"), n = rec_number(differ, "n");
     copy(r, "answers", differ, "n");
     json_object_set_new(r, "differing_answers",
@@ -218,7 +223,7 @@ static void put_costs(json_t *r, const struct trial *t)
                                          "memory_activations_bytes", "memory_allocated_peak_bytes",
                                          "memory_reserved_peak_bytes"};
     static const char *const rate[] = {"e2e_ns", "output_tokens_per_s"};
-    const json_t *time = json_object_get(t->effect, "e2e_ns");
+    const json_t *time = effect_of(t, "e2e_ns");
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
         copy(r, memory[i], json_object_get(t->metric, memory[i]), "value");
     set_number(r, "memory_ratio", ratio_of(t, "memory_allocated_peak_bytes"));
@@ -234,7 +239,7 @@ static json_t *qualities_of(const struct trial *t)
     static const char *const metrics[] = {"ppl", "accuracy"};
     json_t *list = json_array();
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
-        const json_t *effect = json_object_get(t->effect, metrics[i]);
+        const json_t *effect = effect_of(t, metrics[i]);
         if (!effect)
             continue;
         json_t *q = json_object();

@@ -1,6 +1,6 @@
 /* claims.h - does a claim about an option hold? An option record (data/ablation.ndjson) names flags
- * and claims: a metric, and a bound on the effect of the flags on this metric. The effects come from
- * metric and comparison records by option (make ablation).
+ * and claims: a metric, and a bound on the effect of the flags on this metric. The effects come
+ * from metric and comparison records by option (make ablation).
  *
  * An effect is option / base for times, perplexities and bytes, option - base for shares. A claim
  * holds where the whole 95 % interval keeps the bound, does not hold where no part of the interval
@@ -14,9 +14,9 @@
 
 /* The fields of one ablation record for each option and each system that has records: memory by
  * kind, time and quality against the base, and each claim with its outcome: held, not held,
- * undecided or not applicable, the last two with outcome_reason. The base of an option is the option
- * that `against` names, else the first one. An option that is `exact` for a system claims also that
- * no answer changes. options, records: arrays, borrowed. The caller's reference. */
+ * undecided or not applicable, the last two with outcome_reason. The base of an option is the
+ * option that `against` names, else the first one. An option that is `exact` for a system claims
+ * also that no answer changes. options, records: arrays, borrowed. The caller's reference. */
 json_t *claims_judge(const json_t *options, const json_t *records);
 
 #endif

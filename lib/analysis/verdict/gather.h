@@ -9,8 +9,8 @@
 
 /* Reads paths[0..n-1] (n = 0 or "-": standard input) and returns an array of the records whose kind
  * is in `kinds` (ends with NULL), in the order of the files. Lines that are no record are left out;
- * *edited becomes 1 where there is one, or where a stream is not as it was written. NULL: nothing of
- * these kinds is there (EXIT_BAD_DATA), or a file cannot be read. The caller's reference. */
+ * *edited becomes 1 where there is one, or where a stream was changed after it was written. NULL:
+ * no record of these kinds (EXIT_BAD_DATA), or an unreadable file. The caller's reference. */
 json_t *gather_records(const char *const *paths, size_t n, const char *const *kinds, int *edited,
                        struct err *e);
 
