@@ -8,7 +8,7 @@
  *
  * More than 500 lines because the options and the one struct training that they fill make up most
  * of the file.
- */
+ * More than 500 lines because the options of training are one table with their checks. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>

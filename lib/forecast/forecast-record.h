@@ -2,7 +2,7 @@
 #ifndef FORECAST_FORECAST_RECORD_H
 #define FORECAST_FORECAST_RECORD_H
 
-#include "lib/forecast/roofline_time.h"
+#include "lib/forecast/forecast.h"
 
 /* A network on a machine. */
 struct forecast_place {

@@ -9,8 +9,8 @@
  *
  * Both are upper bounds of -ln p(text), in nats.
  */
-#ifndef LATENT_BOUND_H
-#define LATENT_BOUND_H
+#ifndef LATENT_LATENT_BOUND_H
+#define LATENT_LATENT_BOUND_H
 
 #include "lib/decode/likelihood.h"
 #include "lib/train/dit.h"

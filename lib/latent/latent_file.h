@@ -5,8 +5,8 @@
  * The list of a record holds the values of one text, [L, n, D] layer by layer, as the model reads
  * them.
  */
-#ifndef LATENT_FILE_H
-#define LATENT_FILE_H
+#ifndef LATENT_LATENT_FILE_H
+#define LATENT_LATENT_FILE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* latent_source.h - latents of a run that are not fitted to its prompts: those of a file, and the
  * learned prior that others are drawn from.
  */
-#ifndef LATENT_SOURCE_H
-#define LATENT_SOURCE_H
+#ifndef LATENT_LATENT_SOURCE_H
+#define LATENT_LATENT_SOURCE_H
 
 #include "lib/latent/latent_file.h"
 

@@ -204,7 +204,8 @@ measured() {
         .what == "check")) | length == $n and all(.[]; .ratio > 0)' "$T/out"
     favour='forecasts by data sheet favour LLaDA by [0-9]* %, at every crossover'
     said=$(jq -r 'select(.what == "bias").text' "$T/out" | grep -o "^$favour")
-    tr '\n' ' ' < tools/README.md | grep -F "favour LLaDA by $(grep -o '[0-9]* %' <<< "$said") in the" \
+    tr '\n' ' ' < tools/README.md |
+        grep -F "favour LLaDA by $(grep -o '[0-9]* %' <<< "$said") in the" \
         > "$T/none"
     "$BIN/forecast" --check data/measured/*.ndjson 2>&1 > "$T/none" | grep "$favour"
     "$BIN/forecast" --hardware h200 data/measured/*.ndjson 2>&1 > "$T/grid" | grep "$favour"

@@ -172,9 +172,10 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     grep -q '1 records without a value left out' "$T/err"
 }
 
-# costs VALUE MORE: joules of an answer in each of five launches; right N: N of ten answers are right
+# costs VALUE MORE: joules of an answer in each of five launches; right N: N of ten are right
 costs() {
-    jq -cn --argjson v "$1" "{kind: \"metric\", metric: \"energy_j_per_request\", direction: \"lower\",
+    jq -cn --argjson v "$1" "{kind: \"metric\", metric: \"energy_j_per_request\",
+        direction: \"lower\",
         unit: \"j\", value: \$v, lo: (\$v * 0.9), hi: (\$v * 1.1), launches: 5, launch_values:
         [range(1; 6) | {launch: ., value: (\$v * (0.94 + . / 50))}]} + $2" | jq -c "$ABOUT"
 }

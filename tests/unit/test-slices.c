@@ -92,7 +92,8 @@ static void test_counts(void)
                 {JOB_ROWS, 1024, 12288, 4096, 3},  {JOB_ROWS, 8192, 4096, 4096, 4},
                 {JOB_ROWS, 130, 64, 4096, 1},      {JOB_ROWS, 200, 4096, 5248, 2}};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-        struct product_job j = {.dtype = DTYPE_NF4, .kind = some[i].kind, .T = some[i].T, .K = some[i].K};
+        struct product_job j = {.dtype = DTYPE_NF4, .kind = some[i].kind, .T = some[i].T,
+                                .K = some[i].K};
         j.n = j.kind == JOB_GATED ? 2 : 1;
         j.w[0].rows = j.w[1].rows = some[i].rows;
         job_settle(&j);

@@ -6,8 +6,8 @@
  *   autoregress_draft.c     guesses, and which of them become text
  *   autoregress_describe.c  the rows of a pass
  */
-#ifndef AUTOREGRESS_RUN_H
-#define AUTOREGRESS_RUN_H
+#ifndef DECODE_AUTOREGRESS_AUTOREGRESS_RUN_H
+#define DECODE_AUTOREGRESS_AUTOREGRESS_RUN_H
 
 #include "lib/decode/autoregress.h"
 #include "lib/network/cost.h"

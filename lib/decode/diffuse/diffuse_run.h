@@ -7,8 +7,8 @@
  *   diffuse_draft.c     drafted steps
  *   diffuse_loop.c      what follows the answers of a pass
  */
-#ifndef DIFFUSE_RUN_H
-#define DIFFUSE_RUN_H
+#ifndef DECODE_DIFFUSE_DIFFUSE_RUN_H
+#define DECODE_DIFFUSE_DIFFUSE_RUN_H
 
 #include "lib/decode/diffuse.h"
 #include "lib/network/cost.h"

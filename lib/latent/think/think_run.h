@@ -1,7 +1,7 @@
 /* think_run.h - a batch of texts at work: the data that think.c (memory, clock, passes) and
  * think_fit.c (latents), which it calls, share. */
-#ifndef THINK_RUN_H
-#define THINK_RUN_H
+#ifndef LATENT_THINK_THINK_RUN_H
+#define LATENT_THINK_THINK_RUN_H
 
 #include "lib/latent/think.h"
 #include "lib/network/cost.h"

@@ -6,8 +6,8 @@
  *   backprop_latent.c  attention to latents
  *   parts.c            operations that all of them use
  */
-#ifndef TRAIN_BACKPROP_RUN_H
-#define TRAIN_BACKPROP_RUN_H
+#ifndef TRAIN_BACKPROP_BACKPROP_RUN_H
+#define TRAIN_BACKPROP_BACKPROP_RUN_H
 
 #include "kernels/mixing.h"
 #include "lib/checkpoint/role.h"
@@ -16,7 +16,7 @@
 /* Rows whose logits exist at a time; fewer with a large vocabulary. */
 enum { BACKPROP_LOGIT_ROWS = 512, BACKPROP_LOGITS = 1 << 23, BACKPROP_LOGIT_ROWS_LEAST = 64 };
 
-/* Activations of a mixer that recurs (same names as in lib/network/pass/pass-mixing.c); its r, k, v and
+/* Activations of a mixer that recurs (same names as in lib/network/pass/pass-mixing.c); r, k, v and
  * output are the layer's q, k, v, y. Arrays that a mixer does not use are NULL. */
 struct mixing_tape {
     float *mixed;              /* [T,D] RWKV 6: input of the lanes' low-rank parts */

@@ -1,8 +1,8 @@
 /* dit_pass.h - memory layout, forward and backward pass of a transformer over latents; shared by
  * dit.c and dit_pass.c only.
  */
-#ifndef TRAIN_DIT_PASS_H
-#define TRAIN_DIT_PASS_H
+#ifndef TRAIN_DIT_DIT_PASS_H
+#define TRAIN_DIT_DIT_PASS_H
 
 #include "lib/train/dit.h"
 

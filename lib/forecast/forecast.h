@@ -1,4 +1,4 @@
-/* roofline_time.h - modelled time and memory of a batch on any machine, present or not. Each pass
+/* forecast.h - modelled time and memory of a batch on any machine, present or not. Each pass
  * takes the longer of its arithmetic and its memory traffic:
  *
  *     ns of a pass = max(flops / (mfu peak flops per s), bytes / (mbu peak bytes per s))
@@ -8,8 +8,8 @@
  * of passes does not depend on the text.
  * Source: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009).
  */
-#ifndef FORECAST_ROOFLINE_TIME_H
-#define FORECAST_ROOFLINE_TIME_H
+#ifndef FORECAST_FORECAST_H
+#define FORECAST_FORECAST_H
 
 #include "lib/forecast/fraction.h"
 #include "lib/forecast/hardware.h"

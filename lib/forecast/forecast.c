@@ -1,6 +1,6 @@
-/* roofline_time.c - see roofline_time.h. Every pass of the decoder is priced by itself, in order.
+/* forecast.c - see forecast.h. Every pass of the decoder is priced by itself, in order.
  * Some passes are bound by memory and others by arithmetic: this decides whether a cache pays. */
-#include "lib/forecast/roofline_time.h"
+#include "lib/forecast/forecast.h"
 
 #include <math.h>
 #include <stdlib.h>
