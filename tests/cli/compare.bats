@@ -120,8 +120,9 @@ right() {
         and .prompts_to_decide == null and .prompts_to_decide_reason == "decided"'
     # all alike, in few prompts and in more
     right 40 30 0 0 | compare | jq -e '.noninferior == null and .p_noninferior < 0.5 and
-        .prompts_to_decide == 73'
-    right 73 30 0 0 | compare | jq -e '.noninferior == true and .p_noninferior < 0.0251'
+        .prompts_to_decide == 110'
+    right 109 30 0 0 | compare | jq -e '.noninferior == null'
+    right 110 30 0 0 | compare | jq -e '.noninferior == true and .p_noninferior < 0.025'
     right 400 200 4 4 | compare | jq -e '.noninferior == true'
     right 400 200 4 4 | compare --margin 0 | jq -e '.noninferior == null'
     # of perplexities the loss is a share: 2 % dearer beyond doubt, and less than 5

@@ -76,7 +76,7 @@ phases() { # GOAL [NAME=VALUE...]
     jq -se '[.[] | select(.kind == "comparison") | .setting] | unique == ["fp8"]' \
         $R/quant/comparison.ndjson
     grep -q 'device cuda, dtype bf16, .* on emulated device (host), random weights' $R/report.md
-    grep -q 'Weights were drawn at random' $R/report.md
+    grep -q 'The weights are random: times and memory' $R/report.md
     run ! grep -q 'embedded demonstration models' $R/report.md
     grep -lq 'Machine: emulated device (host)\.' \
         $R/figures/{throughput,memory,ratio,roofline,drift}.txt

@@ -1,5 +1,5 @@
 /* noninferior.c - see noninferior.h. The standard errors z between effect and margin grow as the
- * root of the prompts: so z tells how many prompts would decide. */
+ * root of the prompts: so z tells how many prompts would decide, on the side where it lies. */
 #include "lib/analysis/verdict/noninferior.h"
 
 #include <math.h>
@@ -8,10 +8,20 @@
 
 static const double LEVEL = 0.025, MOST = 1e7; /* one-sided; prompts */
 
-static double count_prompts(double p, size_t n)
+static double find_quantile(double p)
 {
-    double z = stat_t_quantile(1 - fmin(p, 1 - p), INFINITY);
-    return ceil((double)n * pow(stat_t_quantile(1 - LEVEL, INFINITY) / z, 2) - 1e-9);
+    return stat_t_quantile(p, INFINITY);
+}
+
+/* Both p values give z and the correction of it, which shrinks as the root of the prompts. With s =
+ * sqrt(prompts / n): |z| s - correction / s = 1.96. */
+static double count_prompts(struct asgood test, size_t n)
+{
+    double good = find_quantile(1 - test.good), worse = find_quantile(1 - test.worse);
+    double want = find_quantile(1 - LEVEL);
+    double z = fabs(good - worse) / 2, correction = fmax(0, -(good + worse) / 2);
+    double s = (want + sqrt(want * want + 4 * z * correction)) / (2 * z);
+    return ceil((double)n * s * s - 1e-9);
 }
 
 void noninferior_put(json_t *r, const struct pooled_margin *margin, struct asgood test, size_t n)
@@ -20,7 +30,7 @@ void noninferior_put(json_t *r, const struct pooled_margin *margin, struct asgoo
                       : isnan(test.good) ? "no spread is known"
                                          : NULL;
     int shown = asgood_is_shown(test.good) ? 1 : asgood_is_shown(test.worse) ? 0 : -1;
-    double prompts = why ? (double)NAN : count_prompts(test.good, n);
+    double prompts = why ? (double)NAN : count_prompts(test, n);
     int is_open = !why && shown < 0;
     json_object_set_new(r, "margin", json_real(margin->by));
     json_object_set_new(r, "margin_relative", json_boolean(margin->relative));
