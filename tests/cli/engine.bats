@@ -160,7 +160,7 @@ isas() { # those that run here, from the message that lists them
     [ "$(jq -s '.[1].point' "$T/all")" != "$(jq -s '.[1].point' "$T/near")" ]
     # one node, or a system that does not tell
     NODES_REFUSE=1 here > "$T/refused" 2> "$T/said"
-    [ "$(cat "$T/said")" = "gen-llama: --numa interleave changes nothing: one memory node is $(:
-        )here, or the system forbids to ask" ]
+    [ "$(cat "$T/said")" = "gen-llama: --numa interleave changes nothing: this host has one $(:
+        )memory node, or the system does not show them" ]
     [ "$(jq -s '.[1].point' "$T/refused")" = "$(jq -s '.[1].point' "$T/near")" ]
 }

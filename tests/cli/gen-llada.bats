@@ -120,7 +120,7 @@ END
         "meta error generation generation generation end " ]
     [[ $(jq -r 'select(.kind == "error") | .message' <<< "$output") == *"context"* ]]
     [ "$(jq -r 'select(.kind == "error") | .id' <<< "$output")" = long ]
-    [[ $stderr == *"$T/odd:1: prompt 'long': 505 tokens and 8 to come"*"the context" ]]
+    [[ $stderr == *"$T/odd:1: prompt 'long': 505 tokens and 8 to generate"*"the context" ]]
     { echo 'nonsense'; cat "$T/prompts"; } > "$T/odd"
     run --separate-stderr "${GEN[@]}" "$T/odd"
     [ "$status" -eq 1 ]
@@ -372,7 +372,7 @@ END
     jq -s -e 'all(.[]; .commit_tokens == [4, 4])' "$T/out"
     trace '.weights_random = true' && no 65 "trained model" replay
     trace '.replayed = true' && no 65 "trained model" replay
-    trace '.draft_steps = 4' && no 65 "without drafts" replay
+    trace '.draft_steps = 4' && no 65 "without drafted" replay
     trace '.commit_tokens = [1, 4]' && no 65 "commit_tokens[1]: expected" replay
     trace '.commit_tokens = [1, -1]' && no 65 "commit_tokens[1]: expected" replay
     trace '.commit_tokens = [3]' && no 65 "no commit curve" replay

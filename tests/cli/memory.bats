@@ -140,7 +140,7 @@ END
     file "steps: expected a text" '{"steps": []}'
     file "steps: expected a text" '{"steps": [[1]]}'
     file "steps: expected a text" '{"steps": "1\u0000"}'
-    file "it can name no other" '{"settings": "other"}'
+    file "cannot name another one" '{"settings": "other"}'
     file "expected an object of options" '[1]'
     file "$T/file" '{"steps": 1'
     file "$T/file" '{"steps": 1, "steps": 2}'
@@ -252,7 +252,7 @@ plan() {
         "$T/out"
     "${LLADA[@]}" --no-meta --batch 5 "$T/prompts" > "$T/whole"
     cmp <(ids "$T/out") <(ids "$T/whole")
-    [ "$(grep -c 'do not fit together: they run as ' "$T/said")" -eq 1 ]
+    [ "$(grep -c 'do not fit together: they and later batches run as halves' "$T/said")" -eq 1 ]
     "${LLADA[@]}" --batch 5 --mem-cap "$one" --explain --no-meta -q "$T/prompts" |
         jq -e '.fits == false and .batch_fits == 1'
 }

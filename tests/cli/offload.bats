@@ -275,7 +275,7 @@ apart() {
     [ "$(stat -f -c %T /dev/shm 2> /dev/null)" = tmpfs ] && [ -w /dev/shm ] || skip "no tmpfs here"
     own=("${LLADA[@]}" --offload-dir /dev/shm --no-meta "$T/prompts" -o "$T/out")
     "${own[@]}" --device-map 1 2> "$T/said"
-    grep -q 'W113: /dev/shm: layers are kept there, and it lies in memory itself' "$T/said"
+    grep -q 'W113: /dev/shm: this folder for offloaded layers is in memory itself' "$T/said"
     "${own[@]}" --device-map 4 2> "$T/said"
     [ "$(grep -c W113 "$T/said")" -eq 0 ]
 }

@@ -49,7 +49,7 @@ shares() {
     "$BIN/probe-roof" --threads 2 > two 2> said
     jq -se 'map(select(.ceiling).effective_cores) | length >= 1 and all(. > 0.05 and . < 8)' two
     low=$(jq -s 'map(select(.ceiling))[0].effective_cores < 1.2' two)
-    warned=$(grep -c "W114: 2 threads make .* ceilings are too low" said || true)
+    warned=$(grep -c "W114: 2 threads compute .* ceilings are too low" said || true)
     [ "$low $warned" = "true 1" ] || [ "$low $warned" = "false 0" ]
     # medians with their spread; no roof is below that of fp32, and one that is another's says so
     jq -se 'map(select(.ceiling)) | .[0].flops_per_s as $f32 | all(.flops_spread_ratio >= 0 and

@@ -81,7 +81,7 @@ END
     done
     refused 64 "prune-ffn" pack --prune-ffn 1 --prune-score l2 -m $LLAMA --out "$T/new"
     refused 64 "needs --calibrate" pack --prune-ffn 0.1 -m $LLAMA --out "$T/new"
-    refused 64 "--calibrate goes with" pack --prune-ffn 0.1 --prune-score l2 \
+    refused 64 "--calibrate needs" pack --prune-ffn 0.1 --prune-score l2 \
         --calibrate $TEXTS -m $LLAMA --out "$T/new"
     refused 64 "prune-score" pack --prune-ffn 0.1 --prune-score taylor -m $LLAMA --out "$T/new"
     refused 64 "needed" pack --prune-ffn 0.1 --prune-score l2 -m $LLAMA

@@ -217,7 +217,7 @@ same_as_whole() {
         cmp before .out.tmp
         "$SUMS" .out.tmp > .out.tmp.sha256 # sums or not
         run -65 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
-        [[ $stderr == *"has another record where prompt 'p"*"--fresh"* ]]
+        [[ $stderr == *"has another record at the place of prompt 'p"*"--fresh"* ]]
     done
     "${LLAMA_GEN[@]}" -q --fresh "$F/prompts"
     same_as_whole

@@ -116,8 +116,8 @@ no() { # CODE WORDS COMMAND...
     no 64 "--live: expected --batch 1, got 4" "${TINY[@]}" --live --batch 1,4 "$T/prompts"
     no 64 "--stream: expected --batch 1, got 2" "${TINY_AR[@]}" --stream --batch 2 "$T/prompts"
     no 64 "expected --admit static" "${TINY_AR[@]}" --stream --admit continuous "$T/prompts"
-    no 64 "another file" "${TINY[@]}" --trace - "$T/prompts"
-    no 64 "another file" "${TINY[@]}" --trace "$T/o" -o "$T/o" "$T/prompts"
+    no 64 "a file other than -o" "${TINY[@]}" --trace - "$T/prompts"
+    no 64 "a file other than -o" "${TINY[@]}" --trace "$T/o" -o "$T/o" "$T/prompts"
     no 64 "is both input and --trace" "${TINY[@]}" --trace "$T/prompts" "$T/prompts"
     no 65 "--stream: expected a model with a tokenizer" "${TINY[@]}" --stream "$T/prompts"
     [ -z "$output" ]

@@ -160,7 +160,7 @@ static void test_set(const struct prompt_encoder *c)
     struct err e = {0};
     const char *const paths[] = {path};
     ok(!promptset_read(&s, paths, 1, 0, c, &e) && s.n == 2 && s.faults == 2 &&
-           strstr(s.fault[1].err.text, "again") && !s.fault[0].id &&
+           strstr(s.fault[1].err.text, "occurs twice") && !s.fault[0].id &&
            !strcmp(json_string_value(s.fault[1].id), "a") && strlen(s.sha256) == 64,
        "a broken line and a repeated id cost themselves only");
     char hash[65];
