@@ -15,9 +15,9 @@ block() {
 @test "the pipeline of README ends with a sentence about both models" {
     block "The tools" > "$T/pipeline"
     grep -q '^PATH=\$PWD/build/bin:\$PATH M=data/models$' "$T/pipeline"
-    # the tools of this build, the fewest sums that are tested, and its files in a folder of the test
-    sed -e "s#\$PWD/build/bin#$(realpath "${BIN:-build/bin}")#" -e 's/--per-task 40/--per-task sum=30/' \
-        -e "s#data/#$PWD/data/#g" -i "$T/pipeline"
+    # the tools of this build, as few sums as are tested, and its files in a folder of the test
+    sed -e "s#\$PWD/build/bin#$(realpath "${BIN:-build/bin}")#" \
+        -e 's/--per-task 40/--per-task sum=30/' -e "s#data/#$PWD/data/#g" -i "$T/pipeline"
     cd "$T"
     run bash -euo pipefail pipeline
     echo "$output"
