@@ -175,7 +175,7 @@ static int find_records(struct resume *r, struct finding *f, struct err *e)
     hash_add(proof, r->meta.data, r->meta.len);
     hash_add(proof, "\n", 1);
     f->first = f->end = ftello(r->f);
-    while (more > 0 && (more = get_line(r->f, &r->line)) > 0 &&
+    while (f->end >= 0 && more > 0 && (more = get_line(r->f, &r->line)) > 0 &&
            (more = check_record(r, f, e)) > 0 && (more = prove(r, proof, f, e)) > 0) {
         f->records++;
         f->end = ftello(r->f);
@@ -183,7 +183,7 @@ static int find_records(struct resume *r, struct finding *f, struct err *e)
     hash_free(proof);
     if (e->code)
         return -1;
-    if (ferror(r->f) || f->first < 0 || f->end < 0)
+    if (ferror(r->f) || f->end < 0)
         return unreadable(r, e);
     f->torn = more < 0 ? r->line.len : 0;
     return 0;
@@ -297,10 +297,10 @@ static int find(struct resume *r, const json_t *meta, const struct resume_wish *
         log_note(wish->log, "%s: starts anew, the work file of an earlier process is not used: %s",
                  r->path, why);
     int cannot = cut(r, f.records ? f.end : 0, f.records ? f.records + 1 : 0, e);
-    if (!cannot && f.records)
-        note_kept(r, wish->log, &f);
     if (!cannot && f.records && fseeko(r->f, (off_t)f.first, SEEK_SET))
         cannot = unreadable(r, e);
+    if (!cannot && f.records)
+        note_kept(r, wish->log, &f);
     if (!f.records) {
         hash_free(r->hash);
         r->hash = NULL;
