@@ -213,7 +213,7 @@ ends() { # CODE PID: how a process that runs beside ends
     exec 7>&-
     wait $! || status=$?
     [ "$status" -eq 74 ]
-    grep -q "changed while reading" "$T/err"
+    grep -q "cut short while it was read" "$T/err"
     [ ! -e "$T/out" ]
 }
 

@@ -125,7 +125,7 @@ verified() {
     cp -r $LLAMA "$T/source"
     pack -q --prune-heads 0.3 --prune-ffn 0.2 --calibrate $TEXTS --limit 4 -m "$T/source" \
         --out "$T/small" > "$T/record"
-    verified 0 "packed again gives the same bytes"
+    verified 0 "packing it again gives the same bytes"
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/v"
     [ "$(find "$T" -name '.*.tmp')" = "" ]
     (cd "$T/small" && sha256sum --quiet --strict -c SHA256SUMS && grep -q origin.json SHA256SUMS)
@@ -157,14 +157,14 @@ verified() {
     verified 65 "files: expected a list"
     rm "$T/small/origin.json"
     verified 66 "no such file"
-    refused 64 "goes without the other" pack --verify-source "$T/source" -m "$T/small" --quant int8
+    refused 64 "exclude each other" pack --verify-source "$T/source" -m "$T/small" --quant int8
     [ "$(find "$T" -name '.*.tmp')" = "" ]
 }
 
 @test "--verify-source of a model that was only quantized" {
     cp -r $LLADA "$T/source"
     pack -q --quant int8 -m "$T/source" --out "$T/small" > "$T/record"
-    verified 0 "packed again gives the same bytes"
+    verified 0 "packing it again gives the same bytes"
 }
 
 @test "interrupted it leaves no folder, and what a killed process left is written over" {
