@@ -138,14 +138,14 @@ run_of() {
     [ "$(grep '^[0-9]' f.tsv | cut -f 3 | awk '{ printf "%.2g ", $1 }')" = "1 2 4 8 " ]
     "$BIN/report" -q --format markdown in by-method ratios m -o page.md
     # the short page: each way against plain LLaMA, the quickest first
-    sed -n '/^## Ways of decoding/,/^## /p;/^# All tables/q' page.md > part
+    sed -n '/^## Decoding methods/,/^## /p;/^# All tables/q' page.md > part
     [ "$(grep '^| synth' part | cut -d '|' -f 2 | tr -d ' \n')" = \
         "synth:tiny-llada,dual-factorsynth:tiny-llada,factorsynth:tiny-llama,plain\
 synth:tiny-llada,vanilla" ]
 
     grep -q '^| synth:tiny-llada, vanilla | .* | 2.00 .* | 90 % | .*10 .* points | not shown |' part
     grep -q '^| synth:tiny-llada | dual-factor |.*9.5 times, a card (to\\_eos)' page.md
-    grep -q 'Fewer right answers than its base: dual-factor' page.md
+    grep -q 'Less accurate than the base by the whole interval: dual-factor' page.md
     lacks -q '^| synth:tiny-llama | plain' page.md # with what is it to be compared?
 }
 
@@ -175,7 +175,7 @@ synth:tiny-llada,vanilla" ]
     "$BIN/compare" --no-meta --methods m --cost e2e_ns in > by-method
     jq -c 'if .kind == "metric" then ., (.metric = "passes" | .value = 3) else . end' in > more
     "$BIN/report" -q --format markdown more by-method m -o page.md
-    grep -q '^| Model | Method | Latency | Times as fast | Accuracy |' page.md
+    grep -q '^| Model | Method | Latency | Speed-up | Accuracy |' page.md
     grep -q '^| Model | Method | Tokens per second | Tokens per pass | Passes | Rows |' page.md
     [ "$(grep '^|' page.md | awk -F ' [|] ' '{ print NF }' | sort -n | tail -n 1)" -le 8 ]
 }

@@ -71,7 +71,7 @@ told() {
     report --figures figures metrics more ratios undecided
     says 'Undecided: it was noisy.' report.html
     says 'Not decided:' report.html
-    says 'not known *disturbed' report.html
+    says 'unknown *disturbed' report.html
     # a ratio that a claim calls null stands nowhere: not in a table of either page
     lacks -q '>6.40 <\|>3.20 <\|methods.svg' report.html tables.html
     report --figures figures "${RUN[@]}"
@@ -170,7 +170,7 @@ told() {
 
 @test "without claims the page says that there is no answer" {
     report "$F/plot-metric.ndjson"
-    says 'Undecided: these records hold no claim' report.html
+    says 'Undecided: these records have no claims' report.html
 }
 
 @test "every form lies beside the page" {
