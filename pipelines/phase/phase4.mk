@@ -26,7 +26,6 @@ answers_BLOCK    := $(steps_BLOCK)
 answers_METHODS  := $(steps_METHODS)
 answers_LAUNCHES := 1
 answers_PROMPTS  := $(R)/prompts.ndjson
-$(foreach s,LLADA LLAMA LTM,$(eval answers_$(s)_FLAGS := $(ANSWER_FLAGS)))
 answers_WAY      := alone
 answers_TIMING   := --warmup 0 $(if $(FORCE),--force)
 

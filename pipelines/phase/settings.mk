@@ -19,8 +19,6 @@ PROMPT_CHOICE   ?= --count $(PROMPTS)
 # number of prompts that phase 4 times; the quality then comes from untimed answers to all prompts.
 # Empty: all prompts are timed
 TIMED_PROMPTS   ?=
-# further options of the generators for the untimed answers
-ANSWER_FLAGS    ?=
 # seed of prompts, schedules, generators and resamples
 SEED            ?= 1
 
