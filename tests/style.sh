@@ -152,8 +152,8 @@ END
 printf ' * Source: measuring%s 3.2.\n' .md | plant lib/base/cites.h
 printf '# as reliability%s says\n' .md | plant pipelines/cites.mk
 printf '/* two ends / %s\n' '*/' | plant lib/base/twice.h
-for fault in 'lib/base/mute.c: opens with no comment' \
-    'lib/base/cites.h:1: cites' \
+for fault in 'lib/base/mute.c: opens with no comment' 'tools/brief.c: opens with 1 lines' \
+    'kernels/short.c: opens with 2 lines' 'lib/base/cites.h:1: cites' \
     'pipelines/cites.mk:1: cites' 'lib/base/twice.h:1: a comment that ends twice'; do
     caught "$fault" "planted: $fault" tests/house/source "$scratch"
 done

@@ -1,5 +1,6 @@
 /* prep-prompts - data sets in, prompt records out. Formats are defined in lib/text/dataset.h, the
- * choice of prompts in lib/text/choice.h. */
+ * choice of prompts in lib/text/choice.h. A broken record costs only itself: it becomes an error
+ * record, or is left out (--skip-broken). Both are counted. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,6 @@
-/* schedule - settings in, the points and launches of a run out (lib/setting/launches.h). */
+/* schedule - settings in, the points and launches of a run out (lib/setting/launches.h). The tool
+ * holds no table of its own: its options are the settings of all systems. An earlier schedule is
+ * extended by new launches and never changed. */
 #include <stdlib.h>
 #include <string.h>
 

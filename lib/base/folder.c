@@ -1,5 +1,6 @@
 /* folder.c - see folder.h. Files go to a temporary folder, which is renamed when all are complete.
- * rename() refuses a target that has files, so nothing is overwritten. */
+ * A reader thus sees the whole folder or none. rename() refuses a target that has files, so nothing
+ * is overwritten. */
 #include "lib/base/folder.h"
 
 #include <dirent.h>

@@ -1,4 +1,6 @@
-/* decoder.c - see decoder.h. */
+/* decoder.c - see decoder.h. Every system has the rows VARIANT_ROWS, which name a choice in words:
+ * how attention stores its scores, and the form of the feed-forward products and of the head. The
+ * network takes the same choice as numbers, with 0 for the usual way. */
 #include "lib/decode/decoder.h"
 
 struct variant decoder_variant(const struct settings *s)

@@ -1,5 +1,6 @@
 /* generation.c - see generation.h. A generation receives events while its batch runs, and is closed
- * once at the end. Event lists double at powers of two, so the struct needs no capacities. */
+ * once at the end. The capacity of an event list follows from its length: the list doubles at
+ * powers of two, so the struct needs no capacities. */
 #include "lib/decode/generation.h"
 
 #include <stdlib.h>

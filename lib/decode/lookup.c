@@ -1,5 +1,6 @@
-/* lookup.c - see lookup.h. One scan from the end of the text to its start finds the earlier place
- * that agrees longest with the end of the text; ties go to the last place. */
+/* lookup.c - see lookup.h. One scan from the end of the text to its start looks at all places
+ * before the last id. It keeps the place that agrees longest with the end of the text; ties go to
+ * the last place. */
 #include "lib/decode/lookup.h"
 
 /* Number of ids, at most `most`, that agree before `place` and before n. */

@@ -1,5 +1,6 @@
-/* band.c - see band.h. Errors are kept as records and matched by their members. Errors under
- * measured ceilings tell nothing about forecasts by data sheet, which no program reaches. */
+/* band.c - see band.h. Errors are kept as records. An error belongs to a forecast if both have
+ * equal words in the same members. Errors under measured ceilings tell nothing about forecasts by
+ * data sheet, because no program reaches the numbers of a data sheet. */
 #include "lib/forecast/band.h"
 
 #include <math.h>

@@ -1,5 +1,7 @@
-/* forecast-record.c - see forecast-record.h. Every record says `modelled` and names its shares, so
- * that a forecast cannot be taken for a measurement wherever it is copied. */
+/* forecast-record.c - see forecast-record.h.
+ *
+ * Every record says `modelled` and names its shares. A forecast must not be taken for a
+ * measurement, wherever its record is copied. */
 #include "lib/forecast/forecast-record.h"
 
 #include <math.h>

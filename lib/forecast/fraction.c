@@ -1,5 +1,6 @@
-/* fraction.c - see fraction.h. The metric records of a point are joined by point and prompts. Its
- * shares are chosen when all records are read, so their order does not matter. */
+/* fraction.c - see fraction.h. A point has one record per metric; they are joined by point and
+ * prompts. The share that counts is chosen when all records are read, so their order does not
+ * matter. */
 #include "lib/forecast/fraction.h"
 
 #include <math.h>

@@ -1,5 +1,7 @@
-/* hardware.c - see hardware.h. Every row is checked, because forecasts divide by its numbers. Rows
- * are few and are searched one by one. A unit without a rate has that of f32. */
+/* hardware.c - see hardware.h.
+ *
+ * Every row is checked, because forecasts divide by its numbers. Rows are few and are searched
+ * one by one. A unit without a rate of its own has the rate of f32. */
 #include "lib/forecast/hardware.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* content.c - see content.h. The hashes of members are added, so their order does not count. */
+/* content.c - see content.h. The hashes of members are added, so their order does not count. The
+ * elements of an array are hashed one after the other: their order counts. The type of a value is a
+ * part of its hash, so 1 and 1.0 differ. */
 #include "lib/record/content.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
-/* sums.c - sums of lines, at fixed places in their file; see sums.h. All sums have one length. A
- * power failure may leave a sum cut or full of zeros: such a sum counts as absent. */
+/* sums.c - sums of lines, at fixed places in their file; see sums.h. All sums have one length, so
+ * the number of a line gives the place of its sum. A power failure may leave a sum cut or full of
+ * zeros: such a sum counts as absent. */
 #include "lib/record/sums.h"
 
 #include <errno.h>

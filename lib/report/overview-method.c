@@ -1,5 +1,6 @@
-/* overview-method.c - see overview.h: the experiment in a dozen facts. A fact that the records lack
- * is left out. */
+/* overview-method.c - see overview.h: the experiment in a dozen facts, one row each.
+ *
+ * A fact that the records lack is left out. The full tables stand on the page of all tables. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

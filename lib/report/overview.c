@@ -1,5 +1,6 @@
-/* overview.c - see overview.h: the first screen, and the order of the sections. Sentences come from
- * claims, figures from the shelf, tables from overview-*.c. */
+/* overview.c - see overview.h: the first screen, and the order of the sections. A section is one
+ * row of parts[]: a sentence from claims, a figure from the shelf, a table of overview-*.c, and
+ * links to the page of all tables. */
 #include "lib/report/overview.h"
 
 #include <math.h>

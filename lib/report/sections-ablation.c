@@ -1,5 +1,6 @@
 /* sections-ablation.c - see sections.h: options and levels of saving, each alone against the base
- * on the same prompts (kind `ablation`): their effects, and the outcome of claims about them. */
+ * on the same prompts (kind `ablation`). A row shows the cost of an option, its effects, and the
+ * outcome of claims about it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* sections-crossovers.c - see sections.h: crossovers that exist, reasons of those that do not,
- * hypervolumes, and advice what to measure. */
+ * hypervolumes (the volumes that both models dominate), and advice what to measure next. A suggest
+ * record without values to measure gives the prompts that would narrow its interval. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* sections-trust.c - see sections.h: prompts, judge, state of the machine, drift, and limits of the
- * numbers. Each limit is a fact of the records. */
+/* sections-trust.c - see sections.h: prompts, judge, state of the machine before each launch, drift
+ * of the times, and limits of the numbers. A reader learns here how far the numbers can be trusted.
+ * Each limit is a fact of the records. */
 #include "lib/report/sections.h"
 
 #include <math.h>

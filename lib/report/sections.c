@@ -1,5 +1,7 @@
-/* sections.c - see sections.h: tables of metrics, and texts. A number is printed with its unit and
- * interval, or not at all; a null value has its reason. Further columns are folded. */
+/* sections.c - see sections.h: tables of metrics, and texts.
+ *
+ * A number is printed with its unit and interval, or not at all. A null value has its reason.
+ * Columns that do not fit are folded. */
 #include "lib/report/sections.h"
 
 #include <math.h>

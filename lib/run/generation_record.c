@@ -1,5 +1,7 @@
-/* generation_record.c - see generation_record.h. Order of the fields: model, settings, answer,
- * times, memory. A value that was not measured is null. */
+/* generation_record.c - see generation_record.h.
+ *
+ * The fields have the order in which people read them: model, settings, answer, times, memory.
+ * A value that was not measured is null. */
 #include "lib/run/generation_record.h"
 
 #include <math.h>

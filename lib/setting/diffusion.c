@@ -1,4 +1,6 @@
-/* diffusion.c - see diffusion.h. Messages name settings as people write them. */
+/* diffusion.c - see diffusion.h. Each check_*() tests one group of constraints and stops at the
+ * first that is broken. Messages name settings as people write them, with the values they got.
+ * Names and traits of cache policies come from the list of lib/setting/words.h. */
 #include "lib/setting/diffusion.h"
 
 int diffusion_has_steps(enum unmask rule)

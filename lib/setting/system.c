@@ -1,5 +1,6 @@
-/* system.c - see system.h. The order of the list is that of the options of `schedule`, and decides
- * which table comes first where two have a row of one name. */
+/* system.c - see system.h. The order of the list is that of the options of `schedule`. It also
+ * decides which table comes first where two have a row of one name: a record with max_new is of
+ * llama. */
 #include "lib/setting/system.h"
 
 #include <assert.h>

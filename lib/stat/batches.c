@@ -1,4 +1,6 @@
-/* batches.c - see batches.h. Rows that did not come in order are sorted and merged again. */
+/* batches.c - see batches.h. Requests of one batch follow each other in the stream of a generator,
+ * so the last batch stays open and takes them. Rows that did not come in order are sorted and
+ * merged again. */
 #include "lib/stat/batches.h"
 
 #include <math.h>

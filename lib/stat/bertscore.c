@@ -1,5 +1,6 @@
-/* bertscore.c - see bertscore.h. As in the reference implementation by default, there are no idf
- * weights and no rescaling. Every dot product is computed once and serves both means. */
+/* bertscore.c - see bertscore.h. There are no idf weights and no rescaling, as in the reference
+ * implementation by default. Every dot product of two token vectors is computed once and serves
+ * both means, precision and recall. */
 #include "lib/stat/bertscore.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* crossover.c - where monotone curves meet a level; see crossover.h. Quality rises with steps, and
- * so does cost. Both are made monotone first, so that one noisy dip makes no second crossing. */
+ * so does cost. Both curves are made monotone before they are read, so that one noisy dip makes no
+ * second crossing. */
 #include "lib/stat/crossover.h"
 
 #include <assert.h>

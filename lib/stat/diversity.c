@@ -1,5 +1,6 @@
-/* diversity.c - how varied token ids are; see diversity.h. N-grams are counted by sorting, O(n log
- * n): there are no hash collisions, and the order of the sum does not depend on the input. */
+/* diversity.c - how varied token ids are; see diversity.h. N-grams are counted by sorting, in O(n
+ * log n). There is no hash, so there are no collisions, and the sum has the same order whatever the
+ * input. */
 #include "lib/stat/diversity.h"
 
 #include <math.h>

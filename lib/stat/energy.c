@@ -1,5 +1,6 @@
-/* energy.c - joules over launches; see energy.h. launch_at() alone decides which launches count, so
- * the tokens, joules and seconds of a metric are always those of the same batches. */
+/* energy.c - joules over launches; see energy.h. launch_at() alone decides which launches count.
+ * All numbers follow its choice, so the tokens, joules and seconds of a metric are always those of
+ * the same batches. */
 #include "lib/stat/energy.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* events.c - latencies from emission times; see events.h. Tokens that become readable together are
- * one emission; they share the gap before it equally. */
+ * one emission; they share the gap before it equally. So one formula serves a stream of single
+ * tokens and a block of 32. */
 #include "lib/stat/events.h"
 
 #include <math.h>

@@ -1,5 +1,7 @@
-/* parity.c - see parity.h. Quality is linear in log2 steps, cost linear in steps: quality grows
- * with each doubling of the computation, cost with each pass. */
+/* parity.c - see parity.h.
+ *
+ * Between two points quality is linear in log2 steps, and cost is linear in steps: quality
+ * grows with each doubling of the computation, cost with each pass. */
 #include "lib/stat/parity.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* tokenizer-save.c - writes tokenizer.json, also as a copy of another model's file: pieces and ids
- * stay, because the weights depend on them; only the post-processor changes. */
+/* tokenizer-save.c - writes tokenizer.json, also as a copy of another model's file. Pieces and ids
+ * stay, because the weights depend on them. Only the post-processor, which puts ids in front of a
+ * text, becomes that of the new model. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* card.c - see card.h. A card without a value has the reason in its note. Time at equal quality is
- * that of the first goal that is met; the other goals stand in its note. */
+/* card.c - see card.h. A card without a value has the reason in its note. Only a goal that is met
+ * has a time at equal quality. The card shows that of the first goal that is met; the other goals
+ * stand in its note. */
 #include "lib/analysis/claim/card.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* section.c - see section.h. A sentence joins the findings of the goals with semicolons. If there
- * is nothing to compare, the sentence says so, and the title of a figure only names its content. */
+ * is nothing to compare, the sentence says so. The title of its figure then names the content of
+ * the figure and claims nothing. */
 #include "lib/analysis/claim/section.h"
 
 #include <math.h>

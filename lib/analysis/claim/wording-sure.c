@@ -1,5 +1,6 @@
 /* wording-sure.c - the question of a run, and how certain its answer is: machine and date, launches
- * and prompts, the self-test by the clock of the answer, and how quiet the machine was. */
+ * and prompts, the self-test by the clock of the answer, and how quiet the machine was before its
+ * launches. */
 #include "lib/analysis/claim/wording.h"
 
 #include <math.h>

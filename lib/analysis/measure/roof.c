@@ -1,5 +1,6 @@
-/* roof.c - see roof.h. Of several ceilings of one kind the largest counts: a smaller one was
- * disturbed. Without a ceiling a share is null, with the missing ceiling as reason. */
+/* roof.c - see roof.h. Of several ceilings of one kind the largest counts, because a smaller one
+ * was disturbed. Ceilings of the record's own file come before those of other files. Without a
+ * ceiling a share is null, with the missing ceiling as reason. */
 #include "lib/analysis/measure/roof.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* samples.c - see samples.h. A metric is one number of an answer, or the quotient of two. */
+/* samples.c - see samples.h. A metric is one number of an answer, or the quotient of two. Numbers
+ * are kept, and quotients are computed when they are asked for. A gap counts as many times as its
+ * emission has tokens, except for the pauses that a reader sees: there it counts once. */
 #include "lib/analysis/measure/samples.h"
 
 #include <math.h>

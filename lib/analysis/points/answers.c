@@ -1,5 +1,6 @@
-/* answers.c - see answers.h. Answers are stored as they come and found by point and prompt. Pairs
- * are sorted by prompt, so that the order of the records does not change the draws. */
+/* answers.c - see answers.h. Answers are stored in the order of the records and found by point,
+ * then by prompt. Pairs are sorted by the identity of their prompt, so that the order of the
+ * records does not change the draws. */
 #include "lib/analysis/points/answers.h"
 
 #include <math.h>

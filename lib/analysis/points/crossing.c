@@ -1,5 +1,6 @@
 /* crossing.c - see crossing.h. Every record names its axis and its unit, so that a reader need not
- * know how the series was made. A number that does not exist is null with a reason or a side. */
+ * know how the series was made. A number that does not exist is null with a reason or a side; no
+ * value stands in its place. */
 #include "lib/analysis/points/crossing.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* contrast.c - see contrast.h. A null value is not a launch. Values are sorted, so that their order
- * in the record does not matter. */
+/* contrast.c - see contrast.h. A contrast record lists one value per launch. A null value is not a
+ * launch. The other values are sorted, so that their order in the record does not change any
+ * interval. */
 #include "lib/analysis/records/contrast.h"
 
 #include <math.h>

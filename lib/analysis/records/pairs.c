@@ -1,5 +1,6 @@
 /* pairs.c - see pairs.h. A table of several points covers all launches and prompts that any of them
- * has; a missing cell is NaN. Texts are borrowed from the records, which are kept. */
+ * has. A cell that a point lacks is NaN, so callers need no list of missing cells. Texts are
+ * borrowed from the records, which are kept. */
 #include "lib/analysis/records/pairs.h"
 
 #include <math.h>

@@ -1,5 +1,7 @@
-/* rules.c - checks settings against the model, and lists the ids that settings suppress. Neither
- * needs a network, so tests call them directly. */
+/* rules.c - checks settings against the model, and lists the ids that settings suppress.
+ *
+ * Neither needs a network: tests call both directly, and a bad setting is refused before any
+ * pass. */
 #include "lib/decode/diffuse.h"
 #include "lib/setting/diffusion.h"
 

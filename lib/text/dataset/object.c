@@ -1,5 +1,6 @@
-/* object.c - ShareGPT conversations, JSON lines and prompt records as prompts; see dataset.h. No
- * field is trimmed: a prompt leaves the pipeline byte for byte as it came in. */
+/* object.c - ShareGPT conversations, JSON lines and prompt records as prompts; see dataset.h.
+ * Fields are taken as they are and never trimmed: a prompt leaves the pipeline byte for byte as it
+ * came in. */
 #include "lib/text/dataset/object.h"
 
 #include <stdint.h>
