@@ -29,6 +29,7 @@ struct args {
     const char *ignore_config;
     int64_t count, room, token_range[2];
     const char *per_task; /* N, or TASK=N,TASK=N */
+    struct choice choice; /* of --count or --per-task */
     int allow_fewer, skip_broken;
 };
 
@@ -49,6 +50,11 @@ struct prep {
 static const char TOOL[] = "prep-prompts";
 
 /* ---- choosing ---- */
+
+static int is_choosing(const struct args *a)
+{
+    return a->count || a->per_task;
+}
 
 /* 1: within --tokens (or no such wish), 0: not; -1. */
 static int has_length(const struct prep *w, const json_t *prompt, struct err *e)
@@ -72,19 +78,12 @@ static int has_length(const struct prep *w, const json_t *prompt, struct err *e)
     return (int64_t)n >= w->args->token_range[0] && (int64_t)n <= w->args->token_range[1];
 }
 
-/* 1: digits for a number from 1 to 999999999 alone, so that --per-task names no tasks. */
-static int is_count(const char *text)
-{
-    size_t n = strspn(text, "0123456789");
-    return n > 0 && n < 10 && !text[n] && atoll(text) > 0;
-}
-
 /* Takes a prompt (stolen): writes it, or keeps it as a candidate. -1: fatal, or a broken prompt. */
 static int take(struct prep *w, json_t *prompt, struct err *e)
 {
     const struct args *a = w->args;
     const char *task = a->per_task ? rec_text(prompt, "task") : NULL;
-    int choosing = w->choice.count > 0;
+    int choosing = is_choosing(a);
     task = task ? task : "";
     int fits = !choosing || choice_open(&w->choice, task, rec_text(prompt, "id"));
     if (fits)
@@ -106,7 +105,7 @@ static int take(struct prep *w, json_t *prompt, struct err *e)
 static int write_chosen(struct prep *w, struct err *e)
 {
     struct choice *c = &w->choice;
-    int bad = c->count > 0 && choice_finish(c, w->args->allow_fewer, e);
+    int bad = is_choosing(w->args) && choice_finish(c, w->args->allow_fewer, e);
     for (size_t i = 0; i < c->n && !bad; i++)
         bad = rec_write(&w->out, "prompt", json_incref(c->v[i].record), e);
     choice_free(c);
@@ -216,11 +215,7 @@ static void open_all(struct prep *w, int argc, char **argv, int first, struct er
 static int run(const struct args *a, int argc, char **argv, int first)
 {
     struct err e = {0};
-    struct prep w = {.args = a, .ids = json_object()};
-    int named = a->per_task && !is_count(a->per_task);
-    w.choice = (struct choice){.count = named ? 1 : a->per_task ? atoll(a->per_task) : a->count,
-                               .shares = named ? a->per_task : NULL,
-                               .seed = (uint64_t)a->common.seed};
+    struct prep w = {.args = a, .ids = json_object(), .choice = a->choice};
     w.log = (struct log){TOOL, a->common.quiet ? 0 : a->common.verbose ? 2 : 1};
     open_all(&w, argc, argv, first, &e);
     struct progress p;
@@ -321,7 +316,8 @@ static void check(const struct tool *t, struct args *a, int argc, char **argv, i
     if (a->count && a->per_task)
         opt_usage(t, "--count and --per-task exclude each other");
     struct err e = {0};
-    if (a->per_task && !is_count(a->per_task) && choice_check(a->per_task, &e))
+    a->choice = (struct choice){.count = a->count, .seed = (uint64_t)a->common.seed};
+    if (a->per_task && choice_per_task(&a->choice, a->per_task, &e))
         opt_usage(t, "--per-task: %s", e.text);
     if (a->tokens) {
         char list[64] = "";

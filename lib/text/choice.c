@@ -13,7 +13,7 @@ struct choice_group {
     char *task;
     struct choice_item *v;
     size_t n, cap;
-    size_t count; /* records to choose; 0: the task has no share */
+    size_t count; /* records to choose */
     uint64_t bound;
 };
 
@@ -42,47 +42,6 @@ static void keep_smallest(struct choice_group *g)
         g->bound = g->v[g->n - 1].key;
 }
 
-/* The N of TASK=N in shares, TASK being n bytes; 0: shares do not name the task. */
-static int64_t find_share(const char *shares, const char *task, size_t n)
-{
-    for (const char *s = shares; s; s = strchr(s, ','), s = s ? s + 1 : NULL)
-        if (!strncmp(s, task, n) && s[n] == '=')
-            return strtoll(s + n + 1, NULL, 10);
-    return 0;
-}
-
-int choice_check(const char *shares, struct err *e)
-{
-    const char *s = shares;
-    while (s) {
-        size_t name = strcspn(s, "=,");
-        const char *number = s + name + (s[name] == '=');
-        size_t digits = strspn(number, "0123456789");
-        const char *end = number + digits, *rest = *end ? end + 1 : NULL;
-        if (name == 0 || s[name] != '=' || digits == 0 || digits > 9 || atoll(number) == 0 ||
-            (*end && *end != ',') || find_share(rest, s, name))
-            return err_set(e, EXIT_BAD_USAGE, "expected TASK=N[,TASK=N...] with N from 1 to "
-                           "999999999 and each task once, got %s", shares);
-        s = rest;
-    }
-    return 0;
-}
-
-/* A task that has a share, but no record at all. -1: there is one. */
-static int find_missing(const struct choice *c, struct err *e)
-{
-    for (const char *s = c->shares; s; s = strchr(s, ','), s = s ? s + 1 : NULL) {
-        size_t name = strcspn(s, "="), i = 0;
-        while (i < c->n_groups &&
-               (strncmp(c->groups[i].task, s, name) || c->groups[i].task[name]))
-            i++;
-        if (i == c->n_groups)
-            return err_set(e, EXIT_BAD_DATA, "asked for %lld prompts of task %.*s, found none that "
-                           "fits", (long long)find_share(s, s, name), (int)name, s);
-    }
-    return 0;
-}
-
 static struct choice_group *find(const struct choice *c, const char *task)
 {
     for (size_t i = 0; i < c->n_groups; i++)
@@ -91,24 +50,56 @@ static struct choice_group *find(const struct choice *c, const char *task)
     return NULL;
 }
 
+static struct choice_group *add_group(struct choice *c, char *task, size_t count)
+{
+    MEM_GROW(c->groups, c->n_groups, c->cap_groups);
+    c->groups[c->n_groups] = (struct choice_group){.task = task, .count = count,
+                                                   .bound = UINT64_MAX};
+    return &c->groups[c->n_groups++];
+}
+
+/* *n = the number from 1 to 999999999 at the start of text. Returns its end; NULL: there is none.
+ */
+static const char *read_count(const char *text, size_t *n)
+{
+    size_t digits = strspn(text, "0123456789");
+    *n = digits < 10 ? (size_t)strtoll(text, NULL, 10) : 0;
+    return *n ? text + digits : NULL;
+}
+
+int choice_per_task(struct choice *c, const char *text, struct err *e)
+{
+    size_t count;
+    const char *s = text, *end = read_count(text, &count);
+    if (end && !*end) {
+        c->count = (int64_t)count;
+        return 0;
+    }
+    for (; s; s = *end ? end + 1 : NULL) {
+        size_t name = strcspn(s, "=,");
+        end = name && s[name] == '=' ? read_count(s + name + 1, &count) : NULL;
+        char *task = mem_format("%.*s", (int)name, s);
+        if (!end || (*end && *end != ',') || find(c, task)) {
+            free(task);
+            return err_set(e, EXIT_BAD_USAGE, "expected TASK=N[,TASK=N...], or N alone, with N "
+                           "from 1 to 999999999 and each task once, got %s", text);
+        }
+        add_group(c, task, count);
+    }
+    return 0;
+}
+
 int choice_open(const struct choice *c, const char *task, const char *id)
 {
     const struct choice_group *g = find(c, task);
-    if (c->shares && !find_share(c->shares, task, strlen(task)))
-        return 0;
-    return !g || rng_derive(c->seed, id) <= g->bound;
+    return g ? rng_derive(c->seed, id) <= g->bound : c->count > 0;
 }
 
 void choice_add(struct choice *c, const char *task, json_t *record)
 {
     struct choice_group *g = find(c, task);
-    if (!g) {
-        MEM_GROW(c->groups, c->n_groups, c->cap_groups);
-        g = &c->groups[c->n_groups++];
-        int64_t count = c->shares ? find_share(c->shares, task, strlen(task)) : c->count;
-        *g = (struct choice_group){.task = mem_text(task), .bound = UINT64_MAX,
-                                   .count = (size_t)count};
-    }
+    if (!g)
+        g = add_group(c, mem_text(task), (size_t)c->count);
     MEM_GROW(g->v, g->n, g->cap);
     const char *id = json_string_value(json_object_get(record, "id"));
     g->v[g->n++] = (struct choice_item){rng_derive(c->seed, id), c->added++, record};
@@ -119,13 +110,16 @@ void choice_add(struct choice *c, const char *task, json_t *record)
 /* Sets *e: how many records there are, and the option that accepts fewer. */
 static int refuse_too_few(const struct choice *c, const struct choice_group *g, struct err *e)
 {
+    const char *named = c->count ? "" : g->task;
+    if (g->n == 0)
+        return err_set(e, EXIT_BAD_DATA, "asked for %zu prompts of task %s, found none that fits",
+                       g->count, g->task);
     if (g->task[0])
-        return err_set(e, EXIT_BAD_DATA, "asked for %lld prompts of task %s, found %zu that fit "
-                       "(--allow-fewer, or make PROMPT_CHOICE=\"--per-task %zu\", takes them)",
-                       (long long)g->count, g->task, g->n, g->n);
-    return err_set(e, EXIT_BAD_DATA, "asked for %lld prompts, found %zu that fit "
-                   "(--allow-fewer, or make PROMPTS=%zu, takes them)", (long long)c->count, g->n,
-                   g->n);
+        return err_set(e, EXIT_BAD_DATA, "asked for %zu prompts of task %s, found %zu that fit "
+                       "(--allow-fewer, or make PROMPT_CHOICE=\"--per-task %s%s%zu\", takes them)",
+                       g->count, g->task, g->n, named, *named ? "=" : "", g->n);
+    return err_set(e, EXIT_BAD_DATA, "asked for %zu prompts, found %zu that fit "
+                   "(--allow-fewer, or make PROMPTS=%zu, takes them)", g->count, g->n, g->n);
 }
 
 int choice_finish(struct choice *c, int allow_fewer, struct err *e)
@@ -134,8 +128,6 @@ int choice_finish(struct choice *c, int allow_fewer, struct err *e)
     int bad = c->n_groups == 0 && !allow_fewer &&
               err_set(e, EXIT_BAD_DATA, "asked for %lld prompts, found none that fits",
                       (long long)c->count);
-    if (!bad && !allow_fewer && find_missing(c, e))
-        bad = 1;
     for (size_t i = 0; i < c->n_groups; i++) {
         struct choice_group *g = &c->groups[i];
         keep_smallest(g);

@@ -2,8 +2,8 @@
  *
  * The records with the smallest hash of (seed, id) are chosen. A hash depends
  * only on the seed and the record's id: appending to a data set replaces few chosen records, and
- * reordering it replaces none. With tasks, N records of each are chosen, or the
- * numbers that `shares` gives.
+ * reordering it replaces none. With tasks, N records of each are chosen; or only
+ * the tasks that choice_per_task() names, with a number for each.
  *
  *     struct choice c = {.count = 64, .seed = 7};
  *     if (choice_open(&c, "sum", id)) choice_add(&c, "sum", record);
@@ -28,18 +28,18 @@ struct choice_item {
 struct choice_group; /* one task's candidates */
 
 struct choice {
-    int64_t count;      /* of each task; set by the caller, > 0 */
-    const char *shares; /* NULL, or "TASK=N,TASK=N": these tasks alone, N of each (borrowed) */
+    int64_t count; /* of each task that is not named; set by the caller; 0: take none of these */
     uint64_t seed;
     int64_t added;
-    struct choice_group *groups;
+    struct choice_group *groups; /* one for each task */
     size_t n_groups, cap_groups;
     struct choice_item *v; /* the result */
     size_t n;
 };
 
-/* -1 (EXIT_BAD_USAGE): `shares` is not TASK=N[,TASK=N...] with different tasks and N > 0. */
-int choice_check(const char *shares, struct err *e);
+/* Reads "N" into count, or "TASK=N,TASK=N" into a group for each task; before the first record. -1
+ * (EXIT_BAD_USAGE): it is neither, or a task is named twice. */
+int choice_per_task(struct choice *c, const char *text, struct err *e);
 /* 0: a record with this id can no longer be chosen, so the caller may skip costly checks. */
 int choice_open(const struct choice *c, const char *task, const char *id);
 /* Takes the record (stolen); its `id` is a text. task: "" for one group. */

@@ -228,6 +228,7 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     prep --no-meta --per-task a=7 all > some
     prep --no-meta --per-task 7 all | jq -c 'select(.task == "a")' | cmp - some
     fails 65 "asked for 3 prompts of task c, found none" prep --no-meta --per-task a=1,c=3 all
+    fails 65 "asked for 3 prompts of task c, found none" prep --no-meta --per-task c=3 all
     for bad in 0 x a= a=0 a=1, a=1,a=2 =3 a=1x a=9999999999; do
         fails 64 "expected TASK=N" prep --no-meta --per-task "$bad" all
     done
@@ -240,6 +241,8 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     [ ! -s out ]
     fails 65 "of task b, found 5 that fit (--allow-fewer, or make PROMPT_CHOICE=\"--per-task 5\"" \
         prep --no-meta --per-task 6 all
+    fails 65 "of task b, found 5 that fit (--allow-fewer, or make PROMPT_CHOICE=\"--per-task b=5\"" \
+        prep --no-meta --per-task a=1,b=6 all
     [ "$(prep --no-meta --count 1000 --allow-fewer all | wc -l)" -eq 10 ]
     [ "$(prep --no-meta --limit 3 all | ids)" = "n1 n2 n3" ]
     fails 65 "no prompts" prep --no-meta /dev/null
