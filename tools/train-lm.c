@@ -6,9 +6,8 @@
  * is a function of seed and step (lib/train/documents.h). Other threads prepare the batches
  * (lib/train/loader.h).
  *
- * More than 500 lines because the options and the one struct training that they fill make up most
- * of the file.
- * More than 500 lines because the options of training are one table with their checks. */
+ * More than 500 lines because the options fill 130 of them, and every function after these works on
+ * one struct training: no other tool has one. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>

@@ -47,8 +47,6 @@ struct decoder {
     const char *tool;                    /* "gen-llada" */
     unsigned paradigms;                  /* bits 1 << enum paradigm of the models that it runs */
     const struct settings_table *table;  /* table->system: its name in schedules */
-    /* Most tokens that a point adds to a prompt. */
-    size_t (*extent)(const struct settings *s);
     /* 0, or -1 with EXIT_BAD_USAGE if the model lacks what the point needs; NULL: any model will
      * do. Constraints among settings: settings_check(). */
     int (*check)(const struct settings *s, const struct config *c, struct err *e);

@@ -101,7 +101,7 @@ static const char memory_notes[] =
     "--settings FILE: a JSON object of options, {\"steps\": [8, 16], \"quant\":\n"
     "\"int8\"}, named as options or as record fields, in any case.\n";
 
-#define DRIVER_OPTIONS(g, attention_word)                                                          \
+#define DRIVER_OPTIONS(g)                                                                          \
     ENGINE_OPTIONS((g).engine),                                                                    \
     {.type = OPT_HEADING, .name = "", .help = "When memory is short:"},                            \
     {"level", 0, OPT_CHOICE, &(g).engine.level, .choices = SAVING_CHOICES,                         \
@@ -127,10 +127,6 @@ static const char memory_notes[] =
      .help = "alias of --quant int8"},                                                             \
     {"load-in-4bit", 0, OPT_WORD, &(g).engine.quant, .choices = "nf4", .rare = 1,                  \
      .help = "alias of --quant nf4"},                                                              \
-    {"enable-flash-attention", 0, OPT_WORD, attention_word, .choices = "tiled", .rare = 1,         \
-     .help = "alias of --attention tiled"},                                                        \
-    {"enable-attention-slicing", 0, OPT_WORD, attention_word, .choices = "sliced", .rare = 1,      \
-     .help = "alias of --attention sliced"},                                                       \
     {"cache-precision", 0, OPT_CHOICE, &(g).engine.kv_dtype,                                       \
      .choices = "bfloat16|float32|float16", .rare = 1,                                             \
      .help = "alias of --kv-dtype with torch names (float16 is refused)"},                         \
@@ -193,8 +189,7 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
                  struct optfile *file, int argc, char **argv, struct err *e)
 {
     const struct settings_table *t = d->decoder->table;
-    const struct opt shared[] = {DRIVER_OPTIONS(*a, &given[settings_find(t, "attention")]),
-                                 OPT_COMMON(a->common), {0}};
+    const struct opt shared[] = {DRIVER_OPTIONS(*a), OPT_COMMON(a->common), {0}};
     const size_t n = sizeof shared / sizeof *shared;
     struct opt *options = mem_zero(2 + t->n + SETTINGS_ALIASES + DECODER_EXTRAS + n,
                                    sizeof *options);

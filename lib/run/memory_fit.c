@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "lib/base/mem.h"
+#include "lib/setting/system.h"
 
 /* What a device may lose between the blocks of its segments (kernels/cuda/device/segments.h): a
  * share, and one hardly used segment of each size. */
@@ -33,7 +34,7 @@ static struct memory_fit estimate_batch(const struct job *job, const struct netw
                                         const struct generation_input *in, size_t batch)
 {
     const struct decode_env env = {.companion = companion};
-    struct memory_fit f = {.batch = batch, .extent = job->decoder->extent(point),
+    struct memory_fit f = {.batch = batch, .extent = system_extent(point),
                            .need = job->decoder->estimate(n, point, &env, in, batch),
                            .passes = job->decoder->passes(point, in, batch)};
     for (size_t i = 0; i < batch; i++)
@@ -66,12 +67,12 @@ static void keep_neediest(struct memory_fit *most, const struct memory_fit *one)
 
 /* The prompts that fit the context with the tokens that the point adds, *n_inputs of them. The
  * caller's. */
-static struct generation_input *list_inputs(const struct job *job, const struct network *n,
-                                            const struct settings *point, const struct prompt *p,
-                                            size_t n_prompts, size_t *n_inputs)
+static struct generation_input *list_inputs(const struct network *n, const struct settings *point,
+                                            const struct prompt *p, size_t n_prompts,
+                                            size_t *n_inputs)
 {
     struct generation_input *in = mem_zero(n_prompts, sizeof *in);
-    size_t extent = job->decoder->extent(point);
+    size_t extent = system_extent(point);
     *n_inputs = 0;
     for (size_t i = 0; i < n_prompts; i++)
         if (p[i].input.n + extent <= n->config.context)
@@ -93,7 +94,7 @@ struct memory_fit memory_fit_for_point(const struct job *job, const struct netwo
 {
     struct memory_fit most = {0};
     size_t inputs, size;
-    struct generation_input *in = list_inputs(job, n, point, prompts, n_prompts, &inputs);
+    struct generation_input *in = list_inputs(n, point, prompts, n_prompts, &inputs);
     size_t together = memory_fit_together(point, inputs);
     together = together < at_most ? together : at_most;
     for (size_t i = 0; i < inputs; i += size) {
@@ -126,7 +127,7 @@ struct memory_fit memory_fit_for_longest(const struct job *job, const struct net
     for (size_t i = 0; i < job->plan->points; i++) {
         const struct settings *point = &job->plan->point[i];
         size_t inputs, longest = 0;
-        struct generation_input *in = list_inputs(job, n, point, prompts, n_prompts, &inputs);
+        struct generation_input *in = list_inputs(n, point, prompts, n_prompts, &inputs);
         for (size_t k = 1; k < inputs; k++)
             longest = in[k].n > in[longest].n ? k : longest;
         if (inputs) {

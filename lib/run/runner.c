@@ -17,6 +17,7 @@
 #include "lib/run/probe/ceiling.h"
 #include "lib/run/session.h"
 #include "lib/run/steady.h"
+#include "lib/setting/system.h"
 
 /* Logs the memory of a batch without the weights, and its estimate. */
 static void note_memory(const struct session *s, const struct batch_trace *t)
@@ -318,7 +319,7 @@ static int warm_up(struct session *s, struct generation_place *at, const struct 
 static int64_t list_fitting(struct session *s, const struct settings *point, size_t round,
                             const struct prompt **p, struct err *e)
 {
-    size_t extent = s->job->decoder->extent(point), context = s->checkpoint.config.context;
+    size_t extent = system_extent(point), context = s->checkpoint.config.context;
     int64_t n = 0;
     for (size_t i = 0; i < s->prompts.n; i++) {
         const struct prompt *one = &s->prompts.v[i];

@@ -252,9 +252,9 @@ static json_t *old_points(const json_t *previous, const char *system)
     return all;
 }
 
-/* Checks the records. *last = the largest launch number, or -1. */
 static const json_int_t LAST = (json_int_t)1 << 52; /* so that later numbers stay below 2^53 */
 
+/* Checks the records. *last = the largest launch number, or -1. */
 static int check_previous(const json_t *previous, json_int_t *last, struct err *e)
 {
     *last = -1;

@@ -175,11 +175,11 @@ static struct opt alias_option(const struct settings_table *t, const struct sett
     option_of(&t->row[row], own);
     if (a->word)
         return (struct opt){.name = a->option, .type = OPT_WORD, .to = &given[row],
-                            .choices = a->word,
+                            .choices = a->word, .rare = a->rare,
                             .help = settings_texts_keep(texts, mem_format("alias of --%s %s", own,
                                                                           a->word))};
     return (struct opt){.name = a->option, .type = OPT_TEXT, .to = &given[row],
-                        .arg = value_name(&t->row[row]), .rare = 1,
+                        .arg = value_name(&t->row[row]), .rare = a->rare,
                         .help = settings_texts_keep(texts, mem_format("alias of --%s", own))};
 }
 

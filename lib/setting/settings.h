@@ -53,6 +53,7 @@ struct setting {
  * --contract answer. word NULL: it takes a value, as the row's own option does. */
 struct settings_alias {
     const char *option, *row, *word;
+    int rare; /* 1: not in --help */
 };
 struct settings;
 /* The rows of a generator; when lists are crossed the first row is the outermost loop. */
@@ -66,7 +67,7 @@ struct settings_table {
     int (*check)(const struct settings *point, struct err *e);
 };
 enum { SETTINGS_MAX = 64, SETTINGS_POINTS = 4096, SETTINGS_ID = 13 /* 12 hex digits and NUL */,
-       SETTINGS_WORD = 40, SETTINGS_ALIASES = 4 };
+       SETTINGS_WORD = 40, SETTINGS_ALIASES = 6 };
 
 struct settings { /* a point */
     const struct settings_table *table;

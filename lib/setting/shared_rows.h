@@ -43,6 +43,11 @@ enum {
      .standard = "streamed", .label = "head", .traits = SWEPT_SPEED, .rare = 1,                    \
      .help = "streamed: reduce logits as they come; dense: write all logits to memory first"}
 
+/* Names of these switches in other programs; in the aliases of every table. */
+#define VARIANT_ALIASES                                                                            \
+    {"enable-flash-attention", "attention", "tiled", 1},                                           \
+    {"enable-attention-slicing", "attention", "sliced", 1}
+
 /* The innermost row of every table. */
 #define BATCH_ROW                                                                                  \
     {.name = "batch", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "1",                  \

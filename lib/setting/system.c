@@ -25,6 +25,11 @@ const struct setting *system_length(const struct settings_table *t)
     return &t->row[i];
 }
 
+size_t system_extent(const struct settings *point)
+{
+    return settings_count(point, system_length(point->table)->name);
+}
+
 const struct settings_table *system_of_record(const json_t *record)
 {
     for (size_t i = 0; systems[i]; i++) {

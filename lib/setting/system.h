@@ -16,5 +16,7 @@ const struct settings_table *system_named(const char *name);
 const struct settings_table *system_of_record(const json_t *record);
 /* The row with SETTING_LENGTH; every table has one. */
 const struct setting *system_length(const struct settings_table *t);
+/* Most tokens that a point adds to a prompt: the value of that row. */
+size_t system_extent(const struct settings *point);
 
 #endif

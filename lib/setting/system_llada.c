@@ -140,8 +140,9 @@ static int check(const struct settings *s, struct err *e)
 }
 
 static const struct settings_alias aliases[] = {
-    {"stop-at-eos", "contract", "answer"},
-    {NULL, NULL, NULL}};
+    {"stop-at-eos", "contract", "answer", 0},
+    VARIANT_ALIASES,
+    {0}};
 
 const struct settings_table system_llada = {.system = "llada",
                                             .row = rows,

@@ -44,10 +44,11 @@ static const struct setting rows[] = {
     BATCH_ROW};
 
 static const struct settings_alias aliases[] = {
-    {"ignore-eos", "contract", "fixed"},
-    {"use-kv-cache", "cache", NULL},
-    {"max-new", "max_new", NULL},
-    {NULL, NULL, NULL}};
+    {"ignore-eos", "contract", "fixed", 0},
+    {"use-kv-cache", "cache", NULL, 1},
+    {"max-new", "max_new", NULL, 1},
+    VARIANT_ALIASES,
+    {0}};
 
 const struct settings_table system_ltm = {.system = "ltm",
                                           .row = rows,

@@ -52,14 +52,13 @@ fails() { # CODE WORDS COMMAND...: exit status, and one line on standard error t
 }
 
 @test "three systems are in each pair, each along its own axis" {
-    schedule --systems llada,llama,ltm --launches 4 --steps 2,4 --vi-steps 0,8 --no-meta > "$T/s"
-    root=$BATS_TEST_DIRNAME/../..
-    jq -n --slurpfile schema "$root/data/record.schema.json" -f "$root/tests/schema.jq" "$T/s"
-    [ "$(jq -r .system "$T/s" | paste -sd ' ')" = "llada llama ltm llada llama ltm llada llama \
+    schedule --systems llada,llama,ltm --launches 4 --steps 2,4 --vi-steps 0,8 --no-meta > got
+    sound got
+    [ "$(jq -r .system got | paste -sd ' ')" = "llada llama ltm llada llama ltm llada llama \
 ltm llada llama ltm" ]
     jq -se 'map(select(.system == "ltm")) | length == 4 and all(.points | length == 2 and
-        (map(.vi_steps) | sort == [0, 8]) and all(.max_new == 64 and .steps == null))' "$T/s"
-    jq -se 'map(select(.system != "ltm") | .points[]) | all(.vi_steps == null)' "$T/s"
+        (map(.vi_steps) | sort == [0, 8]) and all(.max_new == 64 and .steps == null))' got
+    jq -se 'map(select(.system != "ltm") | .points[]) | all(.vi_steps == null)' got
     for wrong in llada,llada llama,gpt "" ,; do
         run -64 --separate-stderr "$BIN/schedule" --systems "$wrong"
         [[ $stderr == *"--systems: expected llada, llama and ltm, each at most once"* ]]

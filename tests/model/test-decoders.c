@@ -65,7 +65,7 @@ static void test_defaults(const struct decoder *d, const struct settings_table *
     ok(!settings_check(&p, &e), "%s: the defaults are a point that can be run %s", t->system,
        e.text);
     d->shorten(&p);
-    ok(!settings_check(&p, &e) && settings_count(&p, "batch") == 1 && d->extent(&p) <= 128,
+    ok(!settings_check(&p, &e) && settings_count(&p, "batch") == 1 && system_extent(&p) <= 128,
        "%s: so is the short point of a self-check", t->system);
 }
 

@@ -3,6 +3,7 @@
 #include "lib/decode/autoregress.h"
 #include "lib/decode/decoder.h"
 #include "lib/decode/diffuse.h"
+#include "lib/setting/system.h"
 #include "tests/model/decoded.h"
 
 static void refused(const char *options, const char *because)
@@ -51,7 +52,7 @@ static void test_shorten(void)
     decoder_diffuse.shorten(&s);
     ok(settings_count(&s, "gen_length") == 16 && settings_count(&s, "block_length") == 16 &&
            settings_count(&s, "steps") == 8 && settings_count(&s, "batch") == 1 &&
-           !settings_check(&s, NULL) && decoder_diffuse.extent(&s) == 16,
+           !settings_check(&s, NULL) && system_extent(&s) == 16,
        "a canvas becomes one block with its share of the steps");
     s = decoded_point(&decoder_diffuse,
                       "gen_length=64 block_length=16 steps=2 unmask=threshold batch=4");
@@ -60,11 +61,11 @@ static void test_shorten(void)
        "by a rule without steps too");
     s = decoded_point(&decoder_autoregress, "max_new=99 batch=3");
     decoder_autoregress.shorten(&s);
-    ok(decoder_autoregress.extent(&s) == 16 && settings_count(&s, "batch") == 1,
+    ok(system_extent(&s) == 16 && settings_count(&s, "batch") == 1,
        "a text becomes one of 16 tokens");
     s = decoded_point(&decoder_autoregress, "max_new=5");
     decoder_autoregress.shorten(&s);
-    ok(decoder_autoregress.extent(&s) == 5, "and a shorter one stays");
+    ok(system_extent(&s) == 5, "and a shorter one stays");
 }
 
 static int same(struct generation *a, struct generation *b)

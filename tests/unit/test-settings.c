@@ -25,8 +25,8 @@ static const struct setting rows[ROWS] = {
     [BATCH] = {"batch", 0, SETTING_INT, 1, 64, NULL, "1", NULL, "batch", NULL,
                SETTING_SHOWN, "prompts together"},
 };
-static const struct settings_alias aliases[] = {{"by-threshold", "rule", "threshold"},
-                                                {NULL, NULL, NULL}};
+static const struct settings_alias aliases[] = {{"by-threshold", "rule", "threshold", 0},
+                                                {NULL, NULL, NULL, 0}};
 static const struct settings_table table = {
     .system = "test", .row = rows, .n = ROWS, .alias = aliases};
 

@@ -29,11 +29,6 @@ static struct autoregress how_of(const struct settings *s, const struct decode_e
         .ignore_eos = settings_is(s, "contract", "fixed")};
 }
 
-static size_t extent(const struct settings *s)
-{
-    return settings_count(s, "max_new");
-}
-
 static struct memory_estimate estimate(const struct network *n, const struct settings *s,
                                        const struct decode_env *env,
                                        const struct generation_input *in, size_t batch)
@@ -89,7 +84,6 @@ static size_t extra_options(struct decoder_extras *to, struct opt *options)
 const struct decoder decoder_autoregress = {.tool = "gen-llama",
                                             .paradigms = 1u << PARADIGM_AUTOREGRESSIVE,
                                             .table = &system_llama,
-                                            .extent = extent,
                                             .estimate = estimate,
                                             .passes = passes,
                                             .run = run,

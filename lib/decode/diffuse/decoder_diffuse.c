@@ -48,11 +48,6 @@ static struct diffuse how_of(const struct settings *s)
 #undef GIVEN
 }
 
-static size_t extent(const struct settings *s)
-{
-    return settings_count(s, "gen_length");
-}
-
 static int check(const struct settings *s, const struct config *c, struct err *e)
 {
     const struct diffuse how = how_of(s);
@@ -136,7 +131,6 @@ static size_t extra_options(struct decoder_extras *to, struct opt *options)
 const struct decoder decoder_diffuse = {.tool = "gen-llada",
                                         .paradigms = DIFFUSES,
                                         .table = &system_llada,
-                                        .extent = extent,
                                         .check = check,
                                         .estimate = estimate,
                                         .passes = passes,

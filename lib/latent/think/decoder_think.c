@@ -53,11 +53,6 @@ static struct think how_of(const struct settings *s, const struct decode_env *en
         .observer = env->observer};
 }
 
-static size_t extent(const struct settings *s)
-{
-    return settings_count(s, "max_new");
-}
-
 static int check(const struct settings *s, const struct config *c, struct err *e)
 {
     if (config_recurs(c) || settings_is(s, "wkv", "auto"))
@@ -137,7 +132,6 @@ const struct decoder decoder_think = {.tool = "gen-ltm",
                                       .paradigms = 1u << PARADIGM_LATENT,
                                       .table = &system_ltm,
                                       .extra_options = extra_options,
-                                      .extent = extent,
                                       .check = check,
                                       .able = able,
                                       .estimate = estimate,

@@ -10,6 +10,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/setting/system.h"
 
 int watcher_is_close(const struct job *job)
 {
@@ -76,7 +77,7 @@ static void show_progress(void *ctx)
 {
     struct watcher *w = ctx;
     int64_t passes = 0, tokens = 0;
-    size_t most = w->n * w->job->decoder->extent(w->at->point);
+    size_t most = w->n * system_extent(w->at->point);
     char extra[96];
     if (w->job->args->live)
         live_show(&w->live);
@@ -113,13 +114,13 @@ const struct observer *watcher_begin(struct watcher *w, const struct network *n,
     json_object_set(w->about, "config", json_object_get(about, "config"));
     json_object_set(w->about, "point", json_object_get(about, "point"));
     json_object_set(w->about, "block_length", json_object_get(about, "block_length"));
-    rec_set_int(w->about, "slot_count", (int64_t)w->job->decoder->extent(at->point));
+    rec_set_int(w->about, "slot_count", (int64_t)system_extent(at->point));
     rec_set_int(w->about, "batch_id", at->batch_id);
     char *heading = mem_format("%s: %s", prompt[0]->id, config);
     if (a->stream)
         stream_begin(&w->stream, w->several ? heading : NULL);
     if (a->live)
-        live_begin(&w->live, prompt[0]->id, w->job->decoder->extent(at->point));
+        live_begin(&w->live, prompt[0]->id, system_extent(at->point));
     free(heading);
     json_decref(about);
     return &w->observer;
