@@ -1,5 +1,5 @@
 /* saving.h - the levels of --level: sets of options that save memory. --on-oom plan tries them in
- * order (lib/run/session-plan.c).
+ * order (lib/run/session-memory.c).
  */
 #ifndef RUN_SAVING_H
 #define RUN_SAVING_H

@@ -360,7 +360,7 @@ static int open_turns(struct session *s, struct err *e)
 int session_open(struct session *s, struct err *e)
 {
     if (check_flags(s->job, e) || open_model(s, e) || read_prompts(s, e) ||
-        engine_open(&s->job->args->engine, &s->backend, e) || session_plan(s, e))
+        engine_open(&s->job->args->engine, &s->backend, e) || session_settle_memory(s, e))
         return -1;
     const struct job *job = s->job;
     if (check_device(s, e) || open_latents(s, e))

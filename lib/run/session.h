@@ -22,7 +22,7 @@
 
 struct session {
     const struct job *job;       /* the job as it runs: the one given, or `own` */
-    struct job own;              /* a copy with args, which session_plan may change */
+    struct job own;              /* a copy with args, which session_settle_memory may change */
     struct job_args args;
     struct log log;
     struct checkpoint checkpoint;
@@ -61,8 +61,8 @@ struct session {
 int session_open(struct session *s, struct err *e);
 /* Writes the records of --explain instead of running; opens only what they need. */
 int session_explain(struct session *s, struct err *e);
-/* Applies --on-oom, with the device open and nothing loaded (session-plan.c). -1: no device. */
-int session_plan(struct session *s, struct err *e);
+/* Applies --on-oom, with the device open and nothing loaded (session-memory.c). -1: no device. */
+int session_settle_memory(struct session *s, struct err *e);
 /* If layers are offloaded: predicts and prints the slow-down of each point. -1: the store cannot be
  * opened. */
 int session_slowdown(struct session *s, struct err *e);

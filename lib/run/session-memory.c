@@ -1,4 +1,4 @@
-/* session-plan.c - the memory of a session before anything is loaded: warns of runs that do not
+/* session-memory.c - the memory of a session before anything is loaded: warns of runs that do not
  * fit, writes --explain, and changes the run with --on-oom so that it fits.
  *
  * Order of the changes: first fewer prompts together, down to one (runner.c halves batches); then
@@ -75,11 +75,11 @@ static int offload_fewest(struct session *s, size_t *outside, int alone)
 }
 
 /* Offloads keys and values of some layers, or else whole layers, unless the options set these maps.
- * plan: maps that are not given count as auto. 0: that is not enough. */
-static int offload_layers_or_kv(struct session *s, int alone, int plan)
+ * automatic: maps that are not given count as auto. 0: that is not enough. */
+static int offload_layers_or_kv(struct session *s, int alone, int automatic)
 {
     struct engine *g = &s->args.engine;
-    int layers = engine_maps_itself(g->device_map) || (plan && !g->device_map);
+    int layers = engine_maps_itself(g->device_map) || (automatic && !g->device_map);
     int kv = g->kv_map ? engine_maps_itself(g->kv_map) : layers;
     return (kv && offload_fewest(s, &g->offload_kv, alone)) ||
            (layers && offload_fewest(s, &g->offload, alone));
@@ -126,8 +126,8 @@ static void map_layers(struct session *s)
                  layers ? "--device-map" : "--kv-map");
 }
 
-/* A host has no limit of its own: use the memory that is free now. */
-static void plan(struct session *s)
+/* --on-oom plan. A host has no limit of its own: its free memory is the limit. */
+static void make_room(struct session *s)
 {
     struct backend *b = s->backend;
     struct memory_fit f;
@@ -139,8 +139,8 @@ static void plan(struct session *s)
         choose_level(s, &f);
 }
 
-/* Moves the run from a device that is too small to the CPU. */
-static int move(struct session *s, struct err *e)
+/* --on-oom cpu: moves the run from a device that is too small to the CPU. */
+static int move_to_cpu(struct session *s, struct err *e)
 {
     struct memory_fit f;
     if (!s->backend->name[0] || estimate_run(s, 1, &f) || f.fits)
@@ -176,7 +176,7 @@ static void say_kv_map(const struct session *s)
                  s->checkpoint.config.layers, p.offload.layers);
 }
 
-int session_plan(struct session *s, struct err *e)
+int session_settle_memory(struct session *s, struct err *e)
 {
     const char *how = s->job->args->on_oom;
     s->args = *s->job->args;
@@ -185,8 +185,8 @@ int session_plan(struct session *s, struct err *e)
     s->job = &s->own;
     map_layers(s);
     if (!strcmp(how, "plan"))
-        plan(s);
-    else if (!strcmp(how, "cpu") && move(s, e))
+        make_room(s);
+    else if (!strcmp(how, "cpu") && move_to_cpu(s, e))
         return -1;
     engine_say_saving(&s->args.engine, &s->checkpoint.config, &s->log);
     say_kv_map(s);
