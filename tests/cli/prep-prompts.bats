@@ -241,7 +241,7 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     [ ! -s out ]
     fails 65 "of task b, found 5 that fit (--allow-fewer, or make PROMPT_CHOICE=\"--per-task 5\"" \
         prep --no-meta --per-task 6 all
-    fails 65 "of task b, found 5 that fit (--allow-fewer, or make PROMPT_CHOICE=\"--per-task b=5\"" \
+    fails 65 "found 5 that fit (--allow-fewer, or make PROMPT_CHOICE=\"--per-task b=5\"" \
         prep --no-meta --per-task a=1,b=6 all
     [ "$(prep --no-meta --count 1000 --allow-fewer all | wc -l)" -eq 10 ]
     [ "$(prep --no-meta --limit 3 all | ids)" = "n1 n2 n3" ]
