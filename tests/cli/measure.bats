@@ -530,8 +530,8 @@ many() {
     }'
 }
 
-@test "memory: 24 bytes for each gap, however many there are" {
+@test "memory: 16 bytes for each gap, however many there are" {
     many 20 400 250 > "$T/many" # two million gaps
-    bash -c "ulimit -v 200000; '$BIN/measure' --no-meta '$T/many'" > "$T/out"
+    bash -c "ulimit -v 110000; '$BIN/measure' --no-meta '$T/many'" > "$T/out"
     jq -es 'map(select(.metric == "itl_ns")) | length == 20 and all(.n == 100000)' "$T/out"
 }

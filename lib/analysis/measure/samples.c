@@ -24,10 +24,11 @@ void samples_add(struct samples *s, const struct samples_answer *a, const double
 {
     for (size_t i = 0; i < gaps; i++) {
         MEM_GROW(s->gap, s->gaps, s->cap_gaps);
-        s->gap[s->gaps++] = (struct launch_sample){a->launch, ns_per_token[i], tokens[i]};
+        s->gap[s->gaps++] = (struct samples_gap){ns_per_token[i], tokens[i]};
     }
     MEM_GROW(s->answer, s->n, s->cap);
-    s->answer[s->n++] = *a;
+    s->answer[s->n] = *a;
+    s->answer[s->n++].gaps = gaps;
 }
 
 int samples_has(enum metric f)
@@ -38,10 +39,11 @@ int samples_has(enum metric f)
 /* Gaps as samples of ITL, or of the pauses that a reader sees. */
 static size_t gaps_of(const struct samples *s, enum metric f, struct launch_sample *out)
 {
-    for (size_t i = 0; out && i < s->gaps; i++) {
-        const struct launch_sample *g = &s->gap[i];
-        out[i] = f == ITL ? *g : (struct launch_sample){g->launch, g->value * g->weight, 1};
-    }
+    const struct samples_gap *g = s->gap;
+    for (size_t i = 0; out && i < s->n; i++)
+        for (size_t k = 0; k < s->answer[i].gaps; k++, g++)
+            *out++ = f == ITL ? (struct launch_sample){s->answer[i].launch, g->ns, g->tokens}
+                              : (struct launch_sample){s->answer[i].launch, g->ns * g->tokens, 1};
     return s->gaps;
 }
 

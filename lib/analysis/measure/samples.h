@@ -15,10 +15,12 @@ struct samples_answer { /* NaN: not known */
     double e2e, ttft, ttft_commit, ttf_block, tpot, longest_gap; /* ns */
     double tokenize, prepare;                                    /* ns */
     double to_eos, words, steps, rows, committed, canvas;
+    size_t gaps; /* set by samples_add() */
 };
+struct samples_gap { double ns, tokens; }; /* ns per token; the number of tokens is its weight */
 struct samples { /* begins as zeroes */
     struct samples_answer *answer; /* [n]; owned */
-    struct launch_sample *gap;     /* [gaps]: ns per token, weighted by tokens; owned */
+    struct samples_gap *gap;       /* [gaps]: those of answer 0, of answer 1, ...; owned */
     size_t n, cap, gaps, cap_gaps;
 };
 
