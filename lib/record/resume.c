@@ -33,6 +33,7 @@ struct resume {
     int64_t left, at;  /* kept records not taken over; byte at which the first of them begins */
     int64_t number;    /* its line in the file */
     json_t *next;      /* the first of them; NULL: none, or it cannot be read */
+    int failed;        /* errno of its read; 0: no error */
     struct buf line, meta; /* its line, and that of the meta record, without line feed */
     struct hash *hash; /* of meta and the records taken over; NULL: the writer has it */
     int64_t marked, marked_lines, synced_ns;
@@ -206,6 +207,10 @@ static char *compare(struct resume *r, const json_t *meta, const struct resume_w
     if (wish->fresh || wish->whole || !meta)
         return mem_text(wish->fresh ? "--fresh" : wish->whole ? wish->whole : "--no-meta");
     json_t *old = get_line(r->f, &r->meta) > 0 ? parse(&r->meta) : NULL;
+    if (ferror(r->f)) { /* a read error must not empty the file */
+        unreadable(r, e);
+        return NULL;
+    }
     struct buf names = {0};
     char *why = NULL;
     if (!old || strcmp(kind_of(old), "meta"))
@@ -284,6 +289,7 @@ static void read_next(struct resume *r)
 {
     json_decref(r->next);
     r->next = r->left > 0 && get_line(r->f, &r->line) > 0 ? parse(&r->line) : NULL;
+    r->failed = ferror(r->f) ? errno : 0;
 }
 
 static int find(struct resume *r, const json_t *meta, const struct resume_wish *wish, struct err *e)
@@ -291,8 +297,10 @@ static int find(struct resume *r, const json_t *meta, const struct resume_wish *
     struct finding f = {0};
     struct err bad = {0};
     char *why = size_of(fileno(r->f)) ? compare(r, meta, wish, &f, &bad) : NULL;
-    if (bad.code)
+    if (bad.code) {
+        free(f.fatal);
         return err_set(e, bad.code, "%s", bad.text);
+    }
     if (why)
         log_note(wish->log, "%s: starts anew, the work file of an earlier process is not used: %s",
                  r->path, why);
@@ -383,6 +391,9 @@ int resume_seal(struct resume *r, const struct hash *h, struct err *e)
 
 static int fail_changed(const struct resume *r, struct err *e)
 {
+    errno = r->failed;
+    if (r->failed)
+        return unreadable(r, e);
     return err_set(e, EXIT_IO, "%s: its work file changed while it was read", r->path);
 }
 
