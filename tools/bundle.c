@@ -1,11 +1,10 @@
-/* bundle - the files of a run in, one sealed .tar.gz out; and such an archive in, verified, back to
- * files.
+/* bundle - packs the files of a run into one sealed .tar.gz; verifies and unpacks such an archive.
  *
- * The archive is MANIFEST.sha256 and the files that it names, in its order, and nothing else. So
- * names are judged once, when the manifest is read, and a member that is not the next one of the
- * manifest ends the reading. What streams of records say of their own origin (lineage.h) is held
- * against the files that are there: a run that was altered in the middle is seen at its children,
- * also when its manifest was written anew.
+ * The archive has MANIFEST.sha256, then the files that it names, in its order, and nothing else. So
+ * names are checked once, when the manifest is read; a member that is not the next file of the
+ * manifest is an error. The inputs that streams of records name (lineage.h) are compared with the
+ * files: when a file was altered and the manifest rewritten, the streams made from it still name
+ * its old hash.
  */
 #include <archive.h>
 #include <archive_entry.h>
@@ -40,12 +39,12 @@ struct bundle {
     struct log log;
     struct manifest m;
     struct lineage *lineage;
-    const char *archive; /* that is read */
+    const char *archive; /* path of the archive to read */
     int64_t bytes;
     char piece[PIECE];
 };
 
-/* Ready for a walk over all files; frees what an earlier one found. */
+/* Clears the results of an earlier walk over the files. */
 static void restart(struct bundle *b)
 {
     manifest_free(&b->m);
@@ -68,7 +67,8 @@ static char *path_of(const struct bundle *b, const char *name)
     return *name ? mem_format("%s/%s", b->a.folder, name) : mem_text(b->a.folder);
 }
 
-/* A file, or every file below a folder; hidden names, which unfinished files have, are left out. */
+/* Adds a file, or every file below a folder. Hidden names are left out: unfinished files have them.
+ */
 static int add_below(struct bundle *b, const char *name, int depth, struct err *e)
 {
     char *path = path_of(b, name);
@@ -97,7 +97,7 @@ static int add_below(struct bundle *b, const char *name, int depth, struct err *
     return bad ? -1 : 0;
 }
 
-/* Who takes the bytes of a file beside its hash. -1: *e. */
+/* A callback that takes the bytes of a file while they are hashed. -1: *e. */
 typedef int sink_fn(void *to, const char *bytes, size_t n, struct err *e);
 
 static int pour(struct bundle *b, const char *path, char hex[65], sink_fn *sink, void *to,
@@ -121,7 +121,7 @@ static int pour(struct bundle *b, const char *path, char hex[65], sink_fn *sink,
     return bad ? -1 : 0;
 }
 
-struct origin { /* a file that is looked at for what its records came from */
+struct origin { /* a file whose records may name their inputs */
     struct bundle *b;
     const char *name;
 };
@@ -144,7 +144,7 @@ static int look_at(struct bundle *b, struct manifest_file *s, struct err *e)
     return bad ? -1 : 0;
 }
 
-/* What records were made from and what is not sealed with them. */
+/* Notes the inputs of the records that are not in the archive. */
 static void note_outside(struct bundle *b)
 {
     const json_t *missing = lineage_missing(b->lineage), *one;
@@ -180,7 +180,7 @@ static int to_archive(void *to, const char *bytes, size_t n, struct err *e)
     return archive_write_data(a, bytes, n) == (la_ssize_t)n ? 0 : archive_failed(a, "archive", e);
 }
 
-/* The bytes that go in are those that were hashed before, or the sealing ends. */
+/* Adds a file; -1 also when its bytes differ from those that were hashed before. */
 static int put_file(struct bundle *b, struct archive *a, const struct manifest_file *s,
                     struct err *e)
 {
@@ -246,7 +246,7 @@ static int seal(struct bundle *b, char **names, size_t n, struct err *e)
 
 /* ---- reading back ---- */
 
-/* The bytes of the member that was found, to a sink. */
+/* Passes the bytes of the current member to a sink. */
 static int read_member(struct bundle *b, struct tarball *t, char hex[65], sink_fn *sink, void *to,
                        struct err *e)
 {
@@ -311,7 +311,7 @@ static int check_member(struct bundle *b, struct tarball *t, const struct manife
     return bad ? -1 : 0;
 }
 
-/* Whatever a stream was made from is in the archive, or is named as outside. */
+/* -1: an input of a stream is neither in the archive nor named as outside. */
 static int check_origins(struct bundle *b, struct err *e)
 {
     const json_t *missing = lineage_missing(b->lineage), *one;
@@ -325,7 +325,7 @@ static int check_origins(struct bundle *b, struct err *e)
     return 0;
 }
 
-/* The whole archive: proved, or (with --extract) written to files. */
+/* Reads the whole archive and verifies it, or (with --extract) writes its files. */
 static int walk(struct bundle *b, struct err *e)
 {
     struct tarball *t = tarball_open(b->archive, b->a.max_bytes, e);
@@ -356,7 +356,7 @@ static json_t *verified(const struct bundle *b, const char *hex)
     return r;
 }
 
-/* All is proved before the first file is written. */
+/* Verifies all of the archive before it writes the first file. */
 static int read_back(struct bundle *b, int argc, char **argv, struct err *e)
 {
     const char *to = b->a.extract;
@@ -393,8 +393,8 @@ static const char notes[] =
     "zlib may compress differently; the manifest is the same.\n"
     "Operands are files and folders below --folder (default: all of it). Hidden names\n"
     "are left out. The first member, MANIFEST.sha256, has the SHA-256 of every file,\n"
-    "so `sha256sum -c MANIFEST.sha256` verifies an unpacked archive too. Its lines \"#\n"
-    "outside\" name inputs of the records that are not in the archive (data sets).\n"
+    "so `sha256sum -c MANIFEST.sha256` verifies an unpacked archive too. Its lines\n"
+    "\"# outside\" name inputs of the records that are not in the archive (data sets).\n"
     "--verify checks every hash, every stream of records against its `end` record,\n"
     "and that every input of a stream is in the archive or named as outside. It\n"
     "refuses links, names that leave the folder, and members that the manifest does\n"

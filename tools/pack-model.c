@@ -1,12 +1,12 @@
-/* pack-model - a checkpoint in, a new folder with the same model pruned or quantized out, and a
- * record for each kind of matrix: bytes before and after, and how far the values moved. Under
- * --budget each part of each layer gets a format of its own, and a record says what it would lose
- * in which.
+/* pack-model - writes a pruned or quantized checkpoint to a new folder, and a record for each kind
+ * of matrix: bytes before and after, and how far the values moved. With --budget each part of each
+ * layer gets its own format, and a record has its loss in each format.
  *
- * The folder is filled under another name and renamed: it appears whole or not at all. Its last
- * file is SHA256SUMS, which --manifest writes for a model that is there already. How it was made
- * stands in it (origin.json), so that --verify-source can do it again, beside it, and compare.
- * One file because all its ways end in the one folder, made and proved by the same few functions.
+ * The folder is filled under another name and renamed: it appears complete or not at all. The last
+ * file is SHA256SUMS, which --manifest also writes for an existing model. origin.json has how the
+ * model was made, so --verify-source can make it again in a temporary folder and compare.
+ * One file because packing, pruning, --budget and --verify-source share the functions that fill and
+ * verify the folder.
  */
 #include <assert.h>
 #include <math.h>
@@ -31,7 +31,7 @@ struct args {
     struct engine engine;
     const char *quant, *out, *calibrate, *score, *verify_source;
     int64_t budget, samples;
-    double share, heads, ffn; /* of bytes; to remove, below 0: not said */
+    double share, heads, ffn; /* share of bytes; shares to remove, below 0: not given */
     int manifest;
 };
 
@@ -47,10 +47,10 @@ struct packer {
     struct pack_role role[ROLE_COUNT];
     struct folder folder;
     struct mix_unit *units; /* of --budget */
-    double stays, budget;   /* bytes of what no format takes; of all tensors at most */
-    struct calibration calibration; /* of --calibrate, and so: */
-    double dense_nats;              /* a token; NAN */
-    struct interval gain;           /* by taking bits from one part for another */
+    double stays, budget;   /* bytes that are never quantized; most bytes of all tensors */
+    struct calibration calibration; /* of --calibrate; the next two follow from it */
+    double dense_nats;              /* per token, not quantized; NAN: not measured */
+    struct interval gain;           /* of moving bits from one part to another */
 };
 
 static int has_budget(const struct args *a) { return a->budget > 0 || a->share > 0; }
@@ -66,7 +66,7 @@ static int check_absent(const struct packer *p, struct err *e)
     return folder_check_new(p->a.out, "--out", e);
 }
 
-/* Everything that goes into the folder. */
+/* Writes all files of the folder. */
 static int fill(struct packer *p, struct err *e)
 {
     struct pool *pool = pool_new((size_t)p->a.engine.threads);
@@ -82,7 +82,7 @@ static int fill(struct packer *p, struct err *e)
 
 /* ---- what goes ---- */
 
-/* What heads and units put out; on the processor, whose memory can be looked into. */
+/* Records the outputs of heads and units on the CPU: GPU memory cannot be read directly. */
 static int hear(struct packer *p, struct activity *c, struct err *e)
 {
     struct engine engine = p->a.engine;
@@ -104,7 +104,7 @@ static int hear(struct packer *p, struct activity *c, struct err *e)
     return bad ? -1 : 0;
 }
 
-/* A share that nothing can be taken for is said, not refused: sweeps begin small. */
+/* A share too small to remove anything is a warning, not an error: sweeps begin small. */
 static void say_sizes(const struct packer *p)
 {
     const struct config *from = &p->checkpoint.config, *to = &p->prune.config;
@@ -148,7 +148,7 @@ static int make(struct packer *p, struct err *e)
 
 /* ---- the source, as it was ---- */
 
-/* Every file of the packed model against what was made anew. */
+/* Compares every file of the packed model with the one that was made again. */
 static int compare_all(const struct packer *p, struct err *e)
 {
     struct checkpoint packed;
@@ -159,7 +159,7 @@ static int compare_all(const struct packer *p, struct err *e)
     return bad ? -1 : 0;
 }
 
-/* The format that a packed model says it has; of a mixed one the mix is in its own config.json. */
+/* Reads the format of a packed model; the mix of a mixed one is in its own config.json. */
 static int read_format(struct packer *p, const char *quant, struct err *e)
 {
     struct config packed;
@@ -197,7 +197,7 @@ static int verify(struct packer *p, struct err *e)
 
 /* ---- a format for each part ---- */
 
-/* Losses by the likelihood of texts. */
+/* Measures losses by the likelihood of texts. */
 static int calibrate(struct packer *p, struct err *e)
 {
     struct calibration *c = &p->calibration;
@@ -233,7 +233,7 @@ static int measure_losses(struct packer *p, struct err *e)
     return bad;
 }
 
-/* The mix of the checkpoint's config under the budget. */
+/* Chooses the mix of formats within the budget, in the checkpoint's config. */
 static int choose_mix(struct packer *p, struct err *e)
 {
     struct config *c = &p->checkpoint.config;
@@ -260,7 +260,7 @@ static int choose_mix(struct packer *p, struct err *e)
 
 /* ---- records ---- */
 
-/* What a part would lose in a format. */
+/* The loss of a part in a format. */
 static void set_loss(json_t *j, const char *name, const struct mix_unit *u, size_t f)
 {
     double loss = isfinite(u->bytes[f]) ? u->loss[f] : (double)NAN;
@@ -325,7 +325,7 @@ static int write_role(struct packer *p, const struct pack_role *s, const char *r
     return rec_write(&p->out, "pack", j, e);
 }
 
-/* The network as it is read from the new folder beside what it was. */
+/* Writes a record with the shape of the new network, read from its folder, and of the old one. */
 static int write_prune(struct packer *p, const struct pack_role *all, struct err *e)
 {
     const struct config *from = &p->checkpoint.config;
@@ -399,7 +399,7 @@ static const char notes[] =
     "  int8         LLM.int8(): every matrix, one scale a row; the embedding only if\n"
     "               it is the head too\n"
     "  int8-vector  the same codes, but no activation is kept out of them\n"
-    "(vector-wise)\n"
+    "               (vector-wise)\n"
     "  nf4          4-bit NormalFloat with double quantization: the matrices of the\n"
     "               blocks; the head in int8. Rows must be whole blocks of 64 values.\n"
     "  nf4-f32      nf4 without double quantization\n"
@@ -464,7 +464,7 @@ static const char *usage(const struct args *a, int operands)
     return seen && !a->calibrate ? "--prune-score activation needs --calibrate FILE" : NULL;
 }
 
-/* The source of what is to be packed. */
+/* Opens the source to pack. */
 static int open_source(struct packer *p, struct err *e)
 {
     const struct args *a = &p->a;
@@ -482,7 +482,7 @@ static int open_source(struct packer *p, struct err *e)
                : 0;
 }
 
-/* That of a model that was packed. */
+/* Opens the source of a packed model. */
 static int open_packed(struct packer *p, struct err *e)
 {
     const struct engine *g = &p->a.engine;

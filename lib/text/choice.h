@@ -1,9 +1,9 @@
 /* choice.h - draws N records out of many, by a keyed hash of their id.
  *
- * The records with the smallest hash of (seed, id) are chosen. A hash depends
- * only on the seed and the record's id: appending to a data set replaces few chosen records, and
- * reordering it replaces none. With tasks, N records of each are chosen; or only
- * the tasks that choice_per_task() names, with a number for each.
+ * The records with the smallest hash of (seed, id) are chosen. A hash depends only on the seed and
+ * the record's id: appending to a data set replaces few chosen records, and reordering it replaces
+ * none. With tasks, N records of each are chosen; or only the tasks that choice_per_task() names,
+ * with a number for each.
  *
  *     struct choice c = {.count = 64, .seed = 7};
  *     if (choice_open(&c, "sum", id)) choice_add(&c, "sum", record);

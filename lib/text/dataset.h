@@ -10,9 +10,8 @@
  *   wikitext  a line that is neither blank nor a "= heading =" is a paragraph; its first words
  *             are the text; the rest, from the space on, is the reference.
  *   text      lines up to a blank line are a paragraph, which is the text.
- *   jsonl     one object per prompt, with named fields. An instruction with an `input` becomes the
- * prompt of
- *             Alpaca (Taori et al. 2023), and "SOURCE:alpaca-input" its source.
+ *   jsonl     one object per prompt, with named fields. An instruction with an `input` takes
+ *             Alpaca's prompt form (Taori et al. 2023) and the source "SOURCE:alpaca-input".
  *   prompts   prompt records: all their fields are kept. If the last message is the assistant's
  *             answer, it becomes the reference.
  * An answer "... #### 42" (GSM8K) becomes reference and answer. Tables (CSV, TSV) are refused.

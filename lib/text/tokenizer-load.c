@@ -5,7 +5,8 @@
  * are added tokens, with gaps allowed, as in published files. truncation and padding are not read:
  * Hugging Face sets them per call.
  *
- * One file because the parts of the document are checked against each other. */
+ * One file because its functions fill one struct tokenizer from one document: merges, added tokens
+ * and templates name tokens of the vocabulary. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>

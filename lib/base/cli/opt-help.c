@@ -10,7 +10,7 @@
 
 enum { WIDTH = 80, HELP_AT = 28 };
 
-/* A value that begins at column n; it breaks behind a '|'. Returns the column behind it. */
+/* A value that begins at column n; it breaks after a '|'. Returns the column after it. */
 static int print_value(const char *value, int n)
 {
     for (const char *end; *value; value = end) {
@@ -51,7 +51,7 @@ static void print_option(const struct opt *o)
     print_words(o->help, HELP_AT, HELP_AT);
 }
 
-/* Lines, each behind `indent` columns. */
+/* Lines, each after `indent` columns. */
 static void print_lines(const char *line, int indent)
 {
     while (line && *line) {
