@@ -73,11 +73,7 @@ static const char notes[] =
     "UNDECIDED.\n"
     "--clock=auto takes elapsed time if all goals have it undisturbed, else on a CPU\n"
     "the time of all processors. An answer begins with Undecided if a time, a test or\n"
-    "the self-test is undecided.\n"
-    "--against compares two runs claim by claim. Sentences agree word by word. Ratios\n"
-    "agree if their intervals overlap or they are within a factor of 1.1 (2 on\n"
-    "another kind of machine). Exit 0: the runs agree; 1: a claim differs; 69: no\n"
-    "time could be compared.\n";
+    "the self-test is undecided. compare --stored compares the claims of two runs.\n";
 
 int main(int argc, char **argv)
 {

@@ -96,6 +96,22 @@ void rec_set_flag(json_t *record, const char *key, int flag, const char *reason)
         must(json_object_set_new(record, key, json_boolean(flag)));
 }
 
+void rec_copy(json_t *to, const char *key, const json_t *from, const char *member)
+{
+    json_t *v = json_object_get(from, member);
+    must(json_object_set_new(to, key, v ? json_incref(v) : json_null()));
+}
+
+int rec_lists(const json_t *record, const char *key, const char *text)
+{
+    const json_t *v;
+    size_t i;
+    json_array_foreach(json_object_get(record, key), i, v)
+        if (json_is_string(v) && !strcmp(json_string_value(v), text))
+            return 1;
+    return 0;
+}
+
 double rec_as_written(double value)
 {
     char text[32];

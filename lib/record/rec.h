@@ -131,6 +131,10 @@ void rec_set_number(json_t *record, const char *key, double value, const char *r
 void rec_set_int(json_t *record, const char *key, int64_t value);
 /* 0 or 1; below 0: {key: null, key_reason: reason}. */
 void rec_set_flag(json_t *record, const char *key, int flag, const char *reason);
+/* to[key] = from[member], shared; null if `from` has none. */
+void rec_copy(json_t *to, const char *key, const json_t *from, const char *member);
+/* 1: record[key] is a list that has the text. */
+int rec_lists(const json_t *record, const char *key, const char *text);
 /* A number as it is read back from a record. */
 double rec_as_written(double value);
 /* [{path, sha256}]; NULL: one is no regular file, or n = 0 (standard input). -1: *e. */

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/analysis/words/display.h"
 #include "lib/base/buf.h"
 #include "lib/record/rec.h"
 
@@ -72,40 +73,24 @@ static const json_t *effect_of(const struct trial *t, const char *metric)
     return json_object_get(t->effect, metric);
 }
 
-static int ends_with(const char *text, const char *tail)
-{
-    size_t n = strlen(text), m = strlen(tail);
-    return n >= m && !strcmp(text + n - m, tail);
-}
-
 /* A number, or null where it is none. */
 static void set_number(json_t *to, const char *key, double v)
 {
     json_object_set_new(to, key, isfinite(v) ? json_real(v) : json_null());
 }
 
-/* The member of a record as it is there, or null. */
-static void copy(json_t *to, const char *key, const json_t *from, const char *member)
-{
-    json_t *v = json_object_get(from, member);
-    if (v)
-        json_object_set(to, key, v);
-    else
-        json_object_set_new(to, key, json_null());
-}
-
 static void copy_interval(json_t *to, const json_t *effect)
 {
     static const char *const keys[] = {"value", "lo", "hi", "n"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        copy(to, keys[i], effect, keys[i]);
+        rec_copy(to, keys[i], effect, keys[i]);
 }
 
 /* Adds what was measured of a metric: value, interval, n, and whether it is a ratio. */
 static void put_measured(json_t *claim, const struct trial *t, const char *metric)
 {
     const json_t *effect = effect_of(t, metric);
-    if (ends_with(metric, "_bytes")) {
+    if (display_ends_with(metric, "_bytes")) {
         set_number(claim, "value", ratio_of(t, metric));
         json_object_set_new(claim, "effect", json_string("ratio"));
         return;
@@ -145,7 +130,7 @@ static void judge(json_t *claim, const struct trial *t)
     const double most = rec_number(claim, "most"), least = rec_number(claim, "least");
     put_measured(claim, t, metric);
     const double v = rec_number(claim, "value");
-    const int is_counter = ends_with(metric, "_bytes") || !strcmp(metric, NO_ANSWER);
+    const int is_counter = display_ends_with(metric, "_bytes") || !strcmp(metric, NO_ANSWER);
     const double lo = is_counter ? v : rec_number(claim, "lo");
     const double hi = is_counter ? v : rec_number(claim, "hi");
     if (isnan(v) && !is_run(t)) {
@@ -199,7 +184,7 @@ static void put_answers(json_t *r, const struct trial *t)
 {
     const json_t *differ = effect_of(t, NO_ANSWER);
     const double share = rec_number(differ, "value"), n = rec_number(differ, "n");
-    copy(r, "answers", differ, "n");
+    rec_copy(r, "answers", differ, "n");
     json_object_set_new(r, "differing_answers",
                         isnan(share * n) ? json_null() : json_integer(llround(share * n)));
 }
@@ -212,9 +197,9 @@ static void put_run(json_t *r, const struct trial *t)
         put_lack(r, "not_run_reason", t->option);
     if (!json_object_size(t->metric))
         return;
-    copy(r, "model", time, "model");
-    copy(r, "device", time, "device");
-    copy(r, "launches", time, "launches");
+    rec_copy(r, "model", time, "model");
+    rec_copy(r, "device", time, "device");
+    rec_copy(r, "launches", time, "launches");
 }
 
 static void put_costs(json_t *r, const struct trial *t)
@@ -225,13 +210,13 @@ static void put_costs(json_t *r, const struct trial *t)
     static const char *const rate[] = {"e2e_ns", "output_tokens_per_s"};
     const json_t *time = effect_of(t, "e2e_ns");
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
-        copy(r, memory[i], json_object_get(t->metric, memory[i]), "value");
+        rec_copy(r, memory[i], json_object_get(t->metric, memory[i]), "value");
     set_number(r, "memory_ratio", ratio_of(t, "memory_allocated_peak_bytes"));
     for (size_t i = 0; i < sizeof rate / sizeof *rate; i++)
-        copy(r, rate[i], json_object_get(t->metric, rate[i]), "value");
-    copy(r, "time_ratio", time, "value");
-    copy(r, "time_lo", time, "lo");
-    copy(r, "time_hi", time, "hi");
+        rec_copy(r, rate[i], json_object_get(t->metric, rate[i]), "value");
+    rec_copy(r, "time_ratio", time, "value");
+    rec_copy(r, "time_lo", time, "lo");
+    rec_copy(r, "time_hi", time, "hi");
 }
 
 static json_t *qualities_of(const struct trial *t)
@@ -243,8 +228,8 @@ static json_t *qualities_of(const struct trial *t)
         if (!effect)
             continue;
         json_t *q = json_object();
-        copy(q, "metric", effect, "metric");
-        copy(q, "effect", effect, "effect");
+        rec_copy(q, "metric", effect, "metric");
+        rec_copy(q, "effect", effect, "effect");
         copy_interval(q, effect);
         json_array_append_new(list, q);
     }
@@ -254,30 +239,20 @@ static json_t *qualities_of(const struct trial *t)
 static json_t *record_of(const struct trial *t, const char *arch)
 {
     json_t *r = json_object();
-    copy(r, "option", t->option, "option");
-    copy(r, "text", t->option, "text");
+    rec_copy(r, "option", t->option, "option");
+    rec_copy(r, "text", t->option, "text");
     json_object_set_new(r, "flags", flags_of(t->option));
     json_object_set_new(r, "arch", json_string(arch));
     json_object_set_new(r, "exact", json_boolean(t->is_exact));
-    copy(r, "stair", t->option, "stair");
+    rec_copy(r, "stair", t->option, "stair");
     put_answers(r, t);
     if (rec_text(t->option, "against"))
-        copy(r, "against", t->option, "against");
+        rec_copy(r, "against", t->option, "against");
     put_run(r, t);
     put_costs(r, t);
     json_object_set_new(r, "qualities", qualities_of(t));
     json_object_set_new(r, "claims", judge_claims(t));
     return r;
-}
-
-static int holds(const json_t *list, const char *text)
-{
-    const json_t *v;
-    size_t i;
-    json_array_foreach(list, i, v)
-        if (json_is_string(v) && !strcmp(json_string_value(v), text))
-            return 1;
-    return 0;
 }
 
 /* What was measured of an option on a system; nothing where it ran on another device than the one
@@ -310,13 +285,13 @@ json_t *claims_judge(const json_t *options, const json_t *records)
         else
             add_effect(effects, r, first);
     json_array_foreach(options, i, o) {
-        const json_t *systems = json_object_get(o, "systems");
-        for (const char *const *s = systems ? all : both; *s; s++) {
+        const int is_chosen = json_object_get(o, "systems") != NULL;
+        for (const char *const *s = is_chosen ? all : both; *s; s++) {
             json_t *metric = json_object_get(metrics, *s), *effect = json_object_get(effects, *s);
-            if ((systems && !holds(systems, *s)) || !(metric || effect))
+            if ((is_chosen && !rec_lists(o, "systems", *s)) || !(metric || effect))
                 continue;
             struct trial t = find_trial(o, first, metric, effect);
-            t.is_exact = holds(json_object_get(o, "exact"), *s);
+            t.is_exact = rec_lists(o, "exact", *s);
             json_array_append_new(list, record_of(&t, *s));
         }
     }

@@ -6,8 +6,8 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "lib/analysis/words/display.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/stat/stat.h"
@@ -35,9 +35,8 @@ static struct interval interval_of(const json_t *sample, size_t *n)
 static json_t *comparison_of(const json_t *sample, struct interval v, size_t n)
 {
     const char *option = rec_text(sample, "option"), *metric = rec_text(sample, "metric");
-    const char *arch = rec_text(sample, "arch"), tail[] = "_distance";
-    const size_t length = strlen(metric), end = sizeof tail - 1;
-    const int is_difference = length > end && !strcmp(metric + length - end, tail);
+    const char *arch = rec_text(sample, "arch");
+    const int is_difference = display_ends_with(metric, "_distance");
     json_t *r = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "by", "option", "arch",
                           arch ? arch : "", "model", arch ? arch : "", "config", option,
                           "base_config", "base", "setting", option, "metric", metric);

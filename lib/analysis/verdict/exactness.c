@@ -140,15 +140,6 @@ static int is_effective(const struct trial *t)
 
 /* ---- records ---- */
 
-static void copy(json_t *to, const char *key, const json_t *from)
-{
-    json_t *v = json_object_get(from, key);
-    if (v)
-        json_object_set(to, key, v);
-    else
-        json_object_set_new(to, key, json_null());
-}
-
 static void put_difference(json_t *r, const struct trial *t)
 {
     const struct difference d = difference_of(t);
@@ -165,16 +156,16 @@ static json_t *record_of(const struct trial *t)
     const char *base = rec_text(t->test, "base"), *needs = rec_text(t->test, "needs");
     const json_t *first = json_array_get(t->run, 0);
     json_t *r = json_object();
-    copy(r, "case", t->test);
-    copy(r, "text", t->test);
+    rec_copy(r, "case", t->test, "case");
+    rec_copy(r, "text", t->test, "text");
     json_object_set_new(r, "arch", json_string(t->system));
-    copy(r, "flags", t->test);
+    rec_copy(r, "flags", t->test, "flags");
     json_object_set_new(r, "base", json_string(base ? base : ""));
     json_object_set_new(r, "claimed",
                         json_boolean(!json_is_false(json_object_get(t->test, "claimed"))));
-    copy(r, "model", first);
-    copy(r, "device", first);
-    copy(r, "isa", first);
+    rec_copy(r, "model", first, "model");
+    rec_copy(r, "device", first, "device");
+    rec_copy(r, "isa", first, "isa");
     if (first || !needs) {
         put_difference(r, t);
         return r;
@@ -185,16 +176,6 @@ static json_t *record_of(const struct trial *t)
     json_object_set_new(r, "outcome_reason", json_string(why.data));
     buf_free(&why);
     return r;
-}
-
-static int is_of(const json_t *test, const char *system)
-{
-    const json_t *systems = json_object_get(test, "systems"), *s;
-    size_t i;
-    json_array_foreach(systems, i, s)
-        if (json_is_string(s) && !strcmp(json_string_value(s), system))
-            return 1;
-    return !systems;
 }
 
 static int fail(const struct trial *t, struct err *e)
@@ -215,7 +196,8 @@ json_t *exactness_judge(const json_t *cases, const json_t *records, struct err *
     json_array_foreach(cases, i, c)
         for (size_t s = 0; s < 2 && !bad; s++) {
             struct trial t = {.test = c, .system = systems[s]};
-            if (!rec_text(c, "case") || !is_of(c, t.system))
+            if (!rec_text(c, "case") ||
+                (json_object_get(c, "systems") && !rec_lists(c, "systems", t.system)))
                 continue;
             t.base = find_run(index, &t, "base");
             t.run = find_run(index, &t, "run");

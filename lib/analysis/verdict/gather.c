@@ -28,8 +28,8 @@ static int set_missing(struct err *e, const char *const *kinds, const char *path
 }
 
 /* 0: read to the end. -1: the medium failed. */
-static int read_all(struct rec_reader *in, const char *const *kinds, json_t *list, int *edited,
-                    struct err *e)
+static int read_all(struct rec_reader *in, const char *const *kinds, json_t *list,
+                    struct err *unsound, struct err *e)
 {
     int got = 1;
     while (got) {
@@ -39,22 +39,23 @@ static int read_all(struct rec_reader *in, const char *const *kinds, json_t *lis
         if (got > 0 && is_wanted(r, kinds))
             json_array_append(list, r);
         json_decref(r);
-        *edited |= got < 0;
         if (got < 0 && bad.code != EXIT_BAD_DATA)
             return err_set(e, bad.code, "%s", bad.text);
+        if (got < 0 && !unsound->code)
+            *unsound = bad;
     }
     return 0;
 }
 
-json_t *gather_records(const char *const *paths, size_t n, const char *const *kinds, int *edited,
-                       struct err *e)
+json_t *gather_records(const char *const *paths, size_t n, const char *const *kinds,
+                       struct err *unsound, struct err *e)
 {
-    *edited = 0;
+    *unsound = (struct err){0};
     struct rec_reader *in = rec_read_open(paths, n, e);
     if (!in)
         return NULL;
     json_t *list = json_array();
-    int bad = read_all(in, kinds, list, edited, e);
+    int bad = read_all(in, kinds, list, unsound, e);
     rec_read_close(in);
     if (!bad && !json_array_size(list))
         bad = set_missing(e, kinds, n ? paths[0] : "-");

@@ -18,10 +18,10 @@ int judge_count(const struct judge *j)
 static json_t *gather(const char *const *paths, size_t n, const char *const *kinds,
                       const struct log *log, struct err *e)
 {
-    int edited;
-    json_t *list = gather_records(paths, n, kinds, &edited, e);
-    if (list && edited)
-        log_warn(log, "W041", "%s: edited after it was written", n ? paths[0] : "-");
+    struct err unsound;
+    json_t *list = gather_records(paths, n, kinds, &unsound, e);
+    if (list && unsound.code)
+        log_warn(log, "W042", "edited after it was written: %s", unsound.text);
     return list;
 }
 
@@ -45,7 +45,7 @@ static int write_list(struct rec_writer *out, const char *kind, json_t *list, st
     return bad;
 }
 
-static int is_named(const json_t *options, const char *path, struct err *e)
+static int check_names(const json_t *options, const char *path, struct err *e)
 {
     json_t *o;
     size_t i;
@@ -61,9 +61,9 @@ static int judge_claims(const struct judge *j, const char *const *paths, size_t 
 {
     static const char *const kinds[] = {"metric", "comparison", NULL};
     json_t *options = gather_file(j->claims, "option", log, e);
-    json_t *records = options && !is_named(options, j->claims, e) ? gather(paths, n, kinds, log, e)
-                                                                  : NULL;
-    int bad = records ? write_list(out, "ablation", claims_judge(options, records), e) : -1;
+    int bad = options ? check_names(options, j->claims, e) : -1;
+    json_t *records = bad ? NULL : gather(paths, n, kinds, log, e);
+    bad = records ? write_list(out, "ablation", claims_judge(options, records), e) : -1;
     json_decref(options);
     json_decref(records);
     return bad;
@@ -101,14 +101,14 @@ static int write_effects(const char *const *paths, size_t n, struct rec_writer *
     return bad;
 }
 
-static int note_differing(const json_t *checks, const struct log *log)
+/* Prints the claims that differ, and the summary. */
+static void note_differing(const json_t *checks, const struct log *log)
 {
     json_t *r;
     size_t i;
     json_array_foreach(checks, i, r)
         if (i + 1 == json_array_size(checks) || json_is_false(json_object_get(r, "pass")))
             log_note(log, "%s", rec_text(r, "text"));
-    return 0;
 }
 
 static int judge_stored(const struct judge *j, const char *const *paths, size_t n,
@@ -119,10 +119,11 @@ static int judge_stored(const struct judge *j, const char *const *paths, size_t 
     json_t *was = gather_file(j->stored, kinds[0], log, e);
     json_t *now = was ? gather(paths, n, kinds, log, e) : NULL;
     json_t *checks = now ? agreement_of(was, now, &sum) : NULL;
-    int bad = checks ? note_differing(checks, log) || write_list(out, "check", checks, e) : -1;
+    note_differing(checks, log);
+    int bad = write_list(out, "check", checks, e);
     json_decref(was);
     json_decref(now);
-    return bad                  ? -1
+    return bad                   ? -1
            : sum.differed        ? EXIT_FAILED_RECORDS
            : !sum.times_compared ? EXIT_NO_DEVICE /* 69: not available */
                                  : EXIT_OK;

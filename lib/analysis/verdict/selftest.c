@@ -44,21 +44,12 @@ static const json_t *find_party(const json_t *comparisons, const char *setting, 
     return NULL;
 }
 
-static void copy(json_t *to, const char *key, const json_t *from, const char *member)
-{
-    json_t *v = json_object_get(from, member);
-    if (v)
-        json_object_set(to, key, v);
-    else
-        json_object_set_new(to, key, json_null());
-}
-
 static json_t *side_of(const json_t *comparison)
 {
     static const char *const keys[] = {"value", "lo", "hi", "p", "lo_reason", "launches", "method"};
     json_t *side = json_object();
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        copy(side, keys[i], comparison, keys[i]);
+        rec_copy(side, keys[i], comparison, keys[i]);
     return side;
 }
 
@@ -118,18 +109,18 @@ static json_t *check_of(const json_t *twin, const json_t *slow, double factor)
     const char *end = config ? strchr(config, ' ') : NULL;
     const int is_found = rec_is(slow, "verdict", "SLOWER");
     json_t *r = json_pack("{s:s}", "check", "same");
-    copy(r, "metric", twin, "metric");
+    rec_copy(r, "metric", twin, "metric");
     json_object_set_new(r, "model", end ? json_stringn(config, (size_t)(end - config))
                                         : json_string(config ? config : ""));
-    copy(r, "arch", twin, "arch");
+    rec_copy(r, "arch", twin, "arch");
     json_object_set_new(r, "factor", json_real(factor));
-    copy(r, "launches", twin, "launches");
+    rec_copy(r, "launches", twin, "launches");
     json_object_set_new(r, "twin", side_of(twin));
     json_object_set_new(r, "slowed", side_of(slow));
     json_object_set_new(r, "verdict", json_string(verdict ? verdict : "UNDECIDED"));
-    copy(r, "zone", twin, "zone");
-    copy(r, "launches_to_decide", twin, "launches_to_decide");
-    copy(r, "stop_reason", twin, "stop_reason");
+    rec_copy(r, "zone", twin, "zone");
+    rec_copy(r, "launches_to_decide", twin, "launches_to_decide");
+    rec_copy(r, "stop_reason", twin, "stop_reason");
     json_object_set_new(r, "handicap", json_string(is_found ? "FOUND" : "MISSED"));
     json_object_set_new(r, "pass", json_boolean(is_found && rec_is(r, "verdict", "SAME")));
     put_sentence(r, twin, factor);

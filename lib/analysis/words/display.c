@@ -121,10 +121,10 @@ char *display_cleaned(const char *s, size_t max)
     return b.data;
 }
 
-static int ends_with(const char *s, const char *end)
+int display_ends_with(const char *metric, const char *suffix)
 {
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && !strcmp(s + n - m, end);
+    size_t n = strlen(metric), m = strlen(suffix);
+    return n >= m && !strcmp(metric + n - m, suffix);
 }
 
 struct display_scale display_scale(const char *metric, double typical)
@@ -135,21 +135,21 @@ struct display_scale display_scale(const char *metric, double typical)
                : v >= 1e6 ? (struct display_scale){1e6, "ms"}
                : v >= 1e3 ? (struct display_scale){1e3, "µs"}
                           : (struct display_scale){1, "ns"};
-    if (ends_with(metric, "_bytes"))
+    if (display_ends_with(metric, "_bytes"))
         return v >= 1024.0 * 1024 * 1024 ? (struct display_scale){1024.0 * 1024 * 1024, "GiB"}
                : v >= 1024.0 * 1024      ? (struct display_scale){1024.0 * 1024, "MiB"}
                                          : (struct display_scale){1024, "KiB"};
-    if (ends_with(metric, "_flops_per_s"))
+    if (display_ends_with(metric, "_flops_per_s"))
         return (struct display_scale){1e9, "GFLOP/s"};
     if (!strcmp(metric, "output_bytes_per_s"))
         return (struct display_scale){1, "B/s"};
-    if (ends_with(metric, "_bytes_per_s"))
+    if (display_ends_with(metric, "_bytes_per_s"))
         return (struct display_scale){1e9, "GB/s"};
-    if (ends_with(metric, "_per_s"))
+    if (display_ends_with(metric, "_per_s"))
         return (struct display_scale){1, "/s"};
-    if (!strncmp(metric, "accuracy", strlen("accuracy")) || ends_with(metric, "mfu_ratio") ||
+    if (!strncmp(metric, "accuracy", strlen("accuracy")) ||
         !strncmp(metric, "differing_", strlen("differing_")) ||
-        ends_with(metric, "mbu_ratio"))
+        display_ends_with(metric, "mfu_ratio") || display_ends_with(metric, "mbu_ratio"))
         return (struct display_scale){0.01, "%"};
     return (struct display_scale){1, ""};
 }

@@ -12,6 +12,8 @@ void display_clean(struct buf *b, const char *s, size_t max);
 /* The same as a new string; the caller frees. */
 char *display_cleaned(const char *s, size_t max);
 
+/* 1: the name of the metric has this suffix (_bytes, _per_s, ...). */
+int display_ends_with(const char *metric, const char *suffix);
 /* A scale: a value is divided by `divide` and followed by `unit` ("": none). */
 struct display_scale {
     double divide;
