@@ -58,12 +58,6 @@ static void find_systems(struct systems *s, const struct config_table *c)
     qsort(s->v, s->n, sizeof *s->v, by_cells);
 }
 
-static void forget_systems(struct systems *s)
-{
-    for (size_t i = 0; i < s->n; i++)
-        free(s->v[i].name);
-}
-
 static int is_fixed(const struct config_row *a, const void *ctx)
 {
     (void)ctx;
@@ -84,29 +78,53 @@ static const struct config_row *find_cell(const struct config_table *c, const ch
     return NULL;
 }
 
+/* The points of the contract `fixed`, with their systems, batch sizes and lengths. */
+struct size_grid {
+    struct config_table table;
+    struct systems systems;
+    double batches[VALUES], lengths[VALUES];
+    int n_batches, n_lengths;
+};
+
+/* Finds the points that have the metric. The caller passes the result to close_grid. */
+static struct size_grid *open_grid(const struct runset *s, const char *metric)
+{
+    struct size_grid *g = mem_zero(1, sizeof *g);
+    config_table_metric(&g->table, s, metric);
+    config_table_keep(&g->table, is_fixed, NULL);
+    find_systems(&g->systems, &g->table);
+    g->n_batches = config_table_values(&g->table, CONFIG_BATCH, g->batches, VALUES);
+    g->n_lengths = config_table_values(&g->table, CONFIG_LENGTH, g->lengths, VALUES);
+    return g;
+}
+
+static void close_grid(struct size_grid *g)
+{
+    for (size_t i = 0; i < g->systems.n; i++)
+        free(g->systems.v[i].name);
+    config_table_free(&g->table);
+    free(g);
+}
+
 void overview_scale(struct page *p, const struct runset *s)
 {
     struct page_column columns[2 + SYSTEMS] = {{"Tokens of an answer", NULL}, {"Batch", NULL}};
-    struct config_table c = {0};
-    struct systems *all = mem_zero(1, sizeof *all);
-    double batches[VALUES], lengths[VALUES];
-    config_table_metric(&c, s, "slot_tokens_per_s");
-    config_table_keep(&c, is_fixed, NULL);
-    find_systems(all, &c);
-    size_t n = all->n < SYSTEMS ? all->n : SYSTEMS, rows = 0;
-    int n_batches = config_table_values(&c, CONFIG_BATCH, batches, VALUES);
-    int n_lengths = config_table_values(&c, CONFIG_LENGTH, lengths, VALUES);
+    struct size_grid *g = open_grid(s, "slot_tokens_per_s");
+    const struct system *system = g->systems.v;
+    size_t n = g->systems.n < SYSTEMS ? g->systems.n : SYSTEMS, rows = 0;
     for (size_t i = 0; i < n; i++)
-        columns[2 + i] = (struct page_column){all->v[i].name, "slot_tokens_per_s"};
+        columns[2 + i] = (struct page_column){system[i].name, "slot_tokens_per_s"};
     page_table(p, "Tokens a second of a whole batch. Both models write exactly the same number of "
                   "tokens. Higher is better; 95 % intervals in brackets.", 2 + n, columns);
-    for (int l = 0; l < n_lengths; l++)
-        for (int k = 0; n && k < n_batches && rows < OVERVIEW_ROWS; k++, rows++) {
-            char *length = mem_format("%.0f", lengths[l]), *batch = mem_format("%.0f", batches[k]);
+    for (int l = 0; l < g->n_lengths; l++)
+        for (int k = 0; n && k < g->n_batches && rows < OVERVIEW_ROWS; k++, rows++) {
+            char *length = mem_format("%.0f", g->lengths[l]);
+            char *batch = mem_format("%.0f", g->batches[k]);
             page_cell(p, length);
             page_cell(p, batch);
             for (size_t i = 0; i < n; i++) {
-                const struct config_row *a = find_cell(&c, all->v[i].name, batches[k], lengths[l]);
+                const struct config_row *a = find_cell(&g->table, system[i].name, g->batches[k],
+                                                       g->lengths[l]);
                 page_value(p, a ? a->y.at : (double)NAN, a ? a->y.lo : (double)NAN,
                            a ? a->y.hi : (double)NAN, a && a->oom ? "out of memory" : NULL);
             }
@@ -114,20 +132,19 @@ void overview_scale(struct page *p, const struct runset *s)
             free(batch);
         }
     page_table_end(p);
-    forget_systems(all);
-    free(all);
-    config_table_free(&c);
+    close_grid(g);
 }
 
 /* 1: an earlier system needs the same memory at every batch, within 0.5 %. */
-static int needs_as_another(const struct config_table *c, const struct systems *s, size_t i,
-                            double length)
+static int needs_as_another(const struct size_grid *g, size_t i, double length)
 {
+    const struct config_table *c = &g->table;
+    const struct system *system = g->systems.v;
     for (size_t k = 0; k < i; k++) {
         int same = 1;
         for (size_t r = 0; r < c->n; r++) {
-            const struct config_row *a = find_cell(c, s->v[i].name, c->v[r].batch, length);
-            const struct config_row *b = find_cell(c, s->v[k].name, c->v[r].batch, length);
+            const struct config_row *a = find_cell(c, system[i].name, c->v[r].batch, length);
+            const struct config_row *b = find_cell(c, system[k].name, c->v[r].batch, length);
             same &= !a == !b && (!a || a->oom || fabs(a->y.at - b->y.at) <= 0.005 * b->y.at);
         }
         if (same)
@@ -154,30 +171,24 @@ void overview_memory(struct page *p, const struct runset *s)
         {"KV cache", "memory_kv_bytes"},
         {"Activations", "memory_activations_bytes"},
         {"Peak, allocated", "memory_allocated_peak_bytes"}};
-    struct config_table c = {0};
-    struct systems *all = mem_zero(1, sizeof *all);
-    double batches[VALUES], lengths[VALUES];
-    config_table_metric(&c, s, "memory_allocated_peak_bytes");
-    config_table_keep(&c, is_fixed, NULL);
-    find_systems(all, &c);
-    int n_batches = config_table_values(&c, CONFIG_BATCH, batches, VALUES);
-    int n_lengths = config_table_values(&c, CONFIG_LENGTH, lengths, VALUES);
-    double longest = n_lengths ? lengths[n_lengths - 1] : 0;
+    struct size_grid *g = open_grid(s, "memory_allocated_peak_bytes");
+    double longest = g->n_lengths ? g->lengths[g->n_lengths - 1] : 0;
     char *caption = mem_format("Answers of exactly %.0f tokens. Memory is the same in every "
                                "launch, so it has no interval. Methods with the same memory within "
                                "0.5 %% share one row. The parts peak at different times, so they "
                                "do not add up to the peak.", longest);
     size_t rows = 0;
     page_table(p, caption, COUNT(columns), columns);
-    for (size_t i = 0; i < all->n; i++)
-        for (int k = 0; k < n_batches && rows < OVERVIEW_ROWS; k++) {
-            if (needs_as_another(&c, all, i, longest))
+    for (size_t i = 0; i < g->systems.n; i++)
+        for (int k = 0; k < g->n_batches && rows < OVERVIEW_ROWS; k++) {
+            const char *name = g->systems.v[i].name;
+            if (needs_as_another(g, i, longest))
                 break;
-            const struct config_row *a = find_cell(&c, all->v[i].name, batches[k], longest);
+            const struct config_row *a = find_cell(&g->table, name, g->batches[k], longest);
             if (!a || isnan(a->y.at))
                 continue;
-            char *batch = mem_format("%.0f", batches[k]);
-            page_cell(p, all->v[i].name);
+            char *batch = mem_format("%.0f", g->batches[k]);
+            page_cell(p, name);
             page_cell(p, batch);
             put_layers(p, s, a);
             free(batch);
@@ -185,7 +196,5 @@ void overview_memory(struct page *p, const struct runset *s)
         }
     page_table_end(p);
     free(caption);
-    forget_systems(all);
-    free(all);
-    config_table_free(&c);
+    close_grid(g);
 }

@@ -66,7 +66,7 @@ static void put_judge(struct page *p, const struct runset *s)
               judge ? ", " : "", judge ? judge : "", sum ? " (SHA-256 " : "", sum ? sum : "",
               sum ? "...)" : "");
     if (contests)
-        page_item(p, "The judge, %s, is also a contestant: it favours its own texts.", judge);
+        page_item(p, "The judge, %s, is also a contestant: it may favour its own texts.", judge);
 }
 
 void sections_data(struct page *p, const struct runset *s)

@@ -14,8 +14,9 @@ static double find_quantile(double p)
     return stat_t_quantile(p, INFINITY);
 }
 
-/* Both p values give z and the correction of it, which shrinks as the root of the prompts. With s =
- * sqrt(prompts / n): |z| s - correction / s = 1.96. */
+/* asgood.c moves z by one prompt towards the margin on both sides, so the p values are those of
+ * z - correction (good) and z + correction (worse). z grows as s = sqrt(prompts / n), and the
+ * correction shrinks as 1 / s. A verdict needs |z| s - correction / s = 1.96; solved for s. */
 static double count_prompts(struct asgood test, size_t n)
 {
     double good = find_quantile(1 - test.good), worse = find_quantile(1 - test.worse);
