@@ -483,10 +483,10 @@ static const char notes[] =
     "them. `effect` is ratio (value / base) for perplexities and the cost, difference\n"
     "(value - base) for everything else. Only prompts that both sides have count.\n"
     "\n"
-    "The interval resamples prompts, with the same draw for both sides. For right or\n"
-    "wrong answers it is Tango's score interval, and p_value is that of the exact\n"
-    "McNemar test over the prompts that only one side gets right. The prompt is the\n"
-    "unit: several answers to it count as the share of right ones.\n"
+    "The interval of a quality resamples prompts, with the same draw for both sides.\n"
+    "For right or wrong answers it is Tango's score interval, and p_value is that of\n"
+    "the exact McNemar test over the prompts that only one side gets right. The\n"
+    "prompt is the unit: several answers to it count as the share of right ones.\n"
     "noninferior is true if the whole interval is better than a loss of --margin,\n"
     "false if it is worse, else null with prompts_to_decide. p_noninferior is\n"
     "one-sided. Declare the margin before the data are seen; the default is 5 points\n"
@@ -533,7 +533,7 @@ static const char notes[] =
     "  --self-test FACTOR  comparison records of a twin, and of a twin slowed by\n"
     "                      FACTOR: pass if they are SAME and SLOWER\n"
     "  --samples           samples records: the mean of their values with Student's\n"
-    "interval\n";
+    "                      interval\n";
 
 static void check(struct compare *c, int bad, const struct err *e)
 {

@@ -18,12 +18,6 @@
 enum { LAUNCHES_MOST = 1024, LENGTH_MOST = 1 << 30 };
 static const double LEVEL = 0.95, ALONG_FAR = 4;
 
-static int is(const json_t *r, const char *key, const char *word)
-{
-    const char *s = rec_text(r, key);
-    return s && !strcmp(s, word);
-}
-
 /* The sweep (series, set of prompts and machine) that the record belongs to. */
 static json_t *sweep_of(struct along *a, const json_t *r)
 {
@@ -39,12 +33,12 @@ static json_t *sweep_of(struct along *a, const json_t *r)
 
 int along_take(struct along *a, const json_t *r)
 {
-    if (strcmp(rec_kind(r), "metric") || !is(r, "metric", "e2e_ns") ||
-        !is(r, "contract", "fixed") ||
+    if (strcmp(rec_kind(r), "metric") || !rec_is(r, "metric", "e2e_ns") ||
+        !rec_is(r, "contract", "fixed") ||
         json_array_size(json_object_get(r, "launch_values")) == 0)
         return 0;
     int is_canvas = about_is_diffusion(r);
-    if (is_canvas < 0 || (is_canvas && !(is(r, "axis", "steps") && is(r, "cache", "none") &&
+    if (is_canvas < 0 || (is_canvas && !(rec_is(r, "axis", "steps") && rec_is(r, "cache", "none") &&
                                          rec_int(r, "steps", 0) > 0 && rec_text(r, "series"))))
         return 0;
     double length = about_length(r);
