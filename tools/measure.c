@@ -277,7 +277,7 @@ static const char notes[] =
     "Records of kind times have the wall time and the processor time of each prompt\n"
     "in each launch of a point, for compare, pareto and conclude. A disturbed wall\n"
     "time is null.\n"
-    "Memory at the peak: about 360 bytes for each answer of batch size 1, 24 to 48\n"
+    "Memory at the peak: about 360 bytes for each answer of batch size 1, 16 to 32\n"
     "for each gap between emissions, and 32 for each gap of the point that is being\n"
     "summarized.\n";
 
