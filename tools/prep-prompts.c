@@ -25,7 +25,7 @@ struct args {
     struct common common;
     struct dataset_options data;
     const char *split, *tokens, *tokenizer;
-    const char *fits; /* models whose context a prompt must fit, with `room` tokens to come */
+    const char *fits; /* models whose context a prompt must fit, with `room` tokens of answer */
     const char *ignore_config;
     int64_t count, room, token_range[2];
     const char *per_task; /* N, or TASK=N,TASK=N */
@@ -250,8 +250,8 @@ static int run(const struct args *a, int argc, char **argv, int first)
         log_note(&w.log, "%lld rows skipped: no text, too few turns (--min-turns), not begun by "
                  "the user, or nothing left for a reference", (long long)passed_over);
     if (w.too_long)
-        log_note(&w.log, "%lld prompts left out: with %lld tokens to come they do not fit %s",
-                 (long long)w.too_long, (long long)a->room, a->fits);
+        log_note(&w.log, "%lld prompts left out: with %lld tokens for the answer they do not fit "
+                 "%s", (long long)w.too_long, (long long)a->room, a->fits);
     if (w.broken)
         log_warn(&w.log, "W116", "%lld broken records%s", (long long)w.broken,
                  a->skip_broken ? " left out"

@@ -9,8 +9,8 @@
 #include "lib/base/mem.h"
 #include "lib/setting/system.h"
 
-/* What a device may lose between the blocks of its segments (kernels/cuda/device/segments.h): a
- * share, and one hardly used segment of each size. */
+/* Bytes that a device may lose between the blocks of its segments
+ * (kernels/cuda/device/segments.h): a share, and one hardly used segment of each size. */
 enum { LOST_SHARE = 32, LOST = 22 << 20 };
 
 void memory_fit_add_idle(struct memory_estimate *m, const struct job *job,
@@ -143,8 +143,8 @@ char *memory_fit_explain(const struct memory_fit *f, const struct job *job,
                          const struct backend *b)
 {
     const struct memory_estimate *p = &f->need;
-    return mem_format("a prompt of %zu tokens and %zu to come need %zu bytes (%zu of weights, %zu "
-                      "of cache, %zu of activations) and %s has %zu free of %zu", f->tokens,
+    return mem_format("a prompt of %zu tokens and %zu to generate need %zu bytes (%zu of weights, "
+                      "%zu of cache, %zu of activations) and %s has %zu free of %zu", f->tokens,
                       f->extent, estimate_bytes(p), p->weights, p->kv, p->activations,
                       b->name[0]                  ? b->name
                       : job->args->engine.mem_cap ? "--mem-cap"

@@ -1,5 +1,5 @@
-/* diffusion.h - what the settings of masked diffusion demand of each other. No model is needed: a
- * schedule is refused before one is loaded. What they demand of a model, diffuse_check() knows. */
+/* diffusion.h - constraints among the settings of masked diffusion. They need no model, so a
+ * schedule is refused before one is loaded. diffuse_check() adds the constraints on the model. */
 #ifndef SETTING_DIFFUSION_H
 #define SETTING_DIFFUSION_H
 

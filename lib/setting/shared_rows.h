@@ -4,16 +4,16 @@
 
 #include "lib/setting/settings.h"
 
-/* Traits of a setting that takes a list and changes the answers, or only their time and memory.
- * What changes the answers may change the number of passes, so it counts for the speed too. */
+/* Traits of a setting that takes a list and changes the answers, or only their time and memory. A
+ * setting that changes the answers may change the number of passes, so it has SETTING_SPEED too. */
 enum {
     SWEPT_TEXT = SETTING_SWEPT | SETTING_TEXT | SETTING_SPEED,
     SWEPT_SPEED = SETTING_SWEPT | SETTING_SPEED,
     LIMIT = 1 << 20 /* of counts */
 };
 
-/* What a generator must deliver. Under `answer` the clock of an answer ends, and the answer leaves
- * the batch, at the end of the text; `fixed` always delivers the whole length. Systems are compared
+/* The length that a generator must deliver. `answer`: the clock of an answer ends, and the answer
+ * leaves the batch, at the end of the text. `fixed`: always the whole length. Systems are compared
  * under one contract: an early end is an advantage of the text, not of the system. */
 #define CONTRACT_ROW(default_word)                                                                 \
     {.name = "contract", .type = SETTING_CHOICE, .choices = "answer|fixed",                        \

@@ -7,7 +7,7 @@
 
 struct backprop; /* the activations of one batch, and room for their gradients */
 
-/* What a forward pass keeps for the backward pass, and its precision.
+/* The activations that a forward pass keeps for the backward pass, and its precision.
  *
  * products: F32 or BF16, the dtype of struct gemm in the linear layers. With BF16, attention may
  * round its factors too (struct attn.half). All other operations use fp32.

@@ -160,7 +160,7 @@ static size_t length_of(const struct documents *l, int64_t step, size_t s, size_
 
 /* The last token of a row has no target: it is EOS, or the document was cut there. */
 void documents_fill_whole(const struct documents *l, int64_t step, size_t rows,
-                              size_t max_len, struct train_batch *b)
+                          size_t max_len, struct train_batch *b)
 {
     size_t seqs = 0, len = 0;
     for (; seqs < rows / TRAINING_ROW_LEAST; seqs++) {

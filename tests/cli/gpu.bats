@@ -211,8 +211,8 @@ EOF
         --no-meta --dtype f32 --gen-length 500 --steps 500 --cfg-scale 1 "$F/prompts"
     [ "$status" -eq 1 ]
     [ "${#stderr_lines[@]}" -eq 1 ]
-    [[ "$stderr" == *"W105: "*"a prompt of 11 tokens and 500 to come need "*" of weights, "*" of \
-cache, "*" of activations) and emulated device (host) has "*" free of 2200000"* ]]
+    [[ "$stderr" == *"W105: "*"a prompt of 11 tokens and 500 to generate need "*" of weights, "*\
+" of cache, "*" of activations) and emulated device (host) has "*" free of 2200000"* ]]
 }
 
 @test "memory that an earlier, larger batch reserved is not a later one's, but with --trim off" {

@@ -224,8 +224,8 @@ plan() {
     [ "$status" -eq 1 ]
     jq -se 'all(.status == "oom" and .level == null)' <<< "$output"
     "${LLAMA[@]}" --mem-cap "$cap" --on-oom plan --no-meta "$T/prompts" > "$T/out" 2> "$T/said"
-    grep -q 'W110: llama-demo: a prompt of 40 tokens and 8 to come need .* bytes .* and --mem-cap '\
-'has .* free of .*; it runs at level moderate (--on-oom plan)$' "$T/said"
+    grep -q 'W110: llama-demo: a prompt of 40 tokens and 8 to generate need .* bytes .* and '\
+'--mem-cap has .* free of .*; it runs at level moderate (--on-oom plan)$' "$T/said"
     grep -q ' level moderate: --kv-dtype bf16 --quant int8 --row-tile 512;' "$T/said"
     "${LLAMA[@]}" --level moderate --no-meta -q "$T/prompts" > "$T/moderate"
     jq -se --argjson cap "$cap" 'all(.status == "ok" and .level == "moderate" and

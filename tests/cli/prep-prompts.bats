@@ -315,7 +315,7 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     "$BIN/prep-prompts" --fits synth:tiny-llada,synth:tiny-llama --room 64 --no-meta in \
         > got 2> said
     [ "$(jq -r .id got)" = short ]
-    grep -q "1 prompts left out: with 64 tokens to come" said
+    grep -q "1 prompts left out: with 64 tokens for the answer they do not fit " said
     "$BIN/prep-prompts" --fits synth:tiny-llama --room 3 --no-meta in > got
     [ "$(jq -r .id got | xargs)" = "long short" ]
     fails 64 "--room needs --fits" prep --room 3 in

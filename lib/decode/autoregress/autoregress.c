@@ -350,7 +350,7 @@ static void finish(struct autoregress_run *r)
 }
 
 static struct autoregress_run run_of(const struct network *n, const struct autoregress *how,
-                         const struct generation_input *in, size_t batch)
+                                     const struct generation_input *in, size_t batch)
 {
     size_t seats = how->alive && how->alive < batch ? how->alive : batch, most = most_of(how);
     return (struct autoregress_run){.how = how, .in = in, .batch = batch, .seats = seats,

@@ -14,7 +14,7 @@ static int flag(const struct settings *s, const char *name)
     return settings_number(s, name) != 0;
 }
 
-static struct diffuse how_of(const struct settings *s)
+static struct diffuse how_of(const struct settings *s, const struct decode_env *env)
 {
 #define GIVEN(name, ...) .name = settings_number(s, #name),
 #define MEMBER(name, type, ...) .name = (CACHE_##type)settings_number(s, #name),
@@ -38,19 +38,26 @@ static struct diffuse how_of(const struct settings *s)
         .alive = diffusion_alive(s),
         .draft = settings_count(s, "draft_steps"),
         .early_steps = settings_count(s, "early_steps"),
+        .early = settings_count(s, "early_steps") ? env->companion : NULL,
         .variant = decoder_variant(s),
         .head_rows = (enum head_rows)settings_number(s, "head_rows"),
         .gumbel = (enum gumbel)settings_number(s, "gumbel"),
         .confidence = (enum rounding)settings_number(s, "confidence_dtype"),
         .logits_eos_inf = flag(s, "logits_eos_inf"),
         .confidence_eos_eot_inf = flag(s, "confidence_eos_eot_inf"),
-        .stop_at_eos = settings_is(s, "contract", "answer")};
+        .stop_at_eos = settings_is(s, "contract", "answer"),
+        .replay = env->replay,
+        .prepare = env->prepare,
+        .seed = env->seed,
+        .stop = env->stop,
+        .observer = env->observer};
 #undef GIVEN
 }
 
 static int check(const struct settings *s, const struct config *c, struct err *e)
 {
-    const struct diffuse how = how_of(s);
+    const struct decode_env none = {0};
+    const struct diffuse how = how_of(s, &none);
     return diffuse_check(&how, c, e);
 }
 
@@ -58,8 +65,7 @@ static struct memory_estimate estimate(const struct network *n, const struct set
                                        const struct decode_env *env,
                                        const struct generation_input *in, size_t batch)
 {
-    struct diffuse how = how_of(s);
-    how.early = how.early_steps ? env->companion : NULL;
+    const struct diffuse how = how_of(s, env);
     return diffuse_estimate(n, &how, in, batch);
 }
 
@@ -90,13 +96,7 @@ static void run(const struct network *n, const struct settings *s, const struct 
                 const struct generation_input *in, size_t batch, struct generation *out,
                 struct batch_trace *trace)
 {
-    struct diffuse how = how_of(s);
-    how.prepare = env->prepare;
-    how.seed = env->seed;
-    how.stop = env->stop;
-    how.observer = env->observer;
-    how.replay = env->replay;
-    how.early = how.early_steps ? env->companion : NULL;
+    const struct diffuse how = how_of(s, env);
     diffuse(n, &how, in, batch, out, trace);
 }
 
