@@ -46,7 +46,8 @@ static int check(const struct methods *m, const struct method *now, const char *
         return err_set(e, EXIT_BAD_DATA, "%s: expected method and system (texts) and settings (an "
                        "object)", where);
     if (!now->table)
-        return err_set(e, EXIT_BAD_DATA, "%s: system: '%.40s' is none", where, system);
+        return err_set(e, EXIT_BAD_DATA, "%s: system: expected llama, llada or ltm, got '%.40s'",
+                       where, system);
     for (size_t i = 0; i < m->n; i++)
         if (!strcmp(m->v[i].name, now->name))
             return err_set(e, EXIT_BAD_DATA, "%s: method '%.100s' is there twice", where,

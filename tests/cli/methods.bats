@@ -83,7 +83,7 @@ ids_of_methods() { # FLAGS...
     method a llada '{"unmask":"magic"}' > m
     fails 65 unmask "$BIN/schedule" --methods m
     method a gpt '{}' > m
-    fails 65 "'gpt' is none" "$BIN/schedule" --methods m
+    fails 65 "system: expected llama, llada or ltm, got 'gpt'" "$BIN/schedule" --methods m
     echo '{"kind":"metric"}' > m
     fails 65 "no methods" "$BIN/schedule" --methods m
     fails 66 nowhere "$BIN/schedule" --methods nowhere
