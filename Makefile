@@ -105,7 +105,8 @@ LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) \
            $(foreach l,portable $(CPU_LEVELS),$(call level_obj,$(l)))
 TOOLS   := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
 # Tools that read and write records and run no model: no kernel or decoder is in their archive.
-RECORD_TOOLS := bundle compare conclude measure pareto plot report schedule score-exact score-text
+RECORD_TOOLS := $(filter bundle compare conclude measure pareto plot report schedule score-exact \
+                    score-text,$(TOOLS))
 RECORD_ROOMS := report figure analysis text setting record stat base
 RECORD_OBJ   := $(filter $(foreach r,$(RECORD_ROOMS),$(BUILD)/obj/lib/$(r)/%),$(LIB_OBJ))
 
@@ -168,15 +169,14 @@ text-$(BUILD)/obj/flags.txt = $(CC) $(ALL_CFLAGS) $(CPU_FLAGS) \
 $(BUILD)/obj/lib/base/version.o: private ALL_CFLAGS += -DCOMMIT='"$(COMMIT)"'
 $(BUILD)/obj/lib/base/version.o: $(BUILD)/obj/commit.txt
 
+# Archives and programs are made under another name and renamed, so that an interrupted make leaves
+# none half written (make keeps .PRECIOUS files when it is interrupted).
 $(BUILD)/libcrossover.a: $(LIB_OBJ)
-	@rm -f $@.tmp
-	$(call say,ar $@)ar rcs $@.tmp $^ && mv $@.tmp $@
-
 $(BUILD)/librecords.a: $(RECORD_OBJ)
+$(BUILD)/libcrossover.a $(BUILD)/librecords.a:
 	@rm -f $@.tmp
 	$(call say,ar $@)ar rcs $@.tmp $^ && mv $@.tmp $@
 
-# Programs are linked under another name, so that an interrupted make leaves none half written.
 link = $(call say,ld $@)$(CC) $(SANITIZE) $(LDFLAGS) $^ -o $@.tmp $(LDLIBS) && mv $@.tmp $@
 $(BIN)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)

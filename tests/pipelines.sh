@@ -421,6 +421,46 @@ again extreme LEVEL=most
 [ "$status" -ne 0 ] && grep -q 'LEVEL=most: expected exact, mild, moderate or aggressive' log
 ok $? "a level that there is not is refused"
 rm local.mk
+
+# link SIGNAL: make gets it while the linker has written half of build/bin/plot
+mkdir "$scratch/half"
+cat >"$scratch/half/cc" <<'END'
+#!/bin/bash
+real=${PATH#*:}
+case " $* " in *" -c "*) PATH=$real exec cc "$@" ;; esac
+while [ "$1" != -o ]; do shift; done
+echo half >"$2"
+touch "${0%/*}/linking"
+sleep 60
+END
+chmod +x "$scratch/half/cc"
+link()
+{
+    rm -f "$scratch/half/linking"
+    set -m # a process group of its own, which takes SIGINT
+    env -i PATH="$scratch/half:$PATH" make --no-print-directory CPU_LEVELS= CFLAGS=-O0 HARDEN= \
+        FP=here build/bin/plot >log 2>&1 &
+    set +m
+    for _ in {1..300}; do
+        [ ! -e "$scratch/half/linking" ] || break
+        sleep 0.1
+    done
+    kill -s "$1" -- -$!
+    ! wait $! && [ -e "$scratch/half/linking" ]
+}
+for signal in INT TERM KILL; do
+    rm -f build/bin/plot
+    link $signal && [ ! -e build/bin/plot ]
+    ok $? "$signal while a tool is linked leaves no tool"
+done
+again build/bin/plot
+[ "$status" -eq 0 ] && cp build/bin/plot whole && touch tools/plot.c && link INT &&
+    cmp -s build/bin/plot whole
+ok $? "nor does it harm the tool of before"
+again build/bin/plot
+[ "$status" -eq 0 ] && [ build/bin/plot -nt tools/plot.c ] && ! grep -q half build/bin/plot
+ok $? "which the next make links again"
+
 for profile in demo quick; do
     again -pnB --trace PROFILE=$profile phase{1,2,3,4,5,6,7} ready \
         "results/here/$profile"/{stored,steps/suggest}.ndjson

@@ -6,8 +6,8 @@
  * is a function of seed and step (lib/train/documents.h). Other threads prepare the batches
  * (lib/train/loader.h).
  *
- * More than 500 lines because the options fill 130 of them, and every function after these works on
- * one struct training: no other tool has one. */
+ * One file because the options fill 130 lines, and every function after these works on one struct
+ * training: no other tool has one. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # bench and write-gguf on the tiny shapes: what they write, and what the peer column rests on.
-# More than 500 lines because all benches share one setup.
+# One file because all benches share one setup.
 
 setup() {
     set -o pipefail

@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
 # make gpu-bench and gpu-check in parts: what is done again, what a cut or failing part leaves, and
-# what is said. The rules run in a tree of their own, mostly with stand-ins for the programs
-# (RECORD_TOOLS=: there are no sources to link them from).
+# what is said. The rules run in a tree of their own, mostly with stand-ins for the programs.
 
 setup() {
     set -o pipefail
@@ -53,7 +52,7 @@ m() { # ARGUMENTS... of make; the calls of bench are left in $calls, by part
     local status=0
     env -u MAKEFLAGS -u MAKELEVEL -u MAKEOVERRIDES -u BUILD make --no-print-directory CUDA=0 \
         FP=here BUILD=build BIN="$T/bin" BENCH_PROG="$T/bench" ENGINE_OBJ="$T/engine" \
-        RECORD_TOOLS= CROSSOVER_CUDA="$T/engine" "$@" || status=$?
+        CROSSOVER_CUDA="$T/engine" "$@" || status=$?
     calls=$(sed -n 's/--\(only\|shapes\|dtypes\|jobs\) //gp' "$T/calls" | paste -sd ';')
     return $status
 }
@@ -101,7 +100,7 @@ SMALL=(GPU_SHAPES=8b,1b GPU_DTYPES=bf16,int8,f32 GPU_JOBS=after,full)
     rm "$T/fail"
     m "${SMALL[@]}" GPU_SHAPES=8b gpu-bench > said 2>&1
     [ "$calls" = "models 8b int8 after" ]
-    ! grep -q 'Not done' said
+    ! grep -q 'Not done' said || false
     [ ! -e $OUT/gpu-bench/8b-int8.open.ndjson ]
     [ "$(jq -r .note $OUT/gpu-bench/8b-int8.ndjson)" = whole ]
 }
@@ -111,7 +110,7 @@ SMALL=(GPU_SHAPES=8b,1b GPU_DTYPES=bf16,int8,f32 GPU_JOBS=after,full)
     status=0
     timeout 4 env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory CUDA=0 FP=here BUILD=build \
         BIN="$T/bin" BENCH_PROG="$T/bench" ENGINE_OBJ="$T/engine" CROSSOVER_CUDA="$T/engine" \
-        RECORD_TOOLS= "${SMALL[@]}" GPU_SHAPES=8b gpu-bench > said 2>&1 || status=$?
+        "${SMALL[@]}" GPU_SHAPES=8b gpu-bench > said 2>&1 || status=$?
     [ "$status" -ne 0 ]
     # make has waited for it, and said what there is
     grep -q 'not measured  LLaMA 3 8B' said

@@ -2,28 +2,15 @@
 # prep-prompts: what each format gives, how prompts are chosen, and what is refused.
 bats_require_minimum_version 1.5.0
 
+load tool
+
 setup()
 {
-    ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    BIN=${BIN:-$ROOT/build/bin}
-    BIN=$(cd "$ROOT" && cd "$BIN" && pwd)
+    enter
     DATA=$ROOT/tests/fixtures
-    cd "$BATS_TEST_TMPDIR"
 }
 
 prep() { "$BIN/prep-prompts" "$@"; }
-
-sound() { # every record of the file fits the schema
-    jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" "$1"
-}
-
-fails() { # CODE WORDS COMMAND...: exit status, and one line on standard error that has the words
-    local code=$1 words=$2 status=0
-    shift 2
-    "$@" > out 2> err || status=$?
-    cat err
-    [ "$status" -eq "$code" ] && [ "$(wc -l < err)" -eq 1 ] && grep -qF -- "$words" err
-}
 
 ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
 

@@ -2,27 +2,11 @@
 # schedule: the points and launches of a run, how a schedule is extended, and what is refused.
 bats_require_minimum_version 1.5.0
 
-setup()
-{
-    ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    BIN=${BIN:-$ROOT/build/bin}
-    BIN=$(cd "$ROOT" && cd "$BIN" && pwd)
-    cd "$BATS_TEST_TMPDIR"
-}
+load tool
+
+setup() { enter; }
 
 schedule() { "$BIN/schedule" "$@"; }
-
-sound() { # every record of the file fits the schema
-    jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" "$1"
-}
-
-fails() { # CODE WORDS COMMAND...: exit status, and one line on standard error that has the words
-    local code=$1 words=$2 status=0
-    shift 2
-    "$@" > out 2> err || status=$?
-    cat err
-    [ "$status" -eq "$code" ] && [ "$(wc -l < err)" -eq 1 ] && grep -qF -- "$words" err
-}
 
 @test "lists and settings that contradict each other are refused" {
     fails 64 "expected no files, got 'same'" schedule same

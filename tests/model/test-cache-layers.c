@@ -1,7 +1,7 @@
 /* The cache policies that work inside the layers, features and sparse: against both algorithms
  * written out in doubles, position by position; with neutral parameters, against the policies that
- * they then equal; and the memory that they take. More than 500 lines because both are compared
- * with the same network in doubles. */
+ * they then equal; and the memory that they take. One file because both are compared with the
+ * same network in doubles. */
 #include "lib/base/mem.h"
 #include "lib/decode/diffuse.h"
 #include "tests/model/decoded.h"

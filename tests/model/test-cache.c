@@ -1,6 +1,6 @@
 /* The policies of --cache and --suffix: each against its algorithm written out naively, pass by
- * pass, on the prompts of a batch; and the cost of its passes. More than 500 lines because the
- * naive algorithms share model, prompts and bookkeeping. */
+ * pass, on the prompts of a batch; and the cost of its passes. One file because the naive
+ * algorithms share model, prompts and bookkeeping. */
 #include "kernels/advance.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"

@@ -1,8 +1,8 @@
 /* Guesses do not change texts: with and without them, id for id, over drawn prompts, batches and
  * settings; draws have the distribution of the model; counters, memory, and the lookup rule.
  * SPECULATION_TEXTS sets the number of texts at temperature 0 that are compared with plain
- * decoding, and of as many with draws (200). More than 500 lines because all are compared with the
- * same plain decoding. */
+ * decoding, and of as many with draws (200). One file because all are compared with the same
+ * plain decoding. */
 #include <stdlib.h>
 
 #include "lib/base/mem.h"
