@@ -34,10 +34,10 @@ static void test_kept(const char *path)
     }
     choices_write(&c, path);
     choices_read(&again, path);
-    ok(again.n == 32, "what was timed is kept: %zu", again.n);
+    ok(again.n == 32, "timed choices are stored: %zu", again.n);
     const struct gemm_choice *one = choices_find(&again, c.at[39].key);
     ok(one && one->algo[7] == c.at[39].algo[7] && one->state == 0, "with its algorithm, unchecked");
-    ok(!choices_find(&again, c.at[35].key), "what was guessed is not");
+    ok(!choices_find(&again, c.at[35].key), "guessed choices are not");
     choices_read(&again, path);
     ok(again.n == 32, "the same file twice adds nothing");
     choices_free(&c);

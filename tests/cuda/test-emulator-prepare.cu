@@ -28,7 +28,7 @@ static int64_t count_event(struct backend *b)
     return cuda_event_record(b);
 }
 
-/* What was done within the clock of the last batch. */
+/* The one-time work within the clock of the last batch. */
 static emulate::deeds in_clock()
 {
     emulate::deeds d = emulate::done;

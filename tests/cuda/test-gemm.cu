@@ -189,7 +189,7 @@ static void test_failing(void)
     algorithm_fails[FASTEST] = true;
     multiply(&w);
     unsigned all = algorithm_runs[FIRST_GUESS] + algorithm_runs[ANY_ADDRESS];
-    ok(all == 2 * TRIES + 1 && algorithm_runs[FASTEST] == 0, "what fails is left out");
+    ok(all == 2 * TRIES + 1 && algorithm_runs[FASTEST] == 0, "an algorithm that fails is left out");
     algorithm_fails[FIRST_GUESS] = algorithm_fails[ANY_ADDRESS] = true;
     w.job.K = 8;
     ok(!gemm_takes(&w.b, &w.job), "when all that is proposed fails the shape is not taken");

@@ -65,7 +65,7 @@ static void test_memory(struct backend *b)
     cuda_room(b, &before, &total);
     void *p = cuda_alloc(b, 40 * MIB, MEMORY_KV);
     cuda_room(b, &room, &total);
-    ok(p && room < before && room <= total, "what is taken is missing from what is left");
+    ok(p && room < before && room <= total, "allocated memory is not free any more");
     m->cap = m->reserved + MIB;
     cuda_room(b, &room, &total);
     ok(room <= MIB + m->reserved && !cuda_alloc(b, 60 * MIB, MEMORY_KV), "the cap is kept");
@@ -113,7 +113,7 @@ static void test_round_trip(struct backend *b)
         free(back);
         free(kept);
     }
-    ok(good, "what was written and copied is read, whatever its size");
+    ok(good, "written and copied bytes are read back, at any size");
 }
 
 static void test_small_writes(struct backend *b)
@@ -263,7 +263,7 @@ static void test_records(struct backend *b)
         calls += run_by(&s, key, 2);
     ok(calls == 2 * MANY && run_by(&s, 100, 1) + run_by(&s, 99 + MANY, 1) + run_by(&s, 1, 1) == 0 &&
            value_is(&s, 951 + 6 * MANY + 9),
-       "of many keys each has its record");
+       "each of many keys has its record");
     cuda_free(b, s.value);
 }
 
@@ -276,7 +276,7 @@ static void test_prepare(struct backend *b)
     int key = 1;
     cuda_prepare(b, &key, sizeof key, run_step, &s);
     cuda_write(b, s.value, zeros, sizeof zeros);
-    ok(run_by(&s, 1, 3) == 0 && value_is(&s, 9), "what was prepared is replayed at once");
+    ok(run_by(&s, 1, 3) == 0 && value_is(&s, 9), "a prepared step is replayed at once");
     s.calls = 0;
     cuda_prepare(b, &key, sizeof key, run_step, &s);
     ok(s.calls == 0 && value_is(&s, 9), "prepared twice is prepared once");
@@ -284,7 +284,7 @@ static void test_prepare(struct backend *b)
     s.calls = 0;
     key = 2;
     cuda_prepare(b, &key, sizeof key, run_step, &s);
-    ok(s.calls == 1 && run_by(&s, 2, 1) == 0 && value_is(&s, 15), "what has run is only recorded");
+    ok(s.calls == 1 && run_by(&s, 2, 1) == 0 && value_is(&s, 15), "after a run: only recorded");
     cuda_free(b, s.value);
 }
 

@@ -160,7 +160,7 @@ void pause()
     give_way(self->block, self->fiber);
 }
 
-/* What a fiber does: one thread after the other. */
+/* The loop of a fiber: runs one thread after the other. */
 static void live()
 {
     for (;;) {
@@ -313,7 +313,7 @@ void copies_finish(unsigned groups_left)
 
 /* ---- grids ---- */
 
-/* What stays while a block is used again for blocks of the same size. */
+/* Sets the members that do not change while a block is used for blocks of the same size. */
 static void lay_out(struct block *b, dim3 dim)
 {
     size_t n = static_cast<size_t>(dim.x) * dim.y * dim.z;

@@ -155,7 +155,8 @@ cudaError_t block_given(cudaStream_t s, void *p, size_t bytes)
     return enqueue(s, [=] { sanitizer_close(p, bytes); });
 }
 
-/* What lies behind the block must be as it was: a build without AddressSanitizer finds it here. */
+/* The bytes behind the block must not have changed. A build without AddressSanitizer checks it
+ * here. */
 static void check_tail(unsigned char *block, const struct area &a)
 {
     sanitizer_open(block, rounded_up(a.bytes, 512));

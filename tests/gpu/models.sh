@@ -9,8 +9,8 @@ name_of_device()
         "$T/probe" | jq -r 'select(.kind == "generation").device_name'
 }
 
-# generate TOOL DEVICE DTYPE FLAG...: [id, token_ids] of each prompt, a line each. What does not
-# come is an empty list of lines, which no comparison takes for good.
+# generate TOOL DEVICE DTYPE FLAG...: [id, token_ids] of each prompt, a line each. On
+# failure it prints nothing; no comparison accepts an empty list.
 generate()
 {
     local tool=$1 on=$2 dtype=$3
@@ -41,6 +41,6 @@ find_sanitizer()
     } 2>/dev/null
 }
 
-# Programs whose kernels fail on purpose are not for a tool that looks for failures, nor is one
-# without kernels, which the tool takes for a failure.
+# Programs that a sanitizer cannot check: kernels of these fail on purpose, or they have no kernels,
+# which the sanitizer reports as a failure.
 is_planted() { [[ ${1##*/} = test-lost || ${1##*/} = test-watchdog || ${1##*/} = test-choices ]]; }

@@ -442,7 +442,7 @@ static void revising_case(void)
     ok(c->wanted == 4 && c->held == 3 && t.target[1] == 30 && t.target[2] == 31 &&
            t.target[3] == 33 && t.asked[3] == c->first + c->prompt + 3 &&
            t.wanted[3] == t.row_of[t.asked[3]],
-       "what the block holds is asked about behind its masks");
+       "held ids of the block are asked about behind its masks");
     t.answer[0] = (struct head_row){.id = 32, .log_prob = log(0.8)};
     for (int i = 1; i < 4; i++)
         t.answer[i] = (struct head_row){.id = 5, .target_log_prob = log(i == 2 ? 0.1 : 0.95)};

@@ -68,7 +68,7 @@ static void parts(void)
            part_is(DTYPE_INT8_VECTOR, PART_SCALE, 1, 200, 1, 800),
        "those of int8-vector are int8's");
     ok(part_is(DTYPE_F32, PART_CODE, 0, 0, 0, 0) && part_is(DTYPE_BF16, PART_SCALE, 0, 0, 0, 0),
-       "what is not quantized has none");
+       "a format that is not quantized has none");
 }
 
 static int reads(enum dtype d, size_t rows, size_t cols, double bytes)

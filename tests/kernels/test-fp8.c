@@ -89,7 +89,7 @@ static void rows_of_weights(void)
         ok((i < 2 ? scale == 0 : isnan(scale)) && !code[0] && !code[1] && !code[2], "%s",
            i == 0   ? "zeros"
            : i == 1 ? "values whose reciprocal overflows count as zeros"
-                    : "what is no number makes the scale NaN");
+                    : "a value that is not finite makes the scale NaN");
     }
     float small[2] = {0x1p-119f, -0x1p-120f};
     scale = quant_fp8(small, 2, code);
