@@ -57,7 +57,7 @@ static void test_memory()
     setenv("EMULATE_MEMORY", "1e6", 1);
     ok(cudaMalloc(&p, 2000000) == cudaErrorMemoryAllocation && !p && cudaMalloc(&p, 900000) == 0 &&
            cudaFree(p) == 0 && cudaFree(&all) == cudaErrorInvalidValue,
-       "memory has an end");
+       "an allocation beyond the memory is refused");
     unsetenv("EMULATE_MEMORY");
 }
 
@@ -96,7 +96,7 @@ static void test_streams()
     int asked = 0;
     while (cudaStreamQuery(s) == cudaErrorNotReady)
         asked++;
-    ok(y.values()[0] == 40 && asked == 1, "... and read then");
+    ok(y.values()[0] == 40 && asked == 1, "pinned memory is read when the stream comes to it");
     cudaEvent_t later;
     float ms = -1;
     cudaEventCreate(&later);

@@ -344,7 +344,7 @@ static void test_numbers()
     std::vector<uint32_t> got = y.values();
     ok(got[0] == 0x3f823f80u && got[1] == 0xff807fffu, "bf16: to nearest, ties to even, NaN");
     ok(got[2] == 0 && got[3] == 310408 && got[4] == 0x3e800000u,
-       "the other words for numbers");
+       "the other functions on numbers");
 }
 
 int main(void)

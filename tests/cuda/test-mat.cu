@@ -233,8 +233,8 @@ static void not_finite(struct fixture *f)
         free(block);
         values_free(&v);
     }
-    ok(found, "a value that is no number is noticed while it is sent");
-    ok(spared, "and no other");
+    ok(found, "a value that is not finite is reported while it is sent");
+    ok(spared, "finite values are not reported");
 }
 
 /* More than one chunk, of wide rows; the second of the draws begins in the midst of eight. */

@@ -73,9 +73,9 @@ static void test_memory(struct backend *b)
     cuda_free(b, p);
     b->ops->trim(b);
     memory_reset_peak(m);
-    ok(m->reserved == base && m->reserved_peak == base, "trimmed, nothing of it stays reserved");
+    ok(m->reserved == base && m->reserved_peak == base, "after a trim nothing stays reserved");
     p = cuda_alloc(b, 12 * MIB, MEMORY_KV);
-    ok(m->reserved_peak == base + 12 * MIB, "a peak is that of what came after");
+    ok(m->reserved_peak == base + 12 * MIB, "a reset peak counts only later blocks");
     cuda_free(b, p);
     ok(!cuda_alloc(b, SIZE_MAX / 2, MEMORY_KV) && !m->requested,
        "more than a machine can have is refused");
@@ -492,7 +492,7 @@ int main(void)
     test_store_rows(&b, 5, 20);
     test_marks(&b);
     cuda_close(&b);
-    ok(!b.memory.reserved, "at the end all is given back");
+    ok(!b.memory.reserved, "at the end all memory is given back");
     pool_free(b.pool);
     return tap_done();
 }

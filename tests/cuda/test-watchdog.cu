@@ -61,7 +61,7 @@ static void test_longest(void)
     ok(!lost_at(w, 4), "a wait of 3 seconds, at least");
     watchdog_wait(w, NULL);
     watchdog_wait(w, "read");
-    ok(lost_at(w, 100) == 31, "after it there is patience for 30");
+    ok(lost_at(w, 100) == 31, "the limit is then 30 seconds");
     watchdog_wait(w, NULL);
     watchdog_free(w);
 }
