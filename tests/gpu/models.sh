@@ -1,7 +1,7 @@
 # models.sh - sourced by check: the tools on the device and on the CPU.
 # shellcheck shell=bash disable=SC2154
 
-# Says what the device is called; 69 and one line when there is none.
+# Prints the name of the device; 69 and one line if there is none.
 name_of_device()
 {
     echo '{"id":"p","prompt_ids":[1]}' >"$T/probe"
@@ -24,7 +24,7 @@ generate()
         "${PROMPTS_OF:-$T/prompts}" | jq -c 'select(.token_ids) | [.id, .token_ids]' || true
 }
 
-# 0: the device does not refuse such weights (64). One that fails with them is no reason to skip.
+# 0 unless the device refuses such weights (64). A device that fails with them is not skipped.
 has_format()
 {
     local status=0
