@@ -250,7 +250,7 @@ static void test_records(struct backend *b)
     ok(run_by(&s, 1, 5) == 0 && value_is(&s, 21), "from then on the record is replayed");
     s.by = 100;
     ok(run_by(&s, 2, 3) == 2 && value_is(&s, 921) && run_by(&s, 1, 1) == 0 && value_is(&s, 924),
-       "another key has a record of its own");
+       "another key has its own record");
     s.by = 1;
     for (int kind = 0; kind < MEMORY_KINDS; kind++) {
         int base = 924 + kind * 9;

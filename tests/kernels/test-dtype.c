@@ -18,7 +18,7 @@ static void names(void)
             buf_format(&all, "%s%s", all.len ? "|" : "", dtype_info[d].name);
     }
     ok(found && dtype_named("nf5") == DTYPES && dtype_named("") == DTYPES,
-       "every format has a name of its own");
+       "every format has its own name");
     ok(all.len && !strcmp(all.data, DTYPE_QUANTIZED), "the choices of --quant: %s", all.data);
     buf_free(&all);
     ok(!strcmp(dtype_unit_name(UNIT_F32), "f32") && !strcmp(dtype_unit_name(UNIT_BF16), "bf16") &&
