@@ -15,7 +15,7 @@ extern "C" {
 /* NULL: this process may use AMX. Otherwise the reason in words. The first call asks for
  * permission, and should come before any thread is started. */
 const char *amx_refused(void);
-/* 1 if the processor has no AMX, so that nothing can be repaired. */
+/* 1 if the processor has no AMX: no setting of the system can enable it. */
 int amx_absent(void);
 
 static inline int amx_permitted(void)

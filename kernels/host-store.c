@@ -236,7 +236,7 @@ void host_store_arrive(struct backend *b, struct store *s)
     int64_t begin = clock_ns();
     int written;
     pthread_mutex_lock(&s->lock);
-    do { /* requests that came meanwhile are served too */
+    do { /* finished writes count too, up to the oldest load and with it */
         assert(s->arrived < s->staged);
         while (s->done == s->arrived)
             pthread_cond_wait(&s->served, &s->lock);

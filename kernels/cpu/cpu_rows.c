@@ -17,20 +17,6 @@ struct row_loop {
     int sign;
 };
 
-static double sum_squares(const float *x, size_t n)
-{
-    vecd sum = {0};
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        vecd v = __builtin_convertvector(load(x + i), vecd);
-        sum += v * v;
-    }
-    double s = sum_lanes(sum);
-    for (; i < n; i++)
-        s += (double)x[i] * x[i];
-    return s;
-}
-
 static void rmsnorm_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;

@@ -190,16 +190,8 @@ static void square_parts(void *ctx, size_t begin, size_t end, size_t worker)
     (void)worker;
     const struct squares_sum *a = ctx;
     for (size_t part = begin; part < end; part++) {
-        size_t i = a->n * part / SQUARES_PARTS, last = a->n * (part + 1) / SQUARES_PARTS;
-        vecd sum = {0};
-        for (; i + LANES <= last; i += LANES) {
-            vecd v = __builtin_convertvector(load(a->x + i), vecd);
-            sum += v * v;
-        }
-        double all = sum_lanes(sum);
-        for (; i < last; i++)
-            all += (double)a->x[i] * a->x[i];
-        a->part[part] = all;
+        size_t first = a->n * part / SQUARES_PARTS, last = a->n * (part + 1) / SQUARES_PARTS;
+        a->part[part] = sum_squares(a->x + first, last - first);
     }
 }
 

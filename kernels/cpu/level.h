@@ -35,6 +35,21 @@ INLINE double sum_lanes(vecd v)
     return s;
 }
 
+/* The sum of the squares of x, in double. The order depends only on n. */
+INLINE double sum_squares(const float *x, size_t n)
+{
+    vecd sum = {0};
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        vecd v = __builtin_convertvector(load(x + i), vecd);
+        sum += v * v;
+    }
+    double s = sum_lanes(sum);
+    for (; i < n; i++)
+        s += (double)x[i] * x[i];
+    return s;
+}
+
 /* 1 if any lane of the mask is set. */
 INLINE int any_of(veci mask)
 {

@@ -1,5 +1,5 @@
 /* ref.h - functions that the files of kernels/ref share. A function with the name of a slot in
- * kernels/ops.h or kernels/train.h (ref_shift: shift) does what that slot defines. */
+ * kernels/ops.h, mixing.h or train.h (ref_shift: shift) does what that slot defines. */
 #ifndef KERNELS_REF_REF_H
 #define KERNELS_REF_REF_H
 

@@ -45,60 +45,58 @@ enum unmask_trait {
          unmask_wino(o, p->wino_draft, p->wino_verify))                \
     RULE(KLASS, klass, UNMASK_KEEPS | UNMASK_COMPARES,                 \
          unmask_klass(o, p->conf_threshold, p->kl_history))
-/* PARAMETER(name, rule, least, most, default, meaning) */
-#define UNMASK_USUAL_PARAMETERS(PARAMETER)                                                        \
-    PARAMETER(threshold, threshold, 0, 1, "0.9",                                                  \
-              "commit each token whose confidence is at least this")
-#define UNMASK_RARE_PARAMETERS(PARAMETER)                                                         \
-    PARAMETER(factor, factor, 0, 1000, "1",                                                       \
+/* PARAMETER(name, rule, rare, least, most, default, meaning). rare: 1 if only --help-all lists the
+ * option. */
+#define UNMASK_PARAMETERS(PARAMETER)                                                              \
+    PARAMETER(threshold, threshold, 0, 0, 1, "0.9",                                               \
+              "commit each token whose confidence is at least this")                              \
+    PARAMETER(factor, factor, 1, 0, 1000, "1",                                                    \
               "commit the first j tokens with (j + 1)(1 - c_j) <= factor, c_j the confidence "    \
               "of the j-th")                                                                      \
-    PARAMETER(entropy_bound, entropy_bound, 0, 1000, "0.1",                                       \
+    PARAMETER(entropy_bound, entropy_bound, 1, 0, 1000, "0.1",                                    \
               "commit tokens while the sum of their entropies without the largest is at most "    \
               "this, in nats")                                                                    \
-    PARAMETER(upper, hierarchical, 0, 1, "0.92", "commit all tokens above this confidence")       \
-    PARAMETER(lower, hierarchical, 0, 1, "0.62",                                                  \
+    PARAMETER(upper, hierarchical, 1, 0, 1, "0.92", "commit all tokens above this confidence")    \
+    PARAMETER(lower, hierarchical, 1, 0, 1, "0.62",                                               \
               "in each run of masks, commit the best token above this confidence")                \
-    PARAMETER(gap, prophet, 0, 1e6, "7.5",                                                        \
+    PARAMETER(gap, prophet, 1, 0, 1e6, "7.5",                                                     \
               "commit all tokens when the mean gap between the best two logits is at least "      \
               "this")                                                                             \
-    PARAMETER(credit_threshold, credit, 0, 1, "0.9",                                              \
+    PARAMETER(credit_threshold, credit, 1, 0, 1, "0.9",                                           \
               "commit each token whose confidence, with credits, is at least this")               \
-    PARAMETER(credit_weight, credit, 0, 1000, "0.7",                                              \
+    PARAMETER(credit_weight, credit, 1, 0, 1000, "0.7",                                           \
               "weight of credits: a logit gains weight * ln(1 + credit)")                         \
-    PARAMETER(credit_decay, credit, 0, 1, "0.8",                                                  \
+    PARAMETER(credit_decay, credit, 1, 0, 1, "0.8",                                               \
               "share of a credit that is left after each pass")                                   \
-    PARAMETER(credit_power, credit, 0, 1000, "0.2",                                               \
+    PARAMETER(credit_power, credit, 1, 0, 1000, "0.2",                                            \
               "credit that a pass gives to its best token: probability ^ power")                  \
-    PARAMETER(slowfast_sure, slowfast, 0, 1, "0.85",                                              \
+    PARAMETER(slowfast_sure, slowfast, 1, 0, 1, "0.85",                                           \
               "fast phase: commit all tokens of the span above this confidence")                  \
-    PARAMETER(slowfast_reach, slowfast, 0, 1, "0.1",                                              \
+    PARAMETER(slowfast_reach, slowfast, 1, 0, 1, "0.1",                                           \
               "slow phase: the span ends after the last token above this confidence")             \
-    PARAMETER(saber_floor, saber, 0, 1, "0",                                                      \
+    PARAMETER(saber_floor, saber, 1, 0, 1, "0",                                                   \
               "commit tokens above the mean confidence of committed tokens, but at least "        \
               "above this")                                                                       \
-    PARAMETER(saber_least, saber, 1, 1e6, "2", "minimum of tokens that a pass commits")           \
-    PARAMETER(wino_draft, wino, 0, 1, "0.6", "commit all tokens above this confidence")           \
-    PARAMETER(wino_verify, wino, 0, 1, "0.9",                                                     \
+    PARAMETER(saber_least, saber, 1, 1, 1e6, "2", "minimum of tokens that a pass commits")        \
+    PARAMETER(wino_draft, wino, 1, 0, 1, "0.6", "commit all tokens above this confidence")        \
+    PARAMETER(wino_verify, wino, 1, 0, 1, "0.9",                                                  \
               "mask a token again if its probability, computed without itself, is below this")    \
-    PARAMETER(conf_threshold, klass, 0, 1, "0.9", "commit stable tokens above this confidence")   \
-    PARAMETER(kl_threshold, klass, 0, 1000, "0.01",                                               \
+    PARAMETER(conf_threshold, klass, 1, 0, 1, "0.9",                                              \
+              "commit stable tokens above this confidence")                                       \
+    PARAMETER(kl_threshold, klass, 1, 0, 1000, "0.01",                                            \
               "a token is stable if its distribution is closer than this to that of the pass "    \
               "before, in nats")                                                                  \
-    PARAMETER(kl_history, klass, 0, 1e6, "2", "passes in a row for which a token must be stable")
-#define UNMASK_PARAMETERS(PARAMETER)                                                              \
-    UNMASK_USUAL_PARAMETERS(PARAMETER)                                                            \
-    UNMASK_RARE_PARAMETERS(PARAMETER)
+    PARAMETER(kl_history, klass, 1, 0, 1e6, "2", "passes in a row for which a token must be stable")
 /* Parameters that refine another one and are no axis. */
 #define UNMASK_REFINEMENTS(PARAMETER)                                                             \
-    PARAMETER(threshold_decay, threshold, 0, 1, "0",                                              \
+    PARAMETER(threshold_decay, threshold, 1, 0, 1, "0",                                           \
               "share of --threshold by which it has fallen when the block is full")
 
 #define UNMASK_ENUMERATOR(ENUM, name, traits, taken) UNMASK_##ENUM,
 enum unmask { UNMASK_RULES(UNMASK_ENUMERATOR) UNMASK_COUNT };
 #undef UNMASK_ENUMERATOR
 
-#define UNMASK_MEMBER(name, rule, least, most, standard, meaning) double name;
+#define UNMASK_MEMBER(name, ...) double name;
 struct unmask_params {
     UNMASK_PARAMETERS(UNMASK_MEMBER)
     UNMASK_REFINEMENTS(UNMASK_MEMBER)

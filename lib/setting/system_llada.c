@@ -18,16 +18,12 @@ static const char orders[] = ORDERS_OF_ANSWERS(WORD), rules[] = UNMASK_RULES(RUL
                   policies[] = CACHE_POLICIES(POLICY_WORD), suffixes[] = SUFFIX_KINDS(WORD),
                   paces[] = PACES(WORD);
 
-#define RULE_ROW(rule_name, rule, least, most, default_value, meaning, more_traits, is_rare)    \
+#define RULE_ROW(rule_name, rule, is_rare, least, most, default_value, meaning, more_traits)    \
     {.name = #rule_name, .type = SETTING_REAL, .lo = least, .hi = most,                         \
      .standard = default_value, .label = #rule_name, .only = "unmask=" #rule,                   \
      .traits = SWEPT_TEXT | (more_traits), .help = meaning, .rare = is_rare},
-#define USUAL_PARAMETER(name, rule, least, most, default_value, meaning)                        \
-    RULE_ROW(name, rule, least, most, default_value, meaning, SETTING_AXIS, 0)
-#define RARE_PARAMETER(name, rule, least, most, default_value, meaning)                         \
-    RULE_ROW(name, rule, least, most, default_value, meaning, SETTING_AXIS, 1)
-#define REFINEMENT(name, rule, least, most, default_value, meaning)                             \
-    RULE_ROW(name, rule, least, most, default_value, meaning, 0, 1)
+#define PARAMETER(...) RULE_ROW(__VA_ARGS__, SETTING_AXIS)
+#define REFINEMENT(...) RULE_ROW(__VA_ARGS__, 0)
 #define CACHE_ROW(row_name, row_type, its_policies, least, most, default_value, its_unit, meaning) \
     {.name = #row_name, .type = SETTING_##row_type, .lo = least, .hi = most,                    \
      .standard = #default_value, .unit = its_unit, .label = #row_name,                          \
@@ -66,8 +62,7 @@ static const struct setting rows[] = {
     {.name = "unmask", .type = SETTING_CHOICE, .choices = CHOICES(rules), .standard = "schedule",
      .label = "unmask", .traits = SWEPT_TEXT,
      .help = "rule that decides how many tokens a step commits; parameters: --help-all"},
-    UNMASK_USUAL_PARAMETERS(USUAL_PARAMETER)
-    UNMASK_RARE_PARAMETERS(RARE_PARAMETER)
+    UNMASK_PARAMETERS(PARAMETER)
     UNMASK_REFINEMENTS(REFINEMENT)
     {.name = "pace", .type = SETTING_CHOICE, .choices = CHOICES(paces), .standard = "uniform",
      .label = "pace", .only = "unmask=schedule|prophet", .traits = SWEPT_TEXT, .rare = 1,

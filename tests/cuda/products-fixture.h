@@ -15,7 +15,7 @@ struct pair {
     struct mat cuda, ref;
 };
 
-/* Where a value of x lies in the middle of two bf16 numbers, a norm may round it the other way: by
+/* If a value of x lies in the middle of two bf16 numbers, a norm may round it the other way: by
  * at most 2^-7 of the row's largest value, in the unit of near()'s size. */
 enum { ROUNDED_OTHERWISE = 400 };
 
@@ -142,7 +142,7 @@ static double *outputs(const struct call *c, const struct mat *w)
     return y;
 }
 
-/* How far y may be from `want` (whose parts are as large as `size`): the rounding to act, `steps`
+/* 1 if y is near `want` (whose parts are as large as `size`). The bound: rounding to act, `steps`
  * times, and fp32 sums. A gain adds the chance that values were rounded the other way. */
 static int near(enum dtype act, double want, float got, double size, int steps)
 {

@@ -30,7 +30,7 @@ static void places(int padded)
                 same &= (n % 8 & r % 8) || r % 8 + n % 8 > 7 ||
                         tile_down(at, n, padded) == tile_at(r + n, c, padded);
         }
-    ok(met == TILE_KEYS * chunks, "rows of %d: every chunk has a place of its own", padded);
+    ok(met == TILE_KEYS * chunks, "rows of %d: every chunk has its own place", padded);
     ok(free_of_conflicts, "rows of %d: eight rows lie in eight groups of banks", padded);
     ok(same, "rows of %d: places are found from their neighbours'", padded);
     free(seen);

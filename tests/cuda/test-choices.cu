@@ -34,10 +34,11 @@ static void test_kept(const char *path)
     }
     choices_write(&c, path);
     choices_read(&again, path);
-    ok(again.n == 32, "what was timed is kept: %zu", again.n);
+    ok(again.n == 32, "timed choices are stored: %zu", again.n);
     const struct gemm_choice *one = choices_find(&again, c.at[39].key);
-    ok(one && one->algo[7] == c.at[39].algo[7] && one->state == 0, "with its algorithm, unchecked");
-    ok(!choices_find(&again, c.at[35].key), "what was guessed is not");
+    ok(one && one->algo[7] == c.at[39].algo[7] && one->state == 0,
+       "with the algorithm, not yet checked");
+    ok(!choices_find(&again, c.at[35].key), "guessed choices are not stored");
     choices_read(&again, path);
     ok(again.n == 32, "the same file twice adds nothing");
     choices_free(&c);
@@ -62,13 +63,14 @@ static void test_broken(const char *path)
         put(path, text, n);
         changed += read_back(path) == 0;
     }
-    ok(changed == n, "a line with a foreign character anywhere is not read");
+    ok(changed == n, "a line with a wrong character anywhere is not read");
     static const char big[] = "99999999999999999999999\t0\t1\t1\t2\t3\t4\t5\t6\t"
                               "a\tb\tc\td\te\tf\t0\t1\n";
     put(path, big, sizeof big - 1);
-    ok(read_back(path) == 0, "nor a number that does not fit");
+    ok(read_back(path) == 0, "a number that does not fit is not read");
     put(path, "", 0);
-    ok(read_back(path) == 0 && read_back("/nowhere/at/all") == 0, "empty or missing: nothing");
+    ok(read_back(path) == 0 && read_back("/nowhere/at/all") == 0,
+       "an empty or missing file gives no entries");
 }
 
 int main(void)
@@ -85,7 +87,7 @@ int main(void)
     free(path);
     setenv("XDG_CACHE_HOME", "", 1);
     setenv("HOME", "", 1);
-    ok(!choices_path("x", 1), "no folder: kept nowhere");
+    ok(!choices_path("x", 1), "no folder: nothing is stored");
     snprintf(want, sizeof want, "%s/crossover", folder);
     rmdir(want);
     rmdir(folder);

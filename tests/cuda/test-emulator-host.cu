@@ -57,7 +57,7 @@ static void test_memory()
     setenv("EMULATE_MEMORY", "1e6", 1);
     ok(cudaMalloc(&p, 2000000) == cudaErrorMemoryAllocation && !p && cudaMalloc(&p, 900000) == 0 &&
            cudaFree(p) == 0 && cudaFree(&all) == cudaErrorInvalidValue,
-       "memory has an end");
+       "an allocation beyond the memory is refused");
     unsetenv("EMULATE_MEMORY");
 }
 
@@ -96,7 +96,7 @@ static void test_streams()
     int asked = 0;
     while (cudaStreamQuery(s) == cudaErrorNotReady)
         asked++;
-    ok(y.values()[0] == 40 && asked == 1, "... and read then");
+    ok(y.values()[0] == 40 && asked == 1, "pinned memory is read when the stream comes to it");
     cudaEvent_t later;
     float ms = -1;
     cudaEventCreate(&later);
@@ -130,7 +130,7 @@ static void test_two_streams(cudaStream_t s)
             cudaStreamWaitEvent(s, done, 0);
         ok(cudaStreamEndCapture(s, &graph) ==
                (waits ? cudaSuccess : cudaErrorStreamCaptureUnjoined),
-           "what another stream adds to a graph is %swaited for", waits ? "" : "not ");
+           "a graph %s for the work of another stream", waits ? "waits" : "does not wait");
     }
     cudaGraphDestroy(graph);
     start_kernel(add, dim3(1), dim3(1), 0, s, false, SHARED_PART, y.p, 5);
@@ -195,7 +195,7 @@ static __global__ void sum_of(int *y, const int *x, int n, int hasty)
     y[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-/* How often a chain of three kernels that overlap is wrong, of SEEDS times. */
+/* The number of wrong results of a chain of three overlapping kernels, with SEEDS seeds. */
 static int wrong_chains(int hasty, bool overlap)
 {
     int wrong = 0;
@@ -276,7 +276,7 @@ static void test_failures()
     cudaError_t too_many = cudaGetLastError();
     run(writes_shared, dim3(1), dim3(1), 300000, 0);
     ok(too_many == cudaErrorInvalidConfiguration && cudaGetLastError() == cudaErrorInvalidValue,
-       "what a device cannot start is refused");
+       "a launch beyond the limits of a device is refused");
 }
 
 int main(void)

@@ -28,7 +28,7 @@ static int64_t count_event(struct backend *b)
     return cuda_event_record(b);
 }
 
-/* What was done within the clock of the last batch. */
+/* The one-time work within the clock of the last batch. */
 static emulate::deeds in_clock()
 {
     emulate::deeds d = emulate::done;
@@ -106,7 +106,7 @@ static struct made fill(const struct network *n, struct diffuse how, size_t batc
     return m;
 }
 
-/* First prepared, so that nothing is settled yet; then not prepared, which must give the same. */
+/* First prepared, so that no one-time work is left; then not prepared, which must give the same. */
 template <class How>
 static void check(const char *what, const struct network *n, How how, size_t batch,
                   struct made (*make)(const struct network *, How, size_t, int), int direct)

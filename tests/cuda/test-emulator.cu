@@ -95,8 +95,8 @@ static void test_warps()
     ok(good[4] && good[5], "votes");
 }
 
-/* Each lane: warp_fold over the warp and over each half, as it is and by the shuffles that it is on
- * a GPU. What is mine counts otherwise than what is not. */
+/* Each lane: warp_fold over the warp and over each half, and the same by the shuffles that a GPU
+ * uses. The operation treats its two operands differently, so their order shows. */
 static __global__ void fold(float *y)
 {
     wait_for_inputs();
@@ -120,7 +120,7 @@ static void test_folds()
     int good = 1;
     for (size_t i = 0; i < got.size(); i += 4)
         good &= got[i] == got[i + 1] && got[i + 2] == got[i + 3] && got[i] != got[i + 2];
-    ok(good, "what lanes make together is what shuffles make of it, bit by bit");
+    ok(good, "a fold over lanes has the same bits as shuffles");
 }
 
 /* Every thread adds one, and the last one of all reports the count. */
@@ -344,7 +344,7 @@ static void test_numbers()
     std::vector<uint32_t> got = y.values();
     ok(got[0] == 0x3f823f80u && got[1] == 0xff807fffu, "bf16: to nearest, ties to even, NaN");
     ok(got[2] == 0 && got[3] == 310408 && got[4] == 0x3e800000u,
-       "the other words for numbers");
+       "the other functions on numbers");
 }
 
 int main(void)

@@ -196,8 +196,8 @@ static void test_want_of_memory(int calls)
         if (!good)
             printf("# call %d: status %d: %s\n", n, status, text);
     }
-    ok(good && recovered >= 8 && absent >= 2, "%d wants of memory are got over, %d at the door",
-       recovered, absent);
+    ok(good && recovered >= 8 && absent >= 2,
+       "lack of memory: %d times survived, %d times no device", recovered, absent);
 }
 
 /* The entry point, with the emulated machine as the environment describes it. */
@@ -227,14 +227,14 @@ static void test_small_device(void)
     char text[2048];
     setenv("EMULATE_MEMORY", "67108864", 1);
     ok(try_job((struct fault_job){-1, fill_up}, 0, 0, text, sizeof text) == EXIT_OK && !*text,
-       "a device that is full says no, and goes on");
+       "a full device refuses, and works on");
     unsetenv("EMULATE_MEMORY");
 }
 
 int main(void)
 {
     char text[2048];
-    ok(try_one(0, 0, text, sizeof text) == EXIT_OK && !*text, "without a fault all is well");
+    ok(try_one(0, 0, text, sizeof text) == EXIT_OK && !*text, "without a fault nothing fails");
     int calls = count_calls();
     /* This error is not sticky: a call whose status is not checked shows. */
     test_errors(cudaErrorUnknown, 0, calls, 1);

@@ -79,18 +79,18 @@ static void test_timing(void)
     ok(!strcmp(w.b.library, "cuBLASLt 1"), "the back end names its library");
     ok(gemm_takes(&w.b, &w.job) && ran(TRIES, TRIES, TRIES), "a new shape: what repeats is timed");
     multiply(&w);
-    ok(ran(0, 1, 0), "and the fastest is used");
+    ok(ran(0, 1, 0), "a new shape: the fastest is used");
     multiply(&w);
     w.job.T = ROWS;
     multiply(&w);
-    ok(ran(0, 2, 0), "then, and for rows near by, it alone");
+    ok(ran(0, 2, 0), "later, and with nearby rows, only the fastest runs");
     w.job.T = ROWS + 1;
     multiply(&w);
     ok(ran(TRIES, TRIES + 1, TRIES), "more rows: timed again");
     w.job.add = 1;
     w.job.T = 65;
     multiply(&w);
-    ok(ran(TRIES, TRIES + 1, TRIES), "added to y: a shape of its own");
+    ok(ran(TRIES, TRIES + 1, TRIES), "added to y: another shape");
     world_close(&w);
 
     world_open(&w);
@@ -99,7 +99,7 @@ static void test_timing(void)
     ok(ran(0, 1, 0), "the next process remembers");
     w.job.type = gemm_job::GEMM_BF16_F32;
     multiply(&w);
-    ok(ran(TRIES, TRIES + 1, TRIES), "and times what is new to it");
+    ok(ran(TRIES, TRIES + 1, TRIES), "the next process times new shapes");
     w.job.batch = 2, w.job.step = N * K, w.job.ldy = 2 * N;
     multiply(&w);
     ok(ran(TRIES, TRIES + 1, TRIES), "as two products at a time are");
@@ -110,7 +110,7 @@ static void test_timing(void)
         ok(ran(TRIES, TRIES + 1, TRIES), "and fp32, %s", rounded ? "which tf32 is not" : "too");
     }
     char *path = choices_path(w.b.name, 1);
-    ok(!strncmp(path, folder, strlen(folder)) && !access(path, R_OK), "all of it in the cache");
+    ok(!strncmp(path, folder, strlen(folder)) && !access(path, R_OK), "the file is in the folder");
     free(path);
     world_close(&w);
 }
@@ -131,7 +131,7 @@ static void test_foreign_file(void)
     world_close(&w);
     world_open(&w);
     multiply(&w);
-    ok(ran(0, 1, 0), "and replaced in the file");
+    ok(ran(0, 1, 0), "the refused algorithm is replaced in the file");
     world_close(&w);
     free(path);
 }
@@ -143,16 +143,16 @@ static void test_addresses(void)
     w.job.y = (uint8_t *)w.job.y + 2;
     multiply(&w);
     w.job.y = (uint8_t *)w.job.y - 2;
-    ok(ran(0, 0, TRIES + 1), "y at an odd place: what takes any address");
+    ok(ran(0, 0, TRIES + 1), "y at an odd address: an algorithm that takes any address");
     struct gemm_job j = w.job;
     j.x = (const uint8_t *)j.x + 8;
     ok(!gemm_takes(&w.b, &j), "x off 16 bytes is not taken");
     j = w.job, j.ldx = K + 4;
-    ok(!gemm_takes(&w.b, &j), "nor rows that begin there");
+    ok(!gemm_takes(&w.b, &j), "rows that begin off 16 bytes are not taken");
     j = w.job, j.type = gemm_job::GEMM_S8, j.N = N + 4;
-    ok(!gemm_takes(&w.b, &j), "nor int8 with a number of outputs that is no multiple of 16");
+    ok(!gemm_takes(&w.b, &j), "int8 with outputs that are no multiple of 16 is not taken");
     j = w.job, j.type = gemm_job::GEMM_F32, j.x = (const uint8_t *)j.x + 4, j.ldx = K + 1;
-    ok(gemm_takes(&w.b, &j), "fp32 is taken anywhere");
+    ok(gemm_takes(&w.b, &j), "fp32 is taken at any address");
     world_close(&w);
 }
 
@@ -176,7 +176,7 @@ static void test_recording(void)
     runtime_wait(&w.b, "test");
     ok(ran(1, 0, 0), "while operations are recorded nothing is timed: the first guess");
     multiply(&w);
-    ok(ran(TRIES, TRIES + 1, TRIES), "it is timed when it is run directly");
+    ok(ran(TRIES, TRIES + 1, TRIES), "a direct run times the shape");
     world_close(&w);
 }
 
@@ -189,12 +189,12 @@ static void test_failing(void)
     algorithm_fails[FASTEST] = true;
     multiply(&w);
     unsigned all = algorithm_runs[FIRST_GUESS] + algorithm_runs[ANY_ADDRESS];
-    ok(all == 2 * TRIES + 1 && algorithm_runs[FASTEST] == 0, "what fails is left out");
+    ok(all == 2 * TRIES + 1 && algorithm_runs[FASTEST] == 0, "an algorithm that fails is left out");
     algorithm_fails[FIRST_GUESS] = algorithm_fails[ANY_ADDRESS] = true;
     w.job.K = 8;
-    ok(!gemm_takes(&w.b, &w.job), "when all that is proposed fails the shape is not taken");
+    ok(!gemm_takes(&w.b, &w.job), "if all proposals fail, the shape is not taken");
     memset(algorithm_fails, 0, sizeof algorithm_fails);
-    ok(!gemm_takes(&w.b, &w.job), "nor is it tried again");
+    ok(!gemm_takes(&w.b, &w.job), "a shape that failed is not tried again");
     world_close(&w);
 }
 
@@ -210,9 +210,9 @@ static void test_no_room(void)
     multiply(&w);
     multiply(&w);
     unsetenv("EMULATE_MEMORY");
-    ok(ran(2, 0, 0), "no memory for a y of our own: the first guess stays");
+    ok(ran(2, 0, 0), "no memory for a temporary y: the first guess stays");
     multiply(&w);
-    ok(ran(1, 0, 0), "and nobody asks again");
+    ok(ran(1, 0, 0), "the library is not asked again");
     world_close(&w);
 }
 

@@ -75,7 +75,7 @@ static size_t wrong_logits(struct call *c)
     return wrong;
 }
 
-/* Of rows t, t + step, ..; frees both matrices. */
+/* Compares rows t, t + step, ..; frees both matrices. */
 static size_t gated_apart(struct call *c, struct pair *of, struct pair *with, size_t step)
 {
     struct pair gate = *of, up = *with;

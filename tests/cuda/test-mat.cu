@@ -233,8 +233,8 @@ static void not_finite(struct fixture *f)
         free(block);
         values_free(&v);
     }
-    ok(found, "a value that is no number is noticed while it is sent");
-    ok(spared, "and no other");
+    ok(found, "a value that is not finite is reported while it is sent");
+    ok(spared, "finite values are not reported");
 }
 
 /* More than one chunk, of wide rows; the second of the draws begins in the midst of eight. */
@@ -286,7 +286,7 @@ static void refusals(struct fixture *f)
            cuda_act_dtype(DTYPE_F16) == DTYPE_F32 && cuda_act_dtype(DTYPE_FP4) == DTYPE_BF16,
        "activations beside matrices");
     ok(cuda_refuses(f->cuda, DTYPE_NF4, 100) && !cuda_refuses(f->cuda, DTYPE_NF4, 128),
-       "what no back end can hold");
+       "a matrix that no back end can hold is refused");
     struct device *d = device_of(f->cuda);
     int major = d->major, minor = d->minor;
     d->major = 8, d->minor = 6;

@@ -143,6 +143,6 @@ int main(void)
                        out));
     CHECK(cudaDeviceSynchronize());
     fetch(&good, out);
-    ok(good[0], "anyone is ahead of nobody, nobody of himself");
+    ok(good[0], "every id wins against NOBODY, NOBODY not against itself");
     return tap_done();
 }

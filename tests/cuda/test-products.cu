@@ -203,7 +203,7 @@ static double *outputs(const struct rows_in *r, const struct mat *m)
     return y;
 }
 
-/* How far y may be from `want` (whose parts are as large as `size`): the rounding to act, `steps`
+/* 1 if y is near `want` (whose parts are as large as `size`). The bound: rounding to act, `steps`
  * times, and fp32 sums. A gain adds the chance that a row was rounded the other way. */
 static int near(enum dtype act, double want, float got, double size, int steps)
 {

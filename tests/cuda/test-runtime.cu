@@ -65,7 +65,7 @@ static void test_memory(struct backend *b)
     cuda_room(b, &before, &total);
     void *p = cuda_alloc(b, 40 * MIB, MEMORY_KV);
     cuda_room(b, &room, &total);
-    ok(p && room < before && room <= total, "what is taken is missing from what is left");
+    ok(p && room < before && room <= total, "allocated memory is not free any more");
     m->cap = m->reserved + MIB;
     cuda_room(b, &room, &total);
     ok(room <= MIB + m->reserved && !cuda_alloc(b, 60 * MIB, MEMORY_KV), "the cap is kept");
@@ -73,9 +73,9 @@ static void test_memory(struct backend *b)
     cuda_free(b, p);
     b->ops->trim(b);
     memory_reset_peak(m);
-    ok(m->reserved == base && m->reserved_peak == base, "trimmed, nothing of it stays reserved");
+    ok(m->reserved == base && m->reserved_peak == base, "after a trim nothing stays reserved");
     p = cuda_alloc(b, 12 * MIB, MEMORY_KV);
-    ok(m->reserved_peak == base + 12 * MIB, "a peak is that of what came after");
+    ok(m->reserved_peak == base + 12 * MIB, "a reset peak counts only later blocks");
     cuda_free(b, p);
     ok(!cuda_alloc(b, SIZE_MAX / 2, MEMORY_KV) && !m->requested,
        "more than a machine can have is refused");
@@ -113,7 +113,7 @@ static void test_round_trip(struct backend *b)
         free(back);
         free(kept);
     }
-    ok(good, "what was written and copied is read, whatever its size");
+    ok(good, "written and copied bytes are read back, at any size");
 }
 
 static void test_small_writes(struct backend *b)
@@ -250,7 +250,7 @@ static void test_records(struct backend *b)
     ok(run_by(&s, 1, 5) == 0 && value_is(&s, 21), "from then on the record is replayed");
     s.by = 100;
     ok(run_by(&s, 2, 3) == 2 && value_is(&s, 921) && run_by(&s, 1, 1) == 0 && value_is(&s, 924),
-       "another key has a record of its own");
+       "another key has its own record");
     s.by = 1;
     for (int kind = 0; kind < MEMORY_KINDS; kind++) {
         int base = 924 + kind * 9;
@@ -263,7 +263,7 @@ static void test_records(struct backend *b)
         calls += run_by(&s, key, 2);
     ok(calls == 2 * MANY && run_by(&s, 100, 1) + run_by(&s, 99 + MANY, 1) + run_by(&s, 1, 1) == 0 &&
            value_is(&s, 951 + 6 * MANY + 9),
-       "of many keys each has its record");
+       "each of many keys has its record");
     cuda_free(b, s.value);
 }
 
@@ -276,7 +276,7 @@ static void test_prepare(struct backend *b)
     int key = 1;
     cuda_prepare(b, &key, sizeof key, run_step, &s);
     cuda_write(b, s.value, zeros, sizeof zeros);
-    ok(run_by(&s, 1, 3) == 0 && value_is(&s, 9), "what was prepared is replayed at once");
+    ok(run_by(&s, 1, 3) == 0 && value_is(&s, 9), "a prepared step is replayed at once");
     s.calls = 0;
     cuda_prepare(b, &key, sizeof key, run_step, &s);
     ok(s.calls == 0 && value_is(&s, 9), "prepared twice is prepared once");
@@ -284,7 +284,7 @@ static void test_prepare(struct backend *b)
     s.calls = 0;
     key = 2;
     cuda_prepare(b, &key, sizeof key, run_step, &s);
-    ok(s.calls == 1 && run_by(&s, 2, 1) == 0 && value_is(&s, 15), "what has run is only recorded");
+    ok(s.calls == 1 && run_by(&s, 2, 1) == 0 && value_is(&s, 15), "after a run: only recorded");
     cuda_free(b, s.value);
 }
 
@@ -492,7 +492,7 @@ int main(void)
     test_store_rows(&b, 5, 20);
     test_marks(&b);
     cuda_close(&b);
-    ok(!b.memory.reserved, "at the end all is given back");
+    ok(!b.memory.reserved, "at the end all memory is given back");
     pool_free(b.pool);
     return tap_done();
 }

@@ -22,7 +22,7 @@ static void test_seconds(void)
     int refused = 1;
     for (const char *text : bad)
         refused &= watchdog_seconds(text) == -1;
-    ok(refused, "what is no number of seconds is refused");
+    ok(refused, "an invalid number of seconds is refused");
     ok(watchdog_seconds(NULL) == WATCHDOG_SECONDS && watchdog_seconds("0") == 0 &&
            watchdog_seconds("7") == 7 && watchdog_seconds("1000000000") == WATCHDOG_SECONDS_MOST,
        "seconds are read");
@@ -61,7 +61,7 @@ static void test_longest(void)
     ok(!lost_at(w, 4), "a wait of 3 seconds, at least");
     watchdog_wait(w, NULL);
     watchdog_wait(w, "read");
-    ok(lost_at(w, 100) == 31, "after it there is patience for 30");
+    ok(lost_at(w, 100) == 31, "the limit is then 30 seconds");
     watchdog_wait(w, NULL);
     watchdog_free(w);
 }
@@ -76,7 +76,7 @@ static void test_nested(void)
     watchdog_wait(w, outer);
     ok(!early && !strcmp(outer, "run") && lost_at(w, 100) == 31, "waits nest");
     watchdog_free(w);
-    ok(!watchdog_new(0) && !watchdog_wait(NULL, "read"), "nobody need watch");
+    ok(!watchdog_new(0) && !watchdog_wait(NULL, "read"), "0 seconds: no watchdog");
     watchdog_start(NULL);
     watchdog_free(NULL);
 }

@@ -120,7 +120,7 @@ static void forget(struct fixture *f, struct data *d)
     cuda_free(f->cuda, d->seqs_there);
 }
 
-/* What is read, here or on the device. */
+/* The inputs, here or on the device. */
 static struct wkv_rows rows_of(const struct data *d, const struct shape *s, bool seven, bool there)
 {
     const float *x[INPUTS];

@@ -1,9 +1,9 @@
-/* block.cc - the threads of a block: who runs, who waits for whom, and what is said when they wait
- * for ever.
+/* block.cc - the threads of a block: which one runs, which ones wait for each other, and the report
+ * when they wait for ever.
  *
  * Invariant: a thread is running (self), can run or is stopped (a bit of its warp), is in exactly
- * one meeting, or has returned. A meeting is empty or waits for somebody: who completes it
- * dissolves it. A thread has a fiber from its first turn until it returns.
+ * one meeting, or has returned. A meeting is empty or waits for a thread; the thread that completes
+ * it dissolves it. A thread has a fiber from its first turn until it returns.
  */
 #include "tests/emulate/block.h"
 
@@ -25,9 +25,9 @@ namespace emulate {
 struct thread *self;
 static struct fiber host;
 static std::deque<struct fiber> fibers;
-static std::vector<struct fiber *> idle; /* fibers that have no thread to run */
+static std::vector<struct fiber *> idle; /* fibers without a thread */
 static std::unique_ptr<struct block> brought_up; /* a block of the next kernel, or none */
-static std::vector<std::unique_ptr<struct block>> spare; /* ended: their memory is used again */
+static std::vector<std::unique_ptr<struct block>> spare; /* ended blocks: their memory is reused */
 static uint64_t lot;
 static void live();
 
@@ -52,7 +52,7 @@ double setting(const char *name, double otherwise)
     return text && *text ? strtod(text, nullptr) : otherwise;
 }
 
-/* 64 bits drawn by lot. Source: Steele, Lea, Flood 2014 (SplitMix). */
+/* 64 random bits. Source: Steele, Lea, Flood 2014 (SplitMix). */
 static uint64_t bits()
 {
     uint64_t z = lot += 0x9e3779b97f4a7c15u;
@@ -61,15 +61,15 @@ static uint64_t bits()
     return z ^ z >> 31;
 }
 
-/* A number below n. */
+/* A random number below n. */
 static size_t draw(size_t n)
 {
     return static_cast<size_t>(static_cast<unsigned __int128>(bits()) * n >> 64);
 }
 
-/* ---- whose turn it is ---- */
+/* ---- the choice of the next thread ---- */
 
-/* The first bit of a set that is not empty, from place `from` on and round. */
+/* The first bit that is set, from place `from` on, then from 0. The set is not empty. */
 static unsigned first_of(uint32_t set, unsigned from)
 {
     from %= LANES;
@@ -94,16 +94,16 @@ static void can_run(struct warp *w, uint32_t lanes)
         w->block->ready |= 1u << w->rank;
 }
 
-/* From here on threads of another warp go on, or those of this one. */
+/* Gives the next turns to a random warp with threads that can run. */
 static void change_warps(struct block *b)
 {
     if (b->ready)
         b->turn = first_of(b->ready, static_cast<unsigned>(bits()));
 }
 
-/* A thread that can run, drawn by lot: of the warp that had the last turn, but once in a while, and
- * when that one has none, of another. One warp is then far ahead of the others, which finds who
- * leans on their being near, and the stacks that are in use are few. */
+/* A random thread that can run: mostly of the warp that had the last turn; sometimes, or if that
+ * warp has none, of another. One warp is then far ahead of the others, which finds code that relies
+ * on warps being close, and few stacks are in use. */
 static struct thread *next_of(struct block *b)
 {
     enum { CHANGES = 64 }; /* one in so many */
@@ -127,8 +127,8 @@ static struct fiber *idle_fiber()
     return f;
 }
 
-/* Leaves the fiber that runs for a thread that can, or for the outside when none can. A thread that
- * begins gets the fiber that was left last: that of one which has just returned goes on itself. */
+/* Switches from the running fiber to a thread that can run, or to the outside if none can. A new
+ * thread gets the fiber that became idle last; a thread that just returned hands on its own. */
 static void give_way(struct block *b, struct fiber *from)
 {
     struct fiber *to = b->outside;
@@ -142,8 +142,8 @@ static void give_way(struct block *b, struct fiber *from)
         fiber_switch(from, to);
 }
 
-/* Lets the threads of a block run until none can. Called by the host or, for a block that is
- * brought up, by a thread of another one. */
+/* Runs the threads of a block until none can run. The host calls it or, for a block that is brought
+ * up, a thread of another block. */
 static void go_on(struct block *b)
 {
     struct thread *caller = self;
@@ -160,7 +160,7 @@ void pause()
     give_way(self->block, self->fiber);
 }
 
-/* What a fiber does: one thread after the other. */
+/* The loop of a fiber: runs one thread after the other. */
 static void live()
 {
     for (;;) {
@@ -185,7 +185,7 @@ static bool same(const char *a, const char *b)
     return a == b || !strcmp(a, b);
 }
 
-/* self comes to m, which has `here` already. */
+/* self arrives at m, where the lanes `here` already are. */
 static void enter(struct meeting *m, uint32_t mask, const char *word, place at)
 {
     if (!m->here) {
@@ -213,8 +213,8 @@ void barrier(place at)
     sanitizer_learn(m);
 }
 
-/* The meeting of these lanes: the one that some of them are at, or a new one. Lanes of other masks
- * may be at others meanwhile. */
+/* The meeting of these lanes: one where some of them wait, or a new one. Lanes of other masks may
+ * wait at other meetings at the same time. */
 static struct meeting *meeting_of(struct warp *w, uint32_t mask)
 {
     for (uint32_t open = w->open; open; open &= open - 1) {
@@ -222,8 +222,8 @@ static struct meeting *meeting_of(struct warp *w, uint32_t mask)
         if (m->mask == mask)
             return m;
     }
-    return &w->meetings[__builtin_ctz(~w->open)]; /* each of the others keeps a lane, and ours is
-                                                   * free */
+    return &w->meetings[__builtin_ctz(~w->open)]; /* every open meeting has a lane of its own, so
+                                                   * one is free */
 }
 
 void meet(uint32_t mask, const char *word, place at, void *mine, meeting_work *work)
@@ -237,7 +237,7 @@ void meet(uint32_t mask, const char *word, place at, void *mine, meeting_work *w
     enter(m, mask, word, at);
     w->open |= number;
     w->brings[self->rank % LANES] = mine;
-    if (!work) /* __syncwarp: the other words order no memory */
+    if (!work) /* __syncwarp; the other operations order no memory */
         sanitizer_tell(m);
     m->here |= me;
     if (m->here == mask) {
@@ -252,7 +252,7 @@ void meet(uint32_t mask, const char *word, place at, void *mine, meeting_work *w
         sanitizer_learn(m);
 }
 
-/* Nobody can run, and not all have returned. */
+/* No thread can run, and not all have returned. */
 static void explain(const struct block &b)
 {
     std::map<std::string, unsigned> waiting;
@@ -313,7 +313,7 @@ void copies_finish(unsigned groups_left)
 
 /* ---- grids ---- */
 
-/* What stays while a block is used again for blocks of the same size. */
+/* Sets the members that do not change while a block is used for blocks of the same size. */
 static void lay_out(struct block *b, dim3 dim)
 {
     size_t n = static_cast<size_t>(dim.x) * dim.y * dim.z;
@@ -349,7 +349,7 @@ static void make_threads(struct block *b)
     change_warps(b);
 }
 
-/* Shared memory of a block, as large as the kernel asked for and no larger. */
+/* Shared memory of a block, exactly as large as the kernel asked for. */
 static void make_shared(struct block *b, size_t bytes)
 {
     if (!b->shared || b->shared_bytes != bytes) {

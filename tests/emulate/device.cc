@@ -1,4 +1,4 @@
-/* device.cc - which devices there are, what they say of themselves, and calls that fail. */
+/* device.cc - the emulated devices, their properties, and calls that fail on request. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static bool is_sticky(cudaError_t status)
            status == 702 || status == 710 || (status >= 714 && status <= cudaErrorLaunchFailure);
 }
 
-/* The error that this call shall end with, if any. */
+/* The error that this call must return, if any. */
 cudaError_t planted()
 {
     unsigned long n = 0;
@@ -62,7 +62,7 @@ static int driver()
     return static_cast<int>(setting("EMULATE_DRIVER", CUDART_VERSION));
 }
 
-/* Major and minor, in tenths. */
+/* Compute capability times 10. */
 static int capability()
 {
     return static_cast<int>(lround(setting("EMULATE_CAPABILITY", 9.0) * 10));

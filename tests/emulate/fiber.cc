@@ -1,4 +1,4 @@
-/* fiber.cc - switching stacks by hand, and what the sanitizers are told of it. */
+/* fiber.cc - switches stacks in assembly, and reports each switch to the sanitizers. */
 #include "tests/emulate/fiber.h"
 
 #include <stdint.h>
@@ -14,7 +14,7 @@
     abort();
 }
 
-/* FRAME words are what fiber_swap_stacks() pushes; word ENTRY of them is where it returns to. */
+/* fiber_swap_stacks() pushes FRAME words; word ENTRY of them is its return address. */
 #if defined __x86_64__
 enum { FRAME = 8, ENTRY = 6 };
 asm(R"(
@@ -79,13 +79,13 @@ fiber_swap_stacks:
 #endif
 
 static const size_t STACK = 256 << 10;
-/* Stacks begin at all the cache lines of a page in turn: were it always the same one, what the
- * threads of a block have there would all fall into a few sets of the caches. */
+/* Stacks begin at each cache line of a page in turn. If all began at the same one, the stacks of a
+ * block would compete for a few cache sets. */
 static const size_t LINE = 64, LINES = 64;
 struct fiber *fiber_coming;
 static struct fiber *leaving;
 
-/* On the stack of `coming`, first thing. */
+/* Runs first on the stack of `coming`. */
 void fiber_arrive()
 {
     const void *bottom = nullptr;

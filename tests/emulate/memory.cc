@@ -1,8 +1,8 @@
 /* memory.cc - memory of the device and pinned memory of the host.
  *
- * A block of device memory ends where a page without access begins, so the first byte behind it
- * (rounded up to 512) is out of reach; under AddressSanitizer the rounding is, too. While the
- * device does not work, none of it can be touched: a host that follows its pointers ends there.
+ * A block of device memory ends where a page without access begins, so an access behind it (rounded
+ * up to 512) fails; under AddressSanitizer an access to the rounding fails too. While the device
+ * does not work, all of it is inaccessible: a host that follows its pointers fails at once.
  */
 #include <map>
 #include <memory>
@@ -18,7 +18,7 @@ namespace emulate {
 
 struct area {
     size_t bytes;
-    unsigned char *pages; /* of device memory: with a page without access before and behind */
+    unsigned char *pages; /* device memory: with a page without access before and behind */
     size_t pages_bytes;
     int device;
 };
@@ -31,8 +31,8 @@ static size_t rounded_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-/* Memory of several of these is made of them: the first touch of every small page takes long, and
- * so does protect(). They may be refused. */
+/* Size of a huge page. Larger areas use huge pages, because the first access to each small page is
+ * slow, and so is protect(). The system may refuse them. */
 static const size_t HUGE_PAGE = 2 << 20;
 
 static size_t page()
@@ -60,7 +60,7 @@ awake::~awake()
             protect(a.second, PROT_NONE);
 }
 
-/* 1 when p[bytes] lies in one area. */
+/* 1 if p[bytes] lies in one area. */
 static bool holds(const areas &all, const void *p, size_t bytes)
 {
     const unsigned char *first = static_cast<const unsigned char *>(p);
@@ -94,7 +94,7 @@ static size_t taken()
     return sum;
 }
 
-/* An area without access for a block of so many bytes; a large one ends where a huge page does. */
+/* An inaccessible area for a block of so many bytes; a large one ends at the end of a huge page. */
 static bool map_area(struct area *a, size_t bytes)
 {
     const size_t inner = rounded_up(bytes, page());
@@ -155,7 +155,8 @@ cudaError_t block_given(cudaStream_t s, void *p, size_t bytes)
     return enqueue(s, [=] { sanitizer_close(p, bytes); });
 }
 
-/* What lies behind the block must be as it was: a build without AddressSanitizer finds it here. */
+/* The bytes behind the block must not have changed. A build without AddressSanitizer checks it
+ * here. */
 static void check_tail(unsigned char *block, const struct area &a)
 {
     sanitizer_open(block, rounded_up(a.bytes, 512));
@@ -197,8 +198,8 @@ static bool kind_fits(const void *to, const void *from, size_t bytes, cudaMemcpy
     }
 }
 
-/* A copy from pageable memory reads it at the call, one to pageable memory has happened when the
- * call returns; with pinned memory both happen when the stream comes to it. */
+/* A copy from pageable memory reads it at the call; a copy to pageable memory is complete when the
+ * call returns. With pinned memory the copy happens when the stream reaches it. */
 static cudaError_t copy_async(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                               cudaStream_t s)
 {
@@ -303,7 +304,7 @@ cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s)
     return call([=] { return set_async(p, value, bytes, s); });
 }
 
-/* These two wait for the default stream, and for no stream that does not block it. */
+/* These two wait for the default stream and the streams that block it, not for the others. */
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
     return call([=] {

@@ -15,8 +15,8 @@ struct CUevent_st {
         CUstream_st *stream;
         bool done;
         int64_t at_ns;
-        CUgraph_st *graph; /* recorded while that was captured; NULL: not so */
-        size_t nodes;      /* it had then */
+        CUgraph_st *graph; /* the graph captured when this was recorded, or NULL */
+        size_t nodes;      /* its nodes then */
     };
     std::shared_ptr<struct record> last; /* empty: never recorded */
 };
@@ -25,7 +25,7 @@ namespace emulate {
 
 struct deeds done;
 
-static std::deque<CUstream_st> default_streams; /* one a device */
+static std::deque<CUstream_st> default_streams; /* one for each device */
 static std::vector<CUstream_st *> streams;      /* all of them */
 
 CUstream_st *stream_of(cudaStream_t s)
@@ -143,8 +143,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
     });
 }
 
-/* Asking gets things going: one piece of work a call, so that a host that asks until all is done
- * comes to an end. */
+/* A query runs one piece of work, so that a host that queries until all is done comes to an
+ * end. */
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     return call([=] {
@@ -221,9 +221,9 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream)
     });
 }
 
-/* In a capture: a stream that waits for an event of it joins it, and one whose last work lies
- * before the event that the other waits for has been waited for. Nodes stand in the order of the
- * calls, so replaying them one by one keeps every order that the events ask for. */
+/* In a capture, a stream that waits for an event of the capture joins it; a stream counts as waited
+ * for if its last work lies before the event. Nodes have the order of the calls, so replaying them
+ * one by one keeps every order that the events define. */
 static cudaError_t wait_captured(CUstream_st *s, const CUevent_st::record &r)
 {
     if (s->capture && s->capture != r.graph)
@@ -289,7 +289,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode)
     });
 }
 
-/* The capture is over even when this fails. */
+/* The capture is over even if this fails. */
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
 {
     std::lock_guard<std::recursive_mutex> one_at_a_time(lock());

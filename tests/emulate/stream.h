@@ -62,8 +62,8 @@ size_t shared_most();
 
 /* ---- stream.cc ---- */
 
-/* What the host has done, for tests: kernels started one by one, graphs made, graphs launched that
- * were not on the device, questions to the library of products.
+/* Counts of calls by the host, for tests: kernels started one by one, graphs made, launched graphs
+ * that were not on the device, questions to the library of products.
  */
 extern struct deeds {
     unsigned starts, records, uploads, questions;

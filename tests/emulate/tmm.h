@@ -2,9 +2,9 @@
  * it, so that their indexing is tested on any processor. Chunks, groups and stages are small here,
  * so that small matrices have several of each.
  *
- * A tile is a thread's, as it is on a processor. What a processor refuses ends the program with a
- * word: an instruction without a configuration, a product of tiles that do not fit each other. What
- * it would not notice does too: configuring twice without a release.
+ * Tiles belong to a thread, as on a processor. An error of an instruction ends the program with
+ * a message: an instruction without a configuration, a product of tiles that do not fit. So does a
+ * mistake that a processor does not notice: configuring twice without a release.
  *
  * Numbers are as the manual defines them: TDPBF16PS in fp32, to nearest even, fused (the product of
  * two bf16 is exact in fp32), subnormal numbers as zeros on the way in and out.

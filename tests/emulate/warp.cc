@@ -1,5 +1,5 @@
-/* warp.cc - what the lanes of a warp do together. Each lane brings its arguments, which lie on its
- * own stack; the last one to come computes for all and writes every lane's result in its place.
+/* warp.cc - operations of the lanes of a warp together. Each lane brings its arguments, which lie
+ * on its own stack; the last lane to arrive computes for all and writes the result of each lane.
  *
  * Source: PTX ISA, "Matrix fragments for mma.m16n8k16", "... m16n8k32", "ldmatrix".
  */
@@ -87,7 +87,7 @@ void load_matrices(uint32_t r[4], const void *from, bool turned, place at)
 }
 
 /* d[16, 8] += a[16, K] b[K, 8]. A word holds `per` neighbours along K; lane 4 g + j holds rows g
- * and g + 8 of a and d, column g of b, and of what runs along the other side the j-th words. */
+ * and g + 8 of a and d, and column g of b; along the other side it holds the words of index j. */
 template <class D> struct factors {
     D *d;
     const uint32_t *a, *b;

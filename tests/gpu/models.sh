@@ -1,7 +1,7 @@
 # models.sh - sourced by check: the tools on the device and on the CPU.
 # shellcheck shell=bash disable=SC2154
 
-# Says what the device is called; 69 and one line when there is none.
+# Prints the name of the device; 69 and one line if there is none.
 name_of_device()
 {
     echo '{"id":"p","prompt_ids":[1]}' >"$T/probe"
@@ -9,8 +9,8 @@ name_of_device()
         "$T/probe" | jq -r 'select(.kind == "generation").device_name'
 }
 
-# generate TOOL DEVICE DTYPE FLAG...: [id, token_ids] of each prompt, a line each. What does not
-# come is an empty list of lines, which no comparison takes for good.
+# generate TOOL DEVICE DTYPE FLAG...: [id, token_ids] of each prompt, a line each. On
+# failure it prints nothing; no comparison accepts an empty list.
 generate()
 {
     local tool=$1 on=$2 dtype=$3
@@ -24,7 +24,7 @@ generate()
         "${PROMPTS_OF:-$T/prompts}" | jq -c 'select(.token_ids) | [.id, .token_ids]' || true
 }
 
-# 0: the device does not refuse such weights (64). One that fails with them is no reason to skip.
+# 0 unless the device refuses such weights (64). A device that fails with them is not skipped.
 has_format()
 {
     local status=0
@@ -41,6 +41,6 @@ find_sanitizer()
     } 2>/dev/null
 }
 
-# Programs whose kernels fail on purpose are not for a tool that looks for failures, nor is one
-# without kernels, which the tool takes for a failure.
+# Programs that a sanitizer cannot check: kernels of these fail on purpose, or they have no kernels,
+# which the sanitizer reports as a failure.
 is_planted() { [[ ${1##*/} = test-lost || ${1##*/} = test-watchdog || ${1##*/} = test-choices ]]; }

@@ -31,7 +31,7 @@ static void text_case(void)
     ok(!text[1].live && text[1].len == 6 && out[NEW + 2] == 8 && !text[1].met_stop && !text[1].bad,
        "a text that is full ends");
     ok(!text[2].live && text[2].met_stop && text[2].len == 1 && out[2 * NEW] == 0,
-       "a stop id ends a text and is not its");
+       "a stop id ends a text and is not part of it");
     ok(token[0] == 7 && pos[0] == 2 && slot[0] == 2 && wanted[0] == 0 && seqs[0].row_begin == 0 &&
            seqs[0].rows == 1 && seqs[0].n_slots == 3 && seqs[0].slot_begin == 0 &&
            key[0] == rng_at(11, 1, 0),
@@ -371,7 +371,7 @@ static void overflow_case(void)
     struct canvas_state was = t.canvas[2];
     int32_t ids[256];
     memcpy(ids, t.token, sizeof ids);
-    ok(was.stalled && was.wanted == 8, "more questions than room are counted, and told");
+    ok(was.stalled && was.wanted == 8, "questions beyond the room are counted and reported");
     answer_all(&t, &y);
     host_advance_canvases(NULL, &t.l);
     ok(!memcmp(&was, &t.canvas[2], sizeof was) && !memcmp(ids, t.token, sizeof ids),
@@ -411,7 +411,7 @@ static void per_block_case(void)
         }
         host_advance_canvases(NULL, &t.l);
         ok(block ? !c->live : c->live && c->stalled && c->block == 1 && c->wanted == 0,
-           "block %d: whoever leaves it is %s", block, block ? "done" : "stalled");
+           "block %d: a canvas that leaves it is %s", block, block ? "done" : "stalled");
         struct canvas_state was = *c;
         host_advance_canvases(NULL, &t.l);
         was.written = 0;
@@ -442,7 +442,7 @@ static void revising_case(void)
     ok(c->wanted == 4 && c->held == 3 && t.target[1] == 30 && t.target[2] == 31 &&
            t.target[3] == 33 && t.asked[3] == c->first + c->prompt + 3 &&
            t.wanted[3] == t.row_of[t.asked[3]],
-       "what the block holds is asked about behind its masks");
+       "held ids of the block are asked about behind its masks");
     t.answer[0] = (struct head_row){.id = 32, .log_prob = log(0.8)};
     for (int i = 1; i < 4; i++)
         t.answer[i] = (struct head_row){.id = 5, .target_log_prob = log(i == 2 ? 0.1 : 0.95)};
@@ -450,11 +450,11 @@ static void revising_case(void)
     t.answer[3].bad = 1;
     t.l.capacity = 3; /* too little room: it stalls */
     advance_ask(&t.l, 0);
-    ok(c->stalled && c->wanted == 4 && c->held == 3, "held slots want room too");
+    ok(c->stalled && c->wanted == 4 && c->held == 3, "held slots take room too");
     t.l.capacity = 4;
     advance_ask(&t.l, 0);
     host_advance_canvases(NULL, &t.l);
-    ok(c->bad && !c->live, "a NaN there is one as well");
+    ok(c->bad && !c->live, "a NaN in an answer about a held id counts");
     *c = was;
     t.answer[3].bad = 0;
     advance_ask(&t.l, 0);
@@ -531,7 +531,7 @@ static void kept_case(void)
     host_advance_canvases(NULL, &t.l);
     ok(t.canvas[1].passes == 1 &&
            fabs(t.canvas[1].kept[UNMASK_KEPT - 1] - 0.5 - UNMASK_KEPT) < 1e-9,
-       "and stays over a pass");
+       "the rule's memory stays over a pass");
 }
 
 /* Five masks, three a step: best first, among equals the lowest; by hand. */

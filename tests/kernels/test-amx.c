@@ -166,8 +166,8 @@ static void choice(void)
     const char *why = amx_refused();
     ok(!amx == (why || !ops_cpu("avx512bf16")), "level amx is %s (%s)", amx ? "here" : "not here",
        why ? why : "permitted");
-    ok(!amx_absent() || why, "what the processor has not is refused");
-    ok(amx_absent() || !amx || ops_cpu(NULL) == amx, "where it is, it comes first");
+    ok(!amx_absent() || why, "AMX is refused where the processor lacks it");
+    ok(amx_absent() || !amx || ops_cpu(NULL) == amx, "where level amx runs, it is the best");
     if (!amx)
         amx = levels_trapped();
     if (amx)

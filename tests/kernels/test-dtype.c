@@ -18,7 +18,7 @@ static void names(void)
             buf_format(&all, "%s%s", all.len ? "|" : "", dtype_info[d].name);
     }
     ok(found && dtype_named("nf5") == DTYPES && dtype_named("") == DTYPES,
-       "every format has a name of its own");
+       "every format has its own name");
     ok(all.len && !strcmp(all.data, DTYPE_QUANTIZED), "the choices of --quant: %s", all.data);
     buf_free(&all);
     ok(!strcmp(dtype_unit_name(UNIT_F32), "f32") && !strcmp(dtype_unit_name(UNIT_BF16), "bf16") &&
@@ -36,7 +36,7 @@ static void limits(void)
        "int8 takes what fits its sums: %s", dtype_refuses(DTYPE_INT8, 131073));
     ok(!dtype_refuses(DTYPE_FP8, 3) && !dtype_refuses(DTYPE_BF16, 3) &&
            !dtype_refuses(DTYPE_F32, 1),
-       "the others take any width");
+       "the other formats take any width");
 }
 
 static int part_is(enum dtype d, enum codes_part p, size_t rank, size_t first, size_t second,
@@ -66,9 +66,9 @@ static void parts(void)
            "the arrays of %s", i ? "fp4" : "nf4-f32");
     ok(part_is(DTYPE_INT8_VECTOR, PART_CODE, 2, 200, 192, 38400) &&
            part_is(DTYPE_INT8_VECTOR, PART_SCALE, 1, 200, 1, 800),
-       "those of int8-vector are int8's");
+       "the arrays of int8-vector are those of int8");
     ok(part_is(DTYPE_F32, PART_CODE, 0, 0, 0, 0) && part_is(DTYPE_BF16, PART_SCALE, 0, 0, 0, 0),
-       "what is not quantized has none");
+       "a format that is not quantized has none");
 }
 
 static int reads(enum dtype d, size_t rows, size_t cols, double bytes)

@@ -47,9 +47,9 @@ static void rounding(void)
     ok(good, "to the nearest neighbour on both sides of every middle, and to the even one on it");
     ok(f16_of(65504) == 0x7bff && f16_of(nextafterf(65520, 0)) == 0x7bff &&
            f16_of(65520) == 0x7c00 && f16_of(-1e30f) == 0xfc00 && f16_of(INFINITY) == 0x7c00,
-       "from 65520 on it is infinite");
+       "65520 and above become infinite");
     ok(isnan(f16_float(f16_of(NAN))) && f16_of(0x1p-26f) == 0 && f16_of(0x1.8p-25f) == 1,
-       "NaN stays NaN, next to nothing is zero");
+       "NaN stays NaN, tiny values become zero");
 }
 
 /* Weights 1 and one row of x at a time, so that an output is a rounded value of x. */

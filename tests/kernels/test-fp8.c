@@ -69,10 +69,10 @@ static void rounding(void)
         float far = (float[]){448.1f, 464, 480, 1e30f, INFINITY}[i];
         good &= e4m3_of(far) == 0x7e && e4m3_of(-far) == 0xfe;
     }
-    ok(good, "beyond 448 there is 448");
+    ok(good, "values beyond 448 become 448");
     ok(e4m3_of(NAN) == 0x7f && e4m3_of(-NAN) == 0xff, "NaN stays NaN");
     ok(e4m3_of(1e-30f) == 0 && e4m3_of(-1e-30f) == 128 && e4m3_of(0x1p-140f) == 0,
-       "next to nothing is zero of its sign");
+       "tiny values become zero with their sign");
 }
 
 static void rows_of_weights(void)
@@ -89,7 +89,7 @@ static void rows_of_weights(void)
         ok((i < 2 ? scale == 0 : isnan(scale)) && !code[0] && !code[1] && !code[2], "%s",
            i == 0   ? "zeros"
            : i == 1 ? "values whose reciprocal overflows count as zeros"
-                    : "what is no number makes the scale NaN");
+                    : "a value that is not finite makes the scale NaN");
     }
     float small[2] = {0x1p-119f, -0x1p-120f};
     scale = quant_fp8(small, 2, code);

@@ -240,7 +240,7 @@ static void shift_gradients(struct backend *b, struct backend *ref, int way)
     check(&s, d->x[0], g->x[0], d->T * d->D, b->ops->level, "rows");
     check(&s, d->vector[of.n - 1], g->vector[of.n - 1], d->D, b->ops->level, "shares");
     if (way)
-        check(&s, d->more[1], g->to[1], d->T * d->D, b->ops->level, "what is added to them");
+        check(&s, d->more[1], g->to[1], d->T * d->D, b->ops->level, "additions to the shares");
     free(d);
     free(w);
     free(g);

@@ -110,7 +110,7 @@ static void test_ties(struct backend *b)
     const struct drift d = {v, NULL, kept, DTYPE_F32, slot, slot, seqs, part, SEQS, T, 19, KE,
                             {row, slots, poss, place}};
     b->ops->choose(b, &d, work);
-    ok(!memcmp(row, want, sizeof want), "%s %s choose: of equals the lowest", b->ops->name,
+    ok(!memcmp(row, want, sizeof want), "%s %s choose: among equals the lowest", b->ops->name,
        b->ops->level);
 }
 

@@ -22,7 +22,7 @@ struct device {
     int overlap;                    /* 1: a kernel may start before the one ahead is done */
     int in_turn;                    /* 1: the next kernel may not: kernels have written weights,
                                      * which the next kernel may read before it waits */
-    struct watchdog *watch;            /* NULL: no watchdog */
+    struct watchdog *watch;         /* NULL: no watchdog */
     struct segments *segments;
     struct graphs *graphs;          /* graph.cu */
     struct events *events;          /* event.cu */

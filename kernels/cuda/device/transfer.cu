@@ -67,7 +67,7 @@ void transfer_open(struct backend *b)
     size_t bytes = CHUNK_MOST;
     while (!get_chunks(s, bytes))
         if ((bytes /= 2) < CHUNK_LEAST)
-            err_machine(__FILE__, __LINE__, "no memory of the host can be pinned (ulimit -l?)");
+            err_machine(__FILE__, __LINE__, "cannot pin memory of the host (see ulimit -l)");
     for (size_t i = 0; i < CHUNKS; i++)
         CHECK(cudaEventCreateWithFlags(&s->copied[i], cudaEventDisableTiming));
     device_of(b)->staging = s;

@@ -106,7 +106,7 @@ static void *watch_main(void *ctx)
             const char *what = atomic_load_explicit(&w->what, memory_order_relaxed);
             snprintf(text, sizeof text, "%s: the device has not answered for %d s: it is lost, or "
                      "a kernel does not end; see nvidia-smi and the system's log, and run again "
-                     "(CROSSOVER_WATCHDOG_S=N gives it N seconds, 0 all the time it wants)",
+                     "(CROSSOVER_WATCHDOG_S=N sets the limit to N seconds; 0: no limit)",
                      what ? what : "wait", lasted);
             err_machine(__FILE__, __LINE__, text);
         }

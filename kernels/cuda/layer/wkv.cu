@@ -80,7 +80,7 @@ static __global__ void __launch_bounds__(N) wkv_tokens(struct wkv w)
 
 struct wkv_room {
     float s[N * N];
-    struct wkv_chunk c;
+    struct wkv_tokens c;
     float whole[N]; /* D(0, C] */
 };
 
@@ -88,7 +88,7 @@ struct wkv_room {
  * after it. */
 template <bool SEVEN> DEVICE void scale(struct wkv_room *m)
 {
-    struct wkv_chunk *c = &m->c;
+    struct wkv_tokens *c = &m->c;
     const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
     float decay = 1;
     for (unsigned t = 0; g == 0 && t < C; t++) {
@@ -111,7 +111,7 @@ template <bool SEVEN> DEVICE void scale(struct wkv_room *m)
 /* x of all tokens; a is scaled. Thread (0, i) does the forward substitution. */
 DEVICE void solve(struct wkv_room *m)
 {
-    struct wkv_chunk *c = &m->c;
+    struct wkv_tokens *c = &m->c;
     const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
     float sum[TOKENS_EACH] = {}, *x = c->values + C * N;
     add_product(sum, c->a, N, m->s, N);

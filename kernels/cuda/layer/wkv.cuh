@@ -13,7 +13,7 @@ enum { N = WKV_CUDA_MOST, C = WKV_CHUNK, THREADS = 256, GROUPS = THREADS / N, PA
 enum { TOKENS_EACH = C / GROUPS, ROWS_EACH = N / GROUPS, ACROSS = THREADS / C };
 static_assert(ACROSS == 16 && N / ACROSS == 4, "a token's channels lie over half a warp");
 
-struct wkv_chunk {
+struct wkv_tokens {
     float r[C * N], a[C * N];
     float keys[2 * C * N];   /* k, then b */
     float values[2 * C * N]; /* v, then x */
@@ -43,7 +43,7 @@ DEVICE size_t tokens_from(const struct wkv_place &p, size_t first, size_t most)
 
 /* Loads tokens first .. first + n - 1 of the sequence; zeros behind them. */
 template <bool SEVEN>
-DEVICE void chunk_load(struct wkv_chunk *c, const struct wkv_rows &in, const struct wkv_place &p,
+DEVICE void chunk_load(struct wkv_tokens *c, const struct wkv_rows &in, const struct wkv_place &p,
                        size_t first, size_t n)
 {
     for (unsigned i = threadIdx.x; i < C * N; i += THREADS) {
@@ -70,7 +70,7 @@ DEVICE float half_sum(float x)
 
 /* Half warp q takes token q as the earlier one of all pairs, with four key channels a lane. k is
  * its key, decayed on the way to t. column: in read and solve, 0 for k and C for b. */
-template <bool SEVEN> DEVICE void chunk_scores(struct wkv_chunk *c, unsigned column)
+template <bool SEVEN> DEVICE void chunk_scores(struct wkv_tokens *c, unsigned column)
 {
     const unsigned q = threadIdx.x / ACROSS, lane = threadIdx.x % ACROSS;
     float k[4] = {0, 0, 0, 0};

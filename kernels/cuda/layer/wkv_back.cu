@@ -14,7 +14,7 @@
 
 struct wkv_back_room {
     float s[N * N], g[N * N]; /* the state before the chunk; dS' */
-    struct wkv_chunk c;
+    struct wkv_tokens c;
     float dy[C * N], dz[C * N];
     float before[(C + 1) * N], after[C * N]; /* D(0, t-1], and the last row D(0, C]; D(t, C] */
     float dread[C * PAIR_ROW], dsolve[C * PAIR_ROW];
@@ -24,13 +24,13 @@ struct wkv_back_room {
 };
 
 /* Arguments of a block. */
-struct wkv_back_job {
+struct wkv_back_call {
     struct wkv_back a;
     struct wkv_kept kept;
     float *du; /* [n_seqs * H, N] */
 };
 
-template <bool SEVEN> DEVICE void load(struct wkv_back_room *m, const struct wkv_back_job &j,
+template <bool SEVEN> DEVICE void load(struct wkv_back_room *m, const struct wkv_back_call &j,
                                        const struct wkv_place &p, size_t first)
 {
     const size_t n = tokens_from(p, first, C);
@@ -150,7 +150,7 @@ DEVICE void by_row(float sum[TOKENS_EACH], const float *rows, const float *matri
 
 /* sum_q m_tq key_q D(q, t'] over q < end, for one or two keys. */
 template <bool SEVEN>
-DEVICE float of_keys(const struct wkv_chunk *c, const float *m, unsigned end, unsigned i)
+DEVICE float of_keys(const struct wkv_tokens *c, const float *m, unsigned end, unsigned i)
 {
     float sum = 0;
     for (unsigned q = 0; q < end; q++) {
@@ -165,7 +165,7 @@ DEVICE float of_keys(const struct wkv_chunk *c, const float *m, unsigned end, un
 template <bool SEVEN>
 DEVICE float of_left(const struct wkv_back_room *m, unsigned q, unsigned column, unsigned i)
 {
-    const struct wkv_chunk *c = &m->c;
+    const struct wkv_tokens *c = &m->c;
     const float *read = m->dread + column + q, *solve = m->dsolve + column + q;
     float sum = 0;
     for (unsigned t = C; t-- > q + 1;) {
@@ -184,7 +184,7 @@ DEVICE float of_left(const struct wkv_back_room *m, unsigned q, unsigned column,
 template <bool SEVEN> DEVICE float rows_back(struct wkv_back_room *m, const struct wkv_back &a,
                                              size_t to, const struct wkv_place &p, size_t n)
 {
-    const struct wkv_chunk *c = &m->c;
+    const struct wkv_tokens *c = &m->c;
     const unsigned i = threadIdx.x % N, first = threadIdx.x / N * TOKENS_EACH;
     float dr[TOKENS_EACH], da[TOKENS_EACH], dk[TOKENS_EACH], db[TOKENS_EACH], du = 0;
     by_row(dr, m->dy, m->s);
@@ -268,7 +268,7 @@ template <bool SEVEN> DEVICE void scale_left(struct wkv_back_room *m)
 }
 
 template <bool SEVEN>
-static __global__ void __launch_bounds__(THREADS) wkv_chunks_back(struct wkv_back_job j)
+static __global__ void __launch_bounds__(THREADS) wkv_chunks_back(struct wkv_back_call j)
 {
     let_next_start();
     wait_for_inputs();
@@ -314,7 +314,7 @@ static __global__ void __launch_bounds__(THREADS) wkv_chunks_back(struct wkv_bac
 }
 
 /* Thread (h, i) sums the gradients of u over all sequences. */
-static __global__ void __launch_bounds__(N) wkv_add_bonus(struct wkv_back_job j)
+static __global__ void __launch_bounds__(N) wkv_add_bonus(struct wkv_back_call j)
 {
     let_next_start();
     wait_for_inputs();
@@ -345,7 +345,7 @@ void cuda_wkv_back(struct backend *b, const struct wkv_back *a, void *work)
     struct range here("wkv_back");
     const struct wkv_rows *in = &a->in;
     const size_t all = in->n_seqs * in->heads, chunks = wkv_chunks(in->max_rows);
-    struct wkv_back_job j = {*a, {(float *)work, NULL, chunks}, NULL};
+    struct wkv_back_call j = {*a, {(float *)work, NULL, chunks}, NULL};
     j.kept.xs = j.kept.states + states_floats(all, chunks);
     j.du = j.kept.xs + all * chunks * C * N;
     assert(in->head_dim <= N);

@@ -83,7 +83,7 @@ template <class W> DEVICE struct two_rows<W> rows_at(const struct product_job &j
     struct two_rows<W> r = {{nullptr, nullptr}, {0, 0}};
     if (pair / HALF >= job_tiles(&j))
         return r;
-    struct tile tile = tile_at(&j, pair / HALF);
+    struct weight_tile tile = tile_at(&j, pair / HALF);
 #pragma unroll
     for (int h = 0; h < 2; h++)
         if (pair % HALF < tile.count[h]) {
@@ -173,7 +173,7 @@ exact_pairs(struct product_job j, const float *x, uint32_t part)
         multiply_rows<W, T>(sum, r, k, n, shared, ld);
         __syncthreads();
     }
-    struct tile tile = tile_at(&j, min(pair / HALF, job_tiles(&j) - 1));
+    struct weight_tile tile = tile_at(&j, min(pair / HALF, job_tiles(&j) - 1));
     const struct coded_rows none = {nullptr, nullptr, nullptr, 0};
 #pragma unroll
     for (uint32_t t = 0; t < T; t++) {

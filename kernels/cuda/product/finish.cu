@@ -18,7 +18,7 @@ finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint3
     uint32_t p = blockIdx.x * THREADS + threadIdx.x, t = blockIdx.y;
     if (p / HALF >= job_tiles(&j))
         return;
-    struct tile tile = tile_at(&j, p / HALF);
+    struct weight_tile tile = tile_at(&j, p / HALF);
     uint32_t i = p % HALF;
     size_t at[2];
     for (int h = 0; h < 2; h++)

@@ -55,8 +55,9 @@ template <class A> DEVICE float gated_value(float gate, float up)
     return act_rounded<A>(gate / (1 + expf(-gate))) * act_rounded<A>(up);
 }
 
-template <class A> DEVICE void finish_rotated(const struct product_job &j, const struct tile &tile,
-                                              uint32_t i, uint32_t t, float u, float v)
+template <class A>
+DEVICE void finish_rotated(const struct product_job &j, const struct weight_tile &tile, uint32_t i,
+                           uint32_t t, float u, float v)
 {
     uint32_t half = j.head_dim / 2, at = (tile.row[0] + i) % j.head_dim;
     float c = j.table[(size_t)t * j.head_dim + at], s = j.table[(size_t)t * j.head_dim + half + at];
@@ -73,7 +74,7 @@ template <class A> DEVICE void finish_rotated(const struct product_job &j, const
 
 /* Finishes the sums of rows i of both halves, for row t of x. */
 template <class A, class Sum>
-DEVICE void finish_pair(const struct product_job &j, const struct tile &tile, uint32_t i,
+DEVICE void finish_pair(const struct product_job &j, const struct weight_tile &tile, uint32_t i,
                         uint32_t t, const struct coded_rows &r, Sum first, Sum second)
 {
     float value[2] = {0, 0};

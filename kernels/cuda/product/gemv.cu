@@ -52,9 +52,9 @@ template <class Sum> DEVICE void put_sums(Sum *to, const Sum sum[4])
 }
 
 /* Thread (i, t) finishes rows i of both halves for row t of x. */
-template <class Sum> DEVICE void finish_tile(const struct product_job &j, const struct tile &tile,
-                                             const struct coded_rows &rows, const Sum *sums,
-                                             uint32_t warps)
+template <class Sum>
+DEVICE void finish_tile(const struct product_job &j, const struct weight_tile &tile,
+                        const struct coded_rows &rows, const Sum *sums, uint32_t warps)
 {
     uint32_t i = threadIdx.x % HALF, t = threadIdx.x / HALF;
     if (t >= j.T)
@@ -78,7 +78,7 @@ gemv_tiles(struct product_job j, struct bf16_input in, struct gemv_room room, ui
     typedef typename format<D>::Sum Sum;
     let_next_start();
     const uint32_t warps = blockDim.x / WARP, warp = threadIdx.x / WARP;
-    const struct tile_walk walk = {gridDim.x, job_tiles(&j), warp, warps, groups};
+    const struct weight_walk walk = {gridDim.x, job_tiles(&j), warp, warps, groups};
     struct stream<D> s;
     stream_start<D>(&s, j, walk, blockIdx.x);
     gain_prefetch(in.gain, j.K);

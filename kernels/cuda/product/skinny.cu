@@ -39,7 +39,7 @@ DEVICE void stage_slab(uint8_t *to, uint32_t stride, const void *rows, uint32_t 
 
 /* Writes the sums of a tile to sums[t][columns]: eight rows of W lie side by side. */
 template <int NT, class Sum> DEVICE void put_tile(const struct product_job &j,
-                                                  const struct tile &tile, Sum *sums,
+                                                  const struct weight_tile &tile, Sum *sums,
                                                   const Sum (*sum)[4])
 {
     uint32_t g = threadIdx.x % WARP / 4, q = threadIdx.x % 4;
@@ -70,7 +70,7 @@ skinny_tiles(struct product_job j, const void *rows, uint32_t ldx, typename form
     typedef typename format<D>::Sum Sum;
     let_next_start();
     const uint32_t from = blockIdx.y * part, to = min(from + part, all);
-    const struct tile_walk walk = {gridDim.x * SKINNY_WARPS, job_tiles(&j), from, 1, to};
+    const struct weight_walk walk = {gridDim.x * SKINNY_WARPS, job_tiles(&j), from, 1, to};
     uint32_t tile = blockIdx.x + threadIdx.x / WARP * gridDim.x;
     struct stream<D> s;
     stream_start<D>(&s, j, walk, tile);

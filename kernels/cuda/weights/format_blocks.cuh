@@ -127,7 +127,7 @@ template <enum dtype D> struct block_format {
         return {shared, {0, 0, 0, 0}};
     }
 
-    DEVICE Row row(const struct product_job &j, const struct tile &t)
+    DEVICE Row row(const struct product_job &j, const struct weight_tile &t)
     {
         uint32_t g = threadIdx.x % WARP / 4, h = threadIdx.x % 4 / 2;
         if (g >= (h ? t.count[1] : t.count[0]))

@@ -63,7 +63,7 @@ template <class S> struct plain_format {
     {
         return State();
     }
-    DEVICE Row row(const struct product_job &, const struct tile &)
+    DEVICE Row row(const struct product_job &, const struct weight_tile &)
     {
         return Row();
     }

@@ -18,16 +18,16 @@ template <enum dtype D> struct place {
 };
 
 /* The places that a warp visits: groups from + every.. below `to`, of tiles in steps. */
-struct tile_walk {
+struct weight_walk {
     uint32_t tile_step, tiles, from, every, to;
 };
 
 template <enum dtype D> DEVICE void place_tile(struct place<D> *p, const struct product_job &j,
-                                               const struct tile_walk &w, uint32_t tile)
+                                               const struct weight_walk &w, uint32_t tile)
 {
     uint32_t g = threadIdx.x % WARP / 4, at = threadIdx.x % 4 * 16;
     *p = {};
-    struct tile t = {};
+    struct weight_tile t = {};
     p->tile = tile;
     p->group = w.from;
     if (tile < w.tiles && w.from < w.to)
@@ -43,7 +43,7 @@ template <enum dtype D> DEVICE void place_tile(struct place<D> *p, const struct 
 }
 
 template <enum dtype D>
-DEVICE void place_next(struct place<D> *p, const struct product_job &j, const struct tile_walk &w)
+DEVICE void place_next(struct place<D> *p, const struct product_job &j, const struct weight_walk &w)
 {
     p->group += w.every;
     if (p->group >= w.to)
@@ -83,7 +83,7 @@ template <enum dtype D> struct stream {
 
 /* Loads the first group. It reads weights only, so it may stand before wait_for_inputs(). */
 template <enum dtype D> DEVICE void stream_start(struct stream<D> *s, const struct product_job &j,
-                                                 const struct tile_walk &w, uint32_t tile)
+                                                 const struct weight_walk &w, uint32_t tile)
 {
     place_tile<D>(&s->at, j, w, tile);
 #pragma unroll
@@ -100,7 +100,7 @@ template <enum dtype D> DEVICE void stream_start(struct stream<D> *s, const stru
 template <enum dtype D, int NT>
 DEVICE void stream_step(struct stream<D> *s, typename format<D>::State *state,
                         typename format<D>::Sum (*sum)[4], const struct product_job &j,
-                        const struct tile_walk &w, struct x_view x, uint32_t x_first)
+                        const struct weight_walk &w, struct x_view x, uint32_t x_first)
 {
     const uint32_t chunk = group_x_bytes(D) / RING;
     x.at += (s->at.group - x_first) * group_x_bytes(D);

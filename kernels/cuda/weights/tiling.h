@@ -50,7 +50,7 @@ struct product_job {
 };
 
 /* The 16 rows of one tile. */
-struct tile {
+struct weight_tile {
     uint32_t section;
     uint32_t matrix[2], row[2], count[2]; /* by half: count (0..8) rows of a matrix from `row` on */
 };
@@ -101,9 +101,9 @@ HOST_DEVICE uint32_t job_tiles(const struct product_job *j)
     return j->tile_end[MATRICES - 1];
 }
 
-HOST_DEVICE struct tile tile_at(const struct product_job *j, uint32_t i)
+HOST_DEVICE struct weight_tile tile_at(const struct product_job *j, uint32_t i)
 {
-    struct tile t;
+    struct weight_tile t;
     t.section = i < j->tile_end[0] ? 0 : i < j->tile_end[1] ? 1 : 2;
     i -= t.section ? j->tile_end[t.section - 1] : 0;
     t.matrix[0] = t.matrix[1] = t.section;
