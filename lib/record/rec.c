@@ -317,6 +317,11 @@ const json_t *rec_kept(const struct rec_writer *w)
     return resume_next(w->work);
 }
 
+int rec_fail_kept(const struct rec_writer *w, struct err *e)
+{
+    return resume_fail(w->work, e);
+}
+
 const json_t *rec_kept_of(const struct rec_writer *w, const char *kind, const json_t *of)
 {
     const json_t *k = rec_kept(w), *id = json_object_get(of, "id");

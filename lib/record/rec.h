@@ -84,6 +84,8 @@ int rec_open_work(struct rec_writer *w, const struct common *c, const struct res
 
 int64_t rec_kept_left(const struct rec_writer *w);  /* kept records that are not taken over yet */
 const json_t *rec_kept(const struct rec_writer *w); /* the next of them, borrowed; NULL: none */
+/* -1: *e says why rec_kept is NULL though records are left: a read error, or a changed file. */
+int rec_fail_kept(const struct rec_writer *w, struct err *e);
 /* rec_kept, if that is of this kind and has the id of the record `of`; else NULL. */
 const json_t *rec_kept_of(const struct rec_writer *w, const char *kind, const json_t *of);
 void rec_keep(struct rec_writer *w);                /* takes it over, if there is one */

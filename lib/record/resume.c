@@ -22,8 +22,6 @@
 #include "lib/record/schema.h"
 #include "lib/record/sums.h"
 
-enum { BLOCK = 1 << 20 };
-
 struct resume {
     struct err_witness witness; /* first member: hear() casts it to the whole */
     FILE *f;           /* of the output */
@@ -334,7 +332,6 @@ int resume_open(struct resume **to, struct out *o, const struct common *c, const
     *r = (struct resume){.witness = {hear}, .f = o->f, .path = mem_text(o->path), .run = c->run,
                          .lasting = meta && !wish->whole, .number = 2, .synced_ns = clock_ns()};
     int64_t before = size_of(fileno(r->f));
-    setvbuf(r->f, NULL, _IOFBF, BLOCK);
     if (sums_open(&r->sums, o->temp, !r->lasting, e) || find(r, meta, wish, e)) {
         if (!before)
             unlink(r->sums.path);
@@ -389,7 +386,7 @@ int resume_seal(struct resume *r, const struct hash *h, struct err *e)
 
 /* ---- taking over ---- */
 
-static int fail_changed(const struct resume *r, struct err *e)
+int resume_fail(const struct resume *r, struct err *e)
 {
     errno = r->failed;
     if (r->failed)
@@ -410,7 +407,7 @@ void resume_take(struct resume *r)
 int resume_match(struct resume *r, const struct buf *line, struct err *e)
 {
     if (!r->next)
-        return fail_changed(r, e);
+        return resume_fail(r, e);
     if (r->line.len + 1 != line->len || memcmp(r->line.data, line->data, r->line.len))
         return err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file is not the record that "
                        "belongs there (--fresh starts anew)", r->path, (long long)r->number);
@@ -442,7 +439,7 @@ int resume_hash(struct resume *r, struct hash **h, struct err *e)
     hash_free(*h);
     *h = r->hash;
     r->hash = NULL;
-    return sums_fit(&r->sums, *h, r->number - 1) ? 0 : fail_changed(r, e);
+    return sums_fit(&r->sums, *h, r->number - 1) ? 0 : resume_fail(r, e);
 }
 
 int resume_is_lasting(const struct resume *r)

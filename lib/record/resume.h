@@ -53,6 +53,8 @@ int resume_went_on(const struct resume *r);  /* 1: some were taken over */
 int resume_is_lasting(const struct resume *r); /* 1: another process may resume */
 int64_t resume_left(const struct resume *r); /* kept records that are not taken over yet */
 const json_t *resume_next(const struct resume *r); /* the next of them, borrowed; NULL: none */
+/* -1: *e says why resume_next is NULL though records are left: a read error, or a changed file. */
+int resume_fail(const struct resume *r, struct err *e);
 void resume_take(struct resume *r); /* takes it over */
 /* The next kept record must be this line (with its line feed). Takes it over. */
 int resume_match(struct resume *r, const struct buf *line, struct err *e);

@@ -229,14 +229,16 @@ static int run_undisturbed(struct session *s, struct generation_place at,
 static int take_over(struct session *s, const struct prompt *p, struct err *e)
 {
     const json_t *kept = rec_kept(&s->out);
-    if (kept && rec_is(kept, "kind", "generation") && rec_is(kept, "id", p->id) &&
+    if (!kept)
+        return rec_fail_kept(&s->out, e);
+    if (rec_is(kept, "kind", "generation") && rec_is(kept, "id", p->id) &&
         rec_int(kept, "seq", -1) == s->seq) {
         int64_t batch_id = rec_int(kept, "batch_id", -1);
         session_worse(s, rec_is(kept, "status", "ok") ? EXIT_OK : EXIT_FAILED_RECORDS);
         if (batch_id >= s->batch_id)
             s->batch_id = batch_id + 1;
         s->seq++;
-    } else if (kept && rec_is(kept, "kind", "error") && rec_is(kept, "where", p->where)) {
+    } else if (rec_is(kept, "kind", "error") && rec_is(kept, "where", p->where)) {
         session_worse(s, EXIT_INTERNAL); /* NaN is the only error of a batch */
     } else {
         return err_set(e, EXIT_BAD_DATA, "%s: its work file has another record at the place of "
