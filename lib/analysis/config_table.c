@@ -296,19 +296,13 @@ void config_table_metric(struct config_table *c, const struct runset *s, const c
     finish(c, s);
 }
 
-static int is_text(const json_t *r, const char *key, const char *expected)
-{
-    const char *s = rec_text(r, key);
-    return s && !strcmp(s, expected);
-}
-
 void config_table_pareto(struct config_table *c, const struct runset *s, const char *cost,
                          const char *quality)
 {
     size_t i;
     const json_t *r;
     json_array_foreach(runset_kind(s, "front"), i, r) {
-        int wanted = is_text(r, "cost_metric", cost) && is_text(r, "quality_metric", quality);
+        int wanted = rec_is(r, "cost_metric", cost) && rec_is(r, "quality_metric", quality);
         struct config_row *row = wanted ? add_row(c, s, r) : NULL;
         if (!row)
             continue;
@@ -326,7 +320,7 @@ void config_table_pareto(struct config_table *c, const struct runset *s, const c
     if (!c->n) { /* no front yet: the points alone */
         json_array_foreach(runset_kind(s, "metric"), i, r) {
             const char *point = about_point(r);
-            const json_t *q = point && is_text(r, "metric", cost)
+            const json_t *q = point && rec_is(r, "metric", cost)
                                   ? runset_find(s, "quality", point, quality)
                                   : NULL;
             struct config_row *row = q ? add_row(c, s, r) : NULL;

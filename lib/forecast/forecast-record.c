@@ -5,7 +5,6 @@
 #include "lib/forecast/forecast-record.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/analysis/about.h"

@@ -1,12 +1,10 @@
 /* overview-method.c - see overview.h: the experiment in a dozen facts, one row each.
  *
  * A fact that the records lack is left out. The full tables stand on the page of all tables. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/analysis/verdict/doubts.h"
-#include "lib/base/mem.h"
 #include "lib/record/machine/processor.h"
 #include "lib/record/rec.h"
 #include "lib/report/claims.h"

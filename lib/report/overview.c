@@ -4,7 +4,6 @@
 #include "lib/report/overview.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/record/rec.h"

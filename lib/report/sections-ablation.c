@@ -2,11 +2,9 @@
  * on the same prompts (kind `ablation`). A row shows the cost of an option, its effects, and the
  * outcome of claims about it. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/analysis/words/display.h"
-#include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/report/sections.h"
 

@@ -2,11 +2,8 @@
  * from metric records of its point, its changes from comparisons with the base of its model, its
  * published speed-ups from data/methods.ndjson. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "lib/analysis/words/display.h"
-#include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/report/claims.h"
 #include "lib/report/sections.h"

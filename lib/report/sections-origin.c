@@ -3,7 +3,6 @@
  * records. */
 #include "lib/report/sections.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

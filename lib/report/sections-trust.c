@@ -4,7 +4,6 @@
 #include "lib/report/sections.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/analysis/about.h"

@@ -388,3 +388,23 @@ first_difference_tokens 4 45000,first_difference_steps 1 30000" ]
     [ "$status" -eq 65 ]
     [[ "$output" == *"token_ids: expected integers"* ]]
 }
+
+@test "modes that judge records: one at a time, named options, a warning with file and line" {
+    metric a autoregressive 1 9 9 > "$T/m"
+    run "$BIN/compare" --samples --self-test 1.05 "$T/m"
+    [ "$status" -eq 64 ]
+    [[ $output == *"expected one of them, got 2"* ]]
+    echo '{"kind":"option","flags":""}' > "$T/options"
+    run "$BIN/compare" --claims "$T/options" "$T/m"
+    [ "$status" -eq 65 ]
+    [[ $output == *"option record 1 has no option"* ]]
+    run "$BIN/compare" --exact "$T/options" "$T/m"
+    [ "$status" -eq 65 ]
+    [[ $output == *"options: expected records of kind exact_case, found none"* ]]
+    echo '{"kind":"samples","option":"o","metric":"m_ratio","values":[1,3]}' > "$T/one"
+    { cat "$T/one"; echo '{"kind":'; } > "$T/two"
+    run --separate-stderr "$BIN/compare" --no-meta --samples "$T/one" "$T/two"
+    [ "$status" -eq 0 ]
+    [ "$(jq -s 'map(select(.metric == "m_ratio" and .value == 2)) | length' <<< "$output")" -eq 2 ]
+    [[ $stderr == *"W042"*"two:2: "* ]]
+}

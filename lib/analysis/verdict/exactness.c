@@ -5,7 +5,6 @@
 #include "lib/analysis/verdict/exactness.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/base/buf.h"
 #include "lib/record/rec.h"
