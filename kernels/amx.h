@@ -15,7 +15,7 @@ extern "C" {
 /* NULL: this process may use AMX. Otherwise the reason in words. The first call asks for
  * permission, and should come before any thread is started. */
 const char *amx_refused(void);
-/* 1 if the processor has no AMX: no setting of the system can enable it. */
+/* 1: the processor has no AMX. 0: it has, and amx_refused() may name a setting to change. */
 int amx_absent(void);
 
 static inline int amx_permitted(void)

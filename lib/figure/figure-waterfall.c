@@ -1,6 +1,6 @@
-/* figure-waterfall.c - memory by kind, from the base of make ablation down its stairs: the options
- * that add up to the level which saves most (kind `ablation`, those with a `stair`). A panel for
- * each system; the number on a bar is what it takes less than the first. */
+/* figure-waterfall.c - memory by kind, one bar a stair: the base of make ablation, then the options
+ * that add up to the level that saves most (records of kind `ablation` with a `stair`). Each system
+ * has a panel. The number on a bar is its change from the first bar, in percent. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

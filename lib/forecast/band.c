@@ -88,7 +88,7 @@ static char *text_of(enum band_group g, const char *basis, const char *favours,
         text = mem_format("forecasts %s favour %s by %.0f %%, at every crossover (%s)", basis,
                           favours, 100 * fabs(x->ratio - 1), how);
     else
-        text = mem_format("forecasts %s favour now one, now the other (crossovers, %s)", basis,
+        text = mem_format("forecasts %s favour neither model (crossovers, %s)", basis,
                           how);
     free(spread);
     free(how);

@@ -15,9 +15,9 @@
  * the bits of a row depend only on the row and its key list, not on the rows beside it, nor on how
  * threads divide the parts. With attn.dense: attention-dense.c.
  *
- * Few queries of a sequence, as in decoding with a cache, wait for memory. Memory delivers the key
- * heads of a slot several times as fast in a row as one by one. So such a panel holds the queries
- * of several key heads, and reads the rows of all of them first.
+ * With few queries a sequence, as in decoding with a cache, the time is that of reading keys. The
+ * key heads of a slot lie side by side, and reading all in a row is several times as fast as one
+ * by one. So such a panel holds the queries of several key heads and reads their rows first.
  */
 #include <math.h>
 
@@ -44,8 +44,8 @@ static size_t worker_floats(size_t E)
     return BLOCK * panel_floats(E) + part_floats(E) + CHUNK * (E + wide(E)) + QUERIES * STRIDE;
 }
 
-/* Keys are divided among threads when tasks of few queries are fewer than two a thread and do not
- * divide evenly. */
+/* Floats for the parts of divided keys. Keys are divided among threads if each sequence has few
+ * queries, there are fewer than two tasks a thread, and the tasks do not divide evenly. */
 static size_t split_floats(size_t threads, size_t slots, size_t E)
 {
     return threads > 1 ? 2 * threads * chunks_of(slots) * part_floats(E) : 0;

@@ -21,8 +21,8 @@
 #include "kernels/quant.h"
 
 /* Block i of the matrix has scale number i / 256. An output's blocks can begin at any i, so two
- * outputs reach their next scale at different blocks: past[j] is how far within a scale output j
- * begins. */
+ * outputs reach their next scale at different blocks. past[j]: blocks of the first scale that lie
+ * before output j. */
 struct header {
     int32_t past[PANEL];
     float offset;

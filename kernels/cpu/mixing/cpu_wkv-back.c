@@ -9,10 +9,10 @@
  *   dS  = D(0, C] dS' + ~r^T dy + ~a^T dz
  *
  * r, a, k and b get gradients from the pairs (dA) and from the scaled factors (d~). For a pair,
- * sum_q dA_tq k_q D(q, t] is a polynomial in the decays (Horner). Each w lies between all pairs
- * around it. With G_t = w_1 + .. + w_t and g_t the gradient of G_t, which is r dr + .. of the
- * factors that decay up to t, minus k dk + .. of the factors that decay from t on: dw_t = g_t + ..
- * + g_C, and g_C also has the products of dS' and S'.
+ * sum_q dA_tq k_q D(q, t] is a polynomial in the decays (Horner). w_t is part of the decay of every
+ * pair (q, t') with q < t <= t'. Let G_t = w_1 + .. + w_t, and g_t its gradient: r dr + .. of the
+ * factors that decay up to t, minus k dk + .. of those that decay from t on. Then dw_t = g_t + .. +
+ * g_C, and g_C also has the products of dS' and S'.
  *
  * A thread owns a head of a sequence.
  */

@@ -64,7 +64,8 @@ static void print_lines(const char *line, int indent)
 /* A heading comes with the first of its options that is shown. */
 static void print_options(const struct opt *o, int all)
 {
-    const struct opt *heading = NULL;
+    static const struct opt unnamed = {.type = OPT_HEADING, .help = "Options:"};
+    const struct opt *heading = &unnamed;
     int rare = 0;
     for (; o->name; o++) {
         if (o->type == OPT_HEADING) {
@@ -86,8 +87,6 @@ static void print_help(const struct tool *t, int all)
     print_words(t->about, printf("%s -", t->name), 4);
     puts("\nExamples:");
     print_lines(t->examples, 2);
-    if (t->options->type != OPT_HEADING)
-        puts("\nOptions:");
     print_options(t->options, all);
     puts("      --help                the options most used");
     puts("      --help-all            all options and notes; --help-man: as a manual page");
