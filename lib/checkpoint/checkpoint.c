@@ -151,22 +151,34 @@ static int find_roles(struct checkpoint *c, struct err *e)
     return bad;
 }
 
-/* The header token of the family's chat template and its end-of-turn id, from the added tokens of
- * tokenizer.json, if it is there. */
-static int read_chat_tokens(struct config *c, const char *folder, struct err *e)
+/* The ids that only the added tokens of tokenizer.json state: the end of a turn in the family's
+ * chat template, and a mask token that config.json does not name. */
+static void take_token(struct config *c, const char *text, json_int_t id)
+{
+    if (!text || id < 0 || (size_t)id >= c->vocab)
+        return;
+    if (c->chat != CHAT_NONE && !strcmp(text, chat_end(c->chat)))
+        c->eot = id;
+    if (config_denoises(c) && c->mask < 0 && !strcmp(text, c->family->mask_token))
+        c->mask = id;
+}
+
+static int read_tokens(struct config *c, const char *folder, struct err *e)
 {
     char *path = mem_format("%s/tokenizer.json", folder);
-    int none = c->chat == CHAT_NONE || /* reading reports other errors */
+    int masked = !config_denoises(c) || c->mask >= 0;
+    int none = (masked && c->chat == CHAT_NONE) || /* reading reports other errors */
                (access(path, F_OK) && errno == ENOENT);
     json_t *j = none ? NULL : json_file(path, TOKENIZER_MAX_BYTES, e), *token;
     int bad = none || j ? 0 : -1;
     size_t i;
-    json_array_foreach(json_object_get(j, "added_tokens"), i, token) {
-        const char *text = json_string_value(json_object_get(token, "content"));
-        json_int_t id = json_integer_value(json_object_get(token, "id"));
-        if (text && !strcmp(text, chat_end(c->chat)) && id >= 0 && (size_t)id < c->vocab)
-            c->eot = id;
-    }
+    json_array_foreach(json_object_get(j, "added_tokens"), i, token)
+        take_token(c, json_string_value(json_object_get(token, "content")),
+                   json_integer_value(json_object_get(token, "id")));
+    if (!bad && config_denoises(c) && c->mask < 0)
+        bad = err_set(e, EXIT_BAD_DATA, "%s: no mask token: expected the added token %s in "
+                      "tokenizer.json, or mask_token_id in config.json", folder,
+                      c->family->mask_token);
     json_decref(j);
     free(path);
     return bad;
@@ -179,7 +191,7 @@ static int open_files(struct checkpoint *c, const char *name, struct err *e)
     if (!c->folder || family_load(&c->config, c->folder, &c->extras, e))
         return -1;
     c->tensors = safetensors_open_folder(c->folder, e);
-    return !c->tensors || find_roles(c, e) ? -1 : read_chat_tokens(&c->config, c->folder, e);
+    return !c->tensors || find_roles(c, e) ? -1 : read_tokens(&c->config, c->folder, e);
 }
 
 /* Sets the seeds of the matrices of synth:; a tied head has that of the embedding. */

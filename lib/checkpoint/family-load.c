@@ -420,7 +420,7 @@ static int load_family(struct config *c, const struct family_source *s, struct f
         read_block(c, s) || check_layer_types(s) || (f->finish && f->finish(c, s)) ||
         read_ids(c, s))
         return -1;
-    if (config_denoises(c) &&
+    if (config_denoises(c) && (!f->mask_token || json_has(s->json, "mask_token_id")) &&
         json_int(s->json, s->path, "mask_token_id", 0, (int64_t)c->vocab - 1, &c->mask, s->e))
         return -1;
     return quantization_read(c, s->json, s->path, s->e);

@@ -93,6 +93,7 @@ struct family {
     const struct family_number *numbers; /* both end with a row without a key */
     const struct family_fixed *fixed;
     const char *tied_key;       /* key of the flag for a tied head */
+    const char *mask_token;     /* its mask token, for files without mask_token_id; may be NULL */
     int rope_scaling;           /* 1: rope_scaling and rope_parameters are read; 0: refused */
     const char *const *ignored; /* further keys that change no result */
     const char *const *finished; /* keys that `finish` reads; both end with NULL and may be NULL */
@@ -104,7 +105,8 @@ struct family {
     const enum mixer *mixers; /* of each of them; NULL: attention */
 };
 
-#define FAMILIES(FAMILY) FAMILY(llama) FAMILY(llada) FAMILY(qwen2) FAMILY(qwen3) FAMILY(ltm)
+#define FAMILIES(FAMILY) \
+    FAMILY(llama) FAMILY(llada) FAMILY(illada) FAMILY(qwen2) FAMILY(qwen3) FAMILY(ltm)
 #define FAMILY_ROW(name) extern const struct family name##_family;
 FAMILIES(FAMILY_ROW)
 #undef FAMILY_ROW

@@ -2,8 +2,6 @@
 # The engine against the float64 reference of tests/reference, on random checkpoints in every
 # layout: the same ids wherever the decision is clear, the same likelihood.
 
-CLEAR=0.002 # lead of the best logit; single precision errs by a hundredth of it here
-
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
     . tests/reference/build.sh
@@ -14,81 +12,8 @@ setup() {
     BIN=${BIN:-build/bin}
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
     T=$BATS_TEST_TMPDIR
-    # Four prompts of unequal length, ids below 256.
-    cat > "$T/prompts" << 'END'
-{"id":"p1","prompt_ids":[72]}
-{"id":"p2","prompt_ids":[84,104,101,32,102,111,120]}
-{"id":"p3","prompt_ids":[255,0,17,34,51,68,85,102,119,136,153,170,187,204]}
-{"id":"p4","prompt_ids":[9,8,7,6,5,4,3,2,1,250,240,230,220,210,200,190,180,170,160,150,140]}
-END
-}
-
-# ask OP FIELDS: one line per prompt, {"id", and the answer of the reference. What it has said of a
-# model made by the same words, in any test of this file, it is not asked again.
-ask() {
-    local prompt said
-    said=$BATS_FILE_TMPDIR/$({ echo "$*"; cat "$T/made" "$T/prompts"; } | sha256sum | head -c 64)
-    if ! [ -e "$said" ]; then
-        while read -r prompt; do
-            jq -c --arg op "$1" --arg m "$T/model" --argjson more "$2" \
-                '$more + {op: $op, model: $m, ids: .prompt_ids}' <<< "$prompt" |
-                "$REFERENCE" | jq -c --argjson p "$prompt" '{id: $p.id} + .' || return 1
-        done < "$T/prompts" > "$T/said"
-        mv "$T/said" "$said"
-    fi
-    cat "$said"
-}
-
-# make_model [option...]: the checkpoint $T/model
-make_model() {
-    rm -rf "$T/model"
-    "$MAKE_CHECKPOINT" "$@" "$T/model"
-    echo "$*" > "$T/made"
-}
-
-# greedy [option...]: gen-llama's ids are the reference's up to its first unclear step
-greedy() {
-    ask generate '{"max_new":20}' > "$T/expected"
-    "$BIN/gen-llama" -m "$T/model" --max-new 20 --ignore-eos --no-meta "$@" \
-        "$T/prompts" > "$T/got"
-    jq -n -e --slurpfile e "$T/expected" --slurpfile g "$T/got" --argjson clear "$CLEAR" '
-        [$g[] | {(.id): .token_ids}] | add as $got |
-        [$e[] | ([.gaps[] < $clear] | index(true) // length) as $n |
-                {n: $n, same: (.ids[:$n] == $got[.id][:$n] and ($got[.id] | length) == 20)}] |
-        all(.same) and (map(.n) | add) > 40'
-}
-
-# diffusion GEN BLOCK STEPS CFG [option...]: gen-llada's ids are the reference's where all is clear
-diffusion() {
-    local gen=$1 block=$2 steps=$3 cfg=$4 fields
-    shift 4
-    fields=$(jq -n -c --args '{gen_length: '"$gen"', block_length: '"$block"', steps: '"$steps"',
-        cfg_scale: '"$cfg"', eot: 259,
-        logits_eos_inf: ($ARGS.positional | index("--logits-eos-inf") != null),
-        confidence_eos_eot_inf: ($ARGS.positional | index("--confidence-eos-eot-inf") != null)}' \
-        -- "$@")
-    ask diffuse "$fields" > "$T/expected"
-    "$BIN/gen-llada" -m "$T/model" --gen-length "$gen" --block-length "$block" --steps "$steps" \
-        --cfg-scale "$cfg" --no-meta "$@" "$T/prompts" > "$T/got"
-    jq -n -e --slurpfile e "$T/expected" --slurpfile g "$T/got" --argjson clear "$CLEAR" '
-        [$g[] | {(.id): .token_ids}] | add as $got |
-        [$e[] | select(.min_logit_gap > $clear and
-                       (.min_confidence_gap == null or .min_confidence_gap > 2e-5)) |
-                .ids == $got[.id]] | all and length >= 2'
-}
-
-# likelihood TOLERANCE [option...]: score-ppl --mode nll within that part of the reference
-likelihood() {
-    local tolerance=$1
-    shift
-    jq -c 'select(.prompt_ids | length > 1)' "$T/prompts" > "$T/texts"
-    mv "$T/texts" "$T/prompts"
-    ask score '{}' > "$T/expected"
-    "$BIN/score-ppl" -m "$T/model" --mode nll --no-meta "$@" "$T/prompts" > "$T/got"
-    jq -n -e --slurpfile e "$T/expected" --slurpfile g "$T/got" --argjson t "$tolerance" '
-        [$g[] | select(.metric == "nll_nats" and .id) | {(.id): .}] | add as $got |
-        [$e[] | $got[.id] as $q | $q.scored_tokens == .scored_tokens and
-                ($q.value - .nll | fabs) < $t * .nll] | all and length == 3'
+    . tests/reference/agree.sh
+    make_prompts
 }
 
 @test "llama: greedy ids in each dtype" {
@@ -171,11 +96,6 @@ likelihood() {
     ! likelihood 1e-6 --dtype bf16 || false
 }
 
-# on_cuda COMMAND...: COMMAND with --device cuda, the emulated one
-on_cuda() {
-    CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so" "$@" --device cuda
-}
-
 # another_block FAMILY: what is not in LLaMA's block, in every dtype and layout and back end
 another_block() {
     local dtype=F32
@@ -184,15 +104,7 @@ another_block() {
         greedy --device cpu
         likelihood 1e-4
     done
-    local isa ran=0
-    for isa in amx avx512bf16 avx512 avx2 neon portable; do
-        "$BIN/gen-llama" -m "$T/model" --isa $isa --max-new 1 --no-meta "$T/prompts" \
-            > "$T/probe" 2> "$T/err" || [ $? -eq 69 ] || return 1
-        [ -s "$T/probe" ] || continue # this processor does not have it
-        greedy --isa $isa
-        ran=$((ran + 1))
-    done
-    [ $ran -gt 0 ]
+    on_levels gen-llama greedy
     make_model --arch "$1" --dtype BF16 --shards 3 --head-dim 20 --kv-heads 1 --theta 1000000
     greedy --device ref
     greedy --batch 4

@@ -65,12 +65,13 @@ static void test_shapes(void)
     static const char *const names[] = {"llada-8b", "llama3-8b", "llama3.2-1b", "llama3.2-3b",
                                         "llada-1b", "llada3.2-1b", "small-llama", "small-llada",
                                         "tiny-llama", "tiny-llada", "tiny-qwen2", "tiny-qwen3",
-                                        "qwen2.5-0.5b", "qwen3-0.6b"};
+                                        "qwen2.5-0.5b", "qwen3-0.6b", "illada-8b", "tiny-illada"};
     struct config c;
     struct err e = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         round_trip(names[i]);
     ok(!synth_config(&c, "llada-8b", &e) && config_parameters(&c) == 8015581184u, "LLaDA 8B");
+    ok(!synth_config(&c, "illada-8b", &e) && config_parameters(&c) == 7615025152u, "iLLaDA 8B");
     ok(!synth_config(&c, "llama3-8b", &e) && config_parameters(&c) == 8030261248u, "LLaMA 3 8B");
     ok(!synth_config(&c, "llama3.2-1b", &e) && config_parameters(&c) == 1235814400u,
        "LLaMA 3.2 1B");

@@ -1,5 +1,5 @@
 /* make-checkpoint - options in, a tiny checkpoint folder out: random weights in the Hugging Face
- * layout of a family (llama, llada, qwen2, qwen3), with a byte-level tokenizer, written apart from
+ * layout of a family (--arch, see `kinds`), with a byte-level tokenizer, written apart from
  * the engine.
  *
  * Every matrix is normal with deviation gain / sqrt(columns); a gain above 1 makes decisions clear
@@ -16,7 +16,20 @@
 
 enum { BOS = 256, EOS, MASK, EOT, PIECES };
 
+/* A family: its name, the base whose file and tensors it shares, and what differs. */
+struct kind {
+    const char *arch, *base, *class, *type, *mask; /* mask: its token in tokenizer.json */
+};
+static const struct kind kinds[] = {
+    {"llama", "llama", "LlamaForCausalLM", "llama", "<|reserved|>"},
+    {"llada", "llada", "LLaDAModelLM", "llada", "<|mdm_mask|>"},
+    {"qwen2", "qwen2", "Qwen2ForCausalLM", "qwen2", "<|im_start|>"},
+    {"qwen3", "qwen3", "Qwen3ForCausalLM", "qwen3", "<|im_start|>"},
+    {"illada", "llama", "ILLaDAForCausalLM", "illada", "<[MASK]>"},
+};
+
 struct options {
+    const struct kind *kind;
     const char *arch, *dtype, *values, *folder;
     long width, layers, heads, kv_heads, head_dim, ffn, vocab, shards, context;
     int tied, hf_names, rope_llama3, rope_parameters;
@@ -280,20 +293,25 @@ static json_t *llada_config(const struct options *o)
     return c;
 }
 
-/* The file of a Qwen is LLaMA's but for the class and what the class can do. */
+/* The file of a Qwen is LLaMA's but for what the class can do. */
 static json_t *qwen_config(const struct options *o)
 {
     const int three = !strcmp(o->arch, "qwen3");
     json_t *c = llama_config(o);
-    json_object_set_new(c, "architectures",
-                        json_pack("[s]", three ? "Qwen3ForCausalLM" : "Qwen2ForCausalLM"));
-    json_object_set_new(c, "model_type", json_string(o->arch));
     json_object_set_new(c, "sliding_window", json_null());
     json_object_set_new(c, "use_sliding_window", json_false());
     json_object_set_new(c, "max_window_layers", json_integer(o->layers));
     json_object_del(c, "mlp_bias");
     json_object_set_new(c, "head_dim", json_integer(o->head_dim));
     if (!three) json_object_del(c, "attention_bias");
+    return c;
+}
+
+/* What differs from the file of the base. */
+static json_t *own_config(const struct options *o, json_t *c)
+{
+    json_object_set_new(c, "architectures", json_pack("[s]", o->kind->class));
+    json_object_set_new(c, "model_type", json_string(o->kind->type));
     return c;
 }
 
@@ -308,12 +326,12 @@ static void append_utf8(char *to, unsigned code)
 }
 
 /* Pieces 0..255 are the bytes in their printable spelling, then the special tokens; no merges. */
-static json_t *tokenizer(int which)
+static json_t *tokenizer(int which, const char *mask)
 {
-    static const char *const special[3][PIECES - BOS] = {
-        {"<|begin_of_text|>", "<|end_of_text|>", "<|reserved|>", "<|eot_id|>"},
-        {"<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>", "<|eot_id|>"},
-        {"<|object_ref_start|>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"}};
+    const char *const special[3][PIECES - BOS] = {
+        {"<|begin_of_text|>", "<|end_of_text|>", mask, "<|eot_id|>"},
+        {"<|startoftext|>", "<|endoftext|>", mask, "<|eot_id|>"},
+        {"<|object_ref_start|>", "<|endoftext|>", mask, "<|im_end|>"}};
     json_t *vocab = json_object(), *added = json_array();
     unsigned next = 256;
     for (unsigned b = 0; b < 256; b++) {
@@ -335,6 +353,13 @@ static json_t *tokenizer(int which)
     return json_pack("{s:s,s:n,s:n,s:o,s:n,s:O,s:n,s:o,s:o}", "version", "1.0", "truncation",
                      "padding", "added_tokens", added, "normalizer", "pre_tokenizer", bytes,
                      "post_processor", "decoder", bytes, "model", model);
+}
+
+static const struct kind *kind_of(const char *arch)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(arch, kinds[i].arch)) return &kinds[i];
+    stop("--arch", arch);
 }
 
 static void parse(struct options *o, int argc, char **argv)
@@ -370,6 +395,8 @@ static void parse(struct options *o, int argc, char **argv)
     }
     if (optind != argc - 1) stop("usage", "make-checkpoint [options] FOLDER");
     o->folder = argv[optind];
+    o->kind = kind_of(o->arch);
+    o->arch = o->kind->base;
     if (!o->kv_heads) o->kv_heads = o->heads;
     if (!o->head_dim) o->head_dim = o->width / o->heads;
 }
@@ -387,12 +414,11 @@ int main(int argc, char **argv)
     if (mkdir(o.folder, 0777) && errno != EEXIST) stop("cannot create", o.folder);
     make_tensors(&l, &o, values);
     write_tensors(&l, &o);
-    write_json(o.folder, "config.json", llada  ? llada_config(&o)
-                                        : qwen ? qwen_config(&o)
-                                               : llama_config(&o));
+    json_t *config = llada ? llada_config(&o) : qwen ? qwen_config(&o) : llama_config(&o);
+    write_json(o.folder, "config.json", own_config(&o, config));
     write_json(o.folder, "generation_config.json",
                json_pack("{s:i,s:i}", "bos_token_id", BOS, "eos_token_id", EOS));
-    write_json(o.folder, "tokenizer.json", tokenizer(llada ? 1 : qwen ? 2 : 0));
+    write_json(o.folder, "tokenizer.json", tokenizer(llada ? 1 : qwen ? 2 : 0, o.kind->mask));
     for (size_t i = 0; i < l.n; i++)
         free(l.t[i].v);
     json_decref(values);

@@ -205,18 +205,29 @@ static void set_frequencies(struct model *m, const json_t *config)
     }
 }
 
+/* The families by model_type. */
+static const struct kind {
+    const char *type;
+    int qwen, sees;
+} kinds[] = {{"llama", 0, SEES_BEFORE}, {"qwen2", 2, SEES_BEFORE}, {"qwen3", 3, SEES_BEFORE},
+             {"llada", 0, SEES_ALL},    {"illada", 0, SEES_ALL}};
+
+static const struct kind *kind_of(const char *type)
+{
+    for (size_t i = 0; type && i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(type, kinds[i].type)) return &kinds[i];
+    fail("model_type %s", type ? type : "missing");
+}
+
 /* Returns whether the head is the embedding. */
 static int read_config(struct model *m, const char *folder)
 {
     json_t *c = read_json(folder, "config.json");
     if (!c) fail("%s: no config.json", folder);
-    const char *type = json_string_value(json_object_get(c, "model_type"));
-    const int llada = type && !strcmp(type, "llada");
-    m->qwen = !type ? 0 : !strcmp(type, "qwen2") ? 2 : !strcmp(type, "qwen3") ? 3 : 0;
-    if (!llada && !m->qwen && (!type || strcmp(type, "llama")))
-        fail("model_type %s", type ? type : "missing");
+    const struct kind *kind = kind_of(json_string_value(json_object_get(c, "model_type")));
     const int hf = !json_object_get(c, "d_model"); /* keys as in LLaMA's file */
-    m->causal = !llada;
+    m->qwen = kind->qwen;
+    m->sees = kind->sees;
     m->width = count_of(c, hf ? "hidden_size" : "d_model", 0);
     m->layers = count_of(c, hf ? "num_hidden_layers" : "n_layers", 0);
     m->heads = count_of(c, hf ? "num_attention_heads" : "n_heads", 0);
@@ -365,6 +376,15 @@ static void rotate(const struct model *m, double *x, size_t n, size_t heads)
         }
 }
 
+/* Keys that the row at t sees. */
+static size_t seen_from(const struct model *m, size_t t, size_t n)
+{
+    if (m->sees == SEES_BEFORE) return t + 1;
+    if (m->sees == SEES_ALL) return n;
+    const size_t end = ((t + m->offset) / m->block + 1) * m->block - m->offset;
+    return end < n ? end : n;
+}
+
 static void attend(const struct model *m, const double *q, const double *k, const double *v,
                    size_t n, double *out)
 {
@@ -372,7 +392,7 @@ static void attend(const struct model *m, const double *q, const double *k, cons
     double *weight = zeros(n, sizeof *weight);
     for (size_t t = 0; t < n; t++)
         for (size_t h = 0; h < m->heads; h++) {
-            const size_t seen = m->causal ? t + 1 : n;
+            const size_t seen = seen_from(m, t, n);
             double top = -INFINITY, total = 0;
             for (size_t s = 0; s < seen; s++) {
                 double dot = 0;

@@ -17,8 +17,9 @@ struct layer {
 };
 
 struct model {
-    int causal; /* 1: attends to itself and before; 0 llada: to everything */
-    int qwen;   /* 2, 3, or 0: the family is another one */
+    enum { SEES_BEFORE, SEES_ALL, SEES_BLOCKS } sees; /* SEES_BLOCKS: up to the end of its block */
+    size_t block, offset; /* of SEES_BLOCKS: position t is in block (t + offset) / block */
+    int qwen;             /* 2, 3: the block of that version; 0: LLaMA's */
     size_t width, layers, heads, kv_heads, head_dim, ffn, vocab;
     double eps;
     double *frequency; /* [head_dim / 2], radians a position */

@@ -1,0 +1,101 @@
+# agree.sh - sourced by tests after build.sh: what the float64 reference and the tools say of a
+# checkpoint $T/model for the prompts $T/prompts, compared.
+
+CLEAR=0.002 # lead of the best logit; single precision errs by a hundredth of it here
+
+# make_prompts: four prompts of unequal length, ids below 256
+make_prompts() {
+    cat > "$T/prompts" << 'END'
+{"id":"p1","prompt_ids":[72]}
+{"id":"p2","prompt_ids":[84,104,101,32,102,111,120]}
+{"id":"p3","prompt_ids":[255,0,17,34,51,68,85,102,119,136,153,170,187,204]}
+{"id":"p4","prompt_ids":[9,8,7,6,5,4,3,2,1,250,240,230,220,210,200,190,180,170,160,150,140]}
+END
+}
+
+# ask OP FIELDS: one line per prompt, {"id", and the answer of the reference. What it has said of a
+# model made by the same words, in any test of this file, it is not asked again.
+ask() {
+    local prompt said
+    said=$BATS_FILE_TMPDIR/$({ echo "$*"; cat "$T/made" "$T/prompts"; } | sha256sum | head -c 64)
+    if ! [ -e "$said" ]; then
+        while read -r prompt; do
+            jq -c --arg op "$1" --arg m "$T/model" --argjson more "$2" \
+                '$more + {op: $op, model: $m, ids: .prompt_ids}' <<< "$prompt" |
+                "$REFERENCE" | jq -c --argjson p "$prompt" '{id: $p.id} + .' || return 1
+        done < "$T/prompts" > "$T/said"
+        mv "$T/said" "$said"
+    fi
+    cat "$said"
+}
+
+# make_model [option...]: the checkpoint $T/model
+make_model() {
+    rm -rf "$T/model"
+    "$MAKE_CHECKPOINT" "$@" "$T/model"
+    echo "$*" > "$T/made"
+}
+
+# greedy [option...]: gen-llama's ids are the reference's up to its first unclear step
+greedy() {
+    ask generate '{"max_new":20}' > "$T/expected"
+    "$BIN/gen-llama" -m "$T/model" --max-new 20 --ignore-eos --no-meta "$@" \
+        "$T/prompts" > "$T/got"
+    jq -n -e --slurpfile e "$T/expected" --slurpfile g "$T/got" --argjson clear "$CLEAR" '
+        [$g[] | {(.id): .token_ids}] | add as $got |
+        [$e[] | ([.gaps[] < $clear] | index(true) // length) as $n |
+                {n: $n, same: (.ids[:$n] == $got[.id][:$n] and ($got[.id] | length) == 20)}] |
+        all(.same) and (map(.n) | add) > 40'
+}
+
+# diffusion GEN BLOCK STEPS CFG [option...]: gen-llada's ids are the reference's where all is clear
+diffusion() {
+    local gen=$1 block=$2 steps=$3 cfg=$4 fields
+    shift 4
+    fields=$(jq -n -c --args '{gen_length: '"$gen"', block_length: '"$block"', steps: '"$steps"',
+        cfg_scale: '"$cfg"', mask: 258, eot: 259,
+        logits_eos_inf: ($ARGS.positional | index("--logits-eos-inf") != null),
+        confidence_eos_eot_inf: ($ARGS.positional | index("--confidence-eos-eot-inf") != null)}' \
+        -- "$@")
+    ask diffuse "$fields" > "$T/expected"
+    "$BIN/gen-llada" -m "$T/model" --gen-length "$gen" --block-length "$block" --steps "$steps" \
+        --cfg-scale "$cfg" --no-meta "$@" "$T/prompts" > "$T/got"
+    jq -n -e --slurpfile e "$T/expected" --slurpfile g "$T/got" --argjson clear "$CLEAR" '
+        [$g[] | {(.id): .token_ids}] | add as $got |
+        [$e[] | select(.min_logit_gap > $clear and
+                       (.min_confidence_gap == null or .min_confidence_gap > 2e-5)) |
+                .ids == $got[.id]] | all and length >= 2'
+}
+
+# likelihood TOLERANCE [option...]: score-ppl --mode nll within that part of the reference
+likelihood() {
+    local tolerance=$1
+    shift
+    jq -c 'select(.prompt_ids | length > 1)' "$T/prompts" > "$T/texts"
+    mv "$T/texts" "$T/prompts"
+    ask score '{}' > "$T/expected"
+    "$BIN/score-ppl" -m "$T/model" --mode nll --no-meta "$@" "$T/prompts" > "$T/got"
+    jq -n -e --slurpfile e "$T/expected" --slurpfile g "$T/got" --argjson t "$tolerance" '
+        [$g[] | select(.metric == "nll_nats" and .id) | {(.id): .}] | add as $got |
+        [$e[] | $got[.id] as $q | $q.scored_tokens == .scored_tokens and
+                ($q.value - .nll | fabs) < $t * .nll] | all and length == 3'
+}
+
+# on_cuda COMMAND...: COMMAND with --device cuda, the emulated one
+on_cuda() {
+    CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so" "$@" --device cuda
+}
+
+# on_levels TOOL COMMAND...: COMMAND with --isa, for each level that this processor has
+on_levels() {
+    local isa ran=0 tool=$1
+    shift
+    for isa in amx avx512bf16 avx512 avx2 neon portable; do
+        "$BIN/$tool" -m "$T/model" --isa $isa --limit 1 --no-meta "$T/prompts" \
+            > "$T/probe" 2> "$T/err" || [ $? -eq 69 ] || return 1
+        [ -s "$T/probe" ] || continue # this processor does not have it
+        "$@" --isa $isa
+        ran=$((ran + 1))
+    done
+    [ $ran -gt 0 ]
+}
