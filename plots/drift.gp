@@ -1,4 +1,4 @@
-# drift.gp - did the machine stay the same? Latency relative to its configuration's median.
+# drift.gp - drift of the machine: latency relative to the median of the configuration.
 eval begin(width_cm > 10 ? 7 : 6)
 array kind_label[3] = ['LLaDA', 'LLaMA', 'latent thoughts']
 set xlabel x_label

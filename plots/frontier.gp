@@ -1,10 +1,10 @@
-# frontier.gp - tokens a second of one user against those of the device, one panel a length. A curve
-# is one setting over the batch sizes.
+# frontier.gp - tokens a second of one user against tokens a second of the device, a panel for each
+# length. A curve is one setting at all batch sizes.
 columns = narrow ? 1 : (panel_count < 3 ? panel_count : (panel_count == 4 ? 2 : 3))
 rows = int(ceil(panel_count / (1.0 * columns)))
 eval key_plan(2, 20)
 eval begin(rows * (narrow ? 7 : 7.6) + 0.45 * key_rows)
-# LLaDA's blue darkens from curve to curve of a sweep; methods look as everywhere.
+# LLaDA's blue darkens from curve to curve of a sweep; methods look the same in all figures.
 look(k) = series_fill[k]
 mark(k) = is_plain(k) ? 7 : variant(series_kind[k], series_number[k])
 open(k) = is_plain(k) ? 6 : hollow(series_kind[k], series_number[k])
@@ -27,12 +27,12 @@ do for [p = 1:panel_count] {
     if (p == 1) {
         eval key_series(0, 1)
         i = key_next
-        set label i + 1 'equal, measured' at screen key_x(i), char key_y(i) \
+        set label i + 1 'equally fast, measured' at screen key_x(i), char key_y(i) \
             offset 1.5, -0.25 point pointtype 13 linecolor rgb '#202020'
-        set label i + 2 'equal, at the limits' at screen key_x(i + 1), char key_y(i + 1) \
+        set label i + 2 'equally fast, at the limits' at screen key_x(i + 1), char key_y(i + 1) \
             offset 1.5, -0.25 point pointtype 12 linecolor rgb '#202020'
     }
-    # The series of a panel stand together; labels that are all holes would crash gnuplot 5.4.
+    # The series of a panel are adjacent; gnuplot 5.4 crashes if all labels are missing.
     from = 1; to = 0
     do for [k = 1:series_count] {
         if (series_panel[k] == p) {from = to < 1 ? k : from; to = k}

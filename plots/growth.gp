@@ -20,7 +20,7 @@ set key at screen 0.02, char (0.4 + 1.3 * series_count) left top vertical maxrow
 set lmargin 12
 law(k, x) = fit_straight[k] == 1 ? fit_at[k] + fit_slope[k] * x \
     : exp(fit_at[k] + fit_slope[k] * log(x))
-# LLaDA's blue darkens from curve to curve of a sweep; methods look as everywhere.
+# LLaDA's blue darkens from curve to curve of a sweep; methods look the same in all figures.
 look(k) = series_fill[k]
 mark(k) = is_plain(k) ? 7 : variant(series_kind[k], series_number[k])
 open(k) = is_plain(k) ? 6 : hollow(series_kind[k], series_number[k])

@@ -4,12 +4,12 @@ longest = 0
 do for [k = 1:series_count] {
     longest = strlen(series_name[k]) > longest ? strlen(series_name[k]) : longest
 }
-# Beside the panel there is room for short names alone.
+# Only short names fit beside the panel.
 below = narrow || longest > 32
 key_columns = longest > (narrow ? 22 : 48) ? 1 : (narrow || longest > 32 ? 2 : 3)
 key_rows = int(ceil(series_count / (1.0 * key_columns)))
 eval begin(below ? 6 + 0.43 * key_rows : (series_count > 12 ? 1.5 + 0.46 * series_count : 7))
-# LLaDA's blue darkens from point to point of a sweep; methods look as everywhere.
+# LLaDA's blue darkens from point to point of a sweep; methods look the same in all figures.
 look(k) = series_fill[k]
 mark(k) = is_plain(k) ? 7 : variant(series_kind[k], series_number[k])
 open(k) = is_plain(k) ? 6 : hollow(series_kind[k], series_number[k])

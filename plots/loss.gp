@@ -1,4 +1,4 @@
-# loss.gp - training loss against tokens seen, one line a model.
+# loss.gp - training loss against tokens seen, a line for each model.
 eval begin(width_cm > 10 ? 8 : 6)
 set xlabel x_label
 set ylabel 'loss (nats per token)'

@@ -1,5 +1,5 @@
-# methods.gp - ways of decoding: speed-up on the left, change of the accuracy on the right; the
-# fastest on top.
+# methods.gp - decoding methods: speed-up on the left, change of the accuracy on the right; the
+# fastest is on top.
 eval begin(2.2 + 0.42 * method_count)
 longest = 0
 do for [k = 1:method_count] {
@@ -23,7 +23,7 @@ set xrange [speed_lo / 1.25:speed_hi * 1.25]
 eval log_tics('x', speed_lo / 1.25, speed_hi * 1.25)
 set lmargin at screen name_share
 set rmargin at screen middle - 0.02
-set xlabel 'times as fast'
+set xlabel (narrow ? 'speed-up' : 'speed-up (times as fast)')
 set arrow 1 from 1, graph 0 to 1, graph 1 nohead linecolor rgb grey dashtype 2 back
 plot $points using 9:1 with points pointtype 12 pointsize 0.7 linecolor rgb grey, \
     for [k = 1:method_count] $points using 3:1:4:5 every ::k - 1::k - 1 with xerrorbars \
@@ -34,7 +34,7 @@ unset logscale x
 unset ytics
 reach = points_hi - points_lo > 2 ? points_hi - points_lo : 2
 set xrange [points_lo - 0.08 * reach:points_hi + 0.08 * reach]
-# ticks at 1, 2 or 5 times a power of ten, five letters for each at least
+# ticks at 1, 2 or 5 times a power of ten, with room for five letters each
 tick = 1.16 * reach * 5 / ((0.96 - middle) * key_room)
 tens = 10**floor(log10(tick))
 tick = tens * (tick <= tens ? 1 : (tick <= 2 * tens ? 2 : (tick <= 5 * tens ? 5 : 10)))

@@ -1,5 +1,5 @@
-# pareto.gp - quality against latency, one panel a contract and batch size; better is up and to the
-# left. A sweep of LLaDA is a curve, LLaMA a crossed point with faint guides.
+# pareto.gp - quality against latency, a panel for each contract and batch size; up and to the left
+# is better. A sweep of LLaDA is a curve, LLaMA a crossed point with faint guides.
 columns = narrow || panel_count == 1 ? 1 : 2
 rows = int(ceil(panel_count / (1.0 * columns)))
 eval key_plan(1 + banded, banded ? 31 : 22)
@@ -50,11 +50,11 @@ do for [p = 1:panel_count] {
     if (p == 1) {
         set arrow 4 from screen key_x(0) - 0.03, char key_y(0) to screen key_x(0), char key_y(0) \
             nohead linecolor rgb '#9A9A9A' linewidth 1.6
-        set label 1 'best within the budget' at screen key_x(0), char key_y(0) offset 0.8, 0
+        set label 1 'best quality within the time' at screen key_x(0), char key_y(0) offset 0.8, 0
         if (banded) {
             set arrow 5 from screen key_x(1) - 0.03, char key_y(1) to screen key_x(1), \
                 char key_y(1) nohead linecolor rgb '#BBD9EB' linewidth 6
-            set label 2 'LLaDA within the budget, 95 %' at screen key_x(1), char key_y(1) \
+            set label 2 'best of LLaDA, 95 % interval' at screen key_x(1), char key_y(1) \
                 offset 0.8, 0
         }
         eval key_series(1 + banded, 2 + banded)

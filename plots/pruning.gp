@@ -1,5 +1,5 @@
-# pruning.gp - perplexity (top) and accuracy (bottom) of pruned models against the share of the
-# parameters that is gone; a column of panels a model, a curve a score.
+# pruning.gp - perplexity (top) and accuracy (bottom) of pruned models against the share of removed
+# parameters; a column of panels for each source model, a curve for each score.
 eval begin(narrow ? 5.2 * 2 * panel_count + 1 : 12.5)
 names = 0
 do for [k = 1:series_count] {names = names + series_first[k]}
@@ -35,7 +35,7 @@ do for [i = 1:2 * panel_count] {
         set logscale y
         set yrange [a_min / 1.1:b_max * 1.1]
         eval log_tics('y', a_min / 1.1, b_max * 1.1)
-        set ylabel 'perplexity, times that of the whole'
+        set ylabel 'perplexity / perplexity of the source'
         set arrow 1 from graph 0, first 1 to graph 1, first 1 nohead back linecolor rgb grey \
             linewidth 0.6 dashtype 3
     } else {

@@ -1,4 +1,4 @@
-# roofline.gp - arithmetic reached against arithmetic per byte, under this machine's own roofs.
+# roofline.gp - operations a second against operations per byte, below the roofs of this machine.
 eval begin(width_cm > 10 ? 9 : 6.5)
 set logscale xy
 set xlabel 'arithmetic intensity (FLOP per byte)'
@@ -30,7 +30,7 @@ do for [i=1:roof_count] {
         right offset -1, 0.6 textcolor rgb grey
 }
 if (roof_count > 0) {
-    # Above the slope no point can stand.
+    # No point can be above the slope, so the label is there.
     foot = knee_lo / 1.7
     set label roof_count + 1 sprintf('%.3g GB/s', roof_bytes[1]) at foot, roof(1, foot) right \
         offset -1, 0.6 textcolor rgb grey

@@ -1,5 +1,5 @@
-# steps.gp - latency (left) and quality (right, if there is any) against the denoising steps, or,
-# where a sweep runs along another axis, against the passes that were measured.
+# steps.gp - latency (left) and quality (right, if there is any) against the denoising steps or, if
+# the axis of a sweep is not steps, against the measured passes.
 panels = judged ? 2 : 1
 eval key_plan(0, 0)
 eval begin((narrow && judged ? 13 : 7.4) + 0.45 * key_rows)
@@ -7,7 +7,7 @@ set logscale x 2
 set xlabel work_label
 set bars small
 unset key
-# No step at all (latents that were not fitted) has a place left of the fewest ones.
+# Zero steps (latents without a fit) are drawn to the left of the fewest steps.
 stats $points using ($1 > 0) nooutput name 'any'
 stats $points using ($1 > 0 ? $1 : any_max > 0 ? NaN : 1) nooutput name 'x'
 stats $points using ($1 == 0) nooutput name 'zero'
@@ -46,8 +46,8 @@ do for [p = 1:panels] {
             fillcolor rgb '#D55E00' fillstyle transparent solid 0.15 noborder
         set arrow 1 from graph 0, first mid[p] to graph 1, first mid[p] nohead back \
             linecolor rgb '#D55E00' linewidth 1
-        # Below its line where there is no room above; where curves rarely are: the cost of many
-        # steps is far above, the quality of some is below.
+        # The label is below its line if there is no room above, and at a place with few curves: the
+        # cost of many steps is far above, the quality of some steps is below.
         from = p == 1 ? cost_lo : lo; to = p == 1 ? cost_hi : hi
         up = !(to > from) ? 0.5 : (p == 1 || quality_log ? log(mid[p] / from) / log(to / from) : \
             (mid[p] - from) / (to - from))

@@ -1,24 +1,25 @@
-# style.gp - what all figures share; it comes before the file of the figure.
-# Sizes are those of a printed column, letters 7.5 pt. One model has one colour in every figure
-# (Okabe-Ito, told apart by colour-blind readers and in grey): LLaDA blue, LLaMA vermillion, the
-# third way black; more sweeps of a model have colours, shapes and dashes of their own.
+# style.gp - the style of all figures; it comes before the file of the figure.
+# Sizes are for a printed column, with letters of 7.5 pt. A model has the same colour in every
+# figure (Okabe-Ito, which colour-blind readers can tell apart, also in grey): LLaDA blue, LLaMA
+# vermillion, latent thought models black. Further sweeps of a model have their own colours, shapes
+# and dashes.
 set encoding utf8
 set datafile separator "\t"
 dumb = (format eq 'dumb')
 array kind_colour[4] = ['#0072B2', '#D55E00', '#202020', '#767676']
-array kind_point[4] = [7, 2, 13, 4] # LLaDA, LLaMA, the third way; a single kernel
+array kind_point[4] = [7, 2, 13, 4] # LLaDA, LLaMA, latent; a single kernel
 grey = '#767676'; faint = '#D9D9D9'
 colour(kind) = kind_colour[int(kind) + 1]
 rgb(kind) = kind == 0 ? 0x0072B2 : (kind == 1 ? 0xD55E00 : (kind == 2 ? 0x202020 : 0x767676))
 point(kind) = kind_point[int(kind) + 1]
-# The first, second, ... series of a kind: filled shapes for LLaDA, crossed ones for LLaMA.
+# Shapes of the first, second, ... series of a kind: filled for LLaDA, crossed for LLaMA.
 shapes(kind) = kind == 1 ? '2 3 1 2 3' : (kind == 0 ? '7 5 9 13 11' : '13 9 5 11 7')
 variant(kind, n) = int(word(shapes(kind), int(n - 1) % 5 + 1))
-# The same drawn hollow: its time was taken while the machine was disturbed.
+# The hollow form of a shape: the machine was disturbed while the time was measured.
 hollow(kind, n) = kind == 1 ? 14 : variant(kind, n) - 1
 hues(kind) = kind == 0 ? '#0072B2 #009E73 #CC79A7 #56B4E9 #7B3FA0 #4D4D4D #8C6D1F #004D43' : \
     (kind == 1 ? '#D55E00 #E69F00 #8A3D00 #A50F15' : '#202020 #8C6D1F #CC79A7 #767676')
-# The first is the plain sweep's alone; what comes after the last begins again behind it.
+# The first colour is for the plain sweep only; the others repeat after the last one.
 hue(kind, n) = n < 2 ? word(hues(kind), 1) : \
     word(hues(kind), int(n - 2) % (words(hues(kind)) - 1) + 2)
 shade(a, b, t) = int(a + (b - a) * t)
@@ -26,9 +27,9 @@ shade(a, b, t) = int(a + (b - a) * t)
 blue(t) = 65536 * shade(138, 0, t) + 256 * shade(198, 106, t) + shade(232, 168, t)
 hex(rgb) = sprintf('#%06X', rgb)
 
-# One table of methods: a method has one colour, shape and dash in every panel and figure, by its
-# place here. Its name is the last word of the series' name in front of a comma. Other series have
-# those of their variant.
+# The place of a method in this table gives its colour, shape and dash in every panel and figure.
+# The name of a method is the last word of the series name before a comma. Other series are drawn
+# by their variant.
 methods(kind) = kind == 1 ? ' plain lookup draft ' : ' ' \
     . 'vanilla threshold factor entropy-bound hierarchical prophet credit slowfast ' \
     . 'saber wino klass draft prefix dual prefix-threshold dual-threshold dual-factor ' \
@@ -39,7 +40,7 @@ last_word(name) = words(head(name)) > 0 ? word(head(name), words(head(name))) : 
 at_char(kind, name) = kind == 2 ? 0 : strstrt(methods(kind), ' ' . last_word(name) . ' ')
 place(kind, name) = at_char(kind, name) < 1 ? 0 : \
     words(substr(methods(kind), 1, at_char(kind, name))) + 1
-# What variant() and hue() take: 1 is the plain sweep; up to 36 no two look the same.
+# The argument of variant() and hue(): 1 is the plain sweep; up to 36, all look different.
 number(kind, name) = place(kind, name) < 1 ? 1 : place(kind, name) + (kind == 0)
 if (!exists('series_count')) series_count = 0
 array series_number[series_count > 0 ? series_count : 1]
@@ -64,7 +65,7 @@ look(k) = hue(series_kind[k], series_number[k])
 mark(k) = variant(series_kind[k], series_number[k])
 open(k) = hollow(series_kind[k], series_number[k])
 dash(k) = series_kind[k] == 1 ? 1 : (series_number[k] - 1) % 5 + 1
-# Models of one line each, in curves over time.
+# Dashes of models in curves over time.
 kind_dash(kind) = kind == 0 ? 1 : (kind == 1 ? 2 : 4)
 # eval begin(height in cm): the terminal and the output file.
 if (!exists('letters')) letters = 'mono'
@@ -83,8 +84,8 @@ set grid linecolor rgb faint linewidth 0.5 linetype 1
 set title offset 0,-0.6
 set format '%g'
 narrow = width_cm < 10
-# In an SVG the marks say their values: plot makes targets for a pointer of these labels. A mark is
-# for [i = 1:tips(p)] $tips index p - 1 using 1:2:5 @tip, a box of two corners has :("[") first.
+# In an SVG a pointer shows the values of marks: plot turns these labels into targets. A mark is
+# for [i = 1:tips(p)] $tips index p - 1 using 1:2:5 @tip; a box has :("[") for its first corner.
 tips(p) = format eq 'svg' ? tip_count[p] : 0
 tip = "with labels hypertext point pointtype 7 pointsize 0.1 linecolor rgb '#FF000000'"
 set key noautotitle
@@ -98,10 +99,10 @@ log_tics(axis, lo, hi) = sprintf("set %stics (%.10g); do for [e=%d:%d] {do for [
     . "{tic = m * 10.0**e; if (tic >= %.10g && tic <= %.10g) " \
     . "{set %stics add (sprintf('%%g', tic) tic)}}}", \
     axis, lo / 1e6, int(floor(log10(lo))), int(ceil(log10(hi))), log_steps(lo, hi), lo, hi, axis)
-# A key below the panels, made of labels, since gnuplot's own is no wider than one panel.
-# eval key_plan(names, letters): key_rows for the series and so many other names, of which the
-# longest has so many letters. eval key_series(place, label): the series from a place on, as labels
-# from that one on; key_next is then the place behind them.
+# A key below the panels, made of labels, because gnuplot's own key is as wide as one panel.
+# eval key_plan(names, letters): sets key_rows for the series and `names` other entries, the longest
+# with `letters` letters. eval key_series(place, label): puts the series from entry `place` on, as
+# labels from number `label` on; key_next is the next free entry.
 key_x(i) = (dumb ? 0.08 : 0.06) + (i % key_columns) * 0.94 / key_columns
 key_y(i) = 0.8 + 1.3 * (key_rows - 1 - i / key_columns)
 key_plan(names, letters) = sprintf("key_names = %d; key_letters = %d; ", names, letters) \
@@ -111,7 +112,7 @@ key_plan(names, letters) = sprintf("key_names = %d; key_letters = %d; ", names, 
     . "key_columns = key_columns < 1 ? 1 : (key_columns > 4 ? 4 : key_columns); " \
     . "key_columns = key_columns > key_names && key_names > 0 ? key_names : key_columns; " \
     . "key_rows = int(ceil(key_names / (1.0 * key_columns)))"
-# So many letters of the widest font stand beside each other.
+# The number of letters that fit beside each other.
 key_room = width_cm * 5.9
 short(name) = strlen(name) > key_room - 5 ? substr(name, 1, int(key_room) - 6) . '…' : name
 key_series(place, label) = sprintf("key_next = %d; ", place) \

@@ -1,5 +1,5 @@
-# trace.gp - an answer from pass to pass: slots across, passes downwards, panels on the same axes.
-# The dumb terminal has no areas: a digit is the confidence of a commit in tenths.
+# trace.gp - an answer from pass to pass: slots across, passes downwards; all panels have the same
+# axes. The text terminal has no areas: a digit is the confidence of a commit in tenths.
 across = narrow || dumb ? 1 : panel_count
 down = int(ceil(panel_count / (1.0 * across)))
 tall = pass_count < 12 ? 2.6 : (pass_count < 40 ? 3.6 : (narrow ? 4.4 : 5.6))
@@ -46,7 +46,7 @@ do for [p = 1:panel_count] {
         }
     }
     if (dumb) {
-        # gnuplot 5.4 does not survive points that are all holes here
+        # gnuplot 5.4 crashes if all points are missing
         if (panel_again[p] > 0) {
             plot $spans index p - 1 using 1:2:(strcol(5)) with labels, \
                 $again index p - 1 using 1:2 with points pointtype 'x'

@@ -1,4 +1,4 @@
-# waterfall.gp - memory by kind from the base down the levels of saving, a panel for each system.
+# waterfall.gp - memory by kind, from the base to the last level of saving; a panel for each system.
 eval begin(narrow ? 0.8 + 4.6 * panel_count : 6.2)
 kind_fill = "#4D4D4D #E69F00 #56B4E9"
 set multiplot layout (narrow ? panel_count : 1), (narrow ? 1 : panel_count) \

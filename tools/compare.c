@@ -1,12 +1,9 @@
-/* compare - quality and metric records of configurations that differ in one setting in, what the
- * setting costs out: paired differences with intervals, ratios with a verdict. Or records and
- * claims about them in, and whether the claims hold out (lib/analysis/verdict/judge.h).
+/* compare - quality and metric records of points that differ in one setting -> the effect of the
+ * setting: paired differences with intervals, ratios with a verdict. Or records and claims about
+ * them -> whether the claims hold (lib/analysis/verdict/judge.h).
  *
- * Points whose settings agree in all but BY belong together, and the one at which BY is as usual is
- * the base of the others. Qualities are pooled over the prompts that both have, and an interval
- * resamples these prompts, the same draw for both sides: what prompts have in common cancels.
- * Costs are compared by lib/analysis/points/couple.h.
- * One file because each number it writes is of the same couple of points.
+ * The base of a point has the same settings except BY, which has its usual value there. Costs are
+ * compared by lib/analysis/points/couple.h, qualities by lib/analysis/points/difference.h.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +11,9 @@
 
 #include "lib/analysis/about.h"
 #include "lib/analysis/points/answers.h"
+#include "lib/analysis/points/baseline.h"
 #include "lib/analysis/points/couple.h"
+#include "lib/analysis/points/difference.h"
 #include "lib/analysis/points/points.h"
 #include "lib/analysis/verdict/judge.h"
 #include "lib/analysis/verdict/noninferior.h"
@@ -23,12 +22,10 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/record/rec.h"
-#include "lib/setting/settings.h"
 #include "lib/record/take.h"
 #include "lib/setting/methods.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/pooled.h"
-#include "lib/stat/proportion.h"
 
 static const double LEVEL = 0.95;
 
@@ -37,18 +34,6 @@ struct args {
     const char *by, *base, *cost, *stopped, *methods, *margin;
     double precision; /* goal for the half-width of a ratio */
     int64_t draws, max_failed;
-};
-
-/* Settings that an engine chooses by itself: a quantization brings formats. */
-static const char *const follows[] = {"dtype", "kv_dtype", "library"};
-enum { FOLLOWS = sizeof follows / sizeof *follows };
-
-/* Answers about a point that are needed again and again. */
-struct side {
-    const struct method *method; /* NULL: none, or nobody asks for methods */
-    char *setting; /* value of BY as text; "" when it has none */
-    int is_base;   /* BY is as usual here */
-    char rest[2][SETTINGS_ID]; /* identity of all but BY; and but what may follow from it */
 };
 
 struct compare {
@@ -60,134 +45,22 @@ struct compare {
     struct answers answers;
     struct pairs pairs;
     struct methods methods; /* of --methods; BY is then "method" */
-    struct side *side; /* [points.n], after learn_sides */
-    char *usual; /* value of BY at a base; NULL: only where there is none */
+    struct baseline baseline;
 };
-
-/* ---- couples ---- */
-
-static const struct side *side_of(const struct compare *c, const struct point *p)
-{
-    return &c->side[p - c->points.v];
-}
-
-/* The value of BY at a point as text; the caller's. */
-static char *setting_of(const struct compare *c, const struct point *p, const struct method *m)
-{
-    struct buf b = {0};
-    if (c->methods.n)
-        return mem_text(m ? m->name : "");
-    about_value(&b, json_object_get(p->about, c->a.by));
-    return b.data ? b.data : mem_text("");
-}
-
-static void learn_sides(struct compare *c)
-{
-    c->side = mem_zero(c->points.n, sizeof *c->side);
-    for (size_t i = 0; i < c->points.n; i++) {
-        const struct point *p = &c->points.v[i];
-        struct side *s = &c->side[i];
-        s->method = c->methods.n ? methods_of(&c->methods, p->about) : NULL;
-        s->setting = setting_of(c, p, s->method);
-        s->is_base = c->methods.n ? methods_is_base(&c->methods, s->method)
-                                  : !*s->setting || (c->usual && !strcmp(s->setting, c->usual));
-        json_t *settings = about_of(p->about);
-        settings_id(settings, c->a.by, s->rest[0]);
-        for (size_t k = 0; k < FOLLOWS; k++)
-            json_object_del(settings, follows[k]);
-        settings_id(settings, c->a.by, s->rest[1]);
-        json_decref(settings);
-    }
-}
-
-/* Another paradigm or method has other settings: its base is the point of best rank that does the
- * same work; that of a method is of the same model. */
-static const struct point *find_rival(const struct compare *c, const struct point *of)
-{
-    const struct point *best = NULL;
-    for (size_t i = 0; i < c->points.n; i++) {
-        const struct point *p = &c->points.v[i];
-        if (side_of(c, p)->is_base && points_same_group(p, of) &&
-            !strcmp(p->workload, of->workload) &&
-            (!c->methods.n || !strcmp(p->model, of->model)) &&
-            (!best || points_rank(of, p) < points_rank(of, best)))
-            best = p;
-    }
-    return best;
-}
-
-/* An option of make ablation may bring any settings: its base is what the same system did without
- * any, on the same prompts. */
-static const struct point *find_without(const struct compare *c, const struct point *of)
-{
-    static const char *const same[] = {"arch", "mode", "target"};
-    for (size_t i = 0; i < c->points.n; i++) {
-        const struct point *p = &c->points.v[i];
-        int fits = side_of(c, p)->is_base && !strcmp(p->workload, of->workload);
-        for (size_t k = 0; k < sizeof same / sizeof *same && fits; k++) {
-            const char *a = rec_text(p->about, same[k]), *b = rec_text(of->about, same[k]);
-            fits = a && b ? !strcmp(a, b) : a == b;
-        }
-        if (fits)
-            return p;
-    }
-    return NULL;
-}
-
-static const struct point *find_base(const struct compare *c, const struct point *of)
-{
-    if (!strcmp(c->a.by, "paradigm") || c->methods.n)
-        return find_rival(c, of);
-    if (!strcmp(c->a.by, "option"))
-        return find_without(c, of);
-    for (int lenient = 0; lenient < 2; lenient++)
-        for (size_t i = 0; i < c->points.n; i++)
-            if (c->side[i].is_base &&
-                !strcmp(c->side[i].rest[lenient], side_of(c, of)->rest[lenient]))
-                return &c->points.v[i];
-    return NULL;
-}
-
-/* Names of what followed. */
-static json_t *also_of(const struct compare *c, const struct couple *k)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < FOLLOWS; i++) {
-        json_t *a = json_object_get(k->point->about, follows[i]);
-        json_t *b = json_object_get(k->base->about, follows[i]);
-        int same = (!a || json_is_null(a)) ? !b || json_is_null(b) : json_equal(a, b);
-        if (!same && strcmp(follows[i], c->a.by))
-            json_array_append_new(list, json_string(follows[i]));
-    }
-    return list;
-}
-
-/* What BY usually is: --base, or its default. The caller's; NULL: nobody knows. */
-static char *usual_of(const struct args *a)
-{
-    struct buf b = {0};
-    json_t *standard = about_default(a->by);
-    if (a->base || !strcmp(a->by, "paradigm"))
-        buf_text(&b, a->base ? a->base : "autoregressive");
-    else
-        about_value(&b, standard);
-    json_decref(standard);
-    return b.data;
-}
 
 /* ---- records ---- */
 
-/* Who is compared with whom. */
-static json_t *about(const struct compare *c, const struct couple *k, const char *metric,
-                     const char *effect)
+/* The members that name both points and their settings. */
+static json_t *start_record(const struct compare *c, const struct couple *k, const char *metric,
+                            const char *effect)
 {
     json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "config",
                           k->point->config, "base_config", k->base->config, "point", k->point->id,
                           "base_point", k->base->id, "model", k->point->model, "by", c->a.by,
                           "setting", k->setting, "metric", metric, "effect", effect);
-    const char *base = side_of(c, k->base)->setting;
+    const char *base = baseline_side(&c->baseline, k->base)->setting;
     json_object_set_new(j, "base_setting", *base ? json_string(base) : json_null());
-    json_object_set_new(j, "also", also_of(c, k));
+    json_object_set_new(j, "also", baseline_also(&c->baseline, k->base, k->point));
     const char *arch = rec_text(k->point->about, "arch");
     if (arch)
         json_object_set_new(j, "arch", json_string(arch));
@@ -201,7 +74,7 @@ static int write_cost(struct compare *c, const struct couple *k, struct err *e)
         const struct couple_cost *x = &k->cost[i];
         if (!x->metric)
             continue;
-        json_t *j = about(c, k, x->metric, "ratio");
+        json_t *j = start_record(c, k, x->metric, "ratio");
         couple_put(j, x, &goal);
         if (rec_write(&c->out, "comparison", j, e))
             return -1;
@@ -209,139 +82,44 @@ static int write_cost(struct compare *c, const struct couple *k, struct err *e)
     return 0;
 }
 
-/* Where a token of one side is no token of the other, the text that they deliver a second: neither
- * a test nor a goal of its own. */
+/* If the tokenizers differ: the rate in bytes of text. It is neither a further test nor a goal. */
 static int write_text_rate(struct compare *c, const struct couple *k, struct err *e)
 {
     const struct contrast_goal goal = {c->a.precision, c->a.stopped};
     const struct couple_cost x = couple_beside(k, &c->points, LEVEL);
     if (!x.metric || !about_other_tokens(k->point->about, k->base->about))
         return 0;
-    json_t *j = about(c, k, x.metric, "ratio");
+    json_t *j = start_record(c, k, x.metric, "ratio");
     couple_put(j, &x, &goal);
     rec_set_number(j, "p_holm", NAN, "beside the cost");
     rec_set_int(j, "launches_more", 0);
     return rec_write(&c->out, "comparison", j, e);
 }
 
-/* Perplexities are compared by their ratio, everything else by its difference. */
-static double effect(const double pair[2], enum pooled_transform transform)
-{
-    return transform == POOLED_EXPONENTIAL ? pair[1] / pair[0] : pair[1] - pair[0];
-}
-
-/* Values of base and point over n common prompts: as measured, and, where there are draws, how far
- * the effect may be. */
-static struct interval resample(const struct compare *c, const double *num, const double *den,
-                                const unsigned char has[2], size_t n, enum pooled_transform t,
-                                size_t draws, double value[2])
-{
-    double *draw = mem_zero(2 * draws, sizeof *draw);
-    uint32_t *index = mem_zero(n, sizeof *index);
-    double *work = mem_zero(4 * (n + 1), sizeof *work);
-    pooled_draws(num, den, has, 2, n, t, rng_derive((uint64_t)c->a.common.seed, "prompts"), draws,
-                 value, draw, index, work);
-    free(work);
-    for (size_t d = 0; d < draws; d++)
-        draw[d] = effect(draw + 2 * d, t);
-    struct interval v = bootstrap_interval(effect(value, t), draw, draws, LEVEL);
-    free(draw);
-    free(index);
-    return v;
-}
-
-/* Prompts that one side alone gets right, and how probable that is between equals. */
-static void set_test(json_t *j, const struct proportion_pairs *p)
-{
-    rec_set_int(j, "only_base", (int64_t)p->at_first);
-    rec_set_int(j, "only_config", (int64_t)p->at_second);
-    rec_set_number(j, "p_value", proportion_mcnemar(p), "undefined");
-    json_object_set_new(j, "method", json_string("Tango's score interval, exact McNemar test"));
-}
-
-/* The quality of base and point over n prompts; pairs NULL: it is not one of right and wrong. */
-static int write_effect(struct compare *c, const struct couple *k, const struct pooled_kind *kind,
-                        const double value[2], struct interval v, size_t n, size_t left_out,
-                        const struct proportion_pairs *pairs, const struct asgood *test,
-                        struct err *e)
-{
-    int ratio = kind->transform == POOLED_EXPONENTIAL;
-    json_t *j = about(c, k, kind->name, ratio ? "ratio" : "difference");
-    rec_set_number(j, "value", v.value, "undefined");
-    rec_set_number(j, "lo", n > 1 || pairs ? v.lo : (double)NAN, "n<2");
-    rec_set_number(j, "hi", n > 1 || pairs ? v.hi : (double)NAN, "n<2");
-    json_object_set_new(j, "level", json_real(LEVEL));
-    rec_set_number(j, "base_value", value[0], "undefined");
-    rec_set_number(j, "config_value", value[1], "undefined");
-    rec_set_int(j, "n", (int64_t)n);
-    rec_set_int(j, "left_out", (int64_t)left_out);
-    json_object_set_new(j, "method", json_string("prompts resampled in pairs"));
-    if (pairs)
-        set_test(j, pairs);
-    struct pooled_margin margin;
-    pooled_margin_parse(c->a.margin, kind->name, &margin); /* main has tried it */
-    if (kind->higher >= 0)
-        noninferior_put(j, &margin, *test, n);
-    return rec_write(&c->out, "comparison", j, e);
-}
-
-/* Is the point (num, den [1][n]) as good as the base ([0][n])? */
-static struct asgood test_quality(const struct compare *c, const struct pooled_kind *kind,
-                                  int is_binary, const double *num, const double *den, size_t n)
-{
-    const struct asgood_kind as = {kind->transform, kind->higher, is_binary};
-    struct pooled_margin margin;
-    double *work = mem_zero(2 * n, sizeof *work);
-    pooled_margin_parse(c->a.margin, kind->name, &margin); /* main has tried it */
-    struct asgood test = asgood_test((struct asgood_side){num + n, den + n},
-                                     (struct asgood_side){num, den}, n, &as, &margin, work);
-    free(work);
-    return test;
-}
-
-/* One quality of both, when both have prompts with it in common. */
+/* Writes a quality of both, if they have prompts with it in common. */
 static int compare_quality(struct compare *c, const struct couple *k, const char *source,
                            struct err *e)
 {
-    const struct points *p = &c->points;
-    struct pooled_kind kind = pooled_of(source);
-    if (kind.higher < 0)
-        kind.higher = p->higher[points_metric(p, source)];
-    const struct point *side[2] = {k->base, k->point};
-    size_t ids = p->ids.n, left_out = 0, n = 0;
-    double *num = mem_zero(2 * ids, sizeof *num), *den = mem_zero(2 * ids, sizeof *den);
-    unsigned char *there = mem_zero(2 * ids, 1), has[2] = {0, 0};
-    for (size_t s = 0; s < 2; s++)
-        points_pool(p, source, kind.weight, (size_t)(side[s] - p->v), 1, num + s * ids,
-                    den + s * ids, there + s * ids, has + s);
-    if (has[0] && has[1])
-        n = pooled_common(num, den, there, has, 2, ids, &left_out);
-    int bad = 0;
-    if (n) {
-        double value[2];
-        int is = kind.transform == POOLED_PLAIN && points_is_binary(p, source);
-        struct interval v = resample(c, num, den, has, n, kind.transform,
-                                     is ? 0 : (size_t)c->a.draws, value);
-        struct proportion_pairs pairs = proportion_count(num, num + n, n);
-        if (is)
-            v = proportion_difference(&pairs, LEVEL);
-        const struct asgood test = test_quality(c, &kind, is, num, den, n);
-        bad = write_effect(c, k, &kind, value, v, n, left_out, is ? &pairs : NULL, &test, e);
-    }
-    free(num);
-    free(den);
-    free(there);
-    return bad;
+    const struct difference_how how = {LEVEL, (size_t)c->a.draws,
+                                       rng_derive((uint64_t)c->a.common.seed, "prompts"),
+                                       c->a.margin};
+    struct difference d;
+    if (!difference_find(&d, &c->points, k->base, k->point, source, &how))
+        return 0;
+    const int is_ratio = d.kind.transform == POOLED_EXPONENTIAL;
+    json_t *j = start_record(c, k, d.kind.name, is_ratio ? "ratio" : "difference");
+    difference_put(j, &d, LEVEL);
+    return rec_write(&c->out, "comparison", j, e);
 }
 
-/* ---- what is written otherwise ---- */
+/* ---- answers that differ ---- */
 
-/* A number of the pair: how far the answers of both sides differ. */
+/* Writes a number about the difference between the answers of both points. */
 static int write_disagreement(struct compare *c, const struct couple *k, const char *metric,
                               struct interval v, size_t n, const char *method, struct err *e)
 {
     static const char why[] = "a number of both together";
-    json_t *j = about(c, k, metric, "disagreement");
+    json_t *j = start_record(c, k, metric, "disagreement");
     rec_set_number(j, "value", v.value, "no answer differs, or no passes are told");
     rec_set_number(j, "lo", v.lo, "too few answers");
     rec_set_number(j, "hi", v.hi, "too few answers");
@@ -353,8 +131,8 @@ static int write_disagreement(struct compare *c, const struct couple *k, const c
     return rec_write(&c->out, "comparison", j, e);
 }
 
-/* Share of ids that differ: sum over sum, prompts resampled. No interval where none does: resampled
- * agreement is agreement. */
+/* The share of ids that differ: sum / sum, with prompts resampled. If no id differs there is no
+ * interval, because every draw would be 0. */
 static struct interval differing_ids(const struct compare *c, const double *num, const double *den,
                                      size_t n)
 {
@@ -373,7 +151,7 @@ static struct interval differing_ids(const struct compare *c, const double *num,
     return n > 1 && value > 0 ? v : (struct interval){value, NAN, NAN};
 }
 
-static struct interval middle(double *x, size_t n)
+static struct interval find_median(double *x, size_t n)
 {
     return n ? stat_quantile(x, n, 0.5, LEVEL) : (struct interval){NAN, NAN, NAN};
 }
@@ -398,10 +176,10 @@ static int compare_answers(struct compare *c, const struct couple *k, struct err
                                        "Wilson interval", e) ||
                     write_disagreement(c, k, "differing_ids_ratio", differing_ids(c, num, den, n),
                                        n, "pooled, prompts resampled", e) ||
-                    write_disagreement(c, k, "first_difference_tokens", middle(first, differ),
+                    write_disagreement(c, k, "first_difference_tokens", find_median(first, differ),
                                        differ, median, e) ||
-                    write_disagreement(c, k, "first_difference_steps", middle(step, told), told,
-                                       median, e));
+                    write_disagreement(c, k, "first_difference_steps", find_median(step, told),
+                                       told, median, e));
     free(p);
     free(step);
     free(num);
@@ -410,19 +188,26 @@ static int compare_answers(struct compare *c, const struct couple *k, struct err
     return bad;
 }
 
-/* Every point that is no base, with its base if it has one, and their costs; how many. */
+static const char *usual_text(const struct compare *c, const char *none)
+{
+    return c->baseline.usual ? c->baseline.usual : none;
+}
+
+/* Finds the couples of a point and its base, with their costs. A point without a base gets a
+ * warning. Returns how many. */
 static size_t find_couples(struct compare *c, struct couple *v)
 {
     struct points *p = &c->points;
     size_t n = 0;
     for (size_t i = 0; i < p->n; i++) {
-        if (c->side[i].is_base || (c->methods.n && !c->side[i].method))
+        const struct baseline_side *side = &c->baseline.side[i];
+        if (side->is_base || (c->methods.n && !side->method))
             continue;
-        struct couple k = {.point = &p->v[i], .base = find_base(c, &p->v[i]),
-                           .setting = c->side[i].setting};
+        struct couple k = {.point = &p->v[i], .base = baseline_find(&c->baseline, &p->v[i]),
+                           .setting = side->setting};
         if (!k.base) {
-            log_warn(&c->log, "W301", "'%s' has no base: expected records of the same with %s %s",
-                     k.point->config, c->a.by, c->usual ? c->usual : "not set");
+            log_warn(&c->log, "W301", "'%s' has no base: expected a point with the same settings "
+                     "and %s %s", k.point->config, c->a.by, usual_text(c, "not set"));
             continue;
         }
         v[n++] = k;
@@ -448,8 +233,8 @@ static int write_all(struct compare *c, struct err *e)
     struct couple *v = mem_zero(c->points.n, sizeof *v);
     size_t n = find_couples(c, v);
     int bad = n ? write_couples(c, v, n, e)
-                : err_set(e, EXIT_BAD_DATA, "no two points differ in '%s' alone, one of them "
-                          "with %s", c->a.by, c->usual ? c->usual : "none");
+                : err_set(e, EXIT_BAD_DATA, "expected two points that differ in '%s' alone, one "
+                          "of them with %s; got none", c->a.by, usual_text(c, "none"));
     free(v);
     return bad;
 }
@@ -568,19 +353,15 @@ static int compare_all(struct compare *c, int argc, char **argv, int first)
     check(c, take_all(&c->seen, in, &c->out, &c->log, c->a.common.limit, take, c, &e), &e);
     rec_read_close(in);
     points_finish(&c->points);
-    c->usual = usual_of(&c->a);
-    learn_sides(c);
+    baseline_open(&c->baseline, &c->points, &c->methods, c->a.by, c->a.base);
     check(c, write_all(c, &e), &e);
     int code = take_verdict(&c->seen, &c->log, c->a.max_failed);
     check(c, rec_close(&c->out, code ? "failed" : "ok", &e), &e);
-    for (size_t i = 0; i < c->points.n; i++)
-        free(c->side[i].setting);
-    free(c->side);
+    baseline_free(&c->baseline);
     points_free(&c->points);
     answers_free(&c->answers);
     pairs_free(&c->pairs);
     methods_free(&c->methods);
-    free(c->usual);
     return code;
 }
 

@@ -1,7 +1,7 @@
-/* conclude - the records of a run in, the sentences and numbers that it states out.
+/* conclude - the records of a run in, its claims out: sentences and numbers.
  *
- * Every claim is made once, of times paired by launch and prompt and of qualities tested against a
- * declared margin (lib/analysis/claim). The page, make all and make replicate print claims.
+ * Claims compare times that are paired by launch and prompt, and test qualities against a declared
+ * margin (lib/analysis/claim). The page, make all and make replicate print these claims.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -62,18 +62,19 @@ static const char notes[] =
     "Input: times, metric, quality, crossover, check, fitness, method and generation\n"
     "records in any order. Output: a claim record for every sentence and number of\n"
     "the report.\n"
-    "As good: on the same prompts LLaDA is shown (one-sided 2.5 %) to lose less\n"
-    "quality than the margin, which is absolute for shares of right answers and\n"
-    "relative for perplexities. Step counts are tested from the largest down, until\n"
-    "one is not shown. Fewer than 30 prompts show nothing. The fastest of N ways is\n"
-    "chosen at the level divided by N.\n"
-    "A time is a ratio to LLaMA's over undisturbed pairs (launch, prompt), with an\n"
-    "interval over launches and prompts; it needs five such launches. FASTER and\n"
-    "SLOWER: the interval excludes 1. SAME: it lies within 2 % of 1. Otherwise\n"
-    "UNDECIDED.\n"
-    "--clock=auto takes elapsed time if all goals have it undisturbed, else on a CPU\n"
-    "the time of all processors. An answer begins with Undecided if a time, a test or\n"
-    "the self-test is undecided. compare --stored compares the claims of two runs.\n";
+    "LLaDA matches LLaMA: on the same prompts LLaDA is shown (one-sided 2.5 %) to\n"
+    "lose less quality than the margin, which is absolute for shares of right\n"
+    "answers and relative for perplexities. Step counts are tested from the largest\n"
+    "down, until one is not shown. Fewer than 30 prompts show nothing. The fastest\n"
+    "of N methods is tested at the level divided by N.\n"
+    "A time is a ratio to LLaMA's time over undisturbed pairs (launch, prompt), with\n"
+    "an interval over launches and prompts; five such launches are needed. FASTER\n"
+    "and SLOWER: the interval excludes 1. SAME: the interval is within 2 % of 1.\n"
+    "Otherwise UNDECIDED.\n"
+    "--clock=auto takes elapsed time if every goal has an undisturbed one, else, on a\n"
+    "CPU, the time of all processors. An answer begins with Undecided if a time, a\n"
+    "test or the self-test is undecided. compare --stored compares the claims of two\n"
+    "runs.\n";
 
 int main(int argc, char **argv)
 {

@@ -1,15 +1,15 @@
-/* forecast - a model's shape and a data sheet in; latency, throughput, memory and the crossover on
- * that machine out, all of it modelled.
+/* forecast - the shape of a model and a data sheet in; modelled latency, throughput, memory and the
+ * crossover on that machine out.
  *
- * It multiplies data sheets by shares of the limits: those that this program reached where it was
- * measured (metric records), or stated ones. A forecast is worth as much as --check says it is.
+ * The limits of a data sheet are multiplied by the shares of the limits that this program reached
+ * where it was measured (metric records), or by stated shares. --check measures the errors.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/forecast/backtest.h"
-#include "lib/analysis/records/provenance.h"
+#include "lib/analysis/records/origin.h"
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/opt.h"
 #include "lib/base/mem.h"
@@ -40,11 +40,11 @@ struct forecast {
     struct fraction_points points;
     struct along along;
     struct rec_reader *in; /* of the operands, while they are read */
-    struct provenance origin; /* and of which machine they are */
+    struct origin origin; /* the machine of these records */
     double stated[FRACTIONS];
     struct checkpoint model[MODELS_MOST];
     size_t n_models;
-    struct backtest backtest; /* of all of these */
+    struct backtest backtest;
 };
 
 /* ---- the grid ---- */
@@ -71,7 +71,7 @@ static int write_banded(struct forecast *f, json_t *r, const char *key, struct e
     return rec_write(&f->out, "forecast", r, e);
 }
 
-/* All that is asked of one machine, one length and one batch size. */
+/* Writes all forecasts for one machine, one length and one batch size. */
 static int write_cell(struct forecast *f, struct forecast_place *places, struct forecast_batch b,
                       const struct values *steps, struct err *e)
 {
@@ -117,7 +117,7 @@ static int write_machine(struct forecast *f, const struct hardware *h, struct er
     return 0;
 }
 
-/* With the band of the errors that such forecasts have where the operands know better. */
+/* Writes the forecasts of all machines, with a band from the errors at measured points. */
 static int write_grid(struct forecast *f, struct err *e)
 {
     char *list = mem_text(f->a.hardware), *rest = NULL;
@@ -137,9 +137,9 @@ static int write_grid(struct forecast *f, struct err *e)
     return bad;
 }
 
-/* ---- what fits ---- */
+/* ---- memory that fits ---- */
 
-/* One model at one level: every length and batch size. */
+/* Writes one model at one level: every length and batch size. */
 static int write_level(struct forecast *f, struct network *n, const char *level,
                        const struct values *gb, struct err *e)
 {
@@ -163,8 +163,8 @@ static int ascends(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Every model at every level that makes it another one: where a cache is bf16 already, mild is
- * exact. */
+/* Writes every model at every level that changes it: for a cache that is bf16 already, level mild
+ * equals exact. */
 static int write_fits(struct forecast *f, struct err *e)
 {
     struct values gb = list_of("fit", f->a.fit);
@@ -261,7 +261,7 @@ static int write_along(struct forecast *f, struct err *e)
 static int take(void *ctx, const json_t *r, struct err *e)
 {
     struct forecast *f = ctx;
-    json_t *mine = provenance_mark(&f->origin, r, rec_where(f->in));
+    json_t *mine = origin_mark(&f->origin, r, rec_where(f->in));
     int is_used = roof_take(&f->roof, mine) | fraction_take(&f->points, mine) |
                   along_take(&f->along, mine);
     backtest_take(&f->backtest, mine);
@@ -375,7 +375,7 @@ static void forecast_free(struct forecast *f)
     along_free(&f->along);
     backtest_free(&f->backtest);
     roof_free(&f->roof);
-    provenance_free(&f->origin);
+    origin_free(&f->origin);
     hardware_free(&f->table);
     backend_close(f->backend);
 }

@@ -1,7 +1,7 @@
 /* measure - generation records in, metric records out: one per point, set of prompts and metric.
  *
- * Records are sorted into measurements (measurement.h) by their point and workload. A stream says
- * which machine wrote it; two machines are two experiments and are never merged.
+ * Records are sorted into measurements (measurement.h) by their point and workload. Records of two
+ * machines are two experiments and are never merged.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "lib/record/take.h"
 
 enum {
-    POINTS_NAMED = 3 /* in a warning that many may deserve; the records say it of each */
+    POINTS_NAMED = 3 /* points named in a warning; the records mark every point */
 };
 
 struct args {
@@ -43,8 +43,8 @@ struct measure {
     size_t drifting, cold; /* points whose times were not steady, in launches and warm-ups */
 };
 
-/* The measurement that a record belongs to, made when new. NULL: *e filled; another device or model
- * under one name makes the whole input unsound. */
+/* The measurement of a record, created if it is new. NULL: *e filled; another device or model with
+ * the same name makes the whole input unsound. */
 static struct measurement *find(struct measure *m, const json_t *r, struct err *e)
 {
     const char *point = about_point(r);
@@ -68,8 +68,8 @@ static struct measurement *find(struct measure *m, const json_t *r, struct err *
     return NULL;
 }
 
-/* Records are measured where somebody reads them, which need not be where they were made: the meta
- * record of the first generator stays in the output, so that its numbers name their machine. */
+/* measure may run on another machine than the generator. So the meta record of the first
+ * generator is copied to the output, where it names the machine of the numbers. */
 static int note_machine(struct measure *m, const json_t *meta, struct err *e)
 {
     const char *is = rec_text(json_object_get(meta, "machine"), "fingerprint"),
@@ -133,13 +133,13 @@ static void warn(struct measure *m, const struct measurement *c)
         log_warn(&m->log, "W024", "%s: a warm-up ended before its times were steady; give more "
                  "--warmup-most", name);
     if (c->is_disturbed)
-        log_warn(&m->log, "W025", "%s: the machine was disturbed in every timed batch: values "
-                 "without intervals; end what else runs here, and measure again", name);
+        log_warn(&m->log, "W025", "%s: other work disturbed every timed batch, so values have "
+                 "no intervals; end the other work and measure again", name);
     if (measurement_has(c, ENERGY) && energy_agrees(&c->basis) == 0)
         log_warn(&m->log, "W023", "%s: power readings and energy counter are %.1f %% apart; trust "
                  "neither", name, fabs(c->basis.integral - 1) * 100);
     size_t ids = json_object_size(c->outputs);
-    int drawn = json_is_true(json_object_get(c->about, "weights_random")); /* say what they like */
+    int drawn = json_is_true(json_object_get(c->about, "weights_random")); /* any answer is fine */
     if (m->a.verify && !drawn && c->distinct_ratio * (double)ids < 1.5 && ids > 3)
         log_warn(&m->log, "W026", "%s: all %zu prompts have the same answer: is the prompt read?",
                  name, ids);
@@ -156,10 +156,11 @@ static void warn(struct measure *m, const struct measurement *c)
 static void warn_of_more(const struct measure *m)
 {
     if (m->drifting > POINTS_NAMED)
-        log_warn(&m->log, "W021", "and latency drifts at %zu further points",
+        log_warn(&m->log, "W021", "latency drifts at %zu further points",
                  m->drifting - POINTS_NAMED);
     if (m->cold > POINTS_NAMED)
-        log_warn(&m->log, "W024", "and so did warm-ups of %zu further points",
+        log_warn(&m->log, "W024", "warm-ups of %zu further points ended before their times were "
+                                  "steady",
                  m->cold - POINTS_NAMED);
 }
 

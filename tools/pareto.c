@@ -1,8 +1,8 @@
-/* pareto - metric and quality records in; the front, the crossovers and what to run next out.
+/* pareto - metric and quality records in; the front, the crossovers and the next points to run out.
  *
- * Points of one device, batch size, length and contract compete with each other (field.h); every
- * statement with an uncertainty is a share or a percentile of one set of draws. A sweep is the
- * series along each point's own axis, or along --axis.
+ * Points of one device, batch size, length and contract compete with each other (field.h). Every
+ * uncertain number is a share or a percentile of one set of draws. A sweep is the series along the
+ * axis of its records, or along --axis.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ struct pareto {
     struct field field; /* the points at hand */
     struct pairs times;
     struct costs costs;
-    json_t *told;       /* reasons for no crossover: how many */
+    json_t *told;       /* reason why a crossover does not exist -> how many */
     double *work;       /* [3 * draws + 1] */
 };
 
@@ -91,7 +91,7 @@ static int write_front(struct pareto *p, const struct field_board *b, struct err
     return bad;
 }
 
-/* The quality within each budget, and the volume, that the points of the field achieve together. */
+/* Writes the best quality within each budget, and the hypervolume, of the points of the field. */
 static int write_attained(struct pareto *p, const struct field_board *b, struct err *e)
 {
     json_t *curve = attain_curve(&p->field, b, LEVEL);
@@ -105,8 +105,8 @@ static int write_attained(struct pareto *p, const struct field_board *b, struct 
 
 /* ---- the crossovers ---- */
 
-/* Why there is none, each reason once with the sweeps that it keeps from one. */
-static void tell(struct pareto *p, const char *name, const json_t *record)
+/* Counts the reason why a crossover does not exist. */
+static void count_reason(struct pareto *p, const char *name, const json_t *record)
 {
     const char *reason = rec_text(record, "reason");
     if (!reason)
@@ -121,7 +121,7 @@ static void tell(struct pareto *p, const char *name, const json_t *record)
 static int write_crossing(struct pareto *p, json_t *j, struct err *e)
 {
     if (!json_is_false(json_object_get(j, "exists")))
-        tell(p, rec_text(j, "name"), j);
+        count_reason(p, rec_text(j, "name"), j);
     return rec_write(&p->out, "crossover", j, e);
 }
 
@@ -167,7 +167,8 @@ static int write_none(struct pareto *p, const struct meeting *m, const char *rea
     return bad;
 }
 
-/* The rivals are those of the best rank that there is: plain ones, of the sweep's number format. */
+/* Compares a sweep with the rivals of the best rank: plain points, if possible of the same number
+ * format. */
 static int write_sweep(struct pareto *p, struct meeting *m, struct err *e)
 {
     const struct field *f = &p->field;
@@ -240,8 +241,7 @@ static int write_scaling(struct pareto *p, struct err *e)
     return bad ? -1 : 0;
 }
 
-/* Points compete at one batch size and length, so these are no axes; some point must have the
- * axis. */
+/* -1: --axis is a batch size or length, at which points compete, or no point has it. */
 static int check_axis(const struct pareto *p, struct err *e)
 {
     static const char *const sizes[] = {"batch", "gen_length", "max_new"};
@@ -258,7 +258,7 @@ static int check_axis(const struct pareto *p, struct err *e)
                 : 0;
 }
 
-/* The qualities asked for, or by default those of a few that the records have. */
+/* Sets the qualities: those of --quality, by default the usual ones that the records have. */
 static int choose_qualities(struct pareto *p, char *list, struct err *e)
 {
     char *rest = NULL;
@@ -271,7 +271,8 @@ static int choose_qualities(struct pareto *p, char *list, struct err *e)
         if (!is_met)
             log_warn(&p->log, "W032", "no quality records of '%s' for '%s'", q.is.source, s);
         else if (q.is.higher < 0 && (q.is.higher = p->points.higher[at]) < 0)
-            return err_set(e, EXIT_BAD_DATA, "%s: its records do not say their direction", s);
+            return err_set(e, EXIT_BAD_DATA, "%s: its records have no direction (lower or higher "
+                                             "is better)", s);
         if (p->n_qualities == FIELD_QUALITIES)
             return err_set(e, EXIT_BAD_USAGE, "--quality: expected at most %d names, got '%s' too",
                            FIELD_QUALITIES, s);
@@ -346,11 +347,11 @@ static const char notes[] =
     "    a metric record: energy_j_per_request of measure divided by the accuracy, if\n"
     "    the input has both\n"
     "Nothing is extrapolated. A crossover outside of the measured range is null, and\n"
-    "`censored` names the side. exists is false if there is shown to be none,\n"
+    "`censored` names the side. exists is false if it is shown that there is none,\n"
     "null if that is undecided. `bracket` needs no model: the last point below and\n"
     "the first above. `probability` is the share of draws in which the crossover\n"
     "exists. With fewer than 300 prompts X_q is seldom known better than within a\n"
-    "factor of three; --suggest tells how many prompts would do.\n";
+    "factor of three; --suggest writes the number of prompts that would suffice.\n";
 
 static void check(struct pareto *p, int bad, const struct err *e)
 {
@@ -410,7 +411,8 @@ int main(int argc, char **argv)
     check(&p, check_axis(&p, &e) || choose_qualities(&p, list, &e) || write_all(&p, &e) ||
                   write_scaling(&p, &e) || write_correct(&p, &e), &e);
     if (p.points.set_aside)
-        log_note(&p.log, "%zu measurements of points on fewer prompts than others of them left out",
+        log_note(&p.log, "%zu measurements left out, because their points were also measured on "
+                         "more prompts",
                  p.points.set_aside);
     const char *why;
     json_t *times;

@@ -1,7 +1,7 @@
-/* plot - records in, a picture out (and its script, its data and its caption beside it).
+/* plot - records in, a figure out, with its script, its data and its caption beside it.
  *
- * What a picture shows is chosen by its name (lib/figure); how it looks is plots/NAME.gp. The
- * script that gnuplot gets is kept, so that a picture can be made again, and changed, by hand.
+ * lib/figure selects the values of a figure by its type; plots/TYPE.gp draws them. The script for
+ * gnuplot is kept, so that a user can draw the figure again and change it.
  */
 #include <ctype.h>
 #include <math.h>
@@ -22,7 +22,7 @@ struct args {
     int terminal;
 };
 
-/* 363 pixels: what a screen of 400 leaves beside the margins of a page. */
+/* 363 pixels: a screen of 400 without the margins of a page. */
 static const double PHONE_CM = 9.6;
 
 static const char notes[] =
@@ -34,13 +34,13 @@ static const char notes[] =
     "  FIG-narrow.svg  for an SVG of two columns: the same for the screen of a phone\n"
     "In an SVG the pointer shows the values of a mark, and colours follow the\n"
     "reader's dark mode.\n"
-    "Kinds of records read: metric; also quality or front (pareto, steps), train\n"
+    "Input: metric records; also quality or front (pareto, steps), train\n"
     "(loss), generation (drift, kinds), commit (trace), roofline (roofline),\n"
     "comparison and method (methods), comparison and prune (pruning), crossover\n"
     "(frontier, ratio, pareto), attainment (pareto). Other kinds are ignored.\n"
-    "Values that an axis cannot show are left out and counted in the caption. Without\n"
-    "data the figure says so, and the exit code is 0. CROSSOVER_SHARE names the\n"
-    "folder that holds plots/.\n";
+    "Values that an axis cannot show are left out and counted in the caption. If\n"
+    "there are no data, the figure prints \"no data\" and the exit code is 0.\n"
+    "CROSSOVER_SHARE names the folder that contains plots/.\n";
 
 static const char *suffix_of(const char *path)
 {
@@ -81,7 +81,7 @@ static char *id_of(const char *path)
     return id;
 }
 
-/* Draws one file from a script; width_cm 0: the script's. */
+/* Draws one file from a script; width_cm 0: the width of the script. */
 static int draw_one(const struct args *a, const struct figure *f, const char *gp, const char *path,
                     double width_cm, struct err *e)
 {
@@ -97,7 +97,7 @@ static int draw_one(const struct args *a, const struct figure *f, const char *gp
     return bad;
 }
 
-/* The figure last: when it is there, so is everything beside it. */
+/* Writes the figure last: if it exists, so do the files beside it. */
 static int draw_file(const struct args *a, struct figure *f, struct err *e)
 {
     const char *path = a->common.output;
@@ -165,8 +165,8 @@ static int run(const struct args *a, const struct log *log, const char *const *p
         log_warn(log, "W040", "%lld line(s) could not be read; the first: %s",
                  (long long)set.bad, set.first_bad);
     if (!f.script.points)
-        log_warn(log, "W041", "no data for a %s figure in %lld record(s); the figure says so",
-                 a->type, (long long)set.records);
+        log_warn(log, "W041", "no data for a figure of type %s in %lld record(s); the figure "
+                 "prints \"no data\"", a->type, (long long)set.records);
     if (a->terminal ? draw_terminal(a, &f, &e) : draw_file(a, &f, &e))
         err_die("plot", &e);
     log_more(log, "%lld points, %lld left out", (long long)f.script.points,

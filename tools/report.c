@@ -44,19 +44,20 @@ static const char notes[] =
 static void put_reading(struct page *p)
 {
     page_section(p, "reading", "How to read these tables");
-    page_item(p, "A step is one pass of LLaDA over its whole canvas; more steps cost more time "
-                 "and give better text. LLaMA writes one token a pass and has no such dial.");
-    page_item(p, "Written a [b, c]: a value and its 95 %% interval, which would hold the true "
-                 "value in 95 of 100 such experiments. Times: Student's t over the logs of "
-                 "launches, because a launch is the independent unit, and from five on; quality "
-                 "and crossovers: bootstrap over prompts, the same draw for every configuration.");
-    page_item(p, "Latency runs from the moment a prompt is accepted to its last token. Loading and "
-                 "warm-up are outside; tokenizing and preparing stand in columns of their own.");
+    page_item(p, "A step is one pass of LLaDA over the positions of an answer. More steps take "
+                 "more time and usually give better text. LLaMA writes one token a pass, so it has "
+                 "no steps to choose.");
+    page_item(p, "A value is written a [b, c], with its 95 %% interval, which holds the true "
+                 "value in 95 of 100 such experiments. Intervals of times: Student's t over the "
+                 "logarithms of launches, because a launch is the independent unit; they need five "
+                 "launches. Intervals of quality and crossovers: bootstrap over prompts, the same "
+                 "draw for every configuration.");
+    page_item(p, "Latency runs from the moment a prompt is accepted to its last token, without "
+                 "loading and warm-up. Tokenizing and preparing have their own columns.");
     page_item(p, "A sweep is a set of points that differ in one setting, its axis. A crossover is "
-                 "a place between its measured points, counted in denoising steps or, along "
-                 "another axis than steps, in the passes that were measured; its bracket is the "
-                 "pair of measured points around it. A count written as >64 lies beyond what was "
-                 "measured of that sweep.");
+                 "a place on a sweep, counted in denoising steps; if the axis is not steps, it is "
+                 "counted in measured passes. The bracket of a crossover is the pair of measured "
+                 "points around it. A count written >64 is above the largest measured one.");
 }
 
 static void put_gallery(struct page *p, const struct runset *s, const struct shelf *shelf)
@@ -68,7 +69,7 @@ static void put_gallery(struct page *p, const struct runset *s, const struct she
             shelf_link(p, shelf, shelf->names[i]);
 }
 
-/* Sentences of a file, one a line, among what the numbers cannot say. */
+/* Adds the sentences of a file, one a line, to the section on limits. */
 static int put_remarks(struct page *p, const char *path, struct err *e)
 {
     struct buf text = {0};

@@ -1,6 +1,6 @@
-/* score-bert - generation records with a `reference` in, quality records out: BERTScore of each
- * response, precision, recall and F1 of its tokens' best matches in meaning, with an encoder
- * checkpoint, and a summary per configuration.
+/* score-bert - generation records with a `reference` in, quality records out: the BERTScore of each
+ * response (precision, recall and F1 of the best matches of its tokens, by the vectors of an encoder
+ * checkpoint) and a summary for each configuration.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -23,10 +23,10 @@ struct scorer {
     struct backend *backend;
     struct encoder encoder;
     struct vectors text, wanted;
-    struct vectors *known; /* vectors of references, which many responses are compared with */
+    struct vectors *known; /* vectors of references, each for many responses */
     size_t n_known, cap_known, known_bytes;
     json_t *index;         /* reference -> place in known */
-    int64_t cut;           /* texts longer than the encoder's positions */
+    int64_t cut;           /* texts with more tokens than the encoder has positions */
 };
 
 /* The normalized vectors of a text. */
@@ -45,7 +45,7 @@ static int encode(struct scorer *s, const char *text, struct vectors *to, struct
     return 0;
 }
 
-/* The vectors of a reference, remembered while there is room. NULL: *e. */
+/* The vectors of a reference, kept up to KNOWN_BYTES. NULL: *e. */
 static const struct vectors *reference(struct scorer *s, const char *text, struct err *e)
 {
     const json_t *at = json_object_get(s->index, text);
@@ -138,8 +138,8 @@ static const char notes[] =
     "the reference is a list of texts, the best of them counts.\n"
     "The vector of each token is compared with all vectors of the other text.\n"
     "Precision is the mean of the best cosines over the tokens of the response,\n"
-    "recall that over the tokens of the reference, bertscore_f1 their harmonic mean\n"
-    "(Zhang et al. 2020). Tokens are not weighted by rarity (idf) and values are not\n"
+    "recall the mean over the tokens of the reference, bertscore_f1 the harmonic mean\n"
+    "of both (Zhang et al. 2020). Tokens are not weighted by rarity (idf), values not\n"
     "rescaled: these are the defaults of bert_score. The scale depends on the\n"
     "encoder: 0.85 may be poor. Compare only records of one encoder and layer.\n"
     "Encoders: BERT and RoBERTa checkpoints with tokenizer.json or vocab.txt, in fp32\n"

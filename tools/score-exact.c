@@ -1,6 +1,6 @@
-/* score-exact - generation records with an `answer` in, quality records "accuracy" out: 1 when the
- * response holds the answer, 0 when not, and one summary per configuration, with one for each task
- * ("accuracy_copy") where there are several.
+/* score-exact - generation records with an `answer` in, quality records "accuracy" out: 1 if the
+ * response has the right answer, else 0, and a summary for each configuration. If there are several
+ * tasks, each has its own summary ("accuracy_copy").
  *
  * Numbers are compared as texts in a normal form (no thousands separators, no leading zeros, no
  * trailing zeros after the point), so that no answer is ever rounded into another.
@@ -16,19 +16,19 @@
 #include "lib/base/mem.h"
 #include "lib/stat/bootstrap.h"
 
-enum { RIGHT, RULE, TASK, WIDTH, /* what is kept of a response */ TASKS = 16 };
+enum { RIGHT, RULE, TASK, WIDTH, /* kept of each response */ TASKS = 16 };
 
 struct scorer {
     struct scoring run;
     const char *match;
     struct buf answer, found;
-    char *task[TASKS]; /* the tasks met, as their metrics name them; owned */
+    char *task[TASKS]; /* names of the tasks, for the names of metrics; owned */
     size_t tasks;
     int64_t more_tasks; /* responses of further tasks */
 };
 
-/* A number starts at s[i]: its length, 0 when there is none. Digits, commas between groups of
- * three, one point with digits behind it. */
+/* The length of the number that begins at s[i]; 0: none. A number has digits, commas between
+ * groups of three, and at most one point followed by digits. */
 static size_t number_length(const char *s, size_t i)
 {
     size_t n = 0, digits = 0;
@@ -66,13 +66,14 @@ static void normalize(struct buf *out, int minus, const char *s, size_t n)
     if (point && out->data[out->len - 1] == '.')
         out->data[--out->len] = 0;
     if (minus && out->len == start + 1 && out->data[start] == '0') {
-        buf_clear(out); /* minus nought */
+        buf_clear(out); /* -0 is 0 */
         buf_char(out, '0');
     }
 }
 
-/* First or last number of a text. A minus sign belongs to it unless a letter or digit stands before
- * ("5-3" holds 5 and 3). Digits inside a word ("b12") are no number. 0: there is none. */
+/* Finds the first or last number of a text. A minus sign is part of the number unless a letter
+ * or digit comes before it ("5-3" has 5 and 3). Digits inside a word ("b12") are no number. 0:
+ * none. */
 static int find_number(const char *s, int last, struct buf *out)
 {
     int any = 0;
@@ -106,7 +107,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* "{b, a}" or "b, a" -> "a,b": what stands between commas, in the order of the letters. */
+/* "{b, a}" or "b, a" -> "a,b": the items between commas, sorted. */
 static void put_items(const char *s, struct buf *out)
 {
     struct buf text = {0}, item = {0};
@@ -144,7 +145,7 @@ enum rule { LAST_NUMBER, FIRST_NUMBER, CONTAINS, EXACT, ANY_ORDER, AUTO };
 static const char *const rules[] = {"last-number", "first-number", "contains", "exact",
                                     "any-order", "auto"};
 
-/* By which rule an answer is matched. */
+/* The rule for an answer. */
 static enum rule rule_for(struct scorer *s, const char *answer)
 {
     enum rule rule = LAST_NUMBER;
@@ -168,7 +169,7 @@ static int judge_number(struct scorer *s, enum rule rule, const char *answer, co
            !strcmp(s->answer.data, s->found.data);
 }
 
-/* 1 right, 0 wrong, -1: *e filled (the answer cannot be matched this way). */
+/* 1: right; 0: wrong; -1: the rule does not fit the answer, *e filled. */
 static int judge(struct scorer *s, enum rule rule, const char *answer, const char *text,
                  struct err *e)
 {
@@ -183,7 +184,7 @@ static int judge(struct scorer *s, enum rule rule, const char *answer, const cha
                             : !strcmp(s->answer.data, s->found.len ? s->found.data : "");
 }
 
-/* The place of the record's task among those that were met; TASKS: none, or one too many. */
+/* The place of the task of the record in s->task; TASKS: no task, or too many tasks. */
 static size_t task_of(struct scorer *s, const json_t *r)
 {
     const char *task = rec_text(r, "task");
@@ -225,7 +226,8 @@ static int score(void *ctx, const json_t *r, const struct response *of, double *
     return bad;
 }
 
-/* The summary of a group's responses, or of those of a task (TASKS: of all) if it has others. */
+/* Writes the summary of the responses of a group that belong to a task (TASKS: all responses).
+ * A task with all responses has none. */
 static int write_summary(struct scorer *s, const struct response_group *g, const char *metric,
                          size_t task, struct err *e)
 {
@@ -269,8 +271,8 @@ static const char examples[] =
 static const char notes[] =
     "Scored: timed records with status ok and an `answer`, each point, id and seed\n"
     "once. The rules of --match:\n"
-    "  auto          last-number if the answer has a number, any-order if it stands\n"
-    "                {in braces}, else exact\n"
+    "  auto          last-number if the answer has a number, any-order if it is in\n"
+    "                {braces}, else exact\n"
     "  last-number   the last number in the response equals the last one in the\n"
     "                answer\n"
     "  first-number  the first number in the response equals the last one in the\n"
@@ -302,8 +304,8 @@ int main(int argc, char **argv)
     if (code < 0)
         err_die(tool.name, &e);
     if (s.more_tasks)
-        log_note(&s.run.log, "%d tasks have an accuracy of their own; %lld answers of further "
-                 "tasks count in the overall accuracy only", TASKS, (long long)s.more_tasks);
+        log_note(&s.run.log, "%d tasks have their own accuracy; %lld answers of further tasks "
+                 "count only in the overall accuracy", TASKS, (long long)s.more_tasks);
     buf_free(&s.answer);
     buf_free(&s.found);
     for (size_t i = 0; i < s.tasks; i++)

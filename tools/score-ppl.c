@@ -1,18 +1,18 @@
-/* score-ppl - texts or generations in, quality records out: how probable a model finds them.
+/* score-ppl - texts or generations in, quality records out: their probability under a model.
  *
- * judge scores the response of generation records, given their prompt, with a third autoregressive
- * model, and measures its variety beside it; nll, elbo and kstep score given texts with a
- * contestant. Sums are pooled over tokens, never averaged over texts; intervals resample texts.
- * One file because all modes share what is opened, resumed and written.
+ * Mode judge scores the responses of generation records, given their prompts, with a third
+ * autoregressive model, and measures their diversity. Modes nll, elbo, iwae and kstep score given
+ * texts with a contestant. Sums are pooled over tokens, never averaged over texts; intervals
+ * resample texts.
  */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/score/contestant.h"
 #include "lib/analysis/score/quality.h"
 #include "lib/analysis/score/scores.h"
-#include "lib/base/hash.h"
 #include "lib/base/cli/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/cli/opt.h"
@@ -55,8 +55,9 @@ struct scorer {
     struct dit *prior; /* of --prior dit */
     struct scores *group;
     size_t n, cap;
-    json_t *index, *scored; /* point and workload -> group; these and id -> token ids */
-    char judge[65];    /* hash of the judge's weights; "": random ones */
+    json_t *index;     /* point and workload -> place in group */
+    json_t *scored;    /* point, workload and id -> token ids */
+    char judge[65];    /* hash of the weights of the judge; "": random weights */
     int64_t contested; /* records of a contestant that is the judge */
     struct progress progress;
     int64_t changed; /* repeats whose tokens differ */
@@ -81,15 +82,15 @@ static struct scores *find_group(struct scorer *s, const char *key, json_t *abou
 }
 
 /* A per-text quality record with one value. */
-static json_t *quality(const struct scores *g, const json_t *r, const char *metric, double value,
-                       const char *reason, const char *direction)
+static json_t *start_quality(const struct scores *g, const json_t *r, const char *metric,
+                             double value, const char *reason, const char *direction)
 {
     json_t *q = quality_of(g->about, r, metric, direction);
     rec_set_number(q, "value", value, reason);
     return q;
 }
 
-/* nats with what it is divided by, and ppl and bits per byte beside it. */
+/* Sets the counts of scored tokens and bytes, ppl and bits per byte. */
 static void set_rates(json_t *q, const struct score *v)
 {
     double bits = v->nats / (v->bytes * 0.6931471805599453);
@@ -101,7 +102,7 @@ static void set_rates(json_t *q, const struct score *v)
 
 /* ---- judge ---- */
 
-/* What a response is part of, and who judged it. */
+/* The settings of the point of a response, and the judge. */
 static json_t *generation_about(const struct scorer *s, const json_t *r)
 {
     json_t *o = about_carried(r);
@@ -110,41 +111,14 @@ static json_t *generation_about(const struct scorer *s, const json_t *r)
     return o;
 }
 
-/* Identity of the weights of a described checkpoint: the SHA-256 of those of its files, "" when it
- * has none. */
-static void weights_hash(const json_t *checkpoint, char hex[65])
-{
-    struct buf all = {0};
-    size_t i;
-    json_t *file;
-    json_array_foreach(json_object_get(checkpoint, "files"), i, file) {
-        const char *name = rec_text(file, "name"), *sum = rec_text(file, "sha256");
-        size_t n = name ? strlen(name) : 0;
-        if (sum && n > 12 && !strcmp(name + n - 12, ".safetensors"))
-            buf_format(&all, "%s\n", sum);
-    }
-    *hex = 0;
-    if (all.len)
-        hash_bytes(all.data, all.len, hex);
-    buf_free(&all);
-}
-
-/* A judge that is one of those it judges finds its own text probable. */
 static void note_contestant(struct scorer *s, const json_t *r)
 {
-    char hex[65] = "";
-    const json_t *checkpoint = json_object_get(r, "checkpoint");
-    const char *model = rec_text(checkpoint ? checkpoint : r, "model");
-    if (checkpoint)
-        weights_hash(checkpoint, hex);
-    int same = (*hex && !strcmp(hex, s->judge)) ||
-               (model && !strcmp(model, s->checkpoint.config.name));
-    if (same && !s->contested++)
+    if (contestant_is(r, s->judge, s->checkpoint.config.name) && !s->contested++)
         log_warn(&s->log, "W202", "the judge %s is a contestant, so its verdict is not "
-                 "independent; name another model", s->checkpoint.config.name);
+                 "independent; use another model", s->checkpoint.config.name);
 }
 
-/* 1 when this point and id were judged before; repeats that differ are counted. */
+/* 1: this point and id were judged before. Counts repeats with other tokens. */
 static int is_repeat(struct scorer *s, const json_t *r)
 {
     char *key = mem_format("%s\n%s\n%s", about_point(r), about_workload(r), rec_text(r, "id"));
@@ -181,13 +155,13 @@ static int judge_text(struct scorer *s, const json_t *r, struct scores *g, const
         measure_variety(&ids, first, &v);
         v.nats = empty ? (double)NAN : rec_as_written(l.nats);
         v.tokens = (double)l.scored;
-        json_t *q = quality(g, r, "judge_nll_nats", v.nats, "empty text", "lower");
+        json_t *q = start_quality(g, r, "judge_nll_nats", v.nats, "empty text", "lower");
         set_rates(q, &v);
         bad = rec_write(&s->out, "quality", q, e);
     }
     for (int i = 0; i < DIVERSITY_METRICS && !bad; i++)
         bad = rec_write(&s->out, "quality",
-                        quality(g, r, diversity_names[i], v.variety[i], "text too short",
+                        start_quality(g, r, diversity_names[i], v.variety[i], "text too short",
                                 i == 3 ? "lower" : "higher"),
                         e);
     if (!bad && !empty)
@@ -217,7 +191,7 @@ static int judge(struct scorer *s, const json_t *r, struct err *e)
     if (random_weights(s, r)) {
         g->random = 1;
         return rec_write(&s->out, "quality",
-                         quality(g, r, "judge_nll_nats", NAN, "random weights", "lower"), e)
+                         start_quality(g, r, "judge_nll_nats", NAN, "random weights", "lower"), e)
                    ? -1
                    : 1;
     }
@@ -227,7 +201,6 @@ static int judge(struct scorer *s, const json_t *r, struct err *e)
 }
 
 /* ---- nll, elbo, iwae, kstep ---- */
-
 
 /* The estimator of --mode, for one text. */
 static int estimate(struct scorer *s, const json_t *r, const struct scored_text *g, int64_t steps,
@@ -252,7 +225,7 @@ static int estimate(struct scorer *s, const json_t *r, const struct scored_text 
                             seed, key, l, e);
 }
 
-/* What is scored, how, by which model: the settings of a point of likelihoods. */
+/* The settings of a point of likelihoods: model, mode, and the field that is scored. */
 static json_t *scored_text_about(const struct scorer *s, int64_t steps, struct buf *config)
 {
     const char *mode = s->a.mode;
@@ -290,7 +263,7 @@ static json_t *scored_text_about(const struct scorer *s, int64_t steps, struct b
     return o;
 }
 
-/* One estimate of one text: the record, and its share of the summary. */
+/* Writes the record of one estimate of one text, and adds it to the summary. */
 static int score_given(struct scorer *s, const json_t *r, const struct scored_text *t,
                        int64_t steps, struct err *e)
 {
@@ -309,7 +282,7 @@ static int score_given(struct scorer *s, const json_t *r, const struct scored_te
     else
         v = (struct score){.nats = rec_as_written(l.nats), .tokens = (double)l.scored,
                            .bytes = (double)t->bytes};
-    json_t *q = quality(g, r, metric, v.nats, "random weights", "lower");
+    json_t *q = start_quality(g, r, metric, v.nats, "random weights", "lower");
     set_rates(q, &v);
     if (strcmp(s->a.mode, "nll"))
         rec_set_number(q, "value_se", g->random ? (double)NAN : l.se, "one sample");
@@ -344,8 +317,8 @@ static int take(void *ctx, const json_t *r, struct err *e)
     return got > 0 && rec_sync(&s->out, e) ? -1 : got;
 }
 
-/* judge and nll are of autoregressive models, kstep of those that denoise, iwae of latent ones, and
- * elbo of the last two. */
+/* 1: the mode works with the model. judge, nll: autoregressive models; kstep: diffusion models;
+ * iwae: latent models; elbo: diffusion and latent models. */
 static int mode_goes(const char *mode, const struct config *c)
 {
     if (!strcmp(mode, "elbo"))
@@ -387,7 +360,7 @@ static int load(struct scorer *s, struct err *e)
     return !strcmp(a->prior, "dit") && !s->prior ? -1 : 0;
 }
 
-/* NULL: a file is unreadable. */
+/* The description of the run, for the meta record. NULL: a file is unreadable. */
 static json_t *about_run(struct scorer *s, const char *const *files, size_t n, struct err *e)
 {
     json_t *inputs, *checkpoint = checkpoint_describe(&s->checkpoint, e);
@@ -395,7 +368,7 @@ static json_t *about_run(struct scorer *s, const char *const *files, size_t n, s
         return NULL;
     json_t *engine = json_object();
     engine_describe(engine, &s->network);
-    weights_hash(checkpoint, s->judge);
+    contestant_weights(checkpoint, s->judge);
     return json_pack("{s:s, s:o, s:s?, s:o, s:o*}", "mode", s->a.mode, "checkpoint", checkpoint,
                      "tokenizer_sha256", s->tokenizer ? tokenizer_hash(s->tokenizer) : NULL,
                      "backend", engine, "inputs", inputs);
@@ -515,8 +488,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < s.n; i++)
         check(&s, scores_write(&s.group[i], s.a.mode, (uint64_t)s.a.common.seed, &s.out, &e), &e);
     if (s.changed)
-        log_warn(&s.log, "W201", "%lld repeats of a prompt gave other tokens; only the first is "
-                 "scored", (long long)s.changed);
+        log_warn(&s.log, "W201", "%lld repeats of a prompt gave other tokens; only the first "
+                 "answer is scored", (long long)s.changed);
     int code = take_verdict(&s.seen, &s.log, s.a.max_failed);
     check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
     close_all(&s);

@@ -30,7 +30,7 @@ enum config_kind config_table_kind(const json_t *record)
 /* ---- rows ---- */
 
 /* A number of the record, or else of its configuration. */
-static double known(const json_t *record, const json_t *about, const char *key)
+static double either_number(const json_t *record, const json_t *about, const char *key)
 {
     double v = rec_number(record, key);
     return isnan(v) ? rec_number(about, key) : v;
@@ -61,9 +61,10 @@ static struct config_row *add_row(struct config_table *c, const struct runset *s
     *row = (struct config_row){
         .point = point, .config = config, .model = model ? model : config,
         .series = series ? series : point, .axis = axis, .kind = config_table_kind(about),
-        .batch = known(record, about, "batch"), .length = about_length(record),
+        .batch = either_number(record, about, "batch"), .length = about_length(record),
         .value = axis ? rec_number(about, axis) : (double)NAN, .steps = rec_number(about, "steps"),
-        .passes = known(record, about, "passes"), .rows = known(record, about, "rows"),
+        .passes = either_number(record, about, "passes"),
+        .rows = either_number(record, about, "rows"),
         .contract = contract ? contract : "", .x = none, .y = none};
     row->batch = isnan(row->batch) ? 1 : row->batch;
     row->length = isnan(row->length) ? about_length(about) : row->length;
@@ -133,8 +134,8 @@ static void add_to_spread(struct spread *d, const struct config_row *row, const 
 }
 
 /* Adds to `keys` the settings that tell apart rows[0..n-1] and `others`, which are compared. */
-static void tell(json_t *keys, const struct config_row *const *rows, size_t n,
-                 const struct config_row *const *others, size_t m, const struct runset *s)
+static void add_telling(json_t *keys, const struct config_row *const *rows, size_t n,
+                        const struct config_row *const *others, size_t m, const struct runset *s)
 {
     struct spread d = {json_object(), json_object(), json_object(), json_object()};
     const char *key;
@@ -152,7 +153,7 @@ static void tell(json_t *keys, const struct config_row *const *rows, size_t n,
 
 /* {model: {setting: true}}: the settings that tell apart compared rows of different sweeps of a
  * model anywhere in the table. So the rows of a model have the same kind of name at every size. */
-static json_t *telling(const struct config_table *c, const struct runset *s)
+static json_t *find_telling(const struct config_table *c, const struct runset *s)
 {
     json_t *models = json_object();
     const struct config_row **rows = mem_zero(c->n, sizeof *rows);
@@ -171,7 +172,7 @@ static json_t *telling(const struct config_table *c, const struct runset *s)
         for (size_t from = i, to; from < known || from == i; from = to) {
             for (to = from; to < known && !by_place(&rows[from], &rows[to]); to++)
                 continue;
-            tell(keys, rows + from, to - from, rows + known, end - known, s);
+            add_telling(keys, rows + from, to - from, rows + known, end - known, s);
             if (to == from)
                 break;
         }
@@ -219,7 +220,7 @@ static void put_settings(struct buf *b, const struct config_row *row, const json
 
 static void name_rows(struct config_table *c, const struct runset *s)
 {
-    json_t *models = telling(c, s);
+    json_t *models = find_telling(c, s);
     struct methods m;
     methods_gather(&m, runset_kind(s, "method"));
     const struct method **method = mem_zero(c->n, sizeof *method);

@@ -13,19 +13,18 @@ struct value { /* NaN: not known */
 
 struct config_row {
     const char *point;          /* identity; borrowed from the runset, as all texts but two */
-    const char *config, *model; /* what people call it; whose it is */
+    const char *config, *model; /* label of the point; name of the model */
     const char *series;         /* identity of its sweep */
     const char *contract;       /* "answer", "fixed"; "": unknown */
     const char *axis;           /* the setting that the sweep varies; NULL: none */
-    char *name;                 /* model, and the method that its series is ("llada-demo wino"),
-                                   else the settings in which it differs from others of the model
-                                   at one batch size and length, but for defaults: "llada-demo
-                                   cache=dual" */
-    int is_method;              /* 1: the name is a method's, whose value along the axis is known */
+    char *name;                 /* model and method of the series ("llada-demo wino"), else model
+                                   and the settings, unless default, that differ between series
+                                   of the model at one size ("llada-demo cache=dual") */
+    int is_method;              /* 1: the name has a method, which implies the value on the axis */
     char *along;                /* value along the axis: "16", "0.9"; "" */
     enum config_kind kind;
     double batch, length;       /* NaN: not known */
-    double value;               /* along the axis, when that is a number; NaN */
+    double value;               /* along the axis; NaN: not a number */
     double steps, passes, rows; /* requested; measured; NaN: unknown, or autoregressive */
     struct value x, y;
     int disturbed; /* 1: the machine was disturbed during its times */

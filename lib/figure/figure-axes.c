@@ -1,6 +1,6 @@
-/* figure-axes.c - see figure-axes.h. Values are divided in place, and noted for the caption as they
- * are, so that a row that reaches a script is drawable on both axes: logarithmic ones hold no
- * nought and nothing below it. */
+/* figure-axes.c - see figure-axes.h. Values are divided in place and noted for the caption. A
+ * row that reaches a script can be drawn on both axes; a logarithmic axis has no zero and no
+ * negative value. */
 #include "lib/figure/figure-axes.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
-/* Cells that cannot be drawn are dropped. */
+/* Scales a cell. 0: it cannot be drawn. */
 static int scale_cell(const struct config_row *c, const void *ctx)
 {
     const struct axes *a = ctx;
@@ -45,7 +45,7 @@ void figure_axes_load(struct axes *a, struct figure *f, const struct runset *s,
 {
     const char *quality = figure_quality(s, q), *cost = q->cost ? q->cost : "e2e_ns";
     config_table_pareto(c, s, cost, quality);
-    double typical = (double)NAN; /* the smallest, so that no tick is a long fraction */
+    double typical = (double)NAN; /* the smallest: then no tick has many decimals */
     for (size_t i = 0; i < c->n; i++)
         typical = fmin(typical, c->v[i].x.at);
     struct display_scale cs = display_scale(cost, typical), qs = display_scale(quality, 1);

@@ -1,4 +1,4 @@
-/* figure-axes.h - the two axes of the figures of cost and quality. */
+/* figure-axes.h - the axes of the figures that show cost and quality. */
 #ifndef FIGURE_FIGURE_AXES_H
 #define FIGURE_FIGURE_AXES_H
 
@@ -7,12 +7,12 @@
 struct axes {
     struct figure *f;
     const char *cost, *quality; /* metrics; borrowed */
-    double divide_x, divide_y;  /* records' values to those drawn */
+    double divide_x, divide_y;  /* drawn value = value of the record / this */
     int log_y, cost_alone;      /* cost_alone: a cell may lack its quality */
 };
 
-/* Fills c with the drawable cells of cost and quality, in the units of the axes, and sets what the
- * script knows of these. */
+/* Fills c with the cells of cost and quality that can be drawn, in the units of the axes, and
+ * sets the labels of the axes in the script. */
 void figure_axes_load(struct axes *a, struct figure *f, const struct runset *s,
                       const struct figure_request *q, struct config_table *c, int cost_alone);
 /* "llada-demo, 8 steps: end-to-end latency 18.2 [17.9, 18.6] ms, accuracy 96 [93, 98] %". The

@@ -1,7 +1,8 @@
-/* figure-bars.c - throughput as bars: one group a batch size, one bar a point of a sweep.
+/* figure-bars.c - throughput as bars: a group for each batch size, a bar for each point of a
+ * sweep.
  *
- * The same point at several batch sizes has one name and one colour: such bars are one index of the
- * datablock, in an order of its own, because a table is sorted by batch first. */
+ * The same setting at several batch sizes has one name and one colour. Its bars are one index
+ * of the datablock, so rows are sorted again: the table is sorted by batch first. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 enum { MAX_SERIES = 48 };
 
-/* Place of a batch size among those of the figure, from 1. */
+/* The place of a batch size among those of the figure, from 1. */
 static double place_of(const double *batches, int n, double batch)
 {
     int i = 0;
@@ -29,7 +30,7 @@ static int keep_length(const struct config_row *c, const void *ctx)
 static int compare_bars(const void *pa, const void *pb)
 {
     const struct config_row *a = pa, *b = pb;
-    if (a->kind != b->kind) /* autoregressive ones first */
+    if (a->kind != b->kind) /* autoregressive models first */
         return a->kind == CONFIG_AUTOREGRESSIVE   ? -1
                : b->kind == CONFIG_AUTOREGRESSIVE ? 1
                                                   : (int)a->kind - (int)b->kind;
@@ -40,7 +41,7 @@ static int compare_bars(const void *pa, const void *pb)
     return d ? d : (a->batch > b->batch) - (a->batch < b->batch);
 }
 
-/* The bar of a series: its place is (batch, number of the series). */
+/* The text of a bar. Its place is (batch, number of the series). */
 static void put_tip(struct figure *f, const struct config_row *k, double place, int series)
 {
     const double at[2] = {series, 0};
@@ -88,7 +89,8 @@ static void put_bars(struct figure *f, const struct config_table *c, const doubl
         free(names[i]);
 }
 
-/* Under `fixed` every slot is an answer's, else what a reader gets. Returns the contract. */
+/* Takes the rate of all positions under contract `fixed`, else that of the text alone. Returns the
+ * contract. */
 static const char *load_rows(struct config_table *c, const struct runset *s,
                         const struct figure_request *q, int *slots)
 {
@@ -120,9 +122,9 @@ void figure_throughput(struct figure *f, const struct runset *s, const struct fi
     script_text(&f->script, "title", title);
     script_text(&f->script, "rate_label", slots ? "tokens per second, all slots"
                                                 : "tokens per second, to the end of the text");
-    figure_say(f, "Tokens per second of the device by batch size, answers of %s. Counted: %s. Bars "
-                  "start at zero.", what,
-               slots ? "every slot that was filled" : "what stands before the end of the text");
+    figure_say(f, "Tokens per second of the device by batch size, for answers of %s. Counted are "
+                  "%s. Bars start at zero.", what,
+               slots ? "all generated tokens" : "tokens before the end of the text");
     free(what);
     free(title);
     config_table_free(&c);

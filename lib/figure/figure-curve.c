@@ -1,8 +1,8 @@
 /* figure-curve.c - quality against latency: a panel for each contract and batch size.
  *
- * A series is what differs in one setting, so a diffusion model is a curve and an autoregressive
- * one a point. Points stand in one panel only if they had the same to deliver: contract, batch size
- * and length. Of several lengths of a contract the most frequent one is drawn. */
+ * The points of a series differ in one setting, so a diffusion model is a curve and an
+ * autoregressive model is a point. A panel has the points of one contract, batch size and length.
+ * If a contract has several lengths, the most frequent one is drawn. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 enum { MAX_PANELS = 12 };
 
 struct panels {
-    const struct config_row *like[MAX_PANELS]; /* its first row */
+    const struct config_row *like[MAX_PANELS]; /* the first row of each panel */
     int n, others; /* rows of other lengths, or beyond the last panel */
     int alone;     /* panels that would hold a single point */
 };
@@ -28,7 +28,7 @@ static int is_like(const struct config_row *a, const struct config_row *b)
            figure_same(a->length, b->length);
 }
 
-/* From 1; 0: none. */
+/* The panel of a row, from 1; 0: none. */
 static int panel_of(const struct panels *p, const struct config_row *c)
 {
     for (int i = 0; i < p->n; i++)
@@ -63,7 +63,7 @@ static int is_alone(const struct config_table *c, size_t i)
     return 1;
 }
 
-/* Rows of a contract stand together, so its length is looked for once. */
+/* Rows of a contract are adjacent, so its length is searched once. */
 static void find_panels(struct panels *p, const struct config_table *c)
 {
     double length = (double)NAN;
@@ -81,8 +81,8 @@ static void find_panels(struct panels *p, const struct config_table *c)
     }
 }
 
-/* The front of each panel is one index: its members by cost, then the last level out to the
- * right. */
+/* The front of each panel is one index: its members by cost, then a point at the right edge
+ * with the quality of the last member. */
 static void put_front(struct script *s, const struct config_table *c, const struct panels *panels)
 {
     script_table(s, "front", "cost quality");
@@ -113,7 +113,7 @@ static void put_front(struct script *s, const struct config_table *c, const stru
     script_table_end(s);
 }
 
-/* Cost at a place of a measured curve, linear between neighbours. `over`: what the place counts. */
+/* The cost at a place of a measured curve, linear between neighbours. over: the unit of `at`. */
 static double cost_at(const struct config_table *c, const char *series, const char *over, double at)
 {
     const struct config_row *below = NULL, *above = NULL;
@@ -177,7 +177,7 @@ static void put_crossovers(struct script *out, const struct runset *s, const str
     script_numbers(out, "cross_hi", hi, n);
 }
 
-/* Where LLaMA stands in each panel: the figure's reference lines and bands. */
+/* Cost and quality of LLaMA in each panel, for the reference lines and bands. */
 static void put_guides(struct script *s, const struct config_table *c, const struct panels *panels)
 {
     int n = panels->n;
@@ -218,9 +218,8 @@ static void put_ranges(struct script *s, const struct config_table *c, const str
     script_numbers(s, "panel_hi", hi, n);
 }
 
-/* The value along the axis beside each point, one index a panel. gnuplot 5.4 crashes on labels that
- * are all holes, so points without an axis have a blank one, and so do methods: the key names them.
- */
+/* Labels with the value along the axis, one index a panel. gnuplot 5.4 crashes if all labels are
+ * missing, so a point without an axis has an empty label. So has a method, which the key names. */
 static void put_labels(struct script *s, const struct config_table *c, const struct panels *panels)
 {
     script_table(s, "labels", "cost quality kind text");
@@ -256,7 +255,7 @@ static const json_t *attainment_of(const struct runset *s, const struct config_r
     return NULL;
 }
 
-/* Each budget holds up to the next one, so that the band has steps as the front has. */
+/* The values at a budget hold up to the next budget, so the band has steps like the front. */
 static int put_band(struct script *s, const json_t *r, double divide_x, double divide_y)
 {
     const json_t *curve = json_object_get(r, "curve");
@@ -274,7 +273,7 @@ static int put_band(struct script *s, const json_t *r, double divide_x, double d
     return rows;
 }
 
-/* The share of draws in which each point is on the front stands in the table beside it. */
+/* The share of draws in which the point is on the front, a column of the table; NaN: unknown. */
 static double front_share(const struct runset *s, const struct config_row *k, const char *cost,
                           const char *quality)
 {
@@ -376,20 +375,20 @@ void figure_pareto(struct figure *f, const struct runset *s, const struct figure
         put_crossovers(out, s, &c, &panels, a.quality);
         put_titles(out, &panels);
     }
-    figure_say(f, "Quality against latency; up and to the left is better. What stands beside "
-                  "the points: %s; only points of one sweep are joined. The faint lines cross at "
-                  "LLaMA. Grey steps: the best quality within each latency budget, without "
-                  "interpolation. Upright line: the least work from which on LLaDA is shown to be "
-                  "as good as LLaMA; shaded: its interval.", axes);
+    figure_say(f, "Quality against latency; up and to the left is better. Labels beside the "
+                  "points: %s. Lines join the points of one sweep. The faint lines cross at LLaMA. "
+                  "Grey steps: the best quality within each latency budget, without interpolation. "
+                  "Vertical line: the least work from which LLaDA is shown to match LLaMA; shaded: "
+                  "its interval.", axes);
     if (banded)
-        figure_say(f, "Blue band: the best quality that LLaDA attains within each budget, in 95 %% "
-                      "of the draws of prompts and launches.");
+        figure_say(f, "Blue band: 95 %% interval of the best quality of LLaDA within each budget, "
+                      "over prompts and launches.");
     if (panels.alone && !out->points)
-        f->why = "a panel would hold a single point";
+        f->why = "a panel would have a single point";
     else if (panels.alone)
-        figure_say(f, "Panels left out, which would hold a single point: %d.", panels.alone);
+        figure_say(f, "Panels left out, because they would have a single point: %d.", panels.alone);
     if (panels.others)
-        figure_say(f, "Points of other lengths are not shown: %d.", panels.others);
+        figure_say(f, "Points left out, because they have another length: %d.", panels.others);
     free(axes);
     config_table_free(&c);
 }

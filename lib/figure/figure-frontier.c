@@ -1,9 +1,9 @@
-/* figure-frontier.c - what a user gets against what the device gives, as the batch grows.
+/* figure-frontier.c - tokens a second of one user against tokens a second of the device, as the
+ * batch grows.
  *
- * A curve is one setting over the batch sizes, all else equal: for a diffusion model one number of
- * tokens a step, so that a curve means the same at every length. Where two curves meet at the same
- * batch size, both models give the same; that place stands on LLaMA's curve, from the crossover
- * records. */
+ * A curve is one setting at all batch sizes; for a diffusion model one number of tokens a step,
+ * so that a curve has the same meaning at every length. At a crossover (from the crossover
+ * records) both models are equally fast at the same batch size; it is drawn on LLaMA's curve. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "lib/record/rec.h"
 
 enum { MAX_PANELS = 6 };
-static const double LINE_SHARE = 0.07; /* of a panel's height: a line of letters */
+static const double LINE_SHARE = 0.07; /* height of a line of text / height of a panel */
 
 struct frontier_point {
     const struct config_row *row;
@@ -27,12 +27,12 @@ static int by_numbers(double a, double b)
     return (a > b) - (a < b);
 }
 
-/* Length, model, setting, batch. */
+/* Order: length, model, setting, batch. */
 static int compare_places(const void *pa, const void *pb)
 {
     const struct frontier_point *a = pa, *b = pb;
     int o = by_numbers(a->row->length, b->row->length);
-    o = o ? o : (int)b->row->kind - (int)a->row->kind; /* autoregressive ones first */
+    o = o ? o : (int)b->row->kind - (int)a->row->kind; /* autoregressive models first */
     o = o ? o : strcmp(a->row->name, b->row->name);
     o = o ? o : by_numbers(a->pace, b->pace);
     return o ? o : by_numbers(a->row->batch, b->row->batch);
@@ -49,7 +49,7 @@ static double metric_of(const struct runset *s, const struct config_row *c, cons
     return rec_number(runset_find(s, "metric", c->point, metric), "value");
 }
 
-/* Under `fixed` every slot counts, else what a reader gets. */
+/* Under contract `fixed` all positions count, else the tokens of the text. */
 static struct frontier_point place_of(const struct runset *s, const struct config_row *c)
 {
     int fixed = strcmp(c->contract, "answer") != 0;
@@ -81,7 +81,7 @@ static int panel_of(const double *lengths, int n, double length)
     return 0;
 }
 
-/* LLaMA's curve at a batch size, linear in the logarithms between its neighbours. 0: outside. */
+/* The place on LLaMA's curve at a batch size, linear in the logarithms. 0: outside of the curve. */
 static int interpolate_llama(const struct frontier_point *v, size_t n, double length, double batch,
                              double *x, double *y)
 {
@@ -98,7 +98,8 @@ static int interpolate_llama(const struct frontier_point *v, size_t n, double le
     return 0;
 }
 
-/* "at batch 6.1 [5.9, 6.3] with 2 tokens a step, 64 tokens (3.5 at the machine's limits)" */
+/* Adds "LLaDA is faster up to batch 6.1 [5.9, 6.3], for answers of 64 tokens with 2 tokens a
+ * step." */
 static void say_crossing(struct figure *f, const json_t *r)
 {
     double lo = rec_number(r, "lo"), hi = rec_number(r, "hi");
@@ -108,20 +109,20 @@ static void say_crossing(struct figure *f, const json_t *r)
     struct buf b = {0};
     if (!isnan(lo + hi))
         buf_format(&b, " [%.3g, %.3g]", lo, hi);
+    buf_format(&b, ", for answers of %.0f tokens", rec_number(r, "gen_length"));
     if (!isnan(pace))
         buf_format(&b, " with %.3g token%s a step", pace, figure_plural(pace));
     if (!isnan(predicted))
         buf_format(&b, " (%.3g if both ran at the machine's limits)", predicted);
-    figure_say(f, "Of %.0f tokens LLaDA is the faster one %s batch %.3g%s.",
-               rec_number(r, "gen_length"), up_to ? "up to" : "from", rec_number(r, "at"),
-               b.data ? b.data : "");
+    figure_say(f, "LLaDA is faster %s batch %.3g%s.", up_to ? "up to" : "from",
+               rec_number(r, "at"), b.data);
     buf_free(&b);
 }
 
-/* A batch size at which both give the same. */
+/* A batch size at which both models are equally fast. */
 struct mark {
     double x, y;
-    double label; /* how high its label stands */
+    double label; /* y of its label */
     char *text;   /* NULL: predicted, without a label */
 };
 
@@ -150,7 +151,7 @@ static void add_crossing(struct figure *f, const json_t *r, const struct frontie
         add_mark(to, x, y, NULL);
 }
 
-/* Measured ones first, from the top. */
+/* Order: measured marks first, from the top. */
 static int compare_marks(const void *pa, const void *pb)
 {
     const struct mark *a = pa, *b = pb;
@@ -159,9 +160,9 @@ static int compare_marks(const void *pa, const void *pb)
     return o || !a->text ? o : strcmp(a->text, b->text);
 }
 
-/* A label hangs to the left of its mark, a line below it: there LLaMA's curve, which falls to the
- * right, leaves room, and so do the marks on it. Where marks are close each label is a line below
- * the one before, and where the panel ends all move up. */
+/* A label is to the left of its mark and one line lower, because LLaMA's curve falls to the
+ * right. If marks are close, each label is one line below the label before. At the bottom of
+ * the panel the labels move up. */
 static void place_labels(struct mark *m, size_t n, const double ends[2])
 {
     double line = pow(ends[1] / ends[0], LINE_SHARE);
@@ -194,8 +195,8 @@ static size_t put_marks(struct script *out, struct marks *m, const double ends[2
     return n;
 }
 
-/* One index a panel: the batch sizes at which both give the same, as measured and as predicted.
- * ends: of the upright axis. */
+/* One index a panel: the batch sizes at which both models are equally fast, measured and predicted.
+ * ends: of the vertical axis. */
 static void put_crossings(struct figure *f, const struct runset *s, const struct frontier_point *v,
                           size_t n, const double *lengths, int panels, const char *contract,
                           const double ends[2])
@@ -278,15 +279,15 @@ void figure_frontier(struct figure *f, const struct runset *s, const struct figu
             figure_same(v[i].row->length, v[i + 1].row->length))
             lengths[panels++] = v[i].row->length;
     if (n && !panels)
-        f->why = "a panel would hold a single point";
-    figure_say(f, "Tokens a second that one user gets (of an answer: its tokens over its latency) "
-                  "against those of the whole device; up and to the right is better. Along a curve "
-                  "the batch grows; its size stands beside the points. Contract: %s. Quality is "
-                  "not in this picture: fewer steps are faster and worse. Filled diamonds: batch "
-                  "sizes at which LLaDA and LLaMA give the same; open ones: where they would if "
-                  "every point ran at the machine's limits.", *contract ? contract : "not said");
+        f->why = "a panel would have a single point";
+    figure_say(f, "Tokens a second of one user (tokens of an answer / its latency) against tokens "
+                  "a second of the whole device; up and to the right is better. The batch grows "
+                  "along a curve; labels show its size. Contract: %s. The figure does not show "
+                  "quality: fewer steps are faster, but answers are worse. Filled diamonds: batch "
+                  "sizes at which LLaDA and LLaMA are equally fast. Open diamonds: the same if "
+                  "every point ran at the machine's limits.", *contract ? contract : "unknown");
     put_curves(f, v, n, lengths, panels);
-    double ends[2] = {n ? v[0].device : 1, n ? v[0].device : 1}; /* of the upright axis */
+    double ends[2] = {n ? v[0].device : 1, n ? v[0].device : 1}; /* of the vertical axis */
     for (size_t i = 0; i < n; i++) {
         ends[0] = fmin(ends[0], v[i].device / 1.4);
         ends[1] = fmax(ends[1], v[i].device * 1.6);

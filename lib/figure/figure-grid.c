@@ -1,7 +1,8 @@
-/* figure-grid.c - heat maps: memory over sizes, and the latency of LLaDA relative to LLaMA.
+/* figure-grid.c - heat maps: memory by batch size and length, the latency of LLaDA relative to
+ * LLaMA, and the batch size that fits.
  *
- * The cells' text and its colour are decided here, because gnuplot's string expressions treat holes
- * differently in matrix and in column input; plots/heat.gp only places them. */
+ * Text and text colour of a cell are chosen here, because gnuplot's string expressions treat
+ * missing cells differently in matrix and in column input; plots/heat.gp only places them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +14,14 @@
 #include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
-/* No other text has the colours of those inside cells: like cells they stay in the dark. */
+/* Only texts inside cells have the colours WHITE and DARK: in dark mode cells keep their
+ * colours, and so must these texts (svg.c replaces other colours). */
 enum { MAX_SIDE = 16, MAX_MODELS = 8, WHITE = 0xFEFEFE, DARK = 0x181818 };
 enum mark { PLAIN, OOM, PARITY };
 
-/* One heat map, or several that share both axes and the colour scale. */
+/* A heat map; several panels share both axes and the colour scale. */
 struct grid {
-    double value[MAX_MODELS][MAX_SIDE][MAX_SIDE]; /* panel, row, column; NaN: nothing there */
+    double value[MAX_MODELS][MAX_SIDE][MAX_SIDE]; /* panel, row, column; NaN: empty */
     char text[MAX_MODELS][MAX_SIDE][MAX_SIDE][24];
     unsigned char mark[MAX_MODELS][MAX_SIDE][MAX_SIDE];
     int panels, rows, columns;
@@ -59,13 +61,13 @@ static void grid_range(const struct grid *g, double *lo, double *hi)
                 *lo = fmin(*lo, g->value[p][r][k]);
                 *hi = fmax(*hi, g->value[p][r][k]);
             }
-    if (*lo > *hi) /* nothing but out-of-memory */
+    if (*lo > *hi) /* every cell is out of memory */
         *lo = *hi = 0;
     double far = fmax(fmax(fabs(*lo), fabs(*hi)), 1);
     if (g->diverging) {
         *hi = far;
         *lo = -far;
-    } else if (*hi - *lo < 1) { /* at least a factor of two: small differences shall look small */
+    } else if (*hi - *lo < 1) { /* a scale of two or more: small differences look small */
         double middle = (*hi + *lo) / 2;
         *lo = middle - 0.5;
         *hi = middle + 0.5;
@@ -170,7 +172,8 @@ const char *figure_memory_metric(const struct runset *s, const struct figure_req
     return names[0];
 }
 
-/* The largest value that any point of a sweep needed; out of memory is worse than any value. */
+/* Puts the largest value of the points of a sweep; out of memory counts as larger than any
+ * value. */
 static void put_memory_cell(struct figure *f, struct grid *g, int p, int r, int k,
                             struct config_row *c, const char *metric)
 {
@@ -204,7 +207,7 @@ void figure_memory(struct figure *f, const struct runset *s, const struct figure
     double lengths[MAX_SIDE], batches[MAX_SIDE];
     int n_lengths = config_table_values(&c, CONFIG_LENGTH, lengths, MAX_SIDE);
     int n_batches = config_table_values(&c, CONFIG_BATCH, batches, MAX_SIDE);
-    int by_model = n_lengths < 2 || n_batches < 2; /* one size varies: models are the rows */
+    int by_model = n_lengths < 2 || n_batches < 2; /* 1: only one size varies, so rows are models */
     int by_batch = n_batches > 1 && by_model;
     struct grid *g = grid_new();
     g->columns = by_batch ? n_batches : n_lengths;
@@ -230,9 +233,9 @@ void figure_memory(struct figure *f, const struct runset *s, const struct figure
     }
     put_grid(f, g);
     script_text(&f->script, "value_label", display_metric_name(metric));
-    f->level = (double)NAN; /* no interval is shown */
-    figure_say(f, "In each cell: %s, of the point of a sweep that needed most; the colour is its "
-                  "logarithm. Hatched (OOM): out of memory.%s%s%s",
+    f->level = (double)NAN; /* no interval is drawn */
+    figure_say(f, "Each cell: %s of the point of a sweep that needs most; the colour is linear in "
+                  "its logarithm. Hatched (OOM): out of memory.%s%s%s",
                display_metric_name(metric), *contract ? " Contract: " : "", contract,
                *contract ? "." : "");
     grid_free(g);
@@ -294,8 +297,9 @@ static int is_named(const struct config_row *c, const void *name)
     return !strcmp(c->name, name);
 }
 
-/* How many panels: one when batch or length is single, else one for each value along the axis; for
- * steps, which differ with the length, one for each number of tokens a step. */
+/* Sets the panels: one if there is a single batch size or length, else one for each value along the
+ * axis. If steps are the axis, each panel has one number of tokens a step instead, because step
+ * counts differ with the length. */
 static void ratio_layout(struct grid *g, const char *axis, const double *steps, int n_steps,
                          const double *batches, int n_batches, const double *lengths, int n_lengths,
                          int by_steps)
@@ -338,7 +342,7 @@ void figure_ratio(struct figure *f, const struct runset *s, const struct figure_
     const char *contract = figure_contract(&llada, q, "fixed");
     config_table_keep(&llada, is_diffusion, NULL);
     char *first = mem_text(llada.n ? llada.v[0].name : "");
-    config_table_keep(&llada, is_named, first); /* other methods have figures of their own */
+    config_table_keep(&llada, is_named, first); /* other methods have their own figures */
     const char *axis = llada.n ? llada.v[0].axis : NULL;
     double steps[MAX_SIDE], batches[MAX_SIDE], lengths[MAX_SIDE];
     int n_batches = config_table_values(&llada, CONFIG_BATCH, batches, MAX_SIDE);
@@ -362,10 +366,10 @@ void figure_ratio(struct figure *f, const struct runset *s, const struct figure_
     }
     put_grid(f, g);
     script_text(&f->script, "value_label", display_metric_name(cost));
-    figure_say(f, "In each cell: %s of %s divided by that of LLaMA for the same batch and answer "
-                  "length. Blue: LLaDA is faster, orange: LLaMA is; white is parity, and the "
-                  "colour is linear in the logarithm. ~ marks cells whose interval holds 1, "
-                  "? those without an interval. Hatched (OOM): out of memory.%s%s%s",
+    figure_say(f, "Each cell: %s of %s / LLaMA, at the same batch size and answer length. Blue: "
+                  "LLaDA is faster; orange: LLaMA is faster; white: both take the same time. The "
+                  "colour is linear in the logarithm. ~ marks a cell whose interval contains 1, ? "
+                  "a cell without an interval. Hatched (OOM): out of memory.%s%s%s",
                display_metric_name(cost), *first ? first : "LLaDA", *contract ? " Contract: " : "",
                contract, *contract ? "." : "");
     free(first);
@@ -376,7 +380,7 @@ void figure_ratio(struct figure *f, const struct runset *s, const struct figure_
 
 /* ---- fit ---- */
 
-/* Of records of kind forecast, what fit: the largest batch that the capacity holds. */
+/* Takes a forecast record with what = fit: a cell has the largest batch that the capacity holds. */
 static void put_fit(struct grid *g, int p, int row, const json_t *r)
 {
     double batch = rec_number(r, "batch"), least = rec_number(r, "fits_gb");
@@ -423,12 +427,12 @@ void figure_fit(struct figure *f, const struct runset *s, const struct figure_re
     if (!g->panels)
         f->why = "no records of forecast --fit";
     g->x_label = "memory of the device (GB)";
-    g->y_label = "level, tokens to come";
+    g->y_label = "level, new tokens";
     put_grid(f, g);
     script_text(&f->script, "value_label", "batch size");
-    f->level = (double)NAN; /* planned, without an interval */
-    figure_say(f, "In each cell: the largest batch size, of those asked about, that fits a GPU of "
-                  "that memory (GB = 1e9), with prompts of %.0f tokens; planned by the arithmetic "
-                  "of this program, not measured. Hatched: not one prompt fits.", prompt);
+    f->level = (double)NAN; /* computed, without an interval */
+    figure_say(f, "Each cell: the largest requested batch size that fits on a GPU with this memory "
+                  "(GB = 1e9), for prompts of %.0f tokens. The numbers are computed, not "
+                  "measured. Hatched: not one prompt fits.", prompt);
     grid_free(g);
 }

@@ -1,6 +1,6 @@
-/* figure-growth.c - memory beyond the weights against the length of the answer, and what law it
- * follows: the exponent of a power of the length, and bytes a token. Of the points of a sweep at
- * one size the one that needs most counts, because that is what must fit. */
+/* figure-growth.c - memory beyond the weights against the length of the answer, with two fits:
+ * a power of the length (its exponent) and a line (bytes a token). If a sweep has several
+ * points at one size, the point with the most memory counts, because it must fit. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 enum { MAX_LENGTHS = 64 };
 
-struct growth { /* of one model, setting and batch size */
+struct growth { /* the points of one model, setting and batch size */
     double length[MAX_LENGTHS], bytes[MAX_LENGTHS];
     size_t n;
 };
@@ -35,7 +35,7 @@ static int is_beyond(const struct config_row *c, const void *ctx)
     return !c->oom && c->length > 0 && gnuplot_drawable(c->y.at, 1);
 }
 
-/* The rows from i on that are one curve; returns the place behind them. */
+/* Sets *g to the rows of one curve, which begins at row i. Returns the row after them. */
 static size_t gather_curve(const struct config_table *c, size_t i, struct growth *g)
 {
     const struct config_row *first = &c->v[i];
@@ -53,8 +53,8 @@ static size_t gather_curve(const struct config_table *c, size_t i, struct growth
 }
 
 struct laws {
-    struct trend power, line; /* of the logarithms; of the values */
-    int straight;           /* the line misses by less; two lengths give no other law */
+    struct trend power, line; /* fits of the logarithms; of the values */
+    int straight; /* 1: the line fits better, or there are only two lengths */
     size_t lengths;
 };
 
@@ -75,7 +75,7 @@ static struct laws laws_of(const struct growth *g)
     return l;
 }
 
-/* "llada-demo, batch 4: exponent 0.98 [0.95, 1.01], 12.3 KiB a token [12.1 KiB, 12.5 KiB]" */
+/* Adds "llada-demo, batch 4: exponent 0.98 [0.95, 1.01], 12.3 [12.1, 12.5] KiB a token." */
 static void say_laws(struct figure *f, const struct config_row *c, const struct laws *l)
 {
     struct buf b = {0};
@@ -144,12 +144,12 @@ void figure_growth(struct figure *f, const struct runset *s, const struct figure
     struct series l = {0};
     char *names[SERIES_MAX];
     double fits[3][SERIES_MAX];
-    figure_say(f, "Memory beyond the weights against the length of the answer (n). Metric: %s; of "
-                  "the points of a sweep that which needs most. By least squares: the bytes a "
-                  "token (of a straight line) and, from three lengths on, the exponent of a "
-                  "power of n (from the logarithms), with 95 %% intervals. Drawn is what misses "
-                  "by less. The prompts and fixed buffers are in it too, so memory that is linear "
-                  "in the tokens has an exponent below 1.%s%s%s",
+    figure_say(f, "Memory beyond the weights against the length of the answer (n). Metric: %s of "
+                  "the point of a sweep that needs most. Two fits by least squares, with 95 %% "
+                  "intervals: a straight line (bytes a token) and, from three lengths on, a power "
+                  "of n (its exponent). The figure draws the better fit. Prompts and fixed buffers "
+                  "are included, so memory that is linear in the tokens has an exponent below "
+                  "1.%s%s%s",
                display_metric_name(metric), *contract ? " Contract: " : "", contract,
                *contract ? "." : "");
     script_table(&f->script, "points", "length bytes");

@@ -1,6 +1,6 @@
-/* figure-kinds.c - latency by kind of prompt: does what is asked change what it costs? The median
- * and the 95th percentile of the timed answers of each configuration, at one contract, batch size
- * and length. A percentile that so few answers cannot carry is not drawn (launch.h). */
+/* figure-kinds.c - latency by kind of prompt: the median and the 95th percentile of the timed
+ * answers of each configuration, at one contract, batch size and length. A percentile needs
+ * enough answers (launch_needed() in launch.h), else it is not drawn. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ enum { MAX_KINDS = 8 };
 
 static const double TAIL = 0.95;
 
-/* The kinds that occur, by name. */
+/* The kinds of the timed prompts, sorted by name. Returns how many. */
 static int find_kinds(const struct runset *s, const char **kinds)
 {
     int n = 0;
@@ -121,13 +121,13 @@ void figure_kinds(struct figure *f, const struct runset *s, const struct figure_
     script_number(&f->script, "kind_count", n);
     script_number(&f->script, "latency_hi", most);
     char *what = figure_deliver(contract, z.length);
-    figure_say(f, "End-to-end latency by kind of prompt: points are medians over the timed "
-                  "answers, bars run up to the 95th percentile where there are %zu answers or "
-                  "more. Batch %.4g, answers of %s.", launch_needed(TAIL, 0.95), z.batch, what);
+    figure_say(f, "End-to-end latency by kind of prompt. Points: medians over the timed answers. "
+                  "Bars: up to the 95th percentile, if there are %zu answers or more. Batch %.4g, "
+                  "answers of %s.", launch_needed(TAIL, 0.95), z.batch, what);
     if (n == MAX_KINDS)
-        figure_say(f, "Of the kinds at most %d are drawn.", MAX_KINDS);
+        figure_say(f, "The figure shows at most %d kinds.", MAX_KINDS);
     if (!n)
-        f->why = "no prompt says its task or source";
+        f->why = "no prompt has a task or a source";
     for (int i = 0; i < l.n; i++)
         free(names[i]);
     free(what);

@@ -1,6 +1,6 @@
-/* figure-methods.c - ways of decoding side by side: how much faster than one token a pass each is,
- * and what it does to the accuracy, against the same base with their intervals. Beside what was
- * measured here stands what was published of the method, elsewhere and of another model. */
+/* figure-methods.c - decoding methods side by side: the speed-up over the base of the model and the
+ * change of the accuracy, each with its interval. A second mark shows the published speed-up of the
+ * method, which was measured with another model on another machine. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 
 struct method_row {
     const char *name;
-    int kind;                 /* of the colours: 0 LLaDA, 1 LLaMA */
-    double speed, lo, hi;     /* times the base's; of LLaMA times that of LLaDA's base */
+    int kind;                 /* 0 LLaDA, 1 LLaMA; selects the colour */
+    double speed, lo, hi;     /* speed / speed of the LLaDA base, also for LLaMA */
     double effect, down, up;  /* accuracy, points; NaN */
-    double published;         /* times the published base's; NaN */
+    double published;         /* speed-up over the published base; NaN */
 };
 
 static int is_ratio(const json_t *r)
@@ -28,7 +28,7 @@ static int is_llama(const json_t *r)
     return rec_is(r, "arch", "llama");
 }
 
-/* The largest speed-up that was published of a method. */
+/* The largest published speed-up of a method; NaN: none. */
 static double published_speedup(const struct runset *s, const char *name)
 {
     const json_t *list = runset_kind(s, "method"), *r, *claim;
@@ -41,7 +41,7 @@ static double published_speedup(const struct runset *s, const char *name)
     return most;
 }
 
-/* The change of the accuracy from `like`'s base to its point. */
+/* The comparison of the accuracies of the two points of `like`; NULL: none. */
 static const json_t *find_effect(const json_t *list, const json_t *like)
 {
     size_t i;
@@ -54,8 +54,8 @@ static const json_t *find_effect(const json_t *list, const json_t *like)
     return NULL;
 }
 
-/* The time of an answer at the base of a system: of LLaMA, where no method is compared with it,
- * that of its only point. */
+/* The time of an answer at the base of a system. If no method is compared with LLaMA, the time
+ * of its only point. NaN: unknown. */
 static double base_time(const struct runset *s, int llama)
 {
     size_t i;
@@ -69,7 +69,7 @@ static double base_time(const struct runset *s, int llama)
     return NAN;
 }
 
-/* What its comparisons call it; LLaMA's only point is a plain one. */
+/* The name of the base in its comparisons. If LLaMA has none, its only point is a plain one. */
 static const char *base_name(const struct runset *s, int llama)
 {
     size_t i;
@@ -101,7 +101,7 @@ static int compare_speed(const void *pa, const void *pb)
     return d ? d : strcmp(a->name, b->name);
 }
 
-/* The slowest first. The caller frees. */
+/* The rows, the slowest first. The caller frees. */
 static struct method_row *find_rows(struct figure *f, const struct runset *s, size_t *n)
 {
     const json_t *list = runset_kind(s, "comparison"), *r;
@@ -171,10 +171,10 @@ void figure_methods(struct figure *f, const struct runset *s, const struct figur
     script_number(&f->script, "speed_hi", hi);
     script_number(&f->script, "points_lo", least);
     script_number(&f->script, "points_hi", most);
-    figure_say(f, "Ways of decoding: how many times as fast as %s an answer is (ratio of "
-                  "end-to-end latencies), and how the share of right answers differs from that of "
-                  "the method's own base (%s; %s), in points. Hollow: the largest speed-up that "
-                  "was published of the method, of another model on another machine.",
+    figure_say(f, "Decoding methods. Left: speed-up over %s (ratio of end-to-end latencies). "
+                  "Right: change of the share of right answers from the base of the model (LLaDA: "
+                  "%s; LLaMA: %s), in points. Hollow: the largest published speed-up of the "
+                  "method, with another model on another machine.",
                base_name(s, 0), base_name(s, 0), base_name(s, 1));
     if (!n)
         f->why = "no comparison by method";

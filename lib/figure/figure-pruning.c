@@ -1,7 +1,7 @@
-/* figure-pruning.c - what pruning costs: perplexity and accuracy of pruned models against the share
- * of the parameters that is gone, a curve a score and a column of panels a model. The models are
- * those of prune records, their qualities comparisons by model, in pairs of prompts with the model
- * that they were made of. */
+/* figure-pruning.c - perplexity and accuracy of pruned models against the share of removed
+ * parameters: a curve for each score, a column of panels for each source model. prune records
+ * name the models. Their qualities come from comparisons with the source model, prompt by
+ * prompt. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +16,12 @@ enum { COLUMNS = 7, SYSTEMS_MAX = 4 };
 struct pruning_row {
     const char *system, *score; /* borrowed */
     double removed;             /* percent of the parameters */
-    double steps;               /* of a training after it; 0: none */
-    struct value ppl, accuracy; /* times the source's; points more */
+    double steps;               /* training steps after the pruning; 0: none */
+    struct value ppl, accuracy; /* ratio to the source model; difference in points */
 };
 
-/* The comparison of a model with its source in the first metric whose name ends so. */
+/* The comparison of a model with its source, in the first metric whose name ends with `tail`; NaN:
+ * none. */
 static struct value find_value(struct figure *f, const struct runset *s, const char *model,
                                const char *effect, const char *tail, double unit)
 {
@@ -59,7 +60,7 @@ static int compare_rows(const void *pa, const void *pb)
     return d ? d : (a->removed > b->removed) - (a->removed < b->removed);
 }
 
-/* The caller frees. */
+/* The rows in the order of compare_rows(). The caller frees. */
 static struct pruning_row *find_rows(struct figure *f, const struct runset *s, size_t *n)
 {
     const json_t *list = runset_kind(s, "prune"), *r;
@@ -84,10 +85,10 @@ static struct pruning_row *find_rows(struct figure *f, const struct runset *s, s
     return v;
 }
 
-/* Perplexity above, accuracy below: a panel of each for every model. */
+/* For each source model, the upper panel shows perplexity and the lower panel accuracy. */
 static void put_tips(struct figure *f, const struct pruning_row *r, int system)
 {
-    char *name = r->score ? mem_format("%s%s", r->score, r->steps > 0 ? ", trained on" : "")
+    char *name = r->score ? mem_format("%s%s", r->score, r->steps > 0 ? ", trained further" : "")
                           : mem_text("whole");
     figure_tip(f, system, r->removed, r->ppl.at, NULL, "%s, %.3g %% removed: perplexity x %.3g",
                name, r->removed, r->ppl.at);
@@ -104,7 +105,7 @@ static void put_row(struct figure *f, const struct pruning_row *r, int system)
                r->accuracy.lo, r->accuracy.hi);
 }
 
-/* Curves of a score begin at the model that nothing was taken from. */
+/* The curve of a score begins at the source model, from which nothing was removed. */
 static void put_all(struct figure *f, struct series *l, const struct pruning_row *v, size_t n,
                     const char **systems, double *n_systems)
 {
@@ -120,7 +121,7 @@ static void put_all(struct figure *f, struct series *l, const struct pruning_row
         }
         if (other || (r->steps > 0) != (b->steps > 0) ||
             (!(r->steps > 0) && strcmp(r->score, b->score))) {
-            if (!series_open(&f->script, l, r->steps > 0 ? "trained on" : r->score, 0, *n_systems,
+            if (!series_open(&f->script, l, r->steps > 0 ? "trained further" : r->score, 0, *n_systems,
                              COLUMNS))
                 return;
             if (!(r->steps > 0))
@@ -147,12 +148,12 @@ void figure_pruning(struct figure *f, const struct runset *s, const struct figur
     script_number(&f->script, "panel_count", n_systems);
     for (size_t i = 0; i < n; i++)
         steps = fmax(steps, v[i].steps);
-    figure_say(f, "Pruned models against the model that they were made of, prompt by prompt: the "
-                  "ratio of their perplexities (of reference answers; for diffusion models of the "
-                  "bound) and the change of the share of right answers, by the share of all "
-                  "parameters that is gone, and by the score that chose which.");
+    figure_say(f, "Pruned models compared with their source model, prompt by prompt, by the share "
+                  "of removed parameters and by the score that chose them. Above: ratio of the "
+                  "perplexities of reference answers (for diffusion models, of the bound). Below: "
+                  "change of the share of right answers.");
     if (steps > 0)
-        figure_say(f, "Trained on: the one before it after %.0f more steps of training.", steps);
+        figure_say(f, "Trained further: the model after %.0f more steps of training.", steps);
     if (!n)
         f->why = "no pruned model is compared with its source";
     free(v);

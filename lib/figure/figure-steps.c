@@ -1,7 +1,7 @@
-/* figure-steps.c - latency and quality against the computation of a sweep.
+/* figure-steps.c - latency and quality against the steps or passes of a sweep.
  *
- * All that is drawn had the same to deliver: one batch size, one length, one contract. The
- * autoregressive point has no computation to vary: it is a line across, with its interval. */
+ * All points have one batch size, one length and one contract. The autoregressive model has no
+ * steps to vary: it is a horizontal line with its interval. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static int keep_size(const struct config_row *c, const void *ctx)
            (isnan(z->length) || figure_same(c->length, z->length));
 }
 
-/* The value of each launch, behind the summary: a reader sees the spread, not only its interval. */
+/* The value of each launch, drawn behind the summary to show the spread. */
 static void put_launches(struct script *s, const struct config_table *c, double divide)
 {
     script_table(s, "launches", "work cost kind");
@@ -39,8 +39,8 @@ static void put_launches(struct script *s, const struct config_table *c, double 
     script_table_end(s);
 }
 
-/* The value beside each point of a sweep whose axis is not what the figure runs over; methods are
- * named by the key. */
+/* Labels for sweeps whose axis is not the x axis of the figure: the value along their axis. The key
+ * names methods. */
 static void put_values(struct script *s, const struct config_table *c)
 {
     script_table(s, "labels", "work cost quality kind text");
@@ -58,7 +58,7 @@ static void put_values(struct script *s, const struct config_table *c)
     script_number(s, "labels", labels);
 }
 
-/* In both panels. The autoregressive one is a line there. */
+/* The text of a point, in both panels. The autoregressive model is a line and has no text. */
 static void put_tip(struct figure *f, const struct axes *a, const struct config_row *k)
 {
     if (k->kind == CONFIG_AUTOREGRESSIVE)
@@ -69,7 +69,7 @@ static void put_tip(struct figure *f, const struct axes *a, const struct config_
     free(text);
 }
 
-/* Where LLaMA stands: the figure's reference lines and bands. */
+/* Cost and quality of LLaMA, for the reference lines and bands. */
 static void put_guide(struct script *s, const struct config_table *c)
 {
     const struct value none = {(double)NAN, (double)NAN, (double)NAN, NULL};
@@ -99,7 +99,7 @@ static void put_range(struct script *s, const struct config_table *c)
     script_number(s, "cost_hi", hi);
 }
 
-/* The smallest batch and the usual length, unless others are asked for. */
+/* The batch size and length of the request, else the smallest batch and the usual length. */
 static struct sweep_size choose_size(const struct config_table *c, const struct figure_request *q)
 {
     struct sweep_size z = {q->batch, q->length};
@@ -118,7 +118,7 @@ static int keep_none(const struct config_row *c, const void *ctx)
     return 0;
 }
 
-/* One place along the axis is no curve. */
+/* Drops all rows if the sweeps have a single place along the x axis. */
 static void keep_curves(struct figure *f, struct config_table *c)
 {
     double least = (double)NAN, most = (double)NAN;
@@ -131,7 +131,7 @@ static void keep_curves(struct figure *f, struct config_table *c)
     }
     if (!c->n || least < most)
         return;
-    f->why = isnan(least) ? "no point says its denoising steps" : "measured at one step count only";
+    f->why = isnan(least) ? "no point has a step count" : "measured at one step count only";
     config_table_keep(c, keep_none, NULL);
 }
 
@@ -146,7 +146,7 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
     config_table_keep(&c, keep_size, &z);
     keep_curves(f, &c);
     struct series l = {0};
-    int judged = 0, measured = 0; /* measured: some sweep runs along another axis than steps */
+    int judged = 0, measured = 0; /* measured: 1: the axis of a sweep is not steps */
     script_table(out, "points", "work cost cost_lo cost_hi quality quality_lo quality_hi disturbed "
                                 "config");
     for (size_t i = 0; i < c.n; i++) {
@@ -173,15 +173,14 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
     script_number(out, "judged", judged);
     script_text(out, "work_label", measured ? "denoising passes" : "denoising steps");
     put_values(out, &c);
-    figure_say(f, "Latency%s against the number of denoising %s, batch %.0f, %s. The horizontal "
-                  "line and band are LLaMA and its interval. Small grey points: the single "
-                  "launches.",
+    figure_say(f, "Latency%s against the number of denoising %s, batch %.0f, %s. Horizontal line "
+                  "and band: LLaMA and its interval. Small grey points: single launches.",
                judged ? " and quality" : "", measured ? "passes" : "steps", z.batch, what);
     if (measured)
-        figure_say(f, "Passes are those that an answer took, as measured. Beside the points: %s.",
+        figure_say(f, "Passes: the measured passes of an answer. Labels beside the points: %s.",
                    axes);
     if (!judged)
-        figure_say(f, "There is no quality%s%s.", f->why ? ": " : "", f->why ? f->why : "");
+        figure_say(f, "Quality is missing%s%s.", f->why ? ": " : "", f->why ? f->why : "");
     free(what);
     free(axes);
     free(title);

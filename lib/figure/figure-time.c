@@ -1,6 +1,6 @@
 /* figure-time.c - figures over time or work: training loss, drift of the machine, roofline.
  *
- * Streams may hold a million points: what is drawn is thinned here, evenly and by rule, so that the
+ * A stream may hold a million points. They are thinned evenly, without randomness, so that the
  * figure stays small and the same input gives the same figure. */
 #include <math.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static int fill_curves(struct figure *f, const struct runset *s, struct curve *l
     return n;
 }
 
-/* means: those before it. Each held-out score and every eighth mean says its values. */
+/* means: number of means before this one. Every held-out score and every eighth mean has a text. */
 static void put_bin(struct figure *f, const struct curve *c, int b, int means)
 {
     double at = c->tokens[b] / c->count[b], loss = c->sum[b] / c->count[b];
@@ -96,9 +96,9 @@ void figure_loss(struct figure *f, const struct runset *s, const struct figure_r
     script_number(out, "series_count", n);
     int by_steps = !s->n_losses || s->losses[0].by_steps;
     script_text(out, "x_label", by_steps ? "optimiser steps" : "tokens seen");
-    figure_say(f, "Training loss, in nats per predicted token, means over %d equal stretches. "
-                  "LLaDA's loss is a bound and is not comparable with the others'. Open points: "
-                  "held-out documents, where they were scored.",
+    figure_say(f, "Training loss in nats per predicted token, averaged over %d equal stretches. "
+                  "The loss of LLaDA is a bound, so it is not comparable with the loss of other "
+                  "models. Open points: held-out documents.",
                BINS);
     free(list);
 }
@@ -116,7 +116,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median(double *v, size_t n)
+static double find_median(double *v, size_t n)
 {
     if (!n)
         return (double)NAN;
@@ -133,7 +133,7 @@ static int compare_points(const void *a, const void *b)
     return d ? d : (x > y) - (x < y);
 }
 
-/* Timed generations, grouped by configuration, as percent of their configuration's median. */
+/* The latency of each timed generation in percent of the median of its configuration. */
 static struct drift_sample *drift_samples(struct figure *f, const struct runset *s, size_t *count,
                                           int *clock)
 {
@@ -158,7 +158,7 @@ static struct drift_sample *drift_samples(struct figure *f, const struct runset 
     for (size_t from = 0, to; from < n; from = to) {
         for (to = from; to < n && list[to]->about == list[from]->about; to++)
             values[to - from] = list[to]->e2e_s;
-        double middle = median(values, to - from);
+        double middle = find_median(values, to - from);
         for (size_t i = from; i < to; i++)
             out[i] = (struct drift_sample){*clock ? (list[i]->wall_s - first) / 60
                                             : (double)(list[i] - s->points),
@@ -171,7 +171,7 @@ static struct drift_sample *drift_samples(struct figure *f, const struct runset 
     return out;
 }
 
-/* Medians of equal stretches of the run, one line a kind. */
+/* Medians of equal stretches of the run, a line for each kind of model. */
 static void put_trend(struct figure *f, const struct drift_sample *v, size_t n, double span)
 {
     static const char *const names[] = {"LLaDA", "LLaMA", "latent thoughts"};
@@ -188,8 +188,8 @@ static void put_trend(struct figure *f, const struct drift_sample *v, size_t n, 
                 if (v[i].kind == kind && v[i].minutes >= lo &&
                     (v[i].minutes < hi || b == DRIFT_BINS - 1))
                     bin[k++] = v[i].percent;
-            double at = (lo + hi) / 2, middle = median(bin, k);
-            script_row(out, "nn", at, middle); /* a hole breaks the line */
+            double at = (lo + hi) / 2, middle = find_median(bin, k);
+            script_row(out, "nn", at, middle); /* NaN breaks the line */
             figure_tip(f, 1, at, middle, NULL, "%s at %.3g: %.0f %% of its median (%zu answers)",
                        names[kind], at, middle, k);
         }
@@ -229,19 +229,19 @@ void figure_drift(struct figure *f, const struct runset *s, const struct figure_
     script_text(out, "x_label", clock ? "minutes since the first timed answer"
                                       : "order of measurement");
     figure_say(f, "Latency of each timed answer in percent of the median of its configuration, "
-                  "over the run: a flat line means that the machine did not drift. Lines: "
-                  "medians of %d equal stretches of time. %zu answers.",
+                  "over the run. A flat line means that the machine did not drift. Lines: medians "
+                  "of %d equal stretches of time. %zu answers.",
                DRIFT_BINS, n);
     if (every > 1)
-        figure_say(f, "One answer in %zu is drawn.", every);
+        figure_say(f, "The figure shows one answer in %zu.", every);
     free(v);
 }
 
 /* ---- roofline ---- */
 
-enum { MAX_ROOFS = 8, MAX_NAMES = 12 /* more would cover each other */, KERNEL = 3 };
+enum { MAX_ROOFS = 8, MAX_NAMES = 12 /* more names would overlap */, KERNEL = 3 };
 
-/* The ceilings at the most threads that any was measured with: one for each unit of arithmetic. */
+/* The ceilings measured with the most threads: one for each unit of arithmetic. */
 struct roofs {
     double flops[MAX_ROOFS], bytes[MAX_ROOFS];
     const char *unit[MAX_ROOFS];
@@ -270,7 +270,7 @@ static void find_roofs(struct roofs *roofs, const json_t *records)
     }
 }
 
-/* A configuration's point: what its metrics say that it computed and read a second. */
+/* The place of a configuration, from its measured operations and bytes a second. 0: unknown. */
 static int config_point(const struct runset *s, const char *point, double *x, double *y)
 {
     double flops = rec_number(runset_find(s, "metric", point, "model_flops_per_s"), "value");
@@ -280,7 +280,8 @@ static int config_point(const struct runset *s, const char *point, double *x, do
     return !isnan(*x) && gnuplot_drawable(*x, 1) && gnuplot_drawable(*y, 1);
 }
 
-/* Configurations of one batch lie close together: the first of each model has its name. */
+/* 1: no earlier configuration has this kind and batch. Only such a point has a name, because
+ * points of one batch are close together. */
 static int is_first(const struct config_table *all, size_t i)
 {
     for (size_t k = 0; k < i; k++)
@@ -310,7 +311,7 @@ static void put_configs(struct figure *f, const struct config_table *all, const 
     }
 }
 
-/* What is written at a point: nothing at kernels, the name at models while they are few. */
+/* The name beside a point: "" for kernels, and for models if there are many. */
 static const char *point_name(const json_t *r, int named)
 {
     const char *name = rec_text(r, "name");
@@ -358,9 +359,9 @@ void figure_roofline(struct figure *f, const struct runset *s, const struct figu
     script_numbers(out, "roof_bytes", roofs.bytes, roofs.n);
     script_texts(out, "roof_unit", roofs.unit, roofs.n);
     script_number(out, "roof_count", roofs.n);
-    figure_say(f, "Arithmetic reached against arithmetic done per byte read. The roofs are this "
-                  "machine's own: memory bandwidth to the left, peak arithmetic to the right, for "
-                  "each format that it multiplies. A point on its roof cannot be made faster "
-                  "without changing the work; one above it has its weights in a cache. Hollow "
-                  "squares are single kernels.");
+    figure_say(f, "Operations a second against operations per byte read. The roofs are measured "
+                  "limits of this machine: memory bandwidth on the left, peak arithmetic on the "
+                  "right, for each number format. A point on its roof cannot be faster without "
+                  "less work; a point above its roof has its weights in a cache. Hollow squares: "
+                  "single kernels.");
 }

@@ -1,9 +1,9 @@
-/* figure-trace.c - one answer from pass to pass: which slots each pass made final, and how sure the
- * model was of them. Panels are configurations that answered the same prompt, on the same axes, so
- * that fewer passes are less height.
+/* figure-trace.c - one answer from pass to pass: the slots that each pass commits, and the
+ * confidence of the model. Each panel is a configuration that answered the same prompt; all panels
+ * have the same axes.
  *
- * A slot is final over spans of passes: from the commit to the pass that masked it again, or to the
- * last one. What is masked is not drawn but the ground.
+ * A slot is final over spans of passes: from its commit to the pass that masks it again, or to the
+ * last pass. Only final slots are drawn; masked slots show the background.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -21,13 +21,13 @@ enum { PANELS = 4, MOST = 1 << 16 /* slots, passes */, TIPS = 1024 };
 struct trace_panel {
     const char *point, *config; /* borrowed */
     int64_t slots, block, passes, tokens;
-    int64_t *since;             /* [slots] the pass that made it final; 0: masked */
-    double *confidence;         /* [slots] of that */
-    double *all;                /* every confidence */
+    int64_t *since;             /* [slots] the pass that committed the slot; 0: masked */
+    double *confidence;         /* [slots] of that commit; NaN: unknown */
+    double *all;                /* the confidences of all commits */
     size_t n, cap;
     struct reopened { double slot, pass; } *again;
     size_t n_again, cap_again;
-    int place, tips; /* from 1; marks that a pointer finds so far */
+    int place, tips; /* number of the panel, from 1; texts for a pointer so far */
 };
 
 /* ---- records ---- */
@@ -38,7 +38,8 @@ static int is_drawable(const json_t *r)
     return about_point(r) && slots > 0 && slots <= MOST && pass > 0 && pass <= MOST;
 }
 
-/* The answer that is drawn. Its panels come in the order of the records. */
+/* Finds the answer (*id, or the first) and its panels, in the order of the records. Returns how
+ * many panels. */
 static int find_panels(const json_t *records, const char **id, struct trace_panel *list)
 {
     size_t i;
@@ -73,7 +74,7 @@ static void put_tip(struct figure *f, const struct trace_panel *p, int64_t slot,
     free(sure);
 }
 
-/* A slot was final up to pass `last`. */
+/* Ends the span of a slot at pass `last`. */
 static void put_span(struct figure *f, struct trace_panel *p, int64_t slot, int64_t last)
 {
     if (!p->since[slot])
@@ -103,7 +104,7 @@ static void take_commits(struct figure *f, struct trace_panel *p, const json_t *
             f->script.skipped++;
             continue;
         }
-        put_span(f, p, slot, pass - 1); /* an id that was changed, not masked between */
+        put_span(f, p, slot, pass - 1); /* the id changed without a mask between */
         p->since[slot] = pass;
         p->tokens++;
         p->confidence[slot] = json_is_number(c) ? json_number_value(c) : (double)NAN;
@@ -129,7 +130,7 @@ static void take_masked(struct figure *f, struct trace_panel *p, const json_t *r
     }
 }
 
-/* The rows of a panel. A pass that is not after the one before belongs to another run. */
+/* Writes the rows of a panel. A pass number that does not rise belongs to another run. */
 static void put_panel(struct figure *f, struct trace_panel *p, const json_t *records,
                       const char *id)
 {
@@ -176,8 +177,8 @@ static int has_word(const char *text, const char *word, size_t n)
     return 0;
 }
 
-/* The words of a panel's label that all panels have, or those that not all have; all
- * where there are none. The caller frees. */
+/* The words of a panel's label that all panels have (wanted 1) or do not have (wanted 0). If
+ * there are none, the whole label. The caller frees. */
 static char *words_of(const struct trace_panel *list, int n, int k, int wanted)
 {
     struct buf b = {0};
@@ -224,12 +225,12 @@ void figure_trace(struct figure *f, const struct runset *s, const struct figure_
     char *title[PANELS];
     double passes[PANELS], again[PANELS], most_slots = 1, most_passes = 1, reopened = 0;
     int n = find_panels(records, &id, list);
-    f->why = n ? NULL : q->id ? "no commit record has the --id that was asked for" : NULL;
+    f->why = n ? NULL : q->id ? "no commit record has the id of --id" : NULL;
     char *of = display_cleaned(id ? id : "", 60);
     if (n)
-        figure_say(f, "What each pass made final of the answer to prompt %s: columns are slots, "
-                      "passes run downwards. Light: masked; grey: final; coloured: the pass that "
-                      "made it final, by the probability that the model gave to the token%s.", of,
+        figure_say(f, "Tokens that each pass commits in the answer to prompt %s. Columns are "
+                      "slots; passes run downwards. Light: masked. Grey: final. Coloured: the pass "
+                      "that commits the token, by the probability of the token in the model%s.", of,
                    list[0].block > 0 ? "; lines: blocks" : "");
     script_table(&f->script, "spans", "slot pass last confidence digit");
     for (int k = 0; k < n; k++)

@@ -1,6 +1,6 @@
-/* figure-training.c - a training watched while it runs: loss, gradient norm, tokens a second and
- * memory over what was seen, a panel each, a line for each model. A record may lack any of them:
- * older ones have no memory, a prior has no tokens. */
+/* figure-training.c - a training run: loss, gradient norm, tokens a second and memory against the
+ * tokens seen. Each quantity has a panel, each model a line. A record may lack a quantity: older
+ * records have no memory, the training of a prior has no tokens. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 enum { MAX_MODELS = 8, BINS = 300 };
 enum quantity { LOSS, NORM, SPEED, RESIDENT, ALLOCATED, QUANTITIES };
 
-/* Means over equal stretches of what was seen. */
+/* Sums over equal stretches of the training, for means. */
 struct lane {
     const char *model;
     double kind;
@@ -30,7 +30,7 @@ static struct lane *lane_of(struct lane *list, int *n, const struct run_loss *r)
     return &list[(*n)++];
 }
 
-/* drawn[q]: some record has that quantity. */
+/* Sets drawn[q] to 1 if a record has quantity q. Returns the number of models. */
 static int fill_lanes(struct figure *f, const struct runset *s, struct lane *list, int *drawn)
 {
     double most = 0;
@@ -59,7 +59,7 @@ static int fill_lanes(struct figure *f, const struct runset *s, struct lane *lis
     return n;
 }
 
-/* A panel for every drawn quantity, in this order. */
+/* Texts of stretch b in the panel of each drawn quantity. */
 static void put_tips(struct figure *f, const struct lane *c, int b, const int *drawn)
 {
     static const char *const names[] = {"loss", "gradient norm", "tokens/s", "MB resident"};
@@ -88,14 +88,14 @@ static void put_lanes(struct figure *f, const struct lane *list, int n, const in
                            c->sum[SPEED][b] / c->count[SPEED][b],
                            c->sum[RESIDENT][b] / c->count[RESIDENT][b],
                            c->sum[ALLOCATED][b] / c->count[ALLOCATED][b]);
-                if (means++ % 8 == 0) /* as many as a pointer can tell apart */
+                if (means++ % 8 == 0) /* more would overlap for a pointer */
                     put_tips(f, c, b, drawn);
             }
     }
     script_table_end(out);
 }
 
-/* The panels: a column of the table each, and what stands at its axis. */
+/* Lists the panels: the column of the table and the label of the axis. */
 static void put_panels(struct script *out, const int *drawn)
 {
     static const char *const labels[QUANTITIES] = {"loss (nats per token)", "gradient norm",
@@ -132,9 +132,9 @@ void figure_training(struct figure *f, const struct runset *s, const struct figu
     script_number(out, "series_count", n);
     int by_steps = !s->n_losses || s->losses[0].by_steps;
     script_text(out, "x_label", by_steps ? "optimiser steps" : "tokens seen");
-    figure_say(f, "A training as its records tell it, means over %d equal stretches.", BINS);
+    figure_say(f, "A training run, averaged over %d equal stretches.", BINS);
     if (drawn[RESIDENT] || drawn[ALLOCATED])
-        figure_say(f, "Memory: the resident set of the process at most between two records; "
-                      "dashed, what the back end had handed out at most.");
+        figure_say(f, "Memory: largest resident set of the process between two records. Dashed: "
+                      "largest amount that the back end had allocated.");
     free(list);
 }

@@ -1,6 +1,7 @@
-/* figure-waterfall.c - memory by kind, one bar a stair: the base of make ablation, then the options
- * that add up to the level that saves most (records of kind `ablation` with a `stair`). Each system
- * has a panel. The number on a bar is its change from the first bar, in percent. */
+/* figure-waterfall.c - memory by kind, a bar for each stair: first the base of make ablation,
+ * then the options that add up to the level that saves most (records of kind `ablation` with a
+ * `stair`). Each system has a panel. The number on a bar is its change from the first bar, in
+ * percent. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static int by_place(const void *pa, const void *pb)
     return d ? d : (a->place > b->place) - (a->place < b->place);
 }
 
-/* Every stair with its memory, by system and place; the caller's. */
+/* The stairs, sorted by system and place. The caller frees. */
 static struct stair *find_stairs(struct figure *f, const struct runset *s, size_t *n)
 {
     static const char *const kinds[KINDS] = {"memory_weights_bytes", "memory_kv_bytes",
@@ -102,10 +103,10 @@ void figure_waterfall(struct figure *f, const struct runset *s, const struct fig
     script_number(&f->script, "memory_hi", most_of(v, n) / unit.divide);
     script_text(&f->script, "memory_label", unit.unit);
     f->level = (double)NAN; /* counters have no interval */
-    figure_say(f, "Memory of a batch by kind, counted at its peak: the base of the ablation and "
-                  "the levels of saving, each with what the one before it saves. On each bar: its "
-                  "difference to the base.");
+    figure_say(f, "Memory of a batch by kind, at its peak: the base of the ablation, then the "
+                  "levels of saving; each level includes the savings of the level before. Number "
+                  "on a bar: change from the base.");
     if (!n)
-        f->why = "no ablation";
+        f->why = "no ablation records";
     free(v);
 }

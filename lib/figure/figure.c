@@ -1,6 +1,6 @@
-/* figure.c - see figure.h: the table of figures, and what all captions share. A caption is made of
- * what was drawn: every value that reaches an axis passes through figure_scale(), which notes how
- * many answers and launches it rests on and by which method its interval came. */
+/* figure.c - see figure.h: the table of figures, and the sentences that all captions share. Every
+ * drawn value passes through figure_scale(), which notes its number of answers and launches and the
+ * method of its interval, so that the caption describes exactly the drawn values. */
 #include "lib/figure/figure.h"
 
 #include <math.h>
@@ -213,7 +213,8 @@ static const char *meta_text(const struct runset *s, const char *key)
     return json_string_value(runset_meta(s, key));
 }
 
-/* Into `on`: the GPU, or "" for the processor, that a record or a configuration names. */
+/* Adds the device of a record or a configuration to `on`: the name of a GPU, or "" for the
+ * processor. */
 static void note_device(json_t *on, const json_t *r)
 {
     const char *device = rec_text(r, "device"), *name = rec_text(r, "device_name");
@@ -223,7 +224,7 @@ static void note_device(json_t *on, const json_t *r)
         json_object_set_new(on, "", json_true());
 }
 
-/* What computed, by the records; where none says it, what the machine has. */
+/* Names the devices that the records name; if they name none, those of the machine. */
 static void say_machine(struct figure *f, const struct runset *s)
 {
     json_t *on = json_object(), *v;
@@ -254,17 +255,18 @@ static void say_machine(struct figure *f, const struct runset *s)
     json_decref(on);
 }
 
-/* What every caption ends with: how much data, on what machine, when, by which version. */
+/* Adds the end of every caption: intervals, numbers of values, machine, date, version. */
 static void say_facts(struct figure *f, const struct runset *s)
 {
     if (isfinite(f->level))
         figure_say(f, "Error bars and brackets: %.0f %% intervals%s%s%s.", 100 * f->level,
                    *f->method ? " (" : "", f->method, *f->method ? ")" : "");
     if (f->leaves && isfinite(f->level))
-        figure_say(f, "A bar that leaves the frame reaches zero: there are too few launches.");
+        figure_say(f, "An error bar that leaves the frame reaches zero, because launches are too "
+                      "few.");
     if (f->disturbed)
-        figure_say(f, "Hollow points: something else ran on the machine whenever they were timed; "
-                      "they have no interval.");
+        figure_say(f, "Hollow points have no interval, because other work ran on the machine "
+                      "whenever they were timed.");
     say_range(f, "Values per point", f->n_lo, f->n_hi);
     say_range(f, "Launches", f->launches_lo, f->launches_hi);
     say_machine(f, s);
@@ -273,11 +275,11 @@ static void say_facts(struct figure *f, const struct runset *s)
     if (meta_text(s, "commit"))
         figure_say(f, "Commit: %s.", meta_text(s, "commit"));
     if (s->set_aside)
-        figure_say(f, "Configurations measured on several sets of prompts: %lld; shown is the one "
-                      "of most prompts.",
+        figure_say(f, "%lld configurations were measured on several sets of prompts; the figure "
+                      "shows the largest set.",
                    (long long)s->set_aside);
     if (f->script.skipped)
-        figure_say(f, "Left out: %lld value(s) that are missing or cannot stand on the axis.",
+        figure_say(f, "Values left out, because they are missing or outside the axis: %lld.",
                    (long long)f->script.skipped);
 }
 
@@ -291,7 +293,7 @@ void figure_build(struct figure *f, const struct figure_type *t, const struct ru
     t->build(f, s, q);
     if (!f->script.points) {
         buf_clear(&f->caption);
-        figure_say(f, "No data: the records hold nothing that a %s figure can show%s%s.", t->name,
+        figure_say(f, "No data: no record has a value for a figure of type %s%s%s.", t->name,
                    f->why ? ": " : "", f->why ? f->why : "");
         int64_t skipped = f->script.skipped;
         script_free(&f->script);

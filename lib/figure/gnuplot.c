@@ -1,7 +1,7 @@
-/* gnuplot.c - see gnuplot.h. The C side lays out numbers and never draws; the .gp side draws and
- * never decides. gnuplot does not say when it cannot write: a full disk leaves half a picture and
- * exit status 0. So it writes into memory, the end of what it wrote is looked at, and the file is
- * ours to write. */
+/* gnuplot.c - see gnuplot.h. The C code selects the values and never draws; the .gp code draws and
+ * never selects. gnuplot does not report a failed write: a full disk leaves half a figure and exit
+ * status 0. So it writes into memory, the end of the figure is checked, and then the file is
+ * written. */
 #include "lib/figure/gnuplot.h"
 
 #include <errno.h>
@@ -54,11 +54,10 @@ int gnuplot_script(struct buf *out, const struct script *s, const char *type, co
     const char *dot = strrchr(name, '.');
     int stem = (int)(dot ? (size_t)(dot - name) : strlen(name));
     char *svg = mem_format("%.*s.svg", stem, name);
-    buf_format(out, "# A figure of type %s, made by plot %s (commit %s).\n", type,
-               version_text,
-               version_commit);
-    buf_text(out, "# This file holds its data: to draw it again, run gnuplot -d on it; for\n"
-                  "# another format, gnuplot -d -e \"format='pdf'; out='figure.pdf'\" on it.\n");
+    buf_format(out, "# Figure of type %s, written by plot %s (commit %s), with its data.\n", type,
+               version_text, version_commit);
+    buf_text(out, "# gnuplot -d FILE draws it; another format:\n"
+                  "# gnuplot -d -e \"format='pdf'; out='figure.pdf'\" FILE\n");
     buf_text(out, "if (!exists('out')) out = ");
     script_exact(out, svg);
     free(svg);
@@ -84,7 +83,7 @@ struct drawing {
     double width_cm; /* 0: as the script says */
 };
 
-/* All of a pipe, at most 64 KiB of it kept, on one line. */
+/* Reads a pipe to its end and keeps at most 64 KiB, as one line. */
 static void read_all(int fd, struct buf *b)
 {
     char chunk[4096];
@@ -106,7 +105,7 @@ static void set_failed(int status, const struct drawing *d, const struct buf *sa
                 d->script, message);
 }
 
-/* Runs a script. Its standard output is ours. */
+/* Runs a script. gnuplot inherits the standard output. */
 static int run(const struct drawing *d, struct err *e)
 {
     const char *script_path = d->script, *output = d->output;
@@ -117,7 +116,7 @@ static int run(const struct drawing *d, struct err *e)
         if (d->width_cm > 0)
             buf_format(&set, "; width_cm = %.10g", d->width_cm);
     }
-    /* -d: no user start-up file. A path that begins with '-' is not taken for an option. */
+    /* -d: no start-up file of the user. "./": a path that begins with '-' is no option. */
     char *path = mem_format("%s%s", *script_path == '-' ? "./" : "", script_path);
     char *with[] = {"gnuplot", "-d", "-e", set.data, path, NULL};
     char *without[] = {"gnuplot", "-d", path, NULL};
@@ -150,7 +149,7 @@ static int run(const struct drawing *d, struct err *e)
     return failed || status ? -1 : 0;
 }
 
-/* A file in memory, for this process and gnuplot. Returns its descriptor, which holds it. */
+/* Opens a file in memory for this process and gnuplot. Returns its descriptor, which keeps it. */
 static int open_memory(char path[32], const struct buf *holds)
 {
     int fd = memfd_create("figure", 0);
@@ -178,8 +177,8 @@ int gnuplot_text(const struct buf *script, const char *type, struct buf *text, s
     return bad;
 }
 
-/* cairo writes the time of day into a PDF; the same data shall give the same bytes. From 1.18 on it
- * packs the date away, and only then two PDFs of the same data differ. */
+/* cairo writes the time of day into a PDF, but the same data must give the same bytes. From
+ * cairo 1.18 on the date is compressed and stays, so two PDFs of the same data differ. */
 static void fix_pdf_date(struct buf *b)
 {
     static const char key[] = "/CreationDate (D:", date[] = "20000101000000";
@@ -188,12 +187,12 @@ static void fix_pdf_date(struct buf *b)
         memcpy(at + sizeof key - 1, date, sizeof date - 1);
 }
 
-/* How a whole file of each format ends, but for newlines. */
-static const struct format {
+/* The last bytes of a complete file of each format, without newlines. */
+static const struct ending {
     const char *name, *end;
 } formats[] = {{"svg", "</svg>"}, {"png", "IEND\xae\x42\x60\x82"}, {"pdf", "%%EOF"}};
 
-static int check_whole(const char *output, const struct format *format, const struct buf *b,
+static int check_whole(const char *output, const struct ending *format, const struct buf *b,
                        struct err *e)
 {
     size_t n = strlen(format->end), len = b->len;
@@ -212,7 +211,7 @@ int gnuplot_draw(const char *script_path, const char *output, const char *type, 
                  const struct svg_about *about, struct err *e)
 {
     const char *dot = strrchr(output, '.');
-    const struct format *f = formats, *last = formats + sizeof formats / sizeof *formats - 1;
+    const struct ending *f = formats, *last = formats + sizeof formats / sizeof *formats - 1;
     while (f < last && strcmp(dot ? dot + 1 : "", f->name))
         f++;
     char to[32];

@@ -1,6 +1,6 @@
-/* script.c - see script.h. Columns are separated by tabs, so a label may hold spaces; double quotes
- * become single ones, because gnuplot's data reader has no escape for them. What is written for
- * gnuplot is written into the table too, so the two cannot disagree. */
+/* script.c - see script.h. Columns are separated by tabs, so a label may contain spaces. Double
+ * quotes become single quotes, because gnuplot's data reader cannot escape them. Each row is
+ * written for gnuplot and into the table by one call, so both agree. */
 #include "lib/figure/script.h"
 
 #include <math.h>
@@ -33,8 +33,8 @@ void script_exact(struct buf *b, const char *text)
     buf_char(b, '\'');
 }
 
-/* A text to be drawn, at most `max` characters. gnuplot writes "]]>" into SVG as it stands,
- * which XML forbids. The caller frees. */
+/* A cleaned text of at most `max` characters. "]]>" is changed, because gnuplot copies it into SVG,
+ * where XML forbids it. The caller frees. */
 static char *copy_drawable(const char *s, size_t max)
 {
     char *clean = display_cleaned(s, max);
@@ -74,7 +74,8 @@ void script_numbers(struct script *s, const char *name, const double *v, int n)
     buf_text(&s->settings, "]\n");
 }
 
-/* One by one: a list of initial values is cut at a semicolon, even inside quotes. */
+/* One assignment for each text: gnuplot cuts a list of values at a semicolon, even inside
+ * quotes. */
 void script_texts(struct script *s, const char *name, const char *const *v, int n)
 {
     buf_format(&s->settings, "array %s[%d]\n", name, n > 0 ? n : 1);
@@ -101,7 +102,7 @@ static void put_cell(struct buf *b, const char *text, size_t max)
     for (char *p = clean; *p; p++)
         if (*p == '"')
             *p = '\'';
-    /* An empty cell would be a missing column, and # would start a comment. */
+    /* gnuplot reads an empty cell as a missing column and # as a comment. */
     buf_text(b, !*clean ? " " : *clean == '#' ? " " : "");
     buf_text(b, clean);
     free(clean);

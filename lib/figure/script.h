@@ -1,8 +1,7 @@
-/* script.h - settings and data of a figure as gnuplot reads them, and the data once more as a
- * table.
+/* script.h - the settings and data of a figure for gnuplot, and the same data as a table.
  *
- * gnuplot executes backticks and $(...) in double quotes: text of records goes through here only,
- * in single quotes, cleaned (format.h).
+ * gnuplot executes backticks and $(...) in double quotes. So all texts of records go through this
+ * module, which cleans them (display.h) and puts them into single quotes.
  *
  *     struct script s = {0};
  *     script_number(&s, "y_log", 1);
@@ -22,8 +21,8 @@ enum { SCRIPT_PANELS = 16 };
 struct script {
     struct buf settings, data; /* variables; datablocks */
     struct buf table;          /* the same data as tab-separated text */
-    int64_t points, skipped;          /* rows written; rows left out as not drawable */
-    int rows, block;                  /* of the open table: rows so far, 1 = a gap is due */
+    int64_t points, skipped;          /* rows written; rows left out, which cannot be drawn */
+    int rows, block;                  /* open table: rows so far; 1: the next row needs a gap */
     struct buf tips[SCRIPT_PANELS];   /* rows of $tips by panel */
 };
 
@@ -36,22 +35,23 @@ void script_texts(struct script *s, const char *name, const char *const *v, int 
 
 /* Opens datablock $name with these column names (space-separated). */
 void script_table(struct script *s, const char *name, const char *columns);
-/* One row: 'n' a double (NaN is a hole), 't' a const char *. The first column must be a number. */
+/* One row. types: 'n' a double (NaN: missing), 't' a const char *. The first column is a number. */
 void script_row(struct script *s, const char *types, ...);
-/* What follows is the next index of the table. An index without a row gets a row of holes. */
+/* Begins the next index of the table. An index without rows gets a row of missing values. */
 void script_next(struct script *s, int columns);
 void script_table_end(struct script *s);
-/* What a pointer at (x, y) of a panel (from 1) shows; box: the corner across, for marks that have
- * an area, or NULL. What gp counts as x and y is what the figure's script makes of them. */
+/* The text that a pointer shows at (x, y) of a panel (from 1). box: the opposite corner of a
+ * mark with an area; NULL: a point. The .gp file of the figure defines the units of x and y. */
 void script_tip(struct script *s, int panel, double x, double y, const double box[2],
                 const char *text);
-/* Writes them: datablock $tips, an index a panel, x y x2 y2 text, and array tip_count. They stand
- * in no table: each says what a row of it says. */
+/* Writes these texts: datablock $tips with an index for each panel (x y x2 y2 text), and array
+ * tip_count. The table of the figure has the same values, so it has no tips. */
 void script_tips_end(struct script *s);
 void script_free(struct script *s);
 
-/* 'text' in which nothing is expanded by gnuplot. An apostrophe is a string of its own, joined by
- * dots: doubled, as the manual has it, two in a row or one in front break the script. */
+/* Appends the text in single quotes, where gnuplot expands nothing. An apostrophe becomes a
+ * string of its own, joined by dots: doubled apostrophes, as in the manual, break the script if
+ * two follow each other or one comes first. */
 void script_exact(struct buf *b, const char *text);
 
 #endif

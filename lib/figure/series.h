@@ -1,6 +1,6 @@
-/* series.h - the sweeps of a figure. Each is one index of a datablock and one entry in each of the
- * arrays series_*, over which the script loops. A sweep of one name has one colour, shape and line
- * in all panels, and no two names of a kind share a colour while there are enough (style.gp). */
+/* series.h - the sweeps of a figure. Each sweep is one index of a datablock and one entry in
+ * each of the arrays series_*, over which the script loops. A name has one colour, shape and
+ * line in all panels; names of a kind share a colour only if there are too many (style.gp). */
 #ifndef FIGURE_SERIES_H
 #define FIGURE_SERIES_H
 
@@ -20,7 +20,7 @@ struct series {
 /* Opens a series in a panel (from 1) for c, unless c continues that of `before`. 0: no room. */
 int series_next(struct script *s, struct series *l, const struct config_row *c,
                 const struct config_row *before, double panel, int columns);
-/* The same of a name that is given. */
+/* The same with a given name. */
 int series_open(struct script *s, struct series *l, const char *name, double kind, double panel,
                 int columns);
 void series_put(struct script *s, const struct series *l);

@@ -1,9 +1,10 @@
-/* svg.c - see svg.h. gnuplot writes one element a line, with what a record says escaped between
- * tags. So the drawing is read line by line, and only what stands inside a tag is rewritten.
+/* svg.c - see svg.h. gnuplot writes one element a line and escapes texts of records between tags.
+ * So the SVG is read line by line, and only the inside of tags is rewritten.
  *
- * The script places invisible labels where a pointer shall find a value. gnuplot writes each as a
- * group with its text and its place; here it becomes a circle. A box has two: its first corner has
- * the text "[", and the k-th such corner belongs to the k-th text that follows. */
+ * The script places an invisible label at each value that a pointer can show. gnuplot writes a
+ * group with the text and the place of the label, which becomes a circle. A box has two labels:
+ * its first corner has the text "[", and the k-th such corner belongs to the k-th text after
+ * them. */
 #include "lib/figure/svg.h"
 
 #include <stdio.h>
@@ -18,11 +19,11 @@ struct corner { double x, y; };
 
 struct svg_rewrite {
     const struct svg_about *about;
-    struct buf out, tips, text; /* text: that of the label whose place comes next */
+    struct buf out, tips, text; /* text: of the label whose place is on the next line */
     struct corner *corner;      /* first corners of boxes */
     size_t corners, cap, used;
     int layers;
-    int labelled; /* a text waits for its place */
+    int labelled; /* 1: the next line has the place of the label */
 };
 
 static void put_escaped(struct buf *b, const char *s)
@@ -38,7 +39,7 @@ static void put_escaped(struct buf *b, const char *s)
 
 /* ---- marks ---- */
 
-/* 1 when the line opens a label; its text is kept. */
+/* 1: the line begins a label; keeps the text. */
 static int take_label(struct svg_rewrite *w, const char *line, size_t n)
 {
     static const char open[] = "gnuplot_svg.showHypertext(evt,'", close[] = "')\" onmouseout=";
@@ -71,7 +72,7 @@ static void put_target(struct svg_rewrite *w, double x, double y)
                boxed ? "rect" : "circle");
 }
 
-/* The place of the label whose text was read. */
+/* Takes the place of the label from the line. */
 static void take_place(struct svg_rewrite *w, const char *line, size_t n)
 {
     static const char key[] = "translate(";
@@ -90,7 +91,7 @@ static void take_place(struct svg_rewrite *w, const char *line, size_t n)
 
 /* ---- tags ---- */
 
-/* Texts inside a tag, and what they become; %s: the id. */
+/* Replacements inside a tag; %s: the id. */
 static const struct rewrite {
     const char *from, *to;
 } rewrites[] = {
@@ -104,7 +105,7 @@ static const struct rewrite {
     {"'black'", "'#202020'"},
 };
 
-/* Writes what the text at `s` becomes, and returns its length; 0: it stays. */
+/* Writes the replacement of the text at `s`. Returns the length of the replaced text; 0: none. */
 static size_t rewrite(struct svg_rewrite *w, const char *s, size_t n)
 {
     int r, g, b, len = 0;
@@ -140,7 +141,7 @@ static void put_line(struct svg_rewrite *w, const char *line, size_t n)
     buf_char(&w->out, '\n');
 }
 
-/* A group that nothing was put into goes. 1: the line closed one. */
+/* 1: the line ends an empty group, which is removed. */
 static int drop_empty(struct buf *b, const char *line, size_t n)
 {
     if (n != 4 || memcmp(line, "</g>", 4) || b->len < 2)
@@ -178,7 +179,7 @@ static void take_line(struct svg_rewrite *w, const char *line, size_t n)
 
 /* ---- the whole ---- */
 
-/* Colours of style.gp on white, and what stands for them on black. */
+/* The colours of style.gp, and their replacements in dark mode. */
 static const struct ink {
     const char *light, *dark;
 } inks[] = {{"#ffffff", "var(--back,#16181d)"}, {"#202020", "var(--ink,#e6e6e6)"},
@@ -218,8 +219,7 @@ static void put_head(struct buf *b, const struct svg_about *a, int width, int he
     buf_text(b, "</desc>\n");
 }
 
-/* The lines of the drawing itself, without the filters behind boxed text, of which there is none.
- */
+/* Takes the lines of the figure, without gnuplot's filters for boxed text, which no figure has. */
 static void take_lines(struct svg_rewrite *w, const char *s)
 {
     int filter = 0;

@@ -1,5 +1,5 @@
-/* claims.c - see claims.h. A claim that is null because of the machine speaks of all times of the
- * run: where one ratio cannot be told, no other of the same launches is printed beside it.
+/* claims.c - see claims.h. If the machine makes one claim about time null, all ratios of times are
+ * withheld: they come from the same launches.
  */
 #include "lib/report/claims.h"
 
@@ -81,7 +81,7 @@ void claims_margin(struct buf *b, const json_t *x)
     double margin = rec_number(x, "margin");
     int is_share = metric && !strncmp(metric, "accuracy", strlen("accuracy"));
     buf_text(b, metric ? display_metric_name(metric) : "quality");
-    buf_format(b, "%s%s", task ? " of " : "", task ? task : "");
+    buf_format(b, "%s%s", task ? " on " : "", task ? task : "");
     if (isnan(margin))
         return;
     buf_text(b, " within ");

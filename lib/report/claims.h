@@ -1,28 +1,28 @@
-/* claims.h - what a run states: its records of kind `claim`, as `conclude` writes them. */
+/* claims.h - the claim records of a run, which `conclude` writes. */
 #ifndef REPORT_CLAIMS_H
 #define REPORT_CLAIMS_H
 
 #include "lib/analysis/records/runset.h"
 #include "lib/base/buf.h"
 
-/* The first claim of that name and key (NULL: any); NULL: there is none. Borrowed. */
+/* The first claim with this name and key (NULL: any key); NULL: none. Borrowed. */
 const json_t *claims_find(const struct runset *s, const char *name, const char *key);
-/* Its text; "": there is none. Borrowed. */
+/* The text of the claim; "": it has none. Borrowed. */
 const char *claims_text(const json_t *claim);
-/* 1: it is there and says that it is decided. */
+/* 1: the claim exists and is decided. */
 int claims_is_decided(const json_t *claim);
 
-/* 1: a claim about time is null because the launches were disturbed or too few: then no ratio of
- * times is printed anywhere on the page. */
+/* 1: a claim about time is null because launches were disturbed or too few. Then the page prints no
+ * ratio of times. */
 int claims_times_are_null(const struct runset *s);
-/* 0: the figure of that name draws ratios of times, and those are null. */
+/* 0: the figure of this name draws ratios of times, and these are null. */
 int claims_allow_figure(const struct runset *s, const char *name);
-/* 1: the claims about time are of processor time. */
+/* 1: the claims about time use processor time. */
 int claims_are_of_processor(const struct runset *s);
 
-/* The claim X_q of the place k among those of the primary analysis, one for each task; NULL. */
+/* The k-th claim X_q of the primary analysis, one for each task; NULL: none. Borrowed. */
 const json_t *claims_equal_quality(const struct runset *s, size_t k);
-/* Appends "accuracy of sum within 5 points" of an X_q. */
+/* Appends "accuracy on sum within 5 points", the metric and margin of an X_q. */
 void claims_margin(struct buf *b, const json_t *equal_quality);
 
 #endif

@@ -1,6 +1,5 @@
-/* escape.c - see escape.h. Each form has a table or a rule of its own for every character that can
- * mean something in it; the texts are cleaned of control characters before, so that a rule sees
- * nothing but text. */
+/* escape.c - see escape.h. Each format has a table or a rule for every character with a special
+ * meaning. Control characters are replaced first, so that a rule sees only text. */
 #include "lib/report/escape.h"
 
 #include <ctype.h>
@@ -11,7 +10,7 @@
 
 struct escape_pair { const char *from, *to; };
 
-/* Each character, or the word that stands for what begins there. */
+/* Copies s; a `from` of the table is replaced by its `to`. */
 static void replace(struct buf *b, const char *s, const struct escape_pair *words)
 {
     char *clean = display_cleaned(s, ESCAPE_MAX);

@@ -1,6 +1,6 @@
-/* look.c - see look.h. Colours are those of the figures (Okabe-Ito: told apart by colour-blind
- * readers and in grey); in the dark, figures bring their own. Without the script every word is
- * there. */
+/* look.c - see look.h. The colours are those of the figures (Okabe-Ito, which colour-blind readers
+ * can tell apart, also in grey); figures have their own colours in dark mode. The page of all
+ * tables is complete without its script. */
 #include "lib/report/look.h"
 
 const char look_style[] =
@@ -55,7 +55,8 @@ const char look_style[] =
 const char look_short[] =
     ".answer{font-size:27px;line-height:1.28;font-weight:650;margin:6px 0 8px;max-width:40em;"
     "text-wrap:balance}"
-    ".sure{color:var(--soft);margin:0 0 14px}.sure b{color:var(--good)}"
+    ".sure,.terms{color:var(--soft);margin:0 0 14px}.terms{margin:0 0 4px}"
+    ".sure b{color:var(--good)}"
     ".sure.open b{color:var(--warn)}"
     ".first{display:grid;grid-template-columns:minmax(0,1fr) 290px;gap:0 28px}"
     ".cards{grid-column:2;grid-row:1;display:flex;flex-direction:column;gap:10px;margin:0;"
@@ -69,9 +70,9 @@ const char look_short[] =
     ".first figure{grid-column:1;grid-row:1;margin:0}"
     "@media(max-width:900px){.first{display:block}.cards{display:grid;"
     "grid-template-columns:repeat(auto-fit,minmax(165px,1fr));margin-bottom:12px}}"
-    /* a card on a phone shows the begin of its note; a tap shows the rest */
+    /* a card on a phone shows two lines of its note; a tap shows the rest */
     "@media(max-width:600px){.answer{font-size:17px;line-height:1.22;margin:2px 0 4px}"
-    ".sure{font-size:12.5px;line-height:1.3;margin-bottom:7px}"
+    ".sure,.terms{font-size:12.5px;line-height:1.3;margin-bottom:7px}.terms{margin-bottom:2px}"
     ".cards{gap:6px;margin-bottom:7px}.cards li{padding:4px 9px}"
     ".cards span{font-size:12px;line-height:1.2;overflow:hidden;display:-webkit-box;"
     "-webkit-box-orient:vertical;-webkit-line-clamp:2}"

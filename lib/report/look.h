@@ -4,7 +4,7 @@
 #define REPORT_LOOK_H
 
 extern const char look_style[];                /* style of both pages */
-extern const char look_short[], look_tables[]; /* more for the front page; for the tables */
+extern const char look_short[], look_tables[]; /* for the main page; for the tables */
 /* Sorts a table by a click on a head, or Enter on it: numbers by `data-v`, missing ones last;
  * filters the rows of all tables by words; opens the section that a link names. */
 extern const char look_script[];

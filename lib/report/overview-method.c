@@ -1,6 +1,6 @@
 /* overview-method.c - see overview.h: the experiment in a dozen facts, one row each.
  *
- * A fact that the records lack is left out. The full tables stand on the page of all tables. */
+ * A fact that the records lack is left out. The page of all tables has the full tables. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +54,7 @@ static void put_models(struct page *p, const struct runset *s, int embedded)
     }
     json_decref(seen);
     if (b.len && embedded)
-        buf_text(&b, ". These are small demonstration models: the numbers tell nothing about "
+        buf_text(&b, ". These are small demonstration models: the numbers do not hold for "
                      "LLaDA 8B and LLaMA 3 8B");
     put_fact(p, "Models", &b);
 }
@@ -79,7 +79,7 @@ static void put_margins(struct page *p, const struct runset *s)
         buf_text(&b, i ? "; " : "");
         claims_margin(&b, x);
     }
-    put_fact(p, "“As good” means", &b);
+    put_fact(p, "A match means", &b);
 }
 
 static void put_launches(struct page *p, const struct runset *s)
@@ -97,7 +97,7 @@ static void put_launches(struct page *p, const struct runset *s)
         timed += (double)rec_int(r, "timed", 0);
     }
     if (timed > 0)
-        buf_format(&b, "at most %.0f for each point; %.0f timed answers, %.0f warm-up answers",
+        buf_format(&b, "at most %.0f a point; %.0f timed answers, %.0f warm-up answers",
                    most, timed, warmups);
     put_fact(p, "Launches", &b);
 }
@@ -125,12 +125,12 @@ static void put_quiet(struct page *p, const struct runset *s)
         buf_format(&looks, "fit to measure before %lld of %lld launches",
                    (long long)(f.launches - f.unfit), (long long)f.launches);
     if (f.batches)
-        buf_format(&tainted, "%lld of %lld timed answers; %lld of %lld points drift",
+        buf_format(&tainted, "%lld of %lld timed answers; the times of %lld of %lld points drift",
                    (long long)f.tainted, (long long)f.batches, (long long)f.drifts,
                    (long long)f.points);
     if (f.share_most > 0)
-        buf_format(&cores, "with all threads busy, each thread reached %.2f to %.2f of the "
-                           "arithmetic of a thread alone", f.share_least, f.share_most);
+        buf_format(&cores, "with all threads busy, a thread computed %.2f to %.2f times as fast "
+                           "as a thread alone", f.share_least, f.share_most);
     put_fact(p, "Machine before launches", &looks);
     put_fact(p, "Disturbed by other work", &tainted);
     put_fact(p, "Cores", &cores);
@@ -145,7 +145,7 @@ static void put_judge(struct page *p, const struct runset *s)
         const char *judge = rec_text(r, "judge"), *model = rec_text(r, "model");
         if (!judge)
             continue;
-        buf_format(&b, "%s, a single language model%s", judge,
+        buf_format(&b, "%s, an autoregressive model%s", judge,
                    model && !strcmp(model, judge) ? ", which is also a contestant" : "");
         break;
     }

@@ -108,14 +108,14 @@ static void close_grid(struct size_grid *g)
 
 void overview_scale(struct page *p, const struct runset *s)
 {
-    struct page_column columns[2 + SYSTEMS] = {{"Tokens of an answer", NULL}, {"Batch", NULL}};
+    struct page_column columns[2 + SYSTEMS] = {{"Answer length (tokens)", NULL}, {"Batch", NULL}};
     struct size_grid *g = open_grid(s, "slot_tokens_per_s");
     const struct system *system = g->systems.v;
     size_t n = g->systems.n < SYSTEMS ? g->systems.n : SYSTEMS, rows = 0;
     for (size_t i = 0; i < n; i++)
         columns[2 + i] = (struct page_column){system[i].name, "slot_tokens_per_s"};
-    page_table(p, "Tokens a second of a whole batch. Both models write exactly the same number of "
-                  "tokens. Higher is better; 95 % intervals in brackets.", 2 + n, columns);
+    page_table(p, "Tokens a second of a whole batch; higher is better. Both models write exactly "
+                  "the same number of tokens. Brackets are 95 % intervals.", 2 + n, columns);
     for (int l = 0; l < g->n_lengths; l++)
         for (int k = 0; n && k < g->n_batches && rows < OVERVIEW_ROWS; k++, rows++) {
             char *length = mem_format("%.0f", g->lengths[l]);
@@ -174,9 +174,9 @@ void overview_memory(struct page *p, const struct runset *s)
     struct size_grid *g = open_grid(s, "memory_allocated_peak_bytes");
     double longest = g->n_lengths ? g->lengths[g->n_lengths - 1] : 0;
     char *caption = mem_format("Answers of exactly %.0f tokens. Memory is the same in every "
-                               "launch, so it has no interval. Methods with the same memory within "
-                               "0.5 %% share one row. The parts peak at different times, so they "
-                               "do not add up to the peak.", longest);
+                               "launch, so it has no interval. Methods whose memory is within 0.5 "
+                               "%% share a row. Weights, cache and activations peak at different "
+                               "times, so their sum is not the peak.", longest);
     size_t rows = 0;
     page_table(p, caption, COUNT(columns), columns);
     for (size_t i = 0; i < g->systems.n; i++)

@@ -1,6 +1,5 @@
 /* overview-time.c - see overview.h: quality and time by steps, and the decoding methods. A ratio of
- * times is shown only if a comparison record has it with an interval: without one there were too
- * few launches, or they were disturbed. */
+ * times is shown only with an interval: without one, launches were too few or disturbed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +31,7 @@ static const json_t *find_comparison(const struct runset *s, const char *by, con
     return NULL;
 }
 
-/* The clock of a column: that of the claims, if the comparisons have it. */
+/* The clock of the ratios: that of the claims, if the comparisons have it. */
 static const char *clock_of(const struct runset *s)
 {
     size_t i;
@@ -49,8 +48,8 @@ static const char *ratio_title(const struct runset *s)
                                          : "Processor time / LLaMA’s";
 }
 
-/* Puts the ratio of the point's time to that of LLaMA: of the claim for all tasks by this clock,
- * else of the comparison. Without an interval the cell is empty. */
+/* Puts the ratio of the point's time to LLaMA's time: from the claim for all tasks by this clock,
+ * else from the comparison. Without an interval the cell is empty. */
 static void put_ratio(struct page *p, const struct runset *s, const char *point,
                       const json_t *comparison)
 {
@@ -164,10 +163,10 @@ static char *caption_of_quality(const struct runset *s)
 {
     struct buf b = {0};
     const json_t *x;
-    buf_text(&b, "Batch size 1, answers to the end of their text, all tasks together. Times are "
-                 "of this run; 95 % intervals in brackets.");
+    buf_text(&b, "Batch size 1; answers run to the end of their text; all tasks together. Brackets "
+                 "are 95 % intervals.");
     for (size_t i = 0; (x = claims_equal_quality(s, i)) != NULL; i++) {
-        buf_text(&b, i ? "; " : " As good as LLaMA: a test shows ");
+        buf_text(&b, i ? "; " : " Matches LLaMA: a test shows ");
         claims_margin(&b, x);
     }
     buf_text(&b, claims_equal_quality(s, 0) ? "." : "");
@@ -206,7 +205,7 @@ static void put_steps(struct page *p, const struct runset *s, const struct confi
     size_t n = find_metrics(metrics, s), room = OVERVIEW_ROWS;
     for (size_t i = 0; i < n; i++)
         columns[4 + i] = (struct page_column){display_metric_name(metrics[i]), metrics[i]};
-    columns[4 + n] = (struct page_column){"As good as LLaMA", NULL};
+    columns[4 + n] = (struct page_column){"Matches LLaMA", NULL};
     char *caption = caption_of_quality(s);
     page_table(p, caption, 5 + n, columns);
     for (int diffusion = 0; diffusion < 2; diffusion++) {
@@ -291,8 +290,8 @@ static double right_of_plain(const struct runset *s, const char *point)
     return (double)NAN;
 }
 
-/* Is the method shown to be as good? By its claim, else by its comparison if that has the margin of
- * the claims. */
+/* Is the method shown to match LLaMA? From its claim, else from its comparison if that has the
+ * margin of the claims. */
 static const char *shown_of(const struct runset *s, const char *point, const json_t *right)
 {
     double margin = rec_number(right, "margin"), claimed = margin;
@@ -342,12 +341,12 @@ void overview_decoding(struct page *p, const struct runset *s)
 {
     const struct page_column columns[] = {
         {"Method", NULL},         {"Passes", ""},                {ratio_title(s), "time_ratio"},
-        {"Accuracy", "accuracy"}, {"Accuracy − LLaMA’s", NULL}, {"As good as LLaMA", NULL}};
+        {"Accuracy", "accuracy"}, {"Accuracy − LLaMA’s", NULL}, {"Matches LLaMA", NULL}};
     struct ways *w = mem_zero(1, sizeof *w);
     find_ways(w, s);
-    page_table(p, "Fastest first. Accuracy: exact match, over the prompts that both systems "
-                  "answered. As good as LLaMA: shown by a test of accuracy, within the margin of "
-                  "the section above. 95 % intervals in brackets.", COUNT(columns), columns);
+    page_table(p, "Fastest first. Accuracy: share of exact matches, over the prompts that both "
+                  "systems answered. Matches LLaMA: a test of accuracy shows it, within the margin "
+                  "of the section above. Brackets are 95 % intervals.", COUNT(columns), columns);
     for (size_t i = 0; i < w->n && i < OVERVIEW_ROWS; i++)
         put_way(p, s, &w->v[i]);
     page_table_end(p);

@@ -19,7 +19,7 @@ struct overview_part {
 };
 static const char lead_figure[] = "pareto";
 static const struct overview_part parts[] = {
-    {"quality", "Quality and time", {"steps"}, overview_quality,
+    {"quality", "Quality and time by step count", {"steps"}, overview_quality,
      {{"tables.html#crossovers", "all crossovers"}, {"tables.html#quality", "all qualities"},
       {"tables.html#latency", "all latencies"}}},
     {"decoding", "Decoding methods", {"methods", "waterfall"}, overview_decoding,
@@ -38,7 +38,7 @@ static const struct overview_part parts[] = {
 
 /* ---- the first screen ---- */
 
-/* Appends a ratio as the sentences of claims do: "0.60", "1.40", "21.0". */
+/* Appends a ratio with the digits that claims use: "0.60", "1.40", "21.0". */
 static void put_digits(struct buf *b, double v)
 {
     buf_format(b, "%.*f", fabs(v) < 0.1 ? 3 : fabs(v) < 10 ? 2 : fabs(v) < 100 ? 1 : 0,
@@ -67,7 +67,7 @@ static void put_card(struct page *p, const json_t *r)
     }
     const struct page_card card = {title ? title : "", number.data,
                                    interval.data ? interval.data : "",
-                                   isnan(value) && why ? why : note ? note : ""};
+                                   note ? note : why ? why : ""};
     page_card(p, &card);
     buf_free(&number);
     buf_free(&interval);
@@ -100,6 +100,8 @@ static void put_first_screen(struct page *p, const struct runset *s, const struc
     page_begin(p, PAGE_SHORT, question ? claims_text(question) : title);
     page_answer(p, answer ? claims_text(answer) : "Undecided: these records have no claims, so "
                                                   "there is no answer.", claims_is_decided(answer));
+    page_terms(p, "LLaDA, a diffusion model, fills in an answer over a number of steps, several "
+                  "tokens a step. LLaMA, an autoregressive model, writes one token after another.");
     page_sure(p, sure ? claims_text(sure) : "The tool conclude writes the claims of a run.",
               claims_is_decided(answer), "method");
     put_cards(p, s);

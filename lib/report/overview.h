@@ -11,14 +11,14 @@
 enum { OVERVIEW_ROWS = 12 };
 
 struct overview {
-    const char *title;        /* the question where no claim says it */
+    const char *title;        /* used if no claim states the question */
     const struct shelf *shelf;
     const struct page *tables; /* the page of all tables, for links to its sections */
-    int embedded;             /* the models are the embedded ones */
+    int embedded;             /* 1: the models are the embedded ones */
 };
 void overview_fill(struct page *p, const struct runset *s, const struct overview *f);
 
-/* The tables of the sections. Each writes none without records. */
+/* The tables of the sections; without records a function writes none. */
 void overview_quality(struct page *p, const struct runset *s);
 void overview_decoding(struct page *p, const struct runset *s);
 void overview_scale(struct page *p, const struct runset *s);

@@ -1,6 +1,6 @@
-/* page-figure.c - see page.h: figures. A drawing that `plot` made fit for a page is put into it: it
- * takes the width of the screen, its marks say their values, its ids are its own, and it has a dark
- * mode. Any other is linked. */
+/* page-figure.c - see page.h: figures. An SVG that `plot` made is put into the page: it scales with
+ * the screen, shows the values of its marks to a pointer, has unique ids and a dark mode. Any other
+ * figure is linked. */
 #include "lib/report/page.h"
 
 #include <ctype.h>
@@ -10,9 +10,9 @@
 #include "lib/base/mem.h"
 #include "lib/report/escape.h"
 
-static const char fit[] = "class=\"figure-ink\""; /* what plot says of its drawings */
+static const char plot_class[] = "class=\"figure-ink\""; /* marks an SVG that plot made */
 
-/* 1 when the style of the drawing could load anything. */
+/* 1: a style element of the SVG could load a file. */
 static int is_loading(const char *svg)
 {
     for (const char *c = svg; (c = strcasestr(c, "<style")) != NULL; c++) {
@@ -27,7 +27,7 @@ static int is_loading(const char *svg)
     return 0;
 }
 
-/* 1 when the drawing holds anything that a browser could run or load. */
+/* 1: a browser could run or load something in the SVG. */
 static int is_active(const char *svg)
 {
     static const char *const bad[] = {"<script", "<foreignobject", "javascript:", "<iframe",
@@ -44,7 +44,7 @@ static int is_active(const char *svg)
     return is_loading(svg);
 }
 
-/* The drawing without the size and the name spaces that it has as a file. */
+/* Appends the SVG without its size and its name spaces, which only a file needs. */
 static void put_svg(struct buf *b, const char *svg, const char *class)
 {
     static const char *const dropped[] = {"width=", "height=", "xmlns=", "xmlns:xlink="};
@@ -70,7 +70,7 @@ static void put_svg(struct buf *b, const char *svg, const char *class)
 static const char *drawing_of(const char *svg)
 {
     const char *start = svg ? strstr(svg, "<svg") : NULL;
-    return start && strstr(start, fit) && !is_active(start) ? start : NULL;
+    return start && strstr(start, plot_class) && !is_active(start) ? start : NULL;
 }
 
 static void put_drawing(struct buf *b, const struct page_picture *f)

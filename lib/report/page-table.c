@@ -1,6 +1,6 @@
-/* page-table.c - see page.h: tables. One is kept until it is whole and then written in every form
- * from the same cells: the page, its twin, LaTeX (booktabs), and CSV inside a link. On a narrow
- * screen a table moves sideways in a frame of its own, and the page does not. */
+/* page-table.c - see page.h: tables. The cells are kept until the table ends and then written in
+ * every format: HTML, Markdown, LaTeX (booktabs), and CSV inside a link. On a narrow screen a wide
+ * table scrolls sideways in its own frame. */
 #include "lib/report/page.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 #include "lib/base/mem.h"
 #include "lib/report/escape.h"
 
-enum { LATEX_ROWS = 40 }; /* what a page holds */
+enum { LATEX_ROWS = 40 }; /* fit on a page of paper */
 
 static int is_number(const struct page *p, size_t i)
 {
@@ -64,7 +64,7 @@ void page_count(struct page *p, double value)
 
 /* ---- HTML ---- */
 
-/* "12.3 ms [11.9, 12.8]": the interval may go to a line of its own, neither is broken. */
+/* Appends "12.3 ms [11.9, 12.8]". A line may break only before the interval. */
 static void html_number(struct page *p, const struct page_column *c, const struct page_cell *cell)
 {
     struct buf value = {0};
@@ -227,7 +227,7 @@ static void latex_row(struct page *p, size_t from, int head)
     buf_text(&p->tex, " \\\\\n");
 }
 
-/* Rows from..to-1 (places of cells): a float of its own, since none goes on over a page. */
+/* Writes the cells from..to-1 as one float: LaTeX does not break a float between pages. */
 static void latex_part(struct page *p, size_t from, size_t to)
 {
     buf_text(&p->tex, "\\begin{table}\n\\centering\\small\n\\caption{");
@@ -253,7 +253,7 @@ static void latex_table(struct page *p)
     } while (from < p->n_cells);
 }
 
-/* 1: columns of numbers are there, and this row has none of them. */
+/* 1: the table has columns of numbers, and this row has no number. */
 static int is_null(const struct page *p, size_t from)
 {
     int numbers = 0;

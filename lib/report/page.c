@@ -1,5 +1,5 @@
-/* page.c - see page.h. The forms are written side by side, so that none can say what the others do
- * not. A page runs no script but ours, named by its hash in the policy of the page.
+/* page.c - see page.h. One call writes all formats, so that their contents are the same. The
+ * security policy of a page allows only our script, by its hash.
  */
 #include "lib/report/page.h"
 
@@ -27,7 +27,7 @@ void page_leave_list(struct page *p)
     p->list = 0;
 }
 
-/* The script as the policy of a page names it: its SHA-256 in base64. */
+/* Appends the SHA-256 of the script in base64, as the security policy names it. */
 static void put_script_name(struct buf *b)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -81,7 +81,7 @@ void page_begin(struct page *p, enum page_kind kind, const char *title)
     buf_text(&p->tex, "% ");
     escape_latex(&p->tex, title);
     buf_char(&p->tex, '\n');
-    if (kind == PAGE_TABLES) /* behind the short one, which says what they need */
+    if (kind == PAGE_TABLES) /* follows the main page in the file, which has the packages */
         return;
     buf_text(&p->tex,
              "% \\usepackage[T1]{fontenc}\\usepackage{booktabs,graphicx}\n"
@@ -106,7 +106,7 @@ void page_end(struct page *p)
         buf_format(&p->html, "<script>%s</script>\n", look_script);
     buf_text(&p->html, "</body>\n</html>\n");
     struct buf whole = {0};
-    if (!p->contents_at) /* the sections are folded: they are the contents */
+    if (!p->contents_at) /* the page of all tables has no list of contents */
         return;
     buf_put(&whole, p->html.data, p->contents_at);
     buf_text(&whole, p->contents.data ? p->contents.data : "");
@@ -138,7 +138,7 @@ void page_free(struct page *p)
     *p = (struct page){0};
 }
 
-/* Where the links to the sections go; the sections follow. */
+/* Marks the place of the links to the sections, which are not known yet. */
 void page_contents(struct page *p)
 {
     buf_text(&p->html, "</div>\n<nav aria-label=\"Sections\">");
@@ -232,7 +232,7 @@ void page_item(struct page *p, const char *format, ...)
     buf_char(&p->md, '\n');
 }
 
-/* A file beside the page, perhaps a section of it: FILE#ID. */
+/* Appends a link to a file beside the page, or to a section of it: FILE#ID. */
 static void put_link(struct buf *b, const char *href)
 {
     const char *id = strchr(href, '#');
@@ -276,6 +276,11 @@ void page_answer(struct page *p, const char *text, int is_decided)
     buf_text(&p->tex, "% ");
     escape_latex(&p->tex, text);
     buf_char(&p->tex, '\n');
+}
+
+void page_terms(struct page *p, const char *text)
+{
+    put_block(p, "<p class=\"terms\">", text, "</p>\n", "", "\n\n");
 }
 
 void page_sure(struct page *p, const char *text, int is_decided, const char *more)

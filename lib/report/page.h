@@ -1,6 +1,6 @@
-/* page.h - one text in forms: a self-contained HTML page, its Markdown twin, and its tables for
- * LaTeX. Whoever writes to a page says what a thing is; all forms are escaped here, so records can
- * put nothing into any.
+/* page.h - writes one text in three formats: a self-contained HTML page, its Markdown twin, and its
+ * tables for LaTeX. A caller names the kind of content (section, sentence, table, figure). All
+ * texts are escaped here, so that a record cannot put markup into a page.
  *
  *     struct page p = {0};
  *     page_begin(&p, PAGE_TABLES, "Title");
@@ -18,87 +18,89 @@
 
 #include "lib/base/buf.h"
 
-/* The page that answers, which needs no script; the page of all tables, whose sections open, and
- * whose tables can be sorted and filtered. */
+/* PAGE_SHORT: the main page, with the answer and without a script. PAGE_TABLES: the page of all
+ * tables; its sections unfold, its tables can be sorted and filtered. */
 enum page_kind { PAGE_SHORT, PAGE_TABLES };
 
 enum { PAGE_COLUMNS = 16 };
 struct page_column {
     const char *title;
-    const char *metric; /* NULL: text; else numbers, in the unit of that name ("": none) */
+    const char *metric; /* NULL: a column of texts; else of numbers, in the unit that this metric
+                         * name implies ("": no unit) */
 };
 struct page_cell {
     char *text;           /* owned */
-    double value, lo, hi; /* of a number; NaN */
+    double value, lo, hi; /* NaN: none */
 };
 struct page {
     enum page_kind kind;
     struct buf html, md, tex;
-    struct buf contents; /* links to the sections, for HTML */
-    size_t contents_at;  /* where they go */
+    struct buf contents; /* HTML links to the sections */
+    size_t contents_at;  /* place of these links in `html` */
     int list, sections, tables;
     char *section; /* id of the open section; owned; NULL: none */
-    /* the open table: written when it is whole */
-    char *caption, *folded; /* owned; folded NULL: it is not */
+    /* the open table, which page_table_end() writes */
+    char *caption, *folded; /* owned; folded: the line that unfolds the table; NULL: always shown */
     struct page_column columns[PAGE_COLUMNS];
     struct page_cell *cells;
     size_t n_columns, n_cells, cap_cells;
 };
-/* title: the h1, and of a short page the question. */
+/* title: the h1; on the main page the question. */
 void page_begin(struct page *p, enum page_kind kind, const char *title);
 void page_end(struct page *p);
 void page_free(struct page *p);
 
-/* Opens a section, and closes the one that is open. id: a plain word, for links; borrowed. */
+/* Closes the open section and opens another. id: a plain word, for links; copied. */
 void page_section(struct page *p, const char *id, const char *title);
 int page_has_section(const struct page *p, const char *id);
 void page_text(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The sentence that a section says. */
+/* The main sentence of a section. */
 void page_sentence(struct page *p, const char *text);
-/* A list item; the list ends with the next thing that is not one. */
+/* A list item. The next content of another kind ends the list. */
 void page_item(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Verbatim, one line. */
+/* One line of code, verbatim. */
 void page_code(struct page *p, const char *text);
-/* "before A · B": links to files beside the page, or to their sections (FILE#ID). */
+/* Puts "before A · B": links to files beside the page, or to sections of files (FILE#ID). */
 struct page_link { const char *href, *text; };
 void page_links(struct page *p, const char *before, const struct page_link *links, size_t n);
 
-/* The first screen of a short page: the answer, how sure it is with a link to the section `more`,
- * cards, and behind the lead figure the contents. */
+/* The first screen of the main page, in this order: the answer; the meaning of the two names; how
+ * sure the answer is, with a link to the section `more`; cards; the lead figure; the contents. */
 void page_answer(struct page *p, const char *text, int is_decided);
+void page_terms(struct page *p, const char *text);
 void page_sure(struct page *p, const char *text, int is_decided, const char *more);
 struct page_card { const char *title, *value, *interval, *note; }; /* interval "": none */
 void page_card(struct page *p, const struct page_card *card);
 void page_cards_end(struct page *p);
 void page_contents(struct page *p);
 
-/* A table is its columns (at most PAGE_COLUMNS; their texts are borrowed until its end), then cells
- * row by row. A row that has columns for numbers and no number is none, and a table without rows is
- * not written. On the page of all tables its CSV lies beside it: numbers in the unit of the record,
- * with their intervals. */
+/* Opens a table with n columns (at most PAGE_COLUMNS; their texts are borrowed until the end of the
+ * table). Cells follow row by row. If there are columns of numbers, a row without a number is left
+ * out. A table without rows is not written. On the page of all tables each table has a link to its
+ * CSV: numbers in the unit of the record, with their intervals. */
 void page_table(struct page *p, const char *caption, size_t n, const struct page_column *columns);
-/* The same behind a line that opens it, for columns that few want. */
+/* The same, folded behind the line `summary`; for columns that few readers need. */
 void page_table_folded(struct page *p, const char *summary, const char *caption, size_t n,
                        const struct page_column *columns);
 void page_cell(struct page *p, const char *text);
-/* lo, hi NaN: no interval. value NaN: why, in words, or a dash (NULL). */
+/* lo, hi NaN: no interval. value NaN: the cell shows `why`, or a dash if that is NULL. */
 void page_value(struct page *p, double value, double lo, double hi, const char *why);
 void page_count(struct page *p, double value); /* a number without an interval */
 void page_table_end(struct page *p);
 
-/* For what writes to a page: a list that is open ends; the open table is forgotten. */
+/* For the files page-*.c: ends an open list; drops the open table. */
 void page_leave_list(struct page *p);
 void page_table_drop(struct page *p);
 
-/* A picture: what it says, what is to be known about it, and its files as links; NULL: not there.
- * svg, narrow: bytes of an SVG file that `plot` made, put into the HTML without its XML prologue;
- * narrow is shown where a screen is narrow. svg NULL, one that plot did not make, or one that could
- * run code: `link` is shown. */
+/* A figure: its message, its caption and links to its files (NULL: no such file). svg, narrow: an
+ * SVG file that `plot` made, put into the HTML without its XML prologue; narrow screens show
+ * `narrow`. If svg is NULL, was not made by plot, or could run code, the page shows the file
+ * `link`. */
 struct page_picture {
     const char *title, *about;
     const char *svg, *narrow;
     const char *link, *data, *script;
-    int is_lead; /* that of the first screen */
+    int is_lead; /* 1: the figure of the first screen */
 };
 void page_figure(struct page *p, const struct page_picture *picture);
 

@@ -167,11 +167,11 @@ void sections_ablation(struct page *p, const struct runset *s)
     if (!json_array_size(list))
         return;
     page_section(p, "options", "Options: savings and costs");
-    page_table(p, "Every option alone, and every level of saving, against the base (the first row) "
-                  "of the same system on the same prompts. Changes of peak memory, latency and "
-                  "perplexity are relative, changes of accuracy in points; intervals are over "
-                  "launches and over paired prompts. Perplexity: of the reference texts under the "
-                  "model itself.",
+    page_table(p, "Each option alone, and each level of saving, compared with the base (the first "
+                  "row) of the same system on the same prompts. Changes of peak memory, latency "
+                  "and perplexity are relative; changes of accuracy are in points. Intervals are "
+                  "over launches and over paired prompts. The model itself gives the perplexity of "
+                  "the reference texts.",
                sizeof columns / sizeof *columns, columns);
     json_array_foreach(list, i, r)
         put_option(p, r);

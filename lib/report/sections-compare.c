@@ -113,7 +113,7 @@ static void put_rows(struct page *p, const json_t *list, int folded)
 struct compared_system { int latent; const char *name, *id, *heading; };
 static const struct compared_system denoised = {0, "LLaDA", "comparisons",
                                           "LLaDA against LLaMA at the same work"};
-static const struct compared_system latent = {1, "LTM", "latent", "Latent thoughts against LLaMA"};
+static const struct compared_system latent = {1, "LTM", "latent", "Latent thought model against LLaMA"};
 
 /* Opens the section of a system if there is a comparison of it. */
 static void put_section(struct page *p, const struct runset *s, const struct compared_system *who)
@@ -173,15 +173,15 @@ static void put_ratios(struct page *p, const struct runset *s, const struct comp
 static void put_all_ratios(struct page *p, const struct runset *s)
 {
     put_ratios(p, s, &denoised, 0,
-               "Time of an answer of LLaDA / time of LLaMA, paired by launch. SAME: the whole "
-               "interval lies within 2 % of 1. UNDECIDED: the interval contains 1 and is wider. "
-               "p: against a ratio of 1, adjusted by Holm for all ratios of one sweep.");
+               "Time of an answer, LLaDA / LLaMA, paired by launch. SAME: the whole interval lies "
+               "within 2 % of 1. UNDECIDED: the interval contains 1 and is wider. p: against a "
+               "ratio of 1, adjusted by Holm for all ratios of one sweep.");
     put_ratios(p, s, &denoised, 1,
-               "Bytes of text a second (up to the end of the text) of LLaDA / those of LLaMA. The "
-               "tokenizers differ, so tokens a second cannot be compared.");
+               "Bytes of text a second (up to the end of the text), LLaDA / LLaMA. The tokenizers "
+               "differ, so tokens a second cannot be compared.");
     put_ratios(p, s, &latent, 0,
-               "Time of an answer of the latent thought model (with the fit of its latents) / time "
-               "of LLaMA, paired by launch. vi_steps 0: no fit.");
+               "Time of an answer, latent thought model (with the fit of its latents) / LLaMA, "
+               "paired by launch. vi_steps 0: no fit.");
 }
 
 void sections_comparisons(struct page *p, const struct runset *s)
@@ -202,12 +202,12 @@ void sections_comparisons(struct page *p, const struct runset *s)
     if (!quantized)
         return;
     page_section(p, "quantization", "Quantization: costs and savings");
-    page_table(p, "Each model with and without quantized matrices, on the same prompts. "
-                  "Perplexity: of the reference texts under the model itself; exact for LLaMA, "
-                  "from the bound for LLaDA. Intervals resample prompts in pairs; a change whose "
-                  "interval contains 0 is not a finding. Prompts: scored texts / matched answers. "
-                  "Time a token: time of an answer / its tokens, the median of a single launch, "
-                  "so without an interval.",
+    page_table(p, "Each model with and without quantized matrices, on the same prompts. The model "
+                  "itself gives the perplexity of the reference texts: exact for LLaMA, a bound "
+                  "for LLaDA. Intervals resample prompts in pairs; a change whose interval "
+                  "contains 0 is not a finding. Prompts: scored texts / matched answers. Time a "
+                  "token: time of an answer / its tokens; the median of one launch has no "
+                  "interval.",
                sizeof columns / sizeof *columns, columns);
     put_rows(p, list, 0);
     page_table_folded(p, "Further columns: Perplexity, Accuracy",

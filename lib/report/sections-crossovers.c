@@ -1,6 +1,7 @@
 /* sections-crossovers.c - see sections.h: crossovers that exist, reasons of those that do not,
- * hypervolumes (the volumes that both models dominate), and advice what to measure next. A suggest
- * record without values to measure gives the prompts that would narrow its interval. */
+ * hypervolumes (the volumes that the models dominate), and advice on the next measurements. A
+ * suggest record without values to measure gives the number of prompts that would narrow its
+ * interval. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,8 @@ static void put_bracket(struct page *p, const json_t *r)
     buf_free(&b);
 }
 
-/* Puts what is constant along the crossover: "32 tokens, 4 a step", "unmask factor, cache dual". */
+/* Puts the settings that are constant along the crossover: "32 tokens, 4 a step", "unmask factor,
+ * cache dual". */
 static void put_where(struct page *p, const json_t *r)
 {
     double length = rec_number(r, "gen_length"), speed = rec_number(r, "tokens_per_step");
@@ -112,9 +114,9 @@ static void put_volumes(struct page *p, const struct runset *s)
     size_t i;
     if (json_array_size(list))
         page_table_folded(p, "Hypervolume",
-                          "Share of the box between the best and the worst measured cost "
-                          "(logarithmic) and quality that the points of a model dominate. The "
-                          "shares depend on the box.",
+                          "The box spans the measured costs (logarithmic) and qualities, from the "
+                          "best to the worst. The hypervolume of a model is the share of the box "
+                          "that its points dominate; it depends on the box.",
                           sizeof columns / sizeof *columns, columns);
     json_array_foreach(list, i, r) {
         const char *quality = rec_text(r, "quality_metric");
@@ -131,7 +133,7 @@ static void put_volumes(struct page *p, const struct runset *s)
         page_table_end(p);
 }
 
-/* "X_q: as good as LLaMA at no step count measured (12)": each reason once, with its count. */
+/* Puts "X_q: as good as LLaMA at no step count measured (12)": each reason once, with its count. */
 static void put_missing(struct page *p, const json_t *list)
 {
     json_t *seen = json_object(), *n;
@@ -148,7 +150,7 @@ static void put_missing(struct page *p, const json_t *list)
         free(key);
     }
     if (json_object_size(seen))
-        page_text(p, "Crossovers without a place, by reason (count):");
+        page_text(p, "Crossovers that do not exist, by reason (how many):");
     json_object_foreach(seen, text, n)
         page_item(p, "%s (%lld)", text, (long long)json_integer_value(n));
     json_decref(seen);
@@ -164,10 +166,11 @@ void sections_crossovers(struct page *p, const struct runset *s)
     if (!json_array_size(list))
         return;
     page_section(p, "crossovers", "Crossovers");
-    page_table(p, "Crossovers that exist. X_lat: LLaDA is as fast as LLaMA; X_q: as good by the "
-                  "quality; X_par: both. X_batch, X_length: the batch size or length at which both "
-                  "are equally fast. Bracket: the measured points on both sides; the place between "
-                  "them is an estimate.",
+    page_table(p, "Crossovers that exist. X_lat: the step count at which LLaDA takes as long as "
+                  "LLaMA. X_q: the step count from which LLaDA matches LLaMA in quality. X_par: "
+                  "both hold. X_batch, X_length: the batch size or length at which both models are "
+                  "equally fast. Bracket: the measured points on both sides; a place between them "
+                  "is an estimate.",
                sizeof columns / sizeof *columns, columns);
     json_array_foreach(list, i, r)
         if (json_is_true(json_object_get(r, "exists")))

@@ -123,8 +123,8 @@ static void say_losers(struct page *p, const json_t *list)
         if (name && rec_number(accuracy, "hi") < 0)
             buf_format(&wrong, "%s%s", wrong.len ? ", " : "", name);
     }
-    page_text(p, "Slower than the base by the whole interval: %s. Less accurate than the base by "
-                 "the whole interval: %s.", slow.len ? slow.data : "none",
+    page_text(p, "Methods whose whole interval is slower than the base: %s. Methods whose whole "
+                 "interval is less accurate than the base: %s.", slow.len ? slow.data : "none",
               wrong.len ? wrong.data : "none");
     buf_free(&slow);
     buf_free(&wrong);
@@ -178,8 +178,9 @@ void sections_methods(struct page *p, const struct runset *s)
     page_section(p, "decoding", "Decoding methods");
     page_table(p, "Each method against the base of its model on the same prompts, batch size 1. "
                   "Speed-up: latency of the base / latency of the method, over launches. Accuracy: "
-                  "exact match over the common prompts. Published speed-ups are of another model "
-                  "on another machine, with tokens counted as in parentheses.",
+                  "share of exact matches over the common prompts. A published speed-up was "
+                  "measured with another model on another machine; parentheses say which tokens "
+                  "it counts.",
                   sizeof columns / sizeof *columns, columns);
     put_rows(p, s, 0);
     page_table_end(p);

@@ -1,5 +1,5 @@
-/* sections-origin.c - see sections.h: machines, models, checks, failures, files and commands. A
- * reader needs them to trust the numbers or to measure them again. Every sentence is a fact of the
+/* sections-origin.c - see sections.h: machines, models, checks, failures, files and commands, which
+ * a reader needs to trust the numbers or to measure them again. Every sentence is a fact of the
  * records. */
 #include "lib/report/sections.h"
 

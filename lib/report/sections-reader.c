@@ -75,16 +75,16 @@ void sections_reader(struct page *p, const struct runset *s, double speed)
     int said = 0;
     config_table_metric(&c, s, "norm_latency_ns_per_word");
     char *caption = mem_format(
-        "Writing speed of a single answer beside a reader of %.4g words a minute (238: silent "
-        "reading of English, Brysbaert 2019, doi 10.1016/j.jml.2019.104047). Words of the measured "
-        "texts / whole time of an answer; yes: the whole interval is at least as fast. Gap: time "
-        "without a visible change.",
+        "Writing speed of a single answer, compared with a reader of %.4g words a minute (238: "
+        "silent reading of English, Brysbaert 2019, doi 10.1016/j.jml.2019.104047). Speed: words "
+        "of the text / whole time of an answer. Yes: the whole interval is at least as fast as the "
+        "reader. Gap: time without a visible change.",
         speed);
     for (size_t i = 0; i < c.n; i++) {
         if (isnan(c.v[i].y.at))
             continue;
         if (!said++) {
-            page_section(p, "reader", "Writing speed beside a reader");
+            page_section(p, "reader", "Writing speed and reading speed");
             page_table(p, caption, sizeof columns / sizeof *columns, columns);
         }
         put_row(p, s, &c.v[i], speed);

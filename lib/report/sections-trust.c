@@ -1,5 +1,5 @@
 /* sections-trust.c - see sections.h: prompts, judge, state of the machine before each launch, drift
- * of the times, and limits of the numbers. A reader learns here how far the numbers can be trusted.
+ * of the times, and limits of the numbers. These sections say how far the numbers can be trusted.
  * Each limit is a fact of the records. */
 #include "lib/report/sections.h"
 
@@ -109,9 +109,9 @@ static void put_looks(struct page *p, const struct runset *s)
     size_t i;
     const json_t *r;
     page_table_folded(p, "Checks before each launch",
-                      "The machine before the first batch of each launch, while the run itself is "
-                      "idle. Cores of others: processors used by other processes. Waited, stolen: "
-                      "shares of the time. Preempted: involuntary switches.",
+                      "State of the machine before the first batch of each launch, while the run "
+                      "itself is idle. Cores of others: processors that other processes use. "
+                      "Waited, stolen: shares of the time. Preempted: involuntary switches.",
                       COUNT(columns), columns);
     json_array_foreach(runset_kind(s, "fitness"), i, r) {
         const json_t *host = json_object_get(r, "host");
@@ -207,8 +207,8 @@ void sections_fitness(struct page *p, const struct runset *s)
         page_item(p, "The machine was fit to measure before %lld of %lld launches.",
                   (long long)(f.launches - f.unfit), (long long)f.launches);
     if (f.share_most > 0)
-        page_item(p, "Before launches, with all threads busy, each thread reached %.2f to %.2f of "
-                     "the arithmetic of a thread alone.", f.share_least, f.share_most);
+        page_item(p, "Before launches, with all threads busy, a thread computed %.2f to %.2f times "
+                     "as fast as a thread alone.", f.share_least, f.share_most);
     if (f.batches)
         page_item(p, "%lld of %lld timed answers were disturbed. %lld of %lld points have only "
                      "disturbed answers, %lld were not warm, %lld drift over their batches.",
@@ -272,15 +272,15 @@ static void put_machine(struct page *p, const struct runset *s)
         page_item(p, "Other work ran on the machine during %lld of %lld timed answers.",
                   (long long)f.tainted, (long long)f.batches);
     if (doubts_cores_moved(&f))
-        page_item(p, "With all threads busy, each thread reached %.2f of the arithmetic of a "
-                     "thread alone before some launches, and %.2f before others: processors of "
-                     "this machine sometimes share a core, and then work that is bound by "
-                     "arithmetic takes longer.", f.share_least, f.share_most);
+        page_item(p, "With all threads busy, a thread computed %.2f times as fast as a thread "
+                     "alone before some launches, and %.2f times before others. The processors of "
+                     "this machine sometimes share a core; then work that is bound by arithmetic "
+                     "takes longer.", f.share_least, f.share_most);
     if (f.drifts)
         page_item(p, "Times drift over the batches of %lld of %lld points.", (long long)f.drifts,
                   (long long)f.points);
     if (f.points && !json_array_size(runset_kind(s, "check")))
-        page_item(p, "These records have no self-test of the harness.");
+        page_item(p, "These records have no self-test, which would compare a model with itself.");
 }
 
 void sections_threats(struct page *p, const struct runset *s, int embedded)
@@ -298,6 +298,6 @@ void sections_threats(struct page *p, const struct runset *s, int embedded)
         page_item(p, "Some adaptive methods replay the commits of another model.");
     if (embedded)
         page_item(p, "The models are the embedded demonstration models: a few million parameters, "
-                     "trained on simple stories, sums and lists. They show the method; they tell "
-                     "nothing about LLaDA 8B and LLaMA 3 8B.");
+                     "trained on simple stories, sums and lists. Their numbers do not hold for "
+                     "LLaDA 8B and LLaMA 3 8B.");
 }

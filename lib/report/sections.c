@@ -142,8 +142,8 @@ static void put_quality(struct page *p, const struct runset *s, const struct con
         metrics[at] = m;
     }
     put_metrics(p, s, all, "quality", &(const struct heading){"quality", "Quality"},
-                "Quality with 95 % intervals over prompts. A low perplexity alone rewards "
-                "repetition, so the diversity of the texts stands beside it.",
+                "Quality with 95 % intervals over prompts. Repetitive texts have a low "
+                "perplexity, so the table has the diversity of the texts too.",
                 metrics, n);
     free(metrics);
 }
@@ -249,20 +249,20 @@ void sections_tables(struct page *p, const struct runset *s)
                 rate + same, COUNT(rate) - (size_t)same);
     put_metrics(p, s, &all, "metric",
                 &(const struct heading){"limits", "Share of the machine's limits"},
-                "The least work of an answer (bytes: every matrix once a pass, and the KV cache; "
-                "flops: multiplications and additions of the computed rows), divided by its time "
-                "and by the ceiling of the machine. Bandwidth above 100 %: the weights fit in a "
-                "processor cache.",
+                "The least work of an answer, divided by its time and by the ceiling of the "
+                "machine. Work in bytes: every matrix once a pass, and the KV cache. Work in "
+                "flops: multiplications and additions of the computed rows. Bandwidth above 100 "
+                "%: the weights fit in a processor cache.",
                 share, COUNT(share));
     put_ceilings(p, s);
     put_metrics(p, s, &all, "metric", &(const struct heading){"memory", "Memory"},
-                "Memory by the counters of the allocator: requested <= allocated <= reserved <= "
-                "process.",
+                "Memory by the counters of the allocator, where requested <= allocated <= reserved "
+                "<= process.",
                 memory, COUNT(memory));
     put_metrics(p, s, &all, "metric", &(const struct heading){"energy", "Energy"},
-                "Joules during the batches: of the GPU board (NVML, without the host), or of the "
-                "processor packages (RAPL, without memory, board and power supply, with all other "
-                "work on the machine).",
+                "Joules during the batches. GPU: the board (NVML), without the host. CPU: the "
+                "processor packages (RAPL), without memory, board and power supply, with all other "
+                "work on the machine.",
                 energy, COUNT(energy));
     config_table_free(&all);
 }

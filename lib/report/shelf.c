@@ -1,5 +1,5 @@
-/* shelf.c - see shelf.h. A figure whose caption begins with "No data" shows nothing and is left
- * out; files beside a figure are linked only where they are.
+/* shelf.c - see shelf.h. A figure whose caption begins with "No data" is left out. A file beside a
+ * figure is linked only if it exists.
  */
 #include "lib/report/shelf.h"
 
@@ -26,7 +26,7 @@ static int is_drawing(const struct dirent *d)
     return d->d_name[0] != '.' && ends_in(d->d_name, ".svg") && !ends_in(d->d_name, "-narrow.svg");
 }
 
-/* Place in the report: that of its type, then the others. */
+/* The place of a figure in the report, by its type; unknown types come last. */
 static size_t place_of(const char *name)
 {
     size_t i = 0;
@@ -42,7 +42,7 @@ static int by_place(const struct dirent **a, const struct dirent **b)
     return x != y ? (x < y ? -1 : 1) : strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* The contents of NAME and an ending, without the last line break; empty: no such file. */
+/* The content of the file NAME.ENDING, without the last line break; empty: no such file. */
 static struct buf text_of(const struct shelf *f, const char *name, const char *ending)
 {
     char *path = mem_format("%s/%s%s", f->folder, name, ending);
@@ -96,7 +96,7 @@ int shelf_has(const struct shelf *f, const char *name)
     return 0;
 }
 
-/* The link to NAME and an ending; NULL: no such file. The caller frees. */
+/* The link to the file NAME.ENDING; NULL: no such file. The caller frees. */
 static char *link_of(const struct shelf *f, const char *name, const char *ending)
 {
     char *path = mem_format("%s/%s%s", f->folder, name, ending);

@@ -8,7 +8,7 @@
 
 struct shelf {
     const char *folder, *output; /* output: the page, for links; both borrowed */
-    char **names;                /* of figures that show something, in the order of the report */
+    char **names;                /* of figures with data, in the order of the report; owned */
     size_t n;
 };
 /* folder NULL: an empty shelf. -1: it cannot be read. */
@@ -16,10 +16,10 @@ int shelf_open(struct shelf *f, const char *folder, const char *output, struct e
 void shelf_close(struct shelf *f);
 
 int shelf_has(const struct shelf *f, const char *name);
-/* Puts the figure of that name on the page. title NULL: the first sentence of its caption. */
+/* Puts the figure on the page. title NULL: the first sentence of its caption. */
 void shelf_put(struct page *p, const struct shelf *f, const char *name, const char *title,
                int is_lead);
-/* Links it as a picture, with its files. */
+/* Puts a link to the figure and its files on the page. */
 void shelf_link(struct page *p, const struct shelf *f, const char *name);
 
 #endif

@@ -172,7 +172,7 @@ right() {
     run compare < <(quality "m nll" p nll_nats 5 10)
     echo "$output"
     [ "$status" -eq 65 ]
-    [[ "$output" == *"no two points differ in 'quant' alone"* ]]
+    [[ "$output" == *"two points that differ in 'quant' alone"* ]]
     run compare < <(quality "m nll quant=int8" p nll_nats 5 10)
     [ "$status" -eq 65 ]
     [[ "$output" == *"has no base"* ]]

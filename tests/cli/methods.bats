@@ -186,7 +186,7 @@ synth:tiny-llada,vanilla" ]
     "$BIN/compare" --no-meta --methods m --cost e2e_ns in > by-method
     "$BIN/plot" --type methods in by-method -o f.svg
     grep -q '>single<' f.svg
-    grep -q 'how many times as fast as single an answer' f.txt
+    grep -q 'speed-up over single ' f.txt
     "$BIN/report" -q --format markdown in by-method -o page.md
     grep -q '^| synth:tiny-llada | single |' page.md
 }

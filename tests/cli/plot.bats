@@ -227,15 +227,15 @@ valid_svg() {
     jq -c 'select(.arch == "llada" and .steps == 8 and .batch == 1)' \
         "$F"/plot-{metric,quality}.ndjson > alone
     draw pareto a.svg alone
-    grep -q '^No data: .* a panel would hold a single point' a.txt
+    grep -q '^No data: .* a panel would have a single point' a.txt
     draw frontier f.svg alone
-    grep -q '^No data: .* a panel would hold a single point' f.txt
+    grep -q '^No data: .* a panel would have a single point' f.txt
     # a panel of one point beside others is left out
     jq -c 'select((.batch == 1 and .arch) or .arch == "llama")' \
         "$F"/plot-{metric,quality}.ndjson > most
     draw pareto m.svg most
     grep -q '^panel_count = 1$' m.gp
-    grep -q 'would hold a single point: 1' m.txt
+    grep -q 'would have a single point: 1' m.txt
 }
 
 @test "a gnuplot that dies is told with its signal and the type of the figure" {
@@ -377,10 +377,10 @@ twice() {
     grep -q 'denoising passes' s.svg
     lacks -q 'denoising steps' s.svg
     grep -q '>0.96875\|0.96875' s.svg
-    grep -q 'Beside the points: threshold' s.txt
+    grep -q 'Labels beside the points: threshold' s.txt
     draw pareto p.svg t.ndjson
     grep -q '0.96875' p.svg
-    grep -q 'beside the points: threshold' p.txt
+    grep -q 'Labels beside the points: threshold' p.txt
     draw throughput t.svg t.ndjson
     grep -q 'threshold 0.5' t.svg
     draw ratio r.svg t.ndjson
@@ -395,7 +395,7 @@ twice() {
     draw throughput a.svg many
     draw throughput b.svg few many
     cmp a.tsv b.tsv
-    grep -q 'measured on several sets of prompts: 14; shown is the one of most prompts' b.txt
+    grep -q '14 configurations were measured on several sets of prompts; the figure shows' b.txt
     lacks -q 'several sets' a.txt
 }
 
@@ -479,7 +479,7 @@ twice() {
         > m.ndjson
     draw pareto p.svg m.ndjson "$F/plot-quality.ndjson"
     valid_svg p.svg
-    grep -q 'Left out: 6 value(s)' p.txt # two batch sizes
+    grep -q 'Values left out, .* outside the axis: 6' p.txt # two batch sizes
 }
 
 @test "a hundred thousand points make a small figure" {
@@ -491,7 +491,7 @@ twice() {
     valid_svg d.svg
     [ "$(stat -c %s d.svg)" -lt 2000000 ]
     grep -q '100000 answers' d.txt
-    grep -q 'One answer in 26' d.txt
+    grep -q 'one answer in 26' d.txt
 }
 
 @test "a broken line costs that line, and is told" {
@@ -519,7 +519,7 @@ judged() {
     done
     grep -q '^panel_count = 6$' p.gp
     grep -q '^array series_panel.*= \[1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6\]' p.gp
-    grep -q 'other lengths are not shown: 18' p.txt
+    grep -q 'they have another length: 18' p.txt
     draw pareto p.svg --contract fixed --batch 4 --length 32 m.ndjson q.ndjson
     grep -q '^panel_count = 1$' p.gp
     draw steps s.svg m.ndjson q.ndjson
@@ -558,7 +558,7 @@ judged() {
     judged m.ndjson > q.ndjson
     draw steps s.svg m.ndjson q.ndjson
     [ "$(numbers s.tsv points | cut -f 8 | paste -sd ' ')" = '1 0 0' ]
-    grep -q 'Hollow points: something else ran' s.txt
+    grep -q 'Hollow points have no interval, because other work ran' s.txt
     jq -c '.disturbed = false' m.ndjson > quiet
     draw steps q.svg quiet q.ndjson
     lacks -q Hollow q.txt
@@ -589,7 +589,7 @@ judged() {
     [ "$(numbers f.tsv crossings | head -n 1 | cut -f 1-4 | tr '\t' ' ')" = '20 80 1 4 (1/step)' ]
     numbers f.tsv crossings | awk 'NR == 2 && ($1 - (20 * 100 / 14) ^ 0.5) ^ 2 < 1e-12 { n = 1 }
         END { exit !n }'
-    grep -q 'up to batch 4 \[3.8, 4.2\] with 1 token a step (8 if both ran at' f.txt
+    grep -q 'up to batch 4 \[3.8, 4.2\], for answers of [0-9]* tokens with 1 token a step (8 if' f.txt
     draw frontier a.svg --contract answer m.ndjson
     numbers a.tsv points | awk '$3 == 4 && $1 == 180 && $2 == 720 { n++ } END { exit n != 4 }'
     [ -z "$(numbers a.tsv crossings)" ]
@@ -641,7 +641,7 @@ judged() {
     grep -q '>story<' k.svg
     jq -c 'del(.task)' k > none
     draw kinds n.svg none
-    grep -q 'no prompt says its task or source' n.txt
+    grep -q 'no prompt has a task or a source' n.txt
 }
 
 @test "a trace: when each slot was made final, how sure, and what was masked again" {
@@ -661,7 +661,7 @@ judged() {
     [ "$(numbers b.tsv spans | tr '\t' ' ')" = "7 1 1 1 9" ]
     lacks -q Crosses b.txt
     draw trace none.svg --id c t
-    grep -q 'no commit record has the --id' none.txt
+    grep -q 'no commit record has the id of --id' none.txt
     "$BIN/plot" --type trace --term t > out
     grep -q '1 +| *9 *9 *9 *9 *5 *5 *$' out # confidences in tenths
     grep -q '| *x *9 *? *$' out
@@ -674,7 +674,7 @@ judged() {
     grep -q 'trace: no data' h.svg
     commits | jq -c '.slots |= map(. + 100, -1, 2.5, "x")' > far
     draw trace f.svg far
-    grep -q 'Left out: ' f.txt
+    grep -q 'Values left out' f.txt
     { commits; commits; } > twice # two runs in a file: the first is drawn
     draw trace w.svg twice
     commits > t
@@ -784,5 +784,5 @@ judged() {
         1 + 1 / (1 + i) }' > train
     "$BIN/plot" --help > /dev/null
     (ulimit -v 150000; "$BIN/plot" --type loss --term train > loss.txt || exit 1)
-    grep -q 'means over 400' loss.txt
+    grep -q 'averaged over 400' loss.txt
 }

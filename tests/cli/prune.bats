@@ -237,7 +237,7 @@ figure_records() {
     done
     "$BIN/plot" -q --type pruning --width 8.4 "$T/records" -o "$T/narrow.svg"
     grep -q '</svg>' "$T/f.svg"
-    # removed, ppl, accuracy: x by l2, by activation, trained on; y
+    # removed, ppl, accuracy: x by l2, by activation, trained further; y
     want='0 1 0;10 1.5 NaN;40 3 -50;0 1 0;40 2 NaN;40 1.2 NaN;0 1 0;20 1.25 NaN;'
     [ "$(grep '^[0-9]' "$T/f.tsv" | cut -f 1,2,5 | tr '\t\n' ' ;')" = "$want" ]
     grep -q 'after 20 more steps' "$T/f.txt"

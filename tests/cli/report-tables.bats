@@ -12,8 +12,8 @@ load report
           text: "A/A: 12"}'; do
         jq -cn "$check" > check
         report "${ALL[@]}" check
-        says 'Doubt: A self-test of the harness did not pass: A/A: 12'
-        grep -qE '^- Doubt: A self-test of the harness did not pass: A/A: 12' report.md
+        says 'Doubt: A self-test did not pass: A/A: 12'
+        grep -qE '^- Doubt: A self-test did not pass: A/A: 12' report.md
     done
     jq -cn '{'"$c"', verdict: "SAME", handicap: "FOUND", pass: true, text: "A/A: 12"}' > check
     report "${ALL[@]}" check
@@ -28,7 +28,7 @@ load report
             reasons: [\"other_load\"], host: {others_ratio: 0.5}}"; done; }
     metrics '{disturbed: true, tainted: 120, timed: 120, lo: null, hi: null}' > m
     report m "$F"/plot-{quality,front}.ndjson
-    says "Doubt: At [0-9]* of 14 points something else ran "
+    says "Doubt: At [0-9]* of 14 points other work ran "
     says ' 84 of 84 points\| 14 of 14 points'
     metrics '{tainted: 40, timed: 120}' > m
     report m "$F"/plot-{quality,front}.ndjson
@@ -53,20 +53,20 @@ load report
     { look 1 false; look 12 true; } > fitness
     report "${ALL[@]}" fitness
     lacks Doubt report.md
-    lacks 'each thread reached' report.md
+    lacks 'a thread computed' report.md
     # processors that share a core now and then
     look 12 true | jq -c '.threads = 2 | .effective_cores = 1.9 + .launch / 100' > fitness
     report "${ALL[@]}" fitness
-    says 'Before launches, .* each thread reached 0.95 to 1.01 of the arithmetic '
+    says 'Before launches, .* a thread computed 0.95 to 1.01 times as fast '
     lacks 'share a core' report.md
     # how many cores a machine has is another thing
     jq -cn '{schema: "crossover/1", kind: "fitness", run: "r", cores: 3, fit: true, reasons: [],
         text: "machine 1: 3 cores"}' >> fitness
     report "${ALL[@]}" fitness
-    says 'Before launches, .* each thread reached 0.95 to 1.01 of the arithmetic '
+    says 'Before launches, .* a thread computed 0.95 to 1.01 times as fast '
     jq -c 'if .launch == 5 then .effective_cores = 1.02 else . end' fitness > shared
     report "${ALL[@]}" shared
-    says 'each thread reached 0.51 of .* alone before some launches, and 1.01 before others'
+    says 'a thread computed 0.51 times .* alone before some launches, and 1.01 times before others'
 }
 
 @test "what --verify found is a doubt" {
@@ -120,7 +120,7 @@ load report
     }
     { of 0 1.5; of 4 2.5; } > third
     report "${ALL[@]}" third
-    sed -n '/^## Latent thoughts against LLaMA/,/^## /p' report.md > table
+    sed -n '/^## Latent thought model against LLaMA/,/^## /p' report.md > table
     [ "$(grep -c '^| ltm-demo vi.*steps=' table)" -eq 2 ]
     grep -q '| 2.50 .*2.40, 2.60.* | SLOWER |' table
     lacks -q 'LLaDA against LLaMA' tables.html
@@ -219,7 +219,7 @@ load report
     says 'Some numbers are modelled, not measured'
     says 'replay the commits of another model'
     says 'The weights are random'
-    says 'These records have no self-test of the harness'
+    says 'These records have no self-test, which'
     printf 'the judge is LLAMA itself\n<b>two</b>' > words
     report --remarks words "${ALL[@]}"
     grep -qF '<li>the judge is LLAMA itself.</li>' tables.html

@@ -40,7 +40,8 @@ load report
     report "${ALL[@]}" few
     lacks -q 'SLOWER' tables.html
     says '1 further pairs of points have no ratio of times'
-    jq -c 'select(.name == "card" and .clock) | .value = null | .value_reason = "disturbed"' \
+    jq -c 'select(.name == "card" and .clock) | .value = null | .value_reason = "disturbed"
+        | .note = "disturbed"' \
         "$F/claims.ndjson" > disturbed
     report "${ALL[@]}" ratio disturbed
     lacks -q 'SLOWER' tables.html
@@ -160,7 +161,7 @@ load report
     says 'slow *no *200 \[188, 214\]'
     says 'near *undecided *240 \[231, 250\] *8 /s *8 ms *– *Some GPU'
     says 'once *yes (no interval) *600 '
-    says 'beside a reader of 238 words a minute'
+    says 'compared with a reader of 238 words a minute'
     lacks -Eq '^\| none \| (yes|no|undecided)' report.md
     grep -q '^| quick | yes | 600 .*500, 667.* |' report.md
     report --reading-speed 650 rows

@@ -118,8 +118,8 @@ static void put_number(struct sentence *s, double v)
     buf_char(&s->words, '#');
 }
 
-/* Reads "[1.31, 1.50]", the interval of the number before it. Returns the text after it, or
- * NULL. */
+/* Reads "[1.31, 1.50]", the interval of the number before it. Differences in points become shares,
+ * which is_near() expects. Returns the text after the interval, or NULL. */
 static const char *take_interval(struct sentence *s, const char *at)
 {
     char *end;
@@ -130,8 +130,9 @@ static const char *take_interval(struct sentence *s, const char *at)
     double hi = strtod(second, &end);
     if (end == second || *end != ']')
         return NULL;
-    s->number[s->n - 1].lo = lo;
-    s->number[s->n - 1].hi = hi;
+    const double scale = strncmp(end, "] points", strlen("] points")) ? 1 : 0.01;
+    struct number *last = &s->number[s->n - 1];
+    *last = (struct number){scale * last->v, scale * lo, scale * hi};
     buf_text(&s->words, "[]");
     return end + 1;
 }

@@ -1,4 +1,4 @@
-/* agreement.h - do two runs state the same? Claims are compared by name, key and task.
+/* agreement.h - compares the claims of two runs, by name, key and task.
  *
  *   sentences    word by word; step counts must be equal, other numbers agree as ratios do
  *   ratios       each value lies in its own interval; the intervals overlap, or the values differ

@@ -18,6 +18,8 @@
 
 /* ---- crossings ---- */
 
+static const char every_count[] = "LLaDA matches LLaMA at every step count measured";
+
 /* The crossover record of plain LLaDA against plain LLaMA; NULL: none. */
 static const json_t *crossover_of(const struct findings *f, const struct finding *g,
                                   const char *name)
@@ -47,15 +49,15 @@ static void add_quality_crossing(json_t *list, const struct findings *f, const s
     statement_goal(c, g->goal);
     statement_interval(c, &x, statement_never(g));
     if (!isnan(x.value) && isnan(x.lo))
-        json_object_set_new(c, "lo_reason", json_string("as good at every step count measured"));
+        json_object_set_new(c, "lo_reason", json_string(every_count));
     json_object_set_new(c, "unit", json_string("steps"));
     rec_set_number(c, "estimate", isnan(g->at) ? (double)NAN : rec_number(r, "estimate"),
                    "not interpolated");
     if (!isnan(g->at) && !isnan(g->below))
-        buf_format(&note, "%.0f steps are not shown to be as good; %.0f steps and more are",
+        buf_format(&note, "%.0f steps are not shown to match LLaMA; %.0f steps and more are",
                    g->below, g->at);
     else
-        buf_text(&note, isnan(g->at) ? statement_never(g) : "as good at every step count measured");
+        buf_text(&note, isnan(g->at) ? statement_never(g) : every_count);
     statement_text(c, "note", &note);
 }
 
@@ -69,14 +71,15 @@ static void add_parity_crossing(json_t *list, const struct finding *g)
                                 cheap ? g->at : none};
     const int decided = cheap || dear || g->state == FINDING_WORSE;
     json_t *c = statement_add(list, "crossing", "X_par", 1, decided);
-    const char *why = !met    ? statement_never(g)
+    const char *why = cheap    ? "LLaDA matches LLaMA and is no slower"
+                      : !met   ? statement_never(g)
                       : !timed ? wording_reason(x->reason)
-                      : dear   ? "as good only with more steps than are as fast"
-                               : "where it is as good its time may be more or less than LLaMA's";
+                      : dear   ? "LLaDA is slower than LLaMA at the least step count that matches"
+                               : "LLaDA may be slower or faster at the least step count that matches";
     statement_goal(c, g->goal);
-    statement_interval(c, &at, cheap ? "as good at every step count measured" : why);
+    statement_interval(c, &at, cheap ? every_count : why);
     json_object_set_new(c, "unit", json_string("steps"));
-    json_object_set_new(c, "note", json_string(cheap ? "as good and no slower" : why));
+    json_object_set_new(c, "note", json_string(why));
 }
 
 /* Only if the record is by the clock of the answer. */

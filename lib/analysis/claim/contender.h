@@ -23,7 +23,7 @@ struct contenders {
 void contender_find(struct contenders *c, const struct evidence *v, const char *contract,
                     double batch);
 void contender_free(struct contenders *c);
-/* The first plain contender of a kind (with the most steps); NULL: none. */
+/* The plain contender of a kind with the most steps; NULL: none. */
 const struct contender *contender_plain(const struct contenders *c, int is_diffusion);
 
 #endif

@@ -117,7 +117,7 @@ static void judge_steps(struct finding *g, const struct findings *f)
     g->state = n ? FINDING_FROM : g->step[0].good.is_worse ? FINDING_WORSE : FINDING_NOT_SHOWN;
     for (size_t i = n + 1; i < g->n_steps; i++) { /* not reached by the sequence */
         g->step[i].good.shown = -1;
-        g->step[i].good.reason = "more steps are not shown to be as good";
+        g->step[i].good.reason = "a larger step count is not shown to match LLaMA";
     }
     if (!n)
         return;
@@ -135,7 +135,7 @@ static void take_ways(struct finding *g, const struct findings *f)
     g->way = mem_zero(n + 1, sizeof *g->way);
     g->best_of = -1;
     g->best = nothing;
-    g->best.reason = n ? "no other way is shown to be as good" : "no other way was measured";
+    g->best.reason = n ? "no other method is shown to match LLaMA" : "no other method was measured";
     for (size_t i = 0; i < c->n && llama; i++) {
         if (!c->v[i].is_diffusion || c->v[i].is_plain)
             continue;

@@ -1,11 +1,11 @@
-/* finding.h - the numbers of a run's answer, each computed once. For each goal: the least step
- * count at which plain LLaDA is shown to be as good as plain LLaMA, its time then, and the fastest
- * other method that is shown to be as good. Beside the goals: vanilla decoding, a large batch,
- * memory. All sentences are made from these numbers.
+/* finding.h - the numbers behind the answer of a run, each computed once. For each goal: the least
+ * step count at which plain LLaDA is shown to match plain LLaMA, its time, and the fastest other
+ * method that is shown to match. Further: vanilla decoding, a large batch, memory. All sentences
+ * are made from these numbers.
  *
  * "As good" is a fixed sequence of tests (asgood.h): from the most steps down, each at one-sided
- * 2.5 %, to the first that is not shown. If the fastest of several is selected, tests and intervals
- * are at the level divided by their number (Bonferroni).
+ * 2.5 %, to the first that is not shown. If the fastest of several is selected, tests and
+ * intervals are at the level divided by their number (Bonferroni).
  */
 #ifndef ANALYSIS_CLAIM_FINDING_H
 #define ANALYSIS_CLAIM_FINDING_H
@@ -28,9 +28,9 @@ struct versus {
 struct tried { const struct contender *c; struct good good; };
 
 enum finding_state {
-    FINDING_FROM,      /* as good from some step count on */
-    FINDING_NOT_SHOWN, /* not shown even with the most steps */
-    FINDING_WORSE,     /* worse with the most steps */
+    FINDING_FROM,      /* matches from a step count on */
+    FINDING_NOT_SHOWN, /* a match is not shown, even with the most steps */
+    FINDING_WORSE,     /* worse than the margin, even with the most steps */
     FINDING_UNTESTED   /* see `reason` */
 };
 struct finding {
@@ -39,12 +39,12 @@ struct finding {
     size_t n_steps;
     enum finding_state state;
     const char *reason;             /* why it is untested; static */
-    double at, below;               /* least step count shown; largest not shown; NaN: none */
+    double at, below;               /* least step count shown to match; largest not shown; NaN */
     const struct contender *timed;  /* the point at that count, else with the most steps; NULL */
     struct versus equal, rival;     /* `timed` against plain LLaMA; against the fastest other */
     struct tried *way; /* other methods of LLaDA; owned */
     size_t n_ways, n_shown;
-    struct versus best;             /* the fastest method shown as good, against plain LLaMA */
+    struct versus best;             /* the fastest method shown to match, against plain LLaMA */
     int best_of;                    /* its index in `way`; -1: none */
 };
 
@@ -75,7 +75,7 @@ void finding_free(struct findings *f);
  * prompts. */
 struct versus finding_ratio(const struct findings *f, const struct contender *llada,
                             const struct contender *llama, const char *task, size_t of);
-/* 1: there is a ratio, and it decides faster, slower or the same. */
+/* 1: the ratio is known, and its verdict is faster, slower or the same. */
 int finding_is_told(const struct versus *x);
 
 /* ---- the self-test ---- */

@@ -1,5 +1,5 @@
-/* goal.c - see goal.h. The test and the printed interval use the same prompts and the same parts of
- * them, so an interval that reaches beyond the margin is never called as good. The quality of a
+/* goal.c - see goal.h. The test and the printed interval use the same sums over the same
+ * prompts, so a quality whose interval reaches beyond the margin never passes. The quality of a
  * prompt with several answers is their mean. */
 #include "lib/analysis/claim/goal.h"
 

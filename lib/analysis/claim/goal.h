@@ -1,6 +1,5 @@
-/* goal.h - the question of a run: is LLaDA as good as LLaMA at a task, by a metric, within a
- * margin? And the test that answers it for one point (lib/stat/asgood.h), on the prompts that both
- * answered.
+/* goal.h - a goal of a run: LLaDA matches LLaMA on a task, by a metric, within a margin. The test
+ * of a goal for one point is asgood_test() (lib/stat/asgood.h), on the prompts that both answered.
  */
 #ifndef ANALYSIS_CLAIM_GOAL_H
 #define ANALYSIS_CLAIM_GOAL_H
@@ -28,7 +27,7 @@ struct good {
     double value, base;     /* both qualities on the same prompts; NaN: unknown */
     size_t prompts;
     int is_ratio;
-    int shown;              /* 1 as good, 0 not shown, -1 not tested */
+    int shown;              /* 1: shown to be as good; 0: not shown; -1: not tested */
     int is_worse;           /* 1: shown to be worse by more than the margin */
     const char *reason;     /* why it was not tested; static */
 };

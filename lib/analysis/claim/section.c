@@ -1,8 +1,9 @@
-/* section.c - see section.h. A sentence joins the findings of the goals with semicolons. If there
- * is nothing to compare, the sentence says so. The title of its figure then names the content of
- * the figure and claims nothing. */
+/* section.c - see section.h. A section has one or two sentences for each goal, with its metric. If
+ * there is nothing to compare, the sentence says so. The title of its figure then names the content
+ * of the figure and claims nothing. */
 #include "lib/analysis/claim/section.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,13 +12,26 @@
 #include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
-/* Appends "accuracy 0.95 against 0.96, difference -0.01 [-0.03, 0.01]". */
+/* Appends "accuracy is 0.95 against 0.96, a difference of -1 [-3, 1] points" or, for perplexities,
+ * "judge perplexity is 1.4 against 1.3, a ratio of 1.08 [1.02, 1.14]". */
 static void put_quality(struct buf *b, const struct goal *g, const struct good *t)
 {
+    const int is_share = g->kind.transform == POOLED_PLAIN;
+    const double scale = is_share ? 100 : 1;
     char *metric = wording_metric(g);
-    buf_format(b, "%s %.3g against %.3g, %s %.3g [%.3g, %.3g]", metric, t->value, t->base,
-               t->is_ratio ? "ratio" : "difference", t->effect.value, t->effect.lo, t->effect.hi);
+    buf_format(b, "%s is %.3g against %.3g, a %s of %.3g [%.3g, %.3g]%s", metric, t->value, t->base,
+               t->is_ratio ? "ratio" : "difference", scale * t->effect.value, scale * t->effect.lo,
+               scale * t->effect.hi, is_share ? " points" : "");
     free(metric);
+}
+
+/* Appends "Sums", else "All prompts". */
+static void put_task(struct buf *b, const struct goal *g)
+{
+    const char *task = wording_task(g);
+    const size_t at = b->len;
+    buf_text(b, *task ? task : "all prompts");
+    b->data[at] = (char)toupper((unsigned char)b->data[at]);
 }
 
 static const struct tried *tried_of(const struct finding *g)
@@ -30,25 +44,24 @@ static const struct tried *tried_of(const struct finding *g)
 
 static void put_quality_of(struct buf *b, const struct finding *g)
 {
-    const char *task = wording_task(g->goal);
     const struct tried *t = tried_of(g);
-    buf_format(b, "%s: ", *task ? task : "all prompts");
+    put_task(b, g->goal);
     if (g->state == FINDING_UNTESTED) {
-        buf_format(b, "not tested, %s", wording_reason(g->reason));
+        char *metric = wording_metric(g->goal);
+        buf_format(b, " (%s): %s.", metric, wording_reason(g->reason));
+        free(metric);
         return;
     }
     if (g->state == FINDING_FROM)
-        buf_format(b, "as good as LLaMA from %.0f steps on", g->at);
+        buf_format(b, ": LLaDA matches LLaMA from %.0f steps on (", g->at);
     else
-        buf_format(b, "%s with %.0f steps",
-                   g->state == FINDING_WORSE ? "worse than LLaMA"
-                                             : "not shown to be as good as LLaMA",
+        buf_format(b, ": LLaDA %s LLaMA, even with %.0f steps (",
+                   g->state == FINDING_WORSE ? "does not match" : "is not shown to match",
                    g->timed->steps);
-    buf_text(b, " (");
-    put_quality(b, g->goal, &t->good);
-    buf_text(b, ", ");
     wording_margin(b, g->goal);
-    buf_text(b, ")");
+    buf_format(b, "). With %.0f steps ", g->timed->steps);
+    put_quality(b, g->goal, &t->good);
+    buf_text(b, ".");
 }
 
 static void add_quality_section(json_t *list, const struct findings *f)
@@ -56,28 +69,29 @@ static void add_quality_section(json_t *list, const struct findings *f)
     struct buf b = {0};
     int decided = f->n > 0;
     for (int i = 0; i < f->n; i++) {
-        buf_text(&b, i ? "; " : "");
+        buf_text(&b, i ? " " : "");
         put_quality_of(&b, &f->v[i]);
         decided &= f->v[i].state == FINDING_FROM || f->v[i].state == FINDING_WORSE;
     }
-    buf_text(&b, f->n ? "." : "No quality was declared.");
+    if (!f->n)
+        buf_text(&b, "No quality was declared.");
     statement_sentence(statement_add(list, "section", "quality", 1, decided), &b);
 }
 
 static void put_ways(struct buf *b, const struct findings *f, const struct finding *g)
 {
-    const char *task = wording_task(g->goal);
-    buf_format(b, "%zu of %zu other ways %s shown to %s%s%s as well as LLaMA", g->n_shown,
-               g->n_ways, g->n_shown == 1 ? "is" : "are", wording_verb(g->goal, 0),
-               *task ? " " : "", task);
-    if (g->best_of < 0)
-        return;
-    if (g->best.reason) {
-        buf_format(b, "; their times are not compared, %s", wording_reason(g->best.reason));
-        return;
+    put_task(b, g->goal);
+    buf_text(b, " (");
+    wording_margin(b, g->goal);
+    buf_format(b, "): %zu of %zu other methods %s shown to match LLaMA", g->n_shown, g->n_ways,
+               g->n_shown == 1 ? "is" : "are");
+    if (g->best_of >= 0 && g->best.reason)
+        buf_format(b, "; their times are not compared: %s", wording_reason(g->best.reason));
+    else if (g->best_of >= 0) {
+        buf_format(b, "; the fastest, %s, ", g->best.llada->name);
+        wording_takes(b, &g->best, f->clock);
     }
-    buf_format(b, "; the fastest, %s, ", g->best.llada->name);
-    wording_takes(b, &g->best, f->clock);
+    buf_text(b, ".");
 }
 
 static void add_decoding_section(json_t *list, const struct findings *f)
@@ -87,21 +101,20 @@ static void add_decoding_section(json_t *list, const struct findings *f)
     for (int i = 0; i < f->n; i++) {
         if (!f->v[i].n_ways || f->v[i].state == FINDING_UNTESTED)
             continue;
-        buf_text(&b, ways++ ? "; " : "");
+        buf_text(&b, ways++ ? " " : "");
         put_ways(&b, f, &f->v[i]);
         decided &= finding_is_told(&f->v[i].best);
     }
     if (!ways)
-        buf_text(&b, "No other way of decoding was tested");
-    buf_text(&b, ".");
+        buf_text(&b, "No other decoding method was tested.");
     statement_sentence(statement_add(list, "section", "decoding", 1, ways && decided), &b);
 }
 
 static void put_rate(struct buf *b, const struct findings *f)
 {
-    buf_format(b, "at batch %.0f LLaDA makes ", f->batch);
+    buf_format(b, "at batch %.0f LLaDA writes ", f->batch);
     wording_times(b, &f->rate);
-    buf_text(b, " as many tokens a second as LLaMA, at ");
+    buf_text(b, " as many tokens a second as LLaMA, with ");
     wording_pace(b, f->rate.llada);
 }
 
@@ -109,7 +122,7 @@ static void add_scale_section(json_t *list, const struct findings *f)
 {
     struct buf b = {0};
     if (f->rate.reason)
-        buf_format(&b, "batches are not compared: %s", wording_reason(f->rate.reason));
+        buf_format(&b, "throughput is not compared: %s", wording_reason(f->rate.reason));
     else
         put_rate(&b, f);
     buf_text(&b, ".");
@@ -138,11 +151,12 @@ static void add_method_section(json_t *list, const struct findings *f)
     const struct versus *x = f->n ? &f->v[0].equal : &f->vanilla;
     struct buf b = {0};
     if (x->reason)
-        buf_format(&b, "No ratio of times is stated: %s.", wording_reason(x->reason));
+        buf_format(&b, "Times are not compared: %s.", wording_reason(x->reason));
     else
-        buf_format(&b, "Each ratio is the geometric mean over prompts of %zu paired launches, "
-                       "with a 95 %% interval over launches and prompts, by %s.", x->launches,
-                   f->clock == PAIRS_CPU ? "processor time" : "the wall clock");
+        buf_format(&b, "A ratio of times pairs the same prompt in the same launch: it is the "
+                       "geometric mean over the prompts of %zu launches, by %s. Its 95 %% interval "
+                       "is over launches and prompts.", x->launches,
+                   f->clock == PAIRS_CPU ? "processor time" : "elapsed time");
     statement_sentence(statement_add(list, "section", "method", 0, !x->reason), &b);
 }
 
@@ -153,29 +167,43 @@ static void add_figure(json_t *list, const char *of, int primary, int decided, s
     statement_sentence(statement_add(list, "figure", of, primary, decided), text);
 }
 
+/* Appends the title of the lead figure. */
+static void put_lead(struct buf *b, const struct finding *g)
+{
+    if (!g || g->state == FINDING_UNTESTED) {
+        buf_text(b, "Quality against time; the quality was not tested");
+        return;
+    }
+    buf_text(b, g->state == FINDING_FROM    ? "LLaDA matches "
+                : g->state == FINDING_WORSE ? "LLaDA does not match "
+                                            : "LLaDA is not shown to match ");
+    wording_llama(b, g->goal);
+    if (g->state == FINDING_FROM)
+        buf_format(b, " from %.0f steps on", g->at);
+    else
+        buf_format(b, ", even with %.0f steps", g->timed->steps);
+}
+
+static void put_fastest(struct buf *b, const struct findings *f, const struct finding *g)
+{
+    if (g && g->best_of >= 0 && !g->best.reason) {
+        buf_text(b, "The fastest method that is shown to match ");
+        wording_llama(b, g->goal);
+        buf_format(b, ", %s, ", g->best.llada->name);
+        wording_takes(b, &g->best, f->clock);
+        return;
+    }
+    buf_text(b, "Decoding methods: none is both timed and shown to match LLaMA");
+}
+
 /* Titles of figures: sentences without a full stop. */
 static void add_figures(json_t *list, const struct findings *f)
 {
     struct buf lead = {0}, ways = {0}, rate = {0}, memory = {0};
     const struct finding *g = f->n ? &f->v[0] : NULL;
-    const char *task = g ? wording_task(g->goal) : "";
-    const char *gap = *task ? " " : "";
-    const int tested = g && g->state != FINDING_UNTESTED;
-    if (tested && g->state == FINDING_FROM)
-        buf_format(&lead, "LLaDA %s%s%s as well as LLaMA from %.0f steps on",
-                   wording_verb(g->goal, 1), gap, task, g->at);
-    else if (tested)
-        buf_format(&lead, "LLaDA is %s to %s%s%s as well as LLaMA, even with %.0f steps",
-                   g->state == FINDING_WORSE ? "shown not" : "not shown",
-                   wording_verb(g->goal, 0), gap, task, g->timed->steps);
-    else
-        buf_text(&lead, "Quality against time: not tested");
-    add_figure(list, "lead", 1, tested, &lead);
-    if (g && g->best_of >= 0 && !g->best.reason) {
-        buf_format(&ways, "The fastest way as good as LLaMA, %s, ", g->best.llada->name);
-        wording_takes(&ways, &g->best, f->clock);
-    } else
-        buf_text(&ways, "Ways of decoding: none is shown to be as good and timed");
+    put_lead(&lead, g);
+    add_figure(list, "lead", 1, g && g->state != FINDING_UNTESTED, &lead);
+    put_fastest(&ways, f, g);
     add_figure(list, "methods", 1, g && finding_is_told(&g->best), &ways);
     if (f->rate.reason)
         buf_text(&rate, "Tokens a second by batch");

@@ -1,4 +1,4 @@
-/* section.h - one sentence for each section of the page, and a title for each figure.
+/* section.h - the sentences of each section of the page, and the title of each figure.
  */
 #ifndef ANALYSIS_CLAIM_SECTION_H
 #define ANALYSIS_CLAIM_SECTION_H

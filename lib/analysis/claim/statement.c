@@ -82,9 +82,9 @@ void statement_goal(json_t *c, const struct goal *g)
 const char *statement_never(const struct finding *g)
 {
     return g->state == FINDING_UNTESTED ? wording_reason(g->reason)
-           : g->state == FINDING_WORSE  ? "LLaDA is worse even with the most steps measured"
-                                        : "LLaDA is not shown to be as good even with the most "
-                                          "steps measured";
+           : g->state == FINDING_WORSE
+               ? "LLaDA does not match LLaMA, even with the most steps measured"
+               : "LLaDA is not shown to match LLaMA, even with the most steps measured";
 }
 
 void statement_bytes(struct buf *b, const struct findings *f)

@@ -1,6 +1,6 @@
 /* wording-sure.c - the question of a run, and how certain its answer is: machine and date, launches
- * and prompts, the self-test by the clock of the answer, and how quiet the machine was before its
- * launches. */
+ * and prompts, the self-test by the clock of the answer, and before how many launches the machine
+ * was quiet. */
 #include "lib/analysis/claim/wording.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "lib/record/rec.h"
 
 /* The latest generator record with a machine. */
-static const json_t *generator(const struct evidence *v)
+static const json_t *find_generator(const struct evidence *v)
 {
     const json_t *r, *last = NULL;
     size_t i;
@@ -26,7 +26,7 @@ static const json_t *generator(const struct evidence *v)
 
 void wording_machine(struct buf *b, const struct evidence *v)
 {
-    const json_t *machine = json_object_get(generator(v), "machine");
+    const json_t *machine = json_object_get(find_generator(v), "machine");
     const char *gpu = rec_text(json_object_get(machine, "gpu"), "name");
     char *cpu = machine ? processor_name(machine) : NULL;
     if (gpu || cpu)
@@ -36,19 +36,31 @@ void wording_machine(struct buf *b, const struct evidence *v)
     free(cpu);
 }
 
+/* Appends "LLaDA (llada-demo)". */
+static void put_model(struct buf *b, const char *kind, const struct contender *c)
+{
+    buf_format(b, c ? "%s (%s)" : "%s", kind, c ? c->name : NULL);
+}
+
 void wording_question(struct buf *b, const struct findings *f)
 {
-    const struct contender *llada = contender_plain(&f->contenders, 1);
-    const struct contender *llama = contender_plain(&f->contenders, 0);
-    const json_t *run = generator(f->evidence), *machine = json_object_get(run, "machine");
+    const json_t *run = find_generator(f->evidence), *machine = json_object_get(run, "machine");
     const char *start = rec_text(run, "start"), *print = rec_text(machine, "fingerprint");
-    buf_format(b, "At how many steps does %s match %s, and is it then faster? ",
-               llada ? llada->name : "LLaDA", llama ? llama->name : "LLaMA");
+    buf_text(b, "At how many denoising steps does ");
+    put_model(b, "LLaDA", contender_plain(&f->contenders, 1));
+    buf_text(b, " match ");
+    put_model(b, "LLaMA", contender_plain(&f->contenders, 0));
+    buf_text(b, ", and is LLaDA then faster? ");
     wording_machine(b, f->evidence);
     if (print)
         buf_format(b, " (%s)", print);
     if (start && strlen(start) >= 10)
         buf_format(b, ", %.10s", start);
+}
+
+static const char *clock_noun(const struct findings *f)
+{
+    return f->clock == PAIRS_CPU ? "processor time" : "elapsed time";
 }
 
 /* Appends "llada-demo 1.00 [0.99, 1.01]" for one self-test. */
@@ -79,18 +91,19 @@ static void put_checks(struct buf *b, const struct findings *f)
     json_array_foreach(evidence_list(f->evidence, "check"), i, check) {
         if (!finding_selftest_is(check, f->clock))
             continue;
-        buf_text(b, n++ ? ", " : "the same model against itself: ");
+        buf_text(b, n++ ? ", " : " Self-test, each model against itself: ");
         put_check(b, check);
         factor = rec_number(check, "factor");
         found &= rec_is(check, "handicap", "FOUND");
     }
     if (!n)
-        buf_text(b, "no self-test by this clock");
+        buf_format(b, " There was no self-test of %s", clock_noun(f));
     else if (factor > 1)
-        buf_format(b, "; a handicap of %.3g %% was %s", 100 * (factor - 1),
+        buf_format(b, "; an added slowdown of %.3g %% was %s", 100 * (factor - 1),
                    found ? "found" : "missed");
     if (n && why)
         buf_format(b, "; %s", why);
+    buf_text(b, ".");
 }
 
 static void put_quiet(struct buf *b, const struct evidence *v)
@@ -102,7 +115,7 @@ static void put_quiet(struct buf *b, const struct evidence *v)
         fit += json_object_get(look, "launch") && json_is_true(json_object_get(look, "fit"));
     }
     if (looks)
-        buf_format(b, "; the machine was quiet before %zu of %zu launches", fit, looks);
+        buf_format(b, " The machine was quiet before %zu of %zu launches.", fit, looks);
 }
 
 void wording_sure(struct buf *b, const struct findings *f)
@@ -115,14 +128,12 @@ void wording_sure(struct buf *b, const struct findings *f)
             launches = f->v[i].equal.launches;
     }
     if (!x->reason)
-        buf_format(b, "%zu launches of both models, times by %s", launches,
-                   f->clock == PAIRS_CPU ? "processor time" : "the wall clock");
+        buf_format(b, "Both models ran in %zu launches; times are %s", launches, clock_noun(f));
     else
-        buf_format(b, "No times are compared: %s", wording_reason(x->reason));
+        buf_format(b, "Times are not compared: %s", wording_reason(x->reason));
     if (prompts)
-        buf_format(b, "; %zu prompts scored", prompts);
-    buf_text(b, "; ");
+        buf_format(b, "; %zu prompts were scored", prompts);
+    buf_text(b, "; brackets are 95 % intervals.");
     put_checks(b, f);
     put_quiet(b, f->evidence);
-    buf_text(b, ".");
 }

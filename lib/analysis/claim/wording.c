@@ -1,6 +1,7 @@
 /* wording.c - see wording.h. The answer is composed in full. If it has more than WORDING_MOST
- * words, it is composed again with the next row of `shorter`, which leaves out one more part: first
- * what other sentences say too, then details, never the step count or the verdict. */
+ * words, it is composed again with the next row of `shorter`, which leaves out more parts:
+ * first parts that the page repeats, then details, never the step count, the metric or the
+ * verdict. */
 #include "lib/analysis/claim/wording.h"
 
 #include <assert.h>
@@ -40,25 +41,27 @@ void wording_times(struct buf *b, const struct versus *x)
     put_interval(b, x);
 }
 
-static const char *time_noun(enum pairs_clock clock)
+/* Appends "takes 1.40 times as long [1.31, 1.50]"; verb: "take" or "takes". */
+static void put_takes(struct buf *b, const char *verb, const struct versus *x,
+                      enum pairs_clock clock, int has_interval)
 {
-    return clock == PAIRS_CPU ? "processor time" : "time";
+    const int is_cpu = clock == PAIRS_CPU;
+    if (x->verdict == RATIO_SAME)
+        buf_format(b, "%s the same %s (%.*f times", verb, is_cpu ? "processor time" : "time",
+                   decimals(x->x.value), x->x.value);
+    else
+        buf_format(b, "%s %.*f times %s", verb, decimals(x->x.value), x->x.value,
+                   is_cpu ? "the processor time" : "as long");
+    if (has_interval)
+        put_interval(b, x);
+    buf_text(b, x->verdict == RATIO_SAME        ? ")"
+                : x->verdict == RATIO_UNDECIDED ? ", faster or slower undecided"
+                                                : "");
 }
 
 void wording_takes(struct buf *b, const struct versus *x, enum pairs_clock clock)
 {
-    const int n = decimals(x->x.value);
-    if (x->verdict == RATIO_SAME) {
-        buf_format(b, "takes the same %s (", time_noun(clock));
-        wording_times(b, x);
-        buf_text(b, ")");
-        return;
-    }
-    buf_format(b, "takes %.*f times %s", n, x->x.value,
-               clock == PAIRS_CPU ? "the processor time" : "as long");
-    put_interval(b, x);
-    if (x->verdict == RATIO_UNDECIDED)
-        buf_text(b, ", faster or slower undecided");
+    put_takes(b, "takes", x, clock, 1);
 }
 
 void wording_pace(struct buf *b, const struct contender *c)
@@ -70,32 +73,13 @@ void wording_pace(struct buf *b, const struct contender *c)
         buf_text(b, "one token a step");
 }
 
-struct task_words { const char *task, *plural, *verb, *third; };
-static const struct task_words tasks[] = {{"sum", "sums", "answer", "answers"},
-                                          {"story", "stories", "write", "writes"}};
-
-static const struct task_words *words_of(const struct goal *g)
-{
-    for (size_t i = 0; i < sizeof tasks / sizeof *tasks && g->task; i++)
-        if (!strcmp(tasks[i].task, g->task))
-            return &tasks[i];
-    return NULL;
-}
-
 const char *wording_task(const struct goal *g)
 {
-    const struct task_words *w = words_of(g);
-    return w ? w->plural : g->task ? g->task : "";
-}
-
-const char *wording_verb(const struct goal *g, int is_third)
-{
-    const struct task_words *w = words_of(g);
-    if (w)
-        return is_third ? w->third : w->verb;
-    if (g->kind.transform == POOLED_EXPONENTIAL)
-        return is_third ? "writes" : "write";
-    return is_third ? "answers" : "answer";
+    static const char *const plurals[][2] = {{"sum", "sums"}, {"story", "stories"}};
+    for (size_t i = 0; i < sizeof plurals / sizeof *plurals && g->task; i++)
+        if (!strcmp(plurals[i][0], g->task))
+            return plurals[i][1];
+    return g->task ? g->task : "";
 }
 
 char *wording_metric(const struct goal *g)
@@ -112,8 +96,10 @@ static void put_margin(struct buf *b, const struct goal *g)
 {
     if (g->margin.relative)
         buf_format(b, "%.4g %%", 100 * g->margin.by);
-    else
+    else if (g->kind.transform == POOLED_PLAIN)
         buf_format(b, "%.4g points", 100 * g->margin.by);
+    else
+        buf_format(b, "%.4g", g->margin.by);
 }
 
 void wording_margin(struct buf *b, const struct goal *g)
@@ -122,6 +108,31 @@ void wording_margin(struct buf *b, const struct goal *g)
     buf_format(b, "%s within ", metric);
     put_margin(b, g);
     free(metric);
+}
+
+/* Appends "(accuracy within 5 points)", without a margin "(accuracy)". */
+static void put_quality(struct buf *b, const struct goal *g, int has_margin)
+{
+    char *metric = wording_metric(g);
+    buf_text(b, "(");
+    if (has_margin)
+        wording_margin(b, g);
+    else
+        buf_text(b, metric);
+    buf_text(b, ")");
+    free(metric);
+}
+
+static void put_llama(struct buf *b, const struct goal *g, int has_margin)
+{
+    const char *task = wording_task(g);
+    buf_format(b, "LLaMA%s%s ", *task ? " on " : "", task);
+    put_quality(b, g, has_margin);
+}
+
+void wording_llama(struct buf *b, const struct goal *g)
+{
+    put_llama(b, g, 1);
 }
 
 const char *wording_reason(const char *reason)
@@ -133,6 +144,7 @@ const char *wording_reason(const char *reason)
         {"not scored", "quality was not scored"},
         {"not timed", "not both models were timed"},
         {PAIRED_NONE, "the two models were not timed together"},
+        {"random weights", "the weights are random"},
     };
     for (size_t i = 0; i < sizeof says / sizeof *says && reason; i++)
         if (!strcmp(reason, says[i][0]))
@@ -142,13 +154,13 @@ const char *wording_reason(const char *reason)
 
 const char *wording_selftest(enum selftest is)
 {
-    return is == SELFTEST_DIFFERS  ? "the self-test found a model unlike itself"
-           : is == SELFTEST_WIDE   ? "the self-test is not narrow enough"
-           : is == SELFTEST_MISSED ? "the self-test missed its handicap"
+    return is == SELFTEST_DIFFERS  ? "in the self-test a model differs from itself"
+           : is == SELFTEST_WIDE   ? "the interval of the self-test is too wide"
+           : is == SELFTEST_MISSED ? "the self-test missed a known slowdown"
                                    : NULL;
 }
 
-/* ---- what is decided ---- */
+/* ---- decided or not ---- */
 
 static int goal_is_decided(const struct finding *g)
 {
@@ -171,48 +183,13 @@ int wording_is_decided(const struct findings *f)
 
 /* ---- the answer ---- */
 
-/* The parts of an answer; 0 leaves a part out. goals: how many. */
-struct brevity { int way, machine, metric, goals, interval, margin; };
+/* The parts of an answer; 0 leaves a part out. goals: how many; intervals: of how many goals. */
+struct brevity { int way, machine, goals, intervals, margin, rival; };
 static const struct brevity shorter[] = {
-    {1, 1, 1, 8, 1, 1}, {0, 1, 1, 8, 1, 1}, {0, 0, 1, 8, 1, 1}, {0, 0, 0, 8, 1, 1},
-    {0, 0, 0, 2, 1, 1}, {0, 0, 0, 2, 0, 1}, {0, 0, 0, 1, 1, 1}, {0, 0, 0, 1, 0, 0},
+    {1, 1, 8, 8, 1, 1}, {0, 1, 8, 8, 1, 1}, {0, 0, 8, 8, 1, 1}, {0, 0, 8, 1, 1, 1},
+    {0, 0, 2, 2, 1, 1}, {0, 0, 2, 1, 1, 1}, {0, 0, 2, 0, 1, 1}, {0, 0, 1, 1, 1, 1},
+    {0, 0, 1, 0, 0, 1}, {0, 0, 1, 0, 0, 0},
 };
-
-static void put_within(struct buf *b, const struct goal *g, const struct brevity *full)
-{
-    if (!full->margin)
-        return;
-    buf_text(b, " (");
-    if (full->metric)
-        wording_margin(b, g);
-    else {
-        buf_text(b, "within ");
-        put_margin(b, g);
-    }
-    buf_text(b, ")");
-}
-
-/* Appends "answer sums as well as LLaMA (within 5 points)"; is_third: "answers ...". */
-static void put_as_well(struct buf *b, const struct goal *g, int is_third,
-                        const struct brevity *full)
-{
-    const char *task = wording_task(g);
-    buf_format(b, "%s%s%s as well as LLaMA", wording_verb(g, is_third), *task ? " " : "", task);
-    put_within(b, g, full);
-}
-
-static void put_takes(struct buf *b, const struct versus *x, enum pairs_clock clock,
-                      const struct brevity *full)
-{
-    if (full->interval) {
-        wording_takes(b, x, clock);
-        return;
-    }
-    buf_format(b, "takes %.*f times %s", decimals(x->x.value), x->x.value,
-               clock == PAIRS_CPU ? "the processor time" : "as long");
-    if (x->verdict == RATIO_UNDECIDED)
-        buf_text(b, ", faster or slower undecided");
-}
 
 /* Appends "LLaDA with 64 steps takes 21.0 times as long as LLaMA [19.1, 23.2]". */
 static void put_time_alone(struct buf *b, const struct versus *x, enum pairs_clock clock)
@@ -229,80 +206,75 @@ static void put_time_alone(struct buf *b, const struct versus *x, enum pairs_clo
 }
 
 /* Appends the ratio to the fastest LLaMA, if its verdict is another than that to plain LLaMA. */
-static void put_rival(struct buf *b, const struct finding *g, const struct brevity *full)
+static void put_rival(struct buf *b, const struct finding *g, int has_interval)
 {
     const struct versus *x = &g->rival;
     const int wins = g->equal.verdict == RATIO_BELOW || g->equal.verdict == RATIO_SAME;
     if (g->equal.reason || !wins || !x->comparisons || x->reason ||
         x->verdict == g->equal.verdict)
         return;
-    buf_format(b, ", but against LLaMA %s %.*f times", x->llama->name, decimals(x->x.value),
-               x->x.value);
-    if (full->interval)
+    buf_format(b, ", but %.*f times", decimals(x->x.value), x->x.value);
+    if (has_interval)
         put_interval(b, x);
+    buf_format(b, " against LLaMA %s", x->llama->name);
 }
 
-/* Appends the first goal of an answer, as a full sentence. */
-static void put_goal(struct buf *b, const struct finding *g, enum pairs_clock clock,
+/* Appends the time of a goal that is met; has_interval: with its interval. */
+static void put_cost(struct buf *b, const struct finding *g, const struct findings *f,
+                     const struct brevity *full, int has_interval)
+{
+    if (g->equal.reason)
+        return;
+    put_takes(b, " and takes", &g->equal, f->clock, has_interval);
+    if (full->rival)
+        put_rival(b, g, has_interval);
+}
+
+/* Appends the first goal of an answer. */
+static void put_goal(struct buf *b, const struct finding *g, const struct findings *f,
                      const struct brevity *full)
 {
-    const int timed = !g->equal.reason;
-    if (g->state == FINDING_FROM && timed) {
-        buf_format(b, "LLaDA needs %s%.0f steps to ", isnan(g->below) ? "at most " : "", g->at);
-        put_as_well(b, g->goal, 0, full);
-        buf_text(b, ", and then ");
-        put_takes(b, &g->equal, clock, full);
-        put_rival(b, g, full);
+    const int has_interval = full->intervals > 0;
+    if (g->state == FINDING_UNTESTED) {
+        if (!g->equal.reason)
+            put_time_alone(b, &g->equal, f->clock);
         return;
     }
+    buf_text(b, "LLaDA ");
+    if (g->state == FINDING_FROM)
+        buf_format(b, "needs %s%.0f steps to match ", isnan(g->below) ? "at most " : "", g->at);
+    else
+        buf_text(b, g->state == FINDING_WORSE ? "does not match " : "is not shown to match ");
+    put_llama(b, g->goal, full->margin);
     if (g->state == FINDING_FROM) {
-        buf_text(b, "LLaDA ");
-        put_as_well(b, g->goal, 1, full);
-        buf_format(b, " from %.0f steps on", g->at);
-    } else if (g->state == FINDING_NOT_SHOWN || g->state == FINDING_WORSE) {
-        buf_text(b, g->state == FINDING_WORSE ? "LLaDA does not " : "LLaDA is not shown to ");
-        put_as_well(b, g->goal, 0, full);
-        buf_format(b, ", even with %.0f steps", g->timed->steps);
-        if (timed) {
-            buf_text(b, "; it ");
-            put_takes(b, &g->equal, clock, full);
-        }
-    } else if (timed)
-        put_time_alone(b, &g->equal, clock);
+        put_cost(b, g, f, full, has_interval);
+        return;
+    }
+    buf_format(b, ", even with %.0f steps", g->timed->steps);
+    if (!g->equal.reason)
+        put_takes(b, ", which take", &g->equal, f->clock, has_interval);
 }
 
-/* Appends a further goal, in short form. */
-static void put_next(struct buf *b, const struct finding *g, enum pairs_clock clock,
-                     const struct brevity *full)
+/* Appends a further goal as a sentence of its own. */
+static void put_next(struct buf *b, const struct finding *g, const struct findings *f,
+                     const struct brevity *full, int has_interval)
 {
     const char *task = wording_task(g->goal);
-    char *metric = wording_metric(g->goal);
-    buf_format(b, "%s %s", b->len ? "; for" : "For", *task ? task : metric);
-    free(metric);
-    if (g->state != FINDING_UNTESTED)
-        put_within(b, g->goal, full);
-    if (g->state == FINDING_FROM)
-        buf_format(b, " it needs %s%.0f steps", isnan(g->below) ? "at most " : "", g->at);
-    else if (g->state == FINDING_UNTESTED)
-        buf_format(b, " %s", is_random(g) ? "quality means nothing" : wording_reason(g->reason));
-    else
-        buf_format(b, " even %.0f steps are not %s", g->timed->steps,
+    buf_format(b, "%sOn %s ", b->len ? ". " : "", *task ? task : "all prompts");
+    put_quality(b, g->goal, full->margin && g->state != FINDING_UNTESTED);
+    if (g->state == FINDING_UNTESTED)
+        buf_format(b, " %s", wording_reason(g->reason));
+    else if (g->state == FINDING_FROM) {
+        buf_format(b, " LLaDA needs %s%.0f steps", isnan(g->below) ? "at most " : "", g->at);
+        put_cost(b, g, f, full, has_interval);
+    } else
+        buf_format(b, " %.0f steps are not %s", g->timed->steps,
                    g->state == FINDING_WORSE ? "enough" : "shown to be enough");
-    if (g->state != FINDING_FROM || g->equal.reason)
-        return;
-    if (g->equal.verdict == RATIO_SAME)
-        buf_format(b, " and the same %s", time_noun(clock));
-    else
-        buf_format(b, " and takes %.*f times", decimals(g->equal.x.value), g->equal.x.value);
-    if (full->interval)
-        put_interval(b, &g->equal);
-    if (g->equal.verdict == RATIO_UNDECIDED)
-        buf_text(b, ", undecided");
-    put_rival(b, g, full);
 }
 
-/* Why nothing is decided, as a sentence; NULL: another clause says it. The caller frees. */
-static char *obstacle(const struct findings *f)
+/* The reason why nothing is decided, without a full stop; NULL: the answer itself has it. The
+ * caller frees. */
+static char *find_obstacle(const struct findings *f)
 {
     const struct finding *g = f->n ? &f->v[0] : NULL;
     const struct versus *x = g ? &g->equal : &f->vanilla;
@@ -324,7 +296,7 @@ static char *obstacle(const struct findings *f)
 }
 
 /* The goals in the order of the answer: tested ones first. Returns how many. */
-static int ordered(const struct findings *f, const struct finding *list[GOALS_MAX])
+static int order_goals(const struct findings *f, const struct finding *list[GOALS_MAX])
 {
     int n = 0;
     for (int untested = 0; untested < 2; untested++)
@@ -346,36 +318,36 @@ static void put_way(struct buf *b, const struct findings *f)
 static void put_clauses(struct buf *b, const struct findings *f, const struct brevity *full)
 {
     const struct finding *list[GOALS_MAX];
-    int n = ordered(f, list), said = 0, left = 0;
+    int n = order_goals(f, list), said = 0, left = 0;
     for (int i = 0; i < n; i++) {
         if (i && list[i]->reason && list[0]->reason && !strcmp(list[i]->reason, list[0]->reason))
             continue;
         if (i >= full->goals)
             left++;
         else if (!said++)
-            put_goal(b, list[i], f->clock, full);
+            put_goal(b, list[i], f, full);
         else
-            put_next(b, list[i], f->clock, full);
+            put_next(b, list[i], f, full, full->intervals > i);
     }
     if (!n && !f->vanilla.reason)
         put_time_alone(b, &f->vanilla, f->clock);
     if (full->way && n)
         put_way(b, f);
     if (left)
-        buf_format(b, "; %d more %s below", left, left > 1 ? "tasks stand" : "task stands");
+        buf_format(b, "; %d more %s below", left, left > 1 ? "tasks are" : "task is");
 }
 
 static void compose(struct buf *b, const struct findings *f, const struct brevity *full)
 {
     struct buf clauses = {0};
-    char *why = obstacle(f);
+    char *why = find_obstacle(f);
     const int decided = wording_is_decided(f);
     if (contender_plain(&f->contenders, 0) && contender_plain(&f->contenders, 1))
         put_clauses(&clauses, f, full);
     if (!decided)
         buf_format(b, "Undecided: %s%s", why ? why : "", why && clauses.len ? ". " : "");
     else if (f->n && is_random(&f->v[0]))
-        buf_text(b, "With random weights quality means nothing. ");
+        buf_text(b, "The weights are random, so quality is not compared. ");
     else if (full->machine)
         buf_text(b, "On this machine ");
     if (clauses.len)

@@ -1,6 +1,6 @@
-/* wording.h - the findings of a run in plain English. A number whose value is null is in no
- * sentence. A sentence that decides nothing gives the reason. An answer has at most WORDING_MOST
- * words.
+/* wording.h - the findings of a run in plain English. No sentence has a number whose value is
+ * null; an undecided sentence has the reason instead. An answer has at most WORDING_MOST words.
+ * Every quality is named with its metric.
  */
 #ifndef ANALYSIS_CLAIM_WORDING_H
 #define ANALYSIS_CLAIM_WORDING_H
@@ -26,7 +26,7 @@ void wording_takes(struct buf *b, const struct versus *x, enum pairs_clock clock
 void wording_pace(struct buf *b, const struct contender *c);  /* "8 tokens a step" */
 void wording_margin(struct buf *b, const struct goal *g);     /* "accuracy within 5 points" */
 const char *wording_task(const struct goal *g);               /* "sums"; "" for all prompts */
-const char *wording_verb(const struct goal *g, int is_third); /* "answer", "answers" */
+void wording_llama(struct buf *b, const struct goal *g); /* "LLaMA on sums (accuracy ...)" */
 char *wording_metric(const struct goal *g); /* "judge perplexity"; the caller frees */
 /* The reason of a null ratio in words, "other work disturbed the timed launches". Borrowed. */
 const char *wording_reason(const char *reason);

@@ -1,7 +1,7 @@
-/* doubts.c - see doubts.h. A disturbed batch is run again, so a few disturbed batches are no doubt.
- * More than a tenth of the launches or batches is one: then the quiet ones were selected. Of points
- * that do not drift, one in twenty is called drifting; so more than a quarter is a doubt. Points
- * outside the headline raise no doubt. */
+/* doubts.c - see doubts.h. A disturbed batch is run again, so a few disturbed batches are no
+ * doubt. More than a tenth of the launches or batches is a doubt, because the quiet ones were
+ * selected. The test calls one in twenty steady points drifting, so more than a quarter is a
+ * doubt. Points outside the headline raise no doubt. */
 #include "lib/analysis/verdict/doubts.h"
 
 #include <math.h>
@@ -111,7 +111,7 @@ static void add_checks(struct doubts *d, const struct runset *s)
         if (!doubts_is_failed(r))
             continue;
         char *clean = display_cleaned(text ? text : name ? name : "", 600);
-        add(d, "A self-test of the harness did not pass: %s.", clean);
+        add(d, "A self-test did not pass: %s.", clean);
         free(clean);
     }
 }
@@ -119,10 +119,11 @@ static void add_checks(struct doubts *d, const struct runset *s)
 static void add_answers(struct doubts *d, const struct doubts_fitness *f)
 {
     if (f->unlike)
-        add(d, "At %lld of %lld points repeats of a prompt gave other tokens, though nothing is "
-               "drawn there.", (long long)f->unlike, (long long)f->points);
+        add(d, "At %lld of %lld points repeats of a prompt gave other tokens, although sampling is "
+               "off.", (long long)f->unlike, (long long)f->points);
     if (f->alike)
-        add(d, "At %lld of %lld points all prompts have the same answer, as if none were read.",
+        add(d, "At %lld of %lld points all prompts have the same answer; the prompts may be "
+               "ignored.",
             (long long)f->alike, (long long)f->points);
     if (f->cached)
         add(d, "At %lld of %lld points repeats take less than 0.9 of the time of the first "
@@ -135,12 +136,12 @@ void doubts_find(struct doubts *d, const struct runset *s, const json_t *headlin
     struct doubts_fitness f = doubts_count(s, headline);
     add_checks(d, s);
     if (f.disturbed)
-        add(d, "At %lld of %lld points something else ran on the machine in every timed batch: "
-               "values of disturbed batches, without intervals.",
+        add(d, "At %lld of %lld points other work ran on the machine in every timed batch: their "
+               "values have no intervals.",
             (long long)f.disturbed, (long long)f.points);
     else if (10 * f.tainted > f.batches)
-        add(d, "%.0f %% of the timed answers were disturbed by something else on the machine and "
-               "left out.",
+        add(d, "%.0f %% of the timed answers were disturbed by other work on the machine and left "
+               "out.",
             100 * (double)f.tainted / (double)f.batches);
     if (10 * f.unfit > f.launches)
         add(d, "The machine was not fit to measure before %lld of %lld launches.",

@@ -1,6 +1,6 @@
-/* doubts.h - reasons not to trust the answer of a run, each as a sentence: a self-test that did not
- * pass, disturbed batches, a busy machine, a warm-up that never became steady, times that drift,
- * answers that no sound run gives. */
+/* doubts.h - reasons not to trust the answer of a run, each as a sentence: a failed self-test,
+ * disturbed batches, a busy machine, a warm-up that never became steady, times that drift, answers
+ * that differ or repeat without a reason. */
 #ifndef ANALYSIS_VERDICT_DOUBTS_H
 #define ANALYSIS_VERDICT_DOUBTS_H
 

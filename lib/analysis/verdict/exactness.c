@@ -1,6 +1,7 @@
-/* exactness.c - see exactness.h. Generations are indexed by case, system and role; in each run an
- * answer is its ids by prompt, or null where it failed or is there twice. The member `shows` of a
- * case names fields of its generations: true stands for any value but 0, others have to be equal.
+/* exactness.c - see exactness.h. Generations are indexed by case, system and role. In a run each
+ * prompt has the ids of its answer, or null if the answer failed or occurs twice. The member
+ * `shows` of a case names fields that its generations must have: true means any value but 0, other
+ * values must be equal.
  */
 #include "lib/analysis/verdict/exactness.h"
 
@@ -16,7 +17,7 @@ struct trial {
     json_t *base, *run; /* arrays; borrowed; NULL: none */
 };
 
-struct difference {
+struct ids_difference {
     int64_t answers, differing_answers, tokens, differing_tokens;
 };
 
@@ -76,7 +77,7 @@ static json_t *answers_of(const json_t *generations)
     return answers;
 }
 
-/* Places at which two lists differ; what only one of them has differs. */
+/* The number of places at which two lists differ; a place of only one list counts. */
 static int64_t count_differing(const json_t *a, const json_t *b)
 {
     const size_t n = json_array_size(a), m = json_array_size(b), all = n > m ? n : m;
@@ -88,7 +89,7 @@ static int64_t count_differing(const json_t *a, const json_t *b)
     return differing;
 }
 
-static void add_difference(struct difference *d, const json_t *a, const json_t *b)
+static void add_difference(struct ids_difference *d, const json_t *a, const json_t *b)
 {
     const int is_same = json_is_array(a) && json_equal(a, b);
     d->answers++;
@@ -97,10 +98,10 @@ static void add_difference(struct difference *d, const json_t *a, const json_t *
     d->differing_tokens += is_same ? 0 : count_differing(a, b);
 }
 
-static struct difference difference_of(const struct trial *t)
+static struct ids_difference difference_of(const struct trial *t)
 {
     json_t *a = answers_of(t->base), *b = answers_of(t->run), *ids;
-    struct difference d = {0};
+    struct ids_difference d = {0};
     const char *id;
     json_object_foreach(a, id, ids)
         add_difference(&d, ids, json_object_get(b, id));
@@ -112,7 +113,7 @@ static struct difference difference_of(const struct trial *t)
     return d;
 }
 
-/* ---- what the generations show ---- */
+/* ---- did the flags take effect? ---- */
 
 static int is_shown(const json_t *v, const json_t *wanted)
 {
@@ -141,7 +142,7 @@ static int is_effective(const struct trial *t)
 
 static void put_difference(json_t *r, const struct trial *t)
 {
-    const struct difference d = difference_of(t);
+    const struct ids_difference d = difference_of(t);
     rec_set_int(r, "answers", d.answers);
     rec_set_int(r, "differing_answers", d.differing_answers);
     rec_set_int(r, "tokens", d.tokens);
@@ -170,7 +171,7 @@ static json_t *record_of(const struct trial *t)
         return r;
     }
     struct buf why = {0};
-    buf_format(&why, "it needs %s", needs);
+    buf_format(&why, "needs %s", needs);
     json_object_set_new(r, "outcome", json_string("not applicable"));
     json_object_set_new(r, "outcome_reason", json_string(why.data));
     buf_free(&why);

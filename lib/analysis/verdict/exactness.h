@@ -1,5 +1,5 @@
-/* exactness.h - do flags change a token? A case (data/exact.ndjson) names flags that may change
- * none; make exact generates with them and without them, on the same prompts. A case holds where
+/* exactness.h - judges flags that must not change a token. A case (data/exact.ndjson) names
+ * such flags; make exact generates with and without them, on the same prompts. A case holds if
  * all answers have the same ids. */
 #ifndef ANALYSIS_VERDICT_EXACTNESS_H
 #define ANALYSIS_VERDICT_EXACTNESS_H

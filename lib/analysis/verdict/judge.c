@@ -1,10 +1,10 @@
-/* judge.c - see judge.h. Each mode reads all records of some kinds, has another module judge them,
- * and writes what that returns. What is judged is small, so all of it is held in memory.
+/* judge.c - see judge.h. Each mode reads all records of some kinds, passes them to the module that
+ * judges them, and writes its verdicts. These records are few, so they are all held in memory.
  */
 #include "lib/analysis/verdict/judge.h"
 
 #include "lib/analysis/claim/agreement.h"
-#include "lib/analysis/verdict/claims.h"
+#include "lib/analysis/verdict/ablation.h"
 #include "lib/analysis/verdict/effects.h"
 #include "lib/analysis/verdict/exactness.h"
 #include "lib/analysis/verdict/gather.h"
@@ -63,7 +63,7 @@ static int judge_claims(const struct judge *j, const char *const *paths, size_t 
     json_t *options = gather_file(j->claims, "option", log, e);
     int bad = options ? check_names(options, j->claims, e) : -1;
     json_t *records = bad ? NULL : gather(paths, n, kinds, log, e);
-    bad = records ? write_list(out, "ablation", claims_judge(options, records), e) : -1;
+    bad = records ? write_list(out, "ablation", ablation_judge(options, records), e) : -1;
     json_decref(options);
     json_decref(records);
     return bad;

@@ -1,14 +1,14 @@
-/* judge.h - the modes of compare that judge what is there: claims about options, the self-test,
- * flags that may change no token, a stored run. */
+/* judge.h - the modes of compare that judge existing records: claims about options, the self-test,
+ * flags that must not change a token, a stored run. */
 #ifndef ANALYSIS_VERDICT_JUDGE_H
 #define ANALYSIS_VERDICT_JUDGE_H
 
 #include "lib/base/cli/log.h"
 #include "lib/record/rec.h"
 
-/* One of these is set; NULL or 0: not set. */
+/* Exactly one of these is set; NULL or 0: not set. */
 struct judge {
-    const char *claims; /* file of option records: metric and comparison records in (claims.h) */
+    const char *claims; /* file of option records: metric and comparison records in (ablation.h) */
     const char *exact;  /* file of exact_case records: generation records in (exactness.h) */
     const char *stored; /* file of claim records: claim records of another run in (agreement.h) */
     double self_test;   /* factor of the slow twin: comparison records in (selftest.h) */

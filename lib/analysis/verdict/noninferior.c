@@ -1,6 +1,6 @@
-/* noninferior.c - see noninferior.h. Both p values give one number z: by how many standard errors
- * the effect is better than the margin. z grows as the root of the prompts, so it also tells how
- * many prompts would decide, on the side where it lies. */
+/* noninferior.c - see noninferior.h. Both p values give one number z: by how many standard
+ * errors the effect is better than the margin. z grows as the square root of the number of
+ * prompts, so it also gives the number of prompts that would decide. */
 #include "lib/analysis/verdict/noninferior.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* selftest.c - see selftest.h. The verdicts SAME and SLOWER come from compare (lib/stat/ratio.h);
- * here they are paired by clock and model, and put into a sentence. Processor time comes before the
- * wall clock, and models are in the order of their architecture.
+/* selftest.c - see selftest.h. The verdicts SAME and SLOWER come from compare (lib/stat/ratio.h).
+ * They are paired by clock and model here, and become a sentence. Processor time comes before
+ * elapsed time, and models are in the order of their architecture.
  */
 #include "lib/analysis/verdict/selftest.h"
 
@@ -53,7 +53,7 @@ static json_t *side_of(const json_t *comparison)
     return side;
 }
 
-/* At most three decimals: "1.005", "1.01", "1". */
+/* Appends v with at most three decimals: "1.005", "1.01", "1". */
 static void put_rounded(struct buf *b, double v)
 {
     if (isnan(v)) {
@@ -89,15 +89,15 @@ static void put_sentence(json_t *check, const json_t *twin, double factor)
     struct buf b = {0};
     const double wanted = rec_number(twin, "launches_to_decide");
     buf_format(&b, "self-test by %s time: %s against itself is %s, ratio ",
-               is_wall(twin) ? "wall" : "processor", rec_text(check, "model"),
+               is_wall(twin) ? "elapsed" : "processor", rec_text(check, "model"),
                rec_text(check, "verdict"));
     put_rounded(&b, rec_number(twin, "value"));
     buf_text(&b, " ");
     put_interval(&b, twin);
     buf_format(&b, " over %lld launches", (long long)rec_int(twin, "launches", 0));
     if (!isnan(wanted))
-        buf_format(&b, "; about %.0f would decide", wanted);
-    buf_format(&b, "; the handicap of %ld %% was %s", lround((factor - 1) * 100),
+        buf_format(&b, "; about %.0f launches would decide", wanted);
+    buf_format(&b, "; the added slowdown of %ld %% was %s", lround((factor - 1) * 100),
                rec_text(check, "handicap"));
     json_object_set_new(check, "text", json_string(b.data));
     buf_free(&b);

@@ -1,6 +1,6 @@
-/* selftest.h - can the harness tell equal from different? Phase 3 runs each model as itself, as a
- * twin, and as a slow twin that computes one pass in twenty twice. The twin has to come out SAME
- * and the slow twin SLOWER, by the wall clock and by processor time. */
+/* selftest.h - judges the self-test. Phase 3 runs each model as itself, as a twin, and as a
+ * slow twin that computes one pass in twenty twice. The verdict must be SAME for the twin and
+ * SLOWER for the slow twin, by elapsed time and by processor time. */
 #ifndef ANALYSIS_VERDICT_SELFTEST_H
 #define ANALYSIS_VERDICT_SELFTEST_H
 

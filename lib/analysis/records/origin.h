@@ -1,26 +1,26 @@
-/* provenance.h - the machine and the file of a record, where records of several are read together.
+/* origin.h - the machine and the file of a record, where records of several are read together.
  * A record does not name them itself: the meta record before it does, or the parent record of the
  * stream that it was made from.
  */
-#ifndef ANALYSIS_RECORDS_PROVENANCE_H
-#define ANALYSIS_RECORDS_PROVENANCE_H
+#ifndef ANALYSIS_RECORDS_ORIGIN_H
+#define ANALYSIS_RECORDS_ORIGIN_H
 
 #include <jansson.h>
 
-struct provenance {
+struct origin {
     char *machine; /* "AMD EPYC (Zen 5), 2 cores (668227795c92)"; owned; NULL: unknown so far */
 };
 /* A copy of the record, marked with its machine and with the file of `where` ("FILE:LINE"). A meta
  * or parent record sets the machine of the records after it. The caller's reference. */
-json_t *provenance_mark(struct provenance *o, const json_t *record, const char *where);
-void provenance_free(struct provenance *o);
+json_t *origin_mark(struct origin *o, const json_t *record, const char *where);
+void origin_free(struct origin *o);
 /* Copies the marks of a record to another. */
-void provenance_copy(json_t *to, const json_t *from);
+void origin_copy(json_t *to, const json_t *from);
 
 /* The machine of a record; NULL: it is not marked. Borrowed. */
-const char *provenance_machine(const json_t *record);
+const char *origin_machine(const json_t *record);
 /* 1: the same machine, or the same file, or neither is marked. */
-int provenance_same_machine(const json_t *a, const json_t *b);
-int provenance_same_file(const json_t *a, const json_t *b);
+int origin_same_machine(const json_t *a, const json_t *b);
+int origin_same_file(const json_t *a, const json_t *b);
 
 #endif

@@ -1,7 +1,7 @@
-/* provenance.c - see provenance.h. The marks are members that no record has. A machine is its name
+/* origin.c - see origin.h. The marks are members that no record has. A machine is its name
  * with its fingerprint: two machines may have one name, and machines with different processors
  * share a fingerprint in older records. */
-#include "lib/analysis/records/provenance.h"
+#include "lib/analysis/records/origin.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static const char machine_mark[] = " machine", file_mark[] = " file";
 
-static void note_machine(struct provenance *o, const json_t *machine)
+static void note_machine(struct origin *o, const json_t *machine)
 {
     const char *print = rec_text(machine, "fingerprint");
     char *cpu = processor_name(machine);
@@ -24,7 +24,7 @@ static void note_machine(struct provenance *o, const json_t *machine)
     free(cpu);
 }
 
-json_t *provenance_mark(struct provenance *o, const json_t *record, const char *where)
+json_t *origin_mark(struct origin *o, const json_t *record, const char *where)
 {
     const char *kind = rec_kind(record), *line = strrchr(where, ':');
     if (!strcmp(kind, "meta") || !strcmp(kind, "parent"))
@@ -37,13 +37,13 @@ json_t *provenance_mark(struct provenance *o, const json_t *record, const char *
     return r;
 }
 
-void provenance_free(struct provenance *o)
+void origin_free(struct origin *o)
 {
     free(o->machine);
-    *o = (struct provenance){0};
+    *o = (struct origin){0};
 }
 
-const char *provenance_machine(const json_t *record)
+const char *origin_machine(const json_t *record)
 {
     return rec_text(record, machine_mark);
 }
@@ -54,17 +54,17 @@ static int agrees(const json_t *x, const json_t *y, const char *mark)
     return a && b ? !strcmp(a, b) : a == b;
 }
 
-int provenance_same_machine(const json_t *a, const json_t *b)
+int origin_same_machine(const json_t *a, const json_t *b)
 {
     return agrees(a, b, machine_mark);
 }
 
-int provenance_same_file(const json_t *a, const json_t *b)
+int origin_same_file(const json_t *a, const json_t *b)
 {
     return agrees(a, b, file_mark);
 }
 
-void provenance_copy(json_t *to, const json_t *from)
+void origin_copy(json_t *to, const json_t *from)
 {
     const char *const marks[] = {machine_mark, file_mark};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)

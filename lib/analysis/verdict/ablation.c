@@ -1,4 +1,4 @@
-/* claims.c - see claims.h. Records are indexed first, then each option is looked up:
+/* ablation.c - see ablation.h. Records are indexed first, then each option is looked up:
  *
  *     metric   system -> option -> metric -> record
  *     effect   system -> base -> option -> metric -> record
@@ -6,7 +6,7 @@
  * The last record of a key counts. Quality metrics of latent models begin with elbo_; a claim names
  * them without it.
  */
-#include "lib/analysis/verdict/claims.h"
+#include "lib/analysis/verdict/ablation.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,7 +27,7 @@ struct trial {
 
 /* ---- the index ---- */
 
-/* The object below `key`, made where there is none. Borrowed. */
+/* The object at `key`, created if it is missing. Borrowed. */
 static json_t *enter(json_t *in, const char *key)
 {
     json_t *to = json_object_get(in, key);
@@ -73,7 +73,7 @@ static const json_t *effect_of(const struct trial *t, const char *metric)
     return json_object_get(t->effect, metric);
 }
 
-/* A number, or null where it is none. */
+/* Sets a number, or null if it is not finite. */
 static void set_number(json_t *to, const char *key, double v)
 {
     json_object_set_new(to, key, isfinite(v) ? json_real(v) : json_null());
@@ -86,7 +86,7 @@ static void copy_interval(json_t *to, const json_t *effect)
         rec_copy(to, keys[i], effect, keys[i]);
 }
 
-/* Adds what was measured of a metric: value, interval, n, and whether it is a ratio. */
+/* Adds the measured effect of a metric: value, interval, n, and whether it is a ratio. */
 static void put_measured(json_t *claim, const struct trial *t, const char *metric)
 {
     const json_t *effect = effect_of(t, metric);
@@ -107,7 +107,7 @@ static void put_lack(json_t *to, const char *key, const json_t *option)
 {
     const char *needs = rec_text(option, "needs");
     struct buf b = {0};
-    buf_format(&b, "it needs %s", needs ? needs : "what this machine lacks");
+    buf_format(&b, "needs %s", needs ? needs : "something that this machine does not have");
     json_object_set_new(to, key, json_string(b.data));
     buf_free(&b);
 }
@@ -139,18 +139,18 @@ static void judge(json_t *claim, const struct trial *t)
     } else if (isnan(v))
         set_outcome(claim, "not applicable",
                     fabs(value_of(t->other, metric)) > 0 || isnan(value_of(t->other, metric))
-                        ? "it was not measured" : "the base has none of it");
+                        ? "it was not measured" : "the base has a value of 0");
     else if (isnan(lo))
-        set_outcome(claim, "undecided", "too few for an interval");
-    else if (hi <= most || lo >= least) /* false where there is no such bound: NaN */
+        set_outcome(claim, "undecided", "too few values for an interval");
+    else if (hi <= most || lo >= least) /* false if there is no such bound (NaN) */
         set_outcome(claim, "held", NULL);
     else if (lo > most || hi < least)
         set_outcome(claim, "not held", NULL);
     else
-        set_outcome(claim, "undecided", "the interval holds the bound");
+        set_outcome(claim, "undecided", "the interval contains the bound");
 }
 
-/* All claims of the option; the first is that no answer changes, where the option is exact. */
+/* All claims of the option. If the option is exact, the first claim is that no answer changes. */
 static json_t *judge_claims(const struct trial *t)
 {
     const char *flags = rec_text(t->option, "flags");
@@ -189,7 +189,7 @@ static void put_answers(json_t *r, const struct trial *t)
                         isnan(share * n) ? json_null() : json_integer(llround(share * n)));
 }
 
-/* Which run it was, or why there is none. */
+/* Sets the model, the device and the launches of the run, or the reason why there is none. */
 static void put_run(json_t *r, const struct trial *t)
 {
     const json_t *time = json_object_get(t->metric, "e2e_ns");
@@ -255,8 +255,8 @@ static json_t *record_of(const struct trial *t, const char *arch)
     return r;
 }
 
-/* What was measured of an option on a system; nothing where it ran on another device than the one
- * that it is about. */
+/* The records of an option on a system. If the option is for another device than that of the run,
+ * there are none. */
 static struct trial find_trial(const json_t *option, const char *first, json_t *metrics,
                                json_t *effects)
 {
@@ -271,7 +271,7 @@ static struct trial find_trial(const json_t *option, const char *first, json_t *
     return t;
 }
 
-json_t *claims_judge(const json_t *options, const json_t *records)
+json_t *ablation_judge(const json_t *options, const json_t *records)
 {
     static const char *const both[] = {"llada", "llama", NULL}, *const all[] = {"llada", "llama",
                                                                                   "ltm", NULL};

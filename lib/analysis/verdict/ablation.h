@@ -1,14 +1,14 @@
-/* claims.h - does a claim about an option hold? An option record (data/ablation.ndjson) names flags
- * and claims: a metric, and a bound on the effect of the flags on this metric. The effects come
- * from metric and comparison records by option (make ablation).
+/* ablation.h - judges claims about options. An option record (data/ablation.ndjson) has flags and
+ * claims; a claim is a metric and a bound on the effect of the flags on this metric. The effects
+ * come from metric and comparison records by option (make ablation).
  *
  * An effect is option / base for times, perplexities and bytes, option - base for shares. A claim
- * holds where the whole 95 % interval keeps the bound, does not hold where no part of the interval
- * keeps it, and is undecided otherwise. Byte counts and the share of answers that differ have no
+ * holds if the whole 95 % interval is within the bound, does not hold if the whole interval is
+ * outside, and is undecided otherwise. Byte counts and the share of answers that differ have no
  * interval: their value decides.
  */
-#ifndef ANALYSIS_VERDICT_CLAIMS_H
-#define ANALYSIS_VERDICT_CLAIMS_H
+#ifndef ANALYSIS_VERDICT_ABLATION_H
+#define ANALYSIS_VERDICT_ABLATION_H
 
 #include <jansson.h>
 
@@ -17,6 +17,6 @@
  * undecided or not applicable, the last two with outcome_reason. The base of an option is the
  * option that `against` names, else the first one. An option that is `exact` for a system claims
  * also that no answer changes. options, records: arrays, borrowed. The caller's reference. */
-json_t *claims_judge(const json_t *options, const json_t *records);
+json_t *ablation_judge(const json_t *options, const json_t *records);
 
 #endif

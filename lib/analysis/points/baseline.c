@@ -1,0 +1,135 @@
+/* baseline.c - see baseline.h. A quantization brings other number formats, which the engine
+ * chooses. So a base with all other settings equal is preferred, and one with other formats is
+ * the second choice. */
+#include "lib/analysis/points/baseline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/about.h"
+#include "lib/base/mem.h"
+#include "lib/record/rec.h"
+
+/* Settings that the engine chooses by itself. */
+static const char *const formats[] = {"dtype", "kv_dtype", "library"};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+/* The value of --base, else the default of BY; NULL: it has none. The caller frees. */
+static char *find_usual(const char *by, const char *base)
+{
+    struct buf b = {0};
+    json_t *standard = about_default(by);
+    if (base || !strcmp(by, "paradigm"))
+        buf_text(&b, base ? base : "autoregressive");
+    else
+        about_value(&b, standard);
+    json_decref(standard);
+    return b.data;
+}
+
+static char *setting_of(const struct baseline *b, const struct point *p, const struct method *m)
+{
+    struct buf text = {0};
+    if (b->methods->n)
+        return mem_text(m ? m->name : "");
+    about_value(&text, json_object_get(p->about, b->by));
+    return text.data ? text.data : mem_text("");
+}
+
+static void learn_side(const struct baseline *b, const struct point *p, struct baseline_side *s)
+{
+    s->method = b->methods->n ? methods_of(b->methods, p->about) : NULL;
+    s->setting = setting_of(b, p, s->method);
+    s->is_base = b->methods->n ? methods_is_base(b->methods, s->method)
+                               : !*s->setting || (b->usual && !strcmp(s->setting, b->usual));
+    json_t *settings = about_of(p->about);
+    settings_id(settings, b->by, s->rest[0]);
+    for (size_t i = 0; i < FORMATS; i++)
+        json_object_del(settings, formats[i]);
+    settings_id(settings, b->by, s->rest[1]);
+    json_decref(settings);
+}
+
+void baseline_open(struct baseline *b, const struct points *points, const struct methods *methods,
+                   const char *by, const char *base)
+{
+    *b = (struct baseline){points, methods, by, find_usual(by, base),
+                           mem_zero(points->n, sizeof *b->side)};
+    for (size_t i = 0; i < points->n; i++)
+        learn_side(b, &points->v[i], &b->side[i]);
+}
+
+void baseline_free(struct baseline *b)
+{
+    for (size_t i = 0; b->side && i < b->points->n; i++)
+        free(b->side[i].setting);
+    free(b->side);
+    free(b->usual);
+    *b = (struct baseline){0};
+}
+
+const struct baseline_side *baseline_side(const struct baseline *b, const struct point *p)
+{
+    return &b->side[p - b->points->v];
+}
+
+/* For BY "paradigm" or "method": the point of best rank with the same work; for a method also
+ * of the same model. */
+static const struct point *find_rival(const struct baseline *b, const struct point *of)
+{
+    const struct point *best = NULL;
+    for (size_t i = 0; i < b->points->n; i++) {
+        const struct point *p = &b->points->v[i];
+        if (b->side[i].is_base && points_same_group(p, of) && !strcmp(p->workload, of->workload) &&
+            (!b->methods->n || !strcmp(p->model, of->model)) &&
+            (!best || points_rank(of, p) < points_rank(of, best)))
+            best = p;
+    }
+    return best;
+}
+
+/* For BY "option" (make ablation): the point of the same system without options, on the same
+ * prompts. An option may change any setting. */
+static const struct point *find_without(const struct baseline *b, const struct point *of)
+{
+    static const char *const same[] = {"arch", "mode", "target"};
+    for (size_t i = 0; i < b->points->n; i++) {
+        const struct point *p = &b->points->v[i];
+        int fits = b->side[i].is_base && !strcmp(p->workload, of->workload);
+        for (size_t k = 0; k < sizeof same / sizeof *same && fits; k++) {
+            const char *mine = rec_text(p->about, same[k]), *its = rec_text(of->about, same[k]);
+            fits = mine && its ? !strcmp(mine, its) : mine == its;
+        }
+        if (fits)
+            return p;
+    }
+    return NULL;
+}
+
+const struct point *baseline_find(const struct baseline *b, const struct point *of)
+{
+    if (!strcmp(b->by, "paradigm") || b->methods->n)
+        return find_rival(b, of);
+    if (!strcmp(b->by, "option"))
+        return find_without(b, of);
+    for (int lenient = 0; lenient < 2; lenient++)
+        for (size_t i = 0; i < b->points->n; i++)
+            if (b->side[i].is_base &&
+                !strcmp(b->side[i].rest[lenient], baseline_side(b, of)->rest[lenient]))
+                return &b->points->v[i];
+    return NULL;
+}
+
+json_t *baseline_also(const struct baseline *b, const struct point *base,
+                      const struct point *point)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < FORMATS; i++) {
+        json_t *x = json_object_get(point->about, formats[i]);
+        json_t *y = json_object_get(base->about, formats[i]);
+        int same = (!x || json_is_null(x)) ? !y || json_is_null(y) : json_equal(x, y);
+        if (!same && strcmp(formats[i], b->by))
+            json_array_append_new(list, json_string(formats[i]));
+    }
+    return list;
+}

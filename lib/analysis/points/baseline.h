@@ -1,0 +1,40 @@
+/* baseline.h - the base that a point is compared with. BY names the setting whose effect is
+ * measured ("quant"). A base has the usual value of BY and otherwise the settings of the point. If
+ * BY is "paradigm", "method" or "option", other settings differ too, and the base is chosen by
+ * rank.
+ */
+#ifndef ANALYSIS_POINTS_BASELINE_H
+#define ANALYSIS_POINTS_BASELINE_H
+
+#include "lib/analysis/points/points.h"
+#include "lib/setting/methods.h"
+#include "lib/setting/settings.h"
+
+struct baseline_side { /* a point, seen by BY */
+    const struct method *method; /* NULL: none, or BY is not "method" */
+    char *setting;               /* value of BY as text; "": none; owned */
+    int is_base;                 /* 1: BY has its usual value */
+    char rest[2][SETTINGS_ID];   /* identity of all settings but BY; also without number formats */
+};
+
+struct baseline {
+    const struct points *points;   /* after points_finish(); borrowed */
+    const struct methods *methods; /* n > 0: BY is "method"; borrowed */
+    const char *by;                /* borrowed */
+    char *usual;                   /* usual value of BY; NULL: a base has no such setting; owned */
+    struct baseline_side *side;    /* [points->n]; owned */
+};
+/* base: the usual value of BY; NULL: its default. Released by baseline_free. */
+void baseline_open(struct baseline *b, const struct points *points, const struct methods *methods,
+                   const char *by, const char *base);
+void baseline_free(struct baseline *b);
+
+const struct baseline_side *baseline_side(const struct baseline *b, const struct point *p);
+/* The base of a point; NULL: no point is. */
+const struct point *baseline_find(const struct baseline *b, const struct point *of);
+/* The names of the number formats in which both differ, besides BY: an array; the caller's
+ * reference. */
+json_t *baseline_also(const struct baseline *b, const struct point *base,
+                      const struct point *point);
+
+#endif
