@@ -121,8 +121,8 @@ static void put_all(struct figure *f, struct series *l, const struct pruning_row
         }
         if (other || (r->steps > 0) != (b->steps > 0) ||
             (!(r->steps > 0) && strcmp(r->score, b->score))) {
-            if (!series_open(&f->script, l, r->steps > 0 ? "trained further" : r->score, 0, *n_systems,
-                             COLUMNS))
+            if (!series_open(&f->script, l, r->steps > 0 ? "trained further" : r->score, 0,
+                             *n_systems, COLUMNS))
                 return;
             if (!(r->steps > 0))
                 put_row(f, &whole, (int)*n_systems);

@@ -113,7 +113,8 @@ static void put_rows(struct page *p, const json_t *list, int folded)
 struct compared_system { int latent; const char *name, *id, *heading; };
 static const struct compared_system denoised = {0, "LLaDA", "comparisons",
                                           "LLaDA against LLaMA at the same work"};
-static const struct compared_system latent = {1, "LTM", "latent", "Latent thought model against LLaMA"};
+static const struct compared_system latent = {1, "LTM", "latent",
+                                              "Latent thought model against LLaMA"};
 
 /* Opens the section of a system if there is a comparison of it. */
 static void put_section(struct page *p, const struct runset *s, const struct compared_system *who)

@@ -324,7 +324,7 @@ metric() {
     jq -e '.pass and .verdict == "SAME" and .handicap == "FOUND"' "$T/good"
     check 106 30 195 90 150 80 > "$T/wide"
     jq -e '.pass == false and .verdict == "UNDECIDED" and .handicap == "MISSED" and
-        (.text | test("about [0-9]+ would decide"))' "$T/wide"
+        (.text | test("about [0-9]+ launches would decide"))' "$T/wide"
     check 104 105 103 104 106 102 > "$T/other"
     jq -e '.pass == false and .verdict == "SLOWER"' "$T/other"
 }

@@ -589,7 +589,7 @@ judged() {
     [ "$(numbers f.tsv crossings | head -n 1 | cut -f 1-4 | tr '\t' ' ')" = '20 80 1 4 (1/step)' ]
     numbers f.tsv crossings | awk 'NR == 2 && ($1 - (20 * 100 / 14) ^ 0.5) ^ 2 < 1e-12 { n = 1 }
         END { exit !n }'
-    grep -q 'up to batch 4 \[3.8, 4.2\], for answers of [0-9]* tokens with 1 token a step (8 if' f.txt
+    grep -q 'up to batch 4 \[3.8, 4.2\], for .* with 1 token a step (8 if both ran at' f.txt
     draw frontier a.svg --contract answer m.ndjson
     numbers a.tsv points | awk '$3 == 4 && $1 == 180 && $2 == 720 { n++ } END { exit n != 4 }'
     [ -z "$(numbers a.tsv crossings)" ]

@@ -75,7 +75,7 @@ static void add_parity_crossing(json_t *list, const struct finding *g)
                       : !met   ? statement_never(g)
                       : !timed ? wording_reason(x->reason)
                       : dear   ? "LLaDA is slower than LLaMA at the least step count that matches"
-                               : "LLaDA may be slower or faster at the least step count that matches";
+                               : "at the least step count that matches, no model is shown faster";
     statement_goal(c, g->goal);
     statement_interval(c, &at, cheap ? every_count : why);
     json_object_set_new(c, "unit", json_string("steps"));
