@@ -1,19 +1,14 @@
-/* test-config.c - every family's config.json, one changed key at a time: what is read, what is
- * refused by name, what is ignored. One file because all families go through the same tables. */
-#include <jansson.h>
+/* test-config.c - config.json of the LLaMA family: each key changed alone, other published files,
+ * unknown keys, and files that are damaged or absent. test-config-families.c has the other
+ * families. */
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
-#include "lib/checkpoint/family.h"
-#include "tests/files.h"
-#include "tests/tap.h"
+#include "tests/model/configs.h"
 
-static char config_path[64], generation_path[64];
-
-/* LLaMA 3.2 1B and LLaDA 8B, as published on huggingface.co. */
+/* LLaMA 3.2 1B, as published on huggingface.co. */
 static const char llama[] =
     "{\"architectures\":[\"LlamaForCausalLM\"],\"attention_bias\":false,\"attention_dropout\":0.0,"
     "\"bos_token_id\":128000,\"eos_token_id\":128001,\"head_dim\":64,\"hidden_act\":\"silu\","
@@ -25,84 +20,6 @@ static const char llama[] =
     "\"rope_type\":\"llama3\"},\"rope_theta\":500000.0,\"tie_word_embeddings\":true,"
     "\"torch_dtype\":\"bfloat16\",\"transformers_version\":\"4.45.0.dev0\",\"use_cache\":true,"
     "\"vocab_size\":128256}";
-static const char llada[] =
-    "{\"activation_type\":\"silu\",\"alibi\":false,\"alibi_bias_max\":8.0,"
-    "\"architectures\":[\"LLaDAModelLM\"],\"attention_dropout\":0.0,\"attention_layer_norm\":false,"
-    "\"attention_layer_norm_with_affine\":true,\"auto_map\":{\"AutoConfig\":\"x.Y\"},"
-    "\"bias_for_layer_norm\":false,\"block_group_size\":1,\"block_type\":\"llama\",\"d_model\":"
-    "4096,"
-    "\"embedding_dropout\":0.0,\"embedding_size\":126464,\"eos_token_id\":126081,"
-    "\"flash_attention\":false,\"include_bias\":false,\"include_qkv_bias\":false,"
-    "\"init_cutoff_factor\":null,\"init_device\":\"meta\",\"init_fn\":\"mitchell\",\"init_std\":0."
-    "02,"
-    "\"input_emb_norm\":false,\"layer_norm_type\":\"rms\",\"layer_norm_with_affine\":true,"
-    "\"mask_token_id\":126336,\"max_sequence_length\":4096,\"mlp_hidden_size\":12288,"
-    "\"mlp_ratio\":4,\"model_type\":\"llada\",\"multi_query_attention\":null,\"n_heads\":32,"
-    "\"n_kv_heads\":32,\"n_layers\":32,\"pad_token_id\":126081,\"precision\":\"amp_bf16\","
-    "\"residual_dropout\":0.0,\"rms_norm_eps\":1e-05,\"rope\":true,\"rope_full_precision\":true,"
-    "\"rope_theta\":500000.0,\"scale_logits\":false,\"transformers_version\":\"4.46.3\","
-    "\"use_cache\":false,\"vocab_size\":126464,\"weight_tying\":false}";
-
-/* Qwen2.5 0.5B and Qwen3 0.6B, as published. */
-static const char qwen2[] =
-    "{\"architectures\":[\"Qwen2ForCausalLM\"],\"attention_dropout\":0.0,\"bos_token_id\":151643,"
-    "\"eos_token_id\":151643,\"hidden_act\":\"silu\",\"hidden_size\":896,\"initializer_range\":"
-    "0.02,\"intermediate_size\":4864,\"max_position_embeddings\":32768,\"max_window_layers\":24,"
-    "\"model_type\":\"qwen2\",\"num_attention_heads\":14,\"num_hidden_layers\":24,"
-    "\"num_key_value_heads\":2,\"rms_norm_eps\":1e-06,\"rope_theta\":1000000.0,"
-    "\"sliding_window\":32768,\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\","
-    "\"transformers_version\":\"4.40.1\",\"use_cache\":true,\"use_mrope\":false,"
-    "\"use_sliding_window\":false,\"vocab_size\":151936}";
-static const char qwen3[] =
-    "{\"architectures\":[\"Qwen3ForCausalLM\"],\"attention_bias\":false,\"attention_dropout\":0.0,"
-    "\"bos_token_id\":151643,\"eos_token_id\":151645,\"head_dim\":128,\"hidden_act\":\"silu\","
-    "\"hidden_size\":1024,\"initializer_range\":0.02,\"intermediate_size\":3072,"
-    "\"max_position_embeddings\":40960,\"max_window_layers\":28,\"model_type\":\"qwen3\","
-    "\"num_attention_heads\":16,\"num_hidden_layers\":28,\"num_key_value_heads\":8,"
-    "\"rms_norm_eps\":1e-06,\"rope_scaling\":null,\"rope_theta\":1000000,\"sliding_window\":null,"
-    "\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\",\"transformers_version\":\"4.51.0\","
-    "\"use_cache\":true,\"use_sliding_window\":false,\"vocab_size\":151936}";
-
-/* Writes `base` with `key` set to the JSON `value` (NULL: removed) and loads it. */
-static int load_with(const char *base, const char *key, const char *value, struct config *c,
-                     struct err *e)
-{
-    json_t *o = json_loads(base, 0, NULL);
-    if (key && value)
-        json_object_set_new(o, key, json_loads(value, JSON_DECODE_ANY, NULL));
-    else if (key)
-        json_object_del(o, key);
-    json_dump_file(o, config_path, 0);
-    json_decref(o);
-    *e = (struct err){0};
-    return family_load(c, files_root, NULL, e);
-}
-
-struct change {
-    const char *key, *value, *says; /* says NULL: accepted; else part of the message */
-};
-
-static void try_changes(const char *family, const char *base, const struct change *list)
-{
-    for (; list->key; list++) {
-        struct config c;
-        struct err e;
-        int r = load_with(base, list->key, list->value, &c, &e);
-        if (!list->says)
-            ok(r == 0, "%s %s = %s is accepted %s", family, list->key,
-               list->value ? list->value : "(absent)", e.text);
-        else
-            ok(r == -1 && e.code == EXIT_BAD_DATA && strstr(e.text, list->key) &&
-                   strstr(e.text, list->says), "%s %s = %s: %s", family, list->key,
-               list->value ? list->value : "(absent)", e.text);
-    }
-}
-
-#define EIGHT "1,2,3,4,5,6,7,8"
-#define NUMBERS(key, top)                                                                       \
-    {key, "0", "integer from"}, {key, "-1", "got -1"}, {key, "1.5", "got 1.5"},                 \
-        {key, "\"4096\"", "got \"4096\""}, {key, "2147483648", "got 2147483648"},               \
-        {key, "[1]", "got [1]"}, {key, "true", "got true"}, {key, top, "integer from"}
 
 static const struct change llama_changes[] = {
     NUMBERS("hidden_size", "1048577"),
@@ -329,7 +246,7 @@ static void test_published(void)
                !memcmp(c.eos, published[i].eos, c.n_eos * sizeof *c.eos),
            "%s loads %s", published[i].name, e.text);
         ok(!x.ignored && x.harmless && !strcmp(x.harmless, published[i].harmless),
-           "what it says beside the network: %s", x.harmless ? x.harmless : "nothing");
+           "keys that do not change the network: %s", x.harmless ? x.harmless : "none");
         family_extras_free(&x);
         unlink(generation_path);
     }
@@ -375,80 +292,6 @@ static void test_ignored(void)
     free(plain);
 }
 
-static const struct change llada_changes[] = {
-    NUMBERS("d_model", "1048577"),
-    {"d_model", NULL, "missing"},
-    NUMBERS("n_layers", "100000"),
-    {"n_layers", NULL, "missing"},
-    NUMBERS("n_heads", "4097"),
-    {"n_heads", NULL, "missing"},
-    NUMBERS("n_kv_heads", "4097"),
-    {"n_kv_heads", "5", "divisor"},
-    {"n_kv_heads", "8", NULL},
-    {"n_kv_heads", "null", NULL},
-    NUMBERS("mlp_hidden_size", "1048577"),
-    {"mlp_hidden_size", "null", NULL},
-    NUMBERS("vocab_size", "1048577"),
-    {"vocab_size", NULL, "missing"},
-    {"embedding_size", "126465", "integer from 126464 to 126464"},
-    {"embedding_size", NULL, NULL},
-    {"max_sequence_length", NULL, "missing"},
-    {"weight_tying", NULL, "weight_tying"},
-    {"weight_tying", "true", NULL},
-    {"weight_tying", "0", "true or false"},
-    {"tie_word_embeddings", "true", "weight_tying"},
-    {"tie_word_embeddings", "false", NULL},
-    {"rope_theta", NULL, "missing"},
-    {"rope_theta", "0", "number"},
-    {"rms_norm_eps", NULL, "missing"},
-    {"rms_norm_eps", "0", "number"},
-    {"activation_type", "\"swiglu\"", "silu"},
-    {"activation_type", NULL, "missing"},
-    {"block_type", "\"sequential\"", "llama"},
-    {"block_type", NULL, "missing"},
-    {"block_group_size", "2", "1"},
-    {"block_group_size", NULL, NULL},
-    {"layer_norm_type", "\"default\"", "rms"},
-    {"layer_norm_type", NULL, "missing"},
-    {"layer_norm_with_affine", "false", "true"},
-    {"rope", "false", "true"},
-    {"rope", NULL, "missing"},
-    {"rope_full_precision", "false", "true"},
-    {"alibi", "true", "false"},
-    {"include_bias", "true", "false"},
-    {"include_bias", NULL, "missing"},
-    {"include_qkv_bias", "true", "false"},
-    {"bias_for_layer_norm", "true", "false"},
-    {"bias_for_layer_norm", "null", NULL},
-    {"attention_layer_norm", "true", "false"},
-    {"multi_query_attention", "true", "false"},
-    {"multi_query_attention", "false", NULL},
-    {"input_emb_norm", "true", "false"},
-    {"scale_logits", "true", "false"},
-    {"clip_qkv", "8.0", "not supported"},
-    {"clip_qkv", "null", NULL},
-    {"rope_scaling", "{\"type\":\"yarn\"}", "not supported"},
-    {"head_dim", "128", NULL},
-    {"head_dim", "64", NULL}, /* heads that do not fill the width: pruned */
-    {"head_dim", "63", "even"},
-    {"quantization_config", "{}", "not supported"},
-    {"yarn_factor", "2", "not supported"},
-    {"use_cache", "true", NULL},
-    {"precision", "null", NULL},
-    {"mask_token_id", NULL, "missing"},
-    {"mask_token_id", "null", "integer"},
-    {"mask_token_id", "126464", "to 126463"},
-    {"mask_token_id", "-1", "got -1"},
-    {"mask_token_id", "[1]", "got [1]"},
-    {"pad_token_id", "126464", "to 126463"},
-    {"eos_token_id", NULL, "missing"},
-    {"rope_interleaved", "false", "not supported"},
-    {"eos_token_id", "126464", "vocab_size"},
-    {"architectures", "[\"ILLaDAForCausalLM\"]", "LLaDA"},
-    {"model_type", "\"llada2_moe\"", "not supported"},
-    {0},
-};
-
 /* Seconds to refuse so many unknown keys. */
 static double seconds_of_keys(int n)
 {
@@ -474,81 +317,6 @@ static void test_many_keys(void)
 {
     double one = seconds_of_keys(12500), eight = seconds_of_keys(100000);
     ok(eight < 27 * one, "8 x as many keys cost %.1f x the time", eight / one);
-}
-
-static void test_llada(void)
-{
-    struct config c;
-    struct err e;
-    ok(!load_with(llada, NULL, NULL, &c, &e), "LLaDA 8B loads %s", e.text);
-    ok(c.family == &llada_family && c.paradigm == PARADIGM_MASKED_DIFFUSION && c.width == 4096 &&
-           c.layers == 32 && c.heads == 32 && c.kv_heads == 32 &&
-           c.head_dim == 128 && c.ffn == 12288 && c.vocab == 126464 &&
-           c.context == 4096 && !c.tied && c.mask == 126336 && c.pad == 126081 &&
-           c.eos[0] == 126081 && c.bos == -1, "its shape and ids");
-    ok(config_parameters(&c) == 8015581184u, "its 8,015,581,184 parameters");
-    ok(!load_with(llada, "mlp_hidden_size", NULL, &c, &e) && c.ffn == 16384,
-       "mlp_ratio counts when mlp_hidden_size is absent");
-    ok(load_with(llada, "d_model", "4097", &c, &e) == -1 &&
-           strstr(e.text, "n_heads: expected a div"),
-       "heads that do not divide the width: %s", e.text);
-    ok(load_with(llada, "n_heads", "31", &c, &e) == -1 &&
-           strstr(e.text, "n_kv_heads: expected a div"),
-       "kv heads that do not divide the heads: %s", e.text);
-    ok(load_with(llada, "vocab_size", "126080", &c, &e) == -1 && strstr(e.text, "embedding_size"),
-       "a vocabulary that is not the embedding: %s", e.text);
-    ok(load_with(llada, "model_type", "\"llama\"", &c, &e) == -1 && strstr(e.text, "architectures"),
-       "a family that is not the architecture: %s", e.text);
-    try_changes("llada", llada, llada_changes);
-}
-
-static const struct change qwen_changes[] = {
-    {"hidden_size", NULL, "missing"},
-    {"head_dim", "63", "even"},
-    {"head_dim", "64", NULL},
-    {"use_sliding_window", "true", "false"},
-    {"use_sliding_window", NULL, NULL},
-    {"sliding_window", "4096", NULL},
-    {"layer_types", "[\"full_attention\",\"sliding_attention\"]", "full_attention"},
-    {"layer_types", "[\"full_attention\"]", NULL},
-    {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4}", "not supported"},
-    {"hidden_act", "\"gelu\"", "silu"},
-    {"tie_word_embeddings", NULL, NULL},
-    {"rope_theta", NULL, NULL},
-    {"mlp_bias", "false", "not supported"},
-    {"mask_token_id", "5", "not supported"},
-    {"model_type", "\"llama\"", "architectures"},
-    {"architectures", "[\"Qwen2MoeForCausalLM\"]", "Qwen3ForCausalLM"},
-    {"architectures", NULL, NULL},
-    {"eos_token_id", "[151645,151643]", NULL},
-    {0},
-};
-
-static void test_qwen(void)
-{
-    struct config c;
-    struct err e;
-    ok(!load_with(qwen2, NULL, NULL, &c, &e), "Qwen2.5 0.5B loads %s", e.text);
-    ok(c.family == &qwen2_family && c.paradigm == PARADIGM_AUTOREGRESSIVE && c.qkv_bias &&
-           !c.qk_norm && c.attends == MASK_CAUSAL && c.logit_shift && c.head_dim == 64 &&
-           c.rope_dims == 64 && c.tied && c.chat == CHAT_CHATML && c.rope_theta == 1e6 &&
-           c.norm_eps == 1e-6, "its switches");
-    ok(config_parameters(&c) == 494032768u, "its 494,032,768 parameters: %zu",
-       config_parameters(&c));
-    try_changes("qwen2", qwen2, qwen_changes);
-    ok(load_with(qwen2, "use_mrope", "true", &c, &e) == -1 && strstr(e.text, "use_mrope") &&
-           load_with(qwen2, "attention_bias", "false", &c, &e) == -1, "what its class has not");
-    ok(!load_with(qwen3, NULL, NULL, &c, &e), "Qwen3 0.6B loads %s", e.text);
-    ok(c.family == &qwen3_family && c.qk_norm && !c.qkv_bias && c.head_dim == 128 &&
-           c.rope_dims == 128 && c.width == 1024 && c.heads == 16 && c.tied &&
-           c.chat == CHAT_CHATML, "its switches");
-    ok(config_parameters(&c) == 596049920u, "its 596,049,920 parameters: %zu",
-       config_parameters(&c));
-    try_changes("qwen3", qwen3, qwen_changes);
-    ok(load_with(qwen3, "attention_bias", "true", &c, &e) == -1 && strstr(e.text, "attention_bias"),
-       "biases in a qwen3: %s", e.text);
-    ok(!load_with(qwen3, "head_dim", NULL, &c, &e) && c.head_dim == 128,
-       "heads of 128 when not said");
 }
 
 static void test_files(void)
@@ -601,15 +369,11 @@ static void test_files(void)
 
 int main(void)
 {
-    files_begin();
-    snprintf(config_path, sizeof config_path, "%s/config.json", files_root);
-    snprintf(generation_path, sizeof generation_path, "%s/generation_config.json", files_root);
+    configs_begin();
     test_llama();
     test_published();
     test_ignored();
     test_many_keys();
-    test_llada();
-    test_qwen();
     test_files();
     files_end();
     return tap_done();

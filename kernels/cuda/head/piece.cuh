@@ -1,0 +1,237 @@
+/* piece.cuh - a piece of the vocabulary in the registers of a warp, and its results.
+ *
+ * A warp holds its piece in registers, so all results of it (best and second best, the draw under
+ * noise, the maximum, the sums) are computed there one after another. Choices use total orders
+ * (value, then id; noise.cuh), sums a fixed tree, so the same pass gives the same bits. Sums are
+ * fp32 within a piece.
+ */
+#ifndef KERNELS_CUDA_HEAD_PIECE_CUH
+#define KERNELS_CUDA_HEAD_PIECE_CUH
+
+#include "kernels/cuda/head/noise.cuh"
+
+/* The two best logits; among equals the lowest ids. NOBODY: there are fewer. */
+struct top {
+    float best, next;
+    int32_t best_id, next_id;
+};
+/* The results of a piece. */
+struct state {
+    /* Over the ids that are not quiet: the maximum, the number of logits equal to it, and for the
+     * logits below it the sums of e^(l-max) and of e^(l-max) (l-max). These are separate because
+     * fp32 keeps nothing below 1e-7 beside 1, and the order of two nearly certain answers depends
+     * on that. */
+    float max, equal, below, weighted;
+    struct top top;
+    struct racer winner; /* if the temperature is not 0 */
+    float target;        /* logit of the target; -inf: not in this piece */
+    int32_t bad;
+};
+
+/* Sums for the comparison with xu over the same ids: sum e^(l-max) (l-l'), the maximum of l', sum
+ * e^(l'-max'). */
+struct contrast {
+    float cross, max, sum;
+};
+
+/* ---- a piece in the registers of a warp ---- */
+
+template <int N> struct piece {
+    float x[N];       /* x[k] is the logit of id first + place(k); -inf: no such id */
+    int32_t first, n; /* n: ids in the piece */
+    int32_t lane;
+};
+
+template <int N> DEVICE int32_t place(const struct piece<N> *p, int k)
+{
+    return k * WARP + p->lane;
+}
+
+DEVICE int32_t lowest_of_warp(int32_t id)
+{
+    return warp_fold(id, [](int32_t a, int32_t b) { return min(a, b); });
+}
+
+/* Reads the piece. twin: logits of xu for guidance, or NULL. */
+template <int N>
+DEVICE void read(struct piece<N> *p, const float *logits, const float *twin, double guide)
+{
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        p->x[k] = place(p, k) < p->n ? logits[place(p, k)] : -INFINITY;
+    if (!twin)
+        return;
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        if (place(p, k) < p->n) {
+            double u = (double)twin[place(p, k)];
+            p->x[k] = (float)__dadd_rn(u, __dmul_rn(guide, (double)p->x[k] - u));
+        }
+}
+
+/* true if a logit of the warp is not finite. */
+template <int N> DEVICE bool odd(const struct piece<N> *p)
+{
+    bool any = false;
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        any |= place(p, k) < p->n && !(fabsf(p->x[k]) < INFINITY);
+    return __any_sync(EVERY_LANE, any);
+}
+
+/* Sets listed ids to -inf. Returns true if there were any. */
+template <int N> DEVICE bool silence(struct piece<N> *p, const int32_t *ids, size_t count)
+{
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        int32_t at = ids[i] - p->first;
+        if (at < 0 || at >= p->n)
+            continue;
+        any = true;
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            p->x[k] = place(p, k) == at ? -INFINITY : p->x[k];
+    }
+    return any;
+}
+
+/* Writes the logits for the caller. A NaN counts as -inf from here on. */
+template <int N> DEVICE void keep(struct piece<N> *p, float *kept)
+{
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        if (kept && place(p, k) < p->n)
+            kept[place(p, k)] = p->x[k];
+        p->x[k] = fmaxf(p->x[k], -INFINITY);
+    }
+}
+
+template <int N> DEVICE float max_of(const struct piece<N> *p)
+{
+    float max = -INFINITY;
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        max = fmaxf(max, p->x[k]);
+    return max;
+}
+
+/* The lane's lowest place other than `except` that holds `value`; NOBODY: none. */
+template <int N> DEVICE int32_t find(const struct piece<N> *p, float value, int32_t except)
+{
+    int32_t found = NOBODY;
+#pragma unroll
+    for (int k = N - 1; k >= 0; k--)
+        if (p->x[k] == value && place(p, k) < p->n && place(p, k) != except)
+            found = place(p, k);
+    return found;
+}
+
+/* The lane's x[k], for a k that is not a constant. */
+template <int N> DEVICE float pick(const struct piece<N> *p, int k)
+{
+    float x = p->x[0];
+#pragma unroll
+    for (int i = 1; i < N; i++)
+        x = i == k ? p->x[i] : x;
+    return x;
+}
+
+/* ---- the results of a piece ---- */
+
+/* Best and second best of the warp; *mine: the place of the lane's own best. Finds the values
+ * first, then their places. */
+template <int N> DEVICE struct top top_of(const struct piece<N> *p, int32_t *mine)
+{
+    float one = -INFINITY, two = -INFINITY;
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        two = fmaxf(fminf(p->x[k], one), two);
+        one = fmaxf(p->x[k], one);
+    }
+    *mine = find(p, one, NOBODY);
+    struct top t;
+    t.best = warp_max(one);
+    int32_t best = lowest_of_warp(one == t.best ? *mine : NOBODY);
+    t.next = warp_max(*mine == best ? two : one);
+    int32_t next = lowest_of_warp(find(p, t.next, best));
+    t.best_id = p->first + best; /* exists, because no piece is empty */
+    t.next_id = next == NOBODY ? NOBODY : p->first + next;
+    return t;
+}
+
+/* The winner under noise. Each lane starts from its best logit, at place `mine`. The best of these
+ * is the bar: an id that cannot reach it needs no logarithms. */
+template <int N>
+DEVICE struct racer race(const struct piece<N> *p, const struct noise *noise, int32_t mine)
+{
+    struct racer ahead = noise_nobody();
+    float best = mine == NOBODY ? -INFINITY : pick(p, mine / WARP);
+    if (best > -INFINITY)
+        ahead = noise_racer(noise, best, p->first + mine);
+    float bar = warp_max(ahead.id == NOBODY ? -INFINITY : noise_low(noise, &ahead));
+    uint32_t open = 0; /* bit k: x[k] may win */
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        uint64_t bits = noise_bits(noise, p->first + place(p, k));
+        if (p->x[k] > -INFINITY && noise_may_reach(noise, p->x[k], bits, bar))
+            open |= 1u << k;
+    }
+    for (; open; open &= open - 1) {
+        int k = __ffs((int)open) - 1;
+        struct racer next = noise_racer(noise, pick(p, k), p->first + place(p, k));
+        if (noise_ahead(noise, &next, &ahead))
+            ahead = next;
+    }
+#pragma unroll 1
+    for (int step = WARP / 2; step > 0; step /= 2) {
+        struct racer other;
+        other.logit = __shfl_xor_sync(EVERY_LANE, ahead.logit, step);
+        other.near = __shfl_xor_sync(EVERY_LANE, ahead.near, step);
+        other.id = __shfl_xor_sync(EVERY_LANE, ahead.id, step);
+        if (noise_ahead(noise, &other, &ahead))
+            ahead = other;
+    }
+    return ahead;
+}
+
+/* The sums of s, relative to s->max. */
+template <int N> DEVICE void sums_of(const struct piece<N> *p, struct state *s)
+{
+    float equal = 0, below = 0, weighted = 0;
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        /* clamped where e^d is 0: d may be -inf or NaN, and 0 * d would be NaN */
+        float d = fmaxf(p->x[k] - s->max, -200.0f), e = exp2_near(1.44269504f * d);
+        bool most = p->x[k] == s->max && s->max > -INFINITY;
+        equal += most ? 1.0f : 0.0f;
+        below += most ? 0.0f : e;
+        weighted += e * d;
+    }
+    s->equal = warp_sum(equal);
+    s->below = warp_sum(below);
+    s->weighted = warp_sum(weighted);
+}
+
+/* The comparison of both rows: p as sums_of() has it, `was` the piece of the other row. */
+template <int N>
+DEVICE struct contrast contrast_of(const struct piece<N> *p, const struct piece<N> *was, float max)
+{
+    struct contrast c = {0, warp_max(max_of(was)), 0};
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        float e = exp2_near(1.44269504f * fmaxf(p->x[k] - max, -200.0f));
+        c.cross += p->x[k] > -INFINITY ? e * (p->x[k] - was->x[k]) : 0;
+        c.sum += exp2_near(1.44269504f * fmaxf(was->x[k] - c.max, -200.0f));
+    }
+    c.cross = warp_sum(c.cross);
+    c.sum = warp_sum(c.sum);
+    return c;
+}
+
+/* The logit of a target at a place in this piece. */
+template <int N> DEVICE float logit_at(const struct piece<N> *p, int32_t at)
+{
+    return __shfl_sync(EVERY_LANE, pick(p, at / WARP), at % WARP);
+}
+
+#endif
