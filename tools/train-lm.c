@@ -3,35 +3,24 @@
  *
  * The state (values, moments, step, and a note of every option that matters) is saved during
  * training. A resumed training computes the same numbers as an uninterrupted one, because a batch
- * is a function of seed and step (lib/train/documents.h). Other threads prepare the batches
- * (lib/train/loader.h).
- *
- * One file because the options fill 130 lines, and every function after these works on one struct
- * training: no other tool has one. */
+ * is a function of seed and step (lib/train/documents.h). lib/train/training.h is the loop.
+ */
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "kernels/train.h"
-#include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "lib/base/hash.h"
 #include "lib/base/cli/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/cli/opt.h"
-#include "lib/base/cli/progress.h"
-#include "lib/base/resident.h"
 #include "lib/base/rng.h"
-#include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/run/engine.h"
 #include "lib/train/history.h"
-#include "lib/train/loader.h"
 #include "lib/train/ranks.h"
-#include "lib/train/trainer.h"
-#include "lib/train/documents.h"
+#include "lib/train/training.h"
 #include "lib/train/training_note.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/checksums.h"
@@ -40,17 +29,16 @@ struct args {
     struct common common;
     const char *arch, *mixer, *out, *valid, *dtype, *init, *from, *ignore_config, *oversample, *isa,
         *precision, *loss, *qat;
-    int64_t vocab, width, layers, heads, kv_heads, ffn, context;
-    int64_t steps, rows, min_len, max_len, threads, report, save, times, latents, window, rank;
-    int64_t vi_steps, every, loaders, parts, ranks;
-    double rate, decay, clip, warmup, whole, cut, vi_rate;
+    struct training_how how;
+    int64_t vocab, width, layers, heads, kv_heads, ffn, context, latents, window, rank;
+    int64_t threads, times, vi_steps, every, parts, ranks;
+    double whole, cut, vi_rate;
     int tied, checkpointing;
 };
 
 static const char examples[] =
     "train-lm --arch llada --out models/mine corpus.ndjson.gz > loss.ndjson\n"
-    "train-lm --arch llama --kv-heads 2 --ffn 832 --out m "
-    "corpus.ndjson\n"
+    "train-lm --arch llama --kv-heads 2 --ffn 832 --out m corpus.ndjson\n"
     "train-lm --arch ltm --latents 4 --vi-steps 8 --rows 1024 --out m corpus.ndjson\n"
     "train-lm --arch ltm --mixer rwkv6 --rank 16 --out m corpus.ndjson\n";
 static const char notes[] =
@@ -135,19 +123,21 @@ static size_t shape_options(struct opt *o, struct args *a)
 
 static size_t training_options(struct opt *o, struct args *a)
 {
+    struct training_how *how = &a->how;
     const struct opt table[] = {
         {.type = OPT_HEADING, .name = "", .help = "Training:"},
-        {"steps", 0, OPT_INT, &a->steps, 1, 10000000, .arg = "N", .help = "updates (8000)"},
-        {"rows", 0, OPT_INT, &a->rows, 16, 65536, .arg = "N", .help = "tokens per batch (2048)"},
-        {"min-len", 0, OPT_INT, &a->min_len, 16, 8192, .arg = "N", .rare = 1,
+        {"steps", 0, OPT_INT, &how->steps, 1, 10000000, .arg = "N", .help = "updates (8000)"},
+        {"rows", 0, OPT_INT, &how->rows, 16, 65536, .arg = "N", .help = "tokens per batch (2048)"},
+        {"min-len", 0, OPT_INT, &how->min_len, 16, 8192, .arg = "N", .rare = 1,
          .help = "llada: shortest row in tokens (72)"},
-        {"max-len", 0, OPT_INT, &a->max_len, 16, 8192, .arg = "N",
+        {"max-len", 0, OPT_INT, &how->max_len, 16, 8192, .arg = "N",
          .help = "longest row in tokens (128)"},
-        {"rate", 0, OPT_REAL, &a->rate, 1e-9, 1, .arg = "R", .help = "peak learning rate (0.002)"},
-        {"warmup", 0, OPT_REAL, &a->warmup, 0, 1e6, .arg = "N", .help = "warm-up steps (200)"},
-        {"decay", 0, OPT_REAL, &a->decay, 0, 10, .arg = "R", .rare = 1,
+        {"rate", 0, OPT_REAL, &how->rate, 1e-9, 1, .arg = "R",
+         .help = "peak learning rate (0.002)"},
+        {"warmup", 0, OPT_REAL, &how->warmup, 0, 1e6, .arg = "N", .help = "warm-up steps (200)"},
+        {"decay", 0, OPT_REAL, &how->decay, 0, 10, .arg = "R", .rare = 1,
          .help = "weight decay (0.1)"},
-        {"clip", 0, OPT_REAL, &a->clip, 1e-6, 1e6, .arg = "R", .rare = 1,
+        {"clip", 0, OPT_REAL, &how->clip, 1e-6, 1e6, .arg = "R", .rare = 1,
          .help = "limit of the gradient norm (1)"},
         {"precision", 0, OPT_CHOICE, &a->precision, .choices = "f32|bf16",
          .help = "format of the factors in matrix products; sums are f32 (f32)"},
@@ -162,17 +152,17 @@ static size_t training_options(struct opt *o, struct args *a)
          .help = "split a batch into P parts, computed in turn to save memory (1)"},
         {"ranks", 0, OPT_INT, &a->ranks, 1, 1024, .arg = "N", .rare = 1,
          .help = "processes started by mpirun -n N; each takes a part of a batch (1)"},
-        {"loaders", 0, OPT_INT, &a->loaders, 0, 64, .arg = "N", .rare = 1,
+        {"loaders", 0, OPT_INT, &how->loaders, 0, 64, .arg = "N", .rare = 1,
          .help = "threads that prepare batches; 0: the training loop does (0)"},
-        {"num-workers", 0, OPT_INT, &a->loaders, 0, 64, .arg = "N", .rare = 1,
+        {"num-workers", 0, OPT_INT, &how->loaders, 0, 64, .arg = "N", .rare = 1,
          .help = "alias of --loaders"},
         {"gradient-checkpointing", 0, OPT_FLAG, &a->checkpointing, .rare = 1,
          .help = "alias of --checkpoint-every 1"},
         ISA_OPTION(a->isa),
         THREADS_OPTION(a->threads),
-        {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N",
+        {"report", 0, OPT_INT, &how->report, 1, 1000000, .arg = "N",
          .help = "steps between two records (50)"},
-        {"save", 0, OPT_INT, &a->save, 1, 1000000, .arg = "N", .rare = 1,
+        {"save", 0, OPT_INT, &how->save, 1, 1000000, .arg = "N", .rare = 1,
          .help = "steps between two saves of the state (500)"},
         OPT_COMMON(a->common),
         {0}};
@@ -187,7 +177,7 @@ static void options(struct opt *o, struct args *a)
     assert(n <= OPTIONS_MOST);
 }
 
-struct training {
+struct setup {
     const struct args *a;
     const struct opt *options; /* the table that filled *a */
     size_t rank; /* only rank 0 writes */
@@ -200,14 +190,13 @@ struct training {
     struct trainer *trainer;
     struct trainer_need need;
     struct rec_writer records;
-    struct loader *loader;
-    struct train_batch batch; /* for held-out records */
+
     char *state;  /* OUT/train.state */
     json_t *note; /* a saved state must have an equal note */
 };
 
 /* Learns the tokenizer, or copies that of --init, and puts its special ids into the config. */
-static int make_tokenizer(struct training *r, char **texts, size_t n, struct err *e)
+static int make_tokenizer(struct setup *r, char **texts, size_t n, struct err *e)
 {
     static const char *const special[] = {"<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>"};
     int masks = config_denoises(&r->config);
@@ -236,7 +225,7 @@ static int make_tokenizer(struct training *r, char **texts, size_t n, struct err
     return 0;
 }
 
-static int read_corpus(struct training *r, char **corpus, size_t n_corpus, struct err *e)
+static int read_corpus(struct setup *r, char **corpus, size_t n_corpus, struct err *e)
 {
     char **texts;
     size_t n, unique;
@@ -262,24 +251,8 @@ static int read_corpus(struct training *r, char **corpus, size_t n_corpus, struc
     return bad;
 }
 
-/* SHA-256 of the starting weights: drawn by the seed, or those of --init. */
-static void hash_weights(const struct training *r, char hex[65])
-{
-    struct hash *h = hash_new();
-    for (size_t l = 0; l < r->config.layers; l++)
-        for (int k = 0; k < ROLE_COUNT; k++) {
-            size_t rows, cols;
-            role_shape(&r->config, (enum role)k, &rows, &cols);
-            if (!role_layers(&r->config, (enum role)k))
-                continue;
-            hash_add(h, trainer_values(r->trainer, (enum role)k, l), rows * cols * sizeof(float));
-        }
-    hash_hex(h, hex);
-    hash_free(h);
-}
-
 /* The settings and hashes that a saved state must share. */
-static json_t *note_of(const struct training *r)
+static json_t *note_of(const struct setup *r)
 {
     static const char *const harmless[] = {"valid", "dtype", "checkpoint-every",
                                            "gradient-checkpointing", "loaders", "num-workers",
@@ -291,7 +264,7 @@ static json_t *note_of(const struct training *r)
     documents_hash(&r->corpus, hex);
     json_object_set_new(note, "corpus", json_string(hex));
     json_object_set_new(note, "tokenizer", json_string(tokenizer_hash(r->tokenizer)));
-    hash_weights(r, hex);
+    trainer_hash(r->trainer, hex);
     json_object_set_new(note, "first weights", json_string(hex));
     return note;
 }
@@ -323,7 +296,7 @@ static void set_shape(struct config *c, const struct args *a, const struct confi
     c->window = c->paradigm == PARADIGM_LATENT && !config_recurs(c) ? (size_t)a->window : 0;
 }
 
-static int open_init(struct training *r, struct err *e)
+static int open_init(struct setup *r, struct err *e)
 {
     const struct args *a = r->a;
     if (a->init && checkpoint_open_ignoring(&r->from, a->init, 0, a->ignore_config, e))
@@ -335,30 +308,30 @@ static int open_init(struct training *r, struct err *e)
 }
 
 /* Makes the trainer that the options ask for; prints the memory it takes. */
-static int make_trainer(struct training *r, struct err *e)
+static int make_trainer(struct setup *r, struct err *e)
 {
     const struct args *a = r->a;
     const struct trainer_how how = {
         .back = {.products = strcmp(a->precision, "bf16") ? DTYPE_F32 : DTYPE_BF16,
                  .every = (size_t)a->every,
                  .whole_loss = !strcmp(a->loss, "whole")},
-        .parts = (size_t)a->parts, .longest = (size_t)a->max_len,
+        .parts = (size_t)a->parts, .longest = (size_t)a->how.max_len,
         .me = r->rank, .sum = a->ranks > 1 ? ranks_sum : NULL};
     enum dtype quant = QUANT_NONE;
     if (quantization_named(a->qat, &quant) || quantization_check(quant, &r->config, e))
         return -1;
-    r->need = trainer_need(&r->config, r->backend, (size_t)a->rows, &how, quant);
+    r->need = trainer_need(&r->config, r->backend, (size_t)a->how.rows, &how, quant);
     log_note(&r->log, "%.1f MB of parameters with gradients and moments, %.1f MB of activations",
              (double)r->need.parameters / 1e6, (double)r->need.activations / 1e6);
     r->trainer = trainer_make_as(&r->config, r->backend,
                                  rng_derive((uint64_t)a->common.seed, "weights"),
-                                 (size_t)a->rows, &how, e);
+                                 (size_t)a->how.rows, &how, e);
     if (!r->trainer || (a->init && trainer_take(r->trainer, &r->from, e)))
         return -1;
     return quant == QUANT_NONE ? 0 : trainer_quantize(r->trainer, quant, e);
 }
 
-static int start(struct training *r, char **corpus, size_t n_corpus, struct err *e)
+static int start(struct setup *r, char **corpus, size_t n_corpus, struct err *e)
 {
     const struct args *a = r->a;
     const struct engine engine = {.device = "cpu", .isa = a->isa, .threads = a->threads};
@@ -373,14 +346,13 @@ static int start(struct training *r, char **corpus, size_t n_corpus, struct err 
     const struct posterior_fit fit = {(size_t)a->vi_steps, a->vi_rate,
                                       rng_derive((uint64_t)a->common.seed, "latents")};
     trainer_fit(r->trainer, &fit);
-    r->batch = train_batch_room((size_t)a->rows);
     r->state = mem_format("%s/train.state", a->out);
     r->note = note_of(r);
     return 0;
 }
 
 /* Resumes from a saved state if there is one. It must belong to the same command. */
-static int resume(struct training *r, struct err *e)
+static int resume(struct setup *r, struct err *e)
 {
     int bad = 0;
     if (!r->rank && file_exists(r->state)) {
@@ -397,136 +369,30 @@ static int resume(struct training *r, struct err *e)
     return bad;
 }
 
-static void fill_from(const struct training *r, const struct documents *l, int64_t step,
-                      struct train_batch *b)
+/* The members that every record begins with. */
+static json_t *about_of(const struct setup *r)
 {
     const struct args *a = r->a;
-    if (r->config.paradigm == PARADIGM_AUTOREGRESSIVE)
-        documents_fill_next_token(l, step, (size_t)a->rows, (size_t)a->max_len, b);
-    else if (r->config.paradigm == PARADIGM_LATENT)
-        documents_fill_whole(l, step, (size_t)a->rows, (size_t)a->max_len, b);
-    else
-        documents_fill_diffusion(l, step, (size_t)a->rows, (size_t)a->min_len, (size_t)a->max_len,
-                                 b);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "model",
+                     r->config.name, "arch", r->config.family->name, "paradigm",
+                     config_paradigm_name(r->config.paradigm), "precision", a->precision, "qat",
+                     a->qat, "loss_form", a->loss, "checkpoint_every", (json_int_t)a->every,
+                     "loaders", (json_int_t)a->how.loaders, "parts", (json_int_t)a->parts,
+                     "ranks", (json_int_t)a->ranks);
 }
 
-static void fill(const void *run, int64_t step, struct train_batch *b)
+static int train(struct setup *r, struct err *e)
 {
-    const struct training *r = run;
-    fill_from(r, &r->corpus, step, b);
-}
-
-/* Loss over eight fixed batches of the held-out records; NaN without them. */
-static double valid_loss(struct training *r)
-{
-    enum { BATCHES = 8 };
-    double sum = 0;
-    for (int i = 0; r->valid.n && i < BATCHES; i++) {
-        fill_from(r, &r->valid, i, &r->batch);
-        sum += trainer_loss(r->trainer, &r->batch, 0);
-    }
-    return r->valid.n ? sum / BATCHES : NAN;
-}
-
-static double rate_at(const struct args *a, int64_t step)
-{
-    double s = (double)step, end = (double)a->steps;
-    if (s < a->warmup)
-        return a->rate * (s + 1) / a->warmup;
-    double done = end > a->warmup ? (s - a->warmup) / (end - a->warmup) : 1;
-    return a->rate * (0.05 + 0.95 * 0.5 * (1 + cos(3.141592653589793 * done)));
-}
-
-struct step_sums {
-    double loss, norm;
-    int64_t n, tokens, begin_ns, waited_ns; /* waited_ns: total wait for batches at begin_ns */
-};
-
-/* Bytes as planned, as the back end counts them, and the peak resident set since the previous
- * record. */
-static json_t *memory_of(struct training *r)
-{
-    struct memory *m = &r->backend->memory;
-    int64_t resident = resident_peak();
-    json_t *o = json_object();
-    rec_set_int(o, "weights_bytes", (int64_t)m->kind[MEMORY_WEIGHTS]);
-    rec_set_int(o, "activations_bytes", (int64_t)m->kind[MEMORY_ACTIVATIONS]);
-    rec_set_int(o, "allocated_bytes", (int64_t)m->allocated);
-    rec_set_int(o, "allocated_peak_bytes", (int64_t)m->allocated_peak);
-    rec_set_int(o, "planned_bytes", (int64_t)(r->need.parameters + r->need.activations));
-    rec_set_number(o, "process_peak_bytes", resident < 0 ? (double)NAN : (double)resident,
-                   "the system does not tell");
-    memory_reset_peak(m);
-    resident_reset();
-    return o;
-}
-
-static int write_record(struct training *r, int64_t step, struct step_sums *s, double rate,
-                        struct err *e)
-{
-    int last = step == r->a->steps;
-    double seconds = (double)(clock_ns() - s->begin_ns) * 1e-9;
-    double waited = (double)(loader_waited_ns(r->loader) - s->waited_ns) * 1e-9;
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}",
-                          "model",
-                          r->config.name, "arch", r->config.family->name, "paradigm",
-                          config_paradigm_name(r->config.paradigm), "precision", r->a->precision,
-                          "qat", r->a->qat, "loss_form", r->a->loss, "checkpoint_every",
-                          (json_int_t)r->a->every, "loaders", (json_int_t)r->a->loaders,
-                          "parts", (json_int_t)r->a->parts, "ranks", (json_int_t)r->a->ranks,
-                          "step", (json_int_t)step, "tokens", (json_int_t)(step * r->a->rows));
-    if (r->config.latents)
-        json_object_set_new(j, "mixer", json_string(config_mixer_name(r->config.mixer)));
-    rec_set_number(j, "loss", s->loss / (double)s->n, "not finite");
-    if (last || step / r->a->report % 10 == 0)
-        rec_set_number(j, "valid_loss", valid_loss(r), "no held-out records");
-    rec_set_number(j, "rate", rate, "");
-    rec_set_number(j, "grad_norm", s->norm / (double)s->n, "not finite");
-    rec_set_number(j, "tokens_per_s", (double)s->tokens / seconds, "");
-    rec_set_number(j, "load_wait_ratio", waited / seconds, "");
-    json_object_set_new(j, "memory", memory_of(r));
-    *s = (struct step_sums){.begin_ns = clock_ns(), .waited_ns = loader_waited_ns(r->loader)};
-    return rec_write(&r->records, "train", j, e);
-}
-
-static int train(struct training *r, struct err *e)
-{
-    const struct args *a = r->a;
-    struct progress p;
-    const struct loader_work work = {fill, r};
-    r->loader = loader_open(&work, (size_t)a->rows, trainer_step(r->trainer), a->steps,
-                            (size_t)a->loaders, e);
-    if (!r->loader)
-        return -1;
-    struct step_sums s = {.begin_ns = clock_ns()};
-    progress_start(&p, &r->log, a->common.progress, "steps", a->steps);
-    for (int64_t step = trainer_step(r->trainer); step < a->steps; step++) {
-        const struct train_batch *batch = loader_next(r->loader);
-        double loss = trainer_loss(r->trainer, batch, 1), rate = rate_at(a, step);
-        double norm = trainer_update(r->trainer, rate, a->decay, a->clip);
-        if (!isfinite(loss) || !isfinite(norm))
-            return err_set(
-                e, EXIT_INTERNAL,
-                "step %lld: loss %g, gradient norm %g: lower --rate; %s has the last good "
-                "state",
-                (long long)step, loss, norm, r->state);
-        s.loss += loss;
-        s.norm += norm;
-        s.tokens += (int64_t)(batch->seqs * batch->len);
-        s.n++;
-        if ((step + 1) % a->report == 0 || step + 1 == a->steps) {
-            char extra[48];
-            snprintf(extra, sizeof extra, "loss %.4f", s.loss / (double)s.n);
-            if (write_record(r, step + 1, &s, rate, e))
-                return -1;
-            progress_at(&p, step + 1, extra);
-        }
-        if ((step + 1) % a->save == 0 && step + 1 < a->steps && !r->rank &&
-            trainer_save(r->trainer, r->state, r->note, e))
-            return -1;
-    }
-    progress_end(&p);
-    return 0;
+    json_t *about = about_of(r);
+    const struct training t = {
+        .how = &r->a->how, .config = &r->config, .backend = r->backend, .trainer = r->trainer,
+        .corpus = &r->corpus, .valid = &r->valid, .log = &r->log,
+        .progress = r->a->common.progress, .records = &r->records, .about = about,
+        .planned_bytes = r->need.parameters + r->need.activations, .state = r->state,
+        .note = r->note, .saves = !r->rank};
+    int bad = training_run(&t, e);
+    json_decref(about);
+    return bad;
 }
 
 static const float *values(void *ctx, enum role role, size_t layer)
@@ -534,13 +400,13 @@ static const float *values(void *ctx, enum role role, size_t layer)
     return trainer_values(ctx, role, layer);
 }
 
-static int finish(struct training *r, struct err *e)
+static int finish(struct setup *r, struct err *e)
 {
     if (r->rank)
         return 0;
     int64_t times = r->config.latents ? r->a->vi_steps + 1 : 1;
-    const struct history_line line = {r->config.name, r->config.family->name, r->a->steps,
-                                      r->a->steps * r->a->rows * times};
+    const struct history_line line = {r->config.name, r->config.family->name, r->a->how.steps,
+                                      r->a->how.steps * r->a->how.rows * times};
     checksums_remove(r->a->out); /* it lists the old weights */
     if (checkpoint_save(&r->config, r->a->out, r->a->dtype, values, r->trainer, e) ||
         history_write(r->a->out, r->a->init ? r->from.folder : NULL, &line, e) ||
@@ -551,9 +417,8 @@ static int finish(struct training *r, struct err *e)
     return 0;
 }
 
-static void close_run(struct training *r)
+static void close_run(struct setup *r)
 {
-    loader_close(r->loader);
     trainer_free(r->trainer);
     if (r->a->init)
         checkpoint_close(&r->from);
@@ -562,7 +427,6 @@ static void close_run(struct training *r)
     documents_free(&r->valid);
     tokenizer_free(r->tokenizer);
     json_decref(r->note);
-    train_batch_free(&r->batch);
     free(r->state);
 }
 
@@ -574,12 +438,12 @@ static void check(const struct tool *t, const struct args *a, int operands)
         opt_usage(t, "--heads must divide --width into even heads, --kv-heads must divide --heads");
     if (a->ranks > 1 && a->parts > 1 && a->parts != a->ranks)
         opt_usage(t, "expected --parts or --ranks, not both: each process takes one part");
-    if (a->min_len > a->max_len || a->max_len > a->rows)
+    if (a->how.min_len > a->how.max_len || a->how.max_len > a->how.rows)
         opt_usage(t, "expected --min-len <= --max-len <= --rows");
 }
 
 /* Joins the other processes. Each takes a part of every batch; only rank 0 prints and writes. */
-static void join(struct training *r, struct args *a)
+static void join(struct setup *r, struct args *a)
 {
     struct err e = {0};
     if (ranks_join((size_t)a->ranks, &e))
@@ -602,10 +466,10 @@ int main(int argc, char **argv)
                      .ffn = 704, .context = 512,
                      .latents = 4, .mixer = "swa", .window = 256, .rank = 32,
                      .vi_steps = 16, .vi_rate = POSTERIOR_RATE,
-                     .steps = 8000, .rows = 2048, .min_len = 72, .max_len = 128,
                      .times = 4, .whole = 0.5,
-                     .rate = 2e-3, .decay = 0.1, .clip = 1, .warmup = 200,
-                     .report = 50, .save = 500};
+                     .how = {.steps = 8000, .rows = 2048, .min_len = 72, .max_len = 128,
+                             .rate = 2e-3, .decay = 0.1, .clip = 1, .warmup = 200,
+                             .report = 50, .save = 500}};
     struct opt table[OPTIONS_MOST];
     options(table, &a);
     const struct tool tool = {"train-lm",
@@ -615,7 +479,7 @@ int main(int argc, char **argv)
     check(&tool, &a, argc - first);
     a.init = a.from ? a.from : a.init;
     a.every = a.every || !a.checkpointing ? a.every : 1;
-    struct training r = {.a = &a, .options = table,
+    struct setup r = {.a = &a, .options = table,
                     .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
     struct err e = {0};
     if (a.ranks > 1)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/train/documents.h"
 
@@ -232,6 +233,22 @@ int trainer_take(struct trainer *t, const struct checkpoint *from, struct err *e
 float *trainer_values(struct trainer *t, enum role r, size_t layer)
 {
     return parameters_values(t->parameters, r, layer);
+}
+
+void trainer_hash(struct trainer *t, char hex[65])
+{
+    const struct config *c = &t->parameters->c;
+    struct hash *h = hash_new();
+    for (size_t l = 0; l < c->layers; l++)
+        for (int k = 0; k < ROLE_COUNT; k++) {
+            size_t rows, cols;
+            enum role r = (enum role)k;
+            role_shape(c, r, &rows, &cols);
+            if (role_layers(c, r))
+                hash_add(h, trainer_values(t, r, l), rows * cols * sizeof(float));
+        }
+    hash_hex(h, hex);
+    hash_free(h);
 }
 
 int trainer_save(const struct trainer *t, const char *path, const json_t *note, struct err *e)

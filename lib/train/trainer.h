@@ -74,6 +74,8 @@ int trainer_take(struct trainer *t, const struct checkpoint *from, struct err *e
 
 /* The values of a role, rows*cols floats; borrowed, writable. */
 float *trainer_values(struct trainer *t, enum role r, size_t layer);
+/* SHA-256 of all values. */
+void trainer_hash(struct trainer *t, char hex[65]);
 
 /* Saves weights, moments and step as one safetensors file with `note` (string members) as metadata.
  * Restoring: -1 with EXIT_BAD_DATA when the file has another shape; *note is the caller's. */
