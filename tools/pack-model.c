@@ -5,8 +5,6 @@
  * The folder is filled under another name and renamed: it appears complete or not at all. The last
  * file is SHA256SUMS, which --manifest also writes for an existing model. origin.json has how the
  * model was made, so --verify-source can make it again in a temporary folder and compare.
- * One file because packing, pruning, --budget and --verify-source share the functions that fill and
- * verify the folder.
  */
 #include <assert.h>
 #include <math.h>
@@ -16,22 +14,20 @@
 #include "lib/base/file.h"
 #include "lib/base/folder.h"
 #include "lib/base/cli/log.h"
-#include "lib/base/mem.h"
 #include "lib/record/rec.h"
-#include "lib/run/probe/calibration.h"
 #include "lib/run/engine.h"
+#include "lib/run/probe/format_budget.h"
 #include "lib/decode/activity.h"
 #include "lib/checkpoint/checksums.h"
-#include "lib/checkpoint/mix.h"
-#include "lib/checkpoint/provenance.h"
-#include "lib/checkpoint/pack.h"
+#include "lib/checkpoint/origin.h"
+#include "lib/checkpoint/pack_record.h"
 
 struct args {
     struct common common;
     struct engine engine;
+    struct format_budget budget;
     const char *quant, *out, *calibrate, *score, *verify_source;
-    int64_t budget, samples;
-    double share, heads, ffn; /* share of bytes; shares to remove, below 0: not given */
+    double heads, ffn; /* shares to remove, below 0: not given */
     int manifest;
 };
 
@@ -46,14 +42,12 @@ struct packer {
     json_t *origin;
     struct pack_role role[ROLE_COUNT];
     struct folder folder;
-    struct mix_unit *units; /* of --budget */
-    double stays, budget;   /* bytes that are never quantized; most bytes of all tensors */
-    struct calibration calibration; /* of --calibrate; the next two follow from it */
-    double dense_nats;              /* per token, not quantized; NAN: not measured */
-    struct interval gain;           /* of moving bits from one part to another */
 };
 
-static int has_budget(const struct args *a) { return a->budget > 0 || a->share > 0; }
+static int has_budget(const struct args *a)
+{
+    return a->budget.bytes > 0 || a->budget.share > 0;
+}
 
 /* ---- the folder ---- */
 
@@ -74,13 +68,13 @@ static int fill(struct packer *p, struct err *e)
     int bad = pack_along(&p->checkpoint, folder, e) ||
               pack_checkpoint(&p->checkpoint, p->quant, p->prunes ? &p->prune : NULL, folder, pool,
                               p->role, e) ||
-              provenance_write(p->origin, folder, e) ||
+              origin_write(p->origin, folder, e) ||
               checksums_make(folder, p->a.engine.ignore_config, e);
     pool_free(pool);
     return bad ? -1 : 0;
 }
 
-/* ---- what goes ---- */
+/* ---- pruning ---- */
 
 /* Records the outputs of heads and units on the CPU: GPU memory cannot be read directly. */
 static int hear(struct packer *p, struct activity *c, struct err *e)
@@ -126,7 +120,7 @@ static int choose(struct packer *p, struct err *e)
     bad = bad || prune_scores(&p->checkpoint, how, &seen.mean, &score, e);
     if (!bad) {
         prune_choose(&p->prune, c, &score);
-        provenance_prune(p->origin, c, &p->prune, p->a.score, fmax(p->a.heads, 0),
+        origin_prune(p->origin, c, &p->prune, p->a.score, fmax(p->a.heads, 0),
                          fmax(p->a.ffn, 0), json_incref(texts));
         say_sizes(p);
     }
@@ -146,7 +140,7 @@ static int make(struct packer *p, struct err *e)
     return -1;
 }
 
-/* ---- the source, as it was ---- */
+/* ---- --verify-source ---- */
 
 /* Compares every file of the packed model with the one that was made again. */
 static int compare_all(const struct packer *p, struct err *e)
@@ -154,7 +148,7 @@ static int compare_all(const struct packer *p, struct err *e)
     struct checkpoint packed;
     if (checkpoint_open_ignoring(&packed, p->a.out, 0, p->a.engine.ignore_config, e))
         return -1;
-    int bad = checksums_verify(&packed, e) || provenance_compare(&packed, p->folder.temp, e);
+    int bad = checksums_verify(&packed, e) || origin_compare(&packed, p->folder.temp, e);
     checkpoint_close(&packed);
     return bad ? -1 : 0;
 }
@@ -169,7 +163,7 @@ static int read_format(struct packer *p, const char *quant, struct err *e)
     int bad = family_load(&packed, p->a.out, &extras, e);
     family_extras_free(&extras);
     if (bad || packed.quant != QUANT_MIXED || strcmp(quant, quantization_name(QUANT_MIXED)))
-        return err_set(e, EXIT_BAD_DATA, "%s/" PROVENANCE ": quant: expected none|" DTYPE_QUANTIZED
+        return err_set(e, EXIT_BAD_DATA, "%s/" ORIGIN ": quant: expected none|" DTYPE_QUANTIZED
                        "|mixed, as in config.json, got \"%.40s\"", p->a.out, quant);
     p->quant = QUANT_MIXED;
     memcpy(p->checkpoint.config.mix, packed.mix, sizeof packed.mix);
@@ -180,8 +174,8 @@ static int verify(struct packer *p, struct err *e)
 {
     const char *quant = json_string_value(json_object_get(p->origin, "quant"));
     int pruned = 0;
-    if (read_format(p, quant, e) || provenance_verify(p->origin, &p->checkpoint, e) ||
-        (pruned = provenance_pruning(p->origin, &p->checkpoint.config, &p->prune, e)) < 0)
+    if (read_format(p, quant, e) || origin_verify(p->origin, &p->checkpoint, e) ||
+        (pruned = origin_pruning(p->origin, &p->checkpoint.config, &p->prune, e)) < 0)
         return -1;
     p->prunes = pruned;
     if (folder_begin(&p->folder, p->a.out, e))
@@ -195,134 +189,17 @@ static int verify(struct packer *p, struct err *e)
     return 0;
 }
 
-/* ---- a format for each part ---- */
-
-/* Measures losses by the likelihood of texts. */
-static int calibrate(struct packer *p, struct err *e)
-{
-    struct calibration *c = &p->calibration;
-    c->samples = (size_t)p->a.samples;
-    c->seed = (uint64_t)p->a.common.seed;
-    struct tokenizer *t = NULL;
-    struct backend *b = NULL;
-    struct network n = {0};
-    struct progress progress;
-    progress_start(&progress, &p->log, p->a.common.progress, "parts",
-                   (int64_t)mix_count(&p->checkpoint.config));
-    int bad = checkpoint_tokenizer(&p->checkpoint, &t, e) ||
-              calibration_read(c, &p->a.calibrate, 1, p->a.common.limit, &p->checkpoint, t, e) ||
-              engine_open(&p->a.engine, &b, e);
-    if (!bad)
-        engine_level(&p->a.engine, b, &p->checkpoint, &p->log);
-    bad = bad || engine_load(&p->a.engine, &n, b, &p->checkpoint, e) ||
-          calibration_measure(c, &n, &p->checkpoint, p->units, &p->dense_nats, &progress, e);
-    progress_end(&progress);
-    network_free(&n);
-    backend_close(b);
-    tokenizer_free(t);
-    return bad ? -1 : 0;
-}
-
-static int measure_losses(struct packer *p, struct err *e)
-{
-    if (p->a.calibrate)
-        return calibrate(p, e);
-    struct pool *pool = pool_new((size_t)p->a.engine.threads);
-    int bad = mix_errors(p->units, &p->checkpoint, pool, e);
-    pool_free(pool);
-    return bad;
-}
-
-/* Chooses the mix of formats within the budget, in the checkpoint's config. */
-static int choose_mix(struct packer *p, struct err *e)
-{
-    struct config *c = &p->checkpoint.config;
-    size_t n = mix_count(c);
-    double all;
-    p->units = mem_zero(n, sizeof *p->units);
-    all = p->stays = mix_list(p->units, &p->checkpoint);
-    for (size_t i = 0; i < n; i++)
-        all += p->units[i].bytes[0];
-    p->budget = p->a.budget > 0 ? (double)p->a.budget : floor(all * p->a.share);
-    if (measure_losses(p, e))
-        return -1;
-    double bytes = p->a.calibrate ? calibration_choose(&p->calibration, p->units, n,
-                                                       p->budget - p->stays, &p->gain)
-                                  : mix_choose(p->units, n, p->budget - p->stays);
-    if (!isfinite(bytes))
-        return err_set(e, EXIT_BAD_USAGE,
-                       "--budget: %.0f bytes are too few for %s: %.0f bytes are never quantized, "
-                       "and all other parts in their smallest format exceed the rest", p->budget,
-                       c->name, p->stays);
-    mix_apply(p->units, n, c);
-    return 0;
-}
-
 /* ---- records ---- */
-
-/* The loss of a part in a format. */
-static void set_loss(json_t *j, const char *name, const struct mix_unit *u, size_t f)
-{
-    double loss = isfinite(u->bytes[f]) ? u->loss[f] : (double)NAN;
-    rec_set_number(j, name, loss, "it cannot have that format");
-}
-
-static int write_unit(struct packer *p, const struct mix_unit *u, struct err *e)
-{
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s}", "model", p->checkpoint.config.name, "part",
-                          quantization_part_name(u->part), "dtype",
-                          quantization_name(mix_format[u->chosen]), "loss_unit",
-                          p->a.calibrate ? "nats_per_token" : "squared_error");
-    if (u->part == PART_HEAD)
-        json_object_set_new(j, "layer", json_null());
-    else
-        rec_set_int(j, "layer", (int64_t)u->layer);
-    rec_set_int(j, "parameters", (int64_t)u->parameters);
-    rec_set_int(j, "source_bytes", (int64_t)u->bytes[0]);
-    rec_set_int(j, "packed_bytes", (int64_t)u->bytes[u->chosen]);
-    set_loss(j, "int8_loss", u, 1);
-    set_loss(j, "nf4_loss", u, 2);
-    return rec_write(&p->out, "sensitivity", j, e);
-}
 
 static int write_units(struct packer *p, struct err *e)
 {
-    for (size_t i = 0; p->units && i < mix_count(&p->checkpoint.config); i++)
-        if (write_unit(p, &p->units[i], e))
+    const char *loss_unit = p->a.calibrate ? "nats_per_token" : "squared_error";
+    const struct config *c = &p->checkpoint.config;
+    const struct mix_unit *units = p->a.budget.units;
+    for (size_t i = 0; units && i < mix_count(c); i++)
+        if (rec_write(&p->out, "sensitivity", pack_record_unit(c, &units[i], loss_unit), e))
             return -1;
     return 0;
-}
-
-static const char *role_dtype(const struct packer *p, int r)
-{
-    static const char *const names[][2] = {{"F32", "f32"}, {"F16", "f16"}, {"BF16", "bf16"}};
-    const char *stored = checkpoint_tensor(&p->checkpoint, (enum role)r, 0)->dtype;
-    if (p->role[r].dtype != DTYPE_F32)
-        return quantization_name(p->role[r].dtype);
-    for (size_t i = 0; i < 3; i++)
-        if (!strcmp(stored, names[i][0]))
-            return names[i][1];
-    return NULL;
-}
-
-static int write_role(struct packer *p, const struct pack_role *s, const char *role,
-                      const char *dtype, struct err *e)
-{
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s?}", "model", p->checkpoint.config.name, "quant",
-                          quantization_name(p->quant), "role", role, "dtype", dtype);
-    rec_set_int(j, "tensors", (int64_t)s->tensors);
-    rec_set_int(j, "parameters", (int64_t)s->values);
-    rec_set_int(j, "source_bytes", (int64_t)s->source_bytes);
-    rec_set_int(j, "packed_bytes", (int64_t)s->packed_bytes);
-    rec_set_number(j, "error_rms_ratio", sqrt(s->error / s->power), "not quantized");
-    if (p->units && !strcmp(role, "all")) {
-        rec_set_int(j, "budget_bytes", (int64_t)p->budget);
-        rec_set_number(j, "dense_nats_per_token", p->dense_nats, "no --calibrate");
-        rec_set_number(j, "trade_gain", p->gain.value, "no --calibrate");
-        rec_set_number(j, "trade_gain_lo", p->gain.lo, "fewer than two texts");
-        rec_set_number(j, "trade_gain_hi", p->gain.hi, "fewer than two texts");
-    }
-    return rec_write(&p->out, "pack", j, e);
 }
 
 /* Writes a record with the shape of the new network, read from its folder, and of the old one. */
@@ -335,45 +212,50 @@ static int write_prune(struct packer *p, const struct pack_role *all, struct err
     family_extras_free(&extras);
     if (bad)
         return -1;
-    double gone = (double)(config_parameters(from) - config_parameters(&to));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s}", "model", to.name, "source_model", from->name,
-                          "arch", from->family->name, "score", p->a.score, "quant",
-                          quantization_name(p->quant));
+    json_t *j = pack_record_prune(from, &to, all);
+    json_object_set_new(j, "score", json_string(p->a.score));
+    json_object_set_new(j, "quant", json_string(quantization_name(p->quant)));
     rec_set_number(j, "heads_share", fmax(p->a.heads, 0), "");
     rec_set_number(j, "ffn_share", fmax(p->a.ffn, 0), "");
-    rec_set_int(j, "heads", (int64_t)to.heads);
-    rec_set_int(j, "source_heads", (int64_t)from->heads);
-    rec_set_int(j, "kv_heads", (int64_t)to.kv_heads);
-    rec_set_int(j, "source_kv_heads", (int64_t)from->kv_heads);
-    rec_set_int(j, "ffn", (int64_t)to.ffn);
-    rec_set_int(j, "source_ffn", (int64_t)from->ffn);
-    rec_set_int(j, "parameters", (int64_t)config_parameters(&to));
-    rec_set_int(j, "source_parameters", (int64_t)config_parameters(from));
-    rec_set_number(j, "removed_ratio", gone / (double)config_parameters(from), "");
-    rec_set_int(j, "source_bytes", (int64_t)all->source_bytes);
-    rec_set_int(j, "packed_bytes", (int64_t)all->packed_bytes);
     json_object_set(j, "source_files", json_object_get(p->origin, "files"));
     log_note(&p->log, "%s: kept %zu of %zu heads, %zu of %zu key heads, %zu of %zu hidden units; "
              "removed %.1f %% of the parameters", to.name, to.heads, from->heads, to.kv_heads,
-             from->kv_heads, to.ffn, from->ffn, 100 * gone / (double)config_parameters(from));
+             from->kv_heads, to.ffn, from->ffn, 100 * rec_number(j, "removed_ratio"));
     return rec_write(&p->out, "prune", j, e);
+}
+
+/* Writes the record of the sum over all roles. */
+static int write_all(struct packer *p, const struct pack_role *all, struct err *e)
+{
+    json_t *j = pack_record_all(&p->checkpoint, p->quant, all);
+    const struct format_budget *b = &p->a.budget;
+    if (b->units) {
+        rec_set_int(j, "budget_bytes", (int64_t)b->limit);
+        rec_set_number(j, "dense_nats_per_token", b->dense_nats, "no --calibrate");
+        rec_set_number(j, "trade_gain", b->gain.value, "no --calibrate");
+        rec_set_number(j, "trade_gain_lo", b->gain.lo, "fewer than two texts");
+        rec_set_number(j, "trade_gain_hi", b->gain.hi, "fewer than two texts");
+    }
+    return rec_write(&p->out, "pack", j, e);
 }
 
 static int write_records(struct packer *p, struct err *e)
 {
     const struct pack_role all = pack_sum(p->role);
+    const struct checkpoint *c = &p->checkpoint;
     if (p->prunes && write_prune(p, &all, e))
         return -1;
     for (int r = 0; r < ROLE_COUNT; r++)
         if (p->role[r].tensors &&
-            write_role(p, &p->role[r], role_name((enum role)r), role_dtype(p, r), e))
+            rec_write(&p->out, "pack",
+                      pack_record_role(c, p->quant, &p->role[r], (enum role)r), e))
             return -1;
     if (p->quant != QUANT_NONE)
         log_note(&p->log, "%s: %.4g MB of weights -> %.4g MB in %s (%s, error %.2g %% of their "
-                 "size)", p->checkpoint.config.name, (double)all.source_bytes * 1e-6,
+                 "size)", c->config.name, (double)all.source_bytes * 1e-6,
                  (double)all.packed_bytes * 1e-6, p->a.out, quantization_name(p->quant),
                  100 * sqrt(all.error / all.power));
-    return write_role(p, &all, "all", NULL, e);
+    return write_all(p, &all, e);
 }
 
 /* ---- the tool ---- */
@@ -451,7 +333,7 @@ static const char *usage(const struct args *a, int operands)
     if ((a->manifest || a->verify_source) && (packs || a->out || (a->manifest && a->verify_source)))
         return "--manifest and --verify-source pack nothing: they exclude each other, --quant, "
                "--budget, --prune-heads, --prune-ffn and --out";
-    if ((a->quant && has_budget(a)) || (a->budget > 0 && a->share > 0))
+    if ((a->quant && has_budget(a)) || (a->budget.bytes > 0 && a->budget.share > 0))
         return "expected only one of --quant, --budget and --budget-share";
     if (prunes && has_budget(a))
         return "--prune-heads and --prune-ffn exclude a budget: prune first, then pack the result";
@@ -488,7 +370,7 @@ static int open_packed(struct packer *p, struct err *e)
 {
     const struct engine *g = &p->a.engine;
     p->a.out = g->model;
-    p->origin = provenance_read(g->model, e);
+    p->origin = origin_read(g->model, e);
     return !p->origin || checkpoint_open_ignoring(&p->checkpoint, p->a.verify_source, 0,
                                                   g->ignore_config, e)
                ? -1
@@ -501,6 +383,13 @@ static int write_manifest(struct packer *p, struct err *e)
         return -1;
     log_note(&p->log, "wrote %s/" CHECKSUMS, p->checkpoint.folder);
     return 0;
+}
+
+static int choose_mix(struct packer *p, struct err *e)
+{
+    struct args *a = &p->a;
+    a->budget.texts = a->calibrate;
+    return format_budget_choose(&a->budget, &p->checkpoint, &a->engine, &a->common, &p->log, e);
 }
 
 static int work(struct packer *p, struct err *e)
@@ -520,8 +409,7 @@ static void close_all(struct packer *p)
     checkpoint_close(&p->checkpoint);
     prune_free(&p->prune);
     json_decref(p->origin);
-    free(p->units);
-    calibration_free(&p->calibration);
+    format_budget_free(&p->a.budget);
 }
 
 enum { OPTIONS_MOST = 32 };
@@ -534,9 +422,9 @@ static void options(struct opt *o, struct args *a)
         {"out", 0, OPT_TEXT, &a->out, .arg = "DIR", .help = "new folder for the packed model"},
         {"quant", 0, OPT_CHOICE, &a->quant, .choices = DTYPE_QUANTIZED,
          .help = "number format of the matrices"},
-        {"budget", 0, OPT_BYTES, &a->budget, 1, 9007199254740991.0, .arg = "BYTES",
+        {"budget", 0, OPT_BYTES, &a->budget.bytes, 1, 9007199254740991.0, .arg = "BYTES",
          .help = "bytes of all tensors, K/M/G; each part of each layer gets its own format"},
-        {"budget-share", 0, OPT_REAL, &a->share, 1e-6, 1, .arg = "R",
+        {"budget-share", 0, OPT_REAL, &a->budget.share, 1e-6, 1, .arg = "R",
          .help = "--budget as a share of the bytes of the source"},
         {"prune-heads", 0, OPT_REAL, &a->heads, 0, 1, .arg = "SHARE",
          .help = "remove up to this share of the query heads of every layer"},
@@ -547,7 +435,7 @@ static void options(struct opt *o, struct args *a)
         {"calibrate", 0, OPT_TEXT, &a->calibrate, .arg = "FILE",
          .help = "texts, or prompts with references, on which --budget and --prune-score measure "
                  "(the first --limit of them)"},
-        {"samples", 0, OPT_INT, &a->samples, 1, 100000, .arg = "N",
+        {"samples", 0, OPT_INT, &a->budget.samples, 1, 100000, .arg = "N",
          .help = "with --budget and a diffusion model: masks drawn for each text (8)"},
         {"device", 0, OPT_TEXT, &a->engine.device, .arg = "auto|ref|cpu|cuda[:N]",
          .help = "back end that runs the model for --budget (auto); pruning uses the CPU"},
@@ -564,9 +452,9 @@ static void options(struct opt *o, struct args *a)
 
 int main(int argc, char **argv)
 {
-    struct packer p = {.a = {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .samples = 8,
-                             .score = "activation", .heads = -1, .ffn = -1},
-                       .quant = QUANT_NONE, .dense_nats = NAN, .gain = {NAN, NAN, NAN}};
+    struct packer p = {.a = {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS,
+                             .budget.samples = 8, .score = "activation", .heads = -1, .ffn = -1},
+                       .quant = QUANT_NONE};
     struct opt table[OPTIONS_MOST];
     options(table, &p.a);
     const struct tool tool = {"pack-model", "a checkpoint in, a pruned or quantized one out",
@@ -582,7 +470,7 @@ int main(int argc, char **argv)
         about = checkpoint_describe(&p.checkpoint, &e);
     if (about) {
         checkpoint_say(&p.checkpoint, &p.log);
-        p.origin = p.origin ? p.origin : provenance_make(about, quantization_name(p.quant));
+        p.origin = p.origin ? p.origin : origin_make(about, quantization_name(p.quant));
     }
     check(&p, !about || rec_open(&p.out, &p.a.common, tool.name, argc, argv,
                                  json_pack("{s:o}", "checkpoint", about), &e), &e);

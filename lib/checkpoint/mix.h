@@ -27,7 +27,7 @@ struct mix_unit {
 
 /* 2 L + 1. */
 size_t mix_count(const struct config *c);
-/* Fills units[mix_count()] but for losses and choices. c has files and is not packed. Returns the
+/* Fills units[mix_count()] except losses and choices. c has files and is not packed. Returns the
  * bytes of the tensors that are never quantized. */
 double mix_list(struct mix_unit *units, const struct checkpoint *c);
 /* Losses without a model run: the sum of (w - w')^2 over the values of a unit, which is the squared

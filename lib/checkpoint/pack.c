@@ -317,7 +317,7 @@ int pack_checkpoint(const struct checkpoint *c, enum dtype q, const struct prune
     return bad ? -1 : 0;
 }
 
-/* ---- what is beside the weights ---- */
+/* ---- files beside the weights ---- */
 
 static int copy_file(const char *name, const char *source, const char *folder, struct err *e)
 {

@@ -12,7 +12,7 @@
 static const double ROUNDING = 1e-9; /* so that 0.3 of 10 is 3 in doubles */
 enum { UNIT = 64, UNITS_LEAST = 8 };
 
-/* ---- how much ---- */
+/* ---- sizes after pruning ---- */
 
 static size_t part_of(double share, size_t n)
 {
@@ -146,7 +146,7 @@ void prune_values_free(struct prune_values *v)
     *v = (struct prune_values){0};
 }
 
-/* ---- where ---- */
+/* ---- kept parts of a tensor ---- */
 
 /* The list for a dimension, and the number of values per entry. */
 static const size_t *list_of(const struct prune *p, enum role_along s, size_t layer, size_t *unit)

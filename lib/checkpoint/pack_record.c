@@ -1,0 +1,91 @@
+/* pack_record.c - see pack_record.h. A number that has no value here (a loss in a format that the
+ * part cannot have, the error of values that were not quantized) is null with the reason.
+ */
+#include "lib/checkpoint/pack_record.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "lib/checkpoint/quantization.h"
+#include "lib/record/rec.h"
+
+/* The loss of a part in a format. */
+static void set_loss(json_t *j, const char *name, const struct mix_unit *u, size_t f)
+{
+    double loss = isfinite(u->bytes[f]) ? u->loss[f] : (double)NAN;
+    rec_set_number(j, name, loss, "it cannot have that format");
+}
+
+json_t *pack_record_unit(const struct config *c, const struct mix_unit *u, const char *loss_unit)
+{
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s}", "model", c->name, "part",
+                          quantization_part_name(u->part), "dtype",
+                          quantization_name(mix_format[u->chosen]), "loss_unit", loss_unit);
+    if (u->part == PART_HEAD)
+        json_object_set_new(j, "layer", json_null());
+    else
+        rec_set_int(j, "layer", (int64_t)u->layer);
+    rec_set_int(j, "parameters", (int64_t)u->parameters);
+    rec_set_int(j, "source_bytes", (int64_t)u->bytes[0]);
+    rec_set_int(j, "packed_bytes", (int64_t)u->bytes[u->chosen]);
+    set_loss(j, "int8_loss", u, 1);
+    set_loss(j, "nf4_loss", u, 2);
+    return j;
+}
+
+static json_t *role_members(const struct checkpoint *c, enum dtype q, const struct pack_role *s,
+                            const char *role, const char *dtype)
+{
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s?}", "model", c->config.name, "quant",
+                          quantization_name(q), "role", role, "dtype", dtype);
+    rec_set_int(j, "tensors", (int64_t)s->tensors);
+    rec_set_int(j, "parameters", (int64_t)s->values);
+    rec_set_int(j, "source_bytes", (int64_t)s->source_bytes);
+    rec_set_int(j, "packed_bytes", (int64_t)s->packed_bytes);
+    rec_set_number(j, "error_rms_ratio", sqrt(s->error / s->power), "not quantized");
+    return j;
+}
+
+/* The format of a role; of a role that was copied, the format of its file. */
+static const char *role_dtype(const struct checkpoint *c, const struct pack_role *s, enum role r)
+{
+    static const char *const names[][2] = {{"F32", "f32"}, {"F16", "f16"}, {"BF16", "bf16"}};
+    const char *stored = checkpoint_tensor(c, r, 0)->dtype;
+    if (s->dtype != DTYPE_F32)
+        return quantization_name(s->dtype);
+    for (size_t i = 0; i < 3; i++)
+        if (!strcmp(stored, names[i][0]))
+            return names[i][1];
+    return NULL;
+}
+
+json_t *pack_record_role(const struct checkpoint *c, enum dtype q, const struct pack_role *s,
+                         enum role r)
+{
+    return role_members(c, q, s, role_name(r), role_dtype(c, s, r));
+}
+
+json_t *pack_record_all(const struct checkpoint *c, enum dtype q, const struct pack_role *sum)
+{
+    return role_members(c, q, sum, "all", NULL);
+}
+
+json_t *pack_record_prune(const struct config *from, const struct config *to,
+                          const struct pack_role *sum)
+{
+    double gone = (double)(config_parameters(from) - config_parameters(to));
+    json_t *j = json_pack("{s:s, s:s, s:s}", "model", to->name, "source_model", from->name, "arch",
+                          from->family->name);
+    rec_set_int(j, "heads", (int64_t)to->heads);
+    rec_set_int(j, "source_heads", (int64_t)from->heads);
+    rec_set_int(j, "kv_heads", (int64_t)to->kv_heads);
+    rec_set_int(j, "source_kv_heads", (int64_t)from->kv_heads);
+    rec_set_int(j, "ffn", (int64_t)to->ffn);
+    rec_set_int(j, "source_ffn", (int64_t)from->ffn);
+    rec_set_int(j, "parameters", (int64_t)config_parameters(to));
+    rec_set_int(j, "source_parameters", (int64_t)config_parameters(from));
+    rec_set_number(j, "removed_ratio", gone / (double)config_parameters(from), "");
+    rec_set_int(j, "source_bytes", (int64_t)sum->source_bytes);
+    rec_set_int(j, "packed_bytes", (int64_t)sum->packed_bytes);
+    return j;
+}

@@ -1,0 +1,22 @@
+/* pack_record.h - the members of the records that tell how a checkpoint was packed. Each function
+ * returns a new object. */
+#ifndef CHECKPOINT_PACK_RECORD_H
+#define CHECKPOINT_PACK_RECORD_H
+
+#include "lib/checkpoint/mix.h"
+#include "lib/checkpoint/pack.h"
+
+/* Kind `sensitivity`: a part of a layer (or the head), its chosen format, and its loss in each
+ * format, measured in `loss_unit`. */
+json_t *pack_record_unit(const struct config *c, const struct mix_unit *u, const char *loss_unit);
+
+/* Kind `pack`: role `r` of the checkpoint packed to q. pack_record_all: the sum over all roles. */
+json_t *pack_record_role(const struct checkpoint *c, enum dtype q, const struct pack_role *s,
+                         enum role r);
+json_t *pack_record_all(const struct checkpoint *c, enum dtype q, const struct pack_role *sum);
+
+/* Kind `prune`: the shape before and after. sum: bytes over all roles. */
+json_t *pack_record_prune(const struct config *from, const struct config *to,
+                          const struct pack_role *sum);
+
+#endif
