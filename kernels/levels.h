@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "kernels/dtype.h"
-#include "lib/base/device.h"
+#include "lib/base/host_device.h"
 
 #define NF4_LEVELS                                                                              \
     {-1.0f,                                                                                     \

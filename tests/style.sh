@@ -62,9 +62,9 @@ static int good_one(struct good *g)
     return g->a + good_table[0] + k;
 }
 END
-plant lib/base/device.h <<'END'
-#ifndef BASE_DEVICE_H
-#define BASE_DEVICE_H
+plant lib/base/host_device.h <<'END'
+#ifndef BASE_HOST_DEVICE_H
+#define BASE_HOST_DEVICE_H
 #ifdef __CUDACC__
 #endif
 #ifdef __cplusplus

@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "kernels/ops.h"
-#include "lib/base/device.h"
+#include "lib/base/host_device.h"
 
 enum { UNMASK_KEPT = 4, SLOT_KEPT = 4 };
 

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "lib/base/device.h"
+#include "lib/base/host_device.h"
 
 /* The block function: out[4] = Philox4x32-10(counter[4], key[2]). */
 HOST_DEVICE void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])

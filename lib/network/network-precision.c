@@ -61,7 +61,8 @@ static const char *refuses(const struct network *n, enum role r, enum dtype d, s
     const char *why = ops->refuses(n->backend, d, cols);
     int multiplied = r != ROLE_EMBED || n->config.tied;
     if (!why && multiplied && ops->act_dtype(d) != ops->act_dtype(first_dtype(n)))
-        why = "what is not quantized has other activations than the rest: use --dtype bf16";
+        why = "parts that are not quantized would have other activations than the rest: use "
+              "--dtype bf16";
     return why;
 }
 

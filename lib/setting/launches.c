@@ -19,7 +19,7 @@ static void must(int bad)
         err_machine(__FILE__, __LINE__, "cannot build a schedule (out of memory)");
 }
 
-/* ---- what the systems are given ---- */
+/* ---- points of the systems ---- */
 
 void launches_say(struct launches_given *g, const char *name, const char *list)
 {
@@ -213,7 +213,7 @@ static json_t *points_of(const struct launches *p, size_t system)
     return points;
 }
 
-/* ---- what was there before ---- */
+/* ---- an earlier schedule ---- */
 
 /* A point without round and bridge. The caller's reference. */
 static json_t *bare(const json_t *point)

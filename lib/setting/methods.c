@@ -166,7 +166,7 @@ int methods_is_base(const struct methods *m, const struct method *of)
     return 0;
 }
 
-/* ---- what it runs ---- */
+/* ---- the points of a method ---- */
 
 int methods_points(const struct method *m, const char *const *given, struct settings **point,
                    size_t *n, struct err *e)

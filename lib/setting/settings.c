@@ -435,7 +435,7 @@ void settings_say(struct settings *s, const char *name, double v)
     follow(s);
 }
 
-/* ---- what records and people see ---- */
+/* ---- record fields and labels ---- */
 
 static json_t *value_json(const struct settings *s, size_t i)
 {

@@ -122,7 +122,7 @@ int settings_same(const struct settings *a, const struct settings *b);
  * EXIT_BAD_DATA with `where` and the member. */
 int settings_read(struct settings *s, const json_t *o, const char *where, struct err *e);
 
-/* ---- what records and people see ---- */
+/* ---- record fields and labels ---- */
 
 /* The rows that were given and count, as a point of a schedule. The caller's reference. */
 json_t *settings_said(const struct settings *s);

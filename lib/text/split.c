@@ -59,7 +59,7 @@ static int scan_close(struct scan *n, int c)
     return n->depth == 0;
 }
 
-/* What to do with byte c: 0 take it, 1 take it and end, 2 end before it. */
+/* Returns how to go on at byte c: 0 take it, 1 take it and end, 2 end before it. */
 static int scan_byte(struct scan *n, int c)
 {
     if (n->quoted)

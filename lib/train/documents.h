@@ -9,7 +9,7 @@
  * All rows are as long as the longest document drawn; padding has no target. A target weighs 1.
  *
  * documents_fill_diffusion, masked diffusion: one document per row, filled up with EOS as LLaDA's
- * canvas is. Each row is of one of three kinds, by lot: in a share `whole` every token can be
+ * canvas is. Each row is of one of three kinds, at random: in a share `whole` every token can be
  * masked (pre-training; guidance and the ELBO need it); in a share `cut` only tokens after a random
  * place of the response, as when text is written in blocks; in the others only the response
  * (fine-tuning). The loss is the mean over t ~ U(0,1) of 1/p sum_masked CE / length, p = (1 - 1e-3)

@@ -257,8 +257,8 @@ static int is_twin(enum dtype d)
     return d == DTYPE_NF4_F32 || d == DTYPE_FP4 || d == DTYPE_INT8_VECTOR;
 }
 
-/* The most rows that a format is tried with. Coded rows come in pieces from ROWS_MOST on; exact.cu
- * goes through any number of rows by fours (test-products.cu), skinny.cu by 64. */
+/* The most rows that a format is tried with. Coded rows come in pieces from ROWS_MOST on;
+ * f32_product.cu goes through any number of rows by fours (test-products.cu), skinny.cu by 64. */
 static size_t rows_most(enum dtype d, int library)
 {
     int exact = d == DTYPE_F16 || (!library && (d == DTYPE_F32 || d == DTYPE_BF16_F32));

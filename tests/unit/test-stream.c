@@ -1,8 +1,8 @@
-/* A text that comes in bytes, wherever it is cut: whole characters alone are said, nothing is lost,
- * and what would steer a terminal is not obeyed. */
+/* A text that arrives in pieces, cut between any bytes: only whole characters are printed, nothing
+ * is lost, and escape sequences of a terminal are printed as text. */
 #include <string.h>
 
-#include "lib/run/watch/stream.h"
+#include "lib/run/watch/text_stream.h"
 #include "lib/text/utf8.h"
 #include "tests/tap.h"
 
@@ -14,10 +14,10 @@ static int says(const char *text, size_t a, size_t b, const char *want)
     size_t n = strlen(text), cut[] = {0, a, b, n};
     int good = 1;
     for (int i = 0; i < 3; i++) {
-        stream_text(&held, text + cut[i], cut[i + 1] - cut[i], 0, &out);
+        text_stream_decode(&held, text + cut[i], cut[i + 1] - cut[i], 0, &out);
         good &= held.len <= 3 && (!out.len || utf8_valid(out.data, out.len) == out.len);
     }
-    stream_text(&held, "", 0, 1, &out);
+    text_stream_decode(&held, "", 0, 1, &out);
     good &= held.len == 0 && (out.len ? !strcmp(out.data, want) : !*want);
     buf_free(&held);
     buf_free(&out);
@@ -43,7 +43,7 @@ int main(void)
     ok(utf8_whole("ab\xe6\x97", 4) == 2 && utf8_whole("ab\xe6\x97\xa5", 5) == 5 &&
            utf8_whole("\xa5", 1) == 1 && utf8_whole("\xf0\x9f\x99", 3) == 0 &&
            utf8_whole("", 0) == 0,
-       "what is whole");
+       "complete characters");
     ok(utf8_columns('a') == 1 && utf8_columns(0x65E5) == 2 && utf8_columns(0x301) == 0,
        "columns of a terminal");
     return tap_done();

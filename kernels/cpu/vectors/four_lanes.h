@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/vectors/plain_bf16.h"
 
-#include "kernels/cpu/vectors/words.h"
+#include "kernels/cpu/vectors/int8_words.h"
 
 /* a > b ? a : b and a < b ? a : b; b where a lane is NaN. */
 INLINE vec vmax(vec a, vec b) { return pick(a > b, a, b); }

@@ -9,7 +9,7 @@ enum { LANES = 8, TILE_ROWS = 6, BF16_DOT = 0 };
 
 #include <immintrin.h>
 
-#include "kernels/cpu/vectors/words.h"
+#include "kernels/cpu/vectors/int8_words.h"
 
 /* sum += the four byte products of each lane: bytes of w times the four codes at x. */
 INLINE veci dot_int8(veci sum, vecu w, const uint32_t *x)

@@ -16,7 +16,7 @@
 #define KERNELS_CUDA_ATTENTION_ATTENTION_PLAN_H
 
 #include "kernels/ops.h"
-#include "lib/base/device.h"
+#include "lib/base/host_device.h"
 
 enum {
     TILE_KEYS = 64,     /* keys of one step of a block */

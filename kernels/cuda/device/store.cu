@@ -56,7 +56,7 @@ void cuda_store_close(struct backend *b, struct store *s)
 {
     if (!s)
         return;
-    runtime_wait(b, "stage"); /* what was staged has arrived */
+    runtime_wait(b, "stage"); /* the staged blocks have arrived */
     graph_drop(b);
     for (size_t i = 0; i < s->blocks; i++)
         CHECK(cudaFreeHost(s->block[i]));

@@ -1,6 +1,6 @@
 /* product.cu - chooses the kernel of a product:
  *
- *     fp32 rows            exact.cu; from some number of rows on the library (library_above)
+ *     fp32 rows            f32_product.cu; from some number of rows on the library (library_above)
  *     T <= 8               gemv.cu, one kernel, if x fits in shared memory
  *     T <= library_above   skinny.cu and finish.cu, 64 rows at a time
  *     more                 large.cu (the library); without the library as above
@@ -86,7 +86,7 @@ static void product_normed(struct backend *b, const struct product_job *j, const
     if (j->T > library_above(j->dtype) && large(b, j, x, work))
         return;
     if (exact_rows(j->dtype)) {
-        exact(b, j, static_cast<const float *>(x));
+        f32_product(b, j, static_cast<const float *>(x));
         return;
     }
     uint32_t most = skinny_rows(b, j);

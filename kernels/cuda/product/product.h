@@ -7,7 +7,7 @@
 #include "kernels/cuda/device/runtime.h"
 #include "kernels/cuda/product/encode_row.cuh"
 #include "kernels/cuda/product/gemm.h"
-#include "kernels/cuda/product/stage.cuh"
+#include "kernels/cuda/product/stage_rows.cuh"
 
 /* gemv.cu: up to GEMV_ROWS rows in a single kernel. 0: the shape does not fit. */
 int gemv(const struct backend *b, const struct product_job *j, const struct bf16_input *in);
@@ -23,8 +23,8 @@ void finish(const struct backend *b, const struct product_job *j, const struct c
 /* y[n] = bf16(y + product), both bf16. */
 void finish_add(const struct backend *b, void *y, const void *product, size_t n);
 
-/* exact.cu: any number of rows of fp32 with F32, BF16_F32 or F16 weights. */
-void exact(const struct backend *b, const struct product_job *j, const float *x);
+/* f32_product.cu: any number of rows of fp32 with F32, BF16_F32 or F16 weights. */
+void f32_product(const struct backend *b, const struct product_job *j, const float *x);
 
 /* large.cu: many rows, by the vendor's library. x: normalized rows, of `act`. 0: the library does
  * not take the shape; nothing was done. */

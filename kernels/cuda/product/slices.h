@@ -44,7 +44,7 @@ HOST_DEVICE uint32_t widened_value(enum dtype dtype)
  *                   0.003 T, which hides the second reading from T = 130 on
  * So two sweeps are cheaper than the library (0.6 and 0.7 to 0.9), and four are not (1.1 and 1.4 to
  * 1.2). Three are equal, and the library's share shrinks as more rows follow. With BF16_F32
- * exact.cu reads W for every four rows. F32 needs no widening. */
+ * f32_product.cu reads W for every four rows. F32 needs no widening. */
 HOST_DEVICE uint32_t library_above(enum dtype dtype)
 {
     return format_row(dtype).above;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "kernels/dtype.h"
-#include "lib/base/device.h"
+#include "lib/base/host_device.h"
 
 /* Rows of x that skinny.cu takes in one launch. */
 enum { SKINNY_ROWS = 64 };
@@ -20,7 +20,7 @@ enum { LEVELS_SHARED = 256 * 33 * 4 };
 enum x_order { X_STRAIGHT, X_PAIRS, X_HALVES };
 
 struct format_row {
-    uint32_t chunk;      /* values in 64 bytes of a row; 0: only exact.cu reads it */
+    uint32_t chunk;      /* values in 64 bytes of a row; 0: only f32_product.cu reads it */
     uint32_t x_bytes;    /* bytes of x per value: 4 fp32, 2 bf16, 1 codes */
     enum x_order order;
     uint32_t tables;     /* bytes of shared memory for tables */
@@ -45,7 +45,7 @@ struct format_row {
     ROW(NF4_F32,  128,  2, X_HALVES,   LEVELS_SHARED, 2,    2,      2 * SKINNY_ROWS, 0)            \
     ROW(FP4,      128,  2, X_HALVES,   LEVELS_SHARED, 2,    2,      2 * SKINNY_ROWS, 0)
 /* (With three blocks on an SM, block formats would spill registers to memory. F16 is for parity, as
- * is exact.cu: it never goes to the library.) */
+ * is f32_product.cu: it never goes to the library.) */
 
 #ifdef __cplusplus
 #define FORMAT_FUNCTION HOST_DEVICE constexpr

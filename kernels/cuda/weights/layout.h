@@ -17,7 +17,7 @@
 
 #include "kernels/ops.h"
 #include "kernels/quant.h"
-#include "lib/base/device.h"
+#include "lib/base/host_device.h"
 
 HOST_DEVICE size_t layout_up(size_t n, size_t to)
 {

@@ -88,7 +88,7 @@ static void put_text(struct pen *p, int style, const char *s, size_t n)
     }
 }
 
-/* ---- what a frame says ---- */
+/* ---- text of a frame ---- */
 
 static size_t count_final(const struct live *l)
 {

@@ -61,13 +61,13 @@ int watcher_check(const struct job *job, struct err *e)
     return a->trace ? check_trace(job, e) : 0;
 }
 
-/* ---- what decoders tell ---- */
+/* ---- events of decoders ---- */
 
 static void show_pass(void *ctx, const struct observed *o)
 {
     struct watcher *w = ctx;
     if (w->job->args->stream)
-        stream_grow(&w->stream, o->ids, o->readable);
+        text_stream_grow(&w->stream, o->ids, o->readable);
     if (w->job->args->live)
         live_change(&w->live, o);
     commits_put(&w->commits, w->prompt[o->input]->id, w->about, o);
@@ -118,7 +118,7 @@ const struct observer *watcher_begin(struct watcher *w, const struct network *n,
     rec_set_int(w->about, "batch_id", at->batch_id);
     char *heading = mem_format("%s: %s", prompt[0]->id, config);
     if (a->stream)
-        stream_begin(&w->stream, w->several ? heading : NULL);
+        text_stream_begin(&w->stream, w->several ? heading : NULL);
     if (a->live)
         live_begin(&w->live, prompt[0]->id, system_extent(at->point));
     free(heading);
@@ -131,7 +131,7 @@ int watcher_end(struct watcher *w, struct err *e)
     if (!watcher_is_close(w->job))
         return 0;
     if (w->job->args->stream)
-        stream_end(&w->stream);
+        text_stream_end(&w->stream);
     if (w->job->args->live)
         live_end(&w->live);
     json_decref(w->about);
@@ -164,7 +164,7 @@ int watcher_open(struct watcher *w, const struct job *job, const struct config *
 
 int watcher_close(struct watcher *w, const char *status, struct err *e)
 {
-    stream_free(&w->stream);
+    text_stream_free(&w->stream);
     live_free(&w->live);
     json_decref(w->about);
     w->about = NULL;

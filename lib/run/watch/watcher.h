@@ -9,14 +9,14 @@
 #include "lib/run/generation_record.h"
 #include "lib/run/job.h"
 #include "lib/run/watch/live.h"
-#include "lib/run/watch/stream.h"
+#include "lib/run/watch/text_stream.h"
 
 struct watcher {
     struct observer observer;
     const struct job *job;
     struct progress *progress;
     struct commits commits;
-    struct stream stream;
+    struct text_stream stream;
     struct live live;
     int several; /* 1: several prompts or points, so a stream has headings */
     /* the current batch */

@@ -1,8 +1,8 @@
-/* stage.cuh - loads rows of x into shared memory, in the order in which the lanes of a product read
- * them (x_place), normalized if the product has a gain.
+/* stage_rows.cuh - loads rows of x into shared memory, in the order in which the lanes of a product
+ * read them (x_place), normalized if the product has a gain.
  */
-#ifndef KERNELS_CUDA_PRODUCT_STAGE_CUH
-#define KERNELS_CUDA_PRODUCT_STAGE_CUH
+#ifndef KERNELS_CUDA_PRODUCT_STAGE_ROWS_CUH
+#define KERNELS_CUDA_PRODUCT_STAGE_ROWS_CUH
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/weights/tiling.h"

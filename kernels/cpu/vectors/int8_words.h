@@ -1,7 +1,7 @@
-/* words.h - int8 codes of activations for processors that multiply 16-bit pairs: four codes k..k+3
- * are two 32-bit words, (k, k + 2) and (k + 1, k + 3) as int16. */
-#ifndef KERNELS_CPU_VECTORS_WORDS_H
-#define KERNELS_CPU_VECTORS_WORDS_H
+/* int8_words.h - int8 codes of activations for processors that multiply 16-bit pairs: four codes
+ * k..k+3 are two 32-bit words, (k, k + 2) and (k + 1, k + 3) as int16. */
+#ifndef KERNELS_CPU_VECTORS_INT8_WORDS_H
+#define KERNELS_CPU_VECTORS_INT8_WORDS_H
 
 #include "kernels/cpu/vectors/vector.h"
 

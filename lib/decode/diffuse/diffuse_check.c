@@ -1,4 +1,4 @@
-/* rules.c - checks settings against the model, and lists the ids that settings suppress.
+/* diffuse_check.c - checks settings against the model, and lists the ids that settings suppress.
  *
  * Neither needs a network: tests call both directly, and a bad setting is refused before any
  * pass. */

@@ -1,14 +1,14 @@
-/* stream.h - prints the answer on standard error while it grows (--stream): the readable text from
- * the start, in whole characters. */
-#ifndef RUN_WATCH_STREAM_H
-#define RUN_WATCH_STREAM_H
+/* text_stream.h - prints the answer on standard error while it grows (--stream): the readable text
+ * from the start, in whole characters. */
+#ifndef RUN_WATCH_TEXT_STREAM_H
+#define RUN_WATCH_TEXT_STREAM_H
 
 #include "lib/base/buf.h"
 #include "lib/decode/generation.h"
 #include "lib/decode/observer.h"
 #include "lib/text/tokenizer.h"
 
-struct stream {
+struct text_stream {
     const struct tokenizer *tokenizer;
     int32_t stop[ADVANCE_STOPS], n_stop; /* ids that end a text */
     size_t said;     /* tokens of the answer printed so far */
@@ -17,13 +17,13 @@ struct stream {
 };
 
 /* Starts an answer. heading: a line above it, or NULL. */
-void stream_begin(struct stream *s, const char *heading);
+void text_stream_begin(struct text_stream *s, const char *heading);
 /* Prints the part of ids[0..readable) that is new. */
-void stream_grow(struct stream *s, const int32_t *ids, size_t readable);
-void stream_end(struct stream *s); /* prints held bytes and ends the line */
-void stream_free(struct stream *s);
+void text_stream_grow(struct text_stream *s, const int32_t *ids, size_t readable);
+void text_stream_end(struct text_stream *s); /* prints held bytes and ends the line */
+void text_stream_free(struct text_stream *s);
 /* Appends the next bytes of a text to *out, made safe for a terminal. An incomplete character stays
  * in *held until its other bytes come; `last`: no more bytes will come. */
-void stream_text(struct buf *held, const char *bytes, size_t n, int last, struct buf *out);
+void text_stream_decode(struct buf *held, const char *bytes, size_t n, int last, struct buf *out);
 
 #endif

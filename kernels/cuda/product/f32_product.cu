@@ -1,5 +1,5 @@
-/* exact.cu - products of fp32 rows with F32, BF16_F32 and F16 weights, in fp32 throughout. It is
- * for parity. It runs at memory speed for up to four rows; more rows read the weights again for
+/* f32_product.cu - products of fp32 rows with F32, BF16_F32 and F16 weights, in fp32 throughout. It
+ * is for parity. It runs at memory speed for up to four rows; more rows read the weights again for
  * every four.
  *
  * A warp owns two rows of W. A lane loads its next eight 16-byte words before it uses the last
@@ -203,7 +203,7 @@ template <class W> static void start_rows(const struct backend *b, const struct 
         start<W, PAIR_ROWS>(b, j, x);
 }
 
-void exact(const struct backend *b, const struct product_job *j, const float *x)
+void f32_product(const struct backend *b, const struct product_job *j, const float *x)
 {
     if (j->dtype == DTYPE_F32)
         start_rows<float>(b, j, x);

@@ -1,9 +1,9 @@
-/* stream.c - see stream.h. Tokens are bytes, and a token may end inside a character: an incomplete
- * character waits for the next token. Printed text cannot be taken back, so only the readable
- * prefix is printed, whose slots are final. Text of a model is not trusted: control characters are
- * printed as \xNN, except line ends and tabs.
+/* text_stream.c - see text_stream.h. Tokens are bytes, and a token may end inside a character: an
+ * incomplete character waits for the next token. Printed text cannot be taken back, so only the
+ * readable prefix is printed, whose slots are final. Text of a model is not trusted: control
+ * characters are printed as \xNN, except line ends and tabs.
  */
-#include "lib/run/watch/stream.h"
+#include "lib/run/watch/text_stream.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void put_plain(struct buf *out, const char *s, size_t n)
     }
 }
 
-void stream_text(struct buf *held, const char *bytes, size_t n, int last, struct buf *out)
+void text_stream_decode(struct buf *held, const char *bytes, size_t n, int last, struct buf *out)
 {
     struct buf whole = {0};
     buf_put(held, bytes, n);
@@ -45,7 +45,7 @@ static void say(struct buf *text)
     buf_free(text);
 }
 
-void stream_begin(struct stream *s, const char *heading)
+void text_stream_begin(struct text_stream *s, const char *heading)
 {
     struct buf text = {0};
     s->said = 0;
@@ -60,7 +60,7 @@ void stream_begin(struct stream *s, const char *heading)
     say(&text);
 }
 
-void stream_grow(struct stream *s, const int32_t *ids, size_t readable)
+void text_stream_grow(struct text_stream *s, const int32_t *ids, size_t readable)
 {
     struct buf bytes = {0}, text = {0};
     for (; s->said < readable && !s->ended; s->said++) {
@@ -68,20 +68,20 @@ void stream_grow(struct stream *s, const int32_t *ids, size_t readable)
         if (!s->ended)
             tokenizer_bytes(s->tokenizer, &ids[s->said], 1, 1, &bytes);
     }
-    stream_text(&s->held, bytes.data ? bytes.data : "", bytes.len, 0, &text);
+    text_stream_decode(&s->held, bytes.data ? bytes.data : "", bytes.len, 0, &text);
     say(&text);
     buf_free(&bytes);
 }
 
-void stream_end(struct stream *s)
+void text_stream_end(struct text_stream *s)
 {
     struct buf text = {0};
-    stream_text(&s->held, "", 0, 1, &text);
+    text_stream_decode(&s->held, "", 0, 1, &text);
     buf_char(&text, '\n');
     say(&text);
 }
 
-void stream_free(struct stream *s)
+void text_stream_free(struct text_stream *s)
 {
     buf_free(&s->held);
 }
