@@ -74,12 +74,13 @@ $(BUILD)/obj/emulate-flags.txt: FORCE
 	@mkdir -p $(@D)
 	@echo "$(STAMP)" | cmp -s - $@ || echo "$(STAMP)" > $@
 
-define emulate_rule
-$(EMULATE)/%.o: %.$(1) $(BUILD)/obj/emulate-flags.txt
-	@mkdir -p $$(@D)
-	$$(call say,c++ $$<)$$(CXX) $$(EMULATE_FLAGS) $$(EMULATE_FLAGS_$(1)) -x c++ -c $$< -o $$@
-endef
-$(foreach suffix,cu cc,$(eval $(call emulate_rule,$(suffix))))
+emulate_compile = $(call say,c++ $<)$(CXX) $(EMULATE_FLAGS) $(EMULATE_FLAGS_$(1)) -x c++ -c $< -o $@
+$(EMULATE)/%.o: %.cu $(BUILD)/obj/emulate-flags.txt
+	@mkdir -p $(@D)
+	$(call emulate_compile,cu)
+$(EMULATE)/%.o: %.cc $(BUILD)/obj/emulate-flags.txt
+	@mkdir -p $(@D)
+	$(call emulate_compile,cc)
 
 $(EMULATED): $(EMULATE_OBJ) $(patsubst %.c,$(PIC)/%.o,$(wildcard $(CUDA_BASE)))
 	@mkdir -p $(@D)

@@ -18,7 +18,10 @@ endif
 include pipelines/profiles/$(PROFILE).mk
 include pipelines/phase/settings.mk
 
-# ---- what settings mean ----
+# Prerequisites with $$ are expanded when all files are read; $$* is then the stem of the pattern.
+.SECONDEXPANSION:
+
+# ---- values of settings ----
 
 split  = $(subst $(,), ,$(1))
 joined = $(subst --threads ,--threads=,$(subst --device ,--device=,$(1)))
@@ -154,7 +157,7 @@ $(foreach f,$(wildcard $(LISTS)),$(eval $(file <$(f))))
 endif
 $(foreach s,$(SWEEPS) $(ANSWERED),$(eval $(s)_FILES := $($(s)_NAMES:%=$(R)/$(s)/launch/%.ndjson)))
 
-# ---- what sweeps share ----
+# ---- settings of several sweeps ----
 
 # Launches of each model: those of the profile, or as many as make refine has added up to.
 launches_of = $(if $(wildcard $(R)/$(1)/refined),$(shell n=$$(< $(R)/$(1)/refined); \
@@ -166,7 +169,7 @@ fitted         = $(if $(LTM),--vi-steps $(1))
 # step counts that make refine-steps has added
 -include $(R)/steps/added.mk
 
-# ---- what cannot run ----
+# ---- refusals ----
 
 # Checkpoints of the user need data and a judge of the user. A profile for such checkpoints (OWN :=
 # 1) asks for them before anything runs; with other profiles the page names the embedded parts as

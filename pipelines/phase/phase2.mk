@@ -14,32 +14,33 @@ $(R)/baseline/prompts.ndjson: $(R)/prompts.ndjson $(R)/baseline/flags
 	@jq -sc '$(shortest) | .[:$(BASELINE_PROMPTS)][]' $< > $@.tmp && mv $@.tmp $@
 
 BASELINE_STEPS := $(shell echo $$(( ($(BASELINE_LENGTH) + 3) / 4 )))
-define baseline
-$(R)/baseline/llada-$(1).ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/flags \
-    $(R)/stamp/model-BASELINE_LLADA $(R)/stamp/tool-gen-llada | $(PIPE)
-	$$(call say,gen-llada baseline on $(1))\
-	    $$(once) $(alone) $(BIN)/gen-llada -m $(BASELINE_LLADA) --device $(1) \
-	    --dtype $(BASELINE_DTYPE) --gen-length $(BASELINE_LENGTH) --block-length $(BASELINE_LENGTH) \
-	    --steps $(BASELINE_STEPS) $(LLADA_FLAGS) $$< -o $$@
+baseline_llada  = $(BIN)/gen-llada -m $(BASELINE_LLADA) --gen-length $(BASELINE_LENGTH) \
+    --block-length $(BASELINE_LENGTH) --steps $(BASELINE_STEPS) $(LLADA_FLAGS)
+baseline_llama  = $(BIN)/gen-llama -m $(BASELINE_LLAMA) --max-new $(BASELINE_LENGTH) $(LLAMA_FLAGS)
+# SYSTEM and DEVICE of a stem SYSTEM-DEVICE
+baseline_of     = $(word $(1),$(subst -, ,$*))
+baseline_pairs  = $(foreach s,llada llama,$(1:%=$(s)-%))
 
-$(R)/baseline/llama-$(1).ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/flags \
-    $(R)/stamp/model-BASELINE_LLAMA $(R)/stamp/tool-gen-llama | $(PIPE)
-	$$(call say,gen-llama baseline on $(1))\
-	    $$(once) $(alone) $(BIN)/gen-llama -m $(BASELINE_LLAMA) --device $(1) \
-	    --dtype $(BASELINE_DTYPE) --max-new $(BASELINE_LENGTH) $(LLAMA_FLAGS) $$< -o $$@
+$(patsubst %,$(R)/baseline/%.ndjson,$(call baseline_pairs,$(BASELINE_DEVICES))): \
+    $(R)/baseline/%.ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/flags \
+    $(R)/stamp/model-BASELINE_$$(MODEL_$$(call baseline_of,1)) \
+    $(R)/stamp/tool-gen-$$(call baseline_of,1) | $(PIPE)
+	$(call say,gen-$(call baseline_of,1) baseline on $(call baseline_of,2))\
+	    $(once) $(alone) $(baseline_$(call baseline_of,1)) --device $(call baseline_of,2) \
+	    --dtype $(BASELINE_DTYPE) $< -o $@
 
 # Compares each other device with the first one.
-$(R)/baseline/agree-%-$(1).ndjson: $(R)/baseline/%-$(firstword $(BASELINE_DEVICES)).ndjson \
-    $(R)/baseline/%-$(1).ndjson pipelines/phase/agree.jq
-	@jq -nc -f pipelines/phase/agree.jq --slurpfile a $$(word 1,$$^) \
-	    --slurpfile b $$(word 2,$$^) --arg arch $$* \
-	    --arg first $(firstword $(BASELINE_DEVICES)) --arg second $(1) --arg least $(AGREE) > $$@.tmp
-	@jq -r .text $$@.tmp | $(PLAIN)
-	@jq -e .pass $$@.tmp > /dev/null && mv $$@.tmp $$@
-endef
-$(foreach d,$(BASELINE_DEVICES),$(eval $(call baseline,$(d))))
-BASELINE := $(foreach d,$(wordlist 2,9,$(BASELINE_DEVICES)),$(R)/baseline/agree-llada-$(d).ndjson \
-                                                            $(R)/baseline/agree-llama-$(d).ndjson)
+BASELINE := $(patsubst %,$(R)/baseline/agree-%.ndjson,\
+                $(call baseline_pairs,$(wordlist 2,9,$(BASELINE_DEVICES))))
+$(BASELINE): $(R)/baseline/agree-%.ndjson: \
+    $(R)/baseline/$$(call baseline_of,1)-$(firstword $(BASELINE_DEVICES)).ndjson \
+    $(R)/baseline/%.ndjson pipelines/phase/agree.jq
+	@jq -nc -f pipelines/phase/agree.jq --slurpfile a $(word 1,$^) \
+	    --slurpfile b $(word 2,$^) --arg arch $(call baseline_of,1) \
+	    --arg first $(firstword $(BASELINE_DEVICES)) --arg second $(call baseline_of,2) \
+	    --arg least $(AGREE) > $@.tmp
+	@jq -r .text $@.tmp | $(PLAIN)
+	@jq -e .pass $@.tmp > /dev/null && mv $@.tmp $@
 
 share_FLAGS = $(TIMING) $(SHARE_ROUNDS) $(GEN_LENGTH) $(BLOCK_LENGTH) $(SHARE_STEPS) $(GEN_FLAGS)
 text-$(R)/baseline/share-flags = $(share_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS)
@@ -47,18 +48,14 @@ text-$(R)/baseline/share-flags = $(share_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS
 SHARE_STEPS = $(firstword $(call split,$(STEPS)))
 LLADA_SHARE = --steps $(SHARE_STEPS) --gen-length $(GEN_LENGTH) --block-length $(BLOCK_LENGTH)
 LLAMA_SHARE = --max-new $(GEN_LENGTH) --contract fixed
-define share
-$(R)/baseline/share-$(1).ndjson: $(R)/baseline/prompts.ndjson $(R)/baseline/share-flags \
-    $(R)/stamp/model-$(2) $(R)/stamp/tool-gen-$(1) | $(PIPE)
-	$$(call say,gen-$(1) share of the limits)\
-	    $$(once) $(alone) $(BIN)/gen-$(1) -m $($(2)) $($(2)_SHARE) $(TIMING) \
-	    --repeat $(SHARE_ROUNDS) --seed $(SEED) $(GEN_FLAGS) $($(2)_FLAGS) $$< -o $$@
-endef
-$(eval $(call share,llada,LLADA))
-$(eval $(call share,llama,LLAMA))
+SHARE_RUNS := $(R)/baseline/share-llada.ndjson $(R)/baseline/share-llama.ndjson
+$(SHARE_RUNS): $(R)/baseline/share-%.ndjson: $(R)/baseline/prompts.ndjson \
+    $(R)/baseline/share-flags $(R)/stamp/model-$$(MODEL_$$*) $(R)/stamp/tool-gen-% | $(PIPE)
+	$(call say,gen-$* share of the limits)\
+	    $(once) $(alone) $(BIN)/gen-$* -m $($(MODEL_$*)) $($(MODEL_$*)_SHARE) $(TIMING) \
+	    --repeat $(SHARE_ROUNDS) --seed $(SEED) $(GEN_FLAGS) $($(MODEL_$*)_FLAGS) $< -o $@
 
-$(R)/baseline/shares.ndjson: $(foreach s,llada llama,$(R)/baseline/share-$(s).ndjson) \
-    $(R)/ceilings.ndjson $(TOOL)-measure | $(QUIET)
+$(R)/baseline/shares.ndjson: $(SHARE_RUNS) $(R)/ceilings.ndjson $(TOOL)-measure | $(QUIET)
 	$(call say,measure shares of the limits)\
 	    $(beside) $(BIN)/measure $(filter %.ndjson,$^) -o $@
 

@@ -28,23 +28,22 @@ pareto_FLAGS := --quality $(word $(if $(word 3,$(primary)),2,1),$(primary))
 steps_FLAGS  := $(pareto_FLAGS)
 $(foreach f,pareto steps,$(R)/figures/$(f).svg $(R)/figures/$(f).png): $(R)/stamp/quality
 
-define figure
-$(R)/figures/$(1).svg $(R)/figures/$(1).png: $$($(1)_FROM) $(TOOL)-plot \
-    $(wildcard plots/$(firstword $(subst -, ,$(1))).gp plots/style.gp) | $(QUIET)
-	@mkdir -p $$(@D)
-	$$(call say,plot $$(@F))\
-	    CROSSOVER_SHARE='$(CURDIR)' $(beside) $(BIN)/plot --type $(firstword $(subst -, ,$(1))) \
-	    $$($(1)_FLAGS) $$($(1)_FROM) -o $$@
-# One after the other: both leave the figure's script, data and caption beside them.
-$(R)/figures/$(1).svg: | $(R)/figures/$(1).png
+# the type of the figure $*, its gnuplot files, and the command that draws it
+figure_type  = $(firstword $(subst -, ,$*))
+figure_plots = $(wildcard plots/$(figure_type).gp plots/style.gp)
+draw = $(call say,plot $(@F))\
+    mkdir -p $(@D) && CROSSOVER_SHARE='$(CURDIR)' $(beside) $(BIN)/plot --type $(figure_type) $(1) \
+    $($*_FLAGS) $($*_FROM) -o $@
 
-$(R)/paper/$(1).pdf: $(R)/figures/$(1).svg
-	@mkdir -p $$(@D)
-	$$(call say,plot $$(@F))\
-	    CROSSOVER_SHARE='$(CURDIR)' $(beside) $(BIN)/plot --type $(firstword $(subst -, ,$(1))) \
-	    --width $(WIDTH) $$($(1)_FLAGS) $$($(1)_FROM) -o $$@
-endef
-$(foreach f,$(FIGURES),$(eval $(call figure,$(f))))
+$(FIGURES:%=$(R)/figures/%.png): $(R)/figures/%.png: $$($$*_FROM) $(TOOL)-plot $$(figure_plots) \
+    | $(QUIET)
+	$(draw)
+# After the PNG file: both leave the figure's script, data and caption beside them.
+$(FIGURES:%=$(R)/figures/%.svg): $(R)/figures/%.svg: $$($$*_FROM) $(TOOL)-plot $$(figure_plots) \
+    | $(QUIET) $(R)/figures/%.png
+	$(draw)
+$(FIGURES:%=$(R)/paper/%.pdf): $(R)/paper/%.pdf: $(R)/figures/%.svg
+	$(call draw,--width $(WIDTH))
 
 # Only figures that have records: a loss curve needs a checkpoint that was trained here, a trace
 # needs weights that were not drawn. Without a run there is none.
@@ -87,19 +86,16 @@ EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 
 text-$(R)/stamp/page = $(READING_SPEED) $(PAGED)
 
-# The forms of the page, all from the same records: $(call page,FILE,FORMAT).
+# The forms of the page, all from the same records.
 PAGES := $(R)/report.html $(R)/tables.html $(R)/report.md $(R)/tables.tex
+FORMAT_report.html := html
+FORMAT_tables.html := tables
+FORMAT_report.md   := markdown
+FORMAT_tables.tex  := latex
 $(PAGES): $(TOLD) $(R)/judge.words $(FIGURE_FILES) $(R)/stamp/page $(TOOL)-report | $(QUIET)
-define page
-$(R)/$(1):
-	$$(call say,report $(1))\
-	    $(beside) $(BIN)/report -q --format $(2) --figures $(R)/figures $$(EMBEDDED) \
-	    --remarks $(R)/judge.words --reading-speed $(READING_SPEED) $$(TOLD) -o $$@
-endef
-$(eval $(call page,report.html,html))
-$(eval $(call page,tables.html,tables))
-$(eval $(call page,report.md,markdown))
-$(eval $(call page,tables.tex,latex))
+	$(call say,report $(@F))\
+	    $(beside) $(BIN)/report -q --format $(FORMAT_$(@F)) --figures $(R)/figures $(EMBEDDED) \
+	    --remarks $(R)/judge.words --reading-speed $(READING_SPEED) $(TOLD) -o $@
 
 report phase6: $(PAGES) ##run figures, the page and its tables (PAGE=decoding,ablation); seconds
 	@echo 'report: $(CURDIR)/$(R)/report.html'

@@ -4,7 +4,7 @@
 # make phase4 STEPS=8,16 PROMPTS=32. The comment above a setting is its meaning; `make settings` and
 # pipelines/README.md show these comments.
 
-# ---- prompts ----
+# ---- prompts of all phases ----
 
 # data set: a file (JSONL, ShareGPT, WikiText, text; plain or packed), or human (prompts written for
 # this project), lists (lists of words to copy, reverse, shuffle), system (texts installed here)
@@ -22,7 +22,7 @@ TIMED_PROMPTS   ?=
 # seed of prompts, schedules, generators and resamples
 SEED            ?= 1
 
-# ---- phase 4: quality against computation ----
+# ---- phase 4 (quality against computation) ----
 
 # denoising steps of LLaDA, in total over all blocks
 STEPS           ?= 16,32,64,128,256
@@ -75,7 +75,7 @@ KSTEPS          ?= $(STEPS)
 # unmasking rules whose passes over one answer are drawn side by side
 TRACE_UNMASK    ?= schedule,factor
 
-# ---- phase 2 and 3: baselines, self-test ----
+# ---- phases 2 and 3 (baselines, self-test) ----
 
 # prompts of phase 2, the shortest ones
 BASELINE_PROMPTS ?= 4
@@ -106,7 +106,7 @@ STRICT          ?=
 # 1: time on a GPU even while other processes compute on it
 FORCE           ?=
 
-# ---- phase 5: scale ----
+# ---- phase 5 (scale) ----
 
 # tokens to generate, one sweep for each length; the contract is fixed
 SCALE_LENGTHS   ?= 128,512,1024,2048
@@ -129,7 +129,7 @@ QUANT_BATCH     ?= 8
 # masks drawn by the likelihood bounds of the small experiments
 QUANT_SAMPLES   ?= $(LIKELIHOOD_SAMPLES)
 
-# ---- options of tools ----
+# ---- options of the tools, in all phases ----
 
 # options of all generators, such as --device cuda --dtype bf16
 GEN_FLAGS       ?=
@@ -157,7 +157,7 @@ SCALE_LTM_STEPS ?= 4
 # steps of a fit before the likelihood bound
 LIKELIHOOD_FIT  ?= 64
 
-# ---- make shapes: two shapes with drawn weights ----
+# ---- make shapes (two shapes with drawn weights) ----
 
 # number formats of the weights
 SHAPE_FORMATS ?= none int8
@@ -175,7 +175,7 @@ SHAPE_TO      ?= 16,32,64,128
 # ---- report ----
 
 # experiments that the figures and the page show besides the phases: decoding, ablation,
-# latent-ablation; PAGE=decoding,ablation. What was not run yet is run
+# latent-ablation; PAGE=decoding,ablation. Experiments that have no results yet are run
 PAGE            ?=
 # width of the figures of make paper in cm: 8.4 (a column) or 17.5 (the page)
 WIDTH           ?= 8.4

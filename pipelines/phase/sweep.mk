@@ -19,7 +19,6 @@
 #   ratios.ndjson               compare       ratios of the models, with verdicts
 SWEPT_PAIRS := $(filter-out aa,$(SWEPT))
 SWEPT_TIMED := $(filter-out answers,$(SWEPT_PAIRS))
-.SECONDEXPANSION:
 
 # ---- schedule ----
 
@@ -95,12 +94,9 @@ $(call of_systems,$(1),.ndjson): $(call of_systems,$(1),.plan) $(R)/$(1)/flags $
 endef
 $(foreach s,$(SWEPT_PAIRS),$(eval $(call pair,$(s))))
 
-define plan_rule
-.PRECIOUS: $(R)/$(1)/launch/%.plan
-$(R)/$(1)/launch/%.plan: | $(R)/$(1)/launches.mk
-	@test -f $$@
-endef
-$(foreach s,$(SWEPT),$(eval $(call plan_rule,$(s))))
+.PRECIOUS: $(R)/%.plan
+$(R)/%.plan: | $(R)/$$(firstword $$(subst /, ,$$*))/launches.mk
+	@test -f $@
 
 # ---- metrics ----
 

@@ -32,16 +32,14 @@ decoding_ANSWERS  := $(R)/decoding/exact.ndjson
 decoding_METHODS  := $(METHODS_FILE)
 SWEPT             += decoding
 
-# $(call by_method,FOLDER,METHODS): exact.ndjson and by-method.ndjson of a sweep.
-define by_method
-$(R)/$(1)/by-method.ndjson: $(R)/$(1)/metrics.ndjson $(R)/$(1)/exact.ndjson $(2) \
-    $(TOOL)-compare | $(QUIET)
-	$$(call say,compare methods of $(1))\
-	    $(beside) $(BIN)/compare --methods $(2) --cost e2e_ns --seed $(SEED) \
-	    --precision $(PRECISION) $(R)/$(1)/metrics.ndjson $(R)/$(1)/exact.ndjson -o $$@
-endef
-$(eval $(call by_method,decoding,$(METHODS_FILE)))
-$(eval $(call by_method,steps,$(R)/methods.ndjson))
+# the methods of a sweep
+methods_of_decoding := $(METHODS_FILE)
+methods_of_steps    := $(R)/methods.ndjson
+$(R)/decoding/by-method.ndjson $(R)/steps/by-method.ndjson: $(R)/%/by-method.ndjson: \
+    $(R)/%/metrics.ndjson $(R)/%/exact.ndjson $$(methods_of_$$*) $(TOOL)-compare | $(QUIET)
+	$(call say,compare methods of $*)\
+	    $(beside) $(BIN)/compare --methods $(methods_of_$*) --cost e2e_ns --seed $(SEED) \
+	    --precision $(PRECISION) $(R)/$*/metrics.ndjson $(R)/$*/exact.ndjson -o $@
 
 $(R)/decoding/generations.ndjson: $(decoding_FILES) pipelines/phase/distinct.jq
 	@jq -cn -f pipelines/phase/distinct.jq $(decoding_FILES) > $@.tmp && mv $@.tmp $@

@@ -53,17 +53,18 @@ gpu-present: $(BIN)/gen-llama $(GPU_OUR_OBJECT) | gpu-jq
 	@echo '{"id":"p","prompt_ids":[1]}' | $(GPU_WITH) $(BIN)/gen-llama -m synth:tiny-llama \
 	    --device $(GPU_DEVICE) --max-new 1 -q > /dev/null
 
-# The code that is measured, without the commit. Of the device's part the sources count: what nvcc
-# makes of them is another file each time.
+# Files that hold the measured code, without the commit. For the code of the device these are the
+# sources, because nvcc makes a different file of the same sources each time.
 GPU_CODE := $(or $(wildcard $(CROSSOVER_CUDA)),$(if $(HAVE_CUDA),$(BUILD)/obj/cuda-flags.txt \
                  $(CUDA_FILES) $(wildcard kernels/*.h lib/base/*.h) $(CUDA_BASE)))
 $(RESULTS)/gpu-%/code: $(ENGINE_OBJ) $(GPU_CODE)
 	@mkdir -p $(@D)
 	@sha256sum $^ | sha256sum > $@.tmp; cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@
 
-# The recipe of a part: $(gpu_command) writes $@ by way of PART.open.ndjson. What it needs first are
-# its settings and the code; what is open from others is dropped. The trap lets a command that was
-# stopped together with make end its records; flock is no parent of it, which would not wait.
+# The recipe of a part: $(gpu_command) writes PART.open.ndjson, which becomes $@. The first
+# prerequisites are the settings and the code; an open file of other settings is dropped. The trap
+# lets a command that was stopped together with make end its records. flock is not a parent of the
+# command, because flock would not wait for it.
 gpu_open = $(basename $@).open$(suffix $@)
 define gpu_part
 @echo '-- $(notdir $(@D)): $(basename $(@F))'

@@ -1,5 +1,5 @@
-# memory.mk - what quantization costs in quality and saves in memory and time: each model as it is
-# and with its matrices in each format of QUANTS, on the same prompts. Likelihoods of the references
+# memory.mk - cost and savings of quantization, in quality, memory and time: each model as it is and
+# with its matrices in each format of QUANTS, on the same prompts. Likelihoods of the references
 # and answers are compared prompt by prompt. Part of phase 5. make quantizations does the same for
 # QUANTS_ALL, which takes longer: f16 is --dtype f16, mixed is a packed checkpoint with a format for
 # each part of each layer.
@@ -38,17 +38,14 @@ $(R)/quant/references.ndjson: $(R)/quant/prompts.ndjson
 
 text-$(R)/quant/mixing = $(QUANT_SHARE) $(QUANT_TEXTS) $(QUANT_HEARD) $(SEED)
 
-# $(call quant_mix,SYSTEM): its checkpoint in the format mixed.
-define quant_mix
-$(R)/quant/pack-$(1).ndjson: $(R)/quant/mixing $(R)/stamp/model-$(1) $(R)/stamp/tool-pack-model \
-    | $(PIPE) $(BIN)/pack-model
-	$$(call say,pack-model $(1) mixed)\
-	    rm -rf $(R)/quant/model/$(1); mkdir -p $(R)/quant/model; \
-	    $(beside) $(BIN)/pack-model -q -m $($(1)) --budget-share $(QUANT_SHARE) \
+# The checkpoint of a model in the format mixed.
+$(R)/quant/pack-LLADA.ndjson $(R)/quant/pack-LLAMA.ndjson: $(R)/quant/pack-%.ndjson: \
+    $(R)/quant/mixing $(R)/stamp/model-% $(R)/stamp/tool-pack-model | $(PIPE) $(BIN)/pack-model
+	$(call say,pack-model $* mixed)\
+	    rm -rf $(R)/quant/model/$*; mkdir -p $(R)/quant/model; \
+	    $(beside) $(BIN)/pack-model -q -m $($*) --budget-share $(QUANT_SHARE) \
 	    --calibrate $(QUANT_TEXTS) --limit $(QUANT_HEARD) --seed $(SEED) \
-	    --out $(R)/quant/model/$(1) -o $$@
-endef
-$(foreach y,LLADA LLAMA,$(eval $(call quant_mix,$(y))))
+	    --out $(R)/quant/model/$* -o $@
 
 # $(call quant_of,SYSTEM,FORMAT): the flags of a format; quant_made: the files that it needs.
 quant_of   = -m $(if $(filter mixed,$(2)),$(R)/quant/model/$(1),$($(1))) \
@@ -56,33 +53,30 @@ quant_of   = -m $(if $(filter mixed,$(2)),$(R)/quant/model/$(1),$($(1))) \
 quant_made = $(R)/stamp/model-$(1) $(if $(filter mixed,$(2)),$(R)/quant/pack-$(1).ndjson)
 
 QUANT_EACH := none $(sort $(QUANTS) $(QUANTS_ALL))
-define quant
-$(R)/quant/llada-$(1).ndjson: $(R)/quant/questions.ndjson $(call quant_made,LLADA,$(1)) \
-    $(R)/stamp/tool-gen-llada | $(PIPE)
-	$$(call say,gen-llada $(1))\
-	    $$(once) $(alone) $(BIN)/gen-llada $(call quant_of,LLADA,$(1)) --steps $(QUANT_STEPS) \
+$(QUANT_EACH:%=$(R)/quant/llada-%.ndjson): $(R)/quant/llada-%.ndjson: \
+    $(R)/quant/questions.ndjson $$(call quant_made,LLADA,$$*) $(R)/stamp/tool-gen-llada | $(PIPE)
+	$(call say,gen-llada $*)\
+	    $(once) $(alone) $(BIN)/gen-llada $(call quant_of,LLADA,$*) --steps $(QUANT_STEPS) \
 	    --gen-length $(QUANT_LENGTH) --block-length $(BLOCK_LENGTH) --batch $(QUANT_BATCH) \
-	    --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS) $$< -o $$@
+	    --seed $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS) $< -o $@
 
-$(R)/quant/llama-$(1).ndjson: $(R)/quant/questions.ndjson $(call quant_made,LLAMA,$(1)) \
-    $(R)/stamp/tool-gen-llama | $(PIPE)
-	$$(call say,gen-llama $(1))\
-	    $$(once) $(alone) $(BIN)/gen-llama $(call quant_of,LLAMA,$(1)) --max-new $(QUANT_LENGTH) \
-	    --batch $(QUANT_BATCH) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $$< -o $$@
+$(QUANT_EACH:%=$(R)/quant/llama-%.ndjson): $(R)/quant/llama-%.ndjson: \
+    $(R)/quant/questions.ndjson $$(call quant_made,LLAMA,$$*) $(R)/stamp/tool-gen-llama | $(PIPE)
+	$(call say,gen-llama $*)\
+	    $(once) $(alone) $(BIN)/gen-llama $(call quant_of,LLAMA,$*) --max-new $(QUANT_LENGTH) \
+	    --batch $(QUANT_BATCH) --seed $(SEED) $(GEN_FLAGS) $(LLAMA_FLAGS) $< -o $@
 
-$(R)/quant/likelihood-llada-$(1).ndjson: $(R)/quant/references.ndjson \
-    $(call quant_made,LLADA,$(1)) $(R)/stamp/tool-score-ppl | $(PIPE)
-	$$(call say,score-ppl llada $(1))\
-	    $$(given) $$(once) $(beside) $(BIN)/score-ppl --mode elbo --samples $(QUANT_SAMPLES) \
-	    $(call quant_of,LLADA,$(1)) --target reference --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
+quant_score = $(given) $(once) $(beside) $(BIN)/score-ppl $(1) $(call quant_of,$(2),$*) \
+    --target reference --seed $(SEED) $(SCORE_FLAGS) $< -o $@
+$(QUANT_EACH:%=$(R)/quant/likelihood-llada-%.ndjson): $(R)/quant/likelihood-llada-%.ndjson: \
+    $(R)/quant/references.ndjson $$(call quant_made,LLADA,$$*) $(R)/stamp/tool-score-ppl | $(PIPE)
+	$(call say,score-ppl llada $*)\
+	    $(call quant_score,--mode elbo --samples $(QUANT_SAMPLES),LLADA)
 
-$(R)/quant/likelihood-llama-$(1).ndjson: $(R)/quant/references.ndjson \
-    $(call quant_made,LLAMA,$(1)) $(R)/stamp/tool-score-ppl | $(PIPE)
-	$$(call say,score-ppl llama $(1))\
-	    $$(given) $$(once) $(beside) $(BIN)/score-ppl --mode nll $(call quant_of,LLAMA,$(1)) \
-	    --target reference --seed $(SEED) $(SCORE_FLAGS) $$< -o $$@
-endef
-$(foreach q,$(QUANT_EACH),$(eval $(call quant,$(q))))
+$(QUANT_EACH:%=$(R)/quant/likelihood-llama-%.ndjson): $(R)/quant/likelihood-llama-%.ndjson: \
+    $(R)/quant/references.ndjson $$(call quant_made,LLAMA,$$*) $(R)/stamp/tool-score-ppl | $(PIPE)
+	$(call say,score-ppl llama $*)\
+	    $(call quant_score,--mode nll,LLAMA)
 
 quant_RUNS := $(foreach q,none $(QUANTS),$(R)/quant/llada-$(q).ndjson $(R)/quant/llama-$(q).ndjson)
 

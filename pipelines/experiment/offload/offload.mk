@@ -28,18 +28,18 @@ text-$(R)/caps/settings = \
 $(R)/caps/prompt.ndjson: $(R)/caps/settings
 	@jq -nc --argjson n $(CAPS_ROWS) '1 as $$p | $(shape_prompt)' > $@.tmp && mv $@.tmp $@
 
-# $(call caps_run,SYSTEM,CAP)
-define caps_run
-$(R)/caps/$(1)-$(2).ndjson: $(R)/caps/prompt.ndjson $(R)/stamp/model-$(1) \
-    $(R)/stamp/tool-gen-llada $(R)/stamp/tool-gen-llama pipelines/bin/within | $(PIPE)
-	$$(call say,$(1) $(2))\
-	    $(alone) $(if $(filter whole,$(2)),,pipelines/bin/within \
-	        $$$$(( $$$$(numfmt --from=iec $(2)) * 9 / 8 )) $$(@:.ndjson=.group)) \
-	    $$(caps_gen_$(1)) $(CAPS_FLAGS) $(CAPS_TIMING) --launch 0 \
-	    $(if $(filter whole,$(2)),,--mem-cap $(2) --quant none --device-map auto) $$< -o $$@
-endef
-$(foreach y,LLADA LLAMA,$(foreach c,whole $(CAPS),$(eval $(call caps_run,$(y),$(c)))))
 CAPS_RUNS := $(foreach y,LLADA LLAMA,$(foreach c,whole $(CAPS),$(R)/caps/$(y)-$(c).ndjson))
+# SYSTEM and CAP of a stem SYSTEM-CAP; the limit of a run, or nothing if the model is whole
+caps_of = $(word $(1),$(subst -, ,$*))
+cap     = $(filter-out whole,$(call caps_of,2))
+$(CAPS_RUNS): $(R)/caps/%.ndjson: $(R)/caps/prompt.ndjson \
+    $(R)/stamp/model-$$(call caps_of,1) $(R)/stamp/tool-gen-llada $(R)/stamp/tool-gen-llama \
+    pipelines/bin/within | $(PIPE)
+	$(call say,$*)\
+	    $(alone) $(if $(cap),pipelines/bin/within $$(( $$(numfmt --from=iec $(cap)) * 9 / 8 )) \
+	        $(@:.ndjson=.group)) \
+	    $(caps_gen_$(call caps_of,1)) $(CAPS_FLAGS) $(CAPS_TIMING) --launch 0 \
+	    $(if $(cap),--mem-cap $(cap) --quant none --device-map auto) $< -o $@
 
 $(R)/caps/caps.ndjson: $(CAPS_RUNS) pipelines/experiment/offload/caps.jq
 	@for y in LLADA LLAMA; do for c in $(CAPS); do \

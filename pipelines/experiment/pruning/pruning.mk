@@ -1,4 +1,4 @@
-# pruning.mk - what pruning costs: each model without a share of its heads and hidden units, chosen
+# pruning.mk - the cost of pruning: each model without a share of its heads and hidden units, chosen
 # by each score, against the whole model, on the prompts of memory.mk: likelihood of the references
 # and accuracy of the answers (paired by prompt), bytes, tokens a second. With one of the scores the
 # pruned model is trained on for a while. Not part of make all: it makes and runs dozens of models.

@@ -27,39 +27,41 @@ robust_llama = $(BIN)/gen-llama -m $(LLAMA) --max-new $(QUANT_LENGTH) \
 # the value of the base
 robust_base = $$(jq -nr 'first(inputs | select(.kind == "generation")).$(1)' $<)
 
-# $(call robust,SYSTEM,AXIS,VALUE): answers with this value. The file is empty where the base has
-# the value already, or where the machine lacks the instruction set (69).
-define robust
-$(R)/robust/$(1)-$(2)-$(3).ndjson: $(R)/quant/$(1)-none.ndjson $(R)/robust/questions.ndjson
-	$$(call say,gen-$(1) $(2) $(3))\
-	    if [ "$$(call robust_base,$(2))" = $(3) ]; then : > $$@; else \
-	        $$(once) $(alone) $$(robust_$(1)) --$(2) $(3) $(R)/robust/questions.ndjson -o $$@ || \
-	            { code=$$$$?; [ $(2) = isa ] && [ $$$$code = 69 ] && : > $$@ || exit $$$$code; }; \
+ROBUST_AXES := dtype batch isa
+# SYSTEM, AXIS and VALUE of a stem SYSTEM-AXIS-VALUE
+robust_of   = $(word $(1),$(subst -, ,$*))
+# $(call robust_made,AXIS): the answers that differ from the base; robust_runs: with the base
+robust_made = $(foreach s,llada llama,$(ROBUST_$(1):%=$(R)/robust/$(s)-$(1)-%.ndjson))
+robust_runs = $(R)/quant/llada-none.ndjson $(R)/quant/llama-none.ndjson $(call robust_made,$(1))
+
+# The file is empty where the base has the value already, or where the machine lacks the
+# instruction set (69).
+$(foreach a,$(ROBUST_AXES),$(call robust_made,$(a))): $(R)/robust/%.ndjson: \
+    $(R)/quant/$$(call robust_of,1)-none.ndjson $(R)/robust/questions.ndjson
+	$(call say,gen-$(call robust_of,1) $(call robust_of,2) $(call robust_of,3))\
+	    if [ "$(call robust_base,$(call robust_of,2))" = $(call robust_of,3) ]; then : > $@; else \
+	        $(once) $(alone) $(robust_$(call robust_of,1)) --$(call robust_of,2) \
+	            $(call robust_of,3) $(R)/robust/questions.ndjson -o $@ || \
+	            { code=$$?; [ $(call robust_of,2) = isa ] && [ $$code = 69 ] && : > $@ || \
+	                exit $$code; }; \
 	    fi
-endef
 
-# $(call robust_axis,AXIS): comparisons with the base, unless every value is that of the base.
-define robust_axis
-$(foreach s,llada llama,$(foreach v,$(ROBUST_$(1)),$(eval $(call robust,$(s),$(1),$(v)))))
-robust_$(1)_RUNS := $(foreach s,llada llama,$(R)/quant/$(s)-none.ndjson \
-    $(foreach v,$(ROBUST_$(1)),$(R)/robust/$(s)-$(1)-$(v).ndjson))
+$(ROBUST_AXES:%=$(R)/robust/exact-%.ndjson): $(R)/robust/exact-%.ndjson: \
+    $$(call robust_runs,$$*) $(TOOL)-score-exact | $(QUIET)
+	$(call say,score-exact $*)\
+	    $(beside) $(BIN)/score-exact $(call robust_runs,$*) -o $@
 
-$(R)/robust/exact-$(1).ndjson: $$(robust_$(1)_RUNS) $(TOOL)-score-exact | $(QUIET)
-	$$(call say,score-exact $(1))\
-	    $(beside) $(BIN)/score-exact $$(robust_$(1)_RUNS) -o $$@
-
-$(R)/robust/$(1).ndjson: $$(robust_$(1)_RUNS) $(R)/robust/exact-$(1).ndjson \
-    $(TOOL)-compare | $(QUIET)
-	$$(call say,compare $(1))\
-	    if [ -z "$$$$(find $(R)/robust -name '*-$(1)-*.ndjson' -size +0)" ]; then : > $$@; else \
-	        $(beside) $(BIN)/compare --by $(1) --base "$$(call robust_base,$(1))" --seed $(SEED) \
-	            $$(filter %.ndjson,$$^) -o $$@; fi
-endef
-$(foreach a,dtype batch isa,$(eval $(call robust_axis,$(a))))
+# Comparisons with the base, unless every value is that of the base.
+$(ROBUST_AXES:%=$(R)/robust/%.ndjson): $(R)/robust/%.ndjson: $$(call robust_runs,$$*) \
+    $(R)/robust/exact-%.ndjson $(TOOL)-compare | $(QUIET)
+	$(call say,compare $*)\
+	    if [ -z "$$(find $(R)/robust -name '*-$*-*.ndjson' -size +0)" ]; then : > $@; else \
+	        $(beside) $(BIN)/compare --by $* --base "$(call robust_base,$*)" --seed $(SEED) \
+	            $(filter %.ndjson,$^) -o $@; fi
 
 # Drawn weights choose between near equals, so differences of their answers mean nothing.
 ROBUST := $(if $(filter synth:%,$(LLADA) $(LLAMA)),,\
-              $(foreach a,dtype batch isa,$(if $(ROBUST_$(a)),$(R)/robust/$(a).ndjson)))
+              $(foreach a,$(ROBUST_AXES),$(if $(ROBUST_$(a)),$(R)/robust/$(a).ndjson)))
 .PHONY: robustness
 robustness: $(ROBUST) $(QUANT) ##run changes of answers by format, batch, instruction set
 	@jq -sr -f pipelines/experiment/robustness/robust.jq $(ROBUST) $(QUANT) | $(PLAIN)

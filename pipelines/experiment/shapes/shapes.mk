@@ -1,4 +1,4 @@
-# shapes.mk - speed and memory of two shapes with drawn weights (synth:). Their quality is null.
+# shapes.mk - make shapes: speed and memory of two shapes with random weights. Quality is null.
 #
 # Prompts are token ids, as many as a batch holds. With equal lengths and contract fixed every
 # prompt is the same work, so more prompts would add nothing. More steps would not either: each pass
