@@ -1,4 +1,4 @@
-/* files.h - a folder of a test's own below /tmp, and what is put there. */
+/* files.h - a temporary folder of a test below /tmp, and functions that put files there. */
 #ifndef TESTS_FILES_H
 #define TESTS_FILES_H
 

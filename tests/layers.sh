@@ -96,7 +96,7 @@ plant lib/analysis/five.c <<<'#include "lib/setting/system.h"'
 plant kernels/cuda/three.cu <<<'#include "kernels/cuda/three.cuh"'
 plant kernels/cuda/three.cuh <<<'#include "kernels/cuda/three.h"'
 plant tests/unit/test-two.c <<<'#include "lib/text/two.h"'
-clean "what is allowed passes, parts of one module among it" tests/house/layers "$scratch"
+clean "allowed includes pass, also those between parts of one module" tests/house/layers "$scratch"
 
 plant lib/text/one-other.c <<<'#include "lib/text/two.h"'
 caught 'cycle of modules: \(lib/text/one \)\?lib/text/two lib/text/one\( lib/text/two\)\?$' \
@@ -226,7 +226,7 @@ while read -r sources objects suffix; do
             tests/house/circles "$scratch" "$scratch/obj"
     done
     rm "$scratch/$sources/up.$suffix"
-    clean "of $objects/up no source is left: no circle" \
+    clean "no source of $objects/up is left: no circle" \
         tests/house/circles "$scratch" "$scratch/obj"
 done <<'END'
 lib/stat lib/stat c

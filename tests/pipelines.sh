@@ -165,7 +165,7 @@ echo 69 >status
 again ablation PROFILE=quick ABLATION_LAUNCHES=5
 rm status
 [ "$status" -eq 0 ] && [ ! -s results/here/quick/ablation/run/llama-int8-5.ndjson ]
-ok $? "what this machine cannot run is left out"
+ok $? "instruction sets that this machine lacks are left out"
 again report PROFILE=quick PAGE=ablation
 grep -q '^report .*quick/ablation/outcomes.ndjson' ran
 ok $? "and with PAGE=ablation the page shows the outcomes"
@@ -218,7 +218,7 @@ refused "blocks that do not fill the answer are named as make calls them" \
 again phase4 PROFILE=quick SEED=4 STEPS=bad
 [ "$status" -ne 0 ] && grep -q 'steps are bad' log && ! grep -q '^gen-' ran &&
     ! grep -q 'No rule' log
-ok $? "what a schedule cannot hold is said before any launch, and nothing else"
+ok $? "a setting that a schedule cannot hold is reported before any launch, and nothing else"
 again -j2 all PROFILE=quick SEED=4 JUDGE=nowhere
 [ "$status" -ne 0 ] && ! grep -q '^gen-\|^probe-roof' ran
 ok $? "a judge that is not there is found before any launch"
@@ -256,7 +256,7 @@ again replicate
 [ "$status" -ne 0 ]
 ok $? "an altered claim fails make replicate"
 again robustness
-did "what robustness compares was run by phase 5" ""
+did "robustness uses the runs of phase 5" ""
 again all
 [ "$(tail -n 2 log | head -n 1)" = 'the answer' ] &&
     [ "$(tail -n 1 log)" = "$PWD/results/here/demo/report.html" ]
@@ -264,7 +264,7 @@ ok $? "make all ends with the answer and the path of the page"
 launches=$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)
 rm results/here/demo/stamp/model-JUDGE
 again -j4 phase2 phase3
-did "what was looked at for another phase makes no launch again" "prep-prompts:1"
+did "prompts inspected for another phase repeat no launch" "prep-prompts:1"
 again phase4 STEPS=2,4,8,16
 did "one more step count adds its pairs only" \
     "gen-llada:4 gen-llama:4 gen-ltm:4 measure:1 pareto:1 plot:4 schedule:2 score-exact:1 \
@@ -303,11 +303,11 @@ refined=$(planned)
 again all STEPS=2,4,8,16 BUDGET_MINUTES=0.08
 [ "$status" -eq 0 ] && [ "$(planned)" = "$refined" ] &&
     grep -q "refined steps before: $refined launches of each system, ended by budget" log
-ok $? "what has come to its end in as many minutes gets no more"
+ok $? "a sweep that used these minutes before gets no more launches"
 rm more results/here/demo/*/ratios.ndjson
 again refine STEPS=2,4,8,16 BUDGET_MINUTES=2
 [ "$(planned)" = "$refined" ] && [ "$(cat results/here/demo/steps/stopped)" = precision ]
-ok $? "what is precise gets no more, and keeps what it has"
+ok $? "a precise sweep gets no more launches and keeps its own"
 again -n refine STEPS=2,4,8,16 BUDGET_MINUTES=2
 [ "$status" -eq 0 ] && [ ! -s ran ]
 ok $? "make -n refine runs no tool"
@@ -319,20 +319,20 @@ grep -q '^score-ppl --mode judge' ran
 ok $? "another judge scores again"
 again phase4 STEPS=2,4,8,16 JUDGE=data/models/llama-demo
 grep -q 'WARNING: the judge is LLAMA itself' log
-ok $? "a judge that is a contestant is said aloud"
+ok $? "a judge that is also a contestant gives a warning"
 again phase4 STEPS=2,4,8,16 LLADA=org/large LTM=data/models/ltm-demo
 grep -q 'WARNING: JUDGE is the embedded demonstration model' log
-ok $? "the embedded judge beside other contestants is said aloud"
+ok $? "the embedded judge of other contestants gives a warning"
 again results/here/demo/workload.ndjson LLADA=org/large LTM=data/models/ltm-demo
 jq -e '.toys == ["PROMPT_FILE", "JUDGE"] and (.warning | test("^Toys: prompts and judge"))' \
     results/here/demo/workload.ndjson >/dev/null
-ok $? "and is in the record that the page prints above its answers"
+ok $? "the page's record holds the warning about the embedded judge"
 jq -e '.training_text == null and .training[1] == {model: "large", rows: null}' \
     results/here/demo/workload.ndjson >/dev/null
-ok $? "what nobody says of the training is null"
+ok $? "training data that no option names are null"
 again phase4 STEPS=2,4,8,16
 [ "$status" -eq 0 ] && ! grep -q WARNING log
-ok $? "a third judge is not"
+ok $? "a judge that is no contestant gives no warning"
 again -n phase5 STEPS=2,4,8,16
 [ "$status" -eq 0 ] && [ ! -s ran ]
 ok $? "make -n runs no tool"
@@ -363,7 +363,7 @@ echo "$! 1 $host" >.build.tmp
 wait $! 2>/dev/null
 again all STEPS=2,4,8,16
 [ "$status" -eq 0 ] && [ "$(cut -d ' ' -f 1 .build.tmp)" != $! ]
-ok $? "what a dead make left behind holds nothing"
+ok $? "the lock of a killed make does not stop the next one"
 csi=$(printf '\302\233')
 again phase4 STEPS=2,4,8,16 LLADA="data/models/lla${csi}31m" LTM=data/models/ltm-demo
 [ "$status" -eq 0 ] && grep -q 'lla.*31m 2 1: ' log && ! grep -q "$csi" log
@@ -372,7 +372,7 @@ again all STEPS=2,4,8,16
 again paper STEPS=2,4,8,16
 did "each figure as PDF" "plot:13"
 grep -q -- '--type pareto --width 8.4 .*paper/pareto-scale.pdf' ran
-ok $? "at the width of a column, by the type that its name begins with"
+ok $? "each PDF has the width of a column, and its type from its name"
 echo 6 >steps-wanted
 again refine-steps STEPS=2,4,8,16 BUDGET_MINUTES=9
 did "refine-steps adds the step counts that are wanted, once" \
@@ -380,12 +380,12 @@ did "refine-steps adds the step counts that are wanted, once" \
 score-text:1"
 [ "$(cat results/here/demo/steps/added.mk)" = 'STEPS_ADDED := 6' ] &&
     grep -q 'steps: 2,4,8,16,6, ended by precision' log
-ok $? "and keeps them for later calls"
+ok $? "added step counts stay for later calls"
 echo 6 12 >steps-wanted
 rm results/here/demo/steps/suggest.ndjson
 again refine-steps STEPS=2,4,8,16 BUDGET_MINUTES=0
 [ "$status" -eq 0 ] && grep -q 'steps: 2,4,8,16,6, ended by budget' log
-ok $? "none without minutes"
+ok $? "without minutes no step count is added"
 rm results/here/demo/steps/added.mk
 echo 1 >status
 again phase4 STEPS=2,4,8,16,32
@@ -394,11 +394,11 @@ ok $? "records that failed (exit 1) stop no phase"
 echo 65 >status
 again phase4 STEPS=2,4,8,16,32,64
 [ "$status" -ne 0 ]
-ok $? "bad data do"
+ok $? "bad data (exit 65) stop a phase"
 rm -f status
 pipelines/bin/lenient sh -c 'exit 69'
 [ $? -eq 69 ] && pipelines/bin/lenient sh -c 'exit 1'
-ok $? "what stops a phase keeps its exit status"
+ok $? "a phase ends with the exit status of its failed command"
 again all PROFILE=cpu-8b
 did "drawn shapes: short sweeps of each format and batch, nothing of quality" \
     "forecast:1 gen-llada:12 gen-llama:12 measure:4 prep-prompts:1 probe-roof:1 schedule:4"

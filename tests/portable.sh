@@ -29,7 +29,7 @@ ok $? "each line of the Dockerfile is one that its check in a chroot carries out
 plant box/Dockerfile <<<$'ARG BASE=debian\nFROM $BASE\nUSER nobody\nENTRYPOINT ["make"]'
 caught 'USER: no line' "planted: a line that it does not know" tests/house/container \
     "$scratch/box" --lines
-what="what the Dockerfile describes is built in a chroot, and every tool runs there"
+what="the Dockerfile builds in a chroot, and every tool runs there"
 if [ -n "${CONTAINER-}" ]; then
     said=$(tests/house/container . ${CONTAINER_BASE:+"$CONTAINER_BASE"} 2>&1)
     status=$?
@@ -43,7 +43,7 @@ fi
 missing=$(sed -n 's/^RUN \([^ ]*\).*/\1/p; s/.*&& \(\.\/[a-z]*\) .*/\1/p' Dockerfile |
     while read -r program; do [ -x "$program" ] || echo "$program"; done)
 [ -z "$missing" ]
-ok $? "what the Dockerfile runs is there and executable"
+ok $? "programs that the Dockerfile runs exist and are executable"
 mkdir -p "$scratch"/etc/{sources.list.d,apt.conf.d}
 list=$scratch/etc/sources.list.d/debian.sources
 plant etc/sources.list.d/debian.sources <<'END'

@@ -41,7 +41,7 @@ ok $? "those that take long begin first: $order"
 read -r cpu wall name <"$scratch/build/tap/times"
 [ "$name" = tests/slow.sh ] && awk "BEGIN { exit !($cpu > 0.05 && $wall >= $cpu / 2) }" &&
     grep -qE '^ +0\.0 +0\.[3-9] slower.sh$' "$scratch/build/tap/times"
-ok $? "what each took: $cpu s of the processor, $wall s"
+ok $? "times of each program: $cpu s of the processor, $wall s"
 while read -r _ _ name; do
     [ -e "$name" ] || [ -e "$name.c" ] || [ -e "$name.cu" ] || echo "$name"
 done <tests/longest >"$scratch/gone"

@@ -51,7 +51,7 @@ static void say(const struct ceilings *c, const struct backend *b)
     fputc('\n', stderr);
 }
 
-/* One record, with what is odd about its roof said aloud. */
+/* Writes one record; prints its remark, if it has one. */
 static int write_one(struct rec_writer *out, const struct ceilings *c, const struct backend *b,
                      enum unit u, const struct log *log, struct err *e)
 {

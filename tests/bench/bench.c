@@ -138,7 +138,7 @@ static void set_estimate(const struct bench *b, json_t *r, double reached)
     fprintf(stderr, "bench: bf16 ceiling: %s\n", remark);
 }
 
-/* What a device's ceiling covers. */
+/* Adds a remark on how the ceiling of a device was measured. */
 static void set_remark(const struct bench *b, json_t *r, int unit, double reached)
 {
     if (bench_on_device(b) && unit == UNIT_BF16)
@@ -305,7 +305,7 @@ static void check_list(const struct tool *t, const char *option, const char *lis
 }
 
 static const char jobs_text[] =
-    "What models do (LLaMA: prefill to gap; LLaDA: the others):\n"
+    "Jobs of the models (LLaMA: prefill to gap; LLaDA: the others):\n"
     "  prefill N   one pass over N tokens, one answer\n"
     "  decode N    N passes of one token from an empty cache\n"
     "  batch B     passes of B tokens after prompts of 16\n"
@@ -342,15 +342,16 @@ static void parse(struct bench *b, int argc, char **argv)
 {
     const struct opt options[] = {
         {"only", 0, OPT_TEXT, &b->only, .arg = "LIST",
-         .help = "of ceilings, kernels, models, growth (these four), wkv, training, activations, "
+         .help = "parts to run: ceilings, kernels, models, growth (these four), wkv, training, "
+                 "activations, "
                  "solvers, tools, peer"},
         {"jobs", 0, OPT_TEXT, &b->jobs, .arg = "LIST",
-         .help = "what models do, of prefill, decode, batch, diffuse (these four), after, full, "
+         .help = "jobs of the models: prefill, decode, batch, diffuse (these four), after, full, "
                  "block, gap, memory, load"},
         {"shapes", 0, OPT_TEXT, &b->shapes, .arg = "LIST",
-         .help = "of tiny, small, 1b, 8b: pairs of synth: shapes (small)"},
+         .help = "pairs of synth: shapes: tiny, small, 1b, 8b (small)"},
         {"dtypes", 0, OPT_TEXT, &b->dtypes, .arg = "LIST",
-         .help = "of f32, bf16, int8, nf4 (these four), fp8"},
+         .help = "number formats: f32, bf16, int8, nf4 (these four), fp8"},
         {"device", 0, OPT_TEXT, &b->device, .arg = "cpu|cuda[:N]", .help = "back end (cpu)"},
         ISA_OPTION(b->isa),
         NUMA_OPTION(b->numa),

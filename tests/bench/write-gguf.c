@@ -347,7 +347,7 @@ int main(int argc, char **argv)
     const struct opt options[] = {
         {"shape", 's', OPT_TEXT, &shape, .arg = "SHAPE", .help = "a shape of -m synth:SHAPE"},
         {"type", 't', OPT_CHOICE, &type, .choices = "f32|bf16|q8_0|q4_0", .arg = "TYPE",
-         .help = "of the matrices (bf16)"},
+         .help = "number format of the matrices (bf16)"},
         {0}};
     const struct tool tool = {tool_name, "a synth: shape in, the same network as a GGUF file out",
                               "write-gguf --shape small-llama --type q8_0 small.gguf\n", NULL,

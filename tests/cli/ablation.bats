@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Ablation: options against the base, and whether what was claimed of them held; what fits which
-# memory; what a plan says of answers that will change.
+# Ablation: options against the base, and whether their claims hold; which models fit which memory;
+# plans that change answers.
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -105,7 +105,7 @@ four() {
         grep -q "^2-18	held, llada lean: half; .* -50 %$"
 }
 
-@test "an option is held against another one than the first, where it says so" {
+@test "an option is compared with its declared base, not always with the first option" {
     { of base 100 1000 30; of noise 200 1000 30; of floats 150 500 30; } > "$T/in"
     for base in base noise; do
         "$BIN/compare" -q --no-meta --by option --base $base --cost e2e_ns "$T/in"
@@ -129,7 +129,7 @@ four() {
         grep -c '^option_AGAINST += noise$')" -eq 1 ]
 }
 
-@test "tokens that change where none may are an error" {
+@test "changed tokens of an option that must not change any are an error" {
     four | jq -c 'if .option == "other" then .exact = ["llada"] else . end' > "$T/options"
     run_of
     run jq -nr -f pipelines/experiment/ablation/outcomes.jq "$T/outcomes"
@@ -182,7 +182,7 @@ four() {
 
 fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
 
-@test "what fits which memory is what arithmetic by hand says" {
+@test "the memory table equals a calculation by hand" {
     fits 80,8,4,6,24,12,16 -m synth:llada-8b,synth:llama3-8b --batch 1,32 \
         --gen-length 128,2048 > "$T/out"
     conforms "$T/out"
@@ -230,7 +230,7 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
         max < 1.01 * min'
 }
 
-@test "a plan that changes answers says so, and how far the weights move" {
+@test "a plan that changes answers names the change and the error of the weights" {
     echo '{"id":"p","prompt_ids":[11,42,300,7,99]}' > "$T/prompt"
     plan() {
         "$BIN/gen-llama" --no-meta -m data/models/llama-demo --device cpu --explain "$@" \
@@ -246,7 +246,7 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
         .weights_error_ratio < 0.1'
 }
 
-@test "the waterfall and the matrix of what fits are drawn, and told on the page" {
+@test "the waterfall and the memory matrix are drawn and described on the page" {
     command -v gnuplot > /dev/null || skip "no gnuplot here"
     four > "$T/options"
     run_of

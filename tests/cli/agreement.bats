@@ -189,7 +189,7 @@ coarse() {
     diffusion 20 10 6 0 --threads 2
 }
 
-@test "llada: the EOS options, in networks that write end tokens of themselves" {
+@test "llada: the EOS options, in networks that write end tokens without being asked" {
     for seed in 19 22; do
         make_model --arch llada --seed $seed
         diffusion 24 24 12 0
@@ -222,7 +222,7 @@ near() {
         '($a - $b | fabs) < $t * ($b | fabs)'
 }
 
-@test "llada: bounds that no random choice moves are exact" {
+@test "llada: bounds that do not depend on random choices are exact" {
     make_model --arch llada --dtype BF16 --seed 3
     near "$(bound elbo_nats c --mode elbo --samples 1)" "$(masked '[97,98,99]' '[2]')" 1e-4
     near "$(bound kstep_nats c --mode kstep --steps 1)" "$(masked '[97,98,99]' '[2]')" 1e-4
@@ -230,7 +230,7 @@ near() {
         "$(masked '[97,98,99,100,101,102,103]' '[2,3,4,5,6]')" 1e-4
 }
 
-# Of two tokens, one is masked half of the time (weight 2), else both (weight 1).
+# There are two tokens. Half of the time one of them is masked (weight 2), else both (weight 1).
 @test "llada: the ELBO comes near its expectation" {
     make_model --arch llada --kv-heads 2 --seed 3
     expected=$(jq -n "($(masked '[97,98,99,100]' '[2]') + $(masked '[97,98,99,100]' '[3]') +

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
 # Level amx from end to end: the tools with its own code, whose instructions trap where the
-# processor has none (tests/emulate/amx_traps.c). Embedded models say on it what they say on ref, in
-# each format, and learn what they learn on vectors.
+# processor has none (tests/emulate/amx_traps.c). Embedded models give the ids of ref in each
+# format, and training gives the losses of the vector code.
 
 setup() {
     set -o pipefail
@@ -40,16 +40,16 @@ same() {
 
 FORMATS=("--dtype bf16" "--dtype auto" "--quant int8" "--quant nf4")
 
-@test "gen-llama says on amx what it says on ref" {
+@test "gen-llama gives the same ids on amx as on ref" {
     same gen-llama data/models/llama-demo "${FORMATS[@]}" -- --max-new 6
 }
 
-@test "gen-llada says on amx what it says on ref" {
+@test "gen-llada gives the same ids on amx as on ref" {
     same gen-llada data/models/llada-demo "${FORMATS[@]}" -- --gen-length 8 --block-length 8 \
         --steps 4
 }
 
-@test "train-lm learns on amx what it learns on vectors" {
+@test "train-lm gives the same losses on amx as on vectors" {
     zcat data/corpus/train.ndjson.gz | awk 'NR <= 200' > "$T/corpus"
     for isa in amx avx512bf16; do
         "$AMX/train-lm" --arch llada --layers 2 --width 64 --heads 2 --kv-heads 1 --ffn 96 \

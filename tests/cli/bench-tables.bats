@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# bench where nothing is timed: solvers by evaluations, bytes of a training step.
+# bench without times: solvers by evaluations, bytes of a training step.
 
 setup() {
     set -o pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# bench and write-gguf on the tiny shapes: what they write, and what the peer column rests on.
+# bench and write-gguf on the tiny shapes: their records, and the column of the peer.
 # One file because all benches share one setup.
 
 setup() {
@@ -38,7 +38,7 @@ conforms() { # every record of a file to the schema
         (.flops_per_s * .took_ns / 1e9 - 2 * 64 * 64 * 8 | fabs) < 1e-6' bench.ndjson
 }
 
-@test "time mixing of RWKV in its forms: the same work, and ratios that are those of the times" {
+@test "time mixing of RWKV: all forms do the same work, and ratios follow from the times" {
     "$BENCH/bench" "${QUICK[@]}" --only wkv --threads 2 --point 0.001 -o bench.ndjson
     conforms bench.ndjson
     # six cases of RWKV 6 and of 7, four times each; operations counted by hand
@@ -54,7 +54,7 @@ conforms() { # every record of a file to the schema
              (.recurrent_ratio * .took_ns / $all - 1 | fabs) < 1e-9))))' bench.ndjson
 }
 
-@test "training: what is computed again and what is not there at once, in bytes and time" {
+@test "training: bytes and time with layers computed again and with split logits" {
     "$BENCH/bench" --only training --shapes tiny --threads 2 --point 0.001 -o bench.ndjson
     conforms bench.ndjson
     jq -se 'map(select(.work == "train")) | length == 8 and
@@ -73,7 +73,7 @@ conforms() { # every record of a file to the schema
     [ "$status" -eq 64 ] && [[ $output == *--array*1000* ]]
 }
 
-@test "the peer's figures are read from what its tools print" {
+@test "the peer's figures are read from the output of its tools" {
     mkdir bin peer
     cat > bin/llama-bench <<'EOF'
 #!/bin/sh
@@ -110,7 +110,7 @@ EOF
     [ "$(grep -c 'tiny-llama.bf16.gguf: no such file' said)" -eq 1 ]
 }
 
-@test "a peer of one's own: what its command prints is joined by work, model and dtype" {
+@test "a user's peer: its output is joined by work, model and dtype" {
     cat > told <<'EOF'
 {"work": "prefill 128", "dtype": "int8", "tokens_per_s": 1}
 {"work": "prefill 128", "model": "tiny-llama", "tokens_per_s": 500, "peer": "theirs"}
@@ -140,7 +140,7 @@ EOF
     jq -se 'any(.work == "cpu tiny bf16 prefill,full 1 1")' bench.ndjson
 }
 
-@test "a peer of one's own has its turn after each of ours, and the median of its turns counts" {
+@test "a user's peer runs after each of our runs, and the median of its runs counts" {
     # told at first, in three turns, and an exit code in the fourth
     cat > engine <<'EOF'
 echo "${BENCH_WORK-all} ${BENCH_MODEL-} ${BENCH_DTYPE-} $BENCH_REPEAT" >> asked
@@ -181,7 +181,7 @@ prefill 128 tiny-llama bf16 1' ]
     grep -q '^bench: peer sh engine.sh: asked for "prefill 128" alone it does not tell of it;' said
 }
 
-@test "the example of data/peers is what a peer prints" {
+@test "the example in data/peers is valid output of a peer" {
     "$BENCH/bench" --only peer --peer-command "cat '$ROOT/data/peers/example.ndjson'" -o told
     conforms told
     jq -se 'map(select(.kind == "peer") | .work) | length == 3 and .[0] == "prefill 512"' told
@@ -255,7 +255,7 @@ bench: peer llama-diffusion-cli of peer/tiny-llada.bf16.gguf: $(:
     [ "$(grep -c 'peer llama-batched-bench: there is no such program' said)" -eq 1 ]
 }
 
-@test "tools over streams: rates, shares and memory, and what limits a slow one" {
+@test "tools over streams: rates, shares, memory, and the limit of a slow tool" {
     command -v gnuplot > /dev/null || skip "no gnuplot"
     export TMPDIR=$PWD/tmp
     mkdir tmp
@@ -367,7 +367,7 @@ JOBS=after,full,block,gap,memory,load
     [ "$status" -eq 64 ]
 }
 
-@test "a bf16 ceiling far below the card on paper is remarked upon" {
+@test "a bf16 ceiling far below the data sheet of the card gets a remark" {
     export CROSSOVER_CUDA=$BENCH/../libcrossover-cuda.so
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, no emulated device"
     mkdir driver
@@ -391,7 +391,7 @@ JOBS=after,full,block,gap,memory,load
     done
 }
 
-@test "a signal ends bench with what it has, and says so" {
+@test "a signal ends bench: it keeps its records and says that it was interrupted" {
     "$BENCH/bench" "${QUICK[@]}" --only kernels,models --dtypes f32 --threads 1 --point 0.2 \
         -o cut.ndjson 2> said &
     until [ "$(grep -c ' of ' said)" -ge 2 ]; do sleep 0.05; done

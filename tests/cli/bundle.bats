@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# bundle: a run sealed, verified, unpacked; what was altered is found, what is hostile is refused.
+# bundle: a run is sealed, verified and unpacked; alterations are found, hostile archives refused.
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -43,7 +43,7 @@ packed() { tar -cf - --owner=0 --group=0 "$@" | gzip -n > bad.tar.gz; }
         "MANIFEST.sha256 pareto.ndjson report.html steps/metrics.ndjson" ]
 }
 
-@test "what is sealed is verified, by us and by sha256sum, and comes back whole" {
+@test "a sealed bundle verifies, also by sha256sum, and unpacks to the same files" {
     "$BIN/bundle" -q --verify good.tar.gz > said
     jq -se --arg sha "$(sha256sum good.tar.gz | cut -c 1-64)" '.[1] | .kind == "bundle" and
         .files == 3 and .sha256 == $sha and ([.outside[].path] == ["outside.ndjson"])' said
@@ -77,7 +77,7 @@ packed() { tar -cf - --owner=0 --group=0 "$@" | gzip -n > bad.tar.gz; }
     fails 65 "expected member MANIFEST.sha256" "$BIN/bundle" --verify bad.tar.gz
 }
 
-@test "records altered in the middle of a run are seen at their children, with a new manifest too" {
+@test "altered records in the middle of a run are found by the hashes in later records" {
     sed 's/"value":[0-9.]*,/"value":1,/' run/steps/metrics.ndjson > m
     mv m run/steps/metrics.ndjson
     fails 65 "the stream was edited" "$BIN/bundle" --folder run -o altered.tar.gz

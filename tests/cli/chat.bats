@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Which chat template a generator applies: the one that the checkpoint's own says, in every layout
-# in which it is published. Byte for byte they are checked in tests/model/test-chat.c.
+# The chat template that a generator applies: that of the checkpoint, in every layout in which
+# templates are published. tests/model/test-chat.c checks them byte for byte.
 
 setup() {
     set -o pipefail
@@ -62,7 +62,7 @@ IM="{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|i
     [ "$(gen)" = 'null 1' ]
 }
 
-@test "a fine-tune gets the template it was tuned to, not its family's" {
+@test "a fine-tuned model gets its own template, not that of its family" {
     tokens '<|begin_of_text|>' '<|start_header_id|>' '<|end_header_id|>' '<|eot_id|>' \
         '<|im_start|>' '<|im_end|>'
     config '.chat_template = $it' "$IM"
@@ -74,7 +74,7 @@ IM="{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|i
     grep -q 'chatml-bos is there, but tokenizer.json has no special token <|im_start|>' "$T/said"
 }
 
-@test "a template that is not known is named, and the run goes on without one" {
+@test "an unknown template gives a warning, and no template is used" {
     config '.chat_template = $it' "{{ 'Be kind. ' }}$LLAMA"
     [ "$(gen)" = 'none 3' ]
     grep -q "warning W109: $M/tokenizer_config.json: .* writes \"Be kind. \".*--chat llama3 if" \
@@ -126,7 +126,7 @@ IM="{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|i
     [ "$(gen --chat llama3)" = 'llama3 25' ]
 }
 
-@test "prompts that must fit are counted with the template that the generator takes" {
+@test "the length of a prompt is counted with the template of the generator" {
     config '.chat_template = $it' "$LLAMA"
     printf '{"id":"p","text":"%0480d"}\n' 0 > "$T/prompt" # 481 tokens, 503 with the template
     fits() { "$BIN/prep-prompts" --fits "$M" --room "$1" --no-meta -q "$T/prompt" | wc -l; }

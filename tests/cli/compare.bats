@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# compare: what one setting costs, paired by prompt.
+# compare: the cost and effect of one setting, paired by prompt.
 
 setup() {
     set -o pipefail
@@ -106,7 +106,7 @@ right() {
                         then 1 else 0 end)})'
 }
 
-@test "as good is what is shown to be, not what is not shown to be worse" {
+@test "as good must be shown; not shown to be worse is not enough" {
     said() { jq -c '[.noninferior, .noninferior_reason, .margin, .margin_relative]'; }
     # 5 fewer of 32: the interval reaches into equality, and shows nothing
     right 32 20 6 1 | compare > "$T/out"
@@ -137,7 +137,7 @@ right() {
     [ "$status" -eq 64 ]
 }
 
-@test "only prompts of both count" {
+@test "only prompts that both answered count" {
     { texts 10
       quality "m nll" only-base nll_nats 500 10
       quality "m nll quant=int8" only-int8 nll_nats 900 10; } | compare > "$T/out"
@@ -178,7 +178,7 @@ right() {
     [[ "$output" == *"has no base"* ]]
 }
 
-@test "a label says nothing: what differs is the setting" {
+@test "points are told apart by settings, not by labels" {
     # labels that an old reader would have taken apart wrongly
     for q in none int8; do
         for i in 1 2 3; do
@@ -189,7 +189,7 @@ right() {
     [ "$(jq -c '[.setting, .base_point, .point, .n]' "$T/out")" = '["int8","p-none","p-int8",3]' ]
 }
 
-@test "formats that follow from the setting do not part it from its base, and are named" {
+@test "formats that follow from the setting do not separate a point from its base" {
     { quality m p1 nll_nats 10 10 | jq -c '.kv_dtype = "f32"'
       quality "m quant=int8" p1 nll_nats 11 10 | jq -c '.kv_dtype = "bf16"'; } > "$T/in"
     [ "$(compare "$T/in" | jq -c '[.setting, .also]')" = '["int8",["kv_dtype"]]' ]
@@ -246,7 +246,7 @@ metric() {
         cmp - "$T/out"
 }
 
-@test "a pair of which one side was disturbed does not count, by the wall clock" {
+@test "a pair with one disturbed side does not count by the wall clock" {
     times() { # MODEL WALL CPU: six launches of three prompts; null where WALL says so
         metric "$1" autoregressive 1 100 100 100 100 100 100 | jq -c --argjson wall "$2" \
             --argjson cpu "$3" '.model = .config | if .kind != "times" then . else
@@ -270,7 +270,7 @@ metric() {
         '["e2e_ns",null,"disturbed"] ["cpu_ns",2,null]' ]
 }
 
-@test "the rival of another paradigm is the plain point, whatever sorts first" {
+@test "the rival of another paradigm is the plain point in any order of records" {
     metric zz autoregressive 1 100 101 99 100 102 98 |
         jq -c '.lookup = 0 | .cache = "on"' > "$T/plain"
     metric aa autoregressive 1 50 51 49 50 52 48 |
@@ -289,7 +289,7 @@ metric() {
     [ "$(rival guess denoised)" = "aa autoregressive" ] # the only one
 }
 
-@test "of two tokenizers: bytes of text a second beside the cost" {
+@test "two tokenizers: bytes of text a second stand beside the cost" {
     { metric ar autoregressive 1 100 101 99 100 102 98
       metric slow masked_diffusion 1 110 111 109 110 112 108; } > "$T/time"
     jq -c 'select(.kind == "metric") | .metric = "output_bytes_per_s" | .unit = "per_s"
@@ -363,7 +363,7 @@ first_difference_tokens 4 45000,first_difference_steps 1 30000" ]
     compare --by batch <(tac "$T/in" | jq -c 'select(.round == null)') | diff - "$T/out"
 }
 
-@test "launches with seeds of their own are no further prompts" {
+@test "launches with different seeds do not count as more prompts" {
     for i in 1 2 3 4 5 6; do for seed in 5 3 4; do
         answer 1 "p$i" '[1,2]' "{seed: $seed, launch: $seed}"
         answer 8 "p$i" "[$((i < 4 ? 1 : 2)),2]" "{seed: $seed, launch: $seed}"
@@ -376,7 +376,7 @@ first_difference_tokens 4 45000,first_difference_steps 1 30000" ]
     [ -z "$(jq -c 'if .batch == 8 then .seed += 9 else . end' "$T/in" | compare --by batch)" ]
 }
 
-@test "answers that agree, random weights, and ids that are none" {
+@test "identical answers, random weights, and invalid ids" {
     { answer 1 p '[1,2]'; answer 8 p '[1,2]'; } | compare --by batch > "$T/out"
     [ "$(jq -c '.value' "$T/out" | paste -sd ' ' | sed 's/\.0//g')" = "0 0 null null" ]
     [ "$(jq -r 'select(.value == null).value_reason' "$T/out" | sort -u)" = \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# conclude: what a run states, in plain words and in numbers that agree with each other; and whether
+# conclude: the statements of a run in words and in numbers that agree with each other; and whether
 # two runs state the same.
 
 setup()
@@ -75,7 +75,7 @@ no_ratio()
     claim '.name == "crossing" and .key == "X_q"' '.task == null and .value == 16'
 }
 
-@test "a goal by bytes, by a metric of which less is better, and by answers that came again" {
+@test "goals by bytes, by a metric where less is better, and by repeated answers" {
     state '{}'
     # other JQ-CHANGES QUALITY...: the claims of the same run with other quality records
     other()
@@ -96,7 +96,7 @@ no_ratio()
     jq -r 'select(.key == "quality").text' claims.ndjson | grep -F 'ccuracy is 0.731 against 0.731'
 }
 
-@test "sentences, cards and crossings of a run are made of the same numbers" {
+@test "sentences, cards and crossings of a run hold the same numbers" {
     state '{}'
     claim '.key == "X_q" and .task == "sum"' '.value == 8 and .lo == 4 and .hi == 8'
     claim '.key == "X_q" and .task == "story"' '.value == 16 and .lo == 8'
@@ -149,14 +149,14 @@ no_ratio()
     claim '.key == "X_par"' '.value == null'
 }
 
-@test "a sequence ends at the first count that is not shown: what follows is not tested" {
+@test "a sequence ends at the first count that is not shown; later counts are not tested" {
     state '{"right": [97, 60, 97, 97, 97, 97]}' --quality sum:accuracy:0.05
     says "LLaDA needs 64 steps"
     claim '.name == "quality" and .key == "16 steps"' '.shown == false'
     claim '.name == "quality" and .key == "8 steps"' '.shown == null and .shown_reason != null'
 }
 
-@test "other work: no time is stated anywhere, and why" {
+@test "different work: no time is stated, and the reason is given" {
     state '{"disturbed": 0.7, "cpu": false}'
     says "Undecided: other work disturbed the timed launches, so times are not compared. LLaDA\
  needs 8 steps to match LLaMA on sums (accuracy within 5 points)"
@@ -169,7 +169,7 @@ no_ratio()
     no_ratio
 }
 
-@test "with processor time a disturbed run has an answer, and says by which clock" {
+@test "with processor time a disturbed run has an answer that names the clock" {
     state '{"disturbed": 0.7}'
     says "times the processor time ["
     decided true
@@ -235,7 +235,7 @@ no_ratio()
     done
 }
 
-@test "what is asked for in no sensible way is refused" {
+@test "goals that make no sense are refused" {
     for goals in sum: accuracy sum:accuracy:2 a:b:c:0.1 sum:accuracy:-1 sum:accuracy:x; do
         run "$BIN/conclude" --quality "$goals" < /dev/null
         [ "$status" -eq 64 ]
@@ -273,7 +273,7 @@ alter() { jq -c "$1" claims.ndjson > then.ndjson; ! cmp -s then.ndjson claims.nd
     against 0
 }
 
-@test "whatever is altered differs" {
+@test "every altered claim is found" {
     state '{}'
     alter 'if .name == "answer" then .text |= sub("needs 8"; "needs 4") else . end'
     against 1
@@ -298,7 +298,7 @@ alter() { jq -c "$1" claims.ndjson > then.ndjson; ! cmp -s then.ndjson claims.nd
     [[ $output == *"DIFFERS  answers "* ]]
 }
 
-@test "an X_par that is there and altered differs" {
+@test "an altered X_par is found" {
     state '{"pace": 0.5}' --quality sum:accuracy:0.05
     claim '.key == "X_par"' '.value == 8'
     alter 'if .key == "X_par" then .value = 16 else . end'

@@ -91,7 +91,7 @@ shared() {
     comm -12 "$1.keys" "$2.keys"
 }
 
-@test "no operands, no list, no (name, object, place) and no prompt are in two parts" {
+@test "no operands, list, (name, object, place) or prompt is in two parts" {
     for part in train valid test; do
         count=2000
         [ $part = train ] && count=8000
@@ -185,7 +185,7 @@ recited() {
     [ "$(cat data/models/*/* | wc -c)" -lt 30000000 ]
 }
 
-@test "the embedded pair has one beginning, and README says the rows of both" {
+@test "both embedded models start from the same weights, and README states their rows" {
     cmp <(head -n 1 data/models/llama-demo/training.ndjson) \
         <(head -n 1 data/models/llada-demo/training.ndjson)
     for m in llama llada; do

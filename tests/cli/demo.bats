@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # The embedded models are worth measuring: both contestants answer sums that they never saw, and the
 # LLaDA-type answers better and writes better with more steps, by a judge that is neither of them.
-# And the stored run of the demo is what this tree makes of it: some of its points are run again, by
-# its own rules, and held against it, but for times.
+# Some points of the stored run of the demo are run again by the rules of make, and everything
+# except times must be the same.
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.."
@@ -43,7 +43,7 @@ above() {
     awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b) }'
 }
 
-@test "both do what lists ask for, one token at a time" {
+@test "both models solve the lists, one token at a time" {
     "$BIN/prep-prompts" -q --per-task 15 --seed 1 data/corpus/test-lists.ndjson.gz -o "$D/lists"
     { "$BIN/gen-llama" -q -m data/models/llama-demo --max-new 32 --batch 15 "$D/lists"
       "$BIN/gen-llada" -q -m data/models/llada-demo --gen-length 32 --steps 32 --batch 15 \
@@ -74,7 +74,7 @@ above() {
     above "$(summary judge judge_ppl llada 4 lo)" "$(summary judge judge_ppl llada 16 hi)"
 }
 
-@test "and not by repeating itself" {
+@test "the lower perplexity does not come from repetition" {
     above "$(summary judge entropy_nats llada 16 value)" \
         "$(awk -v h="$(summary judge entropy_nats llama 0 value)" 'BEGIN { print 0.9 * h }')"
 }
@@ -82,7 +82,7 @@ above() {
 # rows MODEL: what its weights have cost, its beginning included
 rows() { jq -s 'map(.rows) | add' "data/models/$1/training.ndjson"; }
 
-@test "README says what the contestants were trained on, and the loss records agree" {
+@test "README and the loss records agree on the training rows" {
     million() { awk -v n="$(rows "$1")" 'BEGIN { printf "%.1f million", n / 1e6 }'; }
     tr '\n' ' ' < README.md | grep -F "$(million llama-demo) rows for the LLaMA-type,\
  $(million llada-demo) rows for the LLaDA-type"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# --device: which back end runs, where the CUDA one is looked for, what is said when it or its
-# device is not there, and what is left when the device fails (on the emulated one, tests/emulate).
+# --device: the chosen back end, where the CUDA library is looked for, messages when it or its
+# device is missing, and the records that stay when the device fails (emulated: tests/emulate).
 
 setup() {
     set -o pipefail
@@ -22,7 +22,7 @@ refused() {
         [[ "$stderr" == *"$text"* ]]
 }
 
-@test "without the object of the CUDA back end: 69 and one line; auto takes the CPU" {
+@test "without the library of the CUDA back end: 69 and one line; auto uses the CPU" {
     mkdir "$T/bin"
     cp "$BIN/gen-llama" "$T/bin/"
     refused 69 "gen-llama: --device cuda: this build has no CUDA back end" \
@@ -34,7 +34,7 @@ refused() {
     [ -z "$stderr" ]
 }
 
-@test "the object is found beside the program, and in lib/crossover once installed" {
+@test "the CUDA library is found beside the program, and after install in lib/crossover" {
     mkdir -p "$T/bin" "$T/lib/crossover" "$T/driver"
     ${CC:-cc} -shared -fPIC -o "$T/driver/libcuda.so.1" tests/fixtures/preload/cuda.c ||
         skip "no compiler"
@@ -50,7 +50,7 @@ refused() {
     [ -z "$stderr" ]
 }
 
-@test "without a driver the object is not loaded: none of its constructors runs" {
+@test "without a driver the CUDA library is not loaded: none of its constructors runs" {
     mkdir -p "$T/bin" "$T/driver"
     echo nothing > "$T/driver/libcuda.so.1" # found before one that may be here, and no library
     cat > "$T/loud.c" << 'END'
@@ -70,7 +70,7 @@ END
     [ "$status" -eq 69 ] && [[ $stderr == loaded* ]]
 }
 
-@test "CROSSOVER_CUDA names the object" {
+@test "CROSSOVER_CUDA names the CUDA library" {
     export CROSSOVER_CUDA="$T/none.so"
     refused 69 "--device cuda: $T/none.so: " "$BIN/gen-llama" --device cuda "${SHORT[@]}"
     export CROSSOVER_CUDA=libm.so.6
@@ -81,7 +81,7 @@ END
     [ -z "$stderr" ]
 }
 
-@test "a device that cannot be is bad usage; an instruction set is the CPU's" {
+@test "an impossible device is bad usage; instruction sets belong to the CPU" {
     for name in cuda: cuda:x cuda:-1 cuda:1x cuda1 gpu ''; do
         refused 64 "--device: expected auto, ref, cpu or cuda[:N], got '$name'" \
             "$BIN/gen-llama" --device "$name" "${SHORT[@]}"
@@ -107,7 +107,7 @@ emulated() {
     done
 }
 
-@test "no device, no driver, an old one, no code: 69 with what to do; auto takes the CPU" {
+@test "no device, no driver, an old driver, no code: 69 with advice; auto uses the CPU" {
     emulated
     absent() { # TEXT NAME=VALUE
         refused 69 "--device cuda: $1" env "$2" "$BIN/gen-llama" --device cuda "${SHORT[@]}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Joules, as the generators read them from the processor's counters and as measure sums them, and
-# what they cost. What a GPU's driver tells: instruments.bats.
+# Joules: the generators read them from counters of the processor, measure sums them and computes
+# their price. instruments.bats tests the counters of a GPU.
 
 setup() {
     set -o pipefail
@@ -28,7 +28,7 @@ package() { # HOST-MEMBERS: one batch of two answers, 0.2 s and 30 J
     done
 }
 
-@test "joules: gross, net of the idle card, a request, a second; null while they mean nothing" {
+@test "joules: gross, net of idle power, a request, a second; null without a meaning" {
     # five batches of two answers: 3 s, 40 ticks and 600 J each; the card alone takes 90 and 110 W
     batches() { # LAUNCH GPU-MEMBERS [COUNT]
         for id in $(seq "${3-5}"); do for p in a b; do
@@ -65,7 +65,7 @@ package() { # HOST-MEMBERS: one batch of two answers, 0.2 s and 30 J
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/m"
 }
 
-@test "joules of a processor, which misses none: 100 ticks of 1 ms are enough" {
+@test "joules of a processor: its counter misses nothing, so 100 ticks of 1 ms suffice" {
     idle 1 20 "{device_name: null}" > "$T/idle"
     { package "{}"; cat "$T/idle"; idle 1 900 "{device_name: \"Some GPU\"}"; } | measure > "$T/m"
     [ "$(value energy_j_per_token value < "$T/m")" = 3.75 ]
@@ -82,7 +82,7 @@ package() { # HOST-MEMBERS: one batch of two answers, 0.2 s and 30 J
     [ "$status" -eq 65 ] && [[ "$output" = *"host.energy_end_j: expected at least 5, got 4"* ]]
 }
 
-@test "joules of the processor's packages, from counters that begin anew, or the reason for none" {
+@test "joules of the processor's packages from counters that wrap, or the reason for none" {
     printf '{"id":"p%d","prompt_ids":[5,6,7]}\n' 1 2 3 > "$T/prompts"
     GEN=("$BIN/gen-llama" -m synth:tiny-llama --ignore-eos -q)
     timed() { # TREE OUTPUT: a timed run over counters like those of /sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# The flags that say where and how precisely a model runs: the same in every tool, kept in records,
-# refused with what there is.
+# The options of device and precision: the same in every tool, written to records; a wrong value is
+# refused with the possible ones.
 
 setup() {
     set -o pipefail
@@ -16,7 +16,7 @@ isas() { # those that run here, from the message that lists them
     "${GEN[@]}" --isa none "$T/prompt" 2>&1 | sed 's/.*back end has \(.*\) here.*/\1/; s/,//g'
 }
 
-@test "an instruction set that is not here is refused with those that are" {
+@test "a missing instruction set is refused with the list of those that exist" {
     run --separate-stderr "${GEN[@]}" --isa none "$T/prompt"
     [ "$status" -eq 69 ]
     [ "$output" = "" ]
@@ -31,7 +31,7 @@ isas() { # those that run here, from the message that lists them
     [ "$status" -eq 69 ]
 }
 
-@test "amx that cannot be had says why" {
+@test "amx that cannot run gives the reason" {
     isas | grep -qw amx && skip "it can be had here"
     run --separate-stderr "${GEN[@]}" --isa amx "$T/prompt"
     [ "$status" -eq 69 ]
@@ -43,7 +43,7 @@ isas() { # those that run here, from the message that lists them
     [[ "$stderr" != *amx* ]]
 }
 
-@test "every instruction set that is here runs, and the record names it" {
+@test "every instruction set of this machine runs, and the record names it" {
     [ -n "$(isas)" ]
     for isa in $(isas); do
         "${GEN[@]}" --dtype f32 --isa "$isa" "$T/prompt" > "$T/$isa"
@@ -71,7 +71,7 @@ isas() { # those that run here, from the message that lists them
     done
 }
 
-@test "a bf16 cache takes half the bytes, and --verbose says what all memory should be" {
+@test "a bf16 cache takes half the bytes, and --verbose prints the estimated memory" {
     "${GEN[@]}" -v --kv-dtype f32 "$T/prompt" > "$T/f32" 2> "$T/log"
     "${GEN[@]}" --kv-dtype bf16 "$T/prompt" > "$T/bf16"
     [ "$(jq .memory.kv_bytes "$T/f32")" -eq $((2 * $(jq .memory.kv_bytes "$T/bf16"))) ]
@@ -85,7 +85,7 @@ isas() { # those that run here, from the message that lists them
     [ "$act" -eq "$(jq .memory.activations_bytes "$T/f32")" ]
 }
 
-@test "threads are those that we may use, and never change the ids" {
+@test "threads are the allowed processors, and never change the ids" {
     one=$("${GEN[@]}" --threads 1 "$T/prompt" | jq -c .token_ids)
     nll() { "$BIN/score-ppl" --mode nll -m data/models/llama-demo --no-meta "$@" \
         "$T/prompt"; }
@@ -141,7 +141,7 @@ isas() { # those that run here, from the message that lists them
     grep -q '(measured now)$' "$T/log"
 }
 
-@test "where weights lie: --numa is obeyed on several memory nodes, and else said to do nothing" {
+@test "--numa works on several memory nodes, and on one it says that it does nothing" {
     gen() { "$BIN/gen-llama" -m synth:small-llama --dtype bf16 --max-new 2 "$@" "$T/prompt"; }
     gen > "$T/near"
     jq -se '.[0].backend | .numa == "none" and .memory_nodes >= 1' "$T/near"

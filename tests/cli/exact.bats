@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# make exact on a few prompts: what claims to change no token changes none, and one that is changed
-# is found.
+# make exact on a few prompts: options that claim to change no token change none, and a planted
+# change is found.
 
 setup() {
     set -o pipefail
@@ -18,7 +18,7 @@ setup() {
 
 conforms() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$1"; }
 
-@test "no option that is called exact changes a token, on either model" {
+@test "no option marked as exact changes a token, on either model" {
     conforms data/exact.ndjson
     pipelines/bin/exact data/exact.ndjson "$T/prompts" "$T/run" > "$T/records"
     conforms "$T/records"
@@ -38,7 +38,7 @@ conforms() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq
     [ -z "$(comm -23 "$T/claimed" "$T/proven")" ]
 }
 
-@test "on a device: graphs, blocks of memory and layers outside" {
+@test "on a device: graphs, memory blocks and offloaded layers" {
     export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
     export EXACT_LENGTH=4 EXACT_STEPS=2 LLADA=synth:tiny-llada LLAMA=synth:tiny-llama
@@ -49,7 +49,7 @@ conforms() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq
     jq -se 'length == 7 and all(.answers == 1 and .device == "cuda")' "$T/records"
 }
 
-@test "one token that differs, an answer that fails, flags that do nothing: found" {
+@test "one different token, a failed answer, and flags without effect are found" {
     jq -c 'select(.case | IN("row-tile", "attention-dense", "threads"))' data/exact.ndjson \
         > "$T/cases"
     mkdir "$T/bin"

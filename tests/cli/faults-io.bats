@@ -31,7 +31,7 @@ setup()
     [ ! -e cannot ] || skip "$(cat cannot)"
 }
 
-# What is swept, one command a line; -o FILE is added.
+# The commands to try, one a line; -o FILE is added.
 commands()
 {
     cat << 'END'
@@ -130,7 +130,8 @@ of()
     fault 74 "read:error=EIO:when=$n" "$BIN/gen-llama" -m llama prompts
 }
 
-# Of the thread that reads and writes it: those of the measuring before come in others.
+# Counts only the calls of the thread that reads and writes the store. The calls of the measurement
+# before it come from other threads.
 @test "a store of layers, or of keys and values, that fails in the middle of a pass" {
     mkdir "$T/spool"
     words=("$BIN/gen-llama" -q -m llama --max-new 30 --ignore-eos --threads 1 --device-map 0

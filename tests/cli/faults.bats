@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Faults that need no tracer: wrong words, missing files, full devices, signals, broken checkpoints
-# and records, memory that is refused. faults-io.bats injects errors into system calls.
+# Faults that need no tracer: wrong options, missing files, full devices, signals, damaged
+# checkpoints and records, failed allocations. faults-io.bats injects errors into system calls.
 
 setup_file()
 {
@@ -128,7 +128,7 @@ ends() { # CODE PID: how a process that runs beside ends
         "$BIN/write-corpus"
 }
 
-@test "A17: locale, time zone and odd words change nothing" {
+@test "A17: locale, time zone and odd environment variables change nothing" {
     want=$("$BIN/score-exact" --no-meta generations | sha256sum)
     locale=$(locale -a | grep -im1 '^de_DE' || echo C)
     [ "$(LC_ALL=$locale TZ=Asia/Kathmandu "$BIN/score-exact" --no-meta generations |
@@ -140,7 +140,7 @@ ends() { # CODE PID: how a process that runs beside ends
     "$BIN/prep-prompts" prompts -o $'/'"$T"$'/a\xff' && head -n 1 "$T"/a* | jq -e .argv > "$T/words"
 }
 
-@test "A18: a second writer of one output is refused and told who the first is" {
+@test "A18: a second writer of one output is refused; the message names the first" {
     "${llama[@]}" --repeat 1000000 -o "$T/out" prompts 2> "$T/err" &
     first=$!
     for _ in $(seq 500); do [ -s "$T/.out.tmp" ] && break; sleep 0.02; done
@@ -300,7 +300,7 @@ END
     done
 }
 
-@test "C: a key that nobody knows is passed over when it is named, and the record says so" {
+@test "C: an unknown key is ignored if --ignore-config names it, and the record says so" {
     edit odd config.json '.clip_qkv=8 | .unsloth_fixed=true | .x=null |
         .layer_types=["full_attention"]'
     words="clip_qkv = 8: unknown key, not supported: if it does not change the network, remove it \
@@ -368,7 +368,7 @@ END
     fails 65 "tokenizer.json: line" "$BIN/gen-llama" -m "$T/odd" prompts
 }
 
-@test "F: records that are none" {
+@test "F: lines that are not records" {
     for tool in "score-exact" "measure" "score-ppl -m llama" "gen-llama -m llama" prep-prompts; do
         for text in '' '\n\n'; do
             printf "$text" > "$T/in"
@@ -391,7 +391,7 @@ END
     done
 }
 
-@test "F6: times that no clock gives" {
+@test "F6: impossible times" {
     for value in -1 '"1,5"' 1e308; do
         head -n 2 generations | tail -n 1 | jq -c ".e2e_ns = $value" > "$T/odd"
         "$BIN/measure" --no-meta "$T/odd" > "$T/out" 2> "$T/err" || [ $? -eq 65 ]
@@ -423,7 +423,7 @@ END
     done
 }
 
-@test "G3, G4: settings that make no sense" {
+@test "G3, G4: impossible settings" {
     for odd in "--gen-length 0" "--steps 0" "--gen-length 8 --block-length 3" "--cfg-scale -1" \
         "--gen-length 8 --block-length 16" "--temperature -1" "--temperature nan" \
         "--cfg-scale nan" "--gen-length 8 --block-length 4 --steps 3"; do

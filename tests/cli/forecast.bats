@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# forecast: shapes and data sheets in, modelled figures out. Work is held against what the
-# generators count themselves, times against machines that do one thing a nanosecond.
+# forecast: shapes and data sheets in, modelled figures out. Work is compared with the counts of the
+# generators, times with an ideal machine that does one operation a nanosecond.
 
 setup() {
     set -o pipefail
@@ -59,7 +59,7 @@ refuses() {
     [ "$status" -eq 64 ] && [[ $output == *"cache exact: expected a model with a block-causal"* ]]
 }
 
-@test "a machine that reads a byte a nanosecond takes the bytes, one that multiplies the flops" {
+@test "the time on an ideal machine is its bytes or its operations, whichever limits" {
     tiny --hardware reader,counter --prompt 5 --gen-length 3 --steps 3 > "$T/out"
     sound "$T/out"
     [ "$(jq -s '[.[] | select(.what == "point") |
@@ -84,7 +84,7 @@ refuses() {
         jq -s -e '.[-1].steps == null and .[-1].censored == "below"'
 }
 
-@test "what does not fit has no time, and says so" {
+@test "a model that does not fit has no time, and the reason is given" {
     tiny --hardware small --prompt 5 --gen-length 3 --steps 3 > "$T/out"
     sound "$T/out"
     jq -s -e '.[0].fits == false and .[0].e2e_ns == null and
@@ -101,7 +101,7 @@ measured() {
           dtype: \"f32\", kv_dtype: \"f32\", quant: \"none\", batch: 1, contract: \"fixed\"} + $6"
 }
 
-@test "fractions are those that were measured; a point does not vouch for itself" {
+@test "shares come from measured points, never from the point itself" {
     echo '{"schema":"crossover/1","kind":"roofline","run":"r","name":"c","ceiling":true,
            "flops_per_s":1e9,"bytes_per_s":1e15,"unit":"f32","threads":1}' | jq -c . > "$T/in"
     tiny -m synth:tiny-llada --hardware counter --prompt 5 --gen-length 8 --steps 8,4 > "$T/model"
@@ -124,7 +124,7 @@ measured() {
             .mbu_from == "assumed"'
 }
 
-@test "two machines of one name and one point: each under its own ceilings, by the other's shares" {
+@test "two machines of one name: each has its own ceilings and the other's shares" {
     more='{model: "synth:tiny-llada", gen_length: 8, block_length: 8, cache: "none", steps: 8}'
     tiny -m synth:tiny-llada --hardware counter --prompt 5 --gen-length 8 --steps 8 > "$T/model"
     for m in '3 0.5 1e9' '5 0.25 4e9'; do
@@ -174,7 +174,7 @@ measured() {
             .[0].value == 2 * .[1].value'
 }
 
-@test "what is stored is read: every machine that was measured, and the table of its errors" {
+@test "the stored records of every machine are read, and give the table of errors" {
     forecast --check data/measured/*.ndjson | jq -c 'select(.kind == "forecast")' > "$T/out"
     sound "$T/out"
     files=0
@@ -243,7 +243,7 @@ crossing() {
         device_name: "Card", new_tokens: 8, measured_steps: [4, 8], disturbed: false, steps: $s}'
 }
 
-@test "a measured crossover is forecast, and to which side that errs is said as it is" {
+@test "a measured crossover is forecast, and the sign of the error is stated" {
     both() { forecast -m synth:tiny-llada,synth:tiny-llama --hardware-table "$T/table" "$@"; }
     crossing 5 > "$T/in"
     both --check "$T/in" | jq -c 'select(.kind == "forecast")' > "$T/out"
@@ -308,7 +308,7 @@ crossing() {
         all(.[]; .ratio > 0.8 and .ratio < 1.2)' "$T/out"
 }
 
-@test "what fitting latents costs is not modelled, and that is said" {
+@test "the cost of fitting latents is not modelled, and a message says so" {
     run --separate-stderr "$BIN/forecast" -m synth:tiny-ltm
     [ "$status" -eq 64 ]
     [[ $stderr == *"the time to fit latents cannot be forecast"* ]]
@@ -343,7 +343,7 @@ sweep() {
             value: 60e6, launch_values: [range(5) | {launch: (2 * . + 1), value: 60e6}]}' "$@"
 }
 
-@test "a few step counts say what many take: a line a launch, and the interval of the launches" {
+@test "few step counts predict many: one line a launch, and an interval over launches" {
     sweep 1 2 4 > "$T/in"
     forecast --along-steps --steps 16,128 "$T/in" > "$T/out"
     sound "$T/out"
@@ -372,7 +372,7 @@ sweep() {
     refuses 65 "two step counts" forecast --along-steps "$T/in"
 }
 
-@test "fewer than five launches give a line no interval, of either side a crossover none" {
+@test "fewer than five launches of either side give no interval" {
     four='.launch_values |= .[:4]'
     sweep 1 2 4 | jq -c "$four" | forecast --along-steps --steps 16 - > "$T/out"
     sound "$T/out"
@@ -385,7 +385,7 @@ sweep() {
         jq -s -e '.[0].lo > 0 and .[1].lo == null and .[1].launches == 4'
 }
 
-@test "what the text's launches differ in is in the interval of its crossover" {
+@test "the spread of the launches is in the interval of the crossover" {
     # width RIVAL: of the interval, with these times of the text
     width() {
         sweep 1 2 4 | jq -c --argjson v "$1" 'if .model == "t"
@@ -398,7 +398,7 @@ sweep() {
     [ "$(width '[0.7071, 1.4142, 0.7071, 1.4142, 1]')" -lt "$((calm / 2))" ]
 }
 
-@test "what lies far beyond the measured step counts is flagged" {
+@test "a step count far beyond the measured ones is flagged" {
     sweep 1 2 4 | forecast --along-steps --steps 2,16,17 - > "$T/out"
     sound "$T/out"
     [ "$(jq -c 'select(.what == "line") | [.beyond_ratio, .is_far]' "$T/out" | sed 's/\.0//' |
@@ -410,7 +410,7 @@ sweep() {
     grep -q '17 steps .*DOUBTFUL: 4.3 times beyond the measured steps' "$T/said"
 }
 
-@test "tiny shapes, measured at 1, 2 and 4 steps and modelled at 16" {
+@test "tiny shapes, measured at 1, 2 and 4 steps and modelled at 16 steps" {
     jq -nc 'range(2) | {id: "p\(.)", prompt_ids: [range(16) | . + 5]}' > "$T/p"
     for launch in 1 2; do
         "$BIN/gen-llada" -q -m synth:tiny-llada --gen-length 16 --steps 1,2,4 --batch 2 \
@@ -427,7 +427,7 @@ sweep() {
         grep 'modelled from steps 1, 2, 4' > /dev/null
 }
 
-@test "--along-steps: 1500 sweeps in seconds; a length that is none is left out" {
+@test "--along-steps: 1500 sweeps in seconds; an invalid length is left out" {
     awk 'BEGIN { for (i = 0; i < 3000; i++)
         printf "{\"kind\":\"metric\",\"metric\":\"e2e_ns\",\"config\":\"c%d\",\"model\":\"m\"," \
                "\"arch\":\"llada\",\"contract\":\"fixed\",\"cache\":\"none\",\"axis\":\"steps\"," \

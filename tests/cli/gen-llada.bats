@@ -89,7 +89,7 @@ END
     [[ $output == *"launch record 4"* ]]
 }
 
-@test "lengths that do not divide: 64, and the constraint is named" {
+@test "lengths that do not divide end with 64 and name the constraint" {
     run "${GEN[@]}" --block-length 3 "$T/prompts"
     [ "$status" -eq 64 ]
     [[ $output == *"gen-length 8 must be a multiple of block-length 3"* ]]
@@ -149,7 +149,7 @@ END
         bad_data*"mask token"* ]]
 }
 
-@test "memory short is a record, for a batch or for the weights" {
+@test "too little memory for a batch or for the weights is a record" {
     cap=$("${GEN[@]}" --no-meta "$T/prompts" | jq -s 'map(.memory.reserved_peak_bytes) | max')
     run --separate-stderr "${GEN[@]}" --batch 3,1 --mem-cap "$cap" --no-meta "$T/prompts"
     [ "$status" -eq 1 ]
@@ -163,7 +163,7 @@ END
     [[ $stderr == *W101* ]]
 }
 
-@test "--halve: what does not fit together runs in parts, and is no time of the batch asked for" {
+@test "--halve: a batch that does not fit runs in parts, which are no time of that batch" {
     one=$("${GEN[@]}" --no-meta "$T/prompts" | jq -s 'map(.memory.reserved_peak_bytes) | max')
     "${GEN[@]}" --batch 3 --halve --no-meta "$T/prompts" > "$T/whole"
     jq -s -e 'all(.batch_filled == 3 and .batch_halved == false)' "$T/whole"
@@ -216,7 +216,7 @@ END
     grep -q "^Clock: the clock of a batch starts when" "$T/help"
 }
 
-@test "any setting is swept by a list, crosswise, in one process; what does not count is no point" {
+@test "lists of settings are crossed in one process; unused settings make no points" {
     "${GEN[@]}" --unmask schedule,threshold,factor --threshold 0.3,0.9 --factor 1,2 --steps 4,8 \
         --block-length 4,8 --temperature 0,1 --no-meta "$T/prompts" > "$T/out"
     # 2 schedules, 2 thresholds, 2 factors; each with 2 blocks and 2 temperatures; 3 prompts
@@ -229,7 +229,7 @@ END
         else .axis == "factor" and .steps == null and .factor != null end)' "$T/out"
 }
 
-@test "a point is the same however it was said, whatever the seed and the prompts" {
+@test "a point does not depend on the spelling of its options, the seed or the prompts" {
     "${GEN[@]}" --no-meta "$T/prompts" > "$T/a"
     "${GEN[@]}" --no-meta --steps 8 --unmask schedule --cfg-scale 0 --seed 9 --limit 1 \
         "$T/prompts" > "$T/b"
@@ -242,7 +242,7 @@ END
     [ "$(jq -r .point "$T/a" "$T/c" | sort -u | wc -l)" -eq 2 ]
 }
 
-@test "a schedule names any setting, and refuses what is none" {
+@test "a schedule may name any setting, and refuses unknown ones" {
     "$BIN/schedule" --systems llada --launches 1 --gen-length 8 --block-length 8 \
         --unmask threshold,factor --threshold 0.5,0.9 --no-meta > "$T/schedule"
     jq -s -e '.[0].points | length == 3 and all(.[]; has("steps") | not)' "$T/schedule"
@@ -257,7 +257,7 @@ END
     [ "$status" -eq 64 ]
 }
 
-@test "credit, slowfast, saber and wino: their settings, what comes back, what is refused" {
+@test "credit, slowfast, saber and wino: settings, results, refusals" {
     gzip -dc data/corpus/valid.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
     LLADA=("$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 32
            --block-length 16 --batch 3)
@@ -329,7 +329,7 @@ END
     ! [ "$(jq -r .point "$T/other" | head -n 1)" = "$(jq -r .point "$T/out" | head -n 1)" ]
 }
 
-@test "klass commits what is sure and stable" {
+@test "klass commits tokens that are confident and stable" {
     gzip -dc data/corpus/valid.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
     "$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 32 --block-length 16 \
         --unmask klass --kl-threshold 0,0.01 --kl-history 1 --batch 1,3 "$T/real" > "$T/out"
@@ -353,7 +353,7 @@ END
             (.config | test("draft_steps=4")))' "$T/out"
 }
 
-@test "a commit trace is refused where it would be an invention" {
+@test "a commit trace is refused where it cannot have been recorded" {
     real='{"kind":"generation","schema":"crossover/1","run":"r","id":"a","point":"p",
            "status":"ok","block_length":4,"commit_tokens":[1,3,2,2],"weights_random":false}'
     trace() { jq -c "$1" <<< "$real" > "$T/t"; }
@@ -429,7 +429,7 @@ made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --blo
     ! cmp -s <(jq -c '.[:2]' "$T/1") "$T/other" || false
 }
 
-@test "paces and decays share the steps out exactly" {
+@test "paces and decays distribute the steps exactly" {
     for pace in "uniform 2,2,2,2" "cosine 1,2,2,3" "front 3,2,2,1"; do
         made --pace "${pace% *}" | jq -s -e --argjson b "[${pace#* }]" \
             'all(.commit_tokens == $b + $b + $b and .denoise_steps == 12)'
@@ -445,7 +445,7 @@ made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --blo
     jq -s -e 'all(.block_decay == null and (.pace != null) == (.unmask == "prophet"))' "$T/out"
 }
 
-@test "a falling threshold commits no slower; a cache that is exact wants a block-causal model" {
+@test "a falling threshold commits no slower; an exact cache needs a block-causal model" {
     made --unmask threshold --threshold 0.0032 --threshold-decay 0,0.5 > "$T/out"
     jq -s -e '(map(select(.threshold_decay == 0).denoise_steps) | add) >
               (map(select(.threshold_decay > 0).denoise_steps) | add)' "$T/out"
@@ -454,7 +454,7 @@ made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --blo
     [[ $stderr == *"cache exact: expected a model with a block-causal mask"* ]]
 }
 
-@test "a canvas that grows has fewer rows; who stays writes the same and costs the batch more" {
+@test "a growing canvas has fewer rows; a text that stays in the batch has the same ids" {
     gzip -dc data/corpus/valid.ndjson.gz | jq -c 'select(.id)' | sed -n '1,4p' > "$T/real"
     real() { "$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 64 \
         --block-length 8 --unmask threshold --contract answer --batch 4 "$@" "$T/real"; }

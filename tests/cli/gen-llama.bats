@@ -33,7 +33,7 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     jq -s -e '.[2] | .prompt == "four five" and .prompt_tokens == 2' "$T/out"
 }
 
-@test "cache, batch and threads do not change the ids; a seed does" {
+@test "cache, batch and threads do not change the ids; a seed changes them" {
     "${GEN[@]}" --temperature 1 "$T/prompts" > "$T/a"
     "${GEN[@]}" --temperature 1 --batch 3 --threads 3 "$T/prompts" > "$T/b"
     "${GEN[@]}" --temperature 1 --cache off "$T/prompts" > "$T/c"
@@ -45,7 +45,7 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     jq -s -e '.[0].rows == 52 and (.[0].config | endswith("cache=off"))' "$T/c"
 }
 
-@test "guesses and places in the batch change what a pass holds, and no id" {
+@test "guesses and places in the batch change the rows of a pass, and no id" {
     own=(--draft synth:tiny-llama)
     for T_ in 1 0; do
         "${GEN[@]}" --temperature $T_ --max-new 120 "$T/prompts" > "$T/plain"
@@ -74,7 +74,7 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
         "$(jq -r .point "$T/plain" | sort -u)" ]
 }
 
-@test "a model that guesses has the same tokens, or says what differs" {
+@test "a draft model gives the same tokens, or the record says what differs" {
     refuse() { # STATUS WORDS COMMAND...: one line with the words
         run --separate-stderr "${@:3}"
         [ "$status" -eq "$1" ] && [[ $stderr == *"$2"* && $stderr != *$'\n'* ]]
@@ -162,7 +162,7 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     [ "$status" -eq 74 ]
 }
 
-@test "a bad prompt costs itself only" {
+@test "a bad prompt does not stop the others" {
     { echo '{"id":"big","prompt_ids":[999999]}'; echo '{"id":"p1"}'; cat "$T/prompts"; } > "$T/odd"
     run --separate-stderr "${GEN[@]}" "$T/odd"
     [ "$status" -eq 1 ]
@@ -171,7 +171,7 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     [ "$(jq -r .kind <<< "$output" | sort | uniq -c | tr -s ' \n' ' ')" = " 3 error 2 generation " ]
 }
 
-@test "memory short is a record" {
+@test "too little memory is a record" {
     run --separate-stderr "${GEN[@]}" --mem-cap 100K "$T/prompts"
     [ "$status" -eq 1 ]
     jq -s -e 'length == 3 and all(.status == "oom")' <<< "$output"

@@ -32,7 +32,7 @@ END
 sound() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$@"; }
 ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
 
-@test "training: the loss falls, records and checkpoint say what it is" {
+@test "training: the loss falls; records and checkpoint hold the settings" {
     jq -se 'map(select(.kind == "train")) | .[0].loss > .[-1].loss + 0.3 and
         all(.arch == "ltm" and .paradigm == "latent") and .[-1].valid_loss < .[0].loss - 0.3' \
         "$D/loss"
@@ -74,7 +74,7 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
     done
 }
 
-@test "a generation holds what fitting cost and is worth" {
+@test "a generation holds the cost and the gain of fitting" {
     "${GEN[@]}" --vi-steps 0,8 "$T/prompts" > "$T/out"
     sound "$T/out"
     jq -se 'length == 6 and all(.arch == "ltm" and .paradigm == "latent" and .axis == "vi_steps"
@@ -139,7 +139,7 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
     [ "$(wc -l < "$T/seen")" -eq 6 ]
 }
 
-@test "what does not go together is said: tool, device, mode, target" {
+@test "wrong combinations of tool, device, mode and target are refused" {
     run -65 --separate-stderr "$BIN/gen-llama" -m "$D/m" "$T/prompts"
     [[ $stderr == *"gen-llama does not run latent models (try gen-ltm)"* ]]
     run -65 --separate-stderr "$BIN/gen-ltm" -m synth:tiny-llama "$T/prompts"
@@ -171,7 +171,7 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
 mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --rank 8 "${@:3}" \
     --out "$2" "$D/corpus"; }
 
-@test "rwkv6 and rwkv7 are trained, at any number of threads, go on, and say what they are" {
+@test "rwkv6 and rwkv7: any number of threads, resumed training, recorded mixer" {
     for mixer in rwkv6 rwkv7; do
         mixed $mixer "$T/$mixer" --report 5 > "$T/loss"
         sound "$T/loss"
@@ -190,7 +190,7 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
     [[ $stderr == *"expected as many key heads as heads"* ]]
 }
 
-@test "texts with a state: batch, cache and threads change no id; one size at every position" {
+@test "recurrent models: batch, cache and threads change no id; the state has one size" {
     for mixer in rwkv6 rwkv7; do
         mixed $mixer "$T/$mixer" --steps 8 > "$T/loss"
         gen=("$BIN/gen-ltm" -m "$T/$mixer" --ignore-eos --no-meta -q --threads 1)
@@ -238,7 +238,7 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
     done
 }
 
-@test "what a mixer does not have is refused" {
+@test "an option that the mixer does not support is refused" {
     run -64 --separate-stderr "${GEN[@]}" --wkv chunked "$T/prompts"
     [[ $stderr == *"--wkv: expected a model with time mixing, got '"*"whose mixer is swa"* ]]
     mixed rwkv7 "$T/m" --steps 2 > "$T/loss"
@@ -259,7 +259,7 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
     try '.low_rank_dim = 1e9' 'low_rank_dim'
 }
 
-@test "latents that were kept write the same text; other files are refused" {
+@test "stored latents give the same text; other files are refused" {
     "${GEN[@]}" --vi-steps 4 --keep-latents "$T/prompts" > "$T/kept"
     sound "$T/kept"
     jq -se 'all(.latents | length == 2 * 3 * 32)' "$T/kept"
@@ -347,7 +347,7 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
     [ ! -e "$T/cut.state" ]
 }
 
-@test "a prior of latents is learned, drawn from with any solver, and proved when it is read" {
+@test "a prior of latents is trained, sampled with every solver, and checked when read" {
     cp -r "$D/m" "$T/m"
     run -66 --separate-stderr "${GEN[@]}" -m "$T/m" --z dit "$T/prompts"
     [[ $stderr == *prior.safetensors* ]]

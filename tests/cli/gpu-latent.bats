@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Latent thought models on a CUDA device, the emulated one (tests/emulate): latents fitted there,
-# and texts written under them, against the processor's.
+# Latent thought models on the emulated CUDA device (tests/emulate): its latents and texts are
+# compared with those of the processor.
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -78,7 +78,7 @@ near() {
     done
 }
 
-@test "formats: bf16 weights without saying so, fp16; those with bf16 activations are refused" {
+@test "formats: bf16 weights by default, fp16; bf16 activations are refused" {
     gen swa cuda > "$T/auto"
     jq -se 'all(.dtype == "bf16-f32")' "$T/auto"
     for dtype in bf16-f32 f16; do

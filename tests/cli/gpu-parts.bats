@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# make gpu-bench and gpu-check in parts: what is done again, what a cut or failing part leaves, and
-# what is said. The rules run in a tree of their own, mostly with stand-ins for the programs.
+# make gpu-bench and gpu-check in parts: which parts run again, the files of an interrupted or
+# failed part, and messages. The rules run in a separate tree, mostly with stand-ins for the
+# programs.
 
 setup() {
     set -o pipefail
@@ -58,7 +59,7 @@ m() { # ARGUMENTS... of make; the calls of bench are left in $calls, by part
 }
 SMALL=(GPU_SHAPES=8b,1b GPU_DTYPES=bf16,int8,f32 GPU_JOBS=after,full)
 
-@test "parts in their order, each a file; what is there is not measured again" {
+@test "each part is a file, in order; existing parts are not measured again" {
     m "${SMALL[@]}" gpu-bench > said 2>&1
     [ "$calls" = "ceilings;models 8b bf16 after,full;models 8b int8 after;models 8b int8 full;$(:
         )models 1b bf16 after,full;models 1b int8 after,full;models 8b f32 after,full;$(:
@@ -86,7 +87,7 @@ SMALL=(GPU_SHAPES=8b,1b GPU_DTYPES=bf16,int8,f32 GPU_JOBS=after,full)
     grep -qx 'OF OTHER CODE: 8b-bf16.ndjson' said && ! grep -q 'CODE: ceilings' said
 }
 
-@test "a part that fails hinders no other, is named, and alone is done again" {
+@test "a failed part stops no other, is named, and is the only one that runs again" {
     echo 'dtypes int8 --jobs after' > "$T/fail"
     run --separate-stderr m "${SMALL[@]}" GPU_SHAPES=8b gpu-bench
     [ "$status" -ne 0 ]
@@ -105,7 +106,7 @@ SMALL=(GPU_SHAPES=8b,1b GPU_DTYPES=bf16,int8,f32 GPU_JOBS=after,full)
     [ "$(jq -r .note $OUT/gpu-bench/8b-int8.ndjson)" = whole ]
 }
 
-@test "a part that is cut does not look whole; the next call goes on with it" {
+@test "an interrupted part is not complete; the next call continues it" {
     echo 'dtypes bf16 --jobs' > "$T/hang"
     status=0
     timeout 4 env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory CUDA=0 FP=here BUILD=build \
@@ -145,7 +146,7 @@ SMALL=(GPU_SHAPES=8b,1b GPU_DTYPES=bf16,int8,f32 GPU_JOBS=after,full)
     [ "$status" -eq 69 ] && [ "${#stderr_lines[@]}" -eq 1 ] && [ -z "$output" ]
 }
 
-@test "the peer is a part: run once, joined to what is there" {
+@test "the peer is a part: it runs once and is joined with the existing records" {
     export TESTBIN # the peer's command is run by the true bench
     cat > "$T/bench" << 'END'
 #!/bin/bash

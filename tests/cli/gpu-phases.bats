@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# The seven phases on a CUDA device, the emulated one: the real tools under the rules of a GPU's
-# profile, on shapes without checkpoints. The rules run in a tree of their own, so that nothing here
-# is built again.
+# The seven phases on the emulated CUDA device: the real tools under a GPU profile, on shapes
+# without checkpoints. The rules run in a separate tree, so that nothing here is built again.
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -56,7 +55,7 @@ phases() { # GOAL [NAME=VALUE...]
         length > 0 and all(.value == null and .value_reason == "random weights")'
 }
 
-@test "figures show what there is, and name the GPU" {
+@test "figures show the existing records and name the GPU" {
     grep -q '^Latency against .*no quality: random weights.*Machine: emulated device (host)\.' \
         $R/figures/steps.txt
     grep -q '^No data: .*: random weights\.' $R/figures/pareto.txt
@@ -93,7 +92,7 @@ fit() { # NAME=VALUE...: phase1's word on a machine with that nvidia-smi
     cat $R/fitness.ndjson
 }
 
-@test "fit to measure? processes, memory in use and lowered clocks of the GPU are seen" {
+@test "fitness check: processes, used memory and lowered clocks of the GPU are found" {
     cool='NVIDIA H200, 580.82, 31, 3, 143771, 345, 1980, 0x0000000000000001'
     for new in 1 ''; do
         fit SMI_NEW=$new SMI_STATE="$cool" | jq -e '.gpu.name == "NVIDIA H200" and
@@ -116,7 +115,7 @@ value() { # PROFILE VARIABLE [NAME=VALUE...]
     env -i PATH="$PATH" make -s CUDA=0 HARDEN= FP=here PROFILE="$1" "print-$2" "${@:3}"
 }
 
-@test "profiles: what the cards share, and what each lacks" {
+@test "profiles: settings common to all cards, and the limits of each" {
     for p in h200 h100 a100 rtx4090; do
         [[ "$(value $p GEN_FLAGS)" = "--device cuda --dtype bf16" ]]
         [ "$(value $p WARMUP)" -ge 2 ]

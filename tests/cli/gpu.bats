@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# The tools on a CUDA device, the emulated one (tests/emulate): what `make gpu-check` asks of a real
-# one, in small; records, what the driver tells, and memory that is short. device.bats has the rest.
+# The tools on the emulated CUDA device (tests/emulate): a small form of `make gpu-check`, which
+# runs on a real one; records, readings of the driver, too little memory. device.bats has the rest.
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -57,7 +57,7 @@ conforms() {
     [ "$(tail -n 1 "$T/said")" = "13 passed, 0 failed" ]
 }
 
-@test "gpu-check finds what it is there to find" {
+@test "gpu-check finds planted faults" {
     # tools that always answer the same, but for their device: otherwise, not at all, noisily
     mkdir "$T/bin"
     cat > "$T/bin/tool" << 'EOF'
@@ -99,7 +99,7 @@ EOF
     found silent tolerance,batch,repeat "0 passed, 17 failed"
 }
 
-@test "gpu-check runs programs, counts what they say, and notes what is not there" {
+@test "gpu-check runs programs, counts their results, and notes missing programs" {
     printf '#!/bin/sh\necho "ok 1 - a"\necho "1..1"\n' > "$T/good"
     printf '#!/bin/sh\necho "not ok 1 - b"\nexit 1\n' > "$T/bad"
     printf '#!/bin/sh\necho "ok 1 - a"\necho "1..2"\n' > "$T/short"
@@ -134,7 +134,7 @@ EOF
     [ "$status" -eq 64 ] && [ "${#stderr_lines[@]}" -eq 1 ] && [[ "$stderr" == *" got identiy" ]]
 }
 
-@test "records say what ran; without the driver's library nothing is made up" {
+@test "records name the device; without the driver's library its fields are null" {
     for gen in LLAMA_GEN LLADA_GEN; do
         local -n command=$gen
         "${command[@]}" "$F/prompts" > "$T/out"
@@ -150,7 +150,7 @@ EOF
         jq -se 'all(.gpu == null and has("tainted") == false and .device_name == null)'
 }
 
-@test "memory that is short is an answer: oom records and 1" {
+@test "too little memory: oom records and 1" {
     short() { # BYTES COMMAND...
         EMULATE_MEMORY=$1 run --separate-stderr "${@:2}" "$F/prompts"
         [ "$status" -eq 1 ]
@@ -167,7 +167,7 @@ EOF
     short 2500000 "${LLADA_GEN[@]}" --dtype f32 --gen-length 400 --steps 400 --batch 4
 }
 
-@test "memory that others hold is no answer: 75, and who wants what" {
+@test "memory held by other processes: 75, with the processes and their memory" {
     EMULATE_MEMORY=100000000 EMULATE_TAKEN=99900000 run --separate-stderr "${LLAMA_GEN[@]}" \
         "$F/prompts"
     [ "$status" -eq 75 ]
@@ -206,7 +206,7 @@ EOF
     cmp <(jq -c '[.id, .token_ids]' "$T/halved") <(jq -c '[.id, .token_ids]' "$T/alone")
 }
 
-@test "what cannot fit is said in one line before it is loaded" {
+@test "a model that cannot fit is refused in one line before loading" {
     EMULATE_MEMORY=2200000 run --separate-stderr "$BIN/gen-llada" -m "$F/llada" --device cuda \
         --no-meta --dtype f32 --gen-length 500 --steps 500 --cfg-scale 1 "$F/prompts"
     [ "$status" -eq 1 ]
@@ -215,7 +215,7 @@ EOF
 " of cache, "*" of activations) and emulated device (host) has "*" free of 2200000"* ]]
 }
 
-@test "memory that an earlier, larger batch reserved is not a later one's, but with --trim off" {
+@test "memory reserved by an earlier, larger batch is released, except with --trim off" {
     jq -nc '(range(4) | {id: "p\(.)", prompt_ids: [range(150)]}), {id: "q", prompt_ids: [1, 2]}' \
         > "$T/long"
     for trim in batch off; do
@@ -228,7 +228,7 @@ EOF
     cmp <(jq -c .token_ids "$T/batch") <(jq -c .token_ids "$T/off")
 }
 
-@test "without graphs, without a pool, and by the ways that tiles spare: the same ids" {
+@test "the same ids without graphs, without a pool, and without tiles" {
     sed -n '2,3p' "$F/prompts" > "$T/two"
     for what in "" "--graphs off" "--alloc direct" "--attention dense" "--attention sliced" \
         "--ffn unfused" "--head dense" "--head-rows canvas" "--row-tile 8"; do
@@ -253,7 +253,7 @@ EOF
         "$F/prompts" | jq -se 'map(.point) | unique | length == 6'
 }
 
-@test "--tf32: f32 products of more than 8 rows are rounded where it is said, and nowhere else" {
+@test "--tf32 rounds f32 products of more than 8 rows, and without it none is rounded" {
     for what in "" "--tf32 off" "--tf32 on"; do
         # shellcheck disable=SC2086
         "$BIN/score-ppl" --mode nll -m "$F/llama" --device cuda --dtype f32 $what --no-meta -q \

@@ -79,7 +79,7 @@ riddles()
     grep -q '^Exit: 0 done' all
 }
 
-@test "a long list of values stands whole in the help" {
+@test "help shows a long list of values in full" {
     "$BIN/gen-llada" --help > help
     tr -d ' \n' < help | grep -qE -- '--unmask=schedule[|][a-z_|]*wino[a-z_|]*'
     grep -qE -- '--unmask=schedule.*[|]$' help # in several lines
@@ -123,7 +123,7 @@ agree() { # HELP RECORD
     [ -z "$one" ] || { echo "only on one side: $one"; return 1; }
 }
 
-@test "settings in help and in records are the same ones; a planted difference is found" {
+@test "help and records have the same settings; a planted difference is found" {
     echo '{"id":"p","prompt_ids":[5,6,7]}' > prompt
     for t in gen-llama:tiny-llama gen-llada:tiny-llada gen-ltm:tiny-ltm; do
         tool=${t%:*}
@@ -159,7 +159,7 @@ agree() { # HELP RECORD
     [[ $output == *"PROFILE=nope: expected one of"*quick* ]]
 }
 
-@test "a word that is nearly one is answered with it; numbers are written in full" {
+@test "a misspelt word gets the nearest one; numbers must be complete" {
     said() { # WORDS COMMAND...
         run -64 "${@:2}"
         [ "${#lines[@]}" -eq 1 ] && [[ $output == *"$1"* ]] || { echo "$output"; return 1; }
@@ -179,7 +179,7 @@ agree() { # HELP RECORD
     [[ $output == *'got "treshold" (did you mean threshold?)'* ]]
 }
 
-@test "messages show what was there, and quote nothing that a terminal would obey" {
+@test "messages quote the wrong value without control characters" {
     printf '%s\n' \
         '{"kind":"generation","id":"a","config":"m","e2e_ns":"\u009b31m\u202e","new_tokens":3}' \
         '{"kind":"generation","id":"b","config":"m","phase":"\u001b[31m\u009b\u2066é"}' \
@@ -196,7 +196,7 @@ agree() { # HELP RECORD
     LC_ALL=C grep -qP "$c1" <(printf '\302\233\n') # the check itself finds one
 }
 
-@test "bootstrap asks for what the tests need, when they are asked for" {
+@test "bootstrap installs the packages of the tests only for tests" {
     mkdir path
     for c in sh dirname; do ln -s "$(command -v $c)" path/; done
     printf '#!/bin/sh\n' > path/apt-get
@@ -207,7 +207,7 @@ agree() { # HELP RECORD
     [[ $output == *" jq"* && $output != *strace* ]]
 }
 
-@test "the build takes the protections that the compiler has, and no other" {
+@test "the build uses the hardening options that the compiler knows" {
     printf '#!/bin/sh\ncat > /dev/null\n' > cc-all
     printf '#!/bin/sh\ncat > /dev/null\ncase $* in *SOURCE=3*|*clash*) exit 1 ;; esac\n' > cc-old
     chmod +x cc-all cc-old

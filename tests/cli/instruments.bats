@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# What the driver tells of a GPU while batches run on it: the emulated device (tests/emulate) with a
+# Readings of a GPU's driver while batches run on it: the emulated device (tests/emulate) with a
 # stand-in for the driver's library (tests/fixtures/preload/nvml.c), which is busy while this
 # process is.
 
@@ -50,7 +50,7 @@ all() { # FILTER: true of every generation
     jq -se "length > 0 and all($1)" "$T/out"
 }
 
-@test "what the driver tells of a batch was seen while it ran" {
+@test "readings of the driver for a batch were taken while it ran" {
     driver
     [ "$(wc -l < "$T/out")" -eq 4 ]
     all '.tainted == [] and .batch_ns as $ns | .gpu | .samples > 0 and .samples <= $ns / 2e7 + 1 and
@@ -68,7 +68,7 @@ all() { # FILTER: true of every generation
     jq -se '[.[] | .gpu.energy_begin_j, .gpu.energy_end_j] | . == sort' "$T/out"
 }
 
-@test "a card slowed in the middle of one batch: that one is marked, and no other" {
+@test "a card that slows in one batch: only this batch is marked" {
     # the cold batch: before others the card is busy with what they prepare
     driver NVML_BURST=2 NVML_REASONS=0x44 -- --warmup 1
     jq -se '(.[0] | .tainted == ["hw_thermal"] and .memory.device_peak_bytes == 537919488 and
@@ -80,7 +80,7 @@ all() { # FILTER: true of every generation
         jq -se 'map(select(.metric == "e2e_ns"))[0] | .tainted == 1 and .timed == 4'
 }
 
-@test "a batch that is over before the next look: null with the reason, and heat is still seen" {
+@test "a batch shorter than the interval of readings: null with a reason; heat is seen" {
     # looks that take 0.8 s: one before it, one after it
     driver NVML_REASONS=0x40 NVML_SLOW_MS=800 -- --max-new 1 --limit 1 --idle-ms 0
     all '.gpu | .samples == 0 and .clock_reasons == null and .sm_mean_mhz == null and
@@ -105,7 +105,7 @@ all() { # FILTER: true of every generation
         all(.value == null and (.value_reason | type) == "string")'
 }
 
-@test "an idle card is watched as long as one asks" {
+@test "idle power is measured for the given time" {
     driver -- --idle-ms 0 --limit 1
     run ! grep '"kind":"idle"' "$T/all"
     [ -s "$T/out" ]
@@ -142,7 +142,7 @@ all() { # FILTER: true of every generation
     [ "$(machine fingerprint)" = "$(machine fingerprint NVML_LACKS=Energy)" ]
 }
 
-@test "what the driver does not tell is null, one figure at a time" {
+@test "each figure that the driver does not give is null" {
     lacking() { # FUNCTION FIELDS: null beside energy_j, for which the batches are too short
         driver NVML_LACKS="$1" -- --limit 1
         all ". as \$r | [\$r.gpu | to_entries[] | select(.value == null).key] - [\"energy_j\"] ==
@@ -168,7 +168,7 @@ all() { # FILTER: true of every generation
     all 'all(.gpu | to_entries[]; .value == null or (.key | endswith("_reason")))'
 }
 
-@test "times that say more about the moment than about the model are marked, and left out" {
+@test "disturbed times are marked and left out" {
     tainted() { # NAMES NAME=VALUE
         driver "$2"
         [ "$(wc -l < "$T/out")" -eq 4 ]

@@ -64,7 +64,7 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     [ "$(value norm_latency_ns_per_word value_reason < "$T/m")" = "no words" ]
 }
 
-@test "a burst: token-weighted gaps, and padding is no output" {
+@test "a burst: gaps weighted by tokens; padding is no output" {
     one '{tokens_to_eos: 6, new_tokens: 8, emit_ns: [10, 30, 60, 90], emit_tokens: [1, 4, 1, 2]}' |
         measure > "$T/m"
     [ "$(value itl_ns value < "$T/m")" = 5 ]
@@ -74,7 +74,7 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     [ "$(value slot_tokens_per_s value < "$T/m")" = 8000000 ]
 }
 
-@test "what a reader sees: gaps between changes, and no first token of an empty answer" {
+@test "visible progress: gaps between changes; an empty answer has no first token" {
     { one '{tokens_to_eos: 6, new_tokens: 8, emit_ns: [10, 30, 60, 90], emit_tokens: [1, 4, 1, 2]}'
       one '{tokens_to_eos: 0, new_tokens: 8, emit_ns: [7], emit_tokens: [8], ttft_ns: 7}'
       one '{tokens_to_eos: 6, new_tokens: 6, emit_ns: [10, 50], emit_tokens: [3, 3], ttft_ns: 10,
@@ -86,7 +86,7 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     [ "$(value tokenize_ns value < "$T/m") $(value prepare_ns value < "$T/m")" = "5 6" ]
 }
 
-@test "tainted records count where there is nothing else, and never make an interval" {
+@test "tainted records count only if there are no others, and give no interval" {
     tainted='tainted: ["other_load"], e2e_ns: 5000'
     { for l in 1 2 3 4 5 6; do one "{launch: $l, $tainted}"; done; } > "$T/in"
     measure "$T/in" > "$T/m" 2> "$T/log"
@@ -101,7 +101,7 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     [ "$(value e2e_ns warmup_steady < "$T/m")" = false ]
 }
 
-@test "what many points deserve is said of three, and how many more there are" {
+@test "a warning about many points names three and counts the others" {
     for c in a b c d e; do one "{config: \"$c\", warmup_steady: false}"; done > "$T/in"
     measure "$T/in" 2> "$T/log" > "$T/m"
     [ "$(grep -c W024 "$T/log")" -eq 4 ]
@@ -114,14 +114,14 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     grep -q 'W021: and latency drifts at 2 further points' "$T/log"
 }
 
-@test "all at once is null, never nought" {
+@test "an answer that appears at once has null gaps, not zero" {
     one '{emit_ns: [900], emit_tokens: [4]}' | measure > "$T/m"
     [ "$(value tpot_ns value < "$T/m")" = null ]
     [[ "$(value tpot_ns value_reason < "$T/m")" == "all tokens at once"* ]]
     [ "$(value itl_ns value < "$T/m")" = null ]
 }
 
-@test "a batch's makespan counts once" {
+@test "the duration of a batch counts once" {
     for id in a b c d; do
         one "{id: \"$id\", batch: 4, batch_id: 7, batch_ns: 2000, e2e_ns: 1500}"
     done | measure > "$T/m"
@@ -139,7 +139,7 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     [ "$(value e2e_ns hi_reason < "$T/m")" = "fewer than 5 launches" ]
 }
 
-@test "an interval of five launches is one of positive numbers" {
+@test "the interval of five launches is positive" {
     for n in 1 2 3 4 5; do
         one "{launch: $n, e2e_ns: (1000 + $n), ttft_ns: (if $n == 5 then 990 else 100 end)}"
     done | measure --stopped budget > "$T/m"
@@ -161,7 +161,7 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
       "[1,1,1,1]" ]
 }
 
-@test "malformed numbers are error records, and exit 1 where others are good" {
+@test "malformed numbers are error records; exit 1 if other records are good" {
     for bad in '{e2e_ns: 0}' '{e2e_ns: -1}' '{e2e_ns: 1e308}' '{e2e_ns: "1,5"}' '{e2e_ns: null}' \
                '{id: null}' '{config: null}' '{new_tokens: -3}' '{phase: "hot"}' \
                '{emit_ns: [5, 4], emit_tokens: [1, 1]}' '{emit_ns: [5], emit_tokens: []}'; do
@@ -224,7 +224,7 @@ END
     [ "$(value e2e_ns failed < "$T/m")" = 1 ]
 }
 
-@test "a record that comes again counts once; another one in its place is refused" {
+@test "a repeated record counts once; a different record with its key is refused" {
     { for n in 1 2 3 4 5 6; do one "{e2e_ns: (1000 + $n)}"; done; } > "$T/a"
     cat "$T/a" "$T/a" > "$T/twice"
     measure "$T/a" > "$T/x"
@@ -313,7 +313,7 @@ stream() {
     [ "$(measure "$T/a" "$T/c" | value e2e_ns launches)" = 2 ]
 }
 
-@test "numbers name the machine that they were made on, wherever they are measured" {
+@test "metrics name the machine of the generation, not that of measure" {
     stream aaaaaaaaaaaa '{}' > "$T/a"
     stream aaaaaaaaaaaa '{launch: 3}' > "$T/b"
     "$BIN/measure" -q "$T/a" "$T/b" > "$T/m"
@@ -339,7 +339,7 @@ stream() {
     [[ "$output" == *"device: config 'c' has two values"* ]]
 }
 
-@test "--verify finds what does not agree" {
+@test "--verify finds contradictions" {
     for bad in '{memory: {requested_peak_bytes: 9, allocated_peak_bytes: 8}}' \
                '{memory: {layers_hold: false}}' \
                '{contract: "fixed", max_new: 9}' \
@@ -371,7 +371,7 @@ stream() {
     done
 }
 
-@test "--verify tells of answers that are all the same, and of what is cached" {
+@test "--verify reports identical answers and cached results" {
     for n in 1 2 3 4; do one "{id: \"q$n\", token_ids: [1, 2, 3, 4]}"; done > "$T/in"
     measure --verify "$T/in" 2>&1 > "$T/m" | grep 'W026.*all 4 prompts' > /dev/null
     [ "$(value e2e_ns distinct_ratio < "$T/m")" = 0.25 ]
@@ -386,7 +386,7 @@ stream() {
     [ "$(value e2e_ns repeat_ratio < "$T/m")" = null ]
 }
 
-@test "drift inside a launch is told" {
+@test "drift inside a launch is reported" {
     for n in $(seq 12); do one "{seq: $n, e2e_ns: (1000 + 50 * $n)}"; done | measure -q > "$T/m"
     [ "$(value e2e_ns steady < "$T/m")" = false ]
 }
@@ -401,7 +401,7 @@ stream() {
     [ "$(measure "$T/in" | jq -c 'select(.kind == "a_kind_to_come").own')" = 1 ]
 }
 
-@test "--human says it in a line" {
+@test "--human prints one line a metric" {
     one '{}' | measure --human > /dev/null 2> "$T/err"
     grep -q '^c: an answer takes 0.001 ms' "$T/err"
     [ "$(wc -l < "$T/err")" -eq 1 ]
@@ -446,7 +446,7 @@ WORK='flops_unit: "f32", threads: 2, model_flops: 4000, model_bytes: 3000, prefi
     cmp "$T/m" "$T/x"
 }
 
-@test "without its ceilings a share is null with the reason, the rates are there" {
+@test "without ceilings a share is null with a reason; rates are computed" {
     one "{$WORK}" > "$T/in"
     measure "$T/in" > "$T/m"
     [ "$(value mbu_ratio value < "$T/m")" = null ]
@@ -463,7 +463,7 @@ WORK='flops_unit: "f32", threads: 2, model_flops: 4000, model_bytes: 3000, prefi
     [ "$(value mbu_ratio value < "$T/m")" = null ]
 }
 
-@test "what has no ceiling of its own multiplies in f32; a GPU is known by its name" {
+@test "a format without its own ceiling uses that of f32; a GPU is found by its name" {
     { one "{$WORK} + {flops_unit: \"int8\"}"; ceiling '{}'; } | measure > "$T/m"
     [ "$(value mfu_ratio value < "$T/m")" = 0.5 ]
     { one "{$WORK} + {device_name: \"a GPU\", threads: 9}"; ceiling '{}'
@@ -478,7 +478,7 @@ WORK='flops_unit: "f32", threads: 2, model_flops: 4000, model_bytes: 3000, prefi
     [ "$(value decode_mbu_ratio value < "$T/m")" = null ]
 }
 
-@test "bad records are said with -q too, the first five of them, and then counted" {
+@test "the first five bad records are reported, also with -q; the others are counted" {
     { for i in 1 2 3 4 5 6 7 8; do echo "{broken $i"; done; } > "$BATS_TEST_TMPDIR/bad"
     run -65 --separate-stderr "$BIN/measure" -q --no-meta "$BATS_TEST_TMPDIR/bad"
     [ "$(grep -c 'bad:[0-9]' <<< "$stderr")" -eq 5 ]
@@ -505,7 +505,7 @@ WORK='flops_unit: "f32", threads: 2, model_flops: 4000, model_bytes: 3000, prefi
     [[ $stderr == *"100000 failed records"* ]]
 }
 
-@test "gaps that are no whole nanoseconds, or longer than 18 minutes, count like all others" {
+@test "gaps with fractions of a nanosecond, or above 18 minutes, count as all others" {
     one '{new_tokens: 6, tokens_to_eos: 6, e2e_ns: 3e12, emit_tokens: [1, 3, 2],
           emit_ns: [0.5, 1.75, 2000000000001.75]}' | measure > "$T/out"
     [ "$(value longest_gap_ns value < "$T/out")" = 2000000000000 ]

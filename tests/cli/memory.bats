@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Memory from outside: levels, settings from a file, the plan and what is taken, what gives way when
-# memory is short. That records say oom, and --halve: gen-llada.bats; on a device: gpu.bats.
+# Memory options of the tools: levels, settings from a file, planned and allocated bytes, the order
+# of savings when memory is short. Records of oom and --halve: gen-llada.bats; a device: gpu.bats.
 
 setup() {
     set -o pipefail
@@ -29,7 +29,7 @@ refused() {
         [[ "$stderr" == *"$2"* ]] || { echo "$status: $stderr"; return 1; }
 }
 
-@test "a level says what it switches on, records hold it, and what is said wins" {
+@test "a level prints its options, records hold it, explicit options win" {
     "${LLAMA[@]}" --no-meta "$T/prompts" > "$T/none" 2> "$T/said"
     [ ! -s "$T/said" ]
     jq -se 'all(.level == null and .quant == "none")' "$T/none"
@@ -68,7 +68,7 @@ refused() {
     grep -qF "no --quant (the checkpoint is packed)" "$T/said"
 }
 
-@test "names that others gave to the same switches" {
+@test "aliases from other programs" {
     one() { "${LLAMA[@]}" --no-meta -q --limit 1 --max-new 1 "$@" "$T/prompts"; }
     one --apply-all | jq -e '.level == "aggressive" and .quant == "nf4"'
     one --load-in-8bit | jq -e '.level == null and .quant == "int8"'
@@ -85,7 +85,7 @@ refused() {
     refused 64 "use-kv-cache" "${LLADA[@]}" --use-kv-cache on "$T/prompts"
 }
 
-@test "--level aggressive runs what --pruned names, and nothing else does" {
+@test "only --level aggressive runs the model of --pruned" {
     "$BIN/pack-model" -q -m data/models/llama-demo --prune-ffn 0.3 --prune-score l2 \
         --out "$T/pruned" -o "$T/pack"
     "${LLAMA[@]}" --max-new 2 --level aggressive --pruned "$T/pruned" --no-meta "$T/prompts" \
@@ -122,7 +122,7 @@ END
         jq -se 'all(.level == "moderate" and .quant == "int8")'
 }
 
-@test "--settings: a file that is none, or says what cannot be" {
+@test "--settings: a missing or invalid file" {
     file() { # TEXT CONTENT
         printf '%s' "$2" > "$T/file"
         refused 65 "$1" "${LLADA[@]}" --settings "$T/file" "$T/prompts"
@@ -198,7 +198,7 @@ plan() {
         { echo "${*:2}"; cat "$T/plan"; jq -c '[.config, .memory]' "$1"; return 1; }
 }
 
-@test "what is planned is what is taken: formats, batches, lengths, caches" {
+@test "allocated memory equals the plan: formats, batches, lengths, caches" {
     sed -i 3q "$T/prompts"
     for format in "--dtype f32" "--dtype bf16 --kv-dtype f32" "--level mild" "--level moderate" \
         "--level aggressive"; do
@@ -217,7 +217,7 @@ plan() {
     plan "$T/run" "${LLAMA[@]}" --max-new 3 --draft data/models/judge-demo --draft-tokens 0,3
 }
 
-@test "--on-oom plan: the first level that fits; said, and in the records" {
+@test "--on-oom plan: the first level that fits, printed and recorded" {
     need() { "${LLAMA[@]}" --no-meta -q --explain "$@" "$T/prompts" | jq .planned_bytes; }
     cap=$((($(need --level mild) + $(need --level moderate)) / 2))
     run --separate-stderr "${LLAMA[@]}" --mem-cap "$cap" --no-meta "$T/prompts"
@@ -257,7 +257,7 @@ plan() {
         jq -e '.fits == false and .batch_fits == 1'
 }
 
-@test "blocks are taken for a batch and none in a pass; loading and fragmentation are counted" {
+@test "blocks are allocated for a batch and none in a pass; fragmentation is recorded" {
     "${LLADA[@]}" --gen-length 16 --steps 2,16 --cache none,dual --no-meta -q "$T/prompts" |
         jq -se 'all(.memory | .fragmentation_ratio >= 1 and .fragmentation_ratio < 1.5 and
             .load_peak_bytes > .weights_bytes and
@@ -270,7 +270,7 @@ plan() {
     conforms "$T/out"
 }
 
-@test "a device that is too small: --on-oom cpu leaves it, --on-oom plan gives way" {
+@test "a device that is too small: --on-oom cpu uses the CPU, --on-oom plan a level" {
     export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
     small=("$BIN/gen-llama" -m data/models/llama-demo --device cuda --max-new 2 --no-meta

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Ways of decoding by name: what is scheduled, what is of which method, compared, drawn, told.
+# Decoding methods by name: their schedule, their points, comparison, figure and table.
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -58,12 +58,12 @@ ids_of_methods() { # FLAGS...
     done | jq -c 'select(.kind == "generation") | {config, id, token_ids}' | sort
 }
 
-@test "every method writes what it wrote when it was made" {
+@test "every method gives the ids of its golden record" {
     ids_of_methods --device cpu > got
     diff "$ROOT/tests/fixtures/methods-ids.txt" got
 }
 
-@test "a method is its settings and what is given of all others" {
+@test "a method has its settings and the given values of all others" {
     three > m
     "$BIN/schedule" --steps 4,16 --gen-length 16 --block-length 8 --batch 1,2 \
         --launches 1 --methods m --no-meta > plan
@@ -74,7 +74,7 @@ ids_of_methods() { # FLAGS...
               and (map(select(.factor == 0.5)) | map(.batch) | sort == [1, 2])' plan
 }
 
-@test "what is no method is refused" {
+@test "an unknown method is refused" {
     method a llada '{"unmask":"factor"}' > m
     cat m m > twice
     fails 65 "'a' is there twice" "$BIN/schedule" --methods twice
@@ -128,7 +128,7 @@ run_of() {
             | ."dual-factor".hi < 0 and .factor.value == 0' out
 }
 
-@test "the figure and the page say how fast, how right, and what was published" {
+@test "figure and page show speed, accuracy and published claims" {
     three > m
     run_of > in
     "$BIN/compare" --no-meta --methods m --cost e2e_ns in > by-method
@@ -149,7 +149,7 @@ synth:tiny-llada,vanilla" ]
     lacks -q '^| synth:tiny-llama | plain' page.md # with what is it to be compared?
 }
 
-@test "the labels of the figure's ticks stand apart" {
+@test "labels of the figure's ticks do not overlap" {
     three > m
     run_of > in
     "$BIN/compare" --no-meta --methods m --cost e2e_ns in |
@@ -180,7 +180,7 @@ synth:tiny-llada,vanilla" ]
     [ "$(grep '^|' page.md | awk -F ' [|] ' '{ print NF }' | sort -n | tail -n 1)" -le 8 ]
 }
 
-@test "what the others are compared with is called as the comparisons say" {
+@test "the base of the comparisons has the same name everywhere" {
     three | sed 's/vanilla/single/' > m
     run_of > in
     "$BIN/compare" --no-meta --methods m --cost e2e_ns in > by-method
@@ -191,7 +191,7 @@ synth:tiny-llada,vanilla" ]
     grep -q '^| synth:tiny-llada | single |' page.md
 }
 
-@test "a series that is a method has its name, and no value of its axis" {
+@test "a series of a method is named by the method, not by a value of its axis" {
     three > m
     run_of > in
     jq -c 'select(.kind == "metric") | .metric = "output_tokens_per_s"' in > rates
@@ -203,7 +203,7 @@ synth:tiny-llada,vanilla" ]
     grep -q '>synth:tiny-llada cache=dual unmask=factor, .*0.5<' t.svg
 }
 
-@test "without methods the page is silent about them" {
+@test "without methods the page does not mention them" {
     three > m
     run_of > in
     "$BIN/report" -q --format markdown in -o page.md

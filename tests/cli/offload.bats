@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Layers that are not in memory, with their keys and values: the same tokens whatever is outside,
-# memory as planned, what is said before, what a plan gives up last, a store that cannot be had.
+# Offloaded layers with their keys and values: the same tokens for any number of them, memory as
+# planned, messages before the run, offloading as the last measure, a store that cannot be made.
 
 setup() {
     set -o pipefail
@@ -158,7 +158,7 @@ apart() {
         .offload_bytes > 0 and .memory.planned_bytes == .memory.allocated_peak_bytes)' "$T/out"
 }
 
-@test "--kv-map: keys and values outside, matrices where they are, and the same tokens" {
+@test "--kv-map: offloaded keys and values, resident matrices, the same tokens" {
     apart "${LLAMA[@]}" --batch 1,3 --threads 1
     apart "${LLAMA[@]}" --quant nf4 --batch 3 --kv-dtype bf16 --threads 1
     apart "${LLADA[@]}" --block-length 8 --cache prefix,dual --batch 3 --threads 1
@@ -175,7 +175,7 @@ apart() {
     done
 }
 
-@test "keys and values go before matrices, where that will do" {
+@test "keys and values are offloaded before matrices if that suffices" {
     jq -nc '{id: "p", prompt_ids: [range(10; 450)]}' > "$T/prompts"
     own=("${LLAMA[@]}" --max-new 40 --batch 1 --no-meta --threads 1)
     all=$("${own[@]}" -q --explain "$T/prompts" | jq .planned_bytes)
@@ -214,7 +214,7 @@ apart() {
     [[ $stderr == *"W112"*"even with all keys and values offloaded (--kv-map auto)"* ]]
 }
 
-@test "--explain says what is outside, what that costs, and loads nothing" {
+@test "--explain prints the offloaded layers and their cost, and loads nothing" {
     "${LLADA[@]}" --device-map 1 --batch 1,3 --explain -o "$T/plan" "$T/prompts" 2> "$T/said"
     conforms "$T/plan"
     "${LLADA[@]}" --device-map 1 --batch 1,3 -q --no-meta "$T/prompts" > "$T/run"
@@ -227,7 +227,7 @@ apart() {
     [ "$(grep -c ' 3 of 4 layers are offloaded: ' "$T/said")" -eq 2 ]
 }
 
-@test "--on-oom plan offloads last: behind batches and levels, and not where it was said" {
+@test "--on-oom plan offloads last, after batches and levels, and not against --device-map" {
     # where --quant was said the last level is above what fits, so layers go
     least=$(needs "${LLAMA[@]}" --kv-dtype bf16 --dtype f32 --device-map 0)
     cap=$((least + least / 20))
@@ -250,7 +250,7 @@ apart() {
     [[ $stderr == *"W110"*"no level is small enough"* ]]
 }
 
-@test "a store that cannot be had: 73, 74, and a map that is none: 64" {
+@test "a store that cannot be made: 73, 74; an invalid map: 64" {
     for map in -1 x 3x first: first:x auto:2 ''; do
         refused 64 "--device-map: expected all, auto, N, first:N or last:N, got '$map'" \
             "${LLADA[@]}" --device-map "$map" "$T/prompts"
@@ -271,7 +271,7 @@ apart() {
     rmdir "$T/spool"
 }
 
-@test "a folder that lies in memory saves nothing, and that is said" {
+@test "a store folder in memory saves nothing, and a warning says so" {
     [ "$(stat -f -c %T /dev/shm 2> /dev/null)" = tmpfs ] && [ -w /dev/shm ] || skip "no tmpfs here"
     own=("${LLADA[@]}" --offload-dir /dev/shm --no-meta "$T/prompts" -o "$T/out")
     "${own[@]}" --device-map 1 2> "$T/said"
@@ -280,7 +280,7 @@ apart() {
     [ "$(grep -c W113 "$T/said")" -eq 0 ]
 }
 
-@test "a run that is interrupted leaves no file of layers behind, nor has it one to be seen" {
+@test "an interrupted run leaves no file of layers; a running one has no visible file" {
     "${LLADA[@]}" --device-map 0 --gen-length 256 --block-length 32 --steps 256 --repeat 100 \
         -o "$T/out" "$T/prompts" 2> "$T/said" &
     for _ in {1..600}; do # behind the store that is only timed

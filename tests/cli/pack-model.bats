@@ -39,7 +39,7 @@ refused() {
     true
 }
 
-@test "its folder is whole: config, weights, tokenizer, and nothing else" {
+@test "the packed folder has config, weights and tokenizer, and nothing else" {
     pack -q --quant nf4 -m $M --out "$T/new" > /dev/null
     [ "$(ls -A "$T/new" | paste -sd ' ')" = "$WHOLE" ]
     [ "$(ls -A "$T")" = new ]
@@ -83,7 +83,7 @@ refused() {
     diff -r $M "$T/model"
 }
 
-@test "what cannot be packed" {
+@test "models that cannot be packed" {
     pack -q --quant int8 -m $M --out "$T/int8" > /dev/null
     refused 65 "packed already (int8)" pack --quant nf4 -m "$T/int8" --out "$T/new"
     refused 65 "drawn" pack --quant nf4 -m synth:tiny-llama --out "$T/new"
@@ -259,7 +259,7 @@ END
     [ ! -e "$T/new" ] && [ ! -e "$T/.new.tmp" ]
 }
 
-@test "what a killed process left is written over" {
+@test "files of a killed process are overwritten" {
     mkdir "$T/.new.tmp"
     echo cut > "$T/.new.tmp/.model.safetensors.tmp"
     echo cut > "$T/.new.tmp/config.json"
@@ -269,7 +269,7 @@ END
     [ "$(ls -A "$T/new" | paste -sd ' ')" = "$WHOLE" ]
 }
 
-@test "others' quantized checkpoints are refused by name" {
+@test "quantized checkpoints of other programs are refused by name" {
     cp -r $M "$T/model"
     jq '.quantization_config = {"quant_method": "gptq"}' $M/config.json > "$T/model/config.json"
     echo '{"id":"p","text":"Ann had"}' > "$T/p"

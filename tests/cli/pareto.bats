@@ -45,7 +45,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     diff <(digits "$T/out") <(digits $F/pareto-front.ndjson)
 }
 
-@test "known crossings are found, and the intervals hold them" {
+@test "known crossings are found and lie within their intervals" {
     sweep 300 200 8 16 32 64 128 256 | pareto --margin 0 > "$T/p"
     [ "$(crossover X_lat '.exists and .lo < 72.5 and 72.5 < .hi and .hi - .lo < 3' < "$T/p")" = \
       true ]
@@ -61,7 +61,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     [ "$(crossover X_par '.speedup_lo < 300 / 266 and 300 / 266 < .speedup_hi' < "$T/p")" = true ]
 }
 
-@test "a system that stops at its end meets none that runs on" {
+@test "a system that stops early has no crossover with one that does not" {
     sweep 300 30 8 32 128 |
         jq -c '.contract = (if .model == "llama" then "answer" else "fixed" end)' > "$T/in"
     pareto "$T/in" > "$T/p"
@@ -119,7 +119,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     ! pareto --seed=2 "$T/in" | cmp -s - "$T/a"
 }
 
-@test "as good only when dearer: exists is false" {
+@test "as good only at a higher cost: exists is false" {
     sweep 100 200 8 16 32 64 128 256 | pareto > "$T/p"
     [ "$(crossover X_par '[.exists, .steps, .reason]' < "$T/p")" = \
       '[false,null,"as good only at more steps than are as cheap"]' ]
@@ -214,7 +214,7 @@ right() {
             (.hi_reason | contains("no right answer")) and .lo > 8'
 }
 
-@test "out of memory takes a point off the front and keeps its quality" {
+@test "out of memory removes a point from the front but keeps its quality" {
     sweep 300 50 8 16 32 128 | jq -c 'if .kind == "metric" and .steps == 128
         then . + {value: null, value_reason: "oom", launch_values: []} else . end' | pareto > "$T/p"
     [ "$(jq -c 'select(.kind == "front").excluded_points' "$T/p" | tr '\n' ' ')" = "1 1 1 1 " ]
@@ -229,7 +229,7 @@ right() {
     [ "$(jq -s 'map(select(.kind == "front")) | length' "$T/p")" = 0 ]
 }
 
-@test "a sweep without a rival is told" {
+@test "a sweep without a rival is reported" {
     sweep 300 20 8 64 | sed 's/max_new":512/max_new":64/' | pareto > "$T/p"
     [ "$(crossover X_lat '[.exists, .llama, .reason]' < "$T/p")" = \
       '[false,null,"no LLaMA configuration of this device, batch, length and contract"]' ]
@@ -279,7 +279,7 @@ right() {
     [ "$(jq -c 'select(.kind == "hypervolume")' "$T/p")" = '' ]
 }
 
-@test "beside the measured break-even stands the one that the machine's limits predict" {
+@test "the break-even predicted from the machine's limits stands beside the measured one" {
     # LLaDA at 80 % of its limit, LLaMA at 40 %: at their limits LLaMA takes 120 ms, LLaDA 8 + 3.2 s
     roof() { jq -c 'select(.kind == "metric") | (.paradigm == "autoregressive") as $a |
         (.metric = "mfu_ratio" | .value = (if $a then 0.1 else 0.8 end)),
@@ -295,14 +295,14 @@ right() {
         <(jq -c 'del(.predicted_at, .predicted_at_reason)' "$T/q")
 }
 
-@test "a cost of which more is better" {
+@test "a cost where more is better" {
     sweep 300 30 8 32 128 | sed '/e2e_ns/s/lower/higher/; s/e2e_ns/output_tokens_per_s/' |
         pareto --cost=output_tokens_per_s > "$T/p"
     [ "$(jq -c 'select(.kind == "front" and .steps == 128) | .class' "$T/p")" = '"on"' ]
     [ "$(jq -c 'select(.kind == "front" and .steps == 8) | .class' "$T/p")" = '"off"' ]
 }
 
-@test "three thousand points are held against each other in seconds" {
+@test "three thousand points are compared in seconds" {
     awk 'BEGIN { for (i = 0; i < 3000; i++)
         printf "{\"kind\":\"metric\",\"metric\":\"e2e_ns\",\"config\":\"c%d\",\"model\":\"m%d\"," \
                "\"arch\":\"llada\",\"gen_length\":8,\"steps\":4,\"batch\":%d,\"value\":%d," \
@@ -358,7 +358,7 @@ along_threshold() {
                | .config = "llada threshold=\(.threshold)" else . end'
 }
 
-@test "along another axis the measured passes order a sweep, and say where it meets its rival" {
+@test "along another axis the measured passes order the sweep and give its crossover" {
     sweep 300 200 8 16 32 64 128 256 > "$T/in"
     pareto "$T/in" > "$T/s"
     along_threshold < "$T/in" | pareto > "$T/t"
@@ -418,7 +418,7 @@ along_threshold() {
     [ "$status" -eq 65 ]
 }
 
-@test "of a point measured on two sets of prompts the larger counts" {
+@test "a point measured on two sets of prompts: the larger set counts" {
     sweep 300 20 8 64 | jq -c '.workload = "large" | .prompts = 20' > "$T/in"
     jq -c 'select(.metric == "e2e_ns") | .workload = "few" | .prompts = 2 | .value *= 9' "$T/in" \
         > "$T/few"
@@ -444,7 +444,7 @@ load() {
             {launch: ., value: ($v * (0.99 + (if $m == "llada" then . else . * 5 % 7 end) / 250))}]'
 }
 
-@test "the batch size at which the faster one changes" {
+@test "the batch size where the faster model changes" {
     load | pareto > "$T/p"
     [ "$(crossover X_batch '[.exists, .direction, .bracket]' < "$T/p" | sed 's/\.0//g')" = \
       '[true,"cheaper_up_to",[4,8]]' ]
@@ -474,7 +474,7 @@ times() {
          cpu_ns: [range(6) | [range(12) | null]]}'
 }
 
-@test "times come in pairs of prompt and launch: by task, and null where one side was disturbed" {
+@test "times are paired by prompt and launch, by task; a disturbed side gives null" {
     sweep 300 40 8 64 256 | jq -c 'if .kind == "quality" then
         .task = (if (.id[1:] | tonumber) % 2 == 0 then "sum" else "story" end) else . end' \
         > "$T/in"
@@ -511,7 +511,7 @@ times() {
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/p"
 }
 
-@test "a sweep without a rival says on standard error what keeps it from one" {
+@test "a sweep without a rival prints the reason" {
     sweep 300 30 8 64 | jq -c '.contract = (if .model == "llama" then "answer" else "fixed" end)' \
         > "$T/in"
     "$BIN/pareto" --no-meta "$T/in" 2>&1 > /dev/null |

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Figures: made from records, valid, the same every time, makeable again from their script alone,
-# and safe against what stands in a record. One file because all share the same few records.
+# Figures: made from records, valid, the same every time, made again from their script alone, and
+# safe against any text of a record. One file because all share the same few records.
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -123,7 +123,7 @@ valid_svg() {
     [ -z "$(find . -name '.*tmp*')" ]
 }
 
-@test "every mark says its values, and the drawing what it is, to those who do not see it" {
+@test "marks and drawing have descriptions for screen readers" {
     kinds > kinds.ndjson
     both > both.ndjson
     commits > trace.ndjson
@@ -161,7 +161,7 @@ valid_svg() {
     grep -q '^Eight steps are enough\. ' one.txt
 }
 
-@test "a panel of the lead figure says what it is, and leaves the answer to the page" {
+@test "a panel of the lead figure has a title but no answer" {
     draw pareto p.svg $(records pareto)
     grep -q '>batch 1<' p.svg
     grep -q '^array cross_at.*[0-9]' p.gp # where it is as good is drawn, not told
@@ -177,7 +177,7 @@ valid_svg() {
     [ -z "$(comm -23 targets drawn)" ]
 }
 
-@test "a drawing has other colours in the dark, and none that only a browser knows" {
+@test "a drawing has colours for dark mode, and no colours that need a browser" {
     draw throughput t.svg $(records throughput)
     grep -q '@media screen and (prefers-color-scheme:dark)' t.svg
     for c in ffffff 202020 d55e00; do
@@ -188,7 +188,7 @@ valid_svg() {
     lacks -q 'rgb(' bare
 }
 
-@test "a method looks the same whatever stands beside it" {
+@test "a method has one look in every figure" {
     looks() { # NAME NAME: colour and shape of both
         printf '%s\n' "format = 'svg'; width_cm = 17.5; series_count = 2" \
             "array series_kind[2] = [0, 0]; array series_variant[2] = [1, 2]" \
@@ -213,7 +213,7 @@ valid_svg() {
     [ -z "$(grep '^#' looks | sort | uniq -d)" ]
 }
 
-@test "one step count, one point: no crash, no figure, and why" {
+@test "one step count or one point: no figure, with a reason" {
     for one in 2 8; do
         jq -c --argjson n $one 'select(.arch == "llama" or .steps == $n)' \
             "$F"/plot-{metric,quality,front}.ndjson > one
@@ -238,7 +238,7 @@ valid_svg() {
     grep -q 'would have a single point: 1' m.txt
 }
 
-@test "a gnuplot that dies is told with its signal and the type of the figure" {
+@test "a gnuplot that is killed is reported with signal and figure" {
     mkdir fake
     printf '#!/bin/sh\nkill -SEGV $$\n' > fake/gnuplot
     chmod +x fake/gnuplot
@@ -247,7 +247,7 @@ valid_svg() {
     [[ $output == *"gnuplot died of signal 11 (Segmentation fault) on a figure of type loss"* ]]
 }
 
-@test "a training watched: means as the records have them, a panel for what any of them knows" {
+@test "training figure: means of the records, one panel for each recorded quantity" {
     watched > training.ndjson
     draw training t.svg training.ndjson
     awk -F '\t' '$1 == 400' t.tsv > at
@@ -260,7 +260,7 @@ valid_svg() {
     grep -q 'optimiser steps' bare.gp
 }
 
-@test "and is checked as XML" {
+@test "an SVG file is valid XML" {
     command -v xmllint > /dev/null || skip "no xmllint: what is drawn is not checked as XML"
 }
 
@@ -280,7 +280,7 @@ valid_svg() {
     [ -z "$(find . -name '.*tmp*')" ]
 }
 
-@test "why a figure cannot be written is said" {
+@test "a figure that cannot be written gives the reason" {
     strace -o log true 2> why || skip "no strace here, or it may not trace"
     run -74 --separate-stderr strace -o log -P "$T/.full.svg.tmp" -e inject=write:error=ENOSPC \
         "$BIN/plot" --type pareto -o full.svg $(records pareto)
@@ -317,7 +317,7 @@ twice() {
     done
 }
 
-@test "and PDF, where cairo writes its date in clear" {
+@test "PDF files are the same bytes every time, if cairo writes its date uncompressed" {
     twice pdf
     grep -aq '/CreationDate (D:' a/f.pdf || skip "cairo 1.18 packs the date of a PDF away"
     cmp a/f.pdf b/f.pdf
@@ -350,14 +350,14 @@ twice() {
     grep -q "$want×" r.svg
 }
 
-@test "the front is what the front records say, and runs out to the right" {
+@test "the front is drawn from the front records and extends to the right" {
     draw pareto p.svg $(records pareto)
     got=$(sed -n '/^# front/,/^$/p' p.tsv | grep -c '^[0-9]')
     want=$(grep -c '"kind":"front".*"class":"on"' "$F/plot-front.ndjson")
     [ "$got" -eq $((want + 2)) ] # two panels, each with a last level
 }
 
-@test "no step at all has its place left of the fewest ones, and the key names every series" {
+@test "zero steps stand left of the fewest steps, and the key names every series" {
     jq -c 'if .arch == "llada" then .arch = "ltm" | .paradigm = "latent" | .axis = "vi_steps"
                | .vi_steps = (if .steps == 2 then 0 else .steps end) | .steps = null else . end
            | select(.kind != "meta" and .kind != "end" and .kind != "crossover")' \
@@ -368,7 +368,7 @@ twice() {
     [ "$(grep -c '>llama-demo<' s.svg)" -eq 1 ]
 }
 
-@test "along another axis points stand at the passes that were measured, named by their values" {
+@test "along another axis points stand at the measured passes and are named by values" {
     jq -c 'if .arch == "llada" then .passes = .steps | .threshold = (1 - 1 / .steps)
                | .axis = "threshold" | .unmask = "threshold" | .steps = null
            else . end | select(.kind != "meta" and .kind != "end")' \
@@ -387,7 +387,7 @@ twice() {
     grep -q 'threshold' r.svg
 }
 
-@test "a value is drawn once, whatever it was measured on" {
+@test "a value is drawn once, even if measured on several sets of prompts" {
     jq -c 'select(.kind == "metric") | .prompts = 3 | .workload = "few" | .value = 1 | .lo = null |
         .hi = null' "$F/plot-metric.ndjson" > few
     jq -c 'select(.kind == "metric") | .prompts = 30 | .workload = "many"' "$F/plot-metric.ndjson" \
@@ -399,7 +399,7 @@ twice() {
     lacks -q 'several sets' a.txt
 }
 
-@test "a name says what tells series apart, and no more" {
+@test "a name of a series holds only what distinguishes it" {
     for c in none dual; do
         jq -c --arg c $c 'select(.kind == "metric") | if .arch == "llada" then .cache = $c
             | .point += $c | .series += $c else select($c == "none") end' "$F/plot-metric.ndjson"
@@ -416,7 +416,7 @@ twice() {
     grep -q 'NaN.*OOM' m.tsv
 }
 
-@test "a caption tells n, launches, machine, date, commit and what the bars are" {
+@test "a caption has n, launches, machine, date, commit and the meaning of the bars" {
     draw steps s.svg $(records steps)
     for what in '95 % intervals' 'Launches: 5' 'Example CPU' '2026-11-20' '0123456789ab' \
         '24 to 120'; do
@@ -443,7 +443,7 @@ twice() {
     [ -s none.png ]
 }
 
-@test "text of records cannot run, cannot break out, and cannot spoil the picture" {
+@test "text of records cannot become a command or damage the picture" {
     huge=$(head -c 1000000 /dev/zero | tr '\0' 'x')
     evil=(
         "\`touch $T/pwned\`" "\$(touch $T/pwned)" "'; system('touch $T/pwned'); '"
@@ -494,7 +494,7 @@ twice() {
     grep -q 'one answer in 26' d.txt
 }
 
-@test "a broken line costs that line, and is told" {
+@test "a broken line is reported and does not stop the others" {
     { cat "$F/plot-train.ndjson"; echo '{"broken'; } > t.ndjson
     run draw loss t.svg t.ndjson
     [ "$status" -eq 1 ]
@@ -509,7 +509,7 @@ judged() {
         | .value = 0.5 | .direction = "higher" | del(.disturbed, .lo, .hi)' "$1"
 }
 
-@test "points with different things to deliver share no curve, no panel and no bar" {
+@test "points with different contracts share no curve, panel or bar" {
     both > m.ndjson
     judged m.ndjson > q.ndjson
     draw pareto p.svg m.ndjson q.ndjson
@@ -535,7 +535,7 @@ judged() {
     grep -q 'Contract: fixed' m.txt
 }
 
-@test "a ratio whose interval holds 1 is marked, one without an interval too" {
+@test "a ratio whose interval includes 1, or is missing, is marked" {
     for k in 1 1.3; do # LLaDA takes k times as long as LLaMA, in launches that spread by 2 %
         jq -cn --argjson k $k '("llada", "llama") as $m | {schema: "crossover/1", kind: "metric",
             run: "r", config: $m, point: $m, model: $m, arch: $m, metric: "e2e_ns", batch: 1,
@@ -579,7 +579,7 @@ judged() {
     done
 }
 
-@test "the second frontier: what one user and what the device get, and where models are equal" {
+@test "the second frontier: speed of one user and of the device, and equal points" {
     both > m.ndjson
     draw frontier f.svg m.ndjson
     # LLaMA, batch 4, 32 tokens, fixed: 50 ms a token for one user, four times that in all
@@ -644,7 +644,7 @@ judged() {
     grep -q 'no prompt has a task or a source' n.txt
 }
 
-@test "a trace: when each slot was made final, how sure, and what was masked again" {
+@test "a trace: commit time and confidence of each slot, and slots masked again" {
     commits > t
     draw trace t.svg --width 8.4 t
     valid_svg t.svg
@@ -668,7 +668,7 @@ judged() {
     lacks -q 'at the commit' out # the scale of colours
 }
 
-@test "a trace that is none is no figure, and no harm" {
+@test "an invalid trace gives no figure and no crash" {
     commits | jq -c '.slot_count = 1e12' > huge
     draw trace h.svg huge
     grep -q 'trace: no data' h.svg
@@ -686,7 +686,7 @@ judged() {
     valid_svg o.svg
 }
 
-@test "the band of what LLaDA attains is drawn under the points" {
+@test "the attainment band of LLaDA is drawn under the points" {
     draw pareto a.svg $(records pareto)
     lacks 'Blue band' a.txt
     jq -cn '{schema: "crossover/1", kind: "attainment", run: "r", batch: 1, gen_length: 64,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# prep-prompts: what each format gives, how prompts are chosen, and what is refused.
+# prep-prompts: the prompts of each format, their choice, and refusals.
 bats_require_minimum_version 1.5.0
 
 load tool
@@ -30,7 +30,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
       "talk_1 talk_2 talk_4 talk_6" ]
 }
 
-@test "WikiText: a line is a paragraph, headings go, the second half is the reference" {
+@test "WikiText: a line is a paragraph, headings are dropped, the second half is the reference" {
     prep --no-meta "$DATA/wiki.test.raw" > got
     [ "$(ids got)" = "wiki.test-1 wiki.test-2 wiki.test-3" ]
     [ "$(jq -r '.text' got | head -1)" = "A kettle stood on the" ]
@@ -133,7 +133,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
     done
 }
 
-@test "rows that are skipped are counted and said" {
+@test "skipped rows are counted and reported" {
     printf '%s\n' '{"prompt":"a"}' '{"prompt":""}' '{"prompt":" "}' > s.jsonl
     run -0 --separate-stderr prep --no-meta s.jsonl
     [[ $stderr == "prep-prompts: 2 rows skipped: no text"* ]]
@@ -142,7 +142,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
     [ -z "$stderr" ]
 }
 
-@test "of many broken rows the first are error records, and one counts the others" {
+@test "many broken rows: the first are error records, and one record counts the others" {
     { head -c 500000 /dev/zero | tr '\0' '\n' | sed 's/^/{"id":1}/'; echo '{"text":"good"}'; } |
         bzip2 > many.jsonl.bz2
     [ "$(stat -c %s many.jsonl.bz2)" -lt 2000 ]
@@ -221,7 +221,7 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     done
 }
 
-@test "asked for more than there is" {
+@test "more prompts wanted than exist" {
     numbers 10 > all
     fails 65 "asked for 1000 prompts, found 10 that fit (--allow-fewer, or make PROMPTS=10, takes" \
         prep --no-meta --count 1000 all
@@ -297,7 +297,7 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     [ "$(wc -l < got)" -eq 100 ]
 }
 
-@test "prompts that a model cannot take with what is to come are left out and counted" {
+@test "prompts too long for the model with its answer are left out and counted" {
     { jq -nc '{id: "long", text: ("word " * 500)}'; echo '{"id":"short","text":"one two"}'; } > in
     "$BIN/prep-prompts" --fits synth:tiny-llada,synth:tiny-llama --room 64 --no-meta in \
         > got 2> said

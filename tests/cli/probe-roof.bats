@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# probe-roof: ceilings as records that generators' work can be held against.
+# probe-roof: ceilings as records, to compare with the work of generators.
 
 setup() {
     set -o pipefail
@@ -81,8 +81,8 @@ shares() {
     [ "$status" -eq 64 ]
 }
 
-# What a compiler makes of a peak's loop decides how high the roof is: a move of a register, or one
-# to memory, in each round and it is too low.
+# The measured peak depends on the machine code of its loop: one more move in each round, of a
+# register or to memory, and the peak is too low.
 @test "the loops of peaks multiply and add, and do nothing else" {
     object=${TESTBIN:-$ROOT/build/tests}/../obj/kernels/peak-x86.o
     command -v objdump > /dev/null || skip "no objdump"

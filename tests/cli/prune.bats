@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# pack-model --prune-...: a smaller network of the same family in a new folder, of which the source
-# is proved, and which can be trained on.
+# pack-model --prune-...: a smaller network of the same family in a new folder, with a proof of its
+# source; it can be trained further.
 
 setup() {
     bats_require_minimum_version 1.5.0
@@ -68,14 +68,14 @@ END
     [ "${lines[1]}" = '["none","bf16",4,458752,1703936,917504,null]' ]
 }
 
-@test "share 0 takes nothing: the same weights and the same config" {
+@test "share 0 removes nothing: the same weights and config" {
     pack -q --prune-heads 0 --prune-ffn 0 --prune-score l2 -m $LLADA --out "$T/whole" > "$T/record"
     jq -se 'map(select(.kind == "prune").removed_ratio) == [0]' "$T/record"
     jq -cS . "$T/whole/config.json" | cmp - <(jq -cS . $LLADA/config.json)
     tail -c 7000000 $LLADA/model.safetensors | cmp - <(tail -c 7000000 "$T/whole/model.safetensors")
 }
 
-@test "shares that cannot be, and words that do not go together" {
+@test "impossible shares, and options that exclude each other" {
     for share in 1 1.5 -0.1 nan inf 0.99999999999; do
         refused 64 "prune-heads" pack --prune-heads $share --prune-score l2 -m $LLAMA --out "$T/new"
     done
@@ -98,7 +98,7 @@ END
     [ ! -e "$T/new" ] && [ ! -e "$T/.new.tmp" ]
 }
 
-@test "a share that is less than one head or unit is said" {
+@test "a share below one head or unit gives a warning" {
     run -0 --separate-stderr pack --prune-heads 0.1 --prune-ffn 0.001 --prune-score l2 -m $LLAMA \
         --out "$T/new"
     [[ $stderr == *"W115"*"of 8 heads in 2 groups 8 stay, of 832 hidden units 832"* ]]
@@ -121,7 +121,7 @@ verified() {
     refused "$1" "$2" "$BIN/pack-model" --verify-source "$T/source" -m "$T/small" -o "$T/v"
 }
 
-@test "--verify-source: the source is as it was, and gives the same bytes again" {
+@test "--verify-source: the source is unchanged and gives the same bytes again" {
     cp -r $LLAMA "$T/source"
     pack -q --prune-heads 0.3 --prune-ffn 0.2 --calibrate $TEXTS --limit 4 -m "$T/source" \
         --out "$T/small" > "$T/record"
@@ -167,7 +167,7 @@ verified() {
     verified 0 "packing it again gives the same bytes"
 }
 
-@test "interrupted it leaves no folder, and what a killed process left is written over" {
+@test "an interrupted pruning leaves no folder; files of a killed process are overwritten" {
     (ulimit -f 64 && trap '' XFSZ && pack --prune-ffn 0.2 --prune-score l2 -m $LLAMA \
         --out "$T/new" 2> "$T/err") && false
     grep -q 'cannot write' "$T/err"
@@ -187,7 +187,7 @@ tokenizer.json training.ndjson" ]
     [ ! -e "$T/.new.tmp" ]
 }
 
-@test "train-lm --from goes on with a pruned model of either family, in its shape" {
+@test "train-lm --from trains a pruned model of either family in its shape" {
     "$BIN/write-corpus" --count 60 --seed 1 -o "$T/corpus"
     for m in $LLAMA $LLADA; do
         pack -q --prune-heads 0.5 --prune-ffn 0.5 --prune-score gate -m $m --out "$T/small" \

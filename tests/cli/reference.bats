@@ -50,7 +50,7 @@ same_as_hand() {
     [ "$status" -ne 0 ]
 }
 
-@test "logits are those worked out by hand: to both sides" {
+@test "logits are those worked out by hand: full mask" {
     hand llada
     same_as_hand 0 1
 }
@@ -118,7 +118,7 @@ same_as_hand() {
         jq -e '[.commits[] | length] == [1,1,1,1,0,0]'
 }
 
-@test "with guidance a step writes the surest position of the guided logits" {
+@test "with guidance a step commits the most confident position of the guided logits" {
     "$MAKE_CHECKPOINT" --arch llada --seed 4 "$T/m"
     ask "{\"op\":\"diffuse\",\"model\":\"$T/m\",\"ids\":[5,6],\"gen_length\":4,\"cfg_scale\":1.5}" \
         > "$T/out"

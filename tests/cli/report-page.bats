@@ -62,7 +62,7 @@ told() {
     grep -q '^\*\*LLaDA needs 8 steps to match LLaMA on sums' report.md
 }
 
-@test "an answer that is undecided says so, and a null card says why" {
+@test "an undecided answer says so, and a null number gives its reason" {
     setup_run
     jq -c 'if .name == "answer" then .decided = false | .text = "Undecided: it was noisy."
         elif .key == "time_at_equal_quality" then .value = null | .lo = null | .hi = null
@@ -138,7 +138,7 @@ told() {
     lacks -q 'drift' report.html
 }
 
-@test "a drawing that could run or load, or that plot did not make, is linked, not inlined" {
+@test "a drawing with scripts or links, or not made by plot, is linked, not inlined" {
     mkdir figures
     for body in '<script>x</script>' '<g onload="x"/>' '<foreignObject/>' \
         '<a href="javascript:x"/>' '<style>@import "x"</style>' '<style>g{fill:url(x)}</style>' \
@@ -156,7 +156,7 @@ told() {
     grep -q '<svg' report.html
 }
 
-@test "every form of the page waits for the same records" {
+@test "every form of the page depends on the same records" {
     # even with -n make writes the lists of launches that it includes
     local made=$PWD/made
     make -C "$CROSSOVER_SHARE" -pnq PROFILE=quick FP=here R="$made" report > database ||

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The page of all tables: what speaks against the numbers, and the tables of what they rest on.
+# The page of all tables: doubts about the numbers, and the tables behind them.
 
 load report
 
@@ -20,7 +20,7 @@ load report
     lacks Doubt report.md
 }
 
-@test "a disturbed, unfit or cold run is a doubt, a few disturbed batches are none" {
+@test "a disturbed, unfit or cold run is a doubt; a few disturbed batches are not" {
     metrics() { jq -c "if .kind == \"metric\" then . + $1 else . end
         | select(.kind != \"meta\" and .kind != \"end\")" "$F/plot-metric.ndjson"; }
     look() { for i in $(seq "$1"); do
@@ -69,7 +69,7 @@ load report
     says 'a thread computed 0.51 times .* alone before some launches, and 1.01 times before others'
 }
 
-@test "what --verify found is a doubt" {
+@test "findings of --verify are a doubt" {
     metrics() { jq -c "if .kind == \"metric\" and .batch == 1 then . + $1 else . end
         | select(.kind != \"meta\" and .kind != \"end\")" "$F/plot-metric.ndjson"; }
     doubted() { # FIELDS WORDS
@@ -90,7 +90,7 @@ load report
     done
 }
 
-@test "the place by the roofline stands beside the measured one, and hypervolumes are told" {
+@test "the predicted crossover stands beside the measured one, with hypervolumes" {
     jq -c 'select(.kind != "meta" and .kind != "end")' "$F/plot-front.ndjson" > found
     jq -c 'if .name == "X_lat" then .predicted_at = 41.5 else . end' found > front
     report "$F"/plot-{metric,quality}.ndjson front
@@ -110,7 +110,7 @@ load report
         report.md
 }
 
-@test "the third way has a table of its own against LLaMA, with intervals" {
+@test "the latent model has its own table against LLaMA, with intervals" {
     of() { # VI_STEPS RATIO: a comparison of a latent point with LLaMA
         jq -cn --argjson n "$1" --argjson times "$2" '{schema: "crossover/1", run: "r",
             kind: "comparison", config: "ltm-demo vi_steps=\($n)", model: "ltm-demo", arch: "ltm",
@@ -137,7 +137,7 @@ load report
     grep -qF "$want" csv
 }
 
-@test "the script is the one that the page names, and sorts by the numbers" {
+@test "the page's script has the hash that the page names, and sorts by number" {
     report "${ALL[@]}"
     sed -n 's/^<script>\(.*\)<\/script>$/\1/p' tables.html | tr -d '\n' > script
     [ -s script ]
@@ -150,7 +150,7 @@ load report
     lacks -q '<script\|script-src' report.html
 }
 
-@test "a row whose value is null is no row, and a table of such rows no table" {
+@test "rows and tables that are all null are left out" {
     jq -c 'select(.metric == "e2e_ns") | .value = null | .lo = null | .hi = null
         | .launch_values = null' "$F/plot-metric.ndjson" > null
     jq -c 'select(.metric == "e2e_ns" and .batch == 1 and .steps != 64)
@@ -185,7 +185,7 @@ load report
     grep -q '^| stories.txt | story | 3 |$' report.md
 }
 
-@test "how far the same weights disagree stands in one row" {
+@test "the disagreement of the same weights is one row" {
     c='schema: "crossover/1", kind: "comparison", run: "r", config: "m nf4", base_config: "m",
        model: "m", by: "quant", setting: "nf4", effect: "disagreement", base_value: null,
        config_value: null, n: 12'
@@ -204,7 +204,7 @@ load report
     lacks 'Quantization: costs' report.md
 }
 
-@test "toys, random and modelled numbers are said" {
+@test "numbers of toy models, random weights and models of time are marked" {
     jq -cn '{schema: "crossover/1", kind: "workload", run: "r", text: "Prompts: 9 of a file.",
         warning: "Toys: the judge is small.",
         training_text: "Training compute: a 2 million rows, b 5 million."}' > w
@@ -241,7 +241,7 @@ load report
     grep -qF 'X\_par & -- & judge perplexity & 1 & -- & 24.5 {[}17.2, 34{]} steps &' t.tex
 }
 
-@test "twenty thousand records that come by several ways are told apart in seconds" {
+@test "twenty thousand records from several files are deduplicated in seconds" {
     awk 'BEGIN { for (i = 0; i < 20000; i++) {
         printf "{\"kind\":\"comparison\",\"metric\":\"e2e_ns\",\"config\":\"c%d\"}\n", i
         printf "{\"kind\":\"fitness\",\"launch\":%d,\"fit\":true,\"host\":{}}\n", i } }' > many

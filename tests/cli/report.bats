@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# The report: the pages load nothing, have a Markdown twin, and no way in for what stands in a
-# record.
+# The report: the pages load nothing, have a Markdown twin, and no text of a record can run in them.
 
 load report
 
@@ -17,7 +16,7 @@ load report
     grep -q '^# All tables of this run$' report.md
 }
 
-@test "the machine is that of the launches; who analysed them elsewhere is another item" {
+@test "the machine is that of the launches; an analysing machine is another item" {
     jq -c 'if .kind == "meta" then .kind = "parent" | ., (.tool = "gen-llada" |
         .machine += {cpu: "Q", cpu_family: 26, cpu_model: 2, microarchitecture: "Zen 5",
             fingerprint: "aaaaaaaaaaaa"}) elif .kind == "end" then empty else . end' \
@@ -70,7 +69,7 @@ load report
     grep -q 'only bytes a second can be compared' other.html
 }
 
-@test "what lies beyond the measured is told of the sweep itself, not of others" {
+@test "only the sweep itself is reported as beyond the measured range" {
     # a sweep that went to 1024 steps in the same run
     jq -c 'select(.metric == "e2e_ns" and .steps == 64) | .steps = 1024 | .point = "0000000000ff"
         | .series = "0000000000fe" | .config = "other steps=1024"' "$F/plot-metric.ndjson" > other
@@ -95,7 +94,7 @@ load report
     [ "$(grep -c '<summary>Further columns: ' tables.html)" -eq 2 ]
 }
 
-@test "of a point measured on two sets of prompts the larger is shown, and that is told" {
+@test "a point measured on two sets of prompts: the larger is shown, and a note says so" {
     jq -c 'select(.metric == "e2e_ns" and .batch == 1) | .prompts = 3 | .workload = "few" |
         .value = 1e6 | .lo = null | .hi = null' "$F/plot-metric.ndjson" > few
     jq -c 'if .kind == "metric" then .prompts = 30 | .workload = "many" else . end
@@ -142,7 +141,7 @@ load report
     grep -q "llada-demo steps=64 gen=64 block=32 batch=1 | $want .* ms |" report.md
 }
 
-@test "what keeps up with a reader is marked, beside its machine; the reader's speed is a setting" {
+@test "points faster than a reader are marked; the reading speed is a setting" {
     # row NAME MS LO HI DEVICE: milliseconds a word
     row() {
         jq -cn --arg n "$1" --argjson d "$5" "def ns: if . then . * 1e6 else . end;
@@ -174,7 +173,7 @@ load report
     [ "$status" -eq 64 ]
 }
 
-@test "what a quantization costs stands in one row" {
+@test "the cost of a quantization is one row" {
     c='schema: "crossover/1", kind: "comparison", run: "r", config: "m quant=nf4", base_config: "m",
        model: "m-demo", arch: "llama", by: "quant", setting: "nf4"'
     jq -cn "{$c, metric: \"memory_weights_bytes\", effect: \"ratio\", value: 0.25,
@@ -305,7 +304,7 @@ load report
     lacks -q 'Ceilings of the machine' report.md
 }
 
-@test "what embedded models can show is said when they are named, not by their names" {
+@test "the limits of embedded models are stated when they are used, whatever their names" {
     jq -nc '{schema: "crossover/1", kind: "metric", run: "r", config: "llama-demo", batch: 1,
         model: "llama-demo", arch: "llama", metric: "e2e_ns", value: 1, direction: "lower"}' > one
     "$BIN/report" -q --format markdown --no-meta one -o plain.md

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Interrupted work goes on: what is under the final name is what an uninterrupted run writes, but
-# for times.
+# Interrupted work continues: the final file equals that of an uninterrupted run, except for times.
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -64,7 +63,7 @@ same_as_whole() {
     [ ! -e .out.tmp ] && [ ! -e .out.tmp.sha256 ]
 }
 
-@test "A13: a generator that was killed after any record goes on, also from a torn line" {
+@test "A13: a generator killed after any record continues, also after a partial line" {
     for gen in LLAMA_GEN LLADA_GEN; do
         local -n words=$gen
         "${words[@]}" "$F/prompts" 2> err
@@ -89,7 +88,7 @@ same_as_whole() {
     done
 }
 
-@test "A13: kill -9 in a run, again and again, until it is through; no lock is left" {
+@test "A13: kill -9 again and again until the run is complete; no lock is left" {
     # so many that a process is still at work when it is to be killed
     for i in $(seq 6); do jq -c --arg i "$i" '.id += "-" + $i' "$F/prompts"; done > many
     words=("$BIN/gen-llama" -m "$F/llama" --device cpu --threads 1 --max-new 400 --ignore-eos
@@ -133,7 +132,7 @@ same_as_whole() {
     same_as_whole
 }
 
-@test "other work starts anew, and says what is other" {
+@test "different work starts again, and a message names the difference" {
     "${LLAMA_GEN[@]}" "$F/prompts"
     mv out whole
     anew() { # WHY COMMAND...
@@ -169,7 +168,7 @@ same_as_whole() {
     [[ $stderr != *"starts anew"* ]]
 }
 
-@test "another checkpoint of that name is other work" {
+@test "a different checkpoint with the same name is different work" {
     cp -r "$F/llama" model
     words=("$BIN/gen-llama" -m model --device cpu --max-new 5 --ignore-eos -o out "$F/prompts")
     "${words[@]}"
@@ -184,7 +183,7 @@ same_as_whole() {
     [[ $stderr == *"it is of other work (checkpoint)" ]]
 }
 
-@test "what is timed is one process: it starts anew" {
+@test "timed work is one process, so it starts again" {
     for flags in "--warmup 1" "--repeat 2"; do
         "${LLAMA_GEN[@]}" $flags "$F/prompts"
         mv out whole
@@ -242,7 +241,7 @@ same_as_whole() {
     done
 }
 
-@test "a work file whose sums are missing is no proof; records without a sum are made again" {
+@test "a work file without sums is not trusted; records without a sum are made again" {
     "${LLAMA_GEN[@]}" "$F/prompts"
     mv out whole
     from 6 0
@@ -288,7 +287,7 @@ same_as_whole() {
     [ "$(find . -name '.out*' | wc -l)" -eq 0 ]
 }
 
-@test "errors and want of memory are kept like any other record, and so is the exit code" {
+@test "error and oom records are kept as all others, and so is the exit code" {
     { head -n 4 "$F/prompts"
       echo '{"id":"long","prompt_ids":['"$(seq -s , 0 251)"']}'
       echo '{"id":"p1","text":"twice"}'
@@ -355,7 +354,7 @@ kstep 4 llada texts --steps 2,4 --orders 2
 EOF
 }
 
-@test "score-ppl: what was scored is not scored again; another input starts anew" {
+@test "score-ppl: scored texts are not scored again; another input starts again" {
     cp "$F/prompts" texts
     words=("$BIN/score-ppl" --mode nll -m "$F/llama" --device cpu -o out)
     "${words[@]}" texts

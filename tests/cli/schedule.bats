@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# schedule: the points and launches of a run, how a schedule is extended, and what is refused.
+# schedule: the points and launches of a run, extended schedules, refusals.
 bats_require_minimum_version 1.5.0
 
 load tool

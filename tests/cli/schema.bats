@@ -59,7 +59,7 @@ END
     faulty "expected at most" '{"id":"p","prompt_ids":[3000000000]}'
 }
 
-@test "a word of the schema that the checker does not know is no silent pass" {
+@test "a keyword of the schema that the checker does not know is an error" {
     jq '.definitions.envelope.propertyNames = {}' "$ROOT/data/record.schema.json" > other.json
     echo '{"schema":"crossover/1","kind":"x","run":"r"}' > record
     run jq -n --slurpfile schema other.json -f "$ROOT/tests/schema.jq" record

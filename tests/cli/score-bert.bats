@@ -44,7 +44,7 @@ near() {
         exit n != m || n != 12 }' || { echo "got $1, expected $2"; return 1; }
 }
 
-@test "figures of the reference implementation, for both encoders and every layer" {
+@test "scores equal the reference implementation's, for both encoders and every layer" {
     same=1000000\ 1000000\ 1000000,0\ 0\ 0
     near "$(score -m "$D/bert" --layer 1 "$D/in" | figures)" \
         "868668 835958 851999,$same,908710 742709 817366"
@@ -56,7 +56,7 @@ near() {
         "962122 892027 925750,$same,966319 945977 956039"
 }
 
-@test "records say who judged by which layer, summaries are means" {
+@test "records name the encoder and the layer; summaries are means" {
     score -m "$D/bert" "$D/in" > "$T/q"
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/q"
     jq -se 'all(.judge == "bert" and .judge_layer == 2 and (.judge_sha256 | length == 64))' "$T/q"
@@ -77,7 +77,7 @@ near() {
     grep -q "1 texts were cut to the 24 tokens that the encoder takes" "$T/err"
 }
 
-@test "checkpoints that are none, or not as their config says" {
+@test "invalid checkpoints, and ones that differ from their config" {
     run -64 score "$D/in"
     run -64 score -m "$D/bert" --layer 3 "$D/in"
     [[ "$output" == *"--layer: expected at most 2"* ]]

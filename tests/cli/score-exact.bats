@@ -29,7 +29,7 @@ verdict() {
     score $F/measure-generation.ndjson | diff - $F/score-exact-quality.ndjson
 }
 
-@test "what a quality repeats of its answer is as records have it" {
+@test "a quality record copies the fields of its answer unchanged" {
     while IFS='|' read -r words bad; do
         run score < <(one '{answer: "5", text: "5"}'
                       one "{id: \"q\", answer: \"6\", text: \"6\"} + $bad")
@@ -61,7 +61,7 @@ END
     [ "$(verdict 12345678901234567890 'big: 12345678901234567891')" = 0 ]
 }
 
-@test "the other ways to match" {
+@test "other ways to match" {
     [ "$(verdict 3 'First 3, then 17.' --match=first-number)" = 1 ]
     [ "$(verdict Paris 'It is Paris.' --match=contains)" = 1 ]
     [ "$(verdict paris 'It is Paris.' --match=contains)" = 0 ]
@@ -92,7 +92,7 @@ END
         jq -se '.[2].method == "auto, Wilson interval"'
 }
 
-@test "where there are several tasks, each has a summary of its own" {
+@test "each of several tasks has its own summary" {
     { for n in 1 2 3 4; do one "{id: \"c$n\", task: \"copy\", answer: \"a, b\", text: \"a, b\"}"
       done
       for n in 1 2; do one "{id: \"m$n\", task: \"Long Sums\", answer: \"$n\", text: \"1\"}"; done
@@ -117,7 +117,7 @@ END
       "[true,0.75,20,5312,8881]" ]
 }
 
-@test "the prompt is the unit: several answers to it are one share of right ones" {
+@test "the prompt is the unit: several answers count as one share of right ones" {
     # 20 prompts in 5 launches, each with a seed of its own: 10 always right, 10 once in 5
     for n in $(seq 20); do for launch in 1 2 3 4 5; do
         one "{id: \"p$n\", answer: \"7\", seed: $launch, launch: $launch, token_ids: [$n],
@@ -137,7 +137,7 @@ END
     [ "$(jq -s 'map(.copies // 0) | add' "$T/q")" -eq 100 ]
 }
 
-@test "what is not scored is counted" {
+@test "answers without a score are counted" {
     { one '{text: "7", seq: 1}'; one '{answer: "7", text: "7"}'
       one '{answer: "7", text: "8", round: 1}'
       one '{id: "q", answer: 7, text: "7", phase: "cold"}'

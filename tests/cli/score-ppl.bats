@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# score-ppl: who judged stands in every record, and a judge that judges itself is said aloud.
+# score-ppl: every record names the judge, and a judge that is also a contestant gives a warning.
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -27,7 +27,7 @@ judged() { "$BIN/score-ppl" --threads 1 --no-meta -m "$1" "$2" 2> "$T/err"; }
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/q"
 }
 
-@test "a judge that is a contestant is said aloud, by name and by weights" {
+@test "a judge that is also a contestant gives a warning, by name or by weights" {
     judged data/models/llama-demo "$D/llama" > /dev/null
     grep -q 'W202.*llama-demo is a contestant' "$T/err"
     [ "$(grep -c W202 "$T/err")" -eq 1 ]
@@ -46,7 +46,7 @@ judged() { "$BIN/score-ppl" --threads 1 --no-meta -m "$1" "$2" 2> "$T/err"; }
     [ "$(jq -c '[.point, .workload, .series, .dtype, .top_k]' "$T/q" | sort -u)" = "$wanted" ]
 }
 
-@test "likelihoods of one text with and without quantization are two points of one rest" {
+@test "likelihoods of one text with and without quantization are two comparable points" {
     jq -c 'select(.id) | {id, text: "Once upon a time there was a boat."}' "$D/prompts" > "$T/texts"
     for q in none int8; do
         "$BIN/score-ppl" -q --threads 1 --no-meta --mode nll -m data/models/llama-demo --quant $q \
@@ -57,7 +57,7 @@ judged() { "$BIN/score-ppl" --threads 1 --no-meta -m "$1" "$2" 2> "$T/err"; }
     [ "$(jq -c '[.metric, .setting, .n]' "$T/c")" = '["ppl","int8",2]' ]
 }
 
-@test "one bad text costs itself: exit 1; so does memory that is short for each of them" {
+@test "one bad text does not stop the others: exit 1; the same if memory is too short" {
     { echo '{"id":"empty","prompt_ids":[]}'; grep "\"kind\":\"prompt\"" "$D/prompts"; } > "$T/in"
     nll=("$BIN/score-ppl" --mode nll -m data/models/llama-demo --threads 1 --device cpu --no-meta)
     run --separate-stderr "${nll[@]}" "$T/in"

@@ -35,13 +35,13 @@ overlap() {
     [ "$(overlap '' '')" = "0 0 0" ]
 }
 
-@test "articles go at the edges of words only, case in every script" {
+@test "articles are removed only as whole words, case is folded in every script" {
     [ "$(overlap 'an ant, the ÉTÉ' 'The été; ant' | cut -d ' ' -f 3)" = 10000000000 ]
     [ "$(overlap 'a–b' '–b' | cut -d ' ' -f 3)" = 10000000000 ]
     [ "$(overlap 'theatre' 'atre' | cut -d ' ' -f 3)" = 0 ]
 }
 
-@test "means over texts, and n-grams of all texts added up" {
+@test "means over texts, and n-grams summed over all texts" {
     { response a '"the cat sat on the mat"' 'The cat sat.'
       response b '"Once there was a small boat, upon the sea."' 'Once upon a time there was a boat.'
       response c '"naive cafe"' 'naïve café'; } | score > "$T/q"
@@ -51,7 +51,7 @@ overlap() {
 "chrf 3 409969 true,rouge_l 3 418301 true,token_f1 3 478632 true,chrf_corpus 3 417582 true" ]
 }
 
-@test "of several references the best counts" {
+@test "the best of several references counts" {
     [ "$(response p '["no", "ab", "abc"]' ab | score | jq -r 'select(.id).value' |
         sed 's/\.0//' | paste -sd ' ')" = "1 1 1" ]
     run -65 score < <(response p '["ab", 7]' ab)
@@ -70,7 +70,7 @@ overlap() {
     [ "$(jq -c '[.value, .value_reason]' "$T/q" | sort -u)" = '[null,"random weights"]' ]
 }
 
-@test "texts that would take forever, and no records" {
+@test "texts that are too long to compare, and no records" {
     long=$(printf 'word %.0s' {1..32769})
     response p '"word"' x | jq -c --rawfile t <(printf %s "$long") '.text = $t' > "$T/in"
     run -65 score "$T/in"

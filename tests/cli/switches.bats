@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# What is always on, left out: the same ids, in the records, on paper and in memory as it is; row
-# tiles; and the kinds of noise and confidence.
+# Ablation switches: without an optimisation the ids are the same, and records, estimate and memory
+# show the switch. Also row tiles, and the kinds of noise and confidence.
 
 setup() {
     set -o pipefail
@@ -65,7 +65,7 @@ same() {
     same "$T/out"
 }
 
-@test "what they take is planned, and shows in the peak" {
+@test "their memory is planned and shows in the peak" {
     "${LLADA[@]}" --threads 1 --gen-length 64 --attention tiled,dense --ffn fused,unfused \
         --head streamed,dense --head-rows masked,canvas "$T/prompts" > "$T/out"
     jq -se 'all(.memory.planned_bytes == .memory.allocated_peak_bytes)' "$T/out"
@@ -95,7 +95,7 @@ same() {
     cmp <(jq -c .token_ids "$T/tiled") <(jq -c .token_ids "$T/whole")
 }
 
-@test "--explain names what is left out, and what is not exact" {
+@test "--explain names the disabled and the inexact optimisations" {
     "${LLADA[@]}" --explain --attention dense --head dense --row-tile 16 "$T/prompts" > "$T/out"
     jq -e '.kind == "plan" and .exact and .attention == "dense" and .head == "dense" and
         .row_tile == 16 and (.config | contains(" attention=dense head=dense ") and
@@ -107,7 +107,7 @@ same() {
     "${LLADA[@]}" --explain --gumbel f32 "$T/prompts" | jq -e '.exact and .gumbel == null'
 }
 
-@test "noise in floats draws nearly the same, confidences in floats order nearly the same" {
+@test "noise and confidences in floats give nearly the same answers" {
     "${LLADA[@]}" --temperature 1,100 --gumbel f64,f32x,f32 "$T/prompts" > "$T/out"
     conforms "$T/out"
     jq -se 'def ids(t; g): map(select(.temperature == t and .gumbel == g).token_ids);
@@ -122,7 +122,7 @@ same() {
     done | uniq | wc -l | grep -qx 1
 }
 
-@test "names that others gave to attention's switches; and what cannot be" {
+@test "aliases of attention's switches, and invalid values" {
     one() { "${LLADA[@]}" --limit 1 "$@" "$T/prompts"; }
     one --enable-flash-attention | jq -e '.attention == "tiled"'
     one --enable-attention-slicing | jq -e '.attention == "sliced" and .attention_heads == 1'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# train-lm: the same bits at any number of threads, the first N documents, one training a folder,
-# and a state that fits only the command it was made by.
+# train-lm: the same bits at any number of threads, the first N documents, one training per folder,
+# and a saved state that only its own command may resume.
 
 setup_file()
 {
@@ -96,7 +96,7 @@ setup()
     [[ $stderr == *"nf4"* ]]
 }
 
-@test "--ranks N: processes that take a part each learn the bits of one with --parts N" {
+@test "--ranks N: N processes give the bits of one process with --parts N" {
     run -64 --separate-stderr "${train[@]}" --ranks 2 --out "$T/alone" corpus
     [[ $stderr == *"--ranks 2: "* ]]
     run -64 "${train[@]}" --ranks 2 --parts 3 --out "$T/alone" corpus
@@ -134,7 +134,7 @@ setup()
     run -1 cmp -s "$T/limit/model.safetensors" "$T/all/model.safetensors"
 }
 
-@test "a training leaves the manifest of what it wrote, the next one into its place too" {
+@test "a training writes the manifest of its files, also over an older training" {
     for seed in 1 2; do
         "${train[@]}" --seed $seed --out "$T/model" corpus > "$T/loss"
         (cd "$T/model" && sha256sum --quiet --strict -c SHA256SUMS)
@@ -162,7 +162,7 @@ stopped()
     [ -e "$T/m/train.state" ]
 }
 
-@test "a state goes on with the same settings, and with others that change nothing" {
+@test "a saved state resumes with the same settings, and with harmless changes" {
     "${train[@]}" --out "$T/whole" --whole 0.3 corpus > "$T/loss"
     stopped --whole 0.3
     run -0 --separate-stderr "${train[@]}" --out "$T/m" --whole 0.3 --threads 2 --report 1 \
@@ -171,7 +171,7 @@ stopped()
     cmp "$T/whole/model.safetensors" "$T/m/model.safetensors"
 }
 
-@test "--init brings its tokenizer: other words do not move the ids that the weights mean" {
+@test "--init keeps its tokenizer, so ids keep their meaning" {
     "${train[@]}" --arch llama --out "$T/first" corpus > "$T/loss"
     "$BIN/write-corpus" --lists --count 60 --seed 1 -o "$T/lists"
     "${train[@]}" --arch llama --out "$T/alone" "$T/lists" > "$T/loss"

@@ -23,7 +23,7 @@ party() {
 
 timed() { jq -c 'select(.kind == "generation" and .phase == "timed")' "$T/$1"; }
 
-@test "both make as many units of work on each prompt, one at a time" {
+@test "both models do the same number of work units on each prompt, one at a time" {
     # shellcheck disable=SC2046  # words
     pipelines/bin/side-by-side "$T" 1 0 turns -- $(party llada) -- $(party llama)
     [ "$(timed llada | jq -r .id | paste -sd ' ')" = "a a b b" ]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Looking on: what each pass made final as records (--trace), the text as it grows (--stream), the
-# answer in a terminal (--live), progress within a batch. What the numbers are is checked in
+# Watching a generation: commits of each pass as records (--trace), the text as it grows (--stream),
+# the answer in a terminal (--live), progress within a batch. The numbers are checked in
 # tests/model/test-observe.c; cutting texts in tests/unit/test-stream.c.
 
 setup() {
@@ -57,7 +57,7 @@ methods() { # COMMAND...: ways whose answers must not depend on being looked at
     jq -se 'map(.masked_slots | length) | add > 0' "$T/trace"
 }
 
-@test "a trace holds each commit once, and looking on changes no id: cpu, ref" {
+@test "a trace holds each commit once, and watching changes no id: cpu, ref" {
     methods "${TINY[@]}" --device cpu
     looked_at "${TINY[@]}" --device ref --steps 4,8 --batch 2
     looked_at "${TINY[@]}" --stop-at-eos --unmask threshold --threshold 0.003
@@ -76,7 +76,7 @@ methods() { # COMMAND...: ways whose answers must not depend on being looked at
     looked_at "${TINY_AR[@]}" --max-new 4 --device cuda --limit 1
 }
 
-@test "a trace is a stream of its own: records of the schema, verified, of the same point" {
+@test "a trace is a separate stream: valid records of the same point" {
     "${LLADA[@]/--no-meta/-q}" --gen-length 16 --block-length 8 --unmask factor --limit 1 \
         --trace "$T/trace" -o "$T/out" "$T/prompts"
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/trace" "$T/out"
@@ -88,7 +88,7 @@ methods() { # COMMAND...: ways whose answers must not depend on being looked at
             and .masked_slots == [] and .pass_ns > 0)' "$T/trace"
 }
 
-@test "times of who was looked at do not count" {
+@test "times of a watched run do not count" {
     "${TINY[@]}" --trace "$T/trace" "$T/prompts" > "$T/out"
     "$BIN/measure" --no-meta "$T/out" > "$T/m"
     jq -se 'map(select(.metric == "e2e_ns"))[0] | .tainted == 3 and .disturbed
@@ -101,7 +101,7 @@ no() { # CODE WORDS COMMAND...
     [ "$status" = "$1" ] && [[ $stderr == *"$2"* ]]
 }
 
-@test "what cannot be looked at is refused in one line that says what to do" {
+@test "a run that cannot be watched is refused in one line with advice" {
     "$BIN/schedule" --systems llada --launches 1 --gen-length 32 --no-meta \
         > "$T/schedule"
     SHORT=("$BIN/gen-llada" -m synth:tiny-llada)
@@ -125,7 +125,7 @@ no() { # CODE WORDS COMMAND...
     no 74 "cannot write" "${TINY[@]}" --trace /dev/full "$T/prompts"
 }
 
-@test "--stream says the text to its end, as it becomes readable" {
+@test "--stream prints the whole text as it becomes readable" {
     for gen in "LLADA --gen-length 32 --block-length 8 --unmask factor" "LLAMA --max-new 24"; do
         declare -n base=${gen%% *}
         # shellcheck disable=SC2086
@@ -150,7 +150,7 @@ in_terminal() {
     TERM=xterm script -qec "bash $T/command" /dev/null < /dev/null > "$1"
 }
 
-@test "--live draws the answer in place: colours, a bounded rate, no line too long" {
+@test "--live draws the answer in place: colours, limited rate, no line too long" {
     COLUMNS=50 LINES=12 in_terminal "$T/seen" "${LLADA[@]}" --gen-length 64 --block-length 32 \
         --unmask factor --limit 1 --live -o "$T/out" "$T/prompts"
     grep -q $'\033\\[38;5;33m' "$T/seen" # a sure one
@@ -196,7 +196,7 @@ in_terminal() {
     jq -se 'last | .kind == "end" and .status == "interrupted"' "$T/out"
 }
 
-@test "progress moves within a batch, with what is left" {
+@test "progress moves within a batch and shows the remaining time" {
     in_terminal "$T/seen" "${LLADA[@]/-q/--progress=auto}" --gen-length 256 --steps 64 --limit 1 \
         -o "$T/out" "$T/prompts"
     tr '\r' '\n' < "$T/seen" > "$T/lines"

@@ -1,6 +1,6 @@
 /* test-faults.cu - every call of the CUDA runtime fails once, on the emulated device: lack of
- * memory is an answer, and every other failure ends the process with 70 and one line. Each try is a
- * process of its own (EMULATE_FAIL). */
+ * memory is an answer, and every other failure ends the process with 70 and one line. Each try runs
+ * in a separate process (EMULATE_FAIL). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

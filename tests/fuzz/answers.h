@@ -1,5 +1,5 @@
-/* answers.h - seeds of the targets that score answers: some made for it, with what is right beside
- * them, and some of a generator.
+/* answers.h - seeds of the targets that score answers: made-up answers with the right answer beside
+ * them, and answers of a generator.
  */
 #ifndef TESTS_FUZZ_ANSWERS_H
 #define TESTS_FUZZ_ANSWERS_H

@@ -1,8 +1,8 @@
-/* fuzz.h - a target: one reader of foreign bytes, fed with bytes that nobody meant.
+/* fuzz.h - a target: one reader of foreign bytes, fed with arbitrary bytes.
  *
- * A target is a file that defines fuzz_one() and fuzz_seed() and ends with FUZZ_TARGET. Of any
- * bytes at all fuzz_one() may make what it likes, but it returns: no sanitizer speaks, no check
- * fails, nothing takes seconds or gigabytes, the process does not end.
+ * A target is a file that defines fuzz_one() and fuzz_seed() and ends with FUZZ_TARGET. fuzz_one()
+ * must return for all bytes: no sanitizer reports, no check fails, nothing takes seconds or
+ * gigabytes, and the process does not end.
  *
  *     make test T=fuzz/           replays: the seeds, and mutations of them, always the same ones
  *     make fuzz T=archive         searches for FUZZ_S seconds: clang's libFuzzer, from the seeds
@@ -31,14 +31,14 @@
 #include "tests/files.h"
 #include "tests/tap.h"
 
-/* Of the target: */
+/* Defined by the target: */
 static void fuzz_one(const char *bytes, size_t n);
 static int fuzz_seed(size_t i, struct buf *to); /* the i-th into *to, which is empty; 0: no more */
 
 enum { FUZZ_SECONDS = 10, FUZZ_MIB = 1024, /* of one input; of all */
        FUZZ_SEEDS = 16 };                  /* at most */
 
-/* What must hold of whatever was made of the bytes. */
+/* A condition that must hold for the result of any bytes. */
 #define fuzz_check(condition)                                                                   \
     ((condition) ? (void)0                                                                      \
                  : (fprintf(stderr, "# %s:%d: %s\n", __FILE__, __LINE__, #condition), abort()))

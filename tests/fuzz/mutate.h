@@ -1,5 +1,6 @@
-/* mutate.h - records spoilt by their members: what is left is JSON, and mostly a record still, so
- * that the fault lies behind the reader. A target of records includes this before fuzz.h.
+/* mutate.h - changes members of records. The result is JSON and mostly still a record, so the
+ * reader accepts it and the code behind the reader is tested. A target of records includes this
+ * before fuzz.h.
  */
 #ifndef TESTS_FUZZ_MUTATE_H
 #define TESTS_FUZZ_MUTATE_H
@@ -48,7 +49,7 @@ static inline void mutate_take_two(const struct mutate_file *files, size_t n, si
         mutate_take(files[k].path, 0, files[k].step, 10, to);
 }
 
-/* A value that nobody expects where it stands. */
+/* A value of any type, unexpected in its place. */
 static inline json_t *mutate_value(struct rng *r)
 {
     static const double number[] = {0.5, -0.5, 1e-9, 5e-324, -1e-300, 1e22, 1e308, -1e308, 1.5,
@@ -184,7 +185,7 @@ static inline void mutate_line(const struct buf *b, const struct buf *other, str
     }
 }
 
-/* What one record says of a member is said by all that have it, or by all. */
+/* Changes one member in all records: removes it, or gives it one value, there or everywhere. */
 static inline void mutate_all(const struct buf *b, struct buf *to, struct rng *r)
 {
     static struct mutate_lines l;

@@ -1,5 +1,5 @@
-/* page.h - what report writes, read as strictly as what reads it: no text of a record is a tag, a
- * command or a cell of its own.
+/* page.h - reads the output of report as strictly as browsers, LaTeX and spreadsheets do: no text
+ * of a record may become a tag, a command or a cell.
  */
 #ifndef TESTS_FUZZ_PAGE_H
 #define TESTS_FUZZ_PAGE_H

@@ -1,5 +1,5 @@
-/* schema.h - a record against data/record.schema.json: the first thing that is wrong, in words. The
- * words of JSON Schema that the file uses, as tests/schema.jq has them.
+/* schema.h - checks a record against data/record.schema.json and describes the first error. It
+ * knows the keywords of JSON Schema that the file uses, as tests/schema.jq does.
  */
 #ifndef TESTS_FUZZ_SCHEMA_H
 #define TESTS_FUZZ_SCHEMA_H

@@ -1,4 +1,4 @@
-/* test-archive.c - packed data and archives: a file is read to its end, or refused. */
+/* test-archive.c - packed data and archives: a file is read to its end or refused. */
 #include <archive.h>
 #include <archive_entry.h>
 

@@ -1,5 +1,5 @@
-/* test-checkpoint.c - config.json with its weights, as they were trained and packed: a checkpoint
- * that opens is one that can be read to its last value. A NUL parts the two files. */
+/* test-checkpoint.c - config.json with weights, trained or packed: a checkpoint that opens can be
+ * read to its last value. A NUL separates the two files. */
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/pack.h"
 #include "tests/fuzz/fuzz.h"

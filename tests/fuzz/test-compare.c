@@ -1,5 +1,4 @@
-/* test-compare.c - what settings cost, of points that nobody measured and answers that nobody
- * gave. */
+/* test-compare.c - the cost and effect of settings, from mutated metrics and answers. */
 #include "tests/fuzz/tool.h"
 
 #define main tool_main

@@ -1,5 +1,5 @@
-/* test-config.c - config.json and generation_config.json: a shape that is taken is one that can be
- * computed with, and is the same once it is written and read again. A NUL parts the two files. */
+/* test-config.c - config.json and generation_config.json: an accepted shape can be computed with,
+ * and is the same after it was written and read again. A NUL separates the two files. */
 #include "lib/checkpoint/family.h"
 #include "lib/checkpoint/quantization.h"
 #include "tests/fuzz/fuzz.h"
@@ -35,7 +35,7 @@ static int fuzz_seed(size_t i, struct buf *to)
     return to->len > 0;
 }
 
-/* Of a shape that was taken. */
+/* Checks a shape that was accepted. */
 static void use(struct config *c)
 {
     struct config again;

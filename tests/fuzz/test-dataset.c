@@ -1,5 +1,5 @@
-/* test-dataset.c - data sets as prompts, by each format: every record is one, or is refused. The
- * first byte says the format. */
+/* test-dataset.c - data sets in each format: every record becomes a prompt or is refused. The first
+ * byte chooses the format. */
 #include "lib/text/dataset.h"
 #include "lib/text/utf8.h"
 #include "tests/fuzz/fuzz.h"

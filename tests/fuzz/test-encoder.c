@@ -1,5 +1,5 @@
-/* test-encoder.c - config.json of a BERT or RoBERTa checkpoint whose tensors and tokenizer are
- * sound: one that opens makes finite vectors of a text. */
+/* test-encoder.c - config.json of a BERT or RoBERTa checkpoint with valid tensors and tokenizer: an
+ * encoder that opens gives finite vectors for a text. */
 #include "lib/network/encoder.h"
 #include "tests/fixtures/encoder.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,4 +1,4 @@
-/* test-exact.c - answers matched, of generation records that nobody wrote. */
+/* test-exact.c - answers of mutated generation records, matched with the right ones. */
 #include "tests/fuzz/tool.h"
 
 #define main tool_main

@@ -1,4 +1,4 @@
-/* test-forecast.c - machines that nobody has, out of metrics and ceilings that nobody measured. */
+/* test-forecast.c - forecasts from mutated metrics, ceilings and machines. */
 #include "tests/fuzz/tool.h"
 
 #define main tool_main

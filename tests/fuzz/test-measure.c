@@ -1,5 +1,5 @@
-/* test-measure.c - metrics of generation records that nobody wrote: answers that contradict
- * themselves or each other, joules that run backwards, ceilings of nothing. */
+/* test-measure.c - metrics of mutated generation records: answers that contradict themselves or
+ * each other, energy counters that run backwards, ceilings of zero. */
 #include "tests/fuzz/tool.h"
 
 #define main tool_main

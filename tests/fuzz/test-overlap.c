@@ -1,4 +1,4 @@
-/* test-overlap.c - texts compared with references, of generation records that nobody wrote. */
+/* test-overlap.c - texts of mutated generation records, compared with references. */
 #include "tests/fuzz/tool.h"
 
 #define main tool_main

@@ -1,4 +1,4 @@
-/* test-pareto.c - fronts and crossovers of points that nobody measured. */
+/* test-pareto.c - fronts and crossovers of mutated points. */
 #include "tests/fuzz/tool.h"
 
 #define main tool_main

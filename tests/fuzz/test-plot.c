@@ -1,5 +1,5 @@
-/* test-plot.c - every figure out of records that nobody wrote: a script that gnuplot is not asked
- * to draw. What a record says is never a command of it. */
+/* test-plot.c - every figure from mutated records. gnuplot does not draw the script. No text of a
+ * record may become a command of the script. */
 #include "lib/figure/figure.h"
 #include "tests/fuzz/page.h"
 #include "tests/fuzz/sweep.h"

@@ -1,4 +1,4 @@
-/* test-report.c - the page, its twin and its tables out of records that nobody wrote. */
+/* test-report.c - the page, its Markdown twin and its tables from mutated records. */
 #include "tests/fuzz/tool.h"
 
 #define main tool_main

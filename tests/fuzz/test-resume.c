@@ -1,6 +1,6 @@
-/* test-resume.c - the work file that an interrupted process left, and the sums beside it, by
- * anybody's hand: what goes on behind it ends in a sound stream. A NUL parts the two files; a first
- * byte says whether the sums are those of the work file instead. */
+/* test-resume.c - an arbitrary work file of an interrupted process, with arbitrary sums beside it:
+ * a run that continues it ends in a valid stream. A NUL separates the two files; the first byte
+ * says whether the sums are those of the work file instead. */
 #include "lib/record/rec.h"
 #include "lib/record/sums.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,4 +1,4 @@
-/* test-safetensors.c - headers of safetensors files: what is opened covers its file. */
+/* test-safetensors.c - headers of safetensors files: the tensors of an opened file cover it. */
 #include "lib/checkpoint/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,5 @@
-/* test-settings.c - settings by anybody's hand: lists of an option, the members of a schedule's
- * point, files of options, and the schedule that a run is to go on with. The first byte says
- * which. */
+/* test-settings.c - arbitrary settings: lists of an option, members of a schedule's point, files of
+ * options, and the schedule that a run extends. The first byte chooses one of these. */
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/setting/launches.h"

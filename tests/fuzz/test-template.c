@@ -1,5 +1,5 @@
-/* test-template.c - chat templates: what one can write is found, or it is named what hinders that;
- * which of ours it is. */
+/* test-template.c - chat templates: the scanner finds the text that a template writes, or names the
+ * obstacle; and recognizes the templates of --chat. */
 #include "lib/text/chat.h"
 #include "lib/text/jinja.h"
 #include "lib/text/tokenizer.h"

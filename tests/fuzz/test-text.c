@@ -1,5 +1,5 @@
-/* test-text.c - what is done with any text: UTF-8, normalization, measures of agreement. Two texts,
- * parted by a NUL; U+0000 cannot stand in one. */
+/* test-text.c - functions that take any text: UTF-8, normalization, measures of agreement. A NUL
+ * separates two texts. */
 #include <utf8proc.h>
 
 #include "lib/base/plain.h"
@@ -25,7 +25,8 @@ static int fuzz_seed(size_t i, struct buf *to)
     return 1;
 }
 
-/* What utf8proc says of n bytes: valid characters, and how many of them. */
+/* n bytes as utf8proc reads them: returns the bytes of the valid characters at the start, and
+ * their number in *characters. */
 static size_t judge(const char *s, size_t n, size_t *characters)
 {
     size_t at = 0;

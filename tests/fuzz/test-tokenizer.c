@@ -1,5 +1,5 @@
-/* test-tokenizer.c - tokenizer.json, and what the tokenizer that it makes does with a text. A NUL
- * parts the file from the text. */
+/* test-tokenizer.c - tokenizer.json, and a text that its tokenizer encodes. A NUL separates the
+ * file from the text. */
 #include "lib/text/tokenizer.h"
 #include "lib/text/utf8.h"
 #include "tests/fuzz/fuzz.h"

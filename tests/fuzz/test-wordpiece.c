@@ -1,5 +1,5 @@
-/* test-wordpiece.c - the vocabularies of BERT encoders: tokenizer.json or vocab.txt, told apart by
- * the first byte, and what is made of a text. A NUL parts the file from the text. */
+/* test-wordpiece.c - vocabularies of BERT encoders (the first byte chooses tokenizer.json or
+ * vocab.txt), and a text that is encoded. A NUL separates the file from the text. */
 #include "lib/text/utf8.h"
 #include "lib/text/wordpiece.h"
 #include "tests/fuzz/fuzz.h"

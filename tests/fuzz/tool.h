@@ -1,14 +1,14 @@
-/* tool.h - a tool that makes something of records, fed with what nobody meant: its main(), in this
- * process. Whatever it reads, it ends with a code that is documented, says why in one line, and
- * what it wrote is a sound stream: by the reader, by the schema, and with numbers that can be.
+/* tool.h - runs main() of a tool that reads records, in this process, on mutated records. The tool
+ * must end with a documented code and print the reason in one line. Its output must be a stream
+ * that the reader and the schema accept, with possible numbers.
  *
  *     #include "tests/fuzz/tool.h"
  *     #define main tool_main
  *     #include "tools/measure.c"
  *     #undef main
  *
- * What ends the tool jumps out of it; what it held is then given back here, as the end of a process
- * would have done.
+ * A call that would end the process jumps out of main() instead. The resources of the tool are then
+ * released here, as the end of a process would have done.
  */
 #ifndef TESTS_FUZZ_TOOL_H
 #define TESTS_FUZZ_TOOL_H
@@ -118,7 +118,7 @@ int fsync(int fd)
 
 enum { TOOL_ARGS = 16 };
 
-/* What it says goes into `said`, as far as there is room. */
+/* Messages of the tool, as far as there is room. */
 static char tool_said[1 << 14];
 
 static inline void tool_check_said(void)
@@ -203,7 +203,7 @@ static inline void tool_check_record(struct schema *s, const json_t *r)
         fuzz_check(rec_text(r, "message") && *rec_text(r, "message"));
 }
 
-/* What is in FOLDER/out; `ours`: the kinds of records that the tool makes. */
+/* Checks the stream in FOLDER/out; `ours`: the kinds of records that the tool makes. */
 static inline void tool_check_output(const char *const *ours)
 {
     static struct schema s;

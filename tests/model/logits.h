@@ -1,4 +1,4 @@
-/* logits.h - logits of a short text, by which one network is held against another. */
+/* logits.h - logits of a short text, to compare two networks. */
 #ifndef TESTS_MODEL_LOGITS_H
 #define TESTS_MODEL_LOGITS_H
 

@@ -1,6 +1,6 @@
 /* naive-mixing.h - RWKV 6 and 7 as mixers of a network: what their papers define, written out token
- * by token in double, for networks of two layers with drawn weights. Latents are zeros: what layers
- * read of them is nothing. */
+ * by token in double, for networks of two layers with drawn weights. Latents are zeros,
+ * so layers read nothing from them. */
 #ifndef TESTS_MODEL_NAIVE_MIXING_H
 #define TESTS_MODEL_NAIVE_MIXING_H
 

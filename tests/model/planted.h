@@ -1,4 +1,4 @@
-/* planted.h - small checkpoints of drawn weights, some of which a test has made otherwise. */
+/* planted.h - small checkpoints of drawn weights, some of which a test replaced. */
 #ifndef TESTS_MODEL_PLANTED_H
 #define TESTS_MODEL_PLANTED_H
 

@@ -97,8 +97,8 @@ static double threshold_at(const struct naive *v, size_t s, const int *key)
     return p->threshold * fma(-p->threshold_decay, (double)(slots - masks) / slots, 1);
 }
 
-/* Of the masks before `end` that have a row, `most` by confidence, or all from the threshold on and
- * one. */
+/* Commits masks before `end` that have a row: the `most` most confident ones, or (most 0) all that
+ * reach the threshold, and at least one. */
 static void commit(struct naive *v, size_t end, size_t most, double threshold, const int *row,
                    const float *logits)
 {
@@ -329,7 +329,7 @@ static void test_neutral(const struct network *n)
     d = none;
     d.kept = cache_usual;
     d.stay = 1;
-    ok(same_ids(n, &none, &d, rows) && rows[0] == rows[1], "who stays writes the same");
+    ok(same_ids(n, &none, &d, rows) && rows[0] == rows[1], "a canvas that stays writes the same");
 }
 
 /* Under a block-causal mask: no cache, by the naive algorithm; the exact one writes the same, for

@@ -170,7 +170,7 @@ static const struct published published[] = {
     {"\xff", CHAT_NONE, "not UTF-8"},
 };
 
-/* What auto makes of a template whose bos_token is `bos`. */
+/* The choice of --chat auto for a template whose bos_token is `bos`. */
 static enum chat judge(const char *text, size_t n, const char *bos, struct chat_choice *c)
 {
     struct chat_source own = {text, n, bos, "<|eot_id|>", "there/tokenizer_config.json", ""};
@@ -238,8 +238,8 @@ static void choose(const char *name, const struct tokenizer *t, int want_bad, en
        name, (int)c.kind, e.text);
 }
 
-/* What auto does and says: a template that the checkpoint has not, or says, or whose tokens its
- * vocabulary lacks. */
+/* Choice and message of --chat auto when the checkpoint has no template, has one, or has one whose
+ * tokens its vocabulary lacks. */
 static void choose_own(const char *text, const char *fault, enum chat family,
                        const struct tokenizer *t, enum chat want, const char *said)
 {

@@ -90,7 +90,7 @@ static int has_type(const json_t *type, const char *name)
     return 0;
 }
 
-/* What the schema lacks for a row, or NULL. */
+/* The first thing that the schema lacks for a row, or NULL. */
 static const char *lacks(const json_t *properties, const struct setting *r)
 {
     static const char *const types[] = {[SETTING_INT] = "integer", [SETTING_REAL] = "number",

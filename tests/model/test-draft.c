@@ -49,7 +49,7 @@ static void deal_rule(struct game *g)
     p->slowfast_sure = 0.0031;
 }
 
-/* What a pass computes, and which masks exist for it. */
+/* Draws the cache policy: the positions that a pass computes, and the masks that exist for it. */
 static void deal_cache(struct game *g)
 {
     struct diffuse *d = &g->how;

@@ -85,7 +85,7 @@ static void test_shapes(void)
        "an unknown shape: %s", e.text);
 }
 
-/* What the fields can say and no decoder, or no kernel, knows yet is refused with the reason. */
+/* A combination of fields that no decoder or no kernel supports is refused with the reason. */
 static void test_switches(void)
 {
     static const struct {

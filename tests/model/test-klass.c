@@ -125,7 +125,7 @@ static void same_as_naive(const struct network *n, const struct diffuse *d)
        passes, many);
 }
 
-/* What the others in a batch do is nobody's concern: they end at other times. */
+/* The canvases of a batch do not affect each other, although they end at different times. */
 static void test_batch(const struct network *n, struct diffuse d, enum caching cache)
 {
     struct generation g[PROMPTS] = {0};

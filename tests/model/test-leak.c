@@ -34,9 +34,10 @@ static void generate(const struct decoder *d, const struct network *n, const str
     generation_free(&out[1]);
 }
 
-/* What the first generation left with the back end: a device keeps the workspace of its library.
- * The records of its passes are on the program's own heap, one for each form that a pass can have,
- * and some forms are rare: so the second half of the generations is held against the first. */
+/* Returns the bytes that the first generation left allocated: a device keeps the workspace of its
+ * library. Its recorded passes are on the heap of the program, one for each form of a pass. Some
+ * forms are rare, so the heap is compared between the second half of the generations and the
+ * first. */
 static size_t many(const struct decoder *d, const struct network *n, const char *options)
 {
     enum { WARM = 10, RECORDS = 16 << 10 };

@@ -21,7 +21,8 @@ static void shown(const struct cache_part *a, char text[80])
     snprintf(text + at, 80 - at, a->passes == SIZE_MAX ? "" : ", %zu", a->passes);
 }
 
-/* What each policy lists, of a canvas of 4 + 12 in blocks of 4 that is at its second block. */
+/* The rows that each policy lists for a canvas of 4 + 12 positions in blocks of 4, at its second
+ * block. */
 static void test_lists(void)
 {
     static const struct {

@@ -1,5 +1,5 @@
 /* test-load.c - from a file to matrices: values read in place, at odd addresses and through floats
- * are the same bits; names of precisions; memory as on paper; large blocks of memory. */
+ * are the same bits; names of precisions; memory as estimated; large blocks of memory. */
 #include <unistd.h>
 
 #include "lib/base/mem.h"
@@ -296,7 +296,7 @@ static void no_room(struct backend *b, size_t *available, size_t *total)
     *available = *total = 100000;
 }
 
-/* What a back end says of itself is heard: a table like ref's but for one entry. */
+/* The limits that a back end declares are obeyed: a table that differs from ref's in one entry. */
 static void test_device(struct backend *b)
 {
     const struct ops *own = b->ops;
@@ -314,7 +314,7 @@ static void test_device(struct backend *b)
     network_free(&n);
     ops.refuses = no_bf16;
     ok(network_load(&n, b, &c, &any, &e) && e.code == EXIT_BAD_USAGE && strstr(e.text, "not today"),
-       "what it has not: %s", e.text);
+       "a format that the device lacks: %s", e.text);
     ops = *own;
     ops.room = little_room;
     must(network_load(&n, b, &c, &any, &busy), &busy); /* the host is not asked */
@@ -331,7 +331,7 @@ static void test_device(struct backend *b)
     checkpoint_close(&c);
 }
 
-/* What is allocated is what estimate.h says, byte for byte. */
+/* The allocated bytes are exactly those of estimate.h. */
 static void test_estimate(struct backend *b, const char *model, const char *dtype, const char *kv,
                        const char *quant)
 {
@@ -452,7 +452,7 @@ int main(void)
     test_blocks(ref);
     ok(!backend_open("cpu", "nonsense", 1, 0, NULL) &&
            !backend_open("ref", "portable", 1, 0, NULL) &&
-           !backend_open("abacus", NULL, 1, 0, NULL), "what there is not is not opened");
+           !backend_open("abacus", NULL, 1, 0, NULL), "an unknown back end is not opened");
     backend_close(cpu);
     backend_close(ref);
     files_end();

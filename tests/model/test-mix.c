@@ -1,5 +1,5 @@
-/* test-mix.c - a format for each part under a budget: the choice against every choice there is, by
- * losses that texts hardly know, and what is measured of a trained model. */
+/* test-mix.c - a format for each part under a budget: the choice against all possible choices; with
+ * noisy losses; and with losses measured on a trained model. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +114,7 @@ static void choices(void)
         near &= sum(u, N, 0) <= best + 0.25 * uniform_loss(u, N, 2, &bytes);
     }
     ok(within, "the budget holds, and the bytes are those of the choice");
-    ok(full, "what is left of it is less than any change takes");
+    ok(full, "the rest of the budget is less than any change takes");
     ok(raised, "none of the largest uniform choice that fits is given fewer bits by mix_raise");
     ok(never_worse, "no uniform choice that fits loses less");
     ok(exact > TRIALS / 3 && near, "%d of %d are the best there is, the others near", exact,
@@ -170,9 +170,9 @@ static void draw_texts(struct calibration *c, const struct mix_unit *truth, doub
         }
 }
 
-/* Of 200 draws of texts under a budget of int8 for all: how often some unit has nf4, and *lost: by
- * how much more is then lost in truth than by int8 for all, in the mean. *chosen: in how many
- * mix_choose would have. */
+/* Draws texts 200 times under a budget of int8 for all. Returns in how many draws some unit has
+ * nf4; *lost: the mean of the true loss above that of int8 for all; *chosen: in how many draws
+ * mix_choose gives some unit nf4. */
 static int trades(const struct mix_unit *truth, double noise, double *lost, int *chosen)
 {
     int count = 0;

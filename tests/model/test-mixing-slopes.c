@@ -82,9 +82,9 @@ static void direct(double *u, const float *g, size_t n, struct rng *rng)
         u[i] /= sqrt(size);
 }
 
-/* Along the gradient and along ways drawn by lot, which see what lies across it: the most that the
- * slope is off, as a share of the gradient. Of an error as long as e, a way by lot through n values
- * sees e / sqrt(n). */
+/* The largest error of a slope as a share of the gradient: along the gradient, and along random
+ * directions, which also show errors across it. A random direction through n values shows e /
+ * sqrt(n) of an error of length e. */
 static double off_role(const struct checkpoint *c, struct naive *m, const int32_t *ids,
                        const struct learner *w, enum role r, size_t l)
 {

@@ -186,7 +186,7 @@ static void look(struct network *n, int is_canvas)
     look_at_canvases(n, d, "factor");
     d = (struct diffuse){.gen_length = 16, .block_length = 8, .rule = UNMASK_WINO,
                          .unmask = {.wino_draft = 0.003, .wino_verify = 0.004}};
-    look_at_canvases(n, d, "what is masked again");
+    look_at_canvases(n, d, "masked again");
     d = (struct diffuse){.gen_length = 16, .block_length = 8, .steps = 16, .draft = 4,
                          .rule = UNMASK_SCHEDULE, .cache = CACHE_DUAL};
     look_at_canvases(n, d, "several steps a pass");

@@ -1,6 +1,6 @@
-/* test-offload.c - layers outside, with their keys and values: the same bits however many there are
- * and wherever they lie in the network, memory as on paper, and what a store says that cannot be.
- * And the store itself. */
+/* test-offload.c - offloaded layers with their keys and values: the same bits for any number of
+ * layers anywhere in the network, memory as estimated, messages of a store that cannot be made; and
+ * the store itself. */
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

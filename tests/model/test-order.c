@@ -78,7 +78,7 @@ static void test_random(void)
     ok(drawn, "random: a draw of the slot and the pass, whatever the answer");
 }
 
-/* What --order offers is every order but chance, by the place of its enumerator. */
+/* --order offers every order except the random one; word i names enumerator i. */
 static void test_words(void)
 {
     const char *const word[ORDER_RANDOM] = {

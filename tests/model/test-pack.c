@@ -128,7 +128,7 @@ static void test_same(const char *shape, const char *dtype, int tied, enum dtype
            role[ROLE_HEAD].tensors == (tied ? 0 : 1) &&
            role[ROLE_EMBED].dtype ==
                (!tied ? DTYPE_F32 : dtype_info[q].head),
-       "what stays as it was");
+       "formats of roles that are not quantized");
 }
 
 static void test_other_quant(void)
@@ -159,7 +159,7 @@ static void test_other_quant(void)
 
 /* ---- hostile files ---- */
 
-/* What is done to one tensor of a packed model. */
+/* A change of one tensor of a packed model. */
 struct edit {
     const char *name;
     int drop;

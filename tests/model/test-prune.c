@@ -1,5 +1,5 @@
-/* test-prune.c - structured pruning: how much goes, which parts do, and that what remains computes
- * what it should. */
+/* test-prune.c - structured pruning: how much is removed and which parts, and whether the smaller
+ * network computes the right values. */
 #include "lib/base/file.h"
 #include "lib/checkpoint/pack.h"
 #include "tests/files.h"
@@ -263,8 +263,8 @@ static int only_idle_went(const struct config *c, const struct prune *p)
     return right;
 }
 
-/* What computes nothing goes, and nothing changes: on ref, whose sums are double and in order, not
- * a bit; on cpu the order of a sum depends on its length. */
+/* Removing heads and units that add nothing changes nothing: no bit on ref, whose sums are double
+ * and in order. On cpu the order of a sum depends on its length. */
 static void same_answers(const char *what)
 {
     enum { N = 5 * 512 };

@@ -1,6 +1,6 @@
-/* Quantization-aware training: a pass computes with the values that the packed model will have, its
- * gradient is the one there, and what moves are the values in fp32; what is learned so loses less
- * when it is packed. */
+/* Quantization-aware training: a pass computes with the values of the packed model, the gradient is
+ * taken there, and the update changes the fp32 values. A model that is trained so loses less when
+ * it is packed. */
 #include "kernels/quant.h"
 #include "lib/checkpoint/quantization.h"
 #include "tests/model/trained.h"
@@ -8,8 +8,8 @@
 
 enum { WIDTH = 64, FFN = 128 };
 
-/* A row as its format has it, from the definition of the format, not by the way of whole matrices.
- * Of nf4 the scales of blocks are quantized over a whole matrix: the one without that is tested. */
+/* A row rounded to a format, by the definition of the format and not by the code for matrices. nf4
+ * quantizes the scales of its blocks over a whole matrix, so nf4-f32 is tested in its place. */
 static void decode_row(enum dtype d, const float *w, size_t n, float *out)
 {
     if (d == DTYPE_INT8) {

@@ -116,7 +116,7 @@ static int block_is_full(const struct network *n, const struct canvas *c)
     return 1;
 }
 
-/* Of all steps; *back: tokens masked again. */
+/* Runs all steps. *back: number of tokens masked again. */
 static int released(const struct network *n, const struct diffuse *d,
                     const struct generation_input *in, struct canvas *c, int *back)
 {
@@ -195,7 +195,7 @@ static void test_events(const struct network *n, struct diffuse d, const char *n
         generation_free(&h);
     }
     ok(alone, "%s, %s: a batch gives what each gives alone", name, cache_policies[d.cache]->name);
-    ok(sums && back > 0, "what is written is what stays and %d that came back", (int)back);
+    ok(sums && back > 0, "written tokens stay, or are %d masked again", (int)back);
     ok(blocks, "no token is readable before its block is done");
     for (size_t i = 0; i < PROMPTS; i++)
         generation_free(&g[i]);

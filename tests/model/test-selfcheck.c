@@ -1,6 +1,5 @@
-/* The self-check: a device that begins to say other things ends the run with 70 and an error
- * record, what it said since it was last heard well is not kept, and the next process ends the
- * work. */
+/* The self-check: a device that begins to give other ids ends the run with 70 and an error record.
+ * Records since the last good check are not kept, and the next process completes the work. */
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
-/* test-sharded.c - loading a checkpoint of several shards: beside the weights no more of it lies in
- * memory at a time than a shard, and what the weights take is what was computed. The shards are
- * written by a child, so that what that needs is not counted. */
+/* test-sharded.c - loading a checkpoint of several shards: beside the weights at most one shard is
+ * in memory at a time, and the weights take the estimated bytes. A child process writes the shards,
+ * so that its memory does not count. */
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
-/* What a training does without: layers computed again have the bits of layers that were kept, with
- * all of the gradient and with that of latents alone; logits by blocks of rows add up to the whole;
- * the bytes are those that were planned, and fewer by what the sizes of the layers say. */
+/* How training saves memory. Layers that are computed again give the same bits as layers that were
+ * kept, for all gradients and for those of latents alone. Logits by blocks of rows add up to the
+ * whole loss. The allocated bytes are the planned ones, and fewer by the sizes of the layers. */
 #include "tests/model/trained.h"
 #include "tests/tap.h"
 
@@ -83,7 +83,8 @@ static void check_every(struct parameters *p, const struct backprop_how *how,
     backprop_free(again);
 }
 
-/* What only gradients of matrices read is not kept where nobody asks for them: the same bits. */
+/* Without gradients of matrices, the arrays that only these read are not kept; the bits are the
+ * same. */
 static void check_latents_alone(struct parameters *p, const struct train_batch *b)
 {
     const struct backprop_how all = {0}, alone = {.latents = 1};
@@ -150,7 +151,7 @@ static void bytes(void)
     backend_close(be);
 }
 
-/* What a trainer takes of the back end is what was planned. */
+/* The bytes that a trainer takes from the back end are the planned ones. */
 static void planned(const struct family *f, enum dtype quant, size_t every, int whole)
 {
     struct backend *be = backend_open("cpu", NULL, 1, 0, NULL);
@@ -199,7 +200,7 @@ static void fused(int tied)
     c.vocab = 65536;
     ok(backprop_bytes(&c, be, ROWS, 0, &one) - backprop_bytes(&c, be, ROWS, 0, &parts) >=
            (ROWS - 128) * c.vocab * sizeof(float),
-       "of a large vocabulary, than those of 128");
+       "a vocabulary of 65536: logits of all rows take more than those of 128");
     free_outcome(&x);
     free_outcome(&y);
     trained_batch_free(&b);

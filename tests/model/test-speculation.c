@@ -30,10 +30,10 @@ static void test_lookup(void)
                          first[] = {3, 7, 2, 3}, fewer[] = {5, 1, 2, 3, 4, 9, 3, 6, 2, 3},
                          after_two[] = {4, 9, 3}, after_one[] = {6, 2, 3, 6, 2, 3},
                          again[] = {4, 4}, pair[] = {4, 5, 4, 5, 4}, on[] = {5, 4, 5, 4, 5};
-    ok(guesses(ids, 10, 2, 3, last, 3), "what followed the last place of the final two ids");
+    ok(guesses(ids, 10, 2, 3, last, 3), "the ids after the last place of the final two ids");
     ok(guesses(ids, 5, 3, 4, first, 4), "one id where two are new; the guess repeats");
     ok(guesses(fewer, 10, 3, 3, after_two, 3), "a longer agreement goes before a later place");
-    ok(guesses(fewer, 10, 1, 6, after_one, 6), "of single ids the last place");
+    ok(guesses(fewer, 10, 1, 6, after_one, 6), "single ids: the last place counts");
     ok(guesses(ids, 4, 3, 3, NULL, 0) && guesses(ids, 1, 3, 3, NULL, 0), "a new id, a single id");
     ok(guesses(again, 2, 3, 2, again, 2) && guesses(pair, 5, 3, 5, on, 5), "a text that repeats");
 }
@@ -103,7 +103,7 @@ static int memory_as_estimated(const struct batch_trace *t)
            t->memory.kind[MEMORY_ACTIVATIONS] == t->estimate.activations;
 }
 
-/* What a text was given, counted in four ways. */
+/* 1 if four counts of the tokens of a text agree. */
 static int adds_up(const struct generation *g, const struct autoregress *how)
 {
     int64_t emitted = 0, met = g->n < how->max_new;
@@ -227,7 +227,7 @@ static void test_guesses_of(const struct models *m)
     struct generation g = write_one(&m->own, &how, &in);
     ok((int64_t)g.n_steps == passes && g.accepted_tokens == accepted && accepted > 0 &&
            accepted < g.drafted_tokens && g.n == NEW,
-       "what a model guesses: %lld of %lld right, %zu passes; simulated %lld, %lld",
+       "guesses of a model: %lld of %lld right, %zu passes; simulated %lld, %lld",
        (long long)g.accepted_tokens, (long long)g.drafted_tokens, g.n_steps, (long long)accepted,
        (long long)passes);
     generation_free(&g);
@@ -407,7 +407,7 @@ static double planted(double p[1 + V + V * V][V], double q[1 + V + V * V][V])
     return chi_square(p, count);
 }
 
-/* What the rule of Leviathan and Chen would accept of the second id. */
+/* The probability that the rule of Leviathan and Chen accepts the second id. */
 static double overlap(double p[1 + V + V * V][V], double q[1 + V + V * V][V])
 {
     double sum = 0;

@@ -223,8 +223,8 @@ static void test_writing(const char *shape, size_t window)
             size_t good = write_all(&m.n, &how, 0, PROMPTS, a);
             for (size_t i = 0; i < PROMPTS; i++)
                 good += write_all(&m.n, &how, i, i + 1, b);
-            ok(good == 2 * PROMPTS && same(a, b), "window %zu, source %d, refit %d: a batch writes "
-               "what each writes alone", window, k, refit);
+            ok(good == 2 * PROMPTS && same(a, b), "window %zu, source %d, refit %d: texts are the "
+               "same in a batch and alone", window, k, refit);
             how.cache = 0;
             write_all(&m.n, &how, 0, PROMPTS, b);
             ok(same(a, b), "and so it does without a cache");

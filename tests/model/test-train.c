@@ -25,10 +25,10 @@ static void enlarge(struct parameters *p, const struct config *c)
         }
 }
 
-/* Of a gradient, how much a quotient of differences may be off. GroupNorm divides by what twelve
- * values are apart: where that is little, so much larger is what rounding to bf16 made of them. It
- * is nothing but that: in fp32 the same code is held to 1 % here, and to 2e-4 of differences in
- * double, along the gradient and across it, in test-mixing-slopes.c. */
+/* Allowed error of a difference quotient, as a share of the gradient. GroupNorm divides by the
+ * spread of twelve values: where the spread is small, it enlarges the error of rounding to bf16.
+ * There is no other cause: in fp32 the same code is held to 1 % here, and in test-mixing-slopes.c
+ * to 2e-4 of differences in double, along the gradient and across it. */
 static double slack_of(int exact, const struct config *c)
 {
     return exact ? 0.01 : config_recurs(c) ? 0.08 : 0.02;
@@ -38,8 +38,8 @@ static double slack_of(int exact, const struct config *c)
  * u = g / |g|, where the quotient is best conditioned. f is the loss in f32 for both precisions:
  * rounded factors make steps of it, smaller than which no h says anything. A factor rounded to bf16
  * is off by 2^-9 = 0.2 % of itself at most. Sums over many of them stay nearer, but a score of ten,
- * as these weights make, is off by 0.02, and so its probability by 2 %. What is off lies nearly at
- * a right angle to u: of 5 % of a gradient, 0.1 % shows in its length. */
+ * as these weights make, is off by 0.02, and so its probability by 2 %. The error is nearly at a
+ * right angle to u: an error of 5 % of a gradient changes its length by 0.1 %. */
 static void check_role(struct backprop *t, struct backprop *smooth, struct parameters *p,
                        const struct train_batch *b, enum role r, size_t l)
 {
@@ -118,7 +118,7 @@ static void check_latents(struct backprop *t, struct backprop *smooth, const str
     free(g);
 }
 
-/* What nobody reads in the first layer. */
+/* 1 for roles that no pass reads in the first layer. */
 static int is_first_of_7(enum role r)
 {
     return r == ROLE_FIRST || r == ROLE_FIRST_DOWN || r == ROLE_FIRST_UP;
@@ -232,7 +232,7 @@ static void same_curve(void)
     backend_close(be);
 }
 
-/* What the way back does not know is refused before anything is made. */
+/* A model that the backward pass does not support is refused before anything is allocated. */
 static void refused(void)
 {
     struct backend *be = backend_open("cpu", NULL, 1, 0, NULL);

@@ -1,5 +1,5 @@
-/* The rules of unmasking that remember what passes before have said, or mask again: pass after pass
- * on confidences made by hand, and Saber as its publication writes it out. */
+/* The unmask rules that remember earlier passes or mask tokens again: pass by pass on confidences
+ * made by hand, and Saber as its publication writes it. */
 #include "kernels/advance.h"
 #include "lib/base/rng.h"
 #include "tests/tap.h"
@@ -276,7 +276,7 @@ static void test_wino(void)
     const int32_t fourth[] = {2, 5, 6, 0, 1, 3, 4};
     const double weak[] = {0.5, 0.55, 0.1, 0.1, 0.1, 0.1, 0.1};
     ok(pass(&m, UNMASK_WINO, &p, fourth, weak, 3, 4) == 6 && m.backs == 0,
-       "who takes one alone verifies nothing");
+       "a pass that takes one token verifies nothing");
 }
 
 /* Four slots, pass after pass; a divergence of 0.02 is not stable, the first pass has none. */

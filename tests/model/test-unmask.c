@@ -161,7 +161,7 @@ static void test_prophet(void)
     ok(unmask_paced(UNMASK_PROPHET), "else the schedule's steps");
 }
 
-/* What a rule may ask of an answer: everything the head says, and its slot. */
+/* A rule may read every field of an answer of the head, and its slot. */
 static void test_offers(void)
 {
     const struct head_row answer[] = {{.id = 7, .entropy = 0.5f}, {.id = 9, .entropy = 1.5f}};

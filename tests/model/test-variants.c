@@ -1,5 +1,5 @@
-/* Ways to compute the same (struct variant, network.row_tile): on ref and cpu the same bits, but
- * for scores that are summed in another order; and what each takes of memory, by formula. */
+/* Ways to compute the same (struct variant, network.row_tile): on ref and cpu the same bits, except
+ * for scores that are summed in another order; and the memory of each, by formula. */
 #include "lib/base/mem.h"
 #include "lib/network/estimate.h"
 #include "lib/network/forward.h"
@@ -111,7 +111,8 @@ static void all(struct backend *b, const char *name, const char *dtype)
     network_free(&n);
 }
 
-/* What they take on paper, at a size where it shows; that paper is right is test-load.c's. */
+/* Estimated memory of the variants, at a size where it differs. test-load.c compares the estimate
+ * with the allocated bytes. */
 static void memory(struct backend *b)
 {
     struct network n;

@@ -1,5 +1,5 @@
 /* tokenizer-fixture.h - small tokenizer.json files for the tests: 256 bytes, then the pieces that
- * the merges make, then what else is asked for. */
+ * the merges make, then the tokens that a test adds. */
 #ifndef TESTS_MODEL_TOKENIZER_FIXTURE_H
 #define TESTS_MODEL_TOKENIZER_FIXTURE_H
 

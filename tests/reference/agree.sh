@@ -13,8 +13,8 @@ make_prompts() {
 END
 }
 
-# ask OP FIELDS: one line per prompt, {"id", and the answer of the reference. What it has said of a
-# model made by the same words, in any test of this file, it is not asked again.
+# ask OP FIELDS: one line per prompt: its id and the answer of the reference. The answer is kept for
+# all tests of a file that ask the same of a model made with the same options.
 ask() {
     local prompt said
     said=$BATS_FILE_TMPDIR/$({ echo "$*"; cat "$T/made" "$T/prompts"; } | sha256sum | head -c 64)

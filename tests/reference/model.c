@@ -352,7 +352,7 @@ static void normalize(const struct model *m, const double *x, const double *weig
     normalize_rows(x, weight, n, m->width, m->eps, y);
 }
 
-/* What a projection to `heads` heads goes through before it is rotated. */
+/* Bias and norm of a projection to `heads` heads, before it is rotated. */
 static void finish_heads(const struct model *m, double *x, const double *bias, const double *norm,
                          size_t n, size_t heads)
 {

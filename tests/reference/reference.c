@@ -180,7 +180,7 @@ static void guided_logits(struct diffusion *d)
         d->logits[i] = d->unguided[i] + (d->cfg + 1) * (d->logits[i] - d->unguided[i]);
 }
 
-/* What would be written at each position, and how sure: the probability at temperature 1. */
+/* The best token of each position, and its probability at temperature 1. */
 static void choose(struct diffusion *d)
 {
     const size_t v = d->m->vocab;

@@ -87,7 +87,7 @@ static void test_order(void)
     p = asgood_sequence(t, 3);
     ok(p.first == 3, "none when the most steps fail");
     p = asgood_sequence(t, 0);
-    ok(p.first == 0 && p.worse == 0, "of nothing nothing");
+    ok(p.first == 0 && p.worse == 0, "no counts: no result");
     const struct asgood no[] = {{NAN, NAN}};
     p = asgood_sequence(no, 1);
     ok(p.first == 1 && p.worse == 0, "no test shows nothing");

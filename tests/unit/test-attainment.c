@@ -1,4 +1,4 @@
-/* test-attainment.c - volumes that can be drawn on squared paper, and a sum over a fine grid. */
+/* test-attainment.c - volumes that can be counted by hand, and a sum over a fine grid. */
 #include "lib/stat/attainment.h"
 
 #include "lib/base/rng.h"

@@ -1,5 +1,5 @@
-/* test-clocked.c - what a clock decides, with clocks that are planted: the level of a format, kept
- * in a file that may be anything; and the roof over a kind of numbers. */
+/* test-clocked.c - choices by measured time, with planted clocks: the instruction set of a format,
+ * kept in a file that may be damaged; and the ceiling of a number format. */
 #include <dirent.h>
 #include <jansson.h>
 #include <sys/stat.h>
@@ -34,7 +34,7 @@ static void test_best(void)
        "within the noise the table decides");
     ok(best(2, (const int64_t[][2]){{106, 106}, {100, 100}}) == 1, "beyond it the clock");
     ok(best(3, (const int64_t[][2]){{108, 108}, {104, 104}, {100, 100}}) == 1,
-       "what is as quick is held against the quickest, not against its neighbour");
+       "equal speed means equal to the quickest, not to the neighbour");
     ok(best(2, (const int64_t[][2]){{90, 110}, {100, 100}}) == 0 &&
        best(2, (const int64_t[][2]){{300, 50}, {100, 100}}) == 1,
        "few rows and many weigh the same");
@@ -67,7 +67,7 @@ static int fails(struct level_times *t)
     return -1;
 }
 
-/* What comes of one question to a folder: "kept" or "asked". */
+/* Asks a folder for times. Returns "kept" (read from the file) or "asked" (measured). */
 static const char *question(const char *folder, size_t levels, struct level_times *t)
 {
     *t = (struct level_times){.levels = levels, .level = {"special", "plain", "slow"}};
@@ -141,9 +141,9 @@ static void test_texts(const char *folder, const char *path)
     broken(folder, path, b.data, b.len + 1, "longer by a line");
     b.data[b.len] = 0;
     broken(folder, path, b.data, b.len + 1, "longer by a NUL");
-    replaced(folder, path, b.data, "crossover ", "crossover 0", "of another version");
-    replaced(folder, path, b.data, "special plain", "plain special", "of other levels");
-    replaced(folder, path, b.data, "bf16 plain ", "bf16 plane ", "of a level that is not here");
+    replaced(folder, path, b.data, "crossover ", "crossover 0", "another version");
+    replaced(folder, path, b.data, "special plain", "plain special", "other levels");
+    replaced(folder, path, b.data, "bf16 plain ", "bf16 plane ", "a level that is not here");
     replaced(folder, path, b.data, "bf16 plain ", "bf16 plain -", "with a time below zero");
     replaced(folder, path, b.data, "bf16 plain ", "bf16 plain 99999999999999999999",
              "with a time beyond range");
@@ -152,7 +152,7 @@ static void test_texts(const char *folder, const char *path)
     buf_free(&b);
 }
 
-/* What is no file at all in its place. */
+/* A pipe, a device, a folder or nothing where the file should be. */
 static void test_places(const char *folder, const char *path)
 {
     struct level_times t;
@@ -212,7 +212,7 @@ static void test_together(void)
     for (int i = 0; i < PROCESSES; i++)
         bad |= wait(&status) < 0 || status != 0;
     ok(!bad && read(ends[0], bytes, sizeof bytes) == 1,
-       "of processes that begin together one asks");
+       "one of several processes that begin together measures");
     close(ends[0]);
     free(folder);
 }

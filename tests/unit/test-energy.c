@@ -133,7 +133,7 @@ static void test_energy_basis(void)
     struct energy_basis e = basis_of(b, n);
     ok(e.windows == 5 && near(e.ticks, 120, 0) && near(e.idle_w, 50, 0) &&
            near(e.integral, 2450.0 / 2400, 1e-15) && energy_agrees(&e) == 1,
-       "what the joules rest on; a fiftieth apart is near enough");
+       "windows, ticks, idle power; counter and samples may differ by a fiftieth");
     for (int i = 0; i < 5; i++)
         b[i].of[BATCHES_INTEGRAL_J] = 452;
     e = basis_of(b, n);

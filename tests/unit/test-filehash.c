@@ -1,5 +1,5 @@
-/* test-filehash.c - a large file's hash is remembered as long as the file is the same, and no
- * longer; a broken memory is as none. */
+/* test-filehash.c - the hash of a large file is kept as long as the file is the same, and no
+ * longer; a damaged cache entry is ignored. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -61,7 +61,7 @@ int main(void)
     ok(!filehash_anew(file, 4, made, &none) && strcmp(made, wrong) && gives("first", 1),
        "unless the bytes are asked for, which are remembered instead");
     kept("not a hash");
-    ok(gives("first", 0) && gives("first", 1), "what is broken is made anew");
+    ok(gives("first", 0) && gives("first", 1), "a broken entry is replaced");
     struct stat s;
     stat(file, &s);
     files_put_text(file, "other");

@@ -120,8 +120,9 @@ static void large(void)
 
 /* ---- confidences ---- */
 
-/* Of steps that order 32 answers by confidences as sure as a late step's are: how many put another
- * first, and how many pairs tie. Rounding is monotone, so none turns round. */
+/* Steps that order 32 answers by confidence, as confident as those of a late step: in how many does
+ * rounding put another answer first, and how many pairs tie? Rounding is monotone, so no pair
+ * changes its order. */
 static void confidences(void)
 {
     enum { STEPS = 2000, ANSWERS = 32 };
@@ -147,7 +148,7 @@ static void confidences(void)
     }
     ok(other[0] == 0 && ties[0] == 0 && turned == 0, "in double none tie; no pair is turned round");
     ok(ties[1] > 0 && ties[2] > 5 * ties[1] && other[2] > other[1],
-       "of %d pairs f32 ties %d, bf16 %d; of %d steps another answer is first in %d and %d",
+       "%d pairs: f32 ties %d, bf16 %d; %d steps: another answer is first in %d and %d",
        STEPS * (ANSWERS - 1), ties[1], ties[2], STEPS, other[1], other[2]);
     ok(rounded_confidence(ROUNDING_BF16, 0.9981) == 1 &&
            rounded_confidence(ROUNDING_BF16, 0.9979) == 0.99609375 &&

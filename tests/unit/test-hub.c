@@ -1,5 +1,5 @@
-/* test-hub.c - a pretended Hugging Face cache: which variable wins, names, revisions, and what a
- * miss says. */
+/* test-hub.c - a made-up Hugging Face cache: which variable wins, names, revisions, and messages
+ * about a missing model. */
 #include <sys/stat.h>
 #include <unistd.h>
 

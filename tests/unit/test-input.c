@@ -1,4 +1,4 @@
-/* Inputs: every packing gives the same bytes, and what is cut, doubled, encrypted, nested or
+/* Inputs: every packing gives the same bytes. An input that is cut, doubled, encrypted, nested or
  * too large is an error that says so. */
 #include "lib/base/archive/input.h"
 

@@ -79,7 +79,7 @@ int main(void)
                wild ? ", of any pace, from step 300 on" : "");
             ok(m.made == (wild ? STEPS - 300 : STEPS), "each made once");
             ok(threads[i] ? m.others == m.made : m.others == 0, "by %s",
-               threads[i] ? "other threads" : "who asks");
+               threads[i] ? "other threads" : "the asking thread");
             ok(m.ahead <= (int64_t)(2 * threads[i]), "%lld ahead at most",
                (long long)m.ahead);
         }

@@ -142,7 +142,7 @@ static double words_of(const struct text *a, const struct text *b)
 
 /* ---- random texts ---- */
 
-/* What texts of a kind are made of. */
+/* Parts that texts of each kind are made of. */
 static const char *const few[] = {"a", "b", " ", "a", "an", "the", " "};
 static const char *const plain[] = {"the ", "small ", "boat", " an", "A ", ", ", ".", "It's ",
                                     "42", " went", "-", "\n", "over ", "\t", "_"};

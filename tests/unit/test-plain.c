@@ -1,4 +1,4 @@
-/* plain: what stands as it is, what is written as \\xNN, where a text is cut; numbers. */
+/* plain: characters that stay, characters that become \\xNN, where a text is cut; numbers. */
 #include <string.h>
 
 #include "lib/base/plain.h"

@@ -54,7 +54,7 @@ static int owned_once(const struct product_job *j)
     return good;
 }
 
-/* What must be in one lane is: gate and up, the two halves of a head. */
+/* 1 if pairs that must be in one lane are: gate and up, the two halves of a head. */
 static int together(const struct product_job *j)
 {
     int good = 1;

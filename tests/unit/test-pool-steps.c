@@ -1,10 +1,11 @@
-/* test-pool-steps.c - how long a loop takes to begin and to end where every thread has a processor
- * of its own, counted on a model of such a machine: what several threads use are lines; to read or
- * to write one takes a unit of time, one after the other for each line, and all else takes none.
+/* test-pool-steps.c - the time that a loop takes to begin and to end when every thread has its own
+ * processor, counted on a model of such a machine. In the model, threads share cache lines. To read
+ * or to write a line takes one unit of time, one thread after the other; everything else takes
+ * none.
  *
- * The pool itself runs, compiled here with its hooks. Its threads go one at a time, always the one
- * that is the first by that clock, so two processors are enough and no time is measured. What the
- * model leaves out: lines are equally far, a sleeping thread wakes at once.
+ * The pool itself runs, compiled here with its hooks. Its threads run one at a time: always the one
+ * whose clock is behind all others. So two processors are enough, and no time is measured. Unlike a
+ * real machine, all lines are equally far, and a sleeping thread wakes at once.
  */
 #include <stdatomic.h>
 #include <stdint.h>

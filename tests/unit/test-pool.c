@@ -124,7 +124,7 @@ static void test_help(void)
     struct held h = {0};
     struct pool *p = pool_new(2);
     pool_run(p, 100, 1, hold_up, &h);
-    ok(h.first == 25 && h.others == 75, "what a late thread has not taken is done by the other");
+    ok(h.first == 25 && h.others == 75, "a thread takes over the work of a late one");
     pool_free(p);
 }
 
@@ -136,7 +136,7 @@ static void add(void *ctx, size_t begin, size_t end, size_t worker)
         v[i]++;
 }
 
-/* What one loop wrote, the next one reads, whoever runs it. */
+/* A loop reads what the previous loop wrote, also when another thread wrote it. */
 static void swap_halves(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;

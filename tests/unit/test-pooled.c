@@ -1,5 +1,5 @@
-/* test-pooled.c - qualities of a whole set of prompts: sums over sums, and draws of them that are
- * the same bits as one number added after the other. */
+/* test-pooled.c - qualities of a whole set of prompts: ratios of sums, and bootstrap draws with the
+ * same bits as a plain sum. */
 #include "lib/stat/pooled.h"
 
 #include "lib/base/rng.h"

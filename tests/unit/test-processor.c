@@ -1,5 +1,5 @@
-/* What a machine is known by: two processors of one name are two machines, in records and in the
- * folder of results; what the system does not say is null. */
+/* How a machine is identified: different processors with the same name are two machines, in records
+ * and in the folder of results. A value that the system does not tell is null. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +92,8 @@ static void test_x86(void)
     plant_x86("new", "AuthenticAMD", 99, 2, "avx2");
     ok(called("zen4", "AMD EPYC (Zen 4)") && called("spr", "AMD EPYC (Sapphire Rapids)"),
        "one family, two kinds; another vendor");
-    ok(called("new", "AMD EPYC (family 99, model 2)"), "what is not in the table says its numbers");
+    ok(called("new", "AMD EPYC (family 99, model 2)"),
+       "a processor that is not in the table is named by its numbers");
 }
 
 static void test_others(void)
@@ -111,7 +112,7 @@ static void test_others(void)
     ok(json_is_null(json_object_get(p, "cpu")) && json_is_null(json_object_get(p, "cpu_model")) &&
            json_is_null(json_object_get(p, "cpu_family")) &&
            json_is_null(json_object_get(p, "cpu_stepping")) && is_called(p, NULL),
-       "what is no number and no text is null");
+       "a value that is neither number nor text is null");
     json_decref(p);
     p = processor("nothing");
     size_t null = 0;
@@ -179,7 +180,7 @@ int main(void)
     test_others();
     test_prints();
     char *command = mem_format("rm -r %s", tmp);
-    ok(system(command) == 0, "what was planted is removed");
+    ok(system(command) == 0, "the planted files are removed");
     free(command);
     return tap_done();
 }

@@ -1,5 +1,5 @@
-/* Joules of the packages, out of a tree like /sys: sums, counters that begin anew, and every way in
- * which there are none. */
+/* Joules of the processor packages, from a tree like /sys: sums, counters that wrap, and every
+ * reason for having none. */
 #include "lib/record/machine/rapl.h"
 
 #include <math.h>
@@ -98,14 +98,14 @@ static void test_watch(void)
     rapl_close(r);
 }
 
-/* What root may always read is asked for as somebody else. */
+/* Reads as another user, because root may always read. */
 static void test_refused(void)
 {
     char *path = mem_format("%s/class/powercap/intel-rapl:0/energy_uj", tree);
     int root = !geteuid();
     if (chmod(tree, 0755) || chmod(path, 0) || (root && seteuid(65534)))
         abort();
-    ok(is_refused("intel-rapl:0/energy_uj: Permission denied"), "what only root may read");
+    ok(is_refused("intel-rapl:0/energy_uj: Permission denied"), "a file that only root may read");
     if (root && seteuid(0))
         abort();
     free(path);

@@ -1,4 +1,4 @@
-/* Records: what is written can be read and verified; what was cut or edited is found. */
+/* Records: written streams can be read and verified; cut or edited streams are found. */
 #include "lib/base/buf.h"
 #include "lib/base/file.h"
 #include "lib/base/hash.h"
@@ -107,7 +107,7 @@ static void test_members(void)
     json_decref(o);
 }
 
-/* What repeats_take says of a record of a point: more members behind these. */
+/* The answer of repeats_take about a record of a point; `more`: more members of the record. */
 static int taken(struct repeats *s, const char *more)
 {
     struct err e = {0};
@@ -149,7 +149,7 @@ static void test_repeats(void)
         fresh += got == 0;
         again += got == 1;
     }
-    ok(fresh == 20000 && again == 20000, "of 40,000 each is new once and then a repeat");
+    ok(fresh == 20000 && again == 20000, "each of 40,000 records is new once and then a repeat");
     ok(s.cap * sizeof *s.seen <= 20001 * 44, "%zu bytes for %zu records", s.cap * sizeof *s.seen,
        s.n);
     repeats_free(&s);

@@ -1,6 +1,6 @@
-/* test-resident.c - the peak of the resident set begins anew, and where the system cannot do that,
- * it must say so; huge pages are counted; memory is spread over nodes where that is asked for; what
- * is free is the least that the machine and the control groups leave. */
+/* test-resident.c - the peak of the resident set can be reset, or an error says that the system
+ * cannot; huge pages are counted; memory is spread over memory nodes if wanted; free memory is the
+ * least that the machine and the control groups leave. */
 #include "lib/base/resident.h"
 
 #include <linux/mempolicy.h>
@@ -56,7 +56,7 @@ static void test_room(void)
     files_grow("sys/fs/cgroup/a/memory.current", "700000\n");
     is_room(300000, 1000000, "the limit of the group above it");
     files_grow("sys/fs/cgroup/a/memory.stat", "anon 5\ninactive_file 200000\n");
-    is_room(500000, 1000000, "what is held of files gives way");
+    is_room(500000, 1000000, "memory that caches files counts as free");
     files_grow("sys/fs/cgroup/a/b/memory.max", "90000\n");
     files_grow("sys/fs/cgroup/a/b/memory.current", "100000\n");
     is_room(0, 90000, "a group that has too much already");

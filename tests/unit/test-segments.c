@@ -181,7 +181,7 @@ static void test_traffic(const char *name, size_t limit, size_t cap, int direct)
     segments_delete(s);
 }
 
-/* What one request costs in a fresh allocator. Source: torch/c10/cuda/CUDACachingAllocator.cpp. */
+/* Bytes of one request in a fresh allocator. Source: torch/c10/cuda/CUDACachingAllocator.cpp. */
 static void test_sizes(void)
 {
     static const struct {
@@ -238,7 +238,7 @@ static void test_fit(void)
        "a cached segment serves smaller requests");
     ok(!segments_alloc(s, SIZE_MAX, MEMORY_KV) &&
            !segments_alloc(s, SIZE_MAX - 3 * MIB, MEMORY_KV),
-       "what would wrap is refused");
+       "a size that would wrap is refused");
     segments_delete(s);
     ok(!r.n && !r.wrong, "blocks in use are given back at the end");
 }

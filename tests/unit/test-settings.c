@@ -98,7 +98,7 @@ static void test_read(void)
     settings_cross(&table, given, &p, &n, &e);
     o = json_pack("{s:i}", "gen_length", 128);
     ok(!settings_read(p, o, "f", &e) && settings_count(p, "steps") == 128 &&
-           settings_count(p, "block_length") == 128, "what follows a row follows it anew");
+           settings_count(p, "block_length") == 128, "a following row gets the new value");
     json_decref(o);
     free(p);
 }

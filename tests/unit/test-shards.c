@@ -130,7 +130,8 @@ static void judge_note(const char *what, size_t n, const char *says, const char 
     safetensors_close(t);
 }
 
-/* What the index alone has is noted; a tensor that is needed is missed by who needs it. */
+/* A tensor that only the index names is a note, because the network may not need it. A tensor in
+ * another shard than the index says is an error. */
 static void test_lost(void)
 {
     fresh();

@@ -31,7 +31,7 @@ static struct product_job any_job(void)
     return j;
 }
 
-/* What of the shapes failed. */
+/* Numbers of shapes that failed each check. */
 struct seen {
     int slices, fits, runs, whole, once;
 };

@@ -1,7 +1,7 @@
 /* test-solver.c - the solvers on a mixture of four Gaussians (tests/mixture.h), whose flow is known
- * exactly: how far samples land from where it leads, and how much wider the modes come out. A
- * sampler that draws fresh noise in place of the predicted one, as a public fork does, is seen to
- * miss the width.
+ * exactly: how far samples end from the exact end points, and how much wider the modes become. A
+ * sampler that draws new noise in place of the predicted one, as a public fork does, must miss the
+ * width.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -415,7 +415,8 @@ static void test_proportions(void)
     }
     double base[] = {1, 1, 0, 0}, other[] = {1, 0, 1, 1}, share[] = {1, 0.75, 0.5, 0};
     struct proportion_pairs p = proportion_count(base, other, 4);
-    ok(near(p.first, 1, 0) && near(p.second, 2, 0) && near(p.n, 4, 0), "who alone is right");
+    ok(near(p.first, 1, 0) && near(p.second, 2, 0) && near(p.n, 4, 0),
+       "prompts that only one side answers right");
     p = proportion_count(base, share, 4);
     ok(near(p.first, 0.25, 0) && near(p.second, 0.5, 0) && near(p.at_first, 1, 0) &&
            near(p.at_second, 1, 0), "shares of right answers");

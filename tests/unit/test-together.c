@@ -1,5 +1,5 @@
-/* test-together.c - draws of several ratios: their spread is that of their intervals, and what they
- * have in common moves them together. */
+/* test-together.c - draws of several ratios: their spread is that of their intervals, and a launch
+ * that they share moves them together. */
 #include <math.h>
 
 #include "lib/base/rng.h"
@@ -51,7 +51,7 @@ int main(void)
     for (int d = 0; d < DRAWS; d++)
         column[d] = draw[d * N + 2] - draw[d * N + 1];
     struct interval v = bootstrap_interval(0, column, DRAWS, 0.95);
-    ok(v.hi - v.lo < 0.03, "what both have in common drops out of their difference: %.3f",
+    ok(v.hi - v.lo < 0.03, "the common part of both drops out of their difference: %.3f",
        v.hi - v.lo);
     ok(fabs(draw[0]) < 1e-15 && fabs(r[0].ratio.value - 1) < 1e-15, "the base is 1 to itself");
     ok(isnan(draw[3]) && isnan(r[3].ratio.value) && r[3].ratio.reason, "no times, no draws");
