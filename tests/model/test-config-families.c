@@ -92,7 +92,7 @@ static const struct change llada_changes[] = {
     {"eos_token_id", NULL, "missing"},
     {"rope_interleaved", "false", "not supported"},
     {"eos_token_id", "126464", "vocab_size"},
-    {"architectures", "[\"ILLaDAForCausalLM\"]", "LLaDA"},
+    {"architectures", "[\"ILLaDAForCausalLM\"]", "illada"},
     {"model_type", "\"llada2_moe\"", "not supported"},
     {0},
 };
