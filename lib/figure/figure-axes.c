@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/analysis/words/display.h"
+#include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
 /* Scales a cell. 0: it cannot be drawn. */
@@ -24,20 +25,24 @@ static int scale_cell(const struct config_row *c, const void *ctx)
     return a->cost_alone;
 }
 
+/* Sets "end-to-end latency (ms)" or, if the name has parentheses, "accuracy (exact match), %". */
+static void put_label(struct script *s, const char *variable, const char *name, const char *unit)
+{
+    const int has_parentheses = strchr(name, '(') != NULL;
+    char *text = !*unit          ? mem_text(name)
+                 : has_parentheses ? mem_format("%s, %s", name, unit)
+                                   : mem_format("%s (%s)", name, unit);
+    script_text(s, variable, text);
+    free(text);
+}
+
 static void put_axes(struct script *s, const char *cost, struct display_scale cs,
                      const char *quality, struct display_scale qs, int lower, int log_y)
 {
-    struct buf b = {0};
-    buf_format(&b, "%s%s%s%s", display_metric_name(cost), *cs.unit ? " (" : "", cs.unit,
-               *cs.unit ? ")" : "");
-    script_text(s, "cost_label", b.data);
-    buf_clear(&b);
-    buf_format(&b, "%s%s%s%s", display_metric_name(quality), *qs.unit ? " (" : "", qs.unit,
-               *qs.unit ? ")" : "");
-    script_text(s, "quality_label", b.data);
+    put_label(s, "cost_label", display_metric_name(cost), cs.unit);
+    put_label(s, "quality_label", display_metric_name(quality), qs.unit);
     script_number(s, "quality_lower", lower);
     script_number(s, "quality_log", log_y);
-    buf_free(&b);
 }
 
 void figure_axes_load(struct axes *a, struct figure *f, const struct runset *s,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/analysis/verdict/verdict.h"
+#include "lib/analysis/words/display.h"
 #include "lib/base/mem.h"
 #include "lib/figure/figure-axes.h"
 #include "lib/figure/figure.h"
@@ -375,11 +376,11 @@ void figure_pareto(struct figure *f, const struct runset *s, const struct figure
         put_crossovers(out, s, &c, &panels, a.quality);
         put_titles(out, &panels);
     }
-    figure_say(f, "Quality against latency; up and to the left is better. Labels beside the "
+    figure_say(f, "Quality (%s) against latency; up and to the left is better. Labels beside the "
                   "points: %s. Lines join the points of one sweep. The faint lines cross at LLaMA. "
                   "Grey steps: the best quality within each latency budget, without interpolation. "
                   "Vertical line: the least work from which LLaDA is shown to match LLaMA; shaded: "
-                  "its interval.", axes);
+                  "its interval.", display_metric_name(a.quality), axes);
     if (banded)
         figure_say(f, "Blue band: 95 %% interval of the best quality of LLaDA within each budget, "
                       "over prompts and launches.");

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/words/display.h"
 #include "lib/base/mem.h"
 #include "lib/figure/figure-axes.h"
 #include "lib/figure/figure.h"
@@ -173,9 +174,10 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
     script_number(out, "judged", judged);
     script_text(out, "work_label", measured ? "denoising passes" : "denoising steps");
     put_values(out, &c);
-    figure_say(f, "Latency%s against the number of denoising %s, batch %.0f, %s. Horizontal line "
+    figure_say(f, "Latency%s%s against the number of denoising %s, batch %.0f, %s. Horizontal line "
                   "and band: LLaMA and its interval. Small grey points: single launches.",
-               judged ? " and quality" : "", measured ? "passes" : "steps", z.batch, what);
+               judged ? " and " : "", judged ? display_metric_name(a.quality) : "",
+               measured ? "passes" : "steps", z.batch, what);
     if (measured)
         figure_say(f, "Passes: the measured passes of an answer. Labels beside the points: %s.",
                    axes);

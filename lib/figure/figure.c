@@ -52,7 +52,7 @@ void figure_say(struct figure *f, const char *format, ...)
     va_end(ap);
     if (f->caption.len)
         buf_char(&f->caption, ' ');
-    buf_text(&f->caption, text);
+    display_clean(&f->caption, text, sizeof text);
 }
 
 const char *figure_plural(double n)

@@ -40,8 +40,8 @@ void figure_build(struct figure *f, const struct figure_type *t, const struct ru
                   const struct figure_request *q);
 void figure_free(struct figure *f);
 
-/* For builders. figure_say(): adds a sentence to the caption. figure_used(): notes the record of a
- * drawn value. */
+/* For builders. figure_say(): adds a sentence to the caption, cleaned (display.h).
+ * figure_used(): notes the record of a drawn value. */
 void figure_say(struct figure *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void figure_used(struct figure *f, const struct value *v);
 /* On a logarithmic axis, an interval that reaches zero is drawn down to value / FIGURE_FAR. */

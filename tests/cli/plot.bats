@@ -710,7 +710,7 @@ judged() {
 @test "--term prints the figure and writes nothing" {
     "$BIN/plot" --type pareto --term $(records pareto) > out
     grep -q 'end-to-end latency' out
-    grep -q 'Quality against latency' out
+    grep -q 'against latency' out
     [ "$(ls)" = out ]
 }
 

@@ -97,16 +97,21 @@ static void put_ways(struct buf *b, const struct findings *f, const struct findi
 static void add_decoding_section(json_t *list, const struct findings *f)
 {
     struct buf b = {0};
+    const char *why = NULL;
     int ways = 0, decided = f->n > 0;
     for (int i = 0; i < f->n; i++) {
+        if (f->v[i].n_ways && f->v[i].state == FINDING_UNTESTED)
+            why = wording_reason(f->v[i].reason);
         if (!f->v[i].n_ways || f->v[i].state == FINDING_UNTESTED)
             continue;
         buf_text(&b, ways++ ? " " : "");
         put_ways(&b, f, &f->v[i]);
         decided &= finding_is_told(&f->v[i].best);
     }
-    if (!ways)
-        buf_text(&b, "No other decoding method was tested.");
+    if (!ways && why)
+        buf_format(&b, "Decoding methods are not compared: %s.", why);
+    else if (!ways)
+        buf_text(&b, "No other decoding method was measured.");
     statement_sentence(statement_add(list, "section", "decoding", 1, ways && decided), &b);
 }
 
@@ -196,7 +201,8 @@ static void put_fastest(struct buf *b, const struct findings *f, const struct fi
     buf_text(b, "Decoding methods: none is both timed and shown to match LLaMA");
 }
 
-/* Titles of figures: sentences without a full stop. */
+/* Titles of figures, without a full stop. A figure of a section whose sentence has the result
+ * names its content. */
 static void add_figures(json_t *list, const struct findings *f)
 {
     struct buf lead = {0}, ways = {0}, rate = {0}, memory = {0};
@@ -205,15 +211,9 @@ static void add_figures(json_t *list, const struct findings *f)
     add_figure(list, "lead", 1, g && g->state != FINDING_UNTESTED, &lead);
     put_fastest(&ways, f, g);
     add_figure(list, "methods", 1, g && finding_is_told(&g->best), &ways);
-    if (f->rate.reason)
-        buf_text(&rate, "Tokens a second by batch");
-    else
-        put_rate(&rate, f);
+    buf_text(&rate, "Tokens a second by batch size");
     add_figure(list, "throughput", 0, finding_is_told(&f->rate), &rate);
-    if (f->memory.reason)
-        buf_text(&memory, "Peak memory by batch and length");
-    else
-        put_memory(&memory, f);
+    buf_text(&memory, "Peak memory by batch size and answer length");
     add_figure(list, "memory", 0, !f->memory.reason, &memory);
 }
 

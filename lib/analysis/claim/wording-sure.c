@@ -71,14 +71,11 @@ static void put_check(struct buf *b, const json_t *check)
     model = model ? model : system;
     struct versus x = {.x = {rec_number(twin, "value"), rec_number(twin, "lo"),
                              rec_number(twin, "hi")}};
-    if (isnan(x.x.lo) || isnan(x.x.hi)) {
-        const char *why = rec_text(twin, "lo_reason");
-        buf_format(b, "%s%sno interval%s%s%s", model ? model : "", model ? " " : "",
-                   why ? " (" : "", why ? wording_reason(why) : "", why ? ")" : "");
-        return;
-    }
     buf_format(b, "%s%s", model ? model : "", model ? " " : "");
-    buf_format(b, "%.2f [%.2f, %.2f]", x.x.value, x.x.lo, x.x.hi);
+    if (isnan(x.x.lo) || isnan(x.x.hi))
+        buf_text(b, "no interval");
+    else
+        buf_format(b, "%.2f [%.2f, %.2f]", x.x.value, x.x.lo, x.x.hi);
 }
 
 static void put_checks(struct buf *b, const struct findings *f)

@@ -56,10 +56,6 @@ static json_t *side_of(const json_t *comparison)
 /* Appends v with at most three decimals: "1.005", "1.01", "1". */
 static void put_rounded(struct buf *b, double v)
 {
-    if (isnan(v)) {
-        buf_text(b, "none");
-        return;
-    }
     char *text = mem_format("%.3f", v);
     size_t n = strlen(text);
     while (text[n - 1] == '0')
@@ -69,32 +65,34 @@ static void put_rounded(struct buf *b, double v)
     free(text);
 }
 
-static void put_interval(struct buf *b, const json_t *twin)
+/* Appends "ratio 1.005 [0.99, 1.02] over 12 launches", or why there is none. */
+static void put_ratio(struct buf *b, const json_t *twin)
 {
-    const double lo = rec_number(twin, "lo");
+    const double value = rec_number(twin, "value"), lo = rec_number(twin, "lo");
     const char *why = rec_text(twin, "lo_reason");
-    if (isnan(lo)) {
-        buf_format(b, "without interval (%s)", why ? why : "none");
-        return;
+    buf_text(b, isnan(value) ? "no ratio" : "ratio ");
+    if (!isnan(value))
+        put_rounded(b, value);
+    if (isnan(lo))
+        buf_format(b, "%s (%s)", isnan(value) ? "" : " without interval", why ? why : "none");
+    else {
+        buf_text(b, " [");
+        put_rounded(b, lo);
+        buf_text(b, ", ");
+        put_rounded(b, rec_number(twin, "hi"));
+        buf_text(b, "]");
     }
-    buf_text(b, "[");
-    put_rounded(b, lo);
-    buf_text(b, ", ");
-    put_rounded(b, rec_number(twin, "hi"));
-    buf_text(b, "]");
+    buf_format(b, " over %lld launches", (long long)rec_int(twin, "launches", 0));
 }
 
 static void put_sentence(json_t *check, const json_t *twin, double factor)
 {
     struct buf b = {0};
     const double wanted = rec_number(twin, "launches_to_decide");
-    buf_format(&b, "self-test by %s time: %s against itself is %s, ratio ",
+    buf_format(&b, "self-test by %s time: %s against itself is %s, ",
                is_wall(twin) ? "elapsed" : "processor", rec_text(check, "model"),
                rec_text(check, "verdict"));
-    put_rounded(&b, rec_number(twin, "value"));
-    buf_text(&b, " ");
-    put_interval(&b, twin);
-    buf_format(&b, " over %lld launches", (long long)rec_int(twin, "launches", 0));
+    put_ratio(&b, twin);
     if (!isnan(wanted))
         buf_format(&b, "; about %.0f launches would decide", wanted);
     buf_format(&b, "; the added slowdown of %ld %% was %s", lround((factor - 1) * 100),
