@@ -1,5 +1,5 @@
-# names.sh - the fields that the code writes and reads are those that data/record.schema.json has,
-# what the documents name is there, and the version is the same everywhere.
+# names.sh - the code writes and reads the fields of data/record.schema.json; files, functions and
+# options that the documents name exist; and the version is the same everywhere.
 . tests/house/tap.sh
 
 clean "every field of the code is in data/record.schema.json" tests/house/fields .

@@ -20,8 +20,8 @@ option() {
           exact: $exact, text: $o, claims: $claims, systems: ["llada"]} + $more'
 }
 
-# of OPTION MS BYTES RIGHT: five launches that took so long, one memory, 40 answers, so many right,
-# each of them with ids of its own option where it is "other".
+# of OPTION MS BYTES RIGHT: five launches of MS, memory of BYTES, 40 answers of which RIGHT are
+# right, each of them with ids of its own option where it is "other".
 of() {
     jq -cn --arg o "$1" --argjson ms "$2" --argjson bytes "$3" --argjson right "$4" '
         {schema: "crossover/1", run: "t", option: $o, point: "p\($o)", config: "m \($o)",

@@ -312,7 +312,7 @@ static void test_rules(struct network *n)
     generation_free(&g);
 }
 
-/* Whatever the order, a canvas is filled. */
+/* Every order fills the canvas. */
 static void test_orders(struct network *n)
 {
     struct diffuse d = settings(16, 16, 16);

@@ -307,7 +307,7 @@ static json_t *qwen_config(const struct options *o)
     return c;
 }
 
-/* What differs from the file of the base. */
+/* Members that differ from the base's config.json. */
 static json_t *own_config(const struct options *o, json_t *c)
 {
     json_object_set_new(c, "architectures", json_pack("[s]", o->kind->class));

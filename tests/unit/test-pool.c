@@ -103,7 +103,7 @@ struct held {
     atomic_int first, others; /* calls of the worker that is held up, and of the rest */
 };
 
-/* Whoever takes index 0 waits until all the rest is done by others. */
+/* The thread that takes index 0 waits until others have done all the rest. */
 static void hold_up(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;

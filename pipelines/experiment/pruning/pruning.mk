@@ -109,7 +109,7 @@ $(R)/prune/$(1)/comparison.ndjson: $(R)/prune/$(1)/metrics.ndjson $(R)/prune/$(1
 	    $(beside) $(BIN)/compare --by model --base '$(call prune_base,$(1))' \
 	    --cost output_tokens_per_s --seed $(SEED) $$(filter %.ndjson,$$^) -o $$@
 endef
-# what records call the whole model
+# the name of the whole model in records
 prune_base = $(notdir $(patsubst %/,%,$($(1))))
 $(foreach y,LLADA LLAMA,$(eval $(call prune_system,$(y))))
 $(foreach y,LLADA LLAMA,$(eval $(call prune_run,$(y),whole,$($(y)),$(R)/stamp/model-$(y)))\
