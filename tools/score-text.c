@@ -14,7 +14,7 @@
 enum { CHRF, ROUGE_L, TOKEN_F1, METRICS, GRAMS = METRICS, WIDTH = GRAMS + OVERLAP_GRAMS };
 static const char *const names[METRICS] = {"chrf", "rouge_l", "token_f1"};
 
-/* v[WIDTH] of a response: of several references the best for each metric. */
+/* v[WIDTH] = the scores of a response; with several references the best one of each metric. */
 static int score(void *ctx, const json_t *r, const struct response *of, double *v, struct err *e)
 {
     (void)ctx;

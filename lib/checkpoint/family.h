@@ -102,7 +102,7 @@ struct family {
     /* Writes the keys that `finish` reads, for this shape. NULL: none. */
     void (*say)(json_t *json, const struct config *c);
     const struct family_shape *shapes; /* ends with a row without a name */
-    const enum mixer *mixers; /* of each of them; NULL: attention */
+    const enum mixer *mixers; /* the mixer of each shape; NULL: attention in all */
 };
 
 #define FAMILIES(FAMILY) \

@@ -8,8 +8,8 @@
  * (offload_keep). So the keys and values of active tokens are in memory, the rest of a long context
  * is not. Every offloaded byte is read once a pass, whether it belongs to a matrix or to the cache.
  * So keys and values are offloaded with the matrices of their layer, unless they have their own map
- * (struct precision). Where it is enough to offload keys and values, they allow smaller steps than
- * layers of matrices.
+ * (struct precision). If offloading keys and values suffices, the offloaded bytes can be chosen in
+ * smaller steps than whole layers of matrices.
  *
  * Offloaded layers are numbered in the order of a pass. Even numbers use the first slot, odd
  * numbers the second. So the matrices of a layer are at the same address in every pass, and a pass

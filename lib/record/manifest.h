@@ -38,7 +38,8 @@ int manifest_add(struct manifest *m, const char *name, struct err *e);
 /* Sorts the names and drops repeats. */
 void manifest_sort(struct manifest *m);
 void manifest_print(const struct manifest *m, struct buf *text);
-/* Reads the text of manifest_print, and changes it. -1 (EXIT_BAD_DATA): it is another text. */
+/* Reads what manifest_print wrote; the parser overwrites `text`. -1 (EXIT_BAD_DATA): not such a
+ * text. */
 int manifest_parse(struct manifest *m, struct buf *text, struct err *e);
 
 #endif

@@ -1,7 +1,7 @@
-/* tiled.h - products of bf16 pairs on tiles (amx_tiles.h) without a weight matrix. Attention: its
- * queries, probabilities, transposed keys and values already are rows of words that tiles can load,
- * so only the remainder of K is packed. gemm.c: it packs both factors. Sums have the order of
- * amx_bf16.c. A word of zeros on either side changes no bit. */
+/* tiled.h - products of bf16 pairs on tiles (amx_tiles.h) where neither factor is a weight matrix.
+ * In attention, queries, probabilities, transposed keys and values already are rows of words that
+ * tiles can load, so only the remainder of K is packed. gemm.c packs both factors. Sums have the
+ * order of amx_bf16.c. A word of zeros in either factor changes no bit. */
 #ifndef KERNELS_CPU_AMX_TILED_H
 #define KERNELS_CPU_AMX_TILED_H
 

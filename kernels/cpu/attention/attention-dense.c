@@ -3,8 +3,9 @@
  * exists to be compared with attention.c, which never stores more than a tile of scores. It is made
  * of existing parts: products (gemm.c) and a softmax of rows.
  *
- *     work:  scores [dense, T, S'], in each row as many as its sequence has keys; S' whole vectors
- *            keys and values of a sequence and key head as rows of floats, [S, E] each
+ *     work:  scores [dense, T, S']: a row uses as many as its sequence has keys; S' is the largest
+ *              number of keys, rounded up to whole vectors
+ *            keys and values of one sequence and key head as rows of floats, [S, E] each
  *            the work of a product
  *
  * The bits of a row depend only on the row and its key list, not on how many heads are in work.

@@ -2,12 +2,12 @@
  * Levels are looked up as bf16 pairs right before the dot product; the sum of a block is multiplied
  * by its absmax.
  *
- * panel   a header with the format; then for NF4 the scales of the double quantization that its
- *         outputs use and the 8-bit absmax codes [K/64][PANEL], for the others absmax in fp32
- *         [K/64][PANEL]; then the codes [K/8][PANEL] as 32-bit words: the lower half of a word
- *         holds k = 0, 2, 4, 6 of eight from its lowest nibble on, the upper half k = 1, 3, 5, 7.
- *         So the nibbles at one position of both halves are the bf16 pairs (k, k + 1) of LANES
- *         outputs.
+ * panel   1. a header with the format
+ *         2. absmax. NF4: the scales that its outputs use (double quantization), then 8-bit codes
+ *            [K/64][PANEL]. Other formats: fp32 [K/64][PANEL]
+ *         3. the codes of the weights, [K/8][PANEL] words of 32 bits. The lower half of a word
+ *            holds k = 0, 2, 4, 6 of eight from its lowest nibble on, the upper half k = 1, 3, 5, 7.
+ *            So the nibbles at one position of both halves are the bf16 pair (k, k + 1)
  * block   as in format_bf16.c: x rounded to bf16, as pairs where one instruction multiplies them,
  *         else as floats.
  *

@@ -1,14 +1,14 @@
-# latent.mk - make latent-ablation: make ablation for the latent thought model (LTM), and the
-# effects that no option of its generator shows: time mixing in its forms, the time of a token along
-# a long answer with and without a cache, a learned prior of the latents against N(0, I), solvers of
-# latents by evaluations, and trainings (threads that make batches, layers that are computed again,
-# formats).
+# latent.mk - make latent-ablation: make ablation for the latent thought model (LTM), and effects
+# that no option of its generator shows: the forms of time mixing; the time of a token along a long
+# answer, with and without a cache; a learned prior of the latents against N(0, I); the error of
+# solvers by evaluations; and training with more threads, with layers computed again, and in other
+# number formats.
 
-# turns of the bench and of the trainings
+# repeats of the bench and of the timed trainings
 LATENT_TURNS  ?= 5
-# shapes of the bench: rows of up to 4,096 tokens at the width of a small network
+# shapes of the bench (--shapes); small: up to 4,096 tokens at the width of a small network
 LATENT_SHAPES ?= small
-# seconds of a point of the bench
+# seconds that the bench spends on a point
 LATENT_POINT  ?= 0.05
 # tokens of a long answer
 LATENT_LENGTH ?= 384
@@ -16,9 +16,9 @@ LATENT_LENGTH ?= 384
 LATENT_LONG   ?= 2
 # rounds of long answers with a cache
 LATENT_on     ?= 10
-# rounds of long answers without a cache, which take long
+# rounds of long answers without a cache; each takes much longer than with one
 LATENT_off    ?= 3
-# tokens of an answer of shape ltm-l with time mixing and drawn weights
+# tokens of an answer of the shapes ltm-l-rwkv6 and ltm-l-rwkv7 with random weights
 LATENT_DRAWN  ?= 256
 # texts of the trainings
 LATENT_TEXT   ?= data/corpus/train.ndjson.gz
