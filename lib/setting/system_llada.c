@@ -46,8 +46,8 @@ static const struct setting rows[] = {
     TEMPERATURE_ROW("0: take the most likely token; above 0: add Gumbel noise to the logits"),
     {.name = "gumbel", .type = SETTING_CHOICE, .choices = GUMBEL_CHOICES, .standard = "f64",
      .label = "gumbel", .only = "temperature>0", .traits = SWEPT_TEXT, .rare = 1,
-     .help = "precision of the noise: double; float, which fails in the tails and for large "
-             "logits; float that keeps both (f32x)"},
+     .help = "number format of the noise: f32 fails in the tails and for large logits, f32x does "
+             "not"},
     {.name = "remasking", .type = SETTING_CHOICE, .choices = "low_confidence|random",
      .standard = "low_confidence", .label = "remask", .traits = SWEPT_TEXT,
      .help = "positions that stay masked"},

@@ -6,8 +6,8 @@
  *         2. absmax. NF4: the scales that its outputs use (double quantization), then 8-bit codes
  *            [K/64][PANEL]. Other formats: fp32 [K/64][PANEL]
  *         3. the codes of the weights, [K/8][PANEL] words of 32 bits. The lower half of a word
- *            holds k = 0, 2, 4, 6 of eight from its lowest nibble on, the upper half k = 1, 3, 5, 7.
- *            So the nibbles at one position of both halves are the bf16 pair (k, k + 1)
+ *            holds k = 0, 2, 4, 6 of eight from its lowest nibble on, the upper half k = 1, 3, 5,
+ *            7. So the nibbles at one position of both halves are the bf16 pair (k, k + 1)
  * block   as in format_bf16.c: x rounded to bf16, as pairs where one instruction multiplies them,
  *         else as floats.
  *
