@@ -44,7 +44,7 @@ of() {
                     token_ids: [1, $i, (if $o == "other" then 7 else 2 end)]}))'
 }
 
-# Three options of one system, run; one that was not.
+# Three options of one system that ran, and one that did not.
 run_of() {
     { of base 100 1000 30; of lean 98 500 30; of other 50 1000 2; of elsewhere 90 500 30
     } > "$T/in"
@@ -146,7 +146,7 @@ four() {
     jq -se 'all(.[].claims[]?; (.most == null) != (.least == null))' data/ablation.ndjson
     jq -nr -f pipelines/experiment/ablation/options.jq data/ablation.ndjson > "$T/mk"
     echo '{"id":"p","prompt_ids":[11,42,300,7,99]}' > "$T/prompt"
-    # bad usage (64) is only what says that it needs something
+    # bad usage (64) is accepted only from options with `needs`
     jq -r 'select(.from == null) | .option as $o | (if .needs then 64 else 69 end) as $may
         | (.systems // ["llada", "llama"])[] as $s | "\($s) \($may) \($o) \(.flags)"' \
         data/ablation.ndjson > "$T/flags"
@@ -159,7 +159,7 @@ four() {
         [ "$code" -eq 0 ] || [ "$code" -eq 69 ] || [ "$code" -eq "$may" ] ||
             { echo "$system $name: $code"; cat "$T/said"; false; }
     done < "$T/flags"
-    # what a shell or make would take apart is refused
+    # names that a shell or make would split are refused
     option a '[]' '[]' '{"flags": "--trim off; ls"}' > "$T/bad"
     run jq -nr -f pipelines/experiment/ablation/options.jq "$T/bad"
     [ "$status" -eq 65 ]
@@ -194,7 +194,7 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
         (cell("llada-8b"; "exact"; 1; 128)
          | (.memory_weights_bytes | near(2 * (32 * 218112000 + 2 * 126464 * 4096)))
            and .memory_kv_bytes == 0 and .fits_gb == 24),
-        # int8: a byte for all but the embedding, which keeps two
+        # int8: one byte a value, except the embedding, which keeps two
         (cell("llada-8b"; "moderate"; 1; 128)
          | (.memory_weights_bytes | near(32 * 218112000 + 3 * 126464 * 4096)) and .fits_gb == 12),
         # nf4 in 4.127 bits, the head in int8
@@ -213,7 +213,7 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
     fits 4 -m synth:tiny-llada --prompt 500 --gen-length 128 |
         jq -se 'all(.fits_gb == null and (.fits_gb_reason | test("context")))'
     fits 4 -m synth:llada-8b | jq -se 'all(.fits_gb == null and (.fits_gb_reason | test("larger")))'
-    # nf4 wants rows of 64 values, which this one has not
+    # nf4 needs rows of whole blocks of 64 values; this model has none
     run --separate-stderr "$BIN/forecast" --no-meta --fit 4 -m synth:tiny-llama --dtype f32
     jq -se 'map(.level) == ["exact", "mild", "moderate"]' <<< "$output"
     [[ $stderr == *"aggressive is left out: "*64* ]]
@@ -325,6 +325,6 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
     conforms "$T/outcomes"
     jq -se 'map({(.option): [.claims[].outcome]}) | add ==
         {wkv: ["held", "not held", "not applicable"], "long-answers": ["not held"]}' "$T/outcomes"
-    # they are no options that make runs
+    # make does not run these options
     [ "$(jq -nr -f pipelines/experiment/ablation/options.jq "$T/options" | grep -c NAMES)" -eq 1 ]
 }

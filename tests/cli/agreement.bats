@@ -96,7 +96,7 @@ setup() {
     ! likelihood 1e-6 --dtype bf16 || false
 }
 
-# another_block FAMILY: what is not in LLaMA's block, in every dtype and layout and back end
+# another_block FAMILY: the parts that LLaMA's block lacks, in every dtype, layout and back end
 another_block() {
     local dtype=F32
     for dtype in F32 F16 BF16; do
@@ -114,7 +114,7 @@ another_block() {
     greedy
 }
 
-# coarse FAMILY: rounded and quantized, it stays near
+# coarse FAMILY: rounded and quantized weights give nearly the same likelihood
 coarse() {
     make_model --arch "$1" --dtype BF16 --width 64 --ffn 128 --kv-heads 2 --gain 1
     likelihood 0.01 --dtype bf16
@@ -202,7 +202,7 @@ coarse() {
     done
 }
 
-# masked IDS POSITIONS: what the reference gives for those ids where the positions are masked
+# masked IDS POSITIONS: the reference's nll of the ids at POSITIONS, which are masked
 masked() {
     "$REFERENCE" <<< "{\"op\":\"masked\",\"model\":\"$T/model\",\"ids\":$1,\"masked\":$2}" | jq .nll
 }

@@ -11,12 +11,12 @@ setup() {
     AMX=${TESTBIN:-build/tests}/amx
     [ -x "$AMX/gen-llama" ] || skip "level amx is not built here"
     grep -qw avx512_bf16 /proc/cpuinfo || skip "the level below amx does not run here"
-    # of the kind that the models were trained on: what they say is clear
+    # prompts like those of the training, so that answers are clear
     zcat data/corpus/valid.ndjson.gz | jq -c -n \
         '[inputs | select(.task == "sum")][0] | {id, text}' > "$T/prompts"
 }
 
-# ids FILE: what was written, by prompt
+# ids FILE: the generated ids, by prompt
 ids() {
     jq -c 'select(.kind == "generation") | [.id, .token_ids]' "$1"
 }

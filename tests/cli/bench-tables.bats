@@ -24,7 +24,7 @@ conforms() { # every record of a file to the schema
                | . == (sort | reverse) and .[3] < 0.1 * .[0])
           and (at("fresh") | all(.flow_distance == null) and .[3].width_ratio < 0.9)' a.ndjson |
         jq -se 'all'
-    # another noise, and no further away than their errors allow
+    # another noise gives results within the errors
     jq -se --slurpfile b b.ndjson 'def of: map(select(.solver == "ddim" and .evaluations == 20))[0];
         of as $a | ($b | of) as $b | $a.flow_distance != $b.flow_distance and
         ($a.flow_distance - $b.flow_distance | fabs) <

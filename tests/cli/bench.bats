@@ -18,18 +18,18 @@ conforms() { # every record of a file to the schema
     "$BENCH/bench" "${QUICK[@]}" --dtypes bf16 --repeat 1 --threads 2 --point 0.02 \
         -o bench.ndjson
     conforms bench.ndjson
-    # f32 at one and at two threads is there on every processor
+    # every processor has f32 at one and at two threads
     jq -se 'map(select(.ceiling and .unit == "f32") | .threads) == [1, 2]' bench.ndjson
     [ "$(jq -s 'map(.kernel // empty) | unique | join(" ")' bench.ndjson)" = \
         '"attention gated head matmul"' ]
     [ "$(jq -s 'map(select(.arch) | .arch) | unique | join(" ")' bench.ndjson)" = '"llada llama"' ]
-    # the curve of growth goes through its points as nearly as it says
+    # the curve of growth is as near to its points as its record says
     jq -se 'map(select(.kind == "growth")) | map(.by) == ["rows", "length", "batch"] and all(
         . as $g | ([range(.x | length) as $i | ($g.fixed_ns + $g.each_ns * $g.x[$i] +
         $g.square_ns * $g.x[$i] * $g.x[$i]) / $g.took_ns[$i] - 1 | fabs] | max) as $worst |
         $g.took_ns[-1] > $g.took_ns[0] and ($worst - $g.deviation_ratio | fabs) < 1e-6)' \
         bench.ndjson
-    # what a point says agrees with itself
+    # the members of a point agree with each other
     jq -se 'map(select(.kind == "roofline" and .took_ns)) | length > 20 and all(
         (.flops_per_s / .bytes_per_s / .flops_per_byte - 1 | fabs) < 1e-9 and
         .took_ns > 0 and .ceiling_fraction > 0)' bench.ndjson
@@ -103,7 +103,7 @@ EOF
     jq -se 'map(select(.peer)) | length > 3 and
         all((.tokens_per_s / .peer_tokens_per_s / .peer_ratio - 1 | fabs) < 1e-9)' bench.ndjson
     grep -q -- '-t 1 -p 0 -n 128 -r 1 -o json' calls
-    # without the files there are no figures, and that is said once for each
+    # without the files there are no figures, with one message for each
     "$BENCH/bench" "${QUICK[@]}" --only models --dtypes bf16 --repeat 1 --threads 1 --peer nowhere \
         -o alone.ndjson 2> said
     jq -se 'map(select(.peer)) | length == 0' alone.ndjson
@@ -127,12 +127,12 @@ EOF
         {work: "full 1 x 64, head of 32", peer: "peer", peer_tokens_per_s: 250.5}]' bench.ndjson
     jq -se 'map(select(.peer_tokens_per_s)) | length == 2 and
         all((.tokens_per_s / .peer_tokens_per_s / .peer_ratio - 1 | fabs) < 1e-9)' bench.ndjson
-    # what it told is kept, with our rate over its own where the work was measured here
+    # the lines of the peer are kept; a work that was measured here gets the ratio of the rates
     jq -se 'map(select(.kind == "roofline" and .peer)) as $ours | map(select(.kind == "peer")) |
         map(.tokens_per_s) == [1, 500, 250.5] and .[0].peer_ratio == null and
         (.[0].peer_ratio_reason | contains("no such work")) and
         .[1].peer_ratio == $ours[0].peer_ratio and .[2].model == "tiny-llada"' bench.ndjson
-    # it knows what is wanted
+    # variables tell the peer the device, the shapes, the formats and the jobs
     "$BENCH/bench" --only peer --shapes tiny --dtypes bf16 --repeat 1 --threads 1 \
         --jobs prefill,full -o bench.ndjson --peer-command \
         'set -- $BENCH_DEVICE $BENCH_SHAPES $BENCH_DTYPES $BENCH_JOBS $BENCH_THREADS $BENCH_REPEAT
@@ -141,7 +141,7 @@ EOF
 }
 
 @test "a user's peer runs after each of our runs, and the median of its runs counts" {
-    # told at first, in three turns, and an exit code in the fourth
+    # the peer answers the list and three turns, and fails in the fourth
     cat > engine <<'EOF'
 echo "${BENCH_WORK-all} ${BENCH_MODEL-} ${BENCH_DTYPE-} $BENCH_REPEAT" >> asked
 set -- 999 100 300 200
@@ -209,13 +209,13 @@ prefill 128 tiny-llama bf16 1' ]
     fails 'echo "{\"work\":0,\"tokens_per_s\":1}"' \
         'line 1: expected a JSON object with work and tokens_per_s, got {"work":0,"tokens_per_s":1}'
     fails true 'it printed nothing'
-    # the rest goes on
+    # the other works continue
     "$BENCH/bench" "${QUICK[@]}" --only models --dtypes bf16 --repeat 1 --threads 1 --jobs prefill \
         --peer-command "echo '$good'; exit 3" -o bench.ndjson 2> said
     [ "$(grep -c '^bench: peer ' said)" -eq 1 ]
     jq -se 'map(select(.peer)) == [] and (map(select(.took_ns)) | length > 0) and
         (.[-1] | .status == "ok" and .failed == 1)' bench.ndjson
-    # a signal to us ends it too, and is no fault of it
+    # a signal to bench ends the peer too, and does not count as its failure
     "$BENCH/bench" --only peer --peer-command 'sleep 60' -o told 2> said &
     sleep 0.5
     kill -TERM $!
@@ -248,7 +248,7 @@ bench: peer llama-batched-bench of peer/tiny-llama.bf16.gguf: $(:
 bench: peer llama-diffusion-cli of peer/tiny-llada.bf16.gguf: $(:
         )it printed no rate (run it by hand to see why); its column stays empty" ]
     jq -se '(map(select(.kind == "error")) | length == 3) and .[-1].failed == 3' bench.ndjson
-    # one that is not there is missing for all files; one that crashes may read another file
+    # a missing tool is missing for all files; a tool that crashes may read another file
     rm bin/llama-batched-bench
     bench --dtypes f32,bf16 --jobs prefill,batch --repeat 1
     [ "$(wc -l < calls)" -eq 2 ]
@@ -344,11 +344,11 @@ JOBS=after,full,block,gap,memory,load
         (.[2] | .name + .remark | test("^LLM.int8.*outliers"))' bench.ndjson
     [ "$(jq -s 'map(.kernel // empty) | unique | join(" ")' bench.ndjson)" = \
         '"attention gated head matmul"' ]
-    # fp8 and its kind have kernels there too
+    # a device has kernels for fp8, too
     "$BENCH/bench" --device cuda --only kernels --shapes tiny --dtypes fp8 --point 0.003 \
         -o fp8.ndjson
     jq -se 'map(select(.kernel)) | length == 19 and all(.dtype == "fp8")' fp8.ndjson
-    # what does not fit is recorded, and the rest goes on
+    # a model that does not fit is recorded, and the others continue
     EMULATE_MEMORY=6000000 "$BENCH/bench" --device cuda --only kernels,models --jobs block \
         --shapes tiny --dtypes bf16 --point 0.003 -o short.ndjson
     conforms short.ndjson
@@ -405,7 +405,7 @@ JOBS=after,full,block,gap,memory,load
     jq -se 'map(select(.took_ns)) | length >= 2 and length < 15' cut.ndjson
     [ "$(jq -s '.[-1].records' cut.ndjson)" -eq $(($(wc -l < cut.ndjson) - 2)) ]
     [ -z "$(ls -A | grep tmp)" ]
-    # so does an error after the first point; before it there is nothing to keep
+    # an error after the first point keeps the records; before it there are none
     run "$BENCH/bench" "${QUICK[@]}" --only models --jobs prefill,load \
         --dtypes f32,bf16 --repeat 1 --threads 1 --model nowhere -o failed.ndjson
     [ "$status" -eq 66 ]
@@ -440,7 +440,7 @@ EOF
     line missed 'bf16, the least ratio to the peer +>= 1 +0\.9 x'
     line 'not measured' 'bf16 weights from page cache .* no checkpoint'
     line 'not measured' 'the same at batch 32 +>= 6000'
-    # launch gaps: the goal, and what bounds it, which has none
+    # launch gaps have a goal; the row that bounds them has none
     cat >> bench.ndjson <<'EOF'
 {"model":"llama3-8b","dtype":"bf16","work":"decode step and its pass",
 "outside_pass_fraction":0.021,"beyond_bytes_fraction":0.085}

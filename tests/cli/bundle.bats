@@ -81,7 +81,7 @@ packed() { tar -cf - --owner=0 --group=0 "$@" | gzip -n > bad.tar.gz; }
     sed 's/"value":[0-9.]*,/"value":1,/' run/steps/metrics.ndjson > m
     mv m run/steps/metrics.ndjson
     fails 65 "the stream was edited" "$BIN/bundle" --folder run -o altered.tar.gz
-    # with an `end` that fits what was altered, too: nothing here made what pareto read
+    # with a matching `end` the altered file verifies, but pareto's input is then missing
     head -n -1 run/steps/metrics.ndjson > m
     sha=$(sha256sum m | cut -c 1-64)
     tail -n 1 run/steps/metrics.ndjson | jq -c --arg sha "$sha" '.sha256 = $sha' >> m

@@ -19,7 +19,7 @@ quality() {
 \"value\":$4,\"scored_tokens\":${5:-null},\"direction\":\"lower\""
 }
 
-# texts N: N prompts, each of its own difficulty, the same 0.02 nats a token dearer with int8
+# texts N: N prompts of different difficulty; with int8 each costs 0.02 nats a token more
 texts() {
     awk -v n="$1" 'BEGIN {
         for (i = 1; i <= n; i++) {
@@ -58,7 +58,7 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
 }
 
 @test "right and wrong: Tango's interval and the exact McNemar test" {
-    # 2 right with f16 alone, 8 with int8 alone, of 50: figures of scipy's binomtest, and of the
+    # 50 prompts, 2 right only with f16, 8 only with int8: numbers of scipy's binomtest, and of the
     # score statistic maximized and solved numerically
     for i in $(seq 50); do
         quality "m" "p$i" accuracy $((i <= 20))
@@ -79,7 +79,7 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
 }
 
 @test "several answers to a prompt are one prompt" {
-    # int8 answers prompt after prompt as often right as wrong, in 4 of 4 launches another answer
+    # int8 is right as often as the base, but in all of 4 launches its answers differ
     for i in $(seq 20); do
         quality "m" "p$i" accuracy 1
         for seed in 1 2 3 4; do
@@ -89,13 +89,13 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
     [ "$(jq -c '[.n, .value, .only_base, .only_config]' "$T/out")" = "[20,-0.5,20,0]" ]
     # as Tango's interval has it for 10 that only the base gets right, of 20; not of 40 or 80
     [ "$(jq -c '[.lo, .hi | . * 1e3 | round]' "$T/out")" = "[-701,-258]" ]
-    # an answer that was given three times weighs as three
+    # an answer that occurs three times counts three times
     { quality m p accuracy 1; quality "m quant=int8" p accuracy 1 | jq -c '.copies = 3 | .seed = 1'
       quality "m quant=int8" p accuracy 0 | jq -c '.seed = 2'; } | compare |
         jq -e '.n == 1 and .value == -0.25 and .config_value == 0.75'
 }
 
-# right N BOTH BASE CONFIG: of N prompts so many that both get right, only the base, only int8
+# right N BOTH BASE INT8: N prompts; BOTH are right in both, BASE and INT8 only in that one
 right() {
     seq "$1" | jq -c --argjson both "$2" --argjson base "$3" --argjson config "$4" '. as $i
         | {schema: "crossover/1", kind: "quality", run: "r", model: "m", arch: "llama",
@@ -108,24 +108,24 @@ right() {
 
 @test "as good must be shown; not shown to be worse is not enough" {
     said() { jq -c '[.noninferior, .noninferior_reason, .margin, .margin_relative]'; }
-    # 5 fewer of 32: the interval reaches into equality, and shows nothing
+    # 5 fewer of 32: the interval includes equality, so nothing is shown
     right 32 20 6 1 | compare > "$T/out"
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
     jq -e '.lo < -0.3 and .hi > 0' "$T/out"
     [ "$(said < "$T/out")" = '[null,"undecided",0.05,false]' ]
     jq -e '.p_noninferior > 0.8 and .prompts_to_decide > 32' "$T/out"
-    # and so many prompts of the like do decide it
+    # more prompts with the same shares decide it
     n=$(jq '.prompts_to_decide / 32 | ceil' "$T/out")
     right $((32 * n)) $((20 * n)) $((6 * n)) $((1 * n)) | compare | jq -e '.noninferior == false
         and .prompts_to_decide == null and .prompts_to_decide_reason == "decided"'
-    # all alike, in few prompts and in more
+    # no answer differs, in few prompts and in more
     right 40 30 0 0 | compare | jq -e '.noninferior == null and .p_noninferior < 0.5 and
         .prompts_to_decide == 110'
     right 109 30 0 0 | compare | jq -e '.noninferior == null'
     right 110 30 0 0 | compare | jq -e '.noninferior == true and .p_noninferior < 0.025'
     right 400 200 4 4 | compare | jq -e '.noninferior == true'
     right 400 200 4 4 | compare --margin 0 | jq -e '.noninferior == null'
-    # of perplexities the loss is a share: 2 % dearer beyond doubt, and less than 5
+    # a loss of perplexity is relative: surely 2 % worse, and less than 5 %
     for i in $(seq 40); do
         quality "m nll" "p$i" nll_nats "$(awk -v i="$i" 'BEGIN { print 10 + sin(i) }')" 10
         quality "m nll quant=int8" "p$i" nll_nats \
@@ -179,7 +179,7 @@ right() {
 }
 
 @test "points are told apart by settings, not by labels" {
-    # labels that an old reader would have taken apart wrongly
+    # labels that a parser would split wrongly
     for q in none int8; do
         for i in 1 2 3; do
             quality "the same label" "p$i" nll_nats $((10 + i)) 10 |
@@ -262,7 +262,7 @@ metric() {
     [ "$(ratios "$(rows 300)")" = '["e2e_ns",3,null] ["cpu_ns",2,null]' ]
     # one cell lost: it is lost on both sides, and three prompts are left
     [ "$(ratios "$(rows 300 | jq -c '.[0][2] = null')")" = '["e2e_ns",3,null] ["cpu_ns",2,null]' ]
-    # the slow prompt lost in all launches: those that are left were chosen
+    # the slow prompt is lost in all launches, so the remaining prompts are a selection
     [ "$(ratios "$(rows 300 | jq -c 'map(.[2] = null)')")" = \
         '["e2e_ns",null,"disturbed"] ["cpu_ns",2,null]' ]
     # two launches lost, four are left: they are too few
@@ -372,7 +372,7 @@ first_difference_tokens 4 45000,first_difference_steps 1 30000" ]
     [ "$(jq -c 'select(.metric == "differing_answers_ratio") | [.n, .value]' "$T/out")" = \
         "[6,0.5]" ]
     tac "$T/in" | compare --by batch | diff - "$T/out"
-    # of other seeds only: they say nothing about the setting
+    # points of other seeds only say nothing about the setting
     [ -z "$(jq -c 'if .batch == 8 then .seed += 9 else . end' "$T/in" | compare --by batch)" ]
 }
 

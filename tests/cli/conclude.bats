@@ -39,7 +39,7 @@ sound()
     jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" "$1"
 }
 claim() { jq -se "map(select($1)) | length == 1 and (.[0] | $2)" claims.ndjson; }
-# No sentence or note has a ratio: none is known.
+# Ratios are unknown, so no sentence or note may have one.
 no_ratio()
 {
     ! jq -r 'select(.key != "memory") | .text // empty, .note // empty' claims.ndjson |
@@ -90,7 +90,7 @@ no_ratio()
     other '.metric |= sub("accuracy"; "errors") | if .metric == "errors" then
         .value = 1 - .value | .direction = "lower" else . end' sum:errors:0.05
     claim '.key == "X_q"' '.value == 8 and .lo == 4'
-    # one right answer that came three times, beside a wrong one
+    # a right answer that occurs three times, and a wrong one
     other 'if .metric == "accuracy" then (.copies = 3, (.copies = 1 | .value = 0)) else . end' \
         sum:accuracy:0.05
     jq -r 'select(.key == "quality").text' claims.ndjson | grep -F 'ccuracy is 0.731 against 0.731'
@@ -267,7 +267,7 @@ alter() { jq -c "$1" claims.ndjson > then.ndjson; ! cmp -s then.ndjson claims.nd
     sound checks.ndjson
     state '{"spread": 0.15, "pace": 1.43}'
     against 0
-    # goals of one task are told apart
+    # several goals of one task are distinguished
     state '{}' --quality sum:accuracy:0.05,sum:judge_ppl:0.1
     cp claims.ndjson then.ndjson
     against 0
@@ -313,10 +313,10 @@ alter() { jq -c "$1" claims.ndjson > then.ndjson; ! cmp -s then.ndjson claims.nd
     state '{"disturbed": 0.7, "cpu": false}'
     against 69
     [[ $output == *"not compared: "*" 0 differ, "*"; 0 of "[1-9]*" times compared" ]]
-    # nor does one that stored none
+    # a stored run without times compares none either
     cp claims.ndjson then.ndjson
     against 69
-    # what it says of quality still counts
+    # its quality claims are still compared
     state '{"disturbed": 0.7, "cpu": false, "right": [60, 60, 60, 60, 60, 97]}'
     against 1
 }

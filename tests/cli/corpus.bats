@@ -12,7 +12,7 @@ setup() {
 field() { jq -r --arg t "$2" --arg f "$3" 'select(.task == $t) | .[$f]' "$1"; }
 
 # Reads "reference <TAB> answer" of sums, works every step out again, prints the operands of each
-# sum (an addition's first two in order), and complains of what is wrong.
+# sum (the first two of an addition in order), and prints errors.
 recompute() {
     jq -r 'select(.task == "sum") | .reference + "\t" + .answer' "$1" | awk -F'\t' '
     { n = split($1, w, " "); tuple = ""; last = ""
@@ -78,7 +78,7 @@ triples() {
         select(length == 3) | join(" ")' "$1"
 }
 
-# shared FILE FILE: what both hold: operands of sums, lists, (name, object, place), prompts
+# shared FILE FILE: common operands of sums, lists, (name, object, place) and prompts
 shared() {
     for f in "$1" "$2"; do
         {
@@ -128,7 +128,7 @@ shared() {
     [ "$(jq -r .task "$T/test" | sort | uniq -c | awk '$1 >= 300 { n++ } END { print n }')" = 6 ]
 }
 
-# recited: reads records of lists, does each task again, and prints what is wrong. An answer in
+# recited: reads records of lists, does each task again, and prints errors. An answer in
 # braces holds the words of the reference in any order.
 recited() {
     jq -r '(.text | sub("^.*: "; "") | sub("[.]$"; "") | split(", ")) as $l |
@@ -156,7 +156,7 @@ recited() {
     [ "$(recited "$T/b" | jq -s length)" -eq 8 ]
     grep -m 8 '"reverse"' "$T/a" | jq -c '.task = "copy"' > "$T/b"
     [ "$(recited "$T/b" | jq -s length)" -eq 8 ]
-    # a list that is shuffled seldom stays as it was
+    # a shuffled list rarely keeps its order
     jq -se 'map(select(.task == "shuffle")) |
         map(.reference as $r | .text | endswith(":" + $r + ".")) |
         length > 300 and (map(select(.)) | length) < 30' "$T/a"

@@ -21,13 +21,13 @@ replica() { # GOAL: of the points that are run again
 }
 
 @test "the stored run of the demo comes out again: answers id by id, quality" {
-    # few launches and few points: no times, and what is of more points is not compared
+    # few launches and few points: neither times nor claims about more points are compared
     jq -c 'select(.name == "answers" or .name == "quality")' data/demo/stored.ndjson > "$D/points"
     run "$BIN/compare" --no-meta --stored "$D/points" "$D/claims.ndjson" -o "$D/replicate.ndjson"
     echo "$output"
     [ "$status" -eq 69 ]
     jq -se 'map(select(.pass == false)) == []' "$D/replicate.ndjson"
-    # of the same kind of machine every id is held, of another one quality by its intervals
+    # on the same kind of machine every id is compared, on another one quality by its intervals
     jq -se 'map(select(.pass)) | length >= 3' "$D/replicate.ndjson"
 }
 
@@ -79,7 +79,7 @@ above() {
         "$(awk -v h="$(summary judge entropy_nats llama 0 value)" 'BEGIN { print 0.9 * h }')"
 }
 
-# rows MODEL: what its weights have cost, its beginning included
+# rows MODEL: rows of all trainings of its weights
 rows() { jq -s 'map(.rows) | add' "data/models/$1/training.ndjson"; }
 
 @test "README and the loss records agree on the training rows" {

@@ -64,7 +64,7 @@ END
         "$T/bin/gen-llama" --device cuda "${SHORT[@]}"
     run --separate-stderr "$T/bin/gen-llama" "${SHORT[@]}"
     [ "$status" -eq 0 ] && [ "$(jq -r .device <<< "$output")" = cpu ] && [ -z "$stderr" ]
-    # the one that is named is
+    # a library that is named is loaded
     run --separate-stderr env CROSSOVER_CUDA="$T/bin/libcrossover-cuda.so" \
         "$T/bin/gen-llama" --device cuda "${SHORT[@]}"
     [ "$status" -eq 69 ] && [[ $stderr == loaded* ]]

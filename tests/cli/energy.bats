@@ -54,9 +54,9 @@ package() { # HOST-MEMBERS: one batch of two answers, 0.2 s and 30 J
     batches 1 "{}" 4 | measure | reason power_mean_w "5 batches"
     { batches 1 "{}" 3; batches 2 "{}" 3; } | measure |
         reason power_mean_w "10 s"
-    # answers of nothing took joules too, and no token is there to have them
+    # empty answers took joules, too, but have no token to count them by
     batches 1 "{}" | jq -c '.tokens_to_eos = 0' | measure | reason energy_j_per_token "divide"
-    # readings and counter apart: said aloud, on both sides
+    # readings and counter differ: a warning for either sign
     batches 1 "{power_integral_j: 560}" | measure 2> "$T/err" > "$T/m"
     grep -q "W023.*6.7 %" "$T/err"
     [ "$(value energy_j_per_token power_agrees < "$T/m")" = false ]
@@ -96,7 +96,7 @@ package() { # HOST-MEMBERS: one batch of two answers, 0.2 s and 30 J
     echo package-0 > "$domain/name"
     echo 1000000 > "$domain/max_energy_range_uj"
     echo 980000 > "$domain/energy_uj"
-    # 10 mJ every 2 ms or more: not above 5 W, and around soon
+    # 10 mJ every 2 ms or more: at most 5 W, and the counter wraps soon
     (i=980000
     while :; do
         i=$(((i + 10000) % 1000000))

@@ -114,7 +114,7 @@ isas() { # those that run here, from the message that lists them
     "${GEN[@]}" --dtype bf16 --isa "$isa" "$T/prompt" > "$T/named"
     [ "$(jq -c '[.isa, .token_ids]' "$T/now" "$T/again" "$T/named" | sort -u | wc -l)" -eq 1 ]
 
-    # a clock that finds the first set slow for bf16 alone, and the others alike
+    # a clock by which the first set is slow for bf16 only, and the others are equal
     file=$(echo "$XDG_CACHE_HOME"/crossover/levels/*)
     awk -v isa="$first" 'NR > 3 {
             $3 = $4 = 1000
@@ -132,7 +132,7 @@ isas() { # those that run here, from the message that lists them
     jq -se --arg isa "$second" '[.[0].backend.isa, .[1].isa] | unique == [$isa]' "$T/llada"
     cmp "$T/times" "$file"
 
-    # a file that is broken, and no place for one
+    # a damaged file, and no place for a file
     head -c 100 "$T/times" > "$file"
     "${GEN[@]}" -v --dtype bf16 "$T/prompt" 2> "$T/log" > /dev/null
     grep -q '(measured now)$' "$T/log"
@@ -154,11 +154,11 @@ isas() { # those that run here, from the message that lists them
     [ ! -s "$T/said" ]
     jq -se '(.[0].backend | .numa == "interleave" and .memory_nodes == 2) and
         (.[1] | .numa == "interleave" and (.config | endswith(" numa=interleave")))' "$T/all"
-    # large matrices, and nothing else: the same tokens, another point
+    # nf4 only for large matrices: the same tokens, another point
     [ "$(sort -u "$T/ranges" | sed 's/.*bytes, //' | uniq)" = "policy 3, nodes 3" ]
     [ "$(jq -s '.[1].token_ids' "$T/all")" = "$(jq -s '.[1].token_ids' "$T/near")" ]
     [ "$(jq -s '.[1].point' "$T/all")" != "$(jq -s '.[1].point' "$T/near")" ]
-    # one node, or a system that does not tell
+    # one memory node, or a system that does not tell
     NODES_REFUSE=1 here > "$T/refused" 2> "$T/said"
     [ "$(cat "$T/said")" = "gen-llama: --numa interleave changes nothing: this host has one $(:
         )memory node, or the system does not show them" ]

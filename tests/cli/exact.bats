@@ -28,7 +28,7 @@ conforms() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq
         all(.[]; .answers == null or (.answers == 4 and .tokens > 20)) and
         all(.[]; .answers != null or .outcome_reason != null)' "$T/records"
     grep -q '^[0-9]* cases that may change no id, on [0-9]* answers: 0 do$' "$T/said"
-    # every option that make ablation calls exact is among them
+    # every option that make ablation marks as exact is included
     jq -r 'select(.from == null and .device == null and .flags != "")
         | .option as $o | .flags as $f | .exact[] | select(. != "ltm") | "\(.) \($f)"' \
         data/ablation.ndjson | sort > "$T/claimed"

@@ -43,7 +43,7 @@ write-corpus --count 3
 END
 }
 
-# inject WHAT FILE COMMAND...: runs with an injection, sees that it struck, sets $status.
+# inject WHAT FILE COMMAND...: runs with an injection, checks that it happened, sets $status.
 inject()
 {
     local what=$1 file=$2
@@ -74,7 +74,7 @@ fault()
     while read -r tool args; do
         for n in 1 2 3; do
             [ "$tool" = write-corpus ] && [ $n -gt 1 ] && continue
-            # behind a whole record, a tool that can go on leaves it
+            # after a whole record, a tool that can resume leaves its work file
             kept=0
             if [ $n -eq 3 ]; then case $tool in gen-*|score-ppl) kept=1 ;; esac; fi
             fault 74 "write:error=ENOSPC:when=$n" "$BIN/$tool" $args
@@ -102,7 +102,7 @@ fault()
             fault 74 "$call:error=EIO:when=1" "$BIN/$tool" $args
         done
     done < <(commands)
-    # close: the one of the output follows its fsync; the loader's come first.
+    # close: the call for the output follows its fsync; calls of the loader come before.
     strace -o "$T/log" "$BIN/write-corpus" --count 3 -o "$T/out"
     n=$(sed -n '1,/fsync/p' "$T/log" | grep -c '^close')
     fault 74 "close:error=EIO:when=$((n + 1))" "$BIN/write-corpus" --count 3

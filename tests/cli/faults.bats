@@ -29,7 +29,7 @@ setup()
     llada=("$BIN/gen-llada" -m llada --gen-length 8 --steps 4 --threads 1)
 }
 
-# The reading tools with an input that they like, one a line.
+# The tools that read records, each with a valid input, one a line.
 tools()
 {
     cat << 'END'
@@ -121,7 +121,7 @@ ends() { # CODE PID: how a process that runs beside ends
     while read -r tool args; do
         status=0
         "$BIN/$tool" $args 2> "$T/err" | true || status=${PIPESTATUS[0]}
-        # who was through before the reader left may say what it skipped
+        # a tool that ended before the reader left may report skipped records
         [ "$status" -eq 0 ] || { [ "$status" -eq 141 ] && [ ! -s "$T/err" ]; }
     done < <(tools)
     run -141 --separate-stderr bash -c 'set -o pipefail; "$0" --count 100000 | head -n 1' \
@@ -254,7 +254,7 @@ weight()
             --check-finite prompts
         fails 65 "model.norm.weight: value 0 expected finite" "$BIN/score-ppl" -m "$T/odd" \
             --mode nll --check-finite prompts
-        # without asking, too, in gains and in matrices
+        # also without --verify, in gains and in matrices
         for name in model.norm.weight model.layers.0.mlp.up_proj.weight \
             model.embed_tokens.weight; do
             rm -rf "$T/odd"
@@ -265,7 +265,7 @@ weight()
                 --mode nll prompts
         done
     done
-    # finite weights may still overflow on the way
+    # finite weights may still overflow in a pass
     rm -rf "$T/odd"
     cp -r llama "$T/odd"
     weight model.layers.0.post_attention_layernorm.weight '\xff\xff\x7f\x7f'

@@ -77,7 +77,7 @@ refuses() {
     jq -s -e '(.[-1].llama_e2e_ns) as $ns | .[-1].steps as $s |
         .[8].e2e_ns == $ns and (.[($s | floor) - 1].e2e_ns <= $ns) and
         .[$s | floor].e2e_ns >= $ns' "$T/out"
-    # Where reading is all, a text reads its keys in every pass besides.
+    # If only reading costs time, a text also reads its keys in every pass.
     tiny --hardware reader --prompt 300 --gen-length 8 --steps 8 |
         jq -s -e '.[-1].steps == null and .[-1].censored == "above"'
     tiny --hardware counter --prompt 200 --gen-length 8 --block-length 1 --steps 8 |
@@ -145,7 +145,7 @@ measured() {
     jq -s -e 'map(.source | sub(" .aaaaaaaaaaaa.$"; "")) ==
             ["E (Zen 3), 2 cores", "E (Zen 5), 2 cores"] and
         map(.mfu_ratio) == [0.25, 0.5] and map(.ratio * 1000 | round) == [2000, 500]' "$T/out"
-    # one machine twice: its other points are no witnesses, its own file's ceilings hold
+    # one machine twice: its other points are not used, and the ceilings of its own file hold
     jq -c 'if .kind == "roofline" then .flops_per_s *= 8 elif .point then .point = "t" else . end' \
         "$T/zen3" > "$T/again"
     forecast --check -m synth:tiny-llada "$T/zen3" "$T/again" "$T/zen5" |
@@ -218,7 +218,7 @@ measured() {
             (if .what == "point" then "e2e_ns" else "steps" end) as $m | .[$m] as $v |
             ratios($m; .paradigm) as $r | ($v / ($r | max) / .lo - 1 | fabs) < 1e-9 and
             ($v / ($r | min) / .hi - 1 | fabs) < 1e-9)' "$T/grid"
-    # the ratio of a rate is turned over: what is too optimistic is below 1
+    # the ratio of a rate is inverted, so an optimistic forecast is below 1
     jq -n '{schema: "crossover/1", kind: "forecast", run: "r", what: "check", modelled: true,
         against: "publication", source: "S", metric: "output_tokens_per_s", ratio: 4,
         paradigm: "autoregressive", quant: "none"}' |
@@ -274,7 +274,7 @@ crossing() {
         .basis == "data sheet"))[0] | .favours == null and (.ratio - 1 | fabs) < 1e-9 and
         .least < 1 and .most > 1 and (.spread_ratio | log) > 0.9 and
         (.text | test("favour neither model"))'
-    # one on a disturbed machine is none
+    # a crossover of a disturbed machine does not count
     crossing 5 | jq -c 'if .what then .disturbed = true else . end' > "$T/in"
     both --check "$T/in" | jq -s -e 'all(.[]; .metric != "steps")'
 }
@@ -394,7 +394,7 @@ sweep() {
     }
     calm=$(width '[1, 1, 1, 1, 1]')
     [ "$(width '[1.25, 0.8, 1.25, 0.8, 1]')" -gt "$((calm * 12 / 10))" ]
-    # slow when its neighbour is slow: what they share is no doubt about where they meet
+    # both are slow together: a common factor adds no doubt about the crossover
     [ "$(width '[0.7071, 1.4142, 0.7071, 1.4142, 1]')" -lt "$((calm / 2))" ]
 }
 

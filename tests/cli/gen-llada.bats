@@ -267,14 +267,14 @@ END
         .committed_tokens == 32 and .denoise_steps < 32)' "$T/out"
     jq -s -e 'group_by(.unmask) | map({(.[0].unmask): map(.remasked_tokens) | add}) | add |
         .credit == 0 and .slowfast == 0 and .saber > 0 and .wino > 0' "$T/out"
-    # what may come back is read when its block is done
+    # slots that may be masked again are readable when their block is done
     jq -s -e 'map(select(.unmask == "saber" or .unmask == "wino")) |
         all(.[]; .emit_tokens == [16, 16] and .ttft_ns == .ttf_block_ns)' "$T/out"
     jq -s -e 'all(.[]; if .unmask == "credit" then .credit_decay == 0.8 and .wino_draft == null
         else .credit_decay == null end)' "$T/out"
     jq -s -e 'map(select(.unmask == "wino")) | all(.[]; .rows == .canvas_positions +
         16 * .denoise_steps)' "$T/out"
-    # without their own part they are one another, or one token a pass
+    # with neutral parameters the rules equal each other, or commit one token a pass
     "${LLADA[@]}" --unmask schedule --steps 32 "$T/real" > "$T/vanilla"
     "${LLADA[@]}" --unmask saber --saber-floor 1 --saber-least 1 "$T/real" > "$T/a"
     "${LLADA[@]}" --unmask wino --wino-draft 1 "$T/real" > "$T/b"
@@ -440,7 +440,7 @@ made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --blo
     [ "$status" -eq 64 ] && [[ $output == *"steps 13 must be a multiple"* ]]
     run made --block-decay 0.5 --steps 2
     [ "$status" -eq 64 ] && [[ $output == *"steps 2 must be at least the number of blocks"* ]]
-    # what does not count is no setting: a decay goes with the schedule only
+    # a setting without effect is null: a decay works with the schedule only
     made --unmask threshold,prophet --block-decay 0.5 --pace front > "$T/out"
     jq -s -e 'all(.block_decay == null and (.pace != null) == (.unmask == "prophet"))' "$T/out"
 }

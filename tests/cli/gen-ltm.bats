@@ -106,7 +106,7 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
     run -1 cmp -s <(ids "$T/a") <(ids "$T/b")
     "${GEN[@]}" "${more[@]}" --z zero "$T/prompts" > "$T/b"
     run -1 cmp -s <(ids "$T/a") <(ids "$T/b")
-    # two runs in one process are two processes
+    # two runs in one process equal two processes
     "${GEN[@]}" --vi-steps 4 --repeat 2 "$T/prompts" > "$T/b"
     "${GEN[@]}" --vi-steps 4 "$T/prompts" > "$T/a"
     cmp <(ids "$T/a" "$T/a") <(ids "$T/b")

@@ -35,7 +35,7 @@ gen() { "$BIN/gen-ltm" -m "$D/$1" --device "$2" --max-new 3 --ignore-eos --no-me
     --vi-steps 3 "${@:3}" "$D/prompts"; }
 sound() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$@"; }
 ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
-# ids, and what cannot be the same by chance: every latent and the worth of the fit
+# ids, every latent and the gain of the fit, which cannot agree by chance
 whole() { jq -c '[.id, .token_ids, .latents, .kl_nats, .elbo_nats]' "$@" | sort; }
 
 # The same sums in another order: products and softmax in fp32 are off by 1e-6 of themselves, and a

@@ -458,7 +458,7 @@ WORK='flops_unit: "f32", threads: 2, model_flops: 4000, model_bytes: 3000, prefi
     ceiling '{}' | measure <(one '{threads: 2}') - > "$T/m"
     [ "$(value mbu_ratio value_reason < "$T/m")" = "the work was not counted" ]
     [ "$(value model_flops_per_s value_reason < "$T/m")" = "not recorded" ]
-    # a point under the roof is no ceiling
+    # a point below a ceiling is not a ceiling
     ceiling '{ceiling: false}' | measure "$T/in" - > "$T/m"
     [ "$(value mbu_ratio value < "$T/m")" = null ]
 }
@@ -499,7 +499,7 @@ WORK='flops_unit: "f32", threads: 2, model_flops: 4000, model_bytes: 3000, prefi
         [ "${#stderr_lines[@]}" -le 8 ]
         [[ $stderr == *"and 99995 more"* ]]
     done
-    # another reader counts what was only counted
+    # another reader counts the records that were only counted
     { printf '%s\n' "$output"; one '{}'; } > "$T/in"
     run --separate-stderr measure "$T/in"
     [[ $stderr == *"100000 failed records"* ]]

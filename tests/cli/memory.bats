@@ -171,7 +171,7 @@ END
     grep -q 'level aggressive: ' "$T/said"
     grep -q 'synth:llada-8b on cpu: matrices bf16-f32, quantization nf4, cache bf16; ' "$T/said"
     grep -q ': it fits$' "$T/said"
-    # a plan that gives way says to what, before anything is loaded; what it gave way to fits
+    # a plan prints the chosen level before anything is loaded, and that level fits
     explain gen-llama llama3-8b --explain --on-oom plan --mem-cap 10G --no-meta \
         > "$T/out" 2> "$T/said"
     jq -e '.fits and .level == "moderate" and .quant == "int8"' "$T/out"
@@ -231,13 +231,13 @@ plan() {
     jq -se --argjson cap "$cap" 'all(.status == "ok" and .level == "moderate" and
         .quant == "int8" and .new_tokens == 8 and .memory.reserved_peak_bytes <= $cap)' "$T/out"
     cmp <(ids "$T/out") <(ids "$T/moderate")
-    # what was said stays, and so it does not fit
+    # explicit options stay, so the run does not fit
     run --separate-stderr "${LLAMA[@]}" --mem-cap "$cap" --on-oom plan --quant none \
         --device-map all --no-meta "$T/prompts"
     [ "$status" -eq 1 ]
     [[ $stderr == *"W110"*"no level is small enough (--on-oom plan)"* ]]
     jq -se 'all(.status == "oom" and .level == null)' <<< "$output"
-    # nothing gives way where all fits
+    # a run that fits is not changed
     "${LLAMA[@]}" --on-oom plan --no-meta "$T/prompts" > "$T/out" 2> "$T/said"
     [ ! -s "$T/said" ]
     jq -se 'all(.level == null and .batch_halved == false)' "$T/out"
@@ -304,7 +304,7 @@ plan() {
     jq -se 'all(.early_quant == "nf4" and .early_steps == 3 and .quant == "none" and
         (.config | contains(" early_steps=3") and contains(" early=nf4")) and
         .memory.planned_bytes == .memory.allocated_peak_bytes)' "$T/both"
-    # all of them, and none
+    # all steps in the early format, and no step
     run_ --steps 8 --early-quant nf4 --early-steps 99 | jq -c .token_ids > "$T/out"
     cmp "$T/out" <(jq -c .token_ids "$T/nf4")
     run_ --steps 8 --quant nf4 --early-quant none --early-steps 8 | jq -c .token_ids > "$T/out"

@@ -89,7 +89,7 @@ planned() {
         { jq -c '[.offload_layers, .memory]' "$T/out"; return 1; }
 }
 
-# needs COMMAND...: bytes that the neediest of its batches takes.
+# needs COMMAND...: bytes of its largest batch.
 needs() { "$@" --no-meta -q --explain "$T/prompts" | jq -s 'map(.planned_bytes) | max'; }
 
 @test "--device-map auto: in less memory than the weights take, with the same tokens" {
@@ -103,7 +103,7 @@ needs() { "$@" --no-meta -q --explain "$T/prompts" | jq -s 'map(.planned_bytes) 
         least=$(needs "${run[@]}" --batch 3 --quant int8 --device-map 0)
         planned "$all" $((least + least / 16)) "${run[@]}" --batch 3 --quant int8
     done
-    # where all fits nothing is outside
+    # a model that fits has no offloaded layer
     "${LLAMA[@]}" --device-map auto --mem-cap 1G --no-meta "$T/prompts" 2> "$T/said" |
         jq -se 'all(has("offload_layers") | not)'
     [ ! -s "$T/said" ]
@@ -166,7 +166,7 @@ apart() {
     conforms "$T/records"
     grep -q 'llama-demo: keys and values of 3 of 4 layers are offloaded, and the matrices of 0$' \
         "$T/said"
-    # without a cache there is nothing to put outside
+    # without a cache there are no keys and values to offload
     "${LLADA[@]}" --kv-map 0 --no-meta -q "$T/prompts" |
         jq -se 'all(.status == "ok" and .offload_bytes == 0 and .slow_down_ratio == 1)'
     for map in -1 x first: auto:2 ''; do
@@ -190,7 +190,7 @@ apart() {
         jq -se --argjson cap "$cap" 'all(.status == "ok" and .offload_kv_layers >= 3 and
             (has("offload_layers") | not) and .memory.reserved_peak_bytes <= $cap)' "$T/out"
     done
-    # a plan: behind all levels, said in so many words
+    # a plan offloads after all levels, and prints that
     own+=(--kv-dtype f32 --quant none --row-tile 8)
     least=$("${own[@]}" -q --explain --kv-map 0 "$T/prompts" | jq .planned_bytes)
     all=$("${own[@]}" -q --explain "$T/prompts" | jq .planned_bytes)
@@ -200,11 +200,11 @@ apart() {
 'layers offloaded (--on-oom plan)$' "$T/said"
     jq -se 'all(.status == "ok" and .offload_kv_layers >= 3 and
         (has("offload_layers") | not))' "$T/out"
-    # and what was said stays
+    # explicit options stay
     run --separate-stderr "${own[@]}" --on-oom plan --kv-map all --device-map all \
         --mem-cap "$all" "$T/prompts"
     [ "$status" -eq 1 ]
-    # less than that is not enough: layers go with theirs
+    # with less memory layers are offloaded with their keys and values
     both=$("${own[@]}" -q --explain --device-map 0 "$T/prompts" | jq .planned_bytes)
     "${own[@]}" -q --device-map auto --mem-cap $(((both * 3 + least) / 4)) "$T/prompts" |
         jq -se 'all(.status == "ok" and .offload_layers >= 3 and
@@ -228,7 +228,7 @@ apart() {
 }
 
 @test "--on-oom plan offloads last, after batches and levels, and not against --device-map" {
-    # where --quant was said the last level is above what fits, so layers go
+    # with --quant given the last level does not fit, so layers are offloaded
     least=$(needs "${LLAMA[@]}" --kv-dtype bf16 --dtype f32 --device-map 0)
     cap=$((least + least / 20))
     "${LLAMA[@]}" --dtype f32 --quant none --batch 3 --mem-cap "$cap" --on-oom plan --no-meta \

@@ -121,7 +121,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
         got=$(bytes "$T/mix")
         header=$(od -An -t u8 -N 8 "$T/m$budget/model.safetensors" | tr -d ' ')
         [ "$got" -eq $(($(stat -c %s "$T/m$budget/model.safetensors") - 8 - header)) ]
-        # no part that is not as it was would fit in the next larger format
+        # no quantized part would fit in the next larger format
         jq -es --argjson budget "$budget" --argjson got "$got" '
             map(select(.kind == "sensitivity")) | length == 9 and $got <= $budget and
             all(.dtype == "none" or $budget - $got <
@@ -135,7 +135,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     less "$mixed" "$(nats "$T/nf4")"
     less "$(nats "$T/m$large")" "$(nats "$T/nf4")"
     less "$(nats "$T/m$large")" "$(nats "$T/int8" | awk '{ print $1 + 1e-4 }')"
-    # bits are taken from one part for another only where texts that did not choose it are for it
+    # bits move from one part to another only if texts that did not choose the move confirm it
     jq -es 'map(select(.kind == "pack" and .role == "all"))[0] | .trade_gain_lo <= 0 and
         .trade_gain < .trade_gain_hi' "$T/mix"
     jq -es 'map(select(.kind == "sensitivity")) | all(.dtype != "nf4")' "$T/mix"
@@ -186,7 +186,7 @@ verifies() {
     done
 }
 
-# flip FILE BYTE: its lowest bit becomes the other
+# flip FILE BYTE: flips the lowest bit of that byte
 flip() {
     local was
     was=$(od -An -tu1 -j "$2" -N 1 "$1")
@@ -214,7 +214,7 @@ flip() {
         cp $M/$file "$T/model/$file"
     done
     verifies 0 ""
-    # what decides about the text and is not listed is not proved
+    # a file that decides about the text but is not listed makes the check fail
     echo '{}' > "$T/model/generation_config.json"
     verifies 65 "SHA256SUMS: does not list generation_config.json"
 }

@@ -72,7 +72,7 @@ kinds() {
            max_new: 64, phase: "timed", status: "ok", contract: "answer"} + .'
 }
 
-# A training with all that is watched, another that knows no memory, and a prior that has steps.
+# A training with all members, one without memory, and a training of a prior.
 watched() {
     jq -cn 'range(1; 41) as $i | {schema: "crossover/1", kind: "train", run: "r"}
         + ({model: "a", arch: "llada", paradigm: "masked_diffusion", step: $i, tokens: (100 * $i),
@@ -97,7 +97,7 @@ commits() {
 # numbers FILE TABLE: the rows of a table of a figure
 numbers() { sed -n "/^# $2\$/,/^\$/p" "$1" | tail -n +3 | sed '/^$/d'; }
 
-# The places of what is drawn with points.
+# Positions of marks that are drawn as points.
 marks() { grep -o "gpPt[0-9]*' transform='[^']*scale(2[^']*'" "$1" | sort; }
 
 valid_svg() {
@@ -585,7 +585,7 @@ judged() {
     # LLaMA, batch 4, 32 tokens, fixed: 50 ms a token for one user, four times that in all
     numbers f.tsv points | awk '$3 == 4 && $1 == 20 && $2 == 80 { n++ } END { exit n != 4 }'
     grep -q '^array panel_length.*= \[32, 64\]' f.gp
-    # there they meet, at its own place; batch 8 by the roofline, half way from 4 to 16
+    # the crossing is at batch 4; by the roofline it is at 8, half way from 4 to 16
     [ "$(numbers f.tsv crossings | head -n 1 | cut -f 1-4 | tr '\t' ' ')" = '20 80 1 4 (1/step)' ]
     numbers f.tsv crossings | awk 'NR == 2 && ($1 - (20 * 100 / 14) ^ 0.5) ^ 2 < 1e-12 { n = 1 }
         END { exit !n }'
@@ -770,7 +770,7 @@ judged() {
 }
 
 @test "many points and many losses: little time, little memory" {
-    # 3000 points in 1500 sweeps of one model: who is told from whom by what, in one pass
+    # 3000 points in 1500 sweeps of one model: their names are found in one pass
     jq -cn 'range(3000) | {schema: "crossover/1", kind: "generation", run: "r", id: "p", seq: .,
         point: "p\(.)", series: "s\(. / 2 | floor)", axis: "steps", config: "c\(.)", model: "m",
         arch: "llada", paradigm: "masked_diffusion", batch: 1, gen_length: 8, block_length: 8,

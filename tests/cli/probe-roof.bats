@@ -51,7 +51,7 @@ shares() {
     low=$(jq -s 'map(select(.ceiling))[0].effective_cores < 1.2' two)
     warned=$(grep -c "W114: 2 threads compute .* ceilings are too low" said || true)
     [ "$low $warned" = "true 1" ] || [ "$low $warned" = "false 0" ]
-    # medians with their spread; no roof is below that of fp32, and one that is another's says so
+    # medians with their spread; no ceiling is below that of fp32; a shared ceiling says so
     jq -se 'map(select(.ceiling)) | .[0].flops_per_s as $f32 | all(.flops_spread_ratio >= 0 and
         .bytes_spread_ratio >= 0 and .flops_per_s >= $f32 and
         (has("remark") | not) == (.unit == "f32" or .flops_per_s > $f32))' ceilings.ndjson
@@ -67,7 +67,7 @@ shares() {
             (has("threads") | not) and .flops_per_s > 0 and .bytes_per_s > 0 and
             .flops_spread_ratio == null and (.flops_spread_ratio_reason | length) > 0)' \
         ceilings.ndjson
-    # whose products they are, as the generators say it too
+    # the record names the library of the products, as the generators do
     [ "$(jq -s 'map(select(.ceiling or .kind == "generation") | .library) | unique | length' \
         ceilings.ndjson llama.ndjson)" -eq 1 ]
 }
@@ -89,7 +89,7 @@ shares() {
     [ -e "$object" ] || skip "another processor"
     [ "$(objdump -t "$object" | grep -c '__[atu]b\?san')" -eq 0 ] || skip "with a sanitizer"
     objdump -d --no-show-raw-insn "$object" > code
-    # of each function that ends with a jump back: how much is between its target and the jump
+    # for each function that ends with a jump back: the instructions between target and jump
     awk '/^[0-9a-f]+ <.*>:$/ { name = $2; n = 0; delete at; next }
         /^ +[0-9a-f]+:/ { sub(":", "", $1); at[$1] = ++n; word[n] = $2 }
         $2 ~ /^j/ && ($3 in at) && name ~ /_(avx|vnni)/ {

@@ -129,7 +129,7 @@ verified() {
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/v"
     [ "$(find "$T" -name '.*.tmp')" = "" ]
     (cd "$T/small" && sha256sum --quiet --strict -c SHA256SUMS && grep -q origin.json SHA256SUMS)
-    # the source is another
+    # a different source
     cp "$T/source/config.json" "$T/config"
     sed -i 's/embeddings": 512/embeddings": 511/' "$T/source/config.json"
     verified 65 "config.json: SHA-256 expected"
@@ -137,7 +137,7 @@ verified() {
     echo '{}' > "$T/source/generation_config.json"
     verified 65 "generation_config.json: SHA-256 expected no such file"
     rm "$T/source/generation_config.json"
-    # what was packed is another, whatever its manifest says
+    # a different packed model, even with a matching manifest
     size=$(stat -c %s "$T/small/model.safetensors")
     cp "$T/small/model.safetensors" "$T/weights"
     printf '\001' | dd of="$T/small/model.safetensors" bs=1 seek=$((size - 7)) conv=notrunc \
@@ -147,7 +147,7 @@ verified() {
     pack -q --manifest -m "$T/small" > "$T/record"
     verified 65 "is not what its source gives"
     cp "$T/weights" "$T/small/model.safetensors"
-    # what it is said to have lost is not what it lost
+    # a record of removed parts that does not match the model
     jq -c '.pruning.removed[0].unit[0] = 0' "$T/small/origin.json" > "$T/o"
     cp "$T/o" "$T/small/origin.json"
     rm "$T/small/SHA256SUMS"
@@ -172,7 +172,7 @@ verified() {
         --out "$T/new" 2> "$T/err") && false
     grep -q 'cannot write' "$T/err"
     [ ! -e "$T/new" ] && [ ! -e "$T/.new.tmp" ]
-    # the program itself, not a shell around it, and without what bats waits for
+    # the program itself without a shell, and without the descriptors that bats waits for
     "$BIN/pack-model" -q --prune-ffn 0.2 --calibrate $TEXTS -m $LLAMA --out "$T/new" \
         > "$T/record" 3>&- &
     sleep 0.3
@@ -195,7 +195,7 @@ tokenizer.json training.ndjson" ]
         "$BIN/train-lm" -q --no-meta --from "$T/small" --steps 4 --rate 0.0005 --warmup 1 \
             --rows 256 --min-len 16 --max-len 64 --report 1 --out "$T/after" "$T/corpus" > "$T/loss"
         [ "$(jq -r .arch "$T/loss" | uniq)" = "$(jq -r .model_type $m/config.json)" ]
-        # weights that know the task, not drawn ones: a uniform guess is ln 1024 = 6.9 nats
+        # trained weights, not random ones: a uniform guess costs ln 1024 = 6.9 nats
         jq -se 'length == 4 and .[0].loss < 5' "$T/loss"
         jq -cS . "$T/after/config.json" | cmp - <(jq -cS . "$T/small/config.json")
         cmp -s "$T/after/model.safetensors" "$T/small/model.safetensors" && false

@@ -73,7 +73,7 @@ told() {
     says 'Undecided: it was noisy.' report.html
     says 'Not decided:' report.html
     says 'unknown *other work disturbed the launches' report.html
-    # a ratio that a claim calls null stands nowhere: not in a table of either page
+    # a ratio that is null in a claim is in no table of either page
     lacks -q '>6.40 <\|>3.20 <\|methods.svg' report.html tables.html
     report --figures figures "${RUN[@]}"
     grep -q '>6.40 <' tables.html
@@ -131,7 +131,7 @@ told() {
     for end in svg tsv gp; do grep -qF "href=\"figures/pareto.$end\"" report.html; done
     [ -z "$(grep -o ' id="[^"]*"' report.html | sort | uniq -d)" ] # no id twice
     grep -q '(figures/pareto.svg)' report.md
-    # all of them stand on the page of tables as links, but for those that show nothing
+    # the page of tables links all of them, except those that show nothing
     echo 'No data: nothing.' > figures/drift.txt
     report --figures figures "${RUN[@]}"
     [ "$(grep -c '<img loading="lazy"' tables.html)" -eq 5 ]

@@ -45,7 +45,7 @@ load report
     says 'Doubt: The machine was not fit to measure before 3 of 13 launches'
     says 'fit to measure before 10 of 13 launches'
     grep -q '^| – | 1 | no | other\\_load | 0.500 |' report.md
-    # what came by two ways counts once, as the copy that says which sweep it is of
+    # a record in two files counts once: the copy that names its sweep
     jq -c '.sweep = "steps"' fitness > named
     report "${ALL[@]}" fitness named
     says 'fit to measure before 10 of 13 launches'
@@ -54,12 +54,12 @@ load report
     report "${ALL[@]}" fitness
     lacks Doubt report.md
     lacks 'a thread computed' report.md
-    # processors that share a core now and then
+    # processors that sometimes share a core
     look 12 true | jq -c '.threads = 2 | .effective_cores = 1.9 + .launch / 100' > fitness
     report "${ALL[@]}" fitness
     says 'Before launches, .* a thread computed 0.95 to 1.01 times as fast '
     lacks 'share a core' report.md
-    # how many cores a machine has is another thing
+    # the number of cores is a different fact
     jq -cn '{schema: "crossover/1", kind: "fitness", run: "r", cores: 3, fit: true, reasons: [],
         text: "machine 1: 3 cores"}' >> fitness
     report "${ALL[@]}" fitness
@@ -81,7 +81,7 @@ load report
     doubted '{distinct_ratio: 0.05, prompts: 20}' 'At [0-9]* of 14 points all prompts have the same'
     doubted '{repeat_ratio: 0.5}' 'At [0-9]* of 14 points repeats take less than 0.9 of the time'
     doubted '{steady: false}' 'Times drift over the batches of [0-9]* of 14 points'
-    # not where that is as it should be, or where it may be chance
+    # no doubt where this is normal, or may be chance
     for fine in '{deterministic: false, temperature: 1}' \
         '{steady: (.steps != 64)}' '{distinct_ratio: 1, repeat_ratio: 1, deterministic: true}'; do
         metrics "$fine" > m
@@ -233,7 +233,7 @@ load report
     [ "$(ls)" = t.tex ]
     [ "$(grep -c '^.begin{table}$' t.tex)" -eq "$(grep -c '^.end{table}$' t.tex)" ]
     [ "$(grep -c '^.toprule$' t.tex)" -eq "$(grep -c 'begin{tabular}' t.tex)" ]
-    # what a page cannot hold goes on in another float
+    # rows that do not fit a page continue in another float
     grep -qF '\caption{The table above, continued.}' t.tex
     [ "$(awk '/begin.table/ { n = 0 } { n++ } /end.table/ && n > most { most = n }
         END { print most }' t.tex)" -lt 60 ]

@@ -34,7 +34,7 @@ load report
         verdict: "SLOWER", launches: 5, base_value: 1, config_value: 1.25}' > ratio
     report "${ALL[@]}" ratio
     says 'llada 4 *llama *1.25 \[1.12, 1.50\] *SLOWER *0.004 *5'
-    # without an interval there is none, nor where a claim about time is null
+    # no verdict without an interval, nor where a claim about time is null
     jq -c '.lo = null | .hi = null' ratio > few
     report "${ALL[@]}" few
     lacks -q 'SLOWER' tables.html
@@ -188,7 +188,7 @@ load report
         -f "$CROSSOVER_SHARE/tests/schema.jq" compared
     report "${ALL[@]}" compared
     grep -q '^## Quantization: costs and savings$' report.md
-    # no wider than other tables: what the changes are of is folded away
+    # no wider than other tables: the base of the changes is folded
     [ "$(grep '^| m-demo | nf4' report.md | tr -d '\\')" = "| m-demo | nf4 |\
  4 MiB → 1 MiB | 4 ms → 2 ms | +6.25 [+3.12, +9.38] % | -12.5 [-25, 0] points | 32 / 16 |
 | m-demo | nf4 | 8 → 8.50 | 75 % → 62.5 % |" ]
@@ -229,7 +229,7 @@ load report
     # In Markdown all of it is escaped, but for the indented commands.
     grep -v '^    ' report.md > open.md
     lacks '[^\\]<img\|[^\\]`a\|[^\\]\[c\|[^\\]\*b' open.md
-    # so is all of LaTeX, and no cell of the CSV begins a formula
+    # LaTeX is escaped, too, and no cell of the CSV begins a formula
     evil='=\input{x} $a$ %b_c^d~e#f&g\\'
     printf '%s' "$evil" | jq -Rsc '{schema: "crossover/1", kind: "metric", run: "r", config: .,
         metric: "e2e_ns", value: 1, direction: "lower"}' > in.ndjson
@@ -292,7 +292,7 @@ load report
     says 'Ceilings of the machine'
     # a point is no ceiling, and without ceilings there is no table of them
     lacks -qF '| LLaMA decode |' report.md
-    # of a GPU it says whose products they are
+    # for a GPU the table names the library of the products
     jq -c '.device_name = "a GPU" | .isa = "sm_90"' <(sed -n 2p "$F/plot-roofline.ndjson") > gpu
     report run gpu
     grep -qF '90, without the vendor library: too low |' report.md

@@ -31,7 +31,7 @@ setup() {
                --batch 5 -o out)
 }
 
-# A stream without what differs from run to run: times, peak memory, the sum over them.
+# A stream without members that differ between runs: times, peak memory, hashes over them.
 plain() {
     jq -c 'walk(if type == "object" then with_entries(select(.key | endswith("_ns") | not))
         else . end) | del(.start, .argv, .memory, .sha256, .resumed, .host, .tainted,
@@ -81,7 +81,7 @@ same_as_whole() {
             [ $((n * 7 % 50)) -eq 0 ] || [[ $stderr == *"a torn one of "* ]]
             [ "$n" -lt 5 ] || tail -n 1 out | jq -e .resumed
         done
-        # what was kept was not made again: its times are the old ones
+        # kept records were not made again: their times are unchanged
         from 6 0
         "${words[@]}" -q "$F/prompts"
         cmp <(sed -n 2,6p out) <(sed -n 2,6p whole)
@@ -89,7 +89,7 @@ same_as_whole() {
 }
 
 @test "A13: kill -9 again and again until the run is complete; no lock is left" {
-    # so many that a process is still at work when it is to be killed
+    # enough records that a process still works when it is killed
     for i in $(seq 6); do jq -c --arg i "$i" '.id += "-" + $i' "$F/prompts"; done > many
     words=("$BIN/gen-llama" -m "$F/llama" --device cpu --threads 1 --max-new 400 --ignore-eos
            -o out many)
@@ -160,7 +160,7 @@ same_as_whole() {
     from 5 0
     run -0 --separate-stderr "${LLAMA_GEN[@]}" --no-meta prompts
     [[ $stderr == *"--no-meta" ]]
-    # how much is said is no other work
+    # other verbosity is the same work
     "${LLAMA_GEN[@]}" prompts
     mv out whole
     from 5 0
@@ -206,7 +206,7 @@ same_as_whole() {
     [[ $stderr == *"out: line 4 of its work file is damaged"*"--fresh"* ]]
     cmp before .out.tmp
     [ ! -e out ]
-    # whole lines, but not those of this run: one twice, one gone
+    # whole lines that this run did not write: one twice, one missing
     for edit in 4p 4d; do
         from 6 0
         sed -i "$edit" .out.tmp
@@ -264,7 +264,7 @@ same_as_whole() {
     sed -i "3s/.*/$(printf %064d 0)/" .out.tmp.sha256 # a sum that was changed
     run -65 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
     [[ $stderr == *"out: line 3 of its work file was changed: the SHA-256"*"--fresh"* ]]
-    # other options in the same file of them are other work
+    # changed options in the settings file are different work
     echo '{"temperature": 0.5}' > settings
     from 6 0
     run -0 --separate-stderr "${LLAMA_GEN[@]}" --settings settings "$F/prompts"
@@ -280,7 +280,7 @@ same_as_whole() {
     [[ $stderr == *"starts anew"*options* ]]
     "${LLAMA_GEN[@]}" "$F/prompts"
     mv out whole
-    # a timed run is one process and needs none; what others left goes
+    # a timed run is one process and needs no work file; old ones are removed
     from 6 0
     run -0 --separate-stderr "${LLAMA_GEN[@]}" --warmup 1 "$F/prompts"
     [[ $stderr == *"starts anew"* ]]

@@ -126,7 +126,7 @@ END
     score "$T/g" | tail -1 > "$T/s"
     [ "$(jq -c '[.n, (.value * 1e6 | round), (.lo * 1e4 | floor), (.hi * 1e4 | floor)]' "$T/s")" = \
       "[20,600000,3865,7811]" ] # Wilson's of 12 among 20
-    # and one of each answer, with how often it was given, says the same
+    # one record of each answer with its number gives the same
     jq -c '.token_ids = [.text | tonumber]' "$T/g" > "$T/raw"
     jq -cn -f pipelines/phase/distinct.jq "$T/raw" > "$T/distinct"
     [ "$(jq -s -c '[length, (map(.copies) | add), (map(.copies) | unique)]' "$T/distinct")" = \

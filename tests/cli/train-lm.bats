@@ -40,8 +40,8 @@ setup()
     done
 }
 
-# Layers that are computed again and batches that others make: the same model, in fewer bytes; a
-# training may go on with others of either.
+# Layers computed again and batches from other threads: the same model in fewer bytes; a
+# training may resume with other values of both options.
 @test "--checkpoint-every and --loaders change no bit; records hold what was planned and taken" {
     shape=(--layers 3 --report 2 --rows 192)
     for arch in llada llama ltm; do
@@ -62,7 +62,7 @@ setup()
     done
     "${train[@]}" "${shape[@]}" --out "$T/whole" corpus > "$T/loss"
     stopped "${shape[@]}" --report 4 --checkpoint-every 2 --loaders 2
-    # by the names of others
+    # the same under the aliases
     "${train[@]}" "${shape[@]}" --gradient-checkpointing --num-workers 1 --out "$T/m" corpus \
         > "$T/loss"
     cmp "$T/whole/model.safetensors" "$T/m/model.safetensors"
@@ -114,7 +114,7 @@ setup()
         cmp <(jq -c '[.step, .loss, .valid_loss, .grad_norm]' "$T/one") \
             <(jq -c '[.step, .loss, .valid_loss, .grad_norm]' "$T/two")
     done
-    # a state of several goes on with one, and the other way round
+    # a state of several processes resumes with one, and the other way round
     n=2
     run -74 ranks "${train[@]}" --out "$T/m" --save 2 --report 4 -o /dev/full corpus
     "${train[@]}" --parts 2 --out "$T/whole" corpus > "$T/loss"
@@ -180,7 +180,7 @@ stopped()
     for arch in llama llada; do
         "${train[@]}" --arch $arch --init "$T/first" --out "$T/$arch" "$T/lists" > "$T/loss"
         [ "$(ids "$T/first")" = "$(ids "$T/$arch")" ]
-        # what is put in front of a text is the family's own, as where both learn from one corpus
+        # the token before a text is that of the family, as when both are trained on one corpus
         "${train[@]}" --arch $arch --out "$T/own" corpus > "$T/loss"
         cmp "$T/own/tokenizer.json" "$T/$arch/tokenizer.json"
     done

@@ -23,7 +23,7 @@ END
 ids() { jq -c '[.point, .id, .token_ids]' "$1"; }
 
 # whole TRACE GENERATIONS: the changes put together, pass by pass, are the answers, as many as the
-# generation says; what is not masked again is made final once
+# generation says; a slot that is not masked again becomes final once
 whole() {
     jq -n -e --slurpfile t "$1" --slurpfile g "$2" '
         all($g[]; . as $g | [$t[] | select(.id == $g.id and .point == $g.point)] as $t
@@ -133,7 +133,7 @@ no() { # CODE WORDS COMMAND...
         [ "$(cat "$T/text")" = "$(jq -r .text_to_eos "$T/out")" ]
         [ -n "$(cat "$T/text")" ]
     done
-    # several answers have headings; not all of a text comes at once
+    # several answers have headings; the text comes in several pieces
     "${LLADA[@]}" --gen-length 16 --steps 8,16 --stream --limit 2 "$T/prompts" > "$T/out" \
         2> "$T/text"
     [ "$(grep -c '^== p[12]: llada-demo steps=' "$T/text")" = 4 ]
@@ -159,7 +159,7 @@ in_terminal() {
     frames=$(grep -o $'\033\\[?25l' "$T/seen" | wc -l)
     [ "$frames" -ge 2 ] && [ "$frames" = "$(grep -o $'\033\\[?25h' "$T/seen" | wc -l)" ]
     [ "$frames" -le $((2 + $(jq '.e2e_ns / 50000000 | floor' "$T/out"))) ]
-    # as many lines up as the frame before had
+    # the cursor moves up by the lines of the previous frame
     [ "$(grep -o $'\r\033\\[[0-9]*A' "$T/seen" | wc -l)" = $((frames - 1)) ]
     # the last frame: no block is left, its text is the answer, and no line is as wide as the screen
     awk 'BEGIN { RS = "\033\\[\\?25l" } { last = $0 } END { printf "%s", last }' "$T/seen" |
