@@ -53,7 +53,7 @@ static void run(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A...
     cudaDeviceSynchronize();
 }
 
-/* 1 if act(), in a process of its own, does not reach its end and prints `words`. */
+/* 1 if act(), in a child process, does not reach its end and prints `words`. */
 [[maybe_unused]] static int dies(void (*act)(), const char *words)
 {
     int ends[2], status;

@@ -118,7 +118,7 @@ struct setting {
     enum order order;
     int guided, stops;
     int32_t ids; /* answers are 0..ids-1; the mask is 4 */
-    int bad;     /* one answer in so many is bad; 0: none */
+    int bad;     /* one of `bad` answers is bad; 0: none */
     int per_block;
 };
 enum { MASK_ID = 4 };

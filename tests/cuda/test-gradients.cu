@@ -231,7 +231,7 @@ static void products(struct fixture *f)
 
 struct heads {
     size_t kv, group, E;
-    int32_t rows[SEQS], slots[SEQS]; /* rows: the last ones of a sequence, but for one in three */
+    int32_t rows[SEQS], slots[SEQS]; /* rows: the last ones of a sequence, except in every third */
     int causal;
     size_t window;
 };

@@ -72,7 +72,7 @@ static void choose(struct fixture *f, struct shape s, enum dtype act, enum dtype
     for (size_t t = 0; t < s.T; t++) {
         slot[t] = (int32_t)((2 * t + 1) % S);
         pos[t] = (int32_t)(3 * t);
-        for (size_t i = 0; i < n && ties && t % 5; i++) /* four of five rows are as they were */
+        for (size_t i = 0; i < n && ties && t % 5; i++) /* four of five rows are unchanged */
             kept[(size_t)slot[t] * n + i] = v[t * n + i];
     }
     keep_all(cache, kept, S * n);

@@ -106,7 +106,7 @@ static void change_warps(struct block *b)
  * on warps being close, and few stacks are in use. */
 static struct thread *next_of(struct block *b)
 {
-    enum { CHANGES = 64 }; /* one in so many */
+    enum { CHANGES = 64 }; /* one turn of 64 */
     uint64_t drawn = bits();
     if (!b->warps[b->turn].runnable || !(drawn >> 32 & (CHANGES - 1)))
         change_warps(b);

@@ -94,7 +94,7 @@ static size_t taken()
     return sum;
 }
 
-/* An inaccessible area for a block of so many bytes; a large one ends at the end of a huge page. */
+/* An inaccessible area for a block of `bytes` bytes; a large one ends at the end of a huge page. */
 static bool map_area(struct area *a, size_t bytes)
 {
     const size_t inner = rounded_up(bytes, page());

@@ -42,11 +42,11 @@ enum { FUZZ_SECONDS = 10, FUZZ_MIB = 1024, /* of one input; of all */
 #define fuzz_check(condition)                                                                   \
     ((condition) ? (void)0                                                                      \
                  : (fprintf(stderr, "# %s:%d: %s\n", __FILE__, __LINE__, #condition), abort()))
-/* That a reader said no as it should: with a code and one line. */
+/* Checks that a reader refused with a code and one line. */
 #define fuzz_check_refused(e)                                                                   \
     fuzz_check((e)->code && *(e)->text && !strpbrk((e)->text, "\r\n\033"))
 
-/* ---- what targets are made of ---- */
+/* ---- parts of targets ---- */
 
 /* Cuts the part before the next NUL off the front. */
 static inline struct buf fuzz_part(const char **bytes, size_t *n)
@@ -189,7 +189,7 @@ static inline void fuzz_keep(const struct fuzz_seeds *s, const struct fuzz_place
     buf_free(&b);
 }
 
-/* All in a child, so that what ends it is seen here. */
+/* All in a child process, so that its end is seen here. */
 static inline int fuzz_test(const char *name, const struct fuzz_seeds *s, size_t rounds)
 {
     struct fuzz_place *at = mmap(NULL, sizeof *at, PROT_READ | PROT_WRITE,

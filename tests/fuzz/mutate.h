@@ -172,7 +172,7 @@ static inline void mutate_line(const struct buf *b, const struct buf *other, str
             buf_put(to, o.v[of].s, o.v[of].n);
         json_t *j = how > 3 && i == at ? json_loadb(l.v[i].s, l.v[i].n, 0, NULL) : NULL;
         if (how > 9 && i == at)
-            buf_put(to, l.v[i].s, l.v[i].n); /* before what it becomes */
+            buf_put(to, l.v[i].s, l.v[i].n); /* before the changed record */
         for (uint64_t left = j ? 1 + rng_below(r, 3) : 0; left; left--)
             mutate_member(j, r);
         if (j)

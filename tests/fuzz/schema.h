@@ -150,7 +150,7 @@ static int schema_value(struct schema *s, const json_t *of, const json_t *v, con
     return json_is_object(v) ? schema_object(s, of, v) : 0;
 }
 
-/* -1: s->wrong says what is wrong of a record of this kind. */
+/* -1: s->wrong describes the error in a record of this kind. */
 static inline int schema_record(struct schema *s, const json_t *record)
 {
     const char *kind = json_string_value(json_object_get(record, "kind"));

@@ -26,7 +26,7 @@ static int fuzz_seed(size_t i, struct buf *to)
     return to->len > 0;
 }
 
-/* A point that was taken is one of its table, and is the same once it is said and read again. */
+/* An accepted point belongs to its table, and is the same after it was written and read again. */
 static void use(const struct settings *s)
 {
     struct settings again = *s;

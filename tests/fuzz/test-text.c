@@ -86,7 +86,7 @@ static void fuzz_one(const char *bytes, size_t n)
     plain_text(shown, sizeof shown, x.data ? x.data : "");
     plain_text(again, sizeof again, shown);
     fuzz_check(!strcmp(shown, again));
-    buf_text(&a, ""); /* what comes out of JSON is valid */
+    buf_text(&a, ""); /* texts from JSON are valid */
     buf_text(&b, "");
     utf8_put_lossy(&a, x.data, x.len);
     utf8_put_lossy(&b, y.data, y.len);

@@ -138,7 +138,7 @@ static inline int tool_run(int (*run)(int, char **), int argc, char **argv)
     static FILE *said, *terminal;
     static char room[BUFSIZ]; /* that the tool does not seem to have made it */
     if (!said) {
-        tzset(); /* what it keeps is not of the tool */
+        tzset(); /* its memory does not belong to the tool */
         terminal = stderr;
         said = fmemopen(tool_said, sizeof tool_said, "w");
         setvbuf(said, room, _IOFBF, sizeof room);

@@ -1,6 +1,6 @@
 /* test-lost.cu - on a real device: failing kernels end the process with 70 and one line that tells
  * where the error was noticed and that the device is lost to the process. The next process can use
- * it again. Each try is a process of its own, forked before the driver is used. */
+ * it again. Each try is a separate process, forked before the driver is used. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -309,7 +309,7 @@ static struct backend *open_ops(const struct ops *ops, size_t threads)
     return b;
 }
 
-/* y = x W^T (plus what was there), with W made from floats or from codes. */
+/* y = x W^T (or y += x W^T), with W made from floats or from codes. */
 static void multiply(struct backend *b, float *y, const float *x, const float *w,
                      const struct codes *q, struct shape s, enum dtype dtype, int add)
 {

@@ -40,7 +40,7 @@ static void planted_forget(const char *folder)
     free(command);
 }
 
-/* Writes it, in the place of what is there. */
+/* Writes it over the existing file. */
 static void planted_save(struct planted p, const char *folder)
 {
     struct err e = {0};

@@ -104,7 +104,7 @@ static void test_bad_texts(void)
            strstr(e.text, "expected texts"), "%s", e.text);
 }
 
-/* ---- what tells of it ---- */
+/* ---- origin.json ---- */
 
 static void test_origin(void)
 {

@@ -92,7 +92,7 @@ static struct diffuse case_of(size_t i)
     return d;
 }
 
-/* The first n cases, by a network with so many heads of keys. */
+/* The first n cases, by a network with `heads` key heads. */
 static struct answer *answers_of(size_t heads, size_t n)
 {
     struct answer *a = mem_alloc(n * sizeof *a);
@@ -151,7 +151,7 @@ static void test_neutral(const struct network *n)
     }
 }
 
-/* The first n cases, by a network with so many heads of keys. depth: passes in flight. */
+/* The first n cases, by a network with `heads` key heads. depth: passes in flight. */
 static void test_backend(const char *device, const char *level, size_t heads,
                          const struct answer *a, size_t n_cases, int depth)
 {

@@ -3,7 +3,7 @@
  * fit its config.json is refused by name. */
 #include "tests/model/written.h"
 
-/* Every value of every role reads as it was given. */
+/* 1 if every value of every role reads as it was written. */
 static int all_equal(const struct checkpoint *c)
 {
     int same = 1;
@@ -218,7 +218,7 @@ static void test_bare(void)
         checkpoint_close(&c);
 }
 
-/* A tied head may be stored too, but only as what it is. */
+/* A tied head may be stored too, but only with the values of the embedding. */
 static void test_tied_twice(void)
 {
     struct config f;

@@ -252,7 +252,7 @@ static void test_published(void)
     }
 }
 
-/* Keys that nobody knows are passed over when the caller names them, and only those. */
+/* Unknown keys are ignored if the caller names them, and only those. */
 static void test_ignored(void)
 {
     static const char odd[] = ",\"a\":1,\"b.c\":\"x\",\"d\":null,\"a,b.c\":2}";

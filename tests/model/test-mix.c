@@ -12,7 +12,7 @@
 
 static struct rng rng = {.seed = 31};
 
-/* Units as a network of N / 2 layers has them: sizes in common, losses of their own. */
+/* Units of a network of N / 2 layers: equal sizes, different losses. */
 static void draw(struct mix_unit *u, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

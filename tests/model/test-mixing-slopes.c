@@ -9,7 +9,7 @@
 enum { SHORT = 21 };
 static char folder[] = "/tmp/crossover-test-mixing-slopes-XXXXXX";
 
-/* The parameters of a checkpoint with their gradients, and what is made of a batch. */
+/* The parameters of a checkpoint with their gradients, and the arrays of a batch. */
 struct learner {
     struct parameters *p;
     struct backprop *t;
@@ -70,7 +70,7 @@ static double slope_along(struct naive *m, size_t ffn, const int32_t *ids, doubl
     return (side[0] - side[1]) / (2 * h);
 }
 
-/* u = g / |g|, or a direction drawn by lot. */
+/* u = g / |g|, or a random direction. */
 static void direct(double *u, const float *g, size_t n, struct rng *rng)
 {
     double size = 0;

@@ -11,7 +11,7 @@ enum { LEN = 80, MOST = 32 };
 
 struct watcher {
     const struct network *n;
-    int32_t mask, before[PROMPTS][MOST]; /* the answers as they were told so far */
+    int32_t mask, before[PROMPTS][MOST]; /* the answers as reported so far */
     int bad;                      /* something told was not so */
     double error;                 /* of a confidence, at most */
     double within;                /* where that is right */

@@ -144,7 +144,7 @@ static struct checkpoint shape_of(const char *name)
 }
 
 /* Three passes in a row, since each leaves the slots to the next; with a cache the second and the
- * third continue the first. Bits of the last. 1: the cache is as large as on paper. */
+ * third continue the first. Bits of the last. 1: the cache has its estimated size. */
 static int answers(const struct network *n, int cached, struct head_row *out)
 {
     struct kv cache;
@@ -187,7 +187,7 @@ static int same_answers(const struct head_row *a, const struct head_row *b)
     return same;
 }
 
-/* Loads with so many layers outside; 1: same answers, and memory as on paper, never more. */
+/* Loads with the layers that p offloads; 1: same answers, and memory as estimated, never more. */
 static int same_outside(struct backend *b, const struct checkpoint *c, struct precision p,
                         int cached, const struct head_row *wanted)
 {
@@ -232,7 +232,7 @@ static void test_same(struct backend *b, const char *shape, const char *quant, i
     checkpoint_close(&c);
 }
 
-/* Keys and values by a map of their own: as many outside as it says, wherever matrices are. */
+/* Keys and values with their own map, which decides how many are offloaded. */
 static void test_apart(struct backend *b, const char *shape, const char *quant)
 {
     struct checkpoint c = shape_of(shape);

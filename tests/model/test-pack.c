@@ -252,7 +252,7 @@ static void test_hostile(void)
     edited(DTYPE_INT8_VECTOR, (struct edit){UP ".scale", .value = &infinity}, "expected finite");
 }
 
-/* Members of `quantization` that are not what pack-model writes. says NULL: opens. */
+/* Members of `quantization` that pack-model does not write. says NULL: opens. */
 static void configured(const char *quantization, const char *says)
 {
     struct checkpoint c;

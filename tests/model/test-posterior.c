@@ -199,9 +199,9 @@ static void test_alone(void)
     backend_close(b);
 }
 
-/* ---- what latents are good for ---- */
+/* ---- the gain of latents ---- */
 
-/* Texts of a topic: half of the words each, by lot. A window of two words hardly tells which. */
+/* Texts of a topic: each has half of the words, at random. Two words hardly tell the topic. */
 enum { WORDS = 32, TOPICS = 16, LONG = 120, MANY = 8 };
 
 static void draw_topics(struct train_batch *b, uint64_t seed)

@@ -82,7 +82,7 @@ static void test_sizes(void)
 /* ---- scores: a toy ----
  *
  * SwiGLU layers with units of unequal size, and inputs of which a few directions carry nearly all:
- * the better a score knows what a unit puts out, the less is lost by what it removes.
+ * the better a score knows the output of a unit, the less is lost by removing units.
  */
 
 enum { LAYERS = 6, HIDDEN = 320, CALIBRATION = 256, HELD_OUT = 256 };
@@ -216,7 +216,7 @@ static void test_toy(void)
     checkpoint_close(&c);
 }
 
-/* ---- what remains ---- */
+/* ---- the smaller network ---- */
 
 /* One query head of each group puts nothing out, another one in each layer; so do two units of
  * five. */

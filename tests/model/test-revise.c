@@ -159,7 +159,7 @@ static void test_released(const struct network *n)
     ok(remasked > 10, "and that was put to use: %d", remasked);
 }
 
-/* ---- what is told of it ---- */
+/* ---- records and events ---- */
 
 static struct generation one(const struct network *n, const struct diffuse *d, size_t i)
 {
@@ -221,7 +221,7 @@ static void test_rules(const struct network *n)
     }
 }
 
-/* Rows of a pass: of the canvas, and a block's shadows; the memory is what was foretold. */
+/* Rows of a pass: of the canvas, and a block's shadows; the memory is the estimated one. */
 static void test_rows(const struct network *n)
 {
     struct diffuse d = settings(UNMASK_WINO);

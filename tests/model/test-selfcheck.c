@@ -15,7 +15,7 @@ enum { PROMPTS = 12 };
 static char folder[] = "/tmp/test-selfcheck.XXXXXX";
 static int calls, odd_from; /* of run(); from that call on it lies, 0: never */
 
-/* decoder_autoregress, but for what it says from a call on. */
+/* decoder_autoregress that gives other ids from some call on. */
 static void run(const struct network *n, const struct settings *p, const struct decode_env *env,
                 const struct generation_input *in, size_t batch, struct generation *out,
                 struct batch_trace *trace)
@@ -27,7 +27,7 @@ static void run(const struct network *n, const struct settings *p, const struct 
             out[i].ids[out[i].n - 1] ^= 1;
 }
 
-/* runner_run in a process of its own; its exit code. */
+/* Runs runner_run in a child process; returns its exit code. */
 static int generate(const char *output, int64_t every, int from)
 {
     fflush(stdout);

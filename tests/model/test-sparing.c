@@ -25,7 +25,7 @@ static struct outcome outcome_of(struct backprop *t, const struct parameters *p,
 {
     const struct config *c = &p->c;
     struct outcome o = {.n = p->n, .nz = c->layers * b->seqs * c->latents * c->width};
-    memset(p->g, 0xff, p->n * sizeof *p->g); /* nothing of the pass before stands in for this one */
+    memset(p->g, 0xff, p->n * sizeof *p->g); /* values of the previous pass must not be reused */
     o.loss = backprop_loss(t, b, of);
     o.g = mem_alloc(o.n * sizeof *o.g);
     o.dz = mem_alloc((o.nz + 1) * sizeof *o.dz);
@@ -127,7 +127,7 @@ static size_t padded(size_t floats)
     return (floats * sizeof(float) + 255) / 256 * 256;
 }
 
-/* Bytes of a layer's tape but for its input, and of that. */
+/* Bytes of a layer's tape without its input, and of its input. */
 static size_t tape_bytes(const struct config *c, size_t T)
 {
     size_t D = c->width, HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;

@@ -14,7 +14,7 @@
 
 enum { TEXTS = 200, MOST_TEXTS = 7, LONGEST = 40, CONTEXT = 160 };
 
-/* ---- what is looked up ---- */
+/* ---- lookup ---- */
 
 static int guesses(const int32_t *ids, size_t n, size_t ngram, size_t most, const int32_t *want,
                    size_t n_want)
@@ -280,7 +280,7 @@ static void test_waiting(const struct models *m)
         generation_free(&g[i]);
 }
 
-/* ---- what a draw is distributed like ---- */
+/* ---- the distribution of draws ---- */
 
 enum { V = 6, DRAWS = 20000, CELLS = V * V * V, ROUND = 500 };
 

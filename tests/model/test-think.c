@@ -50,7 +50,7 @@ static void close_model(struct model *m)
     backend_close(m->b);
 }
 
-/* Large latents: what is drawn for synth: is small, and so is what it reads. */
+/* Large latents: those of synth: are small and would hardly change the text. */
 static float *draw_latents(const struct config *c, double size)
 {
     float *z = mem_alloc(latent_values(c) * sizeof *z);
@@ -125,7 +125,7 @@ static void test_two_ways(void)
     ok(nats[0] != nats[1] && nats[1] != nats[2], "latents count, and so does the window");
 }
 
-/* A network on ref computes what it computes on cpu. */
+/* A network computes the same on ref and on cpu. */
 static void test_ref(void)
 {
     struct model cpu = open_model("cpu", "f32", 7), ref = open_model("ref", "f32", 7);

@@ -210,8 +210,8 @@ static void saber_pass(struct saber *s, const double *now, int from, int to, dou
 }
 
 /* Two blocks of a canvas on random confidences, coarse so that some are equal: 1 when the rule does
- * what is written out, and ends a block within as many passes as it has slots. *again: slots that
- * were masked again. */
+ * what is written out, and ends a block after at most as many passes as it has slots. *again: slots
+ * that were masked again. */
 static int saber_agrees(struct rng *r, double bottom, int least, int *again)
 {
     const struct unmask_params p = {.saber_floor = bottom, .saber_least = least};

@@ -136,7 +136,7 @@ static inline int fixture_bar(void *ctx, const char *s, size_t n, struct err *e)
     return 0;
 }
 
-/* The ids of a text equal the list (ended by -1). Prints what differs. */
+/* The ids of a text equal the list (ended by -1). Prints the difference. */
 static inline int fixture_ids(const struct tokenizer *t, const char *text, int flags,
                               const int *want)
 {

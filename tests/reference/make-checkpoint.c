@@ -16,7 +16,7 @@
 
 enum { BOS = 256, EOS, MASK, EOT, PIECES };
 
-/* A family: its name, the base whose file and tensors it shares, and what differs. */
+/* A family: its name, the base whose file and tensors it shares, and its differences. */
 struct kind {
     const char *arch, *base, *class, *type, *mask; /* mask: its token in tokenizer.json */
 };

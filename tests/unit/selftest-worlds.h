@@ -24,8 +24,8 @@ enum fault {
     BLOCKED, /* all launches of A, then all of B */
     RAW,     /* p values of a grid as if each stood alone */
     MEANS,   /* as good where the mean is, without a test */
-    ABBA,    /* A first, B first, ... in turn, not by lot */
-    KEPT,    /* what is marked as disturbed counts */
+    ABBA,    /* A first, B first, ... in turn, not at random */
+    KEPT,    /* disturbed cells count */
     FAULTS
 };
 
@@ -41,7 +41,7 @@ enum { WORLD_LAUNCHES = 12, WORLD_PROMPTS = 20, WORLD_CELLS = WORLD_LAUNCHES * W
 /* Spreads are those of logarithms. */
 struct world {
     size_t launches;
-    double factor; /* B takes so many times as long */
+    double factor; /* time of B / time of A */
     double prompt; /* spread of that factor over prompts */
     double launch; /* of a turn */
     double both;   /* of a prompt within a launch, beside the noise of a cell */
@@ -128,7 +128,7 @@ static double few_cover(uint64_t seed, enum fault fault)
     return world_covers(seed, &(struct world){.launches = 5, CROSSED}, fault);
 }
 
-/* Launches are what spreads. */
+/* The spread is between launches. */
 static double noisy_covers(uint64_t seed, enum fault fault)
 {
     const struct world w = {.launches = 5, .factor = 1.3, .launch = 0.05, .cell = 0.03};

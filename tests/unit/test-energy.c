@@ -1,4 +1,4 @@
-/* test-energy.c - joules over launches and what they cost, against hand-made values. */
+/* test-energy.c - joules over launches and their price, against hand-made values. */
 #include "lib/stat/energy.h"
 
 #include <math.h>

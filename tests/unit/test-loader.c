@@ -38,7 +38,7 @@ static void fill(const void *ctx, int64_t step, struct train_batch *b)
     atomic_fetch_add(&m->others, !pthread_equal(pthread_self(), m->main));
 }
 
-/* 1: what a loader gives is what fill() says of the steps first.., and stays until the next one. */
+/* 1: the loader gives the batches of fill() from step `first` on, each valid until the next. */
 static int follows(int64_t first, int64_t end, size_t threads, struct making *m)
 {
     struct err e = {0};

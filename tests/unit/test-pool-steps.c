@@ -50,7 +50,7 @@ static uint64_t *free_at(const void *address)
     return &model.lines[i].free;
 }
 
-/* When all have said what they want, the first of them by the clock has it. */
+/* When all threads have asked for a line, the first one by its clock gets it. */
 static void next_turn(void)
 {
     struct actor *first = NULL;

@@ -67,7 +67,7 @@ struct shares {
     atomic_size_t begun, most; /* lanes that somebody is in; the longest part */
 };
 
-/* Nobody is through before all lanes have begun, so nobody helps. */
+/* No thread finishes before all lanes have begun, so none helps another. */
 static void hold_own(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
@@ -81,7 +81,7 @@ static void hold_own(void *ctx, size_t begin, size_t end, size_t worker)
         ;
 }
 
-/* Heads of a decoded token, panels of a matrix: a few grains that do not come out even. */
+/* Heads of a decoded token, panels of a matrix: a few grains that do not divide evenly. */
 static void test_even(void)
 {
     static const struct {
@@ -168,7 +168,7 @@ static void test_chain(size_t threads, size_t loops)
     pool_free(p);
 }
 
-/* More threads than processors: the same, and nobody burns the time that the others need. */
+/* More threads than processors: the same result, and waiting threads do not spin. */
 static void test_oversubscribed(void)
 {
     cpu_set_t all, one;

@@ -35,7 +35,7 @@ static void test_pooled(void)
        "malformed margins are refused");
 }
 
-/* In every draw, one number after the other: what pooled_draws must give to the bit. */
+/* Draws computed one number after the other; pooled_draws must give the same bits. */
 static double pooled_plainly(const double *num, const double *den, size_t n, uint64_t seed,
                              uint64_t draw, enum pooled_transform transform)
 {

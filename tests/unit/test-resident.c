@@ -18,7 +18,7 @@
 
 enum { MIB = 1 << 20 };
 
-/* Fills so many bytes, a page at a time, and gives them back. */
+/* Fills `bytes` bytes, a page at a time, and frees them. */
 static void fill(size_t bytes)
 {
     const int how = PROT_READ | PROT_WRITE, what = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -29,7 +29,7 @@ static void fill(size_t bytes)
     munmap(p, bytes);
 }
 
-/* ---- what is free: on a machine made of files ---- */
+/* ---- free memory, on a machine made of files ---- */
 
 static void is_room(int64_t available, int64_t total, const char *what)
 {

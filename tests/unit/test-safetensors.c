@@ -1,5 +1,5 @@
 /* test-safetensors.c - the format's rules one by one: files made here, each good or bad for one
- * reason; cut at every byte; flipped at every bit; 100,000 tensors; what is written is read. */
+ * reason; cut at every byte; flipped at every bit; 100,000 tensors; written files are read back. */
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -196,7 +196,7 @@ static void test_sizes(void)
         {10 * MIB - 512, 10 * MIB - 512, 20 * MIB},
         {10 * MIB - 511, 10 * MIB, 10 * MIB},
         {10 * MIB + 1, 10 * MIB + 512, 12 * MIB},
-        {33 * MIB + 1, 34 * MIB, 34 * MIB}, /* what is left is too little to split off */
+        {33 * MIB + 1, 34 * MIB, 34 * MIB}, /* the rest is too small to split off */
     };
     int good = 1;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -93,7 +93,7 @@ static void test_good(void)
     judge("one file", 0, NULL);
 }
 
-/* total_size is only a hint: the folder opens whatever it says, and what is wrong is noted. */
+/* total_size is only a hint: the folder opens with any value, and a wrong one gives a note. */
 static void test_total(void)
 {
     static const struct { const char *value, *says; } totals[] = {

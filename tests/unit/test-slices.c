@@ -82,7 +82,7 @@ static void test_shapes(void)
     ok(f.once == 0, "up to %d rows are one run", RUN_ROWS);
 }
 
-/* An 8B model's products: so many slices, and nothing small among them. */
+/* An 8B model's products: the number of slices, and none of them is small. */
 static void test_counts(void)
 {
     static const struct {

@@ -63,7 +63,7 @@ static void test_convergence(const float *end, float *x)
     }
 }
 
-/* The most that a solver may be off, and wide, after so many evaluations: what such solvers did on
+/* The largest error and width of a solver after so many evaluations, as such solvers had on
  * a mixture of four Gaussians elsewhere. A distance is held against it within three of its standard
  * errors; widths are of the same noise as the flow's, and have next to none. */
 static void test_table(const float *end, float *x)
@@ -89,7 +89,7 @@ static void test_table(const float *end, float *x)
     }
 }
 
-/* Each row has a length of step of its own: alone it takes the same one. */
+/* Each row has its own step length: alone it takes the same steps. */
 static void test_adaptive(const float *end, float *x)
 {
     struct solver p = SOLVER_DEFAULTS;
@@ -131,7 +131,7 @@ static void test_fresh(float *x)
     free(room);
 }
 
-/* A denoiser that shrinks what it says: its law is another one. */
+/* A denoiser that shrinks its result: its distribution differs. */
 static void shrunk(void *ctx, const float *x, double lambda, size_t rows, size_t cols, float *x0)
 {
     mixture_predict(ctx, x, lambda, rows, cols, x0);
