@@ -156,8 +156,8 @@ int main(int argc, char **argv)
         {"model", 'm', OPT_TEXT, &s.model, .arg = "MODEL",
          .help = "encoder: a folder, or org/name in the local Hugging Face cache"},
         {"layer", 0, OPT_INT, &s.layer, 0, 1 << 20, .arg = "N",
-         .help = "layer whose output is compared (0: layer 17 of 24 or 10 of 12 of RoBERTa, 18 of "
-                 "24 or 9 of 12 of BERT, else the last)"},
+         .help = "layer whose output is compared (0: as bert_score does: RoBERTa 17 of 24 or 10 of "
+                 "12 layers, BERT 18 of 24 or 9 of 12, other sizes the last)"},
         {"device", 0, OPT_CHOICE, &s.device, .choices = "cpu|ref",
          .help = "back end that runs the encoder (cpu)"},
         {"threads", 0, OPT_INT, &s.threads, 0, 1024, .arg = "N",
