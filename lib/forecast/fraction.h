@@ -6,7 +6,7 @@
  *
  * They are stated, or come from metric records. A point gives the share of the ceiling that it came
  * closer to. An autoregressive point gives mfu of its first pass (prefill_mfu_ratio) and, if memory
- * bounds it, mbu of the other passes (decode_mbu_ratio). Of several points the median is used.
+ * bounds it, mbu of the other passes (decode_mbu_ratio). With several points the median is used.
  */
 #ifndef FORECAST_FRACTION_H
 #define FORECAST_FRACTION_H

@@ -17,7 +17,7 @@ struct proportion_pairs { double first, second, n, at_first, at_second; };
 struct proportion_pairs proportion_count(const double *first, const double *second, size_t n);
 
 /* p of McNemar's exact two-sided test: P(min(K, m - K) <= min(at_first, at_second)), K binomial(m,
- * 1/2), m = at_first + at_second. 1 when m = 0. Of shares this is the sign test.
+ * 1/2), m = at_first + at_second. 1 when m = 0. For shares this is the sign test.
  * Source: McNemar 1947; the exact form: Fay 2010 (Biostatistics 11:373). */
 double proportion_mcnemar(const struct proportion_pairs *p);
 

@@ -1,4 +1,4 @@
-/* roof.c - see roof.h. Of several ceilings of one kind the largest counts, because a smaller one
+/* roof.c - see roof.h. The largest of several ceilings of one kind counts, because a smaller one
  * was disturbed. Ceilings of the record's own file come before those of other files. Without a
  * ceiling a share is null, with the missing ceiling as reason. */
 #include "lib/analysis/measure/roof.h"

@@ -2,8 +2,8 @@
  * different tokens? This shows what another number format, batch size or instruction set changes in
  * the text, beside its quality.
  *
- * Counted are timed records with status ok; each point, workload and id once. Of several seeds the
- * smallest counts, because the prompt is the unit and other launches add no prompts. Answers of
+ * Timed records with status ok count; each point, workload and id once. If there are several seeds,
+ * the smallest counts, because the prompt is the unit and other launches add no prompts. Answers of
  * random weights are left out.
  */
 #ifndef ANALYSIS_POINTS_ANSWERS_H

@@ -1,8 +1,8 @@
 /* runset.h - the records of one run in memory, by kind, for the tools that draw and report.
  *
- * Metrics, summaries of quality, fronts, crossovers, commit and meta records are kept whole. Of a
- * generation only its time and outcome are kept, of a training record its losses, so that a million
- * of them fit. Prompts are counted by source and task.
+ * Metrics, summaries of quality, fronts, crossovers, commit and meta records are kept whole. A
+ * generation keeps only its time and outcome, a training record its losses, so that a million of
+ * them fit. Prompts are counted by source and task.
  */
 #ifndef ANALYSIS_RECORDS_RUNSET_H
 #define ANALYSIS_RECORDS_RUNSET_H
@@ -59,8 +59,8 @@ struct runset {
 };
 
 /* Reads every path ("-": standard input; n = 0: standard input). A broken line is counted in s->bad
- * and skipped. Of several records of one point and metric, the one with most prompts is kept, of
- * equals the one with most answers, of equals the first by workload. -1: a file is missing
+ * and skipped. If several records have one point and metric, the one with most prompts is kept, on
+ * a tie the one with most answers, then the first by workload. -1: a file is missing
  * (EXIT_NO_INPUT) or reading failed. limit 0: all records. */
 int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t limit,
                 struct err *e);
