@@ -113,11 +113,12 @@ static int count_word(void *ctx, const char *s, size_t n, struct err *e)
 static int count_words(struct learn *l, const char *const *texts, size_t n,
                        const char *const *special, size_t n_special, struct err *e)
 {
-    struct tokenizer t = {.nfc = 1, .n_added = n_special};
+    struct tokenizer t = {.n_added = n_special};
     t.added = mem_zero(n_special, sizeof *t.added);
     for (size_t i = 0; i < n_special; i++)
         t.added[i] = (struct added){.text = mem_text(special[i]), .len = strlen(special[i]),
                                     .id = (int32_t)i, .special = 1};
+    normalize_add(&t.normalizer, NORMALIZE_NFC, NULL, NULL);
     tokenizer_cutters(&t);
     int bad = pretokenize_add(&t.split, (struct pretokenize_rule){.pattern = pretokenize_llada},
                               "learn", e);
@@ -130,6 +131,7 @@ static int count_words(struct learn *l, const char *const *texts, size_t n,
     cutter_free(&t.raw);
     cutter_free(&t.normal);
     pretokenize_free(&t.split);
+    normalize_free(&t.normalizer);
     return bad;
 }
 

@@ -1,6 +1,6 @@
 /* tokenizer-parts.h - the struct tokenizer; private to lib/text/tokenizer*.c.
  *
- *     text -> cutter (added tokens) -> NFC -> pretokenize (words) -> bpe (ids)
+ *     text -> cutter (added tokens) -> normalize -> pretokenize (words) -> bpe (ids)
  */
 #ifndef TEXT_TOKENIZER_PARTS_H
 #define TEXT_TOKENIZER_PARTS_H
@@ -10,18 +10,35 @@
 #include "lib/text/tokenizer/bpe.h"
 #include "lib/text/tokenizer/cutter.h"
 #include "lib/text/ids.h"
+#include "lib/text/tokenizer/normalize.h"
 #include "lib/text/tokenizer/pretokenize.h"
 
 enum { TOKENIZER_FILE_LIMIT = 128 << 20 };
 
+/* U+2581 stands for the space in vocabularies of SentencePiece. */
+#define TOKENIZER_SPACE "\xE2\x96\x81"
+/* Where the pre-tokenizer Metaspace puts one in front: nowhere; at the beginning of the text;
+ * before each text between added tokens. */
+enum metaspace { METASPACE_NONE, METASPACE_NEVER, METASPACE_FIRST, METASPACE_ALWAYS };
+/* Where words by character are cut: nowhere; before spaces after other characters, which changes no
+ * id, because no merge crosses such a place; before every space. */
+enum tokenizer_cuts { TOKENIZER_WHOLE, TOKENIZER_SAFE, TOKENIZER_SPACES };
 struct tokenizer {
     struct pieces pieces;
     struct bpe bpe;
     struct pretokenizer split;
-    int nfc;
+    struct normalizer normalizer;
+    enum metaspace metaspace;
+    enum tokenizer_cuts cuts;
+    struct {
+        int spaces;     /* 1: U+2581 is a space */
+        int bytes;      /* 1: pieces with PIECE_BYTE are bytes */
+        int strip;      /* spaces to remove at the beginning of a text, at most */
+        int bare_first; /* 1: the first piece loses its spaces */
+    } decoder;
     struct added *added;
     size_t n_added;
-    struct cutter raw, normal; /* added tokens that are cut out before and after NFC */
+    struct cutter raw, normal; /* added tokens that are cut out before and after normalizing */
     struct ids front, back;    /* ids that the post-processor adds */
     char hash[65];
 };

@@ -10,24 +10,22 @@
 #include <string.h>
 
 #include "lib/text/tokenizer/alphabet.h"
-#include "lib/text/tokenizer/nfc.h"
 #include "lib/text/tokenizer-parts.h"
 #include "lib/text/utf8.h"
 
 void tokenizer_cutters(struct tokenizer *t)
 {
-    struct buf b = {0};
+    struct buf work[2] = {{0}, {0}};
     t->raw.tokens = t->normal.tokens = t->added;
     for (size_t i = 0; i < t->n_added; i++) {
         const struct added *a = &t->added[i];
-        buf_clear(&b);
-        if (a->normalized && t->nfc)
-            nfc_put(a->text, a->len, &b);
-        else
-            buf_put(&b, a->text, a->len);
-        cutter_add(a->normalized ? &t->normal : &t->raw, b.data, b.len, (int32_t)i);
+        size_t n = a->len;
+        const char *text = a->normalized ? normalize_run(&t->normalizer, work, a->text, &n)
+                                         : a->text;
+        cutter_add(a->normalized ? &t->normal : &t->raw, text, n, (int32_t)i);
     }
-    buf_free(&b);
+    buf_free(&work[0]);
+    buf_free(&work[1]);
 }
 
 void tokenizer_free(struct tokenizer *t)
@@ -42,6 +40,7 @@ void tokenizer_free(struct tokenizer *t)
     ids_free(&t->front);
     ids_free(&t->back);
     pretokenize_free(&t->split);
+    normalize_free(&t->normalizer);
     bpe_free(&t->bpe);
     buf_free(&t->pieces.bytes);
     free(t->pieces.v);
@@ -56,43 +55,108 @@ size_t tokenizer_size(const struct tokenizer *t)
 /* One walk over a text. */
 struct walk {
     const struct tokenizer *t;
-    int plain;
+    struct cutter_plain plain;
+    const char *text; /* all of it */
+    int at_start;     /* 1: the part at hand begins where the text does */
     struct ids *out;
     struct pretokenize_work split;
     struct bpe_work bpe;
-    struct buf normal;
+    struct buf normal[2], marks, spaced;
 };
 
-static int add_words(struct walk *k, const char *s, size_t n, struct err *e)
+/* A part of a text between added tokens, and its marks or NULL. */
+struct part {
+    const char *s, *marks;
+    size_t n;
+};
+
+/* The part as Metaspace leaves it: U+2581 for spaces, perhaps one in front. */
+static struct part spaced(struct walk *k, struct part x)
 {
-    return pretokenize_run(&k->t->split, &k->split, s, n, e);
+    const size_t len = strlen(TOKENIZER_SPACE);
+    struct buf *b = &k->spaced;
+    enum metaspace how = k->t->metaspace;
+    buf_clear(b);
+    int begins = x.s[0] == ' ' || (x.n >= len && !memcmp(x.s, TOKENIZER_SPACE, len));
+    if (!begins && (how == METASPACE_ALWAYS || (how == METASPACE_FIRST && k->at_start)))
+        buf_text(b, TOKENIZER_SPACE);
+    for (size_t i = 0, end; i < x.n; i = end + 1) {
+        const char *space = memchr(x.s + i, ' ', x.n - i);
+        end = space ? (size_t)(space - x.s) : x.n;
+        buf_put(b, x.s + i, end - i);
+        if (space)
+            buf_text(b, TOKENIZER_SPACE);
+    }
+    return (struct part){b->data, NULL, b->len};
+}
+
+static int add_words(struct walk *k, struct part x, struct err *e)
+{
+    if (k->t->metaspace)
+        x = spaced(k, x);
+    return pretokenize_run(&k->t->split, &k->split, x.s, x.n, e);
 }
 
 /* Pushes the tokens that c finds; between() gets the rest. */
-static int cut_up(struct walk *k, const struct cutter *c, const char *s, size_t n,
-                  int (*between)(struct walk *, const char *, size_t, struct err *),
-                  struct err *e)
+static int cut_up(struct walk *k, const struct cutter *c, struct part x,
+                  int (*between)(struct walk *, struct part, struct err *), struct err *e)
 {
     size_t done = 0;
-    struct cut m;
-    while (cutter_next(c, s, n, done, k->plain, &m)) {
-        if (m.begin > done && between(k, s + done, m.begin - done, e))
+    int at_start = k->at_start, found = 1;
+    struct cut m = {x.n, x.n, 0};
+    const struct cutter_plain plain = {k->plain.all, x.marks};
+    while (found) {
+        found = cutter_next(c, x.s, x.n, done, plain, &m);
+        if (!found)
+            m.begin = m.end = x.n;
+        k->at_start = at_start && done == 0;
+        if (m.begin > done &&
+            between(k, (struct part){x.s + done, x.marks ? x.marks + done : NULL, m.begin - done},
+                    e))
             return -1;
-        ids_push(k->out, m.id);
+        if (found)
+            ids_push(k->out, m.id);
         done = m.end;
     }
-    return n > done ? between(k, s + done, n - done, e) : 0;
+    return 0;
 }
 
-static int normalize(struct walk *k, const char *s, size_t n, struct err *e)
+/* The marks of a normalized part: those of the runs of equal marks, each normalized alone. If that
+ * changes the length of the whole, all bytes are marked. */
+static const char *marks_after(struct walk *k, struct part x, size_t n)
 {
-    if (k->t->nfc && nfc_may_change(s, n)) {
-        buf_clear(&k->normal);
-        nfc_put(s, n, &k->normal);
-        s = k->normal.data;
-        n = k->normal.len;
+    struct buf *b = &k->marks, work[2] = {{0}, {0}};
+    buf_clear(b);
+    for (size_t i = 0, end; i < x.n; i = end) {
+        for (end = i + 1; end < x.n && x.marks[end] == x.marks[i];)
+            end++;
+        size_t len = end - i;
+        normalize_run(&k->t->normalizer, work, x.s + i, &len);
+        buf_reserve(b, len);
+        memset(b->data + b->len, x.marks[i], len);
+        b->len += len;
     }
-    return cut_up(k, &k->t->normal, s, n, add_words, e);
+    buf_free(&work[0]);
+    buf_free(&work[1]);
+    if (b->len != n) {
+        buf_clear(b);
+        buf_reserve(b, n);
+        memset(b->data, 1, n);
+    }
+    return b->data;
+}
+
+static int normalize(struct walk *k, struct part x, struct err *e)
+{
+    struct part to = x;
+    to.s = normalize_run(&k->t->normalizer, k->normal, x.s, &to.n);
+    if (!k->t->normal.n || !to.n) { /* no token is left to be found */
+        to.marks = NULL;
+        return to.n ? add_words(k, to, e) : 0;
+    }
+    if (to.s != x.s && x.marks)
+        to.marks = marks_after(k, x, to.n);
+    return cut_up(k, &k->t->normal, to, add_words, e);
 }
 
 static int walk(struct walk *k, const char *text, size_t n, pretokenize_word *word, void *ctx,
@@ -103,10 +167,14 @@ static int walk(struct walk *k, const char *text, size_t n, pretokenize_word *wo
         return err_set(e, EXIT_BAD_DATA, "text: byte %zu: expected UTF-8, got 0x%02X", good,
                        (unsigned char)text[good]);
     pretokenize_work_init(&k->split, word, ctx);
-    int bad = n ? cut_up(k, &k->t->raw, text, n, normalize, e) : 0;
+    k->at_start = 1;
+    int bad = n ? cut_up(k, &k->t->raw, (struct part){text, k->plain.marks, n}, normalize, e) : 0;
     pretokenize_work_free(&k->split);
     bpe_work_free(&k->bpe);
-    buf_free(&k->normal);
+    buf_free(&k->normal[0]);
+    buf_free(&k->normal[1]);
+    buf_free(&k->marks);
+    buf_free(&k->spaced);
     return bad;
 }
 
@@ -120,43 +188,170 @@ int tokenizer_words(const struct tokenizer *t, const char *text, size_t n, preto
     return bad;
 }
 
+/* The first U+2581; NULL: none. Faster than memmem for the short parts of a text. */
+static const char *find_space(const char *s, size_t n)
+{
+    const char *end = s + n, *at;
+    for (; (at = memchr(s, TOKENIZER_SPACE[0], (size_t)(end - s))); s = at + 1)
+        if (end - at > 2 && at[1] == TOKENIZER_SPACE[1] && at[2] == TOKENIZER_SPACE[2])
+            return at;
+    return NULL;
+}
+
+/* Length of the word at s up to the next place where it is cut. */
+static size_t until_cut(enum tokenizer_cuts cuts, const char *s, size_t n)
+{
+    const size_t len = strlen(TOKENIZER_SPACE);
+    size_t after = 0; /* the end of the last space */
+    for (size_t i = 0; cuts != TOKENIZER_WHOLE && i < n;) {
+        const char *at = find_space(s + i, n - i);
+        if (!at)
+            break;
+        i = (size_t)(at - s);
+        if (i > 0 && (cuts == TOKENIZER_SPACES || i != after))
+            return i;
+        i += len;
+        after = i;
+    }
+    return n;
+}
+
 static int add_word(void *ctx, const char *s, size_t n, struct err *e)
 {
     struct walk *k = ctx;
-    return bpe_word(&k->t->bpe, &k->bpe, s, n, k->out, e);
+    int bad = 0;
+    for (size_t len; n > 0 && !bad; s += len, n -= len) {
+        len = until_cut(k->t->cuts, s, n);
+        bad = bpe_word(&k->t->bpe, &k->bpe, s, len, k->out, e);
+    }
+    return bad;
+}
+
+static int encode(struct walk *k, const char *text, size_t n, int flags, struct err *e)
+{
+    size_t before = k->out->n;
+    if (flags & ENCODE_SPECIAL)
+        ids_append(k->out, &k->t->front);
+    if (walk(k, text, n, add_word, k, e)) {
+        k->out->n = before;
+        return -1;
+    }
+    if (flags & ENCODE_SPECIAL)
+        ids_append(k->out, &k->t->back);
+    return 0;
 }
 
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, int flags,
                      struct ids *out, struct err *e)
 {
-    size_t before = out->n;
-    struct walk k = {.t = t, .plain = (flags & ENCODE_PLAIN) != 0, .out = out};
-    if (flags & ENCODE_SPECIAL)
-        ids_append(out, &t->front);
-    if (walk(&k, text, n, add_word, &k, e)) {
-        out->n = before;
+    struct walk k = {.t = t, .plain.all = (flags & ENCODE_PLAIN) != 0, .out = out};
+    return encode(&k, text, n, flags, e);
+}
+
+int tokenizer_encode_marked(const struct tokenizer *t, const char *text, size_t n,
+                            const char *marks, struct ids *out, struct err *e)
+{
+    struct walk k = {.t = t, .plain.marks = marks, .out = out};
+    return encode(&k, text, n, 0, e);
+}
+
+/* ---- decoding ---- */
+
+/* The byte that the text of a piece names: "<0x0A>". -1: it names none. */
+static int byte_of(const struct tokenizer *t, const struct piece *p)
+{
+    unsigned byte = 0;
+    if (!t->decoder.bytes || !(p->flags & PIECE_BYTE))
         return -1;
+    for (size_t i = 3; i < 5; i++) {
+        char c = t->pieces.bytes.data[p->at + i];
+        byte = byte * 16 + (unsigned)(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
     }
-    if (flags & ENCODE_SPECIAL)
-        ids_append(out, &t->back);
-    return 0;
+    return (int)byte;
+}
+
+/* Appends the text of a piece that names no byte. spaces: 0: they are dropped. */
+static void put_piece(const struct tokenizer *t, const struct piece *p, int spaces,
+                      struct buf *out)
+{
+    const size_t len = strlen(TOKENIZER_SPACE);
+    const char *s = t->pieces.bytes.data + p->at, *end = s + p->len, *at;
+    while (t->decoder.spaces && (at = find_space(s, (size_t)(end - s)))) {
+        buf_put(out, s, (size_t)(at - s));
+        if (spaces)
+            buf_char(out, ' ');
+        s = at + len;
+    }
+    buf_put(out, s, (size_t)(end - s));
+}
+
+/* The piece of an id; NULL: it gives nothing. */
+static const struct piece *shown_piece(const struct tokenizer *t, int32_t id, int skip_special)
+{
+    if (id < 0 || (size_t)id >= t->pieces.n)
+        return NULL;
+    const struct piece *p = &t->pieces.v[id];
+    return skip_special && p->flags & PIECE_SPECIAL ? NULL : p;
 }
 
 void tokenizer_bytes(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
                      struct buf *out)
 {
     for (size_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || (size_t)ids[i] >= t->pieces.n)
-            continue;
-        const struct piece *p = &t->pieces.v[ids[i]];
-        if (!(skip_special && p->flags & PIECE_SPECIAL))
-            buf_put(out, t->pieces.bytes.data + p->at, p->len);
+        const struct piece *p = shown_piece(t, ids[i], skip_special);
+        int byte = p ? byte_of(t, p) : -1;
+        if (byte >= 0)
+            buf_char(out, (char)byte);
+        else if (p)
+            put_piece(t, p, 1, out);
     }
+}
+
+/* Appends the bytes of pieces that name bytes, as the decoder ByteFallback does: all of them, or
+ * U+FFFD for each when they are not valid UTF-8. */
+static void put_run(struct buf *run, struct buf *out)
+{
+    int valid = !run->len || utf8_valid(run->data, run->len) == run->len;
+    for (size_t i = 0; !valid && i < run->len; i++)
+        utf8_put(out, 0xFFFD);
+    if (valid)
+        buf_put(out, run->data, run->len);
+    buf_clear(run);
+}
+
+/* The decoders of SentencePiece. */
+static void decode_pieces(const struct tokenizer *t, const int32_t *ids, size_t n,
+                          int skip_special, struct buf *out)
+{
+    struct buf run = {0}, text = {0};
+    size_t strip = 0;
+    int first = t->decoder.bare_first;
+    for (size_t i = 0; i < n; i++) {
+        const struct piece *p = shown_piece(t, ids[i], skip_special);
+        int byte = p ? byte_of(t, p) : -1;
+        if (byte >= 0)
+            buf_char(&run, (char)byte);
+        if (byte < 0 && p) {
+            put_run(&run, &text);
+            put_piece(t, p, !first, &text);
+        }
+        first = first && !p;
+    }
+    put_run(&run, &text);
+    while (strip < (size_t)t->decoder.strip && strip < text.len && text.data[strip] == ' ')
+        strip++;
+    utf8_put_lossy(out, text.data ? text.data + strip : "", text.len - strip);
+    buf_free(&run);
+    buf_free(&text);
 }
 
 void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
                       struct buf *out)
 {
+    if (t->bpe.by_character) {
+        decode_pieces(t, ids, n, skip_special, out);
+        return;
+    }
     struct buf bytes = {0};
     tokenizer_bytes(t, ids, n, skip_special, &bytes);
     utf8_put_lossy(out, bytes.data, bytes.len);
@@ -172,7 +367,7 @@ int32_t tokenizer_id(const struct tokenizer *t, const char *piece)
             return t->added[i].id;
     struct buf b = {0};
     int32_t id = -1;
-    if (n > 0 && utf8_valid(piece, n) == n && !alphabet_bytes(piece, n, &b))
+    if (!t->bpe.by_character && n > 0 && utf8_valid(piece, n) == n && !alphabet_bytes(piece, n, &b))
         id = bpe_find(&t->bpe, b.data, b.len);
     if (id < 0 && n > 0)
         id = bpe_find(&t->bpe, piece, n);

@@ -1,12 +1,12 @@
 /* tokenizer.h - text to ids and back, by tokenizer.json.
  *
- * Supported, for the families here and plain GPT-2-type files: model BPE (byte-level;
- * merges as "a b" or ["a","b"]; ignore_merges), normalizer null or NFC (or a Sequence of such),
- * pre_tokenizer ByteLevel (use_regex true or false, add_prefix_space) or Sequence[Split(Regex,
- * Isolated), ByteLevel], any pattern that PCRE2 compiles; added tokens; post_processor null,
- * ByteLevel, RobertaProcessing, TemplateProcessing, or a Sequence of ByteLevel and the last;
- * decoder ByteLevel. Anything else is refused, and the message prints it. Encoding is O(n log n)
- * for any input.
+ * Supported, for the families here and plain GPT-2-type files: model BPE (byte-level, or characters
+ * with byte_fallback or an unknown piece; merges as "a b" or ["a","b"]; ignore_merges), normalizers
+ * NFC, Prepend, Replace, pre-tokenizers ByteLevel, Split (every behaviour), Digits, Punctuation and
+ * Metaspace, any pattern that PCRE2 compiles; added tokens; post-processors ByteLevel,
+ * RobertaProcessing, TemplateProcessing; decoders ByteLevel, Replace, ByteFallback, Fuse, Strip,
+ * Metaspace; sequences of these. Anything else is refused, and the message prints it. Merging is
+ * O(n log n) for any input, and a pattern gets a number of steps in proportion to its text.
  *
  * The tables of PCRE2 and utf8proc define letters, digits and marks. An older table does not have
  * newer characters, so it may cut their words elsewhere. (Hugging Face's tables differ by release,
@@ -29,16 +29,22 @@ struct tokenizer *tokenizer_load(const char *folder, struct err *e);
 void tokenizer_free(struct tokenizer *t);
 size_t tokenizer_size(const struct tokenizer *t); /* largest id + 1 */
 
+/* text: n bytes of valid UTF-8 (else EXIT_BAD_DATA with the byte offset). */
 enum { ENCODE_SPECIAL = 1, /* apply the post-processor (BOS...) */
        ENCODE_PLAIN = 2    /* special-token texts inside the input are ordinary text */ };
-/* Appends to *out. text: n bytes of valid UTF-8 (else EXIT_BAD_DATA with the byte offset). */
+/* Appends to *out. */
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, int flags,
                      struct ids *out, struct err *e);
+/* The same, where marks has a byte for each of text: no special token is read over a byte whose
+ * mark is 1. marks NULL: all may be read. */
+int tokenizer_encode_marked(const struct tokenizer *t, const char *text, size_t n,
+                            const char *marks, struct ids *out, struct err *e);
 /* Appends the bytes of the ids, which may begin and end inside a character. Special
  * tokens are dropped when skip_special. Ids without a piece give nothing. */
 void tokenizer_bytes(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
                      struct buf *out);
-/* The same as valid UTF-8: incomplete characters become U+FFFD. */
+/* The same as valid UTF-8: incomplete characters become U+FFFD. The tokenizer's decoder may drop
+ * the space at the beginning. */
 void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
                       struct buf *out);
 /* Id of an exact piece or added token; -1: none. */

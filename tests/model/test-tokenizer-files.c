@@ -78,7 +78,6 @@ static const struct change bad[] = {
     {"model/merges", "[\"a b\",\"x y\"]", "\"xy\" is not in the vocab"},
     {"model/merges", "[\"a zz\"]", "\"zz\" is not in the vocab"},
     {"model/dropout", "0.1", "dropout"},
-    {"model/byte_fallback", "true", "byte_fallback"},
     {"model/continuing_subword_prefix", "\"##\"", "##"},
     {"model/end_of_word_suffix", "\"</w>\"", "</w>"},
     {"added_tokens", "{}", "added_tokens"},
@@ -133,31 +132,22 @@ static void test_bad(void)
                   fixture_file(fixture_model(NULL, 0, 0, 0), bad_patterns[i], 0), bad_patterns[i]);
 }
 
-/* Vocabularies of SentencePiece, as the TinyLlama and Llama 2 folders have them: in the older files
- * a normalizer writes U+2581 for spaces, in the newer ones a pre-tokenizer. */
+/* Vocabularies of SentencePiece that lack what their settings name. */
 static void test_sentencepiece(void)
 {
-    static const char decoder[] =
-        "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
-        "\"\xE2\x96\x81\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}]}";
-    static const char prepend[] =
-        "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":"
-        "\"\xE2\x96\x81\"},{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":"
-        "\"\xE2\x96\x81\"}]}";
     static const char metaspace[] =
         "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":\"first\"}";
-    for (int older = 0; older < 2; older++)
-        for (int fallback = 0; fallback < 2; fallback++) {
-            json_t *file = changed("model/byte_fallback", fallback ? "true" : "false");
-            json_object_set_new(file, "decoder", json_loads(decoder, 0, NULL));
-            json_object_set_new(file, "normalizer", older ? json_loads(prepend, 0, NULL)
-                                                          : json_null());
-            json_object_set_new(file, "pre_tokenizer", older ? json_null()
-                                                             : json_loads(metaspace, 0, NULL));
-            check_bad("SentencePiece", older ? "Prepend" : "Metaspace", file,
-                      fallback ? "byte_fallback: a SentencePiece tokenizer"
-                               : older ? "Prepend" : "Metaspace: a SentencePiece tokenizer");
-        }
+    json_t *file = changed("model/byte_fallback", "true");
+    json_object_set_new(file, "pre_tokenizer", json_null());
+    check_bad("byte_fallback", "no bytes", file, "expected <0x00> in the vocab");
+    file = changed("model/unk_token", "\"<unk>\"");
+    json_object_set_new(file, "pre_tokenizer", json_loads(metaspace, 0, NULL));
+    check_bad("unk_token", "no piece", file, "<unk>");
+    check_bad("prepend_scheme", "last", changed("pre_tokenizer", "{\"type\":\"Metaspace\","
+                                                "\"prepend_scheme\":\"last\"}"), "last");
+    check_bad("replacement", "_", changed("pre_tokenizer", "{\"type\":\"Metaspace\","
+                                          "\"replacement\":\"_\"}"), "replacement");
+    check_bad("decoder", "ByteLevel", changed("pre_tokenizer", metaspace), "decoder");
 }
 
 static const struct change harmless[] = {
@@ -167,6 +157,7 @@ static const struct change harmless[] = {
     {"model/type", NULL, ""},
     {"model/unk_token", "null", ""},
     {"model/dropout", "null", ""},
+    {"model/byte_fallback", "true", ""},
     {"model/end_of_word_suffix", "\"\"", ""},
     {"model/fuse_unk", "false", ""},
     {"decoder", "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteLevel\"}]}", ""},

@@ -34,7 +34,8 @@ static void test_small(void)
        "the file puts BOS in front and knows its tokens");
     ok(fixture_ids(t, "12", 0, IDS('1' - '!', '2' - '!')), "one digit a piece");
     ok(fixture_ids(t, "ab", 0, IDS(258)), "no BOS unless asked");
-    ok(t->nfc == 1 && t->bpe.n_merges == 3, "NFC; no merge came from a special token's text");
+    ok(t->normalizer.n == 1 && t->bpe.n_merges == 3,
+       "NFC; no merge came from a special token's text");
     tokenizer_free(t);
     t = learned(texts, 1, 259, NULL);
     ok(tokenizer_size(t) == 259 && fixture_ids(t, "ab", ENCODE_SPECIAL, IDS('a' - '!', 'b' - '!')),

@@ -52,7 +52,30 @@ static const char word[] = SEQUENCE(SPLIT("\\\\w+|\\\\W") ","
 static const char bytes_first[] = SEQUENCE(BYTES(true, true) ","
     SPLIT_AS("\u0120", "MergedWithNext", false) "," DIGITS(false));
 
+#define EACH(behavior, invert)                                                                   \
+    SEQUENCE(SPLIT_AS("\\\\d|-", behavior, invert) "," BYTES(false, false))
+#define AT_SPACE(behavior, invert)                                                               \
+    SEQUENCE("{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},\"behavior\":\"" behavior         \
+             "\",\"invert\":" #invert "}," BYTES(false, false))
+#define DIGITS_OF "-a12 b--c3"
+
 static const struct { const char *steps, *text, *want; } cases[] = {
+    {EACH("Isolated", false), DIGITS_OF, "-|a|1|2| b|-|-|c|3"},
+    {EACH("Isolated", true), DIGITS_OF, "-|a|1|2| b|-|-|c|3"},
+    {EACH("Contiguous", false), DIGITS_OF, "-|a|12| b|--|c|3"},
+    {EACH("Contiguous", true), DIGITS_OF, "-|a|12| b|--|c|3"},
+    {EACH("MergedWithPrevious", false), DIGITS_OF, "-|a1|2| b-|-|c3"},
+    {EACH("MergedWithPrevious", true), DIGITS_OF, "-a|1|2 b|-|-c|3"},
+    {EACH("MergedWithNext", false), DIGITS_OF, "-a|1|2 b|-|-c|3"},
+    {EACH("MergedWithNext", true), DIGITS_OF, "-|a1|2| b-|-|c3"},
+    {EACH("Removed", false), DIGITS_OF, "a| b|c"},
+    {EACH("Removed", true), DIGITS_OF, "-|1|2|-|-|3"},
+    {AT_SPACE("MergedWithPrevious", false), " a  b c ", " |a | |b |c "},
+    {AT_SPACE("MergedWithPrevious", true), " a  b c ", " a| | b| c| "},
+    {AT_SPACE("MergedWithNext", false), " a  b c ", " a| | b| c| "},
+    {AT_SPACE("MergedWithNext", true), " a  b c ", " |a | |b |c "},
+    {SEQUENCE(SPLIT_AS("[a-z]*", "MergedWithNext", false) "," BYTES(false, false)), "NaN b",
+     "N|aN| |b"},
     {smollm2, "I have 2016 reasons, it's 3.14\n\n  x12",
      "I| have| |2|0|1|6| reasons|,| it|'s| |3|.|1|4|\n\n | x|1|2"},
     {smollm2, "x\u00b2\u2160\u0665 \U00011de3\U00010d42y",
@@ -116,7 +139,6 @@ static void test_refused(void)
         {SEQUENCE(DIGITS(true)), "pre_tokenizer without ByteLevel"},
         {SEQUENCE(BYTES(false, true) "," BYTES(false, false)), "ByteLevel"},
         {SEQUENCE(PUNCTUATION("Sideways") "," BYTES(false, true)), "Sideways"},
-        {SEQUENCE(SPLIT_AS("a", "MergedWithNext", true) "," BYTES(false, true)), "MergedWithNext"},
         {SEQUENCE(SPLIT("a\\\\bb") "," BYTES(false, true)), "a\\bb"},
         {SEQUENCE("{\"type\":\"Whitespace\"}," BYTES(false, true)), "Whitespace"},
     };
@@ -218,6 +240,40 @@ static void test_newer_nfc(void)
     }
 }
 
+/* Long runs that published patterns take whole; a pattern that looks to the end of the text from
+ * every place is stopped after a number of steps in proportion to the text. */
+static void test_limits(void)
+{
+    enum { LONG = 1 << 20 };
+    static const char runs_of[] = "a \n1.";
+    char *text = mem_alloc(LONG);
+    struct err e = {0};
+    struct ids out = {0};
+    for (size_t i = 0; i < sizeof runs_of - 1; i++) {
+        struct tokenizer *t = fixture_load(with_steps(fixture_model(NULL, 0, 0, 0), llama3), NULL);
+        memset(text, runs_of[i], LONG);
+        ok(!tokenizer_encode(t, text, LONG, 0, &out, &e) && out.n == LONG, "a run of 0x%02x %s",
+           (unsigned)runs_of[i], e.text);
+        out.n = 0;
+        tokenizer_free(t);
+    }
+    memset(text, 'a', LONG);
+    static const char *const far[] = {SEQUENCE(SPLIT("a*[bc]|a") "," BYTES(false, false)),
+                                      SEQUENCE(SPLIT("(a*)*b|a") "," BYTES(false, false))};
+    for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
+        e = (struct err){0};
+        struct tokenizer *t = fixture_load(with_steps(fixture_model(NULL, 0, 0, 0), far[i]), NULL);
+        ok(!tokenizer_encode(t, text, 8, 0, &out, &e) && out.n == 8, "a short text %s", e.text);
+        out.n = 0;
+        ok(tokenizer_encode(t, text, LONG, 0, &out, &e) == -1 && e.code == EXIT_BAD_DATA &&
+               strstr(e.text, "takes too many steps"),
+           "a pattern that looks far: %s", e.text);
+        tokenizer_free(t);
+    }
+    ids_free(&out);
+    free(text);
+}
+
 int main(void)
 {
     fixture_start();
@@ -226,6 +282,7 @@ int main(void)
     test_smollm2();
     test_stand_ins();
     test_newer_nfc();
+    test_limits();
     fixture_end();
     return tap_done();
 }

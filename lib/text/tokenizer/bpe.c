@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/text/utf8.h"
 
 enum { SHORT_WORD = 40 };
 #define NO_RANK UINT32_MAX
@@ -63,14 +64,14 @@ static void add_word(struct bpe *b, int32_t id)
 
 void bpe_init(struct bpe *b, const struct pieces *p, size_t n_merges)
 {
-    *b = (struct bpe){.pieces = p};
+    *b = (struct bpe){.pieces = p, .unknown = -1};
     size_t size = table_size(p->n);
     b->words = mem_resize(NULL, size, sizeof *b->words);
     b->words_mask = size - 1;
     for (size_t i = 0; i < size; i++)
         b->words[i].id = -1;
     for (size_t i = 0; i < 256; i++)
-        b->byte_id[i] = -1;
+        b->byte_id[i] = b->fallback[i] = -1;
     for (size_t id = 0; id < p->n; id++)
         if (p->v[id].flags & PIECE_VOCAB)
             add_word(b, (int32_t)id);
@@ -249,17 +250,51 @@ static int no_piece(unsigned byte, struct err *e)
     return err_set(e, EXIT_BAD_DATA, "text: byte 0x%02X has no piece in the vocabulary", byte);
 }
 
+/* Fills id[] for a character that has no piece; n: symbols before it. Returns their new number. */
+static size_t replace_character(const struct bpe *b, const char *s, size_t len, int32_t *id,
+                                size_t n)
+{
+    if (b->fallback[0] >= 0)
+        for (size_t i = 0; i < len; i++)
+            id[n++] = b->fallback[(unsigned char)s[i]];
+    else if (b->unknown >= 0 && !(b->fuse && n > 0 && id[n - 1] == b->unknown))
+        id[n++] = b->unknown;
+    return n;
+}
+
+/* Fills id[] with what merging begins with: at most n symbols. Returns their number. -1: a byte has
+ * no piece. */
+static int symbols(const struct bpe *b, const char *s, size_t n, int32_t *id, size_t *count,
+                   struct err *e)
+{
+    size_t len, k = 0;
+    for (size_t i = 0; i < n; i += len) {
+        unsigned byte = (unsigned char)s[i];
+        len = 1;
+        if (b->by_character && byte >= 0x80)
+            utf8_read(s + i, &len);
+        id[k] = len > 1 ? bpe_find(b, s + i, len) : b->byte_id[byte];
+        if (id[k] >= 0)
+            k++;
+        else if (b->by_character)
+            k = replace_character(b, s + i, len, id, k);
+        else
+            return no_piece(byte, e);
+    }
+    *count = k;
+    return 0;
+}
+
 static int long_word(const struct bpe *b, struct bpe_work *w, const char *s, size_t n,
                      struct ids *out, struct err *e)
 {
     if (n > INT32_MAX)
         return err_set(e, EXIT_BAD_DATA, "text: one word of %zu bytes, at most %d", n, INT32_MAX);
     work_room(w, n);
-    for (size_t i = 0; i < n; i++)
-        if ((w->id[i] = b->byte_id[(unsigned char)s[i]]) < 0)
-            return no_piece((unsigned char)s[i], e);
+    if (symbols(b, s, n, w->id, &n, e))
+        return -1;
     merge_long(b, w, n);
-    for (int32_t i = 0; i >= 0; i = w->next[i])
+    for (int32_t i = 0; n > 0 && i >= 0; i = w->next[i])
         ids_push(out, w->id[i]);
     return 0;
 }
@@ -269,13 +304,12 @@ static int short_word(const struct bpe *b, const char *s, size_t n, struct ids *
 {
     int32_t id[SHORT_WORD];
     uint32_t rank[SHORT_WORD];
-    for (size_t i = 0; i < n; i++) {
-        unsigned byte = (unsigned char)s[i];
-        if ((id[i] = b->byte_id[byte]) < 0)
-            return no_piece(byte, e);
-        if (i > 0)
-            rank[i - 1] = b->first[(unsigned)(unsigned char)s[i - 1] << 8 | byte];
-    }
+    if (symbols(b, s, n, id, &n, e))
+        return -1;
+    for (size_t i = 1; i < n; i++)
+        rank[i - 1] = b->by_character ? rank_of(b, id[i - 1], id[i])
+                                      : b->first[(unsigned)(unsigned char)s[i - 1] << 8 |
+                                                 (unsigned char)s[i]];
     n = merge_short(b, id, rank, n);
     for (size_t i = 0; i < n; i++)
         ids_push(out, id[i]);

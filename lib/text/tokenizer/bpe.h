@@ -1,5 +1,8 @@
 /* bpe.h - the pieces of a tokenizer, and byte-pair merges of words into ids.
  *
+ * Merging begins with the bytes of a word, or with its characters (SentencePiece). A character
+ * without a piece becomes the pieces of its bytes, "<0x0A>", or the unknown piece.
+ *
  * Ids fit in 21 bits and ranks of merges in 22, so a merge rule is one 64-bit number.
  */
 #ifndef TEXT_TOKENIZER_BPE_H
@@ -17,10 +20,11 @@ enum {
     TOKEN_RANK_LIMIT = 1 << 22 /* merges are fewer */
 };
 
-enum { PIECE_VOCAB = 1, PIECE_ADDED = 2, PIECE_SPECIAL = 4, PIECE_WHOLE = 8 };
+enum { PIECE_VOCAB = 1, PIECE_ADDED = 2, PIECE_SPECIAL = 4, PIECE_WHOLE = 8, PIECE_BYTE = 16 };
 struct piece {
     uint32_t at, len; /* inside pieces.bytes */
-    uint8_t flags;    /* PIECE_*; 0: no such id. WHOLE: its bytes encode to just this id */
+    uint8_t flags;    /* PIECE_*; 0: no such id. WHOLE: its bytes encode to just this id. BYTE: it
+                       * stands for one byte, which its text names */
 };
 struct pieces {
     struct buf bytes;
@@ -30,6 +34,10 @@ struct pieces {
 struct bpe {
     const struct pieces *pieces; /* borrowed */
     int32_t byte_id[256];        /* -1: none */
+    int by_character;            /* 0: the three members below are not used */
+    int32_t fallback[256];       /* pieces of the bytes of characters without a piece; -1: none */
+    int32_t unknown;             /* -1: such characters are dropped */
+    int fuse;                    /* 1: unknown characters side by side are one */
     uint32_t *first;             /* [256*256] rank of a pair of bytes */
     uint64_t *pairs;             /* left << 43 | right << 22 | rank, open addressing */
     size_t pairs_mask;
@@ -43,7 +51,7 @@ struct bpe_work { /* for long words; all zero at first */
     uint64_t *heap;
     size_t cap;
 };
-/* The pieces with PIECE_VOCAB, then room for n_merges rules. */
+/* The pieces with PIECE_VOCAB, then room for n_merges rules. Merges begin with bytes. */
 void bpe_init(struct bpe *b, const struct pieces *p, size_t n_merges);
 /* Adds a rule, in order of rank. -1: the pair has one already. */
 int bpe_add(struct bpe *b, int32_t left, int32_t right, int32_t merged);

@@ -7,6 +7,7 @@
 #include "lib/text/tokenizer/cutter.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/mem.h"
 #include "lib/text/utf8.h"
@@ -51,16 +52,24 @@ void cutter_free(struct cutter *c)
     *c = (struct cutter){0};
 }
 
-/* Longest token that begins at s; its length in *len. -1: none. */
-static int32_t longest(const struct cutter *c, const char *s, size_t n, int plain, size_t *len)
+/* 1: the n bytes at text[at] are no special token. */
+static int is_plain(struct cutter_plain plain, size_t at, size_t n)
 {
+    return plain.all || (plain.marks && memchr(plain.marks + at, 1, n) != NULL);
+}
+
+/* Longest token that begins at text[at]; its length in *len. -1: none. */
+static int32_t longest(const struct cutter *c, const char *text, size_t at, size_t n,
+                       struct cutter_plain plain, size_t *len)
+{
+    const char *s = text + at;
     int32_t best = -1, node = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n - at; i++) {
         node = child_of(c, node, (unsigned char)s[i]);
         if (node < 0)
             break;
         int32_t token = c->nodes[node].token;
-        if (token >= 0 && !(plain && c->tokens[token].special)) {
+        if (token >= 0 && !(c->tokens[token].special && is_plain(plain, at, i + 1))) {
             best = token;
             *len = i + 1;
         }
@@ -84,14 +93,14 @@ static int stands_alone(const char *s, size_t n, size_t begin, size_t end)
            (end == n || !utf8_is_word(utf8_read(s + end, &len)));
 }
 
-int cutter_next(const struct cutter *c, const char *s, size_t n, size_t from, int plain,
-                struct cut *m)
+int cutter_next(const struct cutter *c, const char *s, size_t n, size_t from,
+                struct cutter_plain plain, struct cut *m)
 {
     size_t len = 0;
     for (size_t i = from; c->n && i < n; i++) {
         if (!c->starts[(unsigned char)s[i]])
             continue;
-        int32_t k = longest(c, s + i, n - i, plain, &len);
+        int32_t k = longest(c, s, i, n, plain, &len);
         if (k < 0)
             continue;
         const struct added *a = &c->tokens[k];

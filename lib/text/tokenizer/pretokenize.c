@@ -16,9 +16,10 @@
 #include "lib/text/tokenizer/alphabet.h"
 #include "lib/text/utf8.h"
 
-/* Limits of one match: a fixed number of steps and some per byte, because a run of spaces may be
- * long. A pattern with exponential backtracking is stopped. */
-enum { MATCH_STEPS = 10000000, BYTE_STEPS = 64, MATCH_KIB = 1 << 20 };
+/* A match first sees NEAR bytes and takes as many steps. Where these do not decide, it gets MORE
+ * times as many, and again; such costs are counted for the whole text, which has TEXT_STEPS and
+ * some for each byte. So a pattern that looks far ahead from every place is stopped. */
+enum { NEAR = 256, MORE = 4, TEXT_STEPS = 1 << 20, BYTE_STEPS = 64, MATCH_KIB = 1 << 20 };
 
 /* Source: tokenizer.json of https://huggingface.co/GSAI-ML/LLaDA-8B-Instruct, and the pattern of
  * https://github.com/openai/gpt-2, src/encoder.py. */
@@ -110,7 +111,7 @@ int pretokenize_add(struct pretokenizer *p, struct pretokenize_rule rule, const 
         if (!step.code)
             return err_set(e, EXIT_BAD_DATA, "%s: pre_tokenizer: pattern not supported (%s): %s",
                            where, (const char *)why, rule.pattern);
-        step.jit = !pcre2_jit_compile(step.code, PCRE2_JIT_COMPLETE);
+        step.jit = !pcre2_jit_compile(step.code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
     }
     step.rule.pattern = NULL; /* borrowed */
     p->as_bytes |= rule.as_bytes;
@@ -127,7 +128,7 @@ void pretokenize_free(struct pretokenizer *p)
 
 void pretokenize_work_init(struct pretokenize_work *w, pretokenize_word *word, void *ctx)
 {
-    *w = (struct pretokenize_work){.word = word, .ctx = ctx};
+    *w = (struct pretokenize_work){.word = word, .ctx = ctx, .steps_left = TEXT_STEPS};
     w->match = pcre2_match_data_create(1, NULL);
     w->limits = pcre2_match_context_create(NULL);
     if (!w->match || !w->limits)
@@ -145,26 +146,47 @@ void pretokenize_work_free(struct pretokenize_work *w)
     buf_free(&w->bytes);
 }
 
+/* Result of PCRE2 for a match at or after `at` that ends before n. partial: it says so where it
+ * would read on. */
+static int match(const struct pretokenize_step *t, struct pretokenize_work *w, const char *s,
+                 size_t n, size_t at, size_t steps, int partial)
+{
+    uint32_t options = partial ? PCRE2_PARTIAL_HARD : 0;
+    int r = PCRE2_ERROR_JIT_STACKLIMIT;
+    pcre2_set_match_limit(w->limits, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
+    if (t->jit)
+        r = pcre2_jit_match(t->code, (PCRE2_SPTR)s, n, at, options, w->match, w->limits);
+    if (r == PCRE2_ERROR_JIT_STACKLIMIT)
+        r = pcre2_match(t->code, (PCRE2_SPTR)s, n, at,
+                        options | PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, w->match, w->limits);
+    return r;
+}
+
 /* Finds the next match at or after `at`. 1: its begin and end; 0: none; -1: a limit was hit. */
 static int find(const struct pretokenize_step *t, struct pretokenize_work *w, const char *s,
                 size_t n, size_t at, size_t range[2], struct err *e)
 {
-    int r = PCRE2_ERROR_JIT_STACKLIMIT;
-    if (t->jit)
-        r = pcre2_jit_match(t->code, (PCRE2_SPTR)s, n, at, 0, w->match, w->limits);
-    if (r == PCRE2_ERROR_JIT_STACKLIMIT)
-        r = pcre2_match(t->code, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
-                        w->match, w->limits);
-    if (r == PCRE2_ERROR_NOMATCH)
-        return 0;
-    const PCRE2_SIZE *o = pcre2_get_ovector_pointer(w->match);
-    if (r < 0 || o[0] < at || o[1] < o[0])
-        return err_set(e, EXIT_BAD_DATA,
-                       "text of %zu bytes: the pre-tokenizer's pattern gave up at byte %zu (%d)",
-                       n, at, r);
-    range[0] = o[0];
-    range[1] = o[1];
-    return 1;
+    for (size_t reach = NEAR;; reach *= MORE) {
+        size_t end = n - at > reach ? at + reach : n;
+        while (end < n && ((unsigned char)s[end] & 0xC0) == 0x80)
+            end++;
+        int r = match(t, w, s, end, at, reach, end < n);
+        const PCRE2_SIZE *o = pcre2_get_ovector_pointer(w->match);
+        if (r == PCRE2_ERROR_NOMATCH && end == n)
+            return 0;
+        if (r >= 0 && o[0] >= at && o[1] >= o[0]) {
+            range[0] = o[0];
+            range[1] = o[1];
+            return 1;
+        }
+        int more = r == PCRE2_ERROR_NOMATCH || r == PCRE2_ERROR_PARTIAL ||
+                   r == PCRE2_ERROR_MATCHLIMIT;
+        if (!more || w->steps_left < reach)
+            return err_set(e, EXIT_BAD_DATA,
+                           "text of %zu bytes: the pre-tokenizer's pattern gave up at byte %zu "
+                           "(%s%d)", n, at, more ? "it takes too many steps, " : "", r);
+        w->steps_left -= reach;
+    }
 }
 
 struct span {
@@ -268,12 +290,13 @@ static int run(const struct pretokenizer *p, size_t step, struct pretokenize_wor
     if (!t->code)
         return run(p, step + 1, w, x, e);
     struct cutting c = {.p = p, .step = step, .w = w, .x = x};
-    size_t at = 0, m[2] = {0, 0};
+    size_t at = 0, m[2] = {0, 0}, before = SIZE_MAX; /* the end of the match before */
     int found = 0;
     while (at <= x.n && (found = find(t, w, x.shadow, x.n, at, m, e)) == 1) {
-        if (take_match(&c, t->rule.how, m, e))
+        int counts = m[0] < m[1] || m[0] != before; /* Oniguruma's rule for empty matches */
+        if (counts && take_match(&c, t->rule.how, m, e))
             return -1;
-        at = m[1];
+        at = before = m[1];
         if (m[0] == m[1]) /* nothing matched: step over one character */
             at += at < x.n ? (size_t)utf8_char(x.s + at, x.n - at) : 1;
     }
@@ -308,8 +331,6 @@ static const char *shadow_of(const char *s, size_t n, struct buf *b)
 int pretokenize_run(const struct pretokenizer *p, struct pretokenize_work *w, const char *s,
                     size_t n, struct err *e)
 {
-    size_t most = n < (UINT32_MAX - MATCH_STEPS) / BYTE_STEPS ? MATCH_STEPS + BYTE_STEPS * n
-                                                              : UINT32_MAX;
-    pcre2_set_match_limit(w->limits, (uint32_t)most);
+    w->steps_left += BYTE_STEPS * n;
     return n ? run(p, 0, w, (struct span){s, shadow_of(s, n, &w->shadow), n}, e) : 0;
 }

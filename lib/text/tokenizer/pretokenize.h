@@ -37,6 +37,7 @@ struct pretokenize_work {
     void *match, *limits; /* pcre2_match_data, pcre2_match_context */
     struct buf text[PRETOKENIZE_MAX_STEPS]; /* with added space, or in the byte alphabet */
     struct buf shadow, bytes;
+    size_t steps_left; /* of the text */
     pretokenize_word *word;
     void *ctx;
 };

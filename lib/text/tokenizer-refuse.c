@@ -1,0 +1,62 @@
+/* tokenizer-refuse.c - values of tokenizer.json, and messages about those that are refused.
+ *
+ * An unknown setting that could change ids is refused, and the message prints it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/text/tokenizer-load.h"
+
+/* "path: what: not supported: {...}" */
+int tokenizer_refuse(const struct tokenizer_load *l, const char *what, const json_t *j)
+{
+    char *text = j ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
+    err_set(l->e, EXIT_BAD_DATA, "%s: %s: not supported: %.300s", l->path, what,
+            text ? text : "nothing there");
+    free(text);
+    return -1;
+}
+
+int tokenizer_bad_id(const struct tokenizer_load *l, const char *piece, const json_t *id)
+{
+    char *got = json_dumps(id, JSON_COMPACT | JSON_ENCODE_ANY);
+    err_set(l->e, EXIT_BAD_DATA, "%s: id of \"%.60s\": expected integer from 0 to %d, got %.60s",
+            l->path, piece, TOKEN_ID_LIMIT - 1, got ? got : "nothing");
+    free(got);
+    return -1;
+}
+
+int tokenizer_is_id(const json_t *j)
+{
+    return json_is_integer(j) && json_integer_value(j) >= 0 &&
+           json_integer_value(j) < TOKEN_ID_LIMIT;
+}
+
+/* "type" of a part, "" when it has none. */
+const char *tokenizer_type(const json_t *j)
+{
+    const char *type = json_string_value(json_object_get(j, "type"));
+    return type ? type : "";
+}
+
+/* The text; NULL: no text, or one with a NUL, where C strings would end. */
+const char *tokenizer_text(const json_t *j)
+{
+    const char *text = json_string_value(j);
+    return text && strlen(text) == json_string_length(j) ? text : NULL;
+}
+
+/* 1: the member exists and is not null, false, 0 or "". */
+int tokenizer_has(const json_t *j, const char *key)
+{
+    const json_t *v = json_object_get(j, key);
+    return v && !json_is_null(v) && !json_is_false(v) &&
+           !(json_is_number(v) && json_number_value(v) == 0) &&
+           !(json_is_string(v) && json_string_length(v) == 0);
+}
+
+const char *tokenizer_string_of(const json_t *pattern)
+{
+    const char *text = tokenizer_text(json_object_get(pattern, "String"));
+    return text && *text ? text : NULL;
+}
