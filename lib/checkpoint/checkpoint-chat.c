@@ -51,12 +51,19 @@ static int take_member(struct checkpoint_chat *c, const json_t *o)
     return 1;
 }
 
-/* The text of a special token: "TEXT" or {"content": "TEXT"}. NULL: none. */
-static const char *token_of(const json_t *o, const char *key)
+/* {"bos_token": "TEXT", ...}: in the file, a token is a text or {"content": "TEXT"}. */
+static json_t *tokens_of(const json_t *o)
 {
-    const json_t *v = json_object_get(o, key), *inner = json_object_get(v, "content");
-    const char *text = json_string_value(inner ? inner : v);
-    return text && strlen(text) <= TOKEN_MAX_BYTES ? text : NULL;
+    json_t *tokens = json_object(), *v;
+    const char *key;
+    json_object_foreach((json_t *)(uintptr_t)o, key, v) {
+        json_t *inner = json_object_get(v, "content"), *text = inner ? inner : v;
+        size_t n = strlen(key);
+        if (n > 6 && !strcmp(key + n - 6, "_token") && json_is_string(text) &&
+            json_string_length(text) <= TOKEN_MAX_BYTES)
+            json_object_set(tokens, key, text);
+    }
+    return tokens;
 }
 
 int checkpoint_chat(const struct checkpoint *c, struct checkpoint_chat *out, struct err *e)
@@ -67,8 +74,7 @@ int checkpoint_chat(const struct checkpoint *c, struct checkpoint_chat *out, str
     if (find(out, c->folder, "tokenizer_config.json") &&
         !(out->config = json_file(out->path, FILE_MAX_BYTES, e)))
         return -1;
-    out->source.bos = token_of(out->config, "bos_token");
-    out->source.eos = token_of(out->config, "eos_token");
+    out->source.tokens = out->tokens = tokens_of(out->config);
     if (find(out, c->folder, "chat_template.jinja")) {
         if (file_read(out->path, FILE_MAX_BYTES, &out->text, e))
             return -1;
@@ -87,6 +93,7 @@ int checkpoint_chat(const struct checkpoint *c, struct checkpoint_chat *out, str
 void checkpoint_chat_free(struct checkpoint_chat *c)
 {
     json_decref(c->config);
+    json_decref(c->tokens);
     json_decref(c->processor);
     buf_free(&c->text);
     free(c->path);

@@ -74,6 +74,7 @@ struct checkpoint_chat {
     char *path;
     struct buf text;           /* of chat_template.jinja */
     json_t *config, *processor; /* tokenizer_config.json, chat_template.json */
+    json_t *tokens;            /* special tokens of the config by their keys */
 };
 int checkpoint_chat(const struct checkpoint *c, struct checkpoint_chat *out, struct err *e);
 void checkpoint_chat_free(struct checkpoint_chat *c);

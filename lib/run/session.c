@@ -120,13 +120,16 @@ static int read_prompts(struct session *s, struct err *e)
     struct chat_choice chat;
     if (prompt_encoder_make(&encoder, &s->checkpoint, s->tokenizer, job->args->chat, &chat, e))
         return -1;
-    s->chat = chat_name(encoder.chat);
+    s->chat = chat_name(encoder.chat); /* a constant */
     if (chat.unknown)
         log_warn(&s->log, "W109", "%s", chat.said.text);
     else if (*chat.said.text)
         log_note(&s->log, "%s", chat.said.text);
     encoder.parse_special = job->args->parse_special;
-    if (promptset_read(&s->prompts, job->files, job->n_files, job->args->common.limit, &encoder, e))
+    int bad = promptset_read(&s->prompts, job->files, job->n_files, job->args->common.limit,
+                             &encoder, e);
+    chat_free(chat.template);
+    if (bad)
         return -1;
     memcpy(s->workload, s->prompts.sha256, SETTINGS_ID - 1);
     return 0;

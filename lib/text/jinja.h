@@ -1,29 +1,36 @@
-/* jinja.h - finds the text that a chat template can write, without running it.
+/* jinja.h - runs chat templates: the part of Jinja that published templates use.
  *
- * The template is scanned from its first byte to its last. It can write the text between its tags
- * and the strings in them, with values in between. Branches for features that a plain conversation
- * lacks are skipped: tools, documents, a request to think, an answer after the last question. All
- * other branches are read, taken or not.
+ * The results are those of Jinja 3 with the settings of transformers (trim_blocks, lstrip_blocks,
+ * loop controls, generation tags). A tag, filter, test, method or function that is not known is
+ * refused by its name, and so are numbers with a point and changes to lists. A template reads
+ * nothing but its variables: strftime_now gives a fixed day, 26 July 2024, so that prompts of
+ * different days can be compared. Steps, memory and nesting are limited (jinja/work.h).
+ *
+ * Source: https://jinja.palletsprojects.com/en/stable/templates/
  */
 #ifndef TEXT_JINJA_H
 #define TEXT_JINJA_H
 
+#include <jansson.h>
 #include <stddef.h>
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
-enum { JINJA_VALUE = '\x01', JINJA_MAX_BYTES = 256 << 10 };
+enum { JINJA_MAX_BYTES = 256 << 10 };
+struct jinja;
+/* text: n bytes, copied. NULL (EXIT_BAD_DATA): *why has the line and what is not supported. */
+struct jinja *jinja_parse(const char *text, size_t n, struct err *why);
+void jinja_free(struct jinja *t);
+
 struct jinja_written {
-    struct buf text; /* the text it can write, with JINJA_VALUE for each value */
-    int trims;       /* 1: it trims white space from values */
+    struct buf text;
+    struct buf given; /* a byte for each of text: 1: it is from the strings of `messages`, else 0 */
 };
-/* text: n bytes; bos and eos: the texts of bos_token and eos_token, NULL: none. -1 (EXIT_BAD_DATA):
- * *why has the line of the template and the part that is not supported. Call jinja_free in any
- * case.
- */
-int jinja_read(struct jinja_written *w, const char *text, size_t n, const char *bos,
-               const char *eos, struct err *why);
-void jinja_free(struct jinja_written *w);
+/* variables: an object; borrowed. -1 (EXIT_BAD_DATA): *why has the line and the reason. Call
+ * jinja_written_free in any case. Any number of threads may render one template. */
+int jinja_render(const struct jinja *t, const json_t *variables, struct jinja_written *to,
+                 struct err *why);
+void jinja_written_free(struct jinja_written *w);
 
 #endif

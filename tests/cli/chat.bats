@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
 # The chat template that a generator applies: that of the checkpoint, in every layout in which
-# templates are published. tests/model/test-chat.c checks them byte for byte.
+# templates are published. tests/model/test-chat.c and tests/unit/test-jinja.c check what they write.
 
 setup() {
     set -o pipefail
@@ -46,8 +46,8 @@ IM="{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|i
     config .
     [ "$(gen)" = 'none 3' ]
     config '.chat_template = $it' "$LLAMA"
-    [ "$(gen)" = 'llama3 25' ] # a byte a token: 1 + 8 + 2 + 1 + 13
-    grep -qx "gen-llama: $M/tokenizer_config.json: chat template llama3" "$T/said"
+    [ "$(gen)" = 'own 25' ] # a byte a token: 1 + 8 + 2 + 1 + 13
+    grep -qx "gen-llama: $M/tokenizer_config.json: chat template of the checkpoint" "$T/said"
     [ "$(wc -l < "$T/said")" -eq 1 ]
     [ "$(gen --chat none)" = 'none 3' ]
     [ ! -s "$T/said" ]
@@ -56,28 +56,29 @@ IM="{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|i
     gen -q > /dev/null
     [ ! -s "$T/said" ]
     "$BIN/gen-llama" -m "$M" --max-new 1 -q "$T/prompt" | tee "$T/out" |
-        jq -se '.[0].chat == "llama3" and .[1].chat == "llama3"'
+        jq -se '.[0].chat == "own" and .[1].chat == "own"'
     jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
     echo '{"id":"p","prompt_ids":[7]}' > "$T/prompt"
     [ "$(gen)" = 'null 1' ]
 }
 
-@test "a fine-tuned model gets its own template, not that of its family" {
+@test "a fine-tune gets the template it was tuned to, not its family's" {
     tokens '<|begin_of_text|>' '<|start_header_id|>' '<|end_header_id|>' '<|eot_id|>' \
         '<|im_start|>' '<|im_end|>'
     config '.chat_template = $it' "$IM"
-    [ "$(gen)" = 'chatml 21' ]
+    [ "$(gen)" = 'own 21' ]
     config '.chat_template = $it' "{{ bos_token }}$IM"
-    [ "$(gen)" = 'chatml-bos 22' ]
+    [ "$(gen)" = 'own 22' ]
     tokens '<|begin_of_text|>' '<|start_header_id|>' '<|end_header_id|>' '<|eot_id|>'
     [ "$(gen)" = 'none 3' ]
-    grep -q 'chatml-bos is there, but tokenizer.json has no special token <|im_start|>' "$T/said"
+    grep -q 'one is there, but tokenizer.json has no special token <|im_start|>' "$T/said"
 }
 
-@test "an unknown template gives a warning, and no template is used" {
-    config '.chat_template = $it' "{{ 'Be kind. ' }}$LLAMA"
+@test "a template that cannot run gives a warning with its line, and no template is used" {
+    config '.chat_template = $it' "{{ 'Be kind. ' }}
+$LLAMA{{ messages | groupby('role') }}"
     [ "$(gen)" = 'none 3' ]
-    grep -q "warning W109: $M/tokenizer_config.json: .* writes \"Be kind. \".*--chat llama3 if" \
+    grep -q "warning W109: $M/tokenizer_config.json: .* line 5: the filter groupby: not supp" \
         "$T/said"
     [ "$(gen --chat llama3)" = 'llama3 25' ]
     run -1 grep W109 "$T/said"
@@ -101,17 +102,17 @@ IM="{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|i
 @test "a template is found in each place where it is published" {
     config '.chat_template = [{name: "tool", template: "x"}, {name: "default", template: $it}]' \
         "$LLAMA"
-    [ "$(gen)" = 'llama3 25' ]
+    [ "$(gen)" = 'own 25' ]
     config '.chat_template = "other"'
     printf '%s\n' "${LLAMA//\\\\n/\\n}" > "$M/chat_template.jinja" # goes before the member
-    [ "$(gen)" = 'llama3 25' ]
-    grep -q 'chat_template.jinja: chat template llama3' "$T/said"
+    [ "$(gen)" = 'own 25' ]
+    grep -q 'chat_template.jinja: chat template of the checkpoint' "$T/said"
     rm "$M/chat_template.jinja"
     jq -n --arg it "$LLAMA" '{chat_template: $it}' > "$M/chat_template.json"
     [ "$(gen)" = 'none 3' ]
     config .
-    [ "$(gen)" = 'llama3 25' ]
-    grep -q 'chat_template.json: chat template llama3' "$T/said"
+    [ "$(gen)" = 'own 25' ]
+    grep -q 'chat_template.json: chat template of the checkpoint' "$T/said"
     "$BIN/pack-model" -m "$M" --quant int8 --out "$T/packed" -q > /dev/null
     cmp "$M/chat_template.json" "$T/packed/chat_template.json"
     for name in tokenizer_config.json chat_template.json; do
@@ -124,6 +125,17 @@ IM="{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|i
     run -66 timeout 10 "$BIN/gen-llama" -m "$M" "$T/prompt"
     [[ $output = *chat_template.jinja* ]]
     [ "$(gen --chat llama3)" = 'llama3 25' ]
+}
+
+@test "messages that a template refuses become error records, the others run" {
+    config '.chat_template = $it' "{% if messages[0].role == 'system' %}{{
+        raise_exception('no system role') }}{% endif %}$LLAMA"
+    jq -nc '{id: "a", messages: [{role: "system", content: "x"}, {role: "user", content: "Hi"}]},
+            {id: "b", text: "Hi"}' > "$T/prompt"
+    run -1 --separate-stderr "$BIN/gen-llama" -m "$M" --max-new 1 --no-meta -q "$T/prompt"
+    jq -se 'map(select(.kind == "error"))[0] | .id == "a"
+        and (.message | contains("the template says: no system role"))' <<< "$output"
+    jq -se 'map(select(.kind == "generation")) | length == 1 and .[0].id == "b"' <<< "$output"
 }
 
 @test "the length of a prompt is counted with the template of the generator" {

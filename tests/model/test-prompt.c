@@ -110,8 +110,11 @@ static void test_refusals(const struct prompt_encoder *c)
 /* Template with the special tokens parsed: what the whole text gives when it holds no trick. */
 static void test_chat(const struct prompt_encoder *none)
 {
+    static const struct chat_source own = {.fault = ""};
     struct prompt_encoder c = *none;
-    c.chat = CHAT_LLADA;
+    struct chat_choice choice;
+    ok(!chat_choose("llada", &own, CHAT_NONE, "m", c.tokenizer, &choice, NULL), "a template");
+    c.chat = choice.template;
     struct prompt p, q;
     static const char all[] =
         "<|startoftext|><|start_header_id|>system<|end_header_id|>\n\nthis is a story.<|eot_id|>"
@@ -145,6 +148,7 @@ static void test_chat(const struct prompt_encoder *none)
             "{\"id\":\"a\",\"messages\":[{\"role\":\"<|eot_id|>\",\"content\":\"x\"}]}", &c) ==
            EXIT_BAD_DATA,
        "a role is no special token");
+    chat_free(choice.template);
     ids_free(&ids);
 }
 

@@ -25,7 +25,8 @@ int contexts_open(struct contexts *c, const char *names, const char *ignore,
             return -1;
         c->n++;
         if (checkpoint_tokenizer(k, t, e) ||
-            prompt_encoder_make(&c->model[c->n - 1].encoder, k, *t, "auto", NULL, e))
+            prompt_encoder_make(&c->model[c->n - 1].encoder, k, *t, "auto",
+                                &c->model[c->n - 1].chat, e))
             return -1;
     }
     return 0;
@@ -48,6 +49,7 @@ int contexts_fit(const struct contexts *c, const json_t *prompt, size_t room)
 void contexts_close(struct contexts *c)
 {
     for (size_t i = 0; i < c->n; i++) {
+        chat_free(c->model[i].chat.template);
         tokenizer_free(c->model[i].tokenizer);
         checkpoint_close(&c->model[i].checkpoint);
     }

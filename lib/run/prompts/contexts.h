@@ -16,6 +16,7 @@ struct contexts { /* all zero: no model, every prompt fits */
         struct checkpoint checkpoint;
         struct tokenizer *tokenizer; /* NULL: none */
         struct prompt_encoder encoder;
+        struct chat_choice chat;
     } model[CONTEXTS_MAX];
     size_t n;
 };

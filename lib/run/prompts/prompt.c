@@ -91,7 +91,7 @@ static int from_messages(struct prompt *p, const json_t *list, const struct prom
     if (!rc)
         p->text = mem_text(all.data ? all.data : "");
     if (!rc)
-        rc = c->chat == CHAT_NONE ? encode_plain(c, p->text, out, e)
+        rc = !c->chat ? encode_plain(c, p->text, out, e)
                                   : encode_chat(c, m, n, out, e);
     buf_free(&all);
     free(m);
@@ -107,7 +107,7 @@ static int from_text(struct prompt *p, const json_t *text, const struct prompt_e
     if (strlen(s) != json_string_length(text))
         return err_set(e, EXIT_BAD_DATA, "text: holds the character U+0000");
     p->text = mem_text(s);
-    if (c->chat == CHAT_NONE)
+    if (!c->chat)
         return encode_plain(c, s, out, e);
     struct chat_message user = {"user", s};
     return encode_chat(c, &user, 1, out, e);
@@ -172,18 +172,16 @@ int prompt_encoder_make(struct prompt_encoder *to, const struct checkpoint *c,
                         struct chat_choice *choice, struct err *e)
 {
     struct checkpoint_chat own = {0};
-    struct chat_choice ours = {0};
     int is_auto = !strcmp(chat, "auto"), bad = 0;
     *to = (struct prompt_encoder){.config = &c->config, .tokenizer = tokenizer};
+    *choice = (struct chat_choice){0};
     if (!tokenizer && !is_auto && strcmp(chat, "none"))
         return err_set(e, EXIT_BAD_DATA, "--chat %s: the checkpoint has no tokenizer", chat);
     if (tokenizer)
         bad = (is_auto && checkpoint_chat(c, &own, e)) ||
-              chat_choose(chat, &own.source, c->config.chat, c->config.name, tokenizer, &ours, e);
+              chat_choose(chat, &own.source, c->config.chat, c->config.name, tokenizer, choice, e);
     checkpoint_chat_free(&own);
-    to->chat = ours.kind;
-    if (choice)
-        *choice = ours;
+    to->chat = choice->template;
     return bad ? -1 : 0;
 }
 

@@ -20,13 +20,14 @@
 struct prompt_encoder {
     const struct config *config;
     const struct tokenizer *tokenizer; /* NULL: only prompt_ids; for synth: also hashed words */
-    enum chat chat;    /* CHAT_NONE: text unchanged; else text is one user message */
+    const struct chat_template *chat; /* NULL: text unchanged; else text is one user message */
     int parse_special; /* 1: names of special tokens in prompts mean the tokens */
 };
 
-/* to = the encoder of a model with the chat template that `chat` names (chat_choose). *choice (may
- * be NULL) = the note about that choice. tokenizer NULL: the model has none, and chat is auto or
- * none. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA, or a file of the checkpoint cannot be read. */
+/* to = the encoder of a model with the chat template that `chat` names (chat_choose). *choice = the
+ * note about that choice, and the template, which is the caller's: chat_free it after the last
+ * prompt. tokenizer NULL: the model has none, and chat is auto or none. -1: EXIT_BAD_USAGE,
+ * EXIT_BAD_DATA, or a file of the checkpoint cannot be read. */
 int prompt_encoder_make(struct prompt_encoder *to, const struct checkpoint *c,
                         const struct tokenizer *tokenizer, const char *chat,
                         struct chat_choice *choice, struct err *e);

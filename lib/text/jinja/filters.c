@@ -1,0 +1,428 @@
+/* filters.c - filters and tests; see run.h.
+ *
+ * A filter that is not in the table is refused by its name. map, select and their kin call other
+ * filters and tests with the arguments after the first.
+ */
+#include "lib/text/jinja/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct jinja_value value;
+typedef value filter(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all);
+
+static value to_string(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    (void)a, (void)all;
+    return jinja_string(jinja_words(r->w, x));
+}
+
+static value trim(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    const struct jinja_string *letters = NULL;
+    (void)all;
+    if (a[0].kind != JINJA_ABSENT && a[0].kind != JINJA_NONE)
+        letters = jinja_words(r->w, a[0]);
+    return jinja_strip(r, jinja_words(r->w, x), 3, letters);
+}
+
+static value tojson(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    int64_t indent = a[1].kind == JINJA_NUMBER ? a[1].as.number : -1;
+    (void)all;
+    if (jinja_true(a[0]) || jinja_true(a[2]) || jinja_true(a[3]) || indent > 16 ||
+        (indent < 0 && a[1].kind == JINJA_NUMBER))
+        jinja_fail(r->w, "tojson with these arguments: not supported");
+    return jinja_to_json(r, x, indent > 16 ? -1 : (int)indent);
+}
+
+static value length(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    (void)a, (void)all;
+    return jinja_number((int64_t)jinja_length(r->w, x));
+}
+
+static value upper(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    (void)a, (void)all;
+    return jinja_change_case(r, jinja_words(r->w, x), JINJA_UPPER);
+}
+
+static value lower(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    (void)a, (void)all;
+    return jinja_change_case(r, jinja_words(r->w, x), JINJA_LOWER);
+}
+
+static value capitalize(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    (void)a, (void)all;
+    return jinja_change_case(r, jinja_words(r->w, x), JINJA_CAPITAL);
+}
+
+static value standard(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    (void)all;
+    int absent = x.kind == JINJA_UNDEFINED || (jinja_true(a[1]) && !jinja_true(x));
+    if (!absent)
+        return x;
+    return a[0].kind == JINJA_ABSENT ? jinja_string(jinja_own(r->w, "", 0)) : a[0];
+}
+
+static value first(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    const struct jinja_list *list = jinja_members(r->w, x).as.list;
+    (void)a, (void)all;
+    return list->n ? list->v[0] : jinja_undefined(NULL);
+}
+
+static value last(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    const struct jinja_list *list = jinja_members(r->w, x).as.list;
+    (void)a, (void)all;
+    return list->n ? list->v[list->n - 1] : jinja_undefined(NULL);
+}
+
+static value to_list(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    (void)a, (void)all;
+    return jinja_members(r->w, x);
+}
+
+static value reverse(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    const struct jinja_list *list = jinja_members(r->w, x).as.list;
+    value to = jinja_list(r->w, JINJA_LIST);
+    (void)a, (void)all;
+    if (x.kind == JINJA_STRING)
+        jinja_fail(r->w, "reverse of a string: not supported");
+    for (size_t i = list->n; i > 0; i--)
+        jinja_push(r->w, to, list->v[i - 1]);
+    return to;
+}
+
+static value items(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    (void)a, (void)all;
+    if (x.kind != JINJA_DICT && x.kind != JINJA_UNDEFINED)
+        jinja_fail(r->w, "items of %s", jinja_kind_name(x.kind));
+    return jinja_items(r, x);
+}
+
+/* Digits with a sign; what is no number becomes a[0], or 0. */
+static value to_int(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    char digits[20] = "", *end;
+    value other = a[0].kind == JINJA_ABSENT ? jinja_number(0) : a[0];
+    (void)all;
+    if (jinja_is_number(x))
+        return jinja_number(x.as.number);
+    if (x.kind == JINJA_UNDEFINED)
+        jinja_fail(r->w, "int of an undefined value");
+    if (x.kind != JINJA_STRING)
+        return other;
+    const struct jinja_string *s = jinja_strip(r, x.as.string, 3, NULL).as.string;
+    if (s->n < sizeof digits)
+        memcpy(digits, s->bytes, s->n);
+    long long n = strtoll(digits, &end, 10);
+    if (s->n && s->n < sizeof digits && !*end && strlen(digits) == s->n)
+        return jinja_number(n);
+    for (size_t i = 0; i < s->n; i++)
+        if (s->bytes[i] >= '0' && s->bytes[i] <= '9')
+            jinja_fail(r->w, "int of this text: not supported");
+    return other;
+}
+
+static value absolute(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    (void)a, (void)all;
+    if (!jinja_is_number(x) || x.as.number == INT64_MIN)
+        jinja_fail(r->w, "abs of %s", jinja_kind_name(x.kind));
+    return jinja_number(x.as.number < 0 && !r->w->failed ? -x.as.number : x.as.number);
+}
+
+static value replace(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    (void)all;
+    int64_t most = a[2].kind == JINJA_NUMBER ? a[2].as.number : -1;
+    return jinja_replace(r, jinja_words(r->w, x), jinja_words(r->w, a[0]), jinja_words(r->w, a[1]),
+                         most);
+}
+
+static value safe(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    struct jinja_text text = {.w = r->w, .safe = 1};
+    (void)a, (void)all;
+    jinja_put_value(&text, x);
+    return jinja_text_value(&text);
+}
+
+/* x.a.b or x[0]: the path of map(attribute=...) and selectattr. */
+static value along(struct jinja_run *r, value x, value path)
+{
+    if (jinja_is_number(path))
+        return jinja_item(r, x, path);
+    const struct jinja_string *s = jinja_words(r->w, path);
+    for (size_t begin = 0, end; begin <= s->n && !r->w->failed; begin = end + 1) {
+        const char *dot = memchr(s->bytes + begin, '.', s->n - begin);
+        end = dot ? (size_t)(dot - s->bytes) : s->n;
+        if (end > begin && s->bytes[begin] >= '0' && s->bytes[begin] <= '9')
+            jinja_fail(r->w, "a number in a path: not supported");
+        x = jinja_item(r, x, jinja_string(jinja_part(r->w, s, begin, end)));
+    }
+    return x;
+}
+
+static value join(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    struct jinja_text text = {.w = r->w};
+    const struct jinja_list *list = jinja_members(r->w, x).as.list;
+    (void)all;
+    for (size_t i = 0; i < list->n && !r->w->failed; i++) {
+        if (i && a[0].kind != JINJA_ABSENT)
+            jinja_put_value(&text, a[0]);
+        jinja_put_value(&text, a[1].kind == JINJA_ABSENT ? list->v[i] : along(r, list->v[i], a[1]));
+    }
+    return jinja_plain_value(&text);
+}
+
+static value unique(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    const struct jinja_list *list = jinja_members(r->w, x).as.list;
+    value to = jinja_list(r->w, JINJA_LIST);
+    (void)a, (void)all;
+    for (size_t i = 0; i < list->n && !r->w->failed; i++) {
+        if (list->v[i].kind == JINJA_STRING) /* Jinja does not tell their cases apart */
+            jinja_fail(r->w, "unique of strings: not supported");
+        if (!jinja_contains(r->w, to, list->v[i]))
+            jinja_push(r->w, to, list->v[i]);
+    }
+    return to;
+}
+
+/* ---- filters that call others ---- */
+
+/* The name in the first argument; its own arguments, those after it. */
+static const struct jinja_string *inner(struct jinja_run *r, const struct jinja_arguments *all,
+                                        size_t at, struct jinja_arguments *to)
+{
+    to->n = 0;
+    if (at >= all->n || all->v[at].name || all->v[at].value.kind != JINJA_STRING) {
+        jinja_fail(r->w, "a filter of filters or tests needs a name");
+        return jinja_own(r->w, "", 0);
+    }
+    for (size_t i = at + 1; i < all->n; i++)
+        to->v[to->n++] = all->v[i];
+    return all->v[at].value.as.string;
+}
+
+static value map(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    static const struct jinja_string word = {.bytes = "attribute", .n = 9};
+    value list = jinja_members(r->w, x), to = jinja_list(r->w, JINJA_LIST);
+    int named = all->n && all->v[0].name && jinja_same(all->v[0].name, &word);
+    struct jinja_arguments own = {0};
+    const struct jinja_string *name = named ? NULL : inner(r, all, 0, &own);
+    (void)a;
+    if (named && (all->n > 2 || (all->n == 2 && !jinja_is(all->v[1].name, "default"))))
+        jinja_fail(r->w, "map with these arguments: not supported");
+    for (size_t i = 0; i < list.as.list->n && !r->w->failed; i++) {
+        value one = list.as.list->v[i];
+        one = named ? along(r, one, all->v[0].value) : jinja_apply_filter(r, name, one, &own);
+        if (named && all->n == 2 && one.kind == JINJA_UNDEFINED)
+            one = all->v[1].value;
+        jinja_push(r->w, to, one);
+    }
+    return to;
+}
+
+/* Members, or those whose attribute, pass a test (wanted 1) or do not. */
+static value choose(struct jinja_run *r, value x, const struct jinja_arguments *all,
+                    int by_attribute, int wanted)
+{
+    value list = jinja_members(r->w, x), to = jinja_list(r->w, JINJA_LIST);
+    struct jinja_arguments own = {0};
+    size_t at = by_attribute != 0;
+    const struct jinja_string *name = all->n > at ? inner(r, all, at, &own) : NULL;
+    if (by_attribute && (!all->n || all->v[0].name))
+        jinja_fail(r->w, "selectattr or rejectattr needs an attribute");
+    for (size_t i = 0; i < list.as.list->n && !r->w->failed; i++) {
+        value one = list.as.list->v[i], asked = one;
+        if (by_attribute)
+            asked = along(r, one, all->v[0].value);
+        if ((name ? jinja_apply_test(r, name, asked, &own) : jinja_true(asked)) == wanted)
+            jinja_push(r->w, to, one);
+    }
+    return to;
+}
+
+static value passing(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    (void)a;
+    return choose(r, x, all, 0, 1);
+}
+
+static value failing(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    (void)a;
+    return choose(r, x, all, 0, 0);
+}
+
+static value selectattr(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    (void)a;
+    return choose(r, x, all, 1, 1);
+}
+
+static value rejectattr(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+{
+    (void)a;
+    return choose(r, x, all, 1, 0);
+}
+
+static const struct {
+    const char *name, *arguments; /* NULL: any */
+    filter *apply;
+} filters[] = {
+    {"trim", "?chars", trim},
+    {"tojson", "?ensure_ascii indent separators sort_keys", tojson},
+    {"length", "", length},
+    {"count", "", length},
+    {"join", "?d attribute", join},
+    {"upper", "", upper},
+    {"lower", "", lower},
+    {"capitalize", "", capitalize},
+    {"default", "?default_value boolean", standard},
+    {"d", "?default_value boolean", standard},
+    {"first", "", first},
+    {"last", "", last},
+    {"list", "", to_list},
+    {"reverse", "", reverse},
+    {"items", "", items},
+    {"string", "", to_string},
+    {"int", "?default", to_int},
+    {"abs", "", absolute},
+    {"replace", "old new ?count", replace},
+    {"safe", "", safe},
+    {"unique", "", unique},
+    {"map", NULL, map},
+    {"select", NULL, passing},
+    {"reject", NULL, failing},
+    {"selectattr", NULL, selectattr},
+    {"rejectattr", NULL, rejectattr},
+};
+
+value jinja_apply_filter(struct jinja_run *r, const struct jinja_string *name, value x,
+                         const struct jinja_arguments *a)
+{
+    value bound[JINJA_BOUND_MAX] = {{0}};
+    jinja_spend(r->w, 1);
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
+        if (!jinja_is(name, filters[i].name))
+            continue;
+        if (filters[i].arguments)
+            jinja_bind(r, name, a, filters[i].arguments, bound);
+        return r->w->failed ? x : filters[i].apply(r, x, bound, a);
+    }
+    jinja_fail(r->w, "the filter %.*s: not supported", JINJA_SHOWN(name));
+    return x;
+}
+
+/* ---- tests ---- */
+
+enum test {
+    DEFINED, UNDEFINED, NONE, STRING, MAPPING, ITERABLE, SEQUENCE, NUMBER, INTEGER, FLOAT, BOOLEAN,
+    TRUE, FALSE, CALLABLE, ODD, EVEN, ONE_SIDED, /* those below have an argument */
+    DIVISIBLE, EQUAL, UNEQUAL, GREATER, AT_LEAST, LESS, AT_MOST, IN
+};
+static const struct {
+    const char *name;
+    enum test test;
+} tests[] = {
+    {"defined", DEFINED}, {"undefined", UNDEFINED}, {"none", NONE}, {"string", STRING},
+    {"mapping", MAPPING}, {"iterable", ITERABLE}, {"sequence", SEQUENCE}, {"number", NUMBER},
+    {"integer", INTEGER}, {"float", FLOAT}, {"boolean", BOOLEAN}, {"true", TRUE},
+    {"false", FALSE}, {"callable", CALLABLE}, {"odd", ODD}, {"even", EVEN},
+    {"divisibleby", DIVISIBLE}, {"equalto", EQUAL}, {"eq", EQUAL}, {"==", EQUAL},
+    {"ne", UNEQUAL}, {"!=", UNEQUAL}, {"gt", GREATER}, {"greaterthan", GREATER}, {">", GREATER},
+    {"ge", AT_LEAST}, {">=", AT_LEAST}, {"lt", LESS}, {"lessthan", LESS}, {"<", LESS},
+    {"le", AT_MOST}, {"<=", AT_MOST}, {"in", IN},
+};
+
+/* x modulo n, in 0..n-1. */
+static int64_t modulo(struct jinja_run *r, value x, value n)
+{
+    if (!jinja_is_number(x) || !jinja_is_number(n) || n.as.number <= 0) {
+        jinja_fail(r->w, "a remainder of %s", jinja_kind_name(x.kind));
+        return 0;
+    }
+    return (x.as.number % n.as.number + n.as.number) % n.as.number;
+}
+
+static int test_alone(struct jinja_run *r, enum test test, value x)
+{
+    int has_members = x.kind == JINJA_STRING || jinja_is_list(x) || x.kind == JINJA_DICT ||
+                      x.kind == JINJA_UNDEFINED;
+    switch (test) {
+    case DEFINED:
+        return x.kind != JINJA_UNDEFINED;
+    case UNDEFINED:
+        return x.kind == JINJA_UNDEFINED;
+    case NONE:
+        return x.kind == JINJA_NONE;
+    case STRING:
+        return x.kind == JINJA_STRING;
+    case MAPPING:
+        return x.kind == JINJA_DICT;
+    case ITERABLE:
+    case SEQUENCE:
+        return has_members;
+    case NUMBER:
+        return jinja_is_number(x);
+    case INTEGER:
+        return x.kind == JINJA_NUMBER;
+    case BOOLEAN:
+        return x.kind == JINJA_BOOL;
+    case TRUE:
+        return x.kind == JINJA_BOOL && x.as.number;
+    case FALSE:
+        return x.kind == JINJA_BOOL && !x.as.number;
+    case CALLABLE:
+        return x.kind == JINJA_MACRO;
+    case ODD:
+    case EVEN:
+        return (modulo(r, x, jinja_number(2)) == 1) == (test == ODD);
+    default:
+        return 0; /* FLOAT: there are none */
+    }
+}
+
+static int test_pair(struct jinja_run *r, enum test test, value x, value y)
+{
+    if (test == DIVISIBLE)
+        return modulo(r, x, y) == 0;
+    if (test == EQUAL || test == UNEQUAL)
+        return jinja_equal(r->w, x, y) == (test == EQUAL);
+    if (test == IN)
+        return jinja_contains(r->w, y, x);
+    int order = jinja_order(r->w, x, y);
+    return test == GREATER ? order > 0 : test == AT_LEAST ? order >= 0
+           : test == LESS ? order < 0 : order <= 0;
+}
+
+int jinja_apply_test(struct jinja_run *r, const struct jinja_string *name, value x,
+                     const struct jinja_arguments *a)
+{
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+        if (!jinja_is(name, tests[i].name))
+            continue;
+        if (a->n != (tests[i].test > ONE_SIDED)) {
+            jinja_fail(r->w, "the test %.*s with %zu arguments", JINJA_SHOWN(name), a->n);
+            return 0;
+        }
+        return a->n ? test_pair(r, tests[i].test, x, a->v[0].value)
+                    : test_alone(r, tests[i].test, x);
+    }
+    jinja_fail(r->w, "the test %.*s: not supported", JINJA_SHOWN(name));
+    return 0;
+}

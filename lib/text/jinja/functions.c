@@ -1,0 +1,230 @@
+/* functions.c - functions that a template may call, and values as JSON; see run.h.
+ *
+ * strftime_now formats one fixed day: see lib/text/jinja.h. JSON is that of transformers' tojson:
+ * characters beyond ASCII stay.
+ */
+#include "lib/text/jinja/run.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct jinja_value value;
+enum { RANGE_MAX = 100000, DATE_MAX = 128 };
+
+/* ---- JSON ---- */
+
+static void put(struct jinja_text *t, const char *text)
+{
+    jinja_put_own(t, text, strlen(text), 0);
+}
+
+static void put_json_string(struct jinja_text *t, const struct jinja_string *s)
+{
+    static const char letters[] = "\"\\\n\r\t\b\f";
+    static const char *const forms[] = {"\\\"", "\\\\", "\\n", "\\r", "\\t", "\\b", "\\f"};
+    size_t done = 0;
+    put(t, "\"");
+    for (size_t i = 0; i < s->n; i++) {
+        char form[8], c = s->bytes[i];
+        const char *known = c ? strchr(letters, c) : NULL;
+        if (!known && (unsigned char)c >= 0x20)
+            continue;
+        snprintf(form, sizeof form, "\\u%04x", (unsigned)(unsigned char)c);
+        const char *written = known ? forms[known - letters] : form;
+        jinja_put_part(t, s, done, i);
+        jinja_put_own(t, written, strlen(written), s->given ? s->given[i] : 0);
+        done = i + 1;
+    }
+    jinja_put_part(t, s, done, s->n);
+    put(t, "\"");
+}
+
+static void new_line(struct jinja_text *t, int indent, int depth)
+{
+    if (indent >= 0)
+        put(t, "\n");
+    for (int i = 0; i < indent * depth; i++)
+        put(t, " ");
+}
+
+static void put_json(struct jinja_text *t, value x, int indent, int depth);
+
+static void put_members(struct jinja_text *t, value x, int indent, int depth)
+{
+    int is_dict = x.kind == JINJA_DICT;
+    size_t n = is_dict ? x.as.dict->n : x.as.list->n;
+    put(t, is_dict ? "{" : "[");
+    for (size_t i = 0; i < n && !t->w->failed; i++) {
+        if (i)
+            put(t, indent < 0 ? ", " : ",");
+        new_line(t, indent, depth + 1);
+        if (is_dict) {
+            put_json_string(t, jinja_words(t->w, x.as.dict->v[i].key));
+            put(t, ": ");
+        }
+        put_json(t, is_dict ? x.as.dict->v[i].value : x.as.list->v[i], indent, depth + 1);
+    }
+    if (n)
+        new_line(t, indent, depth);
+    put(t, is_dict ? "}" : "]");
+}
+
+static void put_json(struct jinja_text *t, value x, int indent, int depth)
+{
+    if (x.kind == JINJA_STRING)
+        put_json_string(t, x.as.string);
+    else if (x.kind == JINJA_NUMBER)
+        jinja_put_value(t, x);
+    else if (x.kind == JINJA_BOOL)
+        put(t, x.as.number ? "true" : "false");
+    else if (x.kind == JINJA_NONE)
+        put(t, "null");
+    else if (x.kind == JINJA_DICT || jinja_is_list(x))
+        put_members(t, x, indent, depth);
+    else
+        jinja_fail(t->w, "%s as JSON", jinja_kind_name(x.kind));
+}
+
+value jinja_to_json(struct jinja_run *r, value x, int indent)
+{
+    struct jinja_text text = {.w = r->w};
+    put_json(&text, x, indent, 0);
+    return jinja_plain_value(&text);
+}
+
+/* ---- functions ---- */
+
+static int64_t number_of(struct jinja_run *r, value x, int64_t standard)
+{
+    if (x.kind != JINJA_ABSENT && !jinja_is_number(x))
+        jinja_fail(r->w, "range of %s", jinja_kind_name(x.kind));
+    return jinja_is_number(x) ? x.as.number : standard;
+}
+
+static value range(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+{
+    value list = jinja_list(r->w, JINJA_LIST);
+    int64_t first = number_of(r, bound[0], 0), end = number_of(r, bound[1], 0);
+    int64_t step = number_of(r, bound[2], 1);
+    if (a->n == 1) {
+        end = first;
+        first = 0;
+    }
+    if (step == 0 || step < -RANGE_MAX || step > RANGE_MAX || first < INT32_MIN ||
+        first > INT32_MAX)
+        jinja_fail(r->w, "a range of these numbers: not supported");
+    for (int64_t i = first; !r->w->failed && (step < 0 ? i > end : i < end); i += step) {
+        jinja_push(r->w, list, jinja_number(i));
+        if (list.as.list->n > RANGE_MAX)
+            jinja_fail(r->w, "a range of more than %d numbers", RANGE_MAX);
+    }
+    return list;
+}
+
+/* A namespace or mapping of the named arguments, and of the members of a mapping before them. */
+static value gather(struct jinja_run *r, const struct jinja_arguments *a, enum jinja_kind kind)
+{
+    value all = jinja_dict(r->w, kind);
+    for (size_t i = 0; i < a->n; i++) {
+        value x = a->v[i].value;
+        if (a->v[i].name)
+            jinja_set(r->w, all, jinja_string(a->v[i].name), x);
+        else if (x.kind != JINJA_DICT)
+            jinja_fail(r->w, "a mapping of %s: not supported", jinja_kind_name(x.kind));
+        for (size_t k = 0; !a->v[i].name && x.kind == JINJA_DICT && k < x.as.dict->n; k++)
+            jinja_set(r->w, all, x.as.dict->v[k].key, x.as.dict->v[k].value);
+    }
+    return all;
+}
+
+static value namespace(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+{
+    (void)bound;
+    return gather(r, a, JINJA_NAMESPACE);
+}
+
+static value dict(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+{
+    (void)bound;
+    return gather(r, a, JINJA_DICT);
+}
+
+static value raise_exception(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+{
+    const struct jinja_string *why = jinja_words(r->w, bound[0]);
+    (void)a;
+    jinja_fail(r->w, "the template says: %.*s", why->n < 300 ? (int)why->n : 300, why->bytes);
+    return jinja_none();
+}
+
+static value strftime_now(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+{
+    const struct tm day = {.tm_mday = 26, .tm_mon = 6, .tm_year = 124, .tm_wday = 5,
+                           .tm_yday = 207};
+    char format[DATE_MAX / 2], text[DATE_MAX];
+    const struct jinja_string *given = jinja_words(r->w, bound[0]);
+    (void)a;
+    if (given->n >= sizeof format || memchr(given->bytes, 0, given->n)) {
+        jinja_fail(r->w, "a date format of %zu bytes", given->n);
+        return jinja_none();
+    }
+    memcpy(format, given->bytes, given->n);
+    format[given->n] = 0;
+    for (const char *p = format; (p = strchr(p, '%')); p += 2)
+        if (!p[1] || !strchr("aAbBdHIjmMpSyY%", p[1])) {
+            jinja_fail(r->w, "the date format %%%c: not supported", p[1] ? p[1] : ' ');
+            return jinja_none();
+        }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    size_t n = strftime(text, sizeof text, format, &day);
+#pragma GCC diagnostic pop
+    return jinja_string(jinja_own(r->w, text, n));
+}
+
+static value refuse(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+{
+    (void)a, (void)bound;
+    jinja_fail(r->w, "cycler, joiner, lipsum: not supported");
+    return jinja_none();
+}
+
+static const struct function {
+    const char *name, *arguments; /* NULL: any */
+    value (*call)(struct jinja_run *r, const struct jinja_arguments *a, value *bound);
+} functions[] = {
+    {"range", "start ?stop step", range},
+    {"namespace", NULL, namespace},
+    {"dict", NULL, dict},
+    {"raise_exception", "message", raise_exception},
+    {"strftime_now", "format", strftime_now},
+    {"cycler", NULL, refuse},
+    {"joiner", NULL, refuse},
+    {"lipsum", NULL, refuse},
+};
+
+static const struct function *function_of(const struct jinja_string *name)
+{
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (jinja_is(name, functions[i].name))
+            return &functions[i];
+    return NULL;
+}
+
+int jinja_is_function(const struct jinja_string *name)
+{
+    return function_of(name) != NULL;
+}
+
+value jinja_call_function(struct jinja_run *r, const struct jinja_string *name,
+                          const struct jinja_arguments *a)
+{
+    const struct function *known = function_of(name);
+    value bound[JINJA_BOUND_MAX];
+    if (!known)
+        jinja_fail(r->w, "the function %.*s: not supported", JINJA_SHOWN(name));
+    else if (known->arguments)
+        jinja_bind(r, name, a, known->arguments, bound);
+    return r->w->failed ? jinja_none() : known->call(r, a, bound);
+}

@@ -1,0 +1,21 @@
+/* lex.h - cuts a template into text and the words of its tags.
+ */
+#ifndef TEXT_JINJA_LEX_H
+#define TEXT_JINJA_LEX_H
+
+#include "lib/text/jinja/work.h"
+
+enum jinja_token_kind {
+    JINJA_TOKEN_END, JINJA_TOKEN_DATA, JINJA_TOKEN_PRINT, JINJA_TOKEN_TAG, JINJA_TOKEN_CLOSE,
+    JINJA_TOKEN_NAME, JINJA_TOKEN_NUMBER, JINJA_TOKEN_STRING, JINJA_TOKEN_SIGN
+}; /* PRINT and TAG: two braces, or brace and percent; CLOSE ends both */
+struct jinja_token {
+    enum jinja_token_kind kind;
+    int line;
+    const struct jinja_string *text; /* of DATA, NAME, STRING (without quotes), SIGN */
+    int64_t number;
+};
+/* Tokens of a template (valid UTF-8), ended by one of kind END; free() them. */
+struct jinja_token *jinja_lex(struct jinja_work *w, const char *text, size_t n);
+
+#endif

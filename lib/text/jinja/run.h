@@ -1,0 +1,88 @@
+/* run.h - a template at work: variables, arguments, and the names that are known.
+ */
+#ifndef TEXT_JINJA_RUN_H
+#define TEXT_JINJA_RUN_H
+
+#include "lib/text/jinja/node.h"
+#include "lib/text/jinja/value.h"
+
+struct jinja_variable {
+    const struct jinja_string *name;
+    struct jinja_value value;
+    struct jinja_variable *next;
+};
+struct jinja_scope {
+    struct jinja_scope *around;
+    struct jinja_variable *first;
+};
+struct jinja_macro {
+    const struct jinja_node *definition;
+    struct jinja_scope *around; /* where it is defined: what its body sees */
+};
+enum { JINJA_ARGUMENTS_MAX = 16, JINJA_BOUND_MAX = 4 };
+struct jinja_arguments {
+    size_t n;
+    struct {
+        const struct jinja_string *name; /* NULL: by position */
+        struct jinja_value value;
+    } v[JINJA_ARGUMENTS_MAX];
+};
+struct jinja_run {
+    struct jinja_work *w;
+    struct jinja_scope *scope;
+    int calls; /* macros that run now */
+    struct jinja_value (*call)(struct jinja_run *r, const struct jinja_macro *m,
+                               const struct jinja_arguments *a);
+};
+
+/* The variable of this name; NULL: none. */
+const struct jinja_value *jinja_look_up(const struct jinja_run *r, const struct jinja_string *name);
+void jinja_assign(struct jinja_run *r, const struct jinja_string *name, struct jinja_value value);
+/* The argument for the parameter of this name at this place; NULL: none. */
+const struct jinja_value *jinja_argument(const struct jinja_arguments *a, size_t place,
+                                         const struct jinja_string *name);
+/* to[i] = the argument of the i-th of the words in `names`, ABSENT where there is none. Fails with
+ * `who` for others and for missing ones before a "?" word, as in "old new ?count". */
+void jinja_bind(struct jinja_run *r, const struct jinja_string *who,
+                const struct jinja_arguments *a, const char *names,
+                struct jinja_value to[JINJA_BOUND_MAX]);
+
+/* Runs the statements of a template; what they write is in *out. */
+void jinja_run(struct jinja_work *w, const struct jinja_node *all, const json_t *variables,
+               struct jinja_text *out);
+struct jinja_value jinja_evaluate(struct jinja_run *r, const struct jinja_node *x);
+/* x.name, x[key]; undefined: there is none. */
+struct jinja_value jinja_attribute(struct jinja_run *r, struct jinja_value x,
+                                   const struct jinja_string *name);
+struct jinja_value jinja_item(struct jinja_run *r, struct jinja_value x, struct jinja_value key);
+/* x[a:b:c]; ABSENT: left out. */
+struct jinja_value jinja_slice(struct jinja_run *r, struct jinja_value x,
+                               const struct jinja_value given[3]);
+
+/* A filter, test, method or function by its name; refused if it is not known. */
+struct jinja_value jinja_apply_filter(struct jinja_run *r, const struct jinja_string *name,
+                                      struct jinja_value x, const struct jinja_arguments *a);
+int jinja_apply_test(struct jinja_run *r, const struct jinja_string *name, struct jinja_value x,
+                     const struct jinja_arguments *a);
+struct jinja_value jinja_call_method(struct jinja_run *r, const struct jinja_string *name,
+                                     struct jinja_value x, const struct jinja_arguments *a);
+struct jinja_value jinja_call_function(struct jinja_run *r, const struct jinja_string *name,
+                                       const struct jinja_arguments *a);
+int jinja_is_method(struct jinja_value x, const struct jinja_string *name); /* 1: x has it */
+int jinja_is_function(const struct jinja_string *name);
+
+/* Texts, for filters and methods alike. */
+enum jinja_case { JINJA_UPPER, JINJA_LOWER, JINJA_TITLE, JINJA_CAPITAL };
+struct jinja_value jinja_change_case(struct jinja_run *r, const struct jinja_string *s,
+                                     enum jinja_case to);
+/* sides: 1 left, 2 right; letters NULL: white space. */
+struct jinja_value jinja_strip(struct jinja_run *r, const struct jinja_string *s, int sides,
+                               const struct jinja_string *letters);
+struct jinja_value jinja_replace(struct jinja_run *r, const struct jinja_string *s,
+                                 const struct jinja_string *old, const struct jinja_string *by,
+                                 int64_t most); /* < 0: all */
+struct jinja_value jinja_items(struct jinja_run *r, struct jinja_value dict);
+/* indent < 0: on one line. */
+struct jinja_value jinja_to_json(struct jinja_run *r, struct jinja_value x, int indent);
+
+#endif

@@ -1,0 +1,62 @@
+/* template.c - a template: parsed once, run for each conversation; see lib/text/jinja.h.
+ *
+ * A run has memory of its own and changes no node.
+ */
+#include "lib/text/jinja.h"
+
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+#include "lib/text/jinja/run.h"
+#include "lib/text/utf8.h"
+
+struct jinja {
+    struct jinja_work work; /* its memory has the nodes */
+    const struct jinja_node *all;
+};
+
+struct jinja *jinja_parse(const char *text, size_t n, struct err *why)
+{
+    if (n > JINJA_MAX_BYTES || utf8_valid(text, n) < n) {
+        if (n > JINJA_MAX_BYTES)
+            err_set(why, EXIT_BAD_DATA, "expected at most %d bytes, got %zu", JINJA_MAX_BYTES, n);
+        else
+            err_set(why, EXIT_BAD_DATA, "it is not UTF-8");
+        return NULL;
+    }
+    struct jinja *t = mem_zero(1, sizeof *t);
+    t->work.why = why;
+    struct jinja_token *tokens = jinja_lex(&t->work, text, n);
+    if (!t->work.failed)
+        t->all = jinja_statements(&t->work, tokens);
+    free(tokens);
+    t->work.why = NULL;
+    if (!t->work.failed)
+        return t;
+    jinja_free(t);
+    return NULL;
+}
+
+void jinja_free(struct jinja *t)
+{
+    if (t)
+        jinja_work_free(&t->work);
+    free(t);
+}
+
+int jinja_render(const struct jinja *t, const json_t *variables, struct jinja_written *to,
+                 struct err *why)
+{
+    struct jinja_work work = {.why = why, .line = 1};
+    struct jinja_text text = {.w = &work};
+    jinja_run(&work, t->all, variables, &text);
+    *to = (struct jinja_written){text.bytes, text.given};
+    jinja_work_free(&work);
+    return work.failed ? -1 : 0;
+}
+
+void jinja_written_free(struct jinja_written *w)
+{
+    buf_free(&w->text);
+    buf_free(&w->given);
+}

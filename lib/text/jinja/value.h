@@ -1,0 +1,83 @@
+/* value.h - values of a template: made, compared and written as Python does.
+ */
+#ifndef TEXT_JINJA_VALUE_H
+#define TEXT_JINJA_VALUE_H
+
+#include <jansson.h>
+
+#include "lib/text/jinja/work.h"
+
+enum jinja_kind {
+    JINJA_ABSENT, /* an argument that was not given */
+    JINJA_UNDEFINED, JINJA_NONE, JINJA_BOOL, JINJA_NUMBER, JINJA_STRING, JINJA_LIST, JINJA_TUPLE,
+    JINJA_DICT, JINJA_NAMESPACE, JINJA_MACRO, JINJA_LOOP
+};
+struct jinja_value {
+    enum jinja_kind kind;
+    union {
+        int64_t number; /* also of a BOOL */
+        const struct jinja_string *string; /* of UNDEFINED: its name, or NULL */
+        struct jinja_list *list;           /* also of a TUPLE */
+        struct jinja_dict *dict;           /* also of a NAMESPACE */
+        const struct jinja_macro *macro;
+        struct jinja_loop *loop;
+    } as;
+};
+struct jinja_list {
+    struct jinja_value *v;
+    size_t n, cap;
+    int depth; /* 1 + that of the deepest member */
+};
+struct jinja_dict { /* in the order of insertion */
+    struct jinja_pair { struct jinja_value key, value; } *v;
+    size_t n, cap;
+    int depth;
+};
+struct jinja_loop {
+    const struct jinja_list *items;
+    size_t at;
+};
+
+struct jinja_value jinja_undefined(const struct jinja_string *name);
+struct jinja_value jinja_none(void);
+struct jinja_value jinja_bool(int yes);
+struct jinja_value jinja_number(int64_t n);
+struct jinja_value jinja_string(const struct jinja_string *s);
+struct jinja_value jinja_text_value(struct jinja_text *t); /* ends the text */
+struct jinja_value jinja_plain_value(struct jinja_text *t); /* the same, never safe */
+struct jinja_value jinja_list(struct jinja_work *w, enum jinja_kind kind); /* LIST or TUPLE */
+struct jinja_value jinja_dict(struct jinja_work *w, enum jinja_kind kind); /* DICT or NAMESPACE */
+void jinja_push(struct jinja_work *w, struct jinja_value list, struct jinja_value member);
+/* Replaces the value of a key that is there. */
+void jinja_set(struct jinja_work *w, struct jinja_value dict, struct jinja_value key,
+               struct jinja_value value);
+/* NULL: no such key. */
+const struct jinja_value *jinja_get(struct jinja_work *w, struct jinja_value dict,
+                                    struct jinja_value key);
+const struct jinja_value *jinja_member(struct jinja_work *w, struct jinja_value dict,
+                                       const struct jinja_string *key);
+/* Copies a JSON value; given: 1: its strings are marked. */
+struct jinja_value jinja_json(struct jinja_work *w, const json_t *j, int given, int depth);
+
+const char *jinja_kind_name(enum jinja_kind kind); /* "a string" */
+int jinja_is_list(struct jinja_value x); /* LIST or TUPLE */
+int jinja_is_number(struct jinja_value x); /* NUMBER or BOOL */
+int jinja_true(struct jinja_value x);
+int jinja_equal(struct jinja_work *w, struct jinja_value a, struct jinja_value b);
+/* < 0, 0, > 0; fails unless both are numbers or both strings. */
+int jinja_order(struct jinja_work *w, struct jinja_value a, struct jinja_value b);
+int jinja_contains(struct jinja_work *w, struct jinja_value all, struct jinja_value one);
+/* Byte of the first `part` in s at or after `from`; s->n + 1: none. */
+size_t jinja_find(struct jinja_work *w, const struct jinja_string *s,
+                  const struct jinja_string *part, size_t from);
+size_t jinja_characters(const struct jinja_string *s);
+/* Number of members or characters; fails where there are none. */
+size_t jinja_length(struct jinja_work *w, struct jinja_value x);
+/* What a loop over x visits, as a list. */
+struct jinja_value jinja_members(struct jinja_work *w, struct jinja_value x);
+/* Appends str(x); repr(x). */
+void jinja_put_value(struct jinja_text *t, struct jinja_value x);
+/* str(x); a string is itself. */
+const struct jinja_string *jinja_words(struct jinja_work *w, struct jinja_value x);
+
+#endif
