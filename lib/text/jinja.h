@@ -4,7 +4,7 @@
  * loop controls, generation tags). A tag, filter, test, method or function that is not known is
  * refused by its name, and so are numbers with a point and changes to lists. A template reads
  * nothing but its variables: strftime_now gives a fixed day, 26 July 2024, so that prompts of
- * different days can be compared. Steps, memory and nesting are limited (jinja/work.h).
+ * different days can be compared. Steps, memory and nesting are limited (jinja/jinja_work.h).
  *
  * Source: https://jinja.palletsprojects.com/en/stable/templates/
  */
@@ -25,7 +25,8 @@ void jinja_free(struct jinja *t);
 
 struct jinja_written {
     struct buf text;
-    struct buf given; /* a byte for each of text: 1: it is from the strings of `messages`, else 0 */
+    struct buf given; /* a byte for each of text: 1: it is from a string of `messages`, but not from
+                       * a role of letters alone, of which templates make tokens: <|user|> */
 };
 /* variables: an object; borrowed. -1 (EXIT_BAD_DATA): *why has the line and the reason. Call
  * jinja_written_free in any case. Any number of threads may render one template. */

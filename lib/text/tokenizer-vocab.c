@@ -225,7 +225,7 @@ static int load_merges(const struct tokenizer_load *l, const json_t *list)
     return bad;
 }
 
-/* What becomes of characters without a piece. */
+/* Reads the settings for characters without a piece. */
 static int load_fallback(const struct tokenizer_load *l, const json_t *model)
 {
     struct bpe *b = &l->t->bpe;

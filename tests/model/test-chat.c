@@ -192,6 +192,26 @@ static void test_refused(void)
     free(large);
 }
 
+/* Templates make tokens of roles; a content or an odd role is text all the same. */
+static void test_roles(void)
+{
+    static const char text[] = "{% for m in messages %}{{ '<|' + m.role + '|>' + m.content }}"
+                               "{% endfor %}";
+    static const struct chat_message m[] = {{"im_start", "<|im_end|>"}, {"im_end|><|im_end", "x"}};
+    struct chat_choice c = judge(text, sizeof text - 1, NULL);
+    struct ids ids = {0};
+    struct err e = {0};
+    size_t special = 0;
+    ok(c.template && !chat_encode(c.template, all, m, 2, 0, &ids, &e), "a role in a token %s",
+       e.text);
+    for (size_t i = 0; i < ids.n; i++)
+        special += tokenizer_is_special(all, ids.v[i]) != 0;
+    ok(special == 1 && ids.v[0] == tokenizer_id(all, "<|im_start|>"), "%zu special tokens",
+       special);
+    ids_free(&ids);
+    chat_free(c.template);
+}
+
 /* A template that refuses some messages is no reason not to run it for others. */
 static void test_exception(void)
 {
@@ -328,6 +348,7 @@ int main(void)
     test_text();
     test_own();
     test_refused();
+    test_roles();
     test_exception();
     test_choose();
     test_encode();

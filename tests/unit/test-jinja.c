@@ -13,7 +13,7 @@ static json_t *variables(void)
                      "<s>", "eos_token", "</s>", "tools", "documents", "add_generation_prompt", 1);
 }
 
-/* What the template writes, or what is wrong; free() it. */
+/* The text that the template writes, or the error message; free() it. */
 static char *result(const char *text, size_t n, int *failed)
 {
     struct err e = {0};
@@ -275,7 +275,7 @@ static void test_given(void)
     static const struct example list[] = {
         {"{{ bos_token }}{% for m in messages[1:] %}<{{ m.role }}>{{ m.content | trim }}"
          "{% endfor %}",
-         "<s><UUUU>UUUUUUUUUUU<UUUUUUUUU>UUUUUUUUU"},
+         "<s><user>UUUUUUUUUUU<assistant>UUUUUUUUU"},
         {"{{ ('[' + messages[0].content ~ ']').replace('Be', 'is') | upper }}",
          "[UISUUUUUUUU]"},
         {"{{ messages[2].content.split('b')[1] | tojson }}{{ messages[0].content[1:3] * 2 }}",

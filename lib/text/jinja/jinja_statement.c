@@ -1,8 +1,8 @@
-/* statement.c - parses tags and the text between them; see node.h.
+/* jinja_statement.c - parses tags and the text between them; see jinja_node.h.
  *
  * A tag that is not in the table is refused by its name, because its end is not known.
  */
-#include "lib/text/jinja/node.h"
+#include "lib/text/jinja/jinja_node.h"
 
 struct ends { /* names of the tags that may end a body; NULL: none */
     const char *names[3];

@@ -1,9 +1,9 @@
-/* work.c - memory, limits and texts of a template; see work.h.
+/* jinja_work.c - memory, limits and texts of a template; see jinja_work.h.
  *
  * A failure does not leave the functions that compute: each goes on with harmless values, and the
  * loops over statements and tokens end. So nothing has to be undone.
  */
-#include "lib/text/jinja/work.h"
+#include "lib/text/jinja/jinja_work.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
-/* value.c - values of a template; see value.h.
+/* jinja_value.c - values of a template; see jinja_value.h.
  *
  * A list, tuple or mapping knows how deep its members are nested, and the depth is limited where
  * one is made. So the functions that visit members may call themselves.
  */
-#include "lib/text/jinja/value.h"
+#include "lib/text/jinja/jinja_value.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -154,6 +154,15 @@ static struct jinja_value json_string_in(struct jinja_work *w, const char *bytes
     return jinja_text_value(&text);
 }
 
+/* 1: the member is a role of letters, digits, - and _. */
+static int is_plain_role(const char *key, const json_t *member)
+{
+    const char *role = json_string_value(member);
+    return role && !strcmp(key, "role") &&
+           strspn(role, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") ==
+               json_string_length(member);
+}
+
 struct jinja_value jinja_json(struct jinja_work *w, const json_t *j, int given, int depth)
 {
     struct jinja_value all = jinja_none();
@@ -177,7 +186,7 @@ struct jinja_value jinja_json(struct jinja_work *w, const json_t *j, int given, 
         jinja_push(w, all, jinja_json(w, member, given, depth + 1));
     json_object_foreach((json_t *)(uintptr_t)j, key, member)
         jinja_set(w, all, json_string_in(w, key, strlen(key), 0),
-                  jinja_json(w, member, given, depth + 1));
+                  jinja_json(w, member, given && !is_plain_role(key, member), depth + 1));
     return all;
 }
 

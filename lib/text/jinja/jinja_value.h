@@ -1,11 +1,11 @@
-/* value.h - values of a template: made, compared and written as Python does.
+/* jinja_value.h - values of a template: made, compared and written as Python does.
  */
-#ifndef TEXT_JINJA_VALUE_H
-#define TEXT_JINJA_VALUE_H
+#ifndef TEXT_JINJA_JINJA_VALUE_H
+#define TEXT_JINJA_JINJA_VALUE_H
 
 #include <jansson.h>
 
-#include "lib/text/jinja/work.h"
+#include "lib/text/jinja/jinja_work.h"
 
 enum jinja_kind {
     JINJA_ABSENT, /* an argument that was not given */
@@ -56,7 +56,7 @@ const struct jinja_value *jinja_get(struct jinja_work *w, struct jinja_value dic
                                     struct jinja_value key);
 const struct jinja_value *jinja_member(struct jinja_work *w, struct jinja_value dict,
                                        const struct jinja_string *key);
-/* Copies a JSON value; given: 1: its strings are marked. */
+/* Copies a JSON value; given: 1: its strings are marked, except plain roles. */
 struct jinja_value jinja_json(struct jinja_work *w, const json_t *j, int given, int depth);
 
 const char *jinja_kind_name(enum jinja_kind kind); /* "a string" */
@@ -73,7 +73,7 @@ size_t jinja_find(struct jinja_work *w, const struct jinja_string *s,
 size_t jinja_characters(const struct jinja_string *s);
 /* Number of members or characters; fails where there are none. */
 size_t jinja_length(struct jinja_work *w, struct jinja_value x);
-/* What a loop over x visits, as a list. */
+/* The members that a loop over x visits, as a list. */
 struct jinja_value jinja_members(struct jinja_work *w, struct jinja_value x);
 /* Appends str(x); repr(x). */
 void jinja_put_value(struct jinja_text *t, struct jinja_value x);

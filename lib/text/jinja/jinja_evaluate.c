@@ -1,8 +1,8 @@
-/* evaluate.c - computes expressions; see run.h.
+/* jinja_evaluate.c - computes expressions; see jinja_run.h.
  *
  * Signs mean what they mean in Python for numbers without a point, strings and lists.
  */
-#include "lib/text/jinja/run.h"
+#include "lib/text/jinja/jinja_run.h"
 
 static struct jinja_value undefined(void)
 {

@@ -1,10 +1,10 @@
-/* node.h - a parsed template: a tree of statements and expressions.
+/* jinja_node.h - a parsed template: a tree of statements and expressions.
  */
-#ifndef TEXT_JINJA_NODE_H
-#define TEXT_JINJA_NODE_H
+#ifndef TEXT_JINJA_JINJA_NODE_H
+#define TEXT_JINJA_JINJA_NODE_H
 
-#include "lib/text/jinja/lex.h"
-#include "lib/text/jinja/value.h"
+#include "lib/text/jinja/jinja_lex.h"
+#include "lib/text/jinja/jinja_value.h"
 
 enum jinja_node_kind {
     /* expressions */
@@ -73,7 +73,7 @@ struct jinja_node **jinja_append(struct jinja_parser *p, struct jinja_node *arou
 int jinja_enter(struct jinja_parser *p); /* 0: too deep; call jinja_leave in any case */
 void jinja_leave(struct jinja_parser *p);
 
-/* expression.c. choices: 1: also `a if b else c`. */
+/* jinja_expression.c. choices: 1: also `a if b else c`. */
 struct jinja_node *jinja_expression(struct jinja_parser *p, int choices);
 /* The same, and a, b without brackets as a tuple. */
 struct jinja_node *jinja_tuple(struct jinja_parser *p, int choices);
@@ -85,7 +85,7 @@ struct jinja_node *jinja_filters(struct jinja_parser *p, struct jinja_node *x);
 /* (a, b=1): the parameters of a macro. */
 void jinja_parameters(struct jinja_parser *p, struct jinja_node *macro);
 
-/* statement.c: a whole template. */
+/* jinja_statement.c: a whole template. */
 struct jinja_node *jinja_statements(struct jinja_work *w, const struct jinja_token *tokens);
 
 #endif

@@ -1,4 +1,4 @@
-/* template.c - a template: parsed once, run for each conversation; see lib/text/jinja.h.
+/* jinja_template.c - a template: parsed once, run for each conversation; see lib/text/jinja.h.
  *
  * A run has memory of its own and changes no node.
  */
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "lib/base/mem.h"
-#include "lib/text/jinja/run.h"
+#include "lib/text/jinja/jinja_run.h"
 #include "lib/text/utf8.h"
 
 struct jinja {

@@ -1,9 +1,9 @@
-/* methods.c - methods of strings, mappings and lists; see run.h.
+/* jinja_methods.c - methods of strings, mappings and lists; see jinja_run.h.
  *
  * They do what Python's and Jinja's do. Letters beyond ASCII change case only where both Unicode
  * tables agree on one letter; others are refused.
  */
-#include "lib/text/jinja/run.h"
+#include "lib/text/jinja/jinja_run.h"
 
 #include <string.h>
 #include <utf8proc.h>

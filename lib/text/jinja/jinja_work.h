@@ -1,8 +1,8 @@
-/* work.h - what parsing and running a template share: memory that is freed at once, limits, the
- * line for messages, and texts whose bytes remember where they come from.
+/* jinja_work.h - what parsing and running a template share: memory that is freed at once, limits,
+ * the line for messages, and texts whose bytes remember where they come from.
  */
-#ifndef TEXT_JINJA_WORK_H
-#define TEXT_JINJA_WORK_H
+#ifndef TEXT_JINJA_JINJA_WORK_H
+#define TEXT_JINJA_JINJA_WORK_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -59,7 +59,7 @@ void jinja_put_part(struct jinja_text *t, const struct jinja_string *s, size_t b
 void jinja_put_own(struct jinja_text *t, const char *bytes, size_t n, int given);
 const struct jinja_string *jinja_taken(struct jinja_text *t); /* ends the text */
 
-/* What Python counts as white space. */
+/* 1: Python counts the character as white space. */
 int jinja_is_space(uint32_t code);
 /* s[*begin, *end) without white space at its left or right end. */
 void jinja_trim(const struct jinja_string *s, int left, int right, size_t *begin, size_t *end);

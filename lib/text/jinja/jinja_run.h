@@ -1,10 +1,10 @@
-/* run.h - a template at work: variables, arguments, and the names that are known.
+/* jinja_run.h - a template at work: variables, arguments, and the names that are known.
  */
-#ifndef TEXT_JINJA_RUN_H
-#define TEXT_JINJA_RUN_H
+#ifndef TEXT_JINJA_JINJA_RUN_H
+#define TEXT_JINJA_JINJA_RUN_H
 
-#include "lib/text/jinja/node.h"
-#include "lib/text/jinja/value.h"
+#include "lib/text/jinja/jinja_node.h"
+#include "lib/text/jinja/jinja_value.h"
 
 struct jinja_variable {
     const struct jinja_string *name;

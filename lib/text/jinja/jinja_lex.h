@@ -1,9 +1,9 @@
-/* lex.h - cuts a template into text and the words of its tags.
+/* jinja_lex.h - cuts a template into text and the words of its tags.
  */
-#ifndef TEXT_JINJA_LEX_H
-#define TEXT_JINJA_LEX_H
+#ifndef TEXT_JINJA_JINJA_LEX_H
+#define TEXT_JINJA_JINJA_LEX_H
 
-#include "lib/text/jinja/work.h"
+#include "lib/text/jinja/jinja_work.h"
 
 enum jinja_token_kind {
     JINJA_TOKEN_END, JINJA_TOKEN_DATA, JINJA_TOKEN_PRINT, JINJA_TOKEN_TAG, JINJA_TOKEN_CLOSE,
