@@ -15,7 +15,8 @@ steps_LAUNCHES := $(call launches_of,steps,$(LAUNCHES))
 steps_PROMPTS  := $(timed_prompts)
 steps_ANSWERS  := $(if $(METHODS)$(LTM),$(R)/steps/exact.ndjson)
 
-# The same points once more with TIMED_PROMPTS: on all prompts, untimed.
+# The same points once more with TIMED_PROMPTS: on all prompts, untimed. Generators with one thread
+# leave cores idle, so each launch answers a part of the prompts, and launches run at once.
 answers_SYSTEMS  := $(steps_SYSTEMS)
 answers_STEPS    := $(steps_STEPS)
 answers_SWEEP     = $(steps_SWEEP)
@@ -24,10 +25,14 @@ answers_BATCH    := $(steps_BATCH)
 answers_LENGTH   := $(steps_LENGTH)
 answers_BLOCK    := $(steps_BLOCK)
 answers_METHODS  := $(steps_METHODS)
-answers_LAUNCHES := 1
-answers_PROMPTS  := $(R)/prompts.ndjson
+answers_LAUNCHES := $(if $(filter --threads=1,$(call joined,$(GEN_FLAGS))),4,1)
+answers_PROMPTS  := $(R)/answers/prompts-%.ndjson
 answers_WAY      := alone
+answers_LOCK      = $(if $(filter-out 1,$(answers_LAUNCHES)),$(beside),$(alone))
 answers_TIMING   := --warmup 0 $(if $(FORCE),--force)
+
+$(R)/answers/prompts-%.ndjson: $(R)/prompts.ndjson | $(R)/answers/launches.mk
+	@awk 'NR % $(answers_LAUNCHES) == $* % $(answers_LAUNCHES)' $< > $@.tmp && mv $@.tmp $@
 
 text-$(R)/stamp/score = $(SCORE_FLAGS)
 

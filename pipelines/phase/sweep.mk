@@ -8,7 +8,7 @@
 #   NAME_LENGTH    tokens to generate             NAME_METHODS   file of methods to run, too
 #   NAME_BLOCK     tokens of a block              NAME_TIMING    (TIMING) warm-up and repeats
 #   NAME_CONTRACT  answer, fixed or both          NAME_WAY       (turns) turns, or alone
-#   NAME_SWEEP     more settings to sweep
+#   NAME_SWEEP     more settings to sweep         NAME_LOCK      ($(alone)) or $(beside)
 #   NAME_LLADA_FLAGS, NAME_LLAMA_FLAGS, NAME_LTM_FLAGS  options of one generator
 #
 # The files of a sweep, in this order ($* is its NAME):
@@ -72,13 +72,13 @@ parties  = $(call split,$($(sweep)_SYSTEMS))
 # $(call generate,SYSTEM,MODEL): the command of one launch
 generate = $(BIN)/gen-$(1) -m $($(2)) --schedule $(@D)/$(1)-$*.plan --launch $$((10\#$*)) \
     $(or $($(sweep)_TIMING),$(TIMING)) --seed $(SEED) $(GEN_FLAGS) $($(2)_FLAGS) \
-    $($(sweep)_$(2)_FLAGS) $($(sweep)_PROMPTS) -o $(@D)/$(1)-$*.ndjson
+    $($(sweep)_$(2)_FLAGS) $(subst %,$*,$($(sweep)_PROMPTS)) -o $(@D)/$(1)-$*.ndjson
 # $(call complete,FILES): $(once) looks at one file only, so it must not keep that file where one of
 # FILES is missing.
 complete = for f in $(1); do [ -f $$f ] || rm -f $@; done;
 run_pair = $(call say,pair $* of $(sweep))\
 	    $(call complete,$(parties:%=$(@D)/%-$*.ndjson)) \
-	    $(once) $(alone) pipelines/bin/side-by-side $(@D) $(SEED) $* \
+	    $(once) $(or $($(sweep)_LOCK),$(alone)) pipelines/bin/side-by-side $(@D) $(SEED) $* \
 	    $(or $($(sweep)_WAY),$(way)) \
 	    $(foreach s,$(parties),-- $(call generate,$(s),$(MODEL_$(s))))
 

@@ -1,12 +1,12 @@
 # demo - the embedded trio on this machine: meant for ten minutes on two cores.
-PROMPT_CHOICE := --per-task 120
+# 240 sums show 10 points; 120 stories show 10 %
+PROMPT_CHOICE := --per-task sum=240,story=120
 TIMED_PROMPTS := 20
 STEPS         := 2,4,8,16,32,64
 # so small models gain little by a second thread, and a busy machine disturbs one thread less
 GEN_FLAGS     := --threads 1
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
-# 120 prompts can show 10 points, and no less
 QUALITY       ?= sum:accuracy:0.1 story:judge_ppl:0.1
 METHODS       := dual-factor dual-threshold streaming
 LAUNCHES      := 5
