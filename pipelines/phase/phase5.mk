@@ -19,7 +19,7 @@ length-$(1)_CONTRACT := fixed
 length-$(1)_BATCH    := $(SCALE_BATCH)
 length-$(1)_LENGTH   := $(1)
 length-$(1)_BLOCK    := $(call block_for,$(1))
-length-$(1)_METHODS  := $(if $(METHODS),$(R)/scale-methods.ndjson)
+length-$(1)_METHODS  := $(if $(SCALE_METHODS),$(R)/scale-methods.ndjson)
 length-$(1)_LAUNCHES := $(call launches_of,length-$(1),$(SCALE_LAUNCHES))
 length-$(1)_PROMPTS  := $(R)/scale-prompts.ndjson
 endef

@@ -35,7 +35,7 @@ BLOCK_LENGTH    ?= 32
 CONTRACT        ?= answer
 # more settings to sweep, each crossed with STEPS: "--unmask schedule,threshold --threshold 0.7,0.9"
 SWEEP           ?=
-# methods of data/methods.ndjson, by name, that phases 4 and 5 run beside the step counts
+# methods of data/methods.ndjson, by name, that phase 4 runs beside the step counts
 METHODS         ?=
 # launches of each model at first; fewer than 5 give no interval
 LAUNCHES        ?= 5
@@ -114,6 +114,8 @@ SCALE_LENGTHS   ?= 128,512,1024,2048
 SCALE_BATCH     ?= 1,4,8,16,32
 # tokens that LLaDA commits in a denoising step
 SCALE_PER_STEP  ?= 1,2,4,8
+# methods that phase 5 runs, by name (default: METHODS)
+SCALE_METHODS   ?= $(METHODS)
 # launches of each model
 SCALE_LAUNCHES  ?= 5
 # number of prompts

@@ -4,6 +4,7 @@ PROMPTS       := 32
 STEPS         := 16,32,64,128
 GEN_LENGTH    := 128
 BLOCK_LENGTH  := 32
+METHODS       := dual-threshold grow lookup
 LAUNCHES      := 5
 SCALE_LENGTHS := 64,128
 SCALE_BATCH   := 1,4

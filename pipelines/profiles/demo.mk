@@ -1,7 +1,7 @@
 # demo - the embedded trio on this machine: meant for ten minutes on two cores.
-# 200 sums can show 10 points, 100 stories 10 %
-PROMPT_CHOICE := --per-task sum=200,story=100
-TIMED_PROMPTS := 12
+# 180 sums can show 10 points, 80 stories 10 %
+PROMPT_CHOICE := --per-task sum=180,story=80
+TIMED_PROMPTS := 10
 # processor time is the first clock here, and other processes do not add to it
 AGAIN         := 1
 STEPS         := 2,4,8,16,32,64
@@ -10,7 +10,7 @@ GEN_FLAGS     := --threads 1
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
 QUALITY       ?= sum:accuracy:0.1 story:judge_ppl:0.1
-METHODS       := dual-factor dual-threshold streaming grow lookup
+METHODS       := dual-factor dual-threshold streaming lookup
 LAUNCHES      := 5
 PRECISION     := 0.05
 BUDGET_MINUTES := 2
@@ -18,6 +18,7 @@ WARMUP_MOST   := 3
 AA_LAUNCHES   := 10
 AA_LENGTH     := 32
 AA_STEPS      := 16
+SCALE_METHODS := dual-threshold
 SCALE_LENGTHS := 32,64
 SCALE_BATCH   := 1,4,8
 SCALE_LAUNCHES := 5

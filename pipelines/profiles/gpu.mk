@@ -4,6 +4,7 @@ PROMPTS       := 128
 STEPS         := 16,32,64,128,256
 GEN_LENGTH    := 256
 BLOCK_LENGTH  := 32
+METHODS       := dual-threshold grow lookup
 LAUNCHES      := 5
 WARMUP        := 3
 # turns need two processes on the device, which was not tried yet

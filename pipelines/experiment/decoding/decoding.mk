@@ -13,12 +13,13 @@ $(R)/methods.ndjson: $(R)/stamp/methods $(METHODS_FILE) pipelines/experiment/dec
 	    $(METHODS_FILE) > $@.tmp
 	@mv $@.tmp $@
 
-# Phase 5 has as many tokens a step as its profile says: the named ones alone.
-$(R)/scale-methods.ndjson: $(R)/methods.ndjson
-	@jq -c 'select(.method as $$m | "$(METHODS)" | split(" ") | index($$m))' $< > $@.tmp
+# Phase 5 has step counts of its own, so the base methods are left out.
+$(R)/scale-methods.ndjson: $(METHODS_FILE) $(R)/stamp/scale-methods
+	@jq -c 'select(.method as $$m | "$(SCALE_METHODS)" | split(" ") | index($$m))' $< > $@.tmp
 	@mv $@.tmp $@
 
 text-$(R)/stamp/methods = $(METHODS)
+text-$(R)/stamp/scale-methods = $(SCALE_METHODS)
 
 decoding_SYSTEMS  := llada,llama
 decoding_STEPS    := $(GEN_LENGTH)
