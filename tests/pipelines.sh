@@ -74,7 +74,9 @@ ok $? "the run is sealed: page, records of every launch"
 passes=results/here/demo/answers/passes.ndjson
 jq -e '.pass and .records == .identical and .records > 0' $passes >/dev/null &&
     grep -q "^report .*$passes" ran &&
-    [ "$(grep -c '^gen-.*--warmup 0 .* results/here/demo/prompts.*answers/launch' ran)" -eq 3 ] &&
+    [ "$(grep -c '^gen-.*--warmup 0 .* results/here/demo/answers/prompts-' ran)" -eq 12 ] &&
+    cat results/here/demo/answers/prompts-00?.ndjson | sort >"$scratch/parts" &&
+    grep '"kind":"prompt"' results/here/demo/prompts.ndjson | sort | cmp -s - "$scratch/parts" &&
     grep -q '^gen-llada .* results/here/demo/timed-prompts.ndjson' ran
 ok $? "all prompts are answered once, some of them timed: with the same ids"
 mkdir -p "$scratch/answers"
@@ -126,7 +128,7 @@ grep -q '^schedule .*--methods data/methods.ndjson' ran && grep -q '^compare --m
     grep -q '^plot --type methods' ran
 ok $? "make decoding runs every method, compares and draws them"
 [ "$(jq -r .method results/here/demo/methods.ndjson | paste -sd ' ')" = \
-    "vanilla dual-threshold dual-factor streaming plain" ]
+    "vanilla dual-threshold dual-factor streaming plain lookup" ]
 ok $? "METHODS: those named, and what they are compared with"
 again phase4 PROFILE=quick METHODS=magic
 [ "$status" -ne 0 ] && [ -z "$ran" ] && grep -q 'METHODS: magic: expected names of vanilla' log
@@ -232,7 +234,7 @@ rm no-references
     [ -f results/here/quick/likelihood/nll.ndjson ] && [ -s results/here/quick/pareto.ndjson ] &&
     grep -q 'No prompt has a reference: likelihoods of references are left out' log
 ok $? "prompts without references have no likelihoods, and it is said"
-jq -e '.text | test("20 are timed")' results/here/demo/workload.ndjson >/dev/null &&
+jq -e '.text | test("10 are timed")' results/here/demo/workload.ndjson >/dev/null &&
     jq -e '.text | test("are timed") | not' results/here/quick/workload.ndjson >/dev/null
 ok $? "how many prompts are timed is said where not all are"
 again -n results/here/demo/prompts.ndjson PROMPT_FILE=lists
@@ -267,7 +269,7 @@ again -j4 phase2 phase3
 did "prompts inspected for another phase repeat no launch" "prep-prompts:1"
 again phase4 STEPS=2,4,8,16
 did "one more step count adds its pairs only" \
-    "gen-llada:4 gen-llama:4 gen-ltm:4 measure:1 pareto:1 plot:4 schedule:2 score-exact:1 \
+    "gen-llada:7 gen-llama:7 gen-ltm:7 measure:1 pareto:1 plot:4 schedule:2 score-exact:1 \
 score-ppl:2 score-text:1"
 [ "$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)" -eq $((launches + 9)) ]
 ok $? "the launches of before are still there"
@@ -376,7 +378,7 @@ ok $? "each PDF has the width of a column, and its type from its name"
 echo 6 >steps-wanted
 again refine-steps STEPS=2,4,8,16 BUDGET_MINUTES=9
 did "refine-steps adds the step counts that are wanted, once" \
-    "gen-llada:4 gen-llama:4 gen-ltm:4 measure:1 pareto:2 schedule:2 score-exact:1 score-ppl:1 \
+    "gen-llada:7 gen-llama:7 gen-ltm:7 measure:1 pareto:2 schedule:2 score-exact:1 score-ppl:1 \
 score-text:1"
 [ "$(cat results/here/demo/steps/added.mk)" = 'STEPS_ADDED := 6' ] &&
     grep -q 'steps: 2,4,8,16,6, ended by precision' log

@@ -31,8 +31,10 @@ answers_WAY      := alone
 answers_LOCK      = $(if $(filter-out 1,$(answers_LAUNCHES)),$(beside),$(alone))
 answers_TIMING   := --warmup 0 $(if $(FORCE),--force)
 
+.PRECIOUS: $(R)/answers/prompts-%.ndjson
 $(R)/answers/prompts-%.ndjson: $(R)/prompts.ndjson | $(R)/answers/launches.mk
-	@awk '/"kind":"prompt"/ && n++ % $(answers_LAUNCHES) == $* + 0' $< > $@.tmp && mv $@.tmp $@
+	@awk '/"kind":"prompt"/ && n++ % $(answers_LAUNCHES) == $* % $(answers_LAUNCHES)' $< > $@.tmp
+	@mv $@.tmp $@
 
 text-$(R)/stamp/score = $(SCORE_FLAGS)
 
