@@ -12,9 +12,9 @@ steps_for = $(shell for k in $(call split,$(SCALE_PER_STEP)); do n[($(1)+k-1)/k]
 # blocks of the whole answer where BLOCK_LENGTH does not divide it
 block_for = $(shell echo $$(( $(1) % $(BLOCK_LENGTH) ? $(1) : $(BLOCK_LENGTH) )))
 define scale_settings
-length-$(1)_SYSTEMS  := $(systems)
+length-$(1)_SYSTEMS  := $(if $(SCALE_LTM_STEPS),$(systems),llada,llama)
 length-$(1)_STEPS    := $(call steps_for,$(1))
-length-$(1)_SWEEP    := $(call fitted,$(SCALE_LTM_STEPS))
+length-$(1)_SWEEP    := $(if $(SCALE_LTM_STEPS),$(call fitted,$(SCALE_LTM_STEPS)))
 length-$(1)_CONTRACT := fixed
 length-$(1)_BATCH    := $(SCALE_BATCH)
 length-$(1)_LENGTH   := $(1)

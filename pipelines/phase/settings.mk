@@ -154,7 +154,7 @@ LEVEL           ?=
 LTM             ?=
 # steps of a fit, swept in phase 4
 LTM_STEPS       ?= 0,4,16,64
-# steps of a fit in phase 5
+# steps of a fit in phase 5; empty: phase 5 leaves the latent model out
 SCALE_LTM_STEPS ?= 4
 # steps of a fit before the likelihood bound
 LIKELIHOOD_FIT  ?= 64

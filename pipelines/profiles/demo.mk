@@ -1,6 +1,6 @@
 # demo - the embedded trio on this machine: meant for ten minutes on two cores.
-# 180 sums can show 10 points, 80 stories 10 %
-PROMPT_CHOICE := --per-task sum=180,story=80
+# 150 sums can show 10 points, 60 stories 10 %
+PROMPT_CHOICE := --per-task sum=150,story=60
 TIMED_PROMPTS := 10
 # processor time is the first clock here, and other processes do not add to it
 AGAIN         := 1
@@ -17,14 +17,14 @@ BUDGET_MINUTES := 2
 WARMUP_MOST   := 3
 AA_LAUNCHES   := 10
 AA_LENGTH     := 32
-AA_STEPS      := 16
+AA_STEPS      := 8
 SCALE_METHODS := dual-threshold
 SCALE_LENGTHS := 32,64
-SCALE_BATCH   := 1,4,8
+SCALE_BATCH   := 1,8
 SCALE_LAUNCHES := 5
 SCALE_PROMPTS := 8
 # fewer a step are phase 4's
-SCALE_PER_STEP := 4,8,16
+SCALE_PER_STEP := 4,16
 BASELINE_PROMPTS := 8
 BASELINE_LENGTH := 32
 LIKELIHOOD_PROMPTS := 32
@@ -40,7 +40,8 @@ ABLATION_LENGTH := 32
 ABLATION_BLOCK  := 16
 # the embedded latent thought model beside the embedded two
 LTM           ?= $(if $(filter-out data/models/%,$(LLADA) $(LLAMA)),,data/models/ltm-demo)
-LTM_STEPS     := 0,2,4
-SCALE_LTM_STEPS := 2
+LTM_STEPS     := 0,2
+# the latent model has no batch to scale
+SCALE_LTM_STEPS :=
 # its bound is tighter where a fit begins than after a few steps of one
 LIKELIHOOD_FIT := 0
