@@ -114,11 +114,15 @@ jq -e '(.training_text |
         {model: "llada-demo", rows: 5140000}, {model: "ltm-demo", rows: 1000000}]' \
     results/here/demo/workload.ndjson >/dev/null
 ok $? "and what the contestants were trained on, beginnings included"
-grep -q '^schedule .*--systems llada,llama,ltm .*--vi-steps 0,2,4' first-ran &&
+grep -q '^schedule .*--systems llada,llama,ltm .*--vi-steps 0,2' first-ran &&
     grep -q '^gen-ltm -m data/models/ltm-demo --schedule .*steps/launch/ltm-' first-ran &&
-    grep -q '^gen-ltm .*length-64/launch/ltm-' first-ran &&
+    ! grep -q '^gen-ltm .*length-64/launch/ltm-' first-ran &&
     grep -q '^score-ppl --mode elbo -m data/models/ltm-demo .*elbo-ltm' first-ran
-ok $? "the third way is swept along the steps of its fit, in phases 4 and 5"
+ok $? "phase 4 sweeps the latent model along the steps of its fit"
+again phase5 PROFILE=quick
+grep -q '^schedule .*--systems llada,llama,ltm .*--vi-steps 4' ran &&
+    grep -q '^gen-ltm .*length-32/launch/ltm-' ran
+ok $? "phase 5 has the latent model where SCALE_LTM_STEPS says so"
 again phase4 PROFILE=quick LTM=
 [ "$status" -eq 0 ] && ! grep -q 'gen-ltm\|vi-steps' ran &&
     grep -q -- '--systems llada,llama --' ran
