@@ -209,9 +209,9 @@ no_ratio()
 
 @test "a self-test that fails: the numbers stay, and the answer begins with Undecided" {
     state '{"verdict": "DIFFERENT"}'
-    says "Undecided: in the self-test a model differs from itself. LLaDA needs 8 steps"
+    says "Undecided: the self-test found a false difference. LLaDA needs 8 steps"
     state '{"verdict": "UNDECIDED"}'
-    says "Undecided: the interval of the self-test is too wide. LLaDA needs 8 steps"
+    says "Undecided: the self-test interval is too wide. LLaDA needs 8 steps"
     state '{"handicap": "MISSED"}'
     says "Undecided: the self-test missed a known slowdown. LLaDA needs 8 steps"
     decided false

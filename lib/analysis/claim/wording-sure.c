@@ -44,16 +44,13 @@ static void put_model(struct buf *b, const char *kind, const struct contender *c
 
 void wording_question(struct buf *b, const struct findings *f)
 {
-    const json_t *run = find_generator(f->evidence), *machine = json_object_get(run, "machine");
-    const char *start = rec_text(run, "start"), *print = rec_text(machine, "fingerprint");
+    const char *start = rec_text(find_generator(f->evidence), "start");
     buf_text(b, "At how many denoising steps does ");
     put_model(b, "LLaDA", contender_plain(&f->contenders, 1));
     buf_text(b, " match ");
     put_model(b, "LLaMA", contender_plain(&f->contenders, 0));
     buf_text(b, ", and is LLaDA then faster? ");
     wording_machine(b, f->evidence);
-    if (print)
-        buf_format(b, " (%s)", print);
     if (start && strlen(start) >= 10)
         buf_format(b, ", %.10s", start);
 }
@@ -80,7 +77,6 @@ static void put_check(struct buf *b, const json_t *check)
 
 static void put_checks(struct buf *b, const struct findings *f)
 {
-    const char *why = wording_selftest(finding_selftest(f->evidence, f->clock));
     const json_t *check;
     size_t i;
     int n = 0, found = 1;
@@ -98,8 +94,6 @@ static void put_checks(struct buf *b, const struct findings *f)
     else if (factor > 1)
         buf_format(b, "; an added slowdown of %.3g %% was %s", 100 * (factor - 1),
                    found ? "found" : "missed");
-    if (n && why)
-        buf_format(b, "; %s", why);
     buf_text(b, ".");
 }
 

@@ -154,8 +154,8 @@ const char *wording_reason(const char *reason)
 
 const char *wording_selftest(enum selftest is)
 {
-    return is == SELFTEST_DIFFERS  ? "in the self-test a model differs from itself"
-           : is == SELFTEST_WIDE   ? "the interval of the self-test is too wide"
+    return is == SELFTEST_DIFFERS  ? "the self-test found a false difference"
+           : is == SELFTEST_WIDE   ? "the self-test interval is too wide"
            : is == SELFTEST_MISSED ? "the self-test missed a known slowdown"
                                    : NULL;
 }
