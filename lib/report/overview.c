@@ -100,8 +100,8 @@ static void put_first_screen(struct page *p, const struct runset *s, const struc
     page_begin(p, PAGE_SHORT, question ? claims_text(question) : title);
     page_answer(p, answer ? claims_text(answer) : "Undecided: these records have no claims, so "
                                                   "there is no answer.", claims_is_decided(answer));
-    page_terms(p, "LLaDA (diffusion) fills in several tokens a step; LLaMA (autoregressive) writes one "
-                  "token after another.");
+    page_terms(p, "LLaDA (diffusion) fills in several tokens a step; LLaMA (autoregressive) writes "
+                  "one token after another.");
     page_sure(p, sure ? claims_text(sure) : "The tool conclude writes the claims of a run.",
               claims_is_decided(answer), "method");
     put_cards(p, s);
