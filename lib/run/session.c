@@ -128,7 +128,7 @@ static int read_prompts(struct session *s, struct err *e)
     encoder.parse_special = job->args->parse_special;
     int bad = promptset_read(&s->prompts, job->files, job->n_files, job->args->common.limit,
                              &encoder, e);
-    chat_free(chat.template);
+    chat_free(chat.chosen);
     if (bad)
         return -1;
     memcpy(s->workload, s->prompts.sha256, SETTINGS_ID - 1);

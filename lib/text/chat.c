@@ -167,8 +167,8 @@ static void choose_own(const struct chat_source *own, enum chat family, const ch
     }
     if (*own->fault)
         err_set(&why, EXIT_BAD_DATA, "%s", own->fault);
-    else if ((to->template = make("own", own->text, own->n, own->tokens, &why)))
-        lacks = find_lacking(to->template, t, &why);
+    else if ((to->chosen = make("own", own->text, own->n, own->tokens, &why)))
+        lacks = find_lacking(to->chosen, t, &why);
     to->unknown = why.code != 0;
     if (to->unknown)
         err_set(&to->said, EXIT_OK, "%s: a chat template that does not run here: %s; prompts go "
@@ -180,8 +180,8 @@ static void choose_own(const struct chat_source *own, enum chat family, const ch
     else
         err_set(&to->said, EXIT_OK, "%s: chat template of the checkpoint", own->where);
     if (to->unknown || lacks) {
-        chat_free(to->template);
-        to->template = NULL;
+        chat_free(to->chosen);
+        to->chosen = NULL;
     }
 }
 
@@ -199,17 +199,17 @@ int chat_choose(const char *name, const struct chat_source *own, enum chat famil
             continue;
         if (k == CHAT_NONE)
             return 0;
-        out->template = make(rows[k].name, rows[k].text, strlen(rows[k].text), NULL, e);
+        out->chosen = make(rows[k].name, rows[k].text, strlen(rows[k].text), NULL, e);
         err_set(&out->said, EXIT_OK, "%s: chat template %s (--chat)", model, name);
-        const char *lacks = out->template ? find_lacking(out->template, t, e) : NULL;
+        const char *lacks = out->chosen ? find_lacking(out->chosen, t, e) : NULL;
         if (lacks)
             err_set(e, EXIT_BAD_DATA,
                     "%s: chat template %s: expected special token %s in tokenizer.json,"
                     " got none (a base model? try --chat none)", model, name, lacks);
-        if (!lacks && out->template)
+        if (!lacks && out->chosen)
             return 0;
-        chat_free(out->template);
-        out->template = NULL;
+        chat_free(out->chosen);
+        out->chosen = NULL;
         return -1;
     }
     return refuse_name(name, e);

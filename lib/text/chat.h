@@ -40,7 +40,7 @@ struct chat_source {
     const char *fault;    /* why the value is no template; "": it is one, or there is none */
 };
 struct chat_choice {
-    struct chat_template *template; /* owned */
+    struct chat_template *chosen; /* owned */
     int unknown;     /* 1: the checkpoint has a template that does not run here: a warning */
     struct err said; /* its text: a message for standard error; "": none */
 };
@@ -59,7 +59,7 @@ struct chat_message { const char *role, *content; };
  * text, unless `parse_special`; without such names the ids are those of the whole text. t holds the
  * template's tokens (chat_choose). -1: EXIT_BAD_DATA, text that is not UTF-8, or the template
  * refuses the messages. */
-int chat_encode(const struct chat_template *template, const struct tokenizer *t,
+int chat_encode(const struct chat_template *chat, const struct tokenizer *t,
                 const struct chat_message *m, size_t n, int parse_special, struct ids *out,
                 struct err *e);
 

@@ -58,9 +58,9 @@ static void fuzz_one(const char *bytes, size_t n)
     struct chat_choice choice = {0};
     e = (struct err){0};
     fuzz_check(!chat_choose("auto", &own, CHAT_LLAMA3, "model", t, &choice, &e));
-    fuzz_check(*choice.said.text && !choice.template == (choice.unknown || strstr(
+    fuzz_check(*choice.said.text && !choice.chosen == (choice.unknown || strstr(
                    choice.said.text, "no chat template")));
-    chat_free(choice.template);
+    chat_free(choice.chosen);
 }
 
 FUZZ_TARGET("template", 2000)

@@ -35,9 +35,9 @@ static struct chat_template *named(const char *name, const struct tokenizer *t)
     static const struct chat_source none = {.fault = ""};
     struct chat_choice c;
     struct err e = {0};
-    ok(!chat_choose(name, &none, CHAT_NONE, "m", t, &c, &e) && !strcmp(chat_name(c.template), name),
+    ok(!chat_choose(name, &none, CHAT_NONE, "m", t, &c, &e) && !strcmp(chat_name(c.chosen), name),
        "--chat %s %s", name, e.text);
-    return c.template;
+    return c.chosen;
 }
 
 static void check_named(const char *name, const struct chat_message *m, size_t n,
@@ -138,12 +138,12 @@ static void check_own(const char *text, const char *bos, const struct chat_messa
                       const char *want)
 {
     struct chat_choice c = judge(text, strlen(text), bos);
-    ok(c.template && !c.unknown && !strcmp(chat_name(c.template), "own") &&
+    ok(c.chosen && !c.unknown && !strcmp(chat_name(c.chosen), "own") &&
            !strcmp(c.said.text, "there/tokenizer_config.json: chat template of the checkpoint"),
        "it runs: %s", c.said.text);
-    if (c.template)
-        check(c.template, m, n, want, "... and writes");
-    chat_free(c.template);
+    if (c.chosen)
+        check(c.chosen, m, n, want, "... and writes");
+    chat_free(c.chosen);
 }
 
 static void test_own(void)
@@ -178,16 +178,16 @@ static void test_refused(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct chat_choice c = judge(cases[i].text, strlen(cases[i].text), NULL);
-        ok(!c.template && c.unknown && strstr(c.said.text, cases[i].said) &&
+        ok(!c.chosen && c.unknown && strstr(c.said.text, cases[i].said) &&
                strstr(c.said.text, "there/tokenizer_config.json: "),
            "refused: %s", c.said.text);
     }
     struct chat_choice c = judge("{{ messages }}\0{% if", 20, NULL);
-    ok(!c.template && c.unknown, "U+0000 ends nothing: %s", c.said.text);
+    ok(!c.chosen && c.unknown, "U+0000 ends nothing: %s", c.said.text);
     char *large = mem_alloc(1 << 20);
     memset(large, 'x', 1 << 20);
     c = judge(large, 1 << 20, NULL);
-    ok(!c.template && strstr(c.said.text, "expected at most 262144 bytes, got 1048576"), "%s",
+    ok(!c.chosen && strstr(c.said.text, "expected at most 262144 bytes, got 1048576"), "%s",
        c.said.text);
     free(large);
 }
@@ -202,14 +202,14 @@ static void test_roles(void)
     struct ids ids = {0};
     struct err e = {0};
     size_t special = 0;
-    ok(c.template && !chat_encode(c.template, all, m, 2, 0, &ids, &e), "a role in a token %s",
+    ok(c.chosen && !chat_encode(c.chosen, all, m, 2, 0, &ids, &e), "a role in a token %s",
        e.text);
     for (size_t i = 0; i < ids.n; i++)
         special += tokenizer_is_special(all, ids.v[i]) != 0;
     ok(special == 1 && ids.v[0] == tokenizer_id(all, "<|im_start|>"), "%zu special tokens",
        special);
     ids_free(&ids);
-    chat_free(c.template);
+    chat_free(c.chosen);
 }
 
 /* A template that refuses some messages is no reason not to run it for others. */
@@ -220,11 +220,11 @@ static void test_exception(void)
     struct chat_choice c = judge(text, sizeof text - 1, NULL);
     struct ids ids = {0};
     struct err e = {0};
-    ok(c.template && chat_encode(c.template, all, talk, 2, 0, &ids, &e) == -1 &&
+    ok(c.chosen && chat_encode(c.chosen, all, talk, 2, 0, &ids, &e) == -1 &&
            e.code == EXIT_BAD_DATA && !ids.n &&
            strstr(e.text, "chat template own: line 1: the template says: no system role"),
        "the messages are refused: %s", e.text);
-    chat_free(c.template);
+    chat_free(c.chosen);
 }
 
 static void choose(const char *name, const struct tokenizer *t, int want_bad)
@@ -233,10 +233,10 @@ static void choose(const char *name, const struct tokenizer *t, int want_bad)
     struct chat_choice c;
     struct err e = {0};
     int bad = chat_choose(name, &none, CHAT_NONE, "m", t, &c, &e);
-    ok(bad ? e.code == want_bad && !c.template
-           : !want_bad && !strcmp(chat_name(c.template), name) && !c.unknown,
+    ok(bad ? e.code == want_bad && !c.chosen
+           : !want_bad && !strcmp(chat_name(c.chosen), name) && !c.unknown,
        "--chat %s: %s", name, e.text);
-    chat_free(c.template);
+    chat_free(c.chosen);
 }
 
 /* Choice and message of --chat auto when the checkpoint has no template, has one, or has one whose
@@ -248,11 +248,11 @@ static void choose_own(const char *text, const char *fault, enum chat family,
     struct chat_source own = {text, text ? strlen(text) : 0, tokens, "file", fault};
     struct chat_choice c;
     struct err e = {0};
-    ok(!chat_choose("auto", &own, family, "m", t, &c, &e) && !strcmp(chat_name(c.template), want) &&
+    ok(!chat_choose("auto", &own, family, "m", t, &c, &e) && !strcmp(chat_name(c.chosen), want) &&
            (*said ? strstr(c.said.text, said) != NULL : !*c.said.text) &&
            c.unknown == (*fault != 0),
-       "auto: %s, %s", chat_name(c.template), c.said.text);
-    chat_free(c.template);
+       "auto: %s, %s", chat_name(c.chosen), c.said.text);
+    chat_free(c.chosen);
     json_decref(tokens);
 }
 

@@ -114,7 +114,7 @@ static void test_chat(const struct prompt_encoder *none)
     struct prompt_encoder c = *none;
     struct chat_choice choice;
     ok(!chat_choose("llada", &own, CHAT_NONE, "m", c.tokenizer, &choice, NULL), "a template");
-    c.chat = choice.template;
+    c.chat = choice.chosen;
     struct prompt p, q;
     static const char all[] =
         "<|startoftext|><|start_header_id|>system<|end_header_id|>\n\nthis is a story.<|eot_id|>"
@@ -148,7 +148,7 @@ static void test_chat(const struct prompt_encoder *none)
             "{\"id\":\"a\",\"messages\":[{\"role\":\"<|eot_id|>\",\"content\":\"x\"}]}", &c) ==
            EXIT_BAD_DATA,
        "a role is no special token");
-    chat_free(choice.template);
+    chat_free(choice.chosen);
     ids_free(&ids);
 }
 

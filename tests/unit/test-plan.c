@@ -39,7 +39,7 @@ static int owned_once(const struct product_job *j)
     uint8_t *seen = calloc(j->columns, 1);
     int good = 1;
     for (uint32_t i = 0; i < job_tiles(j); i++) {
-        struct tile t = tile_at(j, i);
+        struct weight_tile t = tile_at(j, i);
         for (int h = 0; h < 2; h++)
             for (uint32_t r = 0; r < t.count[h]; r++) {
                 good &= t.row[h] + r < j->w[t.matrix[h]].rows;
@@ -59,7 +59,7 @@ static int together(const struct product_job *j)
 {
     int good = 1;
     for (uint32_t i = 0; i < job_tiles(j); i++) {
-        struct tile t = tile_at(j, i);
+        struct weight_tile t = tile_at(j, i);
         if (j->kind == JOB_GATED)
             good &= t.matrix[0] == 0 && t.matrix[1] == 1 && t.row[0] == t.row[1] &&
                     t.count[0] == t.count[1];

@@ -49,7 +49,7 @@ int contexts_fit(const struct contexts *c, const json_t *prompt, size_t room)
 void contexts_close(struct contexts *c)
 {
     for (size_t i = 0; i < c->n; i++) {
-        chat_free(c->model[i].chat.template);
+        chat_free(c->model[i].chat.chosen);
         tokenizer_free(c->model[i].tokenizer);
         checkpoint_close(&c->model[i].checkpoint);
     }

@@ -181,7 +181,7 @@ int prompt_encoder_make(struct prompt_encoder *to, const struct checkpoint *c,
         bad = (is_auto && checkpoint_chat(c, &own, e)) ||
               chat_choose(chat, &own.source, c->config.chat, c->config.name, tokenizer, choice, e);
     checkpoint_chat_free(&own);
-    to->chat = choice->template;
+    to->chat = choice->chosen;
     return bad ? -1 : 0;
 }
 
