@@ -20,6 +20,7 @@
 #include "lib/base/rng.h"
 #include "lib/record/resume.h"
 #include "lib/record/take.h"
+#include "lib/record/weights.h"
 #include "lib/run/engine.h"
 #include "lib/decode/generation.h"
 #include "lib/decode/scored_text.h"
@@ -58,6 +59,7 @@ struct scorer {
     json_t *index;     /* point and workload -> place in group */
     json_t *scored;    /* point, workload and id -> token ids */
     char judge[65];    /* hash of the weights of the judge; "": random weights */
+    json_t *meta;      /* members of the meta record; owned */
     int64_t contested; /* records of a contestant that is the judge */
     struct progress progress;
     int64_t changed; /* repeats whose tokens differ */
@@ -258,6 +260,7 @@ static json_t *scored_text_about(const struct scorer *s, int64_t steps, struct b
     if (s->a.engine.quant && strcmp(s->a.engine.quant, "none"))
         buf_format(config, " quant=%s", s->a.engine.quant);
     engine_describe(o, &s->network);
+    weights_put(o, s->meta, 0, s->prior != NULL);
     about_identify(o, kstep ? "steps" : c->latents ? "vi_steps" : NULL);
     json_object_set_new(o, "config", json_string(config->data));
     return o;
@@ -381,6 +384,7 @@ static void close_all(struct scorer *s)
     free(s->group);
     json_decref(s->index);
     json_decref(s->scored);
+    json_decref(s->meta);
     dit_free(s->prior);
     network_free(&s->network);
     backend_close(s->backend);
@@ -473,6 +477,7 @@ int main(int argc, char **argv)
     const char *const *files = (const char *const *)argv + first;
     s.in = rec_read_open(files, (size_t)(argc - first), &e);
     json_t *about = s.in && !load(&s, &e) ? about_run(&s, files, (size_t)(argc - first), &e) : NULL;
+    s.meta = json_incref(about);
     struct resume_wish wish = {&s.log, s.a.fresh, about && !json_object_get(about, "inputs")
                                                    ? "an input is no regular file" : NULL};
     check(&s, !about || rec_open_work(&s.out, &s.a.common, &wish, tool.name, argc, argv, about,

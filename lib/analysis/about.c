@@ -12,7 +12,8 @@
 #include "lib/setting/system.h"
 
 static const char *const models[] = {"model", "arch", "paradigm", "draft_model", "early_quant",
-                                     "commit_trace", "latent_file", "option", NULL};
+                                     "commit_trace", "latent_file", "option", "weights",
+                                     "draft_weights", "prior_weights", "conditions", NULL};
 
 /* Options of score-ppl that identify a point when it scores given texts. */
 static const char *const scoring[] = {"mode", "target", "elbo_samples", "kstep_orders", "prior",

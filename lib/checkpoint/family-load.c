@@ -7,13 +7,13 @@
  */
 #include "lib/checkpoint/family.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/buf.h"
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/checkpoint/hub.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/record/json.h"
 
@@ -444,31 +444,6 @@ static int load_generation(struct config *c, const char *folder, struct err *e)
     return bad ? -1 : 0;
 }
 
-/* "a/llada-demo/" -> "llada-demo"; a snapshot of the cache -> the name of its repository. Bytes
- * that need quoting become '_', because the name is part of `config` in records. */
-static void name_from(char name[64], const char *folder)
-{
-    char *real = realpath(folder, NULL), *base = real ? strrchr(real, '/') : NULL;
-    if (!real && errno == ENOMEM)
-        err_machine(__FILE__, __LINE__, "out of host memory");
-    if (base && base > real) {
-        *base = 0;
-        char *parent = strrchr(real, '/');
-        if (parent && parent > real && !strcmp(parent, "/snapshots")) {
-            *parent = 0;
-            char *cache = strrchr(real, '/'), *dashes = NULL;
-            for (char *p = cache; p && (p = strstr(p, "--")); p += 2)
-                dashes = p + 1;
-            base = dashes ? dashes : base;
-        }
-    }
-    snprintf(name, 64, "%s", base && base[1] ? base + 1 : "model");
-    for (char *p = name; *p; p++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-", *p))
-            *p = '_';
-    free(real);
-}
-
 void family_extras_free(struct family_extras *x)
 {
     free(x->harmless);
@@ -480,7 +455,7 @@ int family_load(struct config *c, const char *folder, struct family_extras *extr
 {
     struct family_extras none = {0}, *x = extras ? extras : &none;
     *c = (struct config){0};
-    name_from(c->name, folder);
+    hub_model_name(folder, c->name);
     char *path = mem_format("%s/config.json", folder);
     json_t *j = json_file(path, CONFIG_MAX_BYTES, e);
     const struct family_source s = {j, path, e};

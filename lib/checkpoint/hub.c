@@ -8,12 +8,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "lib/base/buf.h"
 #include "lib/base/file.h"
+#include "lib/base/hash.h"
 #include "lib/base/mem.h"
 
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
@@ -176,4 +178,43 @@ int hub_contains(const char *folder, const char *path)
     free(to);
     free(real);
     return yes;
+}
+
+/* ---- names of models ---- */
+
+/* name = the text with bytes that need quoting as %XX, because the name is part of `config` in
+ * records. A text that does not fit is cut and ends in its hash: two texts never get one name. */
+static void write_name(const char *text, char name[HUB_NAME])
+{
+    enum { KEPT = 50, DIGITS = 12 };
+    struct buf b = {0};
+    char hex[65];
+    for (const char *p = text; *p; p++)
+        buf_format(&b, strchr(NAME_BYTES "+", *p) ? "%c" : "%%%02X", (unsigned char)*p);
+    hash_bytes(text, strlen(text), hex);
+    if (b.len < HUB_NAME)
+        memcpy(name, b.data, b.len + 1);
+    else
+        snprintf(name, HUB_NAME, "%.*s~%.*s", KEPT, b.data, DIGITS, hex);
+    buf_free(&b);
+}
+
+void hub_model_name(const char *folder, char name[HUB_NAME])
+{
+    char *real = realpath(folder, NULL), *base = real ? strrchr(real, '/') : NULL;
+    if (!real && errno == ENOMEM)
+        err_machine(__FILE__, __LINE__, "out of host memory");
+    if (base && base > real) {
+        *base = 0;
+        char *parent = strrchr(real, '/');
+        if (parent && parent > real && !strcmp(parent, "/snapshots")) {
+            *parent = 0;
+            char *cache = strrchr(real, '/'), *dashes = NULL;
+            for (char *p = cache; p && (p = strstr(p, "--")); p += 2)
+                dashes = p + 1;
+            base = dashes ? dashes : base;
+        }
+    }
+    write_name(base && base[1] ? base + 1 : "model", name);
+    free(real);
 }

@@ -11,5 +11,9 @@
 char *hub_folder(const char *name, struct err *e);
 /* 1: a link of the folder points inside it, or from a snapshot of the cache to its blobs. */
 int hub_contains(const char *folder, const char *path);
+/* The name of a model for records: "a/llada-demo/" -> "llada-demo"; a snapshot of the cache -> the
+ * name of its repository. Folders of different names give different names. */
+enum { HUB_NAME = 64 };
+void hub_model_name(const char *folder, char name[HUB_NAME]);
 
 #endif

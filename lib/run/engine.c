@@ -310,4 +310,6 @@ void engine_describe(json_t *r, const struct network *n)
         json_object_set_new(r, "tf32", json_string("on"));
     if (n->row_tile)
         rec_set_int(r, "row_tile", (int64_t)n->row_tile);
+    if (n->handicap)
+        rec_set_int(r, "handicap", (int64_t)n->handicap->every);
 }

@@ -121,7 +121,7 @@ int engine_load(const struct engine *g, struct network *n, struct backend *b,
 /* Sets the fields engine_facts[] (lib/setting/engine_facts.h) of a record: what ran, not what was
  * asked. device_name and library are null on a host. numa is set only if weights lie on several
  * nodes in turn, offload_layers only if layers are outside, offload_kv_layers only if it differs
- * from offload_layers; graphs, alloc, tf32 and row_tile only if they are not as usual. */
+ * from offload_layers; graphs, alloc, tf32, row_tile and handicap only if they are not as usual. */
 void engine_describe(json_t *record, const struct network *n);
 /* 1: --tf32 on is in effect: the library of this device may round products of this network. */
 int engine_is_tf32(const struct network *n);

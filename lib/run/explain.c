@@ -84,6 +84,8 @@ static json_t *record_of(const struct job *job, const struct network *n,
     const char *level = job->args->engine.level;
     const struct network *early = job->decoder->companion_is_model ? at->companion : NULL;
     json_t *r = generation_record_about(job, n, at);
+    json_object_del(r, "point"); /* they depend on hashes of weights, which nothing reads here */
+    json_object_del(r, "series");
     json_object_set_new(r, "level", level ? json_string(level) : json_null());
     json_object_set_new(r, "exact", json_boolean(is_exact(n, early, m, at->point)));
     json_object_set_new(r, "weights_error_ratio", json_real(error));

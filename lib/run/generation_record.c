@@ -11,6 +11,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
+#include "lib/record/weights.h"
 #include "lib/run/probe/ceiling.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/latent/latent_source.h"
@@ -83,11 +84,43 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
         buf_text(&b, " tf32=on");
     if (n->row_tile)
         buf_format(&b, " row_tile=%zu", n->row_tile);
+    if (n->handicap)
+        buf_format(&b, " handicap=%zu", n->handicap->every);
     set_text(r, "config", b.data);
     buf_free(&b);
 }
 
-/* Model, settings and identity: all but the seed and the prompts. */
+/* Appends "NAME=VALUE". */
+static void put_condition(struct buf *b, const char *name, const char *value)
+{
+    buf_format(b, "%s%s=%s", b->len ? " " : "", name, value);
+}
+
+/* What changes answers or times and is neither a setting nor a fact of the engine: "chat=llama3
+ * trim=off"; NULL: nothing. The caller's. */
+static char *conditions_of(const struct job *job, const struct network *n)
+{
+    static const char *const orders[] = {"even", "last", "first"};
+    const struct job_args *a = job->args;
+    const char *chat = rec_text(job->meta, "chat"), *name;
+    struct buf b = {0};
+    json_t *value;
+    if (chat && strcmp(chat, "none"))
+        put_condition(&b, "chat", chat);
+    if (a->parse_special)
+        put_condition(&b, "parse_special", "on");
+    if (strcmp(a->trim, "batch"))
+        put_condition(&b, "trim", a->trim);
+    if (n->wish.layers && n->wish.order)
+        put_condition(&b, "offloaded", orders[n->wish.order]);
+    if (n->kv_wish.layers && n->kv_wish.order)
+        put_condition(&b, "kv_offloaded", orders[n->kv_wish.order]);
+    json_object_foreach(json_object_get(job->meta, "environment"), name, value)
+        put_condition(&b, name, json_string_value(value));
+    return b.data;
+}
+
+/* Model, weights, settings and identity. */
 static void set_point(json_t *r, const struct job *job, const struct network *n,
                       const struct generation_place *at)
 {
@@ -105,11 +138,18 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
         set_text(about, "early_quant", quantization_name(at->companion->quant));
     engine_describe(about, n);
     settings_put(p, about);
+    const size_t z = settings_find(p->table, "z");
+    const int has_z = z < p->table->n;
+    weights_put(about, job->meta, at->companion && !is_model,
+                has_z && settings_is(p, "z", "dit"));
     const char *trace = job->replay ? job->replay->sha256 : NULL;
     set_text(about, "commit_trace", trace); /* no setting, but passes depend on it */
-    const char *given = settings_find(p->table, "z") < p->table->n && settings_is(p, "z", "file")
-                            ? job->latents->file.sha256 : NULL;
+    const char *given = has_z && settings_is(p, "z", "file") ? job->latents->file.sha256 : NULL;
     set_text(about, "latent_file", given); /* likewise */
+    char *conditions = conditions_of(job, n);
+    if (conditions)
+        set_text(about, "conditions", conditions);
+    free(conditions);
     settings_id(about, NULL, id);
     settings_id(about, axis, series);
     set_text(r, "point", id);

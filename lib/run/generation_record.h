@@ -1,4 +1,18 @@
-/* generation_record.h - writes a generation as a record. */
+/* generation_record.h - writes a generation as a record.
+ *
+ * `point` is a hash of all that decides answers and times: model, weights (weights.h), settings,
+ * engine (device, instruction set, library, formats, threads, layers outside), `conditions` (chat
+ * template, reading of special tokens, order of offloaded layers, variables of the environment).
+ * Not in it, each for a reason:
+ * - prompts: `workload` is their identity. Seed, launch, rounds, warm-up, turns, repeats: the
+ *   design of a measurement, which measure treats as such.
+ * - the level that the clock chose and the library in use: `isa` and `library` are in it, so two
+ *   choices give two points. The algorithm that the GPU library uses for a shape is chosen by the
+ *   clock, too, but once for a device (kernels/cuda/product/choices.h): launches share it.
+ * - version and commit (also CROSSOVER_CUDA, LD_PRELOAD): most commits change no number, and the
+ *   meta record names them. The machine: measure compares fingerprints.
+ * - --mem-cap, --halve, --on-oom: their effects are in the record. Folders of stores and caches.
+ */
 #ifndef RUN_GENERATION_RECORD_H
 #define RUN_GENERATION_RECORD_H
 

@@ -33,6 +33,7 @@ struct job {
     const struct run_plan *plan;
     const struct commit_trace *replay; /* NULL: none */
     const struct latent_source *latents; /* NULL before session_open */
+    const json_t *meta;       /* members of the meta record; NULL before session_open */
     const json_t *options;    /* of --settings; NULL: none */
     const char *const *files; /* prompts; n_files 0: standard input */
     size_t n_files;

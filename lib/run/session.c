@@ -135,6 +135,23 @@ static int read_prompts(struct session *s, struct err *e)
     return 0;
 }
 
+/* Adds the variables of the environment that change answers or times of the libraries below. */
+static void put_environment(json_t *meta)
+{
+    static const char *const names[] = {"NVIDIA_TF32_OVERRIDE", "CUDA_LAUNCH_BLOCKING",
+                                        "CUDA_DEVICE_MAX_CONNECTIONS", "CUBLAS_WORKSPACE_CONFIG",
+                                        "CUBLASLT_HEURISTICS_CACHE_CAPACITY", "GLIBC_TUNABLES"};
+    json_t *set = json_object();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        json_t *value = json_string(getenv(names[i]));
+        if (value)
+            json_object_set_new(set, names[i], value);
+    }
+    if (json_object_size(set))
+        json_object_set(meta, "environment", set);
+    json_decref(set);
+}
+
 /* The fields of the meta record. NULL: a file of the checkpoint cannot be read. */
 static json_t *meta_extra(const struct session *s, struct err *e)
 {
@@ -171,6 +188,7 @@ static json_t *meta_extra(const struct session *s, struct err *e)
     json_object_set_new(b, "numa", json_string(s->backend->interleave ? "interleave" : "none"));
     json_object_set_new(m, "backend", b);
     rec_set_int(m, "launch", s->job->plan->launch);
+    put_environment(m);
     return m;
 }
 
@@ -336,12 +354,12 @@ static int open_outputs(struct session *s, struct err *e)
     json_t *extra = meta_extra(s, e);
     if (!extra)
         return -1;
+    s->own.meta = extra;
     int bad = watcher_open(&s->watch, job, &s->checkpoint.config, s->tokenizer, s->prompts.n,
                          &s->progress, extra, e) ||
               rec_open_work(&s->out, &job->args->common, &wish, job->decoder->tool, job->argc,
                             job->argv, json_incref(extra), e);
     s->writing = !bad;
-    json_decref(extra);
     return bad ? -1 : 0;
 }
 
@@ -425,5 +443,6 @@ int session_close(struct session *s, int bad, struct err *e)
     promptset_free(&s->prompts);
     tokenizer_free(s->tokenizer);
     checkpoint_close(&s->checkpoint);
+    json_decref((json_t *)(uintptr_t)s->own.meta);
     return bad ? err_code(e) : session_stopped(s) ? 128 + (int)*s->job->stop : s->worst;
 }

@@ -19,6 +19,7 @@ const struct engine_fact engine_facts[] = {
     {"alloc", NULL},
     {"tf32", "\"off\""},
     {"row_tile", NULL},
+    {"handicap", "0"},
     {"offload_layers", "0"},
     {"offload_kv_layers", "0"},
     {NULL, NULL}};

@@ -39,7 +39,7 @@ text-$(R)/stamp/aa-flags = $(TIMING) $(way) $(GEN_FLAGS) / $(LLADA_FLAGS) / $(LL
     $(HANDICAP)
 
 named    = jq -c 'select(.kind == "generation") | .model = "$(1)" | .config += " as=$(1)" | \
-    .point = (.point // .config) + "-$(1)"'
+    .point = (.point // .config) + "-$(1)" | del(.handicap)'
 $(AA_PARTIES:%=$(R)/aa/%.ndjson): $(R)/aa/%.ndjson: $(aa_FILES)
 	@cat $(aa_NAMES:%=$(R)/aa/launch/%-$*.ndjson) | $(call named,$*) > $@.tmp && mv $@.tmp $@
 

@@ -1,6 +1,6 @@
 /* baseline.c - see baseline.h. A quantization brings other number formats, which the engine
- * chooses. So a base with all other settings equal is preferred, and one with other formats is
- * the second choice. */
+ * chooses, and another model brings its weights. So a base with all other settings equal is
+ * preferred, and one that differs in what follows from BY is the second choice. */
 #include "lib/analysis/points/baseline.h"
 
 #include <stdlib.h>
@@ -10,9 +10,17 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
-/* Settings that the engine chooses by itself. */
-static const char *const formats[] = {"dtype", "kv_dtype", "library"};
-enum { FORMATS = sizeof formats / sizeof *formats };
+/* Settings that follow from BY. */
+static const struct follow {
+    const char *by, *name; /* by NULL: any */
+} follows[] = {{NULL, "dtype"}, {NULL, "kv_dtype"}, {NULL, "library"}, {"model", "weights"},
+               {"model", "conditions"}, {"z", "prior_weights"}, {"prior", "prior_weights"}};
+enum { FOLLOWS = sizeof follows / sizeof *follows };
+
+static int is_for(const struct follow *f, const char *by)
+{
+    return !f->by || !strcmp(f->by, by);
+}
 
 /* The value of --base, else the default of BY; NULL: it has none. The caller frees. */
 static char *find_usual(const char *by, const char *base)
@@ -44,8 +52,9 @@ static void learn_side(const struct baseline *b, const struct point *p, struct b
                                : !*s->setting || (b->usual && !strcmp(s->setting, b->usual));
     json_t *settings = about_of(p->about);
     settings_id(settings, b->by, s->rest[0]);
-    for (size_t i = 0; i < FORMATS; i++)
-        json_object_del(settings, formats[i]);
+    for (size_t i = 0; i < FOLLOWS; i++)
+        if (is_for(&follows[i], b->by))
+            json_object_del(settings, follows[i].name);
     settings_id(settings, b->by, s->rest[1]);
     json_decref(settings);
 }
@@ -124,12 +133,13 @@ json_t *baseline_also(const struct baseline *b, const struct point *base,
                       const struct point *point)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < FORMATS; i++) {
-        json_t *x = json_object_get(point->about, formats[i]);
-        json_t *y = json_object_get(base->about, formats[i]);
+    for (size_t i = 0; i < FOLLOWS; i++) {
+        const char *name = follows[i].name;
+        json_t *x = json_object_get(point->about, name);
+        json_t *y = json_object_get(base->about, name);
         int same = (!x || json_is_null(x)) ? !y || json_is_null(y) : json_equal(x, y);
-        if (!same && strcmp(formats[i], b->by))
-            json_array_append_new(list, json_string(formats[i]));
+        if (!same && is_for(&follows[i], b->by) && strcmp(name, b->by))
+            json_array_append_new(list, json_string(name));
     }
     return list;
 }
