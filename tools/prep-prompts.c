@@ -11,6 +11,7 @@
 #include "lib/base/hash.h"
 #include "lib/base/cli/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/places.h"
 #include "lib/base/cli/opt.h"
 #include "lib/base/cli/progress.h"
 #include "lib/text/choice.h"
@@ -20,6 +21,8 @@
 #include "lib/run/engine.h"
 #include "lib/record/rec.h"
 #include "lib/text/tokenizer.h"
+
+enum { BROKEN_MOST = 1000000 }; /* broken records that are read if they are more than the others */
 
 struct args {
     struct common common;
@@ -42,9 +45,10 @@ struct prep {
     struct tokenizer *tokenizer;
     struct dataset **sets;
     size_t n_sets;
-    json_t *ids; /* every id seen: a set */
+    struct places ids; /* those that the data have; data sets know those that they generate */
     struct choice choice;
     int64_t read, broken;
+    char first_broken[1024]; /* why */
 };
 
 static const char TOOL[] = "prep-prompts";
@@ -114,26 +118,37 @@ static int write_chosen(struct prep *w, struct err *e)
 
 /* ---- reading ---- */
 
-/* The id is new? -1: it clashes. */
+/* Notes the id of a prompt. -1: it is not new. */
 static int remember(struct prep *w, const struct dataset *d, const json_t *prompt, struct err *e)
 {
     const char *id = rec_text(prompt, "id");
-    if (json_object_get(w->ids, id))
+    const size_t n = json_string_length(json_object_get(prompt, "id"));
+    const int made = dataset_makes_id(d);
+    int clashes = places_has(&w->ids, id, n);
+    for (size_t i = 0; i < w->n_sets && !clashes; i++)
+        clashes = !(made && w->sets[i] == d) && dataset_made(w->sets[i], id);
+    if (clashes)
         return err_set(e, EXIT_BAD_DATA, "%s:%lld: id '%.200s' is there twice; ids must be unique "
                        "(--renumber makes new ones from the position)", dataset_name(d),
                        (long long)dataset_line(d), id);
-    if (json_object_set_new(w->ids, id, json_true()))
-        err_machine(__FILE__, __LINE__, "out of memory");
+    if (!made)
+        places_of(&w->ids, id, n);
     return 0;
 }
 
-/* A broken record costs that record. -1: the error record cannot be written. */
+/* A broken record costs that record. -1: the error record cannot be written, or there are so many
+ * that the data set has another format. */
 static int broken(struct prep *w, const struct dataset *d, const json_t *id,
                   const struct err *what, struct err *e)
 {
     char where[1200];
+    if (!w->broken)
+        memcpy(w->first_broken, what->text, sizeof w->first_broken);
     if (w->broken++ < REC_BAD_SAID)
         log_more(&w->log, "skipped: %s", what->text);
+    if (w->broken > BROKEN_MOST && w->broken > w->read)
+        return err_set(e, EXIT_BAD_DATA, "%lld broken records and %lld others; the first: %s",
+                       (long long)w->broken, (long long)w->read, w->first_broken);
     if (w->args->skip_broken)
         return 0;
     snprintf(where, sizeof where, "%s:%lld", dataset_name(d), (long long)dataset_line(d));
@@ -215,7 +230,7 @@ static void open_all(struct prep *w, int argc, char **argv, int first, struct er
 static int run(const struct args *a, int argc, char **argv, int first)
 {
     struct err e = {0};
-    struct prep w = {.args = a, .ids = json_object(), .choice = a->choice};
+    struct prep w = {.args = a, .choice = a->choice};
     w.log = (struct log){TOOL, a->common.quiet ? 0 : a->common.verbose ? 2 : 1};
     open_all(&w, argc, argv, first, &e);
     struct progress p;
@@ -227,18 +242,20 @@ static int run(const struct args *a, int argc, char **argv, int first)
         passed_over += dataset_passed_over(w.sets[i]);
         if (!bad && dataset_note(w.sets[i]))
             log_warn(&w.log, "W117", "%s", dataset_note(w.sets[i]));
-        dataset_close(w.sets[i]);
     }
+    for (size_t i = 0; i < w.n_sets; i++)
+        dataset_close(w.sets[i]);
     progress_end(&p);
     free(w.sets);
-    json_decref(w.ids);
+    places_free(&w.ids);
     tokenizer_free(w.tokenizer);
     contexts_close(&w.contexts);
     bad = bad || write_chosen(&w, &e);
     int64_t written = w.out.records - w.out.failed;
     if (!bad && written == 0)
-        bad = err_set(&e, EXIT_BAD_DATA, "no prompts: %lld read, %lld skipped, %lld broken",
-                      (long long)w.read, (long long)passed_over, (long long)w.broken);
+        bad = err_set(&e, EXIT_BAD_DATA, "no prompts: %lld read, %lld skipped, %lld broken%s%s",
+                      (long long)w.read, (long long)passed_over, (long long)w.broken,
+                      w.broken ? "; the first: " : "", w.first_broken);
     if (bad) {
         rec_abandon(&w.out);
         err_die(TOOL, &e);

@@ -53,6 +53,11 @@ size_t places_of(struct places *p, const char *text, size_t n)
     return *slot - 1;
 }
 
+int places_has(const struct places *p, const char *text, size_t n)
+{
+    return p->n && n <= UINT32_MAX && *find(p, text, n);
+}
+
 const char *places_text(const struct places *p, size_t place)
 {
     return p->bytes.data + p->v[place].from;

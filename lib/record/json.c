@@ -59,9 +59,21 @@ int json_put(const json_t *v, size_t flags, struct buf *to)
     return json_dump_callback(v, append, to, flags);
 }
 
+/* jansson takes a NUL after a number for the end of the text. */
 json_t *json_strict(const char *bytes, size_t n, json_error_t *why)
 {
-    return json_loadb(bytes, n, PARSE_FLAGS, why);
+    const char *nul = memchr(bytes, 0, n);
+    if (!nul)
+        return json_loadb(bytes, n, PARSE_FLAGS, why);
+    if (why) {
+        const char *line = bytes, *end;
+        *why = (json_error_t){.line = 1, .position = (int)(nul - bytes)};
+        for (; (end = memchr(line, '\n', (size_t)(nul - line))) != NULL; line = end + 1)
+            why->line++;
+        why->column = (int)(nul - line);
+        snprintf(why->text, sizeof why->text, "a NUL byte");
+    }
+    return NULL;
 }
 
 json_t *json_bytes(const char *bytes, size_t n, const char *where, struct err *e)

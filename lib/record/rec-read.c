@@ -16,7 +16,8 @@
 #include "lib/record/json.h"
 #include "lib/record/schema.h"
 
-enum { LINE_MAX_BYTES = 64 << 20, BLOCK = 1 << 18 };
+enum { LINE_MAX_BYTES = 64 << 20, BLOCK = 1 << 18,
+       BAD_MOST = 1000000 }; /* broken lines that are read if they are more than the records */
 
 struct rec_reader {
     struct input **in; /* opened in order; NULL once read */
@@ -34,6 +35,7 @@ struct rec_reader {
     json_t *inputs; /* [{path, sha256}] of the spans that ended well */
     int open; /* a `meta` was seen and no `end` yet */
     int unsound;
+    int64_t good, bad;  /* lines that are records, and broken ones */
 };
 
 static void span_start(struct rec_reader *r, int open)
@@ -151,8 +153,6 @@ static json_t *parse_line(struct rec_reader *r, struct err *e)
     json_error_t je;
     if (t->len >= 3 && !memcmp(t->data, "\xef\xbb\xbf", 3))
         err_set(e, EXIT_BAD_DATA, "starts with a byte order mark; expected UTF-8 without one");
-    else if (memchr(t->data, 0, t->len))
-        err_set(e, EXIT_BAD_DATA, "a NUL byte in the line; expected one JSON object a line");
     if (e->code)
         return NULL;
     json_t *j = json_strict(t->data, t->len, &je);
@@ -244,6 +244,22 @@ static int finish_file(struct rec_reader *r, struct err *e)
     return bad;
 }
 
+/* Counts a broken line. -1: too many: a small packed file would keep a tool busy for minutes with
+ * lines that are no records. The rest is not read. */
+static int note_bad(struct rec_reader *r, struct err *e)
+{
+    if (++r->bad <= BAD_MOST || r->bad <= r->good)
+        return 0;
+    r->unsound = 1;
+    err_set(e, EXIT_BAD_DATA, "%s: %lld broken lines and %lld records: expected one record a line; "
+            "the rest is not read", rec_where(r), (long long)r->bad, (long long)r->good);
+    for (; r->at < r->n; r->at++) {
+        input_close(r->in[r->at]);
+        r->in[r->at] = NULL;
+    }
+    return -1;
+}
+
 int rec_read(struct rec_reader *r, json_t **record, struct err *e)
 {
     struct err why = {0};
@@ -261,16 +277,18 @@ int rec_read(struct rec_reader *r, json_t **record, struct err *e)
         if (got > 0 && is_blank(&r->text))
             continue;
         r->last_line = r->line;
+        *record = got < 0 ? NULL : parse_line(r, &why);
         if (got < 0)
-            return err_set(e, EXIT_BAD_DATA, "%s: line longer than %d bytes", rec_where(r),
-                           (int)LINE_MAX_BYTES);
-        *record = parse_line(r, &why);
+            err_set(&why, EXIT_BAD_DATA, "line longer than %d bytes", (int)LINE_MAX_BYTES);
+        if (!*record && note_bad(r, e))
+            return -1;
         if (!*record || account(r, *record, &why)) {
             r->unsound |= *record != NULL;
             json_decref(*record);
             *record = NULL;
             return err_set(e, why.code, "%s: %s", rec_where(r), why.text);
         }
+        r->good++;
         return 1;
     }
     return 0;

@@ -156,6 +156,33 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
         jq -e '.records == 102 and .failed == 500000'
 }
 
+@test "a NUL byte after a number is no end of a record, and the reason of a refusal is said" {
+    printf '{"text":"x","id":123\0}\n' > nul.jsonl
+    printf '{"text":"x"}\0\n{"text":"y"}\n' > after.jsonl
+    fails 65 "no prompts: 0 read, 0 skipped, 1 broken; the first: nul.jsonl:1: expected a JSON object: a NUL byte" \
+        prep -o never nul.jsonl
+    run -1 prep -o got after.jsonl
+    [ "$(jq -r 'select(.kind == "prompt").text' got | xargs)" = "x y" ]
+    [ ! -e never ]
+}
+
+@test "a small file of many broken lines ends soon" {
+    yes '{' | head -n 2000000 | bzip2 > many.bz2
+    [ "$(stat -c %s many.bz2)" -lt 10000 ]
+    fails 65 "1000001 broken records and 0 others; the first: many.bz2:1: " prep -o never many.bz2
+    run -65 "$BIN/measure" -q many.bz2 -o never
+    [[ $output == *"1000001 failed records"* ]]
+    head -c 269000000 /dev/zero | tr '\0' '\n' | bzip2 > blank.bz2
+    fails 65 "unpack to more than 2000 times as many" prep -o never blank.bz2
+}
+
+@test "a million prompts of which few are chosen take little memory" {
+    ! grep -q __asan_init "$BIN/prep-prompts" || skip "AddressSanitizer needs more"
+    yes '{"text":"some text"}' | head -n 1000000 | gzip > million.jsonl.gz
+    bash -c "ulimit -v 100000; '$BIN/prep-prompts' --no-meta --count 10 million.jsonl.gz" > got
+    [ "$(wc -l < got)" -eq 10 ]
+}
+
 @test "prompt records pass with all their fields" {
     printf '%s\n' '{"id":"a","text":"x","own":[1,{"y":null}],"task":"sum"}' \
         '{"id":5,"prompt_ids":[1,2]}' | prep > got
@@ -240,6 +267,15 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     printf '{"id":"a","text":"x"}\n{"id":"\\u0061","text":"y"}\n' > twice
     fails 65 "id 'a' is there twice" prep --no-meta twice
     [ "$(prep --no-meta --renumber twice | ids)" = "twice-1 twice-2" ]
+    printf '{"text":"a"}\n{"text":"b"}\n' > set.jsonl # generated: set-1, set-2
+    printf '{"id":"set-2","text":"c"}\n' > other.jsonl
+    fails 65 "id 'set-2' is there twice" prep --no-meta set.jsonl other.jsonl
+    fails 65 "id 'set-2' is there twice" prep --no-meta other.jsonl set.jsonl
+    printf '{"id":"set-3","text":"c"}\n{"id":"set-01","text":"d"}\n' > other.jsonl
+    [ "$(prep --no-meta set.jsonl other.jsonl | ids)" = "set-1 set-2 set-3 set-01" ]
+    mkdir more
+    cp set.jsonl more
+    fails 65 "id 'set-1' is there twice" prep --no-meta set.jsonl more/set.jsonl
     printf 'same\n\nsame\n' > same.txt
     [ "$(prep --no-meta same.txt | ids)" = "same-1 same-2" ]
 }

@@ -106,6 +106,17 @@ static void test_big_integers(void)
     json_decref(j);
 }
 
+static void test_nul(void)
+{
+    static const char text[] = "{\n \"vocab_size\": 123\0}";
+    struct err e = {0};
+    ok(!json_bytes(text, sizeof text - 1, "config.json", &e) && e.code == EXIT_BAD_DATA &&
+           !strcmp(e.text, "config.json: line 2, column 18: a NUL byte"),
+       "a NUL byte after a number ends no text: %s", e.text);
+    ok(!json_strict(text, sizeof text - 1, NULL) && !json_strict("123\0", 4, NULL) &&
+           !json_strict("\0", 1, NULL), "nor in a record");
+}
+
 /* The look-up must fail with code 65 and each of the texts. */
 #define refuses(call, a, b)                                                                     \
     do {                                                                                        \
@@ -174,6 +185,7 @@ int main(void)
         return 1;
     test_parse();
     test_big_integers();
+    test_nul();
     test_members();
     file_case(folder, "{\"a\":1}", 100, 0, "");
     file_case(folder, "{\"a\":1}", 7, 0, "");

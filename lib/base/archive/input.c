@@ -164,6 +164,7 @@ static int open_chain(struct input *in, int64_t max_bytes)
 {
     struct chain *c = &in->chain;
     c->cap = max_bytes;
+    c->guards = !max_bytes;
     int r = open_path(in);
     if (r == 0)
         r = build(c, max_bytes, c->seekable);

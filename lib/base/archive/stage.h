@@ -34,6 +34,7 @@ struct chain {
     char *note; /* a warning about harmless oddities, or NULL; owned like them */
     int fd, seekable;
     int64_t cap; /* of unpacked bytes; 0: none */
+    int guards;  /* 1: data that unpack to suspiciously many bytes are refused */
     struct stage stage[STAGE_MAX];
     size_t stages;
     struct err err;

@@ -18,6 +18,8 @@
 #include "lib/base/archive/input.h"
 #include "lib/text/split.h"
 
+struct span { int64_t from, to; };
+
 struct dataset {
     struct dataset_options o;
     struct input *in;
@@ -29,6 +31,8 @@ struct dataset {
     struct split split;
     struct buf unit;
     int64_t line, at, units, passed_over;
+    struct span *made; /* units whose id is generated, in order */
+    size_t spans, cap;
     int broken, done;
 };
 
@@ -85,6 +89,7 @@ void dataset_close(struct dataset *d)
     json_decref(d->id);
     free(d->base);
     free(d->stem);
+    free(d->made);
     free(d);
 }
 
@@ -101,6 +106,39 @@ const char *dataset_name(const struct dataset *d)
 const char *dataset_note(const struct dataset *d)
 {
     return input_note(d->in);
+}
+
+/* Notes that the id of this unit is generated. */
+static void note_made(struct dataset *d)
+{
+    if (!d->spans || d->made[d->spans - 1].to + 1 < d->units) {
+        MEM_GROW(d->made, d->spans, d->cap);
+        d->made[d->spans++].from = d->units;
+    }
+    d->made[d->spans - 1].to = d->units;
+}
+
+int dataset_made(const struct dataset *d, const char *id)
+{
+    const size_t n = strlen(d->stem);
+    if (strncmp(id, d->stem, n) || id[n] != '-' || id[n + 1] < '1' || id[n + 1] > '9' ||
+        strspn(id + n + 1, "0123456789") != strlen(id + n + 1) || strlen(id + n + 1) > 18)
+        return 0;
+    const int64_t unit = strtoll(id + n + 1, NULL, 10);
+    size_t lo = 0, hi = d->spans;
+    while (lo < hi) {
+        size_t middle = (lo + hi) / 2;
+        if (d->made[middle].to < unit)
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    return lo < d->spans && d->made[lo].from <= unit;
+}
+
+int dataset_makes_id(const struct dataset *d)
+{
+    return d->spans && d->made[d->spans - 1].to == d->units;
 }
 
 int64_t dataset_line(const struct dataset *d)
@@ -349,7 +387,9 @@ static int finish(struct dataset *d, json_t *out, enum dataset_piece how, struct
         json_decref(id);
         char *made = mem_format("%s-%lld", d->stem, (long long)d->units);
         id = json_string(made);
-        if (!id)
+        if (id)
+            note_made(d);
+        else
             id = json_sprintf("%lld", (long long)d->units); /* a file name that is not UTF-8 */
         free(made);
     }

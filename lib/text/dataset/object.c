@@ -262,8 +262,8 @@ static const char *json_format(const struct dataset_options *p, const json_t *o)
 enum dataset_piece dataset_from_json(const struct dataset_options *p, const char **format,
                                      const char *bytes, size_t n, json_t *out, struct err *e)
 {
-    json_error_t je;
-    json_t *o = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &je);
+    json_error_t je = {.text = "a NUL byte"}; /* jansson takes it for the end of the text */
+    json_t *o = memchr(bytes, 0, n) ? NULL : json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &je);
     enum dataset_piece r;
     if (!json_is_object(o)) {
         json_decref(o);
