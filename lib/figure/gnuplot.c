@@ -1,6 +1,6 @@
 /* gnuplot.c - see gnuplot.h. The C code selects the values and never draws; the .gp code draws and
  * never selects. gnuplot does not report a failed write: a full disk leaves half a figure and exit
- * status 0. So it writes into memory, the end of the figure is checked, and then the file is
+ * status 0. So it writes into memory, the figure is checked (whole.h), and then the file is
  * written. */
 #include "lib/figure/gnuplot.h"
 
@@ -20,6 +20,7 @@
 #include "lib/base/share.h"
 #include "lib/base/cli/opt.h"
 #include "lib/base/out.h"
+#include "lib/figure/whole.h"
 
 enum { SCRIPT_MAX = 1 << 20, TEXT_MAX = 1 << 22, FIGURE_MAX = 1 << 28 };
 
@@ -81,28 +82,53 @@ struct drawing {
     const char *script, *output, *format; /* output NULL: as the script says */
     const char *type;
     double width_cm; /* 0: as the script says */
+    const char *before; /* commands before the script; "": none */
 };
 
-/* Reads a pipe to its end and keeps at most 64 KiB, as one line. */
+/* Reads a pipe to its end and keeps at most 64 KiB. */
 static void read_all(int fd, struct buf *b)
 {
     char chunk[4096];
     ssize_t n;
     while ((n = read(fd, chunk, sizeof chunk)) > 0 || (n < 0 && errno == EINTR))
         for (ssize_t i = 0; i < n && b->len < 65536; i++)
-            if (chunk[i] != '\n' || (b->len && b->data[b->len - 1] != ' '))
-                buf_char(b, chunk[i] == '\n' ? ' ' : chunk[i]);
+            buf_char(b, chunk[i]);
+}
+
+/* Appends the messages on one line, without warnings: one about empty data ends no gnuplot. */
+static void put_faults(struct buf *to, const struct buf *say)
+{
+    const char *line = say->data ? say->data : "";
+    for (size_t n; *line; line += n + (line[n] == '\n')) {
+        n = strcspn(line, "\n");
+        if (n && !memmem(line, n, "warning:", 8)) {
+            buf_text(to, to->len ? " " : "");
+            buf_put(to, line, n);
+        }
+    }
+}
+
+/* The signal that ended gnuplot, or the gnuplot of a shell script; 0: none did. */
+static int find_signal(int status)
+{
+    enum { SHELL = 128 };
+    return WIFSIGNALED(status)             ? WTERMSIG(status)
+           : WEXITSTATUS(status) > SHELL ? WEXITSTATUS(status) - SHELL
+                                           : 0;
 }
 
 static void set_failed(int status, const struct drawing *d, const struct buf *say, struct err *e)
 {
-    const char *message = say->len ? say->data : "no message";
-    if (WIFSIGNALED(status))
-        err_set(e, EXIT_INTERNAL, "gnuplot died of signal %d (%s) on a figure of type %s, %s: %s",
-                WTERMSIG(status), strsignal(WTERMSIG(status)), d->type, d->script, message);
+    const int signal = find_signal(status);
+    struct buf faults = {0};
+    put_faults(&faults, say);
+    if (signal)
+        err_set(e, EXIT_INTERNAL, "gnuplot died of signal %d (%s) on a figure of type %s, %s",
+                signal, strsignal(signal), d->type, d->script);
     else
         err_set(e, EXIT_INTERNAL, "gnuplot failed on a figure of type %s, %s: %s", d->type,
-                d->script, message);
+                d->script, faults.len ? faults.data : "no message");
+    buf_free(&faults);
 }
 
 /* Runs a script. gnuplot inherits the standard output. */
@@ -111,7 +137,7 @@ static int run(const struct drawing *d, struct err *e)
     const char *script_path = d->script, *output = d->output;
     struct buf say = {0}, set = {0};
     if (output) {
-        buf_format(&set, "format = '%s'; out = ", d->format);
+        buf_format(&set, "%sformat = '%s'; out = ", d->before, d->format);
         script_exact(&set, output);
         if (d->width_cm > 0)
             buf_format(&set, "; width_cm = %.10g", d->width_cm);
@@ -187,42 +213,52 @@ static void fix_pdf_date(struct buf *b)
         memcpy(at + sizeof key - 1, date, sizeof date - 1);
 }
 
-/* The last bytes of a complete file of each format, without newlines. */
-static const struct ending {
-    const char *name, *end;
-} formats[] = {{"svg", "</svg>"}, {"png", "IEND\xae\x42\x60\x82"}, {"pdf", "%%EOF"}};
+static const char *format_of(const char *output)
+{
+    static const char *const formats[] = {"svg", "png", "pdf"};
+    const char *dot = strrchr(output, '.');
+    size_t i = 0;
+    while (i < 2 && strcmp(dot ? dot + 1 : "", formats[i]))
+        i++;
+    return formats[i];
+}
 
-static int check_whole(const char *output, const struct ending *format, const struct buf *b,
+/* Draws an SVG once more: it has no checksum, and lines of one length can be missing unseen.
+ * Another write comes first, so that the same fault meets another part of the figure. -1: they
+ * differ. */
+static int check_again(const struct drawing *first, const char *output, const struct buf *figure,
                        struct err *e)
 {
-    size_t n = strlen(format->end), len = b->len;
-    if (!len)
-        return err_set(e, EXIT_INTERNAL, "gnuplot drew nothing for %s", output);
-    while (len > 0 && b->data[len - 1] == '\n')
-        len--;
-    if (len >= n && !memcmp(b->data + len - n, format->end, n))
-        return 0;
-    return err_set(e, EXIT_IO, "%s: expected a whole %s from gnuplot, got its first %zu bytes; is "
-                   "there a limit on memory or the size of files (ulimit)?", output, format->name,
-                   b->len);
+    char to[32];
+    struct buf again = {0};
+    struct drawing d = *first;
+    int fd = open_memory(to, NULL);
+    d.output = to;
+    d.before = "set print '/dev/null'; print 0; set print; ";
+    int bad = run(&d, e) || file_read(to, FIGURE_MAX, &again, e);
+    if (!bad && (again.len != figure->len || memcmp(again.data, figure->data, again.len)))
+        bad = err_set(e, EXIT_IO, "%s: expected a whole svg from gnuplot; drawn twice it has %zu "
+                      "and %zu bytes: a write inside gnuplot failed", output, figure->len,
+                      again.len);
+    close(fd);
+    buf_free(&again);
+    return bad ? -1 : 0;
 }
 
 int gnuplot_draw(const char *script_path, const char *output, const char *type, double width_cm,
                  const struct svg_about *about, struct err *e)
 {
-    const char *dot = strrchr(output, '.');
-    const struct ending *f = formats, *last = formats + sizeof formats / sizeof *formats - 1;
-    while (f < last && strcmp(dot ? dot + 1 : "", f->name))
-        f++;
+    const char *format = format_of(output);
     char to[32];
     struct buf figure = {0};
     int fd = open_memory(to, NULL);
-    const struct drawing d = {script_path, to, f->name, type, width_cm};
+    const struct drawing d = {script_path, to, format, type, width_cm, ""};
     int bad = run(&d, e) || file_read(to, FIGURE_MAX, &figure, e) ||
-              check_whole(output, f, &figure, e);
-    if (!bad && !strcmp(f->name, "svg"))
+              whole_check(format, output, &figure, e) ||
+              (!strcmp(format, "svg") && check_again(&d, output, &figure, e));
+    if (!bad && !strcmp(format, "svg"))
         svg_finish(&figure, about);
-    if (!bad && !strcmp(f->name, "pdf"))
+    if (!bad && !strcmp(format, "pdf"))
         fix_pdf_date(&figure);
     bad = bad || out_whole(output, figure.data, figure.len, e);
     close(fd);

@@ -238,13 +238,43 @@ valid_svg() {
     grep -q 'would have a single point: 1' m.txt
 }
 
+@test "points without a step count give a figure of steps that says so" {
+    jq -c 'select(.kind != "meta" and .kind != "end") | del(.passes, .rows) | .steps = null' \
+        "$F"/plot-{metric,quality,front}.ndjson > none
+    run -0 draw steps s.svg none
+    [[ $output == *W041* ]]
+    grep -q '^No data: .* no point has a step count' s.txt
+    valid_svg s.svg
+}
+
+@test "a figure with a gap is refused: a write inside gnuplot failed" {
+    strace -o log true 2> why || skip "no strace here, or it may not trace"
+    mkdir fake
+    printf '#!/bin/sh\nexec strace -o /dev/null -e inject=write:error=EIO:when=$GAP "%s" "$@"\n' \
+        "$(command -v gnuplot)" > fake/gnuplot
+    chmod +x fake/gnuplot
+    for s in svg png pdf; do
+        draw ratio "whole.$s" $(records ratio)
+        for GAP in 2 3 $([ $s = pdf ] || echo 7); do
+            export GAP
+            PATH=$T/fake:$PATH run -74 --separate-stderr draw ratio "gap.$s" $(records ratio)
+            [[ $stderr == *"gap"*".$s: expected a whole $s from gnuplot"* ]]
+            [ ! -e "gap.$s" ]
+        done
+    done
+}
+
 @test "a gnuplot that is killed is reported with signal and figure" {
     mkdir fake
-    printf '#!/bin/sh\nkill -SEGV $$\n' > fake/gnuplot
+    printf '#!/bin/sh\necho "x line 1: warning: Skipping data" >&2\nkill -SEGV $$\n' > fake/gnuplot
     chmod +x fake/gnuplot
     PATH=$T/fake:$PATH run draw loss x.svg "$F/plot-train.ndjson"
     [ "$status" -eq 70 ]
     [[ $output == *"gnuplot died of signal 11 (Segmentation fault) on a figure of type loss"* ]]
+    [[ $output != *warning* ]]
+    printf '#!/bin/sh\nsh -c "kill -KILL \\$\\$"\nexit $?\n' > fake/gnuplot
+    PATH=$T/fake:$PATH run draw loss x.svg "$F/plot-train.ndjson"
+    [[ $output == *"gnuplot died of signal 9 (Killed) on a figure of type loss"* ]]
 }
 
 @test "training figure: means of the records, one panel for each recorded quantity" {
