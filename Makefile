@@ -16,6 +16,41 @@ CPU := $(shell uname -m)
 -include local.mk
 include config.mk
 
+# Values reach shells, so what a call of make sets is checked here, once, before anything runs: all
+# variables of the command line, and settings (NAME ?= VALUE) that come from the environment. Names
+# of files and models may have no spaces either, wherever they come from.
+# $(call plain,WHAT,TEXT,MORE): an error where TEXT has characters that the shell or make would
+# interpret. MORE says what to do.
+hash   := \#
+quote  := '
+SIGNS  := $(quote) " ` \ ; & | < > * ? ! $(hash) $$ ( ) [ ] { }
+define newline
+
+
+endef
+signs   = $(strip $(foreach c,$(SIGNS),$(findstring $(c),$(1))) \
+              $(if $(findstring $(newline),$(1)),lines))
+spaces  = $(if $(word 2,$(1)),spaces)
+shown   = with $(1) in it would be interpreted by the shell or make (64)
+plain   = $(if $(call signs,$(2))$(call spaces,$(2)),$(error $(1)$(2): a name $(call shown,$(strip \
+              $(call signs,$(2)) $(call spaces,$(2)))): $(or $(3),rename it or make a link)))
+quoted  = '$(subst $(quote),$(quote)\$(quote)$(quote),$(1))'
+NAMES    := LLADA LLAMA LTM JUDGE BERT BASELINE_LLADA BASELINE_LLAMA PROMPT_FILE STORED PREFIX \
+            DESTDIR
+SETTINGS := $(sort TOYS CONTAINER_BASE CROSSOVER_CUDA \
+                $(shell sed -n 's|^\([A-Za-z_]*\) *?=.*|\1|p' Makefile config.mk \
+                    $(wildcard pipelines/*/*.mk pipelines/experiment/*/*.mk)))
+# "command", "environment" or another origin
+origin_of = $(firstword $(origin $(1)))
+SET := $(strip $(foreach v,$(filter-out MAKEFLAGS MAKEOVERRIDES MFLAGS -*,$(.VARIABLES)),\
+           $(if $(filter command,$(call origin_of,$(v))),$(v))) \
+       $(foreach v,$(SETTINGS),$(if $(filter environment,$(call origin_of,$(v))),$(v))))
+# Values are not expanded here: make runs a $(shell) in them.
+$(foreach v,$(filter $(NAMES),$(SET)),$(call plain,$(v)=,$(value $(v))))
+$(foreach v,$(filter-out $(NAMES),$(SET)),$(if $(call signs,$(value $(v))),\
+    $(error $(v)=$(value $(v)): a value $(call shown,$(call signs,$(value $(v)))))))
+$(foreach v,$(NAMES),$(call plain,$(v)=,$($(v))))
+
 ifeq ($(origin CC),default)
 CC := cc
 endif
@@ -51,17 +86,6 @@ LDLIBS  := $(if $(STATIC),-Wl$(,)-Bstatic) $(shell $(PKG) --libs $(LIBS) 2>/dev/
            $(if $(STATIC),-Wl$(,)-Bdynamic) -lm -lpthread -ldl
 LDFLAGS += -pie -Wl,-z,relro,-z,now
 
-# $(call plain,WHAT,TEXT,MORE): an error where TEXT has characters that the shell or make would
-# interpret. MORE says what to do.
-hash   := \#
-quote  := '
-SIGNS  := $(quote) " ` \ ; & | < > * ? ! $(hash) $$ ( ) [ ] { }
-signs   = $(strip $(foreach c,$(SIGNS),$(findstring $(c),$(1))) $(if $(word 2,$(1)),spaces))
-plain   = $(if $(call signs,$(2)),$(error $(1)$(2): a name with $(call signs,$(2)) in it would be \
-              interpreted by the shell or make: $(or $(3),rename it or make a link)))
-quoted  = '$(subst $(quote),$(quote)\$(quote)$(quote),$(1))'
-$(foreach v,LLADA LLAMA LTM JUDGE STORED PREFIX DESTDIR,$(call plain,$(v)=,$($(v))))
-
 # Only one make at a time works in a folder; the makes that it calls belong to it.
 READERS := help settings plan style print-%
 WORK    := $(filter-out $(READERS),$(or $(MAKECMDGOALS),tools))
@@ -71,6 +95,8 @@ endif
 ifneq ($(if $(DRY),,$(filter-out $(CROSSOVER_HELD),$(firstword $(WORK:%=$(CURDIR))))),)
 HOLDER := $(shell pipelines/bin/holder '.$(subst /,-,$(BUILD)).tmp' $$PPID)
 $(if $(HOLDER),$(error $(BUILD): busy (75): make is at work here, process $(HOLDER); wait for it))
+$(if $(filter-out 0,$(.SHELLSTATUS)),$(error $(CURDIR): this folder is read-only (73): copy it to \
+    build there))
 endif
 export CROSSOVER_HELD := $(CURDIR)
 

@@ -349,6 +349,18 @@ again phase2 LLAMA="x/q';touch X;'"
 [ "$status" -ne 0 ] && [ ! -e X ] && [ ! -s ran ] && [ "$(wc -l <log)" -eq 1 ] &&
     grep -q "LLAMA=x/q.*a name with ' ; spaces" log
 ok $? "a name that the shell would take apart is refused with the reason, and runs nothing"
+for call in "SEED=1;touch X;:" 'SEED=$(shell touch X)' "RUN=a'b" 'ANY=`touch X`' "PKG=touch X;"; do
+    for dry in '' -n; do
+        # shellcheck disable=SC2086  # no word where it is empty
+        again $dry phase2 "$call"
+        [ "$status" -ne 0 ] && [ ! -e X ] && [ ! -s ran ] && [ "$(wc -l <log)" -eq 1 ] &&
+            grep -q 'a value with .* in it would be interpreted by the shell or make (64)' log
+        ok $? "make $dry $call is refused before anything runs"
+    done
+done
+! SEED='1;touch X;:' make --no-print-directory CUDA=0 -n phase2 >log 2>&1 &&
+    [ ! -e X ] && grep -q '^Makefile.*SEED=1;touch X;:: a value with ;' log
+ok $? "and so is a setting from the environment"
 mkdir "$scratch/it's"
 cp -r Makefile config.mk pipelines "$scratch/it's"
 make -C "$scratch/it's" --no-print-directory CUDA=0 test >log 2>&1
@@ -364,6 +376,14 @@ ok $? "a second make in one folder ends with one line"
 again -n all STEPS=2,4,8,16
 [ "$status" -eq 0 ]
 ok $? "but may say what it would do"
+mkdir "$scratch/copy"
+cp -r Makefile config.mk pipelines .build.tmp "$scratch/copy"
+make -C "$scratch/copy" --no-print-directory CUDA=0 print-BUILD uninstall >log 2>&1
+! grep -q busy log
+ok $? "and a copy of the folder, with its .build.tmp, is not held"
+"$scratch/copy/pipelines/bin/holder" /proc/build.tmp $$ >log 2>&1
+[ $? -eq 73 ] && [ ! -s log ]
+ok $? "a folder that cannot be written has exit code 73 and no message of the shell"
 kill $!
 echo "$! 1 $host" >.build.tmp
 wait $! 2>/dev/null

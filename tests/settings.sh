@@ -19,6 +19,21 @@ pipelines/bin/settings --markdown | diff - "$scratch/page" >"$scratch/diff"
 ok $? "pipelines/README.md has the same settings"
 sed -n '1,10s/^/# /p' "$scratch/diff"
 
+# What make checks before a recipe sees it: all that the environment can set.
+make --no-print-directory CUDA=0 print-SETTINGS | tr ' ' '\n' | sort >"$scratch/checked"
+makefiles="Makefile config.mk $(find pipelines -name '*.mk')"
+# shellcheck disable=SC2086  # names of files
+{
+    sed -n 's/^  \([A-Za-z_]*\)=.*/\1/p' "$scratch/settings"
+    grep -oh '$([A-Z][A-Z_]\+)' $makefiles | tr -d '$()' | sort -u | while read -r name; do
+        grep -qE "(^|[ :])$name *[:?+]?=" $makefiles || echo "$name"
+    done
+} | grep -vx -e CURDIR -e MAKE -e MAKECMDGOALS -e V -e T | sort -u | comm -23 - "$scratch/checked" \
+    >"$scratch/unchecked"
+[ ! -s "$scratch/unchecked" ]
+ok $? "make checks all variables that it takes from the environment"
+sed 's/^/# /' "$scratch/unchecked"
+
 mkdir "$scratch/tree"
 cp -r Makefile config.mk pipelines lib kernels tools tests plots "$scratch/tree"
 ln -s "$PWD/data" "$scratch/tree"

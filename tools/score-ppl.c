@@ -203,7 +203,6 @@ static int judge(struct scorer *s, const json_t *r, struct err *e)
 }
 
 /* ---- nll, elbo, iwae, kstep ---- */
-
 /* The estimator of --mode, for one text. */
 static int estimate(struct scorer *s, const json_t *r, const struct scored_text *g, int64_t steps,
                     struct likelihood *l, struct err *e)
@@ -383,8 +382,7 @@ static void close_all(struct scorer *s)
         scores_free(&s->group[i]);
     free(s->group);
     json_decref(s->index);
-    json_decref(s->scored);
-    json_decref(s->meta);
+    json_decref(s->scored), json_decref(s->meta);
     dit_free(s->prior);
     network_free(&s->network);
     backend_close(s->backend);
@@ -477,11 +475,11 @@ int main(int argc, char **argv)
     const char *const *files = (const char *const *)argv + first;
     s.in = rec_read_open(files, (size_t)(argc - first), &e);
     json_t *about = s.in && !load(&s, &e) ? about_run(&s, files, (size_t)(argc - first), &e) : NULL;
-    s.meta = json_incref(about);
     struct resume_wish wish = {&s.log, s.a.fresh, about && !json_object_get(about, "inputs")
                                                    ? "an input is no regular file" : NULL};
-    check(&s, !about || rec_open_work(&s.out, &s.a.common, &wish, tool.name, argc, argv, about,
-                                      &e), &e);
+    s.meta = about;
+    check(&s, !about || rec_open_work(&s.out, &s.a.common, &wish, tool.name, argc, argv,
+                                      json_incref(about), &e), &e);
     progress_start(&s.progress, &s.log, s.a.common.progress, "texts", s.a.common.limit);
     check(&s, take_all(&s.seen, s.in, &s.out, &s.log, s.a.common.limit, take, &s, &e), &e);
     progress_end(&s.progress);

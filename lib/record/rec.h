@@ -106,9 +106,9 @@ struct rec_reader; /* one or more inputs, read in order */
  * read, so a missing one is EXIT_NO_INPUT before any output. .gz and .zst inputs are unpacked. */
 struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err *e);
 /* 1: *record is the next object (caller's reference); 0: end; -1: *e filled ("FILE:LINE: ...").
- * After -1 with EXIT_BAD_DATA the next call reads the next line; after a million broken lines, if these
- * are more than the records, the rest is not read. `meta` and `end` records are
- * returned too. EXIT_BAD_DATA also when the count or SHA-256 of an `end` does not match the lines
+ * After -1 with EXIT_BAD_DATA the next call reads the next line; after a million broken lines, if
+ * these are more than the records, the rest is not read. `meta` and `end` records are returned too.
+ * EXIT_BAD_DATA also when the count or SHA-256 of an `end` does not match the lines
  * since `meta`, or when a `meta` has no `end`: the stream was cut. Each meta ... end is checked on
  * its own, so streams may be concatenated. */
 int rec_read(struct rec_reader *r, json_t **record, struct err *e);

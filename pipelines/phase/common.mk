@@ -48,8 +48,6 @@ endif
 pareto_flags     = --seed $(SEED) --margin '$(MARGIN)' $(PARETO_FLAGS)
 TIMING = --warmup $(WARMUP) --warmup-most $(WARMUP_MOST) --again $(AGAIN) $(if $(FORCE),--force)
 
-$(foreach v,PROMPT_FILE BASELINE_LLADA BASELINE_LLAMA,$(call plain,$(v)=,$($(v))))
-
 # Removes control characters from text of records before it reaches a terminal.
 PLAIN = jq -Rr -f pipelines/phase/plain.jq
 

@@ -159,7 +159,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
 @test "a NUL byte after a number is no end of a record, and the reason of a refusal is said" {
     printf '{"text":"x","id":123\0}\n' > nul.jsonl
     printf '{"text":"x"}\0\n{"text":"y"}\n' > after.jsonl
-    fails 65 "no prompts: 0 read, 0 skipped, 1 broken; the first: nul.jsonl:1: expected a JSON object: a NUL byte" \
+    fails 65 "1 broken; the first: nul.jsonl:1: expected a JSON object: a NUL byte" \
         prep -o never nul.jsonl
     run -1 prep -o got after.jsonl
     [ "$(jq -r 'select(.kind == "prompt").text' got | xargs)" = "x y" ]
