@@ -463,7 +463,7 @@ twice() {
     run ! grep -q 'Example CPU' s.txt
 }
 
-@test "without data the figure says so" {
+@test "without data the figure prints that" {
     run draw loss empty.svg "$F/plot-metric.ndjson"
     [ "$status" -eq 0 ]
     [[ $output == *W041*"no data"* ]]

@@ -106,7 +106,7 @@ END
     for n in $(seq 20); do one "{id: \"c$n\", task: \"t$n\", answer: \"a\", text: \"a\"}"; done |
         "$BIN/score-exact" --no-meta > "$T/q" 2> "$T/err"
     [ "$(jq -c 'select(.summary)' "$T/q" | wc -l)" -eq 17 ]
-    grep -q '16 tasks have an accuracy of their own; 4 answers of further tasks' "$T/err"
+    grep -q '16 tasks have their own accuracy; 4 answers of further tasks' "$T/err"
 }
 
 @test "a summary with Wilson's interval" {
