@@ -7,6 +7,9 @@
  *           2 |  2 |  5 |  8 | 11 | 14 |         owns a run of cells in the order of their numbers,
  *             +----+----+----+----+----+--       so a panel stays in its cache for all blocks.
  *
+ * Where decoding is expensive (struct widening), a thread decodes a panel once for the blocks of its
+ * run.
+ *
  * With few rows, a thread reads its own part of the weights as one stream. With many rows, panels
  * and blocks come from the caches, and the tile runs at the speed of the arithmetic. The numbers of
  * a cell do not depend on the thread that computes it.
@@ -23,6 +26,13 @@ struct matmul_call {
     const float *x;
     char *blocks;
     size_t T, K, n_blocks, block_bytes, panel_bytes;
+    char *wide; /* NULL: panels are not decoded in advance */
+};
+
+/* A worker's decoded panels: of a product, or of gate and up. */
+struct decoded {
+    const char *of[2]; /* the panel; NULL: none */
+    char *at[2];
 };
 
 static size_t panels(size_t n) { return (n + PANEL - 1) / PANEL; }
@@ -83,24 +93,34 @@ static struct ahead next_of(const struct matmul_call *c, const char *panel, size
     return (struct ahead){panel + c->panel_bytes + block * share, share};
 }
 
+/* which: 0, or 1 for the second matrix of a gated product. */
 static void multiply(float *sums, const struct matmul_call *c, const struct mat *w, size_t panel,
-                     size_t block)
+                     size_t block, struct decoded *d, int which)
 {
     const char *data = (const char *)w->data + panel * c->panel_bytes;
+    const char *x = c->blocks + block * c->block_bytes;
+    const struct format *f = c->format;
     size_t rows = row_of(c, block + 1) - row_of(c, block);
-    c->format->tile(sums, c->blocks + block * c->block_bytes, rows, data, c->K,
-                    next_of(c, data, block));
+    struct ahead next = next_of(c, data, block);
+    if (!d) {
+        f->tile(sums, x, rows, data, c->K, next);
+        return;
+    }
+    if (d->of[which] != data)
+        f->widening->widen(d->at[which], data, c->K);
+    d->of[which] = data;
+    f->widening->tile(sums, x, rows, d->at[which], c->K, next);
 }
 
 static void one_tile(const struct matmul_call *c, const struct product *p, size_t panel,
-                     size_t block)
+                     size_t block, struct decoded *d)
 {
     _Alignas(64) float sums[TILE_ROWS * PANEL], up[TILE_ROWS * PANEL];
     size_t row = row_of(c, block), rows = row_of(c, block + 1) - row, N = p->w->rows;
     size_t first = panel * PANEL, cols = N - first < PANEL ? N - first : PANEL;
-    multiply(sums, c, p->w, panel, block);
+    multiply(sums, c, p->w, panel, block, d, 0);
     if (c->up) {
-        multiply(up, c, c->up, panel, block);
+        multiply(up, c, c->up, panel, block, d, 1);
         for (size_t j = 0; j < rows * PANEL; j += LANES)
             put(sums + j, silu(load(sums + j)) * load(up + j));
     }
@@ -110,20 +130,24 @@ static void one_tile(const struct matmul_call *c, const struct product *p, size_
 
 static void tiles(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    (void)worker;
     const struct matmul_call *c = ctx;
+    size_t bytes = c->wide ? c->format->widening->bytes(c->K) : 0;
+    char *room = c->wide + 2 * bytes * worker;
+    struct decoded d = {{NULL, NULL}, {room, room + bytes}};
     for (size_t i = begin; i < end; i++) {
         const struct product *p = c->products;
         size_t panel = i / c->n_blocks;
         for (; panel >= panels(p->w->rows); p++)
             panel -= panels(p->w->rows);
-        one_tile(c, p, panel, i % c->n_blocks);
+        one_tile(c, p, panel, i % c->n_blocks, c->wide ? &d : NULL);
     }
 }
 
 static void run(struct backend *b, struct matmul_call *c, size_t all_panels)
 {
     size_t rows = c->T / c->n_blocks;
+    if (c->format->widening && c->n_blocks > 1)
+        c->wide = c->blocks + c->n_blocks * c->block_bytes;
     pool_run(b->pool, c->n_blocks, grain(rows * c->K), pack_blocks, c);
     pool_run(b->pool, all_panels * c->n_blocks, grain(rows * c->K * PANEL), tiles, c);
 }
@@ -151,10 +175,21 @@ void CPU(gated)(struct backend *b, act *y, struct input in, const struct mat *ga
         run(b, &c, panels(gate->rows));
 }
 
+/* Bytes of decoded panels, two for each worker. */
+static size_t wide_most(const struct backend *b, size_t T, size_t K)
+{
+    size_t most = 0;
+    for (int d = 0; T > TILE_ROWS && d < DTYPES; d++) {
+        const struct format *f = CPU(format_of)((enum dtype)d);
+        size_t bytes = f && f->widening ? f->widening->bytes(K) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    return 2 * pool_threads(b->pool) * most;
+}
+
 size_t CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N)
 {
-    (void)b;
-    return rows_bytes(T, K) + CPU(packed_most)(T, K) + host_qkv_bytes(T, N);
+    return rows_bytes(T, K) + CPU(packed_most)(T, K) + wide_most(b, T, K) + host_qkv_bytes(T, N);
 }
 
 size_t CPU(packed_most)(size_t T, size_t K)
@@ -186,7 +221,7 @@ void CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *w
     _Alignas(64) float sums[TILE_ROWS * PANEL];
     for (size_t j = 0; j < n; j += PANEL)
         for (size_t i = 0; i < c.n_blocks; i++) {
-            multiply(sums, &c, w, (first + j) / PANEL, i);
+            multiply(sums, &c, w, (first + j) / PANEL, i, NULL, 0);
             for (size_t row = row_of(&c, i), r = row; r < row_of(&c, i + 1); r++)
                 store_row(y + r * ldy + j, sums + (r - row) * PANEL, n - j < PANEL ? n - j : PANEL,
                           0);

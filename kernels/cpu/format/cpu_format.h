@@ -25,6 +25,15 @@ struct ahead {
     size_t bytes;
 };
 
+/* Decodes a panel once for several blocks of rows. The tile of the decoded panel has the bits of the
+ * format's tile. wide: bytes(K), 64-byte aligned. */
+struct widening {
+    size_t (*bytes)(size_t K);
+    void (*widen)(void *wide, const void *panel, size_t K);
+    void (*tile)(float *out, const void *block, size_t rows, const void *wide, size_t K,
+                 struct ahead next);
+};
+
 struct format {
     size_t (*panel_bytes)(size_t K); /* multiple of 64 */
     size_t (*block_bytes)(size_t K); /* of a packed block of TILE_ROWS rows, multiple of 64 */
@@ -40,6 +49,7 @@ struct format {
     /* out[K] = the values of output j of a panel, for embeddings. */
     void (*row)(float *out, const void *panel, size_t j, size_t K);
     size_t distance; /* best prefetch distance in bytes beyond a panel's own, with one block */
+    const struct widening *widening; /* NULL: decoding weights costs a tile little */
 };
 
 extern const struct format CPU(format_f32), CPU(format_bf16), CPU(format_bf16_f32);

@@ -13,7 +13,8 @@
  *
  * absmax codes stay codes, because a tile has time to expand them while it waits for memory: 4.2
  * bits a weight are read, not 4.5. Sums of blocks are independent, so with few rows several blocks
- * run at once. They are always added in ascending order.
+ * run at once. They are always added in ascending order. With several blocks of rows, levels and absmax
+ * are looked up once a panel (widen), not once a tile.
  */
 #include <assert.h>
 
@@ -217,6 +218,78 @@ INLINE void tile_blocks(const int rows, const int depth, float *out, const uint3
         }
 }
 
+/* A wide panel: absmax [K/64][PANEL] in fp32, then the rounded levels in the order in which
+ * tile_blocks() multiplies them: pairs [K/2][PANEL], or floats [K][PANEL] with k + 1 before an even
+ * k. */
+static size_t wide_bytes(size_t K)
+{
+    return rounded((blocks(K) + K / (BF16_DOT ? 2 : 1)) * PANEL * sizeof(float));
+}
+
+static void widen(void *wide, const void *panel, size_t K)
+{
+    const struct header *h = panel;
+    const level_table table = level_look(quant_levels_bf16(h->dtype));
+    const char *codes = (const char *)panel + codes_at(is_coded(h), K);
+    float *w = (float *)wide + blocks(K) * PANEL;
+    CPU(blocks_absmax)(wide, panel, 0, blocks(K), K);
+    if (BF16_DOT) {
+        CPU(blocks_widen)((uint32_t *)(void *)w, panel, 0, K, K);
+        return;
+    }
+    for (size_t g = 0; g < K / GROUP; g++, w += GROUP * PANEL, codes += PANEL * sizeof(uint32_t))
+        for (size_t j = 0; j < PANEL; j += LANES) {
+            vecu code = load_bits(codes + j * sizeof(uint32_t));
+            for (int n = 0; n < GROUP / 2; n++) {
+                vecu pairs = level_pairs(table, code, n);
+                put(w + 2 * n * PANEL + j, odd_of(pairs));
+                put(w + (2 * n + 1) * PANEL + j, even_of(pairs));
+            }
+        }
+}
+
+enum { WORDS = QUANT_BLOCK / (BF16_DOT ? 2 : 1) }; /* of one block of weights, in a row of x */
+
+INLINE void wide_rows(const int rows, float *out, const uint32_t *x, const float *wide, size_t K,
+                      struct ahead next)
+{
+    const float *absmax = wide, *w = wide + blocks(K) * PANEL;
+    const size_t share = next.bytes / (blocks(K) * WORDS);
+    for (int i = 0; i < rows; i++)
+        for (int h = 0; h < 2; h++)
+            put(out + i * PANEL + h * LANES, (vec){0});
+    for (size_t b = 0; b < blocks(K); b++, absmax += PANEL) {
+        vec sum[TILE_ROWS][2];
+        for (int i = 0; i < rows; i++)
+            sum[i][0] = sum[i][1] = (vec){0};
+        for (int n = 0; n < WORDS; n++, w += PANEL) {
+            fetch_ahead(next.at);
+            next.at += share;
+            const uint32_t *from = x + line_at((size_t)(BF16_DOT ? n : n ^ 1), (size_t)rows);
+            vec lo = load(w), hi = load(w + LANES);
+            for (int i = 0; i < rows; i++) {
+                vecu v = splat_bits(from[i * LINE]);
+                sum[i][0] = BF16_DOT ? dot_bf16(sum[i][0], (vecu)lo, v) : sum[i][0] + lo * (vec)v;
+                sum[i][1] = BF16_DOT ? dot_bf16(sum[i][1], (vecu)hi, v) : sum[i][1] + hi * (vec)v;
+            }
+        }
+        x += (size_t)rows * WORDS;
+        for (int i = 0; i < rows; i++)
+            for (int h = 0; h < 2; h++) {
+                float *y = out + i * PANEL + h * LANES;
+                put(y, load(y) + load(absmax + h * LANES) * sum[i][h]);
+            }
+    }
+}
+
+static void tile_wide(float *out, const void *block, size_t rows, const void *wide, size_t K,
+                      struct ahead next)
+{
+#define KERNEL(n) wide_rows(n, out, block, wide, K, next)
+    WITH_ROWS(rows, KERNEL)
+#undef KERNEL
+}
+
 INLINE void tile_rows(const int rows, float *out, const uint32_t *block, const void *panel,
                       size_t K, struct ahead next)
 {
@@ -269,7 +342,8 @@ static void row(float *out, const void *panel, size_t j, size_t K)
     }
 }
 
+static const struct widening widening = {wide_bytes, widen, tile_wide};
 const struct format CPU(format_blocks_coded) = {
-    panel_bytes_coded, block_bytes, pack_panel, pack_rows, tile, row, 16384};
+    panel_bytes_coded, block_bytes, pack_panel, pack_rows, tile, row, 16384, &widening};
 const struct format CPU(format_blocks) = {
-    panel_bytes_plain, block_bytes, pack_panel, pack_rows, tile, row, 16384};
+    panel_bytes_plain, block_bytes, pack_panel, pack_rows, tile, row, 16384, &widening};
