@@ -7,8 +7,8 @@
  *           2 |  2 |  5 |  8 | 11 | 14 |         owns a run of cells in the order of their numbers,
  *             +----+----+----+----+----+--       so a panel stays in its cache for all blocks.
  *
- * Where decoding is expensive (struct widening), a thread decodes a panel once for the blocks of its
- * run.
+ * Where decoding is expensive (struct widening), a thread decodes a panel once for all blocks of
+ * its run.
  *
  * With few rows, a thread reads its own part of the weights as one stream. With many rows, panels
  * and blocks come from the caches, and the tile runs at the speed of the arithmetic. The numbers of

@@ -25,8 +25,8 @@ struct ahead {
     size_t bytes;
 };
 
-/* Decodes a panel once for several blocks of rows. The tile of the decoded panel has the bits of the
- * format's tile. wide: bytes(K), 64-byte aligned. */
+/* Decodes a panel once for several blocks of rows. The tile of the decoded panel has the bits of
+ * the format's tile. wide: bytes(K), 64-byte aligned. */
 struct widening {
     size_t (*bytes)(size_t K);
     void (*widen)(void *wide, const void *panel, size_t K);
