@@ -255,6 +255,12 @@ $(BUILD)/obj/tests/fuzz/search-%.o: tests/fuzz/test-%.c $(BUILD)/obj/flags.txt
 	@mkdir -p $(@D)
 	$(call say,cc $< (search))$(CC) $(ALL_CFLAGS) -DFUZZ_SEARCH -c $< -o $@
 $(BUILD)/tests/fuzz/search-%: private SANITIZE += -fsanitize=fuzzer
+# Readers of some targets are fed with memory (tests/fuzz/memory.h, test-records.c).
+wrap = $(1:%=-Wl,--wrap=%)
+fed  = $(foreach t,$(1),$(BUILD)/tests/fuzz/test-$(t) $(BUILD)/tests/fuzz/search-$(t))
+$(call fed,config tokenizer): private LDFLAGS += $(call wrap,file_read file_exists)
+$(call fed,records): private LDFLAGS += $(call wrap,input_open input_read input_failed \
+    input_check input_name input_close)
 
 style: ##develop lengths of functions, files and lines against their limits
 	@tests/house/budgets .
