@@ -161,6 +161,9 @@ static void test_filters(void)
          "odd }} {{ 4 is divisibleby 2 }} {{ 'x' is in ['x'] }} {{ tools is none }} {{ 1 is no"
          "t none }} {{ true is boolean }} {{ 1 is number }}",
          "True True True True True True True True True True"},
+        {"{% set x = messages | selectattr('role', 'eq', 'no') %}{{ 'yes' if x }}"
+         "{% set y = [1, 2] | map('string') %}{{ y | first }}{{ y | join }}{{ y | join }}|",
+         "yes12|"},
     };
     CHECK(list, 0);
 }
@@ -206,6 +209,8 @@ static void test_refused(void)
         {"{{ 'abc'.upper }}", "the method upper without a call"},
         {"{{ 'a' + ('b' | safe) }}", "+ and a text from the filter safe"},
         {"{{ nothing.x }}", "nothing is undefined and has no x"},
+        {"{{ messages | map(attribute='role') }}", "a generator is not written"},
+        {"{{ messages | select | length }}", "a generator has no length"},
         {"{{ raise_exception('no ' ~ 1) }}", "line 1: the template says: no 1"},
         {"{% for x in none %}{% endfor %}", "none has no members"},
         {"{{ {[]: 1} }}", "a list as a key"},

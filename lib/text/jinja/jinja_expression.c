@@ -109,7 +109,7 @@ static int tuple_ends(const struct jinja_parser *p)
 {
     const struct jinja_token *t = jinja_peek(p);
     return t->kind == JINJA_TOKEN_CLOSE || t->kind == JINJA_TOKEN_END || jinja_at_sign(p, ")") ||
-           jinja_at_sign(p, "=") || jinja_at_name(p, "in");
+           jinja_at_name(p, "in");
 }
 
 struct jinja_node *jinja_tuple(struct jinja_parser *p, int choices)

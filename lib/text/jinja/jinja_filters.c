@@ -71,8 +71,12 @@ static value standard(struct jinja_run *r, value x, value *a, const struct jinja
 
 static value first(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
 {
-    const struct jinja_list *list = jinja_members(r->w, x).as.list;
     (void)a, (void)all;
+    if (x.kind == JINJA_GENERATOR && x.as.list->n) { /* the others stay */
+        x.as.list->n--;
+        return *x.as.list->v++;
+    }
+    const struct jinja_list *list = jinja_members(r->w, x).as.list;
     return list->n ? list->v[0] : jinja_undefined(NULL);
 }
 
@@ -80,6 +84,8 @@ static value last(struct jinja_run *r, value x, value *a, const struct jinja_arg
 {
     const struct jinja_list *list = jinja_members(r->w, x).as.list;
     (void)a, (void)all;
+    if (x.kind == JINJA_GENERATOR)
+        jinja_fail(r->w, "last of a generator");
     return list->n ? list->v[list->n - 1] : jinja_undefined(NULL);
 }
 
@@ -87,6 +93,13 @@ static value to_list(struct jinja_run *r, value x, value *a, const struct jinja_
 {
     (void)a, (void)all;
     return jinja_members(r->w, x);
+}
+
+/* The list as what Python makes its members one by one: always true, and without a length. */
+static value generator(value list)
+{
+    list.kind = JINJA_GENERATOR;
+    return list;
 }
 
 static value reverse(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
@@ -98,7 +111,7 @@ static value reverse(struct jinja_run *r, value x, value *a, const struct jinja_
         jinja_fail(r->w, "reverse of a string: not supported");
     for (size_t i = list->n; i > 0; i--)
         jinja_push(r->w, to, list->v[i - 1]);
-    return to;
+    return x.kind == JINJA_GENERATOR ? to : generator(to);
 }
 
 static value items(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
@@ -106,7 +119,7 @@ static value items(struct jinja_run *r, value x, value *a, const struct jinja_ar
     (void)a, (void)all;
     if (x.kind != JINJA_DICT && x.kind != JINJA_UNDEFINED)
         jinja_fail(r->w, "items of %s", jinja_kind_name(x.kind));
-    return jinja_items(r, x);
+    return generator(jinja_items(r, x));
 }
 
 /* Digits with a sign; what is no number becomes a[0], or 0. */
@@ -197,7 +210,7 @@ static value unique(struct jinja_run *r, value x, value *a, const struct jinja_a
         if (!jinja_contains(r->w, to, list->v[i]))
             jinja_push(r->w, to, list->v[i]);
     }
-    return to;
+    return generator(to);
 }
 
 /* ---- filters that call others ---- */
@@ -233,7 +246,7 @@ static value map(struct jinja_run *r, value x, value *a, const struct jinja_argu
             one = all->v[1].value;
         jinja_push(r->w, to, one);
     }
-    return to;
+    return generator(to);
 }
 
 /* Members, or those whose attribute, pass a test (wanted 1) or do not. */
@@ -253,7 +266,7 @@ static value choose(struct jinja_run *r, value x, const struct jinja_arguments *
         if ((name ? jinja_apply_test(r, name, asked, &own) : jinja_true(asked)) == wanted)
             jinja_push(r->w, to, one);
     }
-    return to;
+    return generator(to);
 }
 
 static value passing(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
@@ -362,7 +375,7 @@ static int64_t modulo(struct jinja_run *r, value x, value n)
 static int test_alone(struct jinja_run *r, enum test test, value x)
 {
     int has_members = x.kind == JINJA_STRING || jinja_is_list(x) || x.kind == JINJA_DICT ||
-                      x.kind == JINJA_UNDEFINED;
+                      x.kind == JINJA_UNDEFINED || x.kind == JINJA_GENERATOR;
     switch (test) {
     case DEFINED:
         return x.kind != JINJA_UNDEFINED;
@@ -375,8 +388,9 @@ static int test_alone(struct jinja_run *r, enum test test, value x)
     case MAPPING:
         return x.kind == JINJA_DICT;
     case ITERABLE:
-    case SEQUENCE:
         return has_members;
+    case SEQUENCE:
+        return has_members && x.kind != JINJA_GENERATOR;
     case NUMBER:
         return jinja_is_number(x);
     case INTEGER:

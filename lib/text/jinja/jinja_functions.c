@@ -165,8 +165,10 @@ static value strftime_now(struct jinja_run *r, const struct jinja_arguments *a, 
     char format[DATE_MAX / 2], text[DATE_MAX];
     const struct jinja_string *given = jinja_words(r->w, bound[0]);
     (void)a;
-    if (given->n >= sizeof format || memchr(given->bytes, 0, given->n)) {
-        jinja_fail(r->w, "a date format of %zu bytes", given->n);
+    if (bound[0].kind != JINJA_STRING || given->n >= sizeof format ||
+        memchr(given->bytes, 0, given->n)) {
+        jinja_fail(r->w, "%s of %zu bytes as a date format", jinja_kind_name(bound[0].kind),
+                   given->n);
         return jinja_none();
     }
     memcpy(format, given->bytes, given->n);

@@ -105,7 +105,7 @@ struct jinja_value jinja_slice(struct jinja_run *r, struct jinja_value x,
                                const struct jinja_value given[3])
 {
     if (!jinja_is_list(x) && x.kind != JINJA_STRING) {
-        absent_from(r, x, NULL);
+        jinja_fail(r->w, "a slice of %s", jinja_kind_name(x.kind));
         return jinja_undefined(NULL);
     }
     int64_t n = (int64_t)jinja_length(r->w, x), step = bound(r, given[2], 0, 1, -n - 1, n + 1);

@@ -181,6 +181,7 @@ static void read_string(struct lexer *x)
 static void read_number(struct lexer *x)
 {
     int64_t n = 0;
+    int begins_0 = peek(x, 0) == '0' && isdigit((unsigned char)peek(x, 1)) && peek(x, 1) != '0';
     int after_point = x->n && jinja_is(x->v[x->n - 1].text, ".");
     while (isdigit((unsigned char)peek(x, 0)) ||
            (peek(x, 0) == '_' && isdigit((unsigned char)peek(x, 1)))) {
@@ -193,6 +194,8 @@ static void read_number(struct lexer *x)
     if ((peek(x, 0) == '.' && isdigit((unsigned char)peek(x, 1)) && !after_point) ||
         isalpha((unsigned char)peek(x, 0)))
         jinja_fail(x->w, "a number with a point or letters: not supported");
+    if (begins_0)
+        jinja_fail(x->w, "a number that begins with 0");
     add(x, JINJA_TOKEN_NUMBER, NULL)->number = n;
 }
 

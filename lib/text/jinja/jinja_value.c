@@ -194,7 +194,8 @@ const char *jinja_kind_name(enum jinja_kind kind)
 {
     static const char *const names[] = {
         "nothing", "an undefined value", "none", "a boolean", "a number", "a string", "a list",
-        "a tuple", "a mapping", "a namespace", "a macro", "the loop"};
+        "a tuple", "a mapping", "a namespace", "a macro", "the loop",
+        "a generator"};
     return names[kind];
 }
 
@@ -218,6 +219,7 @@ int jinja_true(struct jinja_value x)
     case JINJA_NAMESPACE:
     case JINJA_MACRO:
     case JINJA_LOOP:
+    case JINJA_GENERATOR:
         break;
     }
     return 1;
@@ -280,6 +282,8 @@ size_t jinja_find(struct jinja_work *w, const struct jinja_string *s,
 
 int jinja_contains(struct jinja_work *w, struct jinja_value all, struct jinja_value one)
 {
+    if (all.kind == JINJA_GENERATOR)
+        all = jinja_members(w, all);
     if (all.kind == JINJA_DICT)
         return jinja_get(w, all, one) != NULL;
     if (all.kind == JINJA_STRING && one.kind == JINJA_STRING)
@@ -323,7 +327,10 @@ struct jinja_value jinja_members(struct jinja_work *w, struct jinja_value x)
     struct jinja_value list = jinja_list(w, JINJA_LIST);
     if (jinja_is_list(x))
         return (struct jinja_value){JINJA_LIST, {.list = x.as.list}};
-    if (x.kind == JINJA_DICT) {
+    if (x.kind == JINJA_GENERATOR) {
+        *list.as.list = *x.as.list;
+        x.as.list->n = 0;
+    } else if (x.kind == JINJA_DICT) {
         for (size_t i = 0; i < x.as.dict->n; i++)
             jinja_push(w, list, x.as.dict->v[i].key);
     } else if (x.kind == JINJA_STRING) {

@@ -10,14 +10,14 @@
 enum jinja_kind {
     JINJA_ABSENT, /* an argument that was not given */
     JINJA_UNDEFINED, JINJA_NONE, JINJA_BOOL, JINJA_NUMBER, JINJA_STRING, JINJA_LIST, JINJA_TUPLE,
-    JINJA_DICT, JINJA_NAMESPACE, JINJA_MACRO, JINJA_LOOP
+    JINJA_DICT, JINJA_NAMESPACE, JINJA_MACRO, JINJA_LOOP, JINJA_GENERATOR
 };
 struct jinja_value {
     enum jinja_kind kind;
     union {
         int64_t number; /* also of a BOOL */
         const struct jinja_string *string; /* of UNDEFINED: its name, or NULL */
-        struct jinja_list *list;           /* also of a TUPLE */
+        struct jinja_list *list;           /* also of a TUPLE, and what a GENERATOR will give */
         struct jinja_dict *dict;           /* also of a NAMESPACE */
         const struct jinja_macro *macro;
         struct jinja_loop *loop;
@@ -73,7 +73,7 @@ size_t jinja_find(struct jinja_work *w, const struct jinja_string *s,
 size_t jinja_characters(const struct jinja_string *s);
 /* Number of members or characters; fails where there are none. */
 size_t jinja_length(struct jinja_work *w, struct jinja_value x);
-/* The members that a loop over x visits, as a list. */
+/* The members that a loop over x visits, as a list. A generator gives them once, as in Python. */
 struct jinja_value jinja_members(struct jinja_work *w, struct jinja_value x);
 /* Appends str(x); repr(x). */
 void jinja_put_value(struct jinja_text *t, struct jinja_value x);
