@@ -19,7 +19,7 @@
 #include "lib/run/probe/format_budget.h"
 #include "lib/decode/activity.h"
 #include "lib/checkpoint/checksums.h"
-#include "lib/checkpoint/origin.h"
+#include "lib/checkpoint/provenance.h"
 #include "lib/checkpoint/pack_record.h"
 
 struct args {
@@ -68,7 +68,7 @@ static int fill(struct packer *p, struct err *e)
     int bad = pack_along(&p->checkpoint, folder, e) ||
               pack_checkpoint(&p->checkpoint, p->quant, p->prunes ? &p->prune : NULL, folder, pool,
                               p->role, e) ||
-              origin_write(p->origin, folder, e) ||
+              provenance_write(p->origin, folder, e) ||
               checksums_make(folder, p->a.engine.ignore_config, e);
     pool_free(pool);
     return bad ? -1 : 0;
@@ -120,7 +120,7 @@ static int choose(struct packer *p, struct err *e)
     bad = bad || prune_scores(&p->checkpoint, how, &seen.mean, &score, e);
     if (!bad) {
         prune_choose(&p->prune, c, &score);
-        origin_prune(p->origin, c, &p->prune, p->a.score, fmax(p->a.heads, 0),
+        provenance_prune(p->origin, c, &p->prune, p->a.score, fmax(p->a.heads, 0),
                          fmax(p->a.ffn, 0), json_incref(texts));
         say_sizes(p);
     }
@@ -148,7 +148,7 @@ static int compare_all(const struct packer *p, struct err *e)
     struct checkpoint packed;
     if (checkpoint_open_ignoring(&packed, p->a.out, 0, p->a.engine.ignore_config, e))
         return -1;
-    int bad = checksums_verify(&packed, e) || origin_compare(&packed, p->folder.temp, e);
+    int bad = checksums_verify(&packed, e) || provenance_compare(&packed, p->folder.temp, e);
     checkpoint_close(&packed);
     return bad ? -1 : 0;
 }
@@ -163,7 +163,7 @@ static int read_format(struct packer *p, const char *quant, struct err *e)
     int bad = family_load(&packed, p->a.out, &extras, e);
     family_extras_free(&extras);
     if (bad || packed.quant != QUANT_MIXED || strcmp(quant, quantization_name(QUANT_MIXED)))
-        return err_set(e, EXIT_BAD_DATA, "%s/" ORIGIN ": quant: expected none|" DTYPE_QUANTIZED
+        return err_set(e, EXIT_BAD_DATA, "%s/" PROVENANCE ": quant: expected none|" DTYPE_QUANTIZED
                        "|mixed, as in config.json, got \"%.40s\"", p->a.out, quant);
     p->quant = QUANT_MIXED;
     memcpy(p->checkpoint.config.mix, packed.mix, sizeof packed.mix);
@@ -174,8 +174,8 @@ static int verify(struct packer *p, struct err *e)
 {
     const char *quant = json_string_value(json_object_get(p->origin, "quant"));
     int pruned = 0;
-    if (read_format(p, quant, e) || origin_verify(p->origin, &p->checkpoint, e) ||
-        (pruned = origin_pruning(p->origin, &p->checkpoint.config, &p->prune, e)) < 0)
+    if (read_format(p, quant, e) || provenance_verify(p->origin, &p->checkpoint, e) ||
+        (pruned = provenance_pruning(p->origin, &p->checkpoint.config, &p->prune, e)) < 0)
         return -1;
     p->prunes = pruned;
     if (folder_begin(&p->folder, p->a.out, e))
@@ -370,7 +370,7 @@ static int open_packed(struct packer *p, struct err *e)
 {
     const struct engine *g = &p->a.engine;
     p->a.out = g->model;
-    p->origin = origin_read(g->model, e);
+    p->origin = provenance_read(g->model, e);
     return !p->origin || checkpoint_open_ignoring(&p->checkpoint, p->a.verify_source, 0,
                                                   g->ignore_config, e)
                ? -1
@@ -470,7 +470,7 @@ int main(int argc, char **argv)
         about = checkpoint_describe(&p.checkpoint, &e);
     if (about) {
         checkpoint_say(&p.checkpoint, &p.log);
-        p.origin = p.origin ? p.origin : origin_make(about, quantization_name(p.quant));
+        p.origin = p.origin ? p.origin : provenance_make(about, quantization_name(p.quant));
     }
     check(&p, !about || rec_open(&p.out, &p.a.common, tool.name, argc, argv,
                                  json_pack("{s:o}", "checkpoint", about), &e), &e);

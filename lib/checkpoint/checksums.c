@@ -14,7 +14,7 @@
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
-#include "lib/checkpoint/origin.h"
+#include "lib/checkpoint/provenance.h"
 #include "lib/record/filehash.h"
 
 enum { MOST_BYTES = 4 << 20, DIGITS = 64 };
@@ -67,7 +67,7 @@ int checksums_make(const char *folder, const char *ignore, struct err *e)
 
 void checksums_remove(const char *folder)
 {
-    static const char *const stale[] = {CHECKSUMS, ORIGIN};
+    static const char *const stale[] = {CHECKSUMS, PROVENANCE};
     for (size_t i = 0; i < 2; i++) {
         char *path = mem_format("%s/%s", folder, stale[i]);
         unlink(path);

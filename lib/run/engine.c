@@ -14,7 +14,7 @@
 #include "lib/base/nodes.h"
 #include "lib/record/rec.h"
 #include "lib/checkpoint/checksums.h"
-#include "lib/checkpoint/origin.h"
+#include "lib/checkpoint/provenance.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/run/probe/level_choice.h"
 #include "lib/run/saving.h"
@@ -37,8 +37,8 @@ static int takes_pruned(const struct engine *g)
 
 static int check_pruned(const struct engine *g, const struct checkpoint *c, struct err *e)
 {
-    json_t *origin = c->folder ? origin_read(c->folder, NULL) : NULL;
-    int pruned = origin_is_pruned(origin);
+    json_t *origin = c->folder ? provenance_read(c->folder, NULL) : NULL;
+    int pruned = provenance_is_pruned(origin);
     json_decref(origin);
     return pruned ? 0
                   : err_set(e, EXIT_BAD_DATA, "--pruned %s: expected a checkpoint that pack-model "

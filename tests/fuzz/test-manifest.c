@@ -1,6 +1,6 @@
 /* test-manifest.c - lists of files: the manifest of a bundle names only files below one folder and
  * is the same after it was printed and parsed again; and origin.json of a packed model. */
-#include "lib/checkpoint/origin.h"
+#include "lib/checkpoint/provenance.h"
 #include "lib/record/manifest.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -58,8 +58,8 @@ static void as_origin(const char *bytes, size_t n)
     const struct config c = {.width = 8, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 2,
                              .ffn = 6, .vocab = 8};
     buf_put(&file, bytes, n);
-    json_t *origin = origin_read(fuzz_put(ORIGIN, &file), &e);
-    int is = origin ? origin_pruning(origin, &c, &p, &e) : -1;
+    json_t *origin = provenance_read(fuzz_put(PROVENANCE, &file), &e);
+    int is = origin ? provenance_pruning(origin, &c, &p, &e) : -1;
     if (is < 0)
         fuzz_check_refused(&e);
     if (is > 0)

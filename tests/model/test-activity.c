@@ -1,6 +1,6 @@
 /* test-activity.c - activations of a network over texts: mean squares reach the right part; and
  * origin.json, which names what a pruning removed, is checked before it is used. */
-#include "lib/checkpoint/origin.h"
+#include "lib/checkpoint/provenance.h"
 #include "lib/decode/activity.h"
 #include "tests/files.h"
 #include "tests/model/planted.h"
@@ -120,10 +120,10 @@ static void test_origin(void)
     prune_settle(&p, &c, 0.5, 0.3, &e);
     prune_choose(&p, &c, &score);
     json_t *about = json_pack("{s:s, s:[]}", "model", "m", "files");
-    json_t *origin = origin_make(about, "none");
-    ok(!origin_pruning(origin, &c, &q, &e), "without a pruning there is none");
-    origin_prune(origin, &c, &p, "l2", 0.5, 0.3, NULL);
-    ok(origin_pruning(origin, &c, &q, &e) == 1 && q.config.heads == p.config.heads &&
+    json_t *origin = provenance_make(about, "none");
+    ok(!provenance_pruning(origin, &c, &q, &e), "without a pruning there is none");
+    provenance_prune(origin, &c, &p, "l2", 0.5, 0.3, NULL);
+    ok(provenance_pruning(origin, &c, &q, &e) == 1 && q.config.heads == p.config.heads &&
            q.config.ffn == p.config.ffn &&
            !memcmp(p.query, q.query, c.layers * p.config.heads * sizeof *p.query) &&
            !memcmp(p.key, q.key, c.layers * p.config.kv_heads * sizeof *p.key) &&
@@ -145,7 +145,7 @@ static void hostile(const char *removed, const char *says)
     synth_config(&c, "tiny-llama", &e);
     json_t *origin = json_pack("{s:{s:o}}", "pruning", "removed",
                                json_loads(removed, JSON_DECODE_ANY, NULL));
-    ok(origin && origin_pruning(origin, &c, &p, &e) == -1 && e.code == EXIT_BAD_DATA &&
+    ok(origin && provenance_pruning(origin, &c, &p, &e) == -1 && e.code == EXIT_BAD_DATA &&
            strstr(e.text, says), "%s: %s", removed, e.text);
     json_decref(origin);
 }

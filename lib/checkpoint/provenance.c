@@ -1,7 +1,7 @@
-/* origin.c - see origin.h. The file that is read may be anybody's: its indices are used
+/* provenance.c - see provenance.h. The file that is read may be anybody's: its indices are used
  * only after a check that they ascend and lie within the network. It lists the removed parts,
  * because they are fewer than those that stay. */
-#include "lib/checkpoint/origin.h"
+#include "lib/checkpoint/provenance.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum { ORIGIN_MAX_BYTES = 64 << 20, HEX = 65 };
 
 /* ---- writing ---- */
 
-json_t *origin_make(const json_t *described, const char *quant)
+json_t *provenance_make(const json_t *described, const char *quant)
 {
     json_t *files = json_array(), *f;
     size_t i;
@@ -41,7 +41,7 @@ static json_t *others(const size_t *kept, size_t n_kept, size_t n)
     return list;
 }
 
-void origin_prune(json_t *origin, const struct config *c, const struct prune *p,
+void provenance_prune(json_t *origin, const struct config *c, const struct prune *p,
                       const char *score, double heads, double ffn, json_t *calibration)
 {
     const struct config *to = &p->config;
@@ -58,9 +58,9 @@ void origin_prune(json_t *origin, const struct config *c, const struct prune *p,
                                   removed));
 }
 
-int origin_write(const json_t *origin, const char *folder, struct err *e)
+int provenance_write(const json_t *origin, const char *folder, struct err *e)
 {
-    char *path = mem_format("%s/" ORIGIN, folder);
+    char *path = mem_format("%s/" PROVENANCE, folder);
     char *text = json_dumps(origin, JSON_COMPACT | JSON_REAL_PRECISION(15));
     char *line = mem_format("%s\n", text ? text : "");
     int bad = !text || out_whole(path, line, strlen(line), e);
@@ -72,9 +72,9 @@ int origin_write(const json_t *origin, const char *folder, struct err *e)
 
 /* ---- reading ---- */
 
-json_t *origin_read(const char *folder, struct err *e)
+json_t *provenance_read(const char *folder, struct err *e)
 {
-    char *path = mem_format("%s/" ORIGIN, folder);
+    char *path = mem_format("%s/" PROVENANCE, folder);
     const char *quant;
     json_t *j = file_exists(path) ? json_file(path, ORIGIN_MAX_BYTES, e) : NULL;
     int bad = !j;
@@ -94,7 +94,7 @@ json_t *origin_read(const char *folder, struct err *e)
 
 static int refuse(const char *key, size_t layer, const char *why, struct err *e)
 {
-    return err_set(e, EXIT_BAD_DATA, ORIGIN ": pruning of layer %zu: %s: %s", layer, key, why);
+    return err_set(e, EXIT_BAD_DATA, PROVENANCE ": pruning of layer %zu: %s: %s", layer, key, why);
 }
 
 /* *kept = 0..n-1 without the list of that name, for layer l of `layers`; *n_kept is how many, the
@@ -134,12 +134,12 @@ static int check_groups(const struct config *c, const struct prune *p, struct er
     return 0;
 }
 
-int origin_is_pruned(const json_t *origin)
+int provenance_is_pruned(const json_t *origin)
 {
     return json_is_object(json_object_get(origin, "pruning"));
 }
 
-int origin_pruning(const json_t *origin, const struct config *c, struct prune *p, struct err *e)
+int provenance_pruning(const json_t *origin, const struct config *c, struct prune *p, struct err *e)
 {
     const json_t *pruning = json_object_get(origin, "pruning");
     const json_t *removed = json_object_get(pruning, "removed"), *layer;
@@ -149,7 +149,7 @@ int origin_pruning(const json_t *origin, const struct config *c, struct prune *p
     if (!json_is_object(pruning))
         return 0;
     if (json_array_size(removed) != c->layers)
-        return err_set(e, EXIT_BAD_DATA, ORIGIN ": pruning: removed: expected a list of %zu "
+        return err_set(e, EXIT_BAD_DATA, PROVENANCE ": pruning: removed: expected a list of %zu "
                        "layers", c->layers);
     json_array_foreach(removed, l, layer)
         bad = bad ||
@@ -175,7 +175,7 @@ static const char *find_hash(const json_t *files, const char *name)
     return NULL;
 }
 
-int origin_verify(const json_t *origin, const struct checkpoint *source, struct err *e)
+int provenance_verify(const json_t *origin, const struct checkpoint *source, struct err *e)
 {
     const json_t *files = json_object_get(origin, "files");
     char hex[HEX], *path;
@@ -185,13 +185,13 @@ int origin_verify(const json_t *origin, const struct checkpoint *source, struct 
         const char *want = find_hash(files, strrchr(path, '/') + 1);
         bad = filehash_anew(path, FILEHASH_LARGE, hex, e);
         if (!bad && (!want || strcmp(want, hex)))
-            bad = err_set(e, EXIT_BAD_DATA, "%s: SHA-256 expected %.64s (" ORIGIN "), got %s: "
+            bad = err_set(e, EXIT_BAD_DATA, "%s: SHA-256 expected %.64s (" PROVENANCE "), got %s: "
                           "the source was changed since, or is another", path,
                           want ? want : "no such file", hex);
         free(path);
     }
     if (!bad && n != json_array_size(files))
-        bad = err_set(e, EXIT_BAD_DATA, "%s: expected the %zu files that " ORIGIN " lists, "
+        bad = err_set(e, EXIT_BAD_DATA, "%s: expected the %zu files that " PROVENANCE " lists, "
                       "got %zu", source->folder, json_array_size(files), n);
     return bad ? -1 : 0;
 }
@@ -204,12 +204,12 @@ static int compare_file(const char *path, const char *folder, struct err *e)
               (there && filehash_anew(other, FILEHASH_LARGE, mine, e));
     if (!bad && (!there || strcmp(mine, its)))
         bad = err_set(e, EXIT_BAD_DATA, "%s: is not what its source gives when it is packed again "
-                      "as " ORIGIN " says", path);
+                      "as " PROVENANCE " says", path);
     free(other);
     return bad ? -1 : 0;
 }
 
-int origin_compare(const struct checkpoint *packed, const char *folder, struct err *e)
+int provenance_compare(const struct checkpoint *packed, const char *folder, struct err *e)
 {
     char *path;
     int bad = 0;

@@ -1,4 +1,4 @@
-/* origin.h - origin.json beside packed weights: the files they were made from and the steps, so
+/* provenance.h - origin.json beside packed weights: the files they were made from and the steps, so
  * that anybody can make them again and compare.
  *
  *     {"model": NAME, "files": [{"name", "bytes", "sha256"}, ...], "quant": "none",
@@ -7,33 +7,33 @@
  *
  * `removed` has one object per layer: the removed heads, key heads and hidden units of the source.
  */
-#ifndef CHECKPOINT_ORIGIN_H
-#define CHECKPOINT_ORIGIN_H
+#ifndef CHECKPOINT_PROVENANCE_H
+#define CHECKPOINT_PROVENANCE_H
 
 #include "lib/checkpoint/prune.h"
 
-#define ORIGIN "origin.json"
+#define PROVENANCE "origin.json"
 
 /* origin.json of a checkpoint that is packed as `quant`; described: checkpoint_describe of the
  * source (borrowed). The caller's. */
-json_t *origin_make(const json_t *described, const char *quant);
+json_t *provenance_make(const json_t *described, const char *quant);
 /* Adds the pruning of a network `c`; calibration: rec_inputs of the texts, stolen, or NULL. */
-void origin_prune(json_t *origin, const struct config *c, const struct prune *p,
+void provenance_prune(json_t *origin, const struct config *c, const struct prune *p,
                       const char *score, double heads, double ffn, json_t *calibration);
-int origin_write(const json_t *origin, const char *folder, struct err *e);
+int provenance_write(const json_t *origin, const char *folder, struct err *e);
 
 /* folder/origin.json, with `quant` a text and `files` a list. NULL: EXIT_NO_INPUT, EXIT_BAD_DATA.
  */
-json_t *origin_read(const char *folder, struct err *e);
-int origin_is_pruned(const json_t *origin); /* 1: it has a pruning */
+json_t *provenance_read(const char *folder, struct err *e);
+int provenance_is_pruned(const json_t *origin); /* 1: it has a pruning */
 /* Reads the pruning of a network `c` into *p, the caller's (prune_free): 1; 0: it has none. -1:
  * EXIT_BAD_DATA, it does not fit this network. */
-int origin_pruning(const json_t *origin, const struct config *c, struct prune *p,
+int provenance_pruning(const json_t *origin, const struct config *c, struct prune *p,
                        struct err *e);
 /* Hashes the files of `source`. -1 (EXIT_BAD_DATA): they are not the files it was made from. */
-int origin_verify(const json_t *origin, const struct checkpoint *source, struct err *e);
+int provenance_verify(const json_t *origin, const struct checkpoint *source, struct err *e);
 /* Compares a packed checkpoint with `folder`, where its source was packed again. -1
  * (EXIT_BAD_DATA): a file differs or is missing. */
-int origin_compare(const struct checkpoint *packed, const char *folder, struct err *e);
+int provenance_compare(const struct checkpoint *packed, const char *folder, struct err *e);
 
 #endif
