@@ -1,5 +1,6 @@
-# pipelines.sh - what make does again, and what it leaves alone, when something changes. The rules
-# run with stand-ins for the tools, in a tree of their own.
+# pipelines.sh - which files make writes again when something changes, and which it leaves alone.
+# The rules run with stand-ins for the tools, in a separate tree.
+# One file because each case begins with the tree that the case before it left.
 . tests/house/tap.sh
 
 tree=$scratch/tree
