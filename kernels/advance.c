@@ -28,7 +28,8 @@ static struct canvas_state *canvas_of(const struct canvas_loop *l, size_t i)
 static void ask_row(const struct canvas_loop *l, const struct canvas_state *c, size_t w,
                     int32_t slot, int held)
 {
-    int32_t id = c->first + slot, row = slot < 0 ? 0 : held ? l->check_of[id] : l->row_of[id];
+    int32_t id = c->first + slot, at = id - l->lag; /* the id whose row answers */
+    int32_t row = slot < 0 ? 0 : held ? l->check_of[at] : l->row_of[at];
     assert(row >= 0);
     l->asked[w] = slot < 0 ? -1 : id;
     l->rows.wanted[w] = row;
@@ -60,7 +61,7 @@ void advance_ask(const struct canvas_loop *l, size_t i)
     size_t w = i * l->capacity, end = w + l->capacity;
     int behind = canvas_behind(l, c);
     int32_t last = c->live && !behind ? canvas_block_end(l, c) : c->prompt;
-    int32_t open = ask_slots(l, c, last, 0, w, end);
+    int32_t open = ask_slots(l, c, last > c->prompt ? canvas_ask_end(l, c) : last, 0, w, end);
     c->held = ask_slots(l, c, last, 1, w + (size_t)open, end);
     c->wanted = open + c->held;
     c->stalled = behind || (size_t)c->wanted > l->capacity;

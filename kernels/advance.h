@@ -114,7 +114,8 @@ HOST_DEVICE void text_advance(const struct text_loop *l, size_t i)
 
 struct canvas_state {
     uint64_t key;
-    int32_t first, prompt, len; /* its ids, prompt first, are token[first .. first+len) */
+    int32_t first, prompt, len; /* its ids, prompt first, are token[first .. first+len); behind
+                                 * gen_length slots: those that fill the last block of the mask */
     int32_t block, step;        /* the block being filled, and the steps it has had */
     int32_t shift;              /* slots of its first block that hold prompt tokens; < block_length;
                                  * 0 unless the mask is block-causal */
@@ -161,11 +162,15 @@ struct canvas_loop {
     int32_t block_pace;            /* the next block's budgets start so many later; 0: all blocks
                                     * share them */
     int32_t mask;                  /* the mask id */
+    int32_t lag;                   /* 1: the answer about a slot is at the row before its own */
+    int32_t seeds;                 /* > 0: the first pass of a block that begins a block of so many
+                                    * positions asks about its first slot only; 0: about all */
     enum order order;
     enum unmask rule;
     enum rounding rounding;        /* of confidences */
     struct unmask_params params;
     uint64_t order_seed;           /* seed of the draws that an order makes */
+    double order_temperature;      /* > 0: slots are drawn by softmax(score / this); 0: the best */
     int32_t per_block;             /* 1: rows serve only the block that they were described for */
     int32_t stop_at_eos;
     int32_t stop[ADVANCE_STOPS], n_stop;
@@ -175,7 +180,7 @@ struct canvas_loop {
 HOST_DEVICE int32_t canvas_block_end(const struct canvas_loop *l, const struct canvas_state *c)
 {
     int32_t slots = (c->block + 1) * l->block_length - c->shift;
-    return c->prompt + (slots < l->gen_length ? slots : l->gen_length);
+    return c->prompt + (slots < c->len - c->prompt ? slots : c->len - c->prompt);
 }
 
 /* The first slot of the current block, from the canvas's first id. */
@@ -191,10 +196,23 @@ HOST_DEVICE uint64_t canvas_key(const struct canvas_state *c, int32_t i)
     return philox_at(c->key, (uint64_t)c->passes, (uint64_t)(i - c->prompt));
 }
 
+/* 1 if the first pass of the block only seeds it: this pass is none of its steps. */
+HOST_DEVICE int canvas_seeded(const struct canvas_loop *l, const struct canvas_state *c)
+{
+    return l->seeds > 0 && canvas_block_begin(l, c) % l->seeds == 0;
+}
+
+/* The end of the slots that the next pass asks about. */
+HOST_DEVICE int32_t canvas_ask_end(const struct canvas_loop *l, const struct canvas_state *c)
+{
+    return canvas_seeded(l, c) && c->step == 0 ? canvas_block_begin(l, c) + 1
+                                               : canvas_block_end(l, c);
+}
+
 /* 1 if slot i (from the canvas's first id) is masked and the pass has a row for it. */
 HOST_DEVICE int canvas_open(const struct canvas_loop *l, const struct canvas_state *c, int32_t i)
 {
-    return l->token[c->first + i] == l->mask && l->row_of[c->first + i] >= 0;
+    return l->token[c->first + i] == l->mask && l->row_of[c->first + i - l->lag] >= 0;
 }
 
 /* 1 if slot i holds an id of the block that the rule may revise, and the pass has a row to check
@@ -202,7 +220,7 @@ HOST_DEVICE int canvas_open(const struct canvas_loop *l, const struct canvas_sta
 HOST_DEVICE int canvas_held(const struct canvas_loop *l, const struct canvas_state *c, int32_t i)
 {
     return l->check_of && i >= canvas_block_begin(l, c) &&
-           l->token[c->first + i] != l->mask && l->check_of[c->first + i] >= 0;
+           l->token[c->first + i] != l->mask && l->check_of[c->first + i - l->lag] >= 0;
 }
 
 /* The last pass's answer about that id, if the block has had such a pass; else -1. id -1: none. */
@@ -243,17 +261,29 @@ HOST_DEVICE struct reading canvas_read(const struct canvas_loop *l, const struct
     return said;
 }
 
-/* The score that the order gives answer w with that confidence. */
+/* The score that the order gives answer w with that confidence. The best scores with Gumbel noise
+ * are a draw without replacement. */
 HOST_DEVICE double canvas_score(const struct canvas_loop *l, size_t w, double confidence)
 {
     const struct candidate c = {&l->answer[w], confidence, l->order_seed, l->rows.key[w]};
-    return order_score(l->order, &c);
+    double score = order_score(l->order, &c);
+    if (!(l->order_temperature > 0))
+        return score;
+    double u = philox_unit(philox_at(l->order_seed, l->rows.key[w], 1)) + 0x1p-54; /* never 0 */
+    return score / l->order_temperature - log(-log(u));
 }
 
-/* The budget of the canvas's current step, which must be below block_steps. */
+/* The number of the canvas's current step in the budget; a pass that seeds has the number of the
+ * first step. */
+HOST_DEVICE int32_t canvas_step(const struct canvas_loop *l, const struct canvas_state *c)
+{
+    return c->step > 0 ? c->step - canvas_seeded(l, c) : 0;
+}
+
+/* The budget of that step, which must be below block_steps. */
 HOST_DEVICE int32_t canvas_budget(const struct canvas_loop *l, const struct canvas_state *c)
 {
-    return l->budget[c->pace + c->block * l->block_pace + c->step];
+    return l->budget[c->pace + c->block * l->block_pace + canvas_step(l, c)];
 }
 
 /* The number of entries of pick[], best first, that this step makes final. The canvas's answers
@@ -278,7 +308,8 @@ HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state
     o.steps = l->block_steps;
     o.slots = l->block_length;
     o.ahead = c->ahead;
-    o.budget = c->step < l->block_steps ? (size_t)canvas_budget(l, c) : 0;
+    o.budget = canvas_step(l, c) < l->block_steps ? (size_t)canvas_budget(l, c) : 0;
+    o.key = philox_at(c->key, (uint64_t)c->passes, UINT64_MAX);
     o.kept = c->kept;
     return unmask_count(l->rule, &l->params, &o);
 }
@@ -290,7 +321,7 @@ HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canv
                                   int32_t masks)
 {
     if (unmask_paced(l->rule))
-        return c->step == l->block_steps || canvas_budget(l, c) == 0 || masks == 0;
+        return canvas_step(l, c) == l->block_steps || canvas_budget(l, c) == 0 || masks == 0;
     return masks == 0 || c->step == l->block_length; /* the model may commit the mask id itself: no
                                                       * endless loop */
 }
@@ -309,14 +340,16 @@ HOST_DEVICE void canvas_read_on(const struct canvas_loop *l, struct canvas_state
  * block or the canvas. masks: as above. The caller then asks for the next pass. */
 HOST_DEVICE void canvas_settle(const struct canvas_loop *l, struct canvas_state *c, int32_t masks)
 {
+    int seeds = canvas_ask_end(l, c) < canvas_block_end(l, c);
     c->passes++;
     c->step++;
-    if (canvas_block_done(l, c, masks)) {
+    if (!seeds && canvas_block_done(l, c, masks)) {
         c->block++;
         c->step = 0;
     }
     int full = c->block * l->block_length - c->shift >= l->gen_length;
     canvas_read_on(l, c, full);
+    full |= !l->check_of && c->readable == l->gen_length; /* the slots behind need not be filled */
     if (full || (c->met_stop && l->stop_at_eos))
         c->live = 0;
 }

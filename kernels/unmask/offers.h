@@ -47,6 +47,7 @@ struct offers {
     int32_t steps;                 /* steps of the schedule for a block */
     int32_t slots, ahead;          /* slots of a block; masked slots behind it in the pass */
     size_t budget;                 /* budget of the schedule for this step */
+    uint64_t key;                  /* of draws of this canvas in this step */
     double *kept;                  /* [UNMASK_KEPT] the rule's memory of the canvas: 0 before the
                                     * first pass. A block begins at step 0 */
 };

@@ -8,10 +8,12 @@
 #define KERNELS_UNMASK_RULES_H
 
 #include "kernels/unmask/credit.h"
+#include "kernels/unmask/dynamic.h"
 #include "kernels/unmask/entropy_bound.h"
 #include "kernels/unmask/factor.h"
 #include "kernels/unmask/hierarchical.h"
 #include "kernels/unmask/klass.h"
+#include "kernels/unmask/origin.h"
 #include "kernels/unmask/prophet.h"
 #include "kernels/unmask/saber.h"
 #include "kernels/unmask/schedule.h"
@@ -24,7 +26,8 @@ enum unmask_trait {
     UNMASK_KEEPS = 2,   /* the rule has a memory of each slot: offers.slot */
     UNMASK_REVISES = 4, /* the rule may mask slots of the block again: offers.back */
     UNMASK_SHADOWS = 8, /* it asks about their ids at rows that do not see them */
-    UNMASK_COMPARES = 16 /* answers have head_row.divergence from the slot's last answer */
+    UNMASK_COMPARES = 16, /* answers have head_row.divergence from the slot's last answer */
+    UNMASK_IDLES = 32    /* a step may commit nothing: a block has all of its steps, no budget */
 };
 
 /* RULE(enumerator, name, traits, call). The call returns how many answers of `o` become final, by
@@ -44,12 +47,14 @@ enum unmask_trait {
     RULE(WINO, wino, UNMASK_REVISES | UNMASK_SHADOWS,                  \
          unmask_wino(o, p->wino_draft, p->wino_verify))                \
     RULE(KLASS, klass, UNMASK_KEEPS | UNMASK_COMPARES,                 \
-         unmask_klass(o, p->conf_threshold, p->kl_history))
-/* PARAMETER(name, rule, rare, least, most, default, meaning). rare: 1 if only --help-all lists the
- * option. */
+         unmask_klass(o, p->conf_threshold, p->kl_history))             \
+    RULE(DYNAMIC, dynamic, UNMASK_PACED, unmask_dynamic(o, p->threshold)) \
+    RULE(ORIGIN, origin, UNMASK_PACED | UNMASK_IDLES, unmask_origin(o))
+/* PARAMETER(name, rule|rule, rare, least, most, default, meaning). rare: 1 if only --help-all lists
+ * the option. */
 #define UNMASK_PARAMETERS(PARAMETER)                                                              \
-    PARAMETER(threshold, threshold, 0, 0, 1, "0.9",                                               \
-              "commit each token whose confidence is at least this")                              \
+    PARAMETER(threshold, threshold|dynamic, 0, 0, 1, "0.9",                                       \
+              "commit each token whose confidence is at least this (dynamic: above this)")        \
     PARAMETER(factor, factor, 1, 0, 1000, "1",                                                    \
               "commit the first j tokens with (j + 1)(1 - c_j) <= factor, c_j the confidence "    \
               "of the j-th")                                                                      \

@@ -19,6 +19,13 @@ int config_denoises(const struct config *c)
     return c->paradigm == PARADIGM_MASKED_DIFFUSION || c->paradigm == PARADIGM_BLOCK_DIFFUSION;
 }
 
+void config_set_blocks(struct config *c, size_t B)
+{
+    c->paradigm = B ? PARADIGM_BLOCK_DIFFUSION : PARADIGM_MASKED_DIFFUSION;
+    c->attends = B ? MASK_BLOCK_CAUSAL : MASK_FULL;
+    c->attends_block = B;
+}
+
 const char *config_mixer_name(enum mixer m)
 {
     static const char *const names[MIXERS] = {"swa", "rwkv6", "rwkv7"};

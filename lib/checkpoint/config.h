@@ -54,6 +54,10 @@ struct config {
     int logit_shift;      /* 1: the answer for position i is the output at i-1; 0: at i */
     enum mask attends;    /* which keys a row sees */
     size_t attends_block; /* B of MASK_BLOCK_CAUSAL, else 0 */
+    int attends_from_end; /* 1: its blocks are counted from the end of the prompt, so that a block
+                           * begins there; 0: from the first id */
+    int seeds;            /* 1: the first token of a block of the mask comes of the block before
+                           * alone, as in autoregression, before the others (with logit_shift) */
     size_t window;        /* with MASK_CAUSAL: positions that a row sees; 0: all up to its own */
     enum mixer mixer;
     size_t rank;          /* R of the low-rank parts of RWKV; 0: none */
@@ -73,6 +77,9 @@ struct config {
     uint64_t synth_seed;
     int synth;            /* 1: weights are random; every quality field is null */
 };
+
+/* Sets the mask and the paradigm of a denoiser: blocks of B; 0: a full mask. */
+void config_set_blocks(struct config *c, size_t B);
 
 /* 1: it fills masks (and has a mask token and an eos); 0: it writes left to right. */
 int config_denoises(const struct config *c);

@@ -416,6 +416,8 @@ static int load_family(struct config *c, const struct family_source *s, struct f
     memcpy(name, c->name, sizeof name);
     family_start(c, f);
     memcpy(c->name, name, sizeof name);
+    if (f->named)
+        f->named(c);
     if (sort_keys(s, f, x) || read_numbers(c, s, f->numbers) || check_fixed(s, f->fixed) ||
         read_block(c, s) || check_layer_types(s) || (f->finish && f->finish(c, s)) ||
         read_ids(c, s))

@@ -76,16 +76,14 @@ const struct family_naming family_hugging_face_bare = HUGGING_FACE("");
 #undef HUGGING_FACE
 
 const struct family_number family_hugging_face_numbers[] = {
-    {"hidden_size", FAMILY_AT(width), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},
-    {"num_hidden_layers", FAMILY_AT(layers), 1, CONFIG_MAX_LAYERS, KEY_REQUIRED},
-    {"num_attention_heads", FAMILY_AT(heads), 1, 4096, KEY_REQUIRED},
-    {"num_key_value_heads", FAMILY_AT(kv_heads), 1, 4096, KEY_WRITTEN},
-    {"head_dim", FAMILY_AT(head_dim), 2, 4096, KEY_WRITTEN},
-    {"intermediate_size", FAMILY_AT(ffn), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},
-    {"vocab_size", FAMILY_AT(vocab), 1, FAMILY_VOCAB_MAX, KEY_REQUIRED},
-    {"max_position_embeddings", FAMILY_AT(context), 1, FAMILY_CONTEXT_MAX, KEY_WRITTEN},
+    FAMILY_HUGGING_FACE_NUMBERS,
     {0},
 };
+
+void family_a2d_named(struct config *c)
+{
+    config_set_blocks(c, strstr(c->name, "bd3lm") ? 32 : 0);
+}
 
 const struct family *family_at(size_t i)
 {

@@ -60,6 +60,15 @@ struct family_fixed {
 #define FAMILY_RANK 32 /* default rank of the low-rank parts of RWKV */
 #define FAMILY_AT(member) offsetof(struct config, member)
 /* hidden_size, num_hidden_layers, ...: the keys of most families. */
+#define FAMILY_HUGGING_FACE_NUMBERS                                                                \
+    {"hidden_size", FAMILY_AT(width), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},                          \
+    {"num_hidden_layers", FAMILY_AT(layers), 1, CONFIG_MAX_LAYERS, KEY_REQUIRED},                  \
+    {"num_attention_heads", FAMILY_AT(heads), 1, 4096, KEY_REQUIRED},                              \
+    {"num_key_value_heads", FAMILY_AT(kv_heads), 1, 4096, KEY_WRITTEN},                            \
+    {"head_dim", FAMILY_AT(head_dim), 2, 4096, KEY_WRITTEN},                                       \
+    {"intermediate_size", FAMILY_AT(ffn), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},                      \
+    {"vocab_size", FAMILY_AT(vocab), 1, FAMILY_VOCAB_MAX, KEY_REQUIRED},                           \
+    {"max_position_embeddings", FAMILY_AT(context), 1, FAMILY_CONTEXT_MAX, KEY_WRITTEN}
 extern const struct family_number family_hugging_face_numbers[];
 
 /* Where a value comes from, for messages. */
@@ -80,6 +89,18 @@ struct family_shape {
     double rope_factor; /* 0: plain RoPE; else the factor of rope_type llama3 over 8192 positions */
     int64_t bos, eos, mask, eot; /* -1: none */
 };
+
+/* What a2d models (github.com/ZHZisZZ/dllm: dllm/pipelines/a2d) share: a causal model turned into a
+ * denoiser, with the layout of that model. The class and the config.json of mdlm (full mask) and of
+ * bd3lm (blocks, counted from the end of the prompt) are the same, so the name of the model tells
+ * them apart. The mask is a token of the tokenizer; the samplers are core/samplers/mdlm.py and
+ * bd3lm.py there. */
+#define FAMILY_A2D                                                                                 \
+    .mask_token = "<|mask|>", .named = family_a2d_named,                                           \
+    .defaults = "block_length=32 pace=rounded"
+#define FAMILY_DENOISES                                                                            \
+    .paradigm = PARADIGM_MASKED_DIFFUSION, .attends = MASK_FULL, .attends_from_end = 1
+void family_a2d_named(struct config *c);
 
 struct family {
     const char *name;         /* `arch` in records */
@@ -103,10 +124,17 @@ struct family {
     void (*say)(json_t *json, const struct config *c);
     const struct family_shape *shapes; /* ends with a row without a name */
     const enum mixer *mixers; /* the mixer of each shape; NULL: attention in all */
+    /* Sets what only the name of the model says (c->name). NULL: nothing. */
+    void (*named)(struct config *c);
+    /* The settings with which its authors run it, where they differ from the usual ones: "row=value
+     * row=value"; NULL: none differs. */
+    const char *defaults;
 };
 
 #define FAMILIES(FAMILY) \
-    FAMILY(llama) FAMILY(llada) FAMILY(illada) FAMILY(qwen2) FAMILY(qwen3) FAMILY(ltm)
+    FAMILY(llama) FAMILY(llada) FAMILY(illada) FAMILY(qwen2) FAMILY(qwen3) FAMILY(ltm)            \
+    FAMILY(a2d_llama) FAMILY(a2d_qwen2) FAMILY(a2d_qwen3) FAMILY(sdar)                 \
+    FAMILY(dream) FAMILY(fast_dllm)
 #define FAMILY_ROW(name) extern const struct family name##_family;
 FAMILIES(FAMILY_ROW)
 #undef FAMILY_ROW

@@ -49,6 +49,8 @@ static void fill(struct config *c, const struct family *f, const struct family_s
         c->rank = FAMILY_RANK;
     }
     snprintf(c->name, sizeof c->name, "synth:%s", s->name);
+    if (f->named)
+        f->named(c);
 }
 
 int synth_config(struct config *c, const char *name, struct err *e)

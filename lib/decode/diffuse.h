@@ -24,6 +24,7 @@ struct diffuse {
     double temperature;   /* 0: argmax; else Gumbel noise in double */
     double cfg_scale;     /* 0: off; else logits = u + (1 + w) (c - u); u: with masked prompt */
     enum order order;     /* which answers are committed first */
+    double order_temperature; /* 0: the best; else a draw by softmax(score / this) */
     enum unmask rule;     /* how many are committed; with some a block has `steps` steps, with
                            * others it ends when it is full */
     struct unmask_params unmask;
@@ -67,7 +68,8 @@ size_t diffuse_quiet(const struct diffuse *how, const struct config *c, int32_t 
  * no result depends on the others. out[i] (zero on entry) belongs to in[i]; the caller frees it. No
  * prompt holds the mask id, and in[i].n + gen_length fits the context. Under a block-causal mask
  * blocks are counted from the first id of the prompt: the first block of the canvas is the rest of
- * the block in which the prompt ends, and the last block is shorter by as much.
+ * the block in which the prompt ends. Or they are counted from the end of the prompt, if the family
+ * does so. The last block is whole: slots behind gen_length are filled and not part of the answer.
  *
  * The clock begins when ids and activations are in memory and, with `prepare`, each kind of pass
  * that the whole batch can come to has been run once; this does not change the text. Where canvases

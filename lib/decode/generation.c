@@ -48,10 +48,9 @@ int generation_refuses(const struct config *c, struct err *e)
     if (c->attends != wants || (wants == MASK_BLOCK_CAUSAL && c->attends_block == 0))
         return err_set(e, EXIT_BAD_DATA, "%s: this attention mask is not supported for a %s "
                        "model", c->name, config_paradigm_name(c->paradigm));
-    if (c->logit_shift != forward)
-        return err_set(e, EXIT_BAD_DATA, "%s: a %s model whose answers are%s shifted by one "
-                       "position: not supported yet", c->name, config_paradigm_name(c->paradigm),
-                       forward ? " not" : "");
+    if (forward && !c->logit_shift)
+        return err_set(e, EXIT_BAD_DATA, "%s: a %s model whose answers are not shifted by one "
+                       "position: not supported", c->name, config_paradigm_name(c->paradigm));
     return 0;
 }
 

@@ -160,11 +160,19 @@ static size_t masked_count(size_t k, size_t j, size_t L, size_t samples)
     return ((size_t)rint(place) - 1) % L + 1;
 }
 
-static int need_mask(const struct network *n, struct err *e)
+/* The bounds are those of a full mask: under a block-causal one the rows of a block would see masks
+ * of the blocks before it, which the model was not trained with. */
+static int check_denoiser(const struct network *n, size_t first, struct err *e)
 {
-    return n->config.mask >= 0
-               ? 0
-               : err_set(e, EXIT_BAD_DATA, "%s has no mask token: use --mode nll", n->config.name);
+    if (n->config.mask < 0)
+        return err_set(e, EXIT_BAD_DATA, "%s has no mask token: use --mode nll", n->config.name);
+    if (n->config.attends != MASK_FULL)
+        return err_set(e, EXIT_BAD_DATA, "%s: --mode elbo and kstep: expected a model in which "
+                       "every position sees all others, got a block-causal mask", n->config.name);
+    if (n->config.logit_shift && !first)
+        return err_set(e, EXIT_BAD_DATA, "%s: the first token has no position before it, which "
+                       "would answer it: expected a prompt", n->config.name);
+    return 0;
 }
 
 int likelihood_elbo(const struct network *n, const int32_t *ids, size_t count, size_t first,
@@ -172,9 +180,11 @@ int likelihood_elbo(const struct network *n, const int32_t *ids, size_t count, s
                     struct err *e)
 {
     struct batch b;
-    if (need_mask(n, e) || check_range(n, count, first, 0, e) || batch_make(&b, n, count, e))
+    if (check_denoiser(n, first, e) || check_range(n, count, first, 0, e) ||
+        batch_make(&b, n, count, e))
         return -1;
     size_t L = count - first, k = 1 + (size_t)(rng_at(seed, key, UINT64_MAX) % L);
+    size_t lag = (size_t)n->config.logit_shift;
     uint32_t *order = mem_alloc(L * sizeof *order);
     double *value = mem_alloc(samples * sizeof *value);
     int bad = 0;
@@ -185,7 +195,7 @@ int likelihood_elbo(const struct network *n, const int32_t *ids, size_t count, s
             permute(order, L, seed, key, j);
             for (size_t i = 0; i < masked_count(k, j, L, samples); i++) {
                 token[first + order[i]] = (int32_t)n->config.mask;
-                batch_want(&b, first + order[i], ids[first + order[i]]);
+                batch_want(&b, first + order[i] - lag, ids[first + order[i]]);
             }
         }
         bad = batch_run(&b, MASK_FULL, e);
@@ -208,7 +218,7 @@ int likelihood_elbo(const struct network *n, const int32_t *ids, size_t count, s
 static int one_order(struct batch *b, const int32_t *ids, size_t first, const uint32_t *order,
                      const size_t *group, size_t steps, double *nats, struct err *e)
 {
-    size_t L = b->count - first, shown = 0;
+    size_t L = b->count - first, lag = (size_t)b->n->config.logit_shift, shown = 0;
     for (size_t g = 0; g < steps;) {
         size_t wanted = 0;
         for (; g < steps && b->passes < b->most; g++) {
@@ -216,7 +226,7 @@ static int one_order(struct batch *b, const int32_t *ids, size_t first, const ui
             for (size_t i = shown; i < L; i++)
                 token[first + order[i]] = (int32_t)b->n->config.mask;
             for (size_t i = 0; i < group[g]; i++, wanted++)
-                batch_want(b, first + order[shown + i], ids[first + order[shown + i]]);
+                batch_want(b, first + order[shown + i] - lag, ids[first + order[shown + i]]);
             shown += group[g];
         }
         if (batch_run(b, MASK_FULL, e))
@@ -232,7 +242,8 @@ int likelihood_kstep(const struct network *n, const int32_t *ids, size_t count, 
                      struct likelihood *out, struct err *e)
 {
     struct batch b;
-    if (need_mask(n, e) || check_range(n, count, first, 0, e) || batch_make(&b, n, count, e))
+    if (check_denoiser(n, first, e) || check_range(n, count, first, 0, e) ||
+        batch_make(&b, n, count, e))
         return -1;
     size_t L = count - first;
     if (steps > L)

@@ -66,9 +66,46 @@ static double weight_of(enum pace pace, size_t i, size_t steps)
     case PACE_COSINE: return cos(right_angle * at) - cos(right_angle * next);
     case PACE_FRONT: return steps > 1 ? 1.5 - (double)i / (double)(steps - 1) : 1;
     case PACE_UNIFORM:
+    case PACE_ROUNDED:
+    case PACE_TIMESTEPS:
     case PACE_COUNT: break;
     }
     return 1;
+}
+
+/* Time i of 0 .. steps from 1 to eps, as torch.linspace computes it in float. */
+static float time_at(size_t i, size_t steps)
+{
+    const float eps = 1e-3f, step = (eps - 1) / (float)steps;
+    return i < (steps + 1) / 2 ? 1 + step * (float)i : eps - step * (float)(steps - i);
+}
+
+/* The share of `left` masks that step i commits: of the noise schedule alpha(t) = 1 - t. */
+static size_t due(enum pace pace, size_t i, size_t steps, size_t left)
+{
+    if (i + 1 == steps)
+        return left;
+    if (pace == PACE_TIMESTEPS)
+        return (size_t)((float)left * (1 - time_at(i + 1, steps) / time_at(i, steps)));
+    float t = (float)((double)(steps - i) / (double)steps);
+    float s = (float)((double)(steps - i - 1) / (double)steps);
+    double stays = (double)((1 - (1 - s)) / (1 - (1 - t)));
+    return (size_t)rint((double)left * (1 - stays));
+}
+
+/* Steps that commit nothing are left out. */
+static void pace_by_time(enum pace pace, size_t m, size_t steps, size_t *budget)
+{
+    size_t n = 0;
+    for (size_t i = 0, left = m; i < steps; i++) {
+        size_t now = due(pace, i, steps, left);
+        now = now < left ? now : left;
+        budget[n] = now;
+        n += now > 0;
+        left -= now;
+    }
+    for (; n < steps; n++)
+        budget[n] = 0;
 }
 
 void pace_budget(enum pace pace, size_t m, size_t steps, size_t *budget)
@@ -76,6 +113,10 @@ void pace_budget(enum pace pace, size_t m, size_t steps, size_t *budget)
     size_t n = steps < m ? steps : m; /* steps that commit a token */
     if (pace == PACE_UNIFORM || n == 0) {
         pace_uniform(m, steps, budget);
+        return;
+    }
+    if (pace == PACE_ROUNDED || pace == PACE_TIMESTEPS) {
+        pace_by_time(pace, m, steps, budget);
         return;
     }
     double *weight = mem_alloc(n * sizeof *weight);

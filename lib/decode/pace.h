@@ -5,10 +5,17 @@
  *     uniform  n[i] = floor(m/S), plus 1 for the first (m mod S) steps
  *     cosine   shares cos(pi i / 2S) - cos(pi (i+1) / 2S): few at first, many at last
  *     front    shares that fall linearly from 1.5 to 0.5: many at first, few at last
+ *     rounded    at time t, s = t - 1/S next: the masks left times 1 - s/t, to the nearest, ties
+ *                to even
+ *     timesteps  the same, from t = 1 down to 0.001, rounded down; the last step takes all
  *
  * Source: uniform: get_num_transfer_tokens in generate.py of https://github.com/ML-GSAI/LLaDA;
- * cosine: Chang et al. 2022, "MaskGIT", arXiv 2202.04200, section 3.3; front: the adaptive schedule
- * of LLaDA GUI, whose rounding missed the sum. Largest remainders: Hamilton's apportionment.
+ * cosine: Chang et al. 2022, "MaskGIT", arXiv 2202.04200, section 3.3; front: the adaptive
+ * schedule of LLaDA GUI, whose rounding missed the sum. Largest remainders: Hamilton's
+ * apportionment. rounded: core/samplers/utils.py and core/schedulers/alpha.py of
+ * github.com/ZHZisZZ/dllm; timesteps: generation_utils.py of Dream (github.com/NVlabs/Fast-dLLM
+ * has a copy). Both compute in float, and so does pace.c, because halves and whole numbers decide;
+ * their steps without a token are left out.
  */
 #ifndef DECODE_PACE_H
 #define DECODE_PACE_H
@@ -17,8 +24,9 @@
 
 #include "lib/setting/words.h"
 
-/* budget[0..steps-1] for m masked positions; sums to m. The first m steps get at least 1, steps
- * beyond m get 0. */
+/* budget[0..steps-1] for m masked positions; sums to m. The first steps get at least 1, the others
+ * 0:  steps beyond m, and with `rounded` and `timesteps` as many as their formulas give nothing
+ * to. */
 void pace_budget(enum pace pace, size_t m, size_t steps, size_t *budget);
 /* pace_budget of the uniform pace. */
 void pace_uniform(size_t m, size_t steps, size_t *budget);

@@ -134,7 +134,7 @@ static struct forecast_time time_canvases(const struct cost_model *m,
         for (w.canvas.step = 0; (size_t)w.canvas.step < steps && masks; w.canvas.step++) {
             ask_policy(&w, b);
             struct extent x;
-            cache_extent(w.policy, &w.part, 0, &x);
+            cache_extent(w.policy, &w.part, &(struct cache_view){0}, &x);
             x.wanted = (double)masks;
             t.rows += x.rows;
             x = times(x, b->batch);

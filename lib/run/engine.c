@@ -46,6 +46,21 @@ static int check_pruned(const struct engine *g, const struct checkpoint *c, stru
                             g->pruned);
 }
 
+/* The mask of a family that has it only in the names of its models, by --mask-block. */
+static int settle_blocks(const struct engine *g, struct config *c, const struct log *log,
+                         struct err *e)
+{
+    if (g->mask_block >= 0 && !c->family->named)
+        return err_set(e, EXIT_BAD_USAGE, "--mask-block: expected a model whose files do not say "
+                       "its mask; those of %s do", c->name);
+    if (g->mask_block >= 0)
+        config_set_blocks(c, (size_t)g->mask_block);
+    else if (c->attends_block && c->family->named)
+        log_note(log, "%s: rows see blocks of %zu: only the name of the model says so "
+                 "(--mask-block)", c->name, c->attends_block);
+    return 0;
+}
+
 int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
                       const struct log *log, struct err *e)
 {
@@ -53,6 +68,10 @@ int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkp
     if (checkpoint_open_ignoring(c, pruned ? g->pruned : g->model, synth_seed, g->ignore_config, e))
         return -1;
     if (pruned && check_pruned(g, c, e)) {
+        checkpoint_close(c);
+        return -1;
+    }
+    if (settle_blocks(g, &c->config, log, e)) {
         checkpoint_close(c);
         return -1;
     }

@@ -23,11 +23,12 @@ struct engine {
     size_t offload, offload_kv; /* layers that a map `auto` or a plan offloads; layers of which it
                                  * offloads only keys and values */
     int64_t threads, mem_cap, row_tile;   /* row_tile -1: not given */
+    int64_t mask_block;                   /* -1: not given */
     int check_finite, verify;
 };
 #define ENGINE_DEFAULTS                                                                            \
     {.device = "auto", .isa = "auto", .dtype = "auto", .numa = "none", .graphs = "on",             \
-     .alloc = "pool", .tf32 = "off", .row_tile = -1}
+     .alloc = "pool", .tf32 = "off", .row_tile = -1, .mask_block = -1}
 #define ISA_OPTION(to)                                                                             \
     {"isa", 0, OPT_TEXT, &(to), .arg = "auto|amx|avx512bf16|avx512|avx2|neon|portable", .rare = 1, \
      .help = "instruction set of the CPU back end (auto: the fastest one, by a short trial)"}
@@ -55,6 +56,9 @@ struct engine {
     {"model", 'm', OPT_TEXT, &(g).model, .arg = "MODEL",                                           \
      .help = "folder, org/name in the local Hugging Face cache, or synth:SHAPE"},                  \
     IGNORE_CONFIG_OPTION((g).ignore_config),                                                       \
+    {"mask-block", 0, OPT_INT, &(g).mask_block, 0, 1 << 20, .arg = "N", .rare = 1,                 \
+     .help = "block length of a diffusion model whose rows see their block and those before it, "  \
+             "if its files do not say it (0: rows see all others)"},                               \
     {"device", 0, OPT_TEXT, &(g).device, .arg = "auto|ref|cpu|cuda[:N]",                           \
      .help = "back end (auto: a usable GPU, else the CPU)"},                                       \
     ISA_OPTION((g).isa),                                                                           \

@@ -89,10 +89,29 @@ static int other_decoder(const struct job *job, const struct checkpoint *c, stru
 static int check_device(const struct session *s, struct err *e)
 {
     const struct job *job = s->job;
+    if (s->checkpoint.config.seeds && !strncmp(s->backend->ops->name, "cuda", 4))
+        return err_set(e, EXIT_NO_DEVICE, "%s seeds its blocks, which does not run on a GPU yet "
+                       "(--device cpu)", s->checkpoint.config.name);
     for (size_t i = 0; job->decoder->able && i < job->plan->points; i++)
         if (job->decoder->able(&job->plan->point[i], s->backend, e))
             return -1;
     return 0;
+}
+
+/* Settings that were not given are those of the model's authors; under a block-causal mask also the
+ * length of its blocks, unless the authors fill other ones, and the cache that is exact there. The
+ * authors' length goes with the mask of the files, not with that of a name or of --mask-block. */
+static void suppose_defaults(const struct job *job, const struct config *c)
+{
+    for (size_t i = 0; i < job->plan->points; i++) {
+        struct settings *point = &job->plan->point[i];
+        char blocks[64] = "";
+        if (config_denoises(c) && c->attends_block)
+            snprintf(blocks, sizeof blocks, "block_length=%zu cache=exact", c->attends_block);
+        settings_suppose(point, c->family->named ? blocks : "");
+        settings_suppose(point, c->family->defaults ? c->family->defaults : "");
+        settings_suppose(point, blocks);
+    }
 }
 
 static int open_model(struct session *s, struct err *e)
@@ -103,6 +122,7 @@ static int open_model(struct session *s, struct err *e)
         return -1;
     if (!(job->decoder->paradigms >> c->config.paradigm & 1))
         return other_decoder(job, c, e);
+    suppose_defaults(job, &c->config);
     if (generation_refuses(&c->config, e) || check_points(job, &c->config, e))
         return -1;
     if (job->args->engine.check_finite && checkpoint_check_values(c, e))

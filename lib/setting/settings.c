@@ -435,6 +435,24 @@ void settings_say(struct settings *s, const char *name, double v)
     follow(s);
 }
 
+void settings_suppose(struct settings *s, const char *values)
+{
+    const uint64_t given = s->said;
+    for (size_t n; *values; values += n + (values[n] == ' ')) {
+        char name[SETTINGS_WORD];
+        double v = 0;
+        size_t sign = strcspn(values, "=");
+        n = strcspn(values, " ");
+        snprintf(name, sizeof name, "%.*s", (int)sign, values);
+        size_t i = row_of(s, name);
+        int bad = parse_value(&s->table->row[i], values + sign + 1, n - sign - 1, &v);
+        assert(!bad);
+        (void)bad;
+        if (!(given >> i & 1))
+            settings_say(s, name, v);
+    }
+}
+
 /* ---- record fields and labels ---- */
 
 static json_t *value_json(const struct settings *s, size_t i)

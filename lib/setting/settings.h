@@ -128,6 +128,9 @@ int settings_read(struct settings *s, const json_t *o, const char *where, struct
 json_t *settings_said(const struct settings *s);
 /* Gives a value to a row, which the table must have. */
 void settings_say(struct settings *s, const char *name, double v);
+/* Gives values to the rows of "row=value row=value" that were not given one. The table must have
+ * them and their values. */
+void settings_suppose(struct settings *s, const char *values);
 /* Sets the field of every row: number, word or boolean; null if it does not count. */
 void settings_put(const struct settings *s, json_t *record);
 /* Appends " steps=16 gen=64": first the rows that are always shown, then axes and rows that are not

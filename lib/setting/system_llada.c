@@ -31,7 +31,8 @@ static const char orders[] = ORDERS_OF_ANSWERS(WORD), rules[] = UNMASK_RULES(RUL
 
 static const struct setting rows[] = {
     {.name = "steps", .letter = 's', .type = SETTING_INT, .lo = 1, .hi = LIMIT,
-     .standard = "gen_length", .unit = "steps", .label = "steps", .only = "unmask=schedule|prophet",
+     .standard = "gen_length", .unit = "steps", .label = "steps",
+     .only = "unmask=schedule|prophet|dynamic|origin",
      .traits = SWEPT_TEXT | SETTING_SHOWN | SETTING_AXIS,
      .help = "denoising steps, all blocks together"},
     {.name = "gen_length", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "128",
@@ -55,6 +56,9 @@ static const struct setting rows[] = {
      .standard = "confidence", .label = "order", .only = "remasking=low_confidence",
      .traits = SWEPT_TEXT, .rare = 1,
      .help = "measure that ranks positions; the best are committed first"},
+    {.name = "order_temperature", .type = SETTING_REAL, .hi = 1000, .standard = "0",
+     .label = "order_temp", .only = "remasking=low_confidence", .traits = SWEPT_TEXT, .rare = 1,
+     .help = "0: commit the best positions; above 0: draw them, by softmax of measure / this"},
     {.name = "confidence_dtype", .type = SETTING_CHOICE, .choices = ROUNDING_CHOICES,
      .standard = "f64", .label = "confidence", .traits = SWEPT_TEXT, .rare = 1,
      .help = "precision in which token confidences are compared; bf16: as in the authors' code "
@@ -65,8 +69,9 @@ static const struct setting rows[] = {
     UNMASK_PARAMETERS(PARAMETER)
     UNMASK_REFINEMENTS(REFINEMENT)
     {.name = "pace", .type = SETTING_CHOICE, .choices = CHOICES(paces), .standard = "uniform",
-     .label = "pace", .only = "unmask=schedule|prophet", .traits = SWEPT_TEXT, .rare = 1,
-     .help = "tokens per step of a block: equal; few at first (cosine); many at first (front)"},
+     .label = "pace", .only = "unmask=schedule|prophet|dynamic", .traits = SWEPT_TEXT, .rare = 1,
+     .help = "tokens per step of a block: equal; few at first (cosine); many at first (front); as "
+             "dllm rounds (rounded); as Dream's timesteps leave (timesteps)"},
     {.name = "block_decay", .type = SETTING_REAL, .lo = 0.01, .hi = 100, .standard = "1",
      .label = "block_decay", .only = "unmask=schedule", .traits = SWEPT_TEXT, .rare = 1,
      .help = "ratio of the steps of a block to those of the block before; --steps is still the "

@@ -69,7 +69,9 @@ enum suffix_kind { SUFFIX_KINDS(SUFFIX_ENUMERATOR) SUFFIX_COUNT };
 #define PACES(PACE) \
     PACE(UNIFORM, uniform)   \
     PACE(COSINE, cosine)     \
-    PACE(FRONT, front)
+    PACE(FRONT, front)       \
+    PACE(ROUNDED, rounded)   \
+    PACE(TIMESTEPS, timesteps)
 #define PACE_ENUMERATOR(ENUM, name) PACE_##ENUM,
 enum pace { PACES(PACE_ENUMERATOR) PACE_COUNT };
 #undef PACE_ENUMERATOR

@@ -2,7 +2,8 @@
 # own files alone: nothing of lib/ or kernels/ is compiled in or linked.
 REFERENCE_CC = $(CC) -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(SANITIZE)
 
-$(BUILD)/tests/reference: tests/reference/reference.c tests/reference/model.c \
+$(BUILD)/tests/reference: tests/reference/reference.c tests/reference/families.c \
+                          tests/reference/model.c tests/reference/families.h \
                           tests/reference/model.h config.mk
 	@mkdir -p $(@D)
 	$(REFERENCE_CC) $(filter %.c,$^) -o $@.tmp $(shell $(PKG) --libs jansson) -lm && mv $@.tmp $@

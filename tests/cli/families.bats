@@ -63,3 +63,156 @@ refuses() {
     make_model --arch illada --kv-heads 2
     on_cuda diffusion 24 8 9 1 --dtype f32 --batch 4
 }
+
+@test "a2d: mdlm as dllm samples, in the block of each model" {
+    for family in a2d-qwen3 a2d-qwen2 a2d-llama; do
+        make_model --arch $family --dtype BF16 --kv-heads 2 --seed 3
+        sampled mdlm '{"gen_length":32,"block_length":32,"steps":9}' --gen-length 32 --steps 9
+        sampled mdlm '{"gen_length":24,"block_length":8,"steps":24}' --gen-length 24 \
+            --block-length 8 --device ref
+    done
+    make_model --arch a2d-qwen3 --shards 3 --tied --head-dim 20 --kv-heads 1
+    sampled mdlm '{"gen_length":28,"block_length":14,"steps":10}' --gen-length 28 \
+        --block-length 14 --steps 10 --batch 3
+    on_levels gen-llada sampled mdlm '{"gen_length":16,"block_length":16,"steps":5}' \
+        --gen-length 16 --block-length 16 --steps 5
+}
+
+@test "a2d: bd3lm in blocks from the end of the prompt, said by the name or by --mask-block" {
+    make_model --arch a2d-qwen3 --dtype F16 --head-dim 12 --kv-heads 2
+    sampled bd3lm '{"gen_length":32,"block_length":8,"steps":12}' --mask-block 8 --gen-length 32 \
+        --steps 12
+    jq -e '.paradigm == "block_diffusion" and .block_length == 8 and .cache == "exact"' "$T/got"
+    sampled bd3lm '{"gen_length":24,"block_length":8,"steps":24}' --mask-block 8 --gen-length 24 \
+        --cache none --device ref --batch 4
+    on_levels gen-llada sampled bd3lm '{"gen_length":16,"block_length":4,"steps":8}' \
+        --mask-block 4 --gen-length 16 --steps 8
+    mv "$T/model" "$T/qwen3-bd3lm"
+    ln -s "$T/qwen3-bd3lm" "$T/model"
+    sampled bd3lm '{"gen_length":64,"block_length":32,"steps":18}' --gen-length 64 --steps 18
+    rm "$T/model"
+    for family in a2d-qwen2 a2d-llama; do
+        make_model --arch $family --tied --gain 2.5
+        sampled bd3lm '{"gen_length":24,"block_length":8,"steps":9}' --mask-block 8 \
+            --gen-length 24 --steps 9
+    done
+}
+
+@test "sdar: blocks of 4 from the first id, a strict threshold, whole last blocks" {
+    make_model --arch sdar --dtype BF16 --kv-heads 2 --gain 2.5
+    sampled sdar '{"gen_length":24,"threshold":0.5}' --temperature 0 --threshold 0.5 --gen-length 24
+    jq -se 'map(.commit_tokens[]) | max > 1' "$T/got"
+    jq -e '.unmask == "dynamic" and .block_length == 4 and .cache == "exact"' "$T/got"
+    sampled sdar '{"gen_length":24,"threshold":0.5}' --temperature 0 --threshold 0.5 \
+        --gen-length 24 --cache none --device ref
+    sampled sdar '{"gen_length":20,"steps":2,"threshold":0.9}' --temperature 0 --threshold 0.9 \
+        --gen-length 20 --steps 10 --batch 4
+    make_model --arch sdar --shards 2 --tied --head-dim 20 --kv-heads 1 --layers 3
+    sampled sdar '{"gen_length":32,"block_length":16,"steps":3,"threshold":1}' --temperature 0 \
+        --threshold 1 --mask-block 16 --gen-length 32 --steps 6
+    on_levels gen-llada sampled sdar '{"gen_length":12,"threshold":0.3}' --temperature 0 \
+        --threshold 0.3 --gen-length 12
+    mv "$T/model" "$T/SDAR-tiny-Chat-b8"
+    ln -s "$T/SDAR-tiny-Chat-b8" "$T/model"
+    sampled sdar '{"gen_length":16,"block_length":8,"steps":8,"threshold":0.85}' --temperature 0 \
+        --gen-length 16
+}
+
+@test "sdar: without options it samples as its authors do" {
+    make_model --arch sdar
+    "$BIN/gen-llada" -q -m "$T/model" --gen-length 8 --no-meta "$T/prompts" > "$T/got"
+    jq -e '.temperature == 1 and .threshold == 0.85 and .unmask == "dynamic"' "$T/got"
+    run "$BIN/gen-llada" -m synth:tiny-llada --mask-block 4 --no-meta "$T/prompts"
+    [ "$status" -eq 64 ] && [[ $output == *"--mask-block: expected a model whose files"* ]]
+}
+
+@test "a2d, sdar: what was not confirmed is refused by name" {
+    make_model --arch a2d-qwen3
+    refuses "attention_bias: expected false" '.attention_bias = true'
+    refuses "use_sliding_window: expected false" '.use_sliding_window = true'
+    refuses "model_type: expected \"a2d-qwen3\"" '.model_type = "qwen3"'
+    make_model --arch sdar
+    refuses "block_size = 8: unknown key" '.block_size = 8'
+}
+
+@test "a2d, sdar: on the emulated CUDA device" {
+    [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
+        skip "no C++ compiler, so no emulated device"
+    make_model --arch a2d-qwen3 --kv-heads 2 --head-dim 12
+    on_cuda sampled mdlm '{"gen_length":16,"block_length":16,"steps":5}' --gen-length 16 \
+        --block-length 16 --steps 5 --dtype f32
+    on_cuda sampled bd3lm '{"gen_length":16,"block_length":8,"steps":6}' --mask-block 8 \
+        --gen-length 16 --steps 6 --dtype f32 --batch 4
+    make_model --arch sdar --kv-heads 2 --gain 2.5
+    on_cuda sampled sdar '{"gen_length":16,"threshold":0.5}' --temperature 0 --threshold 0.5 \
+        --gen-length 16 --dtype f32 --batch 2
+}
+
+@test "dream: shifted answers, its steps, its three measures" {
+    make_model --arch dream --dtype BF16 --kv-heads 2 --gain 2.5
+    sampled dream '{"gen_length":24,"steps":24}' --gen-length 24 --unmask schedule --pace timesteps
+    sampled dream '{"gen_length":24,"steps":7,"order":"margin"}' --gen-length 24 --steps 7 \
+        --unmask schedule --pace timesteps --order margin --device ref
+    sampled dream '{"gen_length":24,"steps":12,"order":"entropy"}' --gen-length 24 --steps 12 \
+        --unmask schedule --pace timesteps --order entropy --batch 4
+    make_model --arch dream --gain 2.5 --shards 3 --tied --kv-heads 1 --width 36 --heads 3 \
+        --ffn 37 --layers 3
+    sampled dream '{"gen_length":20,"steps":5}' --gen-length 20 --steps 5 --unmask schedule \
+        --pace timesteps
+    on_levels gen-llada sampled dream '{"gen_length":12,"steps":6}' --gen-length 12 --steps 6 \
+        --unmask schedule --pace timesteps
+}
+
+@test "dream: origin takes the share of its time at random, all in its last step" {
+    make_model --arch dream
+    "$BIN/gen-llada" -q -m "$T/model" --gen-length 64 --steps 4,1 --no-meta "$T/prompts" > "$T/got"
+    jq -se '[.[] | select(.steps == 1)] | all(.denoise_steps == 1 and .unmask == "origin")' "$T/got"
+    # of 4 x 64 slots: a quarter each step; 5 deviations of a binomial are 35
+    jq -se '[.[] | select(.steps == 4)] | [range(4) as $i | [.[].commit_tokens[$i]] | add] |
+        add == 256 and all(. > 29 and . < 99)' "$T/got"
+}
+
+@test "dream: slots are drawn with an order temperature, and bounds are shifted" {
+    make_model --arch dream --gain 2.5
+    run() { "$BIN/gen-llada" -q -m "$T/model" --gen-length 24 --steps 12 --unmask schedule \
+        --no-meta --order-temperature "$@" "$T/prompts" | jq -c .token_ids; }
+    [ "$(run 0)" = "$(run 1e-6)" ]
+    [ "$(run 0)" != "$(run 1)" ]
+    nll=$("$REFERENCE" <<< "{\"op\":\"logits\",\"model\":\"$T/model\",\"ids\":[97,98,258]}" |
+        jq '.logits[1] as $l | ([$l[] | exp] | add | log) - $l[99]')
+    "$BIN/score-ppl" -q -m "$T/model" --target reference --mode elbo --samples 1 --no-meta \
+        <<< '{"id":"p","text":"ab","reference":"c"}' |
+        jq -se --argjson x "$nll" 'map(select(.metric == "elbo_nats" and .id == "p").value) |
+            length == 1 and (.[0] - $x | fabs) < 1e-4 * $x'
+}
+
+@test "fast-dllm: parts of a block, seeded by the block before" {
+    make_model --arch fast-dllm --dtype BF16 --kv-heads 2 --gain 2.5
+    sampled fast '{"gen_length":24,"block_length":8,"part":4,"threshold":0.5}' --gen-length 24 \
+        --block-length 4 --threshold 0.5
+    jq -e '.unmask == "dynamic" and .cache == "exact"' "$T/got"
+    sampled fast '{"gen_length":24,"block_length":8,"part":8,"threshold":0.9}' --gen-length 24 \
+        --cache none --device ref
+    sampled fast '{"gen_length":16,"block_length":8,"part":2,"threshold":1}' --gen-length 16 \
+        --block-length 2 --threshold 1 --batch 4
+    on_levels gen-llada sampled fast '{"gen_length":16,"block_length":8,"part":4,"threshold":0.3}' \
+        --gen-length 16 --block-length 4 --threshold 0.3
+    jq '.bd_size = 14 | .conplemenrary_mask = true | .layer_types = ["full_attention"]' \
+        "$T/model/config.json" > "$T/new" # p3 ends with a block, and p2 is half of one
+    mv "$T/new" "$T/model/config.json"
+    echo bd_size 14 >> "$T/made"
+    sampled fast '{"gen_length":28,"block_length":14,"part":7,"threshold":0.4}' --gen-length 28 \
+        --block-length 7 --threshold 0.4
+    refuses "bd_size: expected integer from 1" '.bd_size = 0'
+}
+
+@test "dream: on the emulated CUDA device, where fast-dllm is refused" {
+    [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
+        skip "no C++ compiler, so no emulated device"
+    make_model --arch dream --kv-heads 2 --gain 2.5
+    on_cuda sampled dream '{"gen_length":12,"steps":6}' --gen-length 12 --steps 6 \
+        --unmask schedule --pace timesteps --dtype f32 --batch 4
+    make_model --arch fast-dllm
+    run on_cuda "$BIN/gen-llada" -m "$T/model" --no-meta "$T/prompts"
+    [ "$status" -eq 69 ] && [[ $output == *"seeds its blocks"* ]]
+}

@@ -16,7 +16,7 @@ struct naive {
     const struct diffuse *how;
     struct kv kv, twin;
     uint64_t key;
-    int32_t x[LEN], block;
+    int32_t x[LEN], block, offset; /* position p is p + offset in the mask */
     int fresh[LEN]; /* committed in the pass before */
     size_t prompt, len;
     int64_t passes, rows;
@@ -26,20 +26,21 @@ struct naive {
 static void compute(struct naive *v, struct kv *kv, const int32_t *x, const int *row,
                     const int *key, float *logits)
 {
-    int32_t token[LEN], pos[LEN], keys[LEN], wanted[LEN];
+    int32_t token[LEN], pos[LEN], slot[LEN], keys[LEN], wanted[LEN];
     struct head_row answer[LEN];
     size_t rows = 0, n_keys = 0, V = v->n->config.vocab;
     for (size_t i = 0; i < v->len; i++) {
         if (row[i]) {
             wanted[rows] = (int32_t)rows;
             token[rows] = x[i];
-            pos[rows++] = (int32_t)i;
+            slot[rows] = (int32_t)i;
+            pos[rows++] = (int32_t)i + v->offset;
         }
         if (key[i])
             keys[n_keys++] = (int32_t)i;
     }
     const struct forward_seq seq = {rows, keys, n_keys, 0};
-    struct forward f = {.token = token, .pos = pos, .slot = pos, .seqs = &seq, .n_seqs = 1,
+    struct forward f = {.token = token, .pos = pos, .slot = slot, .seqs = &seq, .n_seqs = 1,
                         .mask = v->n->config.attends, .mask_block = v->n->config.attends_block,
                         .wanted = wanted, .n_wanted = rows};
     const struct work_size size = {.rows = LEN, .seqs = 1, .slots = LEN, .listed = LEN,
@@ -48,7 +49,7 @@ static void compute(struct naive *v, struct kv *kv, const int32_t *x, const int 
     float *got = mem_alloc(rows * V * sizeof *got);
     forward(v->n, kv, w, &f, answer, got);
     for (size_t k = 0; k < rows; k++)
-        memcpy(logits + (size_t)pos[k] * V, got + k * V, V * sizeof *got);
+        memcpy(logits + (size_t)slot[k] * V, got + k * V, V * sizeof *got);
     free(got);
     work_free(w, v->n);
     v->rows += (int64_t)rows;
@@ -104,11 +105,12 @@ static void commit(struct naive *v, size_t end, size_t most, double threshold, c
 {
     int32_t id[LEN];
     double c[LEN];
+    size_t lag = (size_t)v->n->config.logit_shift;
     for (size_t k = 0; k < end; k++) {
         c[k] = -1;
         v->fresh[k] = 0;
-        if (k >= v->prompt && row[k] && v->x[k] == v->n->config.mask)
-            id[k] = decide(logits + k * v->n->config.vocab, v->n->config.vocab, &c[k]);
+        if (k >= v->prompt && row[k - lag] && v->x[k] == v->n->config.mask)
+            id[k] = decide(logits + (k - lag) * v->n->config.vocab, v->n->config.vocab, &c[k]);
     }
     for (size_t t = 0; t < (most ? most : LEN); t++) {
         size_t best = 0;
@@ -152,6 +154,7 @@ static int computes(const struct naive *v, size_t s, size_t e, int pass, size_t 
 {
     const struct cache_params *k = &v->how->kept;
     size_t m = v->n->config.attends_block, b = v->how->block_length;
+    size_t in = m ? (s + (size_t)v->offset) % m : 0; /* s is so far inside its block of the mask */
     int full = pass == 0 || (k->refresh && pass % k->refresh == 0);
     switch (v->how->cache) {
     case CACHE_PREFIX: return full || p >= s;
@@ -163,7 +166,7 @@ static int computes(const struct naive *v, size_t s, size_t e, int pass, size_t 
         return pass < 2 || (k->delayed_refresh && pass % k->delayed_refresh == 0) ||
                v->fresh[p] || v->x[p] == v->n->config.mask;
     case CACHE_EXACT: /* the block before once more; at first the prompt; m = block_length */
-        return p < e && (pass || !v->passes ? !v->passes || p >= s - s % m : p + b >= s - s % m);
+        return p < e && (pass || !v->passes ? !v->passes || p + in >= s : p + b + in >= s);
     case CACHE_FEATURES: /* test-cache-layers.c has those two */
     case CACHE_SPARSE:
     case CACHE_NONE:
@@ -177,24 +180,33 @@ static void naive_run(struct naive *v, const struct generation_input *in)
     const struct diffuse *d = v->how;
     size_t V = v->n->config.vocab, blocks = d->gen_length / d->block_length;
     size_t most = d->rule == UNMASK_THRESHOLD ? 0 : d->block_length / (d->steps / blocks);
-    size_t shift = v->n->config.attends_block ? in->n % d->block_length : 0;
+    const struct config *c = &v->n->config;
+    size_t m = c->attends_block, shift = m && !c->attends_from_end ? in->n % d->block_length : 0;
     v->key = in->key;
     v->prompt = in->n;
+    v->offset = c->attends_from_end ? (int32_t)((m - in->n % m) % m) : 0;
     v->len = in->n + d->gen_length;
+    while (m && (v->len + (size_t)v->offset) % m)
+        v->len++; /* whole blocks */
     float *logits = mem_zero(2 * LEN * V, sizeof *logits);
     for (size_t i = 0; i < v->len; i++)
         v->x[i] = i < in->n ? in->ids[i] : (int32_t)v->n->config.mask;
-    for (size_t end = in->n - shift; end < v->len; v->block++) {
+    for (size_t end = in->n - shift; end < in->n + d->gen_length; v->block++) {
         size_t s = end > in->n ? end : in->n, e = end += d->block_length;
         e = e < v->len ? e : v->len;
-        for (int pass = 0; masks(v, s, e); pass++) {
+        size_t own = e < in->n + d->gen_length ? e : in->n + d->gen_length; /* of the answer */
+        for (int pass = 0; masks(v, s, own); pass++) {
             int row[LEN] = {0}, key[LEN] = {0};
+            size_t asked = c->seeds && !pass && s % m == 0 ? s + 1 : e;
+            size_t last = asked < e && d->cache == CACHE_EXACT ? s : e; /* a seed needs no more */
             for (size_t p = 0; p < v->len; p++) {
-                key[p] = exists(v, s, e, p) && (d->cache != CACHE_EXACT || p < e);
+                key[p] = exists(v, s, e, p) && (d->cache != CACHE_EXACT || p < last);
                 row[p] = key[p] && computes(v, s, e, pass, p);
+                int first = p + 1 == s && !(c->seeds && pass && s % m == 0);
+                row[p] |= c->logit_shift && p + 1 < asked && (first || v->x[p + 1] == c->mask);
             }
             look(v, row, key, logits, logits + LEN * V);
-            commit(v, e, most, threshold_at(v, s, key), row, logits);
+            commit(v, asked, most, threshold_at(v, s, key), row, logits);
         }
     }
     free(logits);
@@ -336,7 +348,9 @@ static void test_neutral(const struct network *n)
  * fewer rows, whatever the blocks of canvas and mask are to each other. */
 static void test_exact(struct network *n)
 {
-    static const struct { size_t block, mask; } list[] = {{8, 8}, {4, 8}, {12, 4}, {6, 4}};
+    static const struct { size_t block, mask; int end, lag, seeds; } list[] = {
+        {8, 8, 0, 0, 0}, {4, 8, 0, 0, 0}, {12, 4, 0, 0, 0}, {6, 4, 0, 0, 0}, {8, 8, 1, 0, 0},
+        {4, 8, 1, 1, 0}, {8, 8, 0, 1, 0}, {8, 8, 0, 1, 1}, {4, 8, 0, 1, 1}};
     const struct config was = n->config;
     char what[80];
     n->config.attends = MASK_BLOCK_CAUSAL;
@@ -345,13 +359,17 @@ static void test_exact(struct network *n)
                             .prepare = 1, .seed = 5}, e;
         int64_t rows[2];
         n->config.attends_block = list[k].mask;
+        n->config.attends_from_end = list[k].end;
+        n->config.logit_shift = list[k].lag;
+        n->config.seeds = list[k].seeds;
         for (int rule = 0; rule < 3; rule++) {
             d.rule = rule ? UNMASK_THRESHOLD : UNMASK_SCHEDULE;
             d.unmask.threshold = rule == 1 ? 0.0031 : 0.0035;
             e = d;
             e.cache = CACHE_EXACT;
-            snprintf(what, sizeof what, "blocks of %zu in those of %zu, rule %d", d.block_length,
-                     list[k].mask, rule);
+            snprintf(what, sizeof what, "blocks of %zu in those of %zu%s%s%s, rule %d",
+                     d.block_length, list[k].mask, list[k].end ? " from the end" : "",
+                     list[k].lag ? ", shifted" : "", list[k].seeds ? ", seeded" : "", rule);
             same_as_naive(n, &d, what);
             ok(same_ids(n, &d, &e, rows) && rows[1] < rows[0], "exact, %s: %d of %d rows", what,
                (int)rows[1], (int)rows[0]);

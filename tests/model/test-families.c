@@ -41,6 +41,8 @@ static void round_trip(const char *shape)
     memcpy(a.name, b.name, sizeof a.name);
     ok(!r && a.family == b.family && a.paradigm == b.paradigm && a.qkv_bias == b.qkv_bias &&
            a.qk_norm == b.qk_norm && a.attends == b.attends && a.logit_shift == b.logit_shift &&
+           a.attends_block == b.attends_block && a.attends_from_end == b.attends_from_end &&
+           a.seeds == b.seeds &&
            a.rope_dims == b.rope_dims && a.width == b.width && a.layers == b.layers &&
            a.heads == b.heads &&
            a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.ffn == b.ffn &&
@@ -65,13 +67,23 @@ static void test_shapes(void)
     static const char *const names[] = {"llada-8b", "llama3-8b", "llama3.2-1b", "llama3.2-3b",
                                         "llada-1b", "llada3.2-1b", "small-llama", "small-llada",
                                         "tiny-llama", "tiny-llada", "tiny-qwen2", "tiny-qwen3",
-                                        "qwen2.5-0.5b", "qwen3-0.6b", "illada-8b", "tiny-illada"};
+                                        "qwen2.5-0.5b", "qwen3-0.6b", "illada-8b", "tiny-illada",
+                                        "tiny-a2d-llama",
+                                        "tiny-a2d-qwen2", "tiny-a2d-qwen3", "qwen3-0.6b-mdlm",
+                                        "tiny-sdar", "sdar-4b", "tiny-dream", "dream-7b",
+                                        "tiny-fast-dllm", "fast-dllm-v2-1.5b"};
     struct config c;
     struct err e = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         round_trip(names[i]);
     ok(!synth_config(&c, "llada-8b", &e) && config_parameters(&c) == 8015581184u, "LLaDA 8B");
     ok(!synth_config(&c, "illada-8b", &e) && config_parameters(&c) == 7615025152u, "iLLaDA 8B");
+    ok(!synth_config(&c, "qwen3-0.6b-bd3lm", &e) && c.attends == MASK_BLOCK_CAUSAL &&
+           c.attends_block == 32 && c.attends_from_end && config_parameters(&c) == 596049920u,
+       "bd3lm is a name");
+    ok(!synth_config(&c, "dream-7b", &e) && config_parameters(&c) == 7615616512u, "Dream 7B");
+    ok(!synth_config(&c, "fast-dllm-v2-1.5b", &e) && config_parameters(&c) == 1543714304u,
+       "Fast-dLLM v2 1.5B");
     ok(!synth_config(&c, "llama3-8b", &e) && config_parameters(&c) == 8030261248u, "LLaMA 3 8B");
     ok(!synth_config(&c, "llama3.2-1b", &e) && config_parameters(&c) == 1235814400u,
        "LLaMA 3.2 1B");
@@ -94,7 +106,7 @@ static void test_switches(void)
         enum mask attends;
         const char *says;
     } list[] = {{"tiny-llada", 0, MASK_FULL, NULL},
-                {"tiny-llada", 1, MASK_FULL, "shifted by one"},
+                {"tiny-llada", 1, MASK_FULL, NULL},
                 {"tiny-llada", 0, MASK_CAUSAL, "this attention mask is not supported"},
                 {"tiny-qwen3", 1, MASK_CAUSAL, NULL},
                 {"tiny-qwen3", 0, MASK_CAUSAL, "not shifted"},

@@ -32,7 +32,7 @@ static void test_schedule_rule(void)
     ok(taken(UNMASK_SCHEDULE, zeros, 3, 2, none) == 2, "schedule: confidence 0 counts");
     ok(unmask_paced(UNMASK_SCHEDULE) && unmask_paced(UNMASK_REPLAY) &&
            !unmask_paced(UNMASK_THRESHOLD) && !unmask_paced(UNMASK_FACTOR),
-       "only the schedule and a recorded one have steps");
+       "a schedule and a recorded one have steps");
 }
 
 static void test_threshold_rule(void)
@@ -45,6 +45,44 @@ static void test_threshold_rule(void)
     p.threshold = 0;
     ok(taken(UNMASK_THRESHOLD, s, 4, 0, p) == 4, "threshold 0: all");
     ok(taken(UNMASK_THRESHOLD, s, 0, 1, p) == 0, "threshold: no positions, no commits");
+}
+
+/* SDAR: those above it, or the budget if that is more; the last step takes all. */
+static void test_dynamic_rule(void)
+{
+    const double s[] = {0.95, 0.9, 0.89, 0.2};
+    int32_t pick[] = {0, 1, 2, 3};
+    struct unmask_params p = {.threshold = 0.9};
+    struct offers o = {.n = 4, .confidence = s, .pick = pick, .budget = 1, .steps = 4};
+    ok(unmask_count(UNMASK_DYNAMIC, &p, &o) == 1, "dynamic: above the threshold, not at it");
+    o.budget = 3;
+    ok(unmask_count(UNMASK_DYNAMIC, &p, &o) == 3, "dynamic: at least the budget");
+    p.threshold = 0.1;
+    ok(unmask_count(UNMASK_DYNAMIC, &p, &o) == 4, "dynamic: more where more are sure");
+    p.threshold = 1;
+    o.step = 3;
+    ok(unmask_count(UNMASK_DYNAMIC, &p, &o) == 4, "dynamic: the last step takes all");
+}
+
+/* Dream: at time t the share 1 - s/t, each by its own draw. */
+static void test_origin_rule(void)
+{
+    int32_t pick[MOST], asked[MOST];
+    const double s[MOST] = {0};
+    size_t sum = 0;
+    struct unmask_params p = {0};
+    struct offers o = {.n = MOST, .confidence = s, .pick = pick, .asked = asked, .steps = 4};
+    for (int32_t k = 0; k < MOST; k++)
+        asked[k] = k;
+    for (o.key = 0; o.key < 1000; o.key++) {
+        for (int32_t k = 0; k < MOST; k++)
+            pick[k] = k;
+        sum += unmask_count(UNMASK_ORIGIN, &p, &o);
+    }
+    ok(sum > 8000 * 0.24975 - 5 * 39 && sum < 8000 * 0.24975 + 5 * 39,
+       "origin: a quarter of 8000 in the first of four steps, within 5 deviations: %zu", sum);
+    o.step = 3;
+    ok(unmask_count(UNMASK_ORIGIN, &p, &o) == MOST, "origin: the last step takes all");
 }
 
 static void test_threshold_decay(void)
@@ -209,7 +247,9 @@ static void test_words(void)
                                              [UNMASK_SLOWFAST] = "slowfast",
                                              [UNMASK_SABER] = "saber",
                                              [UNMASK_WINO] = "wino",
-                                             [UNMASK_KLASS] = "klass"};
+                                             [UNMASK_KLASS] = "klass",
+                                             [UNMASK_DYNAMIC] = "dynamic",
+                                             [UNMASK_ORIGIN] = "origin"};
     const char *policies[CACHE_COUNT];
     for (size_t k = 0; k < CACHE_COUNT; k++)
         policies[k] = cache_policies[k]->name;
@@ -219,7 +259,9 @@ static void test_words(void)
                                                 [SUFFIX_GROW] = "grow"};
     const char *const paces[PACE_COUNT] = {[PACE_UNIFORM] = "uniform",
                                                [PACE_COSINE] = "cosine",
-                                               [PACE_FRONT] = "front"};
+                                               [PACE_FRONT] = "front",
+                                             [PACE_ROUNDED] = "rounded",
+                                             [PACE_TIMESTEPS] = "timesteps"};
     words("cache", policies, CACHE_COUNT);
     words("suffix", suffixes, SUFFIX_COUNT);
     words("pace", paces, PACE_COUNT);
@@ -229,6 +271,8 @@ int main(void)
 {
     test_schedule_rule();
     test_threshold_rule();
+    test_dynamic_rule();
+    test_origin_rule();
     test_threshold_decay();
     test_threshold_picks();
     test_factor_rule();

@@ -99,3 +99,18 @@ on_levels() {
     done
     [ $ran -gt 0 ]
 }
+
+# sampled SAMPLER FIELDS [option...]: gen-llada's ids are those of a family's published sampler in
+# the reference, with these fields, where all is clear. A mask id that the network itself writes
+# competes again in gen-llada, as in LLaDA's code; in that of the others it stays or ends the run.
+sampled() {
+    ask sample "$(jq -n -c --arg s "$1" --argjson more "$2" '{sampler: $s, mask: 258} + $more')" \
+        > "$T/expected"
+    shift 2
+    "$BIN/gen-llada" -q -m "$T/model" --no-meta "$@" "$T/prompts" > "$T/got"
+    jq -n -e --slurpfile e "$T/expected" --slurpfile g "$T/got" --argjson clear "$CLEAR" '
+        [$g[] | {(.id): .token_ids}] | add as $got |
+        [$e[] | select(.min_logit_gap > $clear and (.ids | index(258)) == null and
+                       (.min_confidence_gap == null or .min_confidence_gap > 2e-5)) |
+                .ids == $got[.id]] | all and length >= 2'
+}

@@ -26,6 +26,12 @@ static const struct kind kinds[] = {
     {"qwen2", "qwen2", "Qwen2ForCausalLM", "qwen2", "<|im_start|>"},
     {"qwen3", "qwen3", "Qwen3ForCausalLM", "qwen3", "<|im_start|>"},
     {"illada", "llama", "ILLaDAForCausalLM", "illada", "<[MASK]>"},
+    {"a2d-llama", "llama", "A2DLlamaLMHeadModel", "a2d-llama", "<|mask|>"},
+    {"a2d-qwen2", "qwen2", "A2DQwen2LMHeadModel", "a2d-qwen2", "<|mask|>"},
+    {"a2d-qwen3", "qwen3", "A2DQwen3LMHeadModel", "a2d-qwen3", "<|mask|>"},
+    {"sdar", "qwen3", "SDARForCausalLM", "sdar", "<|MASK|>"},
+    {"dream", "qwen2", "DreamModel", "Dream", "<|mask|>"},
+    {"fast-dllm", "qwen2", "Fast_dLLM_QwenForCausalLM", "Fast_dLLM_Qwen", "|<MASK>|"},
 };
 
 struct options {
@@ -312,6 +318,10 @@ static json_t *own_config(const struct options *o, json_t *c)
 {
     json_object_set_new(c, "architectures", json_pack("[s]", o->kind->class));
     json_object_set_new(c, "model_type", json_string(o->kind->type));
+    if (!strcmp(o->kind->arch, "dream"))
+        json_object_set_new(c, "mask_token_id", json_integer(MASK));
+    if (!strcmp(o->kind->arch, "fast-dllm"))
+        json_object_set_new(c, "bd_size", json_integer(8));
     return c;
 }
 

@@ -210,7 +210,9 @@ static const struct kind {
     const char *type;
     int qwen, sees;
 } kinds[] = {{"llama", 0, SEES_BEFORE}, {"qwen2", 2, SEES_BEFORE}, {"qwen3", 3, SEES_BEFORE},
-             {"llada", 0, SEES_ALL},    {"illada", 0, SEES_ALL}};
+             {"llada", 0, SEES_ALL},    {"illada", 0, SEES_ALL},   {"a2d-llama", 0, SEES_ALL},
+             {"a2d-qwen2", 2, SEES_ALL}, {"a2d-qwen3", 3, SEES_ALL}, {"sdar", 3, SEES_BLOCKS},
+             {"Dream", 2, SEES_ALL},    {"Fast_dLLM_Qwen", 2, SEES_BLOCKS}};
 
 static const struct kind *kind_of(const char *type)
 {

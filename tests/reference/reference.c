@@ -11,14 +11,17 @@
  *    "confidence_eos_eot_inf","eos","eot"}                        -> {"ids","min_logit_gap",
  *       "min_confidence_gap","commits"}: commits = the positions of the canvas written at each
  *       step; the gaps are the closest decisions of the run (null: none was open)
+ *   {"op":"sample", ...}: see families.h
  *
- * The sampler is LLaDA's published one at temperature 0 (generate.py, low-confidence remasking). */
+ * The sampler of diffuse is LLaDA's published one at temperature 0 (generate.py, low-confidence
+ * remasking). */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/reference/families.h"
 #include "tests/reference/model.h"
 
 static void *room(size_t n, size_t size)
@@ -307,6 +310,7 @@ int main(void)
     json_t *answer = NULL;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (!strcmp(op, ops[i].name)) answer = ops[i].answer(&m, request);
+    if (!strcmp(op, "sample")) answer = answer_sample(&m, request);
     if (!answer) fail("unknown op %s", op);
     json_dumpf(answer, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
     putchar('\n');

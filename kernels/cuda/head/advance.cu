@@ -124,7 +124,8 @@ DEVICE void count_masks(const struct canvas_loop *l, const struct canvas_state *
 DEVICE void ask_row(const struct canvas_loop *l, const struct canvas_state *c, size_t w, int slot,
                     bool held)
 {
-    int32_t id = c->first + slot, row = slot < 0 ? 0 : held ? l->check_of[id] : l->row_of[id];
+    int32_t id = c->first + slot, at = id - l->lag; /* the id whose row answers */
+    int32_t row = slot < 0 ? 0 : held ? l->check_of[at] : l->row_of[at];
     l->asked[w] = slot < 0 ? -1 : id;
     l->rows.wanted[w] = row;
     if (l->twin || l->compares)
@@ -139,7 +140,7 @@ DEVICE void ask_row(const struct canvas_loop *l, const struct canvas_state *c, s
 DEVICE int ask_slots(const struct canvas_loop *l, const struct canvas_state *c, int first,
                      bool held, size_t w0, int asked, struct sheet s)
 {
-    int end = canvas_block_end(l, c), all;
+    int end = held ? canvas_block_end(l, c) : canvas_ask_end(l, c), all;
     for (; first < end; first += CANVAS_THREADS, asked += all) {
         int slot = first + (int)threadIdx.x;
         bool yes = slot < end && (held ? canvas_held(l, c, slot) : canvas_open(l, c, slot));

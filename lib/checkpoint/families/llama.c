@@ -3,6 +3,9 @@
  *
  * Shapes: Grattafiori et al. 2024 (Llama 3) and the published config.json files; small-llama and
  * tiny-llama are ours.
+ *
+ * a2d_llama is LLaMA's layout with A2DLlamaLMHeadModel (FAMILY_A2D; confirmed there:
+ * a2d/models/llama/modeling_llama.py, convert.py). No released checkpoint of it was seen.
  */
 #include "lib/checkpoint/family.h"
 
@@ -40,18 +43,24 @@ static int finish(struct config *c, const struct family_source *s)
     return 0;
 }
 
-const struct family llama_family = {
-    .name = "llama",
-    .architecture = "LlamaForCausalLM",
-    .aliases = aliases,
-    .model_type = "llama",
-    .naming = {&family_hugging_face, &family_hugging_face_bare},
-    .start = {.paradigm = PARADIGM_AUTOREGRESSIVE, .attends = MASK_CAUSAL, .logit_shift = 1,
-              .chat = CHAT_LLAMA3, .rope_theta = 10000, .context = 2048, .norm_eps = 1e-6},
-    .numbers = family_hugging_face_numbers,
-    .fixed = fixed,
-    .tied_key = "tie_word_embeddings",
-    .rope_scaling = 1,
-    .finish = finish,
-    .shapes = shapes,
+static const struct family_shape a2d_shapes[] = {
+    {"tiny-a2d-llama", 64, 2, 4, 2, 16, 160, 512, 512, 0, 1e-5, 5e5, 0, 508, 509, 510, -1},
+    {0},
 };
+
+/* start_members: those in which the families differ. */
+#define LLAMA(its_name, class, type, start_members, ...)                                           \
+    {.name = its_name, .architecture = class, .model_type = type,                                  \
+     .naming = {&family_hugging_face, &family_hugging_face_bare},                                  \
+     .start = {start_members, .chat = CHAT_LLAMA3, .rope_theta = 10000, .context = 2048,           \
+               .norm_eps = 1e-6},                                                                  \
+     .numbers = family_hugging_face_numbers, .fixed = fixed, .tied_key = "tie_word_embeddings",    \
+     .rope_scaling = 1, .finish = finish, __VA_ARGS__}
+#define LEFT_TO_RIGHT                                                                              \
+    .paradigm = PARADIGM_AUTOREGRESSIVE, .attends = MASK_CAUSAL, .logit_shift = 1
+
+const struct family llama_family = LLAMA("llama", "LlamaForCausalLM", "llama", LEFT_TO_RIGHT,
+                                         .shapes = shapes, .aliases = aliases);
+const struct family a2d_llama_family =
+    LLAMA("a2d-llama", "A2DLlamaLMHeadModel", "a2d-llama", FAMILY_DENOISES, .shapes = a2d_shapes,
+          FAMILY_A2D);

@@ -1,11 +1,35 @@
-/* qwen.c - Qwen2, Qwen2.5 and Qwen3: LLaMA's block with two switches. Qwen2 (Yang et al. 2024,
- * arXiv 2412.15115) has a bias on q, k and v, which no key of config.json states. Qwen3 (Yang et
- * al. 2025, arXiv 2505.09388) has instead an RMSNorm on the q and k of each head before the
- * rotation, and heads of 128 at every width.
+/* qwen.c - Qwen2, Qwen2.5, Qwen3, and the denoisers that were made from them. Qwen2 (Yang et al.
+ * 2024, arXiv 2412.15115) is LLaMA's block with a bias on q, k and v, which no key of config.json
+ * states. Qwen3 (Yang et al. 2025, arXiv 2505.09388) has instead an RMSNorm on the q and k of each
+ * head before the rotation, and heads of 128 at every width. The denoisers have the tensors and
+ * keys of the model that they came from:
  *
- * Shapes: the published config.json; tiny-qwen2 and tiny-qwen3 are ours.
+ *   a2d-qwen2, a2d-qwen3  FAMILY_A2D. Confirmed: class, type and full mask in a2d/models/, tensors
+ *     in convert.py, blocks from the end of the prompt and `rounded` in core/samplers/ of
+ *     ZHZisZZ/dllm; the mask 151669 and the ids in public notes on the released files
+ *   sdar   SDAR (Cheng et al. 2025, arXiv 2510.06303): blocks from the first id, which end in
+ *     whole blocks; the block in which the prompt ends is filled first. Confirmed: class and block
+ *     in training/model/SDAR-4B-Chat/modeling_sdar.py, sampler and its defaults in generate.py of
+ *     JetAstra/SDAR. The length of a block, 4, is in no file: other lengths end the model's name
+ *     (-b64). At temperatures other than 1 its confidence is that of divided logits, ours is not
+ *   dream  Dream, Dream-Coder (Ye et al. 2025, arXiv 2508.15487) and DiffuCoder (arXiv
+ *     2506.20639), of Qwen2.5: full mask, answers shifted by one. Confirmed: class and bias in
+ *     dream/model/modeling_dream.py, keys in configuration_dream.py, samplers in
+ *     generation_utils.py of NVlabs/Fast-dLLM; options in README.md of DreamLM/Dream. Top-p and
+ *     the confidence of divided logits at temperatures above 0 are not built
+ *   fast-dllm-v2  Fast-dLLM v2 (Wu et al. 2025, arXiv 2509.26328), of Qwen2.5: blocks of bd_size
+ *     from the first id, filled in parts of 8, answers shifted by one; the first token of a whole
+ *     block comes of the block before. Confirmed: class, bias, mask and sampler in public copies
+ *     of its modeling.py, the default threshold in v2/run_chatbot.py of NVlabs/Fast-dLLM. That
+ *     code loses a prompt of exactly bd_size ids; here it is read
+ *
+ * Shapes: the published config.json; tiny-* are ours. Sizes of sdar-4b are those of Qwen3-4B, of
+ * fast-dllm-v2-1.5b those of Qwen2.5-1.5B, of dream-7b those of Qwen2.5-7B.
  */
 #include "lib/checkpoint/family.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static const struct family_fixed fixed_2[] = {
     {"hidden_act", "\"silu\"", KEY_WRITTEN},
@@ -21,34 +45,108 @@ static const struct family_fixed fixed_3[] = {
     {0},
 };
 
-/* Keys of the sliding window, which is not used. */
-static const char *const ignored[] = {"sliding_window", "max_window_layers", NULL};
+/* Keys of the sliding window, which is not used; and of training. */
+static const char *const ignored[] = {
+    "sliding_window", "max_window_layers", "ep_size", "micro_forward", "skip_checkpoint",
+    "use_deepep", "fuse_cross_entropy", "debug", "conplemenrary_mask", "complementary_mask", NULL};
 
-static const struct family_shape shapes_2[] = {
+static const struct family_shape qwen2_shapes[] = {
     {"qwen2.5-0.5b", 896, 24, 14, 2, 64, 4864, 151936, 32768, 1, 1e-6, 1e6, 0,
      151643, 151643, -1, 151645},
     {"tiny-qwen2", 64, 2, 4, 2, 16, 128, 512, 512, 1, 1e-6, 1e6, 0, 508, 509, -1, 511},
     {0},
 };
 
-static const struct family_shape shapes_3[] = {
+static const struct family_shape qwen3_shapes[] = {
     {"qwen3-0.6b", 1024, 28, 16, 8, 128, 3072, 151936, 40960, 1, 1e-6, 1e6, 0,
      151643, 151645, -1, 151645},
     {"tiny-qwen3", 64, 2, 4, 2, 32, 128, 512, 512, 0, 1e-6, 1e6, 0, 508, 509, -1, 511},
     {0},
 };
 
-/* `differ`: the members of `start` in which the two differ. */
-#define QWEN(version, differ)                                                                    \
-    {.name = "qwen" #version, .architecture = "Qwen" #version "ForCausalLM",                     \
-     .model_type = "qwen" #version, .naming = {&family_hugging_face},                            \
-     .start = {.paradigm = PARADIGM_AUTOREGRESSIVE, .attends = MASK_CAUSAL, .logit_shift = 1,    \
-               .chat = CHAT_CHATML, .rope_theta = 10000, .context = 32768, .norm_eps = 1e-6,     \
-               differ},                                                                          \
-     .numbers = family_hugging_face_numbers, .fixed = fixed_##version,                           \
-     .tied_key = "tie_word_embeddings", .rope_scaling = 1, .ignored = ignored,                   \
-     .shapes = shapes_##version}
-#define HEADS_OF_128 .qk_norm = 1, .head_dim = 128
+static const struct family_shape a2d_qwen2_shapes[] = {
+    {"tiny-a2d-qwen2", 64, 2, 4, 2, 16, 128, 512, 512, 1, 1e-6, 1e6, 0, 508, 509, 510, 511},
+    {0},
+};
 
-const struct family qwen2_family = QWEN(2, .qkv_bias = 1);
-const struct family qwen3_family = QWEN(3, HEADS_OF_128);
+static const struct family_shape a2d_qwen3_shapes[] = {
+    {"qwen3-0.6b-mdlm", 1024, 28, 16, 8, 128, 3072, 151936, 40960, 1, 1e-6, 1e6, 0,
+     151643, 151645, 151669, 151645},
+    {"qwen3-0.6b-bd3lm", 1024, 28, 16, 8, 128, 3072, 151936, 40960, 1, 1e-6, 1e6, 0,
+     151643, 151645, 151669, 151645},
+    {"tiny-a2d-qwen3", 64, 2, 4, 2, 32, 128, 512, 512, 0, 1e-6, 1e6, 0, 508, 509, 510, 511},
+    {0},
+};
+
+static const struct family_shape sdar_shapes[] = {
+    {"sdar-4b", 2560, 36, 32, 8, 128, 9728, 151936, 32768, 1, 1e-6, 1e6, 0,
+     151643, 151645, 151669, 151645},
+    {"tiny-sdar", 64, 2, 4, 2, 32, 128, 512, 512, 0, 1e-6, 1e6, 0, 508, 509, 510, 511},
+    {0},
+};
+
+static const struct family_shape dream_shapes[] = {
+    {"dream-7b", 3584, 28, 28, 4, 128, 18944, 152064, 131072, 0, 1e-6, 1e6, 0,
+     151643, 151643, 151666, 151645},
+    {"tiny-dream", 64, 2, 4, 2, 16, 128, 512, 512, 0, 1e-6, 1e6, 0, 508, 509, 510, 511},
+    {0},
+};
+
+static const struct family_shape fast_dllm_shapes[] = {
+    {"fast-dllm-v2-1.5b", 1536, 28, 12, 2, 128, 8960, 151936, 32768, 1, 1e-6, 1e6, 0,
+     151643, 151645, 151665, 151645},
+    {"tiny-fast-dllm", 64, 2, 4, 2, 16, 128, 512, 512, 1, 1e-6, 1e6, 0, 508, 509, 510, 511},
+    {0},
+};
+
+static const struct family_number fast_dllm_numbers[] = {
+    FAMILY_HUGGING_FACE_NUMBERS,
+    {"bd_size", FAMILY_AT(attends_block), 1, 1 << 20, KEY_WRITTEN},
+    {0},
+};
+
+/* "SDAR-4B-Chat-b64" */
+static void name_sdar(struct config *c)
+{
+    const char *mark = strrchr(c->name, '-');
+    size_t block = mark && mark[1] == 'b' ? strtoul(mark + 2, NULL, 10) : 0;
+    config_set_blocks(c, block ? block : 4);
+}
+
+/* start_members: those in which the families differ. */
+#define QWEN(its_numbers, version, its_name, class, type, start_members, ...)                      \
+    {.name = its_name, .architecture = class, .model_type = type,                                  \
+     .naming = {&family_hugging_face},                                                             \
+     .start = {start_members, QWEN_##version, .chat = CHAT_CHATML, .rope_theta = 10000,            \
+               .context = 32768, .norm_eps = 1e-6},                                                \
+     .numbers = its_numbers, .fixed = fixed_##version,                                             \
+     .tied_key = "tie_word_embeddings", .rope_scaling = 1, .ignored = ignored, __VA_ARGS__}
+#define NUMBERS family_hugging_face_numbers
+#define QWEN_2 .qkv_bias = 1
+#define QWEN_3 .qk_norm = 1, .head_dim = 128
+#define LEFT_TO_RIGHT                                                                              \
+    .paradigm = PARADIGM_AUTOREGRESSIVE, .attends = MASK_CAUSAL, .logit_shift = 1
+#define BLOCKS .paradigm = PARADIGM_BLOCK_DIFFUSION, .attends = MASK_BLOCK_CAUSAL
+#define SHIFTED .paradigm = PARADIGM_MASKED_DIFFUSION, .attends = MASK_FULL, .logit_shift = 1
+#define SHIFTED_BLOCKS BLOCKS, .attends_block = 32, .logit_shift = 1, .seeds = 1
+
+const struct family qwen2_family =
+    QWEN(NUMBERS, 2, "qwen2", "Qwen2ForCausalLM", "qwen2", LEFT_TO_RIGHT, .shapes = qwen2_shapes);
+const struct family qwen3_family =
+    QWEN(NUMBERS, 3, "qwen3", "Qwen3ForCausalLM", "qwen3", LEFT_TO_RIGHT, .shapes = qwen3_shapes);
+const struct family a2d_qwen2_family =
+    QWEN(NUMBERS, 2, "a2d-qwen2", "A2DQwen2LMHeadModel", "a2d-qwen2", FAMILY_DENOISES,
+         .shapes = a2d_qwen2_shapes, FAMILY_A2D);
+const struct family a2d_qwen3_family =
+    QWEN(NUMBERS, 3, "a2d-qwen3", "A2DQwen3LMHeadModel", "a2d-qwen3", FAMILY_DENOISES,
+         .shapes = a2d_qwen3_shapes, FAMILY_A2D);
+const struct family sdar_family =
+    QWEN(NUMBERS, 3, "sdar", "SDARForCausalLM", "sdar", BLOCKS, .shapes = sdar_shapes,
+         .mask_token = "<|MASK|>", .named = name_sdar,
+         .defaults = "unmask=dynamic threshold=0.85 temperature=1");
+const struct family dream_family = QWEN(NUMBERS, 2, "dream", "DreamModel", "Dream", SHIFTED,
+                                        .shapes = dream_shapes, .defaults = "unmask=origin");
+const struct family fast_dllm_family =
+    QWEN(fast_dllm_numbers, 2, "fast-dllm-v2", "Fast_dLLM_QwenForCausalLM", "Fast_dLLM_Qwen",
+         SHIFTED_BLOCKS, .shapes = fast_dllm_shapes, .mask_token = "|<MASK>|",
+         .defaults = "block_length=8 unmask=dynamic threshold=0.9");

@@ -13,19 +13,20 @@ const struct cache_params cache_usual = {CACHE_PARAMETERS(CACHE_USUAL)};
 
 /* Number of pairs of a row and a key that it sees under a block-causal mask. */
 static double pairs_seen(const int32_t *row, size_t rows, const int32_t *key, size_t keys,
-                         int32_t block)
+                         const struct cache_view *v)
 {
+    const int32_t block = v->mask_block, from = v->offset;
     double pairs = 0;
     for (size_t j = 0, seen = 0; j < rows; j++) {
-        while (seen < keys && key[seen] / block <= row[j] / block)
+        while (seen < keys && (key[seen] + from) / block <= (row[j] + from) / block)
             seen++;
         pairs += (double)seen;
     }
     return pairs;
 }
 
-void cache_extent(const struct cache_policy *p, const struct cache_part *part, int32_t mask_block,
-                  struct extent *x)
+void cache_extent(const struct cache_policy *p, const struct cache_part *part,
+                  const struct cache_view *v, struct extent *x)
 {
     const int reads = p->kept && !part->sifts;
     size_t rows = part->take && !part->sifts ? part->take : part->n_rows;
@@ -35,9 +36,8 @@ void cache_extent(const struct cache_policy *p, const struct cache_part *part, i
                          .outputs = p->outputs ? (double)part->n_rows : 0};
     cost_full(x, (double)rows, (double)keys);
     cost_look(x, (double)(part->n_rows - rows), (double)keys);
-    if (mask_block)
-        x->pairs = pairs_seen(part->row, part->n_rows, reads ? part->key : part->row, keys,
-                              mask_block);
+    if (v->mask_block)
+        x->pairs = pairs_seen(part->row, part->n_rows, reads ? part->key : part->row, keys, v);
 }
 
 size_t cache_list(int32_t *list, int32_t first, int32_t end)

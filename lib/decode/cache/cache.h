@@ -32,6 +32,9 @@ struct cache_view {
     int32_t mask;                      /* the mask id */
     int32_t begin, end;
     int32_t mask_block;                /* block length of a block-causal mask, else 0 */
+    int32_t offset;                    /* position p is in block (p + offset) / mask_block */
+    int seeds;                         /* 1: the pass asks about the first slot of its block only,
+                                        * and no row of the block is needed */
     struct cache_params params;
 };
 /* The next passes of a canvas. Positions count from the first id of the prompt. */
@@ -67,9 +70,9 @@ extern const struct cache_policy *const cache_policies[]; /* [CACHE_COUNT] */
 CACHE_POLICIES(CACHE_DECLARATION)
 #undef CACHE_DECLARATION
 
-/* The extent of a canvas in such a pass; mask_block as in struct cache_view. */
-void cache_extent(const struct cache_policy *p, const struct cache_part *part, int32_t mask_block,
-                  struct extent *x);
+/* The extent of a canvas in such a pass. */
+void cache_extent(const struct cache_policy *p, const struct cache_part *part,
+                  const struct cache_view *v, struct extent *x);
 
 /* ---- for policies ---- */
 

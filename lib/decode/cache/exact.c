@@ -4,25 +4,38 @@
  * A pass computes the blocks of the mask that contain the block of the canvas, and reads the keys
  * and values before them. When a position before was committed after its keys and values were
  * computed, its block of the mask and all later ones are computed again: first the prompt, later
- * the block before. Invariant: positions before the computed rows were computed when everything
- * that they see was final. Source: Arriola et al. 2025, "Block Diffusion", arXiv 2503.09573,
- * section 3; Wu et al. 2025, "Fast-dLLM v2", arXiv 2509.26328 (block-level cache).
+ * the block before. A pass that seeds a block computes only these. Invariant: positions before the
+ * computed rows were computed when everything that they see was final. Source: Arriola et al. 2025,
+ * "Block Diffusion", arXiv 2503.09573, section 3; Wu et al. 2025, "Fast-dLLM v2", arXiv 2509.26328
+ * (block-level cache).
  */
 #include "lib/decode/cache/cache.h"
 
 #include <assert.h>
 
+/* The first position of the block of the mask that holds position p. */
+static int32_t start_of(const struct cache_view *v, int32_t p)
+{
+    int32_t start = p - (p + v->offset) % v->mask_block;
+    return start > 0 ? start : 0;
+}
+
+static int32_t end_of(const struct cache_view *v, int32_t p)
+{
+    int32_t end = p - (p + v->offset) % v->mask_block + v->mask_block;
+    return end < v->canvas->len ? end : v->canvas->len;
+}
+
 static void describe(const struct cache_view *v, struct cache_part *part)
 {
     assert(v->mask_block > 0);
-    int32_t m = v->mask_block, len = v->canvas->len, now = v->begin - v->begin % m, first = 0;
-    int32_t end = (v->end - 1) / m < (len - 1) / m ? ((v->end - 1) / m + 1) * m : len;
+    int32_t now = start_of(v, v->begin), end = v->seeds ? now : end_of(v, v->end - 1), first = 0;
     while (first < now && v->token[first] != v->mask && !cache_stale(v, first))
         first++;
-    first -= first % m;
+    first = start_of(v, first < end ? first : end - 1);
     part->n_rows = cache_list(part->row, first, end);
     part->n_keys = cache_list(part->key, 0, end);
-    part->passes = first < now ? 1 : SIZE_MAX;
+    part->passes = first < now || v->seeds ? 1 : SIZE_MAX;
 }
 
 const struct cache_policy cache_exact = {

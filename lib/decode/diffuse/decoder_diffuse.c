@@ -27,6 +27,7 @@ static struct diffuse how_of(const struct settings *s, const struct decode_env *
         .temperature = settings_number(s, "temperature"),
         .cfg_scale = settings_number(s, "cfg_scale"),
         .order = diffusion_order(s),
+        .order_temperature = settings_number(s, "order_temperature"),
         .rule = (enum unmask)settings_number(s, "unmask"),
         .unmask = {UNMASK_PARAMETERS(GIVEN) UNMASK_REFINEMENTS(GIVEN)},
         .cache = (enum caching)settings_number(s, "cache"),

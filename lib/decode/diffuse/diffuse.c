@@ -1,6 +1,6 @@
 /* diffuse.c - see diffuse.h.
  *
- *     canvas = prompt, then gen_length masks
+ *     canvas = prompt, then gen_length masks (and those that fill a block of the mask)
  *     for each block, for each of its steps:
  *         answers = a pass over the rows that the cache policy names; wanted: the masked slots up
  *                   to the end of the block
@@ -46,13 +46,23 @@ static struct canvases canvases_in(const struct diffuse_run *r, unsigned char *e
                              asked, origin, budget};
 }
 
+/* Ids of a canvas: prompt, gen_length, and what fills the last block of the mask, because a model
+ * was trained with whole blocks. */
+static size_t length_of(const struct diffuse_run *r, const struct generation_input *in)
+{
+    const struct config *c = &r->n->config;
+    size_t len = in->n + r->how->gen_length, m = c->attends_block;
+    size_t behind = len - (c->attends_from_end ? in->n : 0);
+    return c->attends == MASK_BLOCK_CAUSAL ? len + (m - behind % m) % m : len;
+}
+
 /* Most ids of a place: when inputs wait for places, those of the longest input. */
 static size_t room_of(const struct diffuse_run *r, size_t place)
 {
-    size_t most = r->in[place].n;
+    size_t most = length_of(r, &r->in[place]);
     for (size_t i = 0; r->batch < r->inputs && i < r->inputs; i++)
-        most = r->in[i].n > most ? r->in[i].n : most;
-    return most + r->how->gen_length;
+        most = length_of(r, &r->in[i]) > most ? length_of(r, &r->in[i]) : most;
+    return most;
 }
 
 static size_t larger(size_t a, size_t b)
@@ -66,7 +76,7 @@ static struct work_size size_of(const struct diffuse_run *r)
     struct work_size s = {.rows = rows,
                           .seqs = (r->guided ? 2 * r->lanes : r->lanes) + shadows,
                           .listed = rows + r->ids * r->shadows + shadows * r->shadows,
-                          .wanted = r->lanes * larger(r->how->gen_length, r->least),
+                          .wanted = r->lanes * larger(r->most, r->least),
                           .how = r->how->variant,
                           .cached = (size_t)r->policy->kept,
                           .guided = (size_t)r->guided,
@@ -86,14 +96,16 @@ static struct work_size size_of(const struct diffuse_run *r)
 /* Positions of the first block that belong to the prompt. */
 static size_t shift_of(const struct diffuse_run *r, const struct generation_input *in)
 {
-    return r->n->config.attends == MASK_BLOCK_CAUSAL ? in->n % r->how->block_length : 0;
+    const struct config *c = &r->n->config;
+    return c->attends == MASK_BLOCK_CAUSAL && !c->attends_from_end ? in->n % r->how->block_length
+                                                                   : 0;
 }
 
 /* Starts the canvas of an input; its ids begin at `first`. */
 static void begin(struct diffuse_run *r, size_t lane, size_t first,
                   const struct generation_input *in)
 {
-    size_t len = in->n + r->how->gen_length;
+    size_t len = length_of(r, in);
     int32_t *token = r->host.token + first;
     r->host.state[lane] = (struct canvas_state){.key = in->key,
                                                 .first = (int32_t)first,
@@ -139,62 +151,6 @@ static void change_places(struct diffuse_run *r)
         }
 }
 
-/* Fills the budgets of every canvas from the trace. */
-static void replay_make(const struct diffuse_run *r)
-{
-    size_t each = r->blocks * r->block_steps;
-    for (size_t i = 0; i < r->batch; i++) {
-        r->host.state[i].pace = (int32_t)(i * each);
-        commit_trace_budget(r->how->replay, r->in[i].key, r->blocks, r->host.budget + i * each);
-    }
-}
-
-/* Steps of each block, for a rule with steps; a block beyond them gets the steps of the last. */
-static size_t *shares_of(const struct diffuse *how)
-{
-    size_t blocks = how->gen_length / how->block_length;
-    size_t *share = mem_zero(blocks, sizeof *share);
-    if (diffusion_has_steps(how->rule))
-        pace_blocks(how->steps, blocks, how->block_length,
-                        diffuse_is_even(how) ? 1 : how->block_decay, share);
-    return share;
-}
-
-static void budget_make(const struct diffuse_run *r)
-{
-    if (r->how->replay) {
-        replay_make(r);
-        return;
-    }
-    const struct diffuse *how = r->how;
-    size_t *budget = mem_alloc(r->block_steps * sizeof *budget), *share = shares_of(how);
-    size_t last = how->gen_length / how->block_length - 1;
-    const int has_steps = diffusion_has_steps(how->rule);
-    for (size_t b = 0; b * r->block_steps < r->budgets; b++) {
-        size_t steps = has_steps ? share[b < last ? b : last] : r->block_steps;
-        pace_budget(has_steps ? how->pace : PACE_UNIFORM, how->block_length, steps,
-                        budget);
-        for (size_t i = 0; i < r->block_steps; i++)
-            r->host.budget[b * r->block_steps + i] = i < steps ? (int32_t)budget[i] : 0;
-    }
-    free(share);
-    free(budget);
-}
-
-/* Steps of the block with the most steps. */
-static size_t steps_of(const struct diffuse *how)
-{
-    if (how->replay)
-        return how->replay->steps;
-    if (!diffusion_has_steps(how->rule))
-        return how->block_length;
-    size_t *share = shares_of(how), most = 0;
-    for (size_t b = 0; b < how->gen_length / how->block_length; b++)
-        most = share[b] > most ? share[b] : most;
-    free(share);
-    return most;
-}
-
 /* Slots of canvas i in the cache. */
 static size_t slots_of(const struct diffuse_run *r, size_t i)
 {
@@ -212,6 +168,8 @@ static struct work_size run_count(struct diffuse_run *r)
     size_t shifted = 0;
     r->drafts = how->draft > 1 ? how->draft : 1;
     r->lanes = r->batch * r->drafts;
+    for (size_t i = 0; i < r->inputs; i++)
+        r->most = larger(r->most, length_of(r, &r->in[i]) - r->in[i].n);
     for (size_t i = 0; i < r->batch; i++) {
         r->ids += r->drafts * room_of(r, i);
         if (how->head_rows == HEAD_ROWS_CANVAS)
@@ -227,7 +185,7 @@ static struct work_size run_count(struct diffuse_run *r)
                    how->unmask.threshold_decay > 0; /* it counts masked slots after the block */
     r->guided = how->cfg_scale > 0;
     r->blocks = how->gen_length / how->block_length + (shifted > 0);
-    r->block_steps = steps_of(how);
+    r->block_steps = diffuse_budget_steps(how);
     r->budgets = how->replay             ? r->batch * r->blocks * r->block_steps
                  : diffuse_is_even(how) ? r->block_steps
                                          : r->blocks * r->block_steps;
@@ -283,7 +241,7 @@ static int run_make(struct diffuse_run *r, struct memory_estimate *need)
     r->host = canvases_in(r, r->work->host.extra);
     r->device = canvases_in(r, r->work->device.extra);
     canvases_make(r);
-    budget_make(r);
+    diffuse_budget_make(r);
     const struct index *x = &r->work->host;
     r->n_ban = diffuse_banned(r->how, &r->n->config, x->ban);
     r->n_quiet = diffuse_quiet(r->how, &r->n->config, x->quiet);

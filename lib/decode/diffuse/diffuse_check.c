@@ -22,21 +22,25 @@ static int check_settings(const struct diffuse *how, struct err *e)
     return diffusion_check(&d, e);
 }
 
-/* Shadow rows, and policies that work inside the layers, need a full mask. A causal policy needs a
- * block-causal mask: it keeps values that later blocks must not change. */
+/* Shadow rows, and policies that work inside the layers, need a full mask, and answers at the rows
+ * of their slots. A causal policy needs a block-causal mask: it keeps values that later blocks must
+ * not change. */
 static int check_mask(const struct diffuse *how, const struct config *c, struct err *e)
 {
     const struct cache_policy *p = cache_policies[how->cache];
-    if (unmask_has(how->rule, UNMASK_SHADOWS) && c->attends != MASK_FULL)
+    if (unmask_has(how->rule, UNMASK_SHADOWS) && (c->attends != MASK_FULL || c->logit_shift))
         return err_set(e, EXIT_BAD_USAGE, "unmask wino: expected a model in which every position "
-                       "sees all others; %s has another mask", c->name);
+                       "sees all others and answers about itself; %s is another one", c->name);
     if (p->causal && c->attends != MASK_BLOCK_CAUSAL)
         return err_set(e, EXIT_BAD_USAGE, "cache %s: expected a model with a block-causal mask; in "
                        "%s every position sees all others, so what is kept is never exact",
                        p->name, c->name);
-    if ((p->outputs || p->slots) && c->attends != MASK_FULL)
+    if (how->draft > 1 && c->seeds)
+        return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with %s: the pass that "
+                       "gives a block its first token is no step", how->draft, c->name);
+    if ((p->outputs || p->slots) && (c->attends != MASK_FULL || c->logit_shift))
         return err_set(e, EXIT_BAD_USAGE, "cache %s: expected a model in which every position sees "
-                       "all others; %s has another mask", p->name, c->name);
+                       "all others and answers about itself; %s is another one", p->name, c->name);
     return 0;
 }
 

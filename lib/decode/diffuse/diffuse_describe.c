@@ -26,7 +26,7 @@ size_t diffuse_capacity(const struct diffuse_run *r, size_t most)
 {
     size_t step = r->n->backend->ops->depth > 1 ? CAPACITY_STEP : 1;
     size_t capacity = (most + step - 1) / step * step;
-    capacity = capacity < r->how->gen_length ? capacity : r->how->gen_length;
+    capacity = capacity < r->most ? capacity : r->most;
     return capacity > r->least ? capacity : r->least;
 }
 
@@ -50,6 +50,13 @@ static void add_share(struct diffuse_run *r, int32_t slot, size_t listed)
     }
 }
 
+int32_t diffuse_offset(const struct diffuse_run *r, const struct canvas_state *c)
+{
+    const struct config *f = &r->n->config;
+    int32_t m = (int32_t)f->attends_block;
+    return f->attends_from_end && m ? (m - c->prompt % m) % m : 0;
+}
+
 /* Adds a sequence to the pass: the rows that the policy names for lane i. Its twin has the prompt
  * masked. Returns the number of slots listed. */
 static size_t add_rows(struct diffuse_run *r, size_t i, int twin, size_t listed)
@@ -58,14 +65,14 @@ static size_t add_rows(struct diffuse_run *r, size_t i, int twin, size_t listed)
     struct pass *p = &r->plan.pass;
     const struct rows *w = &r->work->host.rows;
     const struct cache_part *a = &r->part;
-    int32_t row = (int32_t)p->T;
+    int32_t row = (int32_t)p->T, offset = diffuse_offset(r, c);
     int32_t base = twin ? (int32_t)r->slots / 2 : 0;
     int reads = r->kv && !a->sifts;
     add_share(r, base + diffuse_slot(r, i, 0), listed);
     for (size_t j = 0; j < a->n_rows; j++, p->T++) {
         int32_t k = a->row[j], id = c->first + k, prompt = k < c->prompt;
         w->token[p->T] = twin && prompt ? (int32_t)r->n->config.mask : r->host.token[id];
-        w->pos[p->T] = k;
+        w->pos[p->T] = k + offset;
         r->host.origin[p->T] = prompt ? -1 : id;
         if (!twin)
             r->host.row_of[id] = (int32_t)p->T;
@@ -74,7 +81,7 @@ static size_t add_rows(struct diffuse_run *r, size_t i, int twin, size_t listed)
     size_t keys = reads ? a->n_keys : a->n_rows;
     for (size_t j = 0; j < keys; j++) {
         w->slots[listed + j] = reads ? base + diffuse_slot(r, i, a->key[j]) : row + (int32_t)j;
-        w->slot_pos[listed + j] = reads ? a->key[j] : a->row[j];
+        w->slot_pos[listed + j] = (reads ? a->key[j] : a->row[j]) + offset;
     }
     w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows, (int32_t)listed,
                                              (int32_t)keys};
@@ -100,24 +107,61 @@ static struct canvas_state canvas_seen(const struct diffuse_run *r, const struct
     return as;
 }
 
-/* Asks the policy about lane i and removes positions that the suffix leaves out; result in r->part.
- * Returns the number of keys after the block. */
+/* Adds row p to the pass, if it is not there. */
+static void add_row(struct cache_part *a, int32_t p)
+{
+    size_t j = a->n_rows;
+    while (j > 0 && a->row[j - 1] > p)
+        j--;
+    if (j > 0 && a->row[j - 1] == p)
+        return;
+    memmove(a->row + j + 1, a->row + j, (a->n_rows - j) * sizeof *a->row);
+    a->row[j] = p;
+    a->n_rows++;
+}
+
+/* Adds the rows that answer about slots at the position behind them: those of masked slots, and the
+ * one of the block's first slot in all passes, so that a description can serve several. */
+static void add_sources(const struct diffuse_run *r, const struct cache_view *v,
+                        struct cache_part *a)
+{
+    const struct canvas_loop *l = &r->plan.loop;
+    int whole = v->canvas->step == 0 || !canvas_seeded(l, v->canvas);
+    for (int32_t k = v->canvas->prompt; k < canvas_ask_end(l, v->canvas); k++)
+        if (v->token[k] == v->mask || (k == v->begin && whole))
+            add_row(a, k - 1);
+}
+
+/* The canvas as a policy sees it. */
+static struct cache_view view_of(const struct diffuse_run *r, const struct canvas_state *c,
+                                 const struct canvas_state *as)
+{
+    const struct canvas_loop *l = &r->plan.loop;
+    return (struct cache_view){.canvas = as,
+                               .token = r->host.token + c->first,
+                               .cached = r->cached + c->first,
+                               .mask = (int32_t)r->n->config.mask,
+                               .begin = canvas_block_begin(l, as),
+                               .end = canvas_block_end(l, as),
+                               .mask_block = (int32_t)r->n->config.attends_block,
+                               .offset = diffuse_offset(r, c),
+                               .seeds = canvas_ask_end(l, as) < canvas_block_end(l, as),
+                               .params = r->how->kept};
+}
+
+/* Asks the policy about lane i, adds the rows of answers that are not at their own slots, and
+ * removes positions that the suffix leaves out; result in r->part. Returns the number of keys after
+ * the block. */
 static int32_t ask_policy(struct diffuse_run *r, size_t i)
 {
     const struct canvas_state *c = &r->host.state[i];
     const struct canvas_state as = canvas_seen(r, c);
-    int32_t begin = as.prompt - as.shift + as.block * (int32_t)r->how->block_length;
-    const struct cache_view v = {.canvas = &as,
-                                 .token = r->host.token + c->first,
-                                 .cached = r->cached + c->first,
-                                 .mask = (int32_t)r->n->config.mask,
-                                 .begin = begin > as.prompt ? begin : as.prompt,
-                                 .end = canvas_block_end(&r->plan.loop, &as),
-                                 .mask_block = (int32_t)r->n->config.attends_block,
-                                 .params = r->how->kept};
+    const struct cache_view v = view_of(r, c, &as);
     struct cache_part *a = &r->part;
     *a = (struct cache_part){.row = a->row, .key = a->key};
     r->policy->describe(&v, a);
+    if (r->plan.loop.lag)
+        add_sources(r, &v, a);
     if (r->policy->slots) /* keys are slots, not positions */
         return v.canvas->len - v.end;
     return suffix_filter(&r->how->suffix, &v, r->suffix_seed, r->kv != NULL, a);
@@ -147,7 +191,8 @@ static size_t join(struct diffuse_run *r, size_t i, int sifts, size_t listed)
     r->span[i] = (struct extent){0};
     if (r->part.sifts != sifts)
         return 0;
-    cache_extent(r->policy, &r->part, (int32_t)r->n->config.attends_block, &r->span[i]);
+    const struct cache_view v = view_of(r, c, c);
+    cache_extent(r->policy, &r->part, &v, &r->span[i]);
     r->serves = r->part.passes < r->serves ? r->part.passes : r->serves;
     c->rows_block = c->block;
     r->work->host.member[l->parts++] = (int32_t)i;
@@ -250,8 +295,9 @@ static size_t early_left(const struct diffuse_run *r)
 static size_t passes_left(const struct diffuse_run *r)
 {
     size_t block = r->how->block_length, left = 0;
-    if (r->block_steps < block)
+    if (r->block_steps < block || unmask_has(r->how->rule, UNMASK_IDLES))
         block = r->block_steps;
+    block += r->n->config.seeds > 0;
     size_t serves = r->drafts > 1 ? 1 : r->serves;
     for (size_t i = 0; i < r->lanes; i++) {
         const struct canvas_state *c = &r->host.state[i];
@@ -398,7 +444,7 @@ static int simulate(struct diffuse_run *r, const struct acts *a)
         if (!c->live || canvas_behind(&here, c) || !(r->span[i].rows > 0))
             continue;
         int32_t takes = unmask_paced(here.rule) ? canvas_budget(&here, c) : 1;
-        for (int32_t k = c->prompt; takes > 0 && k < canvas_block_end(&here, c); k++)
+        for (int32_t k = c->prompt; takes > 0 && k < canvas_ask_end(&here, c); k++)
             if (canvas_open(&here, c, k)) {
                 r->host.token[c->first + k] = a->id;
                 takes--;

@@ -27,7 +27,7 @@
 void diffuse_draft_make(struct diffuse_run *r)
 {
     struct draft *d = &r->draft;
-    size_t gen = r->how->gen_length, longest = 0;
+    size_t gen = r->most, longest = 0;
     if (r->drafts == 1)
         return;
     for (size_t i = 0; i < r->batch; i++)
@@ -157,13 +157,13 @@ static void draft_step(struct diffuse_run *r, size_t lane)
 {
     struct draft *d = &r->draft;
     struct canvas_state *c = &r->host.state[lane];
-    int32_t first = c->first, member = (int32_t)lane;
+    int32_t first = c->first, member = (int32_t)lane, lag = r->plan.loop.lag;
     copy_lane(r, c, c - 1);
     for (int32_t p = 0; p < c->len; p++)
-        d->row_of[first + p] = d->place[p] < 0 ? -1 : 0;
+        d->row_of[first + p] = p + lag < c->len && d->place[p + lag] >= 0 ? 0 : -1;
     struct canvas_loop l = diffuse_loop_here(r);
     l.parts = 1;
-    l.capacity = r->how->gen_length;
+    l.capacity = r->most;
     l.member = &member;
     l.row_of = d->row_of;
     l.T = 0;

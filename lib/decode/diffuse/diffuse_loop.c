@@ -36,7 +36,10 @@ void diffuse_loop_make(struct diffuse_run *r)
     l->block_steps = (int32_t)r->block_steps;
     l->block_pace = how->replay || !diffuse_is_even(how) ? (int32_t)r->block_steps : 0;
     l->mask = (int32_t)r->n->config.mask;
+    l->lag = r->n->config.logit_shift;
+    l->seeds = r->n->config.seeds ? (int32_t)r->n->config.attends_block : 0;
     l->order = how->order;
+    l->order_temperature = how->order_temperature;
     l->rounding = how->confidence;
     l->params = how->unmask;
     l->order_seed = rng_derive(how->seed, "random remasking");

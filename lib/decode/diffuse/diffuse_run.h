@@ -1,6 +1,7 @@
 /* diffuse_run.h - a batch of canvases at work: the data that its files share. Each file calls only
  * the files below it:
  *   diffuse.c           memory, clock, results of passes
+ *   diffuse_budget.c    the tokens that each step commits
  *   diffuse_describe.c  the rows of a pass, and preparation before the clock
  *   diffuse_observe.c   reports to an observer
  *   shadow.c            shadow rows
@@ -40,10 +41,10 @@ struct draft {
     int32_t *version;        /* [ids] for the first lane of each canvas, see diffuse_slot */
     int32_t *place;          /* [longest canvas] place of the answer of each slot; -1: none */
     /* For a drafted step, as in struct canvas_loop. */
-    struct head_row *known;  /* [gen_length] its answers */
+    struct head_row *known;  /* [most] its answers */
     int32_t *row_of;         /* [ids] */
-    int32_t *asked, *wanted; /* [gen_length] */
-    uint64_t *key;           /* [gen_length] */
+    int32_t *asked, *wanted; /* [most] */
+    uint64_t *key;           /* [most] */
 };
 
 struct diffuse_run {
@@ -57,6 +58,7 @@ struct diffuse_run {
     size_t drafts, lanes;       /* lanes of a canvas, consecutive, and of all canvases. The first
                                  * is the state of the canvas, the others are drafts */
     size_t ids;                 /* of all lanes */
+    size_t most;                /* most slots of a canvas: gen_length and those that fill a block */
     size_t blocks, block_steps; /* most blocks of a canvas; most steps of a block */
     size_t budgets;             /* block_steps, per block if blocks differ, per block and canvas
                                  * for a replay */
@@ -83,6 +85,10 @@ struct diffuse_run {
     struct draft draft;
     struct sight *sight;        /* for an observer that looks closely; else NULL */
 };
+
+/* Fills host.budget. */
+void diffuse_budget_make(const struct diffuse_run *r);
+size_t diffuse_budget_steps(const struct diffuse *how); /* of the block with the most steps */
 
 /* Describes and sends the next passes, by the ids on the host. Returns their number. */
 size_t diffuse_describe(struct diffuse_run *r);
@@ -126,6 +132,10 @@ void diffuse_draft_guess(struct diffuse_run *r, size_t each);
 /* Notes the contents of the cache for a draft: those after the described pass of the lane
  * before. */
 void diffuse_draft_inherit(struct diffuse_run *r, size_t lane);
+/* Position k of a canvas is position k + this of the pass, so that a block of the mask begins
+ * where the family says: attention counts blocks from position 0. Rotations depend on differences
+ * alone. */
+int32_t diffuse_offset(const struct diffuse_run *r, const struct canvas_state *c);
 /* The slot of position p as a lane sees it in the described pass. */
 int32_t diffuse_slot(const struct diffuse_run *r, size_t lane, int32_t p);
 

@@ -1,0 +1,24 @@
+/* dynamic.h - commits every answer above the threshold, and at least as many of the best as the
+ * budget of the step; the last step of a block commits all. Where the authors' code has more slots
+ * due than masks left, it also writes over known tokens; here it does not. Source: Cheng et al.
+ * 2025, "SDAR", arXiv 2510.06303, and low_confidence_dynamic in generate.py of
+ * github.com/JetAstra/SDAR. */
+#ifndef KERNELS_UNMASK_DYNAMIC_H
+#define KERNELS_UNMASK_DYNAMIC_H
+
+#include "kernels/unmask/offers.h"
+
+HOST_DEVICE size_t unmask_dynamic(const struct offers *o, double threshold)
+{
+    size_t least = o->step + 1 < o->steps && o->budget < o->n ? o->budget : o->n, sure = 0;
+    for (size_t k = 0; k < o->n; k++)
+        sure += o->confidence[k] > threshold;
+    if (sure < least)
+        return least;
+    for (size_t j = 0, taken = 0; j < o->n; j++)
+        if (offers_confidence(o, j) > threshold)
+            offers_swap(o, j, taken++);
+    return sure;
+}
+
+#endif

@@ -1,0 +1,209 @@
+/* families.c - see families.h. Each sampler follows its authors' code, without a cache: mdlm and
+ * bd3lm core/samplers/ of github.com/ZHZisZZ/dllm, sdar generate.py of github.com/JetAstra/SDAR,
+ * dream generation_utils.py of Dream, fast modeling.py of Fast-dLLM v2.
+ * They share one step, in which `count` or more masked slots of a range are written.
+ */
+#include "tests/reference/families.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct canvas {
+    const struct model *m;
+    size_t prompt, gen, n; /* n: ids with those that fill the last block */
+    long *x, mask;
+    double *logits;        /* [n][vocab] */
+    double *sure;          /* [n] measure of the choice for a slot; -inf: it is not asked about */
+    double *lead;          /* [n] of the choice over the next best id */
+    long *choice;
+    int order;             /* the measure: confidence, 'm'argin or negative 'e'ntropy */
+    double min_lead, min_confidence;
+};
+
+static void *room(size_t n, size_t size)
+{
+    void *p = calloc(n ? n : 1, size);
+    if (!p) fail("no memory");
+    return p;
+}
+
+static double asked(const json_t *request, const char *key, double otherwise)
+{
+    const json_t *v = json_object_get(request, key);
+    return json_is_number(v) ? json_number_value(v) : otherwise;
+}
+
+static void note(double *least, double gap)
+{
+    if (gap < *least) *least = gap;
+}
+
+/* The choice for slot t and its measure, from the logits of row t - lag. */
+static void choose(struct canvas *c, size_t t, size_t lag)
+{
+    const size_t v = c->m->vocab;
+    const double *row = c->logits + (t - lag) * v;
+    size_t top = 0, second = v;
+    for (size_t i = 1; i < v; i++)
+        if (row[i] > row[top]) {
+            second = top;
+            top = i;
+        } else if (second == v || row[i] > row[second]) {
+            second = i;
+        }
+    c->choice[t] = (long)top;
+    c->sure[t] = exp(-model_nll(row, v, top));
+    if (c->order == 'm') c->sure[t] -= exp(-model_nll(row, v, second));
+    if (c->order == 'e') c->sure[t] = 0;
+    for (size_t i = 0; c->order == 'e' && i < v; i++)
+        c->sure[t] -= exp(-model_nll(row, v, i)) * model_nll(row, v, i);
+    c->lead[t] = row[top] - row[second];
+}
+
+static size_t masks_in(const struct canvas *c, size_t from, size_t to)
+{
+    size_t n = 0;
+    for (size_t t = from; t < to; t++)
+        n += c->x[t] == c->mask;
+    return n;
+}
+
+/* Writes the slots of from .. to-1 above the threshold, at least `count` of the best, where the
+ * network is given the first `seen` ids. */
+static void step(struct canvas *c, size_t from, size_t to, size_t seen, size_t count,
+                 double threshold, size_t lag)
+{
+    size_t sure = 0;
+    model_logits(c->m, c->x, seen, c->logits);
+    for (size_t t = 0; t < c->n; t++)
+        c->sure[t] = -INFINITY;
+    for (size_t t = from; t < to; t++)
+        if (c->x[t] == c->mask) {
+            choose(c, t, lag);
+            sure += c->sure[t] > threshold;
+            note(&c->min_confidence, fabs(c->sure[t] - threshold));
+        }
+    double last = INFINITY;
+    for (size_t i = 0; i < (sure > count ? sure : count) + 1; i++) {
+        size_t best = from;
+        for (size_t t = from + 1; t < to; t++)
+            if (c->sure[t] > c->sure[best]) best = t;
+        if (c->sure[best] == -INFINITY) break;
+        note(&c->min_confidence, i ? last - c->sure[best] : INFINITY);
+        last = c->sure[best];
+        if (i < (sure > count ? sure : count)) {
+            c->x[best] = c->choice[best];
+            note(&c->min_lead, c->lead[best]);
+        }
+        c->sure[best] = -INFINITY;
+    }
+}
+
+/* dllm's get_num_transfer_tokens with the linear schedule, in the float of torch's tensors: the
+ * slots of step i of S when m masks are left. */
+static size_t transfers(size_t m, size_t i, size_t S)
+{
+    const float t = (float)((double)(S - i) / (double)S);
+    const float s = (float)((double)(S - i - 1) / (double)S);
+    const float kept = (1 - (1 - s)) / (1 - (1 - t));
+    const double n = nearbyint((double)m * (1 - (double)kept));
+    return n < (double)m ? (size_t)n : m;
+}
+
+/* mdlm sees the whole canvas, bd3lm what is before the end of the block. */
+static void run_dllm(struct canvas *c, size_t block, size_t steps, int whole)
+{
+    const size_t blocks = (c->gen + block - 1) / block, each = (steps + blocks - 1) / blocks;
+    for (size_t b = 0; b < blocks; b++) {
+        const size_t from = c->prompt + b * block, to = from + block < c->n ? from + block : c->n;
+        size_t left = to - from;
+        for (size_t i = 0; i < each; i++) {
+            const size_t now = transfers(left, i, each);
+            if (now) step(c, whole ? c->prompt : from, to, whole ? c->n : to, now, 2, 0);
+            left -= now;
+        }
+    }
+}
+
+static void run_sdar(struct canvas *c, size_t block, size_t steps, double threshold)
+{
+    for (size_t from = c->prompt / block * block; from < c->n; from += block)
+        for (size_t i = 0; i < steps && masks_in(c, from, from + block); i++)
+            step(c, from, from + block, from + block, block / steps + (i < block % steps),
+                 threshold, 0);
+}
+
+/* Dream's schedule: float times from 1 to 0.001 as torch.linspace gives them. */
+static void run_dream(struct canvas *c, size_t steps)
+{
+    const float by = (1e-3f - 1) / (float)steps;
+    for (size_t i = 0; i < steps; i++) {
+        const size_t left = masks_in(c, c->prompt, c->n), half = (steps + 1) / 2;
+        const float t = i < half ? 1 + by * (float)i : 1e-3f - by * (float)(steps - i);
+        const float s = i + 1 < half ? 1 + by * (float)(i + 1)
+                                     : 1e-3f - by * (float)(steps - i - 1);
+        const size_t now = i + 1 < steps ? (size_t)((float)left * (1 - s / t)) : left;
+        if (now) step(c, c->prompt, c->n, c->n, now, 2, 1);
+    }
+}
+
+/* Parts of a block from left to right; then its last row gives the first token of the next. */
+static void run_fast(struct canvas *c, size_t block, size_t part, double threshold)
+{
+    for (size_t from = c->prompt / block * block; from < c->n; from += block) {
+        if (from >= c->prompt && from) step(c, from, from + 1, from, 1, 2, 1);
+        for (size_t p = from; p < from + block; p += part)
+            while (masks_in(c, p, p + part))
+                step(c, p, p + part, from + block, 1, threshold, 1);
+    }
+}
+
+static json_t *gap_value(double gap)
+{
+    return isfinite(gap) ? json_real(gap) : json_null();
+}
+
+json_t *answer_sample(struct model *m, const json_t *request)
+{
+    const char *sampler = json_string_value(json_object_get(request, "sampler"));
+    const json_t *ids = json_object_get(request, "ids");
+    const size_t block = (size_t)asked(request, "block_length", 4);
+    const size_t steps = (size_t)asked(request, "steps", 4);
+    struct canvas c = {.m = m, .prompt = json_array_size(ids), .min_lead = INFINITY,
+                       .min_confidence = INFINITY};
+    if (!sampler) fail("sampler?");
+    const int sdar = !strcmp(sampler, "sdar"), fast = !strcmp(sampler, "fast");
+    const int fills = sdar || fast, dream = !strcmp(sampler, "dream");
+    const char *order = json_string_value(json_object_get(request, "order"));
+    c.order = order ? *order : 0;
+    c.gen = (size_t)asked(request, "gen_length", 16);
+    c.mask = (long)asked(request, "mask", (double)m->mask);
+    c.n = c.prompt + c.gen;
+    if (fills) c.n = (c.n + block - 1) / block * block;
+    if (!strcmp(sampler, "bd3lm")) m->sees = SEES_BLOCKS;
+    m->block = block;
+    m->offset = strcmp(sampler, "bd3lm") ? 0 : (block - c.prompt % block) % block;
+    c.x = room(c.n, sizeof *c.x);
+    c.choice = room(c.n, sizeof *c.choice);
+    c.sure = room(c.n, sizeof *c.sure);
+    c.lead = room(c.n, sizeof *c.lead);
+    c.logits = room(c.n * m->vocab, sizeof *c.logits);
+    for (size_t t = 0; t < c.n; t++)
+        c.x[t] = t < c.prompt ? (long)json_integer_value(json_array_get(ids, t)) : c.mask;
+    const double threshold = asked(request, "threshold", 2);
+    if (sdar) run_sdar(&c, block, steps, threshold);
+    else if (fast) run_fast(&c, block, (size_t)asked(request, "part", 8), threshold);
+    else if (dream) run_dream(&c, steps);
+    else run_dllm(&c, block, steps, !strcmp(sampler, "mdlm"));
+    json_t *out = json_array();
+    for (size_t t = c.prompt; t < c.prompt + c.gen; t++)
+        json_array_append_new(out, json_integer(c.x[t]));
+    free(c.x);
+    free(c.choice);
+    free(c.sure);
+    free(c.lead);
+    free(c.logits);
+    return json_pack("{s:o,s:o,s:o}", "ids", out, "min_logit_gap", gap_value(c.min_lead),
+                     "min_confidence_gap", gap_value(c.min_confidence));
+}
