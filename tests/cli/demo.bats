@@ -101,7 +101,7 @@ rows() { jq -s 'map(.rows) | add' "data/models/$1/training.ndjson"; }
         "$BIN/score-exact" -q > "$D/latent"
     jq -se 'map(select(.summary and .metric == "accuracy").value) | length == 2 and min > 0.8' \
         "$D/latent"
-    jq -c 'select(.reference) | {id, text: (.text + .reference)}' "$D/prompts.ndjson" |
+    jq -c 'select(.task == "story") | {id, text: (.text + .reference)}' "$D/prompts.ndjson" |
         sed -n 1,20p > "$D/texts"
     { "$BIN/score-ppl" -q --mode nll -m data/models/llama-demo "$D/texts"
       "$BIN/score-ppl" -q --mode elbo -m data/models/ltm-demo --vi-steps 0 --samples 8 "$D/texts"

@@ -222,7 +222,7 @@ apart() {
         ($plan | map(select(.kind == "plan"))) as $plan
         | ($plan | length) == 2 and all($plan[]; . as $p
             | .offload_layers == 3 and .slow_down_ratio >= 1 and .offload_bytes_per_s > 0 and .exact
-              and any($run[]; .point == $p.point and .offload_bytes == $p.offload_bytes))' |
+              and any($run[]; .config == $p.config and .offload_bytes == $p.offload_bytes))' |
         grep -qx true
     [ "$(grep -c ' 3 of 4 layers are offloaded: ' "$T/said")" -eq 2 ]
 }
