@@ -45,9 +45,10 @@ origin_of = $(firstword $(origin $(1)))
 SET := $(strip $(foreach v,$(filter-out MAKEFLAGS MAKEOVERRIDES MFLAGS -*,$(.VARIABLES)),\
            $(if $(filter command,$(call origin_of,$(v))),$(v))) \
        $(foreach v,$(SETTINGS),$(if $(filter environment,$(call origin_of,$(v))),$(v))))
-# Values are not expanded here: make runs a $(shell) in them.
+# Values are not expanded here: make runs a $(shell) in them. GPU_PEER is a command by its meaning.
+COMMANDS := GPU_PEER
 $(foreach v,$(filter $(NAMES),$(SET)),$(call plain,$(v)=,$(value $(v))))
-$(foreach v,$(filter-out $(NAMES),$(SET)),$(if $(call signs,$(value $(v))),\
+$(foreach v,$(filter-out $(NAMES) $(COMMANDS),$(SET)),$(if $(call signs,$(value $(v))),\
     $(error $(v)=$(value $(v)): a value $(call shown,$(call signs,$(value $(v)))))))
 $(foreach v,$(NAMES),$(call plain,$(v)=,$($(v))))
 
