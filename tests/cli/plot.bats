@@ -257,7 +257,12 @@ valid_svg() {
         draw ratio "whole.$s" $(records ratio)
         for GAP in 2 3 $([ $s = pdf ] || echo 7); do
             export GAP
-            PATH=$T/fake:$PATH run -74 --separate-stderr draw ratio "gap.$s" $(records ratio)
+            PATH=$T/fake:$PATH run --separate-stderr draw ratio "gap.$s" $(records ratio)
+            # the write that failed may belong to no figure: then the figure is whole
+            [ "$status" -ne 0 ] || { LC_ALL=C sed 's/gap/whole/g' "gap.$s" |
+                cmp - "whole.$s" && rm "gap.$s" && continue; }
+            echo "$s, write $GAP: status $status: $stderr"
+            [ "$status" -eq 74 ]
             [[ $stderr == *"gap"*".$s: expected a whole $s from gnuplot"* ]]
             [ ! -e "gap.$s" ]
         done
