@@ -128,8 +128,8 @@ static void test_canvases(const struct network *n)
     ok(is(canvases(n, &how, 1), 21860352, 2031616), "with CFG: all twice, read once");
 }
 
-/* Blocks of 4 from the first id of the prompt: 3 slots, 4 and 1, two of them a pass. Rows 0-3 see 4
- * keys, 4-7 8, 8-11 12, the last one 13. */
+/* Blocks of 4 from the first id of the prompt, the last one whole: 3 slots, 4 and 4, two of them a
+ * pass. Rows 0-3 see 4 keys, 4-7 8, 8-11 12, 12-15 16. */
 static void test_block_causal(struct network *n)
 {
     struct diffuse how = {.gen_length = 8, .block_length = 4, .steps = 4,
@@ -137,12 +137,12 @@ static void test_block_causal(struct network *n)
     const struct config was = n->config;
     n->config.attends = MASK_BLOCK_CAUSAL;
     n->config.attends_block = 4;
-    ok(is(canvases(n, &how, 1), 65.0 * 188416 + 5 * 109 * 512 + 11 * 65536, 5 * 507904.0),
-       "block-causal: 5 passes of 13 rows, which see 109 of 169 pairs, 11 answers");
-    how.cache = CACHE_EXACT; /* rows 0-7, 4-7, 4-11, 8-11, 8-12 */
-    ok(is(canvases(n, &how, 1), 29.0 * 188416 + 269 * 512 + 11 * 65536,
-          5 * 507904.0 + 1024 * (53 + 29)),
-       "exact: 29 rows, 269 pairs, 53 slots read");
+    ok(is(canvases(n, &how, 1), 96.0 * 188416 + 6 * 160 * 512 + 16 * 65536, 6 * 507904.0),
+       "block-causal: 6 passes of 16 rows, which see 160 of 256 pairs, 16 answers");
+    how.cache = CACHE_EXACT; /* rows 0-7, 4-7, 4-11, 8-11, 8-15, 12-15 */
+    ok(is(canvases(n, &how, 1), 36.0 * 188416 + 384 * 512 + 16 * 65536,
+          6 * 507904.0 + 1024 * (72 + 36)),
+       "exact: 36 rows, 384 pairs, 72 slots read");
     n->config = was;
 }
 
