@@ -96,6 +96,7 @@ static void test_refusals(const struct prompt_encoder *c)
     prompt_free(&p);
     struct config llama = *c->config;
     llama.paradigm = PARADIGM_AUTOREGRESSIVE;
+    llama.logit_shift = 1;
     struct prompt_encoder ar = *c;
     ar.config = &llama;
     ok(!make(&p, "{\"id\":\"a\",\"text\":\"\"}", &ar) && p.input.n == 1 &&
