@@ -114,7 +114,7 @@ in_help() { sed -n '/^Decoding (/,/^Other names/p' "$1" |
     sed -nE 's/^ {2,6}(-[a-z], )?--([a-z0-9-]+)(=|\[=).*/\2/p' | tr - _ | sort; }
 in_record()
 {
-    jq -r 'keys_unsorted | .[index("threads") + 1:index("weights_random")][]' "$1" | sort
+    jq -r 'keys_unsorted | .[index("threads") + 1:index("weights")][]' "$1" | sort
 }
 
 agree() { # HELP RECORD
