@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# gen-llada from outside: records, lists of settings, launches, refusals. The ids themselves are
-# checked in tests/model/test-diffuse.c and agreement.bats.
+# gen-llada from outside: records, lists, launches, refusals (ids: test-diffuse.c, agreement.bats).
 
 setup() {
     set -o pipefail
@@ -231,15 +230,13 @@ END
 
 @test "a point does not depend on the spelling of its options or the prompts" {
     "${GEN[@]}" --no-meta "$T/prompts" > "$T/a"
-    "${GEN[@]}" --no-meta --steps 8 --unmask schedule --cfg-scale 0 --limit 1 \
-        "$T/prompts" > "$T/b"
+    "${GEN[@]}" --no-meta --steps 8 --unmask schedule --cfg-scale 0 --limit 1 "$T/prompts" > "$T/b"
     "${GEN[@]}" --no-meta --seed 9 --limit 1 "$T/prompts" > "$T/other"
     "${GEN[@]}" --no-meta --stop-at-eos --limit 1 "$T/prompts" > "$T/c"
     "${GEN[@]}" --no-meta --contract answer --limit 1 "$T/prompts" > "$T/d"
     [ "$(jq -r '"\(.point) \(.contract)"' "$T/c" "$T/d" | sort -u | cut -d ' ' -f 2)" = answer ]
     [ "$(jq -r .point "$T/a" "$T/b" | sort -u | wc -l)" -eq 1 ]
-    # random weights of another seed are other weights
-    [ "$(jq -r .point "$T/a" "$T/other" | sort -u | wc -l)" -eq 2 ]
+    [ "$(jq -r .point "$T/a" "$T/other" | sort -u | wc -l)" -eq 2 ] # other random weights
     [ "$(jq -r .workload "$T/a" "$T/b" | sort -u | wc -l)" -eq 2 ]
     [ "$(jq -r .prompts "$T/b")" = 1 ]
     [ "$(jq -r .point "$T/a" "$T/c" | sort -u | wc -l)" -eq 2 ]

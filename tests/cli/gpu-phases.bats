@@ -56,7 +56,7 @@ phases() { # GOAL [NAME=VALUE...]
 }
 
 @test "figures show the existing records and name the GPU" {
-    grep -q '^Latency against .*Quality is missing: random weights.*Machine: emulated device (host)\.' \
+    grep -q '^Latency against .*Quality is missing: random weights.*: emulated device (host)' \
         $R/figures/steps.txt
     grep -q '^No data: .*: random weights\.' $R/figures/pareto.txt
     grep -q 'pareto: no data, random weights' $R/figures/pareto.svg
