@@ -312,8 +312,10 @@ PIPELINES := pipelines/phase/common.mk $(sort $(wildcard pipelines/build/*.mk \
 include $(PIPELINES)
 
 # Stamps. make knows after reading its files whether a text has changed: a stamp that is up to date
-# needs no command, and make -n prints none.
-same = $(and $(findstring _$(1)_,_$(2)_),$(findstring _$(2)_,_$(1)_))
+# needs no command, and make -n prints none. (GNU make 4.3 sometimes keeps the line feed at the end
+# of $(file <NAME); without strip everything was then compiled again.)
+within = $(findstring _$(strip $(1))_,_$(strip $(2))_)
+same   = $(and $(call within,$(1),$(2)),$(call within,$(2),$(1)))
 # $(call stamp_rule,FILE,TEXT)
 define stamp_rule
 $(1): $(if $(call same,$(2),$(file <$(1))),,FORCE)

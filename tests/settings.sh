@@ -34,6 +34,12 @@ makefiles="Makefile config.mk $(find pipelines -name '*.mk')"
 ok $? "make checks all variables that it takes from the environment"
 sed 's/^/# /' "$scratch/unchecked"
 
+printf '%s\n' 'include Makefile' 'define feed' '' '' endef \
+    '$(info $(if $(call same,a b,a b$(feed)),same) $(if $(call same,a b,a),same,other))' \
+    >"$scratch/same.mk"
+[ "$(make -n -f "$scratch/same.mk" help | head -n 1)" = 'same other' ]
+ok $? "a stamp whose line feed make keeps is not written again"
+
 mkdir "$scratch/tree"
 cp -r Makefile config.mk pipelines lib kernels tools tests plots "$scratch/tree"
 ln -s "$PWD/data" "$scratch/tree"
