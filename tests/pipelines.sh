@@ -86,6 +86,9 @@ sed 's/"token_ids":\[/&7,/' results/here/demo/answers/launch/llada-000.ndjson \
 jq -ne -f pipelines/phase/passes.jq "$scratch/answers/llada-000.ndjson" \
     results/here/demo/steps/launch/llada-000.ndjson | grep -q '"pass": false'
 ok $? "others are told"
+again refine BUDGET_MINUTES=2
+[ "$status" -eq 0 ] && [ "$(grep -c '^refined .* before: ' log)" -eq 4 ]
+ok $? "a second refine with the same minutes adds nothing to any sweep"
 again all
 did "a second run does nothing" ""
 again -n all
