@@ -207,13 +207,16 @@ no_ratio()
     answer "Undecided: neither LLaDA nor LLaMA was measured."
 }
 
-@test "a self-test that fails: the numbers stay, and the answer begins with Undecided" {
+@test "a self-test that fails: the answer begins with Undecided and compares no times" {
     state '{"verdict": "DIFFERENT"}'
     says "Undecided: the self-test found a false difference. LLaDA needs 8 steps"
+    [[ $(<answer) != *" times "* ]]
     state '{"verdict": "UNDECIDED"}'
     says "Undecided: the self-test interval is too wide. LLaDA needs 8 steps"
+    [[ $(<answer) != *" times "* ]]
     state '{"handicap": "MISSED"}'
     says "Undecided: the self-test missed a known slowdown. LLaDA needs 8 steps"
+    [[ $(<answer) != *" times "* ]]
     decided false
     claim '.name == "sure"' '.text | test("slowdown of 5 % was missed")'
     state '{"checks": false}'

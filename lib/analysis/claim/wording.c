@@ -219,11 +219,18 @@ static void put_rival(struct buf *b, const struct finding *g, int has_interval)
     buf_format(b, " against LLaMA %s", x->llama->name);
 }
 
+/* 1: the answer may say how the times of this goal compare. A self-test that fails leaves only the
+ * result of the quality test. */
+static int is_timed(const struct finding *g, const struct findings *f)
+{
+    return !g->equal.reason && !wording_selftest(finding_selftest(f->evidence, f->clock));
+}
+
 /* Appends the time of a goal that is met; has_interval: with its interval. */
 static void put_cost(struct buf *b, const struct finding *g, const struct findings *f,
                      const struct brevity *full, int has_interval)
 {
-    if (g->equal.reason)
+    if (!is_timed(g, f))
         return;
     put_takes(b, " and takes", &g->equal, f->clock, has_interval);
     if (full->rival)
@@ -251,7 +258,7 @@ static void put_goal(struct buf *b, const struct finding *g, const struct findin
         return;
     }
     buf_format(b, ", even with %.0f steps", g->timed->steps);
-    if (!g->equal.reason)
+    if (is_timed(g, f))
         put_takes(b, ", which take", &g->equal, f->clock, has_interval);
 }
 
