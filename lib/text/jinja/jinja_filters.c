@@ -157,9 +157,8 @@ static value absolute(struct jinja_run *r, value x, value *a, const struct jinja
 static value replace(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
 {
     (void)all;
-    int64_t most = a[2].kind == JINJA_NUMBER ? a[2].as.number : -1;
     return jinja_replace(r, jinja_words(r->w, x), jinja_words(r->w, a[0]), jinja_words(r->w, a[1]),
-                         most);
+                         jinja_integer(r, a[2], -1));
 }
 
 static value safe(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
@@ -173,6 +172,8 @@ static value safe(struct jinja_run *r, value x, value *a, const struct jinja_arg
 /* x.a.b or x[0]: the path of map(attribute=...) and selectattr. */
 static value along(struct jinja_run *r, value x, value path)
 {
+    jinja_spend(r->w, 1);
+    jinja_spend_on(r->w, path);
     if (jinja_is_number(path))
         return jinja_item(r, x, path);
     const struct jinja_string *s = jinja_words(r->w, path);
@@ -330,6 +331,7 @@ value jinja_apply_filter(struct jinja_run *r, const struct jinja_string *name, v
 {
     value bound[JINJA_BOUND_MAX] = {{0}};
     jinja_spend(r->w, 1);
+    jinja_spend_on(r->w, x);
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
         if (!jinja_is(name, filters[i].name))
             continue;
@@ -362,14 +364,14 @@ static const struct {
     {"le", AT_MOST}, {"<=", AT_MOST}, {"in", IN},
 };
 
-/* x modulo n, in 0..n-1. */
-static int64_t modulo(struct jinja_run *r, value x, value n)
+/* What is left of x / n: 0 or with the sign of x. */
+static int64_t remainder_of(struct jinja_run *r, value x, value n)
 {
     if (!jinja_is_number(x) || !jinja_is_number(n) || n.as.number <= 0) {
         jinja_fail(r->w, "a remainder of %s", jinja_kind_name(x.kind));
         return 0;
     }
-    return (x.as.number % n.as.number + n.as.number) % n.as.number;
+    return x.as.number % n.as.number;
 }
 
 static int test_alone(struct jinja_run *r, enum test test, value x)
@@ -405,7 +407,7 @@ static int test_alone(struct jinja_run *r, enum test test, value x)
         return x.kind == JINJA_MACRO;
     case ODD:
     case EVEN:
-        return (modulo(r, x, jinja_number(2)) == 1) == (test == ODD);
+        return (remainder_of(r, x, jinja_number(2)) != 0) == (test == ODD);
     default:
         return 0; /* FLOAT: there are none */
     }
@@ -414,7 +416,7 @@ static int test_alone(struct jinja_run *r, enum test test, value x)
 static int test_pair(struct jinja_run *r, enum test test, value x, value y)
 {
     if (test == DIVISIBLE)
-        return modulo(r, x, y) == 0;
+        return remainder_of(r, x, y) == 0;
     if (test == EQUAL || test == UNEQUAL)
         return jinja_equal(r->w, x, y) == (test == EQUAL);
     if (test == IN)
@@ -427,6 +429,7 @@ static int test_pair(struct jinja_run *r, enum test test, value x, value y)
 int jinja_apply_test(struct jinja_run *r, const struct jinja_string *name, value x,
                      const struct jinja_arguments *a)
 {
+    jinja_spend(r->w, 1);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         if (!jinja_is(name, tests[i].name))
             continue;

@@ -24,18 +24,12 @@ static words string_of(struct jinja_run *r, value x, words standard)
     return x.kind == JINJA_STRING ? x.as.string : jinja_own(r->w, "", 0);
 }
 
-static int64_t number_of(struct jinja_run *r, value x, int64_t standard)
-{
-    if (x.kind != JINJA_ABSENT && !jinja_is_number(x))
-        jinja_fail(r->w, "expected a number, got %s", jinja_kind_name(x.kind));
-    return jinja_is_number(x) ? x.as.number : standard;
-}
-
 /* ---- texts ---- */
 
-static int holds(words letters, const char *s, size_t len)
+static int holds(struct jinja_run *r, words letters, const char *s, size_t len)
 {
-    for (size_t i = 0, n; i < letters->n; i += n) {
+    jinja_spend(r->w, 1 + letters->n / 64);
+    for (size_t i = 0, n; i < letters->n && !r->w->failed; i += n) {
         utf8_read(letters->bytes + i, &n);
         if (n == len && !memcmp(letters->bytes + i, s, n))
             return 1;
@@ -50,18 +44,16 @@ value jinja_strip(struct jinja_run *r, words s, int sides, words letters)
         jinja_trim(s, sides & LEFT, sides & RIGHT, &begin, &end);
     while (letters && sides & LEFT && begin < end) {
         utf8_read(s->bytes + begin, &len);
-        if (!holds(letters, s->bytes + begin, len))
+        if (!holds(r, letters, s->bytes + begin, len))
             break;
         begin += len;
     }
     while (letters && sides & RIGHT && begin < end) {
-        for (len = 1; ((unsigned char)s->bytes[end - len] & 0xC0) == 0x80;)
-            len++;
-        if (!holds(letters, s->bytes + end - len, len))
+        size_t at = utf8_before(s->bytes, end);
+        if (!holds(r, letters, s->bytes + at, end - at))
             break;
-        end -= len;
+        end = at;
     }
-    jinja_spend(r->w, (s->n - (end - begin)) * (letters ? letters->n : 1) / 64);
     return jinja_string(jinja_part(r->w, s, begin, end));
 }
 
@@ -162,7 +154,7 @@ static value replace(struct jinja_run *r, value x, value *a)
 {
     words none = jinja_own(r->w, "", 0);
     return jinja_replace(r, x.as.string, string_of(r, a[0], none), string_of(r, a[1], none),
-                         number_of(r, a[2], -1));
+                         jinja_integer(r, a[2], -1));
 }
 
 static void push_part(struct jinja_run *r, value list, words s, size_t begin, size_t end)
@@ -189,7 +181,7 @@ static value split_at_space(struct jinja_run *r, words s, int64_t most)
 static value split(struct jinja_run *r, value x, value *a)
 {
     words s = x.as.string, by = string_of(r, a[0], NULL);
-    int64_t most = number_of(r, a[1], -1);
+    int64_t most = jinja_integer(r, a[1], -1);
     if (!by)
         return split_at_space(r, s, most);
     value list = jinja_list(r->w, JINJA_LIST);
@@ -204,17 +196,27 @@ static value split(struct jinja_run *r, value x, value *a)
     return list;
 }
 
+/* Byte of the last `part` in s; s->n + 1: none. */
+static size_t find_last(struct jinja_run *r, words s, words part)
+{
+    size_t after = s->n < part->n ? 0 : s->n - part->n + 1;
+    for (; after > 0 && !r->w->failed; after--) {
+        if (!memcmp(s->bytes + after - 1, part->bytes, part->n))
+            return after - 1;
+        jinja_spend(r->w, part->n / 64);
+    }
+    return s->n + 1;
+}
+
 static value rsplit(struct jinja_run *r, value x, value *a)
 {
     words s = x.as.string, by = string_of(r, a[0], NULL);
-    if (!by || !by->n || number_of(r, a[1], -1) != 1) {
+    if (!by || !by->n || jinja_integer(r, a[1], -1) != 1) {
         jinja_fail(r->w, "rsplit other than with a separator and one cut: not supported");
         return x;
     }
     value list = jinja_list(r->w, JINJA_LIST);
-    size_t last = s->n + 1;
-    for (size_t at = 0; (at = jinja_find(r->w, s, by, at)) <= s->n && !r->w->failed; at++)
-        last = at;
+    size_t last = find_last(r, s, by);
     push_part(r, list, s, 0, last > s->n ? s->n : last);
     if (last <= s->n)
         push_part(r, list, s, last + by->n, s->n);
@@ -281,28 +283,24 @@ static value removesuffix(struct jinja_run *r, value x, value *a)
 }
 
 /* Place of a character, of the byte where a part is found; -1: nowhere. */
-static value place_of(struct jinja_run *r, words s, size_t at)
+static value place_of(words s, size_t at)
 {
     if (at > s->n)
         return jinja_number(-1);
     const struct jinja_string before = {.bytes = s->bytes, .n = at};
-    jinja_spend(r->w, at / 64);
     return jinja_number((int64_t)jinja_characters(&before));
 }
 
 static value find(struct jinja_run *r, value x, value *a)
 {
     words s = x.as.string, part = string_of(r, a[0], jinja_own(r->w, "", 0));
-    return place_of(r, s, jinja_find(r->w, s, part, 0));
+    return place_of(s, jinja_find(r->w, s, part, 0));
 }
 
 static value rfind(struct jinja_run *r, value x, value *a)
 {
     words s = x.as.string, part = string_of(r, a[0], jinja_own(r->w, "", 0));
-    size_t last = s->n + 1;
-    for (size_t at = 0; (at = jinja_find(r->w, s, part, at)) <= s->n && !r->w->failed; at++)
-        last = at;
-    return place_of(r, s, last);
+    return place_of(s, find_last(r, s, part));
 }
 
 static value count(struct jinja_run *r, value x, value *a)
@@ -312,8 +310,8 @@ static value count(struct jinja_run *r, value x, value *a)
     if (!part->n)
         jinja_fail(r->w, "count of an empty string: not supported");
     for (size_t at = 0; !r->w->failed && (at = jinja_find(r->w, s, part, at)) <= s->n;
-         at += part->n)
-        n++;
+         at += part->n, n++)
+        jinja_spend(r->w, 1);
     return jinja_number(n);
 }
 
@@ -435,6 +433,7 @@ value jinja_call_method(struct jinja_run *r, words name, value x, const struct j
 {
     const struct method *known = method_of(x, name);
     value bound[JINJA_BOUND_MAX];
+    jinja_spend_on(r->w, x);
     if (!known)
         jinja_fail(r->w, "the method %.*s of %s: not supported", JINJA_SHOWN(name),
                    jinja_kind_name(x.kind));

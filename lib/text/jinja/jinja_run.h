@@ -46,6 +46,8 @@ const struct jinja_value *jinja_argument(const struct jinja_arguments *a, size_t
 void jinja_bind(struct jinja_run *r, const struct jinja_string *who,
                 const struct jinja_arguments *a, const char *names,
                 struct jinja_value to[JINJA_BOUND_MAX]);
+/* The number in an argument; standard: where there is none. */
+int64_t jinja_integer(struct jinja_run *r, struct jinja_value x, int64_t standard);
 
 /* Runs the statements of a template; what they write is in *out. */
 void jinja_run(struct jinja_work *w, const struct jinja_node *all, const json_t *variables,
