@@ -98,12 +98,12 @@ value jinja_to_json(struct jinja_run *r, value x, int indent)
 
 /* ---- functions ---- */
 
-static value range(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+static value range(struct jinja_run *r, const struct jinja_asked *q)
 {
     value list = jinja_list(r->w, JINJA_LIST);
-    int64_t first = jinja_integer(r, bound[0], 0), end = jinja_integer(r, bound[1], 0);
-    int64_t step = jinja_integer(r, bound[2], 1);
-    if (a->n == 1) {
+    int64_t first = jinja_integer(r, q->a[0], 0), end = jinja_integer(r, q->a[1], 0);
+    int64_t step = jinja_integer(r, q->a[2], 1);
+    if (q->all->n == 1) {
         end = first;
         first = 0;
     }
@@ -134,36 +134,32 @@ static value gather(struct jinja_run *r, const struct jinja_arguments *a, enum j
     return all;
 }
 
-static value namespace(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+static value namespace(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)bound;
-    return gather(r, a, JINJA_NAMESPACE);
+    return gather(r, q->all, JINJA_NAMESPACE);
 }
 
-static value dict(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+static value dict(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)bound;
-    return gather(r, a, JINJA_DICT);
+    return gather(r, q->all, JINJA_DICT);
 }
 
-static value raise_exception(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+static value raise_exception(struct jinja_run *r, const struct jinja_asked *q)
 {
-    const struct jinja_string *why = jinja_words(r->w, bound[0]);
-    (void)a;
+    const struct jinja_string *why = jinja_words(r->w, q->a[0]);
     jinja_fail(r->w, "the template says: %.*s", why->n < 300 ? (int)why->n : 300, why->bytes);
     return jinja_none();
 }
 
-static value strftime_now(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+static value strftime_now(struct jinja_run *r, const struct jinja_asked *q)
 {
     const struct tm day = {.tm_mday = 26, .tm_mon = 6, .tm_year = 124, .tm_wday = 5,
                            .tm_yday = 207};
     char format[DATE_MAX / 2], text[DATE_MAX];
-    const struct jinja_string *given = jinja_words(r->w, bound[0]);
-    (void)a;
-    if (bound[0].kind != JINJA_STRING || given->n >= sizeof format ||
+    const struct jinja_string *given = jinja_words(r->w, q->a[0]);
+    if (q->a[0].kind != JINJA_STRING || given->n >= sizeof format ||
         memchr(given->bytes, 0, given->n)) {
-        jinja_fail(r->w, "%s of %zu bytes as a date format", jinja_kind_name(bound[0].kind),
+        jinja_fail(r->w, "%s of %zu bytes as a date format", jinja_kind_name(q->a[0].kind),
                    given->n);
         return jinja_none();
     }
@@ -183,7 +179,7 @@ static value strftime_now(struct jinja_run *r, const struct jinja_arguments *a, 
 
 static const struct function {
     const char *name, *arguments; /* NULL: any */
-    value (*call)(struct jinja_run *r, const struct jinja_arguments *a, value *bound); /* or NULL */
+    value (*call)(struct jinja_run *r, const struct jinja_asked *q); /* NULL: not supported */
 } functions[] = {
     {"range", "start ?stop step", range},
     {"namespace", NULL, namespace},
@@ -212,10 +208,10 @@ value jinja_call_function(struct jinja_run *r, const struct jinja_string *name,
                           const struct jinja_arguments *a)
 {
     const struct function *known = function_of(name);
-    value bound[JINJA_BOUND_MAX];
+    struct jinja_asked q = {.all = a};
     if (!known || !known->call)
         jinja_fail(r->w, "the function %.*s: not supported", JINJA_SHOWN(name));
     else if (known->arguments)
-        jinja_bind(r, name, a, known->arguments, bound);
-    return r->w->failed ? jinja_none() : known->call(r, a, bound);
+        jinja_bind(r, name, a, known->arguments, q.a);
+    return r->w->failed ? jinja_none() : known->call(r, &q);
 }

@@ -38,6 +38,13 @@ struct jinja_run {
 /* The variable of this name; NULL: none. */
 const struct jinja_value *jinja_look_up(const struct jinja_run *r, const struct jinja_string *name);
 void jinja_assign(struct jinja_run *r, const struct jinja_string *name, struct jinja_value value);
+/* A filter, method or function that is asked for. */
+struct jinja_asked {
+    struct jinja_value x; /* what a filter or method is applied to */
+    struct jinja_value a[JINJA_BOUND_MAX]; /* its arguments by the names in its row of a table */
+    const struct jinja_arguments *all;
+    int how; /* from the row: which of several that are alike */
+};
 /* The argument for the parameter of this name at this place; NULL: none. */
 const struct jinja_value *jinja_argument(const struct jinja_arguments *a, size_t place,
                                          const struct jinja_string *name);
