@@ -33,7 +33,7 @@ struct tokenizer {
     struct {
         int spaces;     /* 1: U+2581 is a space */
         int bytes;      /* 1: pieces with PIECE_BYTE are bytes */
-        int strip;      /* spaces to remove at the beginning of a text, at most */
+        int strip;      /* 1: a text loses one space at its beginning */
         int bare_first; /* 1: the first piece loses its spaces */
     } decoder;
     struct added *added;

@@ -324,7 +324,6 @@ static void decode_pieces(const struct tokenizer *t, const int32_t *ids, size_t 
                           int skip_special, struct buf *out)
 {
     struct buf run = {0}, text = {0};
-    size_t strip = 0;
     int first = t->decoder.bare_first;
     for (size_t i = 0; i < n; i++) {
         const struct piece *p = shown_piece(t, ids[i], skip_special);
@@ -338,8 +337,7 @@ static void decode_pieces(const struct tokenizer *t, const int32_t *ids, size_t 
         first = first && !p;
     }
     put_run(&run, &text);
-    while (strip < (size_t)t->decoder.strip && strip < text.len && text.data[strip] == ' ')
-        strip++;
+    size_t strip = t->decoder.strip && text.len && text.data[0] == ' ';
     utf8_put_lossy(out, text.data ? text.data + strip : "", text.len - strip);
     buf_free(&run);
     buf_free(&text);

@@ -75,6 +75,14 @@ uint32_t utf8_read(const char *text, size_t *len)
     return c;
 }
 
+size_t utf8_before(const char *s, size_t at)
+{
+    do
+        at--;
+    while (at > 0 && ((unsigned char)s[at] & 0xC0) == 0x80);
+    return at;
+}
+
 void utf8_put(struct buf *b, uint32_t code)
 {
     utf8proc_uint8_t s[4];

@@ -14,6 +14,8 @@ int utf8_char(const char *s, size_t n);
 size_t utf8_valid(const char *s, size_t n);
 /* Code point at s and its length; s is valid. */
 uint32_t utf8_read(const char *s, size_t *len);
+/* Where the character begins that ends before s[at]; at > 0, s is valid. */
+size_t utf8_before(const char *s, size_t at);
 void utf8_put(struct buf *b, uint32_t code);
 /* Bytes of s before an incomplete last character; n: the last one is complete. */
 size_t utf8_whole(const char *s, size_t n);

@@ -97,6 +97,10 @@ static void test_values(void)
         {"{{ messages.0.role }} {{ 'abc' | first }} {{ [] | last }}|{{ [] | length }}",
          "system a |0"},
         {"{{ 1, 2 }} {{ (1, 2) + (3,) }} {{ [1] + [2] }}", "(1, 2) (1, 2, 3) [1, 2]"},
+        {"{% set x = 2147483647 * 2147483647 * 2 + 2147483647 * 4 + 1 %}{{ x }} {{ (-x - 1) % x }} "
+         "{{ (-x - 1) // x }} {{ (x - 1) is divisibleby x }} {{ -3 is odd }}",
+         "9223372036854775807 9223372036854775806 -2 False True"},
+        {"{{ {true: 1, none: 2, 3: 4} | tojson }}", "{\"true\": 1, \"null\": 2, \"3\": 4}"},
     };
     CHECK(list, 0);
 }
@@ -181,6 +185,8 @@ static void test_methods(void)
          " }} {{ 'abab'.count('b') }} {{ ','.join(['x', 'y']) }} {{ 'abc'.removeprefix('a') }}"
          " {{ 'abc'.removesuffix('c') }} {{ 'a/b/c'.rsplit('/', 1) }}",
          "['a', 'b', 'c'] 2 5 2 x,y bc ab ['a/b', 'c']"},
+        {"{{ 'abc'.rfind('') }} {{ 'a'.rfind('ab') }} {{ '\u00e9-\u00e9-'.rfind('\u00e9') }} "
+         "{{ '\u00e9a\u00e9'.strip('\u00e9') }} {{ 'a'.rsplit('-', 1) }}", "3 -1 2 a ['a']"},
         {"{{ messages[0].get('role') }} {{ messages[0].get('x') }} {{ messages[0].get('x', 'd'"
          ") }} {{ messages[0].keys() | list }} {{ {'a': 1}.values() | list }}",
          "system None d ['role', 'content'] [1]"},
@@ -209,6 +215,9 @@ static void test_refused(void)
         {"{{ 'abc'.upper }}", "the method upper without a call"},
         {"{{ 'a' + ('b' | safe) }}", "+ and a text from the filter safe"},
         {"{{ nothing.x }}", "nothing is undefined and has no x"},
+        {"{{ nothing[0] }}", "nothing is undefined and has no such item"},
+        {"{{ lipsum() }}", "the function lipsum: not supported"},
+        {"{{ 'a' | replace('a', 'b', 'c') }}", "expected a number, got a string"},
         {"{{ messages | map(attribute='role') }}", "a generator is not written"},
         {"{{ messages | select | length }}", "a generator has no length"},
         {"{{ raise_exception('no ' ~ 1) }}", "line 1: the template says: no 1"},
@@ -218,7 +227,7 @@ static void test_refused(void)
         {"{{ strftime_now('%c') }}", "the date format %c"},
         {"{{ 'a' | trim(x=1) }}", "trim with these arguments"},
         {"{{ 'a' | replace('a') }}", "replace needs new"},
-        {"{% set a, b = [1] %}", "1 values for another number of names"},
+        {"{% set a, b = [1] %}", "1 values for 2 names"},
         {"{{ 9223372036854775807 }}", "a number above"},
         {"{{ 2147483647 * 2147483647 * 9 }}", "more than 64 bits"},
         {"{{ 1 // 0 }}", "a division by 0"},
@@ -269,6 +278,12 @@ static void test_hostile(void)
     hostile("{{ 'x' * 2000000000 }}", "", 0, "", "more than 64 MiB");
     hostile("{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}", "", 0,
             "", "more than");
+    hostile("{{ ('a' * 4000000).rfind('b' ~ 'a' * 2000000) }}", "", 0, "", "steps");
+    hostile("{{ ('a' * 2000000).strip('b' * 2000000 ~ 'a') }}", "", 0, "", "steps");
+    hostile("{% set a = 'a' * 4000000 %}{% for i in range(90000) %}{% if a.startswith(a) %}"
+            "{% endif %}{% endfor %}", "", 0, "", "steps");
+    hostile("{% set a = 'a' * 4000000 %}{% for i in range(90000) %}{% if a | length == 1 %}"
+            "{% endif %}{% endfor %}", "", 0, "", "steps");
     hostile("{{ range(2000000000) }}", "", 0, "", "a range of more than 100000");
     hostile("{% set ns = namespace(x=1) %}{% for i in range(90) %}{% set ns.x = [ns.x, ns.x] %}"
             "{% endfor %}{{ ns.x == ns.x }}", "", 0, "", "steps");

@@ -35,7 +35,15 @@ void jinja_bind(struct jinja_run *r, const struct jinja_string *who,
         else if (!optional)
             jinja_fail(r->w, "%.*s needs %.*s", JINJA_SHOWN(who), (int)n, names);
         used += given != NULL;
+        jinja_spend_on(r->w, to[place]);
     }
     if (used < a->n)
         jinja_fail(r->w, "%.*s with these arguments: not supported", JINJA_SHOWN(who));
+}
+
+int64_t jinja_integer(struct jinja_run *r, struct jinja_value x, int64_t standard)
+{
+    if (x.kind != JINJA_ABSENT && !jinja_is_number(x))
+        jinja_fail(r->w, "expected a number, got %s", jinja_kind_name(x.kind));
+    return jinja_is_number(x) ? x.as.number : standard;
 }

@@ -9,13 +9,36 @@ static struct jinja_value undefined(void)
     return jinja_undefined(NULL);
 }
 
+/* ---- variables ---- */
+
+/* In the scope at hand; around: 1: also in those around it. NULL: none. */
+static struct jinja_variable *find(const struct jinja_run *r, const struct jinja_string *name,
+                                   int around)
+{
+    struct jinja_variable *v = NULL;
+    size_t seen = 0;
+    for (const struct jinja_scope *s = r->scope; s && !v; s = around ? s->around : NULL)
+        for (v = s->first; v && !jinja_same(v->name, name); v = v->next)
+            seen++;
+    jinja_spend(r->w, seen / 64);
+    return v;
+}
+
 const struct jinja_value *jinja_look_up(const struct jinja_run *r, const struct jinja_string *name)
 {
-    for (const struct jinja_scope *scope = r->scope; scope; scope = scope->around)
-        for (const struct jinja_variable *v = scope->first; v; v = v->next)
-            if (jinja_same(v->name, name))
-                return &v->value;
-    return NULL;
+    const struct jinja_variable *v = find(r, name, 1);
+    return v ? &v->value : NULL;
+}
+
+void jinja_assign(struct jinja_run *r, const struct jinja_string *name, struct jinja_value value)
+{
+    struct jinja_variable *v = find(r, name, 0);
+    if (!v) {
+        v = jinja_alloc(r->w, sizeof *v);
+        *v = (struct jinja_variable){.name = name, .next = r->scope->first};
+        r->scope->first = v;
+    }
+    v->value = value;
 }
 
 /* ---- calls ---- */
@@ -104,26 +127,23 @@ static struct jinja_value multiply(struct jinja_run *r, struct jinja_value a, st
     return jinja_text_value(&text);
 }
 
-/* Floor division and its remainder, as in Python. */
-static int64_t floor_of(int64_t a, int64_t b)
-{
-    return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-
+/* Division rounds down, and a remainder has the sign of y, as in Python. */
 static struct jinja_value compute(struct jinja_run *r, enum jinja_node_kind kind,
                                   struct jinja_value a, struct jinja_value b)
 {
     int64_t x = a.as.number, y = b.as.number, result = 0;
+    int64_t rest = y == 0 || y == -1 ? 0 : x % y;
+    int below = rest != 0 && (rest < 0) != (y < 0);
     if ((kind == JINJA_FLOOR || kind == JINJA_MODULO) && y == 0)
         jinja_fail(r->w, "a division by 0");
     else if (kind == JINJA_FLOOR && y != -1)
-        result = floor_of(x, y);
-    else if (kind == JINJA_MODULO && y != -1)
-        result = x - floor_of(x, y) * y;
+        result = x / y - below;
+    else if (kind == JINJA_MODULO)
+        result = rest + (below ? y : 0);
     else if (kind == JINJA_FLOOR ? __builtin_sub_overflow(0, x, &result)
              : kind == JINJA_ADD ? __builtin_add_overflow(x, y, &result)
              : kind == JINJA_SUBTRACT ? __builtin_sub_overflow(x, y, &result)
-             : kind == JINJA_MULTIPLY && __builtin_mul_overflow(x, y, &result))
+             : __builtin_mul_overflow(x, y, &result))
         jinja_fail(r->w, "a number of more than 64 bits");
     return jinja_number(result);
 }

@@ -9,90 +9,69 @@
 #include <string.h>
 
 typedef struct jinja_value value;
-typedef value filter(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all);
+typedef value filter(struct jinja_run *r, const struct jinja_asked *q);
 
-static value to_string(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value to_string(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)a, (void)all;
-    return jinja_string(jinja_words(r->w, x));
+    return jinja_string(jinja_words(r->w, q->x));
 }
 
-static value trim(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value trim(struct jinja_run *r, const struct jinja_asked *q)
 {
     const struct jinja_string *letters = NULL;
-    (void)all;
-    if (a[0].kind != JINJA_ABSENT && a[0].kind != JINJA_NONE)
-        letters = jinja_words(r->w, a[0]);
-    return jinja_strip(r, jinja_words(r->w, x), 3, letters);
+    if (q->a[0].kind != JINJA_ABSENT && q->a[0].kind != JINJA_NONE)
+        letters = jinja_words(r->w, q->a[0]);
+    return jinja_strip(r, jinja_words(r->w, q->x), 3, letters);
 }
 
-static value tojson(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value tojson(struct jinja_run *r, const struct jinja_asked *q)
 {
-    int64_t indent = a[1].kind == JINJA_NUMBER ? a[1].as.number : -1;
-    (void)all;
-    if (jinja_true(a[0]) || jinja_true(a[2]) || jinja_true(a[3]) || indent > 16 ||
-        (indent < 0 && a[1].kind == JINJA_NUMBER))
+    int64_t indent = q->a[1].kind == JINJA_NUMBER ? q->a[1].as.number : -1;
+    if (jinja_true(q->a[0]) || jinja_true(q->a[2]) || jinja_true(q->a[3]) || indent > 16 ||
+        (indent < 0 && q->a[1].kind == JINJA_NUMBER))
         jinja_fail(r->w, "tojson with these arguments: not supported");
-    return jinja_to_json(r, x, indent > 16 ? -1 : (int)indent);
+    return jinja_to_json(r, q->x, indent > 16 ? -1 : (int)indent);
 }
 
-static value length(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value length(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)a, (void)all;
-    return jinja_number((int64_t)jinja_length(r->w, x));
+    return jinja_number((int64_t)jinja_length(r->w, q->x));
 }
 
-static value upper(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value change_case(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)a, (void)all;
-    return jinja_change_case(r, jinja_words(r->w, x), JINJA_UPPER);
+    return jinja_change_case(r, jinja_words(r->w, q->x), (enum jinja_case)q->how);
 }
 
-static value lower(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value standard(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)a, (void)all;
-    return jinja_change_case(r, jinja_words(r->w, x), JINJA_LOWER);
-}
-
-static value capitalize(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
-{
-    (void)a, (void)all;
-    return jinja_change_case(r, jinja_words(r->w, x), JINJA_CAPITAL);
-}
-
-static value standard(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
-{
-    (void)all;
-    int absent = x.kind == JINJA_UNDEFINED || (jinja_true(a[1]) && !jinja_true(x));
+    int absent = q->x.kind == JINJA_UNDEFINED || (jinja_true(q->a[1]) && !jinja_true(q->x));
     if (!absent)
-        return x;
-    return a[0].kind == JINJA_ABSENT ? jinja_string(jinja_own(r->w, "", 0)) : a[0];
+        return q->x;
+    return q->a[0].kind == JINJA_ABSENT ? jinja_string(jinja_own(r->w, "", 0)) : q->a[0];
 }
 
-static value first(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value first(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)a, (void)all;
-    if (x.kind == JINJA_GENERATOR && x.as.list->n) { /* the others stay */
-        x.as.list->n--;
-        return *x.as.list->v++;
+    if (q->x.kind == JINJA_GENERATOR && q->x.as.list->n) { /* the others stay */
+        q->x.as.list->n--;
+        return *q->x.as.list->v++;
     }
-    const struct jinja_list *list = jinja_members(r->w, x).as.list;
+    const struct jinja_list *list = jinja_members(r->w, q->x).as.list;
     return list->n ? list->v[0] : jinja_undefined(NULL);
 }
 
-static value last(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value last(struct jinja_run *r, const struct jinja_asked *q)
 {
-    const struct jinja_list *list = jinja_members(r->w, x).as.list;
-    (void)a, (void)all;
-    if (x.kind == JINJA_GENERATOR)
+    const struct jinja_list *list = jinja_members(r->w, q->x).as.list;
+    if (q->x.kind == JINJA_GENERATOR)
         jinja_fail(r->w, "last of a generator");
     return list->n ? list->v[list->n - 1] : jinja_undefined(NULL);
 }
 
-static value to_list(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value to_list(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)a, (void)all;
-    return jinja_members(r->w, x);
+    return jinja_members(r->w, q->x);
 }
 
 /* The list as what Python makes its members one by one: always true, and without a length. */
@@ -102,39 +81,36 @@ static value generator(value list)
     return list;
 }
 
-static value reverse(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value reverse(struct jinja_run *r, const struct jinja_asked *q)
 {
-    const struct jinja_list *list = jinja_members(r->w, x).as.list;
+    const struct jinja_list *list = jinja_members(r->w, q->x).as.list;
     value to = jinja_list(r->w, JINJA_LIST);
-    (void)a, (void)all;
-    if (x.kind == JINJA_STRING)
+    if (q->x.kind == JINJA_STRING)
         jinja_fail(r->w, "reverse of a string: not supported");
     for (size_t i = list->n; i > 0; i--)
         jinja_push(r->w, to, list->v[i - 1]);
-    return x.kind == JINJA_GENERATOR ? to : generator(to);
+    return q->x.kind == JINJA_GENERATOR ? to : generator(to);
 }
 
-static value items(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value items(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)a, (void)all;
-    if (x.kind != JINJA_DICT && x.kind != JINJA_UNDEFINED)
-        jinja_fail(r->w, "items of %s", jinja_kind_name(x.kind));
-    return generator(jinja_items(r, x));
+    if (q->x.kind != JINJA_DICT && q->x.kind != JINJA_UNDEFINED)
+        jinja_fail(r->w, "items of %s", jinja_kind_name(q->x.kind));
+    return generator(jinja_items(r, q->x));
 }
 
 /* Digits with a sign; what is no number becomes a[0], or 0. */
-static value to_int(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value to_int(struct jinja_run *r, const struct jinja_asked *q)
 {
     char digits[20] = "", *end;
-    value other = a[0].kind == JINJA_ABSENT ? jinja_number(0) : a[0];
-    (void)all;
-    if (jinja_is_number(x))
-        return jinja_number(x.as.number);
-    if (x.kind == JINJA_UNDEFINED)
+    value other = q->a[0].kind == JINJA_ABSENT ? jinja_number(0) : q->a[0];
+    if (jinja_is_number(q->x))
+        return jinja_number(q->x.as.number);
+    if (q->x.kind == JINJA_UNDEFINED)
         jinja_fail(r->w, "int of an undefined value");
-    if (x.kind != JINJA_STRING)
+    if (q->x.kind != JINJA_STRING)
         return other;
-    const struct jinja_string *s = jinja_strip(r, x.as.string, 3, NULL).as.string;
+    const struct jinja_string *s = jinja_strip(r, q->x.as.string, 3, NULL).as.string;
     if (s->n < sizeof digits)
         memcpy(digits, s->bytes, s->n);
     long long n = strtoll(digits, &end, 10);
@@ -146,33 +122,31 @@ static value to_int(struct jinja_run *r, value x, value *a, const struct jinja_a
     return other;
 }
 
-static value absolute(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value absolute(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)a, (void)all;
-    if (!jinja_is_number(x) || x.as.number == INT64_MIN)
-        jinja_fail(r->w, "abs of %s", jinja_kind_name(x.kind));
-    return jinja_number(x.as.number < 0 && !r->w->failed ? -x.as.number : x.as.number);
+    if (!jinja_is_number(q->x) || q->x.as.number == INT64_MIN)
+        jinja_fail(r->w, "abs of %s", jinja_kind_name(q->x.kind));
+    return jinja_number(q->x.as.number < 0 && !r->w->failed ? -q->x.as.number : q->x.as.number);
 }
 
-static value replace(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value replace(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)all;
-    int64_t most = a[2].kind == JINJA_NUMBER ? a[2].as.number : -1;
-    return jinja_replace(r, jinja_words(r->w, x), jinja_words(r->w, a[0]), jinja_words(r->w, a[1]),
-                         most);
+    return jinja_replace(r, jinja_words(r->w, q->x), jinja_words(r->w, q->a[0]),
+                         jinja_words(r->w, q->a[1]), jinja_integer(r, q->a[2], -1));
 }
 
-static value safe(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value safe(struct jinja_run *r, const struct jinja_asked *q)
 {
     struct jinja_text text = {.w = r->w, .safe = 1};
-    (void)a, (void)all;
-    jinja_put_value(&text, x);
+    jinja_put_value(&text, q->x);
     return jinja_text_value(&text);
 }
 
 /* x.a.b or x[0]: the path of map(attribute=...) and selectattr. */
 static value along(struct jinja_run *r, value x, value path)
 {
+    jinja_spend(r->w, 1);
+    jinja_spend_on(r->w, path);
     if (jinja_is_number(path))
         return jinja_item(r, x, path);
     const struct jinja_string *s = jinja_words(r->w, path);
@@ -186,24 +160,23 @@ static value along(struct jinja_run *r, value x, value path)
     return x;
 }
 
-static value join(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value join(struct jinja_run *r, const struct jinja_asked *q)
 {
     struct jinja_text text = {.w = r->w};
-    const struct jinja_list *list = jinja_members(r->w, x).as.list;
-    (void)all;
+    const struct jinja_list *list = jinja_members(r->w, q->x).as.list;
     for (size_t i = 0; i < list->n && !r->w->failed; i++) {
-        if (i && a[0].kind != JINJA_ABSENT)
-            jinja_put_value(&text, a[0]);
-        jinja_put_value(&text, a[1].kind == JINJA_ABSENT ? list->v[i] : along(r, list->v[i], a[1]));
+        if (i && q->a[0].kind != JINJA_ABSENT)
+            jinja_put_value(&text, q->a[0]);
+        jinja_put_value(&text, q->a[1].kind == JINJA_ABSENT ? list->v[i]
+                                                            : along(r, list->v[i], q->a[1]));
     }
     return jinja_plain_value(&text);
 }
 
-static value unique(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value unique(struct jinja_run *r, const struct jinja_asked *q)
 {
-    const struct jinja_list *list = jinja_members(r->w, x).as.list;
+    const struct jinja_list *list = jinja_members(r->w, q->x).as.list;
     value to = jinja_list(r->w, JINJA_LIST);
-    (void)a, (void)all;
     for (size_t i = 0; i < list->n && !r->w->failed; i++) {
         if (list->v[i].kind == JINJA_STRING) /* Jinja does not tell their cases apart */
             jinja_fail(r->w, "unique of strings: not supported");
@@ -229,113 +202,92 @@ static const struct jinja_string *inner(struct jinja_run *r, const struct jinja_
     return all->v[at].value.as.string;
 }
 
-static value map(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
+static value map(struct jinja_run *r, const struct jinja_asked *q)
 {
     static const struct jinja_string word = {.bytes = "attribute", .n = 9};
-    value list = jinja_members(r->w, x), to = jinja_list(r->w, JINJA_LIST);
-    int named = all->n && all->v[0].name && jinja_same(all->v[0].name, &word);
+    value list = jinja_members(r->w, q->x), to = jinja_list(r->w, JINJA_LIST);
+    int named = q->all->n && q->all->v[0].name && jinja_same(q->all->v[0].name, &word);
     struct jinja_arguments own = {0};
-    const struct jinja_string *name = named ? NULL : inner(r, all, 0, &own);
-    (void)a;
-    if (named && (all->n > 2 || (all->n == 2 && !jinja_is(all->v[1].name, "default"))))
+    const struct jinja_string *name = named ? NULL : inner(r, q->all, 0, &own);
+    if (named && (q->all->n > 2 || (q->all->n == 2 && !jinja_is(q->all->v[1].name, "default"))))
         jinja_fail(r->w, "map with these arguments: not supported");
     for (size_t i = 0; i < list.as.list->n && !r->w->failed; i++) {
         value one = list.as.list->v[i];
-        one = named ? along(r, one, all->v[0].value) : jinja_apply_filter(r, name, one, &own);
-        if (named && all->n == 2 && one.kind == JINJA_UNDEFINED)
-            one = all->v[1].value;
+        one = named ? along(r, one, q->all->v[0].value) : jinja_apply_filter(r, name, one, &own);
+        if (named && q->all->n == 2 && one.kind == JINJA_UNDEFINED)
+            one = q->all->v[1].value;
         jinja_push(r->w, to, one);
     }
     return generator(to);
 }
 
-/* Members, or those whose attribute, pass a test (wanted 1) or do not. */
-static value choose(struct jinja_run *r, value x, const struct jinja_arguments *all,
-                    int by_attribute, int wanted)
+enum { REJECT, SELECT, BY_ATTRIBUTE };
+
+/* Members that pass a test, or that do not; BY_ATTRIBUTE: the test is for an attribute. */
+static value choose(struct jinja_run *r, const struct jinja_asked *q)
 {
-    value list = jinja_members(r->w, x), to = jinja_list(r->w, JINJA_LIST);
+    int by_attribute = q->how & BY_ATTRIBUTE, wanted = q->how & SELECT;
+    value list = jinja_members(r->w, q->x), to = jinja_list(r->w, JINJA_LIST);
     struct jinja_arguments own = {0};
     size_t at = by_attribute != 0;
-    const struct jinja_string *name = all->n > at ? inner(r, all, at, &own) : NULL;
-    if (by_attribute && (!all->n || all->v[0].name))
+    const struct jinja_string *name = q->all->n > at ? inner(r, q->all, at, &own) : NULL;
+    if (by_attribute && (!q->all->n || q->all->v[0].name))
         jinja_fail(r->w, "selectattr or rejectattr needs an attribute");
     for (size_t i = 0; i < list.as.list->n && !r->w->failed; i++) {
         value one = list.as.list->v[i], asked = one;
         if (by_attribute)
-            asked = along(r, one, all->v[0].value);
+            asked = along(r, one, q->all->v[0].value);
         if ((name ? jinja_apply_test(r, name, asked, &own) : jinja_true(asked)) == wanted)
             jinja_push(r->w, to, one);
     }
     return generator(to);
 }
 
-static value passing(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
-{
-    (void)a;
-    return choose(r, x, all, 0, 1);
-}
-
-static value failing(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
-{
-    (void)a;
-    return choose(r, x, all, 0, 0);
-}
-
-static value selectattr(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
-{
-    (void)a;
-    return choose(r, x, all, 1, 1);
-}
-
-static value rejectattr(struct jinja_run *r, value x, value *a, const struct jinja_arguments *all)
-{
-    (void)a;
-    return choose(r, x, all, 1, 0);
-}
-
 static const struct {
     const char *name, *arguments; /* NULL: any */
     filter *apply;
+    int how;
 } filters[] = {
-    {"trim", "?chars", trim},
-    {"tojson", "?ensure_ascii indent separators sort_keys", tojson},
-    {"length", "", length},
-    {"count", "", length},
-    {"join", "?d attribute", join},
-    {"upper", "", upper},
-    {"lower", "", lower},
-    {"capitalize", "", capitalize},
-    {"default", "?default_value boolean", standard},
-    {"d", "?default_value boolean", standard},
-    {"first", "", first},
-    {"last", "", last},
-    {"list", "", to_list},
-    {"reverse", "", reverse},
-    {"items", "", items},
-    {"string", "", to_string},
-    {"int", "?default", to_int},
-    {"abs", "", absolute},
-    {"replace", "old new ?count", replace},
-    {"safe", "", safe},
-    {"unique", "", unique},
-    {"map", NULL, map},
-    {"select", NULL, passing},
-    {"reject", NULL, failing},
-    {"selectattr", NULL, selectattr},
-    {"rejectattr", NULL, rejectattr},
+    {"trim", "?chars", trim, 0},
+    {"tojson", "?ensure_ascii indent separators sort_keys", tojson, 0},
+    {"length", "", length, 0},
+    {"count", "", length, 0},
+    {"join", "?d attribute", join, 0},
+    {"upper", "", change_case, JINJA_UPPER},
+    {"lower", "", change_case, JINJA_LOWER},
+    {"capitalize", "", change_case, JINJA_CAPITAL},
+    {"default", "?default_value boolean", standard, 0},
+    {"d", "?default_value boolean", standard, 0},
+    {"first", "", first, 0},
+    {"last", "", last, 0},
+    {"list", "", to_list, 0},
+    {"reverse", "", reverse, 0},
+    {"items", "", items, 0},
+    {"string", "", to_string, 0},
+    {"int", "?default", to_int, 0},
+    {"abs", "", absolute, 0},
+    {"replace", "old new ?count", replace, 0},
+    {"safe", "", safe, 0},
+    {"unique", "", unique, 0},
+    {"map", NULL, map, 0},
+    {"select", NULL, choose, SELECT},
+    {"reject", NULL, choose, REJECT},
+    {"selectattr", NULL, choose, SELECT | BY_ATTRIBUTE},
+    {"rejectattr", NULL, choose, REJECT | BY_ATTRIBUTE},
 };
 
 value jinja_apply_filter(struct jinja_run *r, const struct jinja_string *name, value x,
                          const struct jinja_arguments *a)
 {
-    value bound[JINJA_BOUND_MAX] = {{0}};
     jinja_spend(r->w, 1);
+    jinja_spend_on(r->w, x);
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
         if (!jinja_is(name, filters[i].name))
             continue;
+        struct jinja_asked q = {.x = x, .all = a, .how = filters[i].how};
         if (filters[i].arguments)
-            jinja_bind(r, name, a, filters[i].arguments, bound);
-        return r->w->failed ? x : filters[i].apply(r, x, bound, a);
+            jinja_bind(r, name, a, filters[i].arguments, q.a);
+        return r->w->failed ? x : filters[i].apply(r, &q);
     }
     jinja_fail(r->w, "the filter %.*s: not supported", JINJA_SHOWN(name));
     return x;
@@ -362,14 +314,14 @@ static const struct {
     {"le", AT_MOST}, {"<=", AT_MOST}, {"in", IN},
 };
 
-/* x modulo n, in 0..n-1. */
-static int64_t modulo(struct jinja_run *r, value x, value n)
+/* What is left of x / n: 0 or with the sign of x. */
+static int64_t remainder_of(struct jinja_run *r, value x, value n)
 {
     if (!jinja_is_number(x) || !jinja_is_number(n) || n.as.number <= 0) {
         jinja_fail(r->w, "a remainder of %s", jinja_kind_name(x.kind));
         return 0;
     }
-    return (x.as.number % n.as.number + n.as.number) % n.as.number;
+    return x.as.number % n.as.number;
 }
 
 static int test_alone(struct jinja_run *r, enum test test, value x)
@@ -405,7 +357,7 @@ static int test_alone(struct jinja_run *r, enum test test, value x)
         return x.kind == JINJA_MACRO;
     case ODD:
     case EVEN:
-        return (modulo(r, x, jinja_number(2)) == 1) == (test == ODD);
+        return (remainder_of(r, x, jinja_number(2)) != 0) == (test == ODD);
     default:
         return 0; /* FLOAT: there are none */
     }
@@ -414,7 +366,7 @@ static int test_alone(struct jinja_run *r, enum test test, value x)
 static int test_pair(struct jinja_run *r, enum test test, value x, value y)
 {
     if (test == DIVISIBLE)
-        return modulo(r, x, y) == 0;
+        return remainder_of(r, x, y) == 0;
     if (test == EQUAL || test == UNEQUAL)
         return jinja_equal(r->w, x, y) == (test == EQUAL);
     if (test == IN)
@@ -427,6 +379,7 @@ static int test_pair(struct jinja_run *r, enum test test, value x, value y)
 int jinja_apply_test(struct jinja_run *r, const struct jinja_string *name, value x,
                      const struct jinja_arguments *a)
 {
+    jinja_spend(r->w, 1);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         if (!jinja_is(name, tests[i].name))
             continue;

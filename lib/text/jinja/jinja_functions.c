@@ -14,17 +14,12 @@ enum { RANGE_MAX = 100000, DATE_MAX = 128 };
 
 /* ---- JSON ---- */
 
-static void put(struct jinja_text *t, const char *text)
-{
-    jinja_put_own(t, text, strlen(text), 0);
-}
-
 static void put_json_string(struct jinja_text *t, const struct jinja_string *s)
 {
     static const char letters[] = "\"\\\n\r\t\b\f";
     static const char *const forms[] = {"\\\"", "\\\\", "\\n", "\\r", "\\t", "\\b", "\\f"};
     size_t done = 0;
-    put(t, "\"");
+    jinja_put_word(t, "\"");
     for (size_t i = 0; i < s->n; i++) {
         char form[8], c = s->bytes[i];
         const char *known = c ? strchr(letters, c) : NULL;
@@ -37,37 +32,45 @@ static void put_json_string(struct jinja_text *t, const struct jinja_string *s)
         done = i + 1;
     }
     jinja_put_part(t, s, done, s->n);
-    put(t, "\"");
+    jinja_put_word(t, "\"");
 }
 
 static void new_line(struct jinja_text *t, int indent, int depth)
 {
     if (indent >= 0)
-        put(t, "\n");
+        jinja_put_word(t, "\n");
     for (int i = 0; i < indent * depth; i++)
-        put(t, " ");
+        jinja_put_word(t, " ");
 }
 
 static void put_json(struct jinja_text *t, value x, int indent, int depth);
+
+static void put_key(struct jinja_text *t, value key)
+{
+    const char *quote = key.kind == JINJA_STRING ? "" : "\"";
+    jinja_put_word(t, quote);
+    put_json(t, key, -1, 0);
+    jinja_put_word(t, quote);
+}
 
 static void put_members(struct jinja_text *t, value x, int indent, int depth)
 {
     int is_dict = x.kind == JINJA_DICT;
     size_t n = is_dict ? x.as.dict->n : x.as.list->n;
-    put(t, is_dict ? "{" : "[");
+    jinja_put_word(t, is_dict ? "{" : "[");
     for (size_t i = 0; i < n && !t->w->failed; i++) {
         if (i)
-            put(t, indent < 0 ? ", " : ",");
+            jinja_put_word(t, indent < 0 ? ", " : ",");
         new_line(t, indent, depth + 1);
         if (is_dict) {
-            put_json_string(t, jinja_words(t->w, x.as.dict->v[i].key));
-            put(t, ": ");
+            put_key(t, x.as.dict->v[i].key);
+            jinja_put_word(t, ": ");
         }
         put_json(t, is_dict ? x.as.dict->v[i].value : x.as.list->v[i], indent, depth + 1);
     }
     if (n)
         new_line(t, indent, depth);
-    put(t, is_dict ? "}" : "]");
+    jinja_put_word(t, is_dict ? "}" : "]");
 }
 
 static void put_json(struct jinja_text *t, value x, int indent, int depth)
@@ -77,9 +80,9 @@ static void put_json(struct jinja_text *t, value x, int indent, int depth)
     else if (x.kind == JINJA_NUMBER)
         jinja_put_value(t, x);
     else if (x.kind == JINJA_BOOL)
-        put(t, x.as.number ? "true" : "false");
+        jinja_put_word(t, x.as.number ? "true" : "false");
     else if (x.kind == JINJA_NONE)
-        put(t, "null");
+        jinja_put_word(t, "null");
     else if (x.kind == JINJA_DICT || jinja_is_list(x))
         put_members(t, x, indent, depth);
     else
@@ -95,19 +98,12 @@ value jinja_to_json(struct jinja_run *r, value x, int indent)
 
 /* ---- functions ---- */
 
-static int64_t number_of(struct jinja_run *r, value x, int64_t standard)
-{
-    if (x.kind != JINJA_ABSENT && !jinja_is_number(x))
-        jinja_fail(r->w, "range of %s", jinja_kind_name(x.kind));
-    return jinja_is_number(x) ? x.as.number : standard;
-}
-
-static value range(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+static value range(struct jinja_run *r, const struct jinja_asked *q)
 {
     value list = jinja_list(r->w, JINJA_LIST);
-    int64_t first = number_of(r, bound[0], 0), end = number_of(r, bound[1], 0);
-    int64_t step = number_of(r, bound[2], 1);
-    if (a->n == 1) {
+    int64_t first = jinja_integer(r, q->a[0], 0), end = jinja_integer(r, q->a[1], 0);
+    int64_t step = jinja_integer(r, q->a[2], 1);
+    if (q->all->n == 1) {
         end = first;
         first = 0;
     }
@@ -138,36 +134,32 @@ static value gather(struct jinja_run *r, const struct jinja_arguments *a, enum j
     return all;
 }
 
-static value namespace(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+static value namespace(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)bound;
-    return gather(r, a, JINJA_NAMESPACE);
+    return gather(r, q->all, JINJA_NAMESPACE);
 }
 
-static value dict(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+static value dict(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)bound;
-    return gather(r, a, JINJA_DICT);
+    return gather(r, q->all, JINJA_DICT);
 }
 
-static value raise_exception(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+static value raise_exception(struct jinja_run *r, const struct jinja_asked *q)
 {
-    const struct jinja_string *why = jinja_words(r->w, bound[0]);
-    (void)a;
+    const struct jinja_string *why = jinja_words(r->w, q->a[0]);
     jinja_fail(r->w, "the template says: %.*s", why->n < 300 ? (int)why->n : 300, why->bytes);
     return jinja_none();
 }
 
-static value strftime_now(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
+static value strftime_now(struct jinja_run *r, const struct jinja_asked *q)
 {
     const struct tm day = {.tm_mday = 26, .tm_mon = 6, .tm_year = 124, .tm_wday = 5,
                            .tm_yday = 207};
     char format[DATE_MAX / 2], text[DATE_MAX];
-    const struct jinja_string *given = jinja_words(r->w, bound[0]);
-    (void)a;
-    if (bound[0].kind != JINJA_STRING || given->n >= sizeof format ||
+    const struct jinja_string *given = jinja_words(r->w, q->a[0]);
+    if (q->a[0].kind != JINJA_STRING || given->n >= sizeof format ||
         memchr(given->bytes, 0, given->n)) {
-        jinja_fail(r->w, "%s of %zu bytes as a date format", jinja_kind_name(bound[0].kind),
+        jinja_fail(r->w, "%s of %zu bytes as a date format", jinja_kind_name(q->a[0].kind),
                    given->n);
         return jinja_none();
     }
@@ -185,25 +177,18 @@ static value strftime_now(struct jinja_run *r, const struct jinja_arguments *a, 
     return jinja_string(jinja_own(r->w, text, n));
 }
 
-static value refuse(struct jinja_run *r, const struct jinja_arguments *a, value *bound)
-{
-    (void)a, (void)bound;
-    jinja_fail(r->w, "cycler, joiner, lipsum: not supported");
-    return jinja_none();
-}
-
 static const struct function {
     const char *name, *arguments; /* NULL: any */
-    value (*call)(struct jinja_run *r, const struct jinja_arguments *a, value *bound);
+    value (*call)(struct jinja_run *r, const struct jinja_asked *q); /* NULL: not supported */
 } functions[] = {
     {"range", "start ?stop step", range},
     {"namespace", NULL, namespace},
     {"dict", NULL, dict},
     {"raise_exception", "message", raise_exception},
     {"strftime_now", "format", strftime_now},
-    {"cycler", NULL, refuse},
-    {"joiner", NULL, refuse},
-    {"lipsum", NULL, refuse},
+    {"cycler", NULL, NULL},
+    {"joiner", NULL, NULL},
+    {"lipsum", NULL, NULL},
 };
 
 static const struct function *function_of(const struct jinja_string *name)
@@ -223,10 +208,10 @@ value jinja_call_function(struct jinja_run *r, const struct jinja_string *name,
                           const struct jinja_arguments *a)
 {
     const struct function *known = function_of(name);
-    value bound[JINJA_BOUND_MAX];
-    if (!known)
+    struct jinja_asked q = {.all = a};
+    if (!known || !known->call)
         jinja_fail(r->w, "the function %.*s: not supported", JINJA_SHOWN(name));
     else if (known->arguments)
-        jinja_bind(r, name, a, known->arguments, bound);
-    return r->w->failed ? jinja_none() : known->call(r, a, bound);
+        jinja_bind(r, name, a, known->arguments, q.a);
+    return r->w->failed ? jinja_none() : known->call(r, &q);
 }

@@ -30,11 +30,13 @@ static struct jinja_value loop_attribute(const struct jinja_loop *loop,
 static struct jinja_value absent_from(struct jinja_run *r, struct jinja_value x,
                                       const struct jinja_string *name)
 {
+    static const struct jinja_string item = {.bytes = "such item", .n = 9};
+    const struct jinja_string *shown = name ? name : &item;
     if (x.kind == JINJA_UNDEFINED && x.as.string)
         jinja_fail(r->w, "%.*s is undefined and has no %.*s", JINJA_SHOWN(x.as.string),
-                   JINJA_SHOWN(name));
+                   JINJA_SHOWN(shown));
     else if (x.kind == JINJA_UNDEFINED)
-        jinja_fail(r->w, "an undefined value has no %.*s", JINJA_SHOWN(name));
+        jinja_fail(r->w, "an undefined value has no %.*s", JINJA_SHOWN(shown));
     else if (jinja_is_method(x, name))
         jinja_fail(r->w, "the method %.*s without a call: not supported", JINJA_SHOWN(name));
     return jinja_undefined(name);

@@ -24,18 +24,12 @@ static words string_of(struct jinja_run *r, value x, words standard)
     return x.kind == JINJA_STRING ? x.as.string : jinja_own(r->w, "", 0);
 }
 
-static int64_t number_of(struct jinja_run *r, value x, int64_t standard)
-{
-    if (x.kind != JINJA_ABSENT && !jinja_is_number(x))
-        jinja_fail(r->w, "expected a number, got %s", jinja_kind_name(x.kind));
-    return jinja_is_number(x) ? x.as.number : standard;
-}
-
 /* ---- texts ---- */
 
-static int holds(words letters, const char *s, size_t len)
+static int holds(struct jinja_run *r, words letters, const char *s, size_t len)
 {
-    for (size_t i = 0, n; i < letters->n; i += n) {
+    jinja_spend(r->w, 1 + letters->n / 64);
+    for (size_t i = 0, n; i < letters->n && !r->w->failed; i += n) {
         utf8_read(letters->bytes + i, &n);
         if (n == len && !memcmp(letters->bytes + i, s, n))
             return 1;
@@ -50,18 +44,16 @@ value jinja_strip(struct jinja_run *r, words s, int sides, words letters)
         jinja_trim(s, sides & LEFT, sides & RIGHT, &begin, &end);
     while (letters && sides & LEFT && begin < end) {
         utf8_read(s->bytes + begin, &len);
-        if (!holds(letters, s->bytes + begin, len))
+        if (!holds(r, letters, s->bytes + begin, len))
             break;
         begin += len;
     }
     while (letters && sides & RIGHT && begin < end) {
-        for (len = 1; ((unsigned char)s->bytes[end - len] & 0xC0) == 0x80;)
-            len++;
-        if (!holds(letters, s->bytes + end - len, len))
+        size_t at = utf8_before(s->bytes, end);
+        if (!holds(r, letters, s->bytes + at, end - at))
             break;
-        end -= len;
+        end = at;
     }
-    jinja_spend(r->w, (s->n - (end - begin)) * (letters ? letters->n : 1) / 64);
     return jinja_string(jinja_part(r->w, s, begin, end));
 }
 
@@ -117,52 +109,23 @@ value jinja_change_case(struct jinja_run *r, words s, enum jinja_case to)
     return jinja_text_value(&text);
 }
 
-/* ---- methods of strings: x is a string, a[] as bound by the table ---- */
+/* ---- methods of strings ---- */
 
-static value strip(struct jinja_run *r, value x, value *a)
+static value strip(struct jinja_run *r, const struct jinja_asked *q)
 {
-    return jinja_strip(r, x.as.string, LEFT | RIGHT, string_of(r, a[0], NULL));
+    return jinja_strip(r, q->x.as.string, q->how, string_of(r, q->a[0], NULL));
 }
 
-static value lstrip(struct jinja_run *r, value x, value *a)
+static value change_case(struct jinja_run *r, const struct jinja_asked *q)
 {
-    return jinja_strip(r, x.as.string, LEFT, string_of(r, a[0], NULL));
+    return jinja_change_case(r, q->x.as.string, (enum jinja_case)q->how);
 }
 
-static value rstrip(struct jinja_run *r, value x, value *a)
-{
-    return jinja_strip(r, x.as.string, RIGHT, string_of(r, a[0], NULL));
-}
-
-static value upper(struct jinja_run *r, value x, value *a)
-{
-    (void)a;
-    return jinja_change_case(r, x.as.string, JINJA_UPPER);
-}
-
-static value lower(struct jinja_run *r, value x, value *a)
-{
-    (void)a;
-    return jinja_change_case(r, x.as.string, JINJA_LOWER);
-}
-
-static value title(struct jinja_run *r, value x, value *a)
-{
-    (void)a;
-    return jinja_change_case(r, x.as.string, JINJA_TITLE);
-}
-
-static value capitalize(struct jinja_run *r, value x, value *a)
-{
-    (void)a;
-    return jinja_change_case(r, x.as.string, JINJA_CAPITAL);
-}
-
-static value replace(struct jinja_run *r, value x, value *a)
+static value replace(struct jinja_run *r, const struct jinja_asked *q)
 {
     words none = jinja_own(r->w, "", 0);
-    return jinja_replace(r, x.as.string, string_of(r, a[0], none), string_of(r, a[1], none),
-                         number_of(r, a[2], -1));
+    return jinja_replace(r, q->x.as.string, string_of(r, q->a[0], none),
+                         string_of(r, q->a[1], none), jinja_integer(r, q->a[2], -1));
 }
 
 static void push_part(struct jinja_run *r, value list, words s, size_t begin, size_t end)
@@ -186,10 +149,10 @@ static value split_at_space(struct jinja_run *r, words s, int64_t most)
     return list;
 }
 
-static value split(struct jinja_run *r, value x, value *a)
+static value split(struct jinja_run *r, const struct jinja_asked *q)
 {
-    words s = x.as.string, by = string_of(r, a[0], NULL);
-    int64_t most = number_of(r, a[1], -1);
+    words s = q->x.as.string, by = string_of(r, q->a[0], NULL);
+    int64_t most = jinja_integer(r, q->a[1], -1);
     if (!by)
         return split_at_space(r, s, most);
     value list = jinja_list(r->w, JINJA_LIST);
@@ -204,29 +167,38 @@ static value split(struct jinja_run *r, value x, value *a)
     return list;
 }
 
-static value rsplit(struct jinja_run *r, value x, value *a)
+/* Byte of the last `part` in s; s->n + 1: none. */
+static size_t find_last(struct jinja_run *r, words s, words part)
 {
-    words s = x.as.string, by = string_of(r, a[0], NULL);
-    if (!by || !by->n || number_of(r, a[1], -1) != 1) {
+    size_t after = s->n < part->n ? 0 : s->n - part->n + 1;
+    for (; after > 0 && !r->w->failed; after--) {
+        if (!memcmp(s->bytes + after - 1, part->bytes, part->n))
+            return after - 1;
+        jinja_spend(r->w, part->n / 64);
+    }
+    return s->n + 1;
+}
+
+static value rsplit(struct jinja_run *r, const struct jinja_asked *q)
+{
+    words s = q->x.as.string, by = string_of(r, q->a[0], NULL);
+    if (!by || !by->n || jinja_integer(r, q->a[1], -1) != 1) {
         jinja_fail(r->w, "rsplit other than with a separator and one cut: not supported");
-        return x;
+        return q->x;
     }
     value list = jinja_list(r->w, JINJA_LIST);
-    size_t last = s->n + 1;
-    for (size_t at = 0; (at = jinja_find(r->w, s, by, at)) <= s->n && !r->w->failed; at++)
-        last = at;
+    size_t last = find_last(r, s, by);
     push_part(r, list, s, 0, last > s->n ? s->n : last);
     if (last <= s->n)
         push_part(r, list, s, last + by->n, s->n);
     return list;
 }
 
-static value splitlines(struct jinja_run *r, value x, value *a)
+static value splitlines(struct jinja_run *r, const struct jinja_asked *q)
 {
-    words s = x.as.string;
+    words s = q->x.as.string;
     value list = jinja_list(r->w, JINJA_LIST);
     size_t done = 0, len;
-    (void)a;
     for (size_t i = 0; i < s->n && !r->w->failed; i += len) {
         uint32_t code = utf8_read(s->bytes + i, &len);
         size_t pair = code == '\r' && i + 1 < s->n && s->bytes[i + 1] == '\n';
@@ -256,76 +228,54 @@ static int has_at(struct jinja_run *r, words s, value part, int at_end)
            !memcmp(s->bytes + (at_end ? s->n - one->n : 0), one->bytes, one->n);
 }
 
-static value startswith(struct jinja_run *r, value x, value *a)
+static value begins_or_ends(struct jinja_run *r, const struct jinja_asked *q)
 {
-    return jinja_bool(has_at(r, x.as.string, a[0], 0));
+    return jinja_bool(has_at(r, q->x.as.string, q->a[0], q->how));
 }
 
-static value endswith(struct jinja_run *r, value x, value *a)
+static value remove_end(struct jinja_run *r, const struct jinja_asked *q)
 {
-    return jinja_bool(has_at(r, x.as.string, a[0], 1));
-}
-
-static value removeprefix(struct jinja_run *r, value x, value *a)
-{
-    words s = x.as.string, part = string_of(r, a[0], jinja_own(r->w, "", 0));
-    size_t cut = has_at(r, s, jinja_string(part), 0) ? part->n : 0;
-    return jinja_string(jinja_part(r->w, s, cut, s->n));
-}
-
-static value removesuffix(struct jinja_run *r, value x, value *a)
-{
-    words s = x.as.string, part = string_of(r, a[0], jinja_own(r->w, "", 0));
-    size_t cut = has_at(r, s, jinja_string(part), 1) ? part->n : 0;
-    return jinja_string(jinja_part(r->w, s, 0, s->n - cut));
+    words s = q->x.as.string, part = string_of(r, q->a[0], jinja_own(r->w, "", 0));
+    size_t cut = has_at(r, s, jinja_string(part), q->how) ? part->n : 0;
+    return jinja_string(jinja_part(r->w, s, q->how ? 0 : cut, s->n - (q->how ? cut : 0)));
 }
 
 /* Place of a character, of the byte where a part is found; -1: nowhere. */
-static value place_of(struct jinja_run *r, words s, size_t at)
+static value place_of(words s, size_t at)
 {
     if (at > s->n)
         return jinja_number(-1);
     const struct jinja_string before = {.bytes = s->bytes, .n = at};
-    jinja_spend(r->w, at / 64);
     return jinja_number((int64_t)jinja_characters(&before));
 }
 
-static value find(struct jinja_run *r, value x, value *a)
+static value find(struct jinja_run *r, const struct jinja_asked *q)
 {
-    words s = x.as.string, part = string_of(r, a[0], jinja_own(r->w, "", 0));
-    return place_of(r, s, jinja_find(r->w, s, part, 0));
+    words s = q->x.as.string, part = string_of(r, q->a[0], jinja_own(r->w, "", 0));
+    return place_of(s, q->how ? find_last(r, s, part) : jinja_find(r->w, s, part, 0));
 }
 
-static value rfind(struct jinja_run *r, value x, value *a)
+static value count(struct jinja_run *r, const struct jinja_asked *q)
 {
-    words s = x.as.string, part = string_of(r, a[0], jinja_own(r->w, "", 0));
-    size_t last = s->n + 1;
-    for (size_t at = 0; (at = jinja_find(r->w, s, part, at)) <= s->n && !r->w->failed; at++)
-        last = at;
-    return place_of(r, s, last);
-}
-
-static value count(struct jinja_run *r, value x, value *a)
-{
-    words s = x.as.string, part = string_of(r, a[0], jinja_own(r->w, "", 0));
+    words s = q->x.as.string, part = string_of(r, q->a[0], jinja_own(r->w, "", 0));
     int64_t n = 0;
     if (!part->n)
         jinja_fail(r->w, "count of an empty string: not supported");
     for (size_t at = 0; !r->w->failed && (at = jinja_find(r->w, s, part, at)) <= s->n;
-         at += part->n)
-        n++;
+         at += part->n, n++)
+        jinja_spend(r->w, 1);
     return jinja_number(n);
 }
 
-static value join(struct jinja_run *r, value x, value *a)
+static value join(struct jinja_run *r, const struct jinja_asked *q)
 {
     struct jinja_text text = {.w = r->w};
-    const struct jinja_list *list = jinja_members(r->w, a[0]).as.list;
+    const struct jinja_list *list = jinja_members(r->w, q->a[0]).as.list;
     for (size_t i = 0; i < list->n; i++) {
         if (list->v[i].kind != JINJA_STRING)
             jinja_fail(r->w, "join of %s", jinja_kind_name(list->v[i].kind));
         else if (i)
-            jinja_put(&text, x.as.string);
+            jinja_put(&text, q->x.as.string);
         jinja_put_value(&text, list->v[i]);
     }
     return jinja_text_value(&text);
@@ -345,77 +295,74 @@ value jinja_items(struct jinja_run *r, value dict)
     return list;
 }
 
-static value items(struct jinja_run *r, value x, value *a)
+static value items(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)a;
-    return jinja_items(r, x);
+    return jinja_items(r, q->x);
 }
 
-static value keys(struct jinja_run *r, value x, value *a)
+static value keys(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)a;
-    return jinja_members(r->w, x);
+    return jinja_members(r->w, q->x);
 }
 
-static value values(struct jinja_run *r, value x, value *a)
+static value values(struct jinja_run *r, const struct jinja_asked *q)
 {
     value list = jinja_list(r->w, JINJA_LIST);
-    (void)a;
-    for (size_t i = 0; i < x.as.dict->n; i++)
-        jinja_push(r->w, list, x.as.dict->v[i].value);
+    for (size_t i = 0; i < q->x.as.dict->n; i++)
+        jinja_push(r->w, list, q->x.as.dict->v[i].value);
     return list;
 }
 
-static value get(struct jinja_run *r, value x, value *a)
+static value get(struct jinja_run *r, const struct jinja_asked *q)
 {
-    const value *found = jinja_get(r->w, x, a[0]);
-    return found ? *found : a[1].kind == JINJA_ABSENT ? jinja_none() : a[1];
+    const value *found = jinja_get(r->w, q->x, q->a[0]);
+    return found ? *found : q->a[1].kind == JINJA_ABSENT ? jinja_none() : q->a[1];
 }
 
-static value refuse_change(struct jinja_run *r, value x, value *a)
+static value refuse_change(struct jinja_run *r, const struct jinja_asked *q)
 {
-    (void)a;
-    jinja_fail(r->w, "a method that changes %s: not supported", jinja_kind_name(x.kind));
-    return x;
+    jinja_fail(r->w, "a method that changes %s: not supported", jinja_kind_name(q->x.kind));
+    return q->x;
 }
 
 static const struct method {
     enum jinja_kind kind;
     const char *name, *arguments; /* NULL: any */
-    value (*call)(struct jinja_run *r, value x, value *a);
+    value (*call)(struct jinja_run *r, const struct jinja_asked *q);
+    int how;
 } methods[] = {
-    {JINJA_STRING, "strip", "?chars", strip},
-    {JINJA_STRING, "lstrip", "?chars", lstrip},
-    {JINJA_STRING, "rstrip", "?chars", rstrip},
-    {JINJA_STRING, "split", "?sep maxsplit", split},
-    {JINJA_STRING, "rsplit", "?sep maxsplit", rsplit},
-    {JINJA_STRING, "splitlines", "", splitlines},
-    {JINJA_STRING, "startswith", "prefix", startswith},
-    {JINJA_STRING, "endswith", "suffix", endswith},
-    {JINJA_STRING, "removeprefix", "prefix", removeprefix},
-    {JINJA_STRING, "removesuffix", "suffix", removesuffix},
-    {JINJA_STRING, "replace", "old new ?count", replace},
-    {JINJA_STRING, "upper", "", upper},
-    {JINJA_STRING, "lower", "", lower},
-    {JINJA_STRING, "title", "", title},
-    {JINJA_STRING, "capitalize", "", capitalize},
-    {JINJA_STRING, "find", "sub", find},
-    {JINJA_STRING, "rfind", "sub", rfind},
-    {JINJA_STRING, "count", "sub", count},
-    {JINJA_STRING, "join", "iterable", join},
-    {JINJA_DICT, "items", "", items},
-    {JINJA_DICT, "keys", "", keys},
-    {JINJA_DICT, "values", "", values},
-    {JINJA_DICT, "get", "key ?default", get},
-    {JINJA_DICT, "pop", NULL, refuse_change},
-    {JINJA_DICT, "update", NULL, refuse_change},
-    {JINJA_DICT, "clear", NULL, refuse_change},
-    {JINJA_DICT, "setdefault", NULL, refuse_change},
-    {JINJA_LIST, "append", NULL, refuse_change},
-    {JINJA_LIST, "extend", NULL, refuse_change},
-    {JINJA_LIST, "insert", NULL, refuse_change},
-    {JINJA_LIST, "pop", NULL, refuse_change},
-    {JINJA_LIST, "remove", NULL, refuse_change},
+    {JINJA_STRING, "strip", "?chars", strip, LEFT | RIGHT},
+    {JINJA_STRING, "lstrip", "?chars", strip, LEFT},
+    {JINJA_STRING, "rstrip", "?chars", strip, RIGHT},
+    {JINJA_STRING, "split", "?sep maxsplit", split, 0},
+    {JINJA_STRING, "rsplit", "?sep maxsplit", rsplit, 0},
+    {JINJA_STRING, "splitlines", "", splitlines, 0},
+    {JINJA_STRING, "startswith", "prefix", begins_or_ends, 0},
+    {JINJA_STRING, "endswith", "suffix", begins_or_ends, 1},
+    {JINJA_STRING, "removeprefix", "prefix", remove_end, 0},
+    {JINJA_STRING, "removesuffix", "suffix", remove_end, 1},
+    {JINJA_STRING, "replace", "old new ?count", replace, 0},
+    {JINJA_STRING, "upper", "", change_case, JINJA_UPPER},
+    {JINJA_STRING, "lower", "", change_case, JINJA_LOWER},
+    {JINJA_STRING, "title", "", change_case, JINJA_TITLE},
+    {JINJA_STRING, "capitalize", "", change_case, JINJA_CAPITAL},
+    {JINJA_STRING, "find", "sub", find, 0},
+    {JINJA_STRING, "rfind", "sub", find, 1},
+    {JINJA_STRING, "count", "sub", count, 0},
+    {JINJA_STRING, "join", "iterable", join, 0},
+    {JINJA_DICT, "items", "", items, 0},
+    {JINJA_DICT, "keys", "", keys, 0},
+    {JINJA_DICT, "values", "", values, 0},
+    {JINJA_DICT, "get", "key ?default", get, 0},
+    {JINJA_DICT, "pop", NULL, refuse_change, 0},
+    {JINJA_DICT, "update", NULL, refuse_change, 0},
+    {JINJA_DICT, "clear", NULL, refuse_change, 0},
+    {JINJA_DICT, "setdefault", NULL, refuse_change, 0},
+    {JINJA_LIST, "append", NULL, refuse_change, 0},
+    {JINJA_LIST, "extend", NULL, refuse_change, 0},
+    {JINJA_LIST, "insert", NULL, refuse_change, 0},
+    {JINJA_LIST, "pop", NULL, refuse_change, 0},
+    {JINJA_LIST, "remove", NULL, refuse_change, 0},
 };
 
 static const struct method *method_of(value x, words name)
@@ -434,11 +381,12 @@ int jinja_is_method(value x, words name)
 value jinja_call_method(struct jinja_run *r, words name, value x, const struct jinja_arguments *a)
 {
     const struct method *known = method_of(x, name);
-    value bound[JINJA_BOUND_MAX];
+    struct jinja_asked q = {.x = x, .all = a, .how = known ? known->how : 0};
+    jinja_spend_on(r->w, x);
     if (!known)
         jinja_fail(r->w, "the method %.*s of %s: not supported", JINJA_SHOWN(name),
                    jinja_kind_name(x.kind));
     else if (known->arguments)
-        jinja_bind(r, name, a, known->arguments, bound);
-    return r->w->failed ? x : known->call(r, x, bound);
+        jinja_bind(r, name, a, known->arguments, q.a);
+    return r->w->failed ? x : known->call(r, &q);
 }

@@ -11,18 +11,6 @@ enum flow { GO_ON, BREAK, CONTINUE };
 static enum flow run_all(struct jinja_run *r, const struct jinja_node *list,
                          struct jinja_text *out);
 
-void jinja_assign(struct jinja_run *r, const struct jinja_string *name, struct jinja_value value)
-{
-    for (struct jinja_variable *v = r->scope->first; v; v = v->next)
-        if (jinja_same(v->name, name)) {
-            v->value = value;
-            return;
-        }
-    struct jinja_variable *v = jinja_alloc(r->w, sizeof *v);
-    *v = (struct jinja_variable){name, value, r->scope->first};
-    r->scope->first = v;
-}
-
 static struct jinja_scope *open_scope(struct jinja_run *r, struct jinja_scope *around)
 {
     struct jinja_scope *scope = jinja_alloc(r->w, sizeof *scope), *before = r->scope;
@@ -45,12 +33,12 @@ static void assign_to(struct jinja_run *r, const struct jinja_node *target,
             jinja_fail(r->w, "a member of %s is set", jinja_kind_name(space.kind));
     } else {
         const struct jinja_list *list = jinja_members(r->w, value).as.list;
-        const struct jinja_node *name = target->list;
-        size_t i = 0;
-        for (; name && i < list->n; name = name->next, i++)
-            assign_to(r, name, list->v[i]);
-        if (name || i < list->n)
-            jinja_fail(r->w, "%zu values for another number of names", list->n);
+        size_t names = 0;
+        for (const struct jinja_node *name = target->list; name; name = name->next, names++)
+            if (names < list->n)
+                assign_to(r, name, list->v[names]);
+        if (names != list->n)
+            jinja_fail(r->w, "%zu values for %zu names", list->n, names);
     }
 }
 

@@ -38,6 +38,13 @@ struct jinja_run {
 /* The variable of this name; NULL: none. */
 const struct jinja_value *jinja_look_up(const struct jinja_run *r, const struct jinja_string *name);
 void jinja_assign(struct jinja_run *r, const struct jinja_string *name, struct jinja_value value);
+/* A filter, method or function that is asked for. */
+struct jinja_asked {
+    struct jinja_value x; /* what a filter or method is applied to */
+    struct jinja_value a[JINJA_BOUND_MAX]; /* its arguments by the names in its row of a table */
+    const struct jinja_arguments *all;
+    int how; /* from the row: which of several that are alike */
+};
 /* The argument for the parameter of this name at this place; NULL: none. */
 const struct jinja_value *jinja_argument(const struct jinja_arguments *a, size_t place,
                                          const struct jinja_string *name);
@@ -46,6 +53,8 @@ const struct jinja_value *jinja_argument(const struct jinja_arguments *a, size_t
 void jinja_bind(struct jinja_run *r, const struct jinja_string *who,
                 const struct jinja_arguments *a, const char *names,
                 struct jinja_value to[JINJA_BOUND_MAX]);
+/* The number in an argument; standard: where there is none. */
+int64_t jinja_integer(struct jinja_run *r, struct jinja_value x, int64_t standard);
 
 /* Runs the statements of a template; what they write is in *out. */
 void jinja_run(struct jinja_work *w, const struct jinja_node *all, const json_t *variables,

@@ -190,6 +190,14 @@ struct jinja_value jinja_json(struct jinja_work *w, const json_t *j, int given, 
     return all;
 }
 
+void jinja_spend_on(struct jinja_work *w, struct jinja_value x)
+{
+    size_t n = x.kind == JINJA_STRING ? x.as.string->n
+               : jinja_is_list(x) || x.kind == JINJA_GENERATOR ? x.as.list->n
+               : x.kind == JINJA_DICT ? x.as.dict->n : 0;
+    jinja_spend(w, n / 64);
+}
+
 const char *jinja_kind_name(enum jinja_kind kind)
 {
     static const char *const names[] = {
@@ -242,9 +250,10 @@ int jinja_equal(struct jinja_work *w, struct jinja_value a, struct jinja_value b
         return a.as.number == b.as.number;
     if (a.kind != b.kind)
         return 0;
-    jinja_spend(w, a.kind == JINJA_STRING ? a.as.string->n / 64 : 1);
+    jinja_spend_on(w, a);
     if (a.kind == JINJA_STRING)
         return jinja_same(a.as.string, b.as.string);
+    jinja_spend(w, 1);
     if (a.kind == JINJA_DICT)
         return equal_dicts(w, a, b);
     if (!jinja_is_list(a))
@@ -265,6 +274,7 @@ int jinja_order(struct jinja_work *w, struct jinja_value a, struct jinja_value b
         return 0;
     }
     const struct jinja_string *x = a.as.string, *y = b.as.string;
+    jinja_spend_on(w, a);
     int order = memcmp(x->bytes, y->bytes, x->n < y->n ? x->n : y->n);
     return order ? order : (x->n > y->n) - (x->n < y->n);
 }
@@ -276,7 +286,7 @@ size_t jinja_find(struct jinja_work *w, const struct jinja_string *s,
                      : part->n == 0 ? s->bytes + from
                      : memmem(s->bytes + from, s->n - from, part->bytes, part->n);
     size_t place = at ? (size_t)(at - s->bytes) : s->n + 1;
-    jinja_spend(w, (place > from ? place - from : 0) / 64);
+    jinja_spend(w, (part->n + (place > from ? place - from : 0)) / 64);
     return place;
 }
 
@@ -311,8 +321,10 @@ size_t jinja_characters(const struct jinja_string *s)
 
 size_t jinja_length(struct jinja_work *w, struct jinja_value x)
 {
-    if (x.kind == JINJA_STRING)
+    if (x.kind == JINJA_STRING) {
+        jinja_spend_on(w, x);
         return jinja_characters(x.as.string);
+    }
     if (jinja_is_list(x))
         return x.as.list->n;
     if (x.kind == JINJA_DICT)
@@ -384,41 +396,36 @@ static void put_quoted(struct jinja_text *t, const struct jinja_string *s)
     jinja_put_own(t, &quote, 1, 0);
 }
 
-static void put_plain(struct jinja_text *t, const char *text)
-{
-    jinja_put_own(t, text, strlen(text), 0);
-}
-
 static void put_shown(struct jinja_text *t, struct jinja_value x)
 {
     if (x.kind == JINJA_STRING)
         put_quoted(t, x.as.string);
     else if (x.kind == JINJA_UNDEFINED)
-        put_plain(t, "Undefined");
+        jinja_put_word(t, "Undefined");
     else
         jinja_put_value(t, x);
 }
 
 static void put_list(struct jinja_text *t, const struct jinja_list *list, int tuple)
 {
-    put_plain(t, tuple ? "(" : "[");
+    jinja_put_word(t, tuple ? "(" : "[");
     for (size_t i = 0; i < list->n && !t->w->failed; i++) {
-        put_plain(t, i ? ", " : "");
+        jinja_put_word(t, i ? ", " : "");
         put_shown(t, list->v[i]);
     }
-    put_plain(t, !tuple ? "]" : list->n == 1 ? ",)" : ")");
+    jinja_put_word(t, !tuple ? "]" : list->n == 1 ? ",)" : ")");
 }
 
 static void put_dict(struct jinja_text *t, const struct jinja_dict *dict)
 {
-    put_plain(t, "{");
+    jinja_put_word(t, "{");
     for (size_t i = 0; i < dict->n && !t->w->failed; i++) {
-        put_plain(t, i ? ", " : "");
+        jinja_put_word(t, i ? ", " : "");
         put_shown(t, dict->v[i].key);
-        put_plain(t, ": ");
+        jinja_put_word(t, ": ");
         put_shown(t, dict->v[i].value);
     }
-    put_plain(t, "}");
+    jinja_put_word(t, "}");
 }
 
 void jinja_put_value(struct jinja_text *t, struct jinja_value x)
@@ -427,10 +434,10 @@ void jinja_put_value(struct jinja_text *t, struct jinja_value x)
     if (x.kind == JINJA_STRING) {
         jinja_put(t, x.as.string);
     } else if (x.kind == JINJA_NONE || x.kind == JINJA_BOOL) {
-        put_plain(t, x.kind == JINJA_NONE ? "None" : x.as.number ? "True" : "False");
+        jinja_put_word(t, x.kind == JINJA_NONE ? "None" : x.as.number ? "True" : "False");
     } else if (x.kind == JINJA_NUMBER) {
         snprintf(digits, sizeof digits, "%lld", (long long)x.as.number);
-        put_plain(t, digits);
+        jinja_put_word(t, digits);
     } else if (jinja_is_list(x)) {
         put_list(t, x.as.list, x.kind == JINJA_TUPLE);
     } else if (x.kind == JINJA_DICT) {

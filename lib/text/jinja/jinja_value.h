@@ -59,6 +59,9 @@ const struct jinja_value *jinja_member(struct jinja_work *w, struct jinja_value 
 /* Copies a JSON value; given: 1: its strings are marked, except plain roles. */
 struct jinja_value jinja_json(struct jinja_work *w, const json_t *j, int given, int depth);
 
+/* Spends the steps of reading all bytes of a string, or all members. */
+void jinja_spend_on(struct jinja_work *w, struct jinja_value x);
+
 const char *jinja_kind_name(enum jinja_kind kind); /* "a string" */
 int jinja_is_list(struct jinja_value x); /* LIST or TUPLE */
 int jinja_is_number(struct jinja_value x); /* NUMBER or BOOL */

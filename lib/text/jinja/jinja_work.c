@@ -121,6 +121,11 @@ void jinja_put_own(struct jinja_text *t, const char *bytes, size_t n, int given)
     t->given.len += n;
 }
 
+void jinja_put_word(struct jinja_text *t, const char *word)
+{
+    jinja_put_own(t, word, strlen(word), 0);
+}
+
 void jinja_put_part(struct jinja_text *t, const struct jinja_string *s, size_t begin, size_t end)
 {
     size_t at = t->bytes.len;
@@ -151,22 +156,13 @@ int jinja_is_space(uint32_t code)
     return utf8_is_space(code) || (code >= 0x1C && code <= 0x1F);
 }
 
-/* Start of the character that ends before s[at]; at > 0. */
-static size_t previous_at(const char *s, size_t at)
-{
-    do
-        at--;
-    while (at > 0 && ((unsigned char)s[at] & 0xC0) == 0x80);
-    return at;
-}
-
 void jinja_trim(const struct jinja_string *s, int left, int right, size_t *begin, size_t *end)
 {
     size_t len, at;
     while (left && *begin < *end && jinja_is_space(utf8_read(s->bytes + *begin, &len)))
         *begin += len;
     while (right && *begin < *end) {
-        at = previous_at(s->bytes, *end);
+        at = utf8_before(s->bytes, *end);
         if (!jinja_is_space(utf8_read(s->bytes + at, &len)))
             break;
         *end = at;

@@ -12,7 +12,7 @@
 
 enum {
     JINJA_MEMORY = 64 << 20, /* bytes of all values of a run together */
-    JINJA_STEPS = 4000000,   /* nodes that are run, and 64 bytes that are searched */
+    JINJA_STEPS = 4000000,   /* nodes that run, and 64 bytes or members that are read */
     JINJA_DEPTH = 100,       /* of expressions, statements, and values inside values */
     JINJA_CALLS = 16         /* macros inside macros */
 };
@@ -57,6 +57,7 @@ struct jinja_text {
 void jinja_put(struct jinja_text *t, const struct jinja_string *s);
 void jinja_put_part(struct jinja_text *t, const struct jinja_string *s, size_t begin, size_t end);
 void jinja_put_own(struct jinja_text *t, const char *bytes, size_t n, int given);
+void jinja_put_word(struct jinja_text *t, const char *word);
 const struct jinja_string *jinja_taken(struct jinja_text *t); /* ends the text */
 
 /* 1: Python counts the character as white space. */

@@ -77,19 +77,10 @@ static int32_t longest(const struct cutter *c, const char *text, size_t at, size
     return best;
 }
 
-/* Start of the character that ends before s[at]; at > 0. */
-static size_t previous_at(const char *s, size_t at)
-{
-    do
-        at--;
-    while (at > 0 && ((unsigned char)s[at] & 0xC0) == 0x80);
-    return at;
-}
-
 static int stands_alone(const char *s, size_t n, size_t begin, size_t end)
 {
     size_t len;
-    return (begin == 0 || !utf8_is_word(utf8_read(s + previous_at(s, begin), &len))) &&
+    return (begin == 0 || !utf8_is_word(utf8_read(s + utf8_before(s, begin), &len))) &&
            (end == n || !utf8_is_word(utf8_read(s + end, &len)));
 }
 
@@ -110,8 +101,8 @@ int cutter_next(const struct cutter *c, const char *s, size_t n, size_t from,
         }
         *m = (struct cut){i, i + len, a->id};
         while (a->lstrip && m->begin > from &&
-               utf8_is_space(utf8_read(s + previous_at(s, m->begin), &len)))
-            m->begin = previous_at(s, m->begin);
+               utf8_is_space(utf8_read(s + utf8_before(s, m->begin), &len)))
+            m->begin = utf8_before(s, m->begin);
         while (a->rstrip && m->end < n && utf8_is_space(utf8_read(s + m->end, &len)))
             m->end += len;
         return 1;

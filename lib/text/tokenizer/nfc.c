@@ -162,9 +162,7 @@ void nfc_put(const char *s, size_t n, struct buf *out)
         }
         size_t begin = i;
         if (begin > done)
-            do
-                begin--;
-            while (begin > done && ((unsigned char)s[begin] & 0xC0) == 0x80);
+            begin = utf8_before(s, begin);
         do
             i++;
         while (!is_low(s, n, i));
