@@ -2,19 +2,7 @@
 # Families of diffusion models against the float64 reference of tests/reference, on random
 # checkpoints in the layout of each: the same ids wherever the decision is clear.
 
-setup_file() {
-    cd "$BATS_TEST_DIRNAME/../.." || exit 1
-    . tests/reference/build.sh
-}
-
-setup() {
-    set -o pipefail
-    BIN=${BIN:-build/bin}
-    cd "$BATS_TEST_DIRNAME/../.." || exit 1
-    T=$BATS_TEST_TMPDIR
-    . tests/reference/agree.sh
-    make_prompts
-}
+load ../reference/agree
 
 # refuses WORDS FILTER: config.json changed by the jq filter is refused with these words
 refuses() {
