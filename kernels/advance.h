@@ -304,7 +304,7 @@ HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state
     o.first = c->first + c->prompt;
     o.slot = l->slot;
     o.block = c->block;
-    o.step = c->step;
+    o.step = canvas_step(l, c);
     o.steps = l->block_steps;
     o.slots = l->block_length;
     o.ahead = c->ahead;

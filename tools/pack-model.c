@@ -20,7 +20,7 @@
 #include "lib/decode/activity.h"
 #include "lib/checkpoint/checksums.h"
 #include "lib/checkpoint/provenance.h"
-#include "lib/checkpoint/pack_record.h"
+#include "lib/checkpoint/packing/pack_record.h"
 
 struct args {
     struct common common;

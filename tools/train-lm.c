@@ -190,7 +190,6 @@ struct setup {
     struct trainer *trainer;
     struct trainer_need need;
     struct rec_writer records;
-
     char *state;  /* OUT/train.state */
     json_t *note; /* a saved state must have an equal note */
 };
@@ -204,8 +203,8 @@ static int make_tokenizer(struct setup *r, char **texts, size_t n, struct err *e
     if (r->rank)
         ranks_wait(); /* rank 0 makes it */
     else if (r->from.folder ? tokenizer_adopt(r->a->out, r->from.folder, bos, e)
-                       : tokenizer_learn(r->a->out, (const char *const *)texts, 2 * n,
-                                         (size_t)r->a->vocab, special, 3, bos, e))
+                            : tokenizer_learn(r->a->out, (const char *const *)texts, 2 * n,
+                                              (size_t)r->a->vocab, special, 3, bos, e))
         return -1;
     if (!r->rank && r->a->ranks > 1)
         ranks_wait();
@@ -304,7 +303,7 @@ static int open_init(struct setup *r, struct err *e)
     if (a->init)
         checkpoint_say(&r->from, &r->log);
     set_shape(&r->config, a, &r->from.config);
-    return 0;
+    return trainer_check(&r->config, e);
 }
 
 /* Makes the trainer that the options ask for; prints the memory it takes. */
@@ -480,7 +479,7 @@ int main(int argc, char **argv)
     a.init = a.from ? a.from : a.init;
     a.every = a.every || !a.checkpointing ? a.every : 1;
     struct setup r = {.a = &a, .options = table,
-                    .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
+                      .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
     struct err e = {0};
     if (a.ranks > 1)
         join(&r, &a);

@@ -90,11 +90,11 @@ struct family_shape {
     int64_t bos, eos, mask, eot; /* -1: none */
 };
 
-/* What a2d models (github.com/ZHZisZZ/dllm: dllm/pipelines/a2d) share: a causal model turned into a
- * denoiser, with the layout of that model. The class and the config.json of mdlm (full mask) and of
- * bd3lm (blocks, counted from the end of the prompt) are the same, so the name of the model tells
- * them apart. The mask is a token of the tokenizer; the samplers are core/samplers/mdlm.py and
- * bd3lm.py there. */
+/* Members that all a2d families share (github.com/ZHZisZZ/dllm: dllm/pipelines/a2d). An a2d model
+ * is a causal model turned into a denoiser, with the layout of that model. mdlm (full mask) and
+ * bd3lm (blocks, counted from the end of the prompt) have the same class and config.json, so the
+ * name of the model tells them apart. The mask is a token of the tokenizer. Samplers:
+ * core/samplers/mdlm.py and bd3lm.py there. */
 #define FAMILY_A2D                                                                                 \
     .mask_token = "<|mask|>", .named = family_a2d_named,                                           \
     .defaults = "block_length=32 pace=rounded"

@@ -10,7 +10,7 @@
 #ifndef CHECKPOINT_PROVENANCE_H
 #define CHECKPOINT_PROVENANCE_H
 
-#include "lib/checkpoint/prune.h"
+#include "lib/checkpoint/packing/prune.h"
 
 #define PROVENANCE "origin.json"
 

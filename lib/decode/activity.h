@@ -1,5 +1,5 @@
 /* activity.h - how large the activations of a network are on given texts: input of the score
- * `activation` of lib/checkpoint/prune.h.
+ * `activation` of lib/checkpoint/packing/prune.h.
  *
  * A text runs as for its likelihood (likelihood.h): one causal pass, or ACTIVITY_MASKS passes with
  * drawn masks for a diffusion model, which mostly sees half-masked text. All rows of these passes
@@ -8,7 +8,7 @@
 #ifndef DECODE_ACTIVITY_H
 #define DECODE_ACTIVITY_H
 
-#include "lib/checkpoint/prune.h"
+#include "lib/checkpoint/packing/prune.h"
 #include "lib/network/network.h"
 #include "lib/record/rec.h"
 

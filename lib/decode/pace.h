@@ -25,7 +25,7 @@
 #include "lib/setting/words.h"
 
 /* budget[0..steps-1] for m masked positions; sums to m. The first steps get at least 1, the others
- * 0:  steps beyond m, and with `rounded` and `timesteps` as many as their formulas give nothing
+ * 0: steps beyond m, and with `rounded` and `timesteps` as many as their formulas give nothing
  * to. */
 void pace_budget(enum pace pace, size_t m, size_t steps, size_t *budget);
 /* pace_budget of the uniform pace. */

@@ -89,9 +89,6 @@ static int other_decoder(const struct job *job, const struct checkpoint *c, stru
 static int check_device(const struct session *s, struct err *e)
 {
     const struct job *job = s->job;
-    if (s->checkpoint.config.seeds && !strncmp(s->backend->ops->name, "cuda", 4))
-        return err_set(e, EXIT_NO_DEVICE, "%s seeds its blocks, which does not run on a GPU yet "
-                       "(--device cpu)", s->checkpoint.config.name);
     for (size_t i = 0; job->decoder->able && i < job->plan->points; i++)
         if (job->decoder->able(&job->plan->point[i], s->backend, e))
             return -1;

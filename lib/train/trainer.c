@@ -58,6 +58,21 @@ struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t
                            &(struct trainer_how){.back = {.products = products}}, e);
 }
 
+int trainer_check(const struct config *c, struct err *e)
+{
+    if (c->qkv_bias || c->qk_norm || c->rope_dims != c->head_dim)
+        return err_set(e, EXIT_BAD_USAGE, "%s: a block with biases, norms of heads or partial "
+                       "rotation cannot be trained", c->name);
+    if (config_denoises(c) && (c->attends != MASK_FULL || c->logit_shift))
+        return err_set(e, EXIT_BAD_USAGE, "%s: a diffusion model with a block-causal mask or "
+                       "shifted answers cannot be trained", c->name);
+    if (config_recurs(c) && c->kv_heads != c->heads)
+        return err_set(e, EXIT_BAD_USAGE, "%s: mixer %s: expected as many key heads as heads "
+                       "(%zu), got %zu", c->name, config_mixer_name(c->mixer), c->heads,
+                       c->kv_heads);
+    return 0;
+}
+
 struct trainer *trainer_make_as(const struct config *c, struct backend *b, uint64_t seed,
                                 size_t rows, const struct trainer_how *how, struct err *e)
 {
@@ -67,16 +82,8 @@ struct trainer *trainer_make_as(const struct config *c, struct backend *b, uint6
                 b->ops->name);
         return NULL;
     }
-    if (c->qkv_bias || c->qk_norm || c->rope_dims != c->head_dim) {
-        err_set(e, EXIT_BAD_USAGE, "%s: a block with biases, norms of heads or partial rotation "
-                "cannot be trained", c->name);
+    if (trainer_check(c, e))
         return NULL;
-    }
-    if (config_recurs(c) && c->kv_heads != c->heads) {
-        err_set(e, EXIT_BAD_USAGE, "%s: mixer %s: expected as many key heads as heads (%zu), got "
-                "%zu", c->name, config_mixer_name(c->mixer), c->heads, c->kv_heads);
-        return NULL;
-    }
     struct trainer *t = mem_zero(1, sizeof *t);
     size_t part = part_rows(rows, how), seqs = most_seqs(part);
     t->how = *how;

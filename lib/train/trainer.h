@@ -23,10 +23,13 @@
 
 struct trainer;
 
+/* -1 with EXIT_BAD_USAGE: a network of this shape cannot be trained. */
+int trainer_check(const struct config *c, struct err *e);
+
 /* Draws the weights: normal, std 1/sqrt(inputs), projections into the stream divided by sqrt(2L);
  * norms 1; RWKV mixers start as their authors start them. `rows`: most seqs*len of a batch;
  * `products`: F32 or BF16, see backprop.h. Values, gradients and moments are fp32 in both cases.
- * NULL: the back end cannot train, or memory is short. */
+ * NULL: the back end cannot train, trainer_check() refuses, or memory is short. */
 struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t seed, size_t rows,
                              enum dtype products, struct err *e);
 /* back: what a pass keeps (backprop.h).

@@ -2,19 +2,7 @@
 # The engine against the float64 reference of tests/reference, on random checkpoints in every
 # layout: the same ids wherever the decision is clear, the same likelihood.
 
-setup_file() {
-    cd "$BATS_TEST_DIRNAME/../.." || exit 1
-    . tests/reference/build.sh
-}
-
-setup() {
-    set -o pipefail
-    BIN=${BIN:-build/bin}
-    cd "$BATS_TEST_DIRNAME/../.." || exit 1
-    T=$BATS_TEST_TMPDIR
-    . tests/reference/agree.sh
-    make_prompts
-}
+load ../reference/agree
 
 @test "llama: greedy ids in each dtype" {
     for dtype in F32 F16 BF16; do

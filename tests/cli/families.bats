@@ -2,19 +2,7 @@
 # Families of diffusion models against the float64 reference of tests/reference, on random
 # checkpoints in the layout of each: the same ids wherever the decision is clear.
 
-setup_file() {
-    cd "$BATS_TEST_DIRNAME/../.." || exit 1
-    . tests/reference/build.sh
-}
-
-setup() {
-    set -o pipefail
-    BIN=${BIN:-build/bin}
-    cd "$BATS_TEST_DIRNAME/../.." || exit 1
-    T=$BATS_TEST_TMPDIR
-    . tests/reference/agree.sh
-    make_prompts
-}
+load ../reference/agree
 
 # refuses WORDS FILTER: config.json changed by the jq filter is refused with these words
 refuses() {
@@ -206,13 +194,25 @@ refuses() {
     refuses "bd_size: expected integer from 1" '.bd_size = 0'
 }
 
-@test "dream: on the emulated CUDA device, where fast-dllm is refused" {
+@test "train-lm refuses a model with blocks before it writes a file" {
+    echo '{"text":"ab"}' > "$T/corpus"
+    make_model --arch a2d-llama
+    mv "$T/model" "$T/tiny-bd3lm"
+    run "$BIN/train-lm" --no-meta --from "$T/tiny-bd3lm" --out "$T/new" "$T/corpus"
+    [ "$status" -eq 64 ]
+    [[ $output == *"tiny-bd3lm: a diffusion model with a block-causal mask or shifted answers"* ]]
+    [ ! -e "$T/new/tokenizer.json" ]
+}
+
+@test "dream, fast-dllm: on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
     make_model --arch dream --kv-heads 2 --gain 2.5
     on_cuda sampled dream '{"gen_length":12,"steps":6}' --gen-length 12 --steps 6 \
         --unmask schedule --pace timesteps --dtype f32 --batch 4
-    make_model --arch fast-dllm
-    run on_cuda "$BIN/gen-llada" -m "$T/model" --no-meta "$T/prompts"
-    [ "$status" -eq 69 ] && [[ $output == *"seeds its blocks"* ]]
+    make_model --arch fast-dllm --kv-heads 2 --gain 2.5
+    on_cuda sampled fast '{"gen_length":16,"block_length":8,"part":4,"threshold":0.5}' \
+        --gen-length 16 --block-length 4 --threshold 0.5 --dtype f32 --batch 4
+    on_cuda sampled fast '{"gen_length":16,"block_length":8,"part":8,"threshold":0.9}' \
+        --gen-length 16 --cache none --dtype f32
 }

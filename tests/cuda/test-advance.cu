@@ -120,6 +120,7 @@ struct setting {
     int32_t ids; /* answers are 0..ids-1; the mask is 4 */
     int bad;     /* one of `bad` answers is bad; 0: none */
     int per_block;
+    int lag = 0, seeds = 0; /* as in struct canvas_loop */
 };
 enum { MASK_ID = 4 };
 
@@ -143,7 +144,7 @@ static size_t lay_out(struct fixture *f, struct game *g, const struct setting *s
         struct canvas_state *c = &g->canvas.host[i];
         c->key = rng_next(&f->rng);
         c->first = (int32_t)ids;
-        c->prompt = (int32_t)(i * 3 % 7);
+        c->prompt = (int32_t)(i * 3 % 7) + s->lag;
         c->len = c->prompt + s->gen;
         c->shift = (int32_t)(i % 2) * (s->block / 2); /* the prompt ends within a block */
         c->live = 1;
@@ -198,6 +199,7 @@ static void plan(struct game *g, const struct setting *s, size_t rows)
     l->params.wino_draft = 0.5, l->params.wino_verify = 0.35;
     l->order = s->order, l->stop_at_eos = s->stops > 0;
     l->order_seed = 99, l->per_block = s->per_block;
+    l->lag = s->lag, l->seeds = s->seeds;
     l->stop[0] = 11, l->stop[1] = 7, l->n_stop = s->stops;
 }
 
@@ -257,7 +259,7 @@ static void canvases(struct fixture *f, struct setting s)
     ok(all && !live,
        "%zu canvases, capacity %zu, %d by %d in %d, rule %d, order %d%s%s: %d passes%s%s",
        s.parts, s.capacity, s.gen, s.block, s.steps, (int)s.rule, (int)s.order,
-       s.guided ? ", guided" : "", s.stops ? ", stop ids" : "", passes,
+       s.guided ? ", guided" : "", s.seeds ? ", seeded" : s.stops ? ", stop ids" : "", passes,
        stalled ? ", stalled" : "", bad ? ", bad" : "");
     cuda_free(f->cuda, g.member.device), cuda_free(f->cuda, g.token.device);
     cuda_free(f->cuda, g.row_of.device), cuda_free(f->cuda, g.origin.device);
@@ -291,6 +293,7 @@ static void every_setting(struct fixture *f)
         size_t tiles = unmask_has(rule, UNMASK_REVISES) ? 600 : 1100; /* many; some take few */
         canvases(f, {2, tiles, (int32_t)tiles, (int32_t)tiles, 7, rule, order, 0, 0, 3000, 0, 0});
         canvases(f, {3, 16, 32, 16, 5, rule, order, 1, 0, 40, 0, 1}); /* rows of the first block */
+        canvases(f, {3, 16, 32, 16, 5, rule, order, 0, 1, 40, 0, 0, 1, 4}); /* shifted, seeded */
     }
     /* masks that stay behind crowd a later block */
     canvases(f, {6, 8, 32, 8, 2, UNMASK_SCHEDULE, ORDER_CONFIDENCE, 0, 0, 5, 0, 0});

@@ -1,7 +1,7 @@
 /* test-checkpoint.c - config.json with weights, trained or packed: a checkpoint that opens can be
  * read to its last value. A NUL separates the two files. */
 #include "lib/checkpoint/checkpoint.h"
-#include "lib/checkpoint/pack.h"
+#include "lib/checkpoint/packing/pack.h"
 #include "tests/fuzz/fuzz.h"
 
 static const char llama[] =

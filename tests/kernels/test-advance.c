@@ -224,6 +224,31 @@ static void kept_case(void)
        "the rule's memory stays over a pass");
 }
 
+/* A seeded block of six, three steps: its first pass gives the first slot alone. */
+static void seeded_case(void)
+{
+    static struct together t;
+    static const int32_t wanted[] = {1, 5, 3, 1};
+    const struct way y = {.name = "", .rule = UNMASK_DYNAMIC, .gen = 6, .block = 6, .steps = 3,
+                          .params = {.threshold = 1}};
+    struct alone alone[CANVASES];
+    begin(&t, alone, &y);
+    t.l.parts = 1;
+    t.member[0] = 1;
+    t.l.lag = 1;
+    t.l.seeds = 2;
+    lay_rows(&t, &y);
+    const struct canvas_state *c = &t.canvas[1];
+    for (int i = 0; i < 4; i++) {
+        ok(c->live && c->wanted == wanted[i] && t.wanted[0] == t.row_of[t.asked[0] - 1],
+           "pass %d asks about %d slots, at the rows before them", i, wanted[i]);
+        for (int32_t k = 0; k < wanted[i]; k++)
+            t.answer[k] = (struct head_row){.id = 30 + k, .log_prob = -1 - k};
+        host_advance_canvases(NULL, &t.l);
+    }
+    ok(!c->live && c->readable == 6, "a seeded block has all of its steps");
+}
+
 /* Five masks, three a step: best first, among equals the lowest; by hand. */
 static void known_case(void)
 {
@@ -259,6 +284,7 @@ int main(void)
 {
     text_case();
     known_case();
+    seeded_case();
     overflow_case();
     per_block_case();
     kept_case();

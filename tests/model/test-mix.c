@@ -6,7 +6,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
-#include "lib/checkpoint/mix.h"
+#include "lib/checkpoint/packing/mix.h"
 #include "lib/run/probe/calibration.h"
 #include "tests/tap.h"
 

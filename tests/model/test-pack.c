@@ -4,7 +4,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
-#include "lib/checkpoint/pack.h"
+#include "lib/checkpoint/packing/pack.h"
 #include "lib/checkpoint/role.h"
 #include "tests/files.h"
 #include "tests/model/logits.h"

@@ -1,7 +1,7 @@
 /* test-prune.c - structured pruning: how much is removed and which parts, and whether the smaller
  * network computes the right values. */
 #include "lib/base/file.h"
-#include "lib/checkpoint/pack.h"
+#include "lib/checkpoint/packing/pack.h"
 #include "tests/files.h"
 #include "tests/model/logits.h"
 #include "tests/model/planted.h"

@@ -232,18 +232,23 @@ static void same_curve(void)
     backend_close(be);
 }
 
-/* A model that the backward pass does not support is refused before anything is allocated. */
+/* A model that training does not support is refused before anything is allocated. */
 static void refused(void)
 {
     struct backend *be = backend_open("cpu", NULL, 1, 0, NULL);
-    for (int which = 0; which < 3; which++) {
+    for (int which = 0; which < 5; which++) {
         struct err e = {0};
-        struct config c = trained_config(&llama_family, MIXER_ATTENTION, 0, WIDTH, FFN);
+        struct config c = trained_config(which < 3 ? &llama_family : &llada_family, MIXER_ATTENTION,
+                                         0, WIDTH, FFN);
         c.qkv_bias = which == 0;
         c.qk_norm = which == 1;
         c.rope_dims = which == 2 ? 4 : 6;
+        if (which == 3)
+            config_set_blocks(&c, 4);
+        if (which == 4)
+            c.logit_shift = 1;
         ok(!trainer_make(&c, be, 5, 33, DTYPE_F32, &e) && e.code == EXIT_BAD_USAGE &&
-               strstr(e.text, "cannot be trained"), "a block that cannot be trained: %s", e.text);
+               strstr(e.text, "cannot be trained"), "refused: %s", e.text);
     }
     backend_close(be);
 }

@@ -21,13 +21,6 @@ struct canvas {
     double min_lead, min_confidence;
 };
 
-static void *room(size_t n, size_t size)
-{
-    void *p = calloc(n ? n : 1, size);
-    if (!p) fail("no memory");
-    return p;
-}
-
 static double asked(const json_t *request, const char *key, double otherwise)
 {
     const json_t *v = json_object_get(request, key);

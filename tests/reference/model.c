@@ -24,7 +24,7 @@ _Noreturn void fail(const char *format, ...)
     exit(70);
 }
 
-static void *zeros(size_t n, size_t size)
+void *room(size_t n, size_t size)
 {
     void *p = calloc(n ? n : 1, size);
     if (!p) fail("no memory");
@@ -56,7 +56,7 @@ static unsigned char *read_all(const char *folder, const char *name, size_t *siz
     fseek(f, 0, SEEK_END);
     *size = (size_t)ftell(f);
     rewind(f);
-    unsigned char *bytes = zeros(*size + 1, 1);
+    unsigned char *bytes = room(*size + 1, 1);
     if (fread(bytes, 1, *size, f) != *size) fail("%s: cannot read", path);
     fclose(f);
     return bytes;
@@ -141,7 +141,7 @@ static double *tensor(struct files *f, const char *name, size_t rows, size_t col
     const char *dtype = json_string_value(json_object_get(t, "dtype"));
     const unsigned char *p = s->bytes + s->data +
         json_integer_value(json_array_get(json_object_get(t, "data_offsets"), 0));
-    double *v = zeros(count, sizeof *v);
+    double *v = room(count, sizeof *v);
     for (size_t i = 0; i < count; i++)
         v[i] = value_at(p, dtype, i);
     return v;
@@ -188,7 +188,7 @@ static void set_frequencies(struct model *m, const json_t *config)
     const double theta = number(p, "rope_theta", number(config, "rope_theta", 10000));
     const char *type = json_string_value(json_object_get(scaling, "rope_type"));
     const double pi = acos(-1);
-    m->frequency = zeros(m->head_dim / 2, sizeof(double));
+    m->frequency = room(m->head_dim / 2, sizeof(double));
     for (size_t j = 0; j < m->head_dim / 2; j++) {
         double f = pow(theta, -2.0 * (double)j / (double)m->head_dim);
         if (type && !strcmp(type, "llama3")) {
@@ -280,7 +280,7 @@ static void load_layer(struct model *m, struct files *f, size_t i)
 
 void model_load(struct model *m, const char *folder)
 {
-    struct files *f = zeros(1, sizeof *f);
+    struct files *f = room(1, sizeof *f);
     memset(m, 0, sizeof *m);
     const int tied = read_config(m, folder);
     f->folder = folder;
@@ -292,7 +292,7 @@ void model_load(struct model *m, const char *folder)
                             0);
     m->head = tied ? m->embed : tensor_either(f, "model.transformer.ff_out.weight",
                                               "lm_head.weight", 0, m->vocab, m->width);
-    m->layer = zeros(m->layers, sizeof *m->layer);
+    m->layer = room(m->layers, sizeof *m->layer);
     for (size_t i = 0; i < m->layers; i++)
         load_layer(m, f, i);
     for (size_t i = 0; i < f->count; i++) {
@@ -391,7 +391,7 @@ static void attend(const struct model *m, const double *q, const double *k, cons
                    size_t n, double *out)
 {
     const size_t e = m->head_dim, group = m->heads / m->kv_heads;
-    double *weight = zeros(n, sizeof *weight);
+    double *weight = room(n, sizeof *weight);
     for (size_t t = 0; t < n; t++)
         for (size_t h = 0; h < m->heads; h++) {
             const size_t seen = seen_from(m, t, n);
@@ -424,10 +424,10 @@ static void add(double *x, const double *y, size_t n)
 static void block(const struct model *m, const struct layer *y, double *x, size_t n)
 {
     const size_t d = m->width, wq = m->heads * m->head_dim, wk = m->kv_heads * m->head_dim;
-    double *h = zeros(n * d, sizeof *h), *q = zeros(n * wq, sizeof *q);
-    double *k = zeros(n * wk, sizeof *k), *v = zeros(n * wk, sizeof *v);
-    double *mix = zeros(n * wq, sizeof *mix);
-    double *gate = zeros(n * m->ffn, sizeof *gate), *up = zeros(n * m->ffn, sizeof *up);
+    double *h = room(n * d, sizeof *h), *q = room(n * wq, sizeof *q);
+    double *k = room(n * wk, sizeof *k), *v = room(n * wk, sizeof *v);
+    double *mix = room(n * wq, sizeof *mix);
+    double *gate = room(n * m->ffn, sizeof *gate), *up = room(n * m->ffn, sizeof *up);
     normalize(m, x, y->attn_norm, n, h);
     product(h, y->q, n, wq, d, q);
     product(h, y->k, n, wk, d, k);
@@ -455,7 +455,7 @@ static void block(const struct model *m, const struct layer *y, double *x, size_
 void model_logits(const struct model *m, const long *ids, size_t n, double *logits)
 {
     const size_t d = m->width;
-    double *x = zeros(n * d, sizeof *x), *h = zeros(n * d, sizeof *h);
+    double *x = room(n * d, sizeof *x), *h = room(n * d, sizeof *h);
     for (size_t t = 0; t < n; t++) {
         if (ids[t] < 0 || (size_t)ids[t] >= m->vocab) fail("id %ld of %zu", ids[t], m->vocab);
         memcpy(x + t * d, m->embed + (size_t)ids[t] * d, d * sizeof *x);

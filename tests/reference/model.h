@@ -39,6 +39,9 @@ void model_free(struct model *m);
 /* -log softmax(logits)[id] over n entries. */
 double model_nll(const double *logits, size_t n, size_t id);
 
+/* n zeroed members of that size; fail() if there is no memory. */
+void *room(size_t n, size_t size);
+
 /* Prints "reference: ..." on standard error and ends with 70. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -24,13 +24,6 @@
 #include "tests/reference/families.h"
 #include "tests/reference/model.h"
 
-static void *room(size_t n, size_t size)
-{
-    void *p = calloc(n ? n : 1, size);
-    if (!p) fail("no memory");
-    return p;
-}
-
 static long asked(const json_t *request, const char *key, long otherwise)
 {
     const json_t *v = json_object_get(request, key);

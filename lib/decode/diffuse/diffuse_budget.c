@@ -24,7 +24,7 @@ static size_t *shares_of(const struct diffuse *how)
     size_t *share = mem_zero(blocks, sizeof *share);
     if (diffusion_has_steps(how->rule))
         pace_blocks(how->steps, blocks, how->block_length,
-                        diffuse_is_even(how) ? 1 : how->block_decay, share);
+                    diffuse_is_even(how) ? 1 : how->block_decay, share);
     return share;
 }
 
@@ -41,8 +41,7 @@ void diffuse_budget_make(const struct diffuse_run *r)
     const int idles = unmask_has(how->rule, UNMASK_IDLES) != 0;
     for (size_t b = 0; b * r->block_steps < r->budgets; b++) {
         size_t steps = has_steps ? share[b < last ? b : last] : r->block_steps;
-        pace_budget(has_steps ? how->pace : PACE_UNIFORM, how->block_length, steps,
-                        budget);
+        pace_budget(has_steps ? how->pace : PACE_UNIFORM, how->block_length, steps, budget);
         for (size_t i = 0; i < r->block_steps; i++)
             r->host.budget[b * r->block_steps + i] = idles       ? 1
                                                      : i < steps ? (int32_t)budget[i]

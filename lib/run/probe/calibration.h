@@ -15,7 +15,7 @@
 #define RUN_PROBE_CALIBRATION_H
 
 #include "lib/base/cli/progress.h"
-#include "lib/checkpoint/mix.h"
+#include "lib/checkpoint/packing/mix.h"
 #include "lib/decode/scored_text.h"
 #include "lib/network/network.h"
 #include "lib/stat/stat.h"

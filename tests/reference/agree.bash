@@ -1,5 +1,19 @@
-# agree.sh - sourced by tests after build.sh: what the float64 reference and the tools say of a
-# checkpoint $T/model for the prompts $T/prompts, compared.
+# agree.bash - loaded by tests: what the float64 reference and the tools say of a checkpoint $T/model
+# for the prompts $T/prompts, compared.
+# shellcheck shell=bash
+
+setup_file() {
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    . tests/reference/build.sh
+}
+
+setup() {
+    set -o pipefail
+    BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+    make_prompts
+}
 
 CLEAR=0.002 # lead of the best logit; single precision errs by a hundredth of it here
 

@@ -8,8 +8,8 @@
  * config.json has one head count and one FFN width for all layers. So every layer loses the same
  * number, and each layer chooses by its own scores; layers share no budget.
  */
-#ifndef CHECKPOINT_PRUNE_H
-#define CHECKPOINT_PRUNE_H
+#ifndef CHECKPOINT_PACKING_PRUNE_H
+#define CHECKPOINT_PACKING_PRUNE_H
 
 #include "lib/checkpoint/checkpoint.h"
 

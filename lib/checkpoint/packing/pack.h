@@ -1,9 +1,9 @@
 /* pack.h - writes a smaller copy of a checkpoint: its matrices quantized, pruned, or both. */
-#ifndef CHECKPOINT_PACK_H
-#define CHECKPOINT_PACK_H
+#ifndef CHECKPOINT_PACKING_PACK_H
+#define CHECKPOINT_PACKING_PACK_H
 
 #include "lib/base/pool.h"
-#include "lib/checkpoint/prune.h"
+#include "lib/checkpoint/packing/prune.h"
 
 /* Statistics of the written tensors of one role. */
 struct pack_role {

@@ -1,14 +1,14 @@
 /* mix.c - see mix.h. There are few units (two per layer) and few formats, so every step tries all
  * changes. Invariant: the bytes of the choice never exceed the budget.
  */
-#include "lib/checkpoint/mix.h"
+#include "lib/checkpoint/packing/mix.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/checkpoint/pack.h"
+#include "lib/checkpoint/packing/pack.h"
 #include "lib/checkpoint/quantization.h"
 
 const enum dtype mix_format[MIX_FORMATS] = {QUANT_NONE, DTYPE_INT8, DTYPE_NF4};

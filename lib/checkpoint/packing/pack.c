@@ -4,7 +4,7 @@
  * read, quantized, compared with its codes, written and freed. A tensor that is not quantized is
  * copied, or its kept rows or columns are.
  */
-#include "lib/checkpoint/pack.h"
+#include "lib/checkpoint/packing/pack.h"
 
 #include <errno.h>
 #include <math.h>

@@ -7,8 +7,8 @@
  * Source: Dong et al. 2019 (HAWQ, arXiv 1905.03696): sensitivities of layers choose their
  * precision; greed by the best ratio: Dantzig 1957, "Discrete-variable extremum problems".
  */
-#ifndef CHECKPOINT_MIX_H
-#define CHECKPOINT_MIX_H
+#ifndef CHECKPOINT_PACKING_MIX_H
+#define CHECKPOINT_PACKING_MIX_H
 
 #include "lib/checkpoint/checkpoint.h"
 

@@ -1,7 +1,7 @@
 /* prune.c - see prune.h: how much goes, which parts stay, and where they are in each tensor, which
  * follows from what its rows and columns run along (role.h) and from nothing else. Scores are
  * prune-score.c. */
-#include "lib/checkpoint/prune.h"
+#include "lib/checkpoint/packing/prune.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* pack_record.h - the members of the records that tell how a checkpoint was packed. Each function
  * returns a new object. */
-#ifndef CHECKPOINT_PACK_RECORD_H
-#define CHECKPOINT_PACK_RECORD_H
+#ifndef CHECKPOINT_PACKING_PACK_RECORD_H
+#define CHECKPOINT_PACKING_PACK_RECORD_H
 
-#include "lib/checkpoint/mix.h"
-#include "lib/checkpoint/pack.h"
+#include "lib/checkpoint/packing/mix.h"
+#include "lib/checkpoint/packing/pack.h"
 
 /* Kind `sensitivity`: a part of a layer (or the head), its chosen format, and its loss in each
  * format, measured in `loss_unit`. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "lib/checkpoint/prune.h"
+#include "lib/checkpoint/packing/prune.h"
 
 enum prune_score prune_score_named(const char *name)
 {
