@@ -18,7 +18,9 @@ include config.mk
 
 # Values reach shells, so what a call of make sets is checked here, once, before anything runs: all
 # variables of the command line, and settings (NAME ?= VALUE) that come from the environment. Names
-# of files and models may have no spaces either, wherever they come from.
+# of files and models may have no spaces either; pipelines/phase/common.mk also checks those that
+# local.mk and profiles set.
+# $(call same,TEXT,TEXT): not empty if the texts are equal.
 # $(call plain,WHAT,TEXT,MORE): an error where TEXT has characters that the shell or make would
 # interpret. MORE says what to do.
 hash   := \#
@@ -34,6 +36,7 @@ spaces  = $(if $(word 2,$(1)),spaces)
 shown   = with $(1) in it would be interpreted by the shell or make (64)
 plain   = $(if $(call signs,$(2))$(call spaces,$(2)),$(error $(1)$(2): a name $(call shown,$(strip \
               $(call signs,$(2)) $(call spaces,$(2)))): $(or $(3),rename it or make a link)))
+same    = $(and $(findstring _$(1)_,_$(2)_),$(findstring _$(2)_,_$(1)_))
 quoted  = '$(subst $(quote),$(quote)\$(quote)$(quote),$(1))'
 NAMES    := LLADA LLAMA LTM JUDGE BERT BASELINE_LLADA BASELINE_LLAMA PROMPT_FILE STORED PREFIX \
             DESTDIR
@@ -42,7 +45,7 @@ SETTINGS := $(sort TOYS CONTAINER_BASE CROSSOVER_CUDA \
                     $(wildcard pipelines/*/*.mk pipelines/experiment/*/*.mk)))
 # "command", "environment" or another origin
 origin_of = $(firstword $(origin $(1)))
-SET := $(strip $(foreach v,$(filter-out MAKEFLAGS MAKEOVERRIDES MFLAGS -*,$(.VARIABLES)),\
+SET := $(strip $(foreach v,$(.VARIABLES),\
            $(if $(filter command,$(call origin_of,$(v))),$(v))) \
        $(foreach v,$(SETTINGS),$(if $(filter environment,$(call origin_of,$(v))),$(v))))
 # Values are not expanded here: make runs a $(shell) in them. GPU_PEER is a command by its meaning.
@@ -50,7 +53,6 @@ COMMANDS := GPU_PEER
 $(foreach v,$(filter $(NAMES),$(SET)),$(call plain,$(v)=,$(value $(v))))
 $(foreach v,$(filter-out $(NAMES) $(COMMANDS),$(SET)),$(if $(call signs,$(value $(v))),\
     $(error $(v)=$(value $(v)): a value $(call shown,$(call signs,$(value $(v)))))))
-$(foreach v,$(NAMES),$(call plain,$(v)=,$($(v))))
 
 ifeq ($(origin CC),default)
 CC := cc
@@ -75,7 +77,12 @@ wanted    = $(if $(SAN),,$(FORTIFY)) -fstack-clash-protection $(BRANCHES_$(CPU))
 hardened  = $(if $(SAN),,-U_FORTIFY_SOURCE $(or $(filter $(FORTIFY),$(1)),-D_FORTIFY_SOURCE=2)) \
             -fstack-protector-strong -fPIE $(filter-out $(FORTIFY),$(1))
 # Computed once, when the first rule that compiles needs it.
-HARDEN    = $(eval HARDEN := $(call hardened,$(call known,$(wanted))))$(HARDEN)
+HARDEN    = $(eval HARDEN := $(call hardened,$(if $(call same,$(asked),$(file <$(ACCEPTED))),\
+                $(wanted),$(call known,$(wanted)))))$(HARDEN)
+# The compiler and the flags, if it accepted all of them. It is not asked again: a compiler that
+# fails once, for want of memory, must not change the flags of every object.
+ACCEPTED := $(BUILD)/obj/accepted.txt
+asked     = $(strip $(CC) $(wanted))
 # options of the compiler; -g1 has line numbers and links faster than -g
 CFLAGS  ?= -O2 -g1
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(HARDEN) $(SANITIZE) -MMD -MP
@@ -191,6 +198,8 @@ endif
 # A variable text-FILE makes FILE a stamp: a file with that text, written again only when the text
 # changes (the rules are at the end of this file).
 text-$(BUILD)/obj/commit.txt = $(COMMIT)
+text-$(ACCEPTED) = $(if $(filter-out $(HARDEN),$(wanted)),,$(asked))
+$(BUILD)/obj/flags.txt: | $(ACCEPTED)
 text-$(BUILD)/obj/flags.txt = $(CC) $(ALL_CFLAGS) $(CPU_FLAGS) \
     $(foreach l,$(CPU_LEVELS),$(l) $(CPU_FLAGS_$(l)))
 $(BUILD)/obj/lib/base/version.o: private ALL_CFLAGS += -DCOMMIT='"$(COMMIT)"'
@@ -313,7 +322,6 @@ include $(PIPELINES)
 
 # Stamps. make knows after reading its files whether a text has changed: a stamp that is up to date
 # needs no command, and make -n prints none.
-same = $(and $(findstring _$(1)_,_$(2)_),$(findstring _$(2)_,_$(1)_))
 # $(call stamp_rule,FILE,TEXT)
 define stamp_rule
 $(1): $(if $(call same,$(2),$(file <$(1))),,FORCE)

@@ -488,6 +488,21 @@ again build/bin/plot
 [ "$status" -eq 0 ] && [ build/bin/plot -nt tools/plot.c ] && ! grep -q half build/bin/plot
 ok $? "which the next make links again"
 
+# flags COMPILER: make decides on its flags for cc, which is this script
+flags()
+{
+    echo "$1" >"$scratch/half/cc"
+    env -i PATH="$scratch/half:$PATH" make --no-print-directory CPU_LEVELS= FP=here \
+        build/obj/flags.txt >log 2>&1
+}
+flags "cat >/dev/null" && grep -q clash build/obj/flags.txt && cp build/obj/flags.txt whole &&
+    flags "exit 1" && cmp -s build/obj/flags.txt whole
+ok $? "a compiler that fails later does not change the flags"
+again results/here/demo/answers/prompts-000.ndjson GEN_FLAGS="--threads 2"
+[ "$status" -eq 0 ] && grep '"kind":"prompt"' results/here/demo/prompts.ndjson |
+    cmp -s - results/here/demo/answers/prompts-000.ndjson
+ok $? "generators with several threads answer all prompts in one launch, also after quarters"
+
 for profile in demo quick; do
     again -pnB --trace PROFILE=$profile phase{1,2,3,4,5,6,7} ready \
         "results/here/$profile"/{stored,steps/suggest}.ndjson
