@@ -18,7 +18,8 @@ include config.mk
 
 # Values reach shells, so what a call of make sets is checked here, once, before anything runs: all
 # variables of the command line, and settings (NAME ?= VALUE) that come from the environment. Names
-# of files and models may have no spaces either, wherever they come from.
+# of files and models may have no spaces either; pipelines/phase/common.mk also checks those that
+# local.mk and profiles set.
 # $(call plain,WHAT,TEXT,MORE): an error where TEXT has characters that the shell or make would
 # interpret. MORE says what to do.
 hash   := \#
@@ -42,7 +43,7 @@ SETTINGS := $(sort TOYS CONTAINER_BASE CROSSOVER_CUDA \
                     $(wildcard pipelines/*/*.mk pipelines/experiment/*/*.mk)))
 # "command", "environment" or another origin
 origin_of = $(firstword $(origin $(1)))
-SET := $(strip $(foreach v,$(filter-out MAKEFLAGS MAKEOVERRIDES MFLAGS -*,$(.VARIABLES)),\
+SET := $(strip $(foreach v,$(.VARIABLES),\
            $(if $(filter command,$(call origin_of,$(v))),$(v))) \
        $(foreach v,$(SETTINGS),$(if $(filter environment,$(call origin_of,$(v))),$(v))))
 # Values are not expanded here: make runs a $(shell) in them. GPU_PEER is a command by its meaning.
@@ -50,7 +51,6 @@ COMMANDS := GPU_PEER
 $(foreach v,$(filter $(NAMES),$(SET)),$(call plain,$(v)=,$(value $(v))))
 $(foreach v,$(filter-out $(NAMES) $(COMMANDS),$(SET)),$(if $(call signs,$(value $(v))),\
     $(error $(v)=$(value $(v)): a value $(call shown,$(call signs,$(value $(v)))))))
-$(foreach v,$(NAMES),$(call plain,$(v)=,$($(v))))
 
 ifeq ($(origin CC),default)
 CC := cc

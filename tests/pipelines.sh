@@ -491,6 +491,11 @@ again build/bin/plot
 [ "$status" -eq 0 ] && [ build/bin/plot -nt tools/plot.c ] && ! grep -q half build/bin/plot
 ok $? "which the next make links again"
 
+again results/here/demo/answers/prompts-000.ndjson GEN_FLAGS="--threads 2"
+[ "$status" -eq 0 ] && grep '"kind":"prompt"' results/here/demo/prompts.ndjson |
+    cmp -s - results/here/demo/answers/prompts-000.ndjson
+ok $? "generators with several threads answer all prompts in one launch, also after quarters"
+
 for profile in demo quick; do
     again -pnB --trace PROFILE=$profile phase{1,2,3,4,5,6,7} ready \
         "results/here/$profile"/{stored,steps/suggest}.ndjson

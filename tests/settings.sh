@@ -19,7 +19,7 @@ pipelines/bin/settings --markdown | diff - "$scratch/page" >"$scratch/diff"
 ok $? "pipelines/README.md has the same settings"
 sed -n '1,10s/^/# /p' "$scratch/diff"
 
-# What make checks before a recipe sees it: all that the environment can set.
+# make must check every variable that the environment can set, before a recipe uses it.
 make --no-print-directory CUDA=0 print-SETTINGS | tr ' ' '\n' | sort >"$scratch/checked"
 makefiles="Makefile config.mk $(find pipelines -name '*.mk')"
 # shellcheck disable=SC2086  # names of files

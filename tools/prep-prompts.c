@@ -22,7 +22,7 @@
 #include "lib/record/rec.h"
 #include "lib/text/tokenizer.h"
 
-enum { BROKEN_MOST = 1000000 }; /* broken records that are read if they are more than the others */
+enum { BROKEN_MOST = 1000000 }; /* with more broken records than that, and than others, it ends */
 
 struct args {
     struct common common;
@@ -45,10 +45,10 @@ struct prep {
     struct tokenizer *tokenizer;
     struct dataset **sets;
     size_t n_sets;
-    struct places ids; /* those that the data have; data sets know those that they generate */
+    struct places ids; /* ids in the data; a data set knows the ids that it generates */
     struct choice choice;
     int64_t read, broken;
-    char first_broken[1024]; /* why */
+    char first_broken[1024]; /* reason of the first broken record */
 };
 
 static const char TOOL[] = "prep-prompts";

@@ -17,7 +17,7 @@
 #include "lib/record/schema.h"
 
 enum { LINE_MAX_BYTES = 64 << 20, BLOCK = 1 << 18,
-       BAD_MOST = 1000000 }; /* broken lines that are read if they are more than the records */
+       BAD_MOST = 1000000 }; /* with more broken lines than that, and than records, reading ends */
 
 struct rec_reader {
     struct input **in; /* opened in order; NULL once read */

@@ -74,7 +74,7 @@ int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, cons
         if (failed && (bad.code == EXIT_BAD_DATA || bad.code == EXIT_FAILED_RECORDS))
             rc = note_bad(t, in, out, log, record, &bad, e);
         else if (failed)
-            rc = err_set(e, bad.code, "%s", bad.text); /* unless it is filled */
+            rc = err_set(e, bad.code, "%s", bad.text); /* keeps an error that *e has */
         json_decref(record);
     }
     t->unsound |= rec_read_unsound(in);

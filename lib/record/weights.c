@@ -16,7 +16,7 @@ enum { SHOWN = 12 }; /* hex digits of a name, as of a point */
 
 static const char PRIOR[] = "prior.safetensors";
 
-/* 1: the file makes answers. The index and origin.json repeat what other files say. */
+/* 1: answers depend on the file. The index and origin.json only describe other files. */
 static int makes_answers(const char *name)
 {
     return strcmp(name, "origin.json") && strcmp(name, "model.safetensors.index.json") &&
@@ -30,7 +30,7 @@ static json_t *name_of(const char *text, size_t n)
     return json_stringn(hex, SHOWN);
 }
 
-/* Random weights: all that describes them. */
+/* Hashes all that describes random weights: their shape and seed. */
 static json_t *name_of_shape(const json_t *checkpoint)
 {
     json_t *shape = json_copy((json_t *)(uintptr_t)checkpoint);
@@ -115,7 +115,7 @@ static void follow(struct weights *w, const json_t *r)
     weights_put(w->maker, w->maker, 1, 1);
 }
 
-/* 1: answers of the point come from this part of the maker, too. */
+/* 1: answers of the point depend on this part of the maker. */
 static int is_used(const json_t *r, enum weights_part part)
 {
     return part == WEIGHTS_DRAFT   ? rec_text(r, "draft_model") != NULL
@@ -167,7 +167,7 @@ static int refuse(const json_t *r, enum weights_part part, struct side here, con
     return -1;
 }
 
-/* here = what record and stream say of a part; name NULL: nothing. -1: they disagree. */
+/* *here = the weights that the record or its stream names; name NULL: none. -1: they differ. */
 static int learn(const struct weights *w, const json_t *r, enum weights_part part,
                  struct side *here, struct rec_reader *in, struct err *e)
 {

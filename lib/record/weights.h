@@ -27,7 +27,7 @@ extern const char *const weights_fields[]; /* names of their fields in records; 
  * `checkpoint` and `draft_model` of a meta record. meta NULL: sets nothing. */
 void weights_put(json_t *record, const json_t *meta, int uses_draft, int uses_prior);
 
-/* What was read so far: begins as zeroes. */
+/* The points and the stream read so far; begins as zeroes. */
 struct weights {
     json_t *points; /* point -> field -> {name, where, files} */
     json_t *maker;  /* checkpoints and names of the generator whose stream is read; NULL: none */

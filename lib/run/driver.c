@@ -134,7 +134,7 @@ static const char memory_notes[] =
      .help = "alias of --graphs"},                                                                 \
     {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                         \
     {"chat", 0, OPT_CHOICE, &(g).chat, .choices = CHAT_CHOICES,                                    \
-     .help = "chat template (auto: the model's own chat_template, or none)"},       \
+     .help = "chat template (auto: the model's own chat_template, or none)"},                 \
     {"parse-special", 0, OPT_FLAG, &(g).parse_special, .rare = 1,                                  \
      .help = "read names of special tokens in prompts as these tokens"},                           \
     {.type = OPT_HEADING, .name = "", .help = "Run:"},                                             \

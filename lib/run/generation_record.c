@@ -96,8 +96,8 @@ static void put_condition(struct buf *b, const char *name, const char *value)
     buf_format(b, "%s%s=%s", b->len ? " " : "", name, value);
 }
 
-/* What changes answers or times and is neither a setting nor a fact of the engine: "chat=llama3
- * trim=off"; NULL: nothing. The caller's. */
+/* Everything else that changes answers or times, such as "chat=llama3 trim=off"; NULL: nothing. The
+ * caller's. The mask of some families is known only from the model's name or --mask-block. */
 static char *conditions_of(const struct job *job, const struct network *n)
 {
     static const char *const orders[] = {"even", "last", "first"};
@@ -111,6 +111,8 @@ static char *conditions_of(const struct job *job, const struct network *n)
         put_condition(&b, "parse_special", "on");
     if (strcmp(a->trim, "batch"))
         put_condition(&b, "trim", a->trim);
+    if (n->config.family->named && n->config.attends_block)
+        buf_format(&b, "%smask_block=%zu", b.len ? " " : "", n->config.attends_block);
     if (n->wish.layers && n->wish.order)
         put_condition(&b, "offloaded", orders[n->wish.order]);
     if (n->kv_wish.layers && n->kv_wish.order)

@@ -2,7 +2,8 @@
  *
  * `point` is a hash of all that decides answers and times: model, weights (weights.h), settings,
  * engine (device, instruction set, library, formats, threads, layers outside), `conditions` (chat
- * template, reading of special tokens, order of offloaded layers, variables of the environment).
+ * template, reading of special tokens, a mask that the files do not say, order of offloaded layers,
+ * variables of the environment).
  * Not in it, each for a reason:
  * - prompts: `workload` is their identity. Seed, launch, rounds, warm-up, turns, repeats: the
  *   design of a measurement, which measure treats as such.

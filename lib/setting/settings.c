@@ -1,7 +1,8 @@
 /* settings.c - see settings.h. Everything is derived from the rows of one table, and every value is
  * a double: parsing, crossing, comparing and writing are then one loop each, whatever the type.
  *
- * One file because every loop over the rows needs the same private reading of a value.
+ * One file because options, points and labels parse and print values by the same private
+ * functions.
  *
  * A row that follows another one ("block_length" has the value of "gen_length" until it is given)
  * is filled after all rows that were given.

@@ -46,6 +46,7 @@ ifneq ($(filter-out decoding ablation latent-ablation,$(PAGED)),)
 $(error PAGE=$(PAGE) (64): expected a list of decoding, ablation, latent-ablation)
 endif
 pareto_flags     = --seed $(SEED) --margin '$(MARGIN)' $(PARETO_FLAGS)
+$(foreach v,$(NAMES),$(call plain,$(v)=,$($(v))))
 TIMING = --warmup $(WARMUP) --warmup-most $(WARMUP_MOST) --again $(AGAIN) $(if $(FORCE),--force)
 
 # Removes control characters from text of records before it reaches a terminal.

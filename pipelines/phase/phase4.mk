@@ -16,7 +16,8 @@ steps_PROMPTS  := $(timed_prompts)
 steps_ANSWERS  := $(if $(METHODS)$(LTM),$(R)/steps/exact.ndjson)
 
 # The same points once more with TIMED_PROMPTS: on all prompts, untimed. Generators with one thread
-# leave cores idle, so each launch answers a part of the prompts, and launches run at once.
+# leave cores idle, so each launch answers a quarter of the prompts, and with make -j launches run
+# at once. (Each launch loads its model again: more parts would gain less.)
 answers_SYSTEMS  := $(steps_SYSTEMS)
 answers_STEPS    := $(steps_STEPS)
 answers_SWEEP     = $(steps_SWEEP)
@@ -31,9 +32,10 @@ answers_WAY      := alone
 answers_LOCK      = $(if $(filter-out 1,$(answers_LAUNCHES)),$(beside),$(alone))
 answers_TIMING   := --warmup 0 $(if $(FORCE),--force)
 
+# The part of launch $*. (Only patterns name these files, so make would remove them.)
 .PRECIOUS: $(R)/answers/prompts-%.ndjson
-$(R)/answers/prompts-%.ndjson: $(R)/prompts.ndjson | $(R)/answers/launches.mk
-	@awk '/"kind":"prompt"/ && n++ % $(answers_LAUNCHES) == $* % $(answers_LAUNCHES)' $< > $@.tmp
+$(R)/answers/prompts-%.ndjson: $(R)/prompts.ndjson $(R)/answers/settings
+	@awk '/"kind":"prompt"/ && n++ % $(answers_LAUNCHES) == "$*" % $(answers_LAUNCHES)' $< > $@.tmp
 	@mv $@.tmp $@
 
 text-$(R)/stamp/score = $(SCORE_FLAGS)

@@ -114,7 +114,7 @@ SCALE_LENGTHS   ?= 128,512,1024,2048
 SCALE_BATCH     ?= 1,4,8,16,32
 # tokens that LLaDA commits in a denoising step
 SCALE_PER_STEP  ?= 1,2,4,8
-# methods that phase 5 runs, by name (default: METHODS)
+# methods that phase 5 runs, by name
 SCALE_METHODS   ?= $(METHODS)
 # launches of each model
 SCALE_LAUNCHES  ?= 5

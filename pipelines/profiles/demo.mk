@@ -1,11 +1,13 @@
 # demo - the embedded trio on this machine: meant for ten minutes on two cores.
-# 150 sums can show 10 points, 60 stories 10 %
+# As many as the margins of QUALITY need: 150 sums for 10 points of accuracy, 60 stories for 10 %
+# of perplexity.
 PROMPT_CHOICE := --per-task sum=150,story=60
 TIMED_PROMPTS := 10
-# processor time is the first clock here, and other processes do not add to it
+# A disturbed batch is repeated once: processor time, to which other processes do not add, decides
+# here.
 AGAIN         := 1
 STEPS         := 2,4,8,16,32,64
-# so small models gain little by a second thread, and a busy machine disturbs one thread less
+# Models this small gain little from a second thread, and a busy machine disturbs one thread less.
 GEN_FLAGS     := --threads 1
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
@@ -23,7 +25,7 @@ SCALE_LENGTHS := 32,64
 SCALE_BATCH   := 1,8
 SCALE_LAUNCHES := 5
 SCALE_PROMPTS := 8
-# fewer a step are phase 4's
+# Phase 4 has the points that commit fewer tokens in a step.
 SCALE_PER_STEP := 4,16
 BASELINE_PROMPTS := 8
 BASELINE_LENGTH := 32
@@ -38,10 +40,10 @@ ABLATION_BATCH  := 8
 ABLATION_STEPS  := 16
 ABLATION_LENGTH := 32
 ABLATION_BLOCK  := 16
-# the embedded latent thought model beside the embedded two
+# The embedded latent thought model is compared with the two other embedded models only.
 LTM           ?= $(if $(filter-out data/models/%,$(LLADA) $(LLAMA)),,data/models/ltm-demo)
 LTM_STEPS     := 0,2
-# the latent model has no batch to scale
+# The latent model is left out of phase 5: it does not run in batches.
 SCALE_LTM_STEPS :=
-# its bound is tighter where a fit begins than after a few steps of one
+# The bound of the latent model is tighter without a fit than after a few steps of one.
 LIKELIHOOD_FIT := 0

@@ -75,6 +75,11 @@ refuses() {
         --cache none --device ref --batch 4
     on_levels gen-llada sampled bd3lm '{"gen_length":16,"block_length":4,"steps":8}' \
         --mask-block 4 --gen-length 16 --steps 8
+    masks() {
+        "$BIN/gen-llada" -q -m "$T/model" --mask-block "$1" --gen-length 8 --block-length 8 \
+            --cache none --limit 1 "$T/prompts" | jq -r 'select(.kind == "generation").point'
+    }
+    [ "$(masks 4)" = "$(masks 4)" ] && [ "$(masks 4)" != "$(masks 8)" ]
     mv "$T/model" "$T/qwen3-bd3lm"
     ln -s "$T/qwen3-bd3lm" "$T/model"
     sampled bd3lm '{"gen_length":64,"block_length":32,"steps":18}' --gen-length 64 --steps 18

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# What stands behind a point: checkpoints of one name are never taken for each other.
+# The identity of a point: checkpoints of one name are never taken for each other.
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1

@@ -13,7 +13,7 @@
     "\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1,"          \
     "\"high_freq_factor\":4,\"original_max_position_embeddings\":64}"
 
-/* Of so many shapes one is written and read again: files are slow, so a search writes few. */
+/* Every WRITTEN-th accepted shape is written and read again: files are slow for a search. */
 #ifdef FUZZ_SEARCH
 enum { WRITTEN = 1000 };
 #else

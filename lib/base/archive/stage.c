@@ -18,8 +18,8 @@
 
 enum { BLOCK = 1 << 16, MAX_MEMBERS = 100000, MAX_NAME = 4096 };
 
-/* Data of which a byte unpacks to so many are refused beyond 256 MiB. gzip reaches 1032,
- * texts reach less than 100; bzip2 and xz reach a million with nothing but one line. */
+/* Data that unpack to more than DENSE times their size are refused beyond 256 MiB. gzip reaches a
+ * factor of 1032, texts less than 100; bzip2 and xz reach a million if one line is repeated. */
 enum { DENSE = 2000, DENSE_FROM = 1 << 28 };
 
 /* ---- reading from a stage ---- */

@@ -91,8 +91,7 @@ static int from_messages(struct prompt *p, const json_t *list, const struct prom
     if (!rc)
         p->text = mem_text(all.data ? all.data : "");
     if (!rc)
-        rc = !c->chat ? encode_plain(c, p->text, out, e)
-                                  : encode_chat(c, m, n, out, e);
+        rc = c->chat ? encode_chat(c, m, n, out, e) : encode_plain(c, p->text, out, e);
     buf_free(&all);
     free(m);
     return rc;
