@@ -100,9 +100,8 @@ static void put_terms(struct page *p, const struct runset *s)
     size_t i;
     json_array_foreach(runset_kind(s, "metric"), i, r)
         has_latent |= rec_is(r, "paradigm", "latent");
-    page_terms(p, has_latent ? "LLaDA (diffusion) fills in several tokens a step; LLaMA "
-                               "(autoregressive) writes one token after another; LTM is a latent "
-                               "thought model."
+    page_terms(p, has_latent ? "LLaDA (diffusion) fills in several tokens a step, LLaMA "
+                               "(autoregressive) writes one; LTM is a latent thought model."
                              : "LLaDA (diffusion) fills in several tokens a step; LLaMA "
                                "(autoregressive) writes one token after another.");
 }
