@@ -331,7 +331,7 @@ static const char notes[] =
     "\n"
     "Crossovers compare with the plain point of LLaMA: every setting that only\n"
     "changes speed, as --lookup, has its default. Without a plain point another one\n"
-    "is used. The front has all points.\n"
+    "is used. The front is found among all points.\n"
     "Costs are ratios to LLaMA over the same undisturbed prompts and launches: of\n"
     "latency from times records, of other costs from launch values. They need five\n"
     "launches and are else null with the reason.\n"

@@ -197,7 +197,8 @@ int main(int argc, char **argv)
          .help = "the models are the embedded ones: state what they can show"},
         OPT_COMMON(a.common),
         {0}};
-    const struct tool t = {"report", "all records of a run -> one self-contained page and its twin",
+    const struct tool t = {"report",
+                           "records of a run -> a page with the answer, a page with all tables",
                            "report -o report.html --figures figures *.ndjson\n"
                            "report --format markdown < all.ndjson > report.md\n",
                            notes, options};

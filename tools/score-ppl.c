@@ -192,10 +192,8 @@ static int judge(struct scorer *s, const json_t *r, struct err *e)
     text = text ? text : rec_text(r, "text");
     if (random_weights(s, r)) {
         g->random = 1;
-        return rec_write(&s->out, "quality",
-                         start_quality(g, r, "judge_nll_nats", NAN, "random weights", "lower"), e)
-                   ? -1
-                   : 1;
+        json_t *q = start_quality(g, r, "judge_nll_nats", NAN, "random weights", "lower");
+        return rec_write(&s->out, "quality", q, e) ? -1 : 1;
     }
     if (!text)
         return err_set(e, EXIT_BAD_DATA, "text: expected a text, got none");
@@ -203,6 +201,7 @@ static int judge(struct scorer *s, const json_t *r, struct err *e)
 }
 
 /* ---- nll, elbo, iwae, kstep ---- */
+
 /* The estimator of --mode, for one text. */
 static int estimate(struct scorer *s, const json_t *r, const struct scored_text *g, int64_t steps,
                     struct likelihood *l, struct err *e)
@@ -382,7 +381,8 @@ static void close_all(struct scorer *s)
         scores_free(&s->group[i]);
     free(s->group);
     json_decref(s->index);
-    json_decref(s->scored), json_decref(s->meta);
+    json_decref(s->scored);
+    json_decref(s->meta);
     dit_free(s->prior);
     network_free(&s->network);
     backend_close(s->backend);

@@ -62,7 +62,7 @@ static const char notes[] =
     "--loss fused saves. --qat trains with weights rounded as pack-model --quant\n"
     "would round them. The checkpoint that is written is not quantized.\n"
     "--parts P splits a batch into P parts; --ranks N splits it over N processes.\n"
-    "Both add the parts in the same order.\n"
+    "The parts are added in one order, with either option.\n"
     "The same command resumes an interrupted training from OUT/train.state. The\n"
     "same seed gives the same bits on machines with the same instruction set, with\n"
     "any number of threads.\n";

@@ -234,7 +234,7 @@ void figure_memory(struct figure *f, const struct runset *s, const struct figure
     put_grid(f, g);
     script_text(&f->script, "value_label", display_metric_name(metric));
     f->level = (double)NAN; /* no interval is drawn */
-    figure_say(f, "Each cell: %s of the point of a sweep that needs most; the colour is linear in "
+    figure_say(f, "Each cell: %s, the largest of the points of a sweep; the colour is linear in "
                   "its logarithm. Hatched (OOM): out of memory.%s%s%s",
                display_metric_name(metric), *contract ? " Contract: " : "", contract,
                *contract ? "." : "");

@@ -144,8 +144,8 @@ void figure_growth(struct figure *f, const struct runset *s, const struct figure
     struct series l = {0};
     char *names[SERIES_MAX];
     double fits[3][SERIES_MAX];
-    figure_say(f, "Memory beyond the weights against the length of the answer (n). Metric: %s of "
-                  "the point of a sweep that needs most. Two fits by least squares, with 95 %% "
+    figure_say(f, "Memory beyond the weights against the length of the answer (n). Metric: %s, "
+                  "the largest of the points of a sweep. Two fits by least squares, with 95 %% "
                   "intervals: a straight line (bytes a token) and, from three lengths on, a power "
                   "of n (its exponent). The figure draws the better fit. Prompts and fixed buffers "
                   "are included, so memory that is linear in the tokens has an exponent below "

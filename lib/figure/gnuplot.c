@@ -112,9 +112,9 @@ static void put_faults(struct buf *to, const struct buf *say)
 static int find_signal(int status)
 {
     enum { SHELL = 128 };
-    return WIFSIGNALED(status)             ? WTERMSIG(status)
+    return WIFSIGNALED(status)           ? WTERMSIG(status)
            : WEXITSTATUS(status) > SHELL ? WEXITSTATUS(status) - SHELL
-                                           : 0;
+                                         : 0;
 }
 
 static void set_failed(int status, const struct drawing *d, const struct buf *say, struct err *e)

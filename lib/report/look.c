@@ -70,8 +70,10 @@ const char look_short[] =
     ".first figure{grid-column:1;grid-row:1;margin:0}"
     "@media(max-width:900px){.first{display:block}.cards{display:grid;"
     "grid-template-columns:repeat(auto-fit,minmax(165px,1fr));margin-bottom:12px}}"
-    /* a card on a phone shows two lines of its note; a tap shows the rest */
-    "@media(max-width:600px){.answer{font-size:16px;line-height:1.2;margin:2px 0 4px}"
+    /* on a phone the figure comes before the cards, so that it is on the first screen; a card
+     * shows two lines of its note, a tap shows the rest */
+    "@media(max-width:600px){.first{display:flex;flex-direction:column}.first figure{order:-1}"
+    ".answer{font-size:16px;line-height:1.2;margin:2px 0 4px}"
     ".sure,.terms{font-size:12px;line-height:1.25;margin-bottom:6px}.terms{margin-bottom:2px}"
     ".cards{gap:6px;margin-bottom:7px}.cards li{padding:4px 9px}"
     ".cards span{font-size:12px;line-height:1.2;overflow:hidden;display:-webkit-box;"

@@ -92,6 +92,20 @@ static const char *message_of(const struct runset *s, const char *name, const ch
     return r ? claims_text(r) : NULL;
 }
 
+/* Says what the names of the models mean; latent models only if the run has one. */
+static void put_terms(struct page *p, const struct runset *s)
+{
+    int has_latent = 0;
+    const json_t *r;
+    size_t i;
+    json_array_foreach(runset_kind(s, "metric"), i, r)
+        has_latent |= rec_is(r, "paradigm", "latent");
+    page_terms(p, has_latent ? "LLaDA (diffusion) fills in several tokens a step, LLaMA "
+                               "(autoregressive) writes one; LTM is a latent thought model."
+                             : "LLaDA (diffusion) fills in several tokens a step; LLaMA "
+                               "(autoregressive) writes one token after another.");
+}
+
 static void put_first_screen(struct page *p, const struct runset *s, const struct shelf *shelf,
                              const char *title)
 {
@@ -100,8 +114,7 @@ static void put_first_screen(struct page *p, const struct runset *s, const struc
     page_begin(p, PAGE_SHORT, question ? claims_text(question) : title);
     page_answer(p, answer ? claims_text(answer) : "Undecided: these records have no claims, so "
                                                   "there is no answer.", claims_is_decided(answer));
-    page_terms(p, "LLaDA (diffusion) fills in several tokens a step; LLaMA (autoregressive) writes "
-                  "one token after another.");
+    put_terms(p, s);
     page_sure(p, sure ? claims_text(sure) : "The tool conclude writes the claims of a run.",
               claims_is_decided(answer), "method");
     put_cards(p, s);

@@ -1,6 +1,6 @@
 /* ratio.c - see ratio.h. Paired and independent launches both give a mean log ratio, its standard
- * error and its degrees of freedom. One function makes the interval and p from these three numbers.
- * */
+ * error and its degrees of freedom. One function makes the interval and p from these three
+ * numbers. */
 #include "lib/stat/ratio.h"
 
 #include <math.h>

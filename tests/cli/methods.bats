@@ -146,7 +146,7 @@ synth:tiny-llada,vanilla" ]
     grep -q '^| synth:tiny-llada, vanilla | .* | 2.00 .* | 90 % | .*10 .* points | not shown |' part
     grep -q '^| synth:tiny-llada | dual-factor |.*9.5 times, a card (to\\_eos)' page.md
     grep -q 'interval is less accurate than the base: dual-factor' page.md
-    lacks -q '^| synth:tiny-llama | plain' page.md # with what is it to be compared?
+    lacks -q '^| synth:tiny-llama | plain' page.md # LLaMA has no other method to compare
 }
 
 @test "labels of the figure's ticks do not overlap" {

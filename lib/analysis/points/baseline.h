@@ -14,7 +14,8 @@ struct baseline_side { /* a point, seen by BY */
     const struct method *method; /* NULL: none, or BY is not "method" */
     char *setting;               /* value of BY as text; "": none; owned */
     int is_base;                 /* 1: BY has its usual value */
-    char rest[2][SETTINGS_ID];   /* identity of all settings but BY; also without number formats */
+    char rest[2][SETTINGS_ID];   /* identity of all settings but BY; also without those that
+                                    follow from BY */
 };
 
 struct baseline {
@@ -32,8 +33,8 @@ void baseline_free(struct baseline *b);
 const struct baseline_side *baseline_side(const struct baseline *b, const struct point *p);
 /* The base of a point; NULL: no point is. */
 const struct point *baseline_find(const struct baseline *b, const struct point *of);
-/* The names of the number formats in which both differ, besides BY: an array; the caller's
- * reference. */
+/* The settings that follow from BY (number formats, weights) and differ: an array of names; the
+ * caller's reference. */
 json_t *baseline_also(const struct baseline *b, const struct point *base,
                       const struct point *point);
 

@@ -1,6 +1,6 @@
 /* scores.c - see scores.h. A perplexity is exp(sum of nats / sum of tokens). The same nats divided
- * by bytes are bits per byte. Every draw of texts serves all metrics, so that they move together.
- * */
+ * by bytes are bits per byte. Every draw of texts serves all metrics, so that they move
+ * together. */
 #include "lib/analysis/score/scores.h"
 
 #include <math.h>
