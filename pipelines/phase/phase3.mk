@@ -7,6 +7,7 @@ SWEPT       += aa
 aa_SYSTEMS  := llada,llama
 aa_STEPS    := $(or $(AA_STEPS),$(AA_LENGTH))
 aa_BATCH    := 1
+aa_ROUNDS   := $(AA_ROUNDS)
 aa_LENGTH   := $(AA_LENGTH)
 aa_BLOCK    := $(AA_LENGTH)
 aa_CONTRACT := fixed

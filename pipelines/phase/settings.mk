@@ -101,6 +101,8 @@ AA_LENGTH       ?= $(GEN_LENGTH)
 AA_STEPS        ?=
 # half-width of the self-test's ratio at which make refine stops
 AA_PRECISION    ?= 0.01
+# rounds over the prompts in each launch of the self-test
+AA_ROUNDS       ?= $(ROUNDS)
 # 1: a machine that is not quiet, or a self-test that fails, is an error
 STRICT          ?=
 # 1: time on a GPU even while other processes compute on it

@@ -9,6 +9,7 @@
 #   NAME_BLOCK     tokens of a block              NAME_TIMING    (TIMING) warm-up and repeats
 #   NAME_CONTRACT  answer, fixed or both          NAME_WAY       (turns) turns, or alone
 #   NAME_SWEEP     more settings to sweep         NAME_LOCK      ($(alone)) or $(beside)
+#   NAME_ROUNDS    (ROUNDS) rounds over the prompts
 #   NAME_LLADA_FLAGS, NAME_LLAMA_FLAGS, NAME_LTM_FLAGS  options of one generator
 #
 # The files of a sweep, in this order ($* is its NAME):
@@ -26,7 +27,7 @@ SWEPT_TIMED := $(filter-out answers,$(SWEPT_PAIRS))
 # it was, and its launches are not repeated.
 define schedule_stamps
 text-$(R)/$(1)/settings = $$($(1)_SYSTEMS) $$($(1)_LENGTH) $$($(1)_BLOCK) $$($(1)_LAUNCHES) \
-    $$(ROUNDS) $$(SEED)
+    $$(or $$($(1)_ROUNDS),$$(ROUNDS)) $$(SEED)
 text-$(R)/$(1)/points = $$($(1)_STEPS) $$($(1)_BATCH) $$($(1)_CONTRACT) $$($(1)_SWEEP)
 text-$(R)/$(1)/flags = $$(or $$($(1)_TIMING),$$(TIMING)) $$(or $$($(1)_WAY),$$(way)) \
     $$(GEN_FLAGS) / $$(LLADA_FLAGS) $$($(1)_LLADA_FLAGS) / $$(LLAMA_FLAGS) \
@@ -41,7 +42,7 @@ $(SWEPT:%=$(R)/%/schedule.ndjson): $(R)/%/schedule.ndjson: $(R)/%/settings $(R)/
 	    $(BIN)/schedule --launches $($*_LAUNCHES) --systems $($*_SYSTEMS) \
 	    --steps $($*_STEPS) --batch $($*_BATCH) --gen-length $($*_LENGTH) \
 	    --block-length $($*_BLOCK) --contract $($*_CONTRACT) $($*_SWEEP) \
-	    $($*_METHODS:%=--methods %) --rounds $(ROUNDS) --seed $(SEED) \
+	    $($*_METHODS:%=--methods %) --rounds $(or $($*_ROUNDS),$(ROUNDS)) --seed $(SEED) \
 	    $$([ ! $@ -nt $< ] && ! cmp -s $< $@.settings || echo --previous $@.before) -o $@
 	@cp $< $@.settings
 
