@@ -104,10 +104,9 @@ size_t CPU(int8_outliers)(struct outlier *list, const float *x, size_t ldx, size
 void CPU(int8_add)(float *out, const struct outlier *list, size_t n, const float *x, size_t ldx,
                    const void *panel);
 
-/* Blocks: the rounded levels of values k..k+n of a panel as tiles multiply them: pairs of
- * format_bf16, [n/2][PANEL], or without BF16_DOT floats, [n][PANEL], with k + 1 before an even k. k
+/* Blocks: the rounded levels of values k..k+n of a panel as pairs of format_bf16, [n/2][PANEL]; k
  * and n are multiples of 8. Second function: out[n, PANEL] = absmax of blocks first..first+n. */
-void CPU(blocks_widen)(uint32_t *words, const void *panel, size_t k, size_t n, size_t K);
+void CPU(blocks_widen)(uint32_t *pairs, const void *panel, size_t k, size_t n, size_t K);
 void CPU(blocks_absmax)(float *out, const void *panel, size_t first, size_t n, size_t K);
 
 /* The format of a dtype; NULL: the CPU back end has none. */

@@ -144,33 +144,18 @@ void CPU(blocks_absmax)(float *out, const void *panel, size_t first, size_t n, s
             put(out + i * PANEL + j, absmax_of(panel, first + i, j, K));
 }
 
-/* PAIR: 32-bit words of a pair of values, as tiles multiply them. STEP: of a group of eight.
- * PER_LINE: groups in a line of the block. */
-enum { PAIR = BF16_DOT ? 1 : 2, STEP = GROUP / 2 * PAIR, PER_LINE = LINE / STEP };
-
-INLINE void put_pair(uint32_t *words, vecu pair)
-{
-    if (BF16_DOT) {
-        put_bits(words, pair);
-        return;
-    }
-    float *values = (float *)(void *)words;
-    put(values, odd_of(pair));
-    put(values + PANEL, even_of(pair));
-}
-
-void CPU(blocks_widen)(uint32_t *words, const void *panel, size_t k, size_t n, size_t K)
+void CPU(blocks_widen)(uint32_t *pairs, const void *panel, size_t k, size_t n, size_t K)
 {
     const struct header *h = panel;
     const level_table table = level_look(quant_levels_bf16(h->dtype));
     const char *at = (const char *)panel + codes_at(is_coded(h), K);
     const uint32_t *codes = (const uint32_t *)(const void *)at;
     codes += k / GROUP * PANEL;
-    for (; n; n -= GROUP, codes += PANEL, words += STEP * PANEL)
+    for (; n; n -= GROUP, codes += PANEL, pairs += GROUP / 2 * PANEL)
         for (size_t j = 0; j < PANEL; j += LANES) {
             vecu code = load_bits(codes + j);
             for (int i = 0; i < GROUP / 2; i++)
-                put_pair(words + (size_t)i * PAIR * PANEL + j, level_pairs(table, code, i));
+                put_bits(pairs + (size_t)i * PANEL + j, level_pairs(table, code, i));
         }
 }
 
@@ -182,6 +167,9 @@ INLINE vec dot_pair(vec sum, vecu w, const uint32_t *x)
     return sum + even_of(w) * (vec)splat_bits(x[0]);
 }
 
+/* PAIR: 32-bit words of a row's pair. STEP: of a group of eight. PER_LINE: groups in a line of the
+ * block. */
+enum { PAIR = BF16_DOT ? 1 : 2, STEP = GROUP / 2 * PAIR, PER_LINE = LINE / STEP };
 enum { GROUPS = QUANT_BLOCK / GROUP };
 
 /* out += the products of `depth` blocks from block `at` on. Each group of eight prefetches
@@ -230,20 +218,37 @@ INLINE void tile_blocks(const int rows, const int depth, float *out, const uint3
         }
 }
 
-/* A wide panel: absmax [K/64][PANEL] in fp32, then the levels of blocks_widen. */
+/* A wide panel: absmax [K/64][PANEL] in fp32, then the rounded levels in the order in which
+ * tile_blocks() multiplies them: pairs [K/2][PANEL], or floats [K][PANEL] with k + 1 before an even
+ * k. */
 static size_t wide_bytes(size_t K)
 {
-    return rounded((blocks(K) + K / 2 * PAIR) * PANEL * sizeof(float));
+    return rounded((blocks(K) + K / (BF16_DOT ? 2 : 1)) * PANEL * sizeof(float));
 }
 
 static void widen(void *wide, const void *panel, size_t K)
 {
-    uint32_t *words = (uint32_t *)wide + blocks(K) * PANEL;
+    const struct header *h = panel;
+    const level_table table = level_look(quant_levels_bf16(h->dtype));
+    const char *codes = (const char *)panel + codes_at(is_coded(h), K);
+    float *w = (float *)wide + blocks(K) * PANEL;
     CPU(blocks_absmax)(wide, panel, 0, blocks(K), K);
-    CPU(blocks_widen)(words, panel, 0, K, K);
+    if (BF16_DOT) {
+        CPU(blocks_widen)((uint32_t *)(void *)w, panel, 0, K, K);
+        return;
+    }
+    for (size_t g = 0; g < K / GROUP; g++, w += GROUP * PANEL, codes += PANEL * sizeof(uint32_t))
+        for (size_t j = 0; j < PANEL; j += LANES) {
+            vecu code = load_bits(codes + j * sizeof(uint32_t));
+            for (int n = 0; n < GROUP / 2; n++) {
+                vecu pairs = level_pairs(table, code, n);
+                put(w + 2 * n * PANEL + j, odd_of(pairs));
+                put(w + (2 * n + 1) * PANEL + j, even_of(pairs));
+            }
+        }
 }
 
-enum { WORDS = QUANT_BLOCK / 2 * PAIR }; /* of one block of weights, in a row of x */
+enum { WORDS = QUANT_BLOCK / (BF16_DOT ? 2 : 1) }; /* of one block of weights, in a row of x */
 
 INLINE void wide_rows(const int rows, float *out, const uint32_t *x, const float *wide, size_t K,
                       struct ahead next)
