@@ -37,7 +37,7 @@ sed 's/^/# /' "$scratch/unchecked"
 printf '%s\n' 'include Makefile' 'define feed' '' '' endef \
     '$(info $(if $(call same,a b,a b$(feed)),same) $(if $(call same,a b,a),same,other))' \
     >"$scratch/same.mk"
-[ "$(make -n -f "$scratch/same.mk" help | head -n 1)" = 'same other' ]
+make -n -f "$scratch/same.mk" help | grep -qx "same other"
 ok $? "a stamp whose line feed make keeps is not written again"
 
 mkdir "$scratch/tree"

@@ -4,6 +4,7 @@
 # looking does not bias the result; `make selftest` shows this. Launches stay: later calls begin
 # with them. The precisions are written first, because refine notes them with each sweep that ended.
 .PHONY: refine
-refine: | $(PIPE) $(R)/stamp/aa-precision $(R)/stamp/precision ##run more launches until ratios are precise or BUDGET_MINUTES are over
+refine: | $(PIPE) $(R)/stamp/aa-precision $(R)/stamp/precision \
+    ##run more launches until ratios are precise or BUDGET_MINUTES are over
 	@MAKE='$(MAKE) --no-print-directory' pipelines/bin/refine $(R) $(BUDGET_MINUTES) \
 	    aa steps $(SCALES)

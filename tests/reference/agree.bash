@@ -1,5 +1,5 @@
-# agree.bash - loaded by tests: what the float64 reference and the tools say of a checkpoint $T/model
-# for the prompts $T/prompts, compared.
+# agree.bash - loaded by tests: compares the float64 reference and the tools, for a checkpoint
+# $T/model and the prompts $T/prompts.
 # shellcheck shell=bash
 
 setup_file() {

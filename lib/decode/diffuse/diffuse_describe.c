@@ -383,10 +383,8 @@ static void prepare_fewer(struct diffuse_run *r, size_t capacity, const struct c
     size_t T = r->plan.pass.T;
     for (size_t n = r->lanes; --n > 0;) {
         r->host.state[n].live = 0;
-        if (!any_live(r)) /* the lanes before have ended */
-            break;
         describe_pass(r);
-        if (r->plan.pass.T > T - T / 16)
+        if (!r->plan.pass.T || r->plan.pass.T > T - T / 16) /* 0: the lanes before have ended */
             continue;
         T = r->plan.pass.T;
         prepare_pass(r, capacity, 0);
