@@ -67,7 +67,7 @@ struct trainer *trainer_make_as(const struct config *c, struct backend *b, uint6
                 b->ops->name);
         return NULL;
     }
-    if (c->qkv_bias || c->qk_norm || c->rope_dims != c->head_dim) {
+    if (c->qkv_bias || c->qk_norm || c->rope_dims != c->head_dim || config_leaves_unrotated(c)) {
         err_set(e, EXIT_BAD_USAGE, "%s: a block with biases, norms of heads or partial rotation "
                 "cannot be trained", c->name);
         return NULL;
