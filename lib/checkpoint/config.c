@@ -6,6 +6,7 @@
 #include "lib/checkpoint/config.h"
 
 #include <math.h>
+#include <string.h>
 
 const char *config_paradigm_name(enum paradigm p)
 {
@@ -35,6 +36,11 @@ const char *config_mixer_name(enum mixer m)
 int config_recurs(const struct config *c)
 {
     return c->mixer != MIXER_ATTENTION;
+}
+
+int config_leaves_unrotated(const struct config *c)
+{
+    return memchr(c->unrotated, 1, c->layers) != NULL;
 }
 
 size_t config_state(const struct config *c)

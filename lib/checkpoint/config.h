@@ -65,6 +65,7 @@ struct config {
     double norm_eps;
     double rope_theta;
     size_t rope_dims;     /* first dims of a head that are rotated: E, or fewer (partial rotary) */
+    uint8_t unrotated[CONFIG_MAX_LAYERS]; /* 1: the layer's heads are not rotated (SmolLM3) */
     int rope_llama3;      /* 1: the four numbers below apply (rope_type llama3) */
     double rope_factor, rope_low_freq, rope_high_freq, rope_original_context;
     int64_t bos, pad, mask, eot; /* -1: none. mask >= 0 for a denoiser */
@@ -85,6 +86,8 @@ void config_set_blocks(struct config *c, size_t B);
 int config_denoises(const struct config *c);
 
 const char *config_mixer_name(enum mixer m); /* "swa", "rwkv6", "rwkv7": of a latent model */
+/* 1: some layers do not rotate their heads. */
+int config_leaves_unrotated(const struct config *c);
 /* 1: the mixer keeps a state per text instead of keys and values. Then K = H. */
 int config_recurs(const struct config *c);
 /* fp32 values of that state in a layer: H E^2 of the recurrence, D of the row before. */

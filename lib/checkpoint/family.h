@@ -133,6 +133,7 @@ struct family {
 
 #define FAMILIES(FAMILY) \
     FAMILY(llama) FAMILY(llada) FAMILY(illada) FAMILY(qwen2) FAMILY(qwen3) FAMILY(ltm)            \
+    FAMILY(mistral) FAMILY(smollm3)                                                    \
     FAMILY(a2d_llama) FAMILY(a2d_qwen2) FAMILY(a2d_qwen3) FAMILY(sdar)                 \
     FAMILY(dream) FAMILY(fast_dllm)
 #define FAMILY_ROW(name) extern const struct family name##_family;

@@ -96,7 +96,8 @@ static size_t activations(const struct network *n, const struct work_size *s)
     size_t ffn = A * tile(n, s) * c->ffn;
     size_t stream = array(A * T * D) + 2 * array(A * T * HE) + array(ffn) +
                     array(s->how.unfused * ffn) + 2 * array(own * T * KE) +
-                    array(4 * T * c->head_dim);
+                    array(4 * T * c->head_dim) +
+                    (config_leaves_unrotated(c) ? array(4 * T * c->head_dim) : 0);
     size_t chosen = array(A * s->chosen * T * D) + 4 * array(4 * s->chosen * T);
     return index_arrays(s) + stream + chosen + head(n, s) + mixing(c, T) +
            array(larger(scratch(n, s), mixing_scratch(n, s)));

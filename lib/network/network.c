@@ -72,8 +72,13 @@ static int load_rope(struct network *n, struct err *e)
     float *inv_freq = mem_alloc(half * sizeof *inv_freq);
     config_rope(&n->config, inv_freq);
     n->inv_freq = put_floats(n, inv_freq, half);
+    memset(inv_freq, 0, half * sizeof *inv_freq);
+    if (config_leaves_unrotated(&n->config))
+        n->still = put_floats(n, inv_freq, half);
     free(inv_freq);
-    return n->inv_freq ? 0 : short_of_memory(n, ROLE_Q, e);
+    return n->inv_freq && (n->still || !config_leaves_unrotated(&n->config))
+               ? 0
+               : short_of_memory(n, ROLE_Q, e);
 }
 
 /* The matrices of a layer, in the order in which a store keeps them. */
@@ -190,6 +195,7 @@ static size_t expected(const struct network *n, size_t (*taken)(size_t bytes))
 {
     const struct config *c = &n->config;
     size_t outside = n->wish.layers, sum = taken(c->head_dim / 2 * sizeof(float));
+    sum += config_leaves_unrotated(c) ? taken(c->head_dim / 2 * sizeof(float)) : 0;
     if (outside)
         sum += taken(offload_slots(&n->wish, network_layer_bytes(n)));
     for (int i = 0; i < ROLE_COUNT; i++) {
@@ -337,6 +343,7 @@ void network_free(struct network *n)
     ops->mat_free(n->backend, &n->embed);
     ops->free(n->backend, n->norm);
     ops->free(n->backend, n->inv_freq);
+    ops->free(n->backend, n->still);
     offload_close(n->offload);
     free(n->layer);
     *n = (struct network){0};

@@ -80,6 +80,7 @@ struct network {
     struct mat embed, head;  /* head.data == embed.data when tied */
     float *norm;             /* [D], memory of the back end */
     float *inv_freq;         /* [E/2], memory of the back end */
+    float *still;            /* [E/2] zeros, where a layer leaves its heads unrotated; else NULL */
     struct layer *layer;     /* [L] */
     struct offload_wish wish; /* layers that are, or will be, offloaded */
     struct offload_wish kv_wish; /* layers whose keys and values are offloaded, in caches for it */

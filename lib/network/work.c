@@ -142,6 +142,7 @@ static size_t cut_all(struct work *w, const struct network *n, unsigned char *bl
     w->gate = arena_take(&k, work_tile(n, s) * c->ffn, A);
     w->up = arena_take(&k, s->how.unfused * work_tile(n, s) * c->ffn, A);
     w->table = arena_take(&k, T * E, sizeof *w->table);
+    w->still = arena_take(&k, config_leaves_unrotated(c) ? T * E : 0, sizeof *w->still);
     w->wanted = arena_take(&k, R * D, A);
     w->uncond = arena_take(&k, (s->guided | s->compared) * R * D, A);
     w->before = arena_take(&k, s->compared * R * D, A);

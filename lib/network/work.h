@@ -75,6 +75,7 @@ struct work {
     struct cache fresh;       /* [T, K*E] keys and values of a pass without a cache */
     act *gate, *up;           /* [tile, F]; up: unfused */
     float *table;             /* [T, E] cosines and sines */
+    float *still;             /* [T, E] the same of no rotation, where a layer has none */
     act *wanted, *uncond;     /* [R, D] */
     act *before;              /* [R, D] `wanted` of the last pass */
     act *sum;                 /* [T, D] chosen rows of the stream */

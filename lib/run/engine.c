@@ -50,7 +50,7 @@ static int check_pruned(const struct engine *g, const struct checkpoint *c, stru
 static int settle_blocks(const struct engine *g, struct config *c, const struct log *log,
                          struct err *e)
 {
-    if (g->mask_block >= 0 && !c->family->named)
+    if (g->mask_block >= 0 && (!c->family->named || !config_denoises(c)))
         return err_set(e, EXIT_BAD_USAGE, "--mask-block: expected a model whose files do not say "
                        "its mask; those of %s do", c->name);
     if (g->mask_block >= 0)

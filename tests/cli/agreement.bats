@@ -119,15 +119,68 @@ coarse() {
     another_block qwen3
 }
 
+@test "mistral: a window of attention, its default, and none" {
+    another_block mistral
+    make_model --arch mistral --kv-heads 2
+    with() {
+        jq "$1" "$T/model/config.json" > "$T/new"
+        mv "$T/new" "$T/model/config.json"
+        "$BIN/gen-llama" -q -m "$T/model" --max-new 20 --ignore-eos --no-meta "$T/prompts" |
+            jq -c .token_ids
+    }
+    six=$(with .)
+    default=$(with 'del(.sliding_window)')
+    [ "$six" != "$default" ]
+    [ "$default" = "$(with '.sliding_window = 4096')" ]
+    [ "$default" = "$(with '.sliding_window = null')" ]
+    [ "$default" != "$(with '.sliding_window = 20')" ]
+}
+
+@test "smollm3: layers without rotation, by interval or by list" {
+    another_block smollm3
+    make_model --arch smollm3 --layers 5 --kv-heads 2 --head-dim 12
+    for edit in 'del(.no_rope_layer_interval)' '.no_rope_layers = [1, 0, 0, 1, 1]' \
+        '.no_rope_layers = [1, 1, 1, 1, 1]'; do
+        jq "$edit" "$T/model/config.json" > "$T/new"
+        mv "$T/new" "$T/model/config.json"
+        echo "$edit" >> "$T/made"
+        greedy
+        greedy --device ref --batch 4
+    done
+    jq '.no_rope_layers = [1, 0]' "$T/model/config.json" > "$T/new"
+    mv "$T/new" "$T/model/config.json"
+    run "$BIN/gen-llama" -m "$T/model" --no-meta "$T/prompts"
+    [ "$status" -eq 65 ]
+    [[ $output == *"no_rope_layers: expected 0 or 1 for every layer, got [1,0]"* ]]
+}
+
+@test "llama: config.json of TinyLlama, Llama 2 and SmolLM2; Ministral 3 is refused" {
+    make_model --kv-heads 2 --theta 100000 --tied
+    jq '. + {rope_interleaved: false, is_llama_config: true, pretraining_tp: 1, pad_token_id: 2,
+        "transformers.js_config": {kv_cache_dtype: {q4f16: "float16"}}, attention_dropout: 0,
+        _name_or_path: "x"}' "$T/model/config.json" > "$T/new"
+    mv "$T/new" "$T/model/config.json"
+    greedy
+    jq '.architectures = ["Mistral3ForConditionalGeneration"]' "$T/model/config.json" > "$T/new"
+    mv "$T/new" "$T/model/config.json"
+    run "$BIN/gen-llama" -m "$T/model" --no-meta "$T/prompts"
+    [ "$status" -eq 65 ] && [[ $output == *"architectures: expected one of "* ]]
+}
+
+@test "mistral, smollm3: bf16, int8, nf4" {
+    coarse mistral
+    coarse smollm3
+}
+
 @test "qwen2, qwen3: bf16, int8, nf4" {
     coarse qwen2
     coarse qwen3
 }
 
-@test "qwen2, qwen3: on the emulated CUDA device" {
+@test "qwen2, qwen3, mistral, smollm3: on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
-    for family in qwen2 qwen3; do
+    for family in qwen2 qwen3 mistral smollm3; do
         make_model --arch $family --kv-heads 2 --head-dim 12
         on_cuda greedy --dtype f32 --batch 4
         make_model --arch $family --dtype BF16 --width 64 --ffn 128 --kv-heads 2 --gain 1

@@ -42,7 +42,8 @@ static void round_trip(const char *shape)
     ok(!r && a.family == b.family && a.paradigm == b.paradigm && a.qkv_bias == b.qkv_bias &&
            a.qk_norm == b.qk_norm && a.attends == b.attends && a.logit_shift == b.logit_shift &&
            a.attends_block == b.attends_block && a.attends_from_end == b.attends_from_end &&
-           a.seeds == b.seeds &&
+           a.seeds == b.seeds && a.window == b.window &&
+           !memcmp(a.unrotated, b.unrotated, a.layers) &&
            a.rope_dims == b.rope_dims && a.width == b.width && a.layers == b.layers &&
            a.heads == b.heads &&
            a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.ffn == b.ffn &&
@@ -71,7 +72,8 @@ static void test_shapes(void)
                                         "tiny-a2d-llama",
                                         "tiny-a2d-qwen2", "tiny-a2d-qwen3", "qwen3-0.6b-mdlm",
                                         "tiny-sdar", "sdar-4b", "tiny-dream", "dream-7b",
-                                        "tiny-fast-dllm", "fast-dllm-v2-1.5b"};
+                                        "tiny-fast-dllm", "fast-dllm-v2-1.5b", "tiny-mistral",
+                                        "tiny-smollm3", "smollm3-3b", "smollm2-135m"};
     struct config c;
     struct err e = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -84,6 +86,20 @@ static void test_shapes(void)
     ok(!synth_config(&c, "dream-7b", &e) && config_parameters(&c) == 7615616512u, "Dream 7B");
     ok(!synth_config(&c, "fast-dllm-v2-1.5b", &e) && config_parameters(&c) == 1543714304u,
        "Fast-dLLM v2 1.5B");
+    ok(!synth_config(&c, "smollm2-135m", &e) && config_parameters(&c) == 134515008u,
+       "SmolLM2 135M");
+    ok(!synth_config(&c, "tinyllama-1.1b", &e) && config_parameters(&c) == 1100048384u,
+       "TinyLlama 1.1B");
+    ok(!synth_config(&c, "llama2-7b", &e) && config_parameters(&c) == 6738415616u, "LLaMA 2 7B");
+    ok(!synth_config(&c, "mistral-7b", &e) && config_parameters(&c) == 7248023552u,
+       "Mistral 7B v0.3");
+    ok(!synth_config(&c, "smollm3-3b", &e) && config_parameters(&c) == 3075098624u &&
+           !c.unrotated[2] && c.unrotated[3] && c.unrotated[35], "SmolLM3 3B");
+    ok(!synth_config(&c, "qwen2.5-7b", &e) && config_parameters(&c) == 7615616512u,
+       "Qwen2.5 7B");
+    ok(!synth_config(&c, "qwen2.5-1.5b", &e) && config_parameters(&c) == 1543714304u,
+       "Qwen2.5 1.5B");
+    ok(!synth_config(&c, "qwen3-4b", &e) && config_parameters(&c) == 4022468096u, "Qwen3 4B");
     ok(!synth_config(&c, "llama3-8b", &e) && config_parameters(&c) == 8030261248u, "LLaMA 3 8B");
     ok(!synth_config(&c, "llama3.2-1b", &e) && config_parameters(&c) == 1235814400u,
        "LLaMA 3.2 1B");

@@ -32,6 +32,8 @@ static const struct kind kinds[] = {
     {"sdar", "qwen3", "SDARForCausalLM", "sdar", "<|MASK|>"},
     {"dream", "qwen2", "DreamModel", "Dream", "<|mask|>"},
     {"fast-dllm", "qwen2", "Fast_dLLM_QwenForCausalLM", "Fast_dLLM_Qwen", "|<MASK>|"},
+    {"mistral", "llama", "MistralForCausalLM", "mistral", "<|reserved|>"},
+    {"smollm3", "llama", "SmolLM3ForCausalLM", "smollm3", "<|reserved|>"},
 };
 
 struct options {
@@ -322,6 +324,12 @@ static json_t *own_config(const struct options *o, json_t *c)
         json_object_set_new(c, "mask_token_id", json_integer(MASK));
     if (!strcmp(o->kind->arch, "fast-dllm"))
         json_object_set_new(c, "bd_size", json_integer(8));
+    if (!strcmp(o->kind->arch, "mistral"))
+        json_object_set_new(c, "sliding_window", json_integer(6));
+    if (!strcmp(o->kind->arch, "smollm3"))
+        json_object_set_new(c, "no_rope_layer_interval", json_integer(2));
+    if (!strcmp(o->kind->arch, "mistral") || !strcmp(o->kind->arch, "smollm3"))
+        json_object_set_new(c, "head_dim", json_integer(o->head_dim));
     return c;
 }
 

@@ -212,13 +212,24 @@ static const struct kind {
 } kinds[] = {{"llama", 0, SEES_BEFORE}, {"qwen2", 2, SEES_BEFORE}, {"qwen3", 3, SEES_BEFORE},
              {"llada", 0, SEES_ALL},    {"illada", 0, SEES_ALL},   {"a2d-llama", 0, SEES_ALL},
              {"a2d-qwen2", 2, SEES_ALL}, {"a2d-qwen3", 3, SEES_ALL}, {"sdar", 3, SEES_BLOCKS},
-             {"Dream", 2, SEES_ALL},    {"Fast_dLLM_Qwen", 2, SEES_BLOCKS}};
+             {"Dream", 2, SEES_ALL},    {"Fast_dLLM_Qwen", 2, SEES_BLOCKS},
+             {"mistral", 0, SEES_BEFORE}, {"smollm3", 0, SEES_BEFORE}};
 
 static const struct kind *kind_of(const char *type)
 {
     for (size_t i = 0; type && i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(type, kinds[i].type)) return &kinds[i];
     fail("model_type %s", type ? type : "missing");
+}
+
+static void find_unrotated(struct model *m, const json_t *config)
+{
+    const json_t *list = json_object_get(config, "no_rope_layers");
+    const size_t interval = count_of(config, "no_rope_layer_interval", 4);
+    for (size_t i = 0; i < m->layers; i++)
+        m->layer[i].unrotated = json_is_array(list)
+                                    ? !json_integer_value(json_array_get(list, i))
+                                    : (i + 1) % interval == 0;
 }
 
 /* Returns whether the head is the embedding. */
@@ -244,6 +255,9 @@ static int read_config(struct model *m, const char *folder)
     m->eos = json_is_number(eos) ? (long)json_number_value(eos) : -1;
     const json_t *tied = json_object_get(c, hf ? "tie_word_embeddings" : "weight_tying");
     const int is_tied = tied ? json_is_true(tied) : !hf;
+    m->window = !strcmp(kind->type, "mistral") ? count_of(c, "sliding_window", 0) : 0;
+    m->layer = room(m->layers, sizeof *m->layer);
+    if (!strcmp(kind->type, "smollm3")) find_unrotated(m, c);
     set_frequencies(m, c);
     json_decref(c);
     return is_tied;
@@ -292,7 +306,6 @@ void model_load(struct model *m, const char *folder)
                             0);
     m->head = tied ? m->embed : tensor_either(f, "model.transformer.ff_out.weight",
                                               "lm_head.weight", 0, m->vocab, m->width);
-    m->layer = room(m->layers, sizeof *m->layer);
     for (size_t i = 0; i < m->layers; i++)
         load_layer(m, f, i);
     for (size_t i = 0; i < f->count; i++) {
@@ -395,19 +408,20 @@ static void attend(const struct model *m, const double *q, const double *k, cons
     for (size_t t = 0; t < n; t++)
         for (size_t h = 0; h < m->heads; h++) {
             const size_t seen = seen_from(m, t, n);
+            const size_t first = m->window && seen > m->window ? seen - m->window : 0;
             double top = -INFINITY, total = 0;
-            for (size_t s = 0; s < seen; s++) {
+            for (size_t s = first; s < seen; s++) {
                 double dot = 0;
                 for (size_t i = 0; i < e; i++)
                     dot += q[(t * m->heads + h) * e + i] * k[(s * m->kv_heads + h / group) * e + i];
                 weight[s] = dot / sqrt((double)e);
                 if (weight[s] > top) top = weight[s];
             }
-            for (size_t s = 0; s < seen; s++)
+            for (size_t s = first; s < seen; s++)
                 total += weight[s] = exp(weight[s] - top);
             for (size_t i = 0; i < e; i++) {
                 double sum = 0;
-                for (size_t s = 0; s < seen; s++)
+                for (size_t s = first; s < seen; s++)
                     sum += weight[s] / total * v[(s * m->kv_heads + h / group) * e + i];
                 out[(t * m->heads + h) * e + i] = sum;
             }
@@ -435,8 +449,10 @@ static void block(const struct model *m, const struct layer *y, double *x, size_
     finish_heads(m, q, y->q_bias, y->q_norm, n, m->heads);
     finish_heads(m, k, y->k_bias, y->k_norm, n, m->kv_heads);
     finish_heads(m, v, y->v_bias, NULL, n, m->kv_heads);
-    rotate(m, q, n, m->heads);
-    rotate(m, k, n, m->kv_heads);
+    if (!y->unrotated) {
+        rotate(m, q, n, m->heads);
+        rotate(m, k, n, m->kv_heads);
+    }
     attend(m, q, k, v, n, mix);
     product(mix, y->o, n, d, wq, h);
     add(x, h, n * d);

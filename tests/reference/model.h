@@ -14,12 +14,14 @@ struct layer {
     double *attn_norm, *q, *k, *v, *o, *ffn_norm, *gate, *up, *down;
     double *q_bias, *k_bias, *v_bias; /* qwen2, else NULL */
     double *q_norm, *k_norm;          /* qwen3, else NULL */
+    int unrotated;                    /* smollm3 */
 };
 
 struct model {
     enum { SEES_BEFORE, SEES_ALL, SEES_BLOCKS } sees; /* SEES_BLOCKS: up to the end of its block */
     size_t block, offset; /* of SEES_BLOCKS: position t is in block (t + offset) / block */
     int qwen;             /* 2, 3: the block of that version; 0: LLaMA's */
+    size_t window;        /* mistral: keys that a row sees; 0: all before it */
     size_t width, layers, heads, kv_heads, head_dim, ffn, vocab;
     double eps;
     double *frequency; /* [head_dim / 2], radians a position */

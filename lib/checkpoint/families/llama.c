@@ -1,20 +1,29 @@
-/* llama.c - LLaMA 3, 3.1, 3.2 and other models with LlamaForCausalLM: the block without switches,
- * left to right.
+/* llama.c - LLaMA 2 and 3, TinyLlama, SmolLM2 and other models with LlamaForCausalLM: the block
+ * without switches, left to right; and two families that differ in a switch.
  *
- * Shapes: Grattafiori et al. 2024 (Llama 3) and the published config.json files; small-llama and
- * tiny-llama are ours.
+ * mistral has a window of attention: the key sliding_window, 4096 where the key is missing, none
+ * where it is null. smollm3 does not rotate the heads of some layers: the list no_rope_layers, else
+ * every no_rope_layer_interval-th layer. Confirmed for both: keys, defaults and tensors in
+ * models/mistral and models/smollm3 of github.com/huggingface/transformers (2026).
+ * Refused: Ministral 3. Its released class is Mistral3ForConditionalGeneration, with an image
+ * encoder and fp8 weights, and its rotation is YaRN.
+ *
+ * Shapes: Grattafiori et al. 2024 (Llama 3) and the published config.json files; mistral-7b is
+ * v0.3; small-llama and tiny-* are ours.
  *
  * a2d_llama is LLaMA's layout with A2DLlamaLMHeadModel (FAMILY_A2D; confirmed there:
  * a2d/models/llama/modeling_llama.py, convert.py). No released checkpoint of it was seen.
  */
 #include "lib/checkpoint/family.h"
 
+#include "lib/record/json.h"
+
 static const struct family_fixed fixed[] = {
     {"hidden_act", "\"silu\"", KEY_WRITTEN},   {"attention_bias", "false", KEY_WRITTEN},
     {"mlp_bias", "false", KEY_WRITTEN},        {"is_decoder", "false", KEY_READ},
     {"is_encoder_decoder", "false", KEY_READ}, {"add_cross_attention", "false", KEY_READ},
     {"partial_rotary_factor", "1.0", KEY_READ}, {"embedding_multiplier", "1.0", KEY_READ},
-    {"rope_interleaved", "false", KEY_READ},
+    {"rope_interleaved", "false", KEY_READ}, {"use_sliding_window", "false", KEY_READ},
     {0},
 };
 
@@ -25,9 +34,25 @@ static const struct family_shape shapes[] = {
      128000, 128001, -1, 128009},
     {"llama3.2-1b", 2048, 16, 32, 8, 64, 8192, 128256, 131072, 1, 1e-5, 5e5, 32,
      128000, 128001, -1, 128009},
+    {"llama2-7b", 4096, 32, 32, 32, 128, 11008, 32000, 4096, 0, 1e-5, 1e4, 0, 1, 2, -1, -1},
+    {"tinyllama-1.1b", 2048, 22, 32, 4, 64, 5632, 32000, 2048, 0, 1e-5, 1e4, 0, 1, 2, -1, -1},
+    {"smollm2-135m", 576, 30, 9, 3, 64, 1536, 49152, 8192, 1, 1e-5, 1e5, 0, 1, 2, -1, 2},
     {"small-llama", 768, 12, 12, 4, 64, 2048, 32000, 2048, 0, 1e-5, 5e5, 0,
      31990, 31991, -1, -1},
     {"tiny-llama", 64, 2, 4, 2, 16, 160, 512, 512, 0, 1e-5, 5e5, 0, 508, 509, -1, -1},
+    {0},
+};
+
+static const struct family_shape mistral_shapes[] = {
+    {"mistral-7b", 4096, 32, 32, 8, 128, 14336, 32768, 32768, 0, 1e-5, 1e6, 0, 1, 2, -1, -1},
+    {"tiny-mistral", 64, 2, 4, 2, 16, 160, 512, 512, 0, 1e-5, 1e4, 0, 508, 509, -1, -1},
+    {0},
+};
+
+static const struct family_shape smollm3_shapes[] = {
+    {"smollm3-3b", 2048, 36, 16, 4, 128, 11008, 128256, 65536, 1, 1e-6, 5e6, 0,
+     -1, 128012, -1, 128012},
+    {"tiny-smollm3", 64, 4, 4, 2, 16, 160, 512, 512, 1, 1e-6, 5e6, 0, 508, 509, -1, 511},
     {0},
 };
 
@@ -43,6 +68,67 @@ static int finish(struct config *c, const struct family_source *s)
     return 0;
 }
 
+static const char *const mistral_finished[] = {"sliding_window", NULL};
+
+static int finish_mistral(struct config *c, const struct family_source *s)
+{
+    int64_t window = 0;
+    if (!json_object_get(s->json, "sliding_window"))
+        window = 4096;
+    else if (json_has(s->json, "sliding_window") &&
+             json_int(s->json, s->path, "sliding_window", 1, FAMILY_CONTEXT_MAX, &window, s->e))
+        return -1;
+    c->window = (size_t)window;
+    return 0;
+}
+
+static void say_mistral(json_t *json, const struct config *c)
+{
+    json_object_set_new(json, "sliding_window",
+                        c->window ? json_integer((json_int_t)c->window) : json_null());
+}
+
+static const char *const smollm3_finished[] = {"no_rope_layers", "no_rope_layer_interval", NULL};
+static const char *const smollm3_ignored[] = {"max_window_layers", "sliding_window", NULL};
+
+static void leave_unrotated(struct config *c, int64_t interval)
+{
+    for (size_t l = 0; l < CONFIG_MAX_LAYERS; l++)
+        c->unrotated[l] = (l + 1) % (size_t)interval == 0;
+}
+
+static void usual_smollm3(struct config *c)
+{
+    leave_unrotated(c, 4);
+}
+
+static int finish_smollm3(struct config *c, const struct family_source *s)
+{
+    const json_t *list = json_object_get(s->json, "no_rope_layers");
+    int64_t interval = 4;
+    if (json_has(s->json, "no_rope_layer_interval") &&
+        json_int(s->json, s->path, "no_rope_layer_interval", 1, CONFIG_MAX_LAYERS, &interval, s->e))
+        return -1;
+    leave_unrotated(c, interval);
+    if (!json_has(s->json, "no_rope_layers"))
+        return 0;
+    for (size_t l = 0; l < c->layers; l++) {
+        const json_t *rotated = json_array_get(list, l);
+        if (!json_is_integer(rotated) || json_integer_value(rotated) >> 1)
+            return family_refuse(s, "no_rope_layers", "0 or 1 for every layer");
+        c->unrotated[l] = !json_integer_value(rotated);
+    }
+    return 0;
+}
+
+static void say_smollm3(json_t *json, const struct config *c)
+{
+    json_t *list = json_array();
+    for (size_t l = 0; l < c->layers; l++)
+        json_array_append_new(list, json_integer(!c->unrotated[l]));
+    json_object_set_new(json, "no_rope_layers", list);
+}
+
 static const struct family_shape a2d_shapes[] = {
     {"tiny-a2d-llama", 64, 2, 4, 2, 16, 160, 512, 512, 0, 1e-5, 5e5, 0, 508, 509, 510, -1},
     {0},
@@ -52,15 +138,26 @@ static const struct family_shape a2d_shapes[] = {
 #define LLAMA(its_name, class, type, start_members, ...)                                           \
     {.name = its_name, .architecture = class, .model_type = type,                                  \
      .naming = {&family_hugging_face, &family_hugging_face_bare},                                  \
-     .start = {start_members, .chat = CHAT_LLAMA3, .rope_theta = 10000, .context = 2048,           \
-               .norm_eps = 1e-6},                                                                  \
-     .numbers = family_hugging_face_numbers, .fixed = fixed, .tied_key = "tie_word_embeddings",    \
-     .rope_scaling = 1, .finish = finish, __VA_ARGS__}
+     .start = {start_members, .norm_eps = 1e-6}, .numbers = family_hugging_face_numbers,           \
+     .fixed = fixed, .tied_key = "tie_word_embeddings", .rope_scaling = 1, __VA_ARGS__}
 #define LEFT_TO_RIGHT                                                                              \
     .paradigm = PARADIGM_AUTOREGRESSIVE, .attends = MASK_CAUSAL, .logit_shift = 1
+#define PLAIN .chat = CHAT_LLAMA3, .rope_theta = 10000, .context = 2048
+#define START LEFT_TO_RIGHT, PLAIN
+#define MISTRAL LEFT_TO_RIGHT, .rope_theta = 10000, .context = 131072, .kv_heads = 8
+#define SMOLLM3 LEFT_TO_RIGHT, .rope_theta = 2000000, .context = 32768, .kv_heads = 4, .tied = 1
+#define A2D FAMILY_DENOISES, PLAIN
 
-const struct family llama_family = LLAMA("llama", "LlamaForCausalLM", "llama", LEFT_TO_RIGHT,
-                                         .shapes = shapes, .aliases = aliases);
+const struct family llama_family = LLAMA("llama", "LlamaForCausalLM", "llama", START,
+                                         .shapes = shapes, .aliases = aliases, .finish = finish);
+const struct family mistral_family =
+    LLAMA("mistral", "MistralForCausalLM", "mistral", MISTRAL,
+          .shapes = mistral_shapes, .finished = mistral_finished, .finish = finish_mistral,
+          .say = say_mistral);
+const struct family smollm3_family =
+    LLAMA("smollm3", "SmolLM3ForCausalLM", "smollm3", SMOLLM3,
+          .shapes = smollm3_shapes, .finished = smollm3_finished, .ignored = smollm3_ignored,
+          .finish = finish_smollm3, .say = say_smollm3, .named = usual_smollm3);
 const struct family a2d_llama_family =
-    LLAMA("a2d-llama", "A2DLlamaLMHeadModel", "a2d-llama", FAMILY_DENOISES, .shapes = a2d_shapes,
-          FAMILY_A2D);
+    LLAMA("a2d-llama", "A2DLlamaLMHeadModel", "a2d-llama", A2D,
+          .shapes = a2d_shapes, .finish = finish, FAMILY_A2D);

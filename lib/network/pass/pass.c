@@ -91,7 +91,7 @@ static void qkv_block(const struct network *n, size_t l, const struct work *w,
                                 .wv = &y->v,
                                 .bias = {y->q_bias, y->k_bias, y->v_bias},
                                 .head_gain = {y->q_norm, y->k_norm},
-                                .table = w->table + t * E,
+                                .table = (c->unrotated[l] ? w->still : w->table) + t * E,
                                 .q = pass_row_at(n, w->q, t, c->heads * E),
                                 .to = {(char *)to.k + at, (char *)to.v + at, to.dtype},
                                 .slot = slot ? slot + t : NULL,
@@ -345,6 +345,8 @@ static void run_once(const struct network *n, const struct kv *kv, const struct 
     offload_begin(cache);
     b->ops->embed(b, w->x, &n->embed, r->token, p->T);
     b->ops->rope_table(b, w->table, r->pos, n->inv_freq, p->T, c->head_dim);
+    if (n->still)
+        b->ops->rope_table(b, w->still, r->pos, n->still, p->T, c->head_dim);
     for (size_t l = 0; l < c->layers; l++) {
         offload_enter(n->offload, l);
         offload_enter(cache, l);
