@@ -20,9 +20,9 @@ WARMUP_MOST   := 3
 AA_LAUNCHES   := 10
 AA_LENGTH     := 32
 # The speed of a machine changes slowly, so many short answers in turn are more precise than few
-# long ones. (Five rounds of four passes: HANDICAP adds one pass to each prompt.)
-AA_STEPS      := 4
-AA_ROUNDS     := 5
+# long ones. (Ten rounds of two passes: HANDICAP adds one pass to each prompt.)
+AA_STEPS      := 2
+AA_ROUNDS     := 10
 SCALE_METHODS := dual-threshold
 SCALE_LENGTHS := 32,64
 SCALE_BATCH   := 1,8
