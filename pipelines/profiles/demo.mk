@@ -18,7 +18,7 @@ PRECISION     := 0.05
 BUDGET_MINUTES := 2
 WARMUP_MOST   := 3
 AA_LAUNCHES   := 10
-AA_LENGTH     := 32
+AA_LENGTH     := 16
 # The speed of a machine changes slowly, so many short answers in turn are more precise than few
 # long ones. (Ten rounds of two passes: HANDICAP adds one pass to each prompt.)
 AA_STEPS      := 2
