@@ -20,7 +20,7 @@ WARMUP_MOST   := 3
 AA_LAUNCHES   := 10
 AA_LENGTH     := 16
 # The speed of a machine changes slowly, so many short answers in turn are more precise than few
-# long ones. (Ten rounds of two passes: HANDICAP adds one pass to each prompt.)
+# long ones. (In ten rounds of two passes HANDICAP adds one pass to each prompt.)
 AA_STEPS      := 2
 AA_ROUNDS     := 10
 SCALE_METHODS := dual-threshold

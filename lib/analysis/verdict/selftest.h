@@ -1,5 +1,5 @@
 /* selftest.h - judges the self-test. Phase 3 runs each model as itself, as a twin, and as a
- * slow twin that computes one pass in twenty twice. The verdict must be SAME for the twin and
+ * slow twin that computes about one pass in twenty twice. The verdict must be SAME for the twin and
  * SLOWER for the slow twin, by elapsed time and by processor time. */
 #ifndef ANALYSIS_VERDICT_SELFTEST_H
 #define ANALYSIS_VERDICT_SELFTEST_H
