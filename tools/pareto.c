@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/points/attain.h"
 #include "lib/analysis/points/correct.h"
 #include "lib/analysis/points/field.h"
 #include "lib/analysis/points/meeting.h"
@@ -89,18 +88,6 @@ static int write_front(struct pareto *p, const struct field_board *b, struct err
     free(draws_on);
     free(on);
     return bad;
-}
-
-/* Writes the best quality within each budget, and the hypervolume, of the points of the field. */
-static int write_attained(struct pareto *p, const struct field_board *b, struct err *e)
-{
-    json_t *curve = attain_curve(&p->field, b, LEVEL);
-    json_t *volume = attain_volume(&p->field, b, LEVEL);
-    if (curve && rec_write(&p->out, "attainment", curve, e)) {
-        json_decref(volume);
-        return -1;
-    }
-    return volume ? rec_write(&p->out, "hypervolume", volume, e) : 0;
 }
 
 /* ---- the crossovers ---- */
@@ -204,7 +191,7 @@ static int write_field(struct pareto *p, struct err *e)
                      "out, %zu remain; score every configuration", f->board[k].quality->is.name,
                      f->board[k].left_out, f->board[k].n);
     for (size_t k = 0; !bad && k < f->n_boards; k++)
-        bad = write_front(p, &f->board[k], e) || write_attained(p, &f->board[k], e);
+        bad = write_front(p, &f->board[k], e);
     for (size_t i = 0, end; !bad && i < f->n; i = end) {
         const struct point *first = field_point(f, i);
         end = field_series_end(f, i);
@@ -316,11 +303,6 @@ static const char notes[] =
     "               `on` from 0.95, `off` to 0.05, else `possible`. Equal points\n"
     "               stay. Qualities have Wilson's interval if answers are right or\n"
     "               wrong, else that of the draws.\n"
-    "  attainment   the best quality of LLaDA's points within each budget: median and\n"
-    "               95 % band\n"
-    "  hypervolume  share of the box between the worst and the best point (reference,\n"
-    "               ideal; cost by its logarithm) that the points of each model\n"
-    "               dominate, and the difference\n"
     "  X_lat        where LLaDA costs as much as LLaMA; it is cheaper with less work\n"
     "  X_q          the least work from which on LLaDA is shown to lose less quality\n"
     "               than --margin. Tests run from the most work down, each at\n"

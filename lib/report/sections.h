@@ -6,7 +6,7 @@
 #include "lib/report/page.h"
 #include "lib/analysis/records/runset.h"
 
-/* Crossovers that exist, reasons of those that do not, hypervolumes, and advice what to measure. */
+/* Crossovers that exist, reasons of those that do not, and advice what to measure. */
 void sections_crossovers(struct page *p, const struct runset *s);
 /* Quality, latency, throughput, share of the machine's limits, memory and energy. */
 void sections_tables(struct page *p, const struct runset *s);

@@ -22,8 +22,7 @@ enum { SOURCES_MAX = 1000 }; /* kinds of prompts that are counted apart */
 
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "roofline",
-                                   "check",  "comparison", "workload", "attainment",
-                                   "hypervolume", "method", "commit",
+                                   "check",  "comparison", "workload", "method", "commit",
                                    "ablation", "forecast", "prune",
                                    "claim"};
 
