@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/points/correct.h"
 #include "lib/analysis/points/field.h"
 #include "lib/analysis/points/meeting.h"
 #include "lib/analysis/points/points.h"
@@ -37,7 +36,6 @@ struct pareto {
     struct rec_writer out;
     struct take seen;
     struct points points;
-    struct correct correct;
     struct field_quality quality[FIELD_QUALITIES];
     size_t n_qualities;
     struct field field; /* the points at hand */
@@ -271,24 +269,11 @@ static int choose_qualities(struct pareto *p, char *list, struct err *e)
     return 0;
 }
 
-/* Joules for a right answer. */
-static int write_correct(struct pareto *p, struct err *e)
-{
-    json_t *list = correct_records(&p->correct, &p->points, (size_t)p->a.draws,
-                                   (uint64_t)p->a.common.seed, LEVEL), *r;
-    size_t i;
-    int bad = 0;
-    json_array_foreach(list, i, r)
-        bad = bad || rec_write(&p->out, "metric", json_incref(r), e);
-    json_decref(list);
-    return bad ? -1 : 0;
-}
-
 static int take(void *ctx, const json_t *r, struct err *e)
 {
     struct pareto *p = ctx;
     int times = pairs_take(&p->times, r, e);
-    return times ? times : correct_take(&p->correct, r, e) ? -1 : points_take(&p->points, r, e);
+    return times ? times : points_take(&p->points, r, e);
 }
 
 static const char examples[] =
@@ -325,9 +310,6 @@ static const char notes[] =
     "    latencies: the crossover if every point ran at its roofline, from\n"
     "    mfu_ratio and mbu_ratio records. If the measured one is far from it, one\n"
     "    side wastes more.\n"
-    "  j_per_correct\n"
-    "    a metric record: energy_j_per_request of measure divided by the accuracy, if\n"
-    "    the input has both\n"
     "Nothing is extrapolated. A crossover outside of the measured range is null, and\n"
     "`censored` names the side. exists is false if it is shown that there is none,\n"
     "null if that is undecided. `bracket` needs no model: the last point below and\n"
@@ -391,7 +373,7 @@ int main(int argc, char **argv)
                              (size_t)p.a.draws};
     char *list = mem_text(p.a.quality ? p.a.quality : default_qualities);
     check(&p, check_axis(&p, &e) || choose_qualities(&p, list, &e) || write_all(&p, &e) ||
-                  write_scaling(&p, &e) || write_correct(&p, &e), &e);
+                  write_scaling(&p, &e), &e);
     if (p.points.set_aside)
         log_note(&p.log, "%zu measurements left out, because their points were also measured on "
                          "more prompts",
@@ -407,7 +389,6 @@ int main(int argc, char **argv)
     points_free(&p.points);
     pairs_free(&p.times);
     json_decref(p.told);
-    correct_free(&p.correct);
     free(list);
     free(p.work);
     return code;
