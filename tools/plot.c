@@ -37,7 +37,7 @@ static const char notes[] =
     "Input: metric records; also quality or front (pareto, steps), train\n"
     "(loss), generation (drift, kinds), commit (trace), roofline (roofline),\n"
     "comparison and method (methods), comparison and prune (pruning), crossover\n"
-    "(frontier, ratio, pareto). Other kinds are ignored.\n"
+    "(ratio, pareto). Other kinds are ignored.\n"
     "Values that an axis cannot show are left out and counted in the caption. If\n"
     "there are no data, the figure prints \"no data\" and the exit code is 0.\n"
     "CROSSOVER_SHARE names the folder that contains plots/.\n";

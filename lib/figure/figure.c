@@ -23,7 +23,6 @@ const struct figure_type figure_types[] = {
     {"ratio", "ratio heat", figure_ratio},
     {"methods", "methods", figure_methods},
     {"pruning", "pruning", figure_pruning},
-    {"frontier", "frontier", figure_frontier},
     {"growth", "growth", figure_growth},
     {"kinds", "kinds", figure_kinds},
     {"trace", "trace", figure_trace},

@@ -89,7 +89,6 @@ void figure_loss(struct figure *f, const struct runset *s, const struct figure_r
 void figure_training(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_methods(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_pruning(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_frontier(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_growth(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_kinds(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_trace(struct figure *f, const struct runset *s, const struct figure_request *q);

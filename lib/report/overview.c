@@ -25,7 +25,7 @@ static const struct overview_part parts[] = {
     {"decoding", "Decoding methods", {"methods", "waterfall"}, overview_decoding,
      {{"tables.html#decoding", "all methods"}, {"tables.html#comparisons", "both contracts"},
       {"tables.html#options", "all options"}}},
-    {"scale", "Batch and length", {"throughput", "ratio", "frontier"}, overview_scale,
+    {"scale", "Batch and length", {"throughput", "ratio"}, overview_scale,
      {{"tables.html#throughput", "all throughputs"}, {"tables.html#comparisons", "ratios"},
       {"tables.html#figures", "more figures"}}},
     {"memory", "Memory", {"memory", "growth"}, overview_memory,

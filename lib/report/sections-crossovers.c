@@ -79,7 +79,6 @@ static void put_crossover(struct page *p, const struct runset *s, const json_t *
     put_where(p, r);
     verdict_place(&b, s, r);
     buf_format(&b, " %s", verdict_unit(r, 0));
-    verdict_predicted(&b, s, r);
     page_cell(p, b.data);
     put_bracket(p, r);
     page_count(p, rec_number(r, "probability"));

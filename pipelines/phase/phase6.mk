@@ -1,6 +1,6 @@
 # phase6.mk - the figures, each from its own records, and the report.
 # The first word of a figure's name is its type.
-FIGURES := pareto pareto-scale steps frontier throughput ratio memory growth kinds trace roofline \
+FIGURES := pareto pareto-scale steps throughput ratio memory growth kinds trace roofline \
            drift loss methods waterfall fit
 
 # the names of methods
@@ -8,7 +8,6 @@ NAMED           := $(if $(METHODS),$(R)/methods.ndjson)
 pareto_FROM     := $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(SCORED) $(NAMED)
 steps_FROM      := $(R)/steps/metrics.ndjson $(SCORED) $(R)/pareto.ndjson $(NAMED)
 pareto-scale_FROM := $(R)/scale/pareto.ndjson $(SCALE) $(SCALE_SCORED) $(NAMED)
-frontier_FROM   := $(SCALE) $(R)/scale/pareto.ndjson $(NAMED)
 throughput_FROM := $(SCALE) $(NAMED)
 memory_FROM     := $(SCALE) $(NAMED)
 growth_FROM     := $(SCALE) $(NAMED)
