@@ -24,7 +24,6 @@ const struct figure_type figure_types[] = {
     {"methods", "methods", figure_methods},
     {"pruning", "pruning", figure_pruning},
     {"growth", "growth", figure_growth},
-    {"kinds", "kinds", figure_kinds},
     {"trace", "trace", figure_trace},
     {"waterfall", "waterfall", figure_waterfall},
     {"fit", "fit heat", figure_fit},

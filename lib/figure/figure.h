@@ -90,7 +90,6 @@ void figure_training(struct figure *f, const struct runset *s, const struct figu
 void figure_methods(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_pruning(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_growth(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_kinds(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_trace(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_waterfall(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_fit(struct figure *f, const struct runset *s, const struct figure_request *q);

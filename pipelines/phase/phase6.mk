@@ -1,6 +1,6 @@
 # phase6.mk - the figures, each from its own records, and the report.
 # The first word of a figure's name is its type.
-FIGURES := pareto pareto-scale steps throughput ratio memory growth kinds trace roofline \
+FIGURES := pareto pareto-scale steps throughput ratio memory growth trace roofline \
            drift loss methods waterfall fit
 
 # the names of methods
@@ -12,7 +12,6 @@ throughput_FROM := $(SCALE) $(NAMED)
 memory_FROM     := $(SCALE) $(NAMED)
 growth_FROM     := $(SCALE) $(NAMED)
 ratio_FROM      := $(SCALE) $(NAMED)
-kinds_FROM       = $(steps_FILES) $(NAMED)
 trace_FROM      := $(TRACE)
 roofline_FROM   := $(R)/ceilings.ndjson $(R)/steps/metrics.ndjson $(SCALE)
 drift_FROM       = $(steps_FILES)

@@ -87,8 +87,6 @@ static void add_generation(struct runset *s, const json_t *r)
     double start = rec_number(r, "start_ns") / 1e9;
     s->points[s->n_points++] = (struct run_point){
         .about = about, .wall_s = s->wall_s + start,
-        .prompt_kind = text_once(s, rec_text(r, "task") ? rec_text(r, "task")
-                                                        : rec_text(r, "source")),
         .e2e_s = rec_number(r, "e2e_ns") / 1e9, .launch = rec_int(r, "launch", 0),
         .timed = ok && (!phase || !strcmp(phase, "timed"))};
 }
