@@ -35,7 +35,7 @@ static const char notes[] =
     "In an SVG the pointer shows the values of a mark, and colours follow the\n"
     "reader's dark mode.\n"
     "Input: metric records; also quality or front (pareto, steps), train\n"
-    "(loss), generation (drift), commit (trace), roofline (roofline),\n"
+    "(training), generation (drift), commit (trace), roofline (roofline),\n"
     "comparison and method (methods), comparison and prune (pruning), crossover\n"
     "(ratio, pareto). Other kinds are ignored.\n"
     "Values that an axis cannot show are left out and counted in the caption. If\n"

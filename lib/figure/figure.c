@@ -29,7 +29,6 @@ const struct figure_type figure_types[] = {
     {"fit", "fit heat", figure_fit},
     {"roofline", "roofline", figure_roofline},
     {"drift", "drift", figure_drift},
-    {"loss", "loss", figure_loss},
     {"training", "training", figure_training},
     {0}};
 

@@ -1,7 +1,7 @@
 # phase6.mk - the figures, each from its own records, and the report.
 # The first word of a figure's name is its type.
 FIGURES := pareto pareto-scale steps throughput ratio memory growth trace roofline \
-           drift loss methods waterfall fit
+           drift training methods waterfall fit
 
 # the names of methods
 NAMED           := $(if $(METHODS),$(R)/methods.ndjson)
@@ -18,7 +18,7 @@ drift_FROM       = $(steps_FILES)
 methods_FROM     = $(BY_METHOD) $(if $(filter $(R)/steps/%,$(BY_METHOD)),$(R)/steps/metrics.ndjson)
 waterfall_FROM   = $(filter %/ablation/outcomes.ndjson,$(OPTION_TOLD))
 fit_FROM         = $(filter %fits.ndjson,$(OPTION_TOLD))
-loss_FROM       := $(wildcard $(foreach m,$(LLADA) $(LLAMA) $(LTM),$(m)/loss.ndjson))
+training_FROM   := $(wildcard $(foreach m,$(LLADA) $(LLAMA) $(LTM),$(m)/loss.ndjson))
 
 # The figures of phase 4 show the quality of the primary analysis.
 primary      := $(subst :, ,$(firstword $(subst $(,), ,$(QUALITY))))
@@ -43,7 +43,7 @@ $(FIGURES:%=$(R)/figures/%.svg): $(R)/figures/%.svg: $$($$*_FROM) $(TOOL)-plot $
 $(FIGURES:%=$(R)/paper/%.pdf): $(R)/paper/%.pdf: $(R)/figures/%.svg
 	$(call draw,--width $(WIDTH))
 
-# Only figures that have records: a loss curve needs a checkpoint that was trained here, a trace
+# Only figures that have records: a training curve needs a checkpoint that was trained here, a trace
 # needs weights that were not drawn. Without a run there is none.
 DRAWN := $(foreach f,$(FIGURES),$(if $($(f)_FROM),$(f)))
 FIGURE_FILES = $(foreach f,$(DRAWN),$(R)/figures/$(f).svg $(R)/figures/$(f).png)
