@@ -1,7 +1,7 @@
 # phase6.mk - the figures, each from its own records, and the report.
 # The first word of a figure's name is its type.
 FIGURES := pareto pareto-scale steps throughput ratio memory growth trace roofline \
-           drift training methods waterfall fit
+           drift training methods fit
 
 # the names of methods
 NAMED           := $(if $(METHODS),$(R)/methods.ndjson)
@@ -16,7 +16,6 @@ trace_FROM      := $(TRACE)
 roofline_FROM   := $(R)/ceilings.ndjson $(R)/steps/metrics.ndjson $(SCALE)
 drift_FROM       = $(steps_FILES)
 methods_FROM     = $(BY_METHOD) $(if $(filter $(R)/steps/%,$(BY_METHOD)),$(R)/steps/metrics.ndjson)
-waterfall_FROM   = $(filter %/ablation/outcomes.ndjson,$(OPTION_TOLD))
 fit_FROM         = $(filter %fits.ndjson,$(OPTION_TOLD))
 training_FROM   := $(wildcard $(foreach m,$(LLADA) $(LLAMA) $(LTM),$(m)/loss.ndjson))
 
@@ -82,7 +81,7 @@ TOLD = $(R)/claims.ndjson $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/sc
 # With the embedded models the page adds what they can show.
 EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 
-text-$(R)/stamp/page = $(READING_SPEED) $(PAGED)
+text-$(R)/stamp/page = $(PAGED)
 
 # The forms of the page, all from the same records.
 PAGES := $(R)/report.html $(R)/tables.html $(R)/report.md $(R)/tables.tex
@@ -93,7 +92,7 @@ FORMAT_tables.tex  := latex
 $(PAGES): $(TOLD) $(R)/judge.words $(FIGURE_FILES) $(R)/stamp/page $(TOOL)-report | $(QUIET)
 	$(call say,report $(@F))\
 	    $(beside) $(BIN)/report -q --format $(FORMAT_$(@F)) --figures $(R)/figures $(EMBEDDED) \
-	    --remarks $(R)/judge.words --reading-speed $(READING_SPEED) $(TOLD) -o $@
+	    --remarks $(R)/judge.words $(TOLD) -o $@
 
 report phase6: $(PAGES) ##run figures, the page and its tables (PAGE=decoding,ablation); seconds
 	@echo 'report: $(CURDIR)/$(R)/report.html'
