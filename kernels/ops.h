@@ -117,7 +117,6 @@ struct backend {
     enum dtype act;      /* F32 or BF16: set by network_load from act_dtype() before any work */
     struct pool *pool;   /* threads of the host */
     struct memory memory;
-    int interleave;      /* 1: weights of a host are spread over all its memory nodes in turn */
     int unrecorded;      /* 1: run() never records; each step runs as it does the first time */
     int tf32;            /* 1: on cuda the vendor's library may round both factors of a product of
                           * many rows with an F32 matrix to 10 bits of mantissa (tf32). 0: F32 is

@@ -70,8 +70,6 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
         buf_format(&b, " device=%s", g->device);
     if (strcmp(g->isa, "auto"))
         buf_format(&b, " isa=%s", g->isa);
-    if (n->backend->interleave)
-        buf_text(&b, " numa=interleave");
     if (n->wish.layers)
         buf_format(&b, " offload=%zu", n->wish.layers);
     if (n->kv_wish.layers != n->wish.layers)
