@@ -36,9 +36,6 @@ struct diffuse {
     size_t alive;         /* most canvases in a pass; 0: all */
     size_t draft;         /* states of a canvas in a pass: the current one and guesses of the next
                            * ones. 0, 1: only the current one */
-    const struct network *early; /* the network in another format, same activations, for the first
-                                  * early_steps steps of a canvas; NULL: none */
-    size_t early_steps;
     struct variant variant; /* of the passes */
     enum head_rows head_rows; /* rows for which the head computes answers */
     enum gumbel gumbel;   /* kind of the noise */

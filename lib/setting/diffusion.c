@@ -142,15 +142,6 @@ static int check_admit(const struct diffusion *d, struct err *e)
     return 0;
 }
 
-/* All canvases of a pass are at the same step. */
-static int check_early(const struct diffusion *d, struct err *e)
-{
-    if (!d->early_steps || (d->draft < 2 && !d->alive))
-        return 0;
-    return err_set(e, EXIT_BAD_USAGE, "early-steps %zu: expected admit static and draft-steps 0: "
-                   "all canvases of a pass are computed in one format", d->early_steps);
-}
-
 /* Policies that work inside the layers see the whole canvas. */
 static int check_layers(const struct diffusion *d, struct err *e)
 {
@@ -164,7 +155,7 @@ int diffusion_check(const struct diffusion *d, struct err *e)
 {
     return check_lengths(d, e) || check_rule(d, e) || check_shadows(d, e) ||
                    check_compared(d, e) || check_drafts(d, e) || check_admit(d, e) ||
-                   check_early(d, e) || check_layers(d, e)
+                   check_layers(d, e)
                ? -1
                : 0;
 }

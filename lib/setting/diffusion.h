@@ -17,7 +17,7 @@ struct diffusion {
     enum unmask rule;
     enum caching cache;
     enum suffix_kind suffix;
-    size_t alive, draft, early_steps;
+    size_t alive, draft;
     int stay, stop_at_eos;
 };
 /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *d breaks. */

@@ -101,9 +101,6 @@ static const struct setting rows[] = {
      .label = "draft_steps", .traits = SWEPT_SPEED, .rare = 1,
      .help = "also compute the states that the next steps may reach, up to N in one pass: same "
              "ids, fewer but larger passes (FreeDave); 0: off"},
-    {.name = "early_steps", .type = SETTING_INT, .hi = LIMIT, .standard = "0", .unit = "steps",
-     .label = "early_steps", .traits = SWEPT_TEXT, .rare = 1,
-     .help = "first steps that compute in the format of --early-quant; 0: none"},
     VARIANT_ROWS,
     {.name = "head_rows", .type = SETTING_CHOICE, .choices = HEAD_ROWS_CHOICES,
      .standard = "masked", .label = "head_rows", .traits = SWEPT_SPEED, .rare = 1,
@@ -134,7 +131,6 @@ static int check(const struct settings *s, struct err *e)
         .stay = settings_is(s, "leave", "off"),
         .alive = diffusion_alive(s),
         .draft = settings_count(s, "draft_steps"),
-        .early_steps = settings_count(s, "early_steps"),
         .stop_at_eos = settings_is(s, "contract", "answer")};
     return diffusion_check(&d, e);
 }

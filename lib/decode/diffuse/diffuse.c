@@ -211,20 +211,11 @@ static int cache_make(struct diffuse_run *r)
                : 0;
 }
 
-/* The weights in both formats count. */
-static struct memory_estimate estimate(const struct diffuse_run *r, const struct work_size *size)
-{
-    struct memory_estimate m = estimate_of(r->n, size, r->slots);
-    m.weights += r->how->early ? network_expected_bytes(r->how->early) : 0;
-    m.reserved += r->how->early ? network_expected_pages(r->how->early) : 0;
-    return m;
-}
-
 /* -1: memory of the back end short. */
 static int run_make(struct diffuse_run *r, struct memory_estimate *need)
 {
     const struct work_size size = run_count(r);
-    *need = estimate(r, &size);
+    *need = estimate_of(r->n, &size, r->slots);
     r->part.row = mem_alloc(size.slots * sizeof *r->part.row);
     r->part.key = mem_alloc(size.slots * sizeof *r->part.key);
     r->who = mem_zero(r->batch, sizeof *r->who);
@@ -414,7 +405,7 @@ static struct diffuse_run run_of(const struct network *n, const struct diffuse *
 {
     size_t places = how->alive && how->alive < inputs ? how->alive : inputs;
     return (struct diffuse_run){
-        .n = n, .at = n, .how = how, .in = in, .inputs = inputs, .batch = places};
+        .n = n, .how = how, .in = in, .inputs = inputs, .batch = places};
 }
 
 struct memory_estimate diffuse_estimate(const struct network *n, const struct diffuse *how,
@@ -422,7 +413,7 @@ struct memory_estimate diffuse_estimate(const struct network *n, const struct di
 {
     struct diffuse_run r = run_of(n, how, in, batch);
     const struct work_size size = run_count(&r);
-    return estimate(&r, &size);
+    return estimate_of(n, &size, r.slots);
 }
 
 void diffuse(const struct network *n, const struct diffuse *how,

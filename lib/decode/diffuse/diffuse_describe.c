@@ -279,17 +279,6 @@ static void ask(struct diffuse_run *r, size_t capacity)
     r->plan.pass.R = here.parts * capacity;
 }
 
-/* Remaining steps in the early format; all live canvases have made the same number. */
-static size_t early_left(const struct diffuse_run *r)
-{
-    for (size_t i = 0; r->how->early && i < r->lanes; i++) {
-        const struct canvas_state *c = &r->host.state[i];
-        if (c->live && (size_t)c->passes < r->how->early_steps)
-            return r->how->early_steps - (size_t)c->passes;
-    }
-    return 0;
-}
-
 /* Passes until the slowest canvas is full (it may end earlier) or until the policy must be asked
  * again. With drafts it is one, because the host looks at the result of each pass. */
 static size_t passes_left(const struct diffuse_run *r)
@@ -304,8 +293,6 @@ static size_t passes_left(const struct diffuse_run *r)
         size_t its = c->live ? r->blocks * block - (size_t)c->passes : 0;
         left = its > left ? its : left;
     }
-    size_t early = early_left(r);
-    left = early && early < left ? early : left;
     return left < serves ? left : serves;
 }
 
@@ -314,9 +301,7 @@ static void describe_pass(struct diffuse_run *r)
 {
     struct pass *p = &r->plan.pass;
     const struct index *t = &r->work->device;
-    r->at = early_left(r) ? r->how->early : r->n;
-    r->cost_model = cost_model_of(r->at);
-    pass_begin(p, r->at, r->kv, r->work);
+    pass_begin(p, r->n, r->kv, r->work);
     p->guided = r->guided;
     p->query = (struct head_query){.temperature = r->how->temperature,
                                    .gumbel = r->how->gumbel, .seed = r->how->seed,
@@ -359,7 +344,7 @@ void diffuse_pass(void *ctx)
 {
     const struct diffuse_run *r = ctx;
     struct backend *b = r->n->backend;
-    pass_run(r->at, r->kv, r->work, &r->plan.pass);
+    pass_run(r->n, r->kv, r->work, &r->plan.pass);
     b->ops->advance_canvases(b, &r->plan.loop);
 }
 
