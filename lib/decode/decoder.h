@@ -18,7 +18,7 @@ struct decode_env {
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: stop after this pass; may be NULL */
     const struct commit_trace *replay; /* trace to replay (commit_trace_check); or NULL */
-    const struct network *companion; /* a draft model that guesses tokens (autoregress.h), or NULL */
+    const struct network *companion; /* a draft model (autoregress.h), or NULL */
     const struct observer *observer; /* called after each pass; may be NULL */
     const struct latent_source *latents; /* latents that are not fitted; NULL: none, and
                                           * records keep no latents */

@@ -32,7 +32,6 @@ struct diffuse {
     enum caching cache;
     struct cache_params kept;  /* parameters of the cache policy */
     struct suffix suffix;      /* which masks after the block a pass includes */
-    int stay;             /* 1: a finished canvas stays in the passes until all are finished */
     size_t alive;         /* most canvases in a pass; 0: all */
     size_t draft;         /* states of a canvas in a pass: the current one and guesses of the next
                            * ones. 0, 1: only the current one */

@@ -236,8 +236,10 @@ static int check_companion(const struct driver *d, const struct job_args *a,
         wanted |= settings_count(&plan->point[i], setting) > 0;
     if (!setting || wanted == (a->extras.draft != NULL))
         return 0;
-    return wanted ? err_set(e, EXIT_BAD_USAGE, "%s above 0: expected --draft MODEL beside it", setting)
-                  : err_set(e, EXIT_BAD_USAGE, "--draft: expected a point with %s above 0", setting);
+    return wanted ? err_set(e, EXIT_BAD_USAGE, "%s above 0: expected --draft MODEL beside it",
+                            setting)
+                  : err_set(e, EXIT_BAD_USAGE, "--draft: expected a point with %s above 0",
+                            setting);
 }
 
 /* --z-file is there exactly if a point reads it: else -1 (EXIT_BAD_USAGE). */

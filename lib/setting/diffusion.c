@@ -132,9 +132,6 @@ static int check_admit(const struct diffusion *d, struct err *e)
 {
     if (!d->alive)
         return 0;
-    if (d->stay)
-        return err_set(e, EXIT_BAD_USAGE, "admit continuous goes with leave on only: a finished "
-                       "text that stays leaves no place");
     if (d->draft > 1 || d->rule == UNMASK_REPLAY)
         return err_set(e, EXIT_BAD_USAGE, "admit continuous: expected draft-steps 0 and no unmask "
                        "replay, got draft-steps %zu%s", d->draft,

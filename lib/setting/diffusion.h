@@ -18,7 +18,7 @@ struct diffusion {
     enum caching cache;
     enum suffix_kind suffix;
     size_t alive, draft;
-    int stay, stop_at_eos;
+    int stop_at_eos;
 };
 /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *d breaks. */
 int diffusion_check(const struct diffusion *d, struct err *e);

@@ -94,9 +94,6 @@ static const struct setting rows[] = {
     {.name = "suffix_scale", .type = SETTING_REAL, .hi = 1000, .standard = "2",
      .label = "suffix_scale", .only = "suffix=dropout", .traits = SWEPT_TEXT, .rare = 1,
      .help = "probability that a position is kept: this factor times the Gaussian density"},
-    {.name = "leave", .type = SETTING_CHOICE, .choices = "on|off", .standard = "on",
-     .label = "leave", .traits = SWEPT_SPEED, .rare = 1,
-     .help = "on: a finished text leaves the batch; off: it stays until all of the batch finish"},
     {.name = "draft_steps", .type = SETTING_INT, .hi = 64, .standard = "0", .unit = "steps",
      .label = "draft_steps", .traits = SWEPT_SPEED, .rare = 1,
      .help = "also compute the states that the next steps may reach, up to N in one pass: same "
@@ -128,7 +125,6 @@ static int check(const struct settings *s, struct err *e)
         .rule = (enum unmask)settings_number(s, "unmask"),
         .cache = (enum caching)settings_number(s, "cache"),
         .suffix = (enum suffix_kind)settings_number(s, "suffix"),
-        .stay = settings_is(s, "leave", "off"),
         .alive = diffusion_alive(s),
         .draft = settings_count(s, "draft_steps"),
         .stop_at_eos = settings_is(s, "contract", "answer")};

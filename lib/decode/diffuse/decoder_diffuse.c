@@ -34,7 +34,6 @@ static struct diffuse how_of(const struct settings *s, const struct decode_env *
         .suffix = {(enum suffix_kind)settings_number(s, "suffix"),
                    (int32_t)settings_number(s, "suffix_window"),
                    settings_number(s, "suffix_sigma"), settings_number(s, "suffix_scale")},
-        .stay = settings_is(s, "leave", "off"),
         .alive = diffusion_alive(s),
         .draft = settings_count(s, "draft_steps"),
         .variant = decoder_variant(s),

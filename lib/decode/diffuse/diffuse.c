@@ -382,7 +382,7 @@ static int settle(void *ctx, const void *state, int64_t ns)
         if (!was->stalled && r->sight && !is->bad)
             diffuse_observe(r, i, is, steps, ns);
         any_live |= is->live;
-        stale |= (!is->live && !r->how->stay) || is->stalled;
+        stale |= !is->live || is->stalled;
         size_t needed = is->live ? diffuse_needs(r, is, (size_t)is->wanted) : 0;
         most = needed > most ? needed : most;
         diffuse_draft_follow(r, now, i, steps);
