@@ -134,8 +134,8 @@ void figure_training(struct figure *f, const struct runset *s, const struct figu
     script_number(out, "series_count", n);
     int by_steps = !s->n_losses || s->losses[0].by_steps;
     script_text(out, "x_label", by_steps ? "optimiser steps" : "tokens seen");
-    figure_say(f, "A training run, averaged over %d equal stretches. The loss of LLaDA is a bound and "
-                  "not comparable with the loss of other models.", BINS);
+    figure_say(f, "A training run, averaged over %d equal stretches. The loss of LLaDA is a bound "
+                  "and not comparable with the loss of other models.", BINS);
     if (drawn[HELD])
         figure_say(f, "Open points: loss on held-out documents.");
     if (drawn[RESIDENT] || drawn[ALLOCATED])
