@@ -88,7 +88,7 @@ LDLIBS  := $(if $(STATIC),-Wl$(,)-Bstatic) $(shell $(PKG) --libs $(LIBS) 2>/dev/
 LDFLAGS += -pie -Wl,-z,relro,-z,now
 
 # Only one make at a time works in a folder; the makes that it calls belong to it.
-READERS := help settings plan style print-%
+READERS := help settings pairs plan style print-%
 WORK    := $(filter-out $(READERS),$(or $(MAKECMDGOALS),tools))
 ifneq ($(filter-out tools install uninstall clean,$(WORK)),)
 $(call plain,,$(CURDIR),move this folder)

@@ -64,7 +64,7 @@ MARGIN          ?= 5%$(shell printf '%s\n' $(subst $(,), ,$(QUALITY)) | awk -F :
 PARETO_FLAGS    ?=
 # encoder checkpoint (BERT, RoBERTa) for BERTScore; empty: no BERTScore
 BERT            ?=
-# prompts with a reference whose likelihood is computed
+# prompts with a reference whose likelihood is computed; 0: a model with blocks has no such bound
 LIKELIHOOD_PROMPTS ?= 64
 # masks drawn for each text by the likelihood bound (ELBO)
 LIKELIHOOD_SAMPLES ?= 128
