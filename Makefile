@@ -227,7 +227,7 @@ TEST_SH   := $(call SELECT,$(sort $(wildcard tests/*.sh tests/cli/*.sh tests/cli
 TEST_PROG := $(TEST_C:%.c=$(BUILD)/%)
 HELPERS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fixtures/*.c)) \
              $(if $(wildcard pipelines/build/reference.mk),$(BUILD)/tests/reference \
-                 $(BUILD)/tests/make-checkpoint)
+                 $(BUILD)/tests/make-checkpoint $(BUILD)/tests/make-gguf)
 
 .PHONY: test style install uninstall clean help settings all
 test: $(TEST_PROG) $(if $(strip $(TEST_SH)),$(TOOLS:%=$(BIN)/%) $(HELPERS)) \

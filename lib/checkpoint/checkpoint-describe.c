@@ -52,7 +52,7 @@ char *checkpoint_file(const struct checkpoint *c, size_t i)
                                         "tokenizer_config.json", "chat_template.jinja",
                                         "chat_template.json", "model.safetensors.index.json",
                                         "origin.json", "prior.safetensors"};
-    for (size_t k = 0; c->folder && k < sizeof small / sizeof *small; k++) {
+    for (size_t k = 0; c->folder && !c->tokenizer && k < sizeof small / sizeof *small; k++) {
         char *path = mem_format("%s/%s", c->folder, small[k]);
         int there = !(access(path, F_OK) && errno == ENOENT);
         there &= !file_exists(path) || file_is_regular(path); /* the reader refuses other files */

@@ -157,6 +157,9 @@ void family_extras_free(struct family_extras *x);
  * NULL. -1: 65 with key, value and range, or 66; 64: `ignore` names a key that is read. An
  * autoregressive model may have no eos. */
 int family_load(struct config *c, const char *folder, struct family_extras *extras, struct err *e);
+/* The same from the contents of config.json; `path` is for messages and the name of the model. */
+int family_read(struct config *c, const json_t *config, const char *path,
+                struct family_extras *extras, struct err *e);
 /* Writes config.json with the family's keys. -1: 73/74; EXIT_INTERNAL: they cannot express c. */
 int family_save(const struct config *c, const char *folder, struct err *e);
 /* Changes the sizes in a config.json from those of `from` to those of `to`. Other keys stay. */

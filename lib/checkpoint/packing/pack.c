@@ -293,6 +293,9 @@ int pack_refuses(const struct checkpoint *c, struct err *e)
     if (!c->tensors)
         return err_set(e, EXIT_BAD_DATA, "%s: weights that are drawn cannot be packed",
                        c->config.name);
+    if (c->tokenizer)
+        return err_set(e, EXIT_BAD_DATA, "%s: expected a folder with config.json, got a GGUF file",
+                       c->config.name);
     if (c->config.quant != QUANT_NONE)
         return err_set(e, EXIT_BAD_DATA,
                        "%s: is packed already (%s): take the checkpoint it was packed from",
