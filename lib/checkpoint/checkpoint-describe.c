@@ -95,6 +95,10 @@ json_t *checkpoint_describe(const struct checkpoint *c, struct err *e)
                           (json_int_t)f->vocab, "context", (json_int_t)f->context, "tied", f->tied);
     if (f->synth)
         json_object_set_new(o, "synth_seed", json_integer((json_int_t)f->synth_seed));
+    if (f->experts) {
+        json_object_set_new(o, "experts", json_integer((json_int_t)f->experts));
+        json_object_set_new(o, "experts_used", json_integer((json_int_t)f->used));
+    }
     json_object_set_new(o, "quant", json_string(quantization_name(f->quant)));
     if (c->extras.ignored)
         json_object_set_new(o, "config_ignored", json_string(c->extras.ignored));

@@ -23,9 +23,9 @@
 
 enum { TOKENIZER_MAX_BYTES = 128 << 20 };
 
-static size_t place(const struct checkpoint *c, enum role r, size_t layer)
+static size_t place(const struct checkpoint *c, enum role r, size_t number)
 {
-    return (size_t)r * c->config.layers + (role_per_layer(r) ? layer : 0);
+    return (size_t)r * role_tensors_most(&c->config) + (role_per_layer(r) ? number : 0);
 }
 
 /* Checks shape and dtype of a tensor against its role. */
@@ -63,7 +63,7 @@ static int find_role(struct checkpoint *c, const struct family_naming *names, en
                      size_t layer, unsigned char *used, struct err *e)
 {
     char name[FAMILY_NAME_MAX];
-    family_tensor_name(name, names, r, layer);
+    family_tensor_name(name, names, &c->config, r, layer);
     enum dtype d = quantization_dtype(c->config.quant, &c->config, r, layer, DTYPE_F32);
     if (d != DTYPE_F32)
         return find_codes(c, name, d, r, layer, used, e);
@@ -124,7 +124,7 @@ static const struct family_naming *find_naming(const struct checkpoint *c)
     if (c->tokenizer)
         return &checkpoint_gguf_names;
     for (size_t i = 0; i < FAMILY_NAMINGS && n[i]; i++) {
-        family_tensor_name(name, n[i], ROLE_EMBED, 0);
+        family_tensor_name(name, n[i], &c->config, ROLE_EMBED, 0);
         if (safetensors_find(c->tensors, name))
             return n[i];
     }
@@ -138,11 +138,11 @@ static int find_roles(struct checkpoint *c, struct err *e)
     size_t n = safetensors_count(c->tensors);
     unsigned char *used = mem_zero(n, 1);
     int bad = 0;
-    c->role = mem_zero((size_t)ROLE_COUNT * c->config.layers, sizeof *c->role);
+    c->role = mem_zero(ROLE_COUNT * role_tensors_most(&c->config), sizeof *c->role);
     if (c->config.quant != QUANT_NONE)
-        c->codes = mem_zero((size_t)ROLE_COUNT * c->config.layers, sizeof *c->codes);
+        c->codes = mem_zero(ROLE_COUNT * role_tensors_most(&c->config), sizeof *c->codes);
     for (int r = 0; r < ROLE_COUNT; r++)
-        for (size_t l = 0; !bad && l < role_layers(&c->config, (enum role)r); l++)
+        for (size_t l = 0; !bad && l < role_tensors(&c->config, (enum role)r); l++)
             bad = find_role(c, names, (enum role)r, l, used, e);
     for (size_t i = 0; !bad && i < n; i++) {
         const struct tensor *t = safetensors_at(c->tensors, i);
@@ -213,9 +213,9 @@ static void draw_all(struct checkpoint *c, uint64_t seed)
 {
     c->config.synth_seed = seed;
     c->normal = synth_table();
-    c->draw = mem_zero((size_t)ROLE_COUNT * c->config.layers, sizeof *c->draw);
+    c->draw = mem_zero(ROLE_COUNT * role_tensors_most(&c->config), sizeof *c->draw);
     for (int r = 0; r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++) {
+        for (size_t l = 0; l < role_tensors(&c->config, (enum role)r); l++) {
             enum role drawn = r == ROLE_HEAD && c->config.tied ? ROLE_EMBED : (enum role)r;
             c->draw[place(c, (enum role)r, l)] =
                 (struct draw){c->normal, seed, (uint32_t)drawn, (uint32_t)l};
@@ -375,7 +375,7 @@ int checkpoint_check_tensor(const struct checkpoint *c, enum role r, size_t laye
 int checkpoint_check_values(const struct checkpoint *c, struct err *e)
 {
     for (int r = 0; c->role && r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++) {
+        for (size_t l = 0; l < role_tensors(&c->config, (enum role)r); l++) {
             const struct weight w = {c, (enum role)r, l};
             int bad = checkpoint_check_tensor(c, w.role, l, e);
             checkpoint_advise(&w, 0);
@@ -393,7 +393,7 @@ const char *checkpoint_dtype(const struct checkpoint *c)
         return c->config.source_dtype;
     const char *dtype = c->role[place(c, ROLE_EMBED, 0)]->dtype;
     for (int r = 0; r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++)
+        for (size_t l = 0; l < role_tensors(&c->config, (enum role)r); l++)
             if (!role_is_vector((enum role)r) &&
                 strcmp(dtype, c->role[place(c, (enum role)r, l)]->dtype))
                 return "F32";
@@ -402,7 +402,7 @@ const char *checkpoint_dtype(const struct checkpoint *c)
 
 void checkpoint_close(struct checkpoint *c)
 {
-    for (size_t i = 0; c->codes && i < (size_t)ROLE_COUNT * c->config.layers; i++)
+    for (size_t i = 0; c->codes && i < ROLE_COUNT * role_tensors_most(&c->config); i++)
         quantization_close(&c->codes[i]);
     free(c->codes);
     c->codes = NULL;

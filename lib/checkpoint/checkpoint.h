@@ -25,10 +25,10 @@ struct checkpoint {
     int pairs;               /* 1: rows of q and k are stored in pairs (checkpoint-gguf.c) */
     struct tensors *tensors; /* NULL for synth: */
     struct family_extras extras; /* ignored keys of config.json */
-    const struct tensor **role; /* [ROLE_COUNT * L], internal; NULL for synth: */
-    struct codes *codes;     /* [ROLE_COUNT * L] when packed, else NULL; scale NULL: no codes */
+    const struct tensor **role; /* [ROLE_COUNT * L (n)], internal; NULL for synth: */
+    struct codes *codes;     /* [ROLE_COUNT * L (n)] when packed, else NULL; scale NULL: no codes */
     float *normal;           /* of synth_table, for synth:, else NULL */
-    struct draw *draw;       /* [ROLE_COUNT * L] seeds of the matrices of synth:, else NULL */
+    struct draw *draw;       /* [ROLE_COUNT * L (n)] seeds of the matrices of synth:, else NULL */
 };
 
 /* name: folder, org/name[@rev] in the cache, FILE.gguf, or synth:SHAPE. */

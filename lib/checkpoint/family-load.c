@@ -393,7 +393,9 @@ static const struct family *find_family(const struct family_source *s)
         const struct family *f = family_at(i);
         if (has ? !answers(f, named) : strcmp(type, f->model_type) != 0)
             continue;
-        if (!strcmp(type, f->model_type) && (!has || json_array_size(list) == 1))
+        int of_type = !strcmp(type, f->model_type) ||
+                      (f->other_type && !strcmp(type, f->other_type));
+        if (of_type && (!has || json_array_size(list) == 1))
             return f;
         snprintf(expected, sizeof expected,
                  "\"%s\", which goes with the architectures: others are not supported",

@@ -394,10 +394,19 @@ static int settle(void *ctx, const void *state, int64_t ns)
 
 static void finish(struct diffuse_run *r)
 {
+    const double experts = work_experts(r->work, r->n); /* the passes counted them */
     read_ids(r);
+    cost_add(&r->trace->cost, (struct cost){0, experts * r->cost_model.expert_bytes});
     for (size_t i = 0; i < r->batch; i++)
         if (!r->host.state[i * r->drafts].live)
             leave(r, i);
+}
+
+static void prepare(void *ctx)
+{
+    struct diffuse_run *r = ctx;
+    diffuse_prepare(r);
+    work_forget_experts(r->work, r->n); /* which preparation read */
 }
 
 static struct diffuse_run run_of(const struct network *n, const struct diffuse *how,
@@ -431,7 +440,7 @@ void diffuse(const struct network *n, const struct diffuse *how,
                                   .observer = how->observer, .state = r.device.state,
                                   .bytes = r.lanes * sizeof *r.device.state,
                                   .describe = describe,
-                                  .prepare = how->prepare ? diffuse_prepare : NULL,
+                                  .prepare = how->prepare ? prepare : NULL,
                                   .enqueue = enqueue, .settle = settle, .ctx = &r};
         short_of_memory = loop_run(&loop, trace);
     }
