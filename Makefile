@@ -88,7 +88,7 @@ LDLIBS  := $(if $(STATIC),-Wl$(,)-Bstatic) $(shell $(PKG) --libs $(LIBS) 2>/dev/
 LDFLAGS += -pie -Wl,-z,relro,-z,now
 
 # Only one make at a time works in a folder; the makes that it calls belong to it.
-READERS := help settings plan style print-%
+READERS := help settings pairs plan style print-%
 WORK    := $(filter-out $(READERS),$(or $(MAKECMDGOALS),tools))
 ifneq ($(filter-out tools install uninstall clean,$(WORK)),)
 $(call plain,,$(CURDIR),move this folder)
@@ -227,7 +227,7 @@ TEST_SH   := $(call SELECT,$(sort $(wildcard tests/*.sh tests/cli/*.sh tests/cli
 TEST_PROG := $(TEST_C:%.c=$(BUILD)/%)
 HELPERS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fixtures/*.c)) \
              $(if $(wildcard pipelines/build/reference.mk),$(BUILD)/tests/reference \
-                 $(BUILD)/tests/make-checkpoint)
+                 $(BUILD)/tests/make-checkpoint $(BUILD)/tests/make-gguf)
 
 .PHONY: test style install uninstall clean help settings all
 test: $(TEST_PROG) $(if $(strip $(TEST_SH)),$(TOOLS:%=$(BIN)/%) $(HELPERS)) \

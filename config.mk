@@ -25,6 +25,9 @@ LLADA ?= data/models/llada-demo
 LLAMA ?= data/models/llama-demo
 # checkpoint of the judge, a third model, larger than both
 JUDGE ?= data/models/judge-demo
+# two models with a judge and their settings: a file of pipelines/pairs (make pairs). Empty: LLADA,
+# LLAMA and JUDGE name the models
+PAIR ?=
 # settings of a run: a file of pipelines/profiles
 PROFILE ?= demo
 # command put before the generator commands, such as "srun --gpus=1"

@@ -4,8 +4,7 @@
  * A large block has its own mapping, begins at a huge page and asks for huge pages. NUMA: a page
  * lies on the node that touches it first, so the threads that will use a part touch it: weights
  * when they are packed (pool_run gives a thread the same panels there and in products), other
- * blocks here, so that no page fault falls into a timed pass. With `interleave` weights lie on all
- * nodes in turn: for threads that are not bound, and for machines that also run other programs.
+ * blocks here, so that no page fault falls into a timed pass.
  */
 #include "kernels/host.h"
 
@@ -14,7 +13,6 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/nodes.h"
 #include "lib/base/resident.h"
 
 struct header {
@@ -62,8 +60,6 @@ static unsigned char *take_block(struct backend *b, size_t bytes, enum memory_ki
         return p ? memset(p, 0, room) : NULL;
     }
     p = map_large(bytes);
-    if (p && kind == MEMORY_WEIGHTS && b->interleave)
-        b->interleave = !nodes_interleave(p, mapped(bytes)); /* records the actual state */
     if (p && kind != MEMORY_WEIGHTS)
         pool_run(b->pool, mapped(bytes) / PAGE, HUGE_PAGE / PAGE, touch, p);
     return p;

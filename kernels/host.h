@@ -41,7 +41,7 @@ void host_store_rows(struct backend *b, struct store *s, size_t block, const voi
                      const struct store_rows *r);
 
 /* The slots of struct ops that ref and cpu fill alike. A file that uses it includes
- * kernels/advance.h and kernels/reuse.h. */
+ * kernels/advance.h, kernels/experts.h and kernels/reuse.h. */
 #define HOST_OPS                                                                                  \
     .depth = 1, .alloc = host_alloc, .free = host_free, .room = host_room, .write = host_copy,    \
     .read = host_copy, .copy = host_copy, .clear = host_clear, .mirror = host_mirror,             \
@@ -50,6 +50,7 @@ void host_store_rows(struct backend *b, struct store *s, size_t block, const voi
     .store_open = host_store_open, .store_close = host_store_close, .store_put = host_store_put,  \
     .stage = host_store_stage, .arrive = host_store_arrive, .store_rows = host_store_rows,        \
     .act_dtype = host_act_dtype, .qkv_work = host_qkv_work,                                       \
+    .experts = host_experts, .experts_work = host_experts_work,                                   \
     .advance_texts = host_advance_texts, .advance_canvases = host_advance_canvases,               \
     .choose = host_choose, .settle = host_settle, .sift = host_sift
 

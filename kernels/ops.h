@@ -117,7 +117,6 @@ struct backend {
     enum dtype act;      /* F32 or BF16: set by network_load from act_dtype() before any work */
     struct pool *pool;   /* threads of the host */
     struct memory memory;
-    int interleave;      /* 1: weights of a host are spread over all its memory nodes in turn */
     int unrecorded;      /* 1: run() never records; each step runs as it does the first time */
     int tf32;            /* 1: on cuda the vendor's library may round both factors of a product of
                           * many rows with an F32 matrix to 10 bits of mantissa (tf32). 0: F32 is
@@ -235,6 +234,7 @@ struct canvas_loop;
 struct drift;       /* kernels/reuse.h */
 struct outputs;
 struct sift;
+struct experts; /* kernels/experts.h */
 
 struct ops {
     const char *name;  /* "ref", "cpu", "cuda" */
@@ -352,6 +352,10 @@ struct ops {
     void (*gated)(struct backend *b, act *y, struct input in, const struct mat *gate,
                   const struct mat *up, size_t T, void *work);
     size_t (*matmul_work)(const struct backend *b, size_t T, size_t K, size_t N);
+    /* A mixture of experts: kernels/experts.h. work: experts_work bytes for matrices [F, D]. */
+    void (*experts)(struct backend *b, const struct experts *a, size_t T, void *work);
+    size_t (*experts_work)(const struct backend *b, size_t T, size_t D, size_t F, size_t n,
+                           size_t used);
     /* Rotates pairs (j, j + E/2) of every head of x[T, heads*E] by table[T, E]. sign: 1, or -1 for
      * the inverse rotation. */
     void (*rope)(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,

@@ -2,16 +2,11 @@
 # is better. A sweep of LLaDA is a curve, LLaMA a crossed point with faint guides.
 columns = narrow || panel_count == 1 ? 1 : 2
 rows = int(ceil(panel_count / (1.0 * columns)))
-eval key_plan(1 + banded, banded ? 31 : 22)
+eval key_plan(1, 22)
 eval begin(rows * (narrow ? 7.4 : (columns > 1 ? 8 : 10)) + (narrow ? 0.45 * key_rows : 0))
 stats $points using 5 nooutput name 'a'
 stats $points using 6 nooutput name 'b'
 lo = a_min; hi = b_max
-if (banded) {
-    stats $band using 2 nooutput name 'c'
-    stats $band using 3 nooutput name 'd'
-    lo = c_min < lo ? c_min : lo; hi = d_max > hi ? d_max : hi
-}
 pad = quality_log ? (hi / lo)**0.07 : (hi > lo ? 0.07 * (hi - lo) : 1)
 lo = quality_log ? lo / pad : lo - pad; hi = quality_log ? hi * pad : hi + pad
 set yrange [lo:hi]
@@ -51,17 +46,9 @@ do for [p = 1:panel_count] {
         set arrow 4 from screen key_x(0) - 0.03, char key_y(0) to screen key_x(0), char key_y(0) \
             nohead linecolor rgb '#9A9A9A' linewidth 1.6
         set label 1 'best quality within the time' at screen key_x(0), char key_y(0) offset 0.8, 0
-        if (banded) {
-            set arrow 5 from screen key_x(1) - 0.03, char key_y(1) to screen key_x(1), \
-                char key_y(1) nohead linecolor rgb '#BBD9EB' linewidth 6
-            set label 2 'best of LLaDA, 95 % interval' at screen key_x(1), char key_y(1) \
-                offset 0.8, 0
-        }
-        eval key_series(1 + banded, 2 + banded)
+        eval key_series(1, 2)
     }
-    plot $band index p - 1 using 1:2:3 with filledcurves linecolor rgb '#0072B2' \
-            fillstyle transparent solid 0.16 noborder, \
-        $front index p - 1 using 1:2 with steps linecolor rgb '#9A9A9A' linewidth 1.6, \
+    plot $front index p - 1 using 1:2 with steps linecolor rgb '#9A9A9A' linewidth 1.6, \
         for [k = 1:series_count] $points index k - 1 \
             using (series_panel[k] == p ? $1 : NaN):4 with lines \
             linecolor rgb look(k) linewidth 1.2 \

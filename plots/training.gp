@@ -20,6 +20,8 @@ do for [p = 1:panel_count] {
             dashtype kind_dash(series_kind[k]) title series_name[k], \
         for [k = 1:series_count] $points index k - 1 using 1:(c == 5 ? $6 : NaN) with lines \
             linecolor rgb colour(series_kind[k]) dashtype 2 linewidth 1.1, \
+        for [k = 1:series_count] $points index k - 1 using 1:(c == 2 ? $7 : NaN) with points \
+            linecolor rgb colour(series_kind[k]) pointtype 6 pointsize 0.7, \
         for [i = 1:tips(p)] $tips index p - 1 using 1:2:5 @tip
 }
 unset multiplot

@@ -24,7 +24,7 @@ struct args {
     struct common common;
     const char *stopped;
     int64_t max_failed;
-    int human, verify;
+    int verify;
 };
 
 struct measure {
@@ -99,30 +99,6 @@ static int take(void *ctx, const json_t *r, struct err *e)
     return class == TIMING_BAD ? -1 : 1;
 }
 
-static void say(const struct measurement *c, const json_t *e2e, const json_t *first,
-                const json_t *rate)
-{
-    const char *config = rec_text(c->about, "config");
-    double lo = rec_number(e2e, "lo"), hi = rec_number(e2e, "hi");
-    char name[256];
-    plain_text(name, sizeof name, config ? config : about_point(c->about));
-    if (!measurement_has(c, E2E)) {
-        fprintf(stderr, "%s: no numbers (%s)\n", name, rec_text(e2e, "value_reason"));
-        return;
-    }
-    fprintf(stderr, "%s: an answer takes %.4g ms", name, rec_number(e2e, "value") / 1e6);
-    if (isnan(lo))
-        fprintf(stderr, " (%s)", rec_text(e2e, "lo_reason"));
-    else
-        fprintf(stderr, " [%.4g, %.4g]", lo / 1e6, hi / 1e6);
-    if (!isnan(rec_number(first, "value")))
-        fprintf(stderr, ", its first token %.4g ms", rec_number(first, "value") / 1e6);
-    fprintf(stderr, "; %.4g tokens/s; %lld answers in %lld launches%s\n",
-            rec_number(rate, "value"), (long long)c->timed,
-            (long long)rec_int(e2e, "launches", 0),
-            json_is_false(json_object_get(e2e, "steady")) ? "; NOT STEADY" : "");
-}
-
 static void warn(struct measure *m, const struct measurement *c)
 {
     const char *name = rec_text(c->about, "config");
@@ -174,8 +150,6 @@ static int write_one(struct measure *m, struct measurement *c, struct err *e)
         if (m->a.stopped)
             json_object_set_new(j[f], "stop_reason", json_string(m->a.stopped));
     }
-    if (m->a.human)
-        say(c, j[E2E], j[TTFT], j[OUTPUT_RATE]);
     for (int f = 0; f < METRICS; f++)
         bad |= rec_write(&m->out, "metric", j[f], e);
     json_t *times = measurement_times(c);
@@ -217,7 +191,7 @@ static void free_measure(struct measure *m)
 
 static const char examples[] =
     "measure generations.ndjson > metrics.ndjson\n"
-    "gen-llada -m llada-demo --steps 8,16 p.ndjson | measure --human -o m.ndjson\n";
+    "gen-llada -m llada-demo --steps 8,16 p.ndjson | measure -o m.ndjson\n";
 
 static const char notes[] =
     "Only records of phase `timed` and status `ok` count. Tainted ones (the machine\n"
@@ -299,8 +273,6 @@ int main(int argc, char **argv)
          .help = "also check memory, lengths and stops, and that repeats are identical"},
         {"stopped", 0, OPT_TEXT, &m.a.stopped, .arg = "WHY",
          .help = "stop_reason to record: precision, budget, launches, ... (null)"},
-        {"human", 0, OPT_FLAG, &m.a.human,
-         .help = "print one line per configuration on standard error"},
         OPT_COMMON(m.a.common),
         {0}};
     const struct tool tool = {"measure", "generation records in, metric records out", examples,

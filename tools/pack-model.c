@@ -2,9 +2,9 @@
  * of matrix: bytes before and after, and how far the values moved. With --budget each part of each
  * layer gets its own format, and a record has its loss in each format.
  *
- * The folder is filled under another name and renamed: it appears complete or not at all. The last
- * file is SHA256SUMS, which --manifest also writes for an existing model. origin.json has how the
- * model was made, so --verify-source can make it again in a temporary folder and compare.
+ * The folder is filled under another name and renamed: it appears complete or not at all. Its
+ * origin.json has how the model was made, so --verify-source can make it again in a temporary
+ * folder and compare.
  */
 #include <assert.h>
 #include <math.h>
@@ -18,7 +18,6 @@
 #include "lib/run/engine.h"
 #include "lib/run/probe/format_budget.h"
 #include "lib/decode/activity.h"
-#include "lib/checkpoint/checksums.h"
 #include "lib/checkpoint/provenance.h"
 #include "lib/checkpoint/packing/pack_record.h"
 
@@ -28,7 +27,6 @@ struct args {
     struct format_budget budget;
     const char *quant, *out, *calibrate, *score, *verify_source;
     double heads, ffn; /* shares to remove, below 0: not given */
-    int manifest;
 };
 
 struct packer {
@@ -68,8 +66,7 @@ static int fill(struct packer *p, struct err *e)
     int bad = pack_along(&p->checkpoint, folder, e) ||
               pack_checkpoint(&p->checkpoint, p->quant, p->prunes ? &p->prune : NULL, folder, pool,
                               p->role, e) ||
-              provenance_write(p->origin, folder, e) ||
-              checksums_make(folder, p->a.engine.ignore_config, e);
+              provenance_write(p->origin, folder, e);
     pool_free(pool);
     return bad ? -1 : 0;
 }
@@ -148,7 +145,7 @@ static int compare_all(const struct packer *p, struct err *e)
     struct checkpoint packed;
     if (checkpoint_open_ignoring(&packed, p->a.out, 0, p->a.engine.ignore_config, e))
         return -1;
-    int bad = checksums_verify(&packed, e) || provenance_compare(&packed, p->folder.temp, e);
+    int bad = provenance_compare(&packed, p->folder.temp, e);
     checkpoint_close(&packed);
     return bad ? -1 : 0;
 }
@@ -265,15 +262,13 @@ static const char examples[] =
     "pack-model --prune-heads 0.25 --prune-ffn 0.2 --calibrate t.ndjson -m DIR \\\n"
     "    --out small\n"
     "pack-model --budget 800M --calibrate texts.ndjson -m DIR --out mixed\n"
-    "pack-model --verify-source DIR -m small\n"
-    "pack-model --manifest -m meta-llama/Llama-3.2-1B\n";
+    "pack-model --verify-source DIR -m small\n";
 static const char notes[] =
     "--out is a new folder: nothing is ever changed in place. A packed model computes\n"
     "the same bits as its source loaded with --quant; it is smaller on disk and loads\n"
     "faster. Norms and an untied embedding are never quantized.\n"
-    "The new folder has SHA256SUMS, for --verify of the generators and for sha256sum\n"
-    "-c; --manifest writes one for a model from elsewhere whose files you trust. It\n"
-    "also has origin.json: the SHA-256 of the source's files and what was done.\n"
+    "The new folder has origin.json: the SHA-256 of the source's files and what was\n"
+    "done.\n"
     "--verify-source compares the source with it, packs again and compares every\n"
     "file.\n"
     "\n"
@@ -330,20 +325,20 @@ static const char *usage(const struct args *a, int operands)
     const int packs = prunes || a->quant || has_budget(a);
     if (operands)
         return "takes no operands";
-    if ((a->manifest || a->verify_source) && (packs || a->out || (a->manifest && a->verify_source)))
-        return "--manifest and --verify-source pack nothing: they exclude each other, --quant, "
-               "--budget, --prune-heads, --prune-ffn and --out";
+    if (a->verify_source && (packs || a->out))
+        return "--verify-source packs nothing: it excludes --quant, --budget, --prune-heads, "
+               "--prune-ffn and --out";
     if ((a->quant && has_budget(a)) || (a->budget.bytes > 0 && a->budget.share > 0))
         return "expected only one of --quant, --budget and --budget-share";
     if (prunes && has_budget(a))
         return "--prune-heads and --prune-ffn exclude a budget: prune first, then pack the result";
     if (a->calibrate && !has_budget(a) && !seen)
         return "--calibrate needs --budget, --budget-share or --prune-score activation";
-    if (a->engine.model && (a->manifest || a->verify_source))
+    if (a->engine.model && a->verify_source)
         return NULL;
     if (!a->engine.model || !a->out || !*a->out || !packs)
         return "-m, --out and one of --quant, --budget, --prune-heads and --prune-ffn are needed "
-               "(or -m and --manifest or --verify-source)";
+               "(or -m and --verify-source)";
     return seen && !a->calibrate ? "--prune-score activation needs --calibrate FILE" : NULL;
 }
 
@@ -358,7 +353,7 @@ static int open_source(struct packer *p, struct err *e)
     else if (a->quant && quantization_named(a->quant, &p->quant))
         return -1;
     return checkpoint_open_ignoring(&p->checkpoint, g->model, 0, g->ignore_config, e) ||
-                   (!a->manifest && (check_absent(p, e) || pack_refuses(&p->checkpoint, e))) ||
+                   check_absent(p, e) || pack_refuses(&p->checkpoint, e) ||
                    (p->prunes && prune_settle(&p->prune, &p->checkpoint.config, fmax(a->heads, 0),
                                               fmax(a->ffn, 0), e))
                ? -1
@@ -377,14 +372,6 @@ static int open_packed(struct packer *p, struct err *e)
                : 0;
 }
 
-static int write_manifest(struct packer *p, struct err *e)
-{
-    if (checksums_write(&p->checkpoint, e))
-        return -1;
-    log_note(&p->log, "wrote %s/" CHECKSUMS, p->checkpoint.folder);
-    return 0;
-}
-
 static int choose_mix(struct packer *p, struct err *e)
 {
     struct args *a = &p->a;
@@ -394,8 +381,6 @@ static int choose_mix(struct packer *p, struct err *e)
 
 static int work(struct packer *p, struct err *e)
 {
-    if (p->a.manifest)
-        return write_manifest(p, e);
     if (p->a.verify_source)
         return verify(p, e);
     return (has_budget(&p->a) && choose_mix(p, e)) || make(p, e) || write_units(p, e) ||
@@ -439,8 +424,6 @@ static void options(struct opt *o, struct args *a)
          .help = "with --budget and a diffusion model: masks drawn for each text (8)"},
         {"device", 0, OPT_TEXT, &a->engine.device, .arg = "auto|ref|cpu|cuda[:N]",
          .help = "back end that runs the model for --budget (auto); pruning uses the CPU"},
-        {"manifest", 0, OPT_FLAG, &a->manifest,
-         .help = "only write SHA256SUMS beside the model's files, for --verify"},
         {"verify-source", 0, OPT_TEXT, &a->verify_source, .arg = "SOURCE",
          .help = "only check that -m was made from SOURCE, unchanged, and from nothing else"},
         THREADS_OPTION(a->engine.threads),

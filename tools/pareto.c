@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/points/attain.h"
-#include "lib/analysis/points/correct.h"
 #include "lib/analysis/points/field.h"
 #include "lib/analysis/points/meeting.h"
 #include "lib/analysis/points/points.h"
@@ -38,7 +36,6 @@ struct pareto {
     struct rec_writer out;
     struct take seen;
     struct points points;
-    struct correct correct;
     struct field_quality quality[FIELD_QUALITIES];
     size_t n_qualities;
     struct field field; /* the points at hand */
@@ -89,18 +86,6 @@ static int write_front(struct pareto *p, const struct field_board *b, struct err
     free(draws_on);
     free(on);
     return bad;
-}
-
-/* Writes the best quality within each budget, and the hypervolume, of the points of the field. */
-static int write_attained(struct pareto *p, const struct field_board *b, struct err *e)
-{
-    json_t *curve = attain_curve(&p->field, b, LEVEL);
-    json_t *volume = attain_volume(&p->field, b, LEVEL);
-    if (curve && rec_write(&p->out, "attainment", curve, e)) {
-        json_decref(volume);
-        return -1;
-    }
-    return volume ? rec_write(&p->out, "hypervolume", volume, e) : 0;
 }
 
 /* ---- the crossovers ---- */
@@ -204,7 +189,7 @@ static int write_field(struct pareto *p, struct err *e)
                      "out, %zu remain; score every configuration", f->board[k].quality->is.name,
                      f->board[k].left_out, f->board[k].n);
     for (size_t k = 0; !bad && k < f->n_boards; k++)
-        bad = write_front(p, &f->board[k], e) || write_attained(p, &f->board[k], e);
+        bad = write_front(p, &f->board[k], e);
     for (size_t i = 0, end; !bad && i < f->n; i = end) {
         const struct point *first = field_point(f, i);
         end = field_series_end(f, i);
@@ -284,24 +269,11 @@ static int choose_qualities(struct pareto *p, char *list, struct err *e)
     return 0;
 }
 
-/* Joules for a right answer. */
-static int write_correct(struct pareto *p, struct err *e)
-{
-    json_t *list = correct_records(&p->correct, &p->points, (size_t)p->a.draws,
-                                   (uint64_t)p->a.common.seed, LEVEL), *r;
-    size_t i;
-    int bad = 0;
-    json_array_foreach(list, i, r)
-        bad = bad || rec_write(&p->out, "metric", json_incref(r), e);
-    json_decref(list);
-    return bad ? -1 : 0;
-}
-
 static int take(void *ctx, const json_t *r, struct err *e)
 {
     struct pareto *p = ctx;
     int times = pairs_take(&p->times, r, e);
-    return times ? times : correct_take(&p->correct, r, e) ? -1 : points_take(&p->points, r, e);
+    return times ? times : points_take(&p->points, r, e);
 }
 
 static const char examples[] =
@@ -316,11 +288,6 @@ static const char notes[] =
     "               `on` from 0.95, `off` to 0.05, else `possible`. Equal points\n"
     "               stay. Qualities have Wilson's interval if answers are right or\n"
     "               wrong, else that of the draws.\n"
-    "  attainment   the best quality of LLaDA's points within each budget: median and\n"
-    "               95 % band\n"
-    "  hypervolume  share of the box between the worst and the best point (reference,\n"
-    "               ideal; cost by its logarithm) that the points of each model\n"
-    "               dominate, and the difference\n"
     "  X_lat        where LLaDA costs as much as LLaMA; it is cheaper with less work\n"
     "  X_q          the least work from which on LLaDA is shown to lose less quality\n"
     "               than --margin. Tests run from the most work down, each at\n"
@@ -339,13 +306,6 @@ static const char notes[] =
     "    the batch size and the length at which a LLaDA setting costs as much as\n"
     "    LLaMA: along batch sizes with all else equal, along lengths with the same\n"
     "    number of tokens a step. direction: cheaper_up_to it, or cheaper_from it on.\n"
-    "  predicted_at\n"
-    "    latencies: the crossover if every point ran at its roofline, from\n"
-    "    mfu_ratio and mbu_ratio records. If the measured one is far from it, one\n"
-    "    side wastes more.\n"
-    "  j_per_correct\n"
-    "    a metric record: energy_j_per_request of measure divided by the accuracy, if\n"
-    "    the input has both\n"
     "Nothing is extrapolated. A crossover outside of the measured range is null, and\n"
     "`censored` names the side. exists is false if it is shown that there is none,\n"
     "null if that is undecided. `bracket` needs no model: the last point below and\n"
@@ -409,7 +369,7 @@ int main(int argc, char **argv)
                              (size_t)p.a.draws};
     char *list = mem_text(p.a.quality ? p.a.quality : default_qualities);
     check(&p, check_axis(&p, &e) || choose_qualities(&p, list, &e) || write_all(&p, &e) ||
-                  write_scaling(&p, &e) || write_correct(&p, &e), &e);
+                  write_scaling(&p, &e), &e);
     if (p.points.set_aside)
         log_note(&p.log, "%zu measurements left out, because their points were also measured on "
                          "more prompts",
@@ -425,7 +385,6 @@ int main(int argc, char **argv)
     points_free(&p.points);
     pairs_free(&p.times);
     json_decref(p.told);
-    correct_free(&p.correct);
     free(list);
     free(p.work);
     return code;

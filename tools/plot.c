@@ -35,9 +35,9 @@ static const char notes[] =
     "In an SVG the pointer shows the values of a mark, and colours follow the\n"
     "reader's dark mode.\n"
     "Input: metric records; also quality or front (pareto, steps), train\n"
-    "(loss), generation (drift, kinds), commit (trace), roofline (roofline),\n"
-    "comparison and method (methods), comparison and prune (pruning), crossover\n"
-    "(frontier, ratio, pareto), attainment (pareto). Other kinds are ignored.\n"
+    "(training), generation (drift), commit (trace), roofline (roofline),\n"
+    "comparison and method (methods), crossover (ratio, pareto), forecast\n"
+    "(fit). Other kinds are ignored.\n"
     "Values that an axis cannot show are left out and counted in the caption. If\n"
     "there are no data, the figure prints \"no data\" and the exit code is 0.\n"
     "CROSSOVER_SHARE names the folder that contains plots/.\n";
@@ -207,11 +207,11 @@ int main(int argc, char **argv)
         {"metric", 0, OPT_TEXT, &a.metric, .arg = "METRIC",
          .help = "metric of memory (memory_allocated_peak_bytes)"},
         {"contract", 0, OPT_CHOICE, &a.contract, .choices = "answer|fixed", .arg = "WHAT",
-         .help = "contract of the points (steps, kinds: answer; pareto: both; others: fixed)"},
+         .help = "contract of the points (steps: answer; pareto: both; others: fixed)"},
         {"batch", 0, OPT_INT, &a.batch, 1, 1 << 20, .arg = "N",
-         .help = "batch size for pareto (all) and for steps, kinds (the smallest)"},
+         .help = "batch size for pareto (all) and for steps (the smallest)"},
         {"length", 0, OPT_INT, &a.length, 1, 1 << 24, .arg = "N",
-         .help = "length for pareto, steps, throughput, kinds (the most frequent)"},
+         .help = "length for pareto, steps, throughput (the most frequent)"},
         {"id", 0, OPT_TEXT, &a.id, .arg = "ID", .help = "prompt of trace (the first)"},
         OPT_COMMON(a.common),
         {0}};

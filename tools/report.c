@@ -26,7 +26,6 @@ enum { REMARKS_MAX = 1 << 16 };
 struct args {
     struct common common;
     const char *figures, *title, *format, *remarks;
-    double reading_speed; /* words a minute */
     int embedded; /* 1: the contestants are the embedded models, and the page says what they are */
 };
 
@@ -102,7 +101,6 @@ static int fill_tables(struct page *p, const struct args *a, const struct runset
     sections_comparisons(p, s);
     sections_methods(p, s);
     sections_tables(p, s);
-    sections_reader(p, s, a->reading_speed);
     sections_ablation(p, s);
     sections_robustness(p, s);
     sections_texts(p, s);
@@ -180,7 +178,7 @@ static int write_pages(const struct args *a, struct page *front, const struct pa
 
 int main(int argc, char **argv)
 {
-    struct args a = {.common = COMMON_DEFAULTS, .format = "all", .reading_speed = 238,
+    struct args a = {.common = COMMON_DEFAULTS, .format = "all",
                      .title = "LLaDA and LLaMA: quality, speed and memory"};
     const struct opt options[] = {
         {"figures", 0, OPT_TEXT, &a.figures, .arg = "DIR",
@@ -190,9 +188,6 @@ int main(int argc, char **argv)
          .arg = "FORMAT", .help = "files to write (all)"},
         {"remarks", 0, OPT_TEXT, &a.remarks, .arg = "FILE",
          .help = "file of remarks, one a line, for the section on limits"},
-        {"reading-speed", 0, OPT_REAL, &a.reading_speed, 1, 1e6, .arg = "WORDS",
-         .help = "words a minute of a reader; points that keep up with it are marked (238, "
-                 "silent English reading: Brysbaert 2019)"},
         {"embedded", 0, OPT_FLAG, &a.embedded,
          .help = "the models are the embedded ones: state what they can show"},
         OPT_COMMON(a.common),

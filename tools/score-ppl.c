@@ -353,7 +353,6 @@ static int load(struct scorer *s, struct err *e)
     if (engine_open(&a->engine, &s->backend, e))
         return -1;
     engine_level(&a->engine, s->backend, &s->checkpoint, &s->log);
-    engine_place(&a->engine, s->backend, &s->log);
     if (engine_load(&a->engine, &s->network, s->backend, &s->checkpoint, e))
         return -1;
     if (!strcmp(a->prior, "dit"))

@@ -3,8 +3,7 @@
  *
  * The state (values, moments, step, and a note of every option that matters) is saved during
  * training. A resumed training computes the same numbers as an uninterrupted one, because a batch
- * is a function of seed and step (lib/train/documents.h). lib/train/training.h is the loop.
- */
+ * is a function of seed and step (lib/train/documents.h). lib/train/training.h is the loop. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,7 @@
 #include "lib/train/training.h"
 #include "lib/train/training_note.h"
 #include "lib/checkpoint/checkpoint.h"
-#include "lib/checkpoint/checksums.h"
+#include "lib/checkpoint/provenance.h"
 
 struct args {
     struct common common;
@@ -403,13 +402,14 @@ static int finish(struct setup *r, struct err *e)
 {
     if (r->rank)
         return 0;
+    char *origin = mem_format("%s/" PROVENANCE, r->a->out); /* it describes the old weights */
+    unlink(origin);
+    free(origin);
     int64_t times = r->config.latents ? r->a->vi_steps + 1 : 1;
     const struct history_line line = {r->config.name, r->config.family->name, r->a->how.steps,
                                       r->a->how.steps * r->a->how.rows * times};
-    checksums_remove(r->a->out); /* it lists the old weights */
     if (checkpoint_save(&r->config, r->a->out, r->a->dtype, values, r->trainer, e) ||
-        history_write(r->a->out, r->a->init ? r->from.folder : NULL, &line, e) ||
-        checksums_make(r->a->out, NULL, e))
+        history_write(r->a->out, r->a->init ? r->from.folder : NULL, &line, e))
         return -1;
     unlink(r->state);
     log_note(&r->log, "%s: %zu parameters written", r->a->out, config_parameters(&r->config));

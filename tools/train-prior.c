@@ -23,7 +23,6 @@
 #include "lib/base/cli/progress.h"
 #include "lib/base/rng.h"
 #include "kernels/finite.h"
-#include "lib/checkpoint/checksums.h"
 #include "lib/checkpoint/safetensors.h"
 #include "lib/latent/prior.h"
 #include "lib/network/latent.h"
@@ -119,7 +118,7 @@ struct prior_training {
 
 static int make_note(struct prior_training *r, struct err *e)
 {
-    static const char *const harmless[] = {"model", "limit", "verify", NULL}; /* by hash */
+    static const char *const harmless[] = {"model", "limit", NULL}; /* by hash */
     json_t *about = checkpoint_describe(&r->model, e), *file, *hashes = json_array();
     size_t i;
     char hex[65];
@@ -372,17 +371,11 @@ static int write_gain(struct prior_training *r, struct err *e)
 
 static int save(struct prior_training *r, struct err *e)
 {
-    const char *folder = r->model.folder;
-    char *manifest = mem_format("%s/" CHECKSUMS, folder); /* it lists the old prior */
-    int bad = dit_save(r->prior, r->path, 0, e), listed = !r->a->out && !access(manifest, F_OK);
-    if (!bad) {
-        unlink(r->fits);
-        unlink(r->state);
-    }
-    if (!bad && listed)
-        bad = unlink(manifest) || checksums_make(folder, NULL, e);
-    free(manifest);
-    return bad;
+    if (dit_save(r->prior, r->path, 0, e))
+        return -1;
+    unlink(r->fits);
+    unlink(r->state);
+    return 0;
 }
 
 /* ---- the run ---- */

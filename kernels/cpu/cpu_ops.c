@@ -4,6 +4,7 @@
  */
 #include "kernels/advance.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/experts.h"
 #include "kernels/host.h"
 #include "kernels/reuse.h"
 

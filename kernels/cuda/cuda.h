@@ -96,6 +96,11 @@ size_t cuda_matmul_work(const struct backend *b, size_t T, size_t K, size_t N);
 void cuda_logits(struct backend *b, float *y, const struct mat *w, size_t first, size_t n,
                  const act *x, size_t T, void *work);
 
+/* experts.cu */
+void cuda_experts(struct backend *b, const struct experts *a, size_t T, void *work);
+size_t cuda_experts_work(const struct backend *b, size_t T, size_t D, size_t F, size_t n,
+                         size_t used);
+
 /* attention.cu */
 void cuda_attention(struct backend *b, const struct attn *a, void *work);
 size_t cuda_attention_work(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,

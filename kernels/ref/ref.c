@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "kernels/advance.h"
+#include "kernels/experts.h"
 #include "kernels/gumbel.h"
 #include "kernels/host.h"
 #include "kernels/quant.h"

@@ -11,8 +11,8 @@
 #include "lib/setting/engine_facts.h"
 #include "lib/setting/system.h"
 
-static const char *const models[] = {"model", "arch", "paradigm", "draft_model", "early_quant",
-                                     "commit_trace", "latent_file", "option", "weights",
+static const char *const models[] = {"model", "arch", "paradigm", "draft_model", "commit_trace",
+                                     "latent_file", "option", "weights",
                                      "draft_weights", "prior_weights", "conditions", NULL};
 
 /* Options of score-ppl that identify a point when it scores given texts. */

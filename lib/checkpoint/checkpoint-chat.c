@@ -71,6 +71,14 @@ int checkpoint_chat(const struct checkpoint *c, struct checkpoint_chat *out, str
     *out = (struct checkpoint_chat){.source.fault = ""};
     if (!c->folder)
         return 0;
+    if (c->tokenizer) {
+        out->config = checkpoint_gguf_chat(c);
+        out->path = mem_text(safetensors_file(c->tensors, 0));
+        out->source.tokens = out->tokens = tokens_of(out->config);
+        take_member(out, out->config);
+        out->source.where = out->path;
+        return 0;
+    }
     if (find(out, c->folder, "tokenizer_config.json") &&
         !(out->config = json_file(out->path, FILE_MAX_BYTES, e)))
         return -1;

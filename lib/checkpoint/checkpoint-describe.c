@@ -52,7 +52,7 @@ char *checkpoint_file(const struct checkpoint *c, size_t i)
                                         "tokenizer_config.json", "chat_template.jinja",
                                         "chat_template.json", "model.safetensors.index.json",
                                         "origin.json", "prior.safetensors"};
-    for (size_t k = 0; c->folder && k < sizeof small / sizeof *small; k++) {
+    for (size_t k = 0; c->folder && !c->tokenizer && k < sizeof small / sizeof *small; k++) {
         char *path = mem_format("%s/%s", c->folder, small[k]);
         int there = !(access(path, F_OK) && errno == ENOENT);
         there &= !file_exists(path) || file_is_regular(path); /* the reader refuses other files */
@@ -95,6 +95,10 @@ json_t *checkpoint_describe(const struct checkpoint *c, struct err *e)
                           (json_int_t)f->vocab, "context", (json_int_t)f->context, "tied", f->tied);
     if (f->synth)
         json_object_set_new(o, "synth_seed", json_integer((json_int_t)f->synth_seed));
+    if (f->experts) {
+        json_object_set_new(o, "experts", json_integer((json_int_t)f->experts));
+        json_object_set_new(o, "experts_used", json_integer((json_int_t)f->used));
+    }
     json_object_set_new(o, "quant", json_string(quantization_name(f->quant)));
     if (c->extras.ignored)
         json_object_set_new(o, "config_ignored", json_string(c->extras.ignored));

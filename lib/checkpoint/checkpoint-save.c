@@ -38,7 +38,7 @@ static void add_tensor(struct tensor *t, const struct config *c, enum role r, si
     char name[FAMILY_NAME_MAX];
     size_t rows, cols;
     int bf16 = !strcmp(dtype, "BF16");
-    family_tensor_name(name, c->family->naming[0], r, layer);
+    family_tensor_name(name, c->family->naming[0], c, r, layer);
     role_shape(c, r, &rows, &cols);
     *t = (struct tensor){.name = mem_text(name), .rank = role_is_vector(r) ? 1 : 2,
                          .shape = {rows, cols}, .bytes = rows * cols * (bf16 ? 2 : 4)};
@@ -57,10 +57,10 @@ int checkpoint_save(const struct config *c, const char *folder, const char *dtyp
                        dtype);
     if (file_make_folder(folder, e))
         return -1;
-    struct tensor *list = mem_zero((size_t)ROLE_COUNT * c->layers, sizeof *list);
+    struct tensor *list = mem_zero(ROLE_COUNT * role_tensors_most(c), sizeof *list);
     size_t n = 0;
     for (int r = 0; r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_layers(c, (enum role)r) && !(r == ROLE_HEAD && c->tied); l++)
+        for (size_t l = 0; l < role_tensors(c, (enum role)r) && !(r == ROLE_HEAD && c->tied); l++)
             add_tensor(&list[n++], c, (enum role)r, l, dtype, weights(ctx, (enum role)r, l));
     json_t *metadata = json_pack("{s:s}", "format", "pt"); /* transformers requires it */
     char *path = mem_format("%s/model.safetensors", folder);

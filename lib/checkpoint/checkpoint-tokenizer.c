@@ -16,11 +16,14 @@ int checkpoint_tokenizer(const struct checkpoint *c, struct tokenizer **out, str
     if (!c->folder)
         return 0;
     char *path = mem_format("%s/tokenizer.json", c->folder);
-    int none = access(path, F_OK) && errno == ENOENT; /* loading reports other errors */
+    int none = !c->tokenizer && access(path, F_OK) && errno == ENOENT; /* loading reports others */
     free(path);
     if (none)
         return 0;
-    struct tokenizer *t = tokenizer_load(c->folder, e);
+    struct tokenizer *t = c->tokenizer
+                              ? tokenizer_load_json(c->tokenizer,
+                                                    safetensors_file(c->tensors, 0), e)
+                              : tokenizer_load(c->folder, e);
     if (!t)
         return -1;
     if (tokenizer_size(t) <= c->config.vocab) {

@@ -15,15 +15,17 @@
 
 #include "kernels/finite.h"
 #include "lib/base/mem.h"
+#include "lib/base/file.h"
+#include "lib/checkpoint/gguf.h"
 #include "lib/checkpoint/hub.h"
 #include "lib/checkpoint/synth.h"
 #include "lib/record/json.h"
 
 enum { TOKENIZER_MAX_BYTES = 128 << 20 };
 
-static size_t place(const struct checkpoint *c, enum role r, size_t layer)
+static size_t place(const struct checkpoint *c, enum role r, size_t number)
 {
-    return (size_t)r * c->config.layers + (role_per_layer(r) ? layer : 0);
+    return (size_t)r * role_tensors_most(&c->config) + (role_per_layer(r) ? number : 0);
 }
 
 /* Checks shape and dtype of a tensor against its role. */
@@ -34,7 +36,7 @@ static int check_tensor(const struct checkpoint *c, enum role r, const struct te
     role_shape(&c->config, r, &want[0], &want[1]);
     if (tensor_check_shape(c->folder, t, want, role_is_vector(r) ? 1 : 2, e))
         return -1;
-    if (strcmp(t->dtype, "F32") && strcmp(t->dtype, "F16") && strcmp(t->dtype, "BF16"))
+    if (!tensor_is_readable(t->dtype))
         return err_set(e, EXIT_BAD_DATA,
                        "%s: tensor %.200s: dtype expected F32, F16 or BF16, got %s", c->folder,
                        t->name, t->dtype);
@@ -61,7 +63,7 @@ static int find_role(struct checkpoint *c, const struct family_naming *names, en
                      size_t layer, unsigned char *used, struct err *e)
 {
     char name[FAMILY_NAME_MAX];
-    family_tensor_name(name, names, r, layer);
+    family_tensor_name(name, names, &c->config, r, layer);
     enum dtype d = quantization_dtype(c->config.quant, &c->config, r, layer, DTYPE_F32);
     if (d != DTYPE_F32)
         return find_codes(c, name, d, r, layer, used, e);
@@ -119,8 +121,10 @@ static const struct family_naming *find_naming(const struct checkpoint *c)
 {
     const struct family_naming *const *n = c->config.family->naming;
     char name[FAMILY_NAME_MAX];
+    if (c->tokenizer)
+        return &checkpoint_gguf_names;
     for (size_t i = 0; i < FAMILY_NAMINGS && n[i]; i++) {
-        family_tensor_name(name, n[i], ROLE_EMBED, 0);
+        family_tensor_name(name, n[i], &c->config, ROLE_EMBED, 0);
         if (safetensors_find(c->tensors, name))
             return n[i];
     }
@@ -134,11 +138,11 @@ static int find_roles(struct checkpoint *c, struct err *e)
     size_t n = safetensors_count(c->tensors);
     unsigned char *used = mem_zero(n, 1);
     int bad = 0;
-    c->role = mem_zero((size_t)ROLE_COUNT * c->config.layers, sizeof *c->role);
+    c->role = mem_zero(ROLE_COUNT * role_tensors_most(&c->config), sizeof *c->role);
     if (c->config.quant != QUANT_NONE)
-        c->codes = mem_zero((size_t)ROLE_COUNT * c->config.layers, sizeof *c->codes);
+        c->codes = mem_zero(ROLE_COUNT * role_tensors_most(&c->config), sizeof *c->codes);
     for (int r = 0; r < ROLE_COUNT; r++)
-        for (size_t l = 0; !bad && l < role_layers(&c->config, (enum role)r); l++)
+        for (size_t l = 0; !bad && l < role_tensors(&c->config, (enum role)r); l++)
             bad = find_role(c, names, (enum role)r, l, used, e);
     for (size_t i = 0; !bad && i < n; i++) {
         const struct tensor *t = safetensors_at(c->tensors, i);
@@ -163,22 +167,29 @@ static void take_token(struct config *c, const char *text, json_int_t id)
         c->mask = id;
 }
 
+static int take_tokens(struct config *c, const json_t *tokenizer, const char *folder,
+                       struct err *e)
+{
+    json_t *token;
+    size_t i;
+    json_array_foreach(json_object_get(tokenizer, "added_tokens"), i, token)
+        take_token(c, json_string_value(json_object_get(token, "content")),
+                   json_integer_value(json_object_get(token, "id")));
+    return config_denoises(c) && c->mask < 0
+               ? err_set(e, EXIT_BAD_DATA, "%s: no mask token: expected the added token %s in "
+                         "tokenizer.json, or mask_token_id in config.json", folder,
+                         c->family->mask_token)
+               : 0;
+}
+
 static int read_tokens(struct config *c, const char *folder, struct err *e)
 {
     char *path = mem_format("%s/tokenizer.json", folder);
     int masked = !config_denoises(c) || c->mask >= 0;
     int none = (masked && c->chat == CHAT_NONE) || /* reading reports other errors */
                (access(path, F_OK) && errno == ENOENT);
-    json_t *j = none ? NULL : json_file(path, TOKENIZER_MAX_BYTES, e), *token;
-    int bad = none || j ? 0 : -1;
-    size_t i;
-    json_array_foreach(json_object_get(j, "added_tokens"), i, token)
-        take_token(c, json_string_value(json_object_get(token, "content")),
-                   json_integer_value(json_object_get(token, "id")));
-    if (!bad && config_denoises(c) && c->mask < 0)
-        bad = err_set(e, EXIT_BAD_DATA, "%s: no mask token: expected the added token %s in "
-                      "tokenizer.json, or mask_token_id in config.json", folder,
-                      c->family->mask_token);
+    json_t *j = none ? NULL : json_file(path, TOKENIZER_MAX_BYTES, e);
+    int bad = none || j ? take_tokens(c, j, folder, e) : -1;
     json_decref(j);
     free(path);
     return bad;
@@ -187,6 +198,9 @@ static int read_tokens(struct config *c, const char *folder, struct err *e)
 /* Opens folder, config, tensors, roles, in this order: cheap checks come first. */
 static int open_files(struct checkpoint *c, const char *name, struct err *e)
 {
+    if (gguf_is(name) && file_is_regular(name))
+        return checkpoint_open_gguf(c, name, e) || find_roles(c, e) ||
+               take_tokens(&c->config, c->tokenizer, name, e);
     c->folder = hub_folder(name, e);
     if (!c->folder || family_load(&c->config, c->folder, &c->extras, e))
         return -1;
@@ -199,9 +213,9 @@ static void draw_all(struct checkpoint *c, uint64_t seed)
 {
     c->config.synth_seed = seed;
     c->normal = synth_table();
-    c->draw = mem_zero((size_t)ROLE_COUNT * c->config.layers, sizeof *c->draw);
+    c->draw = mem_zero(ROLE_COUNT * role_tensors_most(&c->config), sizeof *c->draw);
     for (int r = 0; r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++) {
+        for (size_t l = 0; l < role_tensors(&c->config, (enum role)r); l++) {
             enum role drawn = r == ROLE_HEAD && c->config.tied ? ROLE_EMBED : (enum role)r;
             c->draw[place(c, (enum role)r, l)] =
                 (struct draw){c->normal, seed, (uint32_t)drawn, (uint32_t)l};
@@ -245,6 +259,16 @@ static const struct codes *codes_of(const struct checkpoint *c, enum role r, siz
     return q && q->scale ? q : NULL;
 }
 
+/* The rows of q or k where they are stored in pairs: row s E/2 + i of a head is there 2i + s. */
+static void unpair_rows(const struct tensor *t, size_t E, size_t first, size_t count, float *out)
+{
+    const size_t cols = t->shape[t->rank - 1];
+    for (size_t row = first; row < first + count; row++) {
+        const size_t at = row % E, i = at % (E / 2), s = at / (E / 2);
+        tensor_floats(t, (row - at + 2 * i + s) * cols, cols, out + (row - first) * cols);
+    }
+}
+
 /* Rows first..first+count of a role. */
 static void read_rows(const struct checkpoint *c, enum role r, size_t layer, size_t first,
                       size_t count, float *out)
@@ -254,6 +278,8 @@ static void read_rows(const struct checkpoint *c, enum role r, size_t layer, siz
     role_shape(&c->config, r, &rows, &cols);
     if (q) {
         quant_floats(q, cols, first, count, out);
+    } else if (c->pairs && (r == ROLE_Q || r == ROLE_K)) {
+        unpair_rows(c->role[place(c, r, layer)], c->config.head_dim, first, count, out);
     } else if (c->role) {
         tensor_floats(c->role[place(c, r, layer)], first * cols, count * cols, out);
     } else if (role_is_norm(r)) {
@@ -296,7 +322,8 @@ struct mat_source checkpoint_source(const struct weight *w)
 {
     struct mat_source s = {.floats = source_floats, .ctx = w};
     role_shape(&w->checkpoint->config, w->role, &s.rows, &s.cols);
-    s.bf16 = in_place(checkpoint_tensor(w->checkpoint, w->role, w->layer));
+    if (!w->checkpoint->pairs)
+        s.bf16 = in_place(checkpoint_tensor(w->checkpoint, w->role, w->layer));
     s.q = codes_of(w->checkpoint, w->role, w->layer);
     if (w->checkpoint->draw)
         s.draw = &w->checkpoint->draw[place(w->checkpoint, w->role, w->layer)];
@@ -348,7 +375,7 @@ int checkpoint_check_tensor(const struct checkpoint *c, enum role r, size_t laye
 int checkpoint_check_values(const struct checkpoint *c, struct err *e)
 {
     for (int r = 0; c->role && r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++) {
+        for (size_t l = 0; l < role_tensors(&c->config, (enum role)r); l++) {
             const struct weight w = {c, (enum role)r, l};
             int bad = checkpoint_check_tensor(c, w.role, l, e);
             checkpoint_advise(&w, 0);
@@ -366,16 +393,16 @@ const char *checkpoint_dtype(const struct checkpoint *c)
         return c->config.source_dtype;
     const char *dtype = c->role[place(c, ROLE_EMBED, 0)]->dtype;
     for (int r = 0; r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_layers(&c->config, (enum role)r); l++)
+        for (size_t l = 0; l < role_tensors(&c->config, (enum role)r); l++)
             if (!role_is_vector((enum role)r) &&
                 strcmp(dtype, c->role[place(c, (enum role)r, l)]->dtype))
                 return "F32";
-    return dtype;
+    return tensor_has_blocks(dtype) ? "F32" : dtype;
 }
 
 void checkpoint_close(struct checkpoint *c)
 {
-    for (size_t i = 0; c->codes && i < (size_t)ROLE_COUNT * c->config.layers; i++)
+    for (size_t i = 0; c->codes && i < ROLE_COUNT * role_tensors_most(&c->config); i++)
         quantization_close(&c->codes[i]);
     free(c->codes);
     c->codes = NULL;
@@ -384,6 +411,8 @@ void checkpoint_close(struct checkpoint *c)
     free(c->normal);
     free(c->draw);
     free(c->folder);
+    json_decref(c->tokenizer);
+    c->tokenizer = NULL;
     family_extras_free(&c->extras);
     c->tensors = NULL;
     c->role = NULL;

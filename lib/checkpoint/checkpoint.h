@@ -21,15 +21,17 @@
 struct checkpoint {
     struct config config;
     char *folder;            /* NULL for synth: */
+    json_t *tokenizer;       /* tokenizer.json of a GGUF file; NULL: it is in the folder */
+    int pairs;               /* 1: rows of q and k are stored in pairs (checkpoint-gguf.c) */
     struct tensors *tensors; /* NULL for synth: */
     struct family_extras extras; /* ignored keys of config.json */
-    const struct tensor **role; /* [ROLE_COUNT * L], internal; NULL for synth: */
-    struct codes *codes;     /* [ROLE_COUNT * L] when packed, else NULL; scale NULL: no codes */
+    const struct tensor **role; /* [ROLE_COUNT * L (n)], internal; NULL for synth: */
+    struct codes *codes;     /* [ROLE_COUNT * L (n)] when packed, else NULL; scale NULL: no codes */
     float *normal;           /* of synth_table, for synth:, else NULL */
-    struct draw *draw;       /* [ROLE_COUNT * L] seeds of the matrices of synth:, else NULL */
+    struct draw *draw;       /* [ROLE_COUNT * L (n)] seeds of the matrices of synth:, else NULL */
 };
 
-/* name: folder, org/name[@rev] in the cache, or synth:SHAPE. */
+/* name: folder, org/name[@rev] in the cache, FILE.gguf, or synth:SHAPE. */
 int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed, struct err *e);
 /* The same, ignoring the unknown keys "KEY,KEY" of config.json (family.h). */
 int checkpoint_open_ignoring(struct checkpoint *c, const char *name, uint64_t synth_seed,
@@ -82,6 +84,13 @@ void checkpoint_chat_free(struct checkpoint_chat *c);
  * NULL: a file cannot be read (EXIT_NO_INPUT, EXIT_IO). */
 json_t *checkpoint_describe(const struct checkpoint *c, struct err *e);
 void checkpoint_close(struct checkpoint *c);
+
+/* checkpoint-gguf.c, for the other files of this module. */
+extern const struct family_naming checkpoint_gguf_names; /* "blk.N.attn_q.weight"... */
+/* Fills config, tensors, tokenizer, folder and pairs of *c from a file named .gguf. -1: 65, 66. */
+int checkpoint_open_gguf(struct checkpoint *c, const char *path, struct err *e);
+/* The chat template and the special tokens, as tokenizer_config.json; the caller's. */
+json_t *checkpoint_gguf_chat(const struct checkpoint *c);
 
 /* Writes config.json and model.safetensors (dtype "F32" or "BF16") in the family's own names.
  * weights(ctx, role, layer) returns rows*cols floats, borrowed until the next call. */

@@ -60,7 +60,9 @@ static size_t mixer_parameters(const struct config *c)
 size_t config_parameters(const struct config *c)
 {
     size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
-    size_t layer = 2 * c->width + 2 * q * c->width + 2 * kv * c->width + 3 * c->ffn * c->width;
+    size_t experts = c->experts ? c->experts : 1;
+    size_t layer = 2 * c->width + 2 * q * c->width + 2 * kv * c->width +
+                   3 * (experts * c->ffn + c->shared) * c->width + c->experts * c->width;
     layer += (c->qkv_bias ? q + 2 * kv : 0) + (c->qk_norm ? 2 * c->head_dim : 0);
     layer += mixer_parameters(c);
     layer += c->latents ? c->width + 2 * q * c->width + 2 * kv * c->width : 0;

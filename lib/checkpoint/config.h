@@ -45,7 +45,10 @@ struct config {
     size_t heads;         /* H */
     size_t kv_heads;      /* K, divides H */
     size_t head_dim;      /* E, even; H E need not be D */
-    size_t ffn;           /* F */
+    size_t ffn;           /* F; with experts, of each */
+    size_t experts, used; /* n experts in each layer, of which a row uses so many
+                           * (kernels/experts.h); 0: one feed-forward for all rows */
+    size_t shared;        /* F of one more expert, which all rows use; 0: none */
     size_t vocab;         /* V: rows of the embedding and of the head */
     size_t context;       /* longest sequence that the model supports */
     int tied;             /* the head is the embedding */

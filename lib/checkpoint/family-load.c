@@ -393,7 +393,9 @@ static const struct family *find_family(const struct family_source *s)
         const struct family *f = family_at(i);
         if (has ? !answers(f, named) : strcmp(type, f->model_type) != 0)
             continue;
-        if (!strcmp(type, f->model_type) && (!has || json_array_size(list) == 1))
+        int of_type = !strcmp(type, f->model_type) ||
+                      (f->other_type && !strcmp(type, f->other_type));
+        if (of_type && (!has || json_array_size(list) == 1))
             return f;
         snprintf(expected, sizeof expected,
                  "\"%s\", which goes with the architectures: others are not supported",
@@ -453,6 +455,23 @@ void family_extras_free(struct family_extras *x)
     x->harmless = x->ignored = NULL;
 }
 
+/* A denoiser stops at an eos. */
+static int check_eos(const struct config *c, const struct family_source *s)
+{
+    return !c->n_eos && config_denoises(c)
+               ? family_refuse(s, "eos_token_id", "an id, here or in generation_config.json")
+               : 0;
+}
+
+int family_read(struct config *c, const json_t *config, const char *path,
+                struct family_extras *extras, struct err *e)
+{
+    const struct family_source s = {config, path, e};
+    *c = (struct config){0};
+    hub_model_name(path, c->name);
+    return load_family(c, &s, extras) || check_eos(c, &s) ? -1 : 0;
+}
+
 int family_load(struct config *c, const char *folder, struct family_extras *extras, struct err *e)
 {
     struct family_extras none = {0}, *x = extras ? extras : &none;
@@ -464,9 +483,7 @@ int family_load(struct config *c, const char *folder, struct family_extras *extr
     int bad = !j;
     if (j && !json_is_object(j))
         bad = err_set(e, EXIT_BAD_DATA, "%s: expected a JSON object", path);
-    bad = bad || load_family(c, &s, x) || load_generation(c, folder, e);
-    if (!bad && !c->n_eos && config_denoises(c))
-        bad = family_refuse(&s, "eos_token_id", "an id, here or in generation_config.json");
+    bad = bad || load_family(c, &s, x) || load_generation(c, folder, e) || check_eos(c, &s);
     family_extras_free(&none);
     json_decref(j);
     free(path);

@@ -105,11 +105,16 @@ void family_start(struct config *c, const struct family *f)
     c->bos = c->pad = c->mask = c->eot = -1;
 }
 
-void family_tensor_name(char name[FAMILY_NAME_MAX], const struct family_naming *n, enum role r,
-                        size_t layer)
+void family_tensor_name(char name[FAMILY_NAME_MAX], const struct family_naming *n,
+                        const struct config *c, enum role r, size_t number)
 {
-    if (role_per_layer(r))
-        snprintf(name, FAMILY_NAME_MAX, "%s.%zu.%s", n->layers, layer, n->role[r]);
+    const size_t each = role_each(c, r);
+    const char *tail = n->role[r], *mark = strchr(tail, '#');
+    if (!role_per_layer(r))
+        snprintf(name, FAMILY_NAME_MAX, "%s", tail);
+    else if (!mark)
+        snprintf(name, FAMILY_NAME_MAX, "%s.%zu.%s", n->layers, number, tail);
     else
-        snprintf(name, FAMILY_NAME_MAX, "%s", n->role[r]);
+        snprintf(name, FAMILY_NAME_MAX, "%s.%zu.%.*s%zu%s", n->layers, number / each,
+                 (int)(mark - tail), tail, number % each, mark + 1);
 }

@@ -20,8 +20,8 @@
 
 enum { FAMILY_NAME_MAX = 96, FAMILY_NAMINGS = 2 };
 
-/* Names of all tensors in one scheme: layers.N.role[r] for role r, or role[r] outside the layers.
- * */
+/* Names of all tensors in one scheme: layers.N.role[r] for role r, or role[r] outside the layers. A
+ * # in a name is the number of an expert. */
 struct family_naming {
     const char *layers;
     const char *role[ROLE_COUNT];
@@ -30,9 +30,10 @@ extern const struct family_naming family_hugging_face; /* "model.layers.N.self_a
 /* The same without "model.": a model that was saved without its head. */
 extern const struct family_naming family_hugging_face_bare;
 
-/* The tensor's name, for example "model.layers.3.mlp.up_proj.weight". */
-void family_tensor_name(char name[FAMILY_NAME_MAX], const struct family_naming *n, enum role r,
-                        size_t layer);
+/* The name of a tensor, by its number in its role (role_tensors), for example
+ * "model.layers.3.mlp.up_proj.weight". */
+void family_tensor_name(char name[FAMILY_NAME_MAX], const struct family_naming *n,
+                        const struct config *c, enum role r, size_t number);
 
 /* ---- config.json ---- */
 
@@ -89,6 +90,9 @@ struct family_shape {
     double rope_factor; /* 0: plain RoPE; else the factor of rope_type llama3 over 8192 positions */
     int64_t bos, eos, mask, eot; /* -1: none */
 };
+struct family_mixture {
+    size_t experts, used; /* members of struct config */
+};
 
 /* Members that all a2d families share (github.com/ZHZisZZ/dllm: dllm/pipelines/a2d). An a2d model
  * is a causal model turned into a denoiser, with the layout of that model. mdlm (full mask) and
@@ -107,6 +111,7 @@ struct family {
     const char *architecture; /* its architectures[0], read and written */
     const char *const *aliases; /* other names that are read; NULL last, may be NULL */
     const char *model_type;   /* its model_type, for files without an architecture */
+    const char *other_type;   /* one more that is read beside its architecture; may be NULL */
     const struct family_naming *naming[FAMILY_NAMINGS]; /* its own, and one more that it reads */
     /* Defaults for an empty config.json: paradigm, switches, template. Members without a default
      * are 0; tied is -1 if it has none. */
@@ -124,6 +129,7 @@ struct family {
     void (*say)(json_t *json, const struct config *c);
     const struct family_shape *shapes; /* ends with a row without a name */
     const enum mixer *mixers; /* the mixer of each shape; NULL: attention in all */
+    const struct family_mixture *mixtures; /* the experts of each shape; NULL: none in all */
     /* Sets what only the name of the model says (c->name). NULL: nothing. */
     void (*named)(struct config *c);
     /* The settings with which its authors run it, where they differ from the usual ones: "row=value
@@ -135,7 +141,7 @@ struct family {
     FAMILY(llama) FAMILY(llada) FAMILY(illada) FAMILY(qwen2) FAMILY(qwen3) FAMILY(ltm)            \
     FAMILY(mistral) FAMILY(smollm3)                                                    \
     FAMILY(a2d_llama) FAMILY(a2d_qwen2) FAMILY(a2d_qwen3) FAMILY(sdar)                 \
-    FAMILY(dream) FAMILY(fast_dllm)
+    FAMILY(dream) FAMILY(fast_dllm) FAMILY(llada_moe)
 #define FAMILY_ROW(name) extern const struct family name##_family;
 FAMILIES(FAMILY_ROW)
 #undef FAMILY_ROW
@@ -157,6 +163,9 @@ void family_extras_free(struct family_extras *x);
  * NULL. -1: 65 with key, value and range, or 66; 64: `ignore` names a key that is read. An
  * autoregressive model may have no eos. */
 int family_load(struct config *c, const char *folder, struct family_extras *extras, struct err *e);
+/* The same from the contents of config.json; `path` is for messages and the name of the model. */
+int family_read(struct config *c, const json_t *config, const char *path,
+                struct family_extras *extras, struct err *e);
 /* Writes config.json with the family's keys. -1: 73/74; EXIT_INTERNAL: they cannot express c. */
 int family_save(const struct config *c, const char *folder, struct err *e);
 /* Changes the sizes in a config.json from those of `from` to those of `to`. Other keys stay. */

@@ -26,12 +26,13 @@ int quantization_named(const char *name, enum dtype *q)
 
 enum part quantization_part(const struct config *c, enum role r)
 {
-    if (role_is_vector(r) || role_is_low_rank(r) || !role_layers(c, r) ||
+    if (role_is_vector(r) || role_is_low_rank(r) || r == ROLE_ROUTER || !role_layers(c, r) ||
         (r == ROLE_EMBED && !c->tied))
         return LAYER_PARTS;
     if (r == ROLE_HEAD || r == ROLE_EMBED)
         return PART_HEAD;
-    return r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN ? PART_FFN : PART_ATTENTION;
+    const int feeds = r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN || r >= ROLE_SHARED_GATE;
+    return feeds ? PART_FFN : PART_ATTENTION;
 }
 
 const char *quantization_part_name(enum part p)
@@ -44,11 +45,13 @@ enum dtype quantization_dtype(enum dtype q, const struct config *c, enum role r,
                               enum dtype dense)
 {
     enum part part = quantization_part(c, r);
+    if (r == ROLE_ROUTER) /* fp32 on every back end, because it decides */
+        return DTYPE_F32;
     if (q == QUANT_NONE || part == LAYER_PARTS)
         return dense;
     if (q != QUANT_MIXED)
         return part == PART_HEAD ? dtype_info[q].head : q;
-    enum dtype d = (enum dtype)c->mix[part == PART_HEAD ? 0 : layer][part];
+    enum dtype d = (enum dtype)c->mix[part == PART_HEAD ? 0 : layer / role_each(c, r)][part];
     return d == QUANT_NONE ? dense : d;
 }
 
@@ -57,7 +60,7 @@ static int check_role(enum dtype q, const struct config *c, enum role r, struct 
 {
     size_t rows, cols;
     role_shape(c, r, &rows, &cols);
-    for (size_t l = 0; l < role_layers(c, r); l++) {
+    for (size_t l = 0; l < role_tensors(c, r); l++) {
         const char *why = dtype_refuses(quantization_dtype(q, c, r, l, DTYPE_F32), cols);
         if (why)
             return err_set(e, EXIT_BAD_DATA, "%s: %s: %s [%zu, %zu]: %s", c->name,

@@ -70,6 +70,10 @@ static const struct row table[ROLE_COUNT] = {
     [ROLE_FIRST_UP] = {"first_up", 1, MATRIX, ALONG_QUERY, ALONG_RANK, SEVEN},
     [ROLE_GATE_DOWN] = {"gate_down", 1, MATRIX, ALONG_RANK, ALONG_WIDTH, SEVEN},
     [ROLE_GATE_UP] = {"gate_up", 1, MATRIX, ALONG_QUERY, ALONG_RANK, SEVEN},
+    [ROLE_ROUTER] = {"router", 1, MATRIX, ALONG_EXPERTS, ALONG_WIDTH, 0},
+    [ROLE_SHARED_GATE] = {"shared_gate", 1, MATRIX, ALONG_SHARED, ALONG_WIDTH, 0},
+    [ROLE_SHARED_UP] = {"shared_up", 1, MATRIX, ALONG_SHARED, ALONG_WIDTH, 0},
+    [ROLE_SHARED_DOWN] = {"shared_down", 1, MATRIX, ALONG_WIDTH, ALONG_SHARED, 0},
 };
 
 const char *role_name(enum role r)
@@ -105,9 +109,26 @@ size_t role_layers(const struct config *c, enum role r)
         return 0;
     if (r >= ROLE_CROSS_NORM && r <= ROLE_CROSS_O && !c->latents)
         return 0;
+    if ((r == ROLE_ROUTER && !c->experts) || (r >= ROLE_SHARED_GATE && !c->shared))
+        return 0;
     if (table[r].mixers && !(table[r].mixers >> c->mixer & 1))
         return 0;
     return table[r].per_layer ? c->layers : 1;
+}
+
+size_t role_each(const struct config *c, enum role r)
+{
+    return c->experts && (r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN) ? c->experts : 1;
+}
+
+size_t role_tensors(const struct config *c, enum role r)
+{
+    return role_layers(c, r) * role_each(c, r);
+}
+
+size_t role_tensors_most(const struct config *c)
+{
+    return role_tensors(c, ROLE_GATE);
 }
 
 static size_t size_of(const struct config *c, enum role_along s)
@@ -119,7 +140,9 @@ static size_t size_of(const struct config *c, enum role_along s)
                             [ALONG_QUERY] = c->heads * c->head_dim,
                             [ALONG_KEY] = c->kv_heads * c->head_dim,
                             [ALONG_HEAD] = c->head_dim,
-                            [ALONG_RANK] = c->rank};
+                            [ALONG_RANK] = c->rank,
+                            [ALONG_EXPERTS] = c->experts,
+                            [ALONG_SHARED] = c->shared};
     return sizes[s];
 }
 

@@ -50,6 +50,8 @@ enum role {
      * those of v_first, but the first layer's are not read, as in the authors' checkpoints. */
     ROLE_DECAY_DOWN, ROLE_DECAY_UP, ROLE_RATE_DOWN, ROLE_RATE_UP, ROLE_FIRST_DOWN, ROLE_FIRST_UP,
     ROLE_GATE_DOWN, ROLE_GATE_UP,
+    ROLE_ROUTER,     /* [n, D], with config.experts; GATE, UP and DOWN then are n in a layer */
+    ROLE_SHARED_GATE, ROLE_SHARED_UP, ROLE_SHARED_DOWN, /* as GATE.., with config.shared */
     ROLE_COUNT
 };
 /* Roles of a mixer: vectors, then matrices. */
@@ -57,7 +59,7 @@ enum {
     MIXING_VECTOR = ROLE_SHIFT_R,
     MIXING_MATRIX = ROLE_LERP_DOWN_R,
     MIXING_VECTORS = MIXING_MATRIX - MIXING_VECTOR,
-    MIXING_MATRICES = ROLE_COUNT - MIXING_MATRIX
+    MIXING_MATRICES = ROLE_ROUTER - MIXING_MATRIX
 };
 /* The uses of a mixture of a row and the previous row. */
 enum lane { LANE_R, LANE_W, LANE_K, LANE_V, LANE_G, LANE_A, LANES_OF_6 = LANE_A, LANES_OF_7 };
@@ -65,9 +67,11 @@ const char *role_name(enum role r); /* "embed", "q", ... for messages */
 
 /* Rows and columns (columns = 1 for a vector) of a role under a config. */
 void role_shape(const struct config *c, enum role r, size_t *rows, size_t *cols);
-/* The dimension of its rows and columns: none, D, F, V, H*E, K*E, E or R. */
+/* The dimension of its rows and columns: none, D, F, V, H*E, K*E, E, R, n, or the F of the shared
+ * expert. */
 enum role_along {
-    ALONG_ONE, ALONG_WIDTH, ALONG_FFN, ALONG_VOCAB, ALONG_QUERY, ALONG_KEY, ALONG_HEAD, ALONG_RANK
+    ALONG_ONE, ALONG_WIDTH, ALONG_FFN, ALONG_VOCAB, ALONG_QUERY, ALONG_KEY, ALONG_HEAD, ALONG_RANK,
+    ALONG_EXPERTS, ALONG_SHARED
 };
 enum role_along role_rows(enum role r);
 enum role_along role_cols(enum role r);
@@ -77,5 +81,10 @@ int role_is_low_rank(enum role r); /* 1: a matrix of R rows or columns */
 int role_per_layer(enum role r); /* 1: one per layer */
 /* Layers of a role: L, 1 when it is not per layer, 0 when the network has none. */
 size_t role_layers(const struct config *c, enum role r);
+/* Tensors of a role in a layer: n for the matrices of experts, else 1. */
+size_t role_each(const struct config *c, enum role r);
+/* All tensors of a role. The number of a tensor is its layer; of expert e of layer l: l n + e. */
+size_t role_tensors(const struct config *c, enum role r);
+size_t role_tensors_most(const struct config *c); /* the most of any role */
 
 #endif

@@ -18,6 +18,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
+#include "lib/checkpoint/gguf.h"
 #include "lib/checkpoint/hub.h"
 #include "lib/checkpoint/safetensors-header.h"
 
@@ -39,6 +40,7 @@ struct tensors {
     size_t count;
     const struct tensor **sorted; /* [count] by name */
     char *note;                   /* harmless oddities, or NULL */
+    json_t *metadata;             /* keys of a GGUF file, or NULL */
 };
 
 static uint64_t little_endian(const unsigned char b[8])
@@ -69,7 +71,7 @@ static int read_all(int fd, void *to, size_t n, off_t at)
 /* The probable format of a file that is not safetensors. */
 static const char *guess_format(const unsigned char b[8])
 {
-    return !memcmp(b, "GGUF", 4)       ? " (this is a GGUF file; use the original checkpoint)"
+    return !memcmp(b, "GGUF", 4)       ? " (this is a GGUF file; name it FILE.gguf)"
            : !memcmp(b, "PK\3\4", 4)   ? " (this is a PyTorch or zip file; use *.safetensors)"
            : !memcmp(b, "version ", 8) ? " (this is a git-lfs pointer; run git lfs pull)"
                                        : "";
@@ -120,21 +122,30 @@ static int map_file(struct file *f, struct err *e)
     return 0;
 }
 
+/* The tensors of a mapped file, as of safetensors_header_parse; *metadata: keys of a GGUF file. */
+static int list_tensors(const struct file *f, struct tensor **list, size_t *count,
+                        json_t **metadata, struct err *e)
+{
+    char *text = NULL;
+    size_t n = 0;
+    if (gguf_is(f->path) && !*metadata)
+        return gguf_parse(f->map, f->size, f->path, list, count, metadata, e);
+    int bad = read_header(f, &text, &n, e) ||
+              safetensors_header_parse(text, n, f->path, f->map + 8 + n, f->size - 8 - n, list,
+                                       count, e);
+    free(text);
+    return bad ? -1 : 0;
+}
+
 /* Takes over fd. Adds the file and its tensors. */
 static int add_file(struct tensors *t, int fd, const char *path, struct err *e)
 {
     MEM_GROW(t->files, t->n_files, t->cap_files);
     struct file *f = &t->files[t->n_files++];
     *f = (struct file){.path = mem_text(path), .fd = fd};
-    char *text = NULL;
-    size_t n = 0, count;
+    size_t count;
     struct tensor *list;
-    if (map_file(f, e) || read_header(f, &text, &n, e))
-        return -1;
-    int bad = safetensors_header_parse(text, n, path, f->map + 8 + n, f->size - 8 - n, &list,
-                                       &count, e);
-    free(text);
-    if (bad)
+    if (map_file(f, e) || list_tensors(f, &list, &count, &t->metadata, e))
         return -1;
     t->list = mem_resize(t->list, t->count + count, sizeof *t->list);
     t->file_of = mem_resize(t->file_of, t->count + count, sizeof *t->file_of);
@@ -192,6 +203,11 @@ struct tensors *safetensors_open_file(const char *path, struct err *e)
         return t;
     safetensors_close(t);
     return NULL;
+}
+
+const json_t *safetensors_metadata(const struct tensors *t)
+{
+    return t->metadata;
 }
 
 /* 1: the name stays inside its folder. */
@@ -379,7 +395,7 @@ static void say_none(const char *folder, struct err *e)
         unsigned part, parts;
         size_t prefix;
         if (n > 5 && !strcmp(x->d_name + n - 5, ".gguf"))
-            found = " (GGUF is not read; use the original checkpoint)";
+            found = " (of a GGUF file give the file itself)";
         else if (series_parse(x->d_name, &prefix, &part, &parts))
             found = " (there are shards without their index: download it too)";
         else if (!*found && !strcmp(x->d_name, "pytorch_model.bin"))
@@ -476,6 +492,7 @@ void safetensors_close(struct tensors *t)
     }
     free(t->files);
     safetensors_header_free(t->list, t->count);
+    json_decref(t->metadata);
     free(t->file_of);
     free(t->sorted);
     free(t->note);

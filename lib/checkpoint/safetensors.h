@@ -19,6 +19,8 @@
 struct tensors; /* every tensor of a file or a sharded folder; the files stay mapped */
 
 struct tensors *safetensors_open_file(const char *path, struct err *e);
+/* The keys of a file named .gguf (gguf.h); NULL for other sets. */
+const json_t *safetensors_metadata(const struct tensors *t);
 /* model.safetensors, or the index and its shards. */
 struct tensors *safetensors_open_folder(const char *folder, struct err *e);
 size_t safetensors_count(const struct tensors *t);

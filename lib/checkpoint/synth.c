@@ -43,6 +43,10 @@ static void fill(struct config *c, const struct family *f, const struct family_s
         c->rope_high_freq = 4;
         c->rope_original_context = 8192;
     }
+    if (f->mixtures) {
+        c->experts = f->mixtures[s - f->shapes].experts;
+        c->used = f->mixtures[s - f->shapes].used;
+    }
     c->mixer = f->mixers ? f->mixers[s - f->shapes] : MIXER_ATTENTION;
     if (config_recurs(c)) {
         c->window = 0;

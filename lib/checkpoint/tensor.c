@@ -84,6 +84,10 @@ void tensor_floats(const struct tensor *t, size_t first, size_t n, float *out)
         memcpy(out, t->data + 4 * first, 4 * n);
         return;
     }
+    if (tensor_has_blocks(t->dtype)) {
+        tensor_blocks(t, first, n, out);
+        return;
+    }
     int half = !strcmp(t->dtype, "F16");
     for (size_t i = 0; i < n; i++) {
         uint16_t v;

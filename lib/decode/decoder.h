@@ -18,9 +18,7 @@ struct decode_env {
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: stop after this pass; may be NULL */
     const struct commit_trace *replay; /* trace to replay (commit_trace_check); or NULL */
-    const struct network *companion; /* a second network: a draft model that guesses tokens
-                                      * (autoregress.h), or the model itself in another format
-                                      * (diffuse.h); or NULL */
+    const struct network *companion; /* a draft model (autoregress.h), or NULL */
     const struct observer *observer; /* called after each pass; may be NULL */
     const struct latent_source *latents; /* latents that are not fitted; NULL: none, and
                                           * records keep no latents */
@@ -29,7 +27,6 @@ struct decode_env {
 /* Values of options that only some decoders have; NULL: not given. */
 struct decoder_extras {
     const char *draft;        /* folder of a draft model */
-    const char *early_quant;  /* format of the first steps */
     const char *commit_trace; /* file with the passes to replay */
     const char *z_file;       /* file with the latents to read */
     int keep_latents;         /* 1: records hold the latents */
@@ -66,7 +63,6 @@ struct decoder {
      * has none. */
     size_t (*extra_options)(struct decoder_extras *to, struct opt *options);
     const char *companion_setting; /* if above 0, the point uses decode_env.companion; or NULL */
-    int companion_is_model;        /* 1: it is the model itself, in the format of --early-quant */
     /* 0, or -1 with EXIT_NO_DEVICE if the back end lacks what the point needs; NULL: any will
      * do. */
     int (*able)(const struct settings *s, const struct backend *b, struct err *e);

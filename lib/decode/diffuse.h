@@ -32,13 +32,9 @@ struct diffuse {
     enum caching cache;
     struct cache_params kept;  /* parameters of the cache policy */
     struct suffix suffix;      /* which masks after the block a pass includes */
-    int stay;             /* 1: a finished canvas stays in the passes until all are finished */
     size_t alive;         /* most canvases in a pass; 0: all */
     size_t draft;         /* states of a canvas in a pass: the current one and guesses of the next
                            * ones. 0, 1: only the current one */
-    const struct network *early; /* the network in another format, same activations, for the first
-                                  * early_steps steps of a canvas; NULL: none */
-    size_t early_steps;
     struct variant variant; /* of the passes */
     enum head_rows head_rows; /* rows for which the head computes answers */
     enum gumbel gumbel;   /* kind of the noise */

@@ -237,43 +237,6 @@ static void put_labels(struct script *s, const struct config_table *c, const str
     script_table_end(s);
 }
 
-/* ---- the band ---- */
-
-static const json_t *attainment_of(const struct runset *s, const struct config_row *like,
-                                   const char *cost, const char *quality)
-{
-    size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "attainment"), i, r) {
-        const char *x = rec_text(r, "cost_metric"), *y = rec_text(r, "quality_metric");
-        const char *contract = rec_text(r, "contract");
-        if (x && y && !strcmp(x, cost) && !strcmp(y, quality) &&
-            !strcmp(contract ? contract : "", like->contract) &&
-            figure_same(rec_number(r, "batch"), like->batch) &&
-            figure_same(rec_number(r, "gen_length"), like->length))
-            return r;
-    }
-    return NULL;
-}
-
-/* The values at a budget hold up to the next budget, so the band has steps like the front. */
-static int put_band(struct script *s, const json_t *r, double divide_x, double divide_y)
-{
-    const json_t *curve = json_object_get(r, "curve");
-    int rows = 0;
-    for (size_t i = 0; i + 1 < json_array_size(curve); i++) {
-        const json_t *a = json_array_get(curve, i), *b = json_array_get(curve, i + 1);
-        double lo = rec_number(a, "lo"), hi = rec_number(a, "hi");
-        double from = rec_number(a, "cost"), to = rec_number(b, "cost");
-        if (!(from > 0) || !(to > 0) || isnan(lo + hi))
-            continue;
-        script_row(s, "nnn", from / divide_x, lo / divide_y, hi / divide_y);
-        script_row(s, "nnn", to / divide_x, lo / divide_y, hi / divide_y);
-        rows++;
-    }
-    return rows;
-}
-
 /* The share of draws in which the point is on the front, a column of the table; NaN: unknown. */
 static double front_share(const struct runset *s, const struct config_row *k, const char *cost,
                           const char *quality)
@@ -302,24 +265,6 @@ static void put_titles(struct script *s, const struct panels *panels)
     script_number(s, "panel_count", panels->n);
     for (int p = 0; p < panels->n; p++)
         free(title[p]);
-}
-
-/* One index a panel. */
-static int put_bands(struct script *s, const struct runset *set, const struct panels *panels,
-                     const struct axes *a)
-{
-    int rows = 0;
-    script_table(s, "band", "cost quality_lo quality_hi");
-    for (int p = 0; p < panels->n; p++) {
-        if (p)
-            script_next(s, 3);
-        rows += put_band(s, attainment_of(set, panels->like[p], a->cost, a->quality), a->divide_x,
-                         a->divide_y);
-    }
-    script_next(s, 3);
-    script_table_end(s);
-    script_number(s, "banded", rows > 0);
-    return rows;
 }
 
 static int keep_size(const struct config_row *c, const void *ctx)
@@ -366,10 +311,8 @@ void figure_pareto(struct figure *f, const struct runset *s, const struct figure
     find_panels(&panels, &c);
     put_points(f, s, &c, &panels, &a);
     char *axes = figure_axes(&c);
-    int banded = 0;
     if (out->points) {
         put_front(out, &c, &panels);
-        banded = put_bands(out, s, &panels, &a);
         put_guides(out, &c, &panels);
         put_labels(out, &c, &panels);
         put_ranges(out, &c, &panels);
@@ -381,9 +324,6 @@ void figure_pareto(struct figure *f, const struct runset *s, const struct figure
                   "Grey steps: the best quality within each latency budget, without interpolation. "
                   "Vertical line: the least work from which LLaDA is shown to match LLaMA; shaded: "
                   "its interval.", display_metric_name(a.quality), axes);
-    if (banded)
-        figure_say(f, "Blue band: 95 %% interval of the best quality of LLaDA within each budget, "
-                      "over prompts and launches.");
     if (panels.alone && !out->points)
         f->why = "a panel would have a single point";
     else if (panels.alone)

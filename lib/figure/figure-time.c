@@ -1,4 +1,4 @@
-/* figure-time.c - figures over time or work: training loss, drift of the machine, roofline.
+/* figure-time.c - figures over time or work: drift of the machine, roofline.
  *
  * A stream may hold a million points. They are thinned evenly, without randomness, so that the
  * figure stays small and the same input gives the same figure. */
@@ -11,97 +11,7 @@
 #include "lib/figure/figure.h"
 #include "lib/record/rec.h"
 
-enum { MAX_MODELS = 8, BINS = 400, MAX_POINTS = 4000, DRIFT_BINS = 24 };
-
-/* ---- loss ---- */
-
-struct curve {
-    const char *model;
-    double kind;
-    double sum[BINS], count[BINS], tokens[BINS], held_sum[BINS], held_count[BINS];
-};
-
-static struct curve *curve_of(struct curve *list, int *n, const struct run_loss *r)
-{
-    for (int i = 0; i < *n; i++)
-        if (!strcmp(list[i].model, r->model))
-            return &list[i];
-    if (*n == MAX_MODELS)
-        return NULL;
-    list[*n] = (struct curve){.model = r->model,
-                              .kind = (double)config_table_kind_of(r->is_diffusion)};
-    return &list[(*n)++];
-}
-
-static int fill_curves(struct figure *f, const struct runset *s, struct curve *list)
-{
-    double most = 0;
-    int n = 0;
-    for (size_t i = 0; i < s->n_losses; i++)
-        most = fmax(most, s->losses[i].at);
-    for (size_t i = 0; i < s->n_losses; i++) {
-        const struct run_loss *r = &s->losses[i];
-        double at = r->at, loss = r->loss, held = r->held;
-        struct curve *c = gnuplot_drawable(at, 0) && at >= 0 ? curve_of(list, &n, r) : NULL;
-        if (!c || (!gnuplot_drawable(loss, 0) && !gnuplot_drawable(held, 0))) {
-            f->script.skipped++;
-            continue;
-        }
-        int bin = most > 0 ? (int)(at / most * (BINS - 1)) : 0;
-        if (gnuplot_drawable(loss, 0)) {
-            c->sum[bin] += loss;
-            c->tokens[bin] += at;
-            c->count[bin]++;
-        }
-        if (gnuplot_drawable(held, 0)) {
-            c->held_sum[bin] += held;
-            c->held_count[bin]++;
-        }
-    }
-    return n;
-}
-
-/* means: number of means before this one. Every held-out score and every eighth mean has a text. */
-static void put_bin(struct figure *f, const struct curve *c, int b, int means)
-{
-    double at = c->tokens[b] / c->count[b], loss = c->sum[b] / c->count[b];
-    double held = c->held_sum[b] / c->held_count[b];
-    script_row(&f->script, "nnn", at, loss, held);
-    if (means % 8 == 0)
-        figure_tip(f, 1, at, loss, NULL, "%s at %.4g: loss %.4g", c->model, at, loss);
-    figure_tip(f, 1, at, held, NULL, "%s at %.4g: %.4g on held-out documents", c->model, at, held);
-}
-
-void figure_loss(struct figure *f, const struct runset *s, const struct figure_request *q)
-{
-    (void)q;
-    struct curve *list = mem_zero(MAX_MODELS, sizeof *list);
-    int n = fill_curves(f, s, list);
-    const char *names[MAX_MODELS];
-    double kinds[MAX_MODELS];
-    struct script *out = &f->script;
-    script_table(out, "points", "tokens loss valid_loss");
-    for (int i = 0; i < n; i++) {
-        names[i] = list[i].model;
-        kinds[i] = list[i].kind;
-        if (i)
-            script_next(out, 3);
-        for (int b = 0, means = 0; b < BINS; b++)
-            if (list[i].count[b] > 0)
-                put_bin(f, &list[i], b, means++);
-    }
-    script_table_end(out);
-    script_texts(out, "series_name", names, n);
-    script_numbers(out, "series_kind", kinds, n);
-    script_number(out, "series_count", n);
-    int by_steps = !s->n_losses || s->losses[0].by_steps;
-    script_text(out, "x_label", by_steps ? "optimiser steps" : "tokens seen");
-    figure_say(f, "Training loss in nats per predicted token, averaged over %d equal stretches. "
-                  "The loss of LLaDA is a bound, so it is not comparable with the loss of other "
-                  "models. Open points: held-out documents.",
-               BINS);
-    free(list);
-}
+enum { MAX_POINTS = 4000, DRIFT_BINS = 24 };
 
 /* ---- drift ---- */
 

@@ -9,7 +9,7 @@
 #include "lib/figure/figure.h"
 
 enum { MAX_MODELS = 8, BINS = 300 };
-enum quantity { LOSS, NORM, SPEED, RESIDENT, ALLOCATED, QUANTITIES };
+enum quantity { LOSS, NORM, SPEED, RESIDENT, ALLOCATED, HELD, QUANTITIES };
 
 /* Sums over equal stretches of the training, for means. */
 struct lane {
@@ -40,7 +40,7 @@ static int fill_lanes(struct figure *f, const struct runset *s, struct lane *lis
     for (size_t i = 0; i < s->n_losses; i++) {
         const struct run_loss *r = &s->losses[i];
         const double value[QUANTITIES] = {r->loss, r->norm, r->speed, r->resident_mb,
-                                          r->allocated_mb};
+                                          r->allocated_mb, r->held};
         struct lane *c = gnuplot_drawable(r->at, 0) && r->at >= 0 ? lane_of(list, &n, r) : NULL;
         if (!c) {
             f->script.skipped++;
@@ -75,7 +75,8 @@ static void put_tips(struct figure *f, const struct lane *c, int b, const int *d
 static void put_lanes(struct figure *f, const struct lane *list, int n, const int *drawn)
 {
     struct script *out = &f->script;
-    script_table(out, "points", "seen loss grad_norm tokens_per_s process_mb allocated_mb");
+    script_table(out, "points", "seen loss grad_norm tokens_per_s process_mb allocated_mb "
+                           "valid_loss");
     for (int i = 0; i < n; i++) {
         const struct lane *c = &list[i];
         int means = 0;
@@ -83,11 +84,12 @@ static void put_lanes(struct figure *f, const struct lane *list, int n, const in
             script_next(out, 1 + QUANTITIES);
         for (int b = 0; b < BINS; b++)
             if (c->records[b] > 0) {
-                script_row(out, "nnnnnn", c->at[b] / c->records[b],
+                script_row(out, "nnnnnnn", c->at[b] / c->records[b],
                            c->sum[LOSS][b] / c->count[LOSS][b], c->sum[NORM][b] / c->count[NORM][b],
                            c->sum[SPEED][b] / c->count[SPEED][b],
                            c->sum[RESIDENT][b] / c->count[RESIDENT][b],
-                           c->sum[ALLOCATED][b] / c->count[ALLOCATED][b]);
+                           c->sum[ALLOCATED][b] / c->count[ALLOCATED][b],
+                           c->sum[HELD][b] / c->count[HELD][b]);
                 if (means++ % 8 == 0) /* more would overlap for a pointer */
                     put_tips(f, c, b, drawn);
             }
@@ -98,10 +100,10 @@ static void put_lanes(struct figure *f, const struct lane *list, int n, const in
 /* Lists the panels: the column of the table and the label of the axis. */
 static void put_panels(struct script *out, const int *drawn)
 {
-    static const char *const labels[QUANTITIES] = {"loss (nats per token)", "gradient norm",
-                                                   "tokens/s", "memory (MB)", NULL};
-    const char *label[QUANTITIES];
-    double column[QUANTITIES];
+    static const char *const labels[ALLOCATED] = {"loss (nats per token)", "gradient norm",
+                                                   "tokens/s", "memory (MB)"};
+    const char *label[ALLOCATED];
+    double column[ALLOCATED];
     int n = 0;
     for (int q = LOSS; q < ALLOCATED; q++)
         if (drawn[q] || (q == RESIDENT && drawn[ALLOCATED])) {
@@ -132,7 +134,10 @@ void figure_training(struct figure *f, const struct runset *s, const struct figu
     script_number(out, "series_count", n);
     int by_steps = !s->n_losses || s->losses[0].by_steps;
     script_text(out, "x_label", by_steps ? "optimiser steps" : "tokens seen");
-    figure_say(f, "A training run, averaged over %d equal stretches.", BINS);
+    figure_say(f, "A training run, averaged over %d equal stretches. The loss of LLaDA is a bound "
+                  "and not comparable with the loss of other models.", BINS);
+    if (drawn[HELD])
+        figure_say(f, "Open points: loss on held-out documents.");
     if (drawn[RESIDENT] || drawn[ALLOCATED])
         figure_say(f, "Memory: largest resident set of the process between two records. Dashed: "
                       "largest amount that the back end had allocated.");

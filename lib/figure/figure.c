@@ -22,16 +22,11 @@ const struct figure_type figure_types[] = {
     {"memory", "memory heat", figure_memory},
     {"ratio", "ratio heat", figure_ratio},
     {"methods", "methods", figure_methods},
-    {"pruning", "pruning", figure_pruning},
-    {"frontier", "frontier", figure_frontier},
     {"growth", "growth", figure_growth},
-    {"kinds", "kinds", figure_kinds},
     {"trace", "trace", figure_trace},
-    {"waterfall", "waterfall", figure_waterfall},
     {"fit", "fit heat", figure_fit},
     {"roofline", "roofline", figure_roofline},
     {"drift", "drift", figure_drift},
-    {"loss", "loss", figure_loss},
     {"training", "training", figure_training},
     {0}};
 

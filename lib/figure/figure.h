@@ -85,15 +85,10 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
 void figure_throughput(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_memory(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_ratio(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_loss(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_training(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_methods(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_pruning(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_frontier(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_growth(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_kinds(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_trace(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_waterfall(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_fit(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_drift(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_roofline(struct figure *f, const struct runset *s, const struct figure_request *q);

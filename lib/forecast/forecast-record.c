@@ -262,8 +262,8 @@ const char *forecast_batch_of(const json_t *r, const struct network *n, struct f
     if (cache_policies[b->cache]->causal)
         return "passes under a block-causal mask are not walked through";
     if (is_other(r, "suffix", "all") || is_other(r, "pace", "uniform") ||
-        is_other(r, "leave", "on") || fabs(rec_number(r, "block_decay") - 1) > 0)
-        return "passes are walked through for suffix all, pace uniform, block-decay 1, leave on";
+        fabs(rec_number(r, "block_decay") - 1) > 0)
+        return "passes are walked through for suffix all, pace uniform, block-decay 1";
     CACHE_PARAMETERS(TAKE)
     return diffuse_check(&how, NULL, NULL) ? "its steps are not those of its blocks" : NULL;
 }

@@ -26,7 +26,9 @@ struct forecast_reach forecast_reach(const struct hardware *h, const struct netw
 static void add_pass(struct forecast_time *t, const struct cost_model *m, const struct extent *x,
                      const struct forecast_reach *r)
 {
-    struct cost c = cost_of(m, x);
+    struct extent all = *x;
+    cost_experts(m, &all);
+    struct cost c = cost_of(m, &all);
     double by_flops = 1e9 * c.flops / r->flops_per_s, by_bytes = 1e9 * c.bytes / r->bytes_per_s;
     double ns = fmax(by_flops, by_bytes);
     t->ns += ns;
@@ -205,7 +207,7 @@ static double weights_of(const struct network *n)
         enum role r = (enum role)i;
         size_t rows, cols;
         role_shape(c, r, &rows, &cols);
-        for (size_t l = 0; l < role_layers(c, r) && (r != ROLE_HEAD || !c->tied); l++)
+        for (size_t l = 0; l < role_tensors(c, r) && (r != ROLE_HEAD || !c->tied); l++)
             sum += dtype_bytes(role_is_vector(r) ? DTYPE_F32
                                                  : quantization_dtype(n->quant, c, r, l, n->dtype),
                                rows, cols);

@@ -6,6 +6,8 @@
  */
 #include "lib/network/cost.h"
 
+#include <math.h>
+
 struct cost_model cost_model_of(const struct network *n)
 {
     const struct config *c = &n->config;
@@ -36,12 +38,18 @@ struct cost_model cost_model_of(const struct network *n)
         /* the first layer's are not read */
         size_t first = r == ROLE_FIRST || r == ROLE_FIRST_DOWN || r == ROLE_FIRST_UP;
         double times = role_layers(c, r) ? (double)(role_layers(c, r) - first) : 0;
+        const int each = role_each(c, r) > 1; /* a matrix of an expert */
+        double *bytes = each ? &t.expert_bytes : &t.block_bytes;
+        times *= each ? (double)c->used : 1;
         t.row_flops += times * (is_bias ? 1 : 2) * (double)rows * (double)cols;
-        for (size_t l = first; l < role_layers(c, r); l++)
-            t.block_bytes += dtype_bytes(is_bias ? DTYPE_F32
-                                                 : quantization_dtype(n->quant, c, r, l, n->dtype),
-                                         rows, cols);
+        for (size_t l = first; l < role_tensors(c, r); l++)
+            *bytes += dtype_bytes(is_bias ? DTYPE_F32
+                                          : quantization_dtype(n->quant, c, r, l, n->dtype),
+                                  rows, cols);
     }
+    t.experts = layers * (double)c->experts;
+    t.share = c->experts ? (double)c->used / (double)c->experts : 0;
+    t.expert_bytes /= c->experts ? t.experts : 1;
     t.look_flops = t.row_flops / layers + (layers - 1) * (double)c->kv_heads * E *
                                               (2 * (double)c->width + (c->qkv_bias ? 1 : 0));
     return t;
@@ -53,7 +61,8 @@ struct cost cost_of(const struct cost_model *t, const struct extent *x)
         x->rows * t->row_flops + x->pairs * t->pair_flops + x->wanted * t->answer_flops +
             x->looked * t->look_flops + x->looked_pairs * t->look_pair_flops,
         t->block_bytes + (x->wanted > 0 ? t->head_bytes : 0) +
-            (x->read + x->written) * t->slot_bytes + x->outputs * t->output_bytes};
+            (x->read + x->written) * t->slot_bytes + x->outputs * t->output_bytes +
+            x->experts * t->expert_bytes};
 }
 
 void cost_add(struct cost *sum, struct cost more)
@@ -81,6 +90,11 @@ void cost_look(struct extent *x, double rows, double keys)
     x->written += rows / 2; /* half a slot */
 }
 
+void cost_experts(const struct cost_model *t, struct extent *x)
+{
+    x->experts = t->experts * (1 - pow(1 - t->share, x->rows));
+}
+
 void cost_join(struct extent *x, double times, const struct extent *more)
 {
     x->rows += times * more->rows;
@@ -91,4 +105,5 @@ void cost_join(struct extent *x, double times, const struct extent *more)
     x->looked += times * more->looked;
     x->looked_pairs += times * more->looked_pairs;
     x->outputs += times * more->outputs;
+    x->experts += times * more->experts;
 }

@@ -8,6 +8,9 @@
  * for each of its pairs, and (L - 1) K E (2 D + 1, with a bias). Where outputs are stored, 2 L D
  * values of them are read or written for every row.
  *
+ * With experts P has, of each layer's, those that a row uses for flops, and none for bytes: an
+ * extent says how often a layer of a pass reads one.
+ *
  * With time mixing each row takes 5 (RWKV 6) or 9 (RWKV 7) L H E^2 flops more; pairs then are only
  * those with latents, and a slot of the cache is the state of a text.
  *
@@ -35,12 +38,15 @@ struct extent {
     double looked, looked_pairs; /* rows for which layers but the first compute only values, and
                                   * their pairs there */
     double outputs;       /* positions whose stored outputs are read or written */
+    double experts;       /* experts that are read: the sum over layers */
 };
 /* The cost of a row, a pair, an answer, a slot, and of reading the matrices, in a network. */
 struct cost_model {
     double row_flops, pair_flops, answer_flops;
     double block_bytes, head_bytes, slot_bytes;
     double look_flops, look_pair_flops, output_bytes;
+    double expert_bytes;   /* the matrices of an expert; of several formats their mean */
+    double experts, share; /* in all layers; the share of them that a row uses */
 };
 /* For a settled network (network.h), loaded or not. */
 struct cost_model cost_model_of(const struct network *n);
@@ -53,6 +59,9 @@ void cost_causal(struct extent *x, double rows, double keys);
 void cost_full(struct extent *x, double rows, double keys);
 /* Adds so many rows of which only the values are computed and written. */
 void cost_look(struct extent *x, double rows, double keys);
+/* Sets the experts that the rows of a pass are expected to read, if each row draws its k of n
+ * without regard to the others: L n (1 - (1 - k/n)^rows). Decoders count those that were read. */
+void cost_experts(const struct cost_model *t, struct extent *x);
 /* Adds all of *more, `times` times. */
 void cost_join(struct extent *x, double times, const struct extent *more);
 

@@ -25,7 +25,8 @@ static size_t scratch(const struct network *n, const struct work_size *s)
     const struct config *c = &n->config;
     struct backend *b = n->backend;
     const struct ops *ops = b->ops;
-    size_t T = s->rows, D = c->width, F = c->ffn, HE = c->heads * c->head_dim, N = tile(n, s);
+    size_t T = s->rows, D = c->width, HE = c->heads * c->head_dim, N = tile(n, s);
+    size_t F = larger(c->ffn, c->shared);
     size_t scores = s->how.scores < c->heads ? s->how.scores : c->heads;
     size_t logits = s->how.dense_head * (s->guided || s->compared ? 2 : 1);
     size_t most = larger(ops->attention_work(b, T, s->seqs, larger(s->slots, c->latents), c->heads,
@@ -35,6 +36,8 @@ static size_t scratch(const struct network *n, const struct work_size *s)
                                       c->qkv_bias || c->qk_norm));
     most = larger(most, ops->matmul_work(b, N, HE, D));
     most = larger(most, ops->matmul_work(b, N, D, 2 * F));
+    if (c->experts)
+        most = larger(most, ops->experts_work(b, N, D, c->ffn, c->experts, c->used));
     if (s->chosen)
         most = larger(most, ops->matmul_work(b, T, D, c->kv_heads * c->head_dim));
     if (s->chosen || s->sifted)
@@ -93,8 +96,9 @@ static size_t activations(const struct network *n, const struct work_size *s)
     size_t A = dtype_value_bytes(n->backend->act), T = s->rows, D = c->width;
     size_t HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
     size_t own = s->sifted ? dtype_value_bytes(n->kv_dtype) : s->cached ? 0 : A;
-    size_t ffn = A * tile(n, s) * c->ffn;
-    size_t stream = array(A * T * D) + 2 * array(A * T * HE) + array(ffn) +
+    size_t ffn = A * tile(n, s) * c->ffn, gate = A * tile(n, s) * larger(c->ffn, c->shared);
+    size_t normed = c->experts ? array(A * tile(n, s) * D) + array(sizeof(int32_t)) : 0;
+    size_t stream = array(A * T * D) + 2 * array(A * T * HE) + array(gate) + normed +
                     array(s->how.unfused * ffn) + 2 * array(own * T * KE) +
                     array(4 * T * c->head_dim) +
                     (config_leaves_unrotated(c) ? array(4 * T * c->head_dim) : 0);

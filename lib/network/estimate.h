@@ -6,10 +6,13 @@
  *     activations  A [T (D + 2HE) + N F + R D], 4 T E of the rotation, answers, index arrays, and
  *                  the scratch of the operation that needs most; N: rows of a row tile, or T.
  *                  More: without a cache A 2 T K E; with CFG A R D; with logits 4 R V; with chosen
- *                  rows A T D; with sifting 2 T K E of the cache's dtype; unfused A N F. Except on
+ *                  rows A T D; with experts A N D; with sifting 2 T K E of the cache's dtype;
+ *                  unfused A N F. Except on
  *                  ref, scratch holds 4 h T S with all scores of h heads, 4 R V with a dense head,
  *                  8 R V where rows also have unconditional rows. A = 4, or 2 where activations
  *                  are bf16
+ *
+ * F is that of the widest expert.
  *
  * With time mixing kv is 4 L (H E^2 + D) a text, and activations also hold its mixtures and
  * projections: 4 T (6 D + 5 R + 4 HE) for RWKV 6, 4 T (7 D + R + 8 HE) for RWKV 7.

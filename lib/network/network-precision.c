@@ -54,12 +54,13 @@ static enum dtype first_dtype(const struct network *n)
 }
 
 /* The reason why the back end cannot have the matrix beside the others, or NULL. Activations have
- * one format in all products; a plain embedding takes part in no product. */
+ * one format in all products; a plain embedding takes part in no product, and a router has one of
+ * its own (kernels/experts.h). */
 static const char *refuses(const struct network *n, enum role r, enum dtype d, size_t cols)
 {
     const struct ops *ops = n->backend->ops;
     const char *why = ops->refuses(n->backend, d, cols);
-    int multiplied = r != ROLE_EMBED || n->config.tied;
+    int multiplied = r != ROLE_ROUTER && (r != ROLE_EMBED || n->config.tied);
     if (!why && multiplied && ops->act_dtype(d) != ops->act_dtype(first_dtype(n)))
         why = "parts that are not quantized would have other activations than the rest: use "
               "--dtype bf16";
@@ -69,7 +70,7 @@ static const char *refuses(const struct network *n, enum role r, enum dtype d, s
 int network_check(const struct network *n, struct err *e)
 {
     for (int i = 0; i < ROLE_COUNT; i++)
-        for (size_t l = 0; l < role_layers(&n->config, (enum role)i); l++) {
+        for (size_t l = 0; l < role_tensors(&n->config, (enum role)i); l++) {
             enum role r = (enum role)i;
             enum dtype d = quantization_dtype(n->quant, &n->config, r, l, n->dtype);
             size_t rows, cols;

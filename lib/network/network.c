@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/experts.h"
 #include "kernels/finite.h"
 #include "lib/base/mem.h"
 #include "lib/base/resident.h"
@@ -84,26 +85,46 @@ static int load_rope(struct network *n, struct err *e)
 /* The matrices of a layer, in the order in which a store keeps them. */
 static const enum role layer_roles[] = {ROLE_Q,       ROLE_K,       ROLE_V,       ROLE_O,
                                         ROLE_GATE,    ROLE_UP,      ROLE_DOWN,    ROLE_CROSS_Q,
-                                        ROLE_CROSS_K, ROLE_CROSS_V, ROLE_CROSS_O};
+                                        ROLE_CROSS_K, ROLE_CROSS_V, ROLE_CROSS_O, ROLE_ROUTER,
+                                        ROLE_SHARED_GATE, ROLE_SHARED_UP, ROLE_SHARED_DOWN};
 enum { OF_ALL = sizeof layer_roles / sizeof *layer_roles, LAYER_MATS = OF_ALL + MIXING_MATRICES };
 
-static enum role layer_role(size_t i) /* matrices of time mixing come last */
+/* Then come those of time mixing, then gate, up and down of every expert. */
+static size_t count_mats(const struct network *n)
 {
+    return LAYER_MATS + EXPERTS_PARTS * n->config.experts;
+}
+
+static enum role layer_role(const struct network *n, size_t i)
+{
+    if (i >= LAYER_MATS)
+        return (enum role)(ROLE_GATE + (i - LAYER_MATS) / n->config.experts);
     return i < OF_ALL ? layer_roles[i] : (enum role)(MIXING_MATRIX + i - OF_ALL);
+}
+
+/* The number of matrix i of layer l in its role. */
+static size_t layer_number(const struct network *n, size_t l, size_t i)
+{
+    const size_t experts = n->config.experts;
+    return i < LAYER_MATS ? l : l * experts + (i - LAYER_MATS) % experts;
 }
 
 static int has_mat(const struct network *n, size_t i)
 {
-    return role_layers(&n->config, layer_role(i)) > 0;
+    enum role r = layer_role(n, i);
+    return i >= LAYER_MATS || (role_layers(&n->config, r) && role_each(&n->config, r) == 1);
 }
 
 static struct mat *layer_mat(struct layer *y, size_t i)
 {
+    if (i >= LAYER_MATS)
+        return &y->expert[i - LAYER_MATS];
     if (i >= OF_ALL)
         return &y->mixing[i - OF_ALL];
     struct mat *const mats[OF_ALL] = {&y->q,       &y->k,       &y->v,    &y->o,
                                           &y->gate,    &y->up,      &y->down, &y->cross_q,
-                                          &y->cross_k, &y->cross_v, &y->cross_o};
+                                          &y->cross_k, &y->cross_v, &y->cross_o, &y->router,
+                                      &y->shared_gate, &y->shared_up, &y->shared_down};
     return mats[i];
 }
 
@@ -112,22 +133,41 @@ static int is_outside(const struct network *n, size_t l)
     return offload_number(&n->wish, n->config.layers, l) >= 0;
 }
 
+/* Tells the back end where the matrices of the experts of layer l are. */
+static int put_table(struct network *n, size_t l, struct err *e)
+{
+    struct layer *y = &n->layer[l];
+    const struct ops *ops = n->backend->ops;
+    const size_t count = EXPERTS_PARTS * n->config.experts;
+    const void *data[EXPERTS_PARTS * EXPERTS_MOST];
+    for (size_t i = 0; i < count; i++)
+        data[i] = y->expert[i].data;
+    if (count && !y->table)
+        y->table = ops->alloc(n->backend, count * sizeof *data, MEMORY_WEIGHTS);
+    if (count && !y->table)
+        return short_of_memory(n, ROLE_ROUTER, e);
+    if (count)
+        ops->write(n->backend, y->table, data, count * sizeof *data);
+    return 0;
+}
+
 /* Loads the matrices of layer l, into memory or on their way into the store. */
 static int load_mats(struct network *n, const struct checkpoint *c, size_t l, struct err *e)
 {
     size_t at = 0;
     int bad = 0;
-    for (size_t i = 0; i < LAYER_MATS && !bad; i++) {
+    n->layer[l].expert = mem_zero(EXPERTS_PARTS * n->config.experts, sizeof(struct mat));
+    for (size_t i = 0; i < count_mats(n) && !bad; i++) {
         struct mat *m = layer_mat(&n->layer[l], i);
         if (!has_mat(n, i))
             continue;
-        bad = load_mat(n, c, layer_role(i), l, m, e);
+        bad = load_mat(n, c, layer_role(n, i), layer_number(n, l, i), m, e);
         if (bad && is_outside(n, l))
             n->backend->ops->mat_free(n->backend, m);
         else if (!bad && is_outside(n, l))
             bad = offload_take(n->offload, l, m, &at, e);
     }
-    return bad;
+    return bad || put_table(n, l, e) ? -1 : 0;
 }
 
 static int load_vectors(struct network *n, const struct checkpoint *c, size_t l, struct err *e)
@@ -183,8 +223,9 @@ size_t network_layer_bytes(const struct network *n)
     size_t most = 0;
     for (size_t l = 0; l < n->config.layers; l++) {
         size_t sum = 0;
-        for (size_t i = 0; i < LAYER_MATS; i++)
-            sum += has_mat(n, i) ? offload_part(mat_bytes(n, layer_role(i), l)) : 0;
+        for (size_t i = 0; i < count_mats(n); i++)
+            if (has_mat(n, i))
+                sum += offload_part(mat_bytes(n, layer_role(n, i), layer_number(n, l, i)));
         most = sum > most ? sum : most;
     }
     return most;
@@ -198,14 +239,17 @@ static size_t expected(const struct network *n, size_t (*taken)(size_t bytes))
     sum += config_leaves_unrotated(c) ? taken(c->head_dim / 2 * sizeof(float)) : 0;
     if (outside)
         sum += taken(offload_slots(&n->wish, network_layer_bytes(n)));
+    if (c->experts)
+        sum += c->layers * taken(EXPERTS_PARTS * c->experts * sizeof(void *));
     for (int i = 0; i < ROLE_COUNT; i++) {
         enum role r = (enum role)i;
         size_t rows, cols;
         role_shape(c, r, &rows, &cols);
         if (r == ROLE_HEAD && c->tied)
             continue;
-        for (size_t l = 0; l < role_layers(c, r); l++) {
-            int vector = role_is_vector(r), elsewhere = role_per_layer(r) && is_outside(n, l);
+        for (size_t l = 0; l < role_tensors(c, r); l++) {
+            int vector = role_is_vector(r);
+            int elsewhere = role_per_layer(r) && is_outside(n, l / role_each(c, r));
             if (vector || !elsewhere)
                 sum += taken(vector ? rows * cols * sizeof(float) : mat_bytes(n, r, l));
         }
@@ -269,6 +313,9 @@ static uint64_t identity_of(const struct network *n)
 {
     uint64_t h = mixed(0xcbf29ce484222325u, &n->config, sizeof n->config);
     h = mixed(h, n->layer, n->config.layers * sizeof *n->layer);
+    for (size_t l = 0; l < n->config.layers; l++)
+        h = mixed(h, n->layer[l].expert,
+                  EXPERTS_PARTS * n->config.experts * sizeof(struct mat));
     const void *const others[] = {n->embed.data, n->head.data, n->norm, n->inv_freq};
     const enum dtype dtypes[] = {n->embed.dtype, n->head.dtype, n->kv_dtype, n->backend->act};
     return mixed(mixed(h, others, sizeof others), dtypes, sizeof dtypes);
@@ -293,12 +340,13 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
     return -1;
 }
 
-/* Matrix `r` of a layer, if the network has it. */
-static struct mat *mat_of(struct network *n, enum role r, size_t layer)
+/* A matrix by its number in its role, if the network has it. */
+static struct mat *mat_of(struct network *n, enum role r, size_t number)
 {
-    for (size_t i = 0; i < LAYER_MATS; i++)
-        if (layer_role(i) == r)
-            return layer_mat(&n->layer[layer], i);
+    const size_t l = number / role_each(&n->config, r);
+    for (size_t i = 0; i < count_mats(n); i++)
+        if (layer_role(n, i) == r && has_mat(n, i) && layer_number(n, l, i) == number)
+            return layer_mat(&n->layer[l], i);
     return r == ROLE_HEAD ? &n->head : &n->embed;
 }
 
@@ -313,9 +361,13 @@ int network_part(struct network *n, const struct checkpoint *c, enum part p, siz
         enum role r = (enum role)i;
         if (quantization_part(&n->config, r) != p || (r == ROLE_HEAD && n->config.tied))
             continue;
-        n->backend->ops->mat_free(n->backend, mat_of(n, r, layer));
-        bad = load_mat(n, c, r, layer, mat_of(n, r, layer), e);
+        for (size_t k = 0; k < role_each(&n->config, r) && !bad; k++) {
+            size_t number = layer * role_each(&n->config, r) + k;
+            n->backend->ops->mat_free(n->backend, mat_of(n, r, number));
+            bad = load_mat(n, c, r, number, mat_of(n, r, number), e);
+        }
     }
+    bad = bad || put_table(n, layer, e);
     if (n->config.tied)
         n->head = n->embed;
     n->identity = identity_of(n);
@@ -329,8 +381,10 @@ void network_free(struct network *n)
     const struct ops *ops = n->backend->ops;
     for (size_t l = 0; l < n->config.layers; l++) {
         struct layer *y = &n->layer[l];
-        for (size_t i = 0; i < LAYER_MATS && !is_outside(n, l); i++)
+        for (size_t i = 0; y->expert && i < count_mats(n) && !is_outside(n, l); i++)
             ops->mat_free(n->backend, layer_mat(y, i));
+        ops->free(n->backend, y->table);
+        free(y->expert);
         float *vectors[] = {y->attn_norm, y->ffn_norm, y->q_bias, y->k_bias,
                             y->v_bias,    y->q_norm,   y->k_norm, y->cross_norm};
         for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)

@@ -9,6 +9,7 @@
  *     per layer: x += Wo attention(rope(h(Wq n + b)), rope(h(Wk n + b)), Wv n + b),  n = rmsnorm(x)
  *                x += Wco attention(rope(Wcq c), rope(Wck z_l), Wcv z_l),            c = rmsnorm(x)
  *                x += Wdown (silu(Wgate m) * Wup m),                                 m = rmsnorm(x)
+ *                     or, of n experts, the chosen ones (kernels/experts.h)
  *     wanted rows: head(rmsnorm(x))
  *
  * With another mixer (config.mixer) the first line of a layer is the time mixing of RWKV 6 or 7,
@@ -34,6 +35,9 @@ struct layer {
     float *q_norm, *k_norm;           /* [E], or NULL */
     float *cross_norm;                /* [D], or NULL */
     struct mat q, k, v, o, gate, up, down; /* of an offloaded layer: in its slot */
+    struct mat router, *expert; /* with experts: [n, D]; [3 n] gate, up and down of each */
+    struct mat shared_gate, shared_up, shared_down; /* data NULL without a shared expert */
+    void *table;                /* [3 n] addresses of the data of expert[], for a device */
     struct mat cross_q, cross_k, cross_v, cross_o; /* data NULL if the model has no latents */
     float *term[MIXING_VECTORS];        /* of time mixing, by role; NULL if the mixer has none */
     struct mat mixing[MIXING_MATRICES]; /* of time mixing; data NULL if the mixer has none */

@@ -96,10 +96,13 @@ static size_t scratch_bytes(const struct network *n, const struct work_size *s)
     most = larger(most, ops->qkv_work(b, tile, D, c->heads, c->kv_heads, c->head_dim,
                                       c->qkv_bias || c->qk_norm));
     most = larger(most, ops->matmul_work(b, tile, HE, D));
-    most = larger(most, ops->matmul_work(b, tile, D, 2 * c->ffn));
-    most = larger(most, ops->matmul_work(b, tile, c->ffn, D));
+    const size_t F = larger(c->ffn, c->shared);
+    most = larger(most, ops->matmul_work(b, tile, D, 2 * F));
+    most = larger(most, ops->matmul_work(b, tile, F, D));
     if (config_recurs(c))
         most = larger(most, mixing_scratch(n, s));
+    if (c->experts)
+        most = larger(most, ops->experts_work(b, tile, D, c->ffn, c->experts, c->used));
     if (s->chosen)
         most = larger(most, ops->matmul_work(b, T, D, c->kv_heads * c->head_dim));
     if (s->chosen || s->sifted)
@@ -139,8 +142,10 @@ static size_t cut_all(struct work *w, const struct network *n, unsigned char *bl
     w->y = arena_take(&k, T * c->heads * E, A);
     w->fresh = (struct cache){arena_take(&k, fresh, dtype_value_bytes(kept)), NULL, kept};
     w->fresh.v = arena_take(&k, fresh, dtype_value_bytes(kept));
-    w->gate = arena_take(&k, work_tile(n, s) * c->ffn, A);
+    w->gate = arena_take(&k, work_tile(n, s) * larger(c->ffn, c->shared), A);
     w->up = arena_take(&k, s->how.unfused * work_tile(n, s) * c->ffn, A);
+    w->normed = arena_take(&k, c->experts ? work_tile(n, s) * D : 0, A);
+    w->active = arena_ids(&k, c->experts > 0);
     w->table = arena_take(&k, T * E, sizeof *w->table);
     w->still = arena_take(&k, config_leaves_unrotated(c) ? T * E : 0, sizeof *w->still);
     w->wanted = arena_take(&k, R * D, A);
@@ -177,4 +182,18 @@ void work_free(struct work *w, const struct network *n)
     n->backend->ops->free(n->backend, w->block);
     free(w->host.extra); /* the start of the index arrays */
     free(w);
+}
+
+double work_experts(const struct work *w, const struct network *n)
+{
+    int32_t active = 0;
+    if (n->config.experts)
+        n->backend->ops->read(n->backend, &active, w->active, sizeof active);
+    return active;
+}
+
+void work_forget_experts(const struct work *w, const struct network *n)
+{
+    if (n->config.experts)
+        n->backend->ops->clear(n->backend, w->active, sizeof *w->active);
 }

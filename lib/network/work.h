@@ -74,6 +74,8 @@ struct work {
     act *q, *y;               /* [T, H*E] queries, attention output */
     struct cache fresh;       /* [T, K*E] keys and values of a pass without a cache */
     act *gate, *up;           /* [tile, F]; up: unfused */
+    act *normed;              /* [tile, D] with experts: the rows that they read */
+    int32_t *active;          /* [1] with experts: how often a layer of a pass read one */
     float *table;             /* [T, E] cosines and sines */
     float *still;             /* [T, E] the same of no rotation, where a layer has none */
     act *wanted, *uncond;     /* [R, D] */
@@ -88,5 +90,9 @@ struct work {
 /* NULL: no memory. Free it with work_free. */
 struct work *work_make(const struct network *n, const struct work_size *size);
 void work_free(struct work *w, const struct network *n); /* w may be NULL */
+/* The experts that layers of passes have read, since work_make or work_forget_experts; 0 without
+ * experts. Waits. */
+double work_experts(const struct work *w, const struct network *n);
+void work_forget_experts(const struct work *w, const struct network *n);
 
 #endif

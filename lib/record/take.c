@@ -12,8 +12,7 @@ static int is_known(const char *kind)
 {
     static const char *const known[] = {"meta", "end", "parent", "prompt", "generation", "metric",
                                         "times", "quality", "front", "crossover", "suggest",
-                                        "train", "roofline", "idle", "attainment", "hypervolume",
-                                        ""};
+                                        "train", "roofline", "idle", ""};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(kind, known[i]))
             return 1;

@@ -46,7 +46,7 @@ int claims_times_are_null(const struct runset *s)
 
 int claims_allow_figure(const struct runset *s, const char *name)
 {
-    static const char *const ratios[] = {"methods", "ratio", "waterfall"};
+    static const char *const ratios[] = {"methods", "ratio"};
     for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++)
         if (!strncmp(name, ratios[i], strlen(ratios[i])))
             return !claims_times_are_null(s);

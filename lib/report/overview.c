@@ -13,7 +13,7 @@
 
 struct overview_part {
     const char *key, *title;
-    const char *figures[4]; /* the first one that exists is shown */
+    const char *figures[3]; /* the first one that exists is shown */
     void (*table)(struct page *p, const struct runset *s); /* NULL: overview_method() */
     struct page_link more[3]; /* links to the page of all tables */
 };
@@ -22,10 +22,10 @@ static const struct overview_part parts[] = {
     {"quality", "Quality and time by step count", {"steps"}, overview_quality,
      {{"tables.html#crossovers", "all crossovers"}, {"tables.html#quality", "all qualities"},
       {"tables.html#latency", "all latencies"}}},
-    {"decoding", "Decoding methods", {"methods", "waterfall"}, overview_decoding,
+    {"decoding", "Decoding methods", {"methods"}, overview_decoding,
      {{"tables.html#decoding", "all methods"}, {"tables.html#comparisons", "both contracts"},
       {"tables.html#options", "all options"}}},
-    {"scale", "Batch and length", {"throughput", "ratio", "frontier"}, overview_scale,
+    {"scale", "Batch and length", {"throughput", "ratio"}, overview_scale,
      {{"tables.html#throughput", "all throughputs"}, {"tables.html#comparisons", "ratios"},
       {"tables.html#figures", "more figures"}}},
     {"memory", "Memory", {"memory", "growth"}, overview_memory,

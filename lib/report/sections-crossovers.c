@@ -1,7 +1,6 @@
 /* sections-crossovers.c - see sections.h: crossovers that exist, reasons of those that do not,
- * hypervolumes (the volumes that the models dominate), and advice on the next measurements. A
- * suggest record without values to measure gives the number of prompts that would narrow its
- * interval. */
+ * and advice on the next measurements. A suggest record without values to measure gives the number
+ * of prompts that would narrow its interval. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,57 +79,10 @@ static void put_crossover(struct page *p, const struct runset *s, const json_t *
     put_where(p, r);
     verdict_place(&b, s, r);
     buf_format(&b, " %s", verdict_unit(r, 0));
-    verdict_predicted(&b, s, r);
     page_cell(p, b.data);
     put_bracket(p, r);
     page_count(p, rec_number(r, "probability"));
     buf_free(&b);
-}
-
-/* Puts the corners of the box: "20 ms, 1 to 80 ms, 0.5". */
-static void put_corners(struct page *p, const json_t *r)
-{
-    static const char *const keys[] = {"ideal", "reference"};
-    const char *cost = rec_text(r, "cost_metric"), *quality = rec_text(r, "quality_metric");
-    struct buf b = {0};
-    for (size_t i = 0; i < 2; i++) {
-        const json_t *corner = json_object_get(r, keys[i]);
-        buf_text(&b, i ? " to " : "");
-        display_value(&b, cost ? cost : "", rec_number(corner, "cost"));
-        buf_text(&b, ", ");
-        display_value(&b, quality ? quality : "", rec_number(corner, "quality"));
-    }
-    page_cell(p, b.data);
-    buf_free(&b);
-}
-
-static void put_volumes(struct page *p, const struct runset *s)
-{
-    static const struct page_column columns[] = {
-        {"Contract", NULL}, {"Quality", NULL}, {"Batch", ""},     {"Best to worst corner", NULL},
-        {"LLaDA", ""},      {"LLaMA", ""},     {"Difference", ""}};
-    static const char *const sides[] = {"llada", "llama", "difference"};
-    const json_t *list = runset_kind(s, "hypervolume"), *r;
-    size_t i;
-    if (json_array_size(list))
-        page_table_folded(p, "Hypervolume",
-                          "The box spans the measured costs (logarithmic) and qualities, from the "
-                          "best to the worst. The hypervolume of a model is the share of the box "
-                          "that its points dominate; it depends on the box.",
-                          sizeof columns / sizeof *columns, columns);
-    json_array_foreach(list, i, r) {
-        const char *quality = rec_text(r, "quality_metric");
-        page_cell(p, sections_dash(rec_text(r, "contract")));
-        page_cell(p, quality ? display_metric_name(quality) : "–");
-        page_count(p, rec_number(r, "batch"));
-        put_corners(p, r);
-        for (size_t k = 0; k < 3; k++) {
-            const json_t *v = json_object_get(r, sides[k]);
-            page_value(p, rec_number(v, "value"), rec_number(v, "lo"), rec_number(v, "hi"), NULL);
-        }
-    }
-    if (json_array_size(list))
-        page_table_end(p);
 }
 
 /* Puts "X_q: as good as LLaMA at no step count measured (12)": each reason once, with its count. */
@@ -177,7 +129,6 @@ void sections_crossovers(struct page *p, const struct runset *s)
             put_crossover(p, s, r);
     page_table_end(p);
     put_missing(p, list);
-    put_volumes(p, s);
     json_array_foreach(runset_kind(s, "suggest"), i, r)
         put_suggestion(p, r);
 }

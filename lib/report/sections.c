@@ -223,8 +223,8 @@ void sections_tables(struct page *p, const struct runset *s)
         "memory_allocated_peak_bytes", "memory_reserved_peak_bytes",
         "memory_process_peak_bytes",   "memory_device_peak_bytes"};
     static const char *const energy[] = {"energy_j_per_token", "energy_net_j_per_token",
-                                         "energy_j_per_request", "j_per_correct",
-                                         "power_mean_w", "power_cap_ratio"};
+                                         "energy_j_per_request", "power_mean_w",
+                                         "power_cap_ratio"};
     struct config_table all = {0};
     config_table_all(&all, s);
     put_quality(p, s, &all);

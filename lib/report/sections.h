@@ -6,12 +6,10 @@
 #include "lib/report/page.h"
 #include "lib/analysis/records/runset.h"
 
-/* Crossovers that exist, reasons of those that do not, hypervolumes, and advice what to measure. */
+/* Crossovers that exist, reasons of those that do not, and advice what to measure. */
 void sections_crossovers(struct page *p, const struct runset *s);
 /* Quality, latency, throughput, share of the machine's limits, memory and energy. */
 void sections_tables(struct page *p, const struct runset *s);
-/* Which configurations write at least `speed` words a minute, the speed of a reader. */
-void sections_reader(struct page *p, const struct runset *s, double speed);
 /* LLaDA against LLaMA at equal work; costs and savings of quantization (kind `comparison`). */
 void sections_comparisons(struct page *p, const struct runset *s);
 /* Decoding methods against the base of their model (`comparison` by "method"), beside published

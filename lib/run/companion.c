@@ -11,9 +11,8 @@
 static struct engine engine_of(const struct job *job)
 {
     struct engine g = job->args->engine;
-    g.model = job->args->extras.early_quant ? g.model : job->args->extras.draft;
+    g.model = job->args->extras.draft;
     g.pruned = NULL;
-    g.quant = job->args->extras.early_quant ? job->args->extras.early_quant : g.quant;
     g.device_map = g.kv_map = NULL; /* offloading would make its guesses slow */
     g.offload = g.offload_kv = 0;
     return g;
@@ -52,8 +51,6 @@ int companion_open(struct companion *d, const struct job *job, const struct chec
     d->asked = 1;
     if (engine_checkpoint(&g, (uint64_t)job->args->common.seed, &d->checkpoint, log, e))
         return -1;
-    if (job->args->extras.early_quant)
-        return 0;
     const struct config *config = &d->checkpoint.config;
     if (config->paradigm != PARADIGM_AUTOREGRESSIVE)
         return err_set(e, EXIT_BAD_DATA, "--draft %s: expected an autoregressive model, got a %s "

@@ -1,6 +1,5 @@
 /* companion.h - the second network of a run: the --draft model, which guesses tokens
- * (lib/decode/autoregress.h), or the model itself in the format of --early-quant
- * (lib/decode/diffuse.h). */
+ * (lib/decode/autoregress.h). */
 #ifndef RUN_COMPANION_H
 #define RUN_COMPANION_H
 

@@ -226,7 +226,7 @@ static int read_trace(struct commit_trace *t, const struct job_args *a,
     return 0;
 }
 
-/* --draft or --early-quant is there exactly if a point asks for it: else -1 (EXIT_BAD_USAGE). */
+/* --draft is there exactly if a point asks for it: else -1 (EXIT_BAD_USAGE). */
 static int check_companion(const struct driver *d, const struct job_args *a,
                            const struct run_plan *plan, struct err *e)
 {
@@ -234,13 +234,12 @@ static int check_companion(const struct driver *d, const struct job_args *a,
     int wanted = 0;
     for (size_t i = 0; setting && i < plan->points; i++)
         wanted |= settings_count(&plan->point[i], setting) > 0;
-    if (!setting || wanted == (a->extras.draft || a->extras.early_quant))
+    if (!setting || wanted == (a->extras.draft != NULL))
         return 0;
-    const int early = d->decoder->companion_is_model;
-    return wanted ? err_set(e, EXIT_BAD_USAGE, "%s above 0: expected %s beside it", setting,
-                            early ? "--early-quant FORMAT" : "--draft MODEL")
-                  : err_set(e, EXIT_BAD_USAGE, "%s: expected a point with %s above 0",
-                            early ? "--early-quant" : "--draft", setting);
+    return wanted ? err_set(e, EXIT_BAD_USAGE, "%s above 0: expected --draft MODEL beside it",
+                            setting)
+                  : err_set(e, EXIT_BAD_USAGE, "--draft: expected a point with %s above 0",
+                            setting);
 }
 
 /* --z-file is there exactly if a point reads it: else -1 (EXIT_BAD_USAGE). */

@@ -11,9 +11,7 @@
 
 #include "kernels/amx.h"
 #include "lib/base/buf.h"
-#include "lib/base/nodes.h"
 #include "lib/record/rec.h"
-#include "lib/checkpoint/checksums.h"
 #include "lib/checkpoint/provenance.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/run/probe/level_choice.h"
@@ -79,7 +77,7 @@ int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkp
         log_note(log, "--pruned %s is not used: it needs --level aggressive", g->pruned);
     checkpoint_say(c, log);
     say_level(g, log);
-    return g->verify ? checksums_verify(c, e) : 0;
+    return 0;
 }
 
 int engine_check_device(const struct engine *g, struct err *e)
@@ -131,17 +129,6 @@ int engine_open(const struct engine *g, struct backend **b, struct err *e)
     return err_set(e, EXIT_NO_DEVICE,
                    "--isa %.40s: the CPU back end has %s here (--device auto or cpu), got --device "
                    "%s%s%s", isa, have, g->device, refused ? ": " : "", refused ? refused : "");
-}
-
-void engine_place(const struct engine *g, struct backend *b, const struct log *log)
-{
-    if (!g->numa || strcmp(g->numa, "interleave"))
-        return;
-    b->interleave = !*b->name && nodes_count() > 1;
-    if (!b->interleave)
-        log_note(log, "--numa interleave changes nothing: %s",
-                 *b->name ? "weights are on a device" : "this host has one memory node, or the "
-                 "system does not show them");
 }
 
 /* The name of a format whose torch name --cache-precision takes. */
@@ -315,8 +302,6 @@ void engine_describe(json_t *r, const struct network *n)
     json_object_set_new(r, "kv_dtype", json_string(dtype_info[n->kv_dtype].name));
     json_object_set_new(r, "quant", json_string(quantization_name(n->quant)));
     rec_set_int(r, "threads", (int64_t)pool_threads(n->backend->pool));
-    if (b->interleave)
-        json_object_set_new(r, "numa", json_string("interleave"));
     if (n->wish.layers)
         rec_set_int(r, "offload_layers", (int64_t)n->wish.layers);
     if (n->kv_wish.layers != n->wish.layers)

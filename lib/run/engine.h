@@ -16,7 +16,7 @@
 #include "lib/network/network.h"
 
 struct engine {
-    const char *model, *ignore_config, *device, *isa, *dtype, *numa;
+    const char *model, *ignore_config, *device, *isa, *dtype;
     const char *graphs, *alloc, *tf32;    /* NULL: default */
     const char *kv_dtype, *quant, *level, *pruned; /* NULL: not given */
     const char *device_map, *kv_map, *offload_dir; /* NULL: not given */
@@ -24,21 +24,17 @@ struct engine {
                                  * offloads only keys and values */
     int64_t threads, mem_cap, row_tile;   /* row_tile -1: not given */
     int64_t mask_block;                   /* -1: not given */
-    int check_finite, verify;
+    int check_finite;
 };
 #define ENGINE_DEFAULTS                                                                            \
-    {.device = "auto", .isa = "auto", .dtype = "auto", .numa = "none", .graphs = "on",             \
-     .alloc = "pool", .tf32 = "off", .row_tile = -1, .mask_block = -1}
+    {.device = "auto", .isa = "auto", .dtype = "auto", .graphs = "on", .alloc = "pool",            \
+     .tf32 = "off", .row_tile = -1, .mask_block = -1}
 #define ISA_OPTION(to)                                                                             \
     {"isa", 0, OPT_TEXT, &(to), .arg = "auto|amx|avx512bf16|avx512|avx2|neon|portable", .rare = 1, \
      .help = "instruction set of the CPU back end (auto: the fastest one, by a short trial)"}
 #define THREADS_OPTION(to)                                                                         \
     {"threads", 0, OPT_INT, &(to), 0, 1024, .arg = "N",                                            \
      .help = "CPU threads (0: one per available physical core)"}
-#define NUMA_OPTION(to)                                                                            \
-    {"numa", 0, OPT_CHOICE, &(to), .choices = "none|interleave", .rare = 1,                        \
-     .help = "on a host with several memory nodes: put weights near the thread that uses them "    \
-             "most (none), or on all nodes in turn"}
 #define IGNORE_CONFIG_OPTION(to)                                                                   \
     {"ignore-config", 0, OPT_TEXT, &(to), .arg = "KEY[,KEY...]", .rare = 1,                        \
      .help = "accept these unknown keys of config.json, which do not change the network"}
@@ -69,7 +65,6 @@ struct engine {
     {"quant", 0, OPT_CHOICE, &(g).quant, .choices = "none|" DTYPE_QUANTIZED,                       \
      .help = "quantize the matrices (none; a packed checkpoint keeps its format)"},                \
     THREADS_OPTION((g).threads),                                                                   \
-    NUMA_OPTION((g).numa),                                                                         \
     {"graphs", 0, OPT_CHOICE, &(g).graphs, .choices = "on|off", .rare = 1,                         \
      .help = "GPU: record each kind of pass once and replay it, or start each kernel (on)"},       \
     {"alloc", 0, OPT_CHOICE, &(g).alloc, .choices = "pool|direct", .rare = 1,                      \
@@ -81,13 +76,11 @@ struct engine {
      .help = "rows that the products of a layer compute at a time, a multiple of 8 (0: all)"},     \
     {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",                 \
      .help = "limit on the memory of the model, K/M/G (0: none)"},                                 \
-    {"verify", 0, OPT_FLAG, &(g).verify,                                                           \
-     .help = "check the files of the model against SHA256SUMS"},                                   \
     {"check-finite", 0, OPT_FLAG, &(g).check_finite, .rare = 1,                                    \
      .help = "read all weights first: refuse NaN and layers of zeros"}
 
 /* Opens -m, or --pruned at a level that uses it, ignoring the keys of --ignore-config. Prints what
- * is unusual about the checkpoint and checks its files (--verify). -1: also EXIT_BAD_DATA, if the
+ * is unusual about the checkpoint. -1: also EXIT_BAD_DATA, if the
  * checkpoint of --pruned is not pruned. */
 int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
                       const struct log *log, struct err *e);
@@ -106,8 +99,6 @@ int engine_check_memory(const struct engine *g, struct err *e);
 /* 1: the map (value of --device-map or --kv-map, or NULL) is auto: free memory decides how many
  * layers stay. */
 int engine_maps_itself(const char *map);
-/* Applies --numa to a back end without weights; prints a note where it has no effect. */
-void engine_place(const struct engine *g, struct backend *b, const struct log *log);
 /* Rows of a tile by --row-tile or --level; 0: all rows at once. */
 size_t engine_row_tile(const struct engine *g);
 /* Formats and maps by --dtype, --kv-dtype, --quant, --device-map and --kv-map; those not given, by
@@ -123,9 +114,10 @@ int engine_load(const struct engine *g, struct network *n, struct backend *b,
                 const struct checkpoint *c, struct err *e);
 
 /* Sets the fields engine_facts[] (lib/setting/engine_facts.h) of a record: what ran, not what was
- * asked. device_name and library are null on a host. numa is set only if weights lie on several
- * nodes in turn, offload_layers only if layers are outside, offload_kv_layers only if it differs
- * from offload_layers; graphs, alloc, tf32, row_tile and handicap only if they are not as usual. */
+ * asked. device_name and library are null on a host.
+ * offload_layers is set only if layers are outside, offload_kv_layers only if it differs from
+ * offload_layers; graphs, alloc, tf32, row_tile and handicap only if they are not as
+ * usual. */
 void engine_describe(json_t *record, const struct network *n);
 /* 1: --tf32 on is in effect: the library of this device may round products of this network. */
 int engine_is_tf32(const struct network *n);

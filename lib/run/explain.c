@@ -29,12 +29,12 @@ static int is_double(const struct settings *point)
 }
 
 /* 1: no option changes a bit of what the checkpoint computes in its dtype. */
-static int is_exact(const struct network *n, const struct network *early,
-                    const struct memory_estimate *m, const struct settings *point)
+static int is_exact(const struct network *n, const struct memory_estimate *m,
+                    const struct settings *point)
 {
     enum dtype kv = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
-    return n->quant == n->config.quant && (!early || early->quant == n->quant) &&
-           (n->kv_dtype == kv || !m->kv) && is_double(point) && !engine_is_tf32(n);
+    return n->quant == n->config.quant && (n->kv_dtype == kv || !m->kv) && is_double(point) &&
+           !engine_is_tf32(n);
 }
 
 /* Root of sum (w - w')^2 / sum w^2, w' = w in the format of the blocks; 0: not quantized. */
@@ -82,12 +82,11 @@ static json_t *record_of(const struct job *job, const struct network *n,
 {
     const struct memory_estimate *m = &f->need;
     const char *level = job->args->engine.level;
-    const struct network *early = job->decoder->companion_is_model ? at->companion : NULL;
     json_t *r = generation_record_about(job, n, at);
     json_object_del(r, "point"); /* they depend on hashes of weights, which nothing reads here */
     json_object_del(r, "series");
     json_object_set_new(r, "level", level ? json_string(level) : json_null());
-    json_object_set_new(r, "exact", json_boolean(is_exact(n, early, m, at->point)));
+    json_object_set_new(r, "exact", json_boolean(is_exact(n, m, at->point)));
     json_object_set_new(r, "weights_error_ratio", json_real(error));
     rec_set_int(r, "batch_filled", (int64_t)f->batch);
     rec_set_int(r, "prompt_tokens", (int64_t)f->tokens);

@@ -56,9 +56,7 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
     struct buf b = {0};
     buf_text(&b, n->config.name);
     settings_label(at->point, &b);
-    if (at->companion && job->decoder->companion_is_model)
-        buf_format(&b, " early=%s", quantization_name(at->companion->quant));
-    else if (at->companion)
+    if (at->companion)
         buf_format(&b, " draft=%s", at->companion->config.name);
     if (p.quant && strcmp(p.quant, "none"))
         buf_format(&b, " quant=%s", p.quant);
@@ -70,8 +68,6 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
         buf_format(&b, " device=%s", g->device);
     if (strcmp(g->isa, "auto"))
         buf_format(&b, " isa=%s", g->isa);
-    if (n->backend->interleave)
-        buf_text(&b, " numa=interleave");
     if (n->wish.layers)
         buf_format(&b, " offload=%zu", n->wish.layers);
     if (n->kv_wish.layers != n->wish.layers)
@@ -133,16 +129,12 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
     set_text(about, "model", n->config.name);
     set_text(about, "arch", n->config.family->name);
     set_text(about, "paradigm", config_paradigm_name(n->config.paradigm));
-    const int is_model = job->decoder->companion_is_model;
-    set_text(about, "draft_model",
-             at->companion && !is_model ? at->companion->config.name : NULL);
-    if (at->companion && is_model)
-        set_text(about, "early_quant", quantization_name(at->companion->quant));
+    set_text(about, "draft_model", at->companion ? at->companion->config.name : NULL);
     engine_describe(about, n);
     settings_put(p, about);
     const size_t z = settings_find(p->table, "z");
     const int has_z = z < p->table->n;
-    weights_put(about, job->meta, at->companion && !is_model,
+    weights_put(about, job->meta, at->companion != NULL,
                 has_z && settings_is(p, "z", "dit"));
     const char *trace = job->replay ? job->replay->sha256 : NULL;
     set_text(about, "commit_trace", trace); /* no setting, but passes depend on it */

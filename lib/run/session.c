@@ -11,7 +11,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "lib/base/nodes.h"
 #include "lib/base/resident.h"
 #include "lib/network/latent.h"
 #include "lib/record/resume.h"
@@ -201,8 +200,6 @@ static json_t *meta_extra(const struct session *s, struct err *e)
     json_object_set_new(b, "library",
                         *s->backend->library ? json_string(s->backend->library) : json_null());
     rec_set_int(b, "threads", (int64_t)pool_threads(s->backend->pool));
-    rec_set_int(b, "memory_nodes", (int64_t)nodes_count());
-    json_object_set_new(b, "numa", json_string(s->backend->interleave ? "interleave" : "none"));
     json_object_set_new(m, "backend", b);
     rec_set_int(m, "launch", s->job->plan->launch);
     put_environment(m);
@@ -406,7 +403,6 @@ int session_open(struct session *s, struct err *e)
     engine_level(&job->args->engine, s->backend, &s->checkpoint, &s->log);
     if (job->args->explain)
         return session_explain(s, e);
-    engine_place(&job->args->engine, s->backend, &s->log);
     if (session_slowdown(s, e) || open_outputs(s, e))
         return -1;
     s->out.inputs = json_incref(s->prompts.inputs);

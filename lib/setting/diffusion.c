@@ -132,23 +132,11 @@ static int check_admit(const struct diffusion *d, struct err *e)
 {
     if (!d->alive)
         return 0;
-    if (d->stay)
-        return err_set(e, EXIT_BAD_USAGE, "admit continuous goes with leave on only: a finished "
-                       "text that stays leaves no place");
     if (d->draft > 1 || d->rule == UNMASK_REPLAY)
         return err_set(e, EXIT_BAD_USAGE, "admit continuous: expected draft-steps 0 and no unmask "
                        "replay, got draft-steps %zu%s", d->draft,
                        d->rule == UNMASK_REPLAY ? " and unmask replay" : "");
     return 0;
-}
-
-/* All canvases of a pass are at the same step. */
-static int check_early(const struct diffusion *d, struct err *e)
-{
-    if (!d->early_steps || (d->draft < 2 && !d->alive))
-        return 0;
-    return err_set(e, EXIT_BAD_USAGE, "early-steps %zu: expected admit static and draft-steps 0: "
-                   "all canvases of a pass are computed in one format", d->early_steps);
 }
 
 /* Policies that work inside the layers see the whole canvas. */
@@ -164,7 +152,7 @@ int diffusion_check(const struct diffusion *d, struct err *e)
 {
     return check_lengths(d, e) || check_rule(d, e) || check_shadows(d, e) ||
                    check_compared(d, e) || check_drafts(d, e) || check_admit(d, e) ||
-                   check_early(d, e) || check_layers(d, e)
+                   check_layers(d, e)
                ? -1
                : 0;
 }

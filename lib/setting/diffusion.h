@@ -17,8 +17,8 @@ struct diffusion {
     enum unmask rule;
     enum caching cache;
     enum suffix_kind suffix;
-    size_t alive, draft, early_steps;
-    int stay, stop_at_eos;
+    size_t alive, draft;
+    int stop_at_eos;
 };
 /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *d breaks. */
 int diffusion_check(const struct diffusion *d, struct err *e);

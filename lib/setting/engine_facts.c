@@ -14,7 +14,6 @@ const struct engine_fact engine_facts[] = {
     {"kv_dtype", NULL},
     {"quant", "\"none\""},
     {"threads", NULL},
-    {"numa", "\"none\""},
     {"graphs", NULL},
     {"alloc", NULL},
     {"tf32", "\"off\""},

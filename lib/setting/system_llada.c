@@ -94,16 +94,10 @@ static const struct setting rows[] = {
     {.name = "suffix_scale", .type = SETTING_REAL, .hi = 1000, .standard = "2",
      .label = "suffix_scale", .only = "suffix=dropout", .traits = SWEPT_TEXT, .rare = 1,
      .help = "probability that a position is kept: this factor times the Gaussian density"},
-    {.name = "leave", .type = SETTING_CHOICE, .choices = "on|off", .standard = "on",
-     .label = "leave", .traits = SWEPT_SPEED, .rare = 1,
-     .help = "on: a finished text leaves the batch; off: it stays until all of the batch finish"},
     {.name = "draft_steps", .type = SETTING_INT, .hi = 64, .standard = "0", .unit = "steps",
      .label = "draft_steps", .traits = SWEPT_SPEED, .rare = 1,
      .help = "also compute the states that the next steps may reach, up to N in one pass: same "
              "ids, fewer but larger passes (FreeDave); 0: off"},
-    {.name = "early_steps", .type = SETTING_INT, .hi = LIMIT, .standard = "0", .unit = "steps",
-     .label = "early_steps", .traits = SWEPT_TEXT, .rare = 1,
-     .help = "first steps that compute in the format of --early-quant; 0: none"},
     VARIANT_ROWS,
     {.name = "head_rows", .type = SETTING_CHOICE, .choices = HEAD_ROWS_CHOICES,
      .standard = "masked", .label = "head_rows", .traits = SWEPT_SPEED, .rare = 1,
@@ -131,10 +125,8 @@ static int check(const struct settings *s, struct err *e)
         .rule = (enum unmask)settings_number(s, "unmask"),
         .cache = (enum caching)settings_number(s, "cache"),
         .suffix = (enum suffix_kind)settings_number(s, "suffix"),
-        .stay = settings_is(s, "leave", "off"),
         .alive = diffusion_alive(s),
         .draft = settings_count(s, "draft_steps"),
-        .early_steps = settings_count(s, "early_steps"),
         .stop_at_eos = settings_is(s, "contract", "answer")};
     return diffusion_check(&d, e);
 }

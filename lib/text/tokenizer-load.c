@@ -30,27 +30,43 @@ static int load_all(struct tokenizer_load *l, const json_t *j)
     return 0;
 }
 
+static struct tokenizer *load_from(const json_t *j, const char *path, struct err *e)
+{
+    struct tokenizer *t = mem_zero(1, sizeof *t);
+    struct tokenizer_load l = {.t = t, .path = path, .added = json_object(), .e = e};
+    int bad = load_all(&l, j);
+    json_decref(l.added);
+    if (!bad)
+        return t;
+    tokenizer_free(t);
+    return NULL;
+}
+
+struct tokenizer *tokenizer_load_json(const json_t *j, const char *path, struct err *e)
+{
+    struct tokenizer *t = load_from(j, path, e);
+    char *text = t ? json_dumps(j, JSON_COMPACT) : NULL;
+    if (text)
+        hash_bytes(text, strlen(text), t->hash);
+    free(text);
+    return t;
+}
+
 struct tokenizer *tokenizer_load(const char *folder, struct err *e)
 {
     char *path = mem_format("%s/tokenizer.json", folder);
     struct buf file = {0};
-    struct tokenizer *t = mem_zero(1, sizeof *t);
+    struct tokenizer *t = NULL;
     json_t *j = NULL;
-    int bad = file_read(path, TOKENIZER_FILE_LIMIT, &file, e);
-    if (!bad) {
-        hash_bytes(file.data, file.len, t->hash);
+    char hash[65];
+    if (!file_read(path, TOKENIZER_FILE_LIMIT, &file, e)) {
+        hash_bytes(file.data, file.len, hash);
         j = json_bytes(file.data, file.len, path, e);
-        buf_free(&file);
-        struct tokenizer_load l = {.t = t, .path = path, .added = json_object(), .e = e};
-        bad = !j || load_all(&l, j);
-        json_decref(l.added);
     }
     buf_free(&file);
+    if (j && (t = load_from(j, path, e)))
+        memcpy(t->hash, hash, sizeof hash);
     json_decref(j);
     free(path);
-    if (bad) {
-        tokenizer_free(t);
-        return NULL;
-    }
     return t;
 }

@@ -15,6 +15,7 @@
 #ifndef TEXT_TOKENIZER_H
 #define TEXT_TOKENIZER_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,10 @@ struct tokenizer;
 
 /* folder/tokenizer.json. NULL: 65 / 66. */
 struct tokenizer *tokenizer_load(const char *folder, struct err *e);
+/* The same contents; `path` is for messages. */
+struct tokenizer *tokenizer_load_json(const json_t *j, const char *path, struct err *e);
+/* The keys of the GGUF file `path` as the contents of tokenizer.json; the caller's. NULL: 65. */
+json_t *tokenizer_of_gguf(const json_t *keys, const char *path, struct err *e);
 void tokenizer_free(struct tokenizer *t);
 size_t tokenizer_size(const struct tokenizer *t); /* largest id + 1 */
 

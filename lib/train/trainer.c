@@ -60,9 +60,10 @@ struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t
 
 int trainer_check(const struct config *c, struct err *e)
 {
-    if (c->qkv_bias || c->qk_norm || c->rope_dims != c->head_dim || config_leaves_unrotated(c))
-        return err_set(e, EXIT_BAD_USAGE, "%s: a block with biases, norms of heads or partial "
-                       "rotation cannot be trained", c->name);
+    if (c->qkv_bias || c->qk_norm || c->experts || c->rope_dims != c->head_dim ||
+        config_leaves_unrotated(c))
+        return err_set(e, EXIT_BAD_USAGE, "%s: a block with biases, norms of heads, experts or "
+                       "partial rotation cannot be trained", c->name);
     if (config_denoises(c) && (c->attends != MASK_FULL || c->logit_shift))
         return err_set(e, EXIT_BAD_USAGE, "%s: a diffusion model with a block-causal mask or "
                        "shifted answers cannot be trained", c->name);

@@ -8,6 +8,7 @@ $(BUILD)/tests/reference: tests/reference/reference.c tests/reference/families.c
 	@mkdir -p $(@D)
 	$(REFERENCE_CC) $(filter %.c,$^) -o $@.tmp $(shell $(PKG) --libs jansson) -lm && mv $@.tmp $@
 
-$(BUILD)/tests/make-checkpoint: tests/reference/make-checkpoint.c config.mk
+$(BUILD)/tests/make-checkpoint $(BUILD)/tests/make-gguf: $(BUILD)/tests/%: \
+    tests/reference/%.c config.mk
 	@mkdir -p $(@D)
 	$(REFERENCE_CC) $(filter %.c,$^) -o $@.tmp $(shell $(PKG) --libs jansson) -lm && mv $@.tmp $@

@@ -9,14 +9,32 @@ ifndef FP
 FP := $(shell pipelines/bin/machine)
 endif
 RESULTS := results/$(FP)
-R       := $(RESULTS)/$(PROFILE)
+
+# A pair names models and a profile, and then settings that replace those of the profile: its file
+# is read before and after that of the profile.
+PAIRS := $(sort $(basename $(notdir $(wildcard pipelines/pairs/*.mk))))
+ifneq ($(filter-out $(PAIRS),$(PAIR)),)
+$(error PAIR=$(PAIR) (64): expected one of $(PAIRS) (make pairs lists them))
+endif
+ifneq ($(PAIR),)
+include pipelines/pairs/$(PAIR).mk
+GIVEN := LLADA LLAMA JUDGE
+endif
+R := $(RESULTS)/$(PAIR:%=%-)$(PROFILE)
 
 PROFILES := $(basename $(notdir $(wildcard pipelines/profiles/*.mk)))
 ifeq ($(filter $(PROFILE),$(PROFILES)),)
 $(error PROFILE=$(PROFILE): expected one of $(PROFILES) (files of pipelines/profiles))
 endif
 include pipelines/profiles/$(PROFILE).mk
+ifneq ($(PAIR),)
+include pipelines/pairs/$(PAIR).mk
+endif
 include pipelines/phase/settings.mk
+
+.PHONY: pairs
+pairs: ##look list pairs of models, their size, and whether they are on this machine
+	@pipelines/bin/pairs $(PAIRS:%=pipelines/pairs/%.mk)
 
 # Prerequisites with $$ are expanded when all files are read; $$* is then the stem of the pattern.
 .SECONDEXPANSION:
@@ -180,6 +198,12 @@ runs  := $(filter phase% all refine refine-steps ready decoding ablation robustn
              exact pruning caps release-run $(whole),$(GOALS))
 # Errors that make can find by itself end it before anything runs. The number is the exit status of
 # a tool with this error.
+ABSENT  := $(strip $(if $(and $(PAIR),$(runs)),$(foreach m,$(sort $(LLADA) $(LLAMA) $(JUDGE)),\
+               $(if $(filter here,$(shell pipelines/bin/cached $(m))),,$(m)))))
+ifneq ($(ABSENT),)
+$(error PAIR=$(PAIR) (66): expected its models in the local Hugging Face cache, not whole there: \
+$(ABSENT). Run: $(ABSENT:%=hf download %;) make pairs shows their sizes)
+endif
 unnamed := $(filter-out $(GIVEN),LLADA LLAMA)
 ifneq ($(and $(OWN),$(unnamed),$(if $(TOYS),,1),$(runs)),)
 $(error PROFILE=$(PROFILE) (64): expected checkpoints of your own, got no $(unnamed:%=%=). Give \

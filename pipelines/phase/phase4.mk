@@ -116,7 +116,7 @@ $(R)/steps/bert.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-BERT \
 # without references have none.
 $(R)/likelihood/prompts.ndjson: $(R)/prompts.ndjson $(R)/stamp/likelihood
 	@mkdir -p $(@D)
-	@jq -c 'select(.reference != null)' $< | sed -n '1,$(LIKELIHOOD_PROMPTS)p' > $@.tmp
+	@jq -c 'select(.reference != null)' $< | awk 'NR <= $(LIKELIHOOD_PROMPTS)' > $@.tmp
 	@mv $@.tmp $@
 
 KSTEP      := $(foreach k,$(call split,$(KSTEPS)),$(R)/likelihood/kstep-$(k).ndjson)

@@ -1,26 +1,23 @@
 # phase6.mk - the figures, each from its own records, and the report.
 # The first word of a figure's name is its type.
-FIGURES := pareto pareto-scale steps frontier throughput ratio memory growth kinds trace roofline \
-           drift loss methods waterfall fit
+FIGURES := pareto pareto-scale steps throughput ratio memory growth trace roofline \
+           drift training methods fit
 
 # the names of methods
 NAMED           := $(if $(METHODS),$(R)/methods.ndjson)
 pareto_FROM     := $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(SCORED) $(NAMED)
 steps_FROM      := $(R)/steps/metrics.ndjson $(SCORED) $(R)/pareto.ndjson $(NAMED)
 pareto-scale_FROM := $(R)/scale/pareto.ndjson $(SCALE) $(SCALE_SCORED) $(NAMED)
-frontier_FROM   := $(SCALE) $(R)/scale/pareto.ndjson $(NAMED)
 throughput_FROM := $(SCALE) $(NAMED)
 memory_FROM     := $(SCALE) $(NAMED)
 growth_FROM     := $(SCALE) $(NAMED)
 ratio_FROM      := $(SCALE) $(NAMED)
-kinds_FROM       = $(steps_FILES) $(NAMED)
 trace_FROM      := $(TRACE)
 roofline_FROM   := $(R)/ceilings.ndjson $(R)/steps/metrics.ndjson $(SCALE)
 drift_FROM       = $(steps_FILES)
 methods_FROM     = $(BY_METHOD) $(if $(filter $(R)/steps/%,$(BY_METHOD)),$(R)/steps/metrics.ndjson)
-waterfall_FROM   = $(filter %/ablation/outcomes.ndjson,$(OPTION_TOLD))
 fit_FROM         = $(filter %fits.ndjson,$(OPTION_TOLD))
-loss_FROM       := $(wildcard $(foreach m,$(LLADA) $(LLAMA) $(LTM),$(m)/loss.ndjson))
+training_FROM   := $(wildcard $(foreach m,$(LLADA) $(LLAMA) $(LTM),$(m)/loss.ndjson))
 
 # The figures of phase 4 show the quality of the primary analysis.
 primary      := $(subst :, ,$(firstword $(subst $(,), ,$(QUALITY))))
@@ -45,7 +42,7 @@ $(FIGURES:%=$(R)/figures/%.svg): $(R)/figures/%.svg: $$($$*_FROM) $(TOOL)-plot $
 $(FIGURES:%=$(R)/paper/%.pdf): $(R)/paper/%.pdf: $(R)/figures/%.svg
 	$(call draw,--width $(WIDTH))
 
-# Only figures that have records: a loss curve needs a checkpoint that was trained here, a trace
+# Only figures that have records: a training curve needs a checkpoint that was trained here, a trace
 # needs weights that were not drawn. Without a run there is none.
 DRAWN := $(foreach f,$(FIGURES),$(if $($(f)_FROM),$(f)))
 FIGURE_FILES = $(foreach f,$(DRAWN),$(R)/figures/$(f).svg $(R)/figures/$(f).png)
@@ -84,7 +81,7 @@ TOLD = $(R)/claims.ndjson $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/sc
 # With the embedded models the page adds what they can show.
 EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 
-text-$(R)/stamp/page = $(READING_SPEED) $(PAGED)
+text-$(R)/stamp/page = $(PAGED)
 
 # The forms of the page, all from the same records.
 PAGES := $(R)/report.html $(R)/tables.html $(R)/report.md $(R)/tables.tex
@@ -95,7 +92,7 @@ FORMAT_tables.tex  := latex
 $(PAGES): $(TOLD) $(R)/judge.words $(FIGURE_FILES) $(R)/stamp/page $(TOOL)-report | $(QUIET)
 	$(call say,report $(@F))\
 	    $(beside) $(BIN)/report -q --format $(FORMAT_$(@F)) --figures $(R)/figures $(EMBEDDED) \
-	    --remarks $(R)/judge.words --reading-speed $(READING_SPEED) $(TOLD) -o $@
+	    --remarks $(R)/judge.words $(TOLD) -o $@
 
 report phase6: $(PAGES) ##run figures, the page and its tables (PAGE=decoding,ablation); seconds
 	@echo 'report: $(CURDIR)/$(R)/report.html'

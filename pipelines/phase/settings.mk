@@ -64,7 +64,7 @@ MARGIN          ?= 5%$(shell printf '%s\n' $(subst $(,), ,$(QUALITY)) | awk -F :
 PARETO_FLAGS    ?=
 # encoder checkpoint (BERT, RoBERTa) for BERTScore; empty: no BERTScore
 BERT            ?=
-# prompts with a reference whose likelihood is computed
+# prompts with a reference whose likelihood is computed; 0: a model with blocks has no such bound
 LIKELIHOOD_PROMPTS ?= 64
 # masks drawn for each text by the likelihood bound (ELBO)
 LIKELIHOOD_SAMPLES ?= 128
@@ -183,7 +183,5 @@ SHAPE_TO      ?= 16,32,64,128
 PAGE            ?=
 # width of the figures of make paper in cm: 8.4 (a column) or 17.5 (the page)
 WIDTH           ?= 8.4
-# words a minute of a reader, a speed that the page compares each point with
-READING_SPEED   ?= 238
 # stored run that make replicate compares with
 STORED          ?= data/$(PROFILE)/stored.ndjson

@@ -69,15 +69,10 @@ int bench_on_device(const struct bench *b)
 
 int bench_backend(struct bench *b, struct err *e)
 {
-    const struct engine engine = {.device = b->device, .isa = b->isa, .threads = b->threads,
-                                  .numa = b->numa};
-    const struct log log = {tool_name, !b->backend && !b->common.quiet}; /* printed only once */
+    const struct engine engine = {.device = b->device, .isa = b->isa, .threads = b->threads};
     backend_close(b->backend);
     b->backend = NULL;
-    if (engine_open(&engine, &b->backend, e))
-        return -1;
-    engine_place(&engine, b->backend, &log);
-    return 0;
+    return engine_open(&engine, &b->backend, e);
 }
 
 void bench_level(struct bench *b, enum dtype dtype)
@@ -95,8 +90,6 @@ static void describe(const struct bench *b, json_t *r)
     json_object_set_new(r, "library", *k->library ? json_string(k->library) : json_null());
     if (!bench_on_device(b))
         rec_set_int(r, "threads", (int64_t)b->roof.threads);
-    if (k->interleave)
-        json_object_set_new(r, "numa", json_string("interleave"));
 }
 
 static void note_signal(int number)
@@ -354,7 +347,6 @@ static void parse(struct bench *b, int argc, char **argv)
          .help = "number formats: f32, bf16, int8, nf4 (these four), fp8"},
         {"device", 0, OPT_TEXT, &b->device, .arg = "cpu|cuda[:N]", .help = "back end (cpu)"},
         ISA_OPTION(b->isa),
-        NUMA_OPTION(b->numa),
         {"threads", 0, OPT_INT, &b->threads, 0, 1024, .arg = "N", .help = "(0: all)"},
         {"repeat", 0, OPT_INT, &b->repeat, 1, 1000, .arg = "N",
          .help = "runs of a model, of which the median counts (3)"},
@@ -428,7 +420,7 @@ int main(int argc, char **argv)
 {
     struct bench b = {.common = COMMON_DEFAULTS, .only = usual_parts, .shapes = "small",
                       .dtypes = usual_kinds, .jobs = usual_jobs, .device = "cpu", .isa = "auto",
-                      .numa = "none", .repeat = 3, .point_s = 0.3, .peer_limit_s = 900,
+                      .repeat = 3, .point_s = 0.3, .peer_limit_s = 900,
                       .array_bytes = CEILING_ARRAY_BYTES, .stream_bytes = 16 << 20,
                       .stop = &stop_signal};
     struct err e = {0};

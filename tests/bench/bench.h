@@ -10,7 +10,7 @@
 #include "lib/network/network.h"
 
 struct bench {
-    const char *only, *shapes, *dtypes, *jobs, *device, *isa, *numa, *model, *peer, *peer_command;
+    const char *only, *shapes, *dtypes, *jobs, *device, *isa, *model, *peer, *peer_command;
     const char *bin;       /* folder of the tools */
     int64_t repeat, threads, array_bytes, stream_bytes;
     double peer_limit_s;

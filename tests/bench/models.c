@@ -47,7 +47,8 @@ static const struct job jobs[] = {{"prefill 512", PREFILL, 512, 1, 1},
 void add_pass(struct task *t, const struct models *m, double rows, double pairs, double keys,
               double wanted)
 {
-    const struct extent x = {.rows = rows, .pairs = pairs, .wanted = wanted, .read = keys};
+    struct extent x = {.rows = rows, .pairs = pairs, .wanted = wanted, .read = keys};
+    cost_experts(&m->cost_model, &x);
     const struct cost least = cost_of(&m->cost_model, &x);
     task_add(t, &m->bench->roof, least.flops, least.bytes);
 }

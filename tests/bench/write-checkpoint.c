@@ -28,7 +28,7 @@ static void add(struct writing *w, enum role r, size_t layer)
     struct tensor *t = &w->list[w->n++];
     char name[FAMILY_NAME_MAX];
     size_t rows, cols;
-    family_tensor_name(name, c->family->naming[0], r, layer);
+    family_tensor_name(name, c->family->naming[0], c, r, layer);
     role_shape(c, r, &rows, &cols);
     *t = (struct tensor){.name = mem_text(name), .dtype = "BF16", .rank = role_is_vector(r) ? 1 : 2,
                          .shape = {rows, cols}, .bytes = 2 * rows * cols};
@@ -55,7 +55,7 @@ static void each(struct writing *w, void (*call)(struct writing *w, enum role r,
 {
     const struct config *c = &w->from->config;
     for (int r = 0; r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_layers(c, (enum role)r) && !(r == ROLE_HEAD && c->tied); l++)
+        for (size_t l = 0; l < role_tensors(c, (enum role)r) && !(r == ROLE_HEAD && c->tied); l++)
             call(w, (enum role)r, l);
 }
 
@@ -83,7 +83,7 @@ static int run(const char *shape, const char *folder, struct err *e)
     int bad = checkpoint_open(&c, name, 0, e);
     free(name);
     if (!bad) {
-        w.list = mem_zero((size_t)ROLE_COUNT * c.config.layers, sizeof *w.list);
+        w.list = mem_zero(ROLE_COUNT * role_tensors_most(&c.config), sizeof *w.list);
         each(&w, add);
         bad = write_folder(&w, folder, e);
         for (size_t i = 0; i < w.n; i++)

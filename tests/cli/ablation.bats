@@ -55,13 +55,13 @@ run_of() {
 }
 
 four() {
-    option base '["llada"]' '[]' '{"flags": "", "stair": 0}'
+    option base '["llada"]' '[]' '{"flags": ""}'
     option lean '["llada"]' '[
         {"row": "2-18", "text": "half", "metric": "memory_allocated_peak_bytes", "most": 0.5},
         {"row": "2-19", "text": "less", "metric": "memory_weights_bytes", "most": 0.4},
         {"row": "1-13", "text": "cache", "metric": "memory_kv_bytes", "most": 0.5},
         {"row": "1-08", "text": "fast", "metric": "e2e_ns", "most": 0.9},
-        {"row": "2-20", "text": "as good", "metric": "accuracy", "least": 0}]' '{"stair": 1}'
+        {"row": "2-20", "text": "as good", "metric": "accuracy", "least": 0}]'
     option other '[]' '[
         {"row": "0-35", "text": "faster", "metric": "e2e_ns", "most": 0.9},
         {"row": "0-51", "text": "as good", "metric": "accuracy", "least": -0.02}]'
@@ -246,20 +246,16 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
         .weights_error_ratio < 0.1'
 }
 
-@test "the waterfall and the memory matrix are drawn and described on the page" {
+@test "the memory matrix is drawn and described on the page" {
     command -v gnuplot > /dev/null || skip "no gnuplot here"
     four > "$T/options"
     run_of
     fits 8,24 -m synth:llada-8b --batch 1,4 --gen-length 128 > "$T/fits"
     cd "$T"
-    for type in waterfall fit; do
-        "$BIN/plot" --type $type outcomes fits -o $type.svg
-        [ -s $type.svg ] && [ -s $type.tsv ] && [ -s $type.txt ]
-        "$BIN/plot" --type $type "$CROSSOVER_SHARE/tests/fixtures/plot-metric.ndjson" -o none.svg
-        grep -q 'no ablation\|no records of forecast --fit' none.txt none.svg
-    done
-    grep -q 'lean' waterfall.tsv
-    grep -q -- '-50' waterfall.tsv
+    "$BIN/plot" --type fit outcomes fits -o fit.svg
+    [ -s fit.svg ] && [ -s fit.tsv ] && [ -s fit.txt ]
+    "$BIN/plot" --type fit "$CROSSOVER_SHARE/tests/fixtures/plot-metric.ndjson" -o none.svg
+    grep -q 'no records of forecast --fit' none.txt none.svg
     "$BIN/report" -q --format markdown outcomes fits -o page.md
     grep -q 'Options: savings and costs' page.md
     grep -q '| lean .*| 0 of 40, exact .*-50.* %.*2-18 held; 2-19 not held' page.md

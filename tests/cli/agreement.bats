@@ -278,3 +278,59 @@ near() {
                        $(masked '[97,98,99,100]' '[2,3]')) / 2")
     near "$(bound elbo_nats cd --mode elbo --samples 4096)" "$expected" 0.01
 }
+
+# in_gguf FORMAT [option...]: the checkpoint $T/model with matrices of that format, and as GGUF
+in_gguf() {
+    local format=$1
+    shift
+    make_model --width 256 --ffn 256 --heads 4 --kv-heads 2 "$@"
+    "$MAKE_GGUF" "$format" "$T/model"
+    mv "$T/model/model.gguf" "$T/model.gguf"
+    echo "$format" >> "$T/made"
+}
+
+@test "GGUF: each format gives the ids of the values that it stands for" {
+    for format in F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q4_K Q6_K; do
+        in_gguf $format
+        greedy -m "$T/model.gguf"
+        likelihood 1e-4 -m "$T/model.gguf" --device ref
+        make_prompts
+    done
+    on_levels gen-llama greedy -m "$T/model.gguf"
+}
+
+@test "GGUF: families, tied and untied, by text; LLaDA with its mask" {
+    for family in qwen3 smollm3; do
+        in_gguf Q8_0 --arch $family --tied --layers 4
+        jq 'del(.no_rope_layer_interval)' "$T/model/config.json" > "$T/new" # 4: GGUF has no key
+        mv "$T/new" "$T/model/config.json"
+        greedy -m "$T/model.gguf" --batch 4
+    done
+    in_gguf Q4_K --arch llada --hf-names
+    diffusion 16 16 5 0 -m "$T/model.gguf"
+    in_gguf Q6_K
+    for model in "$T/model" "$T/model.gguf"; do
+        echo '{"id":"p","text":"a < b\u00e9"}' | "$BIN/gen-llama" -q -m "$model" --max-new 8 \
+            --dtype f32 --no-meta | jq -c '[.prompt_tokens, .token_ids, .text]'
+    done | uniq > "$T/said"
+    [ "$(wc -l < "$T/said")" -eq 1 ]
+}
+
+@test "GGUF: what is not read is refused by name" {
+    in_gguf Q8_0
+    spoilt() { # spoilt WORDS OLD NEW: with these bytes replaced, the file is refused
+        sed "s/$2/$3/" "$T/model.gguf" > "$T/bad.gguf"
+        run "$BIN/gen-llama" -m "$T/bad.gguf" --no-meta "$T/prompts"
+        [ "$status" -eq 65 ] && [[ $output == *"$1"* ]]
+    }
+    spoilt "general.architecture: expected llama, smollm3" llama gemma
+    spoilt "llama.extra_count = 2: unknown key" llama.block_count llama.extra_count
+    spoilt "tokenizer.ggml.pre: expected gpt-2, smollm" gpt-2 gpt-4
+    spoilt "begins with GGUF" GGUF GGML
+    spoilt "tensor blk.0.attn_q.weight is missing" blk.0.attn_q blk.0.attn_x
+    head -c 3000 "$T/model.gguf" > "$T/cut.gguf"
+    run "$BIN/gen-llama" -m "$T/cut.gguf" --no-meta "$T/prompts"
+    [ "$status" -eq 65 ] && [[ $output == *"more bytes of the header"* ]]
+    run "$BIN/pack-model" --quant int8 -m "$T/model.gguf" --out "$T/packed"
+    [ "$status" -eq 65 ] && [[ $output == *"expected a folder with config.json, got a GGUF"* ]]
+}

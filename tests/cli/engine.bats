@@ -141,26 +141,3 @@ isas() { # those that run here, from the message that lists them
     grep -q '(measured now)$' "$T/log"
 }
 
-@test "--numa works on several memory nodes, and on one it says that it does nothing" {
-    gen() { "$BIN/gen-llama" -m synth:small-llama --dtype bf16 --max-new 2 "$@" "$T/prompt"; }
-    gen > "$T/near"
-    jq -se '.[0].backend | .numa == "none" and .memory_nodes >= 1' "$T/near"
-    jq -se '.[1] | (has("numa") | not) and (.memory | has("huge_page_bytes"))' "$T/near"
-    ${CC:-cc} -shared -fPIC -o "$T/nodes.so" tests/fixtures/preload/nodes.c -ldl ||
-        skip "no compiler"
-    here() { LD_PRELOAD=$T/nodes.so NODES_LOG=$T/ranges gen --numa interleave "$@"; }
-    ldd "$BIN/gen-llama" | grep -q asan && skip "a sanitizer wants to be loaded first"
-    here > "$T/all" 2> "$T/said"
-    [ ! -s "$T/said" ]
-    jq -se '(.[0].backend | .numa == "interleave" and .memory_nodes == 2) and
-        (.[1] | .numa == "interleave" and (.config | endswith(" numa=interleave")))' "$T/all"
-    # nf4 only for large matrices: the same tokens, another point
-    [ "$(sort -u "$T/ranges" | sed 's/.*bytes, //' | uniq)" = "policy 3, nodes 3" ]
-    [ "$(jq -s '.[1].token_ids' "$T/all")" = "$(jq -s '.[1].token_ids' "$T/near")" ]
-    [ "$(jq -s '.[1].point' "$T/all")" != "$(jq -s '.[1].point' "$T/near")" ]
-    # one memory node, or a system that does not tell
-    NODES_REFUSE=1 here > "$T/refused" 2> "$T/said"
-    [ "$(cat "$T/said")" = "gen-llama: --numa interleave changes nothing: this host has one $(:
-        )memory node, or the system does not show them" ]
-    [ "$(jq -s '.[1].point' "$T/refused")" = "$(jq -s '.[1].point' "$T/near")" ]
-}

@@ -221,3 +221,66 @@ refuses() {
     on_cuda sampled fast '{"gen_length":16,"block_length":8,"part":8,"threshold":0.9}' \
         --gen-length 16 --cache none --dtype f32
 }
+
+@test "llada-moe: in each dtype, sharded, tied, of odd shapes, on every level" {
+    make_model --arch llada-moe --dtype F16 --kv-heads 2 --experts 7 --used 3 --ffn 19
+    diffusion 24 8 9 0 --device cpu
+    on_levels gen-llada diffusion 16 16 5 0
+    make_model --arch llada-moe --dtype BF16 --shards 4 --seed 7 --experts 5 --used 5
+    diffusion 24 8 9 1 --device ref
+    make_model --arch llada-moe --tied --kv-heads 1 --seed 8 --experts 9 --used 1 --shared 61
+    diffusion 24 8 12 0 --batch 3
+    diffusion 24 8 12 0 --ffn unfused --row-tile 5
+    make_model --arch llada-moe --width 30 --heads 3 --ffn 37 --vocab 271 --layers 3
+    diffusion 20 10 6 0 --threads 2
+    diffusion 20 10 6 0 --row-tile 3
+}
+
+@test "llada-moe: what its authors' code does not read changes nothing, the rest is refused" {
+    make_model --arch llada-moe
+    jq '.model_type = "lladamoe" | .norm_topk_prob = null | .router_topk_group = 4' \
+        "$T/model/config.json" > "$T/new"
+    mv "$T/new" "$T/model/config.json"
+    diffusion 16 16 4 0
+    refuses "moe_layer_freq: expected a list with 1 for every layer" '.moe_layer_freq[1] = 0'
+    refuses "moe_layer_freq: expected a list with 1 for every layer" '.moe_layer_freq += [1]'
+    refuses "moe_router_enable_expert_bias: expected false" '.moe_router_enable_expert_bias = true'
+    refuses "moe_router_score_function: expected \"softmax\"" \
+        '.moe_router_score_function = "sigmoid"'
+    refuses "clip_qkv: expected null" '.clip_qkv = 8'
+    refuses "partial_rotary_factor: expected 1.0" '.partial_rotary_factor = 0.5'
+    refuses "num_experts_per_tok: expected at most num_experts" '.num_experts_per_tok = 7'
+    refuses "intermediate_size = 8: unknown key" '.intermediate_size = 8'
+    jq '.qk_layernorm = false' "$T/model/config.json" > "$T/new"
+    mv "$T/new" "$T/model/config.json"
+    run "$BIN/gen-llada" -m "$T/model" --no-meta "$T/prompts"
+    [ "$status" -eq 65 ] && [[ $output == *"q_norm.weight\" has no place in a llada-moe"* ]]
+}
+
+@test "llada-moe: experts are quantized, packed, offloaded and counted as other matrices" {
+    make_model --arch llada-moe --width 64 --ffn 64 --heads 2 --shared 64
+    for quant in int8 nf4; do
+        "$BIN/gen-llada" -q -m "$T/model" --gen-length 16 --quant $quant --no-meta "$T/prompts" \
+            > "$T/got"
+        "$BIN/pack-model" -q -m "$T/model" --quant $quant --out "$T/$quant" > "$T/packed"
+        jq -se 'map(select(.role == "gate" and .tensors == 12 and .parameters == 12 * 64 * 64)) |
+            length == 1' "$T/packed"
+        "$BIN/gen-llada" -q -m "$T/$quant" --gen-length 16 --no-meta "$T/prompts" > "$T/again"
+        [ "$(jq -c .token_ids "$T/got")" = "$(jq -c .token_ids "$T/again")" ]
+    done
+    "$BIN/gen-llada" -q -m "$T/model" --gen-length 16 --no-meta "$T/prompts" > "$T/got"
+    "$BIN/gen-llada" -q -m "$T/model" --gen-length 16 --device-map 1 --no-meta "$T/prompts" \
+        > "$T/again"
+    [ "$(jq -c .token_ids "$T/got")" = "$(jq -c .token_ids "$T/again")" ]
+    run "$BIN/pack-model" -m "$T/model" --prune-ffn 0.5 --prune-score l2 --out "$T/small"
+    [ "$status" -eq 65 ] && [[ $output == *"mixture of experts cannot be removed"* ]]
+    run "$BIN/train-lm" --from "$T/model" --steps 1 --out "$T/after" "$T/prompts"
+    [ "$status" -eq 64 ]
+}
+
+@test "llada-moe: on the emulated CUDA device" {
+    [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
+        skip "no C++ compiler, so no emulated device"
+    make_model --arch llada-moe --kv-heads 2 --experts 7 --used 3 --ffn 19 --shared 23
+    on_cuda diffusion 24 8 9 1 --dtype f32 --batch 4
+}

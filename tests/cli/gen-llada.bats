@@ -395,7 +395,7 @@ made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --blo
     plain=$(ids "$T/plain")
     for way in "--cache delayed --delayed-refresh 1" "--cache dual --refresh 1" \
         "--suffix window --suffix-window 24" "--suffix dropout --suffix-scale 9 --suffix-sigma 0" \
-        "--block-decay 1" "--pace uniform" "--leave off"; do
+        "--block-decay 1" "--pace uniform"; do
         # shellcheck disable=SC2086
         made $way > "$T/out"
         [ "$(ids "$T/out")" = "$plain" ]
@@ -411,7 +411,7 @@ made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --blo
     done
     made --cache vicinity | jq -s -e 'all(.vicinity_before == 16 and .vicinity_warmup == 4 and
         .refresh == 0 and .delayed_refresh == null and .suffix == "all" and
-        .suffix_window == null and .pace == "uniform" and .leave == "on" and
+        .suffix_window == null and .pace == "uniform" and
         .admit == "static" and .admit_ns == 0)'
     # the window and the last slot: 4 slots and 1 behind the first block, 4 behind the second
     made --suffix window --suffix-window 4 --limit 1 |
@@ -454,22 +454,17 @@ made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --blo
     [[ $stderr == *"cache exact: expected a model with a block-causal mask"* ]]
 }
 
-@test "a growing canvas has fewer rows; a text that stays in the batch has the same ids" {
+@test "a growing canvas has fewer rows; prompts that join a batch write the same" {
     gzip -dc data/corpus/valid.ndjson.gz | jq -c 'select(.id)' | sed -n '1,4p' > "$T/real"
     real() { "$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 64 \
         --block-length 8 --unmask threshold --contract answer --batch 4 "$@" "$T/real"; }
     real > "$T/all"
     real --suffix grow > "$T/grow"
-    real --leave off > "$T/stay"
     real --batch 2 --admit continuous > "$T/join"
     [ "$(ids "$T/join")" = "$(ids "$T/all")" ]
     jq -se 'all(.batch_id == 0) and map(select(.admit_ns > 0).id) == map(.id)[2:]' "$T/join"
-    run --separate-stderr real --admit continuous --leave off
-    [ "$status" -eq 64 ] && [[ $stderr == *"admit continuous goes with leave on only"* ]]
     jq -s -e --slurpfile all "$T/all" 'all(.status == "ok") and
         (map(.rows / .denoise_steps) | add) < ($all | map(.rows / .denoise_steps) | add)' "$T/grow"
-    [ "$(ids "$T/stay")" = "$(ids "$T/all")" ]
-    jq -s -e --slurpfile all "$T/all" '.[0].model_flops > $all[0].model_flops' "$T/stay"
 }
 
 @test "caches inside the layers: neutral values change nothing, shares save rows or memory" {

@@ -401,12 +401,6 @@ stream() {
     [ "$(measure "$T/in" | jq -c 'select(.kind == "a_kind_to_come").own')" = 1 ]
 }
 
-@test "--human prints one line a metric" {
-    one '{}' | measure --human > /dev/null 2> "$T/err"
-    grep -q '^c: an answer takes 0.001 ms' "$T/err"
-    [ "$(wc -l < "$T/err")" -eq 1 ]
-}
-
 # ceiling FIELDS: a ceiling of two threads of the host with these members over the usual ones
 ceiling() {
     jq -cn "{schema: \"crossover/1\", kind: \"roofline\", run: \"r\", name: \"c\", ceiling: true,

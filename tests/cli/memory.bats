@@ -289,36 +289,3 @@ plan() {
     grep -q 'W110: .* it runs at level ' "$T/said"
 }
 
-@test "--early-quant: the first steps in one format, the others in another, both in memory" {
-    run_() { "${LLADA[@]}" --dtype f32 --no-meta -q --batch 5 "$@" "$T/prompts"; }
-    run_ --steps 8 --trace "$T/plain.trace" > "$T/plain"
-    run_ --steps 8 --quant nf4 --trace "$T/nf4.trace" > "$T/nf4"
-    run_ --steps 8 --early-quant nf4 --early-steps 3 --trace "$T/both.trace" > "$T/both"
-    conforms "$T/both"
-    # three steps are those of nf4 to the last digit, and no other
-    commits() { jq -c 'select(.kind == "commit") | select(.pass '"$2"') |
-        [.id, .pass, .slots, .token_ids, .confidences]' "$1"; }
-    cmp <(commits "$T/both.trace" '<= 3') <(commits "$T/nf4.trace" '<= 3')
-    ! cmp -s <(commits "$T/both.trace" '== 4') <(commits "$T/nf4.trace" '== 4') || false
-    ! cmp -s <(commits "$T/both.trace" '<= 3') <(commits "$T/plain.trace" '<= 3') || false
-    jq -se 'all(.early_quant == "nf4" and .early_steps == 3 and .quant == "none" and
-        (.config | contains(" early_steps=3") and contains(" early=nf4")) and
-        .memory.planned_bytes == .memory.allocated_peak_bytes)' "$T/both"
-    # all steps in the early format, and no step
-    run_ --steps 8 --early-quant nf4 --early-steps 99 | jq -c .token_ids > "$T/out"
-    cmp "$T/out" <(jq -c .token_ids "$T/nf4")
-    run_ --steps 8 --quant nf4 --early-quant none --early-steps 8 | jq -c .token_ids > "$T/out"
-    cmp "$T/out" <(jq -c .token_ids "$T/plain")
-    run_ --steps 8 --early-quant nf4 --early-steps 0,3 > "$T/out"
-    cmp <(jq -c 'select(.early_steps == 0) | .token_ids' "$T/out") <(jq -c .token_ids "$T/plain")
-    cmp <(jq -c 'select(.early_steps == 3) | .token_ids' "$T/out") <(jq -c .token_ids "$T/both")
-    jq -se 'map(.memory.planned_bytes) | unique | length == 1' "$T/out"
-    run_ --explain --early-quant nf4 --early-steps 3 > "$T/out"
-    jq -n --slurpfile p "$T/plain" --slurpfile q "$T/nf4" --slurpfile b "$T/out" '$b[0] |
-        .weights_bytes == ($p[0].memory.weights_bytes + $q[0].memory.weights_bytes) and
-        .exact == false' | grep -x true > /dev/null
-    refused 64 "early_steps above 0: expected --early-quant FORMAT beside it" run_ --early-steps 1
-    refused 64 "--early-quant: expected a point with early_steps above 0" run_ --early-quant int8
-    refused 64 "early-steps 1: expected admit static and draft-steps 0" \
-        run_ --early-quant int8 --early-steps 1 --admit continuous
-}

@@ -24,11 +24,8 @@ records() { # of a type
     case $1 in
     pareto | steps | throughput) echo "$F"/plot-{metric,quality,front}.ndjson ;;
     memory | ratio) echo "$F/plot-scale.ndjson" ;;
-    frontier) echo "$F/plot-metric.ndjson" ;;
     growth) echo both.ndjson ;;
-    kinds) echo kinds.ndjson ;;
     trace) echo trace.ndjson ;;
-    loss) echo "$F/plot-train.ndjson" ;;
     training) echo training.ndjson ;;
     drift) echo "$F/plot-generation.ndjson" ;;
     roofline) echo "$F/plot-roofline.ndjson" ;;
@@ -60,17 +57,9 @@ both() {
         | .hi = (if .disturbed then null else .value * 1.02 end)'
     jq -cn '(32, 64) as $n | {schema: "crossover/1", kind: "crossover", run: "r", name: "X_batch",
         llada: "llada-x", llama: "llama-x", contract: "fixed", gen_length: $n, exists: true, at: 4,
-        lo: 3.8, hi: 4.2, predicted_at: 8, tokens_per_step: 1, direction: "cheaper_up_to"}'
+        lo: 3.8, hi: 4.2, tokens_per_step: 1, direction: "cheaper_up_to"}'
 }
 
-# Two kinds of prompt, 60 and 5 answers; LLaMA takes 10, 11, ... ms for a story, 1 ms for a sum.
-kinds() {
-    jq -cn '(range(60) | {task: "story", id: "s\(.)", e2e_ns: (1e7 + 1e6 * .)}),
-            (range(5) | {task: "sum", id: "w\(.)", e2e_ns: 1e6})
-        | {schema: "crossover/1", kind: "generation", run: "r", point: "a",
-           config: "a", model: "llama-x", arch: "llama", paradigm: "autoregressive", batch: 1,
-           max_new: 64, phase: "timed", status: "ok", contract: "answer"} + .'
-}
 
 # A training with all members, one without memory, and a training of a prior.
 watched() {
@@ -106,11 +95,10 @@ valid_svg() {
 }
 
 @test "every type is drawn, with script, data and caption beside it" {
-    kinds > kinds.ndjson
     both > both.ndjson
     commits > trace.ndjson
     watched > training.ndjson
-    for t in pareto steps throughput memory ratio frontier growth kinds trace loss training drift \
+    for t in pareto steps throughput memory ratio growth trace training drift \
         roofline; do
         # shellcheck disable=SC2046
         draw "$t" "$t.svg" $(records "$t")
@@ -124,11 +112,10 @@ valid_svg() {
 }
 
 @test "marks and drawing have descriptions for screen readers" {
-    kinds > kinds.ndjson
     both > both.ndjson
     commits > trace.ndjson
     watched > training.ndjson
-    for t in pareto steps throughput memory ratio frontier growth kinds trace loss training drift \
+    for t in pareto steps throughput memory ratio growth trace training drift \
         roofline; do
         # shellcheck disable=SC2046
         draw "$t" "$t.svg" $(records "$t")
@@ -228,8 +215,6 @@ valid_svg() {
         "$F"/plot-{metric,quality}.ndjson > alone
     draw pareto a.svg alone
     grep -q '^No data: .* a panel would have a single point' a.txt
-    draw frontier f.svg alone
-    grep -q '^No data: .* a panel would have a single point' f.txt
     # a panel of one point beside others is left out
     jq -c 'select((.batch == 1 and .arch) or .arch == "llama")' \
         "$F"/plot-{metric,quality}.ndjson > most
@@ -278,13 +263,13 @@ valid_svg() {
     mkdir fake
     printf '#!/bin/sh\necho "x line 1: warning: Skipping data" >&2\nkill -SEGV $$\n' > fake/gnuplot
     chmod +x fake/gnuplot
-    PATH=$T/fake:$PATH run draw loss x.svg "$F/plot-train.ndjson"
+    PATH=$T/fake:$PATH run draw training x.svg "$F/plot-train.ndjson"
     [ "$status" -eq 70 ]
-    [[ $output == *"gnuplot died of signal 11 (Segmentation fault) on a figure of type loss"* ]]
+    [[ $output == *"gnuplot died of signal 11 (Segmentation fault) on a figure of type training"* ]]
     [[ $output != *warning* ]]
     printf '#!/bin/sh\nsh -c "kill -KILL \\$\\$"\nexit $?\n' > fake/gnuplot
-    PATH=$T/fake:$PATH run draw loss x.svg "$F/plot-train.ndjson"
-    [[ $output == *"gnuplot died of signal 9 (Killed) on a figure of type loss"* ]]
+    PATH=$T/fake:$PATH run draw training x.svg "$F/plot-train.ndjson"
+    [[ $output == *"gnuplot died of signal 9 (Killed) on a figure of type training"* ]]
 }
 
 @test "training figure: means of the records, one panel for each recorded quantity" {
@@ -365,7 +350,7 @@ twice() {
 
 @test "a file name may hold quotes, spaces and more" {
     for n in "'a; b" "c''d" "it's \`c\`" '-d "e"$(f)' 'g\\h'; do
-        (cd "$T" && draw loss "./$n.svg" $(records loss))
+        (cd "$T" && draw training "./$n.svg" "$F/plot-train.ndjson")
         valid_svg "./$n.svg"
         mkdir again
         cp "./$n.gp" again/x.gp
@@ -474,10 +459,10 @@ twice() {
 }
 
 @test "without data the figure prints that" {
-    run draw loss empty.svg "$F/plot-metric.ndjson"
+    run draw training empty.svg "$F/plot-metric.ndjson"
     [ "$status" -eq 0 ]
     [[ $output == *W041*"no data"* ]]
-    grep -q 'loss: no data' empty.svg
+    grep -q 'training: no data' empty.svg
     valid_svg empty.svg
     printf '' | draw pareto none.png - 2> /dev/null
     [ -s none.png ]
@@ -494,7 +479,7 @@ twice() {
         printf '%s' "$e" | jq -Rsc '. as $e
             | ({step: 1, tokens: 10, loss: 2.5}, {step: 2, tokens: 20, loss: 2}) + {model: $e}
             | {schema: "crossover/1", kind: "train", run: "r"} + .' > in.ndjson
-        draw loss evil.svg in.ndjson
+        draw training evil.svg in.ndjson
         valid_svg evil.svg
         lacks -qi '<script' evil.svg
         printf '%s' "$e" | jq -Rsc '. as $e
@@ -536,7 +521,7 @@ twice() {
 
 @test "a broken line is reported and does not stop the others" {
     { cat "$F/plot-train.ndjson"; echo '{"broken'; } > t.ndjson
-    run draw loss t.svg t.ndjson
+    run draw training t.svg t.ndjson
     [ "$status" -eq 1 ]
     [[ $output == *W040* ]]
     valid_svg t.svg
@@ -619,44 +604,6 @@ judged() {
     done
 }
 
-@test "the second frontier: speed of one user and of the device, and equal points" {
-    both > m.ndjson
-    draw frontier f.svg m.ndjson
-    # LLaMA, batch 4, 32 tokens, fixed: 50 ms a token for one user, four times that in all
-    numbers f.tsv points | awk '$3 == 4 && $1 == 20 && $2 == 80 { n++ } END { exit n != 4 }'
-    grep -q '^array panel_length.*= \[32, 64\]' f.gp
-    # the crossing is at batch 4; by the roofline it is at 8, half way from 4 to 16
-    [ "$(numbers f.tsv crossings | head -n 1 | cut -f 1-4 | tr '\t' ' ')" = '20 80 1 4 (1/step)' ]
-    numbers f.tsv crossings | awk 'NR == 2 && ($1 - (20 * 100 / 14) ^ 0.5) ^ 2 < 1e-12 { n = 1 }
-        END { exit !n }'
-    grep -q 'up to batch 4 \[3.8, 4.2\], for .* with 1 token a step (8 if both ran at' f.txt
-    draw frontier a.svg --contract answer m.ndjson
-    numbers a.tsv points | awk '$3 == 4 && $1 == 180 && $2 == 720 { n++ } END { exit n != 4 }'
-    [ -z "$(numbers a.tsv crossings)" ]
-}
-
-@test "the second frontier: labels of crossings that lie close stand apart" {
-    both > m.ndjson
-    for at in "15.8 15.9 16 15.95 15.85" "1 1.02 1.01 1.04 1.03"; do # at the top, at the bottom
-        jq -c --arg at "$at" 'if .kind == "crossover" then ($at | split(" ")[] | tonumber) as $x
-            | .at = $x | .tokens_per_step = 10 * $x | .predicted_at = 4 else . end' \
-            m.ndjson > close.ndjson
-        draw frontier c.svg close.ndjson
-        # five marks of each panel, from the top: each label below its own mark, or where the axis
-        # ends, and a line, a twentieth of the axis at least, below the one before
-        read -r lo hi < <(sed -n 's/^array device_range.*\[\(.*\), \(.*\)\]/\1 \2/p' c.gp)
-        numbers c.tsv crossings | awk -F '\t' -v lo="$lo" -v hi="$hi" '
-            $3 == 1 {
-                n++
-                if (n % 5 != 1 && (log(label) - log($5)) / log(hi / lo) < 0.05) bad++
-                if (n % 5 != 1 && $2 > mark) bad++
-                if (!($5 > lo && $5 < hi) || (lo * 4 < $2 && $5 >= $2)) bad++
-                label = $5; mark = $2
-            }
-            END { exit !(n == 10 && !bad) }'
-    done
-}
-
 @test "memory against length: exponents, and bytes a token" {
     both > m.ndjson
     { cat m.ndjson; jq -c 'select(.batch == 1 and .contract == "fixed") | .point += "-long"
@@ -672,16 +619,6 @@ judged() {
     jq -c 'select((.max_new // .gen_length) == 32)' m.ndjson > one
     draw growth o.svg one
     grep -q 'at one length only' o.txt
-}
-
-@test "latency by kind of prompt: medians, and the 95th percentile where there are enough" {
-    kinds > k
-    draw kinds k.svg k
-    [ "$(numbers k.tsv points | tr '\t' ' ' | paste -sd ,)" = '1 39.5 66.05 60,2 1 NaN 5' ]
-    grep -q '>story<' k.svg
-    jq -c 'del(.task)' k > none
-    draw kinds n.svg none
-    grep -q 'no prompt has a task or a source' n.txt
 }
 
 @test "a trace: commit time and confidence of each slot, and slots masked again" {
@@ -726,20 +663,6 @@ judged() {
     valid_svg o.svg
 }
 
-@test "the attainment band of LLaDA is drawn under the points" {
-    draw pareto a.svg $(records pareto)
-    lacks 'Blue band' a.txt
-    jq -cn '{schema: "crossover/1", kind: "attainment", run: "r", batch: 1, gen_length: 64,
-        device: null, cost_metric: "e2e_ns", quality_metric: "judge_ppl", level: 0.95,
-        paradigm: "masked_diffusion",
-        curve: [{cost: 2e7, lo: 5, mid: 6, hi: 7}, {cost: 4e7, lo: null, mid: 5, hi: 6},
-        {cost: 8e7, lo: 4, mid: 4.5, hi: 5}, {cost: 9e7, lo: 4, mid: 4.5, hi: 5}]}' > band
-    draw pareto b.svg $(records pareto) band
-    [ "$(numbers b.tsv band | head -n 4 | tr '\t' ' ' | paste -sd ,)" = \
-        '20 5 7,40 5 7,80 4 5,90 4 5' ]
-    grep -q 'Blue band' b.txt
-}
-
 @test "--term has colours where they are wanted" {
     "$BIN/plot" --type pareto --term $(records pareto) > plain
     lacks -q $'\033' plain
@@ -757,15 +680,15 @@ judged() {
 @test "bad usage, missing input and a place that cannot be written have their exit codes" {
     run "$BIN/plot" -o x.svg "$F/plot-train.ndjson"
     [ "$status" -eq 64 ]
-    run draw loss x.gif "$F/plot-train.ndjson"
+    run draw training x.gif "$F/plot-train.ndjson"
     [ "$status" -eq 64 ]
-    run draw loss x.svg absent.ndjson
+    run draw training x.svg absent.ndjson
     [ "$status" -eq 66 ]
-    run draw loss absent/x.svg "$F/plot-train.ndjson"
+    run draw training absent/x.svg "$F/plot-train.ndjson"
     [ "$status" -eq 73 ]
     mkdir -p empty/plots bin
     cp "$BIN/plot" bin/
-    CROSSOVER_SHARE=$T/empty run bin/plot --type loss -o x.svg "$F/plot-train.ndjson"
+    CROSSOVER_SHARE=$T/empty run bin/plot --type training -o x.svg "$F/plot-train.ndjson"
     [ "$status" -eq 66 ]
     [[ $output == *CROSSOVER_SHARE* ]]
     [ ! -e x.svg ]
@@ -776,12 +699,12 @@ judged() {
     printf '#!/bin/sh\necho "line 7: something is wrong" >&2\nexit 1\n' > fake/gnuplot
     chmod +x fake/gnuplot
     echo old > x.svg
-    PATH=$T/fake:$PATH run draw loss x.svg "$F/plot-train.ndjson"
+    PATH=$T/fake:$PATH run draw training x.svg "$F/plot-train.ndjson"
     [ "$status" -eq 70 ]
     [[ $output == *"something is wrong"* ]]
     [ "$(cat x.svg)" = old ]
     printf '#!/bin/sh\nexit 0\n' > fake/gnuplot
-    PATH=$T/fake:$PATH run draw loss x.svg "$F/plot-train.ndjson"
+    PATH=$T/fake:$PATH run draw training x.svg "$F/plot-train.ndjson"
     [ "$status" -eq 70 ]
     [ "$(cat x.svg)" = old ]
     [ -z "$(find . -name '.*tmp*')" ]
@@ -816,13 +739,13 @@ judged() {
         arch: "llada", paradigm: "masked_diffusion", batch: 1, gen_length: 8, block_length: 8,
         steps: (1 + . % 2), threshold: (. / 2 | floor / 2000), cache: "none", remasking: "random",
         device: "cpu", dtype: "f32", quant: "none", e2e_ns: 1000000, status: "ok"}' > points
-    (ulimit -t 6; draw kinds many.svg points)
+    (ulimit -t 6; draw drift many.svg points)
     # a record takes 48 bytes, not the 1.7 kB of the whole of it
     awk 'BEGIN { for (i = 0; i < 150000; i++) printf "{\"schema\":\"crossover/1\",\"kind\":" \
         "\"train\",\"run\":\"r\",\"model\":\"m\",\"arch\":\"llada\",\"step\":%d,\"tokens\":%d," \
         "\"loss\":%.3f,\"rate\":0.1,\"grad_norm\":1.5,\"tokens_per_s\":9}\n", i, 64 * i,
         1 + 1 / (1 + i) }' > train
     "$BIN/plot" --help > /dev/null
-    (ulimit -v 150000; "$BIN/plot" --type loss --term train > loss.txt || exit 1)
-    grep -q 'averaged over 400' loss.txt
+    (ulimit -v 150000; "$BIN/plot" --type training --term train > loss.txt || exit 1)
+    grep -q 'averaged over 300' loss.txt
 }

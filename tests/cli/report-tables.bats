@@ -90,26 +90,6 @@ load report
     done
 }
 
-@test "the predicted crossover stands beside the measured one, with hypervolumes" {
-    jq -c 'select(.kind != "meta" and .kind != "end")' "$F/plot-front.ndjson" > found
-    jq -c 'if .name == "X_lat" then .predicted_at = 41.5 else . end' found > front
-    report "$F"/plot-{metric,quality}.ndjson front
-    grep -q '^| X.\?_lat | .* 30.8 .* steps (41.5 if both ran at their rooflines) |' report.md
-    jq -c 'if .name == "X_lat" then .predicted_at = null | .predicted_at_censored = "above"
-        else . end' found > front
-    report "$F"/plot-{metric,quality}.ndjson front
-    says 'steps (&gt;64 if both ran at their rooflines)'
-    lacks 'Share of the box' report.md
-    jq -cn '{schema: "crossover/1", kind: "hypervolume", run: "r", batch: 1, contract: "answer",
-        cost_metric: "e2e_ns", quality_metric: "accuracy", ideal: {cost: 2e7, quality: 1},
-        reference: {cost: 8e7, quality: 0.5}, llada: {value: 0.25, lo: 0.125, hi: 0.375},
-        llama: {value: 0.5, lo: 0.375, hi: 0.625},
-        difference: {value: -0.25, lo: -0.375, hi: -0.125}}' > volume
-    report "$F"/plot-{metric,quality}.ndjson front volume
-    grep -q '^| answer | accuracy.* | 1 | 20 ms, 100 % to 80 ms, 50 % | 0.250 .*0.125, 0.375' \
-        report.md
-}
-
 @test "the latent model has its own table against LLaMA, with intervals" {
     of() { # VI_STEPS RATIO: a comparison of a latent point with LLaMA
         jq -cn --argjson n "$1" --argjson times "$2" '{schema: "crossover/1", run: "r",

@@ -141,38 +141,6 @@ load report
     grep -q "llada-demo steps=64 gen=64 block=32 batch=1 | $want .* ms |" report.md
 }
 
-@test "points faster than a reader are marked; the reading speed is a setting" {
-    # row NAME MS LO HI DEVICE: milliseconds a word
-    row() {
-        jq -cn --arg n "$1" --argjson d "$5" "def ns: if . then . * 1e6 else . end;
-            {schema: \"crossover/1\", kind: \"metric\", run: \"r\", config: \$n, point: \$n,
-             model: \$n, arch: \"llama\", device: \"cpu\", device_name: \$d, threads: 3}
-            | (. + {metric: \"norm_latency_ns_per_word\", unit: \"ns\", value: ($2 | ns),
-                    lo: ($3 | ns), hi: ($4 | ns)}),
-              (. + {metric: \"norm_latency_ns_per_token\", unit: \"ns\",
-                    value: ($2 | if . then . / 2 else . end | ns)}),
-              (. + {metric: \"ttft_ns\", unit: \"ns\", value: 8e6, lo: null, hi: null})"
-    }
-    { row quick 100 90 120 null; row slow 300 280 320 null; row near 250 240 260 '"Some GPU"'
-      row once 100 null null null; row none null null null null; } > rows
-    report rows "$F/plot-metric.ndjson"
-    says 'quick *yes *600 \[500, 667\] *20 /s *8 ms *– *Example CPU 2.0 GHz, 3 threads'
-    says 'slow *no *200 \[188, 214\]'
-    says 'near *undecided *240 \[231, 250\] *8 /s *8 ms *– *Some GPU'
-    says 'once *yes (no interval) *600 '
-    says 'compared with a reader of 238 words a minute'
-    lacks -Eq '^\| none \| (yes|no|undecided)' report.md
-    grep -q '^| quick | yes | 600 .*500, 667.* |' report.md
-    report --reading-speed 650 rows
-    says 'quick *undecided'
-    says 'once *no (no interval)'
-    says '–, 3 threads'
-    report "$F/plot-metric.ndjson"
-    lacks -q 'beside a reader' tables.html
-    run "$BIN/report" --reading-speed 0 rows
-    [ "$status" -eq 64 ]
-}
-
 @test "the cost of a quantization is one row" {
     c='schema: "crossover/1", kind: "comparison", run: "r", config: "m quant=nf4", base_config: "m",
        model: "m-demo", arch: "llama", by: "quant", setting: "nf4"'

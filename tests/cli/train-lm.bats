@@ -134,16 +134,6 @@ setup()
     run -1 cmp -s "$T/limit/model.safetensors" "$T/all/model.safetensors"
 }
 
-@test "a training writes the manifest of its files, also over an older training" {
-    for seed in 1 2; do
-        "${train[@]}" --seed $seed --out "$T/model" corpus > "$T/loss"
-        (cd "$T/model" && sha256sum --quiet --strict -c SHA256SUMS)
-        [ "$(wc -l < "$T/model/SHA256SUMS")" -eq 3 ]
-        echo '{"id":"p","prompt_ids":[7,8]}' | "$BIN/gen-llada" -q -m "$T/model" --verify \
-            --gen-length 4 --steps 2 > "$T/answer"
-    done
-}
-
 @test "two trainings into one folder: the second is refused with 75 and touches nothing" {
     mkdir "$T/m"
     run -75 --separate-stderr flock "$T/m" "${train[@]}" --out "$T/m" corpus

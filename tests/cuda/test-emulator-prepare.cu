@@ -330,8 +330,7 @@ static void test_described(struct backend *b)
     (how = usual).rule = UNMASK_THRESHOLD;
     how.unmask.threshold = 0.0032;
     how.unmask.threshold_decay = 0.3;
-    how.stay = 1;
-    check_described("a threshold that falls, all stay", &n, &host, how, 0);
+    check_described("a threshold that falls", &n, &host, how, 0);
     n.config.attends = host.config.attends = MASK_BLOCK_CAUSAL;
     n.config.attends_block = host.config.attends_block = 8;
     (how = usual).cache = CACHE_EXACT;

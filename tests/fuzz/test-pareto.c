@@ -29,8 +29,7 @@ static void fuzz_one(const char *bytes, size_t n)
         {"--draws", "100", "--axis", "cache", "--suggest", NULL},
         {"--draws", "100", "--cost", "output_tokens_per_s", "--quality", "accuracy,judge_ppl",
          "--suggest", NULL}};
-    static const char *const ours[] = {"front", "crossover", "suggest", "attainment", "hypervolume",
-                                       "metric", "error", NULL};
+    static const char *const ours[] = {"front", "crossover", "suggest", "metric", "error", NULL};
     TOOL_STREAM(options, ours, bytes, n);
 }
 

@@ -336,12 +336,6 @@ static void test_neutral(const struct network *n)
     none.suffix = (struct suffix){SUFFIX_GROW, 0, 0, 0};
     d.suffix = (struct suffix){SUFFIX_DROPOUT, 24, 0, 0};
     ok(same_ids(n, &none, &d, rows) && rows[0] == rows[1], "dropout of all: grow");
-    none = (struct diffuse){.gen_length = 24, .block_length = 8, .rule = UNMASK_THRESHOLD,
-                            .unmask = {.threshold = 0.003}, .prepare = 1, .seed = 5};
-    d = none;
-    d.kept = cache_usual;
-    d.stay = 1;
-    ok(same_ids(n, &none, &d, rows) && rows[0] == rows[1], "a canvas that stays writes the same");
 }
 
 /* Under a block-causal mask: no cache, by the naive algorithm; the exact one writes the same, for
@@ -379,47 +373,6 @@ static void test_exact(struct network *n)
             e.suffix.kind = SUFFIX_GROW;
             ok(list[k].block % list[k].mask || (same_ids(n, &d, &e, rows) && rows[1] < rows[0]),
                "%s: what comes after the block changes nothing", what);
-        }
-    }
-    n->config = was;
-}
-
-/* A text that has ended stays: the others write the same, and the passes have more to do. */
-static void test_stay(struct network *n)
-{
-    const struct config was = n->config;
-    struct diffuse d = {.gen_length = 24, .block_length = 8, .rule = UNMASK_THRESHOLD,
-                        .unmask = {.threshold = 0.0031}, .seed = 5};
-    struct generation g[PROMPTS] = {0}, h[PROMPTS] = {0};
-    struct batch_trace leave = {0}, stay = {0};
-    diffuse(n, &d, prompts, PROMPTS, g, &leave);
-    n->config.eos[0] = g[1].ids[3]; /* some text meets it */
-    n->config.n_eos = 1;
-    for (size_t i = 0; i < PROMPTS; i++)
-        generation_free(&g[i]);
-    d.stop_at_eos = 1;
-    for (int cache = 0; cache < CACHE_COUNT; cache++) {
-        d.cache = (enum caching)cache;
-        d.kept = cache_usual;
-        if (cache_policies[cache]->causal)
-            continue;
-        leave = stay = (struct batch_trace){0};
-        d.stay = 0;
-        diffuse(n, &d, prompts, PROMPTS, g, &leave);
-        d.stay = 1;
-        diffuse(n, &d, prompts, PROMPTS, h, &stay);
-        int same = 1, apart = 0;
-        for (size_t i = 0; i < PROMPTS; i++) {
-            same &= g[i].n == h[i].n && !memcmp(g[i].ids, h[i].ids, g[i].n * sizeof *g[i].ids) &&
-                    g[i].denoise_steps == h[i].denoise_steps && g[i].rows == h[i].rows;
-            apart |= g[i].denoise_steps != g[0].denoise_steps;
-        }
-        ok(same && apart && stay.cost.flops > leave.cost.flops,
-           "%s: leaving saves %g of %g flops", cache_policies[cache]->name,
-           stay.cost.flops - leave.cost.flops, stay.cost.flops);
-        for (size_t i = 0; i < PROMPTS; i++) {
-            generation_free(&g[i]);
-            generation_free(&h[i]);
         }
     }
     n->config = was;
@@ -502,7 +455,6 @@ int main(void)
         test_suffixes(&m.n);
         test_neutral(&m.n);
         test_exact(&m.n);
-        test_stay(&m.n);
         test_admit(&m.n);
     }
     ok(decoded_prepared > 0, "passes were prepared: %zu", decoded_prepared);

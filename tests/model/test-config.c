@@ -56,7 +56,7 @@ static const struct change llama_changes[] = {
     {"tie_word_embeddings", NULL, NULL},
     {"model_type", "\"mistral\"", "not supported"},
     {"model_type", NULL, "missing"},
-    {"architectures", "[\"MistralForCausalLM\"]", "LlamaForCausalLM"},
+    {"architectures", "[\"MptForCausalLM\"]", "LlamaForCausalLM"},
     {"architectures", "[\"LLaMAForCausalLM\"]", NULL},
     {"architectures", "[]", "LlamaForCausalLM"},
     {"architectures", "\"LlamaForCausalLM\"", "Llama"},

@@ -202,6 +202,34 @@ static void test_biases(struct backend *b)
     }
 }
 
+/* tiny-llada-moe: 7 experts of 40, 3 for each row. Values beside them 2 (4 x 64 x 64 + 7 x 64) =
+ * 33664, of an expert 3 x 64 x 40 = 7680. */
+static void test_experts(struct backend *b)
+{
+    struct checkpoint c;
+    struct network n;
+    if (!load(&n, b, "synth:tiny-llada-moe", &c))
+        return;
+    const struct cost_model t = cost_model_of(&n);
+    struct extent x = {.rows = 1};
+    ok(is(cost_of(&t, &x), 2 * (33664 + 2 * 3 * 7680), 4 * 33664), "experts that a row uses");
+    cost_experts(&t, &x);
+    ok(is(cost_of(&t, &x), 2 * (33664 + 2 * 3 * 7680), 4 * (33664 + 6 * 7680)), "and reads");
+    x.rows = 1e6;
+    cost_experts(&t, &x);
+    ok(x.experts > 13.999 && x.experts <= 14, "many rows read all");
+    struct diffuse how = {.gen_length = 4, .block_length = 4, .steps = 1, .rule = UNMASK_SCHEDULE};
+    struct generation g = {0};
+    struct batch_trace trace = {0};
+    diffuse(&n, &how, prompts, 1, &g, &trace);
+    double experts = (trace.cost.bytes - 4 * (33664 + 512 * 64)) / (4 * 7680);
+    ok(experts >= 6 && experts <= 14 && !(experts - floor(experts) > 0),
+       "a pass of 9 rows read %g experts", experts);
+    generation_free(&g);
+    network_free(&n);
+    checkpoint_close(&c);
+}
+
 int main(void)
 {
     struct checkpoint c, d;
@@ -224,6 +252,7 @@ int main(void)
     test_layers(&llada);
     test_parts(&llada);
     test_biases(b);
+    test_experts(b);
     network_free(&llama);
     network_free(&llada);
     checkpoint_close(&c);

@@ -64,7 +64,6 @@ static void deal_cache(struct game *g)
     d->kept.delayed_refresh = (int32_t)upto(g, 4);
     d->suffix = (struct suffix){(enum suffix_kind)(upto(g, 2) ? 0 : upto(g, SUFFIX_COUNT - 1)),
                                 1 + (int32_t)upto(g, 8), 4, 2};
-    d->stay = upto(g, 2) == 0;
     d->unmask.threshold_decay = upto(g, 2) ? 0 : 0.3;
 }
 

@@ -44,6 +44,7 @@ static void round_trip(const char *shape)
            a.attends_block == b.attends_block && a.attends_from_end == b.attends_from_end &&
            a.seeds == b.seeds && a.window == b.window &&
            !memcmp(a.unrotated, b.unrotated, a.layers) &&
+           a.experts == b.experts && a.used == b.used &&
            a.rope_dims == b.rope_dims && a.width == b.width && a.layers == b.layers &&
            a.heads == b.heads &&
            a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.ffn == b.ffn &&
@@ -73,7 +74,8 @@ static void test_shapes(void)
                                         "tiny-a2d-qwen2", "tiny-a2d-qwen3", "qwen3-0.6b-mdlm",
                                         "tiny-sdar", "sdar-4b", "tiny-dream", "dream-7b",
                                         "tiny-fast-dllm", "fast-dllm-v2-1.5b", "tiny-mistral",
-                                        "tiny-smollm3", "smollm3-3b", "smollm2-135m"};
+                                        "tiny-smollm3", "smollm3-3b", "smollm2-135m",
+                                        "tiny-llada-moe", "llada-moe-7b-a1b"};
     struct config c;
     struct err e = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -100,6 +102,8 @@ static void test_shapes(void)
     ok(!synth_config(&c, "qwen2.5-1.5b", &e) && config_parameters(&c) == 1543714304u,
        "Qwen2.5 1.5B");
     ok(!synth_config(&c, "qwen3-4b", &e) && config_parameters(&c) == 4022468096u, "Qwen3 4B");
+    ok(!synth_config(&c, "llada-moe-7b-a1b", &e) && config_parameters(&c) == 7356880896u &&
+           c.experts == 64 && c.used == 8, "LLaDA-MoE 7B-A1B");
     ok(!synth_config(&c, "llama3-8b", &e) && config_parameters(&c) == 8030261248u, "LLaMA 3 8B");
     ok(!synth_config(&c, "llama3.2-1b", &e) && config_parameters(&c) == 1235814400u,
        "LLaMA 3.2 1B");

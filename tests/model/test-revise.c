@@ -265,32 +265,6 @@ static void test_memory(const struct network *n, struct generation first[2])
     }
 }
 
-/* Canvases that have ended stay in the passes: shadows are those of a block that exists. */
-static void test_stay(struct network *n)
-{
-    struct diffuse d = settings(UNMASK_WINO);
-    struct generation g[PROMPTS] = {0}, h[PROMPTS] = {0};
-    struct batch_trace trace = {0};
-    int same = 1, differ = 0;
-    d.unmask.wino_draft = 0.003;
-    d.unmask.wino_verify = 0.9;
-    for (int cache = CACHE_NONE; cache <= CACHE_DUAL; cache++) {
-        d.cache = (enum caching)cache;
-        d.stay = 0;
-        diffuse(n, &d, prompts, PROMPTS, g, &trace);
-        d.stay = 1;
-        diffuse(n, &d, prompts, PROMPTS, h, &trace);
-        for (size_t i = 0; i < PROMPTS; i++) {
-            same &= h[i].n == GEN && !memcmp(g[i].ids, h[i].ids, GEN * sizeof *g[i].ids) &&
-                    g[i].denoise_steps == h[i].denoise_steps;
-            differ |= g[i].denoise_steps != g[0].denoise_steps;
-            generation_free(&g[i]);
-            generation_free(&h[i]);
-        }
-    }
-    ok(same && differ, "wino: who has ended and stays changes nothing for the others");
-}
-
 int main(void)
 {
     struct decoded m;
@@ -301,7 +275,6 @@ int main(void)
         test_released(&m.n);
         test_memory(&m.n, first);
         test_rules(&m.n);
-        test_stay(&m.n);
         test_rows(&m.n);
     }
     generation_free(&first[0]);

@@ -34,12 +34,14 @@ static const struct kind kinds[] = {
     {"fast-dllm", "qwen2", "Fast_dLLM_QwenForCausalLM", "Fast_dLLM_Qwen", "|<MASK>|"},
     {"mistral", "llama", "MistralForCausalLM", "mistral", "<|reserved|>"},
     {"smollm3", "llama", "SmolLM3ForCausalLM", "smollm3", "<|reserved|>"},
+    {"llada-moe", "mixture", "LLaDAMoEModelLM", "llada", "<|mask|>"},
 };
 
 struct options {
     const struct kind *kind;
     const char *arch, *dtype, *values, *folder;
     long width, layers, heads, kv_heads, head_dim, ffn, vocab, shards, context;
+    long experts, used, shared;
     int tied, hf_names, rope_llama3, rope_parameters;
     double theta, factor, low, high, gain, eps;
     long original;
@@ -151,6 +153,25 @@ static void add(struct list *l, const struct options *o, const char *name, long 
                           : normal(&state) * (embedding ? 1 : o->gain / sqrt((double)cols));
 }
 
+/* The router and the experts of layer i. */
+static void add_mixture(struct list *l, const struct options *o, long i, const json_t *values)
+{
+    static const char *const parts[] = {"gate_proj", "up_proj", "down_proj"};
+    char name[96];
+    snprintf(name, sizeof name, "model.layers.%ld.mlp.gate.weight", i);
+    add(l, o, name, o->experts, o->width, values);
+    for (long e = 0; e < o->experts; e++)
+        for (int j = 0; j < 3; j++) {
+            snprintf(name, sizeof name, "model.layers.%ld.mlp.experts.%ld.%s.weight", i, e,
+                     parts[j]);
+            add(l, o, name, j < 2 ? o->ffn : o->width, j < 2 ? o->width : o->ffn, values);
+        }
+    for (int j = 0; o->shared && j < 3; j++) {
+        snprintf(name, sizeof name, "model.layers.%ld.shared_expert.%s.weight", i, parts[j]);
+        add(l, o, name, j < 2 ? o->shared : o->width, j < 2 ? o->width : o->shared, values);
+    }
+}
+
 static void add_layer(struct list *l, const struct options *o, int llada, long i,
                       const json_t *values)
 {
@@ -163,7 +184,9 @@ static void add_layer(struct list *l, const struct options *o, int llada, long i
     const long d = o->width, e = o->head_dim, q = e * o->heads, k = e * o->kv_heads;
     const long shape[9][2] = {{d, 0}, {q, d}, {k, d}, {k, d}, {d, q}, {d, 0}, {o->ffn, d},
                               {o->ffn, d}, {d, o->ffn}};
-    for (int j = 0; j < 9; j++) {
+    const int mixture = !strcmp(o->arch, "mixture");
+    if (mixture) add_mixture(l, o, i, values);
+    for (int j = 0; j < (mixture ? 6 : 9); j++) {
         char name[96];
         snprintf(name, sizeof name, "model.%s.%ld.%s.weight",
                  llada ? "transformer.blocks" : "layers", i, names[llada][j]);
@@ -172,7 +195,7 @@ static void add_layer(struct list *l, const struct options *o, int llada, long i
     static const char *const more[2][3] = {{"q_proj.bias", "k_proj.bias", "v_proj.bias"},
                                            {"q_norm.weight", "k_norm.weight", NULL}};
     const long sizes[2][3] = {{q, k, k}, {e, e, 0}};
-    const int which = !strcmp(o->arch, "qwen2") ? 0 : !strcmp(o->arch, "qwen3") ? 1 : -1;
+    const int which = !strcmp(o->arch, "qwen2") ? 0 : !strcmp(o->arch, "qwen3") || mixture ? 1 : -1;
     for (int j = 0; which >= 0 && j < 3 && more[which][j]; j++) {
         char name[96];
         snprintf(name, sizeof name, "model.layers.%ld.self_attn.%s", i, more[which][j]);
@@ -315,6 +338,28 @@ static json_t *qwen_config(const struct options *o)
     return c;
 }
 
+/* LLaMA's, but for the experts. Keys that the authors' code does not read have odd values. */
+static json_t *mixture_config(const struct options *o)
+{
+    json_t *c = llama_config(o), *layers = json_array();
+    for (long i = 0; i < o->layers; i++)
+        json_array_append_new(layers, json_integer(1));
+    json_t *own = json_pack(
+        "{s:i,s:i,s:i,s:n,s:i,s:o,s:b,s:b,s:b,s:s,s:f,s:i,s:n,s:f}", "expert_intermediate_size",
+        (int)o->ffn, "num_experts", (int)o->experts, "num_experts_per_tok", (int)o->used,
+        "shared_expert_intermediate_size", "dense_intermediate_size", 77, "moe_layer_freq", layers,
+        "norm_topk_prob", 1, "qk_layernorm", 1, "moe_router_enable_expert_bias", 0,
+        "moe_router_score_function", "softmax", "routed_scaling_factor", 2.5, "router_num_group", 3,
+        "clip_qkv", "partial_rotary_factor", 1.0);
+    json_object_update(c, own);
+    json_decref(own);
+    if (o->shared)
+        json_object_set_new(c, "shared_expert_intermediate_size", json_integer(o->shared));
+    json_object_del(c, "intermediate_size");
+    json_object_del(c, "mlp_bias");
+    return c;
+}
+
 /* Members that differ from the base's config.json. */
 static json_t *own_config(const struct options *o, json_t *c)
 {
@@ -388,7 +433,8 @@ static void parse(struct options *o, int argc, char **argv)
         {"head-dim", 1, 0, 'e'},
         {"ffn", 1, 0, 'f'}, {"vocab", 1, 0, 'V'}, {"shards", 1, 0, 'S'}, {"tied", 0, 0, 't'},
         {"hf-names", 0, 0, 'n'}, {"rope-llama3", 1, 0, 'r'}, {"rope-parameters", 0, 0, 'p'},
-        {"gain", 1, 0, 'g'}, {"theta", 1, 0, 'T'}, {0, 0, 0, 0}};
+        {"gain", 1, 0, 'g'}, {"theta", 1, 0, 'T'}, {"experts", 1, 0, 'x'}, {"used", 1, 0, 'u'},
+        {"shared", 1, 0, 'X'}, {0, 0, 0, 0}};
     for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
         if (c == 'a') o->arch = optarg;
         else if (c == 'd') o->dtype = optarg;
@@ -407,6 +453,9 @@ static void parse(struct options *o, int argc, char **argv)
         else if (c == 'p') o->rope_parameters = 1;
         else if (c == 'g') o->gain = atof(optarg);
         else if (c == 'T') o->theta = atof(optarg);
+        else if (c == 'x') o->experts = atol(optarg);
+        else if (c == 'u') o->used = atol(optarg);
+        else if (c == 'X') o->shared = atol(optarg);
         else if (c == 'r' && sscanf(optarg, "%lf,%lf,%lf,%ld", &o->factor, &o->low, &o->high,
                                     &o->original) == 4) o->rope_llama3 = 1;
         else stop("usage", "--rope-llama3 FACTOR,LOW,HIGH,ORIGINAL, or see the option table");
@@ -423,7 +472,7 @@ int main(int argc, char **argv)
 {
     struct options o = {.arch = "llama", .dtype = "F32", .width = 32, .layers = 2, .heads = 4,
                         .ffn = 48, .vocab = 264, .shards = 1, .context = 512, .theta = 10000,
-                        .gain = 1.5, .eps = 1e-5, .seed = 1};
+                        .gain = 1.5, .eps = 1e-5, .seed = 1, .experts = 6, .used = 2};
     static struct list l;
     parse(&o, argc, argv);
     const int llada = !strcmp(o.arch, "llada"), qwen = !strncmp(o.arch, "qwen", 4);
@@ -432,7 +481,9 @@ int main(int argc, char **argv)
     if (mkdir(o.folder, 0777) && errno != EEXIST) stop("cannot create", o.folder);
     make_tensors(&l, &o, values);
     write_tensors(&l, &o);
-    json_t *config = llada ? llada_config(&o) : qwen ? qwen_config(&o) : llama_config(&o);
+    json_t *config = llada  ? llada_config(&o)
+                     : qwen ? qwen_config(&o)
+                            : (strcmp(o.arch, "mixture") ? llama_config : mixture_config)(&o);
     write_json(o.folder, "config.json", own_config(&o, config));
     write_json(o.folder, "generation_config.json",
                json_pack("{s:i,s:i}", "bos_token_id", BOS, "eos_token_id", EOS));

@@ -1,8 +1,12 @@
 /* model.c - the network as its definition reads. One block is
  *     x += O attention(R(Q n1(x)), R(K n1(x)), V n1(x));   x += D (silu(G n2(x)) * U n2(x))
  * with n the root-mean-square norm and R the rotation of pairs (j, j + E/2) by position * f_j.
- * Qwen2 adds a bias to what Q, K and V give; Qwen3 norms each head of Q and K before R.
- * The files are read without mapping or proof: they are the test's own. */
+ * Qwen2 adds a bias to what Q, K and V give; Qwen3 norms each head of Q and K before R. LLaDA-MoE
+ * norms them too, and has many G, U, D: a row takes those of the largest softmax(S n2(x)), as much
+ * of each as that says.
+ * The files are read without mapping or proof: they are the test's own.
+ *
+ * One file because a definition is checked in one reading, from its files to its logits. */
 #include "tests/reference/model.h"
 
 #include <jansson.h>
@@ -213,7 +217,8 @@ static const struct kind {
              {"llada", 0, SEES_ALL},    {"illada", 0, SEES_ALL},   {"a2d-llama", 0, SEES_ALL},
              {"a2d-qwen2", 2, SEES_ALL}, {"a2d-qwen3", 3, SEES_ALL}, {"sdar", 3, SEES_BLOCKS},
              {"Dream", 2, SEES_ALL},    {"Fast_dLLM_Qwen", 2, SEES_BLOCKS},
-             {"mistral", 0, SEES_BEFORE}, {"smollm3", 0, SEES_BEFORE}};
+             {"mistral", 0, SEES_BEFORE}, {"smollm3", 0, SEES_BEFORE},
+             {"lladamoe", 3, SEES_ALL}};
 
 static const struct kind *kind_of(const char *type)
 {
@@ -246,7 +251,13 @@ static int read_config(struct model *m, const char *folder)
     m->heads = count_of(c, hf ? "num_attention_heads" : "n_heads", 0);
     m->kv_heads = count_of(c, hf ? "num_key_value_heads" : "n_kv_heads", m->heads);
     m->head_dim = count_of(c, "head_dim", m->width / m->heads);
-    m->ffn = count_of(c, hf ? "intermediate_size" : "mlp_hidden_size", 0);
+    m->experts = count_of(c, "num_experts", 0);
+    m->used = count_of(c, "num_experts_per_tok", 0);
+    m->shared = count_of(c, "shared_expert_intermediate_size", 0);
+    if (json_is_true(json_object_get(c, "qk_layernorm"))) m->qwen = 3;
+    m->ffn = count_of(c, m->experts ? "expert_intermediate_size"
+                         : hf       ? "intermediate_size"
+                                    : "mlp_hidden_size", 0);
     m->vocab = count_of(c, "embedding_size", count_of(c, "vocab_size", 0));
     m->eps = number(c, "rms_norm_eps", 1e-5);
     m->mask = (long)number(c, "mask_token_id", -1);
@@ -263,6 +274,36 @@ static int read_config(struct model *m, const char *folder)
     return is_tied;
 }
 
+/* One part (gate_proj..) of all experts of layer i, one after another. */
+static double *load_experts(struct model *m, struct files *f, size_t i, const char *part,
+                            size_t rows, size_t cols)
+{
+    double *all = room(m->experts * rows * cols, sizeof *all);
+    for (size_t e = 0; e < m->experts; e++) {
+        char name[128];
+        snprintf(name, sizeof name, "model.layers.%zu.mlp.experts.%zu.%s.weight", i, e, part);
+        double *v = tensor_either(f, name, "-", i, rows, cols);
+        memcpy(all + e * rows * cols, v, rows * cols * sizeof *v);
+        free(v);
+    }
+    return all;
+}
+
+static void load_mixture(struct model *m, struct files *f, size_t i)
+{
+    struct layer *y = &m->layer[i];
+    y->router = tensor_either(f, "model.layers.#.mlp.gate.weight", "-", i, m->experts, m->width);
+    y->gate = load_experts(m, f, i, "gate_proj", m->ffn, m->width);
+    y->up = load_experts(m, f, i, "up_proj", m->ffn, m->width);
+    y->down = load_experts(m, f, i, "down_proj", m->width, m->ffn);
+    if (!m->shared) return;
+#define S "model.layers.#.shared_expert."
+    y->shared[0] = tensor_either(f, S "gate_proj.weight", "-", i, m->shared, m->width);
+    y->shared[1] = tensor_either(f, S "up_proj.weight", "-", i, m->shared, m->width);
+    y->shared[2] = tensor_either(f, S "down_proj.weight", "-", i, m->width, m->shared);
+#undef S
+}
+
 static void load_layer(struct model *m, struct files *f, size_t i)
 {
 #define B "model.transformer.blocks.#."
@@ -276,9 +317,13 @@ static void load_layer(struct model *m, struct files *f, size_t i)
     y->o = tensor_either(f, B "attn_out.weight", L "self_attn.o_proj.weight", i, d, q);
     y->ffn_norm =
         tensor_either(f, B "ff_norm.weight", L "post_attention_layernorm.weight", i, d, 0);
-    y->gate = tensor_either(f, B "ff_proj.weight", L "mlp.gate_proj.weight", i, m->ffn, d);
-    y->up = tensor_either(f, B "up_proj.weight", L "mlp.up_proj.weight", i, m->ffn, d);
-    y->down = tensor_either(f, B "ff_out.weight", L "mlp.down_proj.weight", i, d, m->ffn);
+    if (m->experts) {
+        load_mixture(m, f, i);
+    } else {
+        y->gate = tensor_either(f, B "ff_proj.weight", L "mlp.gate_proj.weight", i, m->ffn, d);
+        y->up = tensor_either(f, B "up_proj.weight", L "mlp.up_proj.weight", i, m->ffn, d);
+        y->down = tensor_either(f, B "ff_out.weight", L "mlp.down_proj.weight", i, d, m->ffn);
+    }
     if (m->qwen == 2) {
         y->q_bias = tensor_either(f, L "self_attn.q_proj.bias", "-", i, q, 0);
         y->k_bias = tensor_either(f, L "self_attn.k_proj.bias", "-", i, k, 0);
@@ -322,7 +367,8 @@ void model_free(struct model *m)
         struct layer *y = &m->layer[i];
         double *const all[] = {y->attn_norm, y->q,      y->k,      y->v,      y->o,
                                y->ffn_norm,  y->gate,   y->up,     y->down,   y->q_bias,
-                               y->k_bias,    y->v_bias, y->q_norm, y->k_norm};
+                               y->k_bias,    y->v_bias, y->q_norm, y->k_norm, y->router,
+                               y->shared[0], y->shared[1], y->shared[2]};
         for (size_t j = 0; j < sizeof all / sizeof *all; j++)
             free(all[j]);
     }
@@ -435,13 +481,56 @@ static void add(double *x, const double *y, size_t n)
         x[i] += y[i];
 }
 
+/* x[d] += share w[2] (silu(w[0] h) * w[1] h) for one row h[d]. */
+static void feed(const double *const w[3], size_t f, size_t d, double share, const double *h,
+                 double *x)
+{
+    double *gate = room(f, sizeof *gate), *up = room(f, sizeof *up), *out = room(d, sizeof *out);
+    product(h, w[0], 1, f, d, gate);
+    product(h, w[1], 1, f, d, up);
+    for (size_t i = 0; i < f; i++)
+        gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i];
+    product(gate, w[2], 1, d, f, out);
+    for (size_t i = 0; i < d; i++)
+        x[i] += share * out[i];
+    free(gate);
+    free(up);
+    free(out);
+}
+
+/* The same with the matrices of expert e. */
+static void feed_expert(const struct model *m, const struct layer *y, size_t e, double share,
+                        const double *h, double *x)
+{
+    const size_t at = e * m->ffn * m->width;
+    const double *const w[3] = {y->gate + at, y->up + at, y->down + at};
+    feed(w, m->ffn, m->width, share, h, x);
+}
+
+/* x += the experts of one row: those that fewer than `used` others exceed, and the shared one. */
+static void mixture(const struct model *m, const struct layer *y, const double *h, double *x)
+{
+    const double *const shared[3] = {y->shared[0], y->shared[1], y->shared[2]};
+    double *logit = room(m->experts, sizeof *logit), sum = 0;
+    product(h, y->router, 1, m->experts, m->width, logit);
+    for (size_t e = 0; e < m->experts; e++)
+        sum += exp(logit[e]);
+    for (size_t e = 0; e < m->experts; e++) {
+        size_t before = 0;
+        for (size_t o = 0; o < m->experts; o++)
+            before += logit[o] > logit[e] || (logit[o] == logit[e] && o < e);
+        if (before < m->used) feed_expert(m, y, e, exp(logit[e]) / sum, h, x);
+    }
+    if (m->shared) feed(shared, m->shared, m->width, 1, h, x);
+    free(logit);
+}
+
 static void block(const struct model *m, const struct layer *y, double *x, size_t n)
 {
     const size_t d = m->width, wq = m->heads * m->head_dim, wk = m->kv_heads * m->head_dim;
     double *h = room(n * d, sizeof *h), *q = room(n * wq, sizeof *q);
     double *k = room(n * wk, sizeof *k), *v = room(n * wk, sizeof *v);
     double *mix = room(n * wq, sizeof *mix);
-    double *gate = room(n * m->ffn, sizeof *gate), *up = room(n * m->ffn, sizeof *up);
     normalize(m, x, y->attn_norm, n, h);
     product(h, y->q, n, wq, d, q);
     product(h, y->k, n, wk, d, k);
@@ -457,13 +546,12 @@ static void block(const struct model *m, const struct layer *y, double *x, size_
     product(mix, y->o, n, d, wq, h);
     add(x, h, n * d);
     normalize(m, x, y->ffn_norm, n, h);
-    product(h, y->gate, n, m->ffn, d, gate);
-    product(h, y->up, n, m->ffn, d, up);
-    for (size_t i = 0; i < n * m->ffn; i++)
-        gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i];
-    product(gate, y->down, n, d, m->ffn, h);
-    add(x, h, n * d);
-    double *const work[] = {h, q, k, v, mix, gate, up};
+    for (size_t t = 0; t < n; t++)
+        if (m->experts)
+            mixture(m, y, h + t * d, x + t * d);
+        else
+            feed_expert(m, y, 0, 1, h + t * d, x + t * d);
+    double *const work[] = {h, q, k, v, mix};
     for (size_t i = 0; i < sizeof work / sizeof *work; i++)
         free(work[i]);
 }

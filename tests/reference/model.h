@@ -15,6 +15,9 @@ struct layer {
     double *q_bias, *k_bias, *v_bias; /* qwen2, else NULL */
     double *q_norm, *k_norm;          /* qwen3, else NULL */
     int unrotated;                    /* smollm3 */
+    double *router;                   /* [experts][width] of a mixture, else NULL; gate, up and down
+                                       * are then those of all experts, one after another */
+    double *shared[3];                /* gate, up, down of the expert that all rows use, or NULL */
 };
 
 struct model {
@@ -22,6 +25,8 @@ struct model {
     size_t block, offset; /* of SEES_BLOCKS: position t is in block (t + offset) / block */
     int qwen;             /* 2, 3: the block of that version; 0: LLaMA's */
     size_t window;        /* mistral: keys that a row sees; 0: all before it */
+    size_t experts, used; /* of a mixture; 0: none */
+    size_t shared;        /* hidden values of an expert that all rows use; 0: none */
     size_t width, layers, heads, kv_heads, head_dim, ffn, vocab;
     double eps;
     double *frequency; /* [head_dim / 2], radians a position */

@@ -1,18 +1,15 @@
 /* test-resident.c - the peak of the resident set can be reset, or an error says that the system
- * cannot; huge pages are counted; memory is spread over memory nodes if wanted; free memory is the
- * least that the machine and the control groups leave. */
+ * cannot; huge pages are counted; free memory is the least that the machine and the control groups
+ * leave. */
 #include "lib/base/resident.h"
 
-#include <linux/mempolicy.h>
 #include <sys/stat.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "kernels/ops.h"
-#include "lib/base/nodes.h"
 #include "tests/files.h"
 #include "tests/tap.h"
 
@@ -89,32 +86,6 @@ static void test_huge(struct backend *b)
        "huge pages of a block of 64 MiB: %lld MiB", (long long)(after - before) / MIB);
 }
 
-/* The policy of the page at `p`; -1: the system does not tell. */
-static int policy_at(void *p)
-{
-    int policy = -1;
-    long bad = syscall(SYS_get_mempolicy, &policy, NULL, 0ul, p, (unsigned long)MPOL_F_ADDR);
-    return bad ? -1 : policy;
-}
-
-static void test_nodes(struct backend *b)
-{
-    void *here = b->ops->alloc(b, 4 * MIB, MEMORY_WEIGHTS);
-    int told = policy_at(here);
-    b->interleave = 1;
-    void *weights = b->ops->alloc(b, 4 * MIB, MEMORY_WEIGHTS);
-    void *cache = b->ops->alloc(b, 4 * MIB, MEMORY_KV);
-    ok(nodes_count() >= 1, "%zu memory nodes", nodes_count());
-    ok(told < 0 ? !b->interleave
-                : told == MPOL_DEFAULT && policy_at(weights) == MPOL_INTERLEAVE &&
-                      policy_at(cache) == MPOL_DEFAULT && b->interleave,
-       "weights lie on all nodes in turn when asked for, the rest where it is used: %s",
-       told < 0 ? "refused, and that is said" : "they do");
-    b->ops->free(b, here);
-    b->ops->free(b, weights);
-    b->ops->free(b, cache);
-}
-
 int main(void)
 {
     int can = !resident_reset();
@@ -132,7 +103,6 @@ int main(void)
     struct err e = {0};
     struct backend *b = backend_open("cpu", NULL, 2, 0, &e);
     test_huge(b);
-    test_nodes(b);
     backend_close(b);
     test_room();
     files_end();

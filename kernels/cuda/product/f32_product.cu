@@ -144,15 +144,23 @@ DEVICE void multiply_rows(float sum[2][T], const struct two_rows<W> &r, uint32_t
         }
 }
 
-/* Warp w of block (i, c) computes pair i * WARPS + w for rows c T .. of x, with K in parts that fit
- * into shared memory. */
-template <class W, int T>
+/* Warp w of block (i, c, g) computes pair i * WARPS + w for rows c T .. of x, or of group g, with K
+ * in parts that fit into shared memory. */
+template <class W, int T, bool GROUPED>
 __global__ void __launch_bounds__(WARPS *WARP)
-exact_pairs(struct product_job j, const float *x, uint32_t part)
+exact_pairs(struct product_job j, const float *x, uint32_t part, struct group groups)
 {
     SHARED(float, shared);
     let_next_start();
     uint32_t pair = blockIdx.x * WARPS + threadIdx.x / WARP, first = blockIdx.y * T;
+    if constexpr (GROUPED) {
+        uint32_t begin;
+        wait_for_inputs();
+        j = group_job(j, groups, blockIdx.z, &begin);
+        x += (size_t)begin * j.K;
+        if (first >= j.T)
+            return;
+    }
     struct two_rows<W> r = rows_at<W>(j, pair);
 #pragma unroll
     for (int h = 0; h < 2; h++)
@@ -183,32 +191,43 @@ exact_pairs(struct product_job j, const float *x, uint32_t part)
     }
 }
 
-template <class W, int T>
-static void start(const struct backend *b, const struct product_job *j, const float *x)
+template <class W, int T, bool GROUPED>
+static void start(const struct backend *b, const struct product_job *j, const float *x,
+                  const struct group *g)
 {
     uint32_t most = (uint32_t)(device_of(b)->shared_max / 2 / (T * sizeof(float)) / 8 * 8);
     uint32_t part = plan_least(plan_up(j->K, 8) * 8, most);
-    launch(b, exact_pairs<W, T>, dim3(plan_up(job_tiles(j) * HALF, WARPS), plan_up(j->T, T)),
-           dim3(WARPS * WARP), part * T * sizeof(float), *j, x, part);
+    launch(b, exact_pairs<W, T, GROUPED>,
+           dim3(plan_up(job_tiles(j) * HALF, WARPS), plan_up(g->most, T), g->n ? g->n : 1),
+           dim3(WARPS * WARP), part * T * sizeof(float), *j, x, part, *g);
 }
 
 template <class W> static void start_rows(const struct backend *b, const struct product_job *j,
-                                          const float *x)
+                                          const float *x, const struct group *g)
 {
-    if (j->T == 1)
-        start<W, 1>(b, j, x);
+    if (g->n > 0)
+        start<W, PAIR_ROWS, true>(b, j, x, g);
+    else if (j->T == 1)
+        start<W, 1, false>(b, j, x, g);
     else if (j->T == 2)
-        start<W, 2>(b, j, x);
+        start<W, 2, false>(b, j, x, g);
     else
-        start<W, PAIR_ROWS>(b, j, x);
+        start<W, PAIR_ROWS, false>(b, j, x, g);
+}
+
+void f32_product_grouped(const struct backend *b, const struct product_job *j, const float *x,
+                         const struct group *g)
+{
+    if (j->dtype == DTYPE_F32)
+        start_rows<float>(b, j, x, g);
+    else if (j->dtype == DTYPE_F16)
+        start_rows<half16>(b, j, x, g);
+    else
+        start_rows<uint16_t>(b, j, x, g);
 }
 
 void f32_product(const struct backend *b, const struct product_job *j, const float *x)
 {
-    if (j->dtype == DTYPE_F32)
-        start_rows<float>(b, j, x);
-    else if (j->dtype == DTYPE_F16)
-        start_rows<half16>(b, j, x);
-    else
-        start_rows<uint16_t>(b, j, x);
+    const struct group all = {nullptr, nullptr, 0, j->T};
+    f32_product_grouped(b, j, x, &all);
 }

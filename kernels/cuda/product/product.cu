@@ -12,39 +12,6 @@
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"
 
-static struct operand operand_of(const struct mat *m, size_t begin, size_t rows)
-{
-    struct layout l = layout_of(m->dtype, m->rows, m->cols);
-    const uint8_t *at = static_cast<const uint8_t *>(m->data);
-    return {at, at + l.absmax, reinterpret_cast<const float *>(at + l.scale),
-            reinterpret_cast<const float *>(at + l.offset), (uint32_t)begin, (uint32_t)rows, 0};
-}
-
-/* 1 if such weights multiply fp32 rows of x; 0: bf16 rows. */
-static int exact_rows(enum dtype dtype)
-{
-    return dtype_info[dtype].unit == UNIT_F32;
-}
-
-static struct product_job job_of(enum job_kind kind, const struct mat *w, size_t T)
-{
-    struct product_job j = {};
-    j.dtype = w->dtype;
-    j.kind = kind;
-    j.T = (uint32_t)T;
-    j.K = (uint32_t)w->cols;
-    j.stride = (uint32_t)(layout_stride(w->dtype, w->cols) * layout_value(w->dtype));
-    return j;
-}
-
-/* Adds matrix w and its outputs; rows of y are ld values apart. */
-static void job_put(struct product_job *j, const struct mat *w, void *y, size_t ld, int add)
-{
-    j->w[j->n] = operand_of(w, 0, w->rows);
-    j->y[j->n] = y;
-    j->ldy[j->n] = (uint32_t)ld;
-    j->add[j->n++] = add;
-}
 
 /* ---- the cases ---- */
 

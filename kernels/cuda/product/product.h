@@ -7,7 +7,38 @@
 #include "kernels/cuda/device/runtime.h"
 #include "kernels/cuda/product/encode_row.cuh"
 #include "kernels/cuda/product/gemm.h"
+#include "kernels/cuda/product/group.cuh"
 #include "kernels/cuda/product/stage_rows.cuh"
+
+/* 1 if such weights multiply fp32 rows of x; 0: bf16 rows. */
+static inline int exact_rows(enum dtype dtype)
+{
+    return dtype_info[dtype].unit == UNIT_F32;
+}
+
+/* A job without matrices for T rows, with matrices like w; job_settle() after the last job_put. */
+static inline struct product_job job_of(enum job_kind kind, const struct mat *w, size_t T)
+{
+    struct product_job j = {};
+    j.dtype = w->dtype;
+    j.kind = kind;
+    j.T = (uint32_t)T;
+    j.K = (uint32_t)w->cols;
+    j.stride = (uint32_t)(layout_stride(w->dtype, w->cols) * layout_value(w->dtype));
+    return j;
+}
+
+/* Adds matrix w and its outputs; rows of y are ld values apart. */
+static inline void job_put(struct product_job *j, const struct mat *w, void *y, size_t ld, int add)
+{
+    struct layout l = layout_of(w->dtype, w->rows, w->cols);
+    const uint8_t *at = static_cast<const uint8_t *>(w->data);
+    j->w[j->n] = {at, at + l.absmax, reinterpret_cast<const float *>(at + l.scale),
+                  reinterpret_cast<const float *>(at + l.offset), 0, (uint32_t)w->rows, 0};
+    j->y[j->n] = y;
+    j->ldy[j->n] = (uint32_t)ld;
+    j->add[j->n++] = add;
+}
 
 /* gemv.cu: up to GEMV_ROWS rows in a single kernel. 0: the shape does not fit. */
 int gemv(const struct backend *b, const struct product_job *j, const struct bf16_input *in);
@@ -25,6 +56,8 @@ void finish_add(const struct backend *b, void *y, const void *product, size_t n)
 
 /* f32_product.cu: any number of rows of fp32 with F32, BF16_F32 or F16 weights. */
 void f32_product(const struct backend *b, const struct product_job *j, const float *x);
+void f32_product_grouped(const struct backend *b, const struct product_job *j, const float *x,
+                         const struct group *g);
 
 /* large.cu: many rows, by the vendor's library. x: normalized rows, of `act`. 0: the library does
  * not take the shape; nothing was done. */

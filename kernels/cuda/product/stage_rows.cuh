@@ -96,4 +96,28 @@ DEVICE void norm_row(uint8_t *to, uint32_t K, uint32_t units, const struct bf16_
     }
 }
 
+/* Loads the slab: words first .. first+n of each row of x; codes for INT8. Zeros beyond K. */
+template <enum dtype D>
+DEVICE void stage_slab(uint8_t *to, uint32_t stride, const void *rows, uint32_t ldx, uint32_t T,
+                       uint32_t K, uint32_t first, uint32_t n)
+{
+#pragma unroll 1 /* the first weights occupy the registers */
+    for (uint32_t i = threadIdx.x; i < T * n; i += blockDim.x) {
+        uint32_t t = i / n, u = i % n, word = first + u;
+        uint8_t *at = to + t * stride + 16 * x_place(D, u);
+        if (x_coded(D))
+            copy_async(at, static_cast<const int8_t *>(rows) + (size_t)t * ldx + 16 * word,
+                       16 * word < ldx);
+        else if (K % 8 == 0)
+            copy_async(at, static_cast<const uint16_t *>(rows) + (size_t)t * ldx + 8 * word,
+                       8 * word < K);
+        else
+            *reinterpret_cast<uint4 *>(at) =
+                x_unit(static_cast<const uint16_t *>(rows) + (size_t)t * ldx, word, K);
+    }
+    copy_async_close();
+    copy_async_wait<0>();
+    __syncthreads();
+}
+
 #endif

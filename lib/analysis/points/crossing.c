@@ -156,28 +156,6 @@ json_t *crossing_record(const struct crossing *c, const struct crossing_series *
     return j;
 }
 
-void crossing_predict(json_t *j, const struct crossing_series *s, const struct point *llama,
-                      const char *cost_metric)
-{
-    double at[CROSSOVER_MAX], cost[CROSSOVER_MAX], meets = NAN;
-    const char *why = strcmp(cost_metric, "e2e_ns") ? "of latencies only"
-                                                    : "no mfu_ratio and mbu_ratio records";
-    size_t n = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        double least = s->v[i].cost * s->v[i].roof;
-        if (isnan(least) || isnan(s->v[i].at) || (n && s->v[i].at <= at[n - 1]))
-            continue;
-        at[n] = s->v[i].at;
-        cost[n++] = least;
-    }
-    if (n && !strcmp(cost_metric, "e2e_ns")) {
-        struct crossover_cost fit;
-        crossover_fit(&fit, at, cost, n, -1);
-        meets = crossover_cost_meets(&fit, llama->cost * llama->roof);
-    }
-    crossing_set(j, "predicted_at", meets, why);
-}
-
 static json_t *direction_name(int higher)
 {
     return json_string(higher ? "higher" : "lower");

@@ -54,11 +54,6 @@ struct standing { /* a point and its standing relative to the Pareto front */
  * reference. */
 json_t *crossing_front(const struct point *p, const struct standing *s, double level);
 
-/* Sets predicted_at: where the series would cost as much as the rival if every point ran at its
- * roofline (points.h, roof). Only for e2e_ns. */
-void crossing_predict(json_t *j, const struct crossing_series *s, const struct point *llama,
-                      const char *cost_metric);
-
 /* The members of a `suggest` record: the values along the axis to add (for steps also as `steps`)
  * and the prompts that would narrow X_q. quality NULL: cost alone. */
 json_t *crossing_suggest(const struct crossing_series *s, const struct point *llama,

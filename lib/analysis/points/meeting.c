@@ -153,7 +153,6 @@ static const char *latency_method(const struct meeting *m)
 json_t *meeting_latency(const struct meeting *m)
 {
     const struct contest_verdict *v = &m->found.lat;
-    const struct crossing_series s = meeting_series(m);
     const char *none = no_ratio(m);
     struct crossing c = {"X_lat", v->at, v->lo, v->hi, v->below, v->above, v->inside, v->p_below,
                          v->p_above, none ? none : "not enough draws", 1, NULL, latency_method(m)};
@@ -171,7 +170,6 @@ json_t *meeting_latency(const struct meeting *m)
     json_t *j = record_of(m, &c, NULL);
     set_estimate(j, c.at, c.lo, c.hi, c.interval_reason);
     rec_set_number(j, "residual_ratio", m->found.residual, "fewer than 3 points");
-    crossing_predict(j, &s, rival_of(m), m->field->points->cost_metric);
     return j;
 }
 

@@ -63,7 +63,7 @@ static size_t find_point(struct points *p, const json_t *r)
         MEM_GROW(p->v, p->n, p->cap);
         p->v[p->n++] = (struct point){.about = json_object(), .passes = NAN, .rows = NAN,
                                       .cost = NAN, .cost_lo = NAN, .cost_hi = NAN,
-                                      .roof = NAN, .beside = NAN};
+                                      .beside = NAN};
     }
     add_about(&p->v[i], r);
     return i;
@@ -158,15 +158,6 @@ static int take_quality(struct points *all, const json_t *r, const char *metric,
     return 1;
 }
 
-/* Sets roof: the larger share of the ceilings, of arithmetic and of memory traffic. */
-static void take_roof(struct points *all, const json_t *r, const char *metric)
-{
-    if ((strcmp(metric, "mfu_ratio") && strcmp(metric, "mbu_ratio")) || !about_point(r))
-        return;
-    size_t place = find_point(all, r);
-    all->v[place].roof = fmax(all->v[place].roof, rec_number(r, "value"));
-}
-
 /* Takes the metric beside the cost. */
 static void take_beside(struct points *all, const json_t *r, const char *metric)
 {
@@ -186,10 +177,8 @@ int points_take(struct points *p, const json_t *r, struct err *e)
     int is_quality = !strcmp(kind, "quality") && metric &&
                      !json_is_true(json_object_get(r, "summary"));
     if (!is_cost && !is_quality) {
-        if (!strcmp(kind, "metric") && metric) {
-            take_roof(p, r, metric);
+        if (!strcmp(kind, "metric") && metric)
             take_beside(p, r, metric);
-        }
         return 0;
     }
     if (!about_point(r))

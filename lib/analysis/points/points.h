@@ -44,7 +44,6 @@ struct point {
     enum points_work work; /* the unit of `at`; the same in a series */
     double at;             /* NaN: unknown */
     double cost, cost_lo, cost_hi; /* NaN: none */
-    double roof;           /* time at the roofline / time taken; NaN */
     struct launch_value *launch; /* values of the cost, ascending by launch; owned */
     size_t n_launch;
     int is_disturbed;            /* 1: a timed batch of its cost was disturbed */

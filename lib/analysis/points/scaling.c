@@ -119,19 +119,6 @@ static void fill_draws(struct track *t, const struct costs *c)
     t->sign = !t->known || measured[t->known - 1] >= measured[0] ? 1 : -1;
 }
 
-/* y: the log ratios if every point ran at its roofline. All NaN: unknown for some point. */
-static void predict(const struct track *t, const struct points *all, double *y)
-{
-    double known = strcmp(all->cost_metric, "e2e_ns") ? NAN : 0;
-    for (size_t i = 0; i < t->n; i++) {
-        const struct point *a = t->cell[i].llada, *b = t->cell[i].llama;
-        y[i] = log(a->cost * a->roof / (b->cost * b->roof));
-        known += y[i];
-    }
-    for (size_t i = 0; i < t->n && isnan(known); i++)
-        y[i] = NAN;
-}
-
 static double meets(const struct track *t, size_t n, const double *y)
 {
     double x[CROSSOVER_MAX], v[CROSSOVER_MAX];
@@ -145,7 +132,7 @@ static double meets(const struct track *t, size_t n, const double *y)
 
 /* ---- records ---- */
 
-static json_t *cells_of(const struct track *t, const double *predicted)
+static json_t *cells_of(const struct track *t)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < t->n; i++) {
@@ -155,8 +142,6 @@ static json_t *cells_of(const struct track *t, const double *predicted)
         rec_set_number(o, "ratio", c->ratio.value, c->ratio.reason);
         rec_set_number(o, "lo", c->ratio.lo, c->ratio.reason);
         rec_set_number(o, "hi", c->ratio.hi, c->ratio.reason);
-        rec_set_number(o, "predicted_ratio", exp(predicted[i]),
-                       "the shares of the machine's limits are not known");
         json_array_append_new(list, o);
     }
     return list;
@@ -215,7 +200,7 @@ static json_t *record_of(const struct track *t, const struct points *all, const 
 {
     static const char *const copy[] = {"device", "contract", "dtype", "quant", "unmask", "cache"};
     const struct point *p = t->cell[0].llada;
-    double *work = mem_zero(c->draws + 1, sizeof *work), predicted[CROSSOVER_MAX];
+    double *work = mem_zero(c->draws + 1, sizeof *work);
     int batch = t->along == ALONG_BATCH;
     json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", batch ? "X_batch" : "X_length",
                           "llada", p->model, "llama", t->cell[0].llama->model, "over",
@@ -232,11 +217,7 @@ static json_t *record_of(const struct track *t, const struct points *all, const 
                                                                     : "cheaper_from"));
     set_place(j, t, c->draws, c->level, work);
     json_object_set_new(j, "level", json_real(c->level));
-    predict(t, all, predicted);
-    crossing_set(j, "predicted_at", isnan(predicted[0]) ? (double)NAN
-                                                          : meets(t, t->known, predicted),
-                 "the shares of the machine's limits are not known");
-    json_object_set_new(j, "cells", cells_of(t, predicted));
+    json_object_set_new(j, "cells", cells_of(t));
     json_object_set_new(j, "method", json_string(
         costs_by_prompt(c) ? "monotone log ratio of pairs, linear in log2, t draws over launches "
                              "and prompts"

@@ -17,8 +17,7 @@
 /* The members of one `crossover` record for each track, named X_batch or X_length: direction
  * (cheaper_up_to: the diffusion model costs less below the crossover; cheaper_from: above it), at,
  * lo, hi, bracket, exists, censored, probability, cells [{at, ratio, lo, hi, llada_point,
- * llama_point, predicted_ratio}], and predicted_at: the crossover if every point ran at its
- * roofline (points.h, roof). A cell whose ratio has no interval (costs.h) is left out of the curve.
+ * llama_point}]. A cell whose ratio has no interval (costs.h) is left out of the curve.
  * An array; the caller's reference. */
 json_t *scaling_records(const struct points *p, const struct costs *costs);
 

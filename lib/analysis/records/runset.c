@@ -22,10 +22,8 @@ enum { SOURCES_MAX = 1000 }; /* kinds of prompts that are counted apart */
 
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "roofline",
-                                   "check",  "comparison", "workload", "attainment",
-                                   "hypervolume", "method", "commit",
-                                   "ablation", "forecast", "prune",
-                                   "claim"};
+                                   "check",  "comparison", "workload", "method", "commit",
+                                   "ablation", "forecast", "claim"};
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {
@@ -88,8 +86,6 @@ static void add_generation(struct runset *s, const json_t *r)
     double start = rec_number(r, "start_ns") / 1e9;
     s->points[s->n_points++] = (struct run_point){
         .about = about, .wall_s = s->wall_s + start,
-        .prompt_kind = text_once(s, rec_text(r, "task") ? rec_text(r, "task")
-                                                        : rec_text(r, "source")),
         .e2e_s = rec_number(r, "e2e_ns") / 1e9, .launch = rec_int(r, "launch", 0),
         .timed = ok && (!phase || !strcmp(phase, "timed"))};
 }
@@ -193,8 +189,7 @@ static void add_record(struct runset *s, json_t *r)
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (!strcmp(kind, kept[i])) {
             if (strcmp(kind, "comparison") && strcmp(kind, "commit") &&
-                strcmp(kind, "ablation") && strcmp(kind, "forecast") &&
-                strcmp(kind, "prune"))
+                strcmp(kind, "ablation") && strcmp(kind, "forecast"))
                 /* only points that other records name */
                 about_config(s, r);
             json_array_append(list_of(s, kind), r);

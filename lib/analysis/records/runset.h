@@ -18,7 +18,6 @@ struct run_point {      /* one generation */
     const json_t *about; /* entry of `configs`; borrowed */
     double wall_s;       /* Unix time of its start; NaN without a meta record */
     double e2e_s;
-    const char *prompt_kind; /* `task` of its prompt, else its `source`; "": unknown; borrowed */
     int64_t launch;
     int timed; /* 1: phase timed and status ok */
 };

@@ -244,7 +244,6 @@ static json_t *record_of(const struct trial *t, const char *arch)
     json_object_set_new(r, "flags", flags_of(t->option));
     json_object_set_new(r, "arch", json_string(arch));
     json_object_set_new(r, "exact", json_boolean(t->is_exact));
-    rec_copy(r, "stair", t->option, "stair");
     put_answers(r, t);
     if (rec_text(t->option, "against"))
         rec_copy(r, "against", t->option, "against");

@@ -129,14 +129,6 @@ void verdict_place(struct buf *b, const struct runset *s, const json_t *crossove
     buf_free(&hi);
 }
 
-void verdict_predicted(struct buf *b, const struct runset *s, const json_t *lat)
-{
-    struct buf at = {0};
-    if (put_end(&at, s, lat, "predicted_at", "predicted_at_censored"))
-        buf_format(b, " (%s if both ran at their rooflines)", at.data);
-    buf_free(&at);
-}
-
 void verdict_values(struct buf *b, const json_t *r)
 {
     const char *axis = rec_text(r, "axis");

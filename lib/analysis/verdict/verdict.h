@@ -15,9 +15,6 @@ double verdict_at(const json_t *crossover);
 /* Appends "24.5 [17.2, 34.0]"; an end outside the measured range of the series is "<2" or ">64"; no
  * place: "none". */
 void verdict_place(struct buf *b, const struct runset *s, const json_t *crossover);
-/* Appends the predicted place of an X_lat, " (28.1 if both ran at their rooflines)"; nothing if the
- * record has none. If it is far from the measured place, one model uses the machine worse. */
-void verdict_predicted(struct buf *b, const struct runset *s, const json_t *crossover);
 /* "steps", "passes", "rows"; long: "denoising steps", ... */
 const char *verdict_unit(const json_t *crossover, int is_long);
 /* Appends the values of the axis at the place, if the axis is not its unit: " (threshold 0.9)",

@@ -42,13 +42,15 @@ static void list_unit(struct mix_unit *u, const struct checkpoint *c)
         size_t rows, cols;
         if (!is_of(u, &c->config, r))
             continue;
+        const size_t each = role_each(&c->config, r);
         role_shape(&c->config, r, &rows, &cols);
-        u->parameters += rows * cols;
-        u->bytes[0] += (double)checkpoint_tensor(c, r, u->layer)->bytes;
+        u->parameters += each * rows * cols;
+        for (size_t k = 0; k < each; k++)
+            u->bytes[0] += (double)checkpoint_tensor(c, r, u->layer * each + k)->bytes;
         for (size_t f = 1; f < MIX_FORMATS; f++) {
             enum dtype d = mix_format[f];
             int takes = u->part != PART_HEAD || dtype_info[d].head == d;
-            u->bytes[f] += takes ? stored_bytes(d, rows, cols) : (double)INFINITY;
+            u->bytes[f] += takes ? (double)each * stored_bytes(d, rows, cols) : (double)INFINITY;
         }
     }
 }
@@ -66,7 +68,7 @@ double mix_list(struct mix_unit *units, const struct checkpoint *c)
         list_unit(&units[i], c);
     }
     for (int r = 0; r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_layers(config, (enum role)r); l++)
+        for (size_t l = 0; l < role_tensors(config, (enum role)r); l++)
             if (quantization_part(config, (enum role)r) == LAYER_PARTS)
                 stays += (double)checkpoint_tensor(c, (enum role)r, l)->bytes;
     return stays;
@@ -77,11 +79,12 @@ int mix_errors(struct mix_unit *units, const struct checkpoint *c, struct pool *
 {
     for (size_t i = 0; i < mix_count(&c->config); i++)
         for (int r = 0; r < ROLE_COUNT; r++)
-            for (size_t f = 1; f < MIX_FORMATS; f++) {
+            for (size_t k = 0; k < MIX_FORMATS * role_each(&c->config, (enum role)r); k++) {
                 struct mix_unit *u = &units[i];
-                struct weight w = {c, (enum role)r, u->layer};
+                const size_t f = k % MIX_FORMATS, each = role_each(&c->config, (enum role)r);
+                struct weight w = {c, (enum role)r, u->layer * each + k / MIX_FORMATS};
                 struct pack_role sum = {0};
-                if (!is_of(u, &c->config, w.role) || !isfinite(u->bytes[f]))
+                if (!f || !is_of(u, &c->config, w.role) || !isfinite(u->bytes[f]))
                     continue;
                 if (pack_compare(&w, mix_format[f], pool, &sum, e))
                     return -1;

@@ -77,9 +77,9 @@ static void list_role(struct packing *p, enum role r, size_t layer)
 static void list_all(struct packing *p)
 {
     const struct config *c = &p->c->config;
-    p->list = mem_zero((size_t)PARTS * ROLE_COUNT * c->layers, sizeof *p->list);
+    p->list = mem_zero(PARTS * ROLE_COUNT * role_tensors_most(c), sizeof *p->list);
     for (int r = 0; r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_layers(c, (enum role)r) && is_stored(p->c, (enum role)r); l++)
+        for (size_t l = 0; l < role_tensors(c, (enum role)r) && is_stored(p->c, (enum role)r); l++)
             list_role(p, (enum role)r, l);
 }
 
@@ -234,7 +234,7 @@ static int write_data(struct packing *p, struct err *e)
 {
     const struct config *c = &p->c->config;
     for (int r = 0; r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_layers(c, (enum role)r) && is_stored(p->c, (enum role)r); l++)
+        for (size_t l = 0; l < role_tensors(c, (enum role)r) && is_stored(p->c, (enum role)r); l++)
             if (!ferror(p->out.f) && write_role(p, (enum role)r, l, e))
                 return -1;
     return safetensors_unchanged(p->c->tensors, e);
@@ -292,6 +292,9 @@ int pack_refuses(const struct checkpoint *c, struct err *e)
 {
     if (!c->tensors)
         return err_set(e, EXIT_BAD_DATA, "%s: weights that are drawn cannot be packed",
+                       c->config.name);
+    if (c->tokenizer)
+        return err_set(e, EXIT_BAD_DATA, "%s: expected a folder with config.json, got a GGUF file",
                        c->config.name);
     if (c->config.quant != QUANT_NONE)
         return err_set(e, EXIT_BAD_DATA,

@@ -55,6 +55,9 @@ int prune_settle(struct prune *p, const struct config *c, double heads, double f
     if (c->latents && heads > 0)
         return err_set(e, EXIT_BAD_DATA, "%s: --prune-heads: its layers read latents with as many "
                        "heads again: only --prune-ffn goes", c->name);
+    if (c->experts)
+        return err_set(e, EXIT_BAD_DATA, "%s: parts of a mixture of experts cannot be removed: "
+                       "expected a model with one feed-forward in each layer", c->name);
     settle_heads(&p->config, c, heads);
     settle_units(&p->config, c, ffn);
     if (!p->config.heads)

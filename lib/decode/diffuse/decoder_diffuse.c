@@ -1,7 +1,6 @@
 /* decoder_diffuse.c - masked diffusion as the runner sees it: a point of its settings
  * (lib/setting/system_llada.c) as a struct diffuse.
  */
-#include "kernels/dtype.h"
 #include "lib/decode/decoder.h"
 #include "lib/decode/diffuse.h"
 #include "lib/setting/diffusion.h"
@@ -35,11 +34,8 @@ static struct diffuse how_of(const struct settings *s, const struct decode_env *
         .suffix = {(enum suffix_kind)settings_number(s, "suffix"),
                    (int32_t)settings_number(s, "suffix_window"),
                    settings_number(s, "suffix_sigma"), settings_number(s, "suffix_scale")},
-        .stay = settings_is(s, "leave", "off"),
         .alive = diffusion_alive(s),
         .draft = settings_count(s, "draft_steps"),
-        .early_steps = settings_count(s, "early_steps"),
-        .early = settings_count(s, "early_steps") ? env->companion : NULL,
         .variant = decoder_variant(s),
         .head_rows = (enum head_rows)settings_number(s, "head_rows"),
         .gumbel = (enum gumbel)settings_number(s, "gumbel"),
@@ -122,11 +118,7 @@ static size_t extra_options(struct decoder_extras *to, struct opt *options)
         .name = "commit-trace", .type = OPT_TEXT, .to = &to->commit_trace, .arg = "FILE",
         .rare = 1,
         .help = "generation records whose commit_tokens --unmask replay repeats"};
-    options[1] = (struct opt){
-        .name = "early-quant", .type = OPT_CHOICE, .to = &to->early_quant,
-        .choices = "none|" DTYPE_QUANTIZED, .rare = 1,
-        .help = "--quant of the first --early-steps steps; both formats are in memory"};
-    return 2;
+    return 1;
 }
 
 const struct decoder decoder_diffuse = {.tool = "gen-llada",
@@ -137,6 +129,4 @@ const struct decoder decoder_diffuse = {.tool = "gen-llada",
                                         .passes = passes,
                                         .run = run,
                                         .shorten = shorten,
-                                        .extra_options = extra_options,
-                                        .companion_setting = "early_steps",
-                                        .companion_is_model = 1};
+                                        .extra_options = extra_options};

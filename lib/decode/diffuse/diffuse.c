@@ -211,20 +211,11 @@ static int cache_make(struct diffuse_run *r)
                : 0;
 }
 
-/* The weights in both formats count. */
-static struct memory_estimate estimate(const struct diffuse_run *r, const struct work_size *size)
-{
-    struct memory_estimate m = estimate_of(r->n, size, r->slots);
-    m.weights += r->how->early ? network_expected_bytes(r->how->early) : 0;
-    m.reserved += r->how->early ? network_expected_pages(r->how->early) : 0;
-    return m;
-}
-
 /* -1: memory of the back end short. */
 static int run_make(struct diffuse_run *r, struct memory_estimate *need)
 {
     const struct work_size size = run_count(r);
-    *need = estimate(r, &size);
+    *need = estimate_of(r->n, &size, r->slots);
     r->part.row = mem_alloc(size.slots * sizeof *r->part.row);
     r->part.key = mem_alloc(size.slots * sizeof *r->part.key);
     r->who = mem_zero(r->batch, sizeof *r->who);
@@ -391,7 +382,7 @@ static int settle(void *ctx, const void *state, int64_t ns)
         if (!was->stalled && r->sight && !is->bad)
             diffuse_observe(r, i, is, steps, ns);
         any_live |= is->live;
-        stale |= (!is->live && !r->how->stay) || is->stalled;
+        stale |= !is->live || is->stalled;
         size_t needed = is->live ? diffuse_needs(r, is, (size_t)is->wanted) : 0;
         most = needed > most ? needed : most;
         diffuse_draft_follow(r, now, i, steps);
@@ -403,10 +394,19 @@ static int settle(void *ctx, const void *state, int64_t ns)
 
 static void finish(struct diffuse_run *r)
 {
+    const double experts = work_experts(r->work, r->n); /* the passes counted them */
     read_ids(r);
+    cost_add(&r->trace->cost, (struct cost){0, experts * r->cost_model.expert_bytes});
     for (size_t i = 0; i < r->batch; i++)
         if (!r->host.state[i * r->drafts].live)
             leave(r, i);
+}
+
+static void prepare(void *ctx)
+{
+    struct diffuse_run *r = ctx;
+    diffuse_prepare(r);
+    work_forget_experts(r->work, r->n); /* which preparation read */
 }
 
 static struct diffuse_run run_of(const struct network *n, const struct diffuse *how,
@@ -414,7 +414,7 @@ static struct diffuse_run run_of(const struct network *n, const struct diffuse *
 {
     size_t places = how->alive && how->alive < inputs ? how->alive : inputs;
     return (struct diffuse_run){
-        .n = n, .at = n, .how = how, .in = in, .inputs = inputs, .batch = places};
+        .n = n, .how = how, .in = in, .inputs = inputs, .batch = places};
 }
 
 struct memory_estimate diffuse_estimate(const struct network *n, const struct diffuse *how,
@@ -422,7 +422,7 @@ struct memory_estimate diffuse_estimate(const struct network *n, const struct di
 {
     struct diffuse_run r = run_of(n, how, in, batch);
     const struct work_size size = run_count(&r);
-    return estimate(&r, &size);
+    return estimate_of(n, &size, r.slots);
 }
 
 void diffuse(const struct network *n, const struct diffuse *how,
@@ -440,7 +440,7 @@ void diffuse(const struct network *n, const struct diffuse *how,
                                   .observer = how->observer, .state = r.device.state,
                                   .bytes = r.lanes * sizeof *r.device.state,
                                   .describe = describe,
-                                  .prepare = how->prepare ? diffuse_prepare : NULL,
+                                  .prepare = how->prepare ? prepare : NULL,
                                   .enqueue = enqueue, .settle = settle, .ctx = &r};
         short_of_memory = loop_run(&loop, trace);
     }

@@ -90,23 +90,6 @@ static size_t add_rows(struct diffuse_run *r, size_t i, int twin, size_t listed)
     return keys;
 }
 
-/* The canvas as the policy sees it; a finished canvas that stays is in the block of the slowest. */
-static struct canvas_state canvas_seen(const struct diffuse_run *r, const struct canvas_state *c)
-{
-    struct canvas_state as = *c;
-    const struct canvas_state *slow = c->live ? c : NULL;
-    for (size_t i = 0; i < r->lanes && !c->live; i++) {
-        const struct canvas_state *o = &r->host.state[i];
-        if (o->live && (!slow || o->block < slow->block ||
-                        (o->block == slow->block && o->step < slow->step)))
-            slow = o;
-    }
-    size_t last = (r->how->gen_length + (size_t)c->shift - 1) / r->how->block_length;
-    as.block = (size_t)slow->block < last ? slow->block : (int32_t)last;
-    as.step = slow->step;
-    return as;
-}
-
 /* Adds row p to the pass, if it is not there. */
 static void add_row(struct cache_part *a, int32_t p)
 {
@@ -133,19 +116,18 @@ static void add_sources(const struct diffuse_run *r, const struct cache_view *v,
 }
 
 /* The canvas as a policy sees it. */
-static struct cache_view view_of(const struct diffuse_run *r, const struct canvas_state *c,
-                                 const struct canvas_state *as)
+static struct cache_view view_of(const struct diffuse_run *r, const struct canvas_state *c)
 {
     const struct canvas_loop *l = &r->plan.loop;
-    return (struct cache_view){.canvas = as,
+    return (struct cache_view){.canvas = c,
                                .token = r->host.token + c->first,
                                .cached = r->cached + c->first,
                                .mask = (int32_t)r->n->config.mask,
-                               .begin = canvas_block_begin(l, as),
-                               .end = canvas_block_end(l, as),
+                               .begin = canvas_block_begin(l, c),
+                               .end = canvas_block_end(l, c),
                                .mask_block = (int32_t)r->n->config.attends_block,
                                .offset = diffuse_offset(r, c),
-                               .seeds = canvas_ask_end(l, as) < canvas_block_end(l, as),
+                               .seeds = canvas_ask_end(l, c) < canvas_block_end(l, c),
                                .params = r->how->kept};
 }
 
@@ -155,8 +137,7 @@ static struct cache_view view_of(const struct diffuse_run *r, const struct canva
 static int32_t ask_policy(struct diffuse_run *r, size_t i)
 {
     const struct canvas_state *c = &r->host.state[i];
-    const struct canvas_state as = canvas_seen(r, c);
-    const struct cache_view v = view_of(r, c, &as);
+    const struct cache_view v = view_of(r, c);
     struct cache_part *a = &r->part;
     *a = (struct cache_part){.row = a->row, .key = a->key};
     r->policy->describe(&v, a);
@@ -191,7 +172,7 @@ static size_t join(struct diffuse_run *r, size_t i, int sifts, size_t listed)
     r->span[i] = (struct extent){0};
     if (r->part.sifts != sifts)
         return 0;
-    const struct cache_view v = view_of(r, c, c);
+    const struct cache_view v = view_of(r, c);
     cache_extent(r->policy, &r->part, &v, &r->span[i]);
     r->serves = r->part.passes < r->serves ? r->part.passes : r->serves;
     c->rows_block = c->block;
@@ -215,15 +196,15 @@ static void gather(struct diffuse_run *r)
     struct pass *p = &r->plan.pass;
     const int32_t *member = r->work->host.member;
     size_t listed = 0;
-    int all = r->how->stay && any_live(r), sifts = sifting(r);
+    int sifts = sifting(r);
     for (size_t i = 0; i < r->ids; i++)
         r->host.row_of[i] = r->host.check_of[i] = -1;
     l->parts = 0;
     r->serves = SIZE_MAX;
     for (size_t i = 0; i < r->lanes; i++)
-        if (r->host.state[i].live || (all && i % r->drafts == 0)) {
+        if (r->host.state[i].live) {
             listed += join(r, i, sifts, listed);
-            listed += r->shadows && r->host.state[i].live ? diffuse_shadow(r, i, listed) : 0;
+            listed += r->shadows ? diffuse_shadow(r, i, listed) : 0;
         }
     l->twin = r->guided ? (int32_t)p->T : 0;
     for (size_t i = 0; i < l->parts && r->guided; i++) {
@@ -279,17 +260,6 @@ static void ask(struct diffuse_run *r, size_t capacity)
     r->plan.pass.R = here.parts * capacity;
 }
 
-/* Remaining steps in the early format; all live canvases have made the same number. */
-static size_t early_left(const struct diffuse_run *r)
-{
-    for (size_t i = 0; r->how->early && i < r->lanes; i++) {
-        const struct canvas_state *c = &r->host.state[i];
-        if (c->live && (size_t)c->passes < r->how->early_steps)
-            return r->how->early_steps - (size_t)c->passes;
-    }
-    return 0;
-}
-
 /* Passes until the slowest canvas is full (it may end earlier) or until the policy must be asked
  * again. With drafts it is one, because the host looks at the result of each pass. */
 static size_t passes_left(const struct diffuse_run *r)
@@ -304,8 +274,6 @@ static size_t passes_left(const struct diffuse_run *r)
         size_t its = c->live ? r->blocks * block - (size_t)c->passes : 0;
         left = its > left ? its : left;
     }
-    size_t early = early_left(r);
-    left = early && early < left ? early : left;
     return left < serves ? left : serves;
 }
 
@@ -314,9 +282,7 @@ static void describe_pass(struct diffuse_run *r)
 {
     struct pass *p = &r->plan.pass;
     const struct index *t = &r->work->device;
-    r->at = early_left(r) ? r->how->early : r->n;
-    r->cost_model = cost_model_of(r->at);
-    pass_begin(p, r->at, r->kv, r->work);
+    pass_begin(p, r->n, r->kv, r->work);
     p->guided = r->guided;
     p->query = (struct head_query){.temperature = r->how->temperature,
                                    .gumbel = r->how->gumbel, .seed = r->how->seed,
@@ -359,7 +325,7 @@ void diffuse_pass(void *ctx)
 {
     const struct diffuse_run *r = ctx;
     struct backend *b = r->n->backend;
-    pass_run(r->at, r->kv, r->work, &r->plan.pass);
+    pass_run(r->n, r->kv, r->work, &r->plan.pass);
     b->ops->advance_canvases(b, &r->plan.loop);
 }
 
@@ -416,8 +382,8 @@ static void prepare_described(struct diffuse_run *r, struct acts *a)
 {
     size_t T = r->plan.pass.T, capacity = capacity_now(r);
     int recorded = !r->policy->fleeting || T == (r->guided ? 2 * r->ids : r->ids);
-    int together = r->how->stay || ((r->how->rule == UNMASK_SCHEDULE ||
-                                     r->how->rule == UNMASK_REPLAY) && !r->how->stop_at_eos);
+    int together = (r->how->rule == UNMASK_SCHEDULE || r->how->rule == UNMASK_REPLAY) &&
+                   !r->how->stop_at_eos;
     if (!recorded && T > a->fewest - a->fewest / 16)
         return;
     a->fewest = recorded ? a->fewest : T;
@@ -452,7 +418,7 @@ static int simulate(struct diffuse_run *r, const struct acts *a)
         canvas_settle(&here, c, (int32_t)count_open(r, c));
         size_t needed = c->live ? diffuse_needs(r, c, count_asked(r, c)) : 0;
         most = needed > most ? needed : most;
-        stale |= (!c->live && !r->how->stay) || canvas_behind(&here, c);
+        stale |= !c->live || canvas_behind(&here, c);
     }
     return stale || !any_live(r) || diffuse_capacity(r, most) < here.capacity;
 }

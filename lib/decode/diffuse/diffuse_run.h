@@ -48,7 +48,7 @@ struct draft {
 };
 
 struct diffuse_run {
-    const struct network *n, *at; /* at: network of the described passes, n or how->early */
+    const struct network *n;
     const struct diffuse *how;
     const struct generation_input *in;
     struct generation *out;

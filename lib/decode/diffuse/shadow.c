@@ -10,12 +10,11 @@
  */
 #include "lib/decode/diffuse/diffuse_run.h"
 
-/* The first position of the block; the last block when a full canvas stays in the passes. */
+/* The first position of the block. */
 static int32_t block_of(const struct diffuse_run *r, size_t i)
 {
     const struct canvas_state *c = &r->host.state[i];
-    size_t block = (size_t)c->block < r->blocks ? (size_t)c->block : r->blocks - 1;
-    return c->prompt + (int32_t)(block * r->shadows);
+    return c->prompt + c->block * (int32_t)r->shadows;
 }
 
 /* Lists the keys of the shadow row of position `hidden`; `own`: slot of the first shadow row of the

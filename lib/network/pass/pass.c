@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "kernels/experts.h"
 #include "lib/network/latent.h"
 #include "lib/network/pass/pass-layer.h"
 
@@ -181,10 +182,37 @@ static void cross_block(const struct network *n, size_t l, const struct kv *kv,
     pass_multiply(n, w, &y->cross_o, (struct input){.x = w->y}, w->x, 1, p->T);
 }
 
+/* x += the experts of layer l that each row chooses, and the shared one. */
+static void experts_block(const struct network *n, size_t l, const struct work *w, act *x, size_t T)
+{
+    const struct config *c = &n->config;
+    const struct layer *y = &n->layer[l];
+    struct backend *b = n->backend;
+    struct experts a = {.x = w->normed, .router = &y->router, .gate = y->expert,
+                        .up = y->expert + c->experts, .down = y->expert + 2 * c->experts,
+                        .data = y->table, .n = c->experts, .used = c->used, .active = w->active};
+    for (size_t t = 0, N; t < T; t += N) {
+        N = pass_rows_at_once(n, w, t, T);
+        a.y = pass_row_at(n, x, t, c->width);
+        b->ops->rmsnorm(b, w->normed, a.y, NULL, y->ffn_norm, N, c->width, c->norm_eps);
+        b->ops->experts(b, &a, N, w->scratch);
+        if (!c->shared)
+            continue;
+        const struct product down = {&y->shared_down, a.y, 1};
+        b->ops->gated(b, w->gate, (struct input){.x = w->normed}, &y->shared_gate, &y->shared_up,
+                      N, w->scratch);
+        b->ops->matmul(b, &down, 1, (struct input){.x = w->gate}, N, w->scratch);
+    }
+}
+
 static void ffn_block(const struct network *n, size_t l, const struct work *w, act *x, size_t T)
 {
     struct backend *b = n->backend;
     const struct layer *y = &n->layer[l];
+    if (n->config.experts) {
+        experts_block(n, l, w, x, T);
+        return;
+    }
     for (size_t t = 0, N; t < T; t += N) {
         N = pass_rows_at_once(n, w, t, T);
         act *rows = pass_row_at(n, x, t, n->config.width);

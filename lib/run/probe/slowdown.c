@@ -80,12 +80,13 @@ static size_t count_timed_layers(const struct network *n)
 }
 
 /* Work of a pass divided by that of its layers alone: in flops or in bytes, whichever is larger. */
-static double rest_of_pass(const struct network *n, const struct extent *x)
+static double rest_of_pass(const struct network *n, struct extent x)
 {
     const struct cost_model t = cost_model_of(n);
-    const struct cost c = cost_of(&t, x);
-    double flops = c.flops / (t.row_flops * x->rows + t.pair_flops * x->rows * x->rows);
-    double bytes = c.bytes / t.block_bytes;
+    cost_experts(&t, &x);
+    const struct cost c = cost_of(&t, &x);
+    double flops = c.flops / (t.row_flops * x.rows + t.pair_flops * x.rows * x.rows);
+    double bytes = c.bytes / (t.block_bytes + x.experts * t.expert_bytes);
     return bytes > flops ? bytes : flops;
 }
 
@@ -106,10 +107,10 @@ static void time_layers(struct slowdown *s, const struct network *n, const struc
     const double times = (double)n->config.layers / (double)shape.layers;
     checkpoint_draw(&c, &shape, 0);
     if (!network_load(&some, n->backend, &c, &p, NULL)) {
-        s->whole_s = times * time_pass(&some, (size_t)x->whole.rows) * rest_of_pass(n, &x->whole);
+        s->whole_s = times * time_pass(&some, (size_t)x->whole.rows) * rest_of_pass(n, x->whole);
         s->most_s = s->whole_s;
         if (x->whole_share < 1)
-            s->most_s = times * time_pass(&some, (size_t)x->most.rows) * rest_of_pass(n, &x->most);
+            s->most_s = times * time_pass(&some, (size_t)x->most.rows) * rest_of_pass(n, x->most);
         network_free(&some);
     }
     checkpoint_close(&c);

@@ -8,7 +8,7 @@
 #
 #   $(A)/run/SYSTEM-OPTION-LAUNCH.ndjson -> timed.ndjson -> metrics.ndjson
 #   $(A)/SYSTEM-OPTION.ndjson -> answers.ndjson -> exact.ndjson
-#       -> comparison.ndjson -> outcomes.ndjson -> figures/waterfall.svg, the page
+#       -> comparison.ndjson -> outcomes.ndjson -> the page
 #
 # ABLATION=latent-ablation does the same with the latent thought model, in a folder of its own.
 
@@ -220,7 +220,7 @@ endif
 
 .PHONY: ablation fits
 ablation: $(A)/outcomes.ndjson \
-    $(if $(filter ablation,$(ABLATION)),$(R)/figures/waterfall.svg $(R)/figures/fit.svg) \
+    $(if $(filter ablation,$(ABLATION)),$(R)/figures/fit.svg) \
     ##run every option alone: memory, time, quality, claims
 	@jq -nr -f pipelines/experiment/ablation/outcomes.jq $(A)/outcomes.ndjson | $(PLAIN)
 

@@ -30,7 +30,9 @@ LTM_DEMO    := data/models/ltm-demo
 LLADA_AGAIN := --min-len 48 --max-len 96 --oversample sum --times 8 --whole 0.1
 # $(call train,FLAGS,MODEL,LOSS,TEXTS)
 train = $(alone) $(BIN)/train-lm $(1) --precision $(TRAIN_PRECISION) --valid $(VALID_TEXT) \
-        --out data/models/$(2) $(4) -o data/models/$(2)/$(3).ndjson
+        --out data/models/$(2) $(4) -o data/models/$(2)/$(3).ndjson && $(call sums,data/models/$(2))
+# what `sha256sum -c SHA256SUMS` checks: $(call sums,FOLDER)
+sums = cd $(1) && sha256sum config.json tokenizer.json model.safetensors > SHA256SUMS
 
 TRAININGS := train-llama-first train-llada-demo train-llama-second train-llama-demo \
              train-judge-demo train-ltm-demo
@@ -81,6 +83,7 @@ train-judge-demo: $(BIN)/pack-model
 	@rm -rf data/models/judge-demo
 	$(BIN)/pack-model --quant nf4 -m data/models/judge-whole/judge-demo \
 	    --out data/models/judge-demo -o /dev/null
+	$(call sums,data/models/judge-demo)
 	@mv data/models/judge-whole/judge-demo/loss.ndjson data/models/judge-demo
 	@rm -r data/models/judge-whole
 

@@ -5,7 +5,6 @@
 #
 #   $(R)/prune/models/NAME/, NAME.ndjson      pack-model (NAME: MODEL-SCORE-SHARE)
 #   $(R)/prune/SYSTEM/NAME.ndjson, likelihood-NAME.ndjson -> comparison.ndjson
-#   -> $(R)/figures/pruning.svg
 
 # shares of the heads and hidden units to remove
 PRUNE_SHARES ?= 0.1 0.2 0.3 0.5
@@ -119,14 +118,7 @@ $(foreach y,LLADA LLAMA,$(eval $(call prune_run,$(y),whole,$($(y)),$(R)/stamp/mo
 
 PRUNING := $(foreach y,LLADA LLAMA,$(R)/prune/$(y)/comparison.ndjson \
     $(foreach n,$(prune_all) $(prune_more),$(call prune_model,$(y),$(n)).ndjson))
-$(R)/figures/pruning.svg $(R)/figures/pruning.png: $(PRUNING) $(TOOL)-plot plots/pruning.gp \
-    plots/style.gp | $(QUIET)
-	@mkdir -p $(@D)
-	$(call say,plot $(@F))\
-	    CROSSOVER_SHARE='$(CURDIR)' $(beside) $(BIN)/plot --type pruning $(PRUNING) -o $@
-$(R)/figures/pruning.svg: | $(R)/figures/pruning.png
-
 .PHONY: pruning
-pruning: $(PRUNING) $(R)/figures/pruning.svg \
+pruning: $(PRUNING) \
     ##run quality, speed and bytes of pruned models (PRUNE_SHARES=)
 	@jq -sr -f pipelines/experiment/pruning/pruning.jq $(PRUNING) | $(PLAIN)

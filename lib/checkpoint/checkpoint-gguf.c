@@ -1,0 +1,212 @@
+/* checkpoint-gguf.c - opens a GGUF file: its keys as the config.json of the family, so that one
+ * reader checks both layouts.
+ *
+ * The converter stores the rows of q and k of LLaMA and LLaDA in pairs: row 2i + s of a head is row
+ * s E/2 + i of the original, since its rotation turns neighbours. Source: conversion/ and
+ * gguf-py/gguf/constants.py of github.com/ggml-org/llama.cpp. A rotation that is rescaled
+ * (rope.scaling, rope_freqs.weight of LLaMA 3.1) is refused.
+ */
+#include "lib/checkpoint/checkpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+
+const struct family_naming checkpoint_gguf_names = {
+    "blk",
+    {
+        [ROLE_EMBED] = "token_embd.weight",
+        [ROLE_ATTN_NORM] = "attn_norm.weight",
+        [ROLE_Q] = "attn_q.weight",
+        [ROLE_K] = "attn_k.weight",
+        [ROLE_V] = "attn_v.weight",
+        [ROLE_O] = "attn_output.weight",
+        [ROLE_FFN_NORM] = "ffn_norm.weight",
+        [ROLE_GATE] = "ffn_gate.weight",
+        [ROLE_UP] = "ffn_up.weight",
+        [ROLE_DOWN] = "ffn_down.weight",
+        [ROLE_NORM] = "output_norm.weight",
+        [ROLE_HEAD] = "output.weight",
+        [ROLE_Q_BIAS] = "attn_q.bias",
+        [ROLE_K_BIAS] = "attn_k.bias",
+        [ROLE_V_BIAS] = "attn_v.bias",
+        [ROLE_Q_NORM] = "attn_q_norm.weight",
+        [ROLE_K_NORM] = "attn_k_norm.weight",
+    },
+};
+
+static const struct arch {
+    const char *name, *family;
+    int pairs;
+} archs[] = {
+    {"llama", "llama", 1}, {"smollm3", "smollm3", 1}, {"qwen2", "qwen2", 0},
+    {"qwen3", "qwen3", 0}, {"llada", "llada", 1},     {"dream", "dream", 0},
+};
+
+/* Keys behind "ARCH.", and what config.json calls them: Hugging Face, LLaDA. NULL: no key. */
+static const struct name {
+    const char *key, *usual, *llada;
+} names[] = {
+    {"embedding_length", "hidden_size", "d_model"},
+    {"block_count", "num_hidden_layers", "n_layers"},
+    {"attention.head_count", "num_attention_heads", "n_heads"},
+    {"attention.head_count_kv", "num_key_value_heads", "n_kv_heads"},
+    {"attention.key_length", "head_dim", "head_dim"},
+    {"feed_forward_length", "intermediate_size", "mlp_hidden_size"},
+    {"context_length", "max_position_embeddings", "max_sequence_length"},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", "rms_norm_eps"},
+    {"rope.freq_base", "rope_theta", "rope_theta"},
+    {"rope.dimension_count", NULL, NULL}, /* checked with head_dim */
+    {"attention.value_length", NULL, NULL},
+    {"vocab_size", NULL, NULL},
+    {"attention.causal", NULL, NULL},
+};
+static const struct name ids[] = {
+    {"tokenizer.ggml.bos_token_id", "bos_token_id", "bos_token_id"},
+    {"tokenizer.ggml.padding_token_id", "pad_token_id", "pad_token_id"},
+    {"tokenizer.ggml.mask_token_id", "mask_token_id", "mask_token_id"},
+};
+
+static const struct arch *find_arch(const char *name)
+{
+    for (size_t i = 0; name && i < sizeof archs / sizeof *archs; i++)
+        if (!strcmp(name, archs[i].name))
+            return &archs[i];
+    return NULL;
+}
+
+/* Copies the keys of the architecture; an unknown one is refused, since it may change the network.
+ */
+static int take_keys(json_t *config, const json_t *meta, const struct arch *a, const char *path,
+                     struct err *e)
+{
+    const int llada = !strcmp(a->name, "llada");
+    const size_t n = strlen(a->name), rows = sizeof names / sizeof *names;
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)meta, key, v) {
+        if (strncmp(key, a->name, n) || key[n] != '.')
+            continue;
+        size_t i = 0;
+        while (i < rows && strcmp(names[i].key, key + n + 1))
+            i++;
+        char *got = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
+        if (i == rows && (!got || strcmp(got, "\"none\"")))
+            err_set(e, EXIT_BAD_DATA, "%s: %.100s = %.60s: unknown key, not supported", path, key,
+                    got ? got : "");
+        free(got);
+        if (e->code)
+            return -1;
+        if (i < rows && names[i].usual)
+            json_object_set(config, llada ? names[i].llada : names[i].usual, v);
+    }
+    if (!json_object_get(config, "rope_theta"))
+        json_object_set_new(config, "rope_theta", json_real(10000));
+    return 0;
+}
+
+static void take_ids(json_t *config, const json_t *meta)
+{
+    static const char *const ends[] = {"eos", "eot", "eom"};
+    json_t *eos = json_array();
+    char key[64];
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        if (json_object_get(meta, ids[i].key))
+            json_object_set(config, ids[i].usual, json_object_get(meta, ids[i].key));
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        snprintf(key, sizeof key, "tokenizer.ggml.%s_token_id", ends[i]);
+        if (json_object_get(meta, key))
+            json_array_append(eos, json_object_get(meta, key));
+    }
+    if (json_array_size(eos))
+        json_object_set(config, "eos_token_id", eos);
+    json_decref(eos);
+}
+
+/* The config.json that the file was made of; the caller's. NULL: refused. */
+static json_t *config_of(const struct checkpoint *c, const struct arch *a, const char *path,
+                         struct err *e)
+{
+    const struct family *f = family_named(a->family);
+    const struct tensor *embed = safetensors_find(c->tensors, "token_embd.weight");
+    if (!embed || embed->rank != 2) {
+        err_set(e, EXIT_BAD_DATA, "%s: expected the tensor token_embd.weight of rank 2", path);
+        return NULL;
+    }
+    json_t *config = json_pack("{s:[s],s:s,s:I,s:b}", "architectures", f->architecture,
+                               "model_type", f->model_type, "vocab_size",
+                               (json_int_t)embed->shape[0], f->tied_key,
+                               !safetensors_find(c->tensors, "output.weight"));
+    for (const struct family_fixed *x = f->fixed; x->key; x++)
+        if (x->use == KEY_REQUIRED)
+            json_object_set_new(config, x->key, json_loads(x->value, JSON_DECODE_ANY, NULL));
+    take_ids(config, safetensors_metadata(c->tensors));
+    if (!take_keys(config, safetensors_metadata(c->tensors), a, path, e))
+        return config;
+    json_decref(config);
+    return NULL;
+}
+
+/* -1: the file rotates a part of a head, or has heads of two sizes. */
+static int check_heads(const struct config *c, const json_t *meta, const struct arch *a,
+                       const char *path, struct err *e)
+{
+    static const char *const keys[] = {"rope.dimension_count", "attention.value_length"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        char *key = mem_format("%s.%s", a->name, keys[i]);
+        const json_t *v = json_object_get(meta, key);
+        const json_int_t got = v ? json_integer_value(v) : (json_int_t)c->head_dim;
+        if (got != (json_int_t)c->head_dim)
+            err_set(e, EXIT_BAD_DATA, "%s: %s: expected the %zu values of a head, got %lld", path,
+                    key, c->head_dim, (long long)got);
+        free(key);
+        if (got != (json_int_t)c->head_dim)
+            return -1;
+    }
+    return 0;
+}
+
+int checkpoint_open_gguf(struct checkpoint *c, const char *path, struct err *e)
+{
+    const char *slash = strrchr(path, '/');
+    c->folder = slash ? mem_format("%.*s", (int)(slash - path) + (slash == path), path)
+                      : mem_text(".");
+    c->tensors = safetensors_open_file(path, e);
+    if (!c->tensors)
+        return -1;
+    const json_t *meta = safetensors_metadata(c->tensors);
+    const char *name = json_string_value(json_object_get(meta, "general.architecture"));
+    const struct arch *a = find_arch(name);
+    if (!a)
+        return err_set(e, EXIT_BAD_DATA, "%s: general.architecture: expected llama, smollm3, "
+                       "qwen2, qwen3, llada or dream, got %.60s", path, name ? name : "none");
+    json_t *config = config_of(c, a, path, e);
+    int bad = !config || family_read(&c->config, config, path, &c->extras, e) ||
+              check_heads(&c->config, meta, a, path, e);
+    json_decref(config);
+    c->pairs = a->pairs;
+    c->tokenizer = bad ? NULL : tokenizer_of_gguf(meta, path, e);
+    return c->tokenizer ? 0 : -1;
+}
+
+json_t *checkpoint_gguf_chat(const struct checkpoint *c)
+{
+    static const char *const tokens[] = {"bos", "eos", "unknown", "padding"};
+    static const char *const called[] = {"bos_token", "eos_token", "unk_token", "pad_token"};
+    const json_t *meta = safetensors_metadata(c->tensors);
+    const json_t *list = json_object_get(meta, "tokenizer.ggml.tokens");
+    json_t *o = json_object(), *text = json_object_get(meta, "tokenizer.chat_template");
+    char key[64];
+    if (text)
+        json_object_set(o, "chat_template", text);
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        snprintf(key, sizeof key, "tokenizer.ggml.%s_token_id", tokens[i]);
+        const json_t *id = json_object_get(meta, key);
+        json_t *token = id ? json_array_get(list, (size_t)json_integer_value(id)) : NULL;
+        if (token)
+            json_object_set(o, called[i], token);
+    }
+    return o;
+}

@@ -1,0 +1,131 @@
+/* tensor-blocks.c - the block formats of GGUF files, widened to floats: a block of 32 or 256 values
+ * shares scales. A row is whole blocks.
+ *
+ *     Q8_0  32 values: d (fp16), q i8[32]                    d q
+ *     Q4_0  32: d, 16 bytes, low halves first                d (q - 8)
+ *     Q4_1  32: d, m, 16 bytes                               d q + m
+ *     Q4_K  256: d, m, 8 pairs of 6-bit scales, 128 bytes    d s q - m t, in groups of 32
+ *     Q6_K  256: 128 bytes of low 4 bits, 64 of high 2 bits, s i8[16], d    d s (q - 32), of 16
+ *
+ * Source: github.com/ggml-org/llama.cpp, ggml/src/ggml-quants.c (layouts).
+ */
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/levels.h"
+#include "lib/checkpoint/tensor.h"
+
+static float half_at(const unsigned char *p)
+{
+    return f16_float((uint16_t)(p[0] | p[1] << 8));
+}
+
+static void decode_q8_0(const unsigned char *b, float *out)
+{
+    const float d = half_at(b);
+    for (int i = 0; i < 32; i++)
+        out[i] = d * (float)(int8_t)b[2 + i];
+}
+
+static void decode_q4_0(const unsigned char *b, float *out)
+{
+    const float d = half_at(b);
+    for (int i = 0; i < 16; i++) {
+        out[i] = d * (float)((b[2 + i] & 15) - 8);
+        out[i + 16] = d * (float)((b[2 + i] >> 4) - 8);
+    }
+}
+
+static void decode_q4_1(const unsigned char *b, float *out)
+{
+    const float d = half_at(b), m = half_at(b + 2);
+    for (int i = 0; i < 16; i++) {
+        out[i] = d * (float)(b[4 + i] & 15) + m;
+        out[i + 16] = d * (float)(b[4 + i] >> 4) + m;
+    }
+}
+
+/* Scale (which 0) or minimum (1) of group g: 6 bits; those of groups 4 to 7 keep their upper two
+ * bits in the bytes of groups 0 to 3. */
+static unsigned scale_at(const unsigned char s[12], int g, int which)
+{
+    if (g < 4)
+        return s[g + 4 * which] & 63;
+    return (which ? s[g + 4] >> 4 : s[g + 4] & 15) | (unsigned)(s[g - 4 + 4 * which] >> 6) << 4;
+}
+
+static void decode_q4_k(const unsigned char *b, float *out)
+{
+    const float d = half_at(b), m = half_at(b + 2);
+    for (int g = 0; g < 8; g++) {
+        const float scale = d * (float)scale_at(b + 4, g, 0);
+        const float least = m * (float)scale_at(b + 4, g, 1);
+        const unsigned char *q = b + 16 + g / 2 * 32;
+        for (int i = 0; i < 32; i++)
+            out[g * 32 + i] = scale * (float)(g % 2 ? q[i] >> 4 : q[i] & 15) - least;
+    }
+}
+
+static void decode_q6_k(const unsigned char *b, float *out)
+{
+    const float d = half_at(b + 208);
+    for (int i = 0; i < 256; i++) {
+        const int part = i / 128, g = i % 128 / 32, at = i % 32;
+        const unsigned char low = b[part * 64 + g % 2 * 32 + at];
+        const unsigned char high = b[128 + part * 32 + at];
+        const int q = (g < 2 ? low & 15 : low >> 4) | (high >> 2 * g & 3) << 4;
+        out[i] = d * (float)(int8_t)b[192 + i / 16] * (float)(q - 32);
+    }
+}
+
+/* id: the number of the format in a file. */
+static const struct block {
+    const char *name;
+    uint32_t id;
+    size_t values, bytes;
+    void (*decode)(const unsigned char *b, float *out);
+} blocks[] = {
+    {"F32", 0, 1, 4, NULL},          {"F16", 1, 1, 2, NULL},
+    {"BF16", 30, 1, 2, NULL},        {"Q4_0", 2, 32, 18, decode_q4_0},
+    {"Q4_1", 3, 32, 20, decode_q4_1}, {"Q8_0", 8, 32, 34, decode_q8_0},
+    {"Q4_K", 12, 256, 144, decode_q4_k}, {"Q6_K", 14, 256, 210, decode_q6_k},
+};
+
+static const struct block *block_named(const char *dtype)
+{
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        if (!strcmp(blocks[i].name, dtype))
+            return &blocks[i];
+    return NULL;
+}
+
+const char *tensor_block_dtype(uint32_t id, size_t *values, size_t *bytes)
+{
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        if (blocks[i].id == id) {
+            *values = blocks[i].values;
+            *bytes = blocks[i].bytes;
+            return blocks[i].name;
+        }
+    return NULL;
+}
+
+int tensor_is_readable(const char *dtype)
+{
+    return block_named(dtype) != NULL;
+}
+
+int tensor_has_blocks(const char *dtype)
+{
+    const struct block *b = block_named(dtype);
+    return b && b->decode;
+}
+
+void tensor_blocks(const struct tensor *t, size_t first, size_t n, float *out)
+{
+    const struct block *b = block_named(t->dtype);
+    assert(b && b->decode && first % b->values == 0 && n % b->values == 0);
+    for (size_t i = 0; i < n; i += b->values)
+        b->decode(t->data + (first + i) / b->values * b->bytes, out + i);
+}

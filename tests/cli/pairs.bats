@@ -1,0 +1,82 @@
+#!/usr/bin/env bats
+# Pairs of models as data (pipelines/pairs), on tiny checkpoints in a made cache.
+
+setup_file() {
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    . tests/reference/build.sh
+    export HF_HOME=$BATS_FILE_TMPDIR/cache
+}
+
+setup() {
+    set -o pipefail
+    BIN=$(realpath "${BIN:-build/bin}")
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+    unset MAKEFLAGS MAKELEVEL HF_HUB_CACHE HUGGINGFACE_HUB_CACHE
+}
+
+# made NAME [option...]: a checkpoint of that name in the cache
+made() {
+    local home=$HF_HOME/hub/models--${1/\//--} commit=0123456789abcdef0123456789abcdef01234567
+    shift
+    mkdir -p "$home/refs" "$home/snapshots"
+    printf %s $commit > "$home/refs/main"
+    "$MAKE_CHECKPOINT" "$@" "$home/snapshots/$commit"
+}
+
+# makes TARGET...: without compiling anything
+makes() {
+    make --no-print-directory BIN="$BIN" BUILD="$(dirname "$BIN")" CUDA=0 RESULTS="$T/results" "$@"
+}
+
+@test "make pairs: sides, sizes, state of the cache, the commands; nothing is fetched" {
+    made JetLM/SDAR-4B-Chat --arch sdar
+    made Qwen/Qwen3-4B --arch qwen3
+    ln -s gone "$(echo "$HF_HOME"/hub/models--Qwen--Qwen3-4B/snapshots/*)/x"
+    makes pairs > "$T/list"
+    grep -qE '^ +JetLM/SDAR-4B-Chat +[0-9.]+ GB  here$' "$T/list"
+    grep -qE 'Qwen/Qwen3-4B +[0-9.]+ GB  broken: hf download Qwen/Qwen3-4B$' "$T/list"
+    grep -qE 'mistralai/Mistral-7B-v0.3 .* missing: hf download mistralai/Mistral-7B-v0.3$' \
+        "$T/list"
+    grep -q 'make all PAIR=sdar-4b PROFILE=gpu' "$T/list"
+    [ "$(grep -c 'make all PAIR=' "$T/list")" -eq "$(ls pipelines/pairs/*.mk | wc -l)" ]
+    rm "$HF_HOME"/hub/models--Qwen--Qwen3-4B/snapshots/*/x
+}
+
+@test "an unknown pair is an error (64), one that is not in the cache another (66)" {
+    run makes all PAIR=no-such
+    [ "$status" -ne 0 ]
+    [[ $output == *"PAIR=no-such (64): expected one of "*"qwen3-0.6b"*"make pairs"* ]]
+    run makes all PAIR=dream-7b
+    [ "$status" -ne 0 ] && [[ $output == *"PAIR=dream-7b (66): "*"hf download Dream-org/"* ]]
+    [ ! -e "$T/results" ]
+}
+
+@test "every pair names families that load, and its settings replace those of the profile" {
+    for file in pipelines/pairs/*.mk; do
+        pair=$(basename "$file" .mk)
+        makes -s print-LLADA print-LLAMA print-JUDGE print-GB print-MEMORY print-METHODS \
+            print-BLOCK_LENGTH print-R PROFILE=cpu PAIR="$pair" > "$T/said"
+        [ "$(grep -c / "$T/said")" -eq 4 ] && [ "$(wc -l < "$T/said")" -eq 8 ]
+        grep -q "/$pair-cpu$" "$T/said"
+        for method in $(sed -n 6p "$T/said"); do
+            jq -se --arg m "$method" 'any(.method == $m)' data/methods.ndjson > "$T/known"
+        done
+    done
+    [ "$(makes -s print-BLOCK_LENGTH PAIR=sdar-4b)" -eq 4 ]
+    [ "$(makes -s print-BLOCK_LENGTH PAIR=sdar-4b BLOCK_LENGTH=16)" -eq 16 ]
+}
+
+@test "make phase4 PAIR=NAME measures the pair: diffusion in blocks against its AR model" {
+    made JetLM/SDAR-4B-Chat --arch sdar
+    made Qwen/Qwen3-4B --arch qwen3
+    made mistralai/Mistral-7B-v0.3 --arch mistral --layers 3
+    makes phase4 PAIR=sdar-4b PROFILE=quick PROMPT_CHOICE='--count 3' GEN_LENGTH=16 STEPS=16 \
+        LAUNCHES=1 > "$T/log" 2>&1
+    jq -se '[.[] | select(.arch == "sdar" and .unmask == "dynamic")] |
+        length > 0 and all(.block_length == 4 and .cache == "exact") and
+        (map(.threshold) | unique) == [0.6, 0.75, 0.85, 0.95]' \
+        "$T/results/sdar-4b-quick/steps/generations.ndjson"
+    jq -se 'any(.arch == "qwen3" and .kind == "generation")' \
+        "$T/results/sdar-4b-quick/steps/generations.ndjson"
+}
