@@ -23,23 +23,6 @@ static struct canvas_state *canvas_of(const struct canvas_loop *l, size_t i)
     return &l->canvas[l->member[i]];
 }
 
-/* Lets answer w of the next pass be about that slot, whose id may be `held`. slot -1: about none,
- * on an arbitrary row. */
-static void ask_row(const struct canvas_loop *l, const struct canvas_state *c, size_t w,
-                    int32_t slot, int held)
-{
-    int32_t id = c->first + slot, at = id - l->lag; /* the id whose row answers */
-    int32_t row = slot < 0 ? 0 : held ? l->check_of[at] : l->row_of[at];
-    assert(row >= 0);
-    l->asked[w] = slot < 0 ? -1 : id;
-    l->rows.wanted[w] = row;
-    if (l->twin || l->compares)
-        l->rows.uncond[w] = canvas_beside(l, c, l->asked[w], row);
-    l->rows.key[w] = slot < 0 ? 0 : canvas_key(c, slot);
-    if (l->check_of)
-        l->target[w] = held ? l->token[id] : 0;
-}
-
 /* Asks about the masked slots before `last`, or about the held ones, in answers w .. end-1. Returns
  * their number. */
 static int32_t ask_slots(const struct canvas_loop *l, const struct canvas_state *c, int32_t last,
@@ -49,8 +32,11 @@ static int32_t ask_slots(const struct canvas_loop *l, const struct canvas_state 
     for (int32_t s = c->prompt; s < last; s++)
         if (held ? canvas_held(l, c, s) : canvas_open(l, c, s)) {
             n++;
-            if (w < end)
-                ask_row(l, c, w++, s, held);
+            if (w < end) {
+                canvas_ask(l, c, w, s, held);
+                assert(l->rows.wanted[w] >= 0);
+                w++;
+            }
         }
     return n;
 }
@@ -66,7 +52,7 @@ void advance_ask(const struct canvas_loop *l, size_t i)
     c->wanted = open + c->held;
     c->stalled = behind || (size_t)c->wanted > l->capacity;
     for (w += (size_t)c->wanted; w < end; w++)
-        ask_row(l, c, w, -1, 0);
+        canvas_ask(l, c, w, -1, 0);
 }
 
 /* Working arrays for the answers of one canvas. */

@@ -241,6 +241,22 @@ HOST_DEVICE int32_t canvas_beside(const struct canvas_loop *l, const struct canv
     return before < 0 ? 0 : before;
 }
 
+/* Lets answer w of the next pass be about that slot, whose id may be `held`. slot -1: about none,
+ * on an arbitrary row. */
+HOST_DEVICE void canvas_ask(const struct canvas_loop *l, const struct canvas_state *c, size_t w,
+                            int32_t slot, int held)
+{
+    int32_t id = c->first + slot, at = id - l->lag; /* the id whose row answers */
+    int32_t row = slot < 0 ? 0 : held ? l->check_of[at] : l->row_of[at];
+    l->asked[w] = slot < 0 ? -1 : id;
+    l->rows.wanted[w] = row;
+    if (l->twin || l->compares)
+        l->rows.uncond[w] = canvas_beside(l, c, l->asked[w], row);
+    l->rows.key[w] = slot < 0 ? 0 : canvas_key(c, slot);
+    if (l->check_of)
+        l->target[w] = held ? l->token[id] : 0;
+}
+
 /* 1 if the next pass has no rows for the canvas's current block. */
 HOST_DEVICE int canvas_behind(const struct canvas_loop *l, const struct canvas_state *c)
 {

@@ -1,4 +1,4 @@
-# heat.gp - heat maps with a number in each cell, for fit.gp, memory.gp and ratio.gp. Values are
+# heat.gp - heat maps with a number in each cell, for memory.gp and ratio.gp. Values are
 # logarithms to base 2; a cell without a value is hatched and has the reason.
 columns = narrow ? 1 : (panel_count < 4 ? panel_count : int(ceil(panel_count / 2.0)))
 panel_rows = int(ceil(panel_count / (1.0 * columns)))

@@ -1,5 +1,5 @@
-/* figure-grid.c - heat maps: memory by batch size and length, the latency of LLaDA relative to
- * LLaMA, and the batch size that fits.
+/* figure-grid.c - heat maps: memory by batch size and length, and the latency of LLaDA relative to
+ * LLaMA.
  *
  * Text and text colour of a cell are chosen here, because gnuplot's string expressions treat
  * missing cells differently in matrix and in column input; plots/heat.gp only places them. */
@@ -376,63 +376,4 @@ void figure_ratio(struct figure *f, const struct runset *s, const struct figure_
     grid_free(g);
     config_table_free(&c);
     config_table_free(&llada);
-}
-
-/* ---- fit ---- */
-
-/* Takes a forecast record with what = fit: a cell has the largest batch that the capacity holds. */
-static void put_fit(struct grid *g, int p, int row, const json_t *r)
-{
-    double batch = rec_number(r, "batch"), least = rec_number(r, "fits_gb");
-    const json_t *sizes = json_object_get(r, "capacity_gb");
-    for (int k = 0; k < g->columns; k++) {
-        double gb = json_number_value(json_array_get(sizes, (size_t)k)), *at = &g->value[p][row][k];
-        if (isnan(*at) && !(least <= gb)) {
-            g->mark[p][row][k] = OOM;
-            strcpy(g->text[p][row][k], "–");
-        }
-        if (!(least <= gb) || !(batch > 0) || log2(batch) < *at)
-            continue;
-        *at = log2(batch);
-        g->mark[p][row][k] = PLAIN;
-        snprintf(g->text[p][row][k], sizeof g->text[p][row][k], "%.0f", batch);
-    }
-}
-
-void figure_fit(struct figure *f, const struct runset *s, const struct figure_request *q)
-{
-    (void)q;
-    struct grid *g = grid_new();
-    const json_t *r;
-    double prompt = NAN;
-    size_t i;
-    json_array_foreach(runset_kind(s, "forecast"), i, r) {
-        const char *model = rec_text(r, "model"), *level = rec_text(r, "level");
-        const json_t *sizes = json_object_get(r, "capacity_gb");
-        if (!rec_is(r, "what", "fit") || !model || !level || !json_array_size(sizes))
-            continue;
-        for (; g->columns < MAX_SIDE && (size_t)g->columns < json_array_size(sizes); g->columns++)
-            g->column[g->columns] =
-                mem_format("%.4g", json_number_value(json_array_get(sizes, (size_t)g->columns)));
-        char *name = mem_format("%s, %.0f", level, rec_number(r, "new_tokens"));
-        int p = index_of_model(g->title, &g->panels, MAX_MODELS, model);
-        int row = index_of_model(g->row, &g->rows, MAX_SIDE, name);
-        free(name);
-        prompt = rec_number(r, "prompt_tokens");
-        if (p < 0 || row < 0)
-            f->script.skipped++;
-        else
-            put_fit(g, p, row, r);
-    }
-    if (!g->panels)
-        f->why = "no records of forecast --fit";
-    g->x_label = "memory of the device (GB)";
-    g->y_label = "level, new tokens";
-    put_grid(f, g);
-    script_text(&f->script, "value_label", "batch size");
-    f->level = (double)NAN; /* computed, without an interval */
-    figure_say(f, "Each cell: the largest requested batch size that fits on a GPU with this memory "
-                  "(GB = 1e9), for prompts of %.0f tokens. The numbers are computed, not "
-                  "measured. Hatched: not one prompt fits.", prompt);
-    grid_free(g);
 }

@@ -24,7 +24,6 @@ const struct figure_type figure_types[] = {
     {"methods", "methods", figure_methods},
     {"growth", "growth", figure_growth},
     {"trace", "trace", figure_trace},
-    {"fit", "fit heat", figure_fit},
     {"roofline", "roofline", figure_roofline},
     {"drift", "drift", figure_drift},
     {"training", "training", figure_training},

@@ -89,7 +89,6 @@ void figure_training(struct figure *f, const struct runset *s, const struct figu
 void figure_methods(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_growth(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_trace(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_fit(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_drift(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_roofline(struct figure *f, const struct runset *s, const struct figure_request *q);
 

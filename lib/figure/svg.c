@@ -189,7 +189,7 @@ static const struct ink {
             {"#d55e00", "#ff8a3d"}, {"#e69f00", "#f2bb45"}, {"#8a3d00", "#d19a6a"},
             {"#a50f15", "#f0605f"}, {"#009e73", "#35c79f"}, {"#cc79a7", "#e6a3c6"},
             {"#7b3fa0", "#bd90e3"}, {"#4d4d4d", "#b8b8b8"}, {"#8c6d1f", "#d0b060"},
-            {"#004d43", "#5fb0a4"}, {"#bbd9eb", "#24425a"}};
+            {"#004d43", "#5fb0a4"}};
 
 static void put_style(struct buf *b, const struct buf *drawing)
 {

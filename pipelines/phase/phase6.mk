@@ -1,7 +1,7 @@
 # phase6.mk - the figures, each from its own records, and the report.
 # The first word of a figure's name is its type.
 FIGURES := pareto pareto-scale steps throughput ratio memory growth trace roofline \
-           drift training methods fit
+           drift training methods
 
 # the names of methods
 NAMED           := $(if $(METHODS),$(R)/methods.ndjson)
@@ -16,7 +16,6 @@ trace_FROM      := $(TRACE)
 roofline_FROM   := $(R)/ceilings.ndjson $(R)/steps/metrics.ndjson $(SCALE)
 drift_FROM       = $(steps_FILES)
 methods_FROM     = $(BY_METHOD) $(if $(filter $(R)/steps/%,$(BY_METHOD)),$(R)/steps/metrics.ndjson)
-fit_FROM         = $(filter %fits.ndjson,$(OPTION_TOLD))
 training_FROM   := $(wildcard $(foreach m,$(LLADA) $(LLAMA) $(LTM),$(m)/loss.ndjson))
 
 # The figures of phase 4 show the quality of the primary analysis.

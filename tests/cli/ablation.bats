@@ -246,17 +246,11 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
         .weights_error_ratio < 0.1'
 }
 
-@test "the memory matrix is drawn and described on the page" {
-    command -v gnuplot > /dev/null || skip "no gnuplot here"
+@test "options and their claims are described on the page" {
     four > "$T/options"
     run_of
-    fits 8,24 -m synth:llada-8b --batch 1,4 --gen-length 128 > "$T/fits"
     cd "$T"
-    "$BIN/plot" --type fit outcomes fits -o fit.svg
-    [ -s fit.svg ] && [ -s fit.tsv ] && [ -s fit.txt ]
-    "$BIN/plot" --type fit "$CROSSOVER_SHARE/tests/fixtures/plot-metric.ndjson" -o none.svg
-    grep -q 'no records of forecast --fit' none.txt none.svg
-    "$BIN/report" -q --format markdown outcomes fits -o page.md
+    "$BIN/report" -q --format markdown outcomes -o page.md
     grep -q 'Options: savings and costs' page.md
     grep -q '| lean .*| 0 of 40, exact .*-50.* %.*2-18 held; 2-19 not held' page.md
     grep -q '| 2-18 | half | llada | lean | memory.* at most -50.* | held |' page.md

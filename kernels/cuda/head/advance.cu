@@ -120,21 +120,6 @@ DEVICE void count_masks(const struct canvas_loop *l, const struct canvas_state *
     __syncthreads();
 }
 
-/* As in kernels/advance.c. */
-DEVICE void ask_row(const struct canvas_loop *l, const struct canvas_state *c, size_t w, int slot,
-                    bool held)
-{
-    int32_t id = c->first + slot, at = id - l->lag; /* the id whose row answers */
-    int32_t row = slot < 0 ? 0 : held ? l->check_of[at] : l->row_of[at];
-    l->asked[w] = slot < 0 ? -1 : id;
-    l->rows.wanted[w] = row;
-    if (l->twin || l->compares)
-        l->rows.uncond[w] = canvas_beside(l, c, l->asked[w], row);
-    l->rows.key[w] = slot < 0 ? 0 : canvas_key(c, slot);
-    if (l->check_of)
-        l->target[w] = held ? l->token[id] : 0;
-}
-
 /* Gives answers to the masked slots from `first` up to the end of the block in order, or to the
  * held ones, after the `asked` answers so far. Returns the new number of answers. */
 DEVICE int ask_slots(const struct canvas_loop *l, const struct canvas_state *c, int first,
@@ -146,7 +131,7 @@ DEVICE int ask_slots(const struct canvas_loop *l, const struct canvas_state *c, 
         bool yes = slot < end && (held ? canvas_held(l, c, slot) : canvas_open(l, c, slot));
         int at = asked + block_below(yes, &all, s.votes);
         if (yes && at < (int)l->capacity)
-            ask_row(l, c, w0 + (size_t)at, slot, held);
+            canvas_ask(l, c, w0 + (size_t)at, slot, held);
     }
     return asked;
 }
@@ -160,7 +145,7 @@ DEVICE void ask(const struct canvas_loop *l, struct canvas_state *c, size_t w0, 
         all = l->check_of ? ask_slots(l, c, canvas_block_begin(l, c), true, w0, open, s) : open;
     }
     for (int at = all + (int)threadIdx.x; at < (int)l->capacity; at += CANVAS_THREADS)
-        ask_row(l, c, w0 + (size_t)at, -1, false);
+        canvas_ask(l, c, w0 + (size_t)at, -1, false);
     c->wanted = all;
     c->held = all - open;
     c->stalled = behind || (size_t)all > l->capacity;

@@ -208,9 +208,8 @@ $(R)/fits.ndjson: $(R)/stamp/fits $(TOOL)-forecast | $(QUIET)
 	    $(beside) $(BIN)/forecast --fit $(FIT_GB) -m $(FIT_MODELS) --batch 1,4,8,16,32 \
 	    --gen-length 128,512,2048 -o $@
 
-# The options on the page: with PAGE=ablation, and while make ablation draws its figures.
-OPTION_TOLD := $(if $(filter ablation $(ABLATED),$(GOALS)),\
-                   $(A)/outcomes.ndjson $(R)/fits.ndjson) \
+# The options on the page: with PAGE=ablation.
+OPTION_TOLD := $(if $(filter $(ABLATED),$(GOALS)),$(A)/outcomes.ndjson) \
                $(if $(filter latent-ablation,$(PAGED)),\
                    $(filter-out $(A)/%,$(R)/latent-ablation/outcomes.ndjson))
 ifneq ($(ABLATION),latent-ablation)
@@ -219,9 +218,7 @@ $(R)/latent-ablation/outcomes.ndjson:
 endif
 
 .PHONY: ablation fits
-ablation: $(A)/outcomes.ndjson \
-    $(if $(filter ablation,$(ABLATION)),$(R)/figures/fit.svg) \
-    ##run every option alone: memory, time, quality, claims
+ablation: $(A)/outcomes.ndjson ##run every option alone: memory, time, quality, claims
 	@jq -nr -f pipelines/experiment/ablation/outcomes.jq $(A)/outcomes.ndjson | $(PLAIN)
 
 fits: $(R)/fits.ndjson ##look which model, level, batch and length fit which GPU (planned)
