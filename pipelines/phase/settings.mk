@@ -41,7 +41,7 @@ METHODS         ?=
 LAUNCHES        ?= 5
 # make refine adds launches until the ratio of the models is known within this share (0.02: 2 %)
 PRECISION       ?= 0.02
-# minutes after which make refine adds no more launches
+# minutes that the launches added by make refine may take
 BUDGET_MINUTES  ?= 30
 # rounds over the prompts in each launch
 ROUNDS          ?= 1

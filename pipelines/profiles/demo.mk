@@ -15,10 +15,10 @@ QUALITY       ?= sum:accuracy:0.1 story:judge_ppl:0.1
 METHODS       := dual-factor dual-threshold streaming lookup
 LAUNCHES      := 5
 PRECISION     := 0.05
-BUDGET_MINUTES := 2
+BUDGET_MINUTES := 1
 WARMUP_MOST   := 3
 AA_LAUNCHES   := 10
-AA_LENGTH     := 16
+AA_LENGTH     := 32
 # The speed of a machine changes slowly, so many short answers in turn are more precise than few
 # long ones. (In ten rounds of two passes HANDICAP adds one pass to each prompt.)
 AA_STEPS      := 2
