@@ -202,7 +202,7 @@ static void make_points(struct sweep *s, size_t draws)
             .id = names[i], .config = names[i], .workload = "", .model = "", .device = "",
             .dtype = "", .quant = "", .contract = "", .series = i == RIVAL ? alone : series,
             .is_diffusion = i != RIVAL, .is_rival = i == RIVAL, .is_plain = 1, .batch = 1,
-            .length = NAN, .steps = NAN, .passes = NAN, .rows = NAN, .roof = NAN,
+            .length = NAN, .steps = NAN, .passes = NAN, .rows = NAN,
             .work = POINTS_STEPS, .at = i == RIVAL ? (double)NAN : steps[i], .cost = 1,
             .cost_lo = NAN, .cost_hi = NAN};
     s->points = (struct points){.cost_metric = "e2e_ns", .v = s->point, .n = POINTS};
