@@ -19,7 +19,7 @@ drift '1\.18 tokens' '1.19 tokens' '^data/measured/README.md: .*1.18 tokens' \
 drift '17\.6 on' '20 on' '^kernels/README.md: .*17.6 on the Zen 5' "other operations a byte"
 drift '| 89 steps' '| 90 steps' '^README.md: .*| 89 steps' "another step count at equal time"
 drift '0\.71, 0\.82' '0.72, 0.82' '^lib/train/README.md: .*trains at 0.77' "another interval"
-drift '^> Undecided:' '> Decided:' '^README.md: the records say: ' "another answer"
+drift '^> At how many' '> At which' '^README.md: the records say: ' "another question"
 
 sed -i 's/"took_ns":7021903.5/"took_ns":7521903.5/' "$scratch/data/measured/gpu-bench-h100.ndjson"
 caught '^kernels/README.md: .*takes 7.52 ms, 1.26 tokens' "planted: another record" \

@@ -281,11 +281,11 @@ static void test_canvases(struct backend *b, const char *dtype)
 /* The host describes what passes compute and how long they go on: prepared like others, and the
  * device writes the same as the processor. */
 static void check_described(const char *what, const struct network *n, const struct network *host,
-                            struct diffuse how, int direct)
+                            struct diffuse how, size_t batch, int direct)
 {
-    struct made here = fill(n, how, PROMPTS, 1), there = fill(host, how, PROMPTS, 0);
+    struct made here = fill(n, how, batch, 1), there = fill(host, how, batch, 0);
     int same = 1;
-    for (int i = 0; i < PROMPTS; i++) {
+    for (size_t i = 0; i < batch; i++) {
         const struct generation *x = &here.g[i], *y = &there.g[i];
         same &= x->n == how.gen_length && x->n == y->n && x->rows == y->rows &&
                 !memcmp(x->ids, y->ids, x->n * sizeof *x->ids);
@@ -310,31 +310,31 @@ static void test_described(struct backend *b)
     how.kept.vicinity_warmup = 1;
     how.kept.vicinity_after = 3;
     how.kept.refresh = 3;
-    check_described("vicinity", &n, &host, how, 0);
+    check_described("vicinity", &n, &host, how, PROMPTS, 0);
     (how = usual).cache = CACHE_DELAYED;
     how.kept.delayed_refresh = 3;
-    check_described("delayed", &n, &host, how, 1);
+    check_described("delayed", &n, &host, how, PROMPTS, 1);
     (how = usual).cache = CACHE_FEATURES;
     how.kept.prompt_refresh = 6;
     how.kept.response_refresh = 3;
-    check_described("features", &n, &host, how, 0);
+    check_described("features", &n, &host, how, PROMPTS, 0);
     (how = usual).cache = CACHE_SPARSE;
-    check_described("sparse", &n, &host, how, 0);
+    check_described("sparse", &n, &host, how, PROMPTS, 0);
     (how = usual).suffix.kind = SUFFIX_WINDOW;
     how.suffix.window = 3;
-    check_described("a window of the suffix", &n, &host, how, 0);
+    check_described("a window of the suffix", &n, &host, how, PROMPTS, 0);
     how.suffix.kind = SUFFIX_GROW;
     how.block_decay = 0.5;
     how.pace = PACE_COSINE;
-    check_described("a canvas that grows, in fewer and fewer steps", &n, &host, how, 0);
+    check_described("a canvas that grows, in fewer and fewer steps", &n, &host, how, PROMPTS, 0);
     (how = usual).rule = UNMASK_THRESHOLD;
     how.unmask.threshold = 0.0032;
     how.unmask.threshold_decay = 0.3;
-    check_described("a threshold that falls", &n, &host, how, 0);
+    check_described("one canvas, a threshold that falls", &n, &host, how, 1, 0);
     n.config.attends = host.config.attends = MASK_BLOCK_CAUSAL;
     n.config.attends_block = host.config.attends_block = 8;
     (how = usual).cache = CACHE_EXACT;
-    check_described("exact, of prompts that end within a block", &n, &host, how, 1);
+    check_described("exact, of prompts that end within a block", &n, &host, how, PROMPTS, 1);
     network_free(&n);
     network_free(&host);
     backend_close(cpu);
