@@ -20,13 +20,14 @@ extern "C" {
 
 enum { EXPERTS_MOST = 512, EXPERTS_USED_MOST = 32, EXPERTS_PARTS = 3 };
 
-/* The addresses of all matrices of a layer's experts for a device: the data of gate[n], of up[n]
- * and of down[n]. Of one part all have the same shape and dtype, so the same layout. */
+/* Operands of ops.experts. All matrices of one part (gate, up, down) have the same shape and dtype,
+ * so the same layout. */
 struct experts {
     const act *x;             /* [T, D], normalized rows */
     const struct mat *router; /* [n, D], F32: x is not rounded, sums are fp32 */
     const struct mat *gate, *up, *down; /* n each, of one dtype: [F, D], [F, D], [D, F] */
-    const void *data;         /* [3 n], memory of the back end */
+    const void *data;         /* [3 n] addresses of the data of gate[n], up[n] and down[n], for a
+                               * device; memory of the back end */
     size_t n, used;           /* used <= n <= EXPERTS_MOST, used <= EXPERTS_USED_MOST */
     act *y;                   /* [T, D], rounded to `act` once after the sum */
     int32_t *active;          /* [1], memory of the back end: += experts with at least one row, for

@@ -66,7 +66,7 @@ struct choice {
     const struct room *r;
 };
 
-/* Marks the experts of a row: taken[e] = 1. A NaN is the least. */
+/* Sets taken[e] = 1 for each expert of a row. A NaN counts as the smallest value. */
 static void choose(const float *logits, size_t n, size_t used, unsigned char *taken)
 {
     memset(taken, 0, n);

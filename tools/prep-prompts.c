@@ -22,7 +22,7 @@
 #include "lib/record/rec.h"
 #include "lib/text/tokenizer.h"
 
-enum { BROKEN_MOST = 1000000 }; /* with more broken records than that, and than others, it ends */
+enum { BROKEN_MOST = 1000000 }; /* more broken records end the tool if most are broken */
 
 struct args {
     struct common common;

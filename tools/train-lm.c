@@ -61,7 +61,7 @@ static const char notes[] =
     "--loss fused saves. --qat trains with weights rounded as pack-model --quant\n"
     "would round them. The checkpoint that is written is not quantized.\n"
     "--parts P splits a batch into P parts; --ranks N splits it over N processes.\n"
-    "The parts are added in one order, with either option.\n"
+    "Both options add the parts in the same order, so the result is the same.\n"
     "The same command resumes an interrupted training from OUT/train.state. The\n"
     "same seed gives the same bits on machines with the same instruction set, with\n"
     "any number of threads.\n";

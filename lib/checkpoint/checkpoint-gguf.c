@@ -61,12 +61,12 @@ static const struct name {
     {"rope.dimension_count", NULL, NULL}, /* checked with head_dim */
     {"attention.value_length", NULL, NULL},
     {"vocab_size", NULL, NULL},
-    {"attention.causal", NULL, NULL},
+    {"attention.causal", NULL, NULL}, /* checked in check_causal */
 };
-static const struct name ids[] = {
-    {"tokenizer.ggml.bos_token_id", "bos_token_id", "bos_token_id"},
-    {"tokenizer.ggml.padding_token_id", "pad_token_id", "pad_token_id"},
-    {"tokenizer.ggml.mask_token_id", "mask_token_id", "mask_token_id"},
+static const char *const ids[][2] = {
+    {"tokenizer.ggml.bos_token_id", "bos_token_id"},
+    {"tokenizer.ggml.padding_token_id", "pad_token_id"},
+    {"tokenizer.ggml.mask_token_id", "mask_token_id"},
 };
 
 static const struct arch *find_arch(const char *name)
@@ -77,8 +77,8 @@ static const struct arch *find_arch(const char *name)
     return NULL;
 }
 
-/* Copies the keys of the architecture; an unknown one is refused, since it may change the network.
- */
+/* Copies the keys of the architecture. Another key is refused, since it may change the network;
+ * rope.scaling.type may be none. */
 static int take_keys(json_t *config, const json_t *meta, const struct arch *a, const char *path,
                      struct err *e)
 {
@@ -93,8 +93,9 @@ static int take_keys(json_t *config, const json_t *meta, const struct arch *a, c
         while (i < rows && strcmp(names[i].key, key + n + 1))
             i++;
         char *got = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
-        if (i == rows && (!got || strcmp(got, "\"none\"")))
-            err_set(e, EXIT_BAD_DATA, "%s: %.100s = %.60s: unknown key, not supported", path, key,
+        if (i == rows && (strcmp(key + n + 1, "rope.scaling.type") || !got ||
+                          strcmp(got, "\"none\"")))
+            err_set(e, EXIT_BAD_DATA, "%s: %.100s = %.60s: this key is not supported", path, key,
                     got ? got : "");
         free(got);
         if (e->code)
@@ -113,8 +114,8 @@ static void take_ids(json_t *config, const json_t *meta)
     json_t *eos = json_array();
     char key[64];
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
-        if (json_object_get(meta, ids[i].key))
-            json_object_set(config, ids[i].usual, json_object_get(meta, ids[i].key));
+        if (json_object_get(meta, ids[i][0]))
+            json_object_set(config, ids[i][1], json_object_get(meta, ids[i][0]));
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         snprintf(key, sizeof key, "tokenizer.ggml.%s_token_id", ends[i]);
         if (json_object_get(meta, key))
@@ -147,6 +148,20 @@ static json_t *config_of(const struct checkpoint *c, const struct arch *a, const
         return config;
     json_decref(config);
     return NULL;
+}
+
+/* -1: the file has another mask than its family. */
+static int check_causal(const struct config *c, const json_t *meta, const struct arch *a,
+                        const char *path, struct err *e)
+{
+    char *key = mem_format("%s.attention.causal", a->name);
+    const json_t *causal = json_object_get(meta, key);
+    const char *expected = config_denoises(c) ? "false" : "true";
+    if (causal && json_is_true(causal) == config_denoises(c))
+        err_set(e, EXIT_BAD_DATA, "%s: %s: expected %s, got %s", path, key, expected,
+                json_is_true(causal) ? "true" : "false");
+    free(key);
+    return e->code ? -1 : 0;
 }
 
 /* -1: the file rotates a part of a head, or has heads of two sizes. */
@@ -184,7 +199,8 @@ int checkpoint_open_gguf(struct checkpoint *c, const char *path, struct err *e)
                        "qwen2, qwen3, llada or dream, got %.60s", path, name ? name : "none");
     json_t *config = config_of(c, a, path, e);
     int bad = !config || family_read(&c->config, config, path, &c->extras, e) ||
-              check_heads(&c->config, meta, a, path, e);
+              check_heads(&c->config, meta, a, path, e) ||
+              check_causal(&c->config, meta, a, path, e);
     json_decref(config);
     c->pairs = a->pairs;
     c->tokenizer = bad ? NULL : tokenizer_of_gguf(meta, path, e);

@@ -269,6 +269,12 @@ static void unpair_rows(const struct tensor *t, size_t E, size_t first, size_t c
     }
 }
 
+/* 1: the rows of the role are stored in pairs (checkpoint-gguf.c). */
+static int is_paired(const struct checkpoint *c, enum role r)
+{
+    return c->pairs && (r == ROLE_Q || r == ROLE_K);
+}
+
 /* Rows first..first+count of a role. */
 static void read_rows(const struct checkpoint *c, enum role r, size_t layer, size_t first,
                       size_t count, float *out)
@@ -278,7 +284,7 @@ static void read_rows(const struct checkpoint *c, enum role r, size_t layer, siz
     role_shape(&c->config, r, &rows, &cols);
     if (q) {
         quant_floats(q, cols, first, count, out);
-    } else if (c->pairs && (r == ROLE_Q || r == ROLE_K)) {
+    } else if (is_paired(c, r)) {
         unpair_rows(c->role[place(c, r, layer)], c->config.head_dim, first, count, out);
     } else if (c->role) {
         tensor_floats(c->role[place(c, r, layer)], first * cols, count * cols, out);
@@ -322,7 +328,7 @@ struct mat_source checkpoint_source(const struct weight *w)
 {
     struct mat_source s = {.floats = source_floats, .ctx = w};
     role_shape(&w->checkpoint->config, w->role, &s.rows, &s.cols);
-    if (!w->checkpoint->pairs)
+    if (!is_paired(w->checkpoint, w->role))
         s.bf16 = in_place(checkpoint_tensor(w->checkpoint, w->role, w->layer));
     s.q = codes_of(w->checkpoint, w->role, w->layer);
     if (w->checkpoint->draw)

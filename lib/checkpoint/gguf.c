@@ -17,6 +17,7 @@ static const unsigned char type_bytes[TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8,
 struct reader {
     const unsigned char *bytes;
     size_t n, at;
+    uint64_t kept; /* items of arrays so far */
     const char *path;
     struct err *e;
 };
@@ -110,28 +111,31 @@ static json_t *take_value(struct reader *r, uint64_t type)
 
 static int refuse_type(const struct reader *r, const char *key, uint64_t type)
 {
-    return err_set(r->e, EXIT_BAD_DATA, "%s: %s: expected a type from 0 to %d, no array in an "
-                   "array, got type %llu", r->path, key, TYPES - 1, (unsigned long long)type);
+    return err_set(r->e, EXIT_BAD_DATA, "%s: %s: expected a type from 0 to %d and no array "
+                   "inside an array, got type %llu", r->path, key, TYPES - 1,
+                   (unsigned long long)type);
 }
 
 /* An array; its items are kept if it is one of the tokenizer. */
 static int take_array(struct reader *r, const char *key, json_t **out)
 {
     uint64_t type, count;
-    const int kept = !strncmp(key, "tokenizer.", 10);
+    const int keeps = !strncmp(key, "tokenizer.", 10);
     if (take_number(r, 4, &type) || take_number(r, 8, &count))
         return -1;
     if (type >= TYPES || type == TYPE_ARRAY)
         return refuse_type(r, key, type);
-    if (kept && count > GGUF_MAX_ITEMS)
-        return err_set(r->e, EXIT_BAD_DATA, "%s: %s: expected at most %d items, got %llu", r->path,
-                       key, GGUF_MAX_ITEMS, (unsigned long long)count);
-    *out = kept ? json_array() : json_null();
+    if (keeps && count > GGUF_MAX_ITEMS - r->kept)
+        return err_set(r->e, EXIT_BAD_DATA, "%s: %s: expected at most %d items in all arrays of "
+                       "the tokenizer, got %llu more after %llu", r->path, key, GGUF_MAX_ITEMS,
+                       (unsigned long long)count, (unsigned long long)r->kept);
+    r->kept += keeps ? count : 0;
+    *out = keeps ? json_array() : json_null();
     for (uint64_t i = 0; i < count; i++) {
         json_t *item = take_value(r, type);
         if (!item)
             return -1;
-        if (kept)
+        if (keeps)
             json_array_append_new(*out, item);
         else
             json_decref(item);
@@ -152,7 +156,7 @@ static int take_key(struct reader *r, json_t *meta)
     else if (!bad)
         bad = !(value = take_value(r, type));
     if (!bad && json_object_get(meta, key))
-        bad = err_set(r->e, EXIT_BAD_DATA, "%s: the key %s is there twice", r->path, key);
+        bad = err_set(r->e, EXIT_BAD_DATA, "%s: the key %s appears twice", r->path, key);
     if (!bad)
         json_object_set(meta, key, value);
     json_decref(value);
@@ -160,7 +164,7 @@ static int take_key(struct reader *r, json_t *meta)
     return bad ? -1 : 0;
 }
 
-/* Shape, format and offset (in t->data, from the beginning of the file) of a tensor. */
+/* Name, shape, format, bytes and offset (into the data) of a tensor. */
 static int take_tensor(struct reader *r, struct tensor *t, uint64_t *offset)
 {
     uint64_t rank, size, id;
@@ -176,8 +180,9 @@ static int take_tensor(struct reader *r, struct tensor *t, uint64_t *offset)
             return -1;
         t->shape[i] = (size_t)size;
         if (size > INT32_MAX || mem_size_mul(total, t->shape[i], &total))
-            return err_set(r->e, EXIT_BAD_DATA, "%s: tensor %s: expected sizes below 2^31, got "
-                           "%llu", r->path, t->name, (unsigned long long)size);
+            return err_set(r->e, EXIT_BAD_DATA, "%s: tensor %s: expected sizes below 2^31 and "
+                           "a product below 2^64, got %llu", r->path, t->name,
+                           (unsigned long long)size);
     }
     if (take_number(r, 4, &id) || take_number(r, 8, offset))
         return -1;
@@ -187,9 +192,12 @@ static int take_tensor(struct reader *r, struct tensor *t, uint64_t *offset)
                        "Q4_1, Q4_K or Q6_K, got format %llu", r->path, t->name,
                        (unsigned long long)id);
     memcpy(t->dtype, dtype, strlen(dtype) + 1);
-    if (t->shape[t->rank - 1] % values || mem_size_mul(total / values, bytes, &t->bytes))
-        return err_set(r->e, EXIT_BAD_DATA, "%s: tensor %s: expected rows of whole blocks of %zu "
-                       "values, got %zu values", r->path, t->name, values, t->shape[t->rank - 1]);
+    if (mem_size_mul(total / values, bytes, &t->bytes))
+        return err_set(r->e, EXIT_BAD_DATA, "%s: tensor %s: expected less than 2^64 bytes", r->path,
+                       t->name);
+    if (t->shape[t->rank - 1] % values)
+        return err_set(r->e, EXIT_BAD_DATA, "%s: tensor %s: expected a row length that is a "
+                       "multiple of %zu, got %zu", r->path, t->name, values, t->shape[t->rank - 1]);
     return 0;
 }
 

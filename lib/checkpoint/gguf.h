@@ -18,8 +18,8 @@ enum { GGUF_MAX_ENTRIES = 1 << 16, GGUF_MAX_ITEMS = 1 << 21, GGUF_MAX_NAME = 102
 int gguf_is(const char *path);
 /* Parses the n bytes of the file `path`. *list has *count tensors in the order of the file, with
  * data inside it (caller frees names and list); *meta is an object of the keys (caller's), where an
- * array is kept if it is one of the tokenizer, else null. -1: EXIT_BAD_DATA, and nothing is left.
- */
+ * array is kept if it is one of the tokenizer, else null; at most GGUF_MAX_ITEMS items are kept.
+ * -1: EXIT_BAD_DATA, and nothing is left. */
 int gguf_parse(const unsigned char *bytes, size_t n, const char *path, struct tensor **list,
                size_t *count, json_t **meta, struct err *e);
 

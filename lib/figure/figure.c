@@ -72,20 +72,21 @@ void figure_put_value(struct buf *b, const char *metric, const struct value *v, 
                      v->hi * divide);
 }
 
-char *figure_row_name(const struct config_row *c)
-{
-    if (!*c->along || c->is_method)
-        return mem_text(c->name);
-    char *at = figure_point_name(c), *name = mem_format("%s, %s", c->name, at);
-    free(at);
-    return name;
-}
-
-char *figure_point_name(const struct config_row *c)
+/* "16 steps", "1 step", "threshold 0.9": a point of a sweep. The caller frees. */
+static char *point_name(const struct config_row *c)
 {
     int steps = c->axis && !strcmp(c->axis, "steps");
     return steps ? mem_format("%s step%s", c->along, figure_plural(c->value))
                  : mem_format("%s %s", c->axis ? c->axis : "", c->along);
+}
+
+char *figure_row_name(const struct config_row *c)
+{
+    if (!*c->along || c->is_method)
+        return mem_text(c->name);
+    char *at = point_name(c), *name = mem_format("%s, %s", c->name, at);
+    free(at);
+    return name;
 }
 
 char *figure_axes(const struct config_table *c)

@@ -57,8 +57,6 @@ void figure_tip(struct figure *f, int panel, double x, double y, const double bo
 void figure_put_value(struct buf *b, const char *metric, const struct value *v, double divide);
 /* "llada-demo, 8 steps", "llama-demo". The caller frees. */
 char *figure_row_name(const struct config_row *c);
-/* "16 steps", "1 step", "threshold 0.9": a point of a sweep. The caller frees. */
-char *figure_point_name(const struct config_row *c);
 /* The axes of the sweeps in a table in words: "denoising steps, threshold". The caller frees. */
 char *figure_axes(const struct config_table *c);
 /* "" for 1, else "s". Static. */

@@ -60,7 +60,8 @@ void cost_full(struct extent *x, double rows, double keys);
 /* Adds so many rows of which only the values are computed and written. */
 void cost_look(struct extent *x, double rows, double keys);
 /* Sets the experts that the rows of a pass are expected to read, if each row draws its k of n
- * without regard to the others: L n (1 - (1 - k/n)^rows). Decoders count those that were read. */
+ * without regard to the others: L n (1 - (1 - k/n)^rows). diffuse() counts those that were read
+ * (work_experts). */
 void cost_experts(const struct cost_model *t, struct extent *x);
 /* Adds all of *more, `times` times. */
 void cost_join(struct extent *x, double times, const struct extent *more);

@@ -7,10 +7,9 @@
  *                  the scratch of the operation that needs most; N: rows of a row tile, or T.
  *                  More: without a cache A 2 T K E; with CFG A R D; with logits 4 R V; with chosen
  *                  rows A T D; with experts A N D; with sifting 2 T K E of the cache's dtype;
- *                  unfused A N F. Except on
- *                  ref, scratch holds 4 h T S with all scores of h heads, 4 R V with a dense head,
- *                  8 R V where rows also have unconditional rows. A = 4, or 2 where activations
- *                  are bf16
+ *                  unfused A N F. Except on ref, scratch holds 4 h T S with all scores of h heads,
+ *                  4 R V with a dense head, 8 R V where rows also have unconditional rows. A = 4,
+ *                  or 2 where activations are bf16
  *
  * F is that of the widest expert.
  *

@@ -121,10 +121,9 @@ static struct mat *layer_mat(struct layer *y, size_t i)
         return &y->expert[i - LAYER_MATS];
     if (i >= OF_ALL)
         return &y->mixing[i - OF_ALL];
-    struct mat *const mats[OF_ALL] = {&y->q,       &y->k,       &y->v,    &y->o,
-                                          &y->gate,    &y->up,      &y->down, &y->cross_q,
-                                          &y->cross_k, &y->cross_v, &y->cross_o, &y->router,
-                                      &y->shared_gate, &y->shared_up, &y->shared_down};
+    struct mat *const mats[OF_ALL] = {
+        &y->q, &y->k, &y->v, &y->o, &y->gate, &y->up, &y->down, &y->cross_q, &y->cross_k,
+        &y->cross_v, &y->cross_o, &y->router, &y->shared_gate, &y->shared_up, &y->shared_down};
     return mats[i];
 }
 

@@ -80,8 +80,8 @@ struct engine {
      .help = "read all weights first: refuse NaN and layers of zeros"}
 
 /* Opens -m, or --pruned at a level that uses it, ignoring the keys of --ignore-config. Prints what
- * is unusual about the checkpoint. -1: also EXIT_BAD_DATA, if the
- * checkpoint of --pruned is not pruned. */
+ * is unusual about the checkpoint. -1: also EXIT_BAD_DATA, if the checkpoint of --pruned is not
+ * pruned. */
 int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
                       const struct log *log, struct err *e);
 /* Opens the back end that --device, --isa, --threads, --graphs, --alloc and --tf32 ask for; the
@@ -114,10 +114,9 @@ int engine_load(const struct engine *g, struct network *n, struct backend *b,
                 const struct checkpoint *c, struct err *e);
 
 /* Sets the fields engine_facts[] (lib/setting/engine_facts.h) of a record: what ran, not what was
- * asked. device_name and library are null on a host.
- * offload_layers is set only if layers are outside, offload_kv_layers only if it differs from
- * offload_layers; graphs, alloc, tf32, row_tile and handicap only if they are not as
- * usual. */
+ * asked. device_name and library are null on a host. offload_layers is set only if layers are
+ * outside, offload_kv_layers only if it differs from offload_layers; graphs, alloc, tf32, row_tile
+ * and handicap only if they are not as usual. */
 void engine_describe(json_t *record, const struct network *n);
 /* 1: --tf32 on is in effect: the library of this device may round products of this network. */
 int engine_is_tf32(const struct network *n);

@@ -141,42 +141,6 @@ void bootstrap_weigh(const double *rows, size_t width, size_t from, const int16_
                   sums);
 }
 
-/* x[n] = log value - mean log value. Returns 0 if a value has no logarithm. */
-static int take_residuals(const struct launch_value *v, size_t n, double *x)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (!(v[i].value > 0))
-            return 0;
-        x[i] = log(v[i].value);
-    }
-    double mean = stat_mean(x, n);
-    for (size_t i = 0; i < n; i++)
-        x[i] -= mean;
-    return 1;
-}
-
-/* The move of the logarithm in one draw; see bootstrap_cost() in the header. */
-static double step_along(const double *x, size_t n, uint64_t seed, uint64_t draw)
-{
-    struct rng r = {.seed = seed, .stream = draw};
-    double sum = 0, square = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += rng_normal(&r) * x[i]; /* x sums to 0, so the mean of the weights drops out */
-    for (size_t i = 0; i + 1 < n; i++) {
-        double z = rng_normal(&r);
-        square += z * z;
-    }
-    return sum / sqrt((double)n * square);
-}
-
-void bootstrap_cost(double value, const struct launch_value *launches, size_t n, uint64_t seed,
-                    size_t draws, double *out, size_t stride, double *work)
-{
-    int moves = n > 1 && take_residuals(launches, n, work);
-    for (size_t d = 0; d < draws; d++)
-        out[d * stride] = moves ? value * exp(step_along(work, n, seed, d)) : value;
-}
-
 static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lib/stat/launch.h"
 #include "lib/stat/stat.h"
 
 /* index[n]: numbers from 0 to n - 1, drawn with replacement: draw `draw` of stream `seed`. */
@@ -33,20 +32,6 @@ size_t bootstrap_room(size_t n);
 void bootstrap_count(const uint32_t *index, size_t n, int16_t *times);
 void bootstrap_weigh(const double *rows, size_t width, size_t from, const int16_t *times,
                      size_t draws, size_t n, double *sums);
-
-/* Draws of a cost into out[d * stride]. With launches[n], n >= 2 and all above 0, draw d is
- *   value * exp(sum_i w_i x_i / sqrt(n c))
- * where x_i are the residuals of the log launch values, w_i standard normal and c chi-square with
- * n - 1 degrees of freedom: so the log moves exactly as Student's t says. Otherwise every draw is
- * `value`.
- * Costs that were measured in the same launches keep their common part if they use one `seed`.
- *
- * Plain resampling of launches gives intervals that are too narrow: with 5 launches they hold the
- * true value 87 times in 100. work[n].
- * Source: Kalibera and Jones ISMM'13 (the launch as unit); Gelman et al., Bayesian Data Analysis,
- * 3rd ed., 3.2 and 3.6 (the distribution). */
-void bootstrap_cost(double value, const struct launch_value *launches, size_t n, uint64_t seed,
-                    size_t draws, double *out, size_t stride, double *work);
 
 /* The (1 - level) / 2 and (1 + level) / 2 percentiles of the draws, beside `value`. A draw may be
  * -INFINITY or INFINITY (a crossing outside the measured range), and so may an end. NaN draws are

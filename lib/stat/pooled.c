@@ -83,12 +83,6 @@ double pooled_scale(double value, enum pooled_transform transform, int higher)
     return higher ? s : -s;
 }
 
-double pooled_unscale(double scaled, enum pooled_transform transform, int higher)
-{
-    double s = higher ? scaled : -scaled;
-    return transform == POOLED_EXPONENTIAL ? exp(s) : s;
-}
-
 /* rows[n][width]: for each prompt num of all points, then den of all points unless every weight is
  * 1. Returns width. */
 static size_t lay_rows(const double *num, const double *den, const unsigned char *has,

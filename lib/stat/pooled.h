@@ -46,9 +46,8 @@ void pooled_draws(const double *num, const double *den, const unsigned char *has
 double pooled_value(double value, double weight, enum pooled_transform transform);
 
 /* The value on a scale where higher is better and differences compare: log of a perplexity, negated
- * where less is better; and back. */
+ * where less is better. */
 double pooled_scale(double value, enum pooled_transform transform, int higher);
-double pooled_unscale(double scaled, enum pooled_transform transform, int higher);
 
 /* The margin: a loss of quality that counts as none. "0.02" in the unit of the quality, "1%" of the
  * value, or a list "judge_ppl=1%,accuracy=0.02", of which the part for `name` is taken. text NULL:

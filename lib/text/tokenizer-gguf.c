@@ -69,7 +69,8 @@ static int type_of(const struct keys *k, size_t i)
     return k->types ? (int)json_integer_value(json_array_get(k->types, i)) : TYPE_NORMAL;
 }
 
-/* The pieces and their ids; *added: those that are cut out of a text before. */
+/* The pieces and their ids; adds to `added` those that are cut out of a text before it is split.
+ * NULL: refused. */
 static json_t *vocab_of(const struct keys *k, json_t *added)
 {
     json_t *vocab = json_object();
@@ -112,12 +113,13 @@ static int by_score(const void *a, const void *b)
     return (x->right > y->right) - (x->right < y->right);
 }
 
+/* More merges than TOKEN_RANK_LIMIT are not collected: the loader refuses so many. */
 static json_t *merges_by_score(const struct keys *k, const json_t *vocab)
 {
     const json_t *scores = key(k, "scores");
     struct merge *list = NULL;
     size_t n = 0, cap = 0;
-    for (size_t i = 0; i < k->n; i++) {
+    for (size_t i = 0; i < k->n && n < TOKEN_RANK_LIMIT; i++) {
         char *text = mem_text(json_string_value(json_array_get(k->tokens, i)));
         if (strlen(text) > PIECE_MOST)
             *text = 0;

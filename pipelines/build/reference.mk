@@ -1,14 +1,15 @@
 # reference.mk - the float64 implementation that the engine is compared with. It is built from its
 # own files alone: nothing of lib/ or kernels/ is compiled in or linked.
-REFERENCE_CC = $(CC) -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(SANITIZE)
+reference_link = $(CC) -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(SANITIZE) $(filter %.c,$^) \
+    -o $@.tmp $(shell $(PKG) --libs jansson) -lm && mv $@.tmp $@
 
 $(BUILD)/tests/reference: tests/reference/reference.c tests/reference/families.c \
                           tests/reference/model.c tests/reference/families.h \
                           tests/reference/model.h config.mk
 	@mkdir -p $(@D)
-	$(REFERENCE_CC) $(filter %.c,$^) -o $@.tmp $(shell $(PKG) --libs jansson) -lm && mv $@.tmp $@
+	$(reference_link)
 
 $(BUILD)/tests/make-checkpoint $(BUILD)/tests/make-gguf: $(BUILD)/tests/%: \
     tests/reference/%.c config.mk
 	@mkdir -p $(@D)
-	$(REFERENCE_CC) $(filter %.c,$^) -o $@.tmp $(shell $(PKG) --libs jansson) -lm && mv $@.tmp $@
+	$(reference_link)

@@ -5,8 +5,6 @@ JUDGE        := mistralai/Mistral-Nemo-Base-2407
 GB           := 15 15 24
 MEMORY       := 40
 PROFILE      := gpu
-PROMPT_FILE  := human
-QUALITY      := judge_ppl:0.1
 BLOCK_LENGTH := 32
 # the algorithm of the example in the authors' README
 SWEEP        := --unmask schedule --pace timesteps --order entropy

@@ -5,13 +5,12 @@ JUDGE        := HuggingFaceTB/SmolLM3-3B-Base
 GB           := 3.1 3.1 6.2
 MEMORY       := 12
 PROFILE      := cpu
-PROMPT_FILE  := human
-QUALITY      := judge_ppl:0.1
 GEN_LENGTH   := 128
 BLOCK_LENGTH := 8
 STEPS        := 128
 SWEEP        := --unmask dynamic --threshold 0.6,0.75,0.9,1
 METHODS      := lookup
 QUANT_STEPS  := 128
+# models with blocks have no likelihood bound, which compares number formats
 QUANTS       :=
 LIKELIHOOD_PROMPTS := 0

@@ -5,7 +5,5 @@ JUDGE        := mistralai/Mistral-Nemo-Base-2407
 GB           := 16 16 24
 MEMORY       := 40
 PROFILE      := gpu
-PROMPT_FILE  := human
-QUALITY      := judge_ppl:0.1
 BLOCK_LENGTH := 32
 METHODS      := dual-threshold grow lookup

@@ -5,7 +5,5 @@ JUDGE        := HuggingFaceTB/SmolLM3-3B-Base
 GB           := 1.2 1.2 6.2
 MEMORY       := 8
 PROFILE      := cpu
-PROMPT_FILE  := human
-QUALITY      := judge_ppl:0.1
 BLOCK_LENGTH := 32
 METHODS      := threshold lookup

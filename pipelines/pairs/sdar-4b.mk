@@ -5,8 +5,6 @@ JUDGE        := mistralai/Mistral-7B-v0.3
 GB           := 8.8 8.0 14
 MEMORY       := 24
 PROFILE      := gpu
-PROMPT_FILE  := human
-QUALITY      := judge_ppl:0.1
 GEN_LENGTH   := 128
 BLOCK_LENGTH := 4
 STEPS        := 128
@@ -14,5 +12,6 @@ SWEEP        := --unmask dynamic --threshold 0.6,0.75,0.85,0.95
 SCALE_PER_STEP := 1,2,4
 METHODS      := lookup
 QUANT_STEPS  := 128
+# models with blocks have no likelihood bound, which compares number formats
 QUANTS       :=
 LIKELIHOOD_PROMPTS := 0

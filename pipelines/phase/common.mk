@@ -28,6 +28,8 @@ $(error PROFILE=$(PROFILE): expected one of $(PROFILES) (files of pipelines/prof
 endif
 include pipelines/profiles/$(PROFILE).mk
 ifneq ($(PAIR),)
+PROMPT_FILE := human
+QUALITY     := judge_ppl:0.1
 include pipelines/pairs/$(PAIR).mk
 endif
 include pipelines/phase/settings.mk
@@ -201,8 +203,8 @@ runs  := $(filter phase% all refine refine-steps ready decoding ablation robustn
 ABSENT  := $(strip $(if $(and $(PAIR),$(runs)),$(foreach m,$(sort $(LLADA) $(LLAMA) $(JUDGE)),\
                $(if $(filter here,$(shell pipelines/bin/cached $(m))),,$(m)))))
 ifneq ($(ABSENT),)
-$(error PAIR=$(PAIR) (66): expected its models in the local Hugging Face cache, not whole there: \
-$(ABSENT). Run: $(ABSENT:%=hf download %;) make pairs shows their sizes)
+$(error PAIR=$(PAIR) (66): these models are not complete in the local Hugging Face cache: \
+$(ABSENT). Fetch them: $(ABSENT:%=hf download %;) (sizes: make pairs))
 endif
 unnamed := $(filter-out $(GIVEN),LLADA LLAMA)
 ifneq ($(and $(OWN),$(unnamed),$(if $(TOYS),,1),$(runs)),)

@@ -4,12 +4,11 @@
 #
 # 128 tokens of prompt, 128 tokens to generate, batch sizes 1 and 4. A pass of 256 rows takes
 # seconds, a pass of 1024 rows takes a minute or more without AMX, and all passes take the same
-# time. So 1, 2 and 4 steps are measured (7 passes instead of 240); the times of 16 to 128 steps lie
-# on the line through them, are marked `modelled`, and have the interval of five launches and the
-# residual of the line. One prompt for each place of the batch is enough, because the work does not
-# depend on the prompt. Batches of this length need no warm-up. A launch draws the weights once (45
-# s) and runs all points of its model. Two cores of an Emerald Rapids server take about two hours
-# for bf16 and int8, most of it for bf16 at batch 4; SHAPE_BATCH=1 takes half an hour.
+# time. So 1, 2 and 4 steps are measured; the times of 16 to 128 steps lie on the line through them,
+# are marked `modelled`, and have the interval of five launches and the residual of the line. One
+# prompt for each place of the batch is enough, because the work does not depend on the prompt. A
+# launch draws the weights once and runs all points of its model. Most of the time is for bf16 at
+# batch 4; SHAPE_BATCH=1 leaves it out.
 LLADA       := synth:llada-8b
 LLAMA       := synth:llama3-8b
 ALL         := shapes

@@ -1,10 +1,8 @@
 # demo - the embedded trio on this machine: 13 minutes on two cores of a Zen 3.
-# As many as the margins of QUALITY need: 150 sums for 10 points of accuracy, 60 stories for 10 %
-# of perplexity.
+# The margins of QUALITY need 150 sums (10 points of accuracy) and 60 stories (10 % of perplexity).
 PROMPT_CHOICE := --per-task sum=150,story=60
 TIMED_PROMPTS := 10
-# A disturbed batch is repeated once: processor time, to which other processes do not add, decides
-# here.
+# A disturbed batch is repeated once. Processor time decides here: other processes do not add to it.
 AGAIN         := 1
 STEPS         := 2,4,8,16,32,64
 # Models this small gain little from a second thread, and a busy machine disturbs one thread less.
@@ -20,7 +18,7 @@ WARMUP_MOST   := 3
 AA_LAUNCHES   := 10
 AA_LENGTH     := 32
 # The speed of a machine changes slowly, so many short answers in turn are more precise than few
-# long ones. (In ten rounds of two passes HANDICAP adds one pass to each prompt.)
+# long ones. (LLaDA makes 10 x 2 passes a prompt, so HANDICAP adds one.)
 AA_STEPS      := 2
 AA_ROUNDS     := 10
 SCALE_METHODS := dual-threshold
@@ -28,7 +26,7 @@ SCALE_LENGTHS := 32,64
 SCALE_BATCH   := 1,8
 SCALE_LAUNCHES := 5
 SCALE_PROMPTS := 8
-# Phase 4 has the points that commit fewer tokens in a step.
+# Phase 4 measures fewer tokens in a step.
 SCALE_PER_STEP := 4,16
 BASELINE_PROMPTS := 4
 BASELINE_LENGTH := 32

@@ -324,9 +324,11 @@ in_gguf() {
         [ "$status" -eq 65 ] && [[ $output == *"$1"* ]]
     }
     spoilt "general.architecture: expected llama, smollm3" llama gemma
-    spoilt "llama.extra_count = 2: unknown key" llama.block_count llama.extra_count
+    spoilt "llama.extra_count = 2: this key is not supported" llama.block_count llama.extra_count
     spoilt "tokenizer.ggml.pre: expected gpt-2, smollm" gpt-2 gpt-4
     spoilt "begins with GGUF" GGUF GGML
+    spoilt "llama.attention.causal: expected true, got false" 'causal\x07\x00\x00\x00\x01' \
+        'causal\x07\x00\x00\x00\x00'
     spoilt "tensor blk.0.attn_q.weight is missing" blk.0.attn_q blk.0.attn_x
     head -c 3000 "$T/model.gguf" > "$T/cut.gguf"
     run "$BIN/gen-llama" -m "$T/cut.gguf" --no-meta "$T/prompts"

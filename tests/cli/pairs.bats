@@ -38,7 +38,7 @@ makes() {
     grep -qE 'Qwen/Qwen3-4B +[0-9.]+ GB  broken: hf download Qwen/Qwen3-4B$' "$T/list"
     grep -qE 'mistralai/Mistral-7B-v0.3 .* missing: hf download mistralai/Mistral-7B-v0.3$' \
         "$T/list"
-    grep -q 'make all PAIR=sdar-4b PROFILE=gpu' "$T/list"
+    grep -q 'make all PAIR=sdar-4b (profile gpu)' "$T/list"
     [ "$(grep -c 'make all PAIR=' "$T/list")" -eq "$(ls pipelines/pairs/*.mk | wc -l)" ]
     rm "$HF_HOME"/hub/models--Qwen--Qwen3-4B/snapshots/*/x
 }
@@ -63,6 +63,8 @@ makes() {
             jq -se --arg m "$method" 'any(.method == $m)' data/methods.ndjson > "$T/known"
         done
     done
+    [ "$(makes -s print-QUANT_CHOICE PAIR=sdar-4b)" = '--count 128' ] # not of 0 likelihoods
+    [ "$(makes -s print-PROMPT_FILE PAIR=sdar-4b)" = data/prompts/human.ndjson ]
     [ "$(makes -s print-BLOCK_LENGTH PAIR=sdar-4b)" -eq 4 ]
     [ "$(makes -s print-BLOCK_LENGTH PAIR=sdar-4b BLOCK_LENGTH=16)" -eq 16 ]
 }

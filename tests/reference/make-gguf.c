@@ -247,6 +247,8 @@ static void put_config(FILE *f, const char *arch, const json_t *c)
         key_int(f, arch, names[i][0], either(c, names[i][1], names[i][2]));
     key_float(f, arch, "attention.layer_norm_rms_epsilon", json_object_get(c, "rms_norm_eps"));
     key_float(f, arch, "rope.freq_base", json_object_get(c, "rope_theta"));
+    key(f, arch, "attention.causal", 7);
+    put(f, !json_object_get(c, "mask_token_id"), 1);
     key_int(f, "tokenizer.ggml", "bos_token_id", json_object_get(c, "bos_token_id"));
     key_int(f, "tokenizer.ggml", "eos_token_id", json_object_get(c, "eos_token_id"));
     key_int(f, "tokenizer.ggml", "mask_token_id", json_object_get(c, "mask_token_id"));

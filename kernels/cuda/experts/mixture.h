@@ -13,7 +13,7 @@ struct mixture {
     float *logits;   /* [T, n] of the router */
     int32_t *chosen; /* [T, used] the experts of a row, ascending */
     float *share;    /* [T, used] p of each */
-    int32_t *place;  /* [T, used] the number of the pair in the order by expert */
+    int32_t *place;  /* [T, used] the position of each pair when pairs are sorted by expert */
     int32_t *begin;  /* [n + 1] the first pair of each expert in that order */
     int32_t *row;    /* [T used] the row of each pair in that order */
     void *in, *hidden, *out; /* [T used, D], [T used, F], [T used, D] of `act`, in that order */

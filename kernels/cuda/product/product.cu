@@ -12,7 +12,6 @@
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"
 
-
 /* ---- the cases ---- */
 
 static void skinny_all(struct backend *b, const struct product_job *j, const void *x, void *work)

@@ -33,7 +33,7 @@ void baseline_free(struct baseline *b);
 const struct baseline_side *baseline_side(const struct baseline *b, const struct point *p);
 /* The base of a point; NULL: no point is. */
 const struct point *baseline_find(const struct baseline *b, const struct point *of);
-/* The settings that follow from BY (number formats, weights) and differ: an array of names; the
+/* The names of the settings that differ because BY differs (number formats, weights): an array, the
  * caller's reference. */
 json_t *baseline_also(const struct baseline *b, const struct point *base,
                       const struct point *point);

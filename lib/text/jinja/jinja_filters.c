@@ -314,7 +314,7 @@ static const struct {
     {"le", AT_MOST}, {"<=", AT_MOST}, {"in", IN},
 };
 
-/* What is left of x / n: 0 or with the sign of x. */
+/* The remainder of x / n: 0, or a number with the sign of x. */
 static int64_t remainder_of(struct jinja_run *r, value x, value n)
 {
     if (!jinja_is_number(x) || !jinja_is_number(n) || n.as.number <= 0) {

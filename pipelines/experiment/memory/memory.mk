@@ -16,7 +16,7 @@ QUANT_TEXTS   ?= data/corpus/train.ndjson.gz
 # number of these texts
 QUANT_HEARD   ?= 32
 # options of prep-prompts that choose the prompts; another seed than that of the sweeps
-QUANT_CHOICE  ?= --count $(LIKELIHOOD_PROMPTS)
+QUANT_CHOICE  ?= --count $(or $(filter-out 0,$(LIKELIHOOD_PROMPTS)),$(PROMPTS))
 
 text-$(R)/quant/settings = \
     $(QUANT_CHOICE) $(QUANT_STEPS) $(QUANT_LENGTH) $(QUANT_BATCH) $(QUANT_SAMPLES) \
