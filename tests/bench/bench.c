@@ -32,12 +32,13 @@ static const char jobs[] = "prefill,decode,batch,diffuse,after,full,block,gap,me
 static const char usual_jobs[] = "prefill,decode,batch,diffuse";
 static const char kinds[] = "f32,bf16,int8,nf4,fp8";
 static const char usual_kinds[] = "f32,bf16,int8,nf4";
-static const char shapes[] = "tiny,small,1b,8b";
+static const char shapes[] = "tiny,small,1b,8b,moe";
 
 static const struct pair pairs[] = {{"tiny", "tiny-llama", "tiny-llada", 16},
                                     {"small", "small-llama", "small-llada", 1},
                                     {"1b", "llama3.2-1b", "llada3.2-1b", 1},
                                     {"8b", "llama3-8b", "llada-8b", 1},
+                                    {"moe", "llama3.2-1b", "llada-moe-7b-a1b", 1},
                                     {0}};
 const struct kind bench_kinds[] = {{"f32", DTYPE_F32, {.dtype = "f32"}, "f32"},
                                    {"bf16", DTYPE_BF16, {.dtype = "bf16"}, "bf16"},

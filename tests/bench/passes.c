@@ -132,7 +132,7 @@ static int bench_full(struct models *m, struct err *e)
 {
     static const struct {
         size_t seqs, rows;
-    } sizes[] = {{1, 356}, {1, 1024}, {1, 1256}, {8, 1024}};
+    } sizes[] = {{1, 256}, {1, 356}, {1, 1024}, {1, 1256}, {8, 1024}, {32, 256}};
     int bad = 0;
     for (size_t i = 0; !bad && i < 2 * sizeof sizes / sizeof *sizes; i++) {
         size_t seqs = sizes[i / 2].seqs, rows = shrunk(m->pair, sizes[i / 2].rows);
