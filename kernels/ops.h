@@ -127,6 +127,8 @@ struct backend {
     char level[16];      /* instruction set in use: ops.level, on cuda "sm_90" */
     char library[32];    /* vendor's library for products of many rows: "cuBLASLt 130100"; empty:
                           * none, the back end's own kernels compute them */
+    uint64_t library_choices; /* digest of the library's algorithms that ran for shapes, in any
+                               * order; 0: none ran */
     struct err_witness **witness; /* the program's, for a shared object with its own err.c */
 };
 

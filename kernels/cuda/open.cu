@@ -200,6 +200,7 @@ static void describe(struct backend *b, int index)
     d->minor = attribute(cudaDevAttrComputeCapabilityMinor, index);
     d->sms = attribute(cudaDevAttrMultiProcessorCount, index);
     d->shared_max = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index);
+    d->cache = (size_t)attribute(cudaDevAttrL2CacheSize, index);
     /* graphs can hold such launches since 12.3 */
     d->overlap = d->major >= 9 && CUDART_VERSION >= 12030 && driver >= 12030;
     snprintf(b->name, sizeof b->name, "%.63s", properties(index).name);
@@ -210,7 +211,7 @@ static void describe(struct backend *b, int index)
 }
 
 /* The watchdog starts here: before, a driver may compile code, which can take minutes. */
-static void open_parts(struct backend *b, int patience)
+static int open_parts(struct backend *b, int patience, struct err *e)
 {
     struct device *d = device_of(b);
     d->watch = watchdog_new(patience);
@@ -220,7 +221,7 @@ static void open_parts(struct backend *b, int patience)
     transfer_open(b);
     graph_open(b);
     event_open(b);
-    gemm_open(b);
+    return gemm_open(b, e);
 }
 
 /* The linker hides all other symbols of the object. */
@@ -242,7 +243,10 @@ __attribute__((visibility("default"))) int crossover_cuda_open(struct backend *b
     b->ops = &cuda_ops;
     b->device = mem_zero(1, sizeof(struct device));
     describe(b, index);
-    open_parts(b, patience);
+    if (open_parts(b, patience, e)) {
+        cuda_close(b);
+        return -1;
+    }
     return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -316,4 +317,13 @@ void engine_describe(json_t *r, const struct network *n)
         rec_set_int(r, "row_tile", (int64_t)n->row_tile);
     if (n->handicap)
         rec_set_int(r, "handicap", (int64_t)n->handicap->every);
+}
+
+void engine_put_choices(json_t *r, const struct backend *b)
+{
+    char digest[13];
+    if (!b->library_choices)
+        return;
+    snprintf(digest, sizeof digest, "%012" PRIx64, b->library_choices & 0xffffffffffffu);
+    json_object_set_new(r, "library_choices", json_string(digest));
 }

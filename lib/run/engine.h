@@ -118,6 +118,11 @@ int engine_load(const struct engine *g, struct network *n, struct backend *b,
  * outside, offload_kv_layers only if it differs from offload_layers; graphs, alloc, tf32, row_tile
  * and handicap only if they are not as usual. */
 void engine_describe(json_t *record, const struct network *n);
+
+/* Sets library_choices: a digest of the algorithms of the vendor's library that have run in this
+ * process, for all shapes, in any order. Left out where none ran. Not part of a point: it grows
+ * while new shapes come. */
+void engine_put_choices(json_t *record, const struct backend *b);
 /* 1: --tf32 on is in effect: the library of this device may round products of this network. */
 int engine_is_tf32(const struct network *n);
 

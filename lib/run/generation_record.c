@@ -153,6 +153,7 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
     json_object_del(about, "latent_file");
     json_object_update(r, about);
     json_decref(about);
+    engine_put_choices(r, n->backend);
     json_object_set_new(r, "weights_random", json_boolean(n->config.synth));
     json_object_set_new(r, "replayed", json_boolean(trace != NULL));
     set_text(r, "commit_trace", trace);

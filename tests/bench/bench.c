@@ -89,6 +89,7 @@ static void describe(const struct bench *b, json_t *r)
     json_object_set_new(r, "device_name", *k->name ? json_string(k->name) : json_null());
     json_object_set_new(r, "isa", json_string(k->level));
     json_object_set_new(r, "library", *k->library ? json_string(k->library) : json_null());
+    engine_put_choices(r, k);
     if (!bench_on_device(b))
         rec_set_int(r, "threads", (int64_t)b->roof.threads);
 }

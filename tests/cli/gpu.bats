@@ -150,6 +150,18 @@ EOF
         jq -se 'all(.gpu == null and has("tainted") == false and .device_name == null)'
 }
 
+@test "processes with one file of choices have one digest of them" {
+    for i in 1 2; do
+        CROSSOVER_GEMM_CHOICES=$T/choices "${LLADA_GEN[@]}" --gen-length 96 "$F/prompts" > "$T/$i"
+        conforms "$T/$i"
+    done
+    cmp <(jq .library_choices "$T/1") <(jq .library_choices "$T/2")
+    jq -se 'all(.library_choices | test("^[0-9a-f]{12}$"))' "$T/1"
+    head -1 "$T/choices" | grep -qx 'cuBLASLt 1'
+    echo 'cuBLASLt 2' > "$T/choices"
+    CROSSOVER_GEMM_CHOICES=$T/choices run -65 "${LLADA_GEN[@]}" "$F/prompts"
+}
+
 @test "too little memory: oom records and 1" {
     short() { # BYTES COMMAND...
         EMULATE_MEMORY=$1 run --separate-stderr "${@:2}" "$F/prompts"

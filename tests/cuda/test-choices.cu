@@ -1,5 +1,6 @@
 /* test-choices.cu - the file of remembered algorithms: written entries are read again, and an
  * invalid file is ignored. */
+#include <string.h>
 #include <unistd.h>
 
 #include "kernels/cuda/product/choices.h"
@@ -14,11 +15,15 @@ static void put(const char *path, const char *text, size_t bytes)
         abort();
 }
 
+static const char library[] = "cuBLASLt 1";
+
+/* Entries of a file; with an error, none. */
 static size_t read_back(const char *path)
 {
     struct choices c = {};
-    choices_read(&c, path);
-    size_t n = c.n;
+    struct err e = {};
+    int bad = choices_read(&c, path, library, &e);
+    size_t n = bad && e.code != EXIT_BAD_DATA ? 99 : c.n;
     choices_free(&c);
     return n;
 }
@@ -26,36 +31,45 @@ static size_t read_back(const char *path)
 static void test_kept(const char *path)
 {
     struct choices c = {}, again = {};
+    struct err e = {};
     for (uint64_t i = 0; i < 40; i++) {
         const uint64_t key[CHOICE_KEY] = {i % 4, 0, 16, i, 4096, UINT64_MAX, 1, 2, 3};
         struct gemm_choice *one = choices_add(&c, key);
         one->state = i % 5 == 0 ? 1 : 2; /* guesses are not stored */
         one->algo[7] = i << 60 | 0xabc;
     }
-    choices_write(&c, path);
-    choices_read(&again, path);
+    choices_write(&c, path, library);
+    choices_read(&again, path, library, &e);
     ok(again.n == 32, "timed choices are stored: %zu", again.n);
     const struct gemm_choice *one = choices_find(&again, c.at[39].key);
     ok(one && one->algo[7] == c.at[39].algo[7] && one->state == 0,
        "with the algorithm, not yet checked");
     ok(!choices_find(&again, c.at[35].key), "guessed choices are not stored");
-    choices_read(&again, path);
+    choices_read(&again, path, library, &e);
     ok(again.n == 32, "the same file twice adds nothing");
+    ok(choices_read(&again, path, "cuBLASLt 12", &e) && strstr(e.text, path),
+       "a file of another version of the library: %s", e.text);
+    uint64_t hash = choices_hash(one);
+    again.at[0].algo[7] ^= 1ull << 63;
+    ok(hash == choices_hash(choices_find(&c, one->key)) &&
+           choices_hash(&again.at[0]) != choices_hash(choices_find(&c, again.at[0].key)),
+       "the hash is that of key and algorithm");
     choices_free(&c);
     choices_free(&again);
 }
 
 static void test_broken(const char *path)
 {
-    static const char good[] = "0\t0\t1\t1\t2\t3\t4\t5\t6\ta\tb\tc\td\te\tf\t0\t1\n";
+    static const char good[] = "cuBLASLt 1\n0\t0\t1\t1\t2\t3\t4\t5\t6\ta\tb\tc\td\te\tf\t0\t1\n";
     size_t n = sizeof good - 1, cut = 0, changed = 0;
     put(path, good, n);
     ok(read_back(path) == 1, "a good line");
+    size_t whole = sizeof "cuBLASLt 1\n" - 1; /* a file without lines is good */
     for (size_t i = 1; i < n; i++) {
         put(path, good, i);
-        cut += read_back(path) == 0;
+        cut += read_back(path) == 0 && i != whole;
     }
-    ok(cut == n - 1, "a line cut anywhere is not read");
+    ok(cut == n - 2, "a line cut anywhere is not read");
     for (size_t i = 0; i < n; i++) {
         char text[sizeof good];
         memcpy(text, good, sizeof good);
@@ -64,7 +78,7 @@ static void test_broken(const char *path)
         changed += read_back(path) == 0;
     }
     ok(changed == n, "a line with a wrong character anywhere is not read");
-    static const char big[] = "99999999999999999999999\t0\t1\t1\t2\t3\t4\t5\t6\t"
+    static const char big[] = "cuBLASLt 1\n99999999999999999999999\t0\t1\t1\t2\t3\t4\t5\t6\t"
                               "a\tb\tc\td\te\tf\t0\t1\n";
     put(path, big, sizeof big - 1);
     ok(read_back(path) == 0, "a number that does not fit is not read");

@@ -11,6 +11,7 @@
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/choices.h"
+#include "kernels/cuda/product/pick.h"
 #include "lib/base/mem.h"
 #include "tests/tap.h"
 
@@ -20,7 +21,7 @@ extern "C" {
 
 using namespace emulate;
 
-enum { N = 48, K = 64, ROWS = 80, TRIES = 6 }; /* of each algorithm that is timed: warm-up and 5 */
+enum { N = 48, K = 64, ROWS = 80, TRIES = 2 + PICK_ROUNDS }; /* of each algorithm that is timed */
 
 static char folder[] = "/tmp/gemm-XXXXXX";
 
@@ -122,7 +123,7 @@ static void test_foreign_file(void)
     char *path = choices_path("emulated device (host)", 1);
     FILE *f = fopen(path, "w");
     uint64_t align = (uint64_t)256 << 32 | 256 << 16 | 256;
-    fprintf(f, "1\t0\t%llu\t80\t%d\t%d\t%d\t%d\t%d\t1\t2\t3\t4\t5\t6\t7\t8\n",
+    fprintf(f, "cuBLASLt 1\n1\t0\t%llu\t80\t%d\t%d\t%d\t%d\t%d\t1\t2\t3\t4\t5\t6\t7\t8\n",
             (unsigned long long)align, N, K, N, K, K);
     fclose(f);
     world_open(&w);
@@ -133,6 +134,79 @@ static void test_foreign_file(void)
     multiply(&w);
     ok(ran(0, 1, 0), "the refused algorithm is replaced in the file");
     world_close(&w);
+    free(path);
+}
+
+/* The first guess is the fastest only while its weights are in the second cache. */
+static void test_cold(void)
+{
+    struct world w;
+    world_open(&w);
+    size_t before = w.b.memory.allocated_peak;
+    algorithm_ns[FIRST_GUESS] = 0, algorithm_ns[FASTEST] = 5000000;
+    algorithm_cold_ns[FIRST_GUESS] = 20000000;
+    w.job.K = 40;
+    multiply(&w);
+    ok(ran(TRIES, TRIES + 1, TRIES), "weights are timed as a pass finds them: not in the cache");
+    ok(w.b.memory.allocated_peak >= before + pick_bytes(&w.b), "memory for timing is counted");
+    algorithm_ns[FIRST_GUESS] = 20000000, algorithm_ns[FASTEST] = 0;
+    algorithm_cold_ns[FIRST_GUESS] = 0;
+    world_close(&w);
+}
+
+/* Few rows by few columns: K in parts keeps more multiprocessors at work. */
+static void test_parts(void)
+{
+    struct world w;
+    world_open(&w);
+    algorithm_parts = true;
+    algorithm_ns[FASTEST] = 20000000;
+    w.job.K = 56;
+    multiply(&w);
+    ok(algorithm_parts_runs == 3 * TRIES + 1, "K in 2, 3 and 4 parts is tried, and used: %u runs",
+       algorithm_parts_runs);
+    algorithm_parts_runs = 0;
+    w.job.T = 2048, w.job.N = 256; /* 32 tiles, two for each of 16 multiprocessors */
+    w.job.ldy = w.job.N;
+    multiply(&w);
+    ok(algorithm_parts_runs == 0, "with enough tiles K stays whole");
+    algorithm_parts = false;
+    algorithm_ns[FASTEST] = 0;
+    world_close(&w);
+}
+
+static uint64_t digest_of(size_t first, size_t second)
+{
+    struct world w;
+    world_open(&w);
+    for (size_t K_now : {first, second, first}) {
+        w.job.K = K_now;
+        multiply(&w);
+    }
+    uint64_t digest = w.b.library_choices;
+    world_close(&w);
+    return digest;
+}
+
+/* Two machines with one file choose alike, and their records say so. */
+static void test_named_file(void)
+{
+    char *path = mem_format("%s/shared.tsv", folder);
+    setenv("CROSSOVER_GEMM_CHOICES", path, 1);
+    uint64_t digest = digest_of(K, 32);
+    ok(digest && digest == digest_of(32, K), "a process with the same choices has their digest");
+    ok(digest != digest_of(K, 16), "other choices, another digest");
+    memset(algorithm_runs, 0, sizeof algorithm_runs);
+    digest_of(K, 32);
+    ok(ran(0, 3, 0), "nothing is timed that the named file has");
+    FILE *f = fopen(path, "w");
+    fprintf(f, "cuBLASLt 2\n");
+    fclose(f);
+    struct backend b = {};
+    struct err e = {};
+    ok(crossover_cuda_open(&b, 0, &e) && e.code == EXIT_BAD_DATA && strstr(e.text, path),
+       "a named file of another library is refused: %s", e.text);
+    unsetenv("CROSSOVER_GEMM_CHOICES");
     free(path);
 }
 
@@ -205,6 +279,12 @@ static void test_no_room(void)
     world_open(&w);
     multiply(&w); /* the work space is there */
     memset(algorithm_runs, 0, sizeof algorithm_runs);
+    w.b.memory.direct = 1; /* blocks come from the device, none from freed ones */
+    w.job.K = 24;
+    w.b.memory.cap = w.b.memory.reserved + pick_bytes(&w.b);
+    multiply(&w);
+    ok(ran(TRIES, TRIES + 1, TRIES), "memory for a temporary y alone: timed without cold weights");
+    w.b.memory.cap = 0;
     w.job.K = 32;
     setenv("EMULATE_MEMORY", "1", 1);
     multiply(&w);
@@ -233,6 +313,9 @@ int main(void)
     algorithm_ns[FIRST_GUESS] = algorithm_ns[ANY_ADDRESS] = 20000000;
     test_timing();
     test_foreign_file();
+    test_cold();
+    test_parts();
+    test_named_file();
     test_addresses();
     test_recording();
     test_failing();

@@ -37,7 +37,10 @@ typedef enum {
     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
 } cublasLtMatmulPreferenceAttributes_t;
-typedef enum { CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME = 3 } cublasLtMatmulAlgoConfigAttributes_t;
+typedef enum {
+    CUBLASLT_ALGO_CONFIG_SPLITK_NUM = 2,
+    CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME = 3
+} cublasLtMatmulAlgoConfigAttributes_t;
 enum {
     CUBLASLT_REDUCTION_SCHEME_NONE = 0,
     CUBLASLT_REDUCTION_SCHEME_INPLACE = 1,
@@ -91,6 +94,9 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t,
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *,
                                                     cublasLtMatmulAlgoConfigAttributes_t,
                                                     void *value, size_t bytes, size_t *written);
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *,
+                                                    cublasLtMatmulAlgoConfigAttributes_t,
+                                                    const void *value, size_t bytes);
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void *alpha,
                               const void *A, cublasLtMatrixLayout_t a, const void *B,
                               cublasLtMatrixLayout_t b, const void *beta, const void *C,
@@ -98,11 +104,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void
                               const cublasLtMatmulAlgo_t *, void *workspace, size_t bytes,
                               cudaStream_t);
 
-/* The algorithms of library.cu, for tests: how often each has run, and the least time of a run. */
+/* The algorithms of library.cu, for tests: how often each has run, and the least time of a run, of
+ * one behind a kernel of ours (the second cache is then cold), and of one in parts of K. In parts
+ * only FIRST_GUESS runs, and only if it shall. */
 namespace emulate {
 enum algorithm { FIRST_GUESS, UNSTEADY, FASTEST, ANY_ADDRESS, ALGORITHMS };
 extern unsigned algorithm_runs[ALGORITHMS];
-extern int64_t algorithm_ns[ALGORITHMS];
+extern int64_t algorithm_ns[ALGORITHMS], algorithm_cold_ns[ALGORITHMS];
+extern bool algorithm_parts;
+extern unsigned algorithm_parts_runs;
 extern bool algorithm_fails[ALGORITHMS]; /* although it was proposed */
 } // namespace emulate
 

@@ -37,7 +37,9 @@ struct cublasLtPreference {
 namespace emulate {
 
 unsigned algorithm_runs[ALGORITHMS];
-int64_t algorithm_ns[ALGORITHMS];
+int64_t algorithm_ns[ALGORITHMS], algorithm_cold_ns[ALGORITHMS];
+bool algorithm_parts;
+unsigned algorithm_parts_runs;
 bool algorithm_fails[ALGORITHMS];
 
 struct wants {
@@ -61,6 +63,12 @@ static cublasLtMatmulAlgo_t algorithm_make(int i)
 static int algorithm_of(const cublasLtMatmulAlgo_t *a)
 {
     return a->data[0] == magic && a->data[1] < ALGORITHMS ? (int)a->data[1] : (int)ALGORITHMS;
+}
+
+/* The number of parts of K; 0 or 1: it is whole. */
+static uint64_t parts_of(const cublasLtMatmulAlgo_t *a)
+{
+    return a->data[2];
 }
 
 /* A product as the descriptors give it. */
@@ -336,6 +344,8 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t wh
     int i = algorithm_of(algo);
     if (i == ALGORITHMS)
         return CUBLAS_STATUS_INVALID_VALUE;
+    if (parts_of(algo) > 1 && (i != FIRST_GUESS || !algorithm_parts))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     *result = {*algo, wants[i].workspace, CUBLAS_STATUS_SUCCESS, 1, {}};
     return shape_status({*what, *a, *b, *d});
 }
@@ -348,8 +358,21 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
     if (i == ALGORITHMS || what != CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME ||
         bytes != sizeof wants[i].scheme)
         return CUBLAS_STATUS_INVALID_VALUE;
-    memcpy(value, &wants[i].scheme, bytes);
+    uint32_t scheme = parts_of(algo) > 1 ? (uint32_t)algo->data[3] : wants[i].scheme;
+    memcpy(value, &scheme, bytes);
     *written = bytes;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t what,
+                                                    const void *value, size_t bytes)
+{
+    uint32_t v;
+    if (algorithm_of(algo) == ALGORITHMS || bytes != sizeof v)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(&v, value, sizeof v);
+    algo->data[what == CUBLASLT_ALGO_CONFIG_SPLITK_NUM ? 2 : 3] = v;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -376,11 +399,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t what, const
         check_reach(p);
     if (wants[i].workspace)
         check_reach(workspace);
-    bool add = scalar(s, beta);
+    bool add = scalar(s, beta), parted = parts_of(algo) > 1;
+    static unsigned starts; /* kernels before the last product */
+    bool cold = starts != done.starts;
+    starts = done.starts;
     cudaError_t status = call([&] {
         return enqueue(stream, [=] {
-            int64_t end = clock_ns() + algorithm_ns[i];
-            algorithm_runs[i]++;
+            int64_t end = clock_ns() + (parted ? 0 : algorithm_ns[i] +
+                                                         (cold ? algorithm_cold_ns[i] : 0));
+            (parted ? algorithm_parts_runs : algorithm_runs[i])++;
             if (wants[i].workspace)
                 memset(workspace, 0xff, 4096);
             for (int64_t of = 0; of < s.d.batch; of++)

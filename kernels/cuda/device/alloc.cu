@@ -48,14 +48,19 @@ void *cuda_alloc(struct backend *b, size_t bytes, enum memory_kind kind)
 }
 
 /* Work in flight may still use the block: its next user comes later on the same stream. */
-void cuda_free(struct backend *b, void *p)
+static void give_block(struct backend *b, void *p)
 {
     struct device *d = device_of(b);
     assert(!graph_recording(b));
-    if (!p)
-        return;
     block_given(d->stream, p, segments_size(d->segments, p));
     segments_free(d->segments, p);
+}
+
+void cuda_free(struct backend *b, void *p)
+{
+    if (!p)
+        return;
+    give_block(b, p);
     graph_drop(b);
 }
 
@@ -64,6 +69,12 @@ void cuda_trim(struct backend *b)
 {
     assert(!graph_recording(b));
     segments_trim(device_of(b)->segments);
+}
+
+void alloc_return(struct backend *b, void *p)
+{
+    give_block(b, p);
+    cuda_trim(b);
 }
 
 void cuda_room(struct backend *b, size_t *available, size_t *total)

@@ -18,6 +18,7 @@ struct device {
     int major, minor;               /* compute capability */
     int sms;                        /* multiprocessors */
     size_t shared_max;              /* largest dynamic shared memory of a block, by opting in */
+    size_t cache;                   /* bytes of the second cache */
     cudaStream_t stream;            /* everything runs here, in order */
     int overlap;                    /* 1: a kernel may start before the one ahead is done */
     int in_turn;                    /* 1: the next kernel may not: kernels have written weights,

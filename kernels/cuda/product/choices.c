@@ -53,6 +53,17 @@ struct gemm_choice *choices_add(struct choices *c, const uint64_t key[CHOICE_KEY
     return new;
 }
 
+uint64_t choices_hash(const struct gemm_choice *c)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (int i = 0; i < CHOICE_KEY + CHOICE_WORDS; i++) {
+        uint64_t word = i < CHOICE_KEY ? c->key[i] : c->algo[i - CHOICE_KEY];
+        for (int k = 0; k < 64; k += 8)
+            h = (h ^ (word >> k & 255)) * 0x100000001b3u; /* FNV-1a */
+    }
+    return h;
+}
+
 void choices_free(struct choices *c)
 {
     free(c->at);
@@ -100,23 +111,30 @@ static int lines(struct choices *c, const char *text)
     return 0;
 }
 
-void choices_read(struct choices *c, const char *path)
+int choices_read(struct choices *c, const char *path, const char *library, struct err *e)
 {
     struct buf text = {0};
-    struct err e = {0};
-    size_t before = c->n;
-    if (!file_read(path, FILE_MOST, &text, &e) && text.data && strlen(text.data) == text.len &&
-        lines(c, text.data))
+    size_t before = c->n, n = strlen(library);
+    if (!file_exists(path))
+        return 0;
+    int bad = file_read(path, FILE_MOST, &text, e);
+    if (!bad && (!text.data || strlen(text.data) != text.len || strncmp(text.data, library, n) ||
+                 text.data[n] != '\n' || lines(c, text.data + n + 1))) {
         c->n = before;
+        bad = err_set(e, EXIT_BAD_DATA, "%s: expected choices of algorithms for %s, each line "
+                      "whole; remove the file to choose again", path, library);
+    }
     buf_free(&text);
+    return bad;
 }
 
-void choices_write(const struct choices *c, const char *path)
+void choices_write(const struct choices *c, const char *path, const char *library)
 {
     struct out out;
     struct err e = {0};
     if (out_open(&out, path, &e))
         return;
+    fprintf(out.f, "%s\n", library);
     for (size_t i = 0; i < c->n; i++) {
         const struct gemm_choice *one = &c->at[i];
         if (one->state != 0 && one->state != 2)

@@ -1,17 +1,20 @@
 /* choices.h - the fastest algorithm of the library for each shape: a table that is also stored in a
- * file with one line a shape.
+ * file: the library with its version, then one line a shape.
  *
+ *   cuBLASLt 130100
  *   type add align T N K ldy ldx ldw  eight words of the algorithm, in hexadecimal
  *
  * Fields are separated by tabs. T stands for all numbers of rows that are rounded up to it. A file
- * with any other form is ignored, and the shapes are timed again. A caller must let the library
- * check an algorithm from the file before it uses it.
+ * holds for any device of its kind, so machines can share one. A caller must let the library check
+ * an algorithm from the file before it uses it.
  */
 #ifndef KERNELS_CUDA_PRODUCT_CHOICES_H
 #define KERNELS_CUDA_PRODUCT_CHOICES_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "lib/base/err.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,6 +27,7 @@ struct gemm_choice {
     int state;   /* 0: from the file, unchecked; 1: first guess; 2: timed; 3: a guess that was not
                   * timed; -1: none exists */
     size_t rows; /* rows with which it was last checked, among those that share it */
+    int used;    /* 1: it has run, and the digest of the process counts it */
 };
 struct choices {
     struct gemm_choice *at;
@@ -41,10 +45,14 @@ struct gemm_choice *choices_find(const struct choices *c, const uint64_t key[CHO
 struct gemm_choice *choices_add(struct choices *c, const uint64_t key[CHOICE_KEY]);
 void choices_free(struct choices *c);
 
-/* Adds the lines of a file; a missing or invalid file adds nothing. */
-void choices_read(struct choices *c, const char *path);
+/* A hash of key and algorithm. */
+uint64_t choices_hash(const struct gemm_choice *c);
+
+/* Adds the lines of a file; a missing file has none. -1: EXIT_BAD_DATA if it has another form or is
+ * another library's; then nothing is added. */
+int choices_read(struct choices *c, const char *path, const char *library, struct err *e);
 /* Writes all entries to a temporary file and renames it. A failure is ignored. */
-void choices_write(const struct choices *c, const char *path);
+void choices_write(const struct choices *c, const char *path, const char *library);
 
 #ifdef __cplusplus
 }

@@ -2,30 +2,36 @@
  * kernels do all the work.
  *
  * The library orders matrices by columns, so it sees y[T, N] = x W^T as y' = W'^T x' with W' [K, N]
- * and x' [K, T]. It proposes algorithms for a shape. When a shape first comes, they are timed with
- * the caller's x and W, which are only read, and a temporary y; the fastest is kept, also in a file
- * (choices.h). Similar numbers of rows share a choice, so that not every prompt length must be
+ * and x' [K, T]. It proposes algorithms for a shape. Where a shape has few tiles, the first
+ * proposals are also tried with K in parts. When a shape first comes, all are timed with the
+ * caller's x and W, which are only read, and a temporary y (pick.h); the fastest is kept, also in a
+ * file (choices.h). Similar numbers of rows share a choice, so that not every prompt length must be
  * timed. Nothing is timed while operations are recorded: the first run of a pass is always direct.
  * Algorithms whose order of sums is not fixed are not considered, so two processes can differ only
  * by their choice of algorithm.
  *
- * The work space is one block, counted as activations, allocated when first needed. The y for
- * timing comes from the driver and is freed at once; no counter sees it.
+ * The work space is one block, counted as activations, allocated when first needed. So is the block
+ * for timing, which is freed at once; peaks of memory include it.
  */
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device/alloc.h"
 #include "kernels/cuda/device/graph.h"
 #include "kernels/cuda/product/choices.h"
 #include "kernels/cuda/product/gemm.h"
 #include "kernels/cuda/product/library.h"
+#include "kernels/cuda/product/pick.h"
 #include "lib/base/mem.h"
 
-enum { CANDIDATES = 16, TIMED_RUNS = 5 };
+/* PROPOSALS: the most that the library is asked for. The first PARTS_FIRST are also tried in
+ * PARTS_LEAST .. PARTS_MOST parts of K, if a kernel of TILE x TILE outputs a block would have fewer
+ * than WAVES blocks for each multiprocessor. */
+enum { PROPOSALS = 64, PARTS_FIRST = 8, PARTS_LEAST = 2, PARTS_MOST = 4, TILE = 128, WAVES = 2 };
+enum { CANDIDATES = PROPOSALS + PARTS_FIRST * (PARTS_MOST - PARTS_LEAST + 1) };
 static const size_t workspace_bytes = (size_t)32 << 20;
 
 struct products {
@@ -175,7 +181,7 @@ static int repeats(const struct library *l, const cublasLtMatmulAlgo_t *algo)
             scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 }
 
-/* Fills found[CANDIDATES] with the library's proposals, best guess first. Returns their number. */
+/* Fills found[PROPOSALS] with the library's proposals, best guess first. Returns their number. */
 static int propose(const struct products *g, const struct problem *p, const struct gemm_job *j,
                    cublasLtMatmulHeuristicResult_t *found)
 {
@@ -195,7 +201,7 @@ static int propose(const struct products *g, const struct problem *p, const stru
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &align[2], sizeof align[2]);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &align[2], sizeof align[2]);
     int n = 0, kept = 0;
-    if (l->MatmulAlgoGetHeuristic(g->handle, p->what, p->w, p->x, p->y, p->y, wish, CANDIDATES,
+    if (l->MatmulAlgoGetHeuristic(g->handle, p->what, p->w, p->x, p->y, p->y, wish, PROPOSALS,
                                   found, &n) != CUBLAS_STATUS_SUCCESS)
         n = 0;
     for (int i = 0; i < n; i++)
@@ -207,23 +213,60 @@ static int propose(const struct products *g, const struct problem *p, const stru
 
 static_assert(sizeof(cublasLtMatmulAlgo_t) == CHOICE_WORDS * sizeof(uint64_t), "as in the file");
 
-/* 1 if the algorithm of a choice that was made elsewhere is valid for this problem too. */
+/* 1 if the library takes an algorithm that it did not propose for this problem. */
+static int is_valid(const struct products *g, const struct problem *p,
+                    const cublasLtMatmulAlgo_t *algo)
+{
+    cublasLtMatmulHeuristicResult_t result;
+    return g->lib.MatmulAlgoCheck(g->handle, p->what, p->w, p->x, p->y, p->y, algo, &result) ==
+               CUBLAS_STATUS_SUCCESS &&
+           result.workspaceSize <= (g->workspace ? workspace_bytes : 0) && repeats(&g->lib, algo);
+}
+
+/* 1 if a choice that was made elsewhere is valid for this problem too. */
 static int still_good(const struct products *g, const struct problem *p,
                       const struct gemm_choice *c)
 {
     cublasLtMatmulAlgo_t algo;
-    cublasLtMatmulHeuristicResult_t result;
     memcpy(&algo, c->algo, sizeof algo);
-    return g->lib.MatmulAlgoCheck(g->handle, p->what, p->w, p->x, p->y, p->y, &algo, &result) ==
-               CUBLAS_STATUS_SUCCESS &&
-           result.workspaceSize <= (g->workspace ? workspace_bytes : 0) && repeats(&g->lib, &algo);
+    return is_valid(g, p, &algo);
+}
+
+/* 1 if blocks of TILE x TILE outputs would leave multiprocessors idle. */
+static int is_small(const struct backend *b, const struct gemm_job *j)
+{
+    size_t batch = j->batch > 1 ? j->batch : 1;
+    return blocks_of(j->T, TILE) * blocks_of(j->N, TILE) * batch <
+           (size_t)WAVES * device_of(b)->sms;
+}
+
+/* Adds the first proposals with K in parts, whose sums are added in order, behind the n of `found`.
+ * Returns the number of all. */
+static int add_splits(const struct products *g, const struct problem *p,
+                      cublasLtMatmulHeuristicResult_t *found, int n)
+{
+    const struct library *l = &g->lib;
+    const uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    int all = n;
+    for (int i = 0; i < n && i < PARTS_FIRST; i++)
+        for (int32_t parts = PARTS_LEAST; parts <= PARTS_MOST; parts++) {
+            found[all] = found[i];
+            cublasLtMatmulAlgo_t *algo = &found[all].algo;
+            all += l->MatmulAlgoConfigSetAttribute(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts,
+                                                   sizeof parts) == CUBLAS_STATUS_SUCCESS &&
+                   l->MatmulAlgoConfigSetAttribute(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME,
+                                                   &scheme, sizeof scheme) ==
+                       CUBLAS_STATUS_SUCCESS &&
+                   is_valid(g, p, algo);
+        }
+    return all;
 }
 
 /* Settles a new choice, or one from the file, without running anything. */
 static void guess(const struct products *g, struct gemm_choice *c, const struct gemm_job *j)
 {
     struct problem p;
-    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    cublasLtMatmulHeuristicResult_t found[PROPOSALS];
     static const uint64_t none[CHOICE_WORDS] = {0};
     problem_make(&p, &g->lib, j);
     if (memcmp(c->algo, none, sizeof none) != 0 && still_good(g, &p, c)) {
@@ -242,77 +285,80 @@ static void guess(const struct products *g, struct gemm_choice *c, const struct 
 static void suit_rows(const struct products *g, const struct problem *p, struct gemm_choice *c,
                       const struct gemm_job *j)
 {
-    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    cublasLtMatmulHeuristicResult_t found[PROPOSALS];
     if (c->rows == j->T)
         return;
     if (!still_good(g, p, c) && propose(g, p, j, found) > 0) {
         memcpy(c->algo, &found[0].algo, sizeof c->algo);
         c->state = 3;
+        c->used = 0;
     }
     c->rows = j->T;
 }
 
-/* Milliseconds of TIMED_RUNS runs, or infinity. */
-static float time_one(const struct backend *b, const struct problem *p, const struct gemm_job *j,
-                      void *y, const cublasLtMatmulAlgo_t *algo, cudaEvent_t event[2])
+/* A run of one of the candidates, for pick.h. */
+struct trial {
+    const struct backend *b;
+    const struct problem *p;
+    const struct gemm_job *j;
+    void *y;
+    const cublasLtMatmulHeuristicResult_t *found;
+};
+
+static int trial_run(void *ctx, size_t i)
 {
-    cudaStream_t stream = device_of(b)->stream;
-    float ms = 0;
-    if (problem_run(b, p, j, y, algo) != CUBLAS_STATUS_SUCCESS) /* the first run warms up */
-        return INFINITY;
-    CHECK(cudaEventRecord(event[0], stream));
-    for (int i = 0; i < TIMED_RUNS; i++)
-        LIBRARY(problem_run(b, p, j, y, algo));
-    CHECK(cudaEventRecord(event[1], stream));
-    runtime_wait_event(b, event[1], "matmul");
-    CHECK(cudaEventElapsedTime(&ms, event[0], event[1]));
-    return ms;
+    const struct trial *t = static_cast<const struct trial *>(ctx);
+    return problem_run(t->b, t->p, t->j, t->y, &t->found[i].algo) == CUBLAS_STATUS_SUCCESS ? 0 : -1;
 }
 
-/* Times every candidate and keeps the first of the fastest. Without memory for a y it keeps the
- * guess. If none can run, the library does not take this shape. */
-static void tune(const struct backend *b, struct gemm_choice *c, const struct gemm_job *j)
+/* Times every candidate and keeps the fastest. If none can run, the library does not take this
+ * shape. room: `zeros` bytes for pick.h, then y. */
+static void tune_in(const struct backend *b, struct gemm_choice *c, const struct gemm_job *j,
+                    uint8_t *room, size_t zeros)
 {
-    struct products *g = device_of(b)->gemm;
+    const struct products *g = device_of(b)->gemm;
     struct problem p;
     cublasLtMatmulHeuristicResult_t found[CANDIDATES];
-    cudaEvent_t event[2];
-    void *y;
-    size_t value = j->type == gemm_job::GEMM_BF16 ? 2 : 4;
-    if (!CHECK_MEMORY(cudaMalloc(&y, j->T * j->ldy * value))) {
+    problem_make(&p, &g->lib, j);
+    int n = propose(g, &p, j, found);
+    if (is_small(b, j))
+        n = add_splits(g, &p, found, n);
+    struct trial trial = {b, &p, j, room + zeros, found};
+    const struct pick ways = {(size_t)n, trial_run, &trial};
+    size_t best = pick_fastest(b, &ways, zeros ? room : nullptr);
+    c->rows = j->T;
+    c->state = best < ways.n ? 2 : -1;
+    if (c->state == 2)
+        memcpy(c->algo, &found[best].algo, sizeof c->algo);
+    problem_free(&p, &g->lib);
+}
+
+/* Where memory is short, candidates are timed with weights that may be in the second cache; where
+ * it has no room even for a y, the guess stays. */
+static void tune(const struct backend *b, struct gemm_choice *c, const struct gemm_job *j)
+{
+    struct backend *counted = const_cast<struct backend *>(b);
+    size_t y = j->T * j->ldy * (j->type == gemm_job::GEMM_BF16 ? 2 : 4), zeros = pick_bytes(b);
+    void *room = cuda_alloc(counted, zeros + y, MEMORY_ACTIVATIONS);
+    if (!room)
+        room = cuda_alloc(counted, y, MEMORY_ACTIVATIONS), zeros = 0;
+    if (!room) {
         c->state = 3;
         return;
     }
-    CHECK(cudaMemsetAsync(y, 0, j->T * j->ldy * value, device_of(b)->stream));
-    CHECK(cudaEventCreate(&event[0]));
-    CHECK(cudaEventCreate(&event[1]));
-    problem_make(&p, &g->lib, j);
-    int n = propose(g, &p, j, found);
-    float best = INFINITY;
-    c->rows = j->T;
-    c->state = -1;
-    for (int i = 0; i < n; i++) {
-        float ms = time_one(b, &p, j, y, &found[i].algo, event);
-        if (ms < best) {
-            best = ms;
-            memcpy(c->algo, &found[i].algo, sizeof c->algo);
-            c->state = 2;
-        }
-    }
-    problem_free(&p, &g->lib);
-    CHECK(cudaEventDestroy(event[1]));
-    CHECK(cudaEventDestroy(event[0]));
-    CHECK(cudaFree(y));
+    tune_in(b, c, j, static_cast<uint8_t *>(room), zeros);
+    alloc_return(counted, room);
 }
 
 /* Called after each timing, so that a process that is stopped loses nothing. Entries that another
  * process wrote meanwhile are kept. */
-static void keep_choices(struct products *g)
+static void keep_choices(struct products *g, const char *library)
 {
+    struct err ignored = {};
     if (!g->path)
         return;
-    choices_read(&g->choices, g->path);
-    choices_write(&g->choices, g->path);
+    choices_read(&g->choices, g->path, library, &ignored);
+    choices_write(&g->choices, g->path, library);
 }
 
 /* The settled choice, timed if that is possible now. */
@@ -328,7 +374,7 @@ static struct gemm_choice *choice_of(const struct backend *b, const struct gemm_
         guess(g, c, j);
     if (c->state == 1 && !graph_recording(b)) {
         tune(b, c, j);
-        keep_choices(g);
+        keep_choices(g, b->library);
         c = choices_find(&g->choices, key); /* the table may have moved in memory */
     }
     return c;
@@ -369,27 +415,33 @@ void gemm(struct backend *b, const struct gemm_job *j)
     assert(c->state > 0); /* gemm_takes returned 1 */
     problem_make(&p, &device_of(b)->gemm->lib, j);
     suit_rows(device_of(b)->gemm, &p, c, j);
+    if (!c->used++)
+        b->library_choices += choices_hash(c);
     memcpy(&algo, c->algo, sizeof algo);
     LIBRARY(problem_run(b, &p, j, j->y, &algo));
     problem_free(&p, &device_of(b)->gemm->lib);
 }
 
-void gemm_open(struct backend *b)
+int gemm_open(struct backend *b, struct err *e)
 {
+    const char *named = getenv("CROSSOVER_GEMM_CHOICES");
     struct device *d = device_of(b);
     struct products *g = static_cast<struct products *>(mem_zero(1, sizeof *g));
+    struct err ignored = {};
     d->gemm = nullptr;
     if (library_open(&g->lib)) {
         free(g);
-        return;
+        return 0;
     }
     LIBRARY(g->lib.Create(&g->handle));
     d->gemm = g;
     size_t version = g->lib.GetVersion();
     snprintf(b->library, sizeof b->library, "cuBLASLt %zu", version);
-    g->path = choices_path(b->name, version);
-    if (g->path)
-        choices_read(&g->choices, g->path);
+    int is_named = named && *named;
+    g->path = is_named ? mem_text(named) : choices_path(b->name, version);
+    if (!g->path || !choices_read(&g->choices, g->path, b->library, is_named ? e : &ignored))
+        return 0;
+    return is_named ? err_prefix(e, "CROSSOVER_GEMM_CHOICES") : 0;
 }
 
 void gemm_close(struct backend *b)

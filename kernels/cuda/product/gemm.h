@@ -29,8 +29,10 @@ int gemm_takes(const struct backend *b, const struct gemm_job *j);
 /* Runs a job for which gemm_takes returned 1. */
 void gemm(struct backend *b, const struct gemm_job *j);
 
-/* Made at open, freed at close. */
-void gemm_open(struct backend *b);
+/* Made at open, freed at close. Choices are read from CROSSOVER_GEMM_CHOICES=FILE, and new ones
+ * written there; if it is not set, from the user's cache (choices.h). -1: EXIT_BAD_DATA, FILE is
+ * not a file of choices of this library. */
+int gemm_open(struct backend *b, struct err *e);
 void gemm_close(struct backend *b);
 
 #endif

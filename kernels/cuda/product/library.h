@@ -11,7 +11,8 @@
     F(MatmulDescSetAttribute) F(MatrixLayoutCreate) F(MatrixLayoutDestroy)                      \
     F(MatrixLayoutSetAttribute)                                                                 \
     F(MatmulPreferenceCreate) F(MatmulPreferenceDestroy) F(MatmulPreferenceSetAttribute)        \
-    F(MatmulAlgoGetHeuristic) F(MatmulAlgoCheck) F(MatmulAlgoConfigGetAttribute)
+    F(MatmulAlgoGetHeuristic) F(MatmulAlgoCheck) F(MatmulAlgoConfigGetAttribute)               \
+    F(MatmulAlgoConfigSetAttribute)
 
 /* Named without "cublasLt". */
 struct library {

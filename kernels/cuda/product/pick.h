@@ -1,0 +1,24 @@
+/* pick.h - the fastest of several ways of doing the same work, by the device's clock.
+ */
+#ifndef KERNELS_CUDA_PRODUCT_PICK_H
+#define KERNELS_CUDA_PRODUCT_PICK_H
+
+#include "kernels/cuda/device/runtime.h"
+
+/* Ways 0 .. n-1. run() enqueues way i; -1: it cannot run. */
+struct pick {
+    size_t n;
+    int (*run)(void *ctx, size_t i);
+    void *ctx;
+};
+
+/* Bytes of zeros that pick_fastest() needs to empty the second cache. */
+size_t pick_bytes(const struct backend *b);
+
+/* The fastest way; n: none can run. Each way runs twice, the best ones PICK_ROUNDS times more.
+ * Before each timed run the second cache is emptied by reading `zeros`, pick_bytes() of them,
+ * because a pass finds its weights in memory. zeros NULL: the cache is left as it is. */
+enum { PICK_FINALISTS = 6, PICK_ROUNDS = 5 };
+size_t pick_fastest(const struct backend *b, const struct pick *p, const void *zeros);
+
+#endif
