@@ -12,7 +12,7 @@
 #include "kernels/cuda/weights/stream.cuh"
 #include "kernels/cuda/weights/streamed.cuh"
 
-enum { GROUPED_WARPS = 8, TURN = 8 };
+enum { GROUPED_WARPS = 16, FEW_WARPS = 8, TURN = 8 };
 
 /* Rows of a block from `first` on; x is bf16, or the codes of INT8. */
 template <enum dtype D>
@@ -27,24 +27,37 @@ DEVICE void shift_rows(const void **x, uint32_t ldx, struct coded_rows *coded, u
     coded->marks += (size_t)first * marks_words(K);
 }
 
-/* Writes the outputs of a tile. */
+/* Writes the outputs of a tile. The sums pass through this warp's part of shared memory, so that one
+ * loop can finish them: from registers each pair would need its own copy of the code. */
 template <int NT, class Sum>
 DEVICE void finish_sums(const struct product_job &j, const struct weight_tile &tile,
-                        const struct coded_rows &coded, const Sum (*sum)[4])
+                        const struct coded_rows &coded, const Sum (*sum)[4], Sum *mine)
 {
-    uint32_t g = threadIdx.x % WARP / 4, q = threadIdx.x % 4;
+    const uint32_t lane = threadIdx.x % WARP, g = lane / 4, q = lane % 4;
 #pragma unroll
     for (uint32_t i = 0; i < NT; i++)
 #pragma unroll
-        for (uint32_t e = 0; e < 2; e++) {
-            uint32_t t = TURN * i + 2 * q + e;
-            if (t < j.T)
-                finish_pair<uint16_t>(j, tile, g, t, coded, sum[i][e], sum[i][2 + e]);
-        }
+        for (uint32_t e = 0; e < 4; e++)
+            mine[(TURN * i + 2 * q + e % 2) * TILE_ROWS + e / 2 * HALF + g] = sum[i][e];
+    __syncwarp();
+#pragma unroll 1
+    for (uint32_t n = lane; n < j.T * HALF; n += WARP) {
+        const Sum *pair = mine + n / HALF * TILE_ROWS + n % HALF;
+        finish_pair<uint16_t>(j, tile, n % HALF, n / HALF, coded, pair[0], pair[HALF]);
+    }
+    __syncwarp();
 }
 
-/* Block (c, g, z) has rows 8 NT z .. of group g; its warp w computes tiles c + w gridDim.x, then on
- * in steps of all warps. part: groups of K in a slab. */
+/* Bytes of shared memory before the slab: the job of the group, and the sums of the warps. */
+enum { JOB_ROOM = 1024 };
+HOST_DEVICE uint32_t room_before(uint32_t rows, uint32_t warps)
+{
+    return JOB_ROOM + warps * rows * TILE_ROWS * (uint32_t)sizeof(float);
+}
+
+/* Block (z, c, g) has rows 8 NT z .. of group g; its warp w computes tiles c + w gridDim.y, then on
+ * in steps of all warps. Blocks of the same weights start together and share them in the second
+ * cache. part: groups of K in a slab. */
 template <enum dtype D, int NT>
 __global__ void __launch_bounds__(GROUPED_WARPS *WARP)
 grouped_tiles(struct product_job all, struct group groups, const void *x, uint32_t ldx,
@@ -52,27 +65,36 @@ grouped_tiles(struct product_job all, struct group groups, const void *x, uint32
 {
     SHARED(uint8_t, shared);
     typedef typename format<D>::Sum Sum;
-    const uint32_t at = blockIdx.z * TURN * NT, step = gridDim.x * GROUPED_WARPS;
-    uint32_t first, staged = 0;
+    const uint32_t at = blockIdx.x * TURN * NT, step = gridDim.y * (blockDim.x / WARP);
+    struct product_job &j = *reinterpret_cast<struct product_job *>(shared);
+    uint32_t staged = 0;
     let_next_start();
     wait_for_inputs();
-    struct product_job j = group_job(all, groups, blockIdx.y, &first);
-    if (at >= j.T)
+    const uint32_t first = (uint32_t)groups.begin[blockIdx.z];
+    if (first + at >= (uint32_t)groups.begin[blockIdx.z + 1])
         return;
-    j = job_rows(&j, at, min(j.T - at, TURN * (uint32_t)NT));
+    if (threadIdx.x == 0) {
+        uint32_t begin;
+        j = group_job(all, groups, blockIdx.z, &begin);
+        j = job_rows(&j, at, min(j.T - at, TURN * (uint32_t)NT));
+    }
+    __syncthreads();
     shift_rows<D>(&x, ldx, &coded, first + at, j.K);
     const uint32_t K = job_groups(D, j.K), stride = x_stride(D, part);
     const uint32_t unit = group_x_bytes(D) / 16, tiles = job_tiles(&j);
     const struct weight_walk walk = {step, tiles, 0, 1, K};
-    uint32_t tile = blockIdx.x + threadIdx.x / WARP * gridDim.x;
+    uint32_t tile = blockIdx.y + threadIdx.x / WARP * gridDim.y;
     struct stream<D> s;
     stream_start<D>(&s, j, walk, tile);
-    format<D>::prepare(shared, tables);
-    uint8_t *slab = shared + format_row(D).tables;
+    Sum *sums = reinterpret_cast<Sum *>(shared + JOB_ROOM) +
+                threadIdx.x / WARP * TURN * NT * TILE_ROWS;
+    uint8_t *room = shared + room_before(TURN * NT, blockDim.x / WARP);
+    format<D>::prepare(room, tables);
+    uint8_t *slab = room + format_row(D).tables;
     stage_slab<D>(slab, stride, x, ldx, j.T, j.K, 0, min(part, K) * unit);
-    typename format<D>::State state = format<D>::start(shared);
+    typename format<D>::State state = format<D>::start(room);
     const struct x_view view = x_lane(slab, stride, HALF);
-    for (uint32_t round = blockIdx.x; round < tiles; round += step, tile += step) {
+    for (uint32_t round = blockIdx.y; round < tiles; round += step, tile += step) {
         Sum sum[NT][4] = {};
         for (uint32_t from = 0; from < K; from += part) {
             uint32_t to = min(from + part, K);
@@ -86,8 +108,28 @@ grouped_tiles(struct product_job all, struct group groups, const void *x, uint32
                 stream_step<D, NT>(&s, &state, sum, j, walk, view, from);
         }
         if (tile < tiles)
-            finish_sums<NT>(j, tile_at(&j, tile), coded, sum);
+            finish_sums<NT>(j, tile_at(&j, tile), coded, sum, sums);
     }
+}
+
+/* How the tiles of a group are spread: `crews` blocks of `warps` warps. All groups that can have
+ * rows together fill the device twice, so a block stages its rows once for many tiles. */
+struct spread {
+    uint32_t crews, warps;
+};
+static struct spread spread_tiles(const struct backend *b, const struct product_job *j,
+                                  const struct group *g)
+{
+    const uint32_t sms = (uint32_t)device_of(b)->sms, tiles = job_tiles(j);
+    const uint32_t busy = plan_least(g->n, j->T);
+    const uint32_t warps = tiles * busy < sms * GROUPED_WARPS ? FEW_WARPS : GROUPED_WARPS;
+    return {plan_least(plan_up(2 * sms, busy), plan_up(tiles, warps)), warps};
+}
+
+/* Groups of K that fit into shared memory for so many rows. */
+static uint32_t slab_groups(const struct backend *b, enum dtype dtype, uint32_t rows)
+{
+    return skinny_slab(dtype, rows, device_of(b)->shared_max - room_before(rows, GROUPED_WARPS));
 }
 
 template <enum dtype D, int NT>
@@ -95,27 +137,28 @@ static void start_rows(const struct backend *b, const struct product_job *j, con
                        const void *x, uint32_t ldx, const struct coded_rows *coded)
 {
     typename format<D>::Tables tables;
-    uint32_t slab = skinny_slab(D, TURN * NT, device_of(b)->shared_max);
-    uint32_t part = plan_least(slab, job_groups(D, j->K));
+    const uint32_t rows = TURN * NT;
+    const uint32_t part = plan_least(slab_groups(b, D, rows), job_groups(D, j->K));
+    const struct spread s = spread_tiles(b, j, g);
     tables_fill(&tables);
-    launch(b, grouped_tiles<D, NT>,
-           dim3(plan_up(job_tiles(j), GROUPED_WARPS), g->n, plan_up(g->most, TURN * NT)),
-           dim3(GROUPED_WARPS * WARP), format_row(D).tables + TURN * NT * x_stride(D, part), *j, *g,
-           x, ldx, *coded, part, tables);
+    launch(b, grouped_tiles<D, NT>, dim3(plan_up(g->most, rows), s.crews, g->n),
+           dim3(s.warps * WARP),
+           room_before(rows, s.warps) + format_row(D).tables + rows * x_stride(D, part), *j, *g, x,
+           ldx, *coded, part, tables);
 }
 
 /* Rows of a block: about twice as many as a group has in the mean, so that most groups are one
- * block. The sums of 64 rows and the tables of block formats do not fit into registers together. */
+ * block, but not so many that all of K no longer fits: rows would then be staged for every tile.
+ * The sums of 64 rows and the tables of block formats do not fit into registers together. */
 static uint32_t rows_of_block(const struct backend *b, const struct product_job *j,
                               const struct group *g)
 {
     static const uint32_t sizes[] = {8, 32, 64};
     uint32_t most = format_row(j->dtype).tables ? 1 : 2, i = 0;
     uint32_t wanted = plan_least(2 * plan_up(j->T, g->n), g->most);
-    while (i < most && sizes[i] < wanted)
+    while (i < most && sizes[i] < wanted &&
+           slab_groups(b, j->dtype, sizes[i + 1]) >= job_groups(j->dtype, j->K))
         i++;
-    while (i > 0 && !skinny_slab(j->dtype, sizes[i], device_of(b)->shared_max))
-        i--;
     return sizes[i];
 }
 

@@ -7,6 +7,7 @@
 #include "kernels/cuda/device.cuh"
 
 enum { ROUTE_WARPS = 8, ROUTE_ROWS = 4, A_LANE = EXPERTS_MOST / WARP, NONE = EXPERTS_MOST };
+enum { AT_ONCE = 4 }; /* loads of a lane in sort_pairs */
 
 /* Warp (e, c) writes the logits of expert e for rows c ROUTE_ROWS ... */
 template <class A>
@@ -96,38 +97,68 @@ choose_experts(int32_t *chosen, float *share, const float *logits, uint32_t T, u
     }
 }
 
-/* Warp e finds where the pairs of expert e begin, and puts them there, rows ascending. */
-static __global__ void __launch_bounds__(ROUTE_WARPS *WARP)
-sort_pairs(struct mixture m, int32_t *active, uint32_t pairs, uint32_t n, uint32_t used)
+/* Puts the lanes' values of `pairs` from `base` on into of[]; NONE beyond `end`. All loads wait
+ * together. */
+DEVICE void load_experts(uint32_t of[AT_ONCE], const int32_t *chosen, uint32_t base, uint32_t end)
 {
-    uint32_t e = blockIdx.x * ROUTE_WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    uint32_t below = 0, count = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < AT_ONCE; i++) {
+        uint32_t at = base + i * WARP + threadIdx.x % WARP;
+        of[i] = at < end ? (uint32_t)chosen[at] : (uint32_t)NONE;
+    }
+}
+
+/* Block e finds where the pairs of expert e begin, and puts them there, rows ascending. Its warps
+ * have equal parts of the pairs: each counts in its part, then writes behind the warps before it. */
+static __global__ void __launch_bounds__(ROUTE_WARPS *WARP)
+sort_pairs(struct mixture m, int32_t *active, uint32_t pairs, uint32_t used)
+{
+    SHARED(uint32_t, belows);
+    uint32_t *const counts = belows + ROUTE_WARPS;
+    const uint32_t e = blockIdx.x, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const uint32_t part = plan_up(pairs, ROUTE_WARPS), first = warp * part;
+    const uint32_t end = min(first + part, pairs);
+    uint32_t below = 0, count = 0, all = 0, of[AT_ONCE];
     let_next_start();
     wait_for_inputs();
-    if (e >= n)
-        return;
-    for (uint32_t base = 0; base < pairs; base += WARP) {
-        uint32_t is = base + lane < pairs ? (uint32_t)m.chosen[base + lane] : (uint32_t)NONE;
-        below += (uint32_t)__popc(__ballot_sync(EVERY_LANE, is < e));
-        count += (uint32_t)__popc(__ballot_sync(EVERY_LANE, is == e));
+    for (uint32_t base = first; base < end; base += AT_ONCE * WARP) {
+        load_experts(of, m.chosen, base, end);
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            below += (uint32_t)__popc(__ballot_sync(EVERY_LANE, of[i] < e));
+            count += (uint32_t)__popc(__ballot_sync(EVERY_LANE, of[i] == e));
+        }
     }
-    if (lane == 0) {
+    belows[warp] = below;
+    counts[warp] = count;
+    __syncthreads();
+    below = 0;
+    for (uint32_t w = 0; w < ROUTE_WARPS; w++) {
+        below += belows[w];
+        all += counts[w];
+    }
+    if (threadIdx.x == 0) {
         m.begin[e] = (int32_t)below;
-        if (e == n - 1)
-            m.begin[n] = (int32_t)pairs;
-        if (count)
+        if (e == gridDim.x - 1)
+            m.begin[e + 1] = (int32_t)pairs;
+        if (all)
             atomicAdd(active, 1);
     }
-    for (uint32_t base = 0; count && base < pairs; base += WARP) {
-        uint32_t i = base + lane;
-        bool mine = i < pairs && (uint32_t)m.chosen[i] == e;
-        uint32_t votes = __ballot_sync(EVERY_LANE, mine);
-        uint32_t to = below + (uint32_t)__popc(votes & ((1u << lane) - 1));
-        if (mine) {
-            m.row[to] = (int32_t)(i / used);
-            m.place[i] = (int32_t)to;
+    for (uint32_t w = 0; w < warp; w++)
+        below += counts[w];
+    for (uint32_t base = first; count && base < end; base += AT_ONCE * WARP) {
+        load_experts(of, m.chosen, base, end);
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            uint32_t at = base + i * WARP + lane;
+            uint32_t votes = __ballot_sync(EVERY_LANE, of[i] == e);
+            uint32_t to = below + (uint32_t)__popc(votes & ((1u << lane) - 1));
+            if (of[i] == e) {
+                m.row[to] = (int32_t)(at / used);
+                m.place[at] = (int32_t)to;
+            }
+            below += (uint32_t)__popc(votes);
         }
-        below += (uint32_t)__popc(votes);
     }
 }
 
@@ -149,6 +180,6 @@ void route(const struct backend *b, const struct experts *a, const struct mixtur
         start_logits<uint16_t>(b, a, m->logits, T);
     launch(b, choose_experts, dim3(blocks_of(T, ROUTE_WARPS)), dim3(ROUTE_WARPS * WARP), 0,
            m->chosen, m->share, m->logits, (uint32_t)T, n, used);
-    launch(b, sort_pairs, dim3(blocks_of(n, ROUTE_WARPS)), dim3(ROUTE_WARPS * WARP), 0, *m,
-           a->active, (uint32_t)(T * used), n, used);
+    launch(b, sort_pairs, dim3(n), dim3(ROUTE_WARPS * WARP), 2 * ROUTE_WARPS * sizeof(uint32_t), *m,
+           a->active, (uint32_t)(T * used), used);
 }
