@@ -39,9 +39,14 @@ static int check_points(const struct job *job, const struct config *c, struct er
 }
 
 /* Which party of --party K/N this process is. */
+/* Reads --party; without --turns this process is the only one. */
 static int read_party(const struct job_args *a, size_t *party, size_t *parties, struct err *e)
 {
     char end;
+    *party = 0;
+    *parties = 1;
+    if (!a->turns && !a->party)
+        return 0;
     int fits = a->party && sscanf(a->party, "%2zu/%2zu%c", party, parties, &end) == 2 &&
                *parties >= 2 && *parties <= TURNS_PARTIES && *party < *parties;
     return fits ? 0
@@ -60,7 +65,7 @@ static int check_flags(const struct job *job, struct err *e)
         watcher_check(job, e))
         return -1;
     size_t party, parties;
-    if ((a->turns || a->party) && read_party(a, &party, &parties, e))
+    if (read_party(a, &party, &parties, e))
         return -1;
     if (a->party && !a->turns)
         return err_set(e, EXIT_BAD_USAGE, "--party: expected --turns FILE beside it");
@@ -398,6 +403,7 @@ int session_open(struct session *s, struct err *e)
         engine_open(&s->job->args->engine, &s->backend, e) || session_settle_memory(s, e))
         return -1;
     const struct job *job = s->job;
+    size_t party, parties;
     if (check_device(s, e) || open_latents(s, e))
         return -1;
     engine_level(&job->args->engine, s->backend, &s->checkpoint, &s->log);
@@ -408,7 +414,10 @@ int session_open(struct session *s, struct err *e)
     s->out.inputs = json_incref(s->prompts.inputs);
     warn_library(s);
     selfcheck_start(&s->selfcheck, job->args->selfcheck, s->backend);
-    gpu_monitor_open(&s->monitor, s->backend->address, (uint64_t)job->args->common.seed);
+    if (read_party(job->args, &party, &parties, e))
+        return -1;
+    gpu_monitor_open(&s->monitor, s->backend->address, parties,
+                     (uint64_t)job->args->common.seed);
     s->timed = is_timed(job);
     if (s->timed)
         host_monitor_open(&s->host);

@@ -188,3 +188,23 @@ all() { # FILTER: true of every generation
     "$BIN/measure" --no-meta "$T/all" |
         jq -se 'map(select(.metric == "power_cap_ratio"))[0] | .value == 1 and .timed == 4'
 }
+
+@test "processes that take turns are not foreign to each other" {
+    local n
+    take_turns() { # PARTY
+        env LD_LIBRARY_PATH="$F/driver" NVML_FOREIGN="$FOREIGN" "${GEN[@]}" --gen-length 4 \
+            --warmup 1 -q --turns "$T/turns-$FOREIGN" --party "$1/2" "$F/prompts" \
+            -o "$T/party-$1"
+    }
+    FOREIGN=1
+    take_turns 0 &
+    take_turns 1
+    wait $!
+    for n in 0 1; do
+        jq -se 'map(select(.phase == "timed")) | length > 0 and
+            all(.gpu.foreign_processes == 0)' "$T/party-$n"
+    done
+    FOREIGN=2
+    run ! take_turns 0
+    [ "$status" -eq 75 ]
+}

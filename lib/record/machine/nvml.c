@@ -41,6 +41,7 @@ struct process_info {
 
 struct nvml {
     void *library, *gpu;
+    unsigned own; /* processes of this measurement */
     int (*shutdown)(void);
     int (*clock)(void *gpu, int type, unsigned *mhz);
     int (*power)(void *gpu, unsigned *mw);
@@ -95,9 +96,10 @@ static int start(struct nvml *n, const char *address)
     return 0;
 }
 
-struct nvml *nvml_open(const char *address)
+struct nvml *nvml_open(const char *address, size_t own)
 {
     struct nvml *n = mem_zero(1, sizeof *n);
+    n->own = (unsigned)own;
     n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (n->library) {
         find_all(n);
@@ -191,15 +193,15 @@ static void read_memory(struct nvml *n, struct nvml_state *out)
     }
 }
 
-/* This process is in the list, in a container perhaps under its pid on the host. So one is
- * subtracted instead of searching for our pid. */
+/* Own processes are in the list, in a container perhaps under their pids on the host. So their
+ * number is subtracted, and no pid is searched for. */
 static void read_processes(struct nvml *n, struct nvml_state *out)
 {
     struct process_info list[PROCESSES];
     unsigned count = PROCESSES, me = (unsigned)getpid();
     int rc = n->processes ? n->processes(n->gpu, &count, list) : -1;
     if (rc == 0 || rc == TOO_SMALL) /* there may be more than fit */
-        out->foreign = count ? count - 1 : 0;
+        out->foreign = count > n->own ? count - n->own : 0;
     for (unsigned i = 0; rc == 0 && i < count; i++)
         if (list[i].pid == me && list[i].bytes <= INT64_MAX)
             out->process_bytes = (int64_t)list[i].bytes;

@@ -6,6 +6,7 @@
 #ifndef RECORD_MACHINE_NVML_H
 #define RECORD_MACHINE_NVML_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Why clocks are lowered: bits of nvml_state.reasons, as the driver numbers them. */
@@ -34,8 +35,9 @@ struct nvml_state {
 };
 
 struct nvml;
-/* The GPU at a PCI address, "0000:18:00.0". NULL: no such GPU, or no driver. The caller's. */
-struct nvml *nvml_open(const char *address);
+/* The GPU at a PCI address, "0000:18:00.0". own: processes of this measurement on it, this one
+ * included; they are not foreign. NULL: no such GPU, or no driver. The caller's. */
+struct nvml *nvml_open(const char *address, size_t own);
 void nvml_close(struct nvml *n); /* NULL is fine */
 void nvml_read(struct nvml *n, struct nvml_state *out); /* n NULL: all -1 */
 /* The same without processes and errors, which stay -1: fast enough for sampling. */

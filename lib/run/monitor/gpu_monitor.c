@@ -14,11 +14,11 @@
 
 static const int64_t PAUSE_NS = 100000000;
 
-void gpu_monitor_open(struct gpu_monitor *g, const char *address, uint64_t seed)
+void gpu_monitor_open(struct gpu_monitor *g, const char *address, size_t own, uint64_t seed)
 {
     *g = (struct gpu_monitor){.gpu = address[0] != 0};
     g->pause.seed = rng_derive(seed, "pause");
-    g->nvml = g->gpu ? nvml_open(address) : NULL;
+    g->nvml = g->gpu ? nvml_open(address, own) : NULL;
     g->poll = gpu_poll_start(g->nvml, GPU_MONITOR_PERIOD_NS);
 }
 

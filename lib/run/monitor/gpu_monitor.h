@@ -25,8 +25,9 @@ struct gpu_monitor {
     int resident_reset;             /* 0: the peak resident set was reset before the batch */
     int64_t resident_peak;          /* of a host, in the batch; -1: unknown */
 };
-/* address: of the GPU; "": none. seed: for the pauses between batches. */
-void gpu_monitor_open(struct gpu_monitor *g, const char *address, uint64_t seed);
+/* address: of the GPU; "": none. own: processes that take turns on it, or 1. seed: for the pauses
+ * between batches. */
+void gpu_monitor_open(struct gpu_monitor *g, const char *address, size_t own, uint64_t seed);
 void gpu_monitor_close(struct gpu_monitor *g);
 
 /* Number of other processes that are using the GPU; -1: no GPU, or unknown. */
