@@ -106,8 +106,8 @@ static struct made fill(const struct network *n, struct diffuse how, size_t batc
     return m;
 }
 
-/* First prepared, so that no one-time work is left; then not prepared, which must give the same. The
- * peak of the very first batch includes the memory in which algorithms were timed. */
+/* First prepared, so that no one-time work is left; then not prepared, which must give the same.
+ * The peak of the very first batch includes the memory in which algorithms were timed. */
 template <class How>
 static void check(const char *what, const struct network *n, How how, size_t batch,
                   struct made (*make)(const struct network *, How, size_t, int), int direct)

@@ -276,11 +276,11 @@ static void every_format(struct fixture *f, int library)
 }
 
 /* Gate and up, which are one batch, in both orders of their addresses. */
-static void either_order(struct fixture *f)
+static void either_order(struct fixture *f, enum dtype dtype)
 {
     size_t wrong = 0, swapped = 0;
     for (int hole = 0; hole < 2; hole++) {
-        struct call c = call_make(f, DTYPE_BF16, 65, 192, 0);
+        struct call c = call_make(f, dtype, 65, 192, 0);
         struct pair low = pair_make(&c, 48), high = pair_make(&c, 48);
         pair_free(&c, hole ? &low : &high); /* its room is the next one's */
         struct pair gate = hole ? high : low, up = pair_make(&c, 48);
@@ -288,18 +288,19 @@ static void either_order(struct fixture *f)
         wrong += gated_apart(&c, &gate, &up, 1);
         call_free(&c);
     }
-    ok(swapped == 1 && wrong == 0, "gate before up and up before gate: %zu wrong values", wrong);
+    ok(swapped == 1 && wrong == 0, "%s, gate before up and up before gate: %zu wrong values",
+       dtype_info[dtype].name, wrong);
 }
 
 /* q, k and v of equal width, which are one batch too. */
 static void equal_heads(struct fixture *f)
 {
-    static const enum dtype weights[] = {DTYPE_BF16, DTYPE_F32};
-    for (int i = 0; i < 8; i++) {
-        struct call c = call_make(f, weights[i % 2], 65, 192, 1);
-        size_t wrong = wrong_qkv(&c, H, i & 2 ? DTYPE_F32 : DTYPE_BF16, i & 4);
+    static const enum dtype weights[] = {DTYPE_BF16, DTYPE_F32, DTYPE_INT8};
+    for (int i = 0; i < 12; i++) {
+        struct call c = call_make(f, weights[i / 4], 65, 192, 1);
+        size_t wrong = wrong_qkv(&c, H, i & 1 ? DTYPE_F32 : DTYPE_BF16, i & 2);
         ok(wrong == 0, "%s, as many heads of k and v as of q, way %d: %zu wrong values",
-           dtype_info[weights[i % 2]].name, i, wrong);
+           dtype_info[weights[i / 4]].name, i, wrong);
         call_free(&c);
     }
 }
@@ -394,7 +395,8 @@ int main(void)
     widened_weights(&f, DTYPE_BF16_F32);
     every_format(&f, 1);
     slices_and_runs(&f);
-    either_order(&f);
+    either_order(&f, DTYPE_BF16);
+    either_order(&f, DTYPE_INT8);
     equal_heads(&f);
     rounded_products(&f);
     fixture_close(&f);

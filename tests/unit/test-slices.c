@@ -1,6 +1,6 @@
 /* test-slices.c - kernels/cuda/product/slices.h over thousands of shapes: slices and runs own every
- * row once, fit in what is set aside for them, and are as few as they may be; and where the values
- * of NF4 lie. */
+ * row once, fit in what is set aside for them, and are as few as they may be; where the values of
+ * NF4 lie; and how many multiprocessors the products of 8B models keep at work. */
 #include "kernels/cuda/product/slices.h"
 
 #include "lib/base/pool.h"
@@ -52,6 +52,10 @@ static void see_slice(struct seen *f, const struct product_job *j, const struct 
 
 static void see(struct seen *f, const struct product_job *j)
 {
+    if (slice_whole(j)) {
+        see_slice(f, j, j);
+        return;
+    }
     for (uint32_t i = 0; i < (j->kind == JOB_GATED ? 1 : j->n); i++) {
         uint32_t most = slice_rows(j, i), rows = j->w[i].rows, owned = 0;
         f->whole += most < rows && most % slice_unit(j) != 0;
@@ -88,9 +92,9 @@ static void test_counts(void)
     static const struct {
         enum job_kind kind;
         uint32_t T, K, rows, slices;
-    } some[] = {{JOB_GATED, 1024, 4096, 12288, 5}, {JOB_GATED, 8192, 4096, 14336, 28},
-                {JOB_ROWS, 1024, 12288, 4096, 3},  {JOB_ROWS, 8192, 4096, 4096, 4},
-                {JOB_ROWS, 130, 64, 4096, 1},      {JOB_ROWS, 200, 4096, 5248, 2}};
+    } some[] = {{JOB_GATED, 1024, 4096, 12288, 3}, {JOB_GATED, 8192, 4096, 14336, 28},
+                {JOB_ROWS, 1024, 16384, 9000, 3},  {JOB_ROWS, 8192, 4096, 4096, 4},
+                {JOB_ROWS, 130, 64, 4096, 1},      {JOB_ROWS, 200, 4096, 17000, 2}};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         struct product_job j = {.dtype = DTYPE_NF4, .kind = some[i].kind, .T = some[i].T,
                                 .K = some[i].K};
@@ -131,10 +135,131 @@ static void test_nf4(void)
     pool_free(pool);
 }
 
+/* ---- the products of 8B models on an H100 ---- */
+
+/* OWN_LEAST: own kernels give all parts of K equally many blocks, so some multiprocessors are left
+ * over (test-plan.c). */
+enum { SMS = 132, OWN_LEAST = 120 };
+static const size_t shared_most = 227 << 10;
+
+struct shape {
+    const char *name;
+    enum job_kind kind;
+    uint32_t K, rows[3];
+};
+static const struct shape shapes[] = {
+    {"LLaDA q, k, v", JOB_QKV, 4096, {4096, 4096, 4096}},
+    {"LLaDA o", JOB_ROWS, 4096, {4096}},
+    {"LLaDA gate, up", JOB_GATED, 4096, {12288, 12288}},
+    {"LLaDA down", JOB_ROWS, 12288, {4096}},
+    {"LLaMA q, k, v", JOB_QKV, 4096, {4096, 1024, 1024}},
+    {"LLaMA o", JOB_ROWS, 4096, {4096}},
+    {"LLaMA gate, up", JOB_GATED, 4096, {14336, 14336}},
+    {"LLaMA down", JOB_ROWS, 14336, {4096}},
+    {"LLaDA head", JOB_FLOATS, 4096, {126464}},
+    {"LLaMA head", JOB_FLOATS, 4096, {128256}}};
+
+/* Products that have too few tiles, even with K in parts. dtype DTYPES: bf16 and int8. */
+static const struct {
+    const char *name;
+    enum dtype dtype;
+    uint32_t rows;
+    const char *why;
+} narrow[] = {
+    {"LLaMA q, k, v", DTYPES, 256, "k and v are 1,024 columns and lie apart from q"},
+    {"LLaMA q, k, v", DTYPE_F32, 256, "k and v are 1,024 columns and lie apart from q"},
+    {"LLaMA q, k, v", DTYPE_F32, 32, "32 rows go to the library, which has no tile of 32 here"},
+    {"LLaDA o", DTYPE_F32, 32, "32 tiles in 4 parts are 128"},
+    {"LLaMA o", DTYPE_F32, 32, "32 tiles in 4 parts are 128"},
+    {"LLaDA down", DTYPE_F32, 32, "32 tiles in 4 parts are 128"},
+    {"LLaMA down", DTYPE_F32, 32, "32 tiles in 4 parts are 128"},
+    {"LLaDA down", DTYPE_BF16_F32, 256, "two slices, because floats are twice as large"},
+    {"LLaMA down", DTYPE_BF16_F32, 256, "two slices, because floats are twice as large"}};
+enum { NARROW = sizeof narrow / sizeof *narrow };
+
+static struct product_job shape_job(const struct shape *s, enum dtype dtype, uint32_t T)
+{
+    static const uint8_t weights[1];
+    struct product_job j = {.dtype = dtype, .kind = s->kind, .T = T, .K = s->K, .head_dim = 128};
+    j.stride = (uint32_t)(layout_stride(dtype, s->K) * layout_value(dtype));
+    for (; j.n < 3 && s->rows[j.n]; j.n++) {
+        j.w[j.n].code = weights;
+        j.w[j.n].begin = j.n * 16384; /* equal distances, as loading gives */
+        j.w[j.n].rows = s->rows[j.n];
+    }
+    job_settle(&j);
+    return j;
+}
+
+/* The fewest tiles of a call of the library, with K in parts where that gives more. */
+static uint32_t library_tiles(const struct product_job *j)
+{
+    uint32_t least = UINT32_MAX;
+    int one = widens(j->dtype) ? slice_whole(j) : is_batch(j);
+    for (uint32_t i = 0; i < (one ? 1 : j->n); i++) {
+        uint32_t columns = one ? j->columns
+                           : widens(j->dtype) ? slice_rows(j, i) * slice_matrices(j)
+                                              : j->w[i].rows;
+        uint32_t tiles = plan_up(j->T, LIBRARY_TILE) * plan_up(columns, LIBRARY_TILE);
+        least = plan_least(least, tiles < SMS ? tiles * LIBRARY_PARTS : tiles);
+    }
+    return least;
+}
+
+/* 1 if the product has work for (nearly) all multiprocessors. */
+static int fills(const struct product_job *j)
+{
+    struct gemv_plan few = {0};
+    if (j->T > library_above(j->dtype))
+        return library_tiles(j) >= SMS;
+    if (format_row(j->dtype).x_bytes == 4) /* f32_product.cu: a warp has a pair of columns */
+        return job_tiles(j) * HALF >= SMS;
+    if (j->T <= GEMV_ROWS && (few = gemv_plan(j, SMS, shared_most)).fits)
+        return few.blocks >= SMS;
+    struct skinny_plan some = skinny_plan(j, SMS, shared_most);
+    return some.crews * some.splits >= OWN_LEAST;
+}
+
+/* The row of narrow[] for a product; NARROW: none. */
+static int narrow_row(const char *name, enum dtype dtype, uint32_t rows)
+{
+    int twin = dtype == DTYPE_BF16 || x_coded(dtype), i = 0;
+    for (; i < NARROW; i++)
+        if (!strcmp(narrow[i].name, name) && narrow[i].rows == rows &&
+            (narrow[i].dtype == dtype || (narrow[i].dtype == DTYPES && twin)))
+            break;
+    return i;
+}
+
+static void test_tiles(void)
+{
+    static const uint32_t rows[] = {1, 8, 32, 256, 2048};
+    int seen[NARROW + 1] = {0};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        int wrong = 0;
+        for (int i = 0; i < DTYPES * 5; i++) {
+            enum dtype dtype = (enum dtype)(i / 5);
+            struct product_job j = shape_job(&shapes[s], dtype, rows[i % 5]);
+            int row = narrow_row(shapes[s].name, dtype, j.T);
+            seen[row] = 1;
+            if (fills(&j) == (row == NARROW))
+                continue;
+            wrong++;
+            printf("# %s, %u rows: %s\n", dtype_info[dtype].name, j.T,
+                   row == NARROW ? "multiprocessors stay idle" : "has become wide enough");
+        }
+        ok(wrong == 0, "%s: each format and number of rows keeps an H100 at work",
+           shapes[s].name);
+    }
+    for (int i = 0; i < NARROW; i++)
+        ok(seen[i], "but %s with %u rows: %s", narrow[i].name, narrow[i].rows, narrow[i].why);
+}
+
 int main(void)
 {
     test_shapes();
     test_counts();
+    test_tiles();
     test_nf4();
     return tap_done();
 }

@@ -25,13 +25,14 @@
 #include "kernels/cuda/product/gemm.h"
 #include "kernels/cuda/product/library.h"
 #include "kernels/cuda/product/pick.h"
+#include "kernels/cuda/product/slices.h"
 #include "lib/base/mem.h"
 
 /* PROPOSALS: the most that the library is asked for. The first PARTS_FIRST are also tried in
- * PARTS_LEAST .. PARTS_MOST parts of K, if a kernel of TILE x TILE outputs a block would have fewer
- * than WAVES blocks for each multiprocessor. */
-enum { PROPOSALS = 64, PARTS_FIRST = 8, PARTS_LEAST = 2, PARTS_MOST = 4, TILE = 128, WAVES = 2 };
-enum { CANDIDATES = PROPOSALS + PARTS_FIRST * (PARTS_MOST - PARTS_LEAST + 1) };
+ * PARTS_LEAST .. LIBRARY_PARTS parts of K, if they would have fewer than WAVES tiles for each
+ * multiprocessor. */
+enum { PROPOSALS = 64, PARTS_FIRST = 8, PARTS_LEAST = 2, WAVES = 2 };
+enum { CANDIDATES = PROPOSALS + PARTS_FIRST * (LIBRARY_PARTS - PARTS_LEAST + 1) };
 static const size_t workspace_bytes = (size_t)32 << 20;
 
 struct products {
@@ -232,11 +233,11 @@ static int still_good(const struct products *g, const struct problem *p,
     return is_valid(g, p, &algo);
 }
 
-/* 1 if blocks of TILE x TILE outputs would leave multiprocessors idle. */
+/* 1 if a product may leave multiprocessors idle. */
 static int is_small(const struct backend *b, const struct gemm_job *j)
 {
     size_t batch = j->batch > 1 ? j->batch : 1;
-    return blocks_of(j->T, TILE) * blocks_of(j->N, TILE) * batch <
+    return blocks_of(j->T, LIBRARY_TILE) * blocks_of(j->N, LIBRARY_TILE) * batch <
            (size_t)WAVES * device_of(b)->sms;
 }
 
@@ -249,7 +250,7 @@ static int add_splits(const struct products *g, const struct problem *p,
     const uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     int all = n;
     for (int i = 0; i < n && i < PARTS_FIRST; i++)
-        for (int32_t parts = PARTS_LEAST; parts <= PARTS_MOST; parts++) {
+        for (int32_t parts = PARTS_LEAST; parts <= LIBRARY_PARTS; parts++) {
             found[all] = found[i];
             cublasLtMatmulAlgo_t *algo = &found[all].algo;
             all += l->MatmulAlgoConfigSetAttribute(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts,

@@ -3,9 +3,9 @@
  *
  *     F32, BF16          directly (F32 as backend.tf32 allows). Gate, up, and k and v with slots go
  *                        through `work`, and so do bf16 products that are added, because they are
- *                        rounded before the sum. Gate and up, and q, k and v of equal width, are
- *                        one batch of products
+ *                        rounded before the sum
  *     INT8               codes of x, exact int32 sums, then scales and outliers (finish.cu)
+ *     all of these       gate and up, and q, k and v of equal width, are one batch of products
  *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu) for all rows of the call;
  *                        fp32 sums of as many rows as fit, then finish.cu
  *
@@ -98,20 +98,18 @@ static int goes_aside(const struct product_job *j, uint32_t i)
            (j->kind == JOB_ROWS && j->add[i] && j->dtype == DTYPE_BF16);
 }
 
-/* Bytes from matrix i to the next one. */
-static ptrdiff_t step_to_next(const struct product_job *j, uint32_t i)
+/* The matrices as one batch: at[i] is the place of product i among the n in order of addresses. */
+static struct gemm_job batch_of(const struct product_job *j, enum gemm_job::gemm_type type,
+                                const void *x, size_t ldx, void *y, uint32_t at[MATRICES])
 {
-    const struct operand *w = &j->w[i], *next = &j->w[i + 1];
-    return next->code - w->code + ((ptrdiff_t)next->begin - w->begin) * (ptrdiff_t)j->stride;
-}
-
-/* 1 if gate and up, or q, k and v, have equal sizes and equal distances in memory. */
-static int is_batch(const struct product_job *j)
-{
-    int is = j->kind == JOB_GATED || j->kind == JOB_QKV;
-    for (uint32_t i = 0; i + 1 < j->n; i++)
-        is &= j->w[i].rows == j->w[i + 1].rows && step_to_next(j, i) == step_to_next(j, 0);
-    return is;
+    ptrdiff_t step = step_to_next(j, 0);
+    uint32_t first = step < 0 ? j->n - 1 : 0;
+    struct gemm_job g = gemm_of(j, first, type, x, ldx, y, j->columns);
+    g.batch = j->n;
+    g.step = (size_t)(step < 0 ? -step : step) / value_bytes(type);
+    for (uint32_t i = 0; i < j->n; i++)
+        at[i] = first ? first - i : i;
+    return g;
 }
 
 /* All matrices as one batch, with outputs side by side in `work`, [T, columns], in the order of
@@ -119,18 +117,15 @@ static int is_batch(const struct product_job *j)
 static int large_batch(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     enum gemm_job::gemm_type type = j->dtype == DTYPE_F32 ? f32_type(b) : gemm_job::GEMM_BF16;
-    size_t value = j->dtype == DTYPE_F32 ? 4 : 2, N = j->w[0].rows;
-    ptrdiff_t step = step_to_next(j, 0);
-    uint32_t first = step < 0 ? j->n - 1 : 0;
-    struct gemm_job g = gemm_of(j, first, type, x, j->K, work, j->columns);
-    g.batch = j->n;
-    g.step = (size_t)(step < 0 ? -step : step) / value;
+    size_t N = j->w[0].rows;
+    uint32_t at[MATRICES];
+    struct gemm_job g = batch_of(j, type, x, j->K, work, at);
     if (!gemm_takes(b, &g))
         return 0;
     gemm(b, &g);
     const uint8_t *part[MATRICES];
     for (uint32_t i = 0; i < j->n; i++)
-        part[i] = static_cast<uint8_t *>(work) + (first ? first - i : i) * N * value;
+        part[i] = static_cast<uint8_t *>(work) + at[i] * N * value_bytes(type);
     if (j->kind == JOB_GATED) {
         cuda_swiglu_rows(b, j->y[0], part[0], part[1], j->columns, j->T, N);
         return 1;
@@ -166,21 +161,44 @@ static int large_straight(struct backend *b, const struct product_job *j, const 
     return 1;
 }
 
+/* The sums of a job of INT8, one call or one for each matrix. Their places go into `done`. 0: the
+ * library does not take them. */
+static int int8_gemms(struct backend *b, const struct product_job *j, const struct coding *c,
+                      int32_t *sums, struct gemm_job g[MATRICES], uint32_t *n,
+                      struct product_job *done)
+{
+    uint32_t at[MATRICES];
+    *done = *j;
+    if (is_batch(j)) {
+        g[0] = batch_of(j, gemm_job::GEMM_S8, c->code, c->codes, sums, at);
+        g[0].K = c->codes; /* the tails of both are zeros */
+        for (uint32_t i = 0; i < j->n; i++)
+            done->w[i].column = at[i] * j->w[0].rows;
+        *n = 1;
+        if (takes_all(b, g, 1))
+            return 1;
+        *done = *j;
+    }
+    for (*n = 0; *n < j->n; ++*n) {
+        g[*n] = gemm_of(j, *n, gemm_job::GEMM_S8, c->code, c->codes, sums + j->w[*n].column,
+                        j->columns);
+        g[*n].K = c->codes;
+    }
+    return takes_all(b, g, *n);
+}
+
 static int large_int8(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     struct coding c = coding_at(work, j->T, j->K);
     int32_t *sums = reinterpret_cast<int32_t *>(static_cast<uint8_t *>(work) + c.bytes);
+    struct product_job done;
     struct gemm_job g[MATRICES];
-    for (uint32_t i = 0; i < j->n; i++) {
-        g[i] = gemm_of(j, i, gemm_job::GEMM_S8, c.code, c.codes, sums + j->w[i].column,
-                       j->columns);
-        g[i].K = c.codes; /* the tails of both are zeros */
-    }
-    if (!takes_all(b, g, j->n))
+    uint32_t n;
+    if (!int8_gemms(b, j, &c, sums, g, &n, &done))
         return 0;
     struct coded_rows rows = coding_make(b, &c, j->dtype, x, j->T, j->K);
-    gemm_all(b, g, j->n);
-    finish(b, j, &rows, sums, 1);
+    gemm_all(b, g, n);
+    finish(b, &done, &rows, sums, 1);
     return 1;
 }
 
@@ -193,22 +211,14 @@ struct slice {
     float *sums;
 };
 
-/* Multiplies rows first .. first+run of x by the slice. */
-static uint32_t slice_gemms(const struct slice *a, const struct product_job *run, const uint8_t *x,
-                            struct gemm_job g[MATRICES])
+/* Multiplies a run of rows of x by the slice: its matrices lie behind each other, as one. */
+static struct gemm_job slice_gemm(const struct slice *a, const struct product_job *run,
+                                  const uint8_t *x)
 {
     const struct product_job *s = &a->s;
-    size_t value = widened_value(s->dtype);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < s->n; i++) {
-        if (s->w[i].rows == 0)
-            continue;
-        g[n] = gemm_of(run, i, value == 2 ? gemm_job::GEMM_BF16_F32 : gemm_job::GEMM_F32, x, s->K,
-                       a->sums + s->w[i].column, s->columns);
-        g[n].w = a->w + (size_t)s->w[i].column * s->K * value;
-        g[n++].ldw = s->K;
-    }
-    return n;
+    enum gemm_job::gemm_type type =
+        widened_value(s->dtype) == 2 ? gemm_job::GEMM_BF16_F32 : gemm_job::GEMM_F32;
+    return {a->sums, x, a->w, type, run->T, s->columns, s->K, s->columns, s->K, s->K, 0, 0, 0};
 }
 
 static void slice_widen(struct backend *b, const struct slice *a)
@@ -228,30 +238,37 @@ static int large_slice(struct backend *b, const struct slice *a, const void *x, 
         slice_widen(b, a);
     for (uint32_t t = 0; t < a->s.T; t += most) {
         struct product_job run = job_rows(&a->s, t, plan_least(most, a->s.T - t));
-        struct gemm_job g[MATRICES];
-        uint32_t n = slice_gemms(a, &run, static_cast<const uint8_t *>(x) +
-                                              (size_t)t * run.K * widened_value(run.dtype), g);
-        if (ask && !takes_all(b, g, n))
+        struct gemm_job g = slice_gemm(a, &run, static_cast<const uint8_t *>(x) +
+                                                    (size_t)t * run.K * widened_value(run.dtype));
+        if (ask && !gemm_takes(b, &g))
             return 0;
         if (ask)
             continue;
-        gemm_all(b, g, n);
+        gemm(b, &g);
         finish(b, &run, &none, a->sums, 1);
     }
     return 1;
 }
 
+static int slice_in(struct backend *b, const struct product_job *slice, const void *x, void *work,
+                    int ask)
+{
+    struct slice a = {*slice, static_cast<uint8_t *>(work), nullptr};
+    size_t copy = (size_t)slice->columns * slice->K * widened_value(slice->dtype);
+    a.sums = reinterpret_cast<float *>(a.w + layout_up(copy, 256));
+    return large_slice(b, &a, x, ask);
+}
+
 static int all_slices(struct backend *b, const struct product_job *j, const void *x, void *work,
                       int ask)
 {
+    if (slice_whole(j))
+        return slice_in(b, j, x, work, ask);
     for (uint32_t i = 0; i < (j->kind == JOB_GATED ? 1 : j->n); i++) {
         uint32_t rows = j->w[i].rows, most = slice_rows(j, i);
         for (uint32_t first = 0; first < rows; first += most) {
-            struct slice a = {job_slice(j, i, first, plan_least(most, rows - first)),
-                              static_cast<uint8_t *>(work), nullptr};
-            size_t copy = (size_t)a.s.columns * j->K * widened_value(j->dtype);
-            a.sums = reinterpret_cast<float *>(a.w + layout_up(copy, 256));
-            if (!large_slice(b, &a, x, ask))
+            struct product_job s = job_slice(j, i, first, plan_least(most, rows - first));
+            if (!slice_in(b, &s, x, work, ask))
                 return 0;
         }
     }
@@ -275,6 +292,8 @@ int large(struct backend *b, const struct product_job *j, const void *x, void *w
 size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N)
 {
     size_t tails = 4 * 256;
+    if (T <= library_above(dtype)) /* own kernels only */
+        return 0;
     if (widens(dtype))
         return slice_work(dtype, T, K, N);
     if (x_coded(dtype))

@@ -10,15 +10,23 @@
 #ifndef KERNELS_CUDA_PRODUCT_SLICES_H
 #define KERNELS_CUDA_PRODUCT_SLICES_H
 
+#include <stddef.h>
+
 #include "kernels/cuda/weights/tiling.h"
 
-/* A slice stays in the second cache of a large card from its writing to its reading, and its
- * product with a thousand rows still gives every multiprocessor a tile. The sums of a run take at
- * most SUMS_MOST (tiling.h), its normalized rows NORMED_MOST. */
-enum { SLICE_BYTES = 40 << 20, NORMED_MOST = 64 << 20 };
+/* A slice is one product of the library, and so large that its tiles of outputs keep every
+ * multiprocessor at work: smaller slices would stay in the second cache (a third less traffic), but
+ * with 256 rows 40 MB are 22 tiles for 132 multiprocessors. Slices along K would not have more
+ * tiles either. test-slices.c has the tiles of 8B models. The sums of a run take at most SUMS_MOST
+ * (tiling.h), its normalized rows NORMED_MOST. */
+enum { SLICE_BYTES = 128 << 20, NORMED_MOST = 64 << 20 };
 /* RUN_ROWS: up to so many rows are one run; more would make the slices narrow. RUN_LIMIT: limit of
  * a grid. PIECE_GRAIN: pieces are whole tiles of the library's kernels if they are large enough. */
 enum { RUN_ROWS = 8192, RUN_LIMIT = 32768, PIECE_GRAIN = 128 };
+
+/* Kernels of the library are assumed to make LIBRARY_TILE x LIBRARY_TILE outputs a block. Where a
+ * product has too few of them, K is also tried in up to LIBRARY_PARTS parts (gemm.cu). */
+enum { LIBRARY_TILE = 128, LIBRARY_PARTS = 4 };
 
 /* 1 if such weights are widened for the library. */
 HOST_DEVICE int widens(enum dtype dtype)
@@ -90,6 +98,13 @@ HOST_DEVICE uint32_t slice_rows(const struct product_job *j, uint32_t i)
     return piece_of(j->w[i].rows, most, grain);
 }
 
+/* 1 if all matrices of a job are one slice, and its rows one run. */
+HOST_DEVICE int slice_whole(const struct product_job *j)
+{
+    size_t row = (size_t)j->K * widened_value(j->dtype), rows = plan_least(j->T, RUN_ROWS);
+    return j->columns * row <= SLICE_BYTES && rows * j->columns * 4 <= SUMS_MOST;
+}
+
 /* Rows of x whose sums with a slice fit. */
 HOST_DEVICE uint32_t run_rows(const struct product_job *slice)
 {
@@ -106,6 +121,25 @@ HOST_DEVICE size_t slice_work(enum dtype dtype, size_t T, size_t K, size_t N)
     size_t widened = N * K * widened_value(dtype), sums = T * N * 4;
     return layout_up(widened < SLICE_BYTES ? widened : (size_t)SLICE_BYTES, 256) +
            (sums < SUMS_MOST ? sums : SUMS_MOST);
+}
+
+/* ---- weights that the library reads as they are ---- */
+
+/* Bytes from matrix i to the next one. */
+HOST_DEVICE ptrdiff_t step_to_next(const struct product_job *j, uint32_t i)
+{
+    const struct operand *w = &j->w[i], *next = &j->w[i + 1];
+    return next->code - w->code + ((ptrdiff_t)next->begin - w->begin) * (ptrdiff_t)j->stride;
+}
+
+/* 1 if gate and up, or q, k and v, have equal sizes and equal distances in memory: they are one
+ * call of the library, as a batch. */
+HOST_DEVICE int is_batch(const struct product_job *j)
+{
+    int is = j->kind == JOB_GATED || j->kind == JOB_QKV;
+    for (uint32_t i = 0; i + 1 < j->n; i++)
+        is &= j->w[i].rows == j->w[i + 1].rows && step_to_next(j, i) == step_to_next(j, 0);
+    return is;
 }
 
 /* ---- blocks: eight values at a time ---- */
