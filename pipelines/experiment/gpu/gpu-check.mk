@@ -15,28 +15,40 @@ QUICK     ?=
 GPU_CHECK ?= tests,identity,tolerance,batch,repeat,sanitize
 
 # Tests of tests/cuda run on any device, but for those of the emulated device itself and of calls
-# that it lets fail. Those of tests/gpu need a real one.
+# that it lets fail. Those of tests/gpu need a real one. They are links to one program, so that it
+# holds the kernels once; main() of a test is called by the name of the link.
 EMULATED_ONLY := $(wildcard tests/cuda/test-emulator*.cu) tests/cuda/test-faults.cu \
                  tests/cuda/test-gemm.cu
 GPU_TEST_CU   := $(filter-out $(EMULATED_ONLY),$(sort $(wildcard tests/cuda/test-*.cu))) \
                  $(wildcard tests/gpu/test-*.cu)
-GPU_TEST_PROG := $(if $(HAVE_CUDA),$(GPU_TEST_CU:tests/%.cu=$(BUILD)/gpu/%))
+GPU_TEST_PROG := $(if $(HAVE_CUDA),$(addprefix $(BUILD)/gpu/,$(notdir $(GPU_TEST_CU:.cu=))))
 GPU_CHECK_TOOLS := $(BIN)/gen-llama $(BIN)/gen-llada $(BIN)/gen-ltm $(BIN)/score-ppl
 GPU_CHECK_OUT = $(RESULTS)/gpu-check
 
 # -Xlinker: nvcc would search these libraries for device code.
 GPU_LDLIBS = $(addprefix -Xlinker ,$(filter -l% -L% -B%,$(subst -Wl$(,),,$(LDLIBS))))
 
+GPU_TEST_NAMES := $(notdir $(GPU_TEST_CU:.cu=))
+GPU_TEST_OBJ   := $(GPU_TEST_CU:tests/%.cu=$(BUILD)/obj/gpu/%.o) $(BUILD)/obj/gpu/programs.o
+
 $(BUILD)/obj/gpu/%.o: tests/%.cu $(BUILD)/obj/cuda-flags.txt
 	@mkdir -p $(@D)
-	$(call say,nvcc $<)$(NVCC) $(CUDA_FLAGS) -MMD -MF $(@:.o=.d) -c $< -o $@
+	$(call say,nvcc $<)$(NVCC) $(CUDA_FLAGS) -MMD -MF $(@:.o=.d) -c $< -o $@.tmp
+	@objcopy --redefine-sym main=main_$(subst -,_,$(notdir $*)) $@.tmp && mv $@.tmp $@
 
-.PRECIOUS: $(BUILD)/obj/gpu/%.o $(BUILD)/gpu/% $(GPU_CHECK_OUT)/%.key
-$(BUILD)/gpu/%: $(BUILD)/obj/gpu/%.o $(CUDA_OBJ) \
-    $(CUDA_C:%.c=$(PIC)/%.o) $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
+text-$(BUILD)/obj/gpu/names = $(GPU_TEST_NAMES)
+$(BUILD)/obj/gpu/programs.o: tests/gpu/programs.c $(BUILD)/obj/gpu/names
+	$(call say,cc $<)$(CC) $(ALL_CFLAGS) '-DTESTS=$(foreach t,$(GPU_TEST_NAMES),TEST($(subst -,_,$t)))' \
+	    -c $< -o $@
+
+.PRECIOUS: $(BUILD)/obj/gpu/%.o $(GPU_CHECK_OUT)/%.key
+$(BUILD)/gpu/programs: $(GPU_TEST_OBJ) $(CUDA_OBJ) $(CUDA_C:%.c=$(PIC)/%.o) \
+    $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
 	$(call say,nvcc $@)$(NVCC) -cudart static $(CUDA_RPATH) $^ -o $@.tmp $(GPU_LDLIBS) && \
 	    mv $@.tmp $@
+$(GPU_TEST_PROG): $(BUILD)/gpu/programs
+	@ln -sf programs $@
 
 # sanitize, or sanitize-TOOL: a part for each program, sanitize-TOOL-PROGRAM; where there is nothing
 # to run one part says so. Programs whose kernels fail on purpose, or that have none, are not for
@@ -72,8 +84,7 @@ gpu_count = def n($$v): map(select(. == $$v)) | length; [inputs.pass] | \
 
 .PHONY: gpu-check gpu-check-parts
 gpu-check-parts: $(GPU_CHECK_NAMES:%=$(GPU_CHECK_OUT)/%.ndjson)
-gpu-check: gpu-present $(GPU_CHECK_TOOLS) $(GPU_TEST_PROG) \
-    ##develop test the CUDA back end on a device (QUICK=1)
+gpu-check: gpu-present $(GPU_CHECK_TOOLS) ##develop test the CUDA back end on a device (QUICK=1)
 	@$(call gpu_all,$(GPU_CHECK_OUT),gpu-check-parts); \
 	 for p in $(GPU_CHECK_NAMES:%=$(GPU_CHECK_OUT)/%); do \
 	    for f in $$p.ndjson $$p.open.ndjson; do [ ! -f $$f ] || cat $$f; done; done | \

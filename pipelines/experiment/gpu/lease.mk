@@ -1,24 +1,52 @@
-# lease.mk - make lease: packs what a machine with a GPU needs that has no compiler, make or jq.
+# lease.mk - make lease: packs tests and measurements for a machine with a GPU that has no compiler,
+# make or jq, and that is there for minutes.
 #
-#   make lease PROFILE=gpu-8b CUDA_ARCH=90a    build/lease.tar.xz; no GPU is needed here
-#   (there) tar xJf lease.tar.xz && pipelines/bin/lease    results: build/lease/out/lease-out.tar.gz
+#   make lease PROFILE=gpu-8b CUDA_ARCH=90a        build/lease.tar.xz; no GPU is needed here
+#   tar xJf lease.tar.xz && pipelines/bin/lease    there; results: build/lease/out/lease-out.tar.gz
+#   make lease-merge PROFILE=gpu-8b LEASE_OUT=lease-out.tar.gz CARD=h100    here: data/measured
 #
 # pipelines/bin/lease lists the parts. The package has tools with the libraries that such a machine
 # may lack, the CUDA object, the device tests, the bench, jq, the embedded models, and the launches
-# of PROFILE=gpu-8b.
+# of make shapes.
+
+# name of the card in the files that make lease-merge writes
+CARD      ?=
+# results that came back from the machine
+LEASE_OUT ?=
+
 LEASE       := $(BUILD)/lease
 LEASE_PROGS  = $(addprefix $(BIN)/,gen-llama gen-llada gen-ltm score-ppl) $(CUDA_SO) \
-               $(firstword $(BENCH_PROG))
+               $(firstword $(BENCH_PROG)) $(BUILD)/gpu/programs
 LEASE_FILES := pipelines/bin/lease pipelines/bin/side-by-side tests/gpu data/models \
                data/corpus/valid.ndjson.gz
 LEASE_PLANS  = $(SHAPES:%=$(R)/%/launches.mk) \
                $(foreach b,$(call split,$(SHAPE_BATCH)),$(R)/shape-prompts-$(b).ndjson)
 
-.PHONY: lease
-lease: $(LEASE_PROGS) $(GPU_TEST_PROG) $(LEASE_PLANS) ##develop pack tests and measurements for a machine with a GPU
-	@pipelines/bin/pack-lease $(LEASE) $(LEASE_PROGS) $$(command -v jq)
-	@mkdir -p $(LEASE)/gpu && for p in $(GPU_TEST_PROG); do strip -o $(LEASE)/gpu/$${p##*/} $$p; done
+.PHONY: lease lease-merge
+ifneq ($(HAVE_CUDA),)
+lease: $(LEASE_PROGS) $(GPU_TEST_PROG) $(LEASE_PLANS) \
+    ##develop pack tests and measurements for a machine with a GPU
+	@pipelines/bin/pack-lease $(LEASE) $(LEASE_PROGS) "$$(command -v jq)"
+	@rm -rf $(LEASE)/gpu; mkdir $(LEASE)/gpu
+	@for t in $(GPU_TEST_NAMES); do ln -s ../bin/programs $(LEASE)/gpu/$$t; done
 	@$(MAKE) --no-print-directory -n shapes FP=$(FP) | grep -o 'pipelines/bin/side-by-side .*' | \
 	    sed 's|$(BIN)/|$(LEASE)/bin/|g' > $(LEASE)/launches
-	@tar -cJf $(BUILD)/lease.tmp $(LEASE) $(LEASE_FILES) $(wildcard $(R)/shape-*) && \
-	    mv $(BUILD)/lease.tmp $(BUILD)/lease.tar.xz && ls -l $(BUILD)/lease.tar.xz
+	@tar -cf - $(LEASE) $(LEASE_FILES) $(wildcard $(R)/shape-*) | \
+	    xz -T0 --lzma2=preset=2,dict=64MiB > $(BUILD)/lease.tmp
+	@mv $(BUILD)/lease.tmp $(BUILD)/lease.tar.xz; ls -l $(BUILD)/lease.tar.xz
+else
+lease:
+	@echo 'make lease needs nvcc and CUDA=1' >&2; exit 69
+endif
+
+# Records of tools lose their start and end: paths in them are those of the other machine.
+lease_kept = jq -c 'select(.kind | IN("meta", "end") | not)'
+lease-merge: ##develop store the results of a lease in data/measured (LEASE_OUT=, CARD=)
+	@[ -f '$(LEASE_OUT)' ] && [ -n '$(CARD)' ] || \
+	    { echo 'make lease-merge needs LEASE_OUT=FILE and CARD=NAME (64)' >&2; exit 64; }
+	@rm -rf $(LEASE)/back; mkdir -p $(LEASE)/back; tar -xzf '$(LEASE_OUT)' -C $(LEASE)/back
+	@cd $(LEASE)/back && for part in check bench; do \
+	    ls $$part*.ndjson > list 2> /dev/null || continue; \
+	    $(lease_kept) $$(cat list) > '$(CURDIR)/data/measured/gpu-'$$part'-$(CARD).ndjson'; done
+	@for d in $(LEASE)/back/shapes/shape-*; do [ ! -d $$d ] || cp -r $$d $(R)/; done
+	@ls data/measured/gpu-*-$(CARD).ndjson
