@@ -24,7 +24,8 @@ setup() {
     [[ $output == *"libjansson.so.4 => $LEASE/lib"* ]]
     [[ $output != *"not found"* && $output != *libxml2* ]]
     env -i LD_LIBRARY_PATH="$LEASE/lib" CROSSOVER_CUDA="$CROSSOVER_CUDA" \
-        "$LEASE/bin/gen-llama" -m synth:tiny-llama --device cuda --max-new 2 --no-meta -q "$TREE/results/m/p/shape-prompts-1.ndjson" |
+        "$LEASE/bin/gen-llama" -m synth:tiny-llama --device cuda --max-new 2 --no-meta -q \
+        "$TREE/results/m/p/shape-prompts-1.ndjson" |
         "$LEASE/bin/jq" -se 'map(select(.kind == "generation")) |
             length == 1 and .[0].device_name == "emulated device (host)"'
 }

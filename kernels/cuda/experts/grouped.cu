@@ -27,8 +27,8 @@ DEVICE void shift_rows(const void **x, uint32_t ldx, struct coded_rows *coded, u
     coded->marks += (size_t)first * marks_words(K);
 }
 
-/* Writes the outputs of a tile. The sums pass through this warp's part of shared memory, so that one
- * loop can finish them: from registers each pair would need its own copy of the code. */
+/* Writes the outputs of a tile. The sums pass through this warp's part of shared memory, so that
+ * one loop can finish them: from registers each pair would need its own copy of the code. */
 template <int NT, class Sum>
 DEVICE void finish_sums(const struct product_job &j, const struct weight_tile &tile,
                         const struct coded_rows &coded, const Sum (*sum)[4], Sum *mine)

@@ -109,7 +109,7 @@ DEVICE void load_experts(uint32_t of[AT_ONCE], const int32_t *chosen, uint32_t b
 }
 
 /* Block e finds where the pairs of expert e begin, and puts them there, rows ascending. Its warps
- * have equal parts of the pairs: each counts in its part, then writes behind the warps before it. */
+ * have equal parts of the pairs: each counts in its part, then writes behind the earlier warps. */
 static __global__ void __launch_bounds__(ROUTE_WARPS *WARP)
 sort_pairs(struct mixture m, int32_t *active, uint32_t pairs, uint32_t used)
 {

@@ -38,8 +38,8 @@ $(BUILD)/obj/gpu/%.o: tests/%.cu $(BUILD)/obj/cuda-flags.txt
 
 text-$(BUILD)/obj/gpu/names = $(GPU_TEST_NAMES)
 $(BUILD)/obj/gpu/programs.o: tests/gpu/programs.c $(BUILD)/obj/gpu/names
-	$(call say,cc $<)$(CC) $(ALL_CFLAGS) '-DTESTS=$(foreach t,$(GPU_TEST_NAMES),TEST($(subst -,_,$t)))' \
-	    -c $< -o $@
+	$(call say,cc $<)$(CC) $(ALL_CFLAGS) \
+	    '-DTESTS=$(foreach t,$(GPU_TEST_NAMES),TEST($(subst -,_,$t)))' -c $< -o $@
 
 .PRECIOUS: $(BUILD)/obj/gpu/%.o $(GPU_CHECK_OUT)/%.key
 $(BUILD)/gpu/programs: $(GPU_TEST_OBJ) $(CUDA_OBJ) $(CUDA_C:%.c=$(PIC)/%.o) \
