@@ -5,9 +5,8 @@
  * panel   1. a header with the format
  *         2. absmax. NF4: the scales that its outputs use (double quantization), then 8-bit codes
  *            [K/64][PANEL]. Other formats: fp32 [K/64][PANEL]
- *         3. the codes of the weights, [K/8][PANEL] words of 32 bits. The lower half of a word
- *            holds k = 0, 2, 4, 6 of eight from its lowest nibble on, the upper half k = 1, 3, 5,
- *            7. So the nibbles at one position of both halves are the bf16 pair (k, k + 1)
+ *         3. the codes of the weights, [K/8][2]: eight codes of LANES outputs, in the order of
+ *            nibble_at()
  * block   as in format_bf16.c: x rounded to bf16, as pairs where one instruction multiplies them,
  *         else as floats.
  *
@@ -59,13 +58,15 @@ INLINE int is_coded(const struct header *h) { return h->dtype == DTYPE_NF4; }
 
 static size_t block_bytes(size_t K) { return CPU(format_bf16).block_bytes(K); }
 
-/* Four bytes of the checkpoint as one word: eight codes, the first of a byte in its high half. */
-static uint32_t interleave(const uint8_t *code)
+/* Sets the eight codes of output j from four bytes of the checkpoint, where the first of a byte is
+ * in its high half. group: zeros. */
+static void put_codes(uint8_t *group, size_t j, const uint8_t *code)
 {
-    uint32_t word = 0;
-    for (int i = 0; i < 4; i++)
-        word |= (uint32_t)(code[i] >> 4) << 4 * i | (uint32_t)(code[i] & 15) << (16 + 4 * i);
-    return word;
+    for (size_t k = 0; k < GROUP; k++) {
+        size_t at = nibble_at(j % LANES, k);
+        unsigned c = code[k / 2] >> (k % 2 ? 0 : 4) & 15u;
+        group[j / LANES * LANES * 4 + at / 2] |= (uint8_t)(c << at % 2 * 4);
+    }
 }
 
 static void pack_absmax(void *panel, size_t j, const struct codes *q, size_t row, size_t K)
@@ -88,15 +89,12 @@ static void pack_absmax(void *panel, size_t j, const struct codes *q, size_t row
 static void pack_output(void *panel, size_t j, const struct codes *q, size_t row, size_t K)
 {
     size_t at = codes_at(is_coded(panel), K);
-    uint32_t *words = (uint32_t *)(void *)((char *)panel + at);
+    uint8_t *group = (uint8_t *)panel + at;
     const uint8_t *code = (const uint8_t *)q->code + row * K / 2;
     pack_absmax(panel, j, q, row, K);
-    for (size_t g = 0; g < K / GROUP; g++)
-        words[g * PANEL + j] = interleave(code + g * GROUP / 2);
+    for (size_t g = 0; g < K / GROUP; g++, group += GROUP / 2 * PANEL, code += GROUP / 2)
+        put_codes(group, j, code);
 }
-
-/* A byte of two codes of zero. */
-static int zeros(enum dtype d) { return d == DTYPE_FP4 ? 0 : 0x77; }
 
 /* From codes only: where absmax are codes they depend on the whole matrix (quant_make). */
 static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
@@ -107,9 +105,7 @@ static void pack_panel(void *panel, const struct mat_source *s, size_t first, si
     assert(s->q && dtype_info[s->q->dtype].block);
     struct header *h = panel;
     int coded = s->q->dtype == DTYPE_NF4;
-    size_t at = codes_at(coded, K);
-    memset(panel, 0, at);
-    memset((char *)panel + at, zeros(s->q->dtype), panel_bytes(coded, K) - at);
+    memset(panel, 0, panel_bytes(coded, K));
     h->offset = s->q->offset;
     h->dtype = s->q->dtype;
     for (size_t j = 0; j < count; j++)
@@ -159,127 +155,116 @@ void CPU(blocks_widen)(uint32_t *pairs, const void *panel, size_t k, size_t n, s
         }
 }
 
-INLINE vec dot_pair(vec sum, vecu w, const uint32_t *x)
+/* PAIR: 32-bit words of a row's pair. GROUPS, PAIRS: of a block. GROUP_X, BLOCK_X: words of a row's
+ * group and block. */
+enum { PAIR = BF16_DOT ? 1 : 2, GROUPS = QUANT_BLOCK / GROUP, PAIRS = QUANT_BLOCK / 2 };
+enum { GROUP_X = GROUP / 2 * PAIR, BLOCK_X = PAIRS * PAIR };
+
+/* Word p of a pair of weights by that of x. */
+INLINE vec dot_part(vec sum, vecu w, int p, uint32_t x)
 {
     if (BF16_DOT)
-        return dot_bf16(sum, w, splat_bits(x[0]));
-    sum += odd_of(w) * (vec)splat_bits(x[1]);
-    return sum + even_of(w) * (vec)splat_bits(x[0]);
+        return dot_bf16(sum, w, splat_bits(x));
+    return sum + (p ? odd_of(w) : even_of(w)) * (vec)splat_bits(x);
 }
 
-/* PAIR: 32-bit words of a row's pair. STEP: of a group of eight. PER_LINE: groups in a line of the
- * block. */
-enum { PAIR = BF16_DOT ? 1 : 2, STEP = GROUP / 2 * PAIR, PER_LINE = LINE / STEP };
-enum { GROUPS = QUANT_BLOCK / GROUP };
+/* sum += the products of a pair, that of k + 1 first. */
+INLINE void add_pair(const int rows, vec sum[][2], vecu lo, vecu hi, const uint32_t *x)
+{
+    for (int p = PAIR - 1; p >= 0; p--)
+        for (int i = 0; i < rows; i++) {
+            sum[i][0] = dot_part(sum[i][0], lo, p, x[i * LINE + p]);
+            sum[i][1] = dot_part(sum[i][1], hi, p, x[i * LINE + p]);
+        }
+}
+
+/* sum += the products of pairs n and n + 1 of a group. Two pairs share lookups. */
+INLINE void add_pairs(const int rows, const int n, vec sum[][2], level_table t, const char *codes,
+                      const uint32_t *x)
+{
+    vecu lo = load_bits(codes), hi = load_bits(codes + LANES * 4);
+    add_pair(rows, sum, level_pairs(t, lo, n), level_pairs(t, hi, n), x + n * PAIR);
+    add_pair(rows, sum, level_pairs(t, lo, n + 1), level_pairs(t, hi, n + 1), x + (n + 1) * PAIR);
+}
+
+/* out += absmax * sum */
+INLINE void add_scaled(const int rows, float *out, vec sum[][2], vec absmax_lo, vec absmax_hi)
+{
+    for (int i = 0; i < rows; i++, out += PANEL) {
+        put(out, load(out) + absmax_lo * sum[i][0]);
+        put(out + LANES, load(out + LANES) + absmax_hi * sum[i][1]);
+    }
+}
+
+INLINE void clear(const int rows, float *out)
+{
+    for (int i = 0; i < 2 * rows; i++)
+        put(out + i * LANES, (vec){0});
+}
 
 /* out += the products of `depth` blocks from block `at` on. Each group of eight prefetches
  * ahead.bytes, at most as far as fetch_ahead reaches. */
-INLINE void tile_blocks(const int rows, const int depth, float *out, const uint32_t *block,
-                        const void *panel, size_t at, size_t K, struct ahead ahead)
+INLINE void tile_blocks(const int rows, const size_t depth, float *out, const uint32_t *block,
+                        const void *panel, level_table table, size_t at, size_t K,
+                        struct ahead ahead)
 {
-    const size_t lines = (size_t)rows * LINE; /* words of one line of all rows */
+    const size_t next_x = BLOCK_X * (size_t)rows, next = GROUPS * PANEL * 4;
     const struct header *header = panel;
-    const char *codes = (const char *)panel + codes_at(is_coded(header), K) +
-                        at * (QUANT_BLOCK / 2) * PANEL;
+    const char *codes = (const char *)panel + codes_at(is_coded(header), K) + at * next;
     ahead.at += at * GROUPS * ahead.bytes;
-    const level_table table = level_look(quant_levels_bf16(header->dtype));
     vec sum[2][TILE_ROWS][2];
-    for (int d = 0; d < depth; d++)
+    for (size_t d = 0; d < depth; d++)
         for (int i = 0; i < rows; i++)
             sum[d][i][0] = sum[d][i][1] = (vec){0};
-    for (int g = 0; g < GROUPS; g++) {
-        vecu code[2][2];
-        for (int d = 0; d < depth; d++) {
-            const char *from = codes + (d * GROUPS + g) * PANEL * 4;
-            code[d][0] = load_bits(from);
-            code[d][1] = load_bits(from + LANES * 4);
+    for (size_t g = 0; g < GROUPS; g++, codes += PANEL * 4) {
+        const uint32_t *x = block + at * next_x + line_at(g * GROUP_X, (size_t)rows);
+        for (size_t d = 0; d < depth; d++)
+            add_pairs(rows, 0, sum[d], table, codes + d * next, x + d * next_x);
+        for (size_t d = 0; d < depth; d++) {
+            add_pairs(rows, 2, sum[d], table, codes + d * next, x + d * next_x);
             fetch_ahead(ahead.at);
             ahead.at += ahead.bytes;
         }
-        const uint32_t *x = block + (at * GROUPS + (size_t)g) / PER_LINE * lines +
-                            (size_t)(g % PER_LINE * STEP);
-        for (int n = 0; n < GROUP / 2; n++, x += PAIR)
-            for (int d = 0; d < depth; d++) {
-                vecu lo = level_pairs(table, code[d][0], n), hi = level_pairs(table, code[d][1], n);
-                const uint32_t *xd = x + (size_t)d * (GROUPS / PER_LINE) * lines;
-                for (int i = 0; i < rows; i++) {
-                    sum[d][i][0] = dot_pair(sum[d][i][0], lo, xd + i * LINE);
-                    sum[d][i][1] = dot_pair(sum[d][i][1], hi, xd + i * LINE);
-                }
-            }
     }
-    for (int d = 0; d < depth; d++)
-        for (int h = 0; h < 2; h++) {
-            vec a = absmax_of(panel, at + (size_t)d, (size_t)h * LANES, K);
-            for (int i = 0; i < rows; i++) {
-                float *y = out + i * PANEL + h * LANES;
-                put(y, load(y) + a * sum[d][i][h]);
-            }
-        }
+    for (size_t d = 0; d < depth; d++)
+        add_scaled(rows, out, sum[d], absmax_of(panel, at + d, 0, K),
+                   absmax_of(panel, at + d, LANES, K));
 }
 
-/* A wide panel: absmax [K/64][PANEL] in fp32, then the rounded levels in the order in which
- * tile_blocks() multiplies them: pairs [K/2][PANEL], or floats [K][PANEL] with k + 1 before an even
- * k. */
-static size_t wide_bytes(size_t K)
+/* out += the products of a block of pairs [PAIRS][PANEL]. Each pair prefetches ahead->bytes. */
+INLINE void add_block(const int rows, float *out, const uint32_t *x, const uint32_t *pairs,
+                      const float *absmax, struct ahead *ahead)
 {
-    return rounded((blocks(K) + K / (BF16_DOT ? 2 : 1)) * PANEL * sizeof(float));
+    vec sum[TILE_ROWS][2];
+    for (int i = 0; i < rows; i++)
+        sum[i][0] = sum[i][1] = (vec){0};
+    for (size_t n = 0; n < PAIRS; n++, pairs += PANEL) {
+        fetch_ahead(ahead->at);
+        ahead->at += ahead->bytes;
+        add_pair(rows, sum, load_bits(pairs), load_bits(pairs + LANES),
+                 x + line_at(n * PAIR, (size_t)rows));
+    }
+    add_scaled(rows, out, sum, load(absmax), load(absmax + LANES));
 }
+
+/* A wide panel: absmax [K/64][PANEL] in fp32, then pairs [K/2][PANEL]. */
+static size_t wide_bytes(size_t K) { return rounded((blocks(K) + K / 2) * PANEL * sizeof(float)); }
 
 static void widen(void *wide, const void *panel, size_t K)
 {
-    const struct header *h = panel;
-    const level_table table = level_look(quant_levels_bf16(h->dtype));
-    const char *codes = (const char *)panel + codes_at(is_coded(h), K);
-    float *w = (float *)wide + blocks(K) * PANEL;
     CPU(blocks_absmax)(wide, panel, 0, blocks(K), K);
-    if (BF16_DOT) {
-        CPU(blocks_widen)((uint32_t *)(void *)w, panel, 0, K, K);
-        return;
-    }
-    for (size_t g = 0; g < K / GROUP; g++, w += GROUP * PANEL, codes += PANEL * sizeof(uint32_t))
-        for (size_t j = 0; j < PANEL; j += LANES) {
-            vecu code = load_bits(codes + j * sizeof(uint32_t));
-            for (int n = 0; n < GROUP / 2; n++) {
-                vecu pairs = level_pairs(table, code, n);
-                put(w + 2 * n * PANEL + j, odd_of(pairs));
-                put(w + (2 * n + 1) * PANEL + j, even_of(pairs));
-            }
-        }
+    CPU(blocks_widen)((uint32_t *)wide + blocks(K) * PANEL, panel, 0, K, K);
 }
 
-enum { WORDS = QUANT_BLOCK / (BF16_DOT ? 2 : 1) }; /* of one block of weights, in a row of x */
-
-INLINE void wide_rows(const int rows, float *out, const uint32_t *x, const float *wide, size_t K,
-                      struct ahead next)
+INLINE void wide_rows(const int rows, float *out, const uint32_t *x, const void *wide, size_t K,
+                      struct ahead ahead)
 {
-    const float *absmax = wide, *w = wide + blocks(K) * PANEL;
-    const size_t share = next.bytes / (blocks(K) * WORDS);
-    for (int i = 0; i < rows; i++)
-        for (int h = 0; h < 2; h++)
-            put(out + i * PANEL + h * LANES, (vec){0});
-    for (size_t b = 0; b < blocks(K); b++, absmax += PANEL) {
-        vec sum[TILE_ROWS][2];
-        for (int i = 0; i < rows; i++)
-            sum[i][0] = sum[i][1] = (vec){0};
-        for (int n = 0; n < WORDS; n++, w += PANEL) {
-            fetch_ahead(next.at);
-            next.at += share;
-            const uint32_t *from = x + line_at((size_t)(BF16_DOT ? n : n ^ 1), (size_t)rows);
-            vec lo = load(w), hi = load(w + LANES);
-            for (int i = 0; i < rows; i++) {
-                vecu v = splat_bits(from[i * LINE]);
-                sum[i][0] = BF16_DOT ? dot_bf16(sum[i][0], (vecu)lo, v) : sum[i][0] + lo * (vec)v;
-                sum[i][1] = BF16_DOT ? dot_bf16(sum[i][1], (vecu)hi, v) : sum[i][1] + hi * (vec)v;
-            }
-        }
-        x += (size_t)rows * WORDS;
-        for (int i = 0; i < rows; i++)
-            for (int h = 0; h < 2; h++) {
-                float *y = out + i * PANEL + h * LANES;
-                put(y, load(y) + load(absmax + h * LANES) * sum[i][h]);
-            }
-    }
+    const float *absmax = wide;
+    const uint32_t *pairs = (const uint32_t *)wide + blocks(K) * PANEL;
+    ahead.bytes /= K / 2;
+    clear(rows, out);
+    for (size_t b = 0; b < blocks(K); b++, x += BLOCK_X * rows)
+        add_block(rows, out, x, pairs + b * PAIRS * PANEL, absmax + b * PANEL, &ahead);
 }
 
 static void tile_wide(float *out, const void *block, size_t rows, const void *wide, size_t K,
@@ -290,23 +275,49 @@ static void tile_wide(float *out, const void *block, size_t rows, const void *wi
 #undef KERNEL
 }
 
-INLINE void tile_rows(const int rows, float *out, const uint32_t *block, const void *panel,
-                      size_t K, struct ahead next)
+/* More rows than this leave no registers for lookups. */
+enum { DIRECT_ROWS = TILE_ROWS == 6 ? 2 : TILE_ROWS };
+
+/* Looks up the levels of a block before its products. */
+INLINE void tile_many(const int rows, float *out, const uint32_t *x, const void *panel, size_t K,
+                      struct ahead ahead)
 {
-    const int depth = rows <= 3 ? 2 : 1;
+    _Alignas(64) uint32_t pairs[PAIRS * PANEL];
+    _Alignas(64) float absmax[PANEL];
+    ahead.bytes /= K / 2;
+    for (size_t b = 0; b < blocks(K); b++, x += BLOCK_X * rows) {
+        CPU(blocks_widen)(pairs, panel, b * QUANT_BLOCK, QUANT_BLOCK, K);
+        CPU(blocks_absmax)(absmax, panel, b, 1, K);
+        add_block(rows, out, x, pairs, absmax, &ahead);
+    }
+}
+
+INLINE void tile_few(const int rows, float *out, const uint32_t *x, const void *panel, size_t K,
+                     struct ahead next)
+{
+    const size_t depth = rows <= 3 ? 2 : 1;
     const size_t reach = PANEL * sizeof(uint32_t), even = next.bytes / (K / GROUP);
     const struct ahead share = {next.at, even < reach ? even : reach};
+    const struct header *header = panel;
+    const level_table table = level_look(quant_levels_bf16(header->dtype));
     size_t at = 0;
-    for (int i = 0; i < rows; i++)
-        for (int h = 0; h < 2; h++)
-            put(out + i * PANEL + h * LANES, (vec){0});
-    for (; at + (size_t)depth <= blocks(K); at += (size_t)depth)
-        tile_blocks(rows, depth, out, block, panel, at, K, share);
+    for (; at + depth <= blocks(K); at += depth)
+        tile_blocks(rows, depth, out, x, panel, table, at, K, share);
     for (; at < blocks(K); at++)
-        tile_blocks(rows, 1, out, block, panel, at, K, share);
+        tile_blocks(rows, 1, out, x, panel, table, at, K, share);
     /* a panel is slightly larger than its codes */
     for (size_t i = K / GROUP * share.bytes; i < next.bytes; i += reach)
         fetch_ahead(next.at + i);
+}
+
+INLINE void tile_rows(const int rows, float *out, const uint32_t *x, const void *panel, size_t K,
+                      struct ahead next)
+{
+    clear(rows, out);
+    if (rows > DIRECT_ROWS)
+        tile_many(rows, out, x, panel, K, next);
+    else
+        tile_few(rows, out, x, panel, K, next);
 }
 
 static void tile(float *out, const void *block, size_t rows, const void *panel, size_t K,
@@ -334,10 +345,11 @@ static void row(float *out, const void *panel, size_t j, size_t K)
     const struct header *h = panel;
     const float *level = quant_levels(h->dtype);
     const char *at = (const char *)panel + codes_at(is_coded(h), K);
-    const uint32_t *words = (const uint32_t *)(const void *)at;
+    const uint8_t *codes = (const uint8_t *)at + j / LANES * LANES * 4;
     for (size_t k = 0; k < K; k++) {
-        size_t nibble = k % GROUP / 2 + k % 2 * 4;
-        out[k] = level[words[k / GROUP * PANEL + j] >> 4 * nibble & 15] *
+        size_t nibble = nibble_at(j % LANES, k % GROUP);
+        uint8_t pair = codes[k / GROUP * PANEL * 4 + nibble / 2];
+        out[k] = level[pair >> nibble % 2 * 4 & 15] *
                  absmax_alone(panel, k / QUANT_BLOCK, j, K);
     }
 }

@@ -3,9 +3,10 @@
  * differ only in the outlier bound: the constant `limit` of the functions here.
  *
  * panel   step[PANEL] = scale / 127, start[PANEL] = the initial value of a sum, then the codes as
- *         [K/4][PANEL][4]: a register holds four consecutive k of LANES outputs.
- * block   a header, the codes of the activations as [K/4][rows] groups of INT8_WORDS 32-bit words,
- *         and the columns in which some row has an outlier. The outliers themselves stay in x.
+ *         [K/INT8_STEP][PANEL][INT8_STEP]: a load takes consecutive k of LANES outputs.
+ * block   a header, the codes of the activations as [K/INT8_STEP][rows] groups of INT8_WORDS 32-bit
+ *         words, and the columns in which some row has an outlier. The outliers themselves stay in
+ *         x. K is padded with zeros to a multiple of 4.
  *
  * Where the processor multiplies unsigned by signed bytes, activations are stored as code +
  * INT8_BIAS, and a sum starts from -INT8_BIAS * sum of the output's codes, which removes the bias
@@ -21,9 +22,10 @@ struct int8_block {
     size_t rows;
     size_t n_outliers;
     float step[TILE_ROWS]; /* scale / 127 of the rows */
-    /* then words[K/4][rows][INT8_WORDS], outlier[n_outliers] */
+    /* then words[K/INT8_STEP][rows][INT8_WORDS], outlier[n_outliers] */
 };
 enum { HEADER = (sizeof(struct int8_block) + 63) / 64 * 64 };
+enum { STEPS = 4 / INT8_STEP }; /* of four k, which are PANEL words of a panel */
 
 static size_t quads(size_t K) { return (K + 3) / 4; }
 static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -35,7 +37,7 @@ static size_t panel_bytes(size_t K)
 
 static size_t words_bytes(size_t K)
 {
-    return rounded(quads(K) * TILE_ROWS * INT8_WORDS * sizeof(uint32_t));
+    return rounded(quads(K) * STEPS * TILE_ROWS * INT8_WORDS * sizeof(uint32_t));
 }
 
 static size_t block_bytes(size_t K)
@@ -58,14 +60,20 @@ static int8_t *codes_of(void *panel)
     return (int8_t *)panel + PANEL * (sizeof(float) + sizeof(int32_t));
 }
 
+/* The codes of the step with k. */
+INLINE int8_t *step_at(int8_t *codes, size_t k)
+{
+    return codes + k / INT8_STEP * PANEL * INT8_STEP;
+}
+
 /* Puts one output into its place in the panel. */
 static void pack_output(void *panel, size_t j, const int8_t *code, float scale, size_t K)
 {
     float *step = panel;
     int32_t *start = (int32_t *)(void *)(step + PANEL), sum = 0;
-    int8_t *out = codes_of(panel) + j * 4;
+    int8_t *out = codes_of(panel) + j * INT8_STEP;
     for (size_t k = 0; k < K; k++) {
-        out[k / 4 * PANEL * 4 + k % 4] = code[k];
+        step_at(out, k)[k % INT8_STEP] = code[k];
         sum += code[k];
     }
     step[j] = scale / 127;
@@ -186,8 +194,8 @@ INLINE void pack_lanes(uint32_t *words, size_t next, vec v, vec up, float limit,
         bytes all;
         int8_t each[LANES];
     } code = {coded(v, up, limit)};
-    for (size_t q = 0; q < n && q < LANES / 4; q++)
-        int8_words(words + q * next, code.each + 4 * q);
+    for (size_t i = 0; i < n && i < LANES / INT8_STEP; i++)
+        int8_words(words + i * next, code.each + INT8_STEP * i);
 }
 
 INLINE void pack_row(struct int8_block *b, size_t i, float scale, size_t K, const float limit)
@@ -197,10 +205,11 @@ INLINE void pack_row(struct int8_block *b, size_t i, float scale, size_t K, cons
     const size_t next = b->rows * INT8_WORDS, whole = K / LANES * LANES;
     b->step[i] = scale / 127;
     vec up = up_of(scale);
-    for (size_t k = 0; k < whole; k += LANES, words += LANES / 4 * next)
-        pack_lanes(words, next, load(x + k), up, limit, LANES / 4);
+    for (size_t k = 0; k < whole; k += LANES, words += LANES / INT8_STEP * next)
+        pack_lanes(words, next, load(x + k), up, limit, LANES / INT8_STEP);
     if (whole < K)
-        pack_lanes(words, next, load_some(x + whole, K - whole), up, limit, quads(K - whole));
+        pack_lanes(words, next, load_some(x + whole, K - whole), up, limit,
+                   quads(K - whole) * STEPS);
 }
 
 INLINE void pack_limited(void *block, const float *x, size_t ldx, size_t rows, size_t K,
@@ -225,18 +234,30 @@ static void pack_rows_vector(void *block, const float *x, size_t ldx, size_t row
     pack_limited(block, x, ldx, rows, K, INFINITY);
 }
 
+/* The codes of LANES outputs for k, at the first output of its step. */
+INLINE veci codes_at(const int8_t *step, size_t k)
+{
+    vecu word;
+    if (INT8_STEP == 2) {
+        vech half;
+        memcpy(&half, step, sizeof half);
+        word = __builtin_convertvector(half, vecu);
+    } else {
+        word = load_bits(step);
+    }
+    return (veci)(word << (24 - 8 * (uint32_t)(k % INT8_STEP))) >> 24;
+}
+
 void CPU(int8_add)(float *out, const struct outlier *list, size_t n, const float *x, size_t ldx,
                    const void *panel)
 {
     const float *step = panel;
-    const int8_t *codes = codes_of((void *)(uintptr_t)panel);
+    int8_t *codes = codes_of((void *)(uintptr_t)panel);
     for (size_t o = 0; o < n; o++) {
         size_t k = list[o].k;
-        const int8_t *quad = codes + k / 4 * PANEL * 4;
-        uint32_t shift = 24 - 8 * (uint32_t)(k % 4);
         vec w[2];
         for (int h = 0; h < 2; h++) {
-            veci code = (veci)(load_bits(quad + h * LANES * 4) << shift) >> 24;
+            veci code = codes_at(step_at(codes, k) + h * LANES * INT8_STEP, k);
             w[h] = __builtin_convertvector(code, vec) * load(step + h * LANES);
         }
         for (uint32_t left = list[o].rows; left; left &= left - 1) {
@@ -260,15 +281,15 @@ INLINE void tile_rows(const int rows, float *out, const struct int8_block *b, co
         for (int h = 0; h < 2; h++)
             sum[i][h] = (veci)load_bits(step + PANEL + h * LANES);
     for (size_t q = quads(K); q > 0; q--) {
-        vecu lo = load_bits(codes), hi = load_bits(codes + LANES * 4);
-        for (int i = 0; i < rows; i++) {
-            sum[i][0] = dot_int8(sum[i][0], lo, x + i * INT8_WORDS);
-            sum[i][1] = dot_int8(sum[i][1], hi, x + i * INT8_WORDS);
+        for (int s = 0; s < STEPS; s++, codes += PANEL * INT8_STEP, x += next) {
+            int8_weights lo = int8_load(codes), hi = int8_load(codes + LANES * INT8_STEP);
+            for (int i = 0; i < rows; i++) {
+                sum[i][0] = dot_int8(sum[i][0], lo, x + i * INT8_WORDS);
+                sum[i][1] = dot_int8(sum[i][1], hi, x + i * INT8_WORDS);
+            }
         }
         fetch_ahead(ahead.at);
         ahead.at += share;
-        codes += PANEL * 4;
-        x += next;
     }
     for (int i = 0; i < rows; i++)
         for (int h = 0; h < 2; h++) {
@@ -291,9 +312,9 @@ static void tile(float *out, const void *block, size_t rows, const void *panel, 
 static void row(float *out, const void *panel, size_t j, size_t K)
 {
     const float *step = panel;
-    const int8_t *code = codes_of((void *)(uintptr_t)panel) + j * 4;
+    int8_t *code = codes_of((void *)(uintptr_t)panel) + j * INT8_STEP;
     for (size_t k = 0; k < K; k++)
-        out[k] = code[k / 4 * PANEL * 4 + k % 4] * step[j];
+        out[k] = step_at(code, k)[k % INT8_STEP] * step[j];
 }
 
 const struct format CPU(format_int8) = {panel_bytes, block_bytes, pack_panel, pack_rows,

@@ -14,7 +14,9 @@ INLINE level_table level_look(const uint16_t level[16])
     return _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)level));
 }
 
-/* The bf16 pairs of the levels for nibble n of every 16-bit lane. */
+#include "kernels/cpu/vectors/nibbles.h"
+
+/* The bf16 pairs of the levels for k = 2n, 2n + 1. */
 INLINE vecu level_pairs(level_table t, vecu codes, int n)
 {
     return (vecu)_mm512_permutexvar_epi16((__m512i)(codes >> 4 * n), t);

@@ -7,8 +7,6 @@
 
 #include "kernels/cpu/vectors/plain_bf16.h"
 
-#include "kernels/cpu/vectors/int8_words.h"
-
 /* a > b ? a : b and a < b ? a : b; b where a lane is NaN. */
 INLINE vec vmax(vec a, vec b) { return pick(a > b, a, b); }
 INLINE vec vmin(vec a, vec b) { return pick(a < b, a, b); }
@@ -24,8 +22,28 @@ INLINE vecw mul_low(vecw a, vecw b) { return (a & 0xffffffffu) * (b & 0xffffffff
 
 /* ---- int8 and nf4, without instructions for them ---- */
 
-/* The two products of a half lane fit 16 bits: 2 * 128 * 127 < 2^15. */
-INLINE veci dot_int8(veci sum, vecu w, const uint32_t *x)
+/* A step is four codes of each output. Its activation codes k..k+3 are two 32-bit words, (k, k + 2)
+ * and (k + 1, k + 3) as int16. */
+enum { INT8_STEP = 4, INT8_WORDS = 2, INT8_BIAS = 0 };
+typedef int16_t vecs __attribute__((vector_size(LANES * 4)));
+typedef vecu int8_weights;
+
+INLINE void int8_words(uint32_t *out, const int8_t code[INT8_STEP])
+{
+    out[0] = (uint16_t)code[0] | (uint32_t)(uint16_t)code[2] << 16;
+    out[1] = (uint16_t)code[1] | (uint32_t)(uint16_t)code[3] << 16;
+}
+
+/* Bytes 0 and 2, or 1 and 3, of each 32-bit lane, widened. */
+INLINE vecs even_bytes(vecu w) { return (vecs)(w << 8) >> 8; }
+INLINE vecs odd_bytes(vecu w) { return (vecs)w >> 8; }
+
+/* The codes at p of a step of LANES outputs. */
+INLINE int8_weights int8_load(const void *p) { return load_bits(p); }
+
+/* sum += the products of each lane: codes of w times the codes at x. The two products of a half
+ * lane fit 16 bits: 2 * 128 * 127 < 2^15. */
+INLINE veci dot_int8(veci sum, int8_weights w, const uint32_t *x)
 {
     vecs pairs = even_bytes(w) * (vecs)splat_bits(x[0]) + odd_bytes(w) * (vecs)splat_bits(x[1]);
     return sum + ((veci)((vecu)pairs << 16) >> 16) + ((veci)pairs >> 16);
@@ -35,7 +53,9 @@ typedef const uint16_t *level_table;
 
 INLINE level_table level_look(const uint16_t level[16]) { return level; }
 
-/* The bf16 pairs of the levels for nibble n of every 16-bit lane. */
+#include "kernels/cpu/vectors/nibbles.h"
+
+/* The bf16 pairs of the levels for k = 2n, 2n + 1. */
 INLINE vecu level_pairs(level_table t, vecu codes, int n)
 {
     vecu at = codes >> 4 * n, out = {0};

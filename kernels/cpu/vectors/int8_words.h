@@ -1,22 +1,27 @@
-/* int8_words.h - int8 codes of activations for processors that multiply 16-bit pairs: four codes
- * k..k+3 are two 32-bit words, (k, k + 2) and (k + 1, k + 3) as int16. */
+/* int8_words.h - int8 codes for processors that multiply 16-bit pairs and add the two products. */
 #ifndef KERNELS_CPU_VECTORS_INT8_WORDS_H
 #define KERNELS_CPU_VECTORS_INT8_WORDS_H
 
 #include "kernels/cpu/vectors/vector.h"
 
-enum { INT8_WORDS = 2, INT8_BIAS = 0 };
+/* A step is INT8_STEP consecutive codes of each output. The activations of a step are INT8_WORDS
+ * words of 32 bits: the pair k, k + 1 as int16. */
+enum { INT8_STEP = 2, INT8_WORDS = 1, INT8_BIAS = 0 };
 
 typedef int16_t vecs __attribute__((vector_size(LANES * 4)));
+typedef vecs int8_weights;
 
-/* Bytes 0 and 2, or 1 and 3, of each 32-bit lane, widened. */
-INLINE vecs even_bytes(vecu w) { return (vecs)(w << 8) >> 8; }
-INLINE vecs odd_bytes(vecu w) { return (vecs)w >> 8; }
-
-INLINE void int8_words(uint32_t *out, const int8_t code[4])
+/* The same value. The compiler adds here what it may add later: it would compute the products of
+ * all rows first, which needs more registers than there are. */
+INLINE vecu settled(vecu sum)
 {
-    out[0] = (uint16_t)code[0] | (uint32_t)(uint16_t)code[2] << 16;
-    out[1] = (uint16_t)code[1] | (uint32_t)(uint16_t)code[3] << 16;
+    __asm__("" : "+v"(sum));
+    return sum;
+}
+
+INLINE void int8_words(uint32_t *out, const int8_t code[INT8_STEP])
+{
+    *out = (uint16_t)code[0] | (uint32_t)(uint16_t)code[1] << 16;
 }
 
 #endif

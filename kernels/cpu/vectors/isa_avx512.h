@@ -11,12 +11,17 @@ enum { LANES = 16, TILE_ROWS = 12, BF16_DOT = 0 };
 
 #include "kernels/cpu/vectors/int8_words.h"
 
-/* sum += the four byte products of each lane: bytes of w times the four codes at x. */
-INLINE veci dot_int8(veci sum, vecu w, const uint32_t *x)
+/* The codes at p of a step of LANES outputs. */
+INLINE int8_weights int8_load(const void *p)
 {
-    veci even = (veci)_mm512_madd_epi16((__m512i)even_bytes(w), (__m512i)splat_bits(x[0]));
-    veci odd = (veci)_mm512_madd_epi16((__m512i)odd_bytes(w), (__m512i)splat_bits(x[1]));
-    return sum + (even + odd);
+    return (int8_weights)_mm512_cvtepi8_epi16(_mm256_loadu_si256(p));
+}
+
+/* sum += the products of each lane: codes of w times the codes at x. */
+INLINE veci dot_int8(veci sum, int8_weights w, const uint32_t *x)
+{
+    sum += (veci)_mm512_madd_epi16((__m512i)w, (__m512i)splat_bits(*x));
+    return (veci)settled((vecu)sum);
 }
 
 #include "kernels/cpu/vectors/avx512.h"
