@@ -17,7 +17,7 @@ $(BUILD)/tests/tiles.a: $(foreach l,$(TILES),$(call level_obj,amx_$(l))) \
 	$(call say,ar $@)ar rcs $@.tmp $^ && mv $@.tmp $@
 
 # The tests that compare levels run these too: tests/kernels/levels.h.
-TILED := amx attention attention-back gemm products quant
+TILED := amx attention attention-back gemm products quant-products
 TILED := $(TILED:%=$(BUILD)/tests/kernels/test-%)
 $(TILED): $(BUILD)/tests/tiles.a
 $(TILED): private LDLIBS := $(BUILD)/tests/tiles.a $(BUILD)/libcrossover.a $(LDLIBS)
