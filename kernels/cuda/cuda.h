@@ -103,6 +103,9 @@ size_t cuda_experts_work(const struct backend *b, size_t T, size_t D, size_t F, 
 
 /* attention.cu */
 void cuda_attention(struct backend *b, const struct attn *a, void *work);
+/* Makes the counters of splits (kernels/cuda/attention), all 0 between two kernels. */
+void cuda_attention_open(struct backend *b);
+void cuda_attention_close(struct backend *b);
 size_t cuda_attention_work(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
                            size_t heads, size_t kv_heads, size_t head_dim, size_t dense);
 

@@ -221,6 +221,7 @@ static int open_parts(struct backend *b, int patience, struct err *e)
     transfer_open(b);
     graph_open(b);
     event_open(b);
+    cuda_attention_open(b);
     return gemm_open(b, e);
 }
 
@@ -255,6 +256,7 @@ void cuda_close(struct backend *b)
     struct device *d = device_of(b);
     runtime_wait(b, "close");
     gemm_close(b);
+    cuda_attention_close(b);
     event_close(b);
     graph_close(b);
     transfer_close(b);

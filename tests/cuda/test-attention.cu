@@ -1,5 +1,5 @@
 /* Attention on the device against the reference: every kernel, mask and plan, lists of slots in any
- * order, rows without keys, splits; and the arithmetic of addresses and plans by itself. */
+ * order, rows without keys, splits. test-attention-plan.cu has the arithmetic of plans. */
 #include "kernels/cuda/attention/attention_plan.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device/runtime.h"
@@ -11,96 +11,6 @@
 
 enum { SEQS_MAX = 4 };
 static const char *const masks[] = {"causal", "full", "block-causal"};
-
-/* ---- addresses and plans ---- */
-
-static void places(int padded)
-{
-    int chunks = padded / TILE_CHUNK, met = 0, free_of_conflicts = 1, same = 1;
-    char *seen = (char *)mem_zero((size_t)(TILE_KEYS * chunks), 1);
-    for (int r = 0; r < TILE_KEYS; r++)
-        for (int c = 0; c < chunks; c++) {
-            int at = tile_at(r, c, padded);
-            met += at % TILE_CHUNK == 0 && !seen[at / TILE_CHUNK]++;
-            for (int n = 1; n < 8 && r + n < TILE_KEYS; n++)
-                free_of_conflicts &= (tile_at(r + n, c, padded) - at) / TILE_CHUNK % 8 != 0;
-            for (int n = 0; n < chunks; n++)
-                same &= (n & c) || tile_right(at, n) == tile_at(r, c ^ n, padded);
-            for (int n = 0; r + n < TILE_KEYS; n++)
-                same &= (n % 8 & r % 8) || r % 8 + n % 8 > 7 ||
-                        tile_down(at, n, padded) == tile_at(r + n, c, padded);
-        }
-    ok(met == TILE_KEYS * chunks, "rows of %d: every chunk has its own place", padded);
-    ok(free_of_conflicts, "rows of %d: eight rows lie in eight groups of banks", padded);
-    ok(same, "rows of %d: places are found from their neighbours'", padded);
-    free(seen);
-}
-
-static void splits(void)
-{
-    int whole = split_count(64 * (SPLIT_TILES - 1), 99, 16) == 1;
-    for (int queries = 16; queries <= 128; queries *= 2)
-        for (int32_t n = 0; n < 3000; n += 37)
-            for (int most = 1; most < 70; most += 3) {
-                int used = split_count(n, most, queries), tiles = (int)ceil_div((size_t)n, 64);
-                whole &= used >= 1 && used <= most && split_begin(n, used, 0) == 0;
-                whole &= split_begin(n, used, used) == tiles;
-                for (int s = 0; s < used && used > 1; s++)
-                    whole &= split_begin(n, used, s + 1) - split_begin(n, used, s) >=
-                             split_least(queries);
-            }
-    ok(whole, "splits cover a list, and none is short");
-}
-
-struct card {
-    const char *name;
-    int sms;
-    size_t shared_max;
-};
-static const struct card cards[] = {{"one multiprocessor", 1, 101376},
-                                    {"A100", 108, 166912},
-                                    {"H200", 132, 232448},
-                                    {"RTX 4090", 128, 101376}};
-
-static void plans(const struct card *c)
-{
-    int sound = 1, fits = 1;
-    for (size_t n = 1; n <= 40; n += 3)
-        for (size_t rows = 1; rows < 5000; rows = rows * 3 / 2 + 1)
-            for (size_t slots = rows; slots < 100000; slots = slots * 2 + 7)
-                for (size_t kv = 1; kv <= 32; kv *= 2)
-                    for (size_t E = 64; E <= 128; E += 64) {
-                        struct attention_plan p = attention_plan_of(
-                            rows, n, slots, 32, kv, E, c->sms, c->shared_max);
-                        size_t parts = (size_t)p.splits * n * rows * 32;
-                        sound &= (size_t)(p.tiles * p.queries) >= rows * (32 / kv);
-                        sound &= p.splits == 1 || parts <= parts_most(n * rows, slots, 32, c->sms);
-                        sound &= p.tiles * p.splits < 65536;
-                        size_t end = (size_t)tile_shared_of(p.padded, p.queries, p.stages).end;
-                        fits &= 2 * end <= c->shared_max;
-                    }
-    ok(sound, "%s: plans hold all queries, parts fit the work", c->name);
-    ok(fits, "%s: shared memory fits", c->name);
-    size_t least = parts_most(1, 64, 32, c->sms);
-    ok(parts_most(2, 64, 32, c->sms) >= least && parts_most(1, 640, 32, c->sms) >= least,
-       "%s: work grows with its arguments", c->name);
-}
-
-static void named_plans(void)
-{
-    struct attention_plan decode = attention_plan_of(1, 1, 1000, 32, 8, 128, 132, 232448);
-    ok(decode.queries == 16 && decode.splits == 16, "one row: 16 queries, %d splits",
-       decode.splits);
-    struct attention_plan block = attention_plan_of(32, 1, 1032, 32, 32, 128, 132, 232448);
-    ok(block.queries == 32 && block.splits == 8, "32 rows: 32 queries, %d splits", block.splits);
-    struct attention_plan prefill = attention_plan_of(1024, 1, 1024, 32, 32, 128, 132, 232448);
-    ok(prefill.queries == 128 && prefill.splits == 1 && prefill.stages == 2,
-       "1024 rows: 128 queries, one split");
-    struct attention_plan small = attention_plan_of(1024, 1, 1024, 32, 32, 128, 108, 166912);
-    ok(small.stages == 1, "two blocks before two stages");
-}
-
-/* ---- against the reference ---- */
 
 struct shape {
     size_t n, rows[SEQS_MAX], slots[SEQS_MAX];
@@ -251,6 +161,7 @@ static float *run(const struct data *d, const struct shape *s)
     device.overlap = overlap_here();
     CHECK(cudaStreamCreateWithFlags(&device.stream, cudaStreamNonBlocking));
     b.act = s->act, b.device = &device;
+    cuda_attention_open(&b);
     size_t value = s->act == DTYPE_F32 ? 4 : 2, room = s->kv == DTYPE_F32 ? 4 : 2;
     size_t bytes = cuda_attention_work(&b, a.T, a.n_seqs, a.max_slots, a.heads, a.kv_heads,
                                        a.head_dim, a.dense);
@@ -271,6 +182,9 @@ static float *run(const struct data *d, const struct shape *s)
     a.seqs = (struct attn_seq *)all[6];
     CHECK(cudaDeviceSynchronize()); /* what was sent is there for every stream */
     cuda_attention(&b, &a, work);
+    /* Once more, because the counters of the splits must be 0 again. */
+    CHECK(cudaMemsetAsync(y, 0xff, d->values * value, device.stream));
+    cuda_attention(&b, &a, work);
     CHECK(cudaStreamSynchronize(device.stream));
     float *out = (float *)mem_zero(d->values, sizeof *out);
     uint16_t *half = (uint16_t *)mem_zero(d->values, sizeof *half);
@@ -283,6 +197,7 @@ static float *run(const struct data *d, const struct shape *s)
         CHECK(cudaFree(p));
     CHECK(cudaFree(work));
     CHECK(cudaFree(y));
+    cuda_attention_close(&b);
     CHECK(cudaStreamDestroy(device.stream));
     return out;
 }
@@ -304,14 +219,27 @@ static double worst(const float *got, const float *want, size_t n)
 static struct attention_plan plan_of(const struct data *d, const struct shape *s)
 {
     return attention_plan_of(d->a.max_rows, d->a.n_seqs, d->a.max_slots, d->a.heads,
-                             d->a.kv_heads, d->a.head_dim, s->sms,
+                             d->a.kv_heads, d->a.head_dim, d->a.mask, s->sms,
                              s->shared_max ? s->shared_max : 232448);
 }
 
-static void compare(const struct shape *s, uint64_t seed, size_t window = 0)
+/* Makes later keys of a bf16 cache longer, so that maxima rise by far more than BASE_LAG. */
+static void lengthen(struct data *d, const struct shape *s)
+{
+    size_t width = s->kv_heads * s->head_dim;
+    for (size_t i = 0; i < d->keys; i++)
+        for (size_t e = 0; e < width; e++) {
+            uint16_t *k = (uint16_t *)d->k + (size_t)d->slots[i] * width + e;
+            *k = bf16_of(bf16_float(*k) * (0.1f + (float)d->slot_pos[i] / 8));
+        }
+}
+
+static void compare(const struct shape *s, uint64_t seed, size_t window = 0, bool rising = false)
 {
     struct data d = fill(s, seed);
     d.a.window = window;
+    if (rising)
+        lengthen(&d, s);
     float *want = truth(&d, s), *got = run(&d, s), *again = run(&d, s);
     struct attention_plan p = plan_of(&d, s);
     double far = worst(got, want, d.values);
@@ -400,6 +328,23 @@ static void corners(void)
         compare(&shapes[i], 300 + i);
 }
 
+/* Scores that rise from key tile to key tile, and a full mask without padded heads. */
+static void rising(void)
+{
+    static const struct shape shapes[] = {
+        {1, {3}, {300}, 1, 4, 128, MASK_CAUSAL, DTYPE_BF16, DTYPE_BF16, 1, 0, 0},
+        {2, {2, 1}, {129, 300}, 2, 4, 64, MASK_CAUSAL, DTYPE_BF16, DTYPE_BF16, 132, 0, 0},
+        {1, {90}, {333}, 1, 2, 128, MASK_CAUSAL, DTYPE_BF16, DTYPE_BF16, 1, 0, 0},
+        {2, {70, 33}, {333, 64}, 1, 2, 128, MASK_FULL, DTYPE_BF16, DTYPE_BF16, 1, 0, 0},
+        {2, {70, 33}, {333, 64}, 1, 2, 128, MASK_FULL, DTYPE_BF16, DTYPE_BF16, 1, 0, 166912},
+        {1, {70}, {250}, 1, 1, 128, MASK_FULL, DTYPE_BF16, DTYPE_BF16, 9, 0, 0},
+        {2, {90, 1}, {191, 1}, 2, 1, 64, MASK_FULL, DTYPE_BF16, DTYPE_BF16, 9, 0, 0},
+        {1, {140}, {200}, 1, 1, 64, MASK_FULL, DTYPE_BF16, DTYPE_BF16, 1, 0, 0},
+        {2, {66, 66}, {0, 65}, 1, 1, 64, MASK_FULL, DTYPE_BF16, DTYPE_BF16, 4, 0, 0}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        compare(&shapes[i], 500 + i, 0, true);
+}
+
 /* Rows that see only the last positions, in any format. */
 static void windows(void)
 {
@@ -460,14 +405,9 @@ static void poison(enum dtype act, size_t rows, size_t slots)
 
 int main(void)
 {
-    places(64);
-    places(128);
-    splits();
-    for (const struct card &c : cards)
-        plans(&c);
-    named_plans();
     grid();
     corners();
+    rising();
     windows();
     neighbours(DTYPE_BF16, 1, 500, 128);
     neighbours(DTYPE_BF16, 16, 300, 64);

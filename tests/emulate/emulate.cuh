@@ -188,6 +188,12 @@ DEVICE float exp2_near(float x)
     return exp2f(x);
 }
 
+DEVICE float exp2_flush(float x)
+{
+    float y = exp2f(x);
+    return y < 0x1p-126f ? 0.0f : y;
+}
+
 DEVICE float log2_near(float x)
 {
     return log2f(x);
@@ -333,6 +339,10 @@ using emulate::block_given; /* AddressSanitizer reports an access to memory that
 using emulate::block_taken;
 
 template <class T> DEVICE T __ldg(const T *p)
+{
+    return *p;
+}
+template <class T> DEVICE T __ldcg(const T *p)
 {
     return *p;
 }

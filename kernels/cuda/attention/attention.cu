@@ -13,17 +13,36 @@
 #include "kernels/cuda/attention/attention_tile.cuh"
 #include "kernels/cuda/cuda.h"
 
+/* Without memory for the counters lists of few queries are not split. */
+void cuda_attention_open(struct backend *b)
+{
+    struct device *d = device_of(b);
+    size_t bytes = split_lists_most(d->sms) * sizeof *d->arrived;
+    if (!CHECK_MEMORY(cudaMalloc((void **)&d->arrived, bytes))) {
+        d->arrived = NULL;
+        return;
+    }
+    CHECK(cudaMemset(d->arrived, 0, bytes));
+    CHECK(cudaDeviceSynchronize()); /* the stream does not wait for it */
+}
+
+void cuda_attention_close(struct backend *b)
+{
+    CHECK(cudaFree(device_of(b)->arrived));
+}
+
+template <bool FULL>
 static void attention_many(struct backend *b, const struct tile_job *j,
                            const struct attention_plan *p)
 {
     if (p->padded == 64)
-        p->queries == 64 ? tile_launch<tile_shape<64, 1, 4, 2>>(b, j, p)
-                         : tile_launch<tile_shape<64, 2, 4, 2>>(b, j, p);
+        p->queries == 64 ? tile_launch<tile_shape<64, 1, 4, 2, FULL>>(b, j, p)
+                         : tile_launch<tile_shape<64, 2, 4, 2, FULL>>(b, j, p);
     else if (p->queries == 64)
-        tile_launch<tile_shape<128, 1, 4, 1>>(b, j, p);
+        tile_launch<tile_shape<128, 1, 4, 1, FULL>>(b, j, p);
     else
-        p->stages == 2 ? tile_launch<tile_shape<128, 2, 4, 2>>(b, j, p)
-                       : tile_launch<tile_shape<128, 2, 4, 1>>(b, j, p);
+        p->stages == 2 ? tile_launch<tile_shape<128, 2, 4, 2, FULL>>(b, j, p)
+                       : tile_launch<tile_shape<128, 2, 4, 1, FULL>>(b, j, p);
 }
 
 /* 16-byte copies need chunks that begin and end with a head. */
@@ -51,14 +70,17 @@ void cuda_attention(struct backend *b, const struct attn *a, void *work)
     }
     const struct device *d = device_of(b);
     struct attention_plan p = attention_plan_of(a->max_rows, a->n_seqs, a->max_slots, a->heads,
-                                                a->kv_heads, a->head_dim, d->sms, d->shared_max);
+                                                a->kv_heads, a->head_dim, a->mask, d->sms,
+                                                d->shared_max);
+    if (split_joins(p.queries) && !d->arrived)
+        p.splits = 1;
     struct tile_job j = {*a, (float)(M_LOG2E / sqrt((double)a->head_dim)), p.tiles, p.splits,
-                         (float *)work};
+                         (float *)work, d->arrived};
     if (p.queries <= 32)
         attention_few(b, &j, &p);
     else
-        attention_many(b, &j, &p);
-    if (p.splits > 1)
+        p.full ? attention_many<true>(b, &j, &p) : attention_many<false>(b, &j, &p);
+    if (p.splits > 1 && !split_joins(p.queries))
         attention_few_combine(b, &j, &p);
 }
 

@@ -26,6 +26,7 @@ enum {
     TILE_E_MAX = 128,   /* largest head dim of the tiled kernel */
     SIDE_VALUES = 64,   /* space of a struct tile_side, in bf16 values */
     SPLIT_TILES = 5,    /* reading a shorter list costs less than combining parts */
+    SPLIT_JOINED = 2,   /* the same, where the last block combines them */
     RESIDENT_ROWS = 256 /* most queries in all blocks resident on one multiprocessor */
 };
 
@@ -35,6 +36,7 @@ struct attention_plan {
     int stages;  /* key tiles in flight */
     int tiles;   /* most tiles of queries in a sequence */
     int splits;  /* most splits of a list of slots */
+    bool full;   /* every row sees every key, and heads need no padding */
 };
 
 HOST_DEVICE size_t ceil_div(size_t n, size_t by)
@@ -76,12 +78,19 @@ HOST_DEVICE int split_least(int queries)
     return queries / TILE_ROWS;
 }
 
+/* Parts of few queries are combined by the block that leaves its part last; those of many queries
+ * by a kernel, because one block would take long. */
+HOST_DEVICE bool split_joins(int queries)
+{
+    return queries == TILE_ROWS;
+}
+
 /* The number of splits for a list of n slots; at least one, so that rows without keys get zeros. */
 HOST_DEVICE int split_count(int32_t n, int splits, int queries)
 {
     int tiles = (int)ceil_div((size_t)n, TILE_KEYS), most = tiles / split_least(queries);
     most = most < splits ? most : splits;
-    return tiles < SPLIT_TILES || most < 1 ? 1 : most;
+    return tiles < (split_joins(queries) ? SPLIT_JOINED : SPLIT_TILES) || most < 1 ? 1 : most;
 }
 
 /* The first key tile of split s of `used`; for s = used the end. */
@@ -147,8 +156,8 @@ HOST_DEVICE int tile_stages(int padded, int queries, size_t shared_max)
 
 HOST_DEVICE struct attention_plan attention_plan_of(size_t max_rows, size_t n_seqs,
                                                     size_t max_slots, size_t heads,
-                                                    size_t kv_heads, size_t head_dim, int sms,
-                                                    size_t shared_max)
+                                                    size_t kv_heads, size_t head_dim,
+                                                    enum mask mask, int sms, size_t shared_max)
 {
     size_t most = max_rows * (heads / kv_heads), sides = n_seqs * kv_heads;
     struct attention_plan p;
@@ -159,6 +168,7 @@ HOST_DEVICE struct attention_plan attention_plan_of(size_t max_rows, size_t n_se
     p.tiles = (int)ceil_div(most, (size_t)p.queries);
     size_t splits = (size_t)(sms * TILE_RESIDENT(p.queries)) / (sides * (size_t)p.tiles);
     p.splits = split_count((int32_t)max_slots, (int)splits, p.queries);
+    p.full = mask == MASK_FULL && head_dim == (size_t)p.padded;
     return p;
 }
 
@@ -171,6 +181,13 @@ HOST_DEVICE size_t parts_most(size_t T, size_t max_slots, size_t heads, int sms)
     size_t lists = T * heads * ceil_div(max_slots, TILE_KEYS);
     size_t resident = (size_t)sms * RESIDENT_ROWS;
     return lists < resident ? lists : resident;
+}
+
+/* The most lists (of a sequence and key head) in a pass that splits them: at least two blocks of
+ * each are resident. */
+HOST_DEVICE size_t split_lists_most(int sms)
+{
+    return (size_t)(sms * TILE_RESIDENT(TILE_ROWS) / 2);
 }
 
 /* work = y[splits, T*H, E], then (maximum, sum)[splits, T*H], all fp32; maxima in units of log 2.

@@ -11,22 +11,31 @@
 
 enum { TILE_THREADS = TILE_WARPS * WARP, COPY_ROWS = TILE_KEYS / TILE_WARPS };
 
+/* A base may lie below the maximum of its row by this power of 2. A sum of 2^31 keys stays finite,
+ * and after the first key tile y is almost never rescaled. */
+#define BASE_LAG 8.0f
+
 /* Arguments of a launch. */
 struct tile_job {
     struct attn a;
     float scale; /* c of attention_tile.cuh */
     int tiles, splits;
-    float *part; /* attention_plan.h, "parts" */
+    float *part;       /* attention_plan.h, "parts" */
+    unsigned *arrived; /* [sequences, key heads]: blocks that left a part (attention_join.cuh) */
 };
 
-/* Head dim; row tiles of a warp; warps over the queries (the other warps share the keys). */
-template <int E_, int M_, int WARPS_M, int STAGES_> struct tile_shape {
+/* Head dim; row tiles of a warp; warps over the queries (the other warps share the keys); FULL:
+ * attention_plan.full. */
+template <int E_, int M_, int WARPS_M, int STAGES_, bool FULL_ = false> struct tile_shape {
     static constexpr int E = E_, M = M_, STAGES = STAGES_;
+    static constexpr bool FULL = FULL_;
     static constexpr int WARPS_N = TILE_WARPS / WARPS_M;
     static constexpr int QUERIES = TILE_ROWS * M * WARPS_M;
     static constexpr int KEYS = TILE_KEYS / WARPS_N; /* keys of a warp */
     static constexpr int COLS = E / 8;               /* column tiles of y */
     static constexpr int TILE = TILE_KEYS * E;       /* values of a stage */
+    /* Warps share two stages: then one barrier a key tile is enough. */
+    static constexpr bool PAIRED = WARPS_N == 1 && STAGES == 2;
 };
 
 /* The part of the work of one block; the same for all its threads. */
@@ -37,19 +46,21 @@ struct tile_side {
     int first, count;    /* queries */
     int begin, end;      /* key tiles */
     int split, used, kh, group;
+    int joins;           /* the block is the last of its list */
     bool all;            /* MASK_FULL: slot_pos is not read */
 };
 
-/* Key tiles that a warp still has to do: bit i is tile window + i. */
+/* Key tiles that a warp still has to do: bit i is tile window + i. FULL: all from window on. */
 struct tile_walk {
-    int window;
+    int window, end, n_slots;
     unsigned seen, whole; /* seen: some query sees some key; whole: every query sees every key */
 };
 
+/* Sums of rows g and g + 8 of each row tile: y and sum (of this lane's keys) add 2^(c s - base),
+ * where the base is the largest c s of an earlier key tile; -inf: no key seen yet. */
 template <class S> struct tile_sums {
     float y[S::M][S::COLS][4];
-    float max[S::M][2], sum[S::M][2]; /* max: of rows g and g + 8 of a row tile; sum: of this
-                                       * lane */
+    float base[S::M][2], sum[S::M][2];
 };
 
 DEVICE int lane_id(void)
@@ -95,6 +106,22 @@ DEVICE int32_t row_last(const struct tile_job *j, const struct tile_side *d, int
     return mask_last(j->a.mask, j->a.mask_block, j->a.pos[row]);
 }
 
+/* Limits of the last positions that the rows of queries first .. first + count see; of one warp. */
+DEVICE void find_limits(const struct tile_job *j, int row_begin, int first, int count, int group,
+                        int32_t *least, int32_t *most)
+{
+    for (int i = lane_id() * group; i < count + group - 1; i += WARP * group) {
+        int row = row_begin + (first + min(i, count - 1)) / group;
+        int32_t last = mask_last(j->a.mask, j->a.mask_block, j->a.pos[row]);
+        *least = min(*least, last);
+        *most = max(*most, last);
+    }
+    for (int step = WARP / 2; step > 0; step /= 2) {
+        *least = min(*least, __shfl_xor_sync(EVERY_LANE, *least, step));
+        *most = max(*most, __shfl_xor_sync(EVERY_LANE, *most, step));
+    }
+}
+
 /* Fills d in shared memory, where it costs no registers. false: the block has nothing to do. The
  * host gives the bounds, the device the numbers. The last tiles of queries come first: with a
  * causal mask they are the longest. */
@@ -109,16 +136,8 @@ template <class S> DEVICE bool tile_side_of(struct tile_side *d, const struct ti
         return false;
     if (warp_id() == 0) {
         int32_t least = INT32_MAX, most = INT32_MIN;
-        for (int i = lane_id() * group; i < count + group - 1; i += WARP * group) {
-            int row = s.row_begin + (first + min(i, count - 1)) / group;
-            int32_t last = mask_last(j->a.mask, j->a.mask_block, j->a.pos[row]);
-            least = min(least, last);
-            most = max(most, last);
-        }
-        for (int step = WARP / 2; step > 0; step /= 2) {
-            least = min(least, __shfl_xor_sync(EVERY_LANE, least, step));
-            most = max(most, __shfl_xor_sync(EVERY_LANE, most, step));
-        }
+        if (!S::FULL)
+            find_limits(j, s.row_begin, first, count, group, &least, &most);
         if (lane_id() == 0)
             *d = {j->a.slots + s.slot_begin,
                   j->a.slot_pos + s.slot_begin,
@@ -134,6 +153,7 @@ template <class S> DEVICE bool tile_side_of(struct tile_side *d, const struct ti
                   used,
                   (int)blockIdx.x,
                   group,
+                  0,
                   j->a.mask == MASK_FULL};
     }
     __syncthreads();
@@ -143,14 +163,14 @@ template <class S> DEVICE bool tile_side_of(struct tile_side *d, const struct ti
 /* Checks the next 32 key tiles for the keys of the warp, so warps that share keys agree. */
 template <class S> DEVICE void tile_look(struct tile_walk *w, const struct tile_side *d)
 {
-    int n = min(d->end - w->window, WARP), lane = lane_id();
+    int n = min(w->end - w->window, WARP), lane = lane_id();
     w->whole = 0;
 #pragma unroll 4
     for (int i = 0; i < n; i++) {
         bool some = false, every = true;
         for (int k = 0; k < S::KEYS; k += WARP) {
             int key = (w->window + i) * TILE_KEYS + warp_first_key<S>() + k + lane % S::KEYS;
-            bool real = key < d->n_slots;
+            bool real = key < w->n_slots;
             int32_t pos = real && !d->all ? __ldg(d->slot_pos + key) : INT32_MIN;
             some |= real && pos <= d->most;
             every &= real && pos <= d->least;
@@ -164,46 +184,67 @@ template <class S> DEVICE void tile_look(struct tile_walk *w, const struct tile_
  * none is left. */
 template <class S> DEVICE int tile_next(struct tile_walk *w, const struct tile_side *d)
 {
-    while (!w->seen) {
-        if (d->end - w->window <= WARP)
-            return -1;
-        w->window += WARP;
-        tile_look<S>(w, d);
+    if constexpr (S::FULL) {
+        int tile = w->window++;
+        return tile < w->end ? tile * 2 + (int)((tile + 1) * TILE_KEYS <= w->n_slots) : -1;
+    } else {
+        while (!w->seen) {
+            if (w->end - w->window <= WARP)
+                return -1;
+            w->window += WARP;
+            tile_look<S>(w, d);
+        }
+        int i = __ffs((int)w->seen) - 1;
+        w->seen &= w->seen - 1;
+        return (w->window + i) * 2 + (int)(w->whole >> i & 1);
     }
-    int i = __ffs((int)w->seen) - 1;
-    w->seen &= w->seen - 1;
-    return (w->window + i) * 2 + (int)(w->whole >> i & 1);
 }
 
 /* ---- copies ---- */
 
-/* Each warp copies 16 rows of a key tile; lane l holds the slot of row l % 16, -1: none. */
-DEVICE int32_t tile_slot(const struct tile_side *d, int next)
+/* What a lane copies of each row: a chunk of 16 bytes, of keys from address k + slot * stride, of
+ * values `to_v` bytes behind. */
+struct tile_lane {
+    uintptr_t k, to_v;
+    uint32_t stride;
+    int row;   /* the lane's first row of a key tile; far beyond, where the head is padding */
+    int place; /* of that row in a stage, in values */
+};
+
+template <class S>
+DEVICE struct tile_lane tile_lane_of(const struct tile_job *j, const struct tile_side *d)
 {
-    int key = next / 2 * TILE_KEYS + warp_id() * COPY_ROWS + lane_id() % COPY_ROWS;
-    return next >= 0 && key < d->n_slots ? __ldg(d->slots + key) : -1;
+    constexpr int CHUNKS = S::E / TILE_CHUNK;
+    int row = warp_id() * COPY_ROWS + lane_id() / CHUNKS, c = lane_id() % CHUNKS;
+    int E = (int)j->a.head_dim;
+    bool padding = !S::FULL && c * TILE_CHUNK >= E;
+    size_t first = (size_t)((d->kh * E + (padding ? 0 : c * TILE_CHUNK)) * 2);
+    return {(uintptr_t)j->a.kv.k + first, (uintptr_t)j->a.kv.v - (uintptr_t)j->a.kv.k,
+            (uint32_t)(j->a.kv_heads * j->a.head_dim * 2), padding ? INT32_MAX / 2 : row,
+            tile_at(row, c, S::E)};
 }
 
-/* Copies 16 rows from `cache`. Keys beyond the list and the padding of the head become zeros: their
- * probabilities are 0, but 0 times the old contents could be NaN. */
+/* Each warp copies 16 rows of a key tile; lane l holds the slot of row l % 16. */
+DEVICE int32_t tile_slot(const struct tile_walk *w, const struct tile_side *d, int next)
+{
+    int key = next / 2 * TILE_KEYS + warp_id() * COPY_ROWS + lane_id() % COPY_ROWS;
+    return next >= 0 && key < w->n_slots ? __ldg(d->slots + key) : 0;
+}
+
+/* Copies 16 rows of keys, or `away` bytes behind them. Keys beyond the list and the padding of the
+ * head become zeros: their probabilities are 0, but 0 times the old contents could be NaN. No
+ * branch, so that copies and products of a key tile mix. */
 template <class S>
-DEVICE void tile_copy(uint16_t *to, const void *cache, const struct tile_job *j,
-                      const struct tile_side *d, int next, int32_t kept)
+DEVICE void tile_copy(uint16_t *to, uintptr_t away, const struct tile_lane *l,
+                      const struct tile_walk *w, int next, int32_t kept)
 {
     constexpr int CHUNKS = S::E / TILE_CHUNK, ROWS = WARP / CHUNKS;
-    if (next >= 0) {
-        const uint16_t *from = (const uint16_t *)cache;
-        size_t E = j->a.head_dim, stride = j->a.kv_heads * E;
-        int row = lane_id() / CHUNKS, c = lane_id() % CHUNKS;
-        int place = tile_at(warp_id() * COPY_ROWS + row, c, S::E);
+    int left = next < 0 ? 0 : w->n_slots - next / 2 * TILE_KEYS - l->row;
 #pragma unroll
-        for (int i = 0; i < COPY_ROWS / ROWS; i++) {
-            int32_t slot = __shfl_sync(EVERY_LANE, kept, i * ROWS + row);
-            bool valid = slot >= 0 && c * TILE_CHUNK < (int)E;
-            size_t at = valid ? (size_t)slot * stride + (size_t)d->kh * E + (size_t)c * TILE_CHUNK
-                              : 0;
-            copy_async(to + tile_down(place, i * ROWS, S::E), from + at, valid);
-        }
+    for (int i = 0; i < COPY_ROWS / ROWS; i++) {
+        uint32_t slot = (uint32_t)__shfl_sync(EVERY_LANE, kept, i * ROWS + lane_id() / CHUNKS);
+        copy_async(to + tile_down(l->place, i * ROWS, S::E),
+                   (const void *)(l->k + (size_t)slot * l->stride + away), i * ROWS < left);
     }
     copy_async_close();
 }
@@ -309,65 +350,96 @@ DEVICE void tile_hide(float (&s)[S::M][S::KEYS / 8][4], const uint32_t (&hidden)
                 s[m][i / 4][i % 2 * 2 + i / 2 % 2] = -INFINITY;
 }
 
-/* Turns scores into probabilities: p[m][n][half] are two columns of row g or g + 8. Rescales
- * maxima, sums and y to the new maximum. A row lies over the four lanes of a quad. */
+/* Sets scores of keys beyond the list to -inf: all that a full mask hides. */
 template <class S>
-DEVICE void tile_softmax(uint32_t (&p)[S::M][S::KEYS / 8][2], struct tile_sums<S> &t,
-                         const float (&s)[S::M][S::KEYS / 8][4], float scale)
+DEVICE void tile_hide_tail(float (&s)[S::M][S::KEYS / 8][4], const struct tile_walk *w, int tile)
 {
+    int left = w->n_slots - tile * TILE_KEYS - warp_first_key<S>() - lane_id() % 4 * 2;
+#pragma unroll
+    for (int m = 0; m < S::M; m++)
+#pragma unroll
+        for (int i = 0; i < S::KEYS / 2; i++)
+            if (i / 4 * 8 + i % 2 >= left)
+                s[m][i / 4][i % 4] = -INFINITY;
+}
+
+/* Raises the base of each row whose maximum is far above it, and rescales its sum and y. A row lies
+ * over the four lanes of a quad. The bits of a row do not depend on other rows: 1 is exact. */
+template <class S>
+DEVICE void tile_raise(struct tile_sums<S> &t, const float (&s)[S::M][S::KEYS / 8][4], float scale)
+{
+    float most[S::M * 2];
+    bool far = false;
 #pragma unroll
     for (int i = 0; i < S::M * 2; i++) {
         int m = i / 2, half = i % 2;
-        float most = t.max[m][half], sum = 0;
+        most[i] = fmaxf(s[m][0][2 * half], s[m][0][2 * half + 1]);
 #pragma unroll
-        for (int n = 0; n < S::KEYS / 8; n++)
-            most = fmaxf(most, fmaxf(s[m][n][2 * half], s[m][n][2 * half + 1]));
-        most = fmaxf(most, __shfl_xor_sync(EVERY_LANE, most, 1));
-        most = fmaxf(most, __shfl_xor_sync(EVERY_LANE, most, 2));
-        float base = most == -INFINITY ? 0.0f : most * scale;
-        float keep = exp2_near(fmaf(t.max[m][half], scale, -base));
+        for (int n = 1; n < S::KEYS / 8; n++)
+            most[i] = fmaxf(most[i], fmaxf(s[m][n][2 * half], s[m][n][2 * half + 1]));
+        far |= fmaf(most[i], scale, -t.base[m][half]) > BASE_LAG;
+    }
+    if (!__any_sync(EVERY_LANE, far))
+        return;
 #pragma unroll
-        for (int n = 0; n < S::KEYS / 8; n++) {
-            float low = exp2_near(fmaf(s[m][n][2 * half], scale, -base));
-            float high = exp2_near(fmaf(s[m][n][2 * half + 1], scale, -base));
-            p[m][n][half] = bf16_pair(low, high);
-            sum += low + high;
+    for (int i = 0; i < S::M * 2; i++) {
+        int m = i / 2, half = i % 2;
+        float old = t.base[m][half], keep = 1;
+        most[i] = fmaxf(most[i], __shfl_xor_sync(EVERY_LANE, most[i], 1));
+        most[i] = fmaxf(most[i], __shfl_xor_sync(EVERY_LANE, most[i], 2));
+        if (fmaf(most[i], scale, -old) > BASE_LAG) {
+            t.base[m][half] = most[i] * scale;
+            keep = exp2_flush(old - t.base[m][half]);
         }
-        t.max[m][half] = most;
-        t.sum[m][half] = t.sum[m][half] * keep + sum;
-        /* Most tiles bring no new maximum: then keep is 1 everywhere, and y does not change. */
-        if (__any_sync(EVERY_LANE, keep != 1.0f)) {
+        t.sum[m][half] *= keep;
 #pragma unroll
-            for (int n = 0; n < S::COLS; n++) {
-                t.y[m][n][2 * half] *= keep;
-                t.y[m][n][2 * half + 1] *= keep;
-            }
+        for (int n = 0; n < S::COLS; n++) {
+            t.y[m][n][2 * half] *= keep;
+            t.y[m][n][2 * half + 1] *= keep;
         }
     }
 }
 
-/* y += p v. The lanes hold p as the left factor of the product needs it: two column tiles of scores
- * are one step of the product. */
+/* Turns 16 columns of scores into probabilities, as the left factor of a product needs them, and
+ * adds these to the sums. `bases`: with 0 for -inf. */
 template <class S>
-DEVICE void tile_values(struct tile_sums<S> &t, const uint32_t (&p)[S::M][S::KEYS / 8][2],
+DEVICE void tile_softmax(uint32_t (&p)[S::M][4], struct tile_sums<S> &t,
+                         const float (&s)[S::M][S::KEYS / 8][4], const float (&bases)[S::M][2],
+                         float scale, int step)
+{
+#pragma unroll
+    for (int i = 0; i < S::M * 4; i++) {
+        int m = i / 4, half = i % 2;
+        const float *pair = s[m][step * 2 + i % 4 / 2] + 2 * half;
+        float low = exp2_flush(fmaf(pair[0], scale, -bases[m][half]));
+        float high = exp2_flush(fmaf(pair[1], scale, -bases[m][half]));
+        p[m][i % 4] = bf16_pair(low, high);
+        t.sum[m][half] += low + high;
+    }
+}
+
+/* y += p v, where p are the probabilities of scores s. 16 keys at a time, so that exponentials and
+ * products mix, and scores give their registers free. */
+template <class S>
+DEVICE void tile_values(struct tile_sums<S> &t, const float (&s)[S::M][S::KEYS / 8][4], float scale,
                         const uint16_t *values)
 {
     int place = tile_at(warp_first_key<S>() + lane_id() % 16, lane_id() / 16, S::E);
+    float bases[S::M][2];
+#pragma unroll
+    for (int i = 0; i < S::M * 2; i++)
+        bases[i / 2][i % 2] = t.base[i / 2][i % 2] == -INFINITY ? 0.0f : t.base[i / 2][i % 2];
 #pragma unroll
     for (int step = 0; step < S::KEYS / 16; step++) {
-        uint32_t a[S::M][4], b[4];
-#pragma unroll
-        for (int m = 0; m < S::M; m++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                a[m][i] = p[m][step * 2 + i / 2][i % 2];
+        uint32_t p[S::M][4], b[4];
+        tile_softmax<S>(p, t, s, bases, scale, step);
 #pragma unroll
         for (int n = 0; n < S::COLS; n += 2) {
             load_matrices_turned(b, values + tile_right(place, n) + step * 16 * S::E);
 #pragma unroll
             for (int m = 0; m < S::M; m++) {
-                multiply_bf16(t.y[m][n], a[m], b);
-                multiply_bf16(t.y[m][n + 1], a[m], b + 2);
+                multiply_bf16(t.y[m][n], p[m], b);
+                multiply_bf16(t.y[m][n + 1], p[m], b + 2);
             }
         }
     }

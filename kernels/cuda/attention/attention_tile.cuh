@@ -2,9 +2,11 @@
  * (attention_plan.h).
  *
  *     for each key tile that a query of the block may see:
- *         s = q k^T               16 queries x 8 keys an instruction
- *         p = 2^(c s - c max)     c = log2(e) / sqrt(E); max, sum and y are rescaled (online)
- *         y = y 2^(c old - c max) + bf16(p) v
+ *         s = q k^T              16 queries x 8 keys an instruction
+ *         base = c max s         c = log2(e) / sqrt(E); only where it rises by more than BASE_LAG:
+ *                                y and sum are then multiplied by 2^(old - base)
+ *         p = 2^(c s - base)     sum += p
+ *         y += bf16(p) v
  *
  * Four warps work in one of two ways. Many queries: each warp has its own queries, all share the
  * keys of the tile, and __syncthreads orders the copies. Few queries: each warp has all queries and
@@ -15,18 +17,21 @@
  * Keys and values of the next tiles are copied (copy_async) while one tile is computed. The groups
  * of copies are closed in the order k0 v0 k1 v1 ..., and 2 (stages - 1) may be open at each of the
  * two waits of a step. A buffer is filled again behind the barrier that follows its last read.
+ * Warps that share two stages (PAIRED) wait once a step instead, for both copies of the tile.
  *
  * Numerics. Scores and sums are fp32. The exponent has base 2: one machine instruction, and c is
  * part of a fused multiply-add. Probabilities are rounded to bf16 for the second product, as in the
- * models' own kernels; their sum is of the unrounded ones, so that roundings average out. A maximum
- * of -inf (no key seen yet) counts as 0 in the exponent, because -inf - -inf would be NaN. Hidden
- * keys have p = 0 exactly. NaN is never lost: the maximum skips it, the sum does not.
+ * models' own kernels; their sum is of the unrounded ones, so that roundings average out. They are
+ * at most 2^BASE_LAG, and a base that lags changes no relative precision. A base of -inf (no key
+ * seen yet) counts as 0 in the exponent, because -inf - -inf would be NaN. Hidden keys have p = 0
+ * exactly. NaN is never lost: the maximum skips it, the sum does not.
  *
  * Source: Milakov & Gimelshein 2018, algorithm 3; Dao 2023 (FlashAttention-2), algorithm 1.
  */
 #ifndef KERNELS_CUDA_ATTENTION_ATTENTION_TILE_CUH
 #define KERNELS_CUDA_ATTENTION_ATTENTION_TILE_CUH
 
+#include "kernels/cuda/attention/attention_join.cuh"
 #include "kernels/cuda/attention/attention_step.cuh"
 #include "kernels/cuda/device/runtime.h"
 
@@ -48,7 +53,7 @@ DEVICE void tile_merge(float (&y)[S::M][N][4], struct tile_sums<S> &t, float4 *r
     for (int i = 0; i < S::M * 2; i++)
         if (lane % 4 == 0)
             rows[warp * S::QUERIES + lane_query<S>(i / 2, i % 2)] =
-                make_float2(t.max[i / 2][i % 2], t.sum[i / 2][i % 2]);
+                make_float2(t.base[i / 2][i % 2], t.sum[i / 2][i % 2]);
     __syncthreads();
 #pragma unroll
     for (int m = 0; m < S::M; m++) {
@@ -62,10 +67,10 @@ DEVICE void tile_merge(float (&y)[S::M][N][4], struct tile_sums<S> &t, float4 *r
             float base = most == -INFINITY ? 0.0f : most;
 #pragma unroll
             for (int w = 0; w < S::WARPS_N; w++) {
-                weight[half][w] = exp2_near(row[w * S::QUERIES].x - base);
+                weight[half][w] = exp2_flush(row[w * S::QUERIES].x - base);
                 sum += weight[half][w] * row[w * S::QUERIES].y;
             }
-            t.max[m][half] = most;
+            t.base[m][half] = most;
             t.sum[m][half] = sum;
         }
 #pragma unroll
@@ -128,9 +133,20 @@ DEVICE void tile_put(const struct tile_job *j, const struct tile_side *d,
                     *(float2 *)(row + (tile + n) * 8 + column) =
                         make_float2(y[m][n][2 * half], y[m][n][2 * half + 1]);
             if (tile == 0 && column == 0)
-                *(float2 *)(sums + 2 * at) = make_float2(t.max[m][half], sum);
+                *(float2 *)(sums + 2 * at) = make_float2(t.base[m][half], sum);
         }
     }
+}
+
+/* The last block of a split list combines the parts. */
+DEVICE void tile_join(const struct tile_job *j, struct tile_side *d)
+{
+    unsigned *arrived = j->arrived + blockIdx.z * gridDim.x + blockIdx.x;
+    if (d->used == 1 || !last_to_arrive(arrived, d->used, &d->joins))
+        return;
+    for (int i = warp_id(); i < d->count; i += TILE_WARPS)
+        combine_query(j, query_head((size_t)d->row_begin, (size_t)(d->first + i), (size_t)d->kh,
+                                    j->a.heads, (size_t)d->group), d->used);
 }
 
 /* ---- the kernel ---- */
@@ -139,11 +155,11 @@ template <class S>
 DEVICE void tile_begin(struct tile_sums<S> &t, int32_t *last, const struct tile_job *j,
                        const struct tile_side *d)
 {
-    for (int i = (int)threadIdx.x; i < S::QUERIES; i += TILE_THREADS)
+    for (int i = (int)threadIdx.x; i < (S::FULL ? 0 : S::QUERIES); i += TILE_THREADS)
         last[i] = row_last(j, d, min(i, d->count - 1));
 #pragma unroll
     for (int m = 0; m < S::M; m++) {
-        t.max[m][0] = t.max[m][1] = -INFINITY;
+        t.base[m][0] = t.base[m][1] = -INFINITY;
         t.sum[m][0] = t.sum[m][1] = 0;
 #pragma unroll
         for (int n = 0; n < S::COLS; n++)
@@ -151,15 +167,14 @@ DEVICE void tile_begin(struct tile_sums<S> &t, int32_t *last, const struct tile_
     }
 }
 
-/* Adds sums over the quads, and turns maxima into units of log 2. */
-template <class S> DEVICE void tile_end(struct tile_sums<S> &t, float scale)
+/* Adds sums over the quads. */
+template <class S> DEVICE void tile_end(struct tile_sums<S> &t)
 {
 #pragma unroll
     for (int i = 0; i < S::M * 2; i++) {
         float *sum = &t.sum[i / 2][i % 2];
         *sum += __shfl_xor_sync(EVERY_LANE, *sum, 1);
         *sum += __shfl_xor_sync(EVERY_LANE, *sum, 2);
-        t.max[i / 2][i % 2] *= scale;
     }
 }
 
@@ -179,52 +194,57 @@ __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT(S::QUERIES))
     struct tile_side *d = (struct tile_side *)(q + at.side);
     if (!tile_side_of<S>(d, &j))
         return;
-    struct tile_walk walk = {d->begin - WARP, 0, 0};
+    struct tile_walk walk = {S::FULL ? d->begin : d->begin - WARP, d->end, d->n_slots, 0, 0};
+    const struct tile_lane lane = tile_lane_of<S>(&j, d);
     int next[S::STAGES];
     int32_t slot[S::STAGES];
     tile_copy_queries<S>(q, &j, d);
 #pragma unroll
     for (int i = 0; i < S::STAGES; i++) {
         next[i] = tile_next<S>(&walk, d);
-        slot[i] = tile_slot(d, next[i]);
-        tile_copy<S>(keys + i * S::TILE, j.a.kv.k, &j, d, next[i], slot[i]);
-        if (i + 1 < S::STAGES)
-            tile_copy<S>(values + i * S::TILE, j.a.kv.v, &j, d, next[i], slot[i]);
+        slot[i] = tile_slot(&walk, d, next[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < (S::PAIRED ? 1 : S::STAGES); i++) {
+        tile_copy<S>(keys + i * S::TILE, 0, &lane, &walk, next[i], slot[i]);
+        if (S::PAIRED || i + 1 < S::STAGES)
+            tile_copy<S>(values + i * S::TILE, lane.to_v, &lane, &walk, next[i], slot[i]);
     }
     struct tile_sums<S> t;
     tile_begin<S>(t, last, &j, d);
-    copy_async_wait<2 * S::STAGES - 1>();
+    copy_async_wait<S::PAIRED ? 2 : 2 * S::STAGES - 1>();
     __syncthreads();
     struct tile_queries<S> held;
     if constexpr (S::M == 1)
 #pragma unroll
         for (int i = 0; i < S::E / 16; i++)
             load_queries<S>(held.kept[i], q, 0, i);
-    const bool idle = warp_first_query<S>() >= d->count;
+    /* Warps without queries compute too: no branch, so that copies and products mix. */
     for (int i = 0; next[0] >= 0; i++) {
-        uint32_t p[S::M][S::KEYS / 8][2];
-        int stage = i % S::STAGES;
-        copy_async_wait<2 * S::STAGES - 2>();
+        float s[S::M][S::KEYS / 8][4];
+        int stage = i % S::STAGES, end = S::STAGES - 1, free = (i + end) % S::STAGES;
+        copy_async_wait<S::PAIRED ? 0 : 2 * S::STAGES - 2>();
         tile_barrier<S>();
-        tile_copy<S>(values + (i + S::STAGES - 1) % S::STAGES * S::TILE, j.a.kv.v, &j, d,
-                     next[S::STAGES - 1], slot[S::STAGES - 1]);
+        if (!S::PAIRED)
+            tile_copy<S>(values + free * S::TILE, lane.to_v, &lane, &walk, next[end], slot[end]);
         int after = tile_next<S>(&walk, d);
-        int32_t after_slot = tile_slot(d, after);
-        if (!idle) {
-            float s[S::M][S::KEYS / 8][4];
-            uint32_t hidden[S::M] = {0};
-            if (next[0] % 2 == 0)
-                tile_find_hidden<S>(hidden, d, next[0] / 2, last);
-            tile_scores<S>(s, q, held, keys + stage * S::TILE);
-            if (next[0] % 2 == 0)
-                tile_hide<S>(s, hidden);
-            tile_softmax<S>(p, t, s, j.scale);
+        int32_t after_slot = tile_slot(&walk, d, after);
+        uint32_t hidden[S::M] = {0};
+        if (!S::FULL && next[0] % 2 == 0)
+            tile_find_hidden<S>(hidden, d, next[0] / 2, last);
+        tile_scores<S>(s, q, held, keys + stage * S::TILE);
+        if (next[0] % 2 == 0)
+            S::FULL ? tile_hide_tail<S>(s, &walk, next[0] / 2) : tile_hide<S>(s, hidden);
+        tile_raise<S>(t, s, j.scale);
+        if (S::PAIRED) {
+            tile_copy<S>(keys + free * S::TILE, 0, &lane, &walk, next[end], slot[end]);
+            tile_copy<S>(values + free * S::TILE, lane.to_v, &lane, &walk, next[end], slot[end]);
+        } else {
+            copy_async_wait<2 * S::STAGES - 2>();
+            tile_barrier<S>();
+            tile_copy<S>(keys + stage * S::TILE, 0, &lane, &walk, after, after_slot);
         }
-        copy_async_wait<2 * S::STAGES - 2>();
-        tile_barrier<S>();
-        tile_copy<S>(keys + stage * S::TILE, j.a.kv.k, &j, d, after, after_slot);
-        if (!idle)
-            tile_values<S>(t, p, values + stage * S::TILE);
+        tile_values<S>(t, s, j.scale, values + stage * S::TILE);
 #pragma unroll
         for (int k = 0; k + 1 < S::STAGES; k++) {
             next[k] = next[k + 1];
@@ -234,7 +254,7 @@ __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT(S::QUERIES))
         slot[S::STAGES - 1] = after_slot;
     }
     copy_async_wait<0>();
-    tile_end<S>(t, j.scale);
+    tile_end<S>(t);
     if constexpr (S::WARPS_N == 1) {
         tile_put<S, S::COLS>(&j, d, t.y, t, 0);
     } else {
@@ -242,6 +262,8 @@ __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT(S::QUERIES))
         tile_merge<S, S::COLS / S::WARPS_N>(y, t, (float4 *)keys, (float2 *)q);
         tile_put<S, S::COLS / S::WARPS_N>(&j, d, y, t, warp_id() * (S::COLS / S::WARPS_N));
     }
+    if (split_joins(S::QUERIES))
+        tile_join(&j, d);
 }
 
 template <class S>

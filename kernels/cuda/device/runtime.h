@@ -29,6 +29,7 @@ struct device {
     struct events *events;          /* event.cu */
     struct staging *staging;        /* transfer.cu */
     struct products *gemm;          /* gemm.cu */
+    unsigned *arrived;              /* memory of the device: attention.cu */
 };
 
 static inline struct device *device_of(const struct backend *b)

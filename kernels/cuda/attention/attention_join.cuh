@@ -1,0 +1,69 @@
+/* attention_join.cuh - combines the parts that the splits of a list leave (attention_plan.h,
+ * "parts"), always in the order of the splits, so that the block that comes last by chance does not
+ * change a bit. Parts are read past the first cache: another multiprocessor wrote them during this
+ * kernel.
+ */
+#ifndef KERNELS_CUDA_ATTENTION_ATTENTION_JOIN_CUH
+#define KERNELS_CUDA_ATTENTION_ATTENTION_JOIN_CUH
+
+#include "kernels/cuda/attention/attention_step.cuh"
+
+/* One warp: y of row and head `query` from `used` parts; lane l owns columns 4 l. A lane also
+ * weighs every 32nd split, so that parts are read only once. */
+DEVICE void combine_query(const struct tile_job *j, size_t query, int used)
+{
+    size_t E = j->a.head_dim, step = part_at(1, 0, j->a.T, j->a.heads);
+    int lane = lane_id(), column = lane * 4;
+    bool owner = column < (int)E;
+    const float *row = j->part + query * E + (owner ? column : 0);
+    const float *sums = j->part + part_sums((size_t)j->splits, j->a.T, j->a.heads, E) + 2 * query;
+    float most = -INFINITY, sum = 0;
+    for (int i = lane; i < used; i += WARP)
+        most = fmaxf(most, __ldcg(sums + 2 * step * (size_t)i));
+    most = warp_max(most);
+    float base = most == -INFINITY ? 0.0f : most;
+    float4 y = make_float4(0, 0, 0, 0);
+    for (int first = 0; first < used; first += WARP) {
+        int n = min(used - first, WARP);
+        float mine = 0;
+        if (lane < n) {
+            float2 of = __ldcg((const float2 *)(sums + 2 * step * (size_t)(first + lane)));
+            mine = exp2_flush(of.x - base);
+            sum += mine * of.y;
+        }
+#pragma unroll 8
+        for (int i = 0; i < n; i++) {
+            float4 part = __ldcg((const float4 *)(row + step * E * (size_t)(first + i)));
+            float weight = __shfl_sync(EVERY_LANE, mine, i);
+            y.x += weight * part.x;
+            y.y += weight * part.y;
+            y.z += weight * part.z;
+            y.w += weight * part.w;
+        }
+    }
+    sum = warp_sum(sum);
+    float inverse = sum == 0 ? 0.0f : 1.0f / sum;
+    uint32_t low = bf16_pair(y.x * inverse, y.y * inverse);
+    uint32_t high = bf16_pair(y.z * inverse, y.w * inverse);
+    if (owner)
+        *(uint2 *)((uint16_t *)j->a.y + query * E + (size_t)column) = make_uint2(low, high);
+}
+
+/* True, for all threads of the last of `blocks` blocks to arrive at this counter: all that the
+ * others wrote before is complete. The counter is 0 before the first and after the last. */
+DEVICE bool last_to_arrive(unsigned *arrived, int blocks, int *shared)
+{
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        bool last = atomicAdd(arrived, 1u) + 1 == (unsigned)blocks;
+        if (last)
+            *arrived = 0;
+        *shared = last;
+        __threadfence();
+    }
+    __syncthreads();
+    return *shared != 0;
+}
+
+#endif
