@@ -150,6 +150,13 @@ DEVICE uint4 load_once_if(const void *p, bool valid)
     return v;
 }
 
+/* x, but the compiler does not know that: it cannot compute what follows from x ahead of here. */
+DEVICE uint32_t here_only(uint32_t x)
+{
+    asm volatile("" : "+r"(x));
+    return x;
+}
+
 /* Prefetches the line at p (any address) into the second cache. */
 DEVICE void prefetch(const void *p)
 {

@@ -361,6 +361,10 @@ DEVICE uint4 load_once_if(const void *p, bool valid)
 {
     return valid ? load_once(p) : uint4{0, 0, 0, 0};
 }
+DEVICE uint32_t here_only(uint32_t x)
+{
+    return x;
+}
 DEVICE void prefetch(const void *) {}
 DEVICE void copy_async(void *to, const void *from, bool valid)
 {

@@ -43,7 +43,7 @@ DEVICE void finish_sums(const struct product_job &j, const struct weight_tile &t
 #pragma unroll 1
     for (uint32_t n = lane; n < j.T * HALF; n += WARP) {
         const Sum *pair = mine + n / HALF * TILE_ROWS + n % HALF;
-        finish_pair<uint16_t>(j, tile, n % HALF, n / HALF, coded, pair[0], pair[HALF]);
+        finish_pair<uint16_t, 4>(j, tile, n % HALF, n / HALF, coded, pair[0], pair[HALF]);
     }
     __syncwarp();
 }

@@ -4,7 +4,8 @@
  */
 #include "kernels/cuda/product/product.h"
 
-enum { THREADS = 256 };
+/* KEPT: a row of up to 16,384 values is read once. */
+enum { THREADS = 256, KEPT = 8 };
 
 /* Block t encodes row t. */
 static __global__ void __launch_bounds__(THREADS)
@@ -15,8 +16,8 @@ encode_all(const uint16_t *x, uint32_t K, float limit, int8_t *code, uint32_t co
     let_next_start();
     wait_for_inputs();
     size_t t = blockIdx.x;
-    encode_row(x + t * K, K, limit, code + t * codes, codes, step + t,
-               marks + t * marks_words(K), shared);
+    encode_row<KEPT>(x + t * K, K, limit, code + t * codes, codes, step + t,
+                     marks + t * marks_words(K), shared);
 }
 
 struct coding coding_at(void *work, size_t T, size_t K)

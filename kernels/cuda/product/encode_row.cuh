@@ -1,13 +1,15 @@
 /* encode_row.cuh - rows of activations for formats that code x (kernels/quant.h): one block
- * computes codes, scale and outliers of a row; and the value of an output from its exact sum.
+ * computes codes, scale and outliers of a row; and the values of outputs from their exact sums.
  *
- * Outliers are marked by bits, one for each k, and above these one for each word of bits. So any
- * number of outliers is found in ascending order, and a row without outliers needs only one look.
+ * The marks of a row are the k of its first outliers, their number, and a bit for each k. Outputs
+ * read the list, several outliers at a time; only outliers beyond it are looked for in the bits. So
+ * a row may have any number of them.
  */
 #ifndef KERNELS_CUDA_PRODUCT_ENCODE_ROW_CUH
 #define KERNELS_CUDA_PRODUCT_ENCODE_ROW_CUH
 
 #include "kernels/cuda/device.cuh"
+#include "kernels/cuda/product/stage_rows.cuh"
 #include "kernels/cuda/weights/tiling.h"
 
 /* Rows that int8 products read: row t at x + t ldx (bf16), its step (scale / 127) and its marks. */
@@ -17,6 +19,8 @@ struct coded_rows {
     const uint32_t *marks; /* [., marks_words(K)] */
     uint32_t ldx;
 };
+
+/* ---- codes ---- */
 
 /* As block_sum of device.cuh, for the largest value. */
 DEVICE float block_greatest(float x, float *shared)
@@ -30,63 +34,182 @@ DEVICE float block_greatest(float x, float *shared)
     return x;
 }
 
-/* Called by the whole block: writes code[codes] (zeros from K on), *step and the marks of x[K].
- * limit: quant_outlier(). shared: one float a warp. A barrier must follow before results are
- * read. */
-DEVICE void encode_row(const uint16_t *x, uint32_t K, float limit, int8_t *code,
-                       uint32_t codes, float *step, uint32_t *marks, float *shared)
+/* Values 8u .. 8u+7 of a row; zeros beyond K. Rows of K % 8 == 0 values are aligned. */
+DEVICE uint4 row_unit(const uint16_t *x, uint32_t u, uint32_t K)
 {
-    float top = 0;
-    for (uint32_t k = threadIdx.x; k < K; k += blockDim.x) {
-        float a = fabsf(bf16_float(x[k]));
-        if (a < limit && a > top)
-            top = a;
+    if (K % 8)
+        return x_unit(x, u, K);
+    return 8 * u < K ? *reinterpret_cast<const uint4 *>(x + 8 * u) : make_uint4(0, 0, 0, 0);
+}
+
+/* The largest size below the limit, at least `top`. */
+DEVICE float unit_top(float top, uint4 unit, float limit)
+{
+    const uint32_t pair[4] = {unit.x, unit.y, unit.z, unit.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        float low = fabsf(bf16_low(pair[i])), high = fabsf(bf16_high(pair[i]));
+        top = low < limit ? fmaxf(top, low) : top;
+        top = high < limit ? fmaxf(top, high) : top;
     }
+    return top;
+}
+
+/* Codes of eight values, and a bit for each outlier. */
+struct unit_codes {
+    uint2 code;
+    uint8_t marks;
+};
+
+DEVICE struct unit_codes unit_encode(uint4 unit, float limit, float up)
+{
+    const uint32_t pair[4] = {unit.x, unit.y, unit.z, unit.w};
+    uint32_t code[2] = {0, 0}, marks = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        float v = i % 2 ? bf16_high(pair[i / 2]) : bf16_low(pair[i / 2]);
+        bool out = !(fabsf(v) < limit);
+        int8_t c = out ? (int8_t)0 : (int8_t)level_round(__fmul_rn(v, up));
+        code[i / 4] |= (uint32_t)(uint8_t)c << i % 4 * 8;
+        marks |= (uint32_t)out << i;
+    }
+    return {make_uint2(code[0], code[1]), (uint8_t)marks};
+}
+
+/* Called by the whole block: completes the marks of a row from its bits. Each thread has some words
+ * of bits in a row. shared: one word a warp. */
+DEVICE void marks_list(uint32_t *marks, uint32_t K, uint32_t *shared)
+{
+    const uint32_t *bits = marks + MARKS_BITS;
+    uint32_t words = plan_up(K, 32), each = plan_up(words, blockDim.x), mine = 0;
+    uint32_t from = threadIdx.x * each, to = min(from + each, words), lane = threadIdx.x % WARP;
+    for (uint32_t i = from; i < to; i++)
+        mine += (uint32_t)__popc(bits[i]);
+    uint32_t onward = mine; /* of this lane and those above it */
+    for (uint32_t by = 1; by < WARP; by *= 2) {
+        uint32_t other = __shfl_down_sync(EVERY_LANE, onward, by);
+        onward += lane + by < WARP ? other : 0;
+    }
+    if (lane == 0)
+        shared[threadIdx.x / WARP] = onward;
+    __syncthreads();
+    uint32_t n = shared[threadIdx.x / WARP] - onward;
+    for (uint32_t w = 0; w < threadIdx.x / WARP; w++)
+        n += shared[w];
+    for (uint32_t i = from; i < to; i++)
+        for (uint32_t rest = bits[i]; rest; rest &= rest - 1, n++)
+            if (n < MARKS_LISTED)
+                marks[n] = i * 32 + (uint32_t)__ffs((int)rest) - 1;
+    if (threadIdx.x == blockDim.x - 1)
+        marks[MARKS_LISTED] = n;
+}
+
+/* Called by the whole block: writes code[codes] (zeros from K on), *step and the marks of x[K]. The
+ * first KEPT units of a thread stay in registers between the two passes. limit: quant_outlier().
+ * codes: a multiple of 16, at least K. shared: one float a warp. A barrier must follow before
+ * results are read. */
+template <uint32_t KEPT>
+DEVICE void encode_row(const uint16_t *x, uint32_t K, float limit, int8_t *code, uint32_t codes,
+                       float *step, uint32_t *marks, float *shared)
+{
+    uint8_t *bits = reinterpret_cast<uint8_t *>(marks + MARKS_BITS);
+    const uint32_t marked = plan_up(K, 32) * 4, units = max(codes / 8, marked);
+    uint4 kept[KEPT];
+    float top = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < KEPT; i++)
+        kept[i] = row_unit(x, threadIdx.x + i * blockDim.x, K);
+#pragma unroll
+    for (uint32_t i = 0; i < KEPT; i++)
+        top = unit_top(top, kept[i], limit);
+    for (uint32_t u = threadIdx.x + KEPT * blockDim.x; 8 * u < K; u += blockDim.x)
+        top = unit_top(top, row_unit(x, u, K), limit);
     top = block_greatest(top, shared);
     float up = quant_up(top, INT8_TOP);
-    for (uint32_t base = 0; base < codes || base < K; base += blockDim.x) {
-        uint32_t k = base + threadIdx.x;
-        float v = k < K ? bf16_float(x[k]) : 0;
-        bool out = !(fabsf(v) < limit);
-        if (k < codes)
-            code[k] = out ? (int8_t)0 : (int8_t)level_round(__fmul_rn(v, up));
-        uint32_t bits = __ballot_sync(EVERY_LANE, out);
-        if (k % WARP == 0 && k < K)
-            marks[k / WARP] = bits;
-    }
+    auto put = [&](uint32_t u, uint4 unit) {
+        struct unit_codes c = unit_encode(unit, limit, up);
+        if (8 * u < codes)
+            *reinterpret_cast<uint2 *>(code + 8 * u) = c.code;
+        if (u < marked)
+            bits[u] = c.marks;
+    };
+#pragma unroll
+    for (uint32_t i = 0; i < KEPT; i++)
+        put(threadIdx.x + i * blockDim.x, kept[i]);
+    for (uint32_t u = threadIdx.x + KEPT * blockDim.x; u < units; u += blockDim.x)
+        put(u, row_unit(x, u, K));
     __syncthreads();
-    uint32_t words = plan_up(K, 32);
-    for (uint32_t base = 0; base < words; base += blockDim.x) {
-        uint32_t i = base + threadIdx.x;
-        uint32_t bits = __ballot_sync(EVERY_LANE, i < words && marks[i] != 0);
-        if (i % WARP == 0 && i < words)
-            marks[words + i / WARP] = bits;
-    }
+    marks_list(marks, K, reinterpret_cast<uint32_t *>(shared));
     if (threadIdx.x == 0)
         *step = quant_scale(top) / INT8_TOP;
 }
 
-/* The output of one row of weights for row t: the scaled sum, plus its outliers one by one, k
- * ascending, each operation rounded. */
-DEVICE float int8_value(const struct product_job &j, const struct operand &w, uint32_t row,
-                        const struct coded_rows &r, uint32_t t, int32_t sum)
+/* ---- outputs ---- */
+
+/* The two rows of weights of a lane: its codes and their steps. */
+struct coded_pair {
+    const int8_t *code[2];
+    float step[2];
+};
+
+/* Adds the first n outliers k (n > 0) to both values, in order, each operation rounded. All loads come
+ * first and without a condition, so that they wait for memory together. */
+template <int MANY>
+DEVICE void outliers_add(float value[2], const struct coded_pair &w, const uint16_t *x,
+                         const uint32_t k[MANY], uint32_t n)
 {
-    uint32_t words = plan_up(j.K, 32), tops = plan_up(j.K, 1024);
-    const uint32_t *marks = r.marks + (size_t)t * (words + tops);
-    const uint16_t *x = r.x + (size_t)t * r.ldx;
-    size_t at = (size_t)(w.begin + row) * j.stride;
-    const int8_t *code = reinterpret_cast<const int8_t *>(w.code) + at;
-    float step = w.scale[w.begin + row] / INT8_TOP;
-    float y = __fmul_rn((float)sum, __fmul_rn(r.step[t], step));
-    for (uint32_t i = 0; i < tops; i++)
-        for (uint32_t top = marks[words + i]; top; top &= top - 1) {
-            uint32_t word = i * 32 + (uint32_t)__ffs((int)top) - 1;
-            for (uint32_t bits = marks[word]; bits; bits &= bits - 1) {
-                uint32_t k = word * 32 + (uint32_t)__ffs((int)bits) - 1;
-                y = __fadd_rn(y, __fmul_rn(bf16_float(x[k]), __fmul_rn((float)code[k], step)));
-            }
+    float at[MANY], code[MANY][2];
+#pragma unroll
+    for (uint32_t i = 0; i < MANY; i++) {
+        at[i] = bf16_float(x[k[i]]);
+        code[i][0] = w.code[0][k[i]];
+        code[i][1] = w.code[1][k[i]];
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < MANY; i++)
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            if (i == 0 || i < n)
+                value[h] = __fadd_rn(value[h],
+                                     __fmul_rn(at[i], __fmul_rn(code[i][h], w.step[h])));
+}
+
+/* Adds the outliers behind the list. */
+DEVICE void outliers_beyond(float value[2], const struct coded_pair &w, const uint16_t *x,
+                            const uint32_t *marks, uint32_t words)
+{
+    uint32_t last = marks[MARKS_LISTED - 1], word = last / 32;
+    uint32_t bits = marks[MARKS_BITS + word] & ~((2u << last % 32) - 1);
+    for (;; bits = marks[MARKS_BITS + word]) {
+        for (; bits; bits &= bits - 1) {
+            const uint32_t k[1] = {word * 32 + (uint32_t)__ffs((int)bits) - 1};
+            outliers_add<1>(value, w, x, k, 1);
         }
-    return y;
+        if (++word == words)
+            return;
+    }
+}
+
+/* The outputs of two rows of weights for row t: the scaled sums, plus their outliers one by one, k
+ * ascending, MANY loaded at a time. */
+template <int MANY>
+DEVICE void int8_values(float value[2], const struct coded_pair &w, const int32_t sum[2],
+                        const struct coded_rows &r, uint32_t t, uint32_t K)
+{
+    const uint32_t *marks = r.marks + (size_t)t * marks_words(K);
+    const uint16_t *x = r.x + (size_t)t * r.ldx;
+    for (int h = 0; h < 2; h++)
+        value[h] = __fmul_rn((float)sum[h], __fmul_rn(r.step[t], w.step[h]));
+    uint32_t n = marks[MARKS_LISTED], listed = min(n, (uint32_t)MARKS_LISTED);
+    for (uint32_t o = 0; o < listed; o += MANY) {
+        uint32_t k[MANY];
+#pragma unroll
+        for (uint32_t i = 0; i < MANY; i++)
+            k[i] = marks[min(o + i, listed - 1)];
+        outliers_add<MANY>(value, w, x, k, listed - o);
+    }
+    if (n > listed)
+        outliers_beyond(value, w, x, marks, plan_up(K, 32));
 }
 
 #endif

@@ -187,7 +187,7 @@ exact_pairs(struct product_job j, const float *x, uint32_t part, struct group gr
     for (uint32_t t = 0; t < T; t++) {
         float a = warp_sum(sum[0][t]), b = warp_sum(sum[1][t]);
         if (threadIdx.x % WARP == t && t < rows && pair / HALF < job_tiles(&j))
-            finish_pair<float>(j, tile, pair % HALF, first + t, none, a, b);
+            finish_pair<float, 1>(j, tile, pair % HALF, first + t, none, a, b);
     }
 }
 

@@ -37,7 +37,7 @@ finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint3
             for (int h = 0; h < 2; h++)
                 sum[h] += part[k][h];
     }
-    finish_pair<A>(j, tile, i, t, rows, sum[0], sum[1]);
+    finish_pair<A, 8>(j, tile, i, t, rows, sum[0], sum[1]);
 }
 
 template <class A, class Sum>

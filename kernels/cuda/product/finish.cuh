@@ -6,17 +6,37 @@
 
 #include "kernels/cuda/product/encode_row.cuh"
 
-/* The product that a sum stands for: a sum of an FP8 or INT8 job is scaled by its row of W. */
-DEVICE float sum_value(const struct product_job &j, const struct operand &w, uint32_t row,
-                       const struct coded_rows &, uint32_t, float sum)
+/* The products that the sums of rows i of a tile's halves stand for: sums of an FP8 or INT8 job are
+ * scaled by their rows of W. Unspecified for rows that the tile lacks. MANY: see encode_row.cuh. */
+template <int MANY>
+DEVICE void sum_values(float value[2], const struct product_job &j, const struct weight_tile &tile,
+                       uint32_t i, const struct coded_rows &, uint32_t, const float sum[2])
 {
-    return j.dtype == DTYPE_FP8 ? __fmul_rn(sum, w.scale[w.begin + row] / FP8_TOP) : sum;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const struct operand &m = j.w[tile.matrix[h]];
+        bool scaled = j.dtype == DTYPE_FP8 && i < tile.count[h];
+        value[h] = scaled ? __fmul_rn(sum[h], m.scale[m.begin + tile.row[h] + i] / FP8_TOP)
+                          : sum[h];
+    }
 }
 
-DEVICE float sum_value(const struct product_job &j, const struct operand &w, uint32_t row,
-                       const struct coded_rows &r, uint32_t t, int32_t sum)
+template <int MANY>
+DEVICE void sum_values(float value[2], const struct product_job &j, const struct weight_tile &tile,
+                       uint32_t i, const struct coded_rows &r, uint32_t t, const int32_t sum[2])
 {
-    return int8_value(j, w, row, r, t, sum);
+    if (i >= tile.count[0])
+        return;
+    const bool both = i < tile.count[1]; /* the second row of a last tile may be missing */
+    struct coded_pair w;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const struct operand &m = j.w[both && h ? tile.matrix[1] : tile.matrix[0]];
+        size_t row = m.begin + (both && h ? tile.row[1] : tile.row[0]) + i;
+        w.code[h] = reinterpret_cast<const int8_t *>(m.code) + row * j.stride;
+        w.step[h] = m.scale[row] / INT8_TOP;
+    }
+    int8_values<MANY>(value, w, sum, r, t, j.K);
 }
 
 template <class A> DEVICE A *row_of(const struct product_job &j, uint32_t i, uint32_t row)
@@ -72,16 +92,15 @@ DEVICE void finish_rotated(const struct product_job &j, const struct weight_tile
             cache_put(j, 1, t, tile.row[h] + i, turned[h]);
 }
 
-/* Finishes the sums of rows i of both halves, for row t of x. */
-template <class A, class Sum>
+/* Finishes the sums of rows i of both halves, for row t of x. MANY: outliers that are loaded at a
+ * time, in registers. */
+template <class A, int MANY, class Sum>
 DEVICE void finish_pair(const struct product_job &j, const struct weight_tile &tile, uint32_t i,
                         uint32_t t, const struct coded_rows &r, Sum first, Sum second)
 {
     float value[2] = {0, 0};
-    if (i < tile.count[0])
-        value[0] = sum_value(j, j.w[tile.matrix[0]], tile.row[0] + i, r, t, first);
-    if (i < tile.count[1])
-        value[1] = sum_value(j, j.w[tile.matrix[1]], tile.row[1] + i, r, t, second);
+    const Sum sum[2] = {first, second};
+    sum_values<MANY>(value, j, tile, i, r, t, sum);
     if (j.kind == JOB_GATED) {
         if (i < tile.count[0])
             act_put(row_of<A>(j, 0, t) + tile.row[0] + i, gated_value<A>(value[0], value[1]));

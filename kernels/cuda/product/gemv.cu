@@ -36,8 +36,8 @@ DEVICE struct coded_rows stage_all(uint8_t *shared, const struct gemv_room &room
     for (uint32_t t = 0; x_coded(D) && t < j.T; t++) {
         float *scratch = reinterpret_cast<float *>(shared + room.scratch) + t % 2 * GEMV_WARPS;
         int8_t *code = reinterpret_cast<int8_t *>(shared + room.x + t * stride);
-        encode_row(coded + t * ldx, j.K, quant_outlier(D), code, bytes, step + t,
-                   marks + t * words, scratch);
+        encode_row<1>(coded + t * ldx, ldx, quant_outlier(D), code, bytes, step + t,
+                      marks + t * words, scratch);
     }
     return {coded, step, marks, ldx};
 }
@@ -65,7 +65,7 @@ DEVICE void finish_tile(const struct product_job &j, const struct weight_tile &t
         first += from[i * GEMV_ROWS];
         second += from[(i + HALF) * GEMV_ROWS];
     }
-    finish_pair<uint16_t>(j, tile, i, t, rows, first, second);
+    finish_pair<uint16_t, 3>(j, tile, i, t, rows, first, second);
 }
 
 /* Block i computes tiles i, i + gridDim.x ..; its warp w adds groups w, w + warps .. of K. */
@@ -93,7 +93,7 @@ gemv_tiles(struct product_job j, struct bf16_input in, struct gemv_room room, ui
     for (uint32_t tile = blockIdx.x; tile < walk.tiles; tile += gridDim.x) {
         Sum sum[1][4] = {{0, 0, 0, 0}};
 #pragma unroll 1
-        for (uint32_t group = warp; group < groups; group += warps)
+        while (s.at.tile == tile && s.at.group < groups) /* no other counter: registers */
             stream_step<D, 1>(&s, &state, sum, j, walk, x, 0);
         Sum *here = sums + turn * warps * TILE_ROWS * GEMV_ROWS;
         put_sums(here + warp * TILE_ROWS * GEMV_ROWS, sum[0]);

@@ -61,7 +61,7 @@ skinny_tiles(struct product_job j, const void *rows, uint32_t ldx, typename form
     for (; tile < walk.tiles; tile += walk.tile_step) {
         Sum sum[NT][4] = {};
 #pragma unroll 1
-        for (uint32_t group = from; group < to; group++)
+        while (s.at.tile == tile && s.at.group < to) /* no other counter: registers */
             stream_step<D, NT>(&s, &state, sum, j, walk, x, from);
         put_tile<NT>(j, tile_at(&j, tile), sums, sum);
     }

@@ -201,7 +201,8 @@ template <enum dtype D> struct block_format {
             for (int i = 0; i < NT; i++) {
                 float d[4] = {0, 0, 0, 0};
                 uint32_t byte = (uint32_t)block * 2 * CHUNK;
-                multiply_pairs(d, pa, pb, x_word(x, i, byte), x_word(x, i, byte + CHUNK));
+                multiply_pairs(d, pa, pb, x_word(x, i, byte));
+                multiply_pairs(d, pa + 4, pb + 4, x_word(x, i, byte + CHUNK));
                 sum[i][0] = __fmaf_rn(ma, d[0], sum[i][0]);
                 sum[i][1] = __fmaf_rn(ma, d[1], sum[i][1]);
                 sum[i][2] = __fmaf_rn(mb, d[2], sum[i][2]);

@@ -28,14 +28,13 @@ template <> struct format<DTYPE_FP8> : plain_format<float> {
         return bf16_times((w & 0x80008000u) | (w >> 4 & 0x07f007f0u), 0x7b807b80u);
     }
 
-    DEVICE void pairs(uint32_t p[8], uint4 codes)
+    /* The pairs of eight codes, in order of k. */
+    DEVICE void pairs(uint32_t p[4], uint32_t first, uint32_t second)
     {
-        const uint32_t four[4] = {codes.x, codes.y, codes.z, codes.w};
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            p[2 * i] = pair(four[i], 0x1404);
-            p[2 * i + 1] = pair(four[i], 0x3424);
-        }
+        p[0] = pair(first, 0x1404);
+        p[1] = pair(first, 0x3424);
+        p[2] = pair(second, 0x1404);
+        p[3] = pair(second, 0x3424);
     }
 
     /* Eight codes to eight bf16, exactly. */
@@ -50,12 +49,16 @@ template <> struct format<DTYPE_FP8> : plain_format<float> {
     DEVICE void multiply(const State &, float (*sum)[4], uint4 a, uint4 b, int,
                          const struct x_view &x)
     {
-        uint32_t pa[8], pb[8];
-        pairs(pa, a);
-        pairs(pb, b);
+        const uint32_t codes[2][4] = {{a.x, a.y, b.x, b.y}, {a.z, a.w, b.z, b.w}};
 #pragma unroll
-        for (int i = 0; i < NT; i++)
-            multiply_pairs(sum[i], pa, pb, x_word(x, i, 0), x_word(x, i, CHUNK));
+        for (uint32_t half = 0; half < 2; half++) { /* in turn: fewer registers */
+            uint32_t pa[4], pb[4];
+            pairs(pa, codes[half][0], codes[half][1]);
+            pairs(pb, codes[half][2], codes[half][3]);
+#pragma unroll
+            for (int i = 0; i < NT; i++)
+                multiply_pairs(sum[i], pa, pb, x_word(x, i, half * CHUNK));
+        }
     }
 };
 

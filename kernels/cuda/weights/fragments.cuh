@@ -74,15 +74,13 @@ template <class S> struct plain_format {
     DEVICE void begin(State &, const More &) {}
 };
 
-/* d += 16 rows of 16 values a lane (8 pairs a row, in order of k) times the words v, u of x. */
-DEVICE void multiply_pairs(float d[4], const uint32_t *a, const uint32_t *b, uint4 v, uint4 u)
+/* d += 16 rows of 8 values a lane (4 pairs a row, in order of k) times the word v of x. */
+DEVICE void multiply_pairs(float d[4], const uint32_t *a, const uint32_t *b, uint4 v)
 {
-    const uint32_t x[8] = {v.x, v.y, v.z, v.w, u.x, u.y, u.z, u.w};
-#pragma unroll
-    for (int s = 0; s < 8; s += 2) {
-        const uint32_t w[4] = {a[s], b[s], a[s + 1], b[s + 1]}, k[2] = {x[s], x[s + 1]};
-        multiply_bf16(d, w, k);
-    }
+    const uint32_t low[4] = {a[0], b[0], a[1], b[1]}, high[4] = {a[2], b[2], a[3], b[3]};
+    const uint32_t x[2][2] = {{v.x, v.y}, {v.z, v.w}};
+    multiply_bf16(d, low, x[0]);
+    multiply_bf16(d, high, x[1]);
 }
 
 #endif

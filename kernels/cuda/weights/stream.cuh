@@ -9,12 +9,13 @@
 
 #include "kernels/cuda/weights/fragments.cuh"
 
-/* The place of a warp: a tile, a group of its rows, and this lane's rows g and g + 8. */
+/* The place of a warp: a tile, a group of its rows, and this lane's rows g and g + 8. It moves with
+ * the group, so that loads have constant offsets and no registers of their own. */
 template <enum dtype D> struct place {
     typename format<D>::Row known;
     uint32_t tile, group;
-    const uint8_t *row[2]; /* from this lane's first byte on */
-    uint32_t end[2];       /* bytes of the row from there; 0: no row */
+    const uint8_t *row[2]; /* this lane's first byte of the group */
+    int32_t left;          /* bytes of a row from there on; 0 or less: none */
 };
 
 /* The places that a warp visits: groups from + every.. below `to`, of tiles in steps. */
@@ -22,32 +23,42 @@ struct weight_walk {
     uint32_t tile_step, tiles, from, every, to;
 };
 
+/* Row g of half i of a tile; a lane without such a row reads another one, for sums that are not
+ * read. */
+DEVICE const uint8_t *place_row(const struct product_job &j, const struct weight_tile &t, int i)
+{
+    uint32_t g = threadIdx.x % WARP / 4, half = g < t.count[i] ? (uint32_t)i : 0;
+    const struct operand &m = j.w[half ? t.matrix[1] : t.matrix[0]];
+    uint32_t row = (half ? t.row[1] : t.row[0]) + (g < t.count[0] ? g : 0);
+    return m.code + (size_t)(m.begin + row) * j.stride;
+}
+
 template <enum dtype D> DEVICE void place_tile(struct place<D> *p, const struct product_job &j,
                                                const struct weight_walk &w, uint32_t tile)
 {
-    uint32_t g = threadIdx.x % WARP / 4, at = threadIdx.x % 4 * 16;
+    uint32_t at = threadIdx.x % 4 * 16 + w.from * GROUP;
     *p = {};
     struct weight_tile t = {};
     p->tile = tile;
     p->group = w.from;
-    if (tile < w.tiles && w.from < w.to)
+    if (tile < w.tiles && w.from < w.to) {
         t = tile_at(&j, tile);
+        p->row[0] = place_row(j, t, 0) + at;
+        p->row[1] = place_row(j, t, 1) + at;
+        p->left = (int32_t)(j.stride - at);
+    }
     p->known = format<D>::row(j, t);
-#pragma unroll
-    for (int i = 0; i < 2; i++)
-        if (g < t.count[i]) {
-            const struct operand &m = j.w[t.matrix[i]];
-            p->row[i] = m.code + (size_t)(m.begin + t.row[i] + g) * j.stride + at;
-            p->end[i] = j.stride - min(at, j.stride);
-        }
 }
 
 template <enum dtype D>
 DEVICE void place_next(struct place<D> *p, const struct product_job &j, const struct weight_walk &w)
 {
     p->group += w.every;
-    if (p->group >= w.to)
-        place_tile<D>(p, j, w, p->tile + w.tile_step);
+    p->row[0] += w.every * GROUP;
+    p->row[1] += w.every * GROUP;
+    p->left -= (int32_t)(w.every * GROUP);
+    if (p->group >= w.to) /* only here, so that a loop over groups keeps no registers for it */
+        place_tile<D>(p, j, w, here_only(p->tile + w.tile_step));
 }
 
 /* Two words of a lane, one of each of its rows. */
@@ -55,24 +66,18 @@ struct words {
     uint4 a, b;
 };
 
-template <enum dtype D> DEVICE uint4 place_word(const struct place<D> &p, int row, uint32_t at)
-{
-    return load_once_if(p.row[row] + at, at < p.end[row]);
-}
-
 template <enum dtype D> DEVICE struct words place_load(const struct place<D> &p, int u)
 {
-    uint32_t at = p.group * GROUP + (uint32_t)u * CHUNK;
-    return {place_word(p, 0, at), place_word(p, 1, at)};
+    bool valid = p.left > u * CHUNK;
+    return {load_once_if(p.row[0] + u * CHUNK, valid), load_once_if(p.row[1] + u * CHUNK, valid)};
 }
 
 /* Prefetches the lines of a group, one of its 32 lines a lane. */
 template <enum dtype D> DEVICE void place_prefetch(const struct place<D> &p)
 {
-    uint32_t q = threadIdx.x % 4, at = p.group * GROUP + (q & 1) * 2 * CHUNK;
-    int row = q >= 2;
-    if (at < (row ? p.end[1] : p.end[0]))
-        prefetch((row ? p.row[1] : p.row[0]) + at);
+    int q = threadIdx.x % 4, at = (q & 1) * 2 * CHUNK;
+    if (p.left > at)
+        prefetch((q >= 2 ? p.row[1] : p.row[0]) + at);
 }
 
 template <enum dtype D> struct stream {

@@ -171,11 +171,13 @@ HOST_DEVICE uint32_t x_stride(enum dtype dtype, uint32_t groups)
     return groups * group_x_bytes(dtype) + CHUNK;
 }
 
-/* Words of the outlier marks of a row: a bit for each k, then a bit for each word with a mark
- * (kernels/cuda/product/encode_row.cuh). */
+/* The outlier marks of a row (kernels/cuda/product/encode_row.cuh), in words: the k of the first
+ * MARKS_LISTED outliers, ascending; the number of all of them; from MARKS_BITS on a bit for each k.
+ * 8B models with drawn weights have some 50 in the inputs of `down`. Multiples of 16 bytes. */
+enum { MARKS_LISTED = 248, MARKS_BITS = MARKS_LISTED + 4 };
 HOST_DEVICE uint32_t marks_words(uint32_t K)
 {
-    return plan_up(K, 32) + plan_up(K, 1024);
+    return MARKS_BITS + plan_up(K, 128) * 4;
 }
 
 /* ---- few rows: a block computes whole tiles, its warps share K ---- */
