@@ -91,11 +91,13 @@ static int gemv_fits(const struct product_job *j, uint32_t cores, size_t most)
     struct gemv_room r = gemv_room(j->dtype, j->T, j->K, p.warps);
     int int8 = j->dtype == DTYPE_INT8;
     uint32_t x = j->T * x_stride(j->dtype, p.groups);
-    return j->T <= GEMV_ROWS && 2 * (r.bytes + 1024) <= most + 1024 && p.blocks > 0 &&
+    return j->T <= format_row(j->dtype).few && j->T <= GEMV_ROWS &&
+           2 * (r.bytes + 1024) <= most + 1024 && p.blocks > 0 &&
            p.blocks <= job_tiles(j) && p.warps >= 4 && p.warps <= GEMV_WARPS &&
            r.x + x == r.coded && r.coded % 16 == 0 && r.sums % 16 == 0 &&
            r.step >= r.coded + (int8 ? j->T * j->K * 2 : 0) &&
-           r.sums >= r.marks + (int8 ? j->T * marks_words(j->K) * 4 : 0) &&
+           r.near >= r.marks + (int8 ? j->T * marks_words(j->K) * 4 : 0) && r.marks % 16 == 0 &&
+           r.sums >= r.near + (int8 ? 2 * j->T * NEAR * TILE_ROWS : 0) &&
            (size_t)p.groups * GROUP >= j->stride && r.bytes <= most;
 }
 

@@ -39,5 +39,5 @@ struct coded_rows coding_make(const struct backend *b, const struct coding *c, e
     const uint16_t *rows = static_cast<const uint16_t *>(x);
     launch(b, encode_all, dim3((unsigned)T), dim3(THREADS), THREADS / WARP * sizeof(float), rows,
            (uint32_t)K, quant_outlier(dtype), c->code, c->codes, c->step, c->marks);
-    return {rows, c->step, c->marks, (uint32_t)K};
+    return {rows, c->step, c->marks, (uint32_t)K, nullptr};
 }

@@ -18,6 +18,7 @@ struct coded_rows {
     const float *step;
     const uint32_t *marks; /* [., marks_words(K)] */
     uint32_t ldx;
+    const int8_t *near; /* NULL, or codes of the tile: [rows of x, NEAR, TILE_ROWS] */
 };
 
 /* ---- codes ---- */
@@ -146,13 +147,21 @@ DEVICE void encode_row(const uint16_t *x, uint32_t K, float limit, int8_t *code,
 
 /* ---- outputs ---- */
 
-/* The two rows of weights of a lane: its codes and their steps. */
+/* The two rows of weights of a lane: codes and steps; `near`, if not NULL: in shared memory, the
+ * codes of row 0 for the first NEAR outliers, TILE_ROWS apart; those of row 1 lie HALF behind. */
 struct coded_pair {
     const int8_t *code[2];
     float step[2];
+    const int8_t *near;
 };
 
-/* Adds the first n outliers k (n > 0) to both values, in order, each operation rounded. All loads come
+DEVICE void outlier_add(float value[2], const float step[2], float x, float first, float second)
+{
+    value[0] = __fadd_rn(value[0], __fmul_rn(x, __fmul_rn(first, step[0])));
+    value[1] = __fadd_rn(value[1], __fmul_rn(x, __fmul_rn(second, step[1])));
+}
+
+/* Adds the first n > 0 outliers k to both values, in order, each operation rounded. All loads come
  * first and without a condition, so that they wait for memory together. */
 template <int MANY>
 DEVICE void outliers_add(float value[2], const struct coded_pair &w, const uint16_t *x,
@@ -167,11 +176,18 @@ DEVICE void outliers_add(float value[2], const struct coded_pair &w, const uint1
     }
 #pragma unroll
     for (uint32_t i = 0; i < MANY; i++)
-#pragma unroll
-        for (int h = 0; h < 2; h++)
-            if (i == 0 || i < n)
-                value[h] = __fadd_rn(value[h],
-                                     __fmul_rn(at[i], __fmul_rn(code[i][h], w.step[h])));
+        if (i == 0 || i < n)
+            outlier_add(value, w.step, at[i], code[i][0], code[i][1]);
+}
+
+/* The same for the n first of the list, whose codes are near. */
+DEVICE void outliers_near(float value[2], const struct coded_pair &w, const uint16_t *x,
+                          const uint32_t *k, uint32_t n)
+{
+#pragma unroll 4
+    for (uint32_t o = 0; o < n; o++)
+        outlier_add(value, w.step, bf16_float(x[k[o]]), w.near[o * TILE_ROWS],
+                    w.near[o * TILE_ROWS + HALF]);
 }
 
 /* Adds the outliers behind the list. */
@@ -201,7 +217,10 @@ DEVICE void int8_values(float value[2], const struct coded_pair &w, const int32_
     for (int h = 0; h < 2; h++)
         value[h] = __fmul_rn((float)sum[h], __fmul_rn(r.step[t], w.step[h]));
     uint32_t n = marks[MARKS_LISTED], listed = min(n, (uint32_t)MARKS_LISTED);
-    for (uint32_t o = 0; o < listed; o += MANY) {
+    uint32_t near = w.near ? min(n, (uint32_t)NEAR) : 0;
+    outliers_near(value, w, x, marks, near);
+#pragma unroll 1
+    for (uint32_t o = near; o < listed; o += MANY) {
         uint32_t k[MANY];
 #pragma unroll
         for (uint32_t i = 0; i < MANY; i++)

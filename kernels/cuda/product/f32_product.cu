@@ -182,7 +182,7 @@ exact_pairs(struct product_job j, const float *x, uint32_t part, struct group gr
         __syncthreads();
     }
     struct weight_tile tile = tile_at(&j, min(pair / HALF, job_tiles(&j) - 1));
-    const struct coded_rows none = {nullptr, nullptr, nullptr, 0};
+    const struct coded_rows none = {};
 #pragma unroll
     for (uint32_t t = 0; t < T; t++) {
         float a = warp_sum(sum[0][t]), b = warp_sum(sum[1][t]);

@@ -8,18 +8,31 @@
 
 enum { THREADS = 256, PARTS_AT_ONCE = 4 };
 
-/* Thread (p, t) finishes pair p % 8 of tile p / 8 for row t; it adds the parts in order. */
+/* Rows of x that a block finishes together. With INT8 it loads the same rows of weights for their
+ * outliers, which are then in the first cache. */
+static uint32_t rows_together(const struct product_job *j)
+{
+    uint32_t rows = 1;
+    while (x_coded(j->dtype) && rows < j->T && rows < THREADS / HALF)
+        rows *= 2;
+    return rows;
+}
+
+/* Eight threads finish the pairs of a tile for a row t of x, the next eight for the next of
+ * `together` rows, and so on for the next tiles. Parts are added in order. */
 template <class A, class Sum>
 __global__ void __launch_bounds__(THREADS)
-finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint32_t splits)
+finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint32_t splits,
+            uint32_t together)
 {
     let_next_start();
     wait_for_inputs();
-    uint32_t p = blockIdx.x * THREADS + threadIdx.x, t = blockIdx.y;
-    if (p / HALF >= job_tiles(&j))
+    uint32_t i = threadIdx.x % HALF, at_once = THREADS / HALF / together;
+    uint32_t number = blockIdx.x * at_once + threadIdx.x / HALF / together;
+    uint32_t t = blockIdx.y * together + threadIdx.x / HALF % together;
+    if (number >= job_tiles(&j) || t >= j.T)
         return;
-    struct weight_tile tile = tile_at(&j, p / HALF);
-    uint32_t i = p % HALF;
+    struct weight_tile tile = tile_at(&j, number);
     size_t at[2];
     for (int h = 0; h < 2; h++)
         at[h] = (size_t)t * j.columns + j.w[tile.matrix[h]].column + tile.row[h] + i;
@@ -44,8 +57,9 @@ template <class A, class Sum>
 static void start(const struct backend *b, const struct product_job *j,
                   const struct coded_rows *rows, const void *sums, uint32_t splits)
 {
-    launch(b, finish_sums<A, Sum>, dim3(plan_up(job_tiles(j) * HALF, THREADS), j->T), dim3(THREADS),
-           0, *j, *rows, static_cast<const Sum *>(sums), splits);
+    uint32_t together = rows_together(j), at_once = THREADS / HALF / together;
+    launch(b, finish_sums<A, Sum>, dim3(plan_up(job_tiles(j), at_once), plan_up(j->T, together)),
+           dim3(THREADS), 0, *j, *rows, static_cast<const Sum *>(sums), splits, together);
 }
 
 void finish(const struct backend *b, const struct product_job *j, const struct coded_rows *rows,

@@ -29,6 +29,7 @@ DEVICE void sum_values(float value[2], const struct product_job &j, const struct
         return;
     const bool both = i < tile.count[1]; /* the second row of a last tile may be missing */
     struct coded_pair w;
+    w.near = r.near ? r.near + (size_t)t * NEAR * TILE_ROWS + i : nullptr;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const struct operand &m = j.w[both && h ? tile.matrix[1] : tile.matrix[0]];

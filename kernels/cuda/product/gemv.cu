@@ -39,7 +39,7 @@ DEVICE struct coded_rows stage_all(uint8_t *shared, const struct gemv_room &room
         encode_row<1>(coded + t * ldx, ldx, quant_outlier(D), code, bytes, step + t,
                       marks + t * words, scratch);
     }
-    return {coded, step, marks, ldx};
+    return {coded, step, marks, ldx, nullptr};
 }
 
 /* Writes this warp's sums to to[row of the tile][GEMV_ROWS]. */
@@ -49,6 +49,35 @@ template <class Sum> DEVICE void put_sums(Sum *to, const Sum sum[4])
 #pragma unroll
     for (uint32_t i = 0; i < 4; i++)
         to[(g + i / 2 * HALF) * GEMV_ROWS + t + i % 2] = sum[i];
+}
+
+/* Called by the whole block: brings the tile's codes of the first NEAR outliers of each row of x
+ * to to[t, NEAR, TILE_ROWS]. A barrier must follow. */
+DEVICE void near_codes(int8_t *to, const struct product_job &j, const struct weight_tile &tile,
+                       const struct coded_rows &rows)
+{
+    enum { AT_ONCE = 4 };
+    uint32_t row = threadIdx.x % TILE_ROWS, i = row % HALF, step = blockDim.x / TILE_ROWS;
+    bool second = row >= HALF;
+    if (i >= (second ? tile.count[1] : tile.count[0]))
+        return;
+    const struct operand &m = j.w[second ? tile.matrix[1] : tile.matrix[0]];
+    const uint8_t *code =
+        m.code + (size_t)(m.begin + (second ? tile.row[1] : tile.row[0]) + i) * j.stride;
+    for (uint32_t t = 0; t < j.T; t++, to += NEAR * TILE_ROWS) {
+        const uint32_t *k = rows.marks + t * marks_words(j.K);
+        uint32_t n = min(k[MARKS_LISTED], (uint32_t)NEAR);
+        for (uint32_t o = threadIdx.x / TILE_ROWS; o < n; o += AT_ONCE * step) {
+            uint8_t found[AT_ONCE]; /* all loads first */
+#pragma unroll
+            for (uint32_t a = 0; a < AT_ONCE; a++)
+                found[a] = code[k[min(o + a * step, n - 1)]];
+#pragma unroll
+            for (uint32_t a = 0; a < AT_ONCE; a++)
+                if (o + a * step < n)
+                    to[(o + a * step) * TILE_ROWS + row] = (int8_t)found[a];
+        }
+    }
 }
 
 /* Thread (i, t) finishes rows i of both halves for row t of x. */
@@ -65,7 +94,18 @@ DEVICE void finish_tile(const struct product_job &j, const struct weight_tile &t
         first += from[i * GEMV_ROWS];
         second += from[(i + HALF) * GEMV_ROWS];
     }
-    finish_pair<uint16_t, 3>(j, tile, i, t, rows, first, second);
+    finish_pair<uint16_t, 1>(j, tile, i, t, rows, first, second);
+}
+
+/* Prefetches the scales of a tile's rows, where a row has one. */
+template <enum dtype D> DEVICE void scale_prefetch(const struct product_job &j, uint32_t tile)
+{
+    if (format<D>::TOP == 0 || threadIdx.x > 1 || tile >= job_tiles(&j))
+        return;
+    struct weight_tile t = tile_at(&j, tile);
+    const struct operand &m = j.w[threadIdx.x ? t.matrix[1] : t.matrix[0]];
+    if (threadIdx.x ? t.count[1] : t.count[0])
+        prefetch(m.scale + m.begin + (threadIdx.x ? t.row[1] : t.row[0]));
 }
 
 /* Block i computes tiles i, i + gridDim.x ..; its warp w adds groups w, w + warps .. of K. */
@@ -81,6 +121,7 @@ gemv_tiles(struct product_job j, struct bf16_input in, struct gemv_room room, ui
     const struct weight_walk walk = {gridDim.x, job_tiles(&j), warp, warps, groups};
     struct stream<D> s;
     stream_start<D>(&s, j, walk, blockIdx.x);
+    scale_prefetch<D>(j, blockIdx.x);
     gain_prefetch(in.gain, j.K);
     format<D>::prepare(shared + room.table, tables);
     wait_for_inputs();
@@ -92,13 +133,21 @@ gemv_tiles(struct product_job j, struct bf16_input in, struct gemv_room room, ui
     uint32_t turn = 0;
     for (uint32_t tile = blockIdx.x; tile < walk.tiles; tile += gridDim.x) {
         Sum sum[1][4] = {{0, 0, 0, 0}};
+        scale_prefetch<D>(j, tile + gridDim.x);
 #pragma unroll 1
         while (s.at.tile == tile && s.at.group < groups) /* no other counter: registers */
             stream_step<D, 1>(&s, &state, sum, j, walk, x, 0);
         Sum *here = sums + turn * warps * TILE_ROWS * GEMV_ROWS;
         put_sums(here + warp * TILE_ROWS * GEMV_ROWS, sum[0]);
+        struct weight_tile done = tile_at(&j, tile);
+        if (x_coded(D)) {
+            int8_t *near = reinterpret_cast<int8_t *>(shared + room.near);
+            near += turn * j.T * NEAR * TILE_ROWS;
+            near_codes(near, j, done, rows);
+            rows.near = near;
+        }
         __syncthreads();
-        finish_tile(j, tile_at(&j, tile), rows, here, warps);
+        finish_tile(j, done, rows, here, warps);
         turn ^= 1; /* a late warp still reads the other half; the next barrier frees it */
     }
 }

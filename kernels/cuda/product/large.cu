@@ -232,7 +232,7 @@ static void slice_widen(struct backend *b, const struct slice *a)
 /* Multiplies all rows of x by one slice. ask: only asks whether the library takes it. */
 static int large_slice(struct backend *b, const struct slice *a, const void *x, int ask)
 {
-    const struct coded_rows none = {nullptr, nullptr, nullptr, 0};
+    const struct coded_rows none = {};
     uint32_t most = run_rows(&a->s);
     if (!ask)
         slice_widen(b, a);

@@ -1,7 +1,7 @@
 /* product.cu - chooses the kernel of a product:
  *
  *     fp32 rows            f32_product.cu; from some number of rows on the library (library_above)
- *     T <= 8               gemv.cu, one kernel, if x fits in shared memory
+ *     T <= few             gemv.cu, one kernel, if x fits in shared memory (few: formats.h)
  *     T <= library_above   skinny.cu and finish.cu, 64 rows at a time
  *     more                 large.cu (the library); without the library as above
  *
@@ -17,7 +17,7 @@
 static void skinny_all(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     const struct device *d = device_of(b);
-    struct coded_rows rows = {static_cast<const uint16_t *>(x), nullptr, nullptr, j->K};
+    struct coded_rows rows = {};
     uint8_t *at = static_cast<uint8_t *>(work);
     const void *read = x;
     size_t ldx = j->K;

@@ -40,7 +40,7 @@ static inline void job_put(struct product_job *j, const struct mat *w, void *y, 
     j->add[j->n++] = add;
 }
 
-/* gemv.cu: up to GEMV_ROWS rows in a single kernel. 0: the shape does not fit. */
+/* gemv.cu: few rows (formats.h) in a single kernel. 0: the shape does not fit. */
 int gemv(const struct backend *b, const struct product_job *j, const struct bf16_input *in);
 
 /* skinny.cu: sums for few rows, in parts over K: sums[split][t][columns], fp32 (INT8: int32).

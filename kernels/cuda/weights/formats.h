@@ -24,6 +24,7 @@ struct format_row {
     uint32_t x_bytes;    /* bytes of x per value: 4 fp32, 2 bf16, 1 codes */
     enum x_order order;
     uint32_t tables;     /* bytes of shared memory for tables */
+    uint32_t few;        /* up to so many rows of x go to gemv.cu, if they fit */
     uint32_t resident;   /* most blocks of gemv.cu on an SM, limited by registers */
     uint32_t widened;    /* bytes of a widened value for the library; 0: it reads the stored
                           * values */
@@ -31,19 +32,21 @@ struct format_row {
     uint32_t capability; /* required compute capability times 10; 0: any */
 };
 
-/*      format    chunk x  order       tables      resident widened above            capability */
+/*      format    chunk x  order       tables      few resident widened above         capability */
 #define EXACT_FORMATS(ROW)                                                                         \
-    ROW(F32,      0,    4, X_STRAIGHT, 0,          0,       0,      8,               0)            \
-    ROW(BF16_F32, 0,    4, X_STRAIGHT, 0,          0,       4,      32,              0)            \
-    ROW(F16,      0,    4, X_STRAIGHT, 0,          0,       0,      UINT32_MAX,      0)
+    ROW(F32,      0,    4, X_STRAIGHT, 0,          0,  0,       0,      8,               0)        \
+    ROW(BF16_F32, 0,    4, X_STRAIGHT, 0,          0,  0,       4,      32,              0)        \
+    ROW(F16,      0,    4, X_STRAIGHT, 0,          0,  0,       0,      UINT32_MAX,      0)
 #define STREAMED_FORMATS(ROW)                                                                      \
-    ROW(BF16,     32,   2, X_STRAIGHT, 0,          3,       0,      SKINNY_ROWS,     0)            \
-    ROW(INT8,     64,   1, X_STRAIGHT, 0,          3,       0,      SKINNY_ROWS,     0)            \
-    ROW(INT8_VECTOR, 64, 1, X_STRAIGHT, 0,         3,       0,      SKINNY_ROWS,     0)            \
-    ROW(FP8,      64,   2, X_PAIRS,    0,          3,       2,      2 * SKINNY_ROWS, 89)           \
-    ROW(NF4,      128,  2, X_HALVES,   LEVELS_SHARED, 2,    2,      2 * SKINNY_ROWS, 0)            \
-    ROW(NF4_F32,  128,  2, X_HALVES,   LEVELS_SHARED, 2,    2,      2 * SKINNY_ROWS, 0)            \
-    ROW(FP4,      128,  2, X_HALVES,   LEVELS_SHARED, 2,    2,      2 * SKINNY_ROWS, 0)
+    ROW(BF16,     32,   2, X_STRAIGHT, 0,          8,  3,       0,      SKINNY_ROWS,     0)        \
+    ROW(INT8,     64,   1, X_STRAIGHT, 0,          4,  3,       0,      SKINNY_ROWS,     0)        \
+    ROW(INT8_VECTOR, 64, 1, X_STRAIGHT, 0,         4,  3,       0,      SKINNY_ROWS,     0)        \
+    ROW(FP8,      64,   2, X_PAIRS,    0,          8,  3,       2,      2 * SKINNY_ROWS, 89)       \
+    ROW(NF4,      128,  2, X_HALVES,   LEVELS_SHARED, 8, 2,     2,      2 * SKINNY_ROWS, 0)        \
+    ROW(NF4_F32,  128,  2, X_HALVES,   LEVELS_SHARED, 8, 2,     2,      2 * SKINNY_ROWS, 0)        \
+    ROW(FP4,      128,  2, X_HALVES,   LEVELS_SHARED, 8, 2,     2,      2 * SKINNY_ROWS, 0)
+/* (INT8: every block of gemv.cu codes all rows of x. One kernel that codes them once, and two more
+ * for the products, are estimated to be faster from five rows on.) */
 /* (With three blocks on an SM, block formats would spill registers to memory. F16 is for parity, as
  * is f32_product.cu: it never goes to the library.) */
 
@@ -55,7 +58,7 @@ struct format_row {
 
 FORMAT_FUNCTION struct format_row format_row(enum dtype dtype)
 {
-    struct format_row row = {0, 0, X_STRAIGHT, 0, 0, 0, 0, 0};
+    struct format_row row = {0, 0, X_STRAIGHT, 0, 0, 0, 0, 0, 0};
 #define FORMAT_ROW(id, ...)                                                                        \
     case DTYPE_##id: {                                                                             \
         const struct format_row r = {__VA_ARGS__};                                                 \

@@ -175,6 +175,8 @@ HOST_DEVICE uint32_t x_stride(enum dtype dtype, uint32_t groups)
  * MARKS_LISTED outliers, ascending; the number of all of them; from MARKS_BITS on a bit for each k.
  * 8B models with drawn weights have some 50 in the inputs of `down`. Multiples of 16 bytes. */
 enum { MARKS_LISTED = 248, MARKS_BITS = MARKS_LISTED + 4 };
+/* The first of them, whose codes gemv.cu brings into shared memory. */
+enum { NEAR = 64 };
 HOST_DEVICE uint32_t marks_words(uint32_t K)
 {
     return MARKS_BITS + plan_up(K, 128) * 4;
@@ -182,11 +184,11 @@ HOST_DEVICE uint32_t marks_words(uint32_t K)
 
 /* ---- few rows: a block computes whole tiles, its warps share K ---- */
 
-enum { GEMV_ROWS = 8, GEMV_WARPS = 8 };
+enum { GEMV_ROWS = 8, GEMV_WARPS = 8 }; /* limits; formats.h has the rows of a format */
 
 /* Offsets in the shared memory of gemv.cu, in bytes. */
 struct gemv_room {
-    uint32_t table, x, coded, step, marks, sums, scratch, bytes;
+    uint32_t table, x, coded, step, marks, near, sums, scratch, bytes;
 };
 HOST_DEVICE struct gemv_room gemv_room(enum dtype dtype, uint32_t T, uint32_t K, uint32_t warps)
 {
@@ -197,8 +199,9 @@ HOST_DEVICE struct gemv_room gemv_room(enum dtype dtype, uint32_t T, uint32_t K,
     r.coded = r.x + T * stride; /* INT8: also x in bf16 */
     r.step = r.coded + (coded ? T * plan_up(K, 8) * 16 : 0);
     r.marks = r.step + (coded ? GEMV_ROWS * 4 : 0);
-    r.sums = (uint32_t)layout_up(r.marks + (coded ? T * marks_words(K) * 4 : 0), 16);
-    r.scratch = r.sums + 2 * warps * TILE_ROWS * GEMV_ROWS * 4; /* two, used in turn */
+    r.near = r.marks + (coded ? T * marks_words(K) * 4 : 0);
+    r.sums = r.near + (coded ? 2 * T * NEAR * TILE_ROWS : 0); /* two, as of the sums */
+    r.scratch = r.sums + 2 * warps * TILE_ROWS * GEMV_ROWS * 4; /* used in turn */
     r.bytes = r.scratch + 2 * GEMV_WARPS * 4;
     return r;
 }
@@ -234,7 +237,7 @@ HOST_DEVICE struct gemv_plan gemv_plan(const struct product_job *j, uint32_t sms
     p.warps = gemv_warps(p.groups);
     size_t need = (size_t)j->T * x_stride(j->dtype, p.groups) * 4; /* in a wide type, so that it
                                                                     * cannot overflow */
-    uint32_t bytes = j->T <= GEMV_ROWS && need < (1u << 24)
+    uint32_t bytes = j->T <= format_row(j->dtype).few && need < (1u << 24)
                          ? gemv_room(j->dtype, j->T, j->K, p.warps).bytes
                          : 1u << 24;
     uint32_t most = (uint32_t)((shared_max + 1024) / (bytes + 1024)); /* blocks on one SM */
