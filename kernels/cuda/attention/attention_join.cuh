@@ -17,20 +17,21 @@ DEVICE void combine_query(const struct tile_job *j, size_t query, int used)
     bool owner = column < (int)E;
     const float *row = j->part + query * E + (owner ? column : 0);
     const float *sums = j->part + part_sums((size_t)j->splits, j->a.T, j->a.heads, E) + 2 * query;
-    float most = -INFINITY, sum = 0;
-    for (int i = lane; i < used; i += WARP)
+    float2 of = make_float2(-INFINITY, 0);
+    if (lane < used)
+        of = __ldcg((const float2 *)(sums + 2 * step * (size_t)lane));
+    float most = of.x, sum = 0;
+    for (int i = lane + WARP; i < used; i += WARP)
         most = fmaxf(most, __ldcg(sums + 2 * step * (size_t)i));
     most = warp_max(most);
     float base = most == -INFINITY ? 0.0f : most;
     float4 y = make_float4(0, 0, 0, 0);
     for (int first = 0; first < used; first += WARP) {
         int n = min(used - first, WARP);
-        float mine = 0;
-        if (lane < n) {
-            float2 of = __ldcg((const float2 *)(sums + 2 * step * (size_t)(first + lane)));
-            mine = exp2_flush(of.x - base);
-            sum += mine * of.y;
-        }
+        if (first && lane < n)
+            of = __ldcg((const float2 *)(sums + 2 * step * (size_t)(first + lane)));
+        float mine = lane < n ? exp2_flush(of.x - base) : 0;
+        sum += mine * (lane < n ? of.y : 0);
 #pragma unroll 8
         for (int i = 0; i < n; i++) {
             float4 part = __ldcg((const float4 *)(row + step * E * (size_t)(first + i)));

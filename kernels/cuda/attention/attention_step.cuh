@@ -249,20 +249,20 @@ DEVICE void tile_copy(uint16_t *to, uintptr_t away, const struct tile_lane *l,
     copy_async_close();
 }
 
+/* Copies the queries; thread t copies chunk t % CHUNKS of every row that it takes part in. */
 template <class S>
 DEVICE void tile_copy_queries(uint16_t *to, const struct tile_job *j, const struct tile_side *d)
 {
-    constexpr int CHUNKS = S::E / TILE_CHUNK;
-    const uint16_t *q = (const uint16_t *)j->a.q;
-    size_t E = j->a.head_dim;
-#pragma unroll 2
-    for (int i = (int)threadIdx.x; i < S::QUERIES * CHUNKS; i += TILE_THREADS) {
-        int row = i / CHUNKS, c = i % CHUNKS;
-        bool valid = row < d->count && c * TILE_CHUNK < (int)E;
-        size_t head = query_head((size_t)d->row_begin, (size_t)(d->first + row), (size_t)d->kh,
-                                 j->a.heads, (size_t)d->group);
-        size_t at = valid ? head * E + (size_t)c * TILE_CHUNK : 0;
-        copy_async(to + tile_at(row, c, S::E), q + at, valid);
+    constexpr int CHUNKS = S::E / TILE_CHUNK, ROWS = TILE_THREADS / CHUNKS;
+    const int E = (int)j->a.head_dim, c = (int)threadIdx.x % CHUNKS, count = d->count;
+    const size_t row_begin = (size_t)d->row_begin, kh = (size_t)d->kh, heads = j->a.heads;
+    const uint32_t group = (uint32_t)d->group, first = (uint32_t)d->first;
+    const uint16_t *q = (const uint16_t *)j->a.q + c * TILE_CHUNK;
+#pragma unroll 4
+    for (int row = (int)threadIdx.x / CHUNKS; row < S::QUERIES; row += ROWS) {
+        bool valid = row < count && c * TILE_CHUNK < E;
+        size_t head = query_head(row_begin, first + (uint32_t)row, kh, heads, group);
+        copy_async(to + tile_at(row, c, S::E), q + (valid ? head * (size_t)E : 0), valid);
     }
     copy_async_close();
 }
