@@ -163,6 +163,13 @@ DEVICE void prefetch(const void *p)
     asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 }
 
+/* Copies 4 bytes from global to shared memory asynchronously. Both addresses are multiples of 4. */
+DEVICE void copy_async_word(void *to, const void *from)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to)), "l"(from)
+                 : "memory");
+}
+
 /* Copies 16 bytes from global to shared memory asynchronously; zeros unless `valid`, and then
  * `from` is not read. Both addresses are multiples of 16. */
 DEVICE void copy_async(void *to, const void *from, bool valid)

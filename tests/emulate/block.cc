@@ -290,11 +290,11 @@ void check_shared(const void *p, size_t bytes, size_t align, const char *word)
     check_aligned(p, align, word);
 }
 
-void copy_later(void *to, const void *from)
+void copy_later(void *to, const void *from, unsigned bytes)
 {
     if (from)
-        sanitizer_reads(from, 16);
-    self->copies.push_back({to, from, self->groups});
+        sanitizer_reads(from, bytes);
+    self->copies.push_back({to, from, bytes, self->groups});
 }
 
 void copies_finish(unsigned groups_left)
@@ -302,11 +302,11 @@ void copies_finish(unsigned groups_left)
     auto open = [groups_left](const copy &c) { return c.group + groups_left >= self->groups; };
     auto end = std::find_if(self->copies.begin(), self->copies.end(), open);
     for (auto c = self->copies.begin(); c != end; ++c) {
-        sanitizer_writes(c->to, 16);
+        sanitizer_writes(c->to, c->bytes);
         if (c->from)
-            memcpy(c->to, c->from, 16);
+            memcpy(c->to, c->from, c->bytes);
         else
-            memset(c->to, 0, 16);
+            memset(c->to, 0, c->bytes);
     }
     self->copies.erase(self->copies.begin(), end);
 }

@@ -62,7 +62,7 @@ typedef void meeting_work(void *brought[LANES], uint32_t mask);
 struct copy {
     void *to;
     const void *from;
-    unsigned group;
+    unsigned bytes, group;
 };
 
 struct thread {
@@ -118,7 +118,7 @@ void barrier(place at);
 /* The lanes of `mask` meet, each with a value; the last one calls `work`, unless NULL. */
 void meet(uint32_t mask, const char *word, place at, void *mine, meeting_work *work);
 
-void copy_later(void *to, const void *from); /* 16 bytes; from NULL: zeros */
+void copy_later(void *to, const void *from, unsigned bytes); /* from NULL: zeros */
 void copies_finish(unsigned groups_left);
 
 /* Fails unless p[bytes] lies in the block's shared memory and p is a multiple of `align`. */

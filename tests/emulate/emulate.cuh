@@ -370,7 +370,13 @@ DEVICE void copy_async(void *to, const void *from, bool valid)
 {
     emulate::check_shared(to, 16, 16, "copy_async");
     emulate::check_aligned(from, 16, "copy_async");
-    emulate::copy_later(to, valid ? from : nullptr);
+    emulate::copy_later(to, valid ? from : nullptr, 16);
+}
+DEVICE void copy_async_word(void *to, const void *from)
+{
+    emulate::check_shared(to, 4, 4, "copy_async_word");
+    emulate::check_aligned(from, 4, "copy_async_word");
+    emulate::copy_later(to, from, 4);
 }
 DEVICE void copy_async_close()
 {

@@ -93,15 +93,11 @@ DEVICE void finish_rotated(const struct product_job &j, const struct weight_tile
             cache_put(j, 1, t, tile.row[h] + i, turned[h]);
 }
 
-/* Finishes the sums of rows i of both halves, for row t of x. MANY: outliers that are loaded at a
- * time, in registers. */
-template <class A, int MANY, class Sum>
-DEVICE void finish_pair(const struct product_job &j, const struct weight_tile &tile, uint32_t i,
-                        uint32_t t, const struct coded_rows &r, Sum first, Sum second)
+/* Finishes the products of rows i of both halves, for row t of x. */
+template <class A>
+DEVICE void finish_values(const struct product_job &j, const struct weight_tile &tile, uint32_t i,
+                          uint32_t t, const float value[2])
 {
-    float value[2] = {0, 0};
-    const Sum sum[2] = {first, second};
-    sum_values<MANY>(value, j, tile, i, r, t, sum);
     if (j.kind == JOB_GATED) {
         if (i < tile.count[0])
             act_put(row_of<A>(j, 0, t) + tile.row[0] + i, gated_value<A>(value[0], value[1]));
@@ -114,6 +110,17 @@ DEVICE void finish_pair(const struct product_job &j, const struct weight_tile &t
         if (i < tile.count[1])
             finish_one<A>(j, tile.section, t, tile.row[1] + i, value[1]);
     }
+}
+
+/* The same for their sums. MANY: outliers that are loaded at a time, in registers. */
+template <class A, int MANY, class Sum>
+DEVICE void finish_pair(const struct product_job &j, const struct weight_tile &tile, uint32_t i,
+                        uint32_t t, const struct coded_rows &r, Sum first, Sum second)
+{
+    float value[2] = {0, 0};
+    const Sum sum[2] = {first, second};
+    sum_values<MANY>(value, j, tile, i, r, t, sum);
+    finish_values<A>(j, tile, i, t, value);
 }
 
 #endif

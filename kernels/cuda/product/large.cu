@@ -4,7 +4,8 @@
  *     F32, BF16          directly (F32 as backend.tf32 allows). Gate, up, and k and v with slots go
  *                        through `work`, and so do bf16 products that are added, because they are
  *                        rounded before the sum
- *     INT8               codes of x, exact int32 sums, then scales and outliers (finish.cu)
+ *     INT8               codes of x, exact int32 sums, then scales and outliers
+ *                        (finish_int8.cu; int8-vector: finish.cu)
  *     all of these       gate and up, and q, k and v of equal width, are one batch of products
  *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu) for all rows of the call;
  *                        fp32 sums of as many rows as fit, then finish.cu
@@ -198,7 +199,10 @@ static int large_int8(struct backend *b, const struct product_job *j, const void
         return 0;
     struct coded_rows rows = coding_make(b, &c, j->dtype, x, j->T, j->K);
     gemm_all(b, g, n);
-    finish(b, &done, &rows, sums, 1);
+    if (j->dtype == DTYPE_INT8)
+        finish_int8(b, &done, &c, &rows, sums);
+    else
+        finish(b, &done, &rows, sums, 1);
     return 1;
 }
 

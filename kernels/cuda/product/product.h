@@ -40,6 +40,15 @@ static inline void job_put(struct product_job *j, const struct mat *w, void *y, 
     j->add[j->n++] = add;
 }
 
+/* coding.cu: the place of the coded rows of INT8 in `work`, and their bytes. */
+struct coding {
+    int8_t *code;
+    float *step;
+    uint32_t *marks;
+    uint32_t codes; /* of a row */
+    size_t bytes;
+};
+
 /* gemv.cu: few rows (formats.h) in a single kernel. 0: the shape does not fit. */
 int gemv(const struct backend *b, const struct product_job *j, const struct bf16_input *in);
 
@@ -51,6 +60,10 @@ void skinny(const struct backend *b, const struct product_job *j, const struct s
 /* finish.cu: adds `splits` parts of a job's sums and writes its outputs. */
 void finish(const struct backend *b, const struct product_job *j, const struct coded_rows *rows,
             const void *sums, uint32_t splits);
+/* finish_int8.cu: the same for INT8 and one part, without reads of W far apart. Overwrites `sums`
+ * and the codes of c. */
+void finish_int8(const struct backend *b, const struct product_job *j, const struct coding *c,
+                 const struct coded_rows *rows, int32_t *sums);
 /* y[n] = bf16(y + product), both bf16. */
 void finish_add(const struct backend *b, void *y, const void *product, size_t n);
 
@@ -65,14 +78,7 @@ int large(struct backend *b, const struct product_job *j, const void *x, void *w
 /* Bytes of work that large() needs for T rows. */
 size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N);
 
-/* coding.cu: the place of the coded rows of INT8 in `work`, and their bytes. */
-struct coding {
-    int8_t *code;
-    float *step;
-    uint32_t *marks;
-    uint32_t codes; /* of a row */
-    size_t bytes;
-};
+/* coding.cu: that place, at `work`. */
 struct coding coding_at(void *work, size_t T, size_t K);
 /* Encodes x[T, K] into that place, in the form that products with weights of `dtype` read. */
 struct coded_rows coding_make(const struct backend *b, const struct coding *c, enum dtype dtype,

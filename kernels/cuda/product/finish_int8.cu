@@ -1,0 +1,304 @@
+/* finish_int8.cu - finish.cu for INT8 and many rows of x. An outlier needs the codes of one k in
+ * every row of W; in memory these lie a row apart, and each costs a sector of 32 bytes. So a block
+ * copies 32 rows of W into shared memory, a slab of K at a time, and its warps go over rows of x
+ * with a row of W in each lane. The operations and their order are those of int8_values().
+ *
+ * Row by row of x, outliers are first listed in place of the codes, which the sums no longer need.
+ */
+#include "kernels/cuda/product/finish.cuh"
+#include "kernels/cuda/product/product.h"
+
+/* Values of K: a slab is a multiple of SLAB_UNIT, which a warp finds in one look at the marks. With
+ * SLAB_SMALL two blocks of THREADS run on an SM, and one copies while another adds. From MANY
+ * rows on, copies are a small part, and a slab as large as possible saves sums that are stored
+ * between slabs. */
+enum { SLAB_UNIT = WARP * WARP, SLAB_SMALL = 3072, SLAB_LARGE = 4096, MANY = 512 };
+enum { THREADS = 512, THREADS_MOST = 1024, LIST_WARPS = 8, TILES = WARP / TILE_ROWS };
+/* Bytes between rows in shared memory beyond a slab: lanes with the same k use different banks. */
+enum { SLAB_PAD = 4 };
+/* Rows of x for which it pays to copy W once more, so that no SM is idle. */
+enum { SPLIT_LEAST = 128 };
+
+/* The outliers of row t: words at + t words ..: slabs + 1 indices, of the first entry of each slab
+ * and the end; then entries, k in its slab (high half) and x in bf16. */
+struct outlier_lists {
+    uint32_t *at;
+    uint32_t words;
+    uint32_t slab, slabs; /* values of a slab, number of slabs */
+};
+
+/* The first index of a row with more outliers than its words: such a row is searched again. */
+enum : uint32_t { CROWDED = UINT32_MAX };
+
+/* The sum of x over the lanes below. */
+DEVICE uint32_t lanes_below(uint32_t x)
+{
+    uint32_t lane = threadIdx.x % WARP, sum = x;
+    for (uint32_t by = 1; by < WARP; by *= 2) {
+        uint32_t other = __shfl_sync(EVERY_LANE, sum, (int)((lane - by) % WARP));
+        sum += lane >= by ? other : 0;
+    }
+    return sum - x;
+}
+
+/* A warp lists a row. */
+static __global__ void __launch_bounds__(LIST_WARPS *WARP)
+list_outliers(struct coded_rows rows, struct outlier_lists lists, uint32_t T, uint32_t K)
+{
+    let_next_start();
+    wait_for_inputs();
+    uint32_t t = blockIdx.x * LIST_WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    if (t >= T)
+        return;
+    const uint32_t *marks = rows.marks + (size_t)t * marks_words(K) + MARKS_BITS;
+    const uint16_t *x = rows.x + (size_t)t * rows.ldx;
+    uint32_t *first = lists.at + (size_t)t * lists.words, *entry = first + lists.slabs + 1;
+    uint32_t room = lists.words - lists.slabs - 1, n = 0;
+    for (uint32_t word = lane; word - lane < plan_up(K, WARP); word += WARP) {
+        uint32_t bits = word < plan_up(K, WARP) ? marks[word] : 0, count = (uint32_t)__popc(bits);
+        uint32_t at = n + lanes_below(count);
+        if (lane == 0 && word * WARP % lists.slab == 0)
+            first[word * WARP / lists.slab] = n;
+        n = __shfl_sync(EVERY_LANE, at + count, WARP - 1);
+        for (; bits && at < room; bits &= bits - 1, at++) {
+            uint32_t k = word * WARP + (uint32_t)__ffs((int)bits) - 1;
+            entry[at] = k % lists.slab << 16 | x[k];
+        }
+    }
+    if (lane == 0)
+        first[lists.slabs] = n;
+    if (lane == 0 && n > room)
+        first[0] = CROWDED;
+}
+
+/* ---- outputs ---- */
+
+/* The row of W of a lane: row i of a half of a tile. A lane without a row works on one of another
+ * lane, and stores nothing. */
+struct lane_row {
+    struct weight_tile tile;
+    uint32_t half, i, column;
+    bool exists;
+    const int8_t *code;
+    float step;
+};
+
+DEVICE struct lane_row lane_row(const struct product_job &j, uint32_t block)
+{
+    struct lane_row r;
+    uint32_t lane = threadIdx.x % WARP, at = block * TILES + lane / TILE_ROWS;
+    r.tile = tile_at(&j, min(at, job_tiles(&j) - 1));
+    r.half = lane / HALF % 2;
+    r.i = lane % HALF;
+    r.exists = at < job_tiles(&j) && r.i < (r.half ? r.tile.count[1] : r.tile.count[0]);
+    bool second = r.exists && r.half;
+    const struct operand &w = j.w[second ? r.tile.matrix[1] : r.tile.matrix[0]];
+    uint32_t row = (second ? r.tile.row[1] : r.tile.row[0]) + (r.exists ? r.i : 0);
+    r.column = w.column + row;
+    r.code = reinterpret_cast<const int8_t *>(w.code) + (size_t)(w.begin + row) * j.stride;
+    r.step = w.scale[w.begin + row] / INT8_TOP;
+    return r;
+}
+
+/* Called by the whole block: copies n bytes from `from` on of the row of each lane; of lane l to
+ * to + l stride. They are there after copy_async_wait and a barrier. */
+DEVICE void stage_lane_rows(int8_t *to, uint32_t stride, const int8_t *own, uint32_t from,
+                            uint32_t n)
+{
+    uint32_t lane = threadIdx.x % WARP;
+    for (uint32_t l = threadIdx.x / WARP; l < WARP; l += blockDim.x / WARP) {
+        unsigned long long row =
+            __shfl_sync(EVERY_LANE, reinterpret_cast<unsigned long long>(own), (int)l);
+        const int8_t *code = reinterpret_cast<const int8_t *>(row) + from;
+        for (uint32_t k = 4 * lane; k < n; k += 4 * WARP)
+            copy_async_word(to + l * stride + k, code + k);
+    }
+    copy_async_close();
+}
+
+/* A slab as a lane of a warp sees it. */
+struct slab_view {
+    const int8_t *code; /* of the lane's row */
+    uint32_t *list;     /* [WARP] of the warp */
+    uint32_t s, from, n; /* its number; the values from .. from+n of K */
+};
+
+/* y and n outliers of the list. Those behind it are read too, so that all loads come first. */
+DEVICE float listed_added(float y, const struct slab_view &slab, float step, uint32_t n)
+{
+    for (uint32_t o = 0; o < n; o += 4) {
+        uint4 four = *reinterpret_cast<const uint4 *>(slab.list + o);
+        const uint32_t entry[4] = {four.x, four.y, four.z, four.w};
+        float w[4];
+#pragma unroll
+        for (uint32_t i = 0; i < 4; i++)
+            w[i] = __fmul_rn((float)slab.code[entry[i] >> 16], step);
+#pragma unroll
+        for (uint32_t i = 0; i < 4; i++)
+            if (o + i < n)
+                y = __fadd_rn(y, __fmul_rn(bf16_low(entry[i]), w[i]));
+    }
+    return y;
+}
+
+/* The same for a row that is not listed; x: its values in the slab. */
+DEVICE float searched_added(float y, const struct slab_view &slab, float step, const uint16_t *x,
+                            float limit)
+{
+    for (uint32_t k = 0; k < slab.n; k++) {
+        float v = bf16_float(x[k]);
+        if (!(fabsf(v) < limit))
+            y = __fadd_rn(y, __fmul_rn(v, __fmul_rn((float)slab.code[k], step)));
+    }
+    return y;
+}
+
+/* The outliers of a row of x in a slab; `entry` is that of the lane among the first 32. */
+struct row_part {
+    const uint32_t *at;
+    uint32_t n, entry;
+};
+
+DEVICE struct row_part row_part(const struct outlier_lists &lists, uint32_t t, uint32_t s)
+{
+    const uint32_t *first = lists.at + (size_t)t * lists.words;
+    struct row_part p = {first + lists.slabs + 1 + first[s], first[s + 1] - first[s], 0};
+    if (first[0] == CROWDED)
+        p.n = CROWDED;
+    else if (threadIdx.x % WARP < p.n)
+        p.entry = p.at[threadIdx.x % WARP];
+    return p;
+}
+
+/* y and the outliers of a part, 32 at a time. */
+DEVICE float part_added(float y, const struct slab_view &slab, float step, struct row_part p)
+{
+    uint32_t lane = threadIdx.x % WARP;
+    for (uint32_t o = 0; o < p.n; o += WARP) {
+        slab.list[lane] = p.entry;
+        __syncwarp();
+        y = listed_added(y, slab, step, min(p.n - o, (uint32_t)WARP));
+        p.entry = o + WARP + lane < p.n ? p.at[o + WARP + lane] : 0;
+        __syncwarp();
+    }
+    return y;
+}
+
+/* The values of a lane's row of W for rows t and t+1 of x (the last one of them twice if t+1 is
+ * `end`), after the outliers of a slab. Between slabs they lie in place of their sums. */
+DEVICE void two_values(float y[2], const struct product_job &j, const struct coded_rows &rows,
+                       const struct outlier_lists &lists, const struct lane_row &w,
+                       const struct slab_view &slab, int32_t *sums, uint32_t t, uint32_t end)
+{
+    struct row_part part[2];
+    int32_t sum[2];
+    const uint32_t row[2] = {t, min(t + 1, end - 1)};
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+        part[e] = row_part(lists, row[e], slab.s);
+        sum[e] = w.exists ? sums[(size_t)row[e] * j.columns + w.column] : 0;
+    }
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+        y[e] = slab.s ? __int_as_float(sum[e])
+                      : __fmul_rn((float)sum[e], __fmul_rn(rows.step[row[e]], w.step));
+        if (part[e].n == CROWDED)
+            y[e] = searched_added(y[e], slab, w.step,
+                                  rows.x + (size_t)row[e] * rows.ldx + slab.from,
+                                  quant_outlier(j.dtype));
+        else
+            y[e] = part_added(y[e], slab, w.step, part[e]);
+        if (slab.s + 1 < lists.slabs && w.exists)
+            sums[(size_t)row[e] * j.columns + w.column] = __float_as_int(y[e]);
+    }
+}
+
+/* Writes these values; lanes of the first halves write those for row t, the others for t+1. */
+DEVICE void two_finished(const struct product_job &j, const struct lane_row &w, const float y[2],
+                         uint32_t t, uint32_t end)
+{
+    float other = __shfl_xor_sync(EVERY_LANE, w.half ? y[0] : y[1], HALF);
+    const float value[2] = {w.half ? other : y[0], w.half ? y[1] : other};
+    int tile_exists = __shfl_sync(EVERY_LANE, (int)w.exists, (int)(threadIdx.x & TILE_ROWS));
+    if (tile_exists && t + w.half < end)
+        finish_values<uint16_t>(j, w.tile, w.i, t + w.half, value);
+}
+
+/* Block i finishes 32 rows of W, those of i / splits, for part i % splits of the rows of x. */
+static __global__ void __launch_bounds__(THREADS_MOST)
+finish_tiles(struct product_job j, struct coded_rows rows, struct outlier_lists lists,
+             int32_t *sums, uint32_t splits)
+{
+    SHARED(uint8_t, shared);
+    let_next_start();
+    const uint32_t warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    const uint32_t each = plan_up(j.T, splits), begin = blockIdx.x % splits * each;
+    const uint32_t end = min(begin + each, j.T), stride = lists.slab + SLAB_PAD;
+    const struct lane_row w = lane_row(j, blockIdx.x / splits);
+    int8_t *staged = reinterpret_cast<int8_t *>(shared + blockDim.x * sizeof(uint32_t));
+    uint32_t *list = reinterpret_cast<uint32_t *>(shared) + warp * WARP;
+    for (uint32_t s = 0, from = 0; s < lists.slabs; s++, from += lists.slab) {
+        const struct slab_view slab = {staged + threadIdx.x % WARP * stride, list, s, from,
+                                       min(lists.slab, j.K - from)};
+        stage_lane_rows(staged, stride, w.code, from, min(lists.slab, j.stride - from));
+        if (s == 0)
+            wait_for_inputs();
+        copy_async_wait<0>();
+        __syncthreads();
+        for (uint32_t t = begin + 2 * warp; t < end; t += 2 * warps) {
+            float y[2];
+            two_values(y, j, rows, lists, w, slab, sums, t, end);
+            if (s + 1 == lists.slabs)
+                two_finished(j, w, y, t, end);
+        }
+        __syncthreads();
+    }
+}
+
+/* ---- choices ---- */
+
+static size_t shared_of(uint32_t slab, uint32_t threads)
+{
+    return threads * sizeof(uint32_t) + (size_t)WARP * (slab + SLAB_PAD);
+}
+
+static uint32_t threads_of(uint32_t slab)
+{
+    return slab > SLAB_SMALL ? (uint32_t)THREADS_MOST : (uint32_t)THREADS;
+}
+
+/* Slabs of about one size. 0: not even the smallest one fits. */
+static uint32_t slab_of(const struct product_job *j, size_t shared_max)
+{
+    uint32_t most = j->T > MANY ? (uint32_t)SLAB_LARGE : (uint32_t)SLAB_SMALL;
+    while (most && shared_of(most, threads_of(most)) > shared_max)
+        most -= SLAB_UNIT;
+    return most ? plan_up(plan_up(j->K, plan_up(j->K, most)), SLAB_UNIT) * SLAB_UNIT : 0;
+}
+
+/* Parts of the rows of x. */
+static uint32_t splits_of(const struct product_job *j, uint32_t blocks, uint32_t slots)
+{
+    uint32_t splits = plan_least(slots / blocks, j->T / SPLIT_LEAST);
+    return splits ? splits : 1;
+}
+
+void finish_int8(const struct backend *b, const struct product_job *j, const struct coding *c,
+                 const struct coded_rows *rows, int32_t *sums)
+{
+    const struct device *d = device_of(b);
+    uint32_t slab = slab_of(j, d->shared_max);
+    if (slab == 0) {
+        finish(b, j, rows, sums, 1);
+        return;
+    }
+    uint32_t threads = threads_of(slab), blocks = plan_up(job_tiles(j), TILES);
+    uint32_t slots = (uint32_t)d->sms * (threads == THREADS ? 2 : 1);
+    uint32_t splits = splits_of(j, blocks, slots);
+    struct outlier_lists lists = {reinterpret_cast<uint32_t *>(c->code), c->codes / 4, slab,
+                                  plan_up(j->K, slab)};
+    launch_in(b, SHARED_ALL, list_outliers, dim3(plan_up(j->T, LIST_WARPS)),
+              dim3(LIST_WARPS * WARP), 0, *rows, lists, j->T, j->K);
+    launch_in(b, SHARED_ALL, finish_tiles, dim3(blocks * splits), dim3(threads),
+              shared_of(slab, threads), *j, *rows, lists, sums, splits);
+}
