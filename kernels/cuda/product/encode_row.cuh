@@ -62,19 +62,27 @@ struct unit_codes {
     uint8_t marks;
 };
 
+/* level_round() of a value below 128 as an integer's low byte: the sum that it rounds with has the
+ * integer in its lowest bits. */
+DEVICE uint32_t low_level(float x)
+{
+    return __float_as_uint(__fadd_rn(x, 12582912.0f));
+}
+
 DEVICE struct unit_codes unit_encode(uint4 unit, float limit, float up)
 {
     const uint32_t pair[4] = {unit.x, unit.y, unit.z, unit.w};
-    uint32_t code[2] = {0, 0}, marks = 0;
+    uint32_t both[4], marks = 0;
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        float v = i % 2 ? bf16_high(pair[i / 2]) : bf16_low(pair[i / 2]);
-        bool out = !(fabsf(v) < limit);
-        int8_t c = out ? (int8_t)0 : (int8_t)level_round(__fmul_rn(v, up));
-        code[i / 4] |= (uint32_t)(uint8_t)c << i % 4 * 8;
-        marks |= (uint32_t)out << i;
+    for (int i = 0; i < 4; i++) {
+        float low = bf16_low(pair[i]), high = bf16_high(pair[i]);
+        bool out[2] = {!(fabsf(low) < limit), !(fabsf(high) < limit)};
+        marks |= (out[0] ? 1u : 0) << 2 * i | (out[1] ? 2u : 0) << 2 * i;
+        both[i] = pick_bytes(low_level(out[0] ? 0 : __fmul_rn(low, up)),
+                             low_level(out[1] ? 0 : __fmul_rn(high, up)), 0x40);
     }
-    return {make_uint2(code[0], code[1]), (uint8_t)marks};
+    return {make_uint2(pick_bytes(both[0], both[1], 0x5410), pick_bytes(both[2], both[3], 0x5410)),
+            (uint8_t)marks};
 }
 
 /* Called by the whole block: completes the marks of a row from its bits. Each thread has some words
