@@ -305,6 +305,91 @@ static void equal_heads(struct fixture *f)
     }
 }
 
+/* x += product, then gate and up of the norm of x. settled: the sum is made before the norm. x and
+ * the outputs into got[2]; returns 1 if the norm made the sum, or the wait did, as it should. */
+static int add_and_norm(struct fixture *f, struct call *c, const struct mat m[3], int settled,
+                        float *got[2])
+{
+    const size_t n = c->T * c->K, F = m[1].rows;
+    struct backend *b = f->cuda;
+    void *x, *work = work_for(c, 2 * c->K);
+    struct product o = {&m[0], sent_as(f, DTYPE_BF16, c->x, n, 0, &x), 1};
+    act *y = cuda_alloc(b, c->T * F * sizeof(float), MEMORY_ACTIVATIONS);
+    cuda_matmul(b, &o, 1, c->in, c->T, work);
+    int waits = device_of(b)->later.add != nullptr;
+    if (settled)
+        runtime_wait(b, "test");
+    const int between = device_of(b)->later.add != nullptr;
+    cuda_gated(b, y, {o.y, c->in.gain, c->in.eps}, &m[1], &m[2], c->T, work);
+    waits &= between == !settled && !device_of(b)->later.add;
+    got[0] = got_as(f, DTYPE_BF16, o.y, n);
+    got[1] = got_as(f, DTYPE_BF16, y, c->T * F);
+    cuda_free(b, x);
+    cuda_free(b, y);
+    return waits && work_kept(c, work);
+}
+
+/* A bf16 sum waits for the norm behind it, with the bits of two operations. */
+static void sum_with_norm(struct fixture *f)
+{
+    enum { D = 192, F = 48 };
+    struct call c = call_make(f, DTYPE_BF16, 70, D, 1);
+    struct pair p[3] = {pair_make(&c, D), pair_make(&c, F), pair_make(&c, F)};
+    const struct mat m[3] = {p[0].cuda, p[1].cuda, p[2].cuda};
+    float *once[2], *twice[2];
+    int waits = add_and_norm(f, &c, m, 0, once) & add_and_norm(f, &c, m, 1, twice);
+    ok(waits && !memcmp(once[0], twice[0], c.T * D * sizeof(float)) &&
+           !memcmp(once[1], twice[1], c.T * F * sizeof(float)),
+       "a sum is made by the next norm, with the same bits as before it");
+    for (int i = 0; i < 2; i++)
+        free(once[i]), free(twice[i]);
+    for (struct pair &one : p)
+        pair_free(&c, &one);
+    call_free(&c);
+}
+
+static void no_step(void *)
+{
+}
+
+/* Whatever else the device is asked for finds the sum made. */
+static void sum_before_others(struct fixture *f)
+{
+    struct backend *b = f->cuda;
+    struct call c = call_make(f, DTYPE_BF16, 70, 192, 0);
+    struct pair p = pair_make(&c, 192);
+    void *x, *work = work_for(&c, 192), *spare = cuda_alloc(b, 64, MEMORY_ACTIVATIONS);
+    void *mirror = cuda_mirror(b, 64);
+    struct product o = {&p.cuda, sent_as(f, DTYPE_BF16, c.x, c.T * c.K, 0, &x), 1};
+    char here[64] = {0};
+    int waited = 0, settled = 0;
+    for (int way = 0; way < 10; way++) {
+        cuda_matmul(b, &o, 1, c.in, c.T, work);
+        waited += device_of(b)->later.add != nullptr;
+        switch (way) {
+        case 0: cuda_read(b, here, spare, sizeof here); break;
+        case 1: cuda_write(b, spare, here, sizeof here); break;
+        case 2: cuda_copy(b, spare, x, sizeof here); break;
+        case 3: cuda_clear(b, spare, sizeof here); break;
+        case 4: cuda_fetch(b, mirror, spare, sizeof here); break;
+        case 5: (void)cuda_event_record(b); break;
+        case 6: cuda_free(b, cuda_alloc(b, 64, MEMORY_ACTIVATIONS)); break;
+        case 7: cuda_swiglu(b, spare, spare, spare, 16); break;
+        case 8: cuda_prepare(b, "sum", 3, no_step, nullptr); break;
+        default: cuda_matmul(b, &o, 1, c.in, c.T, work), runtime_wait(b, "test");
+        }
+        settled += device_of(b)->later.add == nullptr;
+    }
+    ok(waited == 10 && settled == 10, "a sum is made before other work: %d waited, %d made", waited,
+       settled);
+    (void)work_kept(&c, work);
+    cuda_mirror_free(b, mirror);
+    cuda_free(b, spare);
+    cuda_free(b, x);
+    pair_free(&c, &p);
+    call_free(&c);
+}
+
 /* To 10 bits of mantissa, ties away from zero. */
 static float to_tf32(float x)
 {
@@ -398,6 +483,10 @@ int main(void)
     either_order(&f, DTYPE_BF16);
     either_order(&f, DTYPE_INT8);
     equal_heads(&f);
+    if (device_of(f.cuda)->gemm) {
+        sum_with_norm(&f);
+        sum_before_others(&f);
+    }
     rounded_products(&f);
     fixture_close(&f);
     setenv("EMULATE_LIBRARY", "0", 1);

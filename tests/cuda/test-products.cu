@@ -260,7 +260,7 @@ static size_t wrong_matmul(struct world *w, enum dtype dtype, size_t T, size_t K
     }
     void *work = work_for(w, T, K, N[0] + N[1], &bytes);
     cuda_matmul(&w->b, p, 2, r.in, T, work);
-    CHECK(cudaStreamSynchronize(w->device->stream));
+    runtime_wait(&w->b, "test");
     for (int i = 0; i < 2; i++) {
         double *want = outputs(&r, &m[i].ref);
         float *got = (float *)malloc((T * N[i] + GUARD) * sizeof(float));
@@ -294,7 +294,7 @@ static size_t wrong_logits(struct world *w, enum dtype dtype, size_t T, size_t K
     for (int i = 0; i < 2; i++) {
         float *y = (float *)device_copy(NULL, T * n * sizeof(float));
         cuda_logits(&w->b, y, &m.cuda, first, n, r.in.x, T, work);
-        CHECK(cudaStreamSynchronize(w->device->stream));
+        runtime_wait(&w->b, "test");
         fetch(DTYPE_F32, got + (size_t)i * T * n, y, T * n);
         CHECK(cudaFree(y));
     }
@@ -322,11 +322,11 @@ static size_t wrong_batch(struct world *w, enum dtype dtype, size_t T, size_t K)
     float *y = (float *)device_copy(NULL, T * N * sizeof(float));
     size_t wrong = 0, row = K * (r.act == DTYPE_F32 ? 4 : 2);
     cuda_logits(&w->b, y, &m.cuda, 0, N, r.in.x, T, work);
-    CHECK(cudaStreamSynchronize(w->device->stream));
+    runtime_wait(&w->b, "test");
     fetch(DTYPE_F32, got, y, T * N);
     for (size_t t = 0; t < T; t++) {
         cuda_logits(&w->b, y, &m.cuda, 0, N, (const uint8_t *)r.in.x + t * row, 1, work);
-        CHECK(cudaStreamSynchronize(w->device->stream));
+        runtime_wait(&w->b, "test");
         fetch(DTYPE_F32, got + T * N, y, N);
         wrong += memcmp(got + t * N, got + T * N, N * sizeof(float)) != 0;
     }
@@ -347,7 +347,7 @@ static size_t wrong_gated(struct world *w, enum dtype dtype, size_t T, size_t K,
     size_t bytes, wrong = 0;
     void *work = work_for(w, T, K, 2 * F, &bytes), *y = device_copy(NULL, T * F * sizeof(float));
     cuda_gated(&w->b, y, r.in, &gate.cuda, &up.cuda, T, work);
-    CHECK(cudaStreamSynchronize(w->device->stream));
+    runtime_wait(&w->b, "test");
     fetch(r.act, got, y, T * F);
     double *g = outputs(&r, &gate.ref), *u = outputs(&r, &up.ref);
     for (size_t j = 0; j < T * F; j++) {
@@ -405,7 +405,7 @@ static size_t wrong_qkv(struct world *w, enum dtype dtype, size_t T, size_t K, i
     a.heads = H, a.kv_heads = KH, a.head_dim = E;
     void *work = work_for(w, T, K, N[0] + 2 * N[1], &bytes);
     cuda_qkv(&w->b, &a, T, work);
-    CHECK(cudaStreamSynchronize(w->device->stream));
+    runtime_wait(&w->b, "test");
     float *got = (float *)malloc(S * N[0] * sizeof(float));
     void *const out[3] = {a.q, a.to.k, a.to.v};
     for (int i = 0; i < 3; i++) {

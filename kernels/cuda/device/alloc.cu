@@ -42,8 +42,8 @@ void *cuda_alloc(struct backend *b, size_t bytes, enum memory_kind kind)
     void *p = segments_alloc(d->segments, bytes, kind);
     if (!p)
         return NULL;
-    block_taken(d->stream, p, bytes);
-    CHECK(cudaMemsetAsync(p, 0, bytes, d->stream));
+    block_taken(device_stream(b), p, bytes);
+    CHECK(cudaMemsetAsync(p, 0, bytes, device_stream(b)));
     return p;
 }
 
@@ -52,7 +52,7 @@ static void give_block(struct backend *b, void *p)
 {
     struct device *d = device_of(b);
     assert(!graph_recording(b));
-    block_given(d->stream, p, segments_size(d->segments, p));
+    block_given(device_stream(b), p, segments_size(d->segments, p));
     segments_free(d->segments, p);
 }
 

@@ -52,7 +52,7 @@ static void tie(struct backend *b)
     int64_t closest = INT64_MAX, begin = 0;
     for (int i = 0; i < TIES; i++) {
         int64_t before = clock_ns();
-        CHECK(cudaEventRecord(m->spare, device_of(b)->stream));
+        CHECK(cudaEventRecord(m->spare, device_stream(b)));
         runtime_wait_event(b, m->spare, "event");
         int64_t apart = clock_ns() - before;
         if (apart < closest) {
@@ -96,14 +96,14 @@ void event_close(struct backend *b)
 int64_t cuda_event_record(struct backend *b)
 {
     struct events *m = device_of(b)->events;
-    CHECK(cudaEventRecord(m->event[m->next % EVENTS], device_of(b)->stream));
+    CHECK(cudaEventRecord(m->event[m->next % EVENTS], device_stream(b)));
     return m->next++;
 }
 
 /* 1 if the device has finished all its work. */
 static int is_idle(struct backend *b)
 {
-    cudaError_t status = cudaStreamQuery(device_of(b)->stream);
+    cudaError_t status = cudaStreamQuery(device_stream(b));
     if (status == cudaErrorNotReady) {
         (void)cudaGetLastError(); /* cudaErrorNotReady is an answer, not an error to keep */
         return 0;

@@ -97,11 +97,11 @@ static cudaGraphExec_t record_step(struct backend *b, void (*step)(void *ctx), v
     struct device *d = device_of(b);
     cudaGraph_t graph = NULL;
     cudaGraphExec_t run = NULL;
-    CHECK(cudaStreamBeginCapture(d->stream, cudaStreamCaptureModeThreadLocal));
+    CHECK(cudaStreamBeginCapture(device_stream(b), cudaStreamCaptureModeThreadLocal));
     d->graphs->recording = 1;
     step(ctx);
     d->graphs->recording = 0;
-    if (!CHECK_MEMORY(cudaStreamEndCapture(d->stream, &graph)))
+    if (!CHECK_MEMORY(cudaStreamEndCapture(device_stream(b), &graph)))
         return NULL;
     if (!CHECK_MEMORY(cudaGraphInstantiateWithFlags(&run, graph, 0)))
         run = NULL;
@@ -133,7 +133,7 @@ static int replay(struct backend *b, struct record *r, void (*step)(void *ctx), 
     waiting here(device_of(b), "run");
     if (!recorded(b, r, step, ctx))
         return 0;
-    if (CHECK_MEMORY(cudaGraphLaunch(r->run, device_of(b)->stream)))
+    if (CHECK_MEMORY(cudaGraphLaunch(r->run, device_stream(b))))
         return 1;
     refuse(r);
     return 0;
@@ -171,6 +171,6 @@ void cuda_prepare(struct backend *b, const void *key, size_t key_bytes, void (*s
     if (!known)
         step(ctx);
     waiting here(d, "prepare");
-    if (recorded(b, r, step, ctx) && !CHECK_MEMORY(cudaGraphUpload(r->run, d->stream)))
+    if (recorded(b, r, step, ctx) && !CHECK_MEMORY(cudaGraphUpload(r->run, device_stream(b))))
         refuse(r);
 }

@@ -41,7 +41,7 @@ int runtime_check_memory(cudaError_t status, const char *call, const char *file,
 void runtime_wait(const struct backend *b, const char *what)
 {
     waiting here(device_of(b), what);
-    CHECK(cudaStreamSynchronize(device_of(b)->stream));
+    CHECK(cudaStreamSynchronize(device_stream(b)));
 }
 
 void runtime_wait_event(const struct backend *b, cudaEvent_t event, const char *what)

@@ -13,13 +13,23 @@
 #include "kernels/cuda/device/watchdog.h"
 #include "kernels/ops.h"
 
+/* A sum y[n] += product[n] of bf16 values that waits for the norm of y, which then takes it along
+ * (layer/rows.cu). Whatever else is put into the stream comes behind the sum: device_stream(). */
+struct later {
+    void (*add)(const struct backend *b, void *y, const void *product, size_t n); /* NULL: none */
+    void *y;
+    const void *product;
+    size_t n;
+};
+
 struct segments; /* kernels/cuda/device/segments.h */
 struct device {
     int major, minor;               /* compute capability */
     int sms;                        /* multiprocessors */
     size_t shared_max;              /* largest dynamic shared memory of a block, by opting in */
     size_t cache;                   /* bytes of the second cache */
-    cudaStream_t stream;            /* everything runs here, in order */
+    cudaStream_t stream;            /* everything runs here, in order; device_stream() has it */
+    struct later later;
     int overlap;                    /* 1: a kernel may start before the one ahead is done */
     int in_turn;                    /* 1: the next kernel may not: kernels have written weights,
                                      * which the next kernel may read before it waits */
@@ -35,6 +45,22 @@ struct device {
 static inline struct device *device_of(const struct backend *b)
 {
     return (struct device *)b->device;
+}
+
+/* Puts the sum that waits into the stream, if there is one. */
+static inline void device_settle(const struct backend *b)
+{
+    const struct later l = device_of(b)->later;
+    device_of(b)->later.add = nullptr;
+    if (l.add)
+        l.add(b, l.y, l.product, l.n);
+}
+
+/* The stream, for work that may read or write anything. */
+static inline cudaStream_t device_stream(const struct backend *b)
+{
+    device_settle(b);
+    return device_of(b)->stream;
 }
 
 /* Ends the process if a call failed: exit 70, with file, line, call and the driver's message. */
@@ -79,9 +105,10 @@ void launch_in(const struct backend *b, int part, void (*kernel)(P...), dim3 gri
                size_t shared, A... args)
 {
     struct device *d = device_of(b);
+    cudaStream_t stream = device_stream(b);
     waiting here(d, "launch");
     bool overlap = d->overlap && !d->in_turn;
-    CHECK(start_kernel(kernel, grid, block, shared, d->stream, overlap, part, args...));
+    CHECK(start_kernel(kernel, grid, block, shared, stream, overlap, part, args...));
     d->in_turn = 0;
 }
 

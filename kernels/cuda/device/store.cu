@@ -84,7 +84,7 @@ void cuda_stage(struct backend *b, struct store *s, size_t block, void *to)
     waiting here(d, "stage");
     assert(s->staged - s->arrived < STORE_DEPTH);
     size_t i = s->staged++ % STORE_DEPTH;
-    CHECK(cudaEventRecord(s->asked[i], d->stream));
+    CHECK(cudaEventRecord(s->asked[i], device_stream(b)));
     CHECK(cudaStreamWaitEvent(s->stream, s->asked[i], 0));
     CHECK(cudaMemcpyAsync(to, s->block[block], s->bytes, cudaMemcpyHostToDevice, s->stream));
     CHECK(cudaEventRecord(s->there[i], s->stream));
@@ -95,7 +95,7 @@ void cuda_arrive(struct backend *b, struct store *s)
 {
     struct device *d = device_of(b);
     assert(s->arrived < s->staged);
-    CHECK(cudaStreamWaitEvent(d->stream, s->there[s->arrived++ % STORE_DEPTH], 0));
+    CHECK(cudaStreamWaitEvent(device_stream(b), s->there[s->arrived++ % STORE_DEPTH], 0));
     d->in_turn = 1;
 }
 

@@ -86,7 +86,7 @@ void transfer_close(struct backend *b)
 static void turn(struct backend *b)
 {
     struct staging *s = device_of(b)->staging;
-    CHECK(cudaEventRecord(s->copied[s->current], device_of(b)->stream));
+    CHECK(cudaEventRecord(s->copied[s->current], device_stream(b)));
     s->current = (s->current + 1) % CHUNKS;
     s->used = 0;
     runtime_wait_event(b, s->copied[s->current], "write"); /* returns at once if none was
@@ -108,7 +108,7 @@ static void send(struct backend *b, void *to, size_t bytes)
 {
     struct staging *s = device_of(b)->staging;
     CHECK(cudaMemcpyAsync(to, s->chunk[s->current] + s->used, bytes, cudaMemcpyHostToDevice,
-                          device_of(b)->stream));
+                          device_stream(b)));
     s->used += (bytes + CHUNK_GRAIN - 1) / CHUNK_GRAIN * CHUNK_GRAIN;
 }
 
@@ -207,18 +207,18 @@ void cuda_write(struct backend *b, void *to, const void *from, size_t bytes)
 void cuda_read(struct backend *b, void *to, const void *from, size_t bytes)
 {
     waiting here(device_of(b), "read"); /* the copy may wait too, because `to` is not pinned */
-    CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device_of(b)->stream));
-    CHECK(cudaStreamSynchronize(device_of(b)->stream));
+    CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device_stream(b)));
+    CHECK(cudaStreamSynchronize(device_stream(b)));
 }
 
 void cuda_copy(struct backend *b, void *to, const void *from, size_t bytes)
 {
-    CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device_of(b)->stream));
+    CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device_stream(b)));
 }
 
 void cuda_clear(struct backend *b, void *p, size_t bytes)
 {
-    CHECK(cudaMemsetAsync(p, 0, bytes, device_of(b)->stream));
+    CHECK(cudaMemsetAsync(p, 0, bytes, device_stream(b)));
 }
 
 void *cuda_mirror(struct backend *b, size_t bytes)
@@ -237,5 +237,5 @@ void cuda_mirror_free(struct backend *b, void *p)
 
 void cuda_fetch(struct backend *b, void *mirror, const void *from, size_t bytes)
 {
-    CHECK(cudaMemcpyAsync(mirror, from, bytes, cudaMemcpyDeviceToHost, device_of(b)->stream));
+    CHECK(cudaMemcpyAsync(mirror, from, bytes, cudaMemcpyDeviceToHost, device_stream(b)));
 }

@@ -243,10 +243,11 @@ void cuda_rotate_store(struct backend *b, const struct qkv *a, const struct qkv_
 /* ---- norm ---- */
 
 /* A block owns row t of y. Its threads take N neighbouring values each, at block-wide strides. y
- * may be x if row is NULL: a thread reads again only values that it will write itself. */
-template <class A, int N>
+ * may be x or plus if row is NULL: a thread reads again only values that it will write itself.
+ * ADDS: first x += plus, as finish_add() does. */
+template <class A, int N, bool ADDS>
 static __global__ void __launch_bounds__(NORM_THREADS)
-norm_rows(A *y, const A *x, const int32_t *row, const float *gain, size_t D, float eps)
+norm_rows(A *y, A *x, const A *plus, const int32_t *row, const float *gain, size_t D, float eps)
 {
     SHARED(float, shared);
     float v[N], g[N], sum = 0;
@@ -255,9 +256,15 @@ norm_rows(A *y, const A *x, const int32_t *row, const float *gain, size_t D, flo
     for (size_t k = first; k < D; k += step)
         prefetch(gain + k); /* a weight: may be prefetched before the inputs are ready */
     wait_for_inputs();
-    const A *from = x + (row ? (size_t)row[t] : t) * D;
+    A *from = x + (row ? (size_t)row[t] : t) * D;
     for (size_t k = first; k < D; k += step) {
         values_load<N>(v, from + k);
+        if (ADDS) {
+            values_load<N>(g, plus + t * D + k);
+            for (int i = 0; i < N; i++)
+                v[i] = act_rounded<A>(v[i] + g[i]);
+            values_store<N>(from + k, v);
+        }
         for (int i = 0; i < N; i++)
             sum += v[i] * v[i];
     }
@@ -279,20 +286,43 @@ static unsigned norm_threads(size_t n)
     return blocks_of(n, WARP) * WARP;
 }
 
+/* The product whose sum with x waits, if the norm of x can take it along: y does not overlap it, or
+ * each of its values is where a thread writes y after it has read it. Then nothing waits any more.
+ * NULL: there is none. */
+static const uint16_t *take_later(struct backend *b, const void *y, const void *x, size_t T,
+                                  size_t D)
+{
+    struct later *l = &device_of(b)->later;
+    const uint16_t *plus = static_cast<const uint16_t *>(l->product);
+    const uint16_t *to = static_cast<const uint16_t *>(y);
+    int apart = to == plus || to + T * D <= plus || plus + T * D <= to;
+    if (!l->add || l->y != x || l->n != T * D || !apart || !values_wide(plus, D, D, sizeof *plus))
+        return nullptr;
+    l->add = nullptr;
+    return plus;
+}
+
 template <class A>
-static void norm_as(struct backend *b, A *y, const A *x, const int32_t *row, const float *gain,
-                    size_t T, size_t D, float eps)
+static void norm_as(struct backend *b, A *y, A *x, const int32_t *row, const float *gain, size_t T,
+                    size_t D, float eps)
 {
     int wide = values_wide(y, D, D, sizeof(A)) && values_wide(x, D, D, sizeof(A)) &&
                values_wide(gain, D, D, sizeof(float));
     unsigned threads = norm_threads(wide ? D / WIDE : D);
     size_t shared = threads / WARP * sizeof(float);
+    const A *plus = nullptr;
+    if constexpr (sizeof(A) == sizeof(uint16_t)) /* sums of floats do not wait */
+        if (wide && !row && (plus = take_later(b, y, x, T, D))) {
+            launch(b, norm_rows<A, WIDE, true>, dim3((unsigned)T), dim3(threads), shared, y, x,
+                   plus, row, gain, D, eps);
+            return;
+        }
     if (wide)
-        launch(b, norm_rows<A, WIDE>, dim3((unsigned)T), dim3(threads), shared, y, x, row, gain, D,
-               eps);
+        launch(b, norm_rows<A, WIDE, false>, dim3((unsigned)T), dim3(threads), shared, y, x, plus,
+               row, gain, D, eps);
     else
-        launch(b, norm_rows<A, 1>, dim3((unsigned)T), dim3(threads), shared, y, x, row, gain, D,
-               eps);
+        launch(b, norm_rows<A, 1, false>, dim3((unsigned)T), dim3(threads), shared, y, x, plus, row,
+               gain, D, eps);
 }
 
 void cuda_rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
@@ -301,9 +331,9 @@ void cuda_rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row, c
     if (!gain)
         copy(b, y, x, D, row, T, D, b->act == DTYPE_F32 ? sizeof(float) : sizeof(uint16_t));
     else if (b->act == DTYPE_F32)
-        norm_as(b, (float *)y, (const float *)x, row, gain, T, D, (float)eps);
+        norm_as(b, (float *)y, (float *)x, row, gain, T, D, (float)eps);
     else
-        norm_as(b, (uint16_t *)y, (const uint16_t *)x, row, gain, T, D, (float)eps);
+        norm_as(b, (uint16_t *)y, (uint16_t *)x, row, gain, T, D, (float)eps);
 }
 
 /* ---- gate ---- */

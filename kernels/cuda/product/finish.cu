@@ -91,7 +91,7 @@ add_values(uint16_t *y, const uint16_t *product, size_t n)
     values_store<N>(y + i, sum);
 }
 
-void finish_add(const struct backend *b, void *y, const void *product, size_t n)
+static void add_now(const struct backend *b, void *y, const void *product, size_t n)
 {
     uint16_t *to = static_cast<uint16_t *>(y);
     const uint16_t *from = static_cast<const uint16_t *>(product);
@@ -100,4 +100,10 @@ void finish_add(const struct backend *b, void *y, const void *product, size_t n)
                n);
     else
         launch(b, add_values<1>, dim3(blocks_of(n, THREADS)), dim3(THREADS), 0, to, from, n);
+}
+
+void finish_add(const struct backend *b, void *y, const void *product, size_t n)
+{
+    device_settle(b);
+    device_of(b)->later = {add_now, y, product, n};
 }

@@ -141,7 +141,7 @@ static cublasStatus_t problem_run(const struct backend *b, const struct problem 
     const struct products *g = device_of(b)->gemm;
     return g->lib.Matmul(g->handle, p->what, p->alpha, j->w, p->w, j->x, p->x, p->beta, y, p->y, y,
                          p->y, algo, g->workspace, g->workspace ? workspace_bytes : 0,
-                         device_of(b)->stream);
+                         device_stream(b));
 }
 
 /* ---- choice of an algorithm ---- */

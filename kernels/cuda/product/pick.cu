@@ -47,10 +47,10 @@ static float time_once(const struct backend *b, const struct pick *p, size_t way
         launch(b, read_all, dim3((unsigned)(d->sms * BLOCKS_PER_SM)), dim3(THREADS), 0,
                static_cast<const uint4 *>(zeros), pick_bytes(b) / sizeof(uint4),
                static_cast<uint32_t *>(const_cast<void *>(zeros)));
-    CHECK(cudaEventRecord(event[0], d->stream));
+    CHECK(cudaEventRecord(event[0], device_stream(b)));
     if (p->run(p->ctx, way))
         return INFINITY;
-    CHECK(cudaEventRecord(event[1], d->stream));
+    CHECK(cudaEventRecord(event[1], device_stream(b)));
     runtime_wait_event(b, event[1], "choose");
     CHECK(cudaEventElapsedTime(&ms, event[0], event[1]));
     return ms;

@@ -64,7 +64,8 @@ void finish(const struct backend *b, const struct product_job *j, const struct c
  * and the codes of c. */
 void finish_int8(const struct backend *b, const struct product_job *j, const struct coding *c,
                  const struct coded_rows *rows, int32_t *sums);
-/* y[n] = bf16(y + product), both bf16. */
+/* y[n] = bf16(y + product), both bf16; later, by the next operation on the device or before it
+ * (struct later). product stays as it is until then. */
 void finish_add(const struct backend *b, void *y, const void *product, size_t n);
 
 /* f32_product.cu: any number of rows of fp32 with F32, BF16_F32 or F16 weights. */
