@@ -169,7 +169,8 @@ $(BUILD)/obj/kernels/$(1)/cpu/%.o: kernels/cpu/%.c $(BUILD)/obj/flags.txt
 	        $(if $(filter-out $(1),$(2)),-DOWN=$(1) -DTMM='"$(3)"' \
 	        -DDENSE='"kernels/cpu/amx/tiled.h"') -c $$< -o $$@
 # int8 sums are exact, and the few fp32 operations after them must be the same at every level.
-$(addprefix $(BUILD)/obj/kernels/$(1)/cpu/,format/format_int8.o amx/amx_int8.o): \
+$(addprefix $(BUILD)/obj/kernels/$(1)/cpu/,format/format_int8.o format/format_q4.o \
+    amx/amx_int8.o): \
     private CPU_FLAGS += -ffp-contract=off
 endef
 $(foreach l,portable $(CPU_LEVELS),\

@@ -13,7 +13,7 @@
     .part = {[PART_CODE] = {PER_VALUE, "I8", ""}, [PART_SCALE] = {PER_ROW, "F32", ".scale"}}
 /* No block spans two rows. */
 #define BLOCK_ROW                                                                               \
-    .unit = UNIT_BF16, .bits = 4, .quantized = 1, .head = DTYPE_INT8,                           \
+    .bits = 4, .quantized = 1, .head = DTYPE_INT8,                           \
     .cols_multiple = QUANT_BLOCK, .block = QUANT_BLOCK,                                         \
     .limit = "4-bit formats need a number of columns that is a multiple of 64"
 #define BLOCK_PARTS                                                                             \
@@ -26,13 +26,14 @@ const struct dtype_info dtype_info[DTYPES] = {
     [DTYPE_F16] = {.name = "f16", .unit = UNIT_F32, .bits = 16},
     [DTYPE_INT8] = {.name = "int8", INT8_ROW, .head = DTYPE_INT8},
     [DTYPE_INT8_VECTOR] = {.name = "int8-vector", INT8_ROW, .head = DTYPE_INT8_VECTOR},
-    [DTYPE_NF4] = {.name = "nf4", BLOCK_ROW, .super = QUANT_SUPER,
+    [DTYPE_NF4] = {.name = "nf4", .unit = UNIT_BF16, BLOCK_ROW, .super = QUANT_SUPER,
                    .part = {[PART_CODE] = {PER_VALUE, "U8", ""},
                             [PART_ABSMAX] = {PER_BLOCK, "U8", ".absmax"},
                             [PART_SCALE] = {PER_SUPER, "F32", ".absmax.scale"},
                             [PART_OFFSET] = {PER_MATRIX, "F32", ".absmax.offset"}}},
-    [DTYPE_NF4_F32] = {.name = "nf4-f32", BLOCK_ROW, .part = BLOCK_PARTS},
-    [DTYPE_FP4] = {.name = "fp4", BLOCK_ROW, .part = BLOCK_PARTS},
+    [DTYPE_NF4_F32] = {.name = "nf4-f32", .unit = UNIT_BF16, BLOCK_ROW, .part = BLOCK_PARTS},
+    [DTYPE_FP4] = {.name = "fp4", .unit = UNIT_BF16, BLOCK_ROW, .part = BLOCK_PARTS},
+    [DTYPE_Q4] = {.name = "q4", .unit = UNIT_INT8, BLOCK_ROW, .part = BLOCK_PARTS},
     [DTYPE_FP8] = {.name = "fp8", .unit = UNIT_BF16, .bits = 8, .quantized = 1, .head = DTYPE_FP8,
                    .part = {[PART_CODE] = {PER_VALUE, "F8_E4M3", ""},
                             [PART_SCALE] = {PER_ROW, "F32", ".scale"}}},

@@ -28,6 +28,7 @@ enum dtype {
     DTYPE_NF4_F32,
     DTYPE_FP4,
     DTYPE_F16,
+    DTYPE_Q4,
     DTYPES
 };
 
@@ -73,7 +74,7 @@ extern const struct dtype_info dtype_info[DTYPES];
 
 /* The names of the quantized formats, as choices of an option. tests/kernels/test-dtype.c compares
  * them with the table. */
-#define DTYPE_QUANTIZED "int8|nf4|fp8|int8-vector|nf4-f32|fp4"
+#define DTYPE_QUANTIZED "int8|nf4|fp8|int8-vector|nf4-f32|fp4|q4"
 
 /* The format with that name; DTYPES: none. */
 enum dtype dtype_named(const char *name);

@@ -1,4 +1,4 @@
-/* levels.h - the numbers behind codes, for host and device: the 16 levels of NF4 and of FP4, the
+/* levels.h - the numbers behind codes, for host and device: the 16 levels of NF4, FP4 and Q4, the
  * 256 of the dynamic map for double quantization, e4m3 and fp16 (used as kernels/quant.h defines).
  *
  * Source: NF4: arXiv 2305.14314, appendix E, quantiles of N(0, 1) with an exact zero, divided by
@@ -41,6 +41,10 @@
     {0.0f,  5.208333333e-03f,  0.66666667f,  1.0f,  0.33333333f,  0.5f,  0.16666667f,  0.25f,   \
      -0.0f, -5.208333333e-03f, -0.66666667f, -1.0f, -0.33333333f, -0.5f, -0.16666667f, -0.25f}
 
+#define Q4_LEVELS                                                                               \
+    {-1.0f, -0.875f, -0.75f, -0.625f, -0.5f, -0.375f, -0.25f, -0.125f,                          \
+     0.0f,  0.125f,  0.25f,  0.375f,  0.5f,  0.625f,  0.75f,  0.875f}
+
 #define LEVEL_STEP(n) ((1.0f - 0.1f) / (n))
 #define LEVEL_BOUND(i, n)                                                                       \
     (2 * (i) < (n) ? (float)((double)0.1f + (double)LEVEL_STEP(n) * (i))                        \
@@ -72,8 +76,8 @@
  * arrays. */
 HOST_DEVICE float level_of(enum dtype d, unsigned code)
 {
-    static const float nf4[16] = NF4_LEVELS, fp4[16] = FP4_LEVELS;
-    return d == DTYPE_FP4 ? fp4[code] : nf4[code];
+    static const float nf4[16] = NF4_LEVELS, fp4[16] = FP4_LEVELS, q4[16] = Q4_LEVELS;
+    return d == DTYPE_Q4 ? q4[code] : d == DTYPE_FP4 ? fp4[code] : nf4[code];
 }
 
 HOST_DEVICE float dynamic_level_of(unsigned code)
@@ -107,18 +111,27 @@ HOST_DEVICE unsigned level_fp4_code(float v)
     return (ascending >> 4 * above & 7) | (v < 0 ? 8 : 0);
 }
 
-/* The code of v in -1..1 in a format of 16 levels. */
-HOST_DEVICE unsigned level_code(enum dtype d, float v)
-{
-    static const float nf4[16] = NF4_LEVELS;
-    return d == DTYPE_FP4 ? level_fp4_code(v) : level_nearest(nf4, 16, v);
-}
-
 /* Rounds to the nearest integer, ties to even, for |x| < 2^22: above 1.5 * 2^23 floats are
  * integers. */
 HOST_DEVICE float level_round(float x)
 {
     return (x + 12582912.0f) - 12582912.0f;
+}
+
+/* The Q4 code of v in -1..1: of two equally near levels the even code. */
+HOST_DEVICE unsigned level_q4_code(float v)
+{
+    int code = (int)level_round(v * 8) + 8;
+    return code < 15 ? (unsigned)code : 15;
+}
+
+/* The code of v in -1..1 in a format of 16 levels. */
+HOST_DEVICE unsigned level_code(enum dtype d, float v)
+{
+    static const float nf4[16] = NF4_LEVELS;
+    return d == DTYPE_Q4    ? level_q4_code(v)
+           : d == DTYPE_FP4 ? level_fp4_code(v)
+                            : level_nearest(nf4, 16, v);
 }
 
 /* The number of an e4m3 code: sign, 4 bits of exponent (bias 7), 3 of fraction. The same bits read

@@ -29,13 +29,14 @@
  *   INT8      LLM.int8() (kernels/quant.h); INT8_VECTOR: the same without outliers
  *   NF4       4-bit NormalFloat with double quantization, x rounded to bf16 (kernels/quant.h);
  *             NF4_F32: without double quantization; FP4: as NF4_F32 with other levels
+ *   Q4        4-bit integers by x coded as int8, in blocks (kernels/quant.h)
  *   FP8       e4m3 weights with one scale a row, x rounded to bf16 (kernels/quant.h)
  *
- * Sums are fp32 (ref: double; INT8: exact integers). On ref and cpu the order of a sum depends only
- * on K, so a result has the same bits at every number of threads and of rows. On cuda the order
- * also depends on the kernel, which is chosen by T and the shape: the same pass gives the same
- * bits. Softmax sums and the head's log-sum-exp add short groups in fp32 and the groups in double.
- * Ties go to the lowest index.
+ * Sums are fp32 (ref: double; INT8 and blocks of Q4: exact integers). On ref and cpu the order of a
+ * sum depends only on K, so a result has the same bits at every number of threads and of rows. On
+ * cuda the order also depends on the kernel, which is chosen by T and the shape: the same pass
+ * gives the same bits. Softmax sums and the head's log-sum-exp add short groups in fp32 and the
+ * groups in double. Ties go to the lowest index.
  */
 #ifndef KERNELS_OPS_H
 #define KERNELS_OPS_H

@@ -12,8 +12,8 @@ const float dynamic_level[256] = DYNAMIC_LEVELS;
 
 const float *quant_levels(enum dtype d)
 {
-    static const float nf4[16] = NF4_LEVELS, fp4[16] = FP4_LEVELS;
-    return d == DTYPE_FP4 ? fp4 : nf4;
+    static const float nf4[16] = NF4_LEVELS, fp4[16] = FP4_LEVELS, q4[16] = Q4_LEVELS;
+    return d == DTYPE_Q4 ? q4 : d == DTYPE_FP4 ? fp4 : nf4;
 }
 
 const uint16_t *quant_levels_bf16(enum dtype d)
@@ -24,7 +24,19 @@ const uint16_t *quant_levels_bf16(enum dtype d)
     static const uint16_t fp4[16] = {0x0000, 0x3bab, 0x3f2b, 0x3f80, 0x3eab, 0x3f00,
                                      0x3e2b, 0x3e80, 0x8000, 0xbbab, 0xbf2b, 0xbf80,
                                      0xbeab, 0xbf00, 0xbe2b, 0xbe80};
-    return d == DTYPE_FP4 ? fp4 : nf4;
+    static const uint16_t q4[16] = {0xbf80, 0xbf60, 0xbf40, 0xbf20, 0xbf00, 0xbec0,
+                                    0xbe80, 0xbe00, 0x0000, 0x3e00, 0x3e80, 0x3ec0,
+                                    0x3f00, 0x3f20, 0x3f40, 0x3f60};
+    return d == DTYPE_Q4 ? q4 : d == DTYPE_FP4 ? fp4 : nf4;
+}
+
+/* 1 if `top` itself, not only -top, is one of the values. */
+static int reaches(const float *w, float top)
+{
+    int found = 0;
+    for (size_t i = 0; i < QUANT_BLOCK; i++)
+        found |= w[i] == top;
+    return found;
 }
 
 void quant_blocks(enum dtype d, const float *w, size_t n, uint8_t *code, float *absmax)
@@ -32,11 +44,12 @@ void quant_blocks(enum dtype d, const float *w, size_t n, uint8_t *code, float *
     assert(n % QUANT_BLOCK == 0);
     for (size_t b = 0; b < n / QUANT_BLOCK; b++, w += QUANT_BLOCK) {
         float top = quant_largest(w, QUANT_BLOCK);
-        float up = quant_up(top, 1); /* 0: zeros, and the codes of a NaN block, become level 0 */
+        float sign = d == DTYPE_Q4 && reaches(w, top) ? -1 : 1;
+        float up = quant_up(top, sign); /* 0: zeros, and the codes of a NaN block, become level 0 */
         for (size_t i = 0; i < QUANT_BLOCK; i += 2)
-            *code++ = (uint8_t)(level_code(d, up > 0 ? w[i] * up : 0) << 4 |
-                                level_code(d, up > 0 ? w[i + 1] * up : 0));
-        absmax[b] = quant_scale(top);
+            *code++ = (uint8_t)(level_code(d, up != 0 ? w[i] * up : 0) << 4 |
+                                level_code(d, up != 0 ? w[i + 1] * up : 0));
+        absmax[b] = sign * quant_scale(top);
     }
 }
 
@@ -90,6 +103,11 @@ static void encode_fp4(const struct quant_target *t, size_t row, const float *w)
     encode(DTYPE_FP4, t, row, w);
 }
 
+static void encode_q4(const struct quant_target *t, size_t row, const float *w)
+{
+    encode(DTYPE_Q4, t, row, w);
+}
+
 struct folding {
     const struct quant_target *t;
     size_t n;
@@ -129,3 +147,4 @@ static void floats(const struct codes *q, size_t cols, size_t row, float *out)
 const struct quant_format quant_nf4_format = {encode_nf4, fold, floats};
 const struct quant_format quant_nf4_f32_format = {encode_nf4, NULL, floats};
 const struct quant_format quant_fp4_format = {encode_fp4, NULL, floats};
+const struct quant_format quant_q4_format = {encode_q4, NULL, floats};

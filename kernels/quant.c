@@ -14,6 +14,7 @@ static const struct quant_format *const formats[DTYPES] = {
     [DTYPE_INT8] = &quant_int8_format, [DTYPE_INT8_VECTOR] = &quant_int8_format,
     [DTYPE_FP8] = &quant_fp8_format,   [DTYPE_NF4] = &quant_nf4_format,
     [DTYPE_FP4] = &quant_fp4_format,   [DTYPE_NF4_F32] = &quant_nf4_f32_format,
+    [DTYPE_Q4] = &quant_q4_format,
 };
 
 float quant_largest(const float *x, size_t n)

@@ -32,6 +32,16 @@
  * and 0, 1/192, 1/6, 1/4, 1/3, 1/2, 2/3, 1 (bnb_4bit_quant_type "fp4" of bitsandbytes without
  * bnb_4bit_use_double_quant, its default).
  *
+ * Q4 (blocks of integers, as Q4_0 of llama.cpp): blocks of 64 values. a is the value of the largest
+ * magnitude, negated if it is positive (both signs: the positive one), so that it has code 0 and is
+ * exact:
+ *     code = min(15, 8 + round(8 w / a)),  w' = (code - 8) * (a / 8),
+ * ties to even. In a product a block of 64 activations becomes int8 codes with a scale of its own,
+ * as a row does in INT8, without outliers:
+ *     y = sum_blocks (sum_k xcode_k (code_k - 8)) * ((xscale / 127) * (a / 8)).
+ * The inner sum is an exact integer, and blocks are added in order, each operation rounded to fp32.
+ * So y has the same bits at every level and in ref. A block of x that is not finite gives NaN.
+ *
  * FP8 (Micikevicius et al. 2022, arXiv 2209.05433): a row of weights has one scale,
  *     scale = max |w|,  code = the e4m3 number nearest to w * (448 / scale), ties to even,
  *     w' = value(code) * (scale / 448).
@@ -67,8 +77,8 @@ extern "C" {
 /* A quantized matrix as the checkpoint stores it: the arrays of its row in dtype_info[]. INT8:
  * code [rows, cols] int8, scale [rows]. NF4: code [rows * cols / 2]; absmax [rows * cols / 64]
  * as codes of the dynamic map; scale [ceil(rows * cols / 64 / 256)], the maxima of these; offset
- * m. NF4_F32, FP4: code as NF4, scale [rows * cols / 64] the absmax themselves. FP8: as INT8,
- * with e4m3 codes. */
+ * m. NF4_F32, FP4, Q4: code as NF4, scale [rows * cols / 64] the absmax themselves; those of Q4
+ * have a sign. FP8: as INT8, with e4m3 codes. */
 struct codes {
     enum dtype dtype;
     const void *code;
@@ -150,6 +160,7 @@ struct quant_format {
 };
 extern const struct quant_format quant_int8_format, quant_fp8_format;
 extern const struct quant_format quant_nf4_format, quant_nf4_f32_format, quant_fp4_format;
+extern const struct quant_format quant_q4_format;
 
 /* out[count * cols] = the values w' of rows first.. of a quantized matrix. */
 void quant_floats(const struct codes *q, size_t cols, size_t first, size_t count, float *out);

@@ -281,6 +281,8 @@ static const char notes[] =
     "               blocks; the head in int8. Rows must be whole blocks of 64 values.\n"
     "  nf4-f32      nf4 without double quantization\n"
     "  fp4          nf4-f32 with the 4-bit floats of bitsandbytes\n"
+    "  q4           4-bit integers in blocks of 64 values, activations in int8: the\n"
+    "               fastest on a processor; not for a GPU\n"
     "  fp8          e4m3, one scale a row: the matrices that int8 takes; for a GPU\n"
     "\n"
     "--budget, --budget-share: the attention and the feed-forward of each layer, and\n"

@@ -145,7 +145,7 @@ static size_t training_options(struct opt *o, struct args *a)
         {"loss", 0, OPT_CHOICE, &a->loss, .choices = "fused|whole", .rare = 1,
          .help = "compute logits by blocks of rows, or for all rows at once (fused)"},
         {"qat", 0, OPT_CHOICE, &a->qat,
-         .choices = "none|int8|int8-vector|fp8|nf4|nf4-f32|fp4", .rare = 1,
+         .choices = "none|int8|int8-vector|fp8|nf4|nf4-f32|fp4|q4", .rare = 1,
          .help = "train with weights rounded to this format (none)"},
         {"parts", 0, OPT_INT, &a->parts, 1, 1024, .arg = "P", .rare = 1,
          .help = "split a batch into P parts, computed in turn to save memory (1)"},

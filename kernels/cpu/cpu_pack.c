@@ -18,7 +18,7 @@ static const struct format *const formats[DTYPES] = {
     [DTYPE_BF16_F32] = &CPU(format_bf16_f32), [DTYPE_INT8] = &CPU(format_int8),
     [DTYPE_NF4] = &CPU(format_blocks_coded),  [DTYPE_INT8_VECTOR] = &CPU(format_int8_vector),
     [DTYPE_NF4_F32] = &CPU(format_blocks),    [DTYPE_FP4] = &CPU(format_blocks),
-    [DTYPE_F16] = &CPU(format_f16),
+    [DTYPE_F16] = &CPU(format_f16),           [DTYPE_Q4] = &CPU(format_q4),
 };
 
 const struct format *CPU(format_of)(enum dtype dtype) { return formats[dtype]; }

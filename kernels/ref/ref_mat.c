@@ -133,6 +133,38 @@ static void fp8_outputs(double *y, const float *x, const struct mat *w)
     free(near);
 }
 
+/* ---- blocks of integers ---- */
+
+static float q4_value(float code, float scale) { return (code - 8) * (scale / 8); }
+
+static float q4_output(const int8_t *x, const float *step, const float *code, const float *absmax,
+                       size_t K)
+{
+    float y = 0;
+    for (size_t k = 0; k < K; k += QUANT_BLOCK) {
+        size_t b = k / QUANT_BLOCK;
+        int32_t sum = 0;
+        for (size_t i = k; i < k + QUANT_BLOCK; i++)
+            sum += x[i] * ((int32_t)code[i] - 8);
+        float scale = step[b] * (absmax[b] / 8);
+        y += (float)sum * scale;
+    }
+    return y;
+}
+
+static void q4_outputs(double *y, const float *x, const struct mat *w)
+{
+    size_t K = w->cols, blocks = K / QUANT_BLOCK;
+    int8_t *code = mem_alloc(K);
+    float *step = mem_alloc(blocks * sizeof *step);
+    for (size_t b = 0; b < blocks; b++)
+        step[b] = quant_int8(x + b * QUANT_BLOCK, QUANT_BLOCK, code + b * QUANT_BLOCK) / INT8_TOP;
+    for (size_t n = 0; n < w->rows; n++)
+        y[n] = (double)q4_output(code, step, (const float *)w->data + n * K,
+                                 scales_of(w) + n * blocks, K);
+    free(code), free(step);
+}
+
 static const struct ref_format formats[DTYPES] = {
     [DTYPE_INT8] = {int8_code, int8_value, int8_outputs},
     [DTYPE_INT8_VECTOR] = {int8_code, int8_value, int8_outputs},
@@ -140,6 +172,7 @@ static const struct ref_format formats[DTYPES] = {
     [DTYPE_NF4_F32] = {block_code, nf4_value, block_outputs},
     [DTYPE_FP4] = {block_code, fp4_value, block_outputs},
     [DTYPE_FP8] = {fp8_code, fp8_value, fp8_outputs},
+    [DTYPE_Q4] = {block_code, q4_value, q4_outputs},
 };
 
 /* ---- any format ---- */

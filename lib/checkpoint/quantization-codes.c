@@ -85,7 +85,9 @@ static int open_part(struct codes *q, enum codes_part p, const struct tensor *t,
     switch (p) {
     case PART_CODE: q->code = t->data; return 0;
     case PART_ABSMAX: q->absmax = t->data; return 0;
-    case PART_SCALE: return (q->scale = take_floats(t, folder, 0, e)) ? 0 : -1;
+    case PART_SCALE:
+        q->scale = take_floats(t, folder, q->dtype == DTYPE_Q4 ? -INFINITY : 0, e);
+        return q->scale ? 0 : -1;
     case PART_OFFSET:
         if (!(offset = take_floats(t, folder, -INFINITY, e)))
             return -1;

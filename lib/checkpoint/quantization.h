@@ -2,7 +2,7 @@
  * the config.json of a packed checkpoint.
  *
  *     int8, int8-vector, fp8  every matrix; the embedding only when tied to the head
- *     nf4, nf4-f32, fp4       the matrices of the blocks; the head, and the embedding when tied, in
+ *     nf4, nf4-f32, fp4, q4   the matrices of the blocks; the head, and the embedding when tied, in
  *                             int8
  *     mixed                   each part of each layer in its own format, or not quantized
  *                             (config.h: QUANT_MIXED); only pack-model --budget writes it
@@ -42,7 +42,7 @@ int quantization_resolve(const struct config *c, enum dtype asked, enum dtype *q
  *     FP8   NAME F8_E4M3 [N, K]; NAME.scale F32 [N]
  *     NF4   NAME U8 [N, K/2]; NAME.absmax U8 [N, K/64]; NAME.absmax.scale F32 [ceil(N K/64/256)];
  *           NAME.absmax.offset F32 [1]
- *     INT8_VECTOR as INT8; NF4_F32, FP4  NAME U8 [N, K/2]; NAME.absmax F32 [N, K/64]
+ *     INT8_VECTOR as INT8; NF4_F32, FP4, Q4  NAME U8 [N, K/2]; NAME.absmax F32 [N, K/64]
  * Returns how many; their names are the caller's, data NULL. */
 size_t quantization_parts(struct tensor list[PARTS], const char *name, enum dtype d, size_t rows,
                           size_t cols);

@@ -30,7 +30,7 @@ static const char parts[] = "ceilings,kernels,wkv,models,growth,training,activat
 static const char usual_parts[] = "ceilings,kernels,models,growth";
 static const char jobs[] = "prefill,decode,batch,diffuse,after,full,block,gap,memory,load";
 static const char usual_jobs[] = "prefill,decode,batch,diffuse";
-static const char kinds[] = "f32,bf16,int8,nf4,fp8";
+static const char kinds[] = "f32,bf16,int8,nf4,q4,fp8";
 static const char usual_kinds[] = "f32,bf16,int8,nf4";
 static const char shapes[] = "tiny,small,1b,8b,moe";
 
@@ -44,6 +44,7 @@ const struct kind bench_kinds[] = {{"f32", DTYPE_F32, {.dtype = "f32"}, "f32"},
                                    {"bf16", DTYPE_BF16, {.dtype = "bf16"}, "bf16"},
                                    {"int8", DTYPE_INT8, {.quant = "int8"}, "q8_0"},
                                    {"nf4", DTYPE_NF4, {.quant = "nf4"}, "q4_0"},
+                                   {"q4", DTYPE_Q4, {.quant = "q4"}, "q4_0"},
                                    {"fp8", DTYPE_FP8, {.quant = "fp8"}, NULL},
                                    {0}};
 
@@ -346,7 +347,7 @@ static void parse(struct bench *b, int argc, char **argv)
         {"shapes", 0, OPT_TEXT, &b->shapes, .arg = "LIST",
          .help = "pairs of synth: shapes: tiny, small, 1b, 8b (small)"},
         {"dtypes", 0, OPT_TEXT, &b->dtypes, .arg = "LIST",
-         .help = "number formats: f32, bf16, int8, nf4 (these four), fp8"},
+         .help = "number formats: f32, bf16, int8, nf4 (these four), q4, fp8"},
         {"device", 0, OPT_TEXT, &b->device, .arg = "cpu|cuda[:N]", .help = "back end (cpu)"},
         ISA_OPTION(b->isa),
         {"threads", 0, OPT_INT, &b->threads, 0, 1024, .arg = "N", .help = "(0: all)"},

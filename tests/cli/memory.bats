@@ -130,7 +130,7 @@ END
     file "'qaunt' is no option of gen-llada (did you mean quant?)" '{"qaunt": "int8"}'
     file "'x\x0ay' is no option" '{"x\ny": 1}'
     file "is no option" "{\"$(printf 'a%.0s' {1..5000})\": 1}"
-    formats='int8|nf4|fp8|int8-vector|nf4-f32|fp4'
+    formats='int8|nf4|fp8|int8-vector|nf4-f32|fp4|q4'
     file "--quant: expected one of none|$formats, got 'int7' (did you mean int8?)" \
         '{"quant": "int7"}'
     file "--threads: expected an integer from 0 to 1024, got '-1'" '{"threads": -1}'

@@ -28,7 +28,7 @@ refused() {
 }
 
 @test "a packed model answers as its source with --quant" {
-    for q in int8 nf4 int8-vector nf4-f32 fp4; do
+    for q in int8 nf4 int8-vector nf4-f32 fp4 q4; do
         pack -q --quant $q -m $M --out "$T/$q" > "$T/$q.ndjson"
         ids -m $M --quant $q > "$T/a"
         ids -m "$T/$q" > "$T/b"

@@ -147,7 +147,7 @@ static void every_source(struct fixture *f)
         for (int way = 0; way < WAYS; way++) {
             struct values v = values_make(f, shapes[i][0], shapes[i][1], (enum way)way);
             for (int d = DTYPE_F32; d < DTYPES; d++)
-                if (!dtype_refuses((enum dtype)d, v.cols) &&
+                if (!cuda_refuses(f->cuda, (enum dtype)d, v.cols) &&
                     (dtype_info[d].quantized || way != FROM_CODES))
                     make_from(f, &v, (enum dtype)d, (enum way)way);
             values_free(&v);
@@ -161,6 +161,8 @@ static void odd_values(struct fixture *f)
                                 -0.0f};
     enum { ROWS = sizeof odd / sizeof *odd, COLS = 64 };
     for (int d = DTYPE_F32; d < DTYPES; d++) {
+        if (cuda_refuses(f->cuda, (enum dtype)d, COLS))
+            continue;
         struct values v = values_make(f, ROWS, COLS, FROM_F32);
         memset(v.w, 0, ROWS * COLS * sizeof *v.w);
         for (size_t r = 0; r < ROWS; r++)
@@ -285,6 +287,8 @@ static void refusals(struct fixture *f)
            cuda_act_dtype(DTYPE_BF16) == DTYPE_BF16 && cuda_act_dtype(DTYPE_FP8) == DTYPE_BF16 &&
            cuda_act_dtype(DTYPE_F16) == DTYPE_F32 && cuda_act_dtype(DTYPE_FP4) == DTYPE_BF16,
        "activations beside matrices");
+    ok(cuda_refuses(f->cuda, DTYPE_Q4, 128) && strstr(cuda_refuses(f->cuda, DTYPE_Q4, 128), "CPU"),
+       "q4 is refused: it is for a CPU");
     ok(cuda_refuses(f->cuda, DTYPE_NF4, 100) && !cuda_refuses(f->cuda, DTYPE_NF4, 128),
        "a matrix that no back end can hold is refused");
     struct device *d = device_of(f->cuda);

@@ -485,6 +485,8 @@ int main(void)
     w.state = 1;
     static const size_t odd[] = {65, 6, 416}, even[] = {64, 192, 1088}, wide[] = {160, 48, 65};
     for (int d = 0; d < DTYPES; d++) {
+        if (cuda_refuses(&w.b, (enum dtype)d, 64))
+            continue;
         try_dtype(&w, (enum dtype)d, dtype_info[d].block ? even : odd);
         if (!dtype_info[d].block && d != DTYPE_INT8_VECTOR && d != DTYPE_F16)
             try_dtype(&w, (enum dtype)d, wide);

@@ -59,11 +59,12 @@ static void parts(void)
            part_is(DTYPE_NF4, PART_SCALE, 1, 3, 1, 12) &&
            part_is(DTYPE_NF4, PART_OFFSET, 1, 1, 1, 4),
        "the arrays of nf4");
-    for (int i = 0; i < 2; i++)
-        ok(part_is(i ? DTYPE_FP4 : DTYPE_NF4_F32, PART_CODE, 2, 200, 96, 19200) &&
-               part_is(i ? DTYPE_FP4 : DTYPE_NF4_F32, PART_SCALE, 2, 200, 3, 2400) &&
-               part_is(i ? DTYPE_FP4 : DTYPE_NF4_F32, PART_ABSMAX, 0, 0, 0, 0),
-           "the arrays of %s", i ? "fp4" : "nf4-f32");
+    static const enum dtype plain[] = {DTYPE_NF4_F32, DTYPE_FP4, DTYPE_Q4};
+    for (int i = 0; i < 3; i++)
+        ok(part_is(plain[i], PART_CODE, 2, 200, 96, 19200) &&
+               part_is(plain[i], PART_SCALE, 2, 200, 3, 2400) &&
+               part_is(plain[i], PART_ABSMAX, 0, 0, 0, 0),
+           "the arrays of %s", dtype_info[plain[i]].name);
     ok(part_is(DTYPE_INT8_VECTOR, PART_CODE, 2, 200, 192, 38400) &&
            part_is(DTYPE_INT8_VECTOR, PART_SCALE, 1, 200, 1, 800),
        "the arrays of int8-vector are those of int8");

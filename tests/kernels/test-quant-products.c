@@ -11,6 +11,7 @@
 static struct rng rng = {.seed = 11};
 static const enum dtype bytes[] = {DTYPE_INT8, DTYPE_INT8_VECTOR};
 static const enum dtype blocks[] = {DTYPE_NF4, DTYPE_NF4_F32, DTYPE_FP4};
+static const enum dtype q4[] = {DTYPE_Q4};
 #define EACH(d, list)                                                                           \
     for (const enum dtype *d = (list); d < (list) + sizeof(list) / sizeof *(list); d++)
 
@@ -90,8 +91,8 @@ static void bytes_case(const struct ops *ops, enum dtype dtype, struct shape s)
     free(x), free(w), free(start), free(y), free(z);
 }
 
-/* Codes of +-127 alone, in every pattern of signs of four: no partial sum may saturate. */
-static void extremes(const struct ops *ops)
+/* The largest codes alone, in every pattern of signs of four: no partial sum may saturate. */
+static void extremes(const struct ops *ops, enum dtype dtype)
 {
     enum { T = 16, N = 16, K = 64 };
     float x[T * K], w[N * K], y[T * N], z[T * N];
@@ -99,10 +100,10 @@ static void extremes(const struct ops *ops)
         x[i] = w[i] = i / K >> i % 4 & 1 ? -1 : 1;
     struct backend *b = open_ops(ops, 1), *ref = open_ops(&ops_ref, 1);
     struct shape s = {T, N, K};
-    multiply(b, y, x, w, NULL, s, DTYPE_INT8, 0);
-    multiply(ref, z, x, w, NULL, s, DTYPE_INT8, 0);
-    ok(!memcmp(y, z, sizeof y) && y[0] > 63.99 && y[N - 1] < -63.99,
-       "%s: products of the largest codes do not saturate", ops->level);
+    multiply(b, y, x, w, NULL, s, dtype, 0);
+    multiply(ref, z, x, w, NULL, s, dtype, 0);
+    ok(!memcmp(y, z, sizeof y) && y[0] > 59 && y[N - 1] < -59,
+       "%s %s: products of the largest codes do not saturate", ops->level, dtype_info[dtype].name);
     backend_close(b);
     backend_close(ref);
 }
@@ -207,10 +208,17 @@ static void products(const struct ops *ops)
      * than one of them */
     static const struct shape nibbles[] = {{1, 1, 64},   {3, 200, 192}, {25, 333, 320},
                                            {2, 7, 19200}, {50, 96, 128}, {6, 40, 832}};
-    extremes(ops);
+    extremes(ops, DTYPE_INT8);
+    extremes(ops, DTYPE_Q4);
     EACH(d, bytes) {
         for (size_t i = 0; i < sizeof any / sizeof *any; i++)
             bytes_case(ops, *d, any[i]);
+        alone(ops, *d);
+        embedding(ops, *d);
+    }
+    EACH(d, q4) {
+        for (size_t i = 0; i < sizeof nibbles / sizeof *nibbles; i++)
+            bytes_case(ops, *d, nibbles[i]);
         alone(ops, *d);
         embedding(ops, *d);
     }
@@ -227,6 +235,8 @@ int main(void)
     EACH(d, bytes)
         embedding(&ops_ref, *d);
     EACH(d, blocks)
+        embedding(&ops_ref, *d);
+    EACH(d, q4)
         embedding(&ops_ref, *d);
     for (size_t i = 0; levels_at(i); i++)
         products(levels_at(i));

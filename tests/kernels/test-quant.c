@@ -8,7 +8,7 @@
 
 static struct rng rng = {.seed = 11};
 static const enum dtype bytes[] = {DTYPE_INT8, DTYPE_INT8_VECTOR};
-static const enum dtype blocks[] = {DTYPE_NF4, DTYPE_NF4_F32, DTYPE_FP4};
+static const enum dtype blocks[] = {DTYPE_NF4, DTYPE_NF4_F32, DTYPE_FP4, DTYPE_Q4};
 #define EACH(d, list)                                                                           \
     for (const enum dtype *d = (list); d < (list) + sizeof(list) / sizeof *(list); d++)
 
@@ -93,6 +93,20 @@ static void fp4_codes(void)
        "fp4: a code is a sign and one of eight sizes");
 }
 
+/* The largest magnitude has code 0 and is exact, whatever its sign. */
+static void q4_codes(void)
+{
+    float w[64] = {-4, 4, 3.75f, -3.75f, 0.25f, 0.75f, 0.26f, 2}, absmax;
+    uint8_t pairs[32];
+    quant_blocks(DTYPE_Q4, w, 64, pairs, &absmax);
+    ok(absmax == -4 && pairs[0] == 0xf0 && pairs[1] == 0x0f && pairs[2] == 0x86 && pairs[3] == 0x74,
+       "q4: 4 is code 0; -4 and -3.75 are limited; ties go to the even code");
+    w[1] = 1;
+    quant_blocks(DTYPE_Q4, w, 64, pairs, &absmax);
+    ok(absmax == 4 && pairs[0] == 0x0a && pairs[1] == 0xf0 && pairs[31] == 0x88,
+       "q4: without 4, -4 is code 0, and zeros are exact");
+}
+
 static double rms(const float *x, const float *y, size_t n)
 {
     double far = 0, size = 0;
@@ -113,7 +127,8 @@ static void errors(struct pool *pool)
         enum dtype dtype;
         double error;
     } expected[] = {{DTYPE_INT8, 0.0059}, {DTYPE_INT8_VECTOR, 0.0059}, {DTYPE_NF4, 0.0920},
-                    {DTYPE_NF4_F32, 0.0920}, {DTYPE_FP4, 0.1217}};
+                    {DTYPE_NF4_F32, 0.0920}, {DTYPE_FP4, 0.1217},
+                    {DTYPE_Q4, 0.0949}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         struct codes q;
         void *block = quant_make(&q, &s, expected[i].dtype, pool);
@@ -300,6 +315,7 @@ int main(void)
     tables();
     known_codes();
     fp4_codes();
+    q4_codes();
     errors(pool);
     double_quantization();
     EACH(d, bytes)

@@ -119,7 +119,8 @@ static void test_same(const char *shape, const char *dtype, int tied, enum dtype
     }
     double error = sqrt(role[ROLE_UP].error / role[ROLE_UP].power);
     /* of Gaussian rows of 64 */
-    double expected = dtype_info[q].unit == UNIT_INT8 ? 0.0062
+    double expected = q == DTYPE_Q4                   ? 0.0949
+                      : dtype_info[q].bits == 8 && q != DTYPE_FP8 ? 0.0062
                       : q == DTYPE_FP8                ? 0.0245
                       : q == DTYPE_FP4                ? 0.1217
                                                       : 0.092;
@@ -418,6 +419,7 @@ int main(void)
     test_same("tiny-qwen3", "F32", 0, DTYPE_INT8);
     test_same("tiny-llama", "BF16", 0, DTYPE_INT8_VECTOR);
     test_same("tiny-llada", "F32", 1, DTYPE_FP4);
+    test_same("tiny-qwen2", "BF16", 0, DTYPE_Q4);
     test_same("tiny-qwen2", "BF16", 0, DTYPE_NF4_F32);
     test_other_quant();
     test_hostile();

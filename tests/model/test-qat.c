@@ -148,5 +148,6 @@ int main(void)
     refused();
     learns(DTYPE_NF4);
     learns(DTYPE_FP4);
+    learns(DTYPE_Q4);
     return tap_done();
 }

@@ -54,8 +54,8 @@ struct format {
 
 extern const struct format CPU(format_f32), CPU(format_bf16), CPU(format_bf16_f32);
 extern const struct format CPU(format_int8), CPU(format_int8_vector), CPU(format_f16);
-/* Blocks of 16 levels, with absmax as codes (NF4) and in fp32 (NF4_F32, FP4). */
-extern const struct format CPU(format_blocks_coded), CPU(format_blocks);
+/* Blocks of 16 levels, with absmax as codes (NF4) and in fp32 (NF4_F32, FP4); of integers (Q4). */
+extern const struct format CPU(format_blocks_coded), CPU(format_blocks), CPU(format_q4);
 
 /* Index of word k of the first row in a block [K/LINE][rows][LINE] of 32-bit words; the other rows
  * follow every LINE words. The lines of all rows lie side by side, so packing writes whole lines

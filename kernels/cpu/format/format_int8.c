@@ -86,7 +86,7 @@ static void pack_panel(void *panel, const struct mat_source *s, size_t first, si
 {
     size_t K = s->cols;
     memset(panel, 0, panel_bytes(K));
-    if (s->q && dtype_info[s->q->dtype].unit == UNIT_INT8) { /* both formats have the same codes */
+    if (s->q && (s->q->dtype == DTYPE_INT8 || s->q->dtype == DTYPE_INT8_VECTOR)) {
         const int8_t *code = s->q->code;
         for (size_t j = 0; j < count; j++)
             pack_output(panel, j, code + (first + j) * K, s->q->scale[first + j], K);

@@ -49,6 +49,26 @@ INLINE veci dot_int8(veci sum, int8_weights w, const uint32_t *x)
     return sum + ((veci)((vecu)pairs << 16) >> 16) + ((veci)pairs >> 16);
 }
 
+/* Q4: the words of int8. Sums are pairs of int16, of k and k + 1 and of k + 2 and k + 3 of every
+ * four. */
+enum { Q4_WORDS = INT8_WORDS };
+INLINE void q4_words(uint32_t *out, const int8_t code[4]) { int8_words(out, code); }
+
+INLINE uint32_t q4_start(int low, int high)
+{
+    return (uint16_t)low | (uint32_t)(uint16_t)high << 16;
+}
+
+/* sum += the products of each lane: bytes of w, 0..15, times the codes at x. */
+INLINE veci q4_add(veci sum, vecu w, const uint32_t *x)
+{
+    vecs pairs = even_bytes(w) * (vecs)splat_bits(x[0]) + odd_bytes(w) * (vecs)splat_bits(x[1]);
+    return (veci)((vecs)sum + pairs);
+}
+
+/* The sums as int32. */
+INLINE veci q4_total(veci sum) { return ((veci)((vecu)sum << 16) >> 16) + (sum >> 16); }
+
 typedef const uint16_t *level_table;
 
 INLINE level_table level_look(const uint16_t level[16]) { return level; }

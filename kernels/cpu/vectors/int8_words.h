@@ -24,4 +24,15 @@ INLINE void int8_words(uint32_t *out, const int8_t code[INT8_STEP])
     *out = (uint16_t)code[0] | (uint32_t)(uint16_t)code[1] << 16;
 }
 
+/* Q4: four activation codes are one word of signed bytes. Sums are pairs of int16, of k and k + 1
+ * and of k + 2 and k + 3 of every four. */
+enum { Q4_WORDS = 1 };
+
+INLINE void q4_words(uint32_t *out, const int8_t code[4]) { memcpy(out, code, 4); }
+
+INLINE uint32_t q4_start(int low, int high)
+{
+    return (uint16_t)low | (uint32_t)(uint16_t)high << 16;
+}
+
 #endif

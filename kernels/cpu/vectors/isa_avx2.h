@@ -24,6 +24,19 @@ INLINE veci dot_int8(veci sum, int8_weights w, const uint32_t *x)
     return (veci)settled((vecu)sum);
 }
 
+/* sum += the products of each lane: bytes of w, 0..15, times the codes at x. */
+INLINE veci q4_add(veci sum, vecu w, const uint32_t *x)
+{
+    __m256i pairs = _mm256_maddubs_epi16((__m256i)w, (__m256i)splat_bits(*x));
+    return (veci)settled((vecu)_mm256_add_epi16((__m256i)sum, pairs));
+}
+
+/* The sums as int32. */
+INLINE veci q4_total(veci sum)
+{
+    return (veci)_mm256_madd_epi16((__m256i)sum, _mm256_set1_epi16(1));
+}
+
 /* nf4: the low bytes and the high bytes of the 16 levels as bf16, for both 128-bit halves. */
 typedef struct {
     __m256i low, high;

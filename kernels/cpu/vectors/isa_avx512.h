@@ -24,6 +24,19 @@ INLINE veci dot_int8(veci sum, int8_weights w, const uint32_t *x)
     return (veci)settled((vecu)sum);
 }
 
+/* sum += the products of each lane: bytes of w, 0..15, times the codes at x. */
+INLINE veci q4_add(veci sum, vecu w, const uint32_t *x)
+{
+    __m512i pairs = _mm512_maddubs_epi16((__m512i)w, (__m512i)splat_bits(*x));
+    return (veci)settled((vecu)_mm512_add_epi16((__m512i)sum, pairs));
+}
+
+/* The sums as int32. */
+INLINE veci q4_total(veci sum)
+{
+    return (veci)_mm512_madd_epi16((__m512i)sum, _mm512_set1_epi16(1));
+}
+
 #include "kernels/cpu/vectors/avx512.h"
 
 #endif

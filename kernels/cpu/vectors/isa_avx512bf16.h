@@ -39,6 +39,20 @@ INLINE veci dot_int8(veci sum, int8_weights w, const uint32_t *x)
     return (veci)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)splat_bits(*x), (__m512i)w);
 }
 
+/* Q4: four activation codes are one word of signed bytes. */
+enum { Q4_WORDS = 1 };
+INLINE void q4_words(uint32_t *out, const int8_t code[4]) { memcpy(out, code, 4); }
+INLINE uint32_t q4_start(int low, int high) { return (uint32_t)(low + high); }
+
+/* sum += the products of each lane: bytes of w, 0..15, times the codes at x. */
+INLINE veci q4_add(veci sum, vecu w, const uint32_t *x)
+{
+    return (veci)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, (__m512i)splat_bits(*x));
+}
+
+/* The sums as int32. */
+INLINE veci q4_total(veci sum) { return sum; }
+
 #include "kernels/cpu/vectors/avx512.h"
 
 #endif

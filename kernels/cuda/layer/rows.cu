@@ -94,6 +94,7 @@ static void embed_as(struct backend *b, act *y, const struct mat *w, const int32
     case DTYPE_##id: launch_embed<A, DTYPE_##id>(b, y, w, token, T); break;
         STREAMED_FORMATS(EMBED)
 #undef EMBED
+    case DTYPE_Q4: /* refused */
     case DTYPES: break;
     }
 }

@@ -208,7 +208,7 @@ size_t cuda_matmul_work(const struct backend *b, size_t T, size_t K, size_t N)
     size_t most = 0;
     for (int i = 0; i < DTYPES; i++) {
         enum dtype d = static_cast<enum dtype>(i);
-        if (cuda_act_dtype(d) != b->act)
+        if (cuda_act_dtype(d) != b->act || !format_row(d).x_bytes)
             continue;
         size_t rows = rows_at_once(d, T, K, N);
         size_t bytes = normed_bytes(d, rows, K) + rest_bytes(b, d, widens(d) ? T : rows, K, N);

@@ -21,7 +21,8 @@ enum x_order { X_STRAIGHT, X_PAIRS, X_HALVES };
 
 struct format_row {
     uint32_t chunk;      /* values in 64 bytes of a row; 0: only f32_product.cu reads it */
-    uint32_t x_bytes;    /* bytes of x per value: 4 fp32, 2 bf16, 1 codes */
+    uint32_t x_bytes;    /* bytes of x per value: 4 fp32, 2 bf16, 1 codes; 0: a GPU has no such
+                          * format */
     enum x_order order;
     uint32_t tables;     /* bytes of shared memory for tables */
     uint32_t few;        /* up to so many rows of x go to gemv.cu, if they fit */
@@ -45,6 +46,8 @@ struct format_row {
     ROW(NF4,      128,  2, X_HALVES,   LEVELS_SHARED, 8, 2,     2,      2 * SKINNY_ROWS, 0)        \
     ROW(NF4_F32,  128,  2, X_HALVES,   LEVELS_SHARED, 8, 2,     2,      2 * SKINNY_ROWS, 0)        \
     ROW(FP4,      128,  2, X_HALVES,   LEVELS_SHARED, 8, 2,     2,      2 * SKINNY_ROWS, 0)
+#define HOST_FORMATS(ROW) /* of a CPU only: cuda_refuses() them */                                 \
+    ROW(Q4,       0,    0, X_STRAIGHT, 0,          0, 0,     0,      0,               0)
 /* (INT8: every block of gemv.cu codes all rows of x. One kernel that codes them once, and two more
  * for the products, are estimated to be faster from five rows on.) */
 /* (With three blocks on an SM, block formats would spill registers to memory. F16 is for parity, as
@@ -67,6 +70,7 @@ FORMAT_FUNCTION struct format_row format_row(enum dtype dtype)
     switch (dtype) {
         EXACT_FORMATS(FORMAT_ROW)
         STREAMED_FORMATS(FORMAT_ROW)
+        HOST_FORMATS(FORMAT_ROW)
     case DTYPES: break;
     }
 #undef FORMAT_ROW

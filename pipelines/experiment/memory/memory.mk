@@ -8,7 +8,7 @@
 #                                  of QUANTS_ALL, by option: all.ndjson -> all-comparison, all-time
 
 # formats of make quantizations
-QUANTS_ALL    ?= $(sort f16 int8 int8-vector nf4 nf4-f32 fp4 mixed $(QUANTS))
+QUANTS_ALL    ?= $(sort f16 int8 int8-vector nf4 nf4-f32 fp4 q4 mixed $(QUANTS))
 # bytes of the format mixed, as a share of the whole checkpoint
 QUANT_SHARE   ?= 0.4
 # texts that the format mixed is calibrated on

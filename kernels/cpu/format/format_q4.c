@@ -1,0 +1,178 @@
+/* format_q4.c - Q4 (kernels/quant.h): 4-bit integers by activations that are coded as int8, both in
+ * blocks of 64. The sum of a block is an exact integer.
+ *
+ * panel   step[K/64][PANEL] = absmax / 8 in fp32, then the codes as [K/8][PANEL] words: byte i of a
+ *         word holds k = i of eight in its lower half and k = i + 4 in its upper half.
+ * block   step[K/64][TILE_ROWS] = scale / 127 of the rows, start[K/64][TILE_ROWS], then the codes
+ *         of the activations as [K/4][rows] groups of Q4_WORDS 32-bit words.
+ *
+ * A product multiplies codes q of 0..15, not q - 8, because processors multiply unsigned by signed
+ * bytes. So a sum starts from -8 * the sum of the codes of x. A sum then never leaves 16 bits: each
+ * of its 32 terms, (q - 8) x or still -8 x, is at most 8 * 127. Compiled without contraction
+ * (Makefile), so that the few fp32 operations give the same bits at every level and in ref.
+ */
+#include <assert.h>
+
+#include "kernels/cpu/format/cpu_format.h"
+#include "kernels/quant.h"
+
+enum { GROUP = 8, GROUPS = QUANT_BLOCK / GROUP, QUADS = QUANT_BLOCK / 4 };
+
+static size_t blocks(size_t K) { return K / QUANT_BLOCK; }
+
+static size_t panel_bytes(size_t K)
+{
+    return blocks(K) * PANEL * sizeof(float) + K / 2 * PANEL;
+}
+
+static size_t steps_bytes(size_t K) { return up(blocks(K) * TILE_ROWS * sizeof(float), 64); }
+
+static size_t block_bytes(size_t K)
+{
+    return up(2 * steps_bytes(K) + K * TILE_ROWS * Q4_WORDS, 64);
+}
+
+static void pack_output(void *panel, size_t j, const struct codes *q, size_t row, size_t K)
+{
+    float *step = (float *)panel + j;
+    uint8_t *out = (uint8_t *)panel + blocks(K) * PANEL * sizeof(float) + 4 * j;
+    const uint8_t *code = (const uint8_t *)q->code + row * K / 2;
+    for (size_t b = 0; b < blocks(K); b++)
+        step[b * PANEL] = q->scale[row * blocks(K) + b] / 8;
+    for (size_t g = 0; g < K / GROUP; g++, out += 4 * PANEL, code += GROUP / 2)
+        for (size_t i = 0; i < GROUP / 2; i += 2) { /* the first code of a byte is its high half */
+            uint8_t low = code[i / 2], high = code[i / 2 + 2];
+            out[i] = (uint8_t)(low >> 4 | (high & 0xf0));
+            out[i + 1] = (uint8_t)((low & 15) | high << 4);
+        }
+}
+
+static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
+                       float *scratch)
+{
+    (void)scratch;
+    assert(s->q && s->q->dtype == DTYPE_Q4);
+    memset(panel, 0, panel_bytes(s->cols));
+    for (size_t j = 0; j < count; j++)
+        pack_output(panel, j, s->q, first + j, s->cols);
+}
+
+/* The scale of a block of 64 values: max |x|. Magnitudes compare as their bits do, with infinity
+ * and NaN on top; then it is NaN. */
+INLINE float scale_of(const float *x)
+{
+    veci top = {0};
+    int32_t most = 0;
+    for (size_t k = 0; k < QUANT_BLOCK; k += LANES) {
+        veci size = (veci)load(x + k) & 0x7fffffff;
+        top = (veci)pick(size > top, (vec)size, (vec)top);
+    }
+    for (size_t l = 0; l < LANES; l++)
+        most = top[l] > most ? top[l] : most;
+    float scale;
+    memcpy(&scale, &most, sizeof scale);
+    return quant_scale(isfinite(scale) ? scale : NAN);
+}
+
+typedef int8_t bytes __attribute__((vector_size(LANES)));
+
+/* Writes a block of 64 values of a row; returns the scale. next: words between quads. */
+INLINE float pack_values(uint32_t *words, size_t next, uint32_t *start, const float *x)
+{
+    int8_t code[QUANT_BLOCK] = {0};
+    int half[2] = {0, 0};
+    const float scale = scale_of(x);
+    const vec up = splat(scale > 0 ? INT8_TOP / scale : 0);
+    veci sum = {0};
+    for (size_t k = 0; scale > 0 && k < QUANT_BLOCK; k += LANES) {
+        /* rounds to nearest, ties to even: above 1.5 * 2^23 floats are integers */
+        vec v = (load(x + k) * up + 12582912.0f) - 12582912.0f;
+        veci whole = __builtin_convertvector(v, veci);
+        bytes c = __builtin_convertvector(whole, bytes);
+        memcpy(code + k, &c, sizeof c);
+        sum += whole;
+    }
+    for (size_t l = 0; l < LANES; l++)
+        half[l % 4 / 2] += sum[l];
+    for (size_t q = 0; q < QUADS; q++)
+        q4_words(words + q * next, code + 4 * q);
+    *start = q4_start(-8 * half[0], -8 * half[1]);
+    return scale;
+}
+
+static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size_t K)
+{
+    float *step = block;
+    uint32_t *start = (uint32_t *)(void *)((char *)block + steps_bytes(K));
+    uint32_t *words = (uint32_t *)(void *)((char *)block + 2 * steps_bytes(K));
+    const size_t next = rows * Q4_WORDS;
+    for (size_t b = 0; b < blocks(K); b++, words += QUADS * next, x += QUANT_BLOCK)
+        for (size_t i = 0; i < rows; i++) {
+            size_t at = b * TILE_ROWS + i;
+            step[at] = pack_values(words + i * Q4_WORDS, next, &start[at], x + i * ldx) / INT8_TOP;
+        }
+}
+
+INLINE void add_quad(const int rows, veci sum[][2], vecu lo, vecu hi, const uint32_t *x)
+{
+    for (int i = 0; i < rows; i++) {
+        sum[i][0] = q4_add(sum[i][0], lo & 0x0f0f0f0fu, x + i * Q4_WORDS);
+        sum[i][1] = q4_add(sum[i][1], hi & 0x0f0f0f0fu, x + i * Q4_WORDS);
+    }
+}
+
+/* y += the sum of a block, times its steps */
+INLINE void add_scaled(float *y, veci sum, const float *step, float x_step)
+{
+    vec scale = load(step) * x_step;
+    put(y, load(y) + __builtin_convertvector(q4_total(sum), vec) * scale);
+}
+
+INLINE void tile_rows(const int rows, float *out, const void *block, const void *panel, size_t K,
+                      struct ahead ahead)
+{
+    const float *step = panel, *x_step = block;
+    const char *codes = (const char *)panel + blocks(K) * PANEL * sizeof(float);
+    const uint32_t *start = (const void *)((const char *)block + steps_bytes(K));
+    const uint32_t *x = (const void *)((const char *)block + 2 * steps_bytes(K));
+    const size_t next = (size_t)rows * Q4_WORDS, share = ahead.bytes / (K / GROUP);
+    for (int i = 0; i < 2 * rows; i++)
+        put(out + i * LANES, (vec){0});
+    for (size_t b = 0; b < blocks(K); b++, step += PANEL, start += TILE_ROWS, x_step += TILE_ROWS) {
+        veci sum[TILE_ROWS][2];
+        for (int i = 0; i < rows; i++)
+            sum[i][0] = sum[i][1] = (veci)splat_bits(start[i]);
+        for (int g = 0; g < GROUPS; g++, codes += PANEL * 4, x += 2 * next) {
+            vecu lo = load_bits(codes), hi = load_bits(codes + LANES * 4);
+            add_quad(rows, sum, lo, hi, x);
+            add_quad(rows, sum, lo >> 4, hi >> 4, x + next);
+            fetch_ahead(ahead.at);
+            ahead.at += share;
+        }
+        for (int i = 0; i < rows; i++) {
+            add_scaled(out + i * PANEL, sum[i][0], step, x_step[i]);
+            add_scaled(out + i * PANEL + LANES, sum[i][1], step + LANES, x_step[i]);
+        }
+    }
+}
+
+static void tile(float *out, const void *block, size_t rows, const void *panel, size_t K,
+                 struct ahead next)
+{
+#define KERNEL(n) tile_rows(n, out, block, panel, K, next)
+    WITH_ROWS(rows, KERNEL)
+#undef KERNEL
+}
+
+static void row(float *out, const void *panel, size_t j, size_t K)
+{
+    const float *step = (const float *)panel + j;
+    const uint8_t *codes = (const uint8_t *)panel + blocks(K) * PANEL * sizeof(float) + 4 * j;
+    for (size_t k = 0; k < K; k++) {
+        int code = codes[k / GROUP * PANEL * 4 + k % 4] >> k % GROUP / 4 * 4 & 15;
+        out[k] = (float)(code - 8) * step[k / QUANT_BLOCK * PANEL];
+    }
+}
+
+const struct format CPU(format_q4) = {panel_bytes, block_bytes, pack_panel, pack_rows, tile, row,
+                                      16384, NULL};
