@@ -231,40 +231,70 @@ INLINE void tile_blocks(const int rows, const size_t depth, float *out, const ui
                    absmax_of(panel, at + d, LANES, K));
 }
 
-/* out += the products of a block of pairs [PAIRS][PANEL]. Each pair prefetches ahead->bytes. */
-INLINE void add_block(const int rows, float *out, const uint32_t *x, const uint32_t *pairs,
+/* Looks up blocks first..first+n as words in the order in which add_pair() multiplies them: pairs
+ * [K/2][PANEL], or floats [K][PANEL] with k + 1 before an even k. (Pairs would do for both, but six
+ * rows leave no register for the mask of odd_of().) */
+static void look_up(uint32_t *words, const void *panel, size_t first, size_t n, size_t K)
+{
+    const struct header *h = panel;
+    const level_table t = level_look(quant_levels_bf16(h->dtype));
+    const char *codes = (const char *)panel + codes_at(is_coded(h), K) +
+                        first * GROUPS * PANEL * 4;
+    if (BF16_DOT) {
+        CPU(blocks_widen)(words, panel, first * QUANT_BLOCK, n * QUANT_BLOCK, K);
+        return;
+    }
+    for (size_t g = 0; g < n * GROUPS; g++, words += GROUP * PANEL, codes += PANEL * 4)
+        for (size_t j = 0; j < PANEL; j += LANES)
+            for (int i = 0; i < GROUP / 2; i++) {
+                vecu pairs = level_pairs(t, load_bits(codes + j * 4), i);
+                put_bits(words + 2 * i * PANEL + j, (vecu)odd_of(pairs));
+                put_bits(words + (2 * i + 1) * PANEL + j, (vecu)even_of(pairs));
+            }
+}
+
+/* out += the products of a block of words [BLOCK_X][PANEL]. Each word prefetches ahead->bytes. */
+INLINE void add_block(const int rows, float *out, const uint32_t *x, const uint32_t *words,
                       const float *absmax, struct ahead *ahead)
 {
     vec sum[TILE_ROWS][2];
     for (int i = 0; i < rows; i++)
         sum[i][0] = sum[i][1] = (vec){0};
-    for (size_t n = 0; n < PAIRS; n++, pairs += PANEL) {
+    for (size_t n = 0; n < BLOCK_X; n++, words += PANEL) {
         fetch_ahead(ahead->at);
         ahead->at += ahead->bytes;
-        add_pair(rows, sum, load_bits(pairs), load_bits(pairs + LANES),
-                 x + line_at(n * PAIR, (size_t)rows));
+        const uint32_t *from = x + line_at(BF16_DOT ? n : n ^ 1, (size_t)rows);
+        vecu lo = load_bits(words), hi = load_bits(words + LANES);
+        for (int i = 0; i < rows; i++) {
+            vecu v = splat_bits(from[i * LINE]);
+            sum[i][0] = BF16_DOT ? dot_bf16(sum[i][0], lo, v) : sum[i][0] + (vec)lo * (vec)v;
+            sum[i][1] = BF16_DOT ? dot_bf16(sum[i][1], hi, v) : sum[i][1] + (vec)hi * (vec)v;
+        }
     }
     add_scaled(rows, out, sum, load(absmax), load(absmax + LANES));
 }
 
-/* A wide panel: absmax [K/64][PANEL] in fp32, then pairs [K/2][PANEL]. */
-static size_t wide_bytes(size_t K) { return rounded((blocks(K) + K / 2) * PANEL * sizeof(float)); }
+/* A wide panel: absmax [K/64][PANEL] in fp32, then words [K/64][BLOCK_X][PANEL]. */
+static size_t wide_bytes(size_t K)
+{
+    return rounded(blocks(K) * (1 + BLOCK_X) * PANEL * sizeof(float));
+}
 
 static void widen(void *wide, const void *panel, size_t K)
 {
     CPU(blocks_absmax)(wide, panel, 0, blocks(K), K);
-    CPU(blocks_widen)((uint32_t *)wide + blocks(K) * PANEL, panel, 0, K, K);
+    look_up((uint32_t *)wide + blocks(K) * PANEL, panel, 0, blocks(K), K);
 }
 
 INLINE void wide_rows(const int rows, float *out, const uint32_t *x, const void *wide, size_t K,
                       struct ahead ahead)
 {
     const float *absmax = wide;
-    const uint32_t *pairs = (const uint32_t *)wide + blocks(K) * PANEL;
-    ahead.bytes /= K / 2;
+    const uint32_t *words = (const uint32_t *)wide + blocks(K) * PANEL;
+    ahead.bytes /= blocks(K) * BLOCK_X;
     clear(rows, out);
     for (size_t b = 0; b < blocks(K); b++, x += BLOCK_X * rows)
-        add_block(rows, out, x, pairs + b * PAIRS * PANEL, absmax + b * PANEL, &ahead);
+        add_block(rows, out, x, words + b * BLOCK_X * PANEL, absmax + b * PANEL, &ahead);
 }
 
 static void tile_wide(float *out, const void *block, size_t rows, const void *wide, size_t K,
@@ -282,13 +312,13 @@ enum { DIRECT_ROWS = TILE_ROWS == 6 ? 2 : TILE_ROWS };
 INLINE void tile_many(const int rows, float *out, const uint32_t *x, const void *panel, size_t K,
                       struct ahead ahead)
 {
-    _Alignas(64) uint32_t pairs[PAIRS * PANEL];
+    _Alignas(64) uint32_t words[BLOCK_X * PANEL];
     _Alignas(64) float absmax[PANEL];
-    ahead.bytes /= K / 2;
+    ahead.bytes /= blocks(K) * BLOCK_X;
     for (size_t b = 0; b < blocks(K); b++, x += BLOCK_X * rows) {
-        CPU(blocks_widen)(pairs, panel, b * QUANT_BLOCK, QUANT_BLOCK, K);
+        look_up(words, panel, b, 1, K);
         CPU(blocks_absmax)(absmax, panel, b, 1, K);
-        add_block(rows, out, x, pairs, absmax, &ahead);
+        add_block(rows, out, x, words, absmax, &ahead);
     }
 }
 
