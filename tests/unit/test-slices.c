@@ -239,6 +239,8 @@ static void test_tiles(void)
         int wrong = 0;
         for (int i = 0; i < DTYPES * 5; i++) {
             enum dtype dtype = (enum dtype)(i / 5);
+            if (!format_row(dtype).x_bytes) /* a GPU has no such format */
+                continue;
             struct product_job j = shape_job(&shapes[s], dtype, rows[i % 5]);
             int row = narrow_row(shapes[s].name, dtype, j.T);
             seen[row] = 1;
