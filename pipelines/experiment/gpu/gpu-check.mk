@@ -33,7 +33,7 @@ GPU_TEST_OBJ   := $(GPU_TEST_CU:tests/%.cu=$(BUILD)/obj/gpu/%.o) $(BUILD)/obj/gp
 
 $(BUILD)/obj/gpu/%.o: tests/%.cu $(BUILD)/obj/cuda-flags.txt
 	@mkdir -p $(@D)
-	$(call say,nvcc $<)$(NVCC) $(CUDA_FLAGS) -MMD -MF $(@:.o=.d) -c $< -o $@.tmp
+	$(call say,nvcc $<)$(NVCC) $(CUDA_FLAGS) -MMD -MT $@ -MF $(@:.o=.d) -c $< -o $@.tmp
 	@objcopy --redefine-sym main=main_$(subst -,_,$(notdir $*)) $@.tmp && mv $@.tmp $@
 
 text-$(BUILD)/obj/gpu/names = $(GPU_TEST_NAMES)

@@ -41,12 +41,21 @@ endif
 
 # Records of tools lose their start and end: paths in them are those of the other machine.
 lease_kept = jq -c 'select(.kind | IN("meta", "end") | not)'
-lease-merge: ##develop store the results of a lease in data/measured (LEASE_OUT=, CARD=)
+lease_ceilings = jq -c 'select(.kind == "roofline" and .ceiling)'
+lease-merge: $(addprefix $(BIN)/,measure forecast) \
+    ##develop store the results of a lease in data/measured (LEASE_OUT=, CARD=)
 	@[ -f '$(LEASE_OUT)' ] && [ -n '$(CARD)' ] || \
 	    { echo 'make lease-merge needs LEASE_OUT=FILE and CARD=NAME (64)' >&2; exit 64; }
 	@rm -rf $(LEASE)/back; mkdir -p $(LEASE)/back; tar -xzf '$(LEASE_OUT)' -C $(LEASE)/back
 	@cd $(LEASE)/back && for part in check bench; do \
-	    ls $$part*.ndjson > list 2> /dev/null || continue; \
-	    $(lease_kept) $$(cat list) > '$(CURDIR)/data/measured/gpu-'$$part'-$(CARD).ndjson'; done
-	@for d in $(LEASE)/back/shapes/shape-*; do [ ! -d $$d ] || cp -r $$d $(R)/; done
+	    cat $$part*.ndjson 2> /dev/null | $(lease_kept) > $$part.all; [ ! -s $$part.all ] || \
+	    cp $$part.all '$(CURDIR)/data/measured/gpu-'$$part'-$(CARD).ndjson'; done
+	@[ ! -d $(LEASE)/back/shapes ] || { b=$(LEASE)/back && \
+	    cat $$b/bench*.ndjson | $(lease_ceilings) > $$b/ceilings && \
+	    for d in $$b/shapes/shape-*-*/; do $(BIN)/measure --verify --stopped launches \
+	        $${d}launch/*.ndjson $$b/ceilings -o $${d}metrics || exit; done && \
+	    $(BIN)/forecast --along-steps --steps $(SHAPE_TO) $$b/shapes/*/metrics $$b/ceilings \
+	        -o $$b/along && \
+	    jq -sc -f pipelines/experiment/shapes/measured.jq $$b/shapes/*/metrics $$b/ceilings \
+	        $$b/along > data/measured/gpu-8b-$(CARD).ndjson; }
 	@ls data/measured/gpu-*-$(CARD).ndjson
