@@ -202,15 +202,14 @@ measured() {
         data/measured/*.ndjson)
     jq -s -e --argjson n "$stored" 'map(select(.metric == "steps" and .hardware == "measured" and
         .what == "check")) | length == $n and all(.[]; .ratio > 0)' "$T/out"
-    favour='forecasts by data sheet favour LLaDA by [0-9]* %, at every crossover'
+    favour='forecasts by data sheet favour neither model (crossovers, forecast / measured: [0-9.]*'
     said=$(jq -r 'select(.what == "bias").text' "$T/out" | grep -o "^$favour")
     tr '\n' ' ' < tools/README.md |
-        grep -F "favour LLaDA by $(grep -o '[0-9]* %' <<< "$said") in the" \
-        > "$T/none"
+        grep -F "favour neither model ($(grep -o '[0-9.]*$' <<< "$said") in the" > "$T/none"
     "$BIN/forecast" --check data/measured/*.ndjson 2>&1 > "$T/none" | grep "$favour"
     "$BIN/forecast" --hardware h200 data/measured/*.ndjson 2>&1 > "$T/grid" | grep "$favour"
-    # the band of another card is that of the errors of this one
-    jq -s -e --slurpfile errors "$T/out" '[$errors[] | select(.hardware == "h100-sxm" and
+    # the band of a card is that of the errors of all measured cards
+    jq -s -e --slurpfile errors "$T/out" '[$errors[] | select((.hardware // "" | test("^h[12]00")) and
             .against == "measurement")] as $e |
         def ratios($m; $p): [$e[] | select(.metric == $m and .paradigm == $p) | .ratio];
         map(select(.hardware == "h200" and .what == "point" or .hardware == "h200" and
