@@ -253,22 +253,27 @@ static void look_up(uint32_t *words, const void *panel, size_t first, size_t n, 
             }
 }
 
-/* out += the products of a block of words [BLOCK_X][PANEL]. Each word prefetches ahead->bytes. */
+/* Words of a round of add_block(): with all rows, the sums of two words are in each other's way. */
+INLINE size_t round_words(int rows) { return rows < TILE_ROWS ? PAIR : 1; }
+
+/* out += the products of a block of words [BLOCK_X][PANEL]. Each round prefetches ahead->bytes. */
 INLINE void add_block(const int rows, float *out, const uint32_t *x, const uint32_t *words,
                       const float *absmax, struct ahead *ahead)
 {
     vec sum[TILE_ROWS][2];
     for (int i = 0; i < rows; i++)
         sum[i][0] = sum[i][1] = (vec){0};
-    for (size_t n = 0; n < BLOCK_X; n++, words += PANEL) {
+    for (size_t n = 0; n < BLOCK_X; n += round_words(rows)) {
         fetch_ahead(ahead->at);
         ahead->at += ahead->bytes;
-        const uint32_t *from = x + line_at(BF16_DOT ? n : n ^ 1, (size_t)rows);
-        vecu lo = load_bits(words), hi = load_bits(words + LANES);
-        for (int i = 0; i < rows; i++) {
-            vecu v = splat_bits(from[i * LINE]);
-            sum[i][0] = BF16_DOT ? dot_bf16(sum[i][0], lo, v) : sum[i][0] + (vec)lo * (vec)v;
-            sum[i][1] = BF16_DOT ? dot_bf16(sum[i][1], hi, v) : sum[i][1] + (vec)hi * (vec)v;
+        for (size_t p = 0; p < round_words(rows); p++, words += PANEL) {
+            const uint32_t *from = x + line_at((n + p) ^ (PAIR - 1), (size_t)rows);
+            vecu lo = load_bits(words), hi = load_bits(words + LANES);
+            for (int i = 0; i < rows; i++) {
+                vecu v = splat_bits(from[i * LINE]);
+                sum[i][0] = BF16_DOT ? dot_bf16(sum[i][0], lo, v) : sum[i][0] + (vec)lo * (vec)v;
+                sum[i][1] = BF16_DOT ? dot_bf16(sum[i][1], hi, v) : sum[i][1] + (vec)hi * (vec)v;
+            }
         }
     }
     add_scaled(rows, out, sum, load(absmax), load(absmax + LANES));
@@ -291,7 +296,7 @@ INLINE void wide_rows(const int rows, float *out, const uint32_t *x, const void 
 {
     const float *absmax = wide;
     const uint32_t *words = (const uint32_t *)wide + blocks(K) * PANEL;
-    ahead.bytes /= blocks(K) * BLOCK_X;
+    ahead.bytes /= blocks(K) * BLOCK_X / round_words(rows);
     clear(rows, out);
     for (size_t b = 0; b < blocks(K); b++, x += BLOCK_X * rows)
         add_block(rows, out, x, words + b * BLOCK_X * PANEL, absmax + b * PANEL, &ahead);
@@ -314,7 +319,7 @@ INLINE void tile_many(const int rows, float *out, const uint32_t *x, const void 
 {
     _Alignas(64) uint32_t words[BLOCK_X * PANEL];
     _Alignas(64) float absmax[PANEL];
-    ahead.bytes /= blocks(K) * BLOCK_X;
+    ahead.bytes /= blocks(K) * BLOCK_X / round_words(rows);
     for (size_t b = 0; b < blocks(K); b++, x += BLOCK_X * rows) {
         look_up(words, panel, b, 1, K);
         CPU(blocks_absmax)(absmax, panel, b, 1, K);
