@@ -209,8 +209,8 @@ measured() {
     "$BIN/forecast" --check data/measured/*.ndjson 2>&1 > "$T/none" | grep "$favour"
     "$BIN/forecast" --hardware h200 data/measured/*.ndjson 2>&1 > "$T/grid" | grep "$favour"
     # the band of a card is that of the errors of all measured cards
-    jq -s -e --slurpfile errors "$T/out" '[$errors[] | select((.hardware // "" | test("^h[12]00")) and
-            .against == "measurement")] as $e |
+    jq -s -e --slurpfile errors "$T/out" '[$errors[] | select(.against == "measurement" and
+            (.hardware | test("^h[12]00")))] as $e |
         def ratios($m; $p): [$e[] | select(.metric == $m and .paradigm == $p) | .ratio];
         map(select(.hardware == "h200" and .what == "point" or .hardware == "h200" and
             .what == "crossover" and .steps > 0)) | length >= 5 and all(.[];
