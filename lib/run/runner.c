@@ -1,7 +1,6 @@
 /* runner.c - see runner.h. Loops over rounds, points and batches. A failure costs one prompt (an
  * error record) or one batch (oom records), and the run continues; the worst failure is the exit
- * code. Records of an interrupted process are taken over batch by batch, in the same order.
- */
+ * code. Records of an interrupted process are taken over batch by batch, in the same order. */
 #include "lib/run/runner.h"
 
 #include <math.h>
@@ -406,7 +405,9 @@ static int run_plan(struct session *s, struct err *e)
 /* 1: it is the turn of this process; 0: a signal was received; -1: *e. */
 static int my_turn(struct session *s, struct err *e)
 {
+    gpu_poll_rest(s->monitor.poll, 1);
     int rc = turns_wait(s->turns, s->job->stop, e);
+    gpu_poll_rest(s->monitor.poll, 0);
     return rc < 0 ? -1 : !rc;
 }
 

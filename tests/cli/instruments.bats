@@ -208,3 +208,27 @@ all() { # FILTER: true of every generation
     run ! take_turns 0
     [ "$status" -eq 75 ]
 }
+
+@test "a process that waits for its turn does not read the driver" {
+    party() { # PARTY
+        env LD_LIBRARY_PATH="$F/driver" NVML_FOREIGN=1 NVML_LOOKS="$T/looks-$1" "${GEN[@]}" \
+            --gen-length 4 --warmup 1 -q --turns "$T/turns" --party "$1/2" "$F/prompts" \
+            -o "$T/party-$1"
+    }
+    looks() { wc -c < "$T/looks-0"; }
+    party 0 &
+    local before=-1
+    for _ in $(seq 100); do # it waits for the other party once no more looks are added
+        sleep 0.3
+        [ -e "$T/looks-0" ] || continue
+        [ "$(looks)" -ne "$before" ] || break
+        before=$(looks)
+    done
+    [ "$before" -gt 0 ]
+    sleep 0.5 # 25 periods
+    [ "$(looks)" -eq "$before" ]
+    party 1
+    wait $!
+    [ "$(looks)" -gt "$before" ]
+    jq -se 'map(select(.phase == "timed")) | length > 0 and all(.gpu.samples >= 0)' "$T/party-0"
+}

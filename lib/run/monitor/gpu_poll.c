@@ -30,8 +30,8 @@ struct gpu_poll {
     int64_t period_ns;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t news, wake; /* a reading was added; the thread must end */
-    int stop, ticks;           /* ticks: the counter is known to tick */
+    pthread_cond_t news, wake; /* a reading was added; stop or resting has changed */
+    int stop, resting, ticks;  /* ticks: the counter is known to tick */
     struct reading *v;
     size_t n, cap;
 };
@@ -77,7 +77,8 @@ static void *watch(void *ctx)
         add(s, x);
         for (next += s->period_ns; next < monotonic_ns();) /* late: skip readings */
             next += s->period_ns;
-        while (!s->stop && wait_until(s, &s->wake, next) != ETIMEDOUT)
+        while (!s->stop && (s->resting ? !pthread_cond_wait(&s->wake, &s->lock)
+                                       : wait_until(s, &s->wake, next) != ETIMEDOUT))
             continue;
     }
     pthread_mutex_unlock(&s->lock);
@@ -122,6 +123,16 @@ void gpu_poll_stop(struct gpu_poll *s)
     pthread_mutex_destroy(&s->lock);
     free(s->v);
     free(s);
+}
+
+void gpu_poll_rest(struct gpu_poll *s, int resting)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->resting = resting;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- between two moments ---- */

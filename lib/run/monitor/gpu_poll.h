@@ -18,6 +18,9 @@ struct gpu_poll;
 /* NULL: n is NULL, or no thread can be started. n is borrowed and must outlive the result. */
 struct gpu_poll *gpu_poll_start(struct nvml *n, int64_t period_ns);
 void gpu_poll_stop(struct gpu_poll *s); /* NULL is fine */
+/* resting 1: no readings until the call with 0, while another process is timed on the machine. A
+ * reading costs a few milliseconds of a processor. s NULL is fine. */
+void gpu_poll_rest(struct gpu_poll *s, int resting);
 
 /* Readings between two moments. -1 and NaN: there was no reading, or the driver does not report the
  * value. */
