@@ -43,4 +43,4 @@ find_sanitizer()
 
 # Programs that a sanitizer cannot check: kernels of these fail on purpose, or they have no kernels,
 # which the sanitizer reports as a failure.
-is_planted() { [[ ${1##*/} = test-lost || ${1##*/} = test-watchdog || ${1##*/} = test-choices ]]; }
+is_planted() { [[ ${1##*/} =~ ^test-(lost|watchdog|choices|attention-plan)$ ]]; }

@@ -14,9 +14,9 @@ QUICK     ?=
 # checks to run; sanitize-TOOL: one tool of compute-sanitizer
 GPU_CHECK ?= tests,identity,tolerance,batch,repeat,sanitize
 
-# Tests of tests/cuda run on any device, but for those of the emulated device itself and of calls
-# that it lets fail. Those of tests/gpu need a real one. They are links to one program, so that it
-# holds the kernels once; main() of a test is called by the name of the link.
+# Tests of tests/cuda run on any device, except those that need the emulated one: its own tests,
+# failing calls, and its library. Those of tests/gpu need a real one. They are links to one
+# program, so that it holds the kernels once; main() of a test is called by the name of the link.
 EMULATED_ONLY := $(wildcard tests/cuda/test-emulator*.cu) tests/cuda/test-faults.cu \
                  tests/cuda/test-gemm.cu
 GPU_TEST_CU   := $(filter-out $(EMULATED_ONLY),$(sort $(wildcard tests/cuda/test-*.cu))) \
@@ -47,7 +47,7 @@ $(BUILD)/gpu/programs: $(GPU_TEST_OBJ) $(CUDA_OBJ) $(CUDA_C:%.c=$(PIC)/%.o) \
 	@mkdir -p $(@D)
 	$(call say,nvcc $@)$(NVCC) -cudart static $(CUDA_RPATH) $^ -o $@.tmp $(GPU_LDLIBS) && \
 	    mv $@.tmp $@
-$(GPU_TEST_PROG): $(BUILD)/gpu/programs
+$(BUILD)/gpu/test-%: $(BUILD)/gpu/programs
 	@ln -sf programs $@
 
 # sanitize, or sanitize-TOOL: a part for each program, sanitize-TOOL-PROGRAM; where there is nothing
@@ -57,7 +57,7 @@ GPU_SANITIZER  := $(or $(shell command -v compute-sanitizer),$(wildcard \
     $(CUDA_HOME)/bin/compute-sanitizer $(CUDA_HOME)/compute-sanitizer/compute-sanitizer))
 GPU_SANITIZE   := $(if $(QUICK),memcheck synccheck,memcheck racecheck initcheck synccheck)
 GPU_SANITIZED  := $(if $(GPU_SANITIZER),$(filter-out test-lost test-watchdog \
-    test-choices, $(notdir $(GPU_TEST_PROG))))
+    test-choices test-attention-plan, $(notdir $(GPU_TEST_PROG))))
 gpu_sanitize    = $(foreach t,$(1),$(GPU_SANITIZED:%=sanitize-$(t)-%))
 gpu_tools       = $(if $(filter sanitize,$(1)),$(GPU_SANITIZE),$(patsubst \
     sanitize-%,%,$(filter sanitize-%,$(1))))

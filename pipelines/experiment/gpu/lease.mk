@@ -39,18 +39,19 @@ lease:
 	@echo 'make lease needs nvcc and CUDA=1' >&2; exit 69
 endif
 
-# Records of tools lose their start and end: paths in them are those of the other machine.
-lease_kept = jq -c 'select(.kind | IN("meta", "end") | not)'
+# Streams of tools are cut, so their meta records become parents, without the paths of that machine.
+lease_kept = jq -c 'select(.kind != "end") | if .kind == "meta" then {schema, kind: "parent", run, \
+    tool, version, commit, seed, start, machine} else . end'
 lease_ceilings = jq -c 'select(.kind == "roofline" and .ceiling)'
 lease-merge: $(addprefix $(BIN)/,measure forecast) \
     ##develop store the results of a lease in data/measured (LEASE_OUT=, CARD=)
 	@[ -f '$(LEASE_OUT)' ] && [ -n '$(CARD)' ] || \
 	    { echo 'make lease-merge needs LEASE_OUT=FILE and CARD=NAME (64)' >&2; exit 64; }
 	@rm -rf $(LEASE)/back; mkdir -p $(LEASE)/back; tar -xzf '$(LEASE_OUT)' -C $(LEASE)/back
-	@cd $(LEASE)/back && for part in check bench; do \
-	    cat $$part*.ndjson 2> /dev/null | $(lease_kept) > $$part.all; [ ! -s $$part.all ] || \
-	    cp $$part.all '$(CURDIR)/data/measured/gpu-'$$part'-$(CARD).ndjson'; done
-	@[ ! -d $(LEASE)/back/shapes ] || { b=$(LEASE)/back && \
+	@for part in check bench; do ls $(LEASE)/back/$$part*.ndjson > /dev/null 2>&1 || continue; \
+	    cat $(LEASE)/back/$$part*.ndjson | $(lease_kept) > data/measured/gpu-$$part-$(CARD).ndjson; \
+	done
+	@b=$(LEASE)/back; [ ! -d $$b/shapes ] || { ls $$b/bench*.ndjson > /dev/null && \
 	    cat $$b/bench*.ndjson | $(lease_ceilings) > $$b/ceilings && \
 	    for d in $$b/shapes/shape-*-*/; do $(BIN)/measure --verify --stopped launches \
 	        $${d}launch/*.ndjson $$b/ceilings -o $${d}metrics || exit; done && \
