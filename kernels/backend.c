@@ -105,7 +105,8 @@ static int open_named(struct backend *b, const char *device, const char *isa, st
     if (!strcmp(device, "auto")) {
         if (!isa && !open_cuda(b, -1, &why))
             return 0;
-        if (why.code == EXIT_BAD_USAGE) /* a wrong name, not a missing device */
+        /* a wrong name or file, not a missing device */
+        if (why.code == EXIT_BAD_USAGE || why.code == EXIT_BAD_DATA)
             return err_set(e, why.code, "%s", why.text);
         return open_host(b, ops_cpu(isa), e);
     }

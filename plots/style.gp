@@ -101,9 +101,9 @@ log_tics(axis, lo, hi) = sprintf("set %stics (%.10g); do for [e=%d:%d] {do for [
     . "{set %stics add (sprintf('%%g', tic) tic)}}}", \
     axis, lo / 1e6, int(floor(log10(lo))), int(ceil(log10(hi))), log_steps(lo, hi), lo, hi, axis)
 # A key below the panels, made of labels, because gnuplot's own key is as wide as one panel.
-# eval key_plan(names, letters): sets key_rows for the series and for as many other entries as
-# `names`; the longest of them has so many letters. eval key_series(place, label): puts the series
-# from entry `place` on, as labels from number `label` on.
+# eval key_plan(names, letters): sets key_rows for the series and for other entries: their number is
+# names, and the longest of them has so many letters. eval key_series(place, label): puts the series
+# from entry number place on, as labels from number label on.
 key_x(i) = (dumb ? 0.08 : 0.06) + (i % key_columns) * 0.94 / key_columns
 key_y(i) = 0.8 + 1.3 * (key_rows - 1 - i / key_columns)
 key_plan(names, letters) = sprintf("key_names = %d; key_letters = %d; ", names, letters) \

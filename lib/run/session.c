@@ -38,8 +38,7 @@ static int check_points(const struct job *job, const struct config *c, struct er
     return bad;
 }
 
-/* Which party of --party K/N this process is. */
-/* Reads --party; without --turns this process is the only one. */
+/* Reads --party K/N: this process is party K of N. Without --turns and --party it is alone. */
 static int read_party(const struct job_args *a, size_t *party, size_t *parties, struct err *e)
 {
     char end;

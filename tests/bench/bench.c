@@ -345,7 +345,7 @@ static void parse(struct bench *b, int argc, char **argv)
          .help = "jobs of the models: prefill, decode, batch, diffuse (these four), after, full, "
                  "block, gap, memory, load"},
         {"shapes", 0, OPT_TEXT, &b->shapes, .arg = "LIST",
-         .help = "pairs of synth: shapes: tiny, small, 1b, 8b (small)"},
+         .help = "pairs of synth: shapes: tiny, small, 1b, 8b, moe (small)"},
         {"dtypes", 0, OPT_TEXT, &b->dtypes, .arg = "LIST",
          .help = "number formats: f32, bf16, int8, nf4 (these four), q4, fp8"},
         {"device", 0, OPT_TEXT, &b->device, .arg = "cpu|cuda[:N]", .help = "back end (cpu)"},

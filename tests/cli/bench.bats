@@ -68,7 +68,7 @@ conforms() { # every record of a file to the schema
 @test "a wrong list is refused with the words that are known" {
     run "$BENCH/bench" --dtypes bf16,int9
     [ "$status" -eq 64 ]
-    [[ $output == *'--dtypes: expected a list of f32,bf16,int8,nf4,fp8, got "int9"'* ]]
+    [[ $output == *'--dtypes: expected a list of f32,bf16,int8,nf4,q4,fp8, got "int9"'* ]]
     run "$BENCH/bench" --array 1000
     [ "$status" -eq 64 ] && [[ $output == *--array*1000* ]]
 }
@@ -287,18 +287,22 @@ check_jobs() { # FILE
 decode 8 after 8, batch 1
 decode 8 after 8, batch 32
 decode step and its pass
+full 1 x 16, head of 16
+full 1 x 16, head of all
 full 1 x 22, head of 22
 full 1 x 22, head of all
 full 1 x 64, head of 32
 full 1 x 64, head of all
 full 1 x 78, head of 32
 full 1 x 78, head of all
+full 32 x 16, head of 16
+full 32 x 16, head of all
 full 8 x 64, head of 32
 full 8 x 64, head of all
 load
 memory of 64 after 64" ]
     # tokens are rows of a full pass, and their rate is that of its time
-    jq -se 'map(select(.rows and .work)) | length == 9 and
+    jq -se 'map(select(.rows and .work)) | length == 13 and
         all((.rows * 1e9 / .took_ns / .tokens_per_s - 1 | fabs) < 1e-9)' "$1"
     jq -se 'map(select(.work == "full 8 x 64, head of all"))[0].rows == 512' "$1"
     # more answers are more work: 480 times 64 x 512 multiplications and additions more than 32

@@ -1,5 +1,5 @@
 /* test-choices.cu - the file of remembered algorithms: written entries are read again, and an
- * invalid file is ignored. */
+ * invalid file is refused and adds nothing. */
 #include <string.h>
 #include <unistd.h>
 

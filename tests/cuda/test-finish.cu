@@ -159,7 +159,7 @@ static uint8_t *finished(struct scene *s, int by_slabs)
     return y;
 }
 
-/* Bytes that differ. What is no number has no certain bits. */
+/* Bytes that differ. Two NaN count as equal, because their bits are not defined. */
 static size_t differing(const struct scene *s, const uint8_t *want, const uint8_t *got)
 {
     size_t wrong = 0;

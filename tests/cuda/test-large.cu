@@ -353,7 +353,7 @@ static void no_step(void *)
 {
 }
 
-/* Whatever else the device is asked for finds the sum made. */
+/* Every other call of the back end makes a waiting sum first. */
 static void sum_before_others(struct fixture *f)
 {
     struct backend *b = f->cuda;

@@ -57,8 +57,8 @@ static void pack_panel(void *panel, const struct mat_source *s, size_t first, si
         pack_output(panel, j, s->q, first + j, s->cols);
 }
 
-/* The scale of a block of 64 values: max |x|. Magnitudes compare as their bits do, with infinity
- * and NaN on top; then it is NaN. */
+/* The scale of a block of 64 values: max |x|, or NaN if a value is infinite or NaN. Magnitudes
+ * compare as their bits do; infinity and NaN are the largest. */
 INLINE float scale_of(const float *x)
 {
     veci top = {0};

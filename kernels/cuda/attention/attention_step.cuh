@@ -202,7 +202,7 @@ template <class S> DEVICE int tile_next(struct tile_walk *w, const struct tile_s
 
 /* ---- copies ---- */
 
-/* What a lane copies of each row: a chunk of 16 bytes, of keys from address k + slot * stride, of
+/* A lane copies one chunk of 16 bytes of each row: of keys from address k + slot * stride, of
  * values `to_v` bytes behind. */
 struct tile_lane {
     uintptr_t k, to_v;

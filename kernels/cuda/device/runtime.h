@@ -14,7 +14,8 @@
 #include "kernels/ops.h"
 
 /* A sum y[n] += product[n] of bf16 values that waits for the norm of y, which then takes it along
- * (layer/rows.cu). Whatever else is put into the stream comes behind the sum: device_stream(). */
+ * (layer/rows.cu). All other work of the stream comes behind the sum, because device_stream() puts
+ * the sum first. */
 struct later {
     void (*add)(const struct backend *b, void *y, const void *product, size_t n); /* NULL: none */
     void *y;

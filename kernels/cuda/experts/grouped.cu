@@ -50,6 +50,7 @@ DEVICE void finish_sums(const struct product_job &j, const struct weight_tile &t
 
 /* Bytes of shared memory before the slab: the job of the group, and the sums of the warps. */
 enum { JOB_ROOM = 1024 };
+static_assert(sizeof(struct product_job) <= JOB_ROOM, "JOB_ROOM holds a job");
 HOST_DEVICE uint32_t room_before(uint32_t rows, uint32_t warps)
 {
     return JOB_ROOM + warps * rows * TILE_ROWS * (uint32_t)sizeof(float);

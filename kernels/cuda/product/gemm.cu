@@ -41,7 +41,8 @@ struct products {
     void *workspace;
     int refused; /* 1: there was no memory for the work space */
     struct choices choices;
-    char *path; /* of the file; NULL: no file */
+    char *path;   /* of the file; NULL: no file */
+    int is_named; /* the file is the user's: that of another library is not overwritten */
 };
 
 /* Ends the process if the library fails at a problem that it accepted; reported as a device error,
@@ -290,9 +291,10 @@ static void suit_rows(const struct products *g, const struct problem *p, struct 
     if (c->rows == j->T)
         return;
     if (!still_good(g, p, c) && propose(g, p, j, found) > 0) {
+        if (memcmp(c->algo, &found[0].algo, sizeof c->algo))
+            c->used = 0;
         memcpy(c->algo, &found[0].algo, sizeof c->algo);
         c->state = 3;
-        c->used = 0;
     }
     c->rows = j->T;
 }
@@ -356,9 +358,8 @@ static void tune(const struct backend *b, struct gemm_choice *c, const struct ge
 static void keep_choices(struct products *g, const char *library)
 {
     struct err ignored = {};
-    if (!g->path)
+    if (!g->path || (choices_read(&g->choices, g->path, library, &ignored) && g->is_named))
         return;
-    choices_read(&g->choices, g->path, library, &ignored);
     choices_write(&g->choices, g->path, library);
 }
 
@@ -438,11 +439,12 @@ int gemm_open(struct backend *b, struct err *e)
     d->gemm = g;
     size_t version = g->lib.GetVersion();
     snprintf(b->library, sizeof b->library, "cuBLASLt %zu", version);
-    int is_named = named && *named;
-    g->path = is_named ? mem_text(named) : choices_path(b->name, version);
-    if (!g->path || !choices_read(&g->choices, g->path, b->library, is_named ? e : &ignored))
+    g->is_named = named && *named;
+    g->path = g->is_named ? mem_text(named) : choices_path(b->name, version);
+    if (!g->path || !choices_read(&g->choices, g->path, b->library,
+                                  g->is_named ? e : &ignored))
         return 0;
-    return is_named ? err_prefix(e, "CROSSOVER_GEMM_CHOICES") : 0;
+    return g->is_named ? err_prefix(e, "CROSSOVER_GEMM_CHOICES") : 0;
 }
 
 void gemm_close(struct backend *b)

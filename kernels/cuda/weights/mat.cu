@@ -39,7 +39,7 @@ const char *cuda_refuses(const struct backend *b, enum dtype dtype, size_t cols)
     if ((uint32_t)(d->major * 10 + d->minor) < format_row(dtype).capability)
         return "fp8 needs a GPU of compute capability 8.9 or later: use --quant int8";
     if (!format_row(dtype).x_bytes)
-        return "that format is for a CPU: use --device cpu, or --quant nf4";
+        return "q4 is a format for CPUs: use --device cpu, or --quant nf4";
     return dtype_refuses(dtype, cols);
 }
 

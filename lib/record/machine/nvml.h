@@ -36,7 +36,8 @@ struct nvml_state {
 
 struct nvml;
 /* The GPU at a PCI address, "0000:18:00.0". own: processes of this measurement on it, this one
- * included; they are not foreign. NULL: no such GPU, or no driver. The caller's. */
+ * included; they are not foreign. While one of them is missing, a foreign process is not seen.
+ * NULL: no such GPU, or no driver. The caller's. */
 struct nvml *nvml_open(const char *address, size_t own);
 void nvml_close(struct nvml *n); /* NULL is fine */
 void nvml_read(struct nvml *n, struct nvml_state *out); /* n NULL: all -1 */
