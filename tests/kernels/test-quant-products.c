@@ -6,22 +6,11 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "tests/kernels/levels.h"
+#include "tests/kernels/quantized.h"
 #include "tests/tap.h"
 
-static struct rng rng = {.seed = 11};
-static const enum dtype bytes[] = {DTYPE_INT8, DTYPE_INT8_VECTOR};
 static const enum dtype blocks[] = {DTYPE_NF4, DTYPE_NF4_F32, DTYPE_FP4};
 static const enum dtype q4[] = {DTYPE_Q4};
-#define EACH(d, list)                                                                           \
-    for (const enum dtype *d = (list); d < (list) + sizeof(list) / sizeof *(list); d++)
-
-static float *draw(size_t n)
-{
-    float *x = mem_aligned(n * sizeof *x);
-    for (size_t i = 0; i < n; i++)
-        x[i] = (float)rng_normal(&rng);
-    return x;
-}
 
 static int all_nan(const float *x, size_t n)
 {
