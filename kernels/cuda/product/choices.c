@@ -121,8 +121,8 @@ int choices_read(struct choices *c, const char *path, const char *library, struc
     if (!bad && (!text.data || strlen(text.data) != text.len || strncmp(text.data, library, n) ||
                  text.data[n] != '\n' || lines(c, text.data + n + 1))) {
         c->n = before;
-        bad = err_set(e, EXIT_BAD_DATA, "%s: expected choices of algorithms for %s, each line "
-                      "whole; remove the file to choose again", path, library);
+        bad = err_set(e, EXIT_BAD_DATA, "%s: expected choices of algorithms for %s without "
+                      "broken lines; delete the file to choose again", path, library);
     }
     buf_free(&text);
     return bad;
