@@ -8,6 +8,13 @@
 
 #include <math.h>
 
+/* 1: a matrix of the feed-forward block. */
+static int is_ffn(enum role r)
+{
+    return r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN || r == ROLE_ROUTER ||
+           r == ROLE_SHARED_GATE || r == ROLE_SHARED_UP || r == ROLE_SHARED_DOWN;
+}
+
 struct cost_model cost_model_of(const struct network *n)
 {
     const struct config *c = &n->config;
@@ -40,18 +47,25 @@ struct cost_model cost_model_of(const struct network *n)
         double times = role_layers(c, r) ? (double)(role_layers(c, r) - first) : 0;
         const int each = role_each(c, r) > 1; /* a matrix of an expert */
         double *bytes = each ? &t.expert_bytes : &t.block_bytes;
-        times *= each ? (double)c->used : 1;
-        t.row_flops += times * (is_bias ? 1 : 2) * (double)rows * (double)cols;
-        for (size_t l = first; l < role_tensors(c, r); l++)
-            *bytes += dtype_bytes(is_bias ? DTYPE_F32
-                                          : quantization_dtype(n->quant, c, r, l, n->dtype),
-                                  rows, cols);
+        double of_layer = (each ? (double)c->used : 1) * (is_bias ? 1 : 2) * (double)rows *
+                          (double)cols;
+        t.row_flops += times * of_layer;
+        t.last_flops += is_ffn(r) ? of_layer * (times > 0) : 0;
+        for (size_t l = first; l < role_tensors(c, r); l++) {
+            double size = dtype_bytes(is_bias ? DTYPE_F32
+                                              : quantization_dtype(n->quant, c, r, l, n->dtype),
+                                      rows, cols);
+            int last = is_ffn(r) && !each && l + 1 == role_tensors(c, r);
+            *(last ? &t.last_bytes : bytes) += size;
+        }
     }
     t.experts = layers * (double)c->experts;
+    t.last_share = 1 / layers;
     t.share = c->experts ? (double)c->used / (double)c->experts : 0;
     t.expert_bytes /= c->experts ? t.experts : 1;
     t.look_flops = t.row_flops / layers + (layers - 1) * (double)c->kv_heads * E *
                                               (2 * (double)c->width + (c->qkv_bias ? 1 : 0));
+    t.row_flops -= t.last_flops;
     return t;
 }
 
@@ -59,8 +73,8 @@ struct cost cost_of(const struct cost_model *t, const struct extent *x)
 {
     return (struct cost){
         x->rows * t->row_flops + x->pairs * t->pair_flops + x->wanted * t->answer_flops +
-            x->looked * t->look_flops + x->looked_pairs * t->look_pair_flops,
-        t->block_bytes + (x->wanted > 0 ? t->head_bytes : 0) +
+            (x->wanted - x->compared) * t->last_flops + x->looked * t->look_flops + x->looked_pairs * t->look_pair_flops,
+        t->block_bytes + (x->wanted > 0 ? t->last_bytes + t->head_bytes : 0) +
             (x->read + x->written) * t->slot_bytes + x->outputs * t->output_bytes +
             x->experts * t->expert_bytes};
 }
@@ -92,7 +106,9 @@ void cost_look(struct extent *x, double rows, double keys)
 
 void cost_experts(const struct cost_model *t, struct extent *x)
 {
-    x->experts = t->experts * (1 - pow(1 - t->share, x->rows));
+    double last = t->experts * t->last_share, row = 1 - t->share;
+    x->experts = (t->experts - last) * (1 - pow(row, x->rows)) +
+                 last * (1 - pow(row, x->wanted - x->compared));
 }
 
 void cost_join(struct extent *x, double times, const struct extent *more)
@@ -100,6 +116,7 @@ void cost_join(struct extent *x, double times, const struct extent *more)
     x->rows += times * more->rows;
     x->pairs += times * more->pairs;
     x->wanted += times * more->wanted;
+    x->compared += times * more->compared;
     x->read += times * more->read;
     x->written += times * more->written;
     x->looked += times * more->looked;

@@ -1,7 +1,7 @@
 /* cost.h - the least work of passes: a roofline divides it by their time.
  *
- *     flops = T (2 P + B) + 4 L H E pairs + 2 R V D
- *     bytes = P in its format, with scales + 4 B + the head in its own format if R > 0
+ *     flops = T (2 P + B) + 4 L H E pairs + R (2 F + 2 V D)
+ *     bytes = P in its format, with scales + 4 B + F and the head in their own formats if R > 0
  *             + 2 L K E (read + written) values of the cache
  *
  * A row for which all layers but the first compute only its values takes (2 P + B) / L flops, 4 H E
@@ -14,7 +14,8 @@
  * With time mixing each row takes 5 (RWKV 6) or 9 (RWKV 7) L H E^2 flops more; pairs then are only
  * those with latents, and a slot of the cache is the state of a text.
  *
- * P: values of the blocks' matrices. B: values of the biases of q, k and v and of a mixer's
+ * P: values of the blocks' matrices without F. F: those of the last feed-forward block, which only
+ * the rows with an answer need (with experts, those that a row uses). B: values of the biases of q, k and v and of a mixer's
  * vectors, where there are any. A multiplication and an addition are two flops, for integers too.
  * Each matrix is read once a pass, each key and value of the cache once by every sequence that sees
  * it. Left out: rows of the embedding, norms, activations, and keys and values of a pass without a
@@ -34,6 +35,7 @@ struct extent {
     double rows;          /* computed rows, whether they are used or not */
     double pairs;         /* pairs of a row and a key that it sees */
     double wanted;        /* rows that the head answers; with CFG also their unconditional rows */
+    double compared;      /* rows among `wanted` that the head alone reads, of the last pass */
     double read, written; /* slots of the cache; 0 without one */
     double looked, looked_pairs; /* rows for which layers but the first compute only values, and
                                   * their pairs there */
@@ -42,11 +44,12 @@ struct extent {
 };
 /* The cost of a row, a pair, an answer, a slot, and of reading the matrices, in a network. */
 struct cost_model {
-    double row_flops, pair_flops, answer_flops;
-    double block_bytes, head_bytes, slot_bytes;
+    double row_flops, pair_flops, answer_flops, last_flops; /* last: of an answer, before the head */
+    double block_bytes, head_bytes, last_bytes, slot_bytes;
     double look_flops, look_pair_flops, output_bytes;
     double expert_bytes;   /* the matrices of an expert; of several formats their mean */
     double experts, share; /* in all layers; the share of them that a row uses */
+    double last_share;     /* the share of them that is in the last layer */
 };
 /* For a settled network (network.h), loaded or not. */
 struct cost_model cost_model_of(const struct network *n);
@@ -60,7 +63,8 @@ void cost_full(struct extent *x, double rows, double keys);
 /* Adds so many rows of which only the values are computed and written. */
 void cost_look(struct extent *x, double rows, double keys);
 /* Sets the experts that the rows of a pass are expected to read, if each row draws its k of n
- * without regard to the others: L n (1 - (1 - k/n)^rows). diffuse() counts those that were read
+ * without regard to the others: n (1 - (1 - k/n)^rows) in a layer, with the rows that have an
+ * answer in the last one. diffuse() counts those that were read
  * (work_experts). */
 void cost_experts(const struct cost_model *t, struct extent *x);
 /* Adds all of *more, `times` times. */

@@ -350,8 +350,9 @@ static void count(const struct diffuse_run *r)
         if (r->shadows)
             cost_join(&x, 1, &r->shade[part]);
         live |= c->live;
-        if (c->live)
-            x.wanted += (double)(heads * (c->stalled ? capacity : (size_t)c->wanted));
+        double answers = (double)(c->stalled ? capacity : (size_t)c->wanted) * (c->live ? 1 : 0);
+        x.wanted += (double)heads * answers;
+        x.compared += (double)r->work->size.compared * answers;
     }
     if (live)
         cost_add(&r->trace->cost, cost_of(&r->cost_model, &x));

@@ -129,7 +129,8 @@ static void count_fit(struct thinking *t)
         struct extent x = {.rows = (double)t->text[s].len, .wanted = (double)t->text[s].len - 1};
         for (size_t p = 0; p < t->text[s].len; p++)
             x.pairs += (double)(think_seen(t, p) + c->latents);
-        flops += 2 * (x.rows * m->row_flops + x.wanted * m->answer_flops) +
+        flops += 2 * (x.rows * (m->row_flops + m->last_flops) +
+                      x.wanted * m->answer_flops) +
                  3 * x.pairs * m->pair_flops + latent;
     }
     double steps = (double)t->how->vi_steps;

@@ -243,6 +243,23 @@ static void sift_layer(const struct network *n, size_t l, const struct kv *kv,
     keep_rows(n, l, kv, NULL, 0);
 }
 
+/* 1: the last feed-forward block runs on the rows that the head answers alone. Nothing reads that of
+ * another row, unless outputs are stored or a hook hears them. Results of rows do not depend on the
+ * rows beside them (struct variant). */
+static int ends_short(const struct network *n, const struct kv *kv, const struct pass *p)
+{
+    size_t answered = p->guided ? 2 * p->R : p->R;
+    return !(kv && kv->attn) && !n->hook && answered < p->T;
+}
+
+/* The feed-forward block of layer l on the stream of rows row[0..R), copied to x. */
+static void ffn_of_rows(const struct network *n, size_t l, const struct work *w, act *x,
+                        const int32_t *row, size_t R)
+{
+    n->backend->ops->rmsnorm(n->backend, x, w->x, row, NULL, R, n->config.width, 0);
+    ffn_block(n, l, w, x, R);
+}
+
 static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
                         const struct work *w, const struct pass *p)
 {
@@ -256,6 +273,13 @@ static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
         sift_layer(n, l, kv, w, p);
     if (w->size.latent)
         cross_block(n, l, kv, w, p);
+    if (l + 1 == n->config.layers && ends_short(n, kv, p)) {
+        if (p->R)
+            ffn_of_rows(n, l, w, w->wanted, r->wanted, p->R);
+        if (p->guided)
+            ffn_of_rows(n, l, w, w->uncond, r->uncond, p->R);
+        return;
+    }
     ffn_block(n, l, w, w->x, p->T);
     if (n->hook)
         n->hook->hear(n->hook->ctx, l, w->y, w->gate, p->T);
@@ -337,19 +361,23 @@ static void kept_layer(const struct network *n, size_t l, const struct kv *kv,
 
 /* ---- from tokens to answers ---- */
 
-static void answer(const struct network *n, const struct work *w, const struct pass *p)
+static void answer(const struct network *n, const struct kv *kv, const struct work *w,
+                   const struct pass *p)
 {
     const struct rows *r = &w->device.rows;
     struct backend *b = n->backend;
     const struct ops *ops = b->ops;
     size_t D = n->config.width;
     double eps = n->config.norm_eps;
-    ops->rmsnorm(b, w->wanted, w->x, r->wanted, n->norm, p->R, D, eps);
+    const int there = ends_short(n, kv, p); /* w->wanted and w->uncond have the stream */
+    ops->rmsnorm(b, w->wanted, there ? w->wanted : w->x, there ? NULL : r->wanted, n->norm, p->R,
+                 D, eps);
     int compares = p->query.divergence != 0;
     struct head_query query = p->query;
     query.dense = w->size.how.dense_head;
     if (p->guided)
-        ops->rmsnorm(b, w->uncond, w->x, r->uncond, n->norm, p->R, D, eps);
+        ops->rmsnorm(b, w->uncond, there ? w->uncond : w->x, there ? NULL : r->uncond, n->norm,
+                     p->R, D, eps);
     if (compares)
         ops->rmsnorm(b, w->uncond, w->before, r->uncond, NULL, p->R, D, eps);
     ops->head(b, &n->head, w->wanted, p->guided || compares ? w->uncond : NULL, p->R, &query,
@@ -383,7 +411,7 @@ static void run_once(const struct network *n, const struct kv *kv, const struct 
         offload_leave(cache, l);
     }
     if (p->R)
-        answer(n, w, p);
+        answer(n, kv, w, p);
     offload_end(n->offload);
     offload_end(cache);
 }

@@ -40,30 +40,31 @@ static int time_store(const struct network *n, double *rate, struct err *e)
 
 /* ---- a layer ---- */
 
-/* Least seconds of a pass over the layers; 0: no memory. The first pass does the work that is done
- * once. Passes that are short compared with interruptions by other guests are repeated, for a
- * second at most. */
+/* Least seconds of a pass over the layers, with all rows wanted, since the last layer computes only
+ * those whole; 0: no memory. The first pass does the work that is done once. Passes that are short
+ * compared with interruptions by other guests are repeated, for a second at most. */
 static double time_pass(const struct network *n, size_t rows)
 {
-    int32_t *zero = mem_zero(rows, sizeof *zero), wanted = 0;
+    int32_t *zero = mem_zero(rows, sizeof *zero);
     const struct forward_seq seq = {.rows = rows, .n_slots = rows};
     const struct forward f = {.token = zero, .pos = zero, .seqs = &seq, .n_seqs = 1,
-                              .mask = MASK_FULL, .wanted = &wanted, .n_wanted = 1};
+                              .mask = MASK_FULL, .wanted = zero, .n_wanted = rows};
     const struct work_size size = {.rows = rows, .seqs = 1, .slots = rows, .listed = rows,
-                                   .wanted = 1};
+                                   .wanted = rows};
     struct work *w = work_make(n, &size);
-    struct head_row out;
+    struct head_row *out = mem_zero(rows, sizeof *out);
     const double long_enough = 1, worth_more = 0.01;
     double least = 0, all = 0;
     for (int i = 0; w && least < long_enough && i <= MORE_TRIES &&
                     (i <= TRIES || (least > worth_more && all < long_enough)); i++) {
         int64_t begin = read_clock(n->backend);
-        forward(n, NULL, w, &f, &out, NULL);
+        forward(n, NULL, w, &f, out, NULL);
         double s = (double)(read_clock(n->backend) - begin) * 1e-9;
         least = i == 0 || s < least ? s : least;
         all += s;
     }
     work_free(w, n);
+    free(out);
     free(zero);
     return least;
 }
@@ -85,8 +86,9 @@ static double rest_of_pass(const struct network *n, struct extent x)
     const struct cost_model t = cost_model_of(n);
     cost_experts(&t, &x);
     const struct cost c = cost_of(&t, &x);
-    double flops = c.flops / (t.row_flops * x.rows + t.pair_flops * x.rows * x.rows);
-    double bytes = c.bytes / (t.block_bytes + x.experts * t.expert_bytes);
+    double row = t.row_flops + t.last_flops, layers = t.block_bytes + t.last_bytes;
+    double flops = c.flops / (row * x.rows + t.pair_flops * x.rows * x.rows);
+    double bytes = c.bytes / (layers + x.experts * t.expert_bytes);
     return bytes > flops ? bytes : flops;
 }
 
