@@ -26,9 +26,12 @@ struct batch {
     struct head_row *out;
 };
 
-static int batch_make(struct batch *b, const struct network *n, size_t count, struct err *e)
+/* Room for `passes` passes at once, or as many as have BATCH_ROWS rows. */
+static int batch_make(struct batch *b, const struct network *n, size_t count, size_t passes,
+                      struct err *e)
 {
-    size_t most = BATCH_ROWS / count ? BATCH_ROWS / count : 1, rows = most * count;
+    size_t fit = BATCH_ROWS / count ? BATCH_ROWS / count : 1;
+    size_t most = passes < fit ? passes : fit, rows = most * count;
     *b = (struct batch){.n = n, .count = count, .most = most};
     b->work = work_make(n, &(struct work_size){.rows = rows, .seqs = most, .slots = count,
                                                .listed = rows, .wanted = rows});
@@ -112,7 +115,7 @@ int likelihood_nll(const struct network *n, const int32_t *ids, size_t count, si
         return -1;
     size_t window = count < n->config.context ? count : n->config.context;
     struct batch b;
-    if (batch_make(&b, n, window, e))
+    if (batch_make(&b, n, window, 1, e))
         return -1;
     *out = (struct likelihood){.scored = count - first};
     int bad = 0;
@@ -181,7 +184,7 @@ int likelihood_elbo(const struct network *n, const int32_t *ids, size_t count, s
 {
     struct batch b;
     if (check_denoiser(n, first, e) || check_range(n, count, first, 0, e) ||
-        batch_make(&b, n, count, e))
+        batch_make(&b, n, count, samples, e))
         return -1;
     size_t L = count - first, k = 1 + (size_t)(rng_at(seed, key, UINT64_MAX) % L);
     size_t lag = (size_t)n->config.logit_shift;
@@ -243,7 +246,7 @@ int likelihood_kstep(const struct network *n, const int32_t *ids, size_t count, 
 {
     struct batch b;
     if (check_denoiser(n, first, e) || check_range(n, count, first, 0, e) ||
-        batch_make(&b, n, count, e))
+        batch_make(&b, n, count, steps, e))
         return -1;
     size_t L = count - first;
     if (steps > L)

@@ -7,4 +7,4 @@
 refine: | $(PIPE) $(R)/stamp/aa-precision $(R)/stamp/precision \
     ##run more launches until ratios are precise or BUDGET_MINUTES are over
 	@MAKE='$(MAKE) --no-print-directory' pipelines/bin/refine $(R) $(BUDGET_MINUTES) \
-	    aa steps $(SCALES)
+	    $(REFINED)

@@ -41,6 +41,8 @@ METHODS         ?=
 LAUNCHES        ?= 5
 # make refine adds launches until the ratio of the models is known within this share (0.02: 2 %)
 PRECISION       ?= 0.02
+# sweeps that make refine adds launches to: aa (self-test), steps (phase 4), length-N (phase 5)
+REFINED         ?= aa steps $(SCALES)
 # minutes that the launches added by make refine may take
 BUDGET_MINUTES  ?= 30
 # rounds over the prompts in each launch
