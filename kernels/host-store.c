@@ -5,9 +5,9 @@
  * read without a copy in the system's file cache, which a control group would count as our memory.
  * Where the file system has no direct access, these cached pages are dropped at once.
  *
- * Requests form a ring and are served in order: staged - arrived requests are in flight, done -
- * arrived of them are done. Rows are written in grains, the smallest unit that direct access can
- * write. The grains are chosen when the request is made, because slots may change later.
+ * Requests form a ring and are served in order; staged >= done >= arrived count them. Rows are
+ * written in grains, the smallest unit that direct access can write. The grains are marked when the
+ * request is made, because slots may change later.
  */
 #include <assert.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ struct store {
         unsigned char *marks; /* [bytes / STORE_GRAIN] grains to write; cleared by the server; NULL:
                                * no row was written yet */
     } ring[STORE_DEPTH];
-    size_t staged, done, arrived; /* numbers of requests so far */
+    size_t staged, done, arrived; /* requests so far: made, served, taken by arrive */
     int stop;
     pthread_t server;
     pthread_mutex_t lock; /* guards the three lines above */
@@ -59,7 +59,7 @@ static int open_nameless(const char *folder)
     return fd;
 }
 
-static int full(const struct store *s, size_t wanted, struct err *e)
+static int refuse_full(const struct store *s, size_t wanted, struct err *e)
 {
     return err_set(e, EXIT_IO, "%s: cannot store %zu bytes of layers: %s (choose another folder "
                    "with --offload-dir)", s->folder, wanted, strerror(errno));
@@ -72,7 +72,7 @@ static int reserve(const struct store *s, size_t bytes, struct err *e)
     int bad = fallocate(s->fd, 0, 0, (off_t)bytes);
     if (bad && (errno == EOPNOTSUPP || errno == ENOSYS))
         bad = ftruncate(s->fd, (off_t)bytes);
-    return bad ? full(s, bytes, e) : 0;
+    return bad ? refuse_full(s, bytes, e) : 0;
 }
 
 static void set_direct(struct store *s, int direct)
@@ -115,10 +115,10 @@ int host_store_put(struct backend *b, struct store *s, size_t block, size_t at, 
         memcpy(s->piece, (const unsigned char *)from + i, n);
         memset(s->piece + n, 0, whole(n) - n);
         if (write_all(s, s->piece, begin + (off_t)i, whole(n)))
-            return full(s, bytes, e);
+            return refuse_full(s, bytes, e);
     }
     if (!s->direct && fdatasync(s->fd))
-        return full(s, bytes, e);
+        return refuse_full(s, bytes, e);
     drop_pages(s, begin, bytes);
     return 0;
 }
@@ -126,7 +126,7 @@ int host_store_put(struct backend *b, struct store *s, size_t block, size_t at, 
 /* ---- the server of requests ---- */
 
 /* Ends the process: in the middle of a pass no caller can handle an error. */
-static _Noreturn void lost(const struct store *s, int line, const char *what, const char *why)
+static _Noreturn void end_lost(const struct store *s, int line, const char *what, const char *why)
 {
     char text[256];
     snprintf(text, sizeof text, "%s %.100s: %s", what, s->folder, why);
@@ -142,7 +142,7 @@ static void read_block(const struct store *s, const struct request *r)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            lost(s, __LINE__, "a layer cannot be read back from",
+            end_lost(s, __LINE__, "a layer cannot be read back from",
                  n ? strerror(errno) : "the file ends");
         drop_pages(s, begin + (off_t)done, (size_t)n);
         done += (size_t)n;
@@ -160,11 +160,11 @@ static void write_rows(struct store *s, const struct request *r)
             n++;
         const size_t at = g * STORE_GRAIN;
         if (wanted && write_all(s, r->place + at, begin + (off_t)at, n * STORE_GRAIN))
-            lost(s, __LINE__, "rows of a layer cannot be written to", strerror(errno));
+            end_lost(s, __LINE__, "rows of a layer cannot be written to", strerror(errno));
     }
     memset(r->marks, 0, grains);
     if (!s->direct && fdatasync(s->fd))
-        lost(s, __LINE__, "rows of a layer cannot be written to", strerror(errno));
+        end_lost(s, __LINE__, "rows of a layer cannot be written to", strerror(errno));
     drop_pages(s, begin, s->bytes);
 }
 
@@ -236,7 +236,7 @@ void host_store_arrive(struct backend *b, struct store *s)
     int64_t begin = clock_ns();
     int written;
     pthread_mutex_lock(&s->lock);
-    do { /* finished writes count too, up to the oldest load and with it */
+    do { /* takes the oldest load, and the writes requested before it */
         assert(s->arrived < s->staged);
         while (s->done == s->arrived)
             pthread_cond_wait(&s->served, &s->lock);

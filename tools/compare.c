@@ -381,7 +381,7 @@ int main(int argc, char **argv)
         {"cost", 0, OPT_TEXT, &c.a.cost, .arg = "METRIC",
          .help = "cost to compare beside quality (memory_weights_bytes)"},
         {"precision", 0, OPT_REAL, &c.a.precision, 1e-6, 10, .arg = "P",
-         .help = "goal for half the width of the log ratio's interval (0.02)"},
+         .help = "goal: half the width of the interval of a log ratio (0.02)"},
         {"stopped", 0, OPT_TEXT, &c.a.stopped, .arg = "WHY",
          .help = "stop_reason to record if the goal is not reached: budget, launches, ..."},
         {"margin", 0, OPT_TEXT, &c.a.margin, .arg = "M",

@@ -196,9 +196,9 @@ static int write_fits(struct forecast *f, struct err *e)
 static int check_published(struct forecast *f, const json_t *r, struct err *e)
 {
     const char *hardware = rec_text(r, "hardware"), *model = rec_text(r, "model");
-    const struct forecast_held x = {"publication", rec_text(r, "name"), rec_text(r, "source"),
-                           rec_text(r, "metric"), rec_text(r, "counting"),
-                           rec_number(r, "value"), json_object_get(r, "assumed")};
+    const struct forecast_known x = {"publication", rec_text(r, "name"), rec_text(r, "source"),
+                                     rec_text(r, "metric"), rec_text(r, "counting"),
+                                     rec_number(r, "value"), json_object_get(r, "assumed")};
     const struct precision how = {.dtype = rec_text(r, "dtype"), .quant = rec_text(r, "quant")};
     const struct hardware *h = hardware ? hardware_find(&f->table, hardware) : NULL;
     struct checkpoint c;
@@ -428,7 +428,7 @@ int main(int argc, char **argv)
     const struct tool tool = {"forecast", "shapes and data sheets in, modelled figures out",
                               examples, notes, options};
     int first = opt_parse(&tool, argc, argv);
-    struct take seen = {.anew = 1, .also = "forecast"};
+    struct take seen = {.per_run = 1, .also = "forecast"};
     struct err e = {0};
     f.log = (struct log){"forecast", f.a.common.quiet ? 0 : 1 + f.a.common.verbose};
     f.stated[FRACTION_MFU_TEXT] = f.stated[FRACTION_MFU_CANVAS] = f.a.mfu;

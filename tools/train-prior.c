@@ -85,11 +85,11 @@ static void options(struct opt *o, struct args *a)
         {"keep", 0, OPT_REAL, &a->keep, 0, 1, .arg = "R", .rare = 1,
          .help = "decay of the moving average of the weights (0.995)"},
         {"bound-steps", 0, OPT_INT, &a->bound, 1, 100000, .arg = "N", .rare = 1,
-         .help = "draws for the bound of the last record (200)"},
+         .help = "random draws that estimate the bound in the prior record (200)"},
         {"report", 0, OPT_INT, &a->report, 1, 1000000, .arg = "N",
          .help = "steps between two records (50)"},
         {"save", 0, OPT_INT, &a->save, 1, 1000000, .arg = "N", .rare = 1,
-         .help = "steps or batches of documents between two saves (200)"},
+         .help = "steps (while fitting: batches) between two saves (200)"},
         OPT_COMMON(a->common),
         {0}};
     static_assert(sizeof table <= OPTIONS_MOST * sizeof *table, "room for all");

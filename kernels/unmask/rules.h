@@ -54,12 +54,12 @@ enum unmask_trait {
  * the option. */
 #define UNMASK_PARAMETERS(PARAMETER)                                                              \
     PARAMETER(threshold, threshold|dynamic, 0, 0, 1, "0.9",                                       \
-              "commit each token whose confidence is at least this (dynamic: above this)")        \
+              "commit each token whose confidence is at least this; dynamic: above this")         \
     PARAMETER(factor, factor, 1, 0, 1000, "1",                                                    \
-              "commit the first j tokens with (j + 1)(1 - c_j) <= factor, c_j the confidence "    \
-              "of the j-th")                                                                      \
+              "commit the j best tokens while the j-th has a confidence of at least 1 - "         \
+              "factor / (j + 1)")                                                                 \
     PARAMETER(entropy_bound, entropy_bound, 1, 0, 1000, "0.1",                                    \
-              "commit tokens while the sum of their entropies without the largest is at most "    \
+              "commit tokens while the sum of their entropies, without the largest, is at most "  \
               "this, in nats")                                                                    \
     PARAMETER(upper, hierarchical, 1, 0, 1, "0.92", "commit all tokens above this confidence")    \
     PARAMETER(lower, hierarchical, 1, 0, 1, "0.62",                                               \
@@ -80,9 +80,9 @@ enum unmask_trait {
     PARAMETER(slowfast_reach, slowfast, 1, 0, 1, "0.1",                                           \
               "slow phase: the span ends after the last token above this confidence")             \
     PARAMETER(saber_floor, saber, 1, 0, 1, "0",                                                   \
-              "commit tokens above the mean confidence of committed tokens, but at least "        \
-              "above this")                                                                       \
-    PARAMETER(saber_least, saber, 1, 1, 1e6, "2", "minimum of tokens that a pass commits")        \
+              "commit tokens whose confidence is above this and above the mean of committed "     \
+              "tokens")                                                                           \
+    PARAMETER(saber_least, saber, 1, 1, 1e6, "2", "fewest tokens that a pass commits")            \
     PARAMETER(wino_draft, wino, 1, 0, 1, "0.6", "commit all tokens above this confidence")        \
     PARAMETER(wino_verify, wino, 1, 0, 1, "0.9",                                                  \
               "mask a token again if its probability, computed without itself, is below this")    \
@@ -95,7 +95,7 @@ enum unmask_trait {
 /* Parameters that refine another one and are no axis. */
 #define UNMASK_REFINEMENTS(PARAMETER)                                                             \
     PARAMETER(threshold_decay, threshold, 1, 0, 1, "0",                                           \
-              "share of --threshold by which it has fallen when the block is full")
+              "--threshold falls by this share until the block is full")
 
 #define UNMASK_ENUMERATOR(ENUM, name, traits, taken) UNMASK_##ENUM,
 enum unmask { UNMASK_RULES(UNMASK_ENUMERATOR) UNMASK_COUNT };
@@ -136,8 +136,8 @@ HOST_DEVICE size_t unmask_count(enum unmask rule, const struct unmask_params *p,
 /* Not 0 if the rule has one of the traits. */
 HOST_DEVICE int unmask_has(enum unmask rule, int traits)
 {
-#define UNMASK_CASE(ENUM, name, its, taken) \
-    case UNMASK_##ENUM: return (its) & traits;
+#define UNMASK_CASE(ENUM, name, rule_traits, taken) \
+    case UNMASK_##ENUM: return (rule_traits) & traits;
     switch (rule) {
         UNMASK_RULES(UNMASK_CASE)
     case UNMASK_COUNT: break;

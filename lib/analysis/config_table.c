@@ -181,10 +181,10 @@ static json_t *find_telling(const struct config_table *c, const struct runset *s
     return models;
 }
 
-/* its[i] = the method of all rows of the series of c->v[i], except the first method of its system;
- * NULL: none. */
+/* method[i] = the method of all rows of the series of c->v[i]; NULL: none, or the first method of
+ * the system. */
 static void find_methods(const struct config_table *c, const struct methods *m,
-                         const struct runset *s, const struct method **its)
+                         const struct runset *s, const struct method **method)
 {
     struct places series = {0};
     const struct method **of = mem_zero(c->n, sizeof *of); /* method of a series; NULL: several */
@@ -195,7 +195,7 @@ static void find_methods(const struct config_table *c, const struct methods *m,
         of[place[i]] = series.n > known || of[place[i]] == is ? is : NULL;
     }
     for (size_t i = 0; i < c->n; i++)
-        its[i] = methods_is_base(m, of[place[i]]) ? NULL : of[place[i]];
+        method[i] = methods_is_base(m, of[place[i]]) ? NULL : of[place[i]];
     places_free(&series);
     free(of);
     free(place);
@@ -227,13 +227,12 @@ static void name_rows(struct config_table *c, const struct runset *s)
     find_methods(c, &m, s, method);
     for (size_t i = 0; i < c->n; i++) {
         struct config_row *row = &c->v[i];
-        const struct method *its = method[i];
         const json_t *keys = json_object_get(models, row->model);
         struct buf b = {0};
         buf_text(&b, row->model);
-        row->is_method = its && json_object_size(keys);
+        row->is_method = method[i] && json_object_size(keys);
         if (row->is_method)
-            buf_format(&b, " %s", its->name);
+            buf_format(&b, " %s", method[i]->name);
         else
             put_settings(&b, row, keys, s);
         row->name = b.data;

@@ -198,11 +198,11 @@ int provenance_verify(const json_t *origin, const struct checkpoint *source, str
 
 static int compare_file(const char *path, const char *folder, struct err *e)
 {
-    char mine[HEX], its[HEX], *other = mem_format("%s/%s", folder, strrchr(path, '/') + 1);
+    char other_hash[HEX], path_hash[HEX], *other = mem_format("%s/%s", folder, strrchr(path, '/') + 1);
     int there = file_exists(other);
-    int bad = filehash_anew(path, FILEHASH_LARGE, its, e) ||
-              (there && filehash_anew(other, FILEHASH_LARGE, mine, e));
-    if (!bad && (!there || strcmp(mine, its)))
+    int bad = filehash_anew(path, FILEHASH_LARGE, path_hash, e) ||
+              (there && filehash_anew(other, FILEHASH_LARGE, other_hash, e));
+    if (!bad && (!there || strcmp(other_hash, path_hash)))
         bad = err_set(e, EXIT_BAD_DATA, "%s: is not what its source gives when it is packed again "
                       "as " PROVENANCE " says", path);
     free(other);

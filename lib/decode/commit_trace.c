@@ -59,7 +59,7 @@ static int take(struct commit_trace *t, const json_t *r, char **point, const cha
                 struct err *e)
 {
     const json_t *list = json_object_get(r, "commit_tokens");
-    const char *its = rec_text(r, "point"), *status = rec_text(r, "status");
+    const char *seen_point = rec_text(r, "point"), *status = rec_text(r, "status");
     int64_t length;
     if (strcmp(rec_kind(r), "generation") || !json_is_array(list) || !status ||
         strcmp(status, "ok"))
@@ -78,11 +78,11 @@ static int take(struct commit_trace *t, const json_t *r, char **point, const cha
     if (json_int(r, where, "block_length", 1, BLOCK_MOST, &length, e))
         return -1;
     if (!*point) {
-        *point = mem_text(its ? its : "");
+        *point = mem_text(seen_point ? seen_point : "");
         t->block_length = (size_t)length;
-    } else if (strcmp(*point, its ? its : "") || t->block_length != (size_t)length) {
+    } else if (strcmp(*point, seen_point ? seen_point : "") || t->block_length != (size_t)length) {
         return err_set(e, EXIT_BAD_DATA, "%s: expected records of one point (%.12s), got another "
-                       "(%.12s)", where, *point, its ? its : "none");
+                       "(%.12s)", where, *point, seen_point ? seen_point : "none");
     }
     return take_list(t, list, where, e);
 }

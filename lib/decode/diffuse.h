@@ -1,6 +1,6 @@
 /* diffuse.h - decoding by masked diffusion (LLaDA). An order and a rule (kernels/order,
  * kernels/unmask) decide what is committed, a cache policy (lib/decode/cache) what is computed, a
- * schedule how many steps a block has. The first of each together are the official sampler.
+ * schedule how many steps a block has. The first order, rule and policy are the official sampler.
  * Source: Nie et al. 2025, "Large Language Diffusion Models", algorithms 4 and 5, and the authors'
  * generate.py (github.com/ML-GSAI/LLaDA); drafts: arXiv 2510.00294 (FreeDave). */
 #ifndef DECODE_DIFFUSE_H

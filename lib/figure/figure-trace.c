@@ -46,11 +46,11 @@ static int find_panels(const json_t *records, const char **id, struct trace_pane
     const json_t *r;
     int n = 0;
     json_array_foreach(records, i, r) {
-        const char *its = rec_text(r, "id"), *config = rec_text(r, "config");
+        const char *prompt = rec_text(r, "id"), *config = rec_text(r, "config");
         int at = 0;
-        if (!its || !is_drawable(r) || (*id && strcmp(its, *id)))
+        if (!prompt || !is_drawable(r) || (*id && strcmp(prompt, *id)))
             continue;
-        *id = its;
+        *id = prompt;
         while (at < n && strcmp(list[at].point, about_point(r)))
             at++;
         if (at < n || n == PANELS)
@@ -140,8 +140,8 @@ static void put_panel(struct figure *f, struct trace_panel *p, const json_t *rec
     p->confidence = mem_zero((size_t)p->slots, sizeof *p->confidence);
     json_array_foreach(records, i, r) {
         int64_t pass = rec_int(r, "pass", 0);
-        const char *its = rec_text(r, "id");
-        if (!its || strcmp(its, id) || !is_drawable(r) || strcmp(p->point, about_point(r)))
+        const char *prompt = rec_text(r, "id");
+        if (!prompt || strcmp(prompt, id) || !is_drawable(r) || strcmp(p->point, about_point(r)))
             continue;
         if (pass <= p->passes) {
             f->script.skipped++;

@@ -209,8 +209,8 @@ static const json_t *rival_of(const struct along *a, const json_t *canvas)
     size_t i;
     const json_t *r, *other = NULL;
     json_array_foreach(a->text, i, r) {
-        double mine = about_length(r), its = about_length(canvas);
-        int same = mine >= its && mine <= its && origin_same_machine(r, canvas);
+        double mine = about_length(r), wanted = about_length(canvas);
+        int same = mine >= wanted && mine <= wanted && origin_same_machine(r, canvas);
         for (size_t k = 0; k < sizeof alike / sizeof *alike; k++) {
             const json_t *x = json_object_get(r, alike[k]), *y = json_object_get(canvas, alike[k]);
             same &= x == y || (x && y && json_equal(x, y));

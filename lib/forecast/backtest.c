@@ -20,7 +20,7 @@ int backtest_place(const struct backtest *k, struct forecast_place *p, const str
 }
 
 /* Takes over the reference of r. */
-static int put(struct backtest *k, json_t *r, const struct forecast_held *x, struct err *e)
+static int put(struct backtest *k, json_t *r, const struct forecast_known *x, struct err *e)
 {
     double value = rec_number(r, "value");
     band_take(&k->band, r);
@@ -38,7 +38,7 @@ static int put(struct backtest *k, json_t *r, const struct forecast_held *x, str
 }
 
 int backtest_write(struct backtest *k, const struct forecast_place *p,
-                   const struct forecast_batch *b, const struct forecast_held *x, const char *why,
+                   const struct forecast_batch *b, const struct forecast_known *x, const char *why,
                    struct err *e)
 {
     return put(k, forecast_check(p, b, x, why), x, e);
@@ -46,13 +46,13 @@ int backtest_write(struct backtest *k, const struct forecast_place *p,
 
 /* ---- points ---- */
 
-static struct forecast_held reference_of(const struct fraction_point *m, const char *name,
+static struct forecast_known known_value(const struct fraction_point *m, const char *name,
                                          const char *metric, double value)
 {
     const char *device = rec_text(m->about, "device_name"), *host = origin_machine(m->about);
-    return (struct forecast_held){"measurement", name,
-                                  device ? device : host ? host : "this program on a host",
-                                  metric, "all_slots", value, NULL};
+    return (struct forecast_known){"measurement", name,
+                                   device ? device : host ? host : "this program on a host",
+                                   metric, "all_slots", value, NULL};
 }
 
 /* Sets place and batch of point m on h. -1: not possible, with *why or *e. */
@@ -98,7 +98,7 @@ static const char *choose_ceilings(const struct backtest *k, const struct fracti
 static int check_point(struct backtest *k, const struct checkpoint *c,
                        const struct fraction_point *m, int by_sheet, struct err *e)
 {
-    const struct forecast_held x = reference_of(m, rec_text(m->about, "config"), "e2e_ns",
+    const struct forecast_known x = known_value(m, rec_text(m->about, "config"), "e2e_ns",
                                                 m->e2e_ns);
     struct hardware h;
     struct forecast_place p;
@@ -220,17 +220,17 @@ static int check_crossover(struct backtest *k, const json_t *x, int by_sheet, st
                             *d = t ? model_of(k, t->about) : NULL;
     struct hardware h;
     struct forecast_place canvas, text;
-    struct forecast_batch b, its;
+    struct forecast_batch b, text_batch;
     struct err bad = {0};
     if (!c || !d || choose_ceilings(k, m, by_sheet, &h) ||
-        settle_point(k, t, d, &h, &text, &its, &why, &bad) ||
+        settle_point(k, t, d, &h, &text, &text_batch, &why, &bad) ||
         settle_point(k, m, c, &h, &canvas, &b, &why, &bad))
         return 0;
     char *name = mem_format("%s as long as %s, batch %zu", canvas.n.config.name, text_model,
                             b.batch);
-    const struct forecast_held held_x = reference_of(m, name, "steps", rec_number(x, "steps"));
-    b.prompt = its.prompt;
-    int failed = put(k, forecast_check_crossover(&canvas, &text, &b, &held_x), &held_x, e);
+    const struct forecast_known known = known_value(m, name, "steps", rec_number(x, "steps"));
+    b.prompt = text_batch.prompt;
+    int failed = put(k, forecast_check_crossover(&canvas, &text, &b, &known), &known, e);
     free(name);
     return failed;
 }

@@ -40,7 +40,7 @@ int backtest_place(const struct backtest *k, struct forecast_place *p, const str
                    const struct fraction_point *without, struct err *e);
 /* Writes one comparison. p NULL: there is no forecast, for the reason `why`. */
 int backtest_write(struct backtest *k, const struct forecast_place *p,
-                   const struct forecast_batch *b, const struct forecast_held *x, const char *why,
+                   const struct forecast_batch *b, const struct forecast_known *x, const char *why,
                    struct err *e);
 /* Compares every measured point and crossover of the models under contract fixed. */
 int backtest_measured(struct backtest *k, struct err *e);

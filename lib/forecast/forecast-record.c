@@ -176,7 +176,7 @@ static double metric_of(const struct forecast_time *t, const struct forecast_bat
     return !strcmp(metric, "step_ns") ? t->ns / t->passes : !strcmp(metric, "e2e_ns") ? t->ns : NAN;
 }
 
-static json_t *put_reference(json_t *r, const struct forecast_held *x, double value,
+static json_t *put_reference(json_t *r, const struct forecast_known *x, double value,
                              const char *why)
 {
     set_text(r, "against", x->against);
@@ -192,7 +192,7 @@ static json_t *put_reference(json_t *r, const struct forecast_held *x, double va
 }
 
 json_t *forecast_check(const struct forecast_place *p, const struct forecast_batch *b,
-                       const struct forecast_held *x, const char *why)
+                       const struct forecast_known *x, const char *why)
 {
     if (!p)
         return put_reference(json_pack("{s:s, s:b}", "what", "check", "modelled", 1), x, NAN, why);
@@ -206,7 +206,7 @@ json_t *forecast_check(const struct forecast_place *p, const struct forecast_bat
 
 json_t *forecast_check_crossover(const struct forecast_place *canvas,
                                  const struct forecast_place *text, const struct forecast_batch *b,
-                                 const struct forecast_held *x)
+                                 const struct forecast_known *x)
 {
     double ns = forecast_time(&text->n, b, &text->reach).ns;
     json_t *r = record_of(canvas, "check");

@@ -94,11 +94,11 @@ static void settle_one(struct fraction *f, const struct fraction_points *p, enum
     size_t n = 0;
     int several = without && is_of_several(p);
     for (size_t i = 0; i < p->n; i++) {
-        const char *its = rec_text(p->v[i].about, "flops_unit");
+        const char *point_unit = rec_text(p->v[i].about, "flops_unit");
         double v = fraction_seen_at(&p->v[i], k);
         if (&p->v[i] == without || (several && same_machine(&p->v[i], without)))
             continue;
-        if (its && !strcmp(its, dtype_unit_name(unit)) && v > 0)
+        if (point_unit && !strcmp(point_unit, dtype_unit_name(unit)) && v > 0)
             seen[n++] = v;
     }
     if (n) {

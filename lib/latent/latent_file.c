@@ -20,8 +20,8 @@ static int read_values(float *out, const json_t *list, size_t n, const char *whe
     size_t i;
     const json_t *v;
     if (json_array_size(list) != n)
-        return err_set(e, EXIT_BAD_DATA, "%s: latents: expected %zu values, as the model's layers "
-                       "read, got %zu", where, n, json_array_size(list));
+        return err_set(e, EXIT_BAD_DATA, "%s: latents: the model reads %zu values, got %zu", where,
+                       n, json_array_size(list));
     json_array_foreach(list, i, v) {
         double x = json_is_number(v) ? json_number_value(v) : (double)NAN;
         if (!(fabs(x) <= LATENT_MOST))
@@ -32,7 +32,7 @@ static int read_values(float *out, const json_t *list, size_t n, const char *whe
     return 0;
 }
 
-static int take(struct latent_file *f, const json_t *r, const char *where, struct err *e)
+static int take_record(struct latent_file *f, const json_t *r, const char *where, struct err *e)
 {
     const json_t *list = json_object_get(r, "latents");
     const char *id;
@@ -46,11 +46,11 @@ static int take(struct latent_file *f, const json_t *r, const char *where, struc
     if (read_values(values, list, f->each, where, e))
         return -1;
     uint64_t key = rng_derive(0, id);
-    const float *had = latent_file_find(f, key);
-    if (had && memcmp(had, values, f->each * sizeof *values))
+    const float *earlier = latent_file_find(f, key);
+    if (earlier && memcmp(earlier, values, f->each * sizeof *values))
         return err_set(e, EXIT_BAD_DATA, "%s: id '%.200s' has other latents in an earlier record; "
-                       "expected those of one point", where, id);
-    if (had)
+                       "give records of one point", where, id);
+    if (earlier)
         return 0;
     MEM_GROW(f->key, f->n, f->cap_keys);
     f->key[f->n++] = key;
@@ -66,7 +66,7 @@ int latent_file_read(struct latent_file *f, const char *path, size_t each, struc
     json_t *r;
     int got = in ? 1 : -1;
     while (got > 0 && (got = rec_read(in, &r, e)) > 0) {
-        got = take(f, r, rec_where(in), e) ? -1 : 1;
+        got = take_record(f, r, rec_where(in), e) ? -1 : 1;
         json_decref(r);
     }
     if (in)

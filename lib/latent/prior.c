@@ -1,5 +1,6 @@
-/* prior.c - see prior.h. The transformer predicts v at a time t of the cosine schedule; a solver
- * asks for x without the noise at a lambda. tan(pi t / 2) = e^-lambda relates the two.
+/* prior.c - see prior.h. The transformer predicts v at a time t of the cosine schedule. A solver
+ * asks for x0 (x without the noise) at a lambda (solver.h): tan(pi t / 2) = e^-lambda, and
+ * x0 = alpha x - s v.
  */
 #include "lib/latent/prior.h"
 
@@ -47,25 +48,26 @@ static void predict(void *ctx, const float *x, double lambda, size_t rows, size_
     free(t);
 }
 
-/* Layer l of text s: in [L, texts, n D] at index a, in [texts, L, n D] at index b. */
-static void move(const struct config *c, float *a, float *b, size_t texts, int back)
+/* Copies by_layer[L, texts, n D] to by_text[texts, L, n D], or back. */
+static void transpose(const struct config *c, float *by_layer, float *by_text, size_t texts,
+                      int back)
 {
     size_t one = c->latents * c->width;
     for (size_t s = 0; s < texts; s++)
         for (size_t l = 0; l < c->layers; l++) {
-            float *x = a + (l * texts + s) * one, *y = b + (s * c->layers + l) * one;
+            float *x = by_layer + (l * texts + s) * one, *y = by_text + (s * c->layers + l) * one;
             memcpy(back ? x : y, back ? y : x, one * sizeof *x);
         }
 }
 
 void prior_gather(const struct config *c, const float *z, size_t texts, float *out)
 {
-    move(c, (float *)(uintptr_t)z, out, texts, 0);
+    transpose(c, (float *)(uintptr_t)z, out, texts, 0);
 }
 
 void prior_scatter(const struct config *c, const float *z, size_t texts, float *out)
 {
-    move(c, out, (float *)(uintptr_t)z, texts, 1);
+    transpose(c, out, (float *)(uintptr_t)z, texts, 1);
 }
 
 void prior_draw(struct dit *d, const struct config *c, const struct solver *how, uint64_t seed,

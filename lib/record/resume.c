@@ -1,12 +1,11 @@
 /* resume.c - the records that an earlier process left; see resume.h.
  *
- * The work file is read twice: first all of it, to check each line against its sum (sums.h); then
- * record by record, as the tool takes them over. The hash of the second reading must end at the sum
- * of the last record taken over. Reading and appending use one descriptor: closing a second one
- * would release the lock.
- * A record is complete when its line feed is there; the file is cut at the first incomplete line.
- * A line that does not match its sum was changed by somebody else. A line without a sum (the power
- * failed before the sum reached the disk) is computed again.
+ * The work file is read twice: first completely, to check each line against its sum (sums.h); then
+ * record by record, as the tool takes them over. At the end, the hash of the second reading must be
+ * the sum of the last record. Reading and appending use one descriptor: closing a second one would
+ * release the lock.
+ * The file is cut at the first line without a line feed (incomplete) or without a sum (the power
+ * failed before the sum reached the disk). A line that does not match its sum was edited: refused.
  */
 #include "lib/record/resume.h"
 
@@ -23,16 +22,17 @@
 #include "lib/record/sums.h"
 
 struct resume {
-    struct err_witness witness; /* first member: hear() casts it to the whole */
+    struct err_witness witness; /* first member: write_fatal() casts it to the whole */
     FILE *f;           /* of the output */
     char *path;        /* of the output, for messages */
     const char *run;
     int lasting;       /* 1: another process may resume */
-    int64_t left, at;  /* kept records not taken over; byte at which the first of them begins */
-    int64_t number;    /* its line in the file */
-    json_t *next;      /* the first of them; NULL: none, or it cannot be read */
-    int failed;        /* errno of its read; 0: no error */
-    struct buf line, meta; /* its line, and that of the meta record, without line feed */
+    int64_t left;      /* kept records that the tool has not taken over */
+    json_t *next;      /* the first of these records; NULL: none, or it cannot be read */
+    int64_t at;        /* byte of the file at which `next` begins */
+    int64_t number;    /* line number of `next` in the file */
+    int failed;        /* errno of reading `next`; 0: no error */
+    struct buf line, meta; /* lines of `next` and of the meta record, without line feed */
     struct hash *hash; /* of meta and the records taken over; NULL: the writer has it */
     int64_t marked, marked_lines, synced_ns;
     struct sums sums;  /* none unless lasting */
@@ -117,14 +117,14 @@ static void add_differing(const json_t *a, const json_t *b, struct buf *names)
 /* ---- records in the file ---- */
 
 struct finding {
-    int64_t records, first, end; /* whole records; where the first begins, where the last ends */
-    size_t torn;                 /* bytes behind them without a line feed */
+    int64_t records, first, end; /* whole records; byte where the first begins, the last ends */
+    size_t torn;                 /* bytes of an incomplete line at the end */
     char *fatal;                 /* message of the error that ended the process, or NULL */
 };
 
 /* Adds the record in r->line to the hash of the lines before it. 1: it matches its sum; 0: there is
  * no sum; -1: *e. */
-static int prove(struct resume *r, struct hash *proof, const struct finding *f, struct err *e)
+static int prove_line(struct resume *r, struct hash *proof, const struct finding *f, struct err *e)
 {
     int same = sums_prove(&r->sums, proof, &r->line, f->records + 2);
     if (same < 0)
@@ -175,7 +175,7 @@ static int find_records(struct resume *r, struct finding *f, struct err *e)
     hash_add(proof, "\n", 1);
     f->first = f->end = ftello(r->f);
     while (f->end >= 0 && more > 0 && (more = get_line(r->f, &r->line)) > 0 &&
-           (more = check_record(r, f, e)) > 0 && (more = prove(r, proof, f, e)) > 0) {
+           (more = check_record(r, f, e)) > 0 && (more = prove_line(r, proof, f, e)) > 0) {
         f->records++;
         f->end = ftello(r->f);
     }
@@ -192,15 +192,15 @@ static void note_kept(const struct resume *r, const struct log *log, const struc
 {
     char torn[64] = "";
     if (f->torn)
-        snprintf(torn, sizeof torn, ", dropped a torn one of %zu bytes", f->torn);
+        snprintf(torn, sizeof torn, ", without an incomplete line of %zu bytes", f->torn);
     log_note(log, "%s: goes on after %lld records of an earlier process%s%s%s", r->path,
              (long long)f->records, torn, f->fatal ? ", which ended with: " : "",
              f->fatal ? f->fatal : "");
 }
 
 /* Why nothing is kept (the caller's); NULL: the work is the same, and *f or *e is filled. */
-static char *compare(struct resume *r, const json_t *meta, const struct resume_wish *wish,
-                     struct finding *f, struct err *e)
+static char *compare_work(struct resume *r, const json_t *meta, const struct resume_wish *wish,
+                          struct finding *f, struct err *e)
 {
     if (wish->fresh || wish->whole || !meta)
         return mem_text(wish->fresh ? "--fresh" : wish->whole ? wish->whole : "--no-meta");
@@ -221,7 +221,7 @@ static char *compare(struct resume *r, const json_t *meta, const struct resume_w
     buf_free(&names);
     r->hash = hash_new();
     if (!why && sums_prove(&r->sums, r->hash, &r->meta, 1) <= 0)
-        why = mem_format("%s does not vouch for it", r->sums.path);
+        why = mem_format("%s has no matching sum", r->sums.path);
     if (!why)
         find_records(r, f, e);
     return why;
@@ -254,7 +254,7 @@ static void put_string(struct words *w, const char *s)
     put(w, "\"");
 }
 
-static void hear(struct err_witness *self, int code, const char *where, const char *what)
+static void write_fatal(struct err_witness *self, int code, const char *where, const char *what)
 {
     struct resume *r = (struct resume *)(void *)self;
     struct words w;
@@ -294,7 +294,7 @@ static int find(struct resume *r, const json_t *meta, const struct resume_wish *
 {
     struct finding f = {0};
     struct err bad = {0};
-    char *why = size_of(fileno(r->f)) ? compare(r, meta, wish, &f, &bad) : NULL;
+    char *why = size_of(fileno(r->f)) ? compare_work(r, meta, wish, &f, &bad) : NULL;
     if (bad.code) {
         free(f.fatal);
         return err_set(e, bad.code, "%s", bad.text);
@@ -329,8 +329,9 @@ int resume_open(struct resume **to, struct out *o, const struct common *c, const
     if (!o->temp)
         return 0;
     struct resume *r = mem_zero(1, sizeof *r);
-    *r = (struct resume){.witness = {hear}, .f = o->f, .path = mem_text(o->path), .run = c->run,
-                         .lasting = meta && !wish->whole, .number = 2, .synced_ns = clock_ns()};
+    *r = (struct resume){.witness = {write_fatal}, .f = o->f, .path = mem_text(o->path),
+                         .run = c->run, .lasting = meta && !wish->whole, .number = 2,
+                         .synced_ns = clock_ns()};
     int64_t before = size_of(fileno(r->f));
     if (sums_open(&r->sums, o->temp, !r->lasting, e) || find(r, meta, wish, e)) {
         if (!before)

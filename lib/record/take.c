@@ -29,7 +29,7 @@ static int take_one(struct take *t, struct repeats *seen, struct rec_writer *out
         return 0;
     if (!is_known(kind) && !(t->also && !strcmp(kind, t->also)))
         return rec_pass(out, record, e);
-    if (t->anew && (!strcmp(kind, "meta") || !strcmp(kind, "parent"))) {
+    if (t->per_run && (!strcmp(kind, "meta") || !strcmp(kind, "parent"))) {
         const struct repeats fresh = {.dropped = seen->dropped};
         repeats_free(seen);
         *seen = fresh;
@@ -47,12 +47,12 @@ static int note_bad(struct take *t, struct rec_reader *in, struct rec_writer *ou
                     struct err *e)
 {
     const char *where = rec_where(in);
-    int says = !strncmp(bad->text, where, strlen(where));
+    int has_place = !strncmp(bad->text, where, strlen(where));
     t->bad++;
     t->unable += bad->code == EXIT_FAILED_RECORDS;
     t->failed++;
     if (t->bad <= REC_BAD_SAID)
-        log_error(log, "%s%s%s", says ? "" : where, says ? "" : ": ", bad->text);
+        log_error(log, "%s%s%s", has_place ? "" : where, has_place ? "" : ": ", bad->text);
     return rec_bad(out, bad, where, json_object_get(record, "id"), e);
 }
 

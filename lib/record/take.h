@@ -16,14 +16,15 @@
 
 struct take {
     int64_t taken;  /* records that the tool used */
-    int64_t failed; /* error records met, malformed lines and records */
-    int64_t bad;    /* the malformed ones among them */
-    int64_t unable; /* also among them: valid, but too large for this tool or its memory */
+    int64_t failed; /* error records of the input, and bad lines and records */
+    int64_t bad;    /* bad lines and records: malformed or unable */
+    int64_t unable; /* valid records that are too large for this tool or its memory */
     int unsound;    /* 1: the input was cut or edited, or has two answers in one place */
     int64_t repeats; /* repeated records that were left out */
-    int anew;        /* the caller's: 1: a meta or parent record forgets all places, for tools
-                      * that read several machines together */
-    const char *also; /* the caller's: one more kind that this tool takes; NULL: none */
+    /* Set by the caller: */
+    int per_run;      /* 1: records of different runs are no repeats of each other (a meta or
+                       * parent record begins a run), for tools that read several machines */
+    const char *also; /* one more kind that this tool takes; NULL: none */
 };
 /* Takes one record (borrowed). 1: used; 0: not of interest; -1: malformed (*e filled,
  * EXIT_BAD_DATA) or too large for this tool (EXIT_FAILED_RECORDS); any other code ends the tool. */

@@ -136,12 +136,12 @@ struct side {
 };
 
 /* Appends the first file that differs. */
-static void put_file(struct buf *b, const json_t *mine, const json_t *its)
+static void put_file(struct buf *b, const json_t *mine, const json_t *theirs)
 {
     size_t i, k;
     const json_t *file, *other;
     json_array_foreach(mine, i, file)
-        json_array_foreach(its, k, other) {
+        json_array_foreach(theirs, k, other) {
             const char *name = rec_text(file, "name"), *sum = rec_text(file, "sha256");
             const char *other_sum = rec_text(other, "sha256");
             if (!name || !sum || !other_sum || !rec_is(other, "name", name) ||
@@ -171,13 +171,13 @@ static int refuse(const json_t *r, enum weights_part part, struct side here, con
 static int learn(const struct weights *w, const json_t *r, enum weights_part part,
                  struct side *here, struct rec_reader *in, struct err *e)
 {
-    const char *said = rec_text(r, weights_fields[part]), *its = NULL;
+    const char *said = rec_text(r, weights_fields[part]), *made = NULL;
     if (w->maker && !strcmp(rec_kind(r), "generation") && is_used(r, part))
-        its = rec_text(w->maker, weights_fields[part]);
-    *here = (struct side){said ? said : its, its ? files_of(w->maker, part) : NULL};
-    if (!said || !its || !strcmp(said, its))
+        made = rec_text(w->maker, weights_fields[part]);
+    *here = (struct side){said ? said : made, made ? files_of(w->maker, part) : NULL};
+    if (!said || !made || !strcmp(said, made))
         return 0;
-    return refuse(r, part, (struct side){said, NULL}, rec_where(in), (struct side){its, NULL},
+    return refuse(r, part, (struct side){said, NULL}, rec_where(in), (struct side){made, NULL},
                   "the meta record of its stream", e);
 }
 

@@ -23,22 +23,22 @@ static int same_ids(const struct companion *d, const struct job *job, const stru
                     const struct tokenizer *own, struct err *e)
 {
     const char *name = job->args->extras.draft;
-    struct tokenizer *its;
+    struct tokenizer *theirs;
     char differs[TOKENIZER_DIFFERS];
     if (d->checkpoint.config.vocab != c->config.vocab)
         return err_set(e, EXIT_BAD_DATA, "--draft %s: its vocabulary has %zu ids: expected the %zu "
                        "of %s, whose texts it continues", name, d->checkpoint.config.vocab,
                        c->config.vocab, c->config.name);
-    if (checkpoint_tokenizer(&d->checkpoint, &its, e))
+    if (checkpoint_tokenizer(&d->checkpoint, &theirs, e))
         return -1;
     int bad = 0;
-    if (!its != !own)
+    if (!theirs != !own)
         bad = err_set(e, EXIT_BAD_DATA, "--draft %s: it has %s tokenizer: expected that of %s",
-                      name, its ? "a" : "no", c->config.name);
-    else if (own && tokenizer_differs(its, own, differs))
+                      name, theirs ? "a" : "no", c->config.name);
+    else if (own && tokenizer_differs(theirs, own, differs))
         bad = err_set(e, EXIT_BAD_DATA, "--draft %s: its tokenizer differs from that of %s: %s",
                       name, c->config.name, differs);
-    tokenizer_free(its);
+    tokenizer_free(theirs);
     return bad;
 }
 

@@ -153,15 +153,15 @@ static const char memory_notes[] =
     {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                                 \
      .help = "number of this process and of its launch record (0)"},                               \
     {"turns", 0, OPT_TEXT, &(g).turns, .arg = "FILE", .rare = 1,                                   \
-     .help = "take turns with other processes after each prompt, through a new FILE"},             \
+     .help = "take turns with other processes, prompt by prompt; FILE: new, the same for all"},    \
     {"party", 0, OPT_TEXT, &(g).party, .arg = "K/N", .rare = 1,                                    \
-     .help = "this process is party K (0..N-1) of the N that take --turns"},                       \
+     .help = "number K (0..N-1) of this process among the N that take turns"},                     \
     {"handicap", 0, OPT_INT, &(g).handicap, 0, 1000000, .arg = "N", .rare = 1,                     \
      .help = "run every N-th pass twice: a known slow-down, to test a harness (0)"},               \
     {"idle-ms", 0, OPT_INT, &(g).idle_ms, 0, 600000, .arg = "N", .rare = 1,                        \
      .help = "milliseconds to watch the idle device before and after all batches (500)"},          \
     {"self-check", 0, OPT_INT, &(g).selfcheck, 0, 1000000000, .arg = "N", .rare = 1,               \
-     .help = "check every N batches that the device still gives the same ids (64; host 0)"},       \
+     .help = "check every N batches that the device gives the same ids (GPU: 64; CPU: 0)"},        \
     {"force", 0, OPT_FLAG, &(g).force, .rare = 1,                                                  \
      .help = "run timed batches on a GPU that other processes are using"},                         \
     RESUME_OPTION((g).fresh),                                                                      \

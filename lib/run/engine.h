@@ -53,8 +53,8 @@ struct engine {
      .help = "folder, org/name in the local Hugging Face cache, or synth:SHAPE"},                  \
     IGNORE_CONFIG_OPTION((g).ignore_config),                                                       \
     {"mask-block", 0, OPT_INT, &(g).mask_block, 0, 1 << 20, .arg = "N", .rare = 1,                 \
-     .help = "block length of a diffusion model whose rows see their block and those before it, "  \
-             "if its files do not say it (0: rows see all others)"},                               \
+     .help = "block length of a diffusion model with a block-causal mask whose files do not say "  \
+             "it (0: every row sees all rows)"},                                                   \
     {"device", 0, OPT_TEXT, &(g).device, .arg = "auto|ref|cpu|cuda[:N]",                           \
      .help = "back end (auto: a usable GPU, else the CPU)"},                                       \
     ISA_OPTION((g).isa),                                                                           \
@@ -70,8 +70,8 @@ struct engine {
     {"alloc", 0, OPT_CHOICE, &(g).alloc, .choices = "pool|direct", .rare = 1,                      \
      .help = "GPU: keep freed memory for later, or ask the driver each time (pool)"},              \
     {"tf32", 0, OPT_CHOICE, &(g).tf32, .choices = "on|off", .rare = 1,                             \
-     .help = "GPU with --dtype f32: round inputs of products of many rows to 10 bits of "          \
-             "mantissa, or not at all (off)"},                                                     \
+     .help = "GPU with --dtype f32: products of many rows in TF32, with 10 bits of mantissa "      \
+             "(off)"},                                                                             \
     {"row-tile", 0, OPT_INT, &(g).row_tile, 0, 1 << 20, .arg = "N", .rare = 1,                     \
      .help = "rows that the products of a layer compute at a time, a multiple of 8 (0: all)"},     \
     {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",                 \

@@ -47,7 +47,7 @@ static json_t *list64(const int64_t *v, size_t n)
     return a;
 }
 
-/* The label for people. It names engine options only if they were given. */
+/* The label for people. It names options of the engine only if they were given. */
 static void set_config(json_t *r, const struct job *job, const struct network *n,
                        const struct generation_place *at)
 {
@@ -174,8 +174,8 @@ static void set_prompt(json_t *r, const struct prompt *p)
     set_size(r, "prompt_tokens", p->input.n);
 }
 
-/* Number of ids when the text is encoded again: some tools count tokens this way. */
-static void set_again(json_t *r, const struct tokenizer *tokenizer, const struct buf *text)
+/* The number of ids that the text has when it is encoded again; some tools count tokens so. */
+static void set_retokenized(json_t *r, const struct tokenizer *tokenizer, const struct buf *text)
 {
     struct ids ids = {0};
     struct err ignored = {0};
@@ -199,7 +199,7 @@ static void set_output(json_t *r, const struct tokenizer *tokenizer, const struc
         buf_clear(&text);
         tokenizer_decode(tokenizer, g->ids, g->to_eos, 1, &text);
         set_text(r, "text_to_eos", text.data ? text.data : "");
-        set_again(r, tokenizer, &text);
+        set_retokenized(r, tokenizer, &text);
         buf_free(&text);
     } else {
         set_text(r, "text", NULL);
@@ -260,9 +260,9 @@ static void set_times(json_t *r, const struct job *job, const struct prompt *p,
 static void set_processor_time(json_t *r, const struct network *n, const struct generation *g,
                                const struct batch_trace *trace)
 {
-    int told = !g->oom && !*n->backend->name;
-    set_known(r, "cpu_ns", trace->cpu_ns, told);
-    if (!told)
+    int known = !g->oom && !*n->backend->name;
+    set_known(r, "cpu_ns", trace->cpu_ns, known);
+    if (!known)
         set_text(r, "cpu_ns_reason", g->oom ? "oom" : "a device does the work");
 }
 
@@ -304,9 +304,9 @@ void generation_record_put_offload(json_t *r, const struct network *n, const str
     rec_set_int(r, "offload_bytes", (int64_t)s->bytes);
     rec_set_int(r, "offload_kv_bytes", (int64_t)s->kv_bytes);
     rec_set_number(r, "offload_bytes_per_s", s->known ? s->bytes_per_s : (double)NAN,
-                   "no memory to find it out");
+                   "not measured: no memory left");
     rec_set_number(r, "slow_down_ratio", s->known ? s->ratio : (double)NAN,
-                   "no memory to find it out");
+                   "not measured: no memory left");
 }
 
 /* Time that the batch waited for offloaded layers. */
@@ -334,7 +334,7 @@ static void set_memory(json_t *r, const struct network *n, const struct generati
     json_object_set_new(o, "planned_bytes", planned ? json_integer((json_int_t)planned)
                                                     : json_null());
     rec_set_number(o, "fragmentation_ratio", (double)m->reserved_peak / (double)m->requested_peak,
-                   "nothing was asked for");
+                   "no memory was requested");
     set_size(o, "alloc_calls", m->calls);
     set_size(o, "load_allocated_peak_bytes", at->load_allocated);
     set_known(o, "load_peak_bytes", at->load_peak, at->load_peak >= 0);
@@ -352,7 +352,7 @@ json_t *generation_record_about(const struct job *job, const struct network *n,
     return r;
 }
 
-static void say_watched(json_t *r)
+static void add_watched(json_t *r)
 {
     if (!json_object_get(r, "tainted"))
         json_object_set_new(r, "tainted", json_array());
@@ -388,7 +388,7 @@ json_t *generation_record(const struct job *job, const struct network *n,
     if (at->host)
         host_monitor_put(at->host, r);
     if (at->watched)
-        say_watched(r);
+        add_watched(r);
     set_text(r, "status", g->oom ? "oom" : "ok");
     return r;
 }

@@ -21,8 +21,8 @@ int run_plan_cross(struct run_plan *p, const struct settings_table *t, const cha
     return settings_cross(t, given, &p->point, &p->points, e);
 }
 
-/* The first member of a point that is neither a setting nor its place in the launch; NULL: none. */
-static const char *stranger(const struct settings_table *t, const json_t *o)
+/* The first key of a point that is no setting, nor "round" or "bridge"; NULL: none. */
+static const char *find_unknown_key(const struct settings_table *t, const json_t *o)
 {
     const char *key;
     json_t *value;
@@ -37,7 +37,7 @@ static int read_point(struct settings *p, const json_t *o, const char *where, st
 {
     if (!json_is_object(o))
         return err_set(e, EXIT_BAD_DATA, "%s: points: expected objects", where);
-    const char *key = stranger(p->table, o);
+    const char *key = find_unknown_key(p->table, o);
     if (key) {
         struct near near = {.got = key};
         char hint[NEAR_HINT];
@@ -82,9 +82,9 @@ static int read_launch(struct run_plan *p, const struct settings *base, const js
 
 static int is_wanted(const json_t *o, int64_t launch, const char *system)
 {
-    const char *its = rec_text(o, "system");
+    const char *named = rec_text(o, "system");
     return !strcmp(rec_kind(o), "launch") && rec_int(o, "launch", -1) == launch &&
-           (!its || !strcmp(its, system));
+           (!named || !strcmp(named, system));
 }
 
 /* 1: found; 0: the file has no such launch; -1: *e. */
@@ -112,9 +112,12 @@ int run_plan_read(struct run_plan *p, const struct settings_table *t, const char
     if (settings_cross(t, given, &base, &n, e))
         return -1;
     struct rec_reader *r = NULL;
-    int got = n > 1 ? err_set(e, EXIT_BAD_USAGE, "--schedule sets the points: expected one value "
-                              "of each setting on the command line, got %zu combinations", n)
-                    : (r = rec_read_open(&path, 1, e)) ? find_launch(p, base, r, e) : -1;
+    int got = -1;
+    if (n > 1)
+        err_set(e, EXIT_BAD_USAGE, "--schedule sets the points: expected one value of each "
+                "setting on the command line, got %zu combinations", n);
+    else if ((r = rec_read_open(&path, 1, e)))
+        got = find_launch(p, base, r, e);
     rec_read_close(r);
     free(base);
     if (got > 0)

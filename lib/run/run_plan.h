@@ -20,7 +20,7 @@ struct run_plan {
     struct settings *point; /* owned */
     int64_t *round;         /* [points] round of each, from a schedule; NULL: all 0; owned */
     size_t points, rounds;  /* rounds: how often all points run */
-    size_t units; /* turns per prompt: points of the system that has most */
+    size_t units; /* turns per prompt: the number of points of the system with most points */
     int64_t launch;
     uint64_t seed;
 };

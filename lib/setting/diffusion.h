@@ -31,7 +31,8 @@ int diffusion_is_even(enum unmask rule, double block_decay);
 const char *diffusion_cache_name(enum caching cache);
 int diffusion_cache_has(enum caching cache, int traits);
 
-/* Values of a point that two settings make together. alive: canvases in a pass at most; 0: all. */
+/* Values of a point that come from two settings: the order (--remasking and --order); the most
+ * canvases in a pass, 0: all (--admit and --batch). */
 enum order diffusion_order(const struct settings *s);
 size_t diffusion_alive(const struct settings *s);
 

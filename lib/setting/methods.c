@@ -1,6 +1,6 @@
-/* methods.c - see methods.h. A point belongs to a method if its free settings, overwritten by the
- * settings of the method, give the same point again. So no record carries the name of its method,
- * and none can carry a wrong one. */
+/* methods.c - see methods.h. Records do not carry the name of their method; it is found from their
+ * settings. A point belongs to a method if its free settings (methods.h) and the settings of the
+ * method together give the point. */
 #include "lib/setting/methods.h"
 
 #include <stdlib.h>
@@ -21,15 +21,15 @@ static int is_named(const struct methods *m, const struct settings_table *t, con
 }
 
 /* 1: the setting is free for methods that do not name it. */
-static int is_given(const struct methods *m, const struct settings_table *t,
-                    const struct setting *row)
+static int is_free_setting(const struct methods *m, const struct settings_table *t,
+                           const struct setting *row)
 {
     return row->traits & SETTING_SHOWN || !is_named(m, t, row->name);
 }
 
 /* ---- reading ---- */
 
-static const char *stranger(const struct settings_table *t, json_t *settings)
+static const char *find_unknown_key(const struct settings_table *t, json_t *settings)
 {
     const char *key;
     json_t *value;
@@ -52,7 +52,7 @@ static int check(const struct methods *m, const struct method *now, const char *
         if (!strcmp(m->v[i].name, now->name))
             return err_set(e, EXIT_BAD_DATA, "%s: method '%.100s' is there twice", where,
                            now->name);
-    const char *key = stranger(now->table, now->settings);
+    const char *key = find_unknown_key(now->table, now->settings);
     if (key)
         return err_set(e, EXIT_BAD_DATA, "%s: settings: '%.100s' is no setting of %s", where, key,
                        system);
@@ -124,25 +124,25 @@ static int agrees(const json_t *a, const json_t *b)
                                                   : json_equal(a, b);
 }
 
-/* 1: the free settings of the record, then those of the method, give the record. */
-static int is_of(const struct methods *m, const struct method *of, const json_t *record)
+/* 1: the free settings of the record and the settings of the method together give the record. */
+static int makes_record(const struct methods *m, const struct method *of, const json_t *record)
 {
     const struct settings_table *t = of->table;
     struct settings s = settings_default(t);
     struct err e = {0};
-    json_t *given = json_object(), *made = json_object();
+    json_t *free_ones = json_object(), *made = json_object();
     for (size_t i = 0; i < t->n; i++) {
         json_t *value = json_object_get(record, t->row[i].name);
-        if (value && is_given(m, of->table, &t->row[i]))
-            json_object_set(given, t->row[i].name, value);
+        if (value && is_free_setting(m, of->table, &t->row[i]))
+            json_object_set(free_ones, t->row[i].name, value);
     }
-    int is = !settings_read(&s, given, "", &e) && !settings_read(&s, of->settings, "", &e);
+    int is = !settings_read(&s, free_ones, "", &e) && !settings_read(&s, of->settings, "", &e);
     if (is)
         settings_put(&s, made);
     for (size_t i = 0; i < t->n && is; i++)
         is = agrees(json_object_get(made, t->row[i].name),
                     json_object_get(record, t->row[i].name));
-    json_decref(given);
+    json_decref(free_ones);
     json_decref(made);
     return is;
 }
@@ -151,8 +151,8 @@ const struct method *methods_of(const struct methods *m, const json_t *record)
 {
     for (size_t i = 0; i < m->n; i++) {
         const struct setting *length = system_length(m->v[i].table);
-        const json_t *its = json_object_get(record, length->name);
-        if (its && !json_is_null(its) && is_of(m, &m->v[i], record))
+        const json_t *value = json_object_get(record, length->name);
+        if (value && !json_is_null(value) && makes_record(m, &m->v[i], record))
             return &m->v[i];
     }
     return NULL;

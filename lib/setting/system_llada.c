@@ -70,27 +70,26 @@ static const struct setting rows[] = {
     UNMASK_REFINEMENTS(REFINEMENT)
     {.name = "pace", .type = SETTING_CHOICE, .choices = CHOICES(paces), .standard = "uniform",
      .label = "pace", .only = "unmask=schedule|prophet|dynamic", .traits = SWEPT_TEXT, .rare = 1,
-     .help = "tokens per step of a block: equal; few at first (cosine); many at first (front); as "
-             "dllm rounds (rounded); as Dream's timesteps leave (timesteps)"},
+     .help = "tokens per step of a block: uniform: equal; cosine: few at first; front: many at "
+             "first; rounded: as in dllm; timesteps: as in Dream"},
     {.name = "block_decay", .type = SETTING_REAL, .lo = 0.01, .hi = 100, .standard = "1",
      .label = "block_decay", .only = "unmask=schedule", .traits = SWEPT_TEXT, .rare = 1,
-     .help = "ratio of the steps of a block to those of the block before; --steps is still the "
-             "total; 1: equal"},
+     .help = "steps of a block divided by those of the block before; --steps is still the total; "
+             "1: equal"},
     {.name = "cache", .type = SETTING_CHOICE, .choices = CHOICES(policies), .standard = "none",
      .label = "cache", .traits = SWEPT_TEXT,
      .help = "policy: positions that a pass computes, and what it keeps; parameters: --help-all"},
     CACHE_PARAMETERS(CACHE_ROW)
     {.name = "suffix", .type = SETTING_CHOICE, .choices = CHOICES(suffixes), .standard = "all",
      .label = "suffix", .traits = SWEPT_TEXT,
-     .help = "masked positions after the block that a pass sees: all, the next, some of the next, "
-             "none"},
+     .help = "masked positions after the block that a pass sees: all; window: the next; dropout: "
+             "some of the next; grow: none"},
     {.name = "suffix_window", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "256",
      .unit = "slots", .label = "suffix_window", .only = "suffix=window|dropout",
      .traits = SWEPT_TEXT, .rare = 1, .help = "masked positions kept after the block"},
     {.name = "suffix_sigma", .type = SETTING_REAL, .hi = 1000, .standard = "4",
      .label = "suffix_sigma", .only = "suffix=dropout", .traits = SWEPT_TEXT, .rare = 1,
-     .help = "end of the window, in standard deviations of the Gaussian from which positions are "
-             "kept"},
+     .help = "distance of the window's end, in standard deviations of the Gaussian"},
     {.name = "suffix_scale", .type = SETTING_REAL, .hi = 1000, .standard = "2",
      .label = "suffix_scale", .only = "suffix=dropout", .traits = SWEPT_TEXT, .rare = 1,
      .help = "probability that a position is kept: this factor times the Gaussian density"},
@@ -101,8 +100,8 @@ static const struct setting rows[] = {
     VARIANT_ROWS,
     {.name = "head_rows", .type = SETTING_CHOICE, .choices = HEAD_ROWS_CHOICES,
      .standard = "masked", .label = "head_rows", .traits = SWEPT_SPEED, .rare = 1,
-     .help = "positions with logits: those that can be committed; as many as a block has; all of "
-             "the canvas"},
+     .help = "positions with logits: masked: those that can be committed; block: as many as a "
+             "block has; canvas: all"},
     {.name = "logits_eos_inf", .type = SETTING_FLAG, .standard = "off", .label = "logits-eos-inf",
      .traits = SWEPT_TEXT, .rare = 1, .help = "never choose the end-of-text token"},
     {.name = "confidence_eos_eot_inf", .type = SETTING_FLAG, .standard = "off",

@@ -28,7 +28,7 @@ static const struct setting rows[] = {
      .help = "fit to prompt and answer again after every N tokens; 0: never"},
     {.name = "solver", .type = SETTING_CHOICE, .choices = SOLVERS, .standard = "dpmpp2m",
      .label = "solver", .only = "z=dit", .traits = SWEPT_TEXT,
-     .help = "solver that turns noise into latents (adaptive: as many evaluations as it needs)"},
+     .help = "solver that turns noise into latents; adaptive: as many evaluations as it needs"},
     {.name = "evaluations", .type = SETTING_INT, .lo = 1, .hi = 1 << 16, .standard = "20",
      .unit = "passes", .label = "evals", .only = "solver=ddim|dpmpp2m|edm",
      .traits = SWEPT_TEXT | SETTING_SHOWN | SETTING_AXIS, .rare = 1,

@@ -26,7 +26,7 @@ struct word {
 struct pair {
     int32_t left, right;
     int64_t count;
-    uint32_t *words; /* owned; may repeat a word, or have one without the pair */
+    uint32_t *words; /* owned: words that have, or had, the pair; a word may be there twice */
     size_t n, cap;
     size_t touched; /* number of the last merge that raised the count */
 };
@@ -203,7 +203,7 @@ static struct pair *pair_of(struct learn *l, int32_t left, int32_t right)
     return &l->pairs[l->n_pairs - 1];
 }
 
-/* Counts one more place of the pair in word w, in merge `join`. */
+/* Counts one more place of the pair in word w; `join` is the number of the current merge. */
 static void raise_pair(struct learn *l, int32_t left, int32_t right, size_t w, size_t join)
 {
     struct pair *p = pair_of(l, left, right);

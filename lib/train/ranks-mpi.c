@@ -39,9 +39,9 @@ void ranks_share(void *ctx, void *x, size_t bytes)
 /* Adds the array of rank `from` to g, piece by piece. */
 static void add_from(int from, double *loss, float *g, size_t n, float *work)
 {
-    double its;
-    MPI_Recv(&its, 1, MPI_DOUBLE, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    *loss += its;
+    double received;
+    MPI_Recv(&received, 1, MPI_DOUBLE, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    *loss += received;
     for (size_t at = 0; at < n; at += PIECE) {
         size_t most = n - at < PIECE ? n - at : PIECE;
         MPI_Recv(work, (int)most, MPI_FLOAT, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

@@ -47,12 +47,12 @@ json_t *training_note(const struct opt *options, const char *const *harmless)
     return note;
 }
 
-int training_note_check(const json_t *mine, const json_t *its, const char *path, struct err *e)
+int training_note_check(const json_t *mine, const json_t *theirs, const char *path, struct err *e)
 {
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)mine, key, value) {
-        const json_t *other = json_object_get(its, key);
+        const json_t *other = json_object_get(theirs, key);
         if (other && json_equal(other, value))
             continue;
         char *was = other ? json_dumps(other, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)) : NULL;

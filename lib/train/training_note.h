@@ -14,6 +14,6 @@
 json_t *training_note(const struct opt *options, const char *const *harmless);
 /* -1 (EXIT_BAD_DATA) when `its`, the note of the state at `path`, differs from `mine`; the message
  * names the first member that differs. */
-int training_note_check(const json_t *mine, const json_t *its, const char *path, struct err *e);
+int training_note_check(const json_t *mine, const json_t *theirs, const char *path, struct err *e);
 
 #endif

@@ -151,7 +151,7 @@ GOALS   := $(or $(MAKECMDGOALS),tools)
 LENGTHS := $(call split,$(SCALE_LENGTHS))
 SCALES  := $(LENGTHS:%=length-%)
 SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),shape-$(q)-$(b)))
-# With TIMED_PROMPTS all prompts are answered once more, untimed: quality is of these answers.
+# With TIMED_PROMPTS all prompts are answered once more, untimed; these answers are scored.
 ANSWERED := $(if $(TIMED_PROMPTS),answers)
 # goals that need the whole run, and with PAGE the experiments that it names
 whole   := phase1 phase6 phase7 figures paper report bundle replicate results/%

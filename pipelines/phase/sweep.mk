@@ -1,15 +1,15 @@
 # sweep.mk - the commands of a sweep: a set of points for one model or several, cut into launches
 # (fresh processes over shuffled points), so that the models of a pair interleave.
 #
-# A makefile adds a NAME to SWEPT and sets the variables of the sweep:
+# A makefile adds a NAME to SWEPT and sets the variables of the sweep (defaults in brackets):
 #   NAME_SYSTEMS   models: llada,llama,ltm        NAME_LAUNCHES  launches of each model
 #   NAME_STEPS     denoising steps                NAME_PROMPTS   file of prompts
-#   NAME_BATCH     batch sizes                    NAME_ANSWERS   scored answers to compare, too
-#   NAME_LENGTH    tokens to generate             NAME_METHODS   file of methods to run, too
-#   NAME_BLOCK     tokens of a block              NAME_TIMING    (TIMING) warm-up and repeats
-#   NAME_CONTRACT  answer, fixed or both          NAME_WAY       (turns) turns, or alone
-#   NAME_SWEEP     more settings to sweep         NAME_LOCK      ($(alone)) or $(beside)
-#   NAME_ROUNDS    (ROUNDS) rounds over the prompts
+#   NAME_BATCH     batch sizes                    NAME_ANSWERS   more scored answers to compare
+#   NAME_LENGTH    tokens to generate             NAME_METHODS   file of more methods to run
+#   NAME_BLOCK     tokens of a block              NAME_TIMING    warm-up and repeats (TIMING)
+#   NAME_CONTRACT  answer, fixed or both          NAME_WAY       turns or alone, see way (turns)
+#   NAME_SWEEP     more settings to sweep         NAME_LOCK      $(alone) or $(beside) ($(alone))
+#   NAME_ROUNDS    rounds over the prompts (ROUNDS)
 #   NAME_LLADA_FLAGS, NAME_LLAMA_FLAGS, NAME_LTM_FLAGS  options of one generator
 #
 # The files of a sweep, in this order ($* is its NAME):
@@ -23,8 +23,8 @@ SWEPT_TIMED := $(filter-out answers,$(SWEPT_PAIRS))
 
 # ---- schedule ----
 
-# Other settings make another schedule. Another point is added: what was scheduled before stays as
-# it was, and its launches are not repeated.
+# Changed settings make a new schedule. New points are added to the old schedule, whose launches are
+# not repeated.
 define schedule_stamps
 text-$(R)/$(1)/settings = $$($(1)_SYSTEMS) $$($(1)_LENGTH) $$($(1)_BLOCK) $$($(1)_LAUNCHES) \
     $$(or $$($(1)_ROUNDS),$$(ROUNDS)) $$(SEED)
@@ -74,8 +74,8 @@ parties  = $(call split,$($(sweep)_SYSTEMS))
 generate = $(BIN)/gen-$(1) -m $($(2)) --schedule $(@D)/$(1)-$*.plan --launch $$((10\#$*)) \
     $(or $($(sweep)_TIMING),$(TIMING)) --seed $(SEED) $(GEN_FLAGS) $($(2)_FLAGS) \
     $($(sweep)_$(2)_FLAGS) $(subst %,$*,$($(sweep)_PROMPTS)) -o $(@D)/$(1)-$*.ndjson
-# $(call complete,FILES): $(once) looks at one file only, so it must not keep that file where one of
-# FILES is missing.
+# $(call complete,FILES): removes the target if one of FILES is missing, because $(once) checks only
+# the target.
 complete = for f in $(1); do [ -f $$f ] || rm -f $@; done;
 run_pair = $(call say,pair $* of $(sweep))\
 	    $(call complete,$(parties:%=$(@D)/%-$*.ndjson)) \
@@ -83,7 +83,7 @@ run_pair = $(call say,pair $* of $(sweep))\
 	    $(or $($(sweep)_WAY),$(way)) \
 	    $(foreach s,$(parties),-- $(call generate,$(s),$(MODEL_$(s))))
 
-# One launch of each model is a pair. make knows a rule with several patterns as one command.
+# One launch of each model is a pair. A pattern rule with several targets runs its recipe once.
 # $(call pair,NAME)
 of_systems = $(foreach s,$(call split,$($(1)_SYSTEMS)),$(R)/$(1)/launch/$(s)-%$(2))
 define pair

@@ -5,7 +5,7 @@ TIMED_PROMPTS := 10
 # A disturbed batch is repeated once. Processor time decides here: other processes do not add to it.
 AGAIN         := 1
 STEPS         := 2,4,8,16,32,64
-# Models this small gain little from a second thread, and a busy machine disturbs one thread less.
+# So small models gain little from a second thread. One thread is disturbed less by other processes.
 GEN_FLAGS     := --threads 1
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
@@ -21,7 +21,7 @@ AA_LAUNCHES   := 6
 AA_PRECISION  := 0.012
 AA_LENGTH     := 32
 # The speed of a machine changes slowly, so many short answers in turn are more precise than few
-# long ones. (LLaDA makes 10 x 2 passes a prompt, so HANDICAP adds one.)
+# long ones. LLaDA makes 10 x 2 passes a prompt; the slow twin repeats the 19th (HANDICAP).
 AA_STEPS      := 2
 AA_ROUNDS     := 10
 SCALE_METHODS := dual-threshold
@@ -29,7 +29,7 @@ SCALE_LENGTHS := 32,64
 SCALE_BATCH   := 1,8
 SCALE_LAUNCHES := 5
 SCALE_PROMPTS := 8
-# Phase 4 measures fewer tokens in a step.
+# Tokens that a step commits. Phase 4 measures smaller numbers.
 SCALE_PER_STEP := 4,16
 BASELINE_PROMPTS := 4
 BASELINE_LENGTH := 32

@@ -282,7 +282,7 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
         run -65 --separate-stderr z "$T/bad"
         [[ $stderr == *"$2"* ]] || { echo "$stderr"; false; }
     }
-    bad '.latents |= .[1:]' "latents: expected 192 values, as the model's layers read, got 191"
+    bad '.latents |= .[1:]' "latents: the model reads 192 values, got 191"
     bad '.latents += [0]' "got 193"
     bad '.latents[7] = "x"' 'latents[7]: expected a number from -1e+06 to 1e+06, got "x"'
     bad '.latents[7] = 1e300' "got 1e300"

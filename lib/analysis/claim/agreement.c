@@ -54,10 +54,10 @@ static int are_answers_same(const json_t *was, const json_t *now)
     size_t i;
     int n = 0;
     json_array_foreach(was, i, c) {
-        const json_t *its = rec_is(c, "name", "answers") ? find_like(now, c) : NULL;
-        if (its && !same_text(c, its, "sha256"))
+        const json_t *like = rec_is(c, "name", "answers") ? find_like(now, c) : NULL;
+        if (like && !same_text(c, like, "sha256"))
             return 0;
-        n += its != NULL;
+        n += like != NULL;
     }
     return n > 0;
 }
@@ -338,14 +338,14 @@ json_t *agreement_of(const json_t *was, const json_t *now, struct agreement *sum
     json_array_foreach((json_t *)(uintptr_t)was, i, c) {
         if (!is_compared(c))
             continue;
-        const json_t *its = find_like(now, c);
-        int pass = compare(&b, c, its);
+        const json_t *like = find_like(now, c);
+        int pass = compare(&b, c, like);
         sum->agreed += pass > 0;
         sum->differed += pass == 0;
         sum->skipped += pass < 0;
         sum->times += is_time(c);
         sum->times_compared += is_time(c) && pass >= 0;
-        json_array_append_new(list, check_of(c, its, pass));
+        json_array_append_new(list, check_of(c, like, pass));
     }
     json_array_append_new(list, summary_of(sum));
     return list;

@@ -61,9 +61,9 @@ static char *settings_name(const json_t *about)
 static void name_one(struct contender *c, const struct methods *m)
 {
     const char *model = rec_text(c->about, "model");
-    const struct method *its = methods_of(m, c->about);
+    const struct method *method = methods_of(m, c->about);
     c->name = c->is_plain ? mem_text(model ? model : "plain")
-              : its       ? mem_text(its->name)
+              : method    ? mem_text(method->name)
                           : settings_name(c->about);
 }
 
@@ -135,10 +135,10 @@ void contender_find(struct contenders *c, const struct evidence *v, const char *
     struct methods m;
     methods_gather(&m, evidence_list(v, "method"));
     json_object_foreach(v->points, point, about) {
-        const char *its = rec_text(about, "contract");
+        const char *own = rec_text(about, "contract");
         const double b = rec_number(about, "batch");
         const int kind = about_is_diffusion(about);
-        if (kind < 0 || (contract && its && strcmp(its, contract)) || b < batch || b > batch)
+        if (kind < 0 || (contract && own && strcmp(own, contract)) || b < batch || b > batch)
             continue;
         MEM_GROW(c->v, c->n, c->cap);
         c->v[c->n++] = (struct contender){

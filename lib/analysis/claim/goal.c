@@ -80,9 +80,9 @@ static size_t pair_up(const struct goal *g, const struct evidence *v, const json
     json_t *sums;
     size_t n = 0;
     json_object_foreach((json_t *)(uintptr_t)base, id, sums) {
-        const json_t *its = json_object_get(other, id);
-        if (its && evidence_is_of(v, id, g->task))
-            n += put_side(g, sums, a, n) && put_side(g, its, b, n);
+        const json_t *same_prompt = json_object_get(other, id);
+        if (same_prompt && evidence_is_of(v, id, g->task))
+            n += put_side(g, sums, a, n) && put_side(g, same_prompt, b, n);
     }
     return n;
 }

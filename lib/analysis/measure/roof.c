@@ -39,8 +39,8 @@ static double highest_ceiling(const struct roof *r, const json_t *about, const c
     size_t i;
     const json_t *c;
     json_array_foreach(r->list, i, c) {
-        const char *its = rec_text(c, "unit");
-        if (!same_place(c, about) || (unit && (!its || strcmp(its, unit))))
+        const char *roof_unit = rec_text(c, "unit");
+        if (!same_place(c, about) || (unit && (!roof_unit || strcmp(roof_unit, unit))))
             continue;
         for (int k = !origin_same_file(c, about); k < 2; k++)
             best[k] = fmax(best[k], rec_number(c, key)); /* fmax ignores NaN */

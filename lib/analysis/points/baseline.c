@@ -106,8 +106,8 @@ static const struct point *find_without(const struct baseline *b, const struct p
         const struct point *p = &b->points->v[i];
         int fits = b->side[i].is_base && !strcmp(p->workload, of->workload);
         for (size_t k = 0; k < sizeof same / sizeof *same && fits; k++) {
-            const char *mine = rec_text(p->about, same[k]), *its = rec_text(of->about, same[k]);
-            fits = mine && its ? !strcmp(mine, its) : mine == its;
+            const char *mine = rec_text(p->about, same[k]), *theirs = rec_text(of->about, same[k]);
+            fits = mine && theirs ? !strcmp(mine, theirs) : mine == theirs;
         }
         if (fits)
             return p;

@@ -53,12 +53,12 @@ static int differ(const struct point *of, const struct point *rival, struct buf 
 {
     static const char *const names[] = {"device", "batch", "length", "contract"};
     const char *mine[] = {of->device, NULL, NULL, of->contract};
-    const char *its[] = {rival->device, NULL, NULL, rival->contract};
+    const char *theirs[] = {rival->device, NULL, NULL, rival->contract};
     const double my[] = {0, of->batch, of->length, 0};
     const double other[] = {0, rival->batch, rival->length, 0};
     int n = 0;
     for (int i = 0; i < 4; i++) {
-        if (mine[i] ? !strcmp(mine[i], its[i])
+        if (mine[i] ? !strcmp(mine[i], theirs[i])
                     : (isnan(my[i]) && isnan(other[i])) || (my[i] >= other[i] && my[i] <= other[i]))
             continue;
         const char *before = n++ ? "; " : "";

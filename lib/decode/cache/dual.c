@@ -2,7 +2,7 @@
  *
  * The first pass of a block computes the whole canvas, commits like any other pass, and stores the
  * keys and values of every position. The other passes compute only the block and read the stored
- * keys and values around it, until a refresh. Queries of such a pass: the length of a block.
+ * keys and values around it, until a refresh.
  * Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, section 3.2 (dual cache); the refresh
  * within a block: "dInfer", arXiv 2510.08666.
  */

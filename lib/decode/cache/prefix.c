@@ -2,9 +2,9 @@
  *
  * The first pass of a block computes the whole canvas, commits like any other pass, and stores the
  * keys and values of every position. The other passes compute the block and everything after it,
- * and read the stored keys and values before it, until a refresh. Queries of such a pass: len -
- * start of the block. Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, section 3.2 (prefix
- * cache); the refresh within a block: "dInfer", arXiv 2510.08666.
+ * and read the stored keys and values before it, until a refresh.
+ * Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, section 3.2 (prefix cache); the refresh
+ * within a block: "dInfer", arXiv 2510.08666.
  */
 #include "lib/decode/cache/cache.h"
 

@@ -1,5 +1,6 @@
-/* diffuse_budget.c - how many answers each step of each block commits: by the pace, by a recorded
- * run, or, for rules that may commit nothing in a step, any number.
+/* diffuse_budget.c - the budget of each step of each block: how many answers the step commits. It
+ * comes from the pace, or from a recorded run. A rule that may commit nothing in a step (trait
+ * UNMASK_IDLES) ignores the number; there 1 means "the step runs".
  */
 #include <stdlib.h>
 
@@ -17,15 +18,15 @@ static void replay_make(const struct diffuse_run *r)
     }
 }
 
-/* Steps of each block, for a rule with steps; a block beyond them gets the steps of the last. */
-static size_t *shares_of(const struct diffuse *how)
+/* The steps of each block, by --steps and --block-decay; 0 for rules without steps. Caller's. */
+static size_t *divide_steps(const struct diffuse *how)
 {
     size_t blocks = how->gen_length / how->block_length;
-    size_t *share = mem_zero(blocks, sizeof *share);
+    size_t *steps = mem_zero(blocks, sizeof *steps);
     if (diffusion_has_steps(how->rule))
         pace_blocks(how->steps, blocks, how->block_length,
-                    diffuse_is_even(how) ? 1 : how->block_decay, share);
-    return share;
+                    diffuse_is_even(how) ? 1 : how->block_decay, steps);
+    return steps;
 }
 
 void diffuse_budget_make(const struct diffuse_run *r)
@@ -35,19 +36,21 @@ void diffuse_budget_make(const struct diffuse_run *r)
         return;
     }
     const struct diffuse *how = r->how;
-    size_t *budget = mem_alloc(r->block_steps * sizeof *budget), *share = shares_of(how);
+    size_t *budget = mem_alloc(r->block_steps * sizeof *budget), *steps_of = divide_steps(how);
     size_t last = how->gen_length / how->block_length - 1;
     const int has_steps = diffusion_has_steps(how->rule);
     const int idles = unmask_has(how->rule, UNMASK_IDLES) != 0;
     for (size_t b = 0; b * r->block_steps < r->budgets; b++) {
-        size_t steps = has_steps ? share[b < last ? b : last] : r->block_steps;
+        /* a prompt that ends inside a block adds a block: it takes the steps of the last */
+        size_t steps = has_steps ? steps_of[b < last ? b : last] : r->block_steps;
+        int32_t *to = r->host.budget + b * r->block_steps;
         pace_budget(has_steps ? how->pace : PACE_UNIFORM, how->block_length, steps, budget);
         for (size_t i = 0; i < r->block_steps; i++)
-            r->host.budget[b * r->block_steps + i] = idles       ? 1
-                                                     : i < steps ? (int32_t)budget[i]
-                                                                 : 0;
+            to[i] = i < steps ? (int32_t)budget[i] : 0;
+        for (size_t i = 0; idles && i < r->block_steps; i++)
+            to[i] = 1;
     }
-    free(share);
+    free(steps_of);
     free(budget);
 }
 
@@ -57,9 +60,9 @@ size_t diffuse_budget_steps(const struct diffuse *how)
         return how->replay->steps;
     if (!diffusion_has_steps(how->rule))
         return how->block_length;
-    size_t *share = shares_of(how), most = 0;
+    size_t *steps = divide_steps(how), most = 0;
     for (size_t b = 0; b < how->gen_length / how->block_length; b++)
-        most = share[b] > most ? share[b] : most;
-    free(share);
+        most = steps[b] > most ? steps[b] : most;
+    free(steps);
     return most;
 }

@@ -271,8 +271,8 @@ static size_t passes_left(const struct diffuse_run *r)
     size_t serves = r->drafts > 1 ? 1 : r->serves;
     for (size_t i = 0; i < r->lanes; i++) {
         const struct canvas_state *c = &r->host.state[i];
-        size_t its = c->live ? r->blocks * block - (size_t)c->passes : 0;
-        left = its > left ? its : left;
+        size_t to_come = c->live ? r->blocks * block - (size_t)c->passes : 0;
+        left = to_come > left ? to_come : left;
     }
     return left < serves ? left : serves;
 }

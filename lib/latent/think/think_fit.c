@@ -179,9 +179,9 @@ static void take_given(struct thinking *t)
     size_t each = latent_values(c);
     float *all = mem_alloc(t->batch * each * sizeof *all);
     for (size_t s = 0; s < t->batch; s++) {
-        const float *its = latent_file_find(file, t->fit.keys[s]);
-        assert(its && file->each == each);
-        memcpy(all + s * each, its, each * sizeof *all);
+        const float *given = latent_file_find(file, t->fit.keys[s]);
+        assert(given && file->each == each);
+        memcpy(all + s * each, given, each * sizeof *all);
     }
     prior_scatter(c, all, t->batch, t->fit.state.z);
     free(all);

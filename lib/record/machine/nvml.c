@@ -193,8 +193,8 @@ static void read_memory(struct nvml *n, struct nvml_state *out)
     }
 }
 
-/* Own processes are in the list, in a container perhaps under their pids on the host. So their
- * number is subtracted, and no pid is searched for. */
+/* The list holds own and foreign processes. In a container its pids may be those of the host, so
+ * foreign processes are counted (all minus own), not recognized by their pids. */
 static void read_processes(struct nvml *n, struct nvml_state *out)
 {
     struct process_info list[PROCESSES];

@@ -84,8 +84,8 @@ static void show_progress(void *ctx)
     if (!w->progress->mode)
         return;
     for (size_t i = 0; i < w->n; i++) {
-        int64_t its = (int64_t)w->out[i].n_steps;
-        passes = its > passes ? its : passes;
+        int64_t steps = (int64_t)w->out[i].n_steps;
+        passes = steps > passes ? steps : passes;
         tokens += w->out[i].committed_tokens;
     }
     double part = most ? (double)tokens / (double)most : 0;

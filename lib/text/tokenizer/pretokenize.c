@@ -4,8 +4,8 @@
  * missing or its stack is too small; results are the same. The patterns were written for Oniguruma,
  * so constructs with another meaning there are rewritten (\s without U+180E, ^ and $ match at
  * lines, \w includes marks) or refused (sets inside sets, \h). Look-ahead does not see beyond a
- * piece. Patterns match a copy of the text in which utf8_stand_in() replaces characters that
- * PCRE2's tables may lack; words are cut from the text itself.
+ * piece. PCRE2's tables may lack new characters, so patterns match a copy of the text in which
+ * utf8_stand_in() replaces these; words are cut from the text itself.
  */
 #include "lib/text/tokenizer/pretokenize.h"
 
@@ -16,9 +16,9 @@
 #include "lib/text/tokenizer/alphabet.h"
 #include "lib/text/utf8.h"
 
-/* A match first sees NEAR bytes and takes as many steps. Where these do not decide, it gets MORE
- * times as many, and again; such costs are counted for the whole text, which has TEXT_STEPS and
- * some for each byte. So a pattern that looks far ahead from every place is stopped. */
+/* Limits against a pattern that looks far ahead from every place. A match first gets NEAR bytes and
+ * NEAR steps; while these do not decide, MORE times as many. Steps that do not decide are counted:
+ * a text may use TEXT_STEPS, and BYTE_STEPS for each byte. */
 enum { NEAR = 256, MORE = 4, TEXT_STEPS = 1 << 20, BYTE_STEPS = 64, MATCH_KIB = 1 << 20 };
 
 /* Source: tokenizer.json of https://huggingface.co/GSAI-ML/LLaDA-8B-Instruct, and the pattern of
@@ -28,10 +28,10 @@ const char pretokenize_llada[] = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\
 const char pretokenize_gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
                           "\\s+(?!\\S)|\\s+";
 
-/* Rust's char::is_numeric: Unicode 17's, whereas patterns have Unicode 16's (utf8-newer.c). */
+/* Rust's char::is_numeric of Unicode 17; other patterns follow Unicode 16 (utf8-newer.c). */
 const char pretokenize_digit[] = "[\\p{N}\\x{11DE0}-\\x{11DE9}\\x{16FF4}-\\x{16FF6}]";
-/* ASCII's, and P* of Unicode 8, where https://crates.io/crates/unicode_categories stopped: without
- * what came later, with the two that left the class. */
+/* ASCII punctuation, and class P of Unicode 8, the version of
+ * https://crates.io/crates/unicode_categories: without later members, with the two that left. */
 const char pretokenize_punctuation[] =
     "(?![\\x{61D}\\x{9FD}-\\x{A76}\\x{C77}-\\x{C84}\\x{1B4E}\\x{1B4F}\\x{1B7D}-\\x{1B7F}"
     "\\x{2E43}-\\x{2E7F}\\x{10D6E}-\\x{10F89}\\x{113D4}-\\x{1145D}\\x{11660}-\\x{116B9}"
@@ -146,8 +146,8 @@ void pretokenize_work_free(struct pretokenize_work *w)
     buf_free(&w->bytes);
 }
 
-/* Result of PCRE2 for a match at or after `at` that ends before n. partial: it says so where it
- * would read on. */
+/* Result of PCRE2 for a match at or after `at` that ends before n. partial: the result is
+ * PCRE2_ERROR_PARTIAL if the match needs text after n. */
 static int match(const struct pretokenize_step *t, struct pretokenize_work *w, const char *s,
                  size_t n, size_t at, size_t steps, int partial)
 {
@@ -194,8 +194,8 @@ struct span {
     size_t n;
 };
 
-/* The spans of one piece at one step. Those before `done` are passed on; [done, last) is a run of
- * Contiguous matches that may continue. */
+/* One piece at one step. Its text before `done` is passed on; [done, last) is a run of adjacent
+ * matches (PRETOKENIZE_CONTIGUOUS) that may continue. */
 struct cutting {
     const struct pretokenizer *p;
     size_t step;
@@ -290,13 +290,13 @@ static int run(const struct pretokenizer *p, size_t step, struct pretokenize_wor
     if (!t->code)
         return run(p, step + 1, w, x, e);
     struct cutting c = {.p = p, .step = step, .w = w, .x = x};
-    size_t at = 0, m[2] = {0, 0}, before = SIZE_MAX; /* the end of the match before */
+    size_t at = 0, m[2] = {0, 0}, last_end = SIZE_MAX;
     int found = 0;
     while (at <= x.n && (found = find(t, w, x.shadow, x.n, at, m, e)) == 1) {
-        int counts = m[0] < m[1] || m[0] != before; /* Oniguruma's rule for empty matches */
+        int counts = m[0] < m[1] || m[0] != last_end; /* Oniguruma's rule for empty matches */
         if (counts && take_match(&c, t->rule.how, m, e))
             return -1;
-        at = before = m[1];
+        at = last_end = m[1];
         if (m[0] == m[1]) /* nothing matched: step over one character */
             at += at < x.n ? (size_t)utf8_char(x.s + at, x.n - at) : 1;
     }

@@ -66,15 +66,15 @@ static size_t cut(struct dit *d, float *base)
     }
     for (size_t l = 0; l < d->s.layers; l++) {
         struct dit_tape *y = &d->tape[l];
-        const struct take its[] = {
+        const struct take parts[] = {
             {&y->mod, B * 6 * D}, {&y->norm[0].hat, T * D}, {&y->norm[0].inv, T},
             {&y->norm[0].in, T * D}, {&y->norm[1].hat, T * D}, {&y->norm[1].inv, T},
             {&y->norm[1].in, T * D}, {&y->out[0], T * D}, {&y->out[1], T * D},
             {&y->qkv, T * 3 * D}, {&y->share, T * d->s.heads * d->s.tokens}, {&y->y, T * D},
             {&y->up, T * 4 * D}, {&y->act, T * 4 * D}};
-        for (size_t i = 0; i < sizeof its / sizeof *its; i++) {
-            *its[i].to = base ? base + at : NULL;
-            at += its[i].n;
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+            *parts[i].to = base ? base + at : NULL;
+            at += parts[i].n;
         }
     }
     return at;
@@ -118,9 +118,9 @@ static void draw_all(struct dit *d, uint64_t seed)
         draw(d, own[i], seed);
     for (size_t l = 0; l < d->s.layers; l++) {
         const struct dit_block *y = &d->block[l];
-        const struct dit_linear *its[] = {&y->qkv, &y->o, &y->up, &y->down};
-        for (size_t i = 0; i < sizeof its / sizeof *its; i++)
-            draw(d, its[i], seed);
+        const struct dit_linear *linear[] = {&y->qkv, &y->o, &y->up, &y->down};
+        for (size_t i = 0; i < sizeof linear / sizeof *linear; i++)
+            draw(d, linear[i], seed);
     }
     struct rng rng = {seed, d->position, 0};
     for (size_t i = 0; i < d->s.tokens * d->s.width; i++)
