@@ -1,6 +1,6 @@
-/* cpu_ops.c - the table of operations of one level. CPU() names all functions of a level, so
- * that the tables of several levels fit in one program. Memory and order are the same for all
- * levels: HOST_OPS.
+/* cpu_ops.c - the table of operations of one level. Each level has functions with names of its own
+ * (CPU(): level.h), so that several levels fit in one program. A level that only replaces products
+ * (OWN, amx) takes the others from LEVEL. Memory and order are the same for all levels: HOST_OPS.
  */
 #include "kernels/advance.h"
 #include "kernels/cpu/cpu.h"

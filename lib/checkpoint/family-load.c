@@ -84,9 +84,12 @@ int family_refuse(const struct family_source *s, const char *key, const char *ex
 static int is_in_list(const char *list, const char *key)
 {
     size_t n = strlen(key);
-    for (; list; list = (list = strchr(list, ',')) ? list + 1 : NULL)
-        if (n && !strncmp(list, key, n) && (!list[n] || list[n] == ','))
+    while (n && list) {
+        if (!strncmp(list, key, n) && (!list[n] || list[n] == ','))
             return 1;
+        list = strchr(list, ',');
+        list += list != NULL;
+    }
     return 0;
 }
 
@@ -135,15 +138,15 @@ static int sort_keys(const struct family_source *s, const struct family *f,
     json_t *v;
     int bad = 0;
     json_object_foreach((json_t *)s->json, key, v) {
-        int asked = is_in_list(x->ignore, key);
+        int to_ignore = is_in_list(x->ignore, key);
         if (json_is_null(v) || bad)
             continue;
         if (is_read(f, key))
-            bad = asked ? refuse_ignoring(s, key) : 0;
+            bad = to_ignore ? refuse_ignoring(s, key) : 0;
         else if (is_listed(harmless, key) || is_listed(f->ignored, key))
             add_name(&harmless_keys, ", ", key);
         else
-            add_name(asked ? &ignored : &unknown, ",", *key ? key : "\"\"");
+            add_name(to_ignore ? &ignored : &unknown, ",", *key ? key : "\"\"");
     }
     if (!bad && unknown.len)
         bad = refuse_unknown(s, &unknown);
@@ -374,7 +377,7 @@ static void list_families(char *text, size_t bytes, int types)
     }
 }
 
-static int answers(const struct family *f, const char *architecture)
+static int has_architecture(const struct family *f, const char *architecture)
 {
     return architecture && (!strcmp(architecture, f->architecture) ||
                             is_listed(f->aliases, architecture));
@@ -391,7 +394,7 @@ static const struct family *find_family(const struct family_source *s)
         return NULL;
     for (size_t i = 0; family_at(i); i++) {
         const struct family *f = family_at(i);
-        if (has ? !answers(f, named) : strcmp(type, f->model_type) != 0)
+        if (has ? !has_architecture(f, named) : strcmp(type, f->model_type) != 0)
             continue;
         int of_type = !strcmp(type, f->model_type) ||
                       (f->other_type && !strcmp(type, f->other_type));

@@ -198,7 +198,8 @@ int provenance_verify(const json_t *origin, const struct checkpoint *source, str
 
 static int compare_file(const char *path, const char *folder, struct err *e)
 {
-    char other_hash[HEX], path_hash[HEX], *other = mem_format("%s/%s", folder, strrchr(path, '/') + 1);
+    char path_hash[HEX], other_hash[HEX];
+    char *other = mem_format("%s/%s", folder, strrchr(path, '/') + 1);
     int there = file_exists(other);
     int bad = filehash_anew(path, FILEHASH_LARGE, path_hash, e) ||
               (there && filehash_anew(other, FILEHASH_LARGE, other_hash, e));

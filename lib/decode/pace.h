@@ -2,11 +2,12 @@
  * has. Every budget sums exactly to its total: shares are apportioned by largest remainders, each
  * between a minimum and a maximum.
  *
- *     uniform  n[i] = floor(m/S), plus 1 for the first (m mod S) steps
- *     cosine   shares cos(pi i / 2S) - cos(pi (i+1) / 2S): few at first, many at last
- *     front    shares that fall linearly from 1.5 to 0.5: many at first, few at last
- *     rounded    at time t, s = t - 1/S next: the masks left times 1 - s/t, to the nearest, ties
- *                to even
+ * m masked positions in S steps:
+ *     uniform    floor(m/S), plus 1 for the first (m mod S) steps
+ *     cosine     shares cos(pi i / 2S) - cos(pi (i+1) / 2S) at step i: few at first, many at last
+ *     front      shares that fall linearly from 1.5 to 0.5: many at first, few at last
+ *     rounded    masks left * (1 - s/t), rounded to the nearest, ties to even; s = t - 1/S is the
+ *                time after time t
  *     timesteps  the same, from t = 1 down to 0.001, rounded down; the last step takes all
  *
  * Source: uniform: get_num_transfer_tokens in generate.py of https://github.com/ML-GSAI/LLaDA;
@@ -24,9 +25,8 @@
 
 #include "lib/setting/words.h"
 
-/* budget[0..steps-1] for m masked positions; sums to m. The first steps get at least 1, the others
- * 0: steps beyond m, and with `rounded` and `timesteps` as many as their formulas give nothing
- * to. */
+/* budget[0..steps-1] for m masked positions; sums to m. Steps with a budget of 0 come last: there
+ * are some if steps > m, or if the formula of `rounded` or `timesteps` gives 0. */
 void pace_budget(enum pace pace, size_t m, size_t steps, size_t *budget);
 /* pace_budget of the uniform pace. */
 void pace_uniform(size_t m, size_t steps, size_t *budget);

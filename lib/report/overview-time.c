@@ -280,7 +280,7 @@ static void find_ways(struct ways *w, const struct runset *s)
 }
 
 /* Accuracy of plain LLaMA, from any comparison with it; NaN: none. */
-static double right_of_plain(const struct runset *s, const char *point)
+static double accuracy_of_plain(const struct runset *s, const char *point)
 {
     size_t i;
     const json_t *r;
@@ -293,10 +293,10 @@ static double right_of_plain(const struct runset *s, const char *point)
 
 /* Is the method shown to match LLaMA? From its claim, else from its comparison if that has the
  * margin of the claims. */
-static const char *shown_of(const struct runset *s, const char *point, const json_t *right)
+static const char *shown_of(const struct runset *s, const char *point, const json_t *accuracy)
 {
-    double margin = rec_number(right, "margin"), claimed = margin;
-    const json_t *good = json_object_get(right, "noninferior"), *r;
+    double margin = rec_number(accuracy, "margin"), claimed = margin;
+    const json_t *good = json_object_get(accuracy, "noninferior"), *r;
     size_t i;
     json_array_foreach(runset_kind(s, "claim"), i, r) {
         if (rec_is(r, "quality_metric", "accuracy") && rec_is(r, "name", "crossing"))
@@ -309,18 +309,19 @@ static const char *shown_of(const struct runset *s, const char *point, const jso
                                                   : "not shown";
 }
 
-static void put_right(struct page *p, const struct runset *s, const struct way *w)
+static void put_accuracy(struct page *p, const struct runset *s, const struct way *w)
 {
-    const json_t *right = find_comparison(s, w->is_llama ? "method" : "paradigm", w->point,
-                                          "accuracy");
+    const json_t *accuracy = find_comparison(s, w->is_llama ? "method" : "paradigm", w->point,
+                                             "accuracy");
     struct buf b = {0};
-    double lo = rec_number(right, "lo"), hi = rec_number(right, "hi");
-    page_count(p, w->is_plain ? right_of_plain(s, w->point) : rec_number(right, "config_value"));
+    double lo = rec_number(accuracy, "lo"), hi = rec_number(accuracy, "hi");
+    page_count(p, w->is_plain ? accuracy_of_plain(s, w->point)
+                              : rec_number(accuracy, "config_value"));
     if (!w->is_plain && !isnan(lo) && !isnan(hi))
-        buf_format(&b, "%+.3g [%+.3g, %+.3g] points", 100 * rec_number(right, "value"), 100 * lo,
+        buf_format(&b, "%+.3g [%+.3g, %+.3g] points", 100 * rec_number(accuracy, "value"), 100 * lo,
                    100 * hi);
     page_cell(p, sections_dash(b.data));
-    page_cell(p, w->is_plain ? "–" : shown_of(s, w->point, right));
+    page_cell(p, w->is_plain ? "–" : shown_of(s, w->point, accuracy));
     buf_free(&b);
 }
 
@@ -334,7 +335,7 @@ static void put_way(struct page *p, const struct runset *s, const struct way *w)
     else
         put_ratio(p, s, w->point, find_comparison(s, w->is_llama ? "method" : "paradigm",
                                                   w->point, clock_of(s)));
-    put_right(p, s, w);
+    put_accuracy(p, s, w);
     free(name);
 }
 

@@ -33,8 +33,8 @@ struct contest_verdict { double at, lo, hi, below, above, inside, p_below, p_abo
 
 struct contest_result {
     struct contest_verdict lat, q; /* as in parity.h */
-    double residual;
-    int line;
+    double residual; /* of the cost: struct crossover_cost */
+    int line;        /* 1: the cost is a line in steps */
 };
 
 /* Advice which points and prompts to run next. */

@@ -5,9 +5,9 @@
  *     log ratio of cell (l, p) = mean + launch l + prompt p + noise
  *
  * The value is the geometric mean over prompts of each prompt's ratio. Launches and prompts are
- * both samples, so the variance is that of two crossed random effects: clusters by launch, plus
- * clusters by prompt, less the noise that both count. Degrees of freedom are Satterthwaite's; a
- * launch that lacks prompts counts for less in them.
+ * both samples, so the variance has two crossed random effects: the variance over launches, plus
+ * that over prompts, minus the noise, which is in both. Degrees of freedom are Satterthwaite's; a
+ * launch without some prompts adds less than one.
  *
  * Source: Owen 2007 (the pigeonhole bootstrap), section 4; Cameron, Gelbach, Miller 2011 (two-way
  * clusters); Satterthwaite 1946.
@@ -28,14 +28,14 @@ struct paired_cells { size_t launches, prompts; const double *base, *other; };
 struct paired {
     struct ratio ratio;     /* other / base; its `sd` and `half` are those of launches alone */
     double se, df;          /* of the log ratio, launches and prompts together; NaN */
-    size_t prompts, pairs;  /* that count */
-    size_t left_out;        /* cells that only one system has, or that do not count */
+    size_t prompts, pairs;  /* prompts with a pair; pairs (cells in which both have a time) */
+    size_t left_out;        /* cells with one time, and pairs of launches that do not count */
 };
 
 /* A launch counts when at least half of its cells are pairs. Value and interval are NaN with fewer
- * than LAUNCH_LEAST such launches, or when over a tenth of the prompts has no pair; the reason is
- * LAUNCH_FEW if there are too few launches at all, else PAIRED_DISTURBED. With one prompt the
- * interval is over launches only. work[paired_work(cells)]. */
+ * than LAUNCH_LEAST such launches, or when over a tenth of the prompts has no pair. The reason is
+ * LAUNCH_FEW if cells.launches is too small, else PAIRED_DISTURBED. With one prompt the interval is
+ * over launches only. work[paired_work(cells)]. */
 struct paired paired_ratio(const struct paired_cells *cells, double level, double *work);
 size_t paired_work(const struct paired_cells *cells);
 

@@ -52,7 +52,8 @@ size_t tokenizer_size(const struct tokenizer *t)
     return t->pieces.n;
 }
 
-/* One walk over a text. */
+/* One walk over a text. Marks are a byte for each byte of text; no special token is found over a
+ * byte whose mark is 1 (tokenizer_encode_marked). */
 struct walk {
     const struct tokenizer *t;
     struct cutter_plain plain;
@@ -121,8 +122,8 @@ static int cut_up(struct walk *k, const struct cutter *c, struct part x,
     return 0;
 }
 
-/* The marks of a normalized part: those of the runs of equal marks, each normalized alone. If that
- * changes the length of the whole, all bytes are marked. */
+/* The marks of the normalized part, n bytes: each run of equally marked bytes is normalized alone,
+ * and its result gets the same mark. If the lengths do not add up to n, all bytes are marked. */
 static const char *marks_after(struct walk *k, struct part x, size_t n)
 {
     struct buf *b = &k->marks, work[2] = {{0}, {0}};
@@ -150,7 +151,7 @@ static int normalize(struct walk *k, struct part x, struct err *e)
 {
     struct part to = x;
     to.s = normalize_run(&k->t->normalizer, k->normal, x.s, &to.n);
-    if (!k->t->normal.n || !to.n) { /* no token is left to be found */
+    if (!k->t->normal.n || !to.n) { /* no tokens to look for */
         to.marks = NULL;
         return to.n ? add_words(k, to, e) : 0;
     }
@@ -198,8 +199,8 @@ static const char *find_space(const char *s, size_t n)
     return NULL;
 }
 
-/* Length of the word at s up to the next place where it is cut. */
-static size_t until_cut(enum tokenizer_cuts cuts, const char *s, size_t n)
+/* Length of the word at s up to its next cut, at U+2581 as `cuts` says. */
+static size_t find_cut(enum tokenizer_cuts cuts, const char *s, size_t n)
 {
     const size_t len = strlen(TOKENIZER_SPACE);
     size_t after = 0; /* the end of the last space */
@@ -221,7 +222,7 @@ static int add_word(void *ctx, const char *s, size_t n, struct err *e)
     struct walk *k = ctx;
     int bad = 0;
     for (size_t len; n > 0 && !bad; s += len, n -= len) {
-        len = until_cut(k->t->cuts, s, n);
+        len = find_cut(k->t->cuts, s, n);
         bad = bpe_word(&k->t->bpe, &k->bpe, s, len, k->out, e);
     }
     return bad;
@@ -285,7 +286,7 @@ static void put_piece(const struct tokenizer *t, const struct piece *p, int spac
     buf_put(out, s, (size_t)(end - s));
 }
 
-/* The piece of an id; NULL: it gives nothing. */
+/* The piece of an id; NULL: decoding leaves the id out. */
 static const struct piece *shown_piece(const struct tokenizer *t, int32_t id, int skip_special)
 {
     if (id < 0 || (size_t)id >= t->pieces.n)

@@ -40,8 +40,8 @@ enum { ENCODE_SPECIAL = 1, /* apply the post-processor (BOS...) */
 /* Appends to *out. */
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, int flags,
                      struct ids *out, struct err *e);
-/* The same, where marks has a byte for each of text: no special token is read over a byte whose
- * mark is 1. marks NULL: all may be read. */
+/* The same; marks has a byte for each byte of text. No special token is found over a byte whose
+ * mark is 1. marks NULL: all are 0. */
 int tokenizer_encode_marked(const struct tokenizer *t, const char *text, size_t n,
                             const char *marks, struct ids *out, struct err *e);
 /* Appends the bytes of the ids, which may begin and end inside a character. Special

@@ -1,7 +1,7 @@
 /* tiled.h - products of bf16 pairs on tiles (amx_tiles.h) where neither factor is a weight matrix.
- * In attention, queries, probabilities, transposed keys and values already are rows of words that
- * tiles can load, so only the remainder of K is packed. gemm.c packs both factors. Sums have the
- * order of amx_bf16.c. A word of zeros in either factor changes no bit. */
+ * In attention both factors already are rows of words that tiles can load, so only the remainder of
+ * K is packed. gemm.c packs both factors. Sums have the order of amx_bf16.c. Words of zeros, which
+ * fill a tile up, change no bit. */
 #ifndef KERNELS_CPU_AMX_TILED_H
 #define KERNELS_CPU_AMX_TILED_H
 
@@ -19,13 +19,13 @@ enum {
 INLINE void tiled_begin(void) { amx_begin(TMM_ROWS); }
 INLINE void tiled_end(void) { tmm_release(); }
 
-/* out[there, n] = from[there, n], `ld` words apart, and zeros to out[all, wide]. */
-INLINE void tiled_pad(uint32_t *out, size_t all, size_t wide, const uint32_t *from, size_t ld,
-                      size_t there, size_t n)
+/* out[height, width] = from[rows, n], whose rows are ld words apart; the rest is zeros. */
+INLINE void tiled_pad(uint32_t *out, size_t height, size_t width, const uint32_t *from, size_t ld,
+                      size_t rows, size_t n)
 {
-    memset(out, 0, all * wide * sizeof *out);
-    for (size_t i = 0; i < there; i++)
-        memcpy(out + i * wide, from + i * ld, n * sizeof *out);
+    memset(out, 0, height * width * sizeof *out);
+    for (size_t i = 0; i < rows; i++)
+        memcpy(out + i * width, from + i * ld, n * sizeof *out);
 }
 
 INLINE void tiled_step(const int two, const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm)

@@ -1,10 +1,10 @@
 /* coding.cu - encodes rows of x for formats that multiply codes by codes (int8). A block encodes a
- * row (encode_row.cuh) into `work`; products, and the outputs after the exact sums, read codes,
- * steps and outlier marks there.
+ * row (encode_row.cuh) into `work`: codes, for the products; steps and outlier marks, for the
+ * outputs that are made from the exact sums.
  */
 #include "kernels/cuda/product/product.h"
 
-/* KEPT: a row of up to 16,384 values is read once. */
+/* KEPT: units of 8 values that a thread keeps, so a row of up to 16,384 values is read once. */
 enum { THREADS = 256, KEPT = 8 };
 
 /* Block t encodes row t. */

@@ -64,8 +64,8 @@ void finish(const struct backend *b, const struct product_job *j, const struct c
  * and the codes of c. */
 void finish_int8(const struct backend *b, const struct product_job *j, const struct coding *c,
                  const struct coded_rows *rows, int32_t *sums);
-/* y[n] = bf16(y + product), both bf16; later, by the next operation on the device or before it
- * (struct later). product stays as it is until then. */
+/* y[n] = bf16(y + product), both bf16. The sum may be done later, in or before the next operation
+ * (struct later): product must not change until then. */
 void finish_add(const struct backend *b, void *y, const void *product, size_t n);
 
 /* f32_product.cu: any number of rows of fp32 with F32, BF16_F32 or F16 weights. */
@@ -79,9 +79,9 @@ int large(struct backend *b, const struct product_job *j, const void *x, void *w
 /* Bytes of work that large() needs for T rows. */
 size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N);
 
-/* coding.cu: that place, at `work`. */
+/* coding.cu: the coded rows at `work`. */
 struct coding coding_at(void *work, size_t T, size_t K);
-/* Encodes x[T, K] into that place, in the form that products with weights of `dtype` read. */
+/* Encodes x[T, K] into c, in the form that products with weights of `dtype` read. */
 struct coded_rows coding_make(const struct backend *b, const struct coding *c, enum dtype dtype,
                               const void *x, size_t T, size_t K);
 

@@ -72,7 +72,7 @@ static void add_equal_card(json_t *list, const struct findings *f)
         x.x = (struct interval){NAN, NAN, NAN};
         x.verdict = RATIO_UNDECIDED;
     }
-    json_t *c = statement_add(list, "card", "time_at_equal_quality", 1, finding_is_told(&x));
+    json_t *c = statement_add(list, "card", "time_at_equal_quality", 1, finding_is_decided(&x));
     json_object_set_new(c, "title", json_string(f->clock == PAIRS_CPU
         ? "Processor time for an answer of equal quality"
         : "Time for an answer of equal quality"));
@@ -100,7 +100,7 @@ static void add_rate_card(json_t *list, const struct findings *f)
     buf_text(&title, "Tokens a second");
     if (f->batch > 1)
         buf_format(&title, ", batch %.0f", f->batch);
-    json_t *c = statement_add(list, "card", "throughput", 0, finding_is_told(x));
+    json_t *c = statement_add(list, "card", "throughput", 0, finding_is_decided(x));
     statement_text(c, "title", &title);
     statement_versus(c, f, x);
     if (x->reason)
@@ -135,7 +135,7 @@ static void add_vanilla_card(json_t *list, const struct findings *f)
 {
     const struct versus *x = &f->vanilla;
     struct buf note = {0};
-    json_t *c = statement_add(list, "card", "vanilla", 1, finding_is_told(x));
+    json_t *c = statement_add(list, "card", "vanilla", 1, finding_is_decided(x));
     json_object_set_new(c, "title", json_string("One token a step, as published"));
     statement_versus(c, f, x);
     if (x->reason)

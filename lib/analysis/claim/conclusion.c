@@ -114,7 +114,7 @@ static void add_quality(json_t *list, const struct finding *g, const struct trie
 static void add_ratio(json_t *list, const struct findings *f, const struct versus *x,
                       const struct goal *goal, const char *of)
 {
-    json_t *c = statement_add(list, "ratio", of, goal != NULL, finding_is_told(x));
+    json_t *c = statement_add(list, "ratio", of, goal != NULL, finding_is_decided(x));
     statement_versus(c, f, x);
     if (goal)
         json_object_set_new(c, "quality_metric", json_string(goal->metric));

@@ -58,12 +58,12 @@ struct versus finding_ratio(const struct findings *f, const struct contender *ll
     return x;
 }
 
-int finding_is_told(const struct versus *x)
+int finding_is_decided(const struct versus *x)
 {
     return !x->reason && x->verdict != RATIO_UNDECIDED;
 }
 
-/* llada against the fastest LLaMA that is faster than the plain one; `nothing` if none is. */
+/* llada against the fastest LLaMA method, if that is faster than plain LLaMA; else `nothing`. */
 static struct versus compare_with_fastest(const struct findings *f, const struct contender *llada,
                                      const char *task)
 {
@@ -286,7 +286,7 @@ static void free_goals(struct findings *f)
 }
 
 /* The number of primary ratios that have a value. */
-static int times_there(const struct findings *f)
+static int count_ratios(const struct findings *f)
 {
     int n = !f->vanilla.reason;
     for (int i = 0; i < f->n; i++)
@@ -307,16 +307,15 @@ void finding_all(struct findings *f, const struct evidence *v, const struct find
     take_all(f, plan, plan->clock < 0 ? PAIRS_WALL : (enum pairs_clock)plan->clock);
     if (plan->clock >= 0 || !is_on_cpu(f))
         return;
-    const enum selftest wall = finding_selftest(v, PAIRS_WALL);
-    const int walls = times_there(f);
-    int whole = wall <= SELFTEST_PASSED;
+    const int ratios = count_ratios(f);
+    int is_enough = ratios && finding_selftest(v, PAIRS_WALL) <= SELFTEST_PASSED;
     for (int i = 0; i < f->n; i++)
-        whole &= !f->v[i].equal.reason;
-    if (whole && walls)
+        is_enough &= !f->v[i].equal.reason;
+    if (is_enough)
         return;
     free_goals(f);
     take_all(f, plan, PAIRS_CPU);
-    if (times_there(f) < walls || !times_there(f)) {
+    if (count_ratios(f) < ratios || !count_ratios(f)) { /* it does not know more: wall time again */
         free_goals(f);
         take_all(f, plan, PAIRS_WALL);
     }

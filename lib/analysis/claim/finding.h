@@ -76,7 +76,7 @@ void finding_free(struct findings *f);
 struct versus finding_ratio(const struct findings *f, const struct contender *llada,
                             const struct contender *llama, const char *task, size_t of);
 /* 1: the ratio is known, and its verdict is faster, slower or the same. */
-int finding_is_told(const struct versus *x);
+int finding_is_decided(const struct versus *x);
 
 /* ---- the self-test ---- */
 

@@ -106,7 +106,7 @@ static void add_decoding_section(json_t *list, const struct findings *f)
             continue;
         buf_text(&b, ways++ ? " " : "");
         put_ways(&b, f, &f->v[i]);
-        decided &= finding_is_told(&f->v[i].best);
+        decided &= finding_is_decided(&f->v[i].best);
     }
     if (!ways && why)
         buf_format(&b, "Decoding methods are not compared: %s.", why);
@@ -131,7 +131,8 @@ static void add_scale_section(json_t *list, const struct findings *f)
     else
         put_rate(&b, f);
     buf_text(&b, ".");
-    statement_sentence(statement_add(list, "section", "scale", 0, finding_is_told(&f->rate)), &b);
+    statement_sentence(
+        statement_add(list, "section", "scale", 0, finding_is_decided(&f->rate)), &b);
 }
 
 static void put_memory(struct buf *b, const struct findings *f)
@@ -210,9 +211,9 @@ static void add_figures(json_t *list, const struct findings *f)
     put_lead(&lead, g);
     add_figure(list, "lead", 1, g && g->state != FINDING_UNTESTED, &lead);
     put_fastest(&ways, f, g);
-    add_figure(list, "methods", 1, g && finding_is_told(&g->best), &ways);
+    add_figure(list, "methods", 1, g && finding_is_decided(&g->best), &ways);
     buf_text(&rate, "Tokens a second by batch size");
-    add_figure(list, "throughput", 0, finding_is_told(&f->rate), &rate);
+    add_figure(list, "throughput", 0, finding_is_decided(&f->rate), &rate);
     buf_text(&memory, "Peak memory by batch size and answer length");
     add_figure(list, "memory", 0, !f->memory.reason, &memory);
 }

@@ -164,7 +164,7 @@ const char *wording_selftest(enum selftest is)
 
 static int goal_is_decided(const struct finding *g)
 {
-    return (g->state == FINDING_FROM || g->state == FINDING_WORSE) && finding_is_told(&g->equal);
+    return (g->state == FINDING_FROM || g->state == FINDING_WORSE) && finding_is_decided(&g->equal);
 }
 
 static int is_random(const struct finding *g)
@@ -177,8 +177,8 @@ int wording_is_decided(const struct findings *f)
     int all = !wording_selftest(finding_selftest(f->evidence, f->clock));
     for (int i = 0; i < f->n; i++)
         all &= goal_is_decided(&f->v[i]) ||
-               (is_random(&f->v[i]) && finding_is_told(&f->v[i].equal));
-    return f->n ? all : all && finding_is_told(&f->vanilla);
+               (is_random(&f->v[i]) && finding_is_decided(&f->v[i].equal));
+    return f->n ? all : all && finding_is_decided(&f->vanilla);
 }
 
 /* ---- the answer ---- */

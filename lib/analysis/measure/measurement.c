@@ -3,9 +3,7 @@
  * of the records, else that of the registry (metrics.h).
  *
  * Records of batches that were disturbed (tainted) are kept apart. They are used only if a point
- * has no others: then values are shown without intervals.
- *
- * Over 500 lines: taking, replacing and writing share one struct. */
+ * has no others: then values are shown without intervals. */
 #include "lib/analysis/measure/measurement.h"
 
 #include <math.h>
@@ -250,10 +248,10 @@ static struct measurement_series *fill_series(struct measurement *c, enum metric
 static struct launch_summary summarize(struct measurement_series *x, enum metric f,
                                        struct launch_value **values, struct measurement_work *w)
 {
-    size_t most = 0; /* of launches */
+    size_t launches = 0; /* runs of equal launches: at least their number */
     for (size_t i = 0; i < x->n; i++)
-        most += i == 0 || x->s[i].launch != x->s[i - 1].launch;
-    *values = mem_zero(most, sizeof **values);
+        launches += i == 0 || x->s[i].launch != x->s[i - 1].launch;
+    *values = mem_zero(launches, sizeof **values);
     make_room(w, x->n);
     return launch_summarize(metrics[f].kind, x->s, x->n, *values, w->work);
 }
@@ -288,14 +286,15 @@ static void finish_batches(struct measurement *c, const struct roof *roof, const
     c->basis = energy_basis(&c->batches);
 }
 
-/* Uses the disturbed records if no record is clean. */
+/* If no record is clean, c and c->disturbed change places. Counts, outputs and cells stay in c:
+ * they are those of all records. */
 static void take_disturbed(struct measurement *c)
 {
-    struct measurement *d = c->disturbed, had = *c;
+    struct measurement *d = c->disturbed, clean = *c;
     if (!d || c->timed)
         return;
     *c = *d;
-    *d = had;
+    *d = clean;
     d->disturbed = NULL;
     c->disturbed = d;
     c->is_disturbed = 1;

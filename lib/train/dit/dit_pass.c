@@ -100,7 +100,7 @@ static void gelu_back(const float *x, float *dx, size_t n)
 
 /* ---- norm with shift and scale ---- */
 
-/* mod: for sample b, shift [D] at mod + b * stride and scale [D] after it. */
+/* Norm of h [n * tokens, D]. Shift [D] and scale [D] of sample b begin at mod + b * stride. */
 static void norm(const struct dit *d, struct dit_norm *z, const float *h, const float *mod,
                  size_t stride, size_t n)
 {
@@ -172,7 +172,7 @@ static void gated_back(const struct dit *d, const float *dh, const float *out, c
 
 /* ---- attention among the latents of a sample ---- */
 
-/* The values of head h, latent t in qkv; part: 0 q, 1 k, 2 v. */
+/* The values of head h in a row of qkv; which: 0 q, 1 k, 2 v. */
 static float *part(const struct dit *d, float *qkv, size_t row, size_t h, int which)
 {
     size_t D = d->s.width;

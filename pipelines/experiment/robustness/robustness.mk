@@ -1,7 +1,7 @@
 # robustness.mk - how much of an answer depends on the arithmetic: the same prompts in other number
-# formats, batch sizes and instruction sets. The unquantized runs of memory.mk are the base; the
+# formats, batch sizes and instruction sets. The unquantized runs of memory.mk are the base. The
 # first ROBUST_PROMPTS of its questions are answered again with one setting changed, and compared
-# prompt by prompt: the share of answers and of ids that differ, where they part, and the accuracy.
+# prompt by prompt: share of answers and of ids that differ, first id that differs, accuracy.
 # Part of phase 5. (memory.mk compares quantizations.)
 #
 #   $(R)/robust/SYSTEM-AXIS-VALUE.ndjson -> exact-AXIS.ndjson -> AXIS.ndjson (AXIS: dtype batch isa)
@@ -30,7 +30,7 @@ robust_base = $$(jq -nr 'first(inputs | select(.kind == "generation")).$(1)' $<)
 ROBUST_AXES := dtype batch isa
 # SYSTEM, AXIS and VALUE of a stem SYSTEM-AXIS-VALUE
 robust_of   = $(word $(1),$(subst -, ,$*))
-# $(call robust_made,AXIS): the answers that differ from the base; robust_runs: with the base
+# $(call robust_made,AXIS): files of the runs with one setting changed; robust_runs: with the base
 robust_made = $(foreach s,llada llama,$(ROBUST_$(1):%=$(R)/robust/$(s)-$(1)-%.ndjson))
 robust_runs = $(R)/quant/llada-none.ndjson $(R)/quant/llama-none.ndjson $(call robust_made,$(1))
 
@@ -59,7 +59,7 @@ $(ROBUST_AXES:%=$(R)/robust/%.ndjson): $(R)/robust/%.ndjson: $$(call robust_runs
 	        $(beside) $(BIN)/compare --by $* --base "$(call robust_base,$*)" --seed $(SEED) \
 	            $(filter %.ndjson,$^) -o $@; fi
 
-# Drawn weights choose between near equals, so differences of their answers mean nothing.
+# Random weights give tokens nearly equal probabilities, so their answers differ by chance.
 ROBUST := $(if $(filter synth:%,$(LLADA) $(LLAMA)),,\
               $(foreach a,$(ROBUST_AXES),$(if $(ROBUST_$(a)),$(R)/robust/$(a).ndjson)))
 .PHONY: robustness

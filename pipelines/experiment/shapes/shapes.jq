@@ -1,6 +1,6 @@
-# shapes.jq - make shapes as text: the time of a batch at each step count, and the step count at
-# which both models take the same time; doubts about the line stand behind. Inputs: records of kind
-# forecast; run with -r.
+# shapes.jq - the text of make shapes: the time of a batch at each step count, the step count at
+# which both models take the same time, and doubts about the line. Inputs: records of kind forecast;
+# run with -r.
 def seconds: if . then . / 1e5 | round / 10000 else "?" end;
 def tenth: if . then . * 10 | round / 10 else "?" end;
 def doubts: [(select(.line_holds == false)
