@@ -100,8 +100,8 @@ static int add_below(struct bundle *b, const char *name, int depth, struct err *
 /* A callback that takes the bytes of a file while they are hashed. -1: *e. */
 typedef int sink_fn(void *to, const char *bytes, size_t n, struct err *e);
 
-static int pour(struct bundle *b, const char *path, char hex[65], sink_fn *sink, void *to,
-                struct err *e)
+static int hash_file_to(struct bundle *b, const char *path, char hex[65], sink_fn *sink, void *to,
+                        struct err *e)
 {
     FILE *f = fopen(path, "rbe");
     if (!f)
@@ -137,7 +137,7 @@ static int look_at(struct bundle *b, struct manifest_file *s, struct err *e)
 {
     struct origin o = {b, s->name};
     char *path = path_of(b, s->name);
-    int bad = pour(b, path, s->hex, to_lineage, &o, e) ||
+    int bad = hash_file_to(b, path, s->hex, to_lineage, &o, e) ||
               (is_stream(s->name) && lineage_end(b->lineage, s->name, e));
     lineage_file(b->lineage, s->hex);
     free(path);
@@ -187,7 +187,8 @@ static int put_file(struct bundle *b, struct archive *a, const struct manifest_f
     char hex[65] = "", *path = path_of(b, s->name);
     struct stat st;
     int bad = stat(path, &st) ? err_set(e, EXIT_NO_INPUT, "%s: %s", path, strerror(errno)) : 0;
-    bad = bad || put_header(b, a, s->name, st.st_size, e) || pour(b, path, hex, to_archive, a, e);
+    bad = bad || put_header(b, a, s->name, st.st_size, e) ||
+          hash_file_to(b, path, hex, to_archive, a, e);
     if (!bad && strcmp(hex, s->hex))
         bad = err_set(e, EXIT_IO, "%s: changed while it was being added", path);
     free(path);

@@ -74,7 +74,7 @@ static int fill(struct packer *p, struct err *e)
 /* ---- pruning ---- */
 
 /* Records the outputs of heads and units on the CPU: GPU memory cannot be read directly. */
-static int hear(struct packer *p, struct activity *c, struct err *e)
+static int record_outputs(struct packer *p, struct activity *c, struct err *e)
 {
     struct engine engine = p->a.engine;
     struct backend *b = NULL;
@@ -112,7 +112,7 @@ static int choose(struct packer *p, struct err *e)
     struct activity seen = {0};
     json_t *texts = NULL;
     int bad = how == PRUNE_ACTIVATION &&
-              (rec_inputs(&p->a.calibrate, 1, &texts, e) || hear(p, &seen, e));
+              (rec_inputs(&p->a.calibrate, 1, &texts, e) || record_outputs(p, &seen, e));
     struct prune_values score = prune_values_make(c);
     bad = bad || prune_scores(&p->checkpoint, how, &seen.mean, &score, e);
     if (!bad) {

@@ -49,7 +49,7 @@ static const char *suffix_of(const char *path)
 }
 
 /* "a/fig.svg", "gp" -> "a/fig.gp". The caller frees. */
-static char *beside(const char *path, const char *suffix)
+static char *path_beside(const char *path, const char *suffix)
 {
     size_t stem = strlen(path) - strlen(suffix_of(path));
     return mem_format("%.*s%s", (int)stem, path, suffix);
@@ -57,7 +57,7 @@ static char *beside(const char *path, const char *suffix)
 
 static int write_beside(const char *path, const char *suffix, const struct buf *b, struct err *e)
 {
-    char *name = beside(path, suffix);
+    char *name = path_beside(path, suffix);
     int bad = out_whole(name, b->data, b->len, e);
     free(name);
     return bad;
@@ -102,7 +102,7 @@ static int draw_file(const struct args *a, struct figure *f, struct err *e)
 {
     const char *path = a->common.output;
     struct buf script = {0}, caption = {0};
-    char *gp = beside(path, "gp");
+    char *gp = path_beside(path, "gp");
     char *narrow = mem_format("%.*s-narrow.svg", (int)(strlen(gp) - strlen(".gp")), gp);
     int two = !strcmp(suffix_of(path), "svg") && !strcmp(a->width, "17.5");
     buf_format(&caption, "%s\n", f->caption.data);

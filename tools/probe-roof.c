@@ -33,7 +33,7 @@ static const char notes[] =
     "`measure` with these records beside generations computes the share of them that\n"
     "the generations reached.\n";
 
-static void say(const struct ceilings *c, const struct backend *b)
+static void print_ceilings(const struct ceilings *c, const struct backend *b)
 {
     int host = !*b->name;
     fprintf(stderr, "%s: %.4g GB/s", host ? "memory read" : b->name, c->bytes_per_s / 1e9);
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
     if (!bad)
         warn_low(&log, &c, b);
     if (!bad && !a.common.quiet)
-        say(&c, b);
+        print_ceilings(&c, b);
     backend_close(b);
     if (bad || rec_close(&out, "ok", &e)) {
         rec_abandon(&out);

@@ -125,7 +125,7 @@ static int fill_tables(struct page *p, const struct args *a, const struct runset
 /* ---- files ---- */
 
 /* The file `name` beside the page; NULL, with an error: it is the page itself. */
-static char *beside(const char *path, const char *name, struct err *e)
+static char *path_beside(const char *path, const char *name, struct err *e)
 {
     const char *slash = strrchr(path, '/');
     char *twin = mem_format("%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
@@ -139,7 +139,7 @@ static char *beside(const char *path, const char *name, struct err *e)
 
 static int write_beside(const char *path, const char *name, const struct buf *b, struct err *e)
 {
-    char *twin = beside(path, name, e);
+    char *twin = path_beside(path, name, e);
     int bad = !twin || out_whole(twin, b->data, b->len, e);
     free(twin);
     return bad;

@@ -84,7 +84,7 @@ INLINE vec values_at(const float *x, size_t n)
     return load(part);
 }
 
-static size_t beyond(size_t n, size_t i) { return n > i ? n - i : 0; }
+static size_t rest_after(size_t n, size_t i) { return n > i ? n - i : 0; }
 
 /* LANES words of one row: the values from k on, or pairs of them. About twelve rows are read
  * side by side, more streams than the processor prefetches, so AHEAD values ahead are prefetched
@@ -99,7 +99,7 @@ INLINE vecu words_along(const float *x, size_t n, const int bf16)
     if (!PAIRED)
         return bf16_round(values_at(x, n));
     vech pairs[2] = {bf16_narrow(values_at(x, n)),
-                     bf16_narrow(values_at(n > LANES ? x + LANES : x, beyond(n, LANES)))};
+                     bf16_narrow(values_at(n > LANES ? x + LANES : x, rest_after(n, LANES)))};
     return load_bits(pairs);
 }
 
@@ -108,7 +108,7 @@ INLINE vecu words_along(const float *x, size_t n, const int bf16)
 INLINE vecu words_across(const struct strips *s, size_t row, size_t word, const int width,
                          const int bf16)
 {
-    const size_t k = bf16 && PAIRED ? 2 * word : word, n = beyond(s->rows, row);
+    const size_t k = bf16 && PAIRED ? 2 * word : word, n = rest_after(s->rows, row);
     if (k >= s->K)
         return (vecu){0};
     const float *x = n ? s->of.x + row + k * s->of.step : s->of.x;
@@ -148,7 +148,7 @@ INLINE void pack_along(const struct strips *s, size_t strip, const int width, co
             vecu v[LANES];
             for (size_t i = 0; i < LANES; i++) {
                 size_t row = (size_t)g + i, at = (first + row) * s->of.row + w * values;
-                size_t n = row < rows ? beyond(s->K, w * values) : 0;
+                size_t n = row < rows ? rest_after(s->K, w * values) : 0;
                 v[i] = n ? words_along(s->of.x + at, n, bf16) : (vecu){0};
             }
             transpose(v);
@@ -189,7 +189,7 @@ static void tiles_along(const struct strips *s, size_t strip)
             uint32_t *out = s->to + (strip * s->words + w) * TILED_ROWS + i * LINE;
             const float *x = s->of.x + (first + i) * s->of.row;
             for (size_t c = w; c < w + LINE; c += LANES, out += LANES) {
-                size_t n = i < rows ? beyond(s->K, 2 * c) : 0;
+                size_t n = i < rows ? rest_after(s->K, 2 * c) : 0;
                 put_bits(out, n ? words_along(x + 2 * c, n, 1) : (vecu){0});
             }
         }

@@ -152,7 +152,7 @@ static int by_number(double p, double q)
     return isnan(p) || isnan(q) ? isnan(q) - isnan(p) : (p > q) - (p < q);
 }
 
-static double along(const json_t *r)
+static double axis_value(const json_t *r)
 {
     const char *axis = rec_text(r, "axis");
     return axis ? rec_number(r, axis) : rec_number(r, "steps");
@@ -170,7 +170,7 @@ int about_order(const json_t *x, const json_t *y)
         if (i == 0 && !order)
             order = by_number(about_length(x), about_length(y));
         if (i == 0 && !order)
-            order = by_number(along(x), along(y));
+            order = by_number(axis_value(x), axis_value(y));
     }
     return order;
 }

@@ -30,7 +30,7 @@ json_t *provenance_make(const json_t *described, const char *quant)
 }
 
 /* 0..n-1 without kept[], which ascends. */
-static json_t *others(const size_t *kept, size_t n_kept, size_t n)
+static json_t *list_removed(const size_t *kept, size_t n_kept, size_t n)
 {
     json_t *list = json_array();
     for (size_t i = 0, k = 0; i < n; i++)
@@ -48,10 +48,11 @@ void provenance_prune(json_t *origin, const struct config *c, const struct prune
     json_t *removed = json_array();
     for (size_t l = 0; l < c->layers; l++)
         json_array_append_new(
-            removed, json_pack("{s:o, s:o, s:o}", "query",
-                               others(p->query + l * to->heads, to->heads, c->heads), "key",
-                               others(p->key + l * to->kv_heads, to->kv_heads, c->kv_heads), "unit",
-                               others(p->unit + l * to->ffn, to->ffn, c->ffn)));
+            removed,
+            json_pack("{s:o, s:o, s:o}", "query",
+                      list_removed(p->query + l * to->heads, to->heads, c->heads), "key",
+                      list_removed(p->key + l * to->kv_heads, to->kv_heads, c->kv_heads), "unit",
+                      list_removed(p->unit + l * to->ffn, to->ffn, c->ffn)));
     json_object_set_new(origin, "pruning",
                         json_pack("{s:s, s:f, s:f, s:o?, s:o}", "score", score, "heads_share",
                                   heads, "ffn_share", ffn, "calibration", calibration, "removed",

@@ -81,7 +81,7 @@ static float time_at(size_t i, size_t steps)
 }
 
 /* The share of `left` masks that step i commits: of the noise schedule alpha(t) = 1 - t. */
-static size_t due(enum pace pace, size_t i, size_t steps, size_t left)
+static size_t share_of_step(enum pace pace, size_t i, size_t steps, size_t left)
 {
     if (i + 1 == steps)
         return left;
@@ -98,7 +98,7 @@ static void pace_by_time(enum pace pace, size_t m, size_t steps, size_t *budget)
 {
     size_t n = 0;
     for (size_t i = 0, left = m; i < steps; i++) {
-        size_t now = due(pace, i, steps, left);
+        size_t now = share_of_step(pace, i, steps, left);
         now = now < left ? now : left;
         budget[n] = now;
         n += now > 0;

@@ -102,7 +102,7 @@ static json_t *record_of(const struct job *job, const struct network *n,
     return r;
 }
 
-static void say(const struct log *log, json_t *r, const struct memory_fit *f, size_t fits)
+static void log_fit(const struct log *log, json_t *r, const struct memory_fit *f, size_t fits)
 {
     const struct memory_estimate *m = &f->need;
     const char *config = rec_text(r, "config");
@@ -152,7 +152,7 @@ int explain_write(const struct job *job, const struct network *n, const struct n
                                                    prompts->n, prompts->n);
         size_t fits = f.fits ? f.batch : find_largest_batch(job, n, companion, point, prompts);
         json_t *r = record_of(job, n, &at, &f, fits, error);
-        say(log, r, &f, fits);
+        log_fit(log, r, &f, fits);
         if (network_offloads(n) && f.batch && tell_slowdown(n, &f, r, log, e)) {
             json_decref(r);
             return -1;

@@ -216,7 +216,7 @@ static json_t *points_of(const struct launches *p, size_t system)
 /* ---- an earlier schedule ---- */
 
 /* A point without round and bridge. The caller's reference. */
-static json_t *bare(const json_t *point)
+static json_t *strip_place(const json_t *point)
 {
     json_t *p = json_deep_copy(point);
     must(!p);
@@ -243,7 +243,7 @@ static json_t *old_points(const json_t *previous, const char *system)
         if (strcmp(json_string_value(json_object_get(launch, "system")), system))
             continue;
         for (size_t k = 0; k < json_array_size(points); k++) {
-            json_t *p = bare(json_array_get(points, k));
+            json_t *p = strip_place(json_array_get(points, k));
             if (!holds(all, p))
                 must(json_array_append(all, p));
             json_decref(p);

@@ -45,7 +45,7 @@ static void put_parts(struct asgood_side s, double value, size_t n, double weigh
 }
 
 /* The p values of an effect t standard errors above the limit. */
-static struct asgood tails(double t, double df)
+static struct asgood p_values(double t, double df)
 {
     double outside = stat_t_outside(t, df) / 2, good = t > 0 ? outside : 1 - outside;
     return (struct asgood){good, 1 - good};
@@ -61,9 +61,9 @@ static struct asgood score(struct asgood_side own, struct asgood_side rival, siz
     double by = m->relative ? m->by * stat_mean(rival.num, n) : m->by;
     double z = proportion_above(&p, -by), above = p.second - p.first + p.n * by;
     if (!isfinite(z) || !(fabs(above) > 0))
-        return tails(z, INFINITY);
+        return p_values(z, INFINITY);
     double unit = z / above; /* one prompt, in standard errors */
-    return (struct asgood){tails(z - unit, INFINITY).good, tails(z + unit, INFINITY).worse};
+    return (struct asgood){p_values(z - unit, INFINITY).good, p_values(z + unit, INFINITY).worse};
 }
 
 struct asgood asgood_test(struct asgood_side own, struct asgood_side rival, size_t n,
@@ -80,7 +80,7 @@ struct asgood asgood_test(struct asgood_side own, struct asgood_side rival, size
     put_parts(own, a, n, 1, work);
     put_parts(rival, b, n, -limit.slope, work);
     double se = stat_sd(work, n) / sqrt((double)n), t = sign * (a - limit.at) / se;
-    return se > 0 && isfinite(t) ? tails(t, (double)(n - 1)) : (struct asgood){NAN, NAN};
+    return se > 0 && isfinite(t) ? p_values(t, (double)(n - 1)) : (struct asgood){NAN, NAN};
 }
 
 struct interval asgood_difference(struct asgood_side own, struct asgood_side rival, size_t n,

@@ -25,7 +25,7 @@ struct list {
     int n, word[MOST], said[MOST], out, in;
 };
 
-static int below(struct rng *r, int n)
+static int draw_below(struct rng *r, int n)
 {
     return (int)rng_below(r, (uint64_t)n);
 }
@@ -47,7 +47,7 @@ static void write_shuffled(struct rng *r, struct list *l)
 {
     write_copy(r, l);
     for (int i = l->n - 1; i > 0; i--) {
-        const int k = below(r, i + 1), word = l->said[i];
+        const int k = draw_below(r, i + 1), word = l->said[i];
         l->said[i] = l->said[k];
         l->said[k] = word;
     }
@@ -77,19 +77,19 @@ static const struct list_task {
 static struct list list_draw(struct rng *r, int repeats)
 {
     int order[COUNT(nouns)];
-    struct list l = {.n = FEWEST + below(r, MOST - FEWEST + 1)};
+    struct list l = {.n = FEWEST + draw_below(r, MOST - FEWEST + 1)};
     for (int i = 0; i < (int)COUNT(nouns); i++)
         order[i] = i;
     for (int i = 0; i <= l.n; i++) {
-        const int k = i + below(r, (int)COUNT(nouns) - i), word = order[i];
+        const int k = i + draw_below(r, (int)COUNT(nouns) - i), word = order[i];
         order[i] = order[k];
         order[k] = word;
     }
     memcpy(l.word, order, (size_t)l.n * sizeof *order);
     l.in = order[l.n];
-    l.out = order[below(r, l.n)];
+    l.out = order[draw_below(r, l.n)];
     for (int i = 0; repeats && i < l.n; i++)
-        if (below(r, 4) == 0)
+        if (draw_below(r, 4) == 0)
             l.word[i] = l.out;
     return l;
 }
@@ -102,7 +102,7 @@ static void put_words(struct buf *b, const int *word, int n)
 
 void corpus_list(struct rng *r, int heldout, struct corpus_record *out)
 {
-    const struct list_task *t = &tasks[below(r, (int)COUNT(tasks))];
+    const struct list_task *t = &tasks[draw_below(r, (int)COUNT(tasks))];
     struct list l;
     do l = list_draw(r, t->repeats);
     while (corpus_is_heldout(l.word, l.n) != heldout);

@@ -82,7 +82,7 @@ static int sum_is_heldout(const struct worded_sum *s)
     return corpus_is_heldout(t, n);
 }
 
-static int below(struct rng *r, int n)
+static int draw_below(struct rng *r, int n)
 {
     return (int)rng_below(r, (uint64_t)n);
 }
@@ -91,12 +91,12 @@ static int below(struct rng *r, int n)
 static struct worded_sum sum_draw(struct rng *r, int heldout)
 {
     for (;;) {
-        struct worded_sum s = {.count = 1 + below(r, 3), .first = 2 + below(r, 49)};
+        struct worded_sum s = {.count = 1 + draw_below(r, 3), .first = 2 + draw_below(r, 49)};
         int good = 1;
         s.result = s.first;
         for (int i = 0; i < s.count; i++) {
-            const int size = 2 + below(r, 19);
-            s.change[i] = below(r, 2) ? size : -size;
+            const int size = 2 + draw_below(r, 19);
+            s.change[i] = draw_below(r, 2) ? size : -size;
             s.result += s.change[i];
             good = good && s.result >= 1 && s.result <= 99;
         }
@@ -121,7 +121,7 @@ static struct worded_sum write_pair(struct rng *r, int heldout, const struct cor
     struct worded_sum s;
     do s = sum_draw(r, heldout);
     while (s.count != 1 || (s.change[0] < 0) != (p->sign == '-'));
-    if (p->sign == '+' && below(r, 2)) { /* the small number first */
+    if (p->sign == '+' && draw_below(r, 2)) { /* the small number first */
         const int first = s.first;
         s.first = s.change[0];
         s.change[0] = first;
@@ -180,9 +180,9 @@ void corpus_sum(struct rng *r, int heldout, struct corpus_record *out)
     static const char *const birds[] = {"birds", "children", "ducks", "sheep", "frogs", "cats"};
     static const char *const wheres[] = {"in the yard", "by the pond", "on the hill",
                                          "in the field", "in the garden", "near the gate"};
-    const int girl = below(r, 2);
+    const int girl = draw_below(r, 2);
     const char *a = corpus_pick(r, girl ? girls : boys, COUNT(girls)), *b = a;
-    while (b == a) b = corpus_pick(r, below(r, 2) ? girls : boys, COUNT(girls));
+    while (b == a) b = corpus_pick(r, draw_below(r, 2) ? girls : boys, COUNT(girls));
     const struct corpus_slot slots[] = {
         {"a", a}, {"b", b}, {"he", girl ? "she" : "he"}, {"keeps", "[keeps|has]"},
         {"items", corpus_pick(r, items, COUNT(items))},
@@ -192,8 +192,8 @@ void corpus_sum(struct rng *r, int heldout, struct corpus_record *out)
     buf_clear(&out->text);
     buf_clear(&out->reference);
     buf_clear(&out->answer);
-    const struct worded_sum s = below(r, 4) ? write_scene(r, heldout, slots, out)
-                                     : write_pair(r, heldout, slots, out);
+    const struct worded_sum s = draw_below(r, 4) ? write_scene(r, heldout, slots, out)
+                                                 : write_pair(r, heldout, slots, out);
     int t[4];
     corpus_key(out->task, t, sum_tuple(&s, t), &out->key);
     buf_format(&out->answer, "%d", s.result);

@@ -130,7 +130,7 @@ void documents_hash(const struct documents *l, char hex[65])
 }
 
 /* A random number in 0..n-1 for a place of a step; the bias of the remainder is below 1e-13. */
-static size_t below(const struct documents *l, int64_t step, uint64_t place, size_t n)
+static size_t draw_below(const struct documents *l, int64_t step, uint64_t place, size_t n)
 {
     return (size_t)(rng_at(l->seed, (uint64_t)step, place) % n);
 }
@@ -142,7 +142,7 @@ void documents_fill_next_token(const struct documents *l, int64_t step, size_t r
     b->seqs = rows / len;
     float weight = 1 / (float)(b->seqs * len);
     for (size_t s = 0; s < b->seqs; s++) {
-        size_t at = l->begin[below(l, step, s, l->n)];
+        size_t at = l->begin[draw_below(l, step, s, l->n)];
         for (size_t i = 0; i < len; i++) {
             b->token[s * len + i] = l->all.v[(at + i) % l->all.n];
             b->target[s * len + i] = l->all.v[(at + i + 1) % l->all.n];
@@ -154,7 +154,7 @@ void documents_fill_next_token(const struct documents *l, int64_t step, size_t r
 /* Length in tokens of the document in row s of a step, at most `most`. */
 static size_t length_of(const struct documents *l, int64_t step, size_t s, size_t most)
 {
-    size_t doc = below(l, step, s, l->n), n = l->begin[doc + 1] - l->begin[doc];
+    size_t doc = draw_below(l, step, s, l->n), n = l->begin[doc + 1] - l->begin[doc];
     return n < most ? n : most;
 }
 
@@ -172,7 +172,7 @@ void documents_fill_whole(const struct documents *l, int64_t step, size_t rows,
     b->seqs = seqs;
     b->len = len;
     for (size_t s = 0; s < seqs; s++) {
-        const int32_t *from = l->all.v + l->begin[below(l, step, s, l->n)];
+        const int32_t *from = l->all.v + l->begin[draw_below(l, step, s, l->n)];
         size_t n = length_of(l, step, s, len);
         for (size_t i = 0; i < len; i++) {
             b->token[s * len + i] = i < n ? from[i] : (int32_t)l->eos;
@@ -210,15 +210,15 @@ void documents_fill_diffusion(const struct documents *l, int64_t step, size_t ro
                               size_t min_len, size_t max_len, struct train_batch *b)
 {
     enum { LENGTH = 1 << 20, SHIFT, DOC = 1 << 21, KIND = 1 << 22, CUT = 3 << 21, MASKS = 1 << 23 };
-    size_t len = min_len + 8 * below(l, step, LENGTH, (max_len - min_len) / 8 + 1);
+    size_t len = min_len + 8 * draw_below(l, step, LENGTH, (max_len - min_len) / 8 + 1);
     b->len = len;
     b->seqs = rows / len;
     double shift = rng_unit(rng_at(l->seed, (uint64_t)step, SHIFT));
     for (size_t s = 0; s < b->seqs; s++) {
         int32_t *target = b->target + s * len, *token = b->token + s * len;
         float *weight = b->weight + s * len;
-        size_t place = below(l, step, CUT + s, SIZE_MAX);
-        size_t first = fill_row(l, below(l, step, DOC + s, l->n), row_kind(l, step, KIND + s),
+        size_t place = draw_below(l, step, CUT + s, SIZE_MAX);
+        size_t first = fill_row(l, draw_below(l, step, DOC + s, l->n), row_kind(l, step, KIND + s),
                                 place, len, target);
         double u = ((double)s + shift) / (double)b->seqs, p = (1 - 1e-3) * u * u + 1e-3;
         float scale = (float)(2 * u / (p * (double)(len - first) * (double)b->seqs));

@@ -50,7 +50,7 @@ static void low_rank(const struct mixing *m, enum role down, const float *x, flo
 }
 
 /* y = f(y + vector r of the layer). */
-static void bend(const struct mixing *m, float *y, enum role r, enum squash_by by)
+static void add_and_squash(const struct mixing *m, float *y, enum role r, enum squash_by by)
 {
     squash(m, y, term_of(m, r), m->T, m->n->config.heads * m->n->config.head_dim, by);
 }
@@ -105,7 +105,7 @@ static void gates6(const struct mixing *m)
 {
     const struct mixing_room *o = m->room;
     low_rank(m, ROLE_DECAY_DOWN, o->lane[LANE_W], o->w, SQUASH_TANH);
-    bend(m, o->w, ROLE_DECAY, SQUASH_DECAY6);
+    add_and_squash(m, o->w, ROLE_DECAY, SQUASH_DECAY6);
     multiply(m, mat_of(m, ROLE_MIX_GATE), o->lane[LANE_G], o->g);
 }
 
@@ -115,13 +115,13 @@ static void gates7(const struct mixing *m, float *v)
     const struct config *c = &m->n->config;
     const struct mixing_room *o = m->room;
     low_rank(m, ROLE_DECAY_DOWN, o->lane[LANE_W], o->w, SQUASH_TANH);
-    bend(m, o->w, ROLE_DECAY, SQUASH_DECAY7);
+    add_and_squash(m, o->w, ROLE_DECAY, SQUASH_DECAY7);
     low_rank(m, ROLE_RATE_DOWN, o->lane[LANE_A], o->b, AS_IT_IS);
-    bend(m, o->b, ROLE_RATE, SQUASH_LOGISTIC);
+    add_and_squash(m, o->b, ROLE_RATE, SQUASH_LOGISTIC);
     low_rank(m, ROLE_GATE_DOWN, o->lane[LANE_G], o->g, SQUASH_LOGISTIC);
     if (m->l) {
         low_rank(m, ROLE_FIRST_DOWN, o->lane[LANE_V], o->share, AS_IT_IS);
-        bend(m, o->share, ROLE_FIRST, SQUASH_LOGISTIC);
+        add_and_squash(m, o->share, ROLE_FIRST, SQUASH_LOGISTIC);
     }
     const struct removal a = {.k = o->k,
                               .v = v,

@@ -79,7 +79,7 @@ static void set_reason(json_t *o, const char *key, const char *reason)
     json_object_set_new(o, key, json_string(reason));
 }
 
-static int64_t most(int64_t a, int64_t b, int64_t c)
+static int64_t largest(int64_t a, int64_t b, int64_t c)
 {
     int64_t m = a > b ? a : b;
     return m > c ? m : c;
@@ -121,7 +121,7 @@ static json_t *taints(const struct gpu_monitor *g)
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (met > 0 && met & reasons[i].bit)
             json_array_append_new(list, json_string(reasons[i].name));
-    if (most(g->begin.foreign, g->end.foreign, g->seen.foreign) > 0)
+    if (largest(g->begin.foreign, g->end.foreign, g->seen.foreign) > 0)
         json_array_append_new(list, json_string("foreign_process"));
     if (g->begin.ecc_errors >= 0 && g->end.ecc_errors > g->begin.ecc_errors)
         json_array_append_new(list, json_string("ecc_error"));
@@ -164,10 +164,10 @@ void gpu_monitor_put(const struct gpu_monitor *g, json_t *record)
     set_real(o, "power_integral_j", s->power_j);
     put_energy(g, o);
     set_known(o, "used_peak_bytes",
-              most(g->begin.used_bytes, g->end.used_bytes, s->used_peak_bytes));
+              largest(g->begin.used_bytes, g->end.used_bytes, s->used_peak_bytes));
     set_known(o, "driver_reserved_bytes",
-              most(g->begin.reserved_bytes, g->end.reserved_bytes, s->reserved_bytes));
-    set_known(o, "foreign_processes", most(g->begin.foreign, g->end.foreign, s->foreign));
+              largest(g->begin.reserved_bytes, g->end.reserved_bytes, s->reserved_bytes));
+    set_known(o, "foreign_processes", largest(g->begin.foreign, g->end.foreign, s->foreign));
     set_known(o, "ecc_errors", g->end.ecc_errors);
     json_object_set_new(record, "gpu", o);
     json_object_set_new(record, "tainted", taints(g));
@@ -176,7 +176,8 @@ void gpu_monitor_put(const struct gpu_monitor *g, json_t *record)
 /* Peak bytes of this process in the batch; on a host its peak resident set. */
 static int64_t find_process_peak(const struct gpu_monitor *g)
 {
-    return g->gpu ? most(g->begin.process_bytes, g->end.process_bytes, g->seen.process_peak_bytes)
+    return g->gpu ? largest(g->begin.process_bytes, g->end.process_bytes,
+                            g->seen.process_peak_bytes)
                   : g->resident_peak;
 }
 
@@ -196,7 +197,7 @@ void gpu_monitor_put_memory(const struct gpu_monitor *g, const struct memory *m,
     int64_t process = find_process_peak(g);
     int holds = gpu_monitor_layers(g, m);
     set_known(memory, "device_peak_bytes",
-              g->gpu ? most(g->begin.used_bytes, g->end.used_bytes, g->seen.used_peak_bytes)
+              g->gpu ? largest(g->begin.used_bytes, g->end.used_bytes, g->seen.used_peak_bytes)
                      : process);
     set_known(memory, "process_peak_bytes", process);
     if (process < 0)

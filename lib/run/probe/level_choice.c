@@ -278,8 +278,8 @@ static void list_levels(struct level_times *t)
         t->levels--;
 }
 
-static void say(const struct log *log, const struct level_times *t, enum dtype d, size_t chosen,
-                const char *source)
+static void log_choice(const struct log *log, const struct level_times *t, enum dtype d,
+                       size_t chosen, const char *source)
 {
     struct buf b = {0};
     for (size_t i = 0; i < t->levels; i++)
@@ -304,6 +304,6 @@ void level_choice_use(struct backend *b, enum dtype dtype, const struct log *log
     b->ops = ops_cpu(t.level[i]);
     snprintf(b->level, sizeof b->level, "%s", b->ops->level);
     if (log && known >= 0)
-        say(log, &t, dtype, i, known ? "measured before" : "measured now");
+        log_choice(log, &t, dtype, i, known ? "measured before" : "measured now");
     free(folder);
 }

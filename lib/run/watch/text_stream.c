@@ -37,7 +37,7 @@ void text_stream_decode(struct buf *held, const char *bytes, size_t n, int last,
     buf_free(&whole);
 }
 
-static void say(struct buf *text)
+static void print_text(struct buf *text)
 {
     if (text->len)
         fwrite(text->data, 1, text->len, stderr);
@@ -57,7 +57,7 @@ void text_stream_begin(struct text_stream *s, const char *heading)
         buf_char(&text, '\n');
     }
     s->any = 1;
-    say(&text);
+    print_text(&text);
 }
 
 void text_stream_grow(struct text_stream *s, const int32_t *ids, size_t readable)
@@ -69,7 +69,7 @@ void text_stream_grow(struct text_stream *s, const int32_t *ids, size_t readable
             tokenizer_bytes(s->tokenizer, &ids[s->said], 1, 1, &bytes);
     }
     text_stream_decode(&s->held, bytes.data ? bytes.data : "", bytes.len, 0, &text);
-    say(&text);
+    print_text(&text);
     buf_free(&bytes);
 }
 
@@ -78,7 +78,7 @@ void text_stream_end(struct text_stream *s)
     struct buf text = {0};
     text_stream_decode(&s->held, "", 0, 1, &text);
     buf_char(&text, '\n');
-    say(&text);
+    print_text(&text);
 }
 
 void text_stream_free(struct text_stream *s)

@@ -143,7 +143,7 @@ static value safe(struct jinja_run *r, const struct jinja_asked *q)
 }
 
 /* x.a.b or x[0]: the path of map(attribute=...) and selectattr. */
-static value along(struct jinja_run *r, value x, value path)
+static value follow_path(struct jinja_run *r, value x, value path)
 {
     jinja_spend(r->w, 1);
     jinja_spend_on(r->w, path);
@@ -168,7 +168,7 @@ static value join(struct jinja_run *r, const struct jinja_asked *q)
         if (i && q->a[0].kind != JINJA_ABSENT)
             jinja_put_value(&text, q->a[0]);
         jinja_put_value(&text, q->a[1].kind == JINJA_ABSENT ? list->v[i]
-                                                            : along(r, list->v[i], q->a[1]));
+                                                            : follow_path(r, list->v[i], q->a[1]));
     }
     return jinja_plain_value(&text);
 }
@@ -213,7 +213,8 @@ static value map(struct jinja_run *r, const struct jinja_asked *q)
         jinja_fail(r->w, "map with these arguments: not supported");
     for (size_t i = 0; i < list.as.list->n && !r->w->failed; i++) {
         value one = list.as.list->v[i];
-        one = named ? along(r, one, q->all->v[0].value) : jinja_apply_filter(r, name, one, &own);
+        one = named ? follow_path(r, one, q->all->v[0].value)
+                    : jinja_apply_filter(r, name, one, &own);
         if (named && q->all->n == 2 && one.kind == JINJA_UNDEFINED)
             one = q->all->v[1].value;
         jinja_push(r->w, to, one);
@@ -236,7 +237,7 @@ static value choose(struct jinja_run *r, const struct jinja_asked *q)
     for (size_t i = 0; i < list.as.list->n && !r->w->failed; i++) {
         value one = list.as.list->v[i], asked = one;
         if (by_attribute)
-            asked = along(r, one, q->all->v[0].value);
+            asked = follow_path(r, one, q->all->v[0].value);
         if ((name ? jinja_apply_test(r, name, asked, &own) : jinja_true(asked)) == wanted)
             jinja_push(r->w, to, one);
     }

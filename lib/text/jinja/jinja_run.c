@@ -52,14 +52,14 @@ static struct jinja_value text_of(struct jinja_run *r, const struct jinja_node *
     return jinja_plain_value(&text);
 }
 
-/* x through the filters in `chain`, which surround a place for it. */
-static struct jinja_value through(struct jinja_run *r, const struct jinja_node *chain,
-                                  struct jinja_value x)
+/* Applies a chain of filters to x, which takes the place of the innermost node (JINJA_CONST). */
+static struct jinja_value apply_filters(struct jinja_run *r, const struct jinja_node *chain,
+                                        struct jinja_value x)
 {
     if (chain->kind == JINJA_CONST)
         return x;
     struct jinja_node place = {.kind = JINJA_CONST, .line = chain->line,
-                               .value = through(r, chain->a, x)};
+                               .value = apply_filters(r, chain->a, x)};
     struct jinja_node last = *chain;
     last.a = &place;
     return jinja_evaluate(r, &last);
@@ -67,7 +67,8 @@ static struct jinja_value through(struct jinja_run *r, const struct jinja_node *
 
 static void set(struct jinja_run *r, const struct jinja_node *x)
 {
-    assign_to(r, x->a, x->b ? jinja_evaluate(r, x->b) : through(r, x->c, text_of(r, x->list)));
+    assign_to(r, x->a,
+              x->b ? jinja_evaluate(r, x->b) : apply_filters(r, x->c, text_of(r, x->list)));
 }
 
 static enum flow choose(struct jinja_run *r, const struct jinja_node *x, struct jinja_text *out)
@@ -187,7 +188,7 @@ static enum flow run_one(struct jinja_run *r, const struct jinja_node *x, struct
         define(r, x);
         break;
     case JINJA_FILTER_BODY:
-        text = through(r, x->c, text_of(r, x->list));
+        text = apply_filters(r, x->c, text_of(r, x->list));
         break;
     case JINJA_SCOPE:
         text = text_of(r, x->list);
