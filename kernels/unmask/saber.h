@@ -1,4 +1,4 @@
-/* saber.h - commits every answer that is surer than the committed ones were on average. Then it
+/* saber.h - commits every answer whose confidence is above the mean of those committed. Then it
  * masks the ids again that lost most probability.
  *
  * Commit: all answers above the mean of the confidences at which the slots of the canvas were last

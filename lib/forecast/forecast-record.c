@@ -134,7 +134,7 @@ json_t *forecast_crossover(const struct forecast_place *canvas, const struct for
     set_text(r, "llama", text->n.config.name);
     rec_set_number(r, "llama_e2e_ns", ns, NULL);
     rec_set_number(r, "steps", isfinite(at) ? at : (double)NAN,
-                   at < 0 ? "dearer than the autoregressive model at every step count"
+                   at < 0 ? "costs more than the autoregressive model at every step count"
                           : "cheaper than the autoregressive model at every step count");
     set_text(r, "censored", isfinite(at) ? NULL : at < 0 ? "below" : "above");
     return r;
@@ -214,7 +214,7 @@ json_t *forecast_check_crossover(const struct forecast_place *canvas,
     set_text(r, "llama", text->n.config.name);
     rec_set_number(r, "llama_e2e_ns", ns, NULL);
     return put_reference(r, x, forecast_meeting(&canvas->n, b, &canvas->reach, ns),
-                "dearer than the autoregressive model at every step count");
+                "costs more than the autoregressive model at every step count");
 }
 
 static int cache_named(const char *name, enum caching *c)

@@ -77,7 +77,7 @@ $(R)/judge.words: $(foreach m,JUDGE $(judged),$(R)/stamp/model-$(m))
 	@mv $@.tmp $@
 	@sed 's/^/WARNING: /' $@ | $(PLAIN) >&2
 
-# One answer from pass to pass, by each rule of TRACE_UNMASK. (With drawn weights it would mean
+# One answer from pass to pass, by each rule of TRACE_UNMASK. (With random weights it would mean
 # nothing.)
 text-$(R)/stamp/trace = \
     $(TRACE_UNMASK) $(GEN_LENGTH) $(BLOCK_LENGTH) $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS)

@@ -163,7 +163,7 @@ SCALE_LTM_STEPS ?= 4
 # steps of a fit before the likelihood bound
 LIKELIHOOD_FIT  ?= 64
 
-# ---- make shapes (two shapes with drawn weights) ----
+# ---- make shapes (two shapes with random weights) ----
 
 # number formats of the weights
 SHAPE_FORMATS ?= none int8

@@ -1,5 +1,5 @@
-# gpu-8b - the 8B shapes with drawn weights on a GPU of 24 GB or more: minutes. Speed and memory are
-# real, quality is null.
+# gpu-8b - the 8B shapes with random weights on a GPU of 24 GB or more: minutes. Speed and memory
+# are real, quality is null.
 #
 # Like cpu-8b, but 4, 8 and 16 steps are measured; the times of 32 to 128 steps lie on the line.
 include pipelines/profiles/cpu-8b.mk

@@ -18,8 +18,8 @@ QUANTS        := int8 nf4 fp8
 ROBUST_isa    :=
 
 # Phase 2 compares a few ids with the CPU: bf16 matrices (half the memory) with f32 sums and
-# activations on both devices, so that ids differ only after a near tie. Drawn weights use a smaller
-# shape.
+# activations on both devices, so that ids differ only after a near tie. With random weights the
+# shape is smaller.
 BASELINE_DEVICES := cpu cuda
 BASELINE_DTYPE   := bf16-f32
 BASELINE_PROMPTS := 4

@@ -15,7 +15,7 @@
 #include "tests/bench/bench.h"
 
 /* OUTLIER_EVERY: LLM.int8() adds such values of x one by one. The inputs of `down` of an 8B model
- * with drawn weights have 48 among 14,336. */
+ * with random weights have 48 among 14,336. */
 enum { ROWS_MAX = 512, OUTLIER_EVERY = 299 };
 static const size_t row_counts[] = {1, 8, 32, 128, ROWS_MAX};
 enum { ROW_COUNTS = sizeof row_counts / sizeof *row_counts };

@@ -87,7 +87,7 @@ static int load_once(struct bench *b, const struct kind *k, struct load *l, stru
 
 int bench_load(struct bench *b, const struct kind *k, struct err *e)
 {
-    static const char reason[] = "drawn weights are not read: name a checkpoint (--model)";
+    static const char reason[] = "random weights are not read: name a checkpoint (--model)";
     struct load l = {.model = "synth:"};
     struct err why = {0};
     int bad = b->model ? load_once(b, k, &l, &why) : 0;

@@ -298,7 +298,7 @@ END
     [ "$status" -eq 64 ] && [[ $output == *"credit goes with temperature 0 only"* ]]
 }
 
-@test "commits of a trained model are recorded, and replayed on drawn weights" {
+@test "commits of a trained model are recorded, and replayed on random weights" {
     gzip -dc data/corpus/valid.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
     LLADA=("$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 32
            --block-length 16 --unmask threshold --threshold 0.6)

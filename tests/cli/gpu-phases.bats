@@ -41,7 +41,7 @@ phases() { # GOAL [NAME=VALUE...]
         BASELINE_PROMPTS=2 "$@" > log 2>&1 || { tail -n 20 log; return 1; }
 }
 
-@test "phase4 on drawn weights: latency and memory, and quality null by reason" {
+@test "phase4 on random weights: latency and memory, and quality null by reason" {
     phases phase4
     wanted='tiny-ll.*: [0-9.]* m\?s, peak memory [0-9.]* MB (reserved [0-9.]* MB)'
     [ "$(grep -c "$wanted, judge perplexity none, random weights$" log)" -eq 3 ]

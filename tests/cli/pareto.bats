@@ -372,7 +372,7 @@ load() {
     load | jq -c 'if .model == "llama" then .value /= 9 | .launch_values[].value /= 9 else . end' |
         pareto > "$T/p"
     [ "$(crossover X_batch '[.exists, .reason]' < "$T/p")" = \
-      '[false,"dearer than LLaMA at every batch size measured"]' ]
+      '[false,"costs more than LLaMA at every batch size measured"]' ]
     [ "$(load | grep '"batch":4,' | pareto | crossover X_batch .)" = "" ]
 }
 

@@ -152,7 +152,7 @@ valid_svg() {
     draw pareto p.svg $(records pareto)
     grep -q '>batch 1<' p.svg
     grep -q '^array cross_at.*[0-9]' p.gp # where it is as good is drawn, not told
-    lacks -q 'as good from\|as fast up to\|dearer' p.svg
+    lacks -q 'as good from\|as fast up to\|costs more' p.svg
 }
 
 @test "a mark stands where gnuplot drew it" {

@@ -22,7 +22,7 @@ struct decoded {
     struct network n;
 };
 
-/* A model of drawn weights in f32. Ends the program where it does not load. Stays where it is. */
+/* A model of random weights in f32. Ends the program where it does not load. Stays where it is. */
 static inline void decoded_open(struct decoded *m, const char *model, const char *device,
                                 const char *level)
 {

@@ -1,5 +1,5 @@
 /* naive-mixing.h - RWKV 6 and 7 as mixers of a network: what their papers define, written out token
- * by token in double, for networks of two layers with drawn weights. Latents are zeros,
+ * by token in double, for networks of two layers with random weights. Latents are zeros,
  * so layers read nothing from them. */
 #ifndef TESTS_MODEL_NAIVE_MIXING_H
 #define TESTS_MODEL_NAIVE_MIXING_H

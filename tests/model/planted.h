@@ -1,4 +1,4 @@
-/* planted.h - small checkpoints of drawn weights, some of which a test replaced. */
+/* planted.h - small checkpoints of random weights, some of which a test replaced. */
 #ifndef TESTS_MODEL_PLANTED_H
 #define TESTS_MODEL_PLANTED_H
 

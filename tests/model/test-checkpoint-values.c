@@ -1,5 +1,5 @@
 /* test-checkpoint-values.c - what a checkpoint holds besides its names: values that are not finite,
- * half precision, rounding to bf16, drawn weights, the ids of chat tokens, and hashes that the
+ * half precision, rounding to bf16, random weights, the ids of chat tokens, and hashes that the
  * Hugging Face cache gives. */
 #include <sys/stat.h>
 #include <unistd.h>

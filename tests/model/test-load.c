@@ -222,7 +222,7 @@ static void test_drawn(void)
         s.floats(&s, i, 3, part);
         same &= !memcmp(part, all + i * 13, sizeof part);
     }
-    ok(same, "drawn weights do not depend on where a reader begins");
+    ok(same, "random weights do not depend on where a reader begins");
     free(all);
     checkpoint_close(&c);
 }

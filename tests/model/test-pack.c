@@ -20,7 +20,7 @@ struct giver {
     float odd; /* the first value of ROLE_UP, when not 0 */
 };
 
-/* Drawn weights, with a row of zeros in ROLE_Q and whole numbers as norms. */
+/* Random weights, with a row of zeros in ROLE_Q and whole numbers as norms. */
 static const float *give(void *ctx, enum role r, size_t layer)
 {
     struct giver *g = ctx;

@@ -173,7 +173,7 @@ HOST_DEVICE uint32_t x_stride(enum dtype dtype, uint32_t groups)
 
 /* The outlier marks of a row (kernels/cuda/product/encode_row.cuh), in words: the k of the first
  * MARKS_LISTED outliers, ascending; the number of all of them; from MARKS_BITS on a bit for each k.
- * 8B models with drawn weights have some 50 in the inputs of `down`. Multiples of 16 bytes. */
+ * 8B models with random weights have some 50 in the inputs of `down`. Multiples of 16 bytes. */
 enum { MARKS_LISTED = 248, MARKS_BITS = MARKS_LISTED + 4 };
 /* The first of them, whose codes gemv.cu brings into shared memory. */
 enum { NEAR = 64 };

@@ -132,10 +132,10 @@ static const char *no_ratio(const struct meeting *m)
     return why;
 }
 
-static const char *always_dearer(const struct meeting *m)
+static const char *explain_costs_more(const struct meeting *m)
 {
-    return choose_words(m, "dearer than LLaMA at every step count measured",
-                    "dearer than LLaMA at every point measured");
+    return choose_words(m, "costs more than LLaMA at every step count measured",
+                    "costs more than LLaMA at every point measured");
 }
 
 static const char *latency_method(const struct meeting *m)
@@ -162,7 +162,7 @@ json_t *meeting_latency(const struct meeting *m)
     } else if (isinf(c.at)) {
         int sure = c.at < 0 ? v->hi <= -INFINITY : v->lo >= INFINITY;
         c.exists = sure ? 0 : -1;
-        c.reason = c.at < 0 ? always_dearer(m)
+        c.reason = c.at < 0 ? explain_costs_more(m)
                             : choose_words(m, "cheaper than LLaMA at every step count measured",
                                        "cheaper than LLaMA at every point measured");
         c.reason = sure ? c.reason : "undecided: the interval reaches into what was measured";

@@ -161,9 +161,9 @@ static const char *reason_of(const struct track *t, double at, size_t draws)
 {
     int cheaper = t->known && t->y[draws * t->known] < 0;
     static const char *const reasons[2][2] = {
-        {"dearer than LLaMA at every batch size measured", "cheaper than LLaMA at every batch "
+        {"costs more than LLaMA at every batch size measured", "cheaper than LLaMA at every batch "
          "size measured"},
-        {"dearer than LLaMA at every length measured", "cheaper than LLaMA at every length "
+        {"costs more than LLaMA at every length measured", "cheaper than LLaMA at every length "
          "measured"}};
     return isinf(at) ? reasons[t->along][cheaper] : NULL;
 }

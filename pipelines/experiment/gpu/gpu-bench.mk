@@ -4,7 +4,7 @@
 #   make gpu-bench
 #   make gpu-bench GPU_DEVICE=cuda:1 GPU_SHAPES=1b GPU_DTYPES=bf16 GPU_PARTS=models GPU_JOBS=after
 #   make gpu-bench GPU_MODEL=org/model      also how fast its weights are loaded
-#   make gpu-bench GPU_MODEL=build/checkpoint/llama3-8b    drawn weights, written first
+#   make gpu-bench GPU_MODEL=build/checkpoint/llama3-8b    random weights, written first
 #   make gpu-bench GPU_PEER='COMMAND'       with another engine in a column of its own
 #   make gpu-goals                          the goals beside the records that are there
 #
@@ -134,7 +134,7 @@ $(GPU_OUT)/%.ndjson: $(GPU_OUT)/%.key $(GPU_OUT)/code | $(QUIET) $(firstword $(B
     $(GPU_OUR_OBJECT)
 	$(gpu_part)
 
-# Drawn weights as a checkpoint, large: make clean removes it.
+# Random weights as a checkpoint, large: make clean removes it.
 $(BUILD)/checkpoint/%: | $(BUILD)/tests/bench/write-checkpoint
 	$(call say,write-checkpoint $*)$(BUILD)/tests/bench/write-checkpoint --shape $* $@
 $(GPU_OUT)/load.ndjson: | $(filter $(BUILD)/checkpoint/%,$(GPU_MODEL))

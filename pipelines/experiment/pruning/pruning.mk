@@ -35,7 +35,7 @@ $(R)/prune/questions.ndjson: $(R)/quant/questions.ndjson $(R)/prune/settings
 $(R)/prune/references.ndjson: $(R)/quant/references.ndjson $(R)/prune/settings
 	@sed -n '1,$(PRUNE_PROMPTS)p' $< > $@.tmp && mv $@.tmp $@
 
-# synth:NAME would read as a rule; pack-model then says that drawn weights cannot be packed
+# synth:NAME would read as a rule; pack-model then says that random weights cannot be packed
 prune_name = $(subst :,-,$(notdir $(patsubst %/,%,$($(1)))))-$(2)
 prune_model = $(R)/prune/models/$(call prune_name,$(1),$(2))
 gen-LLADA = $(BIN)/gen-llada --steps $(QUANT_STEPS) --gen-length $(QUANT_LENGTH) \
