@@ -59,7 +59,7 @@ struct job {
 /* The data of a worker: one cache line for each direction of messages, and one for its lane. */
 struct seat {
     _Alignas(LINE) struct gate go; /* the number of the loop, from above */
-    struct job job;                /* that loop, written before its number */
+    struct job job;                /* the loop, written before the number in `go` */
     _Alignas(LINE) struct gate back; /* how many reports came from below, over all loops */
     _Alignas(LINE) atomic_uint_fast64_t lane; /* loop << 32 | first free index */
 };

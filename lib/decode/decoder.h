@@ -33,10 +33,10 @@ struct decoder_extras {
 };
 enum { DECODER_EXTRAS = 4 };
 
-/* A batch has two kinds of passes: over whole texts (a prefill, whole canvases), and a typical one
- * of the others. */
+/* Two kinds of passes of a batch: `whole`, over whole texts (a prefill, whole canvases), and
+ * `most`, a typical pass of all others. */
 struct passes {
-    struct extent whole, most; /* their rows, pairs, answers and read slots */
+    struct extent whole, most; /* rows, pairs, answers and read slots of a pass */
     double whole_share;        /* share of whole passes; 1: all */
 };
 

@@ -26,7 +26,7 @@ struct pass {
                                  * outputs */
     size_t max_chosen;          /* limit for one sequence */
     size_t mask_block;
-    struct head_query query;    /* its arrays are those of work.device */
+    struct head_query query;    /* with the arrays of work.device */
     enum mask mask;
     enum dtype kv_dtype;
     int guided, logits;         /* guided 1: rows.uncond lists unconditional rows (with

@@ -27,7 +27,7 @@ struct rec_reader {
     size_t block_at, block_n;
     struct buf text;   /* the line */
     char *where;       /* "FILE:LINE", made on request */
-    int64_t where_line; /* its line; 0: not made yet */
+    int64_t where_line; /* line in `where`; 0: not made yet */
     int64_t last_line; /* the last line with something in it; 0: none in this file */
     /* The span from `meta` (or the start of the file) on. */
     struct hash *hash;

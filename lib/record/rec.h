@@ -27,7 +27,7 @@
 
 enum {
     REC_BAD_KEPT = 100, /* broken records of an input that become error records */
-    REC_BAD_SAID = 5    /* of them, those that tools print on standard error */
+    REC_BAD_SAID = 5    /* broken records that tools print on standard error */
 };
 struct rec_writer {
     struct out out;

@@ -11,8 +11,8 @@
 #include "lib/run/prompts/prompt.h"
 
 struct memory_fit {      /* of the batch that needs most */
-    size_t batch;        /* its prompts; 0: there is no batch */
-    size_t tokens;       /* of its longest prompt */
+    size_t batch;        /* prompts; 0: there is no batch */
+    size_t tokens;       /* of the longest prompt */
     size_t extent;       /* tokens that the answers add at most */
     struct memory_estimate need;
     struct passes passes;

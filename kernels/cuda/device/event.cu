@@ -31,7 +31,7 @@ struct events {
     int64_t next;             /* the next event's number */
     int64_t asked;            /* number of the first event that may still be waited for */
     cudaEvent_t base;         /* done before all events that may still be waited for */
-    int64_t base_ns;          /* its time */
+    int64_t base_ns;          /* time of `base` */
     int64_t tied_ns;          /* when base_ns was last set from the host's clock */
     int64_t apart_ns;         /* time between the two clock readings around it */
     cudaEvent_t spare, best;  /* used by tie() */

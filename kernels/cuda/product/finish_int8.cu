@@ -120,7 +120,7 @@ DEVICE void stage_lane_rows(int8_t *to, uint32_t stride, const int8_t *own, uint
 struct slab_view {
     const int8_t *code; /* of the lane's row */
     uint32_t *list;     /* [WARP] of the warp */
-    uint32_t s, from, n; /* its number; the values from .. from+n of K */
+    uint32_t s, from, n; /* number of the slab; its values of K: from .. from+n-1 */
 };
 
 /* y and n outliers of the list. Those behind it are read too, so that all loads come first. */

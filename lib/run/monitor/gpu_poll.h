@@ -27,7 +27,7 @@ void gpu_poll_rest(struct gpu_poll *s, int resting);
 struct gpu_poll_seen {
     int64_t samples;                 /* number of readings; -1: no thread */
     int64_t reasons;                 /* union of the bits of all readings (nvml.h) */
-    int64_t around;                  /* the same, with the readings just before and after */
+    int64_t around;                  /* `reasons`, with the readings just before and after */
     int64_t capped;                  /* readings at the power cap */
     int64_t sm_min_mhz, sm_max_mhz, memory_min_mhz, temperature_max_c;
     double sm_mean_mhz;

@@ -20,7 +20,7 @@
 
 struct slowdown {
     int known;          /* 0: there was not enough memory to measure */
-    size_t bytes, kv_bytes; /* that a pass reads; keys and values among them */
+    size_t bytes, kv_bytes; /* bytes that a pass reads; how many are keys and values */
     double bytes_per_s;     /* of the store */
     double whole_s, most_s, whole_share; /* compute time of the two kinds of passes */
     double stream_s, compute_s, ratio;   /* of an average pass */
