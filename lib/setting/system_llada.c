@@ -82,8 +82,8 @@ static const struct setting rows[] = {
     CACHE_PARAMETERS(CACHE_ROW)
     {.name = "suffix", .type = SETTING_CHOICE, .choices = CHOICES(suffixes), .standard = "all",
      .label = "suffix", .traits = SWEPT_TEXT,
-     .help = "masked positions after the block that a pass sees: all; window: the next; dropout: "
-             "some of the next; grow: none"},
+     .help = "masked positions after the block that a pass sees; window: the next; dropout: some "
+             "of these; grow: none"},
     {.name = "suffix_window", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "256",
      .unit = "slots", .label = "suffix_window", .only = "suffix=window|dropout",
      .traits = SWEPT_TEXT, .rare = 1, .help = "masked positions kept after the block"},
@@ -95,8 +95,8 @@ static const struct setting rows[] = {
      .help = "probability that a position is kept: this factor times the Gaussian density"},
     {.name = "draft_steps", .type = SETTING_INT, .hi = 64, .standard = "0", .unit = "steps",
      .label = "draft_steps", .traits = SWEPT_SPEED, .rare = 1,
-     .help = "also compute the states that the next steps may reach, up to N in one pass: same "
-             "ids, fewer but larger passes (FreeDave); 0: off"},
+     .help = "compute up to N steps in one pass, the later ones as guesses (FreeDave): same ids, "
+             "fewer but larger passes; 0: off"},
     VARIANT_ROWS,
     {.name = "head_rows", .type = SETTING_CHOICE, .choices = HEAD_ROWS_CHOICES,
      .standard = "masked", .label = "head_rows", .traits = SWEPT_SPEED, .rare = 1,

@@ -64,7 +64,7 @@ static int differ(const struct point *of, const struct point *rival, struct buf 
         const char *before = n++ ? "; " : "";
         if (b && mine[i])
             buf_format(b, "%sLLaMA has %s %s, this one %s", before, names[i],
-                       *its[i] ? its[i] : "not said", *mine[i] ? mine[i] : "not said");
+                       *theirs[i] ? theirs[i] : "not said", *mine[i] ? mine[i] : "not said");
         else if (b)
             buf_format(b, "%sLLaMA has %s %.0f, this one %.0f", before, names[i], other[i], my[i]);
     }
