@@ -73,7 +73,8 @@ struct cost cost_of(const struct cost_model *t, const struct extent *x)
 {
     return (struct cost){
         x->rows * t->row_flops + x->pairs * t->pair_flops + x->wanted * t->answer_flops +
-            (x->wanted - x->compared) * t->last_flops + x->looked * t->look_flops + x->looked_pairs * t->look_pair_flops,
+            (x->wanted - x->compared) * t->last_flops + x->looked * t->look_flops +
+            x->looked_pairs * t->look_pair_flops,
         t->block_bytes + (x->wanted > 0 ? t->last_bytes + t->head_bytes : 0) +
             (x->read + x->written) * t->slot_bytes + x->outputs * t->output_bytes +
             x->experts * t->expert_bytes};

@@ -15,8 +15,9 @@
  * those with latents, and a slot of the cache is the state of a text.
  *
  * P: values of the blocks' matrices without F. F: those of the last feed-forward block, which only
- * the rows with an answer need (with experts, those that a row uses). B: values of the biases of q, k and v and of a mixer's
- * vectors, where there are any. A multiplication and an addition are two flops, for integers too.
+ * the rows with an answer need (with experts, those that a row uses). B: values of the biases of q,
+ * k and v and of a mixer's vectors, where there are any. A multiplication and an addition are two
+ * flops, for integers too.
  * Each matrix is read once a pass, each key and value of the cache once by every sequence that sees
  * it. Left out: rows of the embedding, norms, activations, and keys and values of a pass without a
  * cache, which need not leave the chip. Source: Williams, Waterman, Patterson, "Roofline", CACM 52
@@ -44,7 +45,8 @@ struct extent {
 };
 /* The cost of a row, a pair, an answer, a slot, and of reading the matrices, in a network. */
 struct cost_model {
-    double row_flops, pair_flops, answer_flops, last_flops; /* last: of an answer, before the head */
+    double row_flops, pair_flops, answer_flops;
+    double last_flops; /* of an answer: the last feed-forward block */
     double block_bytes, head_bytes, last_bytes, slot_bytes;
     double look_flops, look_pair_flops, output_bytes;
     double expert_bytes;   /* the matrices of an expert; of several formats their mean */

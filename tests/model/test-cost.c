@@ -184,8 +184,8 @@ static int load(struct network *n, struct backend *b, const char *name, struct c
 
 /* tiny-qwen2: values of the blocks' matrices 2 (2 x 64 x 64 + 2 x 64 x 32 + 3 x 64 x 128) = 73728,
  * of the biases 2 (64 + 2 x 32) = 256. tiny-qwen3: 2 (2 x 64 x 128 + 2 x 64 x 64 + 3 x 64 x 128) =
- * 98304, and norms of heads do not count. A row without an answer lacks the last feed-forward block:
- * 3 x 64 x 128 = 24576. */
+ * 98304, and norms of heads do not count. A row without an answer lacks the last feed-forward
+ * block: 3 x 64 x 128 = 24576. */
 static void test_biases(struct backend *b)
 {
     static const struct { const char *name; double flops, bytes; } rows[] = {

@@ -243,9 +243,9 @@ static void sift_layer(const struct network *n, size_t l, const struct kv *kv,
     keep_rows(n, l, kv, NULL, 0);
 }
 
-/* 1: the last feed-forward block runs on the rows that the head answers alone. Nothing reads that of
- * another row, unless outputs are stored or a hook hears them. Results of rows do not depend on the
- * rows beside them (struct variant). */
+/* 1: the last feed-forward block runs only on the rows that the head answers. Nothing reads other
+ * rows of it, unless outputs are stored or a hook gets them. The result of a row does not depend on
+ * the rows beside it (struct variant). */
 static int ends_short(const struct network *n, const struct kv *kv, const struct pass *p)
 {
     size_t answered = p->guided ? 2 * p->R : p->R;
