@@ -164,7 +164,10 @@ struct canvas_loop {
     int32_t mask;                  /* the mask id */
     int32_t lag;                   /* 1: the answer about a slot is at the row before its own */
     int32_t seeds;                 /* > 0: the first pass of a block that begins a block of so many
-                                    * positions asks about its first slot only; 0: about all */
+                                    * positions asks about its first slot only, at the row before
+                                    * it; 0: about all */
+    int32_t from_end;              /* 1: these blocks are counted from the end of the prompt; 0:
+                                    * from the first id */
     enum order order;
     enum unmask rule;
     enum rounding rounding;        /* of confidences */
@@ -199,28 +202,40 @@ HOST_DEVICE uint64_t canvas_key(const struct canvas_state *c, int32_t i)
 /* 1 if the first pass of the block only seeds it: this pass is none of its steps. */
 HOST_DEVICE int canvas_seeded(const struct canvas_loop *l, const struct canvas_state *c)
 {
-    return l->seeds > 0 && canvas_block_begin(l, c) % l->seeds == 0;
+    return l->seeds > 0 &&
+           (canvas_block_begin(l, c) - (l->from_end ? c->prompt : 0)) % l->seeds == 0;
+}
+
+/* 1 if the next pass does so. */
+HOST_DEVICE int canvas_seeds_now(const struct canvas_loop *l, const struct canvas_state *c)
+{
+    return canvas_seeded(l, c) && c->step == 0;
+}
+
+/* The answer about a slot is so many rows before its own. */
+HOST_DEVICE int32_t canvas_lag(const struct canvas_loop *l, const struct canvas_state *c)
+{
+    return l->lag || canvas_seeds_now(l, c);
 }
 
 /* The end of the slots that the next pass asks about. */
 HOST_DEVICE int32_t canvas_ask_end(const struct canvas_loop *l, const struct canvas_state *c)
 {
-    return canvas_seeded(l, c) && c->step == 0 ? canvas_block_begin(l, c) + 1
-                                               : canvas_block_end(l, c);
+    return canvas_seeds_now(l, c) ? canvas_block_begin(l, c) + 1 : canvas_block_end(l, c);
 }
 
 /* 1 if slot i (from the canvas's first id) is masked and the pass has a row for it. */
 HOST_DEVICE int canvas_open(const struct canvas_loop *l, const struct canvas_state *c, int32_t i)
 {
-    return l->token[c->first + i] == l->mask && l->row_of[c->first + i - l->lag] >= 0;
+    return l->token[c->first + i] == l->mask && l->row_of[c->first + i - canvas_lag(l, c)] >= 0;
 }
 
 /* 1 if slot i holds an id of the block that the rule may revise, and the pass has a row to check
  * it. */
 HOST_DEVICE int canvas_held(const struct canvas_loop *l, const struct canvas_state *c, int32_t i)
 {
-    return l->check_of && i >= canvas_block_begin(l, c) &&
-           l->token[c->first + i] != l->mask && l->check_of[c->first + i - l->lag] >= 0;
+    return l->check_of && i >= canvas_block_begin(l, c) && l->token[c->first + i] != l->mask &&
+           l->check_of[c->first + i - canvas_lag(l, c)] >= 0;
 }
 
 /* The last pass's answer about that id, if the block has had such a pass; else -1. id -1: none. */
@@ -246,7 +261,7 @@ HOST_DEVICE int32_t canvas_beside(const struct canvas_loop *l, const struct canv
 HOST_DEVICE void canvas_ask(const struct canvas_loop *l, const struct canvas_state *c, size_t w,
                             int32_t slot, int held)
 {
-    int32_t id = c->first + slot, at = id - l->lag; /* the id whose row answers */
+    int32_t id = c->first + slot, at = id - canvas_lag(l, c); /* the id whose row answers */
     int32_t row = slot < 0 ? 0 : held ? l->check_of[at] : l->row_of[at];
     l->asked[w] = slot < 0 ? -1 : id;
     l->rows.wanted[w] = row;

@@ -20,6 +20,15 @@ int config_denoises(const struct config *c)
     return c->paradigm == PARADIGM_MASKED_DIFFUSION || c->paradigm == PARADIGM_BLOCK_DIFFUSION;
 }
 
+void config_write_left_to_right(struct config *c)
+{
+    c->paradigm = PARADIGM_AUTOREGRESSIVE;
+    c->attends = MASK_CAUSAL;
+    c->attends_block = 0;
+    c->attends_from_end = c->seeds = 0;
+    c->logit_shift = 1;
+}
+
 void config_set_blocks(struct config *c, size_t B)
 {
     c->paradigm = B ? PARADIGM_BLOCK_DIFFUSION : PARADIGM_MASKED_DIFFUSION;
@@ -69,6 +78,26 @@ size_t config_parameters(const struct config *c)
     return (c->tied ? 1 : 2) * c->vocab * c->width + c->layers * layer + c->width;
 }
 
+/* The index, between those of two frequencies, of the frequency with so many turns over the original
+ * context. */
+static double place_of(const struct config *c, double turns)
+{
+    return (double)c->head_dim * log(c->rope_original_context / (turns * 2 * M_PI)) /
+           (2 * log(c->rope_theta));
+}
+
+/* f_j with YaRN. The bounds are whole indices, in double; the blend is in fp32. */
+static float stretch(const struct config *c, size_t j, float wave_length)
+{
+    double first = fmax(floor(place_of(c, c->rope_high_freq)), 0);
+    double last = fmin(ceil(place_of(c, c->rope_low_freq)), (double)c->head_dim - 1);
+    if (first == last)
+        last += 0.001;
+    float over = ((float)j - (float)first) / (float)(last - first);
+    float keep = 1 - fminf(fmaxf(over, 0), 1);
+    return 1 / ((float)c->rope_factor * wave_length) * (1 - keep) + 1 / wave_length * keep;
+}
+
 void config_rope(const struct config *c, float *inv_freq)
 {
     const float theta = (float)c->rope_theta, factor = (float)c->rope_factor;
@@ -82,6 +111,8 @@ void config_rope(const struct config *c, float *inv_freq)
         } else if (c->rope_llama3 && wave >= context / high) {
             float s = (context / wave - low) / (high - low);
             f = (1 - s) * f / factor + s * f;
+        } else if (c->rope_yarn) {
+            f = stretch(c, j, powf(theta, (float)(2 * j) / (float)c->head_dim));
         }
         inv_freq[j] = f;
     }

@@ -59,8 +59,10 @@ struct config {
     size_t attends_block; /* B of MASK_BLOCK_CAUSAL, else 0 */
     int attends_from_end; /* 1: its blocks are counted from the end of the prompt, so that a block
                            * begins there; 0: from the first id */
+    int two_ways;         /* 1: it also writes left to right; and where it fills blocks, it reads
+                           * the finished ones from left to right (config_write_left_to_right) */
     int seeds;            /* 1: the first token of a block of the mask comes of the block before
-                           * alone, as in autoregression, before the others (with logit_shift) */
+                           * alone, as in autoregression, before the others */
     size_t window;        /* with MASK_CAUSAL: positions that a row sees; 0: all up to its own */
     enum mixer mixer;
     size_t rank;          /* R of the low-rank parts of RWKV; 0: none */
@@ -69,8 +71,13 @@ struct config {
     double rope_theta;
     size_t rope_dims;     /* first dims of a head that are rotated: E, or fewer (partial rotary) */
     uint8_t unrotated[CONFIG_MAX_LAYERS]; /* 1: the layer's heads are not rotated (SmolLM3) */
-    int rope_llama3;      /* 1: the four numbers below apply (rope_type llama3) */
-    double rope_factor, rope_low_freq, rope_high_freq, rope_original_context;
+    int rope_llama3;      /* 1: rope_type llama3, with the four numbers below */
+    int rope_yarn;        /* 1: rope_type yarn, with them */
+    double rope_factor, rope_low_freq, rope_high_freq, rope_original_context; /* frequencies with
+                           * fewer turns than low over the original context are divided by the
+                           * factor, those with more than high stay */
+    double rope_beta;     /* queries grow by 1 + this ln(1 + floor(position / original context)):
+                           * not built, so the context ends where it is not 1; 0: they do not */
     int64_t bos, pad, mask, eot; /* -1: none. mask >= 0 for a denoiser */
     int64_t eos[CONFIG_MAX_EOS];
     size_t n_eos;
@@ -87,6 +94,8 @@ void config_set_blocks(struct config *c, size_t B);
 
 /* 1: it fills masks (and has a mask token and an eos); 0: it writes left to right. */
 int config_denoises(const struct config *c);
+/* Turns a config with two_ways into that of an autoregressive model. */
+void config_write_left_to_right(struct config *c);
 
 const char *config_mixer_name(enum mixer m); /* "swa", "rwkv6", "rwkv7": of a latent model */
 /* 1: some layers do not rotate their heads. */
@@ -99,8 +108,9 @@ size_t config_state(const struct config *c);
 /* Parameters that a forward pass reads (a tied embedding counts once), and all parameters. */
 size_t config_parameters(const struct config *c);
 
-/* inv_freq[j], j = 0 .. E/2-1, fp32: theta^(-2j/E), rescaled when rope_llama3.
- * Source: Su et al. 2021 (RoFormer); Grattafiori et al. 2024 (Llama 3) for long contexts. */
+/* inv_freq[j], j = 0 .. E/2-1, fp32: theta^(-2j/E), rescaled when rope_llama3
+ * or rope_yarn. Source: Su et al. 2021 (RoFormer); for long contexts Grattafiori et al. 2024 (Llama
+ * 3); Peng et al. 2023 (YaRN, arXiv 2309.00071), section 3.2, with its rounded bounds. */
 void config_rope(const struct config *c, float *inv_freq);
 
 #endif

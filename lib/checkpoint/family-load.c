@@ -48,14 +48,6 @@ static const char *const read_always[] = {
     "quantization",  "quantization_config", NULL,
 };
 
-static int is_listed(const char *const *list, const char *key)
-{
-    for (; list && *list; list++)
-        if (!strcmp(*list, key))
-            return 1;
-    return 0;
-}
-
 /* 1: the value of the key is read. */
 static int is_read(const struct family *f, const char *key)
 {
@@ -65,19 +57,9 @@ static int is_read(const struct family *f, const char *key)
     for (const struct family_fixed *x = f->fixed; x->key; x++)
         if (!strcmp(x->key, key))
             return 1;
-    return !strcmp(key, f->tied_key) || is_listed(read_always, key) ||
-           is_listed(f->finished, key) ||
+    return !strcmp(key, f->tied_key) || family_lists(read_always, key) ||
+           family_lists(f->finished, key) ||
            (config_denoises(&f->start) && !strcmp(key, "mask_token_id"));
-}
-
-int family_refuse(const struct family_source *s, const char *key, const char *expected)
-{
-    const json_t *v = json_object_get(s->json, key);
-    char *got = v ? json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
-    err_set(s->e, EXIT_BAD_DATA, "%s: %.100s: expected %s, got %.200s", s->path, key, expected,
-            got ? got : "nothing (the key is missing)");
-    free(got);
-    return -1;
 }
 
 /* 1: the key is in the list "KEY,KEY". */
@@ -143,7 +125,7 @@ static int sort_keys(const struct family_source *s, const struct family *f,
             continue;
         if (is_read(f, key))
             bad = to_ignore ? refuse_ignoring(s, key) : 0;
-        else if (is_listed(harmless, key) || is_listed(f->ignored, key))
+        else if (family_lists(harmless, key) || family_lists(f->ignored, key))
             add_name(&harmless_keys, ", ", key);
         else
             add_name(to_ignore ? &ignored : &unknown, ",", *key ? key : "\"\"");
@@ -177,31 +159,6 @@ static int read_numbers(struct config *c, const struct family_source *s,
     for (; k->key; k++)
         if ((k->use == KEY_REQUIRED || json_has(s->json, k->key)) && read_number(c, s, k))
             return -1;
-    return 0;
-}
-
-/* 1: two JSON values are equal; 1 equals 1.0. */
-static int same_value(const json_t *a, const json_t *b)
-{
-    if (json_is_number(a) && json_is_number(b))
-        return json_number_value(a) == json_number_value(b);
-    return json_equal(a, b);
-}
-
-static int check_fixed(const struct family_source *s, const struct family_fixed *k)
-{
-    for (; k->key; k++) {
-        if (!json_has(s->json, k->key)) {
-            if (k->use == KEY_REQUIRED)
-                return family_refuse(s, k->key, k->value);
-            continue;
-        }
-        json_t *want = json_loads(k->value, JSON_DECODE_ANY, NULL);
-        int same = same_value(want, json_object_get(s->json, k->key));
-        json_decref(want);
-        if (!same)
-            return family_refuse(s, k->key, k->value);
-    }
     return 0;
 }
 
@@ -246,51 +203,6 @@ static int read_eos(struct config *c, const struct family_source *s)
 static int read_ids(struct config *c, const struct family_source *s)
 {
     return read_id(c, s, "bos_token_id", &c->bos) || read_pad(c, s) || read_eos(c, s) ? -1 : 0;
-}
-
-/* Reads rope_scaling or rope_parameters: absent, type "default", or type "llama3". */
-static int read_rope(struct config *c, const struct family_source *s, const char *key)
-{
-    static const char *const members[] = {
-        "rope_type", "type", "rope_theta", "factor", "low_freq_factor", "high_freq_factor",
-        "original_max_position_embeddings", "partial_rotary_factor", NULL};
-    static const struct family_fixed fixed[] = {{"partial_rotary_factor", "1.0", KEY_READ}, {0}};
-    if (!json_has(s->json, key))
-        return 0;
-    if (!c->family->rope_scaling)
-        return family_refuse(s, key, "no such key: another rotation is not supported here");
-    char *where = mem_format("%s: %s", s->path, key);
-    const struct family_source in = {json_object_get(s->json, key), where, s->e};
-    const char *type = "default", *member;
-    json_t *v;
-    int bad = 0;
-    if (!json_is_object(in.json))
-        bad = family_refuse(s, key, "null or an object");
-    else
-        json_object_foreach((json_t *)in.json, member, v)
-            if (!bad && !json_is_null(v) && !is_listed(members, member))
-                bad = family_refuse(&in, member, "no such key: it is not supported");
-    const char *type_key = json_has(in.json, "rope_type") ? "rope_type" : "type";
-    if (!bad && json_has(in.json, type_key))
-        bad = json_text(in.json, where, type_key, &type, s->e);
-    if (!bad && json_has(in.json, "rope_theta"))
-        bad = json_number(in.json, where, "rope_theta", 1, 1e12, &c->rope_theta, s->e);
-    bad = bad || check_fixed(&in, fixed);
-    if (!bad && !strcmp(type, "llama3")) {
-        const char *const o = "original_max_position_embeddings";
-        c->rope_llama3 = 1;
-        bad =
-            json_number(in.json, where, "factor", 1, 1e6, &c->rope_factor, s->e) ||
-            json_number(in.json, where, "low_freq_factor", 1e-6, 1e6, &c->rope_low_freq, s->e) ||
-            json_number(in.json, where, "high_freq_factor", 1e-6, 1e6, &c->rope_high_freq, s->e) ||
-            json_number(in.json, where, o, 1, 1e9, &c->rope_original_context, s->e);
-        if (!bad && c->rope_high_freq <= c->rope_low_freq)
-            bad = family_refuse(&in, "high_freq_factor", "more than low_freq_factor");
-    } else if (!bad && strcmp(type, "default")) {
-        bad = family_refuse(&in, type_key, "\"default\" or \"llama3\": others are not supported");
-    }
-    free(where);
-    return bad;
 }
 
 static const char *key_of(const struct family *f, size_t offset)
@@ -342,7 +254,9 @@ static int read_block(struct config *c, const struct family_source *s)
     if ((c->tied < 0 || json_has(s->json, tied)) &&
         json_flag(s->json, s->path, tied, &c->tied, s->e))
         return -1;
-    if (read_rope(c, s, "rope_scaling") || read_rope(c, s, "rope_parameters"))
+    if (json_has(s->json, "rope_scaling") || json_has(s->json, "rope_parameters"))
+        c->rope_yarn = 0;
+    if (family_read_rope(c, s, "rope_scaling") || family_read_rope(c, s, "rope_parameters"))
         return -1;
     return settle_shape(c, s);
 }
@@ -380,7 +294,7 @@ static void list_families(char *text, size_t bytes, int types)
 static int has_architecture(const struct family *f, const char *architecture)
 {
     return architecture && (!strcmp(architecture, f->architecture) ||
-                            is_listed(f->aliases, architecture));
+                            family_lists(f->aliases, architecture));
 }
 
 /* The family of the file. NULL: refused. */
@@ -423,7 +337,7 @@ static int load_family(struct config *c, const struct family_source *s, struct f
     memcpy(c->name, name, sizeof name);
     if (f->named)
         f->named(c);
-    if (sort_keys(s, f, x) || read_numbers(c, s, f->numbers) || check_fixed(s, f->fixed) ||
+    if (sort_keys(s, f, x) || read_numbers(c, s, f->numbers) || family_check_fixed(s, f->fixed) ||
         read_block(c, s) || check_layer_types(s) || (f->finish && f->finish(c, s)) ||
         read_ids(c, s))
         return -1;

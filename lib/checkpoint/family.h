@@ -80,6 +80,13 @@ struct family_source {
 };
 /* -1 (EXIT_BAD_DATA): "PATH: KEY: expected EXPECTED, got VALUE". */
 int family_refuse(const struct family_source *s, const char *key, const char *expected);
+/* 1: the list, which ends with NULL and may be NULL, has the key. */
+int family_lists(const char *const *list, const char *key);
+/* -1: a key has another value than its row, or a required one is missing. */
+int family_check_fixed(const struct family_source *s, const struct family_fixed *k);
+/* Reads rope_scaling or rope_parameters (`key`), which may be absent. The context must be known; it
+ * ends before positions whose queries would grow (config.rope_beta). -1: refused. */
+int family_read_rope(struct config *c, const struct family_source *s, const char *key);
 
 /* A shape behind -m synth:NAME. */
 struct family_shape {
@@ -141,7 +148,7 @@ struct family {
     FAMILY(llama) FAMILY(llada) FAMILY(illada) FAMILY(qwen2) FAMILY(qwen3) FAMILY(ltm)            \
     FAMILY(mistral) FAMILY(smollm3)                                                    \
     FAMILY(a2d_llama) FAMILY(a2d_qwen2) FAMILY(a2d_qwen3) FAMILY(sdar)                 \
-    FAMILY(dream) FAMILY(fast_dllm) FAMILY(llada_moe)
+    FAMILY(dream) FAMILY(fast_dllm) FAMILY(llada_moe) FAMILY(nemotron)
 #define FAMILY_ROW(name) extern const struct family name##_family;
 FAMILIES(FAMILY_ROW)
 #undef FAMILY_ROW

@@ -1,8 +1,9 @@
 /* autoregress.h - autoregressive decoding (LLaMA): one token per pass, or several with guesses.
  *
- * Guesses (speculative decoding) come from a rule or from a smaller model. One pass runs the last
- * id of a text and the guesses after it, so the model chooses an id after each of them. Guesses are
- * accepted until one differs from the model's choice; this choice is added too.
+ * Guesses (speculative decoding) come from a rule, from a smaller model, or from the model itself,
+ * if it also fills masks. One pass runs the last id of a text and the guesses after it, so the model
+ * chooses an id after each of them. Guesses are accepted until one differs from the model's choice;
+ * this choice is added too.
  *
  * The model chooses by argmax, or at a temperature by argmax of logit + T * Gumbel noise. The noise
  * depends only on (seed, key, index of the token). So the ids are those that the model generates
@@ -34,6 +35,8 @@ struct autoregress {
     const struct network *draft; /* makes draft_tokens guesses instead of lookup; NULL: none.
                                   * Same vocabulary, same back end */
     size_t draft_tokens;
+    size_t self_draft;    /* > 0: the model guesses so many by filling masks (config.two_ways);
+                           * needs a cache. 0: none */
     struct variant variant; /* of the passes */
     int prepare;          /* 1: run each kind of pass once before the clock begins */
     uint64_t seed;

@@ -106,7 +106,9 @@ static void suppose_defaults(const struct job *job, const struct config *c)
     for (size_t i = 0; i < job->plan->points; i++) {
         struct settings *point = &job->plan->point[i];
         char blocks[64] = "";
-        if (config_denoises(c) && c->attends_block)
+        if (!config_denoises(c))
+            continue; /* the row holds settings of diffusion */
+        if (c->attends_block)
             snprintf(blocks, sizeof blocks, "block_length=%zu cache=exact", c->attends_block);
         settings_suppose(point, c->family->named ? blocks : "");
         settings_suppose(point, c->family->defaults ? c->family->defaults : "");
@@ -120,6 +122,8 @@ static int open_model(struct session *s, struct err *e)
     struct checkpoint *c = &s->checkpoint;
     if (engine_checkpoint(&job->args->engine, (uint64_t)job->args->common.seed, c, &s->log, e))
         return -1;
+    if (c->config.two_ways && job->decoder->paradigms >> PARADIGM_AUTOREGRESSIVE & 1)
+        config_write_left_to_right(&c->config);
     if (!(job->decoder->paradigms >> c->config.paradigm & 1))
         return other_decoder(job, c, e);
     suppose_defaults(job, &c->config);

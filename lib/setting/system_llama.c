@@ -1,5 +1,5 @@
 /* system_llama.c - the settings of autoregressive decoding (gen-llama). Sampling changes the text.
- * Guesses (lookup, draft model) change the speed alone: a guess counts only if the model decodes
+ * Guesses (lookup, draft model, the model itself) change the speed alone: a guess counts only if the model decodes
  * the same token. */
 #include "lib/setting/shared_rows.h"
 #include "lib/setting/system.h"
@@ -26,16 +26,23 @@ static const struct setting rows[] = {
     {.name = "draft_tokens", .type = SETTING_INT, .hi = GUESSES, .standard = "0",
      .unit = "tokens", .label = "draft_tokens", .traits = SWEPT_SPEED,
      .help = "tokens that the --draft model guesses per pass; with --draft the default is 4"},
+    {.name = "self_draft", .type = SETTING_INT, .hi = GUESSES, .standard = "0",
+     .unit = "tokens", .label = "self_draft", .traits = SWEPT_SPEED,
+     .help = "tokens that the model itself guesses per pass, if it also fills masks; 0: off"},
     VARIANT_ROWS,
     ADMIT_ROW,
     BATCH_ROW};
 
 static int check(const struct settings *s, struct err *e)
 {
-    if (settings_count(s, "lookup") && settings_count(s, "draft_tokens"))
-        return err_set(e, EXIT_BAD_USAGE, "lookup %zu and draft_tokens %zu: expected one of them "
-                       "to be 0: a pass takes guesses of one kind", settings_count(s, "lookup"),
-                       settings_count(s, "draft_tokens"));
+    size_t lookup = settings_count(s, "lookup"), draft = settings_count(s, "draft_tokens");
+    size_t own = settings_count(s, "self_draft");
+    if ((lookup > 0) + (draft > 0) + (own > 0) > 1)
+        return err_set(e, EXIT_BAD_USAGE, "lookup %zu, draft_tokens %zu, self_draft %zu: expected "
+                       "one of them above 0: a pass takes guesses of one kind", lookup, draft, own);
+    if (own && !settings_is(s, "cache", "on"))
+        return err_set(e, EXIT_BAD_USAGE, "self_draft %zu: expected cache on: the masks see keys "
+                       "and values that were computed from left to right", own);
     return 0;
 }
 

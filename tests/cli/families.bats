@@ -284,3 +284,82 @@ refuses() {
     make_model --arch llada-moe --kv-heads 2 --experts 7 --used 3 --ffn 19 --shared 23
     on_cuda diffusion 24 8 9 1 --dtype f32 --batch 4
 }
+
+# own_guesses [option...]: with guesses of its own the model writes the ids that it writes without
+own_guesses() {
+    "$BIN/gen-llama" -q -m "$T/model" --ignore-eos --no-meta "$@" "$T/prompts" > "$T/alone"
+    for guesses in 1 7,31; do
+        "$BIN/gen-llama" -q -m "$T/model" --ignore-eos --no-meta --self-draft $guesses "$@" \
+            "$T/prompts" > "$T/guessed"
+        jq -se --slurpfile a "$T/alone" '($a | map({(.id): .token_ids}) | add) as $ids |
+            all(.token_ids == $ids[.id] and .new_tokens == .accepted_tokens + .passes) and
+            (map(.drafted_tokens) | add) > (map(.accepted_tokens) | add)' "$T/guessed"
+    done
+}
+
+@test "nemotron: blocks behind the prompt, each seeded by the one before as in its other mode" {
+    make_model --arch nemotron --dtype BF16 --kv-heads 2 --gain 2.5
+    sampled nemotron '{"gen_length":24,"block_length":8,"threshold":0.5}' --gen-length 24 \
+        --threshold 0.5
+    jq -e '.unmask == "threshold" and .block_length == 8 and .cache == "exact" and
+           .paradigm == "block_diffusion"' "$T/got"
+    sampled nemotron '{"gen_length":24,"block_length":8,"threshold":0.9}' --gen-length 24 \
+        --device ref
+    sampled nemotron '{"gen_length":24,"block_length":8,"threshold":1}' --gen-length 24 \
+        --threshold 1 --batch 4
+    sampled nemotron '{"gen_length":24,"block_length":8,"threshold":0.2}' --gen-length 24 \
+        --threshold 0.2 --batch 3 --admit continuous
+    on_levels gen-llada sampled nemotron '{"gen_length":16,"block_length":8,"threshold":0.3}' \
+        --gen-length 16 --threshold 0.3
+    make_model --arch nemotron --shards 3 --tied --head-dim 20 --kv-heads 1 --layers 3 --ffn 37
+    sampled nemotron '{"gen_length":16,"block_length":8,"threshold":0.4}' --gen-length 16 \
+        --threshold 0.4
+    jq '.block_size = 14' "$T/model/config.json" > "$T/new"
+    mv "$T/new" "$T/model/config.json"
+    echo block_size 14 >> "$T/made"
+    sampled nemotron '{"gen_length":28,"block_length":14,"threshold":0.4}' --gen-length 28 \
+        --threshold 0.4 --dtype f32 --batch 2
+}
+
+@test "nemotron: left to right, with or without guesses of its own, and as a judge" {
+    make_model --arch nemotron --dtype F16 --kv-heads 2 --head-dim 12 --theta 500
+    greedy
+    jq -e '.paradigm == "autoregressive"' "$T/got"
+    own_guesses --max-new 60
+    own_guesses --max-new 40 --device ref --batch 4
+    own_guesses --max-new 40 --temperature 0.7 --seed 5 --batch 3 --admit continuous
+    own_guesses --max-new 30 --temperature 0.9 --top-k 9 --top-p 0.8
+    on_levels gen-llama own_guesses --max-new 20
+    likelihood 1e-5 --device ref
+}
+
+@test "nemotron: what was not confirmed is refused by name" {
+    make_model --arch nemotron
+    refuses 'dlm_paradigm: expected "bidirectional"' '.dlm_paradigm = "block_diff"'
+    refuses "mask_token_id" 'del(.mask_token_id)'
+    refuses "sliding_window: expected null" '.sliding_window = 64'
+    refuses 'rope_parameters: expected an object with rope_type "yarn"' 'del(.rope_parameters)'
+    refuses 'rope_parameters: expected an object with rope_type "yarn"' \
+        '.rope_parameters = {rope_type: "default", rope_theta: 100}'
+    refuses "factor: expected max_position_embeddings /" '.rope_parameters.factor = 3'
+    refuses "mscale: expected the same as mscale_all_dim" '.rope_parameters.mscale = 0.7'
+    refuses "truncate: expected true" '.rope_parameters.truncate = false'
+    refuses "short_factor: expected no such key" '.rope_parameters.short_factor = [1]'
+    run "$BIN/gen-llada" -m "$T/model" --no-meta --cache none "$T/prompts"
+    [ "$status" -eq 64 ] && [[ $output == *"cache none: expected exact with model"* ]]
+    run "$BIN/gen-llama" -m "$T/model" --no-meta --max-new 300 "$T/prompts" # 256 positions
+    [ "$status" -ne 0 ]
+    make_model --arch llama
+    run "$BIN/gen-llama" -m "$T/model" --no-meta --self-draft 3 "$T/prompts"
+    [ "$status" -eq 64 ] && [[ $output == *"expected a model that also fills masks"* ]]
+}
+
+@test "nemotron: on the emulated CUDA device" {
+    [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
+        skip "no C++ compiler, so no emulated device"
+    make_model --arch nemotron --kv-heads 2 --gain 2.5
+    on_cuda sampled nemotron '{"gen_length":16,"block_length":8,"threshold":0.5}' \
+        --gen-length 16 --threshold 0.5 --dtype f32 --batch 4
+    on_cuda greedy --dtype f32 --batch 4
+    on_cuda own_guesses --max-new 12 --dtype f32
+}

@@ -42,7 +42,7 @@ static void round_trip(const char *shape)
     ok(!r && a.family == b.family && a.paradigm == b.paradigm && a.qkv_bias == b.qkv_bias &&
            a.qk_norm == b.qk_norm && a.attends == b.attends && a.logit_shift == b.logit_shift &&
            a.attends_block == b.attends_block && a.attends_from_end == b.attends_from_end &&
-           a.seeds == b.seeds && a.window == b.window &&
+           a.seeds == b.seeds && a.two_ways == b.two_ways && a.window == b.window &&
            !memcmp(a.unrotated, b.unrotated, a.layers) &&
            a.experts == b.experts && a.used == b.used &&
            a.rope_dims == b.rope_dims && a.width == b.width && a.layers == b.layers &&
@@ -51,6 +51,7 @@ static void round_trip(const char *shape)
            a.vocab == b.vocab && a.context == b.context && a.tied == b.tied, "%s: shape %s", shape,
        e.text);
     ok(a.norm_eps == b.norm_eps && a.rope_theta == b.rope_theta && a.rope_llama3 == b.rope_llama3 &&
+           a.rope_yarn == b.rope_yarn && a.rope_beta == b.rope_beta &&
            a.rope_factor == b.rope_factor && a.rope_low_freq == b.rope_low_freq &&
            a.rope_high_freq == b.rope_high_freq && a.bos == b.bos && a.pad == b.pad &&
            a.rope_original_context == b.rope_original_context && a.mask == b.mask &&
@@ -75,7 +76,8 @@ static void test_shapes(void)
                                         "tiny-sdar", "sdar-4b", "tiny-dream", "dream-7b",
                                         "tiny-fast-dllm", "fast-dllm-v2-1.5b", "tiny-mistral",
                                         "tiny-smollm3", "smollm3-3b", "smollm2-135m",
-                                        "tiny-llada-moe", "llada-moe-7b-a1b"};
+                                        "tiny-llada-moe", "llada-moe-7b-a1b",
+                                        "tiny-nemotron", "nemotron-3b"};
     struct config c;
     struct err e = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -104,6 +106,11 @@ static void test_shapes(void)
     ok(!synth_config(&c, "qwen3-4b", &e) && config_parameters(&c) == 4022468096u, "Qwen3 4B");
     ok(!synth_config(&c, "llada-moe-7b-a1b", &e) && config_parameters(&c) == 7356880896u &&
            c.experts == 64 && c.used == 8, "LLaDA-MoE 7B-A1B");
+    ok(!synth_config(&c, "nemotron-3b", &e) && config_parameters(&c) == 3831659520u &&
+           c.context == 16384 && c.two_ways, "Nemotron-Labs-Diffusion 3B");
+    config_write_left_to_right(&c);
+    ok(!config_denoises(&c) && c.logit_shift && c.attends == MASK_CAUSAL &&
+           !generation_refuses(&c, &e), "which also writes left to right: %s", e.text);
     ok(!synth_config(&c, "llama3-8b", &e) && config_parameters(&c) == 8030261248u, "LLaMA 3 8B");
     ok(!synth_config(&c, "llama3.2-1b", &e) && config_parameters(&c) == 1235814400u,
        "LLaMA 3.2 1B");
@@ -191,6 +198,28 @@ static void test_rope(void)
        "llama3: %d as they are, %d blended, %d divided", same, between, divided);
 }
 
+/* rope_type yarn: with E = 128, theta 1e6, 16384 positions and factor 16 the bounds are the indices
+ * 20 and 37 (20.3 and 36.4, computed apart), so 21 frequencies stay, 16 blend, 27 are divided. */
+static void test_yarn(void)
+{
+    struct config c;
+    struct err e = {0};
+    float plain[64], scaled[64];
+    int same = 0, divided = 0, between = 0;
+    synth_config(&c, "nemotron-3b", &e);
+    config_rope(&c, scaled);
+    c.rope_yarn = 0;
+    config_rope(&c, plain);
+    for (int j = 0; j < 64; j++) {
+        double share = scaled[j] / plain[j];
+        same += fabs(share - 1) < 1e-6;
+        divided += fabs(share * 16 - 1) < 1e-6;
+        between += fabs(share - 1) >= 1e-6 && fabs(share * 16 - 1) >= 1e-6;
+    }
+    ok(same == 21 && between == 16 && divided == 27, "yarn: %d as they are, %d blended, %d divided",
+       same, between, divided);
+}
+
 int main(void)
 {
     files_begin();
@@ -198,6 +227,7 @@ int main(void)
     test_shapes();
     test_switches();
     test_rope();
+    test_yarn();
     files_end();
     return tap_done();
 }

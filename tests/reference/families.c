@@ -1,6 +1,7 @@
 /* families.c - see families.h. Each sampler follows its authors' code, without a cache: mdlm and
  * bd3lm core/samplers/ of github.com/ZHZisZZ/dllm, sdar generate.py of github.com/JetAstra/SDAR,
- * dream generation_utils.py of Dream, fast modeling.py of Fast-dLLM v2.
+ * dream generation_utils.py of Dream, fast modeling.py of Fast-dLLM v2, nemotron
+ * modeling_nemotron_labs_diffusion.py.
  * They share one step, in which `count` or more masked slots of a range are written.
  */
 #include "tests/reference/families.h"
@@ -152,6 +153,20 @@ static void run_fast(struct canvas *c, size_t block, size_t part, double thresho
     }
 }
 
+/* Blocks behind the prompt. All before a block, and its first token, read what is before them; the
+ * rows of the block see all of it. The threshold counts as reached where it is equalled. */
+static void run_nemotron(struct canvas *c, struct model *m, size_t block, double threshold)
+{
+    for (size_t from = c->prompt; from < c->n; from += block) {
+        m->sees = SEES_BEFORE;
+        step(c, from, from + 1, from, 1, 2, 1);
+        m->sees = SEES_OPEN;
+        m->open = from;
+        for (size_t i = 0; i < block && masks_in(c, from, from + block); i++)
+            step(c, from, from + block, from + block, 1, threshold, 0);
+    }
+}
+
 static json_t *gap_value(double gap)
 {
     return isfinite(gap) ? json_real(gap) : json_null();
@@ -167,6 +182,7 @@ json_t *answer_sample(struct model *m, const json_t *request)
                        .min_confidence = INFINITY};
     if (!sampler) fail("sampler?");
     const int sdar = !strcmp(sampler, "sdar"), fast = !strcmp(sampler, "fast");
+    const int nemotron = !strcmp(sampler, "nemotron");
     const int fills = sdar || fast, dream = !strcmp(sampler, "dream");
     const char *order = json_string_value(json_object_get(request, "order"));
     c.order = order ? *order : 0;
@@ -174,6 +190,7 @@ json_t *answer_sample(struct model *m, const json_t *request)
     c.mask = (long)asked(request, "mask", (double)m->mask);
     c.n = c.prompt + c.gen;
     if (fills) c.n = (c.n + block - 1) / block * block;
+    if (nemotron) c.n = c.prompt + (c.gen + block - 1) / block * block;
     if (!strcmp(sampler, "bd3lm")) m->sees = SEES_BLOCKS;
     m->block = block;
     m->offset = strcmp(sampler, "bd3lm") ? 0 : (block - c.prompt % block) % block;
@@ -187,6 +204,7 @@ json_t *answer_sample(struct model *m, const json_t *request)
     const double threshold = asked(request, "threshold", 2);
     if (sdar) run_sdar(&c, block, steps, threshold);
     else if (fast) run_fast(&c, block, (size_t)asked(request, "part", 8), threshold);
+    else if (nemotron) run_nemotron(&c, m, block, threshold);
     else if (dream) run_dream(&c, steps);
     else run_dllm(&c, block, steps, !strcmp(sampler, "mdlm"));
     json_t *out = json_array();

@@ -35,6 +35,7 @@ static const struct kind kinds[] = {
     {"mistral", "llama", "MistralForCausalLM", "mistral", "<|reserved|>"},
     {"smollm3", "llama", "SmolLM3ForCausalLM", "smollm3", "<|reserved|>"},
     {"llada-moe", "mixture", "LLaDAMoEModelLM", "llada", "<|mask|>"},
+    {"nemotron", "llama", "NemotronLabsDiffusionModel", "nemotron_labs_diffusion", "<SPECIAL_100>"},
 };
 
 struct options {
@@ -143,6 +144,11 @@ static void add(struct list *l, const struct options *o, const char *name, long 
     uint64_t state = o->seed * 1000003;
     for (const char *p = name; *p; p++)
         state = (state ^ (unsigned char)*p) * 0x100000001b3u;
+    if (!strcmp(o->kind->arch, "nemotron")) /* random as under the usual name */
+        snprintf(t->name, sizeof t->name, "%s",
+                 !strcmp(name, "lm_head.weight") ? "diffusion_head.weight" : name);
+    if (!strcmp(o->kind->arch, "nemotron") && !strncmp(name, "model.", 6))
+        snprintf(t->name, sizeof t->name, "encoder.%s", name + 6);
     const json_t *given = json_object_get(values, name);
     if (given && json_array_size(given) != count) stop("--values: wrong number of values", name);
     const int embedding = strstr(name, "wte") || strstr(name, "embed");
@@ -360,6 +366,25 @@ static json_t *mixture_config(const struct options *o)
     return c;
 }
 
+/* The rotation and the further keys of Nemotron's file: 256 positions stretched to 512. */
+static void add_nemotron(const struct options *o, json_t *c)
+{
+    json_object_del(c, "rope_theta");
+    json_object_del(c, "rope_scaling");
+    json_object_set_new(c, "rope_parameters",
+                        json_pack("{s:s,s:f,s:f,s:f,s:f,s:i,s:f,s:f,s:f}", "rope_type", "yarn",
+                                  "rope_theta", o->theta, "factor", (double)o->context / 256,
+                                  "beta_fast", 32.0, "beta_slow", 1.0,
+                                  "original_max_position_embeddings", 256, "mscale", 1.0,
+                                  "mscale_all_dim", 1.0, "llama_4_scaling_beta", 0.1));
+    json_t *own = json_pack("{s:i,s:i,s:i,s:s,s:f,s:n,s:b,s:n,s:s}", "head_dim", (int)o->head_dim,
+                            "mask_token_id", MASK, "block_size", 8, "dlm_paradigm", "bidirectional",
+                            "ar_loss_weight", 1.0, "dlm_loss_weight", "dp_varying_mask_ratio", 0,
+                            "sliding_window", "attn_implementation", "sdpa");
+    json_object_update(c, own);
+    json_decref(own);
+}
+
 /* Members that differ from the base's config.json. */
 static json_t *own_config(const struct options *o, json_t *c)
 {
@@ -369,6 +394,8 @@ static json_t *own_config(const struct options *o, json_t *c)
         json_object_set_new(c, "mask_token_id", json_integer(MASK));
     if (!strcmp(o->kind->arch, "fast-dllm"))
         json_object_set_new(c, "bd_size", json_integer(8));
+    if (!strcmp(o->kind->arch, "nemotron"))
+        add_nemotron(o, c);
     if (!strcmp(o->kind->arch, "mistral"))
         json_object_set_new(c, "sliding_window", json_integer(6));
     if (!strcmp(o->kind->arch, "smollm3"))

@@ -151,6 +151,14 @@ static double *tensor(struct files *f, const char *name, size_t rows, size_t col
     return v;
 }
 
+/* Nemotron's name for what others call by this name. */
+static const char *renamed(char to[128], const char *name)
+{
+    if (!strcmp(name, "lm_head.weight")) return "diffusion_head.weight";
+    snprintf(to, 128, "encoder.%.100s", strncmp(name, "model.", 6) ? name : name + 6);
+    return to;
+}
+
 /* The tensor under the first of two names (printf patterns with the layer's number). */
 static double *tensor_either(struct files *f, const char *a, const char *b, size_t layer,
                              size_t rows, size_t cols)
@@ -165,6 +173,8 @@ static double *tensor_either(struct files *f, const char *a, const char *b, size
         else
             snprintf(name[i], sizeof name[i], "%s", pattern[i]);
         double *v = tensor(f, name[i], rows, cols);
+        char other[128];
+        if (!v) v = tensor(f, renamed(other, name[i]), rows, cols);
         if (v) return v;
     }
     fail("neither %s nor %s", name[0], name[1]);
@@ -181,6 +191,24 @@ static double number(const json_t *j, const char *key, double otherwise)
 static size_t count_of(const json_t *j, const char *key, size_t otherwise)
 {
     return (size_t)number(j, key, (double)otherwise);
+}
+
+/* The share of YaRN's f_j that is not divided: from 1, at the index with beta_fast turns over the
+ * original length, to 0, at that with beta_slow. Source: arXiv 2309.00071; whole indices as in
+ * modeling_rope_utils.py of transformers. */
+static double kept_by_yarn(const struct model *m, const json_t *p, double theta, double j)
+{
+    const double e = (double)m->head_dim, pi = acos(-1);
+    const double long_ago = number(p, "original_max_position_embeddings", 0);
+    const double most = number(p, "beta_fast", 32) * 2 * pi;
+    const double least = number(p, "beta_slow", 1) * 2 * pi;
+    double first = floor(e * log(long_ago / most) / (2 * log(theta)));
+    double last = ceil(e * log(long_ago / least) / (2 * log(theta)));
+    if (first < 0) first = 0;
+    if (last > e - 1) last = e - 1;
+    if (first == last) last += 0.001;
+    const double over = (j - first) / (last - first);
+    return 1 - (over < 0 ? 0 : over > 1 ? 1 : over);
 }
 
 /* f_j = theta^(-2j/E), and for rope_type llama3 long wavelengths are stretched by `factor`, short
@@ -205,6 +233,10 @@ static void set_frequencies(struct model *m, const json_t *config)
             keep = keep < 0 ? 0 : keep > 1 ? 1 : keep;
             f = (1 - keep) * f / factor + keep * f;
         }
+        if (type && !strcmp(type, "yarn")) {
+            const double keep = kept_by_yarn(m, scaling, theta, (double)j);
+            f = (1 - keep) * f / number(scaling, "factor", 1) + keep * f;
+        }
         m->frequency[j] = f;
     }
 }
@@ -218,7 +250,7 @@ static const struct kind {
              {"a2d-qwen2", 2, SEES_ALL}, {"a2d-qwen3", 3, SEES_ALL}, {"sdar", 3, SEES_BLOCKS},
              {"Dream", 2, SEES_ALL},    {"Fast_dLLM_Qwen", 2, SEES_BLOCKS},
              {"mistral", 0, SEES_BEFORE}, {"smollm3", 0, SEES_BEFORE},
-             {"lladamoe", 3, SEES_ALL}};
+             {"lladamoe", 3, SEES_ALL}, {"nemotron_labs_diffusion", 0, SEES_BEFORE}};
 
 static const struct kind *kind_of(const char *type)
 {
@@ -442,6 +474,7 @@ static size_t seen_from(const struct model *m, size_t t, size_t n)
 {
     if (m->sees == SEES_BEFORE) return t + 1;
     if (m->sees == SEES_ALL) return n;
+    if (m->sees == SEES_OPEN) return t < m->open ? t + 1 : n;
     const size_t end = ((t + m->offset) / m->block + 1) * m->block - m->offset;
     return end < n ? end : n;
 }

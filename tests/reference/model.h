@@ -21,7 +21,10 @@ struct layer {
 };
 
 struct model {
-    enum { SEES_BEFORE, SEES_ALL, SEES_BLOCKS } sees; /* SEES_BLOCKS: up to the end of its block */
+    /* SEES_BLOCKS: up to the end of its block. SEES_OPEN: from row `open` on all, before it up to
+     * its own. */
+    enum { SEES_BEFORE, SEES_ALL, SEES_BLOCKS, SEES_OPEN } sees;
+    size_t open;
     size_t block, offset; /* of SEES_BLOCKS: position t is in block (t + offset) / block */
     int qwen;             /* 2, 3: the block of that version; 0: LLaMA's */
     size_t window;        /* mistral: keys that a row sees; 0: all before it */

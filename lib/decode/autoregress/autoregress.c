@@ -23,7 +23,10 @@
 /* Most guesses for a text in a pass. */
 static size_t most_of(const struct autoregress *how)
 {
-    size_t most = how->lookup ? how->lookup : how->draft ? how->draft_tokens : 0;
+    size_t most = how->lookup       ? how->lookup
+                  : how->self_draft ? how->self_draft
+                  : how->draft      ? how->draft_tokens
+                                    : 0;
     return most < how->max_new ? most : how->max_new - 1;
 }
 
@@ -268,6 +271,7 @@ static void account(const struct autoregress_run *r, size_t seat, const struct t
 {
     struct generation *g = &r->out[r->who[seat]];
     int32_t rows = was->len - r->writer.held[seat] + r->guesses[seat];
+    rows += r->how->self_draft && r->guesses[seat] ? 1 + r->guesses[seat] : 0;
     int32_t tokens = now->len - was->len;
     ns -= g->admit_ns;
     generation_step(g, ns);
@@ -355,7 +359,9 @@ static struct autoregress_run run_of(const struct network *n, const struct autor
     size_t seats = how->alive && how->alive < batch ? how->alive : batch, most = most_of(how);
     return (struct autoregress_run){.how = how, .in = in, .batch = batch, .seats = seats,
                                     .most = most, .writer.n = n,
-                                    .drafter.n = most && !how->lookup ? how->draft : NULL};
+                                    .drafter.n = most && !how->lookup && !how->self_draft
+                                                     ? how->draft
+                                                     : NULL};
 }
 
 struct memory_estimate autoregress_estimate(const struct network *n, const struct autoregress *how,

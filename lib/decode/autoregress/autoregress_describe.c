@@ -5,6 +5,8 @@
  */
 #include "lib/decode/autoregress/autoregress_run.h"
 
+#include <string.h>
+
 int32_t autoregress_id(const struct autoregress_run *r, size_t seat, int32_t place)
 {
     const struct texts *t = &r->writer.host;
@@ -41,20 +43,22 @@ static void add_row(struct reader *w, const struct text_state *t, int32_t place,
     x->slot[row] = t->first_slot + place;
 }
 
-/* Wants the answers to the last 1 + guesses rows, each with the draw that chooses the next id. */
-static void add_wanted(struct reader *w, const struct text_state *t, int32_t guesses)
+/* Wants the answers of the last `count` rows, which are about the ids behind the text: each has the
+ * draw that chooses its id. */
+static void add_wanted(struct reader *w, const struct text_state *t, int32_t count)
 {
     const struct rows *x = &w->work->host.rows;
     struct pass *p = &w->plan.pass;
     struct text_state at = *t;
-    for (int32_t k = 0; k <= guesses; k++, p->R++, at.len++) {
-        x->wanted[p->R] = (int32_t)p->T - 1 - guesses + k;
+    for (int32_t k = 0; k < count; k++, p->R++, at.len++) {
+        x->wanted[p->R] = (int32_t)p->T - count + k;
         x->key[p->R] = text_key(&at);
     }
 }
 
-/* The list of slots of a text begins at its first slot, which no other list does. */
-void autoregress_add(struct autoregress_run *r, struct reader *w, size_t seat, const int32_t *guess,
+/* Adds the rows of a text and of guesses behind it. The list of slots of a text begins at its first
+ * slot, which no other list does. */
+static void add_text(struct autoregress_run *r, struct reader *w, size_t seat, const int32_t *guess,
                      int32_t guesses)
 {
     struct pass *p = &w->plan.pass;
@@ -66,13 +70,32 @@ void autoregress_add(struct autoregress_run *r, struct reader *w, size_t seat, c
         add_row(w, t, place, autoregress_id(r, seat, place));
     for (int32_t k = 0; k < guesses; k++)
         add_row(w, t, t->len + k, guess[k]);
-    add_wanted(w, t, guesses);
     size_t rows = p->T - row;
     w->work->host.rows.seqs[part] =
         (struct attn_seq){(int32_t)row, (int32_t)rows, t->first_slot, n};
     w->work->host.member[part] = (int32_t)seat;
     p->max_rows = rows > p->max_rows ? rows : p->max_rows;
     w->longest = (size_t)n > w->longest ? (size_t)n : w->longest;
+}
+
+void autoregress_add(struct autoregress_run *r, struct reader *w, size_t seat, const int32_t *guess,
+                     int32_t guesses)
+{
+    add_text(r, w, seat, guess, guesses);
+    add_wanted(w, &w->host.state[seat], 1 + guesses);
+}
+
+/* For attention all that these rows read counts as position 0, which each of them sees. */
+void autoregress_add_masks(struct autoregress_run *r, size_t seat, int32_t masks)
+{
+    struct reader *w = &r->writer;
+    const struct text_state *t = &w->host.state[seat];
+    int32_t *mask = r->guess + seat * r->most;
+    for (int32_t k = 0; k < masks; k++)
+        mask[k] = (int32_t)w->n->config.mask;
+    add_text(r, w, seat, mask, masks);
+    memset(w->work->host.rows.slot_pos + t->first_slot, 0, (size_t)t->max * sizeof(int32_t));
+    add_wanted(w, t, masks);
 }
 
 void autoregress_send(const struct autoregress_run *r, struct reader *w)

@@ -1,5 +1,8 @@
 /* autoregress_draft.c - guesses, and how they become text; see autoregress_run.h.
  *
+ * Guesses come from the text, from a draft model, or from the model itself where it also fills
+ * masks (linear_spec_generate of Nemotron-Labs-Diffusion, with drafts of one pass).
+ *
  * A pass computes answers to the last id of a text and to each guess after it, with the draws that
  * choose the ids at these places. Answers are taken in order while each equals its guess; the first
  * answer that differs is taken too, because the text before it is right. So every id is chosen from
@@ -102,6 +105,49 @@ static void draft_all(struct autoregress_run *r)
     }
 }
 
+/* Takes the answers of the pass over masks as guesses. */
+static void take_masks(struct autoregress_run *r)
+{
+    const struct reader *w = &r->writer;
+    const struct head_row *a = r->answer;
+    w->n->backend->ops->read(w->n->backend, r->answer, w->work->answer,
+                             w->plan.pass.R * sizeof *r->answer);
+    for (size_t part = 0; part < w->plan.pass.n_seqs; part++) {
+        size_t i = (size_t)w->work->host.member[part], most = room_of(r, &w->host.state[i]);
+        for (size_t k = 0; k < most && !a[k].bad; k++)
+            r->guess[i * r->most + (size_t)r->guesses[i]++] = a[k].id;
+        a += most;
+    }
+}
+
+/* The model itself fills masks behind each text, in one pass. Its keys and values of the masks are
+ * overwritten by those of the guesses. */
+static void fill_masks(struct autoregress_run *r)
+{
+    struct reader *w = &r->writer;
+    struct extent x = {0};
+    autoregress_begin(w);
+    for (size_t i = 0; i < r->seats; i++) {
+        const struct text_state *t = &w->host.state[i];
+        size_t most = room_of(r, t);
+        if (!most)
+            continue;
+        autoregress_add_masks(r, i, (int32_t)most);
+        cost_full(&x, (double)most + 1, (double)t->len + (double)most);
+        x.read += (double)t->len + (double)most;
+        x.written += (double)most + 1;
+        x.wanted += (double)most;
+    }
+    if (!w->plan.pass.T)
+        return;
+    autoregress_send(r, w);
+    w->plan.pass.logits = 0;
+    w->plan.pass.query.temperature = r->how->sample.temperature;
+    pass_run(w->n, w->kv, w->work, &w->plan.pass);
+    cost_add(&r->trace->cost, cost_of(&w->cost_model, &x));
+    take_masks(r);
+}
+
 void autoregress_guess(struct autoregress_run *r)
 {
     for (size_t i = 0; i < r->seats; i++) {
@@ -109,6 +155,8 @@ void autoregress_guess(struct autoregress_run *r)
         if (r->how->lookup)
             look_up(r, i);
     }
+    if (r->how->self_draft)
+        fill_masks(r);
     if (r->drafter.n)
         draft_all(r);
 }

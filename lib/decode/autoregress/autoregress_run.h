@@ -89,6 +89,10 @@ size_t autoregress_describe(struct autoregress_run *r);
 void autoregress_begin(struct reader *w);
 void autoregress_add(struct autoregress_run *r, struct reader *w, size_t seat, const int32_t *guess,
                      int32_t guesses);
+/* Adds a text and masks behind it to a pass of the writer whose rows fill masks: the ids that the
+ * cache does not hold and the masks see each other, and all before them. The answers of the masks
+ * are wanted. */
+void autoregress_add_masks(struct autoregress_run *r, size_t seat, int32_t masks);
 /* Completes and sends the pass. */
 void autoregress_send(const struct autoregress_run *r, struct reader *w);
 /* Id `place` of a text. */

@@ -21,12 +21,21 @@ static struct autoregress how_of(const struct settings *s, const struct decode_e
         .lookup_ngram = settings_count(s, "lookup_ngram"),
         .draft_tokens = settings_count(s, "draft_tokens"),
         .draft = settings_count(s, "draft_tokens") ? env->companion : NULL,
+        .self_draft = settings_count(s, "self_draft"),
         .variant = decoder_variant(s),
         .prepare = env->prepare,
         .seed = env->seed,
         .stop = env->stop,
         .observer = env->observer,
         .ignore_eos = settings_is(s, "contract", "fixed")};
+}
+
+static int check(const struct settings *s, const struct config *c, struct err *e)
+{
+    size_t n = settings_count(s, "self_draft");
+    return n && !c->two_ways ? err_set(e, EXIT_BAD_USAGE, "self-draft %zu: expected a model that "
+                                       "also fills masks; %s only writes left to right", n, c->name)
+                             : 0;
 }
 
 static struct memory_estimate estimate(const struct network *n, const struct settings *s,
@@ -42,7 +51,8 @@ static struct memory_estimate estimate(const struct network *n, const struct set
 static struct passes passes(const struct settings *s, const struct generation_input *in,
                             size_t batch)
 {
-    size_t guesses = settings_count(s, "lookup") + settings_count(s, "draft_tokens");
+    size_t guesses = settings_count(s, "lookup") + settings_count(s, "draft_tokens") +
+                     settings_count(s, "self_draft");
     size_t new = settings_count(s, "max_new");
     const int cached = settings_is(s, "cache", "on");
     const double answers = 1 + (double)guesses;
@@ -84,6 +94,7 @@ static size_t extra_options(struct decoder_extras *to, struct opt *options)
 const struct decoder decoder_autoregress = {.tool = "gen-llama",
                                             .paradigms = 1u << PARADIGM_AUTOREGRESSIVE,
                                             .table = &system_llama,
+                                            .check = check,
                                             .estimate = estimate,
                                             .passes = passes,
                                             .run = run,

@@ -88,6 +88,13 @@ static void prepare_guesses(struct autoregress_run *r, size_t shortest, size_t l
     grow(r, 1);
     for (size_t n = 1; w->kv && n <= r->seats * (1 + r->most); n = eighth_more(n))
         prepare_rows(r, w, n);
+    if (r->how->self_draft) {
+        for (size_t i = 0; i < r->seats; i++)
+            w->held[i] = w->host.state[i].prompt;
+        autoregress_guess(r);
+        memset(r->guesses, 0, r->seats * sizeof *r->guesses);
+        r->trace->cost = was;
+    }
     memset(w->held, 0, held);
     if (!d->n)
         return;

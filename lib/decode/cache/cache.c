@@ -15,7 +15,7 @@ const struct cache_params cache_usual = {CACHE_PARAMETERS(CACHE_USUAL)};
 static double pairs_seen(const int32_t *row, size_t rows, const int32_t *key, size_t keys,
                          const struct cache_view *v)
 {
-    const int32_t block = v->mask_block, from = v->offset;
+    const int32_t block = v->forward ? 1 : v->mask_block, from = v->offset;
     double pairs = 0;
     for (size_t j = 0, seen = 0; j < rows; j++) {
         while (seen < keys && (key[seen] + from) / block <= (row[j] + from) / block)

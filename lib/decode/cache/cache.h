@@ -35,6 +35,7 @@ struct cache_view {
     int32_t offset;                    /* position p is in block (p + offset) / mask_block */
     int seeds;                         /* 1: the pass asks about the first slot of its block only,
                                         * and no row of the block is needed */
+    int forward;                       /* 1: a row sees the positions up to its own alone */
     struct cache_params params;
 };
 /* The next passes of a canvas. Positions count from the first id of the prompt. */

@@ -57,6 +57,14 @@ int32_t diffuse_offset(const struct diffuse_run *r, const struct canvas_state *c
     return f->attends_from_end && m ? (m - c->prompt % m) % m : 0;
 }
 
+/* 1: the rows of a canvas see all that they read, in a pass in which a row sees what is before it:
+ * they fill a block of a model that reads finished blocks from left to right. All that they read
+ * then counts as position 0, for attention alone. */
+static int sees_all(const struct diffuse_run *r, const struct canvas_state *c)
+{
+    return r->n->config.two_ways && !canvas_seeds_now(&r->plan.loop, c);
+}
+
 /* Adds a sequence to the pass: the rows that the policy names for lane i. Its twin has the prompt
  * masked. Returns the number of slots listed. */
 static size_t add_rows(struct diffuse_run *r, size_t i, int twin, size_t listed)
@@ -67,7 +75,7 @@ static size_t add_rows(struct diffuse_run *r, size_t i, int twin, size_t listed)
     const struct cache_part *a = &r->part;
     int32_t row = (int32_t)p->T, offset = diffuse_offset(r, c);
     int32_t base = twin ? (int32_t)r->slots / 2 : 0;
-    int reads = r->kv && !a->sifts;
+    int reads = r->kv && !a->sifts, all = sees_all(r, c);
     add_share(r, base + diffuse_slot(r, i, 0), listed);
     for (size_t j = 0; j < a->n_rows; j++, p->T++) {
         int32_t k = a->row[j], id = c->first + k, prompt = k < c->prompt;
@@ -81,7 +89,7 @@ static size_t add_rows(struct diffuse_run *r, size_t i, int twin, size_t listed)
     size_t keys = reads ? a->n_keys : a->n_rows;
     for (size_t j = 0; j < keys; j++) {
         w->slots[listed + j] = reads ? base + diffuse_slot(r, i, a->key[j]) : row + (int32_t)j;
-        w->slot_pos[listed + j] = (reads ? a->key[j] : a->row[j]) + offset;
+        w->slot_pos[listed + j] = all ? 0 : (reads ? a->key[j] : a->row[j]) + offset;
     }
     w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows, (int32_t)listed,
                                              (int32_t)keys};
@@ -128,6 +136,7 @@ static struct cache_view view_of(const struct diffuse_run *r, const struct canva
                                .mask_block = (int32_t)r->n->config.attends_block,
                                .offset = diffuse_offset(r, c),
                                .seeds = canvas_ask_end(l, c) < canvas_block_end(l, c),
+                               .forward = r->n->config.two_ways && !sees_all(r, c),
                                .params = r->how->kept};
 }
 
@@ -141,7 +150,7 @@ static int32_t ask_policy(struct diffuse_run *r, size_t i)
     struct cache_part *a = &r->part;
     *a = (struct cache_part){.row = a->row, .key = a->key};
     r->policy->describe(&v, a);
-    if (r->plan.loop.lag)
+    if (canvas_lag(&r->plan.loop, c))
         add_sources(r, &v, a);
     if (r->policy->slots) /* keys are slots, not positions */
         return v.canvas->len - v.end;
@@ -213,7 +222,7 @@ static void gather(struct diffuse_run *r)
     }
     l->T = p->T;
     p->chosen = p->chosen < p->T ? p->chosen : 0;
-    p->mask = r->n->config.attends;
+    p->mask = r->n->config.two_ways ? MASK_CAUSAL : r->n->config.attends;
     p->mask_block = r->n->config.attends_block;
     p->max_slots = pass_slots(r->work, p->max_slots);
 }

@@ -38,6 +38,7 @@ void diffuse_loop_make(struct diffuse_run *r)
     l->mask = (int32_t)r->n->config.mask;
     l->lag = r->n->config.logit_shift;
     l->seeds = r->n->config.seeds ? (int32_t)r->n->config.attends_block : 0;
+    l->from_end = r->n->config.attends_from_end;
     l->order = how->order;
     l->order_temperature = how->order_temperature;
     l->rounding = how->confidence;

@@ -1,0 +1,95 @@
+/* nemotron.c - Nemotron-Labs-Diffusion 3B Base and Instruct (Fu et al. 2026), text only: the block
+ * of Ministral 3 under other names. One checkpoint writes in three ways: left to right (gen-llama);
+ * left to right with guesses that it makes itself, as it fills masks (gen-llama --self-draft); and
+ * block by block (gen-llada). In the last, blocks are counted from the end of the prompt, finished
+ * ones are read from left to right, and the block in work sees all of itself. Its first token is
+ * the next one of the block before; other answers are at their own rows.
+ *
+ * Confirmed in public copies of the authors' modeling_nemotron_labs_diffusion.py, its configuration
+ * and modeling_ministral.py (the 8B and 3B releases): class, keys and defaults, the names of the
+ * tensors, the three samplers, the threshold 0.9 and the blocks of 32 of the model card. In notes
+ * of programs that read the released 3B: 237 tensors, all values of config.json (Base: YaRN factor
+ * 0.25; Instruct: 16), mask 100. The attention factor of YaRN is exactly 1 (mscale =
+ * mscale_all_dim).
+ *
+ * Not built: the factor of queries from position 16384 on (llama_4_scaling_beta), so the context
+ * ends there; the adapter linear_spec_lora, which only changes what is guessed; drafts in several
+ * passes. Refused: dlm_paradigm other than "bidirectional", biases, windows, vision models (another
+ * class).
+ */
+#include "lib/checkpoint/family.h"
+
+#include "lib/record/json.h"
+
+static const struct family_naming names = {
+    "encoder.layers",
+    {
+        [ROLE_EMBED] = "encoder.embed_tokens.weight",
+        [ROLE_ATTN_NORM] = "input_layernorm.weight",
+        [ROLE_Q] = "self_attn.q_proj.weight",
+        [ROLE_K] = "self_attn.k_proj.weight",
+        [ROLE_V] = "self_attn.v_proj.weight",
+        [ROLE_O] = "self_attn.o_proj.weight",
+        [ROLE_FFN_NORM] = "post_attention_layernorm.weight",
+        [ROLE_GATE] = "mlp.gate_proj.weight",
+        [ROLE_UP] = "mlp.up_proj.weight",
+        [ROLE_DOWN] = "mlp.down_proj.weight",
+        [ROLE_NORM] = "encoder.norm.weight",
+        [ROLE_HEAD] = "diffusion_head.weight",
+    },
+};
+
+static const struct family_number numbers[] = {
+    FAMILY_HUGGING_FACE_NUMBERS,
+    {"block_size", FAMILY_AT(attends_block), 1, 1 << 20, KEY_WRITTEN},
+    {0},
+};
+
+static const struct family_fixed fixed[] = {
+    {"hidden_act", "\"silu\"", KEY_WRITTEN},
+    {"attention_bias", "false", KEY_WRITTEN},
+    {"mlp_bias", "false", KEY_WRITTEN},
+    {"sliding_window", "null", KEY_READ},
+    {"dlm_paradigm", "\"bidirectional\"", KEY_WRITTEN},
+    {0},
+};
+
+/* Settings of training. */
+static const char *const ignored[] = {
+    "ar_loss_weight", "dlm_loss_weight", "dp_varying_mask_ratio", NULL};
+
+/* The class has no rotation but that of rope_parameters. */
+static int finish(struct config *c, const struct family_source *s)
+{
+    const int given = json_has(s->json, "rope_parameters") || json_has(s->json, "rope_scaling");
+    return given && c->rope_yarn
+               ? 0
+               : family_refuse(s, "rope_parameters", "an object with rope_type \"yarn\"");
+}
+
+static const struct family_shape shapes[] = {
+    {"nemotron-3b", 3072, 26, 32, 8, 128, 9216, 131072, 16384, 0, 1e-5, 1e6, 0, 1, 11, 100, -1},
+    {"tiny-nemotron", 64, 2, 4, 2, 32, 160, 512, 16384, 0, 1e-5, 1e6, 0, 508, 509, 510, -1},
+    {0},
+};
+
+const struct family nemotron_family = {
+    .name = "nemotron-labs-diffusion",
+    .architecture = "NemotronLabsDiffusionModel",
+    .model_type = "nemotron_labs_diffusion",
+    .naming = {&names},
+    .start = {.paradigm = PARADIGM_BLOCK_DIFFUSION, .attends = MASK_BLOCK_CAUSAL,
+              .attends_block = 32, .attends_from_end = 1, .seeds = 1, .two_ways = 1,
+              .chat = CHAT_NONE, .kv_heads = 8, .head_dim = 128, .norm_eps = 1e-5,
+              .rope_theta = 1e6, .context = 262144, .rope_yarn = 1, .rope_factor = 16,
+              .rope_low_freq = 1, .rope_high_freq = 32, .rope_original_context = 16384,
+              .rope_beta = 0.1},
+    .numbers = numbers,
+    .fixed = fixed,
+    .tied_key = "tie_word_embeddings",
+    .rope_scaling = 1,
+    .ignored = ignored,
+    .finish = finish,
+    .shapes = shapes,
+    .defaults = "unmask=threshold threshold=0.9",
+};
