@@ -132,7 +132,7 @@ again phase4 PROFILE=quick LTM=
     grep -q -- '--systems llada,llama --' ran
 ok $? "LTM= leaves it out"
 again decoding PROFILE=quick
-grep -q '^schedule .*--methods data/methods.ndjson' ran && grep -q '^compare --methods' ran &&
+grep -q '^schedule .*--methods [^ ]*/all-methods.ndjson' ran && grep -q '^compare --methods' ran &&
     grep -q '^plot --type methods' ran
 ok $? "make decoding runs every method, compares and draws them"
 [ "$(jq -r .method results/here/demo/methods.ndjson | paste -sd ' ')" = \

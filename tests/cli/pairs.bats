@@ -82,3 +82,17 @@ makes() {
     jq -se 'any(.arch == "qwen3" and .kind == "generation")' \
         "$T/results/sdar-4b-quick/steps/generations.ndjson"
 }
+
+@test "a pair of a checkpoint with itself: in blocks, left to right, and by guesses of its own" {
+    made nvidia/Nemotron-Labs-Diffusion-3B --arch nemotron
+    made mistralai/Mistral-7B-v0.3 --arch mistral --layers 3
+    makes phase4 PAIR=nemotron-3b PROFILE=quick PROMPT_CHOICE='--count 3' GEN_LENGTH=16 \
+        BLOCK_LENGTH=8 STEPS=16 LAUNCHES=1 > "$T/log" 2>&1
+    jq -se '[.[] | select(.kind == "generation")] | group_by(.paradigm) |
+        map({(.[0].paradigm): (map(.threshold // .self_draft) | unique)}) | add ==
+        {autoregressive: [0, 31], block_diffusion: [null, 0.6, 0.75, 0.9, 0.99]}' \
+        "$T/results/nemotron-3b-quick/steps/generations.ndjson"
+    jq -se 'map(select(.kind == "generation" and .paradigm == "autoregressive")) |
+        group_by(.id) | all((map(.token_ids) | unique | length) == 1)' \
+        "$T/results/nemotron-3b-quick/steps/generations.ndjson"
+}

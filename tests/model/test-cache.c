@@ -378,6 +378,28 @@ static void test_exact(struct network *n)
     n->config = was;
 }
 
+/* Where finished blocks are read from left to right, what is kept is exact, too, also when a block
+ * is filled in parts. */
+static void test_two_ways(struct network *n)
+{
+    const struct config was = n->config;
+    int64_t rows[2];
+    n->config.attends = MASK_BLOCK_CAUSAL;
+    n->config.attends_block = 8;
+    n->config.attends_from_end = n->config.seeds = n->config.two_ways = 1;
+    for (size_t block = 4; block <= 8; block += 4)
+        for (int rule = 0; rule < 2; rule++) {
+            struct diffuse d = {.gen_length = 24, .block_length = block, .steps = 12, .prepare = 1,
+                                .seed = 5, .rule = rule ? UNMASK_THRESHOLD : UNMASK_SCHEDULE,
+                                .unmask.threshold = 0.0031}, e = d;
+            e.cache = CACHE_EXACT;
+            ok(same_ids(n, &d, &e, rows) && rows[1] < rows[0],
+               "exact, blocks of 8 read from left to right, parts of %zu, rule %d: %d of %d rows",
+               block, rule, (int)rows[1], (int)rows[0]);
+        }
+    n->config = was;
+}
+
 /* Six prompts, two at a time: each has the answer, steps and rows that it has alone. 1: so it is;
  * *waited: some joined when another one had ended, at another step of its own. */
 static int joins(const struct network *n, struct diffuse d, int *waited)
@@ -455,6 +477,7 @@ int main(void)
         test_suffixes(&m.n);
         test_neutral(&m.n);
         test_exact(&m.n);
+        test_two_ways(&m.n);
         test_admit(&m.n);
     }
     ok(decoded_prepared > 0, "passes were prepared: %zu", decoded_prepared);

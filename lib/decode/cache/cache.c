@@ -11,14 +11,25 @@ const struct cache_policy *const cache_policies[] = {CACHE_POLICIES(CACHE_ADDRES
 #define CACHE_USUAL(name, type, policies, least, most, standard, unit, meaning) .name = standard,
 const struct cache_params cache_usual = {CACHE_PARAMETERS(CACHE_USUAL)};
 
+int32_t cache_place(const struct cache_view *v, int32_t p)
+{
+    return p >= v->open && p < v->open_end ? v->open : p;
+}
+
+/* 1: the row of position p sees the key of position k under a block-causal mask. */
+static int sees(const struct cache_view *v, int32_t p, int32_t k)
+{
+    return v->forward ? cache_place(v, k) <= p
+                      : (k + v->offset) / v->mask_block <= (p + v->offset) / v->mask_block;
+}
+
 /* Number of pairs of a row and a key that it sees under a block-causal mask. */
 static double pairs_seen(const int32_t *row, size_t rows, const int32_t *key, size_t keys,
                          const struct cache_view *v)
 {
-    const int32_t block = v->forward ? 1 : v->mask_block, from = v->offset;
     double pairs = 0;
     for (size_t j = 0, seen = 0; j < rows; j++) {
-        while (seen < keys && (key[seen] + from) / block <= (row[j] + from) / block)
+        while (seen < keys && sees(v, row[j], key[seen]))
             seen++;
         pairs += (double)seen;
     }

@@ -35,7 +35,10 @@ struct cache_view {
     int32_t offset;                    /* position p is in block (p + offset) / mask_block */
     int seeds;                         /* 1: the pass asks about the first slot of its block only,
                                         * and no row of the block is needed */
-    int forward;                       /* 1: a row sees the positions up to its own alone */
+    int forward;                       /* 1: a row sees the keys up to its own position, where keys
+                                        * open .. open_end - 1 count as being at `open` (a block
+                                        * that sees all of itself; open_end 0: none) */
+    int32_t open, open_end;
     struct cache_params params;
 };
 /* The next passes of a canvas. Positions count from the first id of the prompt. */
@@ -86,6 +89,8 @@ void cache_span(const struct cache_view *v, struct cache_part *part, int32_t fir
 /* 1: the next pass computes the whole canvas, as one of the first `whole` of its block or by
  * params.refresh. *passes = the number of consecutive passes of the same kind. */
 int cache_refreshes(const struct cache_view *v, int32_t whole, size_t *passes);
+/* The position at which key p counts, under `forward`. */
+int32_t cache_place(const struct cache_view *v, int32_t p);
 /* 1: the kept keys and values of position p are not those of its current token. */
 int cache_stale(const struct cache_view *v, int32_t p);
 

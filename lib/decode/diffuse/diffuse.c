@@ -181,7 +181,8 @@ static struct work_size run_count(struct diffuse_run *r)
         shifted |= shift_of(r, &r->in[i]);
     r->policy = cache_policies[how->cache];
     r->shadows = unmask_has(how->rule, UNMASK_SHADOWS) ? how->block_length : 0;
-    r->per_block = r->policy->per_block || how->suffix.kind != SUFFIX_ALL || r->shadows > 0 ||
+    r->per_block = r->policy->per_block || r->n->config.two_ways ||
+                   how->suffix.kind != SUFFIX_ALL || r->shadows > 0 ||
                    how->unmask.threshold_decay > 0; /* it counts masked slots after the block */
     r->guided = how->cfg_scale > 0;
     r->blocks = how->gen_length / how->block_length + (shifted > 0);

@@ -57,12 +57,28 @@ int32_t diffuse_offset(const struct diffuse_run *r, const struct canvas_state *c
     return f->attends_from_end && m ? (m - c->prompt % m) % m : 0;
 }
 
-/* 1: the rows of a canvas see all that they read, in a pass in which a row sees what is before it:
- * they fill a block of a model that reads finished blocks from left to right. All that they read
- * then counts as position 0, for attention alone. */
-static int sees_all(const struct diffuse_run *r, const struct canvas_state *c)
+/* The canvas as a policy sees it. The block in work sees all of itself, unless the pass only seeds
+ * it, also in a model that reads finished blocks from left to right. */
+static struct cache_view view_of(const struct diffuse_run *r, const struct canvas_state *c)
 {
-    return r->n->config.two_ways && !canvas_seeds_now(&r->plan.loop, c);
+    const struct canvas_loop *l = &r->plan.loop;
+    const struct config *f = &r->n->config;
+    struct cache_view v = {.canvas = c,
+                           .token = r->host.token + c->first,
+                           .cached = r->cached + c->first,
+                           .mask = (int32_t)f->mask,
+                           .begin = canvas_block_begin(l, c),
+                           .end = canvas_block_end(l, c),
+                           .mask_block = (int32_t)f->attends_block,
+                           .offset = diffuse_offset(r, c),
+                           .seeds = canvas_ask_end(l, c) < canvas_block_end(l, c),
+                           .forward = f->two_ways,
+                           .params = r->how->kept};
+    if (f->two_ways && !canvas_seeds_now(l, c)) {
+        v.open = v.begin - (v.begin + v.offset) % v.mask_block;
+        v.open_end = v.open + v.mask_block;
+    }
+    return v;
 }
 
 /* Adds a sequence to the pass: the rows that the policy names for lane i. Its twin has the prompt
@@ -75,7 +91,8 @@ static size_t add_rows(struct diffuse_run *r, size_t i, int twin, size_t listed)
     const struct cache_part *a = &r->part;
     int32_t row = (int32_t)p->T, offset = diffuse_offset(r, c);
     int32_t base = twin ? (int32_t)r->slots / 2 : 0;
-    int reads = r->kv && !a->sifts, all = sees_all(r, c);
+    const struct cache_view v = view_of(r, c);
+    int reads = r->kv && !a->sifts;
     add_share(r, base + diffuse_slot(r, i, 0), listed);
     for (size_t j = 0; j < a->n_rows; j++, p->T++) {
         int32_t k = a->row[j], id = c->first + k, prompt = k < c->prompt;
@@ -89,7 +106,7 @@ static size_t add_rows(struct diffuse_run *r, size_t i, int twin, size_t listed)
     size_t keys = reads ? a->n_keys : a->n_rows;
     for (size_t j = 0; j < keys; j++) {
         w->slots[listed + j] = reads ? base + diffuse_slot(r, i, a->key[j]) : row + (int32_t)j;
-        w->slot_pos[listed + j] = all ? 0 : (reads ? a->key[j] : a->row[j]) + offset;
+        w->slot_pos[listed + j] = cache_place(&v, reads ? a->key[j] : a->row[j]) + offset;
     }
     w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows, (int32_t)listed,
                                              (int32_t)keys};
@@ -123,23 +140,6 @@ static void add_sources(const struct diffuse_run *r, const struct cache_view *v,
             add_row(a, k - 1);
 }
 
-/* The canvas as a policy sees it. */
-static struct cache_view view_of(const struct diffuse_run *r, const struct canvas_state *c)
-{
-    const struct canvas_loop *l = &r->plan.loop;
-    return (struct cache_view){.canvas = c,
-                               .token = r->host.token + c->first,
-                               .cached = r->cached + c->first,
-                               .mask = (int32_t)r->n->config.mask,
-                               .begin = canvas_block_begin(l, c),
-                               .end = canvas_block_end(l, c),
-                               .mask_block = (int32_t)r->n->config.attends_block,
-                               .offset = diffuse_offset(r, c),
-                               .seeds = canvas_ask_end(l, c) < canvas_block_end(l, c),
-                               .forward = r->n->config.two_ways && !sees_all(r, c),
-                               .params = r->how->kept};
-}
-
 /* Asks the policy about lane i, adds the rows of answers that are not at their own slots, and
  * removes positions that the suffix leaves out; result in r->part. Returns the number of keys after
  * the block. */
@@ -150,6 +150,8 @@ static int32_t ask_policy(struct diffuse_run *r, size_t i)
     struct cache_part *a = &r->part;
     *a = (struct cache_part){.row = a->row, .key = a->key};
     r->policy->describe(&v, a);
+    if (v.forward && !v.open_end) /* the next pass of the block sees more */
+        a->passes = 1;
     if (canvas_lag(&r->plan.loop, c))
         add_sources(r, &v, a);
     if (r->policy->slots) /* keys are slots, not positions */

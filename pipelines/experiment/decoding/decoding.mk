@@ -1,5 +1,5 @@
-# decoding.mk - ways of decoding side by side: every method of data/methods.ndjson on the prompts of
-# phase 4, one answer at a time to the end of its text, held against the first method of its model.
+# decoding.mk - ways of decoding side by side: every method of data/methods.ndjson that any model can
+# run, on the prompts of phase 4, one answer at a time to the end of its text, held against the first method of its model.
 # A method is settings, so its points are those of any sweep.
 #
 #   $(R)/decoding/metrics.ndjson, exact.ndjson -> comparison.ndjson -> figures/methods.svg
@@ -11,6 +11,11 @@ DECODING_LAUNCHES ?= $(LAUNCHES)
 $(R)/methods.ndjson: $(R)/stamp/methods $(METHODS_FILE) pipelines/experiment/decoding/methods.jq
 	@jq -cn --arg names '$(METHODS)' -f pipelines/experiment/decoding/methods.jq \
 	    $(METHODS_FILE) > $@.tmp
+	@mv $@.tmp $@
+
+# Those that any model can run.
+$(R)/all-methods.ndjson: $(METHODS_FILE) $(R)/stamp/methods
+	@jq -c 'select(.only == null)' $< > $@.tmp
 	@mv $@.tmp $@
 
 # Phase 5 has step counts of its own, so the base methods are left out.
@@ -30,11 +35,11 @@ decoding_BLOCK    := $(BLOCK_LENGTH)
 decoding_LAUNCHES := $(DECODING_LAUNCHES)
 decoding_PROMPTS  := $(R)/prompts.ndjson
 decoding_ANSWERS  := $(R)/decoding/exact.ndjson
-decoding_METHODS  := $(METHODS_FILE)
+decoding_METHODS  := $(R)/all-methods.ndjson
 SWEPT             += decoding
 
 # the methods of a sweep
-methods_of_decoding := $(METHODS_FILE)
+methods_of_decoding := $(R)/all-methods.ndjson
 methods_of_steps    := $(R)/methods.ndjson
 $(R)/decoding/by-method.ndjson $(R)/steps/by-method.ndjson: $(R)/%/by-method.ndjson: \
     $(R)/%/metrics.ndjson $(R)/%/exact.ndjson $$(methods_of_$$*) $(TOOL)-compare | $(QUIET)
@@ -51,7 +56,7 @@ $(R)/decoding/exact.ndjson: $(R)/decoding/generations.ndjson $(TOOL)-score-exact
 
 # The page tells of all methods where they were run, else of those of phase 4.
 DECODING := $(R)/decoding/by-method.ndjson $(R)/decoding/ratios.ndjson \
-            $(R)/decoding/metrics.ndjson $(METHODS_FILE)
+            $(R)/decoding/metrics.ndjson $(R)/all-methods.ndjson
 BY_METHOD = $(if $(filter $(DECODED) decoding,$(GOALS)),$(DECODING),\
               $(if $(METHODS),$(R)/steps/by-method.ndjson $(R)/methods.ndjson))
 

@@ -35,8 +35,10 @@ $(R)/prune/questions.ndjson: $(R)/quant/questions.ndjson $(R)/prune/settings
 $(R)/prune/references.ndjson: $(R)/quant/references.ndjson $(R)/prune/settings
 	@sed -n '1,$(PRUNE_PROMPTS)p' $< > $@.tmp && mv $@.tmp $@
 
-# synth:NAME would read as a rule; pack-model then says that random weights cannot be packed
-prune_name = $(subst :,-,$(notdir $(patsubst %/,%,$($(1)))))-$(2)
+# synth:NAME would read as a rule; pack-model then says that random weights cannot be packed. The
+# sides of a pair may be one checkpoint.
+prune_side = $(if $(filter $(LLADA),$(LLAMA)),-$(1))
+prune_name = $(subst :,-,$(notdir $(patsubst %/,%,$($(1)))))$(prune_side)-$(2)
 prune_model = $(R)/prune/models/$(call prune_name,$(1),$(2))
 gen-LLADA = $(BIN)/gen-llada --steps $(QUANT_STEPS) --gen-length $(QUANT_LENGTH) \
     --block-length $(BLOCK_LENGTH) $(LLADA_FLAGS)
