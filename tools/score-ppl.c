@@ -335,8 +335,7 @@ static int load(struct scorer *s, struct err *e)
     if (engine_checkpoint(&a->engine, (uint64_t)a->common.seed, &s->checkpoint, &s->log, e))
         return -1;
     const struct config *c = &s->checkpoint.config;
-    if (c->two_ways && (!strcmp(a->mode, "judge") || !strcmp(a->mode, "nll")))
-        config_write_left_to_right(&s->checkpoint.config);
+    config_write_left_to_right(&s->checkpoint.config);
     if (!mode_goes(a->mode, c))
         return err_set(e, EXIT_BAD_DATA, "%s: --mode %s does not work with a %s checkpoint (%s)",
                        a->engine.model, a->mode, config_paradigm_name(c->paradigm),

@@ -22,6 +22,8 @@ int config_denoises(const struct config *c)
 
 void config_write_left_to_right(struct config *c)
 {
+    if (!c->two_ways)
+        return;
     c->paradigm = PARADIGM_AUTOREGRESSIVE;
     c->attends = MASK_CAUSAL;
     c->attends_block = 0;
@@ -78,7 +80,7 @@ size_t config_parameters(const struct config *c)
     return (c->tied ? 1 : 2) * c->vocab * c->width + c->layers * layer + c->width;
 }
 
-/* The index, between those of two frequencies, of the frequency with so many turns over the original
+/* The index, which need not be whole, of the frequency with so many turns over the original
  * context. */
 static double place_of(const struct config *c, double turns)
 {

@@ -94,7 +94,7 @@ void config_set_blocks(struct config *c, size_t B);
 
 /* 1: it fills masks (and has a mask token and an eos); 0: it writes left to right. */
 int config_denoises(const struct config *c);
-/* Turns a config with two_ways into that of an autoregressive model. */
+/* Turns a config with two_ways into that of an autoregressive model; leaves others as they are. */
 void config_write_left_to_right(struct config *c);
 
 const char *config_mixer_name(enum mixer m); /* "swa", "rwkv6", "rwkv7": of a latent model */

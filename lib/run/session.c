@@ -122,7 +122,7 @@ static int open_model(struct session *s, struct err *e)
     struct checkpoint *c = &s->checkpoint;
     if (engine_checkpoint(&job->args->engine, (uint64_t)job->args->common.seed, c, &s->log, e))
         return -1;
-    if (c->config.two_ways && job->decoder->paradigms >> PARADIGM_AUTOREGRESSIVE & 1)
+    if (job->decoder->paradigms >> PARADIGM_AUTOREGRESSIVE & 1)
         config_write_left_to_right(&c->config);
     if (!(job->decoder->paradigms >> c->config.paradigm & 1))
         return other_decoder(job, c, e);

@@ -1,6 +1,6 @@
 /* system_llama.c - the settings of autoregressive decoding (gen-llama). Sampling changes the text.
- * Guesses (lookup, draft model, the model itself) change the speed alone: a guess counts only if the model decodes
- * the same token. */
+ * Guesses (of lookup, a draft model, the model itself) change the speed alone: a guess counts only
+ * if the model decodes the same token. */
 #include "lib/setting/shared_rows.h"
 #include "lib/setting/system.h"
 

@@ -3,7 +3,9 @@
  * the engine.
  *
  * Every matrix is normal with deviation gain / sqrt(columns); a gain above 1 makes decisions clear
- * (logits a few units apart). --values gives tensors their numbers by name, for hand-made cases. */
+ * (logits a few units apart). --values gives tensors their numbers by name, for hand-made cases.
+ *
+ * One file because each family is a few lines in each part: kinds, tensors, config.json. */
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>

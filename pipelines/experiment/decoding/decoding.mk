@@ -1,6 +1,6 @@
-# decoding.mk - ways of decoding side by side: every method of data/methods.ndjson that any model can
-# run, on the prompts of phase 4, one answer at a time to the end of its text, held against the first method of its model.
-# A method is settings, so its points are those of any sweep.
+# decoding.mk - ways of decoding side by side: methods of data/methods.ndjson that any model has,
+# on the prompts of phase 4, one answer at a time to the end of its text, held against the first
+# method of its model. A method is settings, so its points are those of any sweep.
 #
 #   $(R)/decoding/metrics.ndjson, exact.ndjson -> comparison.ndjson -> figures/methods.svg
 METHODS_FILE := data/methods.ndjson
