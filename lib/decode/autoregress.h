@@ -1,9 +1,9 @@
 /* autoregress.h - autoregressive decoding (LLaMA): one token per pass, or several with guesses.
  *
  * Guesses (speculative decoding) come from a rule, from a smaller model, or from the model itself,
- * if it also fills masks. One pass runs the last id of a text and the guesses after it, so the model
- * chooses an id after each of them. Guesses are accepted until one differs from the model's choice;
- * this choice is added too.
+ * if it also fills masks. One pass runs the last id of a text and the guesses after it, so the
+ * model chooses an id after each of them. Guesses are accepted until one differs from the model's
+ * choice; this choice is added too.
  *
  * The model chooses by argmax, or at a temperature by argmax of logit + T * Gumbel noise. The noise
  * depends only on (seed, key, index of the token). So the ids are those that the model generates
