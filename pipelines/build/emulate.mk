@@ -61,7 +61,11 @@ EMULATE_FLAGS = -std=c++17 -D_GNU_SOURCE -I. -Itests/emulate -O1 -g1 -Wall -Wext
 # (tests/emulate/sanitizers.h).
 EMULATE_FLAGS_cc := -O3 $(if $(SAN),,-fno-sanitize=alignment) \
     $(if $(filter thread,$(SAN)),-fno-sanitize=thread)
-$(EMULATE)/tests/emulate/library.o: private EMULATE_FLAGS += -O3
+# The headers take most of the time of a compilation, so they are compiled once.
+EMULATE_FIRST := $(EMULATE)/emulated.h
+EMULATE_FLAGS_cu := -include $(EMULATE_FIRST)
+# gcc 12 fails where the header was compiled at another level of optimization.
+$(EMULATE)/tests/emulate/library.o: private EMULATE_FLAGS_cu := -O3
 
 TEST_CU      := $(call SELECT,$(sort $(wildcard tests/cuda/test-*.cu)))
 TEST_CU_PROG := $(TEST_CU:%.cu=$(BUILD)/%)
@@ -74,8 +78,11 @@ $(BUILD)/obj/emulate-flags.txt: FORCE
 	@mkdir -p $(@D)
 	@echo "$(STAMP)" | cmp -s - $@ || echo "$(STAMP)" > $@
 
+$(EMULATE_FIRST).gch: tests/emulate/emulate.cuh $(BUILD)/obj/emulate-flags.txt
+	@mkdir -p $(@D) && echo "#include \"$<\"" > $(EMULATE_FIRST)
+	$(call say,c++ $<)$(CXX) $(EMULATE_FLAGS) -x c++-header -c $(EMULATE_FIRST) -o $@
 emulate_compile = $(call say,c++ $<)$(CXX) $(EMULATE_FLAGS) $(EMULATE_FLAGS_$(1)) -x c++ -c $< -o $@
-$(EMULATE)/%.o: %.cu $(BUILD)/obj/emulate-flags.txt
+$(EMULATE)/%.o: %.cu $(EMULATE_FIRST).gch $(BUILD)/obj/emulate-flags.txt
 	@mkdir -p $(@D)
 	$(call emulate_compile,cu)
 $(EMULATE)/%.o: %.cc $(BUILD)/obj/emulate-flags.txt
