@@ -2,6 +2,7 @@
 # Ablation: options against the base, and whether their claims hold; which models fit which memory;
 # plans that change answers.
 bats_require_minimum_version 1.5.0
+load conforms
 
 setup() {
     set -o pipefail
@@ -10,8 +11,6 @@ setup() {
     export CROSSOVER_SHARE=$PWD
     T=$BATS_TEST_TMPDIR
 }
-
-conforms() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$1"; }
 
 # option NAME EXACT CLAIMS [MORE]
 option() {

@@ -1,15 +1,12 @@
 #!/usr/bin/env bats
 # bench without times: solvers by evaluations, bytes of a training step.
+load conforms
 
 setup() {
     set -o pipefail
     ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     BENCH=${TESTBIN:-$ROOT/build/tests}/bench
     cd "$BATS_TEST_TMPDIR" || exit 1
-}
-
-conforms() { # every record of a file to the schema
-    jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" "$1"
 }
 
 @test "solvers: error against evaluations, of the noise of the seed" {

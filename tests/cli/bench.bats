@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # bench and write-gguf on the tiny shapes: their records, and the column of the peer.
 # One file because all benches share one setup.
+load conforms
 
 setup() {
     set -o pipefail
@@ -8,10 +9,6 @@ setup() {
     BENCH=${TESTBIN:-$ROOT/build/tests}/bench
     QUICK=(--shapes tiny --array 1M) # the memory's ceiling is measured again at every point
     cd "$BATS_TEST_TMPDIR" || exit 1
-}
-
-conforms() { # every record of a file to the schema
-    jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" "$1"
 }
 
 @test "ceilings, kernels, models and growth are records under this machine's roofs" {

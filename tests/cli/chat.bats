@@ -2,6 +2,7 @@
 bats_require_minimum_version 1.5.0
 # The chat template that a generator applies: that of the checkpoint, in every layout in which
 # templates are published. tests/model/test-chat.c and tests/unit/test-jinja.c check the texts.
+load conforms
 
 setup() {
     set -o pipefail
@@ -57,7 +58,7 @@ IM="{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|i
     [ ! -s "$T/said" ]
     "$BIN/gen-llama" -m "$M" --max-new 1 -q "$T/prompt" | tee "$T/out" |
         jq -se '.[0].chat == "own" and .[1].chat == "own"'
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    conforms "$T/out"
     echo '{"id":"p","prompt_ids":[7]}' > "$T/prompt"
     [ "$(gen)" = 'null 1' ]
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # compare: the cost and effect of one setting, paired by prompt.
+load conforms
 
 setup() {
     set -o pipefail
@@ -38,7 +39,7 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
 
 @test "pairs cancel what prompts have in common" {
     texts 40 | compare > "$T/out"
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    conforms "$T/out"
     expected=$(awk 'BEGIN { printf "%.15g", exp(0.02) }')
     near "$(field value < "$T/out")" "$expected"
     near "$(field lo < "$T/out")" "$expected" # every draw has the same ratio
@@ -64,7 +65,7 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
         quality "m" "p$i" accuracy $((i <= 20))
         quality "m quant=int8" "p$i" accuracy $((i > 2 && i <= 28))
     done | compare > "$T/out"
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    conforms "$T/out"
     [ "$(jq -r '[.only_base, .only_config, .p_value * 1e6, .lo * 1e6, .hi * 1e6] |
         map(round) | join(" ")' "$T/out")" = "2 8 109375 -4660 254803" ]
 }
@@ -110,7 +111,7 @@ right() {
     said() { jq -c '[.noninferior, .noninferior_reason, .margin, .margin_relative]'; }
     # 5 fewer of 32: the interval includes equality, so nothing is shown
     right 32 20 6 1 | compare > "$T/out"
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    conforms "$T/out"
     jq -e '.lo < -0.3 and .hi > 0' "$T/out"
     [ "$(said < "$T/out")" = '[null,"undecided",0.05,false]' ]
     jq -e '.p_noninferior > 0.8 and .prompts_to_decide > 32' "$T/out"
@@ -232,7 +233,7 @@ metric() {
       metric ar16 autoregressive 16 100 101 99 100
       metric few masked_diffusion 16 150 151 149 152; } > "$T/in"
     compare --by paradigm --cost e2e_ns --precision 0.01 --stopped budget "$T/in" > "$T/out"
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    conforms "$T/out"
     [ "$(jq -c '[.config, .base_config, .verdict, .stop_reason]' "$T/out" | paste -sd ' ')" = \
         '["same","ar","SAME","precision"] ["slow","ar4","SLOWER","precision"] '\
 '["wild","ar8","UNDECIDED","budget"] ["few","ar16","UNDECIDED","budget"]' ]
@@ -301,7 +302,7 @@ metric() {
     [ "$("${words[@]}" "$T/one" | jq -r .metric)" = e2e_ns ]
     jq -c 'if .config == "ar" then .tokenizer = "ba9876543210" else . end' "$T/one" > "$T/two"
     "${words[@]}" "$T/two" > "$T/out"
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    conforms "$T/out"
     [ "$(jq -c '[.metric, .verdict, .launches_more == 0]' "$T/out" | paste -sd ' ')" = \
         '["e2e_ns","SLOWER",true] ["output_bytes_per_s","SLOWER",true]' ]
     jq -se '.[0].value * .[1].value | . > 0.9999 and . < 1.0001' "$T/out"
@@ -353,7 +354,7 @@ answer() {
       answer 8 p8 '[]' '{status: "oom"}'
       answer 8 only '[1]'; } > "$T/in"
     compare --by batch "$T/in" > "$T/out"
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/out"
+    conforms "$T/out"
     # ids: 0 1 2 2 2 0 of 6 6 6 6 8 6
     [ "$(jq -r '[.metric, .n, .value * 1e4 | strings // round] | join(" ")' "$T/out" |
         paste -sd ,)" = "differing_answers_ratio 6 6667,differing_ids_ratio 6 1842,\

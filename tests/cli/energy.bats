@@ -2,6 +2,7 @@
 bats_require_minimum_version 1.5.0
 # Joules: the generators read them from counters of the processor, measure sums them and computes
 # their price. instruments.bats tests the counters of a GPU.
+load conforms
 
 setup() {
     set -o pipefail
@@ -62,7 +63,7 @@ package() { # HOST-MEMBERS: one batch of two answers, 0.2 s and 30 J
     [ "$(value energy_j_per_token power_agrees < "$T/m")" = false ]
     batches 1 "{power_integral_j: null}" | measure > "$T/m"
     [ "$(value energy_j_per_token power_agrees < "$T/m")" = null ]
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/m"
+    conforms "$T/m"
 }
 
 @test "joules of a processor: its counter misses nothing, so 100 ticks of 1 ms suffice" {
@@ -88,7 +89,7 @@ package() { # HOST-MEMBERS: one batch of two answers, 0.2 s and 30 J
     timed() { # TREE OUTPUT: a timed run over counters like those of /sys
         CROSSOVER_SYS=$1 "${GEN[@]}" --max-new 400 --warmup 1 --warmup-most 1 --idle-ms 150 \
             "$T/prompts" -o "$2"
-        jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$2"
+        conforms "$2"
         jq -c 'select(.kind == "generation" and .phase == "timed")' "$2" > "$2.timed"
     }
     domain=$T/sys/class/powercap/intel-rapl:0

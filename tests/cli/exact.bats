@@ -2,6 +2,7 @@
 bats_require_minimum_version 1.5.0
 # make exact on a few prompts: options that claim to change no token change none, and a planted
 # change is found.
+load conforms
 
 setup() {
     set -o pipefail
@@ -15,8 +16,6 @@ setup() {
     mkdir "$T/spool"
     export TMPDIR=$T/spool
 }
-
-conforms() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$1"; }
 
 @test "no option marked as exact changes a token, on either model" {
     conforms data/exact.ndjson

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # forecast: shapes and data sheets in, modelled figures out. Work is compared with the counts of the
 # generators, times with an ideal machine that does one operation a nanosecond.
+load conforms
 
 setup() {
     set -o pipefail
@@ -29,7 +30,7 @@ tiny() {
 
 # sound FILE: every record is as the schema says, and says that it is modelled
 sound() {
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$1"
+    conforms "$1"
     [ "$(jq -s 'length > 0 and all(.[]; .modelled == true)' "$1")" = true ]
 }
 
@@ -294,7 +295,7 @@ crossing() {
     for kind in hardware published; do
         jq -c --arg k $kind '. + {schema: "crossover/1", kind: $k, run: "r"}' data/$kind.ndjson \
             > "$T/$kind"
-        jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/$kind"
+        conforms "$T/$kind"
     done
     jq -s -e '(map(.name) | unique | length) == length' data/published.ndjson
     forecast --check > "$T/out"

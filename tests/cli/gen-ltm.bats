@@ -2,6 +2,7 @@
 bats_require_minimum_version 1.5.0
 # Latent thought models from outside: training, generating, scoring. The numbers themselves are
 # checked in tests/model/test-think.c and test-posterior.c.
+load conforms
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -29,14 +30,13 @@ END
     read -rd '' -a shape <<< "$SHAPE" || true
 }
 
-sound() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$@"; }
 ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
 
 @test "training: the loss falls; records and checkpoint hold the settings" {
     jq -se 'map(select(.kind == "train")) | .[0].loss > .[-1].loss + 0.3 and
         all(.arch == "ltm" and .paradigm == "latent") and .[-1].valid_loss < .[0].loss - 0.3' \
         "$D/loss"
-    sound "$D/loss"
+    conforms "$D/loss"
     jq -e '.architectures == ["LatentThoughtForCausalLM"] and .mixer == "swa" and
         .sliding_window == 24 and .latents_per_layer == 3' "$D/m/config.json"
     jq -se '.[0].rows == 30 * 384 * 5' "$D/m/training.ndjson" # each row five times
@@ -76,7 +76,7 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
 
 @test "a generation holds the cost and the gain of fitting" {
     "${GEN[@]}" --vi-steps 0,8 "$T/prompts" > "$T/out"
-    sound "$T/out"
+    conforms "$T/out"
     jq -se 'length == 6 and all(.arch == "ltm" and .paradigm == "latent" and .axis == "vi_steps"
         and .z == "posterior" and .new_tokens == 8 and .passes == 8 and .state_bytes > 0
         and .vi_ns + .decode_ns == .e2e_ns and .ttft_ns > .vi_ns and .kl_nats > 0
@@ -88,7 +88,7 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
     jq -se '(map(select(.vi_steps == 8 and .id == "p1").model_flops) | add) >
         2 * (map(select(.vi_steps == 0 and .id == "p1").model_flops) | add)' "$T/out"
     "${GEN[@]}" --z prior,zero "$T/prompts" > "$T/out"
-    sound "$T/out"
+    conforms "$T/out"
     jq -se 'length == 6 and all(.vi_steps == null and .kl_nats == null and .elbo_nats == null and
         .kl_nats_reason == "nothing was fitted")' "$T/out"
 }
@@ -174,7 +174,7 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
 @test "rwkv6 and rwkv7: any number of threads, resumed training, recorded mixer" {
     for mixer in rwkv6 rwkv7; do
         mixed $mixer "$T/$mixer" --report 5 > "$T/loss"
-        sound "$T/loss"
+        conforms "$T/loss"
         jq -se --arg m $mixer '.[0].loss > .[-1].loss + 0.3 and all(.mixer == $m)' "$T/loss"
         jq -e --arg m $mixer '.mixer == $m and .low_rank_dim == 8 and
             (has("sliding_window") | not)' "$T/$mixer/config.json"
@@ -202,7 +202,7 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
             cmp <(ids "$T/a") <(ids "$T/b")
             cmp <(ids "$T/a") <(ids "$T/c")
         done
-        sound "$T/a"
+        conforms "$T/a"
         # two layers of two heads of 16 and a row of 32, three latents a layer
         jq -se --arg m $mixer 'all(.mixer == $m and .state_bytes ==
             2 * 4 * (2 * 16 * 16 + 32) + 2 * 2 * 4 * 32 * 3)' "$T/a"
@@ -231,7 +231,7 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
         for mode in elbo iwae; do
             "$BIN/score-ppl" -q --no-meta --threads 1 -m "$T/$mixer" --mode $mode --samples 4 \
                 --vi-steps 8 "$T/texts" > "$T/$mode"
-            sound "$T/$mode"
+            conforms "$T/$mode"
         done
         jq -n -e "$(jq -s 'map(select(.id).value) | add' "$T/elbo") >
             $(jq -s 'map(select(.id).value) | add' "$T/iwae")"
@@ -261,11 +261,11 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
 
 @test "stored latents give the same text; other files are refused" {
     "${GEN[@]}" --vi-steps 4 --keep-latents "$T/prompts" > "$T/kept"
-    sound "$T/kept"
+    conforms "$T/kept"
     jq -se 'all(.latents | length == 2 * 3 * 32)' "$T/kept"
     z() { "${GEN[@]}" --z file --z-file "$1" "${@:2}" "$T/prompts"; }
     z "$T/kept" --keep-latents > "$T/given"
-    sound "$T/given"
+    conforms "$T/given"
     cmp <(ids "$T/kept") <(ids "$T/given")
     cmp <(jq -c .latents "$T/kept") <(jq -c .latents "$T/given")
     z "$T/kept" --batch 3 > "$T/three"
@@ -307,8 +307,8 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
     score --mode elbo --samples 8 --vi-steps 1 > "$T/one"
     score --mode elbo --samples 8 > "$T/elbo"
     score --mode iwae --samples 8 > "$T/iwae"
-    sound "$T/elbo"
-    sound "$T/iwae"
+    conforms "$T/elbo"
+    conforms "$T/iwae"
     jq -n -e "$(sum "$T/one") > $(sum "$T/elbo") and $(sum "$T/elbo") > $(sum "$T/iwae")"
     jq -se 'map(select(.id)) | length == 4 and all(.metric == "elbo_nats" and .value_se > 0 and
         .vi_steps == 64 and .elbo_samples == 8 and .ppl > 1)' "$T/elbo"
@@ -354,7 +354,7 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
     prior=("$BIN/train-prior" -m "$T/m" --count 40 --vi-steps 3 --rows 384 --max-len 96 --width 16
            --layers 2 --heads 2 --batch 8 --steps 40 --report 10 --bound-steps 20 --threads 1 -q)
     "${prior[@]}" "$D/corpus" > "$T/loss"
-    sound "$T/loss"
+    conforms "$T/loss"
     jq -se 'map(select(.kind == "train")) | length == 4 and .[0].loss > .[-1].loss' "$T/loss"
     jq -se 'map(select(.kind == "prior")) | length == 1 and .[0].documents == 4 and
         .[0].kl_normal_nats > 0 and .[0].kl_prior_nats != null' "$T/loss"
@@ -363,7 +363,7 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
     cmp "$T/first" "$T/m/prior.safetensors"
     "${GEN[@]}" -m "$T/m" --z dit --solver ddim,dpmpp2m,edm,adaptive --evaluations 5 "$T/prompts" \
         > "$T/out"
-    sound "$T/out"
+    conforms "$T/out"
     jq -se 'length == 12 and all(.z == "dit" and .status == "ok" and .vi_steps == null and
         .evaluations == (if .solver == "adaptive" then null else 5 end) and .kl_nats == null) and
         (map(.solver) | unique | length == 4)' "$T/out"
@@ -374,7 +374,7 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
     score=("$BIN/score-ppl" -q --threads 1 -m "$T/m" --samples 4 --vi-steps 8)
     "${score[@]}" --mode elbo "$T/texts" > "$T/normal"
     "${score[@]}" --mode elbo --prior dit "$T/texts" > "$T/learned"
-    sound "$T/learned"
+    conforms "$T/learned"
     jq -se 'map(select(.id)) | length == 3 and all(.prior == "dit" and .metric == "elbo_nats" and
         .value > 0 and .value_se > 0)' "$T/learned"
     jq -se '.[0].checkpoint.files | any(.name == "prior.safetensors")' "$T/learned"

@@ -2,6 +2,7 @@
 bats_require_minimum_version 1.5.0
 # Latent thought models on the emulated CUDA device (tests/emulate): its latents and texts are
 # compared with those of the processor.
+load conforms
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -33,7 +34,6 @@ setup() {
 # gen-ltm of a mixer on a device
 gen() { "$BIN/gen-ltm" -m "$D/$1" --device "$2" --max-new 3 --ignore-eos --no-meta -q --threads 1 \
     --vi-steps 3 "${@:3}" "$D/prompts"; }
-sound() { jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$@"; }
 ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
 # ids, every latent and the gain of the fit, which cannot agree by chance
 whole() { jq -c '[.id, .token_ids, .latents, .kl_nats, .elbo_nats]' "$@" | sort; }
@@ -53,7 +53,7 @@ near() {
     for mixer in swa rwkv6 rwkv7; do
         gen $mixer cpu --dtype f32 --keep-latents > "$T/cpu"
         gen $mixer cuda --dtype f32 --keep-latents > "$T/cuda"
-        sound "$T/cuda"
+        conforms "$T/cuda"
         jq -se 'all(.device == "cuda" and .dtype == "f32" and .vi_ns > 0 and .status == "ok")' \
             "$T/cuda"
         near "$T/cpu" "$T/cuda"
@@ -108,7 +108,7 @@ near() {
         "$BIN/score-ppl" -q --no-meta --threads 1 -m "$D/swa" --mode elbo --samples 2 --vi-steps 3 \
             --device $device --dtype f32 "$T/text" > "$T/$device"
     done
-    sound "$T/cuda"
+    conforms "$T/cuda"
     jq -se 'map(select(.id).value) | length == 2 and (.[0] - .[1] | fabs) < 1e-3 * .[0]' \
         "$T/cpu" "$T/cuda"
     gen swa cuda --batch 3 > "$T/ran"

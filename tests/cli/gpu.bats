@@ -2,6 +2,7 @@
 bats_require_minimum_version 1.5.0
 # The tools on the emulated CUDA device (tests/emulate): a small form of `make gpu-check`, which
 # runs on a real one; records, readings of the driver, too little memory. device.bats has the rest.
+load conforms
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -37,10 +38,6 @@ setup() {
 check() {
     LLAMA="$F/llama" LLADA="$F/llada" LTM="$F/ltm" PROMPTS="$F/prompts" SHARE=0.6 NEAR=0.01 \
         tests/gpu/check --tiny "$@"
-}
-
-conforms() {
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$1"
 }
 
 @test "f32: the ids of the CPU, over settings of all models, alone and in batches" {

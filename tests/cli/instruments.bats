@@ -3,6 +3,7 @@ bats_require_minimum_version 1.5.0
 # Readings of a GPU's driver while batches run on it: the emulated device (tests/emulate) with a
 # stand-in for the driver's library (tests/fixtures/preload/nvml.c), which is busy while this
 # process is.
+load conforms
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -38,7 +39,7 @@ driver() {
     while [ "${1---}" != -- ]; do said+=("$1"); shift; done
     env LD_LIBRARY_PATH="$F/driver" "${said[@]}" "${GEN[@]}" --max-new 16 --idle-ms 160 "${@:2}" \
         "$F/prompts" > "$T/all" 2> "$T/err"
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/all"
+    conforms "$T/all"
     # what the host of this test did is not of the card
     jq -c 'if .tainted then .tainted -= ["cpu_pressure", "cpu_stolen", "other_load", "preempted",
         "cpu_thermal"] else . end' "$T/all" > "$T/card"

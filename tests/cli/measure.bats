@@ -3,6 +3,7 @@
 # LLaDA step counts and one LLaMA, with cold, warm-up, tainted and out-of-memory records in it.
 # One file because its tests share what makes a record.
 bats_require_minimum_version 1.5.0
+load conforms
 
 setup() {
     set -o pipefail
@@ -31,7 +32,7 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
         measure | jq -c 'select(.kind == "times")' > "$T/m"
     [ "$(jq -c '[.ids, .tasks, .launches, .e2e_ns, .cpu_ns, .disturbed_cells]' "$T/m")" = \
         '[["a","b"],[null,"sum"],[7,8],[[null,200],[500,null]],[[30,40],[null,null]],1]' ]
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/m"
+    conforms "$T/m"
 }
 
 @test "the order of the records leaves no trace" {
@@ -282,7 +283,7 @@ END
         .axis == "threshold" and .series == "000000000002" and .paradigm == "masked_diffusion" and
         (.kind == "times" or (.passes == 9 and .rows == 360)))' "$T/m"
     [ "$(value passes value < "$T/m")" = 9 ]
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/m"
+    conforms "$T/m"
 }
 
 @test "memory that is null says why" {

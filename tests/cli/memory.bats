@@ -2,6 +2,7 @@
 bats_require_minimum_version 1.5.0
 # Memory options of the tools: levels, settings from a file, planned and allocated bytes, the order
 # of savings when memory is short. Records of oom and --halve: gen-llada.bats; a device: gpu.bats.
+load conforms
 
 setup() {
     set -o pipefail
@@ -17,10 +18,6 @@ setup() {
 
 generations() { jq -c 'select(.kind == "generation")' "$1"; }
 ids() { jq -c 'select(.kind == "generation") | [.id, .batch, .token_ids]' "$1" | sort; }
-
-conforms() {
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$1"
-}
 
 # refused CODE TEXT COMMAND...: it ends with CODE, no output, and one line that has TEXT.
 refused() {

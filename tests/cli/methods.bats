@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Decoding methods by name: their schedule, their points, comparison, figure and table.
 bats_require_minimum_version 1.5.0
+load conforms
 
 setup() {
     set -o pipefail
@@ -33,8 +34,7 @@ three() {
 }
 
 @test "every record of data/methods.ndjson is a method, and each is a point of its own" {
-    jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" \
-        "$ROOT/data/methods.ndjson"
+    conforms "$ROOT/data/methods.ndjson"
     "$BIN/schedule" --steps 64 --gen-length 64 --block-length 32 --launches 1 \
         --methods "$ROOT/data/methods.ndjson" --no-meta > plan
     for s in llada llama; do
@@ -120,7 +120,7 @@ run_of() {
     three > m
     run_of > in
     "$BIN/compare" --no-meta --methods m --cost e2e_ns in > out
-    jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" out
+    conforms out
     jq -es 'map(select(.metric == "e2e_ns") | {(.setting): .}) | add
             | keys == ["dual-factor", "factor"]
               and all(.by == "method" and .base_setting == "vanilla")

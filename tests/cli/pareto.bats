@@ -3,6 +3,7 @@
 # costs 10 + 4 s ms against 300 ms (they meet at 72.5 steps) and its perplexity meets that of the
 # rival at 40 steps.
 # One file because its tests share that sweep and the records it is made of.
+load conforms
 
 setup() {
     set -o pipefail
@@ -395,7 +396,7 @@ times() {
         .task = (if (.id[1:] | tonumber) % 2 == 0 then "sum" else "story" end) else . end' \
         > "$T/in"
     { cat "$T/in"; times 0 < "$T/in"; } > "$T/all"
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq <(pareto "$T/all")
+    conforms <(pareto "$T/all")
     pareto --task story "$T/all" > "$T/story"
     [ "$(crossover X_lat '[.exists, .task, .bracket]' < "$T/story" | sed 's/\.0//g')" = \
       '[true,"story",[64,256]]' ]
@@ -424,7 +425,7 @@ times() {
     [ "$(crossover X_q '[.exists, .at, .bracket]' < "$T/p" | sed 's/\.0//g')" = \
       '[true,64,[null,64]]' ]
     [ "$(crossover X_lat '[.exists, .bracket]' < "$T/p" | sed 's/\.0//g')" = '[false,[64,null]]' ]
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/p"
+    conforms "$T/p"
 }
 
 @test "a sweep without a rival prints the reason" {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # prep-prompts: the prompts of each format, their choice, and refusals.
 bats_require_minimum_version 1.5.0
-
+load conforms
 load tool
 
 setup()
@@ -23,7 +23,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
     [ "$(jq -r 'select(.kind == "error") | .code, .where' got)" = \
       "$(printf 'bad_data\n%s:13' "$DATA/sharegpt.json")" ]
     [ "$(jq -r 'select(.id == "talk_6").source' got)" = sharegpt.json ]
-    sound got
+    conforms got
     prep --no-meta --skip-broken "$DATA/sharegpt.json" > kept
     [ "$(wc -l < kept)" -eq 3 ]
     [ "$(prep --no-meta --skip-broken --min-turns 1 "$DATA/sharegpt.json" | ids)" = \
@@ -83,7 +83,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
     [ "$(jq -r 'select(.source == "a.jsonl").text' got)" = Greet. ]
     [ "$(jq -r 'select(.kind == "error") | .id, .message' got)" = \
       "$(printf 'odd\na.jsonl:4: field "input": expected a text, got a number')" ]
-    sound got
+    conforms got
     [ "$(prep --no-meta --limit 1 --field text a.jsonl | jq -r .text)" = "all of it: 3" ]
 }
 
@@ -151,7 +151,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
     [ "$(tail -n 1 <<< "$output" | jq -c '[.more, .where]')" = '[499900,""]' ]
     jq -se 'map(select(.kind == "error" and (.more | not))) | all(.id == 1)' <<< "$output"
     [[ $stderr == *"500000 broken records"* ]]
-    sound <(printf '%s\n' "$output")
+    conforms <(printf '%s\n' "$output")
     prep many.jsonl.bz2 --format jsonl 2> /dev/null | tail -n 1 |
         jq -e '.records == 102 and .failed == 500000'
 }
@@ -188,7 +188,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
         '{"id":5,"prompt_ids":[1,2]}' | prep > got
     [ "$(ids got)" = "a 5" ]
     [ "$(jq 'select(.id == "a") | .own == [1, {"y": null}]' got)" = true ]
-    sound got
+    conforms got
     prep --no-meta got > again
     cmp <(grep '"kind":"prompt"' got) again
     printf '{"id":"a","prompt_ids":[1,-1]}\n' > bad
@@ -316,7 +316,7 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
 @test "a full device and a file that appears whole" {
     fails 74 "standard output" sh -c "'$BIN/prep-prompts' '$DATA/wiki.test.raw' > /dev/full"
     prep -o got "$DATA/wiki.test.raw"
-    sound got
+    conforms got
     [ "$(tail -1 got | jq -r '.kind, .records, .status' | paste -sd ' ')" = "end 3 ok" ]
     [ "$(tail -1 got | jq -r .sha256)" = "$(head -n -1 got | sha256sum | cut -d' ' -f1)" ]
     printf 'x\n\xff\n' > bad.txt

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # probe-roof: ceilings as records, to compare with the work of generators.
+load conforms
 
 setup() {
     set -o pipefail
@@ -7,10 +8,6 @@ setup() {
     BIN=${BIN:-$ROOT/build/bin}
     T=$BATS_TEST_TMPDIR
     cd "$T" || exit 1
-}
-
-conforms() { # every record of a file to the schema
-    jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" "$1"
 }
 
 # shares DEVICE: both generators there, under its ceilings

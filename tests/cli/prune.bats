@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # pack-model --prune-...: a smaller network of the same family in a new folder, with a proof of its
 # source; it can be trained further.
+load conforms
 
 setup() {
     bats_require_minimum_version 1.5.0
@@ -31,7 +32,7 @@ hashes() { (cd "$1" && find . -type f | sort | xargs sha256sum); }
         hashes $m > "$T/before"
         "$BIN/pack-model" -q --prune-heads 0.3 --prune-ffn 0.2 --calibrate $TEXTS --limit 8 \
             -m $m --out "$T/small-${m##*/}" -o "$T/record"
-        jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/record"
+        conforms "$T/record"
         jq -c 'select(.kind == "prune") | [.model, .source_model, .score, .heads, .source_heads,
             .kv_heads, .source_kv_heads, .ffn, .source_ffn, .parameters, .source_parameters]' \
             "$T/record" > "$T/says"
@@ -126,7 +127,7 @@ verified() {
     pack -q --prune-heads 0.3 --prune-ffn 0.2 --calibrate $TEXTS --limit 4 -m "$T/source" \
         --out "$T/small" > "$T/record"
     verified 0 "packing it again gives the same bytes"
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/v"
+    conforms "$T/v"
     [ "$(find "$T" -name '.*.tmp')" = "" ]
     # a different source
     cp "$T/source/config.json" "$T/config"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # The report: the pages load nothing, have a Markdown twin, and no text of a record can run in them.
-
+load conforms
 load report
 
 @test "the pages stand alone and have a twin" {
@@ -152,8 +152,7 @@ load report
              level: 0.95, base_value: 8, config_value: 8.5, n: 32},
             {$c, metric: \"accuracy\", effect: \"difference\", value: -0.125, lo: -0.25, hi: 0,
              level: 0.95, base_value: 0.75, config_value: 0.625, n: 16}" > compared
-    jq -n --slurpfile schema "$CROSSOVER_SHARE/data/record.schema.json" \
-        -f "$CROSSOVER_SHARE/tests/schema.jq" compared
+    conforms compared
     report "${ALL[@]}" compared
     grep -q '^## Quantization: costs and savings$' report.md
     # no wider than other tables: the base of the changes is folded

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # schedule: the points and launches of a run, extended schedules, refusals.
 bats_require_minimum_version 1.5.0
-
+load conforms
 load tool
 
 setup() { enter; }
@@ -17,7 +17,7 @@ schedule() { "$BIN/schedule" "$@"; }
 
 @test "a schedule has pairs of one number and holds each point once a round" {
     schedule --steps 2,4,8 --batch 1,4 --launches 4 --rounds 3 --seed 5 > got
-    sound got
+    conforms got
     [ "$(jq -r 'select(.kind == "launch").system' got | paste -sd ' ')" = \
       "llada llama llada llama llada llama llada llama" ]
     [ "$(jq -r 'select(.kind == "launch").launch' got | paste -sd ' ')" = "0 0 1 1 2 2 3 3" ]
@@ -37,7 +37,7 @@ schedule() { "$BIN/schedule" "$@"; }
 
 @test "three systems are in each pair, each along its own axis" {
     schedule --systems llada,llama,ltm --launches 4 --steps 2,4 --vi-steps 0,8 --no-meta > got
-    sound got
+    conforms got
     [ "$(jq -r .system got | paste -sd ' ')" = "llada llama ltm llada llama ltm llada llama \
 ltm llada llama ltm" ]
     jq -se 'map(select(.system == "ltm")) | length == 4 and all(.points | length == 2 and
@@ -62,7 +62,7 @@ ltm llada llama ltm" ]
     schedule --steps 2,4,8,32 --launches 3 --no-meta --previous new | cmp - new
     schedule --steps 2 --batch 1,2 --launches 1 --no-meta --previous old | tail -n +7 > both
     [ "$(jq -r .system both | paste -sd ' ')" = "llada llama" ]
-    sound new
+    conforms new
     echo '{"kind":"metric"}' > none
     fails 65 "no launch records" schedule --previous none
     for number in '"x"' -1 9223372036854775807; do

@@ -2,6 +2,7 @@
 # score-bert: BERTScore with a tiny encoder; figures of bert_score 0.3.13 with transformers 4.46 on
 # the same weights.
 bats_require_minimum_version 1.5.0
+load conforms
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -58,7 +59,7 @@ near() {
 
 @test "records name the encoder and the layer; summaries are means" {
     score -m "$D/bert" "$D/in" > "$T/q"
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/q"
+    conforms "$T/q"
     jq -se 'all(.judge == "bert" and .judge_layer == 2 and (.judge_sha256 | length == 64))' "$T/q"
     [ "$(jq -r 'select(.summary) | [.metric, .n, .value * 1e6 | strings // round] | join(" ")' \
         "$T/q" | paste -sd ,)" = \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # score-exact: generation records with answers in, accuracy out.
+load conforms
 
 setup() {
     set -o pipefail
@@ -99,7 +100,7 @@ END
       one '{id: "n", answer: "7", text: "8"}'; } | score > "$T/q"
     [ "$(jq -r 'select(.summary) | "\(.metric) \(.value * .n | round) \(.n)"' "$T/q" | xargs)" = \
         "accuracy 5 7 accuracy_copy 4 4 accuracy_long_sums 1 2" ]
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/q"
+    conforms "$T/q"
     jq -c 'select(.task == "copy") | .task' "$T/q" | [ "$(wc -l)" -eq 4 ]
     for n in 1 2; do one "{id: \"c$n\", task: \"copy\", answer: \"a\", text: \"a\"}"; done | score |
         jq -se 'map(select(.summary)) | length == 1'
@@ -132,7 +133,7 @@ END
     [ "$(jq -s -c '[length, (map(.copies) | add), (map(.copies) | unique)]' "$T/distinct")" = \
         "[30,100,[1,4,5]]" ]
     score "$T/distinct" > "$T/q"
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/q"
+    conforms "$T/q"
     tail -1 "$T/q" | diff - "$T/s"
     [ "$(jq -s 'map(.copies // 0) | add' "$T/q")" -eq 100 ]
 }

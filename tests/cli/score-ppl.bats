@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
 # score-ppl: every record names the judge, and a judge that is also a contestant gives a warning.
+load conforms
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -24,7 +25,7 @@ judged() { "$BIN/score-ppl" --threads 1 --no-meta -m "$1" "$2" 2> "$T/err"; }
         and ([.[].judge_sha256] | unique | length == 1)' "$T/q"
     judged data/models/llama-demo "$D/llama" > "$T/other"
     [ "$(jq -r .judge_sha256 "$T/q" | sort -u)" != "$(jq -r .judge_sha256 "$T/other" | sort -u)" ]
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/q"
+    conforms "$T/q"
 }
 
 @test "a judge that is also a contestant gives a warning, by name or by weights" {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # score-text: generation records with references in, chrF, ROUGE-L and token F1 out.
 bats_require_minimum_version 1.5.0
+load conforms
 
 setup() {
     set -o pipefail
@@ -45,7 +46,7 @@ overlap() {
     { response a '"the cat sat on the mat"' 'The cat sat.'
       response b '"Once there was a small boat, upon the sea."' 'Once upon a time there was a boat.'
       response c '"naive cafe"' 'naïve café'; } | score > "$T/q"
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/q"
+    conforms "$T/q"
     [ "$(jq -r 'select(.summary) | [.metric, .n, (.value * 1e6 | round), .lo < .value and
         .value < .hi] | join(" ")' "$T/q" | paste -sd ,)" = \
 "chrf 3 409969 true,rouge_l 3 418301 true,token_f1 3 478632 true,chrf_corpus 3 417582 true" ]

@@ -2,6 +2,7 @@
 bats_require_minimum_version 1.5.0
 # Ablation switches: without an optimisation the ids are the same, and records, estimate and memory
 # show the switch. Also row tiles, and the kinds of noise and confidence.
+load conforms
 
 setup() {
     set -o pipefail
@@ -15,10 +16,6 @@ setup() {
         --block-length 8 --batch 4 --no-meta -q)
     LLAMA=("$BIN/gen-llama" -m data/models/llama-demo --device cpu --max-new 8 --ignore-eos
         --batch 4 --no-meta -q)
-}
-
-conforms() {
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$1"
 }
 
 # same FILE: for each prompt all of its points have the same ids. one_line jq: how many points.

@@ -10,10 +10,6 @@ enter()
     cd "$BATS_TEST_TMPDIR"
 }
 
-sound() { # FILE...: every record fits the schema
-    jq -n --slurpfile schema "$ROOT/data/record.schema.json" -f "$ROOT/tests/schema.jq" "$@"
-}
-
 fails() { # CODE WORDS COMMAND...: exit status, and one line on standard error that has the words
     local code=$1 words=$2 status=0
     shift 2

@@ -2,6 +2,7 @@
 # --turns: two generators work prompt by prompt, one at a time; pipelines/bin/side-by-side runs a
 # pair.
 bats_require_minimum_version 1.5.0
+load conforms
 
 setup() {
     set -o pipefail
@@ -32,7 +33,7 @@ timed() { jq -c 'select(.kind == "generation" and .phase == "timed")' "$T/$1"; }
     timed llada | jq -se 'group_by(.id) | map(map(.steps) | sort) | unique == [[2, 4]]'
     timed llada | jq -se 'all(.cpu_ns > 0 and .cpu_ns < 1e10)'
     [ ! -e "$T/turns-0.tmp" ]
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/llada"
+    conforms "$T/llada"
 }
 
 @test "one after the other gives the same answers" {

@@ -3,6 +3,7 @@ bats_require_minimum_version 1.5.0
 # Watching a generation: commits of each pass as records (--trace), the text as it grows (--stream),
 # the answer in a terminal (--live), progress within a batch. The numbers are checked in
 # tests/model/test-observe.c; cutting texts in tests/unit/test-stream.c.
+load conforms
 
 setup() {
     set -o pipefail
@@ -79,7 +80,7 @@ methods() { # COMMAND...: ways whose answers must not depend on being looked at
 @test "a trace is a separate stream: valid records of the same point" {
     "${LLADA[@]/--no-meta/-q}" --gen-length 16 --block-length 8 --unmask factor --limit 1 \
         --trace "$T/trace" -o "$T/out" "$T/prompts"
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/trace" "$T/out"
+    conforms "$T/trace" "$T/out"
     [ "$(jq -r .kind "$T/trace" | uniq | xargs)" = "meta commit end" ]
     "$BIN/measure" -q "$T/trace" "$T/out" > "$T/m" # reads to `end`, which has the hash
     jq -se --slurpfile g "$T/out" '($g | map(select(.kind == "generation"))[0]) as $g

@@ -1,10 +1,11 @@
 /* schema.h - checks a record against data/record.schema.json and describes the first error. It
- * knows the keywords of JSON Schema that the file uses, as tests/schema.jq does.
+ * knows the keywords of JSON Schema that the file uses, and ends where the file has another.
  */
 #ifndef TESTS_FUZZ_SCHEMA_H
 #define TESTS_FUZZ_SCHEMA_H
 
 #include <jansson.h>
+#include <math.h>
 #include <regex.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,18 +21,51 @@ struct schema {
     size_t patterns;
 };
 
-static inline int schema_wrong(struct schema *s, const char *where, const char *what)
+static inline int schema_wrong(struct schema *s, const char *where, const char *what,
+                               const json_t *got)
 {
+    char *text = got ? json_dumps(got, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
     if (!*s->wrong)
-        snprintf(s->wrong, sizeof s->wrong, "%s: %s", where, what);
+        snprintf(s->wrong, sizeof s->wrong, "%s: %s%s%.60s", where, what, text ? ", got " : "",
+                 text ? text : "");
+    free(text);
     return -1;
 }
 
-static inline void schema_open(struct schema *s)
+/* A keyword that schema_value does not know would be without effect. */
+static inline void schema_know(json_t *of)
 {
-    s->all = json_load_file("data/record.schema.json", 0, NULL);
+    static const char known[] = " $ref type enum pattern minimum maximum minItems required anyOf "
+                                "items properties additionalProperties definitions description "
+                                "$schema title ";
+    const char *key;
+    char word[64];
+    json_t *member, *one;
+    size_t i;
+    json_object_foreach(of, key, member) {
+        snprintf(word, sizeof word, " %s ", key);
+        if (!strstr(known, word)) {
+            printf("Bail out! the schema has the keyword%sthat schema.h does not know\n", word);
+            exit(EXIT_FAILURE);
+        }
+        if (!strcmp(key, "properties") || !strcmp(key, "definitions")) {
+            const char *name;
+            json_object_foreach(member, name, one)
+                schema_know(one);
+            continue;
+        }
+        schema_know(member);
+        json_array_foreach(member, i, one)
+            schema_know(one);
+    }
+}
+
+static inline void schema_open(struct schema *s, const char *path)
+{
+    s->all = json_load_file(path, 0, NULL);
     if (!s->all)
-        files_fail("data/record.schema.json");
+        files_fail(path);
+    schema_know(s->all);
 }
 
 /* Members of these names (NULL behind them) are as the input of a tool had them: nothing is asked
@@ -50,6 +84,7 @@ static inline void schema_release(struct schema *s, const char *const *names)
         }
 }
 
+/* 10.0 is an integer, as JSON Schema says. */
 static inline int schema_is_type(const json_t *v, const char *type)
 {
     return !strcmp(type, "object")    ? json_is_object(v)
@@ -58,7 +93,8 @@ static inline int schema_is_type(const json_t *v, const char *type)
            : !strcmp(type, "boolean") ? json_is_boolean(v)
            : !strcmp(type, "null")    ? json_is_null(v)
            : !strcmp(type, "number")  ? json_is_number(v)
-                                      : json_is_integer(v);
+                                      : json_is_number(v) &&
+                                            floor(json_number_value(v)) == json_number_value(v);
 }
 
 static inline int schema_fits_type(const json_t *v, const json_t *type)
@@ -84,45 +120,47 @@ static inline int schema_matches(struct schema *s, const json_t *pattern, const 
     return !regexec(&s->pattern[i].re, text, 0, NULL, 0);
 }
 
-static int schema_value(struct schema *s, const json_t *of, const json_t *v, const char *where);
+static int schema_value(struct schema *s, const json_t *of, json_t *v, const char *where);
 
-static inline int schema_object(struct schema *s, const json_t *of, const json_t *v)
+static inline int schema_object(struct schema *s, const json_t *of, json_t *v)
 {
+    const json_t *properties = json_object_get(of, "properties");
+    const json_t *other = json_object_get(of, "additionalProperties");
     const char *key;
     json_t *one, *need;
     size_t i;
     json_array_foreach(json_object_get(of, "required"), i, need) {
         key = json_string_value(need);
         if (!json_object_get(v, key))
-            return schema_wrong(s, key, "is missing");
+            return schema_wrong(s, key, "is missing", NULL);
     }
-    json_object_foreach(json_object_get(of, "properties"), key, one) {
-        const json_t *has = json_object_get(v, key);
-        if (has && schema_value(s, one, has, key))
+    json_object_foreach(v, key, one) {
+        const json_t *its = json_object_get(properties, key);
+        if ((its || other) && schema_value(s, its ? its : other, one, key))
             return -1;
     }
     return 0;
 }
 
-static inline int schema_any(struct schema *s, const json_t *forms, const json_t *v,
-                             const char *where)
+static inline int schema_any(struct schema *s, const json_t *forms, json_t *v, const char *where)
 {
     for (size_t i = 0; i < json_array_size(forms); i++) {
         if (!schema_value(s, json_array_get(forms, i), v, where))
             return 0;
         *s->wrong = 0;
     }
-    return schema_wrong(s, where, "fits none of its forms");
+    return schema_wrong(s, where, "fits none of the forms", v);
 }
 
 /* -1: s->wrong says why v is no such value. */
-static int schema_value(struct schema *s, const json_t *of, const json_t *v, const char *where)
+static int schema_value(struct schema *s, const json_t *of, json_t *v, const char *where)
 {
-    const json_t *type = json_object_get(of, "type"), *list = json_object_get(of, "enum"), *one;
+    const json_t *type = json_object_get(of, "type"), *list = json_object_get(of, "enum");
     const json_t *least = json_object_get(of, "minimum"), *most = json_object_get(of, "maximum");
     const json_t *pattern = json_object_get(of, "pattern");
     const char *ref = json_string_value(json_object_get(of, "$ref"));
     double x = json_number_value(v);
+    json_t *one;
     int among = !list;
     size_t i;
     json_array_foreach(list, i, one)
@@ -131,16 +169,16 @@ static int schema_value(struct schema *s, const json_t *of, const json_t *v, con
                                                strrchr(ref, '/') + 1), v, where))
         return -1;
     if (type && !schema_fits_type(v, type))
-        return schema_wrong(s, where, "is of another type");
+        return schema_wrong(s, where, "is of another type", v);
     if (!among || (pattern && json_is_string(v) &&
                    !schema_matches(s, pattern, json_string_value(v))))
-        return schema_wrong(s, where, "is another text");
+        return schema_wrong(s, where, "is another text", v);
     if (json_is_number(v) && ((least && x < json_number_value(least)) ||
                               (most && x > json_number_value(most))))
-        return schema_wrong(s, where, "is out of range");
+        return schema_wrong(s, where, "is out of range", v);
     if (json_is_array(v) && json_object_get(of, "minItems") &&
         (json_int_t)json_array_size(v) < json_integer_value(json_object_get(of, "minItems")))
-        return schema_wrong(s, where, "has too few items");
+        return schema_wrong(s, where, "has too few items", v);
     if (json_object_get(of, "items"))
         json_array_foreach(v, i, one)
             if (schema_value(s, json_object_get(of, "items"), one, where))
@@ -150,12 +188,16 @@ static int schema_value(struct schema *s, const json_t *of, const json_t *v, con
     return json_is_object(v) ? schema_object(s, of, v) : 0;
 }
 
-/* -1: s->wrong describes the error in a record of this kind. */
-static inline int schema_record(struct schema *s, const json_t *record)
+/* -1: s->wrong describes the error in a record of this kind; a prompt of a user has no kind. */
+static inline int schema_record(struct schema *s, json_t *record)
 {
     const char *kind = json_string_value(json_object_get(record, "kind"));
     const json_t *all = json_object_get(s->all, "definitions"), *of = json_object_get(all, kind);
     *s->wrong = 0;
+    if (!json_is_object(record))
+        return schema_wrong(s, "record", "is no object", record);
+    if (!json_object_get(record, "kind"))
+        return schema_value(s, json_object_get(all, "bare_prompt"), record, "record");
     return schema_value(s, json_object_get(all, "envelope"), record, "record") ||
                    (of && schema_value(s, of, record, "record"))
                ? -1
@@ -163,3 +205,4 @@ static inline int schema_record(struct schema *s, const json_t *record)
 }
 
 #endif
+
