@@ -1,5 +1,5 @@
-/* reference - a request (JSON, one object) in, an answer (JSON) out: generation and likelihood of a
- * tiny checkpoint in double precision, written apart from the engine.
+/* reference - requests (JSON objects) in, a line of JSON out for each, with the id of its request:
+ * generation and likelihood of a tiny checkpoint in double precision, apart from the engine.
  *
  *   {"op":"logits","model":DIR,"ids":[...]}                       -> {"logits":[[...]]}
  *   {"op":"generate", ..., "max_new":N, "stop":[ids]}             -> {"ids","gaps"}: greedy; gaps =
@@ -286,16 +286,14 @@ static json_t *answer_diffuse(const struct model *m, const json_t *request)
     return out;
 }
 
-int main(void)
+static json_t *answer_any(const json_t *request)
 {
     static const struct {
         const char *name;
         json_t *(*answer)(const struct model *m, const json_t *request);
     } ops[] = {{"logits", answer_logits}, {"generate", answer_generate}, {"score", answer_score},
                {"masked", answer_masked}, {"diffuse", answer_diffuse}};
-    json_error_t e;
     struct model m;
-    json_t *request = json_loadf(stdin, 0, &e);
     const char *op = json_string_value(json_object_get(request, "op"));
     const char *folder = json_string_value(json_object_get(request, "model"));
     if (!op || !folder) fail("a request has op and model");
@@ -305,10 +303,22 @@ int main(void)
         if (!strcmp(op, ops[i].name)) answer = ops[i].answer(&m, request);
     if (!strcmp(op, "sample")) answer = answer_sample(&m, request);
     if (!answer) fail("unknown op %s", op);
-    json_dumpf(answer, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    putchar('\n');
-    json_decref(answer);
-    json_decref(request);
     model_free(&m);
+    if (json_object_get(request, "id"))
+        json_object_set(answer, "id", json_object_get(request, "id"));
+    return answer;
+}
+
+int main(void)
+{
+    json_t *request = json_loadf(stdin, JSON_DISABLE_EOF_CHECK, NULL);
+    for (; request; request = json_loadf(stdin, JSON_DISABLE_EOF_CHECK, NULL)) {
+        json_t *answer = answer_any(request);
+        json_dumpf(answer, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
+        putchar('\n');
+        json_decref(answer);
+        json_decref(request);
+    }
+    if (!feof(stdin)) fail("a request is a JSON object");
     return fflush(stdout) ? 74 : 0;
 }
