@@ -117,7 +117,7 @@ ENGINE_OBJ := $(filter $(BUILD)/obj/kernels/% $(foreach r,run latent decode trai
                 checkpoint text setting record base,$(BUILD)/obj/lib/$(r)/%),$(LIB_OBJ))
 
 # The stamp of a checkpoint: its name and, for a folder, the hashes of its files.
-CHECKPOINTS := $(if $(filter-out $(READERS) tools install uninstall clean test fuzz all,\
+CHECKPOINTS := $(if $(filter-out $(READERS) tools install uninstall clean test fuzz all gpu-%,\
                    $(or $(MAKECMDGOALS),tools)),\
                    LLADA LLAMA LTM JUDGE BERT BASELINE_LLADA BASELINE_LLAMA)
 $(foreach m,$(CHECKPOINTS),$(eval $(R)/stamp/model-$(m): $(shell \
