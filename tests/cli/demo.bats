@@ -17,7 +17,8 @@ replica() { # GOAL: of the points that are run again
     env -i PATH="$PATH" make -C "$BATS_FILE_TMPDIR/tree" --no-print-directory CUDA=0 CPU_LEVELS= \
         CFLAGS=-O0 HARDEN= FP=here PROFILE=demo STEPS=2,4,16 METHODS= LTM= \
         PROMPT_FITS="--fits $(echo data/models/{llada,llama,ltm}-demo | tr ' ' ,) --room 64" \
-        LAUNCHES=1 WARMUP=0 WARMUP_MOST=0 AGAIN=0 AA_LAUNCHES=2 "$1" > "$BATS_FILE_TMPDIR/log" 2>&1
+        LAUNCHES=1 WARMUP=0 WARMUP_MOST=0 AGAIN=0 AA_LAUNCHES=1 AA_ROUNDS=1 SCALE_LAUNCHES=1 \
+        SCALE_PROMPTS=1 "$1" > "$BATS_FILE_TMPDIR/log" 2>&1
 }
 
 @test "the stored run of the demo comes out again: answers id by id, quality" {

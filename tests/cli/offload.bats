@@ -2,6 +2,7 @@
 bats_require_minimum_version 1.5.0
 # Offloaded layers with their keys and values: the same tokens for any number of them, memory as
 # planned, messages before the run, offloading as the last measure, a store that cannot be made.
+load conforms
 
 setup() {
     set -o pipefail
@@ -19,10 +20,6 @@ setup() {
 
 ids() {
     jq -c 'select(.kind == "generation") | [.id, .batch, .cache, .token_ids]' "$1" | sort
-}
-
-conforms() {
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$1"
 }
 
 # refused CODE TEXT COMMAND...: it ends with CODE, no output, and a last line that has TEXT.
@@ -46,10 +43,6 @@ same() {
             and all(.offload_bytes > .offload_kv_bytes and
                     (.memory.kv_bytes == 0) == (.offload_kv_bytes == 0))' "$T/out" || return 1
     done
-    for map in all 4 99; do
-        "$@" --no-meta -q --device-map "$map" "$T/prompts" > "$T/out"
-        cmp <(jq -c '[.point, .token_ids]' "$T/out") <(jq -c '[.point, .token_ids]' "$T/whole")
-    done
 }
 
 @test "the same tokens with any device map: both models, batches, caches, formats" {
@@ -58,6 +51,10 @@ same() {
     same "${LLADA[@]}" --cfg-scale 1 --unmask threshold --temperature 0.5
     same "${LLAMA[@]}" --batch 1,3 --cache on,off
     same "${LLAMA[@]}" --lookup 3 --batch 2
+    for map in all 4 99; do # all layers stay: the same point
+        "${LLAMA[@]}" --lookup 3 --batch 2 --no-meta -q --device-map "$map" "$T/prompts" > "$T/out"
+        cmp <(jq -c "[.point, .token_ids]" "$T/out") <(jq -c "[.point, .token_ids]" "$T/whole")
+    done
     for quant in int8 nf4; do
         same "${LLADA[@]}" --quant "$quant"
         same "${LLAMA[@]}" --quant "$quant" --batch 3

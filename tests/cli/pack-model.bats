@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # pack-model: a checkpoint in, a quantized one in a new folder out.
+load conforms
 
 setup() {
     set -o pipefail
@@ -57,7 +58,7 @@ refused() {
 
 @test "records: sizes and errors of each kind of matrix" {
     "$BIN/pack-model" -q --quant nf4 -m $M --out "$T/new" -o "$T/pack"
-    jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/pack"
+    conforms "$T/pack"
     packed() { jq -r "select(.kind == \"pack\" and .role == \"$1\") | $2" "$T/pack"; }
     [ "$(packed up .dtype) $(packed head .dtype) $(packed embed .dtype)" = "nf4 int8 bf16" ]
     packed up '.error_rms_ratio' | awk '{ exit !($1 > 0.085 && $1 < 0.1) }'
@@ -92,7 +93,7 @@ refused() {
 }
 
 # texts SEED: worded sums and stories with what follows
-texts() { "$BIN/prep-prompts" -q --per-task 40 --seed "$1" data/corpus/valid.ndjson.gz; }
+texts() { "$BIN/prep-prompts" -q --per-task 12 --seed "$1" data/corpus/valid.ndjson.gz; }
 
 # nats DIR FLAGS...: of the references of $T/texts, a token
 nats() {
@@ -116,7 +117,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     for budget in $(((small + large) / 2)) "$large"; do
         "$BIN/pack-model" -q --budget "$budget" --calibrate "$T/calibrate" -m $M \
             --out "$T/m$budget" -o "$T/mix"
-        jq -n --slurpfile schema data/record.schema.json -f tests/schema.jq "$T/mix"
+        conforms "$T/mix"
         got=$(bytes "$T/mix")
         header=$(od -An -t u8 -N 8 "$T/m$budget/model.safetensors" | tr -d ' ')
         [ "$got" -eq $(($(stat -c %s "$T/m$budget/model.safetensors") - 8 - header)) ]

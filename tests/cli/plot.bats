@@ -94,7 +94,7 @@ valid_svg() {
     if command -v xmllint > /dev/null; then xmllint --noout "$1"; fi
 }
 
-@test "every type is drawn, with script, data and caption beside it" {
+@test "every type is drawn, with script, data, caption and descriptions for screen readers" {
     both > both.ndjson
     commits > trace.ndjson
     watched > training.ndjson
@@ -102,23 +102,10 @@ valid_svg() {
         roofline; do
         # shellcheck disable=SC2046
         draw "$t" "$t.svg" $(records "$t")
-        valid_svg "$t.svg"
         [ -s "$t.gp" ] && [ -s "$t.tsv" ] && [ -s "$t.txt" ]
-        lacks -q 'no data' "$t.svg"
-        lacks -q '^No data' "$t.txt"
-        [ "$(grep -c '<path' "$t.svg")" -gt 5 ]
-    done
-    [ -z "$(find . -name '.*tmp*')" ]
-}
-
-@test "marks and drawing have descriptions for screen readers" {
-    both > both.ndjson
-    commits > trace.ndjson
-    watched > training.ndjson
-    for t in pareto steps throughput memory ratio growth trace training drift \
-        roofline; do
-        # shellcheck disable=SC2046
-        draw "$t" "$t.svg" $(records "$t")
+        lacks -q "no data" "$t.svg"
+        lacks -q "^No data" "$t.txt"
+        [ "$(grep -c "<path" "$t.svg")" -gt 5 ]
         for f in "$t" "$t-narrow"; do
             valid_svg "$f.svg"
             grep -q "<title id=\"figure-$f-title\">[A-Z]" "$f.svg"
@@ -134,6 +121,7 @@ valid_svg() {
         done
         grep -q '<svg width="36[0-9]"' "$t-narrow.svg"
     done
+    [ -z "$(find . -name ".*tmp*")" ]
     # a point of each curve, a bar of each series at each batch size, a cell of each size
     [ "$(grep -c '^<circle cx' pareto.svg)" -eq "$(numbers pareto.tsv points | wc -l)" ]
     bars=$(numbers throughput.tsv points | wc -l)
