@@ -469,7 +469,7 @@ static void test_admit(struct network *n)
 int main(void)
 {
     struct decoded m;
-    decoded_open(&m, "synth:tiny-llada", "cpu", "portable");
+    decoded_open_fast(&m, "synth:tiny-llada");
     for (int depth = 1; depth <= 3; depth += 2) {
         decoded_act(&m.ops, depth);
         for (int i = 0; i < CACHE_EXACT; i++) /* that one goes with another mask */

@@ -422,7 +422,7 @@ static void test_check(void)
 int main(void)
 {
     struct decoded m;
-    decoded_open(&m, "synth:tiny-llada", "ref", NULL);
+    decoded_open_fast(&m, "synth:tiny-llada");
     for (int depth = 1; depth <= 3; depth += 2) {
         decoded_act(&m.ops, depth);
         const struct config was = m.n.config;

@@ -161,7 +161,7 @@ int main(void)
 {
     struct decoded m;
     test_check();
-    decoded_open(&m, "synth:tiny-llada", "ref", NULL);
+    decoded_open_fast(&m, "synth:tiny-llada");
     if (!ok(m.n.config.vocab == VOCAB, "a vocabulary of %d", VOCAB))
         return tap_done();
     struct diffuse d = {.gen_length = 24, .block_length = 12, .rule = UNMASK_KLASS, .prepare = 1,

@@ -198,7 +198,7 @@ int main(void)
     static const char *const models[] = {"synth:tiny-llama", "synth:tiny-llada"};
     for (int i = 0; i < 2; i++) {
         struct decoded m;
-        decoded_open(&m, models[i], "ref", NULL);
+        decoded_open_fast(&m, models[i]);
         for (int depth = 1; depth <= 3; depth += 2) {
             decoded_act(&m.ops, depth);
             look(&m.n, i);
