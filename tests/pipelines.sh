@@ -48,8 +48,8 @@ again()
     rm -f ran
     touch ran
     env -i PATH="$PATH" make --no-print-directory CUDA=0 MPI= CPU_LEVELS= CFLAGS=-O0 HARDEN= \
-        FP=here LAUNCHES=3 AA_LAUNCHES=2 SCALE_LAUNCHES=1 STEPS=2,4,8 BUDGET_MINUTES=0 "$@" \
-        >log 2>&1
+        FP=here LAUNCHES=3 AA_LAUNCHES=2 SCALE_LAUNCHES=1 STEPS=2,4,8 BUDGET_MINUTES=0 \
+        REFINED="aa steps length-64 length-32" "$@" >log 2>&1
     status=$?
     ran=$(cut -d ' ' -f 1 ran | sort | uniq -c | awk '{ print $2 ":" $1 }' | paste -sd ' ')
 }
