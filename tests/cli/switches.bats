@@ -12,7 +12,7 @@ setup() {
     for n in 3 40 11 7; do
         jq -nc --argjson n "$n" '{id: "p\($n)", prompt_ids: [range(10; 10 + $n)]}'
     done > "$T/prompts"
-    LLADA=("$BIN/gen-llada" -m data/models/llada-demo --device cpu --gen-length 16 --steps 8
+    LLADA=("$BIN/gen-llada" -m data/models/llada-demo --device cpu --gen-length 16 --steps 4
         --block-length 8 --batch 4 --no-meta -q)
     LLAMA=("$BIN/gen-llama" -m data/models/llama-demo --device cpu --max-new 8 --ignore-eos
         --batch 4 --no-meta -q)
@@ -63,8 +63,8 @@ same() {
 }
 
 @test "their memory is planned and shows in the peak" {
-    "${LLADA[@]}" --threads 1 --gen-length 64 --attention tiled,dense --ffn fused,unfused \
-        --head streamed,dense --head-rows masked,canvas "$T/prompts" > "$T/out"
+    "${LLADA[@]}" --threads 1 --gen-length 64 --steps 8 --attention tiled,dense \
+        --ffn fused,unfused --head streamed,dense --head-rows masked,canvas "$T/prompts" > "$T/out"
     jq -se 'all(.memory.planned_bytes == .memory.allocated_peak_bytes)' "$T/out"
     jq -se 'def peak(f): map(select(f).memory.planned_bytes) | max;
         peak(.head == "dense") > peak(.head == "streamed") and
@@ -78,7 +78,8 @@ same() {
 
 @test "row tiles: the same ids in less memory, said in records and labels" {
     for n in 0 1 16 4096; do
-        "${LLADA[@]}" --gen-length 64 --cache none,dual --row-tile $n "$T/prompts" > "$T/$n"
+        "${LLADA[@]}" --gen-length 64 --steps 8 --cache none,dual --row-tile $n "$T/prompts" \
+            > "$T/$n"
         jq -se 'all(.memory.planned_bytes == .memory.allocated_peak_bytes)' "$T/$n"
         cmp <(jq -c '[.id, .cache, .token_ids]' "$T/$n") <(jq -c '[.id, .cache, .token_ids]' "$T/0")
     done
