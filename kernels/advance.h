@@ -353,8 +353,8 @@ HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canv
 {
     if (unmask_paced(l->rule))
         return canvas_step(l, c) == l->block_steps || canvas_budget(l, c) == 0 || masks == 0;
-    return masks == 0 || c->step == l->block_length; /* the model may commit the mask id itself: no
-                                                      * endless loop */
+    /* the model may commit the mask id itself: no endless loop */
+    return masks == 0 || canvas_step(l, c) == l->block_length;
 }
 
 /* Extends the readable prefix over final slots, or over all slots if `all`. Slots of a block that
