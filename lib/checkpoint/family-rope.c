@@ -71,7 +71,7 @@ int family_read_rope(struct config *c, const struct family_source *s, const char
         "original_max_position_embeddings", "partial_rotary_factor", NULL};
     static const char *const of_yarn[] = {
         "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "attention_factor", "truncate",
-        "llama_4_scaling_beta", NULL};
+        "llama_4_scaling_beta", "max_position_embeddings", NULL};
     static const struct family_fixed fixed[] = {{"partial_rotary_factor", "1.0", KEY_READ}, {0}};
     if (!json_has(s->json, key))
         return 0;
@@ -105,4 +105,12 @@ int family_read_rope(struct config *c, const struct family_source *s, const char
                                                         "others are not supported");
     free(where);
     return bad;
+}
+
+int family_needs_yarn(const struct config *c, const struct family_source *s)
+{
+    const int given = json_has(s->json, "rope_parameters") || json_has(s->json, "rope_scaling");
+    return given && c->rope_yarn
+               ? 0
+               : family_refuse(s, "rope_parameters", "an object with rope_type \"yarn\"");
 }

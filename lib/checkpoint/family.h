@@ -87,6 +87,12 @@ int family_check_fixed(const struct family_source *s, const struct family_fixed 
 /* Reads rope_scaling or rope_parameters (`key`), which may be absent. The context must be known; it
  * ends before positions whose queries would grow (config.rope_beta). -1: refused. */
 int family_read_rope(struct config *c, const struct family_source *s, const char *key);
+/* -1: the file does not state a rotation of type yarn. */
+int family_needs_yarn(const struct config *c, const struct family_source *s);
+/* The usual rotation of Ministral 3 and models with its block, members of `start`. */
+#define FAMILY_MINISTRAL3_ROPE                                                                     \
+    .rope_theta = 1e6, .context = 262144, .rope_yarn = 1, .rope_factor = 16, .rope_low_freq = 1,   \
+    .rope_high_freq = 32, .rope_original_context = 16384, .rope_beta = 0.1
 
 /* A shape behind -m synth:NAME. */
 struct family_shape {
@@ -146,7 +152,7 @@ struct family {
 
 #define FAMILIES(FAMILY) \
     FAMILY(llama) FAMILY(llada) FAMILY(illada) FAMILY(qwen2) FAMILY(qwen3) FAMILY(ltm)            \
-    FAMILY(mistral) FAMILY(smollm3)                                                    \
+    FAMILY(mistral) FAMILY(ministral3) FAMILY(smollm3)                                 \
     FAMILY(a2d_llama) FAMILY(a2d_qwen2) FAMILY(a2d_qwen3) FAMILY(sdar)                 \
     FAMILY(dream) FAMILY(fast_dllm) FAMILY(llada_moe) FAMILY(nemotron)
 #define FAMILY_ROW(name) extern const struct family name##_family;

@@ -373,3 +373,26 @@ own_guesses() {
     on_cuda greedy --dtype f32 --batch 4
     on_cuda own_guesses --max-new 12 --dtype f32
 }
+
+@test "ministral3: the rotation of YaRN, in each dtype, sharded, tied, of odd shapes" {
+    make_model --arch ministral3 --dtype F16 --kv-heads 2 --head-dim 12 --theta 500
+    greedy
+    likelihood 1e-5 --device ref
+    make_prompts
+    on_levels gen-llama greedy
+    make_model --arch ministral3 --dtype BF16 --tied --shards 3 --kv-heads 1 --layers 3 --ffn 37
+    greedy --batch 4
+    run "$BIN/gen-llama" -m "$T/model" --no-meta --self-draft 3 "$T/prompts"
+    [ "$status" -eq 64 ] && [[ $output == *"expected a model that also fills masks"* ]]
+    jq '.rope_parameters.factor = 1.5' "$T/model/config.json" > "$T/new"
+    mv "$T/new" "$T/model/config.json"
+    run "$BIN/gen-llama" -m "$T/model" --no-meta "$T/prompts"
+    [ "$status" -eq 65 ] && [[ $output == *"factor: expected max_position_embeddings /"* ]]
+}
+
+@test "ministral3: on the emulated CUDA device" {
+    [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
+        skip "no C++ compiler, so no emulated device"
+    make_model --arch ministral3 --kv-heads 2
+    on_cuda greedy --dtype f32 --batch 4
+}

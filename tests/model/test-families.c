@@ -77,7 +77,8 @@ static void test_shapes(void)
                                         "tiny-fast-dllm", "fast-dllm-v2-1.5b", "tiny-mistral",
                                         "tiny-smollm3", "smollm3-3b", "smollm2-135m",
                                         "tiny-llada-moe", "llada-moe-7b-a1b",
-                                        "tiny-nemotron", "nemotron-3b"};
+                                        "tiny-nemotron", "nemotron-3b",
+                                        "tiny-ministral3"};
     struct config c;
     struct err e = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -35,6 +35,7 @@ static const struct kind kinds[] = {
     {"dream", "qwen2", "DreamModel", "Dream", "<|mask|>"},
     {"fast-dllm", "qwen2", "Fast_dLLM_QwenForCausalLM", "Fast_dLLM_Qwen", "|<MASK>|"},
     {"mistral", "llama", "MistralForCausalLM", "mistral", "<|reserved|>"},
+    {"ministral3", "llama", "Ministral3ForCausalLM", "ministral3", "<|reserved|>"},
     {"smollm3", "llama", "SmolLM3ForCausalLM", "smollm3", "<|reserved|>"},
     {"llada-moe", "mixture", "LLaDAMoEModelLM", "llada", "<|mask|>"},
     {"nemotron", "llama", "NemotronLabsDiffusionModel", "nemotron_labs_diffusion", "<SPECIAL_100>"},
@@ -368,8 +369,8 @@ static json_t *mixture_config(const struct options *o)
     return c;
 }
 
-/* The rotation and the further keys of Nemotron's file: 256 positions stretched to 512. */
-static void add_nemotron(const struct options *o, json_t *c)
+/* The rotation of Ministral 3 and Nemotron: 256 positions stretched to all. */
+static void stretch(const struct options *o, json_t *c)
 {
     json_object_del(c, "rope_theta");
     json_object_del(c, "rope_scaling");
@@ -379,10 +380,16 @@ static void add_nemotron(const struct options *o, json_t *c)
                                   "beta_fast", 32.0, "beta_slow", 1.0,
                                   "original_max_position_embeddings", 256, "mscale", 1.0,
                                   "mscale_all_dim", 1.0, "llama_4_scaling_beta", 0.1));
-    json_t *own = json_pack("{s:i,s:i,s:i,s:s,s:f,s:n,s:b,s:n,s:s}", "head_dim", (int)o->head_dim,
-                            "mask_token_id", MASK, "block_size", 8, "dlm_paradigm", "bidirectional",
-                            "ar_loss_weight", 1.0, "dlm_loss_weight", "dp_varying_mask_ratio", 0,
-                            "sliding_window", "attn_implementation", "sdpa");
+    json_object_set_new(c, "head_dim", json_integer(o->head_dim));
+    json_object_set_new(c, "sliding_window", json_null());
+}
+
+static void add_nemotron(json_t *c)
+{
+    json_t *own = json_pack("{s:i,s:i,s:s,s:f,s:n,s:b,s:s}", "mask_token_id", MASK, "block_size",
+                            8, "dlm_paradigm", "bidirectional", "ar_loss_weight", 1.0,
+                            "dlm_loss_weight", "dp_varying_mask_ratio", 0, "attn_implementation",
+                            "sdpa");
     json_object_update(c, own);
     json_decref(own);
 }
@@ -396,8 +403,10 @@ static json_t *own_config(const struct options *o, json_t *c)
         json_object_set_new(c, "mask_token_id", json_integer(MASK));
     if (!strcmp(o->kind->arch, "fast-dllm"))
         json_object_set_new(c, "bd_size", json_integer(8));
+    if (!strcmp(o->kind->arch, "nemotron") || !strcmp(o->kind->arch, "ministral3"))
+        stretch(o, c);
     if (!strcmp(o->kind->arch, "nemotron"))
-        add_nemotron(o, c);
+        add_nemotron(c);
     if (!strcmp(o->kind->arch, "mistral"))
         json_object_set_new(c, "sliding_window", json_integer(6));
     if (!strcmp(o->kind->arch, "smollm3"))

@@ -250,7 +250,8 @@ static const struct kind {
              {"a2d-qwen2", 2, SEES_ALL}, {"a2d-qwen3", 3, SEES_ALL}, {"sdar", 3, SEES_BLOCKS},
              {"Dream", 2, SEES_ALL},    {"Fast_dLLM_Qwen", 2, SEES_BLOCKS},
              {"mistral", 0, SEES_BEFORE}, {"smollm3", 0, SEES_BEFORE},
-             {"lladamoe", 3, SEES_ALL}, {"nemotron_labs_diffusion", 0, SEES_BEFORE}};
+             {"lladamoe", 3, SEES_ALL}, {"nemotron_labs_diffusion", 0, SEES_BEFORE},
+             {"ministral3", 0, SEES_BEFORE}};
 
 static const struct kind *kind_of(const char *type)
 {

@@ -5,8 +5,11 @@
  * where it is null. smollm3 does not rotate the heads of some layers: the list no_rope_layers, else
  * every no_rope_layer_interval-th layer. Confirmed for both: keys, defaults and tensors in
  * models/mistral and models/smollm3 of github.com/huggingface/transformers (2026).
- * Refused: Ministral 3. Its released class is Mistral3ForConditionalGeneration, with an image
- * encoder and fp8 weights, and its rotation is YaRN.
+ * ministral3 is the text model of Ministral 3, saved without its image encoder; its rotation is
+ * YaRN, whose attention factor is 1, and queries grow from position 16384 on, where the context
+ * therefore ends here. Confirmed: class, tensors and the factor of queries in modular_ministral3.py
+ * of transformers, keys in public copies of its configuration. Refused: the released class
+ * Mistral3ForConditionalGeneration, which has an image encoder and often fp8 weights.
  *
  * Shapes: Grattafiori et al. 2024 (Llama 3) and the published config.json files; mistral-7b is
  * v0.3; small-llama and tiny-* are ours.
@@ -49,6 +52,11 @@ static const struct family_shape mistral_shapes[] = {
     {0},
 };
 
+static const struct family_shape ministral3_shapes[] = {
+    {"tiny-ministral3", 64, 2, 4, 2, 16, 160, 512, 16384, 1, 1e-5, 1e6, 0, 508, 509, -1, -1},
+    {0},
+};
+
 static const struct family_shape smollm3_shapes[] = {
     {"smollm3-3b", 2048, 36, 16, 4, 128, 11008, 128256, 65536, 1, 1e-6, 5e6, 0,
      -1, 128012, -1, 128012},
@@ -86,6 +94,11 @@ static void say_mistral(json_t *json, const struct config *c)
 {
     json_object_set_new(json, "sliding_window",
                         c->window ? json_integer((json_int_t)c->window) : json_null());
+}
+
+static int finish_ministral3(struct config *c, const struct family_source *s)
+{
+    return family_needs_yarn(c, s);
 }
 
 static const char *const smollm3_finished[] = {"no_rope_layers", "no_rope_layer_interval", NULL};
@@ -138,14 +151,19 @@ static const struct family_shape a2d_shapes[] = {
 #define LLAMA(its_name, class, type, start_members, ...)                                           \
     {.name = its_name, .architecture = class, .model_type = type,                                  \
      .naming = {&family_hugging_face, &family_hugging_face_bare},                                  \
-     .start = {start_members, .norm_eps = 1e-6}, .numbers = family_hugging_face_numbers,           \
+     .start = {start_members}, .numbers = family_hugging_face_numbers,                             \
      .fixed = fixed, .tied_key = "tie_word_embeddings", .rope_scaling = 1, __VA_ARGS__}
 #define LEFT_TO_RIGHT                                                                              \
     .paradigm = PARADIGM_AUTOREGRESSIVE, .attends = MASK_CAUSAL, .logit_shift = 1
-#define PLAIN .chat = CHAT_LLAMA3, .rope_theta = 10000, .context = 2048
+#define PLAIN .chat = CHAT_LLAMA3, .rope_theta = 10000, .context = 2048, .norm_eps = 1e-6
 #define START LEFT_TO_RIGHT, PLAIN
-#define MISTRAL LEFT_TO_RIGHT, .rope_theta = 10000, .context = 131072, .kv_heads = 8
-#define SMOLLM3 LEFT_TO_RIGHT, .rope_theta = 2000000, .context = 32768, .kv_heads = 4, .tied = 1
+#define MISTRAL                                                                                    \
+    LEFT_TO_RIGHT, .rope_theta = 10000, .context = 131072, .kv_heads = 8, .norm_eps = 1e-6
+#define MINISTRAL3                                                                                 \
+    LEFT_TO_RIGHT, FAMILY_MINISTRAL3_ROPE, .kv_heads = 8, .head_dim = 128, .norm_eps = 1e-5
+#define SMOLLM3                                                                                    \
+    LEFT_TO_RIGHT, .rope_theta = 2000000, .context = 32768, .kv_heads = 4, .tied = 1,              \
+    .norm_eps = 1e-6
 #define A2D FAMILY_DENOISES, PLAIN
 
 const struct family llama_family = LLAMA("llama", "LlamaForCausalLM", "llama", START,
@@ -154,6 +172,9 @@ const struct family mistral_family =
     LLAMA("mistral", "MistralForCausalLM", "mistral", MISTRAL,
           .shapes = mistral_shapes, .finished = mistral_finished, .finish = finish_mistral,
           .say = say_mistral);
+const struct family ministral3_family =
+    LLAMA("ministral3", "Ministral3ForCausalLM", "ministral3", MINISTRAL3,
+          .shapes = ministral3_shapes, .finish = finish_ministral3);
 const struct family smollm3_family =
     LLAMA("smollm3", "SmolLM3ForCausalLM", "smollm3", SMOLLM3,
           .shapes = smollm3_shapes, .finished = smollm3_finished, .ignored = smollm3_ignored,

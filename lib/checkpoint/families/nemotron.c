@@ -19,8 +19,6 @@
  */
 #include "lib/checkpoint/family.h"
 
-#include "lib/record/json.h"
-
 static const struct family_naming names = {
     "encoder.layers",
     {
@@ -61,10 +59,7 @@ static const char *const ignored[] = {
 /* The class has no rotation but that of rope_parameters. */
 static int finish(struct config *c, const struct family_source *s)
 {
-    const int given = json_has(s->json, "rope_parameters") || json_has(s->json, "rope_scaling");
-    return given && c->rope_yarn
-               ? 0
-               : family_refuse(s, "rope_parameters", "an object with rope_type \"yarn\"");
+    return family_needs_yarn(c, s);
 }
 
 static const struct family_shape shapes[] = {
@@ -81,9 +76,7 @@ const struct family nemotron_family = {
     .start = {.paradigm = PARADIGM_BLOCK_DIFFUSION, .attends = MASK_BLOCK_CAUSAL,
               .attends_block = 32, .attends_from_end = 1, .seeds = 1, .two_ways = 1,
               .chat = CHAT_NONE, .kv_heads = 8, .head_dim = 128, .norm_eps = 1e-5,
-              .rope_theta = 1e6, .context = 262144, .rope_yarn = 1, .rope_factor = 16,
-              .rope_low_freq = 1, .rope_high_freq = 32, .rope_original_context = 16384,
-              .rope_beta = 0.1},
+              FAMILY_MINISTRAL3_ROPE},
     .numbers = numbers,
     .fixed = fixed,
     .tied_key = "tie_word_embeddings",
