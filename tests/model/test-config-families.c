@@ -132,7 +132,10 @@ static const struct change qwen_changes[] = {
     {"sliding_window", "4096", NULL},
     {"layer_types", "[\"full_attention\",\"sliding_attention\"]", "full_attention"},
     {"layer_types", "[\"full_attention\"]", NULL},
-    {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4}", "not supported"},
+    {"rope_scaling", "{\"rope_type\":\"longrope\",\"factor\":4}", "not supported"},
+    {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4}", "original_max_position_embeddings"},
+    {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4,"
+     "\"original_max_position_embeddings\":8}", "not supported"},
     {"hidden_act", "\"gelu\"", "silu"},
     {"tie_word_embeddings", NULL, NULL},
     {"rope_theta", NULL, NULL},

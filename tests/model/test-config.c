@@ -106,7 +106,10 @@ static const struct change llama_changes[] = {
     {"rope_scaling", "null", NULL},
     {"rope_scaling", "3", "null or an object"},
     {"rope_scaling", "{\"type\":\"linear\",\"factor\":2}", "not supported"},
-    {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":2}", "not supported"},
+    {"rope_scaling", "{\"rope_type\":\"longrope\",\"factor\":2}", "not supported"},
+    {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":2}", "original_max_position_embeddings"},
+    {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":2,"
+     "\"original_max_position_embeddings\":8}", "not supported"},
     {"rope_scaling", "{\"rope_type\":\"default\"}", NULL},
     {"rope_scaling", "{\"rope_type\":\"llama3\"}", "factor: expected"},
     {"rope_scaling",
