@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "kernels/host.h"
 #include "lib/base/mem.h"
 
 void host_advance_texts(struct backend *b, const struct text_loop *l)

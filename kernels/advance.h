@@ -9,8 +9,7 @@
  * new first pass, and continues. Until then a finished text or canvas stays in the passes: its rows
  * are computed and ignored.
  */
-#ifndef KERNELS_ADVANCE_H
-#define KERNELS_ADVANCE_H
+#pragma once
 
 #include <math.h>
 #include <string.h>
@@ -392,11 +391,6 @@ extern "C" {
  * canvas.wanted, held and stalled. The host also uses this for the first pass, on its own copies of
  * the arrays. */
 void advance_ask(const struct canvas_loop *l, size_t i);
-/* The operations of ops.h where the host can read the memory. */
-void host_advance_texts(struct backend *b, const struct text_loop *l);
-void host_advance_canvases(struct backend *b, const struct canvas_loop *l);
 #ifdef __cplusplus
 }
-#endif
-
 #endif

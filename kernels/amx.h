@@ -5,8 +5,7 @@
  * Source: Linux, Documentation/arch/x86/xstate.rst; Intel Software Developer's Manual, volume 1,
  * 13.3 and 18.
  */
-#ifndef KERNELS_AMX_H
-#define KERNELS_AMX_H
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,6 +24,4 @@ static inline int amx_permitted(void)
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

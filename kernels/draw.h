@@ -5,8 +5,7 @@
  * a normal distribution. That is normal to more digits than bf16 has, for an eighth of a block per
  * weight.
  */
-#ifndef KERNELS_DRAW_H
-#define KERNELS_DRAW_H
+#pragma once
 
 #include "lib/base/philox.h"
 
@@ -29,5 +28,3 @@ HOST_DEVICE void draw_block(const struct draw *d, const float *table, uint64_t b
     for (int j = 0; j < DRAW_BLOCK; j++)
         out[j] = table[bits[j / 2] >> (j % 2 ? 16 : 0) & 0xffff];
 }
-
-#endif

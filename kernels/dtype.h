@@ -8,8 +8,7 @@
  * Formats that differ only in a table or in how scales are stored share these files, as those of
  * blocks of 16 levels do.
  */
-#ifndef KERNELS_DTYPE_H
-#define KERNELS_DTYPE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -101,6 +100,4 @@ static inline size_t dtype_value_bytes(enum dtype d)
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

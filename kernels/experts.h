@@ -9,14 +9,9 @@
  * exactly its own rows, so weights of experts that no row chose are not read. Source: Shazeer et
  * al. 2017 (arXiv 1701.06538); modeling_lladamoe.py of inclusionAI (families/llada_moe.c).
  */
-#ifndef KERNELS_EXPERTS_H
-#define KERNELS_EXPERTS_H
+#pragma once
 
 #include "kernels/ops.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum { EXPERTS_MOST = 512, EXPERTS_USED_MOST = 32, EXPERTS_PARTS = 3 };
 
@@ -33,14 +28,3 @@ struct experts {
     int32_t *active;          /* [1], memory of the back end: += experts with at least one row, for
                                * each piece if the back end takes many rows in pieces */
 };
-
-/* ops.experts for back ends in host memory, by the other operations of b->ops. */
-void host_experts(struct backend *b, const struct experts *a, size_t T, void *work);
-size_t host_experts_work(const struct backend *b, size_t T, size_t D, size_t F, size_t n,
-                         size_t used);
-
-#ifdef __cplusplus
-}
-#endif
-
-#endif

@@ -4,8 +4,7 @@
  * all bits but the sign). The sign bit is masked. Adding one to the lowest exponent bit then
  * carries into the sign bit exactly for such values. So one 64-bit word tests two to eight values.
  */
-#ifndef KERNELS_FINITE_H
-#define KERNELS_FINITE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ static inline void finite_mark(const struct mat_source *s)
 {
     __atomic_store_n(s->odd, 1, __ATOMIC_RELAXED);
 }
-
-#endif

@@ -15,8 +15,7 @@
  * the effect of floats on masked diffusion; generate.py of https://github.com/ML-GSAI/LLaDA, in
  * double.
  */
-#ifndef KERNELS_GUMBEL_H
-#define KERNELS_GUMBEL_H
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ HOST_DEVICE double gumbel_score(size_t kind, float logit, double temperature, ui
     double u = philox_unit(bits) + 0x1p-54; /* never 0 */
     return (double)logit + temperature * -log(-log(u));
 }
-
-#endif

@@ -224,14 +224,14 @@ static void ask(struct store *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-void host_store_stage(struct backend *b, struct store *s, size_t block, void *to)
+void host_stage(struct backend *b, struct store *s, size_t block, void *to)
 {
     (void)b;
     next_request(s, block, to, 0);
     ask(s);
 }
 
-void host_store_arrive(struct backend *b, struct store *s)
+void host_arrive(struct backend *b, struct store *s)
 {
     int64_t begin = clock_ns();
     int written;

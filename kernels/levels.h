@@ -10,8 +10,7 @@
  * multiply-add from the nearer end, and a midpoint is a float sum, as torch.linspace and
  * bitsandbytes compute them.
  */
-#ifndef KERNELS_LEVELS_H
-#define KERNELS_LEVELS_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -195,5 +194,3 @@ HOST_DEVICE uint8_t e4m3_of(float x)
     size += 0x7ffff + (size >> 20 & 1);
     return (uint8_t)(sign | ((size >> 20) - (120 << 3)));
 }
-
-#endif

@@ -19,8 +19,7 @@
  * back end. Source: Peng et al. 2024, "Eagle and Finch", arXiv 2404.05892, section 4; Peng et al.
  * 2025, "RWKV-7 Goose", arXiv 2503.14456, section 4.
  */
-#ifndef KERNELS_MIXING_H
-#define KERNELS_MIXING_H
+#pragma once
 
 #include "kernels/ops.h"
 
@@ -100,6 +99,8 @@ struct mixing_ops {
     void (*removal)(struct backend *b, const struct removal *a);
     void (*heads_out)(struct backend *b, const struct heads_out *a);
 };
+#define MIXING_SLOTS(X) \
+    X(wkv) X(wkv_work) X(wkv_back) X(wkv_back_work) X(shift) X(squash) X(removal) X(heads_out)
 
 /* ---- gradients. Sequences start with zeros before them. Gradients of the layer's own vectors
  * (those that are added to, [D] or [H*E]) are NULL if not wanted, all of a structure together; on
@@ -140,5 +141,3 @@ struct removal_back {
                              * gradient from the layers above that read these values; NULL: none */
     float *dscale, *dkey_rate, *dweight; /* [H*E] added to */
 };
-
-#endif

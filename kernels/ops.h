@@ -38,8 +38,7 @@
  * gives the same bits. Softmax sums and the head's log-sum-exp add short groups in fp32 and the
  * groups in double. Ties go to the lowest index.
  */
-#ifndef KERNELS_OPS_H
-#define KERNELS_OPS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -398,6 +397,9 @@ struct ops {
     void (*close)(struct backend *b);
 };
 
+/* Declares a function of the type of a slot of `struct table`. */
+#define OPS_DECLARE(table, slot, function) __typeof__(*((struct table *)0)->slot) function;
+
 /* device: "auto" | "ref" | "cpu" | "cuda[:N]"; auto takes a usable GPU, else the CPU. isa: name of
  * an instruction set of the cpu back end, or NULL for the best. threads: 0 for all that the process
  * may use. The caller closes the result (backend_close). NULL: no usable device of that kind
@@ -422,6 +424,4 @@ const struct ops *ops_cpu_at(size_t i);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -3,8 +3,7 @@
  * There is one file for each processor family; the Makefile chooses it. Each loop is compiled for
  * its own instruction set and runs only where the processor has that set.
  */
-#ifndef KERNELS_PEAK_H
-#define KERNELS_PEAK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -41,5 +40,3 @@ const struct peak *peak_best(enum unit u);
         memcpy(seed, sum, sizeof sum);                                           \
     }
 #define PEAK_OPERATIONS(multiplications) (2.0 * PEAK_CHAINS * (multiplications))
-
-#endif

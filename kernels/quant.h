@@ -55,8 +55,7 @@
  * Source: github.com/bitsandbytes-foundation/bitsandbytes; the dynamic map is its
  * create_dynamic_map(signed), bit for bit.
  */
-#ifndef KERNELS_QUANT_H
-#define KERNELS_QUANT_H
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -170,6 +169,4 @@ void *quant_make(struct codes *q, const struct mat_source *s, enum dtype dtype, 
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -9,8 +9,7 @@
  * double on the host and in float on the device; equal vectors score exactly 1 on both. NaN ranks
  * lowest.
  */
-#ifndef KERNELS_REUSE_H
-#define KERNELS_REUSE_H
+#pragma once
 
 #include "kernels/ops.h"
 
@@ -79,15 +78,3 @@ static inline size_t reuse_work(size_t T, size_t n_seqs, size_t n)
 {
     return 24 * T + 8 * n_seqs * n;
 }
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-void host_choose(struct backend *b, const struct drift *d, void *work);
-void host_settle(struct backend *b, const struct outputs *o);
-void host_sift(struct backend *b, const struct sift *s, void *work);
-#ifdef __cplusplus
-}
-#endif
-
-#endif

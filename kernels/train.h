@@ -4,8 +4,7 @@
  * are fp32 throughout. tests/model/test-train.c compares the gradients of the cpu back end with
  * finite differences; the other back ends are compared with ref, as for all operations.
  */
-#ifndef KERNELS_TRAIN_H
-#define KERNELS_TRAIN_H
+#pragma once
 
 #include "kernels/ops.h"
 
@@ -100,5 +99,3 @@ struct train_ops {
     void (*adamw)(struct backend *b, float *w, float *m, float *v, const float *g, size_t n,
                   const struct adamw *a);
 };
-
-#endif

@@ -33,8 +33,7 @@
  * section 4; Yang et al. 2024, "Parallelizing linear transformers with the delta rule", arXiv
  * 2406.06484, section 3.
  */
-#ifndef KERNELS_WKV_H
-#define KERNELS_WKV_H
+#pragma once
 
 #include "kernels/ops.h"
 
@@ -88,5 +87,3 @@ static inline size_t wkv_chunks(size_t rows)
 {
     return (rows + WKV_CHUNK - 1) / WKV_CHUNK;
 }
-
-#endif

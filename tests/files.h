@@ -1,6 +1,5 @@
 /* files.h - a temporary folder of a test below /tmp, and functions that put files there. */
-#ifndef TESTS_FILES_H
-#define TESTS_FILES_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,5 +62,3 @@ static inline void files_grow(const char *name, const char *text)
     }
     files_put_text(path, text);
 }
-
-#endif

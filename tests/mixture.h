@@ -2,8 +2,7 @@
  * (test-solver.c, bench): four Gaussians on a line. The denoised value is the exact posterior mean.
  * The end of the flow of a point is exact too: paths on a line do not cross, and the distribution
  * at one noise level becomes that at another, so a point keeps its quantile. */
-#ifndef TESTS_MIXTURE_H
-#define TESTS_MIXTURE_H
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -130,5 +129,3 @@ static inline struct mixture_distance mixture_distance(const float *x, const flo
     double value = sqrt(sum), of_square = sqrt(fmax(0, fourth - sum * sum) / (double)n);
     return (struct mixture_distance){value, value > 0 ? of_square / (2 * value) : 0};
 }
-
-#endif

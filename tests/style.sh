@@ -2,7 +2,7 @@
 . tests/house/tap.sh
 
 clean "functions, files and lines keep to their budgets" tests/house/budgets . over
-clean "no tabs, unfinished work, back-end switches, missing guards or mutable state" \
+clean "no tabs, unfinished work, back-end switches, headers read twice or mutable state" \
     tests/house/source .
 
 mkdir -p "$scratch"/{tools,lib,kernels,tests}
@@ -63,8 +63,7 @@ static int good_one(struct good *g)
 }
 END
 plant lib/base/host_device.h <<'END'
-#ifndef BASE_HOST_DEVICE_H
-#define BASE_HOST_DEVICE_H
+#pragma once
 #ifdef __CUDACC__
 #endif
 #ifdef __cplusplus
@@ -74,11 +73,9 @@ int both(void);
 #ifdef __cplusplus
 }
 #endif
-#endif
 END
 plant kernels/cuda/device/both.h <<'END'
-#ifndef KERNELS_CUDA_DEVICE_BOTH_H
-#define KERNELS_CUDA_DEVICE_BOTH_H
+#pragma once
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -86,18 +83,10 @@ int both_sides(void);
 #ifdef __cplusplus
 }
 #endif
-#endif
 END
 plant kernels/cuda/good.cuh <<'END'
-#ifndef KERNELS_CUDA_GOOD_CUH
-#define KERNELS_CUDA_GOOD_CUH
+#pragma once
 #if __CUDA_ARCH__ >= 900 && CUDART_VERSION >= 12030
-#endif
-#endif
-END
-plant kernels/cuda/good_bf16.cuh <<'END'
-#ifndef KERNELS_CUDA_GOOD_BF16_CUH
-#define KERNELS_CUDA_GOOD_BF16_CUH
 #endif
 END
 plant kernels/cuda/good.cu <<'END'
@@ -114,7 +103,6 @@ printf '/* TO%s: later */\n' DO | plant tools/later.c
 printf 'int f(void); \n' | plant tools/blank.c
 plant kernels/switch.c <<<'#ifdef HAVE_CUDA'
 plant lib/io/bare.h <<<'int bare(void);'
-plant lib/io/wrong.h <<<'#ifndef WRONG_H'
 plant lib/stat/state.c <<'END'
 static int counter;
 struct good box;
@@ -131,7 +119,6 @@ printf 'int a;\tint b;\n' | plant kernels/cuda/tab.cu
 printf 'int f(void); \n' | plant tests/emulate/blank.cc
 printf '# TO%s: later\n' DO | plant tests/gpu/later
 plant kernels/cuda/bare.cuh <<<'int bare(void);'
-plant kernels/cuda/wrong.h <<<'#ifndef KERNELS_CUDA_WRONG'
 plant kernels/switch.h <<<'#ifdef __CUDACC__'
 plant kernels/cuda/asks.cu <<<'#ifdef HAVE_CUDA'
 plant kernels/linked.c <<<'extern "C" int linked(void);'
@@ -158,13 +145,13 @@ for fault in 'lib/base/mute.c: opens with no comment' 'tools/brief.c: opens with
     caught "$fault" "planted: $fault" tests/house/source "$scratch"
 done
 for fault in 'tab.c:1: tab' 'cuda/tab.cu:1: tab' 'emulate/blank.cc:1: blank' \
-    'gpu/later:1: unfinished' 'bare.cuh: no guard KERNELS_CUDA_BARE_CUH' \
-    'cuda/wrong.h: no guard KERNELS_CUDA_WRONG_H' 'kernels/switch.h:1: back-end' \
+    'gpu/later:1: unfinished' 'bare.cuh: no #pragma once' \
+    'kernels/switch.h:1: back-end' \
     'asks.cu:1: back-end' 'linked.c:1: C linkage' 'linked.cu:1: C linkage' \
     'both.h:1: C++ asked' 'kernels/shared.h:1: C linkage' 'shared.cu:1: shared memory' \
     'cuda/state.cu:1: mutable' 'cuda/state.cu:2: mutable' \
     'later.c:1: unfinished' 'blank.c:1: blank' 'switch.c:1: back-end' \
-    'bare.h: no guard IO_BARE_H' 'wrong.h: no guard' 'state.c:1: mutable' 'state.c:2: mutable' \
+    'bare.h: no #pragma once' 'state.c:1: mutable' 'state.c:2: mutable' \
     'state.c:3: mutable' 'inner.c:3: mutable'; do
     caught "$fault" "planted: $fault" tests/house/source "$scratch"
 done

@@ -1,6 +1,5 @@
 /* tap.h - the Test Anything Protocol in a page: a test is a program that says "ok" or "not ok". */
-#ifndef TESTS_TAP_H
-#define TESTS_TAP_H
+#pragma once
 
 #include <math.h>
 #include <stdio.h>
@@ -23,5 +22,3 @@ static inline int tap_done(void)
     printf("1..%d\n", tap_count);
     return tap_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
-
-#endif

@@ -10,8 +10,7 @@
  * operations from LEVEL, and its own functions are OWN_CPU(name). In all other levels OWN_CPU() is
  * CPU(), and attention multiplies by its own code (DENSE).
  */
-#ifndef KERNELS_CPU_LEVEL_H
-#define KERNELS_CPU_LEVEL_H
+#pragma once
 
 #include ISA /* LANES, TILE_ROWS, PANEL, the vector types and this level's own instructions */
 
@@ -79,5 +78,3 @@ INLINE vec vexp(vec x)
     vecu power = ((vecu)shifted + 127) << 23;
     return p * (vec)power;
 }
-
-#endif

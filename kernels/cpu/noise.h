@@ -1,7 +1,6 @@
 /* noise.h - finds which of LANES ids may still have the best logit + T * Gumbel noise, so that the
  * noise of the others need not be computed. */
-#ifndef KERNELS_CPU_NOISE_H
-#define KERNELS_CPU_NOISE_H
+#pragma once
 
 #include <math.h>
 
@@ -60,5 +59,3 @@ INLINE veci may_win(const struct bar *bar, vec l, vecu h)
     vec a = vexp((l - bar->best) * bar->per_t + bar->margin) + 1e-30f;
     return __builtin_convertvector(~h, vec) * 0x1p-32f < a;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* outputs.h - stores the sums of a product. */
-#ifndef KERNELS_CPU_OUTPUTS_H
-#define KERNELS_CPU_OUTPUTS_H
+#pragma once
 
 #include "kernels/cpu/level.h"
 
@@ -15,5 +14,3 @@ INLINE void store_row(float *y, const float *sums, size_t n, int add)
     for (; j < n; j++)
         y[j] = add ? y[j] + sums[j] : sums[j];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* softmax.h - maximum and softmax of one row: for the head and for training. */
-#ifndef KERNELS_CPU_SOFTMAX_H
-#define KERNELS_CPU_SOFTMAX_H
+#pragma once
 
 #include <math.h>
 
@@ -44,5 +43,3 @@ INLINE void softmax_row(float *x, size_t n, float scale)
     for (size_t i = 0; i < whole; i += LANES)
         put(x + i, load(x + i) * inverse);
 }
-
-#endif

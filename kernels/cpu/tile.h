@@ -1,7 +1,6 @@
 /* tile.h - c (+)= a m in registers, for up to TILE_ROWS rows and PANEL columns with any strides. An
  * element is a word: a float, or a pair of bf16 of an even k and the next. */
-#ifndef KERNELS_CPU_TILE_H
-#define KERNELS_CPU_TILE_H
+#pragma once
 
 #include "kernels/cpu/level.h"
 
@@ -64,5 +63,3 @@ INLINE void tile_rows(const int rows, const int pairs, const struct tile *t)
     for (int i = 0; i < rows; i++)
         tile_store(t->c + (size_t)i * t->ldc, sum[i][0], sum[i][1], t->cols, t->add);
 }
-
-#endif

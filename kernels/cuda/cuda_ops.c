@@ -1,87 +1,13 @@
 /* cuda_ops.c - the table of the CUDA back end. Two passes may be in flight (depth), so the
- * device never waits for the host between them. Training runs on the CPU: of train_ops, cuda has
- * only the gradients that fitting latents needs; the other slots stay NULL.
+ * device never waits for the host between them.
  */
 #include "kernels/cuda/cuda.h"
 
-static const struct mixing_ops mixing = {
-    .wkv = cuda_wkv,
-    .wkv_work = cuda_wkv_work,
-    .wkv_back = cuda_wkv_back,
-    .wkv_back_work = cuda_wkv_back_work,
-    .shift = cuda_shift,
-    .squash = cuda_squash,
-    .removal = cuda_removal,
-    .heads_out = cuda_heads_out,
-};
+#define ROW(slot) .slot = cuda_##slot,
 
-static const struct train_ops train = {
-    .gemm = cuda_gemm,
-    .gemm_work = cuda_gemm_work,
-    .rmsnorm_back = cuda_rmsnorm_back,
-    .swiglu_back = cuda_swiglu_back,
-    .attention_back = cuda_attention_back,
-    .attention_back_work = cuda_attention_back_work,
-    .spread = cuda_spread,
-    .shift_back = cuda_shift_back,
-    .squash_back = cuda_squash_back,
-    .heads_out_back = cuda_heads_out_back,
-    .removal_back = cuda_removal_back,
-    .cross_entropy = cuda_cross_entropy,
-};
-
+static const struct mixing_ops mixing = {MIXING_SLOTS(ROW)};
+static const struct train_ops train = {CUDA_TRAIN_SLOTS(ROW)};
 const struct ops cuda_ops = {
-    .name = "cuda",
-    .level = "cuda",
-    .depth = 2,
-    .alloc = cuda_alloc,
-    .free = cuda_free,
-    .trim = cuda_trim,
-    .room = cuda_room,
-    .write = cuda_write,
-    .read = cuda_read,
-    .copy = cuda_copy,
-    .clear = cuda_clear,
-    .mirror = cuda_mirror,
-    .mirror_free = cuda_mirror_free,
-    .fetch = cuda_fetch,
-    .run = cuda_run,
-    .prepare = cuda_prepare,
-    .event_record = cuda_event_record,
-    .event_wait = cuda_event_wait,
-    .store_open = cuda_store_open,
-    .store_close = cuda_store_close,
-    .store_put = cuda_store_put,
-    .stage = cuda_stage,
-    .arrive = cuda_arrive,
-    .store_rows = cuda_store_rows,
-    .act_dtype = cuda_act_dtype,
-    .refuses = cuda_refuses,
-    .mat_make = cuda_mat_make,
-    .mat_free = cuda_mat_free,
-    .mat_bytes = cuda_mat_bytes,
-    .embed = cuda_embed,
-    .rope_table = cuda_rope_table,
-    .qkv = cuda_qkv,
-    .qkv_work = cuda_qkv_work,
-    .attention = cuda_attention,
-    .attention_work = cuda_attention_work,
-    .matmul = cuda_matmul,
-    .gated = cuda_gated,
-    .matmul_work = cuda_matmul_work,
-    .experts = cuda_experts,
-    .experts_work = cuda_experts_work,
-    .rope = cuda_rope,
-    .swiglu = cuda_swiglu,
-    .rmsnorm = cuda_rmsnorm,
-    .head = cuda_head,
-    .head_work = cuda_head_work,
-    .advance_texts = cuda_advance_texts,
-    .advance_canvases = cuda_advance_canvases,
-    .choose = cuda_choose,
-    .settle = cuda_settle,
-    .sift = cuda_sift,
-    .mixing = &mixing,
-    .train = &train,
-    .close = cuda_close,
+    CUDA_SLOTS(ROW)
+    .name = "cuda", .level = "cuda", .depth = 2, .mixing = &mixing, .train = &train,
 };

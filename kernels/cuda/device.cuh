@@ -3,8 +3,7 @@
  * PLATFORM is kernels/cuda/nvidia.cuh, or tests/emulate/emulate.cuh when the tests compile kernels
  * for the host. All reductions have a fixed order, so a pass repeats bit for bit.
  */
-#ifndef KERNELS_CUDA_DEVICE_CUH
-#define KERNELS_CUDA_DEVICE_CUH
+#pragma once
 
 #include PLATFORM
 
@@ -58,7 +57,6 @@ DEVICE void act_put(uint16_t *to, float x)
     *to = bf16_of(x);
 }
 
-/* x as it is after being stored as an A. */
 /* A value stored as fp16; a plain uint16_t is bf16. */
 struct half16 {
     uint16_t bits;
@@ -69,6 +67,7 @@ DEVICE void act_put(half16 *to, float x)
     to->bits = f16_of(x);
 }
 
+/* x as it is after being stored as an A. */
 template <class A> DEVICE float act_rounded(float x)
 {
     A kept;
@@ -101,6 +100,17 @@ DEVICE float block_sum(float x, float *shared)
     return sum;
 }
 
+/* The sum of x over the lanes below. */
+DEVICE uint32_t lanes_below(uint32_t x)
+{
+    uint32_t lane = threadIdx.x % WARP, sum = x;
+    for (uint32_t by = 1; by < WARP; by *= 2) {
+        uint32_t other = __shfl_sync(EVERY_LANE, sum, (int)((lane - by) % WARP));
+        sum += lane >= by ? other : 0;
+    }
+    return sum - x;
+}
+
 /* The number of threads below this one in the block with yes; *all: the number in the whole block.
  * shared: as for block_sum. */
 DEVICE int block_below(bool yes, int *all, int *shared)
@@ -118,5 +128,3 @@ DEVICE int block_below(bool yes, int *all, int *shared)
     }
     return below;
 }
-
-#endif

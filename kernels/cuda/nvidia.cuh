@@ -8,8 +8,7 @@
  *     after __syncwarp() or __syncthreads();
  *   - only launch() of runtime.h starts a kernel.
  */
-#ifndef KERNELS_CUDA_NVIDIA_CUH
-#define KERNELS_CUDA_NVIDIA_CUH
+#pragma once
 
 #include <cuda_runtime.h>
 #include <stdint.h>
@@ -292,5 +291,3 @@ DEVICE float log2_near(float x)
     asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-
-#endif

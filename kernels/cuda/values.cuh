@@ -1,8 +1,7 @@
 /* values.cuh - N consecutive values of fp32 or bf16 as floats: 8 by 16-byte accesses, at addresses
  * that are multiples of 16, or 1 at any address.
  */
-#ifndef KERNELS_CUDA_VALUES_CUH
-#define KERNELS_CUDA_VALUES_CUH
+#pragma once
 
 #include "kernels/cuda/device.cuh"
 
@@ -63,5 +62,3 @@ template <int N> DEVICE void values_store(uint16_t *to, const float v[N])
             make_uint4(bf16_pair(v[0], v[1]), bf16_pair(v[2], v[3]), bf16_pair(v[4], v[5]),
                        bf16_pair(v[6], v[7]));
 }
-
-#endif

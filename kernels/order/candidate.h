@@ -1,8 +1,7 @@
 /* candidate.h - the input of an order: the answer about a masked slot. An order is a function of
  * it: larger values become final sooner; among equals the lowest position comes first.
  */
-#ifndef KERNELS_ORDER_CANDIDATE_H
-#define KERNELS_ORDER_CANDIDATE_H
+#pragma once
 
 #include <math.h>
 
@@ -14,5 +13,3 @@ struct candidate {
     double confidence;  /* exp(log_prob): near 1, floats tie where doubles differ. 0: suppressed */
     uint64_t seed, key; /* for an order that draws */
 };
-
-#endif

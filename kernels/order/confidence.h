@@ -1,7 +1,6 @@
 /* confidence.h - the most probable answer first. Source: Nie et al. 2025, "Large Language Diffusion
  * Models", low-confidence remasking; Chang et al. 2022 (MaskGIT). */
-#ifndef KERNELS_ORDER_CONFIDENCE_H
-#define KERNELS_ORDER_CONFIDENCE_H
+#pragma once
 
 #include "kernels/order/candidate.h"
 
@@ -9,5 +8,3 @@ HOST_DEVICE double order_confidence(const struct candidate *c)
 {
     return c->confidence;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* entropy.h - first the answer whose distribution over the vocabulary has the least entropy.
  * Source: Ben-Hamu et al. 2025, "Accelerated Sampling from Masked Diffusion Models via Entropy
  * Bounded Unmasking", arXiv 2505.24857. */
-#ifndef KERNELS_ORDER_ENTROPY_H
-#define KERNELS_ORDER_ENTROPY_H
+#pragma once
 
 #include "kernels/order/candidate.h"
 
@@ -10,5 +9,3 @@ HOST_DEVICE double order_entropy(const struct candidate *c)
 {
     return c->confidence > 0 ? -(double)c->answer->entropy : -HUGE_VAL;
 }
-
-#endif

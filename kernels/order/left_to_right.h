@@ -1,7 +1,6 @@
 /* left_to_right.h - the leftmost slot first: all answers are equal, and among equals the lowest
  * position comes first. An autoregressive model decodes in this order. */
-#ifndef KERNELS_ORDER_LEFT_TO_RIGHT_H
-#define KERNELS_ORDER_LEFT_TO_RIGHT_H
+#pragma once
 
 #include "kernels/order/candidate.h"
 
@@ -9,5 +8,3 @@ HOST_DEVICE double order_left_to_right(const struct candidate *c)
 {
     return c->confidence > 0 ? 0 : -HUGE_VAL;
 }
-
-#endif

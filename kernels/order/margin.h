@@ -1,8 +1,7 @@
 /* margin.h - first the answer whose token leads the second best by most probability; a slot torn
  * between two tokens waits. Source: Kim et al. 2025, "Train for the Worst, Plan for the Best",
  * arXiv 2502.06768 (top probability margin). */
-#ifndef KERNELS_ORDER_MARGIN_H
-#define KERNELS_ORDER_MARGIN_H
+#pragma once
 
 #include "kernels/order/candidate.h"
 
@@ -11,5 +10,3 @@ HOST_DEVICE double order_margin(const struct candidate *c)
     const struct head_row *a = c->answer;
     return c->confidence > 0 ? (double)a->prob - (double)a->runner_up_prob : -HUGE_VAL;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * All names and choices above are made from these rows (lib/setting/system_llada.c); host and
  * device compile the same source.
  */
-#ifndef KERNELS_ORDER_ORDERS_H
-#define KERNELS_ORDER_ORDERS_H
+#pragma once
 
 #include "kernels/order/confidence.h"
 #include "kernels/order/entropy.h"
@@ -37,5 +36,3 @@ HOST_DEVICE double order_score(enum order o, const struct candidate *c)
     return 0;
 }
 #undef ORDER_CASE
-
-#endif

@@ -1,6 +1,5 @@
 /* random.h - a random order. Source: Nie et al. 2025, random remasking. */
-#ifndef KERNELS_ORDER_RANDOM_H
-#define KERNELS_ORDER_RANDOM_H
+#pragma once
 
 #include "kernels/order/candidate.h"
 
@@ -8,5 +7,3 @@ HOST_DEVICE double order_random(const struct candidate *c)
 {
     return philox_unit(philox_at(c->seed, c->key, 0));
 }
-
-#endif

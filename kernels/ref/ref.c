@@ -341,16 +341,9 @@ static void head(struct backend *b, const struct mat *w, const act *x, const act
     }
 }
 
-static const struct mixing_ops ref_mixing = {
-    .wkv = ref_wkv,
-    .wkv_work = ref_wkv_work,
-    .wkv_back = ref_wkv_back,
-    .wkv_back_work = ref_wkv_back_work,
-    .shift = ref_shift,
-    .squash = ref_squash,
-    .removal = ref_removal,
-    .heads_out = ref_heads_out,
-};
+#define ROW(slot) .slot = ref_##slot,
+
+static const struct mixing_ops ref_mixing = {MIXING_SLOTS(ROW)};
 
 const struct ops ops_ref = {
     HOST_OPS,

@@ -11,8 +11,7 @@
  * can be committed in this pass. The SLOT_KEPT largest credits of a slot are remembered. Source:
  * Wang et al. 2025, "CreditDecoding", arXiv 2510.06133; inclusionAI, dInfer
  * (github.com/inclusionAI/dInfer), CreditThresholdParallelDecoder. */
-#ifndef KERNELS_UNMASK_CREDIT_H
-#define KERNELS_UNMASK_CREDIT_H
+#pragma once
 
 #include "kernels/unmask/threshold.h"
 
@@ -57,5 +56,3 @@ HOST_DEVICE struct reading unmask_credit(const struct head_row *a, struct slot_k
     const struct reading best = {a->id, first / all}, other = {a->runner_up, second / all};
     return second > first ? other : best;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * due than masks left, it also writes over known tokens; here it does not. Source: Cheng et al.
  * 2025, "SDAR", arXiv 2510.06303, and low_confidence_dynamic in generate.py of
  * github.com/JetAstra/SDAR. */
-#ifndef KERNELS_UNMASK_DYNAMIC_H
-#define KERNELS_UNMASK_DYNAMIC_H
+#pragma once
 
 #include "kernels/unmask/offers.h"
 
@@ -20,5 +19,3 @@ HOST_DEVICE size_t unmask_dynamic(const struct offers *o, double threshold)
             offers_swap(o, j, taken++);
     return sure;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * be ignored. The first answer is always committed. Source: Ben-Hamu et al. 2025, "Accelerated
  * Sampling from Masked Diffusion Models via Entropy Bounded Unmasking", arXiv 2505.24857, equation
  * 8. */
-#ifndef KERNELS_UNMASK_ENTROPY_BOUND_H
-#define KERNELS_UNMASK_ENTROPY_BOUND_H
+#pragma once
 
 #include "kernels/unmask/offers.h"
 
@@ -22,5 +21,3 @@ HOST_DEVICE size_t unmask_entropy_bound(const struct offers *o, double bound)
     }
     return j;
 }
-
-#endif

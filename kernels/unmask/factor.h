@@ -2,8 +2,7 @@
  * run with c_j >= 1 - factor / (j + 1). The first is always committed. With factor 1, committing j
  * tokens at once equals committing them one by one. Source: Wu et al. 2025, "Fast-dLLM", arXiv
  * 2505.22618, theorem 1 and its factor decoding. */
-#ifndef KERNELS_UNMASK_FACTOR_H
-#define KERNELS_UNMASK_FACTOR_H
+#pragma once
 
 #include "kernels/unmask/offers.h"
 
@@ -14,5 +13,3 @@ HOST_DEVICE size_t unmask_factor(const struct offers *o, double factor)
         j++;
     return j;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * apart and split the runs, so an easy block of n slots takes about log n passes. If no answer
  * exceeds the lower threshold, the best one alone is committed. Source: inclusionAI, dInfer, arXiv
  * 2510.08666, hierarchical decoding. */
-#ifndef KERNELS_UNMASK_HIERARCHICAL_H
-#define KERNELS_UNMASK_HIERARCHICAL_H
+#pragma once
 
 #include "kernels/unmask/offers.h"
 
@@ -30,5 +29,3 @@ HOST_DEVICE size_t unmask_hierarchical(const struct offers *o, double upper, dou
     }
     return taken ? taken : o->n > 0;
 }
-
-#endif

@@ -10,8 +10,7 @@
  * Fast Inference in Masked Diffusion Models", arXiv 2511.05664; github.com/shkim0116/KLASS
  * (conf_threshold, kl_threshold, kl_history_length).
  */
-#ifndef KERNELS_UNMASK_KLASS_H
-#define KERNELS_UNMASK_KLASS_H
+#pragma once
 
 #include "kernels/unmask/offers.h"
 
@@ -42,5 +41,3 @@ HOST_DEVICE size_t unmask_klass(const struct offers *o, double sure, double hist
             offers_swap(o, j, taken++);
     return taken ? taken : o->n > 0;
 }
-
-#endif

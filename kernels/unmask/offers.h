@@ -8,8 +8,7 @@
  * With a rule that revises, a slot is final only when its block is done. Until then the rule also
  * gets the current probability of each id of the block, and may mask some of them again.
  */
-#ifndef KERNELS_UNMASK_OFFERS_H
-#define KERNELS_UNMASK_OFFERS_H
+#pragma once
 
 #include <math.h>
 
@@ -108,5 +107,3 @@ HOST_DEVICE void offers_mask_again(const struct offers *o, size_t count)
         at = next;
     }
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* origin.h - commits each answer with probability 1 - s/t, where t falls from 1 to 0.001 in equal
  * steps and s is the next time; the last step commits all. A step may commit nothing. Source: Ye et
  * al. 2025, "Dream 7B", arXiv 2508.15487, and the algorithm `origin` of its generation_utils.py. */
-#ifndef KERNELS_UNMASK_ORIGIN_H
-#define KERNELS_UNMASK_ORIGIN_H
+#pragma once
 
 #include "kernels/unmask/offers.h"
 #include "lib/base/philox.h"
@@ -20,5 +19,3 @@ HOST_DEVICE size_t unmask_origin(const struct offers *o)
     }
     return taken;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * third of the steps two thirds of the gap are enough, in the last third one third. Source: Li et
  * al. 2025, "Diffusion Language Models Know the Answer Before Decoding", arXiv 2508.19982 (Prophet;
  * thresholds 7.5, 5.0, 2.5). */
-#ifndef KERNELS_UNMASK_PROPHET_H
-#define KERNELS_UNMASK_PROPHET_H
+#pragma once
 
 #include "kernels/unmask/schedule.h"
 
@@ -17,5 +16,3 @@ HOST_DEVICE size_t unmask_prophet(const struct offers *o, double gap)
     int settled = sum >= (double)o->n * gap * (3 - third) / 3;
     return settled ? o->n : unmask_schedule(o);
 }
-
-#endif

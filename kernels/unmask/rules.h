@@ -4,8 +4,7 @@
  * All names, choices, options and record fields above are made from these rows
  * (lib/setting/system_llada.c); host and device compile the same source.
  */
-#ifndef KERNELS_UNMASK_RULES_H
-#define KERNELS_UNMASK_RULES_H
+#pragma once
 
 #include "kernels/unmask/credit.h"
 #include "kernels/unmask/dynamic.h"
@@ -151,5 +150,3 @@ HOST_DEVICE int unmask_paced(enum unmask rule)
 {
     return unmask_has(rule, UNMASK_PACED) != 0;
 }
-
-#endif

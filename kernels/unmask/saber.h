@@ -12,8 +12,7 @@
  * it, where it has no earlier pass to compare with; here a slot takes part one pass later. Source:
  * Dong et al. 2025, "Saber", arXiv 2510.18165, and decoding.py of github.com/zhaoyMa/Saber. bottom
  * is an addition: 1, with least 1, commits tokens one by one. */
-#ifndef KERNELS_UNMASK_SABER_H
-#define KERNELS_UNMASK_SABER_H
+#pragma once
 
 #include "kernels/unmask/offers.h"
 
@@ -61,5 +60,3 @@ HOST_DEVICE size_t unmask_saber(const struct offers *o, double bottom, size_t le
         offers_kept(o, k)->value[SABER_NOW] = (float)o->confidence[k];
     return taken;
 }
-
-#endif

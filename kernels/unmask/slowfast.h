@@ -8,8 +8,7 @@
  * committed. Source: Wei et al. 2025, "Accelerating Diffusion Large Language Models with SlowFast
  * Sampling", arXiv 2506.10848. Its reuse of answers behind the span, which saves rows but no
  * passes, is left out. */
-#ifndef KERNELS_UNMASK_SLOWFAST_H
-#define KERNELS_UNMASK_SLOWFAST_H
+#pragma once
 
 #include "kernels/unmask/offers.h"
 
@@ -83,5 +82,3 @@ HOST_DEVICE size_t unmask_slowfast(const struct offers *o, double reach, double 
     taken = unmask_slowfast_take(o, kept[SLOWFAST_START], HUGE_VAL, HUGE_VAL);
     return taken ? taken : 1;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * the share of the slots from the block on that are still masked. fma makes the rounding
  * independent of the compiler. Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, algorithm 1;
  * the decay: "Streaming-dLLM", arXiv 2601.17917 (context_aware_threshold of its code). */
-#ifndef KERNELS_UNMASK_THRESHOLD_H
-#define KERNELS_UNMASK_THRESHOLD_H
+#pragma once
 
 #include "kernels/unmask/offers.h"
 
@@ -20,5 +19,3 @@ HOST_DEVICE size_t unmask_threshold(const struct offers *o, double threshold, do
             offers_swap(o, j, taken++);
     return taken ? taken : o->n > 0;
 }
-
-#endif

@@ -8,8 +8,7 @@
  * rows. So fewer ids are masked again than came in a pass earlier, and a block ends within as many
  * passes as it has slots. Source: Hong et al. 2025, "Wide-In, Narrow-Out", arXiv 2507.18578, and
  * LLaDA/decoding.py of github.com/Feng-Hong/WINO-DLLM. */
-#ifndef KERNELS_UNMASK_WINO_H
-#define KERNELS_UNMASK_WINO_H
+#pragma once
 
 #include "kernels/unmask/offers.h"
 
@@ -36,5 +35,3 @@ HOST_DEVICE size_t unmask_wino(const struct offers *o, double draft, double veri
     o->kept[0] = (double)taken;
     return taken;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * The names of settings come from the tables of the systems and the list of engine facts
  * (lib/setting): a new setting needs no change here.
  */
-#ifndef ANALYSIS_ABOUT_H
-#define ANALYSIS_ABOUT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -59,5 +58,3 @@ json_t *about_default(const char *setting);
 /* 1: the value is the default in a row of these tables, also for a setting that does not count by
  * default, for which about_default() is null. */
 int about_is_default(const char *setting, const json_t *value);
-
-#endif

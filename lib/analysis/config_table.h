@@ -1,6 +1,5 @@
 /* config_table.h - the configurations of a run as a list of points, for plots and tables. */
-#ifndef ANALYSIS_CONFIG_TABLE_H
-#define ANALYSIS_CONFIG_TABLE_H
+#pragma once
 
 #include "lib/analysis/records/runset.h"
 
@@ -68,5 +67,3 @@ int config_table_together(const struct config_row *a, const struct config_row *b
 enum config_kind config_table_kind(const json_t *record);
 /* The kind for a value of about_is_diffusion(). */
 enum config_kind config_table_kind_of(int is_diffusion);
-
-#endif

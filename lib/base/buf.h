@@ -5,8 +5,7 @@
  *     puts(b.data);
  *     buf_free(&b);
  */
-#ifndef BASE_BUF_H
-#define BASE_BUF_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ void buf_char(struct buf *b, char c);
 void buf_format(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buf_clear(struct buf *b); /* length 0, memory kept */
 void buf_free(struct buf *b);  /* frees the memory; *b becomes all zero */
-
-#endif

@@ -1,6 +1,5 @@
 /* clock.h - time. Durations come from the monotonic clock; wall time is only for people. */
-#ifndef BASE_CLOCK_H
-#define BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,6 +13,4 @@ void clock_wall(char text[32]);         /* RFC 3339 UTC, "2026-11-20T10:13:00Z" 
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

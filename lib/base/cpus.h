@@ -1,7 +1,6 @@
 /* cpus.h - the processors that this process may use: its affinity mask, their physical cores, and
  * the CPU time that its control groups allow. */
-#ifndef BASE_CPUS_H
-#define BASE_CPUS_H
+#pragma once
 
 #include <sched.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ void cpus_free(struct cpus *c);
  * (cpu.cfs_quota_us). Source: Linux, Documentation/admin-guide/cgroup-v2.rst,
  * scheduler/sched-bwc.rst. */
 size_t cpus_quota(const char *groups, const char *mount);
-
-#endif

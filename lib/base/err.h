@@ -6,8 +6,7 @@
  *     struct err e = {0};
  *     if (family_load(&cfg, path, &e)) err_die("gen-llada", &e);
  */
-#ifndef BASE_ERR_H
-#define BASE_ERR_H
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -68,6 +67,4 @@ int err_reason(int otherwise);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

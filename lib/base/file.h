@@ -1,6 +1,5 @@
 /* file.h - reading whole files up to a size limit, and tests of paths. */
-#ifndef BASE_FILE_H
-#define BASE_FILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ char *file_cache_folder(const char *what);
  * when another process holds the lock, EXIT_NO_INPUT. On a file system without locks every process
  * gets it. */
 int file_lock_folder(const char *path, struct err *e);
-
-#endif

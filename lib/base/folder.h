@@ -1,6 +1,5 @@
 /* folder.h - an output folder that appears complete or not at all (out.h does this for a file). */
-#ifndef BASE_FOLDER_H
-#define BASE_FOLDER_H
+#pragma once
 
 #include "lib/base/err.h"
 
@@ -19,5 +18,3 @@ int folder_begin(struct folder *f, const char *path, struct err *e);
  */
 int folder_commit(struct folder *f, struct err *e);
 void folder_abandon(struct folder *f); /* removes temp */
-
-#endif

@@ -1,6 +1,5 @@
 /* hash.h - SHA-256 of streams and files (libcrypto does the work). */
-#ifndef BASE_HASH_H
-#define BASE_HASH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ void hash_free(struct hash *h);
 int hash_file(const char *path, char hex[65], struct err *e);
 /* SHA-256 of bytes in memory. */
 void hash_bytes(const void *bytes, size_t n, char hex[65]);
-
-#endif

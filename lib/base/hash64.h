@@ -2,8 +2,7 @@
  * they find, or state the chance of a collision.
  * Source: Steele et al. OOPSLA'14 (SplitMix64).
  */
-#ifndef BASE_HASH64_H
-#define BASE_HASH64_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ static inline uint64_t hash64_text(uint64_t h, const char *s, size_t n)
     memcpy(&x, s, n);
     return hash64_bits(h, x);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* mem.h - allocations that end the process when they fail; sizes with overflow checks. */
-#ifndef BASE_MEM_H
-#define BASE_MEM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -34,6 +33,4 @@ int mem_size_add(size_t a, size_t b, size_t *out);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

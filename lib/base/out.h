@@ -1,6 +1,5 @@
 /* out.h - output files that appear complete or not at all. */
-#ifndef BASE_OUT_H
-#define BASE_OUT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -26,5 +25,3 @@ int out_whole(const char *path, const void *bytes, size_t n, struct err *e);
 void out_abandon(struct out *o);
 /* Closes the temporary file and keeps it for another process. */
 void out_leave(struct out *o);
-
-#endif

@@ -1,8 +1,7 @@
 /* philox.h - the generator behind rng.h, for host and device.
  * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
  */
-#ifndef BASE_PHILOX_H
-#define BASE_PHILOX_H
+#pragma once
 
 #include <stdint.h>
 
@@ -44,5 +43,3 @@ HOST_DEVICE double philox_unit(uint64_t bits)
 {
     return (double)(bits >> 11) * (1.0 / 9007199254740992.0);
 }
-
-#endif

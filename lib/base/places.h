@@ -4,8 +4,7 @@
  *     size_t at = places_of(&ids, "p1", 2);     // 0; the text is new if ids.n has grown
  *     places_free(&ids);
  */
-#ifndef BASE_PLACES_H
-#define BASE_PLACES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ int places_has(const struct places *p, const char *text, size_t n);
 /* The text of a place, with its NUL; borrowed until the next places_of. */
 const char *places_text(const struct places *p, size_t place);
 void places_free(struct places *p);
-
-#endif

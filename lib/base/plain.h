@@ -1,6 +1,5 @@
 /* plain.h - foreign texts made safe to print on a terminal; numbers in messages. */
-#ifndef BASE_PLAIN_H
-#define BASE_PLAIN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,6 +22,4 @@ const char *plain_number(char dst[PLAIN_NUMBER], double v);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -16,8 +16,7 @@
  * cores, and tens on sleeping threads (measured with few threads). For many threads a model says:
  * start and end take about log(threads) steps, without locks (tests/unit/test-pool-steps.c).
  */
-#ifndef BASE_POOL_H
-#define BASE_POOL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -39,6 +38,4 @@ void pool_free(struct pool *p);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* resident.h - the resident set of this process (its pages in main memory) as the system counts it:
  * the peak since a chosen moment, which getrusage() cannot report; and the memory that is free.
  */
-#ifndef BASE_RESIDENT_H
-#define BASE_RESIDENT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ int64_t resident_huge(void);
  * the machine, or of the tightest control group (cgroup v2 or v1) that contains us if that is less.
  * root: prefix of /proc and /sys, "" except in tests. -1: not known. */
 int resident_room(const char *root, int64_t *available, int64_t *total);
-
-#endif

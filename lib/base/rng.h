@@ -5,8 +5,7 @@
  * size and another back end draw the same numbers.
  * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
  */
-#ifndef BASE_RNG_H
-#define BASE_RNG_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,6 +35,4 @@ void rng_shuffle(struct rng *r, uint32_t *v, size_t n);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

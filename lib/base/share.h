@@ -1,6 +1,5 @@
 /* share.h - files that ship with the program and are read at run time: plot scripts, tables. */
-#ifndef BASE_SHARE_H
-#define BASE_SHARE_H
+#pragma once
 
 #include "lib/base/err.h"
 
@@ -8,5 +7,3 @@
  * executable (a checkout, an installation), then below the prefix of `make install`. The caller's.
  * NULL: EXIT_NO_INPUT. */
 char *share_find(const char *name, struct err *e);
-
-#endif

@@ -4,8 +4,7 @@
  * tensor exists with its exact shape, and that no other tensor could change a result: only buffers
  * that follow from the config, and biases of zeros, are ignored.
  */
-#ifndef CHECKPOINT_CHECKPOINT_H
-#define CHECKPOINT_CHECKPOINT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -97,5 +96,3 @@ json_t *checkpoint_gguf_chat(const struct checkpoint *c);
 int checkpoint_save(const struct config *c, const char *folder, const char *dtype,
                     const float *(*weights)(void *ctx, enum role r, size_t layer), void *ctx,
                     struct err *e);
-
-#endif

@@ -3,8 +3,7 @@
  * One block serves all families (lib/network/network.h); members here say where a family differs.
  * family_load fills it from config.json, synth_config for -m synth:NAME.
  */
-#ifndef CHECKPOINT_CONFIG_H
-#define CHECKPOINT_CONFIG_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -112,5 +111,3 @@ size_t config_parameters(const struct config *c);
  * or rope_yarn. Source: Su et al. 2021 (RoFormer); for long contexts Grattafiori et al. 2024 (Llama
  * 3); Peng et al. 2023 (YaRN, arXiv 2309.00071), section 3.2, with its rounded bounds. */
 void config_rope(const struct config *c, float *inv_freq);
-
-#endif

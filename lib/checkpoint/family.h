@@ -8,8 +8,7 @@
  * in no row is refused by name, unless it is null or the caller ignores it: the model would
  * otherwise run, and compute something else.
  */
-#ifndef CHECKPOINT_FAMILY_H
-#define CHECKPOINT_FAMILY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -183,5 +182,3 @@ int family_read(struct config *c, const json_t *config, const char *path,
 int family_save(const struct config *c, const char *folder, struct err *e);
 /* Changes the sizes in a config.json from those of `from` to those of `to`. Other keys stay. */
 void family_set_shape(json_t *json, const struct config *from, const struct config *to);
-
-#endif

@@ -5,8 +5,7 @@
  * offset into the data, which begin at the next multiple of general.alignment (32). A text is u64
  * bytes and the bytes. Source: github.com/ggml-org/ggml, docs/gguf.md.
  */
-#ifndef CHECKPOINT_GGUF_H
-#define CHECKPOINT_GGUF_H
+#pragma once
 
 #include <jansson.h>
 
@@ -22,5 +21,3 @@ int gguf_is(const char *path);
  * -1: EXIT_BAD_DATA, and nothing is left. */
 int gguf_parse(const unsigned char *bytes, size_t n, const char *path, struct tensor **list,
                size_t *count, json_t **meta, struct err *e);
-
-#endif

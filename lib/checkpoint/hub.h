@@ -1,6 +1,5 @@
 /* hub.h - finds checkpoints: a folder, or a name in the local Hugging Face cache. */
-#ifndef CHECKPOINT_HUB_H
-#define CHECKPOINT_HUB_H
+#pragma once
 
 #include "lib/base/err.h"
 
@@ -15,5 +14,3 @@ int hub_contains(const char *folder, const char *path);
  * name of its repository. Folders of different names give different names. */
 enum { HUB_NAME = 64 };
 void hub_model_name(const char *folder, char name[HUB_NAME]);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * `removed` has one object per layer: the removed heads, key heads and hidden units of the source.
  */
-#ifndef CHECKPOINT_PROVENANCE_H
-#define CHECKPOINT_PROVENANCE_H
+#pragma once
 
 #include "lib/checkpoint/packing/prune.h"
 
@@ -35,5 +34,3 @@ int provenance_verify(const json_t *origin, const struct checkpoint *source, str
 /* Compares a packed checkpoint with `folder`, where its source was packed again. -1
  * (EXIT_BAD_DATA): a file differs or is missing. */
 int provenance_compare(const struct checkpoint *packed, const char *folder, struct err *e);
-
-#endif

@@ -10,8 +10,7 @@
  * Norms, biases and an untied embedding (a pass reads only some of its rows) are not quantized. The
  * formats are in kernels/quant.h.
  */
-#ifndef CHECKPOINT_QUANTIZATION_H
-#define CHECKPOINT_QUANTIZATION_H
+#pragma once
 
 #include <jansson.h>
 
@@ -61,5 +60,3 @@ void quantization_close(struct codes *q);
  * -1: EXIT_BAD_DATA naming the member. */
 int quantization_read(struct config *c, const json_t *config, const char *path, struct err *e);
 json_t *quantization_json(const struct config *c); /* the caller's; NULL when c->quant is none */
-
-#endif

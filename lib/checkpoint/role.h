@@ -3,8 +3,7 @@
  * Roles are the same for every family; the family has their names in files (family.h). A role that
  * a network lacks has 0 layers, so loops over all roles need no test.
  */
-#ifndef CHECKPOINT_ROLE_H
-#define CHECKPOINT_ROLE_H
+#pragma once
 
 #include "lib/checkpoint/config.h"
 
@@ -86,5 +85,3 @@ size_t role_each(const struct config *c, enum role r);
 /* All tensors of a role. The number of a tensor is its layer; of expert e of layer l: l n + e. */
 size_t role_tensors(const struct config *c, enum role r);
 size_t role_tensors_most(const struct config *c); /* the most of any role */
-
-#endif

@@ -1,7 +1,6 @@
 /* safetensors-header.h - parses and checks the JSON header of a safetensors file; private to
  * safetensors*.c. */
-#ifndef CHECKPOINT_SAFETENSORS_HEADER_H
-#define CHECKPOINT_SAFETENSORS_HEADER_H
+#pragma once
 
 #include "lib/checkpoint/tensor.h"
 
@@ -15,5 +14,3 @@ int safetensors_header_parse(const char *text, size_t n, const char *where,
                              size_t *count, struct err *e);
 /* Frees the list of safetensors_header_parse. */
 void safetensors_header_free(struct tensor *list, size_t count);
-
-#endif

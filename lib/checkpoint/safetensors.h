@@ -5,8 +5,7 @@
  * or overlap, shape x dtype = byte range, file size = 8 + N + last end, no duplicate names. A
  * folder may hold one model.safetensors or the shards named by model.safetensors.index.json.
  */
-#ifndef CHECKPOINT_SAFETENSORS_H
-#define CHECKPOINT_SAFETENSORS_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ int safetensors_write(const char *path, const struct tensor *list, size_t n, con
  * then writes the bytes of every tensor to o->f, in order, and commits. */
 int safetensors_begin(struct out *o, const char *path, const struct tensor *list, size_t n,
                   const json_t *metadata, struct err *e);
-
-#endif

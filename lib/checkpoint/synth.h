@@ -1,8 +1,7 @@
 /* synth.h - models without files, for -m synth:NAME: a shape of a family with random weights. Speed
  * and memory are those of a real model of that shape; its texts have no meaning.
  */
-#ifndef CHECKPOINT_SYNTH_H
-#define CHECKPOINT_SYNTH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ int synth_config(struct config *c, const char *name, struct err *e);
 float *synth_table(void);
 /* out[i], i < n: weights first + i of a matrix. */
 void synth_floats(const struct draw *d, size_t first, size_t n, float *out);
-
-#endif

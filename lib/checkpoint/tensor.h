@@ -1,6 +1,5 @@
 /* tensor.h - a tensor of a file: name, dtype, shape, and its values in the mapped file. */
-#ifndef CHECKPOINT_TENSOR_H
-#define CHECKPOINT_TENSOR_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ int tensor_is_readable(const char *dtype); /* 1: F32, F16, BF16, or a format wit
 int tensor_has_blocks(const char *dtype);
 /* Widens whole blocks; first and n in values. */
 void tensor_blocks(const struct tensor *t, size_t first, size_t n, float *out);
-
-#endif

@@ -5,8 +5,7 @@
  * drawn masks for a diffusion model, which mostly sees half-masked text. All rows of these passes
  * have the same weight.
  */
-#ifndef DECODE_ACTIVITY_H
-#define DECODE_ACTIVITY_H
+#pragma once
 
 #include "lib/checkpoint/packing/prune.h"
 #include "lib/network/network.h"
@@ -24,5 +23,3 @@ struct activity {
 int activity_run(struct activity *c, struct network *n, const struct tokenizer *t,
                     struct rec_reader *in, int64_t limit, uint64_t seed, struct err *e);
 void activity_free(struct activity *c);
-
-#endif

@@ -16,8 +16,7 @@
  * those of the model alone, and it needs all probabilities of both models.
  * Source: Leviathan, Kalman, Matias 2023 (arXiv 2211.17192); Chen et al. 2023 (arXiv 2302.01318);
  * the common noise: Daliri, Musco, Suresh 2024 (arXiv 2408.07978). */
-#ifndef DECODE_AUTOREGRESS_H
-#define DECODE_AUTOREGRESS_H
+#pragma once
 
 #include "lib/decode/generation.h"
 #include "lib/decode/observer.h"
@@ -65,5 +64,3 @@ void autoregress(const struct network *n, const struct autoregress *how,
 /* The memory that such a batch needs, from its shapes; only the lengths of the prompts count. */
 struct memory_estimate autoregress_estimate(const struct network *n, const struct autoregress *how,
                                const struct generation_input *in, size_t batch);
-
-#endif

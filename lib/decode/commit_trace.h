@@ -7,8 +7,7 @@
  * mask tokens again cannot be divided and are refused. Blocks that were not filled (their text had
  * ended) and blocks in which a pass committed nothing are left out.
  */
-#ifndef DECODE_COMMIT_TRACE_H
-#define DECODE_COMMIT_TRACE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ int commit_trace_check(const struct commit_trace *t, const struct settings *poin
  * curve depends on `key` only; a curve with fewer blocks repeats from its first. */
 void commit_trace_budget(const struct commit_trace *t, uint64_t key, size_t blocks,
                          int32_t *budget);
-
-#endif

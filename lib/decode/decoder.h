@@ -1,8 +1,7 @@
 /* decoder.h - a decoder as the runner (lib/run) sees it: its settings, the models that it runs, the
  * memory and passes of a batch, and the function that generates one.
  */
-#ifndef DECODE_DECODER_H
-#define DECODE_DECODER_H
+#pragma once
 
 #include "lib/decode/commit_trace.h"
 #include "lib/decode/generation.h"
@@ -77,5 +76,3 @@ extern const struct decoder decoder_autoregress, decoder_diffuse;
 
 /* The optimisations that the ablation switches of a point leave out. */
 struct variant decoder_variant(const struct settings *s);
-
-#endif

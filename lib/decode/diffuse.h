@@ -3,8 +3,7 @@
  * schedule how many steps a block has. The first order, rule and policy are the official sampler.
  * Source: Nie et al. 2025, "Large Language Diffusion Models", algorithms 4 and 5, and the authors'
  * generate.py (github.com/ML-GSAI/LLaDA); drafts: arXiv 2510.00294 (FreeDave). */
-#ifndef DECODE_DIFFUSE_H
-#define DECODE_DIFFUSE_H
+#pragma once
 
 #include "kernels/gumbel.h"
 #include "lib/decode/cache/cache.h"
@@ -78,5 +77,3 @@ void diffuse(const struct network *n, const struct diffuse *how,
 /* The memory that such a batch needs, from its shapes; only the lengths of the prompts count. */
 struct memory_estimate diffuse_estimate(const struct network *n, const struct diffuse *how,
                            const struct generation_input *in, size_t batch);
-
-#endif

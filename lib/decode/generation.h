@@ -1,6 +1,5 @@
 /* generation.h - the result of a generator for one prompt, for every decoder. */
-#ifndef DECODE_GENERATION_H
-#define DECODE_GENERATION_H
+#pragma once
 
 #include <signal.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ void generation_close(struct generation *g, const struct config *c, int met);
  * short. */
 void generation_batch_end(const struct backend *b, int short_of_memory, struct generation *out,
                           size_t batch, struct batch_trace *trace);
-
-#endif

@@ -12,8 +12,7 @@
  * Never show an nll and a bound in one column without a label. Bounds of latent models are in
  * lib/latent/latent_bound.h.
  */
-#ifndef DECODE_LIKELIHOOD_H
-#define DECODE_LIKELIHOOD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ int likelihood_kstep(const struct network *n, const int32_t *ids, size_t count, 
 /* 1 and *out: an interrupted run already scored the record `of`, and its quality record is the next
  * one kept (lib/record/resume.h). Else 0. */
 int likelihood_kept(struct rec_writer *w, const json_t *of, struct likelihood *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* lookup.h - guesses the next tokens from the text alone: those that followed an earlier occurrence
  * of its last tokens. Source: Saxena 2023 (prompt lookup decoding,
  * https://github.com/apoorvumang/prompt-lookup-decoding). */
-#ifndef DECODE_LOOKUP_H
-#define DECODE_LOOKUP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@
  * occurrence and ends at the end of the text.) ids [n], n >= 1, ngram >= 1. Returns `most`, or 0:
  * the last id is new. */
 size_t lookup_guess(const int32_t *ids, size_t n, size_t ngram, size_t most, int32_t *guess);
-
-#endif

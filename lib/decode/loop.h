@@ -10,8 +10,7 @@
  * With depth 1, or with an observer that looks closely, this is: describe if needed, run a pass,
  * look.
  */
-#ifndef DECODE_LOOP_H
-#define DECODE_LOOP_H
+#pragma once
 
 #include "lib/decode/generation.h"
 #include "lib/decode/observer.h"
@@ -37,5 +36,3 @@ struct loop {
 /* Sets start_ns and interrupted. The clock begins when all data are in memory of the back end. -1:
  * no memory for the copies; no pass has run. */
 int loop_run(const struct loop *l, struct batch_trace *trace);
-
-#endif

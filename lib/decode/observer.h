@@ -5,8 +5,7 @@
  * callback, so times are not those of a normal run. Without it, only the end of each pass is
  * reported, at the cost of one call.
  */
-#ifndef DECODE_OBSERVER_H
-#define DECODE_OBSERVER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ struct observer {
     void (*passed)(void *ctx);                            /* then once, after the pass is counted */
     void *ctx;
 };
-
-#endif

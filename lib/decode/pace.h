@@ -18,8 +18,7 @@
  * has a copy). Both compute in float, and so does pace.c, because halves and whole numbers decide;
  * their steps without a token are left out.
  */
-#ifndef DECODE_PACE_H
-#define DECODE_PACE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -35,5 +34,3 @@ void pace_uniform(size_t m, size_t steps, size_t *budget);
  * when that is larger. decay > 0; 1: the first (steps mod blocks) blocks have one more than the
  * others. */
 void pace_blocks(size_t steps, size_t blocks, size_t most, double decay, size_t *share);
-
-#endif

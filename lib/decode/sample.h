@@ -1,7 +1,6 @@
 /* sample.h - draws one token from a row of logits, with the filters of Hugging Face's
  * generate(). */
-#ifndef DECODE_SAMPLE_H
-#define DECODE_SAMPLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ int sample_needs_logits(const struct sample *s, size_t V);
  * ties of the filters); Gumbel-max: Maddison, Tarlow, Minka 2014 (arXiv 1411.0030). */
 int32_t sample_draw(const float *logits, size_t V, const struct sample *s, uint64_t seed,
                     uint64_t key, int32_t *work);
-
-#endif

@@ -1,6 +1,5 @@
 /* scored_text.h - a text to score: the ids of a record, and which of them are scored. */
-#ifndef DECODE_SCORED_TEXT_H
-#define DECODE_SCORED_TEXT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -24,5 +23,3 @@ int scored_text_pair(const struct tokenizer *t, const char *prompt, const char *
  * reference}: the reference is scored given the text. -1: EXIT_BAD_DATA. */
 int scored_text_read(struct scored_text *g, const json_t *record, const struct config *c,
                const struct tokenizer *t, int all, int reference, struct err *e);
-
-#endif

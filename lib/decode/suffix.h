@@ -12,8 +12,7 @@
  * Source: window: "Streaming-dLLM", arXiv 2601.17917; dropout: "DPad", arXiv 2508.14148 (256, 4 and
  * 2 in its code).
  */
-#ifndef DECODE_SUFFIX_H
-#define DECODE_SUFFIX_H
+#pragma once
 
 #include "lib/decode/cache/cache.h"
 
@@ -29,5 +28,3 @@ int suffix_keeps(const struct suffix *s, const struct cache_view *v, uint64_t se
  * block that are read. kept 0: rows read rows. */
 int32_t suffix_filter(const struct suffix *s, const struct cache_view *v, uint64_t seed, int kept,
                       struct cache_part *part);
-
-#endif

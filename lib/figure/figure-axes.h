@@ -1,6 +1,5 @@
 /* figure-axes.h - the axes of the figures that show cost and quality. */
-#ifndef FIGURE_FIGURE_AXES_H
-#define FIGURE_FIGURE_AXES_H
+#pragma once
 
 #include "lib/figure/figure.h"
 
@@ -18,5 +17,3 @@ void figure_axes_load(struct axes *a, struct figure *f, const struct runset *s,
 /* "llada-demo, 8 steps: end-to-end latency 18.2 [17.9, 18.6] ms, accuracy 96 [93, 98] %". The
  * caller frees. */
 char *figure_axes_tip(const struct axes *a, const struct config_row *c);
-
-#endif

@@ -1,8 +1,7 @@
 /* figure.h - the types of figure. A builder turns the records of a run into the settings and
  * the data of a gnuplot script, and into a caption. A new figure needs a builder, a row of
  * figure_types and a file plots/NAME.gp. */
-#ifndef FIGURE_FIGURE_H
-#define FIGURE_FIGURE_H
+#pragma once
 
 #include "lib/base/buf.h"
 #include "lib/analysis/config_table.h"
@@ -89,5 +88,3 @@ void figure_growth(struct figure *f, const struct runset *s, const struct figure
 void figure_trace(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_drift(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_roofline(struct figure *f, const struct runset *s, const struct figure_request *q);
-
-#endif

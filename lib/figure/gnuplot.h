@@ -6,8 +6,7 @@
  * gnuplot does not report a failed write. So it writes into memory, and this module writes the
  * file.
  */
-#ifndef FIGURE_GNUPLOT_H
-#define FIGURE_GNUPLOT_H
+#pragma once
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
@@ -30,5 +29,3 @@ int gnuplot_text(const struct buf *script, const char *type, struct buf *text, s
  * incomplete figure is not written: -1, EXIT_IO. */
 int gnuplot_draw(const char *script_path, const char *output, const char *type, double width_cm,
                  const struct svg_about *about, struct err *e);
-
-#endif

@@ -9,8 +9,7 @@
  *     script_row(&s, "nnt", 1.0, 2.0, "it's");
  *     script_table_end(&s);
  */
-#ifndef FIGURE_SCRIPT_H
-#define FIGURE_SCRIPT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -53,5 +52,3 @@ void script_free(struct script *s);
  * string of its own, joined by dots: doubled apostrophes, as in the manual, break the script if
  * two follow each other or one comes first. */
 void script_exact(struct buf *b, const char *text);
-
-#endif

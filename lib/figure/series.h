@@ -1,8 +1,7 @@
 /* series.h - the sweeps of a figure. Each sweep is one index of a datablock and one entry in
  * each of the arrays series_*, over which the script loops. A name has one colour, shape and
  * line in all panels; names of a kind share a colour only if there are too many (style.gp). */
-#ifndef FIGURE_SERIES_H
-#define FIGURE_SERIES_H
+#pragma once
 
 #include "lib/analysis/config_table.h"
 #include "lib/figure/script.h"
@@ -24,5 +23,3 @@ int series_next(struct script *s, struct series *l, const struct config_row *c,
 int series_open(struct script *s, struct series *l, const char *name, double kind, double panel,
                 int columns);
 void series_put(struct script *s, const struct series *l);
-
-#endif

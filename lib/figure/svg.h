@@ -1,7 +1,6 @@
 /* svg.h - prepares an SVG of gnuplot for a page: a pointer shows the values of marks, a screen
  * reader reads title and description, ids are unique on the page, and there is a dark mode. */
-#ifndef FIGURE_SVG_H
-#define FIGURE_SVG_H
+#pragma once
 
 #include "lib/base/buf.h"
 
@@ -14,5 +13,3 @@ struct svg_about {
  * <title>. Colours become #rrggbb, and a style element replaces the colours of style.gp in dark
  * mode (the page may set --back and --ink). An SVG that gnuplot did not write stays as it is. */
 void svg_finish(struct buf *svg, const struct svg_about *about);
-
-#endif

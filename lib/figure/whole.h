@@ -1,8 +1,7 @@
 /* whole.h - whether a figure that gnuplot wrote is whole. A write that fails inside gnuplot leaves
  * a gap anywhere in the file, and gnuplot exits with 0.
  */
-#ifndef FIGURE_WHOLE_H
-#define FIGURE_WHOLE_H
+#pragma once
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
@@ -11,5 +10,3 @@
  * of a PDF, the end tag of an SVG. -1 (EXIT_IO): a part is missing; `output` names the file in the
  * message. */
 int whole_check(const char *format, const char *output, const struct buf *figure, struct err *e);
-
-#endif

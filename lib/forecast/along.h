@@ -9,8 +9,7 @@
  * launches on logarithms; that of a crossover also holds the spread of the autoregressive launches.
  * A value more than two octaves outside the measured step counts is flagged (is_far, beyond_ratio).
  */
-#ifndef FORECAST_ALONG_H
-#define FORECAST_ALONG_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ json_t *along_point(const struct along *a, size_t k, int64_t steps);
 json_t *along_crossover(const struct along *a, size_t k);
 /* The first record of sweep k; borrowed. */
 const json_t *along_record(const struct along *a, size_t k);
-
-#endif

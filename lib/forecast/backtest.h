@@ -6,8 +6,7 @@
  * sheet. A crossover is treated alike: its measured value is where the line through the steps of a
  * sweep (along.h) meets the autoregressive time.
  */
-#ifndef FORECAST_BACKTEST_H
-#define FORECAST_BACKTEST_H
+#pragma once
 
 #include "lib/forecast/along.h"
 #include "lib/forecast/band.h"
@@ -46,5 +45,3 @@ int backtest_write(struct backtest *k, const struct forecast_place *p,
 int backtest_measured(struct backtest *k, struct err *e);
 /* Writes the direction in which the forecasts err, and logs it. */
 int backtest_bias(struct backtest *k, struct err *e);
-
-#endif

@@ -6,8 +6,7 @@
  * The only assumption is that the next error lies within those seen. If all errors are on one side,
  * the band does not contain the forecast.
  */
-#ifndef FORECAST_BAND_H
-#define FORECAST_BAND_H
+#pragma once
 
 #include <jansson.h>
 
@@ -25,5 +24,3 @@ void band_set(const struct band *b, json_t *record, const char *key, const char 
  * paradigm; by data sheet or under measured ceilings. The caller's reference; NULL: no errors. */
 enum band_group { BAND_CROSSOVER, BAND_LLADA, BAND_LLAMA, BAND_GROUPS };
 json_t *band_bias(const struct band *b, enum band_group g, int by_sheet);
-
-#endif

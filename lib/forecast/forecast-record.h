@@ -1,6 +1,5 @@
 /* forecast-record.h - forecasts as records, and the batch of a record to forecast. */
-#ifndef FORECAST_FORECAST_RECORD_H
-#define FORECAST_FORECAST_RECORD_H
+#pragma once
 
 #include "lib/forecast/forecast.h"
 
@@ -48,5 +47,3 @@ const char *forecast_batch_of(const json_t *record, const struct network *n,
 /* Sets b->prompt from the rows computed for an answer, because metric records have no prompt
  * length; rows are linear in the prompt length. 0: no prompt gives so many rows. */
 void forecast_prompt(const struct forecast_place *p, struct forecast_batch *b, double rows);
-
-#endif

@@ -8,8 +8,7 @@
  * of passes does not depend on the text.
  * Source: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009).
  */
-#ifndef FORECAST_FORECAST_H
-#define FORECAST_FORECAST_H
+#pragma once
 
 #include "lib/forecast/fraction.h"
 #include "lib/forecast/hardware.h"
@@ -50,5 +49,3 @@ double forecast_meeting(const struct network *n, const struct forecast_batch *b,
  * operations and memory of the driver. Activations are bf16 on a GPU with bf16 arithmetic. */
 struct memory_estimate forecast_memory(struct network *n, const struct forecast_batch *b,
                                        int is_gpu);
-
-#endif

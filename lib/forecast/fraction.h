@@ -8,8 +8,7 @@
  * closer to. An autoregressive point gives mfu of its first pass (prefill_mfu_ratio) and, if memory
  * bounds it, mbu of the other passes (decode_mbu_ratio). With several points the median is used.
  */
-#ifndef FORECAST_FRACTION_H
-#define FORECAST_FRACTION_H
+#pragma once
 
 #include <jansson.h>
 
@@ -43,5 +42,3 @@ struct fraction {
  * all count. */
 struct fraction fraction_of(const struct fraction_points *p, enum unit unit,
                             const double stated[FRACTIONS], const struct fraction_point *without);
-
-#endif

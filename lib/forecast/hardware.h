@@ -1,6 +1,5 @@
 /* hardware.h - ceilings of machines: a table of data sheets, data/hardware.ndjson. */
-#ifndef FORECAST_HARDWARE_H
-#define FORECAST_HARDWARE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@ const struct hardware *hardware_of_device(const struct hardware_table *t, const 
 /* A machine with measured ceilings; every unit has the same rate. */
 struct hardware hardware_measured(double flops_per_s, double bytes_per_s);
 void hardware_free(struct hardware_table *t);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Both are upper bounds of -ln p(text), in nats.
  */
-#ifndef LATENT_LATENT_BOUND_H
-#define LATENT_LATENT_BOUND_H
+#pragma once
 
 #include "lib/decode/likelihood.h"
 #include "lib/train/dit.h"
@@ -27,5 +26,3 @@ struct latent_bound_how {
 int latent_bound(const struct network *n, const int32_t *ids, size_t count, size_t first,
                  const struct latent_bound_how *how, uint64_t seed, uint64_t key,
                  struct likelihood *out, struct err *e);
-
-#endif

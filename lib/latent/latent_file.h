@@ -5,8 +5,7 @@
  * The list of a record holds the values of one text, [L, n, D] layer by layer, as the model reads
  * them.
  */
-#ifndef LATENT_LATENT_FILE_H
-#define LATENT_LATENT_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ void latent_file_free(struct latent_file *f);
 /* The values of the text with this key, or NULL. */
 const float *latent_file_find(const struct latent_file *f, uint64_t key);
 #define LATENT_MOST 1e6 /* far above draws of N(0, I), far below overflow of float products */
-
-#endif

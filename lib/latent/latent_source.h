@@ -1,8 +1,7 @@
 /* latent_source.h - latents of a run that are not fitted to its prompts: those of a file, and the
  * learned prior that others are drawn from.
  */
-#ifndef LATENT_LATENT_SOURCE_H
-#define LATENT_LATENT_SOURCE_H
+#pragma once
 
 #include "lib/latent/latent_file.h"
 
@@ -13,5 +12,3 @@ struct latent_source {
     struct dit *prior;       /* for points with z=dit; NULL: no point has it */
     int keep;                /* 1: generations hold the latents that they were written under */
 };
-
-#endif

@@ -5,8 +5,7 @@
  * replaces N(0, I), under which the model was trained.
  * Source: Lovelace et al. 2023 (arXiv 2212.09462), 4, for the two stages.
  */
-#ifndef LATENT_PRIOR_H
-#define LATENT_PRIOR_H
+#pragma once
 
 #include "lib/checkpoint/config.h"
 #include "lib/latent/solver.h"
@@ -29,5 +28,3 @@ double prior_bound(struct dit *d, float *z, size_t n, size_t draws, uint64_t see
 /* Gather: out[texts][L n D], each text contiguous, from z[L, texts, n D]. Scatter: the inverse. */
 void prior_gather(const struct config *c, const float *z, size_t texts, float *out);
 void prior_scatter(const struct config *c, const float *z, size_t texts, float *out);
-
-#endif

@@ -15,8 +15,7 @@
  *     adaptive  steps of order 2; their difference from order 1 sets the step size of each row. Lu
  *               et al. 2022 (arXiv 2206.00927), appendix C, in the predictions of dpmpp
  */
-#ifndef LATENT_SOLVER_H
-#define LATENT_SOLVER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ size_t solver_run(const struct solver *p, const struct denoiser *d, float *x, si
  * arXiv 2107.00630), eq. 15-18. */
 double solver_bound(const struct solver *p, const struct denoiser *d, const float *x0, size_t rows,
                     size_t width, size_t draws);
-
-#endif

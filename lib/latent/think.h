@@ -11,8 +11,7 @@
  * windows, or by 256 tokens with a mixer that recurs. Keys and values of the latents are computed
  * once per fit. Source: Kong et al. 2025 (arXiv 2502.01567), 3 and 4.
  */
-#ifndef LATENT_THINK_H
-#define LATENT_THINK_H
+#pragma once
 
 #include "lib/decode/decoder.h"
 #include "lib/decode/generation.h"
@@ -59,5 +58,3 @@ struct memory_estimate think_estimate(const struct network *n, const struct thin
                                       const struct generation_input *in, size_t batch);
 
 extern const struct decoder decoder_think;
-
-#endif

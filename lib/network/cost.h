@@ -23,8 +23,7 @@
  * cache, which need not leave the chip. Source: Williams, Waterman, Patterson, "Roofline", CACM 52
  * (2009); 2 P flops a row: Kaplan et al. 2020 (arXiv 2001.08361), 2.1.
  */
-#ifndef NETWORK_COST_H
-#define NETWORK_COST_H
+#pragma once
 
 #include "lib/network/network.h"
 
@@ -71,5 +70,3 @@ void cost_look(struct extent *x, double rows, double keys);
 void cost_experts(const struct cost_model *t, struct extent *x);
 /* Adds all of *more, `times` times. */
 void cost_join(struct extent *x, double times, const struct extent *more);
-
-#endif

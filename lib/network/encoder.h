@@ -8,8 +8,7 @@
  * Only on host back ends, in fp32. Source: Devlin et al. 2019 (arXiv 1810.04805); Liu et al. 2019
  * (RoBERTa, arXiv 1907.11692), whose positions start behind the padding id.
  */
-#ifndef NETWORK_ENCODER_H
-#define NETWORK_ENCODER_H
+#pragma once
 
 #include "kernels/ops.h"
 #include "lib/base/err.h"
@@ -56,5 +55,3 @@ int encoder_ids(const struct encoder *n, const char *text, struct ids *out, stru
 /* out[n][width] = the output of block `layers` for ids[n], n <= tokens. -1: a value is not finite
  * (EXIT_BAD_DATA). */
 int encoder_run(const struct encoder *n, const struct ids *ids, float *out, struct err *e);
-
-#endif

@@ -19,8 +19,7 @@
  * Weights and cache are rounded up to 64 bytes, as memory is handed out; every array of the
  * activations to 256.
  */
-#ifndef NETWORK_ESTIMATE_H
-#define NETWORK_ESTIMATE_H
+#pragma once
 
 #include "lib/network/work.h"
 
@@ -40,5 +39,3 @@ struct memory_estimate estimate_sum(const struct memory_estimate *a,
  * work_make and kv_make. */
 struct memory_estimate estimate_of(const struct network *n, const struct work_size *size,
                                    size_t kv_slots);
-
-#endif

@@ -1,6 +1,5 @@
 /* forward.h - a whole pass in one call: describes it, runs it, returns its answers. */
-#ifndef NETWORK_FORWARD_H
-#define NETWORK_FORWARD_H
+#pragma once
 
 #include "lib/network/pass.h"
 
@@ -33,5 +32,3 @@ void forward(const struct network *n, struct kv *kv, struct work *w, const struc
 /* ops.prepare for such a pass; its results have no meaning. */
 void forward_prepare(const struct network *n, struct kv *kv, struct work *w,
                      const struct forward *f);
-
-#endif

@@ -1,6 +1,5 @@
 /* kv.h - the cache of a network: keys and values of tokens, in slots. */
-#ifndef NETWORK_KV_H
-#define NETWORK_KV_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ void kv_forget(struct kv *kv, const struct network *n, size_t slot);
 /* Layer l of the cache; not for states. */
 struct cache kv_layer(const struct kv *kv, const struct network *n, size_t l);
 void kv_free(struct kv *kv, const struct network *n);
-
-#endif

@@ -2,8 +2,7 @@
  * become keys and values once a text, and every row of the text reads them (formulas:
  * families/ltm.c). Activations are F32.
  */
-#ifndef NETWORK_LATENT_H
-#define NETWORK_LATENT_H
+#pragma once
 
 #include "lib/network/network.h"
 
@@ -33,5 +32,3 @@ void latent_set(struct latents *z, const struct network *n, size_t text, const f
  * slots, slot_pos, max_slots. */
 struct attn_seq latent_seq(const struct latents *z, size_t text, int32_t row, int32_t rows);
 void latent_read(const struct latents *z, const struct network *n, size_t l, struct attn *a);
-
-#endif

@@ -17,8 +17,7 @@
  * Touvron et al. 2023 (arXiv 2302.13971), 2.2; Nie et al. 2025 (arXiv 2502.09992), 2.2;
  * modeling_llama.py of https://github.com/huggingface/transformers.
  */
-#ifndef NETWORK_NETWORK_H
-#define NETWORK_NETWORK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -135,5 +134,3 @@ static inline int network_offloads(const struct network *n)
 }
 int network_half(const struct network *n); /* 1: keys, values and attention may be rounded to
                                             * bf16 */
-
-#endif

@@ -26,8 +26,7 @@
  * device an odd number of offloaded layers is shifted by half their distance, so that other layers
  * compute after the last of them too.
  */
-#ifndef NETWORK_OFFLOAD_H
-#define NETWORK_OFFLOAD_H
+#pragma once
 
 #include "kernels/ops.h"
 
@@ -86,5 +85,3 @@ void offload_enter(const struct offload *o, size_t l);
 void offload_keep(const struct offload *o, size_t l, const struct store_rows *r);
 void offload_leave(const struct offload *o, size_t l);
 void offload_end(const struct offload *o);
-
-#endif

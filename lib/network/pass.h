@@ -6,8 +6,7 @@
  * passes the back end itself may rewrite the index arrays (kernels/advance.h). forward.h does all
  * of it in one call.
  */
-#ifndef NETWORK_PASS_H
-#define NETWORK_PASS_H
+#pragma once
 
 #include "lib/network/kv.h"
 #include "lib/network/work.h"
@@ -48,5 +47,3 @@ void pass_write(const struct network *n, struct work *w);
 /* Calls operations only. */
 void pass_run(const struct network *n, const struct kv *kv, const struct work *w,
               const struct pass *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* work.h - the memory in which passes run: index arrays, the shapes between operations, and the
  * scratch of operations, in one block of the back end. */
-#ifndef NETWORK_WORK_H
-#define NETWORK_WORK_H
+#pragma once
 
 #include "kernels/advance.h"
 #include "kernels/mixing.h"
@@ -94,5 +93,3 @@ void work_free(struct work *w, const struct network *n); /* w may be NULL */
  * experts. Waits. */
 double work_experts(const struct work *w, const struct network *n);
 void work_forget_experts(const struct work *w, const struct network *n);
-
-#endif

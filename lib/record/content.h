@@ -1,8 +1,7 @@
 /* content.h - a 64-bit hash of the values of a record: the order of members, white space and
  * escapes do not count. It is not cryptographic; callers state the chance of a collision.
  */
-#ifndef RECORD_CONTENT_H
-#define RECORD_CONTENT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -10,5 +9,3 @@
 uint64_t content_of(const json_t *value); /* NULL: as null */
 /* Hash of all members but `run`, which names the stream and not what was measured. */
 uint64_t content_of_record(const json_t *record);
-
-#endif

@@ -6,8 +6,7 @@
  * change, and no user can set it back. A file that changed less than FILEHASH_AGE_S seconds ago is
  * not cached: another write could fall into the same tick of the clock.
  */
-#ifndef RECORD_FILEHASH_H
-#define RECORD_FILEHASH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@ enum { FILEHASH_LARGE = 64 << 20, FILEHASH_AGE_S = 2 };
 int filehash(const char *path, size_t large, char hex[65], struct err *e);
 /* The same without the cache: 0 or -1. */
 int filehash_anew(const char *path, size_t large, char hex[65], struct err *e);
-
-#endif

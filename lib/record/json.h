@@ -8,8 +8,7 @@
  *     int64_t n;
  *     if (!j || json_int(j, path, "hidden_size", 1, 1 << 20, &n, &e)) ...
  */
-#ifndef RECORD_JSON_H
-#define RECORD_JSON_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ enum { JSON_SHOWN = 80 };
 const char *json_shown(const json_t *v, char text[JSON_SHOWN]);
 /* 1 when the member is there and not null. */
 int json_has(const json_t *o, const char *key);
-
-#endif

@@ -11,8 +11,7 @@
  *     lineage_end(l, "metrics.ndjson", &e);
  *     json_t *missing = lineage_missing(l);
  */
-#ifndef RECORD_LINEAGE_H
-#define RECORD_LINEAGE_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ int lineage_end(struct lineage *l, const char *name, struct err *e);
  * Borrowed from l until the next call. */
 const json_t *lineage_missing(struct lineage *l);
 void lineage_free(struct lineage *l);
-
-#endif

@@ -7,8 +7,7 @@
  * A name is a path below one folder on any system: printable ASCII, no empty part, no "..". Other
  * names are refused, so a program that opens names of a manifest stays below that folder.
  */
-#ifndef RECORD_MANIFEST_H
-#define RECORD_MANIFEST_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ void manifest_print(const struct manifest *m, struct buf *text);
 /* Reads what manifest_print wrote; the parser overwrites `text`. -1 (EXIT_BAD_DATA): not such a
  * text. */
 int manifest_parse(struct manifest *m, struct buf *text, struct err *e);
-
-#endif

@@ -11,8 +11,7 @@
  *     rec_write(&w, "metric", json_pack("{s:s, s:f}", "metric", "e2e_ns", "value", 1.5), &e);
  *     rec_close(&w, status, &e);
  */
-#ifndef RECORD_REC_H
-#define RECORD_REC_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -142,5 +141,3 @@ int rec_lists(const json_t *record, const char *key, const char *text);
 double rec_as_written(double value);
 /* [{path, sha256}]; NULL: one is no regular file, or n = 0 (standard input). -1: *e. */
 int rec_inputs(const char *const *paths, size_t n, json_t **list, struct err *e);
-
-#endif

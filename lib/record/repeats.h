@@ -5,8 +5,7 @@
  * `metric` its point, workload and metric; that of a `quality` these and its id and seed. Other
  * kinds have no place. The point is `point`, or in records without it `config`.
  */
-#ifndef RECORD_REPEATS_H
-#define RECORD_REPEATS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ struct repeats { /* begins as zeroes */
  * record has its place. */
 int repeats_take(struct repeats *r, const json_t *record, struct err *e);
 void repeats_free(struct repeats *r);
-
-#endif

@@ -9,8 +9,7 @@
  * error record. A damaged or changed line is EXIT_BAD_DATA: .NAME.tmp.sha256 holds the SHA-256 of
  * the file up to each line.
  */
-#ifndef RECORD_RESUME_H
-#define RECORD_RESUME_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -69,5 +68,3 @@ int resume_sync(struct resume *r, struct err *e);
 /* resume_mark: all records so far are good. resume_revert: cuts off the records since the mark. */
 void resume_mark(struct resume *r);
 void resume_revert(struct resume *r);
-
-#endif

@@ -2,8 +2,7 @@
  * SHA-256 of lines 1..n of the work file, in 64 hex digits. A sum is written before its line, so a
  * killed process leaves one for every whole line.
  */
-#ifndef RECORD_SUMS_H
-#define RECORD_SUMS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,3 @@ int sums_add(struct sums *s, const struct hash *h, struct err *e);
 int sums_cut(struct sums *s, int64_t lines);
 int sums_sync(const struct sums *s);
 void sums_close(struct sums *s);
-
-#endif

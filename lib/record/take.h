@@ -2,8 +2,7 @@
  * and reading continues; unknown kinds pass through; failures are counted; repeated records are
  * left out (repeats.h).
  */
-#ifndef RECORD_TAKE_H
-#define RECORD_TAKE_H
+#pragma once
 
 #include "lib/base/cli/log.h"
 #include "lib/record/rec.h"
@@ -39,5 +38,3 @@ int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, cons
 /* Logs the repeats. Returns the exit code after --max-failed: 0; 1: some records failed; 65: no
  * record is good, or the input was cut or edited. */
 int take_verdict(const struct take *t, const struct log *log, int64_t max_failed);
-
-#endif

@@ -12,8 +12,7 @@
  *     while (...) if (weights_check(&seen, record, reader, &e)) ...
  *     weights_free(&seen);
  */
-#ifndef RECORD_WEIGHTS_H
-#define RECORD_WEIGHTS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -37,5 +36,3 @@ struct weights {
  * message has both hashes and both places. A record that names its weights nowhere is accepted. */
 int weights_check(struct weights *w, const json_t *record, struct rec_reader *in, struct err *e);
 void weights_free(struct weights *w);
-
-#endif

@@ -1,6 +1,5 @@
 /* claims.h - the claim records of a run, which `conclude` writes. */
-#ifndef REPORT_CLAIMS_H
-#define REPORT_CLAIMS_H
+#pragma once
 
 #include "lib/analysis/records/runset.h"
 #include "lib/base/buf.h"
@@ -24,5 +23,3 @@ int claims_are_of_processor(const struct runset *s);
 const json_t *claims_equal_quality(const struct runset *s, size_t k);
 /* Appends "accuracy on sum within 5 points", the metric and margin of an X_q. */
 void claims_margin(struct buf *b, const json_t *equal_quality);
-
-#endif

@@ -2,8 +2,7 @@
  * are replaced and texts are cut at ESCAPE_MAX characters (display.h), so that a record cannot put
  * code or markup into a page.
  */
-#ifndef REPORT_ESCAPE_H
-#define REPORT_ESCAPE_H
+#pragma once
 
 #include "lib/base/buf.h"
 
@@ -20,5 +19,3 @@ void escape_csv(struct buf *b, const char *s);
 void escape_link(struct buf *b, const char *s);
 /* The bytes of a file as a link: "data:text/csv;charset=utf-8,...". */
 void escape_data_link(struct buf *b, const char *type, const char *bytes);
-
-#endif

@@ -1,8 +1,7 @@
 /* overview.h - the main page: the first screen, then sections of one sentence, one figure and one
  * table of at most OVERVIEW_ROWS rows each. All sentences and numbers come from claims and other
  * records; none is computed here. */
-#ifndef REPORT_OVERVIEW_H
-#define REPORT_OVERVIEW_H
+#pragma once
 
 #include "lib/analysis/records/runset.h"
 #include "lib/report/page.h"
@@ -24,5 +23,3 @@ void overview_decoding(struct page *p, const struct runset *s);
 void overview_scale(struct page *p, const struct runset *s);
 void overview_memory(struct page *p, const struct runset *s);
 void overview_method(struct page *p, const struct runset *s, int embedded);
-
-#endif

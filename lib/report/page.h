@@ -11,8 +11,7 @@
  *     page_table_end(&p);
  *     page_end(&p);
  */
-#ifndef REPORT_PAGE_H
-#define REPORT_PAGE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -103,5 +102,3 @@ struct page_picture {
     int is_lead; /* 1: the figure of the first screen */
 };
 void page_figure(struct page *p, const struct page_picture *picture);
-
-#endif

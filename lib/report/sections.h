@@ -1,7 +1,6 @@
 /* sections.h - the sections of the page of all tables. A section without records writes nothing, or
  * says that there are none. */
-#ifndef REPORT_SECTIONS_H
-#define REPORT_SECTIONS_H
+#pragma once
 
 #include "lib/report/page.h"
 #include "lib/analysis/records/runset.h"
@@ -40,5 +39,3 @@ void sections_origin(struct page *p, const struct runset *s, const char *output)
 const char *sections_dash(const char *s); /* s; NULL or "": a dash */
 /* The relative path from the folder of file `from` to file `to`. The caller frees. */
 char *sections_link(const char *from, const char *to);
-
-#endif

@@ -1,7 +1,6 @@
 /* shelf.h - the figures of a run: a folder of drawings (NAME.svg), each with its data (.tsv), its
  * script (.gp), its caption (.txt), and a variant for narrow screens (NAME-narrow.svg). */
-#ifndef REPORT_SHELF_H
-#define REPORT_SHELF_H
+#pragma once
 
 #include "lib/base/err.h"
 #include "lib/report/page.h"
@@ -21,5 +20,3 @@ void shelf_put(struct page *p, const struct shelf *f, const char *name, const ch
                int is_lead);
 /* Puts a link to the figure and its files on the page. */
 void shelf_link(struct page *p, const struct shelf *f, const char *name);
-
-#endif

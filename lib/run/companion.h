@@ -1,7 +1,6 @@
 /* companion.h - the second network of a run: the --draft model, which guesses tokens
  * (lib/decode/autoregress.h). */
-#ifndef RUN_COMPANION_H
-#define RUN_COMPANION_H
+#pragma once
 
 #include "lib/run/job.h"
 #include "lib/text/tokenizer.h"
@@ -30,5 +29,3 @@ void companion_close(struct companion *d);
 /* The companion if the point uses it, else NULL. */
 const struct network *companion_at(const struct companion *d, const struct job *job,
                                    const struct settings *point);
-
-#endif

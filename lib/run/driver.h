@@ -1,8 +1,7 @@
 /* driver.h - the main function of a generator: parses its options (settings of the decoder, and
  * flags that all generators share) and runs them.
  */
-#ifndef RUN_DRIVER_H
-#define RUN_DRIVER_H
+#pragma once
 
 #include <signal.h>
 
@@ -18,5 +17,3 @@ struct driver {
 /* Parses the options (opt_parse ends the process on --help and bad usage) and runs. Returns the
  * exit code; e->code is set if there is a message. */
 int driver_run(const struct driver *d, int argc, char **argv, struct err *e);
-
-#endif

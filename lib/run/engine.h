@@ -5,8 +5,7 @@
  *     struct args a = {.engine = ENGINE_DEFAULTS};
  *     const struct opt options[] = {ENGINE_OPTIONS(a.engine), OPT_COMMON(a.common), {0}};
  */
-#ifndef RUN_ENGINE_H
-#define RUN_ENGINE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -125,5 +124,3 @@ void engine_describe(json_t *record, const struct network *n);
 void engine_put_choices(json_t *record, const struct backend *b);
 /* 1: --tf32 on is in effect: the library of this device may round products of this network. */
 int engine_is_tf32(const struct network *n);
-
-#endif

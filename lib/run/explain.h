@@ -1,6 +1,5 @@
 /* explain.h - --explain: the memory that a run needs, before anything is loaded. */
-#ifndef RUN_EXPLAIN_H
-#define RUN_EXPLAIN_H
+#pragma once
 
 #include "lib/base/cli/log.h"
 #include "lib/record/rec.h"
@@ -13,5 +12,3 @@
 int explain_write(const struct job *job, const struct network *n, const struct network *companion,
                   const struct promptset *prompts, struct rec_writer *out, const struct log *log,
                   struct err *e);
-
-#endif

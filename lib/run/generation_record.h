@@ -14,8 +14,7 @@
  *   meta record names them. The machine: measure compares fingerprints.
  * - --mem-cap, --halve, --on-oom: their effects are in the record. Folders of stores and caches.
  */
-#ifndef RUN_GENERATION_RECORD_H
-#define RUN_GENERATION_RECORD_H
+#pragma once
 
 #include "lib/run/monitor/gpu_monitor.h"
 #include "lib/run/monitor/host_monitor.h"
@@ -54,5 +53,3 @@ json_t *generation_record(const struct job *job, const struct network *n,
                           const struct tokenizer *tokenizer, const struct prompt *p,
                           const struct generation_place *at, const struct generation *g,
                           const struct batch_trace *trace, const struct gpu_monitor *monitor);
-
-#endif

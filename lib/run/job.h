@@ -1,8 +1,7 @@
 /* job.h - the task of a generator process: its options, its plan, its prompts. The parts of the
  * runner share it.
  */
-#ifndef RUN_JOB_H
-#define RUN_JOB_H
+#pragma once
 
 #include <signal.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ struct job {
     const volatile sig_atomic_t *stop; /* the signal that came, or 0 */
     void (*note_signal)(int);          /* the tool's handler: stores its argument in *stop */
 };
-
-#endif

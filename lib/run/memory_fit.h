@@ -4,8 +4,7 @@
  * *n and *companion (decode_env; NULL: none) are networks as network_settle leaves them. Prompts
  * that do not fit the context together with their answers are left out: they become errors.
  */
-#ifndef RUN_MEMORY_FIT_H
-#define RUN_MEMORY_FIT_H
+#pragma once
 
 #include "lib/run/job.h"
 #include "lib/run/prompts/prompt.h"
@@ -52,5 +51,3 @@ char *memory_fit_explain(const struct memory_fit *f, const struct job *job,
 char *memory_fit_refusal(const struct job *job, const struct network *n,
                          const struct network *companion, const struct prompt *prompts,
                          size_t n_prompts);
-
-#endif

@@ -7,8 +7,7 @@
  * list without rounds is run R times. Settings that a point does not name come from the command
  * line.
  */
-#ifndef RUN_RUN_PLAN_H
-#define RUN_RUN_PLAN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ int run_plan_cross(struct run_plan *p, const struct settings_table *t, const cha
 int run_plan_read(struct run_plan *p, const struct settings_table *t, const char *const *given,
                   const char *path, int64_t launch, struct err *e);
 void run_plan_free(struct run_plan *p);
-
-#endif

@@ -11,12 +11,9 @@
  * since a smaller batch ran. --halve is off by default because every record but those of the
  * warm-up may be timed.
  */
-#ifndef RUN_RUNNER_H
-#define RUN_RUNNER_H
+#pragma once
 
 #include "lib/run/job.h"
 
 /* Runs the plan. Returns the exit code; e->code is set if there is a message. */
 int runner_run(const struct job *job, struct err *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* saving.h - the levels of --level: sets of options that save memory. --on-oom plan tries them in
  * order (lib/run/session-memory.c).
  */
-#ifndef RUN_SAVING_H
-#define RUN_SAVING_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ struct saving {
 const struct saving *saving_named(const char *name);
 /* The level after l, which needs less memory (l NULL: the first); NULL: l is the last. */
 const struct saving *saving_next(const struct saving *l);
-
-#endif

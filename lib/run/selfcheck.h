@@ -4,8 +4,7 @@
  *
  * It uses the first prompt of the run and its first point, shortened by the decoder.
  */
-#ifndef RUN_SELFCHECK_H
-#define RUN_SELFCHECK_H
+#pragma once
 
 #include "lib/record/rec.h"
 #include "lib/run/job.h"
@@ -38,5 +37,3 @@ int selfcheck_after(struct selfcheck *c, const struct job *job, const struct net
 int selfcheck_last(struct selfcheck *c, const struct job *job, const struct network *n,
                    struct rec_writer *out, struct err *e);
 void selfcheck_free(struct selfcheck *c);
-
-#endif

@@ -3,8 +3,7 @@
  * session_open checks settings, files, checkpoint, prompts and device before the first record is
  * written, so a run that cannot work is refused early.
  */
-#ifndef RUN_SESSION_H
-#define RUN_SESSION_H
+#pragma once
 
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/progress.h"
@@ -76,5 +75,3 @@ int session_stopped(const struct session *s);    /* 1: a signal was received */
 /* Writes an error record; the first ones are also printed. A valid prompt that this model cannot
  * answer (exit 1) counts as bad data. */
 int session_error(struct session *s, const struct err *what, const struct prompt *p, struct err *e);
-
-#endif

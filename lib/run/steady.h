@@ -5,8 +5,7 @@
  * best before (no more gain) and at most 5 % above it (clocks are not falling). Two are compared so
  * that one disturbed batch does not decide.
  */
-#ifndef RUN_STEADY_H
-#define RUN_STEADY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ enum { STEADY_LEAST = 3 }; /* batches that are needed at least */
 
 /* 1: batch times ns[0..n-1] have become steady. */
 int steady_reached(const int64_t *ns, size_t n);
-
-#endif

@@ -8,8 +8,7 @@
  * The parties share a small file, new for each launch. Their order is fixed: 0, 1, ..., 0. A party
  * that has left is skipped.
  */
-#ifndef RUN_TURNS_H
-#define RUN_TURNS_H
+#pragma once
 
 #include <signal.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ int turns_wait(struct turns *t, const volatile sig_atomic_t *stop, struct err *e
 void turns_pass(struct turns *t);
 /* Leaves and frees t; t may be NULL. */
 void turns_leave(struct turns *t);
-
-#endif

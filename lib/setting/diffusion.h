@@ -1,7 +1,6 @@
 /* diffusion.h - constraints among the settings of masked diffusion. They need no model, so a
  * schedule is refused before one is loaded. diffuse_check() adds the constraints on the model. */
-#ifndef SETTING_DIFFUSION_H
-#define SETTING_DIFFUSION_H
+#pragma once
 
 #include "kernels/order/orders.h"
 #include "kernels/unmask/rules.h"
@@ -35,5 +34,3 @@ int diffusion_cache_has(enum caching cache, int traits);
  * canvases in a pass, 0: all (--admit and --batch). */
 enum order diffusion_order(const struct settings *s);
 size_t diffusion_alive(const struct settings *s);
-
-#endif

@@ -13,8 +13,7 @@
  *     launches_points(&plan, &g, &methods, &e);     the points of each system, checked
  *     list = launches_schedule(&plan, previous, &e);
  */
-#ifndef SETTING_LAUNCHES_H
-#define SETTING_LAUNCHES_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ void launches_free(struct launches *p);
  * marked "bridge": true. So every pair has both systems, and a change of the machine between two
  * sessions can be seen. NULL (EXIT_BAD_DATA): previous is no schedule. */
 json_t *launches_schedule(const struct launches *p, const json_t *previous, struct err *e);
-
-#endif

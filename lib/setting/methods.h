@@ -7,8 +7,7 @@
  * A setting that a method does not name is free if labels always show it (length, block, batch,
  * contract) or no method of the file names it; otherwise it has its default.
  */
-#ifndef SETTING_METHODS_H
-#define SETTING_METHODS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -40,5 +39,3 @@ int methods_is_base(const struct methods *m, const struct method *of);
  * free. -1: EXIT_BAD_USAGE. */
 int methods_points(const struct method *m, const char *const *given, struct settings **point,
                    size_t *n, struct err *e);
-
-#endif

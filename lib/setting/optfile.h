@@ -5,8 +5,7 @@
  * A member is named as an option or as its record field (_ for -), in any case. true and false are
  * for flags; an array is a list with commas; null is ignored.
  */
-#ifndef SETTING_OPTFILE_H
-#define SETTING_OPTFILE_H
+#pragma once
 
 #include "lib/base/cli/opt.h"
 #include "lib/base/err.h"
@@ -21,5 +20,3 @@ struct optfile { /* all zero at first */
  * value; the member "settings"). */
 int optfile_read(struct optfile *f, const struct tool *t, const char *path, struct err *e);
 void optfile_free(struct optfile *f); /* call when the values are no longer used */
-
-#endif

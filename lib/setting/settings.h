@@ -13,8 +13,7 @@
  *     settings_cross(&table, given, &point, &n, &e);          all combinations of the lists
  *     settings_put(&point[0], record);                        one field per row
  */
-#ifndef SETTING_SETTINGS_H
-#define SETTING_SETTINGS_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -141,5 +140,3 @@ const char *settings_axis(const struct settings *s);
 /* id = the first 12 hex digits of the SHA-256 of the object `about`, with members sorted by name
  * and without null members and the member `without` (may be NULL). */
 void settings_id(const json_t *about, const char *without, char id[SETTINGS_ID]);
-
-#endif

@@ -1,6 +1,5 @@
 /* shared_rows.h - rows that several tables of settings have. */
-#ifndef SETTING_SHARED_ROWS_H
-#define SETTING_SHARED_ROWS_H
+#pragma once
 
 #include "lib/setting/settings.h"
 
@@ -67,5 +66,3 @@ enum {
     {.name = "cache", .type = SETTING_CHOICE, .choices = "on|off", .standard = "on",               \
      .label = "cache", .traits = SWEPT_SPEED,                                                      \
      .help = "keep keys and values, or compute all positions again for each token"}
-
-#endif

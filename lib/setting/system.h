@@ -2,8 +2,7 @@
  * records name it ("llada"); lib/decode has a decoder for each. This list is all that a reader of
  * records needs: it links no decoder.
  */
-#ifndef SETTING_SYSTEM_H
-#define SETTING_SYSTEM_H
+#pragma once
 
 #include "lib/setting/settings.h"
 
@@ -18,5 +17,3 @@ const struct settings_table *system_of_record(const json_t *record);
 const struct setting *system_length(const struct settings_table *t);
 /* Most tokens that a point adds to a prompt: the value of that row. */
 size_t system_extent(const struct settings *point);
-
-#endif

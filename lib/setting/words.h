@@ -3,8 +3,7 @@
  *
  * The lists of orders and unmasking rules are in kernels/order/orders.h and kernels/unmask/rules.h.
  */
-#ifndef SETTING_WORDS_H
-#define SETTING_WORDS_H
+#pragma once
 
 /* ---- cache policies (lib/decode/cache) ---- */
 
@@ -87,5 +86,3 @@ enum head_rows { HEAD_ROWS_MASKED, HEAD_ROWS_BLOCK, HEAD_ROWS_CANVAS };
 
 #define SOLVERS "ddim|dpmpp2m|edm|adaptive" /* in the order of: */
 enum solver_kind { SOLVER_DDIM, SOLVER_DPMPP2M, SOLVER_EDM, SOLVER_ADAPTIVE };
-
-#endif

@@ -10,8 +10,7 @@
  * Source: Maurer, Hothorn, Lehmacher 1995 (fixed sequences keep the level); Tango 1998 (Statistics
  * in Medicine 17:891); Piaggio et al. 2012 (non-inferiority, JAMA 308:2594).
  */
-#ifndef STAT_ASGOOD_H
-#define STAT_ASGOOD_H
+#pragma once
 
 #include <stddef.h>
 
@@ -50,5 +49,3 @@ struct asgood_place { size_t first, worse; };
 struct asgood_place asgood_sequence(const struct asgood *tests, size_t n);
 
 int asgood_is_shown(double p); /* p <= 2.5 %; NaN: 0 */
-
-#endif

@@ -1,8 +1,7 @@
 /* batches.h - the batches of one point, merged from their requests, and their arithmetic and memory
  * traffic as shares of a machine's ceilings. NaN: not known.
  */
-#ifndef STAT_BATCHES_H
-#define STAT_BATCHES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ size_t batches_shares(const struct batches *b, enum batches_share share, double 
 size_t batches_rates(const struct batches *b, enum batches_member of,
                      struct launch_sample *samples);
 size_t batches_capped(const struct batches *b, struct launch_sample *samples);
-
-#endif

@@ -1,8 +1,7 @@
 /* bertscore.h - BERTScore: similarity of two texts in meaning, from one vector for each token.
  * Source: Zhang et al. 2020 (BERTScore, arXiv 1904.09675), section 3; bert_score 0.3.
  */
-#ifndef STAT_BERTSCORE_H
-#define STAT_BERTSCORE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ void bertscore_normalize(float *x, size_t n, size_t d);
  * All 0 if either text is empty. work[m]. */
 struct bertscore bertscore_of(const float *x, size_t n, const float *y, size_t m, size_t d,
                               double *work);
-
-#endif

@@ -1,8 +1,7 @@
 /* bootstrap.h - resampling. Every draw has a number: draw d of a stream (a seed) does not depend on
  * earlier draws or on the number of threads. So every interval repeats bit for bit.
  */
-#ifndef STAT_BOOTSTRAP_H
-#define STAT_BOOTSTRAP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ struct interval bootstrap_interval(double value, double *draws, size_t n, double
  *   (p + z^2 / 2n +- z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n)
  * NaN ends at n = 0. Source: Wilson 1927; Brown, Cai, DasGupta 2001, equation 4. */
 struct interval bootstrap_wilson(double hits, double n, double level);
-
-#endif

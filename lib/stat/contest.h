@@ -3,8 +3,7 @@
  * `steps` is the number that orders the points of a sweep: denoising steps, measured passes or
  * rows.
  */
-#ifndef STAT_CONTEST_H
-#define STAT_CONTEST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -56,5 +55,3 @@ void contest_advise(const struct contest_result *r, size_t prompts, double first
  * CROSSOVER_MAX. */
 void contest_solve(const struct contest *c, const struct contest_pair *x,
                    struct contest_result *r, double *work);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Source: Barlow et al. 1972 (isotonic regression by pool-adjacent-violators).
  */
-#ifndef STAT_CROSSOVER_H
-#define STAT_CROSSOVER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -38,5 +37,3 @@ void crossover_bracket(const double *x, const double *y, size_t n, double *below
 /* Step counts between lo and hi that leave no gap wider than `octaves` (factors of two): evenly
  * spaced in log2, rounded, at most max of them into out[]. Returns how many. */
 size_t crossover_between(double lo, double hi, double octaves, double *out, size_t max);
-
-#endif

@@ -2,8 +2,7 @@
  * repetition, so these numbers stand beside it.
  * Source: Zheng et al. 2024 (arXiv 2409.02908: entropy beside perplexity); Li et al. 2016 (arXiv
  * 1510.03055: distinct n-grams). */
-#ifndef STAT_DIVERSITY_H
-#define STAT_DIVERSITY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ enum { DIVERSITY_METRICS = 4 };
 extern const char *const diversity_names[DIVERSITY_METRICS]; /* as in records */
 void diversity_metrics(const int32_t *ids, size_t n, double value[DIVERSITY_METRICS],
                        int32_t *work);
-
-#endif

@@ -9,8 +9,7 @@
  * and must meet many phases of the work: a launch needs 10 s of work, a point five batches.
  * Source: Yang, Adamek, Armour, SC'24 (part-time power measurements); PETSc manual (ticks).
  */
-#ifndef STAT_ENERGY_H
-#define STAT_ENERGY_H
+#pragma once
 
 #include "lib/stat/batches.h"
 
@@ -36,5 +35,3 @@ struct energy_basis {
 struct energy_basis energy_basis(const struct batches *b);
 /* 1: |integral - 1| <= 0.05; 0: larger; -1: there are no readings. */
 int energy_agrees(const struct energy_basis *basis);
-
-#endif

@@ -5,8 +5,7 @@
  * Source: MLPerf Endpoints (a time a token that leaves the first emission out); definitions in
  * measure --help.
  */
-#ifndef STAT_EVENTS_H
-#define STAT_EVENTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@ double events_tpot(const double *t, const double *k, size_t n);
 /* Gaps between tokens: gap[j-1] = (t_j - t_{j-1}) / k_j, ns, with weight k_j, j = 1..n-1. Returns
  * n - 1 (0 when n = 0). */
 size_t events_gaps(const double *t, const double *k, size_t n, double *gap, double *weight);
-
-#endif

@@ -2,8 +2,7 @@
  * better). A point is on the front unless another point is no worse in both and better in one.
  * There is no tolerance: equal points are on the front together or not at all.
  */
-#ifndef STAT_FRONT_H
-#define STAT_FRONT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@
  * equals 0. order[n] is work. Time: O(n log n). */
 void front_mark(const double *cost, const double *quality, size_t n, unsigned char *on,
                 size_t *order);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Source: Georges et al. OOPSLA'07; Kalibera and Jones ISMM'13.
  */
-#ifndef STAT_LAUNCH_H
-#define STAT_LAUNCH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ int launch_turns_steady(struct launch_turn *t, size_t n, double level, double *w
  * steady: a line through x changes by 1 % or more over the run, or the means before and after some
  * place differ by 1 % or more, beyond noise at `level` for both questions together. work[n]. */
 int launch_steady(const double *x, size_t n, double level, double *work);
-
-#endif

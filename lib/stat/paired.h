@@ -12,8 +12,7 @@
  * Source: Owen 2007 (the pigeonhole bootstrap), section 4; Cameron, Gelbach, Miller 2011 (two-way
  * clusters); Satterthwaite 1946.
  */
-#ifndef STAT_PAIRED_H
-#define STAT_PAIRED_H
+#pragma once
 
 #include <stddef.h>
 
@@ -38,5 +37,3 @@ struct paired {
  * over launches only. work[paired_work(cells)]. */
 struct paired paired_ratio(const struct paired_cells *cells, double level, double *work);
 size_t paired_work(const struct paired_cells *cells);
-
-#endif

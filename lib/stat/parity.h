@@ -6,8 +6,7 @@
  *
  * -INFINITY, INFINITY: below or above all measured steps.
  */
-#ifndef STAT_PARITY_H
-#define STAT_PARITY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -27,5 +26,3 @@ struct parity {
 
 /* Cost: crossover_fit() with `line`, linear in steps. Quality: crossover_rise() in log2 steps. */
 void parity_solve(const struct parity_sweep *s, int line, struct parity *p);
-
-#endif

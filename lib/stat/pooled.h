@@ -1,8 +1,7 @@
 /* pooled.h - a quality pooled over prompts: transform(sum of values / sum of weights). Arrays are
  * [points][prompts], so that one draw of prompts serves all points (paired comparison).
  */
-#ifndef STAT_POOLED_H
-#define STAT_POOLED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ struct pooled_margin { double by; int relative; };
 int pooled_margin_parse(const char *text, const char *name, struct pooled_margin *m);
 /* The worst value that still counts as equal: value -+ by, or value * (1 -+ by). */
 double pooled_worsened(double value, const struct pooled_margin *m, int higher);
-
-#endif

@@ -4,8 +4,7 @@
  * The prompt is the unit. A prompt with several answers (other seeds) counts with the share of them
  * that is right. Among numbers in 0..1 with one mean, those that are 0 or 1 vary most; so intervals
  * made for right and wrong are never too narrow for shares. */
-#ifndef STAT_PROPORTION_H
-#define STAT_PROPORTION_H
+#pragma once
 
 #include <stddef.h>
 
@@ -28,5 +27,3 @@ struct interval proportion_difference(const struct proportion_pairs *p, double l
 /* Tango's score statistic: by how many standard errors the difference lies above d. It grows as
  * sqrt(n). */
 double proportion_above(const struct proportion_pairs *p, double d);
-
-#endif

@@ -16,8 +16,7 @@
  * 1947; Schuirmann 1987 (equivalence by an interval inside a zone); Holm 1979; Dunn 1961
  * (Bonferroni's intervals, JASA 56:52).
  */
-#ifndef STAT_RATIO_H
-#define STAT_RATIO_H
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -71,5 +70,3 @@ void ratio_holm(const double *p, size_t n, double *adjusted, size_t *order);
 /* 1 - (1 - level) / n: the level of each of n intervals that together hold with `level`. It is for
  * the fastest of n systems, which was chosen by its luck too. n 0 counts as 1. */
 double ratio_level(double level, size_t n);
-
-#endif

@@ -2,8 +2,7 @@
  * so the order of records changes no digit. Nothing allocates: `work` is scratch of the stated
  * size. Results have the unit of x.
  */
-#ifndef STAT_STAT_H
-#define STAT_STAT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ void stat_line(const double *x, const double *y, size_t n, double *a, double *b)
 /* The non-decreasing fit of y[n] with weights w (NULL: all 1) that minimizes sum w (y - fit)^2, in
  * place. Source: Barlow et al. 1972 (pool adjacent violators). work[2 n]. */
 void stat_isotonic(double *y, const double *w, size_t n, double *work);
-
-#endif

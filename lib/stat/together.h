@@ -9,8 +9,7 @@
  * Source: Owen 2007 (launches and prompts drawn independently); Gelman et al., Bayesian Data
  * Analysis, 3rd ed., 3.6 (the distribution).
  */
-#ifndef STAT_TOGETHER_H
-#define STAT_TOGETHER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ struct together { size_t n, launches, prompts; const double *cells; /* [n][launc
 void together_draw(const struct together *t, size_t base, double level, uint64_t seed,
                    size_t draws, struct paired *ratio, double *draw, double *work);
 size_t together_work(const struct together *t);
-
-#endif

@@ -1,6 +1,5 @@
 /* trend.h - straight lines by least squares. */
-#ifndef STAT_TREND_H
-#define STAT_TREND_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@ struct trend { double at, slope, lo, hi; };
  * of a power law. slope NaN: fewer than two different x; lo, hi NaN: fewer than three points.
  * Source: Draper, Smith, Applied Regression Analysis (1998), chapter 1. */
 struct trend trend_fit(const double *x, const double *y, size_t n, double level);
-
-#endif

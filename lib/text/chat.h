@@ -10,8 +10,7 @@
  *     ChatML           <|im_start|>ROLE\nCONTENT<|im_end|>\n; chatml-bos: after LLaMA 3's BOS
  *     Qwen 2, 2.5, SmolLM2   ChatML, with their own system message when none is given
  */
-#ifndef TEXT_CHAT_H
-#define TEXT_CHAT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -62,5 +61,3 @@ struct chat_message { const char *role, *content; };
 int chat_encode(const struct chat_template *chat, const struct tokenizer *t,
                 const struct chat_message *m, size_t n, int parse_special, struct ids *out,
                 struct err *e);
-
-#endif

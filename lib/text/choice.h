@@ -10,8 +10,7 @@
  *     choice_finish(&c, 0, &e);   // c.v[0..n-1] in the order they were added
  *     choice_free(&c);
  */
-#ifndef TEXT_CHOICE_H
-#define TEXT_CHOICE_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ void choice_add(struct choice *c, const char *task, json_t *record);
 /* Fills v. -1 (EXIT_BAD_DATA): a task, or the whole, has fewer than count, unless allow_fewer. */
 int choice_finish(struct choice *c, int allow_fewer, struct err *e);
 void choice_free(struct choice *c);
-
-#endif

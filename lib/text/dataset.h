@@ -18,8 +18,7 @@
  * A byte order mark at the start is skipped; line ends may be \r\n; any other byte of a text stays
  * as it is. U+0000 and invalid UTF-8 break only the record that contains them.
  */
-#ifndef TEXT_DATASET_H
-#define TEXT_DATASET_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ void dataset_close(struct dataset *d);
 /* Length in bytes of the first `words` words of s[0..n-1] (DATASET_HALF: half of them, rounded up),
  * without the white space after them. n when there are no more words. */
 size_t dataset_cut(const char *s, size_t n, int64_t words);
-
-#endif

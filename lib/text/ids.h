@@ -1,6 +1,5 @@
 /* ids.h - a growing list of token ids. */
-#ifndef TEXT_IDS_H
-#define TEXT_IDS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@ struct ids { /* all zero: empty */
 void ids_push(struct ids *ids, int32_t id);
 void ids_append(struct ids *ids, const struct ids *more);
 void ids_free(struct ids *ids);
-
-#endif

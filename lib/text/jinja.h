@@ -8,8 +8,7 @@
  *
  * Source: https://jinja.palletsprojects.com/en/stable/templates/
  */
-#ifndef TEXT_JINJA_H
-#define TEXT_JINJA_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ struct jinja_written {
 int jinja_render(const struct jinja *t, const json_t *variables, struct jinja_written *to,
                  struct err *why);
 void jinja_written_free(struct jinja_written *w);
-
-#endif

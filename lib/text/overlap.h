@@ -1,8 +1,7 @@
 /* overlap.h - scores of a text against a reference text: by character n-grams (chrF), by words in
  * order (ROUGE-L), by words in any order (token F1). All are 0 (nothing in common) to 1 (equal).
  */
-#ifndef TEXT_OVERLAP_H
-#define TEXT_OVERLAP_H
+#pragma once
 
 #include "lib/base/err.h"
 
@@ -25,5 +24,3 @@ int overlap_rouge_l(const char *text, const char *wanted, double *f1, struct err
 int overlap_token_f1(const char *text, const char *wanted, double *f1, struct err *e);
 /* Both: -1 (EXIT_BAD_DATA): a text has more words than this. */
 enum { OVERLAP_WORDS = 32768 };
-
-#endif

@@ -1,8 +1,7 @@
 /* split.h - cuts a stream into JSON texts without parsing: an array of objects, NDJSON and
  * concatenated objects all give one object at a time, in constant memory. A broken object does not
  * affect the next one. */
-#ifndef TEXT_SPLIT_H
-#define TEXT_SPLIT_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -20,5 +19,3 @@ struct split {
 void split_start(struct split *s, FILE *f, size_t limit);
 /* 1: *b holds the next object's text; 0: end; -1: over the limit or cut at the end (65). */
 int split_next(struct split *s, struct buf *b, struct err *e);
-
-#endif

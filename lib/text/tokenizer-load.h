@@ -1,7 +1,6 @@
 /* tokenizer-load.h - what the readers of tokenizer.json share; private to lib/text/tokenizer-*.c.
  */
-#ifndef TEXT_TOKENIZER_LOAD_H
-#define TEXT_TOKENIZER_LOAD_H
+#pragma once
 
 #include <jansson.h>
 
@@ -37,5 +36,3 @@ int tokenizer_load_decoder(const struct tokenizer_load *l, const json_t *j);
 int tokenizer_has_bytes(const json_t *pre_tokenizer);
 /* tokenizer-around.c: ids that are put around a text. */
 int tokenizer_load_post_processor(const struct tokenizer_load *l, const json_t *j);
-
-#endif

@@ -2,8 +2,7 @@
  *
  *     text -> cutter (added tokens) -> normalize -> pretokenize (words) -> bpe (ids)
  */
-#ifndef TEXT_TOKENIZER_PARTS_H
-#define TEXT_TOKENIZER_PARTS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -54,5 +53,3 @@ json_t *tokenizer_byte_level(void);
 json_t *tokenizer_template(const char *bos, int64_t id);
 /* Writes folder/tokenizer.json. j NULL: a text was not UTF-8. -1: 65, 73, 74. */
 int tokenizer_save(const char *folder, json_t *j, struct err *e);
-
-#endif

@@ -12,8 +12,7 @@
  * newer characters, so it may cut their words elsewhere. (Hugging Face's tables differ by release,
  * too.)
  */
-#ifndef TEXT_TOKENIZER_H
-#define TEXT_TOKENIZER_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -74,5 +73,3 @@ int tokenizer_learn(const char *folder, const char *const *texts, size_t n_texts
  * tokenizer_learn for bos. The folders may be the same. -1: 65 (no such token, what tokenizer_load
  * refuses), 66, 73, 74. */
 int tokenizer_adopt(const char *folder, const char *from, const char *bos, struct err *e);
-
-#endif

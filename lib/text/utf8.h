@@ -1,6 +1,5 @@
 /* utf8.h - UTF-8: validity, single characters, and their classes. */
-#ifndef TEXT_UTF8_H
-#define TEXT_UTF8_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ int utf8_columns(uint32_t code);
 /* For a character that an older library may lack: an old one of the same class and length; else
  * code itself. So classes are those of version_unicode, whatever the library. */
 uint32_t utf8_stand_in(uint32_t code);
-
-#endif

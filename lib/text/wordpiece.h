@@ -5,8 +5,7 @@
  * left by the longest pieces of the vocabulary. Texts of special tokens are ordinary text.
  * Source: Devlin et al. 2019 (arXiv 1810.04805), section 3; google-research/bert, tokenization.py.
  */
-#ifndef TEXT_WORDPIECE_H
-#define TEXT_WORDPIECE_H
+#pragma once
 
 #include "lib/base/err.h"
 #include "lib/text/ids.h"
@@ -21,5 +20,3 @@ void wordpiece_free(struct wordpiece *w);
 size_t wordpiece_size(const struct wordpiece *w); /* largest id + 1 */
 /* Appends [CLS], the ids of the text (valid UTF-8), [SEP]. */
 void wordpiece_encode(const struct wordpiece *w, const char *text, struct ids *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* backprop.h - the loss of a batch and its gradient. */
-#ifndef TRAIN_BACKPROP_H
-#define TRAIN_BACKPROP_H
+#pragma once
 
 #include "lib/train/parameters.h"
 #include "lib/train/train_batch.h"
@@ -52,5 +51,3 @@ void backprop_prepare(struct backprop *t, struct train_batch *in);
  * of the loss [seqs]. Memory of the host, borrowed until the next call. */
 const float *backprop_latents(const struct backprop *t);
 const double *backprop_losses(const struct backprop *t);
-
-#endif

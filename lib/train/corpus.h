@@ -9,8 +9,7 @@
  * the training part: a hash reserves a tenth of these keys for them. A caller that needs several
  * held-out parts must compare the keys of their records.
  */
-#ifndef TRAIN_CORPUS_H
-#define TRAIN_CORPUS_H
+#pragma once
 
 #include "lib/base/buf.h"
 #include "lib/base/rng.h"
@@ -57,5 +56,3 @@ const char *corpus_pick(struct rng *r, const char *const *list, size_t n);
 
 /* The number of words and punctuation marks: slightly below the number of BPE tokens. */
 int corpus_words(const char *text);
-
-#endif

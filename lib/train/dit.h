@@ -16,8 +16,7 @@
  * Source: Peebles & Xie 2023 (DiT, arXiv 2212.09748), 3.2; Salimans & Ho 2022 (v, arXiv
  * 2202.00512); Lovelace et al. 2023 (latents of text, arXiv 2212.09462).
  */
-#ifndef TRAIN_DIT_H
-#define TRAIN_DIT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -74,5 +73,3 @@ int dit_save(const struct dit *d, const char *path, int whole, struct err *e);
 /* Reads such a file: the weights of a whole file, else the average. NULL: EXIT_BAD_DATA, file
  * errors, or as dit_make. */
 struct dit *dit_open(const char *path, struct backend *b, size_t batch, struct err *e);
-
-#endif

@@ -18,8 +18,7 @@
  * density q of t, falls from ln 1000 to its minimum, 4. Source: LLaDA (arXiv 2502.09992) algorithms
  * 1 and 2.
  */
-#ifndef TRAIN_DOCUMENTS_H
-#define TRAIN_DOCUMENTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -65,5 +64,3 @@ void documents_fill_whole(const struct documents *l, int64_t step, size_t rows,
 /* The common row length is drawn from min_len..max_len in steps of 8. */
 void documents_fill_diffusion(const struct documents *l, int64_t step, size_t rows,
                               size_t min_len, size_t max_len, struct train_batch *b);
-
-#endif

@@ -3,8 +3,7 @@
  *     {"model":"llada-demo","arch":"llada","steps":5000,"rows":10240000}
  * `rows` counts the tokens of all forward and backward passes; null when it is unknown. The sum
  * over the lines is the training cost by which two contestants are compared. */
-#ifndef TRAIN_HISTORY_H
-#define TRAIN_HISTORY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ struct history_line { const char *model, *arch; int64_t steps, rows; };
  * EXIT_IO. */
 int history_write(const char *folder, const char *from, const struct history_line *of,
                   struct err *e);
-
-#endif

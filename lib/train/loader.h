@@ -8,8 +8,7 @@
  * the same with any number of threads, and a training that resumes at step N gets the batches of an
  * uninterrupted one.
  */
-#ifndef TRAIN_LOADER_H
-#define TRAIN_LOADER_H
+#pragma once
 
 #include "lib/base/err.h"
 #include "lib/train/train_batch.h"
@@ -30,5 +29,3 @@ struct train_batch *loader_next(struct loader *l);
 /* Total time inside loader_next(): the time that training waited for data. */
 int64_t loader_waited_ns(const struct loader *l);
 void loader_close(struct loader *l); /* NULL is fine */
-
-#endif

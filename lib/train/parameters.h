@@ -8,8 +8,7 @@
  * gradient of w' is used as the gradient of w (straight-through); w stays fp32. Source: Bengio et
  * al. 2013 (arXiv 1308.3432); Jacob et al. 2018 (arXiv 1712.05877).
  */
-#ifndef TRAIN_PARAMETERS_H
-#define TRAIN_PARAMETERS_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ double parameters_update(struct parameters *p, double rate, double decay, double
 int parameters_save(const struct parameters *p, const char *path, const json_t *note,
                     struct err *e);
 int parameters_restore(struct parameters *p, const char *path, json_t **note, struct err *e);
-
-#endif

@@ -21,8 +21,7 @@
  * Source: Kong et al. 2025 (arXiv 2502.01567), 3; Kingma, Welling 2014 (arXiv 1312.6114); Burda,
  * Grosse, Salakhutdinov 2016 (arXiv 1509.00519).
  */
-#ifndef TRAIN_POSTERIOR_H
-#define TRAIN_POSTERIOR_H
+#pragma once
 
 #include "lib/train/backprop.h"
 
@@ -84,5 +83,3 @@ struct posterior_bound {
 struct posterior_bound posterior_score(struct posterior *p, struct backprop *t,
                                        struct train_batch *in, size_t samples, int iwae,
                                        uint64_t seed, uint64_t key, double *work);
-
-#endif

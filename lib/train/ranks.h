@@ -6,8 +6,7 @@
  * processes make the same update of the same values. The posterior of a text stays in the process
  * that has the text.
  */
-#ifndef TRAIN_RANKS_H
-#define TRAIN_RANKS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ void ranks_sum(void *ctx, double *loss, float *g, size_t n, float *work);
 void ranks_share(void *ctx, void *x, size_t bytes);
 void ranks_wait(void); /* returns when all processes have called it */
 void ranks_leave(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* train_batch.h - the input of a training step: tokens, targets and weights. */
-#ifndef TRAIN_TRAIN_BATCH_H
-#define TRAIN_TRAIN_BATCH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ struct train_batch {
 struct train_batch train_batch_room(size_t rows);
 /* Frees token, target and weight, but not z. */
 void train_batch_free(struct train_batch *b);
-
-#endif

@@ -11,8 +11,7 @@
  * draw of the posterior (the slow step).
  * Source: LLaDA (arXiv 2502.09992) eq. 3; Kong et al. 2025 (arXiv 2502.01567), algorithm 1.
  */
-#ifndef TRAIN_TRAINER_H
-#define TRAIN_TRAINER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -84,5 +83,3 @@ void trainer_hash(struct trainer *t, char hex[65]);
  * Restoring: -1 with EXIT_BAD_DATA when the file has another shape; *note is the caller's. */
 int trainer_save(const struct trainer *t, const char *path, const json_t *note, struct err *e);
 int trainer_restore(struct trainer *t, const char *path, json_t **note, struct err *e);
-
-#endif

@@ -3,8 +3,7 @@
  *     struct training t = {.how = &how, .config = &config, .trainer = trainer, ...};
  *     training_run(&t, &e);
  */
-#ifndef TRAIN_TRAINING_H
-#define TRAIN_TRAINING_H
+#pragma once
 
 #include <jansson.h>
 
@@ -43,5 +42,3 @@ struct training {
 /* Trains from the trainer's step to the last one. -1: EXIT_INTERNAL, a loss or gradient that is not
  * finite, or no thread; EXIT_IO, EXIT_CANNOT_CREATE. */
 int training_run(const struct training *t, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* bench.h - shared parts of bench: points under the ceilings of the host or of a device. */
-#ifndef TESTS_BENCH_BENCH_H
-#define TESTS_BENCH_BENCH_H
+#pragma once
 
 #include <signal.h>
 
@@ -186,5 +185,3 @@ void peer_turn(struct bench *b, const json_t *record);
 const json_t *peer_line(struct bench *b, const json_t *record, double *rate);
 /* Writes the peer's lines as `peer` records, and failed peers as errors. */
 int peer_finish(struct bench *b, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* card.h - the nominal multiplication rate of a card, to compare with the measured rate. */
-#ifndef TESTS_BENCH_CARD_H
-#define TESTS_BENCH_CARD_H
+#pragma once
 
 #include "kernels/ops.h"
 
@@ -14,5 +13,3 @@ struct card {
 /* 0: *c is filled. -1: *why names what is unknown. Opens the driver's library if it exists. */
 int card_read(const struct backend *b, struct card *c, const char **why);
 double card_flops_per_s(const struct card *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* command.h - another program: its output, how it ended, and its costs. */
-#ifndef TESTS_BENCH_COMMAND_H
-#define TESTS_BENCH_COMMAND_H
+#pragma once
 
 #include <signal.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ struct command_end {
  * The program reads nothing, writes errors to our standard error, and is a process group of its
  * own, which is killed when its time is up. */
 char *command_run(const struct command *c, struct command_end *end);
-
-#endif

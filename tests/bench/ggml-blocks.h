@@ -8,8 +8,7 @@
  *   Q6_K  256 values   128 x byte low four bits, 64 x byte high two bits, 16 x int8 s, half d
  *                      x = d s (q - 32), one s for every 16 values
  */
-#ifndef TESTS_BENCH_GGML_BLOCKS_H
-#define TESTS_BENCH_GGML_BLOCKS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ size_t ggml_block_values(enum ggml_type t);
 size_t ggml_block_bytes(enum ggml_type t);
 /* out[n / values * bytes]; n is a multiple of the values of a block. */
 void ggml_encode(enum ggml_type t, const float *x, size_t n, unsigned char *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* emulator-fixture.h - shared parts of the tests of the emulated device: arrays, launches, and
  * processes that must die of a planted mistake.
  */
-#ifndef TESTS_CUDA_EMULATOR_FIXTURE_H
-#define TESTS_CUDA_EMULATOR_FIXTURE_H
+#pragma once
 
 #include "kernels/cuda/device.cuh"
 
@@ -87,5 +86,3 @@ static void run(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A...
 
 /* Seeds that a test tries. */
 enum { SEEDS = 20 };
-
-#endif

@@ -1,7 +1,6 @@
 /* head-fixture.h - questions to the head, answered by the device and by ref. A row of x picks one
  * column of the matrix, so logits are exact and every choice must agree to the last id. */
-#ifndef TESTS_CUDA_HEAD_FIXTURE_H
-#define TESTS_CUDA_HEAD_FIXTURE_H
+#pragma once
 
 #include <algorithm>
 #include <vector>
@@ -208,5 +207,3 @@ static void agree(struct fixture *f, const struct question &a, const struct head
        "%zu rows, %zu ids, %s: %d choices and %d logits differ, numbers by %.1e", a.R, a.V, what,
        choices, logits, far);
 }
-
-#endif

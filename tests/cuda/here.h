@@ -1,6 +1,5 @@
 /* here.h - abilities of the device at hand, for tests that describe one by hand. */
-#ifndef TESTS_CUDA_HERE_H
-#define TESTS_CUDA_HERE_H
+#pragma once
 
 #include "kernels/cuda/device/runtime.h"
 
@@ -23,5 +22,3 @@ static int attribute_here(enum cudaDeviceAttr name)
 {
     return attribute_here(cudaDevAttrComputeCapabilityMajor) >= 9;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* products-fixture.h - rows and matrices for products, once for the device and once for the
  * reference, and how far their answers may differ. */
-#ifndef TESTS_CUDA_PRODUCTS_FIXTURE_H
-#define TESTS_CUDA_PRODUCTS_FIXTURE_H
+#pragma once
 
 #include "kernels/cuda/device/runtime.h"
 #include "kernels/cuda/product/slices.h"
@@ -164,5 +163,3 @@ static size_t wrong_values(const struct call *c, const struct mat *w, const floa
     free(want);
     return wrong;
 }
-
-#endif

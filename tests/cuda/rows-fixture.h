@@ -1,6 +1,5 @@
 /* rows-fixture.h - a device and the reference side by side, and data on the way between them. */
-#ifndef TESTS_CUDA_ROWS_FIXTURE_H
-#define TESTS_CUDA_ROWS_FIXTURE_H
+#pragma once
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/host.h"
@@ -122,5 +121,3 @@ static void fixture_close(struct fixture *f)
     }
     return worst;
 }
-
-#endif

@@ -10,8 +10,7 @@
  * before the last block ahead continues, one of its blocks runs up to wait_for_inputs(). Data that
  * it reads before that are not there yet.
  */
-#ifndef TESTS_EMULATE_BLOCK_H
-#define TESTS_EMULATE_BLOCK_H
+#pragma once
 
 #include <functional>
 #include <stddef.h>
@@ -133,4 +132,3 @@ void multiply_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], place a
 void multiply_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2], place at);
 
 } // namespace emulate
-#endif

@@ -4,8 +4,7 @@
  * Environment:
  *   EMULATE_LIBRARY=0        there is no such library
  */
-#ifndef TESTS_EMULATE_CUBLASLT_H
-#define TESTS_EMULATE_CUBLASLT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -115,5 +114,3 @@ extern bool algorithm_parts;
 extern unsigned algorithm_parts_runs;
 extern bool algorithm_fails[ALGORITHMS]; /* although it was proposed */
 } // namespace emulate
-
-#endif

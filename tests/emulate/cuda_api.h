@@ -16,8 +16,7 @@
  *   EMULATE_SEED=n           seed of the order of threads and blocks (1)
  *   EMULATE_FAIL=n:code      the n-th call of the process, from 1, fails with that CUDA error
  */
-#ifndef TESTS_EMULATE_CUDA_API_H
-#define TESTS_EMULATE_CUDA_API_H
+#pragma once
 
 #include <stddef.h>
 
@@ -187,6 +186,4 @@ struct dim3 {
 cudaError_t cudaMalloc(void **p, size_t bytes);
 cudaError_t cudaMallocHost(void **p, size_t bytes);
 cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags);
-#endif
-
 #endif

@@ -6,8 +6,7 @@
  * are errors: a barrier that one thread does not reach, an unaligned address, a race
  * (sanitizers.h).
  */
-#ifndef TESTS_EMULATE_EMULATE_CUH
-#define TESTS_EMULATE_EMULATE_CUH
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -406,5 +405,3 @@ DEVICE void multiply_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2], 
     emulate::multiply_s8(d, a, b, at);
 }
 #undef WHERE
-
-#endif

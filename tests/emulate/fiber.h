@@ -1,6 +1,5 @@
 /* fiber.h - threads that take turns on one processor, each with its own stack. */
-#ifndef TESTS_EMULATE_FIBER_H
-#define TESTS_EMULATE_FIBER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -38,5 +37,3 @@ static inline void fiber_switch(struct fiber *from, struct fiber *to)
     if (STACKS_ARE_WATCHED)
         fiber_arrive();
 }
-
-#endif

@@ -6,8 +6,7 @@
  * it finds two threads that use a byte of shared or global memory without order, whichever ran
  * first.
  */
-#ifndef TESTS_EMULATE_SANITIZERS_H
-#define TESTS_EMULATE_SANITIZERS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -67,5 +66,3 @@ static inline void sanitizer_writes(void *, size_t) {}
 
 /* A sanitizer must know of every switch. */
 enum { STACKS_ARE_WATCHED = ADDRESSES_ARE_WATCHED || FIBERS_ARE_THREADS };
-
-#endif

@@ -5,8 +5,7 @@
  * forgets to wait reads the old data. But a stream that waits for others runs every other time as
  * soon as it can: code that does not let it wait for readers finds their data overwritten.
  */
-#ifndef TESTS_EMULATE_STREAM_H
-#define TESTS_EMULATE_STREAM_H
+#pragma once
 
 #include <deque>
 #include <functional>
@@ -97,4 +96,3 @@ cudaError_t block_taken(cudaStream_t s, void *p, size_t bytes);
 cudaError_t block_given(cudaStream_t s, void *p, size_t bytes);
 
 } // namespace emulate
-#endif

@@ -9,8 +9,7 @@
  * Numbers are as the manual defines them: TDPBF16PS in fp32, to nearest even, fused (the product of
  * two bf16 is exact in fp32), subnormal numbers as zeros on the way in and out.
  */
-#ifndef TESTS_EMULATE_TMM_H
-#define TESTS_EMULATE_TMM_H
+#pragma once
 
 #include "kernels/cpu/amx/tmm_config.h"
 
@@ -27,5 +26,3 @@ void tmm_int8(int c, int a, int b);
 /* The number of configurations that were never released, of all threads; and products so far. */
 int tmm_open(void);
 long tmm_products(void);
-
-#endif

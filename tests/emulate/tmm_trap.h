@@ -1,8 +1,7 @@
 /* tmm_trap.h - runs level amx's own code on an x86-64 processor without AMX: instructions that trap
  * are executed by the emulation (tmm.h), and so are those right behind them. A trap takes some
  * microseconds. */
-#ifndef TESTS_EMULATE_TMM_TRAP_H
-#define TESTS_EMULATE_TMM_TRAP_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -45,5 +44,3 @@ static inline void tmm_trap(int number, siginfo_t *info, void *context)
     if (!ran)
         _Exit(EXIT_FAILURE);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* trap.h - the instructions of AMX on an x86-64 processor without it: they trap (SIGILL), and the
  * handler executes them and continues behind them. A trap takes some microseconds, but the very
  * code of level amx runs, with its own sizes. */
-#ifndef TESTS_EMULATE_TRAP_H
-#define TESTS_EMULATE_TRAP_H
+#pragma once
 
 #include <signal.h>
 #include <stdint.h>
@@ -82,5 +81,3 @@ static inline void trap_install(void (*handler)(int, siginfo_t *, void *))
     struct sigaction on_trap = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
     sigaction(SIGILL, &on_trap, NULL);
 }
-
-#endif

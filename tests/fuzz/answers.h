@@ -1,8 +1,7 @@
 /* answers.h - seeds of the targets that score answers: made-up answers with the right answer beside
  * them, and answers of a generator.
  */
-#ifndef TESTS_FUZZ_ANSWERS_H
-#define TESTS_FUZZ_ANSWERS_H
+#pragma once
 
 #include "tests/fuzz/mutate.h"
 
@@ -22,5 +21,3 @@ static int fuzz_seed(size_t i, struct buf *to)
         mutate_take("tests/fixtures/measure-generation.ndjson", 1, 5, 10, to);
     return i < 2;
 }
-
-#endif

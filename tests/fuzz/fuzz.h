@@ -12,8 +12,7 @@
  * Records are spoilt member by member (mutate.h), and a tool that reads them runs as a whole
  * (tool.h).
  */
-#ifndef TESTS_FUZZ_FUZZ_H
-#define TESTS_FUZZ_FUZZ_H
+#pragma once
 
 #include <fcntl.h>
 #include <signal.h>
@@ -258,6 +257,4 @@ static inline int fuzz_main(const char *name, size_t rounds, int argc, char **ar
 #else
 #define FUZZ_TARGET(name, rounds)                                                               \
     int main(int argc, char **argv) { return fuzz_main(name, rounds, argc, argv); }
-#endif
-
 #endif

@@ -5,8 +5,7 @@
  *     memory_put(0, "config.json", bytes, n);      borrowed until the next call
  *     family_load(&c, MEMORY_FOLDER, NULL, &e);
  */
-#ifndef TESTS_FUZZ_MEMORY_H
-#define TESTS_FUZZ_MEMORY_H
+#pragma once
 
 #include "tests/fuzz/fuzz.h"
 
@@ -58,5 +57,3 @@ int __wrap_file_exists(const char *path)
     const struct memory_file *file;
     return memory_find(path, &file) ? file != NULL : __real_file_exists(path);
 }
-
-#endif

@@ -2,8 +2,7 @@
  * reader accepts it and the code behind the reader is tested. A target of records includes this
  * before fuzz.h.
  */
-#ifndef TESTS_FUZZ_MUTATE_H
-#define TESTS_FUZZ_MUTATE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -248,6 +247,4 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n, size_t most, unsigned s
     buf_free(&other);
     return n;
 }
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* page.h - reads the output of report as strictly as browsers, LaTeX and spreadsheets do: no text
  * of a record may become a tag, a command or a cell.
  */
-#ifndef TESTS_FUZZ_PAGE_H
-#define TESTS_FUZZ_PAGE_H
+#pragma once
 
 #include <ctype.h>
 
@@ -127,5 +126,3 @@ static inline void page_check_columns(const char *s)
         before = columns;
     }
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* schema.h - checks a record against data/record.schema.json and describes the first error. It
  * knows the keywords of JSON Schema that the file uses, and ends where the file has another.
  */
-#ifndef TESTS_FUZZ_SCHEMA_H
-#define TESTS_FUZZ_SCHEMA_H
+#pragma once
 
 #include <jansson.h>
 #include <math.h>
@@ -203,6 +202,3 @@ static inline int schema_record(struct schema *s, json_t *record)
                ? -1
                : 0;
 }
-
-#endif
-

@@ -1,8 +1,7 @@
 /* sweep.h - a small experiment as records, for the targets that read points: three step counts and
  * a rival at two batch sizes, each with its cost in five launches; at the first also qualities.
  */
-#ifndef TESTS_FUZZ_SWEEP_H
-#define TESTS_FUZZ_SWEEP_H
+#pragma once
 
 #include "lib/base/buf.h"
 
@@ -60,5 +59,3 @@ static inline void sweep_put(struct buf *to)
     sweep_metric(to, 0, 1, "mbu_ratio", "higher", 0.7);
     sweep_metric(to, 2, 1, "energy_j_per_request", "lower", 5);
 }
-
-#endif

@@ -10,8 +10,7 @@
  * A call that would end the process jumps out of main() instead. The resources of the tool are then
  * released here, as the end of a process would have done.
  */
-#ifndef TESTS_FUZZ_TOOL_H
-#define TESTS_FUZZ_TOOL_H
+#pragma once
 
 #include "tests/fuzz/mutate.h"
 
@@ -260,5 +259,3 @@ static inline int tool_one(int (*run)(int, char **), const char *const *options,
         if (!access(files_at("out"), F_OK))                                                     \
             tool_check_output(ours);                                                            \
     } while (0)
-
-#endif

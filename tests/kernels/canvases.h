@@ -1,7 +1,6 @@
 /* canvases.h - four canvases with prompts of 0, 2, 4 and 6 tokens in one loop of advance.h, and
  * answers that are made up for them. */
-#ifndef TESTS_KERNELS_CANVASES_H
-#define TESTS_KERNELS_CANVASES_H
+#pragma once
 
 #include "kernels/advance.h"
 #include "lib/base/rng.h"
@@ -134,5 +133,3 @@ static void answer_all(struct together *t, const struct way *y)
         }
     }
 }
-
-#endif

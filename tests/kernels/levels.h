@@ -1,7 +1,6 @@
 /* levels.h - every table of the cpu back end that runs here: the levels of this processor, and
  * level amx on emulated tiles (tests/emulate/tmm.h), with the vectors of the level in its name. */
-#ifndef TESTS_KERNELS_LEVELS_H
-#define TESTS_KERNELS_LEVELS_H
+#pragma once
 
 #include <math.h>
 #include <stdlib.h>
@@ -110,5 +109,3 @@ static inline double worst(const float *x, const float *y, size_t n)
     }
     return top / size;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* quantized.h - what the tests of quantized formats share: drawn values, lists of formats.
  */
-#ifndef TESTS_KERNELS_QUANTIZED_H
-#define TESTS_KERNELS_QUANTIZED_H
+#pragma once
 
 #include "kernels/quant.h"
 #include "lib/base/mem.h"
@@ -21,5 +20,3 @@ static float *draw(size_t n)
         x[i] = (float)rng_normal(&rng);
     return x;
 }
-
-#endif

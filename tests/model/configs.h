@@ -1,6 +1,5 @@
 /* configs.h - config.json files as published, with one key changed at a time. */
-#ifndef TESTS_MODEL_CONFIGS_H
-#define TESTS_MODEL_CONFIGS_H
+#pragma once
 
 #include <jansson.h>
 #include <unistd.h>
@@ -77,5 +76,3 @@ static void try_changes(const char *family, const char *base, const struct chang
     {key, "0", "integer from"}, {key, "-1", "got -1"}, {key, "1.5", "got 1.5"},                 \
         {key, "\"4096\"", "got \"4096\""}, {key, "2147483648", "got 2147483648"},               \
         {key, "[1]", "got [1]"}, {key, "true", "got true"}, {key, top, "integer from"}
-
-#endif

@@ -1,6 +1,5 @@
 /* decoded.h - a small network on a host back end that behaves like a device, and prompts for it. */
-#ifndef TESTS_MODEL_DECODED_H
-#define TESTS_MODEL_DECODED_H
+#pragma once
 
 #include "lib/base/mem.h"
 #include "lib/checkpoint/checkpoint.h"
@@ -93,5 +92,3 @@ static inline void decoded_act(struct ops *own, int depth)
     own->depth = depth;
     own->prepare = depth > 1 ? decoded_prepare : NULL;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* logits.h - logits of a short text, to compare two networks. */
-#ifndef TESTS_MODEL_LOGITS_H
-#define TESTS_MODEL_LOGITS_H
+#pragma once
 
 #include "lib/network/forward.h"
 
@@ -40,5 +39,3 @@ static inline int logits_at(const char *folder, const char *device, const char *
     checkpoint_close(&c);
     return bad ? -1 : 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* naive-caches.h - the cache policies `features` and `sparse` written out in doubles, position by
  * position, for a network of two layers whose gains are ones. */
-#ifndef TESTS_MODEL_NAIVE_CACHES_H
-#define TESTS_MODEL_NAIVE_CACHES_H
+#pragma once
 
 #include "lib/decode/diffuse.h"
 #include "tests/model/decoded.h"
@@ -323,5 +322,3 @@ static void naive_run(struct naive *v, const struct generation_input *in)
         }
     }
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* naive-mixing.h - RWKV 6 and 7 as mixers of a network: what their papers define, written out token
  * by token in double, for networks of two layers with random weights. Latents are zeros,
  * so layers read nothing from them. */
-#ifndef TESTS_MODEL_NAIVE_MIXING_H
-#define TESTS_MODEL_NAIVE_MIXING_H
+#pragma once
 
 #include <math.h>
 
@@ -272,5 +271,3 @@ static void open_mixer(struct checkpoint *c, const char *shape, const char *fold
         exit(1);
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* planted.h - small checkpoints of random weights, some of which a test replaced. */
-#ifndef TESTS_MODEL_PLANTED_H
-#define TESTS_MODEL_PLANTED_H
+#pragma once
 
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -58,5 +57,3 @@ static void planted_save(struct planted p, const char *folder)
     }
     free(p.values);
 }
-
-#endif

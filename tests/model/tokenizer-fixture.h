@@ -1,7 +1,6 @@
 /* tokenizer-fixture.h - small tokenizer.json files for the tests: 256 bytes, then the pieces that
  * the merges make, then the tokens that a test adds. */
-#ifndef TESTS_MODEL_TOKENIZER_FIXTURE_H
-#define TESTS_MODEL_TOKENIZER_FIXTURE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -159,5 +158,3 @@ static inline int fixture_ids(const struct tokenizer *t, const char *text, int f
     return !bad;
 }
 #define IDS(...) ((const int[]){__VA_ARGS__, -1})
-
-#endif

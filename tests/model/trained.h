@@ -1,6 +1,5 @@
 /* trained.h - small networks of every family and mixer that train quickly, and batches for them. */
-#ifndef TESTS_MODEL_TRAINED_H
-#define TESTS_MODEL_TRAINED_H
+#pragma once
 
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -80,5 +79,3 @@ static inline void trained_chains(struct train_batch *b, struct rng *r)
         b->weight[i] = 1 / (float)(b->seqs * b->len);
     }
 }
-
-#endif

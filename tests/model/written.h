@@ -1,7 +1,6 @@
 /* written.h - a checkpoint that is written to a folder with a known value at every place, to be
  * opened again. */
-#ifndef TESTS_MODEL_WRITTEN_H
-#define TESTS_MODEL_WRITTEN_H
+#pragma once
 
 #include "lib/base/mem.h"
 #include "lib/checkpoint/checkpoint.h"
@@ -54,5 +53,3 @@ static void save(const struct config *c, const char *dtype, float nan_at, int ze
     }
     free(s.values);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* families.h - the published samplers of the families of diffusion models, in double precision. */
-#ifndef TESTS_REFERENCE_FAMILIES_H
-#define TESTS_REFERENCE_FAMILIES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -13,5 +12,3 @@
  * one of confidence, and the measure of `order` takes the place of the confidence. At
  * temperature 0. */
 json_t *answer_sample(struct model *m, const json_t *request);
-
-#endif

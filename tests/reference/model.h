@@ -5,8 +5,7 @@
  * number a double, no cache. It is slow and for tiny checkpoints only; it is what the engine is
  * compared with. Errors end the program (exit 70), since only tests run it.
  */
-#ifndef TESTS_REFERENCE_MODEL_H
-#define TESTS_REFERENCE_MODEL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -54,5 +53,3 @@ void *room(size_t n, size_t size);
 
 /* Prints "reference: ..." on standard error and ends with 70. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-#endif

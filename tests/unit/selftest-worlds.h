@@ -5,8 +5,7 @@
  * turns, over half of the run, or on one side alone. The worlds assume more than the estimators do:
  * launches may have heavy tails, and a prompt may go better in one launch than in another.
  */
-#ifndef TESTS_UNIT_SELFTEST_WORLDS_H
-#define TESTS_UNIT_SELFTEST_WORLDS_H
+#pragma once
 
 #include <jansson.h>
 #include <math.h>
@@ -379,5 +378,3 @@ static double parity_claimed(uint64_t seed, enum fault fault)
     json_decref(j);
     return claimed;
 }
-
-#endif

@@ -32,8 +32,7 @@
  * tile, the 2 KB of weights of a step take 450 cycles at 15 GB/s a core, and two products at most
  * 32: memory decides for every T <= 16.
  */
-#ifndef KERNELS_CPU_AMX_AMX_TILES_H
-#define KERNELS_CPU_AMX_AMX_TILES_H
+#pragma once
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/format/cpu_format.h"
@@ -212,5 +211,3 @@ INLINE void amx_multiply(const int bytes, const int two, const size_t parts,
     }
     amx_store(two, k.sums);
 }
-
-#endif

@@ -2,8 +2,7 @@
  * In attention both factors already are rows of words that tiles can load, so only the remainder of
  * K is packed. gemm.c packs both factors. Sums have the order of amx_bf16.c. Words of zeros, which
  * fill a tile up, change no bit. */
-#ifndef KERNELS_CPU_AMX_TILED_H
-#define KERNELS_CPU_AMX_TILED_H
+#pragma once
 
 #include "kernels/cpu/amx/amx_tiles.h"
 
@@ -98,5 +97,3 @@ INLINE void tiled_strips(float *sums, const uint32_t *a, const uint32_t *a_next,
     else
         amx_multiply(0, 0, 1, &k);
 }
-
-#endif

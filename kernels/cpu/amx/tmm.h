@@ -10,8 +10,7 @@
  * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18, and
  * volume 2 (LDTILECFG, TILELOADD, TDPBF16PS, TDPBSSD...).
  */
-#ifndef KERNELS_CPU_AMX_TMM_H
-#define KERNELS_CPU_AMX_TMM_H
+#pragma once
 
 #include "kernels/cpu/amx/tmm_config.h"
 
@@ -53,5 +52,3 @@ static inline void tmm_release(void)
 #define tmm_bf16(c, a, b) TMM_PRODUCT("tdpbf16ps", c, a, b)
 /* c[rows, n] += a[rows, k] b[k, n] over groups of four int8, sums in int32. */
 #define tmm_int8(c, a, b) TMM_PRODUCT("tdpbssd", c, a, b)
-
-#endif

@@ -1,6 +1,5 @@
 /* tmm_config.h - the shapes of a thread's tiles, as LDTILECFG reads them. */
-#ifndef KERNELS_CPU_AMX_TMM_CONFIG_H
-#define KERNELS_CPU_AMX_TMM_CONFIG_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ static inline struct tmm_config tmm_shape(size_t rows, size_t width)
     }
     return c;
 }
-
-#endif

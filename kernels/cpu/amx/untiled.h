@@ -1,6 +1,5 @@
 /* untiled.h - attention and gemm.c on a level without tiles. */
-#ifndef KERNELS_CPU_AMX_UNTILED_H
-#define KERNELS_CPU_AMX_UNTILED_H
+#pragma once
 
 #include "kernels/cpu/level.h"
 
@@ -19,5 +18,3 @@ INLINE void tiled_strips(float *sums, const uint32_t *a, const uint32_t *a_next,
 {
     (void)sums, (void)a, (void)a_next, (void)b, (void)words, (void)more;
 }
-
-#endif

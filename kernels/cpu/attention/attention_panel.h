@@ -1,6 +1,5 @@
 /* attention_panel.h - a panel of attention.c: the results of some queries for a chunk of keys. */
-#ifndef KERNELS_CPU_ATTENTION_ATTENTION_PANEL_H
-#define KERNELS_CPU_ATTENTION_ATTENTION_PANEL_H
+#pragma once
 
 #include <math.h>
 
@@ -236,5 +235,3 @@ static void run_part(const struct key_chunk *c, const struct panel *p, int hidde
     else
         panel_part(0, c, p, hidden, scores, part);
 }
-
-#endif

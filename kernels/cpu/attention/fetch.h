@@ -4,8 +4,7 @@
  * pair of bf16. A pair is two neighbours in E for queries and keys, and two neighbouring slots for
  * values.
  */
-#ifndef KERNELS_CPU_ATTENTION_FETCH_H
-#define KERNELS_CPU_ATTENTION_FETCH_H
+#pragma once
 
 #include "kernels/cpu/level.h"
 #include "kernels/ops.h"
@@ -48,5 +47,3 @@ INLINE vecu load_words(const void *row, size_t bytes, size_t w)
 void CPU(fetch_keys)(const struct side *d, size_t first, size_t n, uint32_t *out);
 /* Values first..first+n: in place, or copied to copy[n, E'] (pairs: half as many rows). */
 struct words CPU(fetch_values)(const struct side *d, size_t first, size_t n, uint32_t *copy);
-
-#endif

@@ -12,8 +12,7 @@
  * K is any number >= 1; formats pad inside. Every output has one accumulator (or a fixed set), and
  * the order of its sum depends only on K, never on the rows beside it.
  */
-#ifndef KERNELS_CPU_FORMAT_CPU_FORMAT_H
-#define KERNELS_CPU_FORMAT_CPU_FORMAT_H
+#pragma once
 
 #include "kernels/cpu/level.h"
 #include "kernels/ops.h"
@@ -111,5 +110,3 @@ void CPU(blocks_absmax)(float *out, const void *panel, size_t first, size_t n, s
 
 /* The format of a dtype; NULL: the CPU back end has none. */
 const struct format *CPU(format_of)(enum dtype dtype);
-
-#endif

@@ -5,8 +5,7 @@
  * Block: floats [K/LINE][rows][LINE]. For each k the tile widens one row of the panel (2
  * registers), broadcasts the k-th value of each row, and runs rows x 2 fused multiply-adds.
  */
-#ifndef KERNELS_CPU_FORMAT_TILE_WIDE_H
-#define KERNELS_CPU_FORMAT_TILE_WIDE_H
+#pragma once
 
 static size_t block_bytes(size_t K)
 {
@@ -44,5 +43,3 @@ static void tile(float *out, const void *block, size_t rows, const void *panel, 
     WITH_ROWS(rows, KERNEL)
 #undef KERNEL
 }
-
-#endif

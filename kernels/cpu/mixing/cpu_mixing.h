@@ -1,7 +1,6 @@
 /* cpu_mixing.h - parts of rows, and sums over a head, shared by cpu_mixing.c and
  * cpu_mixing-back.c. */
-#ifndef KERNELS_CPU_MIXING_CPU_MIXING_H
-#define KERNELS_CPU_MIXING_CPU_MIXING_H
+#pragma once
 
 #include <math.h>
 
@@ -107,5 +106,3 @@ INLINE float mixing_inverse(const float *k, const float *scale, size_t E)
         squares += (double)(k[e] * scale[e]) * (k[e] * scale[e]);
     return (float)(1 / fmax(sqrt(squares), (double)REMOVAL_LEAST));
 }
-
-#endif

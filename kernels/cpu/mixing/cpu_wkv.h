@@ -1,8 +1,7 @@
 /* cpu_wkv.h - a chunk of tokens of one head, shared by cpu_wkv.c, cpu_wkv-chunk.c and
  * cpu_wkv-back.c. The formulas are in kernels/wkv.h. A row has E values, rounded up to whole
  * panels; the padding is zeros. */
-#ifndef KERNELS_CPU_MIXING_CPU_WKV_H
-#define KERNELS_CPU_MIXING_CPU_WKV_H
+#pragma once
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/wkv.h"
@@ -85,5 +84,3 @@ INLINE void wkv_rows_out(float *to, size_t stride, const float *from, size_t wid
     for (size_t t = 0; t < rows; t++)
         memcpy(to + t * stride, from + t * wide, n * sizeof *to);
 }
-
-#endif

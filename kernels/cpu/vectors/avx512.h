@@ -1,6 +1,5 @@
 /* avx512.h - the primitives that both AVX-512 levels share. */
-#ifndef KERNELS_CPU_VECTORS_AVX512_H
-#define KERNELS_CPU_VECTORS_AVX512_H
+#pragma once
 
 #include <immintrin.h>
 
@@ -68,5 +67,3 @@ INLINE vecu zip_high(vecu a, vecu b)
 
 /* The products of the lower halves of 64-bit lanes. */
 INLINE vecw mul_low(vecw a, vecw b) { return (vecw)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
-
-#endif

@@ -1,7 +1,6 @@
 /* four_lanes.h - primitives for vectors of four lanes, in the compiler's own vectors, shared by
  * neon and portable. The level defines how many rows a tile has. */
-#ifndef KERNELS_CPU_VECTORS_FOUR_LANES_H
-#define KERNELS_CPU_VECTORS_FOUR_LANES_H
+#pragma once
 
 #include "kernels/cpu/vectors/vector.h"
 
@@ -92,5 +91,3 @@ INLINE vec dynamic_map(const float map[256], const uint8_t *code)
         out[i] = map[code[i]];
     return out;
 }
-
-#endif

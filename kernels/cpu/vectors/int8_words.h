@@ -1,6 +1,5 @@
 /* int8_words.h - int8 codes for processors that multiply 16-bit pairs and add the two products. */
-#ifndef KERNELS_CPU_VECTORS_INT8_WORDS_H
-#define KERNELS_CPU_VECTORS_INT8_WORDS_H
+#pragma once
 
 #include "kernels/cpu/vectors/vector.h"
 
@@ -34,5 +33,3 @@ INLINE uint32_t q4_start(int low, int high)
 {
     return (uint16_t)low | (uint32_t)(uint16_t)high << 16;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* isa_avx2.h - AVX2 and FMA, 256-bit vectors, 16 registers. */
-#ifndef KERNELS_CPU_VECTORS_ISA_AVX2_H
-#define KERNELS_CPU_VECTORS_ISA_AVX2_H
+#pragma once
 
 enum { LANES = 8, TILE_ROWS = 6, BF16_DOT = 0 };
 #include "kernels/cpu/vectors/vector.h"
@@ -109,5 +108,3 @@ INLINE vec add_lanes(vec v[LANES])
 
 /* The products of the lower halves of 64-bit lanes. */
 INLINE vecw mul_low(vecw a, vecw b) { return (vecw)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
-
-#endif

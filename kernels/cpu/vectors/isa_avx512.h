@@ -1,6 +1,5 @@
 /* isa_avx512.h - AVX-512 (F, BW, DQ, VL), 512-bit vectors, 32 registers. */
-#ifndef KERNELS_CPU_VECTORS_ISA_AVX512_H
-#define KERNELS_CPU_VECTORS_ISA_AVX512_H
+#pragma once
 
 enum { LANES = 16, TILE_ROWS = 12, BF16_DOT = 0 };
 #include "kernels/cpu/vectors/vector.h"
@@ -38,5 +37,3 @@ INLINE veci q4_total(veci sum)
 }
 
 #include "kernels/cpu/vectors/avx512.h"
-
-#endif

@@ -1,6 +1,5 @@
 /* isa_avx512bf16.h - AVX-512 with BF16, VNNI and VBMI, 512-bit vectors, 32 registers. */
-#ifndef KERNELS_CPU_VECTORS_ISA_AVX512BF16_H
-#define KERNELS_CPU_VECTORS_ISA_AVX512BF16_H
+#pragma once
 
 #include <immintrin.h>
 
@@ -54,5 +53,3 @@ INLINE veci q4_add(veci sum, vecu w, const uint32_t *x)
 INLINE veci q4_total(veci sum) { return sum; }
 
 #include "kernels/cpu/vectors/avx512.h"
-
-#endif

@@ -1,6 +1,5 @@
 /* lanes.h - adds up the lanes of LANES vectors, for an isa_*.h without instructions for it. */
-#ifndef KERNELS_CPU_VECTORS_LANES_H
-#define KERNELS_CPU_VECTORS_LANES_H
+#pragma once
 
 #include "kernels/cpu/vectors/vector.h"
 
@@ -15,5 +14,3 @@ INLINE vec add_lanes(vec v[LANES])
         }
     return v[0];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* plain_bf16.h - bf16 primitives in plain C, for an isa_*.h without instructions for them. */
-#ifndef KERNELS_CPU_VECTORS_PLAIN_BF16_H
-#define KERNELS_CPU_VECTORS_PLAIN_BF16_H
+#pragma once
 
 #include "kernels/cpu/vectors/vector.h"
 
@@ -13,5 +12,3 @@ INLINE vec dot_bf16(vec sum, vecu a, vecu b)
 
 /* Lanes rounded to bf16. */
 INLINE vech bf16_narrow(vec x) { return __builtin_convertvector(bf16_round(x) >> 16, vech); }
-
-#endif

@@ -1,6 +1,5 @@
 /* transpose.h - transposes a square of words in registers. */
-#ifndef KERNELS_CPU_VECTORS_TRANSPOSE_H
-#define KERNELS_CPU_VECTORS_TRANSPOSE_H
+#pragma once
 
 #include "kernels/cpu/level.h"
 
@@ -18,5 +17,3 @@ INLINE void transpose(vecu v[LANES])
             v[i] = t[i];
     }
 }
-
-#endif

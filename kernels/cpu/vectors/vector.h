@@ -1,7 +1,6 @@
 /* vector.h - vectors of LANES lanes in the compiler's own notation. Included by an isa_*.h, which
  * defines LANES. */
-#ifndef KERNELS_CPU_VECTORS_VECTOR_H
-#define KERNELS_CPU_VECTORS_VECTOR_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -74,5 +73,3 @@ INLINE vecu bf16_round(vec x)
 
 /* bf16 pairs of lanes: even in the lower halves, odd in the upper halves. */
 INLINE vecu bf16_pairs(vec even, vec odd) { return bf16_round(even) >> 16 | bf16_round(odd); }
-
-#endif

@@ -1,8 +1,7 @@
 /* attention.h - the kernels that attention.cu chooses from. A plan (attention_plan.h), made from
  * the bounds in struct attn, gives the shape of a launch.
  */
-#ifndef KERNELS_CUDA_ATTENTION_ATTENTION_H
-#define KERNELS_CUDA_ATTENTION_ATTENTION_H
+#pragma once
 
 #include "kernels/cuda/attention/attention_step.cuh"
 
@@ -18,5 +17,3 @@ void attention_exact(struct backend *b, const struct attn *a);
 /* attention_dense.cu: for attn.dense. */
 void attention_dense(struct backend *b, const struct attn *a, void *work);
 size_t attention_dense_work(size_t T, size_t max_slots, size_t dense);
-
-#endif

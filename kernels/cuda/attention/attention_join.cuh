@@ -3,8 +3,7 @@
  * change a bit. Parts are read past the first cache: another multiprocessor wrote them during this
  * kernel.
  */
-#ifndef KERNELS_CUDA_ATTENTION_ATTENTION_JOIN_CUH
-#define KERNELS_CUDA_ATTENTION_ATTENTION_JOIN_CUH
+#pragma once
 
 #include "kernels/cuda/attention/attention_step.cuh"
 
@@ -66,5 +65,3 @@ DEVICE bool last_to_arrive(unsigned *arrived, int blocks, int *shared)
     __syncthreads();
     return *shared != 0;
 }
-
-#endif

@@ -12,8 +12,7 @@
  * bounds in struct attn, because a recorded pass is replayed with other lengths; a sequence uses
  * split_count() of them. So the bits of a row depend on the plan and its own list.
  */
-#ifndef KERNELS_CUDA_ATTENTION_ATTENTION_PLAN_H
-#define KERNELS_CUDA_ATTENTION_ATTENTION_PLAN_H
+#pragma once
 
 #include "kernels/ops.h"
 #include "lib/base/host_device.h"
@@ -204,5 +203,3 @@ HOST_DEVICE size_t part_sums(size_t splits, size_t T, size_t heads, size_t head_
 {
     return splits * T * heads * head_dim;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * the lanes as the matrix instruction needs them: lane l of a warp holds, of a 16 x 8 tile, rows g
  * = l / 4 and g + 8, columns 2 (l % 4) and the next.
  */
-#ifndef KERNELS_CUDA_ATTENTION_ATTENTION_STEP_CUH
-#define KERNELS_CUDA_ATTENTION_ATTENTION_STEP_CUH
+#pragma once
 
 #include "kernels/cuda/attention/attention_plan.h"
 #include "kernels/cuda/device.cuh"
@@ -444,5 +443,3 @@ DEVICE void tile_values(struct tile_sums<S> &t, const float (&s)[S::M][S::KEYS /
         }
     }
 }
-
-#endif

@@ -28,8 +28,7 @@
  *
  * Source: Milakov & Gimelshein 2018, algorithm 3; Dao 2023 (FlashAttention-2), algorithm 1.
  */
-#ifndef KERNELS_CUDA_ATTENTION_ATTENTION_TILE_CUH
-#define KERNELS_CUDA_ATTENTION_ATTENTION_TILE_CUH
+#pragma once
 
 #include "kernels/cuda/attention/attention_join.cuh"
 #include "kernels/cuda/attention/attention_step.cuh"
@@ -276,5 +275,3 @@ void tile_launch(struct backend *b, const struct tile_job *j, const struct atten
     launch_in(b, S::WARPS_N == 1 ? SHARED_ALL : SHARED_PART, attend_tiles<S>, grid,
               dim3(TILE_THREADS), shared * sizeof(uint16_t), *j);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* alloc.h - the device's memory as segments (segments.h), for open.cu. The operations are in
  * cuda.h.
  */
-#ifndef KERNELS_CUDA_DEVICE_ALLOC_H
-#define KERNELS_CUDA_DEVICE_ALLOC_H
+#pragma once
 
 #include "kernels/ops.h"
 
@@ -12,5 +11,3 @@ struct segments *alloc_open(struct backend *b);
 /* cuda_free for a block of cuda_alloc that no recorded pass uses: none is dropped, so it may be
  * called while a pass runs for the first time. Idle segments go back to the system. */
 void alloc_return(struct backend *b, void *p);
-
-#endif

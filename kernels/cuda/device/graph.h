@@ -1,7 +1,6 @@
 /* graph.h - recorded passes: CUDA graphs, by the key of a step (ops.run).
  */
-#ifndef KERNELS_CUDA_DEVICE_GRAPH_H
-#define KERNELS_CUDA_DEVICE_GRAPH_H
+#pragma once
 
 #include "kernels/ops.h"
 
@@ -13,5 +12,3 @@ void graph_close(struct backend *b);
 int graph_recording(const struct backend *b);
 /* Drops all records: the memory that they use is gone. */
 void graph_drop(struct backend *b);
-
-#endif

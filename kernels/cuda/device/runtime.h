@@ -5,8 +5,7 @@
  * the device can be trusted afterwards; CHECK prints the place. Source: CUDA Runtime API, error
  * types: after a sticky error every call fails until the process ends.
  */
-#ifndef KERNELS_CUDA_DEVICE_RUNTIME_H
-#define KERNELS_CUDA_DEVICE_RUNTIME_H
+#pragma once
 
 #include PLATFORM
 
@@ -119,5 +118,3 @@ void launch(const struct backend *b, void (*kernel)(P...), dim3 grid, dim3 block
 {
     launch_in(b, SHARED_PART, kernel, grid, block, shared, args...);
 }
-
-#endif

@@ -12,8 +12,7 @@
  * The caller provides segments by two callbacks, on a device cudaMalloc and cudaFree. The allocator
  * never touches memory of a segment, so addresses may be a device's.
  */
-#ifndef KERNELS_CUDA_DEVICE_SEGMENTS_H
-#define KERNELS_CUDA_DEVICE_SEGMENTS_H
+#pragma once
 
 #include "kernels/ops.h"
 
@@ -46,6 +45,4 @@ void segments_delete(struct segments *s);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -3,8 +3,7 @@
  * Host threads fill one pinned chunk while the chunk before it is sent. So the caller's memory may
  * be reused or unmapped as soon as a function returns, and every later operation sees the data.
  */
-#ifndef KERNELS_CUDA_DEVICE_TRANSFER_H
-#define KERNELS_CUDA_DEVICE_TRANSFER_H
+#pragma once
 
 #include "kernels/cuda/device/runtime.h"
 
@@ -28,5 +27,3 @@ void transfer_upload_rows(struct backend *b, void *to, size_t stride, const void
 typedef void row_maker(void *ctx, size_t first, size_t count, void *out);
 void transfer_upload_made(struct backend *b, void *to, size_t stride, size_t rows, row_maker *make,
                         void *ctx);
-
-#endif

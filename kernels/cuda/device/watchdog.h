@@ -6,8 +6,7 @@
  * waited for and ends the process with 70. It counts only seconds that it has seen: time in
  * which the whole process is stopped does not count.
  */
-#ifndef KERNELS_CUDA_DEVICE_WATCHDOG_H
-#define KERNELS_CUDA_DEVICE_WATCHDOG_H
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +33,4 @@ int watchdog_look(struct watchdog *w);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

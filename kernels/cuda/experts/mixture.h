@@ -1,8 +1,7 @@
 /* mixture.h - what the files of kernels/cuda/experts share: the rows of a mixture of experts,
  * sorted by expert (kernels/experts.h). A pair is a row and one of its experts.
  */
-#ifndef KERNELS_CUDA_EXPERTS_MIXTURE_H
-#define KERNELS_CUDA_EXPERTS_MIXTURE_H
+#pragma once
 
 #include "kernels/cuda/device/runtime.h"
 #include "kernels/cuda/product/product.h"
@@ -26,5 +25,3 @@ void route(const struct backend *b, const struct experts *a, const struct mixtur
  * coding_at(j->T, j->K) for bf16 rows. */
 void grouped(const struct backend *b, const struct product_job *j, const struct group *g,
              const void *x, void *work);
-
-#endif

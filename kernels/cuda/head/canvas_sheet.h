@@ -1,6 +1,5 @@
 /* canvas_sheet.h - shared memory of the block that advances a canvas. */
-#ifndef KERNELS_CUDA_HEAD_CANVAS_SHEET_H
-#define KERNELS_CUDA_HEAD_CANVAS_SHEET_H
+#pragma once
 
 #include "kernels/advance.h"
 
@@ -37,5 +36,3 @@ HOST_DEVICE struct sheet sheet_of(unsigned char *shared, size_t capacity)
     s.votes = s.sum + SUMS;
     return s;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * it to a `state`. A chunk has whole pieces, so piece i holds ids from i * 32 * each on in any
  * chunk.
  */
-#ifndef KERNELS_CUDA_HEAD_HEAD_H
-#define KERNELS_CUDA_HEAD_HEAD_H
+#pragma once
 
 #include "kernels/cuda/weights/layout.h"
 
@@ -68,6 +67,4 @@ size_t cuda_head_by_work(const struct backend *b, const struct head_plan *plan, 
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -25,8 +25,7 @@
  * The rounding of near +- slack itself, 2^-24 (|x| + G T), fits into the spare part of the margin.
  * Comparisons are written so that a NaN (T beyond float) leaves the decision to the doubles.
  */
-#ifndef KERNELS_CUDA_HEAD_NOISE_CUH
-#define KERNELS_CUDA_HEAD_NOISE_CUH
+#pragma once
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/gumbel.h"
@@ -136,5 +135,3 @@ DEVICE bool noise_ahead(const struct noise *n, const struct racer *a, const stru
     double x = noise_score(n, a), y = noise_score(n, b);
     return x > y || (x == y && a->id < b->id);
 }
-
-#endif

@@ -5,8 +5,7 @@
  * (value, then id; noise.cuh), sums a fixed tree, so the same pass gives the same bits. Sums are
  * fp32 within a piece.
  */
-#ifndef KERNELS_CUDA_HEAD_PIECE_CUH
-#define KERNELS_CUDA_HEAD_PIECE_CUH
+#pragma once
 
 #include "kernels/cuda/head/noise.cuh"
 
@@ -233,5 +232,3 @@ template <int N> DEVICE float logit_at(const struct piece<N> *p, int32_t at)
 {
     return __shfl_sync(EVERY_LANE, pick(p, at / WARP), at % WARP);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * i) is i = thread % N, g = thread / N: it owns channel i of C / GROUPS tokens, or column i of N /
  * GROUPS rows of the state. Heads with fewer than N channels are padded with zeros.
  */
-#ifndef KERNELS_CUDA_LAYER_WKV_CUH
-#define KERNELS_CUDA_LAYER_WKV_CUH
+#pragma once
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/wkv.h"
@@ -139,5 +138,3 @@ DEVICE void state_store(float *state, const float *s, size_t E)
         if (i / N < E && i % N < E)
             state[i / N * E + i % N] = s[i];
 }
-
-#endif

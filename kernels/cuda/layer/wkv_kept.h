@@ -1,8 +1,7 @@
 /* wkv_kept.h - values of the forward pass of time mixing that are computed again for the
  * gradients, in device memory. Head h of sequence s is head s * H + h. Kept are all states at
  * the borders of chunks and, for RWKV 7, all x. N is WKV_CUDA_MOST. */
-#ifndef KERNELS_CUDA_LAYER_WKV_KEPT_H
-#define KERNELS_CUDA_LAYER_WKV_KEPT_H
+#pragma once
 
 #include "kernels/wkv.h"
 
@@ -22,6 +21,4 @@ void cuda_wkv_keep(struct backend *b, const struct wkv_rows *in, const float *st
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -8,8 +8,7 @@
  * holds for any device of its kind, so machines can share one. A caller must let the library check
  * an algorithm from the file before it uses it.
  */
-#ifndef KERNELS_CUDA_PRODUCT_CHOICES_H
-#define KERNELS_CUDA_PRODUCT_CHOICES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -56,6 +55,4 @@ void choices_write(const struct choices *c, const char *path, const char *librar
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

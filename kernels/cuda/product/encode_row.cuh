@@ -5,8 +5,7 @@
  * read the list, several outliers at a time; only outliers beyond it are looked for in the bits. So
  * a row may have any number of them.
  */
-#ifndef KERNELS_CUDA_PRODUCT_ENCODE_ROW_CUH
-#define KERNELS_CUDA_PRODUCT_ENCODE_ROW_CUH
+#pragma once
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/product/stage_rows.cuh"
@@ -94,15 +93,10 @@ DEVICE void marks_list(uint32_t *marks, uint32_t K, uint32_t *shared)
     uint32_t from = threadIdx.x * each, to = min(from + each, words), lane = threadIdx.x % WARP;
     for (uint32_t i = from; i < to; i++)
         mine += (uint32_t)__popc(bits[i]);
-    uint32_t onward = mine; /* of this lane and those above it */
-    for (uint32_t by = 1; by < WARP; by *= 2) {
-        uint32_t other = __shfl_down_sync(EVERY_LANE, onward, by);
-        onward += lane + by < WARP ? other : 0;
-    }
-    if (lane == 0)
-        shared[threadIdx.x / WARP] = onward;
+    uint32_t n = lanes_below(mine);
+    if (lane == WARP - 1)
+        shared[threadIdx.x / WARP] = n + mine;
     __syncthreads();
-    uint32_t n = shared[threadIdx.x / WARP] - onward;
     for (uint32_t w = 0; w < threadIdx.x / WARP; w++)
         n += shared[w];
     for (uint32_t i = from; i < to; i++)
@@ -238,5 +232,3 @@ DEVICE void int8_values(float value[2], const struct coded_pair &w, const int32_
     if (n > listed)
         outliers_beyond(value, w, x, marks, plan_up(K, 32));
 }
-
-#endif

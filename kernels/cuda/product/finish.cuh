@@ -1,8 +1,7 @@
 /* finish.cuh - writes the two sums of a tile's halves (tiling.h): rounds them to `act` as products,
  * then adds them, gates them, or rotates them and puts them into the cache.
  */
-#ifndef KERNELS_CUDA_PRODUCT_FINISH_CUH
-#define KERNELS_CUDA_PRODUCT_FINISH_CUH
+#pragma once
 
 #include "kernels/cuda/product/encode_row.cuh"
 
@@ -122,5 +121,3 @@ DEVICE void finish_pair(const struct product_job &j, const struct weight_tile &t
     sum_values<MANY>(value, j, tile, i, r, t, sum);
     finish_values<A>(j, tile, i, t, value);
 }
-
-#endif

@@ -30,17 +30,6 @@ struct outlier_lists {
 /* The first index of a row with more outliers than its words: such a row is searched again. */
 enum : uint32_t { CROWDED = UINT32_MAX };
 
-/* The sum of x over the lanes below. */
-DEVICE uint32_t lanes_below(uint32_t x)
-{
-    uint32_t lane = threadIdx.x % WARP, sum = x;
-    for (uint32_t by = 1; by < WARP; by *= 2) {
-        uint32_t other = __shfl_sync(EVERY_LANE, sum, (int)((lane - by) % WARP));
-        sum += lane >= by ? other : 0;
-    }
-    return sum - x;
-}
-
 /* A warp lists a row. */
 static __global__ void __launch_bounds__(LIST_WARPS *WARP)
 list_outliers(struct coded_rows rows, struct outlier_lists lists, uint32_t T, uint32_t K)

@@ -1,7 +1,6 @@
 /* gemm.h - large products by the vendor's library, cuBLASLt, one call each.
  */
-#ifndef KERNELS_CUDA_PRODUCT_GEMM_H
-#define KERNELS_CUDA_PRODUCT_GEMM_H
+#pragma once
 
 #include "kernels/cuda/device/runtime.h"
 
@@ -34,5 +33,3 @@ void gemm(struct backend *b, const struct gemm_job *j);
  * not a file of choices of this library. */
 int gemm_open(struct backend *b, struct err *e);
 void gemm_close(struct backend *b);
-
-#endif

@@ -1,8 +1,7 @@
 /* group.cuh - products in groups: rows begin[g] .. begin[g + 1] of x, with matrices of their own. A
  * block has one group, and finds its rows and matrices where an earlier kernel put them.
  */
-#ifndef KERNELS_CUDA_PRODUCT_GROUP_CUH
-#define KERNELS_CUDA_PRODUCT_GROUP_CUH
+#pragma once
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/weights/tiling.h"
@@ -38,5 +37,3 @@ DEVICE struct product_job group_job(const struct product_job &all, const struct 
     }
     return j;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* library.h - the functions of cuBLASLt that gemm.cu calls, found at run time. The tests' host
  * build replaces the library (tests/emulate/library.cu).
  */
-#ifndef KERNELS_CUDA_PRODUCT_LIBRARY_H
-#define KERNELS_CUDA_PRODUCT_LIBRARY_H
+#pragma once
 
 #include <cublasLt.h>
 
@@ -23,5 +22,3 @@ struct library {
 
 /* -1: no library, or one without these functions. It stays loaded. */
 int library_open(struct library *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* pick.h - the fastest of several ways of doing the same work, by the device's clock.
  */
-#ifndef KERNELS_CUDA_PRODUCT_PICK_H
-#define KERNELS_CUDA_PRODUCT_PICK_H
+#pragma once
 
 #include "kernels/cuda/device/runtime.h"
 
@@ -20,5 +19,3 @@ size_t pick_bytes(const struct backend *b);
  * because a pass finds its weights in memory. zeros NULL: the cache is left as it is. */
 enum { PICK_FINALISTS = 6, PICK_ROUNDS = 5 };
 size_t pick_fastest(const struct backend *b, const struct pick *p, const void *zeros);
-
-#endif

@@ -1,8 +1,7 @@
 /* product.h - the kernels that product.cu chooses from. struct product_job is in tiling.h. Rows of
  * x are bf16 where nothing else is stated.
  */
-#ifndef KERNELS_CUDA_PRODUCT_PRODUCT_H
-#define KERNELS_CUDA_PRODUCT_PRODUCT_H
+#pragma once
 
 #include "kernels/cuda/device/runtime.h"
 #include "kernels/cuda/product/encode_row.cuh"
@@ -84,5 +83,3 @@ struct coding coding_at(void *work, size_t T, size_t K);
 /* Encodes x[T, K] into c, in the form that products with weights of `dtype` read. */
 struct coded_rows coding_make(const struct backend *b, const struct coding *c, enum dtype dtype,
                               const void *x, size_t T, size_t K);
-
-#endif

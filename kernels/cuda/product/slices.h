@@ -7,8 +7,7 @@
  * A widened value is bf16 (BF16_F32: a float). For FP8 it is the code's value, which bf16 holds
  * exactly; the scale is applied to the sum. For blocks it is w' of kernels/quant.h, rounded.
  */
-#ifndef KERNELS_CUDA_PRODUCT_SLICES_H
-#define KERNELS_CUDA_PRODUCT_SLICES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -164,5 +163,3 @@ HOST_DEVICE uint32_t blocks_code(uint32_t word, uint32_t i)
 {
     return word >> (i / 2 * 8 + (i % 2 ? 0 : 4)) & 15;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* stage_rows.cuh - loads rows of x into shared memory, in the order in which the lanes of a product
  * read them (x_place), normalized if the product has a gain.
  */
-#ifndef KERNELS_CUDA_PRODUCT_STAGE_ROWS_CUH
-#define KERNELS_CUDA_PRODUCT_STAGE_ROWS_CUH
+#pragma once
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/weights/tiling.h"
@@ -119,5 +118,3 @@ DEVICE void stage_slab(uint8_t *to, uint32_t stride, const void *rows, uint32_t 
     copy_async_wait<0>();
     __syncthreads();
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* encode.h - converts values to the format of a matrix on the device, with the bits of
  * kernels/quant.h.
  */
-#ifndef KERNELS_CUDA_WEIGHTS_ENCODE_H
-#define KERNELS_CUDA_WEIGHTS_ENCODE_H
+#pragma once
 
 #include "kernels/cuda/weights/layout.h"
 #include "kernels/draw.h"
@@ -28,5 +27,3 @@ void encode_absmax(struct backend *b, unsigned char *data, const struct layout *
 /* out[n] = weights first .. first+n of a random matrix, drawn from `table` on the device. */
 void encode_draw(struct backend *b, float *out, const struct draw *d, const float *table,
                  size_t first, size_t n);
-
-#endif

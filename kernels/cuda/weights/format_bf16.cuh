@@ -1,6 +1,5 @@
 /* format_bf16.cuh - weights in bf16: the matrix units take the loaded words as they are. */
-#ifndef KERNELS_CUDA_WEIGHTS_FORMAT_BF16_CUH
-#define KERNELS_CUDA_WEIGHTS_FORMAT_BF16_CUH
+#pragma once
 
 #include "kernels/cuda/weights/fragments.cuh"
 
@@ -24,5 +23,3 @@ template <> struct format<DTYPE_BF16> : plain_format<float> {
         }
     }
 };
-
-#endif

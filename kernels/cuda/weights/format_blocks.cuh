@@ -3,8 +3,7 @@
  * A byte of two codes becomes a pair of levels by one look-up in a table of the lane's own: 256
  * words a lane, one bank a lane. The sum of 64 values is multiplied by its absmax in fp32.
  */
-#ifndef KERNELS_CUDA_WEIGHTS_FORMAT_BLOCKS_CUH
-#define KERNELS_CUDA_WEIGHTS_FORMAT_BLOCKS_CUH
+#pragma once
 
 #include "kernels/cuda/weights/fragments.cuh"
 
@@ -218,5 +217,3 @@ template <> struct format<DTYPE_NF4_F32> : block_format<DTYPE_NF4_F32> {
 };
 template <> struct format<DTYPE_FP4> : block_format<DTYPE_FP4> {
 };
-
-#endif

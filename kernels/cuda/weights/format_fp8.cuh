@@ -1,8 +1,7 @@
 /* format_fp8.cuh - e4m3 weights (kernels/quant.h), converted to bf16 in registers. The whole sum is
  * multiplied by the scale of its row.
  */
-#ifndef KERNELS_CUDA_WEIGHTS_FORMAT_FP8_CUH
-#define KERNELS_CUDA_WEIGHTS_FORMAT_FP8_CUH
+#pragma once
 
 #include "kernels/cuda/weights/fragments.cuh"
 
@@ -61,5 +60,3 @@ template <> struct format<DTYPE_FP8> : plain_format<float> {
         }
     }
 };
-
-#endif

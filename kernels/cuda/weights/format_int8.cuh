@@ -1,8 +1,7 @@
 /* format_int8.cuh - LLM.int8() and int8-vector (kernels/quant.h): codes of W times codes of x,
  * exact sums. encode_row.cuh applies scales and outliers afterwards.
  */
-#ifndef KERNELS_CUDA_WEIGHTS_FORMAT_INT8_CUH
-#define KERNELS_CUDA_WEIGHTS_FORMAT_INT8_CUH
+#pragma once
 
 #include "kernels/cuda/weights/fragments.cuh"
 
@@ -37,5 +36,3 @@ template <> struct format<DTYPE_INT8> : plain_format<int32_t> {
 
 template <> struct format<DTYPE_INT8_VECTOR> : format<DTYPE_INT8> {
 };
-
-#endif

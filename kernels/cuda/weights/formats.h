@@ -2,8 +2,7 @@
  * dtype_info[]. Each format has a row here, which a kernel for one format folds into constants. The
  * arithmetic of a streamed format is in format_NAME.cuh.
  */
-#ifndef KERNELS_CUDA_WEIGHTS_FORMATS_H
-#define KERNELS_CUDA_WEIGHTS_FORMATS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -82,5 +81,3 @@ FORMAT_FUNCTION int x_coded(enum dtype dtype)
 {
     return format_row(dtype).x_bytes == 1;
 }
-
-#endif

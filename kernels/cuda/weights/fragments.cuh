@@ -6,8 +6,7 @@
  * that it read, and x is laid into shared memory to match (x_place): weights never pass through
  * shared memory. In the comments lane = 4g + q, as the PTX manual numbers fragments.
  */
-#ifndef KERNELS_CUDA_WEIGHTS_FRAGMENTS_CUH
-#define KERNELS_CUDA_WEIGHTS_FRAGMENTS_CUH
+#pragma once
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/weights/tiling.h"
@@ -82,5 +81,3 @@ DEVICE void multiply_pairs(float d[4], const uint32_t *a, const uint32_t *b, uin
     multiply_bf16(d, low, x[0]);
     multiply_bf16(d, high, x[1]);
 }
-
-#endif

@@ -12,8 +12,7 @@
  * in the row-major order of the checkpoint; each part begins at a multiple of 256 bytes. F32 rows
  * are not padded.
  */
-#ifndef KERNELS_CUDA_WEIGHTS_LAYOUT_H
-#define KERNELS_CUDA_WEIGHTS_LAYOUT_H
+#pragma once
 
 #include "kernels/ops.h"
 #include "kernels/quant.h"
@@ -60,5 +59,3 @@ static inline struct layout layout_of(enum dtype dtype, size_t rows, size_t cols
     l.bytes = offset ? l.offset + offset : scale ? l.scale + scale : values;
     return l;
 }
-
-#endif

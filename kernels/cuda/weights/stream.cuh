@@ -4,8 +4,7 @@
  * In flight are 8 loads of 16 bytes a lane, 4 KB a warp. 16 warps on an SM make 64 KB, twice the
  * amount that 1 us of latency at 4.3 TB/s over 132 SMs needs (33 KB).
  */
-#ifndef KERNELS_CUDA_WEIGHTS_STREAM_CUH
-#define KERNELS_CUDA_WEIGHTS_STREAM_CUH
+#pragma once
 
 #include "kernels/cuda/weights/fragments.cuh"
 
@@ -127,5 +126,3 @@ DEVICE struct x_view x_lane(const uint8_t *x, uint32_t stride, uint32_t rows)
     uint32_t lane = threadIdx.x % WARP;
     return {x + min(lane / 4, rows - 1) * stride + lane % 4 * 16, stride};
 }
-
-#endif

@@ -7,8 +7,7 @@
  * each other; or else the next 8 rows. Tiles are numbered over all matrices of a job. Every row
  * of every matrix lies in exactly one tile.
  */
-#ifndef KERNELS_CUDA_WEIGHTS_TILING_H
-#define KERNELS_CUDA_WEIGHTS_TILING_H
+#pragma once
 
 #include "kernels/cuda/weights/formats.h"
 #include "kernels/cuda/weights/layout.h"
@@ -381,5 +380,3 @@ HOST_DEVICE struct product_job job_slice(const struct product_job *j, uint32_t i
  * 128 MB. With half of it, gate and up of an 8B model would take 1152 rows at a time, for which the
  * library leaves a fifth of a large card idle; 2048 rows fill it. */
 enum { WORK_MOST = 128 << 20, ROWS_MOST = 2048 };
-
-#endif

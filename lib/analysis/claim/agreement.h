@@ -10,8 +10,7 @@
  *
  * A claim that one run lacks or leaves undecided is not compared.
  */
-#ifndef ANALYSIS_CLAIM_AGREEMENT_H
-#define ANALYSIS_CLAIM_AGREEMENT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ struct agreement {
  * fields of a check record for each stored claim that can be compared in principle, then of a
  * summary. The caller's reference. */
 json_t *agreement_of(const json_t *was, const json_t *now, struct agreement *sum);
-
-#endif

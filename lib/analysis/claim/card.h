@@ -1,11 +1,8 @@
 /* card.h - the four numbers beside the answer: time at equal quality, tokens a second at the
  * largest batch, peak memory, and the time with one token a step.
  */
-#ifndef ANALYSIS_CLAIM_CARD_H
-#define ANALYSIS_CLAIM_CARD_H
+#pragma once
 
 #include "lib/analysis/claim/finding.h"
 
 void card_all(json_t *list, const struct findings *f);
-
-#endif

@@ -2,12 +2,9 @@
  * cards, sections, figures, crossings, ratios, qualities, and hashes of the answers. The page,
  * `make all` and `make replicate` print these and compute nothing.
  */
-#ifndef ANALYSIS_CLAIM_CONCLUSION_H
-#define ANALYSIS_CLAIM_CONCLUSION_H
+#pragma once
 
 #include "lib/analysis/claim/finding.h"
 
 /* The members of each claim, as an array in the order of the page. The caller's reference. */
 json_t *conclusion_of(const struct findings *f, const struct finding_plan *plan);
-
-#endif

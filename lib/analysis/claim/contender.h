@@ -1,8 +1,7 @@
 /* contender.h - the points of a run that compete in its primary analysis (one contract, one batch
  * size, one length), each with its name in sentences.
  */
-#ifndef ANALYSIS_CLAIM_CONTENDER_H
-#define ANALYSIS_CLAIM_CONTENDER_H
+#pragma once
 
 #include "lib/analysis/claim/evidence.h"
 
@@ -25,5 +24,3 @@ void contender_find(struct contenders *c, const struct evidence *v, const char *
 void contender_free(struct contenders *c);
 /* The plain contender of a kind with the most steps; NULL: none. */
 const struct contender *contender_plain(const struct contenders *c, int is_diffusion);
-
-#endif

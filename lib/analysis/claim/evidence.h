@@ -2,8 +2,7 @@
  * qualities by prompt, memory by point, crossovers, self-tests, fitness checks. The order of the
  * records does not matter.
  */
-#ifndef ANALYSIS_CLAIM_EVIDENCE_H
-#define ANALYSIS_CLAIM_EVIDENCE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ double evidence_metric(const struct evidence *v, const char *point, const char *
 double evidence_sum(const json_t *sums, int which);
 /* 1: the prompt belongs to the task (NULL: every prompt does). */
 int evidence_is_of(const struct evidence *v, const char *id, const char *task);
-
-#endif

@@ -7,8 +7,7 @@
  * 2.5 %, to the first that is not shown. If the fastest of several is selected, tests and
  * intervals are at the level divided by their number (Bonferroni).
  */
-#ifndef ANALYSIS_CLAIM_FINDING_H
-#define ANALYSIS_CLAIM_FINDING_H
+#pragma once
 
 #include "lib/analysis/claim/contender.h"
 #include "lib/analysis/claim/goal.h"
@@ -85,5 +84,3 @@ enum selftest { SELFTEST_NONE, SELFTEST_PASSED, SELFTEST_DIFFERS, SELFTEST_WIDE,
 int finding_selftest_is(const json_t *check, enum pairs_clock clock);
 /* The worst self-test by the clock. */
 enum selftest finding_selftest(const struct evidence *v, enum pairs_clock clock);
-
-#endif

@@ -1,8 +1,7 @@
 /* goal.h - a goal of a run: LLaDA matches LLaMA on a task, by a metric, within a margin. The test
  * of a goal for one point is asgood_test() (lib/stat/asgood.h), on the prompts that both answered.
  */
-#ifndef ANALYSIS_CLAIM_GOAL_H
-#define ANALYSIS_CLAIM_GOAL_H
+#pragma once
 
 #include "lib/analysis/claim/evidence.h"
 #include "lib/stat/pooled.h"
@@ -34,5 +33,3 @@ struct good {
 /* alpha: one-sided level; 0.025 for a single test. */
 struct good goal_test(const struct goal *g, const struct evidence *v, const char *base,
                       const char *point, double alpha);
-
-#endif

@@ -1,8 +1,7 @@
 /* statement.h - the members that claims share: name, text, value with interval or reason, goal,
  * ratio.
  */
-#ifndef ANALYSIS_CLAIM_STATEMENT_H
-#define ANALYSIS_CLAIM_STATEMENT_H
+#pragma once
 
 #include "lib/analysis/claim/finding.h"
 #include "lib/base/buf.h"
@@ -26,5 +25,3 @@ const char *statement_clock(const struct findings *f); /* "cpu", "wall" */
 const char *statement_never(const struct finding *g);
 /* Appends "9.6 MB against 9.1 MB". */
 void statement_bytes(struct buf *b, const struct findings *f);
-
-#endif

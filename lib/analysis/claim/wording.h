@@ -2,8 +2,7 @@
  * null; an undecided sentence has the reason instead. An answer has at most WORDING_MOST words.
  * Every quality is named with its metric.
  */
-#ifndef ANALYSIS_CLAIM_WORDING_H
-#define ANALYSIS_CLAIM_WORDING_H
+#pragma once
 
 #include "lib/analysis/claim/finding.h"
 #include "lib/base/buf.h"
@@ -32,5 +31,3 @@ char *wording_metric(const struct goal *g); /* "judge perplexity"; the caller fr
 const char *wording_reason(const char *reason);
 /* Why the self-test did not pass; NULL: it passed, or there is none. Static. */
 const char *wording_selftest(enum selftest is);
-
-#endif

@@ -3,8 +3,7 @@
  * prompt several times, the cell is the geometric mean. Launches of two systems that ran side by
  * side have the same number: that of their pair.
  */
-#ifndef ANALYSIS_MEASURE_CELLS_H
-#define ANALYSIS_MEASURE_CELLS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -28,5 +27,3 @@ void cells_add(struct cells *c, const struct timing *t, const json_t *record, in
 /* Sets ids, tasks, launches, e2e_ns, cpu_ns and disturbed_cells in `record`. */
 void cells_put(struct cells *c, json_t *record);
 void cells_free(struct cells *c);
-
-#endif

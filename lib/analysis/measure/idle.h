@@ -1,8 +1,7 @@
 /* idle.h - idle power of a device with a model loaded, in W, from `idle` records: the mean of the
  * measurements before and after the batches of a launch.
  */
-#ifndef ANALYSIS_MEASURE_IDLE_H
-#define ANALYSIS_MEASURE_IDLE_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ int idle_add(struct idle *l, const json_t *record, struct err *e);
 /* W; the order of the records changes no bit. NaN: not measured. device NULL: the processor. */
 double idle_watts(const struct idle *l, const char *model, const char *device, int64_t launch);
 void idle_free(struct idle *l);
-
-#endif

@@ -5,8 +5,7 @@
  * Only full batches count for times and rates: a batch with fewer prompts than its point asks for
  * is work of another size. Its answers are counted as `partial`.
  */
-#ifndef ANALYSIS_MEASURE_MEASUREMENT_H
-#define ANALYSIS_MEASURE_MEASUREMENT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -69,5 +68,3 @@ json_t *measurement_metric(struct measurement *m, enum metric f, int verify,
                            struct measurement_work *w);
 void measurement_free(struct measurement *m);
 void measurement_work_free(struct measurement_work *w);
-
-#endif

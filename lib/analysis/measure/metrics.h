@@ -1,6 +1,5 @@
 /* metrics.h - the table of the metrics that measure writes for a configuration. */
-#ifndef ANALYSIS_MEASURE_METRICS_H
-#define ANALYSIS_MEASURE_METRICS_H
+#pragma once
 
 #include "lib/stat/energy.h"
 #include "lib/stat/launch.h"
@@ -22,5 +21,3 @@ struct metric_row {
     int any_batch;       /* 1: also taken from a batch that is not full */
 };
 extern const struct metric_row metrics[METRICS];
-
-#endif

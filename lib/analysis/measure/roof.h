@@ -1,7 +1,6 @@
 /* roof.h - the ceilings that hold for a configuration: those measured on its device, or with its
  * threads on its processor. */
-#ifndef ANALYSIS_MEASURE_ROOF_H
-#define ANALYSIS_MEASURE_ROOF_H
+#pragma once
 
 #include <jansson.h>
 
@@ -19,5 +18,3 @@ struct roof_limit {
 };
 struct roof_limit roof_find(const struct roof *r, const json_t *about);
 void roof_free(struct roof *r);
-
-#endif

@@ -1,8 +1,7 @@
 /* samples.h - the times and counts of each answer of one point, and each gap between two emissions
  * of an answer, until the point is summarized.
  */
-#ifndef ANALYSIS_MEASURE_SAMPLES_H
-#define ANALYSIS_MEASURE_SAMPLES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ size_t samples_of(const struct samples *s, enum metric f, struct launch_sample *
 /* out[n]: the E2E of all answers for launch_turns_steady(). */
 void samples_turns(const struct samples *s, struct launch_turn *out);
 void samples_free(struct samples *s);
-
-#endif

@@ -1,8 +1,7 @@
 /* timing.h - the numbers of one generation record, checked. A number that is absent or null is NaN.
  * A number out of range, or two that contradict each other, make the record bad.
  */
-#ifndef ANALYSIS_MEASURE_TIMING_H
-#define ANALYSIS_MEASURE_TIMING_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ int timing_verify(const struct timing *t, const json_t *record, struct err *e);
  * earlier record; 0: the same tokens; 1: others. */
 int timing_repeats(struct timing *t, json_t *outputs, const json_t *record);
 void timing_free(struct timing *t);
-
-#endif

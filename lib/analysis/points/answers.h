@@ -6,8 +6,7 @@
  * the smallest counts, because the prompt is the unit and other launches add no prompts. Answers of
  * random weights are left out.
  */
-#ifndef ANALYSIS_POINTS_ANSWERS_H
-#define ANALYSIS_POINTS_ANSWERS_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ struct answers_pair {
 /* The *n prompts that both points answered, sorted by id; the caller frees. */
 struct answers_pair *answers_pairs(const struct answers *a, const struct point *x,
                                    const struct point *y, size_t *n);
-
-#endif

@@ -3,8 +3,7 @@
  * BY is "paradigm", "method" or "option", other settings differ too, and the base is chosen by
  * rank.
  */
-#ifndef ANALYSIS_POINTS_BASELINE_H
-#define ANALYSIS_POINTS_BASELINE_H
+#pragma once
 
 #include "lib/analysis/points/points.h"
 #include "lib/setting/methods.h"
@@ -37,5 +36,3 @@ const struct point *baseline_find(const struct baseline *b, const struct point *
  * caller's reference. */
 json_t *baseline_also(const struct baseline *b, const struct point *base,
                       const struct point *point);
-
-#endif

@@ -3,8 +3,7 @@
  * from the launch values of the metric records, paired by launch. A disturbed launch, or a single
  * launch, gives no ratio.
  */
-#ifndef ANALYSIS_POINTS_COSTS_H
-#define ANALYSIS_POINTS_COSTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ int costs_by_prompt(const struct costs *c);
  * together. */
 struct paired costs_ratio(const struct costs *c, const struct point *base,
                           const struct point *other, double *draw, size_t stride);
-
-#endif

@@ -3,8 +3,7 @@
  * clocks. Other costs are compared launch by launch (lib/stat/ratio.h) if no launch was disturbed.
  * Memory peaks are maxima: they have a ratio and no interval.
  */
-#ifndef ANALYSIS_POINTS_COUPLE_H
-#define ANALYSIS_POINTS_COUPLE_H
+#pragma once
 
 #include "lib/analysis/records/contrast.h"
 #include "lib/analysis/records/pairs.h"
@@ -34,5 +33,3 @@ void couple_find_costs(struct couple *v, size_t n, const struct points *all,
 struct couple_cost couple_beside(const struct couple *k, const struct points *all, double level);
 /* Sets both values, the ratio and the wanted launches in a record that has `metric`. */
 void couple_put(json_t *record, const struct couple_cost *x, const struct contrast_goal *goal);
-
-#endif

@@ -6,8 +6,7 @@
  * settings of the points at the bracket, `points` all points of the series as [{value, at}]. If
  * `over` is steps, the member `steps` repeats `at`.
  */
-#ifndef ANALYSIS_POINTS_CROSSING_H
-#define ANALYSIS_POINTS_CROSSING_H
+#pragma once
 
 #include <jansson.h>
 
@@ -62,5 +61,3 @@ json_t *crossing_suggest(const struct crossing_series *s, const struct point *ll
 
 /* Sets key to the number, or to null with `key`_censored or `key`_reason. */
 void crossing_set(json_t *j, const char *key, double value, const char *reason);
-
-#endif

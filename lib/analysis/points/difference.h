@@ -3,8 +3,7 @@
  * Its interval resamples prompts, with the same draw for both; for right and wrong answers it is
  * Tango's score interval. The test for "as good" is asgood_test().
  */
-#ifndef ANALYSIS_POINTS_DIFFERENCE_H
-#define ANALYSIS_POINTS_DIFFERENCE_H
+#pragma once
 
 #include "lib/analysis/points/points.h"
 #include "lib/stat/asgood.h"
@@ -35,5 +34,3 @@ int difference_find(struct difference *d, const struct points *p, const struct p
 /* Sets value, lo, hi, level, both values, n, left_out, method, the McNemar test and the members of
  * noninferior_put() in a comparison record. */
 void difference_put(json_t *r, const struct difference *d, double level);
-
-#endif

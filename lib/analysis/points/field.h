@@ -4,8 +4,7 @@
  * quality are over prompts, the same prompts for all points. A point without pairs has no cost
  * here.
  */
-#ifndef ANALYSIS_POINTS_FIELD_H
-#define ANALYSIS_POINTS_FIELD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ size_t field_series_end(const struct field *f, size_t i);
 int field_has_sweep(const struct field *f);
 /* points_rank() of point `rival` for point i; -1: it is not autoregressive. */
 int field_rank(const struct field *f, size_t i, size_t rival);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * If a crossing is undecided, `exists` is null with a reason.
  */
-#ifndef ANALYSIS_POINTS_MEETING_H
-#define ANALYSIS_POINTS_MEETING_H
+#pragma once
 
 #include "lib/analysis/points/crossing.h"
 #include "lib/analysis/points/field.h"
@@ -38,5 +37,3 @@ json_t *meeting_parity(const struct meeting *m);
 json_t *meeting_none(const struct meeting *m, const char *name, const struct field_quality *quality,
                      const char *reason);
 struct crossing_series meeting_series(const struct meeting *m);
-
-#endif

@@ -11,8 +11,7 @@
  * Other settings do not tell the computation before a run: a threshold of 0.9 with at most 64 steps
  * that took 9 passes is a point of 9 passes.
  */
-#ifndef ANALYSIS_POINTS_POINTS_H
-#define ANALYSIS_POINTS_POINTS_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -119,5 +118,3 @@ int points_is_binary(const struct points *p, const char *metric);
 void points_pool(const struct points *p, const char *metric, enum pooled_weight weight, size_t from,
                  size_t n, double *num, double *den, unsigned char *there, unsigned char *has);
 void points_free(struct points *p);
-
-#endif

@@ -7,8 +7,7 @@
  * crossover is where the log of the ratio, made monotone and linear in log2 of the load, is zero.
  * Nothing is extrapolated.
  */
-#ifndef ANALYSIS_POINTS_SCALING_H
-#define ANALYSIS_POINTS_SCALING_H
+#pragma once
 
 #include <jansson.h>
 
@@ -20,5 +19,3 @@
  * llama_point}]. A cell whose ratio has no interval (costs.h) is left out of the curve.
  * An array; the caller's reference. */
 json_t *scaling_records(const struct points *p, const struct costs *costs);
-
-#endif

@@ -1,7 +1,6 @@
 /* contrast.h - the launch values of metric records, and the ratio of two metric records over
  * launches (lib/stat/ratio.h). Every tool and figure uses this one ratio. */
-#ifndef ANALYSIS_RECORDS_CONTRAST_H
-#define ANALYSIS_RECORDS_CONTRAST_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ struct contrast_goal { double precision; const char *stopped; };
  * adjusted for all ratios; NaN without an interval. */
 void contrast_put(json_t *record, const struct ratio *r, double holm,
                   const struct contrast_goal *goal);
-
-#endif

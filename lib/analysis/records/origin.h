@@ -2,8 +2,7 @@
  * A record does not name them itself: the meta record before it does, or the parent record of the
  * stream that it was made from.
  */
-#ifndef ANALYSIS_RECORDS_ORIGIN_H
-#define ANALYSIS_RECORDS_ORIGIN_H
+#pragma once
 
 #include <jansson.h>
 
@@ -22,5 +21,3 @@ const char *origin_machine(const json_t *record);
 /* 1: the same machine, or the same file, or neither is marked. */
 int origin_same_machine(const json_t *a, const json_t *b);
 int origin_same_file(const json_t *a, const json_t *b);
-
-#endif

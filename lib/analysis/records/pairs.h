@@ -9,8 +9,7 @@
  * is common, launches that are neighbours in the schedule are paired (numbers one apart, equally
  * many on both sides).
  */
-#ifndef ANALYSIS_RECORDS_PAIRS_H
-#define ANALYSIS_RECORDS_PAIRS_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ struct paired pairs_ratio(const struct pairs_point *base, const struct pairs_poi
  * NaN: no times, or more than a tenth of the prompts have none. */
 double pairs_mean(const struct pairs_point *p, const struct pairs_of *of);
 void pairs_free(struct pairs *p);
-
-#endif

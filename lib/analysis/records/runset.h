@@ -4,8 +4,7 @@
  * generation keeps only its time and outcome, a training record its losses, so that a million of
  * them fit. Prompts are counted by source and task.
  */
-#ifndef ANALYSIS_RECORDS_RUNSET_H
-#define ANALYSIS_RECORDS_RUNSET_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -82,5 +81,3 @@ const json_t *runset_meta(const struct runset *s, const char *key);
 const json_t *runset_machine(const struct runset *s);
 /* 1: the meta or parent record is of a tool that measures the machine it runs on. */
 int runset_measures(const json_t *meta);
-
-#endif

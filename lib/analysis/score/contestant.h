@@ -1,7 +1,6 @@
 /* contestant.h - whether a judge is one of the models that it judges. Such a judge is not
  * independent, because a model finds its own texts probable. */
-#ifndef ANALYSIS_SCORE_CONTESTANT_H
-#define ANALYSIS_SCORE_CONTESTANT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -10,5 +9,3 @@ void contestant_weights(const json_t *checkpoint, char hex[65]);
 /* 1: the meta or generation record is of a model with these weights ("": unknown), or with this
  * name. */
 int contestant_is(const json_t *record, const char *weights, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* quality.h - quality records: one value for one response, and summaries of a configuration. This
  * module sets the members that both share. */
-#ifndef ANALYSIS_SCORE_QUALITY_H
-#define ANALYSIS_SCORE_QUALITY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@ json_t *quality_pooled(const json_t *about, const char *metric, const char *dire
                        const double *num, const double *den, size_t n,
                        enum pooled_transform transform, uint64_t seed, const char *why,
                        const char *method);
-
-#endif

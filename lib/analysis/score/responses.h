@@ -5,8 +5,7 @@
  * stop token. Several answers to one prompt (other seeds) count as one prompt: its score is the
  * mean of its answers, each weighted by `copies`.
  */
-#ifndef ANALYSIS_SCORE_RESPONSES_H
-#define ANALYSIS_SCORE_RESPONSES_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -69,5 +68,3 @@ json_t *responses_mean(const struct responses *s, const struct response_group *g
                        const double *sums, size_t at, const char *metric);
 /* The reason why a group has no value. */
 const char *responses_why(const struct response_group *g);
-
-#endif

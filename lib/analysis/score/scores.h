@@ -1,7 +1,6 @@
 /* scores.h - the scored texts of one configuration, kept for its summary. Sums are pooled over
  * tokens and bytes, never averaged over texts; intervals resample texts. */
-#ifndef ANALYSIS_SCORE_SCORES_H
-#define ANALYSIS_SCORE_SCORES_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ void scores_keep(struct scores *g, struct score v);
 int scores_write(const struct scores *g, const char *mode, uint64_t seed, struct rec_writer *out,
                  struct err *e);
 void scores_free(struct scores *g);
-
-#endif

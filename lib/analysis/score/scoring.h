@@ -3,8 +3,7 @@
  *
  * A tool sets the first part of struct scoring, parses its options into it and calls scoring_run().
  */
-#ifndef ANALYSIS_SCORE_SCORING_H
-#define ANALYSIS_SCORE_SCORING_H
+#pragma once
 
 #include "lib/analysis/score/responses.h"
 #include "lib/base/cli/log.h"
@@ -40,5 +39,3 @@ int scoring_run(struct scoring *s, const char *tool, int argc, char **argv, int 
                 struct err *e);
 /* Writes a summary for each metric: a mean over texts. -1: *e. */
 int scoring_means(struct scoring *s, size_t group, struct err *e);
-
-#endif

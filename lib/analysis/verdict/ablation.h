@@ -7,8 +7,7 @@
  * outside, and is undecided otherwise. Byte counts and the share of answers that differ have no
  * interval: their value decides.
  */
-#ifndef ANALYSIS_VERDICT_ABLATION_H
-#define ANALYSIS_VERDICT_ABLATION_H
+#pragma once
 
 #include <jansson.h>
 
@@ -18,5 +17,3 @@
  * option that `against` names, else the first one. An option that is `exact` for a system claims
  * also that no answer changes. options, records: arrays, borrowed. The caller's reference. */
 json_t *ablation_judge(const json_t *options, const json_t *records);
-
-#endif

@@ -1,8 +1,7 @@
 /* doubts.h - reasons not to trust the answer of a run, each as a sentence: a failed self-test,
  * disturbed batches, a busy machine, a warm-up that never became steady, times that drift, answers
  * that differ or repeat without a reason. */
-#ifndef ANALYSIS_VERDICT_DOUBTS_H
-#define ANALYSIS_VERDICT_DOUBTS_H
+#pragma once
 
 #include "lib/analysis/records/runset.h"
 
@@ -35,5 +34,3 @@ struct doubts_fitness {
  * cores. */
 int doubts_cores_moved(const struct doubts_fitness *f);
 struct doubts_fitness doubts_count(const struct runset *s, const json_t *headline);
-
-#endif

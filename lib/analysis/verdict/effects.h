@@ -1,8 +1,7 @@
 /* effects.h - effects of options that a bench or a training measured, not a generator. A samples
  * record has an option, a metric and values. The effect is the mean of the values with Student's
  * 95 % interval (stat_t); claims about it are judged like all others. */
-#ifndef ANALYSIS_VERDICT_EFFECTS_H
-#define ANALYSIS_VERDICT_EFFECTS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -12,5 +11,3 @@
  * value is a count without error. The effect on a metric NAME_distance is a difference, on any
  * other metric a ratio. */
 json_t *effects_of(const json_t *samples);
-
-#endif

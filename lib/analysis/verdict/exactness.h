@@ -1,8 +1,7 @@
 /* exactness.h - judges flags that must not change a token. A case (data/exact.ndjson) names
  * such flags; make exact generates with and without them, on the same prompts. A case holds if
  * all answers have the same ids. */
-#ifndef ANALYSIS_VERDICT_EXACTNESS_H
-#define ANALYSIS_VERDICT_EXACTNESS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -15,5 +14,3 @@
  * NULL: the generations of a case do not show that its flags took effect (EXIT_BAD_DATA). The
  * caller's reference. */
 json_t *exactness_judge(const json_t *cases, const json_t *records, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* gather.h - all records of some kinds, from files that fit in memory. */
-#ifndef ANALYSIS_VERDICT_GATHER_H
-#define ANALYSIS_VERDICT_GATHER_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -14,5 +13,3 @@
  * or an unreadable file. The caller's reference. */
 json_t *gather_records(const char *const *paths, size_t n, const char *const *kinds,
                        struct err *unsound, struct err *e);
-
-#endif

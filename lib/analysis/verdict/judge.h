@@ -1,7 +1,6 @@
 /* judge.h - the modes of compare that judge existing records: claims about options, the self-test,
  * flags that must not change a token, a stored run. */
-#ifndef ANALYSIS_VERDICT_JUDGE_H
-#define ANALYSIS_VERDICT_JUDGE_H
+#pragma once
 
 #include "lib/base/cli/log.h"
 #include "lib/record/rec.h"
@@ -21,5 +20,3 @@ int judge_count(const struct judge *j); /* how many of them are set */
  * could be compared; else 0. -1: *e. */
 int judge_run(const struct judge *j, const char *const *paths, size_t n, struct rec_writer *out,
               const struct log *log, struct err *e);
-
-#endif

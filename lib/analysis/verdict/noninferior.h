@@ -3,8 +3,7 @@
  * margin, a loss that counts as none, is declared before the data are seen; one-sided p <= 2.5 %
  * must show that the true loss is smaller.
  */
-#ifndef ANALYSIS_VERDICT_NONINFERIOR_H
-#define ANALYSIS_VERDICT_NONINFERIOR_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@
  * exact for right and wrong answers. For other qualities it is up to 3 % too large, because it uses
  * normal quantiles and the test Student's t. n: prompts of the test. */
 void noninferior_put(json_t *r, const struct pooled_margin *margin, struct asgood test, size_t n);
-
-#endif

@@ -1,8 +1,7 @@
 /* selftest.h - judges the self-test. Phase 3 runs each model as itself, as a twin, and as a
  * slow twin that computes about one pass in twenty twice. The verdict must be SAME for the twin and
  * SLOWER for the slow twin, by elapsed time and by processor time. */
-#ifndef ANALYSIS_VERDICT_SELFTEST_H
-#define ANALYSIS_VERDICT_SELFTEST_H
+#pragma once
 
 #include <jansson.h>
 
@@ -10,5 +9,3 @@
  * are "twin" and "slow" (compare --by model --base self; borrowed). `pass`: both verdicts are as
  * expected. factor: how much slower the slow twin is, 1.05. The caller's reference. */
 json_t *selftest_judge(const json_t *comparisons, double factor);
-
-#endif

@@ -1,6 +1,5 @@
 /* verdict.h - the place of a crossover, from crossover records, in words. */
-#ifndef ANALYSIS_VERDICT_VERDICT_H
-#define ANALYSIS_VERDICT_VERDICT_H
+#pragma once
 
 #include "lib/analysis/records/runset.h"
 #include "lib/base/buf.h"
@@ -20,5 +19,3 @@ const char *verdict_unit(const json_t *crossover, int is_long);
 /* Appends the values of the axis at the place, if the axis is not its unit: " (threshold 0.9)",
  * " (threshold 0.8 to 0.9)", " (threshold up to 0.5)"; else nothing. */
 void verdict_values(struct buf *b, const json_t *crossover);
-
-#endif

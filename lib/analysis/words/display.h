@@ -1,6 +1,5 @@
 /* display.h - numbers and texts of records, formatted for people. */
-#ifndef ANALYSIS_WORDS_DISPLAY_H
-#define ANALYSIS_WORDS_DISPLAY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -34,5 +33,3 @@ void display_digits(struct buf *b, double v);
 const char *display_metric_name(const char *metric);
 /* 1: less is better, by the record's `direction`, else by the name. */
 int display_lower_is_better(const char *metric, const char *direction);
-
-#endif

@@ -5,8 +5,7 @@
  * nested gzip without limit. No file is extracted by name. zlib checks the CRC of gzip data,
  * libarchive that of a zip member.
  */
-#ifndef BASE_ARCHIVE_INPUT_H
-#define BASE_ARCHIVE_INPUT_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -31,5 +30,3 @@ int input_check(const struct input *in, struct err *e);
 const char *input_note(const struct input *in);
 const char *input_name(const struct input *in); /* path, or path:member; borrowed */
 void input_close(struct input *in);
-
-#endif

@@ -1,7 +1,6 @@
 /* stage.h - byte sources, each reading from the one below: a file, an unpacker, a member of an
  * archive. input.h puts a FILE on top. */
-#ifndef BASE_ARCHIVE_STAGE_H
-#define BASE_ARCHIVE_STAGE_H
+#pragma once
 
 #include <archive.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ ssize_t stage_read(struct chain *c, struct stage *s, unsigned char *to, size_t n
 void stage_peek(struct chain *c, struct stage *s);
 /* -1 when `total` unpacked bytes are more than the cap. */
 int stage_over_cap(struct chain *c, int64_t total);
-
-#endif

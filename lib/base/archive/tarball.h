@@ -7,8 +7,7 @@
  *
  * The file must be one gzip around one tar. Names are compared, never opened.
  */
-#ifndef BASE_ARCHIVE_TARBALL_H
-#define BASE_ARCHIVE_TARBALL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ ssize_t tarball_read(struct tarball *t, char *to, size_t n, struct err *e);
 /* -1 unless this is the end: no more members, and no bytes after the archive. */
 int tarball_end(struct tarball *t, struct err *e);
 void tarball_close(struct tarball *t);
-
-#endif

@@ -1,6 +1,5 @@
 /* guard.h - prepares a process before it opens its first file. */
-#ifndef BASE_CLI_GUARD_H
-#define BASE_CLI_GUARD_H
+#pragma once
 
 /* Called by opt_parse at the start of every tool:
  * - opens /dev/null in place of a closed descriptor 0, 1 or 2, so that reading (0) or writing (1)
@@ -9,5 +8,3 @@
  * - ends the process with EXIT_IO and one line if a mapped file is cut short while it is read;
  * - ends it with EXIT_INTERNAL if an allocation inside jansson fails, as mem.h does. */
 void guard_start(void);
-
-#endif

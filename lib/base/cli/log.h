@@ -1,7 +1,6 @@
 /* log.h - messages on standard error. Data go to standard output only. Each message is one line;
  * control characters are written as \xNN (plain.h). */
-#ifndef BASE_CLI_LOG_H
-#define BASE_CLI_LOG_H
+#pragma once
 
 /* Names the tool and the level: 0 errors only, 1 warnings and notes, 2 more. Call once in main. */
 struct log {
@@ -15,5 +14,3 @@ void log_more(const struct log *l, const char *format, ...) __attribute__((forma
 /* A warning: what was found and what to try. `code`, like "W012", never changes. */
 void log_warn(const struct log *l, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-#endif

@@ -1,6 +1,5 @@
 /* near.h - finds the known name nearest to an unknown one, for "did you mean". */
-#ifndef BASE_CLI_NEAR_H
-#define BASE_CLI_NEAR_H
+#pragma once
 
 /* Start with {.got = WORD}. `name` is the nearest of the names added, or "" if none is near: at
  * most a third of the letters of the longer word may differ. */
@@ -15,5 +14,3 @@ void near_words(struct near *n, const char *words); /* "a|b|c" */
 /* " (did you mean --NAME?)", or "" without one; `mark` stands before the name ("--"). */
 enum { NEAR_HINT = 96 };
 const char *near_hint(const struct near *n, const char *mark, char hint[NEAR_HINT]);
-
-#endif

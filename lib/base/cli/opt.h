@@ -11,8 +11,7 @@
  *
  * getopt_long scans the command line; abbreviations of long options are refused.
  */
-#ifndef BASE_CLI_OPT_H
-#define BASE_CLI_OPT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -104,5 +103,3 @@ int opt_list(const char *text, int64_t *v, int max, int64_t lo, int64_t hi);
 extern const char version_text[];   /* "1.0.0" */
 extern const char version_unicode[]; /* whose classes of characters tokenizers split by */
 extern const char version_commit[]; /* git commit, "+" when dirty, "unknown" without git */
-
-#endif

@@ -1,6 +1,5 @@
 /* progress.h - the progress line on standard error. */
-#ifndef BASE_CLI_PROGRESS_H
-#define BASE_CLI_PROGRESS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ void progress_at(struct progress *p, int64_t done, const char *extra); /* extra 
 /* `part`: the share of the current unit that is done. */
 void progress_within(struct progress *p, int64_t done, double part, const char *extra);
 void progress_end(struct progress *p); /* clears the line */
-
-#endif

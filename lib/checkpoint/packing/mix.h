@@ -7,8 +7,7 @@
  * Source: Dong et al. 2019 (HAWQ, arXiv 1905.03696): sensitivities of layers choose their
  * precision; greed by the best ratio: Dantzig 1957, "Discrete-variable extremum problems".
  */
-#ifndef CHECKPOINT_PACKING_MIX_H
-#define CHECKPOINT_PACKING_MIX_H
+#pragma once
 
 #include "lib/checkpoint/checkpoint.h"
 
@@ -45,5 +44,3 @@ double mix_raise(struct mix_unit *units, size_t n, double budget);
 double mix_choose(struct mix_unit *units, size_t n, double budget);
 /* Sets c->mix to the choice. */
 void mix_apply(const struct mix_unit *units, size_t n, struct config *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* pack.h - writes a smaller copy of a checkpoint: its matrices quantized, pruned, or both. */
-#ifndef CHECKPOINT_PACKING_PACK_H
-#define CHECKPOINT_PACKING_PACK_H
+#pragma once
 
 #include "lib/base/pool.h"
 #include "lib/checkpoint/packing/prune.h"
@@ -35,5 +34,3 @@ int pack_refuses(const struct checkpoint *c, struct err *e);
  * a value is not finite. */
 int pack_compare(const struct weight *w, enum dtype d, struct pool *pool, struct pack_role *sum,
                  struct err *e);
-
-#endif

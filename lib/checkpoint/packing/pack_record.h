@@ -1,7 +1,6 @@
 /* pack_record.h - the members of the records that tell how a checkpoint was packed. Each function
  * returns a new object. */
-#ifndef CHECKPOINT_PACKING_PACK_RECORD_H
-#define CHECKPOINT_PACKING_PACK_RECORD_H
+#pragma once
 
 #include "lib/checkpoint/packing/mix.h"
 #include "lib/checkpoint/packing/pack.h"
@@ -18,5 +17,3 @@ json_t *pack_record_all(const struct checkpoint *c, enum dtype q, const struct p
 /* Kind `prune`: the shape before and after. sum: bytes over all roles. */
 json_t *pack_record_prune(const struct config *from, const struct config *to,
                           const struct pack_role *sum);
-
-#endif

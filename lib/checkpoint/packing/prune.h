@@ -8,8 +8,7 @@
  * config.json has one head count and one FFN width for all layers. So every layer loses the same
  * number, and each layer chooses by its own scores; layers share no budget.
  */
-#ifndef CHECKPOINT_PACKING_PRUNE_H
-#define CHECKPOINT_PACKING_PRUNE_H
+#pragma once
 
 #include "lib/checkpoint/checkpoint.h"
 
@@ -73,5 +72,3 @@ struct prune_cut {
 struct prune_cut prune_cut_of(const struct prune *p, enum role r, size_t layer);
 /* The source row of row i (list cut.rows), or the source column (cut.cols). */
 size_t prune_place(const size_t *list, size_t unit, size_t i);
-
-#endif

@@ -6,8 +6,7 @@
  *   autoregress_draft.c     guesses, and which of them become text
  *   autoregress_describe.c  the rows of a pass
  */
-#ifndef DECODE_AUTOREGRESS_AUTOREGRESS_RUN_H
-#define DECODE_AUTOREGRESS_AUTOREGRESS_RUN_H
+#pragma once
 
 #include "lib/decode/autoregress.h"
 #include "lib/network/cost.h"
@@ -103,5 +102,3 @@ void autoregress_step(void *ctx);
 void autoregress_step_on(struct reader *w);
 /* Adds to *x the rows of a text in a pass: the last `rows` of `len` ids. */
 void autoregress_count(const struct reader *w, struct extent *x, int32_t rows, int32_t len);
-
-#endif

@@ -6,8 +6,7 @@
  * asked at each description, for each canvas separately, and says how many passes its answer
  * serves. Between descriptions the canvas stays in its block (per_block) or may go on to the next.
  */
-#ifndef DECODE_CACHE_CACHE_H
-#define DECODE_CACHE_CACHE_H
+#pragma once
 
 #include "kernels/advance.h"
 #include "lib/network/cost.h"
@@ -93,5 +92,3 @@ int cache_refreshes(const struct cache_view *v, int32_t whole, size_t *passes);
 int32_t cache_place(const struct cache_view *v, int32_t p);
 /* 1: the kept keys and values of position p are not those of its current token. */
 int cache_stale(const struct cache_view *v, int32_t p);
-
-#endif

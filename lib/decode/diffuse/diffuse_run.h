@@ -8,8 +8,7 @@
  *   diffuse_draft.c     drafted steps
  *   diffuse_loop.c      what follows the answers of a pass
  */
-#ifndef DECODE_DIFFUSE_DIFFUSE_RUN_H
-#define DECODE_DIFFUSE_DIFFUSE_RUN_H
+#pragma once
 
 #include "lib/decode/diffuse.h"
 #include "lib/network/cost.h"
@@ -143,5 +142,3 @@ int32_t diffuse_slot(const struct diffuse_run *r, size_t lane, int32_t p);
 void diffuse_loop_make(struct diffuse_run *r);
 /* The current plan.loop on the arrays of the host. */
 struct canvas_loop diffuse_loop_here(const struct diffuse_run *r);
-
-#endif

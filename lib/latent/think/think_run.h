@@ -1,7 +1,6 @@
 /* think_run.h - a batch of texts at work: the data that think.c (memory, clock, passes) and
  * think_fit.c (latents), which it calls, share. */
-#ifndef LATENT_THINK_THINK_RUN_H
-#define LATENT_THINK_THINK_RUN_H
+#pragma once
 
 #include "lib/latent/think.h"
 #include "lib/network/cost.h"
@@ -70,5 +69,3 @@ int think_fit_make(struct thinking *t); /* -1: no memory */
 void think_fit_free(struct thinking *t);
 /* Makes or refits the latents of all texts, and sends them to the layers. */
 void think_fit(struct thinking *t);
-
-#endif

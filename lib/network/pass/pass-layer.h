@@ -1,7 +1,6 @@
 /* pass-layer.h - functions that the layer with attention (pass.c) and the time mixing layer
  * (pass-mixing.c, called by pass.c) share. */
-#ifndef NETWORK_PASS_PASS_LAYER_H
-#define NETWORK_PASS_PASS_LAYER_H
+#pragma once
 
 #include "lib/network/pass.h"
 
@@ -36,5 +35,3 @@ static inline void pass_multiply(const struct network *n, const struct work *w,
  * text's. */
 void pass_mix(const struct network *n, size_t l, const struct kv *kv, const struct work *w,
               const struct pass *p);
-
-#endif

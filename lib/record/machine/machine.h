@@ -1,6 +1,5 @@
 /* machine.h - the description of a machine in the meta record of a run. */
-#ifndef RECORD_MACHINE_MACHINE_H
-#define RECORD_MACHINE_MACHINE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -10,5 +9,3 @@
 json_t *machine_describe(void);
 /* The same, with the processor read from files below `root` (processor.h). */
 json_t *machine_describe_below(const char *root);
-
-#endif

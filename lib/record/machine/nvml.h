@@ -3,8 +3,7 @@
  * The driver's library (libnvidia-ml.so.1) is loaded at run time, so the build does not need it;
  * without it nvml_open returns NULL. No setting of the GPU is changed.
  */
-#ifndef RECORD_MACHINE_NVML_H
-#define RECORD_MACHINE_NVML_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ void nvml_glance(struct nvml *n, struct nvml_state *out);
 char *nvml_driver(void);
 /* All GPUs of the machine, "NVIDIA H200, NVIDIA H200". NULL: none, or no driver. The caller's. */
 char *nvml_names(void);
-
-#endif

@@ -2,8 +2,7 @@
  * virtual machines "AMD EPYC". Family, model, stepping, the instruction sets that the engine
  * chooses levels by (kernels/ops.c) and the cache sizes tell processors apart.
  */
-#ifndef RECORD_MACHINE_PROCESSOR_H
-#define RECORD_MACHINE_PROCESSOR_H
+#pragma once
 
 #include <jansson.h>
 
@@ -17,5 +16,3 @@ json_t *processor_describe(const char *root);
 /* "AMD EPYC (Zen 3)", "AMD EPYC (family 26, model 2)" or "AMD EPYC": from the members of a machine
  * or a processor that are present. NULL: it has no name. The caller's. */
 char *processor_name(const json_t *machine);
-
-#endif

@@ -9,8 +9,7 @@
  * source. Source: Linux, Documentation/power/powercap/powercap.rst; Haehnel et al. 2012
  * (GreenMetrics).
  */
-#ifndef RECORD_MACHINE_RAPL_H
-#define RECORD_MACHINE_RAPL_H
+#pragma once
 
 #include "lib/base/err.h"
 
@@ -25,5 +24,3 @@ void rapl_close(struct rapl *r); /* NULL is fine */
 double rapl_joules(struct rapl *r);
 /* "powercap" or "perf". */
 const char *rapl_source(const struct rapl *r);
-
-#endif

@@ -1,8 +1,7 @@
 /* gpu_monitor.h - readings of the GPU during each batch, and idle before the first batch and after
  * the last. Without a GPU or its driver's library there are no readings and no cost.
  */
-#ifndef RUN_MONITOR_GPU_MONITOR_H
-#define RUN_MONITOR_GPU_MONITOR_H
+#pragma once
 
 #include <jansson.h>
 
@@ -51,5 +50,3 @@ void gpu_monitor_put(const struct gpu_monitor *g, json_t *record);
 int gpu_monitor_layers(const struct gpu_monitor *g, const struct memory *m);
 /* Sets device_peak_bytes, process_peak_bytes and layers_hold of a memory object. */
 void gpu_monitor_put_memory(const struct gpu_monitor *g, const struct memory *m, json_t *memory);
-
-#endif

@@ -7,8 +7,7 @@
  * Energy: the driver's counter ticks every 20 to 100 ms. Its value at a moment is interpolated
  * between the ticks before and after, so gpu_poll_take waits for the tick after the end.
  */
-#ifndef RUN_MONITOR_GPU_POLL_H
-#define RUN_MONITOR_GPU_POLL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -43,5 +42,3 @@ struct gpu_poll_seen {
 void gpu_poll_take(struct gpu_poll *s, int64_t begin_ns, int64_t end_ns, struct gpu_poll_seen *out);
 /* Waits up to 150 ms for a first tick of the counter. */
 void gpu_poll_settle(struct gpu_poll *s);
-
-#endif

@@ -4,8 +4,7 @@
  * thermal events. Also the energy of its processors, if their counters can be read (rapl.h). For
  * tests, CROSSOVER_SYS names a folder that replaces /sys.
  */
-#ifndef RUN_MONITOR_HOST_MONITOR_H
-#define RUN_MONITOR_HOST_MONITOR_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ json_t *host_monitor_look(struct host_monitor *h, int64_t ms);
 json_t *host_monitor_idle(struct host_monitor *h, const char *when, int64_t ms);
 /* Sets `host` of a generation record and appends the taints to its list `tainted`. */
 void host_monitor_put(const struct host_monitor *h, json_t *record);
-
-#endif

@@ -11,8 +11,7 @@
  * then the halves swap.
  * Source: Stone 1974, "Cross-validatory choice and assessment of statistical predictions".
  */
-#ifndef RUN_PROBE_CALIBRATION_H
-#define RUN_PROBE_CALIBRATION_H
+#pragma once
 
 #include "lib/base/cli/progress.h"
 #include "lib/checkpoint/packing/mix.h"
@@ -47,5 +46,3 @@ int calibration_measure(struct calibration *c, struct network *n,
  * there, with a two-sided 90 % interval; 0 if both choose the same. Returns their bytes. */
 double calibration_choose(const struct calibration *c, struct mix_unit *units, size_t count,
                           double budget, struct interval *gain);
-
-#endif

@@ -10,8 +10,7 @@
  * The ceiling of a number format is the rate of the fastest instruction that can multiply it, which
  * may be one for another format: fp32 holds every bf16 number and every int8 code.
  */
-#ifndef RUN_PROBE_CEILING_H
-#define RUN_PROBE_CEILING_H
+#pragma once
 
 #include <jansson.h>
 
@@ -61,5 +60,3 @@ void ceiling_again(struct ceilings *c, struct pool *pool, struct ceiling_reader 
 /* Uses the products of the back end (large ones run in the vendor's library; int8 is the whole of
  * LLM.int8()). Changes b->act. -1: EXIT_NO_DEVICE. */
 int ceiling_device(struct ceilings *c, struct backend *b, struct err *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* format_budget.h - chooses a format for each part of a network so that all tensors fit a budget of
  * bytes (mix.h). Losses are measured on texts (calibration.h), or without texts as the squared
  * error of the values. */
-#ifndef RUN_PROBE_FORMAT_BUDGET_H
-#define RUN_PROBE_FORMAT_BUDGET_H
+#pragma once
 
 #include "lib/base/cli/opt.h"
 #include "lib/run/engine.h"
@@ -25,5 +24,3 @@ struct format_budget {
 int format_budget_choose(struct format_budget *b, struct checkpoint *c, const struct engine *engine,
                          const struct common *common, const struct log *log, struct err *e);
 void format_budget_free(struct format_budget *b);
-
-#endif

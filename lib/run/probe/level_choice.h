@@ -10,8 +10,7 @@
  * A format has one level for all numbers of rows and threads: a matrix is packed for one level, and
  * results must be the same bits for any number of rows and threads (kernels/ops.h).
  */
-#ifndef RUN_PROBE_LEVEL_CHOICE_H
-#define RUN_PROBE_LEVEL_CHOICE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ size_t level_choice_best(const struct level_time *t, size_t n);
 /* Sets the level of a CPU back end without matrices for a network whose blocks have format `dtype`;
  * other back ends are unchanged. log: prints the choice and its times at level 2; may be NULL. */
 void level_choice_use(struct backend *b, enum dtype dtype, const struct log *log);
-
-#endif

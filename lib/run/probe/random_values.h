@@ -1,8 +1,7 @@
 /* random_values.h - random values in the memory of a back end, for measurements: normal with
  * standard deviation 1, the same for a seed. A few million values are repeated. (With zeros a
  * device takes less power and looks faster.) */
-#ifndef RUN_PROBE_RANDOM_VALUES_H
-#define RUN_PROBE_RANDOM_VALUES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ void random_values_fill(const struct random_values *d, void *to, size_t n, enum 
 /* Matrix `number` of a shape. -1: no memory. */
 int random_values_mat(const struct random_values *d, struct mat *m, size_t rows, size_t cols,
                       enum dtype dtype, size_t number);
-
-#endif

@@ -11,8 +11,7 @@
  * the processor's caches hold; bytes_per_s with blocks written and read back. x is the cost model's
  * factor for the rest of a pass (cost.h): the head, and keys and values of a cache.
  */
-#ifndef RUN_PROBE_SLOWDOWN_H
-#define RUN_PROBE_SLOWDOWN_H
+#pragma once
 
 #include "lib/base/cli/log.h"
 #include "lib/decode/decoder.h"
@@ -33,5 +32,3 @@ int slowdown_foresee(struct slowdown *s, const struct network *n,
 void slowdown_settle(struct slowdown *s, const struct network *n);
 /* Prints one line. */
 void slowdown_say(const struct slowdown *s, const struct network *n, const struct log *log);
-
-#endif

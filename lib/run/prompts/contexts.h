@@ -1,8 +1,7 @@
 /* contexts.h - checks that prompts fit the context of given models, so that no generator has to
  * refuse a chosen prompt.
  */
-#ifndef RUN_PROMPTS_CONTEXTS_H
-#define RUN_PROMPTS_CONTEXTS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -28,5 +27,3 @@ int contexts_open(struct contexts *c, const char *names, const char *ignore, str
  * invalid prompt does not fit. */
 int contexts_fit(const struct contexts *c, const json_t *prompt, size_t room);
 void contexts_close(struct contexts *c);
-
-#endif

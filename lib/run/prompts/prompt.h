@@ -3,8 +3,7 @@
  * {"id":"p1","text":"..."} or "messages":[{"role","content"}] or "prompt_ids":[...]. The name of a
  * special token ("<|eot_id|>") inside a prompt is ordinary text: only the chat template and the
  * tokenizer's post-processor add special tokens (unless parse_special is set). */
-#ifndef RUN_PROMPTS_PROMPT_H
-#define RUN_PROMPTS_PROMPT_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ void prompt_free(struct prompt *p);
 /* Pseudo ids for models without a tokenizer (synth:): one id per word, the FNV hash of the word
  * modulo the vocabulary without special ids. Speed is real then; quality is not measured. */
 void prompt_pseudo_ids(const struct config *c, const char *text, struct ids *out);
-
-#endif

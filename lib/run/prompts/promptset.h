@@ -1,6 +1,5 @@
 /* promptset.h - all prompts of a run in memory: they run again at every point and round. */
-#ifndef RUN_PROMPTS_PROMPTSET_H
-#define RUN_PROMPTS_PROMPTSET_H
+#pragma once
 
 #include "lib/run/prompts/prompt.h"
 
@@ -28,5 +27,3 @@ struct promptset {
 int promptset_read(struct promptset *s, const char *const *files, size_t n_files, int64_t limit,
                    const struct prompt_encoder *encoder, struct err *e);
 void promptset_free(struct promptset *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* commits.h - the trace of --trace: one record of kind `commit` for each pass and prompt that
  * changed a slot, in a stream of its own. */
-#ifndef RUN_WATCH_COMMITS_H
-#define RUN_WATCH_COMMITS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -23,5 +22,3 @@ void commits_put(struct commits *c, const char *id, json_t *about, const struct 
 int commits_check(const struct commits *c, struct err *e);
 /* status: as for rec_close; NULL: discards the stream. */
 int commits_close(struct commits *c, const char *status, struct err *e);
-
-#endif

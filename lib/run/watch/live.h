@@ -1,8 +1,7 @@
 /* live.h - draws the answer in the terminal while it is generated (--live). The colour of a final
  * token shows its confidence; a masked slot is a block. If standard error is no terminal: a line
  * for each pass. */
-#ifndef RUN_WATCH_LIVE_H
-#define RUN_WATCH_LIVE_H
+#pragma once
 
 #include "lib/decode/observer.h"
 #include "lib/text/tokenizer.h"
@@ -29,5 +28,3 @@ void live_change(struct live *l, const struct observed *o);
 void live_show(struct live *l); /* call after each pass; draws at most 20 times a second */
 void live_end(struct live *l);  /* the last frame stays */
 void live_free(struct live *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* text_stream.h - prints the answer on standard error while it grows (--stream): the readable text
  * from the start, in whole characters. */
-#ifndef RUN_WATCH_TEXT_STREAM_H
-#define RUN_WATCH_TEXT_STREAM_H
+#pragma once
 
 #include "lib/base/buf.h"
 #include "lib/decode/generation.h"
@@ -25,5 +24,3 @@ void text_stream_free(struct text_stream *s);
 /* Appends the next bytes of a text to *out, made safe for a terminal. An incomplete character stays
  * in *held until its other bytes come; `last`: no more bytes will come. */
 void text_stream_decode(struct buf *held, const char *bytes, size_t n, int last, struct buf *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* watcher.h - the observer that a session gives to its decoder. It moves the progress line within a
  * batch. With --trace, --stream or --live it watches every pass closely (observer.h): such a run
  * cannot be timed, and its records are `tainted` watched. */
-#ifndef RUN_WATCH_WATCHER_H
-#define RUN_WATCH_WATCHER_H
+#pragma once
 
 #include "lib/base/cli/progress.h"
 #include "lib/run/watch/commits.h"
@@ -43,5 +42,3 @@ const struct observer *watcher_begin(struct watcher *w, const struct network *n,
 int watcher_end(struct watcher *w, struct err *e);
 /* status: as for rec_close; NULL: discards the trace. */
 int watcher_close(struct watcher *w, const char *status, struct err *e);
-
-#endif

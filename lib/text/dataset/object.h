@@ -1,6 +1,5 @@
 /* object.h - one JSON text of a data set as a prompt; private to dataset.h. */
-#ifndef TEXT_DATASET_OBJECT_H
-#define TEXT_DATASET_OBJECT_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ int dataset_put(json_t *to, const char *key, const char *s, size_t n);
 json_t *dataset_as_text(json_t *v);
 /* Space, tab, line feed, carriage return. */
 int dataset_is_blank(char c);
-
-#endif

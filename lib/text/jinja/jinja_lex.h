@@ -1,7 +1,6 @@
 /* jinja_lex.h - cuts a template into text and the words of its tags.
  */
-#ifndef TEXT_JINJA_JINJA_LEX_H
-#define TEXT_JINJA_JINJA_LEX_H
+#pragma once
 
 #include "lib/text/jinja/jinja_work.h"
 
@@ -17,5 +16,3 @@ struct jinja_token {
 };
 /* Tokens of a template (valid UTF-8), ended by one of kind END; free() them. */
 struct jinja_token *jinja_lex(struct jinja_work *w, const char *text, size_t n);
-
-#endif

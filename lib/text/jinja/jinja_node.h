@@ -1,7 +1,6 @@
 /* jinja_node.h - a parsed template: a tree of statements and expressions.
  */
-#ifndef TEXT_JINJA_JINJA_NODE_H
-#define TEXT_JINJA_JINJA_NODE_H
+#pragma once
 
 #include "lib/text/jinja/jinja_lex.h"
 #include "lib/text/jinja/jinja_value.h"
@@ -87,5 +86,3 @@ void jinja_parameters(struct jinja_parser *p, struct jinja_node *macro);
 
 /* jinja_statement.c: a whole template. */
 struct jinja_node *jinja_statements(struct jinja_work *w, const struct jinja_token *tokens);
-
-#endif

@@ -1,7 +1,6 @@
 /* jinja_run.h - a template at work: variables, arguments, and the names that are known.
  */
-#ifndef TEXT_JINJA_JINJA_RUN_H
-#define TEXT_JINJA_JINJA_RUN_H
+#pragma once
 
 #include "lib/text/jinja/jinja_node.h"
 #include "lib/text/jinja/jinja_value.h"
@@ -93,5 +92,3 @@ struct jinja_value jinja_replace(struct jinja_run *r, const struct jinja_string 
 struct jinja_value jinja_items(struct jinja_run *r, struct jinja_value dict);
 /* indent < 0: on one line. */
 struct jinja_value jinja_to_json(struct jinja_run *r, struct jinja_value x, int indent);
-
-#endif

@@ -1,7 +1,6 @@
 /* jinja_value.h - values of a template: made, compared and written as Python does.
  */
-#ifndef TEXT_JINJA_JINJA_VALUE_H
-#define TEXT_JINJA_JINJA_VALUE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -82,5 +81,3 @@ struct jinja_value jinja_members(struct jinja_work *w, struct jinja_value x);
 void jinja_put_value(struct jinja_text *t, struct jinja_value x);
 /* str(x); a string is itself. */
 const struct jinja_string *jinja_words(struct jinja_work *w, struct jinja_value x);
-
-#endif

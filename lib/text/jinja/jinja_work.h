@@ -1,8 +1,7 @@
 /* jinja_work.h - what parsing and running a template share: memory that is freed at once, limits,
  * the line for messages, and texts whose bytes remember where they come from.
  */
-#ifndef TEXT_JINJA_JINJA_WORK_H
-#define TEXT_JINJA_JINJA_WORK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ const struct jinja_string *jinja_taken(struct jinja_text *t); /* ends the text *
 int jinja_is_space(uint32_t code);
 /* s[*begin, *end) without white space at its left or right end. */
 void jinja_trim(const struct jinja_string *s, int left, int right, size_t *begin, size_t *end);
-
-#endif

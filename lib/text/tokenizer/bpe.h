@@ -5,8 +5,7 @@
  *
  * Ids fit in 21 bits and ranks of merges in 22, so a merge rule is one 64-bit number.
  */
-#ifndef TEXT_TOKENIZER_BPE_H
-#define TEXT_TOKENIZER_BPE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ int32_t bpe_find(const struct bpe *b, const char *s, size_t n); /* -1: no such p
 int bpe_word(const struct bpe *b, struct bpe_work *w, const char *s, size_t n, struct ids *out,
              struct err *e);
 void bpe_work_free(struct bpe_work *w);
-
-#endif

@@ -1,6 +1,5 @@
 /* cutter.h - finds added tokens ("<|endoftext|>") in a text. */
-#ifndef TEXT_TOKENIZER_CUTTER_H
-#define TEXT_TOKENIZER_CUTTER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ struct cutter_plain {
 /* First match at or after `from`: leftmost, then longest. 0: none. */
 int cutter_next(const struct cutter *c, const char *s, size_t n, size_t from,
                 struct cutter_plain plain, struct cut *m);
-
-#endif

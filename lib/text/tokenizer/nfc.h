@@ -1,6 +1,5 @@
 /* nfc.h - Unicode normalization form C (UAX #15). */
-#ifndef TEXT_TOKENIZER_NFC_H
-#define TEXT_TOKENIZER_NFC_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@ int nfc_may_change(const char *s, size_t n);
 void nfc_put(const char *s, size_t n, struct buf *out);
 /* 1: the character is too new for the normalization of published tokenizers. */
 int nfc_stays(uint32_t code);
-
-#endif

@@ -1,6 +1,5 @@
 /* normalize.h - the normalizer of tokenizer.json: steps that rewrite a text before it is cut. */
-#ifndef TEXT_TOKENIZER_NORMALIZE_H
-#define TEXT_TOKENIZER_NORMALIZE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ void normalize_free(struct normalizer *z);
 /* The normalized form of s; *n: its length. It is s itself or lies in one of the two buffers. */
 const char *normalize_run(const struct normalizer *z, struct buf work[2], const char *s,
                           size_t *n);
-
-#endif

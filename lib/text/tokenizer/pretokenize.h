@@ -1,7 +1,6 @@
 /* pretokenize.h - cuts a text into words by the patterns of tokenizer.json; merges stay inside a
  * word. */
-#ifndef TEXT_TOKENIZER_PRETOKENIZE_H
-#define TEXT_TOKENIZER_PRETOKENIZE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -56,5 +55,3 @@ void pretokenize_work_free(struct pretokenize_work *w);
 /* Calls word() for each piece of s (valid UTF-8), left to right. -1: word() returned it. */
 int pretokenize_run(const struct pretokenizer *p, struct pretokenize_work *w, const char *s,
                     size_t n, struct err *e);
-
-#endif

@@ -6,8 +6,7 @@
  *   backprop_latent.c  attention to latents
  *   parts.c            operations that all of them use
  */
-#ifndef TRAIN_BACKPROP_BACKPROP_RUN_H
-#define TRAIN_BACKPROP_BACKPROP_RUN_H
+#pragma once
 
 #include "kernels/mixing.h"
 #include "lib/checkpoint/role.h"
@@ -150,5 +149,3 @@ void backprop_cross(struct backprop *t, struct layer_tape *y, size_t l, const st
 /* Turns t->dx into the gradient of y->mid; sets t->dz of layer l. */
 void backprop_cross_back(struct backprop *t, const struct layer_tape *y, size_t l,
                          const struct askers *who, const struct train_batch *in);
-
-#endif

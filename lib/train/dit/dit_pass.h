@@ -1,8 +1,7 @@
 /* dit_pass.h - memory layout, forward and backward pass of a transformer over latents; shared by
  * dit.c and dit_pass.c only.
  */
-#ifndef TRAIN_DIT_DIT_PASS_H
-#define TRAIN_DIT_DIT_PASS_H
+#pragma once
 
 #include "lib/train/dit.h"
 
@@ -56,5 +55,3 @@ struct dit {
 void dit_forward(struct dit *d, const float *x, const double *times, size_t n, float *v);
 /* d->g = the gradient, given dv, the gradient of the last prediction (of d->x). */
 void dit_backward(struct dit *d, size_t n, const float *dv);
-
-#endif
