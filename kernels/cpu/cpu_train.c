@@ -229,17 +229,9 @@ void CPU(adamw)(struct backend *b, float *w, float *m, float *v, const float *g,
                 const struct adamw *o)
 {
     double fix1 = 1 - pow(o->beta1, (double)o->step), fix2 = 1 - pow(o->beta2, (double)o->step);
-    struct update a = {.w = w,
-                       .m = m,
-                       .v = v,
-                       .g = g,
-                       .n = n,
-                       .beta1 = (float)o->beta1,
-                       .beta2 = (float)o->beta2,
-                       .scale = (float)o->grad_scale,
-                       .rate = (float)(o->rate / fix1),
-                       .eps = (float)o->eps,
-                       .keep = (float)(1 - o->rate * o->decay),
-                       .fix2 = (float)(1 / sqrt(fix2))};
+    struct update a = {.w = w, .m = m, .v = v, .g = g, .n = n, .beta1 = (float)o->beta1,
+                       .beta2 = (float)o->beta2, .scale = (float)o->grad_scale,
+                       .rate = (float)(o->rate / fix1), .eps = (float)o->eps,
+                       .keep = (float)(1 - o->rate * o->decay), .fix2 = (float)(1 / sqrt(fix2))};
     pool_run(b->pool, spans(n), 1024 / SPAN, adamw_part, &a);
 }

@@ -375,14 +375,9 @@ static struct strips strips_of(const struct gemm *g, struct factor of, size_t ro
                                void *to)
 {
     int bf16 = g->dtype == DTYPE_BF16;
-    return (struct strips){.of = of,
-                           .rows = rows,
-                           .K = g->K,
-                           .words = words_of(g->K, bf16),
-                           .count = up(rows, (size_t)width) / (size_t)width,
-                           .width = width,
-                           .bf16 = bf16,
-                           .to = to};
+    return (struct strips){.of = of, .rows = rows, .K = g->K, .words = words_of(g->K, bf16),
+                           .count = up(rows, (size_t)width) / (size_t)width, .width = width,
+                           .bf16 = bf16, .to = to};
 }
 
 static int same(const struct strips *s, const struct strips *t)

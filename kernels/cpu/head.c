@@ -443,14 +443,8 @@ static float divergence(const struct head_job *j, size_t r)
 void OWN_CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
                    const struct head_query *q, struct head_row *out, float *logits, void *work)
 {
-    struct head_job j = {.w = w,
-                         .x = x,
-                         .xu = xu,
-                         .R = R,
-                         .q = q,
-                         .logits = logits,
-                         .chunks = (w->rows + CHUNK - 1) / CHUNK,
-                         .tiles = work};
+    struct head_job j = {.w = w, .x = x, .xu = xu, .R = R, .q = q, .logits = logits,
+                         .chunks = (w->rows + CHUNK - 1) / CHUNK, .tiles = work};
     size_t packed =
         packed_all(R, OWN_CPU(packed_bytes)(w, ROWS), OWN_CPU(packed_bytes)(w, R % ROWS));
     j.x_packed = (char *)work + tile_bytes(b, R, j.chunks, q->dense ? 1 + (xu != NULL) : 0);

@@ -40,11 +40,7 @@ static size_t panels(size_t n) { return (n + PANEL - 1) / PANEL; }
 static struct matmul_call call_of(const struct mat *w, const float *x, size_t T, void *work)
 {
     const struct format *f = CPU(format_of)(w->dtype);
-    return (struct matmul_call){.format = f,
-                                .x = x,
-                                .blocks = work,
-                                .T = T,
-                                .K = w->cols,
+    return (struct matmul_call){.format = f, .x = x, .blocks = work, .T = T, .K = w->cols,
                                 .n_blocks = (T + TILE_ROWS - 1) / TILE_ROWS,
                                 .block_bytes = f->block_bytes(w->cols),
                                 .panel_bytes = f->panel_bytes(w->cols)};

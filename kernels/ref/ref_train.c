@@ -199,18 +199,9 @@ static void adamw(struct backend *b, float *w, float *m, float *v, const float *
 }
 
 const struct train_ops ref_train = {
-    .gemm = gemm,
-    .gemm_work = gemm_work,
-    .rmsnorm_back = rmsnorm_back,
-    .swiglu_back = swiglu_back,
-    .attention_back = attention_back,
-    .attention_back_work = attention_back_work,
-    .spread = spread,
-    .shift_back = ref_shift_back,
-    .squash_back = ref_squash_back,
-    .heads_out_back = ref_heads_out_back,
-    .removal_back = ref_removal_back,
-    .cross_entropy = cross_entropy,
-    .squares = squares,
-    .adamw = adamw,
+    .gemm = gemm, .gemm_work = gemm_work, .rmsnorm_back = rmsnorm_back, .swiglu_back = swiglu_back,
+    .attention_back = attention_back, .attention_back_work = attention_back_work, .spread = spread,
+    .shift_back = ref_shift_back, .squash_back = ref_squash_back,
+    .heads_out_back = ref_heads_out_back, .removal_back = ref_removal_back,
+    .cross_entropy = cross_entropy, .squares = squares, .adamw = adamw,
 };

@@ -77,13 +77,8 @@ static void batch_want(struct batch *b, size_t i, int32_t target)
 
 static int batch_run(struct batch *b, enum mask mask, struct err *e)
 {
-    struct forward f = {.token = b->token,
-                        .pos = b->pos,
-                        .seqs = b->seqs,
-                        .n_seqs = b->passes,
-                        .mask = mask,
-                        .wanted = b->row,
-                        .n_wanted = b->wanted,
+    struct forward f = {.token = b->token, .pos = b->pos, .seqs = b->seqs, .n_seqs = b->passes,
+                        .mask = mask, .wanted = b->row, .n_wanted = b->wanted,
                         .query = {.target = b->target}};
     forward(b->n, NULL, b->work, &f, b->out, NULL);
     for (size_t i = 0; i < b->wanted; i++) {

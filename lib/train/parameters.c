@@ -224,11 +224,7 @@ double parameters_update(struct parameters *p, double rate, double decay, double
 {
     double work[SQUARES_PARTS];
     double norm = sqrt(p->ops->squares(p->b, p->g, p->n, work));
-    struct adamw a = {.rate = rate,
-                      .beta1 = 0.9,
-                      .beta2 = 0.95,
-                      .eps = 1e-8,
-                      .step = ++p->step,
+    struct adamw a = {.rate = rate, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .step = ++p->step,
                       .grad_scale = norm > clip ? clip / norm : 1};
     for (size_t l = 0; l < p->c.layers; l++)
         for (int r = 0; r < ROLE_COUNT; r++) {
@@ -247,12 +243,8 @@ double parameters_update(struct parameters *p, double rate, double decay, double
 
 static struct tensor flat(const char *name, const float *x, size_t n)
 {
-    struct tensor v = {.name = (char *)(uintptr_t)name,
-                       .dtype = "F32",
-                       .rank = 1,
-                       .shape = {n},
-                       .bytes = n * sizeof *x,
-                       .data = (const unsigned char *)x};
+    struct tensor v = {.name = (char *)(uintptr_t)name, .dtype = "F32", .rank = 1, .shape = {n},
+                       .bytes = n * sizeof *x, .data = (const unsigned char *)x};
     return v;
 }
 
@@ -266,12 +258,8 @@ int parameters_save(const struct parameters *p, const char *path, const json_t *
                              flat("moment_2", p->m2, p->n),
                              {0}};
     size_t n = strlen(text);
-    list[3] = (struct tensor){.name = (char *)(uintptr_t) "note",
-                              .dtype = "U8",
-                              .rank = 1,
-                              .shape = {n},
-                              .bytes = n,
-                              .data = (const unsigned char *)text};
+    list[3] = (struct tensor){.name = (char *)(uintptr_t) "note", .dtype = "U8", .rank = 1,
+                              .shape = {n}, .bytes = n, .data = (const unsigned char *)text};
     int bad = safetensors_write(path, list, 4, NULL, e);
     free(text);
     json_decref(all);

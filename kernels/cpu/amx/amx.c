@@ -72,13 +72,8 @@ static size_t stage_of(const struct amx_rows *r)
 static struct amx_rows rows_of(enum dtype dtype, size_t T, size_t K, int near, void *work)
 {
     const struct amx_format *f = formats[dtype];
-    struct amx_rows r = {.f = f,
-                         .T = T,
-                         .K = K,
-                         .height = least(T, TMM_ROWS),
-                         .tiles = cut(T, TMM_ROWS),
-                         .steps = cut(K, f->values),
-                         .a = work};
+    struct amx_rows r = {.f = f, .T = T, .K = K, .height = least(T, TMM_ROWS),
+                         .tiles = cut(T, TMM_ROWS), .steps = cut(K, f->values), .a = work};
     r.groups = cut(r.tiles, TMM_GROUP / TMM_ROWS);
     r.step_bytes = r.height * TMM_BYTES * f->parts;
     r.stage = near && T ? stage_of(&r) : r.steps;
@@ -122,11 +117,8 @@ static void panel_stage(struct amx_room *room, float *sums, const struct amx_row
     const size_t begin = first_tile(r, group), tiles = first_tile(r, group + 1) - begin;
     const size_t end = least(s0 + r->stage, r->steps);
     for (size_t s = s0; s < end; s += TMM_CHUNK) {
-        struct amx_block k = {.fresh = !s,
-                              .height = r->height,
-                              .step_bytes = r->step_bytes,
-                              .steps = least(TMM_CHUNK, end - s),
-                              .absmax = room->absmax,
+        struct amx_block k = {.fresh = !s, .height = r->height, .step_bytes = r->step_bytes,
+                              .steps = least(TMM_CHUNK, end - s), .absmax = room->absmax,
                               .scratch = room->scratch};
         const char *now = panel + s * f->stored_bytes;
         const char *then = s + k.steps < end ? now + k.steps * f->stored_bytes

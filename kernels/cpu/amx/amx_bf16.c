@@ -77,20 +77,10 @@ static void multiply_parts(const struct amx_block *k)
 }
 
 const struct amx_format OWN_CPU(amx_bf16) = {
-    .values = VALUES,
-    .parts = 1,
-    .stored_bytes = AMX_STEP,
-    .distance = 8192,
-    .pack = OWN_CPU(amx_pack),
-    .weights = weights,
-    .multiply = multiply,
+    .values = VALUES, .parts = 1, .stored_bytes = AMX_STEP, .distance = 8192,
+    .pack = OWN_CPU(amx_pack), .weights = weights, .multiply = multiply,
 };
 const struct amx_format OWN_CPU(amx_bf16_f32) = {
-    .values = VALUES,
-    .parts = THREE,
-    .stored_bytes = AMX_STEP,
-    .distance = 8192,
-    .pack = OWN_CPU(amx_pack),
-    .weights = weights,
-    .multiply = multiply_parts,
+    .values = VALUES, .parts = THREE, .stored_bytes = AMX_STEP, .distance = 8192,
+    .pack = OWN_CPU(amx_pack), .weights = weights, .multiply = multiply_parts,
 };

@@ -53,11 +53,6 @@ static void multiply(const struct amx_block *k)
 }
 
 const struct amx_format OWN_CPU(amx_blocks) = {
-    .values = VALUES,
-    .parts = 1,
-    .stored_bytes = VALUES / 2 * PANEL,
-    .distance = 16384,
-    .pack = OWN_CPU(amx_pack),
-    .weights = weights,
-    .multiply = multiply,
+    .values = VALUES, .parts = 1, .stored_bytes = VALUES / 2 * PANEL, .distance = 16384,
+    .pack = OWN_CPU(amx_pack), .weights = weights, .multiply = multiply,
 };

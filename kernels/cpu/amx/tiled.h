@@ -84,13 +84,9 @@ INLINE void tiled_product(size_t rows, size_t cols, size_t K, float *out, size_t
 INLINE void tiled_strips(float *sums, const uint32_t *a, const uint32_t *a_next, const uint32_t *b,
                          size_t words, int more)
 {
-    const struct amx_block k = {.sums = sums,
-                                .fresh = !more,
-                                .a = (const char *)a,
-                                .a_next = (const char *)a_next,
-                                .height = TMM_ROWS,
-                                .step_bytes = TMM_ROWS * TMM_BYTES,
-                                .b = (const char *)b,
+    const struct amx_block k = {.sums = sums, .fresh = !more, .a = (const char *)a,
+                                .a_next = (const char *)a_next, .height = TMM_ROWS,
+                                .step_bytes = TMM_ROWS * TMM_BYTES, .b = (const char *)b,
                                 .steps = words * 4 / TMM_BYTES};
     if (a_next)
         amx_multiply(0, 1, 1, &k);

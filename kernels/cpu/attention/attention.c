@@ -235,15 +235,10 @@ static struct side side_of(const struct attn_job *j, size_t i)
 {
     const struct attn *a = j->a;
     const struct attn_seq *s = &a->seqs[i / j->groups];
-    return (struct side){.a = a,
-                         .row = (size_t)s->row_begin,
-                         .rows = (size_t)s->rows,
-                         .n_slots = (size_t)s->n_slots,
-                         .slots = a->slots + s->slot_begin,
-                         .slot_pos = a->slot_pos + s->slot_begin,
-                         .kh = i % j->groups * j->heads,
-                         .group = a->heads / a->kv_heads,
-                         .pairs = BF16_DOT && a->half};
+    return (struct side){.a = a, .row = (size_t)s->row_begin, .rows = (size_t)s->rows,
+                         .n_slots = (size_t)s->n_slots, .slots = a->slots + s->slot_begin,
+                         .slot_pos = a->slot_pos + s->slot_begin, .kh = i % j->groups * j->heads,
+                         .group = a->heads / a->kv_heads, .pairs = BF16_DOT && a->half};
 }
 
 static size_t pack_block(const struct attn_job *j, const struct side *d, struct scratch *w,

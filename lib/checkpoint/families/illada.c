@@ -30,17 +30,10 @@ static const struct family_shape shapes[] = {
 };
 
 const struct family illada_family = {
-    .name = "illada",
-    .architecture = "ILLaDAForCausalLM",
-    .model_type = "illada",
+    .name = "illada", .architecture = "ILLaDAForCausalLM", .model_type = "illada",
     .naming = {&family_hugging_face},
     .start = {.paradigm = PARADIGM_MASKED_DIFFUSION, .attends = MASK_FULL, .chat = CHAT_NONE,
               .tied = -1},
-    .numbers = family_hugging_face_numbers,
-    .fixed = fixed,
-    .tied_key = "tie_word_embeddings",
-    .mask_token = "<[MASK]>",
-    .rope_scaling = 1,
-    .ignored = ignored,
-    .shapes = shapes,
+    .numbers = family_hugging_face_numbers, .fixed = fixed, .tied_key = "tie_word_embeddings",
+    .mask_token = "<[MASK]>", .rope_scaling = 1, .ignored = ignored, .shapes = shapes,
 };

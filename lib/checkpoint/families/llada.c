@@ -101,17 +101,10 @@ static int finish(struct config *c, const struct family_source *s)
 }
 
 const struct family llada_family = {
-    .name = "llada",
-    .architecture = "LLaDAModelLM",
-    .model_type = "llada",
+    .name = "llada", .architecture = "LLaDAModelLM", .model_type = "llada",
     .naming = {&names, &family_hugging_face},
     .start = {.paradigm = PARADIGM_MASKED_DIFFUSION, .attends = MASK_FULL, .chat = CHAT_LLADA,
               .tied = -1},
-    .numbers = numbers,
-    .fixed = fixed,
-    .tied_key = "weight_tying",
-    .ignored = ignored,
-    .finished = finished,
-    .finish = finish,
-    .shapes = shapes,
+    .numbers = numbers, .fixed = fixed, .tied_key = "weight_tying", .ignored = ignored,
+    .finished = finished, .finish = finish, .shapes = shapes,
 };

@@ -110,21 +110,11 @@ static const struct family_shape shapes[] = {
 static const struct family_mixture mixtures[] = {{64, 8}, {7, 3}};
 
 const struct family llada_moe_family = {
-    .name = "llada-moe",
-    .architecture = "LLaDAMoEModelLM",
-    .model_type = "llada",
-    .other_type = "lladamoe",
-    .naming = {&names},
+    .name = "llada-moe", .architecture = "LLaDAMoEModelLM", .model_type = "llada",
+    .other_type = "lladamoe", .naming = {&names},
     .start = {.paradigm = PARADIGM_MASKED_DIFFUSION, .attends = MASK_FULL, .chat = CHAT_NONE,
               .qk_norm = 1, .norm_eps = 1e-5, .context = 4096},
-    .numbers = numbers,
-    .fixed = fixed,
-    .tied_key = "tie_word_embeddings",
-    .mask_token = "<|mask|>",
-    .ignored = ignored,
-    .finished = finished,
-    .finish = finish,
-    .say = say,
-    .shapes = shapes,
+    .numbers = numbers, .fixed = fixed, .tied_key = "tie_word_embeddings", .mask_token = "<|mask|>",
+    .ignored = ignored, .finished = finished, .finish = finish, .say = say, .shapes = shapes,
     .mixtures = mixtures,
 };

@@ -97,18 +97,10 @@ static void say(json_t *json, const struct config *c)
 }
 
 const struct family ltm_family = {
-    .name = "ltm",
-    .architecture = "LatentThoughtForCausalLM",
-    .model_type = "ltm",
+    .name = "ltm", .architecture = "LatentThoughtForCausalLM", .model_type = "ltm",
     .naming = {&family_hugging_face},
     .start = {.paradigm = PARADIGM_LATENT, .attends = MASK_CAUSAL, .logit_shift = 1,
               .tied = -1, .chat = CHAT_NONE, .latents = 8, .window = 256},
-    .numbers = numbers,
-    .fixed = fixed,
-    .finished = finished,
-    .finish = finish,
-    .say = say,
-    .tied_key = "tie_word_embeddings",
-    .shapes = shapes,
-    .mixers = mixers,
+    .numbers = numbers, .fixed = fixed, .finished = finished, .finish = finish, .say = say,
+    .tied_key = "tie_word_embeddings", .shapes = shapes, .mixers = mixers,
 };

@@ -19,35 +19,26 @@ static struct diffuse how_of(const struct settings *s, const struct decode_env *
 #define MEMBER(name, type, ...) .name = (CACHE_##type)settings_number(s, #name),
     return (struct diffuse){
         .gen_length = settings_count(s, "gen_length"),
-        .block_length = settings_count(s, "block_length"),
-        .steps = settings_count(s, "steps"),
+        .block_length = settings_count(s, "block_length"), .steps = settings_count(s, "steps"),
         .pace = (enum pace)settings_number(s, "pace"),
         .block_decay = settings_number(s, "block_decay"),
         .temperature = settings_number(s, "temperature"),
-        .cfg_scale = settings_number(s, "cfg_scale"),
-        .order = diffusion_order(s),
+        .cfg_scale = settings_number(s, "cfg_scale"), .order = diffusion_order(s),
         .order_temperature = settings_number(s, "order_temperature"),
         .rule = (enum unmask)settings_number(s, "unmask"),
         .unmask = {UNMASK_PARAMETERS(GIVEN) UNMASK_REFINEMENTS(GIVEN)},
-        .cache = (enum caching)settings_number(s, "cache"),
-        .kept = {CACHE_PARAMETERS(MEMBER)},
+        .cache = (enum caching)settings_number(s, "cache"), .kept = {CACHE_PARAMETERS(MEMBER)},
         .suffix = {(enum suffix_kind)settings_number(s, "suffix"),
                    (int32_t)settings_number(s, "suffix_window"),
                    settings_number(s, "suffix_sigma"), settings_number(s, "suffix_scale")},
-        .alive = diffusion_alive(s),
-        .draft = settings_count(s, "draft_steps"),
-        .variant = decoder_variant(s),
-        .head_rows = (enum head_rows)settings_number(s, "head_rows"),
+        .alive = diffusion_alive(s), .draft = settings_count(s, "draft_steps"),
+        .variant = decoder_variant(s), .head_rows = (enum head_rows)settings_number(s, "head_rows"),
         .gumbel = (enum gumbel)settings_number(s, "gumbel"),
         .confidence = (enum rounding)settings_number(s, "confidence_dtype"),
         .logits_eos_inf = flag(s, "logits_eos_inf"),
         .confidence_eos_eot_inf = flag(s, "confidence_eos_eot_inf"),
-        .stop_at_eos = settings_is(s, "contract", "answer"),
-        .replay = env->replay,
-        .prepare = env->prepare,
-        .seed = env->seed,
-        .stop = env->stop,
-        .observer = env->observer};
+        .stop_at_eos = settings_is(s, "contract", "answer"), .replay = env->replay,
+        .prepare = env->prepare, .seed = env->seed, .stop = env->stop, .observer = env->observer};
 #undef GIVEN
 }
 
@@ -115,18 +106,12 @@ static void shorten(struct settings *s)
 static size_t extra_options(struct decoder_extras *to, struct opt *options)
 {
     options[0] = (struct opt){
-        .name = "commit-trace", .type = OPT_TEXT, .to = &to->commit_trace, .arg = "FILE",
-        .rare = 1,
+        .name = "commit-trace", .type = OPT_TEXT, .to = &to->commit_trace, .arg = "FILE", .rare = 1,
         .help = "generation records whose commit_tokens --unmask replay repeats"};
     return 1;
 }
 
-const struct decoder decoder_diffuse = {.tool = "gen-llada",
-                                        .paradigms = DIFFUSES,
-                                        .table = &system_llada,
-                                        .check = check,
-                                        .estimate = estimate,
-                                        .passes = passes,
-                                        .run = run,
-                                        .shorten = shorten,
-                                        .extra_options = extra_options};
+const struct decoder decoder_diffuse = {.tool = "gen-llada", .paradigms = DIFFUSES,
+                                        .table = &system_llada, .check = check,
+                                        .estimate = estimate, .passes = passes, .run = run,
+                                        .shorten = shorten, .extra_options = extra_options};

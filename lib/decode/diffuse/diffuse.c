@@ -73,15 +73,11 @@ static size_t larger(size_t a, size_t b)
 static struct work_size size_of(const struct diffuse_run *r)
 {
     size_t shadows = r->batch * r->shadows, rows = (r->guided ? 2 * r->ids : r->ids) + shadows;
-    struct work_size s = {.rows = rows,
-                          .seqs = (r->guided ? 2 * r->lanes : r->lanes) + shadows,
+    struct work_size s = {.rows = rows, .seqs = (r->guided ? 2 * r->lanes : r->lanes) + shadows,
                           .listed = rows + r->ids * r->shadows + shadows * r->shadows,
-                          .wanted = r->lanes * larger(r->most, r->least),
-                          .how = r->how->variant,
-                          .cached = (size_t)r->policy->kept,
-                          .guided = (size_t)r->guided,
-                          .chosen = (size_t)r->policy->outputs,
-                          .sifted = r->policy->slots != NULL,
+                          .wanted = r->lanes * larger(r->most, r->least), .how = r->how->variant,
+                          .cached = (size_t)r->policy->kept, .guided = (size_t)r->guided,
+                          .chosen = (size_t)r->policy->outputs, .sifted = r->policy->slots != NULL,
                           .compared = unmask_has(r->how->rule, UNMASK_COMPARES) != 0};
     for (size_t i = 0; i < r->batch; i++) {
         size_t len = room_of(r, i);
@@ -108,8 +104,7 @@ static void begin(struct diffuse_run *r, size_t lane, size_t first,
     size_t len = length_of(r, in);
     int32_t *token = r->host.token + first;
     r->host.state[lane] = (struct canvas_state){.key = in->key,
-                                                .first = (int32_t)first,
-                                                .prompt = (int32_t)in->n,
+                                                .first = (int32_t)first, .prompt = (int32_t)in->n,
                                                 .len = (int32_t)len,
                                                 .shift = (int32_t)shift_of(r, in),
                                                 .live = lane % r->drafts == 0};
@@ -440,8 +435,7 @@ void diffuse(const struct network *n, const struct diffuse *how,
     if (!short_of_memory) {
         const struct loop loop = {.backend = n->backend, .stop = how->stop,
                                   .observer = how->observer, .state = r.device.state,
-                                  .bytes = r.lanes * sizeof *r.device.state,
-                                  .describe = describe,
+                                  .bytes = r.lanes * sizeof *r.device.state, .describe = describe,
                                   .prepare = how->prepare ? prepare : NULL,
                                   .enqueue = enqueue, .settle = settle, .ctx = &r};
         short_of_memory = loop_run(&loop, trace);

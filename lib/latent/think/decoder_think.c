@@ -32,24 +32,17 @@ static struct variant variant_of(const struct settings *s)
 static struct think how_of(const struct settings *s, const struct decode_env *env)
 {
     return (struct think){
-        .max_new = settings_count(s, "max_new"),
-        .temperature = settings_number(s, "temperature"),
+        .max_new = settings_count(s, "max_new"), .temperature = settings_number(s, "temperature"),
         .source = settings_is(s, "z", "posterior") ? THINK_POSTERIOR
                   : settings_is(s, "z", "prior")   ? THINK_PRIOR
                   : settings_is(s, "z", "dit")     ? THINK_DIT
                   : settings_is(s, "z", "file")    ? THINK_FILE
                                                    : THINK_ZERO,
-        .latents = env->latents,
-        .solver = solver_of(s),
-        .vi_steps = settings_count(s, "vi_steps"),
-        .vi_rate = settings_number(s, "vi_rate"),
-        .draws = settings_is(s, "z_draw", "sample"),
+        .latents = env->latents, .solver = solver_of(s), .vi_steps = settings_count(s, "vi_steps"),
+        .vi_rate = settings_number(s, "vi_rate"), .draws = settings_is(s, "z_draw", "sample"),
         .refit = settings_is(s, "z", "posterior") ? settings_count(s, "refit") : 0,
-        .cache = settings_is(s, "cache", "on"),
-        .variant = variant_of(s),
-        .ignore_eos = settings_is(s, "contract", "fixed"),
-        .seed = env->seed,
-        .stop = env->stop,
+        .cache = settings_is(s, "cache", "on"), .variant = variant_of(s),
+        .ignore_eos = settings_is(s, "contract", "fixed"), .seed = env->seed, .stop = env->stop,
         .observer = env->observer};
 }
 
@@ -128,15 +121,8 @@ static size_t extra_options(struct decoder_extras *to, struct opt *options)
     return 2;
 }
 
-const struct decoder decoder_think = {.tool = "gen-ltm",
-                                      .paradigms = 1u << PARADIGM_LATENT,
-                                      .table = &system_ltm,
-                                      .extra_options = extra_options,
-                                      .check = check,
-                                      .able = able,
-                                      .estimate = estimate,
-                                      .passes = passes,
-                                      .run = run,
-                                      .shorten = shorten,
-                                      .open_prior = open_prior,
-                                      .close_prior = close_prior};
+const struct decoder decoder_think = {.tool = "gen-ltm", .paradigms = 1u << PARADIGM_LATENT,
+                                      .table = &system_ltm, .extra_options = extra_options,
+                                      .check = check, .able = able, .estimate = estimate,
+                                      .passes = passes, .run = run, .shorten = shorten,
+                                      .open_prior = open_prior, .close_prior = close_prior};

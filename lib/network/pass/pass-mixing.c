@@ -80,14 +80,9 @@ static void shift_rows(const struct mixing *m, const struct kv *kv, const struct
     const struct config *c = &m->n->config;
     const struct rows *r = &m->w->device.rows;
     struct backend *b = m->n->backend;
-    struct shift s = {.x = m->room->norm,
-                      .last = kv->last + m->l * kv->slots * c->width,
-                      .at = r->slots,
-                      .seqs = r->seqs,
-                      .n = LANES_OF_7,
-                      .n_seqs = p->n_seqs,
-                      .T = p->T,
-                      .D = c->width};
+    struct shift s = {.x = m->room->norm, .last = kv->last + m->l * kv->slots * c->width,
+                      .at = r->slots, .seqs = r->seqs, .n = LANES_OF_7, .n_seqs = p->n_seqs,
+                      .T = p->T, .D = c->width};
     b->ops->rmsnorm(b, m->room->norm, m->w->x, NULL, m->y->attn_norm, p->T, c->width, c->norm_eps);
     if (c->mixer == MIXER_RWKV6)
         shift6(m, &s);
@@ -123,19 +118,10 @@ static void gates7(const struct mixing *m, float *v)
         low_rank(m, ROLE_FIRST_DOWN, o->lane[LANE_V], o->share, AS_IT_IS);
         add_and_squash(m, o->share, ROLE_FIRST, SQUASH_LOGISTIC);
     }
-    const struct removal a = {.k = o->k,
-                              .v = v,
-                              .rate = o->b,
-                              .first = m->l ? o->first : NULL,
-                              .share = o->share,
-                              .scale = term_of(m, ROLE_KEY_SCALE),
-                              .key_rate = term_of(m, ROLE_KEY_RATE),
-                              .to_k = o->k,
-                              .to_v = v,
-                              .a = o->a,
-                              .b = o->b,
-                              .T = m->T,
-                              .heads = c->heads,
+    const struct removal a = {.k = o->k, .v = v, .rate = o->b, .first = m->l ? o->first : NULL,
+                              .share = o->share, .scale = term_of(m, ROLE_KEY_SCALE),
+                              .key_rate = term_of(m, ROLE_KEY_RATE), .to_k = o->k, .to_v = v,
+                              .a = o->a, .b = o->b, .T = m->T, .heads = c->heads,
                               .head_dim = c->head_dim};
     m->n->backend->ops->mixing->removal(m->n->backend, &a);
 }
@@ -163,10 +149,8 @@ void pass_mix(const struct network *n, size_t l, const struct kv *kv, const stru
                                     .u = seven ? NULL : bonus, .seqs = w->device.rows.seqs,
                                     .n_seqs = p->n_seqs, .T = p->T, .max_rows = p->max_rows,
                                     .heads = c->heads, .head_dim = E},
-                             .state = kv->state + l * kv->slots * c->heads * E * E,
-                             .y = w->y,
-                             .form = (enum wkv_form)w->size.how.wkv,
-                             .at = w->device.rows.slots};
+                             .state = kv->state + l * kv->slots * c->heads * E * E, .y = w->y,
+                             .form = (enum wkv_form)w->size.how.wkv, .at = w->device.rows.slots};
     const struct heads_out out = {.o = w->y, .gain = term_of(&m, ROLE_HEADS_GAIN),
                                   .bias = term_of(&m, ROLE_HEADS_BIAS), .gate = o->g, .r = w->q,
                                   .k = o->k, .v = v, .weight = seven ? bonus : NULL, .y = w->y,

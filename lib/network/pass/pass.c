@@ -87,18 +87,14 @@ static void qkv_block(const struct network *n, size_t l, const struct work *w,
         size_t at = slot ? 0 : t * kept;
         const struct qkv qkv = {.in = {pass_row_at(n, z->x, t, c->width), y->attn_norm,
                                        c->norm_eps},
-                                .wq = &y->q,
-                                .wk = &y->k,
-                                .wv = &y->v,
+                                .wq = &y->q, .wk = &y->k, .wv = &y->v,
                                 .bias = {y->q_bias, y->k_bias, y->v_bias},
                                 .head_gain = {y->q_norm, y->k_norm},
                                 .table = (c->unrotated[l] ? w->still : w->table) + t * E,
                                 .q = pass_row_at(n, w->q, t, c->heads * E),
                                 .to = {(char *)to.k + at, (char *)to.v + at, to.dtype},
-                                .slot = slot ? slot + t : NULL,
-                                .heads = c->heads,
-                                .kv_heads = c->kv_heads,
-                                .head_dim = E};
+                                .slot = slot ? slot + t : NULL, .heads = c->heads,
+                                .kv_heads = c->kv_heads, .head_dim = E};
         n->backend->ops->qkv(n->backend, &qkv, N, w->scratch);
     }
 }
@@ -111,24 +107,12 @@ static void attention_block(const struct network *n, size_t l, const struct kv *
     const struct rows *r = &w->device.rows;
     const int own = !kv || p->sifts; /* keys and values are not cached */
     const struct cache to = own ? w->fresh : kv_layer(kv, n, l);
-    const struct attn attn = {.q = w->q,
-                              .y = w->y,
-                              .kv = to,
-                              .half = network_half(n),
-                              .pos = z->pos,
-                              .seqs = z->seqs,
-                              .slots = r->slots,
-                              .slot_pos = r->slot_pos,
-                              .n_seqs = p->n_seqs,
-                              .T = z->T,
-                              .max_rows = z->max_rows,
-                              .max_slots = p->max_slots,
-                              .heads = c->heads,
-                              .kv_heads = c->kv_heads,
-                              .head_dim = c->head_dim,
-                              .mask = p->mask,
-                              .mask_block = p->mask_block,
-                              .window = c->window,
+    const struct attn attn = {.q = w->q, .y = w->y, .kv = to, .half = network_half(n),
+                              .pos = z->pos, .seqs = z->seqs, .slots = r->slots,
+                              .slot_pos = r->slot_pos, .n_seqs = p->n_seqs, .T = z->T,
+                              .max_rows = z->max_rows, .max_slots = p->max_slots, .heads = c->heads,
+                              .kv_heads = c->kv_heads, .head_dim = c->head_dim, .mask = p->mask,
+                              .mask_block = p->mask_block, .window = c->window,
                               .dense = work_scores(n, &w->size)};
     qkv_block(n, l, w, z, to, own ? NULL : z->slot);
     if (!own)
@@ -161,18 +145,10 @@ static void cross_block(const struct network *n, size_t l, const struct kv *kv,
     const struct config *c = &n->config;
     struct backend *b = n->backend;
     const struct layer *y = &n->layer[l];
-    struct attn attn = {.q = w->q,
-                        .y = w->y,
-                        .half = network_half(n),
-                        .pos = w->device.rows.pos,
-                        .seqs = w->device.cross,
-                        .n_seqs = p->n_seqs,
-                        .T = p->T,
-                        .max_rows = p->max_rows,
-                        .heads = c->heads,
-                        .kv_heads = c->kv_heads,
-                        .head_dim = c->head_dim,
-                        .mask = MASK_FULL,
+    struct attn attn = {.q = w->q, .y = w->y, .half = network_half(n), .pos = w->device.rows.pos,
+                        .seqs = w->device.cross, .n_seqs = p->n_seqs, .T = p->T,
+                        .max_rows = p->max_rows, .heads = c->heads, .kv_heads = c->kv_heads,
+                        .head_dim = c->head_dim, .mask = MASK_FULL,
                         .dense = work_scores(n, &w->size)};
     latent_read(kv->latents, n, l, &attn);
     pass_multiply(n, w, &y->cross_q, (struct input){w->x, y->cross_norm, c->norm_eps}, w->q, 0,
@@ -228,16 +204,9 @@ static void sift_layer(const struct network *n, size_t l, const struct kv *kv,
 {
     const struct config *c = &n->config;
     const struct index *x = &w->device;
-    const struct sift s = {.q = w->q,
-                           .from = w->fresh,
-                           .to = kv_layer(kv, n, l),
-                           .seqs = x->rows.seqs,
-                           .part = x->part,
-                           .n_seqs = p->n_seqs,
-                           .T = p->T,
-                           .max_rows = p->max_rows,
-                           .heads = c->heads,
-                           .kv_heads = c->kv_heads,
+    const struct sift s = {.q = w->q, .from = w->fresh, .to = kv_layer(kv, n, l),
+                           .seqs = x->rows.seqs, .part = x->part, .n_seqs = p->n_seqs, .T = p->T,
+                           .max_rows = p->max_rows, .heads = c->heads, .kv_heads = c->kv_heads,
                            .head_dim = c->head_dim};
     n->backend->ops->sift(n->backend, &s, w->scratch);
     keep_rows(n, l, kv, NULL, 0);
@@ -297,19 +266,10 @@ static void choose_rows(const struct network *n, size_t l, const struct kv *kv,
     struct backend *b = n->backend;
     const struct cache to = kv_layer(kv, n, l);
     const struct product v = {&y->v, w->q, 0}; /* queries come later, and are at least as wide */
-    const struct drift d = {.v = w->q,
-                            .bias = y->v_bias,
-                            .kept = to.v,
-                            .dtype = to.dtype,
-                            .slot = x->rows.slot,
-                            .pos = x->rows.pos,
-                            .seqs = x->rows.seqs,
-                            .part = x->part,
-                            .n_seqs = p->n_seqs,
-                            .T = p->T,
-                            .max_rows = p->max_rows,
-                            .n = c->kv_heads * c->head_dim,
-                            .to = w->rows};
+    const struct drift d = {.v = w->q, .bias = y->v_bias, .kept = to.v, .dtype = to.dtype,
+                            .slot = x->rows.slot, .pos = x->rows.pos, .seqs = x->rows.seqs,
+                            .part = x->part, .n_seqs = p->n_seqs, .T = p->T,
+                            .max_rows = p->max_rows, .n = c->kv_heads * c->head_dim, .to = w->rows};
     b->ops->matmul(b, &v, 1, (struct input){w->x, y->attn_norm, c->norm_eps}, p->T, w->scratch);
     b->ops->choose(b, &d, w->scratch);
     b->ops->rope_table(b, w->table, w->rows.pos, n->inv_freq, p->chosen, c->head_dim);
@@ -326,13 +286,10 @@ static void settle(const struct network *n, size_t l, act *kept, const struct kv
                    const struct work *w, const struct pass *p, int some)
 {
     size_t D = n->config.width, value = dtype_value_bytes(n->backend->act);
-    const struct outputs o = {.x = w->x,
-                              .sum = w->sum,
+    const struct outputs o = {.x = w->x, .sum = w->sum,
                               .kept = (char *)kept + l * kv->slots * D * value,
-                              .place = some ? w->rows.place : NULL,
-                              .slot = w->device.rows.slot,
-                              .T = p->T,
-                              .D = D};
+                              .place = some ? w->rows.place : NULL, .slot = w->device.rows.slot,
+                              .T = p->T, .D = D};
     n->backend->ops->settle(n->backend, &o);
 }
 

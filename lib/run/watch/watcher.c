@@ -147,8 +147,7 @@ int watcher_open(struct watcher *w, const struct job *job, const struct config *
 {
     const struct job_args *a = job->args;
     *w = (struct watcher){.observer = {watcher_is_close(job), show_pass, show_progress, w},
-                          .job = job,
-                          .progress = progress,
+                          .job = job, .progress = progress,
                           .several = prompts > 1 || job->plan->points > 1};
     if (a->stream && !tokenizer)
         return err_set(e, EXIT_BAD_DATA, "%s: --stream: expected a model with a tokenizer, got "

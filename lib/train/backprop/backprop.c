@@ -127,23 +127,11 @@ static void attend(struct backprop *t, struct layer_tape *y, size_t l, const str
     backprop_multiply(t, qkv, 3);
     ops->rope(t->b, y->q, who->table, who->n, c->heads, c->head_dim, 1);
     ops->rope(t->b, y->k, t->at.all.table, T, c->kv_heads, c->head_dim, 1);
-    struct attn a = {.q = y->q,
-                     .y = y->y,
-                     .kv = {y->k, y->v, DTYPE_F32},
-                     .pos = who->pos,
-                     .seqs = who->seqs,
-                     .slots = t->at.slots,
-                     .slot_pos = t->at.all.pos,
-                     .n_seqs = in->seqs,
-                     .T = who->n,
-                     .max_rows = in->len,
-                     .max_slots = in->len,
-                     .heads = c->heads,
-                     .kv_heads = c->kv_heads,
-                     .head_dim = c->head_dim,
-                     .mask = c->attends,
-                     .window = c->window,
-                     .half = t->dtype == DTYPE_BF16};
+    struct attn a = {.q = y->q, .y = y->y, .kv = {y->k, y->v, DTYPE_F32}, .pos = who->pos,
+                     .seqs = who->seqs, .slots = t->at.slots, .slot_pos = t->at.all.pos,
+                     .n_seqs = in->seqs, .T = who->n, .max_rows = in->len, .max_slots = in->len,
+                     .heads = c->heads, .kv_heads = c->kv_heads, .head_dim = c->head_dim,
+                     .mask = c->attends, .window = c->window, .half = t->dtype == DTYPE_BF16};
     ops->attention(t->b, &a, t->scratch);
     struct gemm o = backprop_linear(t, y->mid, y->y, ROLE_O, l, who->n, stream);
     backprop_multiply(t, &o, 1);
@@ -255,23 +243,11 @@ static void attend_back(struct backprop *t, const struct layer_tape *y, size_t l
     const struct gemm o[] = {backprop_weights(t, t->dx, y->y, ROLE_O, l, who->n),
                              backprop_input(t, t->dy, t->dx, ROLE_O, l, who->n, NULL)};
     backprop_multiply(t, o, 2);
-    struct attn_back a = {.q = y->q,
-                          .k = y->k,
-                          .v = y->v,
-                          .dy = t->dy,
-                          .dq = t->dq,
-                          .dk = t->dk,
-                          .dv = t->dv,
-                          .seqs = who->seqs,
-                          .pos = who->pos,
-                          .n_seqs = in->seqs,
-                          .max_slots = in->len,
-                          .heads = c->heads,
-                          .kv_heads = c->kv_heads,
-                          .head_dim = c->head_dim,
-                          .causal = c->attends == MASK_CAUSAL,
-                          .window = c->window,
-                          .half = t->dtype == DTYPE_BF16};
+    struct attn_back a = {.q = y->q, .k = y->k, .v = y->v, .dy = t->dy, .dq = t->dq, .dk = t->dk,
+                          .dv = t->dv, .seqs = who->seqs, .pos = who->pos, .n_seqs = in->seqs,
+                          .max_slots = in->len, .heads = c->heads, .kv_heads = c->kv_heads,
+                          .head_dim = c->head_dim, .causal = c->attends == MASK_CAUSAL,
+                          .window = c->window, .half = t->dtype == DTYPE_BF16};
     t->train->attention_back(t->b, &a, t->scratch);
     ops->rope(t->b, t->dq, who->table, who->n, c->heads, c->head_dim, -1);
     ops->rope(t->b, t->dk, t->at.all.table, T, c->kv_heads, c->head_dim, -1);

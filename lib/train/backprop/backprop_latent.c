@@ -27,21 +27,11 @@ void backprop_cross(struct backprop *t, struct layer_tape *y, size_t l, const st
     backprop_multiply(t, kv, 2);
     ops->rope(t->b, y->cq, who->table, who->n, c->heads, c->head_dim, 1);
     ops->rope(t->b, y->zk, t->ztable, n, c->kv_heads, c->head_dim, 1);
-    const struct attn a = {.q = y->cq,
-                           .y = y->cy,
-                           .kv = {y->zk, y->zv, DTYPE_F32},
-                           .pos = who->pos,
-                           .seqs = who->cross,
-                           .slots = t->at.zslots,
-                           .slot_pos = t->at.zslots,
-                           .n_seqs = in->seqs,
-                           .T = who->n,
-                           .max_rows = in->len,
-                           .max_slots = c->latents,
-                           .heads = c->heads,
-                           .kv_heads = c->kv_heads,
-                           .head_dim = c->head_dim,
-                           .mask = MASK_FULL,
+    const struct attn a = {.q = y->cq, .y = y->cy, .kv = {y->zk, y->zv, DTYPE_F32}, .pos = who->pos,
+                           .seqs = who->cross, .slots = t->at.zslots, .slot_pos = t->at.zslots,
+                           .n_seqs = in->seqs, .T = who->n, .max_rows = in->len,
+                           .max_slots = c->latents, .heads = c->heads, .kv_heads = c->kv_heads,
+                           .head_dim = c->head_dim, .mask = MASK_FULL,
                            .half = t->dtype == DTYPE_BF16};
     ops->attention(t->b, &a, t->scratch);
     const struct gemm o = backprop_linear(t, y->crossed, y->cy, ROLE_CROSS_O, l, who->n, y->mid);
@@ -59,20 +49,11 @@ void backprop_cross_back(struct backprop *t, const struct layer_tape *y, size_t 
     const struct gemm o[] = {backprop_weights(t, t->dx, y->cy, ROLE_CROSS_O, l, who->n),
                              backprop_input(t, t->dy, t->dx, ROLE_CROSS_O, l, who->n, NULL)};
     backprop_multiply(t, o, 2);
-    const struct attn_back a = {.q = y->cq,
-                                .k = y->zk,
-                                .v = y->zv,
-                                .dy = t->dy,
-                                .dq = t->dq,
-                                .dk = t->dzk,
-                                .dv = t->dzv,
-                                .seqs = who->cross,
-                                .pos = who->pos,
+    const struct attn_back a = {.q = y->cq, .k = y->zk, .v = y->zv, .dy = t->dy, .dq = t->dq,
+                                .dk = t->dzk, .dv = t->dzv, .seqs = who->cross, .pos = who->pos,
                                 .n_seqs = in->seqs,
                                 .max_slots = in->len > c->latents ? in->len : c->latents,
-                                .heads = c->heads,
-                                .kv_heads = c->kv_heads,
-                                .head_dim = c->head_dim,
+                                .heads = c->heads, .kv_heads = c->kv_heads, .head_dim = c->head_dim,
                                 .half = t->dtype == DTYPE_BF16};
     t->train->attention_back(t->b, &a, t->scratch);
     ops->rope(t->b, t->dq, who->table, who->n, c->heads, c->head_dim, -1);

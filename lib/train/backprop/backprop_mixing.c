@@ -143,8 +143,7 @@ static struct wkv_rows rows_of(struct backprop *t, const struct layer_tape *y, s
                              .v = seven ? m->to_v : y->v, .a = m->a, .b = m->b,
                              .u = seven ? NULL : backprop_values(t, ROLE_BONUS, l),
                              .seqs = t->at.all.seqs, .n_seqs = in->seqs, .T = t->at.all.n,
-                             .max_rows = in->len, .heads = t->c.heads,
-                             .head_dim = t->c.head_dim};
+                             .max_rows = in->len, .heads = t->c.heads, .head_dim = t->c.head_dim};
 }
 
 static struct heads_out out_of(struct backprop *t, const struct layer_tape *y, size_t l,

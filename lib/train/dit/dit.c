@@ -267,11 +267,7 @@ double dit_update(struct dit *d, double rate, double clip, double keep)
 {
     const struct train_ops *train = d->b->ops->train;
     double work[SQUARES_PARTS], norm = sqrt(train->squares(d->b, d->g, d->n, work));
-    struct adamw a = {.rate = rate,
-                      .beta1 = 0.9,
-                      .beta2 = 0.95,
-                      .eps = 1e-8,
-                      .step = ++d->step,
+    struct adamw a = {.rate = rate, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .step = ++d->step,
                       .grad_scale = norm > clip ? clip / norm : 1};
     train->adamw(d->b, d->w, d->m1, d->m2, d->g, d->n, &a);
     for (size_t i = 0; i < d->n; i++)
@@ -367,17 +363,12 @@ int dit_save(const struct dit *d, const char *path, int whole, struct err *e)
     char *text = json_dumps(note, JSON_COMPACT);
     parts_of(d, part);
     for (size_t i = 0; i < n; i++)
-        list[i] = (struct tensor){.name = (char *)(uintptr_t)part[i].name,
-                                  .dtype = "F32",
-                                  .rank = 1,
-                                  .shape = {part[i].n},
+        list[i] = (struct tensor){.name = (char *)(uintptr_t)part[i].name, .dtype = "F32",
+                                  .rank = 1, .shape = {part[i].n},
                                   .bytes = part[i].n * sizeof(float),
                                   .data = (const unsigned char *)part[i].data};
-    list[n] = (struct tensor){.name = (char *)(uintptr_t) "note",
-                              .dtype = "U8",
-                              .rank = 1,
-                              .shape = {strlen(text)},
-                              .bytes = strlen(text),
+    list[n] = (struct tensor){.name = (char *)(uintptr_t) "note", .dtype = "U8", .rank = 1,
+                              .shape = {strlen(text)}, .bytes = strlen(text),
                               .data = (const unsigned char *)text};
     int bad = safetensors_write(path, list, n + 1, NULL, e);
     free(text);

@@ -19,14 +19,8 @@ static void forward(const struct dit *d, const struct dit_linear *l, const float
     const float *bias = d->w + l->bias;
     for (size_t r = 0; r < rows; r++)
         memcpy(y + r * l->out, bias, l->out * sizeof *y);
-    const struct gemm g = {.M = rows,
-                           .N = l->out,
-                           .K = l->in,
-                           .a = {x, l->in, 1},
-                           .b = {d->w + l->w, l->in, 1},
-                           .c = y,
-                           .plus = y,
-                           .ldc = l->out,
+    const struct gemm g = {.M = rows, .N = l->out, .K = l->in, .a = {x, l->in, 1},
+                           .b = {d->w + l->w, l->in, 1}, .c = y, .plus = y, .ldc = l->out,
                            .dtype = DTYPE_F32};
     d->b->ops->train->gemm(d->b, &g, 1, d->work);
 }
@@ -36,21 +30,11 @@ static void linear_back(const struct dit *d, const struct dit_linear *l, const f
                         size_t rows, const float *dy, float *dx)
 {
     float *bias = d->g + l->bias;
-    const struct gemm g[2] = {{.M = l->out,
-                               .N = l->in,
-                               .K = rows,
-                               .a = {dy, 1, l->out},
-                               .b = {x, 1, l->in},
-                               .c = d->g + l->w,
-                               .ldc = l->in,
+    const struct gemm g[2] = {{.M = l->out, .N = l->in, .K = rows, .a = {dy, 1, l->out},
+                               .b = {x, 1, l->in}, .c = d->g + l->w, .ldc = l->in,
                                .dtype = DTYPE_F32},
-                              {.M = rows,
-                               .N = l->in,
-                               .K = l->out,
-                               .a = {dy, l->out, 1},
-                               .b = {d->w + l->w, 1, l->in},
-                               .c = dx,
-                               .ldc = l->in,
+                              {.M = rows, .N = l->in, .K = l->out, .a = {dy, l->out, 1},
+                               .b = {d->w + l->w, 1, l->in}, .c = dx, .ldc = l->in,
                                .dtype = DTYPE_F32}};
     d->b->ops->train->gemm(d->b, g, dx ? 2 : 1, d->work);
     memset(bias, 0, l->out * sizeof *bias);
