@@ -36,11 +36,6 @@ size_t latent_values(const struct config *c)
     return c->layers * c->latents * c->width;
 }
 
-size_t latent_stride(const struct config *c)
-{
-    return c->context / c->latents;
-}
-
 size_t latent_bytes(const struct network *n, size_t texts)
 {
     struct latents z = {.texts = texts};
@@ -66,7 +61,7 @@ int latent_make(struct latents *z, const struct network *n, size_t texts)
     if (!z->block)
         return -1;
     cut_all(z, n);
-    list_slots(z, n, c->latents, latent_stride(c));
+    list_slots(z, n, c->latents, c->context / c->latents);
     b->ops->rope_table(b, z->table, z->slots, n->inv_freq, c->latents, c->head_dim);
     list_slots(z, n, texts * c->latents, 1);
     return 0;

@@ -21,7 +21,6 @@ int latent_make(struct latents *z, const struct network *n, size_t texts);
 void latent_free(struct latents *z, const struct network *n);
 size_t latent_bytes(const struct network *n, size_t texts); /* bytes that latent_make allocates */
 size_t latent_values(const struct config *c);  /* L n D, for one text */
-size_t latent_stride(const struct config *c);  /* floor(context / n) */
 
 /* Sets the latents of a text: layer l's n vectors [n, D] are at values + l * step, in host
  * memory. */

@@ -219,7 +219,8 @@ struct precision engine_precision(const struct engine *g, const struct config *c
     return p;
 }
 
-size_t engine_row_tile(const struct engine *g)
+/* Rows of a tile by --row-tile or --level; 0: all rows at once. */
+static size_t row_tile_of(const struct engine *g)
 {
     enum { EIGHT = 8 }; /* rows aligned for the widest accesses of a device */
     const struct saving *l = saving_named(g->level);
@@ -252,7 +253,7 @@ void engine_say_saving(const struct engine *g, const struct config *c, const str
     put_switch(&b, "kv-dtype", l->kv, g->kv_dtype, p.kv);
     put_switch(&b, "quant", l->quant, g->quant, p.quant);
     if (l->row_tile)
-        buf_format(&b, " --row-tile %zu%s", engine_row_tile(g), g->row_tile >= 0 ? " (said)" : "");
+        buf_format(&b, " --row-tile %zu%s", row_tile_of(g), g->row_tile >= 0 ? " (said)" : "");
     if (takes_pruned(g))
         buf_format(&b, " --pruned %s", g->pruned);
     log_note(log, "level %s:%s; always on, as it changes no bit: attention and head in tiles",
@@ -265,7 +266,7 @@ int engine_settle(const struct engine *g, struct network *n, struct backend *b,
 {
     const struct precision p = engine_precision(g, &c->config);
     int bad = network_settle(n, b, c, &p, e);
-    n->row_tile = engine_row_tile(g);
+    n->row_tile = row_tile_of(g);
     return bad;
 }
 
@@ -274,7 +275,7 @@ int engine_load(const struct engine *g, struct network *n, struct backend *b,
 {
     const struct precision p = engine_precision(g, &c->config);
     int bad = network_load(n, b, c, &p, e);
-    n->row_tile = engine_row_tile(g);
+    n->row_tile = row_tile_of(g);
     return bad;
 }
 

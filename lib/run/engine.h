@@ -98,8 +98,6 @@ int engine_check_memory(const struct engine *g, struct err *e);
 /* 1: the map (value of --device-map or --kv-map, or NULL) is auto: free memory decides how many
  * layers stay. */
 int engine_maps_itself(const char *map);
-/* Rows of a tile by --row-tile or --level; 0: all rows at once. */
-size_t engine_row_tile(const struct engine *g);
 /* Formats and maps by --dtype, --kv-dtype, --quant, --device-map and --kv-map; those not given, by
  * --level. A packed checkpoint keeps its format at every level. */
 struct precision engine_precision(const struct engine *g, const struct config *c);

@@ -63,7 +63,3 @@ int dataset_made(const struct dataset *d, const char *id);
 int64_t dataset_line(const struct dataset *d);     /* of the last record */
 int64_t dataset_passed_over(const struct dataset *d);
 void dataset_close(struct dataset *d);
-
-/* Length in bytes of the first `words` words of s[0..n-1] (DATASET_HALF: half of them, rounded up),
- * without the white space after them. n when there are no more words. */
-size_t dataset_cut(const char *s, size_t n, int64_t words);

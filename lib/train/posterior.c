@@ -170,7 +170,8 @@ double posterior_log_q(const struct posterior *p, size_t texts, size_t text)
     return sum;
 }
 
-double posterior_weight(const struct posterior *p, size_t texts, size_t text)
+/* log p(z) - log q(z) of the last draw. */
+static double weigh(const struct posterior *p, size_t texts, size_t text)
 {
     double sum = 0;
     for (size_t l = 0; l < p->c->layers; l++) {
@@ -217,7 +218,7 @@ struct posterior_bound posterior_score(struct posterior *p, struct backprop *t,
     for (size_t i = 0; i < samples; i++) {
         posterior_draw(p, seed, &key, 1, POSTERIOR_FRESH + i);
         double nats = backprop_loss(t, in, BACKPROP_LOSS);
-        work[i] = iwae ? posterior_weight(p, 1, 0) - nats : nats + kl;
+        work[i] = iwae ? weigh(p, 1, 0) - nats : nats + kl;
         in->again = 1;
     }
     in->again = 0;

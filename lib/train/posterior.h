@@ -70,8 +70,6 @@ void posterior_run(struct posterior *p, struct backprop *t, struct train_batch *
 double posterior_kl(const struct posterior *p, size_t texts, size_t text); /* nats */
 /* log q(z) of the last draw. */
 double posterior_log_q(const struct posterior *p, size_t texts, size_t text);
-/* log p(z) - log q(z) of the last draw. */
-double posterior_weight(const struct posterior *p, size_t texts, size_t text);
 /* The first draw number that no fit uses: for generating and scoring. */
 #define POSTERIOR_FRESH (UINT64_C(1) << 48)
 /* An upper bound of -log p(x) for the only text of a batch, by `samples` draws (numbers from

@@ -50,7 +50,10 @@ static void add_share(struct diffuse_run *r, int32_t slot, size_t listed)
     }
 }
 
-int32_t diffuse_offset(const struct diffuse_run *r, const struct canvas_state *c)
+/* Position k of a canvas is position k + this of the pass, so that a block of the mask begins
+ * where the family says: attention counts blocks from position 0. Rotations depend on differences
+ * alone. */
+static int32_t offset_of(const struct diffuse_run *r, const struct canvas_state *c)
 {
     const struct config *f = &r->n->config;
     int32_t m = (int32_t)f->attends_block;
@@ -70,7 +73,7 @@ static struct cache_view view_of(const struct diffuse_run *r, const struct canva
                            .begin = canvas_block_begin(l, c),
                            .end = canvas_block_end(l, c),
                            .mask_block = (int32_t)f->attends_block,
-                           .offset = diffuse_offset(r, c),
+                           .offset = offset_of(r, c),
                            .seeds = canvas_ask_end(l, c) < canvas_block_end(l, c),
                            .forward = f->two_ways,
                            .params = r->how->kept};
@@ -89,7 +92,7 @@ static size_t add_rows(struct diffuse_run *r, size_t i, int twin, size_t listed)
     struct pass *p = &r->plan.pass;
     const struct rows *w = &r->work->host.rows;
     const struct cache_part *a = &r->part;
-    int32_t row = (int32_t)p->T, offset = diffuse_offset(r, c);
+    int32_t row = (int32_t)p->T, offset = offset_of(r, c);
     int32_t base = twin ? (int32_t)r->slots / 2 : 0;
     const struct cache_view v = view_of(r, c);
     int reads = r->kv && !a->sifts;

@@ -131,10 +131,6 @@ void diffuse_draft_guess(struct diffuse_run *r, size_t each);
 /* Notes the contents of the cache for a draft: those after the described pass of the lane
  * before. */
 void diffuse_draft_inherit(struct diffuse_run *r, size_t lane);
-/* Position k of a canvas is position k + this of the pass, so that a block of the mask begins
- * where the family says: attention counts blocks from position 0. Rotations depend on differences
- * alone. */
-int32_t diffuse_offset(const struct diffuse_run *r, const struct canvas_state *c);
 /* The slot of position p as a lane sees it in the described pass. */
 int32_t diffuse_slot(const struct diffuse_run *r, size_t lane, int32_t p);
 

@@ -166,7 +166,7 @@ static int64_t count_words(const char *s, size_t n)
     return words;
 }
 
-size_t dataset_cut(const char *s, size_t n, int64_t words)
+static size_t cut_at(const char *s, size_t n, int64_t words)
 {
     if (words == DATASET_HALF)
         words = (count_words(s, n) + 1) / 2;
@@ -334,7 +334,7 @@ static enum dataset_piece from_paragraph(struct dataset *d, json_t *out, struct 
         s++, n--;
     while (wiki && n > 0 && dataset_is_blank(s[n - 1]))
         n--;
-    size_t cut = words == DATASET_NO_SPLIT ? n : dataset_cut(s, n, words);
+    size_t cut = words == DATASET_NO_SPLIT ? n : cut_at(s, n, words);
     if (words != DATASET_NO_SPLIT && cut == n)
         return DATASET_SKIPPED; /* nothing is left for the reference */
     int bad = 0;

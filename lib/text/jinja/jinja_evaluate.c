@@ -24,7 +24,7 @@ static struct jinja_variable *find(const struct jinja_run *r, const struct jinja
     return v;
 }
 
-const struct jinja_value *jinja_look_up(const struct jinja_run *r, const struct jinja_string *name)
+static const struct jinja_value *look_up(const struct jinja_run *r, const struct jinja_string *name)
 {
     const struct jinja_variable *v = find(r, name, 1);
     return v ? &v->value : NULL;
@@ -63,7 +63,7 @@ static struct jinja_value call(struct jinja_run *r, const struct jinja_node *x)
     const struct jinja_node *what = x->a;
     const struct jinja_value *known = NULL;
     if (what->kind == JINJA_NAME)
-        known = jinja_look_up(r, what->name);
+        known = look_up(r, what->name);
     struct jinja_value of = undefined(), callee = known ? *known : undefined();
     struct jinja_arguments a;
     if (what->kind == JINJA_ATTRIBUTE)
@@ -229,7 +229,7 @@ static struct jinja_value make_dict(struct jinja_run *r, const struct jinja_node
 
 static struct jinja_value variable(struct jinja_run *r, const struct jinja_node *x)
 {
-    const struct jinja_value *found = jinja_look_up(r, x->name);
+    const struct jinja_value *found = look_up(r, x->name);
     if (!found && jinja_is_function(x->name)) /* as in: strftime_now is defined */
         return (struct jinja_value){JINJA_MACRO, {.macro = NULL}};
     return found ? *found : jinja_undefined(x->name);

@@ -34,8 +34,6 @@ struct jinja_run {
                                const struct jinja_arguments *a);
 };
 
-/* The variable of this name; NULL: none. */
-const struct jinja_value *jinja_look_up(const struct jinja_run *r, const struct jinja_string *name);
 void jinja_assign(struct jinja_run *r, const struct jinja_string *name, struct jinja_value value);
 /* A filter, method or function that is asked for. */
 struct jinja_asked {

@@ -7,7 +7,7 @@
 
 #include "lib/text/utf8.h"
 
-uint32_t alphabet_code(unsigned b)
+static uint32_t code_of(unsigned b)
 {
     if (b <= 32)
         return 256 + b;
@@ -45,5 +45,5 @@ int alphabet_bytes(const char *piece, size_t n, struct buf *out)
 void alphabet_piece(const char *bytes, size_t n, struct buf *out)
 {
     for (size_t i = 0; i < n; i++)
-        utf8_put(out, alphabet_code((unsigned char)bytes[i]));
+        utf8_put(out, code_of((unsigned char)bytes[i]));
 }

@@ -8,7 +8,6 @@
 
 #include "lib/base/buf.h"
 
-uint32_t alphabet_code(unsigned byte);
 int alphabet_byte(uint32_t code); /* -1: not in it */
 /* Appends the bytes of a piece. -1: a character is not in the alphabet. */
 int alphabet_bytes(const char *piece, size_t n, struct buf *out);
