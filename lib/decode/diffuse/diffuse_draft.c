@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/host.h"
 #include "lib/base/mem.h"
 
 void diffuse_draft_make(struct diffuse_run *r)

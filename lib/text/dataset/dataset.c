@@ -2,12 +2,11 @@
  *
  * One loop: the next unit (a JSON text or a paragraph) is cut from the stream, turned into an
  * object {id?, text, ...}, and finished with id and source. A generated id has the number of
- * its unit, so it does not depend on the choice of records. A table is refused: its rows would
- * become lines of paragraphs.
+ * its unit, so it does not depend on the choice of records. A table (by its name) is refused: its
+ * rows would become lines of paragraphs.
  */
 #include "lib/text/dataset.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -258,56 +257,6 @@ static int next_paragraph(struct dataset *d, struct err *e)
     }
 }
 
-/* 1: a usual column name of data sets. */
-static int is_usual_column(const char *s, size_t n)
-{
-    static const char *const usual[] = {"id", "text", "prompt", "question", "instruction", "input",
-                                        "context", "answer", "response", "output", "completion",
-                                        "reference", "title", "label", "category"};
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-        if (strlen(usual[i]) == n && !strncasecmp(usual[i], s, n))
-            return 1;
-    return 0;
-}
-
-/* Number of columns in the header s[0..n-1] with this separator; 0: no header, because a column is
- * no plain name, or none is a usual name. */
-static size_t count_columns(const char *s, size_t n, char separator)
-{
-    size_t count = 0, usual = 0;
-    for (size_t i = 0; i <= n; count++, i++) {
-        int quoted = i < n && s[i] == '"';
-        size_t start = i += (size_t)quoted;
-        while (i < n && (isalnum((unsigned char)s[i]) || strchr("_-.", s[i])))
-            i++;
-        if (i == start || (quoted && (i == n || s[i] != '"')))
-            return 0;
-        usual += (size_t)is_usual_column(s + start, i - start);
-        i += (size_t)quoted;
-        if (i < n && s[i] != separator)
-            return 0;
-    }
-    return usual ? count : 0;
-}
-
-/* "csv" or "tsv" if the paragraph clearly begins such a table: a header, and a row with as many
- * separators, or with quotes. NULL: neither. */
-static const char *table_of(const char *s, size_t n)
-{
-    const char *row = memchr(s, '\n', n);
-    size_t header = row ? (size_t)(row - s) : n, has = 0, want;
-    if (!row)
-        return NULL;
-    char separator = memchr(s, '\t', header) ? '\t' : ',';
-    want = count_columns(s, header, separator);
-    for (row++; row < s + n && *row != '\n'; row++) {
-        has += *row == separator;
-        if (*row == '"' && want > 1)
-            has = want;
-    }
-    return want > 1 && has + 1 >= want ? separator == ',' ? "csv" : "tsv" : NULL;
-}
-
 static enum dataset_piece refuse_table(struct dataset *d, const char *kind, struct err *e)
 {
     const char *name = strchr(d->base, ':') ? after_slash(d->base) : input_name(d->in);
@@ -322,10 +271,6 @@ static enum dataset_piece refuse_table(struct dataset *d, const char *kind, stru
 
 static enum dataset_piece from_paragraph(struct dataset *d, json_t *out, struct err *e)
 {
-    const char *table = d->units == 1 && !strcmp(d->o.format, "auto")
-                            ? table_of(d->unit.data, d->unit.len) : NULL;
-    if (table)
-        return refuse_table(d, table, e);
     const char *s = d->unit.data;
     size_t n = d->unit.len;
     int wiki = !strcmp(d->format, "wikitext");
