@@ -100,6 +100,18 @@ DEVICE float block_sum(float x, float *shared)
     return sum;
 }
 
+/* The same for the largest value. */
+DEVICE float block_max(float x, float *shared)
+{
+    x = warp_max(x);
+    if (threadIdx.x % WARP == 0)
+        shared[threadIdx.x / WARP] = x;
+    __syncthreads();
+    for (uint32_t i = 0; i < blockDim.x / WARP; i++)
+        x = fmaxf(x, shared[i]);
+    return x;
+}
+
 /* The sum of x over the lanes below. */
 DEVICE uint32_t lanes_below(uint32_t x)
 {

@@ -116,10 +116,10 @@ isas() { # those that run here, from the message that lists them
 
     # a clock by which the first set is slow for bf16 only, and the others are equal
     file=$(echo "$XDG_CACHE_HOME"/crossover/levels/*)
-    awk -v isa="$first" 'NR > 3 {
-            $3 = $4 = 1000
-            if ($1 == "bf16" && $2 == isa) $4 = 2000
-        } { print }' "$file" > "$T/times"
+    jq -c --arg isa "$first" '.of.levels as $set | .ns |= with_entries(.key as $format |
+            .value |= [range(length) as $i | if $format == "bf16" and $i % 2 == 1 and
+                           $set[$i / 2 | floor] == $isa then 2000 else 1000 end])' \
+        "$file" > "$T/times"
     cp "$T/times" "$file"
     [ "$("${GEN[@]}" --dtype bf16 "$T/prompt" | jq -r .isa)" = "$second" ]
     [ "$("${GEN[@]}" --dtype f32 "$T/prompt" | jq -r .isa)" = "$first" ]
@@ -136,7 +136,7 @@ isas() { # those that run here, from the message that lists them
     head -c 100 "$T/times" > "$file"
     "${GEN[@]}" -v --dtype bf16 "$T/prompt" 2> "$T/log" > /dev/null
     grep -q '(measured now)$' "$T/log"
-    [ "$(wc -l < "$file")" -eq "$(wc -l < "$T/times")" ]
+    [ "$(jq ".ns | length" "$file")" -eq "$(jq ".ns | length" "$T/times")" ]
     XDG_CACHE_HOME=/dev/null "${GEN[@]}" -v --dtype bf16 "$T/prompt" 2> "$T/log" > /dev/null
     grep -q '(measured now)$' "$T/log"
 }

@@ -133,17 +133,6 @@ DEVICE double tree_sum(double x, double *shared)
     return shared[0];
 }
 
-DEVICE float block_max(float x, float *shared)
-{
-    x = warp_max(x);
-    if (threadIdx.x % WARP == 0)
-        shared[threadIdx.x / WARP] = x;
-    __syncthreads();
-    for (unsigned i = 0; i < THREADS / WARP; i++)
-        x = fmaxf(x, shared[i]);
-    return x;
-}
-
 struct loss_room {
     double sums[THREADS];
     float most[THREADS / WARP];

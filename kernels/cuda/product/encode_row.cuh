@@ -22,18 +22,6 @@ struct coded_rows {
 
 /* ---- codes ---- */
 
-/* As block_sum of device.cuh, for the largest value. */
-DEVICE float block_greatest(float x, float *shared)
-{
-    x = warp_max(x);
-    if (threadIdx.x % WARP == 0)
-        shared[threadIdx.x / WARP] = x;
-    __syncthreads();
-    for (uint32_t i = 0; i < blockDim.x / WARP; i++)
-        x = fmaxf(x, shared[i]);
-    return x;
-}
-
 /* Values 8u .. 8u+7 of a row; zeros beyond K. Rows of K % 8 == 0 values are aligned. */
 DEVICE uint4 row_unit(const uint16_t *x, uint32_t u, uint32_t K)
 {
@@ -127,7 +115,7 @@ DEVICE void encode_row(const uint16_t *x, uint32_t K, float limit, int8_t *code,
         top = unit_top(top, kept[i], limit);
     for (uint32_t u = threadIdx.x + KEPT * blockDim.x; 8 * u < K; u += blockDim.x)
         top = unit_top(top, row_unit(x, u, K), limit);
-    top = block_greatest(top, shared);
+    top = block_max(top, shared);
     float up = quant_up(top, INT8_TOP);
     auto put = [&](uint32_t u, uint4 unit) {
         struct unit_codes c = unit_encode(unit, limit, up);

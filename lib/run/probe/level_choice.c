@@ -1,18 +1,11 @@
-/* level_choice.c - see level_choice.h. The file of times is text, the same byte for byte for the
- * same times: version, processor and levels, then a line for each format and level.
- *
- *     crossover 1.0.0 0123456789ab
- *     AMD EPYC 9655 26 2 1
- *     avx512bf16 avx512 avx2
- *     f32 avx512bf16 5120 71300
- *     ...
+/* level_choice.c - see level_choice.h. The file of times is JSON: "of", the version, processor and
+ * levels that it holds for, and "ns", for each format the times of each level.
  *
  * Levels take turns, and the fastest of several rounds counts, so that other work of the machine
  * affects all levels alike, and mostly none.
  */
 #include "lib/run/probe/level_choice.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +22,7 @@
 #include "lib/base/out.h"
 #include "lib/base/rng.h"
 #include "lib/record/machine/processor.h"
-#include "lib/record/rec.h"
+#include "lib/record/json.h"
 
 static const double noise = 0.05;
 
@@ -128,93 +121,76 @@ static int time_all(struct level_times *t)
 
 /* ---- the file ---- */
 
-/* The first lines of the file: version, processor, levels. The caller's. */
-static char *header_of(const struct level_times *t)
+/* What the times hold for; the caller's. */
+static json_t *header_of(const struct level_times *t)
 {
-    struct buf b = {0};
-    json_t *cpu = processor_describe("");
-    const char *name = rec_text(cpu, "cpu");
-    buf_format(&b, "crossover %s %s\n%s %lld %lld %lld\n", version_text, version_commit,
-               name ? name : "unknown", (long long)rec_int(cpu, "cpu_family", -1),
-               (long long)rec_int(cpu, "cpu_model", -1),
-               (long long)rec_int(cpu, "cpu_stepping", -1));
+    json_t *cpu = processor_describe(""), *levels = json_array();
     for (size_t i = 0; i < t->levels; i++)
-        buf_format(&b, "%s%s", t->level[i], i + 1 < t->levels ? " " : "\n");
+        json_array_append_new(levels, json_string(t->level[i]));
+    json_t *header = json_pack("{s:s, s:s, s:O?, s:O?, s:O?, s:O?, s:o}", "version", version_text,
+                               "commit", version_commit, "cpu", json_object_get(cpu, "cpu"),
+                               "family", json_object_get(cpu, "cpu_family"), "model",
+                               json_object_get(cpu, "cpu_model"), "stepping",
+                               json_object_get(cpu, "cpu_stepping"), "levels", levels);
     json_decref(cpu);
-    return b.data;
+    return header;
 }
 
 /* The caller's. */
-static char *path_of(const char *folder, const char *header)
+static char *path_of(const char *folder, const json_t *header)
 {
-    char hex[65];
-    hash_bytes(header, strlen(header), hex);
+    char hex[65], *text = json_dumps(header, JSON_COMPACT);
+    hash_bytes(text, strlen(text), hex);
+    free(text);
     return mem_format("%s/%.16s", folder, hex);
 }
 
-/* Reads nanoseconds that end with `behind`. */
-static int take_ns(const char **at, char behind, int64_t *ns)
+/* The times of a format, few and many rows of each level, as a list. */
+static int64_t *time_at(struct level_times *t, int d, size_t i)
 {
-    enum { MOST = 1000000000 };
-    char *end;
-    if (!isdigit((unsigned char)**at))
-        return -1;
-    long long v = strtoll(*at, &end, 10);
-    if (*end != behind || v > MOST)
-        return -1;
-    *ns = v;
-    *at = end + 1;
-    return 0;
-}
-
-static int take_line(const char **at, const char *format, const char *level, struct level_time *t)
-{
-    char *want = mem_format("%s %s ", format, level);
-    size_t n = strlen(want);
-    int bad = strncmp(*at, want, n) != 0;
-    free(want);
-    if (bad)
-        return -1;
-    *at += n;
-    return take_ns(at, ' ', &t->few_ns) || take_ns(at, '\n', &t->many_ns) ? -1 : 0;
-}
-
-static int take_lines(struct level_times *t, const char *text, const char *end)
-{
-    for (int d = 0; d < DTYPES; d++)
-        for (size_t i = 0; i < t->levels; i++)
-            if (take_line(&text, dtype_info[d].name, t->level[i], &t->of[d][i]))
-                return -1;
-    return text == end ? 0 : -1;
+    struct level_time *of = &t->of[d][i / 2];
+    return i % 2 ? &of->many_ns : &of->few_ns;
 }
 
 /* 1: the file has the times. */
-static int read_times(struct level_times *t, const char *path, const char *header)
+static int read_times(struct level_times *t, const char *path, const json_t *header)
 {
-    enum { LIMIT = 1 << 16 };
-    struct buf b = {0};
+    enum { LIMIT = 1 << 16, MOST = 1000000000 };
     struct level_times kept = *t;
-    size_t n = strlen(header);
-    int known = !file_read(path, LIMIT, &b, NULL) && !strncmp(b.data, header, n) &&
-                !take_lines(&kept, b.data + n, b.data + b.len);
+    json_t *j = json_file(path, LIMIT, NULL);
+    int known = json_equal(json_object_get(j, "of"), header);
+    for (int d = 0; d < DTYPES && known; d++) {
+        const json_t *list = json_object_get(json_object_get(j, "ns"), dtype_info[d].name);
+        known = json_array_size(list) == 2 * t->levels;
+        for (size_t i = 0; known && i < 2 * t->levels; i++) {
+            const json_t *ns = json_array_get(list, i);
+            *time_at(&kept, d, i) = json_integer_value(ns);
+            known = json_is_integer(ns) && json_integer_value(ns) >= 0 &&
+                    json_integer_value(ns) <= MOST;
+        }
+    }
+    json_decref(j);
     if (known)
         *t = kept;
-    buf_free(&b);
     return known;
 }
 
-static void write_times(const struct level_times *t, const char *path, const char *header)
+static void write_times(struct level_times *t, const char *path, json_t *header)
 {
-    struct buf b = {0};
-    buf_text(&b, header);
-    for (int d = 0; d < DTYPES; d++)
-        for (size_t i = 0; i < t->levels; i++)
-            buf_format(&b, "%s %s %lld %lld\n", dtype_info[d].name, t->level[i],
-                       (long long)t->of[d][i].few_ns, (long long)t->of[d][i].many_ns);
+    json_t *all = json_object();
+    for (int d = 0; d < DTYPES; d++) {
+        json_t *list = json_array();
+        for (size_t i = 0; i < 2 * t->levels; i++)
+            json_array_append_new(list, json_integer(*time_at(t, d, i)));
+        json_object_set_new(all, dtype_info[d].name, list);
+    }
+    json_t *j = json_pack("{s:O, s:o}", "of", header, "ns", all);
+    char *text = json_dumps(j, JSON_COMPACT);
     if (!file_is_regular(path)) /* a pipe would block */
         unlink(path);
-    (void)out_whole(path, b.data, b.len, NULL); /* if it fails, the next run measures again */
-    buf_free(&b);
+    (void)out_whole(path, text, strlen(text), NULL); /* if it fails, the next run measures again */
+    free(text);
+    json_decref(j);
 }
 
 /* The descriptor of the locked folder; -1: no lock, or another process holds it too long. */
@@ -233,7 +209,8 @@ static int lock_folder(const char *folder)
 
 int level_choice_times(struct level_times *t, const char *folder, level_choice_clock *clock)
 {
-    char *header = header_of(t), *path = folder ? path_of(folder, header) : NULL;
+    json_t *header = header_of(t);
+    char *path = folder ? path_of(folder, header) : NULL;
     int known = path && read_times(t, path, header), bad = 0;
     if (!known) {
         int lasts = path && !file_make_folder(folder, NULL);
@@ -246,7 +223,7 @@ int level_choice_times(struct level_times *t, const char *folder, level_choice_c
             close(held);
     }
     free(path);
-    free(header);
+    json_decref(header);
     return bad ? -1 : known;
 }
 
