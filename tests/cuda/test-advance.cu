@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kernels/cuda/head/canvas_sheet.h"
+#include "kernels/host.h"
 #include "tests/cuda/rows-fixture.h"
 
 /* An array on both sides. */

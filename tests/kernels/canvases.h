@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/advance.h"
+#include "kernels/host.h"
 #include "lib/base/rng.h"
 #include "tests/tap.h"
 
