@@ -1,7 +1,6 @@
 /* advance.c - advance.h on the host. Parts do not depend on each other, so they run one after
  * another. The arithmetic and ties that must equal those of a device are in the functions of
- * advance.h; this file has only the loops around them.
- */
+ * advance.h; this file has only the loops around them. */
 #include "kernels/advance.h"
 
 #include <assert.h>

@@ -7,8 +7,7 @@
  * pass, and reads the copy while the next pass runs. When something must change (a text has ended
  * and leaves the batch; a canvas needs more rows than the pass has), the host waits, describes a
  * new first pass, and continues. Until then a finished text or canvas stays in the passes: its rows
- * are computed and ignored.
- */
+ * are computed and ignored. */
 #pragma once
 
 #include <math.h>
@@ -17,6 +16,7 @@
 #include "kernels/ops.h"
 #include "kernels/order/orders.h"
 #include "kernels/unmask/rules.h"
+#include "lib/base/linkage.h"
 #include "lib/base/philox.h"
 
 enum { ADVANCE_STOPS = 33 }; /* ids that end a text: CONFIG_MAX_EOS, and end-of-turn */
@@ -384,13 +384,9 @@ HOST_DEVICE void canvas_settle(const struct canvas_loop *l, struct canvas_state 
         c->live = 0;
 }
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_BEGIN
 /* On the host: writes wanted, uncond, key, asked and target of part i for the next pass, and
  * canvas.wanted, held and stalled. The host also uses this for the first pass, on its own copies of
  * the arrays. */
 void advance_ask(const struct canvas_loop *l, size_t i);
-#ifdef __cplusplus
-}
-#endif
+C_END

@@ -1,6 +1,5 @@
 /* amx-x86.c - amx.h for x86-64. CPUID tells what the processor has, XCR0 what the system saves when
- * it switches threads, and arch_prctl asks Linux for permission.
- */
+ * it switches threads, and arch_prctl asks Linux for permission. */
 #include <cpuid.h>
 #include <stdint.h>
 #include <sys/syscall.h>

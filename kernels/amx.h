@@ -3,13 +3,12 @@
  * of a thread 8 KB larger.
  *
  * Source: Linux, Documentation/arch/x86/xstate.rst; Intel Software Developer's Manual, volume 1,
- * 13.3 and 18.
- */
+ * 13.3 and 18. */
 #pragma once
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "lib/base/linkage.h"
+
+C_BEGIN
 
 /* NULL: this process may use AMX. Otherwise the reason in words. The first call asks for
  * permission, and should come before any thread is started. */
@@ -22,6 +21,4 @@ static inline int amx_permitted(void)
     return !amx_refused();
 }
 
-#ifdef __cplusplus
-}
-#endif
+C_END

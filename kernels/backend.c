@@ -4,8 +4,7 @@
  * of the tools runs on machines with a device and on machines without a driver. It is searched
  * beside the program and, after `make install`, in ../lib/crossover. Without a driver it is not
  * loaded: it could only report that there is no device, and constructors of the CUDA runtime would
- * run for nothing.
- */
+ * run for nothing. */
 #include <ctype.h>
 #include <dlfcn.h>
 #include <limits.h>

@@ -3,8 +3,7 @@
  *
  * One Philox block gives eight 16-bit numbers. Each picks one of 65536 equally likely quantiles of
  * a normal distribution. That is normal to more digits than bf16 has, for an eighth of a block per
- * weight.
- */
+ * weight. */
 #pragma once
 
 #include "lib/base/philox.h"

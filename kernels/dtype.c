@@ -1,8 +1,7 @@
 /* dtype.c - the table of formats, and the sizes and shapes that follow from a row. All sizes of a
  * matrix in bytes, in checkpoints, on devices and in the cost model, come from here, so they cannot
  * disagree. Invariants: a format has codes exactly when it is quantized; its arrays are in the
- * order of enum codes_part.
- */
+ * order of enum codes_part. */
 #include "kernels/dtype.h"
 
 #include <string.h>

@@ -6,15 +6,14 @@
  * definition (kernels/quant-NAME.c), and a file with its kernels in each back end that has it:
  * kernels/ref/ref_mat.c, kernels/cpu/format/format_NAME.c, kernels/cuda/weights/format_NAME.cuh.
  * Formats that differ only in a table or in how scales are stored share these files, as those of
- * blocks of 16 levels do.
- */
+ * blocks of 16 levels do. */
 #pragma once
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "lib/base/linkage.h"
+
+C_BEGIN
 
 enum dtype {
     DTYPE_F32,
@@ -98,6 +97,4 @@ static inline size_t dtype_value_bytes(enum dtype d)
     return d == DTYPE_F32 ? 4 : 2;
 }
 
-#ifdef __cplusplus
-}
-#endif
+C_END

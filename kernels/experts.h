@@ -7,8 +7,7 @@
  *
  * p is not divided by its sum over S. Rows are sorted by expert once, and each expert multiplies
  * exactly its own rows, so weights of experts that no row chose are not read. Source: Shazeer et
- * al. 2017 (arXiv 1701.06538); modeling_lladamoe.py of inclusionAI (families/llada_moe.c).
- */
+ * al. 2017 (arXiv 1701.06538); modeling_lladamoe.py of inclusionAI (families/llada_moe.c). */
 #pragma once
 
 #include "kernels/ops.h"

@@ -2,8 +2,8 @@
  *
  * A value is infinite or NaN when all bits of its exponent are set (e4m3, which has no infinity:
  * all bits but the sign). The sign bit is masked. Adding one to the lowest exponent bit then
- * carries into the sign bit exactly for such values. So one 64-bit word tests two to eight values.
- */
+ * carries into the sign bit exactly for such values. So one 64-bit word tests two to eight
+ * values. */
 #pragma once
 
 #include <stddef.h>

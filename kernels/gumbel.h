@@ -13,8 +13,7 @@
  *
  * Source: Maddison, Tarlow, Minka 2014 (arXiv 1411.0030); Zheng et al. 2024 (arXiv 2409.02908), on
  * the effect of floats on masked diffusion; generate.py of https://github.com/ML-GSAI/LLaDA, in
- * double.
- */
+ * double. */
 #pragma once
 
 #include <math.h>

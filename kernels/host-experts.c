@@ -2,8 +2,7 @@
  * another on the rows that chose it, gathered, with the gated and plain products of the back end.
  * Work holds the rows of one expert at a time, at most all T. A row does not depend on the rows
  * beside it, and its experts are added in ascending order: the result has the same bits for every
- * T and every number of threads.
- */
+ * T and every number of threads. */
 #include <assert.h>
 #include <math.h>
 

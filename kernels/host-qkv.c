@@ -2,8 +2,7 @@
  * network (biases, norms of single heads), two rotations, and a copy into the cache where the
  * products cannot write there. Rows to be copied wait in `work`, COPY_ROWS at a time: enough for
  * products at full speed, and little memory. This changes no bits, because a row does not depend on
- * the rows beside it.
- */
+ * the rows beside it. */
 #include <assert.h>
 
 #include "kernels/host.h"

@@ -1,7 +1,6 @@
 /* host-reuse.c - choosing rows on the host (reuse.h). Sums are doubles in ascending order. Threads
  * divide the rows, and a row's score does not depend on the rows beside it. Choosing among scores
- * is little work and runs sequence by sequence.
- */
+ * is little work and runs sequence by sequence. */
 #include "kernels/reuse.h"
 
 #include <assert.h>

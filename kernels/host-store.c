@@ -7,8 +7,7 @@
  *
  * Requests form a ring and are served in order; staged >= done >= arrived count them. Rows are
  * written in grains, the smallest unit that direct access can write. The grains are marked when the
- * request is made, because slots may change later.
- */
+ * request is made, because slots may change later. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,7 @@
  * A large block has its own mapping, begins at a huge page and asks for huge pages. NUMA: a page
  * lies on the node that touches it first, so the threads that will use a part touch it: weights
  * when they are packed (pool_run gives a thread the same panels there and in products), other
- * blocks here, so that no page fault falls into a timed pass.
- */
+ * blocks here, so that no page fault falls into a timed pass. */
 #include "kernels/host.h"
 
 #include <stdlib.h>

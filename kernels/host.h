@@ -7,10 +7,9 @@
 #include <string.h>
 
 #include "kernels/ops.h"
+#include "lib/base/linkage.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_BEGIN
 
 /* The slots that ref and cpu fill alike. A block of host_alloc is cleared, 64-byte aligned and
  * counted. Every call is complete when it returns: run calls step, and an event is a time.
@@ -53,6 +52,4 @@ static inline float bf16_float(uint16_t h)
     return x;
 }
 
-#ifdef __cplusplus
-}
-#endif
+C_END

@@ -8,8 +8,7 @@
  * to 448. The dynamic map: for each decade s = 10^-6..1 the midpoints of n = 1, 2, 4, .. 64 equal
  * parts of [0.1, 1], times s; their negatives; 0 and 1. A bound of the parts is a fused
  * multiply-add from the nearer end, and a midpoint is a float sum, as torch.linspace and
- * bitsandbytes compute them.
- */
+ * bitsandbytes compute them. */
 #pragma once
 
 #include <stdint.h>
@@ -178,8 +177,8 @@ HOST_DEVICE uint16_t f16_of(float x)
     return (uint16_t)(sign | ((size >> 13) - (112 << 10)));
 }
 
-/* The code of the e4m3 number nearest to x, ties to even; beyond 448, infinities too, that of 448.
- */
+/* The code of the e4m3 number nearest to x, ties to even; beyond 448, infinities too, that of
+ * 448. */
 HOST_DEVICE uint8_t e4m3_of(float x)
 {
     uint32_t bits;

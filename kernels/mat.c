@@ -1,6 +1,5 @@
 /* mat.c - a source for back ends (struct mat_source in ops.h) from a matrix of row-major floats in
- * memory: rows are copied on demand, or read in place.
- */
+ * memory: rows are copied on demand, or read in place. */
 #include <string.h>
 
 #include "kernels/ops.h"

@@ -17,8 +17,7 @@
  *
  * s is the logistic function; every w, A, B, m, u belongs to the layer. Everything is fp32 on every
  * back end. Source: Peng et al. 2024, "Eagle and Finch", arXiv 2404.05892, section 4; Peng et al.
- * 2025, "RWKV-7 Goose", arXiv 2503.14456, section 4.
- */
+ * 2025, "RWKV-7 Goose", arXiv 2503.14456, section 4. */
 #pragma once
 
 #include "kernels/ops.h"

@@ -1,7 +1,6 @@
 /* ops.c - the tables of kernels/cpu that this processor can run, best first. Each instruction set
  * is a table compiled from the same sources (kernels/cpu/level.h). The Makefile defines which were
- * built (HAVE_CPU_x); the processor decides which can run.
- */
+ * built (HAVE_CPU_x); the processor decides which can run. */
 #include <string.h>
 
 #include "kernels/amx.h"

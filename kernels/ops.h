@@ -36,8 +36,7 @@
  * sum depends only on K, so a result has the same bits at every number of threads and of rows. On
  * cuda the order also depends on the kernel, which is chosen by T and the shape: the same pass
  * gives the same bits. Softmax sums and the head's log-sum-exp add short groups in fp32 and the
- * groups in double. Ties go to the lowest index.
- */
+ * groups in double. Ties go to the lowest index. */
 #pragma once
 
 #include <stddef.h>
@@ -45,11 +44,10 @@
 
 #include "kernels/dtype.h"
 #include "lib/base/err.h"
+#include "lib/base/linkage.h"
 #include "lib/base/pool.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_BEGIN
 
 enum memory_kind { MEMORY_WEIGHTS, MEMORY_KV, MEMORY_ACTIVATIONS, MEMORY_KINDS };
 typedef void act; /* activations, in the format backend.act */
@@ -422,6 +420,4 @@ const struct ops *ops_cpu(const char *level);
 /* The i-th table that this processor can run, best first; NULL beyond the last. */
 const struct ops *ops_cpu_at(size_t i);
 
-#ifdef __cplusplus
-}
-#endif
+C_END

@@ -1,7 +1,6 @@
 /* peak-arm.c - instructions of arm64 that multiply and add: the fused multiply-add of NEON, which
  * every processor has, and products of bf16 pairs and int8 quadruples, where the hardware
- * capabilities of the kernel (HWCAP) list them.
- */
+ * capabilities of the kernel (HWCAP) list them. */
 #include <arm_neon.h>
 #include <string.h>
 #include <sys/auxv.h>

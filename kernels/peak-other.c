@@ -1,7 +1,6 @@
 /* peak-other.c - the peak of a processor without known instructions: a multiplication and an
  * addition of vectors of four floats, as the compiler translates them. bf16 and int8 have no loop
- * here, so their ceilings stay unknown.
- */
+ * here, so their ceilings stay unknown. */
 #include <string.h>
 
 #include "kernels/peak.h"

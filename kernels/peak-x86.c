@@ -1,7 +1,6 @@
 /* peak-x86.c - instructions of x86-64 that multiply and add, the widest first in each unit. An
  * attribute compiles each loop for its own instruction set, and it runs only where the processor
- * has that set. So one program measures every machine.
- */
+ * has that set. So one program measures every machine. */
 #include <cpuid.h>
 #include <immintrin.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* peak.c - finds the loop that is a processor's peak. Each loop runs a few times for some
  * microseconds, and the fastest run of the fastest loop wins. A later loop must be clearly faster,
- * so that two loops with the same arithmetic do not exchange names from call to call.
- */
+ * so that two loops with the same arithmetic do not exchange names from call to call. */
 #include "kernels/peak.h"
 
 #include <string.h>

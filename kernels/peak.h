@@ -1,8 +1,7 @@
 /* peak.h - loops that only multiply and add in registers: the upper limit of one core.
  *
  * There is one file for each processor family; the Makefile chooses it. Each loop is compiled for
- * its own instruction set and runs only where the processor has that set.
- */
+ * its own instruction set and runs only where the processor has that set. */
 #pragma once
 
 #include <stddef.h>

@@ -1,8 +1,7 @@
 /* quant-blocks.c - formats with 16 levels in blocks that share a scale, by their definition in
  * quant.h, in plain fp32. They differ only in the levels, and in whether scales are quantized too.
  * Codes are made row by row. Absmax values are quantized when all are known, because their mean is
- * subtracted; it is summed in order, so threads do not change it.
- */
+ * subtracted; it is summed in order, so threads do not change it. */
 #include <assert.h>
 #include <math.h>
 

@@ -1,7 +1,6 @@
 /* quant.c - whole matrices to codes and back, in any format. One thread encodes a row from floats
  * that are made for this row, so a matrix is never in memory as floats. The formats are in
- * quant-NAME.c.
- */
+ * quant-NAME.c. */
 #include "kernels/quant.h"
 
 #include <assert.h>

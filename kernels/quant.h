@@ -53,8 +53,7 @@
  * head reports them. A scale below QUANT_TINY, whose reciprocal would overflow, counts as zero.
  *
  * Source: github.com/bitsandbytes-foundation/bitsandbytes; the dynamic map is its
- * create_dynamic_map(signed), bit for bit.
- */
+ * create_dynamic_map(signed), bit for bit. */
 #pragma once
 
 #include <math.h>
@@ -63,10 +62,9 @@
 
 #include "kernels/levels.h"
 #include "kernels/ops.h"
+#include "lib/base/linkage.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_BEGIN
 
 #define INT8_OUTLIER 6.0f
 #define INT8_TOP 127.0f
@@ -167,6 +165,4 @@ void quant_floats(const struct codes *q, size_t cols, size_t first, size_t count
  * caller frees it. */
 void *quant_make(struct codes *q, const struct mat_source *s, enum dtype dtype, struct pool *pool);
 
-#ifdef __cplusplus
-}
-#endif
+C_END

@@ -7,8 +7,7 @@
  *
  * On the host: host-reuse.c (ref and cpu); on a device: cuda/layer/reuse.cu. Scores are compared in
  * double on the host and in float on the device; equal vectors score exactly 1 on both. NaN ranks
- * lowest.
- */
+ * lowest. */
 #pragma once
 
 #include "kernels/ops.h"

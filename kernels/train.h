@@ -2,8 +2,7 @@
  * mixing (kernels/mixing.h). Every back end has them; cuda has only those that the gradient of
  * latents needs, gives no gradient of a vector (a gain, a share), and updates nothing. Activations
  * are fp32 throughout. tests/model/test-train.c compares the gradients of the cpu back end with
- * finite differences; the other back ends are compared with ref, as for all operations.
- */
+ * finite differences; the other back ends are compared with ref, as for all operations. */
 #pragma once
 
 #include "kernels/ops.h"

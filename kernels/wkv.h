@@ -31,8 +31,7 @@
  * Nothing is ever divided by e^w: each D is a product of numbers in [0, 1], so strong decay goes to
  * zero and nothing overflows. Source: Yang et al. 2024, "Gated linear attention", arXiv 2312.06635,
  * section 4; Yang et al. 2024, "Parallelizing linear transformers with the delta rule", arXiv
- * 2406.06484, section 3.
- */
+ * 2406.06484, section 3. */
 #pragma once
 
 #include "kernels/ops.h"
@@ -44,8 +43,7 @@ enum {
 
 /* AUTO takes the faster form of the back end: chunked where a sequence has WKV_CHUNK rows or more;
  * for RWKV 7 on the host recurrent, because chunks there need nearly as many multiplications and
- * are slightly slower. ref always runs the recurrence.
- */
+ * are slightly slower. ref always runs the recurrence. */
 enum wkv_form { WKV_AUTO, WKV_RECURRENT, WKV_CHUNKED };
 
 /* Inputs of the operation. Rows are H*E values. */

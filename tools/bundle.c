@@ -4,8 +4,7 @@
  * names are checked once, when the manifest is read; a member that is not the next file of the
  * manifest is an error. The inputs that streams of records name (lineage.h) are compared with the
  * files: when a file was altered and the manifest rewritten, the streams made from it still name
- * its old hash.
- */
+ * its old hash. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <dirent.h>
@@ -67,8 +66,8 @@ static char *path_of(const struct bundle *b, const char *name)
     return *name ? mem_format("%s/%s", b->a.folder, name) : mem_text(b->a.folder);
 }
 
-/* Adds a file, or every file below a folder. Hidden names are left out: unfinished files have them.
- */
+/* Adds a file, or every file below a folder. Hidden names are left out: unfinished files have
+ * them. */
 static int add_below(struct bundle *b, const char *name, int depth, struct err *e)
 {
     char *path = path_of(b, name);

@@ -3,8 +3,7 @@
  * them -> whether the claims hold (lib/analysis/verdict/judge.h).
  *
  * The base of a point has the same settings except BY, which has its usual value there. Costs are
- * compared by lib/analysis/points/couple.h, qualities by lib/analysis/points/difference.h.
- */
+ * compared by lib/analysis/points/couple.h, qualities by lib/analysis/points/difference.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

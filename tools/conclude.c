@@ -1,8 +1,7 @@
 /* conclude - the records of a run in, its claims out: sentences and numbers.
  *
  * Claims compare times that are paired by launch and prompt, and test qualities against a declared
- * margin (lib/analysis/claim). The page, make all and make replicate print these claims.
- */
+ * margin (lib/analysis/claim). The page, make all and make replicate print these claims. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,8 +2,7 @@
  * crossover on that machine out.
  *
  * The limits of a data sheet are multiplied by the shares of the limits that this program reached
- * where it was measured (metric records), or by stated shares. --check measures the errors.
- */
+ * where it was measured (metric records), or by stated shares. --check measures the errors. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* gen-llama - prompt records in, generation records out, autoregressive with a KV cache (LLaMA).
  *
  * This file names the decoder; options, points, batches and records are shared by all generators
- * (lib/run/driver.h).
- */
+ * (lib/run/driver.h). */
 #include "lib/run/driver.h"
 
 static volatile sig_atomic_t stop_signal;

@@ -2,8 +2,7 @@
  * are first fitted to the prompt (latent thought model).
  *
  * This file names the decoder; options, points, batches and records are shared by all generators
- * (lib/run/driver.h).
- */
+ * (lib/run/driver.h). */
 #include "lib/latent/think.h"
 #include "lib/run/driver.h"
 

@@ -1,8 +1,7 @@
 /* measure - generation records in, metric records out: one per point, set of prompts and metric.
  *
  * Records are sorted into measurements (measurement.h) by their point and workload. Records of two
- * machines are two experiments and are never merged.
- */
+ * machines are two experiments and are never merged. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,7 @@
  *
  * The folder is filled under another name and renamed: it appears complete or not at all. Its
  * origin.json has how the model was made, so --verify-source can make it again in a temporary
- * folder and compare.
- */
+ * folder and compare. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>

@@ -2,8 +2,7 @@
  *
  * Points of one device, batch size, length and contract compete with each other (field.h). Every
  * uncertain number is a share or a percentile of one set of draws. A sweep is the series along the
- * axis of its records, or along --axis.
- */
+ * axis of its records, or along --axis. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

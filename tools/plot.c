@@ -1,8 +1,7 @@
 /* plot - records in, a figure out, with its script, its data and its caption beside it.
  *
  * lib/figure selects the values of a figure by its type; plots/TYPE.gp draws them. The script for
- * gnuplot is kept, so that a user can draw the figure again and change it.
- */
+ * gnuplot is kept, so that a user can draw the figure again and change it. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>

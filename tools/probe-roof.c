@@ -2,8 +2,7 @@
  * operations in each number format.
  *
  * These are ceilings that this program's own loops and kernels reach on this machine, not figures
- * from a data sheet: a share of them can be 1.
- */
+ * from a data sheet: a share of them can be 1. */
 #include <stdio.h>
 
 #include "lib/base/cli/log.h"

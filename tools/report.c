@@ -3,8 +3,7 @@
  *
  * The main page (lib/report/overview.h) states claims (kind `claim`). The page of all tables comes
  * from the same records (lib/report/sections.h). A section without records is left out. Every
- * number is a number of a record.
- */
+ * number is a number of a record. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* score-bert - generation records with a `reference` in, quality records out: the BERTScore of
  * each response (precision, recall and F1 of the best matches of its tokens, by the vectors of an
- * encoder checkpoint) and a summary for each configuration.
- */
+ * encoder checkpoint) and a summary for each configuration. */
 #include <math.h>
 #include <stdlib.h>
 

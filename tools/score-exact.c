@@ -3,8 +3,7 @@
  * tasks, each has its own summary ("accuracy_copy").
  *
  * Numbers are compared as texts in a normal form (no thousands separators, no leading zeros, no
- * trailing zeros after the point), so that no answer is ever rounded into another.
- */
+ * trailing zeros after the point), so that no answer is ever rounded into another. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>

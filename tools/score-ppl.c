@@ -3,8 +3,7 @@
  * Mode judge scores the responses of generation records, given their prompts, with a third
  * autoregressive model, and measures their diversity. Modes nll, elbo, iwae and kstep score given
  * texts with a contestant. Sums are pooled over tokens, never averaged over texts; intervals
- * resample texts.
- */
+ * resample texts. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>

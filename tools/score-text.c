@@ -1,7 +1,6 @@
 /* score-text - generation records with a `reference` in, quality records out: how far each response
  * agrees with its reference by characters (chrF), by words in order (ROUGE-L) and by words in any
- * order (token F1), and a summary per configuration.
- */
+ * order (token F1), and a summary per configuration. */
 #include <math.h>
 #include <stdlib.h>
 

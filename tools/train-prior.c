@@ -8,8 +8,7 @@
  *
  * A resumed run computes the same numbers as an uninterrupted one: OUT.fits holds the draws so far,
  * OUT.state the transformer with its moments and its average, and a batch is a function of seed and
- * step.
- */
+ * step. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>

@@ -2,8 +2,7 @@
  *
  * Threads own whole panels. pool_run gives a thread about the same panels here and in the
  * products, so on a machine with several memory nodes weights lie near the threads that read
- * them.
- */
+ * them. */
 #include <assert.h>
 #include <stdlib.h>
 

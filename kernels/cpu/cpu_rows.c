@@ -1,7 +1,6 @@
 /* cpu_rows.c - operations on activations row by row: norms, rotations, gates, copies into a
  * cache. A row belongs to one thread, and the order of a sum over a row depends only on its
- * width. So results do not depend on the number of threads.
- */
+ * width. So results do not depend on the number of threads. */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"

@@ -1,7 +1,6 @@
 /* cpu_train.c - gradients (kernels/train.h) and the update of weights on the CPU. Where the
  * gradient of a parameter is a sum over rows, threads divide the columns. Each sum then has one
- * owner and one order, and training repeats bit for bit at any number of threads.
- */
+ * owner and one order, and training repeats bit for bit at any number of threads. */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"

@@ -15,8 +15,7 @@
  *
  * On level amx (TILED) tiles multiply the pairs (amx/tiled.h). A strip of a has the rows of a tile
  * and consists of tiles, [K / 16][rows][16] words. A strip of b already consists of such tiles.
- * Words are padded with zeros to whole tiles. Two strips of a are multiplied at once.
- */
+ * Words are padded with zeros to whole tiles. Two strips of a are multiplied at once. */
 #include <assert.h>
 
 #include "kernels/cpu/cpu.h"

@@ -4,8 +4,7 @@
  * for ROWS rows exist only in the worker's scratch; one `struct head_part` per (row, chunk) is
  * kept. Parts are merged in chunk order, so the answer has the same bits at every number of
  * threads. With head_query.dense the logits of all chunks and rows are stored before the first is
- * reduced: the same numbers in the same order.
- */
+ * reduced: the same numbers in the same order. */
 #include <math.h>
 #include <stdlib.h>
 

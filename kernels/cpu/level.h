@@ -8,8 +8,7 @@
  *
  * A level may have products only (amx_tiles.h). It takes the vectors, the layouts and all other
  * operations from LEVEL, and its own functions are OWN_CPU(name). In all other levels OWN_CPU() is
- * CPU(), and attention multiplies by its own code (DENSE).
- */
+ * CPU(), and attention multiplies by its own code (DENSE). */
 #pragma once
 
 #include ISA /* LANES, TILE_ROWS, PANEL, the vector types and this level's own instructions */

@@ -12,8 +12,7 @@
  *
  * With few rows, a thread reads its own part of the weights as one stream. With many rows, panels
  * and blocks come from the caches, and the tile runs at the speed of the arithmetic. The numbers of
- * a cell do not depend on the thread that computes it.
- */
+ * a cell do not depend on the thread that computes it. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/format/cpu_format.h"
 #include "kernels/cpu/outputs.h"

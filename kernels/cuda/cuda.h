@@ -1,7 +1,6 @@
 /* cuda.h - functions that the folders of kernels/cuda share, and the one entry point of the shared
  * object. A function with the name of a slot of kernels/ops.h, mixing.h or train.h does what that
- * slot defines. C linkage, because both C and CUDA C++ call them.
- */
+ * slot defines. C linkage, because both C and CUDA C++ call them. */
 #pragma once
 
 #include "kernels/advance.h"
@@ -9,10 +8,9 @@
 #include "kernels/ops.h"
 #include "kernels/reuse.h"
 #include "kernels/train.h"
+#include "lib/base/linkage.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_BEGIN
 
 /* The entry point: the only symbol that the shared object exports. Fills b->ops, device, name,
  * address and level for device `index` (-1: the best that is not busy). -1: EXIT_NO_DEVICE with the
@@ -67,6 +65,4 @@ void cuda_logits(struct backend *b, float *y, const struct mat *w, size_t first,
 void cuda_attention_open(struct backend *b);
 void cuda_attention_close(struct backend *b);
 
-#ifdef __cplusplus
-}
-#endif
+C_END

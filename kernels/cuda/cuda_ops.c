@@ -1,6 +1,5 @@
 /* cuda_ops.c - the table of the CUDA back end. Two passes may be in flight (depth), so the
- * device never waits for the host between them.
- */
+ * device never waits for the host between them. */
 #include "kernels/cuda/cuda.h"
 
 #define ROW(slot) .slot = cuda_##slot,

@@ -1,8 +1,7 @@
 /* device.cuh - basics of every kernel: bf16 and fp16 values, reductions over a warp and a block.
  *
  * PLATFORM is kernels/cuda/nvidia.cuh, or tests/emulate/emulate.cuh when the tests compile kernels
- * for the host. All reductions have a fixed order, so a pass repeats bit for bit.
- */
+ * for the host. All reductions have a fixed order, so a pass repeats bit for bit. */
 #pragma once
 
 #include PLATFORM

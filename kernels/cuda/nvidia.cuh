@@ -6,8 +6,7 @@
  *   - shared memory is dynamic and named by SHARED; there are no __shared__ variables;
  *   - threads of a warp do not run in step: a lane sees what another lane wrote to memory only
  *     after __syncwarp() or __syncthreads();
- *   - only launch() of runtime.h starts a kernel.
- */
+ *   - only launch() of runtime.h starts a kernel. */
 #pragma once
 
 #include <cuda_runtime.h>

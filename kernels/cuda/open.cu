@@ -2,8 +2,7 @@
  * of the back end on it. They are made at open and freed in the opposite order at close.
  *
  * Until a device has done any work, a missing, old or busy device is an ordinary answer (69; the
- * CPU may be used). Afterwards every failure except lack of memory ends the process (runtime.h).
- */
+ * CPU may be used). Afterwards every failure except lack of memory ends the process (runtime.h). */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* candidate.h - the input of an order: the answer about a masked slot. An order is a function of
- * it: larger values become final sooner; among equals the lowest position comes first.
- */
+ * it: larger values become final sooner; among equals the lowest position comes first. */
 #pragma once
 
 #include <math.h>

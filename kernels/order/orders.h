@@ -2,8 +2,7 @@
  * one file in this folder and one row here.
  *
  * All names and choices above are made from these rows (lib/setting/system_llada.c); host and
- * device compile the same source.
- */
+ * device compile the same source. */
 #pragma once
 
 #include "kernels/order/confidence.h"

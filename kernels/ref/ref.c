@@ -1,7 +1,6 @@
 /* ref.c - the definition of truth: plain loops over row-major matrices, double sums, one thread.
  * All other back ends are tested against this file. It is written to be compared with the formulas
- * of ops.h, and no line is added for speed.
- */
+ * of ops.h, and no line is added for speed. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -221,8 +220,7 @@ static int listed(const int32_t *ids, size_t n, int32_t id)
 }
 
 /* Fills l[V] with guided logits. Returns 1 if a logit is not finite; bans are applied after that
- * check.
- */
+ * check. */
 static int row_logits(const struct mat *w, const float *x, const float *xu,
                       const struct head_query *q, float *l)
 {

@@ -2,8 +2,7 @@
  * compared with its definition in kernels/ops.h: as floats [rows, cols], rounded to bf16 or fp16
  * where that is the dtype; or as codes in floats, followed by fp32 scales (one a row; formats of
  * blocks: the absmax [rows, cols / 64]). Each quantized format is one row of formats[] with
- * three functions.
- */
+ * three functions. */
 #include "kernels/ref/ref.h"
 
 #include <assert.h>

@@ -1,6 +1,5 @@
 /* ref_mixing-back.c - gradients of the operations around time mixing, in double
- * (kernels/mixing.h). Intermediate values of the forward pass are computed again.
- */
+ * (kernels/mixing.h). Intermediate values of the forward pass are computed again. */
 #include <math.h>
 #include <string.h>
 

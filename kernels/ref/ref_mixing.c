@@ -1,7 +1,6 @@
 /* ref_mixing.c - the operations around time mixing, in double, line by line as in
  * kernels/mixing.h. All back ends are tested against this file. The CPU's gradients are tested
- * against finite differences of it.
- */
+ * against finite differences of it. */
 #include "kernels/ref/ref.h"
 
 #include <math.h>

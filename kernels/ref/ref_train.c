@@ -1,6 +1,5 @@
 /* ref_train.c - products, gradients and the update of training, in double, line by line as
- * kernels/train.h defines them. The gradients around time mixing are in ref_mixing-back.c.
- */
+ * kernels/train.h defines them. The gradients around time mixing are in ref_mixing-back.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* ref_wkv.c - time mixing token by token, and its gradients by the chain rule applied to the
  * same lines, all in double (kernels/wkv.h). The gradients read every state, so every state is
- * stored.
- */
+ * stored. */
 #include "kernels/ref/ref.h"
 
 #include <math.h>

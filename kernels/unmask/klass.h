@@ -8,8 +8,7 @@
  * block. Here a block ends when it is full, as theirs does with one step a slot. Draws do not
  * count: the distributions behind them are compared. Source: Kim et al. 2025, "KLASS: KL-Guided
  * Fast Inference in Masked Diffusion Models", arXiv 2511.05664; github.com/shkim0116/KLASS
- * (conf_threshold, kl_threshold, kl_history_length).
- */
+ * (conf_threshold, kl_threshold, kl_history_length). */
 #pragma once
 
 #include "kernels/unmask/offers.h"

@@ -6,8 +6,7 @@
  * and device, there on one thread: work on many values was done before.
  *
  * With a rule that revises, a slot is final only when its block is done. Until then the rule also
- * gets the current probability of each id of the block, and may mask some of them again.
- */
+ * gets the current probability of each id of the block, and may mask some of them again. */
 #pragma once
 
 #include <math.h>
@@ -23,8 +22,7 @@ struct slot_kept {
     float value[SLOT_KEPT];
 };
 /* A rule's reading of the answer about a masked slot: the id that it may commit, and its
- * confidence.
- */
+ * confidence. */
 struct reading {
     int32_t id;
     double confidence;
@@ -85,8 +83,7 @@ HOST_DEVICE double offers_rise(const struct offers *o, size_t k)
 }
 
 /* Masks again the `count` <= m ids of the block whose probability rose least; among equals the
- * first.
- */
+ * first. */
 HOST_DEVICE void offers_mask_again(const struct offers *o, size_t count)
 {
     double last = -HUGE_VAL;

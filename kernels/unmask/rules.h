@@ -2,8 +2,7 @@
  * this folder, one row here, and one row for each of its parameters.
  *
  * All names, choices, options and record fields above are made from these rows
- * (lib/setting/system_llada.c); host and device compile the same source.
- */
+ * (lib/setting/system_llada.c); host and device compile the same source. */
 #pragma once
 
 #include "kernels/unmask/credit.h"

@@ -2,8 +2,7 @@
  * that derived records repeat.
  *
  * The names of settings come from the tables of the systems and the list of engine facts
- * (lib/setting): a new setting needs no change here.
- */
+ * (lib/setting): a new setting needs no change here. */
 #pragma once
 
 #include <jansson.h>

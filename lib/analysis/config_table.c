@@ -1,8 +1,7 @@
 /* config_table.c - see config_table.h. The key of a configuration is the identity of its point; all
  * else comes from the records that carry it. A name holds only the settings that tell the series of
  * the table apart, and no defaults: of two series that differ in a setting, one is not at its
- * default.
- */
+ * default. */
 #include "lib/analysis/config_table.h"
 
 #include <math.h>

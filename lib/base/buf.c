@@ -1,8 +1,7 @@
 /* buf.c - growable bytes; see buf.h.
  *
  * Capacity doubles, so n appends cost O(n). Every append writes a NUL after the last byte, so
- * `data` can be read as a C string.
- */
+ * `data` can be read as a C string. */
 #include "lib/base/buf.h"
 
 #include <stdarg.h>

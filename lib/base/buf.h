@@ -3,8 +3,7 @@
  *     struct buf b = {0};
  *     buf_format(&b, "%d", 7);
  *     puts(b.data);
- *     buf_free(&b);
- */
+ *     buf_free(&b); */
 #pragma once
 
 #include <stddef.h>

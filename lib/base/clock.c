@@ -1,7 +1,6 @@
 /* clock.c - the time; see clock.h.
  *
- * NTP does not adjust the rate of CLOCK_MONOTONIC_RAW, so all durations are in the same unit.
- */
+ * NTP does not adjust the rate of CLOCK_MONOTONIC_RAW, so all durations are in the same unit. */
 #include "lib/base/clock.h"
 
 #include <time.h>

@@ -3,14 +3,12 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "lib/base/linkage.h"
+
+C_BEGIN
 
 int64_t clock_ns(void);                 /* CLOCK_MONOTONIC_RAW, nanoseconds */
 int64_t clock_cpu_ns(void);             /* processor time of this process, all its threads */
 void clock_wall(char text[32]);         /* RFC 3339 UTC, "2026-11-20T10:13:00Z" */
 
-#ifdef __cplusplus
-}
-#endif
+C_END

@@ -2,8 +2,7 @@
  *
  * A file that cannot be read counts as absent: without /sys there are as many cores as processors,
  * without control groups there is no quota. Our group and every group above it may have a quota;
- * the smallest one limits us.
- */
+ * the smallest one limits us. */
 #include "lib/base/cpus.h"
 
 #include <math.h>

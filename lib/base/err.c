@@ -2,8 +2,7 @@
  *
  * Every text is made printable (plain.h), so that a hostile file or tensor name cannot send escape
  * sequences to the terminal or break the line. The first error stays, because later failures are
- * its consequences.
- */
+ * its consequences. */
 #include "lib/base/err.h"
 
 #include <errno.h>

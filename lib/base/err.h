@@ -4,13 +4,12 @@
  * Libraries never print and never exit; a tool prints `text` and leaves with `code`.
  *
  *     struct err e = {0};
- *     if (family_load(&cfg, path, &e)) err_die("gen-llada", &e);
- */
+ *     if (family_load(&cfg, path, &e)) err_die("gen-llada", &e); */
 #pragma once
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "lib/base/linkage.h"
+
+C_BEGIN
 
 /* Exit codes of every tool (sysexits numbering; tools/README.md, "Exit codes"). */
 enum exit_code {
@@ -61,10 +60,8 @@ struct err_witness {
 struct err_witness **err_witness(void);
 void err_share(struct err_witness **place);
 
-/* The code for a call that failed with errno: EXIT_INTERNAL when memory is short, else `otherwise`.
- */
+/* The code for a call that failed with errno: EXIT_INTERNAL when memory is short, else
+ * `otherwise`. */
 int err_reason(int otherwise);
 
-#ifdef __cplusplus
-}
-#endif
+C_END

@@ -2,8 +2,7 @@
  *
  * A read returns a consistent file or an error: size and time of modification are compared before
  * and after. Files in /proc report a size of 0, so a size of 0 is not compared. A pipe is refused,
- * because opening it would wait for a writer.
- */
+ * because opening it would wait for a writer. */
 #include "lib/base/file.h"
 
 #include <errno.h>

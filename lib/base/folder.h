@@ -14,7 +14,7 @@ int folder_check_new(const char *path, const char *option, struct err *e);
 /* Creates the temporary folder and the parents of `path`. -1: EXIT_CANNOT_CREATE, EXIT_BUSY;
  * nothing is left to be freed. */
 int folder_begin(struct folder *f, const char *path, struct err *e);
-/* Renames temp to path, which must be absent or empty. -1: EXIT_CANNOT_CREATE, and temp is removed.
- */
+/* Renames temp to path, which must be absent or empty. -1: EXIT_CANNOT_CREATE, and temp is
+ * removed. */
 int folder_commit(struct folder *f, struct err *e);
 void folder_abandon(struct folder *f); /* removes temp */

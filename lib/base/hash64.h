@@ -1,7 +1,6 @@
 /* hash64.h - a fast 64-bit hash for tables in memory. It is not cryptographic: callers compare what
  * they find, or state the chance of a collision.
- * Source: Steele et al. OOPSLA'14 (SplitMix64).
- */
+ * Source: Steele et al. OOPSLA'14 (SplitMix64). */
 #pragma once
 
 #include <stddef.h>

@@ -1,8 +1,7 @@
 /* mem.c - allocations that end the process when they fail; see mem.h.
  *
  * A measurement that ran out of host memory has no valid result, and error paths for it would be
- * everywhere and untested. Device memory is different: the back end reports when it is short.
- */
+ * everywhere and untested. Device memory is different: the back end reports when it is short. */
 #include "lib/base/mem.h"
 
 #include <stdarg.h>

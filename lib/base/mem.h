@@ -3,9 +3,9 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "lib/base/linkage.h"
+
+C_BEGIN
 
 /* Like malloc, calloc, realloc, strdup; on failure one line on standard error and exit 70.
  * The result is the caller's to free(). Sizes of 0 give a valid pointer. */
@@ -31,6 +31,4 @@ int mem_size_add(size_t a, size_t b, size_t *out);
         }                                                                                       \
     } while (0)
 
-#ifdef __cplusplus
-}
-#endif
+C_END

@@ -2,8 +2,7 @@
  *
  * Write, flush, fsync, rename, fsync the folder: after a power cut there is the old file or the new
  * one, never half of one. The temporary file is locked (fcntl) before it is emptied. After locking,
- * its name is looked up again: another writer may just have renamed it.
- */
+ * its name is looked up again: another writer may just have renamed it. */
 #include "lib/base/out.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* philox.h - the generator behind rng.h, for host and device.
- * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
- */
+ * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11. */
 #pragma once
 
 #include <stdint.h>

@@ -2,8 +2,7 @@
  *
  *     struct places ids = {0};
  *     size_t at = places_of(&ids, "p1", 2);     // 0; the text is new if ids.n has grown
- *     places_free(&ids);
- */
+ *     places_free(&ids); */
 #pragma once
 
 #include <stddef.h>

@@ -2,8 +2,7 @@
  *
  * A terminal obeys escape sequences, also those that begin with the single character U+009B, and a
  * mark of writing direction can reorder a line. Everything that is not a printable character of
- * well-formed UTF-8 is therefore written byte by byte in ASCII; nothing is dropped.
- */
+ * well-formed UTF-8 is therefore written byte by byte in ASCII; nothing is dropped. */
 #include "lib/base/plain.h"
 
 #include <math.h>

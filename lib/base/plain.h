@@ -3,9 +3,9 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "lib/base/linkage.h"
+
+C_BEGIN
 
 /* Length in bytes of the UTF-8 character at s (not its end); 1 for a byte that begins none. *shown:
  * 1 when it is safe to print: no control character (C0, DEL, C1), line separator, mark of writing
@@ -20,6 +20,4 @@ void plain_text(char *dst, size_t size, const char *src);
 enum { PLAIN_NUMBER = 32 };
 const char *plain_number(char dst[PLAIN_NUMBER], double v);
 
-#ifdef __cplusplus
-}
-#endif
+C_END

@@ -15,8 +15,7 @@
  * sleeps. On a busy machine a spin takes time from the thread that it waits for: after VAIN spins
  * in a row without success the next SKIP waits sleep at once.
  * A waiter sets `asleep` before its last check; a waker stores the value before it reads `asleep`.
- * In a sequentially consistent order at least one of them sees the other.
- */
+ * In a sequentially consistent order at least one of them sees the other. */
 #include "lib/base/pool.h"
 
 #include <assert.h>

@@ -14,15 +14,14 @@
  * Cost: a loop of one grain (n <= grain) runs on the caller, in a few nanoseconds. Starting a loop
  * takes 0.2 microseconds on spinning threads that share a core, 0.8 on spinning threads on two
  * cores, and tens on sleeping threads (measured with few threads). For many threads a model says:
- * start and end take about log(threads) steps, without locks (tests/unit/test-pool-steps.c).
- */
+ * start and end take about log(threads) steps, without locks (tests/unit/test-pool-steps.c). */
 #pragma once
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "lib/base/linkage.h"
+
+C_BEGIN
 
 struct pool;
 typedef void pool_task(void *ctx, size_t begin, size_t end, size_t worker);
@@ -31,11 +30,9 @@ typedef void pool_task(void *ctx, size_t begin, size_t end, size_t worker);
  * groups allow. When there are as many threads as such cores, each thread is bound to one. */
 struct pool *pool_new(size_t threads);
 size_t pool_threads(const struct pool *p);
-/* Returns when every index has run. Do not call it from inside a task, or from two threads at once.
- */
+/* Returns when every index has run. Do not call it from inside a task, or from two threads at
+ * once. */
 void pool_run(struct pool *p, size_t n, size_t grain, pool_task *task, void *ctx);
 void pool_free(struct pool *p);
 
-#ifdef __cplusplus
-}
-#endif
+C_END

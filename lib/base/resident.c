@@ -4,8 +4,7 @@
  * known", not a peak of an earlier moment.
  *
  * Free memory is MemAvailable, because the kernel can drop cached files. A container may have less:
- * each control group from ours up to the root may have a limit, which counts in the same way.
- */
+ * each control group from ours up to the root may have a limit, which counts in the same way. */
 #include "lib/base/resident.h"
 
 #include <fcntl.h>

@@ -1,6 +1,5 @@
 /* resident.h - the resident set of this process (its pages in main memory) as the system counts it:
- * the peak since a chosen moment, which getrusage() cannot report; and the memory that is free.
- */
+ * the peak since a chosen moment, which getrusage() cannot report; and the memory that is free. */
 #pragma once
 
 #include <stdint.h>

@@ -1,8 +1,7 @@
 /* rng.c - numbers drawn from Philox; see rng.h.
  *
  * A number depends on (seed, place) alone; struct rng counts the places up. Uniform integers reject
- * the uneven tail of 2^64, so they are exact for every n.
- */
+ * the uneven tail of 2^64, so they are exact for every n. */
 #include "lib/base/rng.h"
 
 #include <math.h>

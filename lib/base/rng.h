@@ -3,16 +3,15 @@
  * Philox4x32-10 (philox.h) maps a 128-bit counter and a 64-bit key to 128 random bits. The
  * counter names the place (sample, step, position, vocabulary id), so a resumed run, another batch
  * size and another back end draw the same numbers.
- * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
- */
+ * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "lib/base/linkage.h"
+
+C_BEGIN
 
 /* 64 bits at the place (a, b) of stream `seed`. */
 uint64_t rng_at(uint64_t seed, uint64_t a, uint64_t b);
@@ -33,6 +32,4 @@ uint64_t rng_below(struct rng *r, uint64_t n);     /* 0 .. n-1, exactly uniform;
 double rng_normal(struct rng *r);                  /* mean 0, variance 1 (Box-Muller) */
 void rng_shuffle(struct rng *r, uint32_t *v, size_t n);
 
-#ifdef __cplusplus
-}
-#endif
+C_END

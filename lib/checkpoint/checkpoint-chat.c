@@ -2,8 +2,7 @@
  * chat_template of tokenizer_config.json, else chat_template.json.
  *
  * A file has one template or a list of named templates, of which "default" is for plain
- * conversations. A value of another type does not refuse the model: a warning reports it.
- */
+ * conversations. A value of another type does not refuse the model: a warning reports it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,8 +4,7 @@
  * The converter stores the rows of q and k of LLaMA and LLaDA in pairs: row 2i + s of a head is row
  * s E/2 + i of the original, since its rotation turns neighbours. Source: conversion/ and
  * gguf-py/gguf/constants.py of github.com/ggml-org/llama.cpp. A rotation that is rescaled
- * (rope.scaling, rope_freqs.weight of LLaMA 3.1) is refused.
- */
+ * (rope.scaling, rope_freqs.weight of LLaMA 3.1) is refused. */
 #include "lib/checkpoint/checkpoint.h"
 
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* checkpoint-save.c - writes a checkpoint in its family's own names.
  *
- * The weights come first and config.json last, so a folder with a config is complete.
- */
+ * The weights come first and config.json last, so a folder with a config is complete. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* checkpoint-tokenizer.c - opens the tokenizer beside the weights and checks that they fit.
  *
  * tokenizer.json may be missing. A tokenizer with ids outside the embedding is refused, because a
- * prompt would read outside it.
- */
+ * prompt would read outside it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>

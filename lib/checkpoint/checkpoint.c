@@ -2,8 +2,7 @@
  *
  * config.json implies the tensors and their shapes; the safetensors headers list those that exist.
  * Both must agree exactly before any weight is used: no buffer gets its size from one and its
- * contents from the other.
- */
+ * contents from the other. */
 #include "lib/checkpoint/checkpoint.h"
 
 #include <errno.h>

@@ -2,8 +2,7 @@
  *
  * Roles (role.h) hide the tensor names of each family. checkpoint_open checks that every expected
  * tensor exists with its exact shape, and that no other tensor could change a result: only buffers
- * that follow from the config, and biases of zeros, are ignored.
- */
+ * that follow from the config, and biases of zeros, are ignored. */
 #pragma once
 
 #include <jansson.h>

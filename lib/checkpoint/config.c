@@ -1,8 +1,7 @@
 /* config.c - parameter counts and rotary frequencies of a shape.
  *
  * The frequencies are computed in fp32, in the same steps as in the training of the published
- * models: the weights depend on their last bits.
- */
+ * models: the weights depend on their last bits. */
 #include "lib/checkpoint/config.h"
 
 #include <math.h>

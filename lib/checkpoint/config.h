@@ -1,8 +1,7 @@
 /* config.h - the shape of a network and the switches of its block.
  *
  * One block serves all families (lib/network/network.h); members here say where a family differs.
- * family_load fills it from config.json, synth_config for -m synth:NAME.
- */
+ * family_load fills it from config.json, synth_config for -m synth:NAME. */
 #pragma once
 
 #include <stddef.h>
@@ -19,8 +18,8 @@ enum paradigm { PARADIGM_AUTOREGRESSIVE, PARADIGM_MASKED_DIFFUSION, PARADIGM_BLO
 /* "autoregressive", "masked_diffusion", "block_diffusion", "latent": its name in records. */
 const char *config_paradigm_name(enum paradigm p);
 
-/* How a layer mixes tokens: attention, or a recurrence with a state of fixed size (kernels/wkv.h).
- */
+/* How a layer mixes tokens: attention, or a recurrence with a state of fixed size
+ * (kernels/wkv.h). */
 enum mixer { MIXER_ATTENTION, MIXER_RWKV6, MIXER_RWKV7, MIXERS };
 
 /* A quantization has the name of the format of the blocks' matrices (quantization.h); under
@@ -29,8 +28,8 @@ enum mixer { MIXER_ATTENTION, MIXER_RWKV6, MIXER_RWKV7, MIXERS };
 #define QUANT_MIXED DTYPES
 enum { CONFIG_MAX_EOS = 32, CONFIG_MAX_LAYERS = 1024 };
 /* The parts that have a format of their own under QUANT_MIXED: q, k, v and o of a layer; gate, up
- * and down of a layer; the head (with the embedding when tied), which counts as a part of layer 0.
- */
+ * and down of a layer; the head (with the embedding when tied), which counts as a part of layer
+ * 0. */
 enum part { PART_ATTENTION, PART_FFN, PART_HEAD, LAYER_PARTS };
 
 struct family; /* family.h */

@@ -3,8 +3,7 @@
  * architectures[0] selects the family, because different layouts share a model_type; model_type
  * selects it where no architecture is given. Then every key must be one of these: a row of
  * `numbers` or `fixed`, a key that the code below or the family reads, a key that changes no
- * result, null, or a key that the caller ignores by name. Other keys are refused.
- */
+ * result, null, or a key that the caller ignores by name. Other keys are refused. */
 #include "lib/checkpoint/family.h"
 
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* family-save.c - writes config.json by the same tables that family-load.c reads, so that this
  * project and the publishers' code read the same network. A shape that the keys of the family
- * cannot express is refused before a file is written.
- */
+ * cannot express is refused before a file is written. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>

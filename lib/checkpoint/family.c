@@ -1,6 +1,6 @@
 /* family.c - the table of families, and the names and keys of the Hugging Face layout, which
- * several of them share. family-load.c reads config.json by these tables, family-save.c writes it.
- */
+ * several of them share. family-load.c reads config.json by these tables, family-save.c writes
+ * it. */
 #include "lib/checkpoint/family.h"
 
 #include <stdio.h>

@@ -6,8 +6,7 @@
  * member of struct config for each key of config.json; the keys that must have a certain value; the
  * keys that change no result; the names of the tensors; the shapes for -m synth:NAME. A key that is
  * in no row is refused by name, unless it is null or the caller ignores it: the model would
- * otherwise run, and compute something else.
- */
+ * otherwise run, and compute something else. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,6 @@
 /* gguf.c - reads the header of a GGUF file; see gguf.h. Every number of the file is hostile: a
  * length is compared with the bytes that are left before it is used, products are checked, and what
- * is kept is limited.
- */
+ * is kept is limited. */
 #include "lib/checkpoint/gguf.h"
 
 #include <stdlib.h>

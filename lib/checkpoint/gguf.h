@@ -3,8 +3,7 @@
  * Format, little-endian: "GGUF", u32 version (2 or 3), u64 tensors, u64 keys; each key a text, u32
  * type, value; each tensor a text, u32 rank, u64 sizes (the innermost first), u32 format, u64
  * offset into the data, which begin at the next multiple of general.alignment (32). A text is u64
- * bytes and the bytes. Source: github.com/ggml-org/ggml, docs/gguf.md.
- */
+ * bytes and the bytes. Source: github.com/ggml-org/ggml, docs/gguf.md. */
 #pragma once
 
 #include <jansson.h>

@@ -2,8 +2,7 @@
  *
  * The cache of huggingface_hub holds, per repository, refs/NAME (a commit hash) and snapshots/HASH/
  * (links into blobs/). This file uses no network.
- * Source: huggingface_hub, "Manage your cache" (huggingface.co/docs/huggingface_hub).
- */
+ * Source: huggingface_hub, "Manage your cache" (huggingface.co/docs/huggingface_hub). */
 #include "lib/checkpoint/hub.h"
 
 #include <dirent.h>

@@ -5,8 +5,8 @@
  *      "pruning": null, or {"score", "heads_share", "ffn_share", "calibration": [{path, sha256}],
  *                           "removed": [{"query": [...], "key": [...], "unit": [...]}, ...]}}
  *
- * `removed` has one object per layer: the removed heads, key heads and hidden units of the source.
- */
+ * `removed` has one object per layer: the removed heads, key heads and hidden units of the
+ * source. */
 #pragma once
 
 #include "lib/checkpoint/packing/prune.h"
@@ -21,8 +21,8 @@ void provenance_prune(json_t *origin, const struct config *c, const struct prune
                       const char *score, double heads, double ffn, json_t *calibration);
 int provenance_write(const json_t *origin, const char *folder, struct err *e);
 
-/* folder/origin.json, with `quant` a text and `files` a list. NULL: EXIT_NO_INPUT, EXIT_BAD_DATA.
- */
+/* folder/origin.json, with `quant` a text and `files` a list. NULL: EXIT_NO_INPUT,
+ * EXIT_BAD_DATA. */
 json_t *provenance_read(const char *folder, struct err *e);
 int provenance_is_pruned(const json_t *origin); /* 1: it has a pruning */
 /* Reads the pruning of a network `c` into *p, the caller's (prune_free): 1; 0: it has none. -1:

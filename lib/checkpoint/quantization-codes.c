@@ -1,8 +1,7 @@
 /* quantization-codes.c - the tensors of a quantized matrix in a packed checkpoint.
  *
  * Each tensor is checked before a code is used. Scales are copied, because they may be unaligned in
- * the file, and checked for NaN.
- */
+ * the file, and checked for NaN. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* quantization.c - the roles that a quantization covers, and its member in config.json.
  *
  * The member contains everything that a reader must know, including block sizes. A file with other
- * values is not ours and is refused.
- */
+ * values is not ours and is refused. */
 #include "lib/checkpoint/quantization.h"
 
 #include <stdlib.h>

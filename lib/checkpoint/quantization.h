@@ -8,8 +8,7 @@
  *                             (config.h: QUANT_MIXED); only pack-model --budget writes it
  *
  * Norms, biases and an untied embedding (a pass reads only some of its rows) are not quantized. The
- * formats are in kernels/quant.h.
- */
+ * formats are in kernels/quant.h. */
 #pragma once
 
 #include <jansson.h>
@@ -47,8 +46,8 @@ size_t quantization_parts(struct tensor list[PARTS], const char *name, enum dtyp
                           size_t cols);
 /* *q = the matrix `name` from the tensors of a folder, in the parts of quantization_parts; marks
  * them in used[]. Codes stay in the mapped file; q owns the scales. -1 (EXIT_BAD_DATA): a part is
- * missing, has another dtype or shape, or a scale is NaN. Call quantization_close(q) in any case.
- */
+ * missing, has another dtype or shape, or a scale is NaN. Call quantization_close(q) in any
+ * case. */
 int quantization_open(struct codes *q, const struct tensors *set, const char *folder,
                       const char *name, enum dtype d, size_t rows, size_t cols,
                       unsigned char *used, struct err *e);

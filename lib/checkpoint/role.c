@@ -1,7 +1,6 @@
 /* role.c - the table of roles: name, kind of tensor, whether each layer has one, and the two sizes
  * of its shape. All functions read this table, so a new tensor of the block needs a row here and a
- * name in the families.
- */
+ * name in the families. */
 #include "lib/checkpoint/role.h"
 
 enum kind { MATRIX, GAIN, BIAS, TERM /* a vector of a mixer */ };

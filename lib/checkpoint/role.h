@@ -1,8 +1,7 @@
 /* role.h - the roles of tensors in a network, and the shape of each under a config.
  *
  * Roles are the same for every family; the family has their names in files (family.h). A role that
- * a network lacks has 0 layers, so loops over all roles need no test.
- */
+ * a network lacks has 0 layers, so loops over all roles need no test. */
 #pragma once
 
 #include "lib/checkpoint/config.h"

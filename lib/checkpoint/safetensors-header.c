@@ -3,8 +3,7 @@
  *
  * Source: huggingface/safetensors README "Format", and stricter rules of this project: no
  * unknown field, no duplicate of any kind, no empty name or NUL in a name, rank and dimensions
- * bounded.
- */
+ * bounded. */
 #include "lib/checkpoint/safetensors-header.h"
 
 #include <stdio.h>

@@ -3,8 +3,7 @@
  *
  * A file is opened once: fstat gives its size, the header is read and checked, the data are mapped.
  * Reading a mapping of a truncated file gives zeros or kills the process, so the exact size is
- * checked here, and again in safetensors_unchanged on the same descriptor.
- */
+ * checked here, and again in safetensors_unchanged on the same descriptor. */
 #include "lib/checkpoint/safetensors.h"
 
 #include <dirent.h>
@@ -344,8 +343,8 @@ static int check_map(struct tensors *t, const json_t *map, const char *index, st
     return 0;
 }
 
-/* total_size is a hint for downloads, and exporters write wrong values: a difference is only noted.
- */
+/* total_size is a hint for downloads, and exporters write wrong values: a difference is only
+ * noted. */
 static void note_total(struct tensors *t, const json_t *index, const char *path)
 {
     const json_t *said = json_object_get(json_object_get(index, "metadata"), "total_size");

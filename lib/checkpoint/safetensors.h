@@ -3,8 +3,7 @@
  * Format: u64 little-endian header length N, JSON header, data. After a successful open
  * all rules of the format and some stricter ones hold: offsets cover the data without hole
  * or overlap, shape x dtype = byte range, file size = 8 + N + last end, no duplicate names. A
- * folder may hold one model.safetensors or the shards named by model.safetensors.index.json.
- */
+ * folder may hold one model.safetensors or the shards named by model.safetensors.index.json. */
 #pragma once
 
 #include <jansson.h>
@@ -36,8 +35,7 @@ int safetensors_unchanged(const struct tensors *t, struct err *e);
 void safetensors_close(struct tensors *t);
 
 /* Writes one file, with the tensors in the given order. `metadata` string -> string, borrowed, or
- * NULL.
- */
+ * NULL. */
 int safetensors_write(const char *path, const struct tensor *list, size_t n, const json_t *metadata,
                   struct err *e);
 /* The same for data that do not fit in memory: opens the file and writes its header. The caller

@@ -1,6 +1,5 @@
 /* synth.c - shapes from the tables of the families, and the table of normal quantiles for random
- * weights. kernels/draw.h picks an entry as a function of (seed, role, layer, index) alone.
- */
+ * weights. kernels/draw.h picks an entry as a function of (seed, role, layer, index) alone. */
 #include "lib/checkpoint/synth.h"
 
 #include <math.h>

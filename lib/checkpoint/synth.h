@@ -1,6 +1,5 @@
 /* synth.h - models without files, for -m synth:NAME: a shape of a family with random weights. Speed
- * and memory are those of a real model of that shape; its texts have no meaning.
- */
+ * and memory are those of a real model of that shape; its texts have no meaning. */
 #pragma once
 
 #include <stddef.h>

@@ -7,8 +7,7 @@
  *     Q4_K  256: d, m, 8 pairs of 6-bit scales, 128 bytes    d s q - m t, in groups of 32
  *     Q6_K  256: 128 bytes of low 4 bits, 64 of high 2 bits, s i8[16], d    d s (q - 32), of 16
  *
- * Source: github.com/ggml-org/llama.cpp, ggml/src/ggml-quants.c (layouts).
- */
+ * Source: github.com/ggml-org/llama.cpp, ggml/src/ggml-quants.c (layouts). */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* tensor.c - one tensor of a file; see tensor.h. A header is not trusted until its sizes are
- * checked here. Values are copied, because the file does not align them.
- */
+ * checked here. Values are copied, because the file does not align them. */
 #include "lib/checkpoint/tensor.h"
 
 #include <stdint.h>

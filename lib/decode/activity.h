@@ -3,8 +3,7 @@
  *
  * A text runs as for its likelihood (likelihood.h): one causal pass, or ACTIVITY_MASKS passes with
  * drawn masks for a diffusion model, which mostly sees half-masked text. All rows of these passes
- * have the same weight.
- */
+ * have the same weight. */
 #pragma once
 
 #include "lib/checkpoint/packing/prune.h"

@@ -1,7 +1,6 @@
 /* commit_trace.c - see commit_trace.h. All blocks are stored one after the other in one array, so
  * one long block among many short ones costs no extra memory. Invariant: the passes of every stored
- * block are above 0 and sum to block_length.
- */
+ * block are above 0 and sum to block_length. */
 #include "lib/decode/commit_trace.h"
 
 #include <jansson.h>

@@ -5,8 +5,7 @@
  *
  * A curve is the commit_tokens of a generation record, divided into blocks. Records of rules that
  * mask tokens again cannot be divided and are refused. Blocks that were not filled (their text had
- * ended) and blocks in which a pass committed nothing are left out.
- */
+ * ended) and blocks in which a pass committed nothing are left out. */
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,5 @@
 /* decoder.h - a decoder as the runner (lib/run) sees it: its settings, the models that it runs, the
- * memory and passes of a batch, and the function that generates one.
- */
+ * memory and passes of a batch, and the function that generates one. */
 #pragma once
 
 #include "lib/decode/commit_trace.h"

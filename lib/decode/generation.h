@@ -81,8 +81,7 @@ void generation_commit(struct generation *g, int32_t tokens);
  * shifted by one in a denoising model, or another kind of mask. */
 int generation_refuses(const struct config *c, struct err *e);
 /* The ids that end a text: the eos ids, and for a canvas the end-of-turn id too. Returns their
- * number.
- */
+ * number. */
 int32_t generation_stops(const struct config *c, int32_t stop[ADVANCE_STOPS]);
 /* Copies ids to g->ids and sets g->n. */
 void generation_take(struct generation *g, const int32_t *ids, size_t n);

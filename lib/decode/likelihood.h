@@ -10,8 +10,7 @@
  *          K groups; an upper bound for that sampler, lower for larger K.
  *
  * Never show an nll and a bound in one column without a label. Bounds of latent models are in
- * lib/latent/latent_bound.h.
- */
+ * lib/latent/latent_bound.h. */
 #pragma once
 
 #include <stddef.h>

@@ -8,8 +8,7 @@
  *         submit none, and describe() again
  *
  * With depth 1, or with an observer that looks closely, this is: describe if needed, run a pass,
- * look.
- */
+ * look. */
 #pragma once
 
 #include "lib/decode/generation.h"

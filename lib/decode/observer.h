@@ -3,8 +3,7 @@
  *
  * With `closely`, the changes of each pass are copied to the host and the next pass waits for the
  * callback, so times are not those of a normal run. Without it, only the end of each pass is
- * reported, at the cost of one call.
- */
+ * reported, at the cost of one call. */
 #pragma once
 
 #include <stddef.h>

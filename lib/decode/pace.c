@@ -1,8 +1,7 @@
 /* pace.c - see pace.h. A schedule is a table of budgets, made once per batch and read on
  * host and device. It sums to the block, so no step and no slot is left over. The remainder of
  * equal shares goes to the earliest steps, as in LLaDA's get_num_transfer_tokens, although early
- * steps see the fewest tokens.
- */
+ * steps see the fewest tokens. */
 #include "lib/decode/pace.h"
 
 #include <assert.h>

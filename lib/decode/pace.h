@@ -16,8 +16,7 @@
  * apportionment. rounded: core/samplers/utils.py and core/schedulers/alpha.py of
  * github.com/ZHZisZZ/dllm; timesteps: generation_utils.py of Dream (github.com/NVlabs/Fast-dLLM
  * has a copy). Both compute in float, and so does pace.c, because halves and whole numbers decide;
- * their steps without a token are left out.
- */
+ * their steps without a token are left out. */
 #pragma once
 
 #include <stddef.h>

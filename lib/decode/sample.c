@@ -2,8 +2,7 @@
  *
  * The ids form a max-heap (larger logit first, then lower id). Popping moves the best id to the end
  * of the array, so the j-th most likely id is work[V - 1 - j]. Top-k and top-p only decide how many
- * ids are popped; with a peaked distribution a few of 128 thousand.
- */
+ * ids are popped; with a peaked distribution a few of 128 thousand. */
 #include "lib/decode/sample.h"
 
 #include <math.h>

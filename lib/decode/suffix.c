@@ -1,6 +1,5 @@
 /* suffix.c - see suffix.h. Whether a position exists depends only on the block and the position, so
- * all passes of a block agree.
- */
+ * all passes of a block agree. */
 #include "lib/decode/suffix.h"
 
 #include <math.h>

@@ -10,8 +10,7 @@
  *              ended or gen_length is reached
  *
  * Source: window: "Streaming-dLLM", arXiv 2601.17917; dropout: "DPad", arXiv 2508.14148 (256, 4 and
- * 2 in its code).
- */
+ * 2 in its code). */
 #pragma once
 
 #include "lib/decode/cache/cache.h"

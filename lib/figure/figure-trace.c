@@ -3,8 +3,7 @@
  * have the same axes.
  *
  * A slot is final over spans of passes: from its commit to the pass that masks it again, or to the
- * last pass. Only final slots are drawn; masked slots show the background.
- */
+ * last pass. Only final slots are drawn; masked slots show the background. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

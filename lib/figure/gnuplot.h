@@ -4,8 +4,7 @@
  * plots/style.gp and plots/TYPE.gp. gnuplot can draw the figure again from this file alone.
  *
  * gnuplot does not report a failed write. So it writes into memory, and this module writes the
- * file.
- */
+ * file. */
 #pragma once
 
 #include "lib/base/buf.h"

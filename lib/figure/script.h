@@ -7,8 +7,7 @@
  *     script_number(&s, "y_log", 1);
  *     script_table(&s, "points", "x y label");
  *     script_row(&s, "nnt", 1.0, 2.0, "it's");
- *     script_table_end(&s);
- */
+ *     script_table_end(&s); */
 #pragma once
 
 #include <stdint.h>

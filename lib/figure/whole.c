@@ -1,7 +1,6 @@
 /* whole.c - see whole.h. A PNG has a checksum for each chunk, and a PDF has the place of each
  * object, so no gap escapes. An SVG has neither: only its end is checked here, and gnuplot.c draws
- * it twice.
- */
+ * it twice. */
 #include "lib/figure/whole.h"
 
 #include <ctype.h>

@@ -1,6 +1,5 @@
 /* whole.h - whether a figure that gnuplot wrote is whole. A write that fails inside gnuplot leaves
- * a gap anywhere in the file, and gnuplot exits with 0.
- */
+ * a gap anywhere in the file, and gnuplot exits with 0. */
 #pragma once
 
 #include "lib/base/buf.h"

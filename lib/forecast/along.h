@@ -7,8 +7,8 @@
  * line_holds is true if no measured point is farther from the line than CROSSOVER_RESIDUAL. Each
  * launch has a line of its own. From five launches on there is an interval, over the values of the
  * launches on logarithms; that of a crossover also holds the spread of the autoregressive launches.
- * A value more than two octaves outside the measured step counts is flagged (is_far, beyond_ratio).
- */
+ * A value more than two octaves outside the measured step counts is flagged (is_far,
+ * beyond_ratio). */
 #pragma once
 
 #include <jansson.h>

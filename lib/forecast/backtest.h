@@ -4,8 +4,7 @@
  * A measured point is forecast with the shares (fraction.h) of the other points: once under the
  * ceilings measured on its machine and, if its device is in the hardware table, once from the data
  * sheet. A crossover is treated alike: its measured value is where the line through the steps of a
- * sweep (along.h) meets the autoregressive time.
- */
+ * sweep (along.h) meets the autoregressive time. */
 #pragma once
 
 #include "lib/forecast/along.h"

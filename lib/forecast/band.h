@@ -4,8 +4,7 @@
  *     error = forecast / measured,  band = [forecast / largest error, forecast / smallest error]
  *
  * The only assumption is that the next error lies within those seen. If all errors are on one side,
- * the band does not contain the forecast.
- */
+ * the band does not contain the forecast. */
 #pragma once
 
 #include <jansson.h>

@@ -6,8 +6,7 @@
  * flops and bytes come from lib/network/cost.h; the list of passes from the decoder's schedule
  * (lib/decode/pace.h) and cache policy (lib/decode/cache). The contract is `fixed`: the number
  * of passes does not depend on the text.
- * Source: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009).
- */
+ * Source: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009). */
 #pragma once
 
 #include "lib/forecast/fraction.h"

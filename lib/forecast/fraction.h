@@ -6,8 +6,7 @@
  *
  * They are stated, or come from metric records. A point gives the share of the ceiling that it came
  * closer to. An autoregressive point gives mfu of its first pass (prefill_mfu_ratio) and, if memory
- * bounds it, mbu of the other passes (decode_mbu_ratio). With several points the median is used.
- */
+ * bounds it, mbu of the other passes (decode_mbu_ratio). With several points the median is used. */
 #pragma once
 
 #include <jansson.h>

@@ -1,6 +1,5 @@
 /* latent_bound.c - see latent_bound.h. The posterior is fitted to the text that is scored, which
- * makes the bound tight. It stays a bound because the scored draws are not those of the fit.
- */
+ * makes the bound tight. It stays a bound because the scored draws are not those of the fit. */
 #include "lib/latent/latent_bound.h"
 
 #include <math.h>

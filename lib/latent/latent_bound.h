@@ -7,8 +7,7 @@
  *   iwae   -ln of the mean over M draws of p(text|z) p(z) / q(z): lower for larger M.
  *          Source: Burda et al. 2016 (arXiv 1509.00519).
  *
- * Both are upper bounds of -ln p(text), in nats.
- */
+ * Both are upper bounds of -ln p(text), in nats. */
 #pragma once
 
 #include "lib/decode/likelihood.h"

@@ -3,8 +3,7 @@
  * generate the same text.
  *
  * The list of a record holds the values of one text, [L, n, D] layer by layer, as the model reads
- * them.
- */
+ * them. */
 #pragma once
 
 #include <stddef.h>

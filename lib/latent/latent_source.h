@@ -1,6 +1,5 @@
 /* latent_source.h - latents of a run that are not fitted to its prompts: those of a file, and the
- * learned prior that others are drawn from.
- */
+ * learned prior that others are drawn from. */
 #pragma once
 
 #include "lib/latent/latent_file.h"

@@ -1,7 +1,6 @@
 /* prior.c - see prior.h. The transformer predicts v at a time t of the cosine schedule. A solver
  * asks for x0 (x without the noise) at a lambda (solver.h): tan(pi t / 2) = e^-lambda, and
- * x0 = alpha x - s v.
- */
+ * x0 = alpha x - s v. */
 #include "lib/latent/prior.h"
 
 #include <math.h>

@@ -3,8 +3,7 @@
  *
  * The prior is trained after the latent thought model, on the posteriors of the training texts. It
  * replaces N(0, I), under which the model was trained.
- * Source: Lovelace et al. 2023 (arXiv 2212.09462), 4, for the two stages.
- */
+ * Source: Lovelace et al. 2023 (arXiv 2212.09462), 4, for the two stages. */
 #pragma once
 
 #include "lib/checkpoint/config.h"

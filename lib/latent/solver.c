@@ -3,8 +3,7 @@
  *
  *     x_t = s_t / s_s x_s + alpha_t (1 - e^(lambda_s - lambda_t)) D
  *
- * where D is the prediction, constant along the step. At the end of the grid s is 0 and x is D.
- */
+ * where D is the prediction, constant along the step. At the end of the grid s is 0 and x is D. */
 #include "lib/latent/solver.h"
 
 #include <math.h>

@@ -13,8 +13,7 @@
  *     edm       Heun's method in sigma on the grid of rho. Karras et al. 2022 (arXiv 2206.00364),
  *               algorithm 1, eq. 5
  *     adaptive  steps of order 2; their difference from order 1 sets the step size of each row. Lu
- *               et al. 2022 (arXiv 2206.00927), appendix C, in the predictions of dpmpp
- */
+ *               et al. 2022 (arXiv 2206.00927), appendix C, in the predictions of dpmpp */
 #pragma once
 
 #include <stddef.h>

@@ -9,8 +9,7 @@
  * Each text has a ring of slots for keys and values, at most twice the window, or one state with a
  * mixer that recurs. So a token costs the same at every position. A longer prompt is read by
  * windows, or by 256 tokens with a mixer that recurs. Keys and values of the latents are computed
- * once per fit. Source: Kong et al. 2025 (arXiv 2502.01567), 3 and 4.
- */
+ * once per fit. Source: Kong et al. 2025 (arXiv 2502.01567), 3 and 4. */
 #pragma once
 
 #include "lib/decode/decoder.h"

@@ -2,8 +2,7 @@
  *
  * Shapes and formats come from the roles, one by one, because a quantized network has several
  * formats, and a settled network that is not loaded has no matrices yet. All results are whole
- * numbers in doubles, exact to 2^53, so costs may be added in any order.
- */
+ * numbers in doubles, exact to 2^53, so costs may be added in any order. */
 #include "lib/network/cost.h"
 
 #include <math.h>

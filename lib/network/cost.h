@@ -21,8 +21,7 @@
  * Each matrix is read once a pass, each key and value of the cache once by every sequence that sees
  * it. Left out: rows of the embedding, norms, activations, and keys and values of a pass without a
  * cache, which need not leave the chip. Source: Williams, Waterman, Patterson, "Roofline", CACM 52
- * (2009); 2 P flops a row: Kaplan et al. 2020 (arXiv 2001.08361), 2.1.
- */
+ * (2009); 2 P flops a row: Kaplan et al. 2020 (arXiv 2001.08361), 2.1. */
 #pragma once
 
 #include "lib/network/network.h"

@@ -2,8 +2,7 @@
  *
  * Tensor names may start with "bert." or "roberta." or neither, and old files call the two vectors
  * of a norm gamma and beta. Each tensor must have the shape that config.json gives. Heads for other
- * tasks in the file are ignored.
- */
+ * tasks in the file are ignored. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,7 @@
  *
  * The back end computes products and attention. Operations that it lacks (layer norm, GELU, biases,
  * learned positions) are loops here, over memory that host and back end share. Texts run one at a
- * time, so no padding must be masked and the vectors of a text do not depend on other texts.
- */
+ * time, so no padding must be masked and the vectors of a text do not depend on other texts. */
 #include "lib/network/encoder.h"
 
 #include <math.h>

@@ -6,8 +6,7 @@
  *     LN(x) = (x - mean) / sqrt(variance + eps) * gain + bias,  gelu(x) = x (1 + erf(x/sqrt 2)) / 2
  *
  * Only on host back ends, in fp32. Source: Devlin et al. 2019 (arXiv 1810.04805); Liu et al. 2019
- * (RoBERTa, arXiv 1907.11692), whose positions start behind the padding id.
- */
+ * (RoBERTa, arXiv 1907.11692), whose positions start behind the padding id. */
 #pragma once
 
 #include "kernels/ops.h"

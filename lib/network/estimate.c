@@ -1,8 +1,7 @@
 /* estimate.c - memory counted by formula (estimate.h).
  *
  * The back end tells the scratch of its operations. All else is counted here, separately from the
- * code that allocates it (work.c, kv.c), so that a test can compare the two.
- */
+ * code that allocates it (work.c, kv.c), so that a test can compare the two. */
 #include "lib/network/estimate.h"
 
 #include "kernels/mixing.h"

@@ -17,8 +17,7 @@
  * projections: 4 T (6 D + 5 R + 4 HE) for RWKV 6, 4 T (7 D + R + 8 HE) for RWKV 7.
  *
  * Weights and cache are rounded up to 64 bytes, as memory is handed out; every array of the
- * activations to 256.
- */
+ * activations to 256. */
 #pragma once
 
 #include "lib/network/work.h"

@@ -2,8 +2,7 @@
  *
  * The description is copied into the index arrays of the work area, so the caller's arrays are free
  * when forward() returns. The position of each cache slot stays on the host, in kv.pos, for later
- * passes that read it.
- */
+ * passes that read it. */
 #include "lib/network/forward.h"
 
 #include <assert.h>

@@ -1,6 +1,5 @@
 /* latent.c - latents of texts (latent.h). Keys and values lie in one block with all that makes
- * them, so the latents of a text can be exchanged between two passes without allocation.
- */
+ * them, so the latents of a text can be exchanged between two passes without allocation. */
 #include "lib/network/latent.h"
 
 #include <assert.h>

@@ -1,7 +1,6 @@
 /* latent.h - latent thoughts of texts as the layers of a network read them. z_l, n vectors a layer,
  * become keys and values once a text, and every row of the text reads them (formulas:
- * families/ltm.c). Activations are F32.
- */
+ * families/ltm.c). Activations are F32. */
 #pragma once
 
 #include "lib/network/network.h"

@@ -1,7 +1,6 @@
 /* network-precision.c - settles the precision of a network before the first weight is read.
  * Matrices, cache and activations follow from the request, the checkpoint and the back end
- * (network.h).
- */
+ * (network.h). */
 #include <string.h>
 
 #include "kernels/train.h"

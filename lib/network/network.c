@@ -1,6 +1,5 @@
 /* network.c - loads a network into a back end, and reads it back (network.h). network-precision.c
- * settles the precision before the first weight is read.
- */
+ * settles the precision before the first weight is read. */
 #include "lib/network/network.h"
 
 #include <assert.h>

@@ -15,8 +15,7 @@
  * With another mixer (config.mixer) the first line of a layer is the time mixing of RWKV 6 or 7,
  * with q, k, v and o as its projections r, k, v and out: kernels/mixing.h, kernels/wkv.h. Source:
  * Touvron et al. 2023 (arXiv 2302.13971), 2.2; Nie et al. 2025 (arXiv 2502.09992), 2.2;
- * modeling_llama.py of https://github.com/huggingface/transformers.
- */
+ * modeling_llama.py of https://github.com/huggingface/transformers. */
 #pragma once
 
 #include <stddef.h>

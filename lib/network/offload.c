@@ -1,7 +1,6 @@
 /* offload.c - offloaded layers (offload.h). The two slots lie in one block; the parity of a layer's
  * number is its slot. A store serves requests in order, so rows of a layer are written back before
- * another layer comes into the slot.
- */
+ * another layer comes into the slot. */
 #include "lib/network/offload.h"
 
 #include <assert.h>

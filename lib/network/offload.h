@@ -24,8 +24,7 @@
  * On a host, that load may last until the next pass enters 0. With an odd number of offloaded
  * layers it is started last of all, and the head and the layers before 0 compute meanwhile. On a
  * device an odd number of offloaded layers is shifted by half their distance, so that other layers
- * compute after the last of them too.
- */
+ * compute after the last of them too. */
 #pragma once
 
 #include "kernels/ops.h"

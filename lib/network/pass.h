@@ -4,8 +4,7 @@
  * unequal prompts are choices of rows, slots and mask. A pass is described on the host (work.host
  * and struct pass), sent to the back end by pass_write, and enqueued by pass_run. Between two
  * passes the back end itself may rewrite the index arrays (kernels/advance.h). forward.h does all
- * of it in one call.
- */
+ * of it in one call. */
 #pragma once
 
 #include "lib/network/kv.h"

@@ -1,8 +1,7 @@
 /* work.c - one block, cut into named shapes (work.h).
  *
  * The index arrays come first. The host has a twin with the same offsets, so that one copy sends
- * all of them. The same function measures and cuts the block, so that both agree.
- */
+ * all of them. The same function measures and cuts the block, so that both agree. */
 #include "lib/network/work.h"
 
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* content.h - a 64-bit hash of the values of a record: the order of members, white space and
- * escapes do not count. It is not cryptographic; callers state the chance of a collision.
- */
+ * escapes do not count. It is not cryptographic; callers state the chance of a collision. */
 #pragma once
 
 #include <jansson.h>

@@ -4,8 +4,7 @@
  * file is therefore cached in $XDG_CACHE_HOME/crossover/sha256 (or ~/.cache), under its path,
  * device, inode, size, time of modification and time of change. Every write moves the time of
  * change, and no user can set it back. A file that changed less than FILEHASH_AGE_S seconds ago is
- * not cached: another write could fall into the same tick of the clock.
- */
+ * not cached: another write could fall into the same tick of the clock. */
 #pragma once
 
 #include <stddef.h>

@@ -6,8 +6,7 @@
  *
  *     json_t *j = json_file(path, 1 << 20, &e);
  *     int64_t n;
- *     if (!j || json_int(j, path, "hidden_size", 1, 1 << 20, &n, &e)) ...
- */
+ *     if (!j || json_int(j, path, "hidden_size", 1, 1 << 20, &n, &e)) ... */
 #pragma once
 
 #include <jansson.h>

@@ -2,8 +2,7 @@
  *
  * Two sets grow while files are read: hashes that are present (files and streams) and hashes that
  * are named. Only lines that begin like our `meta`, `parent` and `end` records are parsed. All
- * lines are hashed as the writer did, to check the hash in `end`.
- */
+ * lines are hashed as the writer did, to check the hash in `end`. */
 #include "lib/record/lineage.h"
 
 #include <string.h>

@@ -9,8 +9,7 @@
  *     lineage_file(l, hex);                                     for every file
  *     lineage_add(l, "metrics.ndjson", bytes, n, &e) ...        for every file of records
  *     lineage_end(l, "metrics.ndjson", &e);
- *     json_t *missing = lineage_missing(l);
- */
+ *     json_t *missing = lineage_missing(l); */
 #pragma once
 
 #include <jansson.h>

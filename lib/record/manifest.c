@@ -1,8 +1,7 @@
 /* manifest.c - see manifest.h.
  *
  * Every name is checked when it enters, from a command line or an archive, so no other module has
- * to check it again. Names ascend, so each is unique.
- */
+ * to check it again. Names ascend, so each is unique. */
 #include "lib/record/manifest.h"
 
 #include <stdlib.h>

@@ -5,8 +5,7 @@
  *     HEX  NAME                    a file; names ascend, each once
  *
  * A name is a path below one folder on any system: printable ASCII, no empty part, no "..". Other
- * names are refused, so a program that opens names of a manifest stays below that folder.
- */
+ * names are refused, so a program that opens names of a manifest stays below that folder. */
 #pragma once
 
 #include <jansson.h>

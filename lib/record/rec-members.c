@@ -1,8 +1,7 @@
 /* rec-members.c - reading and writing members of a record; see rec.h.
  *
  * Reading never fails: a member that is absent or of another type is NULL, NaN or the caller's
- * value. A number that is not finite is written as null, with the reason beside it.
- */
+ * value. A number that is not finite is written as null, with the reason beside it. */
 #include "lib/record/rec.h"
 
 #include <math.h>

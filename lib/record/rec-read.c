@@ -3,8 +3,7 @@
  * A line is read first, up to a limit, and then parsed: a parser that reads from the stream would
  * lose its place after an error. A live stream is read without waiting for a full block.
  * The lines between `meta` and `end` are hashed as the writer did: the bytes without the line end,
- * and one line feed. So a file with converted line ends still verifies.
- */
+ * and one line feed. So a file with converted line ends still verifies. */
 #include "lib/record/rec.h"
 
 #include <stdlib.h>

@@ -2,8 +2,7 @@
  *
  * A record is serialised into one buffer and written by one write(2): `tail -f` shows whole lines,
  * and a killed tool leaves at most one torn line. The SHA-256 in the `end` record is of the
- * lines from `meta` on, each as its bytes and one line feed.
- */
+ * lines from `meta` on, each as its bytes and one line feed. */
 #include "lib/record/rec.h"
 
 #include <errno.h>

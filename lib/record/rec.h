@@ -9,8 +9,7 @@
  *     struct rec_writer w;
  *     rec_open(&w, &a.common, "measure", argc, argv, &e);
  *     rec_write(&w, "metric", json_pack("{s:s, s:f}", "metric", "e2e_ns", "value", 1.5), &e);
- *     rec_close(&w, status, &e);
- */
+ *     rec_close(&w, status, &e); */
 #pragma once
 
 #include <jansson.h>
@@ -73,8 +72,7 @@ void rec_abandon(struct rec_writer *w);
  *
  *     rec_kept(&w), rec_keep(&w)         a record that cannot be computed again (it has times)
  *     rec_write, rec_error, rec_pass     a record that can: the new one must be equal, byte for
- *                                        byte, and is not written twice
- */
+ *                                        byte, and is not written twice */
 
 /* rec_open with a work file; standard output and devices have none. A process that ends in
  * err_machine writes {"kind":"error", ..., "fatal":true} to the file and syncs it. */

@@ -1,8 +1,7 @@
 /* repeats.c - see repeats.h. Two 64-bit hashes are stored per record: of its place and of its
  * content (content.h). Among a million records the chance that two places have one hash is 3 in
  * 10^8. The contents of two such records differ, so they are refused, never merged. A list per kind
- * names the members that are the place of a record.
- */
+ * names the members that are the place of a record. */
 #include "lib/record/repeats.h"
 
 #include <stdlib.h>

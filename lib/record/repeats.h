@@ -3,8 +3,7 @@
  *
  * The place of a `generation` is its point, workload, phase, launch, round, seq and id; that of a
  * `metric` its point, workload and metric; that of a `quality` these and its id and seed. Other
- * kinds have no place. The point is `point`, or in records without it `config`.
- */
+ * kinds have no place. The point is `point`, or in records without it `config`. */
 #pragma once
 
 #include <jansson.h>

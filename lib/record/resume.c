@@ -5,8 +5,8 @@
  * the sum of the last record. Reading and appending use one descriptor: closing a second one would
  * release the lock.
  * The file is cut at the first line without a line feed (incomplete) or without a sum (the power
- * failed before the sum reached the disk). A line that does not match its sum was edited: refused.
- */
+ * failed before the sum reached the disk). A line that does not match its sum was edited:
+ * refused. */
 #include "lib/record/resume.h"
 
 #include <errno.h>

@@ -7,8 +7,7 @@
  * Same work: the `meta` records agree in everything but the start time and the options for messages
  * on standard error. A last line without line feed is cut off, and so are an `end` and a fatal
  * error record. A damaged or changed line is EXIT_BAD_DATA: .NAME.tmp.sha256 holds the SHA-256 of
- * the file up to each line.
- */
+ * the file up to each line. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,6 @@
 /* sums.h - the file beside a work file that shows whether somebody changed it: line n of it is the
  * SHA-256 of lines 1..n of the work file, in 64 hex digits. A sum is written before its line, so a
- * killed process leaves one for every whole line.
- */
+ * killed process leaves one for every whole line. */
 #pragma once
 
 #include <stdint.h>

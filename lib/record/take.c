@@ -1,6 +1,5 @@
 /* take.c - the reading loop of the tools that reduce records; see take.h. Only an input or output
- * that fails ends the loop.
- */
+ * that fails ends the loop. */
 #include "lib/record/take.h"
 
 #include <string.h>

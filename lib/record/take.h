@@ -1,7 +1,6 @@
 /* take.h - the reading loop of the tools that reduce records. A bad line becomes an error record,
  * and reading continues; unknown kinds pass through; failures are counted; repeated records are
- * left out (repeats.h).
- */
+ * left out (repeats.h). */
 #pragma once
 
 #include "lib/base/cli/log.h"

@@ -1,7 +1,6 @@
 /* weights.c - see weights.h. A stream of a generator has one meta record, and all its generations
  * are of that checkpoint. Derived records carry the names of their generations. Records after `end`
- * belong to no meta record.
- */
+ * belong to no meta record. */
 #include "lib/record/weights.h"
 
 #include <stdlib.h>

@@ -10,8 +10,7 @@
  *
  *     struct weights seen = {0};
  *     while (...) if (weights_check(&seen, record, reader, &e)) ...
- *     weights_free(&seen);
- */
+ *     weights_free(&seen); */
 #pragma once
 
 #include <jansson.h>

@@ -1,6 +1,5 @@
 /* claims.c - see claims.h. If the machine makes one claim about time null, all ratios of times are
- * withheld: they come from the same launches.
- */
+ * withheld: they come from the same launches. */
 #include "lib/report/claims.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
 /* escape.c - see escape.h. Each format has a table or a rule for every character with a special
- * meaning. Control characters are replaced first, so that a rule sees only text.
- */
+ * meaning. Control characters are replaced first, so that a rule sees only text. */
 #include "lib/report/escape.h"
 
 #include <ctype.h>

@@ -1,7 +1,6 @@
 /* escape.h - escapes texts of records for HTML, Markdown, LaTeX, CSV and links. Control characters
  * are replaced and texts are cut at ESCAPE_MAX characters (display.h), so that a record cannot put
- * code or markup into a page.
- */
+ * code or markup into a page. */
 #pragma once
 
 #include "lib/base/buf.h"

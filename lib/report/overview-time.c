@@ -1,6 +1,5 @@
 /* overview-time.c - see overview.h: quality and time by steps, and the decoding methods. A ratio of
- * times is shown only with an interval: without one, launches were too few or disturbed.
- */
+ * times is shown only with an interval: without one, launches were too few or disturbed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

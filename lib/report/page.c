@@ -1,6 +1,5 @@
 /* page.c - see page.h. One call writes all formats, so that their contents are the same. The
- * security policy of a page allows only our script, by its hash.
- */
+ * security policy of a page allows only our script, by its hash. */
 #include "lib/report/page.h"
 
 #include <stdarg.h>

@@ -9,8 +9,7 @@
  *                                                               {"Latency", "e2e_ns"}});
  *     page_cell(&p, "llada-demo"); page_value(&p, 1.2e7, 1.1e7, 1.3e7, NULL);
  *     page_table_end(&p);
- *     page_end(&p);
- */
+ *     page_end(&p); */
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,5 @@
 /* shelf.c - see shelf.h. A figure whose caption begins with "No data" is left out. A file beside a
- * figure is linked only if it exists.
- */
+ * figure is linked only if it exists. */
 #include "lib/report/shelf.h"
 
 #include <dirent.h>

@@ -1,7 +1,6 @@
 /* companion.c - see companion.h. The companion gets all engine flags but -m, so that both models
  * run on one back end in one precision. Token ids pass from one model to the other, so their
- * vocabularies are compared id by id before anything is loaded.
- */
+ * vocabularies are compared id by id before anything is loaded. */
 #include "lib/run/companion.h"
 
 #include <string.h>

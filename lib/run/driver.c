@@ -1,6 +1,6 @@
 /* driver.c - see driver.h. The table of options is put together here: the rows of the decoder's
- * settings, each of which may take a list; its aliases and extra options; the flags of the runner.
- */
+ * settings, each of which may take a list; its aliases and extra options; the flags of the
+ * runner. */
 #include "lib/run/driver.h"
 
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* driver.h - the main function of a generator: parses its options (settings of the decoder, and
- * flags that all generators share) and runs them.
- */
+ * flags that all generators share) and runs them. */
 #pragma once
 
 #include <signal.h>

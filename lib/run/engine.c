@@ -1,6 +1,5 @@
 /* engine.c - see engine.h. Options and what runs (a network on a back end) are kept apart. Records
- * hold what runs, so `auto` gives the same record as the name of its choice.
- */
+ * hold what runs, so `auto` gives the same record as the name of its choice. */
 #include "lib/run/engine.h"
 
 #include <ctype.h>
@@ -144,8 +143,8 @@ static const char *find_own_name(const char *name)
 
 /* ---- layers outside ---- */
 
-/* Reads "[first:|last:]N": the number of layers that stay, and which are outside. -1: other text.
- */
+/* Reads "[first:|last:]N": the number of layers that stay, and which are outside. -1: other
+ * text. */
 static int read_map(const char *text, size_t *stay, enum offload_order *outside)
 {
     char *end;
@@ -228,8 +227,8 @@ static size_t row_tile_of(const struct engine *g)
     return (rows + EIGHT - 1) / EIGHT * EIGHT;
 }
 
-/* Appends " --OPTION VALUE" if the level sets the option, and whether another value overrides it.
- */
+/* Appends " --OPTION VALUE" if the level sets the option, and whether another value overrides
+ * it. */
 static void put_switch(struct buf *b, const char *option, const char *value, const char *said,
                        const char *in_force)
 {

@@ -3,8 +3,7 @@
  *
  *     struct args { struct common common; struct engine engine; ... };
  *     struct args a = {.engine = ENGINE_DEFAULTS};
- *     const struct opt options[] = {ENGINE_OPTIONS(a.engine), OPT_COMMON(a.common), {0}};
- */
+ *     const struct opt options[] = {ENGINE_OPTIONS(a.engine), OPT_COMMON(a.common), {0}}; */
 #pragma once
 
 #include <jansson.h>

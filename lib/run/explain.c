@@ -1,7 +1,6 @@
 /* explain.c - see explain.h. The numbers are the estimates of the batches that the run would make:
  * its records repeat them as `planned_bytes`. The error of a quantization is computed by the format
- * itself on normally distributed weights.
- */
+ * itself on normally distributed weights. */
 #include "lib/run/explain.h"
 
 #include <math.h>

@@ -12,8 +12,7 @@
  *   clock, too, but once for a device (kernels/cuda/product/choices.h): launches share it.
  * - version and commit (also CROSSOVER_CUDA, LD_PRELOAD): most commits change no number, and the
  *   meta record names them. The machine: measure compares fingerprints.
- * - --mem-cap, --halve, --on-oom: their effects are in the record. Folders of stores and caches.
- */
+ * - --mem-cap, --halve, --on-oom: their effects are in the record. Folders of stores and caches. */
 #pragma once
 
 #include "lib/run/monitor/gpu_monitor.h"

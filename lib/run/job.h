@@ -1,6 +1,5 @@
 /* job.h - the task of a generator process: its options, its plan, its prompts. The parts of the
- * runner share it.
- */
+ * runner share it. */
 #pragma once
 
 #include <signal.h>

@@ -1,7 +1,6 @@
 /* memory_fit.c - see memory_fit.h. Estimates of batches are compared with the memory that is free.
  * Libraries may take more memory where there is some. That is left out here, so a refusal is always
- * right.
- */
+ * right. */
 #include "lib/run/memory_fit.h"
 
 #include <stdlib.h>

@@ -2,8 +2,7 @@
  * is loaded.
  *
  * *n and *companion (decode_env; NULL: none) are networks as network_settle leaves them. Prompts
- * that do not fit the context together with their answers are left out: they become errors.
- */
+ * that do not fit the context together with their answers are left out: they become errors. */
 #pragma once
 
 #include "lib/run/job.h"

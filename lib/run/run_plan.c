@@ -1,7 +1,6 @@
 /* run_plan.c - see run_plan.h. A plan from options and a plan from a file are the same list of
  * points, so one loop runs both. Each point begins with the settings of the command line; a launch
- * record overwrites those that it names.
- */
+ * record overwrites those that it names. */
 #include "lib/run/run_plan.h"
 
 #include <stdlib.h>

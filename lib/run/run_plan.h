@@ -5,8 +5,7 @@
  *      "units":U,"points":[{"steps":16,"batch":4,...}, ...]}
  * whose list holds the points of all R rounds in the order of the run, each with its "round"; a
  * list without rounds is run R times. Settings that a point does not name come from the command
- * line.
- */
+ * line. */
 #pragma once
 
 #include <stddef.h>

@@ -9,8 +9,7 @@
  * them. With --halve the batch is tried again as two halves, down to one prompt: for users who want
  * texts, not times. A halved batch keeps its point and has batch_halved; measure counts it as oom,
  * since a smaller batch ran. --halve is off by default because every record but those of the
- * warm-up may be timed.
- */
+ * warm-up may be timed. */
 #pragma once
 
 #include "lib/run/job.h"

@@ -3,8 +3,7 @@
  * of keys (online softmax), and the head over tiles of the vocabulary for the wanted rows only,
  * without a matrix of logits. So `exact` switches nothing on. Row tiles change no bit, but each
  * tile reads the weights again, so only the other levels have them. A pruned checkpoint is another
- * model: the last level runs it if --pruned names one; --on-oom plan never does.
- */
+ * model: the last level runs it if --pruned names one; --on-oom plan never does. */
 #include "lib/run/saving.h"
 
 #include <string.h>

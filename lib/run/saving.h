@@ -1,6 +1,5 @@
 /* saving.h - the levels of --level: sets of options that save memory. --on-oom plan tries them in
- * order (lib/run/session-memory.c).
- */
+ * order (lib/run/session-memory.c). */
 #pragma once
 
 #include <stddef.h>

@@ -1,7 +1,6 @@
 /* selfcheck.c - see selfcheck.h. The first batch of a run only sets the prompt. The expected ids
  * are generated before the second batch, so that a run of one batch costs nothing more. Each good
- * check marks the work file; a failed check cuts it back to the last mark.
- */
+ * check marks the work file; a failed check cuts it back to the last mark. */
 #include "lib/run/selfcheck.h"
 
 #include <stdlib.h>

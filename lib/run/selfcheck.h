@@ -2,8 +2,7 @@
  * alone and outside the clock, is repeated now and then and must give the same ids. A device that
  * fails silently, or a kernel that writes outside its memory, is found this way.
  *
- * It uses the first prompt of the run and its first point, shortened by the decoder.
- */
+ * It uses the first prompt of the run and its first point, shortened by the decoder. */
 #pragma once
 
 #include "lib/record/rec.h"

@@ -4,8 +4,7 @@
  * Order of the changes: first fewer prompts together, down to one (runner.c halves batches); then
  * the levels one after the other (saving.h); then keys and values of some layers are offloaded
  * (lib/network/offload.h) if that is enough, else whole layers. Steps, lengths and given options
- * never change: the run would answer another question.
- */
+ * never change: the run would answer another question. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,8 +51,7 @@ void session_foresee(struct session *s)
 }
 
 /* With offloaded layers a share of a host's memory must stay free for programs, prompts and
- * records.
- */
+ * records. */
 static int fits_with_reserve(const struct memory_fit *f, const struct backend *b)
 {
     enum { BESIDE_SHARE = 64 };

@@ -1,7 +1,6 @@
 /* session.c - see session.h. Order: settings are checked first, because that costs nothing; then
  * checkpoint and prompts are read; then device, output and memory for the weights are opened. If
- * the weights do not fit, the run continues without them: its records say oom.
- */
+ * the weights do not fit, the run continues without them: its records say oom. */
 #include "lib/run/session.h"
 
 #include <math.h>

@@ -1,8 +1,7 @@
 /* session.h - the state of a generator process: model, prompts, back end, output.
  *
  * session_open checks settings, files, checkpoint, prompts and device before the first record is
- * written, so a run that cannot work is refused early.
- */
+ * written, so a run that cannot work is refused early. */
 #pragma once
 
 #include "lib/base/cli/log.h"

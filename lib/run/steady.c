@@ -1,6 +1,5 @@
 /* steady.c - see steady.h. The rule compares minima: noise only adds time, so the minimum of a few
- * equal batches varies least.
- */
+ * equal batches varies least. */
 #include "lib/run/steady.h"
 
 static const double GAIN = 0.02, LOSS = 0.05;

@@ -3,8 +3,7 @@
  *
  * Given the times of equal batches in order: the better of the last two is at most 2 % below the
  * best before (no more gain) and at most 5 % above it (clocks are not falling). Two are compared so
- * that one disturbed batch does not decide.
- */
+ * that one disturbed batch does not decide. */
 #pragma once
 
 #include <stddef.h>

@@ -6,8 +6,7 @@
  *     turns_leave(t);                                    the others go on without it
  *
  * The parties share a small file, new for each launch. Their order is fixed: 0, 1, ..., 0. A party
- * that has left is skipped.
- */
+ * that has left is skipped. */
 #pragma once
 
 #include <signal.h>

@@ -1,6 +1,5 @@
 /* launches.c - see launches.h. Every random choice is a function of (seed, launch number, round),
- * so extending a schedule changes no launch that it already holds.
- */
+ * so extending a schedule changes no launch that it already holds. */
 #include "lib/setting/launches.h"
 
 #include <assert.h>
@@ -100,8 +99,8 @@ size_t launches_options(struct launches_given *g, struct opt **options,
     return n;
 }
 
-/* Texts of the rows of systems[d]: an option that tables share was parsed into the first of them.
- */
+/* Texts of the rows of systems[d]: an option that tables share was parsed into the first of
+ * them. */
 static void gather(const struct launches_given *g, size_t d, const char **given)
 {
     const struct settings_table *t = systems[d];

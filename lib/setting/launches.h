@@ -11,8 +11,7 @@
  *     n = launches_options(&g, &options, &texts);   one option for each setting of any system
  *     ... opt_parse ...
  *     launches_points(&plan, &g, &methods, &e);     the points of each system, checked
- *     list = launches_schedule(&plan, previous, &e);
- */
+ *     list = launches_schedule(&plan, previous, &e); */
 #pragma once
 
 #include <jansson.h>

@@ -5,8 +5,7 @@
  *      "settings":{"cache":"dual", "unmask":"factor"}, "source":"...", "published":[...]}
  *
  * A setting that a method does not name is free if labels always show it (length, block, batch,
- * contract) or no method of the file names it; otherwise it has its default.
- */
+ * contract) or no method of the file names it; otherwise it has its default. */
 #pragma once
 
 #include <jansson.h>

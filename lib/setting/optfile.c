@@ -1,7 +1,6 @@
 /* optfile.c - see optfile.h. A value becomes the text that the command line would hold and is
  * parsed like it, so a file allows the same values and gives the same errors. The file is not
- * trusted: it must be small, strict JSON, one level deep.
- */
+ * trusted: it must be small, strict JSON, one level deep. */
 #include "lib/setting/optfile.h"
 
 #include <ctype.h>

@@ -3,8 +3,7 @@
  *     {"steps": [8, 16, 32], "quant": "int8", "stop_at_eos": true, "mem_cap": "8G"}
  *
  * A member is named as an option or as its record field (_ for -), in any case. true and false are
- * for flags; an array is a list with commas; null is ignored.
- */
+ * for flags; an array is a list with commas; null is ignored. */
 #pragma once
 
 #include "lib/base/cli/opt.h"

@@ -5,8 +5,7 @@
  * functions.
  *
  * A row that follows another one ("block_length" has the value of "gen_length" until it is given)
- * is filled after all rows that were given.
- */
+ * is filled after all rows that were given. */
 #include "lib/setting/settings.h"
 
 #include <assert.h>

@@ -11,8 +11,7 @@
  *     n = settings_options(&table, given, options, &texts);
  *     struct settings *point; size_t n;
  *     settings_cross(&table, given, &point, &n, &e);          all combinations of the lists
- *     settings_put(&point[0], record);                        one field per row
- */
+ *     settings_put(&point[0], record);                        one field per row */
 #pragma once
 
 #include <jansson.h>

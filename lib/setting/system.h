@@ -1,7 +1,6 @@
 /* system.h - the settings of every generator. A system is a way of generating as schedules and
  * records name it ("llada"); lib/decode has a decoder for each. This list is all that a reader of
- * records needs: it links no decoder.
- */
+ * records needs: it links no decoder. */
 #pragma once
 
 #include "lib/setting/settings.h"

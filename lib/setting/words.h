@@ -1,8 +1,8 @@
 /* words.h - words of settings that decoders know as enumerators. One list gives the choices of an
  * option (system_llada.c) and the enumerators, so the place of a word is its enumerator.
  *
- * The lists of orders and unmasking rules are in kernels/order/orders.h and kernels/unmask/rules.h.
- */
+ * The lists of orders and unmasking rules are in kernels/order/orders.h and
+ * kernels/unmask/rules.h. */
 #pragma once
 
 /* ---- cache policies (lib/decode/cache) ---- */

@@ -1,6 +1,5 @@
 /* asgood.c - see asgood.h. A quotient of sums is not a mean over prompts, but near its value it
- * behaves as one: of the parts (num - value * den) / mean den. The t test uses these parts.
- */
+ * behaves as one: of the parts (num - value * den) / mean den. The t test uses these parts. */
 #include "lib/stat/asgood.h"
 
 #include <math.h>

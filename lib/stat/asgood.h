@@ -8,8 +8,7 @@
  * decides hold the true place with 95 %, without any assumption on the curve between them.
  *
  * Source: Maurer, Hothorn, Lehmacher 1995 (fixed sequences keep the level); Tango 1998 (Statistics
- * in Medicine 17:891); Piaggio et al. 2012 (non-inferiority, JAMA 308:2594).
- */
+ * in Medicine 17:891); Piaggio et al. 2012 (non-inferiority, JAMA 308:2594). */
 #pragma once
 
 #include <stddef.h>

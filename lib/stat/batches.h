@@ -1,6 +1,5 @@
 /* batches.h - the batches of one point, merged from their requests, and their arithmetic and memory
- * traffic as shares of a machine's ceilings. NaN: not known.
- */
+ * traffic as shares of a machine's ceilings. NaN: not known. */
 #pragma once
 
 #include <stddef.h>
@@ -51,8 +50,7 @@ void batches_free(struct batches *b);
  *                    the first pass, SHARE_DECODE_BYTES: of all other passes. `most`: the machine's
  *                    flops or bytes a second; 1 gives rates.
  *   batches_rates    value = the member, weight = seconds of the makespan
- *   batches_capped   value = readings under the power cap, weight = all readings
- */
+ *   batches_capped   value = readings under the power cap, weight = all readings */
 enum batches_share { SHARE_FLOPS, SHARE_BYTES, SHARE_PREFILL_FLOPS, SHARE_DECODE_BYTES };
 size_t batches_shares(const struct batches *b, enum batches_share share, double most,
                       struct launch_sample *samples);

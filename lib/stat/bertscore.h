@@ -1,6 +1,5 @@
 /* bertscore.h - BERTScore: similarity of two texts in meaning, from one vector for each token.
- * Source: Zhang et al. 2020 (BERTScore, arXiv 1904.09675), section 3; bert_score 0.3.
- */
+ * Source: Zhang et al. 2020 (BERTScore, arXiv 1904.09675), section 3; bert_score 0.3. */
 #pragma once
 
 #include <stddef.h>

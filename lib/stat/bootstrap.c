@@ -6,8 +6,7 @@
  * A tool that prints intervals spends most of its time here. So random indices are made a block at
  * a time, with a multiplication in place of a division, and sums of several columns are made side
  * by side; each column still adds in the order of the draw. Where the order does not matter (whole
- * numbers), counts are multiplied with values, in 32-bit integers.
- */
+ * numbers), counts are multiplied with values, in 32-bit integers. */
 #include "lib/stat/bootstrap.h"
 
 #include <assert.h>

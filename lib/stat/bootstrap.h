@@ -1,6 +1,5 @@
 /* bootstrap.h - resampling. Every draw has a number: draw d of a stream (a seed) does not depend on
- * earlier draws or on the number of threads. So every interval repeats bit for bit.
- */
+ * earlier draws or on the number of threads. So every interval repeats bit for bit. */
 #pragma once
 
 #include <stddef.h>

@@ -2,8 +2,7 @@
  *
  * One function reads the measured curves (draw number `draws`) and those of a draw, so an interval
  * is about the same number as the value beside it. A draw whose crossing lies outside the measured
- * steps counts as infinite, not as missing.
- */
+ * steps counts as infinite, not as missing. */
 #include "lib/stat/contest.h"
 
 #include <math.h>

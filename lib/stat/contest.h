@@ -1,8 +1,7 @@
 /* contest.h - points that compete in cost and quality, as measured and in every bootstrap draw:
  * which points are on the Pareto front, and where a sweep meets a rival, each with its uncertainty.
  * `steps` is the number that orders the points of a sweep: denoising steps, measured passes or
- * rows.
- */
+ * rows. */
 #pragma once
 
 #include <stddef.h>

@@ -2,8 +2,7 @@
  * measured range it is interpolated; outside it is -INFINITY (met before the first point) or
  * INFINITY (not met at the last point). Nothing is extrapolated, nothing is allocated.
  *
- * Source: Barlow et al. 1972 (isotonic regression by pool-adjacent-violators).
- */
+ * Source: Barlow et al. 1972 (isotonic regression by pool-adjacent-violators). */
 #pragma once
 
 #include <stddef.h>

@@ -7,8 +7,7 @@
  * A launch counts if every batch of it has its joules and the counter ticked at least 100 times in
  * them, so that one tick is at most 1 %. On a GPU the power sensor looks only a part of the time
  * and must meet many phases of the work: a launch needs 10 s of work, a point five batches.
- * Source: Yang, Adamek, Armour, SC'24 (part-time power measurements); PETSc manual (ticks).
- */
+ * Source: Yang, Adamek, Armour, SC'24 (part-time power measurements); PETSc manual (ticks). */
 #pragma once
 
 #include "lib/stat/batches.h"
@@ -20,8 +19,7 @@ enum energy_metric { ENERGY_TOKEN, ENERGY_NET_TOKEN, ENERGY_REQUEST, ENERGY_POWE
  *   ENERGY_TOKEN       J / tokens up to the stop id
  *   ENERGY_NET_TOKEN   (J - idle W * s) / tokens up to the stop id; only launches with an idle_w
  *   ENERGY_REQUEST     J / requests
- *   ENERGY_POWER       J / s, in W
- */
+ *   ENERGY_POWER       J / s, in W */
 size_t energy_samples(enum energy_metric f, const struct batches *b,
                       struct launch_sample *samples, const char **why);
 

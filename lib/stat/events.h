@@ -3,8 +3,7 @@
  * Only tokens up to the first stop id count: padding is no output.
  *
  * Source: MLPerf Endpoints (a time a token that leaves the first emission out); definitions in
- * measure --help.
- */
+ * measure --help. */
 #pragma once
 
 #include <stddef.h>

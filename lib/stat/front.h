@@ -1,7 +1,6 @@
 /* front.h - the Pareto front of points with a cost (lower is better) and a quality (higher is
  * better). A point is on the front unless another point is no worse in both and better in one.
- * There is no tolerance: equal points are on the front together or not at all.
- */
+ * There is no tolerance: equal points are on the front together or not at all. */
 #pragma once
 
 #include <stddef.h>

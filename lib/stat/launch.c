@@ -2,8 +2,7 @@
  *
  * Values are sorted within a launch before they are summed, so that a permuted stream of records
  * gives the same bits. Answers of one launch are never treated as independent: an interval that
- * does so holds the true value 56 times in 100, not 95.
- */
+ * does so holds the true value 56 times in 100, not 95. */
 #include "lib/stat/launch.h"
 
 #include <assert.h>

@@ -3,8 +3,7 @@
  * geometric mean over launches; from LAUNCH_LEAST launches on it has an interval: Student's t on
  * the logarithms of the launch values, because times, rates and bytes are positive.
  *
- * Source: Georges et al. OOPSLA'07; Kalibera and Jones ISMM'13.
- */
+ * Source: Georges et al. OOPSLA'07; Kalibera and Jones ISMM'13. */
 #pragma once
 
 #include <stddef.h>

@@ -10,8 +10,7 @@
  * launch without some prompts adds less than one.
  *
  * Source: Owen 2007 (the pigeonhole bootstrap), section 4; Cameron, Gelbach, Miller 2011 (two-way
- * clusters); Satterthwaite 1946.
- */
+ * clusters); Satterthwaite 1946. */
 #pragma once
 
 #include <stddef.h>

@@ -4,8 +4,7 @@
  *   q       the fewest steps at which the quality of the sweep reaches that of the point; this is
  *           an estimate, not a test (the test is asgood.h)
  *
- * -INFINITY, INFINITY: below or above all measured steps.
- */
+ * -INFINITY, INFINITY: below or above all measured steps. */
 #pragma once
 
 #include <stddef.h>

@@ -2,8 +2,7 @@
  *
  * A perplexity is exp(sum of nats / sum of tokens) over all prompts, not a mean of perplexities; so
  * both sums are kept until the end. Every draw uses the same prompts for all points, because
- * differences on the same texts are compared.
- */
+ * differences on the same texts are compared. */
 #include "lib/stat/pooled.h"
 
 #include <math.h>

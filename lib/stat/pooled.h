@@ -1,6 +1,5 @@
 /* pooled.h - a quality pooled over prompts: transform(sum of values / sum of weights). Arrays are
- * [points][prompts], so that one draw of prompts serves all points (paired comparison).
- */
+ * [points][prompts], so that one draw of prompts serves all points (paired comparison). */
 #pragma once
 
 #include <stddef.h>

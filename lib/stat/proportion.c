@@ -1,7 +1,6 @@
 /* proportion.c - see proportion.h. A score interval holds every difference that a test of the same
  * level does not reject. The test statistic falls as the assumed difference grows, so each end is
- * found by bisection.
- */
+ * found by bisection. */
 #include "lib/stat/proportion.h"
 
 #include <math.h>

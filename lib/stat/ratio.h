@@ -14,8 +14,7 @@
  *
  * Source: Kalibera and Jones ISMM'13 (effect sizes with intervals, the launch as the unit); Welch
  * 1947; Schuirmann 1987 (equivalence by an interval inside a zone); Holm 1979; Dunn 1961
- * (Bonferroni's intervals, JASA 56:52).
- */
+ * (Bonferroni's intervals, JASA 56:52). */
 #pragma once
 
 #include <math.h>

@@ -2,8 +2,7 @@
  *
  * One special function gives all intervals: the regularised incomplete beta I_x(a, b). Student's
  * distribution and the binomial distribution (for ranks of order statistics) are values of it, so
- * both are exact at any n without tables.
- */
+ * both are exact at any n without tables. */
 #include "lib/stat/stat.h"
 
 #include <assert.h>

@@ -1,7 +1,6 @@
 /* stat.h - sums, quantiles, intervals and lines. Sums are compensated and inputs are sorted first,
  * so the order of records changes no digit. Nothing allocates: `work` is scratch of the stated
- * size. Results have the unit of x.
- */
+ * size. Results have the unit of x. */
 #pragma once
 
 #include <stddef.h>

@@ -7,8 +7,7 @@
  * freedom of the systems.
  *
  * Source: Owen 2007 (launches and prompts drawn independently); Gelman et al., Bayesian Data
- * Analysis, 3rd ed., 3.6 (the distribution).
- */
+ * Analysis, 3rd ed., 3.6 (the distribution). */
 #pragma once
 
 #include <stddef.h>

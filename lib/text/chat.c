@@ -3,8 +3,7 @@
  * A template is rendered to one text, in which each byte knows whether it is from a message.
  * Special tokens count only where no byte is. The date in the system block of LLaMA 3.1 is a
  * constant, and so is the date of a checkpoint's own template, because prompts of different days
- * could not be compared otherwise.
- */
+ * could not be compared otherwise. */
 #include "lib/text/chat.h"
 
 #include <stdio.h>

@@ -8,8 +8,7 @@
  *                      <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>
  *     LLaMA 3.1, 3.2   the same after a fixed system block, with a fixed date
  *     ChatML           <|im_start|>ROLE\nCONTENT<|im_end|>\n; chatml-bos: after LLaMA 3's BOS
- *     Qwen 2, 2.5, SmolLM2   ChatML, with their own system message when none is given
- */
+ *     Qwen 2, 2.5, SmolLM2   ChatML, with their own system message when none is given */
 #pragma once
 
 #include <jansson.h>

@@ -58,8 +58,8 @@ static struct choice_group *add_group(struct choice *c, char *task, size_t count
     return &c->groups[c->n_groups++];
 }
 
-/* *n = the number from 1 to 999999999 at the start of text. Returns its end; NULL: there is none.
- */
+/* *n = the number from 1 to 999999999 at the start of text. Returns its end; NULL: there is
+ * none. */
 static const char *read_count(const char *text, size_t *n)
 {
     size_t digits = strspn(text, "0123456789");

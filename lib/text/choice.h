@@ -8,8 +8,7 @@
  *     struct choice c = {.count = 64, .seed = 7};
  *     if (choice_open(&c, "sum", id)) choice_add(&c, "sum", record);
  *     choice_finish(&c, 0, &e);   // c.v[0..n-1] in the order they were added
- *     choice_free(&c);
- */
+ *     choice_free(&c); */
 #pragma once
 
 #include <jansson.h>

@@ -16,8 +16,7 @@
  *             answer, it becomes the reference.
  * An answer "... #### 42" (GSM8K) becomes reference and answer. Tables (CSV, TSV) are refused.
  * A byte order mark at the start is skipped; line ends may be \r\n; any other byte of a text stays
- * as it is. U+0000 and invalid UTF-8 break only the record that contains them.
- */
+ * as it is. U+0000 and invalid UTF-8 break only the record that contains them. */
 #pragma once
 
 #include <jansson.h>

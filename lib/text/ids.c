@@ -1,7 +1,6 @@
 /* ids.c - a growing list of token ids; see ids.h.
  *
- * Capacity doubles, so n pushes cost O(n); {0} is an empty list.
- */
+ * Capacity doubles, so n pushes cost O(n); {0} is an empty list. */
 #include "lib/text/ids.h"
 
 #include <stdlib.h>

@@ -6,8 +6,7 @@
  * nothing but its variables: strftime_now gives a fixed day, 26 July 2024, so that prompts of
  * different days can be compared. Steps, memory and nesting are limited (jinja/jinja_work.h).
  *
- * Source: https://jinja.palletsprojects.com/en/stable/templates/
- */
+ * Source: https://jinja.palletsprojects.com/en/stable/templates/ */
 #pragma once
 
 #include <jansson.h>

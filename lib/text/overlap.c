@@ -3,8 +3,7 @@
  * An n-gram is identified by the number of its first n - 1 characters and its last character, which
  * together form a key into the n-grams of the reference. So each order costs one step per place of
  * either text, and a place whose shorter n-gram is not in the reference drops out. Words become
- * numbers. Tables compare keys, so hash collisions do no harm.
- */
+ * numbers. Tables compare keys, so hash collisions do no harm. */
 #include "lib/text/overlap.h"
 
 #include <ctype.h>
@@ -262,8 +261,8 @@ static double finish(struct pair *p, size_t both)
 
 /* The next row in the table of the longest common subsequence, 64 columns per word: a 0 in `row`
  * means that the length rises there. match: columns with the word of this row; cleared.
- * Source: Hyyro 2004 (Bit-parallel LCS-length computation revisited), after Crochemore et al. 2001.
- */
+ * Source: Hyyro 2004 (Bit-parallel LCS-length computation revisited), after Crochemore et al.
+ * 2001. */
 static void next_row(uint64_t *row, uint64_t *match, size_t n)
 {
     uint64_t carry = 0;

@@ -1,6 +1,5 @@
 /* overlap.h - scores of a text against a reference text: by character n-grams (chrF), by words in
- * order (ROUGE-L), by words in any order (token F1). All are 0 (nothing in common) to 1 (equal).
- */
+ * order (ROUGE-L), by words in any order (token F1). All are 0 (nothing in common) to 1 (equal). */
 #pragma once
 
 #include "lib/base/err.h"

@@ -2,8 +2,7 @@
  *
  * Only quotes, backslashes and brackets are examined. Where valid JSON cannot continue (a raw
  * newline in a string, a bracket of the wrong kind, a '{' that follows neither ':' nor ',' nor
- * '['), the text ends: the parser will refuse it, and the next object can be found.
- */
+ * '['), the text ends: the parser will refuse it, and the next object can be found. */
 #include "lib/text/split.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* tokenizer-around.c - the post-processor of tokenizer.json: ids that are put around a text.
  *
- * Only what concerns one text is read; templates for pairs of texts are not.
- */
+ * Only what concerns one text is read; templates for pairs of texts are not. */
 #include <string.h>
 
 #include "lib/text/tokenizer-load.h"

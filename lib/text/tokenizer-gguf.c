@@ -4,8 +4,7 @@
  * gpt2: byte-level merges; tokenizer.ggml.pre names how words are cut. llama: SentencePiece's,
  * whose merges follow from the scores of the pieces: each way to cut a piece into two is a merge,
  * the best score first, as in convert_slow_tokenizer.py of github.com/huggingface/transformers.
- * Source of the names: src/llama-vocab.cpp of github.com/ggml-org/llama.cpp.
- */
+ * Source of the names: src/llama-vocab.cpp of github.com/ggml-org/llama.cpp. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

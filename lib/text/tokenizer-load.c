@@ -1,7 +1,6 @@
 /* tokenizer-load.c - tokenizer.json into a struct tokenizer.
  *
- * truncation and padding are not read: Hugging Face sets them per call.
- */
+ * truncation and padding are not read: Hugging Face sets them per call. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>

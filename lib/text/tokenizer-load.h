@@ -1,5 +1,5 @@
-/* tokenizer-load.h - what the readers of tokenizer.json share; private to lib/text/tokenizer-*.c.
- */
+/* tokenizer-load.h - what the readers of tokenizer.json share; private to
+ * lib/text/tokenizer-*.c. */
 #pragma once
 
 #include <jansson.h>

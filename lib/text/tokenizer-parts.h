@@ -1,7 +1,6 @@
 /* tokenizer-parts.h - the struct tokenizer; private to lib/text/tokenizer*.c.
  *
- *     text -> cutter (added tokens) -> normalize -> pretokenize (words) -> bpe (ids)
- */
+ *     text -> cutter (added tokens) -> normalize -> pretokenize (words) -> bpe (ids) */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,6 @@
 /* tokenizer-refuse.c - values of tokenizer.json, and messages about those that are refused.
  *
- * An unknown setting that could change ids is refused, and the message prints it.
- */
+ * An unknown setting that could change ids is refused, and the message prints it. */
 #include <stdlib.h>
 #include <string.h>
 

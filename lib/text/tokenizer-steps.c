@@ -1,7 +1,6 @@
 /* tokenizer-steps.c - normalizer, pre-tokenizer and decoder of tokenizer.json.
  *
- * A step that could change ids and is not known is refused, and the message prints it.
- */
+ * A step that could change ids and is not known is refused, and the message prints it. */
 #include <string.h>
 
 #include "lib/text/tokenizer-load.h"

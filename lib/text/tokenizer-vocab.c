@@ -1,8 +1,7 @@
 /* tokenizer-vocab.c - vocabulary, added tokens and merges of tokenizer.json.
  *
  * The vocabulary and the added tokens must fill 0..largest id of the vocabulary without gap or
- * clash; larger ids are added tokens, with gaps allowed, as in published files.
- */
+ * clash; larger ids are added tokens, with gaps allowed, as in published files. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

@@ -10,8 +10,7 @@
  *
  * The tables of PCRE2 and utf8proc define letters, digits and marks. An older table does not have
  * newer characters, so it may cut their words elsewhere. (Hugging Face's tables differ by release,
- * too.)
- */
+ * too.) */
 #pragma once
 
 #include <jansson.h>

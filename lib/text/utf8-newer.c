@@ -5,8 +5,7 @@
  * length in UTF-8. So a pattern matches a text with stand-ins where it would match the text itself
  * with tables of Unicode 16, those of Oniguruma in Hugging Face's tokenizers 0.23. With newer
  * tables nothing changes. Invariant: rows ascend and do not overlap. Source: Unicode character
- * database, DerivedAge.txt and UnicodeData.txt through utf8-newer.awk.
- */
+ * database, DerivedAge.txt and UnicodeData.txt through utf8-newer.awk. */
 #include "lib/text/utf8.h"
 
 static const struct row {

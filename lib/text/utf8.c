@@ -1,8 +1,7 @@
 /* utf8.c - characters of UTF-8 texts; see utf8.h.
  *
  * Validity follows the ranges of Unicode's table 3-7 (no overlong form, no surrogate, nothing above
- * U+10FFFF). Classes come from utf8proc; newer characters have the class of their stand-ins.
- */
+ * U+10FFFF). Classes come from utf8proc; newer characters have the class of their stand-ins. */
 #include "lib/text/utf8.h"
 
 #include <string.h>

@@ -1,8 +1,7 @@
 /* wordpiece.c - see wordpiece.h.
  *
  * The vocabulary maps pieces to ids; a piece inside a word begins with "##", as in the files. A
- * word of more than 100 characters, or one that no pieces cover, becomes one [UNK].
- */
+ * word of more than 100 characters, or one that no pieces cover, becomes one [UNK]. */
 #include "lib/text/wordpiece.h"
 
 #include <jansson.h>

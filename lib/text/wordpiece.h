@@ -3,8 +3,8 @@
  * Control characters are removed; the text is lower-cased and accents are removed if the files say
  * so. It is cut at white space, punctuation and Chinese characters. Each word is covered from the
  * left by the longest pieces of the vocabulary. Texts of special tokens are ordinary text.
- * Source: Devlin et al. 2019 (arXiv 1810.04805), section 3; google-research/bert, tokenization.py.
- */
+ * Source: Devlin et al. 2019 (arXiv 1810.04805), section 3; google-research/bert,
+ * tokenization.py. */
 #pragma once
 
 #include "lib/base/err.h"

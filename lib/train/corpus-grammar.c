@@ -1,8 +1,7 @@
 /* corpus-grammar.c - expands a template recursively; see corpus.h.
  *
  * Text is copied, brackets choose an alternative, braces look up a slot. The article ("a" or "an")
- * is chosen last, when the letter after it is known. Draws depend only on the numbers of *r.
- */
+ * is chosen last, when the letter after it is known. Draws depend only on the numbers of *r. */
 #include "lib/train/corpus.h"
 
 #include <assert.h>

@@ -5,8 +5,7 @@
  *     Put lamp for cup: drum, cup, kite.
  *      drum, lamp, kite
  * Tasks: ParallelBench (arXiv 2510.04767). Words: those of the stories. The key of a list is its
- * words in order.
- */
+ * words in order. */
 #include "lib/train/corpus.h"
 
 #include <string.h>

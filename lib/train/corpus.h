@@ -7,8 +7,7 @@
  *
  * Held-out parts share no (name, object, place) of a story, no operands of a sum and no list with
  * the training part: a hash reserves a tenth of these keys for them. A caller that needs several
- * held-out parts must compare the keys of their records.
- */
+ * held-out parts must compare the keys of their records. */
 #pragma once
 
 #include "lib/base/buf.h"
@@ -25,8 +24,8 @@ struct corpus_slot {
  *   [x|y|z]  one of the alternatives, each equally likely; may be nested
  *   {name}   the value of the slot; {Name}: with a capital first letter
  *   a~       "a " or "an ", by the letter that follows in the result
- * Slots are looked up in `slots`, then in `rules` (may be NULL). An unknown name fails an assert.
- */
+ * Slots are looked up in `slots`, then in `rules` (may be NULL). An unknown name fails an
+ * assert. */
 void corpus_expand(struct rng *r, const char *text, const struct corpus_slot *slots,
                    const struct corpus_slot *rules, struct buf *out);
 

@@ -14,8 +14,7 @@
  * alpha = cos(pi t / 2), s = sin(pi t / 2). There is no self-conditioning, because the solvers
  * (lib/latent/solver.h) need a prediction that depends on x and t only.
  * Source: Peebles & Xie 2023 (DiT, arXiv 2212.09748), 3.2; Salimans & Ho 2022 (v, arXiv
- * 2202.00512); Lovelace et al. 2023 (latents of text, arXiv 2212.09462).
- */
+ * 2202.00512); Lovelace et al. 2023 (latents of text, arXiv 2212.09462). */
 #pragma once
 
 #include <jansson.h>

@@ -1,8 +1,7 @@
 /* documents.c - encodes a corpus and fills batches from it; see documents.h.
  *
  * All draws are rng_at(seed, step, place). No state passes from one step to the next, so a resumed
- * training gets the same batches.
- */
+ * training gets the same batches. */
 #include "lib/train/documents.h"
 
 #include <stdlib.h>

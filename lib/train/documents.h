@@ -16,8 +16,7 @@
  * t + 1e-3. It is estimated with t = u^2, u stratified over the batch, and weight 2u/p in place of
  * 1/p. The expectation is the same; the sum of squared weights, proportional to E[1/(t q(t))] for a
  * density q of t, falls from ln 1000 to its minimum, 4. Source: LLaDA (arXiv 2502.09992) algorithms
- * 1 and 2.
- */
+ * 1 and 2. */
 #pragma once
 
 #include <stddef.h>

@@ -1,7 +1,6 @@
 /* loader.c - see loader.h. Slots form a ring: the batch of step s is in slot s % n. Threads take
  * steps in order, but no step whose slot holds a batch still in use. Invariant: the batch of step
- * taken - 1 is in use, steps taken .. made - 1 are ready or being filled, made <= taken - 1 + n.
- */
+ * taken - 1 is in use, steps taken .. made - 1 are ready or being filled, made <= taken - 1 + n. */
 #include "lib/train/loader.h"
 
 #include <assert.h>

@@ -6,8 +6,7 @@
  *
  * A batch is a function of its step only (documents.h). The batches and their order are therefore
  * the same with any number of threads, and a training that resumes at step N gets the batches of an
- * uninterrupted one.
- */
+ * uninterrupted one. */
 #pragma once
 
 #include "lib/base/err.h"

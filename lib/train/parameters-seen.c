@@ -2,8 +2,7 @@
  *
  * The functions that pack a model (kernels/quant.h) encode and decode each matrix here, so training
  * computes with exactly the weights of the packed model. Only the codes of one matrix exist at a
- * time.
- */
+ * time. */
 #include <stdlib.h>
 
 #include "kernels/quant.h"

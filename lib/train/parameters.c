@@ -2,8 +2,7 @@
  *
  * One flat array per kind (values, gradients, two moments), divided by role and layer, so that
  * clipping, updating and saving are single loops. A tied head has the offset of the embedding, so
- * both gradients are added there.
- */
+ * both gradients are added there. */
 #include "lib/train/parameters.h"
 
 #include <math.h>
@@ -47,8 +46,7 @@ static size_t lay_out(struct parameters *p)
 /* Standard deviation of a role at the start. 1/sqrt(inputs) keeps the scale of activations, so that
  * attention can tell keys apart from the first step on. Projections into the stream are smaller,
  * because 2L of them add up beside the embedding. The head starts with nearly equal logits.
- * Low-rank parts start near zero: the authors use zeros, but here no tensor may be all zeros.
- */
+ * Low-rank parts start near zero: the authors use zeros, but here no tensor may be all zeros. */
 static double start_std(const struct config *c, enum role r)
 {
     size_t rows, cols;

@@ -6,8 +6,7 @@
  *
  * Quantization-aware training: passes compute with rounded values, w' = decode(code(w)). The
  * gradient of w' is used as the gradient of w (straight-through); w stays fp32. Source: Bengio et
- * al. 2013 (arXiv 1308.3432); Jacob et al. 2018 (arXiv 1712.05877).
- */
+ * al. 2013 (arXiv 1308.3432); Jacob et al. 2018 (arXiv 1712.05877). */
 #pragma once
 
 #include <jansson.h>

@@ -1,6 +1,5 @@
 /* posterior.c - see posterior.h. Arrays are [L, texts, n, D], so one text has L pieces of n D
- * values; loops over them use piece_at().
- */
+ * values; loops over them use piece_at(). */
 #include "lib/train/posterior.h"
 
 #include <math.h>

@@ -19,8 +19,7 @@
  * the text, number of the draw) only, and each text has its own state, so the numbers of a text do
  * not depend on the rest of the batch.
  * Source: Kong et al. 2025 (arXiv 2502.01567), 3; Kingma, Welling 2014 (arXiv 1312.6114); Burda,
- * Grosse, Salakhutdinov 2016 (arXiv 1509.00519).
- */
+ * Grosse, Salakhutdinov 2016 (arXiv 1509.00519). */
 #pragma once
 
 #include "lib/train/backprop.h"

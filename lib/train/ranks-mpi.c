@@ -1,7 +1,6 @@
 /* ranks-mpi.c - see ranks.h. Rank 0 adds the arrays of the other ranks in order and sends the sum
  * to all, because the order of MPI_Allreduce may change from run to run. No call is checked: by
- * default an MPI error ends all processes.
- */
+ * default an MPI error ends all processes. */
 #include <mpi.h>
 
 #include "lib/train/ranks.h"

@@ -1,6 +1,5 @@
 /* ranks-none.c - see ranks.h; for a build without MPI. ranks_join() fails, and the other functions
- * do what a single process needs.
- */
+ * do what a single process needs. */
 #include "lib/train/ranks.h"
 
 int ranks_join(size_t count, struct err *e)

@@ -4,8 +4,7 @@
  * Sums are added in the order of the ranks, in whatever order they arrive, so N processes compute
  * the same bits as one process with --parts N. Nothing else is exchanged during training: all
  * processes make the same update of the same values. The posterior of a text stays in the process
- * that has the text.
- */
+ * that has the text. */
 #pragma once
 
 #include <stddef.h>

@@ -1,8 +1,7 @@
 /* trainer.c - parameters and their gradients as one object; see trainer.h.
  *
  * The whole state of a training is in the parameters (values, moments, step); backprop.c holds only
- * one batch. So saving the parameters saves the training.
- */
+ * one batch. So saving the parameters saves the training. */
 #include "lib/train/trainer.h"
 
 #include <assert.h>

@@ -9,8 +9,7 @@
  * (weight 1 on every scored row). For a latent model a posterior is first fitted to each sequence
  * (the fast loop, posterior.h); the loss and the gradients of the parameters then come from a fresh
  * draw of the posterior (the slow step).
- * Source: LLaDA (arXiv 2502.09992) eq. 3; Kong et al. 2025 (arXiv 2502.01567), algorithm 1.
- */
+ * Source: LLaDA (arXiv 2502.09992) eq. 3; Kong et al. 2025 (arXiv 2502.01567), algorithm 1. */
 #pragma once
 
 #include <stddef.h>

@@ -1,7 +1,6 @@
 /* training.c - see training.h. A batch is a function of its step (documents.h), so a resumed
  * training sees the batches of an uninterrupted one. The loss of a record is the mean over the
- * steps since the last record.
- */
+ * steps since the last record. */
 #include "lib/train/training.h"
 
 #include <math.h>

@@ -1,8 +1,7 @@
 /* training.h - the loop of a training: batches, learning rate, records of the loss, saved states.
  *
  *     struct training t = {.how = &how, .config = &config, .trainer = trainer, ...};
- *     training_run(&t, &e);
- */
+ *     training_run(&t, &e); */
 #pragma once
 
 #include <jansson.h>

@@ -1,6 +1,6 @@
 /* training_note.c - see training_note.h. An option counts unless it is listed as harmless. A
- * forgotten option can therefore refuse a state that would fit, but never accept one that does not.
- */
+ * forgotten option can therefore refuse a state that would fit, but never accept one that does
+ * not. */
 #include "lib/train/training_note.h"
 
 #include <stdlib.h>

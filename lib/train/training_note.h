@@ -1,6 +1,5 @@
 /* training_note.h - the settings that a saved training state and the resuming command must share:
- * an object of option values by name. Tools add hashes of the files that options name.
- */
+ * an object of option values by name. Tools add hashes of the files that options name. */
 #pragma once
 
 #include <jansson.h>

@@ -7,8 +7,7 @@
  * rate of its number format and bytes / read bandwidth, where bytes are the weights read once, and
  * the keys and values. The least time of a model is the sum over its passes. Weights are cold:
  * kernels walk over many copies, as a network does. For kernels the fastest walk counts, for models
- * the median.
- */
+ * the median. */
 #include "tests/bench/bench.h"
 
 #include <math.h>
@@ -115,8 +114,7 @@ int bench_stopped(const struct bench *b, struct err *e)
 }
 
 /* Where the back end has no vendor library, its own kernels would give a low ceiling, under which
- * everything looks good. A bf16 ceiling below half of the card's nominal rate is marked.
- */
+ * everything looks good. A bf16 ceiling below half of the card's nominal rate is marked. */
 static void set_estimate(const struct bench *b, json_t *r, double reached)
 {
     struct card card;

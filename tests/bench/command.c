@@ -1,7 +1,6 @@
 /* command.c - runs another program (command.h). The process is spawned, not forked, because this
  * process may hold gigabytes. Its pipe is read until it ends, with limits of time and bytes. From
- * time to time, by the same clock, it is checked that the process still exists.
- */
+ * time to time, by the same clock, it is checked that the process still exists. */
 #include "tests/bench/command.h"
 
 #include <errno.h>

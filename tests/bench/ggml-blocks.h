@@ -6,8 +6,7 @@
  *   Q8_0   32 values   half d, 32 x int8 q                            x = d q
  *   Q4_0   32 values   half d, 16 x byte: q of value i low, i+16 high x = d (q - 8)
  *   Q6_K  256 values   128 x byte low four bits, 64 x byte high two bits, 16 x int8 s, half d
- *                      x = d s (q - 32), one s for every 16 values
- */
+ *                      x = d s (q - 32), one s for every 16 values */
 #pragma once
 
 #include <stddef.h>

@@ -2,8 +2,7 @@
  * batch: points, and a curve through them with the least squares of relative deviations. By rows it
  * is fixed + each x + square x^2, because every row sees every other row; otherwise square is 0.
  * The constant is the cost of the smallest pass (the weights are read once). Points off the curve
- * changed their limit on the way (memory at few rows, arithmetic at many), or were disturbed.
- */
+ * changed their limit on the way (memory at few rows, arithmetic at many), or were disturbed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,7 @@
  *
  * Each is timed over many copies, so that weights and keys come from memory, as they do in a
  * network of many layers. Where the last-level cache holds all of them, a part comes from there and
- * a point may pass its ceiling.
- */
+ * a point may pass its ceiling. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

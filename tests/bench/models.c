@@ -7,8 +7,7 @@
  *     after         passes of 1 and of 32 tokens after prompts of 128
  *     diffuse       LLaDA's sampler without a cache: 128 slots, blocks of 32, 32 steps
  *
- * Jobs of single passes: passes.c; memory and loading: whole.c.
- */
+ * Jobs of single passes: passes.c; memory and loading: whole.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

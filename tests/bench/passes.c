@@ -11,8 +11,7 @@
 enum { BLOCK = 32, AFTER = 128, REPEAT_MAX = 1000 };
 
 /* `seqs` sequences of `rows` rows, the last of `keys` positions; the others are cached. Answers are
- * wanted for the last `wanted` rows of each. room: limit of keys in the work area.
- */
+ * wanted for the last `wanted` rows of each. room: limit of keys in the work area. */
 struct shape {
     size_t seqs, rows, keys, room, wanted;
     enum mask mask;

@@ -5,8 +5,7 @@
  *
  * A peer that crashes, hangs, is missing or prints something else is named once with its failure;
  * it is not run again, and its column stays empty. Records about peers come last: failures as
- * errors, and the lines of --peer-command as kind `peer`.
- */
+ * errors, and the lines of --peer-command as kind `peer`. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>

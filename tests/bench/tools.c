@@ -6,8 +6,7 @@
  * Readers of the same stream in this process show what limits a tool: one only reads bytes, one
  * also hashes them, one makes records of them as all tools do. The time of a tool beyond the last
  * reader is its own work. Processor time counts everywhere, the least of several runs: the tools
- * have one thread, so that is their time on an idle machine.
- */
+ * have one thread, so that is their time on an idle machine. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>

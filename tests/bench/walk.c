@@ -2,8 +2,7 @@
  *
  * Calls are timed by marks, on a device by its own events. Several walks are enqueued before the
  * first one is waited for, so a device always has the next one waiting, and the speed of enqueueing
- * is not measured. A walk is one step of ops.run: from its second time on a device replays it.
- */
+ * is not measured. A walk is one step of ops.run: from its second time on a device replays it. */
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,8 +1,7 @@
 /* write-checkpoint - writes a synth: shape as a checkpoint folder in bf16, with its random
  * weights, to measure how fast files of that size are loaded. It has no tokenizer.
  *
- * Tensors are written one after another, so memory must hold only one of them, widened.
- */
+ * Tensors are written one after another, so memory must hold only one of them, widened. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,8 +4,7 @@
  * The weights are those that -m synth:SHAPE draws with seed 0. Types are as its own llama-quantize
  * chooses them: norms are f32; with q4_0 the head is Q6_K (with tied weights the embedding). The
  * vocabulary is made up: one token for each byte, the shape's special tokens, and names for the
- * rest; a prompt of n ASCII characters is n tokens. Source: the GGUF specification, version 3.
- */
+ * rest; a prompt of n ASCII characters is n tokens. Source: the GGUF specification, version 3. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* emulator-fixture.h - shared parts of the tests of the emulated device: arrays, launches, and
- * processes that must die of a planted mistake.
- */
+ * processes that must die of a planted mistake. */
 #pragma once
 
 #include "kernels/cuda/device.cuh"

@@ -1,6 +1,5 @@
 /* test-emulator-host.cu - the emulated device as the host sees it: memory, streams, graphs,
- * overlapping kernels, and failing calls.
- */
+ * overlapping kernels, and failing calls. */
 #include "tests/cuda/emulator-fixture.h"
 
 /* ---- memory ---- */

@@ -1,6 +1,5 @@
 /* test-emulator.cu - threads of the emulated device: they compute what the PTX manual defines, in
- * any order, and each mistake that the emulator must find is planted here once and found.
- */
+ * any order, and each mistake that the emulator must find is planted here once and found. */
 #include "tests/cuda/emulator-fixture.h"
 
 /* ---- threads ---- */

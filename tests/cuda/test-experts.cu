@@ -1,7 +1,6 @@
 /* test-experts.cu - mixtures of experts on a device against kernels/ref, which has the same rows
  * and matrices: every format, groups without rows and groups of several blocks, K in several slabs,
- * odd shapes; ties; the count of experts; twice the same bits.
- */
+ * odd shapes; ties; the count of experts; twice the same bits. */
 #include <stdlib.h>
 #include <string.h>
 

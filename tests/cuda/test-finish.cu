@@ -1,7 +1,6 @@
 /* test-finish.cu - finish_int8.cu against finish.cu: the same bits for every way of finishing, with
  * rows of x that have no outlier, some, or so many that they are not listed, and with one or more
- * slabs of K. Sums are drawn, because no product is needed.
- */
+ * slabs of K. Sums are drawn, because no product is needed. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
 #include "lib/base/mem.h"

@@ -1,7 +1,6 @@
 /* test-gemm.cu - kernels/cuda/product/gemm.cu on the emulated library: which algorithm makes a
  * product, when they are timed, and what is stored. The algorithms differ in time and in
- * requirements (tests/emulate/library.cu); the number of runs of each shows what gemm.cu did.
- */
+ * requirements (tests/emulate/library.cu); the number of runs of each shows what gemm.cu did. */
 #include "kernels/cuda/product/gemm.h"
 
 #include <cublasLt.h>

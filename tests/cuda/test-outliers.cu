@@ -1,7 +1,6 @@
 /* test-outliers.cu - outliers of INT8 rows on CUDA: any number of them, by every kernel, gives the
  * reference's bits. Rows have none, as many as gemv.cu brings near, as many as are listed
- * (tiling.h), one more than that, and nothing else.
- */
+ * (tiling.h), one more than that, and nothing else. */
 #include "kernels/cuda/weights/tiling.h"
 #include "tests/cuda/rows-fixture.h"
 extern "C" {

@@ -1,6 +1,5 @@
 /* test-watchdog.cu - a device that stops answering ends the process (watchdog.h), on a real or
- * the emulated device. The kernel that does not end runs in a process of its own.
- */
+ * the emulated device. The kernel that does not end runs in a process of its own. */
 #include "kernels/cuda/device/watchdog.h"
 
 #include <string.h>

@@ -3,8 +3,7 @@
  *
  * Invariant: a thread is running (self), can run or is stopped (a bit of its warp), is in exactly
  * one meeting, or has returned. A meeting is empty or waits for a thread; the thread that completes
- * it dissolves it. A thread has a fiber from its first turn until it returns.
- */
+ * it dissolves it. A thread has a fiber from its first turn until it returns. */
 #include "tests/emulate/block.h"
 
 #include <algorithm>

@@ -8,8 +8,7 @@
  *
  * A kernel that may overlap the kernel ahead does so: when all threads ahead have allowed it, and
  * before the last block ahead continues, one of its blocks runs up to wait_for_inputs(). Data that
- * it reads before that are not there yet.
- */
+ * it reads before that are not there yet. */
 #pragma once
 
 #include <functional>

@@ -4,8 +4,7 @@
  *
  * A processor with AMX returns the configuration by STTILECFG. Elsewhere the instruction traps, and
  * the handler reads the 64 bytes where the processor would, and continues behind it. Exit 0: all
- * bytes were seen; 1: not.
- */
+ * bytes were seen; 1: not. */
 #include <stdio.h>
 #include <stdlib.h>
 

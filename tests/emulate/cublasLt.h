@@ -2,8 +2,7 @@
  * names and numbers. library.cu implements it on the CPU.
  *
  * Environment:
- *   EMULATE_LIBRARY=0        there is no such library
- */
+ *   EMULATE_LIBRARY=0        there is no such library */
 #pragma once
 
 #include <stdint.h>

@@ -14,8 +14,7 @@
  *   EMULATE_MEMORY=bytes     of each device (4 GiB)
  *   EMULATE_TAKEN=bytes      of that, used by other processes (0)
  *   EMULATE_SEED=n           seed of the order of threads and blocks (1)
- *   EMULATE_FAIL=n:code      the n-th call of the process, from 1, fails with that CUDA error
- */
+ *   EMULATE_FAIL=n:code      the n-th call of the process, from 1, fails with that CUDA error */
 #pragma once
 
 #include <stddef.h>

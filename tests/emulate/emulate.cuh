@@ -4,8 +4,7 @@
  * It is stricter than a GPU: lanes are never in step and kernels do overlap (block.h); memory that
  * was not written is NaN; a copy into shared memory happens only when it is waited for; and these
  * are errors: a barrier that one thread does not reach, an unaligned address, a race
- * (sanitizers.h).
- */
+ * (sanitizers.h). */
 #pragma once
 
 #include <math.h>

@@ -5,8 +5,7 @@
  * UNSTEADY is proposed although the caller's mask forbids its kind, and ends the process when run.
  * Source: cuBLAS 13.0, "Using the cuBLASLt API": cublasLtMatmul (supported types; for int8 T, N
  * operands, m, k and leading dimensions multiples of 4), cublasLtMatmulAlgoGetHeuristic; PTX ISA,
- * cvt.rna.tf32.f32.
- */
+ * cvt.rna.tf32.f32. */
 #include "kernels/cuda/product/library.h"
 
 #include <string.h>

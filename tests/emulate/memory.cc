@@ -2,8 +2,7 @@
  *
  * A block of device memory ends where a page without access begins, so an access behind it (rounded
  * up to 512) fails; under AddressSanitizer an access to the rounding fails too. While the device
- * does not work, all of it is inaccessible: a host that follows its pointers fails at once.
- */
+ * does not work, all of it is inaccessible: a host that follows its pointers fails at once. */
 #include <map>
 #include <memory>
 #include <stdlib.h>

@@ -4,8 +4,7 @@
  * To ThreadSanitizer every thread of a block is a thread, and only operations that order threads on
  * a GPU order them here: __syncthreads, __syncwarp, atomics, the start and the end of a kernel. So
  * it finds two threads that use a byte of shared or global memory without order, whichever ran
- * first.
- */
+ * first. */
 #pragma once
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* stream.cc - streams, events and graphs.
  *
- * A stream is a queue of closures. A graph is a list of them, and launching it queues them again.
- */
+ * A stream is a queue of closures. A graph is a list of them, and launching it queues them
+ * again. */
 #include "tests/emulate/stream.h"
 
 #include <algorithm>

@@ -3,8 +3,7 @@
  * Work that was given to a stream waits there. It runs when the host or another stream waits for
  * the stream, for an event behind it, or for the whole device, and never by itself: code that
  * forgets to wait reads the old data. But a stream that waits for others runs every other time as
- * soon as it can: code that does not let it wait for readers finds their data overwritten.
- */
+ * soon as it can: code that does not let it wait for readers finds their data overwritten. */
 #pragma once
 
 #include <deque>
@@ -62,8 +61,7 @@ size_t shared_most();
 /* ---- stream.cc ---- */
 
 /* Counts of calls by the host, for tests: kernels started one by one, graphs made, launched graphs
- * that were not on the device, questions to the library of products.
- */
+ * that were not on the device, questions to the library of products. */
 extern struct deeds {
     unsigned starts, records, uploads, questions;
 } done;

@@ -7,8 +7,7 @@
  * mistake that a processor does not notice: configuring twice without a release.
  *
  * Numbers are as the manual defines them: TDPBF16PS in fp32, to nearest even, fused (the product of
- * two bf16 is exact in fp32), subnormal numbers as zeros on the way in and out.
- */
+ * two bf16 is exact in fp32), subnormal numbers as zeros on the way in and out. */
 #pragma once
 
 #include "kernels/cpu/amx/tmm_config.h"

@@ -1,8 +1,7 @@
 /* warp.cc - operations of the lanes of a warp together. Each lane brings its arguments, which lie
  * on its own stack; the last lane to arrive computes for all and writes the result of each lane.
  *
- * Source: PTX ISA, "Matrix fragments for mma.m16n8k16", "... m16n8k32", "ldmatrix".
- */
+ * Source: PTX ISA, "Matrix fragments for mma.m16n8k16", "... m16n8k32", "ldmatrix". */
 #include <string.h>
 
 #include "tests/emulate/block.h"

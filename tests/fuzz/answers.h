@@ -1,6 +1,5 @@
 /* answers.h - seeds of the targets that score answers: made-up answers with the right answer beside
- * them, and answers of a generator.
- */
+ * them, and answers of a generator. */
 #pragma once
 
 #include "tests/fuzz/mutate.h"

@@ -10,8 +10,7 @@
  *     test-archive --seeds DIR    writes the seeds, a file each
  *
  * Records are spoilt member by member (mutate.h), and a tool that reads them runs as a whole
- * (tool.h).
- */
+ * (tool.h). */
 #pragma once
 
 #include <fcntl.h>

@@ -3,8 +3,7 @@
  * in the Makefile); paths outside MEMORY_FOLDER are real ones.
  *
  *     memory_put(0, "config.json", bytes, n);      borrowed until the next call
- *     family_load(&c, MEMORY_FOLDER, NULL, &e);
- */
+ *     family_load(&c, MEMORY_FOLDER, NULL, &e); */
 #pragma once
 
 #include "tests/fuzz/fuzz.h"

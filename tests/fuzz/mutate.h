@@ -1,7 +1,6 @@
 /* mutate.h - changes members of records. The result is JSON and mostly still a record, so the
  * reader accepts it and the code behind the reader is tested. A target of records includes this
- * before fuzz.h.
- */
+ * before fuzz.h. */
 #pragma once
 
 #include <jansson.h>

@@ -1,6 +1,5 @@
 /* page.h - reads the output of report as strictly as browsers, LaTeX and spreadsheets do: no text
- * of a record may become a tag, a command or a cell.
- */
+ * of a record may become a tag, a command or a cell. */
 #pragma once
 
 #include <ctype.h>

@@ -1,6 +1,5 @@
 /* schema.h - checks a record against data/record.schema.json and describes the first error. It
- * knows the keywords of JSON Schema that the file uses, and ends where the file has another.
- */
+ * knows the keywords of JSON Schema that the file uses, and ends where the file has another. */
 #pragma once
 
 #include <jansson.h>

@@ -1,6 +1,5 @@
 /* sweep.h - a small experiment as records, for the targets that read points: three step counts and
- * a rival at two batch sizes, each with its cost in five launches; at the first also qualities.
- */
+ * a rival at two batch sizes, each with its cost in five launches; at the first also qualities. */
 #pragma once
 
 #include "lib/base/buf.h"

@@ -1,6 +1,5 @@
 /* test-gguf.c - headers of GGUF files: the tensors lie in the file, and tokenizers of the keys are
- * made or refused.
- */
+ * made or refused. */
 #include "lib/checkpoint/gguf.h"
 #include "lib/text/tokenizer.h"
 #include "tests/fuzz/fuzz.h"

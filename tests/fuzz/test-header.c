@@ -1,6 +1,5 @@
 /* test-header.c - headers of safetensors files in memory: tensors that are taken cover the data.
- * The first two bytes are the size of the data. test-safetensors.c has whole files.
- */
+ * The first two bytes are the size of the data. test-safetensors.c has whole files. */
 #include "lib/checkpoint/safetensors-header.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* test-records.c - streams of records, and the parents that they name. The input of the reader is
- * memory: the linker sends input_open() and the like of this target here (--wrap, in the Makefile).
- */
+ * memory: the linker sends input_open() and the like of this target here (--wrap, in the
+ * Makefile). */
 #include "lib/record/content.h"
 #include "lib/record/json.h"
 #include "lib/record/lineage.h"

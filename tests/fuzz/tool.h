@@ -8,8 +8,7 @@
  *     #undef main
  *
  * A call that would end the process jumps out of main() instead. The resources of the tool are then
- * released here, as the end of a process would have done.
- */
+ * released here, as the end of a process would have done. */
 #pragma once
 
 #include "tests/fuzz/mutate.h"

@@ -1,7 +1,6 @@
 /* programs.c - the tests of a device as one program: the name under which it is called selects a
  * test. The makefile names the tests as TESTS, TEST(test_head) TEST(test_mat) .., and the main() of
- * each is main_test_head.
- */
+ * each is main_test_head. */
 #include <stdio.h>
 #include <string.h>
 

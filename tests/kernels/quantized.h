@@ -1,5 +1,4 @@
-/* quantized.h - what the tests of quantized formats share: drawn values, lists of formats.
- */
+/* quantized.h - what the tests of quantized formats share: drawn values, lists of formats. */
 #pragma once
 
 #include "kernels/quant.h"

@@ -6,8 +6,7 @@
  * of which the last feed-forward block has 30720. So a row is 110592 flops, a pair 4 x 2 x 64 =
  * 512, an answer 61440 and 2 x 512 x 64 = 65536; the matrices are 344064 bytes, the head 131072, a
  * slot 2 x 2 x 32 x 4 = 512. tiny-llada has K 4: a row is 126976 flops, the matrices 376832 bytes,
- * a slot 1024.
- */
+ * a slot 1024. */
 #include "lib/decode/autoregress.h"
 #include "lib/decode/diffuse.h"
 #include "tests/tap.h"

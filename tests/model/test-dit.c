@@ -1,7 +1,6 @@
 /* test-dit.c - the transformer over latents: its gradient against finite differences; its files,
  * and the refusal of broken ones; it learns a distribution (two clusters come out of noise through
- * a solver as two clusters); and its bound of a known distribution.
- */
+ * a solver as two clusters); and its bound of a known distribution. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* test-encoder.c - encoders against a forward pass written apart from them, in double precision and
- * plain loops over the same weights; and the ids that Hugging Face's tokenizers give.
- */
+ * plain loops over the same weights; and the ids that Hugging Face's tokenizers give. */
 #include "lib/network/encoder.h"
 
 #include "tests/fixtures/encoder.h"

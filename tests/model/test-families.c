@@ -1,6 +1,6 @@
 /* test-families.c - the table of families is complete; a saved checkpoint of each shape loads;
- * fields that nothing here computes are refused; RoPE agrees with a definition in double precision.
- */
+ * fields that nothing here computes are refused; RoPE agrees with a definition in double
+ * precision. */
 #include "lib/checkpoint/family.h"
 #include "lib/checkpoint/synth.h"
 #include "lib/decode/generation.h"

@@ -1,6 +1,5 @@
 /* Gradients of RWKV 6 and 7 networks in fp32 against finite differences of the papers' definitions
- * in double (naive-mixing.h), where the small step that is needed still has precision.
- */
+ * in double (naive-mixing.h), where the small step that is needed still has precision. */
 #include <math.h>
 
 #include "lib/train/backprop.h"

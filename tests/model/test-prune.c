@@ -82,8 +82,7 @@ static void test_sizes(void)
 /* ---- scores: a toy ----
  *
  * SwiGLU layers with units of unequal size, and inputs of which a few directions carry nearly all:
- * the better a score knows the output of a unit, the less is lost by removing units.
- */
+ * the better a score knows the output of a unit, the less is lost by removing units. */
 
 enum { LAYERS = 6, HIDDEN = 320, CALIBRATION = 256, HELD_OUT = 256 };
 

@@ -2,8 +2,7 @@
  * bd3lm core/samplers/ of github.com/ZHZisZZ/dllm, sdar generate.py of github.com/JetAstra/SDAR,
  * dream generation_utils.py of Dream, fast modeling.py of Fast-dLLM v2, nemotron
  * modeling_nemotron_labs_diffusion.py.
- * They share one step, in which `count` or more masked slots of a range are written.
- */
+ * They share one step, in which `count` or more masked slots of a range are written. */
 #include "tests/reference/families.h"
 
 #include <math.h>

@@ -3,8 +3,7 @@
  *
  * Nothing here includes or resembles lib/ or kernels/: plain loops over whole sequences, every
  * number a double, no cache. It is slow and for tiny checkpoints only; it is what the engine is
- * compared with. Errors end the program (exit 70), since only tests run it.
- */
+ * compared with. Errors end the program (exit 70), since only tests run it. */
 #pragma once
 
 #include <stddef.h>

@@ -3,8 +3,7 @@
  *
  * A pair of launches takes two turns on a machine that may be disturbed: with a period of four
  * turns, over half of the run, or on one side alone. The worlds assume more than the estimators do:
- * launches may have heavy tails, and a prompt may go better in one launch than in another.
- */
+ * launches may have heavy tails, and a prompt may go better in one launch than in another. */
 #pragma once
 
 #include <jansson.h>

@@ -5,8 +5,7 @@
  *
  * The pool itself runs, compiled here with its hooks. Its threads run one at a time: always the one
  * whose clock is behind all others. So two processors are enough, and no time is measured. Unlike a
- * real machine, all lines are equally far, and a sleeping thread wakes at once.
- */
+ * real machine, all lines are equally far, and a sleeping thread wakes at once. */
 #include <stdatomic.h>
 #include <stdint.h>
 

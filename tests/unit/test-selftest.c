@@ -9,8 +9,7 @@
  *
  * A world is launches of log-normal times: what a launch adds is shared by its answers, and the
  * machine may drift over the run. Every number is a function of the repetition, so a table repeats
- * bit for bit.
- */
+ * bit for bit. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -371,8 +370,8 @@ static double mean_of(const struct claim *c, struct trial t, enum fault fault)
     return sum / (double)repetitions;
 }
 
-/* 1: within the bounds; with fewer repetitions than 2000 these are wider by three standard errors.
- */
+/* 1: within the bounds; with fewer repetitions than 2000 these are wider by three standard
+ * errors. */
 static int is_within(const struct claim *c, double got, uint64_t repetitions)
 {
     double slack = repetitions < 2000 ? 3 * c->spread / sqrt((double)repetitions) : 0;

@@ -1,8 +1,7 @@
 /* test-solver.c - the solvers on a mixture of four Gaussians (tests/mixture.h), whose flow is known
  * exactly: how far samples end from the exact end points, and how much wider the modes become. A
  * sampler that draws new noise in place of the predicted one, as a public fork does, must miss the
- * width.
- */
+ * width. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,7 @@
 #include "lib/text/utf8.h"
 #include "tests/tap.h"
 
-/* The text in pieces cut at a and b; 1: the output is valid at every cut, and in the end `want`.
- */
+/* The text in pieces cut at a and b; 1: the output is valid at every cut, and in the end `want`. */
 static int says(const char *text, size_t a, size_t b, const char *want)
 {
     struct buf held = {0}, out = {0};

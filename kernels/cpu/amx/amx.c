@@ -4,8 +4,7 @@
  * Threads own whole panels. Rows are packed once. When the rows of a group exceed the second cache,
  * their K is cut into stages, each a loop over all panels, and the sums of a panel wait in
  * `partial` for the next stage. Otherwise sums never leave the thread. Every loop releases its
- * tiles at the end. A matrix of a dtype without tiles goes to the level below.
- */
+ * tiles at the end. A matrix of a dtype without tiles goes to the level below. */
 #include "kernels/cpu/amx/amx_tiles.h"
 
 #include "kernels/cpu/outputs.h"

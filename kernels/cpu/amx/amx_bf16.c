@@ -8,8 +8,7 @@
  *
  * Sums: an instruction adds 16 products to each of two sums that start at zero, for even and for
  * odd k, k ascending, and adds both to the tile. All operations are fp32, to nearest even, fused,
- * with subnormal inputs and outputs as zeros.
- */
+ * with subnormal inputs and outputs as zeros. */
 #include "kernels/cpu/amx/amx_tiles.h"
 #include "kernels/host.h"
 

@@ -4,8 +4,7 @@
  *
  * Each block of 64 values has its own absmax. So a block, which is two steps, has its own sums:
  * they start at zero and, times absmax, are added to the sums of the row in fp32, blocks ascending.
- * In cycles, for 2 x 2 tiles: 128 of products, 72 for four stores, and 64 vectors to add.
- */
+ * In cycles, for 2 x 2 tiles: 128 of products, 72 for four stores, and 64 vectors to add. */
 #include "kernels/cpu/amx/amx_tiles.h"
 #include "kernels/quant.h"
 

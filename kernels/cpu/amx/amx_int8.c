@@ -4,8 +4,7 @@
  * After its scales, a panel of format_int8.c has [K/4][PANEL] groups of four codes: 16 rows of them
  * are a step. Rows of x become codes, [step][rows][64 bytes]. Beside a row tile lie its scales and
  * the columns of its outliers, which stay in x and are added in fp32 afterwards. Compiled without
- * contraction (Makefile), so that the few fp32 operations give the same bits at every level.
- */
+ * contraction (Makefile), so that the few fp32 operations give the same bits at every level. */
 #include "kernels/cpu/amx/amx_tiles.h"
 #include "kernels/quant.h"
 

@@ -30,8 +30,7 @@
  * of loads from a chunk and 56 of loads of A. With A and B both from the second cache, loads would
  * take 112. The sums of a chunk add 4 loads and 4 stores: 110 cycles to its 1024. With one row
  * tile, the 2 KB of weights of a step take 450 cycles at 15 GB/s a core, and two products at most
- * 32: memory decides for every T <= 16.
- */
+ * 32: memory decides for every T <= 16. */
 #pragma once
 
 #include "kernels/cpu/cpu.h"

@@ -8,8 +8,7 @@
  * tests/emulate/tmm.h has the same names in plain C, for machines without AMX.
  *
  * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18, and
- * volume 2 (LDTILECFG, TILELOADD, TDPBF16PS, TDPBSSD...).
- */
+ * volume 2 (LDTILECFG, TILELOADD, TDPBF16PS, TDPBSSD...). */
 #pragma once
 
 #include "kernels/cpu/amx/tmm_config.h"

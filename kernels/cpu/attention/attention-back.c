@@ -18,8 +18,7 @@
  * result. An element is a word: a float or, with attn_back.half where the processor multiplies
  * pairs, a pair of bf16 of an even k and the next. Tiles of level amx multiply pairs of 32 rows at
  * a time (amx/tiled.h). Their rows of a must be contiguous along k, so elements across rows are
- * transposed first.
- */
+ * transposed first. */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"

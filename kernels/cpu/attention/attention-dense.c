@@ -8,8 +8,7 @@
  *            keys and values of one sequence and key head as rows of floats, [S, E] each
  *            the work of a product
  *
- * The bits of a row depend only on the row and its key list, not on how many heads are in work.
- */
+ * The bits of a row depend only on the row and its key list, not on how many heads are in work. */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"

@@ -17,8 +17,7 @@
  *
  * With few queries a sequence, as in decoding with a cache, the time is that of reading keys. The
  * key heads of a slot lie side by side, and reading all in a row is several times as fast as one
- * by one. So such a panel holds the queries of several key heads and reads their rows first.
- */
+ * by one. So such a panel holds the queries of several key heads and reads their rows first. */
 #include <math.h>
 
 #include "kernels/cpu/attention/attention_panel.h"

@@ -1,8 +1,7 @@
 /* fetch.c - reads rows of keys and values from the cache in the form that attention.c multiplies.
  * Keys are transposed in squares of LANES x LANES words, so that the scores of LANES keys are one
  * register and a score is a sum in one lane. Values stay row by row, except pairs of bf16. A row is
- * found by its slot: neighbours in the list need not be neighbours in the cache.
- */
+ * found by its slot: neighbours in the list need not be neighbours in the cache. */
 #include "kernels/cpu/attention/fetch.h"
 
 #include "kernels/cpu/vectors/transpose.h"

@@ -2,8 +2,7 @@
  *
  * An element is a 32-bit word: a float or, with attn.half on a processor that multiplies pairs, a
  * pair of bf16. A pair is two neighbours in E for queries and keys, and two neighbouring slots for
- * values.
- */
+ * values. */
 #pragma once
 
 #include "kernels/cpu/level.h"

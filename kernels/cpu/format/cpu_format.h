@@ -10,8 +10,7 @@
  *                └───────┘                └──────┘
  *
  * K is any number >= 1; formats pad inside. Every output has one accumulator (or a fixed set), and
- * the order of its sum depends only on K, never on the rows beside it.
- */
+ * the order of its sum depends only on K, never on the rows beside it. */
 #pragma once
 
 #include "kernels/cpu/level.h"

@@ -4,8 +4,7 @@
  * with a zero to an even number. Where the processor multiplies pairs (BF16_DOT), activations are
  * pairs too, block [K/2/LINE][rows][LINE]: one instruction is LANES x 2 products. Elsewhere, and
  * for BF16_F32, the block is floats [K/LINE][rows][LINE], and a pair of weights becomes two floats
- * by a shift and a mask.
- */
+ * by a shift and a mask. */
 #include "kernels/cpu/format/cpu_format.h"
 #include "kernels/finite.h"
 #include "kernels/host.h"

@@ -13,8 +13,7 @@
  * absmax codes stay codes, because a tile has time to expand them while it waits for memory: 4.2
  * bits a weight are read, not 4.5. Sums of blocks are independent, so with few rows several blocks
  * run at once. They are always added in ascending order. With several blocks of rows, levels and
- * absmax are looked up once for a panel (widen), not once for a tile.
- */
+ * absmax are looked up once for a panel (widen), not once for a tile. */
 #include <assert.h>
 
 #include "kernels/cpu/format/cpu_format.h"

@@ -1,8 +1,7 @@
 /* format_f16.c - weights as fp16, activations rounded to fp16, products and sums in fp32.
  *
  * Panel: [K][PANEL] halves. Block and tile as in tile_wide.h, each value of the block rounded to
- * the nearest fp16 number: |x| >= 65520 becomes infinite, as in a model that computes in fp16.
- */
+ * the nearest fp16 number: |x| >= 65520 becomes infinite, as in a model that computes in fp16. */
 #include <math.h>
 
 #include "kernels/cpu/format/cpu_format.h"

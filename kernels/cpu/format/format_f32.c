@@ -1,7 +1,6 @@
 /* format_f32.c - weights and activations as floats.
  *
- * Panel: [K][PANEL]; block and tile as in tile_wide.h. Packing copies values and changes none.
- */
+ * Panel: [K][PANEL]; block and tile as in tile_wide.h. Packing copies values and changes none. */
 #include "kernels/cpu/format/cpu_format.h"
 
 static size_t panel_bytes(size_t K) { return K * PANEL * sizeof(float); }

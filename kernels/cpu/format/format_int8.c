@@ -11,8 +11,7 @@
  * Where the processor multiplies unsigned by signed bytes, activations are stored as code +
  * INT8_BIAS, and a sum starts from -INT8_BIAS * sum of the output's codes, which removes the bias
  * again. Compiled without contraction (Makefile), so that the few fp32 operations give the same
- * bits at every level and in ref.
- */
+ * bits at every level and in ref. */
 #include "kernels/cpu/format/cpu_format.h"
 #include "kernels/quant.h"
 

@@ -9,8 +9,7 @@
  * A product multiplies codes q of 0..15, not q - 8, because processors multiply unsigned by signed
  * bytes. So a sum starts from -8 * the sum of the codes of x. A sum then never leaves 16 bits: each
  * of its 32 terms, (q - 8) x or still -8 x, is at most 8 * 127. Compiled without contraction
- * (Makefile), so that the few fp32 operations give the same bits at every level and in ref.
- */
+ * (Makefile), so that the few fp32 operations give the same bits at every level and in ref. */
 #include <assert.h>
 
 #include "kernels/cpu/format/cpu_format.h"

@@ -3,8 +3,7 @@
  * floats.
  *
  * Block: floats [K/LINE][rows][LINE]. For each k the tile widens one row of the panel (2
- * registers), broadcasts the k-th value of each row, and runs rows x 2 fused multiply-adds.
- */
+ * registers), broadcasts the k-th value of each row, and runs rows x 2 fused multiply-adds. */
 #pragma once
 
 static size_t block_bytes(size_t K)

@@ -1,8 +1,7 @@
 /* cpu_mixing-back.c - gradients of the operations around time mixing (kernels/mixing.h).
  * Gradients of the layer's own vectors are sums over rows, so a thread owns some columns, or a
  * head, of all rows. Each sum then has one owner and one order, and training repeats bit for bit
- * at any number of threads.
- */
+ * at any number of threads. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/mixing/cpu_mixing.h"
 

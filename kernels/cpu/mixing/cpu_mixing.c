@@ -1,8 +1,7 @@
 /* cpu_mixing.c - the operations around time mixing (kernels/mixing.h). A thread owns some rows,
  * or some heads of rows. No sum crosses two of them, so results do not depend on the number of
  * threads. The end of a row goes through a vector too, so a value does not depend on its place
- * in the row.
- */
+ * in the row. */
 #include "kernels/mixing.h"
 
 #include <math.h>

@@ -14,8 +14,7 @@
  * factors that decay up to t, minus k dk + .. of those that decay from t on. Then dw_t = g_t + .. +
  * g_C, and g_C also has the products of dS' and S'.
  *
- * A thread owns a head of a sequence.
- */
+ * A thread owns a head of a sequence. */
 #include "kernels/cpu/format/cpu_format.h"
 #include "kernels/cpu/tile.h"
 #include "kernels/cpu/vectors/transpose.h"

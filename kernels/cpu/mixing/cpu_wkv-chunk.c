@@ -2,8 +2,7 @@
  * pass of the chunked form share, and the forward pass. Lanes are value channels, so states are
  * read and written along rows and no sum crosses lanes. Products of token pairs are sums over
  * key channels. There lanes are key channels: LANES pairs at a time keep one vector of partial
- * sums each in registers, and the lanes of each vector are added at the end.
- */
+ * sums each in registers, and the lanes of each vector are added at the end. */
 #include "kernels/cpu/format/cpu_format.h"
 #include "kernels/cpu/mixing/cpu_wkv.h"
 
@@ -117,8 +116,7 @@ static void clear(struct wkv_chunk *c)
  * Sub-chunks of SUB tokens run one after another (secondary chunking, section 4 of the source of
  * kernels/wkv.h). `near` rows are decayed from the start of their sub-chunk; keys of all earlier
  * tokens are decayed up to there. Their pairs then are plain products, and a key moves on by a
- * whole sub-chunk at once. At the end of the chunk keys are decayed as the state needs them.
- */
+ * whole sub-chunk at once. At the end of the chunk keys are decayed as the state needs them. */
 
 /* The keys that a row reads. */
 enum reads {

@@ -4,8 +4,7 @@
  * Cost per token, in multiply-adds on the E^2 state: the chunked form needs 2 (RWKV 7: 4) plus
  * the products of token pairs; the recurrent form needs 3 operations (RWKV 7: 5), the decay
  * included. The chunked form also moves the state through registers only twice a chunk (RWKV 7:
- * three times), the recurrent form once a token.
- */
+ * three times), the recurrent form once a token. */
 #include "kernels/cpu/mixing/cpu_wkv.h"
 
 enum { TOGETHER = 8 /* heads whose states and rows fit the second cache */ };

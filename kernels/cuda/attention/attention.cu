@@ -4,8 +4,7 @@
  * attention_exact.cu.
  *
  * The shape of a launch comes only from the bounds in struct attn; the device reads rows, lengths
- * and slots.
- */
+ * and slots. */
 #include <assert.h>
 #include <math.h>
 

@@ -1,6 +1,5 @@
 /* attention.h - the kernels that attention.cu chooses from. A plan (attention_plan.h), made from
- * the bounds in struct attn, gives the shape of a launch.
- */
+ * the bounds in struct attn, gives the shape of a launch. */
 #pragma once
 
 #include "kernels/cuda/attention/attention_step.cuh"

@@ -8,8 +8,7 @@
  * rowsum(P dP) and dq. The next kernel owns keys: it sums dk and dv over the queries in ascending
  * order. So every output has one owner and one order. Keys that no query of a tile sees are
  * skipped. Lanes read rows of an odd length, so that the same column of 32 rows lies in 32 banks.
- * Source: Dao et al. 2022 (arXiv 2205.14135), appendix B.
- */
+ * Source: Dao et al. 2022 (arXiv 2205.14135), appendix B. */
 #include <assert.h>
 #include <math.h>
 

@@ -6,8 +6,7 @@
  * Each step is a kernel and goes through the memory of the device. It exists to be compared with
  * attention.cu, which never stores more than a tile of scores. With bf16 activations products run
  * on the matrix units, with scores and probabilities stored in fp32; with fp32 activations all is
- * fp32.
- */
+ * fp32. */
 #include <assert.h>
 
 #include "kernels/cuda/attention/attention.h"

@@ -6,8 +6,7 @@
  * floats. A lane is a key while scores are computed and a column of y while values are summed.
  * Chunks count from the start of the list, and a chunk that a query does not see adds exact zeros,
  * so the bits of a row depend only on the row and its list. Sums of probabilities are fp32 within a
- * chunk and double across chunks.
- */
+ * chunk and double across chunks. */
 #include <assert.h>
 
 #include "kernels/cuda/attention/attention.h"

@@ -2,8 +2,7 @@
  * slots. The speed at which keys and values arrive decides. So the list is split over blocks until
  * the device is full, and each warp of a block has its own copies in flight (attention_tile.cuh).
  * The last block of a list combines the parts of up to 16 queries (attention_join.cuh), a second
- * small kernel those of more. `work` needs no initial value and may be reused at once.
- */
+ * small kernel those of more. `work` needs no initial value and may be reused at once. */
 #include <assert.h>
 
 #include "kernels/cuda/attention/attention.h"

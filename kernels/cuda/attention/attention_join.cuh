@@ -1,8 +1,7 @@
 /* attention_join.cuh - combines the parts that the splits of a list leave (attention_plan.h,
  * "parts"), always in the order of the splits, so that the block that comes last by chance does not
  * change a bit. Parts are read past the first cache: another multiprocessor wrote them during this
- * kernel.
- */
+ * kernel. */
 #pragma once
 
 #include "kernels/cuda/attention/attention_step.cuh"

@@ -10,8 +10,7 @@
  * the key tiles split_begin(s) .. split_begin(s + 1), and leaves a part (maximum, sum, y) of each
  * query in `work`; parts are combined in order. The host sets the largest number of splits from the
  * bounds in struct attn, because a recorded pass is replayed with other lengths; a sequence uses
- * split_count() of them. So the bits of a row depend on the plan and its own list.
- */
+ * split_count() of them. So the bits of a row depend on the plan and its own list. */
 #pragma once
 
 #include "kernels/ops.h"

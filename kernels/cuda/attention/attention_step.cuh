@@ -1,8 +1,7 @@
 /* attention_step.cuh - the steps of a block of the tiled kernel (attention_tile.cuh): the keys that
  * it must read, their copies, and one key tile: scores, mask, softmax, values. Fragments lie over
  * the lanes as the matrix instruction needs them: lane l of a warp holds, of a 16 x 8 tile, rows g
- * = l / 4 and g + 8, columns 2 (l % 4) and the next.
- */
+ * = l / 4 and g + 8, columns 2 (l % 4) and the next. */
 #pragma once
 
 #include "kernels/cuda/attention/attention_plan.h"

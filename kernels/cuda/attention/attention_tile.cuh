@@ -26,8 +26,7 @@
  * seen yet) counts as 0 in the exponent, because -inf - -inf would be NaN. Hidden keys have p = 0
  * exactly. NaN is never lost: the maximum skips it, the sum does not.
  *
- * Source: Milakov & Gimelshein 2018, algorithm 3; Dao 2023 (FlashAttention-2), algorithm 1.
- */
+ * Source: Milakov & Gimelshein 2018, algorithm 3; Dao 2023 (FlashAttention-2), algorithm 1. */
 #pragma once
 
 #include "kernels/cuda/attention/attention_join.cuh"

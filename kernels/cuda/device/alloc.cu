@@ -1,7 +1,6 @@
 /* alloc.cu - device memory: segments (segments.h) from cudaMalloc, counted, cleared in the order of
  * the stream. Invariant: a freed block may be handed out again without waiting, because its next
- * user comes later on the same stream. Recorded passes that used it are dropped (graph.h).
- */
+ * user comes later on the same stream. Recorded passes that used it are dropped (graph.h). */
 #include "kernels/cuda/device/alloc.h"
 
 #include <assert.h>

@@ -1,6 +1,5 @@
 /* alloc.h - the device's memory as segments (segments.h), for open.cu. The operations are in
- * cuda.h.
- */
+ * cuda.h. */
 #pragma once
 
 #include "kernels/ops.h"

@@ -8,8 +8,7 @@
  * host's clock. So the two clocks cannot drift apart. A reading that took longer than the possible
  * drift is not used.
  *
- * Times never go back, and no event is later than the moment when the wait for it ended.
- */
+ * Times never go back, and no event is later than the moment when the wait for it ended. */
 #include <assert.h>
 #include <stdlib.h>
 

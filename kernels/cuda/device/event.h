@@ -1,5 +1,4 @@
-/* event.h - points in time on the device (ops.event_record, ops.event_wait).
- */
+/* event.h - points in time on the device (ops.event_record, ops.event_wait). */
 #pragma once
 
 #include "kernels/ops.h"

@@ -7,8 +7,8 @@
  * (backend.unrecorded).
  *
  * A record holds addresses. So all records are dropped when memory of the device is freed. The
- * records of a batch live as long as its cache and activations; there is one for each kind of pass.
- */
+ * records of a batch live as long as its cache and activations; there is one for each kind of
+ * pass. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

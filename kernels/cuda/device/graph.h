@@ -1,5 +1,4 @@
-/* graph.h - recorded passes: CUDA graphs, by the key of a step (ops.run).
- */
+/* graph.h - recorded passes: CUDA graphs, by the key of a step (ops.run). */
 #pragma once
 
 #include "kernels/ops.h"

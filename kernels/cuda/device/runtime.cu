@@ -1,7 +1,6 @@
 /* runtime.cu - failing calls of the runtime, and waits (runtime.h). Once a device has done work,
  * every failure except lack of memory ends the process, because later results cannot be trusted.
- * The watchdog watches every wait, so that a hanging device is noticed.
- */
+ * The watchdog watches every wait, so that a hanging device is noticed. */
 #include "kernels/cuda/device/runtime.h"
 
 #include <stdio.h>

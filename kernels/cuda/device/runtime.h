@@ -3,8 +3,7 @@
  *
  * Every device error except lack of memory ends the process with exit code 70, because nothing on
  * the device can be trusted afterwards; CHECK prints the place. Source: CUDA Runtime API, error
- * types: after a sticky error every call fails until the process ends.
- */
+ * types: after a sticky error every call fails until the process ends. */
 #pragma once
 
 #include PLATFORM

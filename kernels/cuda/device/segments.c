@@ -7,8 +7,7 @@
  *
  * There are a few hundred blocks (the matrices of a model, the arrays of a pass), and a pass
  * allocates none, so a linear search for the best fit costs nothing that matters. With
- * memory.direct a block is a segment, and is returned with it.
- */
+ * memory.direct a block is a segment, and is returned with it. */
 #include "kernels/cuda/device/segments.h"
 
 #include <assert.h>

@@ -10,15 +10,13 @@
  *   a freed block is merged with its free neighbours.
  *
  * The caller provides segments by two callbacks, on a device cudaMalloc and cudaFree. The allocator
- * never touches memory of a segment, so addresses may be a device's.
- */
+ * never touches memory of a segment, so addresses may be a device's. */
 #pragma once
 
 #include "kernels/ops.h"
+#include "lib/base/linkage.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_BEGIN
 
 enum { SEGMENT_GRAIN = 512 };
 
@@ -43,6 +41,4 @@ size_t segments_cached(const struct segments *s);
 /* Returns everything, used blocks included. */
 void segments_delete(struct segments *s);
 
-#ifdef __cplusplus
-}
-#endif
+C_END

@@ -4,8 +4,7 @@
  * the copy. All of this can be recorded (graph.cu): the copy stream joins a record with its first
  * copy, and has left it when all copies were waited for.
  *
- * A kernel writes rows back to the memory of the host, because only the device knows which rows.
- */
+ * A kernel writes rows back to the memory of the host, because only the device knows which rows. */
 #include <assert.h>
 #include <stdlib.h>
 

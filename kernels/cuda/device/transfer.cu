@@ -6,8 +6,7 @@
  * while earlier copies are in flight, so the bus is never idle while the threads read faster than
  * it transfers.
  *
- * Everything runs on one stream, so the order of calls is the order on the device.
- */
+ * Everything runs on one stream, so the order of calls is the order on the device. */
 #include "kernels/cuda/device/transfer.h"
 
 #include <assert.h>

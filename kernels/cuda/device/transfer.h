@@ -1,8 +1,7 @@
 /* transfer.h - host data to the device at the speed of the bus.
  *
  * Host threads fill one pinned chunk while the chunk before it is sent. So the caller's memory may
- * be reused or unmapped as soon as a function returns, and every later operation sees the data.
- */
+ * be reused or unmapped as soon as a function returns, and every later operation sees the data. */
 #pragma once
 
 #include "kernels/cuda/device/runtime.h"

@@ -3,8 +3,7 @@
  *
  * `changes` grows before `what` changes and is read after it, so a reader that sees a new `what`
  * also sees the new `changes`. Two looks that find a wait and the same `changes` have therefore
- * seen one and the same wait.
- */
+ * seen one and the same wait. */
 #include "kernels/cuda/device/watchdog.h"
 
 #include <errno.h>

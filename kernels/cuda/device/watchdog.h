@@ -4,13 +4,12 @@
  * and counts the seconds of that wait. The limit is the given number of seconds, or ten times
  * the longest wait that ended well, whichever is more. Beyond it the watchdog prints what was
  * waited for and ends the process with 70. It counts only seconds that it has seen: time in
- * which the whole process is stopped does not count.
- */
+ * which the whole process is stopped does not count. */
 #pragma once
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "lib/base/linkage.h"
+
+C_BEGIN
 
 enum { WATCHDOG_SECONDS = 60, WATCHDOG_SECONDS_MOST = 1000000000 };
 
@@ -31,6 +30,4 @@ const char *watchdog_wait(struct watchdog *w, const char *what);
 /* Called by the thread each second. Returns the seconds of a wait beyond its limit; else 0. */
 int watchdog_look(struct watchdog *w);
 
-#ifdef __cplusplus
-}
-#endif
+C_END

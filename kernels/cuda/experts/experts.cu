@@ -1,7 +1,6 @@
 /* experts.cu - a mixture of experts (kernels/experts.h): rows are copied in the order of their
  * experts, each expert multiplies its own, and every row adds what its experts gave. Many rows are
- * computed in pieces, so that work stays small.
- */
+ * computed in pieces, so that work stays small. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/experts/mixture.h"

@@ -3,8 +3,7 @@
  * end at once, and read no weights.
  *
  * A warp streams its tiles of weights (stream.cuh) past the rows of its block in shared memory: all
- * of K if it fits, else one slab after another. Sums of a tile stay in registers to the end.
- */
+ * of K if it fits, else one slab after another. Sums of a tile stay in registers to the end. */
 #include <assert.h>
 
 #include "kernels/cuda/experts/mixture.h"

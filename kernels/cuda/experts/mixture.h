@@ -1,6 +1,5 @@
 /* mixture.h - what the files of kernels/cuda/experts share: the rows of a mixture of experts,
- * sorted by expert (kernels/experts.h). A pair is a row and one of its experts.
- */
+ * sorted by expert (kernels/experts.h). A pair is a row and one of its experts. */
 #pragma once
 
 #include "kernels/cuda/device/runtime.h"

@@ -1,7 +1,6 @@
 /* route.cu - which experts each row of a mixture uses (kernels/experts.h), and the rows in the
  * order of their experts. Each step has an order of its own that does not depend on time, so a pass
- * repeats bit for bit.
- */
+ * repeats bit for bit. */
 #include "kernels/cuda/experts/mixture.h"
 
 #include "kernels/cuda/device.cuh"

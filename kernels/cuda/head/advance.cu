@@ -5,8 +5,7 @@
  * kernel then writes the tokens of the rows, because a row may read any canvas.
  *
  * Scores are compared n^2 times, and GPUs have few units for doubles, so they are first mapped to
- * whole numbers of the same order.
- */
+ * whole numbers of the same order. */
 #include <assert.h>
 #include <string.h>
 
@@ -84,8 +83,7 @@ DEVICE void sort_answers(const struct canvas_loop *l, const struct canvas_state 
 }
 
 /* Writes the ids that the rule commits, and masks over the ids that it revises. Thread 0 calls the
- * rule.
- */
+ * rule. */
 DEVICE void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w0, struct sheet s)
 {
     int written = 0;

@@ -3,8 +3,7 @@
  * A product writes the logits of a chunk of ids to scratch. `head_reduce` reads them once and
  * leaves one `state` per row and piece of 32 * N ids (piece.cuh). After all chunks, `head_answer`
  * joins the states of a row in a fixed tree, with sums in double. head.h gives the sizes of chunks
- * and pieces.
- */
+ * and pieces. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device/runtime.h"
 #include "kernels/cuda/head/head.h"

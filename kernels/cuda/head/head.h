@@ -1,11 +1,11 @@
 /* head.h - the cut of the head's work. The vocabulary is cut into chunks, whose logits lie in
  * scratch one chunk at a time, and into pieces of 32 * each ids; one warp reads a piece and reduces
  * it to a `state`. A chunk has whole pieces, so piece i holds ids from i * 32 * each on in any
- * chunk.
- */
+ * chunk. */
 #pragma once
 
 #include "kernels/cuda/weights/layout.h"
+#include "lib/base/linkage.h"
 
 enum { HEAD_LANES = 32, HEAD_FEW = 4, HEAD_MANY = 16 }; /* lanes of a warp; ids of a lane */
 /* Most bytes of the logits of a chunk, those of xu included, unless one piece needs more. */
@@ -53,9 +53,7 @@ HOST_DEVICE struct head_scratch head_scratch_of(const struct head_plan *p, size_
     return s;
 }
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_BEGIN
 
 /* cuda_head and its work by a given plan. Every plan gives the same answers except for the rounding
  * of sums. */
@@ -65,6 +63,4 @@ void cuda_head_by(struct backend *b, const struct head_plan *plan, const struct 
 size_t cuda_head_by_work(const struct backend *b, const struct head_plan *plan, size_t R, size_t D,
                          size_t V, int guided);
 
-#ifdef __cplusplus
-}
-#endif
+C_END

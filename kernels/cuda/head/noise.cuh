@@ -23,8 +23,7 @@
  *     most 23 each: less than 2e-5 T + 2^-24 |x|. ~h = 0 gives infinity.
  *
  * The rounding of near +- slack itself, 2^-24 (|x| + G T), fits into the spare part of the margin.
- * Comparisons are written so that a NaN (T beyond float) leaves the decision to the doubles.
- */
+ * Comparisons are written so that a NaN (T beyond float) leaves the decision to the doubles. */
 #pragma once
 
 #include "kernels/cuda/device.cuh"

@@ -3,8 +3,7 @@
  * A warp holds its piece in registers, so all results of it (best and second best, the draw under
  * noise, the maximum, the sums) are computed there one after another. Choices use total orders
  * (value, then id; noise.cuh), sums a fixed tree, so the same pass gives the same bits. Sums are
- * fp32 within a piece.
- */
+ * fp32 within a piece. */
 #pragma once
 
 #include "kernels/cuda/head/noise.cuh"

@@ -4,8 +4,7 @@
  *
  * A warp owns one head of one row; its lane l owns the pairs l, l + 32 .., which RoPE rotates. So
  * heads stay in place, and only the norm needs a sum: a lane adds its own values in ascending
- * order, then warp_sum. Each value is rounded to `act` between two steps, as models do in bf16.
- */
+ * order, then warp_sum. Each value is rounded to `act` between two steps, as models do in bf16. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/device/runtime.h"

@@ -1,6 +1,5 @@
 /* mixing.cu - the operations around time mixing on the device (kernels/mixing.h). Each is one
- * kernel that reads a row once for all its mixtures. A warp sums over a head.
- */
+ * kernel that reads a row once for all its mixtures. A warp sums over a head. */
 #include "kernels/mixing.h"
 
 #include "kernels/cuda/cuda.h"

@@ -3,8 +3,7 @@
  * the rows up to it in order.
  *
  * Scores are sums in fp32: a lane adds its own values in ascending order, then warp_sum. The three
- * sums of a cosine are added in the same way, so that equal vectors give equal sums.
- */
+ * sums of a cosine are added in the same way, so that equal vectors give equal sums. */
 #include <assert.h>
 
 #include "kernels/cuda/cuda.h"

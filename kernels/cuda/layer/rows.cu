@@ -3,8 +3,7 @@
  * They mostly move memory. So a thread takes 8 neighbouring values in 16-byte accesses where
  * addresses and widths allow it, and one value elsewhere, with the same arithmetic in the same
  * order per value. Only the norm needs a sum: a thread adds its own values in ascending order, then
- * block_sum.
- */
+ * block_sum. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/weights/streamed.cuh"
 #include "kernels/cuda/weights/layout.h"

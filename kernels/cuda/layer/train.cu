@@ -1,6 +1,5 @@
 /* train.cu - gradients of operations on each row by itself (kernels/train.h): rotation, norm, gate,
- * loss. Each output has one owner and each sum one order, so a fit repeats bit for bit.
- */
+ * loss. Each output has one owner and each sum one order, so a fit repeats bit for bit. */
 #include <assert.h>
 
 #include "kernels/cuda/cuda.h"
@@ -39,8 +38,8 @@ void cuda_rope(struct backend *b, float *x, const float *table, size_t T, size_t
 
 /* ---- norm ---- */
 
-/* Block t owns row t: dx_d += s g_d dy_d - x_d s^3 mean_j(g_j dy_j x_j), s = (mean x^2 + eps)^-1/2.
- */
+/* Block t owns row t: dx_d += s g_d dy_d - x_d s^3 mean_j(g_j dy_j x_j), s = (mean x^2 +
+ * eps)^-1/2. */
 static __global__ void __launch_bounds__(THREADS)
 norm_back(float *dx, const float *dy, const float *x, const float *g, size_t D, float eps)
 {

@@ -1,7 +1,6 @@
 /* wkv.cu - time mixing on the device (kernels/wkv.h), in both forms. The recurrent form holds a
  * column of the state in the registers of a thread and reads tokens from shared memory, several
- * between two barriers. The chunked form is in wkv.cuh.
- */
+ * between two barriers. The chunked form is in wkv.cuh. */
 #include "kernels/cuda/layer/wkv_kept.h"
 
 #include <assert.h>

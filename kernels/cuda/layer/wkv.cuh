@@ -1,8 +1,7 @@
 /* wkv.cuh - a chunk of tokens of one head in shared memory, shared by wkv.cu and wkv_back.cu. The
  * formulas are in kernels/wkv.h. A block of THREADS threads owns a head of a sequence. Thread (g,
  * i) is i = thread % N, g = thread / N: it owns channel i of C / GROUPS tokens, or column i of N /
- * GROUPS rows of the state. Heads with fewer than N channels are padded with zeros.
- */
+ * GROUPS rows of the state. Heads with fewer than N channels are padded with zeros. */
 #pragma once
 
 #include "kernels/cuda/device.cuh"

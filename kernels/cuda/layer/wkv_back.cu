@@ -3,8 +3,7 @@
  * borders of chunks, and x, were computed again before (cuda_wkv_keep).
  *
  * Where each lane of a warp sums along a different row of shared memory, each lane begins at
- * another column, so that lanes read from different banks.
- */
+ * another column, so that lanes read from different banks. */
 #include <assert.h>
 
 #include "kernels/cuda/cuda.h"

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/wkv.h"
+#include "lib/base/linkage.h"
 
 struct wkv_kept {
     float *states; /* [n_seqs * H, chunks + 1, N, N] */
@@ -11,14 +12,10 @@ struct wkv_kept {
     size_t chunks; /* of the sequence with the most rows */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_BEGIN
 
 /* state: [n_seqs, H, E, E] before the first rows; NULL: zeros. */
 void cuda_wkv_keep(struct backend *b, const struct wkv_rows *in, const float *state,
                    const struct wkv_kept *to);
 
-#ifdef __cplusplus
-}
-#endif
+C_END

@@ -1,8 +1,7 @@
 /* choices.c - the fastest algorithm of the library for each shape, in memory and in a file. The
  * table is short and searched linearly. A file is read as a whole and used only if all of it is
  * valid: with half of a file two processes could choose differently, and their results would differ
- * in bits.
- */
+ * in bits. */
 #include "kernels/cuda/product/choices.h"
 
 #include <inttypes.h>

@@ -6,18 +6,16 @@
  *
  * Fields are separated by tabs. T stands for all numbers of rows that are rounded up to it. A file
  * holds for any device of its kind, so machines can share one. A caller must let the library check
- * an algorithm from the file before it uses it.
- */
+ * an algorithm from the file before it uses it. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "lib/base/err.h"
+#include "lib/base/linkage.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_BEGIN
 
 enum { CHOICE_KEY = 9, CHOICE_WORDS = 8 };
 struct gemm_choice {
@@ -53,6 +51,4 @@ int choices_read(struct choices *c, const char *path, const char *library, struc
 /* Writes all entries to a temporary file and renames it. A failure is ignored. */
 void choices_write(const struct choices *c, const char *path, const char *library);
 
-#ifdef __cplusplus
-}
-#endif
+C_END

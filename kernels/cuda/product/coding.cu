@@ -1,7 +1,6 @@
 /* coding.cu - encodes rows of x for formats that multiply codes by codes (int8). A block encodes a
  * row (encode_row.cuh) into `work`: codes, for the products; steps and outlier marks, for the
- * outputs that are made from the exact sums.
- */
+ * outputs that are made from the exact sums. */
 #include "kernels/cuda/product/product.h"
 
 /* KEPT: units of 8 values that a thread keeps, so a row of up to 16,384 values is read once. */

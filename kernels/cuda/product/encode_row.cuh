@@ -3,8 +3,7 @@
  *
  * The marks of a row are the k of its first outliers, their number, and a bit for each k. Outputs
  * read the list, several outliers at a time; only outliers beyond it are looked for in the bits. So
- * a row may have any number of them.
- */
+ * a row may have any number of them. */
 #pragma once
 
 #include "kernels/cuda/device.cuh"

@@ -3,8 +3,8 @@
  * every four.
  *
  * A warp owns two rows of W. A lane loads its next eight 16-byte words before it uses the last
- * eight: 4 KB a warp in flight; 16 warps on an SM make 64 KB, twice the amount that 4.3 TB/s needs.
- */
+ * eight: 4 KB a warp in flight; 16 warps on an SM make 64 KB, twice the amount that 4.3 TB/s
+ * needs. */
 #include "kernels/cuda/product/finish.cuh"
 #include "kernels/cuda/product/product.h"
 

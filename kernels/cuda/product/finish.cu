@@ -1,6 +1,5 @@
 /* finish.cu - the last step where another kernel or the library made a product's sums: adds the
- * parts in order, and turns sums into outputs (finish.cuh); or adds rounded products to y.
- */
+ * parts in order, and turns sums into outputs (finish.cuh); or adds rounded products to y. */
 #include "kernels/cuda/product/finish.cuh"
 
 #include "kernels/cuda/product/product.h"

@@ -1,6 +1,5 @@
 /* finish.cuh - writes the two sums of a tile's halves (tiling.h): rounds them to `act` as products,
- * then adds them, gates them, or rotates them and puts them into the cache.
- */
+ * then adds them, gates them, or rotates them and puts them into the cache. */
 #pragma once
 
 #include "kernels/cuda/product/encode_row.cuh"

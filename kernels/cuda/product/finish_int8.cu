@@ -3,8 +3,8 @@
  * copies 32 rows of W into shared memory, a slab of K at a time, and its warps go over rows of x
  * with a row of W in each lane. The operations and their order are those of int8_values().
  *
- * Row by row of x, outliers are first listed in place of the codes, which the sums no longer need.
- */
+ * Row by row of x, outliers are first listed in place of the codes, which the sums no longer
+ * need. */
 #include "kernels/cuda/product/finish.cuh"
 #include "kernels/cuda/product/product.h"
 

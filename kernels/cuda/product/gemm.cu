@@ -11,8 +11,7 @@
  * by their choice of algorithm.
  *
  * The work space is one block, counted as activations, allocated when first needed. So is the block
- * for timing, which is freed at once; peaks of memory include it.
- */
+ * for timing, which is freed at once; peaks of memory include it. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

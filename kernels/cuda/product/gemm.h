@@ -1,5 +1,4 @@
-/* gemm.h - large products by the vendor's library, cuBLASLt, one call each.
- */
+/* gemm.h - large products by the vendor's library, cuBLASLt, one call each. */
 #pragma once
 
 #include "kernels/cuda/device/runtime.h"

@@ -1,6 +1,5 @@
 /* group.cuh - products in groups: rows begin[g] .. begin[g + 1] of x, with matrices of their own. A
- * block has one group, and finds its rows and matrices where an earlier kernel put them.
- */
+ * block has one group, and finds its rows and matrices where an earlier kernel put them. */
 #pragma once
 
 #include "kernels/cuda/device.cuh"

@@ -11,8 +11,7 @@
  *                        fp32 sums of as many rows as fit, then finish.cu
  *
  * 4 bits are widened to bf16(level * absmax), as in bitsandbytes. The kernels for fewer rows round
- * the level and use absmax in fp32 (kernels/quant.h).
- */
+ * the level and use absmax in fp32 (kernels/quant.h). */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"

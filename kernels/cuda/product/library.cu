@@ -1,7 +1,6 @@
 /* library.cu - loads the functions of cuBLASLt with dlopen, the newest version on the machine.
  * Without it, or with one that lacks a function, the tools run on the kernels of kernels/cuda:
- * loading the back end does not need the library.
- */
+ * loading the back end does not need the library. */
 #include <dlfcn.h>
 
 #include "kernels/cuda/product/library.h"

@@ -1,6 +1,5 @@
 /* library.h - the functions of cuBLASLt that gemm.cu calls, found at run time. The tests' host
- * build replaces the library (tests/emulate/library.cu).
- */
+ * build replaces the library (tests/emulate/library.cu). */
 #pragma once
 
 #include <cublasLt.h>

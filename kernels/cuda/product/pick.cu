@@ -1,7 +1,6 @@
 /* pick.cu - see pick.h. The first run of each way is not timed, because the driver loads a kernel
  * when it first runs. One timed run of each is enough to leave most ways out. The rest run in turn,
- * and the shortest time of each counts: other work on the machine only makes times longer.
- */
+ * and the shortest time of each counts: other work on the machine only makes times longer. */
 #include "kernels/cuda/product/pick.h"
 
 #include <math.h>

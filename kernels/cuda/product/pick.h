@@ -1,5 +1,4 @@
-/* pick.h - the fastest of several ways of doing the same work, by the device's clock.
- */
+/* pick.h - the fastest of several ways of doing the same work, by the device's clock. */
 #pragma once
 
 #include "kernels/cuda/device/runtime.h"

@@ -6,8 +6,7 @@
  *     more                 large.cu (the library); without the library as above
  *
  * All but gemv.cu read rows that were normalized into `work`. `work` holds: rows, then the work of
- * the chosen kernel.
- */
+ * the chosen kernel. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"

@@ -1,6 +1,5 @@
 /* product.h - the kernels that product.cu chooses from. struct product_job is in tiling.h. Rows of
- * x are bf16 where nothing else is stated.
- */
+ * x are bf16 where nothing else is stated. */
 #pragma once
 
 #include "kernels/cuda/device/runtime.h"

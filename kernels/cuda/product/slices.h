@@ -5,8 +5,7 @@
  *         for each run of rows:  the library's sums into work, then finished
  *
  * A widened value is bf16 (BF16_F32: a float). For FP8 it is the code's value, which bf16 holds
- * exactly; the scale is applied to the sum. For blocks it is w' of kernels/quant.h, rounded.
- */
+ * exactly; the scale is applied to the sum. For blocks it is w' of kernels/quant.h, rounded. */
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,5 @@
 /* stage_rows.cuh - loads rows of x into shared memory, in the order in which the lanes of a product
- * read them (x_place), normalized if the product has a gain.
- */
+ * read them (x_place), normalized if the product has a gain. */
 #pragma once
 
 #include "kernels/cuda/device.cuh"

@@ -3,8 +3,7 @@
  * A block computes SIDE x SIDE outputs, a thread EACH x EACH of them. DEPTH columns of both factors
  * at a time lie in shared memory as the threads read them, [DEPTH][SIDE]. Whichever of the strides
  * is one, neighbouring threads read neighbouring values. Every output is one fp32 sum in ascending
- * order of k.
- */
+ * order of k. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/device/runtime.h"

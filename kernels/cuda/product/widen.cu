@@ -1,6 +1,6 @@
 /* widen.cu - converts rows of weights into values that the library reads (slices.h), at the speed
- * of memory: a thread makes eight values at a time, and a warp writes 16-byte stores side by side.
- */
+ * of memory: a thread makes eight values at a time, and a warp writes 16-byte stores side by
+ * side. */
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"
 #include "kernels/cuda/values.cuh"

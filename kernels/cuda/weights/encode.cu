@@ -3,8 +3,7 @@
  * A code depends only on operations that are exact in any order: the largest of some numbers, and
  * single fp32 operations, each rounded by itself. So the codes equal those that quant.c makes on
  * the host. A NaN or an infinity survives the search for the largest, because the bits of |x| are
- * compared as whole numbers, where they are above all others.
- */
+ * compared as whole numbers, where they are above all others. */
 #include "kernels/cuda/weights/encode.h"
 
 #include "kernels/cuda/device.cuh"

@@ -1,6 +1,5 @@
 /* encode.h - converts values to the format of a matrix on the device, with the bits of
- * kernels/quant.h.
- */
+ * kernels/quant.h. */
 #pragma once
 
 #include "kernels/cuda/weights/layout.h"

@@ -1,8 +1,7 @@
 /* format_blocks.cuh - blocks of 64 values with 16 levels: NF4, NF4_F32 and FP4 (kernels/quant.h).
  *
  * A byte of two codes becomes a pair of levels by one look-up in a table of the lane's own: 256
- * words a lane, one bank a lane. The sum of 64 values is multiplied by its absmax in fp32.
- */
+ * words a lane, one bank a lane. The sum of 64 values is multiplied by its absmax in fp32. */
 #pragma once
 
 #include "kernels/cuda/weights/fragments.cuh"

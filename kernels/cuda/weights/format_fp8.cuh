@@ -1,6 +1,5 @@
 /* format_fp8.cuh - e4m3 weights (kernels/quant.h), converted to bf16 in registers. The whole sum is
- * multiplied by the scale of its row.
- */
+ * multiplied by the scale of its row. */
 #pragma once
 
 #include "kernels/cuda/weights/fragments.cuh"

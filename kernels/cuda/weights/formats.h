@@ -1,7 +1,6 @@
 /* formats.h - the numbers of a format that kernels of kernels/cuda need besides its row in
  * dtype_info[]. Each format has a row here, which a kernel for one format folds into constants. The
- * arithmetic of a streamed format is in format_NAME.cuh.
- */
+ * arithmetic of a streamed format is in format_NAME.cuh. */
 #pragma once
 
 #include <stdint.h>

@@ -4,8 +4,7 @@
  * The matrix units take k in an order that would scatter a row over its four lanes. But the order
  * of k does not matter to a product, if x has the same order. So lane q of a row keeps the 16 bytes
  * that it read, and x is laid into shared memory to match (x_place): weights never pass through
- * shared memory. In the comments lane = 4g + q, as the PTX manual numbers fragments.
- */
+ * shared memory. In the comments lane = 4g + q, as the PTX manual numbers fragments. */
 #pragma once
 
 #include "kernels/cuda/device.cuh"

@@ -10,8 +10,7 @@
  *     NF4_F32, FP4    uint8  [N, K/2]; float scale[N K/64]
  *
  * in the row-major order of the checkpoint; each part begins at a multiple of 256 bytes. F32 rows
- * are not padded.
- */
+ * are not padded. */
 #pragma once
 
 #include "kernels/ops.h"

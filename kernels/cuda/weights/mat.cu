@@ -3,8 +3,7 @@
  * Values that the host already has in the right format are sent as they are. All others pass
  * through a chunk of at most CHUNK_BYTES on the device, some rows at a time: sent or drawn there,
  * then converted or quantized. So a matrix needs no more memory than itself and a chunk (for NF4
- * also the largest value of each block, until these are quantized too).
- */
+ * also the largest value of each block, until these are quantized too). */
 #include <stdlib.h>
 
 #include "kernels/cuda/cuda.h"

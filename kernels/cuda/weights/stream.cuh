@@ -2,8 +2,7 @@
  * next group always in flight, also across the ends of tiles.
  *
  * In flight are 8 loads of 16 bytes a lane, 4 KB a warp. 16 warps on an SM make 64 KB, twice the
- * amount that 1 us of latency at 4.3 TB/s over 132 SMs needs (33 KB).
- */
+ * amount that 1 us of latency at 4.3 TB/s over 132 SMs needs (33 KB). */
 #pragma once
 
 #include "kernels/cuda/weights/fragments.cuh"

@@ -5,8 +5,7 @@
  * kernel holds row i of both halves. So the two halves hold rows that one output needs together:
  * the gate and the up row of one value; the rows j and j + E/2 of a head, which RoPE turns into
  * each other; or else the next 8 rows. Tiles are numbered over all matrices of a job. Every row
- * of every matrix lies in exactly one tile.
- */
+ * of every matrix lies in exactly one tile. */
 #pragma once
 
 #include "kernels/cuda/weights/formats.h"
@@ -285,8 +284,7 @@ HOST_DEVICE float skinny_cost(const struct product_job *j, uint32_t T, uint32_t 
 }
 
 /* The most parts that work has room for (product.cu then takes no more rows at a time than this
- * needs).
- */
+ * needs). */
 HOST_DEVICE uint32_t skinny_splits_most(uint32_t T, uint32_t columns, uint32_t least)
 {
     size_t room = SUMS_MOST / ((size_t)T * columns * 4);

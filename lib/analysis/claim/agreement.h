@@ -8,8 +8,7 @@
  *   memory       within 2 % on the same kind of machine, else not compared
  *   token ids    equal on the same device, instruction set and number formats
  *
- * A claim that one run lacks or leaves undecided is not compared.
- */
+ * A claim that one run lacks or leaves undecided is not compared. */
 #pragma once
 
 #include <jansson.h>

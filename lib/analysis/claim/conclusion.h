@@ -1,7 +1,6 @@
 /* conclusion.h - the findings of a run as records of kind claim: question, answer, certainty,
  * cards, sections, figures, crossings, ratios, qualities, and hashes of the answers. The page,
- * `make all` and `make replicate` print these and compute nothing.
- */
+ * `make all` and `make replicate` print these and compute nothing. */
 #pragma once
 
 #include "lib/analysis/claim/finding.h"

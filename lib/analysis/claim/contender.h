@@ -1,6 +1,5 @@
 /* contender.h - the points of a run that compete in its primary analysis (one contract, one batch
- * size, one length), each with its name in sentences.
- */
+ * size, one length), each with its name in sentences. */
 #pragma once
 
 #include "lib/analysis/claim/evidence.h"

@@ -1,6 +1,5 @@
 /* evidence.c - see evidence.h. To save memory, a quality is kept as the sums for its mean, and an
- * answer as its hash. Lists are sorted at the end, so the order of the input does not matter.
- */
+ * answer as its hash. Lists are sorted at the end, so the order of the input does not matter. */
 #include "lib/analysis/claim/evidence.h"
 
 #include <errno.h>

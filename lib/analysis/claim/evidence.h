@@ -1,7 +1,6 @@
 /* evidence.h - the records of a run from which claims are made: times by prompt and launch,
  * qualities by prompt, memory by point, crossovers, self-tests, fitness checks. The order of the
- * records does not matter.
- */
+ * records does not matter. */
 #pragma once
 
 #include <jansson.h>

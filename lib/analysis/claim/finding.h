@@ -5,8 +5,7 @@
  *
  * "As good" is a fixed sequence of tests (asgood.h): from the most steps down, each at one-sided
  * 2.5 %, to the first that is not shown. If the fastest of several is selected, tests and
- * intervals are at the level divided by their number (Bonferroni).
- */
+ * intervals are at the level divided by their number (Bonferroni). */
 #pragma once
 
 #include "lib/analysis/claim/contender.h"

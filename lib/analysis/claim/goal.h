@@ -1,6 +1,6 @@
 /* goal.h - a goal of a run: LLaDA matches LLaMA on a task, by a metric, within a margin. The test
- * of a goal for one point is asgood_test() (lib/stat/asgood.h), on the prompts that both answered.
- */
+ * of a goal for one point is asgood_test() (lib/stat/asgood.h), on the prompts that both
+ * answered. */
 #pragma once
 
 #include "lib/analysis/claim/evidence.h"

@@ -1,5 +1,4 @@
-/* section.h - the sentences of each section of the page, and the title of each figure.
- */
+/* section.h - the sentences of each section of the page, and the title of each figure. */
 #pragma once
 
 #include "lib/analysis/claim/finding.h"

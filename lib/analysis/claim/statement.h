@@ -1,6 +1,5 @@
 /* statement.h - the members that claims share: name, text, value with interval or reason, goal,
- * ratio.
- */
+ * ratio. */
 #pragma once
 
 #include "lib/analysis/claim/finding.h"

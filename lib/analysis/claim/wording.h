@@ -1,7 +1,6 @@
 /* wording.h - the findings of a run in plain English. No sentence has a number whose value is
  * null; an undecided sentence has the reason instead. An answer has at most WORDING_MOST words.
- * Every quality is named with its metric.
- */
+ * Every quality is named with its metric. */
 #pragma once
 
 #include "lib/analysis/claim/finding.h"

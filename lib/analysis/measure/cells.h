@@ -1,8 +1,7 @@
 /* cells.h - the times of one point as a table with one cell for each prompt and launch, for
  * comparisons of the same prompts in the same launches (lib/stat/paired.h). If a launch answers a
  * prompt several times, the cell is the geometric mean. Launches of two systems that ran side by
- * side have the same number: that of their pair.
- */
+ * side have the same number: that of their pair. */
 #pragma once
 
 #include <jansson.h>

@@ -1,6 +1,5 @@
 /* idle.h - idle power of a device with a model loaded, in W, from `idle` records: the mean of the
- * measurements before and after the batches of a launch.
- */
+ * measurements before and after the batches of a launch. */
 #pragma once
 
 #include <jansson.h>

@@ -3,8 +3,7 @@
  * so the order of the records does not matter.
  *
  * Only full batches count for times and rates: a batch with fewer prompts than its point asks for
- * is work of another size. Its answers are counted as `partial`.
- */
+ * is work of another size. Its answers are counted as `partial`. */
 #pragma once
 
 #include <jansson.h>

@@ -1,6 +1,5 @@
 /* samples.h - the times and counts of each answer of one point, and each gap between two emissions
- * of an answer, until the point is summarized.
- */
+ * of an answer, until the point is summarized. */
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,5 @@
 /* timing.h - the numbers of one generation record, checked. A number that is absent or null is NaN.
- * A number out of range, or two that contradict each other, make the record bad.
- */
+ * A number out of range, or two that contradict each other, make the record bad. */
 #pragma once
 
 #include <jansson.h>

@@ -4,8 +4,7 @@
  *
  * Timed records with status ok count; each point, workload and id once. If there are several seeds,
  * the smallest counts, because the prompt is the unit and other launches add no prompts. Answers of
- * random weights are left out.
- */
+ * random weights are left out. */
 #pragma once
 
 #include <jansson.h>

@@ -1,6 +1,5 @@
 /* costs.c - see costs.h. Launch values are put into a table of one prompt, so that one function
- * pairs launches and makes ratios for all costs.
- */
+ * pairs launches and makes ratios for all costs. */
 #include "lib/analysis/points/costs.h"
 
 #include <math.h>

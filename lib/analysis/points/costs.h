@@ -1,8 +1,7 @@
 /* costs.h - ratios of the costs of points, over pairs (lib/stat/paired.h), with draws. Times come
  * from `times` records, by prompt and launch. Any other cost, and times without such records, come
  * from the launch values of the metric records, paired by launch. A disturbed launch, or a single
- * launch, gives no ratio.
- */
+ * launch, gives no ratio. */
 #pragma once
 
 #include <stdint.h>

@@ -1,8 +1,7 @@
 /* couple.h - two points, and the costs of one relative to the other, as `compare` writes them.
  * Times are compared prompt by prompt in the same launches (lib/analysis/records/pairs.h), by both
  * clocks. Other costs are compared launch by launch (lib/stat/ratio.h) if no launch was disturbed.
- * Memory peaks are maxima: they have a ratio and no interval.
- */
+ * Memory peaks are maxima: they have a ratio and no interval. */
 #pragma once
 
 #include "lib/analysis/records/contrast.h"

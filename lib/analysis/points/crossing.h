@@ -4,8 +4,7 @@
  * A crossover is a place on the order of its series (points.h); `over` names the unit: steps,
  * passes or rows. `at`, `lo`, `hi` and `bracket` are in that unit. `bracket_values` are the
  * settings of the points at the bracket, `points` all points of the series as [{value, at}]. If
- * `over` is steps, the member `steps` repeats `at`.
- */
+ * `over` is steps, the member `steps` repeats `at`. */
 #pragma once
 
 #include <jansson.h>

@@ -1,8 +1,7 @@
 /* difference.h - a quality of a point compared with the quality of its base, on the prompts that
  * both answered. The effect is the ratio of perplexities, or the difference of other qualities.
  * Its interval resamples prompts, with the same draw for both; for right and wrong answers it is
- * Tango's score interval. The test for "as good" is asgood_test().
- */
+ * Tango's score interval. The test for "as good" is asgood_test(). */
 #pragma once
 
 #include "lib/analysis/points/points.h"

@@ -2,8 +2,7 @@
  * numbers. Each point has its cost and qualities, as measured and in every draw. Draws of the cost
  * are over launches and prompts, paired with one of the points, the base (costs.h); draws of the
  * quality are over prompts, the same prompts for all points. A point without pairs has no cost
- * here.
- */
+ * here. */
 #pragma once
 
 #include <stddef.h>
@@ -58,8 +57,7 @@ const struct point *field_point(const struct field *f, size_t i);
 /* The contest over the cost and, unless b is NULL, a quality; its arrays are borrowed. */
 struct contest field_contest(const struct field *f, const struct field_board *b);
 /* The interval of a quality of point i: by percentiles, or Wilson's for right and wrong.
- * work[draws].
- */
+ * work[draws]. */
 struct interval field_quality_interval(const struct field *f, const struct field_board *b, size_t i,
                                        double *work);
 /* level[0..draws]: the quality of point `rival` less the margin, in every draw and, last, as

@@ -8,8 +8,7 @@
  *             est_lo..est_hi holds it with at least 95 % if quality rises with work
  *     X_par   X_q, if the sweep is shown to cost no more than the rival there
  *
- * If a crossing is undecided, `exists` is null with a reason.
- */
+ * If a crossing is undecided, `exists` is null with a reason. */
 #pragma once
 
 #include "lib/analysis/points/crossing.h"

@@ -9,8 +9,7 @@
  *     rows      if passes are the same for all: the positions computed for an answer, as measured
  *
  * Other settings do not tell the computation before a run: a threshold of 0.9 with at most 64 steps
- * that took 9 passes is a point of 9 passes.
- */
+ * that took 9 passes is a point of 9 passes. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,6 @@
 /* scaling.c - see scaling.h. A track is found by the settings of its points without those along
  * which it runs. The direction is that of the measured ratios, from the least load to the most, and
- * the same in every draw: so an interval is about one crossing.
- */
+ * the same in every draw: so an interval is about one crossing. */
 #include "lib/analysis/points/scaling.h"
 
 #include <math.h>

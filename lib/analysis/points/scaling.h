@@ -5,8 +5,7 @@
  * with the same number of tokens a step. Each of its cells has the ratio of the cost to that of the
  * autoregressive point with the same device, batch size, length, contract and number format. The
  * crossover is where the log of the ratio, made monotone and linear in log2 of the load, is zero.
- * Nothing is extrapolated.
- */
+ * Nothing is extrapolated. */
 #pragma once
 
 #include <jansson.h>

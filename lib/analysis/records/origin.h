@@ -1,7 +1,6 @@
 /* origin.h - the machine and the file of a record, where records of several are read together.
  * A record does not name them itself: the meta record before it does, or the parent record of the
- * stream that it was made from.
- */
+ * stream that it was made from. */
 #pragma once
 
 #include <jansson.h>

@@ -7,8 +7,7 @@
  *
  * Launches of two points are paired if they have the same number: that of their pair. If no number
  * is common, launches that are neighbours in the schedule are paired (numbers one apart, equally
- * many on both sides).
- */
+ * many on both sides). */
 #pragma once
 
 #include <jansson.h>

@@ -2,8 +2,7 @@
  *
  * Metrics, summaries of quality, fronts, crossovers, commit and meta records are kept whole. A
  * generation keeps only its time and outcome, a training record its losses, so that a million of
- * them fit. Prompts are counted by source and task.
- */
+ * them fit. Prompts are counted by source and task. */
 #pragma once
 
 #include <jansson.h>

@@ -3,8 +3,7 @@
  *
  * Scored are timed records with status ok, each point, workload, id and seed once, up to the first
  * stop token. Several answers to one prompt (other seeds) count as one prompt: its score is the
- * mean of its answers, each weighted by `copies`.
- */
+ * mean of its answers, each weighted by `copies`. */
 #pragma once
 
 #include <jansson.h>

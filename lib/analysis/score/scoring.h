@@ -1,8 +1,8 @@
 /* scoring.h - the loop of the tools that score responses: reads generation records, writes the
  * qualities of each response, then the summaries of each configuration.
  *
- * A tool sets the first part of struct scoring, parses its options into it and calls scoring_run().
- */
+ * A tool sets the first part of struct scoring, parses its options into it and calls
+ * scoring_run(). */
 #pragma once
 
 #include "lib/analysis/score/responses.h"

@@ -4,8 +4,7 @@
  *     effect   system -> base -> option -> metric -> record
  *
  * The last record of a key counts. Quality metrics of latent models begin with elbo_; a claim names
- * them without it.
- */
+ * them without it. */
 #include "lib/analysis/verdict/ablation.h"
 
 #include <math.h>

@@ -5,8 +5,7 @@
  * An effect is option / base for times, perplexities and bytes, option - base for shares. A claim
  * holds if the whole 95 % interval is within the bound, does not hold if the whole interval is
  * outside, and is undecided otherwise. Byte counts and the share of answers that differ have no
- * interval: their value decides.
- */
+ * interval: their value decides. */
 #pragma once
 
 #include <jansson.h>

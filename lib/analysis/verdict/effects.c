@@ -1,7 +1,6 @@
 /* effects.c - see effects.h. The base of a ratio is 1 and the base of a difference is 0, because
  * the values of a samples record are effects already. One value has no interval, unless it is a
- * count.
- */
+ * count. */
 #include "lib/analysis/verdict/effects.h"
 
 #include <math.h>

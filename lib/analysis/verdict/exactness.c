@@ -1,8 +1,7 @@
 /* exactness.c - see exactness.h. Generations are indexed by case, system and role. In a run each
  * prompt has the ids of its answer, or null if the answer failed or occurs twice. The member
  * `shows` of a case names fields that its generations must have: true means any value but 0, other
- * values must be equal.
- */
+ * values must be equal. */
 #include "lib/analysis/verdict/exactness.h"
 
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* gather.c - see gather.h. Verdicts need all records at once: claims are looked up by option and
- * metric, stored claims by name. Such files have hundreds of records, so an array is enough.
- */
+ * metric, stored claims by name. Such files have hundreds of records, so an array is enough. */
 #include "lib/analysis/verdict/gather.h"
 
 #include <string.h>

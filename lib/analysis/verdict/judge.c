@@ -1,6 +1,5 @@
 /* judge.c - see judge.h. Each mode reads all records of some kinds, passes them to the module that
- * judges them, and writes its verdicts. These records are few, so they are all held in memory.
- */
+ * judges them, and writes its verdicts. These records are few, so they are all held in memory. */
 #include "lib/analysis/verdict/judge.h"
 
 #include "lib/analysis/claim/agreement.h"

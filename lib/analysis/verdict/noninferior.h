@@ -1,8 +1,7 @@
 /* noninferior.h - the members of a comparison record that say whether a configuration is as good
  * as its base. The test is asgood_test() of lib/stat/asgood.h, as in claims and crossovers. The
  * margin, a loss that counts as none, is declared before the data are seen; one-sided p <= 2.5 %
- * must show that the true loss is smaller.
- */
+ * must show that the true loss is smaller. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,6 @@
 /* selftest.c - see selftest.h. The verdicts SAME and SLOWER come from compare (lib/stat/ratio.h).
  * They are paired by clock and model here, and become a sentence. Processor time comes before
- * elapsed time, and models are in the order of their architecture.
- */
+ * elapsed time, and models are in the order of their architecture. */
 #include "lib/analysis/verdict/selftest.h"
 
 #include <math.h>

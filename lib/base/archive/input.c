@@ -4,8 +4,7 @@
  *
  * The first bytes of a source decide which stage is added on top: at most one unpacker and one
  * archive. The chain keeps the error of a source for input_check, because a reader of a FILE sees
- * only a short read.
- */
+ * only a short read. */
 #include "lib/base/archive/input.h"
 
 #include <errno.h>

@@ -3,8 +3,7 @@
  *
  * The first bytes decide, and exactly one filter is added: libarchive's automatic mode unpacks
  * nested gzip without limit. No file is extracted by name. zlib checks the CRC of gzip data,
- * libarchive that of a zip member.
- */
+ * libarchive that of a zip member. */
 #pragma once
 
 #include <stdint.h>

@@ -2,8 +2,7 @@
  *
  * zlib reads gzip, because libarchive checks neither its CRC nor the bytes after it. The other
  * filters are libarchive's; exactly one is added. An error stays in the chain, and every later
- * read fails.
- */
+ * read fails. */
 #include "lib/base/archive/stage.h"
 
 #include <archive_entry.h>

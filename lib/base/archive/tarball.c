@@ -1,7 +1,6 @@
 /* tarball.c - see tarball.h.
  *
- * stage.h unpacks gzip and checks its CRC and the limit; libarchive reads only the tar.
- */
+ * stage.h unpacks gzip and checks its CRC and the limit; libarchive reads only the tar. */
 #include "lib/base/archive/tarball.h"
 
 #include <archive.h>

@@ -5,8 +5,7 @@
  *     tarball_end(t, &e);
  *     tarball_close(t);
  *
- * The file must be one gzip around one tar. Names are compared, never opened.
- */
+ * The file must be one gzip around one tar. Names are compared, never opened. */
 #pragma once
 
 #include <stddef.h>

@@ -1,7 +1,6 @@
 /* guard.c - see guard.h. Each case would end the process without a message, or write into a file
  * that nobody named. None can be handled where it occurs: in a signal, or in an allocation of a
- * library.
- */
+ * library. */
 #include "lib/base/cli/guard.h"
 
 #include <fcntl.h>

@@ -1,6 +1,5 @@
 /* near.c - see near.h. An edit inserts, removes or changes a letter (Levenshtein 1966), or swaps
- * two neighbours (Damerau 1964). Words are short, and three rows of the distance table suffice.
- */
+ * two neighbours (Damerau 1964). Words are short, and three rows of the distance table suffice. */
 #include "lib/base/cli/near.h"
 
 #include <stdio.h>

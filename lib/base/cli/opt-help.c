@@ -1,8 +1,7 @@
 /* opt-help.c - prints the table of options: for a terminal, as a manual page (man-pages(7)), and as
  * a completion script for bash. All of them read the same rows.
  *
- * --help leaves out rare options, and all paragraphs of the notes but the first.
- */
+ * --help leaves out rare options, and all paragraphs of the notes but the first. */
 #include <stdio.h>
 #include <string.h>
 

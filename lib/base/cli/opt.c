@@ -1,8 +1,7 @@
 /* opt.c - options from one table; see opt.h.
  *
  * Every number is parsed as a whole and range-checked here: no tool sees "--seed 1e9x" or a value
- * that wrapped. The help is printed from the same rows, so every option is described.
- */
+ * that wrapped. The help is printed from the same rows, so every option is described. */
 #include "lib/base/cli/opt.h"
 
 #include <errno.h>

@@ -9,8 +9,7 @@
  *                            "gen-llada -m org/model < prompts.ndjson\n", NULL, options};
  *     int first = opt_parse(&t, argc, argv);   // argv[first..argc-1] are the operands
  *
- * getopt_long scans the command line; abbreviations of long options are refused.
- */
+ * getopt_long scans the command line; abbreviations of long options are refused. */
 #pragma once
 
 #include <stdint.h>
@@ -96,8 +95,8 @@ void opt_print(const struct tool *t, const char *option);
 _Noreturn void opt_usage(const struct tool *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Parses "16,32,64" into v[0..n-1] (each lo..hi). Returns n, or -1 (malformed, or more than max).
- */
+/* Parses "16,32,64" into v[0..n-1] (each lo..hi). Returns n, or -1 (malformed, or more than
+ * max). */
 int opt_list(const char *text, int64_t *v, int max, int64_t lo, int64_t hi);
 
 extern const char version_text[];   /* "1.0.0" */

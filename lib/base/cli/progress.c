@@ -1,6 +1,5 @@
 /* progress.c - see progress.h. The rate is the mean since the start: work comes in batches, and a
- * rate of the last moments would jump with each of them.
- */
+ * rate of the last moments would jump with each of them. */
 #include "lib/base/cli/progress.h"
 
 #include <stdio.h>

@@ -8,8 +8,7 @@
  * inference code" in README.md of ML-GSAI/LLaDA. Not seen: config.json, so there are no
  * defaults; eps and theta of the shape, which change no time; the chat template; var_generate
  * (--suffix grow is near it). LayerNorm in place of RMSNorm (layer_norm_eps) and biases are
- * refused.
- */
+ * refused. */
 #include "lib/checkpoint/family.h"
 
 static const struct family_fixed fixed[] = {

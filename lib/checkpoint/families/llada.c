@@ -3,8 +3,7 @@
  *
  * Re-exports give the tensors LLaMA's names; both are read. Shapes: the published config.json, and
  * the paper's appendix for llada-1b. llada3.2-1b has the network of llama3.2-1b, and small-llada
- * that of small-llama: a difference in speed then comes from the way of generating.
- */
+ * that of small-llama: a difference in speed then comes from the way of generating. */
 #include "lib/checkpoint/family.h"
 
 #include "lib/record/json.h"

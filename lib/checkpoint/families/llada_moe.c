@@ -12,8 +12,7 @@
  * eps was not seen, and changes no time.
  *
  * Not built, and refused: dense layers between the others (moe_layer_freq 0), a bias in the choice
- * of experts, clipped q, k and v. No released file has them.
- */
+ * of experts, clipped q, k and v. No released file has them. */
 #include "lib/checkpoint/family.h"
 
 #include "kernels/experts.h"

@@ -15,8 +15,7 @@
  * v0.3; small-llama and tiny-* are ours.
  *
  * a2d_llama is LLaMA's layout with A2DLlamaLMHeadModel (FAMILY_A2D; confirmed there:
- * a2d/models/llama/modeling_llama.py, convert.py). No released checkpoint of it was seen.
- */
+ * a2d/models/llama/modeling_llama.py, convert.py). No released checkpoint of it was seen. */
 #include "lib/checkpoint/family.h"
 
 #include "lib/record/json.h"

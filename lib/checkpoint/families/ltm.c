@@ -13,8 +13,7 @@
  * have the names of q, k, v and o.
  * The authors' code rotates neighbouring values (2j, 2j+1), ours rotates (j, j + E/2): the same
  * network with the rows of q and k in another order. ltm-l: the paper's largest; tiny-ltm is
- * ours.
- */
+ * ours. */
 #include "lib/checkpoint/family.h"
 
 #include <string.h>

@@ -24,8 +24,7 @@
  *     code loses a prompt of exactly bd_size ids; here it is read
  *
  * Shapes: the published config.json; tiny-* are ours. Sizes of sdar-4b are those of Qwen3-4B, of
- * fast-dllm-v2-1.5b those of Qwen2.5-1.5B, of dream-7b those of Qwen2.5-7B.
- */
+ * fast-dllm-v2-1.5b those of Qwen2.5-1.5B, of dream-7b those of Qwen2.5-7B. */
 #include "lib/checkpoint/family.h"
 
 #include <stdlib.h>

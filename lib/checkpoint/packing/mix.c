@@ -1,6 +1,5 @@
 /* mix.c - see mix.h. There are few units (two per layer) and few formats, so every step tries all
- * changes. Invariant: the bytes of the choice never exceed the budget.
- */
+ * changes. Invariant: the bytes of the choice never exceed the budget. */
 #include "lib/checkpoint/packing/mix.h"
 
 #include <math.h>

@@ -5,8 +5,7 @@
  * greedy: it starts from a choice that fits, and repeats the change to a larger format that saves
  * the most loss per byte and still fits, until no change fits.
  * Source: Dong et al. 2019 (HAWQ, arXiv 1905.03696): sensitivities of layers choose their
- * precision; greed by the best ratio: Dantzig 1957, "Discrete-variable extremum problems".
- */
+ * precision; greed by the best ratio: Dantzig 1957, "Discrete-variable extremum problems". */
 #pragma once
 
 #include "lib/checkpoint/checkpoint.h"

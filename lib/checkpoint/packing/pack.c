@@ -2,8 +2,7 @@
  *
  * The header of the new file depends only on shapes, so it is written first. Then each matrix is
  * read, quantized, compared with its codes, written and freed. A tensor that is not quantized is
- * copied, or its kept rows or columns are.
- */
+ * copied, or its kept rows or columns are. */
 #include "lib/checkpoint/packing/pack.h"
 
 #include <errno.h>

@@ -6,8 +6,7 @@
  * W_gate and W_up and column j of W_down.
  *
  * config.json has one head count and one FFN width for all layers. So every layer loses the same
- * number, and each layer chooses by its own scores; layers share no budget.
- */
+ * number, and each layer chooses by its own scores; layers share no budget. */
 #pragma once
 
 #include "lib/checkpoint/checkpoint.h"

@@ -7,8 +7,7 @@
  *
  * A finished text leaves the batch at the next description, and a waiting one takes its seat. Three
  * cases describe every pass anew: without a cache each pass reads all tokens; a filter needs whole
- * rows of logits on the host; guesses are made on the host.
- */
+ * rows of logits on the host; guesses are made on the host. */
 #include "lib/decode/autoregress.h"
 
 #include <assert.h>

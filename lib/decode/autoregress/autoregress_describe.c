@@ -1,8 +1,7 @@
 /* autoregress_describe.c - builds the next pass; see autoregress_run.h. The rows of a text are the
  * ids that the reader's cache does not hold yet: first the whole prompt, later the last id, and
  * after it the guesses. Position p of a text lies in slot first_slot + p of the cache. A rejected
- * guess leaves keys and values in such a slot; they are overwritten before they are read.
- */
+ * guess leaves keys and values in such a slot; they are overwritten before they are read. */
 #include "lib/decode/autoregress/autoregress_run.h"
 
 #include <string.h>

@@ -8,8 +8,7 @@
  * answer that differs is taken too, because the text before it is right. So every id is chosen from
  * the same logits with the same draw as without guesses: a guess can save a pass but cannot change
  * the text. The draft model draws with the noise of the main model, so where their probabilities
- * agree, they draw the same id.
- */
+ * agree, they draw the same id. */
 #include "lib/decode/autoregress/autoregress_run.h"
 
 #include <math.h>

@@ -4,8 +4,7 @@
  *   prepare.c               passes before the clock
  *   autoregress_observe.c   reports to an observer
  *   autoregress_draft.c     guesses, and which of them become text
- *   autoregress_describe.c  the rows of a pass
- */
+ *   autoregress_describe.c  the rows of a pass */
 #pragma once
 
 #include "lib/decode/autoregress.h"

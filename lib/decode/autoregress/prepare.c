@@ -1,6 +1,5 @@
 /* prepare.c - runs each kind of pass that can come once, before the clock begins; see
- * autoregress_run.h. Some of these passes are invented: other text lengths, made-up guesses.
- */
+ * autoregress_run.h. Some of these passes are invented: other text lengths, made-up guesses. */
 #include "lib/decode/autoregress/autoregress_run.h"
 
 #include <string.h>

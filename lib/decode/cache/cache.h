@@ -4,8 +4,8 @@
  *
  * The host describes passes; several consecutive passes may run from one description. A policy is
  * asked at each description, for each canvas separately, and says how many passes its answer
- * serves. Between descriptions the canvas stays in its block (per_block) or may go on to the next.
- */
+ * serves. Between descriptions the canvas stays in its block (per_block) or may go on to the
+ * next. */
 #pragma once
 
 #include "kernels/advance.h"

@@ -7,8 +7,7 @@
  * delayed_refresh-th pass of a block computes everything. The rows are known only after the pass
  * before, so each pass has its own description. Source: Ma et al. 2025, "dKV-Cache", arXiv
  * 2505.15781 (dKV-Cache-Decode), and the authors' code (github.com/horseee/dKV-Cache; on LLaDA each
- * 8th pass is whole).
- */
+ * 8th pass is whole). */
 #include "lib/decode/cache/cache.h"
 
 static void describe(const struct cache_view *v, struct cache_part *part)

@@ -4,8 +4,7 @@
  * keys and values of every position. The other passes compute only the block and read the stored
  * keys and values around it, until a refresh.
  * Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, section 3.2 (dual cache); the refresh
- * within a block: "dInfer", arXiv 2510.08666.
- */
+ * within a block: "dInfer", arXiv 2510.08666. */
 #include "lib/decode/cache/cache.h"
 
 static void describe(const struct cache_view *v, struct cache_part *part)

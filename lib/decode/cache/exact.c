@@ -7,8 +7,7 @@
  * the block before. A pass that seeds a block computes only these. Invariant: positions before the
  * computed rows were computed when everything that they see was final. Source: Arriola et al. 2025,
  * "Block Diffusion", arXiv 2503.09573, section 3; Wu et al. 2025, "Fast-dLLM v2", arXiv 2509.26328
- * (block-level cache).
- */
+ * (block-level cache). */
 #include "lib/decode/cache/cache.h"
 
 #include <assert.h>

@@ -11,8 +11,7 @@
  * A kept output is the difference that it added to the stream, so passes that compute everything
  * are those of the policy none, bit for bit. Source: Liu et al. 2025, "dLLM-Cache", arXiv
  * 2506.06295, section 3, and the authors' code (github.com/maomaocun/dLLM-cache), which rounds the
- * share down.
- */
+ * share down. */
 #include "lib/decode/cache/cache.h"
 
 /* 1: this pass is due, as each k-th is (k 0: only the first). */

@@ -9,8 +9,7 @@
  *
  * The authors' default is a delay of one pass. Without delay, and with all kept, this is dual.
  * Source: Song et al. 2025, "Sparse-dLLM", arXiv 2508.02558, section 3, and the authors' code
- * (github.com/OpenMOSS/Sparse-dLLM), which rounds the share down.
- */
+ * (github.com/OpenMOSS/Sparse-dLLM), which rounds the share down. */
 #include "lib/decode/cache/cache.h"
 
 /* Kept slots, then the slots of the block. */

@@ -1,6 +1,5 @@
 /* decoder_diffuse.c - masked diffusion as the runner sees it: a point of its settings
- * (lib/setting/system_llada.c) as a struct diffuse.
- */
+ * (lib/setting/system_llada.c) as a struct diffuse. */
 #include "lib/decode/decoder.h"
 #include "lib/decode/diffuse.h"
 #include "lib/setting/diffusion.h"

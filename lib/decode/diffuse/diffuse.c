@@ -14,8 +14,7 @@
  * commit nothing (more steps than masks) is not run, because it would change nothing.
  *
  * As in the official code, an answer may be the mask id itself. Its slot then counts as masked and
- * competes again, also in later blocks.
- */
+ * competes again, also in later blocks. */
 #include "lib/decode/diffuse/diffuse_run.h"
 
 #include <stdlib.h>

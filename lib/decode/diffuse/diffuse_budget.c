@@ -1,7 +1,6 @@
 /* diffuse_budget.c - the budget of each step of each block: how many answers the step commits. It
  * comes from the pace, or from a recorded run. A rule that may commit nothing in a step (trait
- * UNMASK_IDLES) ignores the number; there 1 means "the step runs".
- */
+ * UNMASK_IDLES) ignores the number; there 1 means "the step runs". */
 #include <stdlib.h>
 
 #include "lib/base/mem.h"

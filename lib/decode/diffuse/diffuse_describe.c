@@ -5,8 +5,7 @@
  * Each part of a pass has room for the same number of answers, the capacity. Where passes are
  * recorded, the capacity grows in steps of CAPACITY_STEP, and a canvas that has further blocks gets
  * room for a whole block. Elsewhere the capacity is what the neediest canvas wants. A canvas that
- * exceeds the capacity (committed mask ids compete again) stalls and is described anew.
- */
+ * exceeds the capacity (committed mask ids compete again) stalls and is described anew. */
 #include "lib/decode/diffuse/diffuse_run.h"
 
 #include <stdlib.h>

@@ -15,8 +15,8 @@
  * the versions that the accepted steps computed are kept.
  *
  * Source: "Free Draft-and-Verification: Toward Lossless Parallel Decoding for Diffusion Large
- * Language Models" (FreeDave), arXiv 2510.00294; here a draft is right when it is the same state.
- */
+ * Language Models" (FreeDave), arXiv 2510.00294; here a draft is right when it is the same
+ * state. */
 #include "lib/decode/diffuse/diffuse_run.h"
 
 #include <stdlib.h>

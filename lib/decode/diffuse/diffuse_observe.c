@@ -2,8 +2,7 @@
  *
  * The back end stores beside the answers the ids that they are for; the step after the pass
  * overwrites them with those of the next pass, so they are copied to the host first. A change is a
- * slot whose id differs before and after, whatever the rule.
- */
+ * slot whose id differs before and after, whatever the rule. */
 #include "lib/decode/diffuse/diffuse_run.h"
 
 #include <math.h>

@@ -6,8 +6,7 @@
  *   diffuse_observe.c   reports to an observer
  *   shadow.c            shadow rows
  *   diffuse_draft.c     drafted steps
- *   diffuse_loop.c      what follows the answers of a pass
- */
+ *   diffuse_loop.c      what follows the answers of a pass */
 #pragma once
 
 #include "lib/decode/diffuse.h"
@@ -102,8 +101,7 @@ size_t diffuse_capacity(const struct diffuse_run *r, size_t most);
 
 /* For an observer that looks closely. make and free: its memory; before and after: around each
  * pass; diffuse_observe: reports the changes of the pass that led to *now; the host has the ids
- * after it.
- */
+ * after it. */
 struct sight *diffuse_observe_make(const struct diffuse_run *r);
 void diffuse_observe_free(struct sight *s); /* NULL: nothing */
 void diffuse_observe_before(struct diffuse_run *r);

@@ -6,8 +6,7 @@
  * rows. Attention takes lists of keys, so each shadow row is a sequence of its own and needs no
  * mask. Their keys and values are stored after those of all canvases. Source: Hong et al. 2025,
  * "Wide-In, Narrow-Out", arXiv 2507.18578, and the attention mask of LLaDA/decoding.py in
- * github.com/Feng-Hong/WINO-DLLM.
- */
+ * github.com/Feng-Hong/WINO-DLLM. */
 #include "lib/decode/diffuse/diffuse_run.h"
 
 /* The first position of the block. */

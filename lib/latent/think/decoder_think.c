@@ -1,6 +1,5 @@
 /* decoder_think.c - the latent decoder as the runner sees it: a point of its settings
- * (lib/setting/system_ltm.c) as a struct think.
- */
+ * (lib/setting/system_ltm.c) as a struct think. */
 #include "kernels/wkv.h"
 #include "lib/decode/decoder.h"
 #include "lib/latent/prior.h"

@@ -7,8 +7,7 @@
  *     append each answer to its text, or end the text; after `refit` ids fit z again and drop the
  *     cache of the text, which was computed with the old z
  *
- * The host describes each pass and takes its answers; a device records passes that repeat.
- */
+ * The host describes each pass and takes its answers; a device records passes that repeat. */
 #include "lib/latent/think.h"
 
 #include <assert.h>

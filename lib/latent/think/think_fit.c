@@ -1,6 +1,5 @@
 /* think_fit.c - makes the latents: fitted, drawn, read from a file, or zero; see think_run.h. Each
- * of them is a state of posterior.h: the prior is a posterior of mean 0 and variance 1.
- */
+ * of them is a state of posterior.h: the prior is a posterior of mean 0 and variance 1. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>

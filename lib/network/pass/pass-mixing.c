@@ -1,7 +1,6 @@
 /* pass-mixing.c - time mixing of RWKV 6 and 7 in a layer, by the formulas of kernels/mixing.h.
  * Rows run in one of the two forms of kernels/wkv.h. The state of a text stays from pass to pass
- * in the slot that its sequence lists, so prefill and decoding are one function.
- */
+ * in the slot that its sequence lists, so prefill and decoding are one function. */
 #include "kernels/mixing.h"
 #include "kernels/wkv.h"
 #include "lib/network/pass/pass-layer.h"

@@ -2,8 +2,7 @@
  *
  * A pass depends only on struct pass and on the index arrays, and allocates and copies nothing
  * while it runs. So a back end may record its operations once and repeat them as long as struct
- * pass stays the same, whatever the index arrays hold.
- */
+ * pass stays the same, whatever the index arrays hold. */
 #include "lib/network/pass.h"
 
 #include <assert.h>

@@ -2,8 +2,7 @@
  *
  * It comes from the system (/proc, /sys, uname); a missing value is null. The fingerprint tells
  * records of two machines apart, so it contains nothing that changes between two runs on the same
- * machine (load, clocks, free memory).
- */
+ * machine (load, clocks, free memory). */
 #include "lib/record/machine/machine.h"
 
 #include <ctype.h>

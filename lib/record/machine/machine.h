@@ -4,8 +4,8 @@
 #include <jansson.h>
 
 /* The members of processor.h; cores, memory, kernel, compiler, gpu and driver (null without a GPU);
- * and `fingerprint`, the first 12 hex digits of the SHA-256 of the others. The caller's reference.
- */
+ * and `fingerprint`, the first 12 hex digits of the SHA-256 of the others. The caller's
+ * reference. */
 json_t *machine_describe(void);
 /* The same, with the processor read from files below `root` (processor.h). */
 json_t *machine_describe_below(const char *root);

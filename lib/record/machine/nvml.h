@@ -1,8 +1,7 @@
 /* nvml.h - readings of a GPU by its driver: clocks, power, energy, temperature, memory.
  *
  * The driver's library (libnvidia-ml.so.1) is loaded at run time, so the build does not need it;
- * without it nvml_open returns NULL. No setting of the GPU is changed.
- */
+ * without it nvml_open returns NULL. No setting of the GPU is changed. */
 #pragma once
 
 #include <stddef.h>

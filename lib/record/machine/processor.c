@@ -1,6 +1,5 @@
 /* processor.c - see processor.h. The first block of /proc/cpuinfo is read as a table of keys and
- * texts; x86 and arm64 name the keys differently. A missing file is an empty table.
- */
+ * texts; x86 and arm64 name the keys differently. A missing file is an empty table. */
 #include "lib/record/machine/processor.h"
 
 #include <ctype.h>

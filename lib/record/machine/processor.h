@@ -1,7 +1,6 @@
 /* processor.h - the identity of a processor. Its name is not enough: a provider calls all its
  * virtual machines "AMD EPYC". Family, model, stepping, the instruction sets that the engine
- * chooses levels by (kernels/ops.c) and the cache sizes tell processors apart.
- */
+ * chooses levels by (kernels/ops.c) and the cache sizes tell processors apart. */
 #pragma once
 
 #include <jansson.h>

@@ -1,7 +1,6 @@
 /* rapl.c - see rapl.h. A package stores the last value of its counter and the joules up to it. Each
  * reading adds the difference; after a wrap, the rest of the range plus the present value. A lock
- * separates readings of the caller and of the thread.
- */
+ * separates readings of the caller and of the thread. */
 #include "lib/record/machine/rapl.h"
 
 #include <errno.h>

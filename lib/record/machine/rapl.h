@@ -7,8 +7,7 @@
  * Otherwise the kernel's performance events (power/energy-pkg/). The counters change about every
  * millisecond and miss no energy. No setting is changed. Most systems let only root read either
  * source. Source: Linux, Documentation/power/powercap/powercap.rst; Haehnel et al. 2012
- * (GreenMetrics).
- */
+ * (GreenMetrics). */
 #pragma once
 
 #include "lib/base/err.h"

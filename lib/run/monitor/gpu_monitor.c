@@ -1,7 +1,6 @@
 /* gpu_monitor.c - see gpu_monitor.h. Values of a record were read by the polling thread while the
  * batch ran. Only values that a batch does not change (processes, errors, memory held) are also
- * read before and after it.
- */
+ * read before and after it. */
 #include "lib/run/monitor/gpu_monitor.h"
 
 #include <errno.h>
@@ -207,8 +206,8 @@ void gpu_monitor_put_memory(const struct gpu_monitor *g, const struct memory *m,
     rec_set_flag(memory, "layers_hold", holds, "the driver does not tell what a process holds");
 }
 
-/* Power of the idle GPU: by the energy counter if it ticked before and after, else by the readings.
- */
+/* Power of the idle GPU: by the energy counter if it ticked before and after, else by the
+ * readings. */
 static void put_idle(const struct gpu_poll_seen *s, int64_t ns, json_t *o)
 {
     double counted = (s->energy_end_j - s->energy_begin_j) / ((double)ns * 1e-9);

@@ -1,6 +1,5 @@
 /* gpu_monitor.h - readings of the GPU during each batch, and idle before the first batch and after
- * the last. Without a GPU or its driver's library there are no readings and no cost.
- */
+ * the last. Without a GPU or its driver's library there are no readings and no cost. */
 #pragma once
 
 #include <jansson.h>

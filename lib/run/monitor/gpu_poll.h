@@ -5,8 +5,7 @@
  * makes six calls of the driver's library; every READ_EVERY-th reading also lists processes.
  *
  * Energy: the driver's counter ticks every 20 to 100 ms. Its value at a moment is interpolated
- * between the ticks before and after, so gpu_poll_take waits for the tick after the end.
- */
+ * between the ticks before and after, so gpu_poll_take waits for the tick after the end. */
 #pragma once
 
 #include <stdint.h>
@@ -37,8 +36,7 @@ struct gpu_poll_seen {
 };
 /* *out = the readings from begin_ns to end_ns (clock_ns()). Waits for a reading after end_ns, and
  * up to 150 ms for the next tick; drops older readings. Intervals must not overlap. s NULL: no
- * readings.
- */
+ * readings. */
 void gpu_poll_take(struct gpu_poll *s, int64_t begin_ns, int64_t end_ns, struct gpu_poll_seen *out);
 /* Waits up to 150 ms for a first tick of the counter. */
 void gpu_poll_settle(struct gpu_poll *s);

@@ -1,7 +1,6 @@
 /* host_monitor.c - see host_monitor.h. Counters are read just before and after a batch, outside its
  * clock: /proc/pressure/cpu in microseconds, /proc/stat in ticks of mostly 10 ms, getrusage() for
- * the switches of this process. If a system lacks one of them, the others decide.
- */
+ * the switches of this process. If a system lacks one of them, the others decide. */
 #include "lib/run/monitor/host_monitor.h"
 
 #include <errno.h>

@@ -2,8 +2,7 @@
  * pressure on the processors (Linux PSI: time in which some task waited for one), time stolen by
  * other guests of the machine, processor time of other processes, involuntary switches of this one,
  * thermal events. Also the energy of its processors, if their counters can be read (rapl.h). For
- * tests, CROSSOVER_SYS names a folder that replaces /sys.
- */
+ * tests, CROSSOVER_SYS names a folder that replaces /sys. */
 #pragma once
 
 #include <jansson.h>

@@ -1,6 +1,5 @@
 /* calibration.c - see calibration.h. A part is quantized in place, scored and restored, so memory
- * holds the network and one part. Losses take 24 bytes per text and part.
- */
+ * holds the network and one part. Losses take 24 bytes per text and part. */
 #include "lib/run/probe/calibration.h"
 
 #include <math.h>

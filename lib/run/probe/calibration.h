@@ -9,8 +9,7 @@
  * looks better on the texts that chose it than on others. So a choice by losses is used only if it
  * is better on texts that did not take part: half of the texts choose, the other half judge, and
  * then the halves swap.
- * Source: Stone 1974, "Cross-validatory choice and assessment of statistical predictions".
- */
+ * Source: Stone 1974, "Cross-validatory choice and assessment of statistical predictions". */
 #pragma once
 
 #include "lib/base/cli/progress.h"
@@ -36,8 +35,8 @@ int calibration_read(struct calibration *c, const char *const *files, size_t n, 
 void calibration_free(struct calibration *c);
 
 /* Measures the losses of all units: one pass per text, unit and format. n: loaded from `model` and
- * not quantized; it is unchanged afterwards. *dense: nats per token without quantization. -1: *e.
- */
+ * not quantized; it is unchanged afterwards. *dense: nats per token without quantization. -1:
+ * *e. */
 int calibration_measure(struct calibration *c, struct network *n,
                         const struct checkpoint *model, struct mix_unit *units, double *dense,
                         struct progress *progress, struct err *e);

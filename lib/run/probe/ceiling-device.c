@@ -3,8 +3,7 @@
  *
  * Sizes grow until one call takes long enough, or memory ends, so small devices are measured too.
  * All values are random. Calls are timed by events of the device; several are enqueued before the
- * first result is read, so that the speed of enqueuing is not measured.
- */
+ * first result is read, so that the speed of enqueuing is not measured. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,8 +1,7 @@
 /* ceiling.c - see ceiling.h: the loops of the host, and the records of host and device. Each thread
  * multiplies in registers, or reads its own part of an array larger than the caches, for a few
  * milliseconds. The best pass of a loop counts: a rate that was reached once is possible. Loops of
- * all kinds take turns, so that a slow moment of the machine affects one loop of each kind.
- */
+ * all kinds take turns, so that a slow moment of the machine affects one loop of each kind. */
 #include "lib/run/probe/ceiling.h"
 
 #include <math.h>

@@ -8,8 +8,7 @@
  * of their best passes, with its spread, and ceiling_cores measures the cores.
  *
  * The ceiling of a number format is the rate of the fastest instruction that can multiply it, which
- * may be one for another format: fp32 holds every bf16 number and every int8 code.
- */
+ * may be one for another format: fp32 holds every bf16 number and every int8 code. */
 #pragma once
 
 #include <jansson.h>
@@ -48,8 +47,8 @@ void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *
 /* fp32 arithmetic of all threads together divided by that of one thread alone: the median of pairs
  * of passes, within 0.1 s. NaN: one thread, or no loop for this processor. */
 double ceiling_cores(struct pool *pool);
-/* 1: `cores` is so small that processors share a core, allowing for lower clocks of many threads.
- */
+/* 1: `cores` is so small that processors share a core, allowing for lower clocks of many
+ * threads. */
 int ceiling_shared(double cores, size_t threads);
 /* Sets the ceilings from the rates of each unit's own instruction. */
 void ceiling_lift(struct ceilings *c);

@@ -1,7 +1,6 @@
 /* format_budget.c - see format_budget.h. Bytes that are never quantized are taken off the budget
  * first. The model is loaded without quantization, and calibration_measure() quantizes one part at
- * a time.
- */
+ * a time. */
 #include "lib/run/probe/format_budget.h"
 
 #include <math.h>

@@ -2,8 +2,7 @@
  * levels that it holds for, and "ns", for each format the times of each level.
  *
  * Levels take turns, and the fastest of several rounds counts, so that other work of the machine
- * affects all levels alike, and mostly none.
- */
+ * affects all levels alike, and mostly none. */
 #include "lib/run/probe/level_choice.h"
 
 #include <math.h>

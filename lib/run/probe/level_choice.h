@@ -8,8 +8,7 @@
  * cache folder, so every later run makes the same choice.
  *
  * A format has one level for all numbers of rows and threads: a matrix is packed for one level, and
- * results must be the same bits for any number of rows and threads (kernels/ops.h).
- */
+ * results must be the same bits for any number of rows and threads (kernels/ops.h). */
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,5 @@
 /* random_values.c - see random_values.h. A few million values are drawn once on the host and
- * repeated over the array: measurements depend on their spread, not on their number.
- */
+ * repeated over the array: measurements depend on their spread, not on their number. */
 #include "lib/run/probe/random_values.h"
 
 #include <stdlib.h>

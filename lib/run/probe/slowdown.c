@@ -1,6 +1,5 @@
 /* slowdown.c - see slowdown.h. A network of few layers and tokens is loaded and run like any other,
- * so its layers take the time that they take in the run.
- */
+ * so its layers take the time that they take in the run. */
 #include "lib/run/probe/slowdown.h"
 
 #include <stdlib.h>

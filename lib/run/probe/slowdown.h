@@ -9,8 +9,7 @@
  * (struct passes), weighted by their number. t and bytes_per_s are measured on the back end and the
  * store of the run: t with layers of that shape and precision and random weights, more of them than
  * the processor's caches hold; bytes_per_s with blocks written and read back. x is the cost model's
- * factor for the rest of a pass (cost.h): the head, and keys and values of a cache.
- */
+ * factor for the rest of a pass (cost.h): the head, and keys and values of a cache. */
 #pragma once
 
 #include "lib/base/cli/log.h"

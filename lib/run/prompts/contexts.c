@@ -1,6 +1,5 @@
 /* contexts.c - see contexts.h. A prompt is encoded as the generator will encode it (prompt.h),
- * because templates and post-processors add tokens.
- */
+ * because templates and post-processors add tokens. */
 #include "lib/run/prompts/contexts.h"
 
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* contexts.h - checks that prompts fit the context of given models, so that no generator has to
- * refuse a chosen prompt.
- */
+ * refuse a chosen prompt. */
 #pragma once
 
 #include <jansson.h>

@@ -1,6 +1,5 @@
 /* prompt.c - see prompt.h. A record has one of three forms. All become ids that are checked in one
- * place: inside the vocabulary, no mask id, and not empty if the model needs a first token.
- */
+ * place: inside the vocabulary, no mask id, and not empty if the model needs a first token. */
 #include "lib/run/prompts/prompt.h"
 
 #include <stdlib.h>

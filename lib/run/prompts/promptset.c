@@ -1,7 +1,6 @@
 /* promptset.c - see promptset.h. A bad prompt does not stop the run: it is kept as a fault, which
  * the runner writes as an error record. The hash covers every prompt record in canonical form, also
- * bad ones: it identifies the input, not the part that could be answered.
- */
+ * bad ones: it identifies the input, not the part that could be answered. */
 #include "lib/run/prompts/promptset.h"
 
 #include <stdlib.h>

@@ -22,8 +22,8 @@ struct promptset {
 
 /* Reads up to `limit` (0: all) prompt records (kind "prompt" or none; other kinds are skipped) from
  * the files, or from standard input if n_files is 0. Broken lines, bad prompts and repeated ids
- * become faults. -1: EXIT_NO_INPUT (a file is missing), EXIT_IO, EXIT_BAD_DATA (no prompt record).
- */
+ * become faults. -1: EXIT_NO_INPUT (a file is missing), EXIT_IO, EXIT_BAD_DATA (no prompt
+ * record). */
 int promptset_read(struct promptset *s, const char *const *files, size_t n_files, int64_t limit,
                    const struct prompt_encoder *encoder, struct err *e);
 void promptset_free(struct promptset *s);

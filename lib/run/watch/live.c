@@ -2,8 +2,7 @@
  * line of the last frame, each line with the rest of it cleared, the rest of the screen cleared.
  * The cursor is hidden only within that write, so it is visible whatever ends the process. No line
  * reaches the last column, where terminals differ. An answer that is higher than the terminal is
- * shown around its first masked slot. Uses only sequences of ECMA-48 and 256 colours.
- */
+ * shown around its first masked slot. Uses only sequences of ECMA-48 and 256 colours. */
 #include "lib/run/watch/live.h"
 
 #include <errno.h>

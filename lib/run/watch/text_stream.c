@@ -1,8 +1,7 @@
 /* text_stream.c - see text_stream.h. Tokens are bytes, and a token may end inside a character: an
  * incomplete character waits for the next token. Printed text cannot be taken back, so only the
  * readable prefix is printed, whose slots are final. Text of a model is not trusted: control
- * characters are printed as \xNN, except line ends and tabs.
- */
+ * characters are printed as \xNN, except line ends and tabs. */
 #include "lib/run/watch/text_stream.h"
 
 #include <stdio.h>

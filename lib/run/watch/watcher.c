@@ -1,7 +1,6 @@
 /* watcher.c - see watcher.h. Between two passes no caller can take an error, so a failed write is
  * reported at the end of the batch. A pass is shown after it is accounted for: out[] is then up to
- * date.
- */
+ * date. */
 #include "lib/run/watch/watcher.h"
 
 #include <stdio.h>

@@ -3,8 +3,7 @@
  * One loop: the next unit (a JSON text or a paragraph) is cut from the stream, turned into an
  * object {id?, text, ...}, and finished with id and source. A generated id has the number of
  * its unit, so it does not depend on the choice of records. A table (by its name) is refused: its
- * rows would become lines of paragraphs.
- */
+ * rows would become lines of paragraphs. */
 #include "lib/text/dataset.h"
 
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* jinja_evaluate.c - computes expressions; see jinja_run.h.
  *
- * Signs mean what they mean in Python for numbers without a point, strings and lists.
- */
+ * Signs mean what they mean in Python for numbers without a point, strings and lists. */
 #include "lib/text/jinja/jinja_run.h"
 
 static struct jinja_value undefined(void)

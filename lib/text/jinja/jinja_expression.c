@@ -2,8 +2,7 @@
  *
  * From weak to strong, as in Jinja: if else; or; and; not; comparisons; + -; ~; * / // %; power;
  * signs; then calls, attributes, items, filters and tests. Filters and tests are looked up when
- * they run, because a template names many in branches that a plain conversation never takes.
- */
+ * they run, because a template names many in branches that a plain conversation never takes. */
 #include "lib/text/jinja/jinja_node.h"
 
 enum { LEVEL_NOT = 2, LEVEL_COMPARE = 3, LEVELS = 8 };

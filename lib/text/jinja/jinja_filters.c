@@ -1,8 +1,7 @@
 /* jinja_filters.c - filters and tests; see jinja_run.h.
  *
  * A filter that is not in the table is refused by its name. map, select and their kin call other
- * filters and tests with the arguments after the first.
- */
+ * filters and tests with the arguments after the first. */
 #include "lib/text/jinja/jinja_run.h"
 
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* jinja_functions.c - functions that a template may call, and values as JSON; see jinja_run.h.
  *
  * strftime_now formats one fixed day: see lib/text/jinja.h. JSON is that of transformers' tojson:
- * characters beyond ASCII stay.
- */
+ * characters beyond ASCII stay. */
 #include "lib/text/jinja/jinja_run.h"
 
 #include <stdio.h>

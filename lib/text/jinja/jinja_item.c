@@ -1,7 +1,6 @@
 /* jinja_item.c - attributes, items and slices of values; see jinja_run.h.
  *
- * A string is cut between characters, as in Python, not between bytes.
- */
+ * A string is cut between characters, as in Python, not between bytes. */
 #include "lib/text/jinja/jinja_run.h"
 
 #include "lib/text/utf8.h"

@@ -2,8 +2,7 @@
  *
  * White space around tags is removed as by Jinja with trim_blocks and lstrip_blocks: the line feed
  * after a tag or comment, blanks between the beginning of a line and a tag or comment, and all
- * white space where a tag has a minus sign. A plus sign keeps it.
- */
+ * white space where a tag has a minus sign. A plus sign keeps it. */
 #include "lib/text/jinja/jinja_lex.h"
 
 #include <ctype.h>

@@ -1,5 +1,4 @@
-/* jinja_lex.h - cuts a template into text and the words of its tags.
- */
+/* jinja_lex.h - cuts a template into text and the words of its tags. */
 #pragma once
 
 #include "lib/text/jinja/jinja_work.h"

@@ -1,8 +1,7 @@
 /* jinja_methods.c - methods of strings, mappings and lists; see jinja_run.h.
  *
  * They do what Python's and Jinja's do. Letters beyond ASCII change case only where both Unicode
- * tables agree on one letter; others are refused.
- */
+ * tables agree on one letter; others are refused. */
 #include "lib/text/jinja/jinja_run.h"
 
 #include <string.h>

@@ -1,8 +1,7 @@
 /* jinja_node.c - the tokens at hand and the nodes of a template; see jinja_node.h.
  *
  * Depth is limited where a node gets its parts, because the functions that run a template call
- * themselves for each part.
- */
+ * themselves for each part. */
 #include "lib/text/jinja/jinja_node.h"
 
 const struct jinja_token *jinja_peek(const struct jinja_parser *p)

@@ -1,5 +1,4 @@
-/* jinja_node.h - a parsed template: a tree of statements and expressions.
- */
+/* jinja_node.h - a parsed template: a tree of statements and expressions. */
 #pragma once
 
 #include "lib/text/jinja/jinja_lex.h"

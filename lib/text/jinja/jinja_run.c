@@ -1,8 +1,7 @@
 /* jinja_run.c - runs the statements of a template; see jinja_run.h.
  *
  * A loop, macro, block of set and generation tag has a scope of its own: what is set inside is not
- * seen outside. An if has none. A macro sees the scope in which it is defined.
- */
+ * seen outside. An if has none. A macro sees the scope in which it is defined. */
 #include "lib/text/jinja/jinja_run.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
-/* jinja_run.h - a template at work: variables, arguments, and the names that are known.
- */
+/* jinja_run.h - a template at work: variables, arguments, and the names that are known. */
 #pragma once
 
 #include "lib/text/jinja/jinja_node.h"

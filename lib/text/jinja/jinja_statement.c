@@ -1,7 +1,6 @@
 /* jinja_statement.c - parses tags and the text between them; see jinja_node.h.
  *
- * A tag that is not in the table is refused by its name, because its end is not known.
- */
+ * A tag that is not in the table is refused by its name, because its end is not known. */
 #include "lib/text/jinja/jinja_node.h"
 
 struct ends { /* names of the tags that may end a body; NULL: none */

@@ -1,7 +1,6 @@
 /* jinja_template.c - a template: parsed once, run for each conversation; see lib/text/jinja.h.
  *
- * A run has memory of its own and changes no node.
- */
+ * A run has memory of its own and changes no node. */
 #include "lib/text/jinja.h"
 
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* jinja_value.c - values of a template; see jinja_value.h.
  *
  * A list, tuple or mapping knows how deep its members are nested, and the depth is limited where
- * one is made. So the functions that visit members may call themselves.
- */
+ * one is made. So the functions that visit members may call themselves. */
 #include "lib/text/jinja/jinja_value.h"
 
 #include <stdio.h>

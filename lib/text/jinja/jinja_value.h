@@ -1,5 +1,4 @@
-/* jinja_value.h - values of a template: made, compared and written as Python does.
- */
+/* jinja_value.h - values of a template: made, compared and written as Python does. */
 #pragma once
 
 #include <jansson.h>

@@ -1,8 +1,7 @@
 /* jinja_work.c - memory, limits and texts of a template; see jinja_work.h.
  *
  * A failure does not leave the functions that compute: each goes on with harmless values, and the
- * loops over statements and tokens end. So nothing has to be undone.
- */
+ * loops over statements and tokens end. So nothing has to be undone. */
 #include "lib/text/jinja/jinja_work.h"
 
 #include <stdarg.h>

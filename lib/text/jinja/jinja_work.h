@@ -1,6 +1,5 @@
 /* jinja_work.h - what parsing and running a template share: memory that is freed at once, limits,
- * the line for messages, and texts whose bytes remember where they come from.
- */
+ * the line for messages, and texts whose bytes remember where they come from. */
 #pragma once
 
 #include <stddef.h>

@@ -3,8 +3,7 @@
  * Rule: merge the neighbouring pair of lowest rank, the leftmost on a tie, until no pair has a
  * merge. Most words are pieces themselves: one look-up finds them, because bpe_finish has merged
  * every piece once. A short word is scanned for its best pair. A long word has a linked list and a
- * heap of (rank, place), so a million equal letters cost n log n.
- */
+ * heap of (rank, place), so a million equal letters cost n log n. */
 #include "lib/text/tokenizer/bpe.h"
 
 #include <stdlib.h>

@@ -3,8 +3,7 @@
  * Merging begins with the bytes of a word, or with its characters (SentencePiece). A character
  * without a piece becomes the pieces of its bytes, "<0x0A>", or the unknown piece.
  *
- * Ids fit in 21 bits and ranks of merges in 22, so a merge rule is one 64-bit number.
- */
+ * Ids fit in 21 bits and ranks of merges in 22, so a merge rule is one 64-bit number. */
 #pragma once
 
 #include <stddef.h>

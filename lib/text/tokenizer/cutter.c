@@ -2,8 +2,7 @@
  *
  * A trie of bytes: at each place where a token can begin, the longest match is taken. Rules of
  * Hugging Face's AddedVocabulary: single_word requires no word character on either side; lstrip and
- * rstrip include the white space next to the token.
- */
+ * rstrip include the white space next to the token. */
 #include "lib/text/tokenizer/cutter.h"
 
 #include <stdlib.h>

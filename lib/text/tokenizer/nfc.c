@@ -4,8 +4,7 @@
  * run, so runs are sorted here and utf8proc only composes. Most of a text cannot change: only spans
  * around characters from U+0300 on are processed. Characters newer than Unicode 9 stay unchanged,
  * as in Hugging Face's tokenizers, whose tables end there. By Unicode's stability policy the rest
- * is equal in every version, so results do not depend on the version of utf8proc.
- */
+ * is equal in every version, so results do not depend on the version of utf8proc. */
 #include "lib/text/tokenizer/nfc.h"
 
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* normalize.c - the steps of a normalizer; see normalize.h.
  *
  * A step that changes nothing copies nothing. Two buffers take turns, so a step never reads what it
- * writes.
- */
+ * writes. */
 #include "lib/text/tokenizer/normalize.h"
 
 #include <stdlib.h>

@@ -5,8 +5,7 @@
  * so constructs with another meaning there are rewritten (\s without U+180E, ^ and $ match at
  * lines, \w includes marks) or refused (sets inside sets, \h). Look-ahead does not see beyond a
  * piece. PCRE2's tables may lack new characters, so patterns match a copy of the text in which
- * utf8_stand_in() replaces these; words are cut from the text itself.
- */
+ * utf8_stand_in() replaces these; words are cut from the text itself. */
 #include "lib/text/tokenizer/pretokenize.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8

@@ -7,8 +7,7 @@
  *
  * When only the gradient of latents is asked for, the products for gradients of weights are left
  * out, and the backward pass ends where the first layer reads its latents, because nothing below
- * depends on them.
- */
+ * depends on them. */
 #include <assert.h>
 #include <string.h>
 
@@ -181,8 +180,7 @@ static void run_layers(struct backprop *t, const struct train_batch *in)
 
 /* Before the backward pass of layer l: when l is the last layer of a part whose tapes later parts
  * have overwritten, computes the part again from its kept input. The last part is never
- * overwritten.
- */
+ * overwritten. */
 static void run_again(struct backprop *t, const struct train_batch *in, size_t l)
 {
     size_t every = t->how.every;

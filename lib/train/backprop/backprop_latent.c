@@ -3,8 +3,7 @@
  *
  * It is attention with a full mask. Keys and values come from z_l instead of the stream; the query
  * rows are those of the layer. z belongs to the batch and is no parameter; its gradient is
- * dz_l = dk Wck + dv Wcv.
- */
+ * dz_l = dk Wck + dv Wcv. */
 #include "lib/train/backprop/backprop_run.h"
 
 static const float *latents_of(const struct backprop *t, size_t l, size_t n)

@@ -1,7 +1,6 @@
 /* backprop_mixing.c - time mixing of RWKV 6 and 7, forward and backward, by the equations of
  * kernels/mixing.h; see backprop_run.h. A text begins with the first row of its sequence. Every row
- * goes through the mixer; the query rows are picked before the last product.
- */
+ * goes through the mixer; the query rows are picked before the last product. */
 #include "kernels/mixing.h"
 #include "kernels/wkv.h"
 #include "lib/train/backprop/backprop_run.h"

@@ -4,8 +4,7 @@
  *   room.c             memory
  *   backprop_mixing.c  a mixer that recurs
  *   backprop_latent.c  attention to latents
- *   parts.c            operations that all of them use
- */
+ *   parts.c            operations that all of them use */
 #pragma once
 
 #include "kernels/mixing.h"

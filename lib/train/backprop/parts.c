@@ -1,7 +1,6 @@
 /* parts.c - operations that all layers use, forward and backward: products, norms, rows that ask;
  * see backprop_run.h. For y = x W^T: dW = dy^T x and dx = dy W. All three go through the strided
- * gemm, so nothing is transposed.
- */
+ * gemm, so nothing is transposed. */
 #include <assert.h>
 
 #include "lib/checkpoint/role.h"

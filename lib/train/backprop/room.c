@@ -1,6 +1,5 @@
 /* room.c - the memory of a forward and backward pass; see backprop_run.h. One function
- * measures the block of the back end and cuts it, so that size and layout agree.
- */
+ * measures the block of the back end and cuts it, so that size and layout agree. */
 #include <stdlib.h>
 
 #include "lib/base/mem.h"

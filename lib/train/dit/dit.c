@@ -1,6 +1,5 @@
 /* dit.c - see dit.h: memory, training and files of a transformer over latents. dit_pass.c computes
- * the passes.
- */
+ * the passes. */
 #include "lib/train/dit.h"
 
 #include <math.h>

@@ -2,8 +2,7 @@
  *
  * The forward pass keeps what the backward pass needs; the backward pass mirrors it line by line.
  * Products use the gemm of the back end. The rest is plain loops, because a text has few latents.
- * Checked against finite differences in tests/model/test-dit.c.
- */
+ * Checked against finite differences in tests/model/test-dit.c. */
 #include "lib/train/dit/dit_pass.h"
 
 #include <math.h>

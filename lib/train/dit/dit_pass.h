@@ -1,6 +1,5 @@
 /* dit_pass.h - memory layout, forward and backward pass of a transformer over latents; shared by
- * dit.c and dit_pass.c only.
- */
+ * dit.c and dit_pass.c only. */
 #pragma once
 
 #include "lib/train/dit.h"
