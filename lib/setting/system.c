@@ -1,6 +1,5 @@
 /* system.c - see system.h. The order of the list is that of the options of `schedule`. Of two
- * tables with a row of the same name the first counts: a record with max_new belongs to llama.
- */
+ * tables with a row of the same name the first counts: a record with max_new belongs to llama. */
 #include "lib/setting/system.h"
 
 #include <assert.h>
