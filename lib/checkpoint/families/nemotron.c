@@ -15,8 +15,7 @@
  * Not built: the factor of queries from position 16384 on (llama_4_scaling_beta), so the context
  * ends there; the adapter linear_spec_lora, which only changes what is guessed; drafts in several
  * passes. Refused: dlm_paradigm other than "bidirectional", biases, windows, vision models (another
- * class).
- */
+ * class). */
 #include "lib/checkpoint/family.h"
 
 static const struct family_naming names = {
