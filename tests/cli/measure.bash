@@ -9,11 +9,15 @@ value() {
         'select(.metric == $m) | .[$f] | if type == "number" then . + 0 else . end'
 }
 
-# one FIELDS: a timed record with these members over the usual ones, in a place of its own
+# one FIELDS...: timed records with these members over the usual ones, each in a place of its own
 one() {
-    place=$((place + 1))
-    jq -cn "{schema: \"crossover/1\", kind: \"generation\", run: \"r\", id: \"p\", config: \"c\",
-             model: \"m\", arch: \"llama\", batch: 1, launch: 1, round: 0, seq: $place,
-             phase: \"timed\",
-             status: \"ok\", e2e_ns: 1000, new_tokens: 4, tokens_to_eos: 4} + $1"
+    local fields all=
+    for fields; do
+        place=$((place + 1))
+        all+="${all:+, }($usual + {seq: $place} + $fields)"
+    done
+    jq -cn "$all"
 }
+usual='{schema: "crossover/1", kind: "generation", run: "r", id: "p", config: "c", model: "m",
+        arch: "llama", batch: 1, launch: 1, round: 0, seq: 0, phase: "timed", status: "ok",
+        e2e_ns: 1000, new_tokens: 4, tokens_to_eos: 4}'

@@ -61,7 +61,7 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     [ "$(value norm_latency_ns_per_word value < "$T/m")" = 400 ]
     [ "$(value norm_latency_ns_per_word min < "$T/m")" = 300 ]
     [ "$(value norm_latency_ns_per_word max < "$T/m")" = 500 ]
-    { one '{text: " \n"}'; one '{text: "and more", tokens_to_eos: 3}'; } | measure > "$T/m"
+    { one '{text: " \n"}' '{text: "and more", tokens_to_eos: 3}'; } | measure > "$T/m"
     [ "$(value norm_latency_ns_per_word value_reason < "$T/m")" = "no words" ]
 }
 
@@ -155,8 +155,8 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
 }
 
 @test "cold, warm-up and tainted records are counted and left out" {
-    { one '{phase: "cold", e2e_ns: 9e9}'; one '{phase: "warmup", e2e_ns: 9e9}'
-      one '{tainted: ["thermal"], e2e_ns: 9e9}'; one '{}'; } | measure > "$T/m"
+    { one '{phase: "cold", e2e_ns: 9e9}' '{phase: "warmup", e2e_ns: 9e9}'
+      one '{tainted: ["thermal"], e2e_ns: 9e9}' '{}'; } | measure > "$T/m"
     [ "$(value e2e_ns max < "$T/m")" = 1000 ]
     [ "$(jq -c 'select(.metric == "e2e_ns") | [.cold, .warmup, .tainted, .timed]' "$T/m")" = \
       "[1,1,1,1]" ]
@@ -166,7 +166,7 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     for bad in '{e2e_ns: 0}' '{e2e_ns: -1}' '{e2e_ns: 1e308}' '{e2e_ns: "1,5"}' '{e2e_ns: null}' \
                '{id: null}' '{config: null}' '{new_tokens: -3}' '{phase: "hot"}' \
                '{emit_ns: [5, 4], emit_tokens: [1, 1]}' '{emit_ns: [5], emit_tokens: []}'; do
-        run measure < <(one "$bad"; one '{}')
+        run measure < <(one "$bad" '{}')
         echo "$bad: $status"
         [ "$status" -eq 1 ]
         [[ "$output" == *'"kind":"error"'* ]]
@@ -174,13 +174,13 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
         run measure < <(one "$bad")
         [ "$status" -eq 65 ] # nothing was good
     done
-    { one '{e2e_ns: 0}'; one '{}'; } | measure -q --max-failed=1 > "$T/m"
+    { one '{e2e_ns: 0}' '{}'; } | measure -q --max-failed=1 > "$T/m"
     [ "$(value e2e_ns value < "$T/m")" = 1000 ]
 }
 
 @test "a record that contradicts itself is bad, and its field is named" {
     while IFS='|' read -r words bad; do
-        run --separate-stderr measure < <(one "$bad"; one '{}')
+        run --separate-stderr measure < <(one "$bad" '{}')
         echo "$bad: $status $stderr"
         [ "$status" -eq 1 ]
         [[ $stderr == *": $words"* ]]
@@ -218,7 +218,7 @@ END
 }
 
 @test "failed records are exit 1, unless allowed" {
-    { one '{status: "timeout"}'; one '{}'; } > "$T/in"
+    { one '{status: "timeout"}' '{}'; } > "$T/in"
     run measure "$T/in"
     [ "$status" -eq 1 ]
     measure --max-failed=1 "$T/in" > "$T/m"
@@ -335,7 +335,7 @@ stream() {
 }
 
 @test "one configuration cannot have two devices" {
-    run measure < <(one '{device: "cpu"}'; one '{device: "cuda"}')
+    run measure < <(one '{device: "cpu"}' '{device: "cuda"}')
     [ "$status" -eq 65 ]
     [[ "$output" == *"device: config 'c' has two values"* ]]
 }
@@ -351,14 +351,14 @@ stream() {
         echo "$bad: $status"
         [ "$status" -eq 65 ]
     done
-    { one '{token_ids: [1, 2, 3, 4]}'; one '{token_ids: [1, 2, 3, 4], round: 1}'; } |
+    { one '{token_ids: [1, 2, 3, 4]}' '{token_ids: [1, 2, 3, 4], round: 1}'; } |
         measure --verify > "$T/m"
     [ "$(value e2e_ns deterministic < "$T/m")" = true ]
-    { one '{token_ids: [1, 2, 3, 4]}'; one '{token_ids: [1, 2, 3, 5], round: 1}'; } |
+    { one '{token_ids: [1, 2, 3, 4]}' '{token_ids: [1, 2, 3, 5], round: 1}'; } |
         measure --verify -q > "$T/m"
     [ "$(value e2e_ns deterministic < "$T/m")" = false ]
     # each launch has a seed of its own, and that is no excuse
-    { one '{token_ids: [1, 2, 3, 4], seed: 1}'; one '{token_ids: [1, 2, 3, 5], seed: 2, launch: 2}'
+    { one '{token_ids: [1, 2, 3, 4], seed: 1}' '{token_ids: [1, 2, 3, 5], seed: 2, launch: 2}'
     } > "$T/in"
     measure --verify "$T/in" 2>&1 > "$T/m" | grep W022 > /dev/null
     [ "$(value e2e_ns deterministic < "$T/m")" = false ]
