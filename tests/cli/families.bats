@@ -282,7 +282,7 @@ refuses() {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
     make_model --arch llada-moe --kv-heads 2 --experts 7 --used 3 --ffn 19 --shared 23
-    on_cuda diffusion 24 8 9 1 --dtype f32 --batch 4
+    on_cuda diffusion 16 8 4 1 --dtype f32 --batch 4
 }
 
 # own_guesses [option...]: with guesses of its own the model writes the ids that it writes without
