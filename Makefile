@@ -228,8 +228,8 @@ TEST_IN   := unit kernels model fuzz
 TEST_C    := $(call SELECT,$(sort $(wildcard $(foreach d,$(TEST_IN),tests/$(d)/test-*.c))))
 TEST_SH   := $(call SELECT,$(sort $(wildcard tests/*.sh tests/cli/*.sh tests/cli/*.bats)))
 TEST_PROG := $(TEST_C:%.c=$(BUILD)/%)
-# Their own loops are short: to optimize them takes longer than they do.
-$(foreach d,$(TEST_IN),$(BUILD)/obj/tests/$(d)/%.o): private ALL_CFLAGS += -O1
+# The loops of these are short: to optimize them takes longer than they do.
+$(foreach d,unit fuzz,$(BUILD)/obj/tests/$(d)/%.o): private ALL_CFLAGS += -O1
 HELPERS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fixtures/*.c)) \
              $(if $(wildcard pipelines/build/reference.mk),$(BUILD)/tests/reference \
                  $(BUILD)/tests/make-checkpoint $(BUILD)/tests/make-gguf)
