@@ -8,9 +8,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "lib/base/cgroup.h"
 #include "lib/base/mem.h"
 
 /* The first number of a file; `otherwise` when there is none. */
@@ -64,77 +64,31 @@ void cpus_free(struct cpus *c)
     *c = (struct cpus){0};
 }
 
-/* Quota of one group, in processors; INFINITY: none. Version 2 has both numbers in one file ("max":
+/* Lowers *ctx to the quota of a group, in processors. Version 2 has both numbers in a file ("max":
  * no quota), version 1 has two files (-1: no quota). */
-static double quota_of(const char *folder)
+static void lower(void *ctx, const char *folder, int version)
 {
-    char *max = mem_format("%s/cpu.max", folder), *used = mem_format("%s/cpu.cfs_quota_us", folder),
+    char *used = mem_format("%s/%s", folder, version == 2 ? "cpu.max" : "cpu.cfs_quota_us"),
          *of = mem_format("%s/cpu.cfs_period_us", folder);
-    double quota = 0, period = 0;
-    FILE *f = fopen(max, "r");
-    if (f) {
-        if (fscanf(f, "%lf %lf", &quota, &period) != 2)
-            quota = 0;
+    double quota = 0, period = 0, *least = ctx;
+    FILE *f = version == 2 ? fopen(used, "r") : NULL;
+    if (f && fscanf(f, "%lf %lf", &quota, &period) != 2)
+        quota = 0;
+    if (f)
         fclose(f);
-    } else {
+    if (version == 1) {
         quota = number_in(used, 0);
         period = number_in(of, 0);
     }
-    free(max);
     free(used);
     free(of);
-    return quota > 0 && period > 0 ? quota / period : (double)INFINITY;
+    if (quota > 0 && period > 0)
+        *least = fmin(*least, quota / period);
 }
 
-/* The smallest quota from a group up to the root. Inside a container the path may be the host's,
- * whose folders do not exist there: then the container's root alone counts. */
-static double quota_above(const char *mount, const char *controller, char *group)
+size_t cpus_quota(const char *root)
 {
     double least = INFINITY;
-    for (char *end = group + strlen(group);; *end = 0) {
-        char *folder = mem_format("%s%s%s", mount, controller, group);
-        double quota = quota_of(folder);
-        least = quota < least ? quota : least;
-        free(folder);
-        if (end == group)
-            return least;
-        end = strrchr(group, '/');
-        if (!end)
-            return least;
-    }
-}
-
-/* 1 when a comma-separated list of controllers names "cpu". */
-static int names_cpu(const char *list)
-{
-    for (;; list++) {
-        size_t n = strcspn(list, ",");
-        if (n == 3 && !memcmp(list, "cpu", 3))
-            return 1;
-        list += n;
-        if (!*list)
-            return 0;
-    }
-}
-
-size_t cpus_quota(const char *groups, const char *mount)
-{
-    double least = INFINITY;
-    char line[8192];
-    FILE *f = fopen(groups, "r");
-    while (f && fgets(line, sizeof line, f)) { /* "4:cpu,cpuacct:/group", "0::/group" */
-        line[strcspn(line, "\n")] = 0;
-        char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;
-        if (!group)
-            continue;
-        *group++ = 0;
-        list++;
-        double quota = !*list            ? quota_above(mount, "", group)
-                       : names_cpu(list) ? quota_above(mount, "/cpu", group)
-                                         : (double)INFINITY;
-        least = quota < least ? quota : least;
-    }
-    if (f)
-        fclose(f);
+    cgroup_walk(root, "cpu", lower, &least);
     return least < 1e6 ? (size_t)ceil(least) : 0;
 }

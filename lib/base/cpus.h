@@ -14,8 +14,8 @@ struct cpus {
 void cpus_find(struct cpus *c, const char *topology);
 void cpus_free(struct cpus *c);
 
-/* Smallest CPU quota of our control group and all groups above it, in processors, rounded up; 0:
- * no quota. groups: "/proc/self/cgroup"; mount: "/sys/fs/cgroup". Version 2 (cpu.max) and version 1
- * (cpu.cfs_quota_us). Source: Linux, Documentation/admin-guide/cgroup-v2.rst,
- * scheduler/sched-bwc.rst. */
-size_t cpus_quota(const char *groups, const char *mount);
+/* Smallest CPU quota of our control group and all groups above it (cgroup.h), in processors,
+ * rounded up; 0: no quota. Source: Linux, Documentation/scheduler/sched-bwc.rst. */
+size_t cpus_quota(const char *root);
+
+#endif

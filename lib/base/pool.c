@@ -292,7 +292,7 @@ struct pool *pool_new(size_t threads)
 {
     struct cpus c;
     cpus_find(&c, "/sys/devices/system/cpu");
-    size_t quota = cpus_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+    size_t quota = cpus_quota("");
     struct pool *p = mem_aligned(sizeof *p);
     memset(p, 0, sizeof *p);
     p->threads = threads ? threads : quota && quota < c.cores ? quota : c.cores;

@@ -16,7 +16,8 @@
 #include <malloc.h>
 #endif
 
-enum { PATH_MOST = 1024 };
+#include "lib/base/cgroup.h"
+#include "lib/base/mem.h"
 
 void resident_trim(void)
 {
@@ -58,94 +59,40 @@ static int64_t bytes_in(const char *path, const char *name)
     return kib < 0 || kib > INT64_MAX / 1024 ? -1 : kib * 1024;
 }
 
-/* A number of a control group. */
-static int64_t group_number(const char *folder, const char *file, const char *name)
-{
-    char path[PATH_MOST + 32];
-    snprintf(path, sizeof path, "%s/%s", folder, file);
-    return number_of(path, name);
-}
+struct room { int64_t available, total; };
 
-/* Version 2 has one hierarchy for all controllers, version 1 has one for memory. */
-static const struct groups {
-    const char *controller; /* in /proc/self/cgroup */
-    const char *folder, *limit, *used, *files;
-} versions[] = {
-    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "},
-    {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-     "total_inactive_file "}};
-
-/* Applies the limit of one control group, if it has one ("max": none). */
-static void narrow(const struct groups *v, const char *folder, int64_t *available, int64_t *total)
+/* Applies the limit of a control group, if it has one ("max": none). */
+static void narrow(void *ctx, const char *folder, int version)
 {
-    int64_t most = group_number(folder, v->limit, "");
-    int64_t used = group_number(folder, v->used, "");
-    int64_t files = group_number(folder, "memory.stat", v->files);
+    static const char *const names[2][2] = {{"memory.limit_in_bytes", "memory.usage_in_bytes"},
+                                            {"memory.max", "memory.current"}};
+    struct room *r = ctx;
+    char *limit = mem_format("%s/%s", folder, names[version - 1][0]);
+    char *usage = mem_format("%s/%s", folder, names[version - 1][1]);
+    char *stat = mem_format("%s/memory.stat", folder);
+    int64_t most = number_of(limit, ""), used = number_of(usage, "");
+    int64_t files = number_of(stat, version == 1 ? "total_inactive_file " : "inactive_file ");
+    free(limit);
+    free(usage);
+    free(stat);
     if (most < 0 || used < 0)
         return;
     int64_t left = most - used + (files > 0 ? files : 0);
     left = left < 0 ? 0 : left > most ? most : left;
-    *available = left < *available ? left : *available;
-    *total = most < *total ? most : *total;
-}
-
-/* The path in a line "4:cpu,memory:/a/b" if it names the controller; else NULL. */
-static char *path_of(char *line, const char *controller)
-{
-    char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL, *rest;
-    if (!path || path[1] != '/')
-        return NULL;
-    *path = 0;
-    if (!*controller)
-        return names[1] ? NULL : path + 1;
-    for (char *name = strtok_r(names + 1, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
-        if (!strcmp(name, controller))
-            return path + 1;
-    return NULL;
-}
-
-/* The folder of our control group, from /proc/self/cgroup. -1: there is none. */
-static int group_of(const struct groups *v, const char *root, char folder[PATH_MOST])
-{
-    char path[PATH_MOST], line[PATH_MOST / 2];
-    int n = -1;
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    FILE *f = fopen(path, "r");
-    while (f && n < 0 && fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = 0;
-        const char *own = path_of(line, v->controller);
-        if (own)
-            n = snprintf(folder, PATH_MOST, "%s%s%s", root, v->folder, own);
-    }
-    if (f)
-        fclose(f);
-    return n > 0 && n < PATH_MOST ? 0 : -1;
-}
-
-/* Applies the limits of our group and those above it. A container may see only its root. */
-static void narrow_all(const struct groups *v, const char *root, int64_t *available,
-                       int64_t *total)
-{
-    char folder[PATH_MOST];
-    if (group_of(v, root, folder))
-        return;
-    size_t top = strlen(root) + strlen(v->folder);
-    for (char *slash; strlen(folder) >= top; *slash = 0) {
-        narrow(v, folder, available, total);
-        slash = strrchr(folder, '/');
-    }
+    r->available = left < r->available ? left : r->available;
+    r->total = most < r->total ? most : r->total;
 }
 
 int resident_room(const char *root, int64_t *available, int64_t *total)
 {
-    char path[PATH_MOST];
-    snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    *available = bytes_in(path, "MemAvailable:");
-    *total = bytes_in(path, "MemTotal:");
-    if (*available < 0 || *total < 0)
+    char *path = mem_format("%s/proc/meminfo", root);
+    struct room r = {bytes_in(path, "MemAvailable:"), bytes_in(path, "MemTotal:")};
+    free(path);
+    if (r.available < 0 || r.total < 0)
         return -1;
-    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
-        narrow_all(&versions[i], root, available, total);
+    cgroup_walk(root, "memory", narrow, &r);
+    *available = r.available;
+    *total = r.total;
     return 0;
 }
 

@@ -17,8 +17,8 @@ CUDA_SRC   := $(filter %.cu,$(CUDA_FILES))
 CUDA_C     := $(filter %.c,$(CUDA_FILES))
 # the files of the library that the object needs, compiled for a shared object
 CUDA_BASE  := $(CUDA_C) $(wildcard kernels/quant*.c) kernels/dtype.c lib/base/buf.c \
-              lib/base/clock.c lib/base/cpus.c lib/base/err.c lib/base/file.c lib/base/mem.c \
-              lib/base/out.c lib/base/plain.c lib/base/pool.c
+              lib/base/cgroup.c lib/base/clock.c lib/base/cpus.c lib/base/err.c lib/base/file.c \
+              lib/base/mem.c lib/base/out.c lib/base/plain.c lib/base/pool.c
 
 PIC = $(BUILD)/obj/pic
 .PRECIOUS: $(PIC)/%.o

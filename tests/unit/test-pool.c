@@ -237,29 +237,29 @@ static void test_mask(void)
 
 static size_t quota(const char *groups)
 {
-    files_grow("groups", groups);
-    return cpus_quota(files_at("groups"), files_at("cgroup"));
+    files_grow("proc/self/cgroup", groups);
+    return cpus_quota(files_root);
 }
 
 static void test_quota(void)
 {
-    files_grow("cgroup/cpu.max", "max 100000\n");
-    files_grow("cgroup/a/cpu.max", "350000 100000\n");
-    files_grow("cgroup/a/b/cpu.max", "max 100000\n");
-    files_grow("cgroup/a/b/c/cpu.max", "800000 100000\n");
+    files_grow("sys/fs/cgroup/cpu.max", "max 100000\n");
+    files_grow("sys/fs/cgroup/a/cpu.max", "350000 100000\n");
+    files_grow("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+    files_grow("sys/fs/cgroup/a/b/c/cpu.max", "800000 100000\n");
     ok(quota("0::/\n") == 0, "no quota");
     ok(quota("0::/a\n") == 4, "three and a half processors are four");
     ok(quota("0::/a/b/c\n") == 4, "a group above may be the tightest");
     ok(quota("0::/elsewhere/x\n") == 0, "a path that is not ours to see");
-    files_grow("cgroup/cpu/cpu.cfs_quota_us", "-1\n");
-    files_grow("cgroup/cpu/cpu.cfs_period_us", "100000\n");
-    files_grow("cgroup/cpu/box/cpu.cfs_quota_us", "50000\n");
-    files_grow("cgroup/cpu/box/cpu.cfs_period_us", "100000\n");
+    files_grow("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    files_grow("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    files_grow("sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "50000\n");
+    files_grow("sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "100000\n");
     ok(quota("9:name=systemd:/\n4:cpuset:/box\n3:cpuacct,cpu:/box\n0::/\n") == 1,
        "version 1: half a processor is one");
     ok(quota("4:cpuset:/box\n3:cpu:/\n0::/\n") == 0, "version 1: no quota");
     ok(quota("") == 0 && quota("nonsense\n::\n0:\n") == 0, "nonsense is no quota");
-    ok(cpus_quota("no/such/file", "no/such/folder") == 0, "nothing to read is no quota");
+    ok(cpus_quota("/no/such/folder") == 0, "nothing to read is no quota");
 }
 
 static void test_cores(void)
