@@ -1,7 +1,9 @@
-/* hash64.h - a fast 64-bit hash for tables in memory. It is not cryptographic: callers compare what
- * they find, or state the chance of a collision.
- * Source: Steele et al. OOPSLA'14 (SplitMix64). */
-#pragma once
+/* hash64.h - fast 64-bit hashes for tables in memory. They are not cryptographic: callers compare
+ * what they find, or state the chance of a collision.
+ * Source: Steele et al. OOPSLA'14 (SplitMix64); Fowler, Noll, Vo, draft-eastlake-fnv (FNV-1a).
+ */
+#ifndef BASE_HASH64_H
+#define BASE_HASH64_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,3 +30,15 @@ static inline uint64_t hash64_text(uint64_t h, const char *s, size_t n)
     memcpy(&x, s, n);
     return hash64_bits(h, x);
 }
+
+/* FNV-1a of n bytes, going on from h: the same value on all machines for texts. */
+#define HASH64_FNV 0xcbf29ce484222325u
+static inline uint64_t hash64_fnv(uint64_t h, const void *bytes, size_t n)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ at[i]) * 0x100000001b3u;
+    return h;
+}
+
+#endif

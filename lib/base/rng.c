@@ -5,7 +5,9 @@
 #include "lib/base/rng.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "lib/base/hash64.h"
 #include "lib/base/philox.h"
 
 uint64_t rng_at(uint64_t seed, uint64_t a, uint64_t b)
@@ -20,9 +22,7 @@ double rng_unit(uint64_t bits)
 
 uint64_t rng_derive(uint64_t seed, const char *name)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a of the name, then mixed with the seed by Philox */
-    for (; *name; name++)
-        h = (h ^ (unsigned char)*name) * 0x100000001b3u;
+    const uint64_t h = hash64_fnv(HASH64_FNV, name, strlen(name));
     return rng_at(seed, h, 0x64657269);
 }
 

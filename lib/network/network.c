@@ -8,6 +8,7 @@
 
 #include "kernels/experts.h"
 #include "kernels/finite.h"
+#include "lib/base/hash64.h"
 #include "lib/base/mem.h"
 #include "lib/base/resident.h"
 
@@ -300,23 +301,16 @@ static int load_all(struct network *n, const struct checkpoint *c, struct err *e
     return bad || (c->tensors && safetensors_unchanged(c->tensors, e)) ? -1 : 0;
 }
 
-static uint64_t mixed(uint64_t h, const void *p, size_t bytes)
-{
-    for (const unsigned char *c = p; bytes--; c++)
-        h = (h ^ *c) * 0x100000001b3u; /* FNV-1a */
-    return h;
-}
-
 static uint64_t identity_of(const struct network *n)
 {
-    uint64_t h = mixed(0xcbf29ce484222325u, &n->config, sizeof n->config);
-    h = mixed(h, n->layer, n->config.layers * sizeof *n->layer);
+    uint64_t h = hash64_fnv(HASH64_FNV, &n->config, sizeof n->config);
+    h = hash64_fnv(h, n->layer, n->config.layers * sizeof *n->layer);
     for (size_t l = 0; l < n->config.layers; l++)
-        h = mixed(h, n->layer[l].expert,
+        h = hash64_fnv(h, n->layer[l].expert,
                   EXPERTS_PARTS * n->config.experts * sizeof(struct mat));
     const void *const others[] = {n->embed.data, n->head.data, n->norm, n->inv_freq};
     const enum dtype dtypes[] = {n->embed.dtype, n->head.dtype, n->kv_dtype, n->backend->act};
-    return mixed(mixed(h, others, sizeof others), dtypes, sizeof dtypes);
+    return hash64_fnv(hash64_fnv(h, others, sizeof others), dtypes, sizeof dtypes);
 }
 
 int network_load(struct network *n, struct backend *b, const struct checkpoint *c,

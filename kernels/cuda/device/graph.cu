@@ -16,6 +16,7 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device/graph.h"
 #include "kernels/cuda/device/runtime.h"
+#include "lib/base/hash64.h"
 #include "lib/base/mem.h"
 
 struct record {
@@ -63,19 +64,10 @@ int graph_recording(const struct backend *b)
     return device_of(b)->graphs->recording;
 }
 
-static uint64_t hash_of(const void *key, size_t bytes)
-{
-    const unsigned char *at = (const unsigned char *)key;
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < bytes; i++)
-        h = (h ^ at[i]) * 0x100000001b3u; /* FNV-1a */
-    return h;
-}
-
 /* The record of a key, or a new one; *known tells which. */
 static struct record *record_of(struct graphs *g, const void *key, size_t bytes, int *known)
 {
-    uint64_t hash = hash_of(key, bytes);
+    uint64_t hash = hash64_fnv(HASH64_FNV, key, bytes);
     *known = 1;
     for (size_t i = 0; i < g->n; i++) {
         struct record *r = &g->record[i];

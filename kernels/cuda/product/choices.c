@@ -10,6 +10,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/file.h"
+#include "lib/base/hash64.h"
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
 
@@ -54,13 +55,8 @@ struct gemm_choice *choices_add(struct choices *c, const uint64_t key[CHOICE_KEY
 
 uint64_t choices_hash(const struct gemm_choice *c)
 {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (int i = 0; i < CHOICE_KEY + CHOICE_WORDS; i++) {
-        uint64_t word = i < CHOICE_KEY ? c->key[i] : c->algo[i - CHOICE_KEY];
-        for (int k = 0; k < 64; k += 8)
-            h = (h ^ (word >> k & 255)) * 0x100000001b3u; /* FNV-1a */
-    }
-    return h;
+    const uint64_t h = hash64_fnv(HASH64_FNV, c->key, sizeof c->key);
+    return hash64_fnv(h, c->algo, sizeof c->algo);
 }
 
 void choices_free(struct choices *c)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
+#include "lib/base/hash64.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
@@ -378,12 +379,11 @@ int timing_verify(const struct timing *t, const json_t *r, struct err *e)
 
 int timing_repeats(struct timing *t, json_t *outputs, const json_t *r)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a over the ids */
     const json_t *id = json_object_get(r, "id");
     struct err none = {0}; /* they were read before */
     int64_t ids = whole_list(t, r, "token_ids", &none);
-    for (int64_t i = 0; i < ids; i++)
-        h = (h ^ (uint64_t)t->list[i]) * 0x100000001b3u;
+    size_t bytes = ids > 0 ? (size_t)ids * sizeof *t->list : 0;
+    const uint64_t h = hash64_fnv(HASH64_FNV, t->list, bytes);
     char *key = json_is_string(id) ? mem_text(json_string_value(id))
                                    : mem_format("%" JSON_INTEGER_FORMAT, json_integer_value(id));
     const json_t *had = json_object_get(outputs, key);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/hash64.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/record/json.h"
@@ -23,9 +24,9 @@ void prompt_pseudo_ids(const struct config *c, const char *text, struct ids *out
 {
     static const char space[] = " \t\r\n";
     for (text += strspn(text, space); *text; text += strspn(text, space)) {
-        uint64_t h = 0xcbf29ce484222325u;
-        for (; *text && !strchr(space, *text); text++)
-            h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+        size_t n = strcspn(text, space);
+        uint64_t h = hash64_fnv(HASH64_FNV, text, n);
+        text += n;
         int64_t id = (int64_t)(h % c->vocab);
         while (is_special_id(c, id))
             id = (id + 1) % (int64_t)c->vocab;
