@@ -90,7 +90,12 @@ static int score(void *ctx, const json_t *r, const struct response *of, double *
 
 static int summarize(void *ctx, size_t group, struct err *e)
 {
-    return scoring_means(&((struct scorer *)ctx)->run, group, e);
+    struct scoring *s = &((struct scorer *)ctx)->run;
+    const struct response_group *g = &s->responses.group[group];
+    double *sums = responses_sums(&s->responses, g, (uint64_t)s->common.seed);
+    int bad = scoring_means(s, g, sums, e);
+    free(sums);
+    return bad;
 }
 
 static int load(void *ctx, struct err *e)

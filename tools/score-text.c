@@ -53,9 +53,11 @@ static int summarize(void *ctx, size_t group, struct err *e)
 {
     struct scoring *s = ctx;
     const struct response_group *g = &s->responses.group[group];
-    const double *sums = responses_sums(&s->responses, group, (uint64_t)s->common.seed);
-    return scoring_means(s, group, e) || rec_write(&s->out, "quality", corpus_summary(g, sums), e)
-               ? -1 : 0;
+    double *sums = responses_sums(&s->responses, g, (uint64_t)s->common.seed);
+    int bad = scoring_means(s, g, sums, e) ||
+              rec_write(&s->out, "quality", corpus_summary(g, sums), e);
+    free(sums);
+    return bad ? -1 : 0;
 }
 
 static const char examples[] =

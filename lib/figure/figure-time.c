@@ -10,6 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/figure/figure.h"
 #include "lib/record/rec.h"
+#include "lib/stat/stat.h"
 
 enum { MAX_POINTS = 4000, DRIFT_BINS = 24 };
 
@@ -19,20 +20,6 @@ struct drift_sample {
     double minutes, percent;
     int kind;
 };
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double find_median(double *v, size_t n)
-{
-    if (!n)
-        return (double)NAN;
-    qsort(v, n, sizeof *v, compare_doubles);
-    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
 
 static int compare_points(const void *a, const void *b)
 {
@@ -68,7 +55,7 @@ static struct drift_sample *drift_samples(struct figure *f, const struct runset 
     for (size_t from = 0, to; from < n; from = to) {
         for (to = from; to < n && list[to]->about == list[from]->about; to++)
             values[to - from] = list[to]->e2e_s;
-        double middle = find_median(values, to - from);
+        double middle = stat_median(values, to - from);
         for (size_t i = from; i < to; i++)
             out[i] = (struct drift_sample){*clock ? (list[i]->wall_s - first) / 60
                                             : (double)(list[i] - s->points),
@@ -98,7 +85,7 @@ static void put_trend(struct figure *f, const struct drift_sample *v, size_t n, 
                 if (v[i].kind == kind && v[i].minutes >= lo &&
                     (v[i].minutes < hi || b == DRIFT_BINS - 1))
                     bin[k++] = v[i].percent;
-            double at = (lo + hi) / 2, middle = find_median(bin, k);
+            double at = (lo + hi) / 2, middle = stat_median(bin, k);
             script_row(out, "nn", at, middle); /* NaN breaks the line */
             figure_tip(f, 1, at, middle, NULL, "%s at %.3g: %.0f %% of its median (%zu answers)",
                        names[kind], at, middle, k);

@@ -10,26 +10,9 @@
 /* index[n]: numbers from 0 to n - 1, drawn with replacement: draw `draw` of stream `seed`. */
 void bootstrap_draw(uint64_t seed, uint64_t draw, size_t n, uint32_t *index);
 
-/* sum[c] = sum over i of rows[index[i]][c], c < columns, rows[.][width], added in the order of i;
- * index NULL: rows 0..n-1. */
-void bootstrap_sums(const double *rows, size_t width, size_t columns, const uint32_t *index,
-                    size_t n, double *sum);
-
-/* The same sums, faster, for columns of whole numbers (their order of addition does not matter).
- * First it is counted how often each row was drawn; then one read of the table serves several
- * draws.
- *
- * bootstrap_whole: the first column from which on all columns hold whole numbers from 0 to
- * BOOTSTRAP_WHOLE; `width`: there is none, or n is below BOOTSTRAP_SHORT and nothing is gained.
- * bootstrap_count: times[bootstrap_room(n)] = how often each row stands in index[0..n-1].
- * bootstrap_weigh: sums[draws][width], columns from..width-1: what bootstrap_sums() gives for each
- * draw, from times[draws][bootstrap_room(n)]. */
-enum { BOOTSTRAP_WHOLE = INT16_MAX, BOOTSTRAP_SHORT = 1024 };
-size_t bootstrap_whole(const double *rows, size_t width, size_t n);
-size_t bootstrap_room(size_t n);
-void bootstrap_count(const uint32_t *index, size_t n, int16_t *times);
-void bootstrap_weigh(const double *rows, size_t width, size_t from, const int16_t *times,
-                     size_t draws, size_t n, double *sums);
+/* sum[c] = sum over i of rows[index[i]][c], rows[.][width], added in the order of i; index NULL:
+ * rows 0..n-1. */
+void bootstrap_sums(const double *rows, size_t width, const uint32_t *index, size_t n, double *sum);
 
 /* The (1 - level) / 2 and (1 + level) / 2 percentiles of the draws, beside `value`. A draw may be
  * -INFINITY or INFINITY (a crossing outside the measured range), and so may an end. NaN draws are

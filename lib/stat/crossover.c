@@ -31,7 +31,7 @@ double crossover_rise(const double *x, const double *y, size_t n)
     double fit[CROSSOVER_MAX], work[2 * CROSSOVER_MAX];
     assert(n <= CROSSOVER_MAX);
     memcpy(fit, y, n * sizeof *y);
-    stat_isotonic(fit, NULL, n, work);
+    stat_isotonic(fit, n, work);
     return find_zero(x, fit, n);
 }
 
@@ -56,7 +56,7 @@ void crossover_fit(struct crossover_cost *c, const double *steps, const double *
     int fits = n > 1 && c->b > 0 && !(c->residual > CROSSOVER_RESIDUAL);
     c->line = line < 0 ? fits : line && n > 1 && c->b > 0;
     if (!c->line)
-        stat_isotonic(c->cost, NULL, n, work);
+        stat_isotonic(c->cost, n, work);
 }
 
 double crossover_cost_meets(const struct crossover_cost *c, double level)

@@ -1,46 +1,23 @@
 /* front.c - see front.h. Points are sorted by cost, then by quality from the best. A point is on
- * the front if its quality beats that of all cheaper points and equals the best of its own cost.
- * The sort is a heap sort of indices: it allocates nothing and its worst case is O(n log n). */
+ * the front if its quality beats that of all cheaper points and equals the best of its own cost. */
 #include "lib/stat/front.h"
 
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 struct plane { const double *cost, *quality; };
 
-/* 1: a comes after b: more expensive; or as expensive and worse; or equal and later. */
-static int is_after(const struct plane *p, size_t a, size_t b)
+/* By cost, then by quality from the best, then by place. */
+static int compare(const void *pa, const void *pb, void *plane)
 {
+    const struct plane *p = plane;
+    const size_t a = *(const size_t *)pa, b = *(const size_t *)pb;
     if (p->cost[a] != p->cost[b]) /* exact: sorting */
-        return p->cost[a] > p->cost[b];
+        return p->cost[a] > p->cost[b] ? 1 : -1;
     if (p->quality[a] != p->quality[b]) /* exact: sorting */
-        return p->quality[a] < p->quality[b];
-    return a > b;
-}
-
-static void sift(const struct plane *p, size_t *order, size_t root, size_t n)
-{
-    for (size_t child; (child = 2 * root + 1) < n; root = child) {
-        if (child + 1 < n && is_after(p, order[child + 1], order[child]))
-            child++;
-        if (!is_after(p, order[child], order[root]))
-            return;
-        size_t t = order[child];
-        order[child] = order[root];
-        order[root] = t;
-    }
-}
-
-static void sort(const struct plane *p, size_t *order, size_t n)
-{
-    for (size_t i = n / 2; i-- > 0;)
-        sift(p, order, i, n);
-    for (size_t end = n; end > 1; end--) {
-        size_t t = order[0];
-        order[0] = order[end - 1];
-        order[end - 1] = t;
-        sift(p, order, 0, end - 1);
-    }
+        return p->quality[a] < p->quality[b] ? 1 : -1;
+    return (a > b) - (a < b);
 }
 
 void front_mark(const double *cost, const double *quality, size_t n, unsigned char *on,
@@ -53,7 +30,7 @@ void front_mark(const double *cost, const double *quality, size_t n, unsigned ch
         if (!isnan(cost[i]) && !isnan(quality[i]))
             order[m++] = i;
     }
-    sort(&p, order, m);
+    qsort_r(order, m, sizeof *order, compare, &p);
     size_t best = SIZE_MAX; /* the best point among the cheaper ones */
     for (size_t k = 0; k < m; k++) {
         size_t i = order[k];

@@ -12,103 +12,18 @@
 
 static const double LEVEL = 0.95;
 
-/* ---- sorting: qsort would allocate n more and call back for each comparison ---- */
-
-/* 1: x comes before y: by launch (if `launches`), then by value, then by weight. */
-static inline int is_before(const struct launch_sample *x, const struct launch_sample *y,
-                            int launches)
+/* By value, then by weight. */
+static int by_value(const void *a, const void *b)
 {
-    if (launches && x->launch != y->launch)
-        return x->launch < y->launch;
-    if (x->value < y->value || x->value > y->value)
-        return x->value < y->value;
-    return x->weight < y->weight;
+    const struct launch_sample *x = a, *y = b;
+    return x->value != y->value ? (x->value > y->value) - (x->value < y->value) /* exact: sorting */
+                                : (x->weight > y->weight) - (x->weight < y->weight);
 }
 
-static inline void swap(struct launch_sample *x, struct launch_sample *y)
+static int by_launch(const void *a, const void *b)
 {
-    struct launch_sample t = *x;
-    *x = *y;
-    *y = t;
-}
-
-static void heap_sort(struct launch_sample *s, size_t n, int launches)
-{
-    for (size_t start = n / 2, end = n; end > 1;) {
-        if (start)
-            start--;
-        else
-            swap(&s[0], &s[--end]);
-        for (size_t i = start, k; (k = 2 * i + 1) < end; i = k) {
-            k += k + 1 < end && is_before(&s[k], &s[k + 1], launches);
-            if (!is_before(&s[i], &s[k], launches))
-                break;
-            swap(&s[i], &s[k]);
-        }
-    }
-}
-
-static void insertion_sort(struct launch_sample *s, size_t n, int launches)
-{
-    for (size_t i = 1; i < n; i++) {
-        struct launch_sample t = s[i];
-        size_t k = i;
-        for (; k > 0 && is_before(&t, &s[k - 1], launches); k--)
-            s[k] = s[k - 1];
-        s[k] = t;
-    }
-}
-
-/* Partitions s around the median of its first, middle and last sample: none before the returned
- * index is larger than the pivot, none from it on is smaller. */
-static size_t divide(struct launch_sample *s, size_t n, int launches)
-{
-    size_t middle = n / 2, i = 0, k = n - 1;
-    if (is_before(&s[middle], &s[0], launches))
-        swap(&s[middle], &s[0]);
-    if (is_before(&s[n - 1], &s[middle], launches))
-        swap(&s[n - 1], &s[middle]);
-    if (is_before(&s[middle], &s[0], launches))
-        swap(&s[middle], &s[0]);
-    struct launch_sample pivot = s[middle];
-    for (;;) {
-        while (is_before(&s[i], &pivot, launches))
-            i++;
-        while (is_before(&pivot, &s[k], launches))
-            k--;
-        if (i >= k)
-            return k + 1;
-        swap(&s[i++], &s[k--]);
-    }
-}
-
-/* Quicksort, which changes to heapsort when it goes too deep. Source: Musser 1997 (introsort). */
-static void quick_sort(struct launch_sample *s, size_t n, int launches, int depth)
-{
-    enum { FEW = 16 };
-    while (n > FEW) {
-        if (depth-- == 0) {
-            heap_sort(s, n, launches);
-            return;
-        }
-        size_t k = divide(s, n, launches);
-        quick_sort(s + k, n - k, launches, depth);
-        n = k;
-    }
-    insertion_sort(s, n, launches);
-}
-
-/* Sorts by value: within each launch (launches 1), or over all. */
-static void sort_samples(struct launch_sample *s, size_t n, int launches)
-{
-    int depth = 0;
-    size_t i = 1;
-    while (i < n && !is_before(&s[i], &s[i - 1], launches))
-        i++;
-    for (size_t k = n; k > 1; k /= 2)
-        depth += 2;
-    if (i < n)
-        quick_sort(s, n, launches, depth);
+    const struct launch_sample *x = a, *y = b;
+    return x->launch != y->launch ? (x->launch < y->launch ? -1 : 1) : by_value(a, b);
 }
 
 /* Quantile q of sorted samples, sample i counted weight[i] times. */
@@ -217,7 +132,7 @@ struct launch_summary launch_summarize(enum launch_kind kind, struct launch_samp
 {
     assert(n > 0);
     struct launch_summary v = {.n = n, .min = NAN, .max = NAN};
-    sort_samples(s, n, 1);
+    qsort(s, n, sizeof *s, by_launch);
     for (size_t i = 0, j; i < n; i = j) {
         for (j = i; j < n && s[j].launch == s[i].launch; j++)
             continue;
@@ -260,7 +175,7 @@ double launch_percentile(enum launch_kind kind, struct launch_sample *s, size_t 
 {
     if (!n || requests < launch_needed(q, LEVEL))
         return NAN;
-    sort_samples(s, n, 0); /* once for all quantiles */
+    qsort(s, n, sizeof *s, by_value);
     if (kind == LAUNCH_WEIGHTED)
         return weighted_quantile(s, n, q);
     for (size_t i = 0; i < n; i++)

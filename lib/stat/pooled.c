@@ -98,41 +98,19 @@ static size_t lay_rows(const double *num, const double *den, const unsigned char
     return width;
 }
 
-/* sum[draws][points] of rows[n][points], which hold whole numbers of weight 1. times: scratch of as
- * many bytes as rows. */
-static void sum_whole(const double *rows, size_t points, size_t n, uint64_t seed, size_t draws,
-                      double *sum, uint32_t *index, int16_t *times)
-{
-    const size_t room = bootstrap_room(n), most = points * n * sizeof *rows / sizeof *times / room;
-    for (size_t d = 0, together; d < draws; d += together) {
-        together = draws - d < most ? draws - d : most;
-        for (size_t k = 0; k < together; k++) {
-            bootstrap_draw(seed, d + k, n, index);
-            bootstrap_count(index, n, times + k * room);
-        }
-        bootstrap_weigh(rows, points, 0, times, together, n, sum + d * points);
-    }
-}
-
 void pooled_draws(const double *num, const double *den, const unsigned char *has, size_t points,
                   size_t n, enum pooled_transform transform, uint64_t seed, size_t draws,
                   double *value, double *draw, uint32_t *index, double *work)
 {
     double *sum = work, *rows = work + 2 * points;
     size_t width = lay_rows(num, den, has, points, n, rows);
-    int whole = width == points && !bootstrap_whole(rows, width, n);
-    if (whole)
-        sum_whole(rows, points, n, seed, draws, draw, index,
-                  (int16_t *)(void *)(rows + points * n)); /* the half for weights is free */
     for (size_t d = 0; d <= draws; d++) { /* d = draws: as measured */
-        const double *of = whole && d < draws ? draw + d * points : sum;
-        if (of == sum && d < draws)
+        if (d < draws)
             bootstrap_draw(seed, d, n, index);
-        if (of == sum)
-            bootstrap_sums(rows, width, width, d < draws ? index : NULL, n, sum);
+        bootstrap_sums(rows, width, d < draws ? index : NULL, n, sum);
         for (size_t i = 0; i < points; i++) {
             double weight = width > points ? sum[points + i] : (double)n;
-            double v = has[i] ? pooled_value(of[i], weight, transform) : (double)NAN;
+            double v = has[i] ? pooled_value(sum[i], weight, transform) : (double)NAN;
             *(d < draws ? &draw[d * points + i] : &value[i]) = v;
         }
     }

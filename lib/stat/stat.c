@@ -292,13 +292,13 @@ void stat_line(const double *x, const double *y, size_t n, double *a, double *b)
     }
 }
 
-void stat_isotonic(double *y, const double *w, size_t n, double *work)
+void stat_isotonic(double *y, size_t n, double *work)
 {
     double *weight = work, *end = work + n; /* of block k: weight, one past its last point */
     size_t blocks = 0;
     for (size_t i = 0; i < n; i++) {
         y[blocks] = y[i];
-        weight[blocks] = w ? w[i] : 1;
+        weight[blocks] = 1;
         end[blocks++] = (double)(i + 1);
         while (blocks > 1 && y[blocks - 2] > y[blocks - 1]) {
             size_t k = blocks - 2;

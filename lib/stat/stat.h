@@ -31,6 +31,8 @@ void stat_slope(const double *x, size_t n, double *slope, double *se);
 /* The line y = a + b x of least absolute deviations; exact, by weighted medians over pairs;
  * n <= 4096. */
 void stat_line(const double *x, const double *y, size_t n, double *a, double *b);
-/* The non-decreasing fit of y[n] with weights w (NULL: all 1) that minimizes sum w (y - fit)^2, in
- * place. Source: Barlow et al. 1972 (pool adjacent violators). work[2 n]. */
-void stat_isotonic(double *y, const double *w, size_t n, double *work);
+/* The non-decreasing fit of y[n] that minimizes sum (y - fit)^2, in place. work[2 n].
+ * Source: Barlow et al. 1972 (pool adjacent violators). */
+void stat_isotonic(double *y, size_t n, double *work);
+
+#endif

@@ -1,6 +1,5 @@
 /* points-rows.c - the values of a table of points, prompt by prompt; see points.h. There may be
- * millions of values. They stay where they were stored; their order is a list of indices, made by a
- * counting sort. */
+ * millions of values. They stay where they were stored; their order is a list of indices. */
 #include "lib/analysis/points/points.h"
 
 #include <math.h>
@@ -23,75 +22,35 @@ int points_is_binary(const struct points *p, const char *metric)
     return i < p->n_metrics && p->binary[i];
 }
 
-typedef size_t place_fn(const struct point_row *r);
-
-static size_t id_of(const struct point_row *r)
-{
-    return r->id;
-}
-
-static size_t point_of(const struct point_row *r)
-{
-    return r->point;
-}
-
-static size_t metric_of(const struct point_row *r)
-{
-    return r->metric;
-}
-
-/* Stable counting sort of the order by a place below `places`. other: [n_rows]. */
-static void sort_by(struct points *p, place_fn *place, size_t places, uint32_t **other)
-{
-    uint32_t *from = p->order, *to = *other;
-    size_t *next = mem_zero(places + 1, sizeof *next);
-    for (size_t i = 0; i < p->n_rows; i++)
-        next[place(&p->rows[i]) + 1]++;
-    for (size_t i = 1; i < places; i++)
-        next[i] += next[i - 1];
-    for (size_t i = 0; i < p->n_rows; i++)
-        to[next[place(&p->rows[from[i]])]++] = from[i];
-    free(next);
-    p->order = to;
-    *other = from;
-}
-
-static int is_together(const struct point_row *a, const struct point_row *b)
-{
-    return a->metric == b->metric && a->point == b->point && a->id == b->id;
-}
-
 static int by_number(double a, double b) /* NaN first */
 {
     return isnan(a) || isnan(b) ? !isnan(a) - !isnan(b) : (a > b) - (a < b);
 }
 
-static int by_value(const void *a, const void *b, void *rows)
+static int by_place(size_t a, size_t b)
 {
-    const struct point_row *x = (struct point_row *)rows + *(const uint32_t *)a;
-    const struct point_row *y = (struct point_row *)rows + *(const uint32_t *)b;
-    int o = by_number(x->value, y->value);
-    return o ? o : by_number(x->tokens, y->tokens);
+    return (a > b) - (a < b);
 }
 
-/* Sorts rows of one prompt (other seeds) by value, so that their sum is always the same. */
+/* Rows of one prompt (other seeds) are sorted by value, so that their sum is always the same. */
+static int by_row(const void *a, const void *b, void *rows)
+{
+    const uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+    const struct point_row *x = (struct point_row *)rows + i, *y = (struct point_row *)rows + k;
+    int o = by_place(x->metric, y->metric);
+    o = o ? o : by_place(x->point, y->point);
+    o = o ? o : by_place(x->id, y->id);
+    o = o ? o : by_number(x->value, y->value);
+    o = o ? o : by_number(x->tokens, y->tokens);
+    return o ? o : by_place(i, k);
+}
+
 void points_order(struct points *p)
 {
-    uint32_t *other = mem_zero(p->n_rows, sizeof *other);
     p->order = mem_zero(p->n_rows, sizeof *p->order);
     for (size_t i = 0; i < p->n_rows; i++)
         p->order[i] = (uint32_t)i;
-    sort_by(p, id_of, p->ids.n, &other);
-    sort_by(p, point_of, p->n, &other);
-    sort_by(p, metric_of, p->n_metrics, &other);
-    free(other);
-    for (size_t i = 0, end; i < p->n_rows; i = end) {
-        end = i + 1;
-        while (end < p->n_rows && is_together(&p->rows[p->order[i]], &p->rows[p->order[end]]))
-            end++;
-        if (end > i + 1)
-            qsort_r(p->order + i, end - i, sizeof *p->order, by_value, p->rows);
-    }
+    qsort_r(p->order, p->n_rows, sizeof *p->order, by_row, p->rows);
 }
 
 /* The first index of the order with at least this metric and point. */

@@ -15,9 +15,6 @@
 #include "lib/stat/bootstrap.h"
 
 /* Groups drawn together; draws made in a row for one group, while its scores are in the cache. */
-enum { TOGETHER = 16, AT_ONCE = 20 };
-_Static_assert(RESPONSES_DRAWS % AT_ONCE == 0, "no draw is left over");
-
 static struct response_group *find_group(struct responses *s, const json_t *r)
 {
     buf_clear(&s->key);
@@ -196,7 +193,6 @@ void responses_free(struct responses *s)
         free(s->group[i].prompt);
         free(s->group[i].copies);
         free(s->group[i].met);
-        free(s->group[i].sums);
     }
     free(s->group);
     places_free(&s->index);
@@ -210,58 +206,17 @@ const char *responses_why(const struct response_group *g)
     return g->unscored ? "random weights" : "n<1";
 }
 
-/* Groups with equally many texts, and scratch for the draws made at once. */
-struct drawn_texts {
-    struct response_group *group[TOGETHER];
-    size_t n, texts, width;
-    uint32_t *index; /* [AT_ONCE][texts] */
-    int16_t *times;  /* [AT_ONCE][bootstrap_room(texts)] */
-};
-
-/* Adds AT_ONCE draws, the first is `first`. */
-static void add_draws(const struct drawn_texts *t, uint64_t seed, size_t first)
+double *responses_sums(const struct responses *s, const struct response_group *g, uint64_t seed)
 {
-    for (size_t d = 0; d < AT_ONCE; d++) {
-        bootstrap_draw(seed, first + d, t->texts, t->index + d * t->texts);
-        bootstrap_count(t->index + d * t->texts, t->texts,
-                        t->times + d * bootstrap_room(t->texts));
+    double *sums = mem_zero((RESPONSES_DRAWS + 1) * s->width, sizeof *sums);
+    uint32_t *index = mem_zero(g->n, sizeof *index);
+    for (size_t d = 0; d < RESPONSES_DRAWS; d++) {
+        bootstrap_draw(seed, d, g->n, index);
+        bootstrap_sums(g->v, s->width, index, g->n, sums + d * s->width);
     }
-    for (size_t i = 0; i < t->n; i++) {
-        const struct response_group *g = t->group[i];
-        double *sums = g->sums + first * t->width;
-        for (size_t d = 0; d < AT_ONCE; d++)
-            bootstrap_sums(g->v, t->width, g->whole, t->index + d * t->texts, t->texts,
-                           sums + d * t->width);
-        bootstrap_weigh(g->v, t->width, g->whole, t->times, AT_ONCE, t->texts, sums);
-    }
-}
-
-const double *responses_sums(struct responses *s, size_t group, uint64_t seed)
-{
-    struct response_group *g = &s->group[group];
-    struct drawn_texts t = {.texts = g->n, .width = s->width};
-    for (size_t i = 0; i < group; i++) {
-        free(s->group[i].sums);
-        s->group[i].sums = NULL;
-    }
-    if (g->sums)
-        return g->sums;
-    for (size_t i = group; i < s->n && t.n < TOGETHER; i++)
-        if (s->group[i].n == g->n && !s->group[i].sums)
-            t.group[t.n++] = &s->group[i];
-    t.index = mem_zero(g->n, AT_ONCE * sizeof *t.index);
-    t.times = mem_zero(bootstrap_room(g->n), AT_ONCE * sizeof *t.times);
-    for (size_t i = 0; i < t.n; i++) {
-        struct response_group *one = t.group[i];
-        one->sums = mem_zero((RESPONSES_DRAWS + 1) * t.width, sizeof *g->sums);
-        one->whole = bootstrap_whole(one->v, t.width, g->n);
-        bootstrap_sums(one->v, t.width, t.width, NULL, g->n, one->sums + RESPONSES_DRAWS * t.width);
-    }
-    for (size_t d = 0; d < RESPONSES_DRAWS; d += AT_ONCE)
-        add_draws(&t, seed, d);
-    free(t.index);
-    free(t.times);
-    return g->sums;
+    bootstrap_sums(g->v, s->width, NULL, g->n, sums + RESPONSES_DRAWS * s->width);
+    free(index);
+    return sums;
 }
 
 json_t *responses_mean(const struct responses *s, const struct response_group *g,

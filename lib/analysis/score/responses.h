@@ -22,8 +22,6 @@ struct response_group { /* one configuration and workload */
     size_t n, cap;
     uint32_t at, times; /* prompt and copies of the current response */
     int64_t unscored;   /* answers of random weights */
-    double *sums;       /* of responses_sums(); NULL: not computed, or freed */
-    size_t whole;       /* columns from here on are whole numbers (bootstrap_whole) */
     unsigned char *met; /* [cap_met]: one bit for each place in `prompts`: already scored */
     size_t cap_met;
 };
@@ -58,10 +56,9 @@ void responses_finish(struct responses *s, const struct log *log);
 void responses_free(struct responses *s);
 
 /* Sums of the scores of a group: [RESPONSES_DRAWS][width] for each draw of its texts (stream
- * `seed`), then one row as measured. Borrowed, valid until the next call. Call it for the groups in
- * order: groups with equally many texts are drawn together. */
+ * `seed`), then one row as measured. The caller frees. */
 enum { RESPONSES_DRAWS = 2000 };
-const double *responses_sums(struct responses *s, size_t group, uint64_t seed);
+double *responses_sums(const struct responses *s, const struct response_group *g, uint64_t seed);
 /* The summary record of column `at`: mean over texts with a percentile bootstrap interval. */
 json_t *responses_mean(const struct responses *s, const struct response_group *g,
                        const double *sums, size_t at, const char *metric);

@@ -31,10 +31,9 @@ static int take_response(void *ctx, const json_t *r, struct err *e)
     return 1;
 }
 
-int scoring_means(struct scoring *s, size_t group, struct err *e)
+int scoring_means(struct scoring *s, const struct response_group *g, const double *sums,
+                  struct err *e)
 {
-    const struct response_group *g = &s->responses.group[group];
-    const double *sums = responses_sums(&s->responses, group, (uint64_t)s->common.seed);
     int bad = 0;
     for (size_t k = 0; k < s->metrics && !bad; k++)
         bad = rec_write(&s->out, "quality",
