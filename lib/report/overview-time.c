@@ -18,19 +18,6 @@ enum { QUALITIES = 3 };
 
 /* ---- ratios ---- */
 
-/* The comparison record of the point by a setting, of a metric; NULL: none. */
-static const json_t *find_comparison(const struct runset *s, const char *by, const char *point,
-                                     const char *metric)
-{
-    size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "comparison"), i, r)
-        if (point && rec_is(r, "by", by) && rec_is(r, "point", point) &&
-            rec_is(r, "metric", metric) && !rec_is(r, "effect", "disagreement"))
-            return r;
-    return NULL;
-}
-
 /* The clock of the ratios: that of the claims, if the comparisons have it. */
 static const char *clock_of(const struct runset *s)
 {
@@ -148,7 +135,7 @@ static void put_step(struct page *p, const struct runset *s, const struct config
     page_count(p, a->passes);
     page_value(p, a->y.at, a->y.lo, a->y.hi, NULL);
     if (a->kind == CONFIG_DIFFUSION)
-        put_ratio(p, s, a->point, find_comparison(s, "paradigm", a->point, clock_of(s)));
+        put_ratio(p, s, a->point, runset_comparison(s, "paradigm", a->point, clock_of(s)));
     else
         page_count(p, 1);
     for (size_t i = 0; i < n; i++) {
@@ -269,7 +256,7 @@ static void find_ways(struct ways *w, const struct runset *s)
     size_t i;
     json_array_foreach(runset_kind(s, "comparison"), i, r)
         if (rec_is(r, "by", "method") && rec_is(r, "metric", "e2e_ns")) {
-            const json_t *llama = find_comparison(s, "paradigm", rec_text(r, "point"), "e2e_ns");
+            const json_t *llama = runset_comparison(s, "paradigm", rec_text(r, "point"), "e2e_ns");
             add_way(w, s, r, 1, rec_text(r, "base_setting"));
             add_way(w, s, r, 0, rec_text(r, "setting"));
             if (llama)
@@ -310,8 +297,8 @@ static const char *shown_of(const struct runset *s, const char *point, const jso
 
 static void put_accuracy(struct page *p, const struct runset *s, const struct way *w)
 {
-    const json_t *accuracy = find_comparison(s, w->is_llama ? "method" : "paradigm", w->point,
-                                             "accuracy");
+    const json_t *accuracy = runset_comparison(s, w->is_llama ? "method" : "paradigm", w->point,
+                                               "accuracy");
     struct buf b = {0};
     double lo = rec_number(accuracy, "lo"), hi = rec_number(accuracy, "hi");
     page_count(p, w->is_plain ? accuracy_of_plain(s, w->point)
@@ -332,8 +319,8 @@ static void put_way(struct page *p, const struct runset *s, const struct way *w)
     if (w->is_plain)
         page_count(p, 1);
     else
-        put_ratio(p, s, w->point, find_comparison(s, w->is_llama ? "method" : "paradigm",
-                                                  w->point, clock_of(s)));
+        put_ratio(p, s, w->point, runset_comparison(s, w->is_llama ? "method" : "paradigm",
+                                                    w->point, clock_of(s)));
     put_accuracy(p, s, w);
     free(name);
 }

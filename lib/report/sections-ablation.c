@@ -8,41 +8,11 @@
 #include "lib/record/rec.h"
 #include "lib/report/sections.h"
 
-static void put_share(struct buf *b, double v, double none)
-{
-    double p = 100 * (v - none);
-    buf_text(b, p > 0 ? "+" : "");
-    display_digits(b, fabs(p) < 0.005 ? 0 : p); /* no -0 */
-}
-
-/* Appends a ratio (none 1) or a difference (none 0) as a change: "-53 [-54, -52] %"; NaN:
- * nothing. */
-static void put_change(struct buf *b, double value, double lo, double hi, double none)
-{
-    if (isnan(value))
-        return;
-    put_share(b, value, none);
-    if (!isnan(lo) && !isnan(hi)) {
-        buf_text(b, " [");
-        put_share(b, lo, none);
-        buf_text(b, ", ");
-        put_share(b, hi, none);
-        buf_text(b, "]");
-    }
-    buf_text(b, none > 0 ? " %" : " points");
-}
-
 /* The value of no change: 0 of a difference, 1 of a ratio. */
 static double neutral_value(const json_t *r)
 {
     const char *effect = rec_text(r, "effect");
     return effect && !strcmp(effect, "difference") ? 0 : 1;
-}
-
-static void cell_of(struct page *p, struct buf *b)
-{
-    page_cell(p, b->len ? b->data : "–");
-    buf_free(b);
 }
 
 static void put_answers(struct page *p, const json_t *r)
@@ -53,7 +23,7 @@ static void put_answers(struct page *p, const json_t *r)
         buf_format(&b, "%.0f of %.0f%s", differ, n,
                    !json_is_true(json_object_get(r, "exact")) ? ""
                    : differ > 0 ? ", but the option is exact" : ", exact");
-    cell_of(p, &b);
+    sections_cell(p, &b);
 }
 
 static void put_qualities(struct page *p, const json_t *r)
@@ -64,10 +34,10 @@ static void put_qualities(struct page *p, const json_t *r)
     json_array_foreach(json_object_get(r, "qualities"), i, q) {
         const char *metric = rec_text(q, "metric");
         buf_format(&b, "%s%s ", i ? "; " : "", metric ? metric : "");
-        put_change(&b, rec_number(q, "value"), rec_number(q, "lo"), rec_number(q, "hi"),
-                   neutral_value(q));
+        sections_change(&b, rec_number(q, "value"), rec_number(q, "lo"), rec_number(q, "hi"),
+                        neutral_value(q));
     }
-    cell_of(p, &b);
+    sections_cell(p, &b);
 }
 
 static void put_claims(struct page *p, const json_t *r)
@@ -78,7 +48,7 @@ static void put_claims(struct page *p, const json_t *r)
     json_array_foreach(json_object_get(r, "claims"), i, c)
         buf_format(&b, "%s%s %s", i ? "; " : "", sections_dash(rec_text(c, "row")),
                    sections_dash(rec_text(c, "outcome")));
-    cell_of(p, &b);
+    sections_cell(p, &b);
 }
 
 static void put_option(struct page *p, const json_t *r)
@@ -93,12 +63,12 @@ static void put_option(struct page *p, const json_t *r)
     put_answers(p, r);
     for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
         page_value(p, rec_number(r, bytes[i]), NAN, NAN, NULL);
-    put_change(&memory, rec_number(r, "memory_ratio"), NAN, NAN, 1);
-    cell_of(p, &memory);
+    sections_change(&memory, rec_number(r, "memory_ratio"), NAN, NAN, 1);
+    sections_cell(p, &memory);
     if (!isnan(rec_number(r, "time_lo"))) /* else launches are too few or disturbed */
-        put_change(&time, rec_number(r, "time_ratio"), rec_number(r, "time_lo"),
-                   rec_number(r, "time_hi"), 1);
-    cell_of(p, &time);
+        sections_change(&time, rec_number(r, "time_ratio"), rec_number(r, "time_lo"),
+                        rec_number(r, "time_hi"), 1);
+    sections_cell(p, &time);
     page_value(p, rec_number(r, "output_tokens_per_s"), NAN, NAN, NULL);
     put_qualities(p, r);
     put_claims(p, r);
@@ -117,15 +87,15 @@ static void put_claim(struct page *p, const json_t *r, const json_t *c)
     page_cell(p, sections_dash(rec_text(r, "option")));
     buf_format(&b, "%s %s ", sections_dash(metric), isnan(most) ? "at least" : "at most");
     if (rec_text(c, "effect"))
-        put_change(&b, bound, NAN, NAN, none);
+        sections_change(&b, bound, NAN, NAN, none);
     else /* not measured, so not known whether it is a ratio */
         display_digits(&b, bound);
-    cell_of(p, &b);
-    put_change(&b, rec_number(c, "value"), rec_number(c, "lo"), rec_number(c, "hi"), none);
-    cell_of(p, &b);
+    sections_cell(p, &b);
+    sections_change(&b, rec_number(c, "value"), rec_number(c, "lo"), rec_number(c, "hi"), none);
+    sections_cell(p, &b);
     buf_format(&b, "%s%s%s", sections_dash(rec_text(c, "outcome")), why ? ": " : "",
                why ? why : "");
-    cell_of(p, &b);
+    sections_cell(p, &b);
 }
 
 static void put_all_claims(struct page *p, const json_t *list)

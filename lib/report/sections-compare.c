@@ -34,35 +34,16 @@ static void put_change(struct page *p, const json_t *r, const char *metric)
         buf_text(&b, " → ");
         display_value(&b, metric, rec_number(r, "config_value"));
     }
-    page_cell(p, b.len ? b.data : "–");
-    buf_free(&b);
-}
-
-static void put_signed(struct buf *b, double v)
-{
-    buf_text(b, v > 0 ? "+" : "");
-    display_digits(b, v);
+    sections_cell(p, &b);
 }
 
 /* Puts a ratio as "+1.2 [+0.4, +2.0] %", a difference of shares as "-1.6 [-4.7, +1.6] points". */
 static void put_effect(struct page *p, const json_t *r)
 {
     struct buf b = {0};
-    int ratio = rec_is(r, "effect", "ratio");
-    double lo = rec_number(r, "lo"), hi = rec_number(r, "hi"), none = ratio ? 1 : 0;
-    if (r)
-        put_signed(&b, 100 * (rec_number(r, "value") - none));
-    if (r && !isnan(lo) && !isnan(hi)) {
-        buf_text(&b, " [");
-        put_signed(&b, 100 * (lo - none));
-        buf_text(&b, ", ");
-        put_signed(&b, 100 * (hi - none));
-        buf_text(&b, "]");
-    }
-    if (r)
-        buf_text(&b, ratio ? " %" : " points");
-    page_cell(p, b.len ? b.data : "–");
-    buf_free(&b);
+    sections_change(&b, rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"),
+                    rec_is(r, "effect", "ratio"));
+    sections_cell(p, &b);
 }
 
 static void put_row(struct page *p, const json_t *list, const json_t *like, int folded)

@@ -63,8 +63,7 @@ static void put_where(struct page *p, const json_t *r)
         buf_format(&b, "%s%.3g a step", b.len ? ", " : "", speed);
     else if (unmask)
         buf_format(&b, "%sunmask %s, cache %s", b.len ? ", " : "", unmask, cache ? cache : "none");
-    page_cell(p, sections_dash(b.data));
-    buf_free(&b);
+    sections_cell(p, &b);
 }
 
 static void put_crossover(struct page *p, const struct runset *s, const json_t *r)

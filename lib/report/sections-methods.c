@@ -18,17 +18,10 @@ static const json_t *find_method(const struct runset *s, const char *name)
     return NULL;
 }
 
-/* The comparison of the same two points in a metric; NULL: none. */
-static const json_t *find_other(const json_t *list, const json_t *like, const char *metric)
+/* The comparison of the accuracies of the two points of `like`; NULL: none. */
+static const json_t *find_accuracy(const struct runset *s, const json_t *like)
 {
-    size_t i;
-    const json_t *r;
-    json_array_foreach(list, i, r)
-        if (rec_is(r, "by", "method") && rec_is(r, "metric", metric) &&
-            !rec_is(r, "effect", "disagreement") &&
-            json_equal(json_object_get(r, "point"), json_object_get(like, "point")))
-            return r;
-    return NULL;
+    return runset_comparison(s, "method", rec_text(like, "point"), "accuracy");
 }
 
 static void put_metric(struct page *p, const struct runset *s, const char *point,
@@ -52,8 +45,7 @@ static void put_published(struct page *p, const json_t *method)
         if (counting)
             buf_format(&b, " (%s)", counting);
     }
-    page_cell(p, b.len ? b.data : "–");
-    buf_free(&b);
+    sections_cell(p, &b);
 }
 
 /* Puts the costs of a point other than time. */
@@ -70,24 +62,22 @@ static void put_accuracy(struct page *p, const json_t *accuracy, const char *sid
     struct buf b = {0};
     if (accuracy)
         display_value(&b, "accuracy", rec_number(accuracy, side));
-    page_cell(p, b.len ? b.data : "–");
-    buf_free(&b);
+    sections_cell(p, &b);
 }
 
-static void put_base(struct page *p, const struct runset *s, const json_t *list, const json_t *like)
+static void put_base(struct page *p, const struct runset *s, const json_t *like)
 {
     const char *point = rec_text(like, "base_point");
     put_metric(p, s, point ? point : "", "e2e_ns");
     page_value(p, 1, NAN, NAN, NULL);
-    put_accuracy(p, find_other(list, like, "accuracy"), "base_value");
+    put_accuracy(p, find_accuracy(s, like), "base_value");
     page_cell(p, "–");
     page_cell(p, "–");
 }
 
-static void put_method(struct page *p, const struct runset *s, const json_t *list,
-                       const json_t *ratio)
+static void put_method(struct page *p, const struct runset *s, const json_t *ratio)
 {
-    const json_t *accuracy = find_other(list, ratio, "accuracy");
+    const json_t *accuracy = find_accuracy(s, ratio);
     const char *name = rec_text(ratio, "setting"), *point = rec_text(ratio, "point");
     struct buf b = {0};
     put_metric(p, s, point ? point : "", "e2e_ns");
@@ -98,9 +88,8 @@ static void put_method(struct page *p, const struct runset *s, const json_t *lis
     if (accuracy)
         buf_format(&b, "%+.3g [%+.3g, %+.3g] points", 100 * rec_number(accuracy, "value"),
                    100 * rec_number(accuracy, "lo"), 100 * rec_number(accuracy, "hi"));
-    page_cell(p, b.len ? b.data : "–");
+    sections_cell(p, &b);
     put_published(p, find_method(s, name));
-    buf_free(&b);
 }
 
 static int is_row(const json_t *r)
@@ -110,14 +99,14 @@ static int is_row(const json_t *r)
 }
 
 /* Names the methods whose whole interval is slower, or less accurate, than their base. */
-static void say_losers(struct page *p, const json_t *list)
+static void say_losers(struct page *p, const struct runset *s)
 {
     struct buf slow = {0}, wrong = {0};
     size_t i;
     const json_t *r;
-    json_array_foreach(list, i, r) {
+    json_array_foreach(runset_kind(s, "comparison"), i, r) {
         const char *name = rec_text(r, "setting");
-        const json_t *accuracy = is_row(r) ? find_other(list, r, "accuracy") : NULL;
+        const json_t *accuracy = is_row(r) ? find_accuracy(s, r) : NULL;
         if (is_row(r) && name && rec_number(r, "lo") > 1)
             buf_format(&slow, "%s%s", slow.len ? ", " : "", name);
         if (name && rec_number(accuracy, "hi") < 0)
@@ -147,7 +136,7 @@ static void put_rows(struct page *p, const struct runset *s, int folded)
             if (folded)
                 put_costs(p, s, rec_text(r, points[k]));
             else
-                (k ? put_method : put_base)(p, s, list, r);
+                (k ? put_method : put_base)(p, s, r);
         }
         if (is_row(r) && base)
             json_object_set_new(bases, base, json_true());
@@ -188,5 +177,5 @@ void sections_methods(struct page *p, const struct runset *s)
                       "Further columns of the table above.", sizeof more / sizeof *more, more);
     put_rows(p, s, 1);
     page_table_end(p);
-    say_losers(p, list);
+    say_losers(p, s);
 }

@@ -96,8 +96,7 @@ static void put_reasons(struct page *p, const json_t *r)
     const json_t *reason;
     json_array_foreach(json_object_get(r, "reasons"), i, reason)
         buf_format(&b, "%s%s", i ? ", " : "", sections_dash(json_string_value(reason)));
-    page_cell(p, sections_dash(b.data));
-    buf_free(&b);
+    sections_cell(p, &b);
 }
 
 static void put_looks(struct page *p, const struct runset *s)

@@ -22,6 +22,34 @@ const char *sections_dash(const char *s)
     return s && *s ? s : "–";
 }
 
+void sections_cell(struct page *p, struct buf *text)
+{
+    page_cell(p, sections_dash(text->data));
+    buf_free(text);
+}
+
+static void put_share(struct buf *b, double v, double none)
+{
+    double p = 100 * (v - none);
+    buf_text(b, p > 0 ? "+" : "");
+    display_digits(b, fabs(p) < 0.005 ? 0 : p); /* no -0 */
+}
+
+void sections_change(struct buf *b, double value, double lo, double hi, double none)
+{
+    if (isnan(value))
+        return;
+    put_share(b, value, none);
+    if (!isnan(lo) && !isnan(hi)) {
+        buf_text(b, " [");
+        put_share(b, lo, none);
+        buf_text(b, ", ");
+        put_share(b, hi, none);
+        buf_text(b, "]");
+    }
+    buf_text(b, none > 0 ? " %" : " points");
+}
+
 /* ---- tables of metrics ---- */
 
 struct shown { /* a column: the value of a metric with its interval, or another field */

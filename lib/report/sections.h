@@ -37,5 +37,10 @@ void sections_outcomes(struct page *p, const struct runset *s);
 void sections_origin(struct page *p, const struct runset *s, const char *output);
 
 const char *sections_dash(const char *s); /* s; NULL or "": a dash */
+/* Puts the text, or a dash if it is empty; frees the text. */
+void sections_cell(struct page *p, struct buf *text);
+/* Appends a ratio (none 1) or a difference (none 0) as a change: "-53 [-54, -52] %"; NaN:
+ * nothing. */
+void sections_change(struct buf *b, double value, double lo, double hi, double none);
 /* The relative path from the folder of file `from` to file `to`. The caller frees. */
 char *sections_link(const char *from, const char *to);

@@ -345,6 +345,18 @@ const json_t *runset_find(const struct runset *s, const char *kind, const char *
     return at ? json_array_get(runset_kind(s, kind), (size_t)json_integer_value(at)) : NULL;
 }
 
+const json_t *runset_comparison(const struct runset *s, const char *by, const char *point,
+                                const char *metric)
+{
+    size_t i;
+    const json_t *r;
+    json_array_foreach(runset_kind(s, "comparison"), i, r)
+        if (point && rec_is(r, "by", by) && rec_is(r, "point", point) &&
+            rec_is(r, "metric", metric) && !rec_is(r, "effect", "disagreement"))
+            return r;
+    return NULL;
+}
+
 const json_t *runset_config(const struct runset *s, const char *point)
 {
     return point ? json_object_get(s->configs, point) : NULL;

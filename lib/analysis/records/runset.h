@@ -70,6 +70,9 @@ const json_t *runset_find(const struct runset *s, const char *kind, const char *
                           const char *metric);
 /* The settings of a point; NULL: no record names it. Borrowed. */
 const json_t *runset_config(const struct runset *s, const char *point);
+/* The comparison by `by` of the point in a metric, not of its answers; NULL: none. Borrowed. */
+const json_t *runset_comparison(const struct runset *s, const char *by, const char *point,
+                                const char *metric);
 /* The first non-null member `key` of the meta records or of their `machine` objects; NULL. */
 const json_t *runset_meta(const struct runset *s, const char *key);
 /* The machine that was measured: that of a generator's stream (also as a parent), else the first
