@@ -2,8 +2,7 @@
  *
  * The archive has MANIFEST.sha256, then the files that it names, in its order, and nothing else. So
  * names are checked once, when the manifest is read; a member that is not the next file of the
- * manifest is an error.
- */
+ * manifest is an error. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <dirent.h>
@@ -209,8 +208,8 @@ static int find_member(const struct bundle *b, struct archive *a, const char *na
     return 0;
 }
 
-/* Hashes the bytes of the member, and appends them to `text` or writes them to `file`, unless NULL.
- */
+/* Hashes the bytes of the member, and appends them to `text` or writes them to `file`, unless
+ * NULL. */
 static int read_member(struct bundle *b, struct archive *a, char hex[65], struct buf *text,
                        FILE *file, struct err *e)
 {

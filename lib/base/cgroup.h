@@ -1,6 +1,5 @@
 /* cgroup.h - the control groups that limit this process. */
-#ifndef BASE_CGROUP_H
-#define BASE_CGROUP_H
+#pragma once
 
 /* Takes the folder of a group; version: 1 or 2, whose files have different names. */
 typedef void cgroup_fn(void *ctx, const char *folder, int version);
@@ -10,5 +9,3 @@ typedef void cgroup_fn(void *ctx, const char *folder, int version);
  * "cpu", "memory". root: prefix of /proc and /sys, "" except in tests. Source: Linux,
  * Documentation/admin-guide/cgroup-v2.rst. */
 void cgroup_walk(const char *root, const char *controller, cgroup_fn *fn, void *ctx);
-
-#endif

@@ -50,8 +50,8 @@ void err_machine(const char *file, int line, const char *what) __attribute__((no
 /* The same for a file that fails in the middle of work: exits with 74. */
 void err_file(const char *file, int line, const char *what) __attribute__((noreturn));
 
-/* The code for a call that failed with errno: EXIT_INTERNAL when memory is short, else `otherwise`.
- */
+/* The code for a call that failed with errno: EXIT_INTERNAL when memory is short, else
+ * `otherwise`. */
 int err_reason(int otherwise);
 
 C_END

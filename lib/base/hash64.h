@@ -1,9 +1,7 @@
 /* hash64.h - fast 64-bit hashes for tables in memory. They are not cryptographic: callers compare
  * what they find, or state the chance of a collision.
- * Source: Steele et al. OOPSLA'14 (SplitMix64); Fowler, Noll, Vo, draft-eastlake-fnv (FNV-1a).
- */
-#ifndef BASE_HASH64_H
-#define BASE_HASH64_H
+ * Source: Steele et al. OOPSLA'14 (SplitMix64); Fowler, Noll, Vo, draft-eastlake-fnv (FNV-1a). */
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,5 +38,3 @@ static inline uint64_t hash64_fnv(uint64_t h, const void *bytes, size_t n)
         h = (h ^ at[i]) * 0x100000001b3u;
     return h;
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The work file is read twice: first completely, to find the whole records; then record by record,
  * as the tool takes them over. Reading and appending use one descriptor: closing a second one would
- * release the lock. The file is cut at the first line without a line feed (incomplete).
- */
+ * release the lock. The file is cut at the first line without a line feed (incomplete). */
 #include "lib/record/resume.h"
 
 #include <errno.h>

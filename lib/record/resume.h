@@ -6,10 +6,8 @@
  *
  * Same work: the `meta` records agree in everything but the start time and the options for messages
  * on standard error. A last line without line feed is cut off, and so are an `end` and a fatal
- * error record. A damaged line is EXIT_BAD_DATA.
- */
-#ifndef RECORD_RESUME_H
-#define RECORD_RESUME_H
+ * error record. A damaged line is EXIT_BAD_DATA. */
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>

@@ -1,6 +1,5 @@
 /* weights.c - see weights.h. Derived records carry the names of their generations, so records that
- * tools compare always name their weights.
- */
+ * tools compare always name their weights. */
 #include "lib/record/weights.h"
 
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* bootstrap.c - draws and their percentiles; see bootstrap.h.
  *
  * Draw d has a random stream of its own, so draws may be made in any order. The ends of an interval
- * are order statistics, never interpolated, because a neighbour may be infinite.
- */
+ * are order statistics, never interpolated, because a neighbour may be infinite. */
 #include "lib/stat/bootstrap.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
 /* front.c - see front.h. Points are sorted by cost, then by quality from the best. A point is on
- * the front if its quality beats that of all cheaper points and equals the best of its own cost.
- */
+ * the front if its quality beats that of all cheaper points and equals the best of its own cost. */
 #include "lib/stat/front.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
 /* points-rows.c - the values of a table of points, prompt by prompt; see points.h. There may be
- * millions of values. They stay where they were stored; their order is a list of indices.
- */
+ * millions of values. They stay where they were stored; their order is a list of indices. */
 #include "lib/analysis/points/points.h"
 
 #include <math.h>
