@@ -17,5 +17,3 @@ void cpus_free(struct cpus *c);
 /* Smallest CPU quota of our control group and all groups above it (cgroup.h), in processors,
  * rounded up; 0: no quota. Source: Linux, Documentation/scheduler/sched-bwc.rst. */
 size_t cpus_quota(const char *root);
-
-#endif

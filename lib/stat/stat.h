@@ -34,5 +34,3 @@ void stat_line(const double *x, const double *y, size_t n, double *a, double *b)
 /* The non-decreasing fit of y[n] that minimizes sum (y - fit)^2, in place. work[2 n].
  * Source: Barlow et al. 1972 (pool adjacent violators). */
 void stat_isotonic(double *y, size_t n, double *work);
-
-#endif

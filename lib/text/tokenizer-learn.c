@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "lib/base/file.h"
-#include "lib/base/hash64.h"
 #include "lib/base/mem.h"
 #include "lib/base/places.h"
 #include "lib/text/tokenizer/alphabet.h"
@@ -38,23 +37,10 @@ struct learn {
 
 static int64_t *count_of(struct counted *c, const void *text, size_t n)
 {
-    uint64_t h = hash64_fnv(HASH64_FNV, s, n);
-    return h ^ h >> 29;
-}
-
-/* A table twice as large; hash_of(l, i) is the hash of item i of n. */
-static void grow_table(const struct learn *l, uint32_t **table, size_t *mask, size_t n,
-                       uint64_t (*hash_of)(const struct learn *, size_t))
-{
-    size_t size = *table ? 2 * (*mask + 1) : 1 << 12;
-    free(*table);
-    *table = mem_zero(size, sizeof **table);
-    *mask = size - 1;
-    for (size_t i = 0; i < n; i++) {
-        size_t k = hash_of(l, i) & *mask;
-        while ((*table)[k])
-            k = (k + 1) & *mask;
-        (*table)[k] = (uint32_t)i + 1;
+    size_t at = places_of(&c->texts, text, n);
+    if (at == c->n) {
+        MEM_GROW(c->count, c->n, c->cap);
+        c->count[c->n++] = 0;
     }
     return &c->count[at];
 }

@@ -40,5 +40,3 @@ int scoring_run(struct scoring *s, const char *tool, int argc, char **argv, int 
 /* Writes a summary for each metric: a mean over texts, from responses_sums(). -1: *e. */
 int scoring_means(struct scoring *s, const struct response_group *g, const double *sums,
                   struct err *e);
-
-#endif
