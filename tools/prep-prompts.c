@@ -240,6 +240,8 @@ static int run(const struct args *a, int argc, char **argv, int first)
     for (size_t i = 0; i < w.n_sets; i++) {
         bad = bad || read_set(&w, w.sets[i], &p, &e);
         passed_over += dataset_passed_over(w.sets[i]);
+        if (!bad && dataset_note(w.sets[i]))
+            log_warn(&w.log, "W117", "%s", dataset_note(w.sets[i]));
     }
     for (size_t i = 0; i < w.n_sets; i++)
         dataset_close(w.sets[i]);

@@ -60,11 +60,29 @@ _Noreturn void err_die(const char *tool, const struct err *e)
     exit(code);
 }
 
+/* Global, like standard error: no caller can hand it to the code that fails. */
+static struct err_witness *own, **place = &own;
+
+struct err_witness **err_witness(void)
+{
+    return place;
+}
+
+void err_share(struct err_witness **other)
+{
+    if (other)
+        place = other;
+}
+
 static _Noreturn void leave(const char *file, int line, const char *what, int code)
 {
-    char clean[512];
+    char where[256], clean[512];
+    struct err_witness *w = __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL); /* once */
     plain_text(clean, sizeof clean, what);
     fprintf(stderr, "crossover: %s:%d: %s\n", file, line, clean);
+    snprintf(where, sizeof where, "%s:%d", file, line);
+    if (w)
+        w->hear(w, code, where, what);
     _exit(code);
 }
 

@@ -50,6 +50,16 @@ void err_machine(const char *file, int line, const char *what) __attribute__((no
 /* The same for a file that fails in the middle of work: exits with 74. */
 void err_file(const char *file, int line, const char *what) __attribute__((noreturn));
 
+/* A callback before err_machine or err_file ends the process; `where`: "FILE:LINE". Any thread may
+ * call it, also inside a library that holds its locks: it must not allocate or wait. */
+struct err_witness {
+    void (*hear)(struct err_witness *w, int code, const char *where, const char *what);
+};
+/* Pointer to the one witness of the process; NULL at first. A shared object with its own err.c
+ * calls err_share to use the pointer of the program that loaded it (NULL: it keeps its own). */
+struct err_witness **err_witness(void);
+void err_share(struct err_witness **place);
+
 /* The code for a call that failed with errno: EXIT_INTERNAL when memory is short, else
  * `otherwise`. */
 int err_reason(int otherwise);

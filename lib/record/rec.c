@@ -46,10 +46,14 @@ static int write_all(int fd, const char *p, size_t n)
 /* Writes a record with its line feed, or takes over the kept one that must be equal. */
 static int write_line(struct rec_writer *w, const struct buf *line, struct err *e)
 {
-    if (resume_goes_on(w->work))
-        return resume_match(w->work, line, e);
-    resume_hash(w->work, &w->hash);
-    hash_add(w->hash, line->data, line->len);
+    int kept = resume_goes_on(w->work);
+    int bad = kept ? resume_match(w->work, line, e) : resume_hash(w->work, &w->hash, e);
+    if (!kept && !bad) {
+        hash_add(w->hash, line->data, line->len);
+        bad = !w->broken && resume_seal(w->work, w->hash, e);
+    }
+    if (kept || bad)
+        return bad ? -1 : 0;
     errno = EIO; /* for a stream that is broken already */
     w->broken = w->broken || write_all(fileno(w->out.f), line->data, line->len);
     if (!w->broken)
@@ -239,6 +243,14 @@ int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, s
     return rec_write(w, "error", fields, e);
 }
 
+/* Removes the sums of a work file that no longer exists. */
+static void remove_sums(char *path)
+{
+    if (path)
+        unlink(path);
+    free(path);
+}
+
 /* Frees a writer whose output and work file are closed. */
 static void free_writer(struct rec_writer *w)
 {
@@ -251,8 +263,7 @@ static void free_writer(struct rec_writer *w)
 
 int rec_close(struct rec_writer *w, const char *status, struct err *e)
 {
-    int bad = write_more(w, e);
-    resume_hash(w->work, &w->hash);
+    int bad = write_more(w, e) || resume_hash(w->work, &w->hash, e) ? -1 : 0;
     if (!bad && !w->no_meta) {
         char hex[65];
         hash_hex(w->hash, hex);
@@ -274,19 +285,22 @@ int rec_close(struct rec_writer *w, const char *status, struct err *e)
         rec_abandon(w);
         return bad;
     }
-    resume_free(w->work);
+    char *sums = resume_end(w->work);
     bad = out_commit(&w->out, e);
+    remove_sums(sums);
     free_writer(w);
     return bad;
 }
 
 void rec_abandon(struct rec_writer *w)
 {
-    if (rec_lasts(w))
+    if (rec_lasts(w)) {
         out_leave(&w->out);
-    else
+        resume_free(w->work);
+    } else {
         out_abandon(&w->out);
-    resume_free(w->work);
+        remove_sums(resume_end(w->work));
+    }
     free_writer(w);
 }
 

@@ -74,7 +74,8 @@ void rec_abandon(struct rec_writer *w);
  *     rec_write, rec_error, rec_pass     a record that can: the new one must be equal, byte for
  *                                        byte, and is not written twice */
 
-/* rec_open with a work file; standard output and devices have none. */
+/* rec_open with a work file; standard output and devices have none. A process that ends in
+ * err_machine writes {"kind":"error", ..., "fatal":true} to the file and syncs it. */
 int rec_open_work(struct rec_writer *w, const struct common *c, const struct resume_wish *wish,
                   const char *tool, int argc, char **argv, json_t *extra, struct err *e);
 

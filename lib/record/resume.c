@@ -1,8 +1,12 @@
 /* resume.c - the records that an earlier process left; see resume.h.
  *
- * The work file is read twice: first completely, to find the whole records; then record by record,
- * as the tool takes them over. Reading and appending use one descriptor: closing a second one would
- * release the lock. The file is cut at the first line without a line feed (incomplete). */
+ * The work file is read twice: first completely, to check each line against its sum (sums.h); then
+ * record by record, as the tool takes them over. At the end, the hash of the second reading must be
+ * the sum of the last record. Reading and appending use one descriptor: closing a second one would
+ * release the lock.
+ * The file is cut at the first line without a line feed (incomplete) or without a sum (the power
+ * failed before the sum reached the disk). A line that does not match its sum was edited:
+ * refused. */
 #include "lib/record/resume.h"
 
 #include <errno.h>
@@ -14,10 +18,14 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
+#include "lib/record/schema.h"
+#include "lib/record/sums.h"
 
 struct resume {
+    struct err_witness witness; /* first member: write_fatal() casts it to the whole */
     FILE *f;           /* of the output */
     char *path;        /* of the output, for messages */
+    const char *run;
     int lasting;       /* 1: another process may resume */
     int64_t left;      /* kept records that the tool has not taken over */
     json_t *next;      /* the first of these records; NULL: none, or it cannot be read */
@@ -26,7 +34,8 @@ struct resume {
     int failed;        /* errno of reading `next`; 0: no error */
     struct buf line, meta; /* lines of `next` and of the meta record, without line feed */
     struct hash *hash; /* of meta and the records taken over; NULL: the writer has it */
-    int64_t marked, synced_ns;
+    int64_t marked, marked_lines, synced_ns;
+    struct sums sums;  /* none unless lasting */
 };
 
 /* Reads a line without its line feed. 1: a line; 0: the end; -1: the rest has no line feed. */
@@ -45,12 +54,6 @@ static int get_line(FILE *f, struct buf *b)
     b->len = (size_t)(n - whole);
     b->data[b->len] = 0;
     return whole ? 1 : -1;
-}
-
-static void add_line(struct hash *h, const struct buf *line)
-{
-    hash_add(h, line->data, line->len);
-    hash_add(h, "\n", 1);
 }
 
 static json_t *parse(const struct buf *b)
@@ -119,6 +122,18 @@ struct finding {
     char *fatal;                 /* message of the error that ended the process, or NULL */
 };
 
+/* Adds the record in r->line to the hash of the lines before it. 1: it matches its sum; 0: there is
+ * no sum; -1: *e. */
+static int prove_line(struct resume *r, struct hash *proof, const struct finding *f, struct err *e)
+{
+    int same = sums_prove(&r->sums, proof, &r->line, f->records + 2);
+    if (same < 0)
+        err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file was changed: the SHA-256 up to "
+                "there is not the one that was written (--fresh starts anew)", r->path,
+                (long long)f->records + 2);
+    return same;
+}
+
 /* Parses the record in r->line. 1: keep it; 0: drop it and the rest; -1: damaged, *e. */
 static int check_record(struct resume *r, struct finding *f, struct err *e)
 {
@@ -151,16 +166,20 @@ static int64_t size_of(int fd)
     return fstat(fd, &s) ? 0 : (int64_t)s.st_size;
 }
 
-/* Finds the records after the meta record, which was read. */
+/* Finds the records after the meta record, which was read and proven. */
 static int find_records(struct resume *r, struct finding *f, struct err *e)
 {
     int more = 1;
+    struct hash *proof = hash_new();
+    hash_add(proof, r->meta.data, r->meta.len);
+    hash_add(proof, "\n", 1);
     f->first = f->end = ftello(r->f);
     while (f->end >= 0 && more > 0 && (more = get_line(r->f, &r->line)) > 0 &&
-           (more = check_record(r, f, e)) > 0) {
+           (more = check_record(r, f, e)) > 0 && (more = prove_line(r, proof, f, e)) > 0) {
         f->records++;
         f->end = ftello(r->f);
     }
+    hash_free(proof);
     if (e->code)
         return -1;
     if (ferror(r->f) || f->end < 0)
@@ -200,20 +219,65 @@ static char *compare_work(struct resume *r, const json_t *meta, const struct res
     if (names.len)
         why = mem_format("it is of other work (%s)", names.data);
     buf_free(&names);
-    if (!why && !find_records(r, f, e) && f->records) {
-        r->hash = hash_new();
-        add_line(r->hash, &r->meta);
-    }
+    r->hash = hash_new();
+    if (!why && sums_prove(&r->sums, r->hash, &r->meta, 1) <= 0)
+        why = mem_format("%s has no matching sum", r->sums.path);
+    if (!why)
+        find_records(r, f, e);
     return why;
+}
+
+/* ---- the fatal error record ---- */
+
+struct words {
+    char text[4096];
+    size_t n;
+};
+
+static void put(struct words *w, const char *s)
+{
+    while (*s && w->n < sizeof w->text)
+        w->text[w->n++] = *s++;
+}
+
+/* Appends s as a JSON string, cut to leave room for the rest of the record. */
+static void put_string(struct words *w, const char *s)
+{
+    static const char hex[] = "0123456789abcdef";
+    put(w, "\"");
+    for (; *s && w->n + 512 < sizeof w->text; s++) {
+        unsigned char c = (unsigned char)*s;
+        char code[7] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15], 0};
+        char plain[2] = {c < 128 ? *s : '?', 0};
+        put(w, c < 32 || c == '"' || c == '\\' ? code : plain);
+    }
+    put(w, "\"");
+}
+
+static void write_fatal(struct err_witness *self, int code, const char *where, const char *what)
+{
+    struct resume *r = (struct resume *)(void *)self;
+    struct words w;
+    w.n = 0;
+    put(&w, "{\"schema\":\"" RECORD_SCHEMA "\",\"kind\":\"error\",\"run\":");
+    put_string(&w, strlen(r->run) < 1024 ? r->run : "");
+    put(&w, code == EXIT_IO ? ",\"code\":\"io\",\"message\":"
+                            : ",\"code\":\"internal\",\"message\":");
+    put_string(&w, what);
+    put(&w, ",\"where\":");
+    put_string(&w, where);
+    put(&w, ",\"fatal\":true}\n");
+    if (write(fileno(r->f), w.text, w.n) > 0) /* the next process drops it, torn or whole */
+        (void)fsync(fileno(r->f));
 }
 
 /* ---- opening ---- */
 
-/* Cuts the file at byte `at`. */
-static int cut(struct resume *r, int64_t at, struct err *e)
+/* Cuts the file after `lines` lines, at byte `at`. */
+static int cut(struct resume *r, int64_t at, int64_t lines, struct err *e)
 {
     r->left = 0;
-    if (!ftruncate(fileno(r->f), at))
+    if (!ftruncate(fileno(r->f), at) && !sums_cut(&r->sums, lines))
         return 0;
     return err_set(e, EXIT_IO, "%s: cannot cut its work file: %s", r->path, strerror(errno));
 }
@@ -238,11 +302,15 @@ static int find(struct resume *r, const json_t *meta, const struct resume_wish *
     if (why)
         log_note(wish->log, "%s: starts anew, the work file of an earlier process is not used: %s",
                  r->path, why);
-    int cannot = cut(r, f.records ? f.end : 0, e);
+    int cannot = cut(r, f.records ? f.end : 0, f.records ? f.records + 1 : 0, e);
     if (!cannot && f.records && fseeko(r->f, (off_t)f.first, SEEK_SET))
         cannot = unreadable(r, e);
     if (!cannot && f.records)
         note_kept(r, wish->log, &f);
+    if (!f.records) {
+        hash_free(r->hash);
+        r->hash = NULL;
+    }
     r->left = f.records;
     r->at = f.first;
     if (!cannot)
@@ -261,10 +329,13 @@ int resume_open(struct resume **to, struct out *o, const struct common *c, const
     if (!o->temp)
         return 0;
     struct resume *r = mem_zero(1, sizeof *r);
-    *r = (struct resume){.f = o->f, .path = mem_text(o->path), .lasting = meta && !wish->whole,
-                         .number = 2, .synced_ns = clock_ns()};
+    *r = (struct resume){.witness = {write_fatal}, .f = o->f, .path = mem_text(o->path),
+                         .run = c->run, .lasting = meta && !wish->whole, .number = 2,
+                         .synced_ns = clock_ns()};
     int64_t before = size_of(fileno(r->f));
-    if (find(r, meta, wish, e)) {
+    if (sums_open(&r->sums, o->temp, !r->lasting, e) || find(r, meta, wish, e)) {
+        if (!before)
+            unlink(r->sums.path);
         resume_free(r);
         if (before)
             out_leave(o);
@@ -272,6 +343,7 @@ int resume_open(struct resume **to, struct out *o, const struct common *c, const
             out_abandon(o);
         return -1;
     }
+    *err_witness() = &r->witness;
     *to = r;
     return 0;
 }
@@ -290,12 +362,27 @@ void resume_free(struct resume *r)
 {
     if (!r)
         return;
+    if (*err_witness() == &r->witness)
+        *err_witness() = NULL;
     json_decref(r->next);
     buf_free(&r->line);
     buf_free(&r->meta);
     hash_free(r->hash);
+    sums_close(&r->sums);
     free(r->path);
     free(r);
+}
+
+char *resume_end(struct resume *r)
+{
+    char *left = r && r->sums.fd >= 0 ? mem_text(r->sums.path) : NULL;
+    resume_free(r);
+    return left;
+}
+
+int resume_seal(struct resume *r, const struct hash *h, struct err *e)
+{
+    return r ? sums_add(&r->sums, h, e) : 0;
 }
 
 /* ---- taking over ---- */
@@ -310,7 +397,8 @@ int resume_fail(const struct resume *r, struct err *e)
 
 void resume_take(struct resume *r)
 {
-    add_line(r->hash, &r->line);
+    hash_add(r->hash, r->line.data, r->line.len);
+    hash_add(r->hash, "\n", 1);
     r->left--;
     r->number++;
     r->at += (int64_t)r->line.len + 1;
@@ -342,16 +430,17 @@ int resume_drop(struct resume *r, struct err *e)
 {
     if (!resume_left(r))
         return 0;
-    return cut(r, r->at, e);
+    return cut(r, r->at, r->number - 1, e);
 }
 
-void resume_hash(struct resume *r, struct hash **h)
+int resume_hash(struct resume *r, struct hash **h, struct err *e)
 {
     if (!r || !r->hash || r->left)
-        return;
+        return 0;
     hash_free(*h);
     *h = r->hash;
     r->hash = NULL;
+    return sums_fit(&r->sums, *h, r->number - 1) ? 0 : resume_fail(r, e);
 }
 
 int resume_is_lasting(const struct resume *r)
@@ -365,19 +454,21 @@ int resume_sync(struct resume *r, struct err *e)
     if (!r || !r->lasting || clock_ns() - r->synced_ns < SECOND)
         return 0;
     r->synced_ns = clock_ns();
-    if (!fdatasync(fileno(r->f)))
+    if (!fdatasync(fileno(r->f)) && !sums_sync(&r->sums))
         return 0;
     return err_set(e, EXIT_IO, "%s: cannot write: %s", r->path, strerror(errno));
 }
 
 void resume_mark(struct resume *r)
 {
-    if (r)
-        r->marked = size_of(fileno(r->f));
+    if (!r)
+        return;
+    r->marked = size_of(fileno(r->f));
+    r->marked_lines = r->sums.lines;
 }
 
 void resume_revert(struct resume *r)
 {
     if (r && r->marked)
-        (void)cut(r, r->marked, NULL);
+        (void)cut(r, r->marked, r->marked_lines, NULL);
 }

@@ -6,7 +6,8 @@
  *
  * Same work: the `meta` records agree in everything but the start time and the options for messages
  * on standard error. A last line without line feed is cut off, and so are an `end` and a fatal
- * error record. A damaged line is EXIT_BAD_DATA. */
+ * error record. A damaged or changed line is EXIT_BAD_DATA: .NAME.tmp.sha256 holds the SHA-256 of
+ * the file up to each line. */
 #pragma once
 
 #include <jansson.h>
@@ -26,7 +27,7 @@
     "With -o FILE, finished records are kept in .FILE.tmp, however the process ends.\n"            \
     "The same command continues it. Its records are those of an uninterrupted run,\n"              \
     "except for times. With other options, model, machine or input it starts anew,\n"              \
-    "and says so.\n"
+    "and says so. A work file that was edited is refused.\n"
 
 /* How a tool treats an existing work file. */
 struct resume_wish {
@@ -40,6 +41,9 @@ struct resume; /* one work file, open for this process alone */
 int resume_open(struct resume **r, struct out *o, const struct common *c, const json_t *meta,
                 const struct resume_wish *wish, struct err *e);
 void resume_free(struct resume *r);
+/* resume_free when the work file is no longer needed. Returns the path of its sums, to be removed
+ * after the output was renamed or removed; the caller's, or NULL. */
+char *resume_end(struct resume *r);
 
 /* In the functions below r may be NULL: no work file, nothing kept. */
 int resume_goes_on(const struct resume *r);  /* 1: records are kept, after their meta */
@@ -54,9 +58,11 @@ void resume_take(struct resume *r); /* takes it over */
 int resume_match(struct resume *r, const struct buf *line, struct err *e);
 int resume_drop(struct resume *r, struct err *e); /* cuts the rest off */
 /* When no kept record is left: *h (the caller's) becomes the hash of meta and the records that were
- * taken over. Later calls change nothing. */
-void resume_hash(struct resume *r, struct hash **h);
-/* Syncs the file to disk, at most once a second. */
+ * taken over. Later calls change nothing. -1: the file was changed since resume_open. */
+int resume_hash(struct resume *r, struct hash **h, struct err *e);
+/* Writes the sum of a line before the line: the hash up to its end. */
+int resume_seal(struct resume *r, const struct hash *h, struct err *e);
+/* Syncs the files to disk, at most once a second. */
 int resume_sync(struct resume *r, struct err *e);
 /* resume_mark: all records so far are good. resume_revert: cuts off the records since the mark. */
 void resume_mark(struct resume *r);

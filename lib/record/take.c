@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/record/repeats.h"
+#include "lib/record/weights.h"
 
 static int is_known(const char *kind)
 {
@@ -58,6 +59,7 @@ int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, cons
              int64_t limit, take_fn *fn, void *ctx, struct err *e)
 {
     struct repeats seen = {0};
+    struct weights weights = {0};
     int rc = 0;
     while (!rc && (!limit || t->taken < limit)) {
         struct err bad = {0};
@@ -65,7 +67,8 @@ int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, cons
         int got = rec_read(in, &record, &bad);
         if (got == 0)
             break;
-        int failed = got < 0 || take_one(t, &seen, out, fn, ctx, record, &bad, e);
+        int failed = got < 0 || weights_check(&weights, record, in, e) ||
+                     take_one(t, &seen, out, fn, ctx, record, &bad, e);
         if (failed && (bad.code == EXIT_BAD_DATA || bad.code == EXIT_FAILED_RECORDS))
             rc = note_bad(t, in, out, log, record, &bad, e);
         else if (failed)
@@ -77,6 +80,7 @@ int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, cons
     json_decref(out->inputs);
     out->inputs = rec_read_inputs(in);
     repeats_free(&seen);
+    weights_free(&weights);
     return rc;
 }
 

@@ -1,5 +1,6 @@
-/* weights.c - see weights.h. Derived records carry the names of their generations, so records that
- * tools compare always name their weights. */
+/* weights.c - see weights.h. A stream of a generator has one meta record, and all its generations
+ * are of that checkpoint. Derived records carry the names of their generations. Records after `end`
+ * belong to no meta record. */
 #include "lib/record/weights.h"
 
 #include <stdlib.h>
@@ -7,7 +8,8 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/hash.h"
-#include "lib/record/rec.h"
+
+const char *const weights_fields[] = {"weights", "draft_weights", "prior_weights", NULL};
 
 enum { SHOWN = 12 }; /* hex digits of a name, as of a point */
 
@@ -69,18 +71,153 @@ static json_t *name_of_prior(const json_t *checkpoint)
     return NULL;
 }
 
-static void set_known(json_t *to, const char *field, json_t *name)
+static void set_known(json_t *to, enum weights_part part, json_t *name)
 {
     if (name)
-        json_object_set_new(to, field, name);
+        json_object_set_new(to, weights_fields[part], name);
 }
 
 void weights_put(json_t *record, const json_t *meta, int uses_draft, int uses_prior)
 {
     const json_t *checkpoint = json_object_get(meta, "checkpoint");
-    set_known(record, "weights", name_of_model(checkpoint));
+    set_known(record, WEIGHTS_MODEL, name_of_model(checkpoint));
     if (uses_draft)
-        set_known(record, "draft_weights", name_of_model(json_object_get(meta, "draft_model")));
+        set_known(record, WEIGHTS_DRAFT, name_of_model(json_object_get(meta, "draft_model")));
     if (uses_prior)
-        set_known(record, "prior_weights", name_of_prior(checkpoint));
+        set_known(record, WEIGHTS_PRIOR, name_of_prior(checkpoint));
+}
+
+/* ---- the check ---- */
+
+static int is_pooled(const json_t *r)
+{
+    static const char *const kinds[] = {"generation", "metric", "times", "quality"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(rec_kind(r), kinds[i]))
+            return 1;
+    return 0;
+}
+
+/* Follows the streams: a meta record of a generator names the checkpoints until `end`. */
+static void follow(struct weights *w, const json_t *r)
+{
+    const char *kind = rec_kind(r), *tool = rec_text(r, "tool");
+    const int starts = !strcmp(kind, "meta");
+    if (!starts && strcmp(kind, "end"))
+        return;
+    json_decref(w->maker);
+    w->maker = NULL;
+    if (!starts || !tool || strncmp(tool, "gen-", 4))
+        return;
+    w->maker = json_pack("{s:O?, s:O?}", "checkpoint", json_object_get(r, "checkpoint"),
+                         "draft_model", json_object_get(r, "draft_model"));
+    weights_put(w->maker, w->maker, 1, 1);
+}
+
+/* 1: answers of the point depend on this part of the maker. */
+static int is_used(const json_t *r, enum weights_part part)
+{
+    return part == WEIGHTS_DRAFT   ? rec_text(r, "draft_model") != NULL
+           : part == WEIGHTS_PRIOR ? rec_is(r, "z", "dit")
+                                   : 1;
+}
+
+static json_t *files_of(const json_t *maker, enum weights_part part)
+{
+    const char *member = part == WEIGHTS_DRAFT ? "draft_model" : "checkpoint";
+    return json_object_get(json_object_get(maker, member), "files");
+}
+
+/* One side of a difference. */
+struct side {
+    const char *name;
+    const json_t *files; /* NULL: unknown */
+};
+
+/* Appends the first file that differs. */
+static void put_file(struct buf *b, const json_t *mine, const json_t *theirs)
+{
+    size_t i, k;
+    const json_t *file, *other;
+    json_array_foreach(mine, i, file)
+        json_array_foreach(theirs, k, other) {
+            const char *name = rec_text(file, "name"), *sum = rec_text(file, "sha256");
+            const char *other_sum = rec_text(other, "sha256");
+            if (!name || !sum || !other_sum || !rec_is(other, "name", name) ||
+                !strcmp(sum, other_sum))
+                continue;
+            buf_format(b, "; %.64s: SHA-256 %.64s here, %.64s there", name, sum, other_sum);
+            return;
+        }
+}
+
+static int refuse(const json_t *r, enum weights_part part, struct side here, const char *at,
+                  struct side there, const char *where, struct err *e)
+{
+    struct buf files = {0};
+    const char *config = rec_text(r, "config");
+    buf_text(&files, "");
+    put_file(&files, here.files, there.files);
+    err_set(e, EXIT_BAD_DATA, "%.200s: %s of '%.200s': %.12s here, %.12s in %.200s%s: expected one "
+            "checkpoint behind a point; pass the records of each checkpoint alone", at,
+            weights_fields[part], config ? config : rec_text(r, "point"), here.name, there.name,
+            where, files.data);
+    buf_free(&files);
+    return -1;
+}
+
+/* *here = the weights that the record or its stream names; name NULL: none. -1: they differ. */
+static int learn(const struct weights *w, const json_t *r, enum weights_part part,
+                 struct side *here, struct rec_reader *in, struct err *e)
+{
+    const char *said = rec_text(r, weights_fields[part]), *made = NULL;
+    if (w->maker && !strcmp(rec_kind(r), "generation") && is_used(r, part))
+        made = rec_text(w->maker, weights_fields[part]);
+    *here = (struct side){said ? said : made, made ? files_of(w->maker, part) : NULL};
+    if (!said || !made || !strcmp(said, made))
+        return 0;
+    return refuse(r, part, (struct side){said, NULL}, rec_where(in), (struct side){made, NULL},
+                  "the meta record of its stream", e);
+}
+
+/* Compares with an earlier record of the point. */
+static int compare(json_t *known, const json_t *r, enum weights_part part, struct side here,
+                   struct rec_reader *in, struct err *e)
+{
+    const json_t *had = json_object_get(known, weights_fields[part]);
+    if (!here.name)
+        return 0;
+    if (!had)
+        return json_object_set_new(known, weights_fields[part],
+                                   json_pack("{s:s, s:s, s:O?}", "name", here.name, "where",
+                                             rec_where(in), "files", here.files));
+    const struct side there = {rec_text(had, "name"), json_object_get(had, "files")};
+    return strcmp(here.name, there.name)
+               ? refuse(r, part, here, rec_where(in), there, rec_text(had, "where"), e) : 0;
+}
+
+int weights_check(struct weights *w, const json_t *r, struct rec_reader *in, struct err *e)
+{
+    const char *point = rec_text(r, "point");
+    point = point ? point : rec_text(r, "config");
+    follow(w, r);
+    if (!point || !is_pooled(r))
+        return 0;
+    w->points = w->points ? w->points : json_object();
+    json_t *known = json_object_get(w->points, point);
+    if (!known)
+        json_object_set_new(w->points, point, known = json_object());
+    for (int part = 0; part < WEIGHTS_PARTS; part++) {
+        struct side here = {0};
+        if (learn(w, r, part, &here, in, e) || compare(known, r, part, here, in, e))
+            return -1;
+    }
+    return 0;
+}
+
+void weights_free(struct weights *w)
+{
+    json_decref(w->points);
+    json_decref(w->maker);
+    *w = (struct weights){0};
 }

@@ -1,15 +1,37 @@
-/* weights.h - the weights behind a point: the names that generators give them in records.
+/* weights.h - the weights behind a point: the names that generators give them in records, and the
+ * check of all tools that reduce records.
  *
  * A generator's meta record has the SHA-256 of each file of its checkpoint. `weights` is the start
  * of the SHA-256 over the names and hashes of the files that make an answer: weights, config,
  * tokenizer, chat template, generation config. Random weights have no files: their shape and seed
  * count. `draft_weights` (--draft) and `prior_weights` (prior.safetensors) exist only at points
  * that use them. The three are part of `point`. Nothing is read or hashed again: the hashes are
- * those of the meta record (filehash.h has their cost). */
+ * those of the meta record (filehash.h has their cost).
+ *
+ *     struct weights seen = {0};
+ *     while (...) if (weights_check(&seen, record, reader, &e)) ...
+ *     weights_free(&seen); */
 #pragma once
 
 #include <jansson.h>
 
+#include "lib/base/err.h"
+#include "lib/record/rec.h"
+
+enum weights_part { WEIGHTS_MODEL, WEIGHTS_DRAFT, WEIGHTS_PRIOR, WEIGHTS_PARTS };
+extern const char *const weights_fields[]; /* names of their fields in records; NULL last */
+
 /* Sets weights, and those of draft_weights and prior_weights that the point uses, by the members
  * `checkpoint` and `draft_model` of a meta record. meta NULL: sets nothing. */
 void weights_put(json_t *record, const json_t *meta, int uses_draft, int uses_prior);
+
+/* The points and the stream read so far; begins as zeroes. */
+struct weights {
+    json_t *points; /* point -> field -> {name, where, files} */
+    json_t *maker;  /* checkpoints and names of the generator whose stream is read; NULL: none */
+};
+/* Takes the next record of `in`. -1 (EXIT_BAD_DATA): the weights of its point differ from those of
+ * an earlier record, or those in the record from those in the meta record of its stream. The
+ * message has both hashes and both places. A record that names its weights nowhere is accepted. */
+int weights_check(struct weights *w, const json_t *record, struct rec_reader *in, struct err *e);
+void weights_free(struct weights *w);

@@ -18,15 +18,15 @@ static int compare(const int32_t *a, const int32_t *b, size_t gram)
 static int by_1(const void *a, const void *b) { return compare(a, b, 1); }
 static int by_2(const void *a, const void *b) { return compare(a, b, 2); }
 static int by_3(const void *a, const void *b) { return compare(a, b, 3); }
+static int by_4(const void *a, const void *b) { return compare(a, b, 4); }
 
 static void sort_grams(int32_t *v, size_t n, size_t gram)
 {
-    int (*const by[])(const void *, const void *) = {by_1, by_2, by_3};
+    int (*const by[])(const void *, const void *) = {by_1, by_2, by_3, by_4};
     qsort(v, n, gram * sizeof *v, by[gram - 1]);
 }
 
-/* -sum over ids of p ln p, p = count / n; NaN when n = 0. */
-static double entropy(const int32_t *ids, size_t n, int32_t *work)
+double diversity_entropy(const int32_t *ids, size_t n, int32_t *work)
 {
     if (!n)
         return NAN;
@@ -42,8 +42,7 @@ static double entropy(const int32_t *ids, size_t n, int32_t *work)
     return h;
 }
 
-/* Different n-grams / n-grams; NaN: there is none. */
-static double distinct(const int32_t *ids, size_t n, size_t gram, int32_t *work)
+double diversity_distinct(const int32_t *ids, size_t n, size_t gram, int32_t *work)
 {
     if (n < gram)
         return NAN;
@@ -62,8 +61,8 @@ const char *const diversity_names[DIVERSITY_METRICS] = {"entropy_nats", "distinc
 void diversity_metrics(const int32_t *ids, size_t n, double value[DIVERSITY_METRICS],
                        int32_t *work)
 {
-    value[0] = entropy(ids, n, work);
-    value[1] = distinct(ids, n, 1, work);
-    value[2] = distinct(ids, n, 2, work);
-    value[3] = 1 - distinct(ids, n, 3, work);
+    value[0] = diversity_entropy(ids, n, work);
+    value[1] = diversity_distinct(ids, n, 1, work);
+    value[2] = diversity_distinct(ids, n, 2, work);
+    value[3] = 1 - diversity_distinct(ids, n, 3, work);
 }

@@ -54,6 +54,7 @@ int dataset_next(struct dataset *d, json_t **prompt, struct err *e);
 int dataset_broken(const struct dataset *d);       /* 1: the input is cut, a table, or too large */
 const json_t *dataset_id(const struct dataset *d); /* of the last broken record; NULL; borrowed */
 const char *dataset_name(const struct dataset *d); /* path or path:member; borrowed */
+const char *dataset_note(const struct dataset *d); /* as input_note */
 /* 1: the id of the last prompt is generated: STEM-NUMBER, by its position in the file. */
 int dataset_makes_id(const struct dataset *d);
 /* 1: this data set has generated this id. */

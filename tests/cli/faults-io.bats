@@ -149,10 +149,12 @@ of()
     words=("$BIN/gen-llama" -m llama --max-new 2 --threads 1 prompts)
     inject write:error=ENOSPC:when=3 "$T/out" "${words[@]}" # leaves a record
     cp "$T/.out.tmp" "$T/work"
+    cp "$T/.out.tmp.sha256" "$T/sums"
     seeks=$(of '/.out.tmp>' lseek "${words[@]}" -o "$T/out")
     [ -n "$seeks" ]
     for n in $seeks; do
         cp "$T/work" "$T/.out.tmp"
+        cp "$T/sums" "$T/.out.tmp.sha256"
         kept=1
         fault 74 "lseek:error=EIO:when=$n" "${words[@]}"
         grep -q "out: cannot read its work file: Input/output error" "$T/stderr"

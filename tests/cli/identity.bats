@@ -28,6 +28,38 @@ setup() {
 
 point() { jq -r 'select(.kind == "generation") | .point' "$1" | sort -u; }
 
+# lie PROGRAM FILE: the records that the program leaves, without the hash that would show it
+lie() { jq -c "$1" "$2" | jq -c 'select(.kind != "end" and .kind != "meta")'; }
+
+# sealed PROGRAM FILE: as a stream of their own, whose end fits
+sealed() {
+    local text n
+    text=$(jq -c "$1" "$2" | jq -c 'select(.kind != "end")')
+    n=$(grep -vc '"kind":"meta"' <<< "$text")
+    printf '%s\n' "$text"
+    jq -c --arg sum "$(sha256sum <<< "$text" | cut -d ' ' -f 1)" --argjson n "$n" \
+        'select(.kind == "end") | .records = $n | .sha256 = $sum' "$2"
+}
+
+refuses() { # TOOL... : ends with 65, and names both hashes and both files
+    run -65 "$@"
+    echo "$output"
+    [[ "$output" == *"weights of"* && "$output" == *"expected one checkpoint"* ]]
+}
+
+tools() { # FILE FILE: every tool that reduces records, over both
+    refuses "$BIN/measure" "$@" -o "$T/out"
+    refuses "$BIN/score-exact" "$@" -o "$T/out"
+    refuses "$BIN/score-text" "$@" -o "$T/out"
+    refuses "$BIN/pareto" "$@" -o "$T/out"
+    refuses "$BIN/compare" "$@" -o "$T/out"
+    refuses "$BIN/forecast" "$@" -o "$T/out"
+    refuses "$BIN/conclude" "$@" -o "$T/out"
+    refuses "$BIN/plot" --type pareto "$@" -o "$T/out.svg"
+    refuses "$BIN/report" "$@" -o "$T/out.html"
+    [ ! -e "$T/out" ] && [ ! -e "$T/out.svg" ] && [ ! -e "$T/out.html" ]
+}
+
 @test "checkpoints in folders of one name are points of their own" {
     [ "$(point "$F/one-0")" = "$(point "$F/one-1")" ]
     [ "$(point "$F/one-0")" != "$(point "$F/two-0")" ]
@@ -58,12 +90,59 @@ point() { jq -r 'select(.kind == "generation") | .point' "$1" | sort -u; }
       "$(NVIDIA_TF32_OVERRIDE=1 gen -m synth:tiny-llama)" ]
 }
 
-@test "the draft model is a part of the point" {
+@test "a point with two checkpoints is refused by every tool: the point is a lie" {
+    own=$(point "$F/one-0")
+    sealed "if .point then .point = \"$own\" else . end" "$F/two-1" > "$T/lie"
+    tools "$F/one-0" "$T/lie"
+    a=$(jq -r '.checkpoint.files[]? | select(.name == "model.safetensors").sha256' "$F/one-0")
+    b=$(jq -r '.checkpoint.files[]? | select(.name == "model.safetensors").sha256' "$F/two-1")
+    [[ "$output" == *"$a"* && "$output" == *"$b"* ]]
+    [[ "$output" == *"$F/one-0:"* && "$output" == *"$T/lie:"* ]]
+}
+
+@test "records of older versions: only the meta records name the weights" {
+    own=$(point "$F/one-0")
+    sealed 'del(.weights)' "$F/one-0" > "$T/a"
+    sealed "del(.weights) | if .point then .point = \"$own\" else . end" "$F/two-1" > "$T/b"
+    tools "$T/a" "$T/b"
+}
+
+@test "records without meta records: only they name the weights" {
+    own=$(point "$F/one-0")
+    lie . "$F/one-0" > "$T/a"
+    lie "if .point then .point = \"$own\" else . end" "$F/two-1" > "$T/b"
+    tools "$T/a" "$T/b"
+}
+
+@test "a record and the meta record of its stream contradict each other" {
+    w=$(jq -r '.weights // empty' "$F/two-1" | head -n 1)
+    sealed "if .point then .weights = \"$w\" else . end" "$F/one-0" > "$T/lie"
+    tools "$T/lie"
+    sealed '(.checkpoint.files[]? | select(.name == "config.json").sha256) |= "f" * 64' \
+        "$F/one-0" > "$T/lie"
+    tools "$T/lie"
+}
+
+@test "derived records of one point with other weights are refused" {
+    "$BIN/measure" -q "$F/one-0" -o "$T/one"
+    "$BIN/measure" -q "$F/two-0" -o "$T/two"
+    own=$(point "$F/one-0")
+    sealed "if .point then .point = \"$own\" else . end" "$T/two" > "$T/lie"
+    refuses "$BIN/pareto" "$T/one" "$T/lie" -o "$T/out"
+    refuses "$BIN/report" "$T/one" "$T/lie" -o "$T/out.html"
+    "$BIN/measure" -q "$F/one-0" "$F/two-0" -o "$T/both"
+    "$BIN/pareto" -q "$T/both" > "$T/front"
+}
+
+@test "the draft model is a part of the point, and draft models that differ are refused" {
     for at in one two; do
         "$BIN/gen-llama" -q -m "$F/one/m" --draft "$F/$at/m" --draft-tokens 2 --device ref \
             --max-new 4 --ignore-eos "$F/prompts" -o "$T/$at"
     done
     [ "$(point "$T/one")" != "$(point "$T/two")" ]
+    sealed "if .point then .point = \"$(point "$T/one")\" else . end" "$T/two" > "$T/lie"
+    run -65 "$BIN/measure" "$T/one" "$T/lie"
+    [[ "$output" == *"draft_weights of"* ]]
 }
 
 @test "folders whose names differ give models whose names differ" {

@@ -203,10 +203,12 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
     prep --no-meta -e '*.raw' wiki.tgz | jq -c '[.id, .text, .reference]' | cmp want -
     [ "$(prep --no-meta -e '*.raw' wiki.tgz | jq -r .source | sort -u)" = \
       wiki.tgz:raw/wiki.test.raw ]
-    fails 65 "; choose one with --member" prep wiki.tgz
-    mkdir three && touch three/LICENSE three/README.md three/data.jsonl
-    tar cf three.tar three/LICENSE three/README.md three/data.jsonl
+    fails 65 "choose one with --member, such as prep-prompts --member 'raw/wiki.test.raw'" \
+        prep wiki.tgz
+    mkdir three && touch three/LICENSE three/README.md three/a.txt three/data.jsonl
+    tar cf three.tar three/LICENSE three/README.md three/a.txt three/data.jsonl
     fails 65 "'three/LICENSE', 'three/README.md'; choose one" prep three.tar
+    grep -qF "prep-prompts --member 'three/data.jsonl'" err
     head -c 100 wiki.test.raw.gz > cut.gz
     fails 65 "gzip data are cut" prep --no-meta cut.gz
     head -c 700 "$DATA/sharegpt.json" > cut.json

@@ -19,6 +19,7 @@ setup() {
     set -o pipefail
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
     BIN=$(cd "${BIN:-build/bin}" && pwd)
+    SUMS=$(cd "${TESTBIN:-build/tests}" && pwd)/fixtures/sums
     export CROSSOVER_CUDA
     CROSSOVER_CUDA=$PWD/${TESTBIN:-build/tests}/libcrossover-cuda.so
     [[ ${TESTBIN:-} != /* ]] || CROSSOVER_CUDA=$TESTBIN/libcrossover-cuda.so
@@ -49,7 +50,9 @@ sound() { # FILE: the end record fits what is before it
 
 # from N BYTES: what a process leaves that was killed after N records and BYTES of another one
 from() {
+    [ whole.sums -nt whole ] || "$SUMS" whole > whole.sums
     head -n $(($1 + 1)) whole > .out.tmp
+    head -n $(($1 + 2)) whole.sums > .out.tmp.sha256
     sed -n $(($1 + 2))p whole > next
     head -c "$2" next >> .out.tmp
 }
@@ -57,7 +60,7 @@ from() {
 same_as_whole() {
     [ whole.plain -nt whole ] || plain whole > whole.plain
     cmp <(plain out) whole.plain
-    [ ! -e .out.tmp ]
+    [ ! -e .out.tmp ] && [ ! -e .out.tmp.sha256 ]
 }
 
 @test "A13: a generator killed after any record continues, also after a partial line" {
@@ -102,6 +105,12 @@ same_as_whole() {
         ends 137 $!
         [ ! -e out ]
         [ "$(wc -l < .out.tmp)" -gt $n ]
+        lines=$(wc -l < .out.tmp)
+        cmp <("$SUMS" .out.tmp) <(head -n "$lines" .out.tmp.sha256)
+        for i in 1 2 "$lines"; do
+            is=$(sed -n "${i}p" .out.tmp.sha256)
+            [ "$is  -" = "$(head -n "$i" .out.tmp | sha256sum)" ]
+        done
     done
     "${words[@]}" 2> err
     same_as_whole
@@ -112,6 +121,7 @@ same_as_whole() {
     "${LLAMA_GEN[@]}" "$F/prompts"
     mv out whole
     cp whole .out.tmp # its end is there, its name is not
+    "$SUMS" whole > .out.tmp.sha256
     "${LLAMA_GEN[@]}" -q "$F/prompts"
     same_as_whole
     cmp <(head -n -1 out) <(head -n -1 whole)
@@ -202,21 +212,65 @@ same_as_whole() {
         sed -i "$edit" .out.tmp
         cp .out.tmp before
         run -65 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
-        [[ $stderr == *"has another record at the place of prompt 'p"*"--fresh"* ]]
+        [[ $stderr == *"out: line "[45]" of its work file was changed"*"--fresh"* ]]
         cmp before .out.tmp
+        "$SUMS" .out.tmp > .out.tmp.sha256 # sums or not
+        run -65 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
+        [[ $stderr == *"has another record at the place of prompt 'p"*"--fresh"* ]]
     done
     "${LLAMA_GEN[@]}" -q --fresh "$F/prompts"
     same_as_whole
 }
 
-@test "changed options in the settings file are different work" {
+@test "a record whose text was altered in the work file is refused, the last one too" {
+    for gen in LLAMA_GEN LLADA_GEN; do
+        local -n words=$gen
+        "${words[@]}" "$F/prompts"
+        mv out whole
+        for line in 2 4 7; do
+            from 6 0
+            sed -i "${line}s/\"text\":\"/&forged /" .out.tmp
+            grep -q forged .out.tmp
+            cp .out.tmp before
+            run -65 --separate-stderr "${words[@]}" "$F/prompts"
+            [ "${#stderr_lines[@]}" -eq 1 ]
+            [[ $stderr == *"out: line $line of its work file was changed: the SHA-256"*"--fresh"* ]]
+            cmp before .out.tmp
+            [ ! -e out ]
+        done
+    done
+}
+
+@test "a work file without sums is not trusted; records without a sum are made again" {
     "${LLAMA_GEN[@]}" "$F/prompts"
     mv out whole
+    from 6 0
+    rm .out.tmp.sha256
+    run -0 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
+    [[ $stderr == *"starts anew"*".out.tmp.sha256 has no matching sum" ]]
+    same_as_whole
+    for cut in "head -n 5" "head -c 360" "head -c 6500"; do
+        from 6 0
+        $cut whole.sums > .out.tmp.sha256
+        kept=$(($(wc -l < .out.tmp.sha256) - 1))
+        [ $kept -le 6 ] || kept=6
+        { cat .out.tmp.sha256; head -c 130 /dev/zero; } > zeros # as after a power failure
+        mv zeros .out.tmp.sha256
+        run -0 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
+        [[ $stderr == *"goes on after $kept records"* ]]
+        same_as_whole
+    done
+    from 6 0
+    sed -i "3s/.*/$(printf %064d 0)/" .out.tmp.sha256 # a sum that was changed
+    run -65 --separate-stderr "${LLAMA_GEN[@]}" "$F/prompts"
+    [[ $stderr == *"out: line 3 of its work file was changed: the SHA-256"*"--fresh"* ]]
+    # changed options in the settings file are different work
     echo '{"temperature": 0.5}' > settings
     from 6 0
     run -0 --separate-stderr "${LLAMA_GEN[@]}" --settings settings "$F/prompts"
     [[ $stderr == *"starts anew"* ]]
     mv out whole
+    rm whole.sums
     from 6 0
     run -0 --separate-stderr "${LLAMA_GEN[@]}" --settings settings "$F/prompts"
     [[ $stderr == *"goes on after 6 records"* ]]
@@ -307,6 +361,9 @@ EOF
     mv out whole
     from 7 0
     sed -i '3s/"value":[0-9.]*/"value":77.5/' .out.tmp
+    run -65 "${words[@]}" texts
+    [[ $output == *"line 3 of its work file was changed"* ]]
+    "$SUMS" .out.tmp > .out.tmp.sha256
     run -65 "${words[@]}" texts # its ppl does not fit: it was not computed anew, and is no proof
     [[ $output == *"line 3 of its work file is not the record that belongs there"* ]]
     from 7 0
@@ -320,7 +377,7 @@ EOF
     [[ $stderr == *"starts anew"*"an input is no regular file" ]]
 }
 
-@test "G9, G13: after a lost device the next start ends the work" {
+@test "G9, G13: a lost device leaves an error record, and the next start ends the work" {
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
     fell=0 lost=0
     while read -r tool model flags; do
@@ -335,13 +392,15 @@ EOF
             if [ -e out ]; then same_as_whole; fi # the device was lost after the last record
             [ -e .out.tmp ] || continue           # or before the first
             lost=$((lost + 1))
-            [[ $stderr == *"kernels/cuda/"*"(700)"*"the device is lost"* ]]
+            tail -n 1 .out.tmp | jq -e '.kind == "error" and .code == "internal" and .fatal and
+                (.where | test("kernels/cuda/[a-z_/]+[.](cu|h):[0-9]+$")) and
+                (.message | contains("(700)") and contains("the device is lost"))'
             conforms .out.tmp
-            records=$(jq -c 'select(.kind != "meta")' .out.tmp | wc -l)
+            records=$(jq -c 'select(.kind != "meta" and (.fatal | not))' .out.tmp | wc -l)
             run -0 --separate-stderr "${words[@]}"
             same_as_whole
             [ "$records" -eq 0 ] && continue
-            [[ $stderr == *"after $records records"* ]]
+            [[ $stderr == *"after $records records"*", which ended with: "*"(700)"* ]]
             fell=$((fell + 1))
         done
     done << 'EOF'

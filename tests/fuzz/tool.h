@@ -159,6 +159,7 @@ static inline int tool_run(int (*run)(int, char **), int argc, char **argv)
     }
     fflush(said);
     stderr = terminal;
+    fuzz_check(!*err_witness());
     if (*tool_why.text)
         fuzz_check_refused(&tool_why);
     tool_check_said();

@@ -326,6 +326,45 @@ static void test_pipes(void)
     ok(piped("t.tgz", "*.raw", NULL, "more than one"), "two that match, through a pipe");
 }
 
+/* 1 when all is read and the note is, or is not, there. */
+static int noted(const char *name, int note)
+{
+    char *path = path_of(name);
+    struct err e = {0};
+    struct input *in = input_open(path, "d/a.raw", 0, &e);
+    while (in && fgetc(input_file(in)) != EOF)
+        ;
+    int good = in && !input_check(in, &e) && !input_note(in) == !note &&
+               (!note || strstr(input_note(in), "no end mark"));
+    printf("# %s\n", e.code ? e.text : in && input_note(in) ? input_note(in) : "no note");
+    input_close(in);
+    free(path);
+    return good;
+}
+
+/* A tar of two members is two headers and two blocks of data, and its end. */
+static void test_tar_end(void)
+{
+    struct buf b = {0};
+    struct err e = {0};
+    char *path = path_of("end.tar");
+    make("end.tar", ARCHIVE_FORMAT_TAR_USTAR, 0, NULL, &TREE[1], 2);
+    if (file_read(path, 1 << 20, &b, &e))
+        err_machine(__FILE__, __LINE__, "cannot read a test file");
+    ok(noted("end.tar", 0), "a whole tar");
+    static const size_t blocks[] = {2, 4, 5, 6};
+    for (size_t i = 0; i < 4; i++) {
+        save("cut.tar", b.data, 512 * blocks[i]);
+        ok(noted("cut.tar", blocks[i] < 6), "the first %zu blocks of it", blocks[i]);
+        struct buf z = gzip(b.data, 512 * blocks[i]);
+        save("cut.tgz", z.data, z.len);
+        ok(noted("cut.tgz", blocks[i] < 6), "and packed");
+        buf_free(&z);
+    }
+    buf_free(&b);
+    free(path);
+}
+
 static void test_changed(void)
 {
     char *path = path_of("grow.txt");
@@ -349,6 +388,7 @@ int main(void)
     test_other_filters();
     test_archives();
     test_broken_zip();
+    test_tar_end();
     test_pipes();
     test_changed();
     files_end();

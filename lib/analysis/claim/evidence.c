@@ -14,6 +14,7 @@
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/record/repeats.h"
+#include "lib/record/weights.h"
 
 static json_t *object_in(json_t *o, const char *key)
 {
@@ -153,10 +154,11 @@ static int take_one(struct evidence *v, struct repeats *seen, const json_t *r,
     return repeats <= 0 && add_record(v, r, bad) ? -1 : 1;
 }
 
-/* -1: reading failed. */
+/* -1: reading failed, or the checkpoints behind a point differ. */
 static int read_all(struct evidence *v, struct rec_reader *in, int64_t limit, struct err *e)
 {
     struct repeats seen = {0};
+    struct weights weights = {0};
     int rc = 0;
     for (int64_t n = 0; !rc && (!limit || n < limit); n++) {
         struct err bad = {0};
@@ -164,7 +166,9 @@ static int read_all(struct evidence *v, struct rec_reader *in, int64_t limit, st
         int got = rec_read(in, &r, &bad);
         if (got == 0)
             break;
-        if (got > 0)
+        if (got > 0 && weights_check(&weights, r, in, e))
+            rc = -1;
+        else if (got > 0)
             got = take_one(v, &seen, r, &bad);
         if (got < 0 && bad.code != EXIT_BAD_DATA)
             rc = err_set(e, bad.code, "%s", bad.text);
@@ -173,6 +177,7 @@ static int read_all(struct evidence *v, struct rec_reader *in, int64_t limit, st
         json_decref(r);
     }
     repeats_free(&seen);
+    weights_free(&weights);
     return rc;
 }
 

@@ -229,6 +229,11 @@ static int load_source(struct runset *s, struct repeats *seen, const char *path,
             *e = line;
             break;
         }
+        if (got > 0 && weights_check(&s->weights, r, reader, e)) {
+            json_decref(r);
+            got = -1;
+            break;
+        }
         int counts = got > 0 && is_new(s, seen, r, &line);
         if (got < 0 || (!counts && line.code)) {
             if (!s->bad++)
@@ -310,6 +315,7 @@ int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t li
     for (size_t i = 0; i < n && !bad; i++)
         bad = load_source(s, &seen, paths[i], limit, e);
     repeats_free(&seen);
+    weights_free(&s->weights);
     choose(s, "metric");
     choose(s, "quality");
     return bad;

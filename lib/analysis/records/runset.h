@@ -10,6 +10,7 @@
 
 #include "lib/base/err.h"
 #include "lib/base/places.h"
+#include "lib/record/weights.h"
 
 struct run_point {      /* one generation */
     const json_t *about; /* entry of `configs`; borrowed */
@@ -53,12 +54,14 @@ struct runset {
     double wall_s; /* while reading: start of the process that wrote the next records */
     struct places looks; /* fitness records by what was checked -> place in that array */
     struct places met;   /* contents of records that tools pass on */
+    struct weights weights; /* while reading */
 };
 
 /* Reads every path ("-": standard input; n = 0: standard input). A broken line is counted in s->bad
  * and skipped. If several records have one point and metric, the one with most prompts is kept, on
  * a tie the one with most answers, then the first by workload. -1: a file is missing
- * (EXIT_NO_INPUT) or reading failed. limit 0: all records. */
+ * (EXIT_NO_INPUT), reading failed, or two checkpoints are behind a point (weights.h). limit 0: all
+ * records. */
 int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t limit,
                 struct err *e);
 void runset_free(struct runset *s);

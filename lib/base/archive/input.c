@@ -199,6 +199,11 @@ FILE *input_file(struct input *in)
     return in->f;
 }
 
+const char *input_note(const struct input *in)
+{
+    return in->chain.note;
+}
+
 const char *input_name(const struct input *in)
 {
     return in->chain.name;
@@ -233,5 +238,6 @@ void input_close(struct input *in)
     free(in->chain.path);
     free(in->chain.name);
     free(in->chain.member);
+    free(in->chain.note);
     free(in);
 }

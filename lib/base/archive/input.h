@@ -25,5 +25,7 @@ ssize_t input_read(struct input *in, char *to, size_t n);
 int input_failed(const struct input *in); /* 1: a read failed; input_check says why */
 /* Call it after the end. -1: the data were cut, broken, or larger than the cap. */
 int input_check(const struct input *in, struct err *e);
+/* A warning about harmless oddities, after the end; borrowed; NULL: none. */
+const char *input_note(const struct input *in);
 const char *input_name(const struct input *in); /* path, or path:member; borrowed */
 void input_close(struct input *in);

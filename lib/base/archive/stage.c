@@ -10,6 +10,7 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/mem.h"
@@ -230,6 +231,30 @@ static int drain(struct chain *c, struct stage *s)
     return n < 0 ? -1 : 0;
 }
 
+/* Bytes below the archive, counted up to `at + matters`. -1: c->err. */
+static int64_t reach(struct chain *c, struct stage *s, int64_t at, int64_t matters)
+{
+    struct stat st;
+    ssize_t n = 1;
+    if (s->below == &c->stage[0] && c->seekable)
+        return fstat(c->fd, &st) ? at + matters : (int64_t)st.st_size;
+    while (s->below->total < at + matters && n > 0)
+        n = stage_read(c, s->below, s->block, BLOCK);
+    return n < 0 ? -1 : s->below->total;
+}
+
+/* Warns when the tar has no end mark: two blocks of zeros (POSIX.1-2017, pax, ustar Interchange
+ * Format). Only the mark shows that the tar was not cut between two members. */
+static int check_tar_end(struct chain *c, struct stage *s)
+{
+    enum { END = 2 * 512 };
+    int64_t at = archive_read_header_position(s->a), end = reach(c, s, at, END);
+    if (end >= 0 && end < at + END && !c->note)
+        c->note = mem_format("%s: the tar has no end mark (two blocks of zeros) after its last "
+                             "member: it may be cut", c->path);
+    return end < 0 ? -1 : 0;
+}
+
 /* Moves to the next wanted regular file. 1: found; 0: no more; -1: c->err. *seen counts entries. */
 static int next_member(struct chain *c, struct stage *s, int64_t *seen, const char **name)
 {
@@ -237,7 +262,7 @@ static int next_member(struct chain *c, struct stage *s, int64_t *seen, const ch
     for (;;) {
         int r = archive_read_next_header(s->a, &entry);
         if (r == ARCHIVE_EOF)
-            return drain(c, s);
+            return (s->tar && check_tar_end(c, s)) || drain(c, s) ? -1 : 0;
         if (r < ARCHIVE_WARN)
             return c->err.code ? -1 : archive_bad(c, s);
         if (++*seen > MAX_MEMBERS)
@@ -266,19 +291,25 @@ static int next_member(struct chain *c, struct stage *s, int64_t *seen, const ch
     }
 }
 
-/* Refuses an ambiguous choice between `first`, `second` and others. */
-static int too_many(struct chain *c, const char *first, const char *second)
+/* Whether a name is that of a data file: 0 no, 1 perhaps (.txt), 2 yes. */
+static int looks_data(const char *name)
 {
-    return err_set(&c->err, EXIT_BAD_DATA, "%s: %s: '%s', '%s'; choose one with --member", c->path,
-                   c->member ? "more than one member matches" : "several members", first, second);
+    static const char *const ends[] = {".txt", ".json", ".jsonl", ".ndjson", ".raw", ".tokens"};
+    const char *slash = strrchr(name, '/'), *file = slash ? slash + 1 : name;
+    const char *end = strrchr(file, '.');
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (end && *file != '.' && !strcmp(end, ends[i]))
+            return i ? 2 : 1;
+    return 0;
 }
 
-/* Reads the members after the wanted one. -1: another one is wanted too, or they are broken. */
-static int check_rest(struct chain *c, struct stage *s, int64_t *seen)
+/* Refuses an ambiguous choice between `first`, `second` and others; the message proposes `best`. */
+static int too_many(struct chain *c, const char *first, const char *second, const char *best)
 {
-    const char *name = NULL;
-    int r = next_member(c, s, seen, &name);
-    return r > 0 ? too_many(c, c->name + strlen(c->path) + 1 /* after "PATH:" */, name) : r;
+    return err_set(&c->err, EXIT_BAD_DATA, "%s: %s: '%s', '%s'; choose one with --member, such as "
+                   "prep-prompts --member '%s'", c->path,
+                   c->member ? "more than one member matches" : "several members", first, second,
+                   best);
 }
 
 /* Moves to the wanted member. scan: checks all members after it, and is then at the end. */
@@ -297,7 +328,23 @@ static int choose_member(struct chain *c, struct stage *s, int scan)
         return -1;
     free(c->name);
     c->name = mem_format("%s:%s", c->path, name);
-    return scan ? check_rest(c, s, &seen) : 0;
+    if (!scan)
+        return 0;
+    char *first = mem_text(name), *second = NULL, *best = mem_text(name);
+    while ((r = next_member(c, s, &seen, &name)) > 0) {
+        if (!second)
+            second = mem_text(name);
+        if (looks_data(name) > looks_data(best)) {
+            free(best);
+            best = mem_text(name);
+        }
+    }
+    if (r == 0 && second)
+        r = too_many(c, first, second, best);
+    free(first);
+    free(second);
+    free(best);
+    return r;
 }
 
 /* The member's bytes. If the input cannot be read twice, the members after it are checked here. */
@@ -310,13 +357,20 @@ static ssize_t member_pull(struct chain *c, struct stage *s, unsigned char *to, 
     if (c->seekable)
         return 0;
     int64_t seen = 0;
-    return check_rest(c, s, &seen);
+    const char *name = NULL;
+    int r = next_member(c, s, &seen, &name);
+    if (r == 0)
+        return 0;
+    const char *first = c->name + strlen(c->path) + 1; /* after "PATH:" */
+    return r < 0 ? -1
+                 : too_many(c, first, name, looks_data(name) > looks_data(first) ? name : first);
 }
 
 int stage_add_archive(struct chain *c, int zip, int scan)
 {
     struct stage *s = add(c);
     s->pull = member_pull;
+    s->tar = !zip;
     s->a = archive_read_new();
     if (!s->a)
         err_machine(__FILE__, __LINE__, "out of memory");

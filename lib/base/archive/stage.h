@@ -23,12 +23,14 @@ struct stage {
     unsigned char *block; /* bytes from the stage below */
     z_stream z;
     struct archive *a;
+    int tar;   /* 1: a tar */
     int after; /* gzip: a part has ended, another may follow; archive: all is read */
 };
 
 /* A file, the stages above it, and the state they share. */
 struct chain {
     char *path, *name, *member; /* owned by whoever fills it; member NULL: not asked for */
+    char *note; /* a warning about harmless oddities, or NULL; owned like them */
     int fd, seekable;
     int64_t cap; /* of unpacked bytes; 0: none */
     int guards;  /* 1: data that unpack to suspiciously many bytes are refused */

@@ -101,6 +101,11 @@ const char *dataset_name(const struct dataset *d)
     return input_name(d->in);
 }
 
+const char *dataset_note(const struct dataset *d)
+{
+    return input_note(d->in);
+}
+
 /* Notes that the id of this unit is generated. */
 static void note_made(struct dataset *d)
 {
