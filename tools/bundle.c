@@ -2,7 +2,9 @@
  *
  * The archive has MANIFEST.sha256, then the files that it names, in its order, and nothing else. So
  * names are checked once, when the manifest is read; a member that is not the next file of the
- * manifest is an error. */
+ * manifest is an error. The inputs that streams of records name (lineage.h) are compared with the
+ * files: when a file was altered and the manifest rewritten, the streams made from it still name
+ * its old hash. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <dirent.h>
@@ -17,6 +19,8 @@
 #include "lib/base/cli/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
+#include "lib/base/archive/tarball.h"
+#include "lib/record/lineage.h"
 #include "lib/record/manifest.h"
 #include "lib/record/rec.h"
 
@@ -33,15 +37,26 @@ struct bundle {
     struct args a;
     struct log log;
     struct manifest m;
+    struct lineage *lineage;
     const char *archive; /* path of the archive to read */
     int64_t bytes;
     char piece[PIECE];
 };
 
-static int fail_archive(struct archive *a, int code, const char *what, struct err *e)
+/* Clears the results of an earlier walk over the files. */
+static void restart(struct bundle *b)
 {
-    const char *why = archive_error_string(a);
-    return err_set(e, err_reason(code), "%s: %s", what, why ? why : "broken archive");
+    manifest_free(&b->m);
+    manifest_start(&b->m);
+    lineage_free(b->lineage);
+    b->lineage = lineage_new();
+    b->bytes = 0;
+}
+
+static int is_stream(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 7 && !strcmp(name + n - 7, ".ndjson");
 }
 
 /* ---- sealing ---- */
@@ -81,15 +96,67 @@ static int add_below(struct bundle *b, const char *name, int depth, struct err *
     return bad ? -1 : 0;
 }
 
-static int hash_all(struct bundle *b, struct err *e)
+/* A callback that takes the bytes of a file while they are hashed. -1: *e. */
+typedef int sink_fn(void *to, const char *bytes, size_t n, struct err *e);
+
+static int hash_file_to(struct bundle *b, const char *path, char hex[65], sink_fn *sink, void *to,
+                        struct err *e)
 {
+    FILE *f = fopen(path, "rbe");
+    if (!f)
+        return err_set(e, err_reason(EXIT_NO_INPUT), "%s: %s", path, strerror(errno));
+    struct hash *h = hash_new();
+    size_t n;
     int bad = 0;
-    for (size_t i = 0; i < b->m.n && !bad; i++) {
-        char *path = path_of(b, b->m.v[i].name);
-        bad = hash_file(path, b->m.v[i].hex, e);
-        free(path);
+    while (!bad && (n = fread(b->piece, 1, PIECE, f)) > 0) {
+        hash_add(h, b->piece, n);
+        bad = sink(to, b->piece, n, e);
     }
-    return bad;
+    if (!bad && ferror(f))
+        bad = err_set(e, EXIT_IO, "%s: read error: %s", path, strerror(errno));
+    hash_hex(h, hex);
+    hash_free(h);
+    fclose(f);
+    return bad ? -1 : 0;
+}
+
+struct origin { /* a file whose records may name their inputs */
+    struct bundle *b;
+    const char *name;
+};
+
+static int to_lineage(void *to, const char *bytes, size_t n, struct err *e)
+{
+    const struct origin *o = to;
+    o->b->bytes += (int64_t)n;
+    return is_stream(o->name) ? lineage_add(o->b->lineage, o->name, bytes, n, e) : 0;
+}
+
+static int look_at(struct bundle *b, struct manifest_file *s, struct err *e)
+{
+    struct origin o = {b, s->name};
+    char *path = path_of(b, s->name);
+    int bad = hash_file_to(b, path, s->hex, to_lineage, &o, e) ||
+              (is_stream(s->name) && lineage_end(b->lineage, s->name, e));
+    lineage_file(b->lineage, s->hex);
+    free(path);
+    return bad ? -1 : 0;
+}
+
+/* Notes the inputs of the records that are not in the archive. */
+static void note_outside(struct bundle *b)
+{
+    const json_t *missing = lineage_missing(b->lineage), *one;
+    const char *hex;
+    json_object_foreach((json_t *)(uintptr_t)missing, hex, one)
+        json_object_set(b->m.outside, hex, json_object_get(one, "path"));
+}
+
+static int archive_failed(struct archive *a, const char *name, struct err *e)
+{
+    const char *why = archive_error_string(a);
+    return err_set(e, err_reason(EXIT_IO), "%s: cannot add to the archive: %s", name,
+                   why ? why : "unknown reason");
 }
 
 static int put_header(const struct bundle *b, struct archive *a, const char *name, int64_t size,
@@ -101,16 +168,15 @@ static int put_header(const struct bundle *b, struct archive *a, const char *nam
     archive_entry_set_perm(entry, MODE);
     archive_entry_set_size(entry, size);
     archive_entry_set_mtime(entry, (time_t)b->a.epoch, 0);
-    int bad = archive_write_header(a, entry) != ARCHIVE_OK && fail_archive(a, EXIT_IO, name, e);
+    int bad = archive_write_header(a, entry) != ARCHIVE_OK && archive_failed(a, name, e);
     archive_entry_free(entry);
     return bad ? -1 : 0;
 }
 
-static int put_bytes(struct archive *a, const char *bytes, size_t n, struct err *e)
+static int to_archive(void *to, const char *bytes, size_t n, struct err *e)
 {
-    return archive_write_data(a, bytes, n) == (la_ssize_t)n
-               ? 0
-               : fail_archive(a, EXIT_IO, "cannot add to the archive", e);
+    struct archive *a = to;
+    return archive_write_data(a, bytes, n) == (la_ssize_t)n ? 0 : archive_failed(a, "archive", e);
 }
 
 /* Adds a file; -1 also when its bytes differ from those that were hashed before. */
@@ -119,25 +185,11 @@ static int put_file(struct bundle *b, struct archive *a, const struct manifest_f
 {
     char hex[65] = "", *path = path_of(b, s->name);
     struct stat st;
-    size_t n;
-    FILE *f = fopen(path, "rbe");
-    struct hash *h = hash_new();
-    int bad = !f || fstat(fileno(f), &st)
-                  ? err_set(e, err_reason(EXIT_NO_INPUT), "%s: %s", path, strerror(errno))
-                  : put_header(b, a, s->name, st.st_size, e);
-    while (!bad && (n = fread(b->piece, 1, PIECE, f)) > 0) {
-        hash_add(h, b->piece, n);
-        b->bytes += (int64_t)n;
-        bad = put_bytes(a, b->piece, n, e);
-    }
-    hash_hex(h, hex);
-    if (!bad && ferror(f))
-        bad = err_set(e, EXIT_IO, "%s: read error: %s", path, strerror(errno));
-    else if (!bad && strcmp(hex, s->hex))
+    int bad = stat(path, &st) ? err_set(e, EXIT_NO_INPUT, "%s: %s", path, strerror(errno)) : 0;
+    bad = bad || put_header(b, a, s->name, st.st_size, e) ||
+          hash_file_to(b, path, hex, to_archive, a, e);
+    if (!bad && strcmp(hex, s->hex))
         bad = err_set(e, EXIT_IO, "%s: changed while it was being added", path);
-    hash_free(h);
-    if (f)
-        fclose(f);
     free(path);
     return bad ? -1 : 0;
 }
@@ -153,13 +205,14 @@ static int write_archive(struct bundle *b, FILE *f, struct err *e)
     archive_write_set_bytes_in_last_block(a, 1);
     archive_write_set_filter_option(a, "gzip", "timestamp", NULL);
     archive_write_set_filter_option(a, "gzip", "compression-level", "9");
+    note_outside(b);
     manifest_print(&b->m, &manifest);
-    int bad = archive_write_open_FILE(a, f) != ARCHIVE_OK && fail_archive(a, EXIT_IO, "archive", e);
+    int bad = archive_write_open_FILE(a, f) != ARCHIVE_OK && archive_failed(a, "archive", e);
     bad = bad || put_header(b, a, MANIFEST_NAME, (int64_t)manifest.len, e) ||
-          put_bytes(a, manifest.data, manifest.len, e);
+          to_archive(a, manifest.data, manifest.len, e);
     for (size_t i = 0; i < b->m.n && !bad; i++)
         bad = put_file(b, a, &b->m.v[i], e);
-    bad = bad || (archive_write_close(a) != ARCHIVE_OK && fail_archive(a, EXIT_IO, "archive", e));
+    bad = bad || (archive_write_close(a) != ARCHIVE_OK && archive_failed(a, "archive", e));
     archive_write_free(a);
     buf_free(&manifest);
     return bad ? -1 : 0;
@@ -174,7 +227,9 @@ static int seal(struct bundle *b, char **names, size_t n, struct err *e)
     manifest_sort(&b->m);
     if (!bad && b->m.n == 0)
         bad = err_set(e, EXIT_NO_INPUT, "%s: no files to seal", b->a.folder);
-    if (bad || hash_all(b, e) || out_open(&o, b->a.common.output, e))
+    for (size_t i = 0; i < b->m.n && !bad; i++)
+        bad = look_at(b, &b->m.v[i], e);
+    if (bad || out_open(&o, b->a.common.output, e))
         return -1;
     if (write_archive(b, o.f, e) || out_commit(&o, e)) {
         out_abandon(&o);
@@ -183,72 +238,69 @@ static int seal(struct bundle *b, char **names, size_t n, struct err *e)
     char hex[65] = "";
     if (file_is_regular(b->a.common.output) && hash_file(b->a.common.output, hex, e))
         return -1;
-    log_note(&b->log, "sealed %zu files, %lld bytes%s%s", b->m.n, (long long)b->bytes,
+    log_note(&b->log, "sealed %zu files, %lld bytes, %zu inputs outside%s%s", b->m.n,
+             (long long)b->bytes, json_object_size(b->m.outside),
              *hex ? "; SHA-256 " : "", hex);
     return 0;
 }
 
 /* ---- reading back ---- */
 
-/* Moves to the next member, which must be the regular file `name`; NULL: the end. */
-static int find_member(const struct bundle *b, struct archive *a, const char *name, struct err *e)
-{
-    struct archive_entry *entry = NULL;
-    int r = archive_read_next_header(a, &entry);
-    if (r != ARCHIVE_EOF && r < ARCHIVE_WARN)
-        return fail_archive(a, EXIT_BAD_DATA, b->archive, e);
-    const char *got = r == ARCHIVE_EOF ? NULL : archive_entry_pathname(entry);
-    if (!name != (r == ARCHIVE_EOF) || (name && (!got || strcmp(got, name))))
-        return err_set(e, EXIT_BAD_DATA, "%s: expected %s%s, got %s%.200s", b->archive,
-                       name ? "member " : "the end", name ? name : "",
-                       r == ARCHIVE_EOF ? "the end" : "member ", got ? got : "");
-    if (name && (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry)))
-        return err_set(e, EXIT_BAD_DATA, "%s: member %s: expected a regular file, got a link, a "
-                       "folder or a device", b->archive, name);
-    return 0;
-}
-
-/* Hashes the bytes of the member, and appends them to `text` or writes them to `file`, unless
- * NULL. */
-static int read_member(struct bundle *b, struct archive *a, char hex[65], struct buf *text,
-                       FILE *file, struct err *e)
+/* Passes the bytes of the current member to a sink. */
+static int read_member(struct bundle *b, struct tarball *t, char hex[65], sink_fn *sink, void *to,
+                       struct err *e)
 {
     struct hash *h = hash_new();
-    la_ssize_t n;
+    ssize_t n = 1;
     int bad = 0;
-    while (!bad && (n = archive_read_data(a, b->piece, PIECE)) != 0) {
-        b->bytes += n > 0 ? n : 0;
-        if (n < 0)
-            bad = fail_archive(a, EXIT_BAD_DATA, b->archive, e);
-        else if (b->bytes > b->a.max_bytes || (text && text->len > MANIFEST_BYTES))
-            bad = err_set(e, EXIT_BAD_DATA, "%s: unpacks to more than the limit of %lld bytes",
-                          b->archive, (long long)(text ? MANIFEST_BYTES : b->a.max_bytes));
-        else if (file && fwrite(b->piece, 1, (size_t)n, file) != (size_t)n)
-            bad = err_set(e, EXIT_IO, "cannot write: %s", strerror(errno));
-        hash_add(h, b->piece, n > 0 ? (size_t)n : 0);
-        if (text && n > 0)
-            buf_put(text, b->piece, (size_t)n);
+    while (!bad && n > 0) {
+        n = tarball_read(t, b->piece, PIECE, e);
+        bad = n < 0;
+        if (n > 0) {
+            hash_add(h, b->piece, (size_t)n);
+            bad = sink(to, b->piece, (size_t)n, e);
+        }
     }
     hash_hex(h, hex);
     hash_free(h);
-    return bad;
+    return bad ? -1 : 0;
 }
 
-/* Reads a file of the manifest, and writes it below the folder of --extract unless that is NULL. */
-static int check_member(struct bundle *b, struct archive *a, const struct manifest_file *file,
+static int to_buf(void *to, const char *bytes, size_t n, struct err *e)
+{
+    struct buf *b = to;
+    if (b->len + n > MANIFEST_BYTES)
+        return err_set(e, EXIT_BAD_DATA, "%s: larger than %d bytes", MANIFEST_NAME,
+                       (int)MANIFEST_BYTES);
+    buf_put(b, bytes, n);
+    return 0;
+}
+
+static int to_file(void *to, const char *bytes, size_t n, struct err *e)
+{
+    FILE *f = to;
+    return fwrite(bytes, 1, n, f) == n ? 0 : err_set(e, EXIT_IO, "cannot write: %s",
+                                                     strerror(errno));
+}
+
+static int check_member(struct bundle *b, struct tarball *t, const struct manifest_file *file,
                         struct err *e)
 {
+    struct origin o = {b, file->name};
     struct out out = {0};
     char hex[65], *path = b->a.extract ? mem_format("%s/%s", b->a.extract, file->name) : NULL;
-    int bad = find_member(b, a, file->name, e);
+    int bad = tarball_find(t, file->name, e);
     if (!bad && path) {
         char *slash = strrchr(path, '/');
         *slash = 0;
         bad = file_make_folder(path, e);
         *slash = '/';
-        bad = bad || out_open(&out, path, e);
+        bad = bad || out_open(&out, path, e) || read_member(b, t, hex, to_file, out.f, e);
+    } else if (!bad) {
+        bad = read_member(b, t, hex, to_lineage, &o, e) ||
+              (is_stream(file->name) && lineage_end(b->lineage, file->name, e));
+        lineage_file(b->lineage, hex);
     }
-    bad = bad || read_member(b, a, hex, NULL, out.f, e);
     if (!bad && strcmp(hex, file->hex))
         bad = err_set(e, EXIT_BAD_DATA, "%s: member %s: expected SHA-256 %s, got %s", b->archive,
                       file->name, file->hex, hex);
@@ -259,28 +311,49 @@ static int check_member(struct bundle *b, struct archive *a, const struct manife
     return bad ? -1 : 0;
 }
 
+/* -1: an input of a stream is neither in the archive nor named as outside. */
+static int check_origins(struct bundle *b, struct err *e)
+{
+    const json_t *missing = lineage_missing(b->lineage), *one;
+    const char *hex;
+    json_object_foreach((json_t *)(uintptr_t)missing, hex, one)
+        if (!json_object_get(b->m.outside, hex))
+            return err_set(e, EXIT_BAD_DATA, "%s: %s was made from %s (SHA-256 %s), which is "
+                           "neither in the archive nor named as outside: a file was replaced",
+                           b->archive, rec_text(one, "where"),
+                           rec_text(one, "path"), hex);
+    return 0;
+}
+
 /* Reads the whole archive and verifies it, or (with --extract) writes its files. */
 static int walk(struct bundle *b, struct err *e)
 {
+    struct tarball *t = tarball_open(b->archive, b->a.max_bytes, e);
     struct buf manifest = {0};
     char hex[65];
-    struct archive *a = archive_read_new();
-    if (!a)
-        err_machine(__FILE__, __LINE__, "out of host memory");
-    manifest_free(&b->m);
-    archive_read_support_filter_gzip(a);
-    archive_read_support_format_tar(a);
-    int bad = archive_read_open_filename(a, b->archive, PIECE) != ARCHIVE_OK &&
-              fail_archive(a, EXIT_BAD_DATA, b->archive, e);
-    bad = bad || find_member(b, a, MANIFEST_NAME, e) ||
-          read_member(b, a, hex, &manifest, NULL, e) || manifest_parse(&b->m, &manifest, e);
-    b->bytes = 0;
+    restart(b);
+    int bad = !t || tarball_find(t, MANIFEST_NAME, e) ||
+              read_member(b, t, hex, to_buf, &manifest, e) ||
+              manifest_parse(&b->m, &manifest, e);
     for (size_t i = 0; i < b->m.n && !bad; i++)
-        bad = check_member(b, a, &b->m.v[i], e);
-    bad = bad || find_member(b, a, NULL, e);
+        bad = check_member(b, t, &b->m.v[i], e);
+    bad = bad || tarball_end(t, e) || (!b->a.extract && check_origins(b, e));
     buf_free(&manifest);
-    archive_read_free(a);
+    tarball_close(t);
     return bad ? -1 : 0;
+}
+
+static json_t *verified(const struct bundle *b, const char *hex)
+{
+    json_t *outside = json_array(), *name = json_string(b->archive), *one;
+    const char *sha;
+    json_object_foreach(b->m.outside, sha, one)
+        json_array_append_new(outside, json_pack("{s:O, s:s}", "path", one, "sha256", sha));
+    json_t *r = json_pack("{s:o, s:s, s:o}", "path", name ? name : json_string("(not UTF-8)"),
+                          "sha256", hex, "outside", outside);
+    rec_set_int(r, "files", (int64_t)b->m.n);
+    rec_set_int(r, "total_bytes", b->bytes);
+    return r;
 }
 
 /* Verifies all of the archive before it writes the first file. */
@@ -290,21 +363,22 @@ static int read_back(struct bundle *b, int argc, char **argv, struct err *e)
     struct rec_writer w;
     char hex[65];
     b->a.extract = NULL;
-    if ((to && folder_check_new(to, "--extract", e)) || hash_file(b->archive, hex, e) || walk(b, e))
+    if ((to && folder_check_new(to, "--extract", e)) || walk(b, e) || hash_file(b->archive, hex, e))
         return -1;
-    log_note(&b->log, "verified %zu files, %lld bytes; SHA-256 %s", b->m.n, (long long)b->bytes,
-             hex);
+    json_t *record = verified(b, hex);
+    log_note(&b->log, "verified %zu files, %lld bytes, %zu inputs outside; SHA-256 %s", b->m.n,
+             (long long)b->bytes, json_object_size(b->m.outside), hex);
     b->a.extract = to;
-    if (to && walk(b, e))
-        return err_prefix(e, "%s is incomplete and must be removed", to);
-    if (rec_open(&w, &b->a.common, "bundle", argc, argv, NULL, e))
+    if (to && walk(b, e)) {
+        err_prefix(e, "%s is incomplete and must be removed", to);
+        json_decref(record);
         return -1;
-    json_t *name = json_string(b->archive);
-    json_t *r = json_pack("{s:o, s:s}", "path", name ? name : json_string("(not UTF-8)"), "sha256",
-                          hex);
-    rec_set_int(r, "files", (int64_t)b->m.n);
-    rec_set_int(r, "total_bytes", b->bytes);
-    return rec_write(&w, "bundle", r, e) || rec_close(&w, "ok", e) ? -1 : 0;
+    }
+    if (rec_open(&w, &b->a.common, "bundle", argc, argv, NULL, e)) {
+        json_decref(record);
+        return -1;
+    }
+    return rec_write(&w, "bundle", record, e) || rec_close(&w, "ok", e) ? -1 : 0;
 }
 
 /* ---- the tool ---- */
@@ -319,9 +393,12 @@ static const char notes[] =
     "zlib may compress differently; the manifest is the same.\n"
     "Operands are files and folders below --folder (default: all of it). Hidden names\n"
     "are left out. The first member, MANIFEST.sha256, has the SHA-256 of every file,\n"
-    "so `sha256sum -c MANIFEST.sha256` verifies an unpacked archive too.\n"
-    "--verify checks every hash. It refuses links, names that leave the folder, and\n"
-    "members that the manifest does not name. --extract checks the same first.\n";
+    "so `sha256sum -c MANIFEST.sha256` verifies an unpacked archive too. Its lines\n"
+    "\"# outside\" name inputs of the records that are not in the archive (data sets).\n"
+    "--verify checks every hash, every stream of records against its `end` record,\n"
+    "and that every input of a stream is in the archive or named as outside. It\n"
+    "refuses links, names that leave the folder, and members that the manifest does\n"
+    "not name. --extract checks the same first.\n";
 
 static int64_t source_date(const struct tool *t)
 {
@@ -354,12 +431,14 @@ int main(int argc, char **argv)
     b->a.epoch = source_date(&tool);
     b->log = (struct log){tool.name, b->a.common.quiet ? 0 : 1 + b->a.common.verbose};
     struct err e = {0};
+    restart(b);
     b->archive = back ? argv[first] : NULL;
     int bad = back ? read_back(b, argc, argv, &e)
                    : seal(b, argv + first, (size_t)(argc - first), &e);
     if (bad)
         err_die(tool.name, &e);
     manifest_free(&b->m);
+    lineage_free(b->lineage);
     free(b);
     return EXIT_OK;
 }

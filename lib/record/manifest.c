@@ -10,12 +10,19 @@
 #include "lib/base/mem.h"
 
 enum { MAX_NAME = 1024 };
+static const char OUTSIDE[] = "# outside ";
+
+void manifest_start(struct manifest *m)
+{
+    *m = (struct manifest){.outside = json_object()};
+}
 
 void manifest_free(struct manifest *m)
 {
     for (size_t i = 0; i < m->n; i++)
         free(m->v[i].name);
     free(m->v);
+    json_decref(m->outside);
     *m = (struct manifest){0};
 }
 
@@ -67,7 +74,15 @@ void manifest_sort(struct manifest *m)
 
 void manifest_print(const struct manifest *m, struct buf *text)
 {
+    const char *hex;
+    json_t *path;
     buf_text(text, "# sealed by bundle; sha256sum -c reads it\n");
+    json_object_foreach(m->outside, hex, path) {
+        buf_format(text, "%s%s  ", OUTSIDE, hex);
+        for (const char *p = json_string_value(path); p && *p; p++)
+            buf_char(text, *p < 0x20 || *p > 0x7e ? '?' : *p);
+        buf_char(text, '\n');
+    }
     for (size_t i = 0; i < m->n; i++)
         buf_format(text, "%s  %s\n", m->v[i].hex, m->v[i].name);
 }
@@ -75,16 +90,23 @@ void manifest_print(const struct manifest *m, struct buf *text)
 /* One line, without its end. */
 static int take_line(struct manifest *m, char *line, struct err *e)
 {
-    if (*line == '#')
+    int outside = !strncmp(line, OUTSIDE, strlen(OUTSIDE));
+    char *hex = outside ? line + strlen(OUTSIDE) : line, *name;
+    if (*line == '#' && !outside)
         return 0;
-    if (strspn(line, "0123456789abcdef") != 64 || strncmp(line + 64, "  ", 2))
+    if (strspn(hex, "0123456789abcdef") != 64 || strncmp(hex + 64, "  ", 2))
         return err_set(e, EXIT_BAD_DATA, "%s: expected lines 'SHA-256  NAME', got '%.80s'",
                        MANIFEST_NAME, line);
-    const char *name = line + 66;
-    line[64] = 0;
+    hex[64] = 0;
+    name = hex + 66;
+    if (outside) {
+        json_t *path = json_string(name);
+        json_object_set_new(m->outside, hex, path ? path : json_string(""));
+        return 0;
+    }
     if (manifest_add(m, name, e))
         return err_prefix(e, "%s", MANIFEST_NAME);
-    memcpy(m->v[m->n - 1].hex, line, 65);
+    memcpy(m->v[m->n - 1].hex, hex, 65);
     if (m->n > 1 && by_name(&m->v[m->n - 2], &m->v[m->n - 1]) >= 0)
         return err_set(e, EXIT_BAD_DATA, "%s: '%s' is listed twice or out of order", MANIFEST_NAME,
                        name);

@@ -1,12 +1,14 @@
 /* manifest.h - the list of the files of a bundle, with their hashes, as `sha256sum -c` reads it.
  *
  *     # sealed by bundle; sha256sum -c reads it
+ *     # outside HEX  PATH          an input of the records that is not in the bundle
  *     HEX  NAME                    a file; names ascend, each once
  *
  * A name is a path below one folder on any system: printable ASCII, no empty part, no "..". Other
  * names are refused, so a program that opens names of a manifest stays below that folder. */
 #pragma once
 
+#include <jansson.h>
 #include <stddef.h>
 
 #include "lib/base/buf.h"
@@ -19,11 +21,13 @@ struct manifest_file {
     char *name;
     char hex[65];
 };
-struct manifest { /* begins as zeroes */
+struct manifest {
     struct manifest_file *v;
     size_t n, cap;
+    json_t *outside; /* hash -> path */
 };
 
+void manifest_start(struct manifest *m);
 void manifest_free(struct manifest *m);
 /* -1 (EXIT_BAD_DATA): not a valid name, or MANIFEST_NAME itself. */
 int manifest_check_name(const char *name, struct err *e);

@@ -1,8 +1,9 @@
 /* tokenizer-learn.c - learns a byte-level BPE tokenizer from texts.
  *
- * Words are counted once. Then the most frequent pair of neighbouring pieces is merged, repeatedly;
- * a merge visits all different words. Ties go to the pair whose (left, right) bytes come first, so
- * the result depends only on the texts.
+ * Words are counted once. Then the most frequent pair of neighbouring pieces is merged, repeatedly.
+ * Each pair has its count and its words, so a merge visits only these words. The heap is lazy: an
+ * entry with an old count is put back with the true one. Ties go to the pair whose (left, right)
+ * bytes come first, so the result depends only on the texts.
  * Source: Sennrich, Haddow, Birch, "Neural machine translation of rare words with subword units",
  * ACL 2016, algorithm 1. */
 #include <jansson.h>
@@ -11,57 +12,101 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
-#include "lib/base/places.h"
+#include "lib/base/out.h"
 #include "lib/text/tokenizer/alphabet.h"
 #include "lib/text/tokenizer-parts.h"
 #include "lib/text/tokenizer.h"
 #include "lib/text/utf8.h"
 
+struct word {
+    size_t at, n; /* its bytes, later its symbols, in the pools */
+    int64_t count;
+    uint64_t hash;
+};
 struct pair {
     int32_t left, right;
-};
-/* Texts and how often each occurs. */
-struct counted {
-    struct places texts;
-    int64_t *count;
+    int64_t count;
+    uint32_t *words; /* owned: words that have, or had, the pair; a word may be there twice */
     size_t n, cap;
+    size_t touched; /* number of the last merge that raised the count */
+};
+struct entry {
+    int64_t count;
+    size_t pair;
 };
 struct learn {
-    struct counted words, pairs; /* the text of a pair is a struct pair */
-    struct places pieces;        /* by id */
-    int32_t *symbols;            /* pieces of a word begin where its text does */
-    size_t *len;                 /* [words] pieces of a word */
-    struct pair *merges;
+    struct buf bytes;
+    struct word *words;
+    size_t n_words, cap_words;
+    uint32_t *word_table; /* index + 1, 0: free */
+    size_t word_mask;
+    int32_t *symbols;
+    struct pair *pairs;
+    size_t n_pairs, cap_pairs;
+    uint32_t *pair_table; /* index + 1, 0: free */
+    size_t pair_mask;
+    struct entry *heap;
+    size_t n_heap, cap_heap;
+    size_t *raised; /* pairs whose count rose in this merge */
+    size_t n_raised, cap_raised;
+    struct buf piece_bytes;
+    struct piece *pieces;
+    size_t n_pieces, cap_pieces;
+    struct { int32_t left, right; } *merges;
     size_t n_merges, cap_merges;
 };
 
-static int64_t *count_of(struct counted *c, const void *text, size_t n)
+/* ---- words ---- */
+
+static uint64_t hash_text(const char *s, size_t n)
 {
-    size_t at = places_of(&c->texts, text, n);
-    if (at == c->n) {
-        MEM_GROW(c->count, c->n, c->cap);
-        c->count[c->n++] = 0;
+    uint64_t h = 0xCBF29CE484222325u; /* FNV-1a */
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)s[i]) * 0x100000001B3u;
+    return h ^ h >> 29;
+}
+
+/* A table twice as large; hash_of(l, i) is the hash of item i of n. */
+static void grow_table(const struct learn *l, uint32_t **table, size_t *mask, size_t n,
+                       uint64_t (*hash_of)(const struct learn *, size_t))
+{
+    size_t size = *table ? 2 * (*mask + 1) : 1 << 12;
+    free(*table);
+    *table = mem_zero(size, sizeof **table);
+    *mask = size - 1;
+    for (size_t i = 0; i < n; i++) {
+        size_t k = hash_of(l, i) & *mask;
+        while ((*table)[k])
+            k = (k + 1) & *mask;
+        (*table)[k] = (uint32_t)i + 1;
     }
-    return &c->count[at];
 }
 
-static int64_t *count_of_pair(struct learn *l, int32_t left, int32_t right)
+static uint64_t word_hash(const struct learn *l, size_t i)
 {
-    return count_of(&l->pairs, &(struct pair){left, right}, sizeof(struct pair));
-}
-
-static struct pair pair_at(const struct learn *l, size_t i)
-{
-    struct pair p;
-    memcpy(&p, places_text(&l->pairs.texts, i), sizeof p);
-    return p;
+    return l->words[i].hash;
 }
 
 static int count_word(void *ctx, const char *s, size_t n, struct err *e)
 {
     struct learn *l = ctx;
-    (void)e;
-    ++*count_of(&l->words, s, n);
+    if (!l->word_table || 2 * l->n_words > l->word_mask)
+        grow_table(l, &l->word_table, &l->word_mask, l->n_words, word_hash);
+    uint64_t h = hash_text(s, n);
+    size_t k = h & l->word_mask;
+    for (; l->word_table[k]; k = (k + 1) & l->word_mask) {
+        struct word *w = &l->words[l->word_table[k] - 1];
+        if (w->hash == h && w->n == n && !memcmp(l->bytes.data + w->at, s, n)) {
+            w->count++;
+            return 0;
+        }
+    }
+    if (l->n_words == UINT32_MAX - 1)
+        return err_set(e, EXIT_BAD_DATA, "texts: more than %u different words", UINT32_MAX - 1);
+    MEM_GROW(l->words, l->n_words, l->cap_words);
+    l->words[l->n_words++] = (struct word){l->bytes.len, n, 1, h};
+    l->word_table[k] = (uint32_t)l->n_words;
+    buf_put(&l->bytes, s, n);
     return 0;
 }
 
@@ -93,117 +138,241 @@ static int count_words(struct learn *l, const char *const *texts, size_t n,
 /* ---- pieces and pairs ---- */
 
 /* Id of left+right: new, or old if another merge made the same text. */
-static int32_t join_pieces(struct learn *l, struct pair p)
+static int32_t join_pieces(struct learn *l, int32_t left, int32_t right)
 {
-    struct buf both = {0};
-    buf_put(&both, places_text(&l->pieces, (size_t)p.left), l->pieces.v[p.left].n);
-    buf_put(&both, places_text(&l->pieces, (size_t)p.right), l->pieces.v[p.right].n);
-    size_t id = places_of(&l->pieces, both.data, both.len);
-    buf_free(&both);
-    return (int32_t)id;
+    const struct piece x = l->pieces[left], y = l->pieces[right];
+    struct buf *b = &l->piece_bytes;
+    size_t at = b->len, n = x.len + y.len;
+    buf_reserve(b, n);
+    buf_put(b, b->data + x.at, x.len);
+    buf_put(b, b->data + y.at, y.len);
+    for (size_t i = 256; i < l->n_pieces; i++)
+        if (l->pieces[i].len == n && !memcmp(b->data + l->pieces[i].at, b->data + at, n)) {
+            b->len = at;
+            return (int32_t)i;
+        }
+    MEM_GROW(l->pieces, l->n_pieces, l->cap_pieces);
+    l->pieces[l->n_pieces++] = (struct piece){(uint32_t)at, (uint32_t)n, PIECE_VOCAB};
+    return (int32_t)l->n_pieces - 1;
 }
 
 /* Adds the 256 bytes in the order of their characters, as in published files; symbols become their
  * ids. */
-static void start(struct learn *l)
+static void start_pieces(struct learn *l)
 {
-    const struct places *words = &l->words.texts;
+    int32_t id_of[256];
     for (uint32_t code = 0; code < 324; code++) {
-        char byte = (char)alphabet_byte(code);
-        if (alphabet_byte(code) >= 0)
-            places_of(&l->pieces, &byte, 1);
+        int byte = alphabet_byte(code);
+        if (byte < 0)
+            continue;
+        id_of[byte] = (int32_t)l->n_pieces;
+        MEM_GROW(l->pieces, l->n_pieces, l->cap_pieces);
+        l->pieces[l->n_pieces++] =
+            (struct piece){(uint32_t)l->piece_bytes.len, 1, PIECE_VOCAB};
+        buf_char(&l->piece_bytes, (char)byte);
     }
-    l->symbols = mem_resize(NULL, words->bytes.len, sizeof *l->symbols);
-    for (size_t i = 0; i < words->bytes.len; i++)
-        l->symbols[i] = (int32_t)places_of(&l->pieces, words->bytes.data + i, 1);
-    l->len = mem_zero(words->n, sizeof *l->len);
-    for (size_t w = 0; w < words->n; w++) {
-        const int32_t *s = l->symbols + words->v[w].from;
-        l->len[w] = words->v[w].n;
-        for (size_t i = 1; i < l->len[w]; i++)
-            *count_of_pair(l, s[i - 1], s[i]) += l->words.count[w];
+    l->symbols = mem_resize(NULL, l->bytes.len, sizeof *l->symbols);
+    for (size_t i = 0; i < l->bytes.len; i++)
+        l->symbols[i] = id_of[(unsigned char)l->bytes.data[i]];
+}
+
+static uint64_t key_hash(int32_t left, int32_t right)
+{
+    uint64_t h = ((uint64_t)left << 32 | (uint32_t)right) * 0x9E3779B97F4A7C15u;
+    return h ^ h >> 32;
+}
+
+static uint64_t pair_hash(const struct learn *l, size_t i)
+{
+    return key_hash(l->pairs[i].left, l->pairs[i].right);
+}
+
+static struct pair *pair_of(struct learn *l, int32_t left, int32_t right)
+{
+    if (!l->pair_table || 2 * l->n_pairs > l->pair_mask)
+        grow_table(l, &l->pair_table, &l->pair_mask, l->n_pairs, pair_hash);
+    size_t k = key_hash(left, right) & l->pair_mask;
+    for (; l->pair_table[k]; k = (k + 1) & l->pair_mask) {
+        struct pair *p = &l->pairs[l->pair_table[k] - 1];
+        if (p->left == left && p->right == right)
+            return p;
+    }
+    MEM_GROW(l->pairs, l->n_pairs, l->cap_pairs);
+    l->pairs[l->n_pairs++] = (struct pair){.left = left, .right = right};
+    l->pair_table[k] = (uint32_t)l->n_pairs;
+    return &l->pairs[l->n_pairs - 1];
+}
+
+/* Counts one more place of the pair in word w; `join` is the number of the current merge. */
+static void raise_pair(struct learn *l, int32_t left, int32_t right, size_t w, size_t join)
+{
+    struct pair *p = pair_of(l, left, right);
+    p->count += l->words[w].count;
+    if (!p->n || p->words[p->n - 1] != w) {
+        MEM_GROW(p->words, p->n, p->cap);
+        p->words[p->n++] = (uint32_t)w;
+    }
+    if (p->touched != join) {
+        p->touched = join;
+        MEM_GROW(l->raised, l->n_raised, l->cap_raised);
+        l->raised[l->n_raised++] = (size_t)(p - l->pairs);
     }
 }
+
+/* ---- heap ---- */
 
 static int compare_pieces(const struct learn *l, int32_t a, int32_t b)
 {
-    size_t x = l->pieces.v[a].n, y = l->pieces.v[b].n;
-    int c = memcmp(places_text(&l->pieces, (size_t)a), places_text(&l->pieces, (size_t)b),
-                   x < y ? x : y);
-    return c ? c : (x > y) - (x < y);
+    const struct piece *x = &l->pieces[a], *y = &l->pieces[b];
+    int c = memcmp(l->piece_bytes.data + x->at, l->piece_bytes.data + y->at,
+                   x->len < y->len ? x->len : y->len);
+    return c ? c : (x->len > y->len) - (x->len < y->len);
 }
 
-/* 1: pair x comes before y. */
-static int is_before(const struct learn *l, size_t x, size_t y)
+/* 1: x comes before y. */
+static int is_before(const struct learn *l, struct entry x, struct entry y)
 {
-    if (l->pairs.count[x] != l->pairs.count[y])
-        return l->pairs.count[x] > l->pairs.count[y];
-    const struct pair p = pair_at(l, x), q = pair_at(l, y);
-    int c = compare_pieces(l, p.left, q.left);
-    return c ? c < 0 : compare_pieces(l, p.right, q.right) < 0;
+    if (x.count != y.count)
+        return x.count > y.count;
+    const struct pair *p = &l->pairs[x.pair], *q = &l->pairs[y.pair];
+    int c = compare_pieces(l, p->left, q->left);
+    return c ? c < 0 : compare_pieces(l, p->right, q->right) < 0;
 }
 
-/* Joins the pair to id in word w, left to right, and moves the counts of the neighbours. */
-static void join_in_word(struct learn *l, size_t w, struct pair p, int32_t id)
+static void heap_push(struct learn *l, size_t pair)
 {
-    int32_t *s = l->symbols + l->words.texts.v[w].from;
-    size_t n = l->len[w], to = 0;
+    MEM_GROW(l->heap, l->n_heap, l->cap_heap);
+    struct entry x = {l->pairs[pair].count, pair};
+    size_t i = l->n_heap++;
+    for (; i > 0 && is_before(l, x, l->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        l->heap[i] = l->heap[(i - 1) / 2];
+    l->heap[i] = x;
+}
+
+static struct entry heap_pop(struct learn *l)
+{
+    struct entry top = l->heap[0], x = l->heap[--l->n_heap];
+    size_t i = 0;
+    for (size_t k; (k = 2 * i + 1) < l->n_heap; i = k) {
+        k += k + 1 < l->n_heap && is_before(l, l->heap[k + 1], l->heap[k]);
+        if (!is_before(l, l->heap[k], x))
+            break;
+        l->heap[i] = l->heap[k];
+    }
+    l->heap[i] = x;
+    return top;
+}
+
+/* Index of the most frequent pair. -1: there is none. */
+static int64_t best_pair(struct learn *l)
+{
+    while (l->n_heap > 0) {
+        struct entry top = heap_pop(l);
+        int64_t now = l->pairs[top.pair].count;
+        if (now == top.count && now > 0)
+            return (int64_t)top.pair;
+        if (now > 0 && now < top.count)
+            heap_push(l, top.pair);
+    }
+    return -1;
+}
+
+/* ---- joins ---- */
+
+static void raised_to_heap(struct learn *l)
+{
+    for (size_t i = 0; i < l->n_raised; i++)
+        heap_push(l, l->raised[i]);
+    l->n_raised = 0;
+}
+
+static void count_pairs(struct learn *l)
+{
+    for (size_t w = 0; w < l->n_words; w++)
+        for (size_t i = 1; i < l->words[w].n; i++) {
+            const int32_t *s = l->symbols + l->words[w].at + i;
+            raise_pair(l, s[-1], s[0], w, 1);
+        }
+    raised_to_heap(l);
+}
+
+/* Joins left+right to id in word w, left to right, and moves the counts of the neighbours. */
+static void join_in_word(struct learn *l, size_t w, int32_t left, int32_t right, int32_t id,
+                         size_t join)
+{
+    struct word *word = &l->words[w];
+    int32_t *s = l->symbols + word->at;
+    size_t n = word->n, to = 0;
     for (size_t i = 0; i < n; i++) {
-        if (i + 1 == n || s[i] != p.left || s[i + 1] != p.right) {
+        if (i + 1 == n || s[i] != left || s[i + 1] != right) {
             s[to++] = s[i];
             continue;
         }
         if (to > 0) {
-            *count_of_pair(l, s[to - 1], p.left) -= l->words.count[w];
-            *count_of_pair(l, s[to - 1], id) += l->words.count[w];
+            pair_of(l, s[to - 1], left)->count -= word->count;
+            raise_pair(l, s[to - 1], id, w, join);
         }
         if (i + 2 < n) {
-            *count_of_pair(l, p.right, s[i + 2]) -= l->words.count[w];
-            *count_of_pair(l, id, s[i + 2]) += l->words.count[w];
+            pair_of(l, right, s[i + 2])->count -= word->count;
+            raise_pair(l, id, s[i + 2], w, join);
         }
         s[to++] = id;
         i++;
     }
-    l->len[w] = to;
+    word->n = to;
+}
+
+static void join_pair(struct learn *l, size_t index)
+{
+    struct pair p = l->pairs[index]; /* a copy: the array may move */
+    int32_t id = join_pieces(l, p.left, p.right);
+    MEM_GROW(l->merges, l->n_merges, l->cap_merges);
+    l->merges[l->n_merges].left = p.left;
+    l->merges[l->n_merges++].right = p.right;
+    l->pairs[index].words = NULL;
+    l->pairs[index].n = l->pairs[index].cap = 0;
+    for (size_t i = 0; i < p.n; i++)
+        join_in_word(l, p.words[i], p.left, p.right, id, l->n_merges + 1);
+    free(p.words);
+    l->pairs[index].count = 0;
+    raised_to_heap(l);
 }
 
 static int join_pairs(struct learn *l, size_t n_pieces, struct err *e)
 {
-    while (l->pieces.n < n_pieces) {
-        size_t best = 0;
-        for (size_t i = 1; i < l->pairs.n; i++)
-            best = is_before(l, i, best) ? i : best;
-        if (!l->pairs.n || l->pairs.count[best] <= 0)
+    count_pairs(l);
+    while (l->n_pieces < n_pieces) {
+        int64_t best = best_pair(l);
+        if (best < 0)
             return err_set(e, EXIT_BAD_DATA, "texts: expected enough for %zu pieces, got %zu",
-                           n_pieces, l->pieces.n);
-        const struct pair p = pair_at(l, best);
-        int32_t id = join_pieces(l, p);
-        MEM_GROW(l->merges, l->n_merges, l->cap_merges);
-        l->merges[l->n_merges++] = p;
-        for (size_t w = 0; w < l->words.n; w++)
-            join_in_word(l, w, p, id);
-        l->pairs.count[best] = 0;
+                           n_pieces, l->n_pieces);
+        join_pair(l, (size_t)best);
     }
     return 0;
 }
 
 static void learn_free(struct learn *l)
 {
-    places_free(&l->words.texts);
-    places_free(&l->pairs.texts);
-    places_free(&l->pieces);
-    free(l->words.count);
-    free(l->pairs.count);
+    for (size_t i = 0; i < l->n_pairs; i++)
+        free(l->pairs[i].words);
+    free(l->pairs);
+    free(l->pair_table);
+    free(l->words);
+    free(l->word_table);
     free(l->symbols);
-    free(l->len);
+    free(l->heap);
+    free(l->raised);
+    free(l->pieces);
     free(l->merges);
+    buf_free(&l->bytes);
+    buf_free(&l->piece_bytes);
 }
 
 /* ---- the file ---- */
 
 static const char *spell(const struct learn *l, int32_t id, struct buf *b)
 {
-    alphabet_piece(places_text(&l->pieces, (size_t)id), l->pieces.v[id].n, b);
+    alphabet_piece(l->piece_bytes.data + l->pieces[id].at, l->pieces[id].len, b);
     return b->data;
 }
 
@@ -211,7 +380,7 @@ static json_t *model_json(const struct learn *l)
 {
     json_t *vocab = json_object(), *merges = json_array();
     struct buf b = {0};
-    for (size_t i = 0; i < l->pieces.n; i++) {
+    for (size_t i = 0; i < l->n_pieces; i++) {
         buf_clear(&b);
         json_object_set_new(vocab, spell(l, (int32_t)i, &b), json_integer((json_int_t)i));
     }
@@ -233,7 +402,7 @@ static json_t *file_json(const struct learn *l, const char *const *special, size
     json_t *added = json_array();
     int64_t bos_id = 0;
     for (size_t i = 0; i < n_special; i++) {
-        size_t id = l->pieces.n + i;
+        size_t id = l->n_pieces + i;
         if (bos && !strcmp(bos, special[i]))
             bos_id = (int64_t)id;
         json_array_append_new(added, json_pack("{s:I,s:s,s:b,s:b,s:b,s:b,s:b}", "id",
@@ -279,7 +448,7 @@ int tokenizer_learn(const char *folder, const char *const *texts, size_t n_texts
     struct learn l = {0};
     int bad = count_words(&l, texts, n_texts, special, n_special, e);
     if (!bad) {
-        start(&l);
+        start_pieces(&l);
         bad = join_pairs(&l, vocab - n_special, e);
     }
     if (!bad) {

@@ -3,11 +3,12 @@
 #include <archive_entry.h>
 
 #include "lib/base/archive/input.h"
+#include "lib/base/archive/tarball.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { MOST = 1 << 20, READ = 3 << 20 };
 
-/* As prep-prompts reads it; the first as many bytes as may come at all. */
+/* As prep-prompts and bundle read it; the first as many bytes as may come at all. */
 static void as_input(const char *path, const char *member)
 {
     struct err e = {0};
@@ -30,11 +31,30 @@ static void as_input(const char *path, const char *member)
     input_close(in);
 }
 
+static void as_tarball(const char *path)
+{
+    struct err e = {0};
+    char block[4096];
+    struct tarball *t = tarball_open(path, MOST, &e);
+    ssize_t got = 1;
+    if (!t) {
+        fuzz_check_refused(&e);
+        return;
+    }
+    if (!tarball_find(t, "a.txt", &e))
+        while (got > 0)
+            got = tarball_read(t, block, sizeof block, &e);
+    if (e.code || tarball_end(t, &e))
+        fuzz_check_refused(&e);
+    tarball_close(t);
+}
+
 static void fuzz_one(const char *bytes, size_t n)
 {
     const char *path = fuzz_file(bytes, n);
     as_input(path, NULL);
     as_input(path, "a*");
+    as_tarball(path);
 }
 
 /* ---- seeds ---- */

@@ -9,7 +9,7 @@
 static int fuzz_seed(size_t i, struct buf *to)
 {
     static const char *const text[] = {
-        "# sealed by bundle; sha256sum -c reads it\n"
+        "# sealed by bundle; sha256sum -c reads it\n# outside " HEX "  /data/x.gz\n"
         HEX "  a/b.ndjson\n" HEX "  c.svg\n",
         HEX "  a\n" HEX "  ../b\n",
         "{\"model\":\"m\",\"files\":[{\"name\":\"a\",\"bytes\":1,\"sha256\":\"" HEX "\"}],"
@@ -24,9 +24,11 @@ static int fuzz_seed(size_t i, struct buf *to)
 
 static void as_manifest(const char *bytes, size_t n)
 {
-    struct manifest m = {0}, again = {0};
+    struct manifest m, again;
     struct buf text = {0}, one = {0}, two = {0};
     struct err e = {0};
+    manifest_start(&m);
+    manifest_start(&again);
     buf_put(&text, bytes, n);
     if (manifest_parse(&m, &text, &e)) {
         fuzz_check_refused(&e);

@@ -3,6 +3,7 @@
  * Makefile). */
 #include "lib/record/content.h"
 #include "lib/record/json.h"
+#include "lib/record/lineage.h"
 #include "lib/record/rec.h"
 #include "lib/base/archive/input.h"
 #include "tests/fuzz/fuzz.h"
@@ -73,7 +74,7 @@ static int fuzz_seed(size_t i, struct buf *to)
     return to->len > 0;
 }
 
-static void fuzz_one(const char *bytes, size_t n)
+static void as_stream(const char *bytes, size_t n)
 {
     const char *path = "memory";
     struct err e = {0};
@@ -100,6 +101,23 @@ static void fuzz_one(const char *bytes, size_t n)
         json_decref(j);
     }
     rec_read_close(r);
+}
+
+static void as_lineage(const char *bytes, size_t n)
+{
+    struct err e = {0};
+    struct lineage *l = lineage_new();
+    if (lineage_add(l, "x", bytes, n / 2, &e) ||
+        lineage_add(l, "x", bytes + n / 2, n - n / 2, &e) || lineage_end(l, "x", &e))
+        fuzz_check_refused(&e);
+    fuzz_check(json_is_object(lineage_missing(l)));
+    lineage_free(l);
+}
+
+static void fuzz_one(const char *bytes, size_t n)
+{
+    as_stream(bytes, n);
+    as_lineage(bytes, n);
 }
 
 FUZZ_TARGET("records", 200)

@@ -1,0 +1,168 @@
+/* lineage.c - see lineage.h.
+ *
+ * Two sets grow while files are read: hashes that are present (files and streams) and hashes that
+ * are named. Only lines that begin like our `meta`, `parent` and `end` records are parsed. All
+ * lines are hashed as the writer did, to check the hash in `end`. */
+#include "lib/record/lineage.h"
+
+#include <string.h>
+#include <stdlib.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/hash.h"
+#include "lib/base/mem.h"
+#include "lib/record/json.h"
+#include "lib/record/rec.h"
+#include "lib/record/schema.h"
+
+enum { LINE_MAX_BYTES = 64 << 20 };
+
+struct lineage {
+    json_t *there, *named, *missing;
+    struct buf line;
+    struct hash *hash; /* of the stream; NULL: none is open */
+    int64_t at;        /* line number */
+};
+
+struct lineage *lineage_new(void)
+{
+    struct lineage *l = mem_zero(1, sizeof *l);
+    l->there = json_object();
+    l->named = json_object();
+    l->missing = json_object();
+    return l;
+}
+
+void lineage_free(struct lineage *l)
+{
+    if (!l)
+        return;
+    json_decref(l->there);
+    json_decref(l->named);
+    json_decref(l->missing);
+    buf_free(&l->line);
+    hash_free(l->hash);
+    free(l);
+}
+
+void lineage_file(struct lineage *l, const char hex[65])
+{
+    json_object_set_new(l->there, hex, json_true());
+}
+
+/* Adds the inputs of a record to the named hashes. */
+static void note_inputs(struct lineage *l, const char *name, const json_t *record)
+{
+    size_t i;
+    const json_t *one;
+    json_array_foreach(json_object_get(record, "inputs"), i, one) {
+        const char *sha = rec_text(one, "sha256"), *path = rec_text(one, "path");
+        if (sha && strlen(sha) == 64 && !json_object_get(l->named, sha))
+            json_object_set_new(l->named, sha, json_pack("{s:s, s:s}", "path", path ? path : "",
+                                                         "where", name));
+    }
+}
+
+static int check_end(struct lineage *l, const char *name, const json_t *end, struct err *e)
+{
+    char hex[65];
+    const char *sha = rec_text(end, "sha256");
+    if (!l->hash)
+        return err_set(e, EXIT_BAD_DATA, "%s:%lld: an end record without its meta", name,
+                       (long long)l->at);
+    hash_hex(l->hash, hex);
+    hash_free(l->hash);
+    l->hash = NULL;
+    if (!sha || strcmp(sha, hex))
+        return err_set(e, EXIT_BAD_DATA, "%s:%lld: end record: expected sha256 %.64s, got %s: the "
+                       "stream was edited", name, (long long)l->at, sha ? sha : "(a text)", hex);
+    lineage_file(l, hex);
+    return 0;
+}
+
+/* 1: the line begins like a record of this kind. */
+static int is_kind(const struct buf *line, const char *kind)
+{
+    char head[64];
+    size_t n = (size_t)snprintf(head, sizeof head, "{\"schema\":\"%s\",\"kind\":\"%s\"",
+                                RECORD_SCHEMA, kind);
+    return line->len >= n && !memcmp(line->data, head, n);
+}
+
+static int take_line(struct lineage *l, const char *name, struct err *e)
+{
+    struct buf *b = &l->line;
+    int meta = is_kind(b, "meta"), end = is_kind(b, "end"), bad = 0;
+    l->at++;
+    if (meta && !l->hash)
+        l->hash = hash_new();
+    else if (meta)
+        return err_set(e, EXIT_BAD_DATA, "%s:%lld: a new meta record, but the stream before it has "
+                       "no end record: it was cut", name, (long long)l->at);
+    if (meta || end || is_kind(b, "parent")) {
+        char *where = mem_format("%s:%lld", name, (long long)l->at);
+        json_t *record = json_bytes(b->data, b->len, where, e);
+        free(where);
+        if (record)
+            note_inputs(l, name, record);
+        bad = !record || (end && check_end(l, name, record, e));
+        json_decref(record);
+    }
+    if (l->hash) {
+        hash_add(l->hash, b->data, b->len);
+        hash_add(l->hash, "\n", 1);
+    }
+    buf_clear(b);
+    return bad ? -1 : 0;
+}
+
+int lineage_add(struct lineage *l, const char *name, const char *bytes, size_t n, struct err *e)
+{
+    while (n > 0) {
+        const char *stop = memchr(bytes, '\n', n);
+        size_t part = stop ? (size_t)(stop - bytes) : n;
+        if (part > LINE_MAX_BYTES || l->line.len > LINE_MAX_BYTES - part)
+            return err_set(e, EXIT_BAD_DATA, "%s:%lld: line longer than %d bytes", name,
+                           (long long)l->at + 1, (int)LINE_MAX_BYTES);
+        buf_put(&l->line, bytes, part);
+        if (stop && take_line(l, name, e))
+            return -1;
+        part += stop != NULL;
+        bytes += part;
+        n -= part;
+    }
+    return 0;
+}
+
+int lineage_end(struct lineage *l, const char *name, struct err *e)
+{
+    int bad = l->line.len > 0 && take_line(l, name, e);
+    if (!bad && l->hash)
+        bad = err_set(e, EXIT_BAD_DATA, "%s: no end record: the stream was cut", name);
+    hash_free(l->hash);
+    l->hash = NULL;
+    l->at = 0;
+    buf_clear(&l->line);
+    return bad ? -1 : 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const json_t *lineage_missing(struct lineage *l)
+{
+    size_t n = 0;
+    const char **key = mem_alloc((json_object_size(l->named) + 1) * sizeof *key), *name;
+    json_t *one;
+    json_object_foreach(l->named, name, one)
+        if (!json_object_get(l->there, name))
+            key[n++] = name;
+    qsort(key, n, sizeof *key, by_text);
+    json_object_clear(l->missing);
+    for (size_t i = 0; i < n; i++)
+        json_object_set(l->missing, key[i], json_object_get(l->named, key[i]));
+    free(key);
+    return l->missing;
+}
