@@ -72,6 +72,7 @@ static int open_cuda(struct backend *b, int index, struct err *e)
     if (!symbol)
         return err_set(e, EXIT_NO_DEVICE, "%s", dlerror());
     memcpy(&door, &symbol, sizeof door); /* C has no cast from data to function pointers */
+    b->witness = err_witness();
     return door(b, index, e);
 }
 

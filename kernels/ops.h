@@ -127,6 +127,7 @@ struct backend {
                           * none, the back end's own kernels compute them */
     uint64_t library_choices; /* digest of the library's algorithms that ran for shapes, in any
                                * order; 0: none ran */
+    struct err_witness **witness; /* the program's, for a shared object with its own err.c */
 };
 
 /* Keys and values of one layer, in slots of K*E values each. */

@@ -229,6 +229,7 @@ __attribute__((visibility("default"))) int crossover_cuda_open(struct backend *b
                                                                struct err *e)
 {
     int n, patience = watchdog_seconds(getenv("CROSSOVER_WATCHDOG_S"));
+    err_share(b->witness);
     if (patience < 0)
         return err_set(e, EXIT_BAD_USAGE, "CROSSOVER_WATCHDOG_S: expected seconds (0: never), got "
                        "'%.100s'", getenv("CROSSOVER_WATCHDOG_S"));
