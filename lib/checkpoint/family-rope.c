@@ -39,13 +39,14 @@ static int read_yarn(struct config *c, const struct family_source *in)
     static const struct family_fixed fixed[] = {
         {"truncate", "true", KEY_READ}, {"attention_factor", "1.0", KEY_READ}, {0}};
     const char *const o = "original_max_position_embeddings";
-    double scale, scale_all, context = (double)c->context;
+    double scale, scale_all, context = (double)c->context, again;
     if (family_check_fixed(in, fixed) ||
         json_number(in->json, in->path, "factor", 1e-3, 1e6, &c->rope_factor, in->e) ||
         json_number(in->json, in->path, o, 1, 1e9, &c->rope_original_context, in->e) ||
         read_or(in, "beta_fast", 32, 1e-6, &c->rope_high_freq) ||
         read_or(in, "beta_slow", 1, 1e-6, &c->rope_low_freq) ||
         read_or(in, "llama_4_scaling_beta", 0, 0, &c->rope_beta) ||
+        read_or(in, "max_position_embeddings", context, 1, &again) ||
         read_or(in, "mscale", 0, 0, &scale) || read_or(in, "mscale_all_dim", 0, 0, &scale_all))
         return -1;
     if (c->rope_high_freq <= c->rope_low_freq)
@@ -54,6 +55,9 @@ static int read_yarn(struct config *c, const struct family_source *in)
         (!(scale > 0) || scale != scale_all))
         return family_refuse(in, "mscale", "the same as mscale_all_dim, above 0: an attention "
                              "factor other than 1 is not supported");
+    if (again != context && again != c->rope_original_context)
+        return family_refuse(in, "max_position_embeddings", "that of config.json, or "
+                             "original_max_position_embeddings");
     const int read_before = c->rope_beta > 0 && context == c->rope_original_context;
     if (context != c->rope_factor * c->rope_original_context && !read_before)
         return family_refuse(in, "factor", "max_position_embeddings / "
@@ -87,6 +91,8 @@ int family_read_rope(struct config *c, const struct family_source *s, const char
     const int yarn = !strcmp(type, "yarn"), llama3 = !strcmp(type, "llama3");
     c->rope_yarn |= yarn;
     c->rope_llama3 |= llama3;
+    if (!bad && c->rope_yarn && c->rope_llama3)
+        bad = family_refuse(s, key, "one type, not llama3 beside yarn");
     if (!bad)
         json_object_foreach((json_t *)in.json, member, v)
             if (!bad && !json_is_null(v) && !family_lists(members, member) &&

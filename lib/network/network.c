@@ -307,7 +307,7 @@ static uint64_t identity_of(const struct network *n)
     h = hash64_fnv(h, n->layer, n->config.layers * sizeof *n->layer);
     for (size_t l = 0; l < n->config.layers; l++)
         h = hash64_fnv(h, n->layer[l].expert,
-                  EXPERTS_PARTS * n->config.experts * sizeof(struct mat));
+                       EXPERTS_PARTS * n->config.experts * sizeof(struct mat));
     const void *const others[] = {n->embed.data, n->head.data, n->norm, n->inv_freq};
     const enum dtype dtypes[] = {n->embed.dtype, n->head.dtype, n->kv_dtype, n->backend->act};
     return hash64_fnv(hash64_fnv(h, others, sizeof others), dtypes, sizeof dtypes);

@@ -62,6 +62,18 @@ END
     [ "$status" -ne 0 ] && [[ "$output" == *propertyNames* ]]
 }
 
+@test "a reference to no definition is an error, and so is a record that ends early" {
+    local conforms=${TESTBIN:-$ROOT/build/tests}/fixtures/conforms
+    jq '.definitions.envelope."$ref" = "#/definitions/none"' "$ROOT/data/record.schema.json" \
+        > other.json
+    echo '{"schema":"crossover/1","kind":"x","run":"r"}' > record
+    run "$conforms" other.json record
+    [ "$status" -ne 0 ] && [[ "$output" == *definitions/none* ]]
+    printf '%s' '{"schema":"crossover/1","kind":"x","run":"r"}{"kind":"me' > record
+    run "$conforms" "$ROOT/data/record.schema.json" record
+    [ "$status" -ne 0 ]
+}
+
 @test "the fixtures are sound" {
     conforms "$ROOT"/tests/fixtures/*.ndjson
 }

@@ -30,8 +30,9 @@ static inline int schema_wrong(struct schema *s, const char *where, const char *
     return -1;
 }
 
-/* A keyword that schema_value does not know would be without effect. */
-static inline void schema_know(json_t *of)
+/* Ends the program at a keyword that schema_value does not know, and at a reference to a definition
+ * that is not there: both would be without effect. */
+static inline void schema_know(const json_t *all, json_t *of)
 {
     static const char known[] = " $ref type enum pattern minimum maximum minItems required anyOf "
                                 "items properties additionalProperties definitions description "
@@ -40,6 +41,11 @@ static inline void schema_know(json_t *of)
     char word[64];
     json_t *member, *one;
     size_t i;
+    const char *ref = json_string_value(json_object_get(of, "$ref"));
+    if (ref && !json_object_get(json_object_get(all, "definitions"), strrchr(ref, '/') + 1)) {
+        printf("Bail out! the schema has no definition %s\n", ref);
+        exit(EXIT_FAILURE);
+    }
     json_object_foreach(of, key, member) {
         snprintf(word, sizeof word, " %s ", key);
         if (!strstr(known, word)) {
@@ -49,12 +55,12 @@ static inline void schema_know(json_t *of)
         if (!strcmp(key, "properties") || !strcmp(key, "definitions")) {
             const char *name;
             json_object_foreach(member, name, one)
-                schema_know(one);
+                schema_know(all, one);
             continue;
         }
-        schema_know(member);
+        schema_know(all, member);
         json_array_foreach(member, i, one)
-            schema_know(one);
+            schema_know(all, one);
     }
 }
 
@@ -63,7 +69,7 @@ static inline void schema_open(struct schema *s, const char *path)
     s->all = json_load_file(path, 0, NULL);
     if (!s->all)
         files_fail(path);
-    schema_know(s->all);
+    schema_know(s->all, s->all);
 }
 
 /* Members of these names (NULL behind them) are as the input of a tool had them: nothing is asked

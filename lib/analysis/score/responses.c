@@ -14,7 +14,6 @@
 #include "lib/record/rec.h"
 #include "lib/stat/bootstrap.h"
 
-/* Groups drawn together; draws made in a row for one group, while its scores are in the cache. */
 static struct response_group *find_group(struct responses *s, const json_t *r)
 {
     buf_clear(&s->key);

@@ -120,7 +120,7 @@ static int time_all(struct level_times *t)
 
 /* ---- the file ---- */
 
-/* What the times hold for; the caller's. */
+/* The version, the processor and the levels that the times are for. The caller frees it. */
 static json_t *header_of(const struct level_times *t)
 {
     json_t *cpu = processor_describe(""), *levels = json_array();
