@@ -15,10 +15,10 @@ LAUNCHES      := 5
 PRECISION     := 0.05
 # Only the self-test gets more launches, until it is precise enough to be SAME within 2 %.
 REFINED       := aa
-BUDGET_MINUTES := 2
+BUDGET_MINUTES := 3
 WARMUP_MOST   := 3
 AA_LAUNCHES   := 6
-AA_PRECISION  := 0.012
+AA_PRECISION  := 0.01
 AA_LENGTH     := 32
 # The speed of a machine changes slowly, so many short answers in turn are more precise than few
 # long ones. LLaDA makes 10 x 2 passes a prompt; the slow twin repeats the 19th (HANDICAP).
