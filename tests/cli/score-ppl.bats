@@ -68,7 +68,8 @@ judged() { "$BIN/score-ppl" --threads 1 --no-meta -m "$1" "$2" 2> "$T/err"; }
     "${nll[@]}" --max-failed 1 "$T/in" > "$T/q"
     run --separate-stderr "${nll[@]}" <(head -n 1 "$T/in")
     [ "$status" -eq 65 ] # nothing to score
-    run --separate-stderr "${nll[@]}" --mem-cap 12M "$D/prompts"
+    jq -c 'select(.id) | {id, text: (.text * 6)}' "$D/prompts" > "$T/long"
+    run --separate-stderr "${nll[@]}" --mem-cap 9M "$T/long"
     [ "$status" -eq 1 ]
     [[ $stderr == *"out of memory for the activations"* ]]
     jq -se 'map(select(.kind == "error").code) == ["failed", "failed"]' <<< "$output"
