@@ -354,7 +354,8 @@ own_guesses() {
     refuses "factor: expected max_position_embeddings /" '.rope_parameters.factor = 3'
     refuses "max_position_embeddings: expected that of config.json" \
         '.rope_parameters.max_position_embeddings = 7'
-    refuses "expected one type, not llama3 beside yarn" '.rope_scaling = {rope_type: "llama3", factor: 2,
+    refuses "expected one type, not llama3 beside yarn" \
+        '.rope_scaling = {rope_type: "llama3", factor: 2,
         low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 64}'
     refuses "mscale: expected the same as mscale_all_dim" '.rope_parameters.mscale = 0.7'
     refuses "truncate: expected true" '.rope_parameters.truncate = false'
