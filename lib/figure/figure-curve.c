@@ -82,8 +82,16 @@ static void find_panels(struct panels *p, const struct config_table *c)
     }
 }
 
-/* The front of each panel is one index: its members by cost, then a point at the right edge
- * with the quality of the last member. */
+/* 1: the row is not better than `level`, NaN: nothing. */
+static int is_worse(const struct config_row *k, double level)
+{
+    const char *direction = rec_text(k->y.record, "direction");
+    return direction && !strcmp(direction, "lower") ? k->y.at >= level : k->y.at <= level;
+}
+
+/* The front of each panel is one index: its members by cost, then a point at the right edge with
+ * the quality of the last member. Resampled pairs decide who is on the front, so a member may be
+ * worse than a cheaper one by the values that are drawn; the line leaves it out. */
 static void put_front(struct script *s, const struct config_table *c, const struct panels *panels)
 {
     script_table(s, "front", "cost quality");
@@ -103,9 +111,11 @@ static void put_front(struct script *s, const struct config_table *c, const stru
             }
             if (!next)
                 break;
-            script_row(s, "nn", next->x.at, next->y.at);
             done = next->x.at;
+            if (is_worse(next, level))
+                continue;
             level = next->y.at;
+            script_row(s, "nn", next->x.at, level);
         }
         if (isfinite(level))
             script_row(s, "nn", widest, level);
