@@ -162,9 +162,9 @@ struct canvas_loop {
                                     * share them */
     int32_t mask;                  /* the mask id */
     int32_t lag;                   /* 1: the answer about a slot is at the row before its own */
-    int32_t seeds;                 /* > 0: the first pass of a block that begins a block of so many
-                                    * positions asks about its first slot only, at the row before
-                                    * it; 0: about all */
+    int32_t seeds;                 /* block length of the mask, or 0. > 0: where a block begins with
+                                    * a block of the mask, its first pass asks only about slot 0, at
+                                    * the row before. 0: every pass asks about all slots */
     int32_t from_end;              /* 1: these blocks are counted from the end of the prompt; 0:
                                     * from the first id */
     enum order order;
@@ -205,13 +205,13 @@ HOST_DEVICE int canvas_seeded(const struct canvas_loop *l, const struct canvas_s
            (canvas_block_begin(l, c) - (l->from_end ? c->prompt : 0)) % l->seeds == 0;
 }
 
-/* 1 if the next pass does so. */
+/* 1 if the next pass only seeds the block. */
 HOST_DEVICE int canvas_seeds_now(const struct canvas_loop *l, const struct canvas_state *c)
 {
     return canvas_seeded(l, c) && c->step == 0;
 }
 
-/* The answer about a slot is so many rows before its own. */
+/* Rows between the answer about a slot and the later row of the slot: 0 or 1. */
 HOST_DEVICE int32_t canvas_lag(const struct canvas_loop *l, const struct canvas_state *c)
 {
     return l->lag || canvas_seeds_now(l, c);
@@ -303,8 +303,7 @@ HOST_DEVICE double canvas_score(const struct canvas_loop *l, size_t w, double co
     return score / l->order_temperature - log(-log(u));
 }
 
-/* The number of the canvas's current step in the budget; a pass that seeds has the number of the
- * first step. */
+/* The index of the current step in the budget. A seeding pass has index 0. */
 HOST_DEVICE int32_t canvas_step(const struct canvas_loop *l, const struct canvas_state *c)
 {
     return c->step > 0 ? c->step - canvas_seeded(l, c) : 0;

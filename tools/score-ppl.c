@@ -336,7 +336,7 @@ static int load(struct scorer *s, struct err *e)
     const struct config *c = &s->checkpoint.config;
     config_write_left_to_right(&s->checkpoint.config);
     if (!mode_goes(a->mode, c))
-        return err_set(e, EXIT_BAD_DATA, "%s: --mode %s does not work with a %s checkpoint (%s)",
+        return err_set(e, EXIT_BAD_DATA, "%s: --mode %s does not work with this %s checkpoint (%s)",
                        a->engine.model, a->mode, config_paradigm_name(c->paradigm),
                        mode_goes("elbo", c) ? "try --mode elbo" : "try --mode nll");
     if (!strcmp(a->prior, "dit") && (!c->latents || strcmp(a->mode, "elbo")))

@@ -21,7 +21,7 @@ static int is_listed(const char *list, const char *controller)
 
 static void walk_up(const char *mount, const char *group, int version, cgroup_fn *fn, void *ctx)
 {
-    char *folder = mem_format("%s%s", mount, group);
+    char *folder = mem_format("%s%s", mount, group[1] ? group : ""); /* "/" is the mount */
     const size_t top = strlen(mount);
     for (char *slash; strlen(folder) >= top; *slash = 0) {
         fn(ctx, folder, version);

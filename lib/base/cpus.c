@@ -68,20 +68,21 @@ void cpus_free(struct cpus *c)
  * no quota), version 1 has two files (-1: no quota). */
 static void lower(void *ctx, const char *folder, int version)
 {
-    char *used = mem_format("%s/%s", folder, version == 2 ? "cpu.max" : "cpu.cfs_quota_us"),
-         *of = mem_format("%s/cpu.cfs_period_us", folder);
+    char *used = mem_format("%s/%s", folder, version == 2 ? "cpu.max" : "cpu.cfs_quota_us");
     double quota = 0, period = 0, *least = ctx;
-    FILE *f = version == 2 ? fopen(used, "r") : NULL;
-    if (f && fscanf(f, "%lf %lf", &quota, &period) != 2)
-        quota = 0;
-    if (f)
-        fclose(f);
-    if (version == 1) {
+    if (version == 2) {
+        FILE *f = fopen(used, "r");
+        if (f && fscanf(f, "%lf %lf", &quota, &period) != 2)
+            quota = 0;
+        if (f)
+            fclose(f);
+    } else {
+        char *of = mem_format("%s/cpu.cfs_period_us", folder);
         quota = number_in(used, 0);
         period = number_in(of, 0);
+        free(of);
     }
     free(used);
-    free(of);
     if (quota > 0 && period > 0)
         *least = fmin(*least, quota / period);
 }

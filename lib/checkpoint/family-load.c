@@ -253,8 +253,7 @@ static int read_block(struct config *c, const struct family_source *s)
     if ((c->tied < 0 || json_has(s->json, tied)) &&
         json_flag(s->json, s->path, tied, &c->tied, s->e))
         return -1;
-    if (json_has(s->json, "rope_scaling") || json_has(s->json, "rope_parameters"))
-        c->rope_yarn = 0;
+    c->rope_yarn = 0; /* that of the family's start is for `synth:` shapes */
     if (family_read_rope(c, s, "rope_scaling") || family_read_rope(c, s, "rope_parameters"))
         return -1;
     return settle_shape(c, s);

@@ -32,8 +32,8 @@ static int read_or(const struct family_source *in, const char *key, double stand
     return json_has(in->json, key) ? json_number(in->json, in->path, key, lo, 1e9, to, in->e) : 0;
 }
 
-/* Type yarn. Two readings of it are published, which agree where `factor` is the quotient of the
- * two lengths. An attention factor, which would scale the scores, must be 1. */
+/* Type yarn. Two readings of yarn are published. They agree if factor = max_position_embeddings /
+ * original_max_position_embeddings. An attention factor would scale the scores: it must be 1. */
 static int read_yarn(struct config *c, const struct family_source *in)
 {
     static const struct family_fixed fixed[] = {
@@ -56,7 +56,7 @@ static int read_yarn(struct config *c, const struct family_source *in)
         return family_refuse(in, "mscale", "the same as mscale_all_dim, above 0: an attention "
                              "factor other than 1 is not supported");
     if (again != context && again != c->rope_original_context)
-        return family_refuse(in, "max_position_embeddings", "that of config.json, or "
+        return family_refuse(in, "max_position_embeddings", "the one of config.json, or "
                              "original_max_position_embeddings");
     const int read_before = c->rope_beta > 0 && context == c->rope_original_context;
     if (context != c->rope_factor * c->rope_original_context && !read_before)
@@ -112,10 +112,8 @@ int family_read_rope(struct config *c, const struct family_source *s, const char
     return bad;
 }
 
-int family_needs_yarn(const struct config *c, const struct family_source *s)
+int family_needs_yarn(struct config *c, const struct family_source *s)
 {
-    const int given = json_has(s->json, "rope_parameters") || json_has(s->json, "rope_scaling");
-    return given && c->rope_yarn
-               ? 0
-               : family_refuse(s, "rope_parameters", "an object with rope_type \"yarn\"");
+    const char *key = json_has(s->json, "rope_scaling") ? "rope_scaling" : "rope_parameters";
+    return c->rope_yarn ? 0 : family_refuse(s, key, "an object with rope_type \"yarn\"");
 }

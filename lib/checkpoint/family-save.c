@@ -76,12 +76,8 @@ static void set_fixed(json_t *o, const struct family_fixed *k)
             json_object_set_new(o, k->key, json_loads(k->value, JSON_DECODE_ANY, NULL));
 }
 
-/* The context of such a model may end before the positions that its file names. */
 static void set_yarn(json_t *o, const struct config *c)
 {
-    for (const struct family_number *k = c->family->numbers; k->key; k++)
-        if (k->offset == FAMILY_AT(context))
-            set_int(o, k->key, c->context);
     json_object_del(o, "rope_theta");
     json_object_set_new(o, "rope_parameters",
                         json_pack("{s:s, s:f, s:f, s:f, s:f, s:I, s:f, s:f, s:f}", "rope_type",

@@ -86,7 +86,7 @@ int family_check_fixed(const struct family_source *s, const struct family_fixed 
  * ends before positions whose queries would grow (config.rope_beta). -1: refused. */
 int family_read_rope(struct config *c, const struct family_source *s, const char *key);
 /* -1: the file does not state a rotation of type yarn. */
-int family_needs_yarn(const struct config *c, const struct family_source *s);
+int family_needs_yarn(struct config *c, const struct family_source *s);
 /* The usual rotation of Ministral 3 and models with its block, members of `start`. */
 #define FAMILY_MINISTRAL3_ROPE                                                                     \
     .rope_theta = 1e6, .context = 262144, .rope_yarn = 1, .rope_factor = 16, .rope_low_freq = 1,   \

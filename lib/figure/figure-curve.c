@@ -82,17 +82,18 @@ static void find_panels(struct panels *p, const struct config_table *c)
     }
 }
 
-/* 1: the row is not better than `level`, NaN: nothing. */
-static int is_worse(const struct config_row *k, double level)
+/* 1: the row is better than `level`; NaN: there is none yet. */
+static int is_better(const struct config_row *k, double level, const char *quality)
 {
-    const char *direction = rec_text(k->y.record, "direction");
-    return direction && !strcmp(direction, "lower") ? k->y.at >= level : k->y.at <= level;
+    const int lower = display_lower_is_better(quality, rec_text(k->y.record, "direction"));
+    return isnan(level) || (lower ? k->y.at < level : k->y.at > level);
 }
 
 /* The front of each panel is one index: its members by cost, then a point at the right edge with
  * the quality of the last member. Resampled pairs decide who is on the front, so a member may be
  * worse than a cheaper one by the values that are drawn; the line leaves it out. */
-static void put_front(struct script *s, const struct config_table *c, const struct panels *panels)
+static void put_front(struct script *s, const struct config_table *c, const struct panels *panels,
+                      const char *quality)
 {
     script_table(s, "front", "cost quality");
     for (int p = 0; p < panels->n; p++) {
@@ -106,13 +107,15 @@ static void put_front(struct script *s, const struct config_table *c, const stru
                 if (panel_of(panels, k) != p + 1)
                     continue;
                 widest = fmax(widest, k->x.hi);
-                if (k->on_front && k->x.at > done && (!next || k->x.at < next->x.at))
+                if (k->on_front && k->x.at > done &&
+                    (!next || k->x.at < next->x.at ||
+                     (k->x.at <= next->x.at && is_better(k, next->y.at, quality))))
                     next = k;
             }
             if (!next)
                 break;
             done = next->x.at;
-            if (is_worse(next, level))
+            if (!is_better(next, level, quality))
                 continue;
             level = next->y.at;
             script_row(s, "nn", next->x.at, level);
@@ -322,7 +325,7 @@ void figure_pareto(struct figure *f, const struct runset *s, const struct figure
     put_points(f, s, &c, &panels, &a);
     char *axes = figure_axes(&c);
     if (out->points) {
-        put_front(out, &c, &panels);
+        put_front(out, &c, &panels, a.quality);
         put_guides(out, &c, &panels);
         put_labels(out, &c, &panels);
         put_ranges(out, &c, &panels);

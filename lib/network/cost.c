@@ -59,7 +59,7 @@ struct cost_model cost_model_of(const struct network *n)
         }
     }
     t.experts = layers * (double)c->experts;
-    t.last_share = 1 / layers;
+    t.last_experts = (double)c->experts;
     t.share = c->experts ? (double)c->used / (double)c->experts : 0;
     t.expert_bytes /= c->experts ? t.experts : 1;
     t.look_flops = t.row_flops / layers + (layers - 1) * (double)c->kv_heads * E *
@@ -106,9 +106,9 @@ void cost_look(struct extent *x, double rows, double keys)
 
 void cost_experts(const struct cost_model *t, struct extent *x)
 {
-    double last = t->experts * t->last_share, row = 1 - t->share;
-    x->experts = (t->experts - last) * (1 - pow(row, x->rows)) +
-                 last * (1 - pow(row, x->wanted - x->compared));
+    double row = 1 - t->share;
+    x->experts = (t->experts - t->last_experts) * (1 - pow(row, x->rows)) +
+                 t->last_experts * (1 - pow(row, x->wanted - x->compared));
 }
 
 void cost_join(struct extent *x, double times, const struct extent *more)

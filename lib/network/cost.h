@@ -4,24 +4,23 @@
  *     bytes = P in its format, with scales + 4 B + F and the head in their own formats if R > 0
  *             + 2 L K E (read + written) values of the cache
  *
- * A row for which all layers but the first compute only its values takes (2 P + B) / L flops, 4 H E
- * for each of its pairs, and (L - 1) K E (2 D + 1, with a bias). Where outputs are stored, 2 L D
- * values of them are read or written for every row.
+ * A looked row: the first layer computes all of the row, the other layers only its values. It
+ * takes (2 (P + F) + B) / L flops, 4 H E flops a pair, and (L - 1) K E 2 D flops for the values
+ * (2 D + 1 with a bias). Where outputs are stored, 2 L D values are read or written for every row.
  *
- * With experts P has, of each layer's, those that a row uses for flops, and none for bytes: an
- * extent says how often a layer of a pass reads one.
+ * With experts: for flops, P and F count the experts that a row uses. For bytes they count none;
+ * extent.experts counts the experts that are read.
  *
- * With time mixing each row takes 5 (RWKV 6) or 9 (RWKV 7) L H E^2 flops more; pairs then are only
- * those with latents, and a slot of the cache is the state of a text.
+ * With time mixing each row takes 5 (RWKV 6) or 9 (RWKV 7) L H E^2 flops more. Then pairs counts
+ * only pairs with latents, and a slot of the cache is the state of one text.
  *
- * P: values of the blocks' matrices without F. F: those of the last feed-forward block, which only
- * the rows with an answer need (with experts, those that a row uses). B: values of the biases of q,
- * k and v and of a mixer's vectors, where there are any. A multiplication and an addition are two
- * flops, for integers too.
- * Each matrix is read once a pass, each key and value of the cache once by every sequence that sees
- * it. Left out: rows of the embedding, norms, activations, and keys and values of a pass without a
- * cache, which need not leave the chip. Source: Williams, Waterman, Patterson, "Roofline", CACM 52
- * (2009); 2 P flops a row: Kaplan et al. 2020 (arXiv 2001.08361), 2.1. */
+ * P: values of the blocks' matrices without F. F: values of the last feed-forward block; only rows
+ * with an answer need it. B: values of the biases of q, k and v and of a mixer's vectors, where
+ * there are any. A multiplication and an addition are two flops, for integers too. Each matrix is
+ * read once a pass, each key and value of the cache once by every sequence that sees it. Left out:
+ * rows of the embedding, norms, activations, and keys and values of a pass without a cache, which
+ * need not leave the chip. Source: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009); 2 P
+ * flops a row: Kaplan et al. 2020 (arXiv 2001.08361), 2.1. */
 #pragma once
 
 #include "lib/network/network.h"
@@ -34,10 +33,9 @@ struct extent {
     double rows;          /* computed rows, whether they are used or not */
     double pairs;         /* pairs of a row and a key that it sees */
     double wanted;        /* rows that the head answers; with CFG also their unconditional rows */
-    double compared;      /* rows among `wanted` that the head alone reads, of the last pass */
+    double compared;      /* rows of `wanted` from the pass before; only the head reads them */
     double read, written; /* slots of the cache; 0 without one */
-    double looked, looked_pairs; /* rows for which layers but the first compute only values, and
-                                  * their pairs there */
+    double looked, looked_pairs; /* looked rows (see above), and their pairs in the first layer */
     double outputs;       /* positions whose stored outputs are read or written */
     double experts;       /* experts that are read: the sum over layers */
 };
@@ -48,8 +46,9 @@ struct cost_model {
     double block_bytes, head_bytes, last_bytes, slot_bytes;
     double look_flops, look_pair_flops, output_bytes;
     double expert_bytes;   /* the matrices of an expert; of several formats their mean */
-    double experts, share; /* in all layers; the share of them that a row uses */
-    double last_share;     /* the share of them that is in the last layer */
+    double experts;        /* in all layers */
+    double share;          /* of the experts, those that a row uses */
+    double last_experts;   /* of the experts, those of the last layer */
 };
 /* For a settled network (network.h), loaded or not. */
 struct cost_model cost_model_of(const struct network *n);
@@ -62,10 +61,9 @@ void cost_causal(struct extent *x, double rows, double keys);
 void cost_full(struct extent *x, double rows, double keys);
 /* Adds so many rows of which only the values are computed and written. */
 void cost_look(struct extent *x, double rows, double keys);
-/* Sets the experts that the rows of a pass are expected to read, if each row draws its k of n
- * without regard to the others: n (1 - (1 - k/n)^rows) in a layer, with the rows that have an
- * answer in the last one. diffuse() counts those that were read
- * (work_experts). */
+/* Sets x->experts to the expected number. Each row draws k of n experts, independently of other
+ * rows, so a layer reads n (1 - (1 - k/n)^rows). In the last layer only the rows with an answer
+ * count. diffuse() counts the experts that were read (work_experts). */
 void cost_experts(const struct cost_model *t, struct extent *x);
 /* Adds all of *more, `times` times. */
 void cost_join(struct extent *x, double times, const struct extent *more);

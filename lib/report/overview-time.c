@@ -304,11 +304,9 @@ static void put_accuracy(struct page *p, const struct runset *s, const struct wa
     page_count(p, w->is_plain ? accuracy_of_plain(s, w->point)
                               : rec_number(accuracy, "config_value"));
     if (!w->is_plain && !isnan(lo) && !isnan(hi))
-        buf_format(&b, "%+.3g [%+.3g, %+.3g] points", 100 * rec_number(accuracy, "value"), 100 * lo,
-                   100 * hi);
-    page_cell(p, sections_dash(b.data));
+        sections_change(&b, rec_number(accuracy, "value"), lo, hi, 0);
+    sections_cell(p, &b);
     page_cell(p, w->is_plain ? "–" : shown_of(s, w->point, accuracy));
-    buf_free(&b);
 }
 
 static void put_way(struct page *p, const struct runset *s, const struct way *w)

@@ -85,9 +85,8 @@ static void put_method(struct page *p, const struct runset *s, const json_t *rat
     page_value(p, isnan(lo) ? lo : 1 / rec_number(ratio, "value"), 1 / rec_number(ratio, "hi"),
                1 / lo, NULL);
     put_accuracy(p, accuracy, "config_value");
-    if (accuracy)
-        buf_format(&b, "%+.3g [%+.3g, %+.3g] points", 100 * rec_number(accuracy, "value"),
-                   100 * rec_number(accuracy, "lo"), 100 * rec_number(accuracy, "hi"));
+    sections_change(&b, rec_number(accuracy, "value"), rec_number(accuracy, "lo"),
+                    rec_number(accuracy, "hi"), 0);
     sections_cell(p, &b);
     put_published(p, find_method(s, name));
 }

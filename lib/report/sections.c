@@ -31,8 +31,9 @@ void sections_cell(struct page *p, struct buf *text)
 static void put_share(struct buf *b, double v, double none)
 {
     double p = 100 * (v - none);
+    p = fabs(p) < 0.0005 ? 0 : p; /* no -0 and no +0 */
     buf_text(b, p > 0 ? "+" : "");
-    display_digits(b, fabs(p) < 0.005 ? 0 : p); /* no -0 */
+    display_digits(b, p);
 }
 
 void sections_change(struct buf *b, double value, double lo, double hi, double none)

@@ -50,7 +50,8 @@ int companion_open(struct companion *d, const struct job *job, const struct chec
     d->asked = 1;
     if (engine_checkpoint(&g, (uint64_t)job->args->common.seed, &d->checkpoint, log, e))
         return -1;
-    const struct config *config = &d->checkpoint.config;
+    struct config *config = &d->checkpoint.config;
+    config_write_left_to_right(config);
     if (config->paradigm != PARADIGM_AUTOREGRESSIVE)
         return err_set(e, EXIT_BAD_DATA, "--draft %s: expected an autoregressive model, got a %s "
                        "one", g.model, config_paradigm_name(config->paradigm));

@@ -28,7 +28,7 @@ static const struct setting rows[] = {
      .help = "tokens that the --draft model guesses per pass; with --draft the default is 4"},
     {.name = "self_draft", .type = SETTING_INT, .hi = GUESSES, .standard = "0",
      .unit = "tokens", .label = "self_draft", .traits = SWEPT_SPEED,
-     .help = "tokens that the model itself guesses per pass, if it also fills masks; 0: off"},
+     .help = "draft tokens per pass from the model itself, which must also fill masks; 0: off"},
     VARIANT_ROWS,
     ADMIT_ROW,
     BATCH_ROW};
@@ -39,7 +39,7 @@ static int check(const struct settings *s, struct err *e)
     size_t own = settings_count(s, "self_draft");
     if ((lookup > 0) + (draft > 0) + (own > 0) > 1)
         return err_set(e, EXIT_BAD_USAGE, "lookup %zu, draft_tokens %zu, self_draft %zu: expected "
-                       "one of them above 0: a pass takes guesses of one kind", lookup, draft, own);
+                       "at most one above 0: a pass takes guesses of one kind", lookup, draft, own);
     if (own && !settings_is(s, "cache", "on"))
         return err_set(e, EXIT_BAD_USAGE, "self_draft %zu: expected cache on: the masks see keys "
                        "and values that were computed from left to right", own);

@@ -14,9 +14,9 @@
  *             Alpaca's prompt form (Taori et al. 2023) and the source "SOURCE:alpaca-input".
  *   prompts   prompt records: all their fields are kept. If the last message is the assistant's
  *             answer, it becomes the reference.
- * An answer "... #### 42" (GSM8K) becomes reference and answer. Tables (CSV, TSV) are refused.
- * A byte order mark at the start is skipped; line ends may be \r\n; any other byte of a text stays
- * as it is. U+0000 and invalid UTF-8 break only the record that contains them. */
+ * An answer "... #### 42" (GSM8K) becomes reference and answer. Files named .csv or .tsv are
+ * refused. A byte order mark at the start is skipped; line ends may be \r\n; any other byte of a
+ * text stays as it is. U+0000 and invalid UTF-8 break only the record that contains them. */
 #pragma once
 
 #include <jansson.h>

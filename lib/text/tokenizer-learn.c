@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lib/base/file.h"
+#include "lib/base/hash64.h"
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
 #include "lib/text/tokenizer/alphabet.h"
@@ -60,9 +61,7 @@ struct learn {
 
 static uint64_t hash_text(const char *s, size_t n)
 {
-    uint64_t h = 0xCBF29CE484222325u; /* FNV-1a */
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)s[i]) * 0x100000001B3u;
+    const uint64_t h = hash64_fnv(HASH64_FNV, s, n);
     return h ^ h >> 29;
 }
 

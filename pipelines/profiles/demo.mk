@@ -5,7 +5,7 @@ TIMED_PROMPTS := 10
 # A disturbed batch is repeated once. Processor time decides here: other processes do not add to it.
 AGAIN         := 1
 STEPS         := 2,4,8,16,32,64
-# So small models gain little from a second thread. One thread is disturbed less by other processes.
+# Models of this size gain little from a second thread, and other processes disturb one thread less.
 GEN_FLAGS     := --threads 1
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32

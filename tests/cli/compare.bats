@@ -269,6 +269,12 @@ metric() {
     # two launches lost, four are left: they are too few
     [ "$(ratios "$(rows 300 | jq -c '.[0] |= map(null) | .[3] |= map(null)')")" = \
         '["e2e_ns",null,"disturbed"] ["cpu_ns",2,null]' ]
+    # all launches agree and the prompts do not: no number of launches decides
+    { times base "$(rows 100)" "$(rows 10)"
+      times other "$(jq -cn '[range(6)] | map([90, 200, 340])')" "$(rows 20)"; } |
+        compare --by model --base base --cost e2e_ns > "$T/apart"
+    jq -se '.[0] | .metric == "e2e_ns" and .verdict == "UNDECIDED" and .launches_to_decide == null
+        and (.launches_to_decide_reason | contains("prompts differ"))' "$T/apart"
 }
 
 @test "the rival of another paradigm is the plain point in any order of records" {

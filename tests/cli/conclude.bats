@@ -19,8 +19,8 @@ state()
     local o=$1 made
     shift
     made=$BATS_FILE_TMPDIR/$(cksum <<< "$o" | tr " " -) # the same run serves many tests
-    [ -e "$made" ] || { jq -nc --argjson o "$o" -f "$F/claims-run.jq" > "$made.tmp" &&
-        mv "$made.tmp" "$made"; }
+    [ -e "$made" ] || { jq -nc --argjson o "$o" -f "$F/claims-run.jq" > made.tmp &&
+        mv made.tmp "$made"; }
     cp "$made" run.ndjson
     "$BIN/conclude" --no-meta --quality "$GOALS" "$@" run.ndjson > claims.ndjson
     jq -se 'map(select(.name == "answer").text | split(" ") | length) | . != [] and max <= 40' \

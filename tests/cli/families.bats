@@ -347,12 +347,16 @@ own_guesses() {
     make_model --arch nemotron
     refuses 'dlm_paradigm: expected "bidirectional"' '.dlm_paradigm = "block_diff"'
     refuses "mask_token_id" 'del(.mask_token_id)'
+    run "$BIN/gen-llada" -m "$T/model" --no-meta <(echo '{"id":"e","prompt_ids":[]}')
+    [ "$status" -eq 0 ] # the first token follows the token that begins a text
+    run "$BIN/gen-llada" -m "$T/model" --no-meta --gen-length 32 --block-length 16 "$T/prompts"
+    [ "$status" -eq 64 ] && [[ $output == *"block-length 16: expected at most 8"* ]]
     refuses "sliding_window: expected null" '.sliding_window = 64'
     refuses 'rope_parameters: expected an object with rope_type "yarn"' 'del(.rope_parameters)'
     refuses 'rope_parameters: expected an object with rope_type "yarn"' \
         '.rope_parameters = {rope_type: "default", rope_theta: 100}'
     refuses "factor: expected max_position_embeddings /" '.rope_parameters.factor = 3'
-    refuses "max_position_embeddings: expected that of config.json" \
+    refuses "max_position_embeddings: expected the one of config.json" \
         '.rope_parameters.max_position_embeddings = 7'
     refuses "expected one type, not llama3 beside yarn" \
         '.rope_scaling = {rope_type: "llama3", factor: 2,

@@ -154,7 +154,7 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
         all(.[0] - .[1] | fabs < 2e-3))' "$T/ref" "$T/cpu"
     for mode in judge nll kstep; do
         run -65 --separate-stderr "$BIN/score-ppl" --mode $mode -m "$D/m" "$T/prompts"
-        [[ $stderr == *"does not work with a latent checkpoint (try --mode elbo)"* ]]
+        [[ $stderr == *"does not work with this latent checkpoint (try --mode elbo)"* ]]
     done
     run -65 --separate-stderr "$BIN/score-ppl" --mode iwae -m synth:tiny-llada "$T/prompts"
     echo '{"id":"p","text":"one","reference":"two"}' > "$T/pair"

@@ -42,13 +42,15 @@ static inline void schema_know(const json_t *all, json_t *of)
     json_t *member, *one;
     size_t i;
     const char *ref = json_string_value(json_object_get(of, "$ref"));
-    if (ref && !json_object_get(json_object_get(all, "definitions"), strrchr(ref, '/') + 1)) {
+    const char *slash = ref ? strrchr(ref, '/') : NULL;
+    if (ref && !(slash && json_object_get(json_object_get(all, "definitions"), slash + 1))) {
         printf("Bail out! the schema has no definition %s\n", ref);
         exit(EXIT_FAILURE);
     }
     json_object_foreach(of, key, member) {
         snprintf(word, sizeof word, " %s ", key);
-        if (!strstr(known, word)) {
+        if (!strstr(known, word) ||
+            (json_is_boolean(member) && !strcmp(key, "additionalProperties"))) {
             printf("Bail out! the schema has the keyword%sthat schema.h does not know\n", word);
             exit(EXIT_FAILURE);
         }

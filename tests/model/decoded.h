@@ -39,10 +39,7 @@ static inline void decoded_open(struct decoded *m, const char *model, const char
 /* On one level for all processors that have it: bounds of tests lie between close numbers. */
 static inline void decoded_open_fast(struct decoded *m, const char *model)
 {
-    struct backend *b = backend_open("cpu", "avx2", 1, 0, NULL);
-    decoded_open(m, model, "cpu", b ? "avx2" : "portable");
-    if (b)
-        backend_close(b);
+    decoded_open(m, model, "cpu", ops_cpu("avx2") ? "avx2" : "portable");
 }
 
 static inline void decoded_close(struct decoded *m)

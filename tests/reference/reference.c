@@ -309,16 +309,25 @@ static json_t *answer_any(const json_t *request)
     return answer;
 }
 
+static int more(void)
+{
+    int c;
+    while ((c = getchar()) == '\n' || c == ' ')
+        ;
+    return c != EOF && ungetc(c, stdin) != EOF;
+}
+
 int main(void)
 {
-    json_t *request = json_loadf(stdin, JSON_DISABLE_EOF_CHECK, NULL);
-    for (; request; request = json_loadf(stdin, JSON_DISABLE_EOF_CHECK, NULL)) {
+    if (!more()) fail("no request");
+    do {
+        json_t *request = json_loadf(stdin, JSON_DISABLE_EOF_CHECK, NULL);
+        if (!request) fail("a request is a JSON object");
         json_t *answer = answer_any(request);
         json_dumpf(answer, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
         putchar('\n');
         json_decref(answer);
         json_decref(request);
-    }
-    if (!feof(stdin)) fail("a request is a JSON object");
+    } while (more());
     return fflush(stdout) ? 74 : 0;
 }

@@ -67,8 +67,11 @@ static void put_launches(json_t *j, const struct ratio *r, const struct contrast
     int open = ratio_verdict(r, RATIO_ZONE) == RATIO_UNDECIDED;
     const char *why = r->half <= goal->precision ? "precision" : goal->stopped;
     rec_set_int(j, "launches", (int64_t)r->launches);
-    rec_set_number(j, "launches_to_decide", open && decide ? (double)decide : (double)NAN,
-                   open ? "the spread is not known" : "decided");
+    int more = open && decide > r->launches;
+    rec_set_number(j, "launches_to_decide", more ? (double)decide : (double)NAN,
+                   !open    ? "decided"
+                   : decide ? "the interval is wide because prompts differ, not launches"
+                            : "the spread is not known");
     rec_set_number(j, "precision", goal->precision, "none");
     rec_set_number(j, "half_width", r->half, r->reason);
     int hopeless = r->reason && strcmp(r->reason, LAUNCH_FEW); /* more launches do not help */

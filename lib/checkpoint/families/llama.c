@@ -95,11 +95,6 @@ static void say_mistral(json_t *json, const struct config *c)
                         c->window ? json_integer((json_int_t)c->window) : json_null());
 }
 
-static int finish_ministral3(struct config *c, const struct family_source *s)
-{
-    return family_needs_yarn(c, s);
-}
-
 static const char *const smollm3_finished[] = {"no_rope_layers", "no_rope_layer_interval", NULL};
 static const char *const smollm3_ignored[] = {"max_window_layers", "sliding_window", NULL};
 
@@ -173,7 +168,7 @@ const struct family mistral_family =
           .say = say_mistral);
 const struct family ministral3_family =
     LLAMA("ministral3", "Ministral3ForCausalLM", "ministral3", MINISTRAL3,
-          .shapes = ministral3_shapes, .finish = finish_ministral3);
+          .shapes = ministral3_shapes, .finish = family_needs_yarn);
 const struct family smollm3_family =
     LLAMA("smollm3", "SmolLM3ForCausalLM", "smollm3", SMOLLM3,
           .shapes = smollm3_shapes, .finished = smollm3_finished, .ignored = smollm3_ignored,

@@ -1,21 +1,21 @@
 /* nemotron.c - Nemotron-Labs-Diffusion 3B Base and Instruct (Fu et al. 2026), text only: the block
  * of Ministral 3 under other names. One checkpoint writes in three ways: left to right (gen-llama);
  * left to right with guesses that it makes itself, as it fills masks (gen-llama --self-draft); and
- * block by block (gen-llada). In the last, blocks are counted from the end of the prompt, finished
- * ones are read from left to right, and the block in work sees all of itself. Its first token is
- * the next one of the block before; other answers are at their own rows.
+ * block by block (gen-llada). There blocks are counted from the end of the prompt. Finished blocks
+ * have causal attention, the current block has full attention. The first token of a block is
+ * predicted at the row before the block, other tokens at their own rows.
  *
- * Confirmed in public copies of the authors' modeling_nemotron_labs_diffusion.py, its configuration
- * and modeling_ministral.py (the 8B and 3B releases): class, keys and defaults, the names of the
- * tensors, the three samplers, the threshold 0.9 and the blocks of 32 of the model card. In notes
- * of programs that read the released 3B: 237 tensors, all values of config.json (Base: YaRN factor
- * 0.25; Instruct: 16), mask 100. The attention factor of YaRN is exactly 1 (mscale =
+ * Public copies of the authors' modeling_nemotron_labs_diffusion.py, its configuration and
+ * modeling_ministral.py (the 8B and 3B releases) confirm: class, keys and defaults, names of
+ * tensors, the three samplers, the threshold 0.9 and the blocks of 32 of the model card. Notes of
+ * programs that read the released 3B confirm 237 tensors, mask 100 and all values of config.json
+ * (YaRN factor: Base 0.25, Instruct 16). The attention factor of YaRN is exactly 1 (mscale =
  * mscale_all_dim).
  *
- * Not built: the factor of queries from position 16384 on (llama_4_scaling_beta), so the context
- * ends there; the adapter linear_spec_lora, which only changes what is guessed; drafts in several
- * passes. Refused: dlm_paradigm other than "bidirectional", biases, windows, vision models (another
- * class). */
+ * Not built: the scaling of queries from position 16384 (llama_4_scaling_beta); the adapter
+ * linear_spec_lora; drafts in several passes. So the context ends at 16384. The adapter would
+ * change only guesses. Refused: dlm_paradigm other than "bidirectional", biases, windows, vision
+ * models (another class). */
 #include "lib/checkpoint/family.h"
 
 static const struct family_naming names = {
@@ -55,12 +55,6 @@ static const struct family_fixed fixed[] = {
 static const char *const ignored[] = {
     "ar_loss_weight", "dlm_loss_weight", "dp_varying_mask_ratio", NULL};
 
-/* The class has no rotation but that of rope_parameters. */
-static int finish(struct config *c, const struct family_source *s)
-{
-    return family_needs_yarn(c, s);
-}
-
 static const struct family_shape shapes[] = {
     {"nemotron-3b", 3072, 26, 32, 8, 128, 9216, 131072, 16384, 0, 1e-5, 1e6, 0, 1, 11, 100, -1},
     {"tiny-nemotron", 64, 2, 4, 2, 32, 160, 512, 16384, 0, 1e-5, 1e6, 0, 508, 509, 510, -1},
@@ -81,7 +75,7 @@ const struct family nemotron_family = {
     .tied_key = "tie_word_embeddings",
     .rope_scaling = 1,
     .ignored = ignored,
-    .finish = finish,
+    .finish = family_needs_yarn,
     .shapes = shapes,
     .defaults = "unmask=threshold threshold=0.9",
 };

@@ -55,8 +55,8 @@ static void add_wanted(struct reader *w, const struct text_state *t, int32_t cou
     }
 }
 
-/* Adds the rows of a text and of guesses behind it. The list of slots of a text begins at its first
- * slot, which no other list does. */
+/* Adds the rows of a text and of guesses behind it. The slot list of a text begins at the first
+ * slot of the text. No other list begins there. */
 static void add_text(struct autoregress_run *r, struct reader *w, size_t seat, const int32_t *guess,
                      int32_t guesses)
 {

@@ -34,6 +34,10 @@ static int check_mask(const struct diffuse *how, const struct config *c, struct 
         return err_set(e, EXIT_BAD_USAGE, "cache %s: expected a model with a block-causal mask; in "
                        "%s every position sees all others, so what is kept is never exact",
                        p->name, c->name);
+    if (c->two_ways && how->block_length > c->attends_block)
+        return err_set(e, EXIT_BAD_USAGE, "block-length %zu: expected at most %zu with %s: the "
+                       "mask opens one block of that length", how->block_length, c->attends_block,
+                       c->name);
     if (how->draft > 1 && c->seeds)
         return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with %s: the pass that "
                        "gives a block its first token is no step", how->draft, c->name);

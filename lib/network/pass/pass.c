@@ -213,19 +213,11 @@ static void sift_layer(const struct network *n, size_t l, const struct kv *kv,
 
 /* 1: the last feed-forward block runs only on the rows that the head answers. Nothing reads other
  * rows of it, unless outputs are stored or a hook gets them. The result of a row does not depend on
- * the rows beside it (struct variant). */
+ * the rows beside it (struct variant). Guided passes run it on all rows: their answers are two
+ * lists of rows, and two calls would read the matrices twice. */
 static int ends_short(const struct network *n, const struct kv *kv, const struct pass *p)
 {
-    size_t answered = p->guided ? 2 * p->R : p->R;
-    return !(kv && kv->attn) && !n->hook && answered < p->T;
-}
-
-/* The feed-forward block of layer l on the stream of rows row[0..R), copied to x. */
-static void ffn_of_rows(const struct network *n, size_t l, const struct work *w, act *x,
-                        const int32_t *row, size_t R)
-{
-    n->backend->ops->rmsnorm(n->backend, x, w->x, row, NULL, R, n->config.width, 0);
-    ffn_block(n, l, w, x, R);
+    return !(kv && kv->attn) && !n->hook && !p->guided && p->R < p->T;
 }
 
 static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
@@ -242,10 +234,11 @@ static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
     if (w->size.latent)
         cross_block(n, l, kv, w, p);
     if (l + 1 == n->config.layers && ends_short(n, kv, p)) {
-        if (p->R)
-            ffn_of_rows(n, l, w, w->wanted, r->wanted, p->R);
-        if (p->guided)
-            ffn_of_rows(n, l, w, w->uncond, r->uncond, p->R);
+        if (p->R) {
+            n->backend->ops->rmsnorm(n->backend, w->wanted, w->x, r->wanted, NULL, p->R,
+                                     n->config.width, 0);
+            ffn_block(n, l, w, w->wanted, p->R);
+        }
         return;
     }
     ffn_block(n, l, w, w->x, p->T);
@@ -325,15 +318,14 @@ static void answer(const struct network *n, const struct kv *kv, const struct wo
     const struct ops *ops = b->ops;
     size_t D = n->config.width;
     double eps = n->config.norm_eps;
-    const int there = ends_short(n, kv, p); /* w->wanted and w->uncond have the stream */
+    const int there = ends_short(n, kv, p); /* w->wanted holds the stream */
     ops->rmsnorm(b, w->wanted, there ? w->wanted : w->x, there ? NULL : r->wanted, n->norm, p->R,
                  D, eps);
     int compares = p->query.divergence != 0;
     struct head_query query = p->query;
     query.dense = w->size.how.dense_head;
     if (p->guided)
-        ops->rmsnorm(b, w->uncond, there ? w->uncond : w->x, there ? NULL : r->uncond, n->norm,
-                     p->R, D, eps);
+        ops->rmsnorm(b, w->uncond, w->x, r->uncond, n->norm, p->R, D, eps);
     if (compares)
         ops->rmsnorm(b, w->uncond, w->before, r->uncond, NULL, p->R, D, eps);
     ops->head(b, &n->head, w->wanted, p->guided || compares ? w->uncond : NULL, p->R, &query,

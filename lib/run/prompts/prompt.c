@@ -136,9 +136,10 @@ static int from_ids(struct prompt *p, const json_t *list, const struct prompt_en
 
 static int check_ids(const struct config *c, struct ids *ids, struct err *e)
 {
-    if (c->logit_shift && !ids->n && c->bos >= 0)
+    const int before = c->logit_shift || c->seeds; /* the first token is the answer of a row */
+    if (before && !ids->n && c->bos >= 0)
         ids_push(ids, (int32_t)c->bos);
-    if (c->logit_shift && !ids->n)
+    if (before && !ids->n)
         return err_set(e, EXIT_FAILED_RECORDS, "the prompt has no tokens");
     for (size_t i = 0; i < ids->n; i++) {
         if (ids->v[i] < 0 || (size_t)ids->v[i] >= c->vocab)

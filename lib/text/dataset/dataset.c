@@ -256,15 +256,14 @@ static int next_paragraph(struct dataset *d, struct err *e)
     }
 }
 
-static enum dataset_piece refuse_table(struct dataset *d, const char *kind, struct err *e)
+static enum dataset_piece refuse_table(struct dataset *d, struct err *e)
 {
     const char *name = strchr(d->base, ':') ? after_slash(d->base) : input_name(d->in);
     d->broken = d->done = 1;
     d->line = 1;
     err_set(e, EXIT_BAD_DATA, "a table of %s-separated values; convert it first: mlr --i%s "
             "--ojsonl cat '%s' > out.jsonl (or say --format text)",
-            *kind == 'c' ? "comma" : "tab", kind,
-            strcmp(name, "-") ? name : "FILE");
+            *d->table == 'c' ? "comma" : "tab", d->table, name);
     return DATASET_BROKEN;
 }
 
@@ -354,7 +353,7 @@ static enum dataset_piece unit(struct dataset *d, json_t *out, struct err *e)
 {
     int json = reads_json(d);
     if (!json && !d->format && d->table)
-        return refuse_table(d, d->table, e);
+        return refuse_table(d, e);
     int r = json ? split_next(&d->split, &d->unit, e) : next_paragraph(d, e);
     if (json)
         d->line = d->split.line;
