@@ -1,8 +1,9 @@
 /* train.h - operations for gradients, in addition to ops.h: those of a pass, and those around time
- * mixing (kernels/mixing.h). Every back end has them; cuda has only those that the gradient of
- * latents needs, gives no gradient of a vector (a gain, a share), and updates nothing. Activations
- * are fp32 throughout. tests/model/test-train.c compares the gradients of the cpu back end with
- * finite differences; the other back ends are compared with ref, as for all operations. */
+ * mixing (kernels/mixing.h). Every back end has them; around time mixing cuda gives no gradient of
+ * a vector (a share, a bonus), because latent models are trained on the CPU. Activations are fp32
+ * throughout. Each output has one owner and each sum one order, so a training repeats bit for bit
+ * on a device. tests/model/test-train.c compares the gradients of the cpu back end with finite
+ * differences; the other back ends are compared with ref, as for all operations. */
 #pragma once
 
 #include "kernels/ops.h"
@@ -20,8 +21,9 @@ struct factor {
  * dtype F32: c_ij = sum_k a_ik b_jk. BF16: both factors are rounded to bf16 (to nearest, ties to
  * even); inputs, outputs and sums are fp32, as in mixed precision training with bf16 products
  * (Micikevicius et al. 2018, arXiv 1710.03740; Kalamkar et al. 2019, arXiv 1905.12322). Sums go in
- * ascending order of k. Where the processor multiplies pairs of bf16, it chooses the order within a
- * pair, and subnormal factors count as zero. */
+ * ascending order of k; cuda may sum parts of K first and then the parts, also in order. Where the
+ * processor multiplies pairs of bf16, it chooses the order within a pair, and subnormal factors
+ * count as zero. */
 struct gemm {
     size_t M, N, K;
     struct factor a, b;
@@ -84,6 +86,11 @@ struct train_ops {
      * without a gain) back among all T. y must not overlap x. */
     void (*spread)(struct backend *b, float *y, const float *x, const int32_t *place, size_t T,
                    size_t D);
+    /* dw[V, D] += gradient of the matrix of ops.embed: dy[t, :] is added to row token[t], in
+     * ascending order of t. */
+    void (*embed_back)(struct backend *b, float *dw, const float *dy, const int32_t *token,
+                       size_t T, size_t V, size_t D);
+    void (*add)(struct backend *b, float *y, const float *x, size_t n); /* y += x, n values */
     /* kernels/mixing.h */
     void (*shift_back)(struct backend *b, const struct shift_back *a);
     void (*squash_back)(struct backend *b, const struct squash_back *a);
@@ -93,7 +100,7 @@ struct train_ops {
      * weight 0 gives zeros. */
     void (*cross_entropy)(struct backend *b, float *logits, const int32_t *target,
                           const float *weight, size_t T, size_t V, double *loss);
-    /* Sum of x_i^2. work: SQUARES_PARTS doubles. On cuda squares and adamw are NULL. */
+    /* Sum of x_i^2; waits. work: SQUARES_PARTS doubles of the back end. */
     double (*squares)(struct backend *b, const float *x, size_t n, double *work);
     void (*adamw)(struct backend *b, float *w, float *m, float *v, const float *g, size_t n,
                   const struct adamw *a);

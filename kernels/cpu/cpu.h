@@ -27,8 +27,8 @@ INLINE size_t span_begin(size_t span, size_t n) { return span * SPAN < n ? span 
 #define OWN_CPU_SLOTS(X)                                                                           \
     X(attention) X(attention_work) X(matmul) X(gated) X(matmul_work) X(head) X(head_work)
 #define CPU_TRAIN_SLOTS(X)                                                                         \
-    X(rmsnorm_back) X(swiglu_back) X(spread) X(shift_back) X(squash_back) X(heads_out_back)        \
-    X(removal_back) X(cross_entropy) X(squares) X(adamw)
+    X(rmsnorm_back) X(swiglu_back) X(spread) X(embed_back) X(add) X(shift_back) X(squash_back)     \
+    X(heads_out_back) X(removal_back) X(cross_entropy) X(squares) X(adamw)
 #define OWN_CPU_TRAIN_SLOTS(X) X(gemm) X(gemm_work) X(attention_back) X(attention_back_work)
 #define CPU_DECLARE(slot) OPS_DECLARE(ops, slot, CPU(slot))
 #define OWN_CPU_DECLARE(slot) OPS_DECLARE(ops, slot, OWN_CPU(slot))

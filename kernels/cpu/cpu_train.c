@@ -178,6 +178,52 @@ void CPU(spread)(struct backend *b, float *y, const float *x, const int32_t *pla
     pool_run(b->pool, T, grain(D), spread_rows, &a);
 }
 
+struct embedding_back {
+    float *dw;
+    const float *dy;
+    const int32_t *token;
+    size_t T, D;
+};
+
+static void embed_columns(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    const struct embedding_back *a = ctx;
+    const size_t first = span_begin(begin, a->D), last = span_begin(end, a->D);
+    for (size_t t = 0; t < a->T; t++)
+        for (size_t d = first; d < last; d++)
+            a->dw[(size_t)a->token[t] * a->D + d] += a->dy[t * a->D + d];
+}
+
+void CPU(embed_back)(struct backend *b, float *dw, const float *dy, const int32_t *token, size_t T,
+                     size_t V, size_t D)
+{
+    struct embedding_back a = {dw, dy, token, T, D};
+    (void)V;
+    pool_run(b->pool, spans(D), grain(T * SPAN), embed_columns, &a);
+}
+
+struct addition {
+    float *y;
+    const float *x;
+    size_t n;
+};
+
+static void add_part(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    (void)worker;
+    const struct addition *a = ctx;
+    const size_t last = span_begin(end, a->n);
+    for (size_t i = span_begin(begin, a->n); i < last; i++)
+        a->y[i] += a->x[i];
+}
+
+void CPU(add)(struct backend *b, float *y, const float *x, size_t n)
+{
+    struct addition a = {y, x, n};
+    pool_run(b->pool, spans(n), grain(SPAN), add_part, &a);
+}
+
 struct squares_sum {
     const float *x;
     size_t n;

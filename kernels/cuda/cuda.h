@@ -18,8 +18,7 @@ C_BEGIN
 int crossover_cuda_open(struct backend *b, int index, struct err *e);
 extern const struct ops cuda_ops;
 
-/* The slots that are filled, of struct ops, mixing_ops (MIXING_SLOTS) and train_ops. Training runs
- * on the CPU: cuda has only the gradients that fitting latents needs. */
+/* The slots that are filled, of struct ops, mixing_ops (MIXING_SLOTS) and train_ops. */
 #define CUDA_SLOTS(X)                                                                              \
     X(alloc) X(free) X(trim) X(room) X(write) X(read) X(copy) X(clear) X(mirror) X(mirror_free)    \
     X(fetch) X(run) X(prepare) X(event_record) X(event_wait) X(store_open) X(store_close)          \
@@ -29,7 +28,8 @@ extern const struct ops cuda_ops;
     X(head) X(head_work) X(advance_texts) X(advance_canvases) X(choose) X(settle) X(sift) X(close)
 #define CUDA_TRAIN_SLOTS(X)                                                                        \
     X(gemm) X(gemm_work) X(rmsnorm_back) X(swiglu_back) X(attention_back) X(attention_back_work)   \
-    X(spread) X(shift_back) X(squash_back) X(heads_out_back) X(removal_back) X(cross_entropy)
+    X(spread) X(embed_back) X(add) X(shift_back) X(squash_back) X(heads_out_back) X(removal_back)  \
+    X(cross_entropy) X(squares) X(adamw)
 #define CUDA_DECLARE(slot) OPS_DECLARE(ops, slot, cuda_##slot)
 #define CUDA_DECLARE_MIXING(slot) OPS_DECLARE(mixing_ops, slot, cuda_##slot)
 #define CUDA_DECLARE_TRAIN(slot) OPS_DECLARE(train_ops, slot, cuda_##slot)

@@ -158,6 +158,22 @@ static void spread(struct backend *b, float *y, const float *x, const int32_t *p
             y[t * D + d] = place[t] < 0 ? 0 : x[(size_t)place[t] * D + d];
 }
 
+static void embed_back(struct backend *b, float *dw, const float *dy, const int32_t *token,
+                       size_t T, size_t V, size_t D)
+{
+    (void)b, (void)V;
+    for (size_t t = 0; t < T; t++)
+        for (size_t d = 0; d < D; d++)
+            dw[(size_t)token[t] * D + d] += dy[t * D + d];
+}
+
+static void add(struct backend *b, float *y, const float *x, size_t n)
+{
+    (void)b;
+    for (size_t i = 0; i < n; i++)
+        y[i] += x[i];
+}
+
 static void cross_entropy(struct backend *b, float *logits, const int32_t *target,
                           const float *weight, size_t T, size_t V, double *loss)
 {
@@ -200,6 +216,7 @@ static void adamw(struct backend *b, float *w, float *m, float *v, const float *
 const struct train_ops ref_train = {
     .gemm = gemm, .gemm_work = gemm_work, .rmsnorm_back = rmsnorm_back, .swiglu_back = swiglu_back,
     .attention_back = attention_back, .attention_back_work = attention_back_work, .spread = spread,
+    .embed_back = embed_back, .add = add,
     .shift_back = ref_shift_back, .squash_back = ref_squash_back,
     .heads_out_back = ref_heads_out_back, .removal_back = ref_removal_back,
     .cross_entropy = cross_entropy, .squares = squares, .adamw = adamw,

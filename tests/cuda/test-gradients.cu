@@ -121,16 +121,17 @@ static void rotations(struct fixture *f)
 
 static void norms(struct fixture *f)
 {
-    static const size_t shapes[][2] = {{1, 1}, {3, 257}, {5, 300}, {2, 1024}, {4, 31}};
+    static const size_t shapes[][2] = {{1, 1}, {3, 257}, {5, 300}, {2, 1024}, {4, 31}, {99, 13}};
     for (const size_t *s : shapes) {
         struct given g = {};
         g.wide = s[0] * s[1];
         g.work = 2 * s[0];
-        compare(f, &g, 3e-6, named("norm of %zu x %zu", s[0], s[1], 0, 0),
-                [=](const struct side &x) {
-            x.ops->train->rmsnorm_back(x.b, x.at(0), NULL, x.at(1), x.at(2), x.at(3), s[0], s[1],
-                                       1e-5, x.work);
-        });
+        for (int gain = 0; gain < 2; gain++)
+            compare(f, &g, 3e-6, named("norm of %zu x %zu, gain: %zu", s[0], s[1], (size_t)gain, 0),
+                    [=](const struct side &x) {
+                x.ops->train->rmsnorm_back(x.b, x.at(0), gain ? x.at(4) : NULL, x.at(1), x.at(2),
+                                           x.at(3), s[0], s[1], 1e-5, x.work);
+            });
     }
 }
 
@@ -163,6 +164,42 @@ static void places(struct fixture *f)
         compare(f, &g, 1e-30, "zeros", [=](const struct side &x) {
             x.ops->clear(x.b, x.at(1), (T * D - 1) * sizeof(float));
         });
+    }
+}
+
+/* Tokens of which one comes often and some never. */
+static void embeddings(struct fixture *f)
+{
+    static const size_t shapes[][3] = {{1, 1, 1}, {7, 3, 300}, {500, 40, 70}};
+    for (const size_t *s : shapes) {
+        struct given g = {};
+        g.wide = (s[0] > s[1] ? s[0] : s[1]) * s[2];
+        for (size_t t = 0; t < s[0]; t++)
+            g.ids[t] = t % 3 ? 0 : (int32_t)(t * 11 % s[1]);
+        compare(f, &g, 3e-6, named("embedding, %zu rows of %zu ids, %zu wide", s[0], s[1], s[2], 0),
+                [=](const struct side &x) {
+            x.ops->train->embed_back(x.b, x.at(0), x.at(1), x.ids, s[0], s[1], s[2]);
+        });
+    }
+}
+
+/* The mean of squares starts at 0, because it is never negative. */
+static void updates(struct fixture *f)
+{
+    for (size_t n = 1; n < 3000; n = n * 7 + 3) {
+        struct given g = {};
+        double want = 0, got = 0;
+        g.wide = n;
+        g.work = 2 * SQUARES_PARTS;
+        compare(f, &g, 1e-6, named("update of %zu", n, 0, 0, 0), [&](const struct side &x) {
+            const struct adamw how = {1e-3, 0.9, 0.95, 1e-8, 0.1, 0.7, 3};
+            (x.b == f->ref ? want : got) =
+                x.ops->train->squares(x.b, x.at(3), n, (double *)x.work);
+            x.ops->clear(x.b, x.at(2), n * sizeof(float));
+            x.ops->train->adamw(x.b, x.at(0), x.at(1), x.at(2), x.at(3), n, &how);
+            x.ops->train->add(x.b, x.at(5), x.at(6), n);
+        });
+        ok(fabs(got - want) <= 1e-12 * want, "and the squares of its gradient: %.6g", got);
     }
 }
 
@@ -211,13 +248,15 @@ static struct gemm product_of(const struct side &x, int way, const size_t s[3], 
 static void products(struct fixture *f)
 {
     static const size_t shapes[][3] = {{1, 1, 1},    {17, 33, 5},   {64, 64, 16}, {70, 130, 50},
-                                       {260, 200, 9}, {700, 600, 3}, {5, 7, 0}};
+                                       {260, 200, 9}, {700, 600, 3}, {5, 7, 0},
+                                       {40, 150, 700}, {70, 60, 500}};
     for (const size_t *s : shapes)
         for (int way = 0; way < 3; way++)
             for (int half = 0; half < 2; half++) {
                 struct given g = {};
                 const int plus = (way + half) % 3;
                 g.wide = s[0] * s[1] + s[0] * s[2] + s[1] * s[2];
+                g.work = f->cuda->ops->train->gemm_work(f->cuda, s[0], s[1], s[2]) / sizeof(float);
                 compare(f, &g, 3e-6, named("product %zu x %zu x %zu, way %zu", s[0], s[1], s[2],
                                            (size_t)(2 * way + half)), [=](const struct side &x) {
                     const enum dtype d = half ? DTYPE_BF16 : DTYPE_F32;
@@ -367,6 +406,8 @@ int main(void)
     norms(&f);
     gates(&f);
     places(&f);
+    embeddings(&f);
+    updates(&f);
     losses(&f);
     products(&f);
     attentions(&f);

@@ -345,6 +345,33 @@ static void same_values(const char *level)
     free(in), free(work), free(one[0]), free(one[1]), free(one[2]);
 }
 
+/* Sums with one order: the bits of ref at any number of threads. Some tokens come often. */
+static void same_sums(const char *level)
+{
+    enum { T = 700, V = 9, D = 201, N = T * D };
+    float *x = draw(N, 1), *want = mem_alloc((N + V * D) * sizeof *want);
+    float *got = mem_alloc((N + V * D) * sizeof *got);
+    int32_t *token = mem_alloc(T * sizeof *token);
+    for (int32_t t = 0; t < T; t++)
+        token[t] = t % 3 ? 4 : t % V;
+    struct backend *b = open_level("ref", 1);
+    int same = 1;
+    for (size_t threads = 0; threads <= 3; threads++) {
+        float *y = threads ? got : want;
+        memset(y, 0, (N + V * D) * sizeof *y);
+        b->ops->train->add(b, y, x, N);
+        b->ops->train->add(b, y, x, N - 1);
+        b->ops->train->embed_back(b, y + N, x, token, T, V, D);
+        same &= !threads || !memcmp(got, want, (N + V * D) * sizeof *got);
+        backend_close(b);
+        b = open_level(level, threads + 1);
+    }
+    ok(same && got[1] == 2 * x[1], "%s sums and gradients of embeddings: the bits of ref",
+       level);
+    backend_close(b);
+    free(x), free(want), free(got), free(token);
+}
+
 static void count(void *ctx) { ++*(int *)ctx; }
 
 /* Copies, order and time on a host, where every call is complete when it returns. */
@@ -396,6 +423,7 @@ int main(void)
         all_ops(ops->level, 2);
         same_bits(ops->level);
         same_values(ops->level);
+        same_sums(ops->level);
         host_cases(ops->level);
         dtype_cases(ops);
         ok(ops->refuses(NULL, DTYPE_FP8, 64) && strstr(ops->refuses(NULL, DTYPE_FP8, 64), "int8"),

@@ -1,6 +1,8 @@
 /* train.cu - gradients of operations on each row by itself (kernels/train.h): rotation, norm, gate,
- * loss. Each output has one owner and each sum one order, so a fit repeats bit for bit. */
+ * embedding, loss; sums of gradients and the update of weights. Each output has one owner and each
+ * sum one order, so fits and trainings repeat bit for bit. */
 #include <assert.h>
+#include <math.h>
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.cuh"
@@ -39,9 +41,10 @@ void cuda_rope(struct backend *b, float *x, const float *table, size_t T, size_t
 /* ---- norm ---- */
 
 /* Block t owns row t: dx_d += s g_d dy_d - x_d s^3 mean_j(g_j dy_j x_j), s = (mean x^2 +
- * eps)^-1/2. */
+ * eps)^-1/2. scale: NULL, or [T] for s. */
 static __global__ void __launch_bounds__(THREADS)
-norm_back(float *dx, const float *dy, const float *x, const float *g, size_t D, float eps)
+norm_back(float *dx, const float *dy, const float *x, const float *g, size_t D, float eps,
+          float *scale)
 {
     SHARED(float, shared);
     let_next_start();
@@ -59,16 +62,42 @@ norm_back(float *dx, const float *dy, const float *x, const float *g, size_t D, 
     const float pull = s * s * s * (dot / (float)D);
     for (size_t d = threadIdx.x; d < D; d += THREADS)
         dx[at + d] += s * g[d] * dy[at + d] - pull * x[at + d];
+    if (scale && threadIdx.x == 0)
+        scale[blockIdx.x] = s;
+}
+
+/* A block owns COLUMNS values of dg. A thread sums every SLICES-th row of a column; then one thread
+ * a column adds these sums in order. */
+enum { COLUMNS = 8, SLICES = THREADS / COLUMNS };
+static __global__ void __launch_bounds__(THREADS)
+gain_back(float *dg, const float *dy, const float *x, const float *scale, size_t T, size_t D)
+{
+    SHARED(float, sums);
+    let_next_start();
+    wait_for_inputs();
+    const size_t d = (size_t)blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
+    float sum = 0;
+    for (size_t t = threadIdx.x / COLUMNS; d < D && t < T; t += SLICES)
+        sum = fmaf(dy[t * D + d] * x[t * D + d], scale[t], sum);
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.x >= COLUMNS || d >= D)
+        return;
+    for (unsigned i = 1; i < SLICES; i++)
+        sum += sums[i * COLUMNS + threadIdx.x];
+    dg[d] += sum;
 }
 
 void cuda_rmsnorm_back(struct backend *b, float *dx, float *dg, const float *dy, const float *x,
                        const float *g, size_t T, size_t D, double eps, float *work)
 {
-    (void)work;
-    assert(!dg);
-    if (T)
-        launch(b, norm_back, dim3((unsigned)T), dim3(THREADS), 2 * THREADS / WARP * sizeof(float),
-               dx, dy, x, g, D, (float)eps);
+    if (!T)
+        return;
+    launch(b, norm_back, dim3((unsigned)T), dim3(THREADS), 2 * THREADS / WARP * sizeof(float), dx,
+           dy, x, g, D, (float)eps, dg ? work : nullptr);
+    if (dg)
+        launch(b, gain_back, dim3(blocks_of(D, COLUMNS)), dim3(THREADS), THREADS * sizeof(float),
+               dg, dy, x, work, T, D);
 }
 
 /* ---- gate ---- */
@@ -115,6 +144,45 @@ void cuda_spread(struct backend *b, float *y, const float *x, const int32_t *pla
     if (T)
         launch(b, spread_rows, dim3((unsigned)T, blocks_of(D, THREADS)), dim3(THREADS), 0, y, x,
                place, D);
+}
+
+/* ---- embedding ---- */
+
+/* Block (v, part) owns columns of row v: it finds the rows of dy with token v, THREADS at a time,
+ * and adds them in ascending order. */
+static __global__ void __launch_bounds__(THREADS)
+embed_rows(float *dw, const float *dy, const int32_t *token, size_t T, size_t D)
+{
+    SHARED(int, shared);
+    let_next_start();
+    wait_for_inputs();
+    int *counts = shared, *list = shared + THREADS / WARP;
+    const size_t d = (size_t)blockIdx.y * THREADS + threadIdx.x;
+    float sum = 0;
+    int any = 0;
+    for (size_t first = 0; first < T; first += THREADS) {
+        int all;
+        const size_t t = first + threadIdx.x;
+        const bool own = t < T && token[t] == (int32_t)blockIdx.x;
+        const int below = block_below(own, &all, counts);
+        if (own)
+            list[below] = (int)t;
+        __syncthreads();
+#pragma unroll 8
+        for (int i = 0; d < D && i < all; i++)
+            sum += dy[(size_t)list[i] * D + d];
+        any |= all;
+    }
+    if (any && d < D)
+        dw[(size_t)blockIdx.x * D + d] += sum;
+}
+
+void cuda_embed_back(struct backend *b, float *dw, const float *dy, const int32_t *token, size_t T,
+                     size_t V, size_t D)
+{
+    if (T)
+        launch(b, embed_rows, dim3((unsigned)V, blocks_of(D, THREADS)), dim3(THREADS),
+               (THREADS / WARP + THREADS) * sizeof(int), dw, dy, token, T, D);
 }
 
 /* ---- loss ---- */
@@ -178,4 +246,82 @@ void cuda_cross_entropy(struct backend *b, float *logits, const int32_t *target,
     if (T)
         launch(b, loss_rows, dim3((unsigned)T), dim3(THREADS), sizeof(struct loss_room), logits,
                target, weight, V, loss);
+}
+
+/* ---- sums and the update ---- */
+
+static __global__ void __launch_bounds__(THREADS) add_values(float *y, const float *x, size_t n)
+{
+    let_next_start();
+    wait_for_inputs();
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < n)
+        y[i] += x[i];
+}
+
+void cuda_add(struct backend *b, float *y, const float *x, size_t n)
+{
+    if (n)
+        launch(b, add_values, dim3(blocks_of(n, THREADS)), dim3(THREADS), 0, y, x, n);
+}
+
+/* Block p owns part p of the values. */
+static __global__ void __launch_bounds__(THREADS)
+square_parts(const float *x, size_t n, double *part)
+{
+    SHARED(double, shared);
+    let_next_start();
+    wait_for_inputs();
+    const size_t last = n * (blockIdx.x + 1) / SQUARES_PARTS;
+    double sum = 0;
+    for (size_t i = n * blockIdx.x / SQUARES_PARTS + threadIdx.x; i < last; i += THREADS)
+        sum += (double)x[i] * (double)x[i];
+    sum = tree_sum(sum, shared);
+    if (threadIdx.x == 0)
+        part[blockIdx.x] = sum;
+}
+
+double cuda_squares(struct backend *b, const float *x, size_t n, double *work)
+{
+    double part[SQUARES_PARTS], all = 0;
+    launch(b, square_parts, dim3(SQUARES_PARTS), dim3(THREADS), THREADS * sizeof(double), x, n,
+           work);
+    cuda_read(b, part, work, sizeof part);
+    for (double x_of_part : part)
+        all += x_of_part;
+    return all;
+}
+
+struct update {
+    float *w, *m, *v;
+    const float *g;
+    size_t n;
+    float beta1, beta2, scale, rate, eps, keep, fix2;
+};
+
+static __global__ void __launch_bounds__(THREADS) update_values(struct update a)
+{
+    let_next_start();
+    wait_for_inputs();
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= a.n)
+        return;
+    const float g = a.g[i] * a.scale;
+    const float m = a.m[i] = a.beta1 * a.m[i] + (1 - a.beta1) * g;
+    const float v = a.v[i] = a.beta2 * a.v[i] + (1 - a.beta2) * g * g;
+    a.w[i] = a.w[i] * a.keep - a.rate * m / (sqrtf(v) * a.fix2 + a.eps);
+}
+
+void cuda_adamw(struct backend *b, float *w, float *m, float *v, const float *g, size_t n,
+                const struct adamw *o)
+{
+    const double fix1 = 1 - pow(o->beta1, (double)o->step), fix2 = 1 - pow(o->beta2,
+                                                                          (double)o->step);
+    const struct update a = {w, m, v, g, n, (float)o->beta1, (float)o->beta2,
+                             (float)o->grad_scale, (float)(o->rate / fix1), (float)o->eps,
+                             (float)(1 - o->rate * o->decay), (float)(1 / sqrt(fix2))};
+    if (!n)
+        return;
+    launch(b, update_values, dim3(blocks_of(n, THREADS)), dim3(THREADS), 0, a);
+    device_of(b)->in_turn = 1;
 }
