@@ -26,8 +26,8 @@
 
 struct args {
     struct common common;
-    const char *arch, *mixer, *out, *valid, *dtype, *init, *from, *ignore_config, *oversample, *isa,
-        *precision, *loss, *qat;
+    const char *arch, *mixer, *out, *valid, *dtype, *init, *from, *ignore_config, *oversample,
+        *device, *isa, *precision, *loss, *qat;
     struct training_how how;
     int64_t vocab, width, layers, heads, kv_heads, ffn, context, latents, window, rank;
     int64_t threads, times, vi_steps, every, parts, ranks;
@@ -62,9 +62,10 @@ static const char notes[] =
     "would round them. The checkpoint that is written is not quantized.\n"
     "--parts P splits a batch into P parts; --ranks N splits it over N processes.\n"
     "Both options add the parts in the same order, so the result is the same.\n"
+    "A GPU trains llada and llama, without --qat and --ranks, by fp32 products.\n"
     "The same command resumes an interrupted training from OUT/train.state. The\n"
     "same seed gives the same bits on machines with the same instruction set, with\n"
-    "any number of threads.\n";
+    "any number of threads, and on GPUs of one kind.\n";
 
 enum { OPTIONS_MOST = 72 };
 static size_t shape_options(struct opt *o, struct args *a)
@@ -131,8 +132,7 @@ static size_t training_options(struct opt *o, struct args *a)
          .help = "llada: shortest row in tokens (72)"},
         {"max-len", 0, OPT_INT, &how->max_len, 16, 8192, .arg = "N",
          .help = "longest row in tokens (128)"},
-        {"rate", 0, OPT_REAL, &how->rate, 1e-9, 1, .arg = "R",
-         .help = "peak learning rate (0.002)"},
+        {"rate", 0, OPT_REAL, &how->rate, 1e-9, 1, .arg = "R", .help = "peak rate (0.002)"},
         {"warmup", 0, OPT_REAL, &how->warmup, 0, 1e6, .arg = "N", .help = "warm-up steps (200)"},
         {"decay", 0, OPT_REAL, &how->decay, 0, 10, .arg = "R", .rare = 1,
          .help = "weight decay (0.1)"},
@@ -157,6 +157,8 @@ static size_t training_options(struct opt *o, struct args *a)
          .help = "alias of --loaders"},
         {"gradient-checkpointing", 0, OPT_FLAG, &a->checkpointing, .rare = 1,
          .help = "alias of --checkpoint-every 1"},
+        {"device", 0, OPT_TEXT, &a->device, .arg = "auto|ref|cpu|cuda[:N]",
+         .help = "back end (cpu; auto: a usable GPU, else the CPU)"},
         ISA_OPTION(a->isa),
         THREADS_OPTION(a->threads),
         {"report", 0, OPT_INT, &how->report, 1, 1000000, .arg = "N",
@@ -332,7 +334,7 @@ static int make_trainer(struct setup *r, struct err *e)
 static int start(struct setup *r, char **corpus, size_t n_corpus, struct err *e)
 {
     const struct args *a = r->a;
-    const struct engine engine = {.device = "cpu", .isa = a->isa, .threads = a->threads};
+    const struct engine engine = {.device = a->device, .isa = a->isa, .threads = a->threads};
     if (engine_open(&engine, &r->backend, e) || file_make_folder(a->out, e) ||
         (!r->rank && file_lock_folder(a->out, e) < 0) || open_init(r, e) ||
         read_corpus(r, corpus, n_corpus, e))
@@ -371,9 +373,10 @@ static int resume(struct setup *r, struct err *e)
 static json_t *about_of(const struct setup *r)
 {
     const struct args *a = r->a;
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "model",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "model",
                      r->config.name, "arch", r->config.family->name, "paradigm",
-                     config_paradigm_name(r->config.paradigm), "precision", a->precision, "qat",
+                     config_paradigm_name(r->config.paradigm), "device", r->backend->ops->name,
+                     "precision", a->precision, "qat",
                      a->qat, "loss_form", a->loss, "checkpoint_every", (json_int_t)a->every,
                      "loaders", (json_int_t)a->how.loaders, "parts", (json_int_t)a->parts,
                      "ranks", (json_int_t)a->ranks);
@@ -458,17 +461,15 @@ static void join(struct setup *r, struct args *a)
 
 int main(int argc, char **argv)
 {
-    struct args a = {.common = COMMON_DEFAULTS,
-                     .arch = "llada", .isa = "auto", .precision = "f32", .dtype = "BF16",
-                     .loss = "fused", .qat = "none", .parts = 1, .ranks = 1,
-                     .vocab = 1024, .width = 256, .layers = 4, .heads = 8, .kv_heads = 8,
-                     .ffn = 704, .context = 512,
-                     .latents = 4, .mixer = "swa", .window = 256, .rank = 32,
-                     .vi_steps = 16, .vi_rate = POSTERIOR_RATE,
+    struct args a = {.common = COMMON_DEFAULTS, .arch = "llada", .device = "cpu", .isa = "auto",
+                     .precision = "f32", .dtype = "BF16", .loss = "fused", .qat = "none",
+                     .parts = 1, .ranks = 1, .vocab = 1024, .width = 256, .layers = 4, .heads = 8,
+                     .kv_heads = 8, .ffn = 704, .context = 512, .latents = 4, .mixer = "swa",
+                     .window = 256, .rank = 32, .vi_steps = 16, .vi_rate = POSTERIOR_RATE,
                      .times = 4, .whole = 0.5,
                      .how = {.steps = 8000, .rows = 2048, .min_len = 72, .max_len = 128,
-                             .rate = 2e-3, .decay = 0.1, .clip = 1, .warmup = 200,
-                             .report = 50, .save = 500}};
+                             .rate = 2e-3, .decay = 0.1, .clip = 1, .warmup = 200, .report = 50,
+                             .save = 500}};
     struct opt table[OPTIONS_MOST];
     options(table, &a);
     const struct tool tool = {"train-lm",

@@ -17,7 +17,7 @@ struct backprop; /* the activations of one batch, and room for their gradients *
  * blocks of rows; with several blocks the sums over rows are sums over blocks, which may change the
  * last bits.
  * latents: 1: gradients of parameters are never asked for, so the inputs of linear layers need not
- * be kept. On a device it must be 1. */
+ * be kept. */
 struct backprop_how {
     enum dtype products;
     size_t every;

@@ -95,20 +95,24 @@ static double start_value(const struct config *c, enum role r, size_t layer, siz
     return 1 - pow(part, half ? 0.5 * low : low) - (r == ROLE_SHIFT_V ? 0.3 * deep : 0);
 }
 
+/* Draws on the host, then sends all values. */
 static void draw(struct parameters *p, uint64_t seed)
 {
+    float *all = mem_zero(p->n, sizeof *all);
     for (size_t l = 0; l < p->c.layers; l++)
         for (int r = 0; r < ROLE_COUNT; r++) {
             enum role role = (enum role)r;
             if ((l && !role_per_layer(role)) || (role == ROLE_HEAD && p->c.tied))
                 continue;
-            float *w = parameters_values(p, role, l);
+            float *w = all + p->at[l][r];
             struct rng rng = {seed, (uint64_t)r << 32 | l, 0};
             double std = start_std(&p->c, role);
             for (size_t i = 0; i < value_count(&p->c, role); i++)
                 w[i] = (float)(role_is_vector(role) ? start_value(&p->c, role, l, i)
                                                     : std * rng_normal(&rng));
         }
+    p->b->ops->write(p->b, p->w, all, p->n * sizeof *all);
+    free(all);
 }
 
 struct parameters *parameters_make(const struct config *c, struct backend *b,
@@ -118,7 +122,7 @@ struct parameters *parameters_make(const struct config *c, struct backend *b,
     *p = (struct parameters){.c = *c, .b = b, .ops = ops, .quant = QUANT_NONE};
     p->at = mem_zero(c->layers, sizeof *p->at);
     p->n = lay_out(p);
-    p->w = p->block = b->ops->alloc(b, FLAT * p->n * sizeof *p->w, MEMORY_WEIGHTS);
+    p->w = p->block = b->ops->alloc(b, parameters_bytes_trained(c), MEMORY_WEIGHTS);
     if (!p->w) {
         parameters_free(p);
         return NULL;
@@ -126,7 +130,7 @@ struct parameters *parameters_make(const struct config *c, struct backend *b,
     p->g = p->w + p->n;
     p->m1 = p->g + p->n;
     p->m2 = p->m1 + p->n;
-    memset(p->g, 0, (FLAT - 1) * p->n * sizeof *p->g);
+    p->work = (double *)(void *)(p->m2 + p->n);
     draw(p, seed);
     return p;
 }
@@ -142,7 +146,7 @@ size_t parameters_bytes(const struct config *c)
 
 size_t parameters_bytes_trained(const struct config *c)
 {
-    return FLAT * parameters_bytes(c);
+    return FLAT * parameters_bytes(c) + SQUARES_PARTS * sizeof(double);
 }
 
 /* -1: no memory of the back end. */
@@ -193,6 +197,7 @@ void parameters_free(struct parameters *p)
         return;
     p->b->ops->free(p->b, p->block);
     p->b->ops->free(p->b, p->seen_block);
+    free(p->copy);
     free(p->at);
     free(p);
 }
@@ -200,6 +205,17 @@ void parameters_free(struct parameters *p)
 float *parameters_values(struct parameters *p, enum role r, size_t layer)
 {
     return p->w + p->at[layer][r];
+}
+
+float *parameters_on_host(struct parameters *p, enum role r, size_t layer)
+{
+    const size_t at = p->at[layer][r];
+    if (!*p->b->name)
+        return p->w + at;
+    if (!p->copy)
+        p->copy = mem_zero(p->n, sizeof *p->copy);
+    p->b->ops->read(p->b, p->copy + at, p->w + at, value_count(&p->c, r) * sizeof *p->w);
+    return p->copy + at;
 }
 
 float *parameters_gradients(struct parameters *p, enum role r, size_t layer)
@@ -214,26 +230,42 @@ void parameters_clear_gradients(struct parameters *p)
             enum role role = (enum role)r;
             int sums = role_is_vector(role) || !role_per_layer(role);
             if (sums && (!l || role_per_layer(role)))
-                memset(p->g + p->at[l][r], 0, value_count(&p->c, role) * sizeof *p->g);
+                p->b->ops->clear(p->b, p->g + p->at[l][r],
+                                 value_count(&p->c, role) * sizeof *p->g);
         }
+}
+
+/* The end of the run of values from `at` on whose roles are all vectors or all matrices; *vectors
+ * tells which. */
+static size_t run_end(const struct parameters *p, size_t at, int *vectors)
+{
+    size_t end = at;
+    for (size_t l = 0; l < p->c.layers; l++)
+        for (int r = 0; r < ROLE_COUNT; r++) {
+            enum role role = (enum role)r;
+            const size_t n = value_count(&p->c, role);
+            if (p->at[l][r] != end || !n || (l && !role_per_layer(role)))
+                continue;
+            if (end == at)
+                *vectors = role_is_vector(role);
+            if (*vectors != role_is_vector(role))
+                return end;
+            end += n;
+        }
+    return end;
 }
 
 double parameters_update(struct parameters *p, double rate, double decay, double clip)
 {
-    double work[SQUARES_PARTS];
-    double norm = sqrt(p->ops->squares(p->b, p->g, p->n, work));
+    double norm = sqrt(p->ops->squares(p->b, p->g, p->n, p->work));
     struct adamw a = {.rate = rate, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .step = ++p->step,
                       .grad_scale = norm > clip ? clip / norm : 1};
-    for (size_t l = 0; l < p->c.layers; l++)
-        for (int r = 0; r < ROLE_COUNT; r++) {
-            enum role role = (enum role)r;
-            if ((l && !role_per_layer(role)) || (role == ROLE_HEAD && p->c.tied))
-                continue;
-            size_t at = p->at[l][r];
-            a.decay = role_is_vector(role) ? 0 : decay;
-            p->ops->adamw(p->b, p->w + at, p->m1 + at, p->m2 + at, p->g + at,
-                            value_count(&p->c, role), &a);
-        }
+    int vectors = 0;
+    for (size_t at = 0, end; at < p->n; at = end) {
+        end = run_end(p, at, &vectors);
+        a.decay = vectors ? 0 : decay;
+        p->ops->adamw(p->b, p->w + at, p->m1 + at, p->m2 + at, p->g + at, end - at, &a);
+    }
     return norm;
 }
 
@@ -251,27 +283,33 @@ int parameters_save(const struct parameters *p, const char *path, const json_t *
     json_t *all = note ? json_copy((json_t *)(uintptr_t)note) : json_object();
     json_object_set_new(all, "step", json_integer(p->step));
     char *text = json_dumps(all, JSON_COMPACT);
-    struct tensor list[4] = {flat("values", p->w, p->n),
-                             flat("moment_1", p->m1, p->n),
-                             flat("moment_2", p->m2, p->n),
+    const float *const from[] = {p->w, p->m1, p->m2};
+    float *x = mem_zero(3 * p->n, sizeof *x);
+    for (size_t i = 0; i < 3; i++)
+        p->b->ops->read(p->b, x + i * p->n, from[i], p->n * sizeof *x);
+    struct tensor list[4] = {flat("values", x, p->n),
+                             flat("moment_1", x + p->n, p->n),
+                             flat("moment_2", x + 2 * p->n, p->n),
                              {0}};
     size_t n = strlen(text);
     list[3] = (struct tensor){.name = (char *)(uintptr_t) "note", .dtype = "U8", .rank = 1,
                               .shape = {n}, .bytes = n, .data = (const unsigned char *)text};
     int bad = safetensors_write(path, list, 4, NULL, e);
+    free(x);
     free(text);
     json_decref(all);
     return bad;
 }
 
-static int take(const struct tensors *f, const char *path, const char *name, float *out, size_t n,
-                struct err *e)
+static int take(struct parameters *p, const struct tensors *f, const char *path, const char *name,
+                float *out, struct err *e)
 {
     const struct tensor *v = safetensors_find(f, name);
-    if (!v || strcmp(v->dtype, "F32") || v->bytes != n * sizeof *out)
+    if (!v || strcmp(v->dtype, "F32") || v->bytes != p->n * sizeof *out)
         return err_set(e, EXIT_BAD_DATA,
-                       "%s: '%s': expected F32 [%zu]: not a state of this network", path, name, n);
-    memcpy(out, v->data, v->bytes);
+                       "%s: '%s': expected F32 [%zu]: not a state of this network", path, name,
+                       p->n);
+    p->b->ops->write(p->b, out, v->data, v->bytes);
     return 0;
 }
 
@@ -280,8 +318,8 @@ int parameters_restore(struct parameters *p, const char *path, json_t **note, st
     struct tensors *f = safetensors_open_file(path, e);
     if (!f)
         return -1;
-    int bad = take(f, path, "values", p->w, p->n, e) || take(f, path, "moment_1", p->m1, p->n, e) ||
-              take(f, path, "moment_2", p->m2, p->n, e);
+    int bad = take(p, f, path, "values", p->w, e) || take(p, f, path, "moment_1", p->m1, e) ||
+              take(p, f, path, "moment_2", p->m2, e);
     const struct tensor *v = safetensors_find(f, "note");
     json_t *all = v ? json_bytes((const char *)v->data, v->bytes, path, e) : NULL;
     int64_t step = 0;

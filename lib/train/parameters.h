@@ -24,6 +24,8 @@ struct parameters {
     const struct train_ops *ops;
     size_t n;                 /* values */
     float *w, *g, *m1, *m2;   /* [n] values, gradients, moments */
+    double *work;             /* [SQUARES_PARTS] */
+    float *copy;              /* NULL, or [n] on the host: parameters_on_host() */
     size_t (*at)[ROLE_COUNT]; /* [L] offsets of the per-layer roles; row 0 also of the others */
     int64_t step;             /* updates done */
     enum dtype quant; /* format that passes see the values in; QUANT_NONE: unchanged */
@@ -41,9 +43,11 @@ size_t parameters_bytes(const struct config *c);         /* taken by parameters_
 size_t parameters_bytes_trained(const struct config *c); /* taken by parameters_make */
 void parameters_free(struct parameters *p); /* NULL is fine */
 
-/* A role's values or gradients, rows*cols floats; borrowed, writable. */
+/* A role's values or gradients, rows*cols floats; borrowed, writable. Memory of the back end. */
 float *parameters_values(struct parameters *p, enum role r, size_t layer);
 float *parameters_gradients(struct parameters *p, enum role r, size_t layer);
+/* The same values in memory of the host: on a device a copy as of this call. Borrowed. */
+float *parameters_on_host(struct parameters *p, enum role r, size_t layer);
 
 /* From now on passes see rounded values, which take as much memory as the values. -1: EXIT_BAD_DATA
  * when a matrix does not fit the format, EXIT_INTERNAL without memory. */

@@ -73,22 +73,28 @@ int trainer_check(const struct config *c, struct err *e)
     return 0;
 }
 
+/* -1: a device cannot train this network in this way. */
+static int check_device(const struct config *c, const struct trainer_how *how, struct err *e)
+{
+    const char *what = c->latents                                ? "latent thoughts"
+                       : how->sum                                ? "several processes (--ranks)"
+                       : c->head_dim > ATTENTION_BACK_CUDA_MOST  ? "heads of more than 128 values"
+                                                                 : NULL;
+    return what ? err_set(e, EXIT_BAD_USAGE, "%s: a GPU cannot train with %s: use --device cpu",
+                          c->name, what)
+                : 0;
+}
+
 struct trainer *trainer_make_as(const struct config *c, struct backend *b, uint64_t seed,
                                 size_t rows, const struct trainer_how *how, struct err *e)
 {
-    const struct train_ops *ops = b->ops->train;
-    if (!ops->adamw) {
-        err_set(e, EXIT_NO_DEVICE, "the '%s' back end cannot train: use --device cpu",
-                b->ops->name);
-        return NULL;
-    }
-    if (trainer_check(c, e))
+    if (trainer_check(c, e) || (*b->name && check_device(c, how, e)))
         return NULL;
     struct trainer *t = mem_zero(1, sizeof *t);
     size_t part = part_rows(rows, how), seqs = most_seqs(part);
     t->how = *how;
     t->how.parts += !how->parts;
-    t->parameters = parameters_make(c, b, ops, seed);
+    t->parameters = parameters_make(c, b, b->ops->train, seed);
     if (t->parameters && t->how.parts > 1)
         t->sum = b->ops->alloc(b, t->parameters->n * sizeof *t->sum, MEMORY_WEIGHTS);
     if (t->parameters && (t->sum || t->how.parts == 1))
@@ -166,8 +172,9 @@ static double part_loss(struct trainer *t, const struct train_batch *batch, size
     in.token += first * in.len;
     in.target += first * in.len;
     in.weight += first * in.len;
+    const struct parameters *all = t->parameters;
     if (!in.seqs && of == BACKPROP_PARAMETERS)
-        memset(t->parameters->g, 0, t->parameters->n * sizeof(float));
+        all->b->ops->clear(all->b, all->g, all->n * sizeof *all->g);
     if (!in.seqs)
         return 0;
     return t->parameters->c.latents ? latent_loss(t, &in, first, count, of)
@@ -178,6 +185,7 @@ double trainer_loss(struct trainer *t, const struct train_batch *batch, int grad
 {
     const enum backprop_of of = gradients ? BACKPROP_PARAMETERS : BACKPROP_LOSS;
     size_t parts = t->how.parts, count = count_scored(batch), n = t->parameters->n;
+    struct backend *b = t->parameters->b;
     float *g = t->parameters->g;
     parameters_look(t->parameters);
     if (t->how.sum) {
@@ -188,16 +196,19 @@ double trainer_loss(struct trainer *t, const struct train_batch *batch, int grad
     double loss = part_loss(t, batch, 0, count, of);
     for (size_t p = 1; p < parts; p++) {
         if (gradients)
-            memcpy(t->sum, g, n * sizeof *g);
+            b->ops->copy(b, t->sum, g, n * sizeof *g);
         loss += part_loss(t, batch, p, count, of);
-        for (size_t i = 0; gradients && i < n; i++)
-            g[i] = t->sum[i] + g[i];
+        if (gradients)
+            b->ops->train->add(b, g, t->sum, n);
     }
     return loss;
 }
 
 int trainer_quantize(struct trainer *t, enum dtype quant, struct err *e)
 {
+    if (*t->parameters->b->name)
+        return err_set(e, EXIT_BAD_USAGE, "%s: a GPU cannot train with rounded weights (--qat): "
+                       "use --device cpu", t->parameters->c.name);
     return parameters_quantize(t->parameters, quant, e);
 }
 
@@ -220,6 +231,16 @@ int64_t trainer_step(const struct trainer *t)
     return t->parameters->step;
 }
 
+static void take_values(struct parameters *p, const struct checkpoint *from, enum role r, size_t l)
+{
+    size_t rows, cols;
+    float *to = parameters_values(p, r, l), *x = parameters_on_host(p, r, l);
+    role_shape(&p->c, r, &rows, &cols);
+    checkpoint_floats(from, r, l, x);
+    if (x != to)
+        p->b->ops->write(p->b, to, x, rows * cols * sizeof *x);
+}
+
 int trainer_take(struct trainer *t, const struct checkpoint *from, struct err *e)
 {
     const struct config *c = &t->parameters->c, *d = &from->config;
@@ -233,13 +254,13 @@ int trainer_take(struct trainer *t, const struct checkpoint *from, struct err *e
                        c->width, c->layers, c->heads, c->kv_heads, c->ffn, c->vocab);
     for (int k = 0; k < ROLE_COUNT; k++)
         for (size_t l = 0; l < role_layers(c, (enum role)k) && role_layers(d, (enum role)k); l++)
-            checkpoint_floats(from, (enum role)k, l, trainer_values(t, (enum role)k, l));
+            take_values(t->parameters, from, (enum role)k, l);
     return 0;
 }
 
 float *trainer_values(struct trainer *t, enum role r, size_t layer)
 {
-    return parameters_values(t->parameters, r, layer);
+    return parameters_on_host(t->parameters, r, layer);
 }
 
 void trainer_hash(struct trainer *t, char hex[65])

@@ -1,4 +1,4 @@
-/* trainer.h - training of small networks: parameters, gradients, AdamW, all on the CPU back end.
+/* trainer.h - training of small networks: parameters, gradients, AdamW, on any back end.
  *
  *     struct trainer *t = trainer_make(&config, backend, seed, rows, DTYPE_F32, &e);
  *     double loss = trainer_loss(t, &batch, 1);
@@ -27,7 +27,8 @@ int trainer_check(const struct config *c, struct err *e);
 /* Draws the weights: normal, std 1/sqrt(inputs), projections into the stream divided by sqrt(2L);
  * norms 1; RWKV mixers start as their authors start them. `rows`: most seqs*len of a batch;
  * `products`: F32 or BF16, see backprop.h. Values, gradients and moments are fp32 in both cases.
- * NULL: the back end cannot train, trainer_check() refuses, or memory is short. */
+ * NULL: trainer_check() refuses, memory is short, or a device is to train a latent model, with
+ * `sum`, or with heads wider than ATTENTION_BACK_CUDA_MOST. */
 struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t seed, size_t rows,
                              enum dtype products, struct err *e);
 /* back: what a pass keeps (backprop.h).
@@ -54,7 +55,8 @@ struct trainer_need trainer_need(const struct config *c, struct backend *b, size
                                  const struct trainer_how *how, enum dtype quant);
 void trainer_free(struct trainer *t);
 
-/* From now on losses and gradients use rounded values. Errors as parameters_quantize. */
+/* From now on losses and gradients use rounded values. Errors as parameters_quantize, and
+ * EXIT_BAD_USAGE on a device. */
 int trainer_quantize(struct trainer *t, enum dtype quant, struct err *e);
 
 /* Sets how posteriors of a latent model are fitted (default: 16 steps from POSTERIOR_RATE). */
@@ -73,7 +75,7 @@ void trainer_share(struct trainer *t, void (*share)(void *ctx, void *x, size_t b
  * whose weights stay as drawn. -1: EXIT_BAD_DATA. */
 int trainer_take(struct trainer *t, const struct checkpoint *from, struct err *e);
 
-/* The values of a role, rows*cols floats; borrowed, writable. */
+/* The values of a role on the host, rows*cols floats; borrowed: parameters_on_host(). */
 float *trainer_values(struct trainer *t, enum role r, size_t layer);
 /* SHA-256 of all values. */
 void trainer_hash(struct trainer *t, char hex[65]);

@@ -265,30 +265,24 @@ static void attend_back(struct backprop *t, const struct layer_tape *y, size_t l
     backprop_norm_back(t, t->dx, t->dn, y->x, ROLE_ATTN_NORM, l, T);
 }
 
-static void embed_back(struct backprop *t, const struct train_batch *in)
-{
-    size_t D = t->c.width;
-    float *dembed = backprop_sum(t, ROLE_EMBED, 0);
-    for (size_t i = 0; i < in->seqs * in->len; i++)
-        for (size_t d = 0; d < D; d++)
-            dembed[(size_t)in->token[i] * D + d] += t->dx[i * D + d];
-}
-
 /* ---- a batch ---- */
 
-/* Only operations of the back end, except gradients of parameters on a host. */
+/* Only operations of the back end. */
 static void run_both_ways(void *ctx)
 {
     const struct batch_run *r = ctx;
     struct backprop *t = r->t;
     const struct train_batch *in = r->in;
     const int latents = t->of == BACKPROP_LATENTS;
-    if (t->of == BACKPROP_PARAMETERS)
-        parameters_clear_gradients(t->parameters);
-    else if (!t->at.scored.n) { /* a text of one token */
+    const int of_parameters = t->of == BACKPROP_PARAMETERS;
+    if (!t->at.scored.n) { /* a text of one token: no gradient */
         backprop_clear(t, t->dz, latent_bytes(t, in) / sizeof *t->dz);
+        if (of_parameters)
+            backprop_clear(t, t->parameters->g, t->parameters->n);
         return;
     }
+    if (of_parameters)
+        parameters_clear_gradients(t->parameters);
     run_layers(t, in);
     head_loss(t);
     for (size_t l = t->c.layers; t->of != BACKPROP_LOSS && l-- > 0;) {
@@ -301,15 +295,16 @@ static void run_both_ways(void *ctx)
         else if (l || !latents)
             attend_back(t, &t->tape[l], l, in);
     }
-    if (t->of == BACKPROP_PARAMETERS)
-        embed_back(t, in);
+    if (of_parameters)
+        t->train->embed_back(t->b, backprop_sum(t, ROLE_EMBED, 0), t->dx, t->at.token,
+                             in->seqs * in->len, t->c.vocab, t->c.width);
 }
 
 /* Sends the batch; returns it with the key of its operations. */
 static struct batch_run ask_of(struct backprop *t, const struct train_batch *in,
                                enum backprop_of of)
 {
-    assert(of != BACKPROP_PARAMETERS || (!t->how.latents && !*t->b->name));
+    assert(of != BACKPROP_PARAMETERS || !t->how.latents);
     t->of = of;
     if (!in->again)
         send_lists(t, in);
@@ -327,7 +322,10 @@ double backprop_loss(struct backprop *t, const struct train_batch *in, enum back
     const double *row = (const double *)(const void *)t->answers;
     const int wants = t->c.latents && of != BACKPROP_LOSS;
     double loss = 0;
-    t->b->ops->run(t->b, &r.key, sizeof r.key, run_both_ways, &r);
+    if (of == BACKPROP_LATENTS || R == t->host.all.n)
+        t->b->ops->run(t->b, &r.key, sizeof r.key, run_both_ways, &r);
+    else
+        run_both_ways(&r); /* so many scored rows hardly come again: nothing is recorded */
     t->b->ops->read(t->b, t->answers, t->row_loss,
                     wants ? dz + latent_bytes(t, in) : R * sizeof *row);
     memset(t->loss, 0, in->seqs * sizeof *t->loss);

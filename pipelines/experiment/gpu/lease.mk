@@ -15,10 +15,10 @@ CARD      ?=
 LEASE_OUT ?=
 
 LEASE       := $(BUILD)/lease
-LEASE_PROGS  = $(addprefix $(BIN)/,gen-llama gen-llada gen-ltm score-ppl) $(CUDA_SO) \
+LEASE_PROGS  = $(addprefix $(BIN)/,gen-llama gen-llada gen-ltm score-ppl train-lm) $(CUDA_SO) \
                $(firstword $(BENCH_PROG)) $(BUILD)/gpu/programs
 LEASE_FILES := pipelines/bin/lease pipelines/bin/side-by-side tests/gpu data/models \
-               data/corpus/valid.ndjson.gz
+               $(addprefix data/corpus/,valid.ndjson.gz train.ndjson.gz train-lists.ndjson.gz)
 LEASE_PLANS  = $(SHAPES:%=$(R)/%/launches.mk) \
                $(foreach b,$(call split,$(SHAPE_BATCH)),$(R)/shape-prompts-$(b).ndjson)
 
