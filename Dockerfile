@@ -21,12 +21,15 @@ FROM $BASE AS built
 ARG SNAPSHOT
 WORKDIR /crossover
 COPY . .
+# The image may run on another processor than this one.
+ENV CPU_LEVELS=all
 RUN pipelines/bin/snapshot "$SNAPSHOT" && ./bootstrap tools
 
 FROM $RUN_BASE
 ARG SNAPSHOT
 WORKDIR /crossover
 COPY --from=built /crossover .
+ENV CPU_LEVELS=all
 RUN pipelines/bin/snapshot "$SNAPSHOT" && ./bootstrap tools && rm -rf /var/lib/apt/lists/*
 ENV HF_HOME=/models
 ENTRYPOINT ["make"]

@@ -180,6 +180,7 @@ $(BUILD)/obj/lib/stat/bootstrap.o: private ALL_CFLAGS += -O3
 # The loops that probe the limits of the machine must not be limited by the compiler.
 $(BUILD)/obj/lib/run/probe/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
 $(BUILD)/obj/kernels/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16
+$(BUILD)/obj/kernels/ops.o: $(BUILD)/obj/levels.txt
 $(BUILD)/obj/kernels/ops.o: private ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
 
 # -isystem: no warnings in the header of MPI.
@@ -193,7 +194,9 @@ endif
 # changes (the rules are at the end of this file).
 text-$(BUILD)/obj/commit.txt = $(COMMIT)
 text-$(BUILD)/obj/flags.txt = $(CC) $(ALL_CFLAGS) $(CPU_FLAGS) \
-    $(foreach l,$(CPU_LEVELS),$(l) $(CPU_FLAGS_$(l)))
+    $(foreach l,$(CPU_LEVELS_$(CPU)),$(l) $(CPU_FLAGS_$(l)))
+# Other levels: only the table of levels is compiled again, and what it needs in addition.
+text-$(BUILD)/obj/levels.txt = $(CPU_LEVELS)
 $(BUILD)/obj/lib/base/version.o: private ALL_CFLAGS += -DCOMMIT='"$(COMMIT)"'
 $(BUILD)/obj/lib/base/version.o: $(BUILD)/obj/commit.txt
 

@@ -20,6 +20,7 @@ $(BUILD)/tests/tiles.a: $(foreach l,$(TILES),$(call level_obj,amx_$(l))) \
 TILED := amx attention attention-back gemm products quant-products
 TILED := $(TILED:%=$(BUILD)/tests/kernels/test-%)
 $(TILED): $(BUILD)/tests/tiles.a
+$(TILED:$(BUILD)/%=$(BUILD)/obj/%.o): $(BUILD)/obj/levels.txt
 $(TILED): private LDLIBS := $(BUILD)/tests/tiles.a $(BUILD)/libcrossover.a $(LDLIBS)
 $(TILED:$(BUILD)/%=$(BUILD)/obj/%.o): private ALL_CFLAGS += $(TILES:%=-DHAVE_TILES_%) \
     $(CPU_LEVELS:%=-DHAVE_CPU_%)
@@ -49,7 +50,6 @@ EMULATE_OBJ  = $(addprefix $(EMULATE)/,$(addsuffix .o,$(basename $(EMULATE_SRC))
 EMULATE_TRAPS := $(if $(SAN),,-fsanitize=alignment -fsanitize-undefined-trap-on-error)
 # The vectors of this machine; above all fmaf is one instruction and no call. Nothing is contracted,
 # so that the numbers are the same without.
-CPU_KNOWS    = $(shell grep -m 1 '^flags' /proc/cpuinfo)
 EMULATE_ISA  = $(eval EMULATE_ISA := $(if $(filter-out $(CPU_KNOWS),avx2 bmi2 f16c fma movbe abm),,\
                    $(CPU_FLAGS_avx2)))$(EMULATE_ISA)
 EMULATE_FLAGS = -std=c++17 -D_GNU_SOURCE -I. -Itests/emulate -O1 -g1 -Wall -Wextra -Werror \
