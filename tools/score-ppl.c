@@ -3,7 +3,7 @@
  * Mode judge scores the responses of generation records, given their prompts, with a third
  * autoregressive model, and measures their diversity. Modes nll, elbo, iwae and kstep score given
  * texts with a contestant. Sums are pooled over tokens, never averaged over texts; intervals
- * resample texts. */
+ * resample texts. One file because all modes share the reader, the groups and the summary. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -57,6 +57,7 @@ struct scorer {
     size_t n, cap;
     json_t *index;     /* point and workload -> place in group */
     json_t *scored;    /* point, workload and id -> token ids */
+    json_t *judged;    /* prompt and response -> nats */
     char judge[65];    /* hash of the weights of the judge; "": random weights */
     json_t *meta;      /* members of the meta record; owned */
     int64_t contested; /* records of a contestant that is the judge */
@@ -140,18 +141,38 @@ static void measure_variety(const struct ids *ids, size_t first, struct score *v
     free(work);
 }
 
+/* The nats of the response that begins at ids->v[first]. Points often give the same response to a
+ * prompt, so the judge reads each pair once. */
+static int judge_pair(struct scorer *s, const json_t *r, const char *prompt, const char *text,
+                      const struct ids *ids, size_t first, struct likelihood *l, struct err *e)
+{
+    char *key = mem_format("%zu %s%s", strlen(prompt), prompt, text);
+    const json_t *known = json_object_get(s->judged, key);
+    int bad = 0;
+    if (likelihood_kept(&s->out, r, l))
+        known = NULL;
+    else if (known)
+        *l = (struct likelihood){.nats = json_real_value(known), .scored = ids->n - first};
+    else
+        bad = likelihood_nll(&s->network, ids->v, ids->n, first, l, e);
+    if (!bad && !known)
+        json_object_set_new(s->judged, key, json_real(l->nats));
+    free(key);
+    return bad;
+}
+
 static int judge_text(struct scorer *s, const json_t *r, struct scores *g, const char *text,
                       struct err *e)
 {
     struct ids ids = {0};
     size_t first;
-    const char *prompt = rec_text(r, "prompt");
+    const char *prompt = rec_text(r, "prompt") ? rec_text(r, "prompt") : "";
     struct score v = {.nats = NAN, .bytes = (double)strlen(text)};
-    int bad = scored_text_pair(s->tokenizer, prompt ? prompt : "", text, &ids, &first, e);
+    int bad = scored_text_pair(s->tokenizer, prompt, text, &ids, &first, e);
     int empty = !bad && ids.n <= first;
     struct likelihood l = {0};
-    if (!bad && !empty && !likelihood_kept(&s->out, r, &l))
-        bad = likelihood_nll(&s->network, ids.v, ids.n, first, &l, e);
+    if (!bad && !empty)
+        bad = judge_pair(s, r, prompt, text, &ids, first, &l, e);
     if (!bad) {
         measure_variety(&ids, first, &v);
         v.nats = empty ? (double)NAN : rec_as_written(l.nats);
@@ -381,6 +402,7 @@ static void close_all(struct scorer *s)
     free(s->group);
     json_decref(s->index);
     json_decref(s->scored);
+    json_decref(s->judged);
     json_decref(s->meta);
     dit_free(s->prior);
     network_free(&s->network);
@@ -471,6 +493,7 @@ int main(int argc, char **argv)
     s.log = (struct log){tool.name, s.a.common.quiet ? 0 : 1 + s.a.common.verbose};
     s.index = json_object();
     s.scored = json_object();
+    s.judged = json_object();
     const char *const *files = (const char *const *)argv + first;
     s.in = rec_read_open(files, (size_t)(argc - first), &e);
     json_t *about = s.in && !load(&s, &e) ? about_run(&s, files, (size_t)(argc - first), &e) : NULL;

@@ -40,6 +40,22 @@ judged() { "$BIN/score-ppl" --threads 1 --no-meta -m "$1" "$2" 2> "$T/err"; }
     grep -q 'W202' "$T/err"
 }
 
+@test "a response that two points share has one value; the same words after another prompt differ" {
+    record() { jq -nc --arg c "$1" --arg p "$2" --arg t "$3" \
+        '{kind: "generation", config: $c, id: "a", prompt: $p, text: $t}'; }
+    { record x "Tom has" " 3 apples."; record y "Tom has" " 3 apples."
+      record z "Tom" " has 3 apples."; } > "$T/g"
+    nats() { jq -c 'select(.metric == "judge_nll_nats") | [.config, .value, .scored_tokens]' "$@"; }
+    judged data/models/judge-demo "$T/g" > "$T/q"
+    while read -r line; do
+        echo "$line" > "$T/one"
+        judged data/models/judge-demo "$T/one"
+    done < "$T/g" > "$T/each"
+    [ "$(nats "$T/q" | wc -l)" -eq 3 ]
+    cmp <(nats "$T/q") <(nats "$T/each")
+    [ "$(nats "$T/q" | jq -s 'map(.[1]) | unique | length')" -eq 2 ]
+}
+
 @test "qualities carry the point, the workload and all settings" {
     judged data/models/judge-demo "$D/llama" > "$T/q"
     wanted=$(jq -c 'select(.kind == "generation") | [.point, .workload, .series, .dtype, .top_k]' \
