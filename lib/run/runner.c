@@ -3,7 +3,6 @@
  * code. Records of an interrupted process are taken over batch by batch, in the same order. */
 #include "lib/run/runner.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +10,9 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/base/resident.h"
+#include "lib/run/fitness.h"
 #include "lib/run/memory_fit.h"
 #include "lib/run/generation_record.h"
-#include "lib/run/probe/ceiling.h"
 #include "lib/run/session.h"
 #include "lib/run/steady.h"
 #include "lib/setting/system.h"
@@ -49,52 +48,6 @@ static int write_generation(struct session *s, const struct prompt *p, struct ge
                      generation_record(s->job, &s->network, s->tokenizer, p, at, g, trace,
                                        &s->monitor),
                      e);
-}
-
-/* Writes the power of the idle GPU, or of the processors, with the model loaded. Energy belongs to
- * one process: there is no such record if another process may continue the run. */
-static int write_idle(struct session *s, const char *when, struct err *e)
-{
-    int wanted = s->loaded && !session_stopped(s) && !rec_lasts(&s->out);
-    int64_t ms = s->job->args->idle_ms;
-    json_t *o = !wanted          ? NULL
-                : s->monitor.gpu ? gpu_monitor_idle(&s->monitor, when, ms)
-                : s->timed       ? host_monitor_idle(&s->host, when, ms)
-                                 : NULL;
-    if (!o)
-        return 0;
-    rec_set_int(o, "launch", s->job->plan->launch);
-    json_object_set_new(o, "model", json_string(s->network.config.name));
-    json_object_set_new(o, "device_name", json_string(s->backend->name));
-    return rec_write(&s->out, "idle", o, e);
-}
-
-/* Measures how many cores the threads are worth at present; only for runs on the CPU. */
-static void write_cores(struct session *s, json_t *o)
-{
-    const size_t threads = pool_threads(s->backend->pool);
-    const double cores = *s->backend->name ? (double)NAN : ceiling_cores(s->backend->pool);
-    rec_set_int(o, "threads", (int64_t)threads);
-    rec_set_number(o, "effective_cores", cores,
-                   *s->backend->name ? "a GPU does the work" : "one thread");
-    if (ceiling_shared(cores, threads))
-        log_more(&s->log, "%zu threads do %.2f times the arithmetic of one: processors of this "
-                 "machine share cores", threads, cores);
-}
-
-/* Writes whether the host is quiet while this process is idle. */
-static int write_fitness(struct session *s, struct err *e)
-{
-    enum { LOOK_MS = 300 };
-    if (!s->timed || session_stopped(s) || s->job->args->common.no_meta)
-        return 0;
-    json_t *o = host_monitor_look(&s->host, LOOK_MS);
-    rec_set_int(o, "launch", s->job->plan->launch);
-    write_cores(s, o);
-    if (!json_is_true(json_object_get(o, "fit")))
-        log_warn(&s->log, "W108", "other processes are running on this machine: batches that they "
-                 "disturb are marked `tainted`");
-    return rec_write(&s->out, "fitness", o, e);
 }
 
 /* Otherwise this batch would show the memory of an earlier one. */
@@ -402,32 +355,62 @@ static int run_plan(struct session *s, struct err *e)
 
 /* ---- in turn with other processes ---- */
 
-/* 1: it is the turn of this process; 0: a signal was received; -1: *e. */
-static int my_turn(struct session *s, struct err *e)
+typedef int sleep_until(struct turns *t, const volatile sig_atomic_t *stop, struct err *e);
+
+/* Sleeps in turns_wait or turns_meet. 1: the turn of this process has come, or all have met; 0: a
+ * signal was received; -1: *e. */
+static int rest(struct session *s, sleep_until *until, struct err *e)
 {
     gpu_poll_rest(s->monitor.poll, 1);
-    int rc = turns_wait(s->turns, s->job->stop, e);
+    int rc = until(s->turns, s->job->stop, e);
     gpu_poll_rest(s->monitor.poll, 0);
     return rc < 0 ? -1 : !rc;
 }
 
-/* Runs one group of prompts in turns. Every party has the same number of turns, one point in each;
- * a party with fewer points starts again with its first point. */
+/* Looks at the host while all parties are idle, and writes that in the first turn. Returns as
+ * rest(). */
+static int begin(struct session *s, struct err *e)
+{
+    int go = s->turns ? rest(s, turns_meet, e) : 1;
+    json_t *look = go > 0 ? fitness_look(s) : NULL;
+    if (go > 0 && s->turns)
+        go = rest(s, turns_meet, e);
+    if (go > 0 && s->turns)
+        go = rest(s, turns_wait, e);
+    if (go > 0)
+        return fitness_write(s, look, e) || fitness_idle(s, "before", e) ? -1 : 1;
+    json_decref(look);
+    return go;
+}
+
+/* Turns that each party has with a group of prompts, and those in which this one works: each point
+ * has one, or two where another party has twice as many points or more. */
+static size_t count_turns(const struct run_plan *plan, size_t *works)
+{
+    size_t turns = plan->units > plan->points ? plan->units : plan->points;
+    *works = turns < 2 * plan->points ? turns : 2 * plan->points;
+    return turns;
+}
+
+/* Runs one group of prompts in turns, a point in each. The turns in which this party works are
+ * spread evenly. */
 static int run_group(struct session *s, struct active *a, size_t group, size_t size, struct err *e)
 {
     const struct run_plan *plan = s->job->plan;
-    const size_t n = plan->points, units = plan->units > n ? plan->units : n;
+    size_t works, done = 0, n = plan->points, turns = count_turns(plan, &works);
     struct rng draw = {rng_derive(plan->seed, "turns"), group, 0};
     uint32_t *order = mem_zero(n, sizeof *order);
     int rc = 0, go = 1;
     for (size_t i = 0; i < n; i++)
         order[i] = (uint32_t)i;
     rng_shuffle(&draw, order, n);
-    for (size_t u = 0; u < plan->rounds * units && go > 0 && !rc; u++) {
-        go = my_turn(s, e);
-        size_t i = order[u % n];
-        a[i].at.round = (int64_t)(round_of(plan, i) + u / n);
-        rc = go > 0 ? run_batches(s, &a[i], group * size, (group + 1) * size, e) : 0;
+    for (size_t u = 0; u < plan->rounds * turns && go > 0 && !rc; u++) {
+        go = rest(s, turns_wait, e);
+        if (go > 0 && done <= u * works / turns) {
+            size_t i = order[done % n];
+            a[i].at.round = (int64_t)(round_of(plan, i) + done++ / n);
+            rc = run_batches(s, &a[i], group * size, (group + 1) * size, e);
+        }
         turns_pass(s->turns);
     }
     free(order);
@@ -455,10 +438,9 @@ static int run_in_turn(struct session *s, struct active *a, struct err *e)
 static int run_all(struct session *s, struct err *e)
 {
     const struct run_plan *plan = s->job->plan;
-    if (s->turns && my_turn(s, e) <= 0)
-        return session_stopped(s) ? 0 : -1;
-    if (write_fitness(s, e) || write_idle(s, "before", e))
-        return -1;
+    int go = begin(s, e);
+    if (go <= 0)
+        return go;
     if (!s->turns)
         return run_plan(s, e);
     struct active *a = mem_zero(plan->points, sizeof *a);
@@ -472,8 +454,10 @@ static int run_all(struct session *s, struct err *e)
 static int64_t count_answers(const struct session *s)
 {
     const struct run_plan *plan = s->job->plan;
-    size_t units = s->turns && plan->units > plan->points ? plan->units : plan->points;
-    int64_t n = (int64_t)(plan->rounds * units * s->prompts.n);
+    size_t works = plan->points;
+    if (s->turns)
+        count_turns(plan, &works);
+    int64_t n = (int64_t)(plan->rounds * works * s->prompts.n);
     for (size_t i = 0; i < plan->points; i++)
         n += s->job->args->warmup * (int64_t)settings_count(&plan->point[i], "batch");
     return n;
@@ -493,7 +477,7 @@ int runner_run(const struct job *job, struct err *e)
         if (!bad && s.loaded && !session_stopped(&s) &&
             selfcheck_last(&s.selfcheck, job, &s.network, &s.out, e))
             bad = end_failed_check(&s, e);
-        bad = bad || write_idle(&s, "after", e) ? -1 : 0;
+        bad = bad || fitness_idle(&s, "after", e) ? -1 : 0;
         progress_end(&s.progress);
     }
     return session_close(&s, bad, e);

@@ -18,12 +18,12 @@
 
 #include "lib/base/mem.h"
 
-enum { MAGIC = 0x74726e31, LOOK_MS = 100, JOIN_MS = 600000 };
+enum { MAGIC = 0x74726e32, LOOK_MS = 100, MEET_MS = 10, JOIN_MS = 600000 };
 enum state { ABSENT, JOINING, PRESENT, GONE };
 
 struct shared {
     _Atomic uint32_t magic, parties, turn;
-    struct { _Atomic uint32_t state; _Atomic int32_t pid; } party[TURNS_PARTIES];
+    struct { _Atomic uint32_t state, meets; _Atomic int32_t pid; } party[TURNS_PARTIES];
 };
 
 struct turns {
@@ -85,56 +85,70 @@ static void advance(struct shared *s, uint32_t turn)
         futex(&s->turn, FUTEX_WAKE, INT32_MAX);
 }
 
-/* The first party that has not joined; `parties`: all have. */
-static size_t first_absent(const struct turns *t)
+/* The first party that has not joined, or has met the others fewer than `meets` times; `parties`:
+ * none. */
+static size_t first_absent(const struct turns *t, uint32_t meets)
 {
+    const struct shared *s = t->shared;
     size_t i = 0;
-    while (i < t->parties && atomic_load(&t->shared->party[i].state) >= PRESENT)
+    while (i < t->parties && (atomic_load(&s->party[i].state) == GONE ||
+                              (atomic_load(&s->party[i].state) == PRESENT &&
+                               atomic_load(&s->party[i].meets) >= meets)))
         i++;
     return i;
 }
 
-/* Sleeps until all parties have joined: loading a model would disturb parties that already work. */
-static int wait_for_all(struct turns *t, const volatile sig_atomic_t *stop, struct err *e)
+/* 1: the process of party `whose` is gone and has not left. *e is filled. */
+static int is_lost(const struct turns *t, size_t whose, struct err *e)
+{
+    const int32_t pid = atomic_load(&t->shared->party[whose].pid);
+    const _Atomic uint32_t *state = &t->shared->party[whose].state;
+    if (atomic_load(state) != PRESENT || !kill(pid, 0) || errno != ESRCH ||
+        atomic_load(state) != PRESENT)
+        return 0;
+    err_set(e, EXIT_NO_DEVICE, "--turns: process %d, which takes turns with this one, ended before "
+            "its work was done", (int)pid);
+    return 1;
+}
+
+/* Sleeps until no party is absent. Loading a model would disturb parties that already work. */
+static int wait_for_all(struct turns *t, uint32_t meets, const volatile sig_atomic_t *stop,
+                        struct err *e)
 {
     size_t absent;
-    while ((absent = first_absent(t)) < t->parties) {
+    while ((absent = first_absent(t, meets)) < t->parties) {
         if (stop && *stop)
             return 1;
-        if (t->looks++ == JOIN_MS / LOOK_MS)
+        if (is_lost(t, absent, e))
+            return -1;
+        if (t->looks++ == JOIN_MS / MEET_MS)
             return err_set(e, EXIT_NO_DEVICE, "--turns: party %zu of %zu did not join within %d s",
                            absent, t->parties, JOIN_MS / 1000);
-        nanosleep(&(struct timespec){0, LOOK_MS * 1000000L}, NULL);
+        nanosleep(&(struct timespec){0, MEET_MS * 1000000L}, NULL);
     }
     return 0;
 }
 
-/* 1: party `whose` has its turn, and its process is gone. */
-static int is_lost(const struct turns *t, size_t whose, uint32_t turn, int32_t *pid)
+int turns_meet(struct turns *t, const volatile sig_atomic_t *stop, struct err *e)
 {
-    struct shared *s = t->shared;
-    *pid = atomic_load(&s->party[whose].pid);
-    return atomic_load(&s->party[whose].state) == PRESENT && kill(*pid, 0) && errno == ESRCH &&
-           atomic_load(&s->turn) == turn;
+    return wait_for_all(t, atomic_fetch_add(&t->shared->party[t->party].meets, 1) + 1, stop, e);
 }
 
 int turns_wait(struct turns *t, const volatile sig_atomic_t *stop, struct err *e)
 {
     struct shared *s = t->shared;
-    int rc = wait_for_all(t, stop, e);
+    int rc = wait_for_all(t, 0, stop, e);
     while (!rc) {
         uint32_t turn = atomic_load(&s->turn);
         size_t whose = turn % t->parties;
-        int32_t pid;
         if (whose == t->party)
             return 0;
         if (stop && *stop)
             return 1;
         if (atomic_load(&s->party[whose].state) == GONE)
             advance(s, turn);
-        else if (is_lost(t, whose, turn, &pid))
-            rc = err_set(e, EXIT_NO_DEVICE, "--turns: process %d, which takes turns with this one, "
-                         "ended before its work was done", (int)pid);
+        else if (is_lost(t, whose, e))
+            rc = -1;
         else
             futex(&s->turn, FUTEX_WAIT, turn);
     }

@@ -36,6 +36,19 @@ timed() { jq -c 'select(.kind == "generation" and .phase == "timed")' "$T/$1"; }
     conforms "$T/llada"
 }
 
+@test "a party with fewer points works twice at each, and its turns are spread" {
+    "$BIN/schedule" --launches 1 --systems llada,llama --steps 1,2,4,8 --batch 1 \
+        --gen-length 8 --block-length 8 --no-meta --seed 1 -o "$T/schedule"
+    # shellcheck disable=SC2046
+    pipelines/bin/side-by-side "$T" 1 0 turns -- $(party llada) -- $(party llama)
+    [ "$(timed llama | jq -c '[.id, .round]' | paste -sd ' ')" = \
+        '["a",0] ["a",1] ["b",0] ["b",1]' ]
+    [ "$(timed llada | jq -r .id | paste -sd ' ')" = "a a a a b b b b" ]
+    # between two turns of llama the second and the third batch of llada ran
+    jq -s '.[1].start_ns - .[0].start_ns - .[0].batch_ns' <(timed llama) > "$T/gap"
+    timed llada | jq -se --argjson gap "$(< "$T/gap")" '$gap > .[1].batch_ns + .[2].batch_ns'
+}
+
 @test "one after the other gives the same answers" {
     # shellcheck disable=SC2046
     pipelines/bin/side-by-side "$T" 1 0 turns -- $(party llada) -- $(party llama)

@@ -62,6 +62,44 @@ static size_t run(size_t parties, size_t last, enum how how, int *code, char tex
     return n;
 }
 
+/* Writes '-' later than the parties before, meets the others and writes '+'. Party 2 leaves
+ * instead. */
+static int meet(size_t party, int to)
+{
+    struct err e = {0};
+    struct turns *t = turns_join(path, party, 3, &e);
+    int rc = t ? 0 : -1;
+    usleep(30000 * (unsigned)party);
+    if (!rc && write(to, "-", 1) != 1)
+        rc = -1;
+    if (!rc && party < 2)
+        rc = turns_meet(t, NULL, &e) || write(to, "+", 1) != 1;
+    turns_leave(t);
+    return rc ? 1 : 0;
+}
+
+/* Runs the three parties of meet(). Returns what they wrote, a text of `room` bytes. */
+static const char *meet_all(char *text, size_t room)
+{
+    int ends[2];
+    size_t n = 0;
+    ssize_t got;
+    unlink(path);
+    if (pipe(ends))
+        return "";
+    for (size_t i = 0; i < 3; i++)
+        if (!fork())
+            _exit(meet(i, ends[1]));
+    close(ends[1]);
+    while (n + 1 < room && (got = read(ends[0], text + n, room - 1 - n)) > 0)
+        n += (size_t)got;
+    text[n] = 0;
+    close(ends[0]);
+    for (size_t i = 0; i < 3; i++)
+        wait(NULL);
+    return text;
+}
+
 /* Letters that follow each other in the order of the parties, from..to-1. */
 static int in_order(const char *text, size_t from, size_t to, size_t parties)
 {
@@ -93,6 +131,8 @@ int main(void)
     e = (struct err){0};
     ok(!turns_join("/nowhere/turns", 0, 2, &e) && err_code(&e) == EXIT_CANNOT_CREATE,
        "a file that cannot be made is an error");
+    ok(!strcmp(meet_all(text, sizeof text), "---++"),
+       "parties meet when the last one has come or left");
     unlink(path);
     return tap_done();
 }
