@@ -85,6 +85,10 @@ stamp = @text=$(call quoted,$(1)); [ -f $@ ] && [ "$$(< $@)" = "$$text" ] || \
 QUIET  := $(RESULTS)/.quiet
 alone   = pipelines/bin/lenient $(if $(RUN),$(RUN),flock -x $(QUIET))
 beside  = pipelines/bin/lenient flock -s $(QUIET)
+# $(untimed) comes before a generator whose times are not used: with one thread it leaves the other
+# cores to jobs of make -j, with more it needs the machine.
+untimed = $(if $(and $(filter --threads=1,$(call joined,$(GEN_FLAGS))),$(if $(RUN),,1)),$(beside),\
+              $(alone))
 $(QUIET):
 	@mkdir -p $(@D) && touch $@
 

@@ -29,7 +29,7 @@ answers_METHODS  := $(steps_METHODS)
 answers_LAUNCHES := $(if $(filter --threads=1,$(call joined,$(GEN_FLAGS))),4,1)
 answers_PROMPTS  := $(R)/answers/prompts-%.ndjson
 answers_WAY      := alone
-answers_LOCK      = $(if $(filter-out 1,$(answers_LAUNCHES)),$(beside),$(alone))
+answers_LOCK      = $(untimed)
 answers_TIMING   := --warmup 0 $(if $(FORCE),--force)
 
 # The part of launch $*. (Only patterns name these files, so make would remove them.)
@@ -87,7 +87,7 @@ $(R)/steps/trace.ndjson: $(R)/prompts.ndjson $(R)/stamp/trace $(R)/stamp/model-L
     $(R)/stamp/tool-gen-llada | $(PIPE)
 	@mkdir -p $(@D)
 	$(call say,gen-llada trace)\
-	    $(once) $(alone) $(BIN)/gen-llada -m $(LLADA) --unmask $(TRACE_UNMASK) \
+	    $(once) $(untimed) $(BIN)/gen-llada -m $(LLADA) --unmask $(TRACE_UNMASK) \
 	    --gen-length $(GEN_LENGTH) --block-length $(BLOCK_LENGTH) --limit 1 --seed $(SEED) \
 	    $(GEN_FLAGS) $(LLADA_FLAGS) --trace $@ $< -o /dev/null
 

@@ -40,7 +40,7 @@ $(foreach a,$(ROBUST_AXES),$(call robust_made,$(a))): $(R)/robust/%.ndjson: \
     $(R)/quant/$$(call robust_of,1)-none.ndjson $(R)/robust/questions.ndjson
 	$(call say,gen-$(call robust_of,1) $(call robust_of,2) $(call robust_of,3))\
 	    if [ "$(call robust_base,$(call robust_of,2))" = $(call robust_of,3) ]; then : > $@; else \
-	        $(once) $(alone) $(robust_$(call robust_of,1)) --$(call robust_of,2) \
+	        $(once) $(untimed) $(robust_$(call robust_of,1)) --$(call robust_of,2) \
 	            $(call robust_of,3) $(R)/robust/questions.ndjson -o $@ || \
 	            { code=$$?; [ $(call robust_of,2) = isa ] && [ $$code = 69 ] && : > $@ || \
 	                exit $$code; }; \
