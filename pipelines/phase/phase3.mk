@@ -13,6 +13,9 @@ aa_BLOCK    := $(AA_LENGTH)
 aa_CONTRACT := fixed
 aa_LAUNCHES := $(call launches_of,aa,$(AA_LAUNCHES))
 aa_PROMPTS  := $(timed_prompts)
+# More rounds over the prompts take the place of repeats of disturbed batches.
+aa_TIMING   := $(if $(filter 1,$(AA_ROUNDS)),$(TIMING),\
+                   $(subst --again $(AGAIN),--again 0,$(TIMING)))
 AA_PARTIES  := self twin slow
 aa_FILES    := $(foreach p,$(AA_PARTIES),$(aa_NAMES:%=$(R)/aa/launch/%-$(p).ndjson))
 
@@ -22,7 +25,7 @@ HANDICAP := 19
 SLOWED   := 1.05
 
 aa_party    = $(BIN)/gen-$(1) -m $($(2)) --schedule $< \
-    --launch $$((10\#$(lastword $(subst -, ,$*)))) $(TIMING) --seed $(SEED) \
+    --launch $$((10\#$(lastword $(subst -, ,$*)))) $(aa_TIMING) --seed $(SEED) \
     $(GEN_FLAGS) $($(2)_FLAGS) $(aa_PROMPTS) -o $(@D)/$*-$(3).ndjson
 aa_parties  = -- $(call aa_party,$(1),$(2),self) -- $(call aa_party,$(1),$(2),twin) \
     -- $(call aa_party,$(1),$(2),slow) --handicap $(HANDICAP)
@@ -37,7 +40,7 @@ $(foreach p,$(AA_PARTIES),$(R)/aa/launch/%-$(p).ndjson): $(R)/aa/launch/%.plan $
 	    $(call aa_parties,$(firstword $(subst -, ,$*)),$(MODEL_$(firstword $(subst -, ,$*))))
 	@touch $(AA_PARTIES:%=$(@D)/$*-%.ndjson)
 
-text-$(R)/stamp/aa-flags = $(TIMING) $(way) $(GEN_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS) \
+text-$(R)/stamp/aa-flags = $(aa_TIMING) $(way) $(GEN_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS) \
     $(HANDICAP)
 
 named    = jq -c 'select(.kind == "generation") | .model = "$(1)" | .config += " as=$(1)" | \

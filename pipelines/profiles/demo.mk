@@ -19,14 +19,15 @@ BUDGET_MINUTES := 3
 WARMUP_MOST   := 3
 AA_LAUNCHES   := 6
 AA_PRECISION  := 0.01
-AA_LENGTH     := 32
-# The speed of a machine changes slowly, so many short answers in turn are more precise than few
-# long ones. LLaDA makes 10 x 2 passes a prompt; the slow twin repeats the 19th (HANDICAP).
-AA_STEPS      := 2
-AA_ROUNDS     := 10
+# The speed of a machine changes within tens of milliseconds, so many short answers in turn are more
+# precise than few long ones. LLaDA makes 24 passes a prompt; the slow twin repeats the 19th
+# (HANDICAP).
+AA_LENGTH     := 8
+AA_STEPS      := 1
+AA_ROUNDS     := 24
 SCALE_METHODS := dual-threshold
 SCALE_LENGTHS := 32,64
-SCALE_BATCH   := 1,8
+SCALE_BATCH   := 1,4
 SCALE_LAUNCHES := 5
 SCALE_PROMPTS := 8
 # Tokens that a step commits. Phase 4 measures smaller numbers.
