@@ -320,10 +320,10 @@ void cuda_attention_back(struct backend *b, const struct attn_back *a, float *wo
                     (unsigned)a->n_seqs);
     const dim3 keys((unsigned)a->kv_heads, blocks_of(a->max_slots, KEYS), (unsigned)a->n_seqs);
     assert(E <= ATTENTION_BACK_CUDA_MOST && rows.y < 65536 && a->n_seqs < 65536);
-    launch(b, E <= 64 ? rows_back<2> : rows_back<4>, rows, dim3(ROW_THREADS),
-           row_shared_of(E).end * sizeof(float), j);
-    launch(b, E <= 64 ? keys_back<2> : keys_back<4>, keys, dim3(KEY_THREADS),
-           key_shared_of(E).end * sizeof(float), j);
+    launch(b, E <= 32 ? rows_back<1> : E <= 64 ? rows_back<2> : rows_back<4>, rows,
+           dim3(ROW_THREADS), row_shared_of(E).end * sizeof(float), j);
+    launch(b, E <= 32 ? keys_back<1> : E <= 64 ? keys_back<2> : keys_back<4>, keys,
+           dim3(KEY_THREADS), key_shared_of(E).end * sizeof(float), j);
 }
 
 size_t cuda_attention_back_work(const struct backend *b, size_t rows, size_t len, size_t heads,

@@ -153,7 +153,8 @@ __global__ void __launch_bounds__(EXACT_WARPS *WARP) attend_exact(struct attn a,
 template <class A> static void exact_launch(struct backend *b, const struct attn *a)
 {
     size_t E = a->head_dim, queries = a->max_rows * (a->heads / a->kv_heads);
-    void (*kernel)(struct attn, float) = E <= 64    ? attend_exact<A, 2>
+    void (*kernel)(struct attn, float) = E <= 32    ? attend_exact<A, 1>
+                                         : E <= 64  ? attend_exact<A, 2>
                                          : E <= 128 ? attend_exact<A, 4>
                                                     : attend_exact<A, 8>;
     dim3 grid((unsigned)a->kv_heads, (unsigned)ceil_div(queries, EXACT_BLOCK),

@@ -77,6 +77,7 @@ gain_back(float *dg, const float *dy, const float *x, const float *scale, size_t
     wait_for_inputs();
     const size_t d = (size_t)blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
     float sum = 0;
+#pragma unroll 8
     for (size_t t = threadIdx.x / COLUMNS; d < D && t < T; t += SLICES)
         sum = fmaf(dy[t * D + d] * x[t * D + d], scale[t], sum);
     sums[threadIdx.x] = sum;
@@ -274,6 +275,7 @@ square_parts(const float *x, size_t n, double *part)
     wait_for_inputs();
     const size_t last = n * (blockIdx.x + 1) / SQUARES_PARTS;
     double sum = 0;
+#pragma unroll 8
     for (size_t i = n * blockIdx.x / SQUARES_PARTS + threadIdx.x; i < last; i += THREADS)
         sum += (double)x[i] * (double)x[i];
     sum = tree_sum(sum, shared);

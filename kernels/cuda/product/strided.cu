@@ -167,6 +167,7 @@ join_parts(float *c, const float *part, unsigned parts, size_t n, size_t N, cons
     float sum = 0;
     if (i >= n)
         return;
+#pragma unroll 8
     for (unsigned p = 0; p < parts; p++)
         sum += part[p * n + i];
     c[at] = sum + (plus ? plus[at] : 0.0f);
