@@ -11,7 +11,7 @@
 #include "kernels/cuda/device/runtime.h"
 #include "kernels/train.h"
 
-enum { ACROSS = 16, THREADS = ACROSS * ACROSS, DEPTH = 16, PAD = 4, LANES_ACROSS = 8 };
+enum { ACROSS = 16, THREADS = ACROSS * ACROSS, DEPTH = 16, PAD = 4 };
 /* A part of K has at least this depth; parts and tiles together make at most so many blocks for
  * each multiprocessor. */
 enum { PART_LEAST = 64, BLOCKS = 2 };
@@ -63,13 +63,17 @@ DEVICE void fetch(struct held<SIDE> *h, const struct side &s, unsigned rows, uns
     h->from += DEPTH * s.f.step;
 }
 
-template <int SIDE> DEVICE void keep(float *to, const struct held<SIDE> &h, bool half)
+template <int SIDE> DEVICE void keep(float *to, struct held<SIDE> *h, bool half)
 {
-    const unsigned first = h.column * (SIDE + PAD) + h.row;
-    const unsigned on = h.columns_on * (SIDE + PAD) + h.rows_on;
+    const unsigned first = h->column * (SIDE + PAD) + h->row;
+    const unsigned on = h->columns_on * (SIDE + PAD) + h->rows_on;
+    if (half)
+#pragma unroll
+        for (unsigned i = 0; i < held<SIDE>::N; i++)
+            h->x[i] = bf16_float(bf16_of(h->x[i]));
 #pragma unroll
     for (unsigned i = 0; i < held<SIDE>::N; i++)
-        to[first + i * on] = half ? bf16_float(bf16_of(h.x[i])) : h.x[i];
+        to[first + i * on] = h->x[i];
 }
 
 /* A thread's place of value j of EACH, in a tile of ACROSS * EACH: groups of four neighbours, so
@@ -109,9 +113,11 @@ strided_tile(struct side a, struct side b, unsigned K, unsigned depth, float *c,
     SHARED(float, shared);
     let_next_start();
     wait_for_inputs();
+    /* Lanes i and i ^ 1 have one x, i and i ^ 2 one y: then two lanes read the same 16 bytes of
+     * either factor, and shared memory serves a warp in half the turns. */
     const unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    const unsigned y = warp / 2 * (WARP / LANES_ACROSS) + lane / LANES_ACROSS;
-    const unsigned x = warp % 2 * LANES_ACROSS + lane % LANES_ACROSS;
+    const unsigned y = warp / 2 * 4 + lane / 16 * 2 + lane % 2;
+    const unsigned x = warp % 2 * 8 + lane / 2 % 8;
     const unsigned row = blockIdx.y * HIGH, column = blockIdx.x * LONG;
     const unsigned begin = blockIdx.z * depth, end = min(K, begin + depth);
     float sum[DOWN][WIDE] = {};
@@ -123,8 +129,8 @@ strided_tile(struct side a, struct side b, unsigned K, unsigned depth, float *c,
     fetch<LONG>(&right, b, columns, end - begin);
     for (unsigned k = begin; k < end; k += DEPTH) {
         const unsigned rest = end - k > DEPTH ? end - k - DEPTH : 0;
-        keep<HIGH>(now, left, a.half);
-        keep<LONG>(now + LEFT, right, b.half);
+        keep<HIGH>(now, &left, a.half);
+        keep<LONG>(now + LEFT, &right, b.half);
         __syncthreads();
         fetch<HIGH>(&left, a, rows, rest);
         fetch<LONG>(&right, b, columns, rest);
