@@ -470,6 +470,26 @@ static void slices_and_runs(struct fixture *f)
     call_free(&c);
 }
 
+/* Weights that a Hopper widens itself: tiles that one block or several blocks sum, and rows and
+ * values of K that do not fill the last tile and unit. */
+static void wide_products(struct fixture *f)
+{
+    static const enum dtype formats[] = {DTYPE_FP8, DTYPE_NF4, DTYPE_NF4_F32, DTYPE_FP4};
+    static const struct {
+        int sms;
+        size_t T, K;
+    } shapes[] = {{1, 130, 128}, {3, 257, 384}, {7, 204, 640}, {50, 600, 256}};
+    struct device *d = device_of(f->cuda);
+    const int sms = d->sms;
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < (is_twin(formats[i]) ? 1 : 4); k++) {
+            d->sms = shapes[k].sms;
+            if (!cuda_refuses(f->cuda, formats[i], 128))
+                try_shape(f, formats[i], shapes[k].T, shapes[k].K, k % 2);
+        }
+    d->sms = sms;
+}
+
 int main(void)
 {
     struct fixture f = fixture_open();
@@ -480,6 +500,9 @@ int main(void)
     widened_weights(&f, DTYPE_BF16_F32);
     every_format(&f, 1);
     slices_and_runs(&f);
+    if (device_of(f.cuda)->wide)
+        wide_products(&f);
+    ok(device_of(f.cuda)->wide == (device_of(f.cuda)->major == 9), "wide.cu runs on Hopper only");
     either_order(&f, DTYPE_BF16);
     either_order(&f, DTYPE_INT8);
     equal_heads(&f);

@@ -403,4 +403,40 @@ DEVICE void multiply_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2], 
 {
     emulate::multiply_s8(d, a, b, at);
 }
+/* ---- Hopper ---- */
+
+DEVICE void gate_make(uint64_t *gate, uint32_t count)
+{
+    emulate::check_shared(gate, 8, 8, "gate_make");
+    emulate::gate_make(gate, count);
+}
+DEVICE void gates_made() {}
+DEVICE void gate_arrive(uint64_t *gate)
+{
+    emulate::gate_arrive(gate, 0);
+}
+DEVICE void gate_expect(uint64_t *gate, uint32_t bytes)
+{
+    emulate::gate_arrive(gate, bytes);
+}
+DEVICE void gate_wait(uint64_t *gate, uint32_t turn)
+{
+    emulate::gate_wait(gate, turn);
+}
+DEVICE void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *gate)
+{
+    emulate::check_shared(to, bytes, 16, "copy_bulk");
+    emulate::check_aligned(from, 16, "copy_bulk");
+    emulate::copy_bulk(to, from, bytes, gate);
+}
+DEVICE void group_begin() {}
+DEVICE void group_close() {}
+template <int N> DEVICE void group_wait() {}
+template <int N> DEVICE void group_end(float *) {}
+template <int N>
+DEVICE void group_multiply(float *d, const uint32_t a[4], const void *b, bool add, WHERE)
+{
+    emulate::check_shared(b, N * 32, 128, "group_multiply");
+    emulate::group_multiply(N, d, a, b, add, at);
+}
 #undef WHERE

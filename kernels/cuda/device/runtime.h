@@ -38,7 +38,8 @@ struct device {
     struct events *events;          /* event.cu */
     struct staging *staging;        /* transfer.cu */
     struct products *gemm;          /* gemm.cu */
-    unsigned *arrived;              /* memory of the device: attention.cu */
+    unsigned *arrived;              /* memory of the device, zeros between kernels: attention.cu */
+    int wide;                       /* 1: wide.cu runs on this device */
 };
 
 static inline struct device *device_of(const struct backend *b)

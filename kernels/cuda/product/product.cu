@@ -70,7 +70,7 @@ static size_t normed_bytes(enum dtype dtype, size_t T, size_t K)
 static size_t rest_bytes(const struct backend *b, enum dtype dtype, size_t T, size_t K, size_t N)
 {
     size_t some = T < SKINNY_ROWS ? T : (size_t)SKINNY_ROWS, own = 0;
-    size_t library = large_work(dtype, T, K, N);
+    size_t library = large_work(b, dtype, T, K, N);
     if (!exact_rows(dtype))
         own = skinny_sums(dtype, some, K, N, device_of(b)->shared_max) +
               (x_coded(dtype) ? coding_at(nullptr, some, K).bytes : 0);
