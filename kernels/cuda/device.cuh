@@ -139,20 +139,3 @@ DEVICE int block_below(bool yes, int *all, int *shared)
     }
     return below;
 }
-
-/* True, for all threads of the last of `blocks` blocks to arrive at this counter: all that the
- * others wrote before is complete. The counter is 0 before the first and after the last. */
-DEVICE bool last_to_arrive(unsigned *arrived, int blocks, int *shared)
-{
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        bool last = atomicAdd(arrived, 1u) + 1 == (unsigned)blocks;
-        if (last)
-            *arrived = 0;
-        *shared = last;
-        __threadfence();
-    }
-    __syncthreads();
-    return *shared != 0;
-}

@@ -69,10 +69,10 @@ cudaError_t allow_shared(void (*kernel)(P...), size_t shared, bool overlap, int 
 
 /* kernel<<<grid, block, shared, stream>>>(args...). With `overlap` it starts as soon as the kernel
  * before allows it (sm_90). Graphs support this since CUDA 12.3; a build with an older version runs
- * without. */
+ * without. cluster: so many blocks beside each other share their shared memory (sm_90). */
 template <class... P, class... A>
 cudaError_t start_kernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-                         cudaStream_t stream, bool overlap, int part, A... args)
+                         cudaStream_t stream, bool overlap, int part, unsigned cluster, A... args)
 {
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
@@ -80,11 +80,13 @@ cudaError_t start_kernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t sha
     config.dynamicSmemBytes = shared;
     config.stream = stream;
 #if CUDART_VERSION >= 12030
-    cudaLaunchAttribute early = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    config.attrs = &early;
-    config.numAttrs = overlap ? 1 : 0;
+    cudaLaunchAttribute how[2] = {};
+    how[0].id = cudaLaunchAttributeClusterDimension;
+    how[0].val.clusterDim = {cluster, 1, 1};
+    how[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    how[1].val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = cluster > 1 ? how : how + 1;
+    config.numAttrs = (cluster > 1) + overlap;
 #else
     (void)overlap;
 #endif
@@ -255,9 +257,13 @@ DEVICE void gates_made(void)
     HOPPER(asm volatile("fence.proxy.async;" ::: "memory"));
 }
 
-DEVICE void gate_arrive(uint64_t *gate)
+/* At this gate of block `rank` of the cluster. */
+DEVICE void gate_arrive(uint64_t *gate, uint32_t rank)
 {
-    HOPPER(asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(gate))
+    HOPPER(asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;\n"
+                        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }" ::"r"(
+                            shared_address(gate)),
+                        "r"(rank)
                         : "memory"));
 }
 
@@ -274,19 +280,30 @@ DEVICE void gate_expect(uint64_t *gate, uint32_t bytes)
 DEVICE void gate_wait(uint64_t *gate, uint32_t turn)
 {
     HOPPER(asm volatile("{ .reg .pred open;\n"
-                        "again: mbarrier.try_wait.parity.shared::cta.b64 open, [%0], %1;\n"
+                        "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 open, [%0], "
+                        "%1;\n"
                         "@!open bra again; }" ::"r"(shared_address(gate)),
                         "r"(turn)
                         : "memory"));
 }
 
-/* Copies bytes (a multiple of 16, as are the addresses) to shared memory; they arrive at a gate. */
-DEVICE void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *gate)
+/* Copies bytes (a multiple of 16, as are the addresses) to the shared memory of all `cluster`
+ * blocks; they arrive at a gate of each. */
+DEVICE void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *gate, uint32_t cluster)
 {
-    HOPPER(asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                        "[%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
-                        "l"(from), "r"(bytes), "r"(shared_address(gate))
+    HOPPER(asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                        ".multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
+                        "l"(from), "r"(bytes), "r"(shared_address(gate)),
+                        "h"((uint16_t)((1u << cluster) - 1))
                         : "memory"));
+}
+
+/* All threads of the cluster wait for each other: before the first use of each other's memory, and
+ * before the first block ends. */
+DEVICE void cluster_meet(void)
+{
+    HOPPER(asm volatile("barrier.cluster.arrive.aligned;\n"
+                        "barrier.cluster.wait.aligned;" ::: "memory"));
 }
 
 /* Between other uses of registers and their use by group_multiply(). */

@@ -317,8 +317,10 @@ enum { SHARED_PART, SHARED_ALL };
 
 template <class... P, class... A>
 cudaError_t start_kernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-                         cudaStream_t stream, bool overlap, int, A... given)
+                         cudaStream_t stream, bool overlap, int, unsigned cluster, A... given)
 {
+    if (cluster != 1)
+        emulate::fail("clusters of %u blocks are not emulated", cluster);
     static_assert(sizeof...(P) == sizeof...(A), "as many arguments as the kernel has");
     static_assert(sizeof(std::tuple<P...>) <= 4096, "the arguments of a kernel fit 4 KB");
     std::tuple<P...> args = [](P... p) { return std::tuple<P...>(p...); }(given...);
@@ -411,9 +413,15 @@ DEVICE void gate_make(uint64_t *gate, uint32_t count)
     emulate::gate_make(gate, count);
 }
 DEVICE void gates_made() {}
-DEVICE void gate_arrive(uint64_t *gate)
+DEVICE void gate_arrive(uint64_t *gate, uint32_t rank)
 {
+    if (rank)
+        emulate::fail("gate_arrive: block %u of a cluster of one", rank);
     emulate::gate_arrive(gate, 0);
+}
+DEVICE void cluster_meet(WHERE)
+{
+    emulate::barrier(at);
 }
 DEVICE void gate_expect(uint64_t *gate, uint32_t bytes)
 {
@@ -423,7 +431,7 @@ DEVICE void gate_wait(uint64_t *gate, uint32_t turn)
 {
     emulate::gate_wait(gate, turn);
 }
-DEVICE void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *gate)
+DEVICE void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *gate, uint32_t)
 {
     emulate::check_shared(to, bytes, 16, "copy_bulk");
     emulate::check_aligned(from, 16, "copy_bulk");

@@ -1,5 +1,5 @@
 /* test-wide.c - kernels/cuda/product/wide.h over thousands of shapes: every unit of every tile has
- * one block, the blocks have equal shares, and the parts fit in what is set aside for them. */
+ * one block, the blocks have equal shares, and the parts of all tiles fit in what is set aside for them. */
 #include "kernels/cuda/product/wide.h"
 
 #include "tests/tap.h"
@@ -26,11 +26,11 @@ static struct product_job any_job(void)
 
 int main(void)
 {
-    int shares = 0, owners = 0, rooms = 0, pairs = 0;
+    int shares = 0, owners = 0, rooms = 0, splits = 0;
     for (int i = 0; i < 3000; i++) {
         const struct product_job j = any_job();
-        const uint32_t sms = 1 + draw(200);
-        const struct wide_plan p = wide_plan(&j, sms);
+        const uint32_t sms = 1 + draw(200), cluster = 1 + draw(2);
+        const struct wide_plan p = wide_plan(&j, sms, cluster);
         uint32_t least = UINT32_MAX, most = 0;
         for (uint32_t c = 0; c < p.blocks; c++) {
             uint32_t first = wide_first(&p, c), n = wide_first(&p, c + 1) - first;
@@ -39,19 +39,18 @@ int main(void)
             owners += wide_owner(&p, first) != c || wide_owner(&p, first + n - 1) != c;
         }
         shares += least == 0 || most > least + 1 || wide_first(&p, p.blocks) != p.all ||
-                  p.blocks != plan_least(sms, p.all);
-        rooms += wide_work(&p) > wide_work_most(j.dtype, j.T, j.K, j.columns, sms);
-        /* One part in place 1: of the tile that a block begins and does not end. */
-        for (uint32_t tile = 0, before = UINT32_MAX; tile < p.all / p.units; tile++) {
-            uint32_t c = wide_owner(&p, tile * p.units);
-            pairs += c == before && wide_owner(&p, (tile + 1) * p.units - 1) != c &&
-                     wide_owner(&p, tile * p.units - 1) != c;
-            before = c;
+                  p.blocks != plan_least(sms / cluster ? sms / cluster : 1, p.all);
+        rooms += wide_work(&p, j.T, j.columns) >
+                 wide_work_most(j.dtype, j.T + draw(500), j.K, j.columns, sms, cluster);
+        for (uint32_t tile = 0; tile < p.all / p.units; tile++) {
+            uint32_t parts = wide_parts(&p, tile);
+            splits += parts == 0 || parts > wide_parts_most(&p);
         }
     }
     ok(!shares, "each block has an equal share, %d shapes have not", shares);
     ok(!owners, "a unit has the block whose share it is in, %d have not", owners);
     ok(!rooms, "image and parts fit, in %d shapes they do not", rooms);
-    ok(!pairs, "no two tiles use the same part, %d do", pairs);
+    ok(!splits, "a tile has at least one part and at most so many as there is room for, %d have not",
+       splits);
     return tap_done();
 }

@@ -310,7 +310,7 @@ size_t large_work(const struct backend *b, enum dtype dtype, size_t T, size_t K,
     const struct device *d = device_of(b);
     if (T <= library_above(dtype)) /* own kernels only */
         return 0;
-    size_t own = d->wide ? wide_work_most(dtype, T, K, N, (uint32_t)d->sms) : 0;
+    size_t own = d->wide ? wide_work_most(dtype, T, K, N, (uint32_t)d->sms, d->wide) : 0;
     size_t library = library_work(dtype, T, K, N);
     return own > library ? own : library;
 }

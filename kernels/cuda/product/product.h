@@ -58,6 +58,10 @@ void skinny(const struct backend *b, const struct product_job *j, const struct s
 /* finish.cu: adds `splits` parts of a job's sums and writes its outputs. */
 void finish(const struct backend *b, const struct product_job *j, const struct coded_rows *rows,
             const void *sums, uint32_t splits);
+/* The same for the parts that wide.cu leaves. */
+struct wide_plan;
+void finish_parts(const struct backend *b, const struct product_job *j, const float *sums,
+                  const struct wide_plan *plan);
 /* finish_int8.cu: the same for INT8 and one part, without reads of W far apart. Overwrites `sums`
  * and the codes of c. */
 void finish_int8(const struct backend *b, const struct product_job *j, const struct coding *c,

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/product/finish.cuh"
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/wide.h"
 #include "kernels/cuda/weights/format_fp8.cuh"
@@ -157,12 +156,19 @@ image_rows(uint4 *image, const uint16_t *x, uint32_t T, uint32_t K, struct wide_
 
 /* ---- the kernel ---- */
 
+/* The number of the 16 rows of weights of this warp, in a tile. */
+DEVICE uint32_t tile_of_warp(const struct wide_plan &p, uint32_t tile)
+{
+    return (tile / p.runs * p.cluster + blockIdx.x % p.cluster) * (WIDE_ROWS / TILE_ROWS) +
+           threadIdx.x / WARP;
+}
+
 /* The rows of a lane in the tile of a unit. */
 DEVICE struct lane_rows rows_at(const struct product_job &j, const struct wide_plan &p,
                                 uint32_t unit)
 {
     struct lane_rows r;
-    uint32_t number = unit / p.units / p.runs * (WIDE_ROWS / TILE_ROWS) + threadIdx.x / WARP;
+    uint32_t number = tile_of_warp(p, unit / p.units);
     uint32_t g = threadIdx.x % WARP / 4, q = threadIdx.x % 4;
     bool is = number < job_tiles(&j);
     const struct weight_tile t = tile_at(&j, is ? number : 0);
@@ -177,83 +183,63 @@ DEVICE struct lane_rows rows_at(const struct product_job &j, const struct wide_p
     return r;
 }
 
-/* Thread 0: asks for stage n of the block, which begins at unit `first`. */
+/* Thread 0: asks for its block's part of stage n, for all of the cluster, which begins at unit
+ * `first`. */
 DEVICE void ask(uint8_t *ring, uint64_t *full, const struct wide_plan &p, const uint8_t *image,
                 uint32_t first, uint32_t n)
 {
     uint32_t bytes = p.tokens * WIDE_STAGE * 2, slot = n % WIDE_RING;
     uint32_t unit = first + n / UNIT_STAGES, run = unit / p.units % p.runs;
     size_t at = ((size_t)run * p.units + unit % p.units) * UNIT_STAGES + n % UNIT_STAGES;
+    uint32_t part = bytes / p.cluster, from = blockIdx.x % p.cluster * part;
     gate_expect(&full[slot], bytes);
-    copy_bulk(ring + slot * bytes, image + at * bytes, bytes, &full[slot]);
+    copy_bulk(ring + slot * bytes + from, image + at * bytes + from, part, &full[slot], p.cluster);
 }
 
-/* The sums of this thread go to its block's part: 0, of its first tile; or 1. */
+/* Leaves the sums of a tile as the part of its cluster, for finish.cu. */
 template <int N>
-DEVICE float4 *part_of(float *parts, uint32_t block, uint32_t which)
+DEVICE void leave_sums(const struct product_job &j, const struct wide_plan &p,
+                       const struct lane_rows &r, uint32_t tile, const float *sum, float *sums)
 {
-    return reinterpret_cast<float4 *>(parts + (2 * (size_t)block + which) * WIDE_ROWS * N) +
-           threadIdx.x;
-}
-
-/* Leaves the sums of a tile; the last block of the tile adds all parts and finishes the outputs. */
-template <int N>
-DEVICE void finish_tile(const struct product_job &j, const struct wide_plan &p, uint32_t tile,
-                        const float *sum, float *parts, unsigned *arrived, int *last)
-{
-    const uint32_t c0 = wide_owner(&p, tile * p.units);
-    const uint32_t c1 = wide_owner(&p, (tile + 1) * p.units - 1);
-    float4 *mine = part_of<N>(parts, blockIdx.x, blockIdx.x == c0);
+    const uint32_t part = blockIdx.x / p.cluster - wide_owner(&p, tile * p.units);
+    const uint32_t first = tile % p.runs * N + threadIdx.x % 4 * 2;
+    float *to = sums + ((size_t)part * j.T + first) * j.columns;
+    size_t at[2];
+    for (uint32_t h = 0; h < 2; h++)
+        at[h] = j.w[r.matrix[h]].column + r.row[h] - j.w[r.matrix[h]].begin;
 #pragma unroll
-    for (int i = 0; i < N / 8; i++)
-        mine[i * WIDE_THREADS] =
-            make_float4(sum[4 * i], sum[4 * i + 1], sum[4 * i + 2], sum[4 * i + 3]);
-    if (c0 != c1 && !last_to_arrive(&arrived[c0], (int)(c1 - c0 + 1), last))
-        return;
-    const struct coded_rows none = {};
-    uint32_t number = tile / p.runs * (WIDE_ROWS / TILE_ROWS) + threadIdx.x / WARP;
-    if (number >= job_tiles(&j))
-        return;
-    const struct weight_tile w = tile_at(&j, number);
-    uint32_t g = threadIdx.x % WARP / 4, first = tile % p.runs * N + threadIdx.x % 4 * 2;
-#pragma unroll 2
-    for (uint32_t i = 0; i < N / 8; i++) {
-        float4 all = make_float4(0, 0, 0, 0);
-        for (uint32_t c = c0; c <= c1; c++) {
-            float4 v = __ldcg(part_of<N>(parts, c, c == c0) + i * WIDE_THREADS);
-            all = make_float4(all.x + v.x, all.y + v.y, all.z + v.z, all.w + v.w);
-        }
-        uint32_t t = first + 8 * i;
-        if (t < j.T)
-            finish_pair<uint16_t, 8>(j, w, g, t, none, all.x, all.z);
-        if (t + 1 < j.T)
-            finish_pair<uint16_t, 8>(j, w, g, t + 1, none, all.y, all.w);
-    }
+    for (uint32_t i = 0; i < N / 8; i++)
+#pragma unroll
+        for (uint32_t e = 0; e < 2; e++)
+#pragma unroll
+            for (uint32_t h = 0; h < 2; h++)
+                if (first + 8 * i + e < j.T && r.is[h])
+                    to[(size_t)(8 * i + e) * j.columns + at[h]] = sum[4 * i + 2 * h + e];
 }
 
 template <enum dtype D, int N>
 __global__ void __launch_bounds__(WIDE_THREADS, 1)
-wide_rows(struct product_job j, struct wide_plan p, const uint8_t *image, float *parts,
-          unsigned *arrived)
+wide_rows(struct product_job j, struct wide_plan p, const uint8_t *image, float *sums)
 {
     enum { STAGE_BYTES = N * WIDE_STAGE * 2 };
     typedef wide_format<D> F;
     SHARED(uint8_t, ring);
     uint64_t *full = reinterpret_cast<uint64_t *>(ring + WIDE_RING * STAGE_BYTES);
     uint64_t *empty = full + WIDE_RING;
-    int *last = reinterpret_cast<int *>(empty + WIDE_RING);
     uint8_t *tables = ring + WIDE_RING * STAGE_BYTES + 128;
-    const uint32_t first = wide_first(&p, blockIdx.x), end = wide_first(&p, blockIdx.x + 1);
+    const uint32_t first = wide_first(&p, blockIdx.x / p.cluster);
+    const uint32_t end = wide_first(&p, blockIdx.x / p.cluster + 1);
     const uint32_t total = (end - first) * UNIT_STAGES;
     let_next_start();
     if (threadIdx.x == 0)
         for (uint32_t i = 0; i < WIDE_RING; i++) {
             gate_make(&full[i], 1);
-            gate_make(&empty[i], WIDE_THREADS / WARP);
+            gate_make(&empty[i], p.cluster * WIDE_THREADS / WARP);
         }
     F::prepare(tables);
     gates_made();
     __syncthreads();
+    cluster_meet();
     struct lane_rows rows = rows_at(j, p, first);
     typename F::piece piece[2];
     F::load(&piece[0], j, rows, first % p.units * WIDE_UNIT);
@@ -288,8 +274,8 @@ wide_rows(struct product_job j, struct wide_plan p, const uint8_t *image, float 
                 }
                 group_close();
                 group_wait<1>(); /* the stage before this one */
-                if (stage && threadIdx.x % WARP == 0)
-                    gate_arrive(&empty[slot ? slot - 1 : WIDE_RING - 1]);
+                if (stage && threadIdx.x % WARP < p.cluster)
+                    gate_arrive(&empty[slot ? slot - 1 : WIDE_RING - 1], threadIdx.x % WARP);
                 if (stage >= 2 && stage - 2 + WIDE_RING < total && threadIdx.x == 0) {
                     gate_wait(&empty[(stage - 2) % WIDE_RING], (stage - 2) / WIDE_RING & 1);
                     ask(ring, full, p, image, first, stage - 2 + WIDE_RING);
@@ -302,48 +288,50 @@ wide_rows(struct product_job j, struct wide_plan p, const uint8_t *image, float 
         }
         group_wait<0>();
         group_end<N>(sum);
-        finish_tile<N>(j, p, tile, sum, parts, arrived, last);
+        leave_sums<N>(j, p, rows_at(j, p, tile * p.units), tile, sum, sums);
     }
+    cluster_meet();
 }
 
 /* ---- launches ---- */
 
 template <enum dtype D, int N>
 static void start(const struct backend *b, const struct product_job *j, const struct wide_plan *p,
-                  const uint8_t *image, float *parts)
+                  const uint8_t *image, float *sums)
 {
     size_t shared = WIDE_RING * N * WIDE_STAGE * 2 + 128 + wide_format<D>::SHARED_BYTES;
-    launch_in(b, SHARED_ALL, wide_rows<D, N>, dim3(p->blocks), dim3(WIDE_THREADS), shared, *j, *p,
-              image, parts, device_of(b)->arrived);
+    launch_clusters(b, SHARED_ALL, p->cluster, wide_rows<D, N>, dim3(p->blocks * p->cluster),
+                    dim3(WIDE_THREADS), shared, *j, *p, image, sums);
 }
 
 template <enum dtype D>
 static void start_few(const struct backend *b, const struct product_job *j,
-                      const struct wide_plan *p, const uint8_t *image, float *parts)
+                      const struct wide_plan *p, const uint8_t *image, float *sums)
 {
     if (p->tokens == WIDE_TOKENS)
-        start<D, WIDE_TOKENS>(b, j, p, image, parts);
+        start<D, WIDE_TOKENS>(b, j, p, image, sums);
     else
-        start<D, WIDE_TOKENS_FEW>(b, j, p, image, parts);
+        start<D, WIDE_TOKENS_FEW>(b, j, p, image, sums);
 }
 
 int wide(const struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     const struct device *d = device_of(b);
-    if (!d->wide || !d->arrived || j->T > WIDE_MOST || !wide_takes(j->dtype, j->K))
+    if (!d->wide || j->T > WIDE_MOST || !wide_takes(j->dtype, j->K))
         return 0;
-    const struct wide_plan p = wide_plan(j, (uint32_t)d->sms);
+    const struct wide_plan p = wide_plan(j, (uint32_t)d->sms, d->wide);
     uint8_t *image = static_cast<uint8_t *>(work);
-    float *parts = reinterpret_cast<float *>(image + layout_up(wide_image_bytes(&p), 256));
+    float *sums = reinterpret_cast<float *>(image + layout_up(wide_image_bytes(&p), 256));
     launch(b, image_rows, dim3(blocks_of(wide_image_bytes(&p) / 16, IMAGE_THREADS)),
            dim3(IMAGE_THREADS), 0, reinterpret_cast<uint4 *>(image),
            static_cast<const uint16_t *>(x), j->T, j->K, p, format_row(j->dtype).lane);
     switch (j->dtype) {
-    case DTYPE_FP8: start_few<DTYPE_FP8>(b, j, &p, image, parts); break;
-    case DTYPE_NF4: start_few<DTYPE_NF4>(b, j, &p, image, parts); break;
-    case DTYPE_NF4_F32: start_few<DTYPE_NF4_F32>(b, j, &p, image, parts); break;
-    default: start_few<DTYPE_FP4>(b, j, &p, image, parts);
+    case DTYPE_FP8: start_few<DTYPE_FP8>(b, j, &p, image, sums); break;
+    case DTYPE_NF4: start_few<DTYPE_NF4>(b, j, &p, image, sums); break;
+    case DTYPE_NF4_F32: start_few<DTYPE_NF4_F32>(b, j, &p, image, sums); break;
+    default: start_few<DTYPE_FP4>(b, j, &p, image, sums);
     }
+    finish_parts(b, j, sums, &p);
     return 1;
 }
 
@@ -371,7 +359,7 @@ try_group(const uint8_t *image, int *right)
     __syncthreads();
     if (threadIdx.x == 0) {
         gate_expect(gate, TRIAL_TOKENS * TRIAL_K * 2);
-        copy_bulk(shared, image, TRIAL_TOKENS * TRIAL_K * 2, gate);
+        copy_bulk(shared, image, TRIAL_TOKENS * TRIAL_K * 2, gate, 1);
     }
     __syncwarp();
     gate_wait(gate, 0);
@@ -423,5 +411,5 @@ void wide_open(struct backend *b)
                           d->stream));
     runtime_wait(b, "open");
     CHECK(cudaFree(here));
-    d->wide = right == 4;
+    d->wide = right == 4 ? (strstr(b->name, "emulated") ? 1 : 2) : 0;
 }

@@ -1,11 +1,11 @@
 /* wide.h - many rows of x by weights that are widened in registers (wide.cu). This file has only
  * index arithmetic and choices, and host tests reach all of it.
  *
- * A tile is 128 rows of weights by `tokens` rows of x; its K is cut into units. All units of all
- * tiles lie in one line, tile after tile, and each block takes an equal piece of it. So every
- * multiprocessor has the same work, whatever the shape (Osama et al. 2023, "Stream-K",
- * arXiv 2301.03598). A block leaves the sums of its part of a tile in memory; the block that comes
- * last adds the parts in order of K. */
+ * A tile is 128 rows of weights by `tokens` rows of x, 128 for each block of a cluster; each block
+ * brings its part of x for all of them. The K of a tile is cut into units. All units of all tiles lie in one line, tile after tile, and each cluster takes an equal piece
+ * of it. So every multiprocessor has the same work, whatever the shape (Osama et al. 2023, "Stream-K",
+ * arXiv 2301.03598). A cluster leaves the sums of its part of a tile in memory;
+ * finish.cu adds the parts in order of K. */
 #pragma once
 
 #include "kernels/cuda/weights/tiling.h"
@@ -20,7 +20,8 @@ struct wide_plan {
     uint32_t runs;    /* tiles along T; tile i has rows of x of run i % runs */
     uint32_t units;   /* of K in a tile; the last one may reach beyond K */
     uint32_t all;     /* of all tiles */
-    uint32_t blocks;
+    uint32_t blocks;  /* clusters of blocks */
+    uint32_t cluster; /* blocks that share their rows of x: 1 or 2 */
 };
 
 /* 1 if the kernel reads weights of such a job. */
@@ -30,20 +31,22 @@ HOST_DEVICE int wide_takes(enum dtype dtype, uint32_t K)
 }
 
 /* For T rows of x by `tiles` tiles of 16 rows of weights. */
-HOST_DEVICE struct wide_plan wide_plan_of(uint32_t T, uint32_t K, uint32_t tiles, uint32_t sms)
+HOST_DEVICE struct wide_plan wide_plan_of(uint32_t T, uint32_t K, uint32_t tiles, uint32_t sms,
+                                          uint32_t cluster)
 {
     struct wide_plan p;
     p.tokens = T <= WIDE_TOKENS_FEW ? WIDE_TOKENS_FEW : WIDE_TOKENS;
     p.runs = plan_up(T, p.tokens);
     p.units = plan_up(K, WIDE_UNIT);
-    p.all = plan_up(tiles, WIDE_ROWS / TILE_ROWS) * p.runs * p.units;
-    p.blocks = plan_least(p.all, sms);
+    p.cluster = cluster;
+    p.all = plan_up(tiles, cluster * WIDE_ROWS / TILE_ROWS) * p.runs * p.units;
+    p.blocks = plan_least(p.all, cluster < sms ? sms / cluster : 1);
     return p;
 }
 
-HOST_DEVICE struct wide_plan wide_plan(const struct product_job *j, uint32_t sms)
+HOST_DEVICE struct wide_plan wide_plan(const struct product_job *j, uint32_t sms, uint32_t cluster)
 {
-    return wide_plan_of(j->T, j->K, job_tiles(j), sms);
+    return wide_plan_of(j->T, j->K, job_tiles(j), sms, cluster);
 }
 
 /* The first unit of block c; of block p.blocks: the number of all units. */
@@ -65,23 +68,36 @@ HOST_DEVICE size_t wide_image_bytes(const struct wide_plan *p)
     return (size_t)p->runs * p->tokens * p->units * WIDE_UNIT * 2;
 }
 
-/* Each block leaves up to two parts, of its first and of its last tile. */
-HOST_DEVICE size_t wide_part_values(const struct wide_plan *p)
+/* The number of parts that the sums of a tile have, and the most of any tile. */
+HOST_DEVICE uint32_t wide_parts(const struct wide_plan *p, uint32_t tile)
 {
-    return (size_t)WIDE_ROWS * p->tokens;
+    return wide_owner(p, (tile + 1) * p->units - 1) - wide_owner(p, tile * p->units) + 1;
 }
 
-HOST_DEVICE size_t wide_work(const struct wide_plan *p)
+HOST_DEVICE uint32_t wide_parts_most(const struct wide_plan *p)
 {
-    return layout_up(wide_image_bytes(p), 256) +
-           2 * (size_t)p->blocks * wide_part_values(p) * sizeof(float);
+    return plan_least(p->units, (p->units - 1) / (p->all / p->blocks) + 2);
 }
 
-/* The most bytes for any job of T rows and N outputs. */
-HOST_DEVICE size_t wide_work_most(enum dtype dtype, size_t T, size_t K, size_t N, uint32_t sms)
+/* The image, then sums[part][T][columns]. */
+HOST_DEVICE size_t wide_work(const struct wide_plan *p, size_t T, size_t columns)
 {
-    uint32_t rows = (uint32_t)(T < WIDE_MOST ? T : (size_t)WIDE_MOST);
-    uint32_t tiles = (uint32_t)(N / HALF + MATRICES); /* of 8 rows, as in heads of any width */
-    const struct wide_plan p = wide_plan_of(rows, (uint32_t)K, tiles, sms);
-    return wide_takes(dtype, (uint32_t)K) ? wide_work(&p) : 0;
+    return layout_up(wide_image_bytes(p), 256) + wide_parts_most(p) * T * columns * sizeof(float);
+}
+
+/* The most bytes for up to T rows of any job with N outputs: fewer rows may have more parts. */
+HOST_DEVICE size_t wide_work_most(enum dtype dtype, size_t T, size_t K, size_t N, uint32_t sms,
+                                  uint32_t cluster)
+{
+    size_t most = 0;
+    if (!wide_takes(dtype, (uint32_t)K))
+        return 0;
+    for (size_t t = 0; t < T && t < WIDE_MOST;) {
+        t = T - t < WIDE_TOKENS ? T : t + WIDE_TOKENS;
+        const struct wide_plan p = wide_plan_of((uint32_t)t, (uint32_t)K,
+                                                plan_up((uint32_t)N, TILE_ROWS), sms, cluster);
+        size_t bytes = wide_work(&p, t, N);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
 }
