@@ -306,6 +306,18 @@ DEVICE void cluster_meet(void)
                         "barrier.cluster.wait.aligned;" ::: "memory"));
 }
 
+/* All warps of a warpgroup: so many registers a thread from here on, a multiple of 8. The kernel
+ * has two branches: one with more, one with less. */
+template <int N> DEVICE void registers_more(void)
+{
+    HOPPER(asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)));
+}
+
+template <int N> DEVICE void registers_less(void)
+{
+    HOPPER(asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)));
+}
+
 /* Between other uses of registers and their use by group_multiply(). */
 DEVICE void group_begin(void)
 {
@@ -353,6 +365,22 @@ DEVICE void group_multiply_128(float *d, const uint32_t a[4], uint64_t b, bool a
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((uint32_t)add));
 }
 
+DEVICE void group_multiply_192(float *d, const uint32_t a[4], uint64_t b, bool add)
+{
+    asm volatile(
+        "{ .reg .pred add; setp.ne.b32 add, %101, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+        "}, {%96, %97, %98, %99}, %100, add, 1, 1, 0; }"
+        : SUMS_64(d, 0), SUMS_16(d, 64), SUMS_16(d, 80)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((uint32_t)add));
+}
+
 DEVICE void group_multiply_256(float *d, const uint32_t a[4], uint64_t b, bool add)
 {
     asm volatile(
@@ -372,7 +400,7 @@ DEVICE void group_multiply_256(float *d, const uint32_t a[4], uint64_t b, bool a
 }
 #endif
 
-/* d[64, N] += a[64, 16] b[16, N] by a warpgroup, or d = without `add`; bf16 with fp32 sums. Each
+/* d[64, N] += a[64, 16] b[16, N] by a warpgroup (N 128, 192 or 256), or d = without `add`; bf16 with fp32 sums. Each
  * warp has 16 rows, in the lane order of m16n8k16: of d, numbers 4 i .. +3 are columns 8 i .. +7.
  * b lies in shared memory as N / 8 times 2 squares of 8 columns by 8 values of k. Asynchronous: d
  * and a belong to the product until group_wait(). */
@@ -385,6 +413,8 @@ template <int N> DEVICE void group_multiply(float *d, const uint32_t a[4], const
                   (uint64_t)(256 >> 4) << 32;
     if (N == 128)
         group_multiply_128(d, a, at, add);
+    else if (N == 192)
+        group_multiply_192(d, a, at, add);
     else
         group_multiply_256(d, a, at, add);
 #endif

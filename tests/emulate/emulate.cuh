@@ -437,6 +437,8 @@ DEVICE void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *gate
     emulate::check_aligned(from, 16, "copy_bulk");
     emulate::copy_bulk(to, from, bytes, gate);
 }
+template <int N> DEVICE void registers_more() {}
+template <int N> DEVICE void registers_less() {}
 DEVICE void group_begin() {}
 DEVICE void group_close() {}
 template <int N> DEVICE void group_wait() {}

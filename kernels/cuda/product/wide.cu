@@ -5,7 +5,7 @@
  * of x follows the bytes that lanes read (image_rows).
  *
  * A widened value is what widen.cu makes of it. Two warpgroups share a tile, 64 rows of weights
- * each. Thread 0 asks for stages of x ahead of their use. */
+ * each; a thread of a third brings stages of x ahead of their use. */
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
@@ -14,7 +14,7 @@
 #include "kernels/cuda/weights/format_fp8.cuh"
 
 enum { STEPS = WIDE_STAGE / 16, UNIT_STAGES = WIDE_UNIT / WIDE_STAGE, PIECE = 2 * WIDE_STAGE };
-enum { IMAGE_THREADS = 256 };
+enum { IMAGE_THREADS = 256, GATES_BYTES = 128 };
 
 /* ---- formats: loads of a piece of K (128 values of two rows), and its fragments ---- */
 
@@ -73,9 +73,9 @@ template <enum dtype D> struct wide_blocks {
     DEVICE void prepare(uint8_t *shared)
     {
         float *to = reinterpret_cast<float *>(shared);
-        for (uint32_t i = threadIdx.x; i < LEVELS; i += WIDE_THREADS)
+        for (uint32_t i = threadIdx.x; i < LEVELS; i += blockDim.x)
             to[i] = level_of(D, i / WARP);
-        for (uint32_t i = threadIdx.x; D == DTYPE_NF4 && i < 256; i += WIDE_THREADS)
+        for (uint32_t i = threadIdx.x; D == DTYPE_NF4 && i < 256; i += blockDim.x)
             to[LEVELS + i] = dynamic_level_of(i);
     }
 
@@ -183,19 +183,6 @@ DEVICE struct lane_rows rows_at(const struct product_job &j, const struct wide_p
     return r;
 }
 
-/* Thread 0: asks for its block's part of stage n, for all of the cluster, which begins at unit
- * `first`. */
-DEVICE void ask(uint8_t *ring, uint64_t *full, const struct wide_plan &p, const uint8_t *image,
-                uint32_t first, uint32_t n)
-{
-    uint32_t bytes = p.tokens * WIDE_STAGE * 2, slot = n % WIDE_RING;
-    uint32_t unit = first + n / UNIT_STAGES, run = unit / p.units % p.runs;
-    size_t at = ((size_t)run * p.units + unit % p.units) * UNIT_STAGES + n % UNIT_STAGES;
-    uint32_t part = bytes / p.cluster, from = blockIdx.x % p.cluster * part;
-    gate_expect(&full[slot], bytes);
-    copy_bulk(ring + slot * bytes + from, image + at * bytes + from, part, &full[slot], p.cluster);
-}
-
 /* Leaves the sums of a tile as the part of its cluster, for finish.cu. */
 template <int N>
 DEVICE void leave_sums(const struct product_job &j, const struct wide_plan &p,
@@ -217,40 +204,46 @@ DEVICE void leave_sums(const struct product_job &j, const struct wide_plan &p,
                     to[(size_t)(8 * i + e) * j.columns + at[h]] = sum[4 * i + 2 * h + e];
 }
 
+/* The gates of a block: full opens when a stage of x is there, empty when it may be overwritten. */
+struct wide_gates {
+    uint64_t full[WIDE_RING], empty[WIDE_RING];
+};
+
+/* One thread brings its block's part of each stage of x to all blocks of the cluster. */
+DEVICE void bring(const struct wide_plan &p, const uint8_t *image, uint8_t *ring,
+                  struct wide_gates *gates, uint32_t first, uint32_t end)
+{
+    const uint32_t bytes = p.tokens * WIDE_STAGE * 2, part = bytes / p.cluster;
+    const uint32_t from = blockIdx.x % p.cluster * part;
+    uint32_t slot = 0, turn = 1; /* the first time round nothing is overwritten */
+    for (uint32_t unit = first; unit < end; unit++) {
+        size_t at = (size_t)(unit / p.units % p.runs) * p.units + unit % p.units;
+        for (uint32_t n = 0; n < UNIT_STAGES; n++) {
+            gate_wait(&gates->empty[slot], turn);
+            gate_expect(&gates->full[slot], bytes);
+            copy_bulk(ring + slot * bytes + from, image + (at * UNIT_STAGES + n) * bytes + from,
+                      part, &gates->full[slot], p.cluster);
+            slot = slot + 1 == WIDE_RING ? 0 : slot + 1;
+            turn ^= slot == 0;
+        }
+    }
+}
+
+/* The sums of two warpgroups over the units of their cluster. */
 template <enum dtype D, int N>
-__global__ void __launch_bounds__(WIDE_THREADS, 1)
-wide_rows(struct product_job j, struct wide_plan p, const uint8_t *image, float *sums)
+DEVICE void multiply_units(const struct product_job &j, const struct wide_plan &p,
+                           const uint8_t *ring, struct wide_gates *gates, const uint8_t *tables,
+                           uint32_t first, uint32_t end, float *sums)
 {
     enum { STAGE_BYTES = N * WIDE_STAGE * 2 };
     typedef wide_format<D> F;
-    SHARED(uint8_t, ring);
-    uint64_t *full = reinterpret_cast<uint64_t *>(ring + WIDE_RING * STAGE_BYTES);
-    uint64_t *empty = full + WIDE_RING;
-    uint8_t *tables = ring + WIDE_RING * STAGE_BYTES + 128;
-    const uint32_t first = wide_first(&p, blockIdx.x / p.cluster);
-    const uint32_t end = wide_first(&p, blockIdx.x / p.cluster + 1);
-    const uint32_t total = (end - first) * UNIT_STAGES;
-    let_next_start();
-    if (threadIdx.x == 0)
-        for (uint32_t i = 0; i < WIDE_RING; i++) {
-            gate_make(&full[i], 1);
-            gate_make(&empty[i], p.cluster * WIDE_THREADS / WARP);
-        }
-    F::prepare(tables);
-    gates_made();
-    __syncthreads();
-    cluster_meet();
     struct lane_rows rows = rows_at(j, p, first);
     typename F::piece piece[2];
     F::load(&piece[0], j, rows, first % p.units * WIDE_UNIT);
     F::load(&piece[1], j, rows, first % p.units * WIDE_UNIT + PIECE);
     wait_for_inputs();
-    if (threadIdx.x == 0)
-        for (uint32_t n = 0; n < WIDE_RING && n < total; n++)
-            ask(ring, full, p, image, first, n);
-    __syncwarp();
     float sum[N / 2] = {};
-    uint32_t a[2][STEPS][4], stage = 0, slot = 0, turn = 0;
+    uint32_t a[2][STEPS][4], slot = 0, turn = 0;
     for (uint32_t unit = first, stop; unit < end; unit = stop) { /* a tile */
         const uint32_t tile = unit / p.units;
         bool add = false;
@@ -264,7 +257,7 @@ wide_rows(struct product_job j, struct wide_plan p, const uint8_t *image, float 
                 F::fragments(a[n % 2], piece[n / 2], n % 2, tables);
                 if (n % 2 && unit + 1 < end)
                     F::load(&piece[n / 2], j, rows, k + n / 2 * PIECE);
-                gate_wait(&full[slot], turn);
+                gate_wait(&gates->full[slot], turn);
                 group_begin();
 #pragma unroll
                 for (uint32_t m = 0; m < STEPS; m++) {
@@ -274,14 +267,9 @@ wide_rows(struct product_job j, struct wide_plan p, const uint8_t *image, float 
                 }
                 group_close();
                 group_wait<1>(); /* the stage before this one */
-                if (stage && threadIdx.x % WARP < p.cluster)
-                    gate_arrive(&empty[slot ? slot - 1 : WIDE_RING - 1], threadIdx.x % WARP);
-                if (stage >= 2 && stage - 2 + WIDE_RING < total && threadIdx.x == 0) {
-                    gate_wait(&empty[(stage - 2) % WIDE_RING], (stage - 2) / WIDE_RING & 1);
-                    ask(ring, full, p, image, first, stage - 2 + WIDE_RING);
-                }
-                __syncwarp();
-                stage++;
+                if ((unit != first || n) && threadIdx.x % WARP < p.cluster)
+                    gate_arrive(&gates->empty[slot ? slot - 1 : WIDE_RING - 1],
+                                threadIdx.x % WARP);
                 slot = slot + 1 == WIDE_RING ? 0 : slot + 1;
                 turn ^= slot == 0;
             }
@@ -289,6 +277,38 @@ wide_rows(struct product_job j, struct wide_plan p, const uint8_t *image, float 
         group_wait<0>();
         group_end<N>(sum);
         leave_sums<N>(j, p, rows_at(j, p, tile * p.units), tile, sum, sums);
+    }
+}
+
+template <enum dtype D, int N>
+__global__ void __launch_bounds__(WIDE_THREADS, 1)
+wide_rows(struct product_job j, struct wide_plan p, const uint8_t *image, float *sums)
+{
+    SHARED(uint8_t, ring);
+    struct wide_gates *gates =
+        reinterpret_cast<struct wide_gates *>(ring + WIDE_RING * N * WIDE_STAGE * 2);
+    uint8_t *tables = reinterpret_cast<uint8_t *>(gates) + GATES_BYTES;
+    const uint32_t first = wide_first(&p, blockIdx.x / p.cluster);
+    const uint32_t end = wide_first(&p, blockIdx.x / p.cluster + 1);
+    let_next_start();
+    if (threadIdx.x == 0)
+        for (uint32_t i = 0; i < WIDE_RING; i++) {
+            gate_make(&gates->full[i], 1);
+            gate_make(&gates->empty[i], p.cluster * WIDE_WARPS);
+        }
+    wide_format<D>::prepare(tables);
+    gates_made();
+    __syncthreads();
+    cluster_meet();
+    if (threadIdx.x < WIDE_WARPS * WARP) {
+        registers_more<232>();
+        multiply_units<D, N>(j, p, ring, gates, tables, first, end, sums);
+    } else {
+        registers_less<40>();
+        wait_for_inputs();
+        if (threadIdx.x == WIDE_WARPS * WARP)
+            bring(p, image, ring, gates, first, end);
+        __syncwarp();
     }
     cluster_meet();
 }
@@ -299,19 +319,20 @@ template <enum dtype D, int N>
 static void start(const struct backend *b, const struct product_job *j, const struct wide_plan *p,
                   const uint8_t *image, float *sums)
 {
-    size_t shared = WIDE_RING * N * WIDE_STAGE * 2 + 128 + wide_format<D>::SHARED_BYTES;
+    size_t shared = WIDE_RING * N * WIDE_STAGE * 2 + GATES_BYTES + wide_format<D>::SHARED_BYTES;
     launch_clusters(b, SHARED_ALL, p->cluster, wide_rows<D, N>, dim3(p->blocks * p->cluster),
                     dim3(WIDE_THREADS), shared, *j, *p, image, sums);
 }
 
 template <enum dtype D>
-static void start_few(const struct backend *b, const struct product_job *j,
-                      const struct wide_plan *p, const uint8_t *image, float *sums)
+static void start_some(const struct backend *b, const struct product_job *j,
+                       const struct wide_plan *p, const uint8_t *image, float *sums)
 {
-    if (p->tokens == WIDE_TOKENS)
-        start<D, WIDE_TOKENS>(b, j, p, image, sums);
-    else
-        start<D, WIDE_TOKENS_FEW>(b, j, p, image, sums);
+    switch (p->tokens) {
+    case 128: start<D, 128>(b, j, p, image, sums); break;
+    case 192: start<D, 192>(b, j, p, image, sums); break;
+    default: start<D, 256>(b, j, p, image, sums);
+    }
 }
 
 int wide(const struct backend *b, const struct product_job *j, const void *x, void *work)
@@ -326,10 +347,10 @@ int wide(const struct backend *b, const struct product_job *j, const void *x, vo
            dim3(IMAGE_THREADS), 0, reinterpret_cast<uint4 *>(image),
            static_cast<const uint16_t *>(x), j->T, j->K, p, format_row(j->dtype).lane);
     switch (j->dtype) {
-    case DTYPE_FP8: start_few<DTYPE_FP8>(b, j, &p, image, sums); break;
-    case DTYPE_NF4: start_few<DTYPE_NF4>(b, j, &p, image, sums); break;
-    case DTYPE_NF4_F32: start_few<DTYPE_NF4_F32>(b, j, &p, image, sums); break;
-    default: start_few<DTYPE_FP4>(b, j, &p, image, sums);
+    case DTYPE_FP8: start_some<DTYPE_FP8>(b, j, &p, image, sums); break;
+    case DTYPE_NF4: start_some<DTYPE_NF4>(b, j, &p, image, sums); break;
+    case DTYPE_NF4_F32: start_some<DTYPE_NF4_F32>(b, j, &p, image, sums); break;
+    default: start_some<DTYPE_FP4>(b, j, &p, image, sums);
     }
     finish_parts(b, j, sums, &p);
     return 1;

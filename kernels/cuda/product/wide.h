@@ -11,8 +11,8 @@
 #include "kernels/cuda/weights/tiling.h"
 
 /* Rows of weights in a tile; values of K in a stage and in a unit; stages in shared memory. */
-enum { WIDE_ROWS = 128, WIDE_STAGE = 64, WIDE_UNIT = 256, WIDE_RING = 5, WIDE_THREADS = 256 };
-enum { WIDE_TOKENS = 256, WIDE_TOKENS_FEW = 128 }; /* rows of x in a tile */
+enum { WIDE_ROWS = 128, WIDE_STAGE = 64, WIDE_UNIT = 256, WIDE_RING = 5 };
+enum { WIDE_WARPS = 8, WIDE_THREADS = 384 }; /* warps that multiply; all threads of a block */
 enum { WIDE_MOST = 2048 }; /* rows of x in a call; more repay widening all weights in memory */
 
 struct wide_plan {
@@ -23,6 +23,16 @@ struct wide_plan {
     uint32_t blocks;  /* clusters of blocks */
     uint32_t cluster; /* blocks that share their rows of x: 1 or 2 */
 };
+
+/* Rows of x in a tile: of these sizes the one that leaves the fewest rows idle. */
+HOST_DEVICE uint32_t wide_tokens(uint32_t T)
+{
+    uint32_t best = 256;
+    for (uint32_t n = 192; n >= 128; n -= 64)
+        if (plan_up(T, n) * n < plan_up(T, best) * best)
+            best = n;
+    return best;
+}
 
 /* 1 if the kernel reads weights of such a job. */
 HOST_DEVICE int wide_takes(enum dtype dtype, uint32_t K)
@@ -35,7 +45,7 @@ HOST_DEVICE struct wide_plan wide_plan_of(uint32_t T, uint32_t K, uint32_t tiles
                                           uint32_t cluster)
 {
     struct wide_plan p;
-    p.tokens = T <= WIDE_TOKENS_FEW ? WIDE_TOKENS_FEW : WIDE_TOKENS;
+    p.tokens = wide_tokens(T);
     p.runs = plan_up(T, p.tokens);
     p.units = plan_up(K, WIDE_UNIT);
     p.cluster = cluster;
@@ -92,8 +102,8 @@ HOST_DEVICE size_t wide_work_most(enum dtype dtype, size_t T, size_t K, size_t N
     size_t most = 0;
     if (!wide_takes(dtype, (uint32_t)K))
         return 0;
-    for (size_t t = 0; t < T && t < WIDE_MOST;) {
-        t = T - t < WIDE_TOKENS ? T : t + WIDE_TOKENS;
+    for (size_t t = 0; t < T && t < WIDE_MOST;) { /* all numbers that fill tiles */
+        t = T - t < 64 ? T : t + 64;
         const struct wide_plan p = wide_plan_of((uint32_t)t, (uint32_t)K,
                                                 plan_up((uint32_t)N, TILE_ROWS), sms, cluster);
         size_t bytes = wide_work(&p, t, N);
