@@ -96,7 +96,7 @@ static void rank_answers(const struct canvas_loop *l, const struct canvas_state 
         r->rank[k].at = (int32_t)k;
     }
     for (size_t k = n; k < (size_t)c->wanted; k++)
-        r->confidence[k] = exp(l->answer[w0 + k].target_log_prob);
+        r->confidence[k] = canvas_held_confidence(l, w0 + k);
     qsort(r->rank, n, sizeof *r->rank, better);
     for (size_t k = 0; k < n; k++)
         r->pick[k] = r->rank[k].at;
@@ -116,8 +116,8 @@ static void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w
     }
     const int32_t *back = r->pick + (c->wanted - c->held);
     for (size_t k = 0; k < backs; k++)
-        l->token[l->asked[w0 + (size_t)back[k]]] = l->mask;
-    c->remasked = (int32_t)backs;
+        c->edited += canvas_revise(l, w0 + (size_t)back[k]);
+    c->remasked = (int32_t)backs - c->edited;
 }
 
 static int32_t masks_left(const struct canvas_loop *l, const struct canvas_state *c)
@@ -132,7 +132,7 @@ static void advance(const struct canvas_loop *l, size_t i, const struct ranking 
 {
     struct canvas_state *c = canvas_of(l, i);
     size_t w0 = i * l->capacity;
-    c->written = c->remasked = 0;
+    c->written = c->remasked = c->edited = 0;
     if (!c->live || c->stalled)
         return;
     if (any_bad(l->answer + w0, (size_t)c->wanted)) {

@@ -127,6 +127,8 @@ struct canvas_state {
     int32_t met_stop;           /* a stop id is among the readable slots */
     int32_t written;            /* slots to which the last pass gave an id (not the mask) */
     int32_t remasked;           /* slots that the last pass turned back into masks */
+    int32_t edited;             /* slots whose id the last pass replaced */
+    int32_t done;               /* 1: a rule that edits has ended the block */
     int32_t wanted;             /* slots that the next pass answers */
     int32_t held;               /* the last `held` of these hold an id that may be revised */
     int32_t rows_block;         /* the block for which its rows were described */
@@ -322,6 +324,7 @@ HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state
 {
     struct offers o;
     *backs = 0;
+    c->done = 0;
     o.n = (size_t)(c->wanted - c->held);
     o.m = (size_t)c->held;
     o.answer = l->answer + w0;
@@ -329,6 +332,8 @@ HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state
     o.pick = pick;
     o.back = pick + o.n;
     o.backs = backs;
+    o.done = &c->done;
+    o.token = l->token;
     o.asked = l->asked + w0;
     o.first = c->first + c->prompt;
     o.slot = l->slot;
@@ -343,12 +348,32 @@ HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state
     return unmask_count(l->rule, &l->params, &o);
 }
 
-/* 1 if the block has had its last step. masks: the open slots left up to its end. No rule takes
- * more steps than the block has slots: a rule that revises masks fewer slots again than it
- * commits. */
+/* The current probability of the id in the slot of answer w, or for a rule that edits, that of the
+ * answer. */
+HOST_DEVICE double canvas_held_confidence(const struct canvas_loop *l, size_t w)
+{
+    return unmask_has(l->rule, UNMASK_EDITS)
+               ? rounded_confidence(l->rounding, exp(l->answer[w].log_prob))
+               : exp(l->answer[w].target_log_prob);
+}
+
+/* Revises the id in the slot of answer w. Returns 1 if another id takes its place, 0 if a mask
+ * does. */
+HOST_DEVICE int canvas_revise(const struct canvas_loop *l, size_t w)
+{
+    const int32_t id = unmask_has(l->rule, UNMASK_EDITS) ? l->answer[w].id : l->mask;
+    l->token[l->asked[w]] = id;
+    return id != l->mask;
+}
+
+/* 1 if the block has had its last step. masks: the open slots left up to its end. No rule but one
+ * that edits takes more steps than the block has slots: a rule that revises masks fewer slots again
+ * than it commits. */
 HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canvas_state *c,
                                   int32_t masks)
 {
+    if (unmask_has(l->rule, UNMASK_EDITS))
+        return c->done || canvas_step(l, c) == l->block_steps;
     if (unmask_paced(l->rule))
         return canvas_step(l, c) == l->block_steps || canvas_budget(l, c) == 0 || masks == 0;
     /* the model may commit the mask id itself: no endless loop */

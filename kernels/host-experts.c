@@ -65,39 +65,93 @@ struct choice {
     const struct room *r;
 };
 
-/* Sets taken[e] = 1 for each expert of a row. A NaN counts as the smallest value. */
-static void choose(const float *logits, size_t n, size_t used, unsigned char *taken)
+enum { LEFT, TAKEN, OUT };
+
+/* Takes the `used` largest values of those that are left. A NaN counts as the smallest value. */
+static void choose(const float *value, size_t n, size_t used, unsigned char *state)
 {
-    memset(taken, 0, n);
     for (size_t k = 0; k < used; k++) {
         size_t best = n;
         for (size_t e = 0; e < n; e++)
-            if (!taken[e] && (best == n || logits[e] > logits[best] ||
-                              (isnan(logits[best]) && !isnan(logits[e]))))
+            if (state[e] == LEFT && (best == n || value[e] > value[best] ||
+                                     (isnan(value[best]) && !isnan(value[e]))))
                 best = e;
-        taken[best] = 1;
+        state[best] = TAKEN;
     }
+}
+
+static float sum_best_two(const float *value, size_t n)
+{
+    float first = -INFINITY, second = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        if (value[i] > first) {
+            second = first;
+            first = value[i];
+        } else if (value[i] > second) {
+            second = value[i];
+        }
+    return first + second;
+}
+
+/* Marks the experts of groups that a row does not use as out. */
+static void choose_groups(const struct experts *a, const float *value, unsigned char *state)
+{
+    const size_t each = a->n / a->groups;
+    float score[EXPERTS_GROUPS_MOST] = {0};
+    unsigned char group[EXPERTS_GROUPS_MOST] = {0};
+    for (size_t g = 0; g < a->groups; g++)
+        score[g] = sum_best_two(value + g * each, each);
+    choose(score, a->groups, a->groups_used, group);
+    for (size_t e = 0; e < a->n; e++)
+        state[e] = group[e / each] == TAKEN ? LEFT : OUT;
+}
+
+/* Chooses by softmax. share[e]: p of each expert. */
+static void choose_plainly(const struct experts *a, const float *logits, unsigned char *state,
+                           float *share)
+{
+    float top = -INFINITY;
+    double sum = 0;
+    memset(state, LEFT, a->n);
+    for (size_t e = 0; e < a->n; e++)
+        top = logits[e] > top ? logits[e] : top;
+    for (size_t e = 0; e < a->n; e++)
+        sum += (double)(share[e] = expf(logits[e] - top));
+    for (size_t e = 0; e < a->n; e++)
+        share[e] = (float)((double)share[e] / sum);
+    choose(logits, a->n, a->used, state);
+}
+
+/* Chooses by sigmoids, in groups. */
+static void choose_in_groups(const struct experts *a, const float *logits, unsigned char *state,
+                             float *share)
+{
+    float value[EXPERTS_MOST], sum = 0;
+    for (size_t e = 0; e < a->n; e++) {
+        share[e] = 1 / (1 + expf(-logits[e]));
+        value[e] = share[e] + a->bias[e];
+    }
+    choose_groups(a, value, state);
+    choose(value, a->n, a->used, state);
+    for (size_t e = 0; e < a->n; e++)
+        sum += state[e] == TAKEN ? share[e] : 0;
+    for (size_t e = 0; e < a->n; e++)
+        share[e] *= a->scale / (a->used > 1 ? sum + 1e-20f : 1);
 }
 
 static void choose_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
     const struct choice *c = ctx;
     const size_t n = c->a->n, used = c->a->used;
-    unsigned char taken[EXPERTS_MOST];
+    unsigned char state[EXPERTS_MOST];
+    float share[EXPERTS_MOST];
     (void)worker;
     for (size_t t = begin; t < end; t++) {
-        const float *logits = c->r->logits + t * n;
-        float top = -INFINITY;
-        double sum = 0;
-        for (size_t e = 0; e < n; e++)
-            top = logits[e] > top ? logits[e] : top;
-        for (size_t e = 0; e < n; e++)
-            sum += (double)expf(logits[e] - top);
-        choose(logits, n, used, taken);
+        (c->a->bias ? choose_in_groups : choose_plainly)(c->a, c->r->logits + t * n, state, share);
         for (size_t e = 0, k = t * used; e < n; e++)
-            if (taken[e]) {
+            if (state[e] == TAKEN) {
                 c->r->chosen[k] = (int32_t)e;
-                c->r->share[k++] = (float)((double)expf(logits[e] - top) / sum);
+                c->r->share[k++] = share[e];
             }
     }
 }
@@ -167,6 +221,7 @@ void host_experts(struct backend *b, const struct experts *a, size_t T, void *wo
     struct room r;
     const size_t D = a->router->cols;
     assert(a->used <= a->n && a->n <= EXPERTS_MOST && a->used <= EXPERTS_USED_MOST);
+    assert(!a->bias || (a->groups <= EXPERTS_GROUPS_MOST && a->n % a->groups == 0));
     cut(&r, work, T, D, a->gate->rows, a->n, a->used);
     const struct product router = {a->router, r.logits, 0};
     b->ops->matmul(b, &router, 1, (struct input){.x = a->x}, T, r.products);

@@ -6,7 +6,9 @@
  * and device, there on one thread: work on many values was done before.
  *
  * With a rule that revises, a slot is final only when its block is done. Until then the rule also
- * gets the current probability of each id of the block, and may mask some of them again. */
+ * gets the current probability of each id of the block, and may mask some of them again. A rule
+ * that edits gets the best token of these slots instead, puts it in place of some ids, and says
+ * when the block is done. */
 #pragma once
 
 #include <math.h>
@@ -32,10 +34,13 @@ struct offers {
     size_t n;                      /* number of masked slots that were asked about */
     size_t m;                      /* rules that revise: number of slots of the block with an id */
     const struct head_row *answer; /* [n + m] masked slots first; each kind in slot order */
-    const double *confidence;      /* [n + m] of the readings; for an id: its probability now */
+    const double *confidence;      /* [n + m] of the readings; for an id: its probability now, or
+                                    * for a rule that edits, that of the answer */
     int32_t *pick;                 /* [n] indices of answers, best first by the order */
     int32_t *back;                 /* [m] the first *backs: indices (>= n) of the ids that become */
-    size_t *backs;                 /* masks again; *backs is 0 before the rule is called */
+    size_t *backs;                 /* masks again (or are edited); *backs is 0 before the call */
+    int32_t *done;                 /* a rule that edits sets it to 1 when the block is done */
+    const int32_t *token;          /* the ids of all canvases before the pass, by `asked` */
     const int32_t *asked;          /* [n + m] the ids (of all canvases) that the answers are
                                     * about */
     int32_t first;                 /* index there of the first id behind the canvas's prompt */

@@ -10,6 +10,7 @@
 #include "kernels/unmask/entropy_bound.h"
 #include "kernels/unmask/factor.h"
 #include "kernels/unmask/hierarchical.h"
+#include "kernels/unmask/joint.h"
 #include "kernels/unmask/klass.h"
 #include "kernels/unmask/origin.h"
 #include "kernels/unmask/prophet.h"
@@ -25,7 +26,9 @@ enum unmask_trait {
     UNMASK_REVISES = 4, /* the rule may mask slots of the block again: offers.back */
     UNMASK_SHADOWS = 8, /* it asks about their ids at rows that do not see them */
     UNMASK_COMPARES = 16, /* answers have head_row.divergence from the slot's last answer */
-    UNMASK_IDLES = 32    /* a step may commit nothing: a block has all of its steps, no budget */
+    UNMASK_IDLES = 32,   /* a step may commit nothing: a block has all of its steps, no budget */
+    UNMASK_EDITS = 64    /* with UNMASK_REVISES: offers.back are ids that give way to the answers
+                          * about their slots. The rule says when a block is done */
 };
 
 /* RULE(enumerator, name, traits, call). The call returns how many answers of `o` become final, by
@@ -47,12 +50,14 @@ enum unmask_trait {
     RULE(KLASS, klass, UNMASK_KEEPS | UNMASK_COMPARES,                 \
          unmask_klass(o, p->conf_threshold, p->kl_history))             \
     RULE(DYNAMIC, dynamic, UNMASK_PACED, unmask_dynamic(o, p->threshold)) \
-    RULE(ORIGIN, origin, UNMASK_PACED | UNMASK_IDLES, unmask_origin(o))
+    RULE(ORIGIN, origin, UNMASK_PACED | UNMASK_IDLES, unmask_origin(o)) \
+    RULE(JOINT, joint, UNMASK_REVISES | UNMASK_EDITS,                  \
+         unmask_joint(o, p->threshold, p->edit_threshold, p->edit_passes))
 /* PARAMETER(name, rule|rule, rare, least, most, default, meaning). rare: 1 if only --help-all lists
  * the option. */
 #define UNMASK_PARAMETERS(PARAMETER)                                                              \
-    PARAMETER(threshold, threshold|dynamic, 0, 0, 1, "0.9",                                       \
-              "commit each token whose confidence is at least this; dynamic: above this")         \
+    PARAMETER(threshold, threshold|dynamic|joint, 0, 0, 1, "0.9",                                 \
+              "commit each token whose confidence is at least this; dynamic, joint: above this")  \
     PARAMETER(factor, factor, 1, 0, 1000, "1",                                                    \
               "commit the j best tokens while the j-th has a confidence of at least 1 - "         \
               "factor / (j + 1)")                                                                 \
@@ -89,7 +94,12 @@ enum unmask_trait {
     PARAMETER(kl_threshold, klass, 1, 0, 1000, "0.01",                                            \
               "a token is stable if its distribution is closer than this to that of the pass "    \
               "before, in nats")                                                                  \
-    PARAMETER(kl_history, klass, 1, 0, 1e6, "2", "passes in a row for which a token must be stable")
+    PARAMETER(kl_history, klass, 1, 0, 1e6, "2",                                                  \
+              "passes in a row for which a token must be stable")                                 \
+    PARAMETER(edit_threshold, joint, 1, 0, 1, "0.9",                                              \
+              "replace an id of the block by another token whose probability is above this")      \
+    PARAMETER(edit_passes, joint, 1, 1, 1e6, "16",                                                \
+              "most passes over a block that has no mask left; such passes only edit")
 /* Parameters that refine another one and are no axis. */
 #define UNMASK_REFINEMENTS(PARAMETER)                                                             \
     PARAMETER(threshold_decay, threshold, 1, 0, 1, "0",                                           \

@@ -54,6 +54,9 @@ int checkpoint_save(const struct config *c, const char *folder, const char *dtyp
     if (strcmp(dtype, "F32") && strcmp(dtype, "BF16"))
         return err_set(e, EXIT_INTERNAL, "checkpoint: dtype expected F32 or BF16, got %.20s",
                        dtype);
+    if (family_is_fused(c->family->naming[0]))
+        return err_set(e, EXIT_INTERNAL, "checkpoint: %s keeps q, k and v in one tensor: writing "
+                       "it is not built", c->family->name);
     if (file_make_folder(folder, e))
         return -1;
     struct tensor *list = mem_zero(ROLE_COUNT * role_tensors_most(c), sizeof *list);

@@ -27,13 +27,11 @@ static size_t place(const struct checkpoint *c, enum role r, size_t number)
     return (size_t)r * role_tensors_most(&c->config) + (role_per_layer(r) ? number : 0);
 }
 
-/* Checks shape and dtype of a tensor against its role. */
-static int check_tensor(const struct checkpoint *c, enum role r, const struct tensor *t,
-                        struct err *e)
+/* Checks shape and dtype of a tensor. */
+static int check_tensor(const struct checkpoint *c, const struct tensor *t, const size_t want[2],
+                        size_t rank, struct err *e)
 {
-    size_t want[2];
-    role_shape(&c->config, r, &want[0], &want[1]);
-    if (tensor_check_shape(c->folder, t, want, role_is_vector(r) ? 1 : 2, e))
+    if (tensor_check_shape(c->folder, t, want, rank, e))
         return -1;
     if (!tensor_is_readable(t->dtype))
         return err_set(e, EXIT_BAD_DATA,
@@ -57,15 +55,60 @@ static int find_codes(struct checkpoint *c, const char *name, enum dtype d, enum
     return bad;
 }
 
+/* The part of a tensor with the rows of q, k and v that belongs to role r. Its name is that of the
+ * second naming, in which each has a tensor of its own. */
+static const struct tensor *cut_piece(struct checkpoint *c, const struct tensor *all, enum role r,
+                                      size_t layer)
+{
+    const size_t L = c->config.layers, row = all->bytes / all->shape[0];
+    size_t rows, cols, first = 0;
+    char name[FAMILY_NAME_MAX];
+    if (!c->piece)
+        c->piece = mem_zero(3 * L, sizeof *c->piece);
+    for (int before = ROLE_Q; before < (int)r; before++) {
+        role_shape(&c->config, (enum role)before, &rows, &cols);
+        first += rows;
+    }
+    role_shape(&c->config, r, &rows, &cols);
+    family_tensor_name(name, c->config.family->naming[1], &c->config, r, layer);
+    struct tensor *piece = &c->piece[(size_t)(r - ROLE_Q) * L + layer];
+    *piece = *all;
+    piece->name = mem_text(name);
+    piece->shape[0] = rows;
+    piece->bytes = rows * row;
+    piece->data = all->data + first * row;
+    return piece;
+}
+
+/* Finds q, k or v in the tensor that has all three. */
+static int find_piece(struct checkpoint *c, const char *name, enum role r, size_t layer,
+                      unsigned char *used, struct err *e)
+{
+    const struct config *f = &c->config;
+    const struct tensor *t = safetensors_find(c->tensors, name);
+    const size_t want[2] = {(f->heads + 2 * f->kv_heads) * f->head_dim, f->width};
+    if (!t)
+        return err_set(e, EXIT_BAD_DATA, "%s: tensor %s is missing", c->folder, name);
+    if (check_tensor(c, t, want, 2, e))
+        return -1;
+    used[t - safetensors_at(c->tensors, 0)] = 1;
+    c->role[place(c, r, layer)] = cut_piece(c, t, r, layer);
+    return 0;
+}
+
 /* Finds the tensor of a role; a tied head is the embedding, stored once or twice. */
 static int find_role(struct checkpoint *c, const struct family_naming *names, enum role r,
                      size_t layer, unsigned char *used, struct err *e)
 {
     char name[FAMILY_NAME_MAX];
+    size_t want[2];
     family_tensor_name(name, names, &c->config, r, layer);
     enum dtype d = quantization_dtype(c->config.quant, &c->config, r, layer, DTYPE_F32);
     if (d != DTYPE_F32)
         return find_codes(c, name, d, r, layer, used, e);
+    if (family_is_fused(names) && r >= ROLE_Q && r <= ROLE_V)
+        return find_piece(c, name, r, layer, used, e);
+    role_shape(&c->config, r, &want[0], &want[1]);
     const struct tensor *t = safetensors_find(c->tensors, name);
     const struct tensor *embed = c->role[place(c, ROLE_EMBED, 0)];
     int tied = r == ROLE_HEAD && c->config.tied;
@@ -73,7 +116,7 @@ static int find_role(struct checkpoint *c, const struct family_naming *names, en
         return err_set(e, EXIT_BAD_DATA, "%s: tensor %s is missing%s", c->folder, name,
                        r == ROLE_HEAD ? " (and config.json does not tie it to the embedding: was "
                                         "the model saved without its head?)" : "");
-    if (t && check_tensor(c, r, t, e))
+    if (t && check_tensor(c, t, want, role_is_vector(r) ? 1 : 2, e))
         return -1;
     if (t && tied && (t->bytes != embed->bytes || memcmp(t->data, embed->data, t->bytes)))
         return err_set(e, EXIT_BAD_DATA, "%s: tensor %s differs from the embedding, to which "
@@ -115,7 +158,7 @@ static int is_zero_bias(const struct checkpoint *c, const struct tensor *t,
     return zeros == t->bytes && weight && used[weight - safetensors_at(c->tensors, 0)];
 }
 
-/* The naming of the files, by their embedding; else the family's own. */
+/* The naming of the files, by the q of their first layer; else the family's own. */
 static const struct family_naming *find_naming(const struct checkpoint *c)
 {
     const struct family_naming *const *n = c->config.family->naming;
@@ -123,7 +166,7 @@ static const struct family_naming *find_naming(const struct checkpoint *c)
     if (c->tokenizer)
         return &checkpoint_gguf_names;
     for (size_t i = 0; i < FAMILY_NAMINGS && n[i]; i++) {
-        family_tensor_name(name, n[i], &c->config, ROLE_EMBED, 0);
+        family_tensor_name(name, n[i], &c->config, ROLE_Q, 0);
         if (safetensors_find(c->tensors, name))
             return n[i];
     }
@@ -174,6 +217,9 @@ static int take_tokens(struct config *c, const json_t *tokenizer, const char *fo
     json_array_foreach(json_object_get(tokenizer, "added_tokens"), i, token)
         take_token(c, json_string_value(json_object_get(token, "content")),
                    json_integer_value(json_object_get(token, "id")));
+    if (config_denoises(c) && c->mask < 0 && c->family->mask_id > 0 &&
+        (size_t)c->family->mask_id < c->vocab)
+        c->mask = c->family->mask_id;
     return config_denoises(c) && c->mask < 0
                ? err_set(e, EXIT_BAD_DATA, "%s: no mask token: expected the added token %s in "
                          "tokenizer.json, or mask_token_id in config.json", folder,
@@ -258,20 +304,36 @@ static const struct codes *codes_of(const struct checkpoint *c, enum role r, siz
     return q && q->scale ? q : NULL;
 }
 
-/* The rows of q or k where they are stored in pairs: row s E/2 + i of a head is there 2i + s. */
-static void unpair_rows(const struct tensor *t, size_t E, size_t first, size_t count, float *out)
+/* The place in the file of value s E/2 + i of a head, where s is 0 or 1. In pairs it is 2i + s.
+ * Where only the first R values are rotated, the file has these in halves of R/2. */
+static size_t place_of_value(const struct checkpoint *c, size_t at)
 {
-    const size_t cols = t->shape[t->rank - 1];
+    const size_t half = c->config.head_dim / 2, turned = c->config.rope_dims / 2;
+    const size_t i = at % half, s = at / half;
+    if (c->pairs)
+        return 2 * i + s;
+    return i < turned ? s * turned + i : 2 * turned + s * (half - turned) + i - turned;
+}
+
+/* The rows of q or k, or their gains, in the order of the rotation. */
+static void turn_rows(const struct checkpoint *c, const struct tensor *t, size_t first,
+                      size_t count, float *out)
+{
+    const size_t cols = t->rank > 1 ? t->shape[1] : 1;
     for (size_t row = first; row < first + count; row++) {
-        const size_t at = row % E, i = at % (E / 2), s = at / (E / 2);
-        tensor_floats(t, (row - at + 2 * i + s) * cols, cols, out + (row - first) * cols);
+        const size_t at = row % c->config.head_dim;
+        tensor_floats(t, (row - at + place_of_value(c, at)) * cols, cols,
+                      out + (row - first) * cols);
     }
 }
 
-/* 1: the rows of the role are stored in pairs (checkpoint-gguf.c). */
-static int is_paired(const struct checkpoint *c, enum role r)
+/* 1: values of heads have another order in the file (checkpoint-gguf.c, or a partial rotation).
+ * Codes have the order of the rotation. */
+static int is_turned(const struct checkpoint *c, enum role r)
 {
-    return c->pairs && (r == ROLE_Q || r == ROLE_K);
+    const int partial = c->config.rope_dims < c->config.head_dim;
+    return r == ROLE_Q || r == ROLE_K ? c->pairs || partial
+                                      : (r == ROLE_Q_NORM || r == ROLE_K_NORM) && partial;
 }
 
 /* Rows first..first+count of a role. */
@@ -283,8 +345,8 @@ static void read_rows(const struct checkpoint *c, enum role r, size_t layer, siz
     role_shape(&c->config, r, &rows, &cols);
     if (q) {
         quant_floats(q, cols, first, count, out);
-    } else if (is_paired(c, r)) {
-        unpair_rows(c->role[place(c, r, layer)], c->config.head_dim, first, count, out);
+    } else if (c->role && is_turned(c, r)) {
+        turn_rows(c, c->role[place(c, r, layer)], first, count, out);
     } else if (c->role) {
         tensor_floats(c->role[place(c, r, layer)], first * cols, count * cols, out);
     } else if (role_is_norm(r)) {
@@ -327,7 +389,7 @@ struct mat_source checkpoint_source(const struct weight *w)
 {
     struct mat_source s = {.floats = source_floats, .ctx = w};
     role_shape(&w->checkpoint->config, w->role, &s.rows, &s.cols);
-    if (!is_paired(w->checkpoint, w->role))
+    if (!is_turned(w->checkpoint, w->role))
         s.bf16 = in_place(checkpoint_tensor(w->checkpoint, w->role, w->layer));
     s.q = codes_of(w->checkpoint, w->role, w->layer);
     if (w->checkpoint->draw)
@@ -411,6 +473,10 @@ void checkpoint_close(struct checkpoint *c)
         quantization_close(&c->codes[i]);
     free(c->codes);
     c->codes = NULL;
+    for (size_t i = 0; c->piece && i < 3 * c->config.layers; i++)
+        free(c->piece[i].name);
+    free(c->piece);
+    c->piece = NULL;
     safetensors_close(c->tensors);
     free(c->role);
     free(c->normal);

@@ -24,6 +24,7 @@ struct checkpoint {
     struct tensors *tensors; /* NULL for synth: */
     struct family_extras extras; /* ignored keys of config.json */
     const struct tensor **role; /* [ROLE_COUNT * L (n)], internal; NULL for synth: */
+    struct tensor *piece;    /* [3 L] q, k and v where one tensor holds them, else NULL */
     struct codes *codes;     /* [ROLE_COUNT * L (n)] when packed, else NULL; scale NULL: no codes */
     float *normal;           /* of synth_table, for synth:, else NULL */
     struct draw *draw;       /* [ROLE_COUNT * L (n)] seeds of the matrices of synth:, else NULL */

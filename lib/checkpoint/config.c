@@ -53,6 +53,22 @@ int config_leaves_unrotated(const struct config *c)
     return memchr(c->unrotated, 1, c->layers) != NULL;
 }
 
+int config_mixes(const struct config *c, size_t l)
+{
+    return c->experts > 0 && l >= c->dense;
+}
+
+size_t config_ffn(const struct config *c, size_t l)
+{
+    return c->experts && l < c->dense ? c->dense_ffn : c->ffn;
+}
+
+size_t config_ffn_most(const struct config *c)
+{
+    size_t most = c->ffn > c->shared ? c->ffn : c->shared;
+    return c->dense && c->dense_ffn > most ? c->dense_ffn : most;
+}
+
 size_t config_state(const struct config *c)
 {
     return c->heads * c->head_dim * c->head_dim + c->width;
@@ -67,16 +83,23 @@ static size_t mixer_parameters(const struct config *c)
     return c->mixer == MIXER_RWKV7 ? 6 * D + 8 * q + 4 * low : 0;
 }
 
+/* Parameters of a layer's experts and their router. */
+static size_t mixture_parameters(const struct config *c)
+{
+    return 3 * (c->experts * c->ffn + c->shared) * c->width + c->experts * c->width +
+           (c->groups ? c->experts : 0);
+}
+
 size_t config_parameters(const struct config *c)
 {
     size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
-    size_t experts = c->experts ? c->experts : 1;
-    size_t layer = 2 * c->width + 2 * q * c->width + 2 * kv * c->width +
-                   3 * (experts * c->ffn + c->shared) * c->width + c->experts * c->width;
+    size_t layer = 2 * c->width + 2 * q * c->width + 2 * kv * c->width, feeds = 0;
+    for (size_t l = 0; l < c->layers; l++)
+        feeds += config_mixes(c, l) ? mixture_parameters(c) : 3 * config_ffn(c, l) * c->width;
     layer += (c->qkv_bias ? q + 2 * kv : 0) + (c->qk_norm ? 2 * c->head_dim : 0);
     layer += mixer_parameters(c);
     layer += c->latents ? c->width + 2 * q * c->width + 2 * kv * c->width : 0;
-    return (c->tied ? 1 : 2) * c->vocab * c->width + c->layers * layer + c->width;
+    return (c->tied ? 1 : 2) * c->vocab * c->width + c->layers * layer + feeds + c->width;
 }
 
 /* The index, which need not be whole, of the frequency with so many turns over the original
@@ -105,7 +128,9 @@ void config_rope(const struct config *c, float *inv_freq)
     const float low = (float)c->rope_low_freq, high = (float)c->rope_high_freq;
     const float context = (float)c->rope_original_context;
     for (size_t j = 0; j < c->head_dim / 2; j++) {
-        float f = 1.0f / powf(theta, (float)(2 * j) / (float)c->head_dim);
+        float f = j < c->rope_dims / 2
+                      ? 1.0f / powf(theta, (float)(2 * j) / (float)c->rope_dims)
+                      : 0;
         float wave = 6.28318530717958647692f / f;
         if (c->rope_llama3 && wave > context / low) {
             f /= factor;

@@ -43,10 +43,15 @@ struct config {
     size_t heads;         /* H */
     size_t kv_heads;      /* K, divides H */
     size_t head_dim;      /* E, even; H E need not be D */
-    size_t ffn;           /* F; with experts, of each */
+    size_t ffn;           /* F; with experts, of each (and config_ffn) */
     size_t experts, used; /* n experts in each layer, of which a row uses so many
                            * (kernels/experts.h); 0: one feed-forward for all rows */
     size_t shared;        /* F of one more expert, which all rows use; 0: none */
+    size_t dense, dense_ffn; /* with experts: the first layers, which have one feed-forward, and
+                           * its F; 0: none */
+    size_t groups, groups_used; /* of experts, n / groups in each: a row takes experts of the best
+                           * ones, by sigmoids and a bias. 0: a softmax of all decides */
+    double router_scale;  /* with groups: factor of what experts give */
     size_t vocab;         /* V: rows of the embedding and of the head */
     size_t context;       /* longest sequence that the model supports */
     int tied;             /* the head is the embedding */
@@ -103,10 +108,17 @@ int config_recurs(const struct config *c);
 /* fp32 values of that state in a layer: H E^2 of the recurrence, D of the row before. */
 size_t config_state(const struct config *c);
 
+/* 1: layer l has a mixture of experts. */
+int config_mixes(const struct config *c, size_t l);
+/* F of the one feed-forward of layer l; the largest F of any feed-forward. */
+size_t config_ffn(const struct config *c, size_t l);
+size_t config_ffn_most(const struct config *c);
+
 /* Parameters that a forward pass reads (a tied embedding counts once), and all parameters. */
 size_t config_parameters(const struct config *c);
 
-/* inv_freq[j], j = 0 .. E/2-1, fp32: theta^(-2j/E), rescaled when rope_llama3
- * or rope_yarn. Source: Su et al. 2021 (RoFormer); for long contexts Grattafiori et al. 2024 (Llama
- * 3); Peng et al. 2023 (YaRN, arXiv 2309.00071), section 3.2, with its rounded bounds. */
+/* inv_freq[j], j = 0 .. E/2-1, fp32: theta^(-2j/R) for the R = rope_dims values that are rotated, 0
+ * for others; rescaled when rope_llama3 or rope_yarn. Source: Su et al. 2021 (RoFormer); for long
+ * contexts Grattafiori et al. 2024 (Llama 3); Peng et al. 2023 (YaRN, arXiv 2309.00071), section
+ * 3.2, with its rounded bounds. */
 void config_rope(const struct config *c, float *inv_freq);

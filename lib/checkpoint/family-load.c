@@ -236,7 +236,8 @@ static int settle_shape(struct config *c, const struct family_source *s)
     if (c->heads * c->head_dim > (size_t)FAMILY_WIDTH_MAX)
         return err_set(s->e, EXIT_BAD_DATA, "%s: heads x head_dim: expected at most %lld, got %zu",
                        s->path, (long long)FAMILY_WIDTH_MAX, c->heads * c->head_dim);
-    c->rope_dims = c->head_dim;
+    if (!c->rope_dims)
+        c->rope_dims = c->head_dim;
     return 0;
 }
 
@@ -371,8 +372,10 @@ void family_extras_free(struct family_extras *x)
 }
 
 /* A denoiser stops at an eos. */
-static int check_eos(const struct config *c, const struct family_source *s)
+static int check_eos(struct config *c, const struct family_source *s)
 {
+    if (!c->n_eos && c->family->eos_id > 0 && (size_t)c->family->eos_id < c->vocab)
+        c->eos[c->n_eos++] = c->family->eos_id;
     return !c->n_eos && config_denoises(c)
                ? family_refuse(s, "eos_token_id", "an id, here or in generation_config.json")
                : 0;

@@ -105,6 +105,11 @@ void family_start(struct config *c, const struct family *f)
     c->bos = c->pad = c->mask = c->eot = -1;
 }
 
+int family_is_fused(const struct family_naming *n)
+{
+    return n->role[ROLE_Q] && n->role[ROLE_K] && !strcmp(n->role[ROLE_Q], n->role[ROLE_K]);
+}
+
 void family_tensor_name(char name[FAMILY_NAME_MAX], const struct family_naming *n,
                         const struct config *c, enum role r, size_t number)
 {
@@ -113,8 +118,8 @@ void family_tensor_name(char name[FAMILY_NAME_MAX], const struct family_naming *
     if (!role_per_layer(r))
         snprintf(name, FAMILY_NAME_MAX, "%s", tail);
     else if (!mark)
-        snprintf(name, FAMILY_NAME_MAX, "%s.%zu.%s", n->layers, number, tail);
+        snprintf(name, FAMILY_NAME_MAX, "%s.%zu.%s", n->layers, role_layer(c, r, number), tail);
     else
-        snprintf(name, FAMILY_NAME_MAX, "%s.%zu.%.*s%zu%s", n->layers, number / each,
+        snprintf(name, FAMILY_NAME_MAX, "%s.%zu.%.*s%zu%s", n->layers, role_layer(c, r, number),
                  (int)(mark - tail), tail, number % each, mark + 1);
 }

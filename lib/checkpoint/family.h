@@ -19,7 +19,8 @@
 enum { FAMILY_NAME_MAX = 96, FAMILY_NAMINGS = 2 };
 
 /* Names of all tensors in one scheme: layers.N.role[r] for role r, or role[r] outside the layers. A
- * # in a name is the number of an expert. */
+ * # in a name is the number of an expert. Where q, k and v have one name, one tensor holds the rows
+ * of all three; a second naming then names the three apart, for packed files. */
 struct family_naming {
     const char *layers;
     const char *role[ROLE_COUNT];
@@ -28,6 +29,7 @@ extern const struct family_naming family_hugging_face; /* "model.layers.N.self_a
 /* The same without "model.": a model that was saved without its head. */
 extern const struct family_naming family_hugging_face_bare;
 
+int family_is_fused(const struct family_naming *n); /* 1: q, k and v are one tensor */
 /* The name of a tensor, by its number in its role (role_tensors), for example
  * "model.layers.3.mlp.up_proj.weight". */
 void family_tensor_name(char name[FAMILY_NAME_MAX], const struct family_naming *n,
@@ -102,7 +104,8 @@ struct family_shape {
     int64_t bos, eos, mask, eot; /* -1: none */
 };
 struct family_mixture {
-    size_t experts, used; /* members of struct config */
+    size_t experts, used, shared, dense, dense_ffn, groups, groups_used; /* of struct config */
+    size_t rope_dims; /* 0: all values of a head are rotated */
 };
 
 /* Members that all a2d families share (github.com/ZHZisZZ/dllm: dllm/pipelines/a2d). An a2d model
@@ -131,6 +134,7 @@ struct family {
     const struct family_fixed *fixed;
     const char *tied_key;       /* key of the flag for a tied head */
     const char *mask_token;     /* its mask token, for files without mask_token_id; may be NULL */
+    int64_t mask_id, eos_id;    /* ids of its authors' code, for files that say none; 0: none */
     int rope_scaling;           /* 1: rope_scaling and rope_parameters are read; 0: refused */
     const char *const *ignored; /* further keys that change no result */
     const char *const *finished; /* keys that `finish` reads; both end with NULL and may be NULL */
@@ -152,7 +156,8 @@ struct family {
     FAMILY(llama) FAMILY(llada) FAMILY(illada) FAMILY(qwen2) FAMILY(qwen3) FAMILY(ltm)            \
     FAMILY(mistral) FAMILY(ministral3) FAMILY(smollm3)                                 \
     FAMILY(a2d_llama) FAMILY(a2d_qwen2) FAMILY(a2d_qwen3) FAMILY(sdar)                 \
-    FAMILY(dream) FAMILY(fast_dllm) FAMILY(llada_moe) FAMILY(nemotron)
+    FAMILY(dream) FAMILY(fast_dllm) FAMILY(llada_moe) FAMILY(nemotron)                 \
+    FAMILY(llada2) FAMILY(ling)
 #define FAMILY_ROW(name) extern const struct family name##_family;
 FAMILIES(FAMILY_ROW)
 #undef FAMILY_ROW

@@ -30,7 +30,8 @@ enum part quantization_part(const struct config *c, enum role r)
         return LAYER_PARTS;
     if (r == ROLE_HEAD || r == ROLE_EMBED)
         return PART_HEAD;
-    const int feeds = r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN || r >= ROLE_SHARED_GATE;
+    const int feeds = r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN ||
+                      (r >= ROLE_SHARED_GATE && r <= ROLE_DENSE_DOWN);
     return feeds ? PART_FFN : PART_ATTENTION;
 }
 
@@ -50,7 +51,7 @@ enum dtype quantization_dtype(enum dtype q, const struct config *c, enum role r,
         return dense;
     if (q != QUANT_MIXED)
         return part == PART_HEAD ? dtype_info[q].head : q;
-    enum dtype d = (enum dtype)c->mix[part == PART_HEAD ? 0 : layer / role_each(c, r)][part];
+    enum dtype d = (enum dtype)c->mix[part == PART_HEAD ? 0 : role_layer(c, r, layer)][part];
     return d == QUANT_NONE ? dense : d;
 }
 

@@ -73,6 +73,10 @@ static const struct row table[ROLE_COUNT] = {
     [ROLE_SHARED_GATE] = {"shared_gate", 1, MATRIX, ALONG_SHARED, ALONG_WIDTH, 0},
     [ROLE_SHARED_UP] = {"shared_up", 1, MATRIX, ALONG_SHARED, ALONG_WIDTH, 0},
     [ROLE_SHARED_DOWN] = {"shared_down", 1, MATRIX, ALONG_WIDTH, ALONG_SHARED, 0},
+    [ROLE_DENSE_GATE] = {"dense_gate", 1, MATRIX, ALONG_DENSE, ALONG_WIDTH, 0},
+    [ROLE_DENSE_UP] = {"dense_up", 1, MATRIX, ALONG_DENSE, ALONG_WIDTH, 0},
+    [ROLE_DENSE_DOWN] = {"dense_down", 1, MATRIX, ALONG_WIDTH, ALONG_DENSE, 0},
+    [ROLE_ROUTER_BIAS] = {"router_bias", 1, TERM, ALONG_EXPERTS, ALONG_ONE, 0},
 };
 
 const char *role_name(enum role r)
@@ -100,6 +104,24 @@ int role_per_layer(enum role r)
     return table[r].per_layer;
 }
 
+/* 1: a role of a mixture of experts, which the first layers may lack. */
+static int is_mixed(enum role r)
+{
+    return r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN || r == ROLE_ROUTER_BIAS ||
+           (r >= ROLE_ROUTER && r <= ROLE_SHARED_DOWN);
+}
+
+size_t role_first(const struct config *c, enum role r)
+{
+    return is_mixed(r) ? c->dense : 0;
+}
+
+int role_has(const struct config *c, enum role r, size_t l)
+{
+    const size_t first = role_first(c, r);
+    return l >= first && l - first < role_layers(c, r);
+}
+
 size_t role_layers(const struct config *c, enum role r)
 {
     if (table[r].kind == BIAS && !c->qkv_bias)
@@ -108,11 +130,15 @@ size_t role_layers(const struct config *c, enum role r)
         return 0;
     if (r >= ROLE_CROSS_NORM && r <= ROLE_CROSS_O && !c->latents)
         return 0;
-    if ((r == ROLE_ROUTER && !c->experts) || (r >= ROLE_SHARED_GATE && !c->shared))
+    if ((r == ROLE_ROUTER && !c->experts) || (r == ROLE_ROUTER_BIAS && !c->groups))
         return 0;
+    if (r >= ROLE_SHARED_GATE && r <= ROLE_SHARED_DOWN && !c->shared)
+        return 0;
+    if (r >= ROLE_DENSE_GATE && r <= ROLE_DENSE_DOWN)
+        return c->dense;
     if (table[r].mixers && !(table[r].mixers >> c->mixer & 1))
         return 0;
-    return table[r].per_layer ? c->layers : 1;
+    return table[r].per_layer ? c->layers - role_first(c, r) : 1;
 }
 
 size_t role_each(const struct config *c, enum role r)
@@ -125,9 +151,20 @@ size_t role_tensors(const struct config *c, enum role r)
     return role_layers(c, r) * role_each(c, r);
 }
 
+size_t role_number(const struct config *c, enum role r, size_t l)
+{
+    return (l - role_first(c, r)) * role_each(c, r);
+}
+
+size_t role_layer(const struct config *c, enum role r, size_t number)
+{
+    return role_first(c, r) + number / role_each(c, r);
+}
+
 size_t role_tensors_most(const struct config *c)
 {
-    return role_tensors(c, ROLE_GATE);
+    const size_t experts = role_tensors(c, ROLE_GATE);
+    return experts > c->layers ? experts : c->layers;
 }
 
 static size_t size_of(const struct config *c, enum role_along s)
@@ -141,7 +178,8 @@ static size_t size_of(const struct config *c, enum role_along s)
                             [ALONG_HEAD] = c->head_dim,
                             [ALONG_RANK] = c->rank,
                             [ALONG_EXPERTS] = c->experts,
-                            [ALONG_SHARED] = c->shared};
+                            [ALONG_SHARED] = c->shared,
+                            [ALONG_DENSE] = c->dense_ffn};
     return sizes[s];
 }
 

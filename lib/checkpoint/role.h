@@ -50,6 +50,9 @@ enum role {
     ROLE_GATE_DOWN, ROLE_GATE_UP,
     ROLE_ROUTER,     /* [n, D], with config.experts; GATE, UP and DOWN then are n in a layer */
     ROLE_SHARED_GATE, ROLE_SHARED_UP, ROLE_SHARED_DOWN, /* as GATE.., with config.shared */
+    ROLE_DENSE_GATE, ROLE_DENSE_UP, ROLE_DENSE_DOWN, /* as GATE.., of the first config.dense layers;
+                      * these have no matrix of experts, of their router or of the shared expert */
+    ROLE_ROUTER_BIAS, /* [n], with config.groups */
     ROLE_COUNT
 };
 /* Roles of a mixer: vectors, then matrices. */
@@ -66,10 +69,10 @@ const char *role_name(enum role r); /* "embed", "q", ... for messages */
 /* Rows and columns (columns = 1 for a vector) of a role under a config. */
 void role_shape(const struct config *c, enum role r, size_t *rows, size_t *cols);
 /* The dimension of its rows and columns: none, D, F, V, H*E, K*E, E, R, n, or the F of the shared
- * expert. */
+ * expert or of the first layers. */
 enum role_along {
     ALONG_ONE, ALONG_WIDTH, ALONG_FFN, ALONG_VOCAB, ALONG_QUERY, ALONG_KEY, ALONG_HEAD, ALONG_RANK,
-    ALONG_EXPERTS, ALONG_SHARED
+    ALONG_EXPERTS, ALONG_SHARED, ALONG_DENSE
 };
 enum role_along role_rows(enum role r);
 enum role_along role_cols(enum role r);
@@ -77,10 +80,16 @@ int role_is_norm(enum role r);   /* 1: a gain, whose neutral value is 1 */
 int role_is_vector(enum role r); /* 1: a gain or a bias: one dimension, in fp32 */
 int role_is_low_rank(enum role r); /* 1: a matrix of R rows or columns */
 int role_per_layer(enum role r); /* 1: one per layer */
-/* Layers of a role: L, 1 when it is not per layer, 0 when the network has none. */
+/* Layers that have the role: 1 when it is not per layer, 0 when the network has none. */
 size_t role_layers(const struct config *c, enum role r);
 /* Tensors of a role in a layer: n for the matrices of experts, else 1. */
 size_t role_each(const struct config *c, enum role r);
-/* All tensors of a role. The number of a tensor is its layer; of expert e of layer l: l n + e. */
+/* The first of the layers that have the role; 1: layer l has it. */
+size_t role_first(const struct config *c, enum role r);
+int role_has(const struct config *c, enum role r, size_t l);
+/* All tensors of a role, by number: first those of its first layer, by expert. */
 size_t role_tensors(const struct config *c, enum role r);
-size_t role_tensors_most(const struct config *c); /* the most of any role */
+/* The first number of a layer that has the role, and the layer of a number. */
+size_t role_number(const struct config *c, enum role r, size_t l);
+size_t role_layer(const struct config *c, enum role r, size_t number);
+size_t role_tensors_most(const struct config *c); /* the most of any role, or more */

@@ -43,8 +43,15 @@ static void fill(struct config *c, const struct family *f, const struct family_s
         c->rope_original_context = 8192;
     }
     if (f->mixtures) {
-        c->experts = f->mixtures[s - f->shapes].experts;
-        c->used = f->mixtures[s - f->shapes].used;
+        const struct family_mixture *m = &f->mixtures[s - f->shapes];
+        c->experts = m->experts;
+        c->used = m->used;
+        c->shared = m->shared;
+        c->dense = m->dense;
+        c->dense_ffn = m->dense_ffn;
+        c->groups = m->groups;
+        c->groups_used = m->groups_used;
+        c->rope_dims = m->rope_dims ? m->rope_dims : c->head_dim;
     }
     c->mixer = f->mixers ? f->mixers[s - f->shapes] : MIXER_ATTENTION;
     if (config_recurs(c)) {

@@ -71,9 +71,10 @@ static int take(struct commit_trace *t, const json_t *r, char **point, const cha
         return err_set(e, EXIT_BAD_DATA, "%s: draft_steps: expected a record without drafted "
                        "steps, got draft_steps %d", where,
                        (int)json_integer_value(json_object_get(r, "draft_steps")));
-    if (json_integer_value(json_object_get(r, "remasked_tokens")) > 0)
+    if (json_integer_value(json_object_get(r, "remasked_tokens")) > 0 ||
+        json_has(r, "edit_threshold"))
         return err_set(e, EXIT_BAD_DATA, "%s: expected a rule whose tokens stay, got one that "
-                       "masks tokens again: its passes cannot be replayed", where);
+                       "masks tokens again or edits them: its passes cannot be replayed", where);
     if (json_int(r, where, "block_length", 1, BLOCK_MOST, &length, e))
         return -1;
     if (!*point) {

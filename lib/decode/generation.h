@@ -41,7 +41,7 @@ struct generation {
                              * layers compute: struct pass, chosen */
     int64_t drafted_steps, accepted_steps; /* computed ahead by passes; correct ones */
     int64_t committed_tokens; /* slots made final, minus those masked again */
-    int64_t remasked_tokens;
+    int64_t remasked_tokens, edited_tokens; /* ids that gave way to a mask; to another id */
     int64_t drafted_tokens;   /* LLaMA: guessed tokens; correct ones */
     int64_t accepted_tokens;
     int64_t admit_ns;      /* when it joined its batch, since the batch began; all times above

@@ -7,11 +7,11 @@
 
 #include <math.h>
 
-/* 1: a matrix of the feed-forward block. */
-static int is_ffn(enum role r)
+/* 1: a matrix of the feed-forward block of the last layer. */
+static int is_last_ffn(const struct config *c, enum role r)
 {
-    return r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN || r == ROLE_ROUTER ||
-           r == ROLE_SHARED_GATE || r == ROLE_SHARED_UP || r == ROLE_SHARED_DOWN;
+    return role_has(c, r, c->layers - 1) &&
+           (r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN || r >= ROLE_ROUTER);
 }
 
 struct cost_model cost_model_of(const struct network *n)
@@ -44,21 +44,20 @@ struct cost_model cost_model_of(const struct network *n)
         /* the first layer's are not read */
         size_t first = r == ROLE_FIRST || r == ROLE_FIRST_DOWN || r == ROLE_FIRST_UP;
         double times = role_layers(c, r) ? (double)(role_layers(c, r) - first) : 0;
-        const int each = role_each(c, r) > 1; /* a matrix of an expert */
+        const int each = role_each(c, r) > 1, last = is_last_ffn(c, r); /* each: of an expert */
         double *bytes = each ? &t.expert_bytes : &t.block_bytes;
         double of_layer = (each ? (double)c->used : 1) * (is_bias ? 1 : 2) * (double)rows *
                           (double)cols;
         t.row_flops += times * of_layer;
-        t.last_flops += is_ffn(r) ? of_layer * (times > 0) : 0;
+        t.last_flops += last ? of_layer : 0;
         for (size_t l = first; l < role_tensors(c, r); l++) {
             double size = dtype_bytes(is_bias ? DTYPE_F32
                                               : quantization_dtype(n->quant, c, r, l, n->dtype),
                                       rows, cols);
-            int last = is_ffn(r) && !each && l + 1 == role_tensors(c, r);
-            *(last ? &t.last_bytes : bytes) += size;
+            *(last && !each && l + 1 == role_tensors(c, r) ? &t.last_bytes : bytes) += size;
         }
     }
-    t.experts = layers * (double)c->experts;
+    t.experts = (layers - (double)c->dense) * (double)c->experts;
     t.last_experts = (double)c->experts;
     t.share = c->experts ? (double)c->used / (double)c->experts : 0;
     t.expert_bytes /= c->experts ? t.experts : 1;

@@ -25,7 +25,7 @@ static size_t scratch(const struct network *n, const struct work_size *s)
     struct backend *b = n->backend;
     const struct ops *ops = b->ops;
     size_t T = s->rows, D = c->width, HE = c->heads * c->head_dim, N = tile(n, s);
-    size_t F = larger(c->ffn, c->shared);
+    size_t F = config_ffn_most(c);
     size_t scores = s->how.scores < c->heads ? s->how.scores : c->heads;
     size_t logits = s->how.dense_head * (s->guided || s->compared ? 2 : 1);
     size_t most = larger(ops->attention_work(b, T, s->seqs, larger(s->slots, c->latents), c->heads,
@@ -95,7 +95,7 @@ static size_t activations(const struct network *n, const struct work_size *s)
     size_t A = dtype_value_bytes(n->backend->act), T = s->rows, D = c->width;
     size_t HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
     size_t own = s->sifted ? dtype_value_bytes(n->kv_dtype) : s->cached ? 0 : A;
-    size_t ffn = A * tile(n, s) * c->ffn, gate = A * tile(n, s) * larger(c->ffn, c->shared);
+    size_t ffn = A * tile(n, s) * config_ffn(c, 0), gate = A * tile(n, s) * config_ffn_most(c);
     size_t normed = c->experts ? array(A * tile(n, s) * D) + array(sizeof(int32_t)) : 0;
     size_t stream = array(A * T * D) + 2 * array(A * T * HE) + array(gate) + normed +
                     array(s->how.unfused * ffn) + 2 * array(own * T * KE) +

@@ -126,10 +126,6 @@ int network_settle(struct network *n, struct backend *b, const struct checkpoint
     const size_t L = c->config.layers;
     *n = (struct network){.config = c->config, .backend = b, .wish = offload_of(&p->offload, L),
                           .kv_wish = offload_of(p->kv_apart ? &p->offload_kv : &p->offload, L)};
-    if (c->config.rope_dims != c->config.head_dim)
-        return err_set(e, EXIT_BAD_DATA, "%s: %zu of %zu values of a head are rotated: partial "
-                       "rotation is not supported yet", c->config.name, c->config.rope_dims,
-                       c->config.head_dim);
     if (c->config.latents && network_offloads(n))
         return err_set(e, EXIT_BAD_USAGE, "%s: latent thoughts are fitted with all layers in "
                        "memory: layers cannot be offloaded", c->config.name);

@@ -54,8 +54,9 @@ static int load_vector(struct network *n, const struct checkpoint *c, enum role 
                        float **out, struct err *e)
 {
     size_t rows, cols;
-    if (!role_layers(&n->config, r))
+    if (!role_has(&n->config, r, layer))
         return 0;
+    layer = role_number(&n->config, r, layer);
     role_shape(&n->config, r, &rows, &cols);
     float *v = mem_alloc(rows * sizeof *v);
     checkpoint_floats(c, r, layer, v);
@@ -86,7 +87,8 @@ static int load_rope(struct network *n, struct err *e)
 static const enum role layer_roles[] = {ROLE_Q,       ROLE_K,       ROLE_V,       ROLE_O,
                                         ROLE_GATE,    ROLE_UP,      ROLE_DOWN,    ROLE_CROSS_Q,
                                         ROLE_CROSS_K, ROLE_CROSS_V, ROLE_CROSS_O, ROLE_ROUTER,
-                                        ROLE_SHARED_GATE, ROLE_SHARED_UP, ROLE_SHARED_DOWN};
+                                        ROLE_SHARED_GATE, ROLE_SHARED_UP, ROLE_SHARED_DOWN,
+                                        ROLE_DENSE_GATE, ROLE_DENSE_UP, ROLE_DENSE_DOWN};
 enum { OF_ALL = sizeof layer_roles / sizeof *layer_roles, LAYER_MATS = OF_ALL + MIXING_MATRICES };
 
 /* Then come those of time mixing, then gate, up and down of every expert. */
@@ -105,14 +107,19 @@ static enum role layer_role(const struct network *n, size_t i)
 /* The number of matrix i of layer l in its role. */
 static size_t layer_number(const struct network *n, size_t l, size_t i)
 {
-    const size_t experts = n->config.experts;
-    return i < LAYER_MATS ? l : l * experts + (i - LAYER_MATS) % experts;
+    const size_t first = role_number(&n->config, layer_role(n, i), l);
+    return i < LAYER_MATS ? first : first + (i - LAYER_MATS) % n->config.experts;
 }
 
-static int has_mat(const struct network *n, size_t i)
+static int is_of_expert(const struct network *n, enum role r)
+{
+    return n->config.experts && (r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN);
+}
+
+static int has_mat(const struct network *n, size_t l, size_t i)
 {
     enum role r = layer_role(n, i);
-    return i >= LAYER_MATS || (role_layers(&n->config, r) && role_each(&n->config, r) == 1);
+    return role_has(&n->config, r, l) && (i >= LAYER_MATS || !is_of_expert(n, r));
 }
 
 static struct mat *layer_mat(struct layer *y, size_t i)
@@ -123,7 +130,8 @@ static struct mat *layer_mat(struct layer *y, size_t i)
         return &y->mixing[i - OF_ALL];
     struct mat *const mats[OF_ALL] = {
         &y->q, &y->k, &y->v, &y->o, &y->gate, &y->up, &y->down, &y->cross_q, &y->cross_k,
-        &y->cross_v, &y->cross_o, &y->router, &y->shared_gate, &y->shared_up, &y->shared_down};
+        &y->cross_v, &y->cross_o, &y->router, &y->shared_gate, &y->shared_up, &y->shared_down,
+        &y->gate, &y->up, &y->down};
     return mats[i];
 }
 
@@ -137,7 +145,7 @@ static int put_table(struct network *n, size_t l, struct err *e)
 {
     struct layer *y = &n->layer[l];
     const struct ops *ops = n->backend->ops;
-    const size_t count = EXPERTS_PARTS * n->config.experts;
+    const size_t count = config_mixes(&n->config, l) ? EXPERTS_PARTS * n->config.experts : 0;
     const void *data[EXPERTS_PARTS * EXPERTS_MOST];
     for (size_t i = 0; i < count; i++)
         data[i] = y->expert[i].data;
@@ -158,7 +166,7 @@ static int load_mats(struct network *n, const struct checkpoint *c, size_t l, st
     n->layer[l].expert = mem_zero(EXPERTS_PARTS * n->config.experts, sizeof(struct mat));
     for (size_t i = 0; i < count_mats(n) && !bad; i++) {
         struct mat *m = layer_mat(&n->layer[l], i);
-        if (!has_mat(n, i))
+        if (!has_mat(n, l, i))
             continue;
         bad = load_mat(n, c, layer_role(n, i), layer_number(n, l, i), m, e);
         if (bad && is_outside(n, l))
@@ -182,7 +190,8 @@ static int load_vectors(struct network *n, const struct checkpoint *c, size_t l,
                    load_vector(n, c, ROLE_V_BIAS, l, &y->v_bias, e) ||
                    load_vector(n, c, ROLE_Q_NORM, l, &y->q_norm, e) ||
                    load_vector(n, c, ROLE_K_NORM, l, &y->k_norm, e) ||
-                   load_vector(n, c, ROLE_CROSS_NORM, l, &y->cross_norm, e)
+                   load_vector(n, c, ROLE_CROSS_NORM, l, &y->cross_norm, e) ||
+                   load_vector(n, c, ROLE_ROUTER_BIAS, l, &y->router_bias, e)
                ? -1
                : 0;
 }
@@ -223,7 +232,7 @@ size_t network_layer_bytes(const struct network *n)
     for (size_t l = 0; l < n->config.layers; l++) {
         size_t sum = 0;
         for (size_t i = 0; i < count_mats(n); i++)
-            if (has_mat(n, i))
+            if (has_mat(n, l, i))
                 sum += offload_part(mat_bytes(n, layer_role(n, i), layer_number(n, l, i)));
         most = sum > most ? sum : most;
     }
@@ -239,7 +248,7 @@ static size_t expected(const struct network *n, size_t (*taken)(size_t bytes))
     if (outside)
         sum += taken(offload_slots(&n->wish, network_layer_bytes(n)));
     if (c->experts)
-        sum += c->layers * taken(EXPERTS_PARTS * c->experts * sizeof(void *));
+        sum += (c->layers - c->dense) * taken(EXPERTS_PARTS * c->experts * sizeof(void *));
     for (int i = 0; i < ROLE_COUNT; i++) {
         enum role r = (enum role)i;
         size_t rows, cols;
@@ -248,7 +257,7 @@ static size_t expected(const struct network *n, size_t (*taken)(size_t bytes))
             continue;
         for (size_t l = 0; l < role_tensors(c, r); l++) {
             int vector = role_is_vector(r);
-            int elsewhere = role_per_layer(r) && is_outside(n, l / role_each(c, r));
+            int elsewhere = role_per_layer(r) && is_outside(n, role_layer(c, r, l));
             if (vector || !elsewhere)
                 sum += taken(vector ? rows * cols * sizeof(float) : mat_bytes(n, r, l));
         }
@@ -335,9 +344,9 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
 /* A matrix by its number in its role, if the network has it. */
 static struct mat *mat_of(struct network *n, enum role r, size_t number)
 {
-    const size_t l = number / role_each(&n->config, r);
-    for (size_t i = 0; i < count_mats(n); i++)
-        if (layer_role(n, i) == r && has_mat(n, i) && layer_number(n, l, i) == number)
+    const size_t l = role_layer(&n->config, r, number);
+    for (size_t i = 0; i < count_mats(n) && role_per_layer(r); i++)
+        if (layer_role(n, i) == r && has_mat(n, l, i) && layer_number(n, l, i) == number)
             return layer_mat(&n->layer[l], i);
     return r == ROLE_HEAD ? &n->head : &n->embed;
 }
@@ -351,10 +360,11 @@ int network_part(struct network *n, const struct checkpoint *c, enum part p, siz
     n->config.mix[layer][p] = (uint8_t)d;
     for (int i = 0; i < ROLE_COUNT && !bad; i++) {
         enum role r = (enum role)i;
-        if (quantization_part(&n->config, r) != p || (r == ROLE_HEAD && n->config.tied))
+        if (quantization_part(&n->config, r) != p || (r == ROLE_HEAD && n->config.tied) ||
+            (role_per_layer(r) && !role_has(&n->config, r, layer)))
             continue;
         for (size_t k = 0; k < role_each(&n->config, r) && !bad; k++) {
-            size_t number = layer * role_each(&n->config, r) + k;
+            size_t number = role_number(&n->config, r, layer) + k;
             n->backend->ops->mat_free(n->backend, mat_of(n, r, number));
             bad = load_mat(n, c, r, number, mat_of(n, r, number), e);
         }
@@ -374,11 +384,12 @@ void network_free(struct network *n)
     for (size_t l = 0; l < n->config.layers; l++) {
         struct layer *y = &n->layer[l];
         for (size_t i = 0; y->expert && i < count_mats(n) && !is_outside(n, l); i++)
-            ops->mat_free(n->backend, layer_mat(y, i));
+            if (has_mat(n, l, i))
+                ops->mat_free(n->backend, layer_mat(y, i));
         ops->free(n->backend, y->table);
         free(y->expert);
-        float *vectors[] = {y->attn_norm, y->ffn_norm, y->q_bias, y->k_bias,
-                            y->v_bias,    y->q_norm,   y->k_norm, y->cross_norm};
+        float *vectors[] = {y->attn_norm, y->ffn_norm, y->q_bias, y->k_bias, y->v_bias,
+                            y->q_norm,    y->k_norm,   y->cross_norm, y->router_bias};
         for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
             ops->free(n->backend, vectors[i]);
         for (size_t i = 0; i < MIXING_VECTORS; i++)
@@ -412,7 +423,7 @@ static const float *vector_of(const struct network *n, enum role r, size_t l)
         [ROLE_FFN_NORM] = y->ffn_norm,    [ROLE_CROSS_NORM] = y->cross_norm,
         [ROLE_Q_BIAS] = y->q_bias,        [ROLE_K_BIAS] = y->k_bias,
         [ROLE_V_BIAS] = y->v_bias,        [ROLE_Q_NORM] = y->q_norm,
-        [ROLE_K_NORM] = y->k_norm};
+        [ROLE_K_NORM] = y->k_norm,        [ROLE_ROUTER_BIAS] = y->router_bias};
     return vectors[r];
 }
 

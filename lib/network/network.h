@@ -32,7 +32,9 @@ struct layer {
     float *q_bias, *k_bias, *v_bias;  /* [H*E], [K*E], [K*E], or NULL */
     float *q_norm, *k_norm;           /* [E], or NULL */
     float *cross_norm;                /* [D], or NULL */
-    struct mat q, k, v, o, gate, up, down; /* of an offloaded layer: in its slot */
+    float *router_bias;               /* [n], or NULL */
+    struct mat q, k, v, o, gate, up, down; /* of an offloaded layer: in its slot; of a layer with
+                                            * experts: no gate, up and down */
     struct mat router, *expert; /* with experts: [n, D]; [3 n] gate, up and down of each */
     struct mat shared_gate, shared_up, shared_down; /* data NULL without a shared expert */
     void *table;                /* [3 n] addresses of the data of expert[], for a device */

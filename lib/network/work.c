@@ -95,7 +95,7 @@ static size_t scratch_bytes(const struct network *n, const struct work_size *s)
     most = larger(most, ops->qkv_work(b, tile, D, c->heads, c->kv_heads, c->head_dim,
                                       c->qkv_bias || c->qk_norm));
     most = larger(most, ops->matmul_work(b, tile, HE, D));
-    const size_t F = larger(c->ffn, c->shared);
+    const size_t F = config_ffn_most(c);
     most = larger(most, ops->matmul_work(b, tile, D, 2 * F));
     most = larger(most, ops->matmul_work(b, tile, F, D));
     if (config_recurs(c))
@@ -141,8 +141,8 @@ static size_t cut_all(struct work *w, const struct network *n, unsigned char *bl
     w->y = arena_take(&k, T * c->heads * E, A);
     w->fresh = (struct cache){arena_take(&k, fresh, dtype_value_bytes(kept)), NULL, kept};
     w->fresh.v = arena_take(&k, fresh, dtype_value_bytes(kept));
-    w->gate = arena_take(&k, work_tile(n, s) * larger(c->ffn, c->shared), A);
-    w->up = arena_take(&k, s->how.unfused * work_tile(n, s) * c->ffn, A);
+    w->gate = arena_take(&k, work_tile(n, s) * config_ffn_most(c), A);
+    w->up = arena_take(&k, s->how.unfused * work_tile(n, s) * config_ffn(c, 0), A);
     w->normed = arena_take(&k, c->experts ? work_tile(n, s) * D : 0, A);
     w->active = arena_ids(&k, c->experts > 0);
     w->table = arena_take(&k, T * E, sizeof *w->table);

@@ -249,6 +249,7 @@ static void set_times(json_t *r, const struct job *job, const struct prompt *p,
     rec_set_int(r, "accepted_steps", g->accepted_steps);
     rec_set_int(r, "committed_tokens", g->committed_tokens);
     rec_set_int(r, "remasked_tokens", g->remasked_tokens);
+    rec_set_int(r, "edited_tokens", g->edited_tokens);
     set_size(r, "passes", g->n_steps);
     rec_set_int(r, "drafted_tokens", g->drafted_tokens);
     rec_set_int(r, "accepted_tokens", g->accepted_tokens);

@@ -4,15 +4,6 @@
 
 load ../reference/agree
 
-# refuses WORDS FILTER: config.json changed by the jq filter is refused with these words
-refuses() {
-    cp "$T/model/config.json" "$T/config"
-    jq "$2" "$T/config" > "$T/model/config.json"
-    run "$BIN/gen-llada" -m "$T/model" --no-meta "$T/prompts"
-    cp "$T/config" "$T/model/config.json"
-    [ "$status" -eq 65 ] && [[ $output == *"$1"* ]]
-}
-
 @test "illada: in each dtype, sharded, grouped, tied, of odd shapes, on every level" {
     make_model --arch illada --dtype F16 --kv-heads 2
     diffusion 24 8 9 0 --device cpu

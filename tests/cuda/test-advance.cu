@@ -196,6 +196,7 @@ static void plan(struct game *g, const struct setting *s, size_t rows)
     l->params.slowfast_sure = 0.7, l->params.slowfast_reach = 0.3;
     l->params.saber_floor = 0.3, l->params.saber_least = 2;
     l->params.conf_threshold = 0.5, l->params.kl_threshold = 0.7, l->params.kl_history = 2;
+    l->params.edit_threshold = 0.8, l->params.edit_passes = 3;
     l->compares = unmask_has(s->rule, UNMASK_COMPARES) != 0;
     l->params.wino_draft = 0.5, l->params.wino_verify = 0.35;
     l->order = s->order, l->stop_at_eos = s->stops > 0;

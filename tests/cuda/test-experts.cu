@@ -1,6 +1,6 @@
 /* test-experts.cu - mixtures of experts on a device against kernels/ref, which has the same rows
  * and matrices: every format, groups without rows and groups of several blocks, K in several slabs,
- * odd shapes; ties; the count of experts; twice the same bits. */
+ * odd shapes; ties; routers with a bias and groups; the count of experts; twice the same bits. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +13,7 @@ extern "C" {
 
 struct shape {
     size_t T, D, F, n, used;
+    size_t groups, groups_used; /* 0: a router without a bias */
 };
 
 /* A layer on both sides. */
@@ -20,7 +21,7 @@ struct layer {
     struct shape s;
     struct mat router[2], *mat[2]; /* of cuda, of ref */
     void *table;
-    float *x, *y;
+    float *x, *y, *bias[2]; /* of cuda, of ref; NULL without groups */
 };
 
 static void put_mat(struct fixture *f, struct layer *l, size_t i, const float *w, size_t rows,
@@ -61,6 +62,12 @@ static struct layer layer_make(struct fixture *f, struct shape s, enum dtype dty
     }
     l.table = sent(f, data, 3 * s.n * sizeof *data);
     free(data);
+    if (s.groups) {
+        l.bias[1] = drawn(f, s.n);
+        for (size_t i = 0; i < s.n; i++)
+            l.bias[1][i] *= tied ? 0 : 0.3f;
+        l.bias[0] = (float *)sent(f, l.bias[1], s.n * sizeof(float));
+    }
     return l;
 }
 
@@ -73,6 +80,8 @@ static void layer_free(struct fixture *f, struct layer *l)
     cuda_mat_free(f->cuda, &l->router[0]);
     ref_mat_free(f->ref, &l->router[1]);
     cuda_free(f->cuda, l->table);
+    cuda_free(f->cuda, l->bias[0]);
+    free(l->bias[1]);
     free(l->mat[0]), free(l->mat[1]), free(l->x), free(l->y);
 }
 
@@ -86,6 +95,10 @@ static struct experts experts_of(const struct layer *l, int side)
     a.data = l->table;
     a.n = l->s.n;
     a.used = l->s.used;
+    a.bias = l->bias[side];
+    a.groups = l->s.groups;
+    a.groups_used = l->s.groups_used;
+    a.scale = 2.5f;
     return a;
 }
 
@@ -151,33 +164,38 @@ static void compare(struct fixture *f, struct shape s, enum dtype dtype, int tie
     float *want = wanted(f, &l, &most), *y = got(f, &l, &active), *z = got(f, &l, &again);
     double far = y ? farthest(y, want, s.T * s.D, 1) : INFINITY;
     most += s.T > 2048 ? most - 5 : 0;
-    ok(far < bound_of(f, dtype) && active == most && active == again && z &&
+    ok(far < bound_of(f, dtype) * (s.groups ? 2.5 : 1) && active == most && active == again && z &&
            !memcmp(y, z, s.T * s.D * sizeof *y),
-       "%s T %zu D %zu F %zu, %zu of %zu%s: %.1e, %d experts of %d", dtype_info[dtype].name, s.T,
-       s.D, s.F, s.used, s.n, tied ? ", tied" : "", far, active - 5, most - 5);
+       "%s T %zu D %zu F %zu, %zu of %zu, %zu of %zu groups%s: %.1e, %d experts of %d",
+       dtype_info[dtype].name, s.T, s.D, s.F, s.used, s.n, s.groups_used, s.groups,
+       tied ? ", tied" : "", far, active - 5, most - 5);
     free(want), free(y), free(z);
     layer_free(f, &l);
 }
 
 int main(void)
 {
-    static const struct shape shapes[] = {{1, 64, 64, 3, 1},    {5, 64, 128, 7, 3},
-                                          {37, 40, 24, 5, 2},   {150, 72, 40, 2, 1},
-                                          {3, 128, 64, 96, 8},  {9, 33, 17, 4, 4}};
+    static const struct shape shapes[] = {
+        {1, 64, 64, 3, 1, 0, 0},     {5, 64, 128, 7, 3, 0, 0}, {37, 40, 24, 5, 2, 0, 0},
+        {150, 72, 40, 2, 1, 0, 0},   {3, 128, 64, 96, 8, 0, 0}, {9, 33, 17, 4, 4, 0, 0},
+        {5, 64, 64, 12, 3, 4, 2},    {37, 40, 24, 6, 1, 3, 1},  {4, 64, 64, 256, 8, 8, 4},
+        {9, 33, 17, 64, 5, 32, 3},   {7, 24, 40, 14, 6, 2, 1},  {6, 64, 64, 9, 9, 1, 1}};
     struct fixture f = fixture_open();
     for (int d = 0; d < DTYPES; d++) {
         if (cuda_refuses(f.cuda, (enum dtype)d, 64))
             continue;
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
             compare(&f, shapes[i], (enum dtype)d, 0);
-        compare(&f, {6, 64, 64, 9, 2}, (enum dtype)d, 1);
+        compare(&f, {6, 64, 64, 9, 2, 0, 0}, (enum dtype)d, 1);
+        compare(&f, {6, 64, 64, 12, 3, 4, 2}, (enum dtype)d, 1);
     }
     struct device *d = device_of(f.cuda);
     d->shared_max = 48 << 10; /* several slabs */
-    compare(&f, {20, 2048, 64, 3, 2}, DTYPE_BF16, 0);
-    compare(&f, {70, 1024, 128, 2, 1}, DTYPE_NF4, 0);
-    compare(&f, {70, 2048, 64, 2, 2}, DTYPE_INT8, 0);
-    compare(&f, {2090, 8, 8, 3, 2}, DTYPE_BF16, 0);
+    compare(&f, {20, 2048, 64, 3, 2, 0, 0}, DTYPE_BF16, 0);
+    compare(&f, {70, 1024, 128, 2, 1, 0, 0}, DTYPE_NF4, 0);
+    compare(&f, {70, 2048, 64, 2, 2, 0, 0}, DTYPE_INT8, 0);
+    compare(&f, {2090, 8, 8, 3, 2, 0, 0}, DTYPE_BF16, 0);
+    compare(&f, {2090, 8, 8, 6, 2, 3, 2}, DTYPE_F32, 0);
     fixture_close(&f);
     return tap_done();
 }

@@ -1,41 +1,47 @@
 /* Mixtures of experts: ref against plain loops in double, every level of the cpu back end against
  * ref in each format; ties, shares and the count of experts; the same bits for every number of rows
- * and threads. */
+ * and threads. Routers by softmax, and by sigmoids with a bias in groups. */
 #include "kernels/experts.h"
 #include "kernels/host.h"
 #include "tests/kernels/levels.h"
 #include "tests/tap.h"
 
-static struct rng rng = {.seed = 5};
+static struct rng plain = {.seed = 5}, grouped = {.seed = 6}; /* of layers without, with groups */
 
 struct shape {
     size_t T, D, F, n, used;
+    size_t groups, groups_used; /* 0: by softmax */
 };
-static const struct shape shapes[] = {{1, 5, 3, 1, 1},     {3, 33, 17, 7, 3},
-                                      {9, 64, 64, 5, 5},   {40, 31, 70, 64, 8},
-                                      {70, 128, 64, 9, 2}, {2, 64, 64, 512, 32}};
+static const struct shape shapes[] = {
+    {1, 5, 3, 1, 1, 0, 0},      {3, 33, 17, 7, 3, 0, 0},      {9, 64, 64, 5, 5, 0, 0},
+    {40, 31, 70, 64, 8, 0, 0},  {70, 128, 64, 9, 2, 0, 0},    {2, 64, 64, 512, 32, 0, 0},
+    {3, 33, 17, 8, 3, 4, 2},    {40, 31, 70, 64, 8, 8, 4},    {9, 64, 64, 6, 1, 3, 1},
+    {70, 128, 64, 10, 5, 2, 1}, {2, 64, 64, 512, 32, 32, 3},  {5, 64, 64, 5, 5, 1, 1}};
 
 /* The values of a layer: router [n, D]; gate and up [n, F, D], down [n, D, F]; rows and sums. */
 struct values {
     struct shape s;
-    float *router, *gate, *up, *down, *x, *y;
+    float *router, *gate, *up, *down, *x, *y, *bias;
 };
 
 static struct values values_draw(struct shape s)
 {
     const size_t each = s.n * s.F * s.D;
+    struct rng *rng = s.groups ? &grouped : &plain;
     return (struct values){s,
-                           levels_draw(&rng, s.n * s.D),
-                           levels_draw(&rng, each),
-                           levels_draw(&rng, each),
-                           levels_draw(&rng, each),
-                           levels_draw(&rng, s.T * s.D),
-                           levels_draw(&rng, s.T * s.D)};
+                           levels_draw(rng, s.n * s.D),
+                           levels_draw(rng, each),
+                           levels_draw(rng, each),
+                           levels_draw(rng, each),
+                           levels_draw(rng, s.T * s.D),
+                           levels_draw(rng, s.T * s.D),
+                           s.groups ? levels_draw(rng, s.n) : NULL};
 }
 
 static void values_free(struct values *v)
 {
     free(v->router), free(v->gate), free(v->up), free(v->down), free(v->x), free(v->y);
+    free(v->bias);
 }
 
 /* y += the experts of rows first .. first+T, by a back end; returns the experts that were read. */
@@ -53,7 +59,9 @@ static int32_t run(struct backend *b, const struct values *v, enum dtype dtype, 
     }
     const struct experts a = {.x = v->x + first * s.D, .router = &router, .gate = m,
                               .up = m + s.n, .down = m + 2 * s.n, .n = s.n, .used = s.used,
-                              .y = y + first * s.D, .active = &active};
+                              .y = y + first * s.D, .active = &active, .groups = s.groups,
+                              .bias = s.groups ? v->bias : NULL, .scale = 2.5f,
+                              .groups_used = s.groups_used};
     void *work = mem_aligned(b->ops->experts_work(b, T, s.D, s.F, s.n, s.used));
     b->ops->experts(b, &a, T, work);
     for (size_t i = 0; i < 3 * s.n; i++)
@@ -86,6 +94,40 @@ static void add_expert(const struct values *v, size_t e, double p, const double 
     free(h);
 }
 
+/* 1: fewer than `count` of n values stand before value i. */
+static int is_among(const double *p, size_t n, size_t i, size_t count)
+{
+    size_t better = 0;
+    for (size_t o = 0; o < n; o++)
+        better += p[o] > p[i] || (!(p[o] < p[i]) && o < i);
+    return better < count;
+}
+
+/* p[e] = the share of expert e in a row x; 0: it has none. */
+static void share(const struct values *v, const double *x, double *p)
+{
+    const struct shape s = v->s;
+    const size_t each = s.groups ? s.n / s.groups : 1;
+    double *rank = mem_zero(2 * s.n, sizeof *rank), *score = rank + s.n, all = 0;
+    for (size_t e = 0; e < s.n; e++) {
+        const double logit = dot(v->router + e * s.D, x, s.D);
+        p[e] = s.groups ? 1 / (1 + exp(-logit)) : exp(logit);
+        rank[e] = s.groups ? p[e] + v->bias[e] : p[e];
+    }
+    for (size_t e = 0; s.groups && e < s.n; e++)
+        if (is_among(rank + e / each * each, each, e % each, 2))
+            score[e / each] += rank[e];
+    for (size_t e = 0; s.groups && e < s.n; e++)
+        if (!is_among(score, s.groups, e / each, s.groups_used))
+            rank[e] = -INFINITY;
+    for (size_t e = 0; e < s.n; e++)
+        all += !s.groups || is_among(rank, s.n, e, s.used) ? p[e] : 0;
+    all = s.groups ? (s.used > 1 ? all : 1) / 2.5 : all;
+    for (size_t e = 0; e < s.n; e++)
+        p[e] = is_among(rank, s.n, e, s.used) ? p[e] / all : 0;
+    free(rank);
+}
+
 /* The definition; returns the experts that any row uses. */
 static int32_t define(const struct values *v, float *y)
 {
@@ -95,20 +137,14 @@ static int32_t define(const struct values *v, float *y)
     unsigned char *seen = mem_zero(s.n, 1);
     int32_t active = 0;
     for (size_t t = 0; t < s.T; t++) {
-        double all = 0;
         for (size_t d = 0; d < s.D; d++)
             x[d] = v->x[t * s.D + d], sum[d] = y[t * s.D + d];
+        share(v, x, p);
         for (size_t e = 0; e < s.n; e++)
-            all += p[e] = exp(dot(v->router + e * s.D, x, s.D));
-        for (size_t e = 0; e < s.n; e++) {
-            size_t better = 0;
-            for (size_t o = 0; o < s.n; o++)
-                better += p[o] > p[e] || (!(p[o] < p[e]) && o < e);
-            if (better < s.used) {
+            if (p[e] > 0) {
                 seen[e] = 1;
-                add_expert(v, e, p[e] / all, x, sum);
+                add_expert(v, e, p[e], x, sum);
             }
-        }
         for (size_t d = 0; d < s.D; d++)
             y[t * s.D + d] = (float)sum[d];
     }
@@ -130,15 +166,16 @@ static void test_definition(struct backend *ref)
         const size_t n = v.s.T * v.s.D;
         float *y = copy_of(v.y, n), *z = copy_of(v.y, n);
         int32_t got = run(ref, &v, DTYPE_F32, y, 0, v.s.T), want = define(&v, z);
-        ok(worst(y, z, n) < 2e-6, "ref T %zu D %zu F %zu, %zu of %zu (%.2g)", v.s.T, v.s.D, v.s.F,
-           v.s.used, v.s.n, worst(y, z, n));
+        ok(worst(y, z, n) < 2e-6, "ref T %zu D %zu F %zu, %zu of %zu, %zu groups (%.2g)", v.s.T,
+           v.s.D, v.s.F, v.s.used, v.s.n, v.s.groups, worst(y, z, n));
         ok(got == want, "%d experts have rows, %d are counted", want, got);
         free(y), free(z);
         values_free(&v);
     }
 }
 
-/* Rounding of hidden values to bf16 or codes may differ: 2^-8 of them. */
+/* Rounding of hidden values to bf16 or codes may differ: 2^-8 of them. With groups the experts
+ * count 2.5 times. */
 static void test_level(struct backend *b, struct backend *ref, enum dtype dtype, double bound)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -149,32 +186,35 @@ static void test_level(struct backend *b, struct backend *ref, enum dtype dtype,
         float *y = copy_of(v.y, s.T * s.D), *z = copy_of(v.y, s.T * s.D);
         run(b, &v, dtype, y, 0, s.T);
         run(ref, &v, dtype, z, 0, s.T);
-        ok(worst(y, z, s.T * s.D) < bound, "%s %s T %zu, %zu of %zu (%.2g)", b->ops->level,
-           dtype_info[dtype].name, s.T, s.used, s.n, worst(y, z, s.T * s.D));
+        ok(worst(y, z, s.T * s.D) < bound * (s.groups ? 2.5 : 1),
+           "%s %s T %zu, %zu of %zu, %zu groups (%.2g)", b->ops->level, dtype_info[dtype].name,
+           s.T, s.used, s.n, s.groups, worst(y, z, s.T * s.D));
         free(y), free(z);
         values_free(&v);
     }
 }
 
 /* Equal logits: the lowest numbers, with equal shares; and the others are not read. */
-static void test_ties(struct backend *b)
+static void test_ties(struct backend *b, size_t groups)
 {
-    struct values v = values_draw((struct shape){4, 16, 8, 6, 2});
+    struct values v = values_draw((struct shape){4, 16, 8, 6, 2, groups, groups ? 1 : 0});
     memset(v.router, 0, 6 * 16 * sizeof *v.router);
+    if (groups)
+        memset(v.bias, 0, 6 * sizeof *v.bias);
     for (size_t i = 2 * 8 * 16; i < 6 * 8 * 16; i++)
         v.gate[i] = v.up[i] = v.down[i] = NAN;
     float *y = copy_of(v.y, 64), *z = copy_of(v.y, 64);
     int32_t active = run(b, &v, DTYPE_F32, y, 0, 4);
     define(&v, z);
-    ok(active == 2 && worst(y, z, 64) < 2e-6, "%s: ties go to the lowest number",
-       b->ops->level);
+    ok(active == 2 && worst(y, z, 64) < 2e-6, "%s: ties go to the lowest number%s",
+       b->ops->level, groups ? ", in groups" : "");
     free(y), free(z);
     values_free(&v);
 }
 
-static void test_bits(const struct ops *ops)
+static void test_bits(const struct ops *ops, size_t groups)
 {
-    struct values v = values_draw((struct shape){50, 64, 40, 8, 3});
+    struct values v = values_draw((struct shape){50, 64, 40, 8, 3, groups, groups / 2});
     const size_t n = 50 * 64;
     float *all = copy_of(v.y, n);
     int same = 1;
@@ -203,14 +243,17 @@ int main(void)
         {DTYPE_INT8, 1e-2}, {DTYPE_NF4, 4e-3}};
     struct backend *ref = levels_open(&ops_ref, 1);
     test_definition(ref);
-    test_ties(ref);
+    test_ties(ref, 0);
+    test_ties(ref, 3);
     size_t ran = 0;
     for (const struct ops *ops; (ops = levels_at(ran)); ran++) {
         struct backend *b = levels_open(ops, 2);
         for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
             test_level(b, ref, formats[i].dtype, formats[i].bound);
-        test_ties(b);
-        test_bits(ops);
+        test_ties(b, 0);
+        test_ties(b, 3);
+        test_bits(ops, 0);
+        test_bits(ops, 4);
         ok(!b->memory.allocated, "%s gives all memory back", ops->level);
         backend_close(b);
     }

@@ -232,6 +232,32 @@ static void test_experts(struct backend *b)
     checkpoint_close(&c);
 }
 
+/* tiny-llada2: a layer with one feed-forward of 72, then two with 12 experts of 40, 3 for each row,
+ * and a shared one of 80. Values: attention 3 x 12288, that layer 3 x 64 x 72 = 13824; of a layer
+ * with experts the router 768, its bias 12, the shared expert 15360, an expert 7680. The last layer
+ * is for rows with an answer. */
+static void test_groups(struct backend *b)
+{
+    struct checkpoint c;
+    struct network n;
+    if (!load(&n, b, "synth:tiny-llada2", &c))
+        return;
+    const struct cost_model t = cost_model_of(&n);
+    const double all = 3 * 12288 + 13824 + 768 + 15360, last = 768 + 15360;
+    struct extent x = {.rows = 1};
+    ok(is(cost_of(&t, &x), 2 * (all + 3 * 7680) + 12, 4 * (all + 12)), "a row in all layers");
+    x.wanted = 1;
+    cost_experts(&t, &x);
+    const double answers = 512 * 64;
+    ok(is(cost_of(&t, &x), 2 * (all + last + 6 * 7680 + answers) + 24,
+          4 * (all + last + 24 + answers + 6 * 7680)), "with an answer, and 6 experts read");
+    x.rows = x.wanted = 1e6;
+    cost_experts(&t, &x);
+    ok(x.experts > 23.999 && x.experts <= 24, "many rows read the experts of two layers");
+    network_free(&n);
+    checkpoint_close(&c);
+}
+
 int main(void)
 {
     struct checkpoint c, d;
@@ -255,6 +281,7 @@ int main(void)
     test_parts(&llada);
     test_biases(b);
     test_experts(b);
+    test_groups(b);
     network_free(&llama);
     network_free(&llada);
     checkpoint_close(&c);

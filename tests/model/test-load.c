@@ -450,6 +450,8 @@ int main(void)
     test_estimate(ref, "synth:tiny-qwen3", "f32", "f32", "none");
     test_estimate(ref, "synth:tiny-llada-moe", "f32", "f32", "none");
     test_estimate(cpu, "synth:tiny-llada-moe", "bf16", "auto", "int8");
+    test_estimate(ref, "synth:tiny-llada2", "f32", "f32", "none");
+    test_estimate(cpu, "synth:tiny-llada2", "bf16", "auto", "int8");
     test_blocks(cpu);
     test_blocks(ref);
     ok(!backend_open("cpu", "nonsense", 1, 0, NULL) &&

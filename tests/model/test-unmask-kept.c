@@ -95,6 +95,55 @@ static int pass(struct played *m, enum unmask rule, const struct unmask_params *
     return slots;
 }
 
+/* joint: ids[k] is in slot k (-1: a mask), and best[k], with that probability, its answer. Returns
+ * what the rule takes; *edits: the slots that it edits, as digits. */
+static size_t joint(struct played *m, double most, const int32_t *ids, const int32_t *best,
+                    const double *sure, int *edits, int32_t *done)
+{
+    const struct unmask_params p = {.threshold = 0.7, .edit_threshold = 0.5, .edit_passes = most};
+    struct head_row answer[MOST] = {0};
+    double confidence[MOST];
+    int32_t asked[MOST], pick[MOST];
+    size_t n = 0, all = 0;
+    for (int held = 0; held < 2; held++)
+        for (int32_t k = 0; k < 3; k++)
+            if ((ids[k] >= 0) == held) {
+                n += !held;
+                pick[all] = (int32_t)all;
+                answer[all].id = best[k];
+                confidence[all] = sure[k];
+                asked[all++] = k;
+            }
+    m->backs = 0;
+    const struct offers o = {.n = n, .m = all - n, .answer = answer, .confidence = confidence,
+                             .pick = pick, .asked = asked, .token = ids, .back = m->back,
+                             .backs = &m->backs, .done = done, .kept = m->kept,
+                             .step = m->step++};
+    const size_t taken = unmask_count(UNMASK_JOINT, &p, &o);
+    *edits = 0;
+    for (size_t k = 0; k < m->backs; k++)
+        *edits = 10 * *edits + asked[m->back[k]] + 1;
+    return taken;
+}
+
+static void test_joint(void)
+{
+    struct played m = {.step = 0};
+    int edits;
+    int32_t done;
+    ok(joint(&m, 2, (int32_t[]){-1, -1, -1}, (int32_t[]){4, 5, 6}, (double[]){0.3, 0.2, 0.1},
+             &edits, &done) == 1 && !edits && !done, "joint: none is sure, so one");
+    ok(joint(&m, 2, (int32_t[]){4, -1, -1}, (int32_t[]){9, 5, 6}, (double[]){0.6, 0.8, 0.71},
+             &edits, &done) == 2 && edits == 1 && !done, "both that are sure, and an edit beside");
+    ok(!joint(&m, 2, (int32_t[]){9, 5, 6}, (int32_t[]){9, 8, 7}, (double[]){0.9, 0.5, 0.51},
+              &edits, &done) && edits == 3 && !done, "a full block is edited above 0.5");
+    ok(!joint(&m, 2, (int32_t[]){9, 5, 7}, (int32_t[]){9, 8, 6}, (double[]){0.9, 0.7, 0.6},
+              &edits, &done) && edits == 23 && done, "and ends with its second such pass");
+    m.step = 0;
+    ok(!joint(&m, 2, (int32_t[]){9, 8, 6}, (int32_t[]){9, 5, 6}, (double[]){0.9, 0.4, 0.6},
+              &edits, &done) && !edits && done, "or with the first one that edits nothing");
+}
+
 static void test_slowfast(void)
 {
     const struct unmask_params p = {.slowfast_sure = 0.85, .slowfast_reach = 0.1};
@@ -316,6 +365,7 @@ int main(void)
     test_credit();
     test_slowfast();
     test_saber();
+    test_joint();
     test_saber_written_out();
     test_wino();
     test_klass();

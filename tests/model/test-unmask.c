@@ -249,7 +249,8 @@ static void test_words(void)
                                              [UNMASK_WINO] = "wino",
                                              [UNMASK_KLASS] = "klass",
                                              [UNMASK_DYNAMIC] = "dynamic",
-                                             [UNMASK_ORIGIN] = "origin"};
+                                             [UNMASK_ORIGIN] = "origin",
+                                             [UNMASK_JOINT] = "joint"};
     const char *policies[CACHE_COUNT];
     for (size_t k = 0; k < CACHE_COUNT; k++)
         policies[k] = cache_policies[k]->name;

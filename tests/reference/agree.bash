@@ -121,6 +121,16 @@ sampled() {
     jq -n -e --slurpfile e "$T/expected" --slurpfile g "$T/got" --argjson clear "$CLEAR" '
         [$g[] | {(.id): .token_ids}] | add as $got |
         [$e[] | select(.min_logit_gap > $clear and (.ids | index(258)) == null and
-                       (.min_confidence_gap == null or .min_confidence_gap > 2e-5)) |
+                       (.min_confidence_gap == null or .min_confidence_gap > 2e-5) and
+                       (.min_router_gap == null or .min_router_gap > 2e-6)) |
                 .ids == $got[.id]] | all and length >= 2'
+}
+
+# refuses WORDS FILTER: config.json changed by the jq filter is refused with these words
+refuses() {
+    cp "$T/model/config.json" "$T/config"
+    jq "$2" "$T/config" > "$T/model/config.json"
+    run "$BIN/gen-llada" -m "$T/model" --no-meta "$T/prompts"
+    cp "$T/config" "$T/model/config.json"
+    [ "$status" -eq 65 ] && [[ $output == *"$1"* ]]
 }

@@ -1,7 +1,7 @@
 /* families.c - see families.h. Each sampler follows its authors' code, without a cache: mdlm and
  * bd3lm core/samplers/ of github.com/ZHZisZZ/dllm, sdar generate.py of github.com/JetAstra/SDAR,
  * dream generation_utils.py of Dream, fast modeling.py of Fast-dLLM v2, nemotron
- * modeling_nemotron_labs_diffusion.py.
+ * modeling_nemotron_labs_diffusion.py, joint modeling_llada2_moe.py of LLaDA2.1.
  * They share one step, in which `count` or more masked slots of a range are written. */
 #include "tests/reference/families.h"
 
@@ -19,6 +19,7 @@ struct canvas {
     long *choice;
     int order;             /* the measure: confidence, 'm'argin or negative 'e'ntropy */
     double min_lead, min_confidence;
+    size_t edits;          /* of run_joint */
 };
 
 static double asked(const json_t *request, const char *key, double otherwise)
@@ -166,6 +167,43 @@ static void run_nemotron(struct canvas *c, struct model *m, size_t block, double
     }
 }
 
+/* Puts the choices of slots from..to-1 that hold another id, and are above `edit`, in their places.
+ * `before`: the ids that the network read. Returns their number. */
+static size_t edit_slots(struct canvas *c, const long *before, size_t from, size_t to, double edit)
+{
+    size_t edits = 0;
+    for (size_t t = from; t < to; t++) {
+        if (before[t] == c->mask) continue;
+        choose(c, t, 0);
+        note(&c->min_confidence, c->choice[t] == before[t] ? INFINITY : fabs(c->sure[t] - edit));
+        if (c->sure[t] > edit) note(&c->min_lead, c->lead[t]);
+        if (c->sure[t] <= edit || c->choice[t] == before[t]) continue;
+        c->x[t] = c->choice[t];
+        edits++;
+    }
+    return edits;
+}
+
+/* LLaDA2.1: masks become tokens, tokens behind the prompt other tokens, until a full block stays.
+ * Where tokens and the mask id take turns for ever, the authors' loop has no end; this one has. */
+static void run_joint(struct canvas *c, size_t block, double threshold, double edit, size_t most)
+{
+    long *before = room(c->n, sizeof *before);
+    for (size_t from = c->prompt / block * block; from < c->n; from += block)
+        for (size_t full = 0, passes = 0; passes < block + most; passes++) {
+            const size_t masks = masks_in(c, from, from + block);
+            full += masks == 0;
+            if (full > most) break;
+            memcpy(before, c->x, c->n * sizeof *before);
+            step(c, from, from + block, from + block, masks ? 1 : 0, threshold, 0);
+            const size_t edits = edit_slots(c, before, from > c->prompt ? from : c->prompt,
+                                            from + block, edit);
+            c->edits += edits;
+            if (!masks && !edits) break;
+        }
+    free(before);
+}
+
 static json_t *gap_value(double gap)
 {
     return isfinite(gap) ? json_real(gap) : json_null();
@@ -182,7 +220,8 @@ json_t *answer_sample(struct model *m, const json_t *request)
     if (!sampler) fail("sampler?");
     const int sdar = !strcmp(sampler, "sdar"), fast = !strcmp(sampler, "fast");
     const int nemotron = !strcmp(sampler, "nemotron");
-    const int fills = sdar || fast, dream = !strcmp(sampler, "dream");
+    const int joint = !strcmp(sampler, "joint");
+    const int fills = sdar || fast || joint, dream = !strcmp(sampler, "dream");
     const char *order = json_string_value(json_object_get(request, "order"));
     c.order = order ? *order : 0;
     c.gen = (size_t)asked(request, "gen_length", 16);
@@ -201,7 +240,12 @@ json_t *answer_sample(struct model *m, const json_t *request)
     for (size_t t = 0; t < c.n; t++)
         c.x[t] = t < c.prompt ? (long)json_integer_value(json_array_get(ids, t)) : c.mask;
     const double threshold = asked(request, "threshold", 2);
-    if (sdar) run_sdar(&c, block, steps, threshold);
+    double router_gap = INFINITY;
+    m->router_gap = &router_gap;
+    if (joint)
+        run_joint(&c, block, threshold, asked(request, "edit_threshold", 1),
+                  (size_t)asked(request, "edit_passes", 16));
+    else if (sdar) run_sdar(&c, block, steps, threshold);
     else if (fast) run_fast(&c, block, (size_t)asked(request, "part", 8), threshold);
     else if (nemotron) run_nemotron(&c, m, block, threshold);
     else if (dream) run_dream(&c, steps);
@@ -214,6 +258,8 @@ json_t *answer_sample(struct model *m, const json_t *request)
     free(c.sure);
     free(c.lead);
     free(c.logits);
-    return json_pack("{s:o,s:o,s:o}", "ids", out, "min_logit_gap", gap_value(c.min_lead),
-                     "min_confidence_gap", gap_value(c.min_confidence));
+    m->router_gap = NULL;
+    return json_pack("{s:o,s:o,s:o,s:o,s:I}", "ids", out, "min_logit_gap", gap_value(c.min_lead),
+                     "min_confidence_gap", gap_value(c.min_confidence), "min_router_gap",
+                     gap_value(router_gap), "edits", (json_int_t)c.edits);
 }

@@ -39,13 +39,15 @@ static const struct kind kinds[] = {
     {"smollm3", "llama", "SmolLM3ForCausalLM", "smollm3", "<|reserved|>"},
     {"llada-moe", "mixture", "LLaDAMoEModelLM", "llada", "<|mask|>"},
     {"nemotron", "llama", "NemotronLabsDiffusionModel", "nemotron_labs_diffusion", "<SPECIAL_100>"},
+    {"llada2", "grouped", "LLaDA2MoeModelLM", "llada2_moe", "<|mask|>"},
+    {"ling", "grouped", "BailingMoeV2ForCausalLM", "bailing_moe_v2", "<|reserved|>"},
 };
 
 struct options {
     const struct kind *kind;
     const char *arch, *dtype, *values, *folder;
     long width, layers, heads, kv_heads, head_dim, ffn, vocab, shards, context;
-    long experts, used, shared;
+    long experts, used, shared, dense, groups, groups_used, rotated;
     int tied, hf_names, rope_llama3, rope_parameters;
     double theta, factor, low, high, gain, eps;
     long original;
@@ -158,6 +160,7 @@ static void add(struct list *l, const struct options *o, const char *name, long 
     for (size_t i = 0; i < count; i++)
         t->v[i] = given  ? json_number_value(json_array_get(given, i))
                   : strstr(name, ".bias") ? normal(&state)
+                  : strstr(name, "expert_bias") ? 0.2 * normal(&state)
                   : !cols ? 1 + 0.1 * normal(&state)
                           : normal(&state) * (embedding ? 1 : o->gain / sqrt((double)cols));
 }
@@ -181,6 +184,48 @@ static void add_mixture(struct list *l, const struct options *o, long i, const j
     }
 }
 
+/* Gate, up and down, of f values. */
+static void add_feed(struct list *l, const struct options *o, const char *prefix, long f,
+                     const json_t *values)
+{
+    static const char *const parts[] = {"gate_proj", "up_proj", "down_proj"};
+    char name[96];
+    for (int j = 0; j < 3; j++) {
+        snprintf(name, sizeof name, "%.70s.%s.weight", prefix, parts[j]);
+        add(l, o, name, j < 2 ? f : o->width, j < 2 ? o->width : f, values);
+    }
+}
+
+/* Layer i of LLaDA2 and Ling. */
+static void add_grouped(struct list *l, const struct options *o, long i, const json_t *values)
+{
+    const long d = o->width, e = o->head_dim, q = e * o->heads, qkv = q + 2 * e * o->kv_heads;
+    const struct {
+        const char *name;
+        long rows, cols;
+    } parts[] = {{"input_layernorm.weight", d, 0}, {"attention.query_key_value.weight", qkv, d},
+                 {"attention.dense.weight", d, q}, {"attention.query_layernorm.weight", e, 0},
+                 {"attention.key_layernorm.weight", e, 0},
+                 {"post_attention_layernorm.weight", d, 0},
+                 {"mlp.gate.weight", o->experts, d}, {"mlp.gate.expert_bias", o->experts, 0}};
+    char name[96];
+    for (int j = 0; j < (i < o->dense ? 6 : 8); j++) {
+        snprintf(name, sizeof name, "model.layers.%ld.%s", i, parts[j].name);
+        add(l, o, name, parts[j].rows, parts[j].cols, values);
+    }
+    snprintf(name, sizeof name, "model.layers.%ld.mlp", i);
+    if (i < o->dense) {
+        add_feed(l, o, name, 2 * o->ffn, values);
+        return;
+    }
+    for (long x = 0; x < o->experts; x++) {
+        snprintf(name, sizeof name, "model.layers.%ld.mlp.experts.%ld", i, x);
+        add_feed(l, o, name, o->ffn, values);
+    }
+    snprintf(name, sizeof name, "model.layers.%ld.mlp.shared_experts", i);
+    if (o->shared) add_feed(l, o, name, o->shared * o->ffn, values);
+}
+
 static void add_layer(struct list *l, const struct options *o, int llada, long i,
                       const json_t *values)
 {
@@ -194,6 +239,10 @@ static void add_layer(struct list *l, const struct options *o, int llada, long i
     const long shape[9][2] = {{d, 0}, {q, d}, {k, d}, {k, d}, {d, q}, {d, 0}, {o->ffn, d},
                               {o->ffn, d}, {d, o->ffn}};
     const int mixture = !strcmp(o->arch, "mixture");
+    if (!strcmp(o->arch, "grouped")) {
+        add_grouped(l, o, i, values);
+        return;
+    }
     if (mixture) add_mixture(l, o, i, values);
     for (int j = 0; j < (mixture ? 6 : 9); j++) {
         char name[96];
@@ -215,8 +264,10 @@ static void add_layer(struct list *l, const struct options *o, int llada, long i
 static void make_tensors(struct list *l, const struct options *o, const json_t *values)
 {
     const int llada = !strcmp(o->arch, "llada") && !o->hf_names;
-    add(l, o, llada ? "model.transformer.wte.weight" : "model.embed_tokens.weight", o->vocab,
-        o->width, values);
+    const char *embed = !strcmp(o->arch, "grouped") ? "model.word_embeddings.weight"
+                        : llada                     ? "model.transformer.wte.weight"
+                                                    : "model.embed_tokens.weight";
+    add(l, o, embed, o->vocab, o->width, values);
     for (long i = 0; i < o->layers; i++)
         add_layer(l, o, llada, i, values);
     add(l, o, llada ? "model.transformer.ln_f.weight" : "model.norm.weight", o->width, 0, values);
@@ -369,6 +420,28 @@ static json_t *mixture_config(const struct options *o)
     return c;
 }
 
+/* LLaMA's, but for the experts and the rotation; the mask is in no file. */
+static json_t *grouped_config(const struct options *o)
+{
+    json_t *c = llama_config(o);
+    json_t *own = json_pack(
+        "{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:f,s:f,s:i,s:b,s:b,s:b,s:b,s:b,s:s,s:s,s:b,s:f}",
+        "intermediate_size", (int)(2 * o->ffn), "moe_intermediate_size", (int)o->ffn,
+        "first_k_dense_replace", (int)o->dense, "num_experts", (int)o->experts,
+        "num_experts_per_tok", (int)o->used, "num_shared_experts", (int)o->shared, "n_group",
+        (int)o->groups, "topk_group", (int)o->groups_used, "head_dim", (int)o->head_dim,
+        "partial_rotary_factor", (double)o->rotated / (double)o->head_dim,
+        "routed_scaling_factor", 2.5, "rotary_dim", (int)o->rotated, "use_bias", 0, "use_qkv_bias",
+        0, "norm_topk_prob", 1, "moe_router_enable_expert_bias", 1, "norm_head", 0,
+        "score_function", "sigmoid", "router_dtype", "fp32", "use_sliding_window", 0,
+        "embedding_dropout", 0.0);
+    json_object_update(c, own);
+    json_decref(own);
+    json_object_del(c, "attention_bias");
+    json_object_del(c, "mlp_bias");
+    return c;
+}
+
 /* The rotation of Ministral 3 and Nemotron: 256 positions stretched to all. */
 static void stretch(const struct options *o, json_t *c)
 {
@@ -472,7 +545,8 @@ static void parse(struct options *o, int argc, char **argv)
         {"ffn", 1, 0, 'f'}, {"vocab", 1, 0, 'V'}, {"shards", 1, 0, 'S'}, {"tied", 0, 0, 't'},
         {"hf-names", 0, 0, 'n'}, {"rope-llama3", 1, 0, 'r'}, {"rope-parameters", 0, 0, 'p'},
         {"gain", 1, 0, 'g'}, {"theta", 1, 0, 'T'}, {"experts", 1, 0, 'x'}, {"used", 1, 0, 'u'},
-        {"shared", 1, 0, 'X'}, {0, 0, 0, 0}};
+        {"shared", 1, 0, 'X'}, {"dense", 1, 0, 'D'}, {"groups", 1, 0, 'G'},
+        {"groups-used", 1, 0, 'U'}, {"rotated", 1, 0, 'R'}, {0, 0, 0, 0}};
     for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
         if (c == 'a') o->arch = optarg;
         else if (c == 'd') o->dtype = optarg;
@@ -494,6 +568,10 @@ static void parse(struct options *o, int argc, char **argv)
         else if (c == 'x') o->experts = atol(optarg);
         else if (c == 'u') o->used = atol(optarg);
         else if (c == 'X') o->shared = atol(optarg);
+        else if (c == 'D') o->dense = atol(optarg);
+        else if (c == 'G') o->groups = atol(optarg);
+        else if (c == 'U') o->groups_used = atol(optarg);
+        else if (c == 'R') o->rotated = atol(optarg);
         else if (c == 'r' && sscanf(optarg, "%lf,%lf,%lf,%ld", &o->factor, &o->low, &o->high,
                                     &o->original) == 4) o->rope_llama3 = 1;
         else stop("usage", "--rope-llama3 FACTOR,LOW,HIGH,ORIGINAL, or see the option table");
@@ -504,13 +582,15 @@ static void parse(struct options *o, int argc, char **argv)
     o->arch = o->kind->base;
     if (!o->kv_heads) o->kv_heads = o->heads;
     if (!o->head_dim) o->head_dim = o->width / o->heads;
+    if (!o->rotated) o->rotated = o->head_dim / 2;
 }
 
 int main(int argc, char **argv)
 {
     struct options o = {.arch = "llama", .dtype = "F32", .width = 32, .layers = 2, .heads = 4,
                         .ffn = 48, .vocab = 264, .shards = 1, .context = 512, .theta = 10000,
-                        .gain = 1.5, .eps = 1e-5, .seed = 1, .experts = 6, .used = 2};
+                        .gain = 1.5, .eps = 1e-5, .seed = 1, .experts = 6, .used = 2, .dense = 1,
+                        .groups = 3, .groups_used = 2};
     static struct list l;
     parse(&o, argc, argv);
     const int llada = !strcmp(o.arch, "llada"), qwen = !strncmp(o.arch, "qwen", 4);
@@ -521,7 +601,9 @@ int main(int argc, char **argv)
     write_tensors(&l, &o);
     json_t *config = llada  ? llada_config(&o)
                      : qwen ? qwen_config(&o)
-                            : (strcmp(o.arch, "mixture") ? llama_config : mixture_config)(&o);
+                     : !strcmp(o.arch, "mixture") ? mixture_config(&o)
+                     : !strcmp(o.arch, "grouped") ? grouped_config(&o)
+                                                  : llama_config(&o);
     write_json(o.folder, "config.json", own_config(&o, config));
     write_json(o.folder, "generation_config.json",
                json_pack("{s:i,s:i}", "bos_token_id", BOS, "eos_token_id", EOS));

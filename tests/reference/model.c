@@ -3,7 +3,10 @@
  * with n the root-mean-square norm and R the rotation of pairs (j, j + E/2) by position * f_j.
  * Qwen2 adds a bias to what Q, K and V give; Qwen3 norms each head of Q and K before R. LLaDA-MoE
  * norms them too, and has many G, U, D: a row takes those of the largest softmax(S n2(x)), as much
- * of each as that says.
+ * of each as that says. LLaDA2 and Ling have s = sigmoid(S n2(x)) and a bias b instead: a row takes
+ * the largest s + b in the groups whose two largest s + b sum to most, as much as s / (sum of the
+ * taken s) says, times a factor; their first layers have one G, U, D, and R turns the pairs
+ * (j, j + R/2) of the first R values of a head.
  * The files are read without mapping or proof: they are the test's own.
  *
  * One file because a definition is checked in one reading, from its files to its logits. */
@@ -220,9 +223,9 @@ static void set_frequencies(struct model *m, const json_t *config)
     const double theta = number(p, "rope_theta", number(config, "rope_theta", 10000));
     const char *type = json_string_value(json_object_get(scaling, "rope_type"));
     const double pi = acos(-1);
-    m->frequency = room(m->head_dim / 2, sizeof(double));
-    for (size_t j = 0; j < m->head_dim / 2; j++) {
-        double f = pow(theta, -2.0 * (double)j / (double)m->head_dim);
+    m->frequency = room(m->rotated / 2, sizeof(double));
+    for (size_t j = 0; j < m->rotated / 2; j++) {
+        double f = pow(theta, -2.0 * (double)j / (double)m->rotated);
         if (type && !strcmp(type, "llama3")) {
             const double factor = number(scaling, "factor", 1);
             const double low = number(scaling, "low_freq_factor", 1);
@@ -251,7 +254,8 @@ static const struct kind {
              {"Dream", 2, SEES_ALL},    {"Fast_dLLM_Qwen", 2, SEES_BLOCKS},
              {"mistral", 0, SEES_BEFORE}, {"smollm3", 0, SEES_BEFORE},
              {"lladamoe", 3, SEES_ALL}, {"nemotron_labs_diffusion", 0, SEES_BEFORE},
-             {"ministral3", 0, SEES_BEFORE}};
+             {"ministral3", 0, SEES_BEFORE}, {"llada2_moe", 3, SEES_BLOCKS},
+             {"bailing_moe_v2", 3, SEES_BEFORE}};
 
 static const struct kind *kind_of(const char *type)
 {
@@ -268,6 +272,19 @@ static void find_unrotated(struct model *m, const json_t *config)
         m->layer[i].unrotated = json_is_array(list)
                                     ? !json_integer_value(json_array_get(list, i))
                                     : (i + 1) % interval == 0;
+}
+
+/* The keys of LLaDA2 and Ling. */
+static void read_groups(struct model *m, const json_t *c)
+{
+    m->groups = count_of(c, "n_group", 0);
+    m->groups_used = count_of(c, "topk_group", 0);
+    m->scale = number(c, "routed_scaling_factor", 0);
+    m->dense = count_of(c, "first_k_dense_replace", 0);
+    m->dense_ffn = count_of(c, "intermediate_size", 0);
+    m->ffn = count_of(c, "moe_intermediate_size", 0);
+    m->shared = m->ffn * count_of(c, "num_shared_experts", 0);
+    m->rotated = (size_t)((double)m->head_dim * number(c, "partial_rotary_factor", 0));
 }
 
 /* Returns whether the head is the embedding. */
@@ -291,6 +308,8 @@ static int read_config(struct model *m, const char *folder)
     m->ffn = count_of(c, m->experts ? "expert_intermediate_size"
                          : hf       ? "intermediate_size"
                                     : "mlp_hidden_size", 0);
+    m->rotated = m->head_dim;
+    if (json_object_get(c, "n_group")) read_groups(m, c);
     m->vocab = count_of(c, "embedding_size", count_of(c, "vocab_size", 0));
     m->eps = number(c, "rms_norm_eps", 1e-5);
     m->mask = (long)number(c, "mask_token_id", -1);
@@ -337,6 +356,50 @@ static void load_mixture(struct model *m, struct files *f, size_t i)
 #undef S
 }
 
+/* Rows from..from+rows-1 of a matrix. */
+static double *cut_rows(const double *all, size_t from, size_t rows, size_t cols)
+{
+    double *v = room(rows * cols, sizeof *v);
+    memcpy(v, all + from * cols, rows * cols * sizeof *v);
+    return v;
+}
+
+/* Layer i of LLaDA2 and Ling. */
+static void load_grouped(struct model *m, struct files *f, size_t i)
+{
+#define L "model.layers.#."
+    static const char *const shared[] = {"gate_proj", "up_proj", "down_proj"};
+    struct layer *y = &m->layer[i];
+    const size_t d = m->width, e = m->head_dim, q = m->heads * e, k = m->kv_heads * e;
+    double *qkv = tensor_either(f, L "attention.query_key_value.weight", "-", i, q + 2 * k, d);
+    y->q = cut_rows(qkv, 0, q, d);
+    y->k = cut_rows(qkv, q, k, d);
+    y->v = cut_rows(qkv, q + k, k, d);
+    free(qkv);
+    y->attn_norm = tensor_either(f, L "input_layernorm.weight", "-", i, d, 0);
+    y->ffn_norm = tensor_either(f, L "post_attention_layernorm.weight", "-", i, d, 0);
+    y->o = tensor_either(f, L "attention.dense.weight", "-", i, d, q);
+    y->q_norm = tensor_either(f, L "attention.query_layernorm.weight", "-", i, e, 0);
+    y->k_norm = tensor_either(f, L "attention.key_layernorm.weight", "-", i, e, 0);
+    if (i < m->dense) {
+        y->gate = tensor_either(f, L "mlp.gate_proj.weight", "-", i, m->dense_ffn, d);
+        y->up = tensor_either(f, L "mlp.up_proj.weight", "-", i, m->dense_ffn, d);
+        y->down = tensor_either(f, L "mlp.down_proj.weight", "-", i, d, m->dense_ffn);
+        return;
+    }
+    y->router = tensor_either(f, L "mlp.gate.weight", "-", i, m->experts, d);
+    y->bias = tensor_either(f, L "mlp.gate.expert_bias", "-", i, m->experts, 0);
+    y->gate = load_experts(m, f, i, "gate_proj", m->ffn, d);
+    y->up = load_experts(m, f, i, "up_proj", m->ffn, d);
+    y->down = load_experts(m, f, i, "down_proj", d, m->ffn);
+    for (int j = 0; m->shared && j < 3; j++) {
+        char name[128];
+        snprintf(name, sizeof name, L "mlp.shared_experts.%s.weight", shared[j]);
+        y->shared[j] = tensor_either(f, name, "-", i, j < 2 ? m->shared : d, j < 2 ? d : m->shared);
+    }
+#undef L
+}
+
 static void load_layer(struct model *m, struct files *f, size_t i)
 {
 #define B "model.transformer.blocks.#."
@@ -378,14 +441,15 @@ void model_load(struct model *m, const char *folder)
     f->folder = folder;
     json_t *index = read_json(folder, "model.safetensors.index.json");
     f->index = json_object_get(index, "weight_map");
-    m->embed = tensor_either(f, "model.transformer.wte.weight", "model.embed_tokens.weight", 0,
-                             m->vocab, m->width);
+    m->embed = tensor_either(f, "model.transformer.wte.weight",
+                             m->groups ? "model.word_embeddings.weight"
+                                       : "model.embed_tokens.weight", 0, m->vocab, m->width);
     m->norm = tensor_either(f, "model.transformer.ln_f.weight", "model.norm.weight", 0, m->width,
                             0);
     m->head = tied ? m->embed : tensor_either(f, "model.transformer.ff_out.weight",
                                               "lm_head.weight", 0, m->vocab, m->width);
     for (size_t i = 0; i < m->layers; i++)
-        load_layer(m, f, i);
+        (m->groups ? load_grouped : load_layer)(m, f, i);
     for (size_t i = 0; i < f->count; i++) {
         free(f->shard[i].bytes);
         json_decref(f->shard[i].header);
@@ -401,7 +465,7 @@ void model_free(struct model *m)
         double *const all[] = {y->attn_norm, y->q,      y->k,      y->v,      y->o,
                                y->ffn_norm,  y->gate,   y->up,     y->down,   y->q_bias,
                                y->k_bias,    y->v_bias, y->q_norm, y->k_norm, y->router,
-                               y->shared[0], y->shared[1], y->shared[2]};
+                               y->shared[0], y->shared[1], y->shared[2], y->bias};
         for (size_t j = 0; j < sizeof all / sizeof *all; j++)
             free(all[j]);
     }
@@ -458,7 +522,7 @@ static void finish_heads(const struct model *m, double *x, const double *bias, c
 
 static void rotate(const struct model *m, double *x, size_t n, size_t heads)
 {
-    const size_t half = m->head_dim / 2;
+    const size_t half = m->rotated / 2;
     for (size_t t = 0; t < n; t++)
         for (size_t h = 0; h < heads; h++) {
             double *v = x + (t * heads + h) * m->head_dim;
@@ -541,6 +605,57 @@ static void feed_expert(const struct model *m, const struct layer *y, size_t e, 
     feed(w, m->ffn, m->width, share, h, x);
 }
 
+/* 1: fewer than `count` of the n values stand before value i: larger ones, or equal ones that come
+ * first. */
+static int is_taken(const double *v, size_t n, size_t i, size_t count)
+{
+    size_t before = 0;
+    for (size_t o = 0; o < n; o++)
+        before += v[o] > v[i] || (v[o] == v[i] && o < i);
+    return before < count;
+}
+
+/* Notes by how much the `count` largest values lead. */
+static void note_lead(const struct model *m, const double *v, size_t n, size_t count)
+{
+    double least = INFINITY, next = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        if (is_taken(v, n, i, count))
+            least = v[i] < least ? v[i] : least;
+        else
+            next = v[i] > next ? v[i] : next;
+    if (m->router_gap && least - next < *m->router_gap) *m->router_gap = least - next;
+}
+
+/* x += the experts of one row by a router in groups, and the shared one. */
+static void grouped(const struct model *m, const struct layer *y, const double *h, double *x)
+{
+    const double *const shared[3] = {y->shared[0], y->shared[1], y->shared[2]};
+    const size_t n = m->experts, each = n / m->groups;
+    double *s = room(n, sizeof *s), *v = room(n, sizeof *v), sum = 0;
+    double *score = room(m->groups, sizeof *score);
+    product(h, y->router, 1, n, m->width, s);
+    for (size_t e = 0; e < n; e++) {
+        s[e] = 1 / (1 + exp(-s[e]));
+        v[e] = s[e] + y->bias[e];
+    }
+    for (size_t e = 0; e < n; e++)
+        if (is_taken(v + e / each * each, each, e % each, 2)) score[e / each] += v[e];
+    for (size_t e = 0; e < n; e++)
+        if (!is_taken(score, m->groups, e / each, m->groups_used)) v[e] = -INFINITY;
+    note_lead(m, score, m->groups, m->groups_used);
+    note_lead(m, v, n, m->used);
+    for (size_t e = 0; e < n; e++)
+        sum += is_taken(v, n, e, m->used) ? s[e] : 0;
+    if (m->used == 1) sum = 1;
+    for (size_t e = 0; e < n; e++)
+        if (is_taken(v, n, e, m->used)) feed_expert(m, y, e, m->scale * s[e] / sum, h, x);
+    if (m->shared) feed(shared, m->shared, m->width, 1, h, x);
+    free(s);
+    free(v);
+    free(score);
+}
+
 /* x += the experts of one row: those that fewer than `used` others exceed, and the shared one. */
 static void mixture(const struct model *m, const struct layer *y, const double *h, double *x)
 {
@@ -580,11 +695,12 @@ static void block(const struct model *m, const struct layer *y, double *x, size_
     product(mix, y->o, n, d, wq, h);
     add(x, h, n * d);
     normalize(m, x, y->ffn_norm, n, h);
+    const double *const one[3] = {y->gate, y->up, y->down};
     for (size_t t = 0; t < n; t++)
-        if (m->experts)
-            mixture(m, y, h + t * d, x + t * d);
+        if (y->router)
+            (y->bias ? grouped : mixture)(m, y, h + t * d, x + t * d);
         else
-            feed_expert(m, y, 0, 1, h + t * d, x + t * d);
+            feed(one, m->experts ? m->dense_ffn : m->ffn, d, 1, h + t * d, x + t * d);
     double *const work[] = {h, q, k, v, mix};
     for (size_t i = 0; i < sizeof work / sizeof *work; i++)
         free(work[i]);

@@ -16,6 +16,7 @@ struct layer {
     double *router;                   /* [experts][width] of a mixture, else NULL; gate, up and down
                                        * are then those of all experts, one after another */
     double *shared[3];                /* gate, up, down of the expert that all rows use, or NULL */
+    double *bias;                     /* [experts] of a router in groups, else NULL */
 };
 
 struct model {
@@ -28,6 +29,12 @@ struct model {
     size_t window;        /* mistral: keys that a row sees; 0: all before it */
     size_t experts, used; /* of a mixture; 0: none */
     size_t shared;        /* hidden values of an expert that all rows use; 0: none */
+    size_t groups, groups_used; /* of experts, with sigmoids and a bias; 0: softmax of all */
+    size_t dense, dense_ffn; /* first layers without experts, and their hidden values */
+    size_t rotated;       /* first values of a head that are rotated */
+    double scale;         /* of what experts in groups give */
+    double *router_gap;   /* least lead of a chosen group or expert of groups over the next; NULL:
+                           * not noted */
     size_t width, layers, heads, kv_heads, head_dim, ffn, vocab;
     double eps;
     double *frequency; /* [head_dim / 2], radians a position */

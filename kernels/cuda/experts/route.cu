@@ -37,10 +37,10 @@ router_logits(float *y, const A *x, const float *w, uint32_t T, uint32_t n, uint
 }
 
 /* Returns bit i for each chosen expert 32 i + lane: the largest v, equal ones by their number. A
- * NaN is the least. */
-DEVICE uint32_t choose(const float v[A_LANE], uint32_t n, uint32_t used)
+ * NaN is the least. Experts with a bit in `out` are not chosen. */
+DEVICE uint32_t choose(const float v[A_LANE], uint32_t n, uint32_t used, uint32_t out)
 {
-    uint32_t taken = 0, lane = threadIdx.x % WARP;
+    uint32_t taken = out, lane = threadIdx.x % WARP;
     for (uint32_t k = 0; k < used; k++) {
         float best = -INFINITY;
         uint32_t which = NONE;
@@ -58,31 +58,111 @@ DEVICE uint32_t choose(const float v[A_LANE], uint32_t n, uint32_t used)
         if (which % WARP == lane)
             taken |= 1u << which / WARP;
     }
+    return taken & ~out;
+}
+
+/* The largest v of the `count` experts from `from` on without `but`. *which: its number. */
+DEVICE float best_of(const float v[A_LANE], uint32_t from, uint32_t count, uint32_t but,
+                     uint32_t *which)
+{
+    float best = -INFINITY;
+    uint32_t mine = NONE;
+#pragma unroll
+    for (uint32_t i = 0; i < A_LANE; i++) {
+        uint32_t e = WARP * i + threadIdx.x % WARP;
+        if (e - from < count && e != but && v[i] > best) {
+            best = v[i];
+            mine = e;
+        }
+    }
+    float top = warp_max(best);
+    *which = warp_fold(best == top ? mine : (uint32_t)NONE,
+                       [](uint32_t a, uint32_t c) { return a < c ? a : c; });
+    return top;
+}
+
+/* The router with a bias; bias NULL: the one without. */
+struct routing {
+    const float *bias;
+    uint32_t groups, groups_used;
+    float scale;
+};
+
+/* Returns bit i for each expert 32 i + lane of a group that the row does not use. Lane g has the
+ * score of group g. */
+DEVICE uint32_t leave_out(const float v[A_LANE], uint32_t n, struct routing r)
+{
+    const uint32_t lane = threadIdx.x % WARP, each = n / r.groups;
+    uint32_t which, other, out = 0;
+    float score = -INFINITY;
+    bool waits = lane < r.groups;
+    for (uint32_t g = 0; g < r.groups; g++) {
+        float sum = best_of(v, g * each, each, NONE, &which);
+        sum += best_of(v, g * each, each, which, &other);
+        score = lane == g ? sum : score;
+    }
+    for (uint32_t k = 0; k < r.groups_used; k++) {
+        float top = warp_max(waits ? score : -INFINITY);
+        which = warp_fold(waits && score == top ? lane : (uint32_t)NONE,
+                          [](uint32_t a, uint32_t c) { return a < c ? a : c; });
+        waits = waits && lane != which;
+    }
+    const uint32_t unused = __ballot_sync(EVERY_LANE, waits);
+#pragma unroll
+    for (uint32_t i = 0; i < A_LANE; i++) {
+        uint32_t g = (WARP * i + lane) / each;
+        out |= (g < WARP ? unused >> g & 1 : 0) << i;
+    }
+    return out;
+}
+
+/* The choice of a row by softmax or by sigmoids, as of choose(). v: logits, which change; p: then
+ * the shares. */
+template <bool BIASED>
+DEVICE uint32_t choose_by(float v[A_LANE], float p[A_LANE], uint32_t n, uint32_t used,
+                          struct routing r)
+{
+    const uint32_t lane = threadIdx.x % WARP;
+    float top = -INFINITY, sum = 0;
+    uint32_t taken;
+    for (uint32_t i = 0; i < A_LANE; i++)
+        top = fmaxf(top, v[i]);
+    top = BIASED ? 0 : warp_max(top);
+#pragma unroll
+    for (uint32_t i = 0; i < A_LANE; i++) {
+        const bool there = WARP * i + lane < n;
+        p[i] = BIASED ? 1 / (1 + expf(-v[i])) : there ? expf(v[i] - top) : 0;
+        if (BIASED && there)
+            v[i] = p[i] + r.bias[WARP * i + lane];
+    }
+    taken = choose(v, n, used, BIASED ? leave_out(v, n, r) : 0);
+#pragma unroll
+    for (uint32_t i = 0; i < A_LANE; i++)
+        sum += !BIASED || (taken >> i & 1) ? p[i] : 0;
+    sum = warp_sum(sum);
+    const float by = BIASED ? r.scale / (used > 1 ? sum + 1e-20f : 1) : 1;
+#pragma unroll
+    for (uint32_t i = 0; i < A_LANE; i++)
+        p[i] = BIASED ? p[i] * by : p[i] / sum;
     return taken;
 }
 
 /* Warp t writes the experts of row t, ascending, and their shares. */
+template <bool BIASED>
 static __global__ void __launch_bounds__(ROUTE_WARPS *WARP)
 choose_experts(int32_t *chosen, float *share, const float *logits, uint32_t T, uint32_t n,
-               uint32_t used)
+               uint32_t used, struct routing r)
 {
     uint32_t t = blockIdx.x * ROUTE_WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    float v[A_LANE], top = -INFINITY, sum = 0;
+    float v[A_LANE], p[A_LANE];
     let_next_start();
     wait_for_inputs();
     if (t >= T)
         return;
 #pragma unroll
-    for (uint32_t i = 0; i < A_LANE; i++) {
-        v[i] = WARP * i + lane < n ? logits[(size_t)t * n + WARP * i + lane] : -INFINITY;
-        top = fmaxf(top, v[i]);
-    }
-    top = warp_max(top);
-#pragma unroll
     for (uint32_t i = 0; i < A_LANE; i++)
-        sum += WARP * i + lane < n ? expf(v[i] - top) : 0;
-    sum = warp_sum(sum);
-    uint32_t taken = choose(v, n, used), at = t * used;
+        v[i] = WARP * i + lane < n ? logits[(size_t)t * n + WARP * i + lane] : -INFINITY;
+    uint32_t taken = choose_by<BIASED>(v, p, n, used, r), at = t * used;
 #pragma unroll
     for (uint32_t i = 0; i < A_LANE; i++) {
         bool mine = taken >> i & 1;
@@ -90,7 +170,7 @@ choose_experts(int32_t *chosen, float *share, const float *logits, uint32_t T, u
         uint32_t to = at + (uint32_t)__popc(votes & ((1u << lane) - 1));
         if (mine) {
             chosen[to] = (int32_t)(WARP * i + lane);
-            share[to] = expf(v[i] - top) / sum;
+            share[to] = p[i];
         }
         at += (uint32_t)__popc(votes);
     }
@@ -177,8 +257,10 @@ void route(const struct backend *b, const struct experts *a, const struct mixtur
         start_logits<float>(b, a, m->logits, T);
     else
         start_logits<uint16_t>(b, a, m->logits, T);
-    launch(b, choose_experts, dim3(blocks_of(T, ROUTE_WARPS)), dim3(ROUTE_WARPS * WARP), 0,
-           m->chosen, m->share, m->logits, (uint32_t)T, n, used);
+    const struct routing r = {a->bias, (uint32_t)a->groups, (uint32_t)a->groups_used, a->scale};
+    launch(b, a->bias ? choose_experts<true> : choose_experts<false>,
+           dim3(blocks_of(T, ROUTE_WARPS)), dim3(ROUTE_WARPS * WARP), 0, m->chosen, m->share,
+           m->logits, (uint32_t)T, n, used, r);
     launch(b, sort_pairs, dim3(n), dim3(ROUTE_WARPS * WARP), 2 * ROUTE_WARPS * sizeof(uint32_t), *m,
            a->active, (uint32_t)(T * used), used);
 }

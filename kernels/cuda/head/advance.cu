@@ -70,7 +70,7 @@ DEVICE void sort_answers(const struct canvas_loop *l, const struct canvas_state 
         s.bits[k] = ordered_bits(canvas_score(l, w0 + k, a.confidence));
     }
     for (size_t k = n + threadIdx.x; k < all; k += CANVAS_THREADS)
-        s.confidence[k] = exp(l->answer[w0 + k].target_log_prob);
+        s.confidence[k] = canvas_held_confidence(l, w0 + k);
     __syncthreads();
     for (size_t k = threadIdx.x; k < n; k += CANVAS_THREADS) {
         uint64_t mine = s.bits[k];
@@ -86,7 +86,7 @@ DEVICE void sort_answers(const struct canvas_loop *l, const struct canvas_state 
  * rule. */
 DEVICE void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w0, struct sheet s)
 {
-    int written = 0;
+    int written = 0, edited = 0;
     sort_answers(l, c, w0, s);
     if (threadIdx.x == 0) {
         size_t backs;
@@ -101,7 +101,9 @@ DEVICE void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w
     }
     const int32_t *back = s.pick + (c->wanted - c->held);
     for (int k = (int)threadIdx.x; k < s.sum[SUM_BACKS]; k += CANVAS_THREADS)
-        l->token[l->asked[w0 + (size_t)back[k]]] = l->mask;
+        edited += canvas_revise(l, w0 + (size_t)back[k]);
+    if (edited)
+        atomicAdd(&s.sum[SUM_EDITED], edited);
     if (written)
         atomicAdd(&s.sum[SUM_WRITTEN], written);
     __syncthreads();
@@ -176,7 +178,8 @@ static __global__ void __launch_bounds__(CANVAS_THREADS) advance_canvas(struct c
         c = *s.state;
     }
     c.written = s.sum[SUM_WRITTEN];
-    c.remasked = s.sum[SUM_BACKS];
+    c.edited = s.sum[SUM_EDITED];
+    c.remasked = s.sum[SUM_BACKS] - s.sum[SUM_EDITED];
     ask(&l, &c, w0, s);
     if (threadIdx.x == 0)
         *kept = c;

@@ -4,7 +4,7 @@
 #include "kernels/advance.h"
 
 enum { CANVAS_THREADS = 512 };
-enum { SUM_BAD, SUM_TAKES, SUM_BACKS, SUM_WRITTEN, SUM_MASKS, SUMS };
+enum { SUM_BAD, SUM_TAKES, SUM_BACKS, SUM_WRITTEN, SUM_MASKS, SUM_EDITED, SUMS };
 
 struct sheet {
     uint64_t *bits;             /* [capacity] scores of the answers, as ordered whole numbers */

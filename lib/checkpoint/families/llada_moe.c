@@ -106,7 +106,8 @@ static const struct family_shape shapes[] = {
     {"tiny-llada-moe", 64, 2, 4, 4, 16, 40, 512, 512, 0, 1e-5, 5e4, 0, -1, 509, 510, -1},
     {0},
 };
-static const struct family_mixture mixtures[] = {{64, 8}, {7, 3}};
+static const struct family_mixture mixtures[] = {{.experts = 64, .used = 8},
+                                                 {.experts = 7, .used = 3}};
 
 const struct family llada_moe_family = {
     .name = "llada-moe", .architecture = "LLaDAMoEModelLM", .model_type = "llada",

@@ -31,7 +31,8 @@ static double stored_bytes(enum dtype d, size_t rows, size_t cols)
 /* 1: matrix r is one of the unit's own. */
 static int is_of(const struct mix_unit *u, const struct config *c, enum role r)
 {
-    return quantization_part(c, r) == u->part && !(r == ROLE_HEAD && c->tied);
+    return quantization_part(c, r) == u->part && role_has(c, r, u->layer) &&
+           !(r == ROLE_HEAD && c->tied);
 }
 
 static void list_unit(struct mix_unit *u, const struct checkpoint *c)
@@ -45,7 +46,8 @@ static void list_unit(struct mix_unit *u, const struct checkpoint *c)
         role_shape(&c->config, r, &rows, &cols);
         u->parameters += each * rows * cols;
         for (size_t k = 0; k < each; k++)
-            u->bytes[0] += (double)checkpoint_tensor(c, r, u->layer * each + k)->bytes;
+            u->bytes[0] += (double)checkpoint_tensor(
+                c, r, role_number(&c->config, r, u->layer) + k)->bytes;
         for (size_t f = 1; f < MIX_FORMATS; f++) {
             enum dtype d = mix_format[f];
             int takes = u->part != PART_HEAD || dtype_info[d].head == d;
@@ -80,11 +82,12 @@ int mix_errors(struct mix_unit *units, const struct checkpoint *c, struct pool *
         for (int r = 0; r < ROLE_COUNT; r++)
             for (size_t k = 0; k < MIX_FORMATS * role_each(&c->config, (enum role)r); k++) {
                 struct mix_unit *u = &units[i];
-                const size_t f = k % MIX_FORMATS, each = role_each(&c->config, (enum role)r);
-                struct weight w = {c, (enum role)r, u->layer * each + k / MIX_FORMATS};
+                const size_t f = k % MIX_FORMATS;
+                struct weight w = {c, (enum role)r, 0};
                 struct pack_role sum = {0};
                 if (!f || !is_of(u, &c->config, w.role) || !isfinite(u->bytes[f]))
                     continue;
+                w.layer = role_number(&c->config, w.role, u->layer) + k / MIX_FORMATS;
                 if (pack_compare(&w, mix_format[f], pool, &sum, e))
                     return -1;
                 u->loss[f] += sum.error;

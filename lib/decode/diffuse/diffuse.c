@@ -6,7 +6,7 @@
  *                   to the end of the block
  *         score of an answer = given by the order (its probability, a random number...)
  *         commit the answers that the unmask rule picks; a committed slot never changes, except by
- *                   rules that revise: these may mask slots of the block again
+ *                   rules that revise: these may mask slots of the block again, or edit them
  *
  * kernels/advance.h handles the answers and makes the rows of the next pass; diffuse_describe.c
  * builds the passes; this file keeps counters and clocks. Each canvas goes through its blocks at
@@ -324,6 +324,7 @@ static void account(const struct diffuse_run *r, size_t i, const struct canvas_s
         g->first_commit_ns = ns;
     g->committed_tokens += written - now->remasked;
     g->remasked_tokens += now->remasked;
+    g->edited_tokens += now->edited;
     if (was->block == 0 && now->block > 0)
         g->first_block_ns = ns;
     if (now->readable > was->readable)

@@ -57,6 +57,8 @@ size_t diffuse_budget_steps(const struct diffuse *how)
 {
     if (how->replay)
         return how->replay->steps;
+    if (unmask_has(how->rule, UNMASK_EDITS)) /* a mask may come back by an edit */
+        return how->block_length + (size_t)how->unmask.edit_passes;
     if (!diffusion_has_steps(how->rule))
         return how->block_length;
     size_t *steps = divide_steps(how), most = 0;

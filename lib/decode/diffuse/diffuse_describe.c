@@ -278,7 +278,7 @@ static void ask(struct diffuse_run *r, size_t capacity)
 static size_t passes_left(const struct diffuse_run *r)
 {
     size_t block = r->how->block_length, left = 0;
-    if (r->block_steps < block || unmask_has(r->how->rule, UNMASK_IDLES))
+    if (r->block_steps < block || unmask_has(r->how->rule, UNMASK_IDLES | UNMASK_EDITS))
         block = r->block_steps;
     block += r->n->config.seeds > 0;
     size_t serves = r->drafts > 1 ? 1 : r->serves;
@@ -308,12 +308,15 @@ static void describe_pass(struct diffuse_run *r)
 }
 
 /* Notes the contents of the cache after a described pass. Later passes of the description may renew
- * them, so the notes are never newer than the contents. */
+ * them, so the notes are never newer than the contents. Where a rule revises ids, an old one may
+ * come back after later passes read others: there a cache that must be exact notes nothing. */
 static void note_rows(struct diffuse_run *r)
 {
+    const int unsure = r->policy->causal && r->serves > 1 &&
+                       unmask_has(r->how->rule, UNMASK_REVISES);
     for (size_t k = 0; k < r->ids && r->kv; k++)
         if (r->host.row_of[k] >= 0)
-            r->cached[k] = r->host.token[k];
+            r->cached[k] = unsure ? -1 : r->host.token[k];
 }
 
 /* Marks all slots of the cache as empty. */

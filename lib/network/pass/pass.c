@@ -134,7 +134,7 @@ static void gate_rows(const struct network *n, size_t l, const struct work *w, s
     }
     b->ops->matmul(b, &gate, 1, in, N, w->scratch);
     b->ops->matmul(b, &up, 1, in, N, w->scratch);
-    b->ops->swiglu(b, w->gate, w->gate, w->up, N * n->config.ffn);
+    b->ops->swiglu(b, w->gate, w->gate, w->up, N * config_ffn(&n->config, l));
 }
 
 /* x += attention of the rows over their latents. */
@@ -165,7 +165,9 @@ static void experts_block(const struct network *n, size_t l, const struct work *
     struct backend *b = n->backend;
     struct experts a = {.x = w->normed, .router = &y->router, .gate = y->expert,
                         .up = y->expert + c->experts, .down = y->expert + 2 * c->experts,
-                        .data = y->table, .n = c->experts, .used = c->used, .active = w->active};
+                        .data = y->table, .n = c->experts, .used = c->used, .active = w->active,
+                        .bias = y->router_bias, .groups = c->groups,
+                        .groups_used = c->groups_used, .scale = (float)c->router_scale};
     for (size_t t = 0, N; t < T; t += N) {
         N = pass_rows_at_once(n, w, t, T);
         a.y = pass_row_at(n, x, t, c->width);
@@ -184,7 +186,7 @@ static void ffn_block(const struct network *n, size_t l, const struct work *w, a
 {
     struct backend *b = n->backend;
     const struct layer *y = &n->layer[l];
-    if (n->config.experts) {
+    if (config_mixes(&n->config, l)) {
         experts_block(n, l, w, x, T);
         return;
     }

@@ -104,6 +104,7 @@ static void time_layers(struct slowdown *s, const struct network *n, const struc
     struct checkpoint c;
     struct network some;
     shape.layers = count_timed_layers(n);
+    shape.dense = 0; /* most layers have experts, if any */
     shape.vocab = FEW_TOKENS;
     const double times = (double)n->config.layers / (double)shape.layers;
     checkpoint_draw(&c, &shape, 0);

@@ -1,0 +1,33 @@
+/* joint.h - commits every answer above the threshold, and edits ids of the block meanwhile and
+ * afterwards.
+ *
+ * Commit: every answer whose confidence is above `threshold`, or the best one if there is none.
+ * Edit: each id that the block had before this pass gives way to the best token of its slot where
+ * that is another one and its probability is above `edit`. A block that had no mask left ends with
+ * the first pass that edits nothing, at the latest after `most` such passes. Prompts are never
+ * edited. With `edit` 1 nothing is; a full block still has the pass that finds so. Source: Bie et
+ * al. 2026, "LLaDA2.1", arXiv 2602.08676, and generate() in
+ * modeling_llada2_moe.py of its authors (copy: dllm/pipelines/llada21 of github.com/ZHZisZZ/dllm);
+ * joint_threshold.py of SGLang is the same rule. */
+#pragma once
+
+#include "kernels/unmask/offers.h"
+
+/* Memory of a canvas: passes over the block without a mask. */
+enum { JOINT_FULL };
+
+HOST_DEVICE size_t unmask_joint(const struct offers *o, double threshold, double edit, double most)
+{
+    size_t taken = 0;
+    for (size_t j = 0; j < o->n; j++)
+        if (offers_confidence(o, j) > threshold)
+            offers_swap(o, j, taken++);
+    for (size_t k = o->n; k < o->n + o->m; k++)
+        if (o->answer[k].id != o->token[o->asked[k]] && o->confidence[k] > edit)
+            o->back[(*o->backs)++] = (int32_t)k;
+    o->kept[JOINT_FULL] = o->step == 0 ? 0 : o->kept[JOINT_FULL];
+    if (o->n == 0)
+        o->kept[JOINT_FULL]++;
+    *o->done = o->n == 0 && (*o->backs == 0 || o->kept[JOINT_FULL] >= most);
+    return taken ? taken : o->n > 0;
+}

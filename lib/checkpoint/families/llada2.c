@@ -1,0 +1,216 @@
+/* llada2.c - LLaDA2.0 and LLaDA2.1 (mini 16B, flash 100B; Bie et al. 2025, arXiv 2512.15745, and
+ * 2026, arXiv 2602.08676), and Ling 2.0, the autoregressive model with the same block. Norms of
+ * heads; half of each head is rotated; q, k and v in one tensor; after dense first layers a mixture
+ * of experts with a shared one, routed by sigmoids in groups (kernels/experts.h). LLaDA2 fills
+ * blocks of 32 from the first id, which end in whole blocks; answers are at their own positions.
+ *
+ * Confirmed: class, names of tensors, router, rotation, defaults of keys and both samplers in
+ * copies of the authors' modeling_llada2_moe.py and its configuration (ZHZisZZ/dllm, dFactory and
+ * dInfer of inclusionAI); config.json of mini and flash in dFactory (configs/model_configs; type
+ * llada2_moe_veomni). A loader test of another program has the values of the released mini: the
+ * context 32768, the type llada2_moe. Without a key heads have norms: so do dInfer and SGLang. Mask
+ * 156895, eos 156892 and blocks of 32 are defaults of the authors' generate(), in no file; a mask
+ * token <|mask|> in the tokenizer, or other blocks (--mask-block), go first. LLaDA2.1 has the files
+ * of 2.0: only its name tells that it edits tokens (kernels/unmask/joint.h). Ling: class, tensors
+ * and router in models/modeling_bailing_moe_v2.py of inclusionAI/Ling-V2, sizes of mini in the
+ * configuration of NVIDIA NeMo. Its released config.json was not seen, so both known types are
+ * read.
+ *
+ * Refused: biases (the class default of use_bias is true, so the key must say false), other
+ * routers, layers that predict further tokens, rescaled rotations, stacked experts (of dFactory;
+ * its moe_convertor.py --mode split makes the released form). Not built: DELETE and SPLIT of
+ * LLaDA2.2. */
+#include "lib/checkpoint/family.h"
+
+#include <string.h>
+
+#include "kernels/experts.h"
+#include "lib/record/json.h"
+
+#define NAMES(its_q, its_k, its_v)                                                                 \
+    {                                                                                              \
+        "model.layers",                                                                            \
+        {                                                                                          \
+            [ROLE_EMBED] = "model.word_embeddings.weight",                                         \
+            [ROLE_ATTN_NORM] = "input_layernorm.weight",                                           \
+            [ROLE_Q] = "attention." its_q ".weight",                                               \
+            [ROLE_K] = "attention." its_k ".weight",                                               \
+            [ROLE_V] = "attention." its_v ".weight",                                               \
+            [ROLE_O] = "attention.dense.weight",                                                   \
+            [ROLE_Q_NORM] = "attention.query_layernorm.weight",                                    \
+            [ROLE_K_NORM] = "attention.key_layernorm.weight",                                      \
+            [ROLE_FFN_NORM] = "post_attention_layernorm.weight",                                   \
+            [ROLE_ROUTER] = "mlp.gate.weight",                                                     \
+            [ROLE_ROUTER_BIAS] = "mlp.gate.expert_bias",                                           \
+            [ROLE_GATE] = "mlp.experts.#.gate_proj.weight",                                        \
+            [ROLE_UP] = "mlp.experts.#.up_proj.weight",                                            \
+            [ROLE_DOWN] = "mlp.experts.#.down_proj.weight",                                        \
+            [ROLE_SHARED_GATE] = "mlp.shared_experts.gate_proj.weight",                            \
+            [ROLE_SHARED_UP] = "mlp.shared_experts.up_proj.weight",                                \
+            [ROLE_SHARED_DOWN] = "mlp.shared_experts.down_proj.weight",                            \
+            [ROLE_DENSE_GATE] = "mlp.gate_proj.weight",                                            \
+            [ROLE_DENSE_UP] = "mlp.up_proj.weight",                                                \
+            [ROLE_DENSE_DOWN] = "mlp.down_proj.weight",                                            \
+            [ROLE_NORM] = "model.norm.weight",                                                     \
+            [ROLE_HEAD] = "lm_head.weight",                                                        \
+        },                                                                                         \
+    }
+static const struct family_naming
+    names = NAMES("query_key_value", "query_key_value", "query_key_value"),
+    packed_names = NAMES("query", "key", "value");
+
+static const struct family_number numbers[] = {
+    {"hidden_size", FAMILY_AT(width), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},
+    {"num_hidden_layers", FAMILY_AT(layers), 1, CONFIG_MAX_LAYERS, KEY_REQUIRED},
+    {"num_attention_heads", FAMILY_AT(heads), 1, 4096, KEY_REQUIRED},
+    {"num_key_value_heads", FAMILY_AT(kv_heads), 1, 4096, KEY_WRITTEN},
+    {"head_dim", FAMILY_AT(head_dim), 2, 4096, KEY_WRITTEN},
+    {"intermediate_size", FAMILY_AT(dense_ffn), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},
+    {"first_k_dense_replace", FAMILY_AT(dense), 0, CONFIG_MAX_LAYERS, KEY_WRITTEN},
+    {"moe_intermediate_size", FAMILY_AT(ffn), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},
+    {"moe_shared_expert_intermediate_size", FAMILY_AT(ffn), 1, FAMILY_WIDTH_MAX, KEY_SAME},
+    {"num_experts", FAMILY_AT(experts), 2, EXPERTS_MOST, KEY_REQUIRED},
+    {"num_experts_per_tok", FAMILY_AT(used), 1, EXPERTS_USED_MOST, KEY_REQUIRED},
+    {"n_group", FAMILY_AT(groups), 1, EXPERTS_GROUPS_MOST, KEY_WRITTEN},
+    {"topk_group", FAMILY_AT(groups_used), 1, EXPERTS_GROUPS_MOST, KEY_WRITTEN},
+    {"vocab_size", FAMILY_AT(vocab), 1, FAMILY_VOCAB_MAX, KEY_REQUIRED},
+    {"max_position_embeddings", FAMILY_AT(context), 1, FAMILY_CONTEXT_MAX, KEY_WRITTEN},
+    {0},
+};
+
+static const struct family_fixed fixed[] = {
+    {"hidden_act", "\"silu\"", KEY_WRITTEN},
+    {"use_bias", "false", KEY_REQUIRED},
+    {"use_qkv_bias", "false", KEY_WRITTEN},
+    {"use_qk_norm", "true", KEY_WRITTEN},
+    {"use_rmsnorm", "true", KEY_READ},
+    {"norm_head", "false", KEY_WRITTEN},
+    {"norm_softmax", "false", KEY_READ},
+    {"norm_topk_prob", "true", KEY_WRITTEN},
+    {"score_function", "\"sigmoid\"", KEY_WRITTEN},
+    {"moe_router_enable_expert_bias", "true", KEY_WRITTEN},
+    {"router_dtype", "\"fp32\"", KEY_WRITTEN},
+    {"using_split_qkv_in_self_attention", "false", KEY_READ},
+    {"use_sliding_window", "false", KEY_WRITTEN},
+    {"num_nextn_predict_layers", "0", KEY_READ},
+    {0},
+};
+
+/* Settings of training, and keys of the window, which is not used. */
+static const char *const ignored[] = {
+    "embedding_dropout", "output_dropout", "output_router_logits", "max_window_layers",
+    "sliding_window", "mtp_loss_scaling_factor", NULL,
+};
+static const char *const finished[] = {
+    "partial_rotary_factor", "rotary_dim", "routed_scaling_factor", "num_shared_experts", NULL};
+
+static int check_layers(const struct config *c, const struct family_source *s)
+{
+    const size_t each = c->experts / c->groups;
+    if (c->dense >= c->layers)
+        return family_refuse(s, "first_k_dense_replace", "less than num_hidden_layers");
+    if (c->experts % c->groups || each < 2)
+        return family_refuse(s, "n_group", "a divisor of num_experts, with 2 experts or more in "
+                             "a group");
+    if (c->groups_used > c->groups)
+        return family_refuse(s, "topk_group", "at most n_group");
+    return c->used <= c->groups_used * each
+               ? 0
+               : family_refuse(s, "num_experts_per_tok",
+                               "at most the experts of topk_group groups");
+}
+
+/* *to = the number, if the key is there. */
+static int read_real(const struct family_source *s, const char *key, double hi, double *to)
+{
+    return json_has(s->json, key) ? json_number(s->json, s->path, key, 1e-3, hi, to, s->e) : 0;
+}
+
+static int finish(struct config *c, const struct family_source *s)
+{
+    double share = 0.5;
+    int64_t shared = 0, dims = 0;
+    if (read_real(s, "partial_rotary_factor", 1, &share) ||
+        read_real(s, "routed_scaling_factor", 1e6, &c->router_scale) ||
+        (json_has(s->json, "num_shared_experts") &&
+         json_int(s->json, s->path, "num_shared_experts", 0, EXPERTS_MOST, &shared, s->e)) ||
+        (json_has(s->json, "rotary_dim") &&
+         json_int(s->json, s->path, "rotary_dim", 2, 4096, &dims, s->e)))
+        return -1;
+    c->shared = (size_t)shared * c->ffn;
+    c->rope_dims = (size_t)((double)c->head_dim * share);
+    if (!c->rope_dims || c->rope_dims % 2)
+        return family_refuse(s, "partial_rotary_factor", "an even number of values of a head");
+    if (dims && (size_t)dims != c->rope_dims)
+        return family_refuse(s, "rotary_dim", "head_dim x partial_rotary_factor");
+    return check_layers(c, s);
+}
+
+/* The default of the share in Ling's class was not seen. */
+static int finish_ling(struct config *c, const struct family_source *s)
+{
+    return json_has(s->json, "partial_rotary_factor")
+               ? finish(c, s)
+               : family_refuse(s, "partial_rotary_factor", "a share of the values of a head");
+}
+
+static void say(json_t *json, const struct config *c)
+{
+    json_object_set_new(json, "partial_rotary_factor",
+                        json_real((double)c->rope_dims / (double)c->head_dim));
+    json_object_set_new(json, "routed_scaling_factor", json_real(c->router_scale));
+    json_object_set_new(json, "num_shared_experts",
+                        json_integer((json_int_t)(c->shared / c->ffn)));
+}
+
+static const struct family_shape shapes[] = {
+    {"llada2-mini", 2048, 20, 16, 4, 128, 512, 157184, 32768, 0, 1e-6, 6e5, 0,
+     -1, 156892, 156895, -1},
+    {"llada2.1-mini", 2048, 20, 16, 4, 128, 512, 157184, 32768, 0, 1e-6, 6e5, 0,
+     -1, 156892, 156895, -1},
+    {"tiny-llada2", 64, 3, 4, 2, 16, 40, 512, 512, 0, 1e-6, 6e5, 0, -1, 509, 510, -1},
+    {0},
+};
+static const struct family_shape ling_shapes[] = {
+    {"ling-mini-2.0", 2048, 20, 16, 4, 128, 512, 157184, 32768, 0, 1e-6, 6e5, 0,
+     -1, 156892, -1, -1},
+    {"tiny-ling", 64, 3, 4, 2, 16, 40, 512, 512, 0, 1e-6, 6e5, 0, -1, 509, -1, -1},
+    {0},
+};
+#define MINI {256, 8, 512, 1, 5120, 8, 4, 64}
+#define TINY {12, 3, 80, 1, 72, 4, 2, 8}
+static const struct family_mixture mixtures[] = {MINI, MINI, TINY}, ling_mixtures[] = {MINI, TINY};
+
+#define LLADA2_START                                                                               \
+    .paradigm = PARADIGM_BLOCK_DIFFUSION, .attends = MASK_BLOCK_CAUSAL, .attends_block = 32
+#define LING_START .paradigm = PARADIGM_AUTOREGRESSIVE, .attends = MASK_CAUSAL, .logit_shift = 1
+#define FAMILY_OF(its_name, class, type, other, start_members, finisher, ...)                      \
+    {.name = its_name, .architecture = class, .model_type = type, .other_type = other,             \
+     .naming = {&names, &packed_names},                                                            \
+     .start = {start_members, .chat = CHAT_NONE, .qk_norm = 1, .norm_eps = 1e-5,                   \
+               .rope_theta = 10000, .context = 16384, .groups = 8, .groups_used = 4,               \
+               .router_scale = 2.5},                                                               \
+     .numbers = numbers, .fixed = fixed, .tied_key = "tie_word_embeddings", .ignored = ignored,    \
+     .finished = finished, .finish = finisher, .say = say, __VA_ARGS__}
+#define LLADA2(its_name, its_defaults, ...)                                                        \
+    FAMILY_OF(its_name, "LLaDA2MoeModelLM", "llada2_moe", "llada2_moe_veomni", LLADA2_START,       \
+              finish, .shapes = shapes, .mixtures = mixtures, .mask_token = "<|mask|>",            \
+              .mask_id = 156895, .eos_id = 156892, .defaults = its_defaults, __VA_ARGS__)
+
+static void name_llada2(struct config *c);
+/* The family of the names with "LLaDA2.1" in them. */
+static const struct family llada21 =
+    LLADA2("llada2.1", "unmask=joint threshold=0.95 edit_threshold=0.9", .named = name_llada2);
+
+static void name_llada2(struct config *c)
+{
+    config_set_blocks(c, 32);
+    if (strstr(c->name, "LLaDA2.1") || strstr(c->name, "llada2.1"))
+        c->family = &llada21;
+}
+
+const struct family llada2_family =
+    LLADA2("llada2", "unmask=dynamic threshold=0.95", .named = name_llada2);
+const struct family ling_family =
+    FAMILY_OF("ling", "BailingMoeV2ForCausalLM", "bailing_moe_v2", "bailing_moe", LING_START,
+              finish_ling, .shapes = ling_shapes, .mixtures = ling_mixtures);
