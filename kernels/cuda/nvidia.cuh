@@ -23,6 +23,7 @@ enum { SHARED_UNASKED = 48 << 10 }; /* bytes that any kernel may use; a kernel m
  * on Hopper. Loads in flight occupy lines of the rest, the first cache. With all of it as shared
  * memory these lines are too few (H100, 8B, decoding: 59 % of the memory rate, not 84 %). */
 enum { SHARED_PART = 58, SHARED_ALL = 100 };
+enum { CLUSTER_MOST = 2 }; /* blocks of a cluster that every Hopper can start */
 
 /* type *name = the dynamic shared memory of the block, 128-byte aligned. Use it once per kernel. */
 #define SHARED(type, name)                                                                      \

@@ -84,9 +84,9 @@ static struct pair pair_make(struct call *c, size_t rows)
     float *w = drawn(c->f, rows * c->K);
     struct mat_source s = mat_floats(w, rows, c->K);
     struct pair p;
-    int own = device_of(c->f->cuda)->wide && wide_takes(c->dtype, (uint32_t)c->K);
-    int widened = dtype_info[c->dtype].block && (c->library || own) &&
-                  c->T > library_above(c->dtype);
+    int own = device_of(c->f->cuda)->wide && wide_takes(c->dtype, c->T, c->K);
+    int widened = dtype_info[c->dtype].block &&
+                  (own || (c->library && c->T > library_above(c->dtype)));
     if (cuda_mat_make(c->f->cuda, &p.cuda, &s, c->dtype))
         abort();
     if (widened) {

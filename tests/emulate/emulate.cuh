@@ -314,12 +314,13 @@ template <class T> inline void check_argument(T *const &p)
 
 /* There is as much shared memory as a kernel asks for. */
 enum { SHARED_PART, SHARED_ALL };
+enum { CLUSTER_MOST = 1 };
 
 template <class... P, class... A>
 cudaError_t start_kernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
                          cudaStream_t stream, bool overlap, int, unsigned cluster, A... given)
 {
-    if (cluster != 1)
+    if (cluster > CLUSTER_MOST)
         emulate::fail("clusters of %u blocks are not emulated", cluster);
     static_assert(sizeof...(P) == sizeof...(A), "as many arguments as the kernel has");
     static_assert(sizeof(std::tuple<P...>) <= 4096, "the arguments of a kernel fit 4 KB");

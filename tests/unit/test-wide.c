@@ -15,7 +15,7 @@ static uint32_t draw(uint32_t below)
 static struct product_job any_job(void)
 {
     struct product_job j = {.dtype = DTYPE_FP8, .kind = draw(2) ? JOB_ROWS : JOB_GATED};
-    j.T = 1 + draw(WIDE_MOST);
+    j.T = WIDE_LEAST + draw(WIDE_MOST - WIDE_LEAST + 1);
     j.K = 128 * (1 + draw(120));
     j.n = j.kind == JOB_GATED ? 2 : 1 + draw(3);
     for (uint32_t i = 0; i < j.n; i++)

@@ -15,7 +15,6 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"
-#include "kernels/cuda/product/wide.h"
 
 /* The library's type for matrices of floats. */
 static enum gemm_job::gemm_type f32_type(const struct backend *b)
@@ -288,29 +287,19 @@ static int large_sliced(struct backend *b, const struct product_job *j, const vo
 
 int large(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
-    if (wide(b, j, x, work))
-        return 1;
     if (widens(j->dtype))
         return large_sliced(b, j, x, work);
     return x_coded(j->dtype) ? large_int8(b, j, x, work) : large_straight(b, j, x, work);
 }
 
-static size_t library_work(enum dtype dtype, size_t T, size_t K, size_t N)
+size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N)
 {
     size_t tails = 4 * 256;
+    if (T <= library_above(dtype)) /* own kernels only */
+        return 0;
     if (widens(dtype))
         return slice_work(dtype, T, K, N);
     if (x_coded(dtype))
         return coding_at(nullptr, T, K).bytes + T * N * 4;
     return T * N * dtype_value_bytes(dtype) + tails;
-}
-
-size_t large_work(const struct backend *b, enum dtype dtype, size_t T, size_t K, size_t N)
-{
-    const struct device *d = device_of(b);
-    if (T <= library_above(dtype)) /* own kernels only */
-        return 0;
-    size_t own = d->wide ? wide_work_most(dtype, T, K, N, (uint32_t)d->sms, d->wide) : 0;
-    size_t library = library_work(dtype, T, K, N);
-    return own > library ? own : library;
 }

@@ -79,10 +79,10 @@ void f32_product_grouped(const struct backend *b, const struct product_job *j, c
  * not take the shape; nothing was done. */
 int large(struct backend *b, const struct product_job *j, const void *x, void *work);
 /* Bytes of work that large() needs for T rows. */
-size_t large_work(const struct backend *b, enum dtype dtype, size_t T, size_t K, size_t N);
+size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N);
 
-/* wide.cu: many rows of x, normalized, by weights that a Hopper widens itself. 0: not this device or
- * shape; nothing was done. work: wide_work() bytes (wide.h). */
+/* wide.cu: some hundred rows of x, normalized, by weights that a Hopper widens in registers. 0: not
+ * this device or shape; nothing was done. work: wide_work() bytes (wide.h). */
 int wide(const struct backend *b, const struct product_job *j, const void *x, void *work);
 
 /* At open: tries whether wide.cu runs on this device (device.wide). */

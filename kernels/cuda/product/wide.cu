@@ -1,4 +1,4 @@
-/* wide.cu - many rows of x by FP8 or 4-bit weights, by the matrix units of Hopper (wide.h).
+/* wide.cu - some hundred rows of x by FP8 or 4-bit weights, by the matrix units of Hopper (wide.h).
  * They multiply weights from registers by x from shared memory: a lane loads 16 bytes of a row of
  * weights, widens them to bf16 and multiplies them, so weights pass through the memory of the
  * device once, as codes. The order of k does not matter to a sum if x has the same order: the image
@@ -338,7 +338,7 @@ static void start_some(const struct backend *b, const struct product_job *j,
 int wide(const struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     const struct device *d = device_of(b);
-    if (!d->wide || j->T > WIDE_MOST || !wide_takes(j->dtype, j->K))
+    if (!d->wide || !wide_takes(j->dtype, j->T, j->K))
         return 0;
     const struct wide_plan p = wide_plan(j, (uint32_t)d->sms, d->wide);
     uint8_t *image = static_cast<uint8_t *>(work);
@@ -432,5 +432,5 @@ void wide_open(struct backend *b)
                           d->stream));
     runtime_wait(b, "open");
     CHECK(cudaFree(here));
-    d->wide = right == 4 ? (strstr(b->name, "emulated") ? 1 : 2) : 0;
+    d->wide = right == 4 ? CLUSTER_MOST : 0;
 }
