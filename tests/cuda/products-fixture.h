@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/device/runtime.h"
 #include "kernels/cuda/product/slices.h"
-#include "kernels/cuda/product/wide.h"
+#include "kernels/cuda/product/wide_plan.h"
 #include "tests/cuda/rows-fixture.h"
 extern "C" {
 #include "kernels/ref/ref.h"

@@ -309,7 +309,7 @@ static void test_gates()
     array<unsigned> y(std::vector<unsigned>{0});
     run(turnstile, dim3(1), dim3(2), 8, y.p, 5, 1);
     ok(y.values()[0] == 10, "a gate opens once in each turn, when all have arrived");
-    ok(dies([] { run(turnstile, dim3(1), dim3(2), 8, array<unsigned>(std::vector<unsigned>{0}).p, 1, 0); },
+    ok(dies([] { run(turnstile, dim3(1), dim3(2), 8, array<unsigned>(1).p, 1, 0); },
             "turn 0 never opens"),
        "a gate at which nobody arrives");
     ok(dies([] { run(crowded_gate, dim3(1), dim3(1), 72, 32, 16); }, "where the gate expects 16"),

@@ -502,7 +502,8 @@ int main(void)
     slices_and_runs(&f);
     if (device_of(f.cuda)->wide)
         wide_products(&f);
-    ok((device_of(f.cuda)->wide > 0) == (device_of(f.cuda)->major == 9), "wide.cu runs on Hopper only");
+    ok((device_of(f.cuda)->wide > 0) == (device_of(f.cuda)->major == 9),
+       "wide.cu runs on Hopper only");
     either_order(&f, DTYPE_BF16);
     either_order(&f, DTYPE_INT8);
     equal_heads(&f);

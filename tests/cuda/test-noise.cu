@@ -60,8 +60,8 @@ static void bounds(void)
     uint64_t *in = sent(bits);
     double *g_out = sent(all);
     float *near_out = sent(nears), *top_out = sent(tops);
-    CHECK(start_kernel(measure, dim3(1), dim3(THREADS), 0, (cudaStream_t)0, false, SHARED_PART, 1u, in,
-                       (int)n, g_out, near_out, top_out));
+    CHECK(start_kernel(measure, dim3(1), dim3(THREADS), 0, (cudaStream_t)0, false, SHARED_PART, 1u,
+                       in, (int)n, g_out, near_out, top_out));
     CHECK(cudaDeviceSynchronize());
     fetch(&bits, in);
     fetch(&all, g_out);

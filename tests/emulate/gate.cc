@@ -1,5 +1,5 @@
-/* gate.cc - gates in shared memory and bulk copies to them (kernels/cuda/nvidia.cuh). A copy happens
- * only when a thread waits for its gate, so a thread that reads too early sees old data. */
+/* gate.cc - gates in shared memory and bulk copies to them (kernels/cuda/nvidia.cuh). A copy is
+ * made only when a thread waits for its gate, so a thread that reads too early sees old data. */
 #include "tests/emulate/block.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include "kernels/cuda/product/finish.cuh"
 
 #include "kernels/cuda/product/product.h"
-#include "kernels/cuda/product/wide.h"
+#include "kernels/cuda/product/wide_plan.h"
 #include "kernels/cuda/values.cuh"
 
 enum { THREADS = 256, PARTS_AT_ONCE = 4 };

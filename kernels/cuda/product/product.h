@@ -82,7 +82,7 @@ int large(struct backend *b, const struct product_job *j, const void *x, void *w
 size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N);
 
 /* wide.cu: some hundred rows of x, normalized, by weights that a Hopper widens in registers. 0: not
- * this device or shape; nothing was done. work: wide_work() bytes (wide.h). */
+ * this device or shape; nothing was done. work: wide_work() bytes (wide_plan.h). */
 int wide(const struct backend *b, const struct product_job *j, const void *x, void *work);
 
 /* At open: tries whether wide.cu runs on this device (device.wide). */

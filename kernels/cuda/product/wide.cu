@@ -1,8 +1,8 @@
-/* wide.cu - some hundred rows of x by FP8 or 4-bit weights, by the matrix units of Hopper (wide.h).
- * They multiply weights from registers by x from shared memory: a lane loads 16 bytes of a row of
- * weights, widens them to bf16 and multiplies them, so weights pass through the memory of the
- * device once, as codes. The order of k does not matter to a sum if x has the same order: the image
- * of x follows the bytes that lanes read (image_rows).
+/* wide.cu - some hundred rows of x by FP8 or 4-bit weights, by the matrix units of Hopper
+ * (wide_plan.h). They multiply weights from registers by x from shared memory: a lane loads 16
+ * bytes of a row of weights, widens them to bf16 and multiplies them. So weights come from the
+ * memory of the device once, as codes. The order of k does not matter to a sum if x has the same
+ * order: the image of x follows the bytes that lanes read (image_rows).
  *
  * A widened value is what widen.cu makes of it. Two warpgroups share a tile, 64 rows of weights
  * each; a thread of a third brings stages of x ahead of their use. */
@@ -10,7 +10,7 @@
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
-#include "kernels/cuda/product/wide.h"
+#include "kernels/cuda/product/wide_plan.h"
 #include "kernels/cuda/weights/format_fp8.cuh"
 
 enum { STEPS = WIDE_STAGE / 16, UNIT_STAGES = WIDE_UNIT / WIDE_STAGE, PIECE = 2 * WIDE_STAGE };

@@ -49,8 +49,8 @@ struct format_row {
 #define HOST_FORMATS(ROW) /* of a CPU only: cuda_refuses() them */                              \
     ROW(Q4,          0,   0, X_STRAIGHT, 0,             0,  0, 0, 0,               0,  0)
 /* (INT8: every block of gemv.cu codes all rows of x. One kernel that codes them once, and two more
- * for the products, are estimated to be faster from five rows on. FP8: measured, skinny.cu is faster
- * from one row on: a token of LLaMA 3 8B takes 3.03 ms on an H200, and 4.04 ms by gemv.cu.) */
+ * for the products, are estimated to be faster from five rows on. FP8: skinny.cu is faster from one
+ * row on. A token of LLaMA 3 8B takes 3.03 ms on an H200, and 4.04 ms by gemv.cu.) */
 /* (With three blocks on an SM, block formats would spill registers to memory. F16 is for parity, as
  * is f32_product.cu: it never goes to the library.) */
 

@@ -1,6 +1,7 @@
-/* test-wide.c - kernels/cuda/product/wide.h over thousands of shapes: every unit of every tile has
- * one block, the blocks have equal shares, and the parts of all tiles fit in what is set aside for them. */
-#include "kernels/cuda/product/wide.h"
+/* test-wide-plan.c - kernels/cuda/product/wide_plan.h over thousands of shapes: every unit of every
+ * tile has one cluster, clusters have equal shares, and the parts of all tiles fit in what is set
+ * aside for them. */
+#include "kernels/cuda/product/wide_plan.h"
 
 #include "tests/tap.h"
 
@@ -50,7 +51,6 @@ int main(void)
     ok(!shares, "each block has an equal share, %d shapes have not", shares);
     ok(!owners, "a unit has the block whose share it is in, %d have not", owners);
     ok(!rooms, "image and parts fit, in %d shapes they do not", rooms);
-    ok(!splits, "a tile has at least one part and at most so many as there is room for, %d have not",
-       splits);
+    ok(!splits, "a tile has a part, and no more than there is room for, %d have not", splits);
     return tap_done();
 }

@@ -1,11 +1,12 @@
-/* wide.h - many rows of x by weights that are widened in registers (wide.cu). This file has only
- * index arithmetic and choices, and host tests reach all of it.
+/* wide_plan.h - how wide.cu cuts a product of some hundred rows. This file has only index arithmetic
+ * and choices, and host tests reach all of it.
  *
- * A tile is 128 rows of weights by `tokens` rows of x, 128 for each block of a cluster; each block
- * brings its part of x for all of them. The K of a tile is cut into units. All units of all tiles lie in one line, tile after tile, and each cluster takes an equal piece
- * of it. So every multiprocessor has the same work, whatever the shape (Osama et al. 2023, "Stream-K",
- * arXiv 2301.03598). A cluster leaves the sums of its part of a tile in memory;
- * finish.cu adds the parts in order of K. */
+ * A tile is 128 rows of weights, for each block of a cluster, by `tokens` rows of x; each block
+ * brings its part of x for all of them. The K of a tile is cut into units. All units of all tiles
+ * lie in one line, tile after tile, and each cluster takes an equal piece of it. So every
+ * multiprocessor has the same work, whatever the shape (Osama et al. 2023, "Stream-K",
+ * arXiv 2301.03598). A cluster leaves the sums of its part of a tile in memory; finish.cu adds the
+ * parts in order of K. */
 #pragma once
 
 #include "kernels/cuda/weights/tiling.h"
