@@ -399,7 +399,8 @@ DEVICE void group_multiply_256(float *d, const uint32_t a[4], uint64_t b, bool a
         "%60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71, "
         "%72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, "
         "%84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
-        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, "
+        "%96, %97, %98, %99, %100, %101, %102, %103, "
+        "%104, %105, %106, %107, "
         "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, "
         "%120, %121, %122, %123, %124, %125, %126, %127"
         "}, {%128, %129, %130, %131}, %132, add, 1, 1, 0; }"
@@ -408,10 +409,10 @@ DEVICE void group_multiply_256(float *d, const uint32_t a[4], uint64_t b, bool a
 }
 #endif
 
-/* d[64, N] += a[64, 16] b[16, N] by a warpgroup (N 128, 192 or 256), or d = without `add`; bf16 with fp32 sums. Each
- * warp has 16 rows, in the lane order of m16n8k16: of d, numbers 4 i .. +3 are columns 8 i .. +7.
- * b lies in shared memory as N / 8 times 2 squares of 8 columns by 8 values of k. Asynchronous: d
- * and a belong to the product until group_wait(). */
+/* d[64, N] += a[64, 16] b[16, N] by a warpgroup (N 128, 192 or 256), or d = without `add`; bf16 with
+ * fp32 sums. Each warp has 16 rows, in the lane order of m16n8k16: of d, numbers 4 i .. +3 are
+ * columns 8 i .. +7. b lies in shared memory as N / 8 times 2 squares of 8 columns by 8 values of k.
+ * Asynchronous: d and a belong to the product until group_wait(). */
 template <int N> DEVICE void group_multiply(float *d, const uint32_t a[4], const void *b, bool add)
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL

@@ -1,7 +1,8 @@
 /* test-large.cu - products for many rows against kernels/ref: through the vendor's library (on the
  * emulated device its stand-in) and, where possible, without it; every format and every way of
  * finishing. Added products are rounded before the sum, NF4 weights are rounded where the library
- * reads them, and slices of W meet runs of x. */
+ * reads them, and slices of W meet runs of x. One file because all ways are compared by the same
+ * functions. */
 #include <stdlib.h>
 #include <string.h>
 

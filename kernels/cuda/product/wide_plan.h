@@ -1,5 +1,5 @@
-/* wide_plan.h - how wide.cu cuts a product of some hundred rows. This file has only index arithmetic
- * and choices, and host tests reach all of it.
+/* wide_plan.h - how wide.cu cuts a product of some hundred rows. This file has only index
+ * arithmetic and choices, and host tests reach all of it.
  *
  * A tile is 128 rows of weights, for each block of a cluster, by `tokens` rows of x; each block
  * brings its part of x for all of them. The K of a tile is cut into units. All units of all tiles
