@@ -25,9 +25,10 @@ AA_PRECISION  := 0.01
 AA_LENGTH     := 8
 AA_STEPS      := 1
 AA_ROUNDS     := 24
-SCALE_METHODS := dual-threshold
+# Phase 4 has the faster methods; no sentence on batches or lengths needs them.
+SCALE_METHODS :=
 SCALE_LENGTHS := 32,64
-SCALE_BATCH   := 1,4
+SCALE_BATCH   := 1,8
 SCALE_LAUNCHES := 5
 SCALE_PROMPTS := 8
 # Tokens that a step commits. Phase 4 measures smaller numbers.
