@@ -409,10 +409,10 @@ DEVICE void group_multiply_256(float *d, const uint32_t a[4], uint64_t b, bool a
 }
 #endif
 
-/* d[64, N] += a[64, 16] b[16, N] by a warpgroup (N 128, 192 or 256), or d = without `add`; bf16 with
- * fp32 sums. Each warp has 16 rows, in the lane order of m16n8k16: of d, numbers 4 i .. +3 are
- * columns 8 i .. +7. b lies in shared memory as N / 8 times 2 squares of 8 columns by 8 values of k.
- * Asynchronous: d and a belong to the product until group_wait(). */
+/* d[64, N] += a[64, 16] b[16, N] by a warpgroup (N 128, 192 or 256), or d = without `add`; bf16
+ * with fp32 sums. Each warp has 16 rows, in the lane order of m16n8k16: of d, numbers 4 i .. +3 are
+ * columns 8 i .. +7. b lies in shared memory as N / 8 times 2 squares of 8 columns by 8 values of
+ * k. Asynchronous: d and a belong to the product until group_wait(). */
 template <int N> DEVICE void group_multiply(float *d, const uint32_t a[4], const void *b, bool add)
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
