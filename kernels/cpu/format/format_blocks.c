@@ -63,7 +63,7 @@ static void put_codes(uint8_t *group, size_t j, const uint8_t *code)
 {
     for (size_t k = 0; k < GROUP; k++) {
         size_t at = nibble_at(j % LANES, k);
-        unsigned c = code[k / 2] >> (k % 2 ? 0 : 4) & 15u;
+        unsigned c = (unsigned)code[k / 2] >> (k % 2 ? 0 : 4) & 15u;
         group[j / LANES * LANES * 4 + at / 2] |= (uint8_t)(c << at % 2 * 4);
     }
 }
