@@ -9,18 +9,19 @@
  * (2 D + 1 with a bias). Where outputs are stored, 2 L D values are read or written for every row.
  *
  * With experts: for flops, P and F count the experts that a row uses. For bytes they count none;
- * extent.experts counts the experts that are read.
+ * extent.experts counts the experts that are read. Shared experts, routers and first layers without
+ * experts count as other matrices; a looked row then costs the mean of the layers.
  *
  * With time mixing each row takes 5 (RWKV 6) or 9 (RWKV 7) L H E^2 flops more. Then pairs counts
  * only pairs with latents, and a slot of the cache is the state of one text.
  *
  * P: values of the blocks' matrices without F. F: values of the last feed-forward block; only rows
- * with an answer need it. B: values of the biases of q, k and v and of a mixer's vectors, where
- * there are any. A multiplication and an addition are two flops, for integers too. Each matrix is
- * read once a pass, each key and value of the cache once by every sequence that sees it. Left out:
- * rows of the embedding, norms, activations, and keys and values of a pass without a cache, which
- * need not leave the chip. Source: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009); 2 P
- * flops a row: Kaplan et al. 2020 (arXiv 2001.08361), 2.1. */
+ * with an answer need it. B: values of the biases of q, k, v and of routers, and of a mixer's
+ * vectors, where there are any. A multiplication and an addition are two flops, for integers too.
+ * Each matrix is read once a pass, each key and value of the cache once by every sequence that sees
+ * it. Left out: rows of the embedding, norms, activations, and keys and values of a pass without a
+ * cache, which need not leave the chip. Source: Williams, Waterman, Patterson, "Roofline", CACM 52
+ * (2009); 2 P flops a row: Kaplan et al. 2020 (arXiv 2001.08361), 2.1. */
 #pragma once
 
 #include "lib/network/network.h"

@@ -122,7 +122,7 @@ sampled() {
         [$g[] | {(.id): .token_ids}] | add as $got |
         [$e[] | select(.min_logit_gap > $clear and (.ids | index(258)) == null and
                        (.min_confidence_gap == null or .min_confidence_gap > 2e-5) and
-                       (.min_router_gap == null or .min_router_gap > 2e-6)) |
+                       (.min_router_gap == null or .min_router_gap > 2e-5)) |
                 .ids == $got[.id]] | all and length >= 2'
 }
 
