@@ -23,6 +23,7 @@ enum { SHARED_UNASKED = 48 << 10 }; /* bytes that any kernel may use; a kernel m
  * on Hopper. Loads in flight occupy lines of the rest, the first cache. With all of it as shared
  * memory these lines are too few (H100, 8B, decoding: 59 % of the memory rate, not 84 %). */
 enum { SHARED_PART = 58, SHARED_ALL = 100 };
+enum { CLUSTER_MOST = 2 }; /* blocks of a cluster that every Hopper can start */
 
 /* type *name = the dynamic shared memory of the block, 128-byte aligned. Use it once per kernel. */
 #define SHARED(type, name)                                                                      \
@@ -69,10 +70,10 @@ cudaError_t allow_shared(void (*kernel)(P...), size_t shared, bool overlap, int 
 
 /* kernel<<<grid, block, shared, stream>>>(args...). With `overlap` it starts as soon as the kernel
  * before allows it (sm_90). Graphs support this since CUDA 12.3; a build with an older version runs
- * without. */
+ * without. cluster: so many blocks beside each other share their shared memory (sm_90). */
 template <class... P, class... A>
 cudaError_t start_kernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-                         cudaStream_t stream, bool overlap, int part, A... args)
+                         cudaStream_t stream, bool overlap, int part, unsigned cluster, A... args)
 {
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
@@ -80,11 +81,13 @@ cudaError_t start_kernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t sha
     config.dynamicSmemBytes = shared;
     config.stream = stream;
 #if CUDART_VERSION >= 12030
-    cudaLaunchAttribute early = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    config.attrs = &early;
-    config.numAttrs = overlap ? 1 : 0;
+    cudaLaunchAttribute how[2] = {};
+    how[0].id = cudaLaunchAttributeClusterDimension;
+    how[0].val.clusterDim = {cluster, 1, 1};
+    how[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    how[1].val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = cluster > 1 ? how : how + 1;
+    config.numAttrs = (cluster > 1) + overlap;
 #else
     (void)overlap;
 #endif
@@ -226,6 +229,204 @@ DEVICE void multiply_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2])
                  "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* ---- Hopper: bulk copies, and products of a warpgroup (sm_90a) ----
+ *
+ * A warpgroup is four warps whose first is a multiple of four. In code for other architectures
+ * these functions do nothing; wide.cu tries them before it uses them. */
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define HOPPER(...) __VA_ARGS__
+#else
+#define HOPPER(...)
+#endif
+
+/* A gate, 8 bytes of shared memory, opens when `count` arrivals have come, and all bytes that they
+ * expect; then it closes for the next turn, 1, 0, 1, ... */
+DEVICE void gate_make(uint64_t *gate, uint32_t count)
+{
+    HOPPER(asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(gate)),
+                        "r"(count)
+                        : "memory"));
+}
+
+/* The thread that made gates calls this before the barrier behind which others use them. */
+DEVICE void gates_made(void)
+{
+    HOPPER(asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"));
+    HOPPER(asm volatile("fence.proxy.async;" ::: "memory"));
+}
+
+/* At this gate of block `rank` of the cluster. */
+DEVICE void gate_arrive(uint64_t *gate, uint32_t rank)
+{
+    HOPPER(asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;\n"
+                        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }" ::"r"(
+                            shared_address(gate)),
+                        "r"(rank)
+                        : "memory"));
+}
+
+/* Arrives, and the gate waits for so many bytes of bulk copies, too. */
+DEVICE void gate_expect(uint64_t *gate, uint32_t bytes)
+{
+    HOPPER(asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                            shared_address(gate)),
+                        "r"(bytes)
+                        : "memory"));
+}
+
+/* Waits until turn `turn` (0 first, then 1, 0, ..) has opened. */
+DEVICE void gate_wait(uint64_t *gate, uint32_t turn)
+{
+    HOPPER(asm volatile("{ .reg .pred open;\n"
+                        "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 "
+                        "open, [%0], %1;\n"
+                        "@!open bra again; }" ::"r"(shared_address(gate)),
+                        "r"(turn)
+                        : "memory"));
+}
+
+/* Copies bytes (a multiple of 16, as are the addresses) to the shared memory of all `cluster`
+ * blocks; they arrive at a gate of each. */
+DEVICE void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *gate, uint32_t cluster)
+{
+    HOPPER(asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                        ".multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
+                        "l"(from), "r"(bytes), "r"(shared_address(gate)),
+                        "h"((uint16_t)((1u << cluster) - 1))
+                        : "memory"));
+}
+
+/* All threads of the cluster wait for each other: before the first use of each other's memory, and
+ * before the first block ends. */
+DEVICE void cluster_meet(void)
+{
+    HOPPER(asm volatile("barrier.cluster.arrive.aligned;\n"
+                        "barrier.cluster.wait.aligned;" ::: "memory"));
+}
+
+/* All warps of a warpgroup: so many registers a thread from here on, a multiple of 8. The kernel
+ * has two branches: one with more, one with less. */
+template <int N> DEVICE void registers_more(void)
+{
+    HOPPER(asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)));
+}
+
+template <int N> DEVICE void registers_less(void)
+{
+    HOPPER(asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)));
+}
+
+/* Between other uses of registers and their use by group_multiply(). */
+DEVICE void group_begin(void)
+{
+    HOPPER(asm volatile("wgmma.fence.sync.aligned;" ::: "memory"));
+}
+
+/* Closes a set of products. */
+DEVICE void group_close(void)
+{
+    HOPPER(asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"));
+}
+
+/* Waits until at most N sets are unfinished. */
+template <int N> DEVICE void group_wait(void)
+{
+    HOPPER(asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"));
+}
+
+/* The sums may be read from here on, behind group_wait<0>(). */
+template <int N> DEVICE void group_end(float *d)
+{
+#pragma unroll
+    for (int i = 0; i < N / 2; i++)
+        asm volatile("" : "+f"(d[i])::"memory");
+}
+
+#define SUMS_1(d, i) "+f"((d)[i])
+#define SUMS_4(d, i) SUMS_1(d, i), SUMS_1(d, i + 1), SUMS_1(d, i + 2), SUMS_1(d, i + 3)
+#define SUMS_16(d, i) SUMS_4(d, i), SUMS_4(d, i + 4), SUMS_4(d, i + 8), SUMS_4(d, i + 12)
+#define SUMS_64(d, i) SUMS_16(d, i), SUMS_16(d, i + 16), SUMS_16(d, i + 32), SUMS_16(d, i + 48)
+#define SUMS_128(d, i) SUMS_64(d, i), SUMS_64(d, i + 64)
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+DEVICE void group_multiply_128(float *d, const uint32_t a[4], uint64_t b, bool add)
+{
+    asm volatile(
+        "{ .reg .pred add; setp.ne.b32 add, %69, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, "
+        "%12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "
+        "%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "
+        "%36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, "
+        "%60, %61, %62, %63"
+        "}, {%64, %65, %66, %67}, %68, add, 1, 1, 0; }"
+        : SUMS_64(d, 0)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((uint32_t)add));
+}
+
+DEVICE void group_multiply_192(float *d, const uint32_t a[4], uint64_t b, bool add)
+{
+    asm volatile(
+        "{ .reg .pred add; setp.ne.b32 add, %101, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, "
+        "%12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "
+        "%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "
+        "%36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, "
+        "%60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71, "
+        "%72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, "
+        "%84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+        "}, {%96, %97, %98, %99}, %100, add, 1, 1, 0; }"
+        : SUMS_64(d, 0), SUMS_16(d, 64), SUMS_16(d, 80)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((uint32_t)add));
+}
+
+DEVICE void group_multiply_256(float *d, const uint32_t a[4], uint64_t b, bool add)
+{
+    asm volatile(
+        "{ .reg .pred add; setp.ne.b32 add, %133, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, "
+        "%12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "
+        "%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "
+        "%36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, "
+        "%60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71, "
+        "%72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, "
+        "%84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+        "%96, %97, %98, %99, %100, %101, %102, %103, "
+        "%104, %105, %106, %107, "
+        "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, "
+        "%120, %121, %122, %123, %124, %125, %126, %127"
+        "}, {%128, %129, %130, %131}, %132, add, 1, 1, 0; }"
+        : SUMS_128(d, 0)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((uint32_t)add));
+}
+#endif
+
+/* d[64, N] += a[64, 16] b[16, N] by a warpgroup (N 128, 192 or 256), or d = without `add`; bf16
+ * with fp32 sums. Each warp has 16 rows, in the lane order of m16n8k16: of d, numbers 4 i .. +3 are
+ * columns 8 i .. +7. b lies in shared memory as N / 8 times 2 squares of 8 columns by 8 values of
+ * k. Asynchronous: d and a belong to the product until group_wait(). */
+template <int N> DEVICE void group_multiply(float *d, const uint32_t a[4], const void *b, bool add)
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    /* Squares are 128 bytes apart along k, 256 along columns; no swizzle (PTX, matrix descriptor
+     * of wgmma). */
+    uint64_t at = (uint64_t)(shared_address(b) >> 4 & 0x3fff) | (uint64_t)(128 >> 4) << 16 |
+                  (uint64_t)(256 >> 4) << 32;
+    if (N == 128)
+        group_multiply_128(d, a, at, add);
+    else if (N == 192)
+        group_multiply_192(d, a, at, add);
+    else
+        group_multiply_256(d, a, at, add);
+#endif
 }
 
 /* ---- operations across lanes ---- */

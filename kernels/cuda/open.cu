@@ -15,6 +15,7 @@
 #include "kernels/cuda/device/segments.h"
 #include "kernels/cuda/device/transfer.h"
 #include "kernels/cuda/product/gemm.h"
+#include "kernels/cuda/product/product.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 
@@ -221,6 +222,7 @@ static int open_parts(struct backend *b, int patience, struct err *e)
     graph_open(b);
     event_open(b);
     cuda_attention_open(b);
+    wide_open(b);
     return gemm_open(b, e);
 }
 

@@ -86,7 +86,8 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     refuse 64 "expected --draft MODEL" "${GEN[@]}" --draft-tokens 2 "$T/prompts"
     refuse 64 "draft_tokens above 0" \
         "${GEN[@]}" --draft synth:tiny-llama --draft-tokens 0 "$T/prompts"
-    refuse 64 "expected one of them" "${GEN[@]}" --draft synth:tiny-llama --lookup 2 "$T/prompts"
+    refuse 64 "expected at most one above 0" \
+        "${GEN[@]}" --draft synth:tiny-llama --lookup 2 "$T/prompts"
     demo=("$BIN/gen-llama" -m data/models/judge-demo --max-new 3 -q "$T/texts" --draft)
     echo '{"id":"p","text":"once upon a time"}' > "$T/texts"
     "${demo[@]}" data/models/llama-demo | jq -se '.[0].draft_model.model == "llama-demo" and

@@ -47,7 +47,7 @@ template <class T> struct array {
 template <class... P, class... A>
 static void run(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A... args)
 {
-    start_kernel(kernel, grid, block, shared, nullptr, false, SHARED_PART, args...);
+    start_kernel(kernel, grid, block, shared, nullptr, false, SHARED_PART, 1u, args...);
     cudaDeviceSynchronize();
 }
 

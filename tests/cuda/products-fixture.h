@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/device/runtime.h"
 #include "kernels/cuda/product/slices.h"
+#include "kernels/cuda/product/wide_plan.h"
 #include "tests/cuda/rows-fixture.h"
 extern "C" {
 #include "kernels/ref/ref.h"
@@ -83,7 +84,9 @@ static struct pair pair_make(struct call *c, size_t rows)
     float *w = drawn(c->f, rows * c->K);
     struct mat_source s = mat_floats(w, rows, c->K);
     struct pair p;
-    int widened = dtype_info[c->dtype].block && c->library && c->T > library_above(c->dtype);
+    int own = device_of(c->f->cuda)->wide && wide_takes(c->dtype, c->T, c->K);
+    int widened = dtype_info[c->dtype].block &&
+                  (own || (c->library && c->T > library_above(c->dtype)));
     if (cuda_mat_make(c->f->cuda, &p.cuda, &s, c->dtype))
         abort();
     if (widened) {

@@ -80,10 +80,10 @@ static void test_streams()
     *pinned = 5;
     cudaMemcpyAsync(y.p, &pageable, sizeof pageable, cudaMemcpyHostToDevice, s);
     pageable = 100;
-    start_kernel(add, dim3(1), dim3(1), 0, s, false, SHARED_PART, y.p, 1);
+    start_kernel(add, dim3(1), dim3(1), 0, s, false, SHARED_PART, 1u, y.p, 1);
     ok(y.values()[0] == -1, "nothing runs before it is waited for");
     cudaEventRecord(e, s);
-    start_kernel(add, dim3(1), dim3(1), 0, s, false, SHARED_PART, y.p, 10);
+    start_kernel(add, dim3(1), dim3(1), 0, s, false, SHARED_PART, 1u, y.p, 10);
     cudaEventSynchronize(e);
     ok(y.values()[0] == 2, "an event waits for what is ahead; pageable memory is read at once");
     cudaMemcpyAsync(pinned, y.p, sizeof(int), cudaMemcpyDeviceToHost, s);
@@ -123,7 +123,7 @@ static void test_two_streams(cudaStream_t s)
         cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal);
         cudaEventRecord(begun, s);
         cudaStreamWaitEvent(other, begun, 0);
-        start_kernel(add, dim3(1), dim3(1), 0, other, false, SHARED_PART, y.p, 1);
+        start_kernel(add, dim3(1), dim3(1), 0, other, false, SHARED_PART, 1u, y.p, 1);
         cudaEventRecord(done, other);
         if (waits)
             cudaStreamWaitEvent(s, done, 0);
@@ -132,10 +132,10 @@ static void test_two_streams(cudaStream_t s)
            "a graph %s for the work of another stream", waits ? "waits" : "does not wait");
     }
     cudaGraphDestroy(graph);
-    start_kernel(add, dim3(1), dim3(1), 0, s, false, SHARED_PART, y.p, 5);
+    start_kernel(add, dim3(1), dim3(1), 0, s, false, SHARED_PART, 1u, y.p, 5);
     cudaEventRecord(begun, s);
     cudaStreamWaitEvent(other, begun, 0);
-    start_kernel(add, dim3(1), dim3(1), 0, other, false, SHARED_PART, y.p, 2);
+    start_kernel(add, dim3(1), dim3(1), 0, other, false, SHARED_PART, 1u, y.p, 2);
     cudaStreamSynchronize(other);
     ok(y.values()[0] == 7, "a stream waits for another one");
     cudaEventDestroy(begun);
@@ -151,8 +151,8 @@ static void test_graphs()
     array<int> y(std::vector<int>{0, 0});
     cudaStreamCreate(&s);
     cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal);
-    start_kernel(add, dim3(1), dim3(2), 0, s, false, SHARED_PART, y.p, 1);
-    start_kernel(add, dim3(1), dim3(1), 0, s, false, SHARED_PART, y.p, 10);
+    start_kernel(add, dim3(1), dim3(2), 0, s, false, SHARED_PART, 1u, y.p, 1);
+    start_kernel(add, dim3(1), dim3(1), 0, s, false, SHARED_PART, 1u, y.p, 10);
     cudaStreamEndCapture(s, &graph);
     cudaStreamSynchronize(s);
     int before = y.values()[0];
@@ -201,10 +201,10 @@ static int wrong_chains(int hasty, bool overlap)
     for (int seed = 1; seed <= SEEDS; seed++) {
         set_seed(seed);
         array<int> x(std::vector<int>{1}), y(64), z(64);
-        start_kernel(slow_add, dim3(2), dim3(32), 0, nullptr, overlap, SHARED_PART, y.p, x.p);
-        start_kernel(sum_of, dim3(1), dim3(32), 0, nullptr, overlap, SHARED_PART,
+        start_kernel(slow_add, dim3(2), dim3(32), 0, nullptr, overlap, SHARED_PART, 1u, y.p, x.p);
+        start_kernel(sum_of, dim3(1), dim3(32), 0, nullptr, overlap, SHARED_PART, 1u,
                      z.p, y.p, 64, hasty);
-        start_kernel(sum_of, dim3(2), dim3(32), 0, nullptr, overlap, SHARED_PART,
+        start_kernel(sum_of, dim3(2), dim3(32), 0, nullptr, overlap, SHARED_PART, 1u,
                      y.p, z.p, 32, hasty);
         for (int value : y.values())
             if (value != 128 * 32) {

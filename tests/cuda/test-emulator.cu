@@ -244,6 +244,130 @@ static void test_copies()
     ok(good, "a copy is there once it is waited for, and not before");
 }
 
+/* ---- gates and bulk copies ---- */
+
+/* `late`: reads only behind the gate. */
+static __global__ void bulk(uint4 *y, const uint4 *x, bool late)
+{
+    SHARED(uint4, kept);
+    uint64_t *gate = reinterpret_cast<uint64_t *>(kept + 2);
+    wait_for_inputs();
+    if (threadIdx.x == 0)
+        gate_make(gate, 1);
+    gates_made();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        gate_expect(gate, 32);
+        copy_bulk(kept, x, 32, gate, 1);
+    }
+    if (late)
+        gate_wait(gate, 0);
+    if (threadIdx.x == 1)
+        y[0] = kept[1];
+}
+
+/* Each thread passes the gate `turns` times, when both have arrived. */
+static __global__ void turnstile(unsigned *y, int turns, int arrivals)
+{
+    SHARED(uint64_t, gate);
+    wait_for_inputs();
+    if (threadIdx.x == 0)
+        gate_make(gate, 2);
+    gates_made();
+    __syncthreads();
+    for (int i = 0; i < turns; i++) {
+        atomicAdd(y, 1u);
+        for (int k = 0; k < arrivals; k++)
+            gate_arrive(gate, 0);
+        gate_wait(gate, i & 1);
+        if (*y < 2u * (unsigned)(i + 1))
+            atomicAdd(y, 1000u);
+    }
+}
+
+static __global__ void crowded_gate(int bytes, int expected)
+{
+    SHARED(uint4, kept);
+    uint64_t *gate = reinterpret_cast<uint64_t *>(kept + 4);
+    wait_for_inputs();
+    gate_make(gate, 1);
+    gate_expect(gate, (uint32_t)expected);
+    copy_bulk(kept, kept + 2, (uint32_t)bytes, gate, 1);
+    gate_wait(gate, 0);
+}
+
+static void test_gates()
+{
+    int good = 1;
+    array<uint4> x({{7, 7, 7, 7}, {8, 8, 8, 8}});
+    for (int late = 0; late < 2; late++) {
+        array<uint4> y(1);
+        run(bulk, dim3(1), dim3(2), 40, y.p, x.p, late);
+        good &= y.values()[0].w == (late ? 8u : ~0u);
+    }
+    ok(good, "a bulk copy is there behind its gate, and not before");
+    array<unsigned> y(std::vector<unsigned>{0});
+    run(turnstile, dim3(1), dim3(2), 8, y.p, 5, 1);
+    ok(y.values()[0] == 10, "a gate opens once in each turn, when all have arrived");
+    ok(dies([] { run(turnstile, dim3(1), dim3(2), 8, array<unsigned>(1).p, 1, 0); },
+            "turn 0 never opens"),
+       "a gate at which nobody arrives");
+    ok(dies([] { run(crowded_gate, dim3(1), dim3(1), 72, 32, 16); }, "where the gate expects 16"),
+       "a gate that expects fewer bytes");
+    ok(dies([] { run(crowded_gate, dim3(1), dim3(1), 72, 8, 8); }, "no multiple of 16"),
+       "a bulk copy of 8 bytes");
+}
+
+/* One product of a warpgroup: d[64, 128] = a[64, 16] b[16, 128], b in shared memory as squares. */
+static __global__ void product_of_group(float *d, const uint16_t *a, const uint16_t *b)
+{
+    SHARED(uint16_t, squares);
+    wait_for_inputs();
+    for (unsigned i = threadIdx.x; i < 128 * 16; i += blockDim.x) {
+        unsigned n = i / 16, k = i % 16;
+        squares[n / 8 * 128 + k / 8 * 64 + n % 8 * 8 + k % 8] = b[k * 128 + n];
+    }
+    __syncthreads();
+    unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, q = threadIdx.x % 4;
+    uint32_t part[4];
+    for (unsigned i = 0; i < 4; i++) {
+        const uint16_t *from = a + (row + i % 2 * 8) * 16 + 2 * q + i / 2 * 8;
+        part[i] = from[0] | (uint32_t)from[1] << 16;
+    }
+    float sum[64] = {};
+    group_begin();
+    group_multiply<128>(sum, part, squares, false);
+    group_multiply<128>(sum, part, squares, true);
+    group_close();
+    group_wait<0>();
+    group_end<128>(sum);
+    for (unsigned i = 0; i < 64; i++)
+        d[(row + i % 4 / 2 * 8) * 128 + i / 4 * 8 + 2 * q + i % 2] = sum[i];
+}
+
+static void test_group()
+{
+    std::vector<uint16_t> a(64 * 16), b(16 * 128);
+    auto value = [](size_t i) { return (float)(int)(i * 7 % 11) - 5; };
+    for (size_t i = 0; i < a.size(); i++)
+        a[i] = (uint16_t)(__float_as_uint(value(i)) >> 16);
+    for (size_t i = 0; i < b.size(); i++)
+        b[i] = (uint16_t)(__float_as_uint(value(3 * i)) >> 16);
+    array<float> d(64 * 128);
+    run(product_of_group, dim3(1), dim3(128), 128 * 16 * 2, d.p, array<uint16_t>(a).p,
+        array<uint16_t>(b).p);
+    const std::vector<float> got = d.values();
+    int wrong = 0;
+    for (size_t r = 0; r < 64; r++)
+        for (size_t n = 0; n < 128; n++) {
+            float want = 0;
+            for (size_t k = 0; k < 16; k++)
+                want += 2 * value(r * 16 + k) * value(3 * (k * 128 + n));
+            wrong += got[r * 128 + n] != want;
+        }
+    ok(!wrong, "two products of a warpgroup, %d values are wrong", wrong);
+}
+
 /* ---- matrix units ---- */
 
 /* One warp: d[16, 8] = a[16, 16] b[16, 8] in bf16, both row-major in shared memory, whose rows are
@@ -354,6 +478,8 @@ int main(void)
     test_order();
     test_mistakes();
     test_copies();
+    test_gates();
+    test_group();
     test_bf16();
     test_s8();
     test_numbers();

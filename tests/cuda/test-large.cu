@@ -1,7 +1,8 @@
 /* test-large.cu - products for many rows against kernels/ref: through the vendor's library (on the
  * emulated device its stand-in) and, where possible, without it; every format and every way of
  * finishing. Added products are rounded before the sum, NF4 weights are rounded where the library
- * reads them, and slices of W meet runs of x. */
+ * reads them, and slices of W meet runs of x. One file because all ways are compared by the same
+ * functions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -470,6 +471,26 @@ static void slices_and_runs(struct fixture *f)
     call_free(&c);
 }
 
+/* Weights that a Hopper widens itself: tiles that one block or several blocks sum, and rows and
+ * values of K that do not fill the last tile and unit. */
+static void wide_products(struct fixture *f)
+{
+    static const enum dtype formats[] = {DTYPE_FP8, DTYPE_NF4, DTYPE_NF4_F32, DTYPE_FP4};
+    static const struct {
+        int sms;
+        size_t T, K;
+    } shapes[] = {{1, 130, 128}, {3, 257, 384}, {7, 70, 640}, {50, 500, 256}};
+    struct device *d = device_of(f->cuda);
+    const int sms = d->sms;
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < (is_twin(formats[i]) ? 1 : 4); k++) {
+            d->sms = shapes[k].sms;
+            if (!cuda_refuses(f->cuda, formats[i], 128))
+                try_shape(f, formats[i], shapes[k].T, shapes[k].K, k % 2);
+        }
+    d->sms = sms;
+}
+
 int main(void)
 {
     struct fixture f = fixture_open();
@@ -480,6 +501,10 @@ int main(void)
     widened_weights(&f, DTYPE_BF16_F32);
     every_format(&f, 1);
     slices_and_runs(&f);
+    if (device_of(f.cuda)->wide)
+        wide_products(&f);
+    ok((device_of(f.cuda)->wide > 0) == (device_of(f.cuda)->major == 9),
+       "wide.cu runs on Hopper only");
     either_order(&f, DTYPE_BF16);
     either_order(&f, DTYPE_INT8);
     equal_heads(&f);

@@ -60,8 +60,8 @@ static void bounds(void)
     uint64_t *in = sent(bits);
     double *g_out = sent(all);
     float *near_out = sent(nears), *top_out = sent(tops);
-    CHECK(start_kernel(measure, dim3(1), dim3(THREADS), 0, (cudaStream_t)0, false, SHARED_PART, in,
-                       (int)n, g_out, near_out, top_out));
+    CHECK(start_kernel(measure, dim3(1), dim3(THREADS), 0, (cudaStream_t)0, false, SHARED_PART, 1u,
+                       in, (int)n, g_out, near_out, top_out));
     CHECK(cudaDeviceSynchronize());
     fetch(&bits, in);
     fetch(&all, g_out);
@@ -113,7 +113,7 @@ static void order(double temperature, float spread)
 {
     std::vector<int> found(2);
     int *out = sent(found);
-    CHECK(start_kernel(race, dim3(1), dim3(THREADS), 0, (cudaStream_t)0, false, SHARED_PART,
+    CHECK(start_kernel(race, dim3(1), dim3(THREADS), 0, (cudaStream_t)0, false, SHARED_PART, 1u,
                        temperature, spread, out));
     CHECK(cudaDeviceSynchronize());
     fetch(&found, out);
@@ -139,7 +139,7 @@ int main(void)
             order(temperature, spread);
     std::vector<int> good(1);
     int *out = sent(good);
-    CHECK(start_kernel(against_nobody, dim3(1), dim3(1), 0, (cudaStream_t)0, false, SHARED_PART,
+    CHECK(start_kernel(against_nobody, dim3(1), dim3(1), 0, (cudaStream_t)0, false, SHARED_PART, 1u,
                        out));
     CHECK(cudaDeviceSynchronize());
     fetch(&good, out);

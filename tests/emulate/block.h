@@ -63,6 +63,14 @@ struct copy {
     unsigned bytes, group;
 };
 
+/* A bulk copy on its way to a gate. */
+struct bulk_copy {
+    void *to;
+    const void *from;
+    uint32_t bytes;
+    uint64_t *gate;
+};
+
 struct thread {
     struct block *block;
     struct fiber *fiber; /* NULL: not started */
@@ -98,6 +106,7 @@ struct block {
     bool early;                /* its threads stop at wait_for_inputs() */
     size_t returned, letting;  /* threads that have returned; that let the next kernel start */
     const struct kernel *next; /* kernel to start then, or NULL */
+    std::vector<struct bulk_copy> bulk; /* not done */
     char begins, ends;         /* for ThreadSanitizer: places in time */
     ~block() { free(shared); }
 };
@@ -129,5 +138,12 @@ uint32_t ballot(uint32_t mask, bool vote, const char *word, place at);
 void load_matrices(uint32_t r[4], const void *row, bool turned, place at);
 void multiply_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], place at);
 void multiply_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2], place at);
+void group_multiply(int N, float *d, const uint32_t a[4], const void *b, bool add, place at);
+
+/* gate.cc */
+void gate_make(uint64_t *gate, uint32_t count);
+void gate_arrive(uint64_t *gate, uint32_t bytes);
+void gate_wait(uint64_t *gate, uint32_t turn);
+void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *gate);
 
 } // namespace emulate

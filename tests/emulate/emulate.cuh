@@ -314,11 +314,14 @@ template <class T> inline void check_argument(T *const &p)
 
 /* There is as much shared memory as a kernel asks for. */
 enum { SHARED_PART, SHARED_ALL };
+enum { CLUSTER_MOST = 1 };
 
 template <class... P, class... A>
 cudaError_t start_kernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-                         cudaStream_t stream, bool overlap, int, A... given)
+                         cudaStream_t stream, bool overlap, int, unsigned cluster, A... given)
 {
+    if (cluster > CLUSTER_MOST)
+        emulate::fail("clusters of %u blocks are not emulated", cluster);
     static_assert(sizeof...(P) == sizeof...(A), "as many arguments as the kernel has");
     static_assert(sizeof(std::tuple<P...>) <= 4096, "the arguments of a kernel fit 4 KB");
     std::tuple<P...> args = [](P... p) { return std::tuple<P...>(p...); }(given...);
@@ -402,5 +405,49 @@ DEVICE void multiply_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], 
 DEVICE void multiply_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2], WHERE)
 {
     emulate::multiply_s8(d, a, b, at);
+}
+/* ---- Hopper ---- */
+
+DEVICE void gate_make(uint64_t *gate, uint32_t count)
+{
+    emulate::check_shared(gate, 8, 8, "gate_make");
+    emulate::gate_make(gate, count);
+}
+DEVICE void gates_made() {}
+DEVICE void gate_arrive(uint64_t *gate, uint32_t rank)
+{
+    if (rank)
+        emulate::fail("gate_arrive: block %u of a cluster of one", rank);
+    emulate::gate_arrive(gate, 0);
+}
+DEVICE void cluster_meet(WHERE)
+{
+    emulate::barrier(at);
+}
+DEVICE void gate_expect(uint64_t *gate, uint32_t bytes)
+{
+    emulate::gate_arrive(gate, bytes);
+}
+DEVICE void gate_wait(uint64_t *gate, uint32_t turn)
+{
+    emulate::gate_wait(gate, turn);
+}
+DEVICE void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *gate, uint32_t)
+{
+    emulate::check_shared(to, bytes, 16, "copy_bulk");
+    emulate::check_aligned(from, 16, "copy_bulk");
+    emulate::copy_bulk(to, from, bytes, gate);
+}
+template <int N> DEVICE void registers_more() {}
+template <int N> DEVICE void registers_less() {}
+DEVICE void group_begin() {}
+DEVICE void group_close() {}
+template <int N> DEVICE void group_wait() {}
+template <int N> DEVICE void group_end(float *) {}
+template <int N>
+DEVICE void group_multiply(float *d, const uint32_t a[4], const void *b, bool add, WHERE)
+{
+    emulate::check_shared(b, N * 32, 128, "group_multiply");
+    emulate::group_multiply(N, d, a, b, add, at);
 }
 #undef WHERE

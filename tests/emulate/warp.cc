@@ -3,6 +3,7 @@
  *
  * Source: PTX ISA, "Matrix fragments for mma.m16n8k16", "... m16n8k32", "ldmatrix". */
 #include <string.h>
+#include <vector>
 
 #include "tests/emulate/block.h"
 #include "tests/emulate/sanitizers.h"
@@ -143,6 +144,55 @@ void multiply_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2], place a
             return static_cast<int32_t>(static_cast<int8_t>(word >> 8 * i));
         });
     });
+}
+
+/* What a lane brings to a product of a warpgroup. */
+struct group_factors {
+    int N;
+    float *d;
+    const uint32_t *a;
+    const uint16_t *b;
+    bool add;
+};
+
+static float bf16_value(uint32_t bits)
+{
+    float x;
+    bits <<= 16;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The 16 rows of a warp: each lane's sums in ascending order of k. */
+static UNWATCHED void do_group(void *brought[LANES], uint32_t)
+{
+    float a[16][16];
+    auto lane = [brought](int i) { return static_cast<struct group_factors *>(brought[i]); };
+    const struct group_factors *any = lane(0);
+    for (int i = 0; i < LANES; i++)
+        for (int r = 0; r < 4; r++)
+            for (int e = 0; e < 2; e++)
+                a[i / 4 + r % 2 * 8][i % 4 * 2 + r / 2 * 8 + e] =
+                    bf16_value(lane(i)->a[r] >> 16 * e & 0xffff);
+    std::vector<float> b(static_cast<size_t>(any->N) * 16);
+    for (int n = 0; n < any->N; n++)
+        for (int k = 0; k < 16; k++)
+            b[static_cast<size_t>(n * 16 + k)] =
+                bf16_value(any->b[n / 8 * 128 + k / 8 * 64 + n % 8 * 8 + k % 8]);
+    for (int i = 0; i < LANES; i++)
+        for (int c = 0; c < any->N / 2; c++) {
+            int row = i / 4 + c % 4 / 2 * 8, n = c / 4 * 8 + i % 4 * 2 + c % 2;
+            float sum = any->add ? lane(i)->d[c] : 0;
+            for (int k = 0; k < 16; k++)
+                sum += a[row][k] * b[static_cast<size_t>(n * 16 + k)];
+            lane(i)->d[c] = sum;
+        }
+}
+
+void group_multiply(int N, float *d, const uint32_t a[4], const void *b, bool add, place at)
+{
+    struct group_factors mine = {N, d, a, static_cast<const uint16_t *>(b), add};
+    meet(0xffffffffu, "group_multiply", at, &mine, do_group);
 }
 
 } // namespace emulate

@@ -39,6 +39,7 @@ struct device {
     struct staging *staging;        /* transfer.cu */
     struct products *gemm;          /* gemm.cu */
     unsigned *arrived;              /* memory of the device: attention.cu */
+    unsigned wide;                  /* blocks of a cluster of wide.cu; 0: it does not run here */
 };
 
 static inline struct device *device_of(const struct backend *b)
@@ -96,19 +97,26 @@ static inline unsigned blocks_of(size_t n, size_t each)
     return (unsigned)((n + each - 1) / each);
 }
 
-/* kernel<<<grid, block, shared>>>(args...) on the device's stream. Opts into more than 48 KB of
- * shared memory. part: SHARED_ALL for kernels whose blocks otherwise find no room beside each
- * other. Waits when the device's queue is full. */
+/* kernel<<<grid, block, shared>>>(args...) on the device's stream, in clusters of so many blocks.
+ * Opts into more than 48 KB of shared memory. part: SHARED_ALL for kernels whose blocks otherwise
+ * find no room beside each other. Waits when the device's queue is full. */
 template <class... P, class... A>
-void launch_in(const struct backend *b, int part, void (*kernel)(P...), dim3 grid, dim3 block,
-               size_t shared, A... args)
+void launch_clusters(const struct backend *b, int part, unsigned cluster, void (*kernel)(P...),
+                     dim3 grid, dim3 block, size_t shared, A... args)
 {
     struct device *d = device_of(b);
     cudaStream_t stream = device_stream(b);
     waiting here(d, "launch");
     bool overlap = d->overlap && !d->in_turn;
-    CHECK(start_kernel(kernel, grid, block, shared, stream, overlap, part, args...));
+    CHECK(start_kernel(kernel, grid, block, shared, stream, overlap, part, cluster, args...));
     d->in_turn = 0;
+}
+
+template <class... P, class... A>
+void launch_in(const struct backend *b, int part, void (*kernel)(P...), dim3 grid, dim3 block,
+               size_t shared, A... args)
+{
+    launch_clusters(b, part, 1, kernel, grid, block, shared, args...);
 }
 
 template <class... P, class... A>

@@ -3,6 +3,7 @@
 #include "kernels/cuda/product/finish.cuh"
 
 #include "kernels/cuda/product/product.h"
+#include "kernels/cuda/product/wide_plan.h"
 #include "kernels/cuda/values.cuh"
 
 enum { THREADS = 256, PARTS_AT_ONCE = 4 };
@@ -17,12 +18,21 @@ static uint32_t rows_together(const struct product_job *j)
     return rows;
 }
 
+/* The number of parts of the sums of tile `number` and row t: the same for all, or those of wide.cu
+ * (plan.blocks > 0). */
+DEVICE uint32_t parts_of(const struct wide_plan &p, uint32_t splits, uint32_t number, uint32_t t)
+{
+    if (!p.blocks)
+        return splits;
+    return wide_parts(&p, number / (p.cluster * WIDE_ROWS / TILE_ROWS) * p.runs + t / p.tokens);
+}
+
 /* Eight threads finish the pairs of a tile for a row t of x, the next eight for the next of
  * `together` rows, and so on for the next tiles. Parts are added in order. */
 template <class A, class Sum>
 __global__ void __launch_bounds__(THREADS)
-finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint32_t splits,
-            uint32_t together)
+finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint32_t most,
+            struct wide_plan plan, uint32_t together)
 {
     let_next_start();
     wait_for_inputs();
@@ -32,6 +42,7 @@ finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint3
     if (number >= job_tiles(&j) || t >= j.T)
         return;
     struct weight_tile tile = tile_at(&j, number);
+    const uint32_t splits = parts_of(plan, most, number, t);
     size_t at[2];
     for (int h = 0; h < 2; h++)
         at[h] = (size_t)t * j.columns + j.w[tile.matrix[h]].column + tile.row[h] + i;
@@ -54,22 +65,31 @@ finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint3
 
 template <class A, class Sum>
 static void start(const struct backend *b, const struct product_job *j,
-                  const struct coded_rows *rows, const void *sums, uint32_t splits)
+                  const struct coded_rows *rows, const void *sums, uint32_t splits,
+                  const struct wide_plan *plan)
 {
     uint32_t together = rows_together(j), at_once = THREADS / HALF / together;
     launch(b, finish_sums<A, Sum>, dim3(plan_up(job_tiles(j), at_once), plan_up(j->T, together)),
-           dim3(THREADS), 0, *j, *rows, static_cast<const Sum *>(sums), splits, together);
+           dim3(THREADS), 0, *j, *rows, static_cast<const Sum *>(sums), splits, *plan, together);
 }
 
 void finish(const struct backend *b, const struct product_job *j, const struct coded_rows *rows,
             const void *sums, uint32_t splits)
 {
+    const struct wide_plan none = {};
     if (x_coded(j->dtype))
-        start<uint16_t, int32_t>(b, j, rows, sums, splits);
+        start<uint16_t, int32_t>(b, j, rows, sums, splits, &none);
     else if (dtype_info[j->dtype].unit == UNIT_F32)
-        start<float, float>(b, j, rows, sums, splits);
+        start<float, float>(b, j, rows, sums, splits, &none);
     else
-        start<uint16_t, float>(b, j, rows, sums, splits);
+        start<uint16_t, float>(b, j, rows, sums, splits, &none);
+}
+
+void finish_parts(const struct backend *b, const struct product_job *j, const float *sums,
+                  const struct wide_plan *plan)
+{
+    const struct coded_rows none = {};
+    start<uint16_t, float>(b, j, &none, sums, 0, plan);
 }
 
 /* Thread i adds values N i .. of a product, which is already rounded, to y. */

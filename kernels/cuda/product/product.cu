@@ -2,6 +2,7 @@
  *
  *     fp32 rows            f32_product.cu; from some number of rows on the library (library_above)
  *     T <= few             gemv.cu, one kernel, if x fits in shared memory (few: formats.h)
+ *     65 .. 512            wide.cu and finish.cu: FP8 and blocks on Hopper (wide_plan.h)
  *     T <= library_above   skinny.cu and finish.cu, 64 rows at a time
  *     more                 large.cu (the library); without the library as above
  *
@@ -10,6 +11,7 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"
+#include "kernels/cuda/product/wide_plan.h"
 
 /* ---- the cases ---- */
 
@@ -48,7 +50,7 @@ static const void *row_at(const struct product_job *j, const void *x, uint32_t t
 static void product_normed(struct backend *b, const struct product_job *j, const void *x,
                            void *work)
 {
-    if (j->T > library_above(j->dtype) && large(b, j, x, work))
+    if (wide(b, j, x, work) || (j->T > library_above(j->dtype) && large(b, j, x, work)))
         return;
     if (exact_rows(j->dtype)) {
         f32_product(b, j, static_cast<const float *>(x));
@@ -74,6 +76,9 @@ static size_t rest_bytes(const struct backend *b, enum dtype dtype, size_t T, si
     if (!exact_rows(dtype))
         own = skinny_sums(dtype, some, K, N, device_of(b)->shared_max) +
               (x_coded(dtype) ? coding_at(nullptr, some, K).bytes : 0);
+    const struct device *d = device_of(b);
+    size_t wide = wide_work_most(dtype, T, K, N, (uint32_t)d->sms, d->wide);
+    own = own > wide ? own : wide;
     return own > library ? own : library;
 }
 

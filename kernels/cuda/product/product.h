@@ -58,6 +58,10 @@ void skinny(const struct backend *b, const struct product_job *j, const struct s
 /* finish.cu: adds `splits` parts of a job's sums and writes its outputs. */
 void finish(const struct backend *b, const struct product_job *j, const struct coded_rows *rows,
             const void *sums, uint32_t splits);
+/* The same for the parts that wide.cu leaves. */
+struct wide_plan;
+void finish_parts(const struct backend *b, const struct product_job *j, const float *sums,
+                  const struct wide_plan *plan);
 /* finish_int8.cu: the same for INT8 and one part, without reads of W far apart. Overwrites `sums`
  * and the codes of c. */
 void finish_int8(const struct backend *b, const struct product_job *j, const struct coding *c,
@@ -76,6 +80,13 @@ void f32_product_grouped(const struct backend *b, const struct product_job *j, c
 int large(struct backend *b, const struct product_job *j, const void *x, void *work);
 /* Bytes of work that large() needs for T rows. */
 size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N);
+
+/* wide.cu: some hundred rows of x, normalized, by weights that a Hopper widens in registers. 0: not
+ * this device or shape; nothing was done. work: wide_work() bytes (wide_plan.h). */
+int wide(const struct backend *b, const struct product_job *j, const void *x, void *work);
+
+/* At open: tries whether wide.cu runs on this device (device.wide). */
+void wide_open(struct backend *b);
 
 /* coding.cu: the coded rows at `work`. */
 struct coding coding_at(void *work, size_t T, size_t K);

@@ -1,0 +1,119 @@
+/* wide_plan.h - how wide.cu cuts a product of some hundred rows. This file has only index
+ * arithmetic and choices, and host tests reach all of it.
+ *
+ * A tile is 128 rows of weights, for each block of a cluster, by `tokens` rows of x; each block
+ * brings its part of x for all of them. The K of a tile is cut into units. All units of all tiles
+ * lie in one line, tile after tile, and each cluster takes an equal piece of it. So every
+ * multiprocessor has the same work, whatever the shape (Osama et al. 2023, "Stream-K",
+ * arXiv 2301.03598). A cluster leaves the sums of its part of a tile in memory; finish.cu adds the
+ * parts in order of K. */
+#pragma once
+
+#include "kernels/cuda/weights/tiling.h"
+
+/* Rows of weights in a tile; values of K in a stage and in a unit; stages in shared memory. */
+enum { WIDE_ROWS = 128, WIDE_STAGE = 64, WIDE_UNIT = 256, WIDE_RING = 5 };
+enum { WIDE_WARPS = 8, WIDE_THREADS = 384 }; /* warps that multiply; all threads of a block */
+/* Rows of x in a call. skinny.cu is faster with fewer. More repay widening all weights in memory:
+ * an FP8 model of 8B takes 42.9 ms with 1,024 rows on an H200, and 38.0 ms by the library on an
+ * H100; with 256 rows 11.9 ms, and 14.1 by the library. */
+enum { WIDE_LEAST = SKINNY_ROWS + 1, WIDE_MOST = 512 };
+
+struct wide_plan {
+    uint32_t tokens;  /* rows of x in a tile */
+    uint32_t runs;    /* tiles along T; tile i has rows of x of run i % runs */
+    uint32_t units;   /* of K in a tile; the last one may reach beyond K */
+    uint32_t all;     /* of all tiles */
+    uint32_t blocks;  /* clusters of blocks */
+    uint32_t cluster; /* blocks that share their rows of x: 1 or 2 */
+};
+
+/* Rows of x in a tile: of these sizes the one that leaves the fewest rows idle. */
+HOST_DEVICE uint32_t wide_tokens(uint32_t T)
+{
+    uint32_t best = 256;
+    for (uint32_t n = 192; n >= 128; n -= 64)
+        if (plan_up(T, n) * n < plan_up(T, best) * best)
+            best = n;
+    return best;
+}
+
+/* 1 if the kernel takes so many rows of x by such weights. */
+HOST_DEVICE int wide_takes(enum dtype dtype, size_t T, size_t K)
+{
+    return format_row(dtype).lane && K % 128 == 0 && T >= WIDE_LEAST && T <= WIDE_MOST;
+}
+
+/* For T rows of x by `tiles` tiles of 16 rows of weights. */
+HOST_DEVICE struct wide_plan wide_plan_of(uint32_t T, uint32_t K, uint32_t tiles, uint32_t sms,
+                                          uint32_t cluster)
+{
+    struct wide_plan p;
+    p.tokens = wide_tokens(T);
+    p.runs = plan_up(T, p.tokens);
+    p.units = plan_up(K, WIDE_UNIT);
+    p.cluster = cluster;
+    p.all = plan_up(tiles, cluster * WIDE_ROWS / TILE_ROWS) * p.runs * p.units;
+    p.blocks = plan_least(p.all, cluster < sms ? sms / cluster : 1);
+    return p;
+}
+
+HOST_DEVICE struct wide_plan wide_plan(const struct product_job *j, uint32_t sms, uint32_t cluster)
+{
+    return wide_plan_of(j->T, j->K, job_tiles(j), sms, cluster);
+}
+
+/* The first unit of block c; of block p.blocks: the number of all units. */
+HOST_DEVICE uint32_t wide_first(const struct wide_plan *p, uint32_t c)
+{
+    return (uint32_t)((uint64_t)c * p->all / p->blocks);
+}
+
+/* The block that has a unit. */
+HOST_DEVICE uint32_t wide_owner(const struct wide_plan *p, uint32_t unit)
+{
+    return (uint32_t)((((uint64_t)unit + 1) * p->blocks - 1) / p->all);
+}
+
+/* x as wide.cu reads it, the image: for each run and each 16 values of K as the matrix units take
+ * them, tokens / 8 times 2 squares of 8 rows by 8 values. Beyond T and K it is zero. */
+HOST_DEVICE size_t wide_image_bytes(const struct wide_plan *p)
+{
+    return (size_t)p->runs * p->tokens * p->units * WIDE_UNIT * 2;
+}
+
+/* The number of parts that the sums of a tile have, and the most of any tile. */
+HOST_DEVICE uint32_t wide_parts(const struct wide_plan *p, uint32_t tile)
+{
+    return wide_owner(p, (tile + 1) * p->units - 1) - wide_owner(p, tile * p->units) + 1;
+}
+
+HOST_DEVICE uint32_t wide_parts_most(const struct wide_plan *p)
+{
+    return plan_least(p->units, (p->units - 1) / (p->all / p->blocks) + 2);
+}
+
+/* The image, then sums[part][T][columns]. */
+HOST_DEVICE size_t wide_work(const struct wide_plan *p, size_t T, size_t columns)
+{
+    return layout_up(wide_image_bytes(p), 256) + wide_parts_most(p) * T * columns * sizeof(float);
+}
+
+/* The most bytes for up to T rows of any job with N outputs: fewer rows may have more parts.
+ * cluster 0: this device has no such kernel. */
+HOST_DEVICE size_t wide_work_most(enum dtype dtype, size_t T, size_t K, size_t N, uint32_t sms,
+                                  uint32_t cluster)
+{
+    size_t most = 0;
+    T = T < WIDE_MOST ? T : (size_t)WIDE_MOST;
+    if (!cluster || !wide_takes(dtype, T, K))
+        return 0;
+    for (size_t t = 0; t < T;) { /* all numbers that fill tiles */
+        t = T - t < 64 ? T : t + 64;
+        const struct wide_plan p = wide_plan_of((uint32_t)t, (uint32_t)K,
+                                                plan_up((uint32_t)N, TILE_ROWS), sms, cluster);
+        size_t bytes = wide_work(&p, t, N);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
