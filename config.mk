@@ -24,8 +24,9 @@ CPU_KNOWS   := $(shell grep -m 1 ^flags /proc/cpuinfo)
 CPU_LACKS   := $(if $(CPU_KNOWS),$(foreach l,$(CPU_LEVELS_$(CPU)),$(if $(filter-out $(CPU_KNOWS),\
                    $(CPU_FLAG_$(l))),$(l))))
 # instruction sets that kernels/cpu is compiled for besides the portable C: those of this processor,
-# or all (for make install, and for a build that other machines run); amx needs avx512bf16
-CPU_LEVELS ?= $(if $(filter install,$(MAKECMDGOALS)),all,$(filter-out $(CPU_LACKS),\
+# or all (for make install, make lease, and for a build that other machines run); amx needs
+# avx512bf16
+CPU_LEVELS ?= $(if $(filter install lease,$(MAKECMDGOALS)),all,$(filter-out $(CPU_LACKS),\
                   $(CPU_LEVELS_$(CPU))))
 override CPU_LEVELS := $(if $(filter all,$(CPU_LEVELS)),$(CPU_LEVELS_$(CPU)),$(CPU_LEVELS))
 # checkpoints that the user named, as against those that this file names

@@ -42,7 +42,7 @@ int main(void)
         shares += least == 0 || most > least + 1 || wide_first(&p, p.blocks) != p.all ||
                   p.blocks != plan_least(sms / cluster ? sms / cluster : 1, p.all);
         rooms += wide_work(&p, j.T, j.columns) >
-                 wide_work_most(j.dtype, j.T + draw(500), j.K, j.columns, sms, cluster);
+                 wide_work_most(j.dtype, j.T + draw(200), j.K, j.columns, sms, cluster);
         for (uint32_t tile = 0; tile < p.all / p.units; tile++) {
             uint32_t parts = wide_parts(&p, tile);
             splits += parts == 0 || parts > wide_parts_most(&p);

@@ -18,13 +18,13 @@ static uint32_t rows_together(const struct product_job *j)
     return rows;
 }
 
-/* The number of parts of the sums of tile `number` and row t: the same for all, or those of wide.cu
+/* The number of parts of the sums of tile `number`: the same for all, or those of wide.cu
  * (plan.blocks > 0). */
-DEVICE uint32_t parts_of(const struct wide_plan &p, uint32_t splits, uint32_t number, uint32_t t)
+DEVICE uint32_t parts_of(const struct wide_plan &p, uint32_t splits, uint32_t number)
 {
     if (!p.blocks)
         return splits;
-    return wide_parts(&p, number / (p.cluster * WIDE_ROWS / TILE_ROWS) * p.runs + t / p.tokens);
+    return wide_parts(&p, number / (p.cluster * WIDE_ROWS / TILE_ROWS));
 }
 
 /* Eight threads finish the pairs of a tile for a row t of x, the next eight for the next of
@@ -42,7 +42,7 @@ finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint3
     if (number >= job_tiles(&j) || t >= j.T)
         return;
     struct weight_tile tile = tile_at(&j, number);
-    const uint32_t splits = parts_of(plan, most, number, t);
+    const uint32_t splits = parts_of(plan, most, number);
     size_t at[2];
     for (int h = 0; h < 2; h++)
         at[h] = (size_t)t * j.columns + j.w[tile.matrix[h]].column + tile.row[h] + i;

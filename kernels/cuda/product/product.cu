@@ -2,7 +2,7 @@
  *
  *     fp32 rows            f32_product.cu; from some number of rows on the library (library_above)
  *     T <= few             gemv.cu, one kernel, if x fits in shared memory (few: formats.h)
- *     65 .. 512            wide.cu and finish.cu: FP8 and blocks on Hopper (wide_plan.h)
+ *     65 .. 256            wide.cu and finish.cu: FP8 and blocks on Hopper (wide_plan.h)
  *     T <= library_above   skinny.cu and finish.cu, 64 rows at a time
  *     more                 large.cu (the library); without the library as above
  *

@@ -141,10 +141,9 @@ image_rows(uint4 *image, const uint16_t *x, uint32_t T, uint32_t K, struct wide_
     wait_for_inputs();
     uint32_t i = blockIdx.x * IMAGE_THREADS + threadIdx.x, steps = p.units * (WIDE_UNIT / 16);
     uint32_t in_eight = i % 8, half = i / 8 % 2, eight = i / 16 % (p.tokens / 8);
-    uint32_t at = i / 2 / p.tokens, step = at % steps, run = at / steps;
-    if (run >= p.runs)
+    uint32_t step = i / 2 / p.tokens, t = eight * 8 + in_eight, chunk = step / (lane / 4);
+    if (step >= steps)
         return;
-    uint32_t t = run * p.tokens + eight * 8 + in_eight, chunk = step / (lane / 4);
     uint32_t k = chunk * 4 * lane + step % (lane / 4) * 4 + half * 2, pair[4];
 #pragma unroll
     for (uint32_t q = 0; q < 4; q++)
@@ -159,7 +158,7 @@ image_rows(uint4 *image, const uint16_t *x, uint32_t T, uint32_t K, struct wide_
 /* The number of the 16 rows of weights of this warp, in a tile. */
 DEVICE uint32_t tile_of_warp(const struct wide_plan &p, uint32_t tile)
 {
-    return (tile / p.runs * p.cluster + blockIdx.x % p.cluster) * (WIDE_ROWS / TILE_ROWS) +
+    return (tile * p.cluster + blockIdx.x % p.cluster) * (WIDE_ROWS / TILE_ROWS) +
            threadIdx.x / WARP;
 }
 
@@ -189,7 +188,7 @@ DEVICE void leave_sums(const struct product_job &j, const struct wide_plan &p,
                        const struct lane_rows &r, uint32_t tile, const float *sum, float *sums)
 {
     const uint32_t part = blockIdx.x / p.cluster - wide_owner(&p, tile * p.units);
-    const uint32_t first = tile % p.runs * N + threadIdx.x % 4 * 2;
+    const uint32_t first = threadIdx.x % 4 * 2;
     float *to = sums + ((size_t)part * j.T + first) * j.columns;
     size_t at[2];
     for (uint32_t h = 0; h < 2; h++)
@@ -217,7 +216,7 @@ DEVICE void bring(const struct wide_plan &p, const uint8_t *image, uint8_t *ring
     const uint32_t from = blockIdx.x % p.cluster * part;
     uint32_t slot = 0, turn = 1; /* the first time round nothing is overwritten */
     for (uint32_t unit = first; unit < end; unit++) {
-        size_t at = (size_t)(unit / p.units % p.runs) * p.units + unit % p.units;
+        size_t at = unit % p.units;
         for (uint32_t n = 0; n < UNIT_STAGES; n++) {
             gate_wait(&gates->empty[slot], turn);
             gate_expect(&gates->full[slot], bytes);

@@ -14,29 +14,18 @@
 /* Rows of weights in a tile; values of K in a stage and in a unit; stages in shared memory. */
 enum { WIDE_ROWS = 128, WIDE_STAGE = 64, WIDE_UNIT = 256, WIDE_RING = 5 };
 enum { WIDE_WARPS = 8, WIDE_THREADS = 384 }; /* warps that multiply; all threads of a block */
-/* Rows of x in a call. skinny.cu is faster with fewer. More repay widening all weights in memory:
- * an FP8 model of 8B takes 42.9 ms with 1,024 rows on an H200, and 38.0 ms by the library on an
- * H100; with 256 rows 11.9 ms, and 14.1 by the library. */
-enum { WIDE_LEAST = SKINNY_ROWS + 1, WIDE_MOST = 512 };
+/* Rows of x in a call, one tile. skinny.cu is faster with fewer. With more, widening all weights in
+ * memory is: an FP8 model of 8B takes 18.0 ms over 356 rows on an H200, 17.3 by the library; over
+ * 256 rows 11.9 ms and 14.1. */
+enum { WIDE_LEAST = SKINNY_ROWS + 1, WIDE_MOST = 256 };
 
 struct wide_plan {
-    uint32_t tokens;  /* rows of x in a tile */
-    uint32_t runs;    /* tiles along T; tile i has rows of x of run i % runs */
+    uint32_t tokens;  /* rows of x in a tile: 128, 192 or 256 */
     uint32_t units;   /* of K in a tile; the last one may reach beyond K */
     uint32_t all;     /* of all tiles */
     uint32_t blocks;  /* clusters of blocks */
     uint32_t cluster; /* blocks that share their rows of x: 1 or 2 */
 };
-
-/* Rows of x in a tile: of these sizes the one that leaves the fewest rows idle. */
-HOST_DEVICE uint32_t wide_tokens(uint32_t T)
-{
-    uint32_t best = 256;
-    for (uint32_t n = 192; n >= 128; n -= 64)
-        if (plan_up(T, n) * n < plan_up(T, best) * best)
-            best = n;
-    return best;
-}
 
 /* 1 if the kernel takes so many rows of x by such weights. */
 HOST_DEVICE int wide_takes(enum dtype dtype, size_t T, size_t K)
@@ -49,11 +38,10 @@ HOST_DEVICE struct wide_plan wide_plan_of(uint32_t T, uint32_t K, uint32_t tiles
                                           uint32_t cluster)
 {
     struct wide_plan p;
-    p.tokens = wide_tokens(T);
-    p.runs = plan_up(T, p.tokens);
+    p.tokens = T <= 128 ? 128 : T <= 192 ? 192 : WIDE_MOST;
     p.units = plan_up(K, WIDE_UNIT);
     p.cluster = cluster;
-    p.all = plan_up(tiles, cluster * WIDE_ROWS / TILE_ROWS) * p.runs * p.units;
+    p.all = plan_up(tiles, cluster * WIDE_ROWS / TILE_ROWS) * p.units;
     p.blocks = plan_least(p.all, cluster < sms ? sms / cluster : 1);
     return p;
 }
@@ -75,11 +63,11 @@ HOST_DEVICE uint32_t wide_owner(const struct wide_plan *p, uint32_t unit)
     return (uint32_t)((((uint64_t)unit + 1) * p->blocks - 1) / p->all);
 }
 
-/* x as wide.cu reads it, the image: for each run and each 16 values of K as the matrix units take
- * them, tokens / 8 times 2 squares of 8 rows by 8 values. Beyond T and K it is zero. */
+/* x as wide.cu reads it, the image: for each 16 values of K as the matrix units take them,
+ * tokens / 8 times 2 squares of 8 rows by 8 values. Beyond T and K it is zero. */
 HOST_DEVICE size_t wide_image_bytes(const struct wide_plan *p)
 {
-    return (size_t)p->runs * p->tokens * p->units * WIDE_UNIT * 2;
+    return (size_t)p->tokens * p->units * WIDE_UNIT * 2;
 }
 
 /* The number of parts that the sums of a tile have, and the most of any tile. */
@@ -99,21 +87,15 @@ HOST_DEVICE size_t wide_work(const struct wide_plan *p, size_t T, size_t columns
     return layout_up(wide_image_bytes(p), 256) + wide_parts_most(p) * T * columns * sizeof(float);
 }
 
-/* The most bytes for up to T rows of any job with N outputs: fewer rows may have more parts.
- * cluster 0: this device has no such kernel. */
+/* The most bytes for up to T rows of any job with N outputs. cluster 0: this device has no such
+ * kernel. */
 HOST_DEVICE size_t wide_work_most(enum dtype dtype, size_t T, size_t K, size_t N, uint32_t sms,
                                   uint32_t cluster)
 {
-    size_t most = 0;
     T = T < WIDE_MOST ? T : (size_t)WIDE_MOST;
     if (!cluster || !wide_takes(dtype, T, K))
         return 0;
-    for (size_t t = 0; t < T;) { /* all numbers that fill tiles */
-        t = T - t < 64 ? T : t + 64;
-        const struct wide_plan p = wide_plan_of((uint32_t)t, (uint32_t)K,
-                                                plan_up((uint32_t)N, TILE_ROWS), sms, cluster);
-        size_t bytes = wide_work(&p, t, N);
-        most = bytes > most ? bytes : most;
-    }
-    return most;
+    const struct wide_plan p = wide_plan_of((uint32_t)T, (uint32_t)K,
+                                            plan_up((uint32_t)N, TILE_ROWS), sms, cluster);
+    return wide_work(&p, T, N);
 }
