@@ -17,14 +17,14 @@ PRECISION     := 0.05
 REFINED       := aa
 BUDGET_MINUTES := 3
 WARMUP_MOST   := 3
-AA_LAUNCHES   := 6
+AA_LAUNCHES   := 8
 AA_PRECISION  := 0.01
 # The speed of a machine changes within tens of milliseconds, so many short answers in turn are more
-# precise than few long ones. LLaDA makes 24 passes a prompt; the slow twin repeats the 19th
+# precise than few long ones. LLaDA makes 19 passes a prompt, of which the slow twin repeats one
 # (HANDICAP).
 AA_LENGTH     := 8
 AA_STEPS      := 1
-AA_ROUNDS     := 24
+AA_ROUNDS     := 19
 # Phase 4 has the faster methods; no sentence on batches or lengths needs them.
 SCALE_METHODS :=
 SCALE_LENGTHS := 32,64
