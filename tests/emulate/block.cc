@@ -337,7 +337,7 @@ static void make_threads(struct block *b)
     dim3 dim = b->kernel->block;
     if (b->threads.empty() || dim.x != b->size.x || dim.y != b->size.y || dim.z != b->size.z)
         lay_out(b, dim);
-    b->bulk.clear();
+    b->n_bulk = 0;
     for (struct thread &t : b->threads) {
         t.fiber = nullptr;
         t.has_inputs = t.lets_next_start = false;

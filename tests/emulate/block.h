@@ -63,6 +63,8 @@ struct copy {
     unsigned bytes, group;
 };
 
+enum { BULK_MOST = 64 };
+
 /* A bulk copy on its way to a gate. */
 struct bulk_copy {
     void *to;
@@ -106,7 +108,8 @@ struct block {
     bool early;                /* its threads stop at wait_for_inputs() */
     size_t returned, letting;  /* threads that have returned; that let the next kernel start */
     const struct kernel *next; /* kernel to start then, or NULL */
-    std::vector<struct bulk_copy> bulk; /* not done */
+    struct bulk_copy bulk[BULK_MOST];   /* not done */
+    unsigned n_bulk;
     char begins, ends;         /* for ThreadSanitizer: places in time */
     ~block() { free(shared); }
 };

@@ -2,7 +2,6 @@
  * made only when a thread waits for its gate, so a thread that reads too early sees old data. */
 #include "tests/emulate/block.h"
 
-#include <algorithm>
 #include <string.h>
 
 #include "tests/emulate/sanitizers.h"
@@ -56,32 +55,36 @@ UNWATCHED void gate_arrive(uint64_t *at, uint32_t bytes)
     store(at, g);
 }
 
-void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *gate)
+UNWATCHED void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *gate)
 {
+    struct block *b = self->block;
     if (bytes % 16)
         fail("copy_bulk: %u bytes are no multiple of 16", bytes);
+    if (b->n_bulk == BULK_MOST)
+        fail("copy_bulk: more than %d copies are on their way", BULK_MOST);
     sanitizer_reads(from, bytes);
-    self->block->bulk.push_back({to, from, bytes, gate});
+    b->bulk[b->n_bulk++] = {to, from, bytes, gate};
 }
 
-/* Does the copies to a gate. */
-static void deliver(uint64_t *at)
+/* Does the copies to a gate, in any order. */
+static UNWATCHED void deliver(uint64_t *at)
 {
-    auto &all = self->block->bulk;
-    for (auto c = all.begin(); c != all.end();)
-        if (c->gate == at) {
-            struct gate g = load(at);
-            if (g.bytes < c->bytes)
-                fail("copy_bulk: %u bytes, where the gate expects %u", c->bytes, g.bytes);
-            sanitizer_writes(c->to, c->bytes);
-            memcpy(c->to, c->from, c->bytes);
-            sanitizer_tell(at);
-            g.bytes -= c->bytes;
-            store(at, g);
-            c = all.erase(c);
-        } else {
-            ++c;
-        }
+    struct block *b = self->block;
+    for (unsigned i = 0; i < b->n_bulk; i++) {
+        struct bulk_copy *c = &b->bulk[i];
+        struct gate g = load(at);
+        if (c->gate != at)
+            continue;
+        if (g.bytes < c->bytes)
+            fail("copy_bulk: %u bytes, where the gate expects %u", c->bytes, g.bytes);
+        sanitizer_writes(c->to, c->bytes);
+        memcpy(c->to, c->from, c->bytes);
+        sanitizer_tell(at);
+        g.bytes -= c->bytes;
+        store(at, g);
+        *c = b->bulk[--b->n_bulk];
+        i--;
+    }
 }
 
 UNWATCHED void gate_wait(uint64_t *at, uint32_t turn)
