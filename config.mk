@@ -16,7 +16,7 @@ STATIC  ?=
 CPU_LEVELS_x86_64  := amx avx512bf16 avx512 avx2
 CPU_LEVELS_aarch64 := neon
 # The flag of /proc/cpuinfo that tells a level; a level without one is always there.
-CPU_FLAG_amx        := amx_tile
+CPU_FLAG_amx        := amx_tile avx512_bf16
 CPU_FLAG_avx512bf16 := avx512_bf16
 CPU_FLAG_avx512     := avx512vl
 CPU_FLAG_avx2       := avx2
@@ -24,9 +24,8 @@ CPU_KNOWS   := $(shell grep -m 1 ^flags /proc/cpuinfo)
 CPU_LACKS   := $(if $(CPU_KNOWS),$(foreach l,$(CPU_LEVELS_$(CPU)),$(if $(filter-out $(CPU_KNOWS),\
                    $(CPU_FLAG_$(l))),$(l))))
 # instruction sets that kernels/cpu is compiled for besides the portable C: those of this processor,
-# or all (for make install, make lease, and for a build that other machines run); amx needs
-# avx512bf16
-CPU_LEVELS ?= $(if $(filter install lease,$(MAKECMDGOALS)),all,$(filter-out $(CPU_LACKS),\
+# or all (for make lease, with RUN, and for a package); amx needs avx512bf16
+CPU_LEVELS ?= $(if $(or $(RUN),$(filter lease,$(MAKECMDGOALS))),all,$(filter-out $(CPU_LACKS),\
                   $(CPU_LEVELS_$(CPU))))
 override CPU_LEVELS := $(if $(filter all,$(CPU_LEVELS)),$(CPU_LEVELS_$(CPU)),$(CPU_LEVELS))
 # checkpoints that the user named, as against those that this file names

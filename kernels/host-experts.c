@@ -221,7 +221,9 @@ void host_experts(struct backend *b, const struct experts *a, size_t T, void *wo
     struct room r;
     const size_t D = a->router->cols;
     assert(a->used <= a->n && a->n <= EXPERTS_MOST && a->used <= EXPERTS_USED_MOST);
-    assert(!a->bias || (a->groups <= EXPERTS_GROUPS_MOST && a->n % a->groups == 0));
+    assert(!a->bias || (a->groups <= EXPERTS_GROUPS_MOST && a->n % a->groups == 0 &&
+                        a->groups_used <= a->groups &&
+                        a->used <= a->n / a->groups * a->groups_used));
     cut(&r, work, T, D, a->gate->rows, a->n, a->used);
     const struct product router = {a->router, r.logits, 0};
     b->ops->matmul(b, &router, 1, (struct input){.x = a->x}, T, r.products);

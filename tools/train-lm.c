@@ -254,11 +254,9 @@ static int read_corpus(struct setup *r, char **corpus, size_t n_corpus, struct e
 /* The settings and hashes that a saved state must share. */
 static json_t *note_of(const struct setup *r)
 {
-    static const char *const harmless[] = {"valid", "dtype", "checkpoint-every",
-                                           "gradient-checkpointing", "loaders", "num-workers",
-                                           "ranks",
-                                           /* covered by the hashes: */
-                                           "init", "from", "ignore-config", "limit", NULL};
+    static const char *const harmless[] = {
+        "valid", "dtype", "checkpoint-every", "gradient-checkpointing", "loaders", "num-workers",
+        "ranks", "device", /* in the hashes: */ "init", "from", "ignore-config", "limit", NULL};
     char hex[65];
     json_t *note = training_note(r->options, harmless);
     documents_hash(&r->corpus, hex);
@@ -266,6 +264,7 @@ static json_t *note_of(const struct setup *r)
     json_object_set_new(note, "tokenizer", json_string(tokenizer_hash(r->tokenizer)));
     trainer_hash(r->trainer, hex);
     json_object_set_new(note, "first weights", json_string(hex));
+    json_object_set_new(note, "back end", json_string(r->backend->ops->name));
     return note;
 }
 

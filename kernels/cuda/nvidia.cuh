@@ -80,16 +80,17 @@ cudaError_t start_kernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t sha
     config.blockDim = block;
     config.dynamicSmemBytes = shared;
     config.stream = stream;
-#if CUDART_VERSION >= 12030
     cudaLaunchAttribute how[2] = {};
-    how[0].id = cudaLaunchAttributeClusterDimension;
-    how[0].val.clusterDim = {cluster, 1, 1};
-    how[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    how[1].val.programmaticStreamSerializationAllowed = 1;
-    config.attrs = cluster > 1 ? how : how + 1;
-    config.numAttrs = (cluster > 1) + overlap;
-#else
-    (void)overlap;
+    config.attrs = how;
+    if (cluster > 1) {
+        how[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
+        how[config.numAttrs++].val.clusterDim = {cluster, 1, 1};
+    }
+#if CUDART_VERSION >= 12030
+    if (overlap) {
+        how[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        how[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+    }
 #endif
     cudaError_t status = cudaSuccess;
     if (shared > SHARED_UNASKED || overlap)
@@ -234,7 +235,7 @@ DEVICE void multiply_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2])
 /* ---- Hopper: bulk copies, and products of a warpgroup (sm_90a) ----
  *
  * A warpgroup is four warps whose first is a multiple of four. In code for other architectures
- * these functions do nothing; wide.cu tries them before it uses them. */
+ * these functions do nothing; wide.cu tries a copy and a product before it uses them. */
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define HOPPER(...) __VA_ARGS__
@@ -242,8 +243,8 @@ DEVICE void multiply_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2])
 #define HOPPER(...)
 #endif
 
-/* A gate, 8 bytes of shared memory, opens when `count` arrivals have come, and all bytes that they
- * expect; then it closes for the next turn, 1, 0, 1, ... */
+/* A gate, 8 bytes of shared memory, has turns 0, 1, 0, .. A turn ends when `count` arrivals and all
+ * bytes that they expect have come. */
 DEVICE void gate_make(uint64_t *gate, uint32_t count)
 {
     HOPPER(asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(gate)),
@@ -277,7 +278,7 @@ DEVICE void gate_expect(uint64_t *gate, uint32_t bytes)
                         : "memory"));
 }
 
-/* Waits until turn `turn` (0 first, then 1, 0, ..) has opened. */
+/* Waits until turn `turn` has ended. On a new gate turn 1 counts as ended. */
 DEVICE void gate_wait(uint64_t *gate, uint32_t turn)
 {
     HOPPER(asm volatile("{ .reg .pred open;\n"

@@ -3,12 +3,12 @@
  *
  * Commit: every answer whose confidence is above `threshold`, or the best one if there is none.
  * Edit: each id that the block had before this pass gives way to the best token of its slot where
- * that is another one and its probability is above `edit`. A block that had no mask left ends with
- * the first pass that edits nothing, at the latest after `most` such passes. Prompts are never
- * edited. With `edit` 1 nothing is; a full block still has the pass that finds so. Source: Bie et
- * al. 2026, "LLaDA2.1", arXiv 2602.08676, and generate() in
- * modeling_llada2_moe.py of its authors (copy: dllm/pipelines/llada21 of github.com/ZHZisZZ/dllm);
- * joint_threshold.py of SGLang is the same rule. */
+ * that is another one and its probability is above `edit`. A block without masks ends after a pass
+ * that edits nothing, or after `most` passes that found no mask. Prompts are never edited. With
+ * `edit` 1 no id is replaced, but a full block still takes one more pass. Source: Bie et al. 2026,
+ * "LLaDA2.1", arXiv 2602.08676, and generate() in modeling_llada2_moe.py of its authors (copy:
+ * dllm/pipelines/llada21 of github.com/ZHZisZZ/dllm); joint_threshold.py of SGLang is the same
+ * rule. */
 #pragma once
 
 #include "kernels/unmask/offers.h"

@@ -284,18 +284,21 @@ int parameters_save(const struct parameters *p, const char *path, const json_t *
     json_object_set_new(all, "step", json_integer(p->step));
     char *text = json_dumps(all, JSON_COMPACT);
     const float *const from[] = {p->w, p->m1, p->m2};
-    float *x = mem_zero(3 * p->n, sizeof *x);
-    for (size_t i = 0; i < 3; i++)
-        p->b->ops->read(p->b, x + i * p->n, from[i], p->n * sizeof *x);
-    struct tensor list[4] = {flat("values", x, p->n),
-                             flat("moment_1", x + p->n, p->n),
-                             flat("moment_2", x + 2 * p->n, p->n),
-                             {0}};
+    const int here = !*p->b->name; /* a host's memory is written as it is */
+    float *copy = here ? NULL : mem_zero(3 * p->n, sizeof *copy);
+    const float *x[3];
+    for (size_t i = 0; i < 3; i++) {
+        x[i] = here ? from[i] : copy + i * p->n;
+        if (!here)
+            p->b->ops->read(p->b, copy + i * p->n, from[i], p->n * sizeof *copy);
+    }
+    struct tensor list[4] = {flat("values", x[0], p->n), flat("moment_1", x[1], p->n),
+                             flat("moment_2", x[2], p->n), {0}};
     size_t n = strlen(text);
     list[3] = (struct tensor){.name = (char *)(uintptr_t) "note", .dtype = "U8", .rank = 1,
                               .shape = {n}, .bytes = n, .data = (const unsigned char *)text};
     int bad = safetensors_write(path, list, 4, NULL, e);
-    free(x);
+    free(copy);
     free(text);
     json_decref(all);
     return bad;

@@ -26,7 +26,7 @@ $(patsubst %,$(R)/baseline/%.ndjson,$(call baseline_pairs,$(BASELINE_DEVICES))):
     $(R)/stamp/model-BASELINE_$$(MODEL_$$(call baseline_of,1)) \
     $(R)/stamp/tool-gen-$$(call baseline_of,1) | $(PIPE)
 	$(call say,gen-$(call baseline_of,1) baseline on $(call baseline_of,2))\
-	    $(once) $(untimed) $(baseline_$(call baseline_of,1)) --device $(call baseline_of,2) \
+	    $(once) $(alone) $(baseline_$(call baseline_of,1)) --device $(call baseline_of,2) \
 	    --dtype $(BASELINE_DTYPE) $< -o $@
 
 # Compares each other device with the first one.

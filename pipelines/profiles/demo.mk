@@ -2,7 +2,8 @@
 # The margins of QUALITY need 150 sums (10 points of accuracy) and 60 stories (10 % of perplexity).
 PROMPT_CHOICE := --per-task sum=150,story=60
 TIMED_PROMPTS := 10
-# A disturbed batch is repeated once. Processor time decides here: other processes do not add to it.
+# A disturbed batch is repeated once. Processor time decides where too few launches are undisturbed
+# by elapsed time.
 AGAIN         := 1
 STEPS         := 2,4,8,16,32,64
 # Models of this size gain little from a second thread, and other processes disturb one thread less.

@@ -65,5 +65,5 @@ near() {
     [[ $stderr == *"--device: expected auto, ref, cpu or cuda[:N], got 'gpu'"* ]]
     run -74 "${train[@]}" --report 4 --save 2 --out "$T/m" -o /dev/full "$corpus"
     run -65 --separate-stderr "${train[@]}" --device cuda --out "$T/m" "$corpus"
-    [[ $stderr == *'--device expected "cpu", got "cuda"'* ]]
+    [[ $stderr == *'back end expected "cpu", got "cuda"'* ]]
 }

@@ -246,24 +246,19 @@ static void test_copies()
 
 /* ---- gates and bulk copies ---- */
 
-/* `late`: reads only behind the gate. */
-static __global__ void bulk(uint4 *y, const uint4 *x, bool late)
+/* y: before and behind the gate. wait: 0 leaves the copy on its way. */
+static __global__ void bulk(uint4 *y, const uint4 *x, bool wait)
 {
     SHARED(uint4, kept);
     uint64_t *gate = reinterpret_cast<uint64_t *>(kept + 2);
     wait_for_inputs();
-    if (threadIdx.x == 0)
-        gate_make(gate, 1);
-    gates_made();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        gate_expect(gate, 32);
-        copy_bulk(kept, x, 32, gate, 1);
-    }
-    if (late)
+    gate_make(gate, 1);
+    gate_expect(gate, 32);
+    copy_bulk(kept, x, 32, gate, 1);
+    y[0] = kept[1];
+    if (wait)
         gate_wait(gate, 0);
-    if (threadIdx.x == 1)
-        y[0] = kept[1];
+    y[1] = kept[1];
 }
 
 /* Each thread passes the gate `turns` times, when both have arrived. */
@@ -298,14 +293,13 @@ static __global__ void crowded_gate(int bytes, int expected)
 
 static void test_gates()
 {
-    int good = 1;
-    array<uint4> x({{7, 7, 7, 7}, {8, 8, 8, 8}});
-    for (int late = 0; late < 2; late++) {
-        array<uint4> y(1);
-        run(bulk, dim3(1), dim3(2), 40, y.p, x.p, late);
-        good &= y.values()[0].w == (late ? 8u : ~0u);
-    }
-    ok(good, "a bulk copy is there behind its gate, and not before");
+    array<uint4> x({{7, 7, 7, 7}, {8, 8, 8, 8}}), seen(2);
+    run(bulk, dim3(1), dim3(1), 40, seen.p, x.p, true);
+    ok(seen.values()[0].w == ~0u && seen.values()[1].w == 8,
+       "a bulk copy is there behind its gate, and not before");
+    ok(dies([] { run(bulk, dim3(1), dim3(1), 40, array<uint4>(2).p, array<uint4>(2).p, false); },
+            "1 bulk copies are on their way"),
+       "a bulk copy for which nobody waits");
     array<unsigned> y(std::vector<unsigned>{0});
     run(turnstile, dim3(1), dim3(2), 8, y.p, 5, 1);
     ok(y.values()[0] == 10, "a gate opens once in each turn, when all have arrived");

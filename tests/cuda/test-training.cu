@@ -109,7 +109,7 @@ static void forms(struct fixture *f, const struct checkpoint *c)
         const struct outcome got = learn(f->cuda, c, &x.how), again = learn(f->cuda, c, &x.how);
         const struct outcome want = learn(f->ref, c, &x.how);
         const double far = apart(&got, &want);
-        ok(far < x.most && want.loss[0] > want.loss[1] * 1e-3,
+        ok(far < x.most,
            "%s, %s: losses and norms of %d steps are off by %.1e", c->config.family->name, x.name,
            STEPS, far);
         ok(same(&got, &again) && (!x.same_bits || same(&got, &plain)), "%s, %s: the same bits",

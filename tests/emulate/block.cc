@@ -170,7 +170,8 @@ static void live()
             fail("has returned without wait_for_inputs()");
         let_next_start();
         sanitizer_tell(&me->block->ends);
-        me->block->returned++;
+        if (++me->block->returned == me->block->threads.size() && me->block->n_bulk)
+            fail("%u bulk copies are on their way when the block ends", me->block->n_bulk);
         if (!FIBERS_ARE_THREADS)
             idle.push_back(me->fiber);
         give_way(me->block, me->fiber);

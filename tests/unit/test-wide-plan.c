@@ -33,16 +33,17 @@ int main(void)
         const uint32_t sms = 1 + draw(200), cluster = 1 + draw(2);
         const struct wide_plan p = wide_plan(&j, sms, cluster);
         uint32_t least = UINT32_MAX, most = 0;
-        for (uint32_t c = 0; c < p.blocks; c++) {
+        for (uint32_t c = 0; c < p.clusters; c++) {
             uint32_t first = wide_first(&p, c), n = wide_first(&p, c + 1) - first;
             least = plan_least(least, n);
             most = n > most ? n : most;
             owners += wide_owner(&p, first) != c || wide_owner(&p, first + n - 1) != c;
         }
-        shares += least == 0 || most > least + 1 || wide_first(&p, p.blocks) != p.all ||
-                  p.blocks != plan_least(sms / cluster ? sms / cluster : 1, p.all);
+        shares += least == 0 || most > least + 1 || wide_first(&p, p.clusters) != p.all ||
+                  p.clusters > (sms / cluster ? sms / cluster : 1);
         rooms += wide_work(&p, j.T, j.columns) >
-                 wide_work_most(j.dtype, j.T + draw(200), j.K, j.columns, sms, cluster);
+                 wide_work_most(j.dtype, j.T + draw(200), j.K, j.columns + draw(2) * draw(9000),
+                                sms, cluster);
         for (uint32_t tile = 0; tile < p.all / p.units; tile++) {
             uint32_t parts = wide_parts(&p, tile);
             splits += parts == 0 || parts > wide_parts_most(&p);

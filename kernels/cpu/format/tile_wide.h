@@ -1,4 +1,4 @@
-/* tile_wide_plan.h - the tile of formats whose weights are multiplied as floats. The including file
+/* tile_wide.h - the tile of formats whose weights are multiplied as floats. The including file
  * defines WEIGHT, the element of a panel [K][PANEL], and WIDEN(p), which reads LANES of them as
  * floats.
  *

@@ -19,10 +19,10 @@ static uint32_t rows_together(const struct product_job *j)
 }
 
 /* The number of parts of the sums of tile `number`: the same for all, or those of wide.cu
- * (plan.blocks > 0). */
+ * (plan.clusters > 0). */
 DEVICE uint32_t parts_of(const struct wide_plan &p, uint32_t splits, uint32_t number)
 {
-    if (!p.blocks)
+    if (!p.clusters)
         return splits;
     return wide_parts(&p, number / (p.cluster * WIDE_ROWS / TILE_ROWS));
 }
@@ -31,7 +31,7 @@ DEVICE uint32_t parts_of(const struct wide_plan &p, uint32_t splits, uint32_t nu
  * `together` rows, and so on for the next tiles. Parts are added in order. */
 template <class A, class Sum>
 __global__ void __launch_bounds__(THREADS)
-finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint32_t most,
+finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint32_t splits,
             struct wide_plan plan, uint32_t together)
 {
     let_next_start();
@@ -42,17 +42,17 @@ finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint3
     if (number >= job_tiles(&j) || t >= j.T)
         return;
     struct weight_tile tile = tile_at(&j, number);
-    const uint32_t splits = parts_of(plan, most, number);
+    const uint32_t parts = parts_of(plan, splits, number);
     size_t at[2];
     for (int h = 0; h < 2; h++)
         at[h] = (size_t)t * j.columns + j.w[tile.matrix[h]].column + tile.row[h] + i;
     Sum sum[2] = {0, 0};
-    for (uint32_t s = 0; s < splits; s += PARTS_AT_ONCE) {
+    for (uint32_t s = 0; s < parts; s += PARTS_AT_ONCE) {
         Sum part[PARTS_AT_ONCE][2]; /* all loads first, so that they wait for the cache together */
 #pragma unroll
         for (uint32_t k = 0; k < PARTS_AT_ONCE; k++)
             for (int h = 0; h < 2; h++)
-                part[k][h] = s + k < splits && i < tile.count[h]
+                part[k][h] = s + k < parts && i < tile.count[h]
                                  ? sums[(size_t)(s + k) * j.T * j.columns + at[h]]
                                  : 0;
 #pragma unroll

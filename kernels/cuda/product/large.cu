@@ -10,8 +10,8 @@
  *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu) for all rows of the call;
  *                        fp32 sums of as many rows as fit, then finish.cu
  *
- * 4 bits are widened to bf16(level * absmax), as in bitsandbytes. The kernels for fewer rows round
- * the level and use absmax in fp32 (kernels/quant.h). */
+ * 4 bits are widened to bf16(level * absmax), as in bitsandbytes and in wide.cu. gemv.cu and
+ * skinny.cu round the level and use absmax in fp32 (kernels/quant.h). */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"

@@ -71,14 +71,14 @@ static size_t normed_bytes(enum dtype dtype, size_t T, size_t K)
 
 static size_t rest_bytes(const struct backend *b, enum dtype dtype, size_t T, size_t K, size_t N)
 {
+    const struct device *d = device_of(b);
     size_t some = T < SKINNY_ROWS ? T : (size_t)SKINNY_ROWS, own = 0;
     size_t library = large_work(dtype, T, K, N);
     if (!exact_rows(dtype))
-        own = skinny_sums(dtype, some, K, N, device_of(b)->shared_max) +
+        own = skinny_sums(dtype, some, K, N, d->shared_max) +
               (x_coded(dtype) ? coding_at(nullptr, some, K).bytes : 0);
-    const struct device *d = device_of(b);
-    size_t wide = wide_work_most(dtype, T, K, N, (uint32_t)d->sms, d->wide);
-    own = own > wide ? own : wide;
+    size_t widened = wide_work_most(dtype, T, K, N, (uint32_t)d->sms, d->wide);
+    own = own > widened ? own : widened;
     return own > library ? own : library;
 }
 

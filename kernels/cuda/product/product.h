@@ -8,6 +8,8 @@
 #include "kernels/cuda/product/group.cuh"
 #include "kernels/cuda/product/stage_rows.cuh"
 
+struct wide_plan;
+
 /* 1 if such weights multiply fp32 rows of x; 0: bf16 rows. */
 static inline int exact_rows(enum dtype dtype)
 {
@@ -59,7 +61,6 @@ void skinny(const struct backend *b, const struct product_job *j, const struct s
 void finish(const struct backend *b, const struct product_job *j, const struct coded_rows *rows,
             const void *sums, uint32_t splits);
 /* The same for the parts that wide.cu leaves. */
-struct wide_plan;
 void finish_parts(const struct backend *b, const struct product_job *j, const float *sums,
                   const struct wide_plan *plan);
 /* finish_int8.cu: the same for INT8 and one part, without reads of W far apart. Overwrites `sums`

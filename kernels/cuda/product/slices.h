@@ -41,9 +41,9 @@ HOST_DEVICE uint32_t widened_value(enum dtype dtype)
     return format_row(dtype).widened;
 }
 
-/* More rows of x than this go to the library. Estimated for an H200 (4.3 TB/s of memory, 5 TB/s
- * from the second cache, 29 TB/s shared memory in all, 700 TFLOP/s of bf16 by the library), in ps
- * per value of W:
+/* More rows of x than this go to the library, unless wide.cu takes them. Estimated for an H200
+ * (4.3 TB/s of memory, 5 TB/s from the second cache, 29 TB/s shared memory in all, 700 TFLOP/s of
+ * bf16 by the library), in ps per value of W:
  *     skinny.cu     for each 64 rows: 64 rows of x meet 16 of W in shared memory, 8 bytes a value,
  *                   and NF4 looks up 2 more: 0.28 to 0.34, which hides its 0.5 or 1 byte of memory
  *     the library   once: 0.5 or 1 byte read, 2 written and 2 read again, 0.9 to 1.0; T rows are

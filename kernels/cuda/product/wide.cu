@@ -1,11 +1,12 @@
 /* wide.cu - some hundred rows of x by FP8 or 4-bit weights, by the matrix units of Hopper
  * (wide_plan.h). They multiply weights from registers by x from shared memory: a lane loads 16
  * bytes of a row of weights, widens them to bf16 and multiplies them. So weights come from the
- * memory of the device once, as codes. The order of k does not matter to a sum if x has the same
- * order: the image of x follows the bytes that lanes read (image_rows).
+ * memory of the device once, as codes. Weights and x may take any order of k, if it is the same:
+ * the image of x follows the bytes that lanes read (image_rows).
  *
- * A widened value is what widen.cu makes of it. Two warpgroups share a tile, 64 rows of weights
- * each; a thread of a third brings stages of x ahead of their use. */
+ * Widened values are those of widen.cu. Two warpgroups share a tile, 64 rows of weights each; a
+ * thread of a third brings stages of x ahead of their use. */
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
@@ -319,7 +320,7 @@ static void start(const struct backend *b, const struct product_job *j, const st
                   const uint8_t *image, float *sums)
 {
     size_t shared = WIDE_RING * N * WIDE_STAGE * 2 + GATES_BYTES + wide_format<D>::SHARED_BYTES;
-    launch_clusters(b, SHARED_ALL, p->cluster, wide_rows<D, N>, dim3(p->blocks * p->cluster),
+    launch_clusters(b, SHARED_ALL, p->cluster, wide_rows<D, N>, dim3(p->clusters * p->cluster),
                     dim3(WIDE_THREADS), shared, *j, *p, image, sums);
 }
 
@@ -330,7 +331,8 @@ static void start_some(const struct backend *b, const struct product_job *j,
     switch (p->tokens) {
     case 128: start<D, 128>(b, j, p, image, sums); break;
     case 192: start<D, 192>(b, j, p, image, sums); break;
-    default: start<D, 256>(b, j, p, image, sums);
+    case 256: start<D, 256>(b, j, p, image, sums); break;
+    default: assert(0);
     }
 }
 
@@ -349,7 +351,8 @@ int wide(const struct backend *b, const struct product_job *j, const void *x, vo
     case DTYPE_FP8: start_some<DTYPE_FP8>(b, j, &p, image, sums); break;
     case DTYPE_NF4: start_some<DTYPE_NF4>(b, j, &p, image, sums); break;
     case DTYPE_NF4_F32: start_some<DTYPE_NF4_F32>(b, j, &p, image, sums); break;
-    default: start_some<DTYPE_FP4>(b, j, &p, image, sums);
+    case DTYPE_FP4: start_some<DTYPE_FP4>(b, j, &p, image, sums); break;
+    default: assert(0);
     }
     finish_parts(b, j, sums, &p);
     return 1;

@@ -23,8 +23,8 @@ struct wide_plan {
     uint32_t tokens;  /* rows of x in a tile: 128, 192 or 256 */
     uint32_t units;   /* of K in a tile; the last one may reach beyond K */
     uint32_t all;     /* of all tiles */
-    uint32_t blocks;  /* clusters of blocks */
-    uint32_t cluster; /* blocks that share their rows of x: 1 or 2 */
+    uint32_t clusters; /* that share the units */
+    uint32_t cluster;  /* blocks of a cluster: 1 or 2 */
 };
 
 /* 1 if the kernel takes so many rows of x by such weights. */
@@ -42,7 +42,7 @@ HOST_DEVICE struct wide_plan wide_plan_of(uint32_t T, uint32_t K, uint32_t tiles
     p.units = plan_up(K, WIDE_UNIT);
     p.cluster = cluster;
     p.all = plan_up(tiles, cluster * WIDE_ROWS / TILE_ROWS) * p.units;
-    p.blocks = plan_least(p.all, cluster < sms ? sms / cluster : 1);
+    p.clusters = plan_least(p.all, cluster < sms ? sms / cluster : 1);
     return p;
 }
 
@@ -51,16 +51,16 @@ HOST_DEVICE struct wide_plan wide_plan(const struct product_job *j, uint32_t sms
     return wide_plan_of(j->T, j->K, job_tiles(j), sms, cluster);
 }
 
-/* The first unit of block c; of block p.blocks: the number of all units. */
+/* The first unit of cluster c; of cluster p.clusters: the number of all units. */
 HOST_DEVICE uint32_t wide_first(const struct wide_plan *p, uint32_t c)
 {
-    return (uint32_t)((uint64_t)c * p->all / p->blocks);
+    return (uint32_t)((uint64_t)c * p->all / p->clusters);
 }
 
-/* The block that has a unit. */
+/* The cluster that has a unit. */
 HOST_DEVICE uint32_t wide_owner(const struct wide_plan *p, uint32_t unit)
 {
-    return (uint32_t)((((uint64_t)unit + 1) * p->blocks - 1) / p->all);
+    return (uint32_t)((((uint64_t)unit + 1) * p->clusters - 1) / p->all);
 }
 
 /* x as wide.cu reads it, the image: for each 16 values of K as the matrix units take them,
@@ -78,7 +78,7 @@ HOST_DEVICE uint32_t wide_parts(const struct wide_plan *p, uint32_t tile)
 
 HOST_DEVICE uint32_t wide_parts_most(const struct wide_plan *p)
 {
-    return plan_least(p->units, (p->units - 1) / (p->all / p->blocks) + 2);
+    return plan_least(p->units, (p->units - 1) / (p->all / p->clusters) + 2);
 }
 
 /* The image, then sums[part][T][columns]. */
@@ -87,15 +87,16 @@ HOST_DEVICE size_t wide_work(const struct wide_plan *p, size_t T, size_t columns
     return layout_up(wide_image_bytes(p), 256) + wide_parts_most(p) * T * columns * sizeof(float);
 }
 
-/* The most bytes for up to T rows of any job with N outputs. cluster 0: this device has no such
- * kernel. */
+/* Bytes for up to T rows of any jobs with N outputs in all. A job with fewer outputs may have more
+ * parts: 2 (sms 128 + N) bounds parts times outputs, and so does N times the units. cluster 0: this
+ * device has no such kernel. */
 HOST_DEVICE size_t wide_work_most(enum dtype dtype, size_t T, size_t K, size_t N, uint32_t sms,
                                   uint32_t cluster)
 {
     T = T < WIDE_MOST ? T : (size_t)WIDE_MOST;
     if (!cluster || !wide_takes(dtype, T, K))
         return 0;
-    const struct wide_plan p = wide_plan_of((uint32_t)T, (uint32_t)K,
-                                            plan_up((uint32_t)N, TILE_ROWS), sms, cluster);
-    return wide_work(&p, T, N);
+    const struct wide_plan p = wide_plan_of((uint32_t)T, (uint32_t)K, 1, sms, cluster);
+    const size_t some = 2 * ((size_t)sms * WIDE_ROWS + N), all = p.units * N;
+    return layout_up(wide_image_bytes(&p), 256) + T * (some < all ? some : all) * sizeof(float);
 }

@@ -138,6 +138,8 @@ static int finish(struct config *c, const struct family_source *s)
          json_int(s->json, s->path, "rotary_dim", 2, 4096, &dims, s->e)))
         return -1;
     c->shared = (size_t)shared * c->ffn;
+    if (c->shared > (size_t)FAMILY_WIDTH_MAX)
+        return family_refuse(s, "num_shared_experts", "fewer experts of that width");
     c->rope_dims = (size_t)((double)c->head_dim * share);
     if (!c->rope_dims || c->rope_dims % 2)
         return family_refuse(s, "partial_rotary_factor", "an even number of values of a head");

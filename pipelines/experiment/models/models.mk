@@ -5,7 +5,7 @@
 # does, because a masked row teaches less than a row of next tokens. Both then see the same files,
 # and as many rows in all: 70,041,600. 16 % of the drawn rows are stories, 75 % sums, 9 % lists. The
 # LLaDA-type sees them in stages, the LLaMA-type mixed; the mixture of its last training makes up
-# for those before.
+# for those before: it has three times the lists.
 #
 # The fourth training of the LLaDA-type brings the arithmetic: in most of its rows the response is
 # given up to a random place (--cut), so that a result is asked for while its operands are seen. In
@@ -80,7 +80,8 @@ train-llama-third: train-ltm-demo
 	    ,llama-demo,loss-third,$(TRAIN_TEXT) $(LIST_TEXT))
 train-llama-demo: train-llama-third
 	$(call train,$(LLAMA_SHAPE) --seed 61 --init $(LLAMA_DEMO) --steps 10200 --rate 0.0005 \
-	    --rows 4096 --oversample sum --times 36 --report 100 --device $(TRAIN_DEVICE) \
+	    --rows 4096 --oversample sum --times 36 --report 100 --loss whole --loaders 3 \
+	    --device $(TRAIN_DEVICE) \
 	    ,llama-demo,loss,$(TRAIN_TEXT) $(LIST_TEXT) $(LIST_TEXT) $(LIST_TEXT))
 
 train-judge-demo: $(BIN)/pack-model
