@@ -26,7 +26,7 @@
  *     y = sum_blocks a sum_k bf16(x_k) bf16(level[code_k]).
  * (Rounding the level is our choice; bitsandbytes rounds w' = level * a, or computes in the dtype
  * of x.) A back end may round w' to bf16 instead when there are many rows: CUDA does so for the
- * vendor's library (kernels/cuda/product/large.cu).
+ * vendor's library and in wide.cu (kernels/cuda/product).
  *
  * NF4_F32: NF4 without double quantization, a in fp32. FP4: NF4_F32 with 16 other levels, a sign
  * and 0, 1/192, 1/6, 1/4, 1/3, 1/2, 2/3, 1 (bnb_4bit_quant_type "fp4" of bitsandbytes without

@@ -1,9 +1,9 @@
 /* train.h - operations for gradients, in addition to ops.h: those of a pass, and those around time
- * mixing (kernels/mixing.h). Every back end has them; around time mixing cuda gives no gradient of
- * a vector (a share, a bonus), because latent models are trained on the CPU. Activations are fp32
- * throughout. Each output has one owner and each sum one order, so a training repeats bit for bit
- * on a device. tests/model/test-train.c compares the gradients of the cpu back end with finite
- * differences; the other back ends are compared with ref, as for all operations. */
+ * mixing (kernels/mixing.h). Every back end has them. The operations of time mixing give no
+ * gradients of vectors (a share, a bonus) on cuda, because latent models are trained on the CPU.
+ * Activations are fp32 throughout. Each output has one owner and each sum one order, so a training
+ * repeats bit for bit on a device. tests/model/test-train.c compares the gradients of the cpu back
+ * end with finite differences; the other back ends are compared with ref, as for all operations. */
 #pragma once
 
 #include "kernels/ops.h"

@@ -30,7 +30,7 @@ static const char notes[] =
     "of the block again (remasked_tokens), joint may replace them (edited_tokens).\n"
     "The slots of their blocks become readable, and count as emitted, when the block\n"
     "is done. wino computes one more row for each slot of the block. joint takes at\n"
-    "least one more pass for each block: the one that edits nothing.\n"
+    "least one more pass for each block, after its last mask is filled.\n"
     "token_ids holds all slots of the canvas, with --stop-at-eos only the readable\n"
     "ones. The text drops special tokens and is not cut at the first one.\n"
     "commit_tokens counts the slots that each pass filled.\n"

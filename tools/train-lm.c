@@ -62,7 +62,7 @@ static const char notes[] =
     "would round them. The checkpoint that is written is not quantized.\n"
     "--parts P splits a batch into P parts; --ranks N splits it over N processes.\n"
     "Both options add the parts in the same order, so the result is the same.\n"
-    "A GPU trains llada and llama, without --qat and --ranks, by fp32 products.\n"
+    "A GPU trains llada and llama in fp32, without --qat and --ranks.\n"
     "The same command resumes an interrupted training from OUT/train.state. The\n"
     "same seed gives the same bits on machines with the same instruction set, with\n"
     "any number of threads, and on GPUs of one kind.\n";
@@ -132,7 +132,8 @@ static size_t training_options(struct opt *o, struct args *a)
          .help = "llada: shortest row in tokens (72)"},
         {"max-len", 0, OPT_INT, &how->max_len, 16, 8192, .arg = "N",
          .help = "longest row in tokens (128)"},
-        {"rate", 0, OPT_REAL, &how->rate, 1e-9, 1, .arg = "R", .help = "peak rate (0.002)"},
+        {"rate", 0, OPT_REAL, &how->rate, 1e-9, 1, .arg = "R",
+         .help = "peak learning rate (0.002)"},
         {"warmup", 0, OPT_REAL, &how->warmup, 0, 1e6, .arg = "N", .help = "warm-up steps (200)"},
         {"decay", 0, OPT_REAL, &how->decay, 0, 10, .arg = "R", .rare = 1,
          .help = "weight decay (0.1)"},

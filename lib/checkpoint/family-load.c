@@ -236,8 +236,7 @@ static int settle_shape(struct config *c, const struct family_source *s)
     if (c->heads * c->head_dim > (size_t)FAMILY_WIDTH_MAX)
         return err_set(s->e, EXIT_BAD_DATA, "%s: heads x head_dim: expected at most %lld, got %zu",
                        s->path, (long long)FAMILY_WIDTH_MAX, c->heads * c->head_dim);
-    if (!c->rope_dims)
-        c->rope_dims = c->head_dim;
+    c->rope_dims = c->head_dim;
     return 0;
 }
 

@@ -87,7 +87,7 @@ size_t role_each(const struct config *c, enum role r);
 /* The first of the layers that have the role; 1: layer l has it. */
 size_t role_first(const struct config *c, enum role r);
 int role_has(const struct config *c, enum role r, size_t l);
-/* All tensors of a role, by number: first those of its first layer, by expert. */
+/* The number of tensors of a role. They are numbered layer by layer, in a layer by expert. */
 size_t role_tensors(const struct config *c, enum role r);
 /* The first number of a layer that has the role, and the layer of a number. */
 size_t role_number(const struct config *c, enum role r, size_t l);

@@ -10,7 +10,7 @@
  *
  * With experts: for flops, P and F count the experts that a row uses. For bytes they count none;
  * extent.experts counts the experts that are read. Shared experts, routers and first layers without
- * experts count as other matrices; a looked row then costs the mean of the layers.
+ * experts count as other matrices; the cost of a looked row is the mean over all layers.
  *
  * With time mixing each row takes 5 (RWKV 6) or 9 (RWKV 7) L H E^2 flops more. Then pairs counts
  * only pairs with latents, and a slot of the cache is the state of one text.

@@ -21,8 +21,8 @@ struct turns;
 /* Joins as party `party` of `parties` (2 to TURNS_PARTIES). NULL: the file cannot be used, or
  * another process has joined as this party. */
 struct turns *turns_join(const char *path, size_t party, size_t parties, struct err *e);
-/* Sleeps until every party has joined and called this as often, or has left. 1 and -1 as
- * turns_wait. */
+/* Sleeps until every party has joined and called this as many times as the caller, or has left. 1
+ * and -1 as turns_wait. */
 int turns_meet(struct turns *t, const volatile sig_atomic_t *stop, struct err *e);
 /* Sleeps until all parties have joined and it is this party's turn. 1: a signal was received
  * (*stop). -1 (EXIT_NO_DEVICE): a party did not join within ten minutes, or the process whose turn

@@ -119,7 +119,8 @@ static int check_drafts(const struct diffusion *d, struct err *e)
                        d->draft);
     if (unmask_has(d->rule, UNMASK_KEEPS | UNMASK_REVISES))
         return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with a rule that remembers "
-                       "answers or masks slots again: its steps cannot be foreseen", d->draft);
+                       "answers or changes committed tokens: its steps cannot be foreseen",
+                       d->draft);
     if (diffusion_cache_has(d->cache, CACHE_IN_LAYERS))
         return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with cache %s: it keeps one "
                        "state only inside the layers", d->draft, diffusion_cache_name(d->cache));

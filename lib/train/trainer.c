@@ -76,6 +76,7 @@ int trainer_check(const struct config *c, struct err *e)
 /* -1: a device cannot train this network in this way. */
 static int check_device(const struct config *c, const struct trainer_how *how, struct err *e)
 {
+    static_assert(ATTENTION_BACK_CUDA_MOST == 128, "as the message says");
     const char *what = c->latents                                ? "latent thoughts"
                        : how->sum                                ? "several processes (--ranks)"
                        : c->head_dim > ATTENTION_BACK_CUDA_MOST  ? "heads of more than 128 values"

@@ -8,10 +8,10 @@
  * copies of the authors' modeling_llada2_moe.py and its configuration (ZHZisZZ/dllm, dFactory and
  * dInfer of inclusionAI); config.json of mini and flash in dFactory (configs/model_configs; type
  * llada2_moe_veomni). A loader test of another program has the values of the released mini: the
- * context 32768, the type llada2_moe. Without a key heads have norms: so do dInfer and SGLang. Mask
- * 156895, eos 156892 and blocks of 32 are defaults of the authors' generate(), in no file; a mask
- * token <|mask|> in the tokenizer, or other blocks (--mask-block), go first. LLaDA2.1 has the files
- * of 2.0: only its name tells that it edits tokens (kernels/unmask/joint.h). Ling: class, tensors
+ * context 32768, the type llada2_moe. If there is no key for it, heads have norms, as in dInfer
+ * and SGLang. Mask 156895, eos 156892 and blocks of 32 are defaults of the authors' generate(), in
+ * no file; a mask token <|mask|> in the tokenizer, or other blocks (--mask-block), go first.
+ * LLaDA2.1 has the files of 2.0: only its name tells that it edits tokens (kernels/unmask/joint.h). Ling: class, tensors
  * and router in models/modeling_bailing_moe_v2.py of inclusionAI/Ling-V2, sizes of mini in the
  * configuration of NVIDIA NeMo. Its released config.json was not seen, so both known types are
  * read.

@@ -325,7 +325,7 @@ double backprop_loss(struct backprop *t, const struct train_batch *in, enum back
     if (of == BACKPROP_LATENTS || R == t->host.all.n)
         t->b->ops->run(t->b, &r.key, sizeof r.key, run_both_ways, &r);
     else
-        run_both_ways(&r); /* so many scored rows hardly come again: nothing is recorded */
+        run_both_ways(&r); /* not recorded: the next batch rarely scores as many rows */
     t->b->ops->read(t->b, t->answers, t->row_loss,
                     wants ? dz + latent_bytes(t, in) : R * sizeof *row);
     memset(t->loss, 0, in->seqs * sizeof *t->loss);

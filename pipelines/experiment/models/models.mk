@@ -4,8 +4,8 @@
 # Both begin with the weights of a short training of the LLaMA-type (8.2 million rows), as LLaDA 2.0
 # does, because a masked row teaches less than a row of next tokens. Both then see the same files,
 # and as many rows in all: 70,041,600. 16 % of the drawn rows are stories, 75 % sums, 9 % lists. The
-# LLaDA-type sees them in stages, the LLaMA-type mixed; the mixture of its last training makes up
-# for those before: it has three times the lists.
+# LLaDA-type sees them in stages, the LLaMA-type mixed. Its last training has three times the
+# lists, which corrects the mixture of those before.
 #
 # The fourth training of the LLaDA-type brings the arithmetic: in most of its rows the response is
 # given up to a random place (--cut), so that a result is asked for while its operands are seen. In
