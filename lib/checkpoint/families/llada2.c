@@ -11,10 +11,10 @@
  * context 32768, the type llada2_moe. If there is no key for it, heads have norms, as in dInfer
  * and SGLang. Mask 156895, eos 156892 and blocks of 32 are defaults of the authors' generate(), in
  * no file; a mask token <|mask|> in the tokenizer, or other blocks (--mask-block), go first.
- * LLaDA2.1 has the files of 2.0: only its name tells that it edits tokens (kernels/unmask/joint.h). Ling: class, tensors
- * and router in models/modeling_bailing_moe_v2.py of inclusionAI/Ling-V2, sizes of mini in the
- * configuration of NVIDIA NeMo. Its released config.json was not seen, so both known types are
- * read.
+ * LLaDA2.1 has the files of 2.0: only its name tells that it edits tokens
+ * (kernels/unmask/joint.h). Ling: class, tensors and router in models/modeling_bailing_moe_v2.py
+ * of inclusionAI/Ling-V2, sizes of mini in the configuration of NVIDIA NeMo. Its released
+ * config.json was not seen, so both known types are read.
  *
  * Refused: biases (the class default of use_bias is true, so the key must say false), other
  * routers, layers that predict further tokens, rescaled rotations, stacked experts (of dFactory;
