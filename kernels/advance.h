@@ -128,13 +128,12 @@ struct canvas_state {
     int32_t written;            /* slots to which the last pass gave an id (not the mask) */
     int32_t remasked;           /* slots that the last pass turned back into masks */
     int32_t edited;             /* slots whose id the last pass replaced */
-    int32_t done;               /* 1: a rule that edits has ended the block */
+    int32_t done;               /* 1: the rule has ended the block (only rules that edit do) */
     int32_t wanted;             /* slots that the next pass answers */
     int32_t held;               /* the last `held` of these hold an id that may be revised */
     int32_t rows_block;         /* the block for which its rows were described */
-    int32_t stalled;            /* 1: the passes in flight do not fit it (more slots than
-                                 * `capacity`, or rows of another block); their answers are
-                                 * ignored */
+    int32_t stalled;            /* 1: answers of the passes in flight are ignored, because it needs
+                                 * more slots than `capacity`, or rows of another block */
     double kept[UNMASK_KEPT];   /* memory of the rule, see struct offers */
 };
 /* All arrays are memory of the back end. Part i of the pass is the canvas member[i]. */
@@ -200,7 +199,7 @@ HOST_DEVICE uint64_t canvas_key(const struct canvas_state *c, int32_t i)
     return philox_at(c->key, (uint64_t)c->passes, (uint64_t)(i - c->prompt));
 }
 
-/* 1 if the first pass of the block only seeds it: this pass is none of its steps. */
+/* 1 if the block begins with a pass that only seeds it. A seeding pass does not count as a step. */
 HOST_DEVICE int canvas_seeded(const struct canvas_loop *l, const struct canvas_state *c)
 {
     return l->seeds > 0 &&
@@ -317,8 +316,8 @@ HOST_DEVICE int32_t canvas_budget(const struct canvas_loop *l, const struct canv
     return l->budget[c->pace + c->block * l->block_pace + canvas_step(l, c)];
 }
 
-/* The number of entries of pick[], best first, that this step makes final. The canvas's answers
- * start at w0. The entries behind them in pick[] become masks again: *backs of them. */
+/* Puts the answers that this step makes final first in pick[] and returns their number. The *backs
+ * entries from pick[wanted - held] on are revised. The canvas's answers start at w0. */
 HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state *c, size_t w0,
                                 const double *confidence, int32_t *pick, size_t *backs)
 {
@@ -348,8 +347,8 @@ HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state
     return unmask_count(l->rule, &l->params, &o);
 }
 
-/* The current probability of the id in the slot of answer w, or for a rule that edits, that of the
- * answer. */
+/* What a rule compares before it revises the slot of answer w: the probability of the answer if the
+ * rule edits, else the current probability of the id in the slot. */
 HOST_DEVICE double canvas_held_confidence(const struct canvas_loop *l, size_t w)
 {
     return unmask_has(l->rule, UNMASK_EDITS)
@@ -366,9 +365,8 @@ HOST_DEVICE int canvas_revise(const struct canvas_loop *l, size_t w)
     return id != l->mask;
 }
 
-/* 1 if the block has had its last step. masks: the open slots left up to its end. No rule but one
- * that edits takes more steps than the block has slots: a rule that revises masks fewer slots again
- * than it commits. */
+/* 1 if the block has had its last step. masks: the open slots left up to its end. A rule that does
+ * not edit takes at most one step a slot, because it masks fewer slots again than it commits. */
 HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canvas_state *c,
                                   int32_t masks)
 {

@@ -2,8 +2,8 @@
  * afterwards.
  *
  * Commit: every answer whose confidence is above `threshold`, or the best one if there is none.
- * Edit: each id that the block had before this pass gives way to the best token of its slot where
- * that is another one and its probability is above `edit`. A block without masks ends after a pass
+ * Edit: the pass computes the best token for the slot of each id that the block already has. If this
+ * is another token, with a probability above `edit`, it replaces the id. A block without masks ends after a pass
  * that edits nothing, or after `most` passes that found no mask. Prompts are never edited. With
  * `edit` 1 no id is replaced, but a full block still takes one more pass. Source: Bie et al. 2026,
  * "LLaDA2.1", arXiv 2602.08676, and generate() in modeling_llada2_moe.py of its authors (copy:

@@ -38,7 +38,7 @@ static int panel_of(const struct panels *p, const struct config_row *c)
     return 0;
 }
 
-/* The length that most rows of a contract have, of equals the longest. */
+/* The most frequent length of a contract; if several are as frequent, the longest. */
 static double usual_length(const struct config_table *c, const char *contract)
 {
     double best = (double)NAN;
@@ -90,8 +90,8 @@ static int is_better(const struct config_row *k, double level, const char *quali
 }
 
 /* The front of each panel is one index: its members by cost, then a point at the right edge with
- * the quality of the last member. Resampled pairs decide who is on the front, so a member may be
- * worse than a cheaper one by the values that are drawn; the line leaves it out. */
+ * the quality of the last member. Resampling decides which points are members. By its measured value
+ * a member may be worse than a cheaper one: the line leaves such a member out. */
 static void put_front(struct script *s, const struct config_table *c, const struct panels *panels,
                       const char *quality)
 {

@@ -337,9 +337,14 @@ static int run_point(struct session *s, const struct settings *point, size_t rou
     return rc;
 }
 
-static size_t round_of(const struct run_plan *p, size_t i)
+/* The round of entry i of the plan in its `again`-th repetition. Entries of one point have different
+ * rounds in the plan, and repetitions must not meet the rounds of other entries. */
+static size_t round_of(const struct run_plan *p, size_t i, size_t again)
 {
-    return p->round ? (size_t)p->round[i] : 0;
+    size_t rounds = 1;
+    for (size_t k = 0; p->round && k < p->points; k++)
+        rounds = (size_t)p->round[k] + 1 > rounds ? (size_t)p->round[k] + 1 : rounds;
+    return again * rounds + (p->round ? (size_t)p->round[i] : 0);
 }
 
 /* Rounds outside, points inside: a slow drift of the machine affects all points alike. */
@@ -348,7 +353,7 @@ static int run_plan(struct session *s, struct err *e)
     const struct run_plan *plan = s->job->plan;
     for (size_t again = 0; again < plan->rounds; again++)
         for (size_t i = 0; i < plan->points; i++)
-            if (session_stopped(s) || run_point(s, &plan->point[i], again + round_of(plan, i), e))
+            if (session_stopped(s) || run_point(s, &plan->point[i], round_of(plan, i, again), e))
                 return session_stopped(s) ? 0 : -1;
     return 0;
 }
@@ -409,7 +414,7 @@ static int run_group(struct session *s, struct active *a, size_t group, size_t s
         go = rest(s, turns_wait, e);
         if (go > 0 && done <= u * works / turns) {
             size_t i = order[done % n];
-            a[i].at.round = (int64_t)(round_of(plan, i) + done++ / n);
+            a[i].at.round = (int64_t)round_of(plan, i, done++ / n);
             rc = run_batches(s, &a[i], group * size, (group + 1) * size, e);
         }
         turns_pass(s->turns);
@@ -426,7 +431,7 @@ static int run_in_turn(struct session *s, struct active *a, struct err *e)
     size_t size = 1, most = 0;
     int rc = 0;
     for (size_t i = 0; i < plan->points && !rc && !session_stopped(s); i++) {
-        rc = open_active(s, &plan->point[i], round_of(plan, i), &a[i], e);
+        rc = open_active(s, &plan->point[i], round_of(plan, i, 0), &a[i], e);
         size = a[i].size > size ? a[i].size : size;
         most = a[i].fit > most ? a[i].fit : most;
     }

@@ -18,18 +18,17 @@
 
 #include "lib/base/mem.h"
 
-enum { MAGIC = 0x74726e32, LOOK_MS = 100, MEET_MS = 10, JOIN_MS = 600000 };
-enum state { ABSENT, JOINING, PRESENT, GONE };
+enum { MAGIC = 0x74726e33, LOOK_MS = 100, MEET_MS = 10, JOIN_MS = 600000 };
 
 struct shared {
     _Atomic uint32_t magic, parties, turn;
-    struct { _Atomic uint32_t state, meets; _Atomic int32_t pid; } party[TURNS_PARTIES];
+    /* pid 0: the party has not joined */
+    struct { _Atomic int32_t pid; _Atomic uint32_t gone, meets; } party[TURNS_PARTIES];
 };
 
 struct turns {
     struct shared *shared;
     size_t party, parties;
-    int looks; /* for parties that have not joined */
 };
 
 static void futex(_Atomic uint32_t *word, int operation, uint32_t value)
@@ -61,20 +60,19 @@ struct turns *turns_join(const char *path, size_t party, size_t parties, struct 
     struct shared *s = map_file(path, e);
     if (!s)
         return NULL;
-    uint32_t magic = 0, number = 0, absent = ABSENT;
+    uint32_t magic = 0, number = 0;
+    int32_t absent = 0;
     int fits = (atomic_compare_exchange_strong(&s->magic, &magic, MAGIC) || magic == MAGIC) &&
                (atomic_compare_exchange_strong(&s->parties, &number, (uint32_t)parties) ||
                 number == parties);
-    if (!fits || !atomic_compare_exchange_strong(&s->party[party].state, &absent, JOINING)) {
+    if (!fits || !atomic_compare_exchange_strong(&s->party[party].pid, &absent, getpid())) {
         munmap(s, sizeof *s);
         err_set(e, EXIT_BAD_DATA, "--turns %s: expected a new file, got that of %s", path,
                 fits ? "a launch that already has this party" : "something else");
         return NULL;
     }
-    atomic_store(&s->party[party].pid, (int32_t)getpid());
-    atomic_store(&s->party[party].state, PRESENT);
     struct turns *t = mem_zero(1, sizeof *t);
-    *t = (struct turns){s, party, parties, 0};
+    *t = (struct turns){s, party, parties};
     return t;
 }
 
@@ -91,8 +89,8 @@ static size_t first_absent(const struct turns *t, uint32_t meets)
 {
     const struct shared *s = t->shared;
     size_t i = 0;
-    while (i < t->parties && (atomic_load(&s->party[i].state) == GONE ||
-                              (atomic_load(&s->party[i].state) == PRESENT &&
+    while (i < t->parties && (atomic_load(&s->party[i].gone) ||
+                              (atomic_load(&s->party[i].pid) &&
                                atomic_load(&s->party[i].meets) >= meets)))
         i++;
     return i;
@@ -102,9 +100,7 @@ static size_t first_absent(const struct turns *t, uint32_t meets)
 static int is_lost(const struct turns *t, size_t whose, struct err *e)
 {
     const int32_t pid = atomic_load(&t->shared->party[whose].pid);
-    const _Atomic uint32_t *state = &t->shared->party[whose].state;
-    if (atomic_load(state) != PRESENT || !kill(pid, 0) || errno != ESRCH ||
-        atomic_load(state) != PRESENT)
+    if (!pid || !kill(pid, 0) || errno != ESRCH || atomic_load(&t->shared->party[whose].gone))
         return 0;
     err_set(e, EXIT_NO_DEVICE, "--turns: process %d, which takes turns with this one, ended before "
             "its work was done", (int)pid);
@@ -112,18 +108,21 @@ static int is_lost(const struct turns *t, size_t whose, struct err *e)
 }
 
 /* Sleeps until no party is absent. Loading a model would disturb parties that already work. */
-static int wait_for_all(struct turns *t, uint32_t meets, const volatile sig_atomic_t *stop,
+static int wait_for_all(const struct turns *t, uint32_t meets, const volatile sig_atomic_t *stop,
                         struct err *e)
 {
     size_t absent;
+    int looks = 0;
     while ((absent = first_absent(t, meets)) < t->parties) {
         if (stop && *stop)
             return 1;
         if (is_lost(t, absent, e))
             return -1;
-        if (t->looks++ == JOIN_MS / MEET_MS)
-            return err_set(e, EXIT_NO_DEVICE, "--turns: party %zu of %zu did not join within %d s",
-                           absent, t->parties, JOIN_MS / 1000);
+        if (looks++ == JOIN_MS / MEET_MS)
+            return err_set(e, EXIT_NO_DEVICE, "--turns: party %zu of %zu %s within %d s", absent,
+                           t->parties, atomic_load(&t->shared->party[absent].pid)
+                                           ? "joined but did not get ready" : "did not join",
+                           JOIN_MS / 1000);
         nanosleep(&(struct timespec){0, MEET_MS * 1000000L}, NULL);
     }
     return 0;
@@ -145,7 +144,7 @@ int turns_wait(struct turns *t, const volatile sig_atomic_t *stop, struct err *e
             return 0;
         if (stop && *stop)
             return 1;
-        if (atomic_load(&s->party[whose].state) == GONE)
+        if (atomic_load(&s->party[whose].gone))
             advance(s, turn);
         else if (is_lost(t, whose, e))
             rc = -1;
@@ -166,7 +165,7 @@ void turns_leave(struct turns *t)
 {
     if (!t)
         return;
-    atomic_store(&t->shared->party[t->party].state, GONE);
+    atomic_store(&t->shared->party[t->party].gone, 1);
     turns_pass(t);
     munmap(t->shared, sizeof *t->shared);
     free(t);

@@ -11,6 +11,6 @@ STEPS        := 128
 SWEEP        := --unmask dynamic --threshold 0.6,0.75,0.9,1
 METHODS      := lookup
 QUANT_STEPS  := 128
-# models with blocks have no likelihood bound, which compares number formats
+# number formats are compared by a likelihood bound, which models with blocks do not have
 QUANTS       :=
 LIKELIHOOD_PROMPTS := 0

@@ -12,6 +12,6 @@ SWEEP        := --unmask dynamic --threshold 0.6,0.75,0.85,0.95
 SCALE_PER_STEP := 1,2,4
 METHODS      := lookup
 QUANT_STEPS  := 256
-# models with blocks have no likelihood bound, which compares number formats
+# number formats are compared by a likelihood bound, which models with blocks do not have
 QUANTS       :=
 LIKELIHOOD_PROMPTS := 0

@@ -9,6 +9,6 @@ GEN_LENGTH   := 128
 BLOCK_LENGTH := 32
 SWEEP        := --unmask threshold --threshold 0.6,0.75,0.9,0.99
 METHODS      := self-draft
-# models with blocks have no likelihood bound, which compares number formats
+# number formats are compared by a likelihood bound, which models with blocks do not have
 QUANTS       :=
 LIKELIHOOD_PROMPTS := 0

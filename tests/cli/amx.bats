@@ -9,7 +9,7 @@ setup() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
     T=$BATS_TEST_TMPDIR
     AMX=${TESTBIN:-build/tests}/amx
-    [ -x "$AMX/gen-llama" ] || skip "level amx is not built here"
+    [ -x "$AMX/gen-llama" ] || skip "level amx is not built: make CPU_LEVELS=all"
     grep -qw avx512_bf16 /proc/cpuinfo || skip "the level below amx does not run here"
     # prompts like those of the training, so that answers are clear
     zcat data/corpus/valid.ndjson.gz | jq -c -n \

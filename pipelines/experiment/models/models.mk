@@ -78,7 +78,8 @@ train-llama-third: train-ltm-demo
 	$(call train,$(LLAMA_SHAPE) --seed 51 --init $(LLAMA_DEMO) --steps 3400 --rate 0.001 \
 	    --rows 4096 --oversample sum --times 7 --limit 32000 --report 100 \
 	    ,llama-demo,loss-third,$(TRAIN_TEXT) $(LIST_TEXT))
-train-llama-demo: train-llama-third
+train-llama-demo: train-llama-third \
+                  $(if $(filter cuda%,$(TRAIN_DEVICE)),$(if $(HAVE_CUDA),$(CUDA_SO)))
 	$(call train,$(LLAMA_SHAPE) --seed 61 --init $(LLAMA_DEMO) --steps 10200 --rate 0.0005 \
 	    --rows 4096 --oversample sum --times 36 --report 100 --loss whole --loaders 3 \
 	    --device $(TRAIN_DEVICE) \
