@@ -14,7 +14,7 @@ static void note_signal(int signal_number)
 static const char examples[] =
     "gen-llada -m GSAI-ML/LLaDA-8B-Instruct < prompts.ndjson > answers.ndjson\n"
     "gen-llada -m data/models/llada-demo --steps 4,8,16 --gen-length 64 p.ndjson\n"
-    "gen-llada -m data/models/llada-demo --live p.ndjson -o answers.ndjson\n"
+    "gen-llada -m data/models/llada-demo --stream p.ndjson -o answers.ndjson\n"
     "gen-llada -m DIR --unmask threshold --threshold 0.7,0.9 p.ndjson\n"
     "gen-llada -m DIR --block-length 32 --cache prefix --suffix grow p.ndjson\n"
     "gen-llada -m synth:llada-8b --unmask replay --commit-trace r.ndjson p.ndjson\n"

@@ -16,7 +16,6 @@ struct observed {
     int64_t ns;               /* end of the pass, since the batch began */
     const int32_t *ids;       /* [n] current ids: all slots of a canvas, all tokens of a text */
     size_t n, readable;       /* slots; slots before the first that is not final */
-    int32_t mask;             /* the id of a slot that is not final; -1: none */
     size_t commits, reopened;
     const int32_t *slot;      /* [commits] slots that got an id, ascending */
     const double *confidence; /* [commits] probability of the id; NaN: not computed */

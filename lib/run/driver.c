@@ -55,8 +55,8 @@ static const char notes[] =
     RESUME_NOTES
     "A timed run (--warmup, --schedule, --repeat) is one process, so it always\n"
     "starts again.\n"
-    "Watching (--trace, --stream, --live) slows every pass but does not change the\n"
-    "ids; records are `tainted` watched.\n"
+    "Watching (--trace, --stream) slows every pass but does not change the ids;\n"
+    "records are `tainted` watched.\n"
     "Self-check: a short generation of the first prompt runs alone, outside the\n"
     "clock, before the 2nd timed batch, after every N batches and at the end. If\n"
     "its ids change: exit 70.\n"
@@ -169,9 +169,7 @@ static const char memory_notes[] =
     {"trace", 0, OPT_TEXT, &(g).trace, .arg = "FILE", .rare = 1,                                   \
      .help = "write a commit record for each pass: tokens made final, and their confidence"},      \
     {"stream", 0, OPT_FLAG, &(g).stream,                                                           \
-     .help = "print the text on standard error as it becomes readable (--batch 1)"},               \
-    {"live", 0, OPT_FLAG, &(g).live,                                                               \
-     .help = "draw the answer after each pass (--batch 1)"}
+     .help = "print the text on standard error as it becomes readable (--batch 1)"}
 
 /* Parses the command line, then --settings, then the command line again, which so overrides the
  * file. Returns the index of the first operand, or -1. */

@@ -35,7 +35,7 @@ struct generation_place {
     int64_t warmups, steady;  /* warm-up batches of the point; 1 steady, 0 not, -1: no warm-up */
     int64_t prepare_ns;       /* from the ids of the batch to the start of its clock */
     const struct host_monitor *host; /* NULL: nothing is timed */
-    int watched;              /* 1: --trace, --stream or --live slowed the passes */
+    int watched;              /* 1: --trace or --stream slowed the passes */
     int64_t load_peak;        /* peak resident bytes until loading ended; -1: unknown */
     size_t load_allocated;    /* peak bytes of the back end while loading */
     const struct slowdown *slowdown; /* prediction for offloaded layers; NULL: none */

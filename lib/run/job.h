@@ -19,7 +19,7 @@ struct job_args {
     const char *turns, *party;       /* turns with other processes (turns.h); NULL: alone */
     int64_t handicap;                /* run every N-th pass twice; 0: none */
     int64_t warmup, warmup_most, again, repeat, launch, idle_ms, selfcheck;
-    int parse_special, halve, fresh, force, stream, live, explain;
+    int parse_special, halve, fresh, force, stream, explain;
 };
 #define JOB_DEFAULTS                                                                            \
     {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .chat = "auto", .repeat = 1,         \

@@ -476,9 +476,8 @@ int runner_run(const struct job *job, struct err *e)
                         .log = {job->decoder->tool, c->quiet ? 0 : c->verbose ? 2 : 1}};
     int bad = session_open(&s, e);
     if (!bad && !job->args->explain) {
-        int shows = job->args->stream || job->args->live; /* on the same terminal */
-        progress_start(&s.progress, &s.log, shows ? "never" : c->progress, "generations",
-                       count_answers(&s));
+        progress_start(&s.progress, &s.log, job->args->stream ? "never" : c->progress,
+                       "generations", count_answers(&s));
         bad = run_all(&s, e) ? -1 : 0;
         if (!bad && s.loaded && !session_stopped(&s) &&
             selfcheck_last(&s.selfcheck, job, &s.network, &s.out, e))

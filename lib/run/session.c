@@ -367,7 +367,7 @@ static const char *why_one_process(const struct job *job)
                               : NULL;
 }
 
-/* Opens the records, and the outputs of --trace, --stream and --live. */
+/* Opens the records, and the outputs of --trace and --stream. */
 static int open_outputs(struct session *s, struct err *e)
 {
     const struct job *job = s->job;

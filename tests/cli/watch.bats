@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
 # Watching a generation: commits of each pass as records (--trace), the text as it grows (--stream),
-# the answer in a terminal (--live), progress within a batch. The numbers are checked in
+# progress within a batch. The numbers are checked in
 # tests/model/test-observe.c; cutting texts in tests/unit/test-stream.c.
 load conforms
 
@@ -106,15 +106,13 @@ no() { # CODE WORDS COMMAND...
     "$BIN/schedule" --systems llada --launches 1 --gen-length 32 --no-meta \
         > "$T/schedule"
     SHORT=("$BIN/gen-llada" -m synth:tiny-llada)
-    for flag in "--trace $T/t" --stream --live; do
+    for flag in "--trace $T/t" --stream; do
         for timed in "--repeat 2" "--warmup 1" "--warmup-most 3" "--schedule $T/schedule"; do
             # shellcheck disable=SC2086
             no 64 "expected no --schedule, --warmup or --repeat" "${SHORT[@]}" $flag $timed \
                 "$T/prompts"
         done
     done
-    no 64 "--stream and --live" "${TINY[@]}" --stream --live "$T/prompts"
-    no 64 "--live: expected --batch 1, got 4" "${TINY[@]}" --live --batch 1,4 "$T/prompts"
     no 64 "--stream: expected --batch 1, got 2" "${TINY_AR[@]}" --stream --batch 2 "$T/prompts"
     no 64 "expected --admit static" "${TINY_AR[@]}" --stream --admit continuous "$T/prompts"
     no 64 "a file other than -o" "${TINY[@]}" --trace - "$T/prompts"
@@ -149,52 +147,6 @@ in_terminal() {
     command -v script > /dev/null || skip "no script(1) here: nothing acts as a terminal"
     printf '%q ' "${@:2}" > "$T/command"
     TERM=xterm script -qec "bash $T/command" /dev/null < /dev/null > "$1"
-}
-
-@test "--live draws the answer in place: colours, limited rate, no line too long" {
-    COLUMNS=50 LINES=12 in_terminal "$T/seen" "${LLADA[@]}" --gen-length 64 --block-length 32 \
-        --unmask factor --limit 1 --live -o "$T/out" "$T/prompts"
-    grep -q $'\033\\[38;5;33m' "$T/seen" # a sure one
-    grep -q '░' "$T/seen"
-    grep -q "confidence" "$T/seen"
-    frames=$(grep -o $'\033\\[?25l' "$T/seen" | wc -l)
-    [ "$frames" -ge 2 ] && [ "$frames" = "$(grep -o $'\033\\[?25h' "$T/seen" | wc -l)" ]
-    [ "$frames" -le $((2 + $(jq '.e2e_ns / 50000000 | floor' "$T/out"))) ]
-    # the cursor moves up by the lines of the previous frame
-    [ "$(grep -o $'\r\033\\[[0-9]*A' "$T/seen" | wc -l)" = $((frames - 1)) ]
-    # the last frame: no block is left, its text is the answer, and no line is as wide as the screen
-    awk 'BEGIN { RS = "\033\\[\\?25l" } { last = $0 } END { printf "%s", last }' "$T/seen" |
-        sed $'s/\033\\[[0-9;?]*[a-zA-Z]//g; s/\r//g' > "$T/last"
-    [ "$(LC_ALL=C.UTF-8 wc -L < "$T/last")" -le 49 ]
-    grep -q 'p1: pass [0-9]*, 64/64 tokens' "$T/last"
-    [ "$(sed 1,2d "$T/last" | tr -d '\n∎')" = "$(jq -r .text "$T/out" | tr -d '\n')" ]
-}
-
-@test "--live: no colours with NO_COLOR, no more lines than the screen, a line a pass elsewhere" {
-    NO_COLOR=1 COLUMNS=30 LINES=7 in_terminal "$T/seen" "${LLAMA[@]}" --max-new 60 --limit 1 \
-        --live -o "$T/out" "$T/prompts"
-    run grep -q $'38;5\\|\033\\[0m' "$T/seen"
-    [ "$status" -eq 1 ]
-    awk 'BEGIN { RS = "\033\\[\\?25l" } NR > 1 && gsub("\n", "") > 6 { bad = 1 }
-         END { exit bad || NR < 3 }' "$T/seen"
-    "${TINY[@]}" --steps 4 --limit 1 --live "$T/prompts" > "$T/out" 2> "$T/lines"
-    [ "$(wc -l < "$T/lines")" = "$(jq .denoise_steps "$T/out")" ]
-    [ "$(sed -n 2p "$T/lines" | cut -d , -f 1-2)" = "gen-llada p1: pass 2, 8/16 tokens" ]
-}
-
-@test "--live: interrupted, the cursor is there and the records are whole" {
-    command -v script > /dev/null || skip "no script(1) here: nothing acts as a terminal"
-    { printf 'set -m\n'
-      printf '%q ' "$BIN/gen-llada" -q -m data/models/llada-demo --gen-length 256 --live \
-          "$T/prompts"
-      printf '> %q & pid=$!\n' "$T/out"
-      printf 'until grep -q "pass 3" %q; do sleep 0.02; done\n' "$T/seen"
-      printf 'kill -INT $pid; wait $pid; echo "code $?"\n'; } > "$T/command"
-    TERM=xterm COLUMNS=50 script -fqec "bash $T/command" "$T/seen" < /dev/null > /dev/null
-    grep -q 'code 130' "$T/seen"
-    hidden=$(grep -o $'\033\\[?25l' "$T/seen" | wc -l)
-    [ "$hidden" -gt 0 ] && [ "$hidden" = "$(grep -o $'\033\\[?25h' "$T/seen" | wc -l)" ]
-    jq -se 'last | .kind == "end" and .status == "interrupted"' "$T/out"
 }
 
 @test "progress moves within a batch and shows the remaining time" {

@@ -53,7 +53,7 @@ static void changed(void *ctx, const struct observed *o)
     struct watcher *w = ctx;
     const struct generation_input *in = &prompts[o->input];
     int32_t *was = w->before[o->input];
-    w->bad |= o->pass != ++w->passes[o->input] || o->mask != w->mask;
+    w->bad |= o->pass != ++w->passes[o->input];
     for (size_t i = 0; i < o->commits; i++) {
         size_t k = (size_t)o->slot[i], at = in->n + k;
         double p = w->mask < 0 ? log_prob(w->n, in, o->ids, k, at - 1, o->ids[k], MASK_CAUSAL)

@@ -23,7 +23,7 @@ static void report(const struct autoregress_run *r, size_t seat, const struct te
     const struct observed o = {.input = r->who[seat],
                                .pass = (int64_t)r->out[r->who[seat]].n_steps, .ns = ns,
                                .ids = r->writer.host.ids + seat * r->how->max_new, .n = n,
-                               .readable = n, .mask = -1, .commits = (size_t)more, .slot = slot,
+                               .readable = n, .commits = (size_t)more, .slot = slot,
                                .confidence = confidence};
     r->how->observer->changed(r->how->observer->ctx, &o);
     free(slot);

@@ -95,8 +95,7 @@ void diffuse_observe(const struct diffuse_run *r, size_t i, const struct canvas_
     const int32_t *ids = token + now->first + now->prompt;
     struct observed o = {.input = r->who[i], .pass = r->out[r->who[i]].denoise_steps, .ns = ns,
                          .ids = ids, .n = r->how->gen_length, .readable = (size_t)now->readable,
-                         .mask = (int32_t)r->n->config.mask, .slot = s->slot, .again = s->again,
-                         .confidence = s->confidence};
+                         .slot = s->slot, .again = s->again, .confidence = s->confidence};
     for (size_t k = 0; k < o.n; k++)
         s->sure[k] = (double)NAN;
     for (size_t k = 0; k < steps; k++)
@@ -104,7 +103,7 @@ void diffuse_observe(const struct diffuse_run *r, size_t i, const struct canvas_
     for (size_t k = 0; k < o.n; k++) {
         if (o.ids[k] == s->before[first + k])
             continue;
-        if (o.ids[k] == o.mask) {
+        if (o.ids[k] == (int32_t)r->n->config.mask) {
             s->again[o.reopened++] = (int32_t)k;
         } else {
             s->slot[o.commits] = (int32_t)k;

@@ -226,7 +226,7 @@ static void report(const struct thinking *t, size_t i, const struct head_row *a,
     const double confidence = (double)a->prob;
     const struct observed seen = {.input = i, .pass = (int64_t)t->out[i].n_steps, .ns = ns,
                                   .ids = x->ids + x->prompt, .n = x->len - x->prompt,
-                                  .readable = x->len - x->prompt, .mask = -1, .commits = 1,
+                                  .readable = x->len - x->prompt, .commits = 1,
                                   .slot = &slot, .confidence = &confidence};
     if (o && o->closely)
         o->changed(o->ctx, &seen);

@@ -14,7 +14,7 @@
 int watcher_is_close(const struct job *job)
 {
     const struct job_args *a = job->args;
-    return a->trace || a->stream || a->live;
+    return a->trace || a->stream;
 }
 
 static int check_trace(const struct job *job, struct err *e)
@@ -29,33 +29,30 @@ static int check_trace(const struct job *job, struct err *e)
     return 0;
 }
 
-static int check_alone(const struct settings *point, const char *flag, struct err *e)
+static int check_alone(const struct settings *point, struct err *e)
 {
     size_t batch = settings_count(point, "batch");
     if (batch > 1)
-        return err_set(e, EXIT_BAD_USAGE, "%s: expected --batch 1, got %zu: only one answer at a "
-                       "time can be watched", flag, batch);
+        return err_set(e, EXIT_BAD_USAGE, "--stream: expected --batch 1, got %zu: only one answer "
+                       "at a time can be watched", batch);
     if (settings_find(point->table, "admit") < point->table->n &&
         settings_is(point, "admit", "continuous"))
-        return err_set(e, EXIT_BAD_USAGE, "%s: expected --admit static, got continuous: only one "
-                       "answer at a time can be watched", flag);
+        return err_set(e, EXIT_BAD_USAGE, "--stream: expected --admit static, got continuous: only "
+                       "one answer at a time can be watched");
     return 0;
 }
 
 int watcher_check(const struct job *job, struct err *e)
 {
     const struct job_args *a = job->args;
-    const char *flag = a->trace ? "--trace" : a->stream ? "--stream" : "--live";
+    const char *flag = a->trace ? "--trace" : "--stream";
     if (!watcher_is_close(job))
         return 0;
     if (a->schedule || a->warmup || a->warmup_most || a->repeat > 1)
         return err_set(e, EXIT_BAD_USAGE, "%s: expected no --schedule, --warmup or --repeat: "
                        "watching slows every pass, so a watched run cannot be timed", flag);
-    if (a->stream && a->live)
-        return err_set(e, EXIT_BAD_USAGE, "--stream and --live: expected one of them: both write "
-                       "the answer to standard error");
-    for (size_t i = 0; i < job->plan->points && (a->stream || a->live); i++)
-        if (check_alone(&job->plan->point[i], a->stream ? "--stream" : "--live", e))
+    for (size_t i = 0; i < job->plan->points && a->stream; i++)
+        if (check_alone(&job->plan->point[i], e))
             return -1;
     return a->trace ? check_trace(job, e) : 0;
 }
@@ -67,8 +64,6 @@ static void show_pass(void *ctx, const struct observed *o)
     struct watcher *w = ctx;
     if (w->job->args->stream)
         text_stream_grow(&w->stream, o->ids, o->readable);
-    if (w->job->args->live)
-        live_change(&w->live, o);
     commits_put(&w->commits, w->prompt[o->input]->id, w->about, o);
 }
 
@@ -78,8 +73,6 @@ static void show_progress(void *ctx)
     int64_t passes = 0, tokens = 0;
     size_t most = w->n * system_extent(w->at->point);
     char extra[96];
-    if (w->job->args->live)
-        live_show(&w->live);
     if (!w->progress->mode)
         return;
     for (size_t i = 0; i < w->n; i++) {
@@ -118,8 +111,6 @@ const struct observer *watcher_begin(struct watcher *w, const struct network *n,
     char *heading = mem_format("%s: %s", prompt[0]->id, config);
     if (a->stream)
         text_stream_begin(&w->stream, w->several ? heading : NULL);
-    if (a->live)
-        live_begin(&w->live, prompt[0]->id, system_extent(at->point));
     free(heading);
     json_decref(about);
     return &w->observer;
@@ -131,8 +122,6 @@ int watcher_end(struct watcher *w, struct err *e)
         return 0;
     if (w->job->args->stream)
         text_stream_end(&w->stream);
-    if (w->job->args->live)
-        live_end(&w->live);
     json_decref(w->about);
     w->about = NULL;
     return commits_check(&w->commits, e);
@@ -150,11 +139,9 @@ int watcher_open(struct watcher *w, const struct job *job, const struct config *
                           .several = prompts > 1 || job->plan->points > 1};
     if (a->stream && !tokenizer)
         return err_set(e, EXIT_BAD_DATA, "%s: --stream: expected a model with a tokenizer, got "
-                       "none: there is no text (--live shows ids)", c->name);
+                       "none: there is no text", c->name);
     w->stream.tokenizer = tokenizer;
     w->stream.n_stop = generation_stops(c, w->stream.stop);
-    if (a->live)
-        live_open(&w->live, job->decoder->tool, tokenizer);
     return !a->trace ? 0
                      : commits_open(&w->commits, &a->common, a->trace, job->decoder->tool,
                                     job->argc, job->argv, extra, e);
@@ -163,7 +150,6 @@ int watcher_open(struct watcher *w, const struct job *job, const struct config *
 int watcher_close(struct watcher *w, const char *status, struct err *e)
 {
     text_stream_free(&w->stream);
-    live_free(&w->live);
     json_decref(w->about);
     w->about = NULL;
     return commits_close(&w->commits, status, e);

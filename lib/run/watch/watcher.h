@@ -1,5 +1,5 @@
 /* watcher.h - the observer that a session gives to its decoder. It moves the progress line within a
- * batch. With --trace, --stream or --live it watches every pass closely (observer.h): such a run
+ * batch. With --trace or --stream it watches every pass closely (observer.h): such a run
  * cannot be timed, and its records are `tainted` watched. */
 #pragma once
 
@@ -7,7 +7,6 @@
 #include "lib/run/watch/commits.h"
 #include "lib/run/generation_record.h"
 #include "lib/run/job.h"
-#include "lib/run/watch/live.h"
 #include "lib/run/watch/text_stream.h"
 
 struct watcher {
@@ -16,7 +15,6 @@ struct watcher {
     struct progress *progress;
     struct commits commits;
     struct text_stream stream;
-    struct live live;
     int several; /* 1: several prompts or points, so a stream has headings */
     /* the current batch */
     const struct generation_place *at;
