@@ -119,7 +119,6 @@ struct canvas_state {
     int32_t shift;              /* slots of its first block that hold prompt tokens; < block_length;
                                  * 0 unless the mask is block-causal */
     int32_t ahead;              /* slots behind the block that its passes read */
-    int32_t pace;               /* its budgets start at canvas_loop.budget[pace] */
     int32_t passes;             /* number of its passes so far */
     int32_t readable;           /* slots before the first one that is not final */
     int32_t live;               /* 0: ended */
@@ -158,7 +157,7 @@ struct canvas_loop {
                                     * head_query.target */
     struct slot_kept *slot;        /* [sum of len] the rule's memory of slots; NULL: none */
     int32_t gen_length, block_length, block_steps;
-    const int32_t *budget;         /* [block_steps] budget of each step; see canvas_state.pace */
+    const int32_t *budget;         /* [block_steps] budget of each step */
     int32_t block_pace;            /* the next block's budgets start so many later; 0: all blocks
                                     * share them */
     int32_t mask;                  /* the mask id */
@@ -313,7 +312,7 @@ HOST_DEVICE int32_t canvas_step(const struct canvas_loop *l, const struct canvas
 /* The budget of that step, which must be below block_steps. */
 HOST_DEVICE int32_t canvas_budget(const struct canvas_loop *l, const struct canvas_state *c)
 {
-    return l->budget[c->pace + c->block * l->block_pace + canvas_step(l, c)];
+    return l->budget[c->block * l->block_pace + canvas_step(l, c)];
 }
 
 /* Puts the answers that this step makes final first in pick[] and returns their number. The *backs

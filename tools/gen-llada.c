@@ -17,7 +17,6 @@ static const char examples[] =
     "gen-llada -m data/models/llada-demo --stream p.ndjson -o answers.ndjson\n"
     "gen-llada -m DIR --unmask threshold --threshold 0.7,0.9 p.ndjson\n"
     "gen-llada -m DIR --block-length 32 --cache prefix --suffix grow p.ndjson\n"
-    "gen-llada -m synth:llada-8b --unmask replay --commit-trace r.ndjson p.ndjson\n"
     "gen-llada -m synth:llada-8b --batch 1,4,8 --warmup 2 --repeat 5 p.ndjson\n"
     "gen-llada -m DIR --schedule schedule.ndjson --launch 3 p.ndjson\n";
 
@@ -34,11 +33,7 @@ static const char notes[] =
     "token_ids holds all slots of the canvas, with --stop-at-eos only the readable\n"
     "ones. The text drops special tokens and is not cut at the first one.\n"
     "commit_tokens counts the slots that each pass filled.\n"
-    "With random weights (synth:) an adaptive rule would commit at a meaningless\n"
-    "pace. --unmask replay --commit-trace FILE commits as many tokens per pass as\n"
-    "the records in FILE did, block by block. FILE holds records of one point of a\n"
-    "trained model; the id of a prompt draws one of them. Such records say replayed\n"
-    "and hold the hash of FILE.\n"
+    "With random weights (synth:) an adaptive rule commits at a meaningless pace.\n"
     "Lists are crossed: every combination of settings is a point, run in this\n"
     "process. --admit continuous: all prompts form one batch, --batch of them at a\n"
     "time. The times of a prompt count from admit_ns, when it joined the batch.\n";

@@ -32,10 +32,9 @@ enum unmask_trait {
 };
 
 /* RULE(enumerator, name, traits, call). The call returns how many answers of `o` become final, by
- * the parameters `p`. A replay is a schedule with a recorded budget. */
+ * the parameters `p`. */
 #define UNMASK_RULES(RULE)                                             \
     RULE(SCHEDULE, schedule, UNMASK_PACED, unmask_schedule(o))         \
-    RULE(REPLAY, replay, UNMASK_PACED, unmask_schedule(o))             \
     RULE(THRESHOLD, threshold, 0, unmask_threshold(o, p->threshold, p->threshold_decay)) \
     RULE(FACTOR, factor, 0, unmask_factor(o, p->factor))               \
     RULE(ENTROPY_BOUND, entropy_bound, 0, unmask_entropy_bound(o, p->entropy_bound)) \

@@ -11,7 +11,7 @@
 #include "lib/setting/engine_facts.h"
 #include "lib/setting/system.h"
 
-static const char *const models[] = {"model", "arch", "paradigm", "draft_model", "commit_trace",
+static const char *const models[] = {"model", "arch", "paradigm", "draft_model",
                                      "latent_file", "option", "weights",
                                      "draft_weights", "prior_weights", "conditions", NULL};
 
@@ -21,7 +21,7 @@ static const char *const scoring[] = {"mode", "target", "elbo_samples", "kstep_o
 
 /* Fields beside the settings: names of a point, and units of its numbers. */
 static const char *const labels[] = {"config", "point", "axis", "series", "workload", "prompts",
-                                     "weights_random", "replayed", "flops_unit", "tokenizer", NULL};
+                                     "weights_random", "flops_unit", "tokenizer", NULL};
 
 static void copy(json_t *to, const json_t *from, const char *key, int nulls)
 {

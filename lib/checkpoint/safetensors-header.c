@@ -28,8 +28,8 @@ struct header {
 static int refuse(const struct header *h, const char *name, const char *expected, const json_t *v)
 {
     char got[JSON_SHOWN];
-    return err_set(h->e, EXIT_BAD_DATA, "%s: tensor \"%.200s\": expected %s, got %s", h->where, name,
-                   expected, json_shown(v, got));
+    return err_set(h->e, EXIT_BAD_DATA, "%s: tensor \"%.200s\": expected %s, got %s", h->where,
+                   name, expected, json_shown(v, got));
 }
 
 /* Reads a list of at most `max` whole numbers from 0 to 2^48-1. -1: it is something else. */

@@ -2,7 +2,6 @@
  * memory and passes of a batch, and the function that generates one. */
 #pragma once
 
-#include "lib/decode/commit_trace.h"
 #include "lib/decode/generation.h"
 #include "lib/decode/observer.h"
 #include "lib/network/work.h"
@@ -15,7 +14,6 @@ struct decode_env {
     int prepare;  /* 1: run each kind of pass once before the clock begins */
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: stop after this pass; may be NULL */
-    const struct commit_trace *replay; /* trace to replay (commit_trace_check); or NULL */
     const struct network *companion; /* a draft model (autoregress.h), or NULL */
     const struct observer *observer; /* called after each pass; may be NULL */
     const struct latent_source *latents; /* latents that are not fitted; NULL: none, and
@@ -25,11 +23,10 @@ struct decode_env {
 /* Values of options that only some decoders have; NULL: not given. */
 struct decoder_extras {
     const char *draft;        /* folder of a draft model */
-    const char *commit_trace; /* file with the passes to replay */
     const char *z_file;       /* file with the latents to read */
     int keep_latents;         /* 1: records hold the latents */
 };
-enum { DECODER_EXTRAS = 4 };
+enum { DECODER_EXTRAS = 3 };
 
 /* Two kinds of passes of a batch: `whole`, over whole texts (a prefill, whole canvases), and
  * `most`, a typical pass of all others. */

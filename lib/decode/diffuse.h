@@ -7,7 +7,6 @@
 
 #include "kernels/gumbel.h"
 #include "lib/decode/cache/cache.h"
-#include "lib/decode/commit_trace.h"
 #include "lib/decode/generation.h"
 #include "lib/decode/observer.h"
 #include "lib/decode/pace.h"
@@ -27,7 +26,6 @@ struct diffuse {
     enum unmask rule;     /* how many are committed; with some a block has `steps` steps, with
                            * others it ends when it is full */
     struct unmask_params unmask;
-    const struct commit_trace *replay; /* budgets for UNMASK_REPLAY; else NULL */
     enum caching cache;
     struct cache_params kept;  /* parameters of the cache policy */
     struct suffix suffix;      /* which masks after the block a pass includes */

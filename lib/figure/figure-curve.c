@@ -90,8 +90,8 @@ static int is_better(const struct config_row *k, double level, const char *quali
 }
 
 /* The front of each panel is one index: its members by cost, then a point at the right edge with
- * the quality of the last member. Resampling decides which points are members. By its measured value
- * a member may be worse than a cheaper one: the line leaves such a member out. */
+ * the quality of the last member. Resampling decides which points are members. By its measured
+ * value a member may be worse than a cheaper one: the line leaves such a member out. */
 static void put_front(struct script *s, const struct config_table *c, const struct panels *panels,
                       const char *quality)
 {

@@ -293,8 +293,6 @@ void sections_threats(struct page *p, const struct runset *s, int embedded)
                      "quality has no meaning.");
     if (is_said(metrics, "modelled"))
         page_item(p, "Some numbers are modelled, not measured; they are marked.");
-    if (is_said(metrics, "replayed"))
-        page_item(p, "Some adaptive methods replay the commits of another model.");
     if (embedded)
         page_item(p, "The models are the embedded demonstration models: a few million parameters, "
                      "trained on simple stories, sums and lists. Their numbers do not hold for "

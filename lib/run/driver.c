@@ -211,19 +211,6 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
     return first;
 }
 
-/* *t = the trace that the points replay. -1: it cannot be read, or no point asks for it. */
-static int read_trace(struct commit_trace *t, const struct job_args *a,
-                      const struct run_plan *plan, struct err *e)
-{
-    const char *path = a->extras.commit_trace;
-    if (path && commit_trace_read(t, path, e))
-        return -1;
-    for (size_t i = 0; i < plan->points; i++)
-        if (commit_trace_check(path ? t : NULL, &plan->point[i], e))
-            return -1;
-    return 0;
-}
-
 /* --draft is there exactly if a point asks for it: else -1 (EXIT_BAD_USAGE). */
 static int check_companion(const struct driver *d, const struct job_args *a,
                            const struct run_plan *plan, struct err *e)
@@ -274,17 +261,14 @@ int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
     if (bad && a.settings)
         err_prefix(e, "with --settings %s", a.settings);
     plan.launch = a.launch;
-    struct commit_trace trace = {0};
-    bad = bad || check_companion(d, &a, &plan, e) || check_latents(&a, &plan, e) ||
-          read_trace(&trace, &a, &plan, e) ? -1 : 0;
+    bad = bad || check_companion(d, &a, &plan, e) || check_latents(&a, &plan, e) ? -1 : 0;
     const struct job job = {.decoder = d->decoder, .args = &a, .plan = &plan,
-                            .replay = a.extras.commit_trace ? &trace : NULL, .options = file.object,
+                            .options = file.object,
                             .files = (const char *const *)argv + first,
                             .n_files = (size_t)(argc - first), .argc = argc, .argv = argv,
                             .process_ns = begin, .stop = d->stop, .note_signal = d->note_signal};
     int code = bad ? err_code(e) : runner_run(&job, e);
     run_plan_free(&plan);
-    commit_trace_free(&trace);
     optfile_free(&file);
     return code;
 }

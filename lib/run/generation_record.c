@@ -136,10 +136,8 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
     const int has_z = z < p->table->n;
     weights_put(about, job->meta, at->companion != NULL,
                 has_z && settings_is(p, "z", "dit"));
-    const char *trace = job->replay ? job->replay->sha256 : NULL;
-    set_text(about, "commit_trace", trace); /* no setting, but passes depend on it */
     const char *given = has_z && settings_is(p, "z", "file") ? job->latents->file.sha256 : NULL;
-    set_text(about, "latent_file", given); /* likewise */
+    set_text(about, "latent_file", given); /* no setting, but answers depend on it */
     char *conditions = conditions_of(job, n);
     if (conditions)
         set_text(about, "conditions", conditions);
@@ -149,14 +147,11 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
     set_text(r, "point", id);
     set_text(r, "series", series);
     set_text(r, "axis", axis);
-    json_object_del(about, "commit_trace");
     json_object_del(about, "latent_file");
     json_object_update(r, about);
     json_decref(about);
     engine_put_choices(r, n->backend);
     json_object_set_new(r, "weights_random", json_boolean(n->config.synth));
-    json_object_set_new(r, "replayed", json_boolean(trace != NULL));
-    set_text(r, "commit_trace", trace);
     if (n->config.latents)
         set_text(r, "latent_file", given);
 }

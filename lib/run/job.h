@@ -29,7 +29,6 @@ struct job {
     const struct decoder *decoder;
     const struct job_args *args;
     const struct run_plan *plan;
-    const struct commit_trace *replay; /* NULL: none */
     const struct latent_source *latents; /* NULL before session_open */
     const json_t *meta;       /* members of the meta record; NULL before session_open */
     const json_t *options;    /* of --settings; NULL: none */

@@ -88,7 +88,7 @@ static int generate(struct session *s, const struct generation_place *at,
     if (s->loaded) {
         const struct decode_env env = {
             .prepare = !!strcmp(at->phase, "cold"), .seed = job->plan->seed, .stop = job->stop,
-            .replay = job->replay, .companion = at->companion,
+            .companion = at->companion,
             .observer = watcher_begin(&s->watch, &s->network, at, p, out, n),
             .latents = job->latents};
         job->decoder->run(&s->network, at->point, &env, in, n, out, trace);
@@ -337,8 +337,8 @@ static int run_point(struct session *s, const struct settings *point, size_t rou
     return rc;
 }
 
-/* The round of entry i of the plan in its `again`-th repetition. Entries of one point have different
- * rounds in the plan, and repetitions must not meet the rounds of other entries. */
+/* The round of entry i of the plan in its `again`-th repetition. Entries of one point have other
+ * rounds in the plan, and a repetition must not meet the rounds of other entries. */
 static size_t round_of(const struct run_plan *p, size_t i, size_t again)
 {
     size_t rounds = 1;

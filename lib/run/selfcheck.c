@@ -21,7 +21,7 @@ static int generate(const struct selfcheck *c, const struct job *job, const stru
     struct batch_trace trace = {0};
     *g = (struct generation){0};
     const struct decode_env env = {.seed = job->plan->seed, .stop = job->stop,
-                                   .replay = job->replay, .latents = job->latents};
+                                   .latents = job->latents};
     job->decoder->run(n, &c->point, &env, &c->prompt->input, 1, g, &trace);
     return !trace.interrupted && !g->oom;
 }

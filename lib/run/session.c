@@ -196,8 +196,6 @@ static json_t *meta_extra(const struct session *s, struct err *e)
     json_object_set_new(m, "tokenizer_sha256",
                         s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
     json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
-    if (s->job->replay)
-        json_object_set_new(m, "commit_trace", json_string(s->job->replay->sha256));
     if (s->latents.file.n)
         json_object_set_new(m, "latent_file", json_string(s->latents.file.sha256));
     rec_set_int(m, "prompts", (int64_t)s->prompts.n);

@@ -3,11 +3,6 @@
  * Names and traits of cache policies come from the list of lib/setting/words.h. */
 #include "lib/setting/diffusion.h"
 
-int diffusion_has_steps(enum unmask rule)
-{
-    return unmask_paced(rule) && rule != UNMASK_REPLAY;
-}
-
 int diffusion_is_even(enum unmask rule, double block_decay)
 {
     return rule != UNMASK_SCHEDULE || !(block_decay > 0) ||
@@ -63,16 +58,13 @@ static int check_lengths(const struct diffusion *d, struct err *e)
     if (gen % block)
         return err_set(e, EXIT_BAD_USAGE,
                        "gen-length %zu must be a multiple of block-length %zu", gen, block);
-    return diffusion_has_steps(d->rule) ? check_steps(d, e) : 0;
+    return unmask_paced(d->rule) ? check_steps(d, e) : 0;
 }
 
 static int check_rule(const struct diffusion *d, struct err *e)
 {
     if (!unmask_paced(d->rule) && d->order == ORDER_RANDOM)
         return err_set(e, EXIT_BAD_USAGE, "remasking random goes with unmask schedule only");
-    if (d->rule == UNMASK_REPLAY && d->stop_at_eos)
-        return err_set(e, EXIT_BAD_USAGE, "unmask replay goes with contract fixed only: the trace "
-                       "ends where its own text ended");
     if (d->rule == UNMASK_CREDIT && d->temperature > 0)
         return err_set(e, EXIT_BAD_USAGE, "unmask credit goes with temperature 0 only, got %g: "
                        "credits go to the best token, not to a drawn one", d->temperature);
@@ -113,10 +105,6 @@ static int check_drafts(const struct diffusion *d, struct err *e)
 {
     if (d->draft <= 1)
         return 0;
-    if (d->rule == UNMASK_REPLAY)
-        return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with unmask replay: the "
-                       "text decides how many drafted steps hold, and a replay has no text",
-                       d->draft);
     if (unmask_has(d->rule, UNMASK_KEEPS | UNMASK_REVISES))
         return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with a rule that remembers "
                        "answers or changes committed tokens: its steps cannot be foreseen",
@@ -131,13 +119,10 @@ static int check_drafts(const struct diffusion *d, struct err *e)
  * are unknown. */
 static int check_admit(const struct diffusion *d, struct err *e)
 {
-    if (!d->alive)
-        return 0;
-    if (d->draft > 1 || d->rule == UNMASK_REPLAY)
-        return err_set(e, EXIT_BAD_USAGE, "admit continuous: expected draft-steps 0 and no unmask "
-                       "replay, got draft-steps %zu%s", d->draft,
-                       d->rule == UNMASK_REPLAY ? " and unmask replay" : "");
-    return 0;
+    return d->alive && d->draft > 1
+               ? err_set(e, EXIT_BAD_USAGE, "admit continuous: expected draft-steps 0, got %zu",
+                         d->draft)
+               : 0;
 }
 
 /* Policies that work inside the layers see the whole canvas. */

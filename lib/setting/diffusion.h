@@ -17,13 +17,10 @@ struct diffusion {
     enum caching cache;
     enum suffix_kind suffix;
     size_t alive, draft;
-    int stop_at_eos;
 };
 /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *d breaks. */
 int diffusion_check(const struct diffusion *d, struct err *e);
 
-/* 1: the steps of a block are its budget: --steps applies. A replay has the steps of its trace. */
-int diffusion_has_steps(enum unmask rule);
 /* 1: all blocks have the same steps. */
 int diffusion_is_even(enum unmask rule, double block_decay);
 /* Name of a cache policy; 1: it has one of the traits (enum cache_trait). */

@@ -125,8 +125,7 @@ static int check(const struct settings *s, struct err *e)
         .cache = (enum caching)settings_number(s, "cache"),
         .suffix = (enum suffix_kind)settings_number(s, "suffix"),
         .alive = diffusion_alive(s),
-        .draft = settings_count(s, "draft_steps"),
-        .stop_at_eos = settings_is(s, "contract", "answer")};
+        .draft = settings_count(s, "draft_steps")};
     return diffusion_check(&d, e);
 }
 

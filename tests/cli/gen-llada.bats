@@ -287,46 +287,10 @@ END
     "${LLADA[@]}" --unmask threshold "$T/real" > "$T/b"
     cmp <(jq -c '[.id, .token_ids, .commit_tokens]' "$T/a") \
         <(jq -c '[.id, .token_ids, .commit_tokens]' "$T/b")
-    jq -c 'select(.unmask == "wino" and .cache == "none" and .remasked_tokens > 0)' "$T/out" \
-        > "$T/trace"
-    run "$BIN/gen-llada" -q -m synth:tiny-llada --block-length 16 --gen-length 32 --unmask replay \
-        --commit-trace "$T/trace" "$T/prompts"
-    [ "$status" -eq 65 ] && [[ $output == *"masks tokens again"* ]]
     run "${GEN[@]}" --unmask wino --cfg-scale 1 "$T/prompts"
     [ "$status" -eq 64 ] && [[ $output == *"wino goes with cfg-scale 0 only"* ]]
     run "${GEN[@]}" --unmask credit --temperature 1 "$T/prompts"
     [ "$status" -eq 64 ] && [[ $output == *"credit goes with temperature 0 only"* ]]
-}
-
-@test "commits of a trained model are recorded, and replayed on random weights" {
-    gzip -dc data/corpus/valid.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
-    LLADA=("$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 32
-           --block-length 16 --unmask threshold --threshold 0.6)
-    "${LLADA[@]}" "$T/real" > "$T/trace"
-    jq -s -e 'length == 3 and all(.[]; (.commit_tokens | length) == .denoise_steps and
-        (.commit_tokens | add) == .committed_tokens and .replayed == false) and
-        any(.[]; .denoise_steps < 32)' "$T/trace"
-    REPLAY=("$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --block-length 16 --unmask replay)
-    for cache in none prefix; do
-        "${REPLAY[@]}" --cache $cache --gen-length 32 --batch 1,3 --commit-trace "$T/trace" \
-            "$T/prompts" > "$T/out"
-        jq -s -e --slurpfile t "$T/trace" --arg sha "$(sha256sum < "$T/trace" | cut -c 1-64)" '
-            length == 6 and ($t | map(.commit_tokens)) as $curves |
-            all(.[]; .replayed and .commit_trace == $sha and .steps == null and
-                (.commit_tokens | length) == .denoise_steps and
-                (.commit_tokens as $c | any($curves[]; . == $c)))' "$T/out"
-        [ "$(jq -c '[.id, .commit_tokens, .token_ids]' "$T/out" | sort | uniq | wc -l)" = 3 ]
-    done
-    # Blocks beyond those of the curve begin with its first again.
-    head -n 1 "$T/trace" > "$T/one"
-    "${REPLAY[@]}" --gen-length 64 --commit-trace "$T/one" "$T/prompts" |
-        jq -s -e --slurpfile t "$T/one" 'map(.commit_tokens) | unique ==
-            [$t[0].commit_tokens + $t[0].commit_tokens]'
-    # Another trace, another point.
-    "${REPLAY[@]}" --gen-length 32 --commit-trace "$T/one" "$T/prompts" > "$T/other"
-    [ "$(cat "$T/out" "$T/other" | jq -r 'select(.batch == 1 and .cache != "prefix") | .point' |
-        sort -u | wc -l)" = 1 ]
-    ! [ "$(jq -r .point "$T/other" | head -n 1)" = "$(jq -r .point "$T/out" | head -n 1)" ]
 }
 
 @test "klass commits tokens that are confident and stable" {
@@ -351,38 +315,6 @@ END
         all(.[] | select(.draft_steps == 0); .drafted_steps == 0) and
         all(.[] | select(.draft_steps == 4); .accepted_steps > 0 and
             (.config | test("draft_steps=4")))' "$T/out"
-}
-
-@test "a commit trace is refused where it cannot have been recorded" {
-    real='{"kind":"generation","schema":"crossover/1","run":"r","id":"a","point":"p",
-           "status":"ok","block_length":4,"commit_tokens":[1,3,2,2],"weights_random":false}'
-    trace() { jq -c "$1" <<< "$real" > "$T/t"; }
-    replay() { "${GEN[@]}" -q --no-meta --block-length 4 --unmask replay --commit-trace "$T/t" \
-        "$@" "$T/prompts"; }
-    no() { # CODE WORDS COMMAND...
-        run --separate-stderr "${@:3}"
-        echo "$stderr"
-        [ "$status" = "$1" ] && [[ $stderr == *"$2"* ]]
-    }
-    trace . && replay > "$T/out"
-    jq -s -e 'all(.[]; .commit_tokens == [1, 3, 2, 2])' "$T/out"
-    trace '.commit_tokens = [1, 3, 2]' && replay > "$T/out" # what was not filled does not count
-    jq -s -e 'all(.[]; .commit_tokens == [1, 3, 1, 3])' "$T/out"
-    trace '.commit_tokens = [0, 4, 4]' && replay > "$T/out" # nor a pass that made nothing final
-    jq -s -e 'all(.[]; .commit_tokens == [4, 4])' "$T/out"
-    trace '.weights_random = true' && no 65 "trained model" replay
-    trace '.replayed = true' && no 65 "trained model" replay
-    trace '.draft_steps = 4' && no 65 "without drafted" replay
-    trace '.commit_tokens = [1, 4]' && no 65 "commit_tokens[1]: expected" replay
-    trace '.commit_tokens = [1, -1]' && no 65 "commit_tokens[1]: expected" replay
-    trace '.commit_tokens = [3]' && no 65 "no commit curve" replay
-    trace '., (.point = "q")' && no 65 "one point" replay
-    trace . && no 64 "contract fixed" replay --contract answer
-    no 64 "draft-steps 2: expected 0 with unmask replay" replay --draft-steps 2
-    no 64 "--block-length 8: expected 4" replay --block-length 8
-    no 64 "both" "${GEN[@]}" --unmask replay "$T/prompts"
-    no 64 "both" "${GEN[@]}" --commit-trace "$T/t" "$T/prompts"
-    rm "$T/t" && no 66 "/t" replay
 }
 
 # made WORD...: gen-llada of three blocks in 12 steps, with those options

@@ -192,12 +192,10 @@ load report
     says "Training compute: a 2 million rows, b 5 million[.]"
     says "Toys: the judge is small."
     grep -q '^- Prompts: 9 of a file.' report.md
-    jq -c 'select(.kind == "metric") | .modelled = true | .replayed = true
-        | .weights_random = true' \
+    jq -c 'select(.kind == "metric") | .modelled = true | .weights_random = true' \
         "$F/plot-metric.ndjson" > m
     report m
     says 'Some numbers are modelled, not measured'
-    says 'replay the commits of another model'
     says 'The weights are random'
     says 'These records have no self-test, which'
     printf 'the judge is LLAMA itself\n<b>two</b>' > words

@@ -1,7 +1,6 @@
 /* test-tables.c - record files that users supply: machines, methods, prompts of a model without a
- * tokenizer, commit curves, latents. */
+ * tokenizer, latents. */
 #include "lib/forecast/hardware.h"
-#include "lib/decode/commit_trace.h"
 #include "lib/latent/latent_file.h"
 #include "lib/setting/methods.h"
 #include "lib/run/prompts/promptset.h"
@@ -42,24 +41,17 @@ static void as_prompts(const char *path)
 
 static void as_tables(const char *path)
 {
-    struct err e[4] = {{0}};
+    struct err e[3] = {{0}};
     struct hardware_table h = {0};
     struct methods m = {0};
-    struct commit_trace t = {0};
     struct latent_file f = {0};
     int bad[] = {hardware_read(&h, path, &e[0]), methods_read(&m, path, &e[1]),
-                 commit_trace_read(&t, path, &e[2]), latent_file_read(&f, path, 4, &e[3])};
-    for (int i = 0; i < 4; i++)
+                 latent_file_read(&f, path, 4, &e[2])};
+    for (int i = 0; i < 3; i++)
         if (bad[i])
             fuzz_check_refused(&e[i]);
-    if (!bad[2]) {
-        int32_t *budget = mem_zero(3 * t.steps, sizeof *budget);
-        commit_trace_budget(&t, 7, 3, budget);
-        free(budget);
-    }
     hardware_free(&h);
     methods_free(&m);
-    commit_trace_free(&t);
     latent_file_free(&f);
 }
 

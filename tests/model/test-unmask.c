@@ -30,9 +30,9 @@ static void test_schedule_rule(void)
     ok(taken(UNMASK_SCHEDULE, s, 0, 2, none) == 0, "schedule: no positions, no commits");
     const double zeros[] = {0, 0, 0};
     ok(taken(UNMASK_SCHEDULE, zeros, 3, 2, none) == 2, "schedule: confidence 0 counts");
-    ok(unmask_paced(UNMASK_SCHEDULE) && unmask_paced(UNMASK_REPLAY) &&
-           !unmask_paced(UNMASK_THRESHOLD) && !unmask_paced(UNMASK_FACTOR),
-       "a schedule and a recorded one have steps");
+    ok(unmask_paced(UNMASK_SCHEDULE) && !unmask_paced(UNMASK_THRESHOLD) &&
+           !unmask_paced(UNMASK_FACTOR),
+       "a schedule has steps");
 }
 
 static void test_threshold_rule(void)
@@ -237,7 +237,6 @@ static void words(const char *row, const char *const *name, size_t n)
 static void test_words(void)
 {
     const char *const rules[UNMASK_COUNT] = {[UNMASK_SCHEDULE] = "schedule",
-                                             [UNMASK_REPLAY] = "replay",
                                              [UNMASK_THRESHOLD] = "threshold",
                                              [UNMASK_FACTOR] = "factor",
                                              [UNMASK_ENTROPY_BOUND] = "entropy_bound",

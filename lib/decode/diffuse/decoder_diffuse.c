@@ -36,7 +36,7 @@ static struct diffuse how_of(const struct settings *s, const struct decode_env *
         .confidence = (enum rounding)settings_number(s, "confidence_dtype"),
         .logits_eos_inf = flag(s, "logits_eos_inf"),
         .confidence_eos_eot_inf = flag(s, "confidence_eos_eot_inf"),
-        .stop_at_eos = settings_is(s, "contract", "answer"), .replay = env->replay,
+        .stop_at_eos = settings_is(s, "contract", "answer"),
         .prepare = env->prepare, .seed = env->seed, .stop = env->stop, .observer = env->observer};
 #undef GIVEN
 }
@@ -102,15 +102,7 @@ static void shorten(struct settings *s)
         *s = whole;
 }
 
-static size_t extra_options(struct decoder_extras *to, struct opt *options)
-{
-    options[0] = (struct opt){
-        .name = "commit-trace", .type = OPT_TEXT, .to = &to->commit_trace, .arg = "FILE", .rare = 1,
-        .help = "generation records whose commit_tokens --unmask replay repeats"};
-    return 1;
-}
-
 const struct decoder decoder_diffuse = {.tool = "gen-llada", .paradigms = DIFFUSES,
                                         .table = &system_llada, .check = check,
                                         .estimate = estimate, .passes = passes, .run = run,
-                                        .shorten = shorten, .extra_options = extra_options};
+                                        .shorten = shorten};

@@ -181,9 +181,7 @@ static struct work_size run_count(struct diffuse_run *r)
     r->guided = how->cfg_scale > 0;
     r->blocks = how->gen_length / how->block_length + (shifted > 0);
     r->block_steps = diffuse_budget_steps(how);
-    r->budgets = how->replay             ? r->batch * r->blocks * r->block_steps
-                 : diffuse_is_even(how) ? r->block_steps
-                                         : r->blocks * r->block_steps;
+    r->budgets = diffuse_is_even(how) ? r->block_steps : r->blocks * r->block_steps;
     for (size_t i = 0; i < r->batch; i++)
         r->slots += slots_of(r, i);
     r->slots += r->guided ? r->slots : r->policy->kept ? r->batch * r->shadows : 0;

@@ -1,28 +1,18 @@
-/* diffuse_budget.c - the budget of each step of each block: how many answers the step commits. It
- * comes from the pace, or from a recorded run. A rule that may commit nothing in a step (trait
- * UNMASK_IDLES) ignores the number; there 1 means "the step runs". */
+/* diffuse_budget.c - the budget of each step of each block: how many answers the step commits, by
+ * the pace. A rule that may commit nothing in a step (trait UNMASK_IDLES) ignores the number; there
+ * 1 means "the step runs". */
 #include <stdlib.h>
 
 #include "lib/base/mem.h"
 #include "lib/decode/diffuse/diffuse_run.h"
 #include "lib/setting/diffusion.h"
 
-/* Fills the budgets of every canvas from the trace. */
-static void replay_make(const struct diffuse_run *r)
-{
-    size_t each = r->blocks * r->block_steps;
-    for (size_t i = 0; i < r->batch; i++) {
-        r->host.state[i].pace = (int32_t)(i * each);
-        commit_trace_budget(r->how->replay, r->in[i].key, r->blocks, r->host.budget + i * each);
-    }
-}
-
 /* The steps of each block, by --steps and --block-decay; 0 for rules without steps. Caller's. */
 static size_t *divide_steps(const struct diffuse *how)
 {
     size_t blocks = how->gen_length / how->block_length;
     size_t *steps = mem_zero(blocks, sizeof *steps);
-    if (diffusion_has_steps(how->rule))
+    if (unmask_paced(how->rule))
         pace_blocks(how->steps, blocks, how->block_length,
                     diffuse_is_even(how) ? 1 : how->block_decay, steps);
     return steps;
@@ -30,14 +20,10 @@ static size_t *divide_steps(const struct diffuse *how)
 
 void diffuse_budget_make(const struct diffuse_run *r)
 {
-    if (r->how->replay) {
-        replay_make(r);
-        return;
-    }
     const struct diffuse *how = r->how;
     size_t *budget = mem_alloc(r->block_steps * sizeof *budget), *steps_of = divide_steps(how);
     size_t last = how->gen_length / how->block_length - 1;
-    const int has_steps = diffusion_has_steps(how->rule);
+    const int has_steps = unmask_paced(how->rule);
     const int idles = unmask_has(how->rule, UNMASK_IDLES) != 0;
     for (size_t b = 0; b * r->block_steps < r->budgets; b++) {
         /* a prompt that ends inside a block adds a block: it takes the steps of the last */
@@ -55,11 +41,9 @@ void diffuse_budget_make(const struct diffuse_run *r)
 
 size_t diffuse_budget_steps(const struct diffuse *how)
 {
-    if (how->replay)
-        return how->replay->steps;
     if (unmask_has(how->rule, UNMASK_EDITS)) /* a mask may come back by an edit */
         return how->block_length + (size_t)how->unmask.edit_passes;
-    if (!diffusion_has_steps(how->rule))
+    if (!unmask_paced(how->rule))
         return how->block_length;
     size_t *steps = divide_steps(how), most = 0;
     for (size_t b = 0; b < how->gen_length / how->block_length; b++)

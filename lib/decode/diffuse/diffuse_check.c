@@ -17,7 +17,7 @@ static int check_settings(const struct diffuse *how, struct err *e)
                                 .temperature = how->temperature, .cfg_scale = how->cfg_scale,
                                 .order = how->order, .rule = how->rule, .cache = how->cache,
                                 .suffix = how->suffix.kind, .alive = how->alive,
-                                .draft = how->draft, .stop_at_eos = how->stop_at_eos};
+                                .draft = how->draft};
     return diffusion_check(&d, e);
 }
 

@@ -398,8 +398,7 @@ static void prepare_described(struct diffuse_run *r, struct acts *a)
 {
     size_t T = r->plan.pass.T, capacity = capacity_now(r);
     int recorded = !r->policy->fleeting || T == (r->guided ? 2 * r->ids : r->ids);
-    int together = (r->how->rule == UNMASK_SCHEDULE || r->how->rule == UNMASK_REPLAY) &&
-                   !r->how->stop_at_eos;
+    int together = r->how->rule == UNMASK_SCHEDULE && !r->how->stop_at_eos;
     if (!recorded && T > a->fewest - a->fewest / 16)
         return;
     a->fewest = recorded ? a->fewest : T;

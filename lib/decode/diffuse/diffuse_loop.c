@@ -34,7 +34,7 @@ void diffuse_loop_make(struct diffuse_run *r)
     l->gen_length = (int32_t)how->gen_length;
     l->block_length = (int32_t)how->block_length;
     l->block_steps = (int32_t)r->block_steps;
-    l->block_pace = how->replay || !diffuse_is_even(how) ? (int32_t)r->block_steps : 0;
+    l->block_pace = diffuse_is_even(how) ? 0 : (int32_t)r->block_steps;
     l->mask = (int32_t)r->n->config.mask;
     l->lag = r->n->config.logit_shift;
     l->seeds = r->n->config.seeds ? (int32_t)r->n->config.attends_block : 0;

@@ -58,8 +58,7 @@ struct diffuse_run {
     size_t ids;                 /* of all lanes */
     size_t most;                /* most slots of a canvas: gen_length and those that fill a block */
     size_t blocks, block_steps; /* most blocks of a canvas; most steps of a block */
-    size_t budgets;             /* block_steps, per block if blocks differ, per block and canvas
-                                 * for a replay */
+    size_t budgets;             /* block_steps, per block if blocks differ */
     size_t n_ban, n_quiet;
     size_t shadows;             /* shadow rows of a canvas: block_length or 0 */
     size_t least;               /* least answers of a canvas in a pass, by how->head_rows */
