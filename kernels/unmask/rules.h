@@ -52,56 +52,57 @@ enum unmask_trait {
     RULE(ORIGIN, origin, UNMASK_PACED | UNMASK_IDLES, unmask_origin(o)) \
     RULE(JOINT, joint, UNMASK_REVISES | UNMASK_EDITS,                  \
          unmask_joint(o, p->threshold, p->edit_threshold, p->edit_passes))
-/* PARAMETER(name, rule|rule, rare, least, most, default, meaning). rare: 1 if only --help-all lists
- * the option. */
+/* PARAMETER(name, type INT or REAL, rule|rule, rare, least, most, default, meaning). rare: 1 if
+ * only --help-all lists the option. */
 #define UNMASK_PARAMETERS(PARAMETER)                                                              \
-    PARAMETER(threshold, threshold|dynamic|joint, 0, 0, 1, "0.9",                                 \
+    PARAMETER(threshold, REAL, threshold|dynamic|joint, 0, 0, 1, "0.9",                           \
               "commit each token whose confidence is at least this; dynamic, joint: above this")  \
-    PARAMETER(factor, factor, 1, 0, 1000, "1",                                                    \
+    PARAMETER(factor, REAL, factor, 1, 0, 1000, "1",                                              \
               "commit the j best tokens while the j-th has a confidence of at least 1 - "         \
               "factor / (j + 1)")                                                                 \
-    PARAMETER(entropy_bound, entropy_bound, 1, 0, 1000, "0.1",                                    \
+    PARAMETER(entropy_bound, REAL, entropy_bound, 1, 0, 1000, "0.1",                              \
               "commit tokens while the sum of their entropies, without the largest, is at most "  \
               "this, in nats")                                                                    \
-    PARAMETER(upper, hierarchical, 1, 0, 1, "0.92", "commit all tokens above this confidence")    \
-    PARAMETER(lower, hierarchical, 1, 0, 1, "0.62",                                               \
+    PARAMETER(upper, REAL, hierarchical, 1, 0, 1, "0.92",                                         \
+              "commit all tokens above this confidence")                                          \
+    PARAMETER(lower, REAL, hierarchical, 1, 0, 1, "0.62",                                         \
               "in each run of masks, commit the best token above this confidence")                \
-    PARAMETER(gap, prophet, 1, 0, 1e6, "7.5",                                                     \
+    PARAMETER(gap, REAL, prophet, 1, 0, 1e6, "7.5",                                               \
               "commit all tokens when the mean gap between the best two logits is at least "      \
               "this")                                                                             \
-    PARAMETER(credit_threshold, credit, 1, 0, 1, "0.9",                                           \
+    PARAMETER(credit_threshold, REAL, credit, 1, 0, 1, "0.9",                                     \
               "commit each token whose confidence, with credits, is at least this")               \
-    PARAMETER(credit_weight, credit, 1, 0, 1000, "0.7",                                           \
+    PARAMETER(credit_weight, REAL, credit, 1, 0, 1000, "0.7",                                     \
               "weight of credits: a logit gains weight * ln(1 + credit)")                         \
-    PARAMETER(credit_decay, credit, 1, 0, 1, "0.8",                                               \
+    PARAMETER(credit_decay, REAL, credit, 1, 0, 1, "0.8",                                         \
               "share of a credit that is left after each pass")                                   \
-    PARAMETER(credit_power, credit, 1, 0, 1000, "0.2",                                            \
+    PARAMETER(credit_power, REAL, credit, 1, 0, 1000, "0.2",                                      \
               "credit that a pass gives to its best token: probability ^ power")                  \
-    PARAMETER(slowfast_sure, slowfast, 1, 0, 1, "0.85",                                           \
+    PARAMETER(slowfast_sure, REAL, slowfast, 1, 0, 1, "0.85",                                     \
               "fast phase: commit all tokens of the span above this confidence")                  \
-    PARAMETER(slowfast_reach, slowfast, 1, 0, 1, "0.1",                                           \
+    PARAMETER(slowfast_reach, REAL, slowfast, 1, 0, 1, "0.1",                                     \
               "slow phase: the span ends after the last token above this confidence")             \
-    PARAMETER(saber_floor, saber, 1, 0, 1, "0",                                                   \
+    PARAMETER(saber_floor, REAL, saber, 1, 0, 1, "0",                                             \
               "commit tokens whose confidence is above this and above the mean of committed "     \
               "tokens")                                                                           \
-    PARAMETER(saber_least, saber, 1, 1, 1e6, "2", "fewest tokens that a pass commits")            \
-    PARAMETER(wino_draft, wino, 1, 0, 1, "0.6", "commit all tokens above this confidence")        \
-    PARAMETER(wino_verify, wino, 1, 0, 1, "0.9",                                                  \
+    PARAMETER(saber_least, INT, saber, 1, 1, 1e6, "2", "fewest tokens that a pass commits")       \
+    PARAMETER(wino_draft, REAL, wino, 1, 0, 1, "0.6", "commit all tokens above this confidence")  \
+    PARAMETER(wino_verify, REAL, wino, 1, 0, 1, "0.9",                                            \
               "mask a token again if its probability, computed without itself, is below this")    \
-    PARAMETER(conf_threshold, klass, 1, 0, 1, "0.9",                                              \
+    PARAMETER(conf_threshold, REAL, klass, 1, 0, 1, "0.9",                                        \
               "commit stable tokens above this confidence")                                       \
-    PARAMETER(kl_threshold, klass, 1, 0, 1000, "0.01",                                            \
+    PARAMETER(kl_threshold, REAL, klass, 1, 0, 1000, "0.01",                                      \
               "a token is stable if its distribution is closer than this to that of the pass "    \
               "before, in nats")                                                                  \
-    PARAMETER(kl_history, klass, 1, 0, 1e6, "2",                                                  \
+    PARAMETER(kl_history, INT, klass, 1, 0, 1e6, "2",                                             \
               "passes in a row for which a token must be stable")                                 \
-    PARAMETER(edit_threshold, joint, 1, 0, 1, "0.9",                                              \
+    PARAMETER(edit_threshold, REAL, joint, 1, 0, 1, "0.9",                                        \
               "replace an id of the block by another token whose probability is above this")      \
-    PARAMETER(edit_passes, joint, 1, 1, 1e6, "16",                                                \
+    PARAMETER(edit_passes, INT, joint, 1, 1, 1e6, "16",                                           \
               "most passes over a block that has no mask left; such passes only edit")
 /* Parameters that refine another one and are no axis. */
 #define UNMASK_REFINEMENTS(PARAMETER)                                                             \
-    PARAMETER(threshold_decay, threshold, 1, 0, 1, "0",                                           \
+    PARAMETER(threshold_decay, REAL, threshold, 1, 0, 1, "0",                                     \
               "--threshold falls by this share until the block is full")
 
 #define UNMASK_ENUMERATOR(ENUM, name, traits, taken) UNMASK_##ENUM,

@@ -18,8 +18,9 @@ static const char orders[] = ORDERS_OF_ANSWERS(WORD), rules[] = UNMASK_RULES(RUL
                   policies[] = CACHE_POLICIES(POLICY_WORD), suffixes[] = SUFFIX_KINDS(WORD),
                   paces[] = PACES(WORD);
 
-#define RULE_ROW(rule_name, rule, is_rare, least, most, default_value, meaning, more_traits)    \
-    {.name = #rule_name, .type = SETTING_REAL, .lo = least, .hi = most,                         \
+#define RULE_ROW(rule_name, row_type, rule, is_rare, least, most, default_value, meaning,     \
+                 more_traits)                                                                   \
+    {.name = #rule_name, .type = SETTING_##row_type, .lo = least, .hi = most,                   \
      .standard = default_value, .label = #rule_name, .only = "unmask=" #rule,                   \
      .traits = SWEPT_TEXT | (more_traits), .help = meaning, .rare = is_rare},
 #define PARAMETER(...) RULE_ROW(__VA_ARGS__, SETTING_AXIS)

@@ -48,6 +48,8 @@ load ../reference/agree
     run "$BIN/gen-llada" -m "$T/model" --unmask joint --draft-steps 2 --no-meta "$T/prompts"
     [ "$status" -eq 64 ]
     [[ $output == *"draft-steps 2: expected 0"* ]]
+    run "$BIN/gen-llada" -m "$T/model" --unmask joint --edit-passes 2.5 --no-meta "$T/prompts"
+    [ "$status" -eq 64 ] && [[ $output == *"edit-passes: expected an integer"* ]]
     mv "$T/model" "$T/LLaDA2.1-tiny"
     "$BIN/gen-llada" -q -m "$T/LLaDA2.1-tiny" --gen-length 32 --no-meta "$T/prompts" > "$T/got"
     jq -se 'all(.arch == "llada2.1" and .unmask == "joint" and .threshold == 0.95 and
@@ -70,6 +72,11 @@ load ../reference/agree
     refuses "num_nextn_predict_layers: expected 0" '.num_nextn_predict_layers = 1'
     refuses "rope_scaling: expected no such key" '.rope_scaling = {"rope_type": "yarn"}'
     refuses "moe_shared_expert_intermediate_size" '.moe_shared_expert_intermediate_size = 8'
+    refuses "expert_capacity: expected no such key: LLaDA2.2" ".expert_capacity = 48"
+    refuses "split_token_id: expected no such key: LLaDA2.2" ".split_token_id = 5"
+    mv "$T/model" "$T/LLaDA2.2-tiny"
+    run "$BIN/gen-llada" -m "$T/LLaDA2.2-tiny" --no-meta "$T/prompts"
+    [ "$status" -eq 65 ] && [[ $output == *"is LLaDA2.2-tiny: LLaDA2.2, which chooses experts"* ]]
     make_model --arch llada2 --vocab 156896 --width 8 --heads 1 --layers 2
     jq 'del(.added_tokens[2])' "$T/model/tokenizer.json" > "$T/new"
     mv "$T/new" "$T/model/tokenizer.json"

@@ -18,8 +18,10 @@
  *
  * Refused: biases (the class default of use_bias is true, so the key must say false), other
  * routers, layers that predict further tokens, rescaled rotations, stacked experts (of dFactory;
- * its moe_convertor.py --mode split makes the released form). Not built: DELETE and SPLIT of
- * LLaDA2.2. */
+ * its moe_convertor.py --mode split makes the released form). LLaDA2.2, whose experts are chosen
+ * for blocks and which writes DELETE and SPLIT: by its name, by expert_capacity (read from the
+ * released files by tools/convert-llada2-fast.py of github.com/Akicou/diffuse-cpp), and by the ids
+ * of both tokens (keys of SGLang). */
 #include "lib/checkpoint/family.h"
 
 #include <string.h>
@@ -102,7 +104,8 @@ static const char *const ignored[] = {
     "sliding_window", "mtp_loss_scaling_factor", NULL,
 };
 static const char *const finished[] = {
-    "partial_rotary_factor", "rotary_dim", "routed_scaling_factor", "num_shared_experts", NULL};
+    "partial_rotary_factor", "rotary_dim", "routed_scaling_factor", "num_shared_experts",
+    "expert_capacity", "delete_token_id", "split_token_id", NULL};
 
 static int check_layers(const struct config *c, const struct family_source *s)
 {
@@ -126,11 +129,27 @@ static int read_real(const struct family_source *s, const char *key, double hi, 
     return json_has(s->json, key) ? json_number(s->json, s->path, key, 1e-3, hi, to, s->e) : 0;
 }
 
+static int refuse_successor(const struct config *c, const struct family_source *s)
+{
+    static const char *const keys[] = {"expert_capacity", "delete_token_id", "split_token_id"};
+    static const char why[] = "LLaDA2.2, which chooses experts for blocks and writes DELETE and "
+                              "SPLIT, is not supported";
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (json_has(s->json, keys[i]))
+            return err_set(s->e, EXIT_BAD_DATA, "%s: %s: expected no such key: %s", s->path,
+                           keys[i], why);
+    return strstr(c->name, "LLaDA2.2") || strstr(c->name, "llada2.2")
+               ? err_set(s->e, EXIT_BAD_DATA, "%s: the name of the model is %s: %s", s->path,
+                         c->name, why)
+               : 0;
+}
+
 static int finish(struct config *c, const struct family_source *s)
 {
     double share = 0.5;
     int64_t shared = 0, dims = 0;
-    if (read_real(s, "partial_rotary_factor", 1, &share) ||
+    if (refuse_successor(c, s) ||
+        read_real(s, "partial_rotary_factor", 1, &share) ||
         read_real(s, "routed_scaling_factor", 1e6, &c->router_scale) ||
         (json_has(s->json, "num_shared_experts") &&
          json_int(s->json, s->path, "num_shared_experts", 0, EXPERTS_MOST, &shared, s->e)) ||
