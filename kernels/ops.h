@@ -187,6 +187,9 @@ struct head_query {
     uint64_t seed;        /* noise of (row r, id v) = rng_at(seed, keys[r], v) */
     const uint64_t *keys; /* [R], may be NULL at temperature 0 */
     double cfg_scale;     /* > 0: logits = u + (1 + cfg_scale) (c - u): c from x, u from xu */
+    size_t top_k;         /* > 0: draws among so many most likely ids (sample.h), ties included */
+    double top_p;         /* between 0 and 1: among the most likely ids that hold this much */
+    size_t drawn;         /* 1: probabilities are of the distribution that is drawn from */
     size_t divergence;    /* 1: xu is not guidance; the softmax of x is compared with that of xu */
     const int32_t *ban;   /* ids whose logits become -inf first */
     size_t n_ban;
@@ -200,7 +203,7 @@ struct head_query {
 struct head_row {
     int32_t id;        /* the chosen token */
     int32_t runner_up; /* second best logit without noise; -1 when V = 1 */
-    float prob;        /* softmax(logits)[id], temperature 1, no noise */
+    float prob;        /* softmax(logits)[id], temperature 1, no noise, unless drawn */
     float runner_up_prob;
     float gap;              /* best minus second best logit, without noise */
     float entropy;          /* of the softmax, nats */
@@ -368,9 +371,9 @@ struct ops {
     void (*rmsnorm)(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
                     size_t T, size_t D, double eps);
     /* Answers q for R rows x[R, D] in one streaming pass over the vocabulary. xu: unconditional
-     * rows for CFG, or rows to compare with (divergence), or NULL. logits: NULL, or [R, V] for the
-     * logits after guidance and bans. work: head_work bytes; its `dense` is 0, or with
-     * head_query.dense 1 (2 with xu). */
+     * rows for CFG, or rows to compare with (divergence), or NULL. logits: [R, V] for the
+     * logits after guidance and bans, or NULL where sample_needs_logits(q, V) is 0. work: head_work
+     * bytes; its `dense` is 0, or with head_query.dense 1 (2 with xu). */
     void (*head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
                  const struct head_query *q, struct head_row *out, float *logits, void *work);
     size_t (*head_work)(const struct backend *b, size_t R, size_t D, size_t V, size_t dense);

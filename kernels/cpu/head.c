@@ -12,6 +12,8 @@
 #include "kernels/cpu/noise.h"
 #include "kernels/gumbel.h"
 #include "kernels/cpu/softmax.h"
+#include "kernels/sample.h"
+#include "lib/base/mem.h"
 #include "lib/base/rng.h"
 
 enum { CHUNK = 1024, ROWS = 10 * TILE_ROWS, GROUP = 4 };
@@ -439,10 +441,39 @@ static float divergence(const struct head_job *j, size_t r)
     return (float)(d > 0 ? d : 0 * d); /* rounding may give a value below 0; NaN stays NaN */
 }
 
+struct draws {
+    const struct head_query *q;
+    const float *logits;
+    size_t V;
+    struct head_row *out;
+    int32_t *ids; /* [workers, V] */
+};
+
+static void draw_rows(void *ctx, size_t begin, size_t end, size_t worker)
+{
+    const struct draws *d = ctx;
+    for (size_t r = begin; r < end; r++)
+        sample_row(d->logits + r * d->V, d->V, d->q, r, &d->out[r], d->ids + worker * d->V);
+}
+
+/* Draws from the logits, which the pass over the vocabulary has stored. */
+static void draw_all(struct backend *b, const struct head_job *j, const struct head_query *q,
+                     struct head_row *out)
+{
+    size_t V = j->w->rows;
+    struct draws d = {q, j->logits, V, out,
+                      mem_alloc(pool_threads(b->pool) * V * sizeof *d.ids)};
+    pool_run(b->pool, j->R, 1, draw_rows, &d);
+    free(d.ids);
+}
+
 void OWN_CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
                    const struct head_query *q, struct head_row *out, float *logits, void *work)
 {
-    struct head_job j = {.w = w, .x = x, .xu = xu, .R = R, .q = q, .logits = logits,
+    const int draws = sample_needs_logits(q, w->rows);
+    struct head_query first = *q;
+    first.temperature = draws ? 0 : q->temperature;
+    struct head_job j = {.w = w, .x = x, .xu = xu, .R = R, .q = &first, .logits = logits,
                          .chunks = (w->rows + CHUNK - 1) / CHUNK, .tiles = work};
     size_t packed =
         packed_all(R, OWN_CPU(packed_bytes)(w, ROWS), OWN_CPU(packed_bytes)(w, R % ROWS));
@@ -460,4 +491,6 @@ void OWN_CPU(head)(struct backend *b, const struct mat *w, const act *x, const a
         merge(&j, r, &out[r]);
     for (size_t r = 0; r < R && q->divergence; r++)
         out[r].divergence = divergence(&j, r);
+    if (draws)
+        draw_all(b, &j, q, out);
 }

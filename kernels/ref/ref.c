@@ -7,6 +7,7 @@
 #include "kernels/advance.h"
 #include "kernels/experts.h"
 #include "kernels/gumbel.h"
+#include "kernels/sample.h"
 #include "kernels/host.h"
 #include "kernels/quant.h"
 #include "kernels/ref/ref.h"
@@ -211,14 +212,6 @@ static void gated(struct backend *b, act *y, struct input in, const struct mat *
 
 /* ---- the head, in the order of LLaDA's published sampler (github.com/ML-GSAI/LLaDA) ---- */
 
-static int listed(const int32_t *ids, size_t n, int32_t id)
-{
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] == id)
-            return 1;
-    return 0;
-}
-
 /* Fills l[V] with guided logits. Returns 1 if a logit is not finite; bans are applied after that
  * check. */
 static int row_logits(const struct mat *w, const float *x, const float *xu,
@@ -267,7 +260,7 @@ static void choose(const struct head_query *q, size_t r, const float *l, size_t 
 
 static double log_softmax(const struct head_query *q, const float *l, double lse, int32_t id)
 {
-    return listed(q->quiet, q->n_quiet, id) ? -INFINITY : (double)l[id] - lse;
+    return sample_is_quiet(q, id) ? -INFINITY : (double)l[id] - lse;
 }
 
 static void measure_row(const struct head_query *q, size_t r, const float *l, size_t V,
@@ -275,10 +268,10 @@ static void measure_row(const struct head_query *q, size_t r, const float *l, si
 {
     double max = -INFINITY, sum = 0, weighted = 0;
     for (size_t v = 0; v < V; v++)
-        if (!listed(q->quiet, q->n_quiet, (int32_t)v) && l[v] > max)
+        if (!sample_is_quiet(q, (int32_t)v) && l[v] > max)
             max = l[v];
     for (size_t v = 0; v < V; v++)
-        if (!listed(q->quiet, q->n_quiet, (int32_t)v) && l[v] > -INFINITY) {
+        if (!sample_is_quiet(q, (int32_t)v) && l[v] > -INFINITY) {
             double e = exp(l[v] - max);
             sum += e;
             weighted += e * (l[v] - max);
@@ -296,10 +289,10 @@ static double log_sum(const struct head_query *q, const float *l, size_t V)
 {
     double max = -INFINITY, sum = 0;
     for (size_t v = 0; v < V; v++)
-        if (!listed(q->quiet, q->n_quiet, (int32_t)v) && l[v] > max)
+        if (!sample_is_quiet(q, (int32_t)v) && l[v] > max)
             max = l[v];
     for (size_t v = 0; v < V; v++)
-        sum += listed(q->quiet, q->n_quiet, (int32_t)v) ? 0 : exp(l[v] - max);
+        sum += sample_is_quiet(q, (int32_t)v) ? 0 : exp(l[v] - max);
     return max + log(sum);
 }
 
@@ -308,7 +301,7 @@ static double divergence(const struct head_query *q, const float *l, const float
 {
     double now = log_sum(q, l, V), was = log_sum(q, before, V), sum = 0;
     for (size_t v = 0; v < V; v++)
-        if (!listed(q->quiet, q->n_quiet, (int32_t)v) && l[v] > -INFINITY)
+        if (!sample_is_quiet(q, (int32_t)v) && l[v] > -INFINITY)
             sum += exp(l[v] - now) * ((l[v] - now) - (before[v] - was));
     return sum > 0 ? sum : 0 * sum; /* rounding may give a value below 0; NaN stays NaN */
 }
@@ -326,17 +319,24 @@ static void head(struct backend *b, const struct mat *w, const act *x, const act
     (void)b;
     size_t V = w->rows, D = w->cols;
     const float *c = x, *u = xu;
+    const int draws = sample_needs_logits(q, V);
+    struct head_query first = *q;
+    int32_t *ids = mem_alloc(V * sizeof *ids);
+    first.temperature = draws ? 0 : q->temperature;
     for (size_t r = 0; r < R; r++) {
         float *l = logits ? logits + r * V : work, *before = (float *)work + V;
         out[r] = (struct head_row){0};
         out[r].bad = row_logits(w, c + r * D, u && !q->divergence ? u + r * D : NULL, q, l);
-        choose(q, r, l, V, &out[r]);
+        choose(&first, r, l, V, &out[r]);
         measure_row(q, r, l, V, &out[r]);
         if (q->divergence) {
             row_logits(w, u + r * D, NULL, q, before);
             out[r].divergence = (float)divergence(q, l, before, V);
         }
+        if (draws)
+            sample_row(l, V, q, r, &out[r], ids);
     }
+    free(ids);
 }
 
 #define ROW(slot) .slot = ref_##slot,

@@ -18,10 +18,10 @@
  * the common noise: Daliri, Musco, Suresh 2024 (arXiv 2408.07978). */
 #pragma once
 
+#include "kernels/sample.h"
 #include "lib/decode/generation.h"
 #include "lib/decode/observer.h"
 #include "lib/network/work.h"
-#include "lib/decode/sample.h"
 
 struct autoregress {
     size_t max_new;       /* most tokens of an answer, >= 1 */

@@ -20,6 +20,9 @@ struct diffuse {
     enum pace pace;       /* how the steps of a block share its slots */
     double block_decay;   /* steps of a block / steps of the block before; 0, 1: equal */
     double temperature;   /* 0: argmax; else Gumbel noise in double */
+    size_t top_k;         /* see struct head_query */
+    double top_p;
+    int drawn;            /* 1: confidences are of the distribution that is drawn from */
     double cfg_scale;     /* 0: off; else logits = u + (1 + w) (c - u); u: with masked prompt */
     enum order order;     /* which answers are committed first */
     double order_temperature; /* 0: the best; else a draw by softmax(score / this) */

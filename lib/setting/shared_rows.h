@@ -47,6 +47,15 @@ enum {
     {"enable-flash-attention", "attention", "tiled", 1},                                           \
     {"enable-attention-slicing", "attention", "sliced", 1}
 
+/* The tokens that may be drawn; the rows count where `where` holds. */
+#define FILTER_ROWS(where)                                                                         \
+    {.name = "top_k", .type = SETTING_INT, .hi = 1 << 24, .standard = "0", .unit = "tokens",       \
+     .label = "top_k", .only = where, .traits = SWEPT_TEXT,                                        \
+     .help = "sample from the K most likely tokens, ties included; 0: from all"},                  \
+    {.name = "top_p", .type = SETTING_REAL, .lo = 1e-9, .hi = 1, .standard = "1",                  \
+     .label = "top_p", .only = where, .traits = SWEPT_TEXT,                                        \
+     .help = "sample from the most likely tokens that hold this probability; 1: from all"}
+
 /* The innermost row of every table. */
 #define BATCH_ROW                                                                                  \
     {.name = "batch", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "1",                  \

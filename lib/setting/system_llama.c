@@ -9,12 +9,7 @@ enum { GUESSES = 64 /* tokens guessed for a text in one pass, at most */ };
 static const struct setting rows[] = {
     MAX_NEW_ROW,
     TEMPERATURE_ROW("0: take the most likely token; above 0: sample"),
-    {.name = "top_k", .type = SETTING_INT, .hi = 1 << 24, .standard = "0", .unit = "tokens",
-     .label = "top_k", .traits = SWEPT_TEXT,
-     .help = "sample from the K most likely tokens, ties included; 0: from all"},
-    {.name = "top_p", .type = SETTING_REAL, .lo = 1e-9, .hi = 1, .standard = "1",
-     .label = "top_p", .traits = SWEPT_TEXT,
-     .help = "sample from the most likely tokens that hold this probability; 1: from all"},
+    FILTER_ROWS(NULL),
     CONTRACT_ROW("answer"),
     KV_CACHE_ROW,
     {.name = "lookup", .type = SETTING_INT, .hi = GUESSES, .standard = "0", .unit = "tokens",

@@ -396,3 +396,57 @@ own_guesses() {
     make_model --arch ministral3 --kv-heads 2
     on_cuda greedy --dtype f32 --batch 4
 }
+
+# draws FILTERS [option...]: all slots of 400 canvases at once, with these options as an object; the
+# tokens of each slot are those that the float64 logits leave, as often as expected (5 deviations).
+draws() {
+    jq -cn '[84,104,101,32] as $p | range(400) | {id: "\(.)", prompt_ids: $p}' > "$T/prompts"
+    # shellcheck disable=SC2046
+    "$BIN/gen-llada" -q -m "$T/model" --gen-length 6 --steps 1 --no-meta --batch 50 $(jq -r \
+        'to_entries[] | "--\(.key | gsub("_"; "-"))", .value' <<< "$1") "${@:2}" \
+        "$T/prompts" > "$T/got"
+    "$REFERENCE" <<< "{\"op\":\"logits\",\"model\":\"$T/model\",\"ids\":[84,104,101,32,$(:
+        )258,258,258,258,258,258]}" > "$T/logits"
+    jq -n -e --argjson how "$1" --slurpfile l "$T/logits" --slurpfile g "$T/got" '
+        def share(p): (map(.e) | add) as $sum | reduce .[] as $x ({mass: 0, kept: []};
+            if .mass < p * $sum then .mass += $x.e | .kept += [$x] else . end) | .kept;
+        ($g | length) as $n | [range(6) as $slot |
+            ($l[0].logits[4 + $slot] | to_entries | sort_by(-.value)) as $sorted |
+            [$sorted[] | select($how.top_k == 0 or .value >= $sorted[$how.top_k - 1].value) |
+                .e = ((.value - $sorted[0].value) / $how.temperature | exp)] |
+            share($how.top_p) | (map(.e) | add) as $sum |
+            (map({key: "\(.key)", value: ($n * .e / $sum)}) | from_entries) as $want |
+            ([$g[].token_ids[$slot]] | group_by(.) |
+                map({key: "\(.[0])", value: length}) | from_entries) as $have |
+            ($have | keys - ($want | keys) == []) and
+            ($want | to_entries | all((($have[.key] // 0) - .value | fabs) <
+                5 * (.value | sqrt) + 2))] | all and length == 6'
+}
+
+@test "top-k and top-p: the tokens that the float64 logits leave, as often, on every back end" {
+    make_model --arch illada --gain 2.5
+    draws '{"temperature":0.7,"top_k":0,"top_p":0.8}'
+    draws '{"temperature":1.3,"top_k":9,"top_p":1}' --device ref
+    on_levels gen-llada draws '{"temperature":1,"top_k":12,"top_p":0.6}'
+    run draws '{"temperature":1,"top_k":12,"top_p":0.6}' --top-k 3
+    [ "$status" -ne 0 ] # another filter is seen
+    if [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ]; then
+        on_cuda draws '{"temperature":1,"top_k":12,"top_p":0.6}' --dtype f32
+    fi
+}
+
+@test "confidence of what is drawn: of one token it is 1, so a threshold holds nothing back" {
+    make_model --arch sdar --gain 2.5
+    for filter in '--top-k 1' '--top-p 0.000001'; do
+        # shellcheck disable=SC2086
+        "$BIN/gen-llada" -q -m "$T/model" --gen-length 16 --no-meta $filter "$T/prompts" > "$T/got"
+        jq -se 'all(.confidence_of == "drawn" and .temperature == 1 and
+            (.commit_tokens | length <= 5))' "$T/got"
+        # shellcheck disable=SC2086
+        "$BIN/gen-llada" -q -m "$T/model" --gen-length 16 --no-meta $filter --confidence-of model \
+            "$T/prompts" > "$T/got"
+        jq -se 'any(.commit_tokens | length > 8)' "$T/got"
+    done
+    run "$BIN/gen-llada" -m "$T/model" --top-k 2.5 --no-meta "$T/prompts"
+    [ "$status" -eq 64 ]
+}

@@ -77,6 +77,27 @@ static void noise(struct fixture *f)
         }
 }
 
+/* top-k and top-p, with ties at the last id that stays, and measures of what is drawn from. */
+static void filters(struct fixture *f)
+{
+    for (size_t V : {1, 31, 700, 2100})
+        for (size_t k : {(size_t)0, (size_t)1, (size_t)9, V})
+            for (double p : {0.0, 0.05, 0.9, 1 - 1e-9}) {
+                struct question a = ask(4, V, 2);
+                a.top_k = k;
+                a.top_p = p;
+                a.drawn = k != 9;
+                a.temperature = V == 31 ? 1 : 0.6;
+                agree(f, a, NULL, "a filter");
+                for (float &l : a.w)
+                    l = truncf(l);
+                if (V > 31)
+                    a.quiet = {7, 3};
+                a.temperature = 1.5;
+                agree(f, a, &narrow, "a filter among equals");
+            }
+}
+
 static double score_of(const struct question &a, size_t r, const values &logits, int32_t id)
 {
     uint64_t bits = rng_at(3, a.keys[r], (uint64_t)id);
@@ -306,6 +327,7 @@ int main(void)
     shapes(&f);
     chunks(&f);
     divergences(&f);
+    filters(&f);
     noise(&f);
     float_noise(&f);
     ties(&f);

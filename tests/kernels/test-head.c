@@ -2,6 +2,7 @@
  * the weights and every choice must agree to the last id. */
 #include "kernels/gumbel.h"
 #include "kernels/ops.h"
+#include "kernels/sample.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "tests/tap.h"
@@ -25,10 +26,12 @@ static struct head_row *run(struct backend *b, const float *logits, size_t V,
     for (int i = 0; i < ROWS; i++)
         ones[i] = 1;
     struct head_row *out = mem_zero(ROWS, sizeof *out);
+    float *kept = sample_needs_logits(q, V) ? mem_alloc(ROWS * V * sizeof *kept) : NULL;
     void *work = mem_aligned(b->ops->head_work(b, ROWS, 1, V, q->dense));
     b->ops->mat_make(b, &m, &s, DTYPE_F32);
-    b->ops->head(b, &m, ones, NULL, ROWS, q, out, NULL, work);
+    b->ops->head(b, &m, ones, NULL, ROWS, q, out, kept, work);
     b->ops->mat_free(b, &m);
+    free(kept);
     free(work);
     return out;
 }
@@ -102,6 +105,11 @@ static void noise(const char *level)
                          temperature[t], spread[s], q.gumbel);
                 compare(level, logits, V, &q, what);
             }
+            q = (struct head_query){.temperature = temperature[t], .seed = 3, .keys = keys,
+                                    .top_k = (size_t)t * 7, .top_p = 0.8, .drawn = (size_t)t % 2};
+            snprintf(what, sizeof what, "filters, temperature %g, spread %g", temperature[t],
+                     spread[s]);
+            compare(level, logits, V, &q, what);
         }
     }
     free(logits);

@@ -2,12 +2,13 @@
  *
  * A product writes the logits of a chunk of ids to scratch. `head_reduce` reads them once and
  * leaves one `state` per row and piece of 32 * N ids (piece.cuh). After all chunks, `head_answer`
- * joins the states of a row in a fixed tree, with sums in double. head.h gives the sizes of chunks
- * and pieces. */
+ * joins the states of a row in a fixed tree, with sums in double. Where a filter chooses among the
+ * ids, draw.cu draws again. head.h gives the sizes of chunks and pieces. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device/runtime.h"
 #include "kernels/cuda/head/head.h"
 #include "kernels/cuda/head/piece.cuh"
+#include "kernels/sample.h"
 
 enum { HEAD_THREADS = 128, HEAD_WARPS = HEAD_THREADS / WARP };
 
@@ -148,14 +149,6 @@ DEVICE void join(struct whole *a, struct whole b, const struct noise *noise)
     a->bad |= b.bad;
 }
 
-DEVICE bool listed(const int32_t *ids, size_t n, int32_t id)
-{
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] == id)
-            return true;
-    return false;
-}
-
 /* The answer for the caller. A quiet id stays chosen but has probability 0. */
 DEVICE struct head_row row_of(const struct whole *w, const struct head_query *q, size_t r)
 {
@@ -167,18 +160,18 @@ DEVICE struct head_row row_of(const struct whole *w, const struct head_query *q,
     struct head_row out;
     out.id = first.id == NOBODY ? -1 : first.id;
     out.runner_up = w->top.next_id == NOBODY ? -1 : w->top.next_id;
-    out.log_prob = out.id < 0                               ? 0
-                   : listed(q->quiet, q->n_quiet, out.id) ? -INFINITY
-                                                            : (double)first.logit - lse;
+    out.log_prob = out.id < 0                   ? 0
+                   : sample_is_quiet(q, out.id) ? -INFINITY
+                                                : (double)first.logit - lse;
     out.prob = (float)exp(out.log_prob);
-    double next = listed(q->quiet, q->n_quiet, out.runner_up) ? -INFINITY
-                                                              : (double)w->top.next - lse;
+    double next =
+        sample_is_quiet(q, out.runner_up) ? -INFINITY : (double)w->top.next - lse;
     out.runner_up_prob = out.runner_up < 0 ? 0.0f : (float)exp(next);
     out.gap = out.runner_up < 0 ? INFINITY : w->top.best - w->top.next;
     out.entropy = (float)(log(w->sum) - w->weighted / w->sum);
-    out.target_log_prob = !q->target                                    ? 0
-                          : listed(q->quiet, q->n_quiet, q->target[r]) ? -INFINITY
-                                                                        : (double)w->target - lse;
+    out.target_log_prob = !q->target                         ? 0
+                          : sample_is_quiet(q, q->target[r]) ? -INFINITY
+                                                             : (double)w->target - lse;
     out.bad = w->bad || out.id < 0;
     out.divergence = 0;
     return out;
@@ -285,6 +278,9 @@ void cuda_head_by(struct backend *b, const struct head_plan *plan, const struct 
                   struct head_row *out, float *logits, void *work)
 {
     size_t V = w->rows;
+    const int draws = sample_needs_logits(q, V);
+    struct head_query first = *q;
+    first.temperature = draws ? 0 : q->temperature;
     struct head_scratch at = head_scratch_of(plan, R, V, xu != nullptr, left_bytes(xu != nullptr));
     char *scratch = (char *)work;
     struct reduction a = {};
@@ -297,7 +293,7 @@ void cuda_head_by(struct backend *b, const struct head_plan *plan, const struct 
     a.count = (uint32_t)head_pieces(plan, V);
     a.contrasts = (struct contrast *)(void *)(a.states + R * a.count);
     a.guide = 1 + q->cfg_scale;
-    a.q = *q;
+    a.q = first;
     for (size_t first = 0; first < V; first += plan->chunk) {
         size_t n = V - first < plan->chunk ? V - first : plan->chunk;
         cuda_logits(b, (float *)work, w, first, n, x, R, scratch + at.product);
@@ -309,11 +305,13 @@ void cuda_head_by(struct backend *b, const struct head_plan *plan, const struct 
         reduce(b, plan, &a);
     }
     launch(b, head_answer, dim3(a.R), dim3(HEAD_THREADS), HEAD_THREADS * sizeof(struct whole),
-           a.states, a.count, *q, out);
+           a.states, a.count, first, out);
     if (q->divergence)
         launch(b, head_diverge, dim3(blocks_of(a.R, HEAD_THREADS)), dim3(HEAD_THREADS), 0,
                (const struct state *)a.states, (const struct contrast *)a.contrasts, a.count, a.R,
                out);
+    if (draws)
+        cuda_head_draw(b, logits, R, V, q, out);
 }
 
 void cuda_head(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,

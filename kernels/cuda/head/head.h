@@ -62,5 +62,8 @@ void cuda_head_by(struct backend *b, const struct head_plan *plan, const struct 
                   struct head_row *out, float *logits, void *work);
 size_t cuda_head_by_work(const struct backend *b, const struct head_plan *plan, size_t R, size_t D,
                          size_t V, int guided);
+/* draw.cu: sample_row of kernels/sample.h for R rows. */
+void cuda_head_draw(struct backend *b, const float *logits, size_t R, size_t V,
+                    const struct head_query *q, struct head_row *out);
 
 C_END

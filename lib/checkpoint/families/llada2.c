@@ -221,7 +221,8 @@ static const struct family_mixture mixtures[] = {MINI, MINI, TINY}, ling_mixture
 static void name_llada2(struct config *c);
 /* The family of the names with "LLaDA2.1" in them. */
 static const struct family llada21 =
-    LLADA2("llada2.1", "unmask=joint threshold=0.95 edit_threshold=0.9", .named = name_llada2);
+    LLADA2("llada2.1", "unmask=joint threshold=0.95 edit_threshold=0.9 confidence_of=drawn",
+           .named = name_llada2);
 
 static void name_llada2(struct config *c)
 {
@@ -231,7 +232,7 @@ static void name_llada2(struct config *c)
 }
 
 const struct family llada2_family =
-    LLADA2("llada2", "unmask=dynamic threshold=0.95", .named = name_llada2);
+    LLADA2("llada2", "unmask=dynamic threshold=0.95 confidence_of=drawn", .named = name_llada2);
 const struct family ling_family =
     FAMILY_OF("ling", "BailingMoeV2ForCausalLM", "bailing_moe_v2", "bailing_moe", LING_START,
               finish_ling, .shapes = ling_shapes, .mixtures = ling_mixtures);

@@ -11,12 +11,12 @@
  *     whole blocks; the block in which the prompt ends is filled first. Confirmed: class and block
  *     in training/model/SDAR-4B-Chat/modeling_sdar.py, sampler and its defaults in generate.py of
  *     JetAstra/SDAR. The length of a block, 4, is in no file: other lengths end the model's name
- *     (-b64). At temperatures other than 1 its confidence is that of divided logits, ours is not
+ *     (-b64)
  *   dream  Dream, Dream-Coder (Ye et al. 2025, arXiv 2508.15487) and DiffuCoder (arXiv
  *     2506.20639), of Qwen2.5: full mask, answers shifted by one. Confirmed: class and bias in
  *     dream/model/modeling_dream.py, keys in configuration_dream.py, samplers in
- *     generation_utils.py of NVlabs/Fast-dLLM; options in README.md of DreamLM/Dream. Top-p and
- *     the confidence of divided logits at temperatures above 0 are not built
+ *     generation_utils.py of NVlabs/Fast-dLLM; options in README.md of DreamLM/Dream. With
+ *     both, it applies top-p before top-k; here top-k is first, as in SDAR and LLaDA2
  *   fast-dllm-v2  Fast-dLLM v2 (Wu et al. 2025, arXiv 2509.26328), of Qwen2.5: blocks of bd_size
  *     from the first id, filled in parts of 8, answers shifted by one; the first token of a whole
  *     block comes of the block before. Confirmed: class, bias, mask and sampler in public copies
@@ -148,10 +148,12 @@ const struct family a2d_qwen3_family =
 const struct family sdar_family =
     QWEN(NUMBERS, 3, "sdar", "SDARForCausalLM", "sdar", BLOCKS, .shapes = sdar_shapes,
          .mask_token = "<|MASK|>", .named = name_sdar,
-         .defaults = "unmask=dynamic threshold=0.85 temperature=1");
-const struct family dream_family = QWEN(NUMBERS, 2, "dream", "DreamModel", "Dream", SHIFTED,
-                                        .shapes = dream_shapes, .defaults = "unmask=origin");
+         .defaults = "unmask=dynamic threshold=0.85 temperature=1 confidence_of=drawn");
+const struct family dream_family =
+    QWEN(NUMBERS, 2, "dream", "DreamModel", "Dream", SHIFTED, .shapes = dream_shapes,
+         .defaults = "unmask=origin confidence_of=drawn");
 const struct family fast_dllm_family =
     QWEN(fast_dllm_numbers, 2, "fast-dllm-v2", "Fast_dLLM_QwenForCausalLM", "Fast_dLLM_Qwen",
          SHIFTED_BLOCKS, .shapes = fast_dllm_shapes, .mask_token = "|<MASK>|",
-         .defaults = "block_length=8 unmask=dynamic threshold=0.9");
+         .defaults =
+             "block_length=8 unmask=dynamic threshold=0.9 top_p=0.95 confidence_of=drawn");

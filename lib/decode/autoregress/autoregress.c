@@ -5,9 +5,9 @@
  *     kernels/advance.h appends each answer to its text, or ends the text, and makes the rows of
  *     the next pass, one token each
  *
- * A finished text leaves the batch at the next description, and a waiting one takes its seat. Three
- * cases describe every pass anew: without a cache each pass reads all tokens; a filter needs whole
- * rows of logits on the host; guesses are made on the host. */
+ * A finished text leaves the batch at the next description, and a waiting one takes its seat. Two
+ * cases describe every pass anew: without a cache each pass reads all tokens; guesses are made on
+ * the host. */
 #include "lib/decode/autoregress.h"
 
 #include <assert.h>
@@ -31,7 +31,10 @@ static size_t most_of(const struct autoregress *how)
 
 static int filters(const struct autoregress_run *r)
 {
-    return sample_needs_logits(&r->how->sample, r->writer.n->config.vocab);
+    const struct sample *s = &r->how->sample;
+    const struct head_query q = {
+        .temperature = s->temperature, .top_k = s->top_k, .top_p = s->top_p};
+    return sample_needs_logits(&q, r->writer.n->config.vocab);
 }
 
 /* Most prompt ids of a seat: when inputs wait for seats, those of the longest prompt. */
@@ -189,18 +192,13 @@ static void reader_free(struct reader *w)
 static int run_make(struct autoregress_run *r)
 {
     const struct work_size size = writer_size(r), guess = drafter_size(r);
-    size_t vocab = r->writer.n->config.vocab;
     r->who = mem_zero(r->seats, sizeof *r->who);
     r->guesses = mem_zero(r->seats, sizeof *r->guesses);
     r->guess = mem_zero(r->seats * r->most, sizeof *r->guess);
     r->text = mem_zero(size.slots, sizeof *r->text);
-    if (size.logits || r->most) {
+    if (r->most) {
         r->answer = mem_zero(size.wanted, sizeof *r->answer);
         r->next = mem_zero(r->seats, sizeof *r->next);
-    }
-    if (size.logits) {
-        r->logits = mem_zero(size.wanted * vocab, sizeof *r->logits);
-        r->sort = mem_zero(vocab, sizeof *r->sort);
     }
     if (reader_make(&r->writer, r, &size, !r->how->ignore_eos) ||
         (r->drafter.n && reader_make(&r->drafter, r, &guess, 0)))
@@ -218,8 +216,6 @@ static void run_free(struct autoregress_run *r)
     free(r->text);
     free(r->answer);
     free(r->next);
-    free(r->logits);
-    free(r->sort);
     reader_free(&r->writer);
     if (r->drafter.n)
         reader_free(&r->drafter);

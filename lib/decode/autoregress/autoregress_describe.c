@@ -99,13 +99,16 @@ void autoregress_add_masks(struct autoregress_run *r, size_t seat, int32_t masks
 
 void autoregress_send(const struct autoregress_run *r, struct reader *w)
 {
+    const struct sample *s = &r->how->sample;
     struct pass *p = &w->plan.pass;
     w->plan.loop.parts = p->n_seqs;
     p->mask = MASK_CAUSAL;
     p->max_slots = pass_slots(w->work, w->longest);
-    p->logits = w->work->size.logits != 0; /* with a filter the host draws */
-    p->query = (struct head_query){.temperature = p->logits ? 0 : r->how->sample.temperature,
-                                   .seed = r->how->seed, .keys = w->work->device.rows.key};
+    p->logits = w->work->size.logits != 0;
+    p->query = (struct head_query){.temperature = s->temperature, .seed = r->how->seed,
+                                   .top_k = p->logits ? s->top_k : 0, /* a drafter has none */
+                                   .top_p = p->logits ? s->top_p : 0,
+                                   .keys = w->work->device.rows.key};
     pass_write(w->n, w->work);
 }
 

@@ -11,7 +11,6 @@
  * agree, they draw the same id. */
 #include "lib/decode/autoregress/autoregress_run.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "lib/decode/lookup.h"
@@ -140,8 +139,6 @@ static void fill_masks(struct autoregress_run *r)
     if (!w->plan.pass.T)
         return;
     autoregress_send(r, w);
-    w->plan.pass.logits = 0;
-    w->plan.pass.query.temperature = r->how->sample.temperature;
     pass_run(w->n, w->kv, w->work, &w->plan.pass);
     cost_add(&r->trace->cost, cost_of(&w->cost_model, &x));
     take_masks(r);
@@ -162,28 +159,6 @@ void autoregress_guess(struct autoregress_run *r)
 
 /* ---- answers ---- */
 
-/* Replaces the answer by the id that the host draws from its logits. */
-static void draw(const struct autoregress_run *r, struct head_row *a, const float *logits,
-                 uint64_t key)
-{
-    int32_t id = sample_draw(logits, r->writer.n->config.vocab, &r->how->sample, r->how->seed, key,
-                             r->sort);
-    a->log_prob += (double)logits[id] - (double)logits[a->id];
-    a->prob = (float)exp(a->log_prob);
-    a->id = id;
-}
-
-static void sample(struct autoregress_run *r)
-{
-    const struct reader *w = &r->writer;
-    size_t vocab = w->n->config.vocab, rows = w->plan.pass.R;
-    w->n->backend->ops->read(w->n->backend, r->logits, w->work->logits,
-                             rows * vocab * sizeof *r->logits);
-    for (size_t k = 0; k < rows; k++)
-        if (!r->answer[k].bad)
-            draw(r, &r->answer[k], r->logits + k * vocab, w->work->host.rows.key[k]);
-}
-
 void autoregress_take(struct autoregress_run *r)
 {
     const struct reader *w = &r->writer;
@@ -191,8 +166,6 @@ void autoregress_take(struct autoregress_run *r)
     struct text_loop l = w->plan.loop;
     const struct head_row *a = r->answer;
     b->ops->read(b, r->answer, w->work->answer, w->plan.pass.R * sizeof *r->answer);
-    if (r->logits)
-        sample(r);
     l.text = r->next;
     l.out = w->host.ids;
     memcpy(r->next, w->host.state, r->seats * sizeof *r->next);

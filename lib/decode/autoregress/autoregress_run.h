@@ -51,11 +51,9 @@ struct autoregress_run {
     int32_t *guess;            /* [seats, most] */
     int32_t *guesses;          /* [seats] number in the next pass */
     int32_t *text;             /* scratch: a whole text */
-    /* When the host takes the answers, for a filter or for guesses: the data read back, and the
-     * states that result. Else answer is NULL. */
+    /* When the host takes the answers, for guesses: the data read back, and the states that result.
+     * Else answer is NULL. */
     struct head_row *answer;   /* [seats (1 + most)] */
-    float *logits;             /* [seats (1 + most), V], NULL without a filter */
-    int32_t *sort;             /* [V] */
     struct text_state *next;   /* [seats] */
 };
 

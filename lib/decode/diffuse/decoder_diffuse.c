@@ -22,6 +22,8 @@ static struct diffuse how_of(const struct settings *s, const struct decode_env *
         .pace = (enum pace)settings_number(s, "pace"),
         .block_decay = settings_number(s, "block_decay"),
         .temperature = settings_number(s, "temperature"),
+        .top_k = settings_count(s, "top_k"), .top_p = settings_number(s, "top_p"),
+        .drawn = settings_is(s, "confidence_of", "drawn"),
         .cfg_scale = settings_number(s, "cfg_scale"), .order = diffusion_order(s),
         .order_temperature = settings_number(s, "order_temperature"),
         .rule = (enum unmask)settings_number(s, "unmask"),

@@ -297,13 +297,15 @@ static void describe_pass(struct diffuse_run *r)
     const struct index *t = &r->work->device;
     pass_begin(p, r->n, r->kv, r->work);
     p->guided = r->guided;
-    p->query = (struct head_query){.temperature = r->how->temperature,
-                                   .gumbel = r->how->gumbel, .seed = r->how->seed,
-                                   .keys = t->rows.key, .cfg_scale = r->how->cfg_scale,
-                                   .ban = t->ban, .n_ban = r->n_ban,
-                                   .divergence = r->work->size.compared,
-                                   .quiet = t->quiet, .n_quiet = r->n_quiet,
-                                   .target = r->plan.loop.check_of ? t->target : NULL};
+    p->query = diffuse_query(r->how);
+    p->query.keys = t->rows.key;
+    p->query.ban = t->ban;
+    p->query.n_ban = r->n_ban;
+    p->query.divergence = r->work->size.compared;
+    p->query.quiet = t->quiet;
+    p->query.n_quiet = r->n_quiet;
+    p->query.target = r->plan.loop.check_of ? t->target : NULL;
+    p->logits = r->work->size.logits != 0;
     gather(r);
 }
 

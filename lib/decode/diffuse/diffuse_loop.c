@@ -23,6 +23,14 @@ static void loop_on(struct canvas_loop *l, const struct index *x, const struct c
     l->budget = c->budget;
 }
 
+struct head_query diffuse_query(const struct diffuse *how)
+{
+    return (struct head_query){.temperature = how->temperature, .gumbel = how->gumbel,
+                               .seed = how->seed, .cfg_scale = how->cfg_scale,
+                               .top_k = how->top_k, .top_p = how->top_p,
+                               .drawn = (size_t)how->drawn};
+}
+
 void diffuse_loop_make(struct diffuse_run *r)
 {
     const struct diffuse *how = r->how;

@@ -1,15 +1,26 @@
 /* Drawing a token: filters in the order of Hugging Face, ties, and the distribution of draws. */
-#include "lib/decode/sample.h"
+#include "kernels/sample.h"
+#include "lib/base/rng.h"
 #include "tests/tap.h"
 
 enum { V = 6, DRAWS = 20000 };
 
+static int32_t draw(const float *logits, size_t n, const struct sample *s, uint64_t seed,
+                    uint64_t key)
+{
+    const struct head_query q = {.temperature = s->temperature, .top_k = s->top_k,
+                                 .top_p = s->top_p, .seed = seed, .keys = &key};
+    struct head_row out = {.id = 0, .runner_up = -1};
+    int32_t work[V];
+    sample_row(logits, n, &q, 0, &out, work);
+    return out.id;
+}
+
 static void count(const float *logits, struct sample s, int *n)
 {
-    int32_t work[V];
     memset(n, 0, V * sizeof *n);
     for (uint64_t key = 0; key < DRAWS; key++)
-        n[sample_draw(logits, V, &s, 11, key, work)]++;
+        n[draw(logits, V, &s, 11, key)]++;
 }
 
 /* Which ids were ever drawn, as bits. */
@@ -70,32 +81,55 @@ static void test_edges(void)
     const float equal[V] = {1, 1, 1, 1, 1, 1};
     const float l[V] = {0.5f, 2.0f, -1.0f, 2.0f, 0.0f, 1.0f};
     const float banned[V] = {-INFINITY, 0, -INFINITY, 0, -INFINITY, 0};
-    int32_t work[V];
-    struct sample greedy = {0, 2, 0.5}, tiny = {1e-30, 0, 1}, tiny_p = {1e-30, 0, 0.9};
-    ok(sample_draw(equal, V, &greedy, 1, 2, work) == 0, "greedy: all equal, the lowest id");
-    ok(sample_draw(l, V, &greedy, 1, 2, work) == 1, "greedy: a tie goes to the lower id");
+    struct sample tiny = {1e-30, 0, 1}, tiny_p = {1e-30, 0, 0.9};
+    const struct head_query greedy = {.top_k = 2, .top_p = 0.5};
     ok(!sample_needs_logits(&greedy, V), "greedy needs no filter");
-    int same = 1;
+    int same = draw(equal, V, &tiny, 1, 2) == 0;
     for (uint64_t key = 0; key < 100; key++) {
-        same &= sample_draw(l + 1, V - 1, &tiny, 1, key, work) ==
-                sample_draw(l + 1, V - 1, &greedy, 1, key, work);
-        same &= sample_draw(l, V, &tiny_p, 1, key, work) == 1 ||
-                sample_draw(l, V, &tiny_p, 1, key, work) == 3;
+        same &= draw(l + 1, V - 1, &tiny, 1, key) == 0;
+        same &= draw(l, V, &tiny_p, 1, key) == 1 || draw(l, V, &tiny_p, 1, key) == 3;
     }
-    ok(same, "T = 1e-30 is greedy");
+    ok(same, "T = 1e-30 is greedy; ties go to the lowest id");
     ok(support(banned, (struct sample){1, 0, 1}) == 0x2a, "an id with logit -inf never comes");
     ok(support(banned, (struct sample){1, 4, 0.999}) == 0x2a, "... nor through a filter");
     struct sample free_draw = {1, 0, 1}, loose = {1, 5, 1};
     int equal_draws = 1;
     for (uint64_t key = 0; key < 200; key++) {
-        int32_t a = sample_draw(l, V, &free_draw, 3, key, work);
-        equal_draws &= a == 2 || a == sample_draw(l, V, &loose, 3, key, work);
+        int32_t a = draw(l, V, &free_draw, 3, key);
+        equal_draws &= a == 2 || a == draw(l, V, &loose, 3, key);
     }
     ok(equal_draws, "a filter leaves the noise of the others as it is");
 }
 
+/* At T = 0.5 the ids 1 and 3 have 0.16 and 0.09 of 0.275, and 0.64 and 0.36 of what top-k 2 leaves;
+ * 0.4 and 0.3 of the model. */
+static void test_measures(void)
+{
+    const float p[V] = {logf(0.1f), logf(0.4f), logf(0.05f), logf(0.3f), logf(0.1f), logf(0.05f)};
+    double worst = 0;
+    for (uint64_t key = 0; key < 400; key++) {
+        struct head_query q = {.temperature = 0.5, .seed = 3, .keys = &key};
+        for (q.drawn = 0; q.drawn < 2; q.drawn++)
+            for (q.top_k = 0; q.top_k < 3; q.top_k += 2) {
+                struct head_row out = {.id = 1, .runner_up = 3};
+                int32_t work[V];
+                sample_row(p, V, &q, 0, &out, work);
+                double sum = q.top_k ? 0.25 : 0.275, model = exp(p[out.id]);
+                double want = q.drawn ? model * model / sum : model;
+                double next = q.drawn ? 0.09 / sum : 0.3;
+                worst = fmax(worst, fabs(exp(out.log_prob) - want));
+                worst = fmax(worst, fabs((double)out.runner_up_prob - next));
+                if (q.drawn && q.top_k)
+                    worst = fmax(worst, fabs((double)out.entropy + 0.64 * log(0.64) +
+                                             0.36 * log(0.36)));
+            }
+    }
+    ok(worst < 1e-6, "measures of the model and of what is drawn from, by %.1e", worst);
+}
+
 int main(void)
 {
+    test_measures();
     test_filters();
     test_distribution();
     test_edges();

@@ -1,0 +1,195 @@
+/* draw.cu - draws answers of the head again, among the ids that top-k and top-p leave
+ * (kernels/sample.h).
+ *
+ * A block has a row. The ids that stay are those above a value, and of those that equal it the
+ * lowest. Both bounds are found bit by bit; for each bit the block counts ids once, or sums their
+ * masses. Masses are doubles, because the host must keep the same ids. */
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/device/runtime.h"
+#include "kernels/cuda/head/head.h"
+#include "kernels/cuda/head/noise.cuh"
+#include "kernels/sample.h"
+
+enum { DRAW_THREADS = 256 };
+
+/* A row of logits, and the ids of it that stay. */
+struct drawing {
+    const float *l;
+    size_t V;
+    double max, temperature;
+    uint32_t value; /* ids whose ordered logit is larger stay, */
+    size_t id;      /* and those below this id where it is equal */
+    double *shared; /* [DRAW_THREADS] */
+};
+
+/* Maps a float to a whole number of the same order; both zeros are equal. */
+DEVICE uint32_t ordered(float x)
+{
+    uint32_t bits = __float_as_uint(x + 0.0f);
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+DEVICE bool stays(const struct drawing *d, size_t v)
+{
+    uint32_t value = ordered(d->l[v]);
+    return value > d->value || (value == d->value && v < d->id);
+}
+
+DEVICE double mass(const struct drawing *d, float logit)
+{
+    return exp(((double)logit - d->max) / d->temperature);
+}
+
+/* Joins the threads' values by f, in a fixed tree; the result goes to every thread. */
+template <class F> DEVICE double joined(const struct drawing *d, double mine, F f)
+{
+    __syncthreads();
+    d->shared[threadIdx.x] = mine;
+    __syncthreads();
+    for (uint32_t half = DRAW_THREADS / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half)
+            d->shared[threadIdx.x] = f(d->shared[threadIdx.x], d->shared[threadIdx.x + half]);
+        __syncthreads();
+    }
+    return d->shared[0];
+}
+
+/* The sum of f(id) over all ids. */
+template <class F> DEVICE double total(const struct drawing *d, F f)
+{
+    double sum = 0;
+    for (size_t v = threadIdx.x; v < d->V; v += DRAW_THREADS)
+        sum += f(v);
+    return joined(d, sum, [](double a, double b) { return a + b; });
+}
+
+/* The last number up to `most` for which f is true. f(0) is true, and behind a false one all are
+ * false. */
+template <class F> DEVICE uint32_t last(uint32_t most, F f)
+{
+    uint32_t x = 0;
+    for (uint32_t bit = 0x80000000u; bit; bit >>= 1)
+        if ((x | bit) <= most && f(x | bit))
+            x |= bit;
+    return x;
+}
+
+/* Keeps the k most likely ids and those that equal the last. */
+DEVICE void keep_top_k(struct drawing *d, size_t k)
+{
+    d->value = last(UINT32_MAX, [=](uint32_t x) {
+        return total(d, [=](size_t v) { return ordered(d->l[v]) >= x ? 1.0 : 0.0; }) >= (double)k;
+    });
+}
+
+/* Of these keeps the most likely ids that hold the share p of their mass. */
+DEVICE void keep_top_p(struct drawing *d, double p)
+{
+    auto held = [=](uint32_t x) { /* the mass from x on */
+        return total(d, [=](size_t v) {
+            return stays(d, v) && ordered(d->l[v]) >= x ? mass(d, d->l[v]) : 0.0;
+        });
+    };
+    const double want = p * held(0);
+    const uint32_t x = last(UINT32_MAX, [=](uint32_t y) { return held(y) >= want; });
+    const double above = x == UINT32_MAX ? 0 : held(x + 1);
+    auto equal = [=](size_t below) {
+        return total(d, [=](size_t v) { return v < below && ordered(d->l[v]) == x ? 1.0 : 0.0; });
+    };
+    const double all = equal(d->V), of_all = held(x) - above;
+    double kept = 1;
+    while (kept < all && above + kept / all * of_all < want)
+        kept++;
+    d->value = x;
+    if (kept < all)
+        d->id = last((uint32_t)d->V, [=](uint32_t id) { return equal(id) <= kept; });
+}
+
+/* The id with the best score; NOBODY: none. */
+DEVICE int32_t draw(const struct drawing *d, const struct noise *noise)
+{
+    SHARED(struct racer, all);
+    struct racer mine = noise_nobody();
+    for (size_t v = threadIdx.x; v < d->V; v += DRAW_THREADS) {
+        if (!(d->l[v] > -INFINITY) || !stays(d, v))
+            continue;
+        struct racer next = noise_racer(noise, d->l[v], (int32_t)v);
+        if (noise_ahead(noise, &next, &mine))
+            mine = next;
+    }
+    __syncthreads();
+    all[threadIdx.x] = mine;
+    __syncthreads();
+    for (uint32_t half = DRAW_THREADS / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half &&
+            noise_ahead(noise, &all[threadIdx.x + half], &all[threadIdx.x]))
+            all[threadIdx.x] = all[threadIdx.x + half];
+        __syncthreads();
+    }
+    return all[0].id;
+}
+
+/* Writes the measures of softmax(scale * logits) over the ids of d. */
+DEVICE void measure(const struct drawing *d, double scale, const struct head_query *q,
+                    struct head_row *out)
+{
+    double most = -INFINITY;
+    for (size_t v = threadIdx.x; v < d->V; v += DRAW_THREADS)
+        if (stays(d, v) && !sample_is_quiet(q, (int32_t)v))
+            most = fmax(most, (double)d->l[v]);
+    const double max = joined(d, most, [](double a, double b) { return fmax(a, b); });
+    auto apart = [=](size_t v) { return scale * ((double)d->l[v] - max); };
+    auto counts = [=](size_t v) {
+        return stays(d, v) && d->l[v] > -INFINITY && !sample_is_quiet(q, (int32_t)v);
+    };
+    const double sum = total(d, [=](size_t v) { return counts(v) ? exp(apart(v)) : 0.0; });
+    const double weighted =
+        total(d, [=](size_t v) { return counts(v) ? exp(apart(v)) * apart(v) : 0.0; });
+    if (threadIdx.x > 0)
+        return;
+    const int32_t next = out->runner_up;
+    out->log_prob = sample_is_quiet(q, out->id) ? -INFINITY : apart((size_t)out->id) - log(sum);
+    out->prob = (float)exp(out->log_prob);
+    out->runner_up_prob =
+        next >= 0 && counts((size_t)next) ? (float)(exp(apart((size_t)next)) / sum) : 0.0f;
+    out->entropy = (float)(log(sum) - weighted / sum);
+}
+
+/* Block r draws for row r. */
+static __global__ void __launch_bounds__(DRAW_THREADS)
+draw_row(const float *logits, size_t V, const struct head_query q, struct head_row *out)
+{
+    SHARED(double, shared);
+    let_next_start();
+    wait_for_inputs();
+    const size_t r = blockIdx.x;
+    struct drawing d = {logits + r * V, V, 0, q.temperature, 0, V, shared};
+    const struct noise noise = noise_of(&q, r);
+    if (out[r].bad)
+        return;
+    d.max = (double)d.l[out[r].id]; /* the best logit, as the query had no noise */
+    if (q.top_k > 0 && q.top_k < V)
+        keep_top_k(&d, q.top_k);
+    if (q.top_p > 0 && q.top_p < 1)
+        keep_top_p(&d, q.top_p);
+    const int32_t id = draw(&d, &noise);
+    if (threadIdx.x == 0)
+        out[r].id = id;
+    __syncthreads();
+    if (!q.drawn) {
+        d.value = 0;
+        d.id = V;
+    }
+    measure(&d, q.drawn ? 1 / q.temperature : 1, &q, &out[r]);
+}
+
+void cuda_head_draw(struct backend *b, const float *logits, size_t R, size_t V,
+                    const struct head_query *q, struct head_row *out)
+{
+    launch(b, draw_row, dim3((unsigned)R), dim3(DRAW_THREADS),
+           DRAW_THREADS * sizeof(struct racer) > DRAW_THREADS * sizeof(double)
+               ? DRAW_THREADS * sizeof(struct racer)
+               : DRAW_THREADS * sizeof(double),
+           logits, V, *q, out);
+}

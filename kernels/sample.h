@@ -1,0 +1,40 @@
+/* sample.h - draws the token of a row of logits among those that top-k and top-p leave. The filters
+ * are those of Hugging Face's generate() and of SDAR's generate.py: first the temperature, then
+ * top-k, then top-p of the mass that is left. */
+#pragma once
+
+#include "kernels/ops.h"
+#include "lib/base/host_device.h"
+
+/* How a token is drawn. */
+struct sample {
+    double temperature; /* 0: argmax; the filters have no effect */
+    size_t top_k;       /* 0: off. Removes logits below the k-th largest; ties stay */
+    double top_p;       /* 1: off. Removes a token when the more likely tokens already hold p of
+                         * the mass left by top-k; the most likely token stays */
+};
+
+/* 1: ops.head has to draw from the whole row, so it needs `logits`. */
+HOST_DEVICE int sample_needs_logits(const struct head_query *q, size_t V)
+{
+    return q->temperature > 0 &&
+           ((q->top_k > 0 && q->top_k < V) || (q->top_p > 0 && q->top_p < 1) ||
+            (q->drawn && (q->temperature < 1 || q->temperature > 1)));
+}
+
+/* 1: the probability of the id counts as 0. */
+HOST_DEVICE int sample_is_quiet(const struct head_query *q, int32_t id)
+{
+    for (size_t i = 0; i < q->n_quiet; i++)
+        if (q->quiet[i] == id)
+            return 1;
+    return 0;
+}
+
+/* Draws *out again, which a query without noise has answered from these logits[V], for row r of q.
+ * The id has the best score (gumbel.h) among the ids that stay: the noise of an id does not depend
+ * on the others, so a filter that removes none changes nothing. Ties go to the lowest id.
+ * q->keys: of the host. work [V]: scratch. Cost O(V + kept log V). Source: logits_process.py of
+ * https://github.com/huggingface/transformers; generate.py of https://github.com/JetAstra/SDAR. */
+void sample_row(const float *logits, size_t V, const struct head_query *q, size_t r,
+                struct head_row *out, int32_t *work);
