@@ -2,13 +2,10 @@
  *
  *              panels of W0 | of W1 | of W2
  *             +----+----+----+----+----+--
- *    blocks 0 |  0 |  3 |  6 |  9 | 12 |         T rows are cut in equal blocks of <= TILE_ROWS,
- *    of x   1 |  1 |  4 |  7 | 10 | 13 | ...     packed once; a cell is one tile, and one thread
+ *    blocks 0 |  0 |  3 |  6 |  9 | 12 |         T rows are cut in equal blocks of <= rows_most,
+ *    of x   1 |  1 |  4 |  7 | 10 | 13 | ...     packed once; a cell is one call, and one thread
  *           2 |  2 |  5 |  8 | 11 | 14 |         owns a run of cells in the order of their numbers,
  *             +----+----+----+----+----+--       so a panel stays in its cache for all blocks.
- *
- * Where decoding is expensive (struct widening), a thread decodes a panel once for all blocks of
- * its run.
  *
  * With few rows, a thread reads its own part of the weights as one stream. With many rows, panels
  * and blocks come from the caches, and the tile runs at the speed of the arithmetic. The numbers of
@@ -25,23 +22,24 @@ struct matmul_call {
     const float *x;
     char *blocks;
     size_t T, K, n_blocks, block_bytes, panel_bytes;
-    char *wide; /* NULL: panels are not decoded in advance */
 };
 
-/* A worker's decoded panels: of a product, or of gate and up. */
-struct decoded {
-    const char *of[2]; /* the panel; NULL: none */
-    char *at[2];
-};
+static size_t cut(size_t n, size_t size) { return (n + size - 1) / size; }
+static size_t panels(size_t n) { return cut(n, PANEL); }
 
-static size_t panels(size_t n) { return (n + PANEL - 1) / PANEL; }
+/* Bytes of each of the blocks in which T rows are cut. */
+static size_t block_bytes(const struct format *f, size_t T, size_t K)
+{
+    size_t n = cut(T, f->rows_most);
+    return !n ? 0 : cut(cut(T, n), TILE_ROWS) * f->block_bytes(K);
+}
 
 static struct matmul_call call_of(const struct mat *w, const float *x, size_t T, void *work)
 {
     const struct format *f = CPU(format_of)(w->dtype);
     return (struct matmul_call){.format = f, .x = x, .blocks = work, .T = T, .K = w->cols,
-                                .n_blocks = (T + TILE_ROWS - 1) / TILE_ROWS,
-                                .block_bytes = f->block_bytes(w->cols),
+                                .n_blocks = cut(T, f->rows_most),
+                                .block_bytes = block_bytes(f, T, w->cols),
                                 .panel_bytes = f->panel_bytes(w->cols)};
 }
 
@@ -88,34 +86,24 @@ static struct ahead next_of(const struct matmul_call *c, const char *panel, size
     return (struct ahead){panel + c->panel_bytes + block * share, share};
 }
 
-/* which: 0, or 1 for the second matrix of a gated product. */
 static void multiply(float *sums, const struct matmul_call *c, const struct mat *w, size_t panel,
-                     size_t block, struct decoded *d, int which)
+                     size_t block)
 {
     const char *data = (const char *)w->data + panel * c->panel_bytes;
     const char *x = c->blocks + block * c->block_bytes;
-    const struct format *f = c->format;
     size_t rows = row_of(c, block + 1) - row_of(c, block);
-    struct ahead next = next_of(c, data, block);
-    if (!d) {
-        f->tile(sums, x, rows, data, c->K, next);
-        return;
-    }
-    if (d->of[which] != data)
-        f->widening->widen(d->at[which], data, c->K);
-    d->of[which] = data;
-    f->widening->tile(sums, x, rows, d->at[which], c->K, next);
+    c->format->tile(sums, x, rows, data, c->K, next_of(c, data, block));
 }
 
 static void one_tile(const struct matmul_call *c, const struct product *p, size_t panel,
-                     size_t block, struct decoded *d)
+                     size_t block)
 {
-    _Alignas(64) float sums[TILE_ROWS * PANEL], up[TILE_ROWS * PANEL];
+    _Alignas(64) float sums[ROWS_MOST * PANEL], up[ROWS_MOST * PANEL];
     size_t row = row_of(c, block), rows = row_of(c, block + 1) - row, N = p->w->rows;
     size_t first = panel * PANEL, cols = N - first < PANEL ? N - first : PANEL;
-    multiply(sums, c, p->w, panel, block, d, 0);
+    multiply(sums, c, p->w, panel, block);
     if (c->up) {
-        multiply(up, c, c->up, panel, block, d, 1);
+        multiply(up, c, c->up, panel, block);
         for (size_t j = 0; j < rows * PANEL; j += LANES)
             put(sums + j, silu(load(sums + j)) * load(up + j));
     }
@@ -125,24 +113,20 @@ static void one_tile(const struct matmul_call *c, const struct product *p, size_
 
 static void tiles(void *ctx, size_t begin, size_t end, size_t worker)
 {
+    (void)worker;
     const struct matmul_call *c = ctx;
-    size_t bytes = c->wide ? c->format->widening->bytes(c->K) : 0;
-    char *room = c->wide + 2 * bytes * worker;
-    struct decoded d = {{NULL, NULL}, {room, room + bytes}};
     for (size_t i = begin; i < end; i++) {
         const struct product *p = c->products;
         size_t panel = i / c->n_blocks;
         for (; panel >= panels(p->w->rows); p++)
             panel -= panels(p->w->rows);
-        one_tile(c, p, panel, i % c->n_blocks, c->wide ? &d : NULL);
+        one_tile(c, p, panel, i % c->n_blocks);
     }
 }
 
 static void run(struct backend *b, struct matmul_call *c, size_t all_panels)
 {
     size_t rows = c->T / c->n_blocks;
-    if (c->format->widening && c->n_blocks > 1)
-        c->wide = c->blocks + c->n_blocks * c->block_bytes;
     pool_run(b->pool, c->n_blocks, grain(rows * c->K), pack_blocks, c);
     pool_run(b->pool, all_panels * c->n_blocks, grain(rows * c->K * PANEL), tiles, c);
 }
@@ -170,21 +154,15 @@ void CPU(gated)(struct backend *b, act *y, struct input in, const struct mat *ga
         run(b, &c, panels(gate->rows));
 }
 
-/* Bytes of decoded panels, two for each worker. */
-static size_t wide_most(const struct backend *b, size_t T, size_t K)
-{
-    size_t most = 0;
-    for (int d = 0; T > TILE_ROWS && d < DTYPES; d++) {
-        const struct format *f = CPU(format_of)((enum dtype)d);
-        size_t bytes = f && f->widening ? f->widening->bytes(K) : 0;
-        most = bytes > most ? bytes : most;
-    }
-    return 2 * pool_threads(b->pool) * most;
-}
-
 size_t CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N)
 {
-    return rows_bytes(T, K) + CPU(packed_most)(T, K) + wide_most(b, T, K) + host_qkv_bytes(T, N);
+    (void)b;
+    return rows_bytes(T, K) + CPU(packed_most)(T, K) + host_qkv_bytes(T, N);
+}
+
+static size_t blocks_bytes(const struct format *f, size_t T, size_t K)
+{
+    return cut(T, f->rows_most) * block_bytes(f, T, K);
 }
 
 size_t CPU(packed_most)(size_t T, size_t K)
@@ -192,15 +170,15 @@ size_t CPU(packed_most)(size_t T, size_t K)
     size_t most = 0;
     for (int d = 0; d < DTYPES; d++) {
         const struct format *f = CPU(format_of)((enum dtype)d);
-        size_t bytes = f ? f->block_bytes(K) : 0;
+        size_t bytes = f ? blocks_bytes(f, T, K) : 0;
         most = bytes > most ? bytes : most;
     }
-    return (T + TILE_ROWS - 1) / TILE_ROWS * most;
+    return most;
 }
 
 size_t CPU(packed_bytes)(const struct mat *w, size_t T)
 {
-    return (T + TILE_ROWS - 1) / TILE_ROWS * CPU(format_of)(w->dtype)->block_bytes(w->cols);
+    return blocks_bytes(CPU(format_of)(w->dtype), T, w->cols);
 }
 
 void CPU(pack_rows)(void *packed, const float *x, const struct mat *w, size_t T)
@@ -213,10 +191,10 @@ void CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *w
                          size_t first, size_t n)
 {
     struct matmul_call c = call_of(w, NULL, T, packed);
-    _Alignas(64) float sums[TILE_ROWS * PANEL];
+    _Alignas(64) float sums[ROWS_MOST * PANEL];
     for (size_t j = 0; j < n; j += PANEL)
         for (size_t i = 0; i < c.n_blocks; i++) {
-            multiply(sums, &c, w, (first + j) / PANEL, i, NULL, 0);
+            multiply(sums, &c, w, (first + j) / PANEL, i);
             for (size_t row = row_of(&c, i), r = row; r < row_of(&c, i + 1); r++)
                 store_row(y + r * ldy + j, sums + (r - row) * PANEL, n - j < PANEL ? n - j : PANEL,
                           0);

@@ -1,8 +1,9 @@
 /* cpu_format.h - the layout of a dtype, and its products.
  *
  * A weight matrix W[N, K] is cut in panels of PANEL outputs; a panel is one block of bytes that a
- * tile reads as one stream. Activations x[T, K] are packed in blocks of TILE_ROWS rows. The tile
- * multiplies one block by one panel:
+ * tile reads as one stream. Activations x[T, K] are packed in blocks of TILE_ROWS rows. (A format
+ * may take ROWS_MOST: it decodes a panel once for several tiles.) The tile multiplies one block by
+ * one panel:
  *
  *                 K                        PANEL = 2 registers
  *          block ┌───────┐          panel ┌──────┐
@@ -23,31 +24,24 @@ struct ahead {
     size_t bytes;
 };
 
-/* Decodes a panel once for several blocks of rows. The tile of the decoded panel has the bits of
- * the format's tile. wide: bytes(K), 64-byte aligned. */
-struct widening {
-    size_t (*bytes)(size_t K);
-    void (*widen)(void *wide, const void *panel, size_t K);
-    void (*tile)(float *out, const void *block, size_t rows, const void *wide, size_t K,
-                 struct ahead next);
-};
+enum { ROWS_MOST = 48 };
 
 struct format {
     size_t (*panel_bytes)(size_t K); /* multiple of 64 */
-    size_t (*block_bytes)(size_t K); /* of a packed block of TILE_ROWS rows, multiple of 64 */
+    size_t (*block_bytes)(size_t K); /* of TILE_ROWS rows of a packed block, multiple of 64 */
     /* Packs outputs first..first+count (count <= PANEL) of the matrix; the rest of the panel is
      * zeros. scratch: PANEL * K floats. scratch, panels and blocks are 64-byte aligned. */
     void (*pack_panel)(void *panel, const struct mat_source *s, size_t first, size_t count,
                        float *scratch);
-    /* Packs 1..TILE_ROWS rows of x, ldx floats apart. `tile` must get the same `rows`. */
+    /* Packs 1..rows_most rows of x, ldx floats apart. `tile` must get the same `rows`. */
     void (*pack_rows)(void *block, const float *x, size_t ldx, size_t rows, size_t K);
-    /* out[rows, PANEL] (64-byte aligned) = the products; 1 <= rows <= TILE_ROWS. */
+    /* out[rows, PANEL] (64-byte aligned) = the products of a block. */
     void (*tile)(float *out, const void *block, size_t rows, const void *panel, size_t K,
                  struct ahead next);
     /* out[K] = the values of output j of a panel, for embeddings. */
     void (*row)(float *out, const void *panel, size_t j, size_t K);
     size_t distance; /* best prefetch distance in bytes beyond a panel's own, with one block */
-    const struct widening *widening; /* NULL: decoding weights costs a tile little */
+    size_t rows_most; /* of a block: TILE_ROWS or ROWS_MOST */
 };
 
 extern const struct format CPU(format_f32), CPU(format_bf16), CPU(format_bf16_f32);

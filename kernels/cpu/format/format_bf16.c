@@ -193,6 +193,6 @@ const struct format CPU(format_bf16) = {
     BF16_DOT ? CPU(pack_pairs) : pack_rounded,
     BF16_DOT ? tile_pairs : tile_floats,
     row,
-    8192, NULL};
+    8192, TILE_ROWS};
 const struct format CPU(format_bf16_f32) = {panel_bytes, floats_bytes, pack_panel,
-                                            pack_exact,  tile_floats,  row,        8192, NULL};
+                                            pack_exact,  tile_floats,  row,        8192, TILE_ROWS};

@@ -30,6 +30,11 @@ struct header {
 };
 enum { HEADER = (sizeof(struct header) + 63) / 64 * 64, GROUP = 8 };
 
+/* PAIR: 32-bit words of a row's pair. GROUPS, PAIRS: of a block. GROUP_X, BLOCK_X: words of a row's
+ * group and block. */
+enum { PAIR = BF16_DOT ? 1 : 2, GROUPS = QUANT_BLOCK / GROUP, PAIRS = QUANT_BLOCK / 2 };
+enum { GROUP_X = GROUP / 2 * PAIR, BLOCK_X = PAIRS * PAIR };
+
 static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static size_t blocks(size_t K) { return K / QUANT_BLOCK; }
 static size_t scales(size_t K) { return (blocks(K) + QUANT_SUPER - 1) / QUANT_SUPER + 1; }
@@ -111,9 +116,21 @@ static void pack_panel(void *panel, const struct mat_source *s, size_t first, si
         pack_output(panel, j, s->q, first + j, K);
 }
 
+/* Tile t of a block has rows first..first_row(rows, t + 1). */
+static size_t first_row(size_t rows, size_t t)
+{
+    return rows * t / ((rows + TILE_ROWS - 1) / TILE_ROWS);
+}
+
+/* Puts the tiles side by side in every block of K, so that tile_many() reads one stream. */
 static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size_t K)
 {
-    CPU(format_bf16).pack_rows(block, x, ldx, rows, K);
+    for (size_t k = 0; k < K; k += QUANT_BLOCK)
+        for (size_t t = 0, i = 0, n; i < rows; i += n, t++) {
+            n = first_row(rows, t + 1) - i;
+            CPU(format_bf16).pack_rows(block, x + i * ldx + k, ldx, n, QUANT_BLOCK);
+            block = (uint32_t *)block + n * BLOCK_X;
+        }
 }
 
 /* The absmax of block `at` of LANES outputs from j on. */
@@ -154,11 +171,6 @@ void CPU(blocks_widen)(uint32_t *pairs, const void *panel, size_t k, size_t n, s
         }
 }
 
-/* PAIR: 32-bit words of a row's pair. GROUPS, PAIRS: of a block. GROUP_X, BLOCK_X: words of a row's
- * group and block. */
-enum { PAIR = BF16_DOT ? 1 : 2, GROUPS = QUANT_BLOCK / GROUP, PAIRS = QUANT_BLOCK / 2 };
-enum { GROUP_X = GROUP / 2 * PAIR, BLOCK_X = PAIRS * PAIR };
-
 /* Word p of a pair of weights by that of x. */
 INLINE vec dot_part(vec sum, vecu w, int p, uint32_t x)
 {
@@ -195,12 +207,6 @@ INLINE void add_scaled(const int rows, float *out, vec sum[][2], vec absmax_lo, 
     }
 }
 
-INLINE void clear(const int rows, float *out)
-{
-    for (int i = 0; i < 2 * rows; i++)
-        put(out + i * LANES, (vec){0});
-}
-
 /* out += the products of `depth` blocks from block `at` on. Each group of eight prefetches
  * ahead.bytes, at most as far as fetch_ahead reaches. */
 INLINE void tile_blocks(const int rows, const size_t depth, float *out, const uint32_t *block,
@@ -230,20 +236,19 @@ INLINE void tile_blocks(const int rows, const size_t depth, float *out, const ui
                    absmax_of(panel, at + d, LANES, K));
 }
 
-/* Looks up blocks first..first+n as words in the order in which add_pair() multiplies them: pairs
- * [K/2][PANEL], or floats [K][PANEL] with k + 1 before an even k. (Pairs would do for both, but six
- * rows leave no register for the mask of odd_of().) */
-static void look_up(uint32_t *words, const void *panel, size_t first, size_t n, size_t K)
+/* Looks up block b as words in the order in which add_pair() multiplies them: pairs [K/2][PANEL],
+ * or floats [K][PANEL] with k + 1 before an even k. (Pairs would do for both, but six rows leave no
+ * register for the mask of odd_of().) */
+static void look_up(uint32_t *words, const void *panel, size_t b, size_t K)
 {
-    const struct header *h = panel;
-    const level_table t = level_look(quant_levels_bf16(h->dtype));
-    const char *codes = (const char *)panel + codes_at(is_coded(h), K) +
-                        first * GROUPS * PANEL * 4;
     if (BF16_DOT) {
-        CPU(blocks_widen)(words, panel, first * QUANT_BLOCK, n * QUANT_BLOCK, K);
+        CPU(blocks_widen)(words, panel, b * QUANT_BLOCK, QUANT_BLOCK, K);
         return;
     }
-    for (size_t g = 0; g < n * GROUPS; g++, words += GROUP * PANEL, codes += PANEL * 4)
+    const struct header *h = panel;
+    const level_table t = level_look(quant_levels_bf16(h->dtype));
+    const char *codes = (const char *)panel + codes_at(is_coded(h), K) + b * GROUPS * PANEL * 4;
+    for (size_t g = 0; g < GROUPS; g++, words += GROUP * PANEL, codes += PANEL * 4)
         for (size_t j = 0; j < PANEL; j += LANES)
             for (int i = 0; i < GROUP / 2; i++) {
                 vecu pairs = level_pairs(t, load_bits(codes + j * 4), i);
@@ -255,16 +260,14 @@ static void look_up(uint32_t *words, const void *panel, size_t first, size_t n, 
 /* Words of a round of add_block(): with all rows, the sums of two words are in each other's way. */
 INLINE size_t round_words(int rows) { return rows < TILE_ROWS ? PAIR : 1; }
 
-/* out += the products of a block of words [BLOCK_X][PANEL]. Each round prefetches ahead->bytes. */
+/* out += absmax * the products of a block of words [BLOCK_X][PANEL]. */
 INLINE void add_block(const int rows, float *out, const uint32_t *x, const uint32_t *words,
-                      const float *absmax, struct ahead *ahead)
+                      const float *absmax)
 {
     vec sum[TILE_ROWS][2];
     for (int i = 0; i < rows; i++)
         sum[i][0] = sum[i][1] = (vec){0};
-    for (size_t n = 0; n < BLOCK_X; n += round_words(rows)) {
-        fetch_ahead(ahead->at);
-        ahead->at += ahead->bytes;
+    for (size_t n = 0; n < BLOCK_X; n += round_words(rows))
         for (size_t p = 0; p < round_words(rows); p++, words += PANEL) {
             const uint32_t *from = x + line_at((n + p) ^ (PAIR - 1), (size_t)rows);
             vecu lo = load_bits(words), hi = load_bits(words + LANES);
@@ -274,64 +277,34 @@ INLINE void add_block(const int rows, float *out, const uint32_t *x, const uint3
                 sum[i][1] = BF16_DOT ? dot_bf16(sum[i][1], hi, v) : sum[i][1] + (vec)hi * (vec)v;
             }
         }
-    }
     add_scaled(rows, out, sum, load(absmax), load(absmax + LANES));
 }
 
-/* A wide panel: absmax [K/64][PANEL] in fp32, then words [K/64][BLOCK_X][PANEL]. */
-static size_t wide_bytes(size_t K)
-{
-    return rounded(blocks(K) * (1 + BLOCK_X) * PANEL * sizeof(float));
-}
-
-static void widen(void *wide, const void *panel, size_t K)
-{
-    CPU(blocks_absmax)(wide, panel, 0, blocks(K), K);
-    look_up((uint32_t *)wide + blocks(K) * PANEL, panel, 0, blocks(K), K);
-}
-
-INLINE void wide_rows(const int rows, float *out, const uint32_t *x, const void *wide, size_t K,
-                      struct ahead ahead)
-{
-    const float *absmax = wide;
-    const uint32_t *words = (const uint32_t *)wide + blocks(K) * PANEL;
-    ahead.bytes /= blocks(K) * BLOCK_X / round_words(rows);
-    clear(rows, out);
-    for (size_t b = 0; b < blocks(K); b++, x += BLOCK_X * rows)
-        add_block(rows, out, x, words + b * BLOCK_X * PANEL, absmax + b * PANEL, &ahead);
-}
-
-static void tile_wide(float *out, const void *block, size_t rows, const void *wide, size_t K,
-                      struct ahead next)
-{
-#define KERNEL(n) wide_rows(n, out, block, wide, K, next)
-    WITH_ROWS(rows, KERNEL)
-#undef KERNEL
-}
-
-/* More rows than this leave no registers for lookups. */
-enum { DIRECT_ROWS = TILE_ROWS == 6 ? 2 : TILE_ROWS };
-
-/* Looks up the levels of a block before its products. */
-INLINE void tile_many(const int rows, float *out, const uint32_t *x, const void *panel, size_t K,
-                      struct ahead ahead)
+/* Looks up the levels of a block once for all rows. */
+static void tile_many(float *out, const uint32_t *x, size_t rows, const void *panel, size_t K,
+                      struct ahead share)
 {
     _Alignas(64) uint32_t words[BLOCK_X * PANEL];
     _Alignas(64) float absmax[PANEL];
-    ahead.bytes /= blocks(K) * BLOCK_X / round_words(rows);
-    for (size_t b = 0; b < blocks(K); b++, x += BLOCK_X * rows) {
-        look_up(words, panel, b, 1, K);
+    for (size_t b = 0; b < blocks(K); b++) {
+        for (size_t g = 0; g < GROUPS; g++, share.at += share.bytes)
+            fetch_ahead(share.at);
+        look_up(words, panel, b, K);
         CPU(blocks_absmax)(absmax, panel, b, 1, K);
-        add_block(rows, out, x, words, absmax, &ahead);
+        for (size_t t = 0, i = 0, count; i < rows; i += count, t++) {
+            count = first_row(rows, t + 1) - i;
+#define KERNEL(n) add_block(n, out + i * PANEL, x, words, absmax)
+            WITH_ROWS(count, KERNEL)
+#undef KERNEL
+            x += BLOCK_X * count;
+        }
     }
 }
 
 INLINE void tile_few(const int rows, float *out, const uint32_t *x, const void *panel, size_t K,
-                     struct ahead next)
+                     struct ahead share)
 {
     const size_t depth = rows <= 3 ? 2 : 1;
-    const size_t reach = PANEL * sizeof(uint32_t), even = next.bytes / (K / GROUP);
-    const struct ahead share = {next.at, even < reach ? even : reach};
     const struct header *header = panel;
     const level_table table = level_look(quant_levels_bf16(header->dtype));
     size_t at = 0;
@@ -339,27 +312,27 @@ INLINE void tile_few(const int rows, float *out, const uint32_t *x, const void *
         tile_blocks(rows, depth, out, x, panel, table, at, K, share);
     for (; at < blocks(K); at++)
         tile_blocks(rows, 1, out, x, panel, table, at, K, share);
-    /* a panel is slightly larger than its codes */
-    for (size_t i = K / GROUP * share.bytes; i < next.bytes; i += reach)
-        fetch_ahead(next.at + i);
 }
 
-INLINE void tile_rows(const int rows, float *out, const uint32_t *x, const void *panel, size_t K,
-                      struct ahead next)
-{
-    clear(rows, out);
-    if (rows > DIRECT_ROWS)
-        tile_many(rows, out, x, panel, K, next);
-    else
-        tile_few(rows, out, x, panel, K, next);
-}
+/* More rows than this leave no registers for lookups. */
+enum { DIRECT_ROWS = TILE_ROWS == 6 ? 2 : TILE_ROWS };
 
 static void tile(float *out, const void *block, size_t rows, const void *panel, size_t K,
                  struct ahead next)
 {
-#define KERNEL(n) tile_rows(n, out, block, panel, K, next)
-    WITH_ROWS(rows, KERNEL)
+    const size_t reach = PANEL * sizeof(uint32_t), even = next.bytes / (K / GROUP);
+    const struct ahead share = {next.at, even < reach ? even : reach};
+    memset(out, 0, rows * PANEL * sizeof *out);
+    if (rows > DIRECT_ROWS)
+        tile_many(out, block, rows, panel, K, share);
+#define KERNEL(n)                                                                                  \
+    if (n <= DIRECT_ROWS)                                                                          \
+    tile_few(n, out, block, panel, K, share)
+    else WITH_ROWS(rows, KERNEL)
 #undef KERNEL
+    /* a panel is slightly larger than its codes */
+    for (size_t i = K / GROUP * share.bytes; i < next.bytes; i += reach)
+        fetch_ahead(next.at + i);
 }
 
 /* The absmax of block b of output j, as in quant_floats(). */
@@ -388,8 +361,7 @@ static void row(float *out, const void *panel, size_t j, size_t K)
     }
 }
 
-static const struct widening widening = {wide_bytes, widen, tile_wide};
 const struct format CPU(format_blocks_coded) = {
-    panel_bytes_coded, block_bytes, pack_panel, pack_rows, tile, row, 16384, &widening};
+    panel_bytes_coded, block_bytes, pack_panel, pack_rows, tile, row, 16384, ROWS_MOST};
 const struct format CPU(format_blocks) = {
-    panel_bytes_plain, block_bytes, pack_panel, pack_rows, tile, row, 16384, &widening};
+    panel_bytes_plain, block_bytes, pack_panel, pack_rows, tile, row, 16384, ROWS_MOST};

@@ -46,4 +46,4 @@ static void row(float *out, const void *panel, size_t j, size_t K)
 }
 
 const struct format CPU(format_f32) = {panel_bytes, block_bytes, pack_panel,
-                                       pack_rows,   tile,        row, 8192, NULL};
+                                       pack_rows,   tile,        row, 8192, TILE_ROWS};

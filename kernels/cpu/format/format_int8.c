@@ -317,6 +317,6 @@ static void row(float *out, const void *panel, size_t j, size_t K)
 }
 
 const struct format CPU(format_int8) = {panel_bytes, block_bytes, pack_panel, pack_rows,
-                                        tile,        row,         8192, NULL};
+                                        tile,        row,         8192, TILE_ROWS};
 const struct format CPU(format_int8_vector) = {panel_bytes, block_bytes, pack_panel,
-                                               pack_rows_vector, tile, row, 8192, NULL};
+                                               pack_rows_vector, tile, row, 8192, TILE_ROWS};

@@ -174,4 +174,4 @@ static void row(float *out, const void *panel, size_t j, size_t K)
 }
 
 const struct format CPU(format_q4) = {panel_bytes, block_bytes, pack_panel, pack_rows, tile, row,
-                                      16384, NULL};
+                                      16384, TILE_ROWS};
