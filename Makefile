@@ -243,33 +243,30 @@ test: $(TEST_PROG) $(if $(strip $(TEST_SH)),$(TOOLS:%=$(BIN)/%) $(HELPERS)) \
 	@BUILD='$(BUILD)' BIN='$(abspath $(BIN))' TESTBIN='$(abspath $(BUILD))/tests' \
 	    tests/run $(TEST_PROG) $(TEST_SH)
 
-# Runs a target of tests/fuzz under clang's libFuzzer, in a build folder of its own (SAN=fuzz),
+# Runs the targets of tests/fuzz under clang's libFuzzer, in a build folder of its own (SAN=fuzz),
 # which keeps crashes (finds/TARGET-crash-...) and the inputs that led there (corpus/TARGET).
-FUZZ_S    := 60
+MINUTES   := 30
 FUZZ      := build-sanfuzz
-FUZZED    := $(patsubst tests/fuzz/test-%.c,%,$(wildcard tests/fuzz/test-*.c))
+FUZZED    := $(call SELECT,$(patsubst tests/fuzz/test-%.c,%,$(wildcard tests/fuzz/test-*.c)))
 .PHONY: fuzz
-fuzz: ##develop search for input that breaks a reader (T=TARGET, FUZZ_S=60; needs clang)
-	@$(if $(filter $(T),$(FUZZED)),,echo "fuzz: T=$(T): expected one of: $(FUZZED)" >&2; exit 64)
+fuzz: ##develop search for input that breaks a reader (MINUTES=30 in all; T=WORD: some; needs clang)
+	@$(if $(FUZZED),,echo "fuzz: T=$(T): expected a word of tests/fuzz/test-*.c" >&2; exit 64)
 	@echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
 	    clang -fsanitize=fuzzer -x c -o /dev/null - || { \
 	    echo 'fuzz: expected clang with libFuzzer (Debian: clang, libclang-rt-dev)' >&2; exit 69; }
 	@$(MAKE) SAN=fuzz CC=clang CUDA=0 MPI= CPU_LEVELS= WARN=-w \
-	    $(FUZZ)/tests/fuzz/test-$(T) $(FUZZ)/tests/fuzz/search-$(T)
-	@mkdir -p $(FUZZ)/corpus/$(T) $(FUZZ)/finds
-	@$(FUZZ)/tests/fuzz/test-$(T) --seeds $(FUZZ)/corpus/$(T)
-	$(FUZZ)/tests/fuzz/search-$(T) $(FUZZ)/corpus/$(T) -dict=tests/fuzz/words.dict -timeout=10 \
-	    -rss_limit_mb=2048 -max_total_time=$(FUZZ_S) -artifact_prefix=$(FUZZ)/finds/$(T)-
+	    $(foreach t,test search,$(FUZZED:%=$(FUZZ)/tests/fuzz/$(t)-%))
+	@tests/fuzz/search $(FUZZ) $(MINUTES) $(FUZZED)
 $(BUILD)/obj/tests/fuzz/search-%.o: tests/fuzz/test-%.c $(BUILD)/obj/flags.txt
 	@mkdir -p $(@D)
 	$(call say,cc $< (search))$(CC) $(ALL_CFLAGS) -DFUZZ_SEARCH -c $< -o $@
 $(BUILD)/tests/fuzz/search-%: private SANITIZE += -fsanitize=fuzzer
-# Readers of some targets are fed with memory (tests/fuzz/memory.h, test-records.c).
-wrap = $(1:%=-Wl,--wrap=%)
-fed  = $(foreach t,$(1),$(BUILD)/tests/fuzz/test-$(t) $(BUILD)/tests/fuzz/search-$(t))
-$(call fed,config tokenizer): private LDFLAGS += $(call wrap,file_read file_exists)
-$(call fed,records): private LDFLAGS += $(call wrap,input_open input_read input_failed \
-    input_check input_name input_close)
+# Readers of these targets are fed with memory (tests/fuzz/memory.h).
+FED := checkpoint config dataset encoder manifest records settings shards tables tokenizer \
+       wordpiece
+$(foreach t,test search,$(FED:%=$(BUILD)/tests/fuzz/$(t)-%)): private LDFLAGS += \
+    $(addprefix -Wl$(,)--wrap=,file_read file_exists hub_model_name safetensors_open_folder \
+    input_open input_file input_read input_failed input_check input_note input_name input_close)
 
 style: ##develop lengths of functions, files and lines against their limits
 	@tests/house/budgets .

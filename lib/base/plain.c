@@ -41,12 +41,24 @@ size_t plain_next(const char *s, int *shown)
     return n ? n : 1;
 }
 
+/* Length of the printable ASCII at the start of s, which most messages consist of. */
+static size_t ascii(const char *s)
+{
+    size_t n = 0;
+    while (s[n] >= ' ' && s[n] <= '~')
+        n++;
+    return n;
+}
+
 void plain_text(char *dst, size_t size, const char *src)
 {
     size_t at = 0;
     while (*src) {
-        int shown;
-        size_t n = plain_next(src, &shown);
+        int shown = 1;
+        size_t n = ascii(src);
+        n = n < size - at ? n : size - at - 1;
+        if (!n)
+            n = plain_next(src, &shown);
         if (at + (shown ? n : 4 * n) >= size)
             break;
         if (shown)

@@ -65,11 +65,10 @@ static int is_read(const struct family *f, const char *key)
 static int is_in_list(const char *list, const char *key)
 {
     size_t n = strlen(key);
-    while (n && list) {
-        if (!strncmp(list, key, n) && (!list[n] || list[n] == ','))
+    for (const char *at = list; n && at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (!strncmp(at, key, n) && (!at[n] || at[n] == ','))
             return 1;
-        list = strchr(list, ',');
-        list += list != NULL;
     }
     return 0;
 }

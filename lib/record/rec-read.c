@@ -15,7 +15,7 @@
 #include "lib/record/json.h"
 #include "lib/record/schema.h"
 
-enum { LINE_MAX_BYTES = 64 << 20, BLOCK = 1 << 18,
+enum { LINE_MAX_BYTES = 64 << 20, BLOCK = 1 << 16,
        BAD_MOST = 1000000 }; /* with more broken lines than that, and than records, reading ends */
 
 struct rec_reader {

@@ -147,17 +147,18 @@ static void judge(struct paired *p, double mean, double launch, double df, doubl
 struct paired paired_ratio(const struct paired_cells *c, double level, double *work)
 {
     struct paired r = {.ratio = RATIO_NOTHING, .se = NAN, .df = NAN};
-    struct table t = {c->launches, c->prompts, work, work + c->launches * c->prompts, NULL, NULL};
-    t.count = t.mean + c->prompts;
-    t.part = t.count + c->prompts;
     r.ratio.level = level;
     r.ratio.paired = 1;
     r.ratio.method = "geometric mean over prompts of paired ratios, t interval over launches and "
                      "prompts";
+    r.ratio.reason = PAIRED_NONE;
+    if (!c->launches || !c->prompts)
+        return r;
+    struct table t = {c->launches, c->prompts, work, work + c->launches * c->prompts, NULL, NULL};
+    t.count = t.mean + c->prompts;
+    t.part = t.count + c->prompts;
     r.ratio.launches = take_logs(&t, c, &r);
-    r.ratio.reason = !c->launches || !c->prompts ? PAIRED_NONE
-                     : c->launches < LAUNCH_LEAST ? LAUNCH_FEW
-                                                  : PAIRED_DISTURBED;
+    r.ratio.reason = c->launches < LAUNCH_LEAST ? LAUNCH_FEW : PAIRED_DISTURBED;
     if (r.ratio.launches < LAUNCH_LEAST)
         return r;
     double mean = take_means(&t, &r);

@@ -145,6 +145,10 @@ static int run(const struct training *t, struct loader *l, struct progress *p, s
 int training_run(const struct training *t, struct err *e)
 {
     const struct loader_work work = {fill, t};
+    const int64_t done = trainer_step(t->trainer), steps = t->how->steps;
+    if (done >= steps) /* a training saves no state after its last step */
+        return err_set(e, EXIT_BAD_DATA, "%s: step expected below --steps %lld, got %lld: remove "
+                       "the file to start again", t->state, (long long)steps, (long long)done);
     struct loader *l = loader_open(&work, (size_t)t->how->rows, trainer_step(t->trainer),
                                    t->how->steps, (size_t)t->how->loaders, e);
     if (!l)

@@ -239,6 +239,10 @@ END
     [[ $stderr == *"first weights expected "* ]]
     run -65 --separate-stderr "${train[@]}" --out "$T/m" --limit 50 corpus
     [[ $stderr == *"corpus expected "* ]]
+    sed -i 's/"step":[0-9]/"step":6/' "$T/m/train.state"    # the last: nothing would be trained
+    run -65 --separate-stderr "${train[@]}" --out "$T/m" corpus
+    [[ $stderr == *"train.state: step expected below --steps 6, got 6: "* ]]
+    cp "$T/state" "$T/m/train.state"
     "${train[@]}" --out "$T/m" corpus > "$T/loss"
     [ ! -e "$T/m/train.state" ]
 }

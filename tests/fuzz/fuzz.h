@@ -5,7 +5,7 @@
  * gigabytes, and the process does not end.
  *
  *     make test T=fuzz/           replays: the seeds, and mutations of them, always the same ones
- *     make fuzz T=archive         searches for FUZZ_S seconds: clang's libFuzzer, from the seeds
+ *     make fuzz MINUTES=30        searches from the seeds with libFuzzer; T=WORD: some targets
  *     test-archive FILE...        these bytes again
  *     test-archive --seeds DIR    writes the seeds, a file each
  *
@@ -63,10 +63,9 @@ static inline const char *fuzz_file(const char *bytes, size_t n)
 {
     static char path[64];
     static int fd = -1;
-    if (fd >= 0)
-        close(fd);
-    fd = memfd_create("fuzz", 0);
-    if (fd < 0 || write(fd, bytes, n) != (ssize_t)n)
+    if (fd < 0)
+        fd = memfd_create("fuzz", 0);
+    if (fd < 0 || ftruncate(fd, 0) || pwrite(fd, bytes, n, 0) != (ssize_t)n)
         files_fail("memfd_create");
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     return path;

@@ -1,8 +1,8 @@
-/* test-checkpoint.c - config.json with weights, trained or packed: a checkpoint that opens can be
- * read to its last value. A NUL separates the two files. */
+/* test-checkpoint.c - config.json with weights, trained or packed, in one format or a mix: a
+ * checkpoint that opens can be read to its last value. A NUL separates the two files. */
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/packing/pack.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory.h"
 
 static const char llama[] =
     "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_size\":64,"
@@ -34,7 +34,8 @@ static void join(const char *folder, struct buf *to)
 
 static int fuzz_seed(size_t i, struct buf *to)
 {
-    static const enum dtype quant[] = {QUANT_NONE, DTYPE_INT8, DTYPE_NF4, DTYPE_FP8};
+    static const enum dtype quant[] = {QUANT_NONE, DTYPE_INT8, DTYPE_NF4, DTYPE_FP8, QUANT_MIXED};
+    static const enum dtype mix[LAYER_PARTS] = {DTYPE_Q4, DTYPE_FP4, DTYPE_INT8_VECTOR};
     struct config shape;
     struct checkpoint c;
     struct pack_role role[ROLE_COUNT];
@@ -49,6 +50,8 @@ static int fuzz_seed(size_t i, struct buf *to)
         checkpoint_save(&shape, files_at("from"), "BF16", weights, values, &e) ||
         checkpoint_open(&c, files_at("from"), 0, &e))
         files_fail(e.text);
+    for (int p = 0; p < LAYER_PARTS; p++)
+        c.config.mix[0][p] = (uint8_t)mix[p];
     if (i && pack_checkpoint(&c, quant[i], NULL, files_at("to"), pool, role, &e))
         files_fail(e.text);
     checkpoint_close(&c);
@@ -81,17 +84,16 @@ static void fuzz_one(const char *bytes, size_t n)
 {
     struct err e = {0};
     struct checkpoint c;
-    struct buf config = fuzz_part(&bytes, &n), data = {0};
-    buf_put(&data, bytes, n);
-    fuzz_put("config.json", &config);
-    if (checkpoint_open(&c, fuzz_put("model.safetensors", &data), 0, &e)) {
+    struct buf config = fuzz_part(&bytes, &n);
+    memory_put_part(0, files_at("config.json"), &config);
+    memory_weights = (struct memory_file){.bytes = bytes, .n = n};
+    if (checkpoint_open(&c, files_root, 0, &e)) {
         fuzz_check_refused(&e);
     } else {
         use(&c);
         checkpoint_close(&c);
     }
     buf_free(&config);
-    buf_free(&data);
 }
 
 FUZZ_TARGET("checkpoint", 500)

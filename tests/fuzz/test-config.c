@@ -78,9 +78,9 @@ static void fuzz_one(const char *bytes, size_t n)
     struct err e = {0};
     struct family_extras extras = {.ignore = "dropout,a"};
     struct buf config = fuzz_part(&bytes, &n), generation = fuzz_part(&bytes, &n);
-    memory_put(0, "config.json", config.data ? config.data : "", config.len);
-    memory_put(1, generation.len ? "generation_config.json" : NULL, generation.data,
-               generation.len);
+    memory_put_part(0, MEMORY_FOLDER "/config.json", &config);
+    memory_put_part(1, generation.len ? MEMORY_FOLDER "/generation_config.json" : NULL,
+                    &generation);
     if (family_load(&c, MEMORY_FOLDER, &extras, &e))
         fuzz_check_refused(&e);
     else

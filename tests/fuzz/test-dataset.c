@@ -2,7 +2,7 @@
  * byte chooses the format. */
 #include "lib/text/dataset.h"
 #include "lib/text/utf8.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory.h"
 
 static const char *const formats[] = {"auto", "sharegpt", "wikitext", "jsonl", "text", "prompts"};
 enum { FORMATS = sizeof formats / sizeof *formats };
@@ -44,7 +44,8 @@ static void fuzz_one(const char *bytes, size_t n)
     struct dataset_options o = {.format = formats[(unsigned char)*bytes % 16 % FORMATS],
                                 .max_bytes = 1 << 20, .max_line = 1 << 16, .min_turns = 1,
                                 .renumber = *bytes & 16 ? 0 : 1};
-    struct dataset *d = dataset_open(fuzz_file(bytes + 1, n - 1), &o, &e);
+    memory_put(0, MEMORY_FOLDER, bytes + 1, n - 1);
+    struct dataset *d = dataset_open(MEMORY_FOLDER, &o, &e);
     json_t *prompt;
     int r = d ? 1 : 0;
     if (!d)

@@ -2,7 +2,7 @@
  * encoder that opens gives finite vectors for a text. */
 #include "lib/network/encoder.h"
 #include "tests/fixtures/encoder.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory.h"
 
 static const char *const folders[] = {"bert", "roberta"};
 
@@ -57,14 +57,14 @@ static void fuzz_one(const char *bytes, size_t n)
         struct encoder encoder;
         struct err e = {0};
         char *path = mem_format("%s/config.json", files_at(folders[i]));
-        files_put(path, bytes, n);
-        free(path);
+        memory_put(0, path, bytes, n);
         if (encoder_open(&encoder, files_at(folders[i]), 0, b, &e)) {
             fuzz_check_refused(&e);
         } else {
             use(&encoder);
             encoder_close(&encoder);
         }
+        free(path);
         fuzz_check(b->memory.requested == 0);
     }
 }

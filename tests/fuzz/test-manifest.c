@@ -2,7 +2,7 @@
  * is the same after it was printed and parsed again; and origin.json of a packed model. */
 #include "lib/checkpoint/provenance.h"
 #include "lib/record/manifest.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory.h"
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
@@ -53,19 +53,17 @@ static void as_manifest(const char *bytes, size_t n)
 static void as_origin(const char *bytes, size_t n)
 {
     struct err e = {0};
-    struct buf file = {0};
     struct prune p = {0};
     const struct config c = {.width = 8, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 2,
                              .ffn = 6, .vocab = 8};
-    buf_put(&file, bytes, n);
-    json_t *origin = provenance_read(fuzz_put(PROVENANCE, &file), &e);
+    memory_put(0, MEMORY_FOLDER "/" PROVENANCE, bytes, n);
+    json_t *origin = provenance_read(MEMORY_FOLDER, &e);
     int is = origin ? provenance_pruning(origin, &c, &p, &e) : -1;
     if (is < 0)
         fuzz_check_refused(&e);
     if (is > 0)
         prune_free(&p);
     json_decref(origin);
-    buf_free(&file);
 }
 
 static void fuzz_one(const char *bytes, size_t n)

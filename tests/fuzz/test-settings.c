@@ -6,6 +6,7 @@
 #include "lib/setting/optfile.h"
 #include "lib/setting/system.h"
 #include "tests/fuzz/mutate.h"
+#include "tests/fuzz/memory.h"
 
 static int fuzz_seed(size_t i, struct buf *to)
 {
@@ -165,11 +166,13 @@ static void fuzz_one(const char *bytes, size_t n)
 {
     if (!n)
         return;
+    const char *path = MEMORY_FOLDER;
+    memory_put(0, path, bytes + 1, n - 1);
     switch (*bytes % 4) {
     case 'a' % 4: as_lists(bytes + 1, n - 1); break;
     case 'b' % 4: as_point(bytes + 1, n - 1); break;
-    case 'c' % 4: as_options(fuzz_file(bytes + 1, n - 1)); break;
-    case 'd' % 4: as_schedule(fuzz_file(bytes + 1, n - 1)); break;
+    case 'c' % 4: as_options(path); break;
+    case 'd' % 4: as_schedule(path); break;
     }
 }
 

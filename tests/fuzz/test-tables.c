@@ -4,7 +4,7 @@
 #include "lib/latent/latent_file.h"
 #include "lib/setting/methods.h"
 #include "lib/run/prompts/promptset.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory.h"
 
 static int fuzz_seed(size_t i, struct buf *to)
 {
@@ -17,7 +17,7 @@ static int fuzz_seed(size_t i, struct buf *to)
         "{\"id\":\"c\",\"messages\":[{\"role\":\"user\",\"content\":\"one\"}]}\n";
     enum { FILES = sizeof file / sizeof *file };
     if (i < FILES)
-        fuzz_take(file[i], 2048, to);
+        fuzz_take(file[i], 500, to);
     else if (i == FILES)
         buf_text(to, own);
     return to->len > 0;
@@ -57,7 +57,8 @@ static void as_tables(const char *path)
 
 static void fuzz_one(const char *bytes, size_t n)
 {
-    const char *path = fuzz_file(bytes, n);
+    const char *path = MEMORY_FOLDER;
+    memory_put(0, path, bytes, n);
     as_prompts(path);
     as_tables(path);
 }

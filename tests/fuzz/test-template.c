@@ -33,15 +33,29 @@ static int fuzz_seed(size_t i, struct buf *to)
     return to->len > 0;
 }
 
-static void fuzz_one(const char *bytes, size_t n)
+/* The choice of --chat auto. */
+static void choose(const char *bytes, size_t n)
 {
     static struct tokenizer *t;
+    struct chat_source own = {bytes, n, NULL, "template", ""};
+    struct chat_choice choice = {0};
+    struct err e = {0};
+    t = t ? t : tokenizer_load("data/models/llama-demo", NULL);
+    fuzz_check(!chat_choose("auto", &own, CHAT_LLAMA3, "model", t, &choice, &e));
+    fuzz_check(*choice.said.text && !choice.chosen == (choice.unknown || strstr(
+                   choice.said.text, "no chat template")));
+    chat_free(choice.chosen);
+}
+
+static void fuzz_one(const char *bytes, size_t n)
+{
+    static json_t *all;
     struct err e = {0};
     struct jinja_written w = {{0}, {0}};
-    t = t ? t : tokenizer_load("data/models/llama-demo", NULL);
-    json_t *all = json_pack("{s:[{s:s,s:s},{s:s,s:s}],s:s,s:n,s:b}", "messages", "role", "user",
-                            "content", " Hi <|eot_id|>\n", "role", "assistant", "content", "\u00e9",
-                            "bos_token", "<s>", "tools", "add_generation_prompt", 1);
+    if (!all)
+        all = json_pack("{s:[{s:s,s:s},{s:s,s:s}],s:s,s:n,s:b}", "messages", "role", "user",
+                        "content", " Hi <|eot_id|>\n", "role", "assistant", "content", "\u00e9",
+                        "bos_token", "<s>", "tools", "add_generation_prompt", 1);
     struct jinja *program = jinja_parse(bytes, n, &e);
     if (!program || jinja_render(program, all, &w, &e)) {
         fuzz_check_refused(&e);
@@ -53,14 +67,8 @@ static void fuzz_one(const char *bytes, size_t n)
     }
     jinja_written_free(&w);
     jinja_free(program);
-    json_decref(all);
-    struct chat_source own = {bytes, n, NULL, "template", ""};
-    struct chat_choice choice = {0};
-    e = (struct err){0};
-    fuzz_check(!chat_choose("auto", &own, CHAT_LLAMA3, "model", t, &choice, &e));
-    fuzz_check(*choice.said.text && !choice.chosen == (choice.unknown || strstr(
-                   choice.said.text, "no chat template")));
-    chat_free(choice.chosen);
+    if (n % 8 == 0) /* it parses and runs the template again */
+        choose(bytes, n);
 }
 
 FUZZ_TARGET("template", 2000)

@@ -75,7 +75,7 @@ static void fuzz_one(const char *bytes, size_t n)
 {
     struct err e = {0};
     struct buf file = fuzz_part(&bytes, &n);
-    memory_put(0, "tokenizer.json", file.data ? file.data : "", file.len);
+    memory_put_part(0, MEMORY_FOLDER "/tokenizer.json", &file);
     struct tokenizer *t = tokenizer_load(MEMORY_FOLDER, &e);
     if (!t)
         fuzz_check_refused(&e);

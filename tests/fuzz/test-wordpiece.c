@@ -2,7 +2,7 @@
  * vocab.txt), and a text that is encoded. A NUL separates the file from the text. */
 #include "lib/text/utf8.h"
 #include "lib/text/wordpiece.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory.h"
 
 static int fuzz_seed(size_t i, struct buf *to)
 {
@@ -27,9 +27,8 @@ static void fuzz_one(const char *bytes, size_t n)
     struct err e = {0};
     struct buf file = fuzz_part(&bytes, &n), text = {0};
     int json = file.len && *file.data == '{';
-    const char *folder = fuzz_put(json ? "tokenizer.json" : "vocab.txt", &file);
-    unlink(files_at(json ? "vocab.txt" : "tokenizer.json"));
-    struct wordpiece *w = wordpiece_load(folder, &e);
+    memory_put_part(0, json ? MEMORY_FOLDER "/tokenizer.json" : MEMORY_FOLDER "/vocab.txt", &file);
+    struct wordpiece *w = wordpiece_load(MEMORY_FOLDER, &e);
     struct ids ids = {0};
     if (!w)
         fuzz_check_refused(&e);

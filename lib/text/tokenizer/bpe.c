@@ -307,8 +307,8 @@ static int short_word(const struct bpe *b, const char *s, size_t n, struct ids *
         return -1;
     for (size_t i = 1; i < n; i++)
         rank[i - 1] = b->by_character ? rank_of(b, id[i - 1], id[i])
-                                      : b->first[(unsigned)(unsigned char)s[i - 1] << 8 |
-                                                 (unsigned char)s[i]];
+                                      : ~b->first[(unsigned)(unsigned char)s[i - 1] << 8 |
+                                                  (unsigned char)s[i]];
     n = merge_short(b, id, rank, n);
     for (size_t i = 0; i < n; i++)
         ids_push(out, id[i]);
@@ -328,11 +328,11 @@ int bpe_word(const struct bpe *b, struct bpe_work *w, const char *s, size_t n, s
 
 void bpe_finish(struct bpe *b, struct piece *v, int all)
 {
-    b->first = mem_resize(NULL, 256 * 256, sizeof *b->first);
-    for (size_t i = 0; i < 256 * 256; i++) {
-        int32_t left = b->byte_id[i >> 8], right = b->byte_id[i & 255];
-        b->first[i] = left < 0 || right < 0 ? NO_RANK : rank_of(b, left, right);
-    }
+    b->first = mem_zero(256 * 256, sizeof *b->first);
+    for (size_t left = 0; left < 256; left++)
+        for (size_t right = 0; right < 256 && b->byte_id[left] >= 0; right++)
+            if (b->byte_id[right] >= 0)
+                b->first[left << 8 | right] = ~rank_of(b, b->byte_id[left], b->byte_id[right]);
     struct ids got = {0};
     struct bpe_work w = {0};
     for (size_t id = 0; id < b->pieces->n; id++) {

@@ -36,7 +36,7 @@ struct bpe {
     int32_t fallback[256];       /* pieces of the bytes of characters without a piece; -1: none */
     int32_t unknown;             /* -1: such characters are dropped */
     int fuse;                    /* 1: unknown characters side by side are one */
-    uint32_t *first;             /* [256*256] rank of a pair of bytes */
+    uint32_t *first;             /* [256*256] ~rank of a pair of bytes; 0: none */
     uint64_t *pairs;             /* left << 43 | right << 22 | rank, open addressing */
     size_t pairs_mask;
     int32_t *merged; /* [rank] id of the pair */
