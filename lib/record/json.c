@@ -10,6 +10,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/file.h"
+#include "lib/base/mem.h"
 #include "lib/base/plain.h"
 
 enum { PARSE_FLAGS = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL };
@@ -180,6 +181,18 @@ int json_text(const json_t *o, const char *where, const char *key, const char **
         return refuse_value(o, where, key, "a string without NUL", e);
     *out = json_string_value(v);
     return 0;
+}
+
+json_t *json_at(const json_t *o, const char *path)
+{
+    json_t *v = json_object_get(o, path);
+    size_t n = strcspn(path, ".");
+    if (v)
+        return v;
+    char *key = mem_format("%.*s", (int)n, path);
+    v = json_is_array(o) ? json_array_get(o, strtoul(key, NULL, 10)) : json_object_get(o, key);
+    free(key);
+    return v && path[n] ? json_at(v, path + n + 1) : v;
 }
 
 int json_has(const json_t *o, const char *key)

@@ -39,5 +39,8 @@ int json_text(const json_t *o, const char *where, const char *key, const char **
 /* A value (NULL: "nothing") as short JSON text for a message. Returns text. */
 enum { JSON_SHOWN = 80 };
 const char *json_shown(const json_t *v, char text[JSON_SHOWN]);
+/* The value at a path of keys and places with points between ("input.context", "tests.0"), or NULL;
+ * borrowed. A key that has points itself comes first. */
+json_t *json_at(const json_t *o, const char *path);
 /* 1 when the member is there and not null. */
 int json_has(const json_t *o, const char *key);

@@ -1,0 +1,177 @@
+/* inside.c - see inside.h. The program sees a root of its own: a file system in memory with /usr
+ * bound read only. Its user has no rights in the new namespaces. A new process is refused by a
+ * filter of system calls: limits of the number of processes do not hold for the user root. */
+#include "lib/base/sandbox/inside.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442
+#endif
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
+#ifndef SYS_io_uring_setup
+#define SYS_io_uring_setup 425
+#endif
+
+/* ---- namespaces ---- */
+
+static int put_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    ssize_t n = fd < 0 ? -1 : write(fd, text, strlen(text));
+    if (fd >= 0)
+        close(fd);
+    return n == (ssize_t)strlen(text) ? 0 : -1;
+}
+
+const char *sandbox_separate(void)
+{
+    char map[64];
+    uid_t user = geteuid();
+    gid_t group = getegid();
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC |
+                CLONE_NEWUTS))
+        return "no sandbox: this system refuses namespaces of the user";
+    snprintf(map, sizeof map, "1000 %u 1", (unsigned)user);
+    if (put_file("/proc/self/setgroups", "deny") || put_file("/proc/self/uid_map", map))
+        return "no sandbox: no map of users";
+    snprintf(map, sizeof map, "1000 %u 1", (unsigned)group);
+    return put_file("/proc/self/gid_map", map) ? "no sandbox: no map of groups" : NULL;
+}
+
+/* ---- files ---- */
+
+struct mount_change { uint64_t set, clear, propagation, userns; };
+enum { READ_ONLY = 1, NO_SUID = 2 }; /* MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID */
+
+/* Makes from appear at the same path below the current folder: a link as a link, all else read
+ * only. Missing ones are left out. -1: errno. */
+static int show(const char *from, int with_change)
+{
+    char target[256];
+    struct stat s;
+    const char *to = from + 1;
+    struct mount_change change = {READ_ONLY | NO_SUID, 0, 0, 0};
+    if (lstat(from, &s))
+        return 0;
+    ssize_t n = S_ISLNK(s.st_mode) ? readlink(from, target, sizeof target - 1) : -1;
+    if (n > 0) {
+        target[n] = 0;
+        return symlink(target, to);
+    }
+    int fd = S_ISDIR(s.st_mode) ? mkdir(to, 0755) : open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -1;
+    if (!S_ISDIR(s.st_mode))
+        close(fd);
+    if (mount(from, to, NULL, MS_BIND | MS_REC, NULL))
+        return -1;
+    return with_change && syscall(SYS_mount_setattr, AT_FDCWD, to, 0x8000 /* AT_RECURSIVE */,
+                                  &change, sizeof change) ? -1 : 0;
+}
+
+const char *sandbox_furnish(const struct sandbox_limits *limits)
+{
+    static const char *const shown[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
+                                        "/etc/ld.so.cache", "/etc/alternatives"};
+    static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/urandom"};
+    char how[64];
+    snprintf(how, sizeof how, "mode=755,size=%dm,nr_inodes=%d", limits->file_mib, SANDBOX_FILES);
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+        mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, how) || chdir("/tmp") ||
+        mkdir("etc", 0755) || mkdir("dev", 0755) || mkdir("box", 0700))
+        return "no sandbox: no file system of its own";
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        if (show(shown[i], 1))
+            return "no sandbox: /usr cannot be shown read only (Linux 5.12 or later can)";
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+        if (show(devices[i], 0))
+            return "no sandbox: no devices";
+    if (syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/box"))
+        return "no sandbox: no root of its own";
+    return NULL;
+}
+
+/* ---- limits ---- */
+
+static void limit(int what, rlim_t most)
+{
+    struct rlimit r = {most, most};
+    (void)setrlimit((__rlimit_resource_t)what, &r);
+}
+
+void sandbox_limit(const struct sandbox_limits *limits)
+{
+    limit(RLIMIT_CPU, (rlim_t)limits->cpu_seconds);
+    limit(RLIMIT_AS, (rlim_t)limits->memory_mib << 20);
+    limit(RLIMIT_FSIZE, (rlim_t)limits->file_mib << 20);
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_NOFILE, 64);
+}
+
+/* ---- system calls ---- */
+
+#define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
+#define ANSWER(code) BPF_STMT(BPF_RET | BPF_K, (code))
+#define REFUSED(code) (SECCOMP_RET_ERRNO | (code))
+/* If the call is `nr`: refused with `code`. */
+#define REFUSE(nr, code) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (nr), 0, 1), ANSWER(REFUSED(code))
+
+static const struct sock_filter calls[] = {
+    LOAD(nr),
+    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1), ANSWER(SECCOMP_RET_KILL_PROCESS),
+#ifdef SYS_fork
+    REFUSE(SYS_fork, EPERM), REFUSE(SYS_vfork, EPERM),
+#endif
+    REFUSE(SYS_clone3, ENOSYS), /* its flags are out of reach; libraries fall back to clone */
+    REFUSE(SYS_socket, EPERM), REFUSE(SYS_io_uring_setup, EPERM), REFUSE(SYS_ptrace, EPERM),
+    REFUSE(SYS_unshare, EPERM), REFUSE(SYS_setns, EPERM), REFUSE(SYS_mount, EPERM),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3),
+    LOAD(args[0]), /* the flags (their low half): threads are allowed */
+    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 0), ANSWER(REFUSED(EPERM)),
+    ANSWER(SECCOMP_RET_ALLOW)};
+enum { CALLS = sizeof calls / sizeof *calls };
+static_assert(3 + CALLS <= SANDBOX_CALLS, "room for the filter");
+
+unsigned short sandbox_filter(struct sock_filter code[SANDBOX_CALLS])
+{
+    struct utsname system;
+    uname(&system);
+    int known = !strcmp(system.machine, "x86_64") || !strcmp(system.machine, "aarch64");
+    const struct sock_filter head[] = {
+        LOAD(arch),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+                 *system.machine == 'x' ? AUDIT_ARCH_X86_64 : AUDIT_ARCH_AARCH64, 1, 0),
+        ANSWER(SECCOMP_RET_KILL_PROCESS)};
+    memcpy(code, head, sizeof head);
+    memcpy(code + 3, calls, sizeof calls);
+    return known ? 3 + CALLS : 0;
+}
+
+const char *sandbox_refuse(void)
+{
+    struct sock_filter code[SANDBOX_CALLS];
+    struct sock_fprog filter = {sandbox_filter(code), code};
+    if (!filter.len || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+        return "no sandbox: system calls cannot be filtered";
+    return NULL;
+}
