@@ -16,6 +16,7 @@
 #include "lib/base/cli/progress.h"
 #include "lib/text/choice.h"
 #include "lib/text/dataset.h"
+#include "lib/text/task.h"
 #include "lib/checkpoint/hub.h"
 #include "lib/run/prompts/contexts.h"
 #include "lib/run/engine.h"
@@ -31,6 +32,8 @@ struct args {
     const char *fits; /* models whose context a prompt must fit, with `room` tokens of answer */
     const char *ignore_config;
     int64_t count, room, token_range[2];
+    const char *task, *tasks; /* of --task and --tasks */
+    int64_t shots;
     const char *per_task; /* N, or TASK=N,TASK=N */
     struct choice choice; /* of --count or --per-task */
     int allow_fewer, skip_broken;
@@ -207,7 +210,10 @@ static json_t *provenance(const struct args *a, char **files, int n, struct err 
 static void open_all(struct prep *w, int argc, char **argv, int first, struct err *e)
 {
     static char standard[] = "-";
-    static char *only[] = {standard};
+    char *items = NULL, *only[] = {standard};
+    const struct task *task = w->args->data.task;
+    if (task && first == argc && !(only[0] = items = task_items(task, e)))
+        err_die(TOOL, e);
     char **files = first < argc ? argv + first : only;
     w->n_sets = first < argc ? (size_t)(argc - first) : 1;
     w->sets = mem_zero(w->n_sets, sizeof *w->sets);
@@ -223,6 +229,7 @@ static void open_all(struct prep *w, int argc, char **argv, int first, struct er
     if (w->args->fits && contexts_open(&w->contexts, w->args->fits, w->args->ignore_config, e))
         err_die(TOOL, e);
     json_t *extra = provenance(w->args, files, (int)w->n_sets, e);
+    free(items);
     if (!extra || rec_open(&w->out, &w->args->common, TOOL, argc, argv, extra, e))
         err_die(TOOL, e);
 }
@@ -281,6 +288,7 @@ static int run(const struct args *a, int argc, char **argv, int first)
 static const char EXAMPLES[] =
     "prep-prompts --count 64 ShareGPT_V3.json > prompts.ndjson\n"
     "prep-prompts --count 64 -e '*wiki.test.raw' wikitext-2-raw-v1.zip\n"
+    "prep-prompts --task gsm8k --shots 5 > prompts.ndjson\n"
     "prep-prompts --format jsonl --field question --tokens 32:64 -m DIR gsm8k.jsonl\n";
 
 static const char NOTES[] =
@@ -297,6 +305,11 @@ static const char NOTES[] =
     "            kept. If messages end with the assistant's answer, they are cut\n"
     "            before it and the answer is the reference. messages need no id.\n"
     "An answer \"... #### 42\" gives the reference and the answer 42.\n"
+    "\n"
+    "--task makes the prompts of a known task (data/tasks.ndjson) and names it in\n"
+    "`task`; score-exact then applies the task's rule, and score-ppl --mode choice\n"
+    "scores its `choices`. The items come from the operands, else from the user's\n"
+    "cache; a command that fetches them is printed where they are missing.\n"
     "\n"
     "Files named .csv or .tsv, parquet, Arrow and UTF-16 are refused; the message\n"
     "has a command that converts them. Files may be packed as .gz .bz2 .xz .zst, or\n"
@@ -350,7 +363,15 @@ static void check(const struct tool *t, struct args *a, int argc, char **argv, i
     for (int i = first; i < argc; i++)
         if (file_same(argv[i], a->common.output))
             opt_usage(t, "%s is both input and output", argv[i]);
-    if (first >= argc && isatty(STDIN_FILENO))
+    if ((a->tasks || a->shots != TASK_SHOTS) && !a->task)
+        opt_usage(t, "--shots and --tasks need --task");
+    if (a->task && !(a->data.task = task_open(a->task, a->tasks, a->shots, &e)))
+        err_die(TOOL, &e);
+    if (a->task) {
+        a->data.id_field = a->data.id_field ? a->data.id_field : task_id_field(a->data.task);
+        a->data.format = "jsonl";
+    }
+    if (first >= argc && !a->task && isatty(STDIN_FILENO))
         opt_usage(t, "no files, and standard input is a terminal");
 }
 
@@ -365,12 +386,18 @@ int main(int argc, char **argv)
 {
     struct args a = {
         .common = COMMON_DEFAULTS,
+        .shots = TASK_SHOTS,
         .data = {.format = "auto", .max_line = 64 << 20, .min_turns = 2},
     };
     struct dataset_options *d = &a.data;
     const struct opt options[] = {
         {"format", 'f', OPT_CHOICE, &d->format, .choices = FORMATS,
          .help = "format of the files; auto looks at the first record or line (auto)"},
+        TEXT("task", 0, &a.task, "NAME[:PART]",
+             "prompts of a known task: see below"),
+        {"shots", 0, OPT_INT, &a.shots, 0, 64, .arg = "N",
+         .help = "task: examples that each prompt shows (as the task's row says)"},
+        TEXT("tasks", 0, &a.tasks, "FILE", "task: rows of tasks (data/tasks.ndjson)"),
         TEXT("member", 'e', &d->member, "GLOB", "file to read from an archive"),
         COUNT("count", 'n', &a.count, "choose N prompts (all)"),
         TEXT("per-task", 0, &a.per_task, "N|TASK=N,...",
@@ -409,5 +436,7 @@ int main(int argc, char **argv)
     const struct tool t = {TOOL, "data sets in, prompt records out", EXAMPLES, NOTES, options};
     int first = opt_parse(&t, argc, argv);
     check(&t, &a, argc, argv, first);
-    return run(&a, argc, argv, first);
+    int code = run(&a, argc, argv, first);
+    task_close((struct task *)(uintptr_t)a.data.task);
+    return code;
 }

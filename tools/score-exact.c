@@ -1,6 +1,6 @@
 /* score-exact - generation records with an `answer` in, quality records "accuracy" out: 1 if the
  * response has the right answer, else 0, and a summary for each configuration. If there are several
- * tasks, each has its own summary ("accuracy_copy").
+ * tasks, each has its own summary ("accuracy_copy"). A task of data/tasks.ndjson has its own rule.
  *
  * Numbers are compared as texts in a normal form (no thousands separators, no leading zeros, no
  * trailing zeros after the point), so that no answer is ever rounded into another. */
@@ -10,16 +10,24 @@
 #include <string.h>
 
 #include "lib/analysis/score/quality.h"
+#include "lib/analysis/rule.h"
 #include "lib/analysis/score/scoring.h"
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
+#include "lib/setting/tasks.h"
 #include "lib/stat/bootstrap.h"
 
 enum { RIGHT, RULE, TASK, WIDTH, /* kept of each response */ TASKS = 16 };
 
+struct known { char *task; struct rule *rule; }; /* rule NULL: no known task */
+
 struct scorer {
     struct scoring run;
-    const char *match;
+    const char *match, *find, *table;
+    json_t *rows; /* tasks.h; NULL: not read yet */
+    struct known *known;
+    size_t n_known, cap_known;
+    int64_t unrun; /* responses without a verdict */
     struct buf answer, found;
     char *task[TASKS]; /* names of the tasks, for the names of metrics; owned */
     size_t tasks;
@@ -140,14 +148,14 @@ static void put_items(const char *s, struct buf *out)
 }
 
 /* The rules, as --match names them. */
-enum rule { LAST_NUMBER, FIRST_NUMBER, CONTAINS, EXACT, ANY_ORDER, AUTO };
+enum way { LAST_NUMBER, FIRST_NUMBER, CONTAINS, EXACT, ANY_ORDER, AUTO, OF_TASK };
 static const char *const rules[] = {"last-number", "first-number", "contains", "exact",
-                                    "any-order", "auto"};
+                                    "any-order", "auto", "rule of the task"};
 
 /* The rule for an answer. */
-static enum rule rule_for(struct scorer *s, const char *answer)
+static enum way way_for(struct scorer *s, const char *answer)
 {
-    enum rule rule = LAST_NUMBER;
+    enum way rule = LAST_NUMBER;
     while (strcmp(rules[rule], s->match))
         rule++;
     if (rule != AUTO)
@@ -158,7 +166,7 @@ static enum rule rule_for(struct scorer *s, const char *answer)
     return s->answer.len && *s->answer.data == '{' ? ANY_ORDER : EXACT;
 }
 
-static int judge_number(struct scorer *s, enum rule rule, const char *answer, const char *text,
+static int judge_number(struct scorer *s, enum way rule, const char *answer, const char *text,
                         struct err *e)
 {
     if (!find_number(answer, 1, &s->answer))
@@ -169,7 +177,7 @@ static int judge_number(struct scorer *s, enum rule rule, const char *answer, co
 }
 
 /* 1: right; 0: wrong; -1: the rule does not fit the answer, *e filled. */
-static int judge(struct scorer *s, enum rule rule, const char *answer, const char *text,
+static int judge(struct scorer *s, enum way rule, const char *answer, const char *text,
                  struct err *e)
 {
     if (rule == LAST_NUMBER || rule == FIRST_NUMBER)
@@ -203,13 +211,41 @@ static size_t task_of(struct scorer *s, const json_t *r)
     return i;
 }
 
+/* *rule: that of the record's task, if --match leaves it the choice; else NULL. */
+static int find_rule(struct scorer *s, const json_t *r, struct rule **rule, struct err *e)
+{
+    const char *task = strcmp(s->match, "auto") ? NULL : rec_text(r, "task");
+    *rule = NULL;
+    if (!task)
+        return 0;
+    for (size_t i = 0; i < s->n_known; i++)
+        if (!strcmp(s->known[i].task, task)) {
+            *rule = s->known[i].rule;
+            return 0;
+        }
+    if (!s->rows && !(s->rows = tasks_read(s->table, e)))
+        return -1;
+    const json_t *row = tasks_find(s->rows, task);
+    if (row && !(*rule = rule_open(row, s->find, e)))
+        return -1;
+    MEM_GROW(s->known, s->n_known, s->cap_known);
+    s->known[s->n_known++] = (struct known){mem_text(task), *rule};
+    return 0;
+}
+
+/* 1: there is no verdict. */
 static int match(struct scorer *s, const json_t *r, const struct response *of, const char *answer,
                  double *v, struct err *e)
 {
-    enum rule rule = rule_for(s, answer);
-    int right = judge(s, rule, answer, of->text, e);
-    if (right < 0)
+    struct rule *own;
+    if (find_rule(s, r, &own, e))
         return -1;
+    enum way rule = own ? OF_TASK : way_for(s, answer);
+    int right = own ? rule_judge(own, answer, of->text, &s->run.why, e)
+                    : judge(s, rule, answer, of->text, e);
+    s->unrun += right == RULE_NONE;
+    if (right < 0 || right == RULE_NONE)
+        return right < 0 ? -1 : 1;
     v[RIGHT] = right;
     v[RULE] = rule;
     v[TASK] = (double)task_of(s, r);
@@ -266,12 +302,14 @@ static int summarize(void *ctx, size_t group, struct err *e)
 
 static const char examples[] =
     "score-exact generations.ndjson > quality.ndjson\n"
+    "score-exact --find strict gsm8k.ndjson > quality.ndjson\n"
     "gen-llama -m llama-demo < sums.ndjson | score-exact --match=last-number\n";
 static const char notes[] =
     "Scored: timed records with status ok and an `answer`, each point, id and seed\n"
     "once. The rules of --match:\n"
-    "  auto          last-number if the answer has a number, any-order if it is in\n"
-    "                {braces}, else exact\n"
+    "  auto          the rule of the record's task, if that is in data/tasks.ndjson;\n"
+    "                else last-number if the answer has a number, any-order if it\n"
+    "                is in {braces}, else exact\n"
     "  last-number   the last number in the response equals the last one in the\n"
     "                answer\n"
     "  first-number  the first number in the response equals the last one in the\n"
@@ -279,6 +317,9 @@ static const char notes[] =
     "  contains      the response contains the answer, letter by letter\n"
     "  exact         the response is the answer; white space around it is ignored\n"
     "  any-order     response and answer have the same items between commas\n"
+    "A task whose answers are programs runs them in a sandbox (bubblewrap, else\n"
+    "namespaces of Linux): no network, no other process, a folder in memory, limits\n"
+    "of time and memory. Without a sandbox the value is null, with the reason.\n"
     "Numbers may have a minus sign, thousands commas and decimals: 1,050.0 is 1050.\n";
 
 int main(int argc, char **argv)
@@ -292,6 +333,11 @@ int main(int argc, char **argv)
         {"match", 0, OPT_CHOICE, &s.match,
          .choices = "auto|last-number|first-number|contains|exact|any-order",
          .help = "rule by which a response is right (auto)"},
+        {"find", 0, OPT_TEXT, &s.find, .arg = "NAME",
+         .help = "task: how the answer is found in a response, of the ways that its row has "
+                 "(the first)"},
+        {"tasks", 0, OPT_TEXT, &s.table, .arg = "FILE",
+         .help = "rows of tasks (data/tasks.ndjson)"},
         TAKE_OPTION(s.run.max_failed),
         OPT_COMMON(s.run.common),
         {0}};
@@ -305,6 +351,15 @@ int main(int argc, char **argv)
     if (s.more_tasks)
         log_note(&s.run.log, "%d tasks have their own accuracy; %lld answers of further tasks "
                  "count only in the overall accuracy", TASKS, (long long)s.more_tasks);
+    if (s.unrun)
+        log_warn(&s.run.log, "W203", "%lld responses have no verdict: %s", (long long)s.unrun,
+                 s.run.why);
+    for (size_t i = 0; i < s.n_known; i++) {
+        free(s.known[i].task);
+        rule_close(s.known[i].rule);
+    }
+    free(s.known);
+    json_decref(s.rows);
     buf_free(&s.answer);
     buf_free(&s.found);
     for (size_t i = 0; i < s.tasks; i++)

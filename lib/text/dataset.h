@@ -31,8 +31,9 @@ struct dataset_options {
     const char *member;    /* glob of the archive member, or NULL */
     /* jsonl: names of fields; NULL: text = text, prompt, question or instruction; reference =
      * reference, canonical_solution, completion, response or output; id = id or task_id; answer,
-     * task. */
+     * task. A name may be a path: "input.context". */
     const char *text_field, *reference_field, *answer_field, *id_field, *task_field;
+    const struct task *task; /* the items of a known task (task.h), or NULL */
     int64_t max_bytes;     /* of unpacked data; 0: 8 GiB when packed */
     int64_t max_line;      /* bytes of one object, line or paragraph */
     int64_t min_turns;     /* sharegpt */

@@ -14,17 +14,18 @@ static int take_response(void *ctx, const json_t *r, struct err *e)
     int got = responses_take(&s->responses, r, &of, e);
     if (got < 2)
         return got;
-    if (!of.random && s->score(s->ctx, r, &of, v, e))
+    int none = of.random || (got = s->score(s->ctx, r, &of, v, e)) > 0;
+    if (got < 0)
         return -1;
-    double *kept = of.random ? NULL : responses_keep(&s->responses, of.group);
+    double *kept = none ? NULL : responses_keep(&s->responses, of.group);
     for (size_t k = 0; kept && k < s->responses.width; k++)
         kept[k] = v[k];
     for (size_t k = 0; k < s->metrics; k++) {
-        json_t *value = of.random  ? NULL
+        json_t *value = none       ? NULL
                         : s->whole ? json_integer((json_int_t)v[k])
                                    : json_real(v[k]);
         if (quality_write(&s->out, of.group->about, r, s->metric[k], "higher", value,
-                          "random weights", e))
+                          of.random ? "random weights" : s->why, e))
             return -1;
     }
     progress_at(&s->progress, s->seen.taken + 1, NULL);

@@ -20,9 +20,11 @@ struct scoring {
     int whole;         /* 1: these numbers are integers in records */
     void *ctx;         /* first argument of the functions below */
     int (*load)(void *ctx, struct err *e); /* before the output is opened; NULL: nothing to load */
-    /* v[responses.width] of a response whose weights are not random. -1: *e */
+    /* v[responses.width] of a response whose weights are not random. 1: it has no value, `why` is
+     * set; -1: *e */
     int (*score)(void *ctx, const json_t *record, const struct response *of, double *v,
                  struct err *e);
+    const char *why;
     int (*summarize)(void *ctx, size_t group, struct err *e); /* writes to `out`. -1: *e */
     struct responses responses; /* `wanted`, `width` (at most SCORING_WIDTH) and `also` */
     struct common common;

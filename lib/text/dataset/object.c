@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/record/json.h"
 #include "lib/record/rec.h"
+#include "lib/text/task.h"
 
 int dataset_is_blank(char c)
 {
@@ -102,7 +104,7 @@ static enum dataset_piece from_sharegpt(const struct dataset_options *p, json_t 
 
 static json_t *field(const json_t *o, const char *named, const char *usual)
 {
-    return named ? json_object_get(o, named) : first_of(o, usual);
+    return named ? json_at(o, named) : first_of(o, usual);
 }
 
 static int need_text(const json_t *v, const char *name, struct err *e)
@@ -248,6 +250,20 @@ static enum dataset_piece from_prompts(json_t *o, json_t *out, struct err *e)
     return cut_answer(out, e) ? DATASET_BROKEN : DATASET_KEPT;
 }
 
+/* An item of a task. Its id has the task's name in front: ids of several tasks stay different. */
+static enum dataset_piece from_item(const struct dataset_options *p, const json_t *o, json_t *out,
+                                    struct err *e)
+{
+    if (task_fill(p->task, o, out, e))
+        return DATASET_BROKEN;
+    json_t *id = dataset_as_text(json_object_get(out, "id"));
+    if (id)
+        json_object_set_new(out, "id", json_sprintf("%s-%s", rec_text(out, "task"),
+                                                    json_string_value(id)));
+    json_decref(id);
+    return DATASET_KEPT;
+}
+
 static const char *json_format(const struct dataset_options *p, const json_t *o)
 {
     if (first_of(o, "conversations"))
@@ -273,7 +289,9 @@ enum dataset_piece dataset_from_json(const struct dataset_options *p, const char
     if (!*format)
         *format = json_format(p, o);
     put(out, "id", field(o, p->id_field, strcmp(*format, "jsonl") ? "id" : "id|task_id"));
-    if (!strcmp(*format, "sharegpt"))
+    if (p->task)
+        r = from_item(p, o, out, e);
+    else if (!strcmp(*format, "sharegpt"))
         r = from_sharegpt(p, o, out, e);
     else if (!strcmp(*format, "prompts"))
         r = from_prompts(o, out, e);

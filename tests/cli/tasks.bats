@@ -1,0 +1,210 @@
+#!/usr/bin/env bats
+# Known tasks (data/tasks.ndjson): their prompts, their rules, and programs in a sandbox.
+bats_require_minimum_version 1.5.0
+load conforms
+load tool
+
+setup()
+{
+    enter
+    export XDG_CACHE_HOME=$PWD/cache
+    TASKS=$PWD/cache/crossover/tasks
+    mkdir -p "$TASKS"
+}
+
+# verdicts [OPTION...] < lines "TASK@ANSWER@TEXT" with \n: what score-exact says of each
+verdicts()
+{
+    jq -cR 'split("@") | map(gsub("\\\\n"; "\n")) | {kind: "generation", run: "r",
+        id: "p\(input_line_number)", config: "c", model: "m", arch: "llama", batch: 1,
+        phase: "timed", status: "ok", task: .[0], answer: .[1], text: .[2]}' |
+        "$BIN/score-exact" -q --no-meta "$@" > got
+    conforms got
+    jq -r 'select(.id) | .value // .value_reason // .message' got | paste -sd ' '
+}
+
+@test "the rows are sound: schema, templates, rules, and a command that fetches" {
+    conforms "$ROOT/data/tasks.ndjson"
+    jq -e '.fetch and .licence and .source and (.fields | length > 0)' "$ROOT/data/tasks.ndjson"
+    for task in $(jq -r .name "$ROOT/data/tasks.ndjson"); do
+        run "$BIN/prep-prompts" --task "$task:anatomy" --shots 0
+        [ "$status" -eq 66 ]
+        [[ "$output" == *"nothing is fetched"*"mkdir -p"* ]]
+        jq -cn --arg t "$task" '{kind: "generation", run: "r", id: $t, config: "c", model: "m",
+            phase: "timed", status: "ok", task: $t, answer: "[1] <<response>>", text: "x"}'
+    done > all
+    run "$BIN/score-exact" -q all
+    [[ "$output" == *"use score-ppl --mode choice"* ]]
+    [ "$(grep -c '"kind":"error"' <<< "$output")" -eq \
+      "$(jq -s 'map(select(.rule.type | test("choice|^list-|latin"))) | length' \
+          "$ROOT/data/tasks.ndjson")" ]
+}
+
+@test "items become prompts: examples, header, choices, and ids that differ between tasks" {
+    mkdir "$TASKS/mmlu" "$TASKS/hellaswag" "$TASKS/gsm8k"
+    printf '{"question":"%s?","choices":["p","q","r","s"],"answer":%d}\n' One 1 Two 2 \
+        > "$TASKS/mmlu/mmlu-high_jumps-dev.jsonl"
+    printf '{"question":" Three? ","choices":["p","q","r","s"],"answer":3}\n{"question":"x"}\n' \
+        > "$TASKS/mmlu/mmlu-high_jumps-test.jsonl"
+    run -1 --separate-stderr "$BIN/prep-prompts" --no-meta --task mmlu:high_jumps --shots 2
+    echo "$output" > got
+    conforms got
+    [ "$(jq -r 'select(.text).text' got)" = "The following are multiple choice questions (with \
+answers) about high jumps.
+
+One?
+A. p
+B. q
+C. r
+D. s
+Answer: B
+
+Two?
+A. p
+B. q
+C. r
+D. s
+Answer: C
+
+Three?
+A. p
+B. q
+C. r
+D. s
+Answer:" ]
+    [ "$(jq -c 'select(.text) | [.right_choice, .choices]' got)" = '[3,["A","B","C","D"]]' ]
+    [[ "$(jq -r 'select(.kind == "error").message' got)" == *'field "choices.3"'* ]]
+    run -65 "$BIN/prep-prompts" --task mmlu:high_jumps --shots 3
+    [[ "$output" == *"expected 3 examples, got 2"* ]]
+    printf '%s\n' '{"ind":4,"activity_label":"Tea","ctx_a":"A cup [title] is [x] full.",
+        "ctx_b":"the Guest","endings":["a  b","[y]c"],"label":"1"}' > items
+    "$BIN/prep-prompts" --no-meta --task hellaswag --shots 0 items > got
+    [ "$(jq -c '[.id, .text, .choices, .right_choice]' got)" = \
+      '["hellaswag-4","Tea: A cup. is full. The guest",["a b","c"],1]' ]
+    printf '%s\n' '{"input":{"context":"[\"a\", \"b\"]","icl_examples":[{"input":{"context":"[]"},
+        "answer":{"example":"none"}}]},"answer":{"input":["a","b"]}}' > items
+    "$BIN/prep-prompts" --no-meta --task parallelbench-shuffle items > got
+    [ "$(jq -c '[(.messages | map(.role)), .messages[1].content, .answer]' got)" = \
+      '[["user","assistant","user"],"none","{\"input\": [\"a\", \"b\"]}"]' ]
+    run -64 "$BIN/prep-prompts" --task chess
+    [[ "$output" == *"no task 'chess'; known: gsm8k"* ]]
+}
+
+@test "--field takes a path into an object or a list" {
+    echo '{"input":{"context":"Hello","all":["no","yes"]},"a.b":"own"}' > x.jsonl
+    [ "$("$BIN/prep-prompts" --no-meta --field input.context --answer-field input.all.1 x.jsonl |
+        jq -r '.text + .answer')" = Helloyes ]
+    [ "$("$BIN/prep-prompts" --no-meta --field a.b x.jsonl | jq -r .text)" = own ]
+    run -65 "$BIN/prep-prompts" --no-meta --field input.nothing x.jsonl
+}
+
+@test "GSM8K: the last number, or the one after ####; the response ends at a stop" {
+    local lines='gsm8k@1,050@so it is $1050.
+gsm8k@1050@#### 1,050.
+gsm8k@5@5 Question: 7
+gsm8k@5@#### 5 of 6
+gsm8k@5@five'
+    [ "$(verdicts <<< "$lines")" = "1 1 1 0 0" ]
+    [ "$(verdicts --find strict <<< "$lines")" = "0 1 0 1 0" ]
+    [ "$(verdicts --match exact <<< "$lines")" = "0 0 0 0 0" ]
+    run "$BIN/score-exact" --find no < <(echo '{"kind":"generation","run":"r","id":"p",
+        "config":"c","task":"gsm8k","answer":"5","text":"5"}' | jq -c .)
+    [[ "$output" == *"--find: task gsm8k has no way 'no'"* ]]
+}
+
+@test "MATH: LaTeX in a normal form" {
+    local lines='math-500@\boxed{\frac12}@It is $\frac{1}{2}$
+math-500@\boxed{\frac{1}{2}}@0.5
+math-500@\boxed{2/3}@$\dfrac{2}{3}$
+math-500@\boxed{2/3}@$a/3$
+math-500@\boxed{5}@x=5
+math-500@\boxed{3}, so \boxed{\sqrt7}@$\sqrt{7}$
+math-500@\boxed{5}@$\boxed{5}$
+math-500@\boxed{10}@10 \text{ cm}
+math-500@\boxed{7}@7\nProblem: $8$'
+    [ "$(verdicts <<< "$lines")" = "1 1 1 0 1 1 0 1 1" ]
+    [ "$(verdicts --find boxed <<< "$lines")" = "0 0 0 0 0 0 1 0 0" ]
+}
+
+@test "ParallelBench: lists of which several are right, squares, sudokus" {
+    [ "$(verdicts << 'END'
+parallelbench-copy@["a", "b"]@The list: ["a","b"].
+parallelbench-copy@["a", "b"]@["b", "a"]
+parallelbench-shuffle@{"input":["a","b","b"]}@[b, a, b]
+parallelbench-shuffle@{"input":["a","b","b"]}@[a, b, b]
+parallelbench-shuffle@{"input":["a","b","b"]}@[a, b, a]
+parallelbench-insert-random@{"input":["a","b"],"word":"c"}@[a, c, b]
+parallelbench-insert-random@{"input":["a","b"],"word":"c"}@[b, c, a]
+parallelbench-remove-random@{"input":["a","b","c"]}@[a, c]
+parallelbench-remove-random@{"input":["a","b","c"]}@[c, a]
+parallelbench-replace-random@{"input":["a","b"],"word":"c"}@[a, c]
+parallelbench-replace-random@{"input":["a","b"],"word":"c"}@[c, c]
+parallelbench-replace-random@{"input":["a","b"]}@[c, c]
+parallelbench-latin-square@{"symbols":["x","y"]}@Here:\nx,y\n y, x
+parallelbench-latin-square@{"symbols":["x","y"]}@x,y\nx,y
+parallelbench-sudoku@1234\n3412\n2143\n4321@1 2 3 4\n3,4,1,2\n2143\n4321
+parallelbench-sudoku@1234\n3412\n2143\n4321@1234\n3412\n2143\n4312
+END
+    )" = '1 0 1 0 0 1 0 1 0 1 0 answer: expected {"input", "word"} for rule list-replace 1 0 1 0' ]
+}
+
+# own_task: a task whose programs are shell scripts
+own_task()
+{
+    jq -cn '{schema: "crossover/1", kind: "task", run: "t", name: "sh", rule: {type: "program",
+        run: ["sh", "-c", ". ./program; echo \"<<proof>>\""], cpu_seconds: 2, wall_seconds: 4,
+        memory_mib: 256}}' > own
+}
+
+@test "a program that does harm costs its own answer alone" {
+    own_task
+    [ "$(verdicts --tasks own << 'END' | sed 's/no sandbox.*/none/'
+sh@<<response>>@true
+END
+    )" = 1 ] || skip "no sandbox can be made here"
+    echo 64 > secret
+    start=$SECONDS
+    [ "$(verdicts --tasks own << END
+sh@x=2; <<response>>; [ "\$x" = 3 ] || exit 1@x=3
+sh@<<response>>@b() { b | b & }; b
+sh@<<response>>@while :; do :; done
+sh@<<response>>@exec sleep 60
+sh@<<response>>@x=\$(cat $PWD/secret) || exit 1
+sh@<<response>>@echo x > $PWD/outside || exit 1
+sh@<<response>>@echo x > /usr/outside || exit 1
+sh@<<response>>@exec 3<> /dev/tcp/127.0.0.1/22
+sh@<<response>>@x=y; while :; do x=\$x\$x; done
+sh@<<response>>@while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done > big
+sh@<<response>>@kill -9 -1
+sh@<<response>>@exit 0
+sh@<<response>>@echo y > here && read x < here
+END
+    )" = "1 0 0 0 0 0 0 0 0 0 1 0 1" ] || { cat got; false; }
+    [ ! -e outside ] && [ ! -e /usr/outside ] && [ $((SECONDS - start)) -lt 60 ]
+}
+
+@test "Python programs: processes, sockets and memory are refused, threads and files are not" {
+    [ -x /usr/bin/python3 ] || skip "no /usr/bin/python3"
+    [[ "$(verdicts <<< 'mbpp@<<response>>\nassert f(2) == 4@def f(x): return 2 * x')" == 1 ]] ||
+        skip "no sandbox can be made here"
+    [ "$(verdicts << 'END'
+humaneval@def f(x):\n    <<response>>\nassert f(2) == 4@return x * x\nprint(f(2))
+humaneval@def f(x):\n    <<response>>\nassert f(2) == 4@return x
+mbpp@<<response>>\nassert f(2) == 4@f = abs[DONE]
+mbpp@<<response>>@import os\nos.fork()
+mbpp@<<response>>@import socket\nsocket.socket()
+mbpp@<<response>>@x = bytearray(10 << 30)
+mbpp@<<response>>@import os\nassert os.listdir('/proc')
+mbpp@<<response>>@import sys\nsys.exit(0)
+mbpp@<<response>>@import threading\nt = threading.Thread(target=print)\nt.start()
+mbpp@<<response>>@open('x', 'w').write('y')\nassert open('x').read() == 'y'
+END
+    )" = "1 0 0 0 0 0 0 0 1 1" ]
+}
+
+@test "without an interpreter there is no verdict, and the reason is said" {
+    own_task
+    sed -i 's/"sh","-c"/"no-such-shell","-c"/' own
+    verdicts --tasks own <<< 'sh@<<response>>@true' | grep -E '^(the interpreter is not|no sandbox)'
+    [ "$(jq -c 'select(.summary) | [.value, .n]' got)" = '[null,0]' ]
+}
