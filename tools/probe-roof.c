@@ -23,7 +23,8 @@ static const char notes[] =
     "larger than the caches, or only multiply and add in registers. Each loop runs\n"
     "five times in turn with the others. A run counts its fastest pass, a loop the\n"
     "median of its runs. The spread, (largest - smallest) / median, tells how quiet\n"
-    "the machine was.\n"
+    "the machine was. Rates with a spread above 10 % are measured again, up to twice;\n"
+    "if they stay so, they are \"unsteady\".\n"
     "The roof of a number format is the rate of the fastest instructions for it. If\n"
     "bf16 or int8 are multiplied faster as f32, the roof is that of f32, and `remark`\n"
     "says so. On a GPU: the largest copies (bytes read and written) and the large\n"
@@ -37,15 +38,16 @@ static void print_ceilings(const struct ceilings *c, const struct backend *b)
     int host = !*b->name;
     fprintf(stderr, "%s: %.4g GB/s", host ? "memory read" : b->name, c->bytes_per_s / 1e9);
     if (host)
-        fprintf(stderr, " (spread %.0f %%)", 100 * c->bytes_spread);
+        fprintf(stderr, " (spread %.0f %%%s)", 100 * c->bytes_spread,
+                ceiling_remark(c->bytes_spread));
     for (int u = 0; u < UNITS; u++) {
         if (!(c->operations_per_s[u] > 0))
             continue;
         fprintf(stderr, ", %s %.4g GOP/s", dtype_unit_name((enum unit)u),
                 c->operations_per_s[u] / 1e9);
         if (host)
-            fprintf(stderr, " (%s, spread %.0f %%)", c->own[c->by[u]]->isa,
-                    100 * c->operations_spread[u]);
+            fprintf(stderr, " (%s, spread %.0f %%%s)", c->own[c->by[u]]->isa,
+                    100 * c->operations_spread[u], ceiling_remark(c->operations_spread[u]));
     }
     fputc('\n', stderr);
 }

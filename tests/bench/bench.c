@@ -148,7 +148,7 @@ static const char *spread_text(const struct bench *b, double spread, char text[S
 {
     *text = 0;
     if (!bench_on_device(b))
-        snprintf(text, SPREAD_TEXT, ", spread %.0f %%", 100 * spread);
+        snprintf(text, SPREAD_TEXT, ", spread %.0f %%%s", 100 * spread, ceiling_remark(spread));
     return text;
 }
 
@@ -188,6 +188,7 @@ int bench_point(struct bench *b, json_t *fields, const struct task *t, double se
     const char *bound = 2 * t->compute_s > t->least_s ? "compute" : "memory";
     const char *peer = rec_text(fields, "peer");
     double rate = rec_number(fields, "tokens_per_s"), ratio = rec_number(fields, "peer_ratio");
+    double share = task_share(b, t, seconds);
     describe(b, fields);
     json_object_set_new(fields, "unit", json_string(dtype_unit_name(t->unit)));
     json_object_set_new(fields, "bound", json_string(bound));
@@ -196,16 +197,21 @@ int bench_point(struct bench *b, json_t *fields, const struct task *t, double se
     rec_set_number(fields, "bytes_per_s", t->bytes / seconds, NULL);
     rec_set_number(fields, "flops_per_byte", t->operations / t->bytes, NULL);
     rec_set_number(fields, "ceiling_bytes_per_s", b->roof.bytes_per_s, NULL);
-    rec_set_number(fields, "ceiling_fraction", t->least_s / seconds, NULL);
-    fprintf(stderr, "%-46s %10.3f ms %8.1f GOP/s %6.1f GB/s  %3.0f %% of %s",
-            rec_text(fields, "name"), 1e3 * seconds, t->operations / seconds / 1e9,
-            t->bytes / seconds / 1e9, 100 * t->least_s / seconds, bound);
+    rec_set_number(fields, "ceiling_fraction", share,
+                   "above 1: a ceiling was measured too low, because the machine was busy");
+    fprintf(stderr, "%-46s %10.3f ms %8.1f GOP/s %6.1f GB/s  ", rec_text(fields, "name"),
+            1e3 * seconds, t->operations / seconds / 1e9, t->bytes / seconds / 1e9);
+    if (isnan(share))
+        fprintf(stderr, "above the roof of %s", bound);
+    else
+        fprintf(stderr, "%3.0f %% of %s", 100 * share, bound);
     if (!isnan(rate))
         fprintf(stderr, "  %8.1f tokens/s", rate);
     if (peer && !isnan(ratio))
         fprintf(stderr, "  %.2f x %s", ratio, peer);
     fputc('\n', stderr);
     b->points++;
+    b->beyond += isnan(share) ? 1 : 0;
     return rec_write(&b->out, "roofline", fields, e) ? -1 : bench_stopped(b, e);
 }
 
@@ -433,7 +439,12 @@ int main(int argc, char **argv)
     int bad = finish(&b, run(&b, &e), &e);
     free(b.normal);
     json_decref(b.told);
-    int failed = b.peers_failed && !has_roofs(&b); /* there was nothing else to measure */
+    if (b.beyond)
+        fprintf(stderr, "bench: %llu points are faster than the limits that were measured beside "
+                "them, so they have no share; run again on a quiet machine\n",
+                (unsigned long long)b.beyond);
+    /* without roofs the peer was all there was to measure */
+    int failed = b.beyond || (b.peers_failed && !has_roofs(&b));
     json_decref(b.peers_failed);
     ceiling_reader_close(b.reader);
     backend_close(b.backend);

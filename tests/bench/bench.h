@@ -21,6 +21,7 @@ struct bench {
     float *normal;         /* table of synth_table, from which all values are drawn */
     uint64_t walks;        /* so far */
     uint64_t points;       /* written so far */
+    uint64_t beyond;       /* of these, points above their ceiling */
     json_t *told;          /* the lines of --peer-command, or NULL */
     json_t *peers_failed;  /* name of a peer -> how it ended; NULL: none has */
     const volatile sig_atomic_t *stop; /* the signal that arrived, or 0 */
@@ -75,12 +76,16 @@ struct task {
     double operations, bytes;
     double least_s;   /* under the ceilings */
     double compute_s; /* the part of it that arithmetic limits, not memory */
+    double rate, bytes_per_s; /* the ceilings */
 };
 /* Starts a task: measures bandwidth. */
 struct task task_begin(struct bench *b, enum unit u);
 /* Measures bandwidth again after the work; the larger value is the ceiling. */
 void ceilings_bracket(struct bench *b);
 void task_add(struct task *t, const struct ceilings *c, double operations, double bytes);
+/* The least time / seconds. The host's ceilings are measured again while they are below what the
+ * task reached. NaN: they stay below. */
+double task_share(struct bench *b, const struct task *t, double seconds);
 
 /* Adds the results of a task to `fields` (stolen), writes a roofline record, and a line on standard
  * error. */

@@ -30,9 +30,29 @@ static double rate_of(const struct ceilings *c, enum unit u)
 
 void task_add(struct task *t, const struct ceilings *c, double operations, double bytes)
 {
-    double compute = operations / rate_of(c, t->unit), memory = bytes / c->bytes_per_s;
+    t->rate = rate_of(c, t->unit);
+    t->bytes_per_s = c->bytes_per_s;
+    double compute = operations / t->rate, memory = bytes / t->bytes_per_s;
     t->operations += operations;
     t->bytes += bytes;
     t->least_s += fmax(compute, memory);
     t->compute_s += compute > memory ? compute : 0;
+}
+
+/* The least time under the ceilings of now, where they are higher than those of task_add(). */
+static double least_now(const struct bench *b, const struct task *t)
+{
+    return t->compute_s * fmin(1, t->rate / rate_of(&b->roof, t->unit)) +
+           (t->least_s - t->compute_s) * fmin(1, t->bytes_per_s / b->roof.bytes_per_s);
+}
+
+double task_share(struct bench *b, const struct task *t, double seconds)
+{
+    enum { TRIES = 5 };
+    double least = t->least_s;
+    for (int i = 0; i < TRIES && least > seconds && !bench_on_device(b); i++) {
+        ceilings_refresh(b, t->unit);
+        least = fmin(least, least_now(b, t));
+    }
+    return least > seconds && !bench_on_device(b) ? (double)NAN : least / seconds;
 }

@@ -260,6 +260,10 @@ static void test_roofs(void)
     ok(rec_is(r, "isa", "wide") && remark && strstr(remark, "pairs") &&
        rec_number(r, "flops_spread_ratio") == .1, "its record names both instructions");
     ok(!rec_text(f32, "remark"), "the record of fp32 has nothing to remark");
+    json_t *bytes = ceiling_record(&c, &host, UNIT_INT8);
+    ok(json_is_true(json_object_get(bytes, "unsteady")) && !json_object_get(f32, "unsteady"),
+       "a spread of 0.3 is unsteady, of 0.1 not");
+    json_decref(bytes);
     ok(!ceiling_shared((double)NAN, 2) && !ceiling_shared(0, 1) && !ceiling_shared(1.8, 2) &&
        ceiling_shared(1, 2) && ceiling_shared(33, 64), "threads that share cores");
     json_decref(r);

@@ -15,7 +15,7 @@
 #include "lib/record/rec.h"
 #include "lib/stat/stat.h"
 
-enum { LOOPS = 5, PASSES = 12, PASSES_AGAIN = 4, READ_PASSES = 10 };
+enum { LOOPS = 5, TRIES = 3, PASSES = 12, PASSES_AGAIN = 4, READ_PASSES = 10 };
 enum { ROUNDS = 200000, THREADS_MAX = 1024 };
 /* Prefetch 16 KiB ahead of the sums. */
 enum { AHEAD = 256, HUGE_PAGE = 2 << 20 };
@@ -144,20 +144,21 @@ int ceiling_shared(double cores, size_t threads)
     return cores > 0 && cores < 0.6 * (double)threads;
 }
 
-/* The median of the loops; *spread: (largest - smallest) / median. */
-static double median_rate(double rate[LOOPS], double *spread)
+/* Sets *rate to the median of the loops and *spread to (largest - smallest) / median, unless they
+ * already come from steadier loops. */
+static void keep_steadiest(double made[LOOPS], double *rate, double *spread)
 {
-    double m = stat_median(rate, LOOPS); /* sorts them */
-    *spread = m > 0 ? (rate[LOOPS - 1] - rate[0]) / m : 0;
-    return m;
+    double m = stat_median(made, LOOPS); /* sorts them */
+    double now = m > 0 ? (made[LOOPS - 1] - made[0]) / m : 0;
+    if (*rate > 0 && now >= *spread)
+        return;
+    *rate = m;
+    *spread = now;
 }
 
-void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *r)
+static void run_loops(struct ceilings *c, struct pool *pool, struct ceiling_reader *r)
 {
     double made[UNITS][LOOPS], bytes[LOOPS], cores[LOOPS];
-    *c = (struct ceilings){.threads = pool_threads(pool)};
-    for (int u = 0; u < UNITS; u++)
-        c->own[u] = peak_best((enum unit)u);
     for (int i = 0; i < LOOPS; i++) {
         for (int u = 0; u < UNITS; u++)
             made[u][i] = spin_rate(c->own[u], pool, PASSES);
@@ -165,9 +166,31 @@ void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *
         cores[i] = ceiling_cores(pool);
     }
     for (int u = 0; u < UNITS; u++)
-        c->own_per_s[u] = median_rate(made[u], &c->operations_spread[u]);
-    c->bytes_per_s = median_rate(bytes, &c->bytes_spread);
+        keep_steadiest(made[u], &c->own_per_s[u], &c->operations_spread[u]);
+    keep_steadiest(bytes, &c->bytes_per_s, &c->bytes_spread);
     c->cores = stat_median(cores, LOOPS);
+}
+
+static int is_unsteady(double spread) { return spread > 0.1; }
+
+const char *ceiling_remark(double spread) { return is_unsteady(spread) ? ", unsteady" : ""; }
+
+/* 1 if a rate is unsteady. */
+static int any_unsteady(const struct ceilings *c)
+{
+    int any = is_unsteady(c->bytes_spread);
+    for (int u = 0; u < UNITS; u++)
+        any |= is_unsteady(c->operations_spread[u]);
+    return any;
+}
+
+void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *r)
+{
+    *c = (struct ceilings){.threads = pool_threads(pool)};
+    for (int u = 0; u < UNITS; u++)
+        c->own[u] = peak_best((enum unit)u);
+    for (int i = 0; !i || (i < TRIES && any_unsteady(c)); i++)
+        run_loops(c, pool, r);
     ceiling_lift(c);
 }
 
@@ -236,6 +259,8 @@ json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum u
         set_remark(r, c, u);
     rec_set_number(r, "flops_per_s", c->operations_per_s[u], NULL);
     rec_set_number(r, "flops_spread_ratio", device ? NAN : c->operations_spread[u], one_loop);
+    if (!device && (is_unsteady(c->operations_spread[u]) || is_unsteady(c->bytes_spread)))
+        json_object_set_new(r, "unsteady", json_true());
     rec_set_number(r, "bytes_per_s", c->bytes_per_s, NULL);
     rec_set_number(r, "bytes_spread_ratio", device ? NAN : c->bytes_spread, one_loop);
     return r;

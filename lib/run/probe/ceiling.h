@@ -43,6 +43,7 @@ struct ceiling_reader *ceiling_reader_open(size_t bytes, struct err *e); /* NULL
 double ceiling_reader_bytes_per_s(struct ceiling_reader *r, struct pool *pool);
 void ceiling_reader_close(struct ceiling_reader *r); /* NULL is fine */
 
+/* While a spread is above 0.1, measures again, up to twice; of each rate the steadiest counts. */
 void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *r);
 /* fp32 arithmetic of all threads together divided by that of one thread alone: the median of pairs
  * of passes, within 0.1 s. NaN: one thread, or no loop for this processor. */
@@ -50,6 +51,8 @@ double ceiling_cores(struct pool *pool);
 /* 1: `cores` is so small that processors share a core, allowing for lower clocks of many
  * threads. */
 int ceiling_shared(double cores, size_t threads);
+/* For messages: ", unsteady" if a spread is above 0.1, else empty. */
+const char *ceiling_remark(double spread);
 /* Sets the ceilings from the rates of each unit's own instruction. */
 void ceiling_lift(struct ceilings *c);
 /* Measures again, briefly: the present bandwidth, and the arithmetic of one unit, which can only
