@@ -132,6 +132,16 @@ caught '^git tag v1.2.3: expected v1.2.2' "planted: another tag" tests/house/cha
 caught '^git tag v1.2.3: later than v1.2.2' "planted: a later tag" tests/house/changes "$scratch"
 rm -rf "${scratch:?}"/.git
 
+clean "every fault of data/faults.tsv has its test, or what lacks" tests/house/faults .
+sed 's/::A6: no/::A6: np/; /^B3/d; s/^\(L7.*\t\).*/\1/; s/^L9/L9a/' data/faults.tsv |
+    plant data/faults.tsv
+mkdir "$scratch/tests"
+for file in tests/{cli,unit,model,cuda,kernels,fuzz}; do ln -s "$PWD/$file" "$scratch/$file"; done
+for found in "A6: no test 'A6: np" "expected the row B3" "L7: no test: expected what lacks" \
+    "not expected here: the row L9a"; do
+    caught "$found" "planted: $found" tests/house/faults "$scratch"
+done
+
 clean "files and tests of data/requirements.tsv are there" tests/house/requirements .
 rm -rf "${scratch:?}"/*
 mkdir -p "$scratch"/data "$scratch"/tests

@@ -63,7 +63,12 @@ container-check: ##develop run the Dockerfile in a chroot; needs root and a Debi
 FOUND = $(firstword $(wildcard $(R)/ablation/outcomes.ndjson data/demo/outcomes.ndjson)) \
     $(firstword $(wildcard $(R)/latent-ablation/outcomes.ndjson data/demo/latent-outcomes.ndjson)) \
     $(firstword $(wildcard $(R)/exact/exactness.ndjson data/demo/exactness.ndjson))
-.PHONY: requirements
+.PHONY: requirements faults
+faults: ##look faults and bad input: what is expected, where it is tested, what lacks
+	@awk -F '\t' '/^#/ { next } { rows++; lacking += $$5 != ""; \
+	    printf "%-4s %s: %s\n", $$1, $$2, $$3; gsub(/::/, ": ", $$4); gsub(/ ; /, "\n       ", $$4); \
+	    if ($$4 != "-") print "       " $$4; if ($$5) print "       lacks: " $$5 } \
+	    END { print rows " rows, " lacking " with something that lacks" }' data/faults.tsv
 requirements: ##look every requirement with its files, its test, its state and its verdict
 	@{ $(if $(FOUND),jq -nr -f pipelines/phase/found.jq $(FOUND);) \
 	    cat data/verdicts.tsv data/requirements.tsv; } | awk -f pipelines/phase/requirements.awk

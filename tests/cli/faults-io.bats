@@ -161,6 +161,28 @@ of()
     done
 }
 
+@test "G18: a full disk at a checkpoint of a training: the state before it stays" {
+    words=("$BIN/train-lm" -q --arch llama --out "$T/m" --width 16 --layers 1 --heads 2
+           --kv-heads 2 --ffn 16 --vocab 300 --context 256 --steps 6 --save 2 --rows 64
+           --min-len 16 --max-len 32 --threads 1 corpus)
+    writes=$(of 'train.state' write "${words[@]}")
+    [ "$(wc -w <<< "$writes")" -gt 1 ]
+    cp "$T/m/model.safetensors" "$T/whole"
+    left=
+    for n in $(sed -n '1p;$p' <<< "$writes"); do         # of the first state, of the last
+        rm -rf "$T/m"
+        status=0
+        strace -f -o "$T/log" -e inject=write:error=ENOSPC:when="$n" "${words[@]}" \
+            > "$T/stdout" 2> "$T/stderr" || status=$?
+        [ "$status" -eq 74 ]
+        grep -q "train.state: cannot write: No space left" "$T/stderr"
+        [ "$(cd "$T/m" && ls -A | grep -v tokenizer.json)" = "$left" ]
+        left=train.state
+        "${words[@]}" > "$T/stdout"
+        cmp "$T/m/model.safetensors" "$T/whole"
+    done
+}
+
 @test "A8: interrupted calls and a pipe of single bytes change nothing" {
     "$BIN/score-exact" --no-meta generations > "$T/want"
     n=$(of "/generations>" read "$BIN/score-exact" --no-meta generations | head -n 1)

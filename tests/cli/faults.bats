@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
 # Faults that need no tracer: wrong options, missing files, full devices, signals, damaged
-# checkpoints and records, failed allocations. faults-io.bats injects errors into system calls.
+# checkpoints and records, failed allocations. faults-machine.bats has limits, locales
+# and clocks; faults-io.bats injects errors into system calls.
 
 setup_file()
 {
@@ -103,20 +104,6 @@ ends() { # CODE PID: how a process that runs beside ends
     fails 74 "Bad file descriptor" bash -c '"$0" --no-meta <&-' "$BIN/score-exact"
 }
 
-@test "A11: limits of file size and stack" {
-    run -74 bash -c 'ulimit -f 0; "$@" -o "$0"' "$T/big" "${llama[@]}" prompts
-    [[ $output == *"File too large"* ]]
-    run -74 bash -c 'ulimit -f 8; "$@" -o "$0"' "$T/big" "$BIN/write-corpus" --count 1000
-    [[ $output == *"File too large"* ]]
-    [ -z "$(ls -A "$T" | grep big)" ]
-    for command in llama llada; do
-        declare -n words=$command
-        "${words[@]}" --no-meta prompts | jq -c .token_ids > "$T/want"
-        bash -c 'ulimit -s 256; "$@"' - "${words[@]}" --no-meta prompts | jq -c .token_ids |
-            cmp - "$T/want"
-    done
-}
-
 @test "A16: a reader that goes away" {
     while read -r tool args; do
         status=0
@@ -126,18 +113,6 @@ ends() { # CODE PID: how a process that runs beside ends
     done < <(tools)
     run -141 --separate-stderr bash -c 'set -o pipefail; "$0" --count 100000 | head -n 1' \
         "$BIN/write-corpus"
-}
-
-@test "A17: locale, time zone and odd environment variables change nothing" {
-    want=$("$BIN/score-exact" --no-meta generations | sha256sum)
-    locale=$(locale -a | grep -im1 '^de_DE' || echo C)
-    [ "$(LC_ALL=$locale TZ=Asia/Kathmandu "$BIN/score-exact" --no-meta generations |
-        sha256sum)" = "$want" ]
-    status=0
-    "$BIN/score-exact" --run $'\xff\xfe' --no-meta generations > "$T/odd" 2> "$T/err" ||
-        status=$?
-    [ "$status" -eq 64 ] || jq -e .run "$T/odd"
-    "$BIN/prep-prompts" prompts -o $'/'"$T"$'/a\xff' && head -n 1 "$T"/a* | jq -e .argv > "$T/words"
 }
 
 @test "A18: a second writer of one output is refused; the message names the first" {
@@ -389,6 +364,25 @@ END
     for tool in "score-exact" "measure" "score-ppl -m llama"; do
         run -65 --separate-stderr "$BIN/"$tool "$T/cut"
     done
+}
+
+@test "F4, F5, F7: ids and tokens of the wrong type; many unknown fields" {
+    head -n 2 generations | tail -n 1 > "$T/good"
+    "$BIN/measure" --no-meta "$T/good" | jq -c '[.metric, .value]' > "$T/want"
+    while IFS='|' read -r words change; do
+        jq -c "$change" "$T/good" > "$T/odd"
+        run -65 --separate-stderr "$BIN/measure" --no-meta "$T/odd"
+        [[ $stderr == *"$words"* ]]
+    done << 'END'
+id: expected a text, got none|del(.id)
+token_ids: expected an array|.token_ids="abc"
+token_ids[0]: expected a whole number|.token_ids[0]=-1
+token_ids[1]: expected a whole number|.token_ids[1]=1.5
+new_tokens: expected the length of token_ids|.token_ids=[range(100000)]
+e2e_ns: expected a number from 1|.e2e_ns=0
+END
+    jq -c '[range(10000) | {("f\(.)"): .}] as $more | . + ($more | add)' "$T/good" > "$T/many"
+    "$BIN/measure" --no-meta "$T/many" | jq -c '[.metric, .value]' | cmp - "$T/want"
 }
 
 @test "F6: impossible times" {
