@@ -2,8 +2,9 @@
  *
  * Mode judge scores the responses of generation records, given their prompts, with a third
  * autoregressive model, and measures their diversity. Modes nll, elbo, iwae and kstep score given
- * texts with a contestant. Sums are pooled over tokens, never averaged over texts; intervals
- * resample texts. One file because all modes share the reader, the groups and the summary. */
+ * texts with a contestant, choice the choices of a question. Sums are pooled over tokens, never
+ * averaged over texts; intervals resample texts. One file because all modes share the reader, the
+ * groups and the summary. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@
 #include "lib/latent/prior.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/text/tokenizer.h"
+#include "lib/stat/bootstrap.h"
 #include "lib/stat/diversity.h"
 #include "lib/train/posterior.h"
 
@@ -222,6 +224,12 @@ static int judge(struct scorer *s, const json_t *r, struct err *e)
 
 /* ---- nll, elbo, iwae, kstep ---- */
 
+/* 1: the likelihoods of the checkpoint are bounds. */
+static int is_bound(const struct scorer *s)
+{
+    return config_denoises(&s->checkpoint.config);
+}
+
 /* The estimator of --mode, for one text. */
 static int estimate(struct scorer *s, const json_t *r, const struct scored_text *g, int64_t steps,
                     struct likelihood *l, struct err *e)
@@ -232,13 +240,14 @@ static int estimate(struct scorer *s, const json_t *r, const struct scored_text 
     const struct latent_bound_how fit = {.steps = (size_t)s->a.vi_steps, .rate = s->a.vi_rate,
                                          .samples = (size_t)s->a.samples,
                                          .iwae = !strcmp(s->a.mode, "iwae"), .prior = s->prior};
-    if (likelihood_kept(&s->out, r, l))
+    const int chooses = !strcmp(s->a.mode, "choice");
+    if (!chooses && likelihood_kept(&s->out, r, l))
         return 0;
-    if (!strcmp(s->a.mode, "nll"))
+    if (!strcmp(s->a.mode, "nll") || (chooses && !is_bound(s)))
         return likelihood_nll(n, g->ids.v, g->ids.n, g->first, l, e);
     if (n->config.latents)
         return latent_bound(n, g->ids.v, g->ids.n, g->first, &fit, seed, key, l, e);
-    if (!strcmp(s->a.mode, "elbo"))
+    if (!strcmp(s->a.mode, "elbo") || chooses)
         return likelihood_elbo(n, g->ids.v, g->ids.n, g->first, (size_t)s->a.samples, seed, key, l,
                                e);
     return likelihood_kstep(n, g->ids.v, g->ids.n, g->first, (size_t)steps, (size_t)s->a.orders,
@@ -260,7 +269,8 @@ static json_t *scored_text_about(const struct scorer *s, int64_t steps, struct b
         rec_set_int(o, "steps", steps);
         rec_set_int(o, "kstep_orders", s->a.orders);
     }
-    if (!strcmp(mode, "elbo") || !strcmp(mode, "iwae")) {
+    if (!strcmp(mode, "elbo") || !strcmp(mode, "iwae") ||
+        (!strcmp(mode, "choice") && is_bound(s))) {
         buf_format(config, " samples=%lld", (long long)s->a.samples);
         rec_set_int(o, "elbo_samples", s->a.samples);
     }
@@ -327,12 +337,116 @@ static int score_text(struct scorer *s, const json_t *r, struct err *e)
     return bad ? -1 : 1;
 }
 
+/* ---- choice ---- */
+
+/* An answer is the choice with the least nats: in all, for each character, for each byte. */
+enum { WHOLE, CHARACTERS, BYTES, NORMS };
+static const char *const norms[2][NORMS] = {
+    {"choice_accuracy", "choice_accuracy_norm", "choice_accuracy_bytes"},
+    {"bound_choice_accuracy", "bound_choice_accuracy_norm", "bound_choice_accuracy_bytes"}};
+
+static double length_of(const char *choice, int norm)
+{
+    double n = 0;
+    for (const char *p = choice; *p; p++)
+        n += norm == BYTES || (*p & 0xC0) != 0x80;
+    return norm == WHOLE ? 1 : n;
+}
+
+/* nats[i]: of choice i. chosen[k]: the answer by norm k; of equal ones the first. */
+static int weigh(struct scorer *s, const json_t *r, const json_t *choices, json_t *nats,
+                 size_t chosen[NORMS], struct err *e)
+{
+    double least[NORMS] = {INFINITY, INFINITY, INFINITY};
+    size_t i;
+    const json_t *v;
+    json_array_foreach(choices, i, v) {
+        const char *choice = json_string_value(v), *question = rec_text(r, "text");
+        struct scored_text t = {0};
+        struct likelihood l = {0};
+        int bad = !choice || !question
+                      ? err_set(e, EXIT_BAD_DATA, "text, choices: expected texts")
+                      : scored_text_choice(s->tokenizer, question, choice, &t.ids, &t.first, e) ||
+                            estimate(s, r, &t, 0, &l, e);
+        ids_free(&t.ids);
+        if (bad)
+            return -1;
+        json_array_append_new(nats, json_real(l.nats));
+        for (int k = 0; k < NORMS; k++)
+            if (l.nats / length_of(choice, k) < least[k]) {
+                least[k] = l.nats / length_of(choice, k);
+                chosen[k] = i;
+            }
+    }
+    return 0;
+}
+
+static int write_choice(struct scorer *s, const json_t *r, struct scores *g, size_t right,
+                        json_t *nats, const size_t chosen[NORMS], struct err *e)
+{
+    struct score hits = {0};
+    int bad = 0;
+    for (int k = 0; k < NORMS && !bad; k++) {
+        hits.variety[k] = chosen[k] == right;
+        json_t *q = start_quality(g, r, norms[is_bound(s)][k],
+                                  g->random ? (double)NAN : hits.variety[k], "random weights",
+                                  "higher");
+        if (k == WHOLE)
+            json_object_set(q, "choice_nats", nats);
+        bad = rec_write(&s->out, "quality", q, e);
+    }
+    if (!g->random)
+        scores_keep(g, hits);
+    return bad;
+}
+
+static int choose(struct scorer *s, const json_t *r, struct err *e)
+{
+    const json_t *choices = json_object_get(r, "choices");
+    const int64_t right = rec_int(r, "right_choice", -1);
+    size_t chosen[NORMS] = {0};
+    struct buf config = {0};
+    if (*rec_kind(r) && strcmp(rec_kind(r), "prompt"))
+        return 0;
+    if (json_array_size(choices) < 2 || right < 0 || right >= (int64_t)json_array_size(choices))
+        return err_set(e, EXIT_BAD_DATA, "expected choices, two or more, and right_choice, one of "
+                       "them (prep-prompts --task makes these)");
+    json_t *about = scored_text_about(s, 0, &config), *nats = json_array();
+    struct scores *g = find_group(s, config.data, about);
+    g->random = random_weights(s, r);
+    int bad = (!g->random && weigh(s, r, choices, nats, chosen, e)) ||
+              write_choice(s, r, g, (size_t)right, nats, chosen, e);
+    json_decref(nats);
+    buf_free(&config);
+    return bad ? -1 : 1;
+}
+
+/* Accuracies of a group. */
+static int sum_choices(struct scorer *s, const struct scores *g, struct err *e)
+{
+    int bad = 0;
+    for (int k = 0; k < NORMS && !bad; k++) {
+        double hits = 0;
+        for (size_t i = 0; i < g->n; i++)
+            hits += g->v[i].variety[k];
+        bad = rec_write(&s->out, "quality",
+                        quality_summary(g->about, norms[is_bound(s)][k], "higher",
+                                        bootstrap_wilson(hits, (double)g->n, 0.95), (int64_t)g->n,
+                                        1, g->random ? "random weights" : "no text was scored",
+                                        is_bound(s) ? "least bound, Wilson interval"
+                                                    : "least nats, Wilson interval"), e);
+    }
+    return bad;
+}
+
 /* ---- the tool ---- */
 
 static int take(void *ctx, const json_t *r, struct err *e)
 {
     struct scorer *s = ctx;
-    int got = strcmp(s->a.mode, "judge") ? score_text(s, r, e) : judge(s, r, e);
+    int got = !strcmp(s->a.mode, "judge")    ? judge(s, r, e)
+              : !strcmp(s->a.mode, "choice") ? choose(s, r, e)
+                                             : score_text(s, r, e);
     if (got > 0)
         progress_at(&s->progress, s->seen.taken + 1, NULL);
     return got > 0 && rec_sync(&s->out, e) ? -1 : got;
@@ -342,6 +456,8 @@ static int take(void *ctx, const json_t *r, struct err *e)
  * iwae: latent models; elbo: diffusion and latent models. */
 static int mode_goes(const char *mode, const struct config *c)
 {
+    if (!strcmp(mode, "choice"))
+        return !c->latents;
     if (!strcmp(mode, "elbo"))
         return c->latents || config_denoises(c);
     return !strcmp(mode, "iwae")    ? c->latents > 0
@@ -369,8 +485,9 @@ static int load(struct scorer *s, struct err *e)
         return -1;
     if (checkpoint_tokenizer(&s->checkpoint, &s->tokenizer, e))
         return -1;
-    if (!strcmp(a->mode, "judge") && !s->tokenizer && !c->synth)
-        return err_set(e, EXIT_BAD_DATA, "%s: a judge needs tokenizer.json", a->engine.model);
+    int reads = !strcmp(a->mode, "judge") || !strcmp(a->mode, "choice");
+    if (reads && !s->tokenizer && !c->synth)
+        return err_set(e, EXIT_BAD_DATA, "%s: --mode judge and choice need tokenizer.json", a->engine.model);
     if (engine_open(&a->engine, &s->backend, e))
         return -1;
     engine_level(&a->engine, s->backend, &s->checkpoint, &s->log);
@@ -416,6 +533,7 @@ static const char examples[] =
     "score-ppl --mode nll -m meta-llama/Meta-Llama-3-8B texts.ndjson\n"
     "score-ppl --mode elbo -m GSAI-ML/LLaDA-8B-Base --samples 128 texts.ndjson\n"
     "score-ppl --mode kstep -m GSAI-ML/LLaDA-8B-Base --steps 16,64,256 texts.ndjson\n"
+    "score-ppl --mode choice -m MODEL hellaswag.ndjson > quality.ndjson\n"
     "score-ppl --mode elbo -m LTM --vi-steps 64 --samples 16 texts.ndjson\n";
 static const char notes[] =
     "judge  perplexity of each response given its prompt under a third,\n"
@@ -429,6 +547,10 @@ static const char notes[] =
     "       that the fit has not seen score the second token and all after it.\n"
     "kstep  upper bound of -ln p for a sampler of K steps in random order\n"
     "iwae   latent thought models: a tighter bound from the same draws\n"
+    "choice the choice of a question (prep-prompts --task) that the model finds most\n"
+    "       likely: of all its text (choice_accuracy), for each character (_norm, the\n"
+    "       acc_norm of lm-eval) and for each byte (_bytes). Diffusion models are\n"
+    "       asked for their bound (elbo, --samples), and the metric's name says so.\n"
     "Never compare an nll with a bound as if both were the same. With --prior dit,\n"
     "elbo uses the learned prior, whose own -ln p(z) is a bound too. --target\n"
     "reference scores `reference` given `text`. Perplexities are exp(sum of nats /\n"
@@ -448,7 +570,7 @@ enum { OPTIONS_MOST = 48 };
 static void options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
-        {"mode", 0, OPT_CHOICE, &a->mode, .choices = "judge|nll|elbo|kstep|iwae",
+        {"mode", 0, OPT_CHOICE, &a->mode, .choices = "judge|nll|elbo|kstep|iwae|choice",
          .help = "quantity to compute: see below (judge)"},
         {"target", 0, OPT_CHOICE, &a->target, .choices = "text|reference",
          .help = "nll, elbo, kstep: field to score (text)"},
@@ -461,7 +583,7 @@ static void options(struct opt *o, struct args *a)
          .help = "latent model, elbo: N(0, I), or the prior that train-prior left in the model's "
                  "folder (normal)"},
         {"samples", 0, OPT_INT, &a->samples, 1, 1000000, .arg = "N",
-         .help = "elbo, iwae: masks, or draws of latents, for each text (128)"},
+         .help = "elbo, iwae, choice: masks, or draws of latents, for each text (128)"},
         {"steps", 0, OPT_TEXT, &a->steps, .arg = "K,...", .help = "kstep: step counts (16)"},
         {"orders", 0, OPT_INT, &a->orders, 1, 100000, .arg = "N",
          .help = "kstep: random orders for each text (4)"},
@@ -511,7 +633,9 @@ int main(int argc, char **argv)
         check(&s, err_set(&e, EXIT_BAD_DATA, "no %s records in the input",
                           strcmp(s.a.mode, "judge") ? "text" : "generation"), &e);
     for (size_t i = 0; i < s.n; i++)
-        check(&s, scores_write(&s.group[i], s.a.mode, (uint64_t)s.a.common.seed, &s.out, &e), &e);
+        check(&s, !strcmp(s.a.mode, "choice") ? sum_choices(&s, &s.group[i], &e)
+                      : scores_write(&s.group[i], s.a.mode, (uint64_t)s.a.common.seed, &s.out, &e),
+              &e);
     if (s.changed)
         log_warn(&s.log, "W201", "%lld repeats of a prompt gave other tokens; only the first "
                  "answer is scored", (long long)s.changed);

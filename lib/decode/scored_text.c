@@ -3,8 +3,10 @@
  * prompt. */
 #include "lib/decode/scored_text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
 int scored_text_pair(const struct tokenizer *t, const char *prompt, const char *text,
@@ -14,6 +16,22 @@ int scored_text_pair(const struct tokenizer *t, const char *prompt, const char *
         return -1;
     *first = ids->n ? ids->n : 1;
     return tokenizer_encode(t, text, strlen(text), ENCODE_PLAIN, ids, e);
+}
+
+int scored_text_choice(const struct tokenizer *t, const char *question, const char *choice,
+                       struct ids *ids, size_t *first, struct err *e)
+{
+    size_t n = strlen(question), at;
+    while (n && strchr(" \n\t\r", question[n - 1]))
+        n--;
+    char *whole = mem_format("%s%s%s", question, question[n] ? "" : " ", choice);
+    int bad = tokenizer_encode(t, whole, n, ENCODE_SPECIAL | ENCODE_PLAIN, ids, e);
+    at = ids->n ? ids->n : 1;
+    ids->n = 0;
+    bad = bad || tokenizer_encode(t, whole, strlen(whole), ENCODE_SPECIAL | ENCODE_PLAIN, ids, e);
+    *first = at;
+    free(whole);
+    return bad ? -1 : 0;
 }
 
 static int read_ids(struct scored_text *g, const json_t *list, size_t vocab, struct err *e)

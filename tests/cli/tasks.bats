@@ -208,3 +208,36 @@ END
     verdicts --tasks own <<< 'sh@<<response>>@true' | grep -E '^(the interpreter is not|no sandbox)'
     [ "$(jq -c 'select(.summary) | [.value, .n]' got)" = '[null,0]' ]
 }
+
+@test "choice: the nats of lm-eval's cut, three lengths to divide by, and bounds that say so" {
+    cat > q << 'END'
+{"id":"a","text":"Now she has ","choices":["5 apples.","é the of"],"right_choice":0}
+{"id":"b","text":"Tom went to the","choices":["xq zzk","park."],"right_choice":0}
+{"id":"c","text":"no choices"}
+END
+    m=$ROOT/data/models
+    run -1 --separate-stderr "$BIN/score-ppl" -q --no-meta --mode choice -m "$m/llama-demo" q
+    echo "$output" > got
+    conforms got
+    [ "$(jq -r 'select(.metric == "choice_accuracy") | .value' got | paste -sd ' ')" = "1 0 0.5" ]
+    [ "$(jq -r 'select(.summary) | .n' got | sort -u)" = 2 ]
+    [[ "$(jq -r 'select(.kind == "error").message' got)" == *"expected choices"* ]]
+    jq -c 'select(.choices) | {id, text: (.text | rtrimstr(" ")),
+        reference: (" " + .choices[])} | .id += .reference' q |
+        "$BIN/score-ppl" -q --no-meta --mode nll --target reference -m "$m/llama-demo" |
+        jq 'select(.id).value' > nll
+    jq '.choice_nats[]?' got | diff - nll
+    jq -c 'select(.id == "a") | .id = "d" | .choices[0] = "5 apples.."' q |
+        "$BIN/score-ppl" -q --no-meta --mode choice -m "$m/llama-demo" > long
+    # The verdicts follow from the nats and the lengths, in characters and in bytes.
+    for norm in "accuracy 1 1" "accuracy_norm 10 8" "accuracy_bytes 10 9"; do
+        read -r name one two <<< "$norm"
+        jq -cn --arg n "choice_$name" --argjson one "$one" --argjson two "$two" '[inputs |
+            select(.id == "d")] | (.[0].choice_nats | .[0] / $one <= .[1] / $two) ==
+            (map(select(.metric == $n))[0].value == 1)' long | grep -qx true
+    done
+    "$BIN/score-ppl" -q --no-meta --mode choice --samples 16 -m "$m/llada-demo" <(head -2 q) > got
+    conforms got
+    [ "$(jq -r 'select(.summary) | .metric + ": " + .method' got | head -1)" = \
+      "bound_choice_accuracy: least bound, Wilson interval" ]
+}
