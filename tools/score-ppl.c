@@ -487,7 +487,8 @@ static int load(struct scorer *s, struct err *e)
         return -1;
     int reads = !strcmp(a->mode, "judge") || !strcmp(a->mode, "choice");
     if (reads && !s->tokenizer && !c->synth)
-        return err_set(e, EXIT_BAD_DATA, "%s: --mode judge and choice need tokenizer.json", a->engine.model);
+        return err_set(e, EXIT_BAD_DATA, "%s: --mode judge and choice need tokenizer.json",
+                       a->engine.model);
     if (engine_open(&a->engine, &s->backend, e))
         return -1;
     engine_level(&a->engine, s->backend, &s->checkpoint, &s->log);

@@ -27,6 +27,7 @@ const struct figure_type figure_types[] = {
     {"roofline", "roofline", figure_roofline},
     {"drift", "drift", figure_drift},
     {"training", "training", figure_training},
+    {"claims", "claims", figure_claims},
     {0}};
 
 const struct figure_type *figure_find(const char *name)

@@ -82,6 +82,7 @@ void figure_steps(struct figure *f, const struct runset *s, const struct figure_
 void figure_throughput(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_memory(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_ratio(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_claims(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_training(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_methods(struct figure *f, const struct runset *s, const struct figure_request *q);
 void figure_growth(struct figure *f, const struct runset *s, const struct figure_request *q);

@@ -437,3 +437,30 @@ sweep() {
     (ulimit -t 15; "$BIN/forecast" --no-meta --along-steps --steps 8 "$T/many" > "$T/out")
     [ "$(jq -s 'map(select(.what == "line" and .e2e_ns == 9)) | length' "$T/out")" = 1499 ]
 }
+
+@test "claims: within the roofline, beyond it, or not to be judged, and what is missing" {
+    claim() { jq -cn "{name: \"a\", system: \"s\", source: \"S\", hardware: \"b200\", devices: 1,
+        model: \"m\", paradigm: \"autoregressive\", quant: \"fp8\", batch: 1, prompt_tokens: 1,
+        new_tokens: 1, metric: \"output_tokens_per_s\", counting: \"all_tokens\", assumed: [],
+        active_weights: 8e9} + $1"; }
+    { claim '{value: 200}'                 # 8 GB a pass at 8000 GB/s: 1000 passes a second
+      claim '{name: "b", value: 1001}'
+      claim '{name: "c", value: 5, batch: null}'
+      claim '{name: "d", value: 2000, paradigm: "block_diffusion", block_length: 4,
+              baseline: "a"}'
+      claim '{name: "e", value: 4001, paradigm: "block_diffusion", block_length: 4}'
+      claim '{name: "f", value: 3000, paradigm: "block_diffusion", tokens_per_pass: 6}'
+      claim '{name: "g", value: 5, hardware: "none", assumed: ["model"]}'; } > "$T/claims"
+    forecast --check --mfu 1 --mbu 1 --published "$T/claims" > "$T/roof"
+    jq -sc --slurpfile hardware data/hardware.ndjson -f pipelines/experiment/claims/claims.jq \
+        "$T/claims" "$T/roof" > "$T/verdicts"
+    conforms "$T/verdicts"
+    [ "$(jq -r '.verdict' "$T/verdicts" | paste -sd ,)" = \
+      "within,beyond,not comparable,within,beyond,within,not comparable" ]
+    jq -s -e '.[0].roofline_ratio == 0.2 and .[1].roofline_ratio == 1.001 and
+        .[3].speedup == 10 and .[3].baseline_bandwidth_ratio == 0.2 and
+        .[3].needs_tokens_per_pass == 2 and .[3].missing == ["steps"] and
+        .[5].roofline_ratio == 0.5 and (.[6].missing == ["hardware", "model"])' "$T/verdicts"
+    "$BIN/plot" -q --type claims "$T/verdicts" -o "$T/claims.svg"
+    grep -q '1 of diffusion models, 2 of autoregressive ones. Of 7 claims, 4' "$T/claims.txt"
+}

@@ -23,7 +23,7 @@ enum { SOURCES_MAX = 1000 }; /* kinds of prompts that are counted apart */
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "roofline",
                                    "check",  "comparison", "workload", "method", "commit",
-                                   "ablation", "claim"};
+                                   "ablation", "claim", "claim_verdict"};
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {
@@ -189,7 +189,7 @@ static void add_record(struct runset *s, json_t *r)
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (!strcmp(kind, kept[i])) {
             if (strcmp(kind, "comparison") && strcmp(kind, "commit") &&
-                strcmp(kind, "ablation"))
+                strcmp(kind, "ablation") && strcmp(kind, "claim_verdict"))
                 /* only points that other records name */
                 about_config(s, r);
             json_array_append(list_of(s, kind), r);
