@@ -158,8 +158,8 @@ struct canvas_loop {
     struct slot_kept *slot;        /* [sum of len] the rule's memory of slots; NULL: none */
     int32_t gen_length, block_length, block_steps;
     const int32_t *budget;         /* [block_steps] budget of each step */
-    int32_t block_pace;            /* the next block's budgets start so many later; 0: all blocks
-                                    * share them */
+    int32_t block_pace;            /* places from a block's budgets to those of the next block; 0:
+                                    * all blocks share them */
     int32_t mask;                  /* the mask id */
     int32_t lag;                   /* 1: the answer about a slot is at the row before its own */
     int32_t seeds;                 /* block length of the mask, or 0. > 0: where a block begins with
@@ -346,8 +346,8 @@ HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state
     return unmask_count(l->rule, &l->params, &o);
 }
 
-/* What a rule compares before it revises the slot of answer w: the probability of the answer if the
- * rule edits, else the current probability of the id in the slot. */
+/* The probability that a rule compares before it revises the slot of answer w: that of the answer
+ * if the rule edits, else that of the id in the slot. */
 HOST_DEVICE double canvas_held_confidence(const struct canvas_loop *l, size_t w)
 {
     return unmask_has(l->rule, UNMASK_EDITS)

@@ -39,7 +39,7 @@ const char *dtype_unit_name(enum unit u); /* "f32", "bf16", "int8" */
 enum codes_part { PART_CODE, PART_ABSMAX, PART_SCALE, PART_OFFSET, PARTS };
 
 /* QUANT_BLOCK: values in a block of the 4-bit formats. QUANT_SUPER: blocks of NF4 whose absmax are
- * quantized together. INT8_COLS_MAX: so many products of 127 * 128 still fit an int32 sum. */
+ * quantized together. INT8_COLS_MAX: this number of products of 127 * 128 fits an int32 sum. */
 enum { QUANT_BLOCK = 64, QUANT_SUPER = 256, INT8_COLS_MAX = 131072 };
 
 /* The unit to which one element of an array belongs. PER_VALUE: elements have dtype_info.bits
@@ -76,7 +76,7 @@ extern const struct dtype_info dtype_info[DTYPES];
 
 /* The format with that name; DTYPES: none. */
 enum dtype dtype_named(const char *name);
-/* The reason why a matrix with so many columns cannot be stored as d; NULL: it can. */
+/* The reason why a matrix with `cols` columns cannot be stored as d; NULL: it can. */
 const char *dtype_refuses(enum dtype d, size_t cols);
 
 /* The number of scales of a matrix before they are quantized: one a row, or one a block. */

@@ -6,7 +6,6 @@
 #include "kernels/amx.h"
 #include "kernels/ops.h"
 
-/* One table per instruction set; the Makefile defines which were built. */
 extern const struct ops cpu_amx_ops, cpu_avx512bf16_ops, cpu_avx512_ops, cpu_avx2_ops,
     cpu_neon_ops, cpu_portable_ops;
 

@@ -15,7 +15,7 @@
 #define SSE2        __attribute__((target("sse2")))
 
 /* Products in assembly: for intrinsics of integers a compiler moved each sum between registers, or
- * to memory and back, in every round. Such a loop is no peak. */
+ * to memory and back, in every round. Such a loop does not reach the peak. */
 #define VECTORS(NAME, TARGET, VEC, CODE)                                                         \
     TARGET static inline VEC NAME(VEC sum, VEC x, VEC y)                                         \
     {                                                                                            \

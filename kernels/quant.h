@@ -84,7 +84,7 @@ struct codes {
     float offset;
 };
 
-/* The number of scales for the absmax of so many blocks. */
+/* The number of scales for the absmax of `blocks` blocks. */
 HOST_DEVICE size_t quant_supers(size_t blocks)
 {
     return (blocks + QUANT_SUPER - 1) / QUANT_SUPER;

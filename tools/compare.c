@@ -81,7 +81,7 @@ static int write_cost(struct compare *c, const struct couple *k, struct err *e)
     return 0;
 }
 
-/* If the tokenizers differ: the rate in bytes of text. It is neither a further test nor a goal. */
+/* If the tokenizers differ: the rate in bytes of text. It does not count as a test or a goal. */
 static int write_text_rate(struct compare *c, const struct couple *k, struct err *e)
 {
     const struct contrast_goal goal = {c->a.precision, c->a.stopped};

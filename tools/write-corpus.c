@@ -4,9 +4,9 @@
  * only on the seed, its part and the records before it, so a longer corpus begins with the shorter
  * one.
  *
- * The parts valid and test use keys that train never uses. A record of test is drawn again until
- * its key and its text occur neither in valid, which is drawn once more for this check, nor earlier
- * in test. */
+ * The parts valid and test use keys that train never uses. A record of test is drawn again while
+ * its key or its text occurs in valid or earlier in test. For this check valid is drawn once
+ * more. */
 #include <stdio.h>
 #include <string.h>
 

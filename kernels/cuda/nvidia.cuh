@@ -70,7 +70,7 @@ cudaError_t allow_shared(void (*kernel)(P...), size_t shared, bool overlap, int 
 
 /* kernel<<<grid, block, shared, stream>>>(args...). With `overlap` it starts as soon as the kernel
  * before allows it (sm_90). Graphs support this since CUDA 12.3; a build with an older version runs
- * without. cluster: so many blocks beside each other share their shared memory (sm_90). */
+ * without. cluster: number of adjacent blocks that share their shared memory (sm_90). */
 template <class... P, class... A>
 cudaError_t start_kernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
                          cudaStream_t stream, bool overlap, int part, unsigned cluster, A... args)
@@ -269,7 +269,7 @@ DEVICE void gate_arrive(uint64_t *gate, uint32_t rank)
                         : "memory"));
 }
 
-/* Arrives, and the gate waits for so many bytes of bulk copies, too. */
+/* Arrives, and makes the gate wait for these bytes of bulk copies too. */
 DEVICE void gate_expect(uint64_t *gate, uint32_t bytes)
 {
     HOPPER(asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
@@ -308,8 +308,8 @@ DEVICE void cluster_meet(void)
                         "barrier.cluster.wait.aligned;" ::: "memory"));
 }
 
-/* All warps of a warpgroup: so many registers a thread from here on, a multiple of 8. The kernel
- * has two branches: one with more, one with less. */
+/* Called by all warps of a warpgroup: from here on a thread has N registers, a multiple of 8. The
+ * kernel has two branches: one with more, one with less. */
 template <int N> DEVICE void registers_more(void)
 {
     HOPPER(asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)));

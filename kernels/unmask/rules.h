@@ -100,7 +100,7 @@ enum unmask_trait {
               "replace an id of the block by another token whose probability is above this")      \
     PARAMETER(edit_passes, INT, joint, 1, 1, 1e6, "16",                                           \
               "most passes over a block that has no mask left; such passes only edit")
-/* Parameters that refine another one and are no axis. */
+/* Parameters that refine another one. No sweep uses them as its axis. */
 #define UNMASK_REFINEMENTS(PARAMETER)                                                             \
     PARAMETER(threshold_decay, REAL, threshold, 1, 0, 1, "0",                                     \
               "--threshold falls by this share until the block is full")

@@ -1,6 +1,6 @@
 /* about.c - see about.h. The identity of a point is made of all settings that count. Two records
  * are of one point exactly if these are equal. The label and the workload of a record describe its
- * point; they are no part of the identity. */
+ * point; they are not part of the identity. */
 #include "lib/analysis/about.h"
 
 #include <math.h>

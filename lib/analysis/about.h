@@ -54,6 +54,6 @@ const char *about_axis_name(const char *axis);
 /* The default of a setting as records hold it: from the tables of the systems, or of engine facts.
  * The caller's reference; NULL: no table has it. */
 json_t *about_default(const char *setting);
-/* 1: the value is the default in a row of these tables, also for a setting that does not count by
- * default, for which about_default() is null. */
+/* 1: the value is the default in a row of these tables. This holds also for a setting without
+ * effect by default, whose about_default() is null. */
 int about_is_default(const char *setting, const json_t *value);

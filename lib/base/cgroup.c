@@ -1,6 +1,6 @@
 /* cgroup.c - see cgroup.h. /proc/self/cgroup has a line for each hierarchy: "0::/a/b" (version 2),
  * "4:cpu,cpuacct:/a/b" (version 1). Inside a container the path may be the host's: its folders do
- * not exist there, and a file that cannot be read is no limit. */
+ * not exist there, and a file that cannot be read sets no limit. */
 #include "lib/base/cgroup.h"
 
 #include <stdio.h>

@@ -7,9 +7,9 @@
  *
  * A lane is a worker's share of the loop. A worker takes half of the rest of its lane, again and
  * again. Then it takes from other lanes in the same way, near neighbours first: a worker that is
- * delayed loses part of its lane to those that are ready. The word of a lane names its loop. A word
- * of the loop before means that nobody has taken from the lane yet; the owner updates it in every
- * loop, so it is never older.
+ * delayed loses part of its lane to those that are ready. The word of a lane names its loop. If it
+ * names the loop before, nobody has taken from the lane yet. It is never older, because the owner
+ * updates it in every loop.
  *
  * A forward pass starts hundreds of short loops in a row, so a worker spins for a while before it
  * sleeps. On a busy machine a spin takes time from the thread that it waits for: after VAIN spins

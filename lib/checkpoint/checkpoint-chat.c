@@ -27,7 +27,7 @@ static void take(struct checkpoint_chat *c, const json_t *text)
     c->source.n = json_string_length(text);
 }
 
-/* Takes a text or a list of {name, template}. 0: neither it nor a fault is there. */
+/* Takes a text or a list of {name, template}. 0: there is no template and no fault. */
 static int take_member(struct checkpoint_chat *c, const json_t *o)
 {
     const json_t *v = json_object_get(o, "chat_template"), *one, *text = NULL;

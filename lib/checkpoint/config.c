@@ -102,8 +102,8 @@ size_t config_parameters(const struct config *c)
     return (c->tied ? 1 : 2) * c->vocab * c->width + c->layers * layer + feeds + c->width;
 }
 
-/* The index, which need not be whole, of the frequency with so many turns over the original
- * context. */
+/* The index of the frequency that makes `turns` turns over the original context; not always a whole
+ * number. */
 static double place_of(const struct config *c, double turns)
 {
     return (double)c->head_dim * log(c->rope_original_context / (turns * 2 * M_PI)) /

@@ -44,7 +44,7 @@ struct config {
     size_t kv_heads;      /* K, divides H */
     size_t head_dim;      /* E, even; H E need not be D */
     size_t ffn;           /* F; with experts, of each (and config_ffn) */
-    size_t experts, used; /* n experts in each layer, of which a row uses so many
+    size_t experts, used; /* experts in each layer, and how many of them a row uses
                            * (kernels/experts.h); 0: one feed-forward for all rows */
     size_t shared;        /* F of one more expert, which all rows use; 0: none */
     size_t dense, dense_ffn; /* with experts: the first layers, which have one feed-forward, and

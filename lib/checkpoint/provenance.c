@@ -80,8 +80,8 @@ json_t *provenance_read(const char *folder, struct err *e)
     json_t *j = file_exists(path) ? json_file(path, ORIGIN_MAX_BYTES, e) : NULL;
     int bad = !j;
     if (!file_exists(path))
-        err_set(e, EXIT_NO_INPUT, "%s: no such file: pack-model writes it, so this is no folder "
-                "that it made", path);
+        err_set(e, EXIT_NO_INPUT, "%s: no such file: pack-model writes it, so pack-model did "
+                "not make this folder", path);
     else if (j && (!json_is_object(j) || !json_is_array(json_object_get(j, "files"))))
         bad = err_set(e, EXIT_BAD_DATA, "%s: files: expected a list", path);
     else if (j)

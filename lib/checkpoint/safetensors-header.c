@@ -17,7 +17,7 @@
 
 #define INTEGER_MAX ((INT64_C(1) << 48) - 1)
 
-/* What all functions need: the place in messages, and the data part of the file. */
+/* Arguments of all functions: the place in messages, and the data part of the file. */
 struct header {
     const char *where;
     const unsigned char *data;

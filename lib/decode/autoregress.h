@@ -34,7 +34,7 @@ struct autoregress {
     const struct network *draft; /* makes draft_tokens guesses instead of lookup; NULL: none.
                                   * Same vocabulary, same back end */
     size_t draft_tokens;
-    size_t self_draft;    /* > 0: the model guesses so many by filling masks (config.two_ways);
+    size_t self_draft;    /* > 0: tokens that the model guesses by filling masks (config.two_ways);
                            * needs a cache. 0: none */
     struct variant variant; /* of the passes */
     int prepare;          /* 1: run each kind of pass once before the clock begins */

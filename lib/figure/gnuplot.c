@@ -142,7 +142,7 @@ static int run(const struct drawing *d, struct err *e)
         if (d->width_cm > 0)
             buf_format(&set, "; width_cm = %.10g", d->width_cm);
     }
-    /* -d: no start-up file of the user. "./": a path that begins with '-' is no option. */
+    /* -d: no start-up file of the user. "./": a path that begins with '-' is not an option. */
     char *path = mem_format("%s%s", *script_path == '-' ? "./" : "", script_path);
     char *with[] = {"gnuplot", "-d", "-e", set.data, path, NULL};
     char *without[] = {"gnuplot", "-d", path, NULL};

@@ -45,5 +45,5 @@ json_t *forecast_check_crossover(const struct forecast_place *canvas,
 const char *forecast_batch_of(const json_t *record, const struct network *n,
                               struct forecast_batch *b);
 /* Sets b->prompt from the rows computed for an answer, because metric records have no prompt
- * length; rows are linear in the prompt length. 0: no prompt gives so many rows. */
+ * length; rows are linear in the prompt length. 0: no prompt length gives these rows. */
 void forecast_prompt(const struct forecast_place *p, struct forecast_batch *b, double rows);

@@ -60,7 +60,7 @@ void cost_add(struct cost *sum, struct cost more);
  * or all of them (full). */
 void cost_causal(struct extent *x, double rows, double keys);
 void cost_full(struct extent *x, double rows, double keys);
-/* Adds so many rows of which only the values are computed and written. */
+/* Adds rows of which only the values are computed and written. */
 void cost_look(struct extent *x, double rows, double keys);
 /* Sets x->experts to the expected number. Each row draws k of n experts, independently of other
  * rows, so a layer reads n (1 - (1 - k/n)^rows). In the last layer only the rows with an answer

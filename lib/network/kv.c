@@ -1,9 +1,9 @@
 /* kv.c - memory of a cache (kv.h).
  *
- * Keys and values of all layers are one array each, [L, S, K*E], in memory of the back end. Those
- * of offloaded layers are in blocks of a store: the keys of a layer, then its values. Stored
- * outputs of attention and of the gated layer are [L, S, D] in memory. Only the host knows the
- * position of a slot, and each pass tells it to attention. */
+ * Keys and values of all layers are one array each, [L, S, K*E], in memory of the back end.
+ * Offloaded layers are in blocks of a store: the keys of a layer, then its values. Stored outputs
+ * of attention and of the gated layer are [L, S, D] in memory. Only the host knows the position of
+ * a slot, and each pass tells it to attention. */
 #include "lib/network/kv.h"
 
 #include <stdlib.h>

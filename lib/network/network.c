@@ -239,7 +239,7 @@ size_t network_layer_bytes(const struct network *n)
     return most;
 }
 
-/* taken(bytes): the memory that a block of so many bytes takes. */
+/* taken(bytes): the memory that a block of `bytes` bytes takes. */
 static size_t expected(const struct network *n, size_t (*taken)(size_t bytes))
 {
     const struct config *c = &n->config;

@@ -35,8 +35,8 @@ struct pass {
 };
 /* *p = a pass without rows yet. kv NULL: no cache. */
 void pass_begin(struct pass *p, const struct network *n, const struct kv *kv, const struct work *w);
-/* max_slots for sequences that read up to n slots, rounded up in steps, so that passes whose lists
- * grow share one record for a while. */
+/* max_slots for sequences that read up to n slots. It is rounded up in steps, so that several
+ * passes with growing lists share one record. */
 size_t pass_slots(const struct work *w, size_t n);
 /* Without a cache the keys of a sequence are its own rows: lists the first T rows in work.host,
  * whose pos is filled. The list of a sequence starts at its first row. */

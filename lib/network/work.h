@@ -7,12 +7,13 @@
 #include "kernels/reuse.h"
 #include "lib/network/network.h"
 
-/* Ways to compute the same that take more memory or time than the usual ones, to measure what those
- * save. All 0: the usual ones. Results differ at most in the order of sums (attention, time
- * mixing), or not at all on back ends whose results do not depend on neighbours (ref, cpu). */
+/* Forms of a computation that take more memory or time than the usual forms, to measure how much
+ * the usual forms save. All 0: the usual forms. Results differ at most in the order of sums
+ * (attention, time mixing), or not at all on back ends whose results do not depend on neighbours
+ * (ref, cpu). */
 struct variant {
-    size_t scores;     /* attention stores all scores of so many heads at once (attn.dense), at most
-                        * all heads; SIZE_MAX: all; 0: one tile at a time */
+    size_t scores;     /* heads whose scores attention stores at once (attn.dense); SIZE_MAX: all;
+                        * 0: one tile at a time */
     size_t unfused;    /* 1: gate and up are two products stored in memory, then silu(gate) * up; 0:
                         * one operation */
     size_t dense_head; /* 1: head_query.dense */

@@ -1,7 +1,7 @@
 /* filehash.c - cached hashes of large files; see filehash.h.
  *
- * The cache has one small file per hash, named by the path and identity of the hashed file. A
- * cache file that is missing, broken or not writable is no error: the file is hashed again. */
+ * The cache has one small file per hash, named by the path and identity of the hashed file. A cache
+ * file that is missing, broken or not writable is not an error: the file is hashed again. */
 #include "lib/record/filehash.h"
 
 #include <errno.h>

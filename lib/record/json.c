@@ -26,7 +26,7 @@ static size_t number_length(const char *p, const char *end, int *whole)
 }
 
 /* Copies a JSON text, and writes ".0" after each integer of 19 digits or more (2^63 has 19): only
- * those can be too big, and no size or id has so many digits. */
+ * those can be too big, and sizes and ids have fewer digits. */
 static void big_integers_to_reals(const char *bytes, size_t n, struct buf *out)
 {
     const char *p = bytes, *end = bytes + n;

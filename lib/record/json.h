@@ -24,7 +24,7 @@ json_t *json_bytes(const char *bytes, size_t n, const char *where, struct err *e
 /* json_loadb, strict; integers beyond 64 bits are errors. */
 json_t *json_strict(const char *bytes, size_t n, json_error_t *why);
 
-/* Appends v as text, with jansson's flags. -1: v is no JSON value. */
+/* Appends v as text, with jansson's flags. -1: v is not a JSON value. */
 int json_put(const json_t *v, size_t flags, struct buf *to);
 
 /* Required members. -1 with "where: KEY: expected integer from LO to HI, got ...". */

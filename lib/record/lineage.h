@@ -23,7 +23,7 @@ struct lineage *lineage_new(void);
 /* Adds the SHA-256 of a file that is present. */
 void lineage_file(struct lineage *l, const char hex[65]);
 /* The next bytes of a file of records. -1 (EXIT_BAD_DATA): a line of more than 64 MiB, a `meta`,
- * `parent` or `end` that is no JSON, an `end` whose hash is not that of its stream. */
+ * `parent` or `end` that is not JSON, an `end` with a hash that its stream does not have. */
 int lineage_add(struct lineage *l, const char *name, const char *bytes, size_t n, struct err *e);
 /* Ends the file; the next lineage_add begins another one. -1: its stream has no `end`. */
 int lineage_end(struct lineage *l, const char *name, struct err *e);

@@ -244,7 +244,7 @@ static int finish_file(struct rec_reader *r, struct err *e)
 }
 
 /* Counts a broken line. -1: too many: a small packed file would keep a tool busy for minutes with
- * lines that are no records. The rest is not read. */
+ * lines that are not records. The rest is not read. */
 static int note_bad(struct rec_reader *r, struct err *e)
 {
     if (++r->bad <= BAD_MOST || r->bad <= r->good)

@@ -137,5 +137,5 @@ void rec_copy(json_t *to, const char *key, const json_t *from, const char *membe
 int rec_lists(const json_t *record, const char *key, const char *text);
 /* A number as it is read back from a record. */
 double rec_as_written(double value);
-/* [{path, sha256}]; NULL: one is no regular file, or n = 0 (standard input). -1: *e. */
+/* [{path, sha256}]; NULL: one is not a regular file, or n = 0 (standard input). -1: *e. */
 int rec_inputs(const char *const *paths, size_t n, json_t **list, struct err *e);

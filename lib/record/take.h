@@ -20,8 +20,8 @@ struct take {
     int unsound;    /* 1: the input was cut or edited, or has two answers in one place */
     int64_t repeats; /* repeated records that were left out */
     /* Set by the caller: */
-    int per_run;      /* 1: records of different runs are no repeats of each other (a meta or
-                       * parent record begins a run), for tools that read several machines */
+    int per_run;      /* 1: the same record in two runs is not a repeat (a meta or parent record
+                       * begins a run), for tools that read several machines */
     const char *also; /* one more kind that this tool takes; NULL: none */
 };
 /* Takes one record (borrowed). 1: used; 0: not of interest; -1: malformed (*e filled,

@@ -30,8 +30,8 @@ struct weights {
     json_t *points; /* point -> field -> {name, where, files} */
     json_t *maker;  /* checkpoints and names of the generator whose stream is read; NULL: none */
 };
-/* Takes the next record of `in`. -1 (EXIT_BAD_DATA): the weights of its point differ from those of
- * an earlier record, or those in the record from those in the meta record of its stream. The
- * message has both hashes and both places. A record that names its weights nowhere is accepted. */
+/* Takes the next record of `in`. -1 (EXIT_BAD_DATA): the weights of its point differ from an
+ * earlier record, or the weights in the record differ from the meta record of its stream. The
+ * message has both hashes and both places. A record without named weights is accepted. */
 int weights_check(struct weights *w, const json_t *record, struct rec_reader *in, struct err *e);
 void weights_free(struct weights *w);

@@ -76,7 +76,7 @@ static const char memory_notes[] =
     "--head-rows, --graphs off, --alloc direct. Each turns off an optimisation that\n"
     "is always on, to measure what it saves. Ids stay the same, except where\n"
     "another order of sums decides a tie: with dense attention, and with all\n"
-    "switches on a GPU. --tf32 on is no such switch: fp32 products of more than 8\n"
+    "switches on a GPU. --tf32 on is another kind: fp32 products of more than 8\n"
     "rows then round their inputs, so ids may change; records say so.\n"
     "--on-oom plan tries, in this order: run a batch that does not fit in free\n"
     "memory or --mem-cap as two halves (--halve); if one prompt does not fit, use\n"

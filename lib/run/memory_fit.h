@@ -45,8 +45,8 @@ struct memory_fit memory_fit_for_longest(const struct job *job, const struct net
 /* "a prompt of ... need ... bytes ... and NAME has ... free"; the caller's. */
 char *memory_fit_explain(const struct memory_fit *f, const struct job *job,
                          const struct backend *b);
-/* That text if the longest prompt does not fit; the caller's. NULL: it fits, or not even the
- * weights do and loading will say so (a device, --mem-cap). */
+/* The text of memory_fit_explain if the longest prompt does not fit; the caller's. NULL: it fits,
+ * or not even the weights fit, which loading will say (a device, --mem-cap). */
 char *memory_fit_refusal(const struct job *job, const struct network *n,
                          const struct network *companion, const struct prompt *prompts,
                          size_t n_prompts);

@@ -20,7 +20,7 @@ int run_plan_cross(struct run_plan *p, const struct settings_table *t, const cha
     return settings_cross(t, given, &p->point, &p->points, e);
 }
 
-/* The first key of a point that is no setting, nor "round" or "bridge"; NULL: none. */
+/* The first key of a point that is neither a setting nor "round" or "bridge"; NULL: none. */
 static const char *find_unknown_key(const struct settings_table *t, const json_t *o)
 {
     const char *key;
@@ -42,8 +42,8 @@ static int read_point(struct settings *p, const json_t *o, const char *where, st
         char hint[NEAR_HINT];
         for (size_t i = 0; i < p->table->n; i++)
             near_add(&near, p->table->row[i].name);
-        return err_set(e, EXIT_BAD_DATA, "%s: points: '%.100s' is no setting of %s%s", where, key,
-                       p->table->system, near_hint(&near, "", hint));
+        return err_set(e, EXIT_BAD_DATA, "%s: points: '%.100s' is not a setting of %s%s", where,
+                       key, p->table->system, near_hint(&near, "", hint));
     }
     return settings_read(p, o, where, e);
 }

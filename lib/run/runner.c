@@ -388,9 +388,9 @@ static int begin(struct session *s, struct err *e)
     return go;
 }
 
-/* Turns that each party has with a group of prompts, and those in which this one works. Each of its
- * points works once. If another party has more points, points work a second time until the turns
- * are used up, and never a third time. */
+/* Turns that each party has with a group of prompts. works: the turns in which this party works.
+ * Each of its points works once. If another party has more points, points work a second time until
+ * the turns are used up, and never a third time. */
 static size_t count_turns(const struct run_plan *plan, size_t *works)
 {
     size_t turns = plan->units > plan->points ? plan->units : plan->points;

@@ -1,5 +1,5 @@
 /* engine_facts.h - where and how precisely a model ran: fields of records that belong to the
- * identity of a point and are no settings of a decoder. lib/run/engine.c writes them. */
+ * identity of a point and are not settings of a decoder. lib/run/engine.c writes them. */
 #pragma once
 
 struct engine_fact {

@@ -62,5 +62,5 @@ void launches_free(struct launches *p);
  * ran or are planned. Then only points that they do not hold get launches, with higher numbers.
  * Each new launch also repeats two old points of its system, or all if the system has no new point,
  * marked "bridge": true. So every pair has both systems, and a change of the machine between two
- * sessions can be seen. NULL (EXIT_BAD_DATA): previous is no schedule. */
+ * sessions can be seen. NULL (EXIT_BAD_DATA): previous is not a schedule. */
 json_t *launches_schedule(const struct launches *p, const json_t *previous, struct err *e);

@@ -54,8 +54,8 @@ static int check(const struct methods *m, const struct method *now, const char *
                            now->name);
     const char *key = find_unknown_key(now->table, now->settings);
     if (key)
-        return err_set(e, EXIT_BAD_DATA, "%s: settings: '%.100s' is no setting of %s", where, key,
-                       system);
+        return err_set(e, EXIT_BAD_DATA, "%s: settings: '%.100s' is not a setting of %s", where,
+                       key, system);
     struct settings s = settings_default(now->table);
     return settings_read(&s, now->settings, where, e);
 }

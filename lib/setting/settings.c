@@ -79,7 +79,7 @@ static void option_of(const struct setting *r, char name[SETTINGS_WORD])
         *c = *c == '_' ? '-' : *c;
 }
 
-/* *v = text[0..n) as a value of the row. -1: it is no such value. */
+/* *v = text[0..n) as a value of the row. -1: the text is not such a value. */
 static int parse_value(const struct setting *r, const char *text, size_t n, double *v)
 {
     char word[SETTINGS_WORD], *end;
@@ -295,7 +295,7 @@ static const char *hint_of(const struct setting *r, const char *word, size_t n,
     return near_hint(&near, "", hint);
 }
 
-/* Quotes the whole text; wrong[0..n) is the part that is no value. */
+/* Quotes the whole text; wrong[0..n) is the part that is not a value. */
 static int bad_option(const struct setting *r, const char *given, const char *wrong, size_t n,
                       struct err *e)
 {

@@ -1,6 +1,6 @@
 /* events.h - latencies inside one answer, from its emissions: at time t[j] (ns) k[j] tokens became
  * readable at once (final, with no gap before them). One formula serves single tokens and blocks.
- * Only tokens up to the first stop id count: padding is no output.
+ * Only tokens up to the first stop id count: padding is not output.
  *
  * Source: MLPerf Endpoints (a time a token that leaves the first emission out); definitions in
  * measure --help. */

@@ -35,7 +35,7 @@ struct chat_source {
     size_t n;
     const json_t *tokens; /* {"bos_token": "TEXT", ...}; NULL: none */
     const char *where;    /* the file, for messages */
-    const char *fault;    /* why the value is no template; "": it is one, or there is none */
+    const char *fault;    /* why the value is not a template; "": it is one, or there is none */
 };
 struct chat_choice {
     struct chat_template *chosen; /* owned */

@@ -112,7 +112,7 @@ static int by_score(const void *a, const void *b)
     return (x->right > y->right) - (x->right < y->right);
 }
 
-/* More merges than TOKEN_RANK_LIMIT are not collected: the loader refuses so many. */
+/* More merges than TOKEN_RANK_LIMIT are not collected: the loader refuses them. */
 static json_t *merges_by_score(const struct keys *k, const json_t *vocab)
 {
     const json_t *scores = key(k, "scores");

@@ -1,7 +1,7 @@
 # utf8-newer.awk - the rows of utf8-newer.c out of two files of the Unicode character database:
 #     awk -f utf8-newer.awk DerivedAge.txt UnicodeData.txt
 # A character assigned after OLD and up to NEW gets the nearest one of its category and of its
-# length in UTF-8 that is no newer than OLD; punctuation one that is newer than Unicode 8 (AFTER),
+# length in UTF-8 that is not newer than OLD; punctuation one that is newer than Unicode 8 (AFTER),
 # because that is where the pre-tokenizer Punctuation draws its line.
 BEGIN { FS = ";"; OLD = 14; NEW = 16; AFTER = 8 }
 function number(hex,   i, n) {

@@ -32,9 +32,9 @@ int trainer_check(const struct config *c, struct err *e);
 struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t seed, size_t rows,
                              enum dtype products, struct err *e);
 /* back: what a pass keeps (backprop.h).
- * parts: a batch is split into so many parts of whole sequences (0 and 1: no split), none longer
- * than `longest`. Only the activations of one part exist at a time; loss and gradients are summed
- * part by part.
+ * parts: number of parts of a batch (0 and 1: no split). A part has whole sequences; no sequence is
+ * longer than `longest`. Only the activations of one part exist at a time; loss and gradients are
+ * summed part by part.
  * sum: NULL, or this trainer is one of `parts` trainers in separate processes and computes part
  * `me`. sum() must leave in loss and g[n] the sums over all parts, added in the order of their
  * numbers, so that the bits equal those of one trainer that computes all parts. work: n floats. */

@@ -7,8 +7,8 @@
 #include "lib/base/cli/opt.h"
 #include "lib/base/err.h"
 
-/* All options except those that change neither results nor the next batch: output paths, messages,
- * threads, and the tool's own list `harmless`, ended by NULL. The caller's. */
+/* All options that can change results or the next batch. Left out: output paths, messages, threads,
+ * and the tool's own list `harmless`, ended by NULL. The caller's. */
 json_t *training_note(const struct opt *options, const char *const *harmless);
 /* -1 (EXIT_BAD_DATA) when `its`, the note of the state at `path`, differs from `mine`; the message
  * names the first member that differs. */

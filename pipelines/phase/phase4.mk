@@ -70,7 +70,7 @@ $(R)/judge.words: $(foreach m,JUDGE $(judged),$(R)/stamp/model-$(m))
 	    files=$$(tail -n +2 $(R)/stamp/model-$$m); \
 	    if cmp -s $(R)/stamp/model-JUDGE $(R)/stamp/model-$$m || \
 	        { [ -n "$$files" ] && [ "$$files" = "$$judge" ]; }; \
-	    then echo "the judge is $$m itself: its verdict on its own texts is no third opinion"; fi; \
+	    then echo "the judge is $$m itself: its verdict on its own texts is not a third opinion"; fi; \
 	done > $@.tmp
 	@small='$(strip $(small_judge))'; [ -z "$$small" ] || echo "JUDGE is the embedded demonstration" \
 	    "model and cannot judge $$small: name one with JUDGE=" >> $@.tmp
@@ -133,7 +133,7 @@ $(LIKELIHOOD): $(R)/likelihood/%.ndjson: $(R)/likelihood/prompts.ndjson $(R)/sta
 	    $(given) $(once) $(beside) $(BIN)/score-ppl $(OF) --target reference --seed $(SEED) \
 	    $(SCORE_FLAGS) $< -o $@
 
-# The latent model's bound is that of whole texts, because the difference of two bounds is no bound.
+# The bound of the latent model is that of whole texts: the difference of two bounds is not a bound.
 LATENT_BOUND := $(if $(LTM),$(R)/likelihood/elbo-ltm.ndjson)
 $(R)/likelihood/texts.ndjson: $(R)/likelihood/prompts.ndjson
 	@jq -c '.text += .reference' $< > $@.tmp && mv $@.tmp $@

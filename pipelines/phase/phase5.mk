@@ -1,4 +1,4 @@
-# phase5.mk - scale: batch size by output length at several speeds, exactly so many tokens from each
+# phase5.mk - scale: batch size by output length at several speeds, equally many tokens from each
 # model, with the quality of the same answers; out of memory is a result. The batch size and the
 # length at which the faster model changes follow from these. Phase 5 also runs what quantization
 # costs and saves (experiment/memory), and how far number formats, batch sizes and instruction sets

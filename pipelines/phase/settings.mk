@@ -14,7 +14,7 @@ PROMPT_FLAGS    ?=
 # number of prompts
 PROMPTS         ?= 64
 # options of prep-prompts that choose the prompts; --per-task N takes N of each task, --per-task
-# TASK=N,TASK=N so many of these tasks
+# TASK=N,TASK=N takes N of each named task
 PROMPT_CHOICE   ?= --count $(PROMPTS)
 # number of prompts that phase 4 times; the quality then comes from untimed answers to all prompts.
 # Empty: all prompts are timed

@@ -252,7 +252,7 @@ END
     sed 's/"unmask"/"unmsk"/' "$T/schedule" > "$T/odd"
     run "${GEN[@]}" --schedule "$T/odd" "$T/prompts"
     [ "$status" -eq 65 ]
-    [[ $output == *"'unmsk' is no setting of llada"* ]]
+    [[ $output == *"'unmsk' is not a setting of llada"* ]]
     run "${GEN[@]}" --schedule "$T/schedule" --steps 2,4 "$T/prompts"
     [ "$status" -eq 64 ]
 }

@@ -124,9 +124,9 @@ END
         printf '%s' "$2" > "$T/file"
         refused 65 "$1" "${LLADA[@]}" --settings "$T/file" "$T/prompts"
     }
-    file "'qaunt' is no option of gen-llada (did you mean quant?)" '{"qaunt": "int8"}'
-    file "'x\x0ay' is no option" '{"x\ny": 1}'
-    file "is no option" "{\"$(printf 'a%.0s' {1..5000})\": 1}"
+    file "'qaunt' is not an option of gen-llada (did you mean quant?)" '{"qaunt": "int8"}'
+    file "'x\x0ay' is not an option" '{"x\ny": 1}'
+    file "is not an option" "{\"$(printf 'a%.0s' {1..5000})\": 1}"
     formats='int8|nf4|fp8|int8-vector|nf4-f32|fp4|q4'
     file "--quant: expected one of none|$formats, got 'int7' (did you mean int8?)" \
         '{"quant": "int7"}'

@@ -80,7 +80,7 @@ ids_of_methods() { # FLAGS...
     cat m m > twice
     fails 65 "'a' is there twice" "$BIN/schedule" --methods twice
     method a llada '{"unmaks":"factor"}' > m
-    fails 65 "'unmaks' is no setting of llada" "$BIN/schedule" --methods m
+    fails 65 "'unmaks' is not a setting of llada" "$BIN/schedule" --methods m
     method a llada '{"unmask":"magic"}' > m
     fails 65 unmask "$BIN/schedule" --methods m
     method a gpt '{}' > m

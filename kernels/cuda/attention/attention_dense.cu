@@ -1,5 +1,4 @@
-/* attention_dense.cu - attention with its scores in memory (attn.dense), for so many heads at a
- * time:
+/* attention_dense.cu - attention with its scores in memory, for attn.dense heads at a time:
  *
  *     work[h, t, s] = q k^T     then   work = softmax(work)     then   y = work v
  *

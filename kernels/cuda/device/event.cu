@@ -22,7 +22,7 @@ enum {
     EVENTS = 64,
     TIES = 4,
     TIE_AGAIN_NS = 1000000000,
-    DRIFT = 10000 /* the clocks drift by at most one part in so many */
+    DRIFT = 10000 /* the clocks drift by at most 1 / DRIFT */
 };
 
 struct events {

@@ -97,7 +97,7 @@ static inline unsigned blocks_of(size_t n, size_t each)
     return (unsigned)((n + each - 1) / each);
 }
 
-/* kernel<<<grid, block, shared>>>(args...) on the device's stream, in clusters of so many blocks.
+/* kernel<<<grid, block, shared>>>(args...) on the device's stream, in clusters of `cluster` blocks.
  * Opts into more than 48 KB of shared memory. part: SHARED_ALL for kernels whose blocks otherwise
  * find no room beside each other. Waits when the device's queue is full. */
 template <class... P, class... A>

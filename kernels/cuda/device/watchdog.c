@@ -2,8 +2,8 @@
  * Starting and ending a wait costs the waiting thread a few plain memory operations.
  *
  * `changes` grows before `what` changes and is read after it, so a reader that sees a new `what`
- * also sees the new `changes`. Two looks that find a wait and the same `changes` have therefore
- * seen one and the same wait. */
+ * also sees the new `changes`. Two looks that find a wait and the same `changes` have seen the same
+ * wait. */
 #include "kernels/cuda/device/watchdog.h"
 
 #include <errno.h>

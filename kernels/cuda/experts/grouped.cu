@@ -126,7 +126,7 @@ static struct spread spread_tiles(const struct backend *b, const struct product_
     return {plan_least(plan_up(2 * sms, busy), plan_up(tiles, warps)), warps};
 }
 
-/* Groups of K that fit into shared memory for so many rows. */
+/* Groups of K that fit into shared memory together with the rows. */
 static uint32_t slab_groups(const struct backend *b, enum dtype dtype, uint32_t rows)
 {
     return skinny_slab(dtype, rows, device_of(b)->shared_max - room_before(rows, GROUPED_WARPS));

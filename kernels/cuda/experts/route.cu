@@ -20,7 +20,7 @@ router_logits(float *y, const A *x, const float *w, uint32_t T, uint32_t n, uint
     wait_for_inputs();
     if (e >= n)
         return;
-#pragma unroll 8 /* so many loads in flight */
+#pragma unroll 8 /* 8 loads in flight */
     for (uint32_t k = lane; k < D; k += WARP) {
         float v = w[(size_t)e * D + k];
 #pragma unroll

@@ -1,6 +1,6 @@
 /* mixing_back.cu - gradients of the operations around time mixing on the device (kernels/mixing.h):
- * only those of rows, not those of a layer's own vectors, which are sums over all rows. The forward
- * kernels are in mixing.cu; outputs have the same owners as there. */
+ * only gradients of rows. Gradients of a layer's own vectors, which are sums over all rows, are not
+ * here. The forward kernels are in mixing.cu; outputs have the same owners as there. */
 #include <assert.h>
 
 #include "kernels/cuda/cuda.h"

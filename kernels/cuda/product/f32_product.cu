@@ -48,7 +48,7 @@ DEVICE float met(const float *, float x) { return x; }
 DEVICE float met(const uint16_t *, float x) { return x; }
 DEVICE float met(const half16 *, float x) { return f16_float(f16_of(x)); }
 
-/* Word u of a row of weights; zeros beyond K. Rows of floats whose length is no multiple of 16
+/* Word u of a row of weights; zeros beyond K. Rows of floats whose length is not a multiple of 16
  * bytes are read value by value. */
 DEVICE uint4 row_word(const uint16_t *row, uint32_t u, uint32_t K)
 {

@@ -4,7 +4,7 @@
 #include "kernels/cuda/device/runtime.h"
 
 /* y[T, N] (row stride ldy) = x[T, K] (ldx) W[N, K]^T (ldw), plus y if `add`; fp32 sums. batch > 1:
- * so many such products of one x. The next W is `step` values on, the next y N values, so that
+ * `batch` such products of one x. The next W is `step` values on, the next y N values, so that
  * together they are [T, batch * N]. One call then fills a device that one product would not. */
 struct gemm_job {
     void *y;

@@ -34,7 +34,7 @@ static void skinny_all(struct backend *b, const struct product_job *j, const voi
     finish(b, j, &rows, at, p.splits);
 }
 
-/* As many rows as skinny.cu takes in one launch, at most. */
+/* Most rows that skinny.cu takes in one launch. */
 static uint32_t skinny_rows(const struct backend *b, const struct product_job *j)
 {
     const struct device *d = device_of(b);
@@ -82,7 +82,7 @@ static size_t rest_bytes(const struct backend *b, enum dtype dtype, size_t T, si
     return own > library ? own : library;
 }
 
-/* Rows at a time that are normalized, or lie in work otherwise, so that work stays small. */
+/* Rows of one piece. A limit keeps `work` small, which holds normalized, coded or summed rows. */
 static size_t rows_at_once(enum dtype dtype, size_t T, size_t K, size_t N)
 {
     size_t row = K * (exact_rows(dtype) ? 4 : 2) + (x_coded(dtype) ? K + K / 8 + 64 : 0);

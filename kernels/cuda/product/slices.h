@@ -18,8 +18,8 @@
  * tiles either. test-slices.c has the tiles of 8B models. The sums of a run take at most SUMS_MOST
  * (tiling.h), its normalized rows NORMED_MOST. */
 enum { SLICE_BYTES = 128 << 20, NORMED_MOST = 64 << 20 };
-/* RUN_ROWS: up to so many rows are one run; more would make the slices narrow. RUN_LIMIT: limit of
- * a grid. PIECE_GRAIN: pieces are whole tiles of the library's kernels if they are large enough. */
+/* RUN_ROWS: most rows of one run; more would make the slices narrow. RUN_LIMIT: limit of a grid.
+ * PIECE_GRAIN: pieces are whole tiles of the library's kernels if they are large enough. */
 enum { RUN_ROWS = 8192, RUN_LIMIT = 32768, PIECE_GRAIN = 128 };
 
 /* Kernels of the library are assumed to make LIBRARY_TILE x LIBRARY_TILE outputs a block. Where a

@@ -12,8 +12,8 @@
 #include "kernels/train.h"
 
 enum { ACROSS = 16, THREADS = ACROSS * ACROSS, DEPTH = 16, PAD = 4 };
-/* A part of K has at least this depth; parts and tiles together make at most so many blocks for
- * each multiprocessor. */
+/* PART_LEAST: least depth of a part of K. BLOCKS: most blocks for each multiprocessor that parts
+ * and tiles together make. */
 enum { PART_LEAST = 64, BLOCKS = 2 };
 enum { TALL = 4, BROAD = 8, TILE = ACROSS * TALL * ACROSS * BROAD };
 

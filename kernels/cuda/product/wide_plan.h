@@ -27,7 +27,7 @@ struct wide_plan {
     uint32_t cluster;  /* blocks of a cluster: 1 or 2 */
 };
 
-/* 1 if the kernel takes so many rows of x by such weights. */
+/* 1 if the kernel takes T rows of x by weights of this format and K. */
 HOST_DEVICE int wide_takes(enum dtype dtype, size_t T, size_t K)
 {
     return format_row(dtype).lane && K % 128 == 0 && T >= WIDE_LEAST && T <= WIDE_MOST;

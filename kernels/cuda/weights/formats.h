@@ -23,7 +23,7 @@ struct format_row {
                           * format */
     enum x_order order;
     uint32_t tables;     /* bytes of shared memory for tables */
-    uint32_t few;        /* up to so many rows of x go to gemv.cu, if they fit */
+    uint32_t few;        /* most rows of x that go to gemv.cu, if they fit */
     uint32_t resident;   /* most blocks of gemv.cu on an SM, limited by registers */
     uint32_t widened;    /* bytes of a widened value for the library; 0: it reads the stored
                           * values */

@@ -1,6 +1,6 @@
-/* conclusion.c - see conclusion.h. Each claim is made from struct findings alone, so that no two
- * claims contradict each other: the crossing in quality is the place that the answer names, and
- * parity is that place if the time there is shown to be no longer than that of LLaMA. */
+/* conclusion.c - see conclusion.h. Each claim is made from struct findings alone, so no two claims
+ * contradict each other. The crossing in quality is the place that the answer names. Parity is the
+ * same place, if LLaDA is shown to take no longer than LLaMA there. */
 #include "lib/analysis/claim/conclusion.h"
 
 #include <math.h>

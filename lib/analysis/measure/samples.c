@@ -9,7 +9,7 @@
 #include "lib/base/mem.h"
 
 #define AT(member) offsetof(struct samples_answer, member)
-/* The number of a metric, and its divisor; 0: none (a launch is no metric). */
+/* The number of a metric, and its divisor; 0: none (a launch is not a metric). */
 static const struct { size_t value, by; } places[METRICS] = {
     [E2E] = {AT(e2e), 0}, [TTFT] = {AT(ttft), 0}, [TTFT_COMMIT] = {AT(ttft_commit), 0},
     [TTF_BLOCK] = {AT(ttf_block), 0}, [TPOT] = {AT(tpot), 0}, [LONGEST_GAP] = {AT(longest_gap), 0},

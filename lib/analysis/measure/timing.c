@@ -176,7 +176,7 @@ static int read_gpu(struct timing *t, const json_t *gpu, struct err *e)
         return err_set(e, EXIT_BAD_DATA, "gpu.power_capped_samples: expected at most samples, "
                        "%.16g, got %.16g", t->looks, t->capped);
     t->energy_whole = 0;
-    t->energy_reason = NULL; /* few ticks in a batch are no reason: launches may have enough */
+    t->energy_reason = NULL; /* few ticks in a batch are allowed: launches may have enough */
     return set_energy(t, "gpu", begin, end, e);
 }
 

@@ -135,7 +135,7 @@ static const char *no_ratio(const struct meeting *m)
 static const char *explain_costs_more(const struct meeting *m)
 {
     return choose_words(m, "costs more than LLaMA at every step count measured",
-                    "costs more than LLaMA at every point measured");
+                        "costs more than LLaMA at every point measured");
 }
 
 static const char *latency_method(const struct meeting *m)
@@ -164,7 +164,7 @@ json_t *meeting_latency(const struct meeting *m)
         c.exists = sure ? 0 : -1;
         c.reason = c.at < 0 ? explain_costs_more(m)
                             : choose_words(m, "cheaper than LLaMA at every step count measured",
-                                       "cheaper than LLaMA at every point measured");
+                                           "cheaper than LLaMA at every point measured");
         c.reason = sure ? c.reason : "undecided: the interval reaches into what was measured";
     }
     json_t *j = record_of(m, &c, NULL);
@@ -281,7 +281,7 @@ static void decide_parity(const struct meeting *m, struct crossing *c, const str
                 : c->exists < 0 ? "undecided: where it is as good its cost may be more or less "
                                   "than LLaMA's"
                 : choose_words(m, "as good only at more steps than are as cheap",
-                           "as good only with more work than is as cheap");
+                               "as good only with more work than is as cheap");
     if (c->exists <= 0) {
         c->lo = c->hi = NAN;
         c->interval_reason = c->reason;

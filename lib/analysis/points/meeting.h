@@ -32,7 +32,8 @@ void meeting_solve(struct meeting *m, double *work);
 json_t *meeting_latency(const struct meeting *m);
 json_t *meeting_quality(const struct meeting *m);
 json_t *meeting_parity(const struct meeting *m);
-/* The record of a sweep that has no rival or no order, with the reason. quality NULL: of X_lat. */
+/* The record of a sweep that has no rival or no order, with the reason. quality NULL: the record of
+ * X_lat. */
 json_t *meeting_none(const struct meeting *m, const char *name, const struct field_quality *quality,
                      const char *reason);
 struct crossing_series meeting_series(const struct meeting *m);

@@ -60,7 +60,7 @@ static const char *verdict_of(const char *metric, const struct ratio *r)
     return "UNDECIDED";
 }
 
-/* Sets the launches that would decide, and those that would reach the goal. */
+/* Sets two numbers of launches: enough to decide, and enough to reach the goal. */
 static void put_launches(json_t *j, const struct ratio *r, const struct contrast_goal *goal)
 {
     size_t decide = ratio_deciding(r, RATIO_ZONE);

@@ -1,7 +1,7 @@
-/* doubts.c - see doubts.h. A disturbed batch is run again, so a few disturbed batches are no
+/* doubts.c - see doubts.h. A disturbed batch is run again, so a few disturbed batches raise no
  * doubt. More than a tenth of the launches or batches is a doubt, because the quiet ones were
- * selected. The test calls one in twenty steady points drifting, so more than a quarter is a
- * doubt. Points outside the headline raise no doubt. */
+ * selected. The test calls one in twenty steady points drifting, so more than a quarter is a doubt.
+ * Points outside the headline raise no doubt. */
 #include "lib/analysis/verdict/doubts.h"
 
 #include <math.h>

@@ -15,7 +15,7 @@ static int is_wanted(const json_t *record, const char *const *kinds)
     return 0;
 }
 
-/* "claim", "metric or comparison" */
+/* Sets *e: no record of these kinds, such as "claim" or "metric or comparison". -1. */
 static int set_missing(struct err *e, const char *const *kinds, const char *path)
 {
     struct buf b = {0};

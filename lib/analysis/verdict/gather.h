@@ -7,7 +7,7 @@
 #include "lib/base/err.h"
 
 /* Reads paths[0..n-1] (n = 0 or "-": standard input) and returns an array of the records whose kind
- * is in `kinds` (ends with NULL), in the order of the files. Lines that are no record are left out.
+ * is in `kinds` (ends with NULL), in the order of the files. Lines without a record are left out.
  * *unsound: the first such line, or the first stream that was cut or changed after it was written
  * ("FILE:LINE: ..."); code 0 if there is none. NULL: *e; no record of these kinds (EXIT_BAD_DATA),
  * or an unreadable file. The caller's reference. */

@@ -16,7 +16,7 @@
 
 struct tarball;
 
-/* NULL: EXIT_NO_INPUT, or EXIT_BAD_DATA when it is no gzip. limit: most unpacked bytes. */
+/* NULL: EXIT_NO_INPUT, or EXIT_BAD_DATA when it is not a gzip file. limit: most unpacked bytes. */
 struct tarball *tarball_open(const char *path, int64_t limit, struct err *e);
 /* Moves to the next member. -1 (EXIT_BAD_DATA): it is not a regular file of that name, there is
  * none, or the archive is broken. */

@@ -206,7 +206,7 @@ int opt_set(const struct tool *t, const char *name, const char *value, struct er
     while (o->name && (o->type == OPT_HEADING || strcmp(o->name, name)))
         o++;
     if (!o->name)
-        return err_set(e, EXIT_BAD_USAGE, "'%.64s' is no option of %s%s", name, t->name,
+        return err_set(e, EXIT_BAD_USAGE, "'%.64s' is not an option of %s%s", name, t->name,
                        hint_of(t, name, "", hint));
     int bare = o->type == OPT_FLAG || o->type == OPT_WORD;
     if (bare && !strcmp(value, "off"))

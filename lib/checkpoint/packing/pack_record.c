@@ -1,5 +1,5 @@
-/* pack_record.c - see pack_record.h. A number that has no value here (a loss in a format that the
- * part cannot have, the error of values that were not quantized) is null with the reason. */
+/* pack_record.c - see pack_record.h. A number without a value is null with the reason: a loss in a
+ * format that the part cannot have, or the error of values that were not quantized. */
 #include "lib/checkpoint/packing/pack_record.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* prune.c - see prune.h: how much goes, which parts stay, and where they are in each tensor, which
- * follows from what its rows and columns run along (role.h) and from nothing else. Scores are
+/* prune.c - see prune.h: how much goes, which parts stay, and where they are in each tensor. The
+ * place follows only from the meaning of the tensor's rows and columns (role.h). Scores are in
  * prune-score.c. */
 #include "lib/checkpoint/packing/prune.h"
 

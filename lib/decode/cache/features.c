@@ -8,8 +8,8 @@
  * continues with the kept outputs. The stream of the prompt is not needed then, because its keys
  * and values are kept. As in the authors' code, the first layer always computes all slots.
  *
- * A kept output is the difference that it added to the stream, so passes that compute everything
- * are those of the policy none, bit for bit. Source: Liu et al. 2025, "dLLM-Cache", arXiv
+ * A kept output is the difference that it added to the stream. So a pass that computes everything
+ * has the same bits as a pass of the policy none. Source: Liu et al. 2025, "dLLM-Cache", arXiv
  * 2506.06295, section 3, and the authors' code (github.com/maomaocun/dLLM-cache), which rounds the
  * share down. */
 #include "lib/decode/cache/cache.h"

@@ -40,7 +40,7 @@ static int check_mask(const struct diffuse *how, const struct config *c, struct 
                        c->name);
     if (how->draft > 1 && c->seeds)
         return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with %s: the pass that "
-                       "gives a block its first token is no step", how->draft, c->name);
+                       "gives a block its first token is not a step", how->draft, c->name);
     if ((p->outputs || p->slots) && (c->attends != MASK_FULL || c->logit_shift))
         return err_set(e, EXIT_BAD_USAGE, "cache %s: expected a model in which every position sees "
                        "all others and answers about itself; %s is another one", p->name, c->name);

@@ -1,11 +1,12 @@
 /* diffuse_describe.c - builds the passes of a batch of canvases: the rows that the cache policy
- * names, the slots that are read, the answers that are wanted. It also prepares, before the clock
- * begins, the kinds of passes that can come.
+ * names, the slots that are read, the answers that are wanted. Before the clock begins it also
+ * prepares all kinds of passes that can come.
  *
  * Each part of a pass has room for the same number of answers, the capacity. Where passes are
  * recorded, the capacity grows in steps of CAPACITY_STEP, and a canvas that has further blocks gets
- * room for a whole block. Elsewhere the capacity is what the neediest canvas wants. A canvas that
- * exceeds the capacity (committed mask ids compete again) stalls and is described anew. */
+ * room for a whole block. Elsewhere the capacity is the largest number that a canvas wants. A
+ * canvas that exceeds the capacity (committed mask ids compete again) stalls and is described
+ * anew. */
 #include "lib/decode/diffuse/diffuse_run.h"
 
 #include <stdlib.h>
@@ -349,7 +350,7 @@ void diffuse_pass(void *ctx)
 
 /* ---- before the clock ---- */
 
-/* Prepares the pass with so many wanted rows; a canvas that wants more only waits. */
+/* Prepares the pass with `capacity` wanted rows; a canvas that wants more only waits. */
 static void prepare_pass(struct diffuse_run *r, size_t capacity, int recorded)
 {
     struct backend *b = r->n->backend;

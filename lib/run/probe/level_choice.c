@@ -244,7 +244,7 @@ size_t level_choice_best(const struct level_time *t, size_t n)
     return i;
 }
 
-/* All levels that can run here but the last one, which is for machines that run no other. */
+/* All levels that can run here except the last one: it is for machines that can run no other. */
 static void list_levels(struct level_times *t)
 {
     const struct ops *ops;

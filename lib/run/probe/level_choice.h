@@ -33,7 +33,7 @@ typedef int level_choice_clock(struct level_times *t);
 
 /* Sets t->of for the levels of t: from the file in `folder` for this processor, this version of the
  * program and these levels, else by `clock`, and then writes the file. An incomplete or invalid
- * file is replaced. folder NULL or not writable: nothing is kept, which is no error. If several
+ * file is replaced. folder NULL or not writable: nothing is kept, which is not an error. If several
  * processes start together, one measures and the others wait. Returns 1: from the file; 0:
  * measured; -1: measuring failed. */
 int level_choice_times(struct level_times *t, const char *folder, level_choice_clock *clock);

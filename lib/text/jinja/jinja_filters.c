@@ -98,7 +98,7 @@ static value items(struct jinja_run *r, const struct jinja_asked *q)
     return generator(jinja_items(r, q->x));
 }
 
-/* Digits with a sign; what is no number becomes a[0], or 0. */
+/* Digits with a sign; a text that is not a number becomes a[0], or 0. */
 static value to_int(struct jinja_run *r, const struct jinja_asked *q)
 {
     char digits[20] = "", *end;

@@ -51,7 +51,7 @@ void cutter_free(struct cutter *c)
     *c = (struct cutter){0};
 }
 
-/* 1: the n bytes at text[at] are no special token. */
+/* 1: the n bytes at text[at] are not a special token. */
 static int is_plain(struct cutter_plain plain, size_t at, size_t n)
 {
     return plain.all || (plain.marks && memchr(plain.marks + at, 1, n) != NULL);

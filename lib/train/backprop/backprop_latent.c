@@ -2,7 +2,7 @@
  * backprop_run.h.
  *
  * It is attention with a full mask. Keys and values come from z_l instead of the stream; the query
- * rows are those of the layer. z belongs to the batch and is no parameter; its gradient is
+ * rows are those of the layer. z belongs to the batch and is not a parameter. Its gradient:
  * dz_l = dk Wck + dv Wcv. */
 #include "lib/train/backprop/backprop_run.h"
 

@@ -64,7 +64,7 @@ $(A)/questions.ndjson $(A)/references.ndjson: $(A)/%: $(R)/quant/% \
 $(A)/batch.ndjson: $(A)/questions.ndjson $(A)/settings
 	@sed -n '1,$(ABLATION_BATCH)p' $< > $@.tmp && mv $@.tmp $@
 
-# For a latent model the bound of the whole text is used: the difference of two bounds is no bound.
+# For a latent model the bound of whole texts is used: the difference of two bounds is not a bound.
 $(A)/texts.ndjson: $(A)/references.ndjson
 	@jq -c '.text += .reference' $< > $@.tmp && mv $@.tmp $@
 option_TEXTS_ltm   := texts

@@ -127,7 +127,7 @@ gpu_flags = $(call gpu_flags_$(or $(filter ceilings kernels load,$(firstword $(1
 $(GPU_OUT)/%.key: FORCE
 	$(call stamp,$(call gpu_flags,$(subst -, ,$*)))
 
-# The program is built before, but its date is no reason to measure again.
+# The program is built before, but a newer program does not make old measurements invalid.
 $(GPU_OUT)/%.ndjson: gpu_command = $(GPU_WITH) $(gpu_limit) $(firstword $(BENCH_PROG)) \
     $(call gpu_flags,$(subst -, ,$*)) -o $(gpu_open)
 $(GPU_OUT)/%.ndjson: $(GPU_OUT)/%.key $(GPU_OUT)/code | $(QUIET) $(firstword $(BENCH_PROG)) \
