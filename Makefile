@@ -105,7 +105,9 @@ export CROSSOVER_HELD := $(CURDIR)
 V :=
 say = $(if $(V),,@echo '  $(1)';)
 
-COMMIT := $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || echo unknown)
+# Without git: the commit that make dist wrote into .commit.
+COMMIT := $(or $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || \
+              grep -v Format .commit 2>/dev/null),unknown)
 
 # lib/ and kernels/ are one archive, and the rooms that know only records are another; kernels/cpu
 # is compiled once for each instruction set. The fastest multiplication is a file for each processor
@@ -286,6 +288,17 @@ install: tools ##build install tools, manual pages and completion (PREFIX=, DEST
 uninstall: ##build remove the installed files
 	rm -f $(TOOLS:%='$(bindir)'/%) $(TOOLS:%='$(mandir)'/%.1) $(TOOLS:%='$(compdir)'/%)
 	rm -rf '$(datadir)' '$(DESTDIR)$(PREFIX)/lib/crossover'
+
+# Only what is committed; the same commit gives the same bytes.
+VERSION := $(shell sed -n 's/.*version_text.*"\(.*\)".*/\1/p' lib/base/version.c)
+DIST    := build/crossover-$(VERSION).tar.gz
+.PHONY: dist
+dist: ##build write the sources of this commit as an archive, build/crossover-VERSION.tar.gz
+	@git rev-parse --git-dir >/dev/null || { echo 'dist: expected a clone with .git' >&2; exit 66; }
+	@git diff --quiet HEAD || echo 'dist: changes that are not committed are left out' >&2
+	@mkdir -p $(dir $(DIST))
+	git archive --prefix=crossover-$(VERSION)/ HEAD | gzip -n > $(DIST).tmp
+	mv $(DIST).tmp $(DIST)
 
 clean: ##build remove everything that was built; results stay
 	rm -rf build build-san build-santhread build-sanfuzz

@@ -179,6 +179,18 @@ agree() { # HELP RECORD
     [[ $output == *'got "treshold" (did you mean threshold?)'* ]]
 }
 
+@test "--version names version and commit; with -v each linked library with its version" {
+    for tool in prep-prompts gen-llama; do
+        [ "$("$BIN/$tool" --version | wc -l)" -eq 1 ]
+        for order in "--version -v" "--verbose --version"; do
+            "$BIN/$tool" $order > said
+            for name in jansson PCRE2 utf8proc zlib libarchive OpenSSL; do
+                [ "$(grep -c "^$name [0-9]" said)" -eq 1 ]
+            done
+        done
+    done
+}
+
 @test "messages quote the wrong value without control characters" {
     printf '%s\n' \
         '{"kind":"generation","id":"a","config":"m","e2e_ns":"\u009b31m\u202e","new_tokens":3}' \
@@ -203,6 +215,23 @@ agree() { # HELP RECORD
     [[ $output == *" strace"* && $output == *" libxml2-utils"* ]]
     run -1 env PATH="$PWD/path" "$ROOT/bootstrap" --check
     [[ $output == *" jq"* && $output != *strace* ]]
+}
+
+@test "make dist: the same bytes twice; it unpacks to sources that know their commit" {
+    command -v git > said && git -C "$ROOT" rev-parse HEAD > head || skip "no git repository"
+    git clone -q -s --no-checkout "$ROOT" clone
+    git -C clone sparse-checkout set --cone lib/base pipelines tools > said 2>&1 ||
+        skip "git without sparse checkouts"
+    git -C clone checkout -q
+    for name in one two; do
+        make -s -C clone CUDA=0 dist
+        mv clone/build/crossover-*.tar.gz $name
+    done
+    cmp one two
+    tar -xf one
+    [ "$(find crossover-* -name '*.c' | wc -l)" -eq "$(git -C "$ROOT" ls-files '*.c' | wc -l)" ]
+    said=$(env GIT_CEILING_DIRECTORIES="$PWD" make -s -C crossover-* CUDA=0 print-COMMIT)
+    [[ ${#said} -ge 7 && $(cat head) == "$said"* ]]
 }
 
 @test "the build uses the hardening options that the compiler knows" {

@@ -89,7 +89,7 @@ static void print_help(const struct tool *t, int all)
     print_options(t->options, all);
     puts("      --help                the options most used");
     puts("      --help-all            all options and notes; --help-man: as a manual page");
-    puts("      --version             version, Unicode version, commit");
+    puts("      --version             version, Unicode, commit (-v: libraries, too)");
     if (!t->notes)
         return;
     puts("");

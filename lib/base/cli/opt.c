@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lib/base/cli/guard.h"
+#include "lib/base/cli/libraries.h"
 #include "lib/base/cli/near.h"
 #include "lib/base/err.h"
 #include "lib/base/file.h"
@@ -239,6 +240,18 @@ static void check_output(const struct tool *t, char **operands)
             opt_usage(t, "%s is both input and output", output);
 }
 
+/* With -v, before or after, also the libraries. */
+static _Noreturn void print_version(const struct tool *t, char **argv)
+{
+    printf("%s (crossover) %s, Unicode %s, commit %s\n", t->name, version_text, version_unicode,
+           version_commit);
+    while (*argv && strcmp(*argv, "-v") && strcmp(*argv, "--verbose"))
+        argv++;
+    if (*argv)
+        libraries_print();
+    exit(fflush(stdout) ? EXIT_IO : EXIT_OK);
+}
+
 int opt_parse(const struct tool *t, int argc, char **argv)
 {
     struct option lo[MAX_OPTIONS];
@@ -262,11 +275,8 @@ int opt_parse(const struct tool *t, int argc, char **argv)
             opt_print(t, word);
             exit(fflush(stdout) ? EXIT_IO : EXIT_OK);
         }
-        if (c == 'V') {
-            printf("%s (crossover) %s, Unicode %s, commit %s\n", t->name, version_text,
-                   version_unicode, version_commit);
-            exit(fflush(stdout) ? EXIT_IO : EXIT_OK);
-        }
+        if (c == 'V')
+            print_version(t, argv);
         const struct opt *o = c >= FIRST_CODE && c < FIRST_CODE + n ? by_code[c - FIRST_CODE]
                                                                   : find_letter(t, c);
         if (c >= FIRST_CODE)
