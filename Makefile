@@ -60,6 +60,7 @@ BIN     := $(BUILD)/bin
 , := ,
 SANITIZE_1      := -fsanitize=address$(,)undefined -fno-sanitize-recover=all
 SANITIZE_thread := -fsanitize=thread
+SANITIZE_coverage := -fprofile-instr-generate -fcoverage-mapping
 SANITIZE_fuzz   := -fsanitize=fuzzer-no-link$(,)address$(,)undefined -fno-sanitize-recover=all
 SANITIZE := $(SANITIZE_$(SAN))
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
@@ -270,6 +271,16 @@ $(foreach t,test search,$(FED:%=$(BUILD)/tests/fuzz/$(t)-%)): private LDFLAGS +=
     $(addprefix -Wl$(,)--wrap=,file_read file_exists hub_model_name safetensors_open_folder \
     input_open input_file input_read input_failed input_check input_note input_name input_close)
 
+# In a build folder of its own (SAN=coverage): unit tests, fuzz targets, readers of checkpoints.
+COVERAGE  := build-sancoverage
+COVERING  := $(wildcard tests/unit/test-*.c tests/fuzz/test-*.c $(foreach n,tokenizer checkpoint \
+                 config chat pack prompt families,tests/model/test-$(n)*.c))
+.PHONY: coverage
+coverage: ##develop shares of lines and branches of readers and lib/stat that tests reach (clang)
+	@$(MAKE) SAN=coverage CC=clang CUDA=0 MPI= CPU_LEVELS= WARN=-w \
+	    $(COVERING:%.c=$(COVERAGE)/%)
+	@tests/coverage $(COVERAGE) $(COVERING:%.c=$(COVERAGE)/%)
+
 style: ##develop lengths of functions, files and lines against their limits
 	@tests/house/budgets .
 
@@ -301,7 +312,7 @@ dist: ##build write the sources of this commit as an archive, build/crossover-VE
 	mv $(DIST).tmp $(DIST)
 
 clean: ##build remove everything that was built; results stay
-	rm -rf build build-san build-santhread build-sanfuzz
+	rm -rf build build-san build-santhread build-sanfuzz build-sancoverage
 
 help: ##look print this list
 	@pipelines/bin/targets Makefile $(PIPELINES)

@@ -7,8 +7,8 @@ CC      ?= cc
 PREFIX  ?= /usr/local
 # folder put before PREFIX when a package is built
 DESTDIR ?=
-# sanitizers: 1 (address and undefined behaviour), thread, or fuzz (for make fuzz); each has a build
-# folder of its own
+# sanitizers: 1 (address and undefined behaviour), thread, fuzz (for make fuzz), or coverage (for
+# make coverage); each has a build folder of its own
 SAN     ?=
 # 1: link the libraries statically. The archives of libarchive's own libraries are needed, too
 # (Debian: libacl1-dev, liblz4-dev, libzstd-dev, libxml2-dev)
