@@ -64,6 +64,19 @@ void cpus_free(struct cpus *c)
     *c = (struct cpus){0};
 }
 
+void cpus_keep(size_t n, size_t first)
+{
+    struct cpus c;
+    cpu_set_t kept;
+    cpus_find(&c, "/sys/devices/system/cpu");
+    CPU_ZERO(&kept);
+    for (size_t i = 0; i < n && n < c.cores && c.core; i++)
+        CPU_OR(&kept, &kept, &c.core[(first + i) % c.cores]);
+    if (CPU_COUNT(&kept))
+        sched_setaffinity(0, sizeof kept, &kept); /* refused: any core will do */
+    cpus_free(&c);
+}
+
 /* Lowers *ctx to the quota of a group, in processors. Version 2 has both numbers in a file ("max":
  * no quota), version 1 has two files (-1: no quota). */
 static void lower(void *ctx, const char *folder, int version)

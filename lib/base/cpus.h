@@ -13,6 +13,10 @@ struct cpus {
 /* topology: "/sys/devices/system/cpu". */
 void cpus_find(struct cpus *c, const char *topology);
 void cpus_free(struct cpus *c);
+/* Limits the calling thread, and threads and pools that it starts later, to n of the allowed cores:
+ * number `first` (modulo their number) and those after it. Changes nothing if n is 0 or not below
+ * the number of cores. */
+void cpus_keep(size_t n, size_t first);
 
 /* Smallest CPU quota of our control group and all groups above it (cgroup.h), in processors,
  * rounded up; 0: no quota. Source: Linux, Documentation/scheduler/sched-bwc.rst. */

@@ -153,7 +153,7 @@ static const char memory_notes[] =
     {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                                 \
      .help = "number of this process and of its launch record (0)"},                               \
     {"turns", 0, OPT_TEXT, &(g).turns, .arg = "FILE", .rare = 1,                                   \
-     .help = "take turns with other processes, prompt by prompt; FILE: new, the same for all"},    \
+     .help = "take turns with other processes, prompt by prompt, on the same cores; FILE: new"},   \
     {"party", 0, OPT_TEXT, &(g).party, .arg = "K/N", .rare = 1,                                    \
      .help = "number K (0..N-1) of this process among the N that take turns"},                     \
     {"handicap", 0, OPT_INT, &(g).handicap, 0, 1000000, .arg = "N", .rare = 1,                     \

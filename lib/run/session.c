@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/cpus.h"
 #include "lib/base/file.h"
 #include "lib/base/resident.h"
 #include "lib/network/latent.h"
@@ -397,8 +398,17 @@ static int open_turns(struct session *s, struct err *e)
     return s->turns ? 0 : -1;
 }
 
+/* Processes that take turns share their cores: two cores of a shared host rarely have the same speed
+ * at one time. With fewer threads than cores, each launch takes other cores. */
+static void share_cores(const struct job_args *a)
+{
+    if (a->turns)
+        cpus_keep((size_t)a->engine.threads, (size_t)a->launch);
+}
+
 int session_open(struct session *s, struct err *e)
 {
+    share_cores(s->job->args);
     if (check_flags(s->job, e) || open_model(s, e) || read_prompts(s, e) ||
         engine_open(&s->job->args->engine, &s->backend, e) || session_settle_memory(s, e))
         return -1;

@@ -295,6 +295,27 @@ static void test_cores(void)
     free(folder);
 }
 
+static void test_keep(void)
+{
+    struct cpus all, left;
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    sched_getaffinity(0, sizeof mask, &mask);
+    cpus_find(&all, "/sys/devices/system/cpu");
+    cpus_keep(0, 1);
+    cpus_keep(all.cores, 1);
+    cpus_find(&left, "/sys/devices/system/cpu");
+    ok(left.n == all.n, "no cores, or all of them: the mask stays");
+    cpus_free(&left);
+    cpus_keep(1, all.cores + 1);
+    cpus_find(&left, "/sys/devices/system/cpu");
+    ok(left.cores == 1 && CPU_EQUAL(&left.core[0], &all.core[1 % all.cores]),
+       "one core is left: number %zu of %zu", 1 % all.cores, all.cores);
+    cpus_free(&left);
+    cpus_free(&all);
+    sched_setaffinity(0, sizeof mask, &mask);
+}
+
 int main(void)
 {
     test_even();
@@ -310,6 +331,7 @@ int main(void)
     test_mask();
     test_quota();
     test_cores();
+    test_keep();
     files_end();
     return tap_done();
 }
