@@ -281,8 +281,7 @@ static const char notes[] =
     "  differing_ids_ratio      share of differing ids, relative to the longer answer\n"
     "  first_difference_tokens  place of the first differing id, from 1; the median\n"
     "                           over differing answers\n"
-    "  first_difference_steps   pass by which a reader of either answer has that id;\n"
-    "                           median\n"
+    "  first_difference_steps   pass by which that id is written; the median\n"
     "--by paradigm compares every denoised point with the autoregressive one of the\n"
     "same device, batch size, length, contract and prompts. It prefers a plain one\n"
     "(every setting that only changes speed, as --lookup, has its default), then\n"
@@ -317,8 +316,10 @@ static const char notes[] =
     "                      differs; 69: no time could be compared.\n"
     "  --self-test FACTOR  comparison records of a twin, and of a twin slowed by\n"
     "                      FACTOR: pass if they are SAME and SLOWER\n"
-    "  --samples           samples records: the mean of their values with Student's\n"
-    "                      interval\n";
+    "  --gate P            ratios of times in comparison records: SLOWER if above\n"
+    "                      1 + P/2 with p below 0.001, UNDECIDED if half an interval\n"
+    "                      is wider than P/2. Exit 1: slower; 69: undecided.\n"
+    "  --samples           samples records: means with Student's interval\n";
 
 static void check(struct compare *c, int bad, const struct err *e)
 {
@@ -395,6 +396,8 @@ int main(int argc, char **argv)
          .help = "compare the claims of a run with those of a stored run"},
         {"self-test", 0, OPT_REAL, &judge.self_test, 1, 10, .arg = "FACTOR",
          .help = "judge the A/A test with this handicap"},
+        {"gate", 0, OPT_REAL, &judge.gate, 1e-4, 10, .arg = "P",
+         .help = "exit with 1 if a time grew by the share P, as 0.02 (make gate)"},
         {"samples", 0, OPT_FLAG, &judge.samples,
          .help = "only write means of samples records, with intervals"},
         TAKE_OPTION(c.a.max_failed),
@@ -412,8 +415,8 @@ int main(int argc, char **argv)
         err_die(tool.name, &e);
     c.log = (struct log){tool.name, c.a.common.quiet ? 0 : 1 + c.a.common.verbose};
     if (judge_count(&judge) > 1)
-        opt_usage(&tool, "--claims, --exact, --stored, --self-test, --samples: expected one of "
-                  "them, got %d", judge_count(&judge));
+        opt_usage(&tool, "--claims, --exact, --stored, --self-test, --gate, --samples: expected "
+                  "one of them, got %d", judge_count(&judge));
     return judge_count(&judge) ? judge_all(&c, &judge, argc, argv, first)
                                : compare_all(&c, argc, argv, first);
 }

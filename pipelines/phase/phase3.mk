@@ -16,47 +16,54 @@ aa_PROMPTS  := $(timed_prompts)
 # More rounds over the prompts take the place of repeats of disturbed batches.
 aa_TIMING   := $(if $(filter 1,$(AA_ROUNDS)),$(TIMING),\
                    $(subst --again $(AGAIN),--again 0,$(TIMING)))
-AA_PARTIES  := self twin slow
-aa_FILES    := $(foreach p,$(AA_PARTIES),$(aa_NAMES:%=$(R)/aa/launch/%-$(p).ndjson))
+aa_PARTIES  := self twin slow
 
 # every 19th pass runs twice: about 1.05 times the work. (With 20, which has a factor in common with
 # the passes of most answers, LLaMA would never repeat a prefill.)
 HANDICAP := 19
 SLOWED   := 1.05
 
-aa_party    = $(BIN)/gen-$(1) -m $($(2)) --schedule $< \
+# The files of a sweep whose parties are the same model under other names: NAME_PARTIES. A party
+# PARTY has the programs of BIN_PARTY ($(BIN)) and the options FLAGS_PARTY.
+FLAGS_slow  = --handicap $(HANDICAP)
+party       = -- $(or $(BIN_$(1)),$(BIN))/gen-$(2) -m $($(3)) --schedule $< \
     --launch $$((10\#$(lastword $(subst -, ,$*)))) $(aa_TIMING) --seed $(SEED) \
-    $(GEN_FLAGS) $($(2)_FLAGS) $(aa_PROMPTS) -o $(@D)/$*-$(3).ndjson
-aa_parties  = -- $(call aa_party,$(1),$(2),self) -- $(call aa_party,$(1),$(2),twin) \
-    -- $(call aa_party,$(1),$(2),slow) --handicap $(HANDICAP)
-$(foreach p,$(AA_PARTIES),$(R)/aa/launch/%-$(p).ndjson): $(R)/aa/launch/%.plan $(aa_PROMPTS) \
-    $(R)/stamp/aa-flags \
+    $(GEN_FLAGS) $($(3)_FLAGS) $(aa_PROMPTS) -o $(@D)/$*-$(1).ndjson $(FLAGS_$(1))
+party_files = $(foreach p,$($(1)_PARTIES),$(2:%=$(R)/$(1)/launch/%-$(p).ndjson))
+named       = jq -c 'select(.kind == "generation") | .model = "$(1)" | .config += " as=$(1)" | \
+    .point = (.point // .config) + "-$(1)" | del(.handicap)'
+
+# $(call parties,NAME)
+define parties
+$(call party_files,$(1),%): $(R)/$(1)/launch/%.plan $(aa_PROMPTS) $(R)/stamp/$(1)-flags \
     $(foreach s,LLADA LLAMA,$(R)/stamp/model-$(s)) \
     $(foreach s,llada llama,$(R)/stamp/tool-gen-$(s)) | $(PIPE)
-	$(call say,A/A $*)\
-	    $(call complete,$(AA_PARTIES:%=$(@D)/$*-%.ndjson)) \
-	    $(once) $(alone) pipelines/bin/side-by-side $(@D) $(SEED) \
-	    $(lastword $(subst -, ,$*)) $(way) \
-	    $(call aa_parties,$(firstword $(subst -, ,$*)),$(MODEL_$(firstword $(subst -, ,$*))))
-	@touch $(AA_PARTIES:%=$(@D)/$*-%.ndjson)
+	$$(call say,$(1) $$*)\
+	    $$(call complete,$(patsubst %,$$(@D)/$$*-%.ndjson,$($(1)_PARTIES))) \
+	    $$(once) $$(alone) pipelines/bin/side-by-side $$(@D) $$(SEED) \
+	    $$(lastword $$(subst -, ,$$*)) $$(way) $$(foreach p,$($(1)_PARTIES),$$(call \
+	    party,$$(p),$$(firstword $$(subst -, ,$$*)),$$(MODEL_$$(firstword $$(subst -, ,$$*)))))
+	@touch $(patsubst %,$$(@D)/$$*-%.ndjson,$($(1)_PARTIES))
 
-text-$(R)/stamp/aa-flags = $(aa_TIMING) $(way) $(GEN_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS) \
-    $(HANDICAP)
+text-$(R)/stamp/$(1)-flags = $$(aa_TIMING) $$(way) $$(GEN_FLAGS) / $$(LLADA_FLAGS) / \
+    $$(LLAMA_FLAGS) $$(foreach p,$($(1)_PARTIES),$$(BIN_$$(p)) $$(FLAGS_$$(p)))
 
-named    = jq -c 'select(.kind == "generation") | .model = "$(1)" | .config += " as=$(1)" | \
-    .point = (.point // .config) + "-$(1)" | del(.handicap)'
-$(AA_PARTIES:%=$(R)/aa/%.ndjson): $(R)/aa/%.ndjson: $(aa_FILES)
-	@cat $(aa_NAMES:%=$(R)/aa/launch/%-$*.ndjson) | $(call named,$*) > $@.tmp && mv $@.tmp $@
+$($(1)_PARTIES:%=$(R)/$(1)/%.ndjson): $(R)/$(1)/%.ndjson: $(call party_files,$(1),$($(1)_NAMES))
+	@cat $($(1)_NAMES:%=$(R)/$(1)/launch/%-$$*.ndjson) | $$(call named,$$*) > $$@.tmp
+	@mv $$@.tmp $$@
 
-$(R)/aa/both.ndjson: $(AA_PARTIES:%=$(R)/aa/%.ndjson) $(TOOL)-measure | $(QUIET)
-	$(call say,measure A/A)$(beside) $(BIN)/measure $(filter %.ndjson,$^) -o $@
+$(R)/$(1)/both.ndjson: $($(1)_PARTIES:%=$(R)/$(1)/%.ndjson) $(TOOL)-measure | $(QUIET)
+	$$(call say,measure $(1))$$(beside) $$(BIN)/measure $$(filter %.ndjson,$$^) -o $$@
+
+$(R)/$(1)/ratios.ndjson: $(R)/$(1)/both.ndjson $(R)/$(1)/stopped $(R)/stamp/aa-precision \
+    $(TOOL)-compare | $(QUIET)
+	$$(call say,compare $(1))\
+	    $$(beside) $$(BIN)/compare --by model --base $(firstword $($(1)_PARTIES)) --cost e2e_ns \
+	    --precision $$(AA_PRECISION) --stopped "$$$$(cat $(R)/$(1)/stopped)" $$< -o $$@
+endef
+$(eval $(call parties,aa))
 
 text-$(R)/stamp/aa-precision = $(AA_PRECISION)
-$(R)/aa/ratios.ndjson: $(R)/aa/both.ndjson $(R)/aa/stopped $(R)/stamp/aa-precision \
-    $(TOOL)-compare | $(QUIET)
-	$(call say,compare A/A)\
-	    $(beside) $(BIN)/compare --by model --base self --cost e2e_ns \
-	    --precision $(AA_PRECISION) --stopped "$$(cat $(R)/aa/stopped)" $< -o $@
 
 $(R)/aa/verdict.ndjson: $(R)/aa/ratios.ndjson $(TOOL)-compare | $(QUIET)
 	$(call say,compare self-test)\
@@ -68,3 +75,23 @@ $(R)/aa/verdict.ndjson: $(R)/aa/ratios.ndjson $(TOOL)-compare | $(QUIET)
 .PHONY: phase3
 phase3: $(R)/prompts.ndjson $(R)/aa/verdict.ndjson \
     ##run self-test: equal models must be SAME, a slow twin SLOWER
+
+# ---- gate ----
+
+# Is this build slower than an older one? Both builds run the same models in turns, in the design of
+# the self-test, so that a busy machine slows both.
+SWEPT += gate
+$(foreach v,SYSTEMS STEPS BATCH ROUNDS LENGTH BLOCK CONTRACT,$(eval gate_$(v) := $(aa_$(v))))
+gate_LAUNCHES := $(AA_LAUNCHES)
+gate_PARTIES  := old new
+BIN_old       := $(OLD)
+$(eval $(call parties,gate))
+
+$(R)/gate/verdict.ndjson: $(R)/gate/ratios.ndjson $(TOOL)-compare FORCE | $(QUIET)
+	@$(beside) $(BIN)/compare --gate $(GATE) $< -o $@
+
+.PHONY: gate
+gate: | $(PIPE) ##develop exit with 1 if generation is slower than in OLD=FOLDER; 1 to 4 minutes
+	@[ -x '$(OLD)/gen-llada' ] && [ -x '$(OLD)/gen-llama' ] || { echo 'OLD=$(OLD): expected the' \
+	    'folder of gen-llada and gen-llama of another build, as OTHER/build/bin' >&2; exit 64; }
+	@$(MAKE) --no-print-directory SWEEPS=gate $(R)/gate/verdict.ndjson

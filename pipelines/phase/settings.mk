@@ -105,6 +105,10 @@ AA_STEPS        ?=
 AA_PRECISION    ?= 0.01
 # rounds over the prompts in each launch of the self-test
 AA_ROUNDS       ?= $(ROUNDS)
+# make gate: folder with gen-llada and gen-llama of the older build, as OTHER/build/bin
+OLD             ?=
+# make gate: growth of a time that is an error, as a share
+GATE            ?= 0.02
 # 1: a machine that is not quiet, or a self-test that fails, is an error
 STRICT          ?=
 # 1: time on a GPU even while other processes compute on it

@@ -18,7 +18,7 @@
 #   launch/SYSTEM-NNN.ndjson    gen-SYSTEM    generations: most of the time
 #   metrics.ndjson              measure       latency, throughput, memory
 #   ratios.ndjson               compare       ratios of the models, with verdicts
-SWEPT_PAIRS := $(filter-out aa,$(SWEPT))
+SWEPT_PAIRS := $(filter-out aa gate,$(SWEPT))
 SWEPT_TIMED := $(filter-out answers,$(SWEPT_PAIRS))
 
 # ---- schedule ----

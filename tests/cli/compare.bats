@@ -336,6 +336,28 @@ metric() {
     jq -e '.pass == false and .verdict == "SLOWER"' "$T/other"
 }
 
+@test "gate: slower exits with 1, equal with 0, a wide interval with 69, no ratio with 65" {
+    gate() { # LAUNCH-VALUES-OF-NEW: exit status; the check record in $T/gate
+        { metric old autoregressive 1 100 101 99 100 102 98 100 101 | jq -c '.model = "old"'
+          metric new masked_diffusion 1 "$@" |
+              jq -c '.model = "new" | .paradigm = "autoregressive" | .arch = "llama"
+                  | .max_new = 64 | del(.gen_length, .steps)'; } |
+            compare --by model --base old --cost e2e_ns > "$T/ratios"
+        run "$BIN/compare" -q --gate 0.02 "$T/ratios" -o "$T/gate"
+        echo "$status"
+    }
+    [ "$(gate 102 103.1 101 101.9 104 100.1 102 103)" = 1 ]
+    conforms "$T/gate"
+    jq -se '.[1] | .verdict == "SLOWER" and .pass == false and .twin.value > 1.019' "$T/gate"
+    [ "$(gate 100.1 101 99 100.1 102 98.1 100 101)" = 0 ]
+    jq -se '.[1] | .verdict == "NOT SLOWER" and .pass' "$T/gate"
+    [ "$(gate 104 90 110 97 108 101 95 112)" = 69 ]
+    jq -se '.[1] | .verdict == "UNDECIDED" and .pass == null' "$T/gate"
+    metric a autoregressive 1 9 9 > "$T/m"
+    run "$BIN/compare" --gate 0.02 "$T/m"
+    [ "$status" -eq 65 ]
+}
+
 # answer BATCH ID IDS [FIELDS]: a generation
 answer() {
     jq -cn --argjson b "$1" --arg id "$2" --argjson ids "$3" "{schema: \"crossover/1\",

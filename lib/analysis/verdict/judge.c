@@ -11,7 +11,8 @@
 
 int judge_count(const struct judge *j)
 {
-    return !!j->claims + !!j->exact + !!j->stored + (j->self_test > 0) + !!j->samples;
+    return !!j->claims + !!j->exact + !!j->stored + (j->self_test > 0) + (j->gate > 0) +
+           !!j->samples;
 }
 
 static json_t *gather(const char *const *paths, size_t n, const char *const *kinds,
@@ -90,6 +91,37 @@ static int judge_self_test(const struct judge *j, const char *const *paths, size
     return bad;
 }
 
+/* How many checks have this verdict. */
+static size_t count_verdicts(const json_t *checks, const char *verdict)
+{
+    const json_t *r;
+    size_t i, n = 0;
+    json_array_foreach(checks, i, r)
+        n += (size_t)rec_is(r, "verdict", verdict);
+    return n;
+}
+
+static int judge_gate(const struct judge *j, const char *const *paths, size_t n,
+                      struct rec_writer *out, const struct log *log, struct err *e)
+{
+    static const char *const kinds[] = {"comparison", NULL};
+    json_t *records = gather(paths, n, kinds, log, e), *r;
+    json_t *checks = records ? selftest_gate(records, j->gate) : NULL;
+    size_t i;
+    const int none = checks && !json_array_size(checks);
+    const int code = count_verdicts(checks, "SLOWER")      ? EXIT_FAILED_RECORDS
+                     : count_verdicts(checks, "UNDECIDED") ? EXIT_NO_DEVICE /* 69: not available */
+                                                           : EXIT_OK;
+    json_array_foreach(checks, i, r)
+        log_note(log, "%s", rec_text(r, "text"));
+    int bad = write_list(out, "check", checks, e);
+    json_decref(records);
+    if (none)
+        return err_set(e, EXIT_BAD_DATA, "--gate: expected comparison records with ratios of "
+                       "times (compare --cost e2e_ns), got none");
+    return bad ? -1 : code;
+}
+
 static int write_effects(const char *const *paths, size_t n, struct rec_writer *out,
                          const struct log *log, struct err *e)
 {
@@ -139,5 +171,7 @@ int judge_run(const struct judge *j, const char *const *paths, size_t n, struct 
         return judge_exact(j, paths, n, out, log, e);
     if (j->self_test > 0)
         return judge_self_test(j, paths, n, out, log, e);
+    if (j->gate > 0)
+        return judge_gate(j, paths, n, out, log, e);
     return write_effects(paths, n, out, log, e);
 }

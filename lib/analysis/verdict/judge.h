@@ -1,5 +1,5 @@
 /* judge.h - the modes of compare that judge existing records: claims about options, the self-test,
- * flags that must not change a token, a stored run. */
+ * a gate against slower builds, flags that must not change a token, a stored run. */
 #pragma once
 
 #include "lib/base/cli/log.h"
@@ -11,12 +11,14 @@ struct judge {
     const char *exact;  /* file of exact_case records: generation records in (exactness.h) */
     const char *stored; /* file of claim records: claim records of another run in (agreement.h) */
     double self_test;   /* factor of the slow twin: comparison records in (selftest.h) */
+    double gate;        /* a slow-down, 0.02: comparison records in (selftest.h) */
     int samples;        /* samples records in (effects.h) */
 };
 
 int judge_count(const struct judge *j); /* how many of them are set */
 /* Reads the records of paths[0..n-1] (n = 0: standard input), writes the verdicts to `out`, and
  * returns an exit code: of `stored` 0 where the runs agree, 1 where they differ, 69 where no time
- * could be compared; else 0. -1: *e. */
+ * could be compared; of `gate` 0 where nothing is slower, 1 where something is, else 69 where
+ * something is undecided; of others 0. -1: *e. */
 int judge_run(const struct judge *j, const char *const *paths, size_t n, struct rec_writer *out,
               const struct log *log, struct err *e);

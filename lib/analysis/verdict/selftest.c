@@ -11,7 +11,8 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
-static const char WALL[] = "e2e_ns";
+static const char WALL[] = "e2e_ns", CPU[] = "cpu_ns";
+static const double SURE = 0.001; /* p of a slow-down: one false alarm in 2,000 equal builds */
 
 static int is_wall(const json_t *r)
 {
@@ -100,15 +101,20 @@ static void put_sentence(json_t *check, const json_t *twin, double factor)
     buf_free(&b);
 }
 
+/* The first word of the config of a comparison: the name of the model. */
+static json_t *name_of(const json_t *r)
+{
+    const char *config = rec_text(r, "config"), *end = config ? strchr(config, ' ') : NULL;
+    return end ? json_stringn(config, (size_t)(end - config)) : json_string(config ? config : "");
+}
+
 static json_t *check_of(const json_t *twin, const json_t *slow, double factor)
 {
-    const char *config = rec_text(twin, "config"), *verdict = rec_text(twin, "verdict");
-    const char *end = config ? strchr(config, ' ') : NULL;
+    const char *verdict = rec_text(twin, "verdict");
     const int is_found = rec_is(slow, "verdict", "SLOWER");
     json_t *r = json_pack("{s:s}", "check", "same");
     rec_copy(r, "metric", twin, "metric");
-    json_object_set_new(r, "model", end ? json_stringn(config, (size_t)(end - config))
-                                        : json_string(config ? config : ""));
+    json_object_set_new(r, "model", name_of(twin));
     rec_copy(r, "arch", twin, "arch");
     json_object_set_new(r, "factor", json_real(factor));
     rec_copy(r, "launches", twin, "launches");
@@ -138,5 +144,58 @@ json_t *selftest_judge(const json_t *comparisons, double factor)
         json_array_append_new(list, check_of(twin[i], find_party(comparisons, "slow", twin[i]),
                                              factor));
     free(twin);
+    return list;
+}
+
+/* ---- the gate ---- */
+
+/* 1: r is the time that decides: processor time if it was recorded, else elapsed time. */
+static int decides(const json_t *comparisons, const json_t *r)
+{
+    const json_t *other;
+    size_t i;
+    int is_cpu_known = 0;
+    json_array_foreach(comparisons, i, other)
+        is_cpu_known |= rec_is(other, "metric", CPU);
+    return rec_is(r, "effect", "ratio") && rec_is(r, "metric", is_cpu_known ? CPU : WALL);
+}
+
+/* The threshold lies halfway between equal and too slow, so both errors have the same margin. */
+static const char *gate_verdict(const json_t *r, double limit)
+{
+    const double lo = rec_number(r, "lo"), hi = rec_number(r, "hi"), threshold = 1 + limit / 2;
+    if (isnan(lo) || isnan(hi) || log(hi / lo) / 2 > log(threshold))
+        return "UNDECIDED";
+    return rec_number(r, "value") > threshold && rec_number(r, "p") < SURE ? "SLOWER"
+                                                                           : "NOT SLOWER";
+}
+
+static json_t *gate_one(const json_t *r, double limit)
+{
+    struct buf b = {0};
+    const char *verdict = gate_verdict(r, limit);
+    json_t *check = json_pack("{s:s, s:s}", "check", "gate", "verdict", verdict), *name = name_of(r);
+    json_object_set_new(check, "pass", *verdict == 'U' ? json_null() : json_boolean(*verdict == 'N'));
+    buf_format(&b, "gate of %g %% by %s time: %s is %s, ", limit * 100,
+               is_wall(r) ? "elapsed" : "processor", json_string_value(name), verdict);
+    put_ratio(&b, r);
+    json_object_set_new(check, "model", name);
+    rec_copy(check, "metric", r, "metric");
+    json_object_set_new(check, "factor", json_real(1 + limit));
+    rec_copy(check, "launches", r, "launches");
+    json_object_set_new(check, "twin", side_of(r));
+    json_object_set_new(check, "text", json_string(b.data));
+    buf_free(&b);
+    return check;
+}
+
+json_t *selftest_gate(const json_t *comparisons, double limit)
+{
+    json_t *list = json_array();
+    const json_t *r;
+    size_t i;
+    json_array_foreach(comparisons, i, r)
+        if (decides(comparisons, r))
+            json_array_append_new(list, gate_one(r, limit));
     return list;
 }
