@@ -35,6 +35,7 @@ named       = jq -c 'select(.kind == "generation") | .model = "$(1)" | .config +
 
 # $(call parties,NAME)
 define parties
+$(1)_FILES := $(call party_files,$(1),$($(1)_NAMES))
 $(call party_files,$(1),%): $(R)/$(1)/launch/%.plan $(aa_PROMPTS) $(R)/stamp/$(1)-flags \
     $(foreach s,LLADA LLAMA,$(R)/stamp/model-$(s)) \
     $(foreach s,llada llama,$(R)/stamp/tool-gen-$(s)) | $(PIPE)
@@ -48,7 +49,7 @@ $(call party_files,$(1),%): $(R)/$(1)/launch/%.plan $(aa_PROMPTS) $(R)/stamp/$(1
 text-$(R)/stamp/$(1)-flags = $$(aa_TIMING) $$(way) $$(GEN_FLAGS) / $$(LLADA_FLAGS) / \
     $$(LLAMA_FLAGS) $$(foreach p,$($(1)_PARTIES),$$(BIN_$$(p)) $$(FLAGS_$$(p)))
 
-$($(1)_PARTIES:%=$(R)/$(1)/%.ndjson): $(R)/$(1)/%.ndjson: $(call party_files,$(1),$($(1)_NAMES))
+$($(1)_PARTIES:%=$(R)/$(1)/%.ndjson): $(R)/$(1)/%.ndjson: $$($(1)_FILES)
 	@cat $($(1)_NAMES:%=$(R)/$(1)/launch/%-$$*.ndjson) | $$(call named,$$*) > $$@.tmp
 	@mv $$@.tmp $$@
 
