@@ -398,8 +398,8 @@ static int open_turns(struct session *s, struct err *e)
     return s->turns ? 0 : -1;
 }
 
-/* Processes that take turns share their cores: two cores of a shared host rarely have the same speed
- * at one time. With fewer threads than cores, each launch takes other cores. */
+/* Processes that take turns share their cores: two cores of a shared host rarely have the same
+ * speed at one time. With fewer threads than cores, each launch takes other cores. */
 static void share_cores(const struct job_args *a)
 {
     if (a->turns)

@@ -1,4 +1,4 @@
-# demo - the embedded trio on this machine: 12 minutes on two cores of a Zen 3, with the build.
+# demo - the embedded trio on this machine: 10 minutes on two cores of a Zen 3, with the build.
 # The margins of QUALITY need 150 sums (10 points of accuracy) and 60 stories (10 % of perplexity).
 PROMPT_CHOICE := --per-task sum=150,story=60
 TIMED_PROMPTS := 10

@@ -174,8 +174,10 @@ static json_t *gate_one(const json_t *r, double limit)
 {
     struct buf b = {0};
     const char *verdict = gate_verdict(r, limit);
-    json_t *check = json_pack("{s:s, s:s}", "check", "gate", "verdict", verdict), *name = name_of(r);
-    json_object_set_new(check, "pass", *verdict == 'U' ? json_null() : json_boolean(*verdict == 'N'));
+    json_t *check = json_pack("{s:s, s:s}", "check", "gate", "verdict", verdict);
+    json_t *name = name_of(r);
+    json_object_set_new(check, "pass",
+                        *verdict == 'U' ? json_null() : json_boolean(*verdict == 'N'));
     buf_format(&b, "gate of %g %% by %s time: %s is %s, ", limit * 100,
                is_wall(r) ? "elapsed" : "processor", json_string_value(name), verdict);
     put_ratio(&b, r);
