@@ -137,7 +137,7 @@ static int check(const struct settings *s, struct err *e)
 }
 
 static const struct settings_alias aliases[] = {
-    {"stop-at-eos", "contract", "answer", 0},
+    {"stop-at-eos", "contract", "answer", 1},
     VARIANT_ALIASES,
     {0}};
 
