@@ -116,6 +116,7 @@ struct canvas_state {
     int32_t first, prompt, len; /* its ids, prompt first, are token[first .. first+len); behind
                                  * gen_length slots: those that fill the last block of the mask */
     int32_t block, step;        /* the block being filled, and the steps it has had */
+    int32_t more;               /* blocks behind it that are open too: UNMASK_OPENS */
     int32_t shift;              /* slots of its first block that hold prompt tokens; < block_length;
                                  * 0 unless the mask is block-causal */
     int32_t ahead;              /* slots behind the block that its passes read */
@@ -130,7 +131,7 @@ struct canvas_state {
     int32_t done;               /* 1: the rule has ended the block (only rules that edit do) */
     int32_t wanted;             /* slots that the next pass answers */
     int32_t held;               /* the last `held` of these hold an id that may be revised */
-    int32_t rows_block;         /* the block for which its rows were described */
+    int32_t rows_block, rows_more; /* the blocks for which its rows were described */
     int32_t stalled;            /* 1: answers of the passes in flight are ignored, because it needs
                                  * more slots than `capacity`, or rows of another block */
     double kept[UNMASK_KEPT];   /* memory of the rule, see struct offers */
@@ -181,7 +182,7 @@ struct canvas_loop {
 /* The end of the slots that may be committed now, from the canvas's first id. */
 HOST_DEVICE int32_t canvas_block_end(const struct canvas_loop *l, const struct canvas_state *c)
 {
-    int32_t slots = (c->block + 1) * l->block_length - c->shift;
+    int32_t slots = (c->block + 1 + c->more) * l->block_length - c->shift;
     return c->prompt + (slots < c->len - c->prompt ? slots : c->len - c->prompt);
 }
 
@@ -274,7 +275,8 @@ HOST_DEVICE void canvas_ask(const struct canvas_loop *l, const struct canvas_sta
 /* 1 if the next pass has no rows for the canvas's current block. */
 HOST_DEVICE int canvas_behind(const struct canvas_loop *l, const struct canvas_state *c)
 {
-    return c->live && l->per_block && c->block != c->rows_block;
+    return c->live && l->per_block &&
+           (c->block != c->rows_block || c->more != c->rows_more);
 }
 
 /* The rule's reading of answer w about a masked slot. */
@@ -339,6 +341,7 @@ HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state
     o.step = canvas_step(l, c);
     o.steps = l->block_steps;
     o.slots = l->block_length;
+    o.shift = c->shift;
     o.ahead = c->ahead;
     o.budget = canvas_step(l, c) < l->block_steps ? (size_t)canvas_budget(l, c) : 0;
     o.key = philox_at(c->key, (uint64_t)c->passes, UINT64_MAX);
@@ -387,6 +390,37 @@ HOST_DEVICE void canvas_read_on(const struct canvas_loop *l, struct canvas_state
         c->met_stop |= is_stop(l->stop, l->n_stop, slot[c->readable++]);
 }
 
+/* The masked slots of block b. */
+HOST_DEVICE int32_t canvas_masks(const struct canvas_loop *l, const struct canvas_state *c,
+                                 int32_t b, int32_t *slots)
+{
+    struct canvas_state one = *c;
+    int32_t masks = 0;
+    one.block = b;
+    one.more = 0;
+    const int32_t begin = canvas_block_begin(l, &one), end = canvas_block_end(l, &one);
+    for (int32_t i = begin; i < end; i++)
+        masks += l->token[c->first + i] == l->mask;
+    *slots = end - begin;
+    return masks;
+}
+
+/* Ends the full blocks at the front of the open ones, then opens a block behind the last if that is
+ * full to the share of the rule, or ended. */
+HOST_DEVICE void canvas_open_on(const struct canvas_loop *l, struct canvas_state *c)
+{
+    int32_t slots, last = c->block + c->more, masks = canvas_masks(l, c, last, &slots);
+    const int opens = (double)(slots - masks) / slots >= l->params.open_share;
+    while (c->block <= last &&
+           (canvas_masks(l, c, c->block, &slots) == 0 || c->step == l->block_length)) {
+        c->block++;
+        c->step = 0;
+    }
+    if ((opens || c->block > last) && (last + 1) * l->block_length - c->shift < l->gen_length)
+        last++;
+    c->more = last > c->block ? last - c->block : 0;
+}
+
 /* Ends the step of a live canvas after its answers are committed: counts the step, and ends the
  * block or the canvas. masks: as above. The caller then asks for the next pass. */
 HOST_DEVICE void canvas_settle(const struct canvas_loop *l, struct canvas_state *c, int32_t masks)
@@ -394,7 +428,9 @@ HOST_DEVICE void canvas_settle(const struct canvas_loop *l, struct canvas_state 
     int seeds = canvas_ask_end(l, c) < canvas_block_end(l, c);
     c->passes++;
     c->step++;
-    if (!seeds && canvas_block_done(l, c, masks)) {
+    if (unmask_has(l->rule, UNMASK_OPENS)) {
+        canvas_open_on(l, c);
+    } else if (!seeds && canvas_block_done(l, c, masks)) {
         c->block++;
         c->step = 0;
     }

@@ -48,6 +48,7 @@ struct offers {
     int32_t block, step;           /* the block being filled; the steps it has had */
     int32_t steps;                 /* steps of the schedule for a block */
     int32_t slots, ahead;          /* slots of a block; masked slots behind it in the pass */
+    int32_t shift;                 /* slots of the first block that belong to the prompt */
     size_t budget;                 /* budget of the schedule for this step */
     uint64_t key;                  /* of draws of this canvas in this step */
     double *kept;                  /* [UNMASK_KEPT] the rule's memory of the canvas: 0 before the

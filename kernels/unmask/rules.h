@@ -6,12 +6,14 @@
 #pragma once
 
 #include "kernels/unmask/credit.h"
+#include "kernels/unmask/d2f.h"
 #include "kernels/unmask/dynamic.h"
 #include "kernels/unmask/entropy_bound.h"
 #include "kernels/unmask/factor.h"
 #include "kernels/unmask/hierarchical.h"
 #include "kernels/unmask/joint.h"
 #include "kernels/unmask/klass.h"
+#include "kernels/unmask/localleap.h"
 #include "kernels/unmask/origin.h"
 #include "kernels/unmask/prophet.h"
 #include "kernels/unmask/saber.h"
@@ -27,8 +29,9 @@ enum unmask_trait {
     UNMASK_SHADOWS = 8, /* it asks about their ids at rows that do not see them */
     UNMASK_COMPARES = 16, /* answers have head_row.divergence from the slot's last answer */
     UNMASK_IDLES = 32,   /* a step may commit nothing: a block has all of its steps, no budget */
-    UNMASK_EDITS = 64    /* with UNMASK_REVISES: offers.back are ids that give way to the answers
+    UNMASK_EDITS = 64,   /* with UNMASK_REVISES: offers.back are ids that give way to the answers
                           * about their slots. The rule says when a block is done */
+    UNMASK_OPENS = 128   /* several blocks may be open (canvas_open_on of kernels/advance.h) */
 };
 
 /* RULE(enumerator, name, traits, call). The call returns how many answers of `o` become final, by
@@ -51,12 +54,16 @@ enum unmask_trait {
     RULE(DYNAMIC, dynamic, UNMASK_PACED, unmask_dynamic(o, p->threshold)) \
     RULE(ORIGIN, origin, UNMASK_PACED | UNMASK_IDLES, unmask_origin(o)) \
     RULE(JOINT, joint, UNMASK_REVISES | UNMASK_EDITS,                  \
-         unmask_joint(o, p->threshold, p->edit_threshold, p->edit_passes))
+         unmask_joint(o, p->threshold, p->edit_threshold, p->edit_passes)) \
+    RULE(LOCALLEAP, localleap, 0,                                      \
+         unmask_localleap(o, p->threshold, p->relaxed_threshold, p->leap_radius))                \
+    RULE(D2F, d2f, UNMASK_OPENS, unmask_d2f(o, p->threshold, p->ready_share))
 /* PARAMETER(name, type INT or REAL, rule|rule, rare, least, most, default, meaning). rare: 1 if
  * only --help-all lists the option. */
 #define UNMASK_PARAMETERS(PARAMETER)                                                              \
-    PARAMETER(threshold, REAL, threshold|dynamic|joint, 0, 0, 1, "0.9",                           \
-              "commit each token whose confidence is at least this; dynamic, joint: above this")  \
+    PARAMETER(threshold, REAL, threshold|dynamic|joint|localleap|d2f, 0, 0, 1, "0.9",             \
+              "commit each token whose confidence is at least this; dynamic, joint, d2f: above "  \
+              "this")                                                                             \
     PARAMETER(factor, REAL, factor, 1, 0, 1000, "1",                                              \
               "commit the j best tokens while the j-th has a confidence of at least 1 - "         \
               "factor / (j + 1)")                                                                 \
@@ -99,7 +106,15 @@ enum unmask_trait {
     PARAMETER(edit_threshold, REAL, joint, 1, 0, 1, "0.9",                                        \
               "replace an id of the block by another token whose probability is above this")      \
     PARAMETER(edit_passes, INT, joint, 1, 1, 1e6, "16",                                           \
-              "most passes over a block that has no mask left; such passes only edit")
+              "most passes over a block that has no mask left; such passes only edit")            \
+    PARAMETER(relaxed_threshold, REAL, localleap, 1, 0, 1, "0.75",                                \
+              "near a token of at least --threshold, commit tokens of at least this confidence")  \
+    PARAMETER(leap_radius, INT, localleap, 1, 0, 1e6, "4",                                        \
+              "tokens at most so many positions away are near")                                  \
+    PARAMETER(open_share, REAL, d2f, 1, 0, 1, "0.1",                                              \
+              "open a block when this share of the block before has tokens")                      \
+    PARAMETER(ready_share, REAL, d2f, 1, 0, 1, "0.95",                                            \
+              "with this share, each pass commits a token of the block")
 /* Parameters that refine another one. No sweep uses them as its axis. */
 #define UNMASK_REFINEMENTS(PARAMETER)                                                             \
     PARAMETER(threshold_decay, REAL, threshold, 1, 0, 1, "0",                                     \

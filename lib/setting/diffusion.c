@@ -105,9 +105,10 @@ static int check_drafts(const struct diffusion *d, struct err *e)
 {
     if (d->draft <= 1)
         return 0;
-    if (unmask_has(d->rule, UNMASK_KEEPS | UNMASK_REVISES))
+    if (unmask_has(d->rule, UNMASK_KEEPS | UNMASK_REVISES | UNMASK_OPENS))
         return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with a rule that remembers "
-                       "answers or changes committed tokens: its steps cannot be foreseen",
+                       "answers, changes committed tokens or opens blocks: its steps cannot be "
+                       "foreseen",
                        d->draft);
     if (diffusion_cache_has(d->cache, CACHE_IN_LAYERS))
         return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with cache %s: it keeps one "

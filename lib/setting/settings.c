@@ -236,7 +236,7 @@ int settings_counts(const struct settings *s, size_t row)
 
 static int is_said(const struct settings *s, size_t row)
 {
-    return (int)(s->said >> row & 1);
+    return s->said[row];
 }
 
 /* Rows whose default is another row, and that were not given, take its value. Chains are followed
@@ -329,11 +329,13 @@ static int read_list(const struct settings_table *t, size_t i, const char *given
 
 /* The k-th combination of the lists, the last row innermost. */
 static struct settings combination(const struct settings_table *t, const struct list *list,
-                                   uint64_t said, size_t k)
+                                   const char *const *given, size_t k)
 {
-    struct settings s = {.table = t, .said = said};
-    for (size_t i = t->n; i-- > 0; k /= list[i].n)
+    struct settings s = {.table = t};
+    for (size_t i = t->n; i-- > 0; k /= list[i].n) {
         s.v[i] = list[i].v[k % list[i].n];
+        s.said[i] = given[i] != NULL;
+    }
     follow(&s);
     return s;
 }
@@ -351,11 +353,9 @@ int settings_cross(const struct settings_table *t, const char *const *given,
                    struct settings **point, size_t *n, struct err *e)
 {
     struct list *list = mem_zero(t->n, sizeof *list);
-    uint64_t said = 0;
     size_t all = 1;
     int bad = 0;
     for (size_t i = 0; i < t->n && !bad; i++) {
-        said |= (uint64_t)(given[i] != NULL) << i;
         bad = read_list(t, i, given[i], &list[i], e);
         all *= bad ? 1 : list[i].n;
         if (!bad && all > SETTINGS_POINTS)
@@ -365,7 +365,7 @@ int settings_cross(const struct settings_table *t, const char *const *given,
     *n = 0;
     *point = bad ? NULL : mem_zero(all, sizeof **point);
     for (size_t k = 0; k < all && !bad; k++) {
-        struct settings s = combination(t, list, said, k);
+        struct settings s = combination(t, list, given, k);
         int seen = 0;
         for (size_t i = 0; i < *n && !seen; i++)
             seen = settings_same(&s, &(*point)[i]);
@@ -414,13 +414,11 @@ int settings_read(struct settings *s, const json_t *o, const char *where, struct
         const json_t *value = json_object_get(o, t->row[i].name);
         if (!value)
             continue;
-        s->said &= ~((uint64_t)1 << i);
+        s->said[i] = !json_is_null(value);
         if (json_is_null(value)) {
             s->v[i] = standard_of(t, i);
         } else if (read_member(&t->row[i], value, &s->v[i])) {
             return bad_member(&t->row[i], value, where, e);
-        } else {
-            s->said |= (uint64_t)1 << i;
         }
     }
     follow(s);
@@ -431,13 +429,13 @@ void settings_say(struct settings *s, const char *name, double v)
 {
     size_t i = row_of(s, name);
     s->v[i] = v;
-    s->said |= (uint64_t)1 << i;
+    s->said[i] = 1;
     follow(s);
 }
 
 void settings_suppose(struct settings *s, const char *values)
 {
-    const uint64_t given = s->said;
+    const struct settings given = *s;
     for (size_t n; *values; values += n + (values[n] == ' ')) {
         char name[SETTINGS_WORD];
         double v = 0;
@@ -448,7 +446,7 @@ void settings_suppose(struct settings *s, const char *values)
         int bad = parse_value(&s->table->row[i], values + sign + 1, n - sign - 1, &v);
         assert(!bad);
         (void)bad;
-        if (!(given >> i & 1))
+        if (!is_said(&given, i))
             settings_say(s, name, v);
     }
 }

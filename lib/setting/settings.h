@@ -64,13 +64,13 @@ struct settings_table {
      * the model; NULL: there is none. */
     int (*check)(const struct settings *point, struct err *e);
 };
-enum { SETTINGS_MAX = 64, SETTINGS_POINTS = 4096, SETTINGS_ID = 13 /* 12 hex digits and NUL */,
+enum { SETTINGS_MAX = 80, SETTINGS_POINTS = 4096, SETTINGS_ID = 13 /* 12 hex digits and NUL */,
        SETTINGS_WORD = 40, SETTINGS_ALIASES = 6 };
 
 struct settings { /* a point */
     const struct settings_table *table;
     double v[SETTINGS_MAX];
-    uint64_t said; /* bit i: row i was given a value */
+    unsigned char said[SETTINGS_MAX]; /* 1: the row was given a value */
 };
 
 /* ---- rows ---- */

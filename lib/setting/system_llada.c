@@ -118,6 +118,8 @@ static const struct setting rows[] = {
     ADMIT_ROW,
     BATCH_ROW};
 
+_Static_assert(sizeof rows / sizeof *rows <= SETTINGS_MAX, "SETTINGS_MAX");
+
 static int check(const struct settings *s, struct err *e)
 {
     const struct diffusion d = {

@@ -101,6 +101,38 @@ static void test_threshold_decay(void)
     ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "decay 0: not at all");
 }
 
+/* LocalLeap: slots 0, 2, 3 and 9; slot 2 is an anchor, so that its neighbours need less. */
+static void test_localleap_rule(void)
+{
+    const double s[] = {0.5, 0.95, 0.7, 0.7};
+    const int32_t slots[] = {0, 2, 3, 9};
+    struct unmask_params p = {.threshold = 0.9, .relaxed_threshold = 0.6, .leap_radius = 1};
+    int32_t pick[] = {1, 2, 3, 0};
+    struct offers o = {.n = 4, .confidence = s, .pick = pick, .asked = slots};
+    ok(unmask_count(UNMASK_LOCALLEAP, &p, &o) == 2 && pick[0] + pick[1] == 3,
+       "localleap: the anchor and the next slot");
+    p.leap_radius = 7;
+    ok(unmask_count(UNMASK_LOCALLEAP, &p, &o) == 3, "localleap: a larger radius");
+    p.threshold = 0.99;
+    ok(unmask_count(UNMASK_LOCALLEAP, &p, &o) == 1, "localleap: without an anchor the best one");
+}
+
+/* D2F: blocks of 4 slots; the first has 3 masks left, the second 4. */
+static void test_d2f_rule(void)
+{
+    const double s[] = {0.2, 0.3, 0.1, 0.4, 0.5, 0.91, 0.6};
+    const int32_t slots[] = {1, 2, 3, 4, 5, 6, 7};
+    struct unmask_params p = {.threshold = 0.95, .ready_share = 0.25};
+    int32_t pick[] = {5, 6, 4, 3, 1, 0, 2};
+    struct offers o = {.n = 7, .confidence = s, .pick = pick, .asked = slots, .slots = 4};
+    ok(unmask_count(UNMASK_D2F, &p, &o) == 2 && pick[0] == 5 && pick[1] == 1,
+       "d2f: the best of both blocks, as the first is a quarter full");
+    p.ready_share = 0.3;
+    ok(unmask_count(UNMASK_D2F, &p, &o) == 1 && pick[0] == 1, "d2f: the second is not ready");
+    p.threshold = 0.45;
+    ok(unmask_count(UNMASK_D2F, &p, &o) == 4, "d2f: but what is above the threshold stays");
+}
+
 /* Where the order is not that of confidence, those that reach the threshold are not the first. */
 static void test_threshold_picks(void)
 {
@@ -249,7 +281,9 @@ static void test_words(void)
                                              [UNMASK_KLASS] = "klass",
                                              [UNMASK_DYNAMIC] = "dynamic",
                                              [UNMASK_ORIGIN] = "origin",
-                                             [UNMASK_JOINT] = "joint"};
+                                             [UNMASK_JOINT] = "joint",
+                                             [UNMASK_LOCALLEAP] = "localleap",
+                                             [UNMASK_D2F] = "d2f"};
     const char *policies[CACHE_COUNT];
     for (size_t k = 0; k < CACHE_COUNT; k++)
         policies[k] = cache_policies[k]->name;
@@ -273,6 +307,8 @@ int main(void)
     test_threshold_rule();
     test_dynamic_rule();
     test_origin_rule();
+    test_localleap_rule();
+    test_d2f_rule();
     test_threshold_decay();
     test_threshold_picks();
     test_factor_rule();

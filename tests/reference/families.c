@@ -1,7 +1,8 @@
 /* families.c - see families.h. Each sampler follows its authors' code, without a cache: mdlm and
  * bd3lm core/samplers/ of github.com/ZHZisZZ/dllm, sdar generate.py of github.com/JetAstra/SDAR,
  * dream generation_utils.py of Dream, fast modeling.py of Fast-dLLM v2, nemotron
- * modeling_nemotron_labs_diffusion.py, joint modeling_llada2_moe.py of LLaDA2.1.
+ * modeling_nemotron_labs_diffusion.py, joint modeling_llada2_moe.py of LLaDA2.1,
+ * localleap get_transfer_index() of LocalLeap, d2f generate_llada_demo_block.py of D2F.
  * They share one step, in which `count` or more masked slots of a range are written. */
 #include "tests/reference/families.h"
 
@@ -204,6 +205,101 @@ static void run_joint(struct canvas *c, size_t block, double threshold, double e
     free(before);
 }
 
+/* LocalLeap: an answer of at least `threshold` relaxes the bound of those up to `radius` away. */
+static void run_localleap(struct canvas *c, size_t block, double threshold, double relaxed,
+                          size_t radius)
+{
+    char *near = room(c->n, 1);
+    for (size_t from = c->prompt; from < c->n; from += block)
+        for (size_t i = 0; i < block && masks_in(c, from, from + block); i++) {
+            size_t best = c->n;
+            model_logits(c->m, c->x, c->n, c->logits);
+            memset(near, 0, c->n);
+            for (size_t t = from; t < from + block; t++) {
+                if (c->x[t] != c->mask) continue;
+                choose(c, t, 0);
+                note(&c->min_confidence, fabs(c->sure[t] - threshold));
+                note(&c->min_confidence, fabs(c->sure[t] - relaxed));
+                for (size_t u = from; u < from + block && c->sure[t] >= threshold; u++)
+                    if (u + radius >= t && u <= t + radius) near[u] = 1;
+                if (best < c->n)
+                    note(&c->min_confidence, fabs(c->sure[t] - c->sure[best]));
+                if (best == c->n || c->sure[t] > c->sure[best]) best = t;
+            }
+            for (size_t t = from; t < from + block; t++)
+                if (c->x[t] == c->mask &&
+                    (t == best || c->sure[t] >= (near[t] ? relaxed : threshold))) {
+                    c->x[t] = c->choice[t];
+                    note(&c->min_lead, c->lead[t]);
+                }
+        }
+    free(near);
+}
+
+/* A block of D2F. */
+struct open {
+    size_t from, to, total, left;
+    int active, complete;
+};
+
+/* One block of a pass: tokens above the threshold, in a complete block at least the best. */
+static void fill_open(struct canvas *c, struct open *b, double threshold)
+{
+    size_t best = c->n, taken = 0;
+    double next = -INFINITY;
+    for (size_t t = b->from; t < b->to; t++) {
+        if (c->x[t] != c->mask) continue;
+        choose(c, t, 0);
+        note(&c->min_confidence, fabs(c->sure[t] - threshold));
+        if (best == c->n || c->sure[t] > c->sure[best]) {
+            next = best == c->n ? next : c->sure[best];
+            best = t;
+        } else if (c->sure[t] > next) {
+            next = c->sure[t];
+        }
+    }
+    for (size_t t = b->from; t < b->to; t++)
+        if (c->x[t] == c->mask && c->sure[t] > threshold) {
+            c->x[t] = c->choice[t];
+            note(&c->min_lead, c->lead[t]);
+            taken++;
+        }
+    if (!taken && b->complete && best < c->n) {
+        c->x[best] = c->choice[best];
+        note(&c->min_lead, c->lead[best]);
+        note(&c->min_confidence, c->sure[best] - next);
+        taken = 1;
+    }
+    b->left -= taken;
+}
+
+/* D2F: blocks open one after another while those before are still being filled. */
+static void run_d2f(struct canvas *c, size_t first, size_t block, double threshold, double add,
+                    double ready)
+{
+    struct open *all = room((c->n - first) / block + 1, sizeof *all);
+    size_t n = 0, done = 0;
+    for (;;) {
+        const size_t start = first + n * block;
+        const double last = n ? 1 - (double)all[n - 1].left / (double)all[n - 1].total : 1;
+        if (start < c->n && last >= add) {
+            all[n] = (struct open){start, start + block, masks_in(c, start, start + block),
+                                   masks_in(c, start, start + block), 1, n == 0};
+            n++;
+        }
+        for (size_t i = 0; i + 1 < n; i++)
+            if ((double)(all[i].total - all[i].left) / (double)all[i].total >= ready)
+                all[i + 1].complete = 1;
+        if (done == n) break;
+        model_logits(c->m, c->x, all[n - 1].to, c->logits);
+        for (size_t i = done; i < n; i++)
+            fill_open(c, &all[i], threshold);
+        while (done < n && !all[done].left)
+            done++;
+    }
+    free(all);
+}
+
 static json_t *gap_value(double gap)
 {
     return isfinite(gap) ? json_real(gap) : json_null();
@@ -220,18 +316,19 @@ json_t *answer_sample(struct model *m, const json_t *request)
     if (!sampler) fail("sampler?");
     const int sdar = !strcmp(sampler, "sdar"), fast = !strcmp(sampler, "fast");
     const int nemotron = !strcmp(sampler, "nemotron");
-    const int joint = !strcmp(sampler, "joint");
-    const int fills = sdar || fast || joint, dream = !strcmp(sampler, "dream");
+    const int joint = !strcmp(sampler, "joint"), d2f = !strcmp(sampler, "d2f");
+    const int leap = !strcmp(sampler, "localleap"), from_end = asked(request, "from_end", 0) > 0;
+    const int fills = sdar || fast || joint || d2f, dream = !strcmp(sampler, "dream");
     const char *order = json_string_value(json_object_get(request, "order"));
     c.order = order ? *order : 0;
     c.gen = (size_t)asked(request, "gen_length", 16);
     c.mask = (long)asked(request, "mask", (double)m->mask);
     c.n = c.prompt + c.gen;
-    if (fills) c.n = (c.n + block - 1) / block * block;
+    if (fills && !from_end) c.n = (c.n + block - 1) / block * block;
     if (nemotron) c.n = c.prompt + (c.gen + block - 1) / block * block;
-    if (!strcmp(sampler, "bd3lm")) m->sees = SEES_BLOCKS;
+    if (!strcmp(sampler, "bd3lm") || d2f) m->sees = SEES_BLOCKS;
     m->block = block;
-    m->offset = strcmp(sampler, "bd3lm") ? 0 : (block - c.prompt % block) % block;
+    m->offset = strcmp(sampler, "bd3lm") && !from_end ? 0 : (block - c.prompt % block) % block;
     c.x = room(c.n, sizeof *c.x);
     c.choice = room(c.n, sizeof *c.choice);
     c.sure = room(c.n, sizeof *c.sure);
@@ -245,6 +342,12 @@ json_t *answer_sample(struct model *m, const json_t *request)
     if (joint)
         run_joint(&c, block, threshold, asked(request, "edit_threshold", 1),
                   (size_t)asked(request, "edit_passes", 16));
+    else if (leap)
+        run_localleap(&c, block, threshold, asked(request, "relaxed_threshold", 1),
+                      (size_t)asked(request, "radius", 4));
+    else if (d2f)
+        run_d2f(&c, from_end ? c.prompt : c.prompt / block * block, block, threshold,
+                asked(request, "open_share", 0.1), asked(request, "ready_share", 0.95));
     else if (sdar) run_sdar(&c, block, steps, threshold);
     else if (fast) run_fast(&c, block, (size_t)asked(request, "part", 8), threshold);
     else if (nemotron) run_nemotron(&c, m, block, threshold);

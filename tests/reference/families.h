@@ -5,10 +5,12 @@
 
 #include "tests/reference/model.h"
 
-/* {"op":"sample", "sampler":"mdlm"|"bd3lm"|"sdar"|"dream"|"fast"|"nemotron"|"joint", "gen_length",
- * "block_length", "steps" (in all, sdar: of a block), "threshold" (sdar, fast, nemotron, joint),
- * "part" (fast: slots filled together), "edit_threshold", "edit_passes" (joint),
- * "order":"confidence"|"margin"|"entropy" (dream), "mask"} ->
+/* {"op":"sample", "sampler":"mdlm"|"bd3lm"|"sdar"|"dream"|"fast"|"nemotron"|"joint"|"localleap"|
+ * "d2f", "gen_length", "block_length", "steps" (in all, sdar: of a block), "threshold" (sdar, fast,
+ * nemotron, joint, localleap, d2f), "part" (fast: slots filled together), "edit_threshold",
+ * "edit_passes" (joint), "relaxed_threshold", "radius" (localleap), "open_share", "ready_share",
+ * "from_end" (d2f; 1: blocks from the end of the prompt), "order":"confidence"|"margin"|"entropy"
+ * (dream), "mask"} ->
  * {"ids","min_logit_gap","min_confidence_gap"} as of op diffuse, "edits" of joint, and
  * "min_router_gap", the least lead of a chosen group or expert of LLaDA2; a gap to the threshold
  * counts as one of confidence, and the measure of `order` takes the place of the confidence. At

@@ -190,6 +190,7 @@ static size_t join(struct diffuse_run *r, size_t i, int sifts, size_t listed)
     cache_extent(r->policy, &r->part, &v, &r->span[i]);
     r->serves = r->part.passes < r->serves ? r->part.passes : r->serves;
     c->rows_block = c->block;
+    c->rows_more = c->more;
     r->work->host.member[l->parts++] = (int32_t)i;
     return add_rows(r, i, 0, listed);
 }

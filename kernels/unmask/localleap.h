@@ -1,0 +1,39 @@
+/* localleap.h - commits every answer of at least the threshold, and near such an anchor already
+ * answers of at least a lower, relaxed threshold.
+ *
+ * An answer is near an anchor if their slots are at most `radius` apart. The best answer is always
+ * committed. Source: Kong et al. 2025, "Accelerating Diffusion LLM Inference via Local Determinism
+ * Propagation", arXiv 2510.07081, and get_transfer_index() in a copy of generate.py of its authors
+ * (github.com/friedrichor/LocalLeap); dlmserve has the same defaults. */
+#pragma once
+
+#include "kernels/unmask/offers.h"
+
+/* 1: an answer of at least the threshold is near answer k. Masked slots are in slot order. */
+HOST_DEVICE int unmask_localleap_near(const struct offers *o, size_t k, double threshold,
+                                      double radius)
+{
+    const int32_t slot = offers_slot(o, k);
+    size_t from = k, to = k;
+    while (from > 0 && slot - offers_slot(o, from - 1) <= radius)
+        from--;
+    while (to + 1 < o->n && offers_slot(o, to + 1) - slot <= radius)
+        to++;
+    for (size_t i = from; i <= to; i++)
+        if (o->confidence[i] >= threshold)
+            return 1;
+    return 0;
+}
+
+HOST_DEVICE size_t unmask_localleap(const struct offers *o, double threshold, double relaxed,
+                                    double radius)
+{
+    size_t taken = 0;
+    for (size_t j = 0; j < o->n; j++) {
+        const size_t k = (size_t)o->pick[j];
+        const int near = unmask_localleap_near(o, k, threshold, radius);
+        if (j == 0 || o->confidence[k] >= (near ? relaxed : threshold))
+            offers_swap(o, j, taken++);
+    }
+    return taken;
+}

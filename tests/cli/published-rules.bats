@@ -1,0 +1,76 @@
+#!/usr/bin/env bats
+# Rules that are no family's default, against the float64 runs of their authors' samplers in
+# tests/reference: the same ids in 20 settings each, wherever the decision is clear.
+
+load ../reference/agree
+
+@test "localleap: a sure token relaxes the threshold of its neighbours" {
+    make_model --arch illada --gain 3
+    for how in '0.9 0.75 4' '0.6 0.3 1' '0.5 0.2 2' '0.7 0 3' '0.4 0.4 4'; do
+        read -r threshold relaxed radius <<< "$how"
+        for block in 24 8; do
+            for more in '--device ref' '--batch 3'; do
+                # shellcheck disable=SC2086
+                sampled localleap "{\"gen_length\":24,\"block_length\":$block,$(:
+                    )\"threshold\":$threshold,\"relaxed_threshold\":$relaxed,$(:
+                    )\"radius\":$radius}" --gen-length 24 --block-length $block \
+                    --unmask localleap --threshold "$threshold" --relaxed-threshold "$relaxed" \
+                    --leap-radius "$radius" $more
+            done
+        done
+    done
+    run "$BIN/gen-llada" -m "$T/model" --unmask localleap --leap-radius 1.5 --no-meta "$T/prompts"
+    [ "$status" -eq 64 ]
+}
+
+# opened FIELDS [option...]: `sampled d2f` with thresholds, shares and places of blocks by turns
+opened() {
+    for how in '0.9 0.1 0.95' '0.5 0.5 0.5' '0.3 0 1' '0.4 1 1' '0.6 0.25 0.25'; do
+        read -r threshold open ready <<< "$how"
+        sampled d2f "{\"threshold\":$threshold,\"open_share\":$open,\"ready_share\":$ready,${1#\{}" \
+            --unmask d2f --threshold "$threshold" --open-share "$open" --ready-share "$ready" \
+            "${@:2}"
+    done
+}
+
+@test "d2f: blocks open while those before are being filled, with a cache or without" {
+    make_model --arch a2d-qwen3 --gain 2.5
+    opened '{"gen_length":32,"block_length":8,"from_end":1}' --mask-block 8 --gen-length 32 \
+        --block-length 8 --batch 3
+    opened '{"gen_length":32,"block_length":8,"from_end":1}' --mask-block 8 --gen-length 32 \
+        --block-length 8 --cache none --device ref
+    jq -se 'all(.cache == "none" and .unmask == "d2f")' "$T/got"
+    make_model --arch sdar --kv-heads 2 --gain 2.5
+    opened '{"gen_length":24,"block_length":4}' --gen-length 24 --temperature 0 --batch 4
+    jq -se 'all(.cache == "exact") and any(.denoise_steps < 24)' "$T/got"
+    opened '{"gen_length":24,"block_length":4}' --gen-length 24 --temperature 0 --batch 4 \
+        --admit continuous --threads 2
+}
+
+@test "d2f: fewer passes than one block at a time, and it is refused where no block can be open" {
+    make_model --arch a2d-qwen3 --gain 2.5
+    passes() {
+        "$BIN/gen-llada" -q -m "$T/model" --mask-block 4 --block-length 4 --gen-length 64 \
+            --threshold 0.7 --no-meta "$@" "$T/prompts" | jq -s 'map(.denoise_steps) | add'
+    }
+    [ "$(passes --unmask d2f)" -lt "$(passes --unmask threshold)" ]
+    [ "$(passes --unmask d2f --open-share 1)" -le "$(passes --unmask threshold)" ]
+    run "$BIN/gen-llada" -m synth:tiny-llada --unmask d2f --no-meta "$T/prompts"
+    [ "$status" -eq 64 ] && [[ $output == *"expected a model with a block-causal mask"* ]]
+    run "$BIN/gen-llada" -m "$T/model" --mask-block 4 --unmask d2f --draft-steps 2 --no-meta \
+        "$T/prompts"
+    [ "$status" -eq 64 ] && [[ $output == *"opens blocks"* ]]
+}
+
+@test "localleap, d2f: on the emulated CUDA device" {
+    [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
+        skip "no C++ compiler, so no emulated device"
+    make_model --arch illada --gain 3
+    on_cuda sampled localleap '{"gen_length":16,"block_length":16,"threshold":0.5,'"$(:
+        )"'"relaxed_threshold":0.2,"radius":2}' --gen-length 16 --unmask localleap --threshold 0.5 \
+        --relaxed-threshold 0.2 --leap-radius 2 --dtype f32
+    make_model --arch a2d-qwen3 --gain 2.5
+    on_cuda sampled d2f '{"gen_length":16,"block_length":4,"threshold":0.4,"open_share":0.25,'"$(:
+        )"'"ready_share":0.5,"from_end":1}' --mask-block 4 --gen-length 16 --block-length 4 \
+        --unmask d2f --threshold 0.4 --open-share 0.25 --ready-share 0.5 --dtype f32 --batch 4
+}
