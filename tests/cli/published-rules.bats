@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Rules that are no family's default, against the float64 runs of their authors' samplers in
-# tests/reference: the same ids in 20 settings each, wherever the decision is clear.
+# Rules that are no family's default, and Stable-DiffCoder, against float64 runs of the samplers of
+# their authors in tests/reference: the same ids in 20 settings each, wherever the decision is clear.
 
 load ../reference/agree
 
@@ -27,7 +27,8 @@ load ../reference/agree
 opened() {
     for how in '0.9 0.1 0.95' '0.5 0.5 0.5' '0.3 0 1' '0.4 1 1' '0.6 0.25 0.25'; do
         read -r threshold open ready <<< "$how"
-        sampled d2f "{\"threshold\":$threshold,\"open_share\":$open,\"ready_share\":$ready,${1#\{}" \
+        sampled d2f "{\"threshold\":$threshold,\"open_share\":$open,$(:
+            )\"ready_share\":$ready,${1#\{}" \
             --unmask d2f --threshold "$threshold" --open-share "$open" --ready-share "$ready" \
             "${@:2}"
     done
@@ -75,7 +76,32 @@ opened() {
         --unmask d2f --threshold 0.4 --open-share 0.25 --ready-share 0.5 --dtype f32 --batch 4
 }
 
-@test "self-speculation of Nemotron writes the ids of its autoregressive mode in 200 of 200 texts" {
+@test "stable-diffcoder: blocks of 4 from the first id, the last one cut, on every level" {
+    make_model --arch stable-diffcoder --dtype BF16 --kv-heads 2 --gain 2.5
+    for threshold in 0.95 0.5 0.2; do
+        sampled stable "{\"gen_length\":24,\"threshold\":$threshold}" --threshold $threshold \
+            --gen-length 24 --batch 3
+        sampled stable "{\"gen_length\":24,\"threshold\":$threshold}" --threshold $threshold \
+            --gen-length 24 --cache none --device ref
+    done
+    jq -se 'all(.arch == "stable-diffcoder" and .unmask == "threshold" and .block_length == 4)' \
+        "$T/got"
+    on_levels gen-llada sampled stable '{"gen_length":12,"threshold":0.4}' --threshold 0.4 \
+        --gen-length 12
+    make_model --arch stable-diffcoder --tied --shards 3 --kv-heads 1 --layers 3 --ffn 37 \
+        --width 36 --heads 3
+    sampled stable '{"gen_length":16,"block_length":8,"threshold":0.95}' --gen-length 16 \
+        --mask-block 8
+    "$BIN/gen-llada" -q -m "$T/model" --gen-length 8 --no-meta "$T/prompts" > "$T/got"
+    jq -e '.threshold == 0.95 and .cache == "exact" and .temperature == 0' "$T/got"
+    refuses "attention_bias: expected false" '.attention_bias = true'
+    if [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ]; then
+        on_cuda sampled stable '{"gen_length":12,"threshold":0.4}' --threshold 0.4 --gen-length 12 \
+            --dtype f32 --batch 4
+    fi
+}
+
+ "self-speculation of Nemotron writes the ids of its autoregressive mode in 200 of 200 texts" {
     make_model --arch nemotron --dtype BF16 --kv-heads 2 --gain 2.5
     jq -cn 'range(200) | . as $n | {id: "\($n)", prompt_ids:
         [range(1 + $n % 23) | ($n * 37 + . * 91) % 256]}' > "$T/prompts"

@@ -81,7 +81,8 @@ static void test_shapes(void)
                                         "tiny-llada-moe", "llada-moe-7b-a1b",
                                         "tiny-nemotron", "nemotron-3b",
                                         "tiny-ministral3", "tiny-llada2", "llada2-mini",
-                                        "tiny-ling", "ling-mini-2.0"};
+                                        "tiny-ling", "ling-mini-2.0",
+                                        "tiny-stable-diffcoder", "stable-diffcoder-8b"};
     struct config c;
     struct err e = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

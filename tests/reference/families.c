@@ -2,7 +2,8 @@
  * bd3lm core/samplers/ of github.com/ZHZisZZ/dllm, sdar generate.py of github.com/JetAstra/SDAR,
  * dream generation_utils.py of Dream, fast modeling.py of Fast-dLLM v2, nemotron
  * modeling_nemotron_labs_diffusion.py, joint modeling_llada2_moe.py of LLaDA2.1,
- * localleap get_transfer_index() of LocalLeap, d2f generate_llada_demo_block.py of D2F.
+ * localleap get_transfer_index() of LocalLeap, d2f generate_llada_demo_block.py of D2F, stable
+ * modeling_stable_diffcoder.py.
  * They share one step, in which `count` or more masked slots of a range are written. */
 #include "tests/reference/families.h"
 
@@ -205,6 +206,16 @@ static void run_joint(struct canvas *c, size_t block, double threshold, double e
     free(before);
 }
 
+/* Stable-DiffCoder: blocks from the first id; the last one ends with the answer. */
+static void run_stable(struct canvas *c, size_t block, double threshold)
+{
+    for (size_t from = c->prompt / block * block; from < c->n; from += block) {
+        const size_t to = from + block < c->n ? from + block : c->n;
+        for (size_t i = 0; i < block && masks_in(c, from, to); i++)
+            step(c, from, to, to, 1, threshold, 0);
+    }
+}
+
 /* LocalLeap: an answer of at least `threshold` relaxes the bound of those up to `radius` away. */
 static void run_localleap(struct canvas *c, size_t block, double threshold, double relaxed,
                           size_t radius)
@@ -317,6 +328,7 @@ json_t *answer_sample(struct model *m, const json_t *request)
     const int sdar = !strcmp(sampler, "sdar"), fast = !strcmp(sampler, "fast");
     const int nemotron = !strcmp(sampler, "nemotron");
     const int joint = !strcmp(sampler, "joint"), d2f = !strcmp(sampler, "d2f");
+    const int stable = !strcmp(sampler, "stable");
     const int leap = !strcmp(sampler, "localleap"), from_end = asked(request, "from_end", 0) > 0;
     const int fills = sdar || fast || joint || d2f, dream = !strcmp(sampler, "dream");
     const char *order = json_string_value(json_object_get(request, "order"));
@@ -326,7 +338,7 @@ json_t *answer_sample(struct model *m, const json_t *request)
     c.n = c.prompt + c.gen;
     if (fills && !from_end) c.n = (c.n + block - 1) / block * block;
     if (nemotron) c.n = c.prompt + (c.gen + block - 1) / block * block;
-    if (!strcmp(sampler, "bd3lm") || d2f) m->sees = SEES_BLOCKS;
+    if (!strcmp(sampler, "bd3lm") || d2f || stable) m->sees = SEES_BLOCKS;
     m->block = block;
     m->offset = strcmp(sampler, "bd3lm") && !from_end ? 0 : (block - c.prompt % block) % block;
     c.x = room(c.n, sizeof *c.x);
@@ -342,6 +354,7 @@ json_t *answer_sample(struct model *m, const json_t *request)
     if (joint)
         run_joint(&c, block, threshold, asked(request, "edit_threshold", 1),
                   (size_t)asked(request, "edit_passes", 16));
+    else if (stable) run_stable(&c, block, threshold);
     else if (leap)
         run_localleap(&c, block, threshold, asked(request, "relaxed_threshold", 1),
                       (size_t)asked(request, "radius", 4));

@@ -6,8 +6,8 @@
 #include "tests/reference/model.h"
 
 /* {"op":"sample", "sampler":"mdlm"|"bd3lm"|"sdar"|"dream"|"fast"|"nemotron"|"joint"|"localleap"|
- * "d2f", "gen_length", "block_length", "steps" (in all, sdar: of a block), "threshold" (sdar, fast,
- * nemotron, joint, localleap, d2f), "part" (fast: slots filled together), "edit_threshold",
+ * "d2f"|"stable", "gen_length", "block_length", "steps" (in all, sdar: of a block), "threshold"
+ * (all but mdlm, bd3lm and dream), "part" (fast: slots filled together), "edit_threshold",
  * "edit_passes" (joint), "relaxed_threshold", "radius" (localleap), "open_share", "ready_share",
  * "from_end" (d2f; 1: blocks from the end of the prompt), "order":"confidence"|"margin"|"entropy"
  * (dream), "mask"} ->

@@ -32,6 +32,7 @@ static const struct kind kinds[] = {
     {"a2d-qwen2", "qwen2", "A2DQwen2LMHeadModel", "a2d-qwen2", "<|mask|>"},
     {"a2d-qwen3", "qwen3", "A2DQwen3LMHeadModel", "a2d-qwen3", "<|mask|>"},
     {"sdar", "qwen3", "SDARForCausalLM", "sdar", "<|MASK|>"},
+    {"stable-diffcoder", "llama", "StableDiffcoderForCausalLM", "llama", "<[MASK_TOKEN]>"},
     {"dream", "qwen2", "DreamModel", "Dream", "<|mask|>"},
     {"fast-dllm", "qwen2", "Fast_dLLM_QwenForCausalLM", "Fast_dLLM_Qwen", "|<MASK>|"},
     {"mistral", "llama", "MistralForCausalLM", "mistral", "<|reserved|>"},

@@ -1,5 +1,5 @@
-/* llama.c - LLaMA 2 and 3, TinyLlama, SmolLM2 and other models with LlamaForCausalLM: the block
- * without switches, left to right; and two families that differ in a switch.
+/* llama.c - LLaMA 2 and 3, TinyLlama, SmolLM2, Seed-Coder and other models with LlamaForCausalLM:
+ * the block without switches, left to right; and families that differ in a switch.
  *
  * mistral has a window of attention: the key sliding_window, 4096 where the key is missing, none
  * where it is null. smollm3 does not rotate the heads of some layers: the list no_rope_layers, else
@@ -15,7 +15,14 @@
  * v0.3; small-llama and tiny-* are ours.
  *
  * a2d_llama is LLaMA's layout with A2DLlamaLMHeadModel (FAMILY_A2D; confirmed there:
- * a2d/models/llama/modeling_llama.py, convert.py). No released checkpoint of it was seen. */
+ * a2d/models/llama/modeling_llama.py, convert.py). No released checkpoint of it was seen.
+ *
+ * stable_diffcoder is Stable-DiffCoder 8B (Fan et al. 2026, arXiv 2601.15892), a denoiser made of
+ * Seed-Coder, whose class is LLaMA's: blocks of 4 from the first id, the last one cut at the end of
+ * the answer, and the probability of the model as confidence. Confirmed: class, sampler, mask 5 and
+ * threshold 0.95 in a public copy of its modeling file; keys and sizes in the configuration of
+ * Diffulex; the mask token <[MASK_TOKEN]> in notes of users. The README of the authors sets no
+ * threshold (--unmask schedule). */
 #include "lib/checkpoint/family.h"
 
 #include "lib/record/json.h"
@@ -141,6 +148,13 @@ static const struct family_shape a2d_shapes[] = {
     {0},
 };
 
+static const struct family_shape stable_shapes[] = {
+    {"stable-diffcoder-8b", 4096, 32, 32, 8, 128, 14336, 155136, 8192, 0, 1e-6, 5e5, 0,
+     0, 2, 5, -1},
+    {"tiny-stable-diffcoder", 64, 2, 4, 2, 16, 160, 512, 512, 0, 1e-6, 5e5, 0, 508, 509, 510, -1},
+    {0},
+};
+
 /* start_members: those in which the families differ. */
 #define LLAMA(its_name, class, type, start_members, ...)                                           \
     {.name = its_name, .architecture = class, .model_type = type,                                  \
@@ -159,6 +173,9 @@ static const struct family_shape a2d_shapes[] = {
     LEFT_TO_RIGHT, .rope_theta = 2000000, .context = 32768, .kv_heads = 4, .tied = 1,              \
     .norm_eps = 1e-6
 #define A2D FAMILY_DENOISES, PLAIN
+#define STABLE                                                                                     \
+    .paradigm = PARADIGM_BLOCK_DIFFUSION, .attends = MASK_BLOCK_CAUSAL, .attends_block = 4,        \
+    .attends_cut = 1, .chat = CHAT_NONE, .rope_theta = 10000, .context = 2048, .norm_eps = 1e-6
 
 const struct family llama_family = LLAMA("llama", "LlamaForCausalLM", "llama", START,
                                          .shapes = shapes, .aliases = aliases, .finish = finish);
@@ -173,6 +190,15 @@ const struct family smollm3_family =
     LLAMA("smollm3", "SmolLM3ForCausalLM", "smollm3", SMOLLM3,
           .shapes = smollm3_shapes, .finished = smollm3_finished, .ignored = smollm3_ignored,
           .finish = finish_smollm3, .say = say_smollm3, .named = usual_smollm3);
+static void name_stable(struct config *c)
+{
+    config_set_blocks(c, 4);
+}
+
+const struct family stable_diffcoder_family =
+    LLAMA("stable-diffcoder", "StableDiffcoderForCausalLM", "llama", STABLE, .finish = finish,
+          .shapes = stable_shapes, .mask_token = "<[MASK_TOKEN]>", .mask_id = 5,
+          .named = name_stable, .defaults = "unmask=threshold threshold=0.95");
 const struct family a2d_llama_family =
     LLAMA("a2d-llama", "A2DLlamaLMHeadModel", "a2d-llama", A2D,
           .shapes = a2d_shapes, .finish = finish, FAMILY_A2D);

@@ -46,14 +46,15 @@ static struct canvases canvases_in(const struct diffuse_run *r, unsigned char *e
                              asked, origin, budget};
 }
 
-/* Ids of a canvas: prompt, gen_length, and what fills the last block of the mask, because a model
- * was trained with whole blocks. */
+/* Ids of a canvas: prompt, gen_length, and what fills the last block of the mask, because most
+ * models were trained with whole blocks. */
 static size_t length_of(const struct diffuse_run *r, const struct generation_input *in)
 {
     const struct config *c = &r->n->config;
     size_t len = in->n + r->how->gen_length, m = c->attends_block;
     size_t behind = len - (c->attends_from_end ? in->n : 0);
-    return c->attends == MASK_BLOCK_CAUSAL ? len + (m - behind % m) % m : len;
+    const int fills = c->attends == MASK_BLOCK_CAUSAL && !c->attends_cut;
+    return fills ? len + (m - behind % m) % m : len;
 }
 
 /* Most ids of a place: when inputs wait for places, those of the longest input. */
