@@ -101,7 +101,7 @@ opened() {
     fi
 }
 
- "self-speculation of Nemotron writes the ids of its autoregressive mode in 200 of 200 texts" {
+@test "self-speculation of Nemotron writes the ids of its autoregressive mode in 200 of 200 texts" {
     make_model --arch nemotron --dtype BF16 --kv-heads 2 --gain 2.5
     jq -cn 'range(200) | . as $n | {id: "\($n)", prompt_ids:
         [range(1 + $n % 23) | ($n * 37 + . * 91) % 256]}' > "$T/prompts"
