@@ -312,7 +312,8 @@ dist: ##build write the sources of this commit as an archive, build/crossover-VE
 	mv $(DIST).tmp $(DIST)
 
 clean: ##build remove everything that was built; results stay
-	rm -rf build build-san build-santhread build-sanfuzz build-sancoverage
+	rm -rf build build-san build-santhread build-sanfuzz build-sancoverage \
+	    build-aarch64-linux-gnu
 
 help: ##look print this list
 	@pipelines/bin/targets Makefile $(PIPELINES)
