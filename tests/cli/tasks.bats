@@ -196,10 +196,11 @@ mbpp@<<response>>@import socket\nsocket.socket()
 mbpp@<<response>>@x = bytearray(10 << 30)
 mbpp@<<response>>@import os\nassert os.listdir('/proc')
 mbpp@<<response>>@import sys\nsys.exit(0)
+mbpp@<<response>>@import sys\nsys.stdin.read()
 mbpp@<<response>>@import threading\nt = threading.Thread(target=print)\nt.start()
 mbpp@<<response>>@open('x', 'w').write('y')\nassert open('x').read() == 'y'
 END
-    )" = "1 0 0 0 0 0 0 0 1 1" ]
+    )" = "1 0 0 0 0 0 0 0 0 1 1" ]
 }
 
 @test "without an interpreter there is no verdict, and the reason is said" {
