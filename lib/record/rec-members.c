@@ -87,6 +87,14 @@ void rec_set_int(json_t *record, const char *key, int64_t value)
     must(json_object_set_new(record, key, json_integer(value)));
 }
 
+json_t *rec_int_list(const int32_t *v, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_integer(v[i]));
+    return list;
+}
+
 void rec_set_flag(json_t *record, const char *key, int flag, const char *reason)
 {
     if (flag < 0)

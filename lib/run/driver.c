@@ -16,8 +16,7 @@
 static const char clock_notes[] =
     "Clock: the clock of a batch starts when its token ids are in memory and its\n"
     "cache and activations are allocated. It ends with the pass that makes the last\n"
-    "token final. Reading, tokenizing, loading, decoding text and writing are outside\n"
-    "the clock.\n";
+    "token final. No reading, tokenizing, loading, decoding text or writing counts.\n";
 
 static const char notes[] =
     "Every *_ns field counts from the start of the clock, except start_ns, which\n"

@@ -31,14 +31,6 @@ static void set_known(json_t *r, const char *key, int64_t value, int known)
     json_object_set_new(r, key, known ? json_integer(value) : json_null());
 }
 
-static json_t *list32(const int32_t *v, size_t n)
-{
-    json_t *a = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(a, json_integer(v[i]));
-    return a;
-}
-
 static json_t *list64(const int64_t *v, size_t n)
 {
     json_t *a = json_array();
@@ -186,7 +178,7 @@ static void set_output(json_t *r, const struct tokenizer *tokenizer, const struc
     char mark[13];
     snprintf(mark, sizeof mark, "%s", tokenizer ? tokenizer_hash(tokenizer) : "");
     set_text(r, "tokenizer", *mark ? mark : NULL);
-    json_object_set_new(r, "token_ids", list32(g->ids, g->n));
+    json_object_set_new(r, "token_ids", rec_int_list(g->ids, g->n));
     if (tokenizer && !none) {
         struct buf text = {0};
         tokenizer_decode(tokenizer, g->ids, g->n, 1, &text);
@@ -235,7 +227,7 @@ static void set_times(json_t *r, const struct job *job, const struct prompt *p,
     set_known(r, "ttf_block_ns", g->first_block_ns, ran && g->first_block_ns > 0);
     set_known(r, "batch_ns", trace->makespan_ns, ran);
     json_object_set_new(r, "emit_ns", list64(g->emit_ns, g->n_emits));
-    json_object_set_new(r, "emit_tokens", list32(g->emit_tokens, g->n_emits));
+    json_object_set_new(r, "emit_tokens", rec_int_list(g->emit_tokens, g->n_emits));
     json_object_set_new(r, "step_ns", list64(g->step_ns, g->n_steps));
     rec_set_int(r, "denoise_steps", g->denoise_steps);
     rec_set_int(r, "canvas_positions", g->canvas_positions);
@@ -249,7 +241,8 @@ static void set_times(json_t *r, const struct job *job, const struct prompt *p,
     rec_set_int(r, "drafted_tokens", g->drafted_tokens);
     rec_set_int(r, "accepted_tokens", g->accepted_tokens);
     json_object_set_new(r, "commit_tokens",
-                        g->n_commits ? list32(g->commit_tokens, g->n_commits) : json_null());
+                        g->n_commits ? rec_int_list(g->commit_tokens, g->n_commits)
+                                     : json_null());
 }
 
 /* Only for runs on the CPU. */

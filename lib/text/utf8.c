@@ -113,12 +113,6 @@ int utf8_is_space(uint32_t code)
            c == UTF8PROC_CATEGORY_ZP;
 }
 
-int utf8_columns(uint32_t code)
-{
-    int n = utf8proc_charwidth((utf8proc_int32_t)code);
-    return n < 0 ? 0 : n > 2 ? 2 : n;
-}
-
 int utf8_is_word(uint32_t code)
 {
     if ((code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||

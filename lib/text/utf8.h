@@ -23,8 +23,6 @@ void utf8_put_lossy(struct buf *b, const char *s, size_t n);
 /* Unicode White_Space, and what \w means: letters, marks, digits, connectors, joiners. */
 int utf8_is_space(uint32_t code);
 int utf8_is_word(uint32_t code);
-/* Columns of a character in a terminal: 0, 1 or 2. */
-int utf8_columns(uint32_t code);
 /* For a character that an older library may lack: an old one of the same class and length; else
  * code itself. So classes are those of version_unicode, whatever the library. */
 uint32_t utf8_stand_in(uint32_t code);

@@ -16,14 +16,6 @@ int commits_open(struct commits *c, const struct common *of_run, const char *pat
     return 0;
 }
 
-static json_t *list_of(const int32_t *v, size_t n)
-{
-    json_t *a = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(a, json_integer(v[i]));
-    return a;
-}
-
 static json_t *make_record(const char *id, json_t *about, const struct observed *o)
 {
     json_t *r = json_object(), *ids = json_array(), *sure = json_array();
@@ -36,10 +28,10 @@ static json_t *make_record(const char *id, json_t *about, const struct observed 
     json_object_update(r, about);
     rec_set_int(r, "pass", o->pass);
     rec_set_int(r, "pass_ns", o->ns);
-    json_object_set_new(r, "slots", list_of(o->slot, o->commits));
+    json_object_set_new(r, "slots", rec_int_list(o->slot, o->commits));
     json_object_set_new(r, "token_ids", ids);
     json_object_set_new(r, "confidences", sure);
-    json_object_set_new(r, "masked_slots", list_of(o->again, o->reopened));
+    json_object_set_new(r, "masked_slots", rec_int_list(o->again, o->reopened));
     return r;
 }
 
