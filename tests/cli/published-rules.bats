@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # Rules that are no family's default, and Stable-DiffCoder, against float64 runs of the samplers of
-# their authors in tests/reference: the same ids in 20 settings each, wherever the decision is clear.
+# their authors in tests/reference: the same ids in 20 settings each, where the decision is clear.
 
 load ../reference/agree
 

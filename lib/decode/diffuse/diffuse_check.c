@@ -36,7 +36,8 @@ static int check_mask(const struct diffuse *how, const struct config *c, struct 
                        p->name, c->name);
     if (unmask_has(how->rule, UNMASK_OPENS) && (c->attends != MASK_BLOCK_CAUSAL || c->seeds))
         return err_set(e, EXIT_BAD_USAGE, "unmask d2f: expected a model with a block-causal mask "
-                       "whose blocks begin without a pass of their own; %s is another one", c->name);
+                       "whose blocks begin without a pass of their own; %s is another one",
+                       c->name);
     if (c->two_ways && how->block_length > c->attends_block)
         return err_set(e, EXIT_BAD_USAGE, "block-length %zu: expected at most %zu with %s: the "
                        "mask opens one block of that length", how->block_length, c->attends_block,
