@@ -145,6 +145,15 @@ static int take_all(const struct header *h, const json_t *all, struct tensor *li
     return prove_cover(h, list, *count);
 }
 
+/* 1: the text may hold too many values for the memory of a parser. Strings count, too. */
+static int has_too_many_values(const char *text, size_t n)
+{
+    size_t values = 0;
+    for (size_t i = 0; i < n; i++)
+        values += text[i] == ',' || text[i] == '[' || text[i] == '{';
+    return values > HEADER_MAX_VALUES;
+}
+
 int safetensors_header_parse(const char *text, size_t n, const char *where,
                              const unsigned char *data, size_t data_bytes, struct tensor **list,
                              size_t *count, struct err *e)
@@ -153,6 +162,9 @@ int safetensors_header_parse(const char *text, size_t n, const char *where,
     json_error_t why;
     *list = NULL;
     *count = 0;
+    if (has_too_many_values(text, n))
+        return err_set(e, EXIT_BAD_DATA, "%s: header: expected at most %d values", where,
+                       HEADER_MAX_VALUES);
     json_t *all = json_strict(text, n, &why);
     if (!all)
         return err_set(e, EXIT_BAD_DATA, "%s: header byte %d: %s", where, why.position, why.text);

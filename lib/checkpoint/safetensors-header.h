@@ -4,7 +4,8 @@
 
 #include "lib/checkpoint/tensor.h"
 
-enum { HEADER_MAX_BYTES = 100000000, HEADER_MAX_NAME = 1024 };
+/* A value takes up to 240 bytes of memory while the header is parsed. */
+enum { HEADER_MAX_BYTES = 100000000, HEADER_MAX_NAME = 1024, HEADER_MAX_VALUES = 4000000 };
 
 /* Parses text[0..n-1] of the file `where` whose data part is data[0..data_bytes-1]. On success
  * *list has *count tensors (caller frees names and list) in the order of their data, which they
