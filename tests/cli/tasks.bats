@@ -18,7 +18,7 @@ verdicts()
     jq -cR 'split("@") | map(gsub("\\\\n"; "\n")) | {kind: "generation", run: "r",
         id: "p\(input_line_number)", config: "c", model: "m", arch: "llama", batch: 1,
         phase: "timed", status: "ok", task: .[0], answer: .[1], text: .[2]}' |
-        "$BIN/score-exact" -q --no-meta "$@" > got
+        "$BIN/score-exact" -q --no-meta "$@" 3>&2 > got
     conforms got
     jq -r 'select(.id) | .value // .value_reason // .message' got | paste -sd ' '
 }
@@ -169,6 +169,8 @@ sh@x=2; <<response>>; [ "\$x" = 3 ] || exit 1@x=3
 sh@<<response>>@b() { b | b & }; b
 sh@<<response>>@while :; do :; done
 sh@<<response>>@exec sleep 60
+sh@<<response>>@exec sleep 60 >&-
+sh@<<response>>@echo y >&3 || exit 1
 sh@<<response>>@x=\$(cat $PWD/secret) || exit 1
 sh@<<response>>@echo x > $PWD/outside || exit 1
 sh@<<response>>@echo x > /usr/outside || exit 1
@@ -179,7 +181,7 @@ sh@<<response>>@kill -9 -1
 sh@<<response>>@exit 0
 sh@<<response>>@echo y > here && read x < here
 END
-    )" = "1 0 0 0 0 0 0 0 0 0 1 0 1" ] || { cat got; false; }
+    )" = "1 0 0 0 0 0 0 0 0 0 0 0 1 0 1" ] || { cat got; false; }
     [ ! -e outside ] && [ ! -e /usr/outside ] && [ $((SECONDS - start)) -lt 60 ]
 }
 
@@ -192,6 +194,8 @@ humaneval@def f(x):\n    <<response>>\nassert f(2) == 4@return x * x\nprint(f(2)
 humaneval@def f(x):\n    <<response>>\nassert f(2) == 4@return x
 mbpp@<<response>>\nassert f(2) == 4@f = abs[DONE]
 mbpp@<<response>>@import os\nos.fork()
+mbpp@<<response>>@import os\nos.setsid()
+mbpp@<<response>>@import os\nos.memfd_create("x")
 mbpp@<<response>>@import socket\nsocket.socket()
 mbpp@<<response>>@x = bytearray(10 << 30)
 mbpp@<<response>>@import os\nassert os.listdir('/proc')
@@ -200,7 +204,7 @@ mbpp@<<response>>@import sys\nsys.stdin.read()
 mbpp@<<response>>@import threading\nt = threading.Thread(target=print)\nt.start()
 mbpp@<<response>>@open('x', 'w').write('y')\nassert open('x').read() == 'y'
 END
-    )" = "1 0 0 0 0 0 0 0 0 1 1" ]
+    )" = "1 0 0 0 0 0 0 0 0 0 0 1 1" ]
 }
 
 @test "without an interpreter there is no verdict, and the reason is said" {

@@ -143,7 +143,10 @@ static const struct sock_filter calls[] = {
 #endif
     REFUSE(SYS_clone3, ENOSYS), /* its flags are out of reach; libraries fall back to clone */
     REFUSE(SYS_socket, EPERM), REFUSE(SYS_io_uring_setup, EPERM), REFUSE(SYS_ptrace, EPERM),
-    REFUSE(SYS_unshare, EPERM), REFUSE(SYS_setns, EPERM), REFUSE(SYS_mount, EPERM),
+    REFUSE(SYS_setsid, EPERM), REFUSE(SYS_setpgid, EPERM), /* the tool kills the group */
+    REFUSE(SYS_shmget, EPERM), REFUSE(SYS_memfd_create, EPERM), /* memory beyond the limits */
+    REFUSE(SYS_keyctl, EPERM), REFUSE(SYS_unshare, EPERM), REFUSE(SYS_setns, EPERM),
+    REFUSE(SYS_mount, EPERM),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3),
     LOAD(args[0]), /* the flags (their low half): threads are allowed */
     BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 0), ANSWER(REFUSED(EPERM)),
