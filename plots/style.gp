@@ -17,7 +17,8 @@ shapes(kind) = kind == 1 ? '2 3 1 2 3' : (kind == 0 ? '7 5 9 13 11' : '13 9 5 11
 variant(kind, n) = int(word(shapes(kind), int(n - 1) % 5 + 1))
 # The hollow form of a shape: the machine was disturbed while the time was measured.
 hollow(kind, n) = kind == 1 ? 14 : variant(kind, n) - 1
-hues(kind) = kind == 0 ? '#0072B2 #009E73 #CC79A7 #56B4E9 #7B3FA0 #4D4D4D #8C6D1F #004D43' : \
+hues(kind) = kind == 0 ? '#0072B2 #009E73 #CC79A7 #56B4E9 #7B3FA0 #4D4D4D #8C6D1F #004D43 ' \
+    . '#9BB300' : \
     (kind == 1 ? '#D55E00 #E69F00 #8A3D00 #A50F15' : '#202020 #8C6D1F #CC79A7 #767676')
 # The first colour is for the plain sweep only; the others repeat after the last one.
 hue(kind, n) = n < 2 ? word(hues(kind), 1) : \
@@ -35,13 +36,13 @@ methods(kind) = kind == 1 ? ' plain lookup draft self-draft ' : ' ' \
     . 'saber wino klass draft prefix dual prefix-threshold dual-threshold dual-factor ' \
     . 'dual-draft half-steps cosine front vicinity-threshold delayed features ' \
     . 'features-threshold sparse sparse-threshold streaming dpad ' \
-    . 'grow dynamic origin joint-quality joint-speed '
+    . 'grow dynamic dynamic-sampled origin joint-quality joint-speed localleap d2f '
 head(name) = strstrt(name, ',') > 0 ? substr(name, 1, strstrt(name, ',') - 1) : name
 last_word(name) = words(head(name)) > 0 ? word(head(name), words(head(name))) : ''
 at_char(kind, name) = kind == 2 ? 0 : strstrt(methods(kind), ' ' . last_word(name) . ' ')
 place(kind, name) = at_char(kind, name) < 1 ? 0 : \
     words(substr(methods(kind), 1, at_char(kind, name))) + 1
-# The argument of variant() and hue(): 1 is the plain sweep; up to 36, all look different.
+# The argument of variant() and hue(): 1 is the plain sweep; up to 41, all look different.
 number(kind, name) = place(kind, name) < 1 ? 1 : place(kind, name) + (kind == 0)
 if (!exists('series_count')) series_count = 0
 array series_number[series_count > 0 ? series_count : 1]
@@ -57,7 +58,7 @@ do for [k = 1:series_count] {
     n = number(series_kind[k], series_name[k])
     own = !exists('series_variant') || place(series_kind[k], series_name[k]) > 0 ? 1 \
         : series_variant[k]
-    series_number[k] = n > 1 ? n : (own > 1 && any_method ? own + 29 : own)
+    series_number[k] = n > 1 ? n : (own > 1 && any_method ? own + 37 : own)
     series_fill[k] = is_plain(k) ? hex(blue(plain > 1 ? seen / (plain - 1.0) : 1)) \
         : hue(series_kind[k], series_number[k])
     seen = seen + is_plain(k)
