@@ -19,7 +19,7 @@
 
 enum { RIGHT, RULE, TASK, WIDTH, /* kept of each response */ TASKS = 16 };
 
-struct known { char *task; struct rule *rule; }; /* rule NULL: no known task */
+struct known { const json_t *row; struct rule *rule; }; /* row: of scorer.rows */
 
 struct scorer {
     struct scoring run;
@@ -218,18 +218,17 @@ static int find_rule(struct scorer *s, const json_t *r, struct rule **rule, stru
     *rule = NULL;
     if (!task)
         return 0;
-    for (size_t i = 0; i < s->n_known; i++)
-        if (!strcmp(s->known[i].task, task)) {
-            *rule = s->known[i].rule;
-            return 0;
-        }
     if (!s->rows && !(s->rows = tasks_read(s->table, e)))
         return -1;
     const json_t *row = tasks_find(s->rows, task);
-    if (row && !(*rule = rule_open(row, s->find, e)))
+    for (size_t i = 0; row && i < s->n_known && !*rule; i++)
+        *rule = s->known[i].row == row ? s->known[i].rule : NULL;
+    if (!row || *rule)
+        return 0;
+    if (!(*rule = rule_open(row, s->find, e)))
         return -1;
     MEM_GROW(s->known, s->n_known, s->cap_known);
-    s->known[s->n_known++] = (struct known){mem_text(task), *rule};
+    s->known[s->n_known++] = (struct known){row, *rule};
     return 0;
 }
 
@@ -354,10 +353,8 @@ int main(int argc, char **argv)
     if (s.unrun)
         log_warn(&s.run.log, "W203", "%lld responses have no verdict: %s", (long long)s.unrun,
                  s.run.why);
-    for (size_t i = 0; i < s.n_known; i++) {
-        free(s.known[i].task);
+    for (size_t i = 0; i < s.n_known; i++)
         rule_close(s.known[i].rule);
-    }
     free(s.known);
     json_decref(s.rows);
     buf_free(&s.answer);

@@ -50,8 +50,9 @@ int regex_next(struct regex *r, const char *s, size_t n, int again, struct regex
                struct regex_span *group)
 {
     int empty = again && whole->from == whole->to;
-    int got = pcre2_match(r->code, (PCRE2_SPTR)s, n, whole->to,
-                          empty ? PCRE2_NOTEMPTY_ATSTART : 0, r->found, NULL);
+    /* The first call checks the text up to its end: a check by each would be quadratic. */
+    uint32_t how = (again ? PCRE2_NO_UTF_CHECK : 0) | (empty ? PCRE2_NOTEMPTY_ATSTART : 0);
+    int got = pcre2_match(r->code, (PCRE2_SPTR)s, n, whole->to, how, r->found, NULL);
     if (got < 1)
         return 0;
     const PCRE2_SIZE *v = pcre2_get_ovector_pointer(r->found);

@@ -190,7 +190,10 @@ json_t *json_at(const json_t *o, const char *path)
     if (v)
         return v;
     char *key = mem_format("%.*s", (int)n, path);
-    v = json_is_array(o) ? json_array_get(o, strtoul(key, NULL, 10)) : json_object_get(o, key);
+    int is_place = *key && !key[strspn(key, "0123456789")];
+    v = !json_is_array(o) ? json_object_get(o, key)
+        : is_place        ? json_array_get(o, strtoul(key, NULL, 10))
+                          : NULL;
     free(key);
     return v && path[n] ? json_at(v, path + n + 1) : v;
 }

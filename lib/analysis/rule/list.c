@@ -10,6 +10,8 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
+enum { LIST_MOST = 1000 }; /* of an answer: each item is looked for among all others */
+
 /* ---- texts ---- */
 
 /* Moves *s and *n past the bytes of `set` on both sides. */
@@ -114,9 +116,12 @@ int rule_list(struct rule *r, const char *answer, const char *response, const ch
     json_t *word = json_object_get(given, "word"), *got = parse_list(response);
     int needs_word = !strcmp(type, "list-insert") || !strcmp(type, "list-replace");
     (void)why;
-    int verdict = !json_is_array(wanted) || (needs_word && !json_is_string(word))
-                      ? err_set(e, EXIT_BAD_DATA, "answer: expected %s for rule %s", needs_word
-                                ? "{\"input\", \"word\"}" : "{\"input\"} or a list", type)
+    int verdict = !json_is_array(wanted) || json_array_size(wanted) > LIST_MOST ||
+                          (needs_word && !json_is_string(word))
+                      ? err_set(e, EXIT_BAD_DATA, "answer: expected %s for rule %s, "
+                                "at most %d items", needs_word
+                                ? "{\"input\", \"word\"}" : "{\"input\"} or a list", type,
+                                LIST_MOST)
                       : list_is_right(type, got, wanted, word);
     json_decref(got);
     json_decref(wanted);
@@ -178,10 +183,12 @@ int rule_square(struct rule *r, const char *answer, const char *response, const 
     json_t *given = json_loads(answer, 0, NULL), *symbols = json_object_get(given, "symbols");
     const json_t *first = json_object_get(given, "first_row");
     size_t n = json_array_size(symbols);
+    n = n > LIST_MOST ? 0 : n;
     (void)r;
     (void)why;
     json_t *rows = n ? square_rows(response, symbols, n) : NULL;
-    int verdict = !n ? err_set(e, EXIT_BAD_DATA, "answer: expected {\"symbols\"} for latin-square")
+    int verdict = !n ? err_set(e, EXIT_BAD_DATA, "answer: expected {\"symbols\"} for latin-"
+                               "square, at most %d", LIST_MOST)
                      : json_array_size(rows) == n && columns_are_right(rows, symbols) &&
                            (!json_is_array(first) ||
                             json_equal(json_array_get(rows, 0), (json_t *)(uintptr_t)first));
