@@ -10,7 +10,7 @@
 struct sandbox_limits { int cpu_seconds, wall_seconds, memory_mib, file_mib; };
 
 /* Runs argv (NULL at the end; argv[0] is looked for in /usr/bin and /bin) in a folder that has the
- * file "program" with these n bytes. *tail: the end of its standard output, at most 8 KiB.
+ * file "program" with these n bytes. *tail: the end of its standard output, at most 64 KiB.
  * Returns its exit status; 256: it was killed, by a limit or a signal; -1: it could not be run,
  * *why (static) says why, and nothing is known of the program. */
 int sandbox_run(const char *const *argv, const char *program, size_t n,

@@ -96,6 +96,7 @@ Answer:" ]
         jq -r '.text + .answer')" = Helloyes ]
     [ "$("$BIN/prep-prompts" --no-meta --field a.b x.jsonl | jq -r .text)" = own ]
     run -65 "$BIN/prep-prompts" --no-meta --field input.nothing x.jsonl
+    run -65 "$BIN/prep-prompts" --no-meta --field input.all.first x.jsonl
 }
 
 @test "GSM8K: the last number, or the one after ####; the response ends at a stop" {
@@ -145,7 +146,8 @@ parallelbench-latin-square@{"symbols":["x","y"]}@x,y\nx,y
 parallelbench-sudoku@1234\n3412\n2143\n4321@1 2 3 4\n3,4,1,2\n2143\n4321
 parallelbench-sudoku@1234\n3412\n2143\n4321@1234\n3412\n2143\n4312
 END
-    )" = '1 0 1 0 0 1 0 1 0 1 0 answer: expected {"input", "word"} for rule list-replace 1 0 1 0' ]
+    )" = '1 0 1 0 0 1 0 1 0 1 0 answer: expected {"input", "word"} for rule list-replace, '\
+'at most 1000 items 1 0 1 0' ]
 }
 
 # own_task: a task whose programs are shell scripts
@@ -154,6 +156,18 @@ own_task()
     jq -cn '{schema: "crossover/1", kind: "task", run: "t", name: "sh", rule: {type: "program",
         run: ["sh", "-c", ". ./program; echo \"<<proof>>\""], cpu_seconds: 2, wall_seconds: 4,
         memory_mib: 256}}' > own
+}
+
+@test "long runs of numbers, of white space and of brackets take no quadratic time" {
+    run_of() { head -c 200000 /dev/zero | tr "\0" "$1"; }
+    local start=$SECONDS
+    [ "$(verdicts <<< "gsm8k@7@$(run_of x | sed "s/x/7 /g")")" = 1 ]
+    { run_of " "; echo b; run_of "["; echo; echo "c[]"; } |
+        jq -Rsc '{ind: 4, activity_label: "T", ctx_a: ("a" + .), ctx_b: "", endings: ["a", "b"],
+            label: "1"}' > items
+    "$BIN/prep-prompts" --no-meta --task hellaswag --shots 0 items > got
+    [ "$(jq -r .text got | wc -c)" -gt 200000 ]
+    [ $((SECONDS - start)) -lt 20 ]
 }
 
 @test "a program that does harm costs its own answer alone" {
@@ -180,8 +194,9 @@ sh@<<response>>@while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy
 sh@<<response>>@kill -9 -1
 sh@<<response>>@exit 0
 sh@<<response>>@echo y > here && read x < here
+sh@<<response>>@printf 'a\\000b'
 END
-    )" = "1 0 0 0 0 0 0 0 0 0 0 0 1 0 1" ] || { cat got; false; }
+    )" = "1 0 0 0 0 0 0 0 0 0 0 0 1 0 1 1" ] || { cat got; false; }
     [ ! -e outside ] && [ ! -e /usr/outside ] && [ $((SECONDS - start)) -lt 60 ]
 }
 
@@ -203,8 +218,9 @@ mbpp@<<response>>@import sys\nsys.exit(0)
 mbpp@<<response>>@import sys\nsys.stdin.read()
 mbpp@<<response>>@import threading\nt = threading.Thread(target=print)\nt.start()
 mbpp@<<response>>@open('x', 'w').write('y')\nassert open('x').read() == 'y'
+mbpp@<<response>>@print('x' * 8150)
 END
-    )" = "1 0 0 0 0 0 0 0 0 0 0 1 1" ]
+    )" = "1 0 0 0 0 0 0 0 0 0 0 1 1 1" ]
 }
 
 @test "without an interpreter there is no verdict, and the reason is said" {

@@ -1,5 +1,6 @@
 /* program.c - the answer of a task is a program with a hole for the response. It is right if the
- * program runs to its end: the interpreter then prints a proof that the response cannot know. */
+ * program runs to its end: the interpreter then prints a proof, the hash of the program. An early
+ * exit prints none. A response that wants to cheat can compute the hash: nothing prevents that. */
 #include <string.h>
 
 #include "lib/analysis/rule/parts.h"
@@ -21,7 +22,10 @@ int rule_program_open(struct rule *r, const json_t *rule, struct err *e)
     static const char *const nothing[] = {"true", NULL};
     const struct sandbox_limits limits = limits_of(rule);
     size_t n = json_array_size(json_object_get(rule, "run"));
-    if (n < 1 || n >= RULE_ARGUMENTS)
+    size_t words = 0;
+    while (words < n && json_string_length(json_array_get(json_object_get(rule, "run"), words)))
+        words++;
+    if (n < 1 || n >= RULE_ARGUMENTS || words < n)
         return err_set(e, EXIT_BAD_DATA, "task %s: rule.run: expected 1 to %d words",
                        rec_text(r->row, "name"), RULE_ARGUMENTS - 1);
     if (sandbox_run(nothing, "", 0, &limits, &r->one, &r->why) && !r->why)
@@ -64,5 +68,6 @@ int rule_program(struct rule *r, const char *answer, const char *response, const
     for (size_t i = 0; i < n; i++)
         buf_free(&word[i]);
     return status < 0 ? RULE_NONE
-                      : status == 0 && r->two.len && strstr(r->two.data, proof) != NULL;
+                      : status == 0 && r->two.len &&
+                            memmem(r->two.data, r->two.len, proof, strlen(proof)) != NULL;
 }

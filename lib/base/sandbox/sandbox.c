@@ -25,7 +25,8 @@
 #define SYS_close_range 436
 #endif
 
-enum { TAIL = 4096, ARGUMENTS = 64, CLOSE_AT_EXEC = 4 /* CLOSE_RANGE_CLOEXEC */ };
+enum { TAIL = 32768 /* more than an interpreter buffers to its end */, ARGUMENTS = 64,
+       CLOSE_AT_EXEC = 4 /* CLOSE_RANGE_CLOEXEC */ };
 static const char path[] = "/usr/bin:/bin";
 static const char bubblewrap[] = "/usr/bin/bwrap";
 
