@@ -317,8 +317,8 @@ static const char notes[] =
     "  --self-test FACTOR  comparison records of a twin, and of a twin slowed by\n"
     "                      FACTOR: pass if they are SAME and SLOWER\n"
     "  --gate P            ratios of times in comparison records: SLOWER if above\n"
-    "                      1 + P/2 with p below 0.001, UNDECIDED if half an interval\n"
-    "                      is wider than P/2. Exit 1: slower; 69: undecided.\n"
+    "                      1 + P/2 with p below 0.001, UNDECIDED if an interval is\n"
+    "                      wide and not above. Exit 1: slower; 69: undecided.\n"
     "  --samples           samples records: means with Student's interval\n";
 
 static void check(struct compare *c, int bad, const struct err *e)

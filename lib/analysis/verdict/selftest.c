@@ -160,14 +160,17 @@ static int decides(const json_t *comparisons, const json_t *r)
     return rec_is(r, "effect", "ratio") && rec_is(r, "metric", is_cpu_known ? CPU : WALL);
 }
 
-/* The threshold lies halfway between equal and too slow, so both errors have the same margin. */
+/* The threshold lies halfway between equal and too slow, so both errors have the same margin. A
+ * wide interval decides only if all of it is above the threshold. */
 static const char *gate_verdict(const json_t *r, double limit)
 {
     const double lo = rec_number(r, "lo"), hi = rec_number(r, "hi"), threshold = 1 + limit / 2;
+    const int is_sure = rec_number(r, "p") < SURE;
+    if (is_sure && lo > threshold)
+        return "SLOWER";
     if (isnan(lo) || isnan(hi) || log(hi / lo) / 2 > log(threshold))
         return "UNDECIDED";
-    return rec_number(r, "value") > threshold && rec_number(r, "p") < SURE ? "SLOWER"
-                                                                           : "NOT SLOWER";
+    return is_sure && rec_number(r, "value") > threshold ? "SLOWER" : "NOT SLOWER";
 }
 
 static json_t *gate_one(const json_t *r, double limit)

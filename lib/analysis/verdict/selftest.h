@@ -12,6 +12,6 @@ json_t *selftest_judge(const json_t *comparisons, double factor);
 
 /* The fields of one check record for each ratio of times in comparison records (borrowed). verdict:
  * SLOWER if the ratio is above 1 + limit / 2 and differs from 1 with p below 0.001; UNDECIDED
- * (`pass` null) if half its interval is wider than limit / 2; else NOT SLOWER. Processor time
- * decides where it is recorded. The caller's reference. */
+ * (`pass` null) if half its interval is wider than limit / 2 and does not lie above; else NOT
+ * SLOWER. Processor time decides where it is recorded. The caller's reference. */
 json_t *selftest_gate(const json_t *comparisons, double limit);
