@@ -49,9 +49,9 @@ void figure_claims(struct figure *f, const struct runset *s, const struct figure
     script_number(&f->script, "share_lo", lo);
     script_number(&f->script, "share_hi", hi);
     figure_say(f, "Published speeds against the limits of the data sheets of their cards: %g of "
-                  "diffusion models, %g of autoregressive ones. Of %zu claims, %g have no share or "
-                  "state a time.", n[0], n[1], json_array_size(list),
-               (double)json_array_size(list) - n[0] - n[1]);
+                  "diffusion models, %g of autoregressive ones. %g of %zu claims have no share or "
+                  "state a time.", n[0], n[1],
+               (double)json_array_size(list) - n[0] - n[1], json_array_size(list));
     if (n[0] + n[1] < 1)
         f->why = "no claim with a share of the roofline";
 }

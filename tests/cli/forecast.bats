@@ -450,17 +450,20 @@ sweep() {
               baseline: "a"}'
       claim '{name: "e", value: 4001, paradigm: "block_diffusion", block_length: 4}'
       claim '{name: "f", value: 3000, paradigm: "block_diffusion", tokens_per_pass: 6}'
-      claim '{name: "g", value: 5, hardware: "none", assumed: ["model"]}'; } > "$T/claims"
+      claim '{name: "g", value: 5, hardware: "none", assumed: ["model"]}'
+      claim '{name: "h", value: 1500, paradigm: "block_diffusion",
+              new_tokens: null}'; } > "$T/claims"
     forecast --check --mfu 1 --mbu 1 --published "$T/claims" > "$T/roof"
     jq -sc --slurpfile hardware data/hardware.ndjson -f pipelines/experiment/claims/claims.jq \
         "$T/claims" "$T/roof" > "$T/verdicts"
     conforms "$T/verdicts"
     [ "$(jq -r '.verdict' "$T/verdicts" | paste -sd ,)" = \
-      "within,beyond,not comparable,within,beyond,within,not comparable" ]
+      "within,beyond,not comparable,within,beyond,within,not comparable,not comparable" ]
     jq -s -e '.[0].roofline_ratio == 0.2 and .[1].roofline_ratio == 1.001 and
         .[3].speedup == 10 and .[3].baseline_bandwidth_ratio == 0.2 and
         .[3].needs_tokens_per_pass == 2 and .[3].missing == ["steps"] and
-        .[5].roofline_ratio == 0.5 and (.[6].missing == ["hardware", "model"])' "$T/verdicts"
+        .[5].roofline_ratio == 0.5 and (.[6].missing == ["hardware", "model"]) and
+        (.[7].verdict_reason | test("length of its blocks"))' "$T/verdicts"
     "$BIN/plot" -q --type claims "$T/verdicts" -o "$T/claims.svg"
-    grep -q '1 of diffusion models, 2 of autoregressive ones. Of 7 claims, 4' "$T/claims.txt"
+    grep -q '1 of diffusion models, 2 of autoregressive ones. 5 of 8 claims' "$T/claims.txt"
 }

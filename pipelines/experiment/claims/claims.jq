@@ -17,6 +17,8 @@ def missing($card): .assumed + [if $card == null then "hardware" else empty end,
     then "steps" else empty end] | unique;
 def needs($card): if $card and .active_weights and .batch
     then rate * .active_weights * bytes / ($card.bytes_per_s * .devices * .batch) else null end;
+# The most tokens of a text that a pass can commit; 0: not known. One is always committed.
+def most: if .paradigm == "autoregressive" then 1 else .block_length // .new_tokens // 0 end;
 def passes: if .paradigm == "autoregressive" then 1 else .tokens_per_pass end;
 ($hardware | INDEX(.name)) as $cards
 | (map(select(.kind == "forecast" and .against == "publication")) | INDEX(.name)) as $model
@@ -27,10 +29,10 @@ def passes: if .paradigm == "autoregressive" then 1 else .tokens_per_pass end;
          elif $needs and passes then $needs / passes else null end) as $share
       | {name, system, source, model, hardware, paradigm, batch, counting, value, metric,
          share: $share, needs: $needs, missing: missing($card),
-         why: (if $share or ($needs and (.block_length == null or $needs <= .block_length))
-               then null
+         why: (if $share or ($needs and ($needs <= ([most, 1] | max) or .block_length)) then null
                elif $card == null then "its hardware is not in the table, or not stated"
                elif .batch == null then "its batch is not stated"
+               elif $needs and most == 0 then "the length of its blocks is not stated"
                else $model[.name].ratio_reason end),
          beyond: (($share // 0) > 1 or (.block_length and ($needs // 0) > .block_length))};
   $rows[] | judged as $own | (.baseline | if . then $row[.] | judged else null end) as $base
