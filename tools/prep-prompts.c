@@ -365,6 +365,11 @@ static void check(const struct tool *t, struct args *a, int argc, char **argv, i
             opt_usage(t, "%s is both input and output", argv[i]);
     if ((a->tasks || a->shots != TASK_SHOTS) && !a->task)
         opt_usage(t, "--shots and --tasks need --task");
+    const struct dataset_options *d = &a->data;
+    if (a->task && (strcmp(d->format, "auto") || d->text_field || d->reference_field ||
+                    d->answer_field || d->task_field))
+        opt_usage(t, "--task sets the format and the fields: expected no --format, --field, "
+                  "--reference-field, --answer-field or --task-field");
     if (a->task && !(a->data.task = task_open(a->task, a->tasks, a->shots, &e)))
         err_die(TOOL, &e);
     if (a->task) {

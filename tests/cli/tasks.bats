@@ -88,6 +88,7 @@ Answer:" ]
       '[["user","assistant","user"],"none","{\"input\": [\"a\", \"b\"]}"]' ]
     run -64 "$BIN/prep-prompts" --task chess
     [[ "$output" == *"no task 'chess'; known: gsm8k"* ]]
+    run -64 "$BIN/prep-prompts" --task hellaswag --field ctx items
 }
 
 @test "--field takes a path into an object or a list" {
