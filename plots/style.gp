@@ -17,11 +17,11 @@ shapes(kind) = kind == 1 ? '2 3 1 2 3' : (kind == 0 ? '7 5 9 13 11' : '13 9 5 11
 variant(kind, n) = int(word(shapes(kind), int(n - 1) % 5 + 1))
 # The hollow form of a shape: the machine was disturbed while the time was measured.
 hollow(kind, n) = kind == 1 ? 14 : variant(kind, n) - 1
-hues(kind) = kind == 0 ? '#0072B2 #009E73 #CC79A7 #56B4E9 #7B3FA0 #4D4D4D #8C6D1F #004D43 ' \
-    . '#9BB300' : \
+hues(kind) = kind == 0 ? '#0072B2 #009E73 #CC79A7 #56B4E9 #7B3FA0 #4D4D4D #8C6D1F #004D43' : \
     (kind == 1 ? '#D55E00 #E69F00 #8A3D00 #A50F15' : '#202020 #8C6D1F #CC79A7 #767676')
-# The first colour is for the plain sweep only; the others repeat after the last one.
-hue(kind, n) = n < 2 ? word(hues(kind), 1) : \
+# The first colour is for the plain sweep only; the others repeat after the last one. Those
+# of LLaDA, with all shapes, are used up at 36.
+hue(kind, n) = n < 2 ? word(hues(kind), 1) : kind == 0 && n > 36 ? '#9BB300' : \
     word(hues(kind), int(n - 2) % (words(hues(kind)) - 1) + 2)
 shade(a, b, t) = int(a + (b - a) * t)
 # Blue from light (t = 0) to LLaDA's own (t = 1), for series that differ in steps.
@@ -36,7 +36,7 @@ methods(kind) = kind == 1 ? ' plain lookup draft self-draft ' : ' ' \
     . 'saber wino klass draft prefix dual prefix-threshold dual-threshold dual-factor ' \
     . 'dual-draft half-steps cosine front vicinity-threshold delayed features ' \
     . 'features-threshold sparse sparse-threshold streaming dpad ' \
-    . 'grow dynamic dynamic-sampled origin joint-quality joint-speed localleap d2f '
+    . 'grow dynamic origin joint-quality joint-speed localleap d2f dynamic-sampled '
 head(name) = strstrt(name, ',') > 0 ? substr(name, 1, strstrt(name, ',') - 1) : name
 last_word(name) = words(head(name)) > 0 ? word(head(name), words(head(name))) : ''
 at_char(kind, name) = kind == 2 ? 0 : strstrt(methods(kind), ' ' . last_word(name) . ' ')
