@@ -405,12 +405,23 @@ HOST_DEVICE int32_t canvas_masks(const struct canvas_loop *l, const struct canva
     return masks;
 }
 
-/* Ends the full blocks at the front of the open ones, then opens a block behind the last if that is
- * full to the share of the rule, or ended. */
+/* 1 if an open block has a stop id, and the answer ends there: slots behind it are not needed. */
+HOST_DEVICE int canvas_stops(const struct canvas_loop *l, const struct canvas_state *c)
+{
+    const int32_t end = canvas_block_end(l, c);
+    int32_t i = l->stop_at_eos ? canvas_block_begin(l, c) : end;
+    while (i < end && !is_stop(l->stop, l->n_stop, l->token[c->first + i]))
+        i++;
+    return i < end;
+}
+
+/* Ends the full blocks at the front of the open ones. Then opens a block behind the last if that is
+ * full to the share of the rule and none has a stop id, or if the last has ended. */
 HOST_DEVICE void canvas_open_on(const struct canvas_loop *l, struct canvas_state *c)
 {
     int32_t slots, last = c->block + c->more, masks = canvas_masks(l, c, last, &slots);
-    const int opens = (double)(slots - masks) / slots >= l->params.open_share;
+    const int opens = (double)(slots - masks) / slots >= l->params.open_share &&
+                      !canvas_stops(l, c);
     while (c->block <= last &&
            (canvas_masks(l, c, c->block, &slots) == 0 || c->step == l->block_length)) {
         c->block++;

@@ -133,6 +133,27 @@ static void test_d2f_rule(void)
     ok(unmask_count(UNMASK_D2F, &p, &o) == 4, "d2f: but what is above the threshold stays");
 }
 
+/* D2F: a stop id that ends the answer opens no block, although it stands behind masks. */
+static void test_d2f_opens(void)
+{
+    int32_t token[] = {9, 5, 9, 9, 9, 9, 9, 9};
+    struct canvas_loop l = {.token = token, .gen_length = 8, .block_length = 4, .mask = 9,
+                            .rule = UNMASK_D2F, .params = {.open_share = 0.25},
+                            .stop = {5}, .n_stop = 1};
+    const struct canvas_state first = {.len = 8, .live = 1};
+    struct canvas_state c = first;
+    canvas_settle(&l, &c, 3);
+    ok(c.more == 1 && c.live, "d2f: a quarter full opens the next block");
+    l.stop_at_eos = 1;
+    c = first;
+    canvas_settle(&l, &c, 3);
+    ok(c.more == 0 && c.live, "d2f: but not behind a stop id");
+    l.stop[0] = 4;
+    c = first;
+    canvas_settle(&l, &c, 3);
+    ok(c.more == 1, "d2f: another id does not stop");
+}
+
 /* Where the order is not that of confidence, those that reach the threshold are not the first. */
 static void test_threshold_picks(void)
 {
@@ -309,6 +330,7 @@ int main(void)
     test_origin_rule();
     test_localleap_rule();
     test_d2f_rule();
+    test_d2f_opens();
     test_threshold_decay();
     test_threshold_picks();
     test_factor_rule();
