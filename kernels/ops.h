@@ -187,7 +187,7 @@ struct head_query {
     uint64_t seed;        /* noise of (row r, id v) = rng_at(seed, keys[r], v) */
     const uint64_t *keys; /* [R], may be NULL at temperature 0 */
     double cfg_scale;     /* > 0: logits = u + (1 + cfg_scale) (c - u): c from x, u from xu */
-    size_t top_k;         /* > 0: draws among so many most likely ids (sample.h), ties included */
+    size_t top_k;         /* > 0: draws among this many most likely ids (sample.h), and ties */
     double top_p;         /* between 0 and 1: among the most likely ids that hold this much */
     size_t drawn;         /* 1: probabilities are of the distribution that is drawn from */
     size_t divergence;    /* 1: xu is not guidance; the softmax of x is compared with that of xu */

@@ -110,7 +110,7 @@ enum unmask_trait {
     PARAMETER(relaxed_threshold, REAL, localleap, 1, 0, 1, "0.75",                                \
               "near a token of at least --threshold, commit tokens of at least this confidence")  \
     PARAMETER(leap_radius, INT, localleap, 1, 0, 1e6, "4",                                        \
-              "tokens at most so many positions away are near")                                   \
+              "tokens at most this many positions away are near")                                 \
     PARAMETER(open_share, REAL, d2f, 1, 0, 1, "0.1",                                              \
               "open a block when this share of the block before has tokens")                      \
     PARAMETER(ready_share, REAL, d2f, 1, 0, 1, "0.95",                                            \

@@ -129,7 +129,7 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
     weights_put(about, job->meta, at->companion != NULL,
                 has_z && settings_is(p, "z", "dit"));
     const char *given = has_z && settings_is(p, "z", "file") ? job->latents->file.sha256 : NULL;
-    set_text(about, "latent_file", given); /* no setting, but answers depend on it */
+    set_text(about, "latent_file", given); /* not a setting, but answers depend on it */
     char *conditions = conditions_of(job, n);
     if (conditions)
         set_text(about, "conditions", conditions);

@@ -25,8 +25,8 @@ struct turns *turns_join(const char *path, size_t party, size_t parties, struct 
  * and -1 as turns_wait. */
 int turns_meet(struct turns *t, const volatile sig_atomic_t *stop, struct err *e);
 /* Sleeps until all parties have joined and it is this party's turn. 1: a signal was received
- * (*stop). -1 (EXIT_NO_DEVICE): a party did not join, or did not meet the
- * others, within ten minutes; or the process that is waited for ended without leaving. */
+ * (*stop). -1 (EXIT_NO_DEVICE): a party did not join, or did not meet the others, within ten
+ * minutes; or the process that is waited for ended without leaving. */
 int turns_wait(struct turns *t, const volatile sig_atomic_t *stop, struct err *e);
 void turns_pass(struct turns *t);
 /* Leaves and frees t; t may be NULL. */

@@ -83,7 +83,7 @@ DEVICE void keep_top_k(struct drawing *d, size_t k)
     });
 }
 
-/* Of these keeps the most likely ids that hold the share p of their mass. */
+/* Then keeps the most likely ids that hold the share p of the mass that is left. */
 DEVICE void keep_top_p(struct drawing *d, double p)
 {
     auto held = [=](uint32_t x) { /* the mass from x on */

@@ -131,7 +131,7 @@ void diffuse_draft_inherit(struct diffuse_run *r, size_t lane);
 /* The slot of position p as a lane sees it in the described pass. */
 int32_t diffuse_slot(const struct diffuse_run *r, size_t lane, int32_t p);
 
-/* What a pass asks of the head, without its arrays. */
+/* The query of a pass to the head, without its arrays. */
 struct head_query diffuse_query(const struct diffuse *how);
 /* Fills plan.loop, except the fields that each description sets. */
 void diffuse_loop_make(struct diffuse_run *r);
