@@ -301,8 +301,8 @@ uninstall: ##build remove the installed files
 	rm -rf '$(datadir)' '$(DESTDIR)$(PREFIX)/lib/crossover'
 
 # Only what is committed; the same commit gives the same bytes.
-VERSION := $(shell sed -n 's/.*version_text.*"\(.*\)".*/\1/p' lib/base/version.c)
-DIST    := build/crossover-$(VERSION).tar.gz
+VERSION  = $(shell sed -n 's/.*version_text.*"\(.*\)".*/\1/p' lib/base/version.c)
+DIST     = build/crossover-$(VERSION).tar.gz
 .PHONY: dist
 dist: ##build write the sources of this commit as an archive, build/crossover-VERSION.tar.gz
 	@git rev-parse --git-dir >/dev/null || { echo 'dist: expected a clone with .git' >&2; exit 66; }
