@@ -12,10 +12,10 @@ setup() {
 }
 
 # Exit status 1: other work slowed a roof, and a point that was faster has no share.
-bench() { "$BENCH/bench" "$@" || [ $? -eq 1 ]; }
+run_bench() { "$BENCH/bench" "$@" || [ $? -eq 1 ]; }
 
 @test "ceilings, kernels, models and growth are records under this machine's roofs" {
-    bench "${QUICK[@]}" --dtypes bf16 --repeat 1 --threads 2 --point 0.02 \
+    run_bench "${QUICK[@]}" --dtypes bf16 --repeat 1 --threads 2 --point 0.02 \
         -o bench.ndjson
     conforms bench.ndjson
     # every processor has f32 at one and at two threads
@@ -39,7 +39,7 @@ bench() { "$BENCH/bench" "$@" || [ $? -eq 1 ]; }
 }
 
 @test "time mixing of RWKV: all forms do the same work, and ratios follow from the times" {
-    bench "${QUICK[@]}" --only wkv --threads 2 --point 0.001 -o bench.ndjson
+    run_bench "${QUICK[@]}" --only wkv --threads 2 --point 0.001 -o bench.ndjson
     conforms bench.ndjson
     # six cases of RWKV 6 and of 7, four times each; operations counted by hand
     jq -se 'map(select(.form)) | length == 48 and
@@ -55,7 +55,7 @@ bench() { "$BENCH/bench" "$@" || [ $? -eq 1 ]; }
 }
 
 @test "training: bytes and time with layers computed again and with split logits" {
-    bench --only training --shapes tiny --threads 2 --point 0.001 -o bench.ndjson
+    run_bench --only training --shapes tiny --threads 2 --point 0.001 -o bench.ndjson
     conforms bench.ndjson
     jq -se 'map(select(.work == "train")) | length == 8 and
         all(.pass_ns > 0 and .time_ratio > 0) and
@@ -91,7 +91,7 @@ echo 'total time: 2000.00ms, time per step: 62.50ms, sampling time per step: 1.0
 EOF
     chmod +x bin/*
     touch peer/tiny-llama.bf16.gguf peer/tiny-llada.bf16.gguf
-    PATH=$PWD/bin:$PATH bench "${QUICK[@]}" --only models --dtypes bf16 --repeat 1 \
+    PATH=$PWD/bin:$PATH run_bench "${QUICK[@]}" --only models --dtypes bf16 --repeat 1 \
         --threads 1 --peer peer -o bench.ndjson
     conforms bench.ndjson
     rate_is() {
@@ -104,7 +104,7 @@ EOF
         all((.tokens_per_s / .peer_tokens_per_s / .peer_ratio - 1 | fabs) < 1e-9)' bench.ndjson
     grep -q -- '-t 1 -p 0 -n 128 -r 1 -o json' calls
     # without the files there are no figures, with one message for each
-    bench "${QUICK[@]}" --only models --dtypes bf16 --repeat 1 --threads 1 --peer nowhere \
+    run_bench "${QUICK[@]}" --only models --dtypes bf16 --repeat 1 --threads 1 --peer nowhere \
         -o alone.ndjson 2> said
     jq -se 'map(select(.peer)) | length == 0' alone.ndjson
     [ "$(grep -c 'tiny-llama.bf16.gguf: no such file' said)" -eq 1 ]
@@ -117,7 +117,7 @@ EOF
 {"work": "full 1 x 64, head of 32", "tokens_per_s": 250.5}
 EOF
     bench() {
-        bench "${QUICK[@]}" --only models --dtypes bf16 --repeat 1 --threads 1 \
+        run_bench "${QUICK[@]}" --only models --dtypes bf16 --repeat 1 --threads 1 \
             --point 0.01 --jobs prefill,full --peer-command "$1" -o bench.ndjson
     }
     bench 'cat told'
@@ -133,7 +133,7 @@ EOF
         (.[0].peer_ratio_reason | contains("no such work")) and
         .[1].peer_ratio == $ours[0].peer_ratio and .[2].model == "tiny-llada"' bench.ndjson
     # variables tell the peer the device, the shapes, the formats and the jobs
-    bench --only peer --shapes tiny --dtypes bf16 --repeat 1 --threads 1 \
+    run_bench --only peer --shapes tiny --dtypes bf16 --repeat 1 --threads 1 \
         --jobs prefill,full -o bench.ndjson --peer-command \
         'set -- $BENCH_DEVICE $BENCH_SHAPES $BENCH_DTYPES $BENCH_JOBS $BENCH_THREADS $BENCH_REPEAT
         echo "{\"work\":\"$*\",\"tokens_per_s\":1}"'
@@ -152,7 +152,7 @@ EOF
     bench() { # WORK REPEAT JOBS
         rm -f asked
         sed "s/WORK}/$1}/" engine > engine.sh
-        bench "${QUICK[@]}" --only models --dtypes bf16 --threads 1 --point 0.01 \
+        run_bench "${QUICK[@]}" --only models --dtypes bf16 --threads 1 --point 0.01 \
             --repeat "$2" --jobs "$3" --peer-command 'sh engine.sh' -o bench.ndjson 2> said
         conforms bench.ndjson
     }
@@ -182,7 +182,7 @@ prefill 128 tiny-llama bf16 1' ]
 }
 
 @test "the example in data/peers is valid output of a peer" {
-    bench --only peer --peer-command "cat '$ROOT/data/peers/example.ndjson'" -o told
+    run_bench --only peer --peer-command "cat '$ROOT/data/peers/example.ndjson'" -o told
     conforms told
     jq -se 'map(select(.kind == "peer") | .work) | length == 3 and .[0] == "prefill 512"' told
 }
@@ -210,7 +210,7 @@ prefill 128 tiny-llama bf16 1' ]
         'line 1: expected a JSON object with work and tokens_per_s, got {"work":0,"tokens_per_s":1}'
     fails true 'it printed nothing'
     # the other works continue
-    bench "${QUICK[@]}" --only models --dtypes bf16 --repeat 1 --threads 1 --jobs prefill \
+    run_bench "${QUICK[@]}" --only models --dtypes bf16 --repeat 1 --threads 1 --jobs prefill \
         --peer-command "echo '$good'; exit 3" -o bench.ndjson 2> said
     [ "$(grep -c '^bench: peer ' said)" -eq 1 ]
     jq -se 'map(select(.peer)) == [] and (map(select(.took_ns)) | length > 0) and
@@ -234,7 +234,7 @@ prefill 128 tiny-llama bf16 1' ]
     chmod +x bin/*
     bench() {
         rm -f calls
-        PATH=$PWD/bin:$PATH bench "${QUICK[@]}" --only models --repeat 2 --threads 1 \
+        PATH=$PWD/bin:$PATH run_bench "${QUICK[@]}" --only models --repeat 2 --threads 1 \
             --peer peer --peer-limit 0.2 "$@" -o bench.ndjson 2> said
         conforms bench.ndjson
         jq -se 'map(select(.peer)) == [] and .[-1].status == "ok"' bench.ndjson
@@ -259,7 +259,7 @@ bench: peer llama-diffusion-cli of peer/tiny-llada.bf16.gguf: $(:
     command -v gnuplot > /dev/null || skip "no gnuplot"
     export TMPDIR=$PWD/tmp
     mkdir tmp
-    bench --only tools --bin "${BIN:-$ROOT/build/bin}" --stream 300K --repeat 1 \
+    run_bench --only tools --bin "${BIN:-$ROOT/build/bin}" --stream 300K --repeat 1 \
         -o tools.ndjson 2> said
     conforms tools.ndjson
     jq -se 'map(select(.kind == "tool")) | map(.tool) ==
@@ -273,7 +273,7 @@ bench: peer llama-diffusion-cli of peer/tiny-llada.bf16.gguf: $(:
     # a tool that fails is an error, and the others are measured
     mkdir bin
     ln -s "${BIN:-$ROOT/build/bin}"/{measure,score-exact,score-text,plot,pareto,compare} bin
-    bench --only tools --bin bin --stream 30K --repeat 1 -o tools.ndjson
+    run_bench --only tools --bin bin --stream 30K --repeat 1 -o tools.ndjson
     jq -se '(map(select(.kind == "tool")) | length == 6) and
         (map(select(.kind == "error") | .message)[0] | contains("report over"))' tools.ndjson
     run "$BENCH/bench" --only tools
@@ -323,10 +323,10 @@ memory of 64 after 64" ]
 JOBS=after,full,block,gap,memory,load
 
 @test "passes, gaps, memory and loading are measured on the host" {
-    bench "${QUICK[@]}" --only models --jobs $JOBS --dtypes bf16 --repeat 1 --threads 1 \
+    run_bench "${QUICK[@]}" --only models --jobs $JOBS --dtypes bf16 --repeat 1 --threads 1 \
         --point 0.01 -o bench.ndjson
     check_jobs bench.ndjson
-    bench "${QUICK[@]}" --only models --jobs load --dtypes f32 --threads 1 \
+    run_bench "${QUICK[@]}" --only models --jobs load --dtypes f32 --threads 1 \
         --model "$ROOT/data/models/llama-demo" -o load.ndjson
     conforms load.ndjson
     jq -se 'map(select(.work == "load"))[0] | .model == "llama-demo" and .weights_bytes > 1e6 and
@@ -336,7 +336,7 @@ JOBS=after,full,block,gap,memory,load
 @test "a device is measured under its own ceilings" {
     export CROSSOVER_CUDA=$BENCH/../libcrossover-cuda.so
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, no emulated device"
-    bench --device cuda --only ceilings,kernels,models --jobs $JOBS --shapes tiny \
+    run_bench --device cuda --only ceilings,kernels,models --jobs $JOBS --shapes tiny \
         --dtypes bf16 --repeat 1 --point 0.003 -o bench.ndjson
     check_jobs bench.ndjson
     jq -se 'map(select(.kind == "roofline" or .kind == "bench")) | all(.device == "cuda" and
@@ -349,11 +349,11 @@ JOBS=after,full,block,gap,memory,load
     [ "$(jq -s 'map(.kernel // empty) | unique | join(" ")' bench.ndjson)" = \
         '"attention gated head matmul"' ]
     # a device has kernels for fp8, too
-    bench --device cuda --only kernels --shapes tiny --dtypes fp8 --point 0.003 \
+    run_bench --device cuda --only kernels --shapes tiny --dtypes fp8 --point 0.003 \
         -o fp8.ndjson
     jq -se 'map(select(.kernel)) | length == 19 and all(.dtype == "fp8")' fp8.ndjson
     # a model that does not fit is recorded, and the others continue
-    EMULATE_MEMORY=6000000 bench --device cuda --only kernels,models --jobs block \
+    EMULATE_MEMORY=6000000 run_bench --device cuda --only kernels,models --jobs block \
         --shapes tiny --dtypes bf16 --point 0.003 -o short.ndjson
     conforms short.ndjson
     jq -se 'map(select(.kind == "error")) | length == 1 and
@@ -396,7 +396,7 @@ JOBS=after,full,block,gap,memory,load
 }
 
 @test "a signal ends bench: it keeps its records and says that it was interrupted" {
-    bench "${QUICK[@]}" --only kernels,models --dtypes f32 --threads 1 --point 0.2 \
+    "$BENCH/bench" "${QUICK[@]}" --only kernels,models --dtypes f32 --threads 1 --point 0.2 \
         -o cut.ndjson 2> said &
     until [ "$(grep -c ' of ' said)" -ge 2 ]; do sleep 0.05; done
     kill -TERM $!
