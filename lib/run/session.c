@@ -383,12 +383,14 @@ static int open_outputs(struct session *s, struct err *e)
     return bad ? -1 : 0;
 }
 
-/* Joins the processes that this one takes turns with; adds the handicap. */
+/* Joins the processes that this one takes turns with; adds the handicap. Each launch begins to
+ * count passes elsewhere, so that over launches all prompts are slowed alike. */
 static int open_turns(struct session *s, struct err *e)
 {
+    enum { STRIDE = 7 };
     const struct job_args *a = s->job->args;
     size_t party, parties;
-    s->handicap = (struct handicap){(size_t)a->handicap, 0};
+    s->handicap = (struct handicap){(size_t)a->handicap, (size_t)(STRIDE * a->launch)};
     s->network.handicap = a->handicap ? &s->handicap : NULL;
     if (!a->turns)
         return 0;
