@@ -22,7 +22,7 @@ HOST_DEVICE int sample_needs_logits(const struct head_query *q, size_t V)
             (q->drawn && (q->temperature < 1 || q->temperature > 1)));
 }
 
-/* 1: the probability of the id counts as 0. */
+/* 1 if the probability of the id counts as zero. */
 HOST_DEVICE int sample_is_quiet(const struct head_query *q, int32_t id)
 {
     for (size_t i = 0; i < q->n_quiet; i++)

@@ -316,10 +316,10 @@ static const char notes[] =
     "                      differs; 69: no time could be compared.\n"
     "  --self-test FACTOR  comparison records of a twin, and of a twin slowed by\n"
     "                      FACTOR: pass if they are SAME and SLOWER\n"
-    "  --gate P            ratios of times in comparison records: SLOWER if above\n"
-    "                      1 + P/2 with p below 0.001, UNDECIDED if an interval is\n"
-    "                      wide and not above. Exit 1: slower; 69: undecided.\n"
-    "  --samples           samples records: means with Student's interval\n";
+    "  --gate P            judges time ratios of comparison records. SLOWER: it is\n"
+    "                      above 1 + P/2, p below 0.001. UNDECIDED: half its\n"
+    "                      interval is above P/2. Exit 1: slower; 69: undecided.\n"
+    "  --samples           means of samples records, Student's interval\n";
 
 static void check(struct compare *c, int bad, const struct err *e)
 {
@@ -397,7 +397,7 @@ int main(int argc, char **argv)
         {"self-test", 0, OPT_REAL, &judge.self_test, 1, 10, .arg = "FACTOR",
          .help = "judge the A/A test with this handicap"},
         {"gate", 0, OPT_REAL, &judge.gate, 1e-4, 10, .arg = "P",
-         .help = "exit with 1 if a time grew by the share P, as 0.02 (make gate)"},
+         .help = "exit with 1 if a time grew by P (0.02 is 2 %); see below"},
         {"samples", 0, OPT_FLAG, &judge.samples,
          .help = "only write means of samples records, with intervals"},
         TAKE_OPTION(c.a.max_failed),

@@ -364,8 +364,9 @@ static int weigh(struct scorer *s, const json_t *r, const json_t *choices, json_
         const char *choice = json_string_value(v), *question = rec_text(r, "text");
         struct scored_text t = {0};
         struct likelihood l = {0};
-        int bad = !choice || !question
-                      ? err_set(e, EXIT_BAD_DATA, "text, choices: expected texts")
+        int bad = !choice || !*choice || !question
+                      ? err_set(e, EXIT_BAD_DATA, "choices: expected strings that are not empty, "
+                                "and a text")
                       : scored_text_choice(s->tokenizer, question, choice, &t.ids, &t.first, e) ||
                             estimate(s, r, &t, 0, &l, e);
         ids_free(&t.ids);

@@ -46,6 +46,15 @@ void buf_char(struct buf *b, char c)
     buf_put(b, &c, 1);
 }
 
+void buf_replaced(struct buf *b, const char *s, const char *old, const char *by)
+{
+    for (const char *at; (at = strstr(s, old)); s = at + strlen(old)) {
+        buf_put(b, s, (size_t)(at - s));
+        buf_text(b, by);
+    }
+    buf_text(b, s);
+}
+
 void buf_format(struct buf *b, const char *format, ...)
 {
     va_list ap, again;

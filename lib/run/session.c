@@ -383,8 +383,8 @@ static int open_outputs(struct session *s, struct err *e)
     return bad ? -1 : 0;
 }
 
-/* Joins the processes that this one takes turns with; adds the handicap. Each launch begins to
- * count passes elsewhere, so that over launches all prompts are slowed alike. */
+/* Sets the handicap, then joins the processes that take turns. Each launch begins to count passes
+ * elsewhere, so over launches all prompts are slowed alike. */
 static int open_turns(struct session *s, struct err *e)
 {
     enum { STRIDE = 7 };

@@ -12,7 +12,7 @@
 
 enum { OPTFILE_MOST = 1 << 20, NAME_MOST = 64 };
 
-/* Appends a value that is not a list. -1: no option takes such a value. */
+/* Appends one plain value. Returns -1 if no option takes such a value. */
 static int put_scalar(struct buf *b, const json_t *v)
 {
     const char *text = json_string_value(v);

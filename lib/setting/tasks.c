@@ -62,13 +62,8 @@ const char *tasks_part(const char *name)
 /* text with PART in place of "{part}". */
 static char *with_part(const char *text, const char *part)
 {
-    static const char hole[] = "{part}";
     struct buf b = {0};
-    for (const char *at; (at = strstr(text, hole)); text = at + sizeof hole - 1) {
-        buf_put(&b, text, (size_t)(at - text));
-        buf_text(&b, part);
-    }
-    buf_text(&b, text);
+    buf_replaced(&b, text, "{part}", part);
     return b.data;
 }
 

@@ -29,6 +29,8 @@ FLAGS_slow  = --handicap $(HANDICAP)
 party       = -- $(or $(BIN_$(1)),$(BIN))/gen-$(2) -m $($(3)) --schedule $< \
     --launch $$((10\#$(lastword $(subst -, ,$*)))) $(aa_TIMING) --seed $(SEED) \
     $(GEN_FLAGS) $($(3)_FLAGS) $(aa_PROMPTS) -o $(@D)/$*-$(1).ndjson $(FLAGS_$(1))
+# other programs under the same path are another party
+hash_of     = $(if $(1),$(shell cat $(1)/gen-llada $(1)/gen-llama 2>/dev/null | sha256sum))
 party_files = $(foreach p,$($(1)_PARTIES),$(2:%=$(R)/$(1)/launch/%-$(p).ndjson))
 named       = jq -c 'select(.kind == "generation") | .model = "$(1)" | .config += " as=$(1)" | \
     .point = (.point // .config) + "-$(1)" | del(.handicap)'
@@ -47,7 +49,7 @@ $(call party_files,$(1),%): $(R)/$(1)/launch/%.plan $(aa_PROMPTS) $(R)/stamp/$(1
 	@touch $(patsubst %,$$(@D)/$$*-%.ndjson,$($(1)_PARTIES))
 
 text-$(R)/stamp/$(1)-flags = $$(aa_TIMING) $$(way) $$(GEN_FLAGS) / $$(LLADA_FLAGS) / \
-    $$(LLAMA_FLAGS) $$(foreach p,$($(1)_PARTIES),$$(BIN_$$(p)) $$(FLAGS_$$(p)))
+    $$(LLAMA_FLAGS) $$(foreach p,$($(1)_PARTIES),$$(call hash_of,$$(BIN_$$(p))) $$(FLAGS_$$(p)))
 
 $($(1)_PARTIES:%=$(R)/$(1)/%.ndjson): $(R)/$(1)/%.ndjson: $$($(1)_FILES)
 	@cat $($(1)_NAMES:%=$(R)/$(1)/launch/%-$$*.ndjson) | $$(call named,$$*) > $$@.tmp
@@ -92,7 +94,7 @@ $(R)/gate/verdict.ndjson: $(R)/gate/ratios.ndjson $(TOOL)-compare FORCE | $(QUIE
 	@$(beside) $(BIN)/compare --gate $(GATE) $< -o $@
 
 .PHONY: gate
-gate: | $(PIPE) ##develop exit with 1 if generation is slower than in OLD=FOLDER; 1 to 4 minutes
+gate: | $(PIPE) ##develop fail if generation is slower than in OLD=FOLDER; 1 to 4 minutes
 	@[ -x '$(OLD)/gen-llada' ] && [ -x '$(OLD)/gen-llama' ] || { echo 'OLD=$(OLD): expected the' \
 	    'folder of gen-llada and gen-llama of another build, as OTHER/build/bin' >&2; exit 64; }
 	@$(MAKE) --no-print-directory SWEEPS=gate $(R)/gate/verdict.ndjson

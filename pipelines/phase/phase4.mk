@@ -70,7 +70,8 @@ $(R)/judge.words: $(foreach m,JUDGE $(judged),$(R)/stamp/model-$(m))
 	    files=$$(tail -n +2 $(R)/stamp/model-$$m); \
 	    if cmp -s $(R)/stamp/model-JUDGE $(R)/stamp/model-$$m || \
 	        { [ -n "$$files" ] && [ "$$files" = "$$judge" ]; }; \
-	    then echo "the judge is $$m itself: its verdict on its own texts is not a third opinion"; fi; \
+	    then echo "the judge is $$m itself, so it judges its own texts; name a third model with" \
+	        "JUDGE="; fi; \
 	done > $@.tmp
 	@small='$(strip $(small_judge))'; [ -z "$$small" ] || echo "JUDGE is the embedded demonstration" \
 	    "model and cannot judge $$small: name one with JUDGE=" >> $@.tmp

@@ -249,6 +249,9 @@ END
         "$BIN/score-ppl" -q --no-meta --mode nll --target reference -m "$m/llama-demo" |
         jq 'select(.id).value' > nll
     jq '.choice_nats[]?' got | diff - nll
+    jq -c 'select(.id == "a") | .choices[0] = ""' q > empty # its nats would be 0: the least
+    run -65 --separate-stderr "$BIN/score-ppl" -q --no-meta --mode choice -m "$m/llama-demo" empty
+    [[ "$output$stderr" == *"choices: expected strings that are not empty"* ]]
     jq -c 'select(.id == "a") | .id = "d" | .choices[0] = "5 apples.."' q |
         "$BIN/score-ppl" -q --no-meta --mode choice -m "$m/llama-demo" > long
     # The verdicts follow from the nats and the lengths, in characters and in bytes.

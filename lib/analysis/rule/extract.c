@@ -12,9 +12,12 @@ int rule_extract_open(struct rule *r, const json_t *rule, const json_t *find, st
     const char *pattern = find ? rec_text(find, "regex") : NULL;
     size_t i;
     const json_t *v;
-    if (!pattern || json_array_size(json_object_get(rule, "ignore")) > RULE_EDITS)
-        return err_set(e, EXIT_BAD_DATA, "task %s: expected rule.find[].regex, and at most %d "
-                       "patterns in rule.ignore", rec_text(r->row, "name"), RULE_EDITS);
+    if (!pattern)
+        return err_set(e, EXIT_BAD_DATA, "task %s: rule.find: expected a regex",
+                       rec_text(r->row, "name"));
+    if (json_array_size(json_object_get(rule, "ignore")) > RULE_EDITS)
+        return err_set(e, EXIT_BAD_DATA, "task %s: rule.ignore: expected at most %d patterns",
+                       rec_text(r->row, "name"), RULE_EDITS);
     r->last = rec_is(find, "take", "last");
     r->lower = json_is_true(json_object_get(rule, "lower"));
     r->find = regex_new(pattern, e);

@@ -14,12 +14,7 @@
 static void replace(struct buf *b, const char *old, const char *by)
 {
     struct buf out = {0};
-    const char *s = b->data ? b->data : "";
-    for (const char *at; (at = strstr(s, old)); s = at + strlen(old)) {
-        buf_put(&out, s, (size_t)(at - s));
-        buf_text(&out, by);
-    }
-    buf_text(&out, s);
+    buf_replaced(&out, b->data ? b->data : "", old, by);
     buf_free(b);
     *b = out;
 }
@@ -209,7 +204,7 @@ static int last_boxed(const char *s, struct buf *out)
     return 1;
 }
 
-/* What stands between the first and the last "$"; else all. */
+/* The text between the first and the last "$"; with fewer than two, the whole text. */
 static void between_dollars(const char *s, struct buf *out)
 {
     const char *first = strchr(s, '$'), *last = strrchr(s, '$');

@@ -36,14 +36,9 @@ int rule_program_open(struct rule *r, const json_t *rule, struct err *e)
 /* out = text with `by` in place of the hole. 0: it has none. */
 static int fill(const char *text, const char *at_hole, const char *by, struct buf *out)
 {
-    const char *at = strstr(text, at_hole);
     buf_clear(out);
-    buf_put(out, text, at ? (size_t)(at - text) : strlen(text));
-    if (at) {
-        buf_text(out, by);
-        buf_text(out, at + strlen(at_hole));
-    }
-    return at != NULL;
+    buf_replaced(out, text, at_hole, by);
+    return strstr(text, at_hole) != NULL;
 }
 
 int rule_program(struct rule *r, const char *answer, const char *response, const char **why,
