@@ -189,6 +189,7 @@ struct head_query {
     double cfg_scale;     /* > 0: logits = u + (1 + cfg_scale) (c - u): c from x, u from xu */
     size_t top_k;         /* > 0: draws among this many most likely ids (sample.h), and ties */
     double top_p;         /* between 0 and 1: among the most likely ids that hold this much */
+    size_t top_p_of_all;  /* 1: this much of all ids; 0: of those that top-k leaves */
     size_t drawn;         /* 1: probabilities are of the distribution that is drawn from */
     size_t divergence;    /* 1: xu is not guidance; the softmax of x is compared with that of xu */
     const int32_t *ban;   /* ids whose logits become -inf first */

@@ -61,6 +61,7 @@ static int32_t id_of_rank(struct heap *h, size_t j)
     return h->v[h->all - 1 - j];
 }
 
+/* Places that hold top_k ids; ties of the last stay. */
 static size_t keep_top_k(struct heap *h, size_t k)
 {
     if (k == 0 || k >= h->all)
@@ -71,6 +72,7 @@ static size_t keep_top_k(struct heap *h, size_t k)
     return k;
 }
 
+/* Places of the first `kept` that hold top_p of their mass. */
 static size_t keep_top_p(struct heap *h, size_t kept, const struct head_query *q)
 {
     if (!(q->top_p > 0 && q->top_p < 1))
@@ -149,7 +151,11 @@ void sample_row(const float *logits, size_t V, const struct head_query *q, size_
         return;
     if (cuts)
         h = heap_make(logits, V, work);
-    size_t kept = cuts ? keep_top_p(&h, keep_top_k(&h, q->top_k), q) : V;
+    size_t kept = cuts ? keep_top_k(&h, q->top_k) : V;
+    if (cuts) {
+        size_t held = keep_top_p(&h, q->top_p_of_all ? V : kept, q);
+        kept = held < kept ? held : kept;
+    }
     out->id = draw(&h, kept, q, r);
     struct heap all = {logits, NULL, V, V};
     if (q->drawn)

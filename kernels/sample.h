@@ -1,6 +1,6 @@
 /* sample.h - draws the token of a row of logits among those that top-k and top-p leave. The filters
  * are those of Hugging Face's generate() and of SDAR's generate.py: first the temperature, then
- * top-k, then top-p of the mass that is left. */
+ * top-k, then top-p of the mass that is left. Under top_p_of_all, top-p goes first (Dream). */
 #pragma once
 
 #include "kernels/ops.h"

@@ -68,6 +68,7 @@ struct config {
                            * the finished ones from left to right (config_write_left_to_right) */
     int seeds;            /* 1: the first token of a block of the mask comes of the block before
                            * alone, as in autoregression, before the others */
+    int top_p_of_all;     /* 1: its authors apply top-p before top-k (head_query) */
     size_t window;        /* with MASK_CAUSAL: positions that a row sees; 0: all up to its own */
     enum mixer mixer;
     size_t rank;          /* R of the low-rank parts of RWKV; 0: none */

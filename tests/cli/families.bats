@@ -435,6 +435,17 @@ draws() {
     fi
 }
 
+@test "dream: top-p before top-k, so two ids stay; in a family that applies top-k first, one" {
+    for arch in dream sdar; do
+        make_model --arch $arch # flat logits: each of two ids has more than 0.3 of both
+        write() { "$BIN/gen-llada" -q -m "$T/model" --gen-length 8 --unmask schedule --steps 8 \
+            --remasking random --no-meta "$@" "$T/prompts" | jq -c .token_ids; }
+        write --temperature 0 > "$T/best"
+        write --temperature 1 --top-k 2 --top-p 0.3 > "$T/drawn"
+        if [ $arch = dream ]; then ! cmp -s "$T/best" "$T/drawn"; else cmp "$T/best" "$T/drawn"; fi
+    done
+}
+
 @test "confidence of what is drawn: of one token it is 1, so a threshold holds nothing back" {
     make_model --arch sdar --gain 2.5
     for filter in '--top-k 1' '--top-p 0.000001'; do

@@ -20,7 +20,7 @@ struct question {
     values w;     /* [V, D] logits; row r has those of column r % (D/2), by a power of two */
     values x, xu; /* [R, D]; xu empty: no guidance. Its rows pick from the other half of w */
     double temperature, scale;
-    size_t divergence, gumbel, dense, top_k, drawn;
+    size_t divergence, gumbel, dense, top_k, top_p_of_all, drawn;
     double top_p;
     std::vector<uint64_t> keys;
     ids ban, quiet, target;
@@ -72,6 +72,7 @@ static struct head_query query(const struct question &a)
     q.dense = a.dense;
     q.top_k = a.top_k;
     q.top_p = a.top_p;
+    q.top_p_of_all = a.top_p_of_all;
     q.drawn = a.drawn;
     q.keys = a.keys.data();
     q.ban = a.ban.data();

@@ -86,6 +86,7 @@ static void filters(struct fixture *f)
                 struct question a = ask(4, V, 2);
                 a.top_k = k;
                 a.top_p = p;
+                a.top_p_of_all = k == 9 && p < 0.9;
                 a.drawn = k != 9;
                 a.temperature = V == 31 ? 1 : 0.6;
                 agree(f, a, NULL, "a filter");

@@ -5,15 +5,22 @@
 
 enum { V = 6, DRAWS = 20000 };
 
+static int32_t draw_by(const float *logits, size_t n, struct head_query q, uint64_t key)
+{
+    struct head_row out = {.id = 0, .runner_up = -1};
+    int32_t work[V];
+    q.keys = &key;
+    sample_row(logits, n, &q, 0, &out, work);
+    return out.id;
+}
+
 static int32_t draw(const float *logits, size_t n, const struct sample *s, uint64_t seed,
                     uint64_t key)
 {
-    const struct head_query q = {.temperature = s->temperature, .top_k = s->top_k,
-                                 .top_p = s->top_p, .seed = seed, .keys = &key};
-    struct head_row out = {.id = 0, .runner_up = -1};
-    int32_t work[V];
-    sample_row(logits, n, &q, 0, &out, work);
-    return out.id;
+    return draw_by(logits, n,
+                   (struct head_query){.temperature = s->temperature, .top_k = s->top_k,
+                                       .top_p = s->top_p, .seed = seed},
+                   key);
 }
 
 static void count(const float *logits, struct sample s, int *n)
@@ -30,6 +37,17 @@ static int support(const float *logits, struct sample s)
     count(logits, s, n);
     for (int i = 0; i < V; i++)
         bits |= (n[i] > 0) << i;
+    return bits;
+}
+
+/* The same where top-p is of all ids. */
+static int support_of_all(const float *logits, size_t top_k, double top_p)
+{
+    const struct head_query q = {.temperature = 1, .top_k = top_k, .top_p = top_p,
+                                 .top_p_of_all = 1, .seed = 11};
+    int bits = 0;
+    for (uint64_t key = 0; key < DRAWS; key++)
+        bits |= 1 << draw_by(logits, V, q, key);
     return bits;
 }
 
@@ -60,6 +78,9 @@ static void test_filters(void)
     ok(support(p, (struct sample){1, 0, 1e-9}) == 0x02, "top-p near 0: the best always stays");
     /* 0.4 / 0.7 = 0.57 after top-k, only 0.4 before: top-p must come second. */
     ok(support(p, (struct sample){1, 2, 0.5}) == 0x02, "top-p works on what top-k left");
+    ok(support_of_all(p, 2, 0.5) == 0x0a, "top-p of all: 0.4 is not enough, 0.7 is");
+    ok(support_of_all(p, 2, 0.9) == 0x0a, "... top-k then leaves two of four");
+    ok(support_of_all(p, 3, 0.75) == 0x0b, "... and none that top-p removed comes back by a tie");
     /* At T = 0.5 the probabilities are squared: 0.16 / 0.2750 = 0.58 for id 1. */
     ok(support(p, (struct sample){0.5, 0, 0.55}) == 0x02, "top-p works on the scaled logits");
     ok(support(p, (struct sample){1, 0, 0.55}) == 0x0a, "... and at T = 1 keeps more");

@@ -75,15 +75,19 @@ template <class F> DEVICE uint32_t last(uint32_t most, F f)
     return x;
 }
 
-/* Keeps the k most likely ids and those that equal the last. */
+/* Keeps the k most likely ids and those that equal the last, as far as they stay. */
 DEVICE void keep_top_k(struct drawing *d, size_t k)
 {
-    d->value = last(UINT32_MAX, [=](uint32_t x) {
+    const uint32_t value = last(UINT32_MAX, [=](uint32_t x) {
         return total(d, [=](size_t v) { return ordered(d->l[v]) >= x ? 1.0 : 0.0; }) >= (double)k;
     });
+    if (value > d->value) {
+        d->value = value;
+        d->id = d->V;
+    }
 }
 
-/* Then keeps the most likely ids that hold the share p of the mass that is left. */
+/* Keeps the most likely ids that hold the share p of the mass that stays. */
 DEVICE void keep_top_p(struct drawing *d, double p)
 {
     auto held = [=](uint32_t x) { /* the mass from x on */
@@ -169,9 +173,12 @@ draw_row(const float *logits, size_t V, const struct head_query q, struct head_r
     if (out[r].bad)
         return;
     d.max = (double)d.l[out[r].id]; /* the best logit, as the query had no noise */
+    const bool by_mass = q.top_p > 0 && q.top_p < 1;
+    if (by_mass && q.top_p_of_all)
+        keep_top_p(&d, q.top_p);
     if (q.top_k > 0 && q.top_k < V)
         keep_top_k(&d, q.top_k);
-    if (q.top_p > 0 && q.top_p < 1)
+    if (by_mass && !q.top_p_of_all)
         keep_top_p(&d, q.top_p);
     const int32_t id = draw(&d, &noise);
     if (threadIdx.x == 0)

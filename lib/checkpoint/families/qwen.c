@@ -15,8 +15,8 @@
  *   dream  Dream, Dream-Coder (Ye et al. 2025, arXiv 2508.15487) and DiffuCoder (arXiv
  *     2506.20639), of Qwen2.5: full mask, answers shifted by one. Confirmed: class and bias in
  *     dream/model/modeling_dream.py, keys in configuration_dream.py, samplers in
- *     generation_utils.py of NVlabs/Fast-dLLM; options in README.md of DreamLM/Dream. With
- *     both, it applies top-p before top-k; here top-k is first, as in SDAR and LLaDA2
+ *     generation_utils.py of NVlabs/Fast-dLLM; options in README.md of DreamLM/Dream. Its
+ *     sample_tokens() applies top-p before top-k
  *   fast-dllm-v2  Fast-dLLM v2 (Wu et al. 2025, arXiv 2509.26328), of Qwen2.5: blocks of bd_size
  *     from the first id, filled in parts of 8, answers shifted by one; the first token of a whole
  *     block comes of the block before. Confirmed: class, bias, mask and sampler in public copies
@@ -132,7 +132,8 @@ static void name_sdar(struct config *c)
 #define LEFT_TO_RIGHT                                                                              \
     .paradigm = PARADIGM_AUTOREGRESSIVE, .attends = MASK_CAUSAL, .logit_shift = 1
 #define BLOCKS .paradigm = PARADIGM_BLOCK_DIFFUSION, .attends = MASK_BLOCK_CAUSAL
-#define SHIFTED .paradigm = PARADIGM_MASKED_DIFFUSION, .attends = MASK_FULL, .logit_shift = 1
+#define SHIFTED                                                                                    \
+    .paradigm = PARADIGM_MASKED_DIFFUSION, .attends = MASK_FULL, .logit_shift = 1, .top_p_of_all = 1
 #define SHIFTED_BLOCKS BLOCKS, .attends_block = 32, .logit_shift = 1, .seeds = 1
 
 const struct family qwen2_family =

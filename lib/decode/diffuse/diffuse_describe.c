@@ -301,6 +301,7 @@ static void describe_pass(struct diffuse_run *r)
     p->guided = r->guided;
     p->query = diffuse_query(r->how);
     p->query.keys = t->rows.key;
+    p->query.top_p_of_all = r->n->config.top_p_of_all != 0;
     p->query.ban = t->ban;
     p->query.n_ban = r->n_ban;
     p->query.divergence = r->work->size.compared;
