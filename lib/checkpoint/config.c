@@ -26,7 +26,7 @@ void config_write_left_to_right(struct config *c)
     c->paradigm = PARADIGM_AUTOREGRESSIVE;
     c->attends = MASK_CAUSAL;
     c->attends_block = 0;
-    c->attends_from_end = c->seeds = 0;
+    c->attends_from_end = c->attends_prompt = c->seeds = 0;
     c->logit_shift = 1;
 }
 

@@ -48,6 +48,26 @@ opened() {
         --admit continuous --threads 2
 }
 
+@test "d2f: LLaDA under the mask of D2F, where the prompt is one block" {
+    make_model --arch llada --gain 2.5
+    opened '{"gen_length":32,"block_length":8,"from_end":1,"joined":1}' --mask-block 8 \
+        --gen-length 32 --batch 3
+    jq -se 'all(.cache == "exact" and .block_length == 8)' "$T/got"
+    opened '{"gen_length":32,"block_length":8,"from_end":1,"joined":1}' --mask-block 8 \
+        --gen-length 32 --cache none --device ref
+    run opened '{"gen_length":32,"block_length":8,"from_end":1}' --mask-block 8 --gen-length 32
+    [ "$status" -ne 0 ] # blocks in the prompt give other ids
+    mv "$T/model" "$T/D2F_LLaDA"
+    "$BIN/gen-llada" -q -m "$T/D2F_LLaDA" --gen-length 32 --unmask d2f --no-meta "$T/prompts" |
+        jq -se 'all(.block_length == 32 and .cache == "exact")'
+    if [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ]; then
+        mv "$T/D2F_LLaDA" "$T/model"
+        on_cuda sampled d2f '{"gen_length":16,"block_length":4,"threshold":0.4,"from_end":1,'"$(:
+            )"'"open_share":0.25,"ready_share":0.5,"joined":1}' --mask-block 4 --gen-length 16 \
+            --unmask d2f --threshold 0.4 --open-share 0.25 --ready-share 0.5 --dtype f32 --batch 4
+    fi
+}
+
 @test "d2f: fewer passes than one block at a time, and it is refused where no block can be open" {
     make_model --arch a2d-qwen3 --gain 2.5
     passes() {
@@ -95,6 +115,12 @@ opened() {
     "$BIN/gen-llada" -q -m "$T/model" --gen-length 8 --no-meta "$T/prompts" > "$T/got"
     jq -e '.threshold == 0.95 and .cache == "exact" and .temperature == 0' "$T/got"
     refuses "attention_bias: expected false" '.attention_bias = true'
+    for it in gen-llada:stable-diffcoder-8b:--gen-length gen-llama:seed-coder-8b:--max-new; do
+        IFS=: read -r tool shape length <<< "$it" # the two sides of the pair have one network
+        "$BIN/$tool" -q --no-meta -m "synth:$shape" --device cpu --explain "$length" 8 --limit 1 \
+            "$T/prompts"
+    done | jq -se 'map(.planned_bytes) | length == 2 and .[0] < 1.01 * .[1] and
+        .[1] < 1.01 * .[0]'
     if [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ]; then
         on_cuda sampled stable '{"gen_length":12,"threshold":0.4}' --threshold 0.4 --gen-length 12 \
             --dtype f32 --batch 4

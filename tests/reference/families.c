@@ -340,6 +340,7 @@ json_t *answer_sample(struct model *m, const json_t *request)
     if (nemotron) c.n = c.prompt + (c.gen + block - 1) / block * block;
     if (!strcmp(sampler, "bd3lm") || d2f || stable) m->sees = SEES_BLOCKS;
     m->block = block;
+    m->joined = asked(request, "joined", 0) > 0 ? c.prompt : 0;
     m->offset = strcmp(sampler, "bd3lm") && !from_end ? 0 : (block - c.prompt % block) % block;
     c.x = room(c.n, sizeof *c.x);
     c.choice = room(c.n, sizeof *c.choice);

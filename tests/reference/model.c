@@ -540,6 +540,7 @@ static size_t seen_from(const struct model *m, size_t t, size_t n)
     if (m->sees == SEES_BEFORE) return t + 1;
     if (m->sees == SEES_ALL) return n;
     if (m->sees == SEES_OPEN) return t < m->open ? t + 1 : n;
+    if (t < m->joined) return m->joined;
     const size_t end = ((t + m->offset) / m->block + 1) * m->block - m->offset;
     return end < n ? end : n;
 }

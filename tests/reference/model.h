@@ -24,7 +24,8 @@ struct model {
      * its own. */
     enum { SEES_BEFORE, SEES_ALL, SEES_BLOCKS, SEES_OPEN } sees;
     size_t open;
-    size_t block, offset; /* of SEES_BLOCKS: position t is in block (t + offset) / block */
+    size_t block, offset; /* of SEES_BLOCKS: position t is in block (t + offset) / block, */
+    size_t joined;        /* but the first `joined` are one */
     int qwen;             /* 2, 3: the block of that version; 0: LLaMA's */
     size_t window;        /* mistral: keys that a row sees; 0: all before it */
     size_t experts, used; /* of a mixture; 0: none */

@@ -3,8 +3,17 @@
  *
  * Re-exports give the tensors LLaMA's names; both are read. Shapes: the published config.json, and
  * the paper's appendix for llada-1b. llada3.2-1b has the network of llama3.2-1b, and small-llada
- * that of small-llama: a difference in speed then comes from the way of generating. */
+ * that of small-llama: a difference in speed then comes from the way of generating.
+ *
+ * D2F-LLaDA (Wang et al. 2025, arXiv 2508.09192) is LLaDA under a mask of its own: the prompt is
+ * one block, and blocks of 32 follow, each of which sees those before. A model whose name has "D2F"
+ * gets this mask, others by --mask-block. Confirmed: create_full_block_attention_mask() and
+ * block_size in D2F-eval/eval_llada.py and its .sh of zhijie-group/Discrete-Diffusion-Forcing,
+ * the same mask in D2F-train/utils/loss.py. Its weights are published as a LoRA, which is not read:
+ * it must be merged into LLaDA's before. */
 #include "lib/checkpoint/family.h"
+
+#include <string.h>
 
 #include "lib/record/json.h"
 
@@ -99,11 +108,17 @@ static int finish(struct config *c, const struct family_source *s)
                             : 0;
 }
 
+static void name_d2f(struct config *c)
+{
+    if (strstr(c->name, "D2F"))
+        config_set_blocks(c, 32);
+}
+
 const struct family llada_family = {
     .name = "llada", .architecture = "LLaDAModelLM", .model_type = "llada",
     .naming = {&names, &family_hugging_face},
-    .start = {.paradigm = PARADIGM_MASKED_DIFFUSION, .attends = MASK_FULL, .chat = CHAT_LLADA,
-              .tied = -1},
+    .start = {.paradigm = PARADIGM_MASKED_DIFFUSION, .attends = MASK_FULL,
+              .attends_from_end = 1, .attends_prompt = 1, .chat = CHAT_LLADA, .tied = -1},
     .numbers = numbers, .fixed = fixed, .tied_key = "weight_tying", .ignored = ignored,
-    .finished = finished, .finish = finish, .shapes = shapes,
+    .finished = finished, .finish = finish, .shapes = shapes, .named = name_d2f,
 };

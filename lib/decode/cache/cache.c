@@ -13,14 +13,15 @@ const struct cache_params cache_usual = {CACHE_PARAMETERS(CACHE_USUAL)};
 
 int32_t cache_place(const struct cache_view *v, int32_t p)
 {
-    return p >= v->open && p < v->open_end ? v->open : p;
+    return p < v->joined ? 0 : p >= v->open && p < v->open_end ? v->open : p;
 }
 
 /* 1: the row of position p sees the key of position k under a block-causal mask. */
 static int sees(const struct cache_view *v, int32_t p, int32_t k)
 {
     return v->forward ? cache_place(v, k) <= p
-                      : (k + v->offset) / v->mask_block <= (p + v->offset) / v->mask_block;
+                      : (cache_place(v, k) + v->offset) / v->mask_block <=
+                            (p + v->offset) / v->mask_block;
 }
 
 /* Number of pairs of a row and a key that it sees under a block-causal mask. */

@@ -31,7 +31,8 @@ struct cache_view {
     int32_t mask;                      /* the mask id */
     int32_t begin, end;
     int32_t mask_block;                /* block length of a block-causal mask, else 0 */
-    int32_t offset;                    /* position p is in block (p + offset) / mask_block */
+    int32_t offset;                    /* position p is in block (p + offset) / mask_block, */
+    int32_t joined;                    /* except that the first positions are one block */
     int seeds;                         /* 1: the pass asks about the first slot of its block only,
                                         * and no row of the block is needed */
     int forward;                       /* 1: a row sees the keys up to its own position, where keys

@@ -16,7 +16,7 @@
 static int32_t start_of(const struct cache_view *v, int32_t p)
 {
     int32_t start = p - (p + v->offset) % v->mask_block;
-    return start > 0 ? start : 0;
+    return p >= v->joined && start > 0 ? start : 0;
 }
 
 static int32_t end_of(const struct cache_view *v, int32_t p)
