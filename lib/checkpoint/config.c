@@ -35,6 +35,8 @@ void config_set_blocks(struct config *c, size_t B)
     c->paradigm = B ? PARADIGM_BLOCK_DIFFUSION : PARADIGM_MASKED_DIFFUSION;
     c->attends = B ? MASK_BLOCK_CAUSAL : MASK_FULL;
     c->attends_block = B;
+    if (c->attends_prompt)
+        c->attends_from_end = B > 0;
 }
 
 const char *config_mixer_name(enum mixer m)

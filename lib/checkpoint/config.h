@@ -62,7 +62,7 @@ struct config {
     size_t attends_block; /* B of MASK_BLOCK_CAUSAL, else 0 */
     int attends_from_end; /* 1: its blocks are counted from the end of the prompt, so that a block
                            * begins there; 0: from the first id */
-    int attends_prompt;   /* 1: with these, all of the prompt is one block */
+    int attends_prompt;   /* 1: with blocks from its end, all of the prompt is one block */
     int attends_cut;      /* 1: the last block of the mask ends with the answer; 0: it is whole, and
                            * slots behind the answer are filled too */
     int two_ways;         /* 1: it also writes left to right; and where it fills blocks, it reads

@@ -106,7 +106,7 @@ load ../reference/agree
     make_model --arch sdar
     "$BIN/gen-llada" -q -m "$T/model" --gen-length 8 --no-meta "$T/prompts" > "$T/got"
     jq -e '.temperature == 1 and .threshold == 0.85 and .unmask == "dynamic"' "$T/got"
-    run "$BIN/gen-llada" -m synth:tiny-llada --mask-block 4 --no-meta "$T/prompts"
+    run "$BIN/gen-llada" -m synth:tiny-llada-moe --mask-block 4 --no-meta "$T/prompts"
     [ "$status" -eq 64 ] && [[ $output == *"--mask-block: expected a model whose files"* ]]
 }
 

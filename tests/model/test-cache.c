@@ -470,6 +470,7 @@ int main(void)
 {
     struct decoded m;
     decoded_open_fast(&m, "synth:tiny-llada");
+    m.n.config.attends_prompt = 0; /* the naive run has blocks in the prompt */
     for (int depth = 1; depth <= 3; depth += 2) {
         decoded_act(&m.ops, depth);
         for (int i = 0; i < CACHE_EXACT; i++) /* that one goes with another mask */

@@ -118,7 +118,7 @@ const struct family llada_family = {
     .name = "llada", .architecture = "LLaDAModelLM", .model_type = "llada",
     .naming = {&names, &family_hugging_face},
     .start = {.paradigm = PARADIGM_MASKED_DIFFUSION, .attends = MASK_FULL,
-              .attends_from_end = 1, .attends_prompt = 1, .chat = CHAT_LLADA, .tied = -1},
+              .attends_prompt = 1, .chat = CHAT_LLADA, .tied = -1},
     .numbers = numbers, .fixed = fixed, .tied_key = "weight_tying", .ignored = ignored,
     .finished = finished, .finish = finish, .shapes = shapes, .named = name_d2f,
 };

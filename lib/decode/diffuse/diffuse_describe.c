@@ -74,7 +74,7 @@ static struct cache_view view_of(const struct diffuse_run *r, const struct canva
                            .end = canvas_block_end(l, c),
                            .mask_block = (int32_t)f->attends_block,
                            .offset = offset_of(r, c),
-                         .joined = f->attends_prompt && f->attends_block ? c->prompt : 0,
+                         .joined = f->attends_prompt && f->attends_from_end ? c->prompt : 0,
                            .seeds = canvas_ask_end(l, c) < canvas_block_end(l, c),
                            .forward = f->two_ways,
                            .params = r->how->kept};
