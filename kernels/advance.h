@@ -156,6 +156,7 @@ struct canvas_loop {
     int32_t *asked;                /* [R] the id that each answer is about; -1: none */
     int32_t *target;               /* [R] with check_of: the id in that slot now, as
                                     * head_query.target */
+    const struct head_top *top;    /* [R] most likely ids of the answers, or NULL: UNMASK_TOPS */
     struct slot_kept *slot;        /* [sum of len] the rule's memory of slots; NULL: none */
     int32_t gen_length, block_length, block_steps;
     const int32_t *budget;         /* [block_steps] budget of each step */
@@ -279,6 +280,12 @@ HOST_DEVICE int canvas_behind(const struct canvas_loop *l, const struct canvas_s
            (c->block != c->rows_block || c->more != c->rows_more);
 }
 
+/* The index of the current step in the budget. A seeding pass has index 0. */
+HOST_DEVICE int32_t canvas_step(const struct canvas_loop *l, const struct canvas_state *c)
+{
+    return c->step > 0 ? c->step - canvas_seeded(l, c) : 0;
+}
+
 /* The rule's reading of answer w about a masked slot. */
 HOST_DEVICE struct reading canvas_read(const struct canvas_loop *l, const struct canvas_state *c,
                                        size_t w)
@@ -288,6 +295,9 @@ HOST_DEVICE struct reading canvas_read(const struct canvas_loop *l, const struct
         unmask_klass_note(slot, w, c->passes,
                           canvas_before(l, c, l->asked[w]) >= 0 &&
                               (double)l->answer[w].divergence < l->params.kl_threshold);
+    if (l->top)
+        unmask_less_note(slot, &l->top[w], canvas_step(l, c) == 0, l->params.less_drift,
+                         l->params.less_history);
     struct reading said = unmask_read(l->rule, &l->params, &l->answer[w], slot);
     said.confidence = rounded_confidence(l->rounding, said.confidence);
     return said;
@@ -303,12 +313,6 @@ HOST_DEVICE double canvas_score(const struct canvas_loop *l, size_t w, double co
         return score;
     double u = philox_unit(philox_at(l->order_seed, l->rows.key[w], 1)) + 0x1p-54; /* never 0 */
     return score / l->order_temperature - log(-log(u));
-}
-
-/* The index of the current step in the budget. A seeding pass has index 0. */
-HOST_DEVICE int32_t canvas_step(const struct canvas_loop *l, const struct canvas_state *c)
-{
-    return c->step > 0 ? c->step - canvas_seeded(l, c) : 0;
 }
 
 /* The budget of that step, which must be below block_steps. */
@@ -375,7 +379,8 @@ HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canv
     if (unmask_has(l->rule, UNMASK_EDITS))
         return c->done || canvas_step(l, c) == l->block_steps;
     if (unmask_paced(l->rule))
-        return canvas_step(l, c) == l->block_steps || canvas_budget(l, c) == 0 || masks == 0;
+        return canvas_step(l, c) == l->block_steps || masks == 0 ||
+               (canvas_budget(l, c) == 0 && !unmask_has(l->rule, UNMASK_IDLES));
     /* the model may commit the mask id itself: no endless loop */
     return masks == 0 || canvas_step(l, c) == l->block_length;
 }

@@ -179,6 +179,14 @@ struct attn {
                         * has one row of scores */
 };
 
+/* The most likely ids of a row and their probabilities, best first; of equals the lowest id first.
+ * Ids beyond the vocabulary are -1, with probability 0. */
+enum { HEAD_TOPS = 8 };
+struct head_top {
+    int32_t id[HEAD_TOPS];
+    float prob[HEAD_TOPS];
+};
+
 /* The questions that the head answers, and how it chooses a token. No member has padding behind
  * it. */
 struct head_query {
@@ -197,6 +205,8 @@ struct head_query {
     const int32_t *quiet; /* ids left out of the softmax after the choice: their probability is 0 */
     size_t n_quiet;
     const int32_t *target; /* [R] ids whose log-probability is wanted, or NULL */
+    struct head_top *tops; /* [R] the most likely ids of each row are written here, by
+                            * softmax(logits); needs `logits`. NULL: not wanted */
     size_t dense;         /* 1: the logits of all rows and ids exist in work before the first is
                            * read, to measure what chunks of the vocabulary save. ref always has
                            * one row of logits */
@@ -373,8 +383,8 @@ struct ops {
                     size_t T, size_t D, double eps);
     /* Answers q for R rows x[R, D] in one streaming pass over the vocabulary. xu: unconditional
      * rows for CFG, or rows to compare with (divergence), or NULL. logits: [R, V] for the
-     * logits after guidance and bans, or NULL where sample_needs_logits(q, V) is 0. work: head_work
-     * bytes; its `dense` is 0, or with head_query.dense 1 (2 with xu). */
+     * logits after guidance and bans, or NULL where sample_needs_logits(q, V) is 0 and tops is
+     * NULL. work: head_work bytes; its `dense` is 0, or with head_query.dense 1 (2 with xu). */
     void (*head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
                  const struct head_query *q, struct head_row *out, float *logits, void *work);
     size_t (*head_work)(const struct backend *b, size_t R, size_t D, size_t V, size_t dense);

@@ -163,3 +163,35 @@ void sample_row(const float *logits, size_t V, const struct head_query *q, size_
     else
         measure(&all, V, 1, q, out);
 }
+
+/* ---- the most likely ids ---- */
+
+/* Puts an id, lower ones of which were offered before, into best[0..n); returns the new n. */
+static size_t offer(const float *logits, int32_t id, int32_t *best, size_t n)
+{
+    size_t at = n;
+    while (at > 0 && logits[id] > logits[best[at - 1]])
+        at--;
+    if (at == HEAD_TOPS)
+        return n;
+    n += n < HEAD_TOPS;
+    for (size_t i = n - 1; i > at; i--)
+        best[i] = best[i - 1];
+    best[at] = id;
+    return n;
+}
+
+void sample_tops(const float *logits, size_t V, struct head_top *top)
+{
+    double sum = 0;
+    size_t n = 0;
+    for (size_t v = 0; v < V; v++)
+        n = offer(logits, (int32_t)v, top->id, n);
+    const double max = logits[top->id[0]];
+    for (size_t v = 0; v < V; v++)
+        sum += exp(logits[v] - max);
+    for (size_t i = 0; i < HEAD_TOPS; i++) {
+        top->prob[i] = i < n ? (float)(exp(logits[top->id[i]] - max) / sum) : 0;
+        top->id[i] = i < n ? top->id[i] : -1;
+    }
+}

@@ -38,3 +38,5 @@ HOST_DEVICE int sample_is_quiet(const struct head_query *q, int32_t id)
  * https://github.com/huggingface/transformers; generate.py of https://github.com/JetAstra/SDAR. */
 void sample_row(const float *logits, size_t V, const struct head_query *q, size_t r,
                 struct head_row *out, int32_t *work);
+/* *top = the most likely ids of these logits[V], none of which is NaN or +Inf. */
+void sample_tops(const float *logits, size_t V, struct head_top *top);

@@ -20,8 +20,9 @@ hollow(kind, n) = kind == 1 ? 14 : variant(kind, n) - 1
 hues(kind) = kind == 0 ? '#0072B2 #009E73 #CC79A7 #56B4E9 #7B3FA0 #4D4D4D #8C6D1F #004D43' : \
     (kind == 1 ? '#D55E00 #E69F00 #8A3D00 #A50F15' : '#202020 #8C6D1F #CC79A7 #767676')
 # The first colour is for the plain sweep only; the others repeat after the last one. Those
-# of LLaDA, with all shapes, are used up at 36.
-hue(kind, n) = n < 2 ? word(hues(kind), 1) : kind == 0 && n > 36 ? '#9BB300' : \
+# of LLaDA, with all shapes, are used up at 36 and 41.
+hue(kind, n) = n < 2 ? word(hues(kind), 1) : kind == 0 && n > 41 ? '#B30086' : \
+    kind == 0 && n > 36 ? '#9BB300' : \
     word(hues(kind), int(n - 2) % (words(hues(kind)) - 1) + 2)
 shade(a, b, t) = int(a + (b - a) * t)
 # Blue from light (t = 0) to LLaDA's own (t = 1), for series that differ in steps.
@@ -36,13 +37,13 @@ methods(kind) = kind == 1 ? ' plain lookup draft self-draft ' : ' ' \
     . 'saber wino klass draft prefix dual prefix-threshold dual-threshold dual-factor ' \
     . 'dual-draft half-steps cosine front vicinity-threshold delayed features ' \
     . 'features-threshold sparse sparse-threshold streaming dpad ' \
-    . 'grow dynamic origin joint-quality joint-speed localleap d2f dynamic-sampled '
+    . 'grow dynamic origin joint-quality joint-speed localleap d2f dynamic-sampled sched less '
 head(name) = strstrt(name, ',') > 0 ? substr(name, 1, strstrt(name, ',') - 1) : name
 last_word(name) = words(head(name)) > 0 ? word(head(name), words(head(name))) : ''
 at_char(kind, name) = kind == 2 ? 0 : strstrt(methods(kind), ' ' . last_word(name) . ' ')
 place(kind, name) = at_char(kind, name) < 1 ? 0 : \
     words(substr(methods(kind), 1, at_char(kind, name))) + 1
-# The argument of variant() and hue(): 1 is the plain sweep; up to 41, all look different.
+# The argument of variant() and hue(): 1 is the plain sweep; up to 46, all look different.
 number(kind, name) = place(kind, name) < 1 ? 1 : place(kind, name) + (kind == 0)
 if (!exists('series_count')) series_count = 0
 array series_number[series_count > 0 ? series_count : 1]

@@ -452,17 +452,21 @@ struct draws {
 static void draw_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
     const struct draws *d = ctx;
-    for (size_t r = begin; r < end; r++)
-        sample_row(d->logits + r * d->V, d->V, d->q, r, &d->out[r], d->ids + worker * d->V);
+    for (size_t r = begin; r < end; r++) {
+        const float *logits = d->logits + r * d->V;
+        if (sample_needs_logits(d->q, d->V))
+            sample_row(logits, d->V, d->q, r, &d->out[r], d->ids + worker * d->V);
+        if (d->q->tops && !d->out[r].bad)
+            sample_tops(logits, d->V, &d->q->tops[r]);
+    }
 }
 
-/* Draws from the logits, which the pass over the vocabulary has stored. */
+/* Draws from the logits, which the pass over the vocabulary has stored, and finds the best ids. */
 static void draw_all(struct backend *b, const struct head_job *j, const struct head_query *q,
                      struct head_row *out)
 {
     size_t V = j->w->rows;
-    struct draws d = {q, j->logits, V, out,
-                      mem_alloc(pool_threads(b->pool) * V * sizeof *d.ids)};
+    struct draws d = {q, j->logits, V, out, mem_alloc(pool_threads(b->pool) * V * sizeof *d.ids)};
     pool_run(b->pool, j->R, 1, draw_rows, &d);
     free(d.ids);
 }
@@ -491,6 +495,6 @@ void OWN_CPU(head)(struct backend *b, const struct mat *w, const act *x, const a
         merge(&j, r, &out[r]);
     for (size_t r = 0; r < R && q->divergence; r++)
         out[r].divergence = divergence(&j, r);
-    if (draws)
+    if (draws || q->tops)
         draw_all(b, &j, q, out);
 }

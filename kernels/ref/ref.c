@@ -335,6 +335,8 @@ static void head(struct backend *b, const struct mat *w, const act *x, const act
         }
         if (draws)
             sample_row(l, V, q, r, &out[r], ids);
+        if (q->tops && !out[r].bad)
+            sample_tops(l, V, &q->tops[r]);
     }
     free(ids);
 }

@@ -8,17 +8,19 @@
  *     p_i (1 + c_i)^weight / Z,    Z = 1 + sum over the two of p_i ((1 + c_i)^weight - 1)
  * This is exact when all tokens with credit are among the two. Credits of other tokens are left
  * out: Z is then too small by p_k ((1 + c_k)^weight - 1) for each such token k, and none of them
- * can be committed in this pass. The SLOT_KEPT largest credits of a slot are remembered. Source:
+ * can be committed in this pass. The CREDITS largest ones of a slot are remembered. Source:
  * Wang et al. 2025, "CreditDecoding", arXiv 2510.06133; inclusionAI, dInfer
  * (github.com/inclusionAI/dInfer), CreditThresholdParallelDecoder. */
 #pragma once
 
 #include "kernels/unmask/threshold.h"
 
+enum { CREDITS = 4 };
+
 /* (1 + credit)^weight; 1 for a token without credit. */
 HOST_DEVICE double unmask_credit_of(const struct slot_kept *s, int32_t id, double weight)
 {
-    for (int i = 0; i < SLOT_KEPT; i++)
+    for (int i = 0; i < CREDITS; i++)
         if (s->value[i] > 0 && s->id[i] == id)
             return pow(1 + (double)s->value[i], weight);
     return 1;
@@ -27,7 +29,7 @@ HOST_DEVICE double unmask_credit_of(const struct slot_kept *s, int32_t id, doubl
 HOST_DEVICE void unmask_credit_give(struct slot_kept *s, int32_t id, double decay, double gift)
 {
     int at = -1, least = 0;
-    for (int i = 0; i < SLOT_KEPT; i++) {
+    for (int i = 0; i < CREDITS; i++) {
         s->value[i] = (float)(decay * (double)s->value[i]);
         if (s->value[i] > 0 && s->id[i] == id)
             at = i;

@@ -16,7 +16,7 @@
 #include "kernels/ops.h"
 #include "lib/base/host_device.h"
 
-enum { UNMASK_KEPT = 4, SLOT_KEPT = 4 };
+enum { UNMASK_KEPT = 4, SLOT_KEPT = HEAD_TOPS + 2 };
 
 /* A rule's memory of a slot. All 0 before the first pass. */
 struct slot_kept {

@@ -13,10 +13,12 @@
 #include "kernels/unmask/hierarchical.h"
 #include "kernels/unmask/joint.h"
 #include "kernels/unmask/klass.h"
+#include "kernels/unmask/less.h"
 #include "kernels/unmask/localleap.h"
 #include "kernels/unmask/origin.h"
 #include "kernels/unmask/prophet.h"
 #include "kernels/unmask/saber.h"
+#include "kernels/unmask/sched.h"
 #include "kernels/unmask/schedule.h"
 #include "kernels/unmask/slowfast.h"
 #include "kernels/unmask/threshold.h"
@@ -28,10 +30,12 @@ enum unmask_trait {
     UNMASK_REVISES = 4, /* the rule may mask slots of the block again: offers.back */
     UNMASK_SHADOWS = 8, /* it asks about their ids at rows that do not see them */
     UNMASK_COMPARES = 16, /* answers have head_row.divergence from the slot's last answer */
-    UNMASK_IDLES = 32,   /* a step may commit nothing: a block has all of its steps, no budget */
+    UNMASK_IDLES = 32,   /* with UNMASK_PACED: a step may commit nothing, and a block has all of its
+                          * steps until it is full */
     UNMASK_EDITS = 64,   /* with UNMASK_REVISES: offers.back are ids that give way to the answers
                           * about their slots. The rule says when a block is done */
-    UNMASK_OPENS = 128   /* several blocks may be open (canvas_open_on of kernels/advance.h) */
+    UNMASK_OPENS = 128,  /* several blocks may be open (canvas_open_on of kernels/advance.h) */
+    UNMASK_TOPS = 256    /* answers come with their most likely ids: canvas_loop.top */
 };
 
 /* RULE(enumerator, name, traits, call). The call returns how many answers of `o` become final, by
@@ -57,7 +61,11 @@ enum unmask_trait {
          unmask_joint(o, p->threshold, p->edit_threshold, p->edit_passes)) \
     RULE(LOCALLEAP, localleap, 0,                                      \
          unmask_localleap(o, p->threshold, p->relaxed_threshold, p->leap_radius))                \
-    RULE(D2F, d2f, UNMASK_OPENS, unmask_d2f(o, p->threshold, p->ready_share))
+    RULE(D2F, d2f, UNMASK_OPENS, unmask_d2f(o, p->threshold, p->ready_share))                     \
+    RULE(SCHED, sched, UNMASK_PACED | UNMASK_IDLES | UNMASK_KEEPS,     \
+         unmask_sched(o, p->sched_high, p->sched_low, p->sched_rate))  \
+    RULE(LESS, less, UNMASK_PACED | UNMASK_IDLES | UNMASK_KEEPS | UNMASK_TOPS,                    \
+         unmask_less(o, p->less_sure))
 /* PARAMETER(name, type INT or REAL, rule|rule, rare, least, most, default, meaning). rare: 1 if
  * only --help-all lists the option. */
 #define UNMASK_PARAMETERS(PARAMETER)                                                              \
@@ -114,7 +122,19 @@ enum unmask_trait {
     PARAMETER(open_share, REAL, d2f, 1, 0, 1, "0.1",                                              \
               "open a block when this share of the block before has tokens")                      \
     PARAMETER(ready_share, REAL, d2f, 1, 0, 1, "0.95",                                            \
-              "with this share, each pass commits a token of the block")
+              "with this share, each pass commits a token of the block")                          \
+    PARAMETER(sched_high, REAL, sched, 1, 0, 1e6, "7.5",                                          \
+              "in the first step, commit all tokens at this mean gap of the best two logits")     \
+    PARAMETER(sched_low, REAL, sched, 1, 0, 1e6, "2.5", "the same in the last step")              \
+    PARAMETER(sched_rate, REAL, sched, 1, 0, 1000, "0",                                           \
+              "the gap falls by exp(-rate * share of the steps); 0: along a cosine")              \
+    PARAMETER(less_sure, REAL, less, 1, 0, 1, "0.75",                                             \
+              "commit stable tokens of at least this confidence")                                 \
+    PARAMETER(less_drift, REAL, less, 1, 0, 1, "0.04",                                            \
+              "a token is stable if its distribution is at most this far from that of the step "  \
+              "before, in nats")                                                                  \
+    PARAMETER(less_history, INT, less, 1, 1, 1e6, "2",                                            \
+              "steps before this one in which the token must have been the best")
 /* Parameters that refine another one. No sweep uses them as its axis. */
 #define UNMASK_REFINEMENTS(PARAMETER)                                                             \
     PARAMETER(threshold_decay, REAL, threshold, 1, 0, 1, "0",                                     \

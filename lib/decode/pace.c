@@ -92,22 +92,22 @@ static size_t share_of_step(enum pace pace, size_t i, size_t steps, size_t left)
     return (size_t)rint((double)left * (1 - stays));
 }
 
-/* Steps that commit nothing are left out. */
-static void pace_by_time(enum pace pace, size_t m, size_t steps, size_t *budget)
+/* Steps that commit nothing are left out, unless they keep their places. */
+static void pace_by_time(enum pace pace, size_t m, size_t steps, int idles, size_t *budget)
 {
     size_t n = 0;
     for (size_t i = 0, left = m; i < steps; i++) {
         size_t now = share_of_step(pace, i, steps, left);
         now = now < left ? now : left;
         budget[n] = now;
-        n += now > 0;
+        n += now > 0 || idles;
         left -= now;
     }
     for (; n < steps; n++)
         budget[n] = 0;
 }
 
-void pace_budget(enum pace pace, size_t m, size_t steps, size_t *budget)
+void pace_budget(enum pace pace, size_t m, size_t steps, int idles, size_t *budget)
 {
     size_t n = steps < m ? steps : m; /* steps that commit a token */
     if (pace == PACE_UNIFORM || n == 0) {
@@ -115,7 +115,7 @@ void pace_budget(enum pace pace, size_t m, size_t steps, size_t *budget)
         return;
     }
     if (pace == PACE_ROUNDED || pace == PACE_TIMESTEPS) {
-        pace_by_time(pace, m, steps, budget);
+        pace_by_time(pace, m, steps, idles, budget);
         return;
     }
     double *weight = mem_alloc(n * sizeof *weight);

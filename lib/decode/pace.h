@@ -16,7 +16,7 @@
  * apportionment. rounded: core/samplers/utils.py and core/schedulers/alpha.py of
  * github.com/ZHZisZZ/dllm; timesteps: generation_utils.py of Dream (github.com/NVlabs/Fast-dLLM
  * has a copy). Both compute in float, and so does pace.c, because halves and whole numbers decide;
- * their steps without a token are left out. */
+ * their steps without a token come last, unless the rule counts them. */
 #pragma once
 
 #include <stddef.h>
@@ -24,8 +24,9 @@
 #include "lib/setting/words.h"
 
 /* budget[0..steps-1] for m masked positions; sums to m. Steps with a budget of 0 come last: there
- * are some if steps > m, or if the formula of `rounded` or `timesteps` gives 0. */
-void pace_budget(enum pace pace, size_t m, size_t steps, size_t *budget);
+ * are some if steps > m, or if the formula of `rounded` or `timesteps` gives 0. With `idles` these
+ * keep their places. */
+void pace_budget(enum pace pace, size_t m, size_t steps, int idles, size_t *budget);
 /* pace_budget of the uniform pace. */
 void pace_uniform(size_t m, size_t steps, size_t *budget);
 /* share[0..blocks-1]: distributes `steps` >= blocks steps in proportion to decay^block. Shares sum

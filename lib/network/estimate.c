@@ -77,7 +77,8 @@ static size_t head(const struct network *n, const struct work_size *s)
     size_t A = dtype_value_bytes(n->backend->act), R = s->wanted, D = n->config.width;
     return array(A * R * D) + array(A * (s->guided | s->compared) * R * D) +
            array(A * s->compared * R * D) + array(R * sizeof(struct head_row)) +
-           array(4 * s->logits * R * n->config.vocab);
+           array(4 * s->logits * R * n->config.vocab) +
+           array(s->tops * R * sizeof(struct head_top));
 }
 
 /* For time mixing: the norm, its mixtures, and the outputs of projections. */

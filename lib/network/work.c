@@ -136,6 +136,7 @@ static size_t cut_all(struct work *w, const struct network *n, unsigned char *bl
     w->index_bytes = k.at;
     w->answer = arena_take(&k, R, sizeof *w->answer);
     w->logits = arena_take(&k, s->logits * R * c->vocab, sizeof *w->logits);
+    w->tops = arena_take(&k, s->tops * R, sizeof *w->tops);
     w->x = arena_take(&k, T * D, A);
     w->q = arena_take(&k, T * c->heads * E, A);
     w->y = arena_take(&k, T * c->heads * E, A);

@@ -32,6 +32,7 @@ struct work_size {
     size_t guided;     /* 1: rows with an answer may have unconditional rows (CFG) */
     size_t compared;   /* 1: answers may be compared with those of the pass before */
     size_t logits;     /* 1: logits may be asked for */
+    size_t tops;       /* 1: and the most likely ids, head_query.tops */
     size_t chosen;     /* 1: passes may compute only chosen rows; the cache then stores outputs */
     size_t sifted;     /* 1: passes may cache only a part of their keys and values */
     size_t latent;     /* 1: rows read latents too */
@@ -70,6 +71,7 @@ struct work {
                                 * it */
     struct head_row *answer;  /* [wanted], from here on memory of the back end */
     float *logits;            /* [wanted, V] */
+    struct head_top *tops;    /* [wanted] */
     act *x;                   /* [T, D] the residual stream */
     act *q, *y;               /* [T, H*E] queries, attention output */
     struct cache fresh;       /* [T, K*E] keys and values of a pass without a cache */

@@ -68,6 +68,9 @@ static int check_rule(const struct diffusion *d, struct err *e)
     if (d->rule == UNMASK_CREDIT && d->temperature > 0)
         return err_set(e, EXIT_BAD_USAGE, "unmask credit goes with temperature 0 only, got %g: "
                        "credits go to the best token, not to a drawn one", d->temperature);
+    if ((d->rule == UNMASK_SCHED || d->rule == UNMASK_LESS) && d->temperature > 0)
+        return err_set(e, EXIT_BAD_USAGE, "unmask sched and less go with temperature 0 only, got "
+                       "%g: they ask whether the best tokens stay", d->temperature);
     return 0;
 }
 

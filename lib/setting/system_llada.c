@@ -33,7 +33,7 @@ static const char orders[] = ORDERS_OF_ANSWERS(WORD), rules[] = UNMASK_RULES(RUL
 static const struct setting rows[] = {
     {.name = "steps", .letter = 's', .type = SETTING_INT, .lo = 1, .hi = LIMIT,
      .standard = "gen_length", .unit = "steps", .label = "steps",
-     .only = "unmask=schedule|prophet|dynamic|origin",
+     .only = "unmask=schedule|prophet|dynamic|origin|sched|less",
      .traits = SWEPT_TEXT | SETTING_SHOWN | SETTING_AXIS,
      .help = "denoising steps, all blocks together"},
     {.name = "gen_length", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "128",
@@ -76,7 +76,8 @@ static const struct setting rows[] = {
     UNMASK_PARAMETERS(PARAMETER)
     UNMASK_REFINEMENTS(REFINEMENT)
     {.name = "pace", .type = SETTING_CHOICE, .choices = CHOICES(paces), .standard = "uniform",
-     .label = "pace", .only = "unmask=schedule|prophet|dynamic", .traits = SWEPT_TEXT, .rare = 1,
+     .label = "pace", .only = "unmask=schedule|prophet|dynamic|sched", .traits = SWEPT_TEXT,
+     .rare = 1,
      .help = "tokens per step of a block: uniform: equal; cosine: few at first; front: many at "
              "first; rounded: as in dllm; timesteps: as in Dream"},
     {.name = "block_decay", .type = SETTING_REAL, .lo = 0.01, .hi = 100, .standard = "1",

@@ -4,7 +4,9 @@ reference_link = $(CC) -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(SANITIZE) 
     -o $@.tmp $(shell $(PKG) --libs jansson) -lm && mv $@.tmp $@
 
 $(BUILD)/tests/reference: tests/reference/reference.c tests/reference/families.c \
+                          tests/reference/rules.c tests/reference/canvas.c \
                           tests/reference/model.c tests/reference/families.h \
+                          tests/reference/rules.h tests/reference/canvas.h \
                           tests/reference/model.h config.mk
 	@mkdir -p $(@D)
 	$(reference_link)

@@ -181,9 +181,9 @@ valid_svg() {
         sed -n '/^methods(kind)/,/^head(/p' "$CROSSOVER_SHARE/plots/style.gp" | grep -qw -e "$m"
     done
     printf '%s\n' "format = 'svg'; width_cm = 17.5; load '$CROSSOVER_SHARE/plots/style.gp'" \
-        "do for [n = 1:41] {print hue(0, n), variant(0, n)}" > looks.gp
+        "do for [n = 1:46] {print hue(0, n), variant(0, n)}" > looks.gp
     gnuplot -d looks.gp 2> looks
-    [ "$(grep -c '^#' looks)" -eq 41 ]
+    [ "$(grep -c '^#' looks)" -eq 46 ]
     [ -z "$(grep '^#' looks | sort | uniq -d)" ]
 }
 

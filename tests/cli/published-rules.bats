@@ -83,6 +83,68 @@ opened() {
     [ "$status" -eq 64 ] && [[ $output == *"opens blocks"* ]]
 }
 
+@test "sched: all tokens at once, when the best ones stay and lead by a bound that falls" {
+    make_model --arch dream --gain 3
+    for how in '7.5 2.5 0' '0.5 0.1 0' '0.6 0.2 4' '1 0 2' '0.3 0 0'; do
+        read -r high low rate <<< "$how"
+        for steps in 17 24; do # 24: nothing in the first step
+            sampled sched "{\"gen_length\":24,\"block_length\":24,\"steps\":$steps,$(:
+                )\"timesteps\":1,\"lag\":1,\"order\":\"entropy\",$(:
+                )\"high\":$high,\"low\":$low,\"rate\":$rate}" --gen-length 24 \
+                --unmask sched --pace timesteps --order entropy --steps $steps --batch 3 \
+                --sched-high "$high" --sched-low "$low" --sched-rate "$rate"
+        done
+    done
+    jq -se 'all(.denoise_steps < 4)' "$T/got"
+    make_model --arch illada --gain 3
+    for how in '7.5 2.5 0' '0.5 0.1 0' '0.6 0.2 4' '1 0 2' '0.3 0 0'; do
+        read -r high low rate <<< "$how"
+        for steps in 9 12; do # of each block
+            sampled sched "{\"gen_length\":24,\"block_length\":12,\"steps\":$steps,$(:
+                )\"high\":$high,\"low\":$low,\"rate\":$rate}" --gen-length 24 \
+                --block-length 12 --unmask sched --steps $((2 * steps)) --device ref \
+                --sched-high "$high" --sched-low "$low" --sched-rate "$rate"
+        done
+    done
+    jq -se 'any(.denoise_steps < 20)' "$T/got"
+    run "$BIN/gen-llada" -m "$T/model" --unmask sched --temperature 1 --no-meta "$T/prompts"
+    [ "$status" -eq 64 ] && [[ $output == *"temperature 0 only"* ]]
+}
+
+@test "less: tokens that are sure, persistent and still, or the budget of the step" {
+    make_model --arch illada --gain 3
+    for how in '0.75 0.04 2' '0.3 0.2 1' '0.2 0.02 1' '0.4 1 3' '0 0.1 2'; do
+        read -r sure drift history <<< "$how"
+        for block in 24 8; do
+            for more in '--device ref' '--batch 3'; do
+                # shellcheck disable=SC2086
+                sampled less "{\"gen_length\":24,\"block_length\":$block,\"sure\":$sure,$(:
+                    )\"drift\":$drift,\"history\":$history}" --gen-length 24 \
+                    --block-length $block --unmask less --less-sure "$sure" \
+                    --less-drift "$drift" --less-history "$history" $more
+            done
+        done
+    done
+    jq -se 'any(.denoise_steps < 24)' "$T/got"
+    sampled less '{"gen_length":24,"block_length":24,"steps":7,"sure":0.3,"drift":0.2,'"$(:
+        )"'"history":1}' \
+        --gen-length 24 --unmask less --steps 7 --less-sure 0.3 --less-drift 0.2 --less-history 1
+    on_levels gen-llada sampled less \
+        '{"gen_length":12,"block_length":12,"sure":0.2,"drift":0.1,"history":1}' --gen-length 12 \
+        --unmask less --less-sure 0.2 --less-drift 0.1 --less-history 1
+}
+
+@test "sched, less: on the emulated CUDA device" {
+    [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
+        skip "no C++ compiler, so no emulated device"
+    make_model --arch illada --gain 3
+    on_cuda sampled sched '{"gen_length":16,"block_length":16,"high":0.5,"low":0.1,"rate":0}' \
+        --gen-length 16 --unmask sched --sched-high 0.5 --sched-low 0.1 --sched-rate 0 --dtype f32
+    on_cuda sampled less '{"gen_length":16,"block_length":16,"sure":0.3,"drift":0.2,"history":1}' \
+        --gen-length 16 --unmask less --less-sure 0.3 --less-drift 0.2 --less-history 1 \
+        --dtype f32 --batch 4
+}
+
 @test "localleap, d2f: on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"

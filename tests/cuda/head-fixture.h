@@ -83,7 +83,11 @@ static struct head_query query(const struct question &a)
     return q;
 }
 
-static answers by_ref(struct fixture *f, const struct question &a, values *logits)
+typedef std::vector<struct head_top> bests;
+
+/* tops NULL: not asked for. */
+static answers by_ref(struct fixture *f, const struct question &a, values *logits,
+                      bests *tops = NULL)
 {
     struct mat m;
     struct mat_source s = mat_floats(a.w.data(), a.V, a.D);
@@ -91,6 +95,10 @@ static answers by_ref(struct fixture *f, const struct question &a, values *logit
     answers out(a.R);
     values work(2 * a.V);
     logits->resize(a.R * a.V);
+    if (tops) {
+        tops->resize(a.R);
+        q.tops = tops->data();
+    }
     ops_ref.mat_make(f->ref, &m, &s, DTYPE_F32);
     ops_ref.head(f->ref, &m, a.x.data(), a.xu.empty() ? NULL : a.xu.data(), a.R, &q, out.data(),
                  logits->data(), work.data());
@@ -118,9 +126,9 @@ template <class E> static E *room(struct desk *d, size_t n)
     return (E *)d->there.back();
 }
 
-/* plan NULL: the one that fits; logits NULL: not asked for. */
+/* plan NULL: the one that fits; logits, tops NULL: not asked for. */
 static answers by_cuda(struct fixture *f, const struct question &a, const struct head_plan *plan,
-                       values *logits)
+                       values *logits, bests *tops = NULL)
 {
     struct backend *b = f->cuda;
     struct desk d = {f, {}};
@@ -137,6 +145,7 @@ static answers by_cuda(struct fixture *f, const struct question &a, const struct
     const float *x = put(&d, a.x), *xu = put(&d, a.xu);
     struct head_row *rows = room<struct head_row>(&d, a.R);
     float *kept = logits ? room<float>(&d, a.R * a.V) : NULL;
+    q.tops = tops ? room<struct head_top>(&d, a.R) : NULL;
     void *work = room<char>(&d, plan ? cuda_head_by_work(b, plan, a.R, a.D, a.V, xu != NULL)
                                      : cuda_head_work(b, a.R, a.D, a.V,
                                                       a.dense * (1 + (xu != NULL))));
@@ -148,6 +157,10 @@ static answers by_cuda(struct fixture *f, const struct question &a, const struct
     if (logits) {
         logits->resize(a.R * a.V);
         cuda_read(b, logits->data(), kept, a.R * a.V * sizeof(float));
+    }
+    if (tops) {
+        tops->resize(a.R);
+        cuda_read(b, tops->data(), q.tops, a.R * sizeof(struct head_top));
     }
     for (void *p : d.there)
         cuda_free(b, p);
@@ -196,7 +209,8 @@ static void agree(struct fixture *f, const struct question &a, const struct head
                   const char *what)
 {
     values want, have;
-    answers x = by_ref(f, a, &want), y = by_cuda(f, a, plan, &have);
+    bests best, found;
+    answers x = by_ref(f, a, &want, &best), y = by_cuda(f, a, plan, &have, &found);
     int choices = 0, logits = 0;
     double far = 0;
     for (size_t r = 0; r < a.R; r++) {
@@ -205,6 +219,10 @@ static void agree(struct fixture *f, const struct question &a, const struct head
             continue;
         choices += x[r].runner_up != y[r].runner_up || !same_number(x[r].gap, y[r].gap);
         far = fmax(far, numbers_apart(x[r], y[r]));
+        for (int i = 0; i < HEAD_TOPS && !x[r].bad; i++) {
+            choices += best[r].id[i] != found[r].id[i];
+            far = fmax(far, apart((double)best[r].prob[i], (double)found[r].prob[i]));
+        }
     }
     for (size_t i = 0; i < want.size(); i++)
         logits += !same_number(want[i], have[i]);

@@ -26,7 +26,7 @@ static struct head_row *run(struct backend *b, const float *logits, size_t V,
     for (int i = 0; i < ROWS; i++)
         ones[i] = 1;
     struct head_row *out = mem_zero(ROWS, sizeof *out);
-    float *kept = sample_needs_logits(q, V) ? mem_alloc(ROWS * V * sizeof *kept) : NULL;
+    float *kept = sample_needs_logits(q, V) || q->tops ? mem_alloc(ROWS * V * sizeof *kept) : NULL;
     void *work = mem_aligned(b->ops->head_work(b, ROWS, 1, V, q->dense));
     b->ops->mat_make(b, &m, &s, DTYPE_F32);
     b->ops->head(b, &m, ones, NULL, ROWS, q, out, kept, work);
@@ -113,6 +113,50 @@ static void noise(const char *level)
         }
     }
     free(logits);
+}
+
+/* 1: the best ids in order, lower ones first among equals, and their share of all. */
+static int are_tops(const struct head_top *t, const float *logits, size_t V)
+{
+    double sum = 0;
+    int good = 1;
+    for (size_t v = 0; v < V; v++)
+        sum += exp((double)logits[v]);
+    for (size_t i = 0, last = V; i < HEAD_TOPS; i++) {
+        size_t best = V;
+        for (size_t v = 0; v < V; v++)
+            if ((last == V || logits[v] < logits[last] ||
+                 (logits[v] == logits[last] && v > last)) &&
+                (best == V || logits[v] > logits[best]))
+                best = v;
+        good &= i < V ? t->id[i] == (int32_t)best &&
+                            fabs((double)t->prob[i] - exp((double)logits[best]) / sum) < 1e-6
+                      : t->id[i] == -1 && t->prob[i] == 0;
+        last = best;
+    }
+    return good;
+}
+
+static void tops(const char *level)
+{
+    size_t sizes[] = {1, 5, 8, 9, 300, 1025};
+    struct rng rng = {.seed = 8};
+    int good = 1;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t V = sizes[i];
+        float *logits = mem_alloc(V * sizeof *logits);
+        struct head_top *top = mem_zero(ROWS, sizeof *top);
+        struct backend *b = open_level(level, 2);
+        for (size_t v = 0; v < V; v++)
+            logits[v] = i % 2 ? (float)rng_below(&rng, 4) : (float)rng_normal(&rng);
+        free(run(b, logits, V, &(struct head_query){.tops = top}));
+        for (int r = 0; r < ROWS; r++)
+            good &= are_tops(&top[r], logits, V);
+        backend_close(b);
+        free(top);
+        free(logits);
+    }
+    ok(good, "%s the most likely ids of a row and their probabilities", level);
 }
 
 /* Few distinct values, so that the best and the second best are often equal. */
@@ -243,8 +287,10 @@ int main(void)
         ties(ops->level);
         listed(ops->level);
         divergences(ops->level);
+        tops(ops->level);
     }
     divergences("ref");
+    tops("ref");
     ok(ran > 0, "at least one level runs");
     return tap_done();
 }

@@ -44,7 +44,7 @@ static void test_credit(void)
         unmask_read(UNMASK_CREDIT, &p, &a, &s);
     }
     int found = 0;
-    for (int i = 0; i < SLOT_KEPT; i++)
+    for (int i = 0; i < CREDITS; i++)
         found += s.id[i] == 7 || s.id[i] == 20;
     ok(found == 1 && s.id[0] != s.id[1], "credit: the largest of a slot are kept");
     const struct unmask_params none = {.credit_weight = 0, .credit_decay = 0.8,
@@ -360,6 +360,61 @@ static void test_klass(void)
            unmask_klass_before(&slot[0], 1) < 0, "a slot is compared with the pass before only");
 }
 
+/* Three slots in five steps; the best tokens stay from the second step to the third. */
+static void test_sched(void)
+{
+    const struct unmask_params p = {.sched_high = 4, .sched_low = 2};
+    struct slot_kept slot[3] = {{{0}, {0}}};
+    struct head_row answer[3] = {{.id = 5, .gap = 4}, {.id = 6, .gap = 3}, {.id = 0, .gap = 3}};
+    const double confidence[] = {0.9, 0.8, 0.7};
+    const int32_t asked[] = {0, 1, 2};
+    int32_t pick[] = {0, 1, 2};
+    struct offers o = {.n = 3, .answer = answer, .confidence = confidence, .pick = pick,
+                       .asked = asked, .slot = slot, .steps = 5, .budget = 1};
+    ok(unmask_count(UNMASK_SCHED, &p, &o) == 1, "sched: nothing stays in the first step");
+    o.step = 1; /* the bound is 4 cos^2 + 2 sin^2 of pi/8: 3.71; the mean 3.33 */
+    ok(unmask_count(UNMASK_SCHED, &p, &o) == 1, "sched: they stay, but lead by too little");
+    o.step = 2; /* 3 */
+    answer[2].id = 1;
+    ok(unmask_count(UNMASK_SCHED, &p, &o) == 1, "sched: enough, but one has changed");
+    ok(unmask_count(UNMASK_SCHED, &p, &o) == 3, "sched: enough, and all stay");
+    o.step = 1; /* 2 + 2 exp(-2/4) = 3.21 */
+    ok(unmask_count(UNMASK_SCHED, &(struct unmask_params){.sched_high = 4, .sched_low = 2,
+                                                          .sched_rate = 2}, &o) == 3,
+       "sched: an exponential falls sooner");
+}
+
+/* Two slots; the best token of the first stays, its distribution moves in the second step. */
+static void test_less(void)
+{
+    const struct unmask_params p = {.less_sure = 0.6, .less_drift = 0.01, .less_history = 1};
+    const struct head_top a = {{7, 8, 9}, {0.7f, 0.2f, 0.1f}}, b = {{7, 9, 4}, {0.7f, 0.2f, 0.1f}};
+    struct slot_kept slot[2] = {{{0}, {0}}};
+    const double confidence[] = {0.7, 0.9};
+    const int32_t asked[] = {0, 1};
+    int32_t pick[] = {1, 0}, before = 0;
+    struct offers o = {.n = 2, .confidence = confidence, .pick = pick, .asked = asked,
+                       .slot = slot, .steps = 9, .budget = 2};
+    const struct head_top *said[] = {&a, &b, &b, &a};
+    const size_t takes[] = {2, 2, 1, 2};
+    int good = 1;
+    for (o.step = 0; o.step < 4; o.step++) {
+        struct head_top other = {{20 + o.step}, {0.9f}}; /* never the same */
+        unmask_less_note(&slot[0], said[o.step], o.step == 0, p.less_drift, p.less_history);
+        unmask_less_note(&slot[1], &other, o.step == 0, p.less_drift, p.less_history);
+        good &= unmask_count(UNMASK_LESS, &p, &o) == takes[o.step];
+        before += o.step == 2 && pick[0] == 0;
+    }
+    ok(good && before, "less: the slot that stays and is still, else the budget of the step");
+    o.step = 8;
+    ok(unmask_count(UNMASK_LESS, &p, &o) == 2, "less: the last step commits all");
+    /* 8 leaves with 0.2, 9 goes from 0.1 to 0.2, 4 comes with 0.1 */
+    unmask_less_note(&slot[0], &a, 1, 1, 1);
+    ok(near(unmask_less_drift(&b, &slot[0]),
+            (0.3 * log(2) + 0.1 * log(2.0 / 3) + 0.2 * log(4.0 / 3)) / 2),
+       "less: the divergence of two lists, %g", unmask_less_drift(&b, &slot[0]));
+}
+
 int main(void)
 {
     test_credit();
@@ -369,5 +424,7 @@ int main(void)
     test_saber_written_out();
     test_wino();
     test_klass();
+    test_sched();
+    test_less();
     return tap_done();
 }

@@ -304,7 +304,9 @@ static void test_words(void)
                                              [UNMASK_ORIGIN] = "origin",
                                              [UNMASK_JOINT] = "joint",
                                              [UNMASK_LOCALLEAP] = "localleap",
-                                             [UNMASK_D2F] = "d2f"};
+                                             [UNMASK_D2F] = "d2f",
+                                             [UNMASK_SCHED] = "sched",
+                                             [UNMASK_LESS] = "less"};
     const char *policies[CACHE_COUNT];
     for (size_t k = 0; k < CACHE_COUNT; k++)
         policies[k] = cache_policies[k]->name;

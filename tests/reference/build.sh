@@ -4,7 +4,8 @@ reference_at=$(realpath -m "$(dirname "${BIN:-build/bin}")/tests")
 if ! [ -x "$reference_at/reference" ] || ! [ -x "$reference_at/make-gguf" ]; then
     reference_at=$BATS_FILE_TMPDIR
     ${CC:-cc} -std=c11 -D_GNU_SOURCE -I. -O2 tests/reference/reference.c \
-        tests/reference/families.c tests/reference/model.c \
+        tests/reference/families.c tests/reference/rules.c tests/reference/canvas.c \
+        tests/reference/model.c \
         -o "$reference_at/reference" -ljansson -lm
     for maker in make-checkpoint make-gguf; do
         ${CC:-cc} -std=c11 -D_GNU_SOURCE -I. -O2 tests/reference/$maker.c \

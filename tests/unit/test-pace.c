@@ -27,10 +27,20 @@ static void test_schedule(void)
 static const char *budget(enum pace pace, size_t m, size_t steps, char text[80])
 {
     size_t b[32], at = 0;
-    pace_budget(pace, m, steps, b);
+    pace_budget(pace, m, steps, 0, b);
     for (size_t i = 0; i < steps; i++)
         at += (size_t)snprintf(text + at, 80 - at, i ? " %zu" : "%zu", b[i]);
     return text;
+}
+
+static void test_idle_steps(void)
+{
+    size_t b[16], sum = 0;
+    pace_budget(PACE_TIMESTEPS, 16, 16, 1, b);
+    for (size_t i = 0; i < 16; i++)
+        sum += b[i];
+    ok(b[0] == 0 && b[1] == 1 && b[15] == 2 && sum == 16,
+       "steps that commit nothing keep their places for a rule that counts them");
 }
 
 /* Every budget sums to the masks, commits at each step as long as there are masks, and lies within
@@ -56,7 +66,7 @@ static void test_paces(void)
         for (size_t m = 0; m < 60; m++)
             for (size_t steps = 1, b[16]; steps <= 16; steps++) {
                 size_t sum = 0;
-                pace_budget((enum pace)pace, m, steps, b);
+                pace_budget((enum pace)pace, m, steps, 0, b);
                 for (size_t i = 0; i < steps; i++) {
                     sum += b[i];
                     sums &= b[i] > 0 || sum == m;
@@ -93,6 +103,7 @@ int main(void)
 {
     test_schedule();
     test_paces();
+    test_idle_steps();
     test_blocks();
     return tap_done();
 }

@@ -1,5 +1,5 @@
-/* draw.cu - draws answers of the head again, among the ids that top-k and top-p leave
- * (kernels/sample.h).
+/* draw.cu - draws answers of the head again, among the ids that top-k and top-p leave; and finds
+ * the most likely ids (kernels/sample.h).
  *
  * A block has a row. The ids that stay are those above a value, and of those that equal it the
  * lowest. Both bounds are found bit by bit; for each bit the block counts ids once, or sums their
@@ -199,4 +199,61 @@ void cuda_head_draw(struct backend *b, const float *logits, size_t R, size_t V,
                ? DRAW_THREADS * sizeof(struct racer)
                : DRAW_THREADS * sizeof(double),
            logits, V, *q, out);
+}
+
+/* ---- the most likely ids ---- */
+
+/* The best id behind `last` in the order of the values, lower ids first; NOBODY: none. last NOBODY:
+ * of all. */
+DEVICE int32_t next_best(const struct drawing *d, int32_t last)
+{
+    SHARED(int32_t, all);
+    auto ahead = [=](int32_t x, int32_t y) {
+        return y == NOBODY || (x != NOBODY && (d->l[x] > d->l[y] || (d->l[x] == d->l[y] && x < y)));
+    };
+    int32_t mine = NOBODY;
+    for (int32_t v = (int32_t)threadIdx.x; v < (int32_t)d->V; v += DRAW_THREADS)
+        if ((last == NOBODY || (v != last && ahead(last, v))) && ahead(v, mine))
+            mine = v;
+    __syncthreads();
+    all[threadIdx.x] = mine;
+    __syncthreads();
+    for (uint32_t half = DRAW_THREADS / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half && ahead(all[threadIdx.x + half], all[threadIdx.x]))
+            all[threadIdx.x] = all[threadIdx.x + half];
+        __syncthreads();
+    }
+    return all[0];
+}
+
+/* Block r finds the ids of row r. */
+static __global__ void __launch_bounds__(DRAW_THREADS)
+top_row(const float *logits, size_t V, const struct head_row *out, struct head_top *tops)
+{
+    SHARED(double, shared);
+    let_next_start();
+    wait_for_inputs();
+    const size_t r = blockIdx.x;
+    struct drawing d = {logits + r * V, V, 0, 1, 0, V, shared};
+    int32_t best = NOBODY;
+    if (out[r].bad)
+        return;
+    for (int i = 0; i < HEAD_TOPS; i++) {
+        best = (size_t)i < V ? next_best(&d, best) : NOBODY;
+        d.max = i == 0 ? (double)d.l[best] : d.max;
+        if (threadIdx.x == 0)
+            tops[r].id[i] = (size_t)i < V ? best : -1;
+    }
+    const double sum = total(&d, [=](size_t v) { return mass(&d, d.l[v]); });
+    for (int i = (int)threadIdx.x; i < HEAD_TOPS; i += DRAW_THREADS) {
+        const int32_t id = tops[r].id[i];
+        tops[r].prob[i] = id < 0 ? 0.0f : (float)(mass(&d, d.l[id]) / sum);
+    }
+}
+
+void cuda_head_tops(struct backend *b, const float *logits, size_t R, size_t V,
+                    const struct head_row *out, struct head_top *tops)
+{
+    launch(b, top_row, dim3((unsigned)R), dim3(DRAW_THREADS), DRAW_THREADS * sizeof(double),
+           logits, V, out, tops);
 }

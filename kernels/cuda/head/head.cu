@@ -312,6 +312,8 @@ void cuda_head_by(struct backend *b, const struct head_plan *plan, const struct 
                out);
     if (draws)
         cuda_head_draw(b, logits, R, V, q, out);
+    if (q->tops)
+        cuda_head_tops(b, logits, R, V, out, q->tops);
 }
 
 void cuda_head(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,

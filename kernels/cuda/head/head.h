@@ -65,5 +65,8 @@ size_t cuda_head_by_work(const struct backend *b, const struct head_plan *plan, 
 /* draw.cu: sample_row of kernels/sample.h for R rows. */
 void cuda_head_draw(struct backend *b, const float *logits, size_t R, size_t V,
                     const struct head_query *q, struct head_row *out);
+/* draw.cu: sample_tops for the rows of R that are not bad. */
+void cuda_head_tops(struct backend *b, const float *logits, size_t R, size_t V,
+                    const struct head_row *out, struct head_top *tops);
 
 C_END

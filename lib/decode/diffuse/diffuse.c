@@ -74,13 +74,15 @@ static size_t larger(size_t a, size_t b)
 static struct work_size size_of(const struct diffuse_run *r)
 {
     const struct head_query query = diffuse_query(r->how);
+    const size_t tops = unmask_has(r->how->rule, UNMASK_TOPS) != 0;
     size_t shadows = r->batch * r->shadows, rows = (r->guided ? 2 * r->ids : r->ids) + shadows;
     struct work_size s = {.rows = rows, .seqs = (r->guided ? 2 * r->lanes : r->lanes) + shadows,
                           .listed = rows + r->ids * r->shadows + shadows * r->shadows,
                           .wanted = r->lanes * larger(r->most, r->least), .how = r->how->variant,
                           .cached = (size_t)r->policy->kept, .guided = (size_t)r->guided,
                           .chosen = (size_t)r->policy->outputs,
-                          .logits = (size_t)sample_needs_logits(&query, r->n->config.vocab),
+                          .logits = tops || sample_needs_logits(&query, r->n->config.vocab),
+                          .tops = tops,
                           .sifted = r->policy->slots != NULL,
                           .compared = unmask_has(r->how->rule, UNMASK_COMPARES) != 0};
     for (size_t i = 0; i < r->batch; i++) {

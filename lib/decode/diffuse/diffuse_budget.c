@@ -1,6 +1,6 @@
 /* diffuse_budget.c - the budget of each step of each block: how many answers the step commits, by
- * the pace. A rule that may commit nothing in a step (trait UNMASK_IDLES) ignores the number; there
- * 1 means "the step runs". */
+ * the pace. A block whose rule may commit nothing in a step (trait UNMASK_IDLES) goes on behind a
+ * budget of 0. */
 #include <stdlib.h>
 
 #include "lib/base/mem.h"
@@ -29,11 +29,9 @@ void diffuse_budget_make(const struct diffuse_run *r)
         /* a prompt that ends inside a block adds a block: it takes the steps of the last */
         size_t steps = has_steps ? steps_of[b < last ? b : last] : r->block_steps;
         int32_t *to = r->host.budget + b * r->block_steps;
-        pace_budget(has_steps ? how->pace : PACE_UNIFORM, how->block_length, steps, budget);
+        pace_budget(has_steps ? how->pace : PACE_UNIFORM, how->block_length, steps, idles, budget);
         for (size_t i = 0; i < r->block_steps; i++)
             to[i] = i < steps ? (int32_t)budget[i] : 0;
-        for (size_t i = 0; idles && i < r->block_steps; i++)
-            to[i] = 1;
     }
     free(steps_of);
     free(budget);

@@ -310,6 +310,7 @@ static void describe_pass(struct diffuse_run *r)
     p->query.n_quiet = r->n_quiet;
     p->query.target = r->plan.loop.check_of ? t->target : NULL;
     p->logits = r->work->size.logits != 0;
+    p->query.tops = r->work->size.tops ? r->work->tops : NULL;
     gather(r);
 }
 

@@ -39,6 +39,7 @@ void diffuse_loop_make(struct diffuse_run *r)
     l->rule = how->rule;
     loop_on(l, &r->work->device, &r->device);
     l->answer = r->work->answer;
+    l->top = r->work->size.tops ? r->work->tops : NULL;
     l->gen_length = (int32_t)how->gen_length;
     l->block_length = (int32_t)how->block_length;
     l->block_steps = (int32_t)r->block_steps;

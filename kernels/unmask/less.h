@@ -1,0 +1,73 @@
+/* less.h - commits the answers that are sure, persistent and still (LESS). Sure: confidence of at
+ * least `sure`. Persistent: the best token was the same in the last `history` steps of the block.
+ * Still: the divergence JS(now, step before) between the distributions is at most a bound, in nats.
+ * Each distribution counts as its HEAD_TOPS best tokens and the sum of the others. If no answer is
+ * all of this, the budget of the step is committed, at least one.
+ *
+ * Where the steps of a block end before it is full, the authors' code leaves masks; here the last
+ * step commits all. Their sampler for Dream also prefers the leftmost mask and is stricter with the
+ * end of the text: not built here. Source: Mohamed et al. 2026, "LESS Is More: Mutual-Stability
+ * Sampling for Diffusion Language Models", arXiv 2606.16908. Confirmed: stable_less_decode() in
+ * llada_sampling/llada_less.py and coarse_topk_js() in less_core.py of
+ * github.com/amr-mohamedd/LESS-Is-More. */
+#pragma once
+
+#include "kernels/unmask/schedule.h"
+
+/* Memory of a slot: its best tokens of the last step, plus 1, with their probabilities; then in
+ * id[]: the steps for which the best one has stayed, and 1 if it is now persistent and still. */
+enum { LESS_RUN = HEAD_TOPS, LESS_STABLE };
+
+/* p (log p - log m), as the authors keep it finite. */
+HOST_DEVICE double unmask_less_term(double p, double m)
+{
+    const double least = 1e-12;
+    return p * (log(p + least) - log(m + least));
+}
+
+/* JS of the best tokens now and before, and of what both leave over. */
+HOST_DEVICE double unmask_less_drift(const struct head_top *now, const struct slot_kept *before)
+{
+    double sum = 0, p_left = 1, q_left = 1;
+    for (int i = 0; i < HEAD_TOPS; i++) {
+        double p = (double)now->prob[i], q = 0, alone = (double)before->value[i];
+        for (int j = 0; j < HEAD_TOPS; j++) {
+            q = before->id[j] == now->id[i] + 1 ? (double)before->value[j] : q;
+            alone = now->id[j] + 1 == before->id[i] ? 0 : alone;
+        }
+        sum += unmask_less_term(p, (p + q) / 2) + unmask_less_term(q, (p + q) / 2) +
+               unmask_less_term(alone, alone / 2);
+        p_left -= p;
+        q_left -= (double)before->value[i];
+    }
+    p_left = p_left > 0 ? p_left : 0;
+    q_left = q_left > 0 ? q_left : 0;
+    return (sum + unmask_less_term(p_left, (p_left + q_left) / 2) +
+            unmask_less_term(q_left, (p_left + q_left) / 2)) / 2;
+}
+
+/* Records the best tokens of a slot. first: its block has had no step before. */
+HOST_DEVICE void unmask_less_note(struct slot_kept *s, const struct head_top *now, int first,
+                                  double drift, double history)
+{
+    const int same = !first && s->id[0] == now->id[0] + 1;
+    s->id[LESS_STABLE] =
+        same && s->id[LESS_RUN] >= history && unmask_less_drift(now, s) <= drift;
+    s->id[LESS_RUN] = same ? s->id[LESS_RUN] + 1 : 1;
+    for (int i = 0; i < HEAD_TOPS; i++) {
+        s->id[i] = now->id[i] + 1;
+        s->value[i] = now->prob[i];
+    }
+}
+
+HOST_DEVICE size_t unmask_less(const struct offers *o, double sure)
+{
+    size_t taken = 0, least = unmask_schedule(o);
+    if (o->step + 1 >= o->steps)
+        return o->n;
+    for (size_t j = 0; j < o->n; j++)
+        if (offers_confidence(o, j) >= sure &&
+            offers_kept(o, (size_t)o->pick[j])->id[LESS_STABLE])
+            offers_swap(o, j, taken++);
+    return taken ? taken : least ? least : o->n > 0;
+}

@@ -1,0 +1,41 @@
+/* sched.h - commits as many as the schedule says until the answers are settled, by a threshold that
+ * falls smoothly (SchED).
+ *
+ * All answers become final in the first step, from the second on, in which two things hold: the
+ * best token of every mask is that of the step before, and the mean lead of the best logit over the
+ * second best is at least tau(t), where t = step / (steps - 1). tau falls from `high` to `low`:
+ *     rate 0   along a cosine: low + (high - low) (1 + cos(pi t)) / 2
+ *     rate > 0 exponentially:  low + (high - low) exp(-rate t)
+ * The authors also try a straight line, not built here. Their code has one block and the steps of
+ * Dream (--pace timesteps), in which the first steps may commit nothing; here each block has its
+ * own steps. Source: Mohamed et al. 2025, "Fast-Decoding Diffusion Language Models via
+ * Progress-Aware Confidence Schedules", arXiv 2512.02892. Confirmed: dream_sampling/sched.py of
+ * github.com/amr-mohamedd/SchED, with the settings of its eval/examples/eval_dream.sh (mean over
+ * masks, no change of a best token). */
+#pragma once
+
+#include "kernels/unmask/schedule.h"
+
+/* Memory of a slot: its best token of the last step, plus 1. */
+enum { SCHED_BEST };
+
+HOST_DEVICE double unmask_sched_bound(const struct offers *o, double high, double low, double rate)
+{
+    const double pi = 3.141592653589793;
+    const double t = o->steps > 1 ? (double)o->step / (o->steps - 1) : 1;
+    return low + (high - low) * (rate > 0 ? exp(-rate * t) : (1 + cos(pi * t)) / 2);
+}
+
+HOST_DEVICE size_t unmask_sched(const struct offers *o, double high, double low, double rate)
+{
+    double sum = 0;
+    int same = o->step > 0;
+    for (size_t k = 0; k < o->n; k++) {
+        struct slot_kept *s = offers_kept(o, k);
+        same &= s->id[SCHED_BEST] == o->answer[k].id + 1;
+        s->id[SCHED_BEST] = o->answer[k].id + 1;
+        sum += (double)o->answer[k].gap;
+    }
+    const double bound = unmask_sched_bound(o, high, low, rate);
+    return same && sum >= (double)o->n * bound ? o->n : unmask_schedule(o);
+}
