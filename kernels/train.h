@@ -34,14 +34,15 @@ struct gemm {
 };
 
 /* Gradients of attention. Rows from seqs[].row_begin on read the keys from slot_begin on of their
- * sequence: all of them, or (causal) those up to their own position; key i is then position i. */
+ * sequence: all of them, or (causal) keys 0 .. pos. With a block-causal mask pos is the end of the
+ * row's block. */
 struct attn_back {
     const float *q;      /* [R, H*E], as in the forward pass (rotated) */
     const float *k, *v;  /* [T, K*E], as in the forward pass */
     const float *dy;     /* [R, H*E] gradient of the output */
     float *dq, *dk, *dv; /* shapes of q, k, v; overwritten */
     const struct attn_seq *seqs;
-    const int32_t *pos;  /* [R] positions, ascending in a sequence */
+    const int32_t *pos;  /* [R] the last key that a row reads, ascending in a sequence */
     size_t n_seqs, max_slots; /* max_slots: limit of slots and of rows of one sequence */
     size_t heads, kv_heads, head_dim;
     int causal;

@@ -21,7 +21,9 @@
 #include "lib/train/ranks.h"
 #include "lib/train/training.h"
 #include "lib/train/training_note.h"
+#include "lib/train/vocabulary.h"
 #include "lib/checkpoint/checkpoint.h"
+#include "lib/checkpoint/hub.h"
 #include "lib/checkpoint/provenance.h"
 
 struct args {
@@ -39,7 +41,8 @@ static const char examples[] =
     "train-lm --arch llada --out models/mine corpus.ndjson.gz > loss.ndjson\n"
     "train-lm --arch llama --kv-heads 2 --ffn 832 --out m corpus.ndjson\n"
     "train-lm --arch ltm --latents 4 --vi-steps 8 --rows 1024 --out m corpus.ndjson\n"
-    "train-lm --arch ltm --mixer rwkv6 --rank 16 --out m corpus.ndjson\n";
+    "train-lm --arch ltm --mixer rwkv6 --rank 16 --out m corpus.ndjson\n"
+    "train-lm --from MODEL --arch a2d --out MODEL-mdlm corpus.ndjson\n";
 static const char notes[] =
     "Each record {text, reference} is a document. First the tool learns a\n"
     "byte-level BPE tokenizer from the corpus (--init and --from use the tokenizer\n"
@@ -62,7 +65,11 @@ static const char notes[] =
     "would round them. The checkpoint that is written is not quantized.\n"
     "--parts P splits a batch into P parts; --ranks N splits it over N processes.\n"
     "Both options add the parts in the same order, so the result is the same.\n"
-    "A GPU trains llada and llama in fp32, without --qat and --ranks.\n"
+    "A GPU trains in fp32, without --qat and --ranks, and no ltm.\n"
+    "--from takes any family without experts. --arch a2d makes a denoiser of a\n"
+    "model that writes left to right, in the layout of dllm's conversions. It has a\n"
+    "full mask, or blocks of 32 if the name of FOLDER contains bd3lm. A mask token\n"
+    "is added where the vocabulary has none and no unused token.\n"
     "The same command resumes an interrupted training from OUT/train.state. The\n"
     "same seed gives the same bits on machines with the same instruction set, with\n"
     "any number of threads, and on GPUs of one kind.\n";
@@ -72,8 +79,8 @@ static size_t shape_options(struct opt *o, struct args *a)
 {
     const struct opt table[] = {
         {.type = OPT_HEADING, .name = "", .help = "Model and corpus:"},
-        {"arch", 0, OPT_CHOICE, &a->arch, .choices = "llada|llama|ltm",
-         .help = "model family (llada)"},
+        {"arch", 0, OPT_CHOICE, &a->arch, .choices = "llada|llama|ltm|a2d",
+         .help = "model family (llada); a2d: turn the model of --from into a denoiser"},
         {"out", 0, OPT_TEXT, &a->out, .arg = "FOLDER",
          .help = "folder of the checkpoint to write (required)"},
         {"valid", 0, OPT_TEXT, &a->valid, .arg = "FILE",
@@ -81,7 +88,7 @@ static size_t shape_options(struct opt *o, struct args *a)
         {"init", 0, OPT_TEXT, &a->init, .arg = "MODEL",
          .help = "start from the weights and tokenizer of this checkpoint, any family"},
         {"from", 0, OPT_TEXT, &a->from, .arg = "MODEL",
-         .help = "as --init, with its family and shape too: retrain a pruned model"},
+         .help = "as --init, with its family and shape too"},
         IGNORE_CONFIG_OPTION(a->ignore_config),
         {"oversample", 0, OPT_TEXT, &a->oversample, .arg = "TASK", .rare = 1,
          .help = "task whose documents are repeated --times times"},
@@ -186,7 +193,7 @@ struct setup {
     struct log log;
     struct config config;
     struct checkpoint from; /* --init */
-    struct tokenizer *tokenizer;
+    struct vocabulary words;
     struct documents corpus, valid;
     struct backend *backend;
     struct trainer *trainer;
@@ -196,34 +203,21 @@ struct setup {
     json_t *note; /* a saved state must have an equal note */
 };
 
-/* Learns the tokenizer, or copies that of --init, and puts its special ids into the config. */
+/* Learns the tokenizer, or takes that of --init. */
 static int make_tokenizer(struct setup *r, char **texts, size_t n, struct err *e)
 {
-    static const char *const special[] = {"<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>"};
-    int masks = config_denoises(&r->config);
-    const char *bos = masks ? NULL : special[0];
+    const struct args *a = r->a;
+    const int writes = !r->rank;
     if (r->rank)
         ranks_wait(); /* rank 0 makes it */
-    else if (r->from.folder ? tokenizer_adopt(r->a->out, r->from.folder, bos, e)
-                            : tokenizer_learn(r->a->out, (const char *const *)texts, 2 * n,
-                                              (size_t)r->a->vocab, special, 3, bos, e))
-        return -1;
-    if (!r->rank && r->a->ranks > 1)
+    int bad = r->from.folder
+                  ? vocabulary_take(&r->words, &r->config, a->out, &r->from, a->from != NULL,
+                                    writes, e)
+                  : vocabulary_learn(&r->words, &r->config, a->out, (const char *const *)texts,
+                                     2 * n, (size_t)a->vocab, writes, e);
+    if (writes && a->ranks > 1)
         ranks_wait();
-    r->tokenizer = tokenizer_load(r->a->out, e);
-    if (!r->tokenizer)
-        return -1;
-    for (int i = masks; i < 2 + masks; i++)
-        if (tokenizer_id(r->tokenizer, special[i]) < 0)
-            return err_set(e, EXIT_BAD_DATA, "--init %s: expected a tokenizer with %s, got none",
-                           r->a->init, special[i]);
-    struct config *c = &r->config;
-    c->bos = tokenizer_id(r->tokenizer, special[0]);
-    c->eos[0] = c->pad = tokenizer_id(r->tokenizer, special[1]);
-    c->n_eos = 1;
-    c->mask = masks ? tokenizer_id(r->tokenizer, special[2]) : -1;
-    c->vocab = tokenizer_size(r->tokenizer);
-    return 0;
+    return bad;
 }
 
 static int read_corpus(struct setup *r, char **corpus, size_t n_corpus, struct err *e)
@@ -237,13 +231,12 @@ static int read_corpus(struct setup *r, char **corpus, size_t n_corpus, struct e
     const struct config *c = &r->config;
     uint64_t seed = rng_derive((uint64_t)r->a->common.seed, "batches");
     int bad = make_tokenizer(r, texts, unique, e);
-    int64_t bos = config_denoises(c) ? -1 : c->bos;
-    bad = bad || documents_make(&r->corpus, r->tokenizer, texts, n, bos, c->eos[0], c->mask, seed,
-                                e);
+    bad = bad || documents_make(&r->corpus, r->words.tokenizer, texts, n, r->words.before,
+                                c->eos[0], c->mask, seed, e);
     documents_free_texts(texts, n);
     if (!bad && r->a->valid)
-        bad = documents_open(&r->valid, r->tokenizer, &r->a->valid, 1, 0, bos, c->eos[0], c->mask,
-                             1, e);
+        bad = documents_open(&r->valid, r->words.tokenizer, &r->a->valid, 1, 0, r->words.before,
+                             c->eos[0], c->mask, 1, e);
     r->corpus.whole = r->valid.whole = r->a->whole;
     r->corpus.cut = r->a->cut;
     if (!bad)
@@ -262,21 +255,15 @@ static json_t *note_of(const struct setup *r)
     json_t *note = training_note(r->options, harmless);
     documents_hash(&r->corpus, hex);
     json_object_set_new(note, "corpus", json_string(hex));
-    json_object_set_new(note, "tokenizer", json_string(tokenizer_hash(r->tokenizer)));
+    json_object_set_new(note, "tokenizer", json_string(tokenizer_hash(r->words.tokenizer)));
     trainer_hash(r->trainer, hex);
     json_object_set_new(note, "first weights", json_string(hex));
     json_object_set_new(note, "back end", json_string(r->backend->ops->name));
     return note;
 }
 
-/* With --from the whole shape is kept; a quantized model is trained from its decoded values. */
-static void set_shape(struct config *c, const struct args *a, const struct config *from)
+static void set_shape(struct config *c, const struct args *a)
 {
-    if (a->from) {
-        *c = *from;
-        c->quant = QUANT_NONE;
-        return;
-    }
     family_start(c, family_named(a->arch));
     c->width = (size_t)a->width;
     c->layers = (size_t)a->layers;
@@ -303,7 +290,15 @@ static int open_init(struct setup *r, struct err *e)
         return -1;
     if (a->init)
         checkpoint_say(&r->from, &r->log);
-    set_shape(&r->config, a, &r->from.config);
+    char name[HUB_NAME];
+    hub_model_name(a->out, name);
+    if (a->from && family_continue(&r->config, &r->from.config, name, !strcmp(a->arch, "a2d"), e))
+        return -1;
+    if (!a->from)
+        set_shape(&r->config, a);
+    memcpy(r->config.name, name, sizeof name);
+    if (!a->from && r->config.family->named) /* it may say what mask the model has */
+        r->config.family->named(&r->config);
     return trainer_check(&r->config, e);
 }
 
@@ -326,7 +321,7 @@ static int make_trainer(struct setup *r, struct err *e)
     r->trainer = trainer_make_as(&r->config, r->backend,
                                  rng_derive((uint64_t)a->common.seed, "weights"),
                                  (size_t)a->how.rows, &how, e);
-    if (!r->trainer || (a->init && trainer_take(r->trainer, &r->from, e)))
+    if (!r->trainer || (a->init && trainer_take(r->trainer, &r->from, &r->words.added, e)))
         return -1;
     return quant == QUANT_NONE ? 0 : trainer_quantize(r->trainer, quant, e);
 }
@@ -339,8 +334,6 @@ static int start(struct setup *r, char **corpus, size_t n_corpus, struct err *e)
         (!r->rank && file_lock_folder(a->out, e) < 0) || open_init(r, e) ||
         read_corpus(r, corpus, n_corpus, e))
         return -1;
-    const char *slash = strrchr(a->out, '/');
-    snprintf(r->config.name, sizeof r->config.name, "%.63s", slash ? slash + 1 : a->out);
     if (make_trainer(r, e))
         return -1;
     const struct posterior_fit fit = {(size_t)a->vi_steps, a->vi_rate,
@@ -427,7 +420,7 @@ static void close_run(struct setup *r)
     backend_close(r->backend);
     documents_free(&r->corpus);
     documents_free(&r->valid);
-    tokenizer_free(r->tokenizer);
+    vocabulary_free(&r->words);
     json_decref(r->note);
     free(r->state);
 }
@@ -436,6 +429,8 @@ static void check(const struct tool *t, const struct args *a, int operands)
 {
     if (!a->out || operands < 1 || (a->from && a->init))
         opt_usage(t, "expected --out FOLDER, a corpus file, and at most one of --init and --from");
+    if (!a->from && !strcmp(a->arch, "a2d"))
+        opt_usage(t, "--arch a2d: expected --from MODEL, a model that writes left to right");
     if (a->width % a->heads || a->width / a->heads % 2 || a->heads % a->kv_heads)
         opt_usage(t, "--heads must divide --width into even heads, --kv-heads must divide --heads");
     if (a->ranks > 1 && a->parts > 1 && a->parts != a->ranks)

@@ -8,6 +8,9 @@
 
 #include "lib/base/mem.h"
 #include "lib/checkpoint/checkpoint.h"
+#include "lib/record/json.h"
+
+enum { TOKENIZER_MAX_BYTES = 128 << 20 };
 
 int checkpoint_tokenizer(const struct checkpoint *c, struct tokenizer **out, struct err *e)
 {
@@ -34,4 +37,14 @@ int checkpoint_tokenizer(const struct checkpoint *c, struct tokenizer **out, str
             c->folder, tokenizer_size(t) - 1, c->config.vocab);
     tokenizer_free(t);
     return -1;
+}
+
+json_t *checkpoint_tokenizer_json(const struct checkpoint *c, struct err *e)
+{
+    if (c->tokenizer)
+        return json_incref(c->tokenizer);
+    char *path = mem_format("%s/tokenizer.json", c->folder ? c->folder : c->config.name);
+    json_t *j = json_file(path, TOKENIZER_MAX_BYTES, e);
+    free(path);
+    return j;
 }

@@ -66,6 +66,8 @@ const char *checkpoint_dtype(const struct checkpoint *c);
 /* *out = the tokenizer of tokenizer.json, the caller's; NULL when there is none, as for synth:.
  * -1 (EXIT_BAD_DATA): it is broken, or has ids outside the embedding. */
 int checkpoint_tokenizer(const struct checkpoint *c, struct tokenizer **out, struct err *e);
+/* The contents of its tokenizer.json; the caller's. NULL: 65 / 66, there is none. */
+json_t *checkpoint_tokenizer_json(const struct checkpoint *c, struct err *e);
 /* Path of the i-th file of the model, the caller's; NULL: there are no more. */
 char *checkpoint_file(const struct checkpoint *c, size_t i);
 /* *out = the chat template of the checkpoint, for chat_choose; none for synth:. -1: a file cannot

@@ -105,6 +105,40 @@ void family_start(struct config *c, const struct family *f)
     c->bos = c->pad = c->mask = c->eot = -1;
 }
 
+static int turn_to_denoiser(struct config *c, struct err *e)
+{
+    const struct family *f = c->family->denoiser;
+    if (!f)
+        return err_set(e, EXIT_BAD_USAGE, "%s: no family of denoisers has the layout of %s: "
+                       "expected a llama, mistral, ministral3, qwen2 or qwen3 model", c->name,
+                       c->family->name);
+    c->family = f;
+    c->paradigm = f->start.paradigm;
+    c->attends = f->start.attends;
+    c->attends_from_end = f->start.attends_from_end;
+    c->logit_shift = f->start.logit_shift;
+    c->window = 0;
+    c->mask = -1;
+    return 0;
+}
+
+int family_continue(struct config *c, const struct config *from, const char *name, int denoises,
+                    struct err *e)
+{
+    *c = *from;
+    c->quant = QUANT_NONE;
+    if (denoises && turn_to_denoiser(c, e))
+        return -1;
+    snprintf(c->name, sizeof c->name, "%s", name);
+    if (config_denoises(c) && c->family->named)
+        c->family->named(c);
+    if (denoises || c->attends_block == from->attends_block)
+        return 0;
+    return err_set(e, EXIT_BAD_USAGE, "%s: a %s model of this name has blocks of %zu, %s has "
+                   "blocks of %zu (0: none): use a name that ends like its own", name,
+                   c->family->name, c->attends_block, from->name, from->attends_block);
+}
+
 int family_is_fused(const struct family_naming *n)
 {
     return n->role[ROLE_Q] && n->role[ROLE_K] && !strcmp(n->role[ROLE_Q], n->role[ROLE_K]);

@@ -147,6 +147,8 @@ struct family {
     const struct family_mixture *mixtures; /* the experts of each shape; NULL: none in all */
     /* Sets what only the name of the model says (c->name). NULL: nothing. */
     void (*named)(struct config *c);
+    /* The family of denoisers with its layout, made of it by training; NULL: there is none. */
+    const struct family *denoiser;
     /* The settings with which its authors run it, where they differ from the usual ones: "row=value
      * row=value"; NULL: none differs. */
     const char *defaults;
@@ -167,6 +169,13 @@ const struct family *family_at(size_t i);
 const struct family *family_named(const char *name); /* NULL: none */
 /* *c = the family's defaults: ids -1, no shape yet. */
 void family_start(struct config *c, const struct family *f);
+
+/* *c = the config of a model called `name` that is trained on from the weights of another one, as
+ * they are without quantization. denoises: 1: as a denoiser of the same layout, which has no mask
+ * token yet. -1 (EXIT_BAD_USAGE): the family has no denoiser; or models of this name have another
+ * mask than `from`, where the name alone says which. */
+int family_continue(struct config *c, const struct config *from, const char *name, int denoises,
+                    struct err *e);
 
 /* Keys of config.json that do not concern the network. */
 struct family_extras {

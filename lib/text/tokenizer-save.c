@@ -1,6 +1,6 @@
 /* tokenizer-save.c - writes tokenizer.json, also as a copy of another model's file. Pieces and ids
- * stay, because the weights depend on them. Only the post-processor, which puts ids in front of a
- * text, becomes that of the new model. */
+ * stay, because the weights depend on them. Special tokens may be added behind them, and the
+ * post-processor, which puts ids in front of a text, may become that of the new model. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,21 +50,31 @@ int tokenizer_save(const char *folder, json_t *j, struct err *e)
     return bad ? -1 : 0;
 }
 
-int tokenizer_adopt(const char *folder, const char *from, const char *bos, struct err *e)
+static json_t *special_token(const char *text, size_t id)
 {
-    struct tokenizer *t = tokenizer_load(from, e); /* checks the file */
+    return json_pack("{s:I, s:s, s:b, s:b, s:b, s:b, s:b}", "id", (json_int_t)id, "content", text,
+                     "single_word", 0, "lstrip", 0, "rstrip", 0, "normalized", 0, "special", 1);
+}
+
+int tokenizer_adopt(const char *folder, const json_t *from, const struct tokenizer_changes *how,
+                    struct err *e)
+{
+    struct tokenizer *t = tokenizer_load_json(from, folder, e); /* checks the file */
     if (!t)
         return -1;
-    const int32_t id = bos ? tokenizer_id(t, bos) : 0;
+    json_t *j = json_deep_copy(from), *added = json_object_get(j, "added_tokens");
+    const size_t first = tokenizer_size(t);
+    const int64_t bos = how->bos ? tokenizer_id(t, how->bos) : 0;
     tokenizer_free(t);
-    if (id < 0)
-        return err_set(e, EXIT_BAD_DATA, "%s/tokenizer.json: expected the token %s, got none", from,
-                       bos);
-    char *path = mem_format("%s/tokenizer.json", from);
-    json_t *j = json_file(path, TOKENIZER_FILE_LIMIT, e);
-    int bad = !j || json_object_set_new(j, "post_processor", tokenizer_template(bos, id)) ||
-              tokenizer_save(folder, j, e);
+    if (!json_is_array(added)) {
+        added = json_array();
+        json_object_set_new(j, "added_tokens", added);
+    }
+    for (size_t i = 0; i < how->n_add; i++)
+        json_array_append_new(added, special_token(how->add[i], first + i));
+    if (how->replaces)
+        json_object_set_new(j, "post_processor", tokenizer_template(how->bos, bos));
+    int bad = tokenizer_save(folder, j, e);
     json_decref(j);
-    free(path);
-    return bad ? -1 : 0;
+    return bad;
 }

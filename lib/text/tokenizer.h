@@ -57,6 +57,8 @@ int tokenizer_is_special(const struct tokenizer *t, int32_t id);
 enum { TOKENIZER_DIFFERS = 256 };
 int tokenizer_differs(const struct tokenizer *a, const struct tokenizer *b,
                       char what[TOKENIZER_DIFFERS]);
+/* The first id that the post-processor puts before a text; -1: none. */
+int32_t tokenizer_before(const struct tokenizer *t);
 /* SHA-256 of tokenizer.json, 64 hex digits, borrowed. */
 const char *tokenizer_hash(const struct tokenizer *t);
 
@@ -68,7 +70,14 @@ const char *tokenizer_hash(const struct tokenizer *t);
 int tokenizer_learn(const char *folder, const char *const *texts, size_t n_texts, size_t vocab,
                     const char *const *special, size_t n_special, const char *bos,
                     struct err *e);
-/* Writes folder/tokenizer.json: that of the folder `from`, with the post-processor of
- * tokenizer_learn for bos. The folders may be the same. -1: 65 (no such token, what tokenizer_load
- * refuses), 66, 73, 74. */
-int tokenizer_adopt(const char *folder, const char *from, const char *bos, struct err *e);
+/* Changes of a tokenizer for a new model. */
+struct tokenizer_changes {
+    const char *add[2]; /* special tokens for the ids behind the last one */
+    size_t n_add;
+    int replaces;       /* 1: the post-processor becomes that of tokenizer_learn for bos */
+    const char *bos;    /* one of its tokens, or NULL */
+};
+/* Writes folder/tokenizer.json: `from`, the contents of another one, with changes. -1: 65 (what
+ * tokenizer_load refuses), 73, 74. */
+int tokenizer_adopt(const char *folder, const json_t *from, const struct tokenizer_changes *how,
+                    struct err *e);

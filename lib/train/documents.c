@@ -205,10 +205,41 @@ static size_t fill_row(const struct documents *l, size_t doc, enum row_kind kind
     return first < len - 8 ? first : len - 8;
 }
 
-void documents_fill_diffusion(const struct documents *l, int64_t step, size_t rows,
-                              size_t min_len, size_t max_len, struct train_batch *b)
+/* The tokens of a row that are masked at random. */
+struct span {
+    size_t first, end;
+};
+
+/* One of the whole blocks between `first` and len (the rest, if there is none), by a random number;
+ * sets the last position that each token sees. Blocks are counted from the first token that can be
+ * masked, or from the beginning of the row. */
+static struct span choose_block(const struct config *c, size_t first, size_t len, size_t lot,
+                              int32_t *last)
 {
-    enum { LENGTH = 1 << 20, SHIFT, DOC = 1 << 21, KIND = 1 << 22, CUT = 3 << 21, MASKS = 1 << 23 };
+    const size_t B = c->attends_block, from = c->attends_from_end ? first : first - first % B;
+    const size_t n = (len - from) / B, begin = from + (n ? lot % n : 0) * B;
+    const size_t shift = (B - begin % B) % B;
+    for (size_t i = 0; i < len; i++) {
+        const int prompt = c->attends_prompt && i < from;
+        const size_t end = prompt ? from : ((i + shift) / B + 1) * B - shift;
+        last[i] = (int32_t)(end < len ? end : len) - 1;
+    }
+    return (struct span){begin > first ? begin : first, begin + B < len ? begin + B : len};
+}
+
+/* Moves targets and weights of a row to the token before. */
+static void shift_row(int32_t *target, float *weight, size_t len)
+{
+    memmove(target, target + 1, (len - 1) * sizeof *target);
+    memmove(weight, weight + 1, (len - 1) * sizeof *weight);
+    weight[len - 1] = 0;
+}
+
+void documents_fill_diffusion(const struct documents *l, const struct config *c, int64_t step,
+                              size_t rows, size_t min_len, size_t max_len, struct train_batch *b)
+{
+    enum { LENGTH = 1 << 20, SHIFT, DOC = 1 << 21, KIND = 1 << 22, CUT = 3 << 21, MASKS = 1 << 23,
+           BLOCK = 5 << 21 };
     size_t len = min_len + 8 * draw_below(l, step, LENGTH, (max_len - min_len) / 8 + 1);
     b->len = len;
     b->seqs = rows / len;
@@ -219,13 +250,19 @@ void documents_fill_diffusion(const struct documents *l, int64_t step, size_t ro
         size_t place = draw_below(l, step, CUT + s, SIZE_MAX);
         size_t first = fill_row(l, draw_below(l, step, DOC + s, l->n), row_kind(l, step, KIND + s),
                                 place, len, target);
+        struct span hide = {c->logit_shift && !first ? 1 : first, len};
+        if (c->attends == MASK_BLOCK_CAUSAL)
+            hide = choose_block(c, hide.first, len, draw_below(l, step, BLOCK + s, SIZE_MAX),
+                              b->last + s * len);
         double u = ((double)s + shift) / (double)b->seqs, p = (1 - 1e-3) * u * u + 1e-3;
-        float scale = (float)(2 * u / (p * (double)(len - first) * (double)b->seqs));
+        float scale = (float)(2 * u / (p * (double)(hide.end - hide.first) * (double)b->seqs));
         for (size_t i = 0; i < len; i++) {
             double coin = rng_unit(rng_at(l->seed, (uint64_t)step, MASKS + s * len + i));
-            int hide = i >= first && coin < p;
-            token[i] = hide ? (int32_t)l->mask : target[i];
-            weight[i] = hide ? scale : 0;
+            int hidden = i >= hide.first && i < hide.end && coin < p;
+            token[i] = hidden ? (int32_t)l->mask : target[i];
+            weight[i] = hidden ? scale : 0;
         }
+        if (c->logit_shift)
+            shift_row(target, weight, len);
     }
 }

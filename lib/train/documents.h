@@ -16,7 +16,14 @@
  * t + 1e-3. It is estimated with t = u^2, u stratified over the batch, and weight 2u/p in place of
  * 1/p. The expectation is the same; the sum of squared weights, proportional to E[1/(t q(t))] for a
  * density q of t, falls from ln 1000 to its minimum, 4. Source: LLaDA (arXiv 2502.09992) algorithms
- * 1 and 2. */
+ * 1 and 2.
+ *
+ * With a block-causal mask only one block of each row is masked, drawn among the whole blocks of
+ * the part that can be. Blocks before it stay as they are, as when the model writes; it does not
+ * see what is behind it. The length in the loss is that of the block's part. So a row is a sample
+ * of the loss of block diffusion, a mean over blocks. Source: Arriola et al. 2025 (arXiv
+ * 2503.09573), equation 8. Where answers are shifted by one, target and weight of a token are in
+ * the row before it, and the first token is never masked. */
 #pragma once
 
 #include <stddef.h>
@@ -60,6 +67,6 @@ enum { TRAINING_ROW_LEAST = 16 };
 /* At most max_len tokens per row; as many rows as `rows` tokens hold at the common length. */
 void documents_fill_whole(const struct documents *l, int64_t step, size_t rows,
                               size_t max_len, struct train_batch *b);
-/* The common row length is drawn from min_len..max_len in steps of 8. */
-void documents_fill_diffusion(const struct documents *l, int64_t step, size_t rows,
-                              size_t min_len, size_t max_len, struct train_batch *b);
+/* The common row length is drawn from min_len..max_len in steps of 8. c: mask and shift. */
+void documents_fill_diffusion(const struct documents *l, const struct config *c, int64_t step,
+                              size_t rows, size_t min_len, size_t max_len, struct train_batch *b);

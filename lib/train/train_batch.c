@@ -10,7 +10,8 @@ struct train_batch train_batch_room(size_t rows)
 {
     return (struct train_batch){.token = mem_zero(rows, sizeof(int32_t)),
                                 .target = mem_zero(rows, sizeof(int32_t)),
-                                .weight = mem_zero(rows, sizeof(float))};
+                                .weight = mem_zero(rows, sizeof(float)),
+                                .last = mem_zero(rows, sizeof(int32_t))};
 }
 
 void train_batch_free(struct train_batch *b)
@@ -18,4 +19,5 @@ void train_batch_free(struct train_batch *b)
     free(b->token);
     free(b->target);
     free(b->weight);
+    free(b->last);
 }

@@ -9,6 +9,8 @@ struct train_batch {
     size_t seqs, len;
     int32_t *token, *target; /* [seqs * len] */
     float *weight;           /* [seqs * len] */
+    int32_t *last;           /* [seqs * len] last position that a row sees, ascending in a sequence;
+                              * read with a block-causal mask only */
     /* Latent models: [L, seqs, n, D], for each layer the latents of every sequence; else NULL. Like
      * the other arrays, memory of the host. */
     const float *z;
@@ -17,5 +19,5 @@ struct train_batch {
 
 /* A batch with zeroed arrays for `rows` rows and no sequence yet. The caller's. */
 struct train_batch train_batch_room(size_t rows);
-/* Frees token, target and weight, but not z. */
+/* Frees all arrays but z. */
 void train_batch_free(struct train_batch *b);

@@ -59,13 +59,13 @@ struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t
 
 int trainer_check(const struct config *c, struct err *e)
 {
-    if (c->qkv_bias || c->qk_norm || c->experts || c->rope_dims != c->head_dim ||
-        config_leaves_unrotated(c))
-        return err_set(e, EXIT_BAD_USAGE, "%s: a block with biases, norms of heads, experts or "
-                       "partial rotation cannot be trained", c->name);
-    if (config_denoises(c) && (c->attends != MASK_FULL || c->logit_shift))
-        return err_set(e, EXIT_BAD_USAGE, "%s: a diffusion model with a block-causal mask or "
-                       "shifted answers cannot be trained", c->name);
+    const char *what = c->experts                    ? "experts"
+                       : c->rope_dims != c->head_dim ? "a rotation of a part of each head"
+                       : c->two_ways ? "two ways to write, which its authors train by two losses,"
+                                     : NULL;
+    if (what)
+        return err_set(e, EXIT_BAD_USAGE, "%s: a %s model with %s cannot be trained", c->name,
+                       c->family->name, what);
     if (config_recurs(c) && c->kv_heads != c->heads)
         return err_set(e, EXIT_BAD_USAGE, "%s: mixer %s: expected as many key heads as heads "
                        "(%zu), got %zu", c->name, config_mixer_name(c->mixer), c->heads,
@@ -173,6 +173,7 @@ static double part_loss(struct trainer *t, const struct train_batch *batch, size
     in.token += first * in.len;
     in.target += first * in.len;
     in.weight += first * in.len;
+    in.last += in.last ? first * in.len : 0;
     const struct parameters *all = t->parameters;
     if (!in.seqs && of == BACKPROP_PARAMETERS)
         all->b->ops->clear(all->b, all->g, all->n * sizeof *all->g);
@@ -232,22 +233,40 @@ int64_t trainer_step(const struct trainer *t)
     return t->parameters->step;
 }
 
-static void take_values(struct parameters *p, const struct checkpoint *from, enum role r, size_t l)
+/* Rows first..end of x become the mean of the rows before them. */
+static void put_mean(float *x, size_t cols, size_t first, size_t end)
+{
+    for (size_t j = 0; first < end && j < cols; j++) {
+        double sum = 0;
+        for (size_t i = 0; i < first; i++)
+            sum += x[i * cols + j];
+        for (size_t i = first; i < end; i++)
+            x[i * cols + j] = (float)(sum / (double)first);
+    }
+}
+
+static void take_values(struct parameters *p, const struct checkpoint *from, enum role r, size_t l,
+                        const struct new_rows *added)
 {
     size_t rows, cols;
     float *to = parameters_values(p, r, l), *x = parameters_on_host(p, r, l);
     role_shape(&p->c, r, &rows, &cols);
     checkpoint_floats(from, r, l, x);
+    if (r == ROLE_EMBED || r == ROLE_HEAD)
+        put_mean(x, cols, added->first, added->end);
     if (x != to)
         p->b->ops->write(p->b, to, x, rows * cols * sizeof *x);
 }
 
-int trainer_take(struct trainer *t, const struct checkpoint *from, struct err *e)
+int trainer_take(struct trainer *t, const struct checkpoint *from, const struct new_rows *added,
+                 struct err *e)
 {
     const struct config *c = &t->parameters->c, *d = &from->config;
+    const size_t vocab = added->end > d->vocab ? added->end : d->vocab;
     if (c->width != d->width || c->layers != d->layers || c->heads != d->heads ||
-        c->kv_heads != d->kv_heads || c->ffn != d->ffn || c->vocab != d->vocab ||
-        c->head_dim != d->head_dim || c->tied != d->tied || d->qkv_bias || d->qk_norm ||
+        c->kv_heads != d->kv_heads || c->ffn != d->ffn || c->vocab != vocab ||
+        c->head_dim != d->head_dim || c->tied != d->tied || c->qkv_bias != d->qkv_bias ||
+        c->qk_norm != d->qk_norm || memcmp(c->unrotated, d->unrotated, c->layers) ||
         (config_recurs(d) && (d->mixer != c->mixer || d->rank != c->rank)) ||
         (d->latents && (d->latents != c->latents || d->context != c->context)))
         return err_set(e, EXIT_BAD_DATA, "--init %s: expected the shape that is trained: width "
@@ -255,7 +274,7 @@ int trainer_take(struct trainer *t, const struct checkpoint *from, struct err *e
                        c->width, c->layers, c->heads, c->kv_heads, c->ffn, c->vocab);
     for (int k = 0; k < ROLE_COUNT; k++)
         for (size_t l = 0; l < role_layers(c, (enum role)k) && role_layers(d, (enum role)k); l++)
-            take_values(t->parameters, from, (enum role)k, l);
+            take_values(t->parameters, from, (enum role)k, l, added);
     return 0;
 }
 

@@ -70,10 +70,16 @@ int64_t trainer_step(const struct trainer *t); /* updates done */
 /* Lets `share` overwrite the state of the trainer: values, moments, step. */
 void trainer_share(struct trainer *t, void (*share)(void *ctx, void *x, size_t bytes), void *ctx);
 
+/* Rows first..end of the embedding and the head that belong to new tokens; first == end: none. */
+struct new_rows {
+    size_t first, end;
+};
 /* Copies the weights of another checkpoint of the same shape, of any family: to convert a
  * next-token model to denoising, as LLaDA 2.0 was (method: arXiv 2410.17891), or to add latents,
- * whose weights stay as drawn. -1: EXIT_BAD_DATA. */
-int trainer_take(struct trainer *t, const struct checkpoint *from, struct err *e);
+ * whose weights stay as drawn. The rows `added`, which the checkpoint may lack, begin as the mean
+ * of the rows before them. -1: EXIT_BAD_DATA. */
+int trainer_take(struct trainer *t, const struct checkpoint *from, const struct new_rows *added,
+                 struct err *e);
 
 /* The values of a role on the host, rows*cols floats; borrowed: parameters_on_host(). */
 float *trainer_values(struct trainer *t, enum role r, size_t layer);

@@ -20,7 +20,7 @@ static void fill_from(const struct training *t, const struct documents *from, in
     else if (t->config->paradigm == PARADIGM_LATENT)
         documents_fill_whole(from, step, rows, max, b);
     else
-        documents_fill_diffusion(from, step, rows, min, max, b);
+        documents_fill_diffusion(from, t->config, step, rows, min, max, b);
 }
 
 static void fill(const void *training, int64_t step, struct train_batch *b)

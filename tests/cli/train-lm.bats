@@ -174,9 +174,6 @@ stopped()
         "${train[@]}" --arch $arch --out "$T/own" corpus > "$T/loss"
         cmp "$T/own/tokenizer.json" "$T/$arch/tokenizer.json"
     done
-    sed -i 's/<|endoftext|>/<|end|>/g' "$T/first/tokenizer.json"
-    run -65 --separate-stderr "${train[@]}" --init "$T/first" --out "$T/m" "$T/lists"
-    [[ $stderr == *"--init $T/first: expected a tokenizer with <|endoftext|>, got none"* ]]
     rm "$T/first/tokenizer.json"
     run -66 --separate-stderr "${train[@]}" --init "$T/first" --out "$T/m" "$T/lists"
 }

@@ -271,7 +271,7 @@ static void products(struct fixture *f)
 struct heads {
     size_t kv, group, E;
     int32_t rows[SEQS], slots[SEQS]; /* rows: the last ones of a sequence, except in every third */
-    int causal;
+    int causal; /* 0: a full mask; else the length of blocks that see those before them */
     size_t window;
 };
 
@@ -282,14 +282,18 @@ static void attentions(struct fixture *f)
         {1, 4, 64, {70, 3, 9}, {70, 5, 33}, 1, 0},   {2, 1, 64, {33, 64, 2}, {65, 64, 2}, 1, 5},
         {1, 2, 80, {50, 1, 20}, {100, 90, 20}, 1, 40}, {1, 1, 128, {40, 0, 3}, {40, 33, 3}, 1, 1},
         {2, 2, 16, {37, 5, 1}, {3, 3, 3}, 0, 0},     {1, 3, 128, {9, 18, 0}, {65, 8, 2}, 0, 0},
-        {3, 1, 1, {5, 5, 5}, {5, 5, 5}, 1, 2}};
+        {3, 1, 1, {5, 5, 5}, {5, 5, 5}, 1, 2},       {2, 2, 34, {70, 1, 40}, {70, 7, 40}, 32, 0},
+        {1, 3, 64, {50, 9, 20}, {99, 9, 33}, 5, 0}};
     for (const struct heads &h : shapes) {
         struct given g = {};
         size_t rows = 0, slots = 0, most = 0;
         for (int i = 0; i < SEQS; i++) {
             g.seqs[i] = {(int32_t)rows, h.rows[i], (int32_t)slots, h.slots[i]};
-            for (int32_t r = 0; r < h.rows[i]; r++)
-                g.ids[rows + (size_t)r] = h.slots[i] - h.rows[i] + r;
+            for (int32_t r = 0; r < h.rows[i]; r++) {
+                const int32_t pos = h.slots[i] - h.rows[i] + r, B = h.causal ? h.causal : 1;
+                const int32_t end = (pos / B + 1) * B;
+                g.ids[rows + (size_t)r] = end < h.slots[i] ? end - 1 : h.slots[i] - 1;
+            }
             rows += (size_t)h.rows[i];
             slots += (size_t)h.slots[i];
             most = (size_t)h.rows[i] > most ? (size_t)h.rows[i] : most;
@@ -305,7 +309,7 @@ static void attentions(struct fixture *f)
             a.dq = x.at(4), a.dk = x.at(5), a.dv = x.at(6);
             a.seqs = x.seqs, a.pos = x.ids, a.n_seqs = SEQS, a.max_slots = most;
             a.heads = heads, a.kv_heads = h.kv, a.head_dim = h.E;
-            a.causal = h.causal, a.window = h.window;
+            a.causal = h.causal > 0, a.window = h.window;
             x.ops->train->attention_back(x.b, &a, x.work);
         });
     }

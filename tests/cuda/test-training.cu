@@ -30,6 +30,7 @@ static void fill(struct train_batch *b, const struct config *c, int step)
         b->token[i] = (int32_t)rng_below(&r, i % 2 ? 4 : c->vocab);
         b->target[i] = (int32_t)rng_below(&r, c->vocab);
         b->weight[i] = scored ? 1 / (float)ROWS : 0;
+        b->last[i] = (int32_t)(i % LEN < 5 ? 4 : i % LEN < 13 ? 12 : LEN - 1);
     }
 }
 
@@ -67,7 +68,8 @@ static struct outcome learn(struct backend *b, const struct checkpoint *from,
     struct outcome out = {};
     struct err e = {};
     struct trainer *t = make(b, &from->config, how, 5);
-    must(trainer_take(t, from, &e), &e);
+    const struct new_rows none = {};
+    must(trainer_take(t, from, &none, &e), &e);
     step_from(t, &from->config, 0, &out);
     trainer_free(t);
     return out;
@@ -180,7 +182,8 @@ static void refusals(struct fixture *f)
 
 int main(void)
 {
-    static const char *const shapes[] = {"synth:tiny-llama", "synth:tiny-llada"};
+    static const char *const shapes[] = {"synth:tiny-llama", "synth:tiny-llada", "synth:tiny-qwen2",
+                                         "synth:tiny-smollm3", "synth:tiny-sdar"};
     struct fixture f = fixture_open();
     f.cuda->act = DTYPE_F32;
     for (const char *shape : shapes) {

@@ -1,7 +1,7 @@
 /* The gradients of attention (struct attn_back of kernels/train.h) of every level of the cpu back
- * end against ref: several sequences, fewer rows than keys, causal, full and windowed masks, key
- * heads shared by several query heads; in fp32, and with factors rounded to bf16, which level amx
- * multiplies on tiles (test-gemm.c); the same bits at 1, 2 and 3 threads. */
+ * end against ref: several sequences, fewer rows than keys, causal, full, windowed and
+ * block-causal masks, key heads shared by several query heads; in fp32, and with factors rounded to
+ * bf16, which level amx multiplies on tiles (test-gemm.c); the same bits at 1, 2 and 3 threads. */
 #include "kernels/train.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -18,14 +18,15 @@ static float *draw(size_t n) { return levels_draw(&rng, n); }
 struct heads {
     size_t kv, group, E;
     int32_t rows[SEQS], slots[SEQS]; /* rows: the last ones of a sequence */
-    int causal;
+    int causal; /* 0: a full mask; else the length of blocks that see those before them */
     size_t window;
 };
 static const struct heads shapes[] = {
     {1, 1, 6, {1, 0, 0}, {1, 0, 0}, 1, 0},       {2, 2, 34, {7, 1, 40}, {7, 1, 40}, 1, 0},
     {1, 3, 64, {70, 3, 9}, {70, 5, 33}, 1, 0},   {2, 1, 64, {33, 64, 2}, {65, 64, 2}, 1, 5},
     {1, 2, 80, {50, 1, 20}, {100, 90, 20}, 1, 40}, {1, 1, 128, {40, 16, 3}, {40, 33, 3}, 1, 1},
-    {2, 2, 16, {37, 5, 1}, {3, 3, 3}, 0, 0},     {1, 2, 20, {130, 8, 0}, {130, 8, 2}, 0, 0}};
+    {2, 2, 16, {37, 5, 1}, {3, 3, 3}, 0, 0},     {1, 2, 20, {130, 8, 0}, {130, 8, 2}, 0, 0},
+    {2, 2, 34, {70, 1, 40}, {70, 7, 40}, 32, 0},   {1, 3, 64, {50, 9, 20}, {99, 9, 33}, 5, 0}};
 
 /* The inputs, and dq, dk, dv of one back end, one after another. */
 struct given {
@@ -42,8 +43,11 @@ static void prepare(struct given *g, const struct heads *h)
     for (int i = 0; i < SEQS; i++) {
         g->seqs[i] = (struct attn_seq){(int32_t)g->rows, h->rows[i], (int32_t)g->slots,
                                        h->slots[i]};
-        for (int32_t r = 0; r < h->rows[i]; r++)
-            g->pos[g->rows + (size_t)r] = h->slots[i] - h->rows[i] + r;
+        for (int32_t r = 0; r < h->rows[i]; r++) {
+            const int32_t pos = h->slots[i] - h->rows[i] + r, B = h->causal ? h->causal : 1;
+            const int32_t end = (pos / B + 1) * B;
+            g->pos[g->rows + (size_t)r] = end < h->slots[i] ? end - 1 : h->slots[i] - 1;
+        }
         g->rows += (size_t)h->rows[i];
         g->slots += (size_t)h->slots[i];
         size_t most = (size_t)(h->rows[i] > h->slots[i] ? h->rows[i] : h->slots[i]);
@@ -55,7 +59,7 @@ static void prepare(struct given *g, const struct heads *h)
     g->a.q = g->in, g->a.dy = g->in + q, g->a.k = g->in + 2 * q, g->a.v = g->in + 2 * q + k;
     g->a.n_seqs = SEQS, g->a.pos = g->pos;
     g->a.heads = h->kv * h->group, g->a.kv_heads = h->kv, g->a.head_dim = h->E;
-    g->a.causal = h->causal, g->a.window = h->window;
+    g->a.causal = h->causal > 0, g->a.window = h->window;
 }
 
 /* out[outs] by a table. The requested work is enough, and its contents do not matter. */

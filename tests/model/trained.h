@@ -8,7 +8,8 @@
 enum { TRAINED_VOCAB = 50 };
 
 /* Two layers of four heads; those of keys are shared where the mixer can. A latent family has three
- * latents, and a window of 5 or a mixer that recurs. */
+ * latents, and a window of 5 or a mixer that recurs; a mask of blocks has blocks of 5; SmolLM3 does
+ * not rotate the heads of the second layer. */
 static inline struct config trained_config(const struct family *f, enum mixer mixer, int tied,
                                            size_t width, size_t ffn)
 {
@@ -16,6 +17,11 @@ static inline struct config trained_config(const struct family *f, enum mixer mi
     return (struct config){.family = f,
                            .paradigm = f->start.paradigm,
                            .attends = f->start.attends,
+                           .attends_block = f->start.attends == MASK_BLOCK_CAUSAL ? 5 : 0,
+                           .logit_shift = f->start.logit_shift,
+                           .qkv_bias = f->start.qkv_bias,
+                           .qk_norm = f->start.qk_norm,
+                           .unrotated = {0, f == &smollm3_family},
                            .name = "trained",
                            .width = width,
                            .layers = 2,
@@ -31,7 +37,7 @@ static inline struct config trained_config(const struct family *f, enum mixer mi
                            .rope_theta = 10000,
                            .bos = -1,
                            .pad = -1,
-                           .mask = f == &llada_family ? TRAINED_VOCAB - 1 : -1,
+                           .mask = config_denoises(&f->start) ? TRAINED_VOCAB - 1 : -1,
                            .eot = -1,
                            .latents = latent ? 3 : 0,
                            .mixer = mixer,
@@ -39,7 +45,8 @@ static inline struct config trained_config(const struct family *f, enum mixer mi
                            .window = latent && !mixer ? 5 : 0};
 }
 
-/* Texts and latents of a number; every third row has no target. For trained_batch_free. */
+/* Texts and latents of a number; every third row has no target. The first block of a sequence is
+ * two shorter. For trained_batch_free. */
 static inline struct train_batch trained_batch(const struct config *c, size_t seqs, size_t len,
                                                uint64_t seed)
 {
@@ -54,6 +61,8 @@ static inline struct train_batch trained_batch(const struct config *c, size_t se
         b.token[i] = (int32_t)rng_below(&r, c->vocab);
         b.target[i] = (int32_t)rng_below(&r, c->vocab);
         b.weight[i] = i % 3 ? 0.2f + (float)rng_uniform(&r) : 0;
+        size_t end = c->attends_block ? (i % len + 2) / c->attends_block * c->attends_block + 2 : 0;
+        b.last[i] = (int32_t)(end < len ? end : len - 1);
     }
     for (size_t i = 0; i < n; i++)
         z[i] = (float)rng_normal(&of_latents);

@@ -179,14 +179,16 @@ static const struct family_shape stable_shapes[] = {
     .attends_cut = 1, .chat = CHAT_NONE, .rope_theta = 10000, .context = 2048, .norm_eps = 1e-6
 
 const struct family llama_family = LLAMA("llama", "LlamaForCausalLM", "llama", START,
-                                         .shapes = shapes, .aliases = aliases, .finish = finish);
+                                         .shapes = shapes, .aliases = aliases, .finish = finish,
+                                         .denoiser = &a2d_llama_family);
 const struct family mistral_family =
     LLAMA("mistral", "MistralForCausalLM", "mistral", MISTRAL,
           .shapes = mistral_shapes, .finished = mistral_finished, .finish = finish_mistral,
-          .say = say_mistral);
+          .say = say_mistral, .denoiser = &a2d_llama_family);
 const struct family ministral3_family =
     LLAMA("ministral3", "Ministral3ForCausalLM", "ministral3", MINISTRAL3,
-          .shapes = ministral3_shapes, .finish = family_needs_yarn);
+          .shapes = ministral3_shapes, .finish = family_needs_yarn,
+          .denoiser = &a2d_llama_family);
 const struct family smollm3_family =
     LLAMA("smollm3", "SmolLM3ForCausalLM", "smollm3", SMOLLM3,
           .shapes = smollm3_shapes, .finished = smollm3_finished, .ignored = smollm3_ignored,

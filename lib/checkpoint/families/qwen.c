@@ -137,9 +137,11 @@ static void name_sdar(struct config *c)
 #define SHIFTED_BLOCKS BLOCKS, .attends_block = 32, .logit_shift = 1, .seeds = 1
 
 const struct family qwen2_family =
-    QWEN(NUMBERS, 2, "qwen2", "Qwen2ForCausalLM", "qwen2", LEFT_TO_RIGHT, .shapes = qwen2_shapes);
+    QWEN(NUMBERS, 2, "qwen2", "Qwen2ForCausalLM", "qwen2", LEFT_TO_RIGHT, .shapes = qwen2_shapes,
+         .denoiser = &a2d_qwen2_family);
 const struct family qwen3_family =
-    QWEN(NUMBERS, 3, "qwen3", "Qwen3ForCausalLM", "qwen3", LEFT_TO_RIGHT, .shapes = qwen3_shapes);
+    QWEN(NUMBERS, 3, "qwen3", "Qwen3ForCausalLM", "qwen3", LEFT_TO_RIGHT, .shapes = qwen3_shapes,
+         .denoiser = &a2d_qwen3_family);
 const struct family a2d_qwen2_family =
     QWEN(NUMBERS, 2, "a2d-qwen2", "A2DQwen2LMHeadModel", "a2d-qwen2", FAMILY_DENOISES,
          .shapes = a2d_qwen2_shapes, FAMILY_A2D);

@@ -32,10 +32,11 @@ static size_t latent_bytes(const struct backprop *t, const struct train_batch *i
 
 /* ---- query rows ---- */
 
-/* Appends row i of the batch, in sequence s, to the query rows. */
-static void ask(struct askers *a, const struct train_batch *in, size_t i)
+/* Appends row i of the batch to the query rows; `blocks`: its mask is block-causal. */
+static void ask(struct askers *a, const struct train_batch *in, size_t i, int blocks)
 {
     a->row[a->n] = (int32_t)i;
+    a->last[a->n] = blocks ? in->last[i] : (int32_t)(i % in->len);
     a->pos[a->n++] = (int32_t)(i % in->len);
     a->seqs[i / in->len].rows++;
 }
@@ -45,7 +46,7 @@ static void begin_sequence(struct askers *a, const struct train_batch *in, size_
     a->seqs[s] = (struct attn_seq){(int32_t)a->n, 0, (int32_t)(s * in->len), (int32_t)in->len};
 }
 
-static void list_rows(struct lists *x, const struct train_batch *in)
+static void list_rows(struct lists *x, const struct train_batch *in, int blocks)
 {
     x->all.n = x->scored.n = 0;
     for (size_t i = 0; i < in->seqs * in->len; i++) {
@@ -56,12 +57,12 @@ static void list_rows(struct lists *x, const struct train_batch *in)
         x->token[i] = in->token[i];
         x->slots[i] = (int32_t)i;
         x->place[i] = -1;
-        ask(&x->all, in, i);
+        ask(&x->all, in, i, blocks);
         if (in->weight[i] != 0) {
             x->target[x->scored.n] = in->target[i];
             x->weight[x->scored.n] = in->weight[i];
             x->place[i] = (int32_t)x->scored.n;
-            ask(&x->scored, in, i);
+            ask(&x->scored, in, i, blocks);
         }
     }
 }
@@ -86,7 +87,7 @@ static void send_lists(struct backprop *t, const struct train_batch *in)
 {
     const struct ops *ops = t->b->ops;
     const size_t E = t->c.head_dim;
-    list_rows(&t->host, in);
+    list_rows(&t->host, in, t->c.attends == MASK_BLOCK_CAUSAL);
     list_latents(t, &t->host, in);
     t->at.all.n = t->host.all.n;
     t->at.scored.n = t->host.scored.n;
@@ -109,7 +110,6 @@ static const struct askers *askers_of(const struct backprop *t, size_t l)
 static void attend(struct backprop *t, struct layer_tape *y, size_t l, const struct train_batch *in)
 {
     const struct config *c = &t->c;
-    const struct ops *ops = t->b->ops;
     const struct askers *who = askers_of(t, l);
     const float *n1 = y->n1, *stream = y->x;
     size_t T = t->at.all.n;
@@ -120,18 +120,14 @@ static void attend(struct backprop *t, struct layer_tape *y, size_t l, const str
         n1 = t->asked;
         stream = y->mid;
     }
-    const struct gemm qkv[] = {backprop_linear(t, y->q, n1, ROLE_Q, l, who->n, NULL),
-                               backprop_linear(t, y->k, y->n1, ROLE_K, l, T, NULL),
-                               backprop_linear(t, y->v, y->n1, ROLE_V, l, T, NULL)};
-    backprop_multiply(t, qkv, 3);
-    ops->rope(t->b, y->q, who->table, who->n, c->heads, c->head_dim, 1);
-    ops->rope(t->b, y->k, t->at.all.table, T, c->kv_heads, c->head_dim, 1);
-    struct attn a = {.q = y->q, .y = y->y, .kv = {y->k, y->v, DTYPE_F32}, .pos = who->pos,
+    backprop_heads(t, y, l, who, n1);
+    struct attn a = {.q = y->q, .y = y->y, .kv = {y->k, y->v, DTYPE_F32}, .pos = who->last,
                      .seqs = who->seqs, .slots = t->at.slots, .slot_pos = t->at.all.pos,
                      .n_seqs = in->seqs, .T = who->n, .max_rows = in->len, .max_slots = in->len,
                      .heads = c->heads, .kv_heads = c->kv_heads, .head_dim = c->head_dim,
-                     .mask = c->attends, .window = c->window, .half = t->dtype == DTYPE_BF16};
-    ops->attention(t->b, &a, t->scratch);
+                     .mask = c->attends == MASK_FULL ? MASK_FULL : MASK_CAUSAL,
+                     .window = c->window, .half = t->dtype == DTYPE_BF16};
+    t->b->ops->attention(t->b, &a, t->scratch);
     struct gemm o = backprop_linear(t, y->mid, y->y, ROLE_O, l, who->n, stream);
     backprop_multiply(t, &o, 1);
 }
@@ -234,35 +230,18 @@ static void attend_back(struct backprop *t, const struct layer_tape *y, size_t l
                         const struct train_batch *in)
 {
     const struct config *c = &t->c;
-    const struct ops *ops = t->b->ops;
     const struct askers *who = askers_of(t, l);
-    const int some = who->n < t->at.all.n;
-    size_t T = t->at.all.n;
     const struct gemm o[] = {backprop_weights(t, t->dx, y->y, ROLE_O, l, who->n),
                              backprop_input(t, t->dy, t->dx, ROLE_O, l, who->n, NULL)};
     backprop_multiply(t, o, 2);
     struct attn_back a = {.q = y->q, .k = y->k, .v = y->v, .dy = t->dy, .dq = t->dq, .dk = t->dk,
-                          .dv = t->dv, .seqs = who->seqs, .pos = who->pos, .n_seqs = in->seqs,
+                          .dv = t->dv, .seqs = who->seqs, .pos = who->last, .n_seqs = in->seqs,
                           .max_slots = in->len, .heads = c->heads, .kv_heads = c->kv_heads,
-                          .head_dim = c->head_dim, .causal = c->attends == MASK_CAUSAL,
+                          .head_dim = c->head_dim, .causal = c->attends != MASK_FULL,
                           .window = c->window, .half = t->dtype == DTYPE_BF16};
     t->train->attention_back(t->b, &a, t->scratch);
-    ops->rope(t->b, t->dq, who->table, who->n, c->heads, c->head_dim, -1);
-    ops->rope(t->b, t->dk, t->at.all.table, T, c->kv_heads, c->head_dim, -1);
-    float *rows = some ? t->final : t->dn;
-    const struct gemm q[] = {backprop_weights(t, t->dq, some ? t->asked : y->n1, ROLE_Q, l, who->n),
-                             backprop_input(t, rows, t->dq, ROLE_Q, l, who->n, NULL)};
-    backprop_multiply(t, q, 2);
-    if (some) {
-        backprop_spread(t, t->dn, rows, c->width);
-        backprop_spread_stream(t);
-    }
-    const struct gemm kv[] = {backprop_weights(t, t->dk, y->n1, ROLE_K, l, T),
-                              backprop_weights(t, t->dv, y->n1, ROLE_V, l, T),
-                              backprop_input(t, t->dn, t->dk, ROLE_K, l, T, t->dn),
-                              backprop_input(t, t->dn, t->dv, ROLE_V, l, T, t->dn)};
-    backprop_multiply(t, kv, 4);
-    backprop_norm_back(t, t->dx, t->dn, y->x, ROLE_ATTN_NORM, l, T);
+    backprop_heads_back(t, y, l, who);
+    backprop_norm_back(t, t->dx, t->dn, y->x, ROLE_ATTN_NORM, l, t->at.all.n);
 }
 
 /* ---- a batch ---- */

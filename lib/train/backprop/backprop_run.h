@@ -1,6 +1,7 @@
 /* backprop_run.h - a forward and backward pass at work: the data that its files share. Each file
  * calls only the files below it:
  *   backprop.c         the pass
+ *   backprop_heads.c   queries, keys and values
  *   room.c             memory
  *   backprop_mixing.c  a mixer that recurs
  *   backprop_latent.c  attention to latents
@@ -30,6 +31,7 @@ struct mixing_tape {
 struct layer_tape {
     float *x, *n1, *k, *v;  /* [T,D] input, its norm; rotated k, v */
     float *q, *y;           /* [R,H*E] rotated q, output of attention */
+    float *raw_q, *raw_k;   /* [R,H*E], [T,K*E] q and k before their norms, with qk_norm */
     float *mid, *n2;        /* [R,D] the stream after attention, its norm */
     float *gate, *up, *act; /* [R,F]; the backward pass overwrites gate by its gradient */
     float *nc, *cq, *cy;    /* [R,D], [R,H*E] twice: n1, q, y of attention to latents */
@@ -42,6 +44,7 @@ struct layer_tape {
 struct askers {
     size_t n;
     int32_t *row, *pos; /* [n] row numbers, ascending; their positions */
+    int32_t *last;      /* [n] last position that they see, unless they see all */
     struct attn_seq *seqs, *cross; /* [S] per sequence: attention to its tokens, to its latents */
     float *table; /* [n, E] rotation of the positions */
 };
@@ -71,6 +74,7 @@ struct backprop {
     unsigned char *host_lists;
     size_t list_bytes;
     float *inv_freq;             /* [E/2] */
+    float *ones;                 /* [T] 1: with a bias */
     float *asked;                /* [R,D] query rows of n1 in the last layer */
     float *top, *final;          /* [R,D] last stream of the scored rows, its norm */
     float *logits;               /* [logit_rows, V] */
@@ -120,6 +124,16 @@ void backprop_spread(struct backprop *t, float *out, const float *x, size_t wide
 void backprop_spread_stream(struct backprop *t);
 /* x[n] = 0. */
 void backprop_clear(struct backprop *t, float *x, size_t n);
+
+/* ---- backprop_heads.c ---- */
+
+/* y->q, y->k and y->v of layer l, rotated: q of the rows `who` of n1, k and v of y->n1. */
+void backprop_heads(struct backprop *t, struct layer_tape *y, size_t l, const struct askers *who,
+                    const float *n1);
+/* Gradients of their weights, given t->dq, t->dk and t->dv; t->dn = the gradient of y->n1. Where
+ * only some rows are queries, t->dx becomes a gradient of all rows. */
+void backprop_heads_back(struct backprop *t, const struct layer_tape *y, size_t l,
+                         const struct askers *who);
 
 /* ---- backprop_mixing.c ---- */
 

@@ -46,6 +46,8 @@ static void cut_layer(struct backprop *t, struct layer_tape *y, size_t l)
     y->y = input_room(t, l, t->tape->y, T * HE);
     y->k = room(t, T * KE);
     y->v = room(t, T * KE);
+    y->raw_q = c->qk_norm ? room(t, T * HE) : NULL;
+    y->raw_k = c->qk_norm ? room(t, T * KE) : NULL;
     y->gate = room(t, T * c->ffn);
     y->up = room(t, T * c->ffn);
     y->act = input_room(t, l, t->tape->act, T * c->ffn);
@@ -106,7 +108,7 @@ static size_t scratch_floats(const struct backprop *t)
         forward = forward > mixing ? forward : mixing;
     }
     forward = (forward > product ? forward : product) / sizeof(float) + 1;
-    return (forward > back ? forward : back) + 2 * T;
+    return (forward > back ? forward : back) + 2 * T * (c->qk_norm ? c->heads : 1);
 }
 
 /* Cuts count * bytes from the block at *at and advances *at; block NULL: only advances. */
@@ -121,8 +123,9 @@ static void *part(unsigned char *block, size_t *at, size_t count, size_t bytes)
 static size_t cut_lists(const struct backprop *t, struct lists *x, unsigned char *block)
 {
     const size_t T = t->rows, N = t->seqs * t->c.latents;
-    int32_t **const all[] = {&x->all.row, &x->all.pos, &x->scored.row, &x->scored.pos,
-                             &x->token,   &x->slots,   &x->place,      &x->target};
+    int32_t **const all[] = {&x->all.row,  &x->all.pos,  &x->scored.row,  &x->scored.pos,
+                             &x->all.last, &x->token,    &x->scored.last, &x->slots,
+                             &x->place,    &x->target};
     struct askers *const who[] = {&x->all, &x->scored};
     size_t at = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -145,6 +148,7 @@ static void cut_all(struct backprop *t)
     size_t N = t->seqs * c->latents;
     t->bytes = t->list_bytes = cut_lists(t, &t->at, t->block);
     t->inv_freq = room(t, E / 2);
+    t->ones = c->qkv_bias ? room(t, T) : NULL;
     float **wide[] = {&t->asked, &t->top, &t->final, &t->dx, &t->dn};
     for (int i = 0; i < 5; i++)
         *wide[i] = room(t, T * D);
@@ -168,7 +172,7 @@ static void cut_all(struct backprop *t)
     t->scratch = room(t, scratch_floats(t));
 }
 
-/* Allocates memory of the host; writes the frequencies of the rotation. */
+/* Allocates memory of the host; writes the frequencies of the rotation, and ones. */
 static void make_host(struct backprop *t)
 {
     const struct config *c = &t->c;
@@ -177,6 +181,12 @@ static void make_host(struct backprop *t)
     config_rope(c, inv_freq);
     t->b->ops->write(t->b, t->inv_freq, inv_freq, c->head_dim / 2 * sizeof *inv_freq);
     free(inv_freq);
+    float *ones = mem_alloc(t->rows * sizeof *ones);
+    for (size_t i = 0; i < t->rows; i++)
+        ones[i] = 1;
+    if (t->ones)
+        t->b->ops->write(t->b, t->ones, ones, t->rows * sizeof *ones);
+    free(ones);
     t->host_lists = mem_zero(t->list_bytes, 1);
     cut_lists(t, &t->host, t->host_lists);
     t->answers = mem_zero((size_t)((unsigned char *)t->dz - (unsigned char *)t->row_loss) + latents,

@@ -1,0 +1,190 @@
+#!/usr/bin/env bats
+# A checkpoint of any family trained on, as it writes and as a denoiser (train-lm --from, --arch
+# a2d; make twin). The reference writes what the twins write, as for published checkpoints.
+bats_require_minimum_version 1.5.0
+
+load ../reference/agree
+
+# train OUT [option...]: three steps from $T/model
+train() {
+    local out=$1
+    shift
+    [ -e "$T/corpus" ] || "$BIN/write-corpus" --count 40 --seed 1 -o "$T/corpus"
+    "$BIN/train-lm" -q --no-meta --from "$T/model" --steps 3 --rows 128 --min-len 16 --max-len 32 \
+        --rate 0.003 --report 1 --threads 1 --dtype F32 --out "$T/$out" "$@" "$T/corpus" \
+        > "$T/$out.loss"
+}
+
+# twins [option...]: a model made so, and both of its twins; $mask is the mask of the diffusion side
+twins() {
+    make_model "$@"
+    train ar
+    train tiny-mdlm --arch a2d
+    mask=$(jq .mask_token_id "$T/tiny-mdlm/config.json")
+    jq -se 'length == 6 and all(.loss > 0) and (map(.paradigm) | unique) ==
+        ["autoregressive", "masked_diffusion"]' "$T/ar.loss" "$T/tiny-mdlm.loss"
+}
+
+# as NAME: this model is asked from now on
+as() {
+    rm -rf "$T/model"
+    cp -r "$T/$1" "$T/model"
+    sha256sum < "$T/model/model.safetensors" > "$T/made"
+}
+
+@test "each block trains in both ways, and the reference writes what the twins write" {
+    while read -r class options; do
+        # shellcheck disable=SC2086  # options
+        twins $options --gain 2.5
+        [ "$(jq -r '.architectures[0]' "$T/tiny-mdlm/config.json")" = "$class" ]
+        cmp -s "$T/ar/model.safetensors" "$T/tiny-mdlm/model.safetensors" && false
+        as tiny-mdlm
+        sampled mdlm "{\"gen_length\":24,\"block_length\":8,\"steps\":12,\"mask\":$mask}" \
+            --gen-length 24 --block-length 8 --steps 12
+        as ar
+        greedy
+    done << 'END'
+A2DQwen3LMHeadModel --arch qwen3 --kv-heads 2 --head-dim 20
+A2DQwen3LMHeadModel --arch qwen3 --tied --kv-heads 1 --vocab 260
+A2DQwen2LMHeadModel --arch qwen2 --kv-heads 2 --vocab 260 --dtype BF16
+A2DQwen2LMHeadModel --arch qwen2 --tied
+A2DLlamaLMHeadModel --arch llama --kv-heads 2
+A2DLlamaLMHeadModel --arch llama --tied --rope-llama3 2,1,4,64
+A2DLlamaLMHeadModel --arch mistral --kv-heads 2 --shards 2
+END
+}
+
+@test "bd3lm: blocks of 32, by the name of the folder" {
+    make_model --arch qwen3 --kv-heads 2 --gain 2.5
+    train tiny-bd3lm --arch a2d --min-len 48 --max-len 96 --rows 200
+    jq -se 'all(.paradigm == "block_diffusion" and .arch == "a2d-qwen3")' "$T/tiny-bd3lm.loss"
+    rm -r "$T/model"
+    ln -s "$T/tiny-bd3lm" "$T/model"
+    sha256sum < "$T/model/model.safetensors" > "$T/made"
+    sampled bd3lm '{"gen_length":64,"block_length":32,"steps":18,"mask":260}' --gen-length 64 \
+        --steps 18
+    # such a model is trained on only under such a name
+    train again-bd3lm
+    jq -se 'all(.paradigm == "block_diffusion")' "$T/again-bd3lm.loss"
+    run -64 train again
+    [[ $output == *": a a2d-qwen3 model of this name has blocks of 0, "*" has blocks of 32 "* ]]
+}
+
+@test "the mask token: of that name, an unused one, or a new one; other ids keep their meaning" {
+    added() { jq -r '.added_tokens[] | "\(.id) \(.content) \(.special)"' "$T/$1/tokenizer.json"; }
+    vocab() { jq '.vocab_size' "$T/$1/config.json"; }
+    twins --arch qwen3 # rows 260 to 263 have no token
+    [ "$mask" -eq 260 ] && [ "$(vocab tiny-mdlm)" -eq 264 ]
+    [ "$(added tiny-mdlm)" = "$(added model; echo "260 <|mask|> true")" ]
+    cmp <(jq -S 'del(.added_tokens)' "$T/model/tokenizer.json") \
+        <(jq -S 'del(.added_tokens)' "$T/tiny-mdlm/tokenizer.json")
+    [ "$(added ar)" = "$(added model)" ] && [ "$(vocab ar)" -eq 264 ]
+    twins --arch qwen2 --vocab 260 # a new row
+    [ "$mask" -eq 260 ] && [ "$(vocab tiny-mdlm)" -eq 261 ] && [ "$(vocab ar)" -eq 260 ]
+    twins --arch llama # has <|reserved|>
+    [ "$mask" -eq 258 ] && [ "$(vocab tiny-mdlm)" -eq 264 ]
+    [ "$(added tiny-mdlm)" = "$(added model)" ]
+    sed -i 's/<|im_start|>/<|mask|>/; s/<|reserved|>/<|mask|>/' "$T/model/tokenizer.json"
+    train tiny-mdlm --arch a2d
+    [ "$(jq .mask_token_id "$T/tiny-mdlm/config.json")" -eq 258 ]
+    jq 'del(.eos_token_id)' "$T/model/config.json" > "$T/new" # an end is added, too
+    mv "$T/new" "$T/model/config.json"
+    rm -f "$T/model/generation_config.json"
+    sed -i 's/<|mask|>/<|reserved|>/' "$T/model/tokenizer.json"
+    train tiny-mdlm --arch a2d
+    [ "$(added tiny-mdlm | tail -n 2)" = $'260 <|endoftext|> true\n261 <|mask|> true' ]
+    jq -e '.eos_token_id == 260 and .mask_token_id == 261' "$T/tiny-mdlm/config.json"
+    # --init of a foreign vocabulary: tokens of our own families are added
+    make_model --arch llama --width 32 --heads 4 --kv-heads 4 --ffn 48 --layers 2 --vocab 260
+    "$BIN/train-lm" -q --arch llada --width 32 --heads 4 --kv-heads 4 --ffn 48 --layers 2 \
+        --steps 1 --rows 128 --min-len 16 --max-len 32 --init "$T/model" --out "$T/llada" \
+        "$T/corpus" > "$T/loss"
+    jq -e '.mask_token_id == 258 and .vocab_size == 260 and .architectures == ["LLaDAModelLM"]' \
+        "$T/llada/config.json"
+}
+
+@test "a text begins as the tokenizer of the model begins it, on both sides" {
+    make_model --arch llama
+    jq '.post_processor = {type: "TemplateProcessing", pair: [], special_tokens: {
+            "<|begin_of_text|>": {id: "<|begin_of_text|>", ids: [256],
+                                  tokens: ["<|begin_of_text|>"]}},
+        single: [{SpecialToken: {id: "<|begin_of_text|>", type_id: 0}},
+                 {Sequence: {id: "A", type_id: 0}}]}' "$T/model/tokenizer.json" > "$T/new"
+    mv "$T/new" "$T/model/tokenizer.json"
+    for side in "ar" "tiny-mdlm --arch a2d"; do
+        # shellcheck disable=SC2086  # a side and its option
+        train $side
+        jq -e '.post_processor.type == "TemplateProcessing"' "$T/${side%% *}/tokenizer.json"
+    done
+    rm "$T/corpus"
+    echo '{"text":"","reference":"a"}' > "$T/corpus"
+    "$BIN/train-lm" --from "$T/model" --steps 1 --rows 16 --max-len 16 --min-len 16 --out "$T/one" \
+        "$T/corpus" 2> "$T/said" > "$T/loss"
+    grep -q ' 3 tokens, ' "$T/said" # begin, a, end
+}
+
+@test "a GGUF file: weights, tokenizer and ids" {
+    make_model --arch llama --kv-heads 2 --gain 2.5
+    "$MAKE_GGUF" F32 "$T/model"
+    mv "$T/model/model.gguf" "$T/tiny.gguf"
+    train plain --arch a2d
+    "$BIN/train-lm" -q --no-meta --from "$T/tiny.gguf" --arch a2d --steps 3 --rows 128 \
+        --min-len 16 --max-len 32 --rate 0.003 --report 1 --threads 1 --dtype F32 \
+        --out "$T/tiny-mdlm" "$T/corpus" > "$T/loss"
+    cmp "$T/plain/model.safetensors" "$T/tiny-mdlm/model.safetensors"
+}
+
+@test "an interrupted training gives the same bits, also on the emulated CUDA device" {
+    make_model --arch qwen3 --kv-heads 2
+    for device in cpu cuda; do
+        if [ $device = cuda ]; then
+            export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
+            [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
+        fi
+        for how in "ar" "tiny-bd3lm --arch a2d --min-len 48 --max-len 64"; do
+            read -r name options <<< "$how"
+            # shellcheck disable=SC2086  # options
+            train $device-$name --device $device $options
+            run -74 "$BIN/train-lm" -q --no-meta --from "$T/model" --steps 3 --rows 128 \
+                --min-len 16 --max-len 32 --rate 0.003 --report 3 --save 2 --threads 1 --dtype F32 \
+                --device $device --out "$T/$device-cut-$name" $options -o /dev/full "$T/corpus"
+            [ -e "$T/$device-cut-$name/train.state" ]
+            # shellcheck disable=SC2086  # options
+            train $device-cut-$name --device $device $options
+            [ "$(jq -s 'length' "$T/$device-cut-$name.loss")" -eq 1 ]
+            cmp "$T/$device-$name/model.safetensors" "$T/$device-cut-$name/model.safetensors"
+        done
+    done
+    jq -se 'group_by(.step) | all((.[0].loss - .[1].loss | fabs) < 1e-4)' "$T/cpu-ar.loss" \
+        "$T/cuda-ar.loss"
+    jq -se 'group_by(.step) | all((.[0].loss - .[1].loss | fabs) < 1e-3)' \
+        "$T/cpu-tiny-bd3lm.loss" "$T/cuda-tiny-bd3lm.loss"
+}
+
+@test "families that train as they are; others are refused by name, with the reason" {
+    for family in smollm3 ministral3 dream sdar fast-dllm stable-diffcoder illada; do
+        make_model --arch $family --kv-heads 2
+        train $family
+        as $family
+        train $family-again
+        jq -se 'length == 3 and all(.loss > 0)' "$T/$family-again.loss"
+    done
+    make_model --arch smollm3
+    run -64 train m --arch a2d
+    [[ $output == *"model: no family of denoisers has the layout of smollm3: expected a llama, "* ]]
+    make_model --arch llada
+    run -64 train m --arch a2d
+    [[ $output == *"no family of denoisers has the layout of llada: "* ]]
+    while read -r family words; do
+        make_model --arch "$family"
+        run -64 train m
+        [[ $output == *"m: a "*" model with $words cannot be trained"* ]]
+    done << 'END'
+llada-moe experts
+llada2 experts
+ling experts
+nemotron two ways to write, which its authors train by two losses,
+END
+    run -64 "$BIN/train-lm" --arch a2d --out "$T/m" "$T/corpus"
+    [[ $output == *"--arch a2d: expected --from MODEL, a model that writes left to right"* ]]
+}
