@@ -37,7 +37,7 @@ plain   = $(if $(call signs,$(2))$(call spaces,$(2)),$(error $(1)$(2): a name $(
               $(call signs,$(2)) $(call spaces,$(2)))): $(or $(3),rename it or make a link)))
 quoted  = '$(subst $(quote),$(quote)\$(quote)$(quote),$(1))'
 NAMES    := LLADA LLAMA LTM JUDGE BERT BASELINE_LLADA BASELINE_LLAMA PROMPT_FILE STORED PREFIX \
-            DESTDIR OLD
+            DESTDIR OLD FROM TWIN_DIR
 SETTINGS := $(sort TOYS CONTAINER_BASE CROSSOVER_CUDA \
                 $(shell sed -n 's|^\([A-Za-z_]*\) *?=.*|\1|p' Makefile config.mk \
                     $(wildcard pipelines/*/*.mk pipelines/experiment/*/*.mk)))

@@ -188,3 +188,31 @@ END
     run -64 "$BIN/train-lm" --arch a2d --out "$T/m" "$T/corpus"
     [[ $output == *"--arch a2d: expected --from MODEL, a model that writes left to right"* ]]
 }
+
+@test "make twin: both sides on as many rows; the command continues, and measures the pair" {
+    makes() {
+        make --no-print-directory BIN="$(realpath "$BIN")" BUILD="$(dirname "$(realpath "$BIN")")" \
+            CUDA=0 RESULTS="$T/results" TWIN_DIR="$T/twins" FROM="$T/model" TWIN_STEPS=4 \
+            TWIN_ROWS=128 TWIN_TEXT="$T/corpus" TWIN_VALID="$T/corpus" \
+            TWIN_FLAGS="--max-len 32 --min-len 16 --threads 1" "$@"
+    }
+    unset MAKEFLAGS MAKELEVEL
+    make_model --arch qwen2 --kv-heads 2
+    "$BIN/write-corpus" --count 40 --seed 1 -o "$T/corpus"
+    makes twin > "$T/said"
+    grep -q "model-ar (qwen2): 512 rows, " "$T/said"
+    grep -q "model-mdlm (a2d-qwen2): 512 rows, " "$T/said"
+    grep -q "make all LLADA=$T/twins/model-mdlm LLAMA=$T/twins/model-ar" "$T/said"
+    touch "$T/now"
+    makes twin TWIN_MASK=bd3lm > "$T/said"
+    [ "$T/now" -nt "$T/twins/model-ar/config.json" ] # the same side is not trained again
+    grep -q "model-bd3lm (a2d-qwen2)" "$T/said"
+    jq -se '[.[] | select(.kind == "train") | .paradigm] | unique == ["block_diffusion"]' \
+        "$T/twins/model-bd3lm/loss.ndjson"
+    makes twin TWIN_STEPS=5 > "$T/said"
+    grep -q "model-ar (qwen2): 640 rows, " "$T/said"
+    run makes twin FROM=
+    [ "$status" -ne 0 ] && [[ $output == *"make twin (64): expected FROM=MODEL"* ]]
+    run makes twin TWIN_MASK=half
+    [ "$status" -ne 0 ] && [[ $output == *"TWIN_MASK=half (64): expected mdlm or bd3lm"* ]]
+}
