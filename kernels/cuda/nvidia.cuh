@@ -259,11 +259,12 @@ DEVICE void gates_made(void)
     HOPPER(asm volatile("fence.proxy.async;" ::: "memory"));
 }
 
-/* At this gate of block `rank` of the cluster. */
+/* At this gate of block `rank` of the cluster. Not `.release.cluster`: the thread has only read the
+ * memory that the gate guards, and such a release waits for all loads in flight. */
 DEVICE void gate_arrive(uint64_t *gate, uint32_t rank)
 {
     HOPPER(asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;\n"
-                        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }" ::"r"(
+                        "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(
                             shared_address(gate)),
                         "r"(rank)
                         : "memory"));
@@ -282,7 +283,7 @@ DEVICE void gate_expect(uint64_t *gate, uint32_t bytes)
 DEVICE void gate_wait(uint64_t *gate, uint32_t turn)
 {
     HOPPER(asm volatile("{ .reg .pred open;\n"
-                        "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 "
+                        "again: mbarrier.try_wait.parity.shared::cta.b64 "
                         "open, [%0], %1;\n"
                         "@!open bra again; }" ::"r"(shared_address(gate)),
                         "r"(turn)

@@ -6,7 +6,8 @@
 #include "kernels/cuda/product/wide_plan.h"
 #include "kernels/cuda/values.cuh"
 
-enum { THREADS = 256, PARTS_AT_ONCE = 4 };
+/* From MANY_ROWS rows on several rows a thread leave enough threads. */
+enum { THREADS = 256, PARTS_AT_ONCE = 4, MANY_ROWS = 64 };
 
 /* Rows of x that a block finishes together. With INT8 it loads the same rows of weights for their
  * outliers, which are then in the first cache. */
@@ -27,50 +28,60 @@ DEVICE uint32_t parts_of(const struct wide_plan &p, uint32_t splits, uint32_t nu
     return wide_parts(&p, number / (p.cluster * WIDE_ROWS / TILE_ROWS));
 }
 
-/* Eight threads finish the pairs of a tile for a row t of x, the next eight for the next of
- * `together` rows, and so on for the next tiles. Parts are added in order. */
-template <class A, class Sum>
+/* Eight threads finish the pairs of a tile for ROWS rows of x from t on, the next eight for the next
+ * of `together` such sets, and so on for the next tiles. Parts are added in order. With several
+ * rows a thread finds its places once, which takes longer than a sum. */
+template <class A, class Sum, int ROWS>
 __global__ void __launch_bounds__(THREADS)
 finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint32_t splits,
             struct wide_plan plan, uint32_t together)
 {
+    enum { PARTS = ROWS > 1 ? 1 : PARTS_AT_ONCE };
     let_next_start();
     wait_for_inputs();
     uint32_t i = threadIdx.x % HALF, at_once = THREADS / HALF / together;
     uint32_t number = blockIdx.x * at_once + threadIdx.x / HALF / together;
-    uint32_t t = blockIdx.y * together + threadIdx.x / HALF % together;
+    uint32_t t = (blockIdx.y * together + threadIdx.x / HALF % together) * ROWS;
     if (number >= job_tiles(&j) || t >= j.T)
         return;
     struct weight_tile tile = tile_at(&j, number);
     const uint32_t parts = parts_of(plan, splits, number);
-    size_t at[2];
+    const Sum *from[2];
     for (int h = 0; h < 2; h++)
-        at[h] = (size_t)t * j.columns + j.w[tile.matrix[h]].column + tile.row[h] + i;
-    Sum sum[2] = {0, 0};
-    for (uint32_t s = 0; s < parts; s += PARTS_AT_ONCE) {
-        Sum part[PARTS_AT_ONCE][2]; /* all loads first, so that they wait for the cache together */
+        from[h] = sums + (size_t)t * j.columns + j.w[tile.matrix[h]].column + tile.row[h] + i;
+    Sum sum[ROWS][2] = {};
+    for (uint32_t s = 0; s < parts; s += PARTS) {
+        Sum part[ROWS][PARTS][2]; /* all loads first, so that they wait for the cache together */
 #pragma unroll
-        for (uint32_t k = 0; k < PARTS_AT_ONCE; k++)
-            for (int h = 0; h < 2; h++)
-                part[k][h] = s + k < parts && i < tile.count[h]
-                                 ? sums[(size_t)(s + k) * j.T * j.columns + at[h]]
-                                 : 0;
+        for (uint32_t r = 0; r < ROWS; r++)
 #pragma unroll
-        for (uint32_t k = 0; k < PARTS_AT_ONCE; k++)
-            for (int h = 0; h < 2; h++)
-                sum[h] += part[k][h];
+            for (uint32_t k = 0; k < PARTS; k++)
+                for (int h = 0; h < 2; h++)
+                    part[r][k][h] = s + k < parts && t + r < j.T && i < tile.count[h]
+                                        ? from[h][((size_t)(s + k) * j.T + r) * j.columns]
+                                        : 0;
+#pragma unroll
+        for (uint32_t r = 0; r < ROWS; r++)
+#pragma unroll
+            for (uint32_t k = 0; k < PARTS; k++)
+                for (int h = 0; h < 2; h++)
+                    sum[r][h] += part[r][k][h];
     }
-    finish_pair<A, 8>(j, tile, i, t, rows, sum[0], sum[1]);
+#pragma unroll
+    for (uint32_t r = 0; r < ROWS; r++)
+        if (t + r < j.T)
+            finish_pair<A, 8>(j, tile, i, t + r, rows, sum[r][0], sum[r][1]);
 }
 
-template <class A, class Sum>
+template <class A, class Sum, int ROWS>
 static void start(const struct backend *b, const struct product_job *j,
                   const struct coded_rows *rows, const void *sums, uint32_t splits,
                   const struct wide_plan *plan)
 {
     uint32_t together = rows_together(j), at_once = THREADS / HALF / together;
-    launch(b, finish_sums<A, Sum>, dim3(plan_up(job_tiles(j), at_once), plan_up(j->T, together)),
-           dim3(THREADS), 0, *j, *rows, static_cast<const Sum *>(sums), splits, *plan, together);
+    dim3 grid(plan_up(job_tiles(j), at_once), plan_up(j->T, together * ROWS));
+    launch(b, finish_sums<A, Sum, ROWS>, grid, dim3(THREADS), 0, *j, *rows,
+           static_cast<const Sum *>(sums), splits, *plan, together);
 }
 
 void finish(const struct backend *b, const struct product_job *j, const struct coded_rows *rows,
@@ -78,18 +89,20 @@ void finish(const struct backend *b, const struct product_job *j, const struct c
 {
     const struct wide_plan none = {};
     if (x_coded(j->dtype))
-        start<uint16_t, int32_t>(b, j, rows, sums, splits, &none);
+        start<uint16_t, int32_t, 1>(b, j, rows, sums, splits, &none);
     else if (dtype_info[j->dtype].unit == UNIT_F32)
-        start<float, float>(b, j, rows, sums, splits, &none);
+        start<float, float, 1>(b, j, rows, sums, splits, &none);
+    else if (j->T >= MANY_ROWS)
+        start<uint16_t, float, 8>(b, j, rows, sums, splits, &none);
     else
-        start<uint16_t, float>(b, j, rows, sums, splits, &none);
+        start<uint16_t, float, 1>(b, j, rows, sums, splits, &none);
 }
 
 void finish_parts(const struct backend *b, const struct product_job *j, const float *sums,
                   const struct wide_plan *plan)
 {
     const struct coded_rows none = {};
-    start<uint16_t, float>(b, j, &none, sums, 0, plan);
+    start<uint16_t, float, 8>(b, j, &none, sums, 0, plan);
 }
 
 /* Thread i adds values N i .. of a product, which is already rounded, to y. */

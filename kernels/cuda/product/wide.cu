@@ -131,27 +131,30 @@ template <> struct wide_format<DTYPE_FP4> : wide_blocks<DTYPE_FP4> {
 
 /* ---- the image of x ---- */
 
-/* Thread i writes 16 bytes of the image: row t, values 8 half .. +7 of step `step` of K. Lane q of
+/* A thread writes 16 bytes of the image: row t, values 8 half .. +7 of step `step` of K. Lane q of
  * a row of weights reads `lane` values from k = 4 lane c + lane q on; step s of that chunk takes
- * four of them, two for each half. */
+ * four of them, two for each half. Neighbours write the steps of one chunk, which lie in the same
+ * sectors of x. */
 static __global__ void __launch_bounds__(IMAGE_THREADS)
 image_rows(uint4 *image, const uint16_t *x, uint32_t T, uint32_t K, struct wide_plan p,
            uint32_t lane)
 {
     let_next_start();
     wait_for_inputs();
-    uint32_t i = blockIdx.x * IMAGE_THREADS + threadIdx.x, steps = p.units * (WIDE_UNIT / 16);
-    uint32_t in_eight = i % 8, half = i / 8 % 2, eight = i / 16 % (p.tokens / 8);
-    uint32_t step = i / 2 / p.tokens, t = eight * 8 + in_eight, chunk = step / (lane / 4);
-    if (step >= steps)
+    uint32_t i = blockIdx.x * IMAGE_THREADS + threadIdx.x, eights = p.tokens / 8;
+    uint32_t in_eight = i % 8, half = i / 8 % 2, in_chunk = i / 16 % (lane / 4);
+    uint32_t eight = i / 4 / lane % eights, chunk = i / 4 / lane / eights;
+    uint32_t step = chunk * (lane / 4) + in_chunk, t = eight * 8 + in_eight;
+    if (step >= p.units * (WIDE_UNIT / 16))
         return;
-    uint32_t k = chunk * 4 * lane + step % (lane / 4) * 4 + half * 2, pair[4];
+    uint32_t k = chunk * 4 * lane + in_chunk * 4 + half * 2, pair[4];
 #pragma unroll
     for (uint32_t q = 0; q < 4; q++)
         pair[q] = t < T && k + q * lane < K ? *reinterpret_cast<const uint32_t *>(
                                                   x + (size_t)t * K + k + q * lane)
                                             : 0;
-    image[i] = make_uint4(pair[0], pair[1], pair[2], pair[3]);
+    image[((step * eights + eight) * 2 + half) * 8 + in_eight] =
+        make_uint4(pair[0], pair[1], pair[2], pair[3]);
 }
 
 /* ---- the kernel ---- */
