@@ -158,43 +158,6 @@ static int put_table(struct network *n, size_t l, struct err *e)
     return 0;
 }
 
-static size_t mat_bytes(const struct network *n, enum role r, size_t l)
-{
-    size_t rows, cols;
-    role_shape(&n->config, r, &rows, &cols);
-    enum dtype d = quantization_dtype(n->quant, &n->config, r, l, n->dtype);
-    return n->backend->ops->mat_bytes(rows, cols, d);
-}
-
-/* The number of matrices from one of this role on that are one product: q, k and v; gate and up. */
-static size_t product_of(enum role r)
-{
-    switch (r) {
-    case ROLE_Q: return 3;
-    case ROLE_GATE:
-    case ROLE_SHARED_GATE:
-    case ROLE_DENSE_GATE: return 2;
-    default: return 1;
-    }
-}
-
-/* A device multiplies matrices of one product in one call if they lie side by side. So it takes
- * memory for all of them and frees it: the next blocks are cut from it, unless a smaller free block
- * fits. So such blocks are returned first. */
-static void lay_together(struct network *n, size_t l, size_t i)
-{
-    const struct ops *ops = n->backend->ops;
-    const size_t count = i < OF_ALL ? product_of(layer_roles[i]) : 1;
-    size_t bytes = 0;
-    if (count == 1 || !ops->trim || n->backend->memory.direct || is_outside(n, l))
-        return;
-    for (size_t k = i; k < i + count; k++)
-        if (has_mat(n, l, k))
-            bytes += memory_pages(mat_bytes(n, layer_roles[k], layer_number(n, l, k)));
-    ops->trim(n->backend);
-    ops->free(n->backend, ops->alloc(n->backend, bytes, MEMORY_WEIGHTS));
-}
-
 /* Loads the matrices of layer l, into memory or on their way into the store. */
 static int load_mats(struct network *n, const struct checkpoint *c, size_t l, struct err *e)
 {
@@ -205,7 +168,6 @@ static int load_mats(struct network *n, const struct checkpoint *c, size_t l, st
         struct mat *m = layer_mat(&n->layer[l], i);
         if (!has_mat(n, l, i))
             continue;
-        lay_together(n, l, i);
         bad = load_mat(n, c, layer_role(n, i), layer_number(n, l, i), m, e);
         if (bad && is_outside(n, l))
             n->backend->ops->mat_free(n->backend, m);
@@ -255,6 +217,14 @@ static int load_outside(struct network *n, const struct checkpoint *c, struct er
 }
 
 /* ---- loading ---- */
+
+static size_t mat_bytes(const struct network *n, enum role r, size_t l)
+{
+    size_t rows, cols;
+    role_shape(&n->config, r, &rows, &cols);
+    enum dtype d = quantization_dtype(n->quant, &n->config, r, l, n->dtype);
+    return n->backend->ops->mat_bytes(rows, cols, d);
+}
 
 size_t network_layer_bytes(const struct network *n)
 {

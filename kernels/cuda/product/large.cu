@@ -6,8 +6,7 @@
  *                        rounded before the sum, which the next norm makes (struct later)
  *     INT8               codes of x, exact int32 sums, then scales and outliers
  *                        (finish_int8.cu; int8-vector: finish.cu)
- *     all of these       gate and up, and q, k and v, are one product where they lie side by side,
- *                        else one batch of products if they have equal widths and distances
+ *     all of these       gate and up, and q, k and v of equal width, are one batch of products
  *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu) for all rows of the call;
  *                        fp32 sums of as many rows as fit, then finish.cu
  *
@@ -113,30 +112,22 @@ static struct gemm_job batch_of(const struct product_job *j, enum gemm_job::gemm
     return g;
 }
 
-/* All matrices as one product or one batch, with outputs side by side in `work`, [T, columns], in
- * the order of their addresses: several hundred rows then give every multiprocessor a tile. */
-static int large_together(struct backend *b, const struct product_job *j, const void *x,
-                          void *work)
+/* All matrices as one batch, with outputs side by side in `work`, [T, columns], in the order of
+ * their addresses: several hundred rows then give every multiprocessor a tile. */
+static int large_batch(struct backend *b, const struct product_job *j, const void *x, void *work)
 {
     enum gemm_job::gemm_type type = j->dtype == DTYPE_F32 ? f32_type(b) : gemm_job::GEMM_BF16;
-    const uint8_t *part[MATRICES];
-    struct gemm_job g;
-    if (is_joined(j)) {
-        g = gemm_of(j, 0, type, x, j->K, work, j->columns);
-        g.N = j->columns;
-        for (uint32_t i = 0; i < j->n; i++)
-            part[i] = static_cast<uint8_t *>(work) + j->w[i].column * value_bytes(type);
-    } else {
-        uint32_t at[MATRICES];
-        g = batch_of(j, type, x, j->K, work, at);
-        for (uint32_t i = 0; i < j->n; i++)
-            part[i] = static_cast<uint8_t *>(work) + at[i] * g.N * value_bytes(type);
-    }
+    size_t N = j->w[0].rows;
+    uint32_t at[MATRICES];
+    struct gemm_job g = batch_of(j, type, x, j->K, work, at);
     if (!gemm_takes(b, &g))
         return 0;
     gemm(b, &g);
+    const uint8_t *part[MATRICES];
+    for (uint32_t i = 0; i < j->n; i++)
+        part[i] = static_cast<uint8_t *>(work) + at[i] * N * value_bytes(type);
     if (j->kind == JOB_GATED) {
-        cuda_swiglu_rows(b, j->y[0], part[0], part[1], j->columns, j->T, j->w[0].rows);
+        cuda_swiglu_rows(b, j->y[0], part[0], part[1], j->columns, j->T, N);
         return 1;
     }
     const struct qkv_made m = {part[0], part[1], part[2], j->columns};
@@ -150,7 +141,7 @@ static int large_straight(struct backend *b, const struct product_job *j, const 
     enum gemm_job::gemm_type type = j->dtype == DTYPE_F32     ? f32_type(b)
                                     : j->kind == JOB_FLOATS ? gemm_job::GEMM_BF16_F32
                                                             : gemm_job::GEMM_BF16;
-    if ((is_joined(j) || is_batch(j)) && large_together(b, j, x, work))
+    if (is_batch(j) && large_batch(b, j, x, work))
         return 1;
     size_t act_bytes = j->dtype == DTYPE_F32 ? 4 : 2;
     uint8_t *free_at = static_cast<uint8_t *>(work);

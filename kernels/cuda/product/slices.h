@@ -130,16 +130,8 @@ HOST_DEVICE ptrdiff_t step_to_next(const struct product_job *j, uint32_t i)
     return next->code - w->code + ((ptrdiff_t)next->begin - w->begin) * (ptrdiff_t)j->stride;
 }
 
-/* 1 if gate and up, or q, k and v, lie side by side in memory: they are one matrix to the library. */
-HOST_DEVICE int is_joined(const struct product_job *j)
-{
-    int is = j->kind == JOB_GATED || j->kind == JOB_QKV;
-    for (uint32_t i = 0; i + 1 < j->n; i++)
-        is &= step_to_next(j, i) == (ptrdiff_t)j->w[i].rows * (ptrdiff_t)j->stride;
-    return is;
-}
-
-/* 1 if they have equal sizes and equal distances: they are one call of the library, as a batch. */
+/* 1 if gate and up, or q, k and v, have equal sizes and equal distances in memory: they are one
+ * call of the library, as a batch. */
 HOST_DEVICE int is_batch(const struct product_job *j)
 {
     int is = j->kind == JOB_GATED || j->kind == JOB_QKV;
