@@ -57,7 +57,7 @@ static int run(struct import *m, char **files, int n, struct err *e)
 
 static const char examples[] =
     "import-bench --stack 'vllm 0.10.1' result.json > requests.ndjson\n"
-    "import-bench --model llama3-8b --concurrency 16 profile_export.jsonl > r.ndjson\n"
+    "import-bench --model llama3-8b --concurrency 16 profile_export.jsonl > r\n"
     "llama-bench -m model.gguf -p 0 -n 128 -o json > t.json; import-bench t.json\n";
 static const char notes[] =
     "  AIPerf       profile_export.jsonl; it does not hold the model and the load, so\n"
